@@ -1,0 +1,138 @@
+package dfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrUnknownScheme reports a URL of a file system that is not built in.
+var ErrUnknownScheme = errors.New("unknown file system")
+
+// Mux serves URLs of several schemes, each by its own FS. It is read-only once
+// made, and itself an FS.
+type Mux map[string]FS
+
+// Clean puts a name into the one form used everywhere: scheme://authority/path,
+// the path absolute and without dots or doubled slashes. A name without a scheme
+// is a local path, relative to the working directory.
+func Clean(name string) (string, error) {
+	if name == "" {
+		return "", fmt.Errorf("empty path: %w", fs.ErrInvalid)
+	}
+	scheme, rest, ok := strings.Cut(name, "://")
+	if !ok {
+		abs, err := filepath.Abs(name)
+		if err != nil {
+			return "", fmt.Errorf("path %q: %w", name, err)
+		}
+		return "file://" + filepath.ToSlash(abs), nil
+	}
+	authority, p, _ := strings.Cut(rest, "/")
+	if scheme == "" || strings.ContainsRune(name, 0) {
+		return "", fmt.Errorf("path %q: %w", name, fs.ErrInvalid)
+	}
+	return scheme + "://" + authority + path.Clean("/"+p), nil
+}
+
+// Join appends path elements to a cleaned URL.
+func Join(name string, elem ...string) string {
+	for _, e := range elem {
+		name = strings.TrimSuffix(name, "/") + "/" + e
+	}
+	return name
+}
+
+// Base is the last element of a URL's path.
+func Base(name string) string { return path.Base(name) }
+
+// Dir is a URL without its path's last element.
+func Dir(name string) string {
+	scheme, rest, _ := strings.Cut(name, "://")
+	authority, p, _ := strings.Cut(rest, "/")
+	return scheme + "://" + authority + path.Dir("/"+p)
+}
+
+func (m Mux) of(name string) (FS, error) {
+	scheme, _, ok := strings.Cut(name, "://")
+	if !ok {
+		scheme = "file"
+	}
+	if f := m[scheme]; f != nil {
+		return f, nil
+	}
+	known := make([]string, 0, len(m))
+	for s := range m {
+		known = append(known, s+"://")
+	}
+	slices.Sort(known)
+	return nil, fmt.Errorf("%s: %w %q (known: %s)", name, ErrUnknownScheme, scheme+"://", strings.Join(known, ", "))
+}
+
+func (m Mux) Open(name string) (File, error) {
+	f, err := m.of(name)
+	if err != nil {
+		return nil, err
+	}
+	return f.Open(name)
+}
+
+func (m Mux) Create(name string) (Writer, error) {
+	f, err := m.of(name)
+	if err != nil {
+		return nil, err
+	}
+	return f.Create(name)
+}
+
+func (m Mux) Mkdir(name string) error {
+	return m.do(name, func(f FS) error { return f.Mkdir(name) })
+}
+
+func (m Mux) MkdirAll(name string) error {
+	return m.do(name, func(f FS) error { return f.MkdirAll(name) })
+}
+
+func (m Mux) Remove(name string) error {
+	return m.do(name, func(f FS) error { return f.Remove(name) })
+}
+
+func (m Mux) RemoveAll(name string) error {
+	return m.do(name, func(f FS) error { return f.RemoveAll(name) })
+}
+
+func (m Mux) RenameFile(from, to string) error {
+	return m.do(from, func(f FS) error { return f.RenameFile(from, to) })
+}
+
+func (m Mux) RenameDir(from, to string) error {
+	return m.do(from, func(f FS) error { return f.RenameDir(from, to) })
+}
+
+func (m Mux) do(name string, op func(FS) error) error {
+	f, err := m.of(name)
+	if err != nil {
+		return err
+	}
+	return op(f)
+}
+
+func (m Mux) Stat(name string) (Info, error) {
+	f, err := m.of(name)
+	if err != nil {
+		return Info{}, err
+	}
+	return f.Stat(name)
+}
+
+func (m Mux) List(name string) ([]Info, error) {
+	f, err := m.of(name)
+	if err != nil {
+		return nil, err
+	}
+	return f.List(name)
+}

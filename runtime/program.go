@@ -1,0 +1,52 @@
+package runtime
+
+import (
+	"github.com/quernmr/quern/wire"
+)
+
+// Program is a job program's code as functions on bytes, one Job for each of
+// Plan.Jobs. The typed layer above makes it; the worker loop runs it.
+type Program struct {
+	Plan wire.Plan
+	Jobs []Job
+}
+
+// Job is one job's code.
+type Job struct {
+	Maps    []MapFunc   // one for each input of the JobPlan
+	Combine CombineFunc // nil: none
+	Reduce  ReduceFunc  // nil: map-only
+}
+
+// Load makes the Program of a submission: it sets the flags as the client saw
+// them and builds. The worker loop calls it for every attempt, so that what the
+// author's functions capture is per attempt.
+type Load func(sub *wire.Submission) (*Program, error)
+
+// MapFunc maps one split. It emits to out; in a map-only job out is nil and it
+// writes to [Task.Output] instead. It returns the first error of its own, of
+// in.Err or of out.
+type MapFunc func(t *Task, in *Split, out Collector) error
+
+// CombineFunc shrinks sorted records: it reads them all and emits fewer, in
+// order, without changing a key.
+type CombineFunc func(t *Task, in Records, emit func(key, value []byte) error) error
+
+// ReduceFunc reduces one partition and writes to [Task.Output]. It returns the
+// first error of its own or of in.Err.
+type ReduceFunc func(t *Task, in Records) error
+
+// Collector takes map output. Key and value are copied before Collect returns.
+// The first error is final: every later call returns it too.
+type Collector interface {
+	Collect(partition int, key, value []byte) error
+}
+
+// Records is a cursor over records sorted by key. Key and Value are valid until
+// the next call of Next.
+type Records interface {
+	Next() bool
+	Key() []byte
+	Value() []byte
+	Err() error // why Next returned false; nil at the end
+}

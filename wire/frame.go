@@ -1,0 +1,182 @@
+// Package wire is what Quern's processes say to each other: ids, messages and
+// their framing, nothing else. It does no scheduling and knows no transport.
+//
+// A frame:
+//
+//	+--------------------+----------+----------------------+
+//	| length u32, big-e. | number u8| body, length-1 bytes |
+//	+--------------------+----------+----------------------+
+//
+// The body is the message's struct in msgpack, a map by field name: a reader
+// ignores names it does not know and leaves fields it does not find at zero.
+// Numbers are append-only. The length is checked against [MaxFrame] before any
+// memory is taken.
+//
+// A [Conn] may be sent on from several goroutines and received on from one.
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Version is the protocol between trackers, told in [Hello].
+const Version = 1
+
+// WorkerProtocol is the protocol between a tracker and a job binary.
+const WorkerProtocol = 1
+
+// MaxFrame bounds a frame's length field.
+const MaxFrame = 4 << 20
+
+const frameHeader = 5
+
+var (
+	// ErrFrameTooLarge reports a frame longer than [MaxFrame], or a length field of 0.
+	ErrFrameTooLarge = errors.New("frame length out of bounds")
+	// ErrUnknownMessage reports a message number of a later version.
+	ErrUnknownMessage = errors.New("unknown message number")
+)
+
+// Marshal encodes a struct as the body of a frame is encoded. The keys of string
+// maps and of [Counters] are sorted, so equal values give equal bytes; no message
+// has a map of another type.
+func Marshal(v any) ([]byte, error) { return appendBody(nil, v) }
+
+func appendBody(dst []byte, v any) ([]byte, error) {
+	buf := bytes.NewBuffer(dst)
+	enc := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(enc)
+	enc.Reset(buf)
+	enc.SetSortMapKeys(true)
+	enc.UseCompactInts(true)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return buf.Bytes(), nil
+}
+
+// Unmarshal decodes what [Marshal] encoded, into a zero value. Anything else is
+// refused with [ErrMalformed] before memory is taken for the lengths it claims.
+func Unmarshal(data []byte, v any) error {
+	if err := checkShape(data); err != nil {
+		return fmt.Errorf("decode %T: %w", v, err)
+	}
+	if err := msgpack.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("decode %T: %w: %v", v, ErrMalformed, err)
+	}
+	return nil
+}
+
+// Append appends m's frame to dst.
+func Append(dst []byte, m Message) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0, m.number())
+	dst, err := appendBody(dst, m)
+	if err != nil {
+		return nil, err
+	}
+	length := len(dst) - start - 4
+	if length > MaxFrame {
+		return nil, fmt.Errorf("encode %T of %d bytes: %w", m, length, ErrFrameTooLarge)
+	}
+	binary.BigEndian.PutUint32(dst[start:], uint32(length))
+	return dst, nil
+}
+
+// Read reads one frame. It returns io.EOF when r ends before one begins, and
+// io.ErrUnexpectedEOF when r ends within one.
+func Read(r io.Reader) (Message, error) {
+	var header [frameHeader]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return nil, err
+	}
+	length := binary.BigEndian.Uint32(header[:])
+	if length == 0 || length > MaxFrame {
+		return nil, fmt.Errorf("%w: %d", ErrFrameTooLarge, length)
+	}
+	// Grow with what arrives, so that a bare header cannot take MaxFrame of memory.
+	var body bytes.Buffer
+	if n, err := io.CopyN(&body, r, int64(length-1)); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, fmt.Errorf("frame of %d bytes after %d: %w", length, n, err)
+	}
+	m := blank(header[4])
+	if m == nil {
+		return nil, fmt.Errorf("%w: %d", ErrUnknownMessage, header[4])
+	}
+	if err := Unmarshal(body.Bytes(), m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// ReadAs reads one frame that must be a T.
+func ReadAs[T Message](r io.Reader) (T, error) {
+	var none T
+	m, err := Read(r)
+	if err != nil {
+		return none, err
+	}
+	t, ok := m.(T)
+	if !ok {
+		return none, fmt.Errorf("got a %T where a %T was due", m, none)
+	}
+	return t, nil
+}
+
+// Conn carries messages both ways over a byte stream.
+type Conn struct {
+	in  io.Reader
+	out io.Writer
+	end func() error
+
+	mu  sync.Mutex // guards out and buf
+	buf []byte
+}
+
+// NewConn makes a Conn that reads in, writes out, and calls end on Close.
+func NewConn(in io.Reader, out io.Writer, end func() error) *Conn {
+	return &Conn{in: in, out: out, end: end}
+}
+
+// Pipe makes two connected Conns within one process; what is sent is still encoded.
+func Pipe() (a, b *Conn) {
+	ar, bw := io.Pipe()
+	br, aw := io.Pipe()
+	closer := func(r *io.PipeReader, w *io.PipeWriter) func() error {
+		return func() error { return errors.Join(r.Close(), w.Close()) }
+	}
+	return NewConn(ar, aw, closer(ar, aw)), NewConn(br, bw, closer(br, bw))
+}
+
+// Send writes one message. It blocks while the other side does not read.
+func (c *Conn) Send(m Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	frame, err := Append(c.buf[:0], m)
+	if err != nil {
+		return err
+	}
+	if cap(frame) <= 64<<10 {
+		c.buf = frame
+	}
+	if _, err := c.out.Write(frame); err != nil {
+		return fmt.Errorf("send %T: %w", m, err)
+	}
+	return nil
+}
+
+// Receive reads the next message. io.EOF: the other side closed.
+func (c *Conn) Receive() (Message, error) { return Read(c.in) }
+
+// Close ends both directions.
+func (c *Conn) Close() error { return c.end() }

@@ -1,0 +1,196 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Kind is what a task does. Only map and reduce tasks occupy slots; the others
+// are the service tasks that keep user code and file systems out of the job tracker.
+type Kind uint8
+
+const (
+	Setup   Kind = iota + 1 // computes the splits, makes the output's parents
+	Map                     // reads one split
+	Reduce                  // reads one partition
+	Commit                  // moves the committed task outputs into place
+	Cleanup                 // removes what a failed or killed job leaves
+	Fence                   // settles whether a vanished attempt has committed
+)
+
+const kindLetters = "?smrcxf"
+
+func (k Kind) String() string {
+	switch k {
+	case Setup:
+		return "setup"
+	case Map:
+		return "map"
+	case Reduce:
+		return "reduce"
+	case Commit:
+		return "commit"
+	case Cleanup:
+		return "cleanup"
+	case Fence:
+		return "fence"
+	}
+	return "kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// Slotted says whether tasks of this kind occupy a slot.
+func (k Kind) Slotted() bool { return k == Map || k == Reduce }
+
+// JobID names a job of a cluster for ever: job_<start>_0001.
+type JobID struct {
+	Start int64 // the cluster's bootstrap time, Unix milliseconds
+	N     int   // 1 for the cluster's first job
+}
+
+// IsZero says whether id names no job.
+func (id JobID) IsZero() bool { return id == JobID{} }
+
+func (id JobID) String() string { return fmt.Sprintf("job_%d_%04d", id.Start, id.N) }
+
+// Compare orders jobs by submission.
+func (id JobID) Compare(other JobID) int {
+	if id.Start != other.Start {
+		return cmpInt(id.Start, other.Start)
+	}
+	return cmpInt(int64(id.N), int64(other.N))
+}
+
+// TaskID names a task of a job: task_<start>_0001_m_000003.
+type TaskID struct {
+	Job  JobID
+	Kind Kind
+	N    int // a map's split, a reduce's partition, else a running number from 0
+}
+
+func (id TaskID) String() string { return "task_" + id.suffix() }
+
+func (id TaskID) suffix() string {
+	letter := kindLetters[0]
+	if int(id.Kind) < len(kindLetters) {
+		letter = kindLetters[id.Kind]
+	}
+	return fmt.Sprintf("%d_%04d_%c_%06d", id.Job.Start, id.Job.N, letter, id.N)
+}
+
+// Compare orders tasks by job, then kind, then number.
+func (id TaskID) Compare(other TaskID) int {
+	if c := id.Job.Compare(other.Job); c != 0 {
+		return c
+	}
+	if id.Kind != other.Kind {
+		return cmpInt(int64(id.Kind), int64(other.Kind))
+	}
+	return cmpInt(int64(id.N), int64(other.N))
+}
+
+// EpochAttempts is how many attempts of one task one epoch can number.
+const EpochAttempts = 1000
+
+// AttemptID names one try at a task: attempt_<start>_0001_m_000003_1000. N is
+// epoch·[EpochAttempts]+n, so that leaders of different epochs never give the same name.
+type AttemptID struct {
+	Task TaskID
+	N    int
+}
+
+// IsZero says whether id names no attempt.
+func (id AttemptID) IsZero() bool { return id == AttemptID{} }
+
+func (id AttemptID) String() string {
+	return "attempt_" + id.Task.suffix() + "_" + strconv.Itoa(id.N)
+}
+
+// Compare orders attempts by task, then number.
+func (id AttemptID) Compare(other AttemptID) int {
+	if c := id.Task.Compare(other.Task); c != 0 {
+		return c
+	}
+	return cmpInt(int64(id.N), int64(other.N))
+}
+
+// ErrBadID reports a text that is no id. Each id has one text, the one that its
+// String gives: other spellings of its numbers are refused.
+var ErrBadID = errors.New("not an id")
+
+// ParseJobID reads what [JobID.String] wrote.
+func ParseJobID(s string) (JobID, error) {
+	rest, ok := strings.CutPrefix(s, "job_")
+	if !ok {
+		return JobID{}, fmt.Errorf("%w of a job: %q", ErrBadID, s)
+	}
+	start, n, ok := strings.Cut(rest, "_")
+	job, err := parseJob(start, n)
+	if !ok || err != nil || job.String() != s {
+		return JobID{}, fmt.Errorf("%w of a job: %q", ErrBadID, s)
+	}
+	return job, nil
+}
+
+// ParseTaskID reads what [TaskID.String] wrote.
+func ParseTaskID(s string) (TaskID, error) {
+	id, err := parseTask(strings.Split(s, "_"), "task")
+	if err != nil || id.String() != s {
+		return TaskID{}, fmt.Errorf("%w of a task: %q", ErrBadID, s)
+	}
+	return id, nil
+}
+
+// ParseAttemptID reads what [AttemptID.String] wrote.
+func ParseAttemptID(s string) (AttemptID, error) {
+	last := strings.LastIndexByte(s, '_')
+	if last < 0 {
+		return AttemptID{}, fmt.Errorf("%w of an attempt: %q", ErrBadID, s)
+	}
+	task, err := parseTask(strings.Split(s[:last], "_"), "attempt")
+	n, errN := strconv.Atoi(s[last+1:])
+	id := AttemptID{Task: task, N: n}
+	if err != nil || errN != nil || n < 0 || id.String() != s {
+		return AttemptID{}, fmt.Errorf("%w of an attempt: %q", ErrBadID, s)
+	}
+	return id, nil
+}
+
+func parseTask(parts []string, prefix string) (TaskID, error) {
+	if len(parts) != 5 || parts[0] != prefix || len(parts[3]) != 1 {
+		return TaskID{}, ErrBadID
+	}
+	job, err := parseJob(parts[1], parts[2])
+	if err != nil {
+		return TaskID{}, err
+	}
+	kind := strings.Index(kindLetters, parts[3])
+	n, err := strconv.Atoi(parts[4])
+	if err != nil || kind < 1 || n < 0 {
+		return TaskID{}, ErrBadID
+	}
+	return TaskID{Job: job, Kind: Kind(kind), N: n}, nil
+}
+
+func parseJob(start, n string) (JobID, error) {
+	s, err := strconv.ParseInt(start, 10, 64)
+	if err != nil {
+		return JobID{}, err
+	}
+	i, err := strconv.Atoi(n)
+	if err != nil || i < 1 || s < 0 {
+		return JobID{}, ErrBadID
+	}
+	return JobID{Start: s, N: i}, nil
+}
+
+func cmpInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,310 @@
+package wire
+
+import "time"
+
+// Message is one of the structs below. The set is closed; numbers are append-only.
+type Message interface{ number() byte }
+
+// Between a task tracker and the leading job tracker.
+type (
+	// Hello opens a tracker's stream.
+	Hello struct {
+		Version     int // Version of the sender
+		Tracker     string
+		Process     uint64 // random at process start: tells a restart from a reconnection
+		Incarnation uint64 // the last one granted to this process, 0 for none
+		Host        string // the name by which the file system knows this machine
+		Addr        string // host:port of its shuffle service
+		MapSlots    int
+		ReduceSlots int
+	}
+
+	// Welcome answers Hello once the registration is in the log.
+	Welcome struct {
+		Epoch       uint64
+		Incarnation uint64
+		Lease       time.Duration // silence after which the tracker is lost
+	}
+
+	// Refuse answers Hello or ends a stream, saying why.
+	Refuse struct{ Reason string }
+
+	// Inventory is all a tracker has, sent after every Welcome, in pages.
+	Inventory struct {
+		Attempts []Report // running and, of live jobs, ended
+		Homes    []HomeReport
+		More     bool // another page follows
+	}
+
+	// Heartbeat renews the lease and carries the running attempts' progress.
+	Heartbeat struct{ Attempts []Report }
+
+	// Report tells an attempt's new state, at once.
+	Report struct {
+		Attempt AttemptID
+		State   AttemptState
+		Bytes   Progress
+		Result  *Result // when the state is final
+	}
+
+	// HomeReport tells what a home has gathered.
+	HomeReport struct {
+		Job        JobID
+		Partition  int
+		Generation Generation
+		Maps       int    // map outputs at hand
+		Digest     uint64 // sum of the digests of those outputs
+		Bytes      int64  // of this partition, at hand
+		Complete   bool   // all maps' outputs at hand
+	}
+
+	// OutputLost says that a map's output cannot be had from where it should be.
+	OutputLost struct {
+		Job     JobID
+		Map     int
+		Attempt int    // the AttemptID's N
+		Corrupt bool   // it was there and its checksum failed
+		Reason  string // as it was seen, with the addresses
+	}
+
+	// Launch starts an attempt.
+	Launch struct {
+		Epoch      uint64
+		Attempt    AttemptID
+		Staging    string     // the submission's
+		Index      int        // of the job in the submission's Plan
+		Generation Generation // of the home a reduce reads
+		Subject    AttemptID  // the attempt that a fence settles
+		Outcome    State      // Failed or Killed, for a cleanup
+		Timeout    time.Duration
+	}
+
+	// Kill ends an attempt.
+	Kill struct {
+		Epoch   uint64
+		Attempt AttemptID
+		Reason  string
+	}
+
+	// Grant lets an attempt commit its output.
+	Grant struct {
+		Epoch   uint64
+		Attempt AttemptID
+	}
+
+	// SetHome makes the tracker the home of a partition.
+	SetHome struct {
+		Epoch      uint64
+		Job        JobID
+		Partition  int
+		Generation Generation
+		Maps       int // outputs to gather
+	}
+
+	// Outputs tells a tracker with homes of the job where map outputs are. A map
+	// named again has a new output: the old one must not be used any more.
+	Outputs struct {
+		Epoch   uint64
+		Job     JobID
+		Outputs []MapOutput
+	}
+
+	// DropJob lets a tracker forget an ended job and remove its data.
+	DropJob struct {
+		Epoch uint64
+		Job   JobID
+	}
+)
+
+// Between a task tracker and its worker processes.
+type (
+	// WorkerHello is a worker's first message: it is a job of ours and ready.
+	WorkerHello struct{ Protocol int }
+
+	// Run tells a worker to run an attempt. A worker runs one at a time.
+	Run struct {
+		Attempt AttemptID
+		Staging string    // the submission's
+		Index   int       // of the job in the submission's Plan
+		Dir     string    // the attempt's own local directory, made by the tracker
+		Logs    string    // directory for its stdout and stderr
+		Runs    []Segment // the partition, for a reduce
+		Subject AttemptID // the attempt that a fence settles
+		Outcome State     // Failed or Killed, for a cleanup
+	}
+
+	// WorkerProgress is sent while an attempt runs, about twice a second.
+	WorkerProgress struct {
+		Bytes    Progress
+		Activity uint64 // grows with every record, status or counter: no growth for long is a hang
+	}
+
+	// CommitReady asks for the grant: all output is written, closed and named.
+	CommitReady struct{}
+
+	// CommitGranted answers CommitReady.
+	CommitGranted struct{}
+
+	// WorkerDone ends an attempt.
+	WorkerDone struct{ Result Result }
+)
+
+// AttemptState is where an attempt is in its life.
+type AttemptState uint8
+
+const (
+	AttemptRunning   AttemptState = iota + 1
+	AttemptReady                  // waits for the grant
+	AttemptSucceeded              // with output: committed
+	AttemptFailed
+	AttemptKilled
+)
+
+func (s AttemptState) String() string {
+	switch s {
+	case AttemptRunning:
+		return "running"
+	case AttemptReady:
+		return "ready"
+	case AttemptSucceeded:
+		return "succeeded"
+	case AttemptFailed:
+		return "failed"
+	case AttemptKilled:
+		return "killed"
+	}
+	return "unknown"
+}
+
+// Final says whether an attempt in this state has ended.
+func (s AttemptState) Final() bool { return s >= AttemptSucceeded }
+
+// Result is how an attempt ended.
+type Result struct {
+	Error string // empty: it succeeded
+	Fatal bool   // another attempt would fail alike: missing input, existing output
+	Log   string // last lines of its stderr, when it failed
+
+	Counters  Counters
+	Bytes     int64         // read by a map, or by a reduce
+	Took      time.Duration // from launch to end, measured by the tracker
+	Output    *MapOutput    // of a map whose job has reduces
+	Splits    *SplitsDone   // of a setup
+	Committed bool          // of a fence: its subject has committed
+	Lost      []OutputLost  // segments a reduce could not read; no fault of its own
+}
+
+// MapOutput is the one segment file of a map attempt, all partitions in it.
+type MapOutput struct {
+	Map     int
+	Attempt int    // the AttemptID's N
+	Tracker string // where it is
+	Addr    string // host:port of that tracker's shuffle service
+	Bytes   int64
+	Digest  uint64 // over the partitions' digests: equal digests, equal records
+}
+
+// SplitsDone is what a setup attempt made.
+type SplitsDone struct {
+	Maps int
+	Hash uint64 // of the staged splits file
+}
+
+// Segment is a sorted run that a reduce reads: one partition of one map output,
+// or several merged.
+type Segment struct {
+	Map     int // -1: merged from several
+	Attempt int // the AttemptID's N
+	File    string
+	URL     string // where to stream it from when File is empty
+	Offset  int64
+	Length  int64
+}
+
+// Generation numbers a partition's homes; the higher one wins.
+type Generation struct {
+	Epoch uint64
+	N     int
+}
+
+// Less orders generations.
+func (g Generation) Less(other Generation) bool {
+	if g.Epoch != other.Epoch {
+		return g.Epoch < other.Epoch
+	}
+	return g.N < other.N
+}
+
+func (*Hello) number() byte          { return 1 }
+func (*Welcome) number() byte        { return 2 }
+func (*Refuse) number() byte         { return 3 }
+func (*Inventory) number() byte      { return 4 }
+func (*Heartbeat) number() byte      { return 5 }
+func (*Report) number() byte         { return 6 }
+func (*HomeReport) number() byte     { return 7 }
+func (*OutputLost) number() byte     { return 8 }
+func (*Launch) number() byte         { return 9 }
+func (*Kill) number() byte           { return 10 }
+func (*Grant) number() byte          { return 11 }
+func (*SetHome) number() byte        { return 12 }
+func (*Outputs) number() byte        { return 13 }
+func (*DropJob) number() byte        { return 14 }
+func (*WorkerHello) number() byte    { return 15 }
+func (*Run) number() byte            { return 16 }
+func (*WorkerProgress) number() byte { return 17 }
+func (*CommitReady) number() byte    { return 18 }
+func (*CommitGranted) number() byte  { return 19 }
+func (*WorkerDone) number() byte     { return 20 }
+func (*Submission) number() byte     { return 21 }
+func (*Plan) number() byte           { return 22 }
+
+// blank makes the empty message of a number, nil for an unknown one.
+func blank(number byte) Message {
+	switch number {
+	case 1:
+		return new(Hello)
+	case 2:
+		return new(Welcome)
+	case 3:
+		return new(Refuse)
+	case 4:
+		return new(Inventory)
+	case 5:
+		return new(Heartbeat)
+	case 6:
+		return new(Report)
+	case 7:
+		return new(HomeReport)
+	case 8:
+		return new(OutputLost)
+	case 9:
+		return new(Launch)
+	case 10:
+		return new(Kill)
+	case 11:
+		return new(Grant)
+	case 12:
+		return new(SetHome)
+	case 13:
+		return new(Outputs)
+	case 14:
+		return new(DropJob)
+	case 15:
+		return new(WorkerHello)
+	case 16:
+		return new(Run)
+	case 17:
+		return new(WorkerProgress)
+	case 18:
+		return new(CommitReady)
+	case 19:
+		return new(CommitGranted)
+	case 20:
+		return new(WorkerDone)
+	case 21:
+		return new(Submission)
+	case 22:
+		return new(Plan)
+	}
+	return nil
+}

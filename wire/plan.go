@@ -1,0 +1,203 @@
+package wire
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Plan describes what a job program wants to run, without its code: the client
+// stages it, the job tracker schedules by it, and every worker's own Plan must
+// equal it. A single job is a Plan with one job and an empty Flow.
+type Plan struct {
+	Flow string // the flow's name
+	Jobs []JobPlan
+}
+
+// JobPlan describes one job.
+type JobPlan struct {
+	Name       string
+	Inputs     []InputPlan
+	Reduces    int  // 0: map-only
+	Combine    bool // a combiner shrinks map output
+	TotalOrder bool // partitions are key ranges, sampled by the setup attempt
+
+	// Types as the author wrote them, for the description check and for messages.
+	Key, Value       string // what maps emit
+	OutKey, OutValue string // what the job writes
+
+	Format  string   // of the output: "text", "raw", "binary" or the author's
+	Output  string   // URL of the output directory; empty: temporary, read by a later job
+	Outputs []string // named outputs beside the main one
+
+	Properties map[string]string // resolved: -D over Job.Properties over defaults
+	Files      map[string]string // side files: name to URL
+}
+
+// InputPlan describes one input of a job: paths, or an earlier job of the flow.
+type InputPlan struct {
+	Format     string   // "lines", "keyvalues", "records", "files", "binary" or the author's
+	RecordSize int      // bytes, for "records"
+	Paths      []string // URLs: files, directories, globs
+	From       int      // 1 + index in Plan.Jobs of the job that writes it; 0: Paths
+}
+
+// After lists the indexes in Plan.Jobs of the jobs whose output j reads, each once, ascending.
+func (j *JobPlan) After() []int {
+	var after []int
+	for _, in := range j.Inputs {
+		if in.From > 0 {
+			after = insertOnce(after, in.From-1)
+		}
+	}
+	return after
+}
+
+func insertOnce(sorted []int, n int) []int {
+	i := 0
+	for i < len(sorted) && sorted[i] < n {
+		i++
+	}
+	if i < len(sorted) && sorted[i] == n {
+		return sorted
+	}
+	sorted = append(sorted, 0)
+	copy(sorted[i+1:], sorted[i:])
+	sorted[i] = n
+	return sorted
+}
+
+// Submission is what a client hands in: a Plan and how to run its program. The
+// same key always gets the same answer, so a client may submit again in doubt.
+type Submission struct {
+	Key     string // random, chosen by the client
+	Owner   string
+	Staging string // URL of the directory with this submission's files
+	Plan    Plan
+	Program Program
+}
+
+// Program says how to start the job's binary.
+type Program struct {
+	Path  string            // URL of the executable
+	Args  []string          // the job's own arguments, as the user typed them
+	Flags map[string]string // every flag's value as the client saw it, defaults too
+}
+
+// Staged file names, below Submission.Staging; the per-job ones below its <job id>/.
+const (
+	StagedSubmission = "submission" // the Submission, a frame
+	StagedSplits     = "splits"     // written by the setup attempt
+	StagedCuts       = "cuts"       // partition boundaries of a total order, written by the setup attempt
+	StagedDigests    = "digests"    // the chosen map outputs, written before the first reduce grant
+)
+
+// State is where a job is in its life.
+type State uint8
+
+const (
+	Waiting    State = iota + 1 // for jobs whose output it reads
+	Preparing                   // its setup attempt computes the splits
+	Running                     // its tasks run
+	Committing                  // its outputs move into place; kill is refused
+	Stopping                    // failed or killed: attempts end, leavings are removed
+	Succeeded
+	Failed
+	Killed
+)
+
+func (s State) String() string {
+	switch s {
+	case Waiting:
+		return "waiting"
+	case Preparing:
+		return "preparing"
+	case Running:
+		return "running"
+	case Committing:
+		return "committing"
+	case Stopping:
+		return "stopping"
+	case Succeeded:
+		return "succeeded"
+	case Failed:
+		return "failed"
+	case Killed:
+		return "killed"
+	}
+	return "unknown"
+}
+
+// Ended says whether a job in this state will never change again.
+func (s State) Ended() bool { return s >= Succeeded }
+
+// Progress counts a phase's bytes.
+type Progress struct {
+	Done, Total int64
+}
+
+// JobStatus is what a user can see of a job.
+type JobStatus struct {
+	ID       JobID
+	Name     string
+	State    State
+	Maps     TaskCounts
+	Reduces  TaskCounts
+	Read     Progress // bytes of input read by maps
+	Shuffled Progress // bytes of map output at the partitions' homes
+	Reduced  Progress // bytes of partitions read by reduces
+	Counters Counters
+	Error    string        // why it failed or was killed
+	Waits    string        // what it waits for, when it does
+	Elapsed  time.Duration // since submission
+}
+
+// TaskCounts counts a phase's tasks.
+type TaskCounts struct {
+	Total, Running, Done, FailedAttempts int
+}
+
+// Counters are sums over a job's successful attempts, by Hadoop's groups and names.
+type Counters map[string]map[string]int64
+
+// Add adds n to a counter.
+func (c Counters) Add(group, name string, n int64) {
+	g := c[group]
+	if g == nil {
+		g = make(map[string]int64)
+		c[group] = g
+	}
+	g[name] += n
+}
+
+// Merge adds every counter of other.
+func (c Counters) Merge(other Counters) {
+	for group, names := range other {
+		for name, n := range names {
+			c.Add(group, name, n)
+		}
+	}
+}
+
+// Get is a counter's value, 0 when it was never counted.
+func (c Counters) Get(group, name string) int64 { return c[group][name] }
+
+// EncodeMsgpack writes the counters in order, so that equal ones give equal
+// bytes; the encoder sorts only the maps it knows.
+func (c Counters) EncodeMsgpack(enc *msgpack.Encoder) error {
+	if c == nil {
+		return enc.EncodeNil()
+	}
+	err := enc.EncodeMapLen(len(c))
+	for _, group := range slices.Sorted(maps.Keys(c)) {
+		names := c[group]
+		err = cmp.Or(err, enc.EncodeString(group), enc.EncodeMapLen(len(names)))
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			err = cmp.Or(err, enc.EncodeString(name), enc.EncodeInt(names[name]))
+		}
+	}
+	return err
+}
