@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+)
+
+// The text is Zipf-distributed words, s = 1.1, v = 2.7 over 500,000 words of
+// 2–10 letters, 6–15 words a line.
+const (
+	seed      = 20261121
+	words     = 500_000
+	zipfS     = 1.1
+	zipfV     = 2.7
+	lineBytes = 100 // of the sort input, newline included
+)
+
+// makeText writes about n bytes of Zipf text, unless the file is there.
+func makeText(file string, n int64) error {
+	return make1(file, func(w *bufio.Writer, r *rand.Rand) {
+		vocabulary := makeVocabulary(r)
+		zipf := rand.NewZipf(r, zipfS, zipfV, words-1)
+		for written := int64(0); written < n; {
+			for i, count := 0, 6+r.IntN(10); i < count; i++ {
+				if i > 0 {
+					w.WriteByte(' ')
+					written++
+				}
+				word := vocabulary[zipf.Uint64()]
+				w.WriteString(word)
+				written += int64(len(word))
+			}
+			w.WriteByte('\n')
+			written++
+		}
+	})
+}
+
+func makeVocabulary(r *rand.Rand) []string {
+	seen := make(map[string]bool, words)
+	vocabulary := make([]string, 0, words)
+	for len(vocabulary) < words {
+		b := make([]byte, 2+r.IntN(9))
+		for i := range b {
+			b[i] = byte('a' + r.IntN(26))
+		}
+		if w := string(b); !seen[w] {
+			seen[w] = true
+			vocabulary = append(vocabulary, w)
+		}
+	}
+	return vocabulary
+}
+
+// makeLines writes n bytes of 100-byte lines of random printable characters.
+func makeLines(file string, n int64) error {
+	return make1(file, func(w *bufio.Writer, r *rand.Rand) {
+		line := make([]byte, lineBytes)
+		line[lineBytes-1] = '\n'
+		for written := int64(0); written+lineBytes <= n; written += lineBytes {
+			for i := 0; i < lineBytes-1; i += 9 {
+				bits := r.Uint64()
+				for j := i; j < min(i+9, lineBytes-1); j++ {
+					line[j] = byte('!' + bits&0x3f)
+					bits >>= 7
+				}
+			}
+			w.Write(line)
+		}
+	})
+}
+
+func make1(file string, fill func(w *bufio.Writer, r *rand.Rand)) (err error) {
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriterSize(f, 1<<20)
+	fill(w, rand.New(rand.NewPCG(seed, 0)))
+	return w.Flush()
+}

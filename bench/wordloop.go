@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+const wordLoopVerb = "word-loop"
+
+// wordLoop is the single-threaded word count that a careful programmer would
+// write without a framework: 1 MiB reads, a map looked up without allocating,
+// sorted output.
+func wordLoop(input, output string) (err error) {
+	in, err := os.Open(input)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	counts := make(map[string]*int64)
+	buf := make([]byte, 1<<20)
+	kept := 0
+	for {
+		n, err := in.Read(buf[kept:])
+		text := buf[:kept+n]
+		end := len(text)
+		if err == nil {
+			end = bytes.LastIndexByte(text, '\n') + 1
+		}
+		for w := range bytes.FieldsSeq(text[:end]) {
+			if c := counts[string(w)]; c != nil {
+				*c++
+			} else {
+				one := int64(1)
+				counts[string(w)] = &one
+			}
+		}
+		kept = copy(buf, text[end:])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	out, err := os.Create(output)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	w := bufio.NewWriterSize(out, 1<<20)
+	sorted := make([]string, 0, len(counts))
+	for word := range counts {
+		sorted = append(sorted, word)
+	}
+	slices.Sort(sorted)
+	for _, word := range sorted {
+		fmt.Fprintf(w, "%s\t%d\n", word, *counts[word])
+	}
+	return w.Flush()
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/mapreduce/mrtest"
+)
+
+func TestSortLines(t *testing.T) {
+	if got, want := mrtest.Run(t, sortLines(), "b\na\n\nB\na\n"), "\nB\na\na\nb\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSortRecords(t *testing.T) {
+	record := func(key string) string {
+		return key + strings.Repeat(".", keySize-len(key)) + strings.Repeat("v", recordSize-keySize)
+	}
+	records := []string{record("pear"), record("apple"), record("\x00"), record("fig")}
+	out := mrtest.RunFiles(t, sortRecords(), map[string]string{"in": strings.Join(records, "")})
+	slices.Sort(records)
+	if got := out.Text(); got != strings.Join(records, "") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,210 @@
+// Package embedded_test runs built job programs as a user does, in processes of
+// their own, and compares their output with a dumb word count.
+package embedded_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// programs are built once, by TestMain, under their directory's name.
+var programs string
+
+func TestMain(m *testing.M) {
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "quern-integration-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	programs = dir
+	cmd := exec.Command("go", "build", "-o", dir+"/",
+		"github.com/quernmr/quern/cmd/mrsubmit",
+		"github.com/quernmr/quern/examples/wordcount",
+		"github.com/quernmr/quern/examples/sort",
+		"github.com/quernmr/quern/examples/grep",
+		"github.com/quernmr/quern/integration/embedded/faulty")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// outcome is how a program ended.
+type outcome struct {
+	exit   int
+	stderr string
+}
+
+// deadline is generous: it only ends a test that would hang for ever.
+const deadline = 3 * time.Minute
+
+func start(t *testing.T, stderr *bytes.Buffer, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, filepath.Join(programs, program), args...)
+	cmd.Stderr = stderr
+	cmd.Env = append(os.Environ(), "TMPDIR="+scratch(t))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func wait(t *testing.T, cmd *exec.Cmd, stderr *bytes.Buffer) outcome {
+	t.Helper()
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stderr.String()}
+}
+
+func run(t *testing.T, program string, args ...string) outcome {
+	t.Helper()
+	var stderr bytes.Buffer
+	return wait(t, start(t, &stderr, program, args...), &stderr)
+}
+
+// succeed runs a program that must exit 0.
+func succeed(t *testing.T, program string, args ...string) outcome {
+	t.Helper()
+	o := run(t, program, args...)
+	if o.exit != 0 {
+		t.Fatalf("%s %s: exit %d\n%s", program, strings.Join(args, " "), o.exit, o.stderr)
+	}
+	return o
+}
+
+// refused runs a program that must exit as told, with every want in its message,
+// and leave no output behind.
+func refused(t *testing.T, exit int, output string, wants []string, program string, args ...string) {
+	t.Helper()
+	o := run(t, program, args...)
+	if o.exit != exit {
+		t.Errorf("%s %s: exit %d, want %d\n%s", program, strings.Join(args, " "), o.exit, exit, o.stderr)
+	}
+	for _, want := range wants {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("message lacks %q:\n%s", want, o.stderr)
+		}
+	}
+	if _, err := os.Stat(output); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left behind (%v)", output, err)
+	}
+	nothingLeft(t)
+}
+
+// scratch is the TMPDIR of the test's programs.
+func scratch(t *testing.T) string {
+	dir := filepath.Join(os.TempDir(), "quern-scratch-"+strings.ReplaceAll(t.Name(), "/", "-"))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// nothingLeft fails the test if its ended programs left files in TMPDIR.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	filepath.Walk(scratch(t), func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			t.Errorf("left behind: %s", path)
+		}
+		return nil
+	})
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// parts joins the part files of an output directory, whose _SUCCESS must be there.
+func parts(t *testing.T, output string) string {
+	t.Helper()
+	entries, err := os.ReadDir(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var joined strings.Builder
+	success := false
+	for _, e := range entries { // sorted by name
+		switch {
+		case e.Name() == "_SUCCESS":
+			success = true
+		case strings.HasPrefix(e.Name(), "part-"):
+			content, err := os.ReadFile(filepath.Join(output, e.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			joined.Write(content)
+		default:
+			t.Errorf("%s holds %s", output, e.Name())
+		}
+	}
+	if !success {
+		t.Errorf("%s lacks _SUCCESS", output)
+	}
+	return joined.String()
+}
+
+// countWords is the oracle: what a single-process word count prints.
+func countWords(text string) string {
+	counts := map[string]int{}
+	for _, line := range strings.Split(text, "\n") {
+		for _, w := range strings.Fields(line) {
+			counts[w]++
+		}
+	}
+	var b strings.Builder
+	for _, w := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&b, "%s\t%d\n", w, counts[w])
+	}
+	return b.String()
+}
+
+func sortedLines(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+func same(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %s, want %s", what, brief(got), brief(want))
+	}
+}
+
+func brief(s string) string {
+	if len(s) > 300 {
+		return fmt.Sprintf("%q… (%d bytes)", s[:300], len(s))
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,102 @@
+// Command faulty is a word count that misbehaves as its flags say, for the
+// integration tests.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/quernmr/quern/mapreduce"
+)
+
+var (
+	at    = flag.String("at", "", "where to misbehave: start, build, map or reduce")
+	do    = flag.String("do", "", "how: error, panic, exit, kill, hang, shout or corrupt")
+	times = flag.Int("times", 1000, "how many attempts of a task misbehave")
+)
+
+func main() {
+	if misplaced := os.Getenv("FAULTY_START"); misplaced != "" {
+		misbehave(misplaced)
+	}
+	mapreduce.Main(build)
+}
+
+func build() (*mapreduce.Job, error) {
+	if *at == "build" {
+		if err := misbehave(*do); err != nil {
+			return nil, err
+		}
+	}
+	words := mapreduce.MapSplit(mapreduce.Lines(), func(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
+		for line := range lines {
+			for w := range strings.FieldsSeq(line) {
+				emit(w, 1)
+			}
+		}
+		return try(t, "map")
+	})
+	counts := mapreduce.ReduceAll(words, func(t *mapreduce.Task, groups iter.Seq2[string, iter.Seq[int64]], emit func(string, int64)) error {
+		for word, ones := range groups {
+			n := int64(0)
+			for one := range ones {
+				n += one
+			}
+			emit(word, n)
+		}
+		return try(t, "reduce")
+	})
+	return counts.Job("faulty"), nil
+}
+
+func try(t *mapreduce.Task, where string) error {
+	if *at != where || t.Attempt >= *times {
+		return nil
+	}
+	return misbehave(*do)
+}
+
+func misbehave(how string) error {
+	switch how {
+	case "error":
+		return errors.New("deliberate error")
+	case "panic":
+		panic("deliberate panic")
+	case "exit":
+		fmt.Fprintln(os.Stderr, "deliberate exit")
+		os.Exit(3)
+	case "kill":
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case "hang":
+		select {}
+	case "corrupt":
+		return corruptFirst()
+	case "shout":
+		for range 10 << 10 {
+			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1023))
+		}
+	}
+	return nil
+}
+
+// corruptFirst overwrites bytes in the middle of the first map's output, if that is
+// there: attempts' directories are siblings.
+func corruptFirst() error {
+	outputs, err := filepath.Glob("../../*_m_000000_*/output")
+	if err != nil || len(outputs) == 0 {
+		return err
+	}
+	content, err := os.ReadFile(outputs[0])
+	if err != nil {
+		return err
+	}
+	copy(content[len(content)/2:], "FLIP")
+	return os.WriteFile(outputs[0], content, 0o600)
+}

@@ -1,0 +1,224 @@
+package embedded_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestRefusedInput(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "a b\n")
+	out := dir + "/out"
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	fmt.Fprint(w, text(100_000))
+	w.Close()
+	truncated := write(t, dir+"/cut.gz", zipped.String()[:zipped.Len()/2])
+	long := write(t, dir+"/long", strings.Repeat("y", 3<<20)+"\n")
+	odd := write(t, dir+"/odd", strings.Repeat("z", 250))
+	for name, c := range map[string]struct {
+		exit  int
+		wants []string
+		args  []string
+	}{
+		"missing input":     {1, []string{dir + "/nowhere"}, []string{"wordcount", "-input", dir + "/nowhere"}},
+		"glob of nothing":   {1, []string{dir + "/no*"}, []string{"wordcount", "-input", dir + "/no*"}},
+		"no input":          {2, []string{"-input"}, []string{"wordcount"}},
+		"unknown flag":      {2, []string{"-bogus"}, []string{"wordcount", "-bogus", "-input", in}},
+		"unknown scheme":    {1, []string{"gopher://"}, []string{"wordcount", "-input", "gopher://x/y"}},
+		"bad property":      {2, []string{"mapreduce.job.reduces", "many"}, []string{"wordcount", "-input", in, "-D", "mapreduce.job.reduces=many"}},
+		"unknown property":  {2, []string{"quern.bogus"}, []string{"wordcount", "-input", in, "-D", "quern.bogus=1"}},
+		"bad regexp":        {1, []string{"missing closing )"}, []string{"grep", "-e", "(", "-input", in}},
+		"truncated gzip":    {1, []string{truncated, "truncated"}, []string{"wordcount", "-input", truncated}},
+		"record too large":  {1, []string{long, "quern.record.max.bytes"}, []string{"wordcount", "-input", long, "-D", "quern.record.max.bytes=1048576"}},
+		"records not whole": {1, []string{odd, "100"}, []string{"sort", "-records", "-input", odd}},
+		"build error":       {1, []string{"deliberate error"}, []string{"faulty", "-at", "build", "-do", "error", "-input", in}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused(t, c.exit, out, c.wants, c.args[0], append([]string{"-output", out}, c.args[1:]...)...)
+		})
+	}
+}
+
+func TestUnreadableInput(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "a\n")
+	if err := os.Chmod(in, 0); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, 1, dir+"/out", []string{in, "permission denied"}, "wordcount", "-input", in, "-output", dir+"/out")
+}
+
+func TestOutputExists(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "a\n")
+	kept := write(t, dir+"/out/kept", "precious")
+	o := run(t, "wordcount", "-input", in, "-output", dir+"/out")
+	if o.exit != 1 || !strings.Contains(o.stderr, dir+"/out") || !strings.Contains(o.stderr, "exist") {
+		t.Errorf("exit %d\n%s", o.exit, o.stderr)
+	}
+	entries, _ := os.ReadDir(dir + "/out")
+	if content, _ := os.ReadFile(kept); len(entries) != 1 || string(content) != "precious" {
+		t.Errorf("output was touched: %v", entries)
+	}
+	if o := run(t, "wordcount", "-input", in, "-output", in); o.exit != 1 {
+		t.Errorf("a file as output: exit %d\n%s", o.exit, o.stderr)
+	}
+}
+
+// TestTwoJobsOneOutput: of two jobs at once, exactly one writes, and whole.
+func TestTwoJobsOneOutput(t *testing.T) {
+	content := text(300_000)
+	dir := t.TempDir()
+	in, out := write(t, dir+"/in", content), dir+"/out"
+	var errs [2]bytes.Buffer
+	var cmds [2]*exec.Cmd
+	for i := range cmds {
+		cmds[i] = start(t, &errs[i], "wordcount", "-input", in, "-output", out)
+	}
+	won := 0
+	for i := range cmds {
+		switch o := wait(t, cmds[i], &errs[i]); {
+		case o.exit == 0:
+			won++
+		case o.exit != 1 || !strings.Contains(o.stderr, out):
+			t.Errorf("exit %d\n%s", o.exit, o.stderr)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d jobs won\n%s\n%s", won, &errs[0], &errs[1])
+	}
+	same(t, "counts", parts(t, out), countWords(content))
+}
+
+// TestFaultsFinal: faults that every attempt repeats end the job, with the cause.
+func TestFaultsFinal(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", text(1000))
+	for _, where := range []string{"map", "reduce"} {
+		for how, wants := range map[string][]string{
+			"error": {"deliberate error"},
+			"panic": {"deliberate panic", "faulty.go"},
+			"exit":  {"exit status 3", "deliberate exit"},
+			"kill":  {"killed"},
+			"hang":  {"mapreduce.task.timeout"},
+		} {
+			t.Run(where+" "+how, func(t *testing.T) {
+				out := t.TempDir() + "/out"
+				wants := append([]string{"attempt_", "_" + where[:1] + "_000000"}, wants...)
+				refused(t, 1, out, wants, "faulty", "-at", where, "-do", how, "-input", in, "-output", out,
+					"-D", "mapreduce.task.timeout=1500", "-D", "mapreduce.map.maxattempts=2", "-D", "mapreduce.reduce.maxattempts=2")
+			})
+		}
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	disk := tmpfs(t, "size=2m")
+	dir := t.TempDir()
+	in := write(t, dir+"/in", text(8<<20))
+	// No combiner helps faulty: its map output alone is larger than the disk.
+	o := run(t, "faulty", "-input", in, "-output", disk+"/out", "-D", "quern.embedded.dir="+disk)
+	if o.exit != 1 || !strings.Contains(o.stderr, "no space left on device") {
+		t.Errorf("exit %d\n%s", o.exit, o.stderr)
+	}
+	if left, _ := filepath.Glob(disk + "/out*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestReadOnlyOutput(t *testing.T) {
+	disk := tmpfs(t, "ro,size=1m")
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "a\n")
+	refused(t, 1, disk+"/out", []string{disk, "read-only"}, "wordcount", "-input", in, "-output", disk+"/out")
+}
+
+func tmpfs(t *testing.T, options string) string {
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		t.Skip("mounting a small disk needs root on Linux")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("mount: %v: %s", err, out)
+	}
+	t.Cleanup(func() { exec.Command("umount", dir).Run() })
+	return dir
+}
+
+// TestNotAJob: files that are no job of ours are refused without being executed.
+func TestNotAJob(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "a\n")
+	ran := dir + "/ran"
+	script := write(t, dir+"/script", "#!/bin/sh\ntouch "+ran+"\n")
+	os.Chmod(script, 0o755)
+	other := dir + "/other"
+	arch := "arm64"
+	if runtime.GOARCH == arch {
+		arch = "amd64"
+	}
+	build := exec.Command("go", "build", "-o", other, "github.com/quernmr/quern/examples/wordcount")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, c := range map[string]struct {
+		job   string
+		wants []string
+	}{
+		"missing":            {dir + "/nowhere", []string{dir + "/nowhere"}},
+		"script":             {script, []string{script}},
+		"our own command":    {filepath.Join(programs, "mrsubmit"), []string{"mapreduce.Main"}},
+		"other architecture": {other, []string{arch, runtime.GOARCH}},
+		"text file":          {in, []string{in}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused(t, 1, dir+"/out", c.wants, "mrsubmit", "run", c.job, "-input", in, "-output", dir+"/out")
+		})
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the script was executed")
+	}
+}
+
+// TestBadStart: jobs that do not get as far as a plan.
+func TestBadStart(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "a\n")
+	job := filepath.Join(programs, "faulty")
+	for how, want := range map[string]string{"panic": "deliberate panic", "exit": "exit status 3", "kill": "killed"} {
+		t.Run(how, func(t *testing.T) {
+			t.Setenv("FAULTY_START", how)
+			refused(t, 1, dir+"/out", []string{want, job}, "mrsubmit", "run", job, "-input", in, "-output", dir+"/out")
+		})
+	}
+}
+
+func TestSubmitUsage(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "a\n")
+	job := filepath.Join(programs, "wordcount")
+	for name, args := range map[string][]string{
+		"no command":       {},
+		"unknown command":  {"fly"},
+		"no job":           {"run"},
+		"unknown flag":     {"run", "-bogus", job},
+		"bad -D":           {"run", "-D", "novalue", job, "-input", in, "-output", dir + "/out"},
+		"unknown job flag": {"run", job, "-bogus", "-input", in, "-output", dir + "/out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused(t, 2, dir+"/out", nil, "mrsubmit", args...)
+		})
+	}
+}

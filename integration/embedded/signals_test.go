@@ -1,0 +1,116 @@
+package embedded_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// children lists the live child processes of a process.
+func children(parent int) []int {
+	var pids []int
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		// pid (comm) state ppid …
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) > 1 && fields[0] != "Z" && fields[1] == strconv.Itoa(parent) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func killWorkers(parent int) {
+	for _, pid := range children(parent) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// hanging starts a job whose map never returns and waits until it runs.
+func hanging(t *testing.T, stderr *bytes.Buffer, out string) (pid int, end func() outcome) {
+	t.Helper()
+	in := write(t, t.TempDir()+"/in", "a\n")
+	cmd := start(t, stderr, "faulty", "-at", "map", "-do", "hang", "-input", in, "-output", out)
+	for len(attemptDirs(t)) == 0 {
+		if cmd.ProcessState != nil {
+			t.Fatal("ended early")
+		}
+	}
+	return cmd.Process.Pid, func() outcome { return wait(t, cmd, stderr) }
+}
+
+// attemptDirs lists the directories of map attempts in the test's TMPDIR.
+func attemptDirs(t *testing.T) []string {
+	var found []string
+	filepath.Walk(scratch(t), func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.IsDir() && strings.Contains(info.Name(), "_m_000000_") {
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found
+}
+
+func TestInterrupted(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			var stderr bytes.Buffer
+			out := t.TempDir() + "/out"
+			pid, end := hanging(t, &stderr, out)
+			workers := children(pid)
+			syscall.Kill(pid, sig)
+			if o := end(); o.exit != 1 || !strings.Contains(o.stderr, "killed") {
+				t.Errorf("exit %d\n%s", o.exit, o.stderr)
+			}
+			if _, err := os.Stat(out); !os.IsNotExist(err) {
+				t.Errorf("output is left behind: %v", err)
+			}
+			nothingLeft(t)
+			for _, w := range workers {
+				if syscall.Kill(w, 0) == nil {
+					t.Errorf("worker %d outlives its job", w)
+				}
+			}
+		})
+	}
+}
+
+// TestKilledHard: after SIGKILL no worker stays, and the next run tidies up.
+func TestKilledHard(t *testing.T) {
+	var stderr bytes.Buffer
+	pid, end := hanging(t, &stderr, t.TempDir()+"/out")
+	workers := children(pid)
+	syscall.Kill(pid, syscall.SIGKILL)
+	end()
+	for _, w := range workers {
+		for syscall.Kill(w, 0) == nil { // it ends when its pipe closes
+		}
+	}
+	in := write(t, t.TempDir()+"/in", "a\n")
+	succeed(t, "wordcount", "-input", in, "-output", t.TempDir()+"/out")
+	nothingLeft(t)
+}
+
+// TestCorruptSegment: a byte of a finished map's output is flipped before the
+// reduce reads it; the map runs again and the output is right.
+func TestCorruptSegment(t *testing.T) {
+	content := text(50_000)
+	dir := t.TempDir()
+	in := write(t, dir+"/in", content)
+	o := succeed(t, "faulty", "-at", "map", "-do", "corrupt", "-times", "1", "-input", in, "-output", dir+"/out",
+		"-D", "quern.embedded.slots=1", "-D", "mapreduce.input.fileinputformat.split.maxsize=20000")
+	same(t, "counts", parts(t, dir+"/out"), countWords(content))
+	if !strings.Contains(o.stderr, "checksum") {
+		t.Errorf("no word of the corruption:\n%s", o.stderr)
+	}
+}

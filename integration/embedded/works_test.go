@@ -1,0 +1,221 @@
+package embedded_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// text makes words from a fixed seed.
+func text(bytes int) string {
+	r := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for b.Len() < bytes {
+		fmt.Fprintf(&b, "w%d", r.IntN(2000))
+		if r.IntN(8) == 0 {
+			b.WriteByte('\n')
+		} else {
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+// smallSplits makes many maps of a small input, tiny memory many spills.
+var smallSplits = []string{"-D", "mapreduce.input.fileinputformat.split.maxsize=20000", "-D", "mapreduce.task.io.sort.mb=1"}
+
+func TestInputs(t *testing.T) {
+	long := strings.Repeat("x", 30<<20)
+	for name, content := range map[string]string{
+		"empty":                "",
+		"one byte":             "a",
+		"no newline at end":    "a b\nc d",
+		"CRLF":                 "a b\r\nb c\r\n",
+		"NUL":                  "a\x00b a\x00b\nc\n",
+		"invalid UTF-8":        "\xff\xfe \xff\xfe a\xc3\n",
+		"only newlines":        "\n\n\n",
+		"line of 30 MB":        "short\n" + long + "\nshort\n",
+		"many":                 text(300_000),
+		"long and many spills": text(3_000_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			in, out := write(t, dir+"/in", content), dir+"/out"
+			args := append([]string{"-input", in, "-output", out}, smallSplits...)
+			if len(content) > 1<<20 {
+				args = []string{"-input", in, "-output", out, "-D", "mapreduce.task.io.sort.mb=1"}
+			}
+			succeed(t, "wordcount", args...)
+			same(t, "counts", parts(t, out), countWords(content))
+			nothingLeft(t)
+		})
+	}
+}
+
+func TestInputPaths(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/d/a", "x y\n")
+	write(t, dir+"/d/b", "y z\n")
+	write(t, dir+"/d/.hidden", "no\n")
+	write(t, dir+"/d/_hidden", "no\n")
+	os.Mkdir(dir+"/empty", 0o755)
+	for name, c := range map[string]struct{ input, want string }{
+		"directory":       {dir + "/d", "x\t1\ny\t2\nz\t1\n"},
+		"glob":            {dir + "/d/[ab]", "x\t1\ny\t2\nz\t1\n"},
+		"comma list":      {dir + "/d/a," + dir + "/d/a", "x\t2\ny\t2\n"},
+		"URL":             {"file://" + dir + "/d/b", "y\t1\nz\t1\n"},
+		"empty directory": {dir + "/empty", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := t.TempDir() + "/out"
+			succeed(t, "wordcount", "-input", c.input, "-output", out)
+			same(t, "counts", parts(t, out), c.want)
+		})
+	}
+}
+
+func TestManySmallFiles(t *testing.T) {
+	dir := t.TempDir()
+	var all strings.Builder
+	for i := range 10_000 {
+		line := fmt.Sprintf("file %d\n", i%7)
+		write(t, fmt.Sprintf("%s/in/%05d", dir, i), line)
+		all.WriteString(line)
+	}
+	succeed(t, "wordcount", "-input", dir+"/in", "-output", dir+"/out")
+	same(t, "counts", parts(t, dir+"/out"), countWords(all.String()))
+}
+
+func TestReduces(t *testing.T) {
+	dir := t.TempDir()
+	content := "b a c b\n"
+	in := write(t, dir+"/in", content)
+	for _, reduces := range []int{1, 3, 40} {
+		t.Run(fmt.Sprint(reduces), func(t *testing.T) {
+			out := t.TempDir() + "/out"
+			succeed(t, "wordcount", "-input", in, "-output", out, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces))
+			same(t, "counts", sortedLines(parts(t, out)), countWords(content))
+			found, _ := filepath.Glob(out + "/part-r-*")
+			if len(found) != reduces {
+				t.Errorf("%d part files, want %d", len(found), reduces)
+			}
+		})
+	}
+}
+
+func TestSkewedKey(t *testing.T) {
+	var b strings.Builder
+	for i := range 400_000 {
+		if i%10 == 0 {
+			fmt.Fprintf(&b, "k%d\n", i)
+		} else {
+			b.WriteString("hot\n")
+		}
+	}
+	dir := t.TempDir()
+	in := write(t, dir+"/in", b.String())
+	// faulty without faults reduces without a combiner.
+	succeed(t, "faulty", "-input", in, "-output", dir+"/out", "-D", "mapreduce.task.io.sort.mb=1")
+	same(t, "counts", parts(t, dir+"/out"), countWords(b.String()))
+}
+
+func TestSortLines(t *testing.T) {
+	content := text(2_000_000)
+	dir := t.TempDir()
+	in := write(t, dir+"/in", content)
+	succeed(t, "sort", append([]string{"-input", in, "-output", dir + "/out", "-D", "mapreduce.job.reduces=3",
+		"-D", "mapreduce.input.fileinputformat.split.maxsize=300000"}, "-D", "mapreduce.task.io.sort.mb=1")...)
+	want := sortedLines(strings.TrimSuffix(content, "\n") + "\n")
+	same(t, "sorted", parts(t, dir+"/out"), want)
+}
+
+func TestSortRecords(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	content := make([]byte, 20_000*100)
+	for i := range content {
+		content[i] = byte(r.IntN(256))
+	}
+	dir := t.TempDir()
+	in := write(t, dir+"/in", string(content))
+	succeed(t, "sort", "-records", "-input", in, "-output", dir+"/out", "-D", "mapreduce.job.reduces=4",
+		"-D", "mapreduce.input.fileinputformat.split.maxsize=333333")
+	got := parts(t, dir+"/out")
+	if len(got) != len(content) {
+		t.Fatalf("%d bytes of %d", len(got), len(content))
+	}
+	for i := 100; i < len(got); i += 100 {
+		if got[i-100:i-90] > got[i:i+10] {
+			t.Fatalf("record %d is out of order", i/100)
+		}
+	}
+	found, _ := filepath.Glob(dir + "/out/part-r-*")
+	for _, part := range found {
+		if info, _ := os.Stat(part); info.Size() > int64(len(content))/2 {
+			t.Errorf("%s holds %d of %d bytes: badly sampled", part, info.Size(), len(content))
+		}
+	}
+}
+
+func TestGrep(t *testing.T) {
+	content := text(500_000)
+	dir := t.TempDir()
+	in := write(t, dir+"/in", content)
+	succeed(t, "grep", append([]string{"-e", "w19", "-input", in, "-output", dir + "/out"}, smallSplits...)...)
+	var want strings.Builder
+	for line := range strings.Lines(content) {
+		if strings.Contains(line, "w19") {
+			want.WriteString(line)
+		}
+	}
+	same(t, "lines", parts(t, dir+"/out"), want.String())
+}
+
+func TestGrepCount(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "b a b\nc b a\n")
+	succeed(t, "grep", "-count", "-e", "[a-c]", "-input", in, "-output", dir+"/out")
+	same(t, "matches", parts(t, dir+"/out/grep-sort"), "3\tb\n2\ta\n1\tc\n")
+	nothingLeft(t)
+}
+
+// TestFaultsHealed: attempts that fail, exit or are killed are made good.
+func TestFaultsHealed(t *testing.T) {
+	content := text(100_000)
+	for _, where := range []string{"map", "reduce"} {
+		for how, times := range map[string]int{"error": 2, "panic": 1, "exit": 1, "kill": 1, "shout": 1} {
+			t.Run(where+" "+how, func(t *testing.T) {
+				dir := t.TempDir()
+				in := write(t, dir+"/in", content)
+				succeed(t, "faulty", append([]string{"-at", where, "-do", how, "-times", fmt.Sprint(times),
+					"-input", in, "-output", dir + "/out"}, smallSplits...)...)
+				same(t, "counts", parts(t, dir+"/out"), countWords(content))
+				nothingLeft(t)
+			})
+		}
+	}
+}
+
+// TestKilledInJobCommit kills the workers while outputs move into place.
+func TestKilledInJobCommit(t *testing.T) {
+	content := text(50_000)
+	dir := t.TempDir()
+	in, out := write(t, dir+"/in", content), dir+"/out"
+	var stderr bytes.Buffer
+	cmd := start(t, &stderr, "wordcount", "-input", in, "-output", out, "-D", "mapreduce.job.reduces=200")
+	for ended := false; !ended; {
+		if _, err := os.Stat(out + "/part-r-00000"); err == nil {
+			killWorkers(cmd.Process.Pid)
+			break
+		}
+		_, err := os.Stat(out + "/_SUCCESS")
+		ended = err == nil
+	}
+	if o := wait(t, cmd, &stderr); o.exit != 0 {
+		t.Fatalf("exit %d\n%s", o.exit, o.stderr)
+	}
+	same(t, "counts", sortedLines(parts(t, out)), countWords(content))
+}
