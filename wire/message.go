@@ -44,6 +44,7 @@ type (
 		Attempt AttemptID
 		State   AttemptState
 		Bytes   Progress
+		Digest  uint64  // of a reduce: sum of the MapOutput.Digest of what it reads; 0: not known
 		Result  *Result // when the state is final
 	}
 

@@ -85,6 +85,7 @@ type Program struct {
 	Path  string            // URL of the executable
 	Args  []string          // the job's own arguments, as the user typed them
 	Flags map[string]string // every flag's value as the client saw it, defaults too
+	Dir   string            // the client's working directory, to which the plan's relative paths were relative
 }
 
 // Staged file names, below Submission.Staging; the per-job ones below its <job id>/.

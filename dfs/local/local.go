@@ -1,0 +1,248 @@
+// Package local is the file system of this machine, for file:// URLs and plain
+// paths.
+//
+// # Durability
+//
+// Close does not call fsync. What was written survives the death of every
+// process here, which is the failure that Quern recovers from by itself, but a
+// power cut soon after a job may lose or truncate its newest files. HDFS makes
+// the same choice (dfs.datanode.synconclose is false by default), sort(1) and
+// cp(1) too, and fsync would cost more than the sort itself on a job whose
+// output is as large as its input. Where a hash of a file is in the job
+// tracker's log, a file lost in this way is found out when it is read.
+//
+// # Renames
+//
+// Where the kernel offers a rename that refuses an existing target, that one is
+// used. Else a file is linked to its new name, which refuses too, and unlinked
+// from the old one; a RenameFile that finds both names on one file finishes what
+// an interrupted one began. A directory is renamed plainly then: the kernel
+// refuses a target with anything in it.
+//
+// An FS has no state and is safe for concurrent use.
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// BlockSize is what [dfs.Info.BlockSize] says of every file.
+const BlockSize = 128 << 20
+
+// FS is the local file system.
+type FS struct{}
+
+var _ dfs.FS = FS{}
+
+// New makes an FS.
+func New() FS { return FS{} }
+
+// Path is the local path of a file:// URL or of a plain path. An authority other
+// than localhost is an error.
+func Path(name string) (string, error) {
+	rest, ok := strings.CutPrefix(name, "file://")
+	if !ok {
+		if name == "" || strings.Contains(name, "://") {
+			return "", fmt.Errorf("local path %q: %w", name, fs.ErrInvalid)
+		}
+		return filepath.Abs(name)
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	if host != "" && host != "localhost" {
+		return "", fmt.Errorf("local path %q names a host: %w", name, fs.ErrInvalid)
+	}
+	return filepath.Clean("/" + strings.TrimPrefix(rest, host)), nil
+}
+
+func url(path string) string { return "file://" + filepath.ToSlash(path) }
+
+func (FS) Open(name string) (dfs.File, error) {
+	path, err := Path(name)
+	if err != nil {
+		return nil, err
+	}
+	// Without O_NONBLOCK the opening of a named pipe waits for its writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &file{File: f, info: describe(path, info)}, nil
+}
+
+type file struct {
+	*os.File
+	info dfs.Info
+}
+
+func (f *file) Info() dfs.Info { return f.info }
+
+func (FS) Create(name string) (dfs.Writer, error) {
+	path, err := Path(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{f}, nil
+}
+
+type writer struct{ *os.File }
+
+// Abort removes the file: nobody but its writer can have used it.
+func (w *writer) Abort() error {
+	return errors.Join(w.File.Close(), os.Remove(w.File.Name()))
+}
+
+func (FS) Mkdir(name string) error {
+	return at(name, func(p string) error { return os.Mkdir(p, 0o777) })
+}
+
+func (FS) MkdirAll(name string) error {
+	return at(name, func(p string) error { return os.MkdirAll(p, 0o777) })
+}
+
+func (FS) Remove(name string) error    { return at(name, os.Remove) }
+func (FS) RemoveAll(name string) error { return at(name, os.RemoveAll) }
+
+func at(name string, op func(path string) error) error {
+	path, err := Path(name)
+	if err != nil {
+		return err
+	}
+	return op(path)
+}
+
+func (FS) Stat(name string) (dfs.Info, error) {
+	path, err := Path(name)
+	if err != nil {
+		return dfs.Info{}, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return dfs.Info{}, err
+	}
+	return describe(path, info), nil
+}
+
+// List gives a link to nowhere as a file, so that who opens it is told.
+func (FS) List(name string) ([]dfs.Info, error) {
+	dir, err := Path(name)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]dfs.Info, 0, len(entries))
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			if target, err := os.Stat(path); err == nil {
+				info = target
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed since the directory was read
+		}
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, describe(path, info))
+	}
+	return infos, nil
+}
+
+func describe(path string, info fs.FileInfo) dfs.Info {
+	d := dfs.Info{Name: url(path), Dir: info.IsDir(), Modified: info.ModTime(), BlockSize: BlockSize}
+	if !d.Dir {
+		d.Size = info.Size()
+	}
+	return d
+}
+
+func (FS) RenameFile(from, to string) error {
+	return rename(from, to, func(from, to string) error {
+		err := renameNoReplace(from, to)
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = linkAway(from, to)
+		}
+		return err
+	})
+}
+
+func (FS) RenameDir(from, to string) error {
+	return rename(from, to, func(from, to string) error {
+		err := renameNoReplace(from, to)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		info, err := os.Lstat(from)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return syscall.ENOTDIR // a plain rename would replace a file
+		}
+		return os.Rename(from, to)
+	})
+}
+
+// rename names both paths in op's error, whatever op named.
+func rename(from, to string, op func(from, to string) error) error {
+	source, err := Path(from)
+	if err != nil {
+		return err
+	}
+	target, err := Path(to)
+	if err != nil {
+		return err
+	}
+	if err = op(source, target); err == nil {
+		return nil
+	}
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		err = number
+	}
+	return &os.LinkError{Op: "rename", Old: source, New: target, Err: err}
+}
+
+// linkAway renames a file on a file system whose rename always replaces.
+func linkAway(from, to string) error {
+	err := os.Link(from, to)
+	if errors.Is(err, fs.ErrExist) && sameFile(from, to) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(from)
+}
+
+func sameFile(a, b string) bool {
+	x, errA := os.Lstat(a)
+	y, errB := os.Lstat(b)
+	return a != b && errA == nil && errB == nil && os.SameFile(x, y)
+}

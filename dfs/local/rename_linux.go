@@ -1,0 +1,24 @@
+package local
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// renameNoReplace renames unless the target exists. It fails with
+// errors.ErrUnsupported where the kernel or the file system cannot do this.
+func renameNoReplace(from, to string) error {
+	for {
+		err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+			// EINVAL also means a directory moved below itself; the other way
+			// refuses that too.
+			return errors.ErrUnsupported
+		}
+		return err
+	}
+}

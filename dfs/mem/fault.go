@@ -1,0 +1,151 @@
+package mem
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrFault is in the chain of every injected error.
+var ErrFault = errors.New("injected fault")
+
+// fault is one line of a specification, with how often it was met.
+type fault struct {
+	op, pattern string
+	after       int // calls let through first
+	left        int // calls still to fail; negative: all
+	strike      strike
+}
+
+// strike is what a fault does to a call.
+type strike struct {
+	err  error
+	torn int  // bytes of a write that arrive
+	done bool // the call does its work and is reported as failed
+}
+
+const operations = " open read create write close mkdir mkdirall stat list renamefile renamedir remove removeall rename any "
+
+// SetFaults replaces the faults by those of a specification; empty: none.
+func (f *FS) SetFaults(spec string) error {
+	var faults []*fault
+	for i, line := range strings.Split(spec, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		one, err := parseFault(words)
+		if err != nil {
+			return fmt.Errorf("fault in line %d: %w", i+1, err)
+		}
+		faults = append(faults, one)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = faults
+	return nil
+}
+
+func parseFault(words []string) (*fault, error) {
+	if len(words) < 2 {
+		return nil, errors.New("want an operation and a pattern")
+	}
+	one := &fault{op: words[0], pattern: words[1], left: -1, strike: strike{err: wrapped(syscall.EIO)}}
+	if !strings.Contains(operations, " "+one.op+" ") {
+		return nil, fmt.Errorf("unknown operation %q", one.op)
+	}
+	if _, err := path.Match(one.pattern, ""); err != nil {
+		return nil, fmt.Errorf("pattern %q: %w", one.pattern, err)
+	}
+	for _, word := range words[2:] {
+		if err := one.set(word); err != nil {
+			return nil, fmt.Errorf("option %q: %w", word, err)
+		}
+	}
+	return one, nil
+}
+
+func (t *fault) set(option string) (err error) {
+	name, value, _ := strings.Cut(option, "=")
+	switch name {
+	case "done":
+		t.strike.done = true
+	case "after":
+		t.after, err = strconv.Atoi(value)
+	case "times":
+		t.left, err = strconv.Atoi(value)
+	case "torn":
+		t.strike.torn, err = strconv.Atoi(value)
+	case "error":
+		t.strike.err, err = errorNamed(value)
+	default:
+		err = errors.New("unknown")
+	}
+	return err
+}
+
+func errorNamed(name string) (error, error) {
+	switch name {
+	case "eio":
+		return wrapped(syscall.EIO), nil
+	case "enospc":
+		return wrapped(syscall.ENOSPC), nil
+	case "erofs":
+		return wrapped(syscall.EROFS), nil
+	case "eacces":
+		return wrapped(syscall.EACCES), nil
+	case "timeout":
+		return wrapped(os.ErrDeadlineExceeded), nil
+	}
+	return nil, errors.New("unknown error")
+}
+
+func wrapped(err error) error { return fmt.Errorf("%w: %w", ErrFault, err) }
+
+// struck is called with the lock held.
+func (f *FS) struck(op string, names []string) *strike {
+	var first *strike
+	for _, t := range f.faults {
+		if !t.fits(op, names) {
+			continue
+		}
+		if t.after > 0 {
+			t.after--
+			continue
+		}
+		if t.left == 0 || first != nil {
+			continue
+		}
+		if t.left > 0 {
+			t.left--
+		}
+		first = &t.strike
+	}
+	return first
+}
+
+func (t *fault) fits(op string, names []string) bool {
+	if t.op != op && t.op != "any" && !(t.op == "rename" && strings.HasPrefix(op, "rename")) {
+		return false
+	}
+	for _, name := range names {
+		if matches(t.pattern, "/"+strings.Join(split(name), "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(pattern, p string) bool {
+	if top, ok := strings.CutSuffix(pattern, "**"); ok {
+		top = strings.TrimSuffix(top, "/")
+		return top == "" || p == top || strings.HasPrefix(p, top+"/")
+	}
+	ok, err := path.Match(pattern, p)
+	return ok && err == nil
+}

@@ -1,0 +1,101 @@
+package core
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// completionGap is the least time between allocations that completed tasks ask for.
+const completionGap = 20 * time.Millisecond
+
+// phase is the allocation layer's side of the map or the reduce phase.
+type phase struct {
+	kind  wire.Kind
+	seq   uint64
+	asked bool          // an Allocate is under way
+	due   time.Duration // of the next one
+	last  time.Duration // when the last was asked for
+
+	targets map[int]int // slots by job number, of the current plan
+	ranks   map[int]int // places in the current plan
+}
+
+func newPhase(k wire.Kind) phase {
+	return phase{kind: k, due: never, last: -completionGap}
+}
+
+// begun asks for a plan at once: a job has its first tasks of the phase.
+func (p *phase) begun(now time.Duration) { p.due = min(p.due, now) }
+
+// completed asks for a plan soon: a slot is free or a job needs fewer.
+func (p *phase) completed(now time.Duration) {
+	p.due = min(p.due, max(now, p.last+completionGap))
+}
+
+// candidate places a job by the current plan. Jobs it does not name, before the
+// first plan all, come after the others in order of arrival.
+func (p *phase) candidate(j *job, index int) *candidate {
+	rank, ok := p.ranks[j.facts.n]
+	if !ok {
+		rank = len(p.ranks)
+	}
+	return &candidate{job: j, under: max(p.targets[j.facts.n]-j.inSlots[index], 0), rank: rank}
+}
+
+// allocate asks for the plans that are due.
+func (l *Live) allocate() {
+	for i := range l.phases {
+		p := &l.phases[i]
+		if p.asked || l.now < p.due {
+			continue
+		}
+		s := l.snapshot(i)
+		if len(s.Jobs) == 0 {
+			p.due, p.targets, p.ranks = never, nil, nil
+			continue
+		}
+		p.seq++
+		p.asked, p.last, p.due = true, l.now, l.now+l.c.cfg.Period
+		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Snapshot: s})
+	}
+}
+
+// snapshot is what the policy sees of a phase.
+func (l *Live) snapshot(i int) scheduler.Snapshot {
+	s := scheduler.Snapshot{Phase: l.phases[i].kind}
+	for _, t := range l.byIndex {
+		if t != nil && !t.losing {
+			s.Slots += [2]int{t.MapSlots, t.ReduceSlots}[i]
+		}
+	}
+	for _, j := range l.order {
+		if !j.runnable() {
+			continue
+		}
+		left := j.inSlots[i] + [2]int{j.pending.Len(), j.ready}[i]
+		if left > 0 {
+			s.Jobs = append(s.Jobs, scheduler.Job{ID: j.id, Arrived: j.arrived, Running: j.inSlots[i], Max: left})
+		}
+	}
+	return s
+}
+
+// allocated takes a new plan over. Without one the old plan stays.
+func (l *Live) allocated(r Allocated) {
+	p := &l.phases[phaseOf(r.Phase)]
+	if r.Epoch != l.epoch || r.Seq != p.seq || !p.asked {
+		return
+	}
+	p.asked = false
+	if r.Err != nil {
+		return
+	}
+	p.targets, p.ranks = make(map[int]int), make(map[int]int)
+	for i, t := range r.Plan.Targets {
+		if l.job(t.Job) != nil {
+			p.targets[t.Job.N], p.ranks[t.Job.N] = t.Slots, i
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package core
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// attempt is a running try at a task.
+type attempt struct {
+	id      wire.AttemptID
+	job     *job
+	task    *task
+	tracker *tracker
+	state   wire.AttemptState // only rises
+	bytes   wire.Progress
+	digest  uint64 // of what a reduce reads, 0: not known
+	killed  bool   // a Kill was sent
+}
+
+// task is what attempts are tries at, with or without a slot.
+type task struct {
+	id       wire.TaskID
+	next     int // attempts numbered in this epoch
+	attempts []*attempt
+	failed   []int    // numbers of the attempts that failed by their own fault
+	excused  []int    // of those that failed because segments could not be read
+	avoid    []string // trackers on which it failed
+	first    *failure
+	counted  bool // its counters are in the job's
+}
+
+// idle is the task itself when none of its attempts run.
+func (tk *task) idle() *task {
+	if len(tk.attempts) > 0 {
+		return nil
+	}
+	return tk
+}
+
+func sortedAttempts(m map[wire.AttemptID]*attempt) []*attempt {
+	list := make([]*attempt, 0, len(m))
+	for _, a := range m {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(x, y *attempt) int { return x.id.Compare(y.id) })
+	return list
+}
+
+// launch starts the next attempt of a task. It gives up the job when the epoch
+// has no more numbers for the task: something ends its attempts for ever.
+func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
+	if tk.next >= wire.EpochAttempts {
+		l.stopJob(j, wire.Failed, tk.id.String()+" has used up its attempts without one that failed by its own fault")
+		return
+	}
+	id := wire.AttemptID{Task: tk.id, N: int(l.epoch)*wire.EpochAttempts + tk.next}
+	tk.next++
+	l.start(j, tk, t, id)
+	m := &wire.Launch{
+		Epoch: l.epoch, Attempt: id, Staging: j.facts.sub.staging, Index: j.facts.index,
+		Subject: subject, Timeout: j.timeout,
+	}
+	switch tk.id.Kind {
+	case wire.Reduce:
+		m.Generation = j.homes[tk.id.N].gen
+	case wire.Cleanup:
+		m.Outcome = j.facts.stop.Outcome
+	}
+	l.send(t, m)
+}
+
+// start notes a running attempt, launched or adopted.
+func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
+	a := &attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning}
+	tk.attempts = append(tk.attempts, a)
+	t.attempts[id] = a
+	j.attempts[id] = a
+	if id.Task.Kind.Slotted() {
+		p := phaseOf(id.Task.Kind)
+		t.free[p]--
+		j.inSlots[p]++
+		j.launched[p]++
+		l.refresh(t)
+		l.update(a)
+	}
+	return a
+}
+
+// remove forgets an attempt and frees its slot. The caller says what becomes of the task.
+func (l *Live) remove(a *attempt) {
+	j, t := a.job, a.tracker
+	a.task.attempts = slices.DeleteFunc(a.task.attempts, func(x *attempt) bool { return x == a })
+	delete(t.attempts, a.id)
+	delete(j.attempts, a.id)
+	if kind := a.id.Task.Kind; kind.Slotted() {
+		p := phaseOf(kind)
+		t.free[p]++
+		j.inSlots[p]--
+		l.refresh(t)
+		l.phases[p].completed(l.now)
+	}
+	l.touch(j)
+}
+
+// update brings the task of an attempt into or out of the sets it is picked from.
+func (l *Live) update(a *attempt) {
+	switch a.id.Task.Kind {
+	case wire.Map:
+		l.updateMap(a.job, a.id.Task.N)
+	case wire.Reduce:
+		l.updateReduce(a.job, a.id.Task.N)
+	}
+}
+
+func (l *Live) kill(a *attempt, reason string) {
+	if !a.killed {
+		a.killed = true
+		l.send(a.tracker, &wire.Kill{Epoch: l.epoch, Attempt: a.id, Reason: reason})
+	}
+}
+
+// report takes an attempt's new state in, from whichever message it came.
+func (l *Live) report(t *tracker, r *wire.Report) {
+	j := l.job(r.Attempt.Task.Job)
+	if j == nil {
+		return
+	}
+	a := j.attempts[r.Attempt]
+	switch {
+	case a == nil && !t.inventoried && !t.taking:
+		return // the inventory will tell, after the homes
+	case a != nil && a.tracker != t:
+		return
+	case a == nil && r.State.Final():
+		l.lateResult(t, j, r)
+		return
+	case a == nil:
+		if a = l.adopt(t, j, r); a == nil || a.killed {
+			return
+		}
+	}
+	if !r.State.Final() {
+		a.bytes, a.digest = r.Bytes, r.Digest
+		l.runs(a, r.State)
+		return
+	}
+	result := r.Result
+	if result == nil {
+		result = &wire.Result{Error: "the tracker sent no result"}
+	}
+	l.finished(a, r.State, result)
+}
+
+// runs follows an attempt that has not ended. On a new stream what was sent on
+// the one before may have been lost, so it is said again.
+func (l *Live) runs(a *attempt, state wire.AttemptState) {
+	again := !a.tracker.inventoried
+	if a.killed {
+		if again {
+			a.killed = false
+			l.kill(a, "no longer wanted")
+		}
+		return
+	}
+	if state == wire.AttemptReady && (a.state < state || again) {
+		a.state = state
+		l.ready(a)
+	}
+}
+
+// finished ends an attempt and does what its end means for the job.
+func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
+	j := a.job
+	l.remove(a)
+	if state == wire.AttemptSucceeded && !a.id.Task.Kind.Slotted() && r.Error != "" {
+		state = wire.AttemptFailed
+	}
+	switch state {
+	case wire.AttemptSucceeded:
+		l.succeeded(j, a.tracker, a.task, a.id, r)
+	case wire.AttemptFailed:
+		l.failed(j, a.tracker, a.task, a.id, r)
+	}
+	l.attemptOver(a)
+}
+
+// vanished ends an attempt that nobody will report on any more. It is no failure.
+func (l *Live) vanished(a *attempt) {
+	l.remove(a)
+	l.attemptOver(a)
+}
+
+// attemptOver lets the task have its next attempt, after a fence if this one might have committed.
+func (l *Live) attemptOver(a *attempt) {
+	j, n := a.job, a.id.Task.N
+	if a.id.Task.Kind == j.facts.kind() && j.facts.holds(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
+		l.fence(j, n)
+	}
+	l.update(a)
+	l.touch(j)
+}
+
+// lateResult takes a final report in of an attempt that is not known to run: a
+// repeated one, or one that ended under an earlier leader.
+func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
+	tk := j.task(r.Attempt.Task)
+	if tk == nil || r.Result == nil {
+		return
+	}
+	switch r.State {
+	case wire.AttemptSucceeded:
+		if r.Attempt.Task.Kind.Slotted() || r.Result.Error == "" {
+			l.succeeded(j, t, tk, r.Attempt, r.Result)
+		}
+	case wire.AttemptFailed:
+		l.failed(j, t, tk, r.Attempt, r.Result)
+	}
+	l.touch(j)
+}
+
+// succeeded acts on a result; it may come more than once.
+func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+	n := id.Task.N
+	switch kind := id.Task.Kind; {
+	case kind.Slotted() && kind == j.facts.kind():
+		l.taskCommitted(j, tk, id, r)
+	case kind == wire.Map:
+		l.mapSucceeded(j, t, n, id, r)
+	case kind == wire.Fence:
+		l.fenced(j, n, r)
+	default:
+		l.served(j, t, tk, id, r)
+	}
+}
+
+// count adds a task's counters to the job's, once.
+func (j *job) count(tk *task, r *wire.Result) {
+	if tk.counted {
+		return
+	}
+	tk.counted = true
+	j.counters.Merge(r.Counters)
+	switch tk.id.Kind {
+	case wire.Map:
+		j.read += r.Bytes
+	case wire.Reduce:
+		j.reduced += r.Bytes
+	}
+}
+
+// timeoutOf reads how long an attempt may show no progress; 0 is for ever.
+func timeoutOf(p *wire.JobPlan) time.Duration {
+	ms, err := strconv.ParseInt(p.Properties["mapreduce.task.timeout"], 10, 64)
+	if err != nil || ms < 0 {
+		ms = 600_000
+	}
+	return time.Duration(ms) * time.Millisecond
+}

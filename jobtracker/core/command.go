@@ -1,0 +1,84 @@
+package core
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// Command is one of the structs below.
+type Command interface{ command() }
+
+type (
+	// Propose asks for an entry to be committed. It comes back as Entry, or as Undecided.
+	Propose struct {
+		Key  string // says what it is; names it in Undecided
+		Data []byte
+	}
+
+	// Send sends a message to a tracker.
+	Send struct {
+		Stream  Stream
+		Message wire.Message
+	}
+
+	// CloseStream ends a stream after what was sent before.
+	CloseStream struct{ Stream Stream }
+
+	// Reply answers a request.
+	Reply struct {
+		Token Token
+		Jobs  []wire.JobID // of a Submit
+		Err   error
+	}
+
+	// Allocate asks the policy for a Plan. At most one is under way for a phase.
+	Allocate struct {
+		Epoch    uint64
+		Seq      uint64
+		Phase    wire.Kind
+		Snapshot scheduler.Snapshot
+	}
+
+	// LoadSplits reads a job's splits file.
+	LoadSplits struct {
+		Epoch   uint64
+		Job     wire.JobID
+		Staging string // URL of the submission's directory
+		Maps    int    // how many splits it must hold
+		Hash    uint64
+		After   time.Duration // how long to wait before, for it has failed before
+	}
+
+	// WriteDigests writes the digests of a job's chosen map outputs, replacing what is there.
+	WriteDigests struct {
+		Epoch   uint64
+		Job     wire.JobID
+		Name    string   // URL of the file
+		Digests []uint64 // by map
+		Hash    uint64   // of Digests
+		After   time.Duration
+	}
+
+	// RemoveStaging removes the directory of a submission whose jobs have all ended.
+	RemoveStaging struct {
+		Epoch uint64
+		Key   string
+		Name  string // URL of the directory
+		After time.Duration
+	}
+
+	// Halt says that this job tracker must not go on, and why. It is the last command.
+	Halt struct{ Err error }
+)
+
+func (Propose) command()       {}
+func (Send) command()          {}
+func (CloseStream) command()   {}
+func (Reply) command()         {}
+func (Allocate) command()      {}
+func (LoadSplits) command()    {}
+func (WriteDigests) command()  {}
+func (RemoveStaging) command() {}
+func (Halt) command()          {}

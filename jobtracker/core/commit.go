@@ -1,0 +1,182 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// ready takes note of an attempt that asks for the grant, or repeats the grant it has.
+func (l *Live) ready(a *attempt) {
+	j := a.job
+	n := a.id.Task.N
+	switch {
+	case a.id.Task.Kind != j.facts.kind() || a.killed:
+	case j.facts.holds(n, a.id.N):
+		l.send(a.tracker, &wire.Grant{Epoch: l.epoch, Attempt: a.id})
+	case !slices.Contains(j.waitsGrant, a):
+		j.waitsGrant = append(j.waitsGrant, a)
+		l.touch(j)
+	}
+}
+
+// grantReady proposes the grants that nothing stands against.
+func (l *Live) grantReady(j *job) {
+	if len(j.waitsGrant) == 0 || j.facts.reduces > 0 && !l.digestsReady(j) {
+		return
+	}
+	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(a *attempt) bool {
+		n := a.id.Task.N
+		if j.attempts[a.id] != a || a.killed || j.facts.done.Has(n) {
+			return true
+		}
+		if _, taken := j.facts.grants[n]; taken {
+			return false
+		}
+		if j.facts.reduces > 0 && a.digest != 0 && a.digest != j.digestSum {
+			// Launched before a map gave other records, perhaps under an earlier leader.
+			l.kill(a, "it has read map output that was replaced")
+			return true
+		}
+		l.propose(&granted{Job: j.facts.n, Task: n, Attempt: a.id.N})
+		return true
+	})
+}
+
+// digestsReady says whether the digests of what reduces read are in staging. If
+// not it has them written. Digests that differ from those of committed output
+// end the job.
+func (l *Live) digestsReady(j *job) bool {
+	if j.known < len(j.maps) {
+		return false
+	}
+	hash := l.hashOf(j)
+	switch {
+	case j.facts.digests && j.facts.digestsHash == hash:
+		return true
+	case j.facts.done.Len() > 0:
+		l.stopJob(j, wire.Failed, "a map is not deterministic: it gave other records when it ran again, and reduces have committed output made of the first")
+	case len(j.facts.grants) > 0 || j.writing || l.c.pending.has(&digestsWritten{Job: j.facts.n, Hash: hash}):
+	default:
+		j.writing = true
+		l.c.emit(WriteDigests{
+			Epoch: l.epoch, Job: j.id, Name: l.staged(j, wire.StagedDigests),
+			Digests: j.digests(), Hash: hash, After: retryDelay(j.writeFailed),
+		})
+	}
+	return false
+}
+
+func (j *job) digests() []uint64 {
+	digests := make([]uint64, len(j.maps))
+	for m := range j.maps {
+		digests[m] = j.maps[m].digest
+	}
+	return digests
+}
+
+// hashOf is the hash of the known digests, computed once for each set of them.
+func (l *Live) hashOf(j *job) uint64 {
+	if j.hash == 0 {
+		j.hash = digestsHash(j.digests())
+	}
+	return j.hash
+}
+
+func (l *Live) digestsWritten(r DigestsWritten) {
+	j := l.job(r.Job)
+	if j == nil || r.Epoch != l.epoch || !j.facts.running() || !j.writing {
+		return
+	}
+	j.writing = false
+	l.touch(j)
+	if r.Err == nil {
+		if r.Hash == l.hashOf(j) {
+			l.propose(&digestsWritten{Job: j.facts.n, Hash: r.Hash})
+		}
+		return
+	}
+	if j.writeFailed++; j.writeFailed >= serviceAttempts {
+		l.stopJob(j, wire.Failed, fmt.Sprintf("write the digests of the map outputs: %v", r.Err))
+	}
+}
+
+// granted sends the grant that is now in the log, or settles it if the attempt
+// has gone meanwhile.
+func (l *Live) granted(j *job, x *granted, fitted bool) {
+	if j == nil || !j.facts.running() || x.Task < 0 || x.Task >= j.facts.commits() {
+		return
+	}
+	l.touch(j)
+	tk := j.committer(x.Task)
+	i := slices.IndexFunc(tk.attempts, func(a *attempt) bool { return a.id.N == x.Attempt })
+	switch {
+	case i >= 0:
+		l.ready(tk.attempts[i])
+	case fitted:
+		l.fence(j, x.Task)
+	}
+	l.updateTask(j, x.Task)
+}
+
+// updateTask brings a committing task into or out of the sets it is picked from.
+func (l *Live) updateTask(j *job, n int) {
+	if j.facts.kind() == wire.Map {
+		l.updateMap(j, n)
+	} else {
+		l.updateReduce(j, n)
+	}
+}
+
+// revoked lets a task have another attempt granted.
+func (l *Live) revoked(j *job, x *revoked) {
+	delete(j.fences, x.Task)
+	l.updateTask(j, x.Task)
+	l.touch(j)
+}
+
+// taskCommitted acts on the success of an attempt that commits output.
+func (l *Live) taskCommitted(j *job, tk *task, id wire.AttemptID, r *wire.Result) {
+	n := id.Task.N
+	switch {
+	case j.facts.done.Has(n):
+		j.count(tk, r)
+	case j.facts.holds(n, id.N):
+		j.count(tk, r)
+		l.propose(&committed{Job: j.facts.n, Task: n, Attempt: id.N})
+	}
+}
+
+// proposedCommit says whether the log is about to hold the commit of an attempt.
+func (l *Live) proposedCommit(j *job, n, attempt int) bool {
+	return l.c.pending.has(&committed{Job: j.facts.n, Task: n, Attempt: attempt})
+}
+
+// committed ends a task.
+func (l *Live) committed(j *job, x *committed) {
+	delete(j.fences, x.Task)
+	tk := j.committer(x.Task)
+	for _, a := range slices.Clone(tk.attempts) {
+		if a.id.N != x.Attempt {
+			l.kill(a, "another attempt of the task has committed")
+		}
+	}
+	if j.facts.kind() == wire.Reduce {
+		l.partitionDone(j, x.Task)
+	}
+	l.updateTask(j, x.Task)
+	l.phases[phaseOf(j.facts.kind())].completed(l.now)
+	l.touch(j)
+}
+
+// partitionDone lets go of the home of a committed partition.
+func (l *Live) partitionDone(j *job, p int) {
+	if h := &j.homes[p]; !h.complete {
+		h.complete = true
+		l.gathered(j)
+	}
+	l.updateReduce(j, p)
+	j.homeless.Remove(p)
+	l.leaveHome(j, p)
+}

@@ -1,0 +1,300 @@
+// Package core is the job tracker's state machine. It does no I/O, never reads a
+// clock and starts no goroutine: events go in, commands come out, and whoever
+// owns a [Core] carries the commands out. The server, the simulator and the
+// tests drive this same machine.
+//
+// It has two parts. [Facts] changes only by applying committed log entries and
+// is equal on every job tracker. [Live] exists on the leader alone, is rebuilt
+// from the trackers' inventories after a change of leader, and is never read by
+// an apply.
+//
+// # The owner's duties
+//
+//  1. One goroutine at a time calls a Core's methods.
+//  2. now never goes back. Call Step with [Tick] when the time of [Core.Wake] is reached.
+//  3. Carry commands out in order; a Send to a stream in the order given.
+//  4. Hand every committed entry to Step exactly once and in order, followers too.
+//  5. A proposal whose outcome is not known is answered by [Undecided]; it is then
+//     proposed again under the same key. Facts are idempotent, so that it may have
+//     been committed after all does no harm.
+//  6. Every effect (Allocate, LoadSplits, WriteDigests, RemoveStaging) is answered
+//     once by its result, failed or not. Results of an earlier epoch are ignored.
+//  7. On [Halt] stop: this build must not go on.
+//
+// # Invariants
+//
+//	I1  A task has at most one committed attempt, and at most one grant at a time;
+//	    a grant ends only by Committed or, after a fence, by Revoked.
+//	I2  Slots are never oversubscribed by launches of one leader.
+//	I3  No attempt is launched for a job that has ended, and none but a cleanup for one that stops.
+//	I4  Facts depend on the entries applied and on nothing else.
+//	I5  No decision depends on map order; ties go to the lower id.
+//
+// # Log entries
+//
+//	+------------+-----------+------------------------------------+
+//	| version u8 | number u8 | msgpack of the fact, short names   |
+//	+------------+-----------+------------------------------------+
+//
+// Numbers are append-only. An unknown version or number halts the core.
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+var (
+	// ErrNotLeader answers requests to a job tracker that does not lead, or has just
+	// stopped to: whether the request was carried out is then not known.
+	ErrNotLeader = errors.New("this job tracker does not lead")
+	// ErrUnknownJob answers requests about a job that is not known, or no longer.
+	ErrUnknownJob = errors.New("unknown job")
+	// ErrJobEnded answers a kill of a job that has ended.
+	ErrJobEnded = errors.New("the job has ended")
+	// ErrJobCommitting answers a kill of a job whose outputs move into place.
+	ErrJobCommitting = errors.New("the job's output is being moved into place")
+	// ErrBadSubmission answers a submission that makes no sense.
+	ErrBadSubmission = errors.New("bad submission")
+	// ErrOtherStaging halts a job tracker that was started with another staging
+	// directory than its cluster was bootstrapped with.
+	ErrOtherStaging = errors.New("staging directory differs from the cluster's")
+)
+
+// Config is what a Core needs to know. All of it is the leader's alone: Facts do
+// not depend on it.
+type Config struct {
+	ID      string        // of this job tracker
+	Staging string        // URL of the cluster's staging directory; empty: any
+	Cluster string        // id of the cluster, if this one bootstraps it
+	Nonce   string        // staged proof of the staging directory, likewise
+	Lease   time.Duration // silence after which a tracker is lost; default 5 s
+	Period  time.Duration // between allocations; default 500 ms
+}
+
+// Core is the state machine of one job tracker.
+type Core struct {
+	cfg   Config
+	facts *Facts
+	live  *Live // nil: not in office
+
+	term    uint64  // for which this job tracker is elected, 0: it is not
+	waiting []Event // that came between the election and taking office
+	pending proposals
+	now     time.Duration
+	out     []Command
+	halted  bool
+}
+
+// New makes a Core with empty Facts.
+func New(cfg Config) *Core {
+	if cfg.Lease <= 0 {
+		cfg.Lease = 5 * time.Second
+	}
+	if cfg.Period <= 0 {
+		cfg.Period = 500 * time.Millisecond
+	}
+	return &Core{cfg: cfg, facts: newFacts(keptJobs)}
+}
+
+// Leads says whether this job tracker is in office.
+func (c *Core) Leads() bool { return c.live != nil }
+
+// Epoch is the term of the leader last known to have taken office.
+func (c *Core) Epoch() uint64 { return c.facts.epoch }
+
+// Applied is the index of the last entry applied.
+func (c *Core) Applied() uint64 { return c.facts.index }
+
+// Snapshot encodes Facts.
+func (c *Core) Snapshot() ([]byte, error) { return c.facts.encode() }
+
+// Wake is when Step wants a Tick; ok is false when nothing is due at any time.
+func (c *Core) Wake() (at time.Duration, ok bool) {
+	if c.live == nil || c.halted {
+		return 0, false
+	}
+	return c.live.wake()
+}
+
+// Step takes one event in and returns what is to be done about it.
+func (c *Core) Step(now time.Duration, ev Event) []Command {
+	if c.halted {
+		return nil
+	}
+	c.now = max(c.now, now)
+	c.out = nil
+	c.take(ev)
+	if c.live != nil {
+		c.live.settle()
+	}
+	return c.out
+}
+
+func (c *Core) emit(cmd Command) { c.out = append(c.out, cmd) }
+
+func (c *Core) take(ev Event) {
+	switch ev := ev.(type) {
+	case Entry:
+		c.entry(ev)
+	case Restored:
+		c.restore(ev)
+	case Elected:
+		c.elected(ev)
+	case Deposed:
+		c.deposed()
+	case Undecided:
+		c.pending.again(c, ev.Key)
+	case Tick:
+	default:
+		c.forLeader(ev)
+	}
+}
+
+// forLeader handles the events that only a leader can do something about.
+func (c *Core) forLeader(ev Event) {
+	switch {
+	case c.live != nil:
+		c.live.now = c.now
+		c.live.handle(ev)
+	case c.term != 0:
+		c.waiting = append(c.waiting, ev)
+	default:
+		c.turnAway(ev)
+	}
+}
+
+// turnAway answers an event that only a leader could handle.
+func (c *Core) turnAway(ev Event) {
+	switch ev := ev.(type) {
+	case Submit:
+		c.emit(Reply{Token: ev.Token, Err: ErrNotLeader})
+	case Kill:
+		c.emit(Reply{Token: ev.Token, Err: ErrNotLeader})
+	case FromTracker:
+		if _, ok := ev.Message.(*wire.Hello); ok {
+			c.emit(Send{Stream: ev.Stream, Message: &wire.Refuse{Reason: ErrNotLeader.Error()}})
+			c.emit(CloseStream{Stream: ev.Stream})
+		}
+	}
+}
+
+func (c *Core) entry(e Entry) {
+	if e.Index <= c.facts.index {
+		return
+	}
+	x, err := decodeFact(e.Data)
+	if err != nil {
+		c.halt(fmt.Errorf("apply entry %d of term %d: %w", e.Index, e.Term, err))
+		return
+	}
+	fitted := c.facts.apply(e.Index, e.Term, x)
+	c.pending.settled(x.key())
+	switch {
+	case c.checkStaging():
+	case c.live != nil:
+		c.live.now = c.now
+		c.live.applied(x, fitted)
+	case c.term != 0 && c.facts.epoch == c.term:
+		c.takeOffice()
+	}
+}
+
+// checkStaging halts when the cluster's staging directory is not ours.
+func (c *Core) checkStaging() bool {
+	boot := &c.facts.boot
+	if boot.Start == 0 || c.cfg.Staging == "" || boot.Staging == c.cfg.Staging {
+		return false
+	}
+	c.halt(fmt.Errorf("%w: %s, not %s", ErrOtherStaging, boot.Staging, c.cfg.Staging))
+	return true
+}
+
+func (c *Core) halt(err error) {
+	c.emit(Halt{Err: err})
+	c.halted = true
+}
+
+func (c *Core) restore(r Restored) {
+	f, err := decodeFacts(r.Snapshot, c.facts.keepEnded)
+	if err != nil {
+		c.halt(err)
+		return
+	}
+	c.deposed()
+	c.facts = f
+	c.checkStaging()
+}
+
+func (c *Core) elected(e Elected) {
+	c.deposed()
+	c.term = e.Term
+	c.pending = make(proposals)
+	c.waiting = []Event{e}
+	c.pending.propose(c, &tookOffice{Leader: c.cfg.ID})
+}
+
+// takeOffice begins to lead once the log holds our first entry of the term and
+// the cluster is bootstrapped. What has come in meanwhile is handled then.
+func (c *Core) takeOffice() {
+	election := c.waiting[0].(Elected)
+	if c.facts.boot.Start == 0 {
+		c.pending.propose(c, &bootstrapped{
+			Start: election.Wall, Cluster: c.cfg.Cluster, Staging: c.cfg.Staging, Nonce: c.cfg.Nonce,
+		})
+		return
+	}
+	c.live = newLive(c, election.Wall)
+	waiting := c.waiting[1:]
+	c.waiting = nil
+	for _, ev := range waiting {
+		c.live.handle(ev)
+	}
+}
+
+// deposed drops Live, closes its streams and answers its requests.
+func (c *Core) deposed() {
+	if c.live != nil {
+		c.live.drop()
+	}
+	closed := make(map[Stream]bool)
+	for _, ev := range c.waiting {
+		m, ok := ev.(FromTracker)
+		switch {
+		case !ok:
+			c.turnAway(ev)
+		case !closed[m.Stream]:
+			closed[m.Stream] = true
+			c.emit(CloseStream{Stream: m.Stream})
+		}
+	}
+	c.live, c.term, c.waiting, c.pending = nil, 0, nil, nil
+}
+
+// proposals are the facts proposed and not yet seen in the log, by key.
+type proposals map[string][]byte
+
+// propose asks for a fact to be committed, unless it is asked for already or
+// would change nothing.
+func (p proposals) propose(c *Core, x fact) {
+	key := x.key()
+	if p[key] != nil || !x.fits(c.facts) {
+		return
+	}
+	p[key] = encodeFact(x)
+	c.emit(Propose{Key: key, Data: p[key]})
+}
+
+// again proposes once more what may have been lost.
+func (p proposals) again(c *Core, key string) {
+	if data := p[key]; data != nil {
+		c.emit(Propose{Key: key, Data: data})
+	}
+}
+
+func (p proposals) settled(key string) { delete(p, key) }
+
+func (p proposals) has(x fact) bool { return p[x.key()] != nil }

@@ -1,0 +1,128 @@
+package core
+
+import (
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// Stream names one connection of a tracker. The owner never uses a number twice.
+type Stream uint64
+
+// Token names a client's request until its [Reply].
+type Token uint64
+
+// Event is one of the structs below.
+type Event interface{ event() }
+
+// Of the log.
+type (
+	// Entry is a committed entry, the leader's own ones included.
+	Entry struct {
+		Index, Term uint64
+		Data        []byte
+	}
+
+	// Restored replaces Facts by a snapshot of another job tracker or an earlier run.
+	Restored struct{ Snapshot []byte }
+
+	// Elected says that this job tracker leads in a term. All entries of earlier
+	// terms that will ever be committed have come, or come before those of Term.
+	Elected struct {
+		Term uint64
+		Wall int64 // Unix milliseconds: the start of a cluster not bootstrapped yet, and for display
+	}
+
+	// Deposed ends it.
+	Deposed struct{}
+
+	// Undecided says that the outcome of a proposal is not known.
+	Undecided struct{ Key string }
+)
+
+// Tick says that time has passed.
+type Tick struct{}
+
+// Of trackers.
+type (
+	// FromTracker is a message of a tracker; the first on a stream is a Hello.
+	FromTracker struct {
+		Stream  Stream
+		Message wire.Message
+	}
+
+	// StreamClosed says that a stream has ended without a CloseStream.
+	StreamClosed struct{ Stream Stream }
+)
+
+// Of clients; each is answered by one Reply.
+type (
+	// Submit hands in a submission. The same key always gets the same answer.
+	Submit struct {
+		Token      Token
+		Wall       int64 // Unix milliseconds
+		Submission *wire.Submission
+	}
+
+	// Kill stops a job. It is answered when the stop is in the log.
+	Kill struct {
+		Token  Token
+		Job    wire.JobID
+		Reason string
+	}
+)
+
+// Results of effects. Epoch and Job are those of the command.
+type (
+	// SplitsLoaded answers LoadSplits.
+	SplitsLoaded struct {
+		Epoch  uint64
+		Job    wire.JobID
+		Splits []Split
+		Err    error
+	}
+
+	// DigestsWritten answers WriteDigests.
+	DigestsWritten struct {
+		Epoch uint64
+		Job   wire.JobID
+		Hash  uint64
+		Err   error
+	}
+
+	// StagingRemoved answers RemoveStaging.
+	StagingRemoved struct {
+		Epoch uint64
+		Key   string // of the submission
+		Err   error
+	}
+
+	// Allocated answers Allocate: a Plan that is valid for the command's Snapshot, or why there is none.
+	Allocated struct {
+		Epoch uint64
+		Seq   uint64
+		Phase wire.Kind
+		Plan  scheduler.Plan
+		Err   error
+	}
+)
+
+// Split is what the leader needs to know of a map's input.
+type Split struct {
+	Bytes int64
+	Hosts []string // that store it, most bytes first
+}
+
+func (Entry) event()          {}
+func (Restored) event()       {}
+func (Elected) event()        {}
+func (Deposed) event()        {}
+func (Undecided) event()      {}
+func (Tick) event()           {}
+func (FromTracker) event()    {}
+func (StreamClosed) event()   {}
+func (Submit) event()         {}
+func (Kill) event()           {}
+func (SplitsLoaded) event()   {}
+func (DigestsWritten) event() {}
+func (StagingRemoved) event() {}
+func (Allocated) event()      {}

@@ -1,0 +1,273 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// logOf builds Facts by applying facts, encoded and decoded again.
+type logOf struct {
+	t     testing.TB
+	facts *Facts
+	index uint64
+}
+
+func (l *logOf) add(x fact) bool {
+	l.t.Helper()
+	y, err := decodeFact(encodeFact(x))
+	if err != nil || y.key() != x.key() {
+		l.t.Fatalf("%s comes back as %v, %v", x.key(), y, err)
+	}
+	l.index++
+	return l.facts.apply(l.index, 1, y)
+}
+
+// begin is a cluster with one running job of three maps and two reduces.
+func begin(t testing.TB) *logOf {
+	l := &logOf{t: t, facts: newFacts(keptJobs)}
+	for _, x := range []fact{
+		&bootstrapped{Start: scenarioStart}, &tookOffice{Leader: "a"},
+		&trackerRegistered{Tracker: trackerFacts{Name: "t1", Process: 4, MapSlots: 1}},
+		&submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 2}}}}},
+		&splitsWritten{Job: 1, Maps: 3}, &digestsWritten{Job: 1, Hash: 8}, &granted{Job: 1, Task: 1, Attempt: 1000},
+	} {
+		if !l.add(x) {
+			t.Fatalf("%s does not fit", x.key())
+		}
+	}
+	return l
+}
+
+// Facts that do not fit any more change nothing.
+func TestFactsThatDoNotFit(t *testing.T) {
+	l := begin(t)
+	for _, x := range []fact{
+		&bootstrapped{Start: 5},
+		&trackerRegistered{Tracker: trackerFacts{Name: "t1", Process: 4}},
+		&trackerLost{Tracker: "t1", Incarnation: 9},
+		&submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 2)}}},
+		&submitted{Submission: wire.Submission{Key: "no jobs", Staging: "mem://s/k"}},
+		&splitsWritten{Job: 1, Maps: 9},
+		&digestsWritten{Job: 1, Hash: 9}, // a grant is out
+		&granted{Job: 1, Task: 1, Attempt: 1001},
+		&granted{Job: 1, Task: 2, Attempt: 1000}, // there are two reduces
+		&granted{Job: 2, Task: 0, Attempt: 1000},
+		&revoked{Job: 1, Task: 1, Attempt: 1001},
+		&committed{Job: 1, Task: 0, Attempt: 1000},
+		&committing{Job: 1},
+		&ended{Job: 1, Outcome: wire.Succeeded},
+		&ended{Job: 1, Outcome: wire.Failed},
+		&swept{Key: "k"},
+	} {
+		before, _ := l.facts.encode()
+		fitted := l.add(x)
+		l.facts.index-- // the index alone moves on
+		if after, _ := l.facts.encode(); fitted || !slices.Equal(before, after) {
+			t.Errorf("%s fitted: %v", x.key(), fitted)
+		}
+		l.index--
+	}
+}
+
+// An entry of another version must not be skipped: the core halts.
+func TestUnknownEntries(t *testing.T) {
+	good := encodeFact(&committing{Job: 1})
+	for _, data := range [][]byte{nil, {factVersion}, {factVersion, 200, 0x80}, {2, 12, 0x80}, append([]byte{factVersion, 12}, 0xc1)} {
+		c := New(Config{})
+		commands := c.Step(0, Entry{Index: 1, Term: 1, Data: data})
+		if len(commands) != 1 {
+			t.Fatalf("%x: %v", data, commands)
+		}
+		if halt, ok := commands[0].(Halt); !ok || halt.Err == nil {
+			t.Errorf("%x: %v", data, commands)
+		}
+		if more := c.Step(0, Entry{Index: 2, Term: 1, Data: good}); more != nil {
+			t.Errorf("%x: the core goes on with %v", data, more)
+		}
+	}
+	c := New(Config{Staging: "mem://other"})
+	commands := c.Step(0, Entry{Index: 1, Term: 1, Data: encodeFact(&bootstrapped{Start: 1, Staging: "mem://s"})})
+	if halt, ok := commands[0].(Halt); !ok || !errors.Is(halt.Err, ErrOtherStaging) {
+		t.Errorf("another staging directory: %v", commands)
+	}
+}
+
+// What a task that commits costs in the log.
+func TestLogBytes(t *testing.T) {
+	n := len(encodeFact(&granted{Job: 9999, Task: 99_999, Attempt: 99_999})) +
+		len(encodeFact(&committed{Job: 9999, Task: 99_999, Attempt: 99_999}))
+	if n > 60 {
+		t.Errorf("a committed task costs %d bytes of log", n)
+	}
+}
+
+// Of ended jobs the last are kept, by whole submissions and not before their
+// staging directory is gone.
+func TestForget(t *testing.T) {
+	l := &logOf{t: t, facts: newFacts(3)}
+	l.add(&bootstrapped{Start: 1})
+	end := func(n int) {
+		l.add(&stopped{Job: n, Outcome: wire.Killed})
+		l.add(&ended{Job: n, Outcome: wire.Killed})
+	}
+	jobs := func() []int { return sortedNumbers(l.facts.jobs) }
+	for i := range 4 {
+		l.add(&submitted{Submission: wire.Submission{Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 2)}}})
+	}
+	for n := 1; n <= 7; n++ {
+		end(n)
+	}
+	if want := []int{1, 2, 3, 4, 5, 6, 7, 8}; !slices.Equal(jobs(), want) {
+		t.Errorf("with nothing swept: %v", jobs())
+	}
+	l.add(&swept{Key: "1"})
+	l.add(&swept{Key: "0"})
+	if want := []int{5, 6, 7, 8}; !slices.Equal(jobs(), want) || l.facts.submissions["0"] != nil {
+		t.Errorf("with two swept: %v", jobs())
+	}
+	l.add(&swept{Key: "2"})
+	if want := []int{5, 6, 7, 8}; !slices.Equal(jobs(), want) {
+		t.Errorf("with three ended: %v", jobs())
+	}
+}
+
+func FuzzEntry(f *testing.F) {
+	l := begin(f)
+	for _, x := range []fact{
+		&bootstrapped{}, &tookOffice{}, &trackerRegistered{}, &trackerLost{}, &submitted{}, &splitsWritten{}, &digestsWritten{},
+		&granted{Job: 1}, &revoked{Job: 1, Task: 1, Attempt: 1000}, &committed{Job: 1, Task: 1, Attempt: 1000},
+		&stopped{Job: 1, Outcome: wire.Failed}, &committing{Job: 1}, &ended{Job: 1}, &swept{Key: "k"},
+	} {
+		f.Add(encodeFact(x))
+	}
+	base, err := l.facts.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		x, err := decodeFact(data)
+		if err != nil {
+			return
+		}
+		facts, err := decodeFacts(base, keptJobs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts.apply(facts.index+1, 1, x)
+		first, err := facts.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeFacts(first, keptJobs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, _ := again.encode(); !slices.Equal(first, second) {
+			t.Errorf("facts differ after restore: %q", x.key())
+		}
+	})
+}
+
+func FuzzSnapshot(f *testing.F) {
+	data, err := begin(f).facts.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if facts, err := decodeFacts(data, keptJobs); err == nil {
+			if _, err := facts.encode(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestTaskSet checks taskSet against a map.
+func TestTaskSet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s taskSet
+		model := make(map[int]bool)
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			i := rapid.IntRange(0, 200).Draw(t, "number")
+			in := rapid.Bool().Draw(t, "in")
+			if changed := s.Set(i, in); changed == (model[i] == in) {
+				t.Fatalf("Set(%d, %v) says %v", i, in, changed)
+			}
+			if model[i] = in; !in {
+				delete(model, i)
+			}
+			want := sortedNumbers(model)
+			if got := slices.Collect(s.All()); !slices.Equal(got, want) || s.Len() != len(want) {
+				t.Fatalf("%v, not %v", got, want)
+			}
+			from := rapid.IntRange(0, 200).Draw(t, "from")
+			next := -1
+			if k, _ := slices.BinarySearch(want, from); k < len(want) {
+				next = want[k]
+			}
+			if got := s.Next(from); got != next {
+				t.Fatalf("Next(%d) of %v is %d", from, want, got)
+			}
+		}
+	})
+}
+
+// A job of many tasks on many trackers must not cost more for each decision.
+func BenchmarkMaps(b *testing.B) {
+	for _, size := range []int{1000, 10_000} {
+		b.Run(fmt.Sprintf("maps=%d", size), func(b *testing.B) {
+			for range b.N {
+				runMaps(size)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/map")
+		})
+	}
+}
+
+// runMaps runs a job of as many maps on a tenth as many slots.
+func runMaps(size int) {
+	c := New(Config{})
+	var now time.Duration
+	var index uint64
+	var streams []Stream
+	var launched []Send
+	var feed func(Event)
+	feed = func(ev Event) {
+		for _, cmd := range c.Step(now, ev) {
+			switch cmd := cmd.(type) {
+			case Propose:
+				index++
+				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
+			case LoadSplits:
+				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
+			case Send:
+				if _, ok := cmd.Message.(*wire.Launch); ok {
+					launched = append(launched, cmd)
+				}
+			}
+		}
+	}
+	feed(Elected{Term: 1, Wall: 1})
+	for i := range size / 20 {
+		streams = append(streams, Stream(i+1))
+		feed(FromTracker{streams[i], &wire.Hello{Version: wire.Version, Tracker: fmt.Sprint(i), Process: 1, MapSlots: 2, ReduceSlots: 1}})
+		feed(FromTracker{streams[i], &wire.Inventory{}})
+	}
+	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 1}}}}})
+	for len(launched) > 0 {
+		s := launched[0]
+		launched = launched[1:]
+		id := s.Message.(*wire.Launch).Attempt
+		now += time.Millisecond
+		result := &wire.Result{Splits: &wire.SplitsDone{Maps: size}, Output: &wire.MapOutput{Digest: 1}}
+		feed(FromTracker{s.Stream, &wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: result}})
+	}
+}

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// serviceAttempts is how often a task without a slot, or an effect, is tried.
+const serviceAttempts = 4
+
+// maxReason bounds the texts that go to the log, in bytes.
+const maxReason = 8 << 10
+
+// failure is how an attempt failed.
+type failure struct {
+	attempt wire.AttemptID
+	tracker string
+	cause   string
+	log     string
+}
+
+func (x *failure) String() string {
+	text := fmt.Sprintf("%v on tracker %s: %s", x.attempt, x.tracker, x.cause)
+	if log := strings.TrimRight(x.log, "\n"); log != "" {
+		text += "\n" + log
+	}
+	return text
+}
+
+// retryDelay grows with the failures so far; the first retry is at once.
+func retryDelay(failures int) time.Duration {
+	return time.Duration(max(failures-1, 0)) * time.Second
+}
+
+// bounded cuts a text to at most n bytes, between characters.
+func bounded(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// maxAttempts is how many attempts of a task of this kind may fail.
+func (j *job) maxAttempts(k wire.Kind) int {
+	name := ""
+	switch k {
+	case wire.Map:
+		name = "mapreduce.map.maxattempts"
+	case wire.Reduce:
+		name = "mapreduce.reduce.maxattempts"
+	default:
+		return serviceAttempts
+	}
+	n, err := strconv.Atoi(j.plan.Properties[name])
+	if err != nil || n < 1 {
+		return 4
+	}
+	return min(n, wire.EpochAttempts-1)
+}
+
+// failed counts a failed attempt against its task, once, and gives the task up
+// when it has had its attempts or another one would fail alike. Segments that a
+// reduce could not read are no fault of its own.
+func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+	if slices.Contains(tk.failed, id.N) || slices.Contains(tk.excused, id.N) || j.taskDone(id.Task) {
+		return
+	}
+	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && len(tk.excused) < maxRejected {
+		tk.excused = append(tk.excused, id.N)
+		l.reduceLost(j, id.Task.N, r.Lost)
+		return
+	}
+	tk.failed = append(tk.failed, id.N)
+	if !slices.Contains(tk.avoid, t.Name) {
+		tk.avoid = append(tk.avoid, t.Name)
+	}
+	if id.Task.Kind.Slotted() {
+		j.failures[phaseOf(id.Task.Kind)]++
+	}
+	this := &failure{attempt: id, tracker: t.Name, cause: r.Error, log: bounded(r.Log, maxReason/2)}
+	if this.cause == "" {
+		this.cause = "failed without saying why"
+	}
+	if tk.first == nil {
+		tk.first = this
+	}
+	switch {
+	case r.Fatal:
+		l.giveUp(j, tk, this.String())
+	case len(tk.failed) >= j.maxAttempts(id.Task.Kind):
+		l.giveUp(j, tk, fmt.Sprintf("%v failed %d times, first %v", tk.id, len(tk.failed), tk.first))
+	case !id.Task.Kind.Slotted():
+		tk.wait(l, j)
+	}
+}
+
+// giveUp ends what depends on a task: the job, or its cleanup.
+func (l *Live) giveUp(j *job, tk *task, text string) {
+	if tk.id.Kind == wire.Cleanup {
+		j.cleanupError = text
+		return
+	}
+	l.stopJob(j, wire.Failed, text)
+}
+
+// stopJob has the job stopped with a reason that names it.
+func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
+	if j.stopping {
+		return
+	}
+	j.stopping = true
+	text := fmt.Sprintf("%v (%s) %v: %s", j.id, j.facts.name, outcome, reason)
+	l.propose(&stopped{Job: j.facts.n, Outcome: outcome, Reason: bounded(text, maxReason)})
+}

@@ -1,0 +1,268 @@
+package core
+
+import (
+	"github.com/quernmr/quern/wire"
+)
+
+// home is where a partition is gathered.
+type home struct {
+	tracker  *tracker // nil: none
+	gen      wire.Generation
+	report   wire.HomeReport // the last one
+	complete bool            // it holds what the leader has chosen, all of it
+}
+
+// placeHomes finds homes for partitions that have none: round robin over the
+// trackers that can reduce. The number of the job moves where the round begins.
+func (l *Live) placeHomes(j *job) {
+	for p := range j.homeless.All() {
+		t := l.homeTracker()
+		if t == nil {
+			return
+		}
+		j.homeless.Remove(p)
+		j.gen++
+		l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.gen})
+		l.send(t, l.setHome(j, p))
+		if j.chosen > 0 {
+			j.full.Add(t.index)
+		}
+	}
+}
+
+func (l *Live) setHome(j *job, p int) *wire.SetHome {
+	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.homes[p].gen, Maps: len(j.maps)}
+}
+
+func (l *Live) homeTracker() *tracker {
+	for i := range l.byIndex {
+		t := l.byIndex[(l.placed+i)%len(l.byIndex)]
+		if t != nil && t.usable() && t.ReduceSlots > 0 {
+			l.placed = t.index + 1
+			return t
+		}
+	}
+	return nil
+}
+
+// settleHome notes the home of a partition, placed or found in an inventory.
+func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
+	l.leaveHome(j, p)
+	j.homes[p] = home{tracker: t, gen: gen}
+	setOf(t.homes, j).Add(p)
+	j.hosts.Add(t.index)
+}
+
+// leaveHome forgets the home of a partition. The caller says what comes after.
+func (l *Live) leaveHome(j *job, p int) {
+	h := &j.homes[p]
+	t := h.tracker
+	if t == nil {
+		return
+	}
+	if !j.facts.done.Has(p) {
+		l.setComplete(j, p, false)
+	}
+	h.tracker = nil
+	homes := setOf(t.homes, j)
+	homes.Remove(p)
+	if homes.Len() == 0 {
+		delete(t.homes, j)
+		delete(t.ready, j)
+		j.hosts.Remove(t.index)
+		j.full.Remove(t.index)
+	}
+}
+
+// moveHome has a partition gathered anew, under a higher generation.
+func (l *Live) moveHome(j *job, p int) {
+	l.leaveHome(j, p)
+	j.homeless.Add(p)
+	l.touch(j)
+}
+
+// homesGone takes back the homes of a lost tracker.
+func (l *Live) homesGone(j *job, t *tracker) {
+	homes := t.homes[j]
+	if homes == nil {
+		return
+	}
+	for p := range homes.All() {
+		l.moveHome(j, p)
+	}
+}
+
+// homesAgain tells a tracker on a new stream of its homes that its inventory did
+// not name, and of all outputs, since messages may have been lost.
+func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
+	homes := t.homes[j]
+	if homes == nil || j.held {
+		return
+	}
+	for p := range homes.All() {
+		if !named[homeKey{j.id, p, j.homes[p].gen}] {
+			l.setComplete(j, p, false)
+			l.send(t, l.setHome(j, p))
+		}
+	}
+	j.full.Add(t.index)
+}
+
+// homeReport takes in what a home has gathered.
+func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
+	j := l.job(r.Job)
+	if j == nil || !j.facts.running() || r.Partition < 0 || r.Partition >= len(j.homes) || j.facts.done.Has(r.Partition) {
+		return
+	}
+	h := &j.homes[r.Partition]
+	if h.tracker != t || h.gen != r.Generation {
+		if !j.held || t.fresh || !h.gen.Less(r.Generation) {
+			return // of an earlier home
+		}
+		j.homeless.Remove(r.Partition)
+		l.settleHome(j, r.Partition, t, r.Generation)
+	}
+	h.report = *r
+	l.judgeHome(j, r.Partition)
+}
+
+// judgeHomes judges all homes again, when what the leader has chosen has changed.
+func (l *Live) judgeHomes(j *job) {
+	for p := range j.homes {
+		if j.homes[p].tracker != nil && !j.facts.done.Has(p) {
+			l.judgeHome(j, p)
+		}
+	}
+}
+
+// judgeHome decides whether a home that says so is complete: it must have merged
+// the outputs that the leader has chosen. If not it is told all of them again.
+func (l *Live) judgeHome(j *job, p int) {
+	h := &j.homes[p]
+	says := h.report.Complete && h.report.Maps == len(j.maps)
+	same := j.known == len(j.maps) && h.report.Digest == j.digestSum
+	l.setComplete(j, p, says && same)
+	if says && !same && j.known == len(j.maps) && !j.held {
+		j.full.Add(h.tracker.index)
+	}
+}
+
+func (l *Live) setComplete(j *job, p int, complete bool) {
+	h := &j.homes[p]
+	if h.complete == complete {
+		return
+	}
+	h.complete = complete
+	if complete {
+		l.gathered(j)
+	} else {
+		j.open++
+		if j.open == 1 {
+			l.missingMaps(j)
+		}
+	}
+	l.updateReduce(j, p)
+}
+
+// gathered counts a partition that needs no more map output. With the last one
+// the maps that were to run again are not needed any more.
+func (l *Live) gathered(j *job) {
+	j.open--
+	if j.open == 0 {
+		for m := range j.pending.All() {
+			l.updateMap(j, m)
+		}
+	}
+}
+
+// missingMaps has the maps run again whose outputs were lost while no partition
+// had to be gathered any more.
+func (l *Live) missingMaps(j *job) {
+	if j.chosen == len(j.maps) {
+		return
+	}
+	for m := range j.maps {
+		l.updateMap(j, m)
+	}
+}
+
+// updateReduce brings a partition into or out of the set that its home's tracker can reduce.
+func (l *Live) updateReduce(j *job, p int) {
+	h := &j.homes[p]
+	t := h.tracker
+	if t == nil {
+		return
+	}
+	_, grant := j.facts.grants[p]
+	can := h.complete && len(j.reduces[p].attempts) == 0 && !grant && !j.facts.done.Has(p) && j.facts.running()
+	if !setOf(t.ready, j).Set(p, can) {
+		return
+	}
+	if can {
+		t.offers++
+		j.ready++
+		if j.ready == 1 {
+			l.phases[reducePhase].begun(l.now)
+		}
+	} else {
+		t.offers--
+		j.ready--
+	}
+	l.refresh(t)
+}
+
+// reduceLost acts on segments that a reduce could not read: the maps run again
+// and the partition is gathered from nothing.
+func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
+	if !j.facts.running() || j.facts.done.Has(p) {
+		return
+	}
+	l.moveHome(j, p)
+	for i := range lost {
+		if lost[i].Job == j.id {
+			l.outputLost(&lost[i])
+		}
+	}
+}
+
+// outputsPerMessage keeps an Outputs well below the longest frame.
+const outputsPerMessage = 5000
+
+// flushOutputs tells the homes' trackers what was chosen in this Step, those in
+// full everything.
+func (l *Live) flushOutputs() {
+	for _, j := range l.order {
+		if len(j.outbox) == 0 && j.full.Len() == 0 || j.held {
+			continue
+		}
+		for i := range j.hosts.All() {
+			t := l.byIndex[i]
+			switch {
+			case !t.usable(): // told in full when its inventory is in
+			case j.full.Has(i):
+				l.sendOutputs(j, t, j.chosenOutputs())
+			default:
+				l.sendOutputs(j, t, j.outbox)
+			}
+		}
+		j.outbox, j.full = nil, taskSet{}
+	}
+}
+
+func (j *job) chosenOutputs() []wire.MapOutput {
+	outputs := make([]wire.MapOutput, 0, j.chosen)
+	for m := range j.maps {
+		if out := j.maps[m].output; out != nil {
+			outputs = append(outputs, *out)
+		}
+	}
+	return outputs
+}
+
+func (l *Live) sendOutputs(j *job, t *tracker, outputs []wire.MapOutput) {
+	for len(outputs) > 0 {
+		n := min(len(outputs), outputsPerMessage)
+		l.send(t, &wire.Outputs{Epoch: l.epoch, Job: j.id, Outputs: outputs[:n:n]})
+		outputs = outputs[n:]
+	}
+}

@@ -1,0 +1,185 @@
+package core
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// inventoryPage collects a tracker's inventory and, when it is whole, brings what
+// the leader believes of that tracker into line with it.
+func (l *Live) inventoryPage(s *stream, page *wire.Inventory) {
+	if s.tracker.inventoried {
+		return // a stream has one inventory
+	}
+	s.pages = append(s.pages, page)
+	if page.More {
+		return
+	}
+	pages := s.pages
+	s.pages = nil
+	t := s.tracker
+	t.taking = true
+	defer func() { t.taking = false }()
+	homes := make(map[homeKey]bool)
+	dropped := make(map[wire.JobID]bool)
+	for _, p := range pages {
+		for i := range p.Homes {
+			h := &p.Homes[i]
+			homes[homeKey{h.Job, h.Partition, h.Generation}] = true
+			l.dropUnknown(t, h.Job, dropped)
+			l.homeReport(t, h)
+		}
+	}
+	reported := make(map[wire.AttemptID]bool)
+	for _, p := range pages {
+		for i := range p.Attempts {
+			r := &p.Attempts[i]
+			reported[r.Attempt] = true
+			l.dropUnknown(t, r.Attempt.Task.Job, dropped)
+			l.report(t, r)
+		}
+	}
+	l.missing(t, reported)
+	t.inventoried = true
+	l.inventoryIn(t.Name)
+	for _, j := range l.order {
+		l.homesAgain(j, t, homes)
+	}
+	l.refresh(t)
+	l.touchAll()
+}
+
+// homeKey names a home as a tracker reports it.
+type homeKey struct {
+	job       wire.JobID
+	partition int
+	gen       wire.Generation
+}
+
+// dropUnknown lets a tracker forget a job that has ended behind its back, once.
+func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]bool) {
+	if f := l.facts.job(id); f != nil && f.end == nil || dropped[id] {
+		return
+	}
+	dropped[id] = true
+	l.send(t, &wire.DropJob{Epoch: l.epoch, Job: id})
+}
+
+// missing ends the attempts that the tracker was to run and does not have: the
+// launch was lost with an earlier stream.
+func (l *Live) missing(t *tracker, reported map[wire.AttemptID]bool) {
+	for _, a := range sortedAttempts(t.attempts) {
+		if !reported[a.id] {
+			l.vanished(a)
+		}
+	}
+}
+
+// inventoryIn counts down to the release of recovered jobs: their tasks are
+// assigned when every tracker has told what it has, or is lost.
+func (l *Live) inventoryIn(name string) {
+	if !l.awaiting[name] {
+		return
+	}
+	delete(l.awaiting, name)
+	l.releaseIfDue()
+}
+
+func (l *Live) releaseIfDue() {
+	if len(l.awaiting) > 0 {
+		return
+	}
+	for _, j := range l.order {
+		if j.held {
+			l.release(j)
+		}
+	}
+}
+
+// release lets a recovered job go on from what the inventories told.
+func (l *Live) release(j *job) {
+	j.held = false
+	l.touch(j)
+	if !j.facts.running() {
+		return
+	}
+	for _, task := range slices.Sorted(maps.Keys(j.facts.grants)) {
+		tk := j.committer(task)
+		if !slices.ContainsFunc(tk.attempts, func(a *attempt) bool { return a.id.N == j.facts.grants[task] }) {
+			l.fence(j, task)
+		}
+	}
+	for m := range j.maps {
+		l.updateMap(j, m)
+	}
+	for i := range l.phases {
+		l.phases[i].begun(l.now)
+	}
+	l.judgeHomes(j)
+	for i := range j.hosts.All() {
+		j.full.Add(i)
+	}
+}
+
+// adopt takes over a running attempt that an earlier leader launched. One that is
+// no longer wanted is killed, but noted all the same: it holds its slot, and may
+// write, until it has ended.
+func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
+	tk := j.task(r.Attempt.Task)
+	if tk == nil {
+		l.send(t, &wire.Kill{Epoch: l.epoch, Attempt: r.Attempt, Reason: "no longer wanted"})
+		return nil
+	}
+	wanted := !t.fresh && l.wants(t, j, r.Attempt) != nil
+	a := l.start(j, tk, t, r.Attempt)
+	if !wanted {
+		l.kill(a, "no longer wanted")
+	}
+	return a
+}
+
+// wants finds the task that an unknown running attempt is welcome to, or nil.
+func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
+	n := id.Task.N
+	state := l.facts.state(j.facts)
+	switch {
+	case id.N/wire.EpochAttempts >= int(l.epoch):
+		return nil // ours, and ended
+	case id.Task.Kind == wire.Setup && n == 0 && state == wire.Preparing:
+		return j.setup.idle()
+	case id.Task.Kind == wire.Commit && n == 0 && state == wire.Committing:
+		return j.commit.idle()
+	case id.Task.Kind == wire.Cleanup && n == 0 && state == wire.Stopping:
+		return j.cleanup.idle()
+	case state != wire.Running || !id.Task.Kind.Slotted():
+		return nil
+	case id.Task.Kind == wire.Map && n < len(j.maps):
+		return l.wantsTask(j, &j.maps[n].task, id, j.maps[n].output != nil, true)
+	case id.Task.Kind == wire.Reduce && n < len(j.reduces):
+		h := &j.homes[n]
+		return l.wantsTask(j, &j.reduces[n], id, false, h.tracker == t)
+	}
+	return nil
+}
+
+// wantsTask decides for a task with a slot. An attempt with the grant is always
+// wanted, unless a fence against it has begun.
+func (l *Live) wantsTask(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
+	if id.Task.Kind == j.facts.kind() {
+		if grant, ok := j.facts.grants[id.Task.N]; ok {
+			if grant == id.N && j.fences[id.Task.N] == nil {
+				return tk
+			}
+			return nil
+		}
+		if j.facts.done.Has(id.Task.N) {
+			return nil
+		}
+	}
+	if output || !placed || len(tk.attempts) > 0 {
+		return nil
+	}
+	return tk
+}

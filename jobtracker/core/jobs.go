@@ -1,0 +1,365 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// job is what the leader knows of a job that has not ended.
+type job struct {
+	facts    *jobFacts
+	plan     *wire.JobPlan
+	id       wire.JobID
+	arrived  time.Duration // when it was submitted; before 0 if under an earlier leader
+	timeout  time.Duration // of its attempts
+	held     bool          // recovered: waits for the trackers' inventories
+	stopping bool          // its stop is proposed
+
+	setup, commit, cleanup task
+	fences                 map[int]*fence // by the task whose grant is in doubt
+	numbered               int            // fences numbered in this epoch
+	done                   map[wire.Kind]bool
+	retryAt                time.Duration // of a service task that failed
+	cleanupError           string
+
+	loading    bool // LoadSplits is under way
+	loadFailed int
+	splits     []Split // nil before they are loaded
+	input      int64   // bytes of all splits
+
+	maps    []mapTask
+	reduces []task
+	homes   []home
+
+	known     int    // maps whose digest is known
+	digestSum uint64 // of those
+	chosen    int    // maps whose output is at hand
+	outBytes  int64  // of those outputs
+	open      int    // partitions not committed and not complete at home
+	hash      uint64 // of all digests when all are known, 0: to be computed
+
+	pending  taskSet // maps to launch
+	homeless taskSet // partitions to find a home for
+	hosts    taskSet // indexes of trackers with homes
+	full     taskSet // indexes of trackers that get all outputs at the end of the Step
+	outbox   []wire.MapOutput
+	gen      int // home generations given in this epoch
+
+	waitsGrant  []*attempt // ready attempts that are not granted yet
+	writing     bool       // WriteDigests is under way
+	writeFailed int
+
+	attempts map[wire.AttemptID]*attempt
+	inSlots  [2]int // attempts in slots, by phase
+	ready    int    // partitions that can be reduced now
+	launched [2]int
+	failures [2]int
+
+	counters wire.Counters
+	read     int64 // bytes, of counted maps
+	reduced  int64 // bytes, of counted reduces
+}
+
+func (l *Live) job(id wire.JobID) *job {
+	if id.Start != l.facts.boot.Start {
+		return nil
+	}
+	return l.jobs[id.N]
+}
+
+func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
+	id := l.facts.id(f.n)
+	j := &job{
+		facts: f, plan: &f.sub.body.Plan.Jobs[f.index], id: id, arrived: arrived,
+		setup:    task{id: wire.TaskID{Job: id, Kind: wire.Setup}},
+		commit:   task{id: wire.TaskID{Job: id, Kind: wire.Commit}},
+		cleanup:  task{id: wire.TaskID{Job: id, Kind: wire.Cleanup}},
+		fences:   make(map[int]*fence),
+		done:     make(map[wire.Kind]bool),
+		attempts: make(map[wire.AttemptID]*attempt),
+		counters: make(wire.Counters),
+	}
+	j.timeout = timeoutOf(j.plan)
+	l.jobs[f.n] = j
+	i, _ := slices.BinarySearchFunc(l.order, f.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
+	l.order = slices.Insert(l.order, i, j)
+	if f.maps >= 0 {
+		l.makeTasks(j)
+	}
+	l.touch(j)
+	return j
+}
+
+func (l *Live) splitsWritten(j *job) {
+	l.makeTasks(j)
+	l.touch(j)
+}
+
+// makeTasks makes the tasks when their numbers are known.
+func (l *Live) makeTasks(j *job) {
+	j.maps = make([]mapTask, j.facts.maps)
+	for i := range j.maps {
+		j.maps[i].id = wire.TaskID{Job: j.id, Kind: wire.Map, N: i}
+	}
+	j.reduces = make([]task, j.facts.reduces)
+	j.homes = make([]home, j.facts.reduces)
+	for i := range j.reduces {
+		j.reduces[i].id = wire.TaskID{Job: j.id, Kind: wire.Reduce, N: i}
+		if !j.facts.done.Has(i) {
+			j.open++
+			j.homeless.Add(i)
+		}
+	}
+	for i := range j.maps {
+		l.updateMap(j, i)
+	}
+}
+
+// task finds a task by its id, nil for a fence and for what does not exist.
+func (j *job) task(id wire.TaskID) *task {
+	switch {
+	case id.Kind == wire.Setup && id.N == 0:
+		return &j.setup
+	case id.Kind == wire.Commit && id.N == 0:
+		return &j.commit
+	case id.Kind == wire.Cleanup && id.N == 0:
+		return &j.cleanup
+	case id.Kind == wire.Map && id.N >= 0 && id.N < len(j.maps):
+		return &j.maps[id.N].task
+	case id.Kind == wire.Reduce && id.N >= 0 && id.N < len(j.reduces):
+		return &j.reduces[id.N]
+	}
+	return nil
+}
+
+// committer is the task with the given number of the kind that commits output.
+func (j *job) committer(n int) *task {
+	return j.task(wire.TaskID{Job: j.id, Kind: j.facts.kind(), N: n})
+}
+
+// taskDone says whether a task needs no more attempts.
+func (j *job) taskDone(id wire.TaskID) bool {
+	switch {
+	case id.Kind == j.facts.kind():
+		return j.facts.done.Has(id.N)
+	case id.Kind == wire.Map:
+		return j.maps[id.N].output != nil
+	}
+	return j.done[id.Kind]
+}
+
+// mapsDone is how many maps need not run any more.
+func (j *job) mapsDone() int {
+	if j.facts.reduces == 0 {
+		return j.facts.done.Len()
+	}
+	return j.chosen
+}
+
+// runnable says whether tasks of j may be launched.
+func (j *job) runnable() bool { return !j.held && !j.stopping && j.splits != nil && j.facts.running() }
+
+// advance does whatever a job's state now allows.
+func (l *Live) advance(j *job) {
+	switch state := l.facts.state(j.facts); state {
+	case wire.Waiting:
+		l.checkNeeds(j)
+	case wire.Preparing:
+		l.checkNeeds(j)
+		l.serve(j, &j.setup, wire.AttemptID{})
+	case wire.Running:
+		l.advanceRunning(j)
+	case wire.Committing:
+		l.serve(j, &j.commit, wire.AttemptID{})
+	case wire.Stopping:
+		l.advanceStopping(j)
+	}
+}
+
+func (l *Live) advanceRunning(j *job) {
+	l.loadSplits(j)
+	if !j.runnable() {
+		return
+	}
+	l.placeHomes(j)
+	for _, task := range sortedFences(j.fences) {
+		f := j.fences[task]
+		l.serve(j, &f.task, f.subject)
+	}
+	l.grantReady(j)
+	if j.facts.done.Len() == j.facts.commits() {
+		l.propose(&committing{Job: j.facts.n})
+	}
+}
+
+// checkNeeds stops a job that needs the output of one that will not have any.
+func (l *Live) checkNeeds(j *job) {
+	for _, f := range l.facts.after(j.facts) {
+		var outcome wire.State
+		switch {
+		case f.stop != nil:
+			outcome = f.stop.Outcome
+		case f.end != nil && f.end.Outcome != wire.Succeeded:
+			outcome = f.end.Outcome
+		default:
+			continue
+		}
+		l.stopJob(j, outcome, fmt.Sprintf("it needs the output of %v (%s), which %s",
+			l.facts.id(f.n), f.name, strings.Replace(outcome.String(), "killed", "was killed", 1)))
+		return
+	}
+}
+
+// stopped ends what runs of a job that fails or is killed.
+func (l *Live) stopped(x *stopped, fitted bool) {
+	f := l.facts.jobs[x.Job]
+	if f == nil {
+		return
+	}
+	l.answerKills(f)
+	j := l.jobs[x.Job]
+	if j == nil {
+		return
+	}
+	l.touch(j)
+	if !fitted {
+		j.stopping = false
+		return
+	}
+	l.clearTasks(j)
+	for _, a := range sortedAttempts(j.attempts) {
+		l.kill(a, bounded(x.Reason, 200))
+	}
+	l.touchFlow(j.facts)
+}
+
+// clearTasks takes a job out of everything that tasks are picked from.
+func (l *Live) clearTasks(j *job) {
+	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
+	j.full = taskSet{}
+	clear(j.fences)
+	for i := range j.hosts.All() {
+		t := l.byIndex[i]
+		if ready := t.ready[j]; ready != nil {
+			t.offers -= ready.Len()
+			j.ready -= ready.Len()
+		}
+		delete(t.ready, j)
+		delete(t.homes, j)
+		l.refresh(t)
+	}
+	j.hosts = taskSet{}
+	for i := range j.homes {
+		j.homes[i].tracker = nil
+	}
+}
+
+func (l *Live) touchFlow(f *jobFacts) {
+	for i := range f.sub.jobs {
+		if other := l.jobs[f.sub.first+i]; other != nil {
+			l.touch(other)
+		}
+	}
+}
+
+// advanceStopping cleans up once all attempts have ended. A job that never could
+// begin has nothing to clean.
+func (l *Live) advanceStopping(j *job) {
+	switch {
+	case j.held:
+	case j.cleanupError != "":
+		l.propose(l.ending(j, j.facts.stop.Outcome, j.facts.stop.Reason+"\ncleaning up: "+j.cleanupError))
+	case j.facts.maps < 0 && l.facts.waiting(j.facts):
+		l.propose(l.ending(j, j.facts.stop.Outcome, j.facts.stop.Reason))
+	case len(j.attempts) == 0:
+		l.serve(j, &j.cleanup, wire.AttemptID{})
+	}
+}
+
+// ending is the fact that closes j's life.
+func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
+	x := &ended{
+		Job: j.facts.n, Outcome: outcome, Error: bounded(text, 2*maxReason),
+		Elapsed: (l.now - j.arrived).Milliseconds(), Read: j.read, Shuffled: j.outBytes,
+		Maps: j.mapsDone(),
+	}
+	if outcome == wire.Succeeded {
+		x.Maps = len(j.maps)
+	}
+	total := l.totals(j)
+	for group, names := range total {
+		for name, value := range names {
+			x.Counters = append(x.Counters, counter{group, name, value})
+		}
+	}
+	slices.SortFunc(x.Counters, func(a, b counter) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
+	})
+	return x
+}
+
+// ended forgets a job and lets the trackers do so.
+func (l *Live) ended(j *job) {
+	l.clearTasks(j)
+	for _, a := range sortedAttempts(j.attempts) {
+		l.remove(a)
+	}
+	delete(l.jobs, j.facts.n)
+	delete(l.dirty, j.facts.n)
+	l.order = slices.DeleteFunc(l.order, func(x *job) bool { return x == j })
+	for _, t := range l.byIndex {
+		if t != nil {
+			delete(t.outputs, j)
+			l.send(t, &wire.DropJob{Epoch: l.epoch, Job: j.id})
+		}
+	}
+	l.answerKills(j.facts)
+	l.touchFlow(j.facts)
+	l.sweep(j.facts.sub)
+}
+
+// loadSplits has the splits file read, also by a new leader.
+func (l *Live) loadSplits(j *job) {
+	if j.splits != nil || j.loading {
+		return
+	}
+	j.loading = true
+	l.c.emit(LoadSplits{
+		Epoch: l.epoch, Job: j.id, Staging: j.facts.sub.staging,
+		Maps: j.facts.maps, Hash: j.facts.splitsHash, After: retryDelay(j.loadFailed),
+	})
+}
+
+// staged is the URL of a file of the job's own in its staging directory.
+func (l *Live) staged(j *job, name string) string {
+	return j.facts.sub.staging + "/" + j.id.String() + "/" + name
+}
+
+func (l *Live) splitsLoaded(r SplitsLoaded) {
+	j := l.job(r.Job)
+	if j == nil || r.Epoch != l.epoch || !j.facts.running() || j.splits != nil {
+		return
+	}
+	j.loading = false
+	l.touch(j)
+	err := r.Err
+	if err == nil && len(r.Splits) != j.facts.maps {
+		err = fmt.Errorf("it holds %d splits, not %d", len(r.Splits), j.facts.maps)
+	}
+	if err != nil {
+		if j.loadFailed++; j.loadFailed >= serviceAttempts {
+			l.stopJob(j, wire.Failed, fmt.Sprintf("read the splits: %v", err))
+		}
+		return
+	}
+	j.splits = append(make([]Split, 0, len(r.Splits)), r.Splits...)
+	for _, s := range j.splits {
+		j.input += s.Bytes
+	}
+	l.phases[mapPhase].begun(l.now)
+}

@@ -1,0 +1,237 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Live is what a leader knows beyond Facts: streams, slots, running attempts, map
+// outputs, homes, plans. It is lost with the office.
+type Live struct {
+	c     *Core
+	facts *Facts
+	now   time.Duration
+	epoch uint64
+
+	streams  map[Stream]*stream
+	trackers map[string]*tracker
+	byIndex  []*tracker // trackers by their index; nil where one is free
+	free     [2]taskSet // indexes of trackers that can take a task, by phase
+	offers   taskSet    // indexes of trackers that are home to a ready partition
+	cursor   [2]int     // where the next round of placing begins, by phase
+	placed   int        // homes and service attempts placed so far, for round robin
+	leaseDue time.Duration
+
+	jobs     map[int]*job
+	order    []*job // by number
+	dirty    map[int]bool
+	alarms   []alarm         // sorted by time
+	awaiting map[string]bool // trackers whose inventory recovered jobs wait for
+
+	phases  [2]phase
+	submits map[string][]Token // by submission key
+	kills   map[int][]Token    // by job number
+	sweeps  map[string]int     // failed removals of staging directories, by submission key
+}
+
+// alarm is a time at which a job wants to be looked at.
+type alarm struct {
+	at  time.Duration
+	job int
+}
+
+// The two phases that have slots, as indexes.
+const (
+	mapPhase = iota
+	reducePhase
+)
+
+func phaseOf(k wire.Kind) int {
+	if k == wire.Reduce {
+		return reducePhase
+	}
+	return mapPhase
+}
+
+// newLive begins an office. wall is the current time in Unix milliseconds.
+func newLive(c *Core, wall int64) *Live {
+	l := &Live{
+		c: c, facts: c.facts, now: c.now, epoch: c.facts.epoch,
+		streams: make(map[Stream]*stream), trackers: make(map[string]*tracker),
+		jobs: make(map[int]*job), dirty: make(map[int]bool), awaiting: make(map[string]bool),
+		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
+		leaseDue: never,
+	}
+	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
+	for _, name := range slices.Sorted(maps.Keys(l.facts.trackers)) {
+		l.addTracker(l.facts.trackers[name])
+		l.awaiting[name] = true
+	}
+	for _, n := range slices.Sorted(maps.Keys(l.facts.jobs)) {
+		if f := l.facts.jobs[n]; f.end == nil {
+			age := time.Duration(wall-f.sub.at) * time.Millisecond
+			l.addJob(f, l.now-max(age, 0)).held = true
+		}
+	}
+	l.releaseIfDue()
+	for _, key := range slices.Sorted(maps.Keys(l.facts.submissions)) {
+		l.sweep(l.facts.submissions[key])
+	}
+	return l
+}
+
+// drop ends the office: streams are closed and open requests answered.
+func (l *Live) drop() {
+	for _, id := range slices.Sorted(maps.Keys(l.streams)) {
+		l.c.emit(CloseStream{Stream: id})
+	}
+	var tokens []Token
+	for _, t := range l.submits {
+		tokens = append(tokens, t...)
+	}
+	for _, t := range l.kills {
+		tokens = append(tokens, t...)
+	}
+	slices.Sort(tokens)
+	for _, t := range tokens {
+		l.c.emit(Reply{Token: t, Err: ErrNotLeader})
+	}
+}
+
+func (l *Live) propose(x fact) { l.c.pending.propose(l.c, x) }
+
+// handle takes an event that is not the log's.
+func (l *Live) handle(ev Event) {
+	switch ev := ev.(type) {
+	case FromTracker:
+		l.fromTracker(ev.Stream, ev.Message)
+	case StreamClosed:
+		l.streamClosed(ev.Stream)
+	case Submit:
+		l.submit(ev)
+	case Kill:
+		l.killJob(ev)
+	case SplitsLoaded:
+		l.splitsLoaded(ev)
+	case DigestsWritten:
+		l.digestsWritten(ev)
+	case StagingRemoved:
+		l.stagingRemoved(ev)
+	case Allocated:
+		l.allocated(ev)
+	default:
+		panic(fmt.Sprintf("core: unexpected event %T", ev))
+	}
+}
+
+// applied follows a committed fact. fitted is false when it changed nothing.
+func (l *Live) applied(x fact, fitted bool) {
+	switch x := x.(type) {
+	case *trackerRegistered:
+		l.registered(x, fitted)
+	case *trackerLost:
+		if fitted {
+			l.lost(x)
+		}
+	case *submitted:
+		l.submitted(x, fitted)
+	case *swept:
+		delete(l.sweeps, x.Key)
+	case *stopped:
+		l.stopped(x, fitted)
+	case *granted:
+		l.granted(l.jobs[x.Job], x, fitted)
+	default:
+		if fitted {
+			l.jobFact(x)
+		}
+	}
+}
+
+// jobFact follows a fact about the life of one job.
+func (l *Live) jobFact(x fact) {
+	switch x := x.(type) {
+	case *splitsWritten:
+		l.splitsWritten(l.jobs[x.Job])
+	case *digestsWritten:
+		l.touch(l.jobs[x.Job])
+	case *revoked:
+		l.revoked(l.jobs[x.Job], x)
+	case *committed:
+		l.committed(l.jobs[x.Job], x)
+	case *committing:
+		l.touch(l.jobs[x.Job])
+	case *ended:
+		l.ended(l.jobs[x.Job])
+	}
+}
+
+// touch has a job looked at before Step returns.
+func (l *Live) touch(j *job) { l.dirty[j.facts.n] = true }
+
+// touchAll is for what every job may be waiting for, such as a tracker.
+func (l *Live) touchAll() {
+	for _, j := range l.order {
+		l.touch(j)
+	}
+}
+
+// alarm has a job looked at again at a later time.
+func (l *Live) alarm(j *job, at time.Duration) {
+	a := alarm{at, j.facts.n}
+	i, found := slices.BinarySearchFunc(l.alarms, a, func(x, y alarm) int {
+		if x.at != y.at {
+			return compareTimes(x.at, y.at)
+		}
+		return x.job - y.job
+	})
+	if !found {
+		l.alarms = slices.Insert(l.alarms, i, a)
+	}
+}
+
+// settle brings everything into line with what the event has changed: leases,
+// jobs, slots, then the messages and requests that are sent once a Step.
+func (l *Live) settle() {
+	l.now = l.c.now
+	l.checkLeases()
+	for len(l.alarms) > 0 && l.alarms[0].at <= l.now {
+		l.dirty[l.alarms[0].job] = true
+		l.alarms = l.alarms[1:]
+	}
+	for len(l.dirty) > 0 {
+		touched := slices.Sorted(maps.Keys(l.dirty))
+		clear(l.dirty)
+		for _, n := range touched {
+			if j := l.jobs[n]; j != nil {
+				l.advance(j)
+			}
+		}
+	}
+	l.assign()
+	l.flushOutputs()
+	l.allocate()
+}
+
+// never is a time that does not come.
+const never = time.Duration(1<<63 - 1)
+
+func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
+
+// wake is when something is due, if anything is.
+func (l *Live) wake() (time.Duration, bool) {
+	at := l.leaseDue
+	if len(l.alarms) > 0 {
+		at = min(at, l.alarms[0].at)
+	}
+	for i := range l.phases {
+		if !l.phases[i].asked {
+			at = min(at, l.phases[i].due)
+		}
+	}
+	return at, at != never
+}

@@ -1,0 +1,176 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// maxRejected is how many outputs of one map may turn out unreadable before the job fails.
+const maxRejected = 10
+
+// mapTask is a map. Its digest stays known when the output it was taken from is
+// lost: homes that hold the records need not gather them again.
+type mapTask struct {
+	task
+	output   *wire.MapOutput // the chosen one, nil: none at hand
+	digest   uint64
+	known    bool
+	rejected []int // attempts whose outputs could not be read
+}
+
+// updateMap brings map m into or out of the set of maps to launch.
+func (l *Live) updateMap(j *job, m int) {
+	t := &j.maps[m]
+	wanted := len(t.attempts) == 0 && j.facts.running()
+	if j.facts.reduces == 0 {
+		_, grant := j.facts.grants[m]
+		wanted = wanted && !grant && !j.facts.done.Has(m)
+	} else {
+		wanted = wanted && t.output == nil && (!t.known || j.open > 0)
+	}
+	if j.pending.Set(m, wanted) && wanted && j.pending.Len() == 1 {
+		l.phases[mapPhase].begun(l.now)
+	}
+}
+
+// mapSucceeded takes the output of a map whose job has reduces.
+func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {
+	if r.Output == nil || !j.facts.running() {
+		return
+	}
+	out := *r.Output
+	out.Map, out.Attempt, out.Tracker, out.Addr = m, id.N, t.Name, t.Addr
+	if l.choose(j, t, &out) {
+		j.count(&j.maps[m].task, r)
+		for _, other := range slices.Clone(j.maps[m].attempts) {
+			l.kill(other, "another attempt of the map has succeeded")
+		}
+	}
+	l.updateMap(j, m)
+}
+
+// choose makes out the map's output, if the map has none at hand. All chosen
+// outputs with the same digest are interchangeable.
+func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
+	m := &j.maps[out.Map]
+	if slices.Contains(m.rejected, out.Attempt) {
+		return false
+	}
+	if m.output != nil {
+		// While inventories come in, the later attempt is what homes went on with.
+		if !j.held || out.Attempt <= m.output.Attempt || out.Digest == m.digest {
+			return false
+		}
+		l.dropOutput(j, out.Map)
+	}
+	if m.known && m.digest != out.Digest && !j.held && !l.changed(j, out) {
+		return false
+	}
+	if m.known {
+		j.digestSum -= m.digest
+	} else {
+		j.known++
+	}
+	j.hash = 0
+	m.output, m.digest, m.known = out, out.Digest, true
+	j.digestSum += out.Digest
+	j.chosen++
+	j.outBytes += out.Bytes
+	setOf(t.outputs, j).Add(out.Map)
+	j.outbox = append(j.outbox, *out)
+	if j.known == len(j.maps) {
+		l.judgeHomes(j)
+		l.touch(j)
+	}
+	return true
+}
+
+// changed deals with a map that gives other records than before: what reduces
+// have read of it must not reach the output. It says whether the job can go on.
+func (l *Live) changed(j *job, out *wire.MapOutput) bool {
+	if j.facts.used() {
+		l.stopJob(j, wire.Failed, fmt.Sprintf(
+			"%v is not deterministic: %v gives other records than an attempt that committed reduces have read",
+			j.maps[out.Map].id, wire.AttemptID{Task: j.maps[out.Map].id, N: out.Attempt}))
+		return false
+	}
+	for p := range j.reduces {
+		l.setComplete(j, p, false)
+		for _, a := range j.reduces[p].attempts {
+			l.kill(a, fmt.Sprintf("%v is not deterministic and ran again", j.maps[out.Map].id))
+		}
+	}
+	j.waitsGrant = nil
+	return true
+}
+
+// dropOutput takes the chosen output of a map away.
+func (l *Live) dropOutput(j *job, n int) {
+	m := &j.maps[n]
+	if t := l.trackers[m.output.Tracker]; t != nil {
+		setOf(t.outputs, j).Remove(n)
+	}
+	j.chosen--
+	j.outBytes -= m.output.Bytes
+	j.outbox = slices.DeleteFunc(j.outbox, func(o wire.MapOutput) bool { return o.Map == n })
+	m.output = nil
+}
+
+// outputsGone takes back the map outputs of a lost tracker.
+func (l *Live) outputsGone(j *job, t *tracker) {
+	outputs := t.outputs[j]
+	if outputs == nil {
+		return
+	}
+	delete(t.outputs, j)
+	for m := range outputs.All() {
+		l.dropOutput(j, m)
+		l.updateMap(j, m)
+	}
+}
+
+// outputLost has a map run again whose chosen output cannot be read.
+func (l *Live) outputLost(r *wire.OutputLost) {
+	j := l.job(r.Job)
+	if j == nil || !j.facts.running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.reduces == 0 {
+		return
+	}
+	m := &j.maps[r.Map]
+	if m.output == nil || m.output.Attempt != r.Attempt {
+		return
+	}
+	m.rejected = append(m.rejected, r.Attempt)
+	if !slices.Contains(m.avoid, m.output.Tracker) {
+		m.avoid = append(m.avoid, m.output.Tracker)
+	}
+	l.dropOutput(j, r.Map)
+	l.updateMap(j, r.Map)
+	l.touch(j)
+	if len(m.rejected) > maxRejected {
+		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %d outputs could not be read, the last: %s", m.id, len(m.rejected), r.Reason))
+	}
+}
+
+// setOf is the set of a job, made when there is none.
+func setOf(sets map[*job]*taskSet, j *job) *taskSet {
+	s := sets[j]
+	if s == nil {
+		s = new(taskSet)
+		sets[j] = s
+	}
+	return s
+}
+
+// digestsHash is FNV-1a over the digests' bytes.
+func digestsHash(digests []uint64) uint64 {
+	hash := uint64(14695981039346656037)
+	for _, d := range digests {
+		for range 8 {
+			hash = (hash ^ d&0xff) * 1099511628211
+			d >>= 8
+		}
+	}
+	return hash
+}

@@ -1,0 +1,179 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/wire"
+)
+
+const kinds = "?smrcxf"
+
+func showJob(id wire.JobID) string { return fmt.Sprintf("job%d", id.N) }
+
+func showAttempt(id wire.AttemptID) string {
+	return fmt.Sprintf("%s/%c%d/%d", showJob(id.Task.Job), kinds[id.Task.Kind], id.Task.N, id.N)
+}
+
+func showAfter(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" after %v", d)
+}
+
+func showGen(g wire.Generation) string { return fmt.Sprintf("gen=%d.%d", g.Epoch, g.N) }
+
+func showMessage(m wire.Message) string {
+	switch m := m.(type) {
+	case *wire.Welcome:
+		return fmt.Sprintf("welcome epoch=%d incarnation=%d", m.Epoch, m.Incarnation)
+	case *wire.Refuse:
+		return "refuse: " + m.Reason
+	case *wire.Launch:
+		text := "launch " + showAttempt(m.Attempt)
+		if m.Attempt.Task.Kind == wire.Reduce {
+			text += " " + showGen(m.Generation)
+		}
+		if !m.Subject.IsZero() {
+			text += " against " + showAttempt(m.Subject)
+		}
+		if m.Outcome != 0 {
+			text += " after " + m.Outcome.String()
+		}
+		return text
+	case *wire.Kill:
+		return fmt.Sprintf("kill %s: %s", showAttempt(m.Attempt), m.Reason)
+	case *wire.Grant:
+		return "grant " + showAttempt(m.Attempt)
+	case *wire.SetHome:
+		return fmt.Sprintf("home %s/p%d %s maps=%d", showJob(m.Job), m.Partition, showGen(m.Generation), m.Maps)
+	case *wire.Outputs:
+		var list []string
+		for _, o := range m.Outputs {
+			list = append(list, fmt.Sprintf("m%d/%d@%s", o.Map, o.Attempt, o.Tracker))
+		}
+		return fmt.Sprintf("outputs %s %s", showJob(m.Job), strings.Join(list, " "))
+	case *wire.DropJob:
+		return "drop " + showJob(m.Job)
+	}
+	return fmt.Sprintf("%T", m)
+}
+
+func parseJob(s string) wire.JobID {
+	return wire.JobID{Start: scenarioStart, N: int(num(strings.TrimPrefix(s, "job")))}
+}
+
+func parseAttempt(s string) wire.AttemptID {
+	parts := strings.Split(s, "/")
+	task := wire.TaskID{
+		Job: parseJob(parts[0]), Kind: wire.Kind(strings.IndexByte(kinds, parts[1][0])), N: int(num(parts[1][1:])),
+	}
+	return wire.AttemptID{Task: task, N: int(num(parts[2]))}
+}
+
+// parseReport reads: job1/m0/1000 succeeded digest=7 …
+func parseReport(args []datadriven.CmdArg) *wire.Report {
+	r := &wire.Report{Attempt: parseAttempt(args[0].Key)}
+	states := []string{"", "running", "ready", "succeeded", "failed", "killed"}
+	for i, name := range states {
+		if name == args[1].Key {
+			r.State = wire.AttemptState(i)
+		}
+	}
+	if !r.State.Final() {
+		return r
+	}
+	r.Result = &wire.Result{}
+	if r.State == wire.AttemptSucceeded && r.Attempt.Task.Kind == wire.Map {
+		r.Result.Output = &wire.MapOutput{Map: r.Attempt.Task.N, Attempt: r.Attempt.N, Digest: 1, Bytes: 10}
+	}
+	for _, a := range args[2:] {
+		parseResult(r, a)
+	}
+	return r
+}
+
+func parseResult(r *wire.Report, a datadriven.CmdArg) {
+	switch a.Key {
+	case "error":
+		r.Result.Error = a.Vals[0]
+	case "log":
+		r.Result.Log = a.Vals[0]
+	case "fatal":
+		r.Result.Fatal = true
+	case "splits":
+		r.Result.Splits = &wire.SplitsDone{Maps: int(num(a.Vals[0])), Hash: 5}
+	case "digest":
+		r.Result.Output.Digest = num(a.Vals[0])
+	case "bytes":
+		r.Result.Bytes = int64(num(a.Vals[0]))
+	case "committed":
+		r.Result.Committed = true
+	case "count":
+		r.Result.Counters = wire.Counters{"g": {"COUNT": int64(num(a.Vals[0]))}}
+	case "lost":
+		id := parseAttempt(a.Vals[0])
+		r.Result.Lost = append(r.Result.Lost, wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "bad checksum"})
+	}
+}
+
+// parseHome reads: job1/p0 gen=1.1 maps=2 digest=15 complete
+func parseHome(args []datadriven.CmdArg) *wire.HomeReport {
+	job, partition, _ := strings.Cut(args[0].Key, "/p")
+	r := &wire.HomeReport{Job: parseJob(job), Partition: int(num(partition)), Generation: wire.Generation{Epoch: 1, N: 1}}
+	for _, a := range args[1:] {
+		switch a.Key {
+		case "gen":
+			epoch, n, _ := strings.Cut(a.Vals[0], ".")
+			r.Generation = wire.Generation{Epoch: num(epoch), N: int(num(n))}
+		case "maps":
+			r.Maps = int(num(a.Vals[0]))
+		case "digest":
+			r.Digest = num(a.Vals[0])
+		case "bytes":
+			r.Bytes = int64(num(a.Vals[0]))
+		case "complete":
+			r.Complete = true
+		}
+	}
+	return r
+}
+
+func parseInventory(t *testing.T, input string) *wire.Inventory {
+	inv := &wire.Inventory{}
+	for line := range strings.Lines(input) {
+		what, args, err := datadriven.ParseLine(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch what {
+		case "attempt":
+			inv.Attempts = append(inv.Attempts, *parseReport(args))
+		case "home":
+			inv.Homes = append(inv.Homes, *parseHome(args))
+		}
+	}
+	return inv
+}
+
+func value(d *datadriven.TestData, key, otherwise string) string {
+	for _, a := range d.CmdArgs {
+		if a.Key == key && len(a.Vals) > 0 {
+			return a.Vals[0]
+		}
+	}
+	return otherwise
+}
+
+func givenError(d *datadriven.TestData) error {
+	if text := value(d, "error", ""); text != "" {
+		return errors.New(text)
+	}
+	return nil
+}

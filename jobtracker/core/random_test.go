@@ -1,0 +1,205 @@
+package core
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+var (
+	seeds     = flag.Int("seeds", 300, "how many seeds TestRandom tries")
+	firstSeed = flag.Uint64("seed", 1, "the first of them")
+)
+
+// TestRandom plays random clusters with every fault that world knows, then lets
+// it be calm: every job must end, and nothing may be left. A failing seed runs
+// again with -run 'TestRandom/seed=N$' -seed N -seeds 1.
+func TestRandom(t *testing.T) {
+	outcomes := make(map[wire.State]int)
+	for i := range *seeds {
+		seed := *firstSeed + uint64(i)
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			w := newWorld(t, seed)
+			w.play()
+			for _, s := range w.asked {
+				for _, id := range s.ids {
+					outcomes[w.core.facts.state(w.core.facts.job(id))]++
+				}
+			}
+		})
+	}
+	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
+	if *seeds >= 100 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
+		t.Error("the random worlds do not reach every outcome")
+	}
+}
+
+const (
+	stormy = 30 * time.Second
+	bound  = 120 * time.Second // of virtual time, from calm to the end of all jobs
+)
+
+func (w *world) play() {
+	w.elect()
+	for i := range 1 + w.rnd.IntN(4) {
+		s := &simSubmission{sub: w.submission(i)}
+		w.asked = append(w.asked, s)
+		for range 1 + w.rnd.IntN(2) {
+			w.after(w.upTo(stormy/2), func() { w.submit(s) })
+		}
+		if w.chance(0.2) {
+			w.after(w.upTo(stormy), func() { w.kill(s) })
+		}
+	}
+	w.storm()
+	w.run(func() bool { return w.now > stormy }, stormy)
+	w.now = stormy
+	w.calm = true
+	w.note("calm")
+	if !w.run(w.allEnded, stormy+bound) {
+		w.unfinished()
+	}
+	w.run(func() bool { return false }, w.now+20*time.Second)
+	w.checkEnd()
+}
+
+func (w *world) submission(i int) *wire.Submission {
+	sub := &wire.Submission{Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("mem://s/%d", i)}
+	for k := range 1 + w.rnd.IntN(5)/4 {
+		j := wire.JobPlan{Name: fmt.Sprintf("job%d.%d", i, k), Reduces: w.rnd.IntN(4), Properties: map[string]string{
+			"sim.maps":                     fmt.Sprint(w.rnd.IntN(7)),
+			"sim.erratic":                  fmt.Sprint(w.rnd.IntN(10) / 9),
+			"mapreduce.map.maxattempts":    fmt.Sprint(2 + w.rnd.IntN(4)),
+			"mapreduce.reduce.maxattempts": fmt.Sprint(2 + w.rnd.IntN(4)),
+		}}
+		if k > 0 {
+			j.Inputs = []wire.InputPlan{{From: k}}
+		}
+		sub.Plan.Jobs = append(sub.Plan.Jobs, j)
+	}
+	return sub
+}
+
+func (w *world) kill(s *simSubmission) {
+	if len(s.ids) == 0 {
+		return
+	}
+	id := s.ids[w.rnd.IntN(len(s.ids))]
+	w.request(func(token Token) Event { return Kill{Token: token, Job: id, Reason: "a client"} }, func(r Reply) {
+		w.note("kill %s: %v", showJob(id), r.Err)
+		if f := w.core.facts.job(id); r.Err == nil && f.stop == nil && (f.end == nil || f.end.Outcome == wire.Succeeded) {
+			w.fail("kill of %v answered, and it is %v", id, w.core.facts.state(f))
+		}
+	})
+}
+
+// storm brings a fault every now and then.
+func (w *world) storm() {
+	w.after(w.upTo(3*time.Second), func() {
+		if w.calm {
+			return
+		}
+		t := w.trackers[w.rnd.IntN(len(w.trackers))]
+		switch n := w.rnd.IntN(10); {
+		case n < 2:
+			t.crash()
+		case n < 5:
+			t.cut()
+		case n < 6:
+			w.elect()
+		case n < 8:
+			for _, a := range t.sorted() {
+				if w.chance(0.3) {
+					delete(t.outputs, a.report.Attempt)
+				}
+			}
+		}
+		w.storm()
+	})
+}
+
+func (w *world) allEnded() bool {
+	for _, s := range w.asked {
+		if s.ids == nil {
+			return false
+		}
+		for _, id := range s.ids {
+			if !w.core.facts.state(w.core.facts.job(id)).Ended() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *world) unfinished() {
+	for _, s := range w.asked {
+		for _, id := range s.ids {
+			st, _ := w.core.Status(id)
+			if !st.State.Ended() {
+				w.note("%v is %v, maps %+v reduces %+v, waits %s", id, st.State, st.Maps, st.Reduces, st.Waits)
+			}
+		}
+	}
+	w.fail("not all jobs have ended %v after the last fault", bound)
+}
+
+// checkEnd checks what a finished world must look like.
+func (w *world) checkEnd() {
+	for _, t := range w.trackers {
+		if len(t.attempts) > 0 || len(t.homes) > 0 {
+			w.fail("%s still has %d attempts and %d homes", t.name, len(t.attempts), len(t.homes))
+		}
+	}
+	for _, s := range w.asked {
+		if !w.core.facts.submissions[s.sub.Key].swept {
+			w.fail("staging of %s is left", s.sub.Key)
+		}
+		for _, id := range s.ids {
+			w.checkOutput(id)
+		}
+	}
+	if len(w.tokens) > 0 {
+		w.fail("%d requests have no answer", len(w.tokens))
+	}
+	want, err := w.core.Snapshot()
+	if err != nil {
+		w.fail("snapshot: %v", err)
+	}
+	follower := New(Config{})
+	for _, e := range w.log {
+		follower.Step(0, e)
+	}
+	if got, err := follower.Snapshot(); err != nil || !slices.Equal(got, want) {
+		w.fail("facts differ after replay (%v)", err)
+	}
+}
+
+// checkOutput checks that all reduces of a succeeded job have read the same
+// records: those of one output of every map.
+func (w *world) checkOutput(id wire.JobID) {
+	f, job := w.core.facts.job(id), w.jobs[id]
+	if f.end.Outcome != wire.Succeeded || job.reduces == 0 {
+		return
+	}
+	var content uint64
+	for p := range job.reduces {
+		content = max(content, w.fs[wire.TaskID{Job: id, Kind: wire.Reduce, N: p}].content)
+	}
+	for p := range job.reduces {
+		if got := w.fs[wire.TaskID{Job: id, Kind: wire.Reduce, N: p}].content; got != content {
+			w.fail("reduces of %v have read different records: %d and %d", id, got, content)
+		}
+	}
+	want := uint64(0)
+	for m := range job.maps {
+		want += uint64(id.N*1000 + m + 1)
+	}
+	if !job.erratic && content != want {
+		w.fail("reduces of %v have read %d, not %d", id, content, want)
+	}
+}

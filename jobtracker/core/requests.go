@@ -1,0 +1,141 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// maxTasks bounds the maps and the reduces of one job.
+const maxTasks = 1_000_000
+
+// checkSubmission says why a submission makes no sense.
+func checkSubmission(s *wire.Submission) error {
+	switch {
+	case s == nil || s.Key == "":
+		return fmt.Errorf("%w: it has no key", ErrBadSubmission)
+	case s.Staging == "":
+		return fmt.Errorf("%w: it has no staging directory", ErrBadSubmission)
+	case len(s.Plan.Jobs) == 0:
+		return fmt.Errorf("%w: its plan has no jobs", ErrBadSubmission)
+	}
+	for i := range s.Plan.Jobs {
+		j := &s.Plan.Jobs[i]
+		if j.Reduces < 0 || j.Reduces > maxTasks {
+			return fmt.Errorf("%w: job %q has %d reduces", ErrBadSubmission, j.Name, j.Reduces)
+		}
+		for _, after := range j.After() {
+			if after >= i {
+				return fmt.Errorf("%w: job %q reads a job that is not before it", ErrBadSubmission, j.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Live) submit(r Submit) {
+	if err := checkSubmission(r.Submission); err != nil {
+		l.c.emit(Reply{Token: r.Token, Err: err})
+		return
+	}
+	if known := l.facts.submissions[r.Submission.Key]; known != nil {
+		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.ids(known)})
+		return
+	}
+	l.submits[r.Submission.Key] = append(l.submits[r.Submission.Key], r.Token)
+	l.propose(&submitted{At: r.Wall, Submission: *r.Submission})
+}
+
+// submitted starts the jobs of a submission and answers those who wait for its ids.
+func (l *Live) submitted(x *submitted, fitted bool) {
+	s := l.facts.submissions[x.Submission.Key]
+	if s == nil {
+		return
+	}
+	for i := 0; fitted && i < s.jobs; i++ {
+		l.addJob(l.facts.jobs[s.first+i], l.now)
+	}
+	for _, token := range l.submits[s.key] {
+		l.c.emit(Reply{Token: token, Jobs: l.facts.ids(s)})
+	}
+	delete(l.submits, s.key)
+}
+
+func (l *Live) killJob(r Kill) {
+	f := l.facts.job(r.Job)
+	if done, err := killable(f); done {
+		if err != nil {
+			err = fmt.Errorf("%v: %w", r.Job, err)
+		}
+		l.c.emit(Reply{Token: r.Token, Err: err})
+		return
+	}
+	l.kills[f.n] = append(l.kills[f.n], r.Token)
+	reason := r.Reason
+	if reason == "" {
+		reason = "killed"
+	}
+	if j := l.jobs[f.n]; !j.stopping {
+		j.stopping = true
+		l.propose(&stopped{Job: f.n, Outcome: wire.Killed, Reason: bounded(reason, maxReason)})
+	}
+}
+
+// killable says whether a kill of f has its answer already, and which.
+func killable(f *jobFacts) (done bool, err error) {
+	switch {
+	case f == nil:
+		return true, ErrUnknownJob
+	case f.end != nil:
+		return true, ErrJobEnded
+	case f.stop != nil:
+		return true, nil
+	case f.committing:
+		return true, ErrJobCommitting
+	}
+	return false, nil
+}
+
+// answerKills answers the kills of a job whose fate is settled.
+func (l *Live) answerKills(f *jobFacts) {
+	if len(l.kills[f.n]) == 0 {
+		return
+	}
+	done, err := killable(f)
+	if !done {
+		return
+	}
+	if err != nil {
+		err = fmt.Errorf("%v: %w", l.facts.id(f.n), err)
+	}
+	for _, token := range l.kills[f.n] {
+		l.c.emit(Reply{Token: token, Err: err})
+	}
+	delete(l.kills, f.n)
+}
+
+// sweep has an ended submission's staging directory removed.
+func (l *Live) sweep(s *submissionFacts) {
+	if s.body == nil && !s.swept {
+		l.c.emit(RemoveStaging{
+			Epoch: l.epoch, Key: s.key, Name: s.staging, After: retryDelay(l.sweeps[s.key]),
+		})
+	}
+}
+
+// stagingRemoved notes the removal in the log. After a few failures it is noted
+// all the same, so that a broken directory does not keep its submission for ever.
+func (l *Live) stagingRemoved(r StagingRemoved) {
+	s := l.facts.submissions[r.Key]
+	if r.Epoch != l.epoch || s == nil {
+		return
+	}
+	if r.Err != nil {
+		l.sweeps[r.Key]++
+		if l.sweeps[r.Key] < serviceAttempts {
+			l.sweep(s)
+			return
+		}
+	}
+	l.propose(&swept{Key: r.Key})
+}

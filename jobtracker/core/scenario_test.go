@@ -1,0 +1,388 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestScenarios plays testdata/*.txt. A scenario is a list of verbs; each prints
+// what the leader decided. Names are short: job1, job1/m0 (a task: s setup, m map,
+// r reduce, c commit, x cleanup, f fence), job1/m0/1000 (an attempt), job1/p0 (a
+// partition's home). The log commits at once unless held. Plans come from FIFO at
+// once and unseen unless "plans shown".
+//
+//	elect term=1                         this job tracker is elected
+//	depose
+//	cluster t1=2,1 t2=2,1                trackers with map,reduce slots say hello, with nothing to report
+//	hello t1 [process=2] [slots=2,1]     opens a stream; the tracker's old one may still be there
+//	close t1                             its stream ends
+//	inventory t1                         lines below it: attempt … and home … as in report and home
+//	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before
+//	splits job1 10 20                    the splits file is read
+//	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 committed lost=job1/m0/1000 count=3]
+//	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
+//	lost-output t1 job1/m0/1000          a home cannot fetch it
+//	digests job1 [error=…]               WriteDigests is done
+//	swept key [error=…]                  RemoveStaging is done
+//	kill job1 reason
+//	tick 5s                              time passes; heartbeat t1 renews its lease
+//	log hold | undecided | release
+//	plan map job1=2 job2=1               answers Allocate (after "plans shown")
+//	status job1
+func TestScenarios(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := newScenario(t)
+		datadriven.RunTest(t, path, s.run)
+		s.checkReplay(filepath.Base(path))
+	})
+}
+
+type scenario struct {
+	t       *testing.T
+	core    *Core
+	now     time.Duration
+	term    uint64
+	index   uint64
+	log     []Entry
+	held    bool
+	queue   []Propose // proposals not committed yet
+	next    Stream
+	streams map[string]Stream // the last one that is open
+	names   map[Stream]string
+	shown   bool // plans are shown, not answered
+	seq     map[wire.Kind]uint64
+	token   Token
+	hashes  map[wire.JobID]uint64
+	out     strings.Builder
+}
+
+const scenarioStart = 1_700_000_000_000
+
+func newScenario(t *testing.T) *scenario {
+	return &scenario{
+		t: t, core: New(Config{ID: "jt", Staging: "mem://s/staging"}),
+		streams: make(map[string]Stream), names: make(map[Stream]string),
+		seq: make(map[wire.Kind]uint64), hashes: make(map[wire.JobID]uint64),
+	}
+}
+
+// step feeds an event, prints the commands, and lets the log commit.
+func (s *scenario) step(ev Event) {
+	commands := s.core.Step(s.now, ev)
+	for _, c := range commands {
+		s.carryOut(c)
+	}
+	for !s.held && len(s.queue) > 0 {
+		s.commitNext()
+	}
+}
+
+func (s *scenario) commitNext() {
+	p := s.queue[0]
+	s.queue = s.queue[1:]
+	s.index++
+	e := Entry{Index: s.index, Term: s.term, Data: p.Data}
+	s.log = append(s.log, e)
+	s.step(e)
+}
+
+func (s *scenario) printf(format string, args ...any) { fmt.Fprintf(&s.out, format+"\n", args...) }
+
+func (s *scenario) carryOut(c Command) {
+	switch c := c.(type) {
+	case Propose:
+		s.printf("fact %s", c.Key)
+		s.queue = append(s.queue, c)
+	case Send:
+		s.printf("%s <- %s", s.names[c.Stream], showMessage(c.Message))
+	case CloseStream:
+		name := s.names[c.Stream]
+		s.printf("close %s", name)
+		s.closed(name, c.Stream)
+	case Reply:
+		var jobs []string
+		for _, id := range c.Jobs {
+			jobs = append(jobs, showJob(id))
+		}
+		if c.Err != nil {
+			s.printf("reply %d: error: %v", c.Token, c.Err)
+		} else {
+			s.printf("reply %d: %s", c.Token, strings.Join(append(jobs, "ok"), " "))
+		}
+	case Allocate:
+		s.allocate(c)
+	case LoadSplits:
+		s.printf("load splits of %s%s", showJob(c.Job), showAfter(c.After))
+	case WriteDigests:
+		s.hashes[c.Job] = c.Hash
+		s.printf("write digests %v of %s%s", c.Digests, showJob(c.Job), showAfter(c.After))
+	case RemoveStaging:
+		s.printf("remove %s%s", c.Name, showAfter(c.After))
+	case Halt:
+		s.printf("halt: %v", c.Err)
+	}
+}
+
+func (s *scenario) allocate(c Allocate) {
+	s.seq[c.Phase] = c.Seq
+	if !s.shown {
+		plan, err := scheduler.FIFO{}.Plan(c.Snapshot)
+		if err == nil {
+			err = plan.Validate(c.Snapshot)
+		}
+		if err != nil {
+			s.t.Fatalf("policy: %v", err)
+		}
+		for _, cmd := range s.core.Step(s.now, Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan}) {
+			s.carryOut(cmd)
+		}
+		return
+	}
+	var jobs []string
+	for _, j := range c.Snapshot.Jobs {
+		jobs = append(jobs, fmt.Sprintf("%s running=%d max=%d", showJob(j.ID), j.Running, j.Max))
+	}
+	s.printf("allocate %s of %d: %s", c.Phase, c.Snapshot.Slots, strings.Join(jobs, ", "))
+}
+
+func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
+	s.t = t
+	s.out.Reset()
+	switch d.Cmd {
+	case "elect":
+		s.term = num(value(d, "term", "1"))
+		s.step(Elected{Term: s.term, Wall: scenarioStart + s.now.Milliseconds()})
+	case "depose":
+		s.step(Deposed{})
+	case "cluster":
+		for _, a := range d.CmdArgs {
+			s.hello(a.Key, 1, a.Vals[0])
+			s.step(FromTracker{s.streams[a.Key], &wire.Inventory{}})
+		}
+	case "hello":
+		s.hello(d.CmdArgs[0].Key, num(value(d, "process", "1")), value(d, "slots", "2,1"))
+	case "close":
+		name := d.CmdArgs[0].Key
+		stream := s.streams[name]
+		s.closed(name, stream)
+		s.step(StreamClosed{stream})
+	case "tick":
+		by, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.tick(by)
+	case "log":
+		s.setLog(d.CmdArgs[0].Key)
+	case "plans":
+		s.shown = d.CmdArgs[0].Key == "shown"
+	case "plan":
+		s.plan(d)
+	case "status":
+		return s.status(parseJob(d.CmdArgs[0].Key))
+	default:
+		s.runMore(d)
+	}
+	return s.out.String()
+}
+
+// tick lets time pass, stopping wherever the core wants to be woken.
+func (s *scenario) tick(by time.Duration) {
+	end := s.now + by
+	for {
+		at, ok := s.core.Wake()
+		if !ok || at > end {
+			break
+		}
+		s.now = max(s.now, at)
+		s.step(Tick{})
+	}
+	s.now = end
+	s.step(Tick{})
+}
+
+func (s *scenario) setLog(mode string) {
+	switch mode {
+	case "hold":
+		s.held = true
+	case "undecided":
+		queue := s.queue
+		s.queue = nil
+		for _, p := range queue {
+			s.step(Undecided{Key: p.Key})
+		}
+	case "release":
+		s.held = false
+		s.step(Tick{})
+	}
+}
+
+func (s *scenario) hello(name string, process uint64, slots string) {
+	maps, reduces, _ := strings.Cut(slots, ",")
+	s.next++
+	s.streams[name] = s.next
+	s.names[s.next] = name
+	s.step(FromTracker{s.next, &wire.Hello{
+		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1",
+		MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)),
+	}})
+}
+
+// closed forgets a stream; the tracker goes on with the one before, if that is open.
+func (s *scenario) closed(name string, id Stream) {
+	delete(s.names, id)
+	if s.streams[name] != id {
+		return
+	}
+	delete(s.streams, name)
+	for other, n := range s.names {
+		if n == name {
+			s.streams[name] = max(s.streams[name], other)
+		}
+	}
+}
+
+func (s *scenario) plan(d *datadriven.TestData) {
+	phase := wire.Map
+	if d.CmdArgs[0].Key == "reduce" {
+		phase = wire.Reduce
+	}
+	ev := Allocated{Epoch: s.core.Epoch(), Seq: s.seq[phase], Phase: phase}
+	for _, a := range d.CmdArgs[1:] {
+		if a.Key == "error" {
+			ev.Err = errors.New(a.Vals[0])
+			continue
+		}
+		ev.Plan.Targets = append(ev.Plan.Targets, scheduler.Target{Job: parseJob(a.Key), Slots: int(num(a.Vals[0]))})
+	}
+	s.step(ev)
+}
+
+func (s *scenario) runMore(d *datadriven.TestData) {
+	first := d.CmdArgs[0].Key
+	switch d.Cmd {
+	case "submit":
+		s.token++
+		s.step(Submit{Token: s.token, Wall: scenarioStart + s.now.Milliseconds(), Submission: submission(d)})
+	case "kill":
+		s.token++
+		reason := ""
+		if len(d.CmdArgs) > 1 {
+			reason = d.CmdArgs[1].Key
+		}
+		s.step(Kill{Token: s.token, Job: parseJob(first), Reason: reason})
+	case "splits":
+		ev := SplitsLoaded{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)}
+		for _, a := range d.CmdArgs[1:] {
+			if a.Key != "error" {
+				ev.Splits = append(ev.Splits, Split{Bytes: int64(num(a.Key))})
+			}
+		}
+		s.step(ev)
+	case "digests":
+		id := parseJob(first)
+		s.step(DigestsWritten{Epoch: s.core.Epoch(), Job: id, Hash: s.hashes[id], Err: givenError(d)})
+	case "swept":
+		s.step(StagingRemoved{Epoch: s.core.Epoch(), Key: first, Err: givenError(d)})
+	case "heartbeat":
+		s.step(FromTracker{s.streams[first], &wire.Heartbeat{}})
+	case "report":
+		s.step(FromTracker{s.streams[first], parseReport(d.CmdArgs[1:])})
+	case "home":
+		s.step(FromTracker{s.streams[first], parseHome(d.CmdArgs[1:])})
+	case "lost-output":
+		id := parseAttempt(d.CmdArgs[1].Key)
+		s.step(FromTracker{s.streams[first], &wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "connection refused"}})
+	case "inventory":
+		s.step(FromTracker{s.streams[first], parseInventory(s.t, d.Input)})
+	default:
+		s.t.Fatalf("unknown verb %s", d.Cmd)
+	}
+}
+
+func submission(d *datadriven.TestData) *wire.Submission {
+	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k")}
+	for i := range int(num(value(d, "jobs", "1"))) {
+		j := wire.JobPlan{Name: fmt.Sprintf("n%d", i+1), Reduces: int(num(value(d, "reduces", "0"))), Properties: make(map[string]string)}
+		if i > 0 {
+			j.Inputs = []wire.InputPlan{{Format: "binary", From: i}}
+		}
+		for _, a := range d.CmdArgs {
+			if strings.Contains(a.Key, ".") {
+				j.Properties[a.Key] = a.Vals[0]
+			}
+		}
+		sub.Plan.Jobs = append(sub.Plan.Jobs, j)
+	}
+	return sub
+}
+
+func (s *scenario) status(id wire.JobID) string {
+	st, ok := s.core.Status(id)
+	if !ok {
+		return "unknown\n"
+	}
+	s.printf("%s %s maps=%d/%d running=%d reduces=%d/%d running=%d read=%d/%d shuffled=%d/%d elapsed=%v", st.Name, st.State,
+		st.Maps.Done, st.Maps.Total, st.Maps.Running, st.Reduces.Done, st.Reduces.Total, st.Reduces.Running,
+		st.Read.Done, st.Read.Total, st.Shuffled.Done, st.Shuffled.Total, st.Elapsed)
+	if st.Waits != "" {
+		s.printf("waits %s", st.Waits)
+	}
+	if st.Error != "" {
+		s.printf("error: %s", st.Error)
+	}
+	for _, group := range sortedKeys(st.Counters) {
+		for _, name := range sortedKeys(st.Counters[group]) {
+			s.printf("counter %s=%d", name, st.Counters[group][name])
+		}
+	}
+	return s.out.String()
+}
+
+// checkReplay applies the log to a fresh core, and restores a snapshot: both must give the same Facts.
+func (s *scenario) checkReplay(name string) {
+	want, err := s.core.Snapshot()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	follower := New(Config{})
+	for _, e := range s.log {
+		follower.Step(0, e)
+	}
+	restored := New(Config{})
+	restored.Step(0, Restored{Snapshot: want})
+	for what, c := range map[string]*Core{"replay": follower, "restore": restored} {
+		got, err := c.Snapshot()
+		if err != nil || !slices.Equal(got, want) {
+			s.t.Errorf("%s: facts differ after %s (%v)", name, what, err)
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func num(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}

@@ -1,0 +1,116 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// fence is the service task that settles whether a granted attempt has committed.
+type fence struct {
+	task
+	subject wire.AttemptID
+}
+
+func sortedFences(fences map[int]*fence) []int { return slices.Sorted(maps.Keys(fences)) }
+
+// wait holds back the next attempt of a service task that has failed.
+func (tk *task) wait(l *Live, j *job) {
+	if delay := retryDelay(len(tk.failed)); delay > 0 {
+		j.retryAt = l.now + delay
+		l.alarm(j, j.retryAt)
+	}
+}
+
+// serve has a service task run, unless it does, is done, or must wait: after a
+// failure, for inventories, or for a tracker.
+func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
+	switch {
+	case j.held, len(tk.attempts) > 0, j.done[tk.id.Kind], l.now < j.retryAt:
+		return
+	case j.stopping && tk.id.Kind != wire.Cleanup:
+		return
+	}
+	if t := l.serviceTracker(tk); t != nil {
+		l.launch(j, tk, t, subject)
+	}
+}
+
+// serviceTracker picks a tracker round robin, one where tk has failed only if
+// there is no other.
+func (l *Live) serviceTracker(tk *task) *tracker {
+	var second *tracker
+	for i := range l.byIndex {
+		t := l.byIndex[(l.placed+i)%len(l.byIndex)]
+		if t == nil || !t.usable() {
+			continue
+		}
+		if slices.Contains(tk.avoid, t.Name) {
+			if second == nil {
+				second = t
+			}
+			continue
+		}
+		l.placed = t.index + 1
+		return t
+	}
+	return second
+}
+
+// served acts on the success of a setup, commit or cleanup.
+func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+	state := l.facts.state(j.facts)
+	switch {
+	case id.Task.Kind == wire.Setup && state == wire.Preparing:
+		if r.Splits == nil || r.Splits.Maps < 0 || r.Splits.Maps > maxTasks {
+			l.failed(j, t, tk, id, &wire.Result{Error: fmt.Sprintf("setup reported no number of splits up to %d", maxTasks)})
+			return
+		}
+		j.done[wire.Setup] = true
+		j.count(tk, r)
+		l.propose(&splitsWritten{Job: j.facts.n, Maps: r.Splits.Maps, Hash: r.Splits.Hash})
+	case id.Task.Kind == wire.Commit && state == wire.Committing:
+		j.done[wire.Commit] = true
+		j.count(tk, r)
+		l.propose(l.ending(j, wire.Succeeded, ""))
+	case id.Task.Kind == wire.Cleanup && state == wire.Stopping:
+		j.done[wire.Cleanup] = true
+		l.propose(l.ending(j, j.facts.stop.Outcome, strings.TrimRight(j.facts.stop.Reason, "\n")))
+	}
+}
+
+// fence begins to settle whether the attempt that holds a task's grant has
+// committed. Until it is settled the task has no other attempt.
+func (l *Live) fence(j *job, n int) {
+	attempt, ok := j.facts.grants[n]
+	if !ok || j.held || j.fences[n] != nil || !j.facts.running() {
+		return
+	}
+	j.fences[n] = &fence{
+		task:    task{id: wire.TaskID{Job: j.id, Kind: wire.Fence, N: j.numbered}},
+		subject: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: j.facts.kind(), N: n}, N: attempt},
+	}
+	j.numbered++
+	l.touch(j)
+}
+
+// fenced acts on what a fence found. n is the fence's own number.
+func (l *Live) fenced(j *job, n int, r *wire.Result) {
+	for _, taskN := range sortedFences(j.fences) {
+		f := j.fences[taskN]
+		if f.id.N != n {
+			continue
+		}
+		delete(j.fences, taskN)
+		if r.Committed {
+			j.count(j.committer(taskN), r)
+			l.propose(&committed{Job: j.facts.n, Task: taskN, Attempt: f.subject.N})
+		} else {
+			l.propose(&revoked{Job: j.facts.n, Task: taskN, Attempt: f.subject.N})
+		}
+		return
+	}
+}

@@ -1,0 +1,419 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// link is one stream between a tracker and the leader. Messages keep their order.
+type link struct {
+	w       *world
+	id      Stream
+	tracker *simTracker
+	up      time.Duration // arrival of the last message to the leader
+	down    time.Duration // and to the tracker
+	closed  bool          // by either side: nothing more is sent
+}
+
+func (l *link) deliver(last *time.Duration, do func()) {
+	at := max(*last, l.w.now+l.w.upTo(20*time.Millisecond))
+	if l.w.fault(0.02) {
+		at += l.w.upTo(3 * time.Second)
+	}
+	*last = at
+	l.w.after(at-l.w.now, do)
+}
+
+func (l *link) toLeader(m wire.Message) {
+	if l.closed {
+		return
+	}
+	for range 1 + l.w.rnd.IntN(20)/19 { // now and then twice
+		l.deliver(&l.up, func() {
+			if l.w.streams[l.id] == l {
+				l.w.step(FromTracker{l.id, m})
+			}
+		})
+	}
+}
+
+func (l *link) toTracker(m wire.Message) {
+	if l.closed {
+		return
+	}
+	l.deliver(&l.down, func() {
+		if l.tracker.link == l {
+			l.tracker.receive(m)
+		}
+	})
+}
+
+func (l *link) closedByLeader() {
+	l.closed = true
+	delete(l.w.streams, l.id)
+	l.deliver(&l.down, l.tracker.unlink(l))
+}
+
+func (l *link) closedByTracker() {
+	l.closed = true
+	l.tracker.unlink(l)()
+	l.deliver(&l.up, func() {
+		if l.w.streams[l.id] == l {
+			delete(l.w.streams, l.id)
+			l.w.step(StreamClosed{l.id})
+		}
+	})
+}
+
+// simTracker is a task tracker without disks or processes.
+type simTracker struct {
+	w           *world
+	name        string
+	process     uint64
+	slots       [2]int
+	incarnation uint64
+	link        *link
+	down        bool
+	attempts    map[wire.AttemptID]*simAttempt
+	outputs     map[wire.AttemptID]uint64 // digests of map outputs on its disk
+	homes       map[homeName]*simHome
+}
+
+type simAttempt struct {
+	launch  *wire.Launch
+	report  wire.Report
+	granted bool
+	content uint64 // of what a reduce has read
+}
+
+type homeName struct {
+	job       wire.JobID
+	partition int
+}
+
+type simHome struct {
+	set *wire.SetHome
+	has map[int]wire.MapOutput
+}
+
+func newSimTracker(w *world, name string) *simTracker {
+	t := &simTracker{w: w, name: name, slots: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}}
+	t.boot()
+	return t
+}
+
+// boot starts the process with nothing but an empty disk.
+func (t *simTracker) boot() {
+	t.down = false
+	t.process = t.w.rnd.Uint64() | 1
+	t.incarnation = 0
+	t.attempts = make(map[wire.AttemptID]*simAttempt)
+	t.outputs = make(map[wire.AttemptID]uint64)
+	t.homes = make(map[homeName]*simHome)
+	t.connect(t.process)
+}
+
+// connect dials until it is heard.
+func (t *simTracker) connect(process uint64) {
+	if t.down || t.process != process || t.link != nil {
+		return
+	}
+	if !t.w.leading || t.w.fault(0.2) {
+		t.w.after(200*time.Millisecond, func() { t.connect(process) })
+		return
+	}
+	t.w.last++
+	t.link = &link{w: t.w, id: t.w.last, tracker: t}
+	t.w.streams[t.w.last] = t.link
+	t.link.toLeader(&wire.Hello{
+		Version: wire.Version, Tracker: t.name, Process: t.process, Incarnation: t.incarnation,
+		Host: t.name, Addr: t.name + ":1", MapSlots: t.slots[0], ReduceSlots: t.slots[1],
+	})
+	t.beat(t.link)
+}
+
+func (t *simTracker) beat(l *link) {
+	if t.link != l {
+		return
+	}
+	hb := &wire.Heartbeat{}
+	for _, a := range t.sorted() {
+		if !a.report.State.Final() {
+			hb.Attempts = append(hb.Attempts, a.report)
+		}
+	}
+	l.toLeader(hb)
+	t.w.after(time.Second, func() { t.beat(l) })
+}
+
+func (t *simTracker) unlink(l *link) func() {
+	return func() {
+		if t.link == l {
+			t.link = nil
+			process := t.process
+			t.w.after(t.w.upTo(500*time.Millisecond), func() { t.connect(process) })
+		}
+	}
+}
+
+// crash ends the process; it comes back later, with nothing.
+func (t *simTracker) crash() {
+	if t.down {
+		return
+	}
+	t.w.note("%s crashes", t.name)
+	t.down = true
+	for _, a := range t.sorted() {
+		t.release(a)
+	}
+	if t.link != nil {
+		t.link.closedByTracker()
+	}
+	t.w.after(t.w.upTo(12*time.Second), t.boot)
+}
+
+// cut breaks the stream; the tracker works on.
+func (t *simTracker) cut() {
+	if t.link == nil {
+		return
+	}
+	t.w.note("%s is cut off", t.name)
+	l := t.link
+	l.closed = true
+	t.link = nil
+	process := t.process
+	t.w.after(t.w.upTo(12*time.Second), func() { t.connect(process) })
+	l.deliver(&l.up, func() {
+		if t.w.streams[l.id] == l {
+			delete(t.w.streams, l.id)
+			t.w.step(StreamClosed{l.id})
+		}
+	})
+}
+
+func (t *simTracker) sorted() []*simAttempt {
+	var list []*simAttempt
+	for _, a := range t.attempts {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(a, b *simAttempt) int { return a.report.Attempt.Compare(b.report.Attempt) })
+	return list
+}
+
+func (t *simTracker) say(m wire.Message) {
+	if t.link != nil {
+		t.link.toLeader(m)
+	}
+}
+
+func (t *simTracker) receive(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Welcome:
+		if m.Incarnation != t.incarnation {
+			t.incarnation = m.Incarnation
+			for _, a := range t.sorted() {
+				if !a.report.State.Final() {
+					t.end(a, wire.AttemptKilled, &wire.Result{Error: "lost"})
+				}
+			}
+			t.homes = make(map[homeName]*simHome)
+		}
+		t.inventory()
+	case *wire.Launch:
+		t.launch(m)
+	case *wire.Kill:
+		if a := t.attempts[m.Attempt]; a != nil && !a.report.State.Final() {
+			t.after(a, 200*time.Millisecond, func() { t.end(a, wire.AttemptKilled, &wire.Result{Error: m.Reason}) })
+		}
+	case *wire.Grant:
+		t.grant(m)
+	case *wire.SetHome:
+		t.setHome(m)
+	case *wire.Outputs:
+		t.hear(m)
+	case *wire.DropJob:
+		t.drop(m.Job)
+	}
+}
+
+func (t *simTracker) inventory() {
+	page := &wire.Inventory{}
+	for _, a := range t.sorted() {
+		page.Attempts = append(page.Attempts, a.report)
+		if len(page.Attempts) == 3 {
+			page.More = true
+			t.say(page)
+			page = &wire.Inventory{}
+		}
+	}
+	for _, name := range t.homeNames() {
+		page.Homes = append(page.Homes, *t.homeReport(name))
+	}
+	t.say(page)
+}
+
+func (t *simTracker) homeNames() []homeName {
+	var names []homeName
+	for name := range t.homes {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b homeName) int {
+		if c := a.job.Compare(b.job); c != 0 {
+			return c
+		}
+		return a.partition - b.partition
+	})
+	return names
+}
+
+func (t *simTracker) drop(id wire.JobID) {
+	for _, a := range t.sorted() {
+		if a.report.Attempt.Task.Job == id {
+			t.release(a)
+			delete(t.attempts, a.report.Attempt)
+			delete(t.outputs, a.report.Attempt)
+		}
+	}
+	for _, name := range t.homeNames() {
+		if name.job == id {
+			delete(t.homes, name)
+		}
+	}
+}
+
+// after does something with an attempt unless it or the process has ended.
+func (t *simTracker) after(a *simAttempt, d time.Duration, do func()) {
+	t.w.after(t.w.upTo(d), func() {
+		if !t.down && t.attempts[a.report.Attempt] == a && !a.report.State.Final() {
+			do()
+		}
+	})
+}
+
+func (t *simTracker) launch(m *wire.Launch) {
+	if t.attempts[m.Attempt] != nil {
+		t.w.fail("%v launched twice", m.Attempt)
+	}
+	a := &simAttempt{launch: m, report: wire.Report{Attempt: m.Attempt, State: wire.AttemptRunning}}
+	t.attempts[m.Attempt] = a
+	t.w.note("%s runs %s", t.name, showAttempt(m.Attempt))
+	kind := m.Attempt.Task.Kind
+	if kind.Slotted() {
+		busy := 0
+		for _, b := range t.attempts {
+			if b.report.Attempt.Task.Kind == kind && !b.report.State.Final() {
+				busy++
+			}
+		}
+		if busy > t.slots[phaseOf(kind)] {
+			t.w.fail("%s runs %d %ss in %d slots", t.name, busy, kind, t.slots[phaseOf(kind)])
+		}
+	}
+	t.after(a, 400*time.Millisecond, func() { t.work(a) })
+}
+
+// work does what the task is about.
+func (t *simTracker) work(a *simAttempt) {
+	w, id := t.w, a.report.Attempt
+	if w.fault(0.08) {
+		t.end(a, wire.AttemptFailed, &wire.Result{Error: "simulated failure", Fatal: w.chance(0.02)})
+		return
+	}
+	job := w.job(id.Task.Job)
+	switch {
+	case id.Task.Kind == wire.Setup:
+		t.end(a, wire.AttemptSucceeded, &wire.Result{Splits: &wire.SplitsDone{Maps: job.maps, Hash: 9}})
+	case id.Task.Kind == wire.Map && job.reduces > 0:
+		d := w.digest(id)
+		t.outputs[id] = d
+		t.end(a, wire.AttemptSucceeded, &wire.Result{Output: &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Digest: d, Bytes: 10}})
+	case id.Task.Kind == wire.Fence:
+		w.fenced[a.launch.Subject] = true
+		w.ungrant(a.launch.Subject)
+		p := w.fs[a.launch.Subject.Task]
+		t.end(a, wire.AttemptSucceeded, &wire.Result{Committed: p != nil && p.attempt == a.launch.Subject})
+	case !id.Task.Kind.Slotted():
+		t.end(a, wire.AttemptSucceeded, &wire.Result{})
+	case id.Task.Kind == wire.Reduce && !t.read(a):
+	default:
+		a.report.State = wire.AttemptReady
+		r := a.report
+		t.say(&r)
+	}
+}
+
+// read has a reduce read its home's runs, which may turn out damaged.
+func (t *simTracker) read(a *simAttempt) bool {
+	h := t.homes[homeName{a.report.Attempt.Task.Job, a.report.Attempt.Task.N}]
+	if h != nil {
+		for _, o := range h.has {
+			a.report.Digest += o.Digest
+		}
+	}
+	if h == nil || h.set.Generation != a.launch.Generation || len(h.has) != h.set.Maps {
+		t.end(a, wire.AttemptFailed, &wire.Result{Error: "the home is not complete"})
+		return false
+	}
+	for _, m := range sortedNumbers(h.has) {
+		a.content += h.has[m].Digest
+		if t.w.fault(0.02) {
+			o := h.has[m]
+			t.end(a, wire.AttemptFailed, &wire.Result{Error: "damaged", Lost: []wire.OutputLost{
+				{Job: a.report.Attempt.Task.Job, Map: m, Attempt: o.Attempt, Corrupt: true, Reason: "bad checksum"},
+			}})
+			return false
+		}
+	}
+	return true
+}
+
+func (t *simTracker) grant(m *wire.Grant) {
+	a := t.attempts[m.Attempt]
+	if a == nil || a.granted || a.report.State != wire.AttemptReady {
+		return
+	}
+	w := t.w
+	if other, taken := w.grants[m.Attempt.Task]; taken && other != m.Attempt {
+		w.fail("%v and %v hold grants at once", other, m.Attempt)
+	}
+	w.grants[m.Attempt.Task] = m.Attempt
+	a.granted = true
+	t.after(a, 300*time.Millisecond, func() { t.rename(a) })
+}
+
+// rename is the commit: it fails when a fence was faster.
+func (t *simTracker) rename(a *simAttempt) {
+	w, id := t.w, a.report.Attempt
+	if w.fenced[id] {
+		t.end(a, wire.AttemptFailed, &wire.Result{Error: "fenced"})
+		return
+	}
+	if p := w.fs[id.Task]; p != nil {
+		w.fail("%v commits over %v", id, p.attempt)
+	}
+	w.fs[id.Task] = &place{attempt: id, content: a.content}
+	if w.fault(0.1) {
+		t.end(a, wire.AttemptFailed, &wire.Result{Error: "killed after the rename"})
+		return
+	}
+	t.after(a, 100*time.Millisecond, func() { t.end(a, wire.AttemptSucceeded, &wire.Result{}) })
+}
+
+func (w *world) ungrant(id wire.AttemptID) {
+	if w.grants[id.Task] == id {
+		delete(w.grants, id.Task)
+	}
+}
+
+// release forgets that an attempt ran. One that is gone can rename no more.
+func (t *simTracker) release(a *simAttempt) { t.w.ungrant(a.report.Attempt) }
+
+func (t *simTracker) end(a *simAttempt, state wire.AttemptState, r *wire.Result) {
+	t.release(a)
+	a.report.State, a.report.Result = state, r
+	report := a.report
+	t.w.note("%s ends %s %v %s", t.name, showAttempt(report.Attempt), state, r.Error)
+	t.say(&report)
+}

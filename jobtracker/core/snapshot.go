@@ -1,0 +1,125 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// A snapshot is the version byte and the msgpack of the struct below. Lists are
+// sorted, so equal Facts give equal bytes.
+type factsSnapshot struct {
+	Index        uint64
+	Epoch        uint64
+	Boot         bootstrapped
+	Incarnations uint64
+	LastJob      int
+	Trackers     []trackerFacts
+	Submissions  []submissionSnapshot
+	Jobs         []jobSnapshot
+	Ended        []int
+}
+
+type submissionSnapshot struct {
+	Key     string
+	First   int
+	Jobs    int
+	At      int64
+	Staging string
+	Body    *wire.Submission
+	Swept   bool
+}
+
+type jobSnapshot struct {
+	N           int
+	Key         string // of its submission
+	Index       int
+	Name        string
+	Reduces     int
+	Maps        int
+	SplitsHash  uint64
+	Digests     bool
+	DigestsHash uint64
+	Done        []uint64
+	Grants      [][2]int
+	Stop        *stopped
+	Committing  bool
+	End         *ended
+}
+
+func (f *Facts) encode() ([]byte, error) {
+	s := factsSnapshot{
+		Index: f.index, Epoch: f.epoch, Boot: f.boot, Incarnations: f.incarnations,
+		LastJob: f.lastJob, Ended: f.ended,
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.trackers)) {
+		s.Trackers = append(s.Trackers, *f.trackers[name])
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.submissions)) {
+		x := f.submissions[key]
+		s.Submissions = append(s.Submissions, submissionSnapshot{
+			Key: key, First: x.first, Jobs: x.jobs, At: x.at, Staging: x.staging, Body: x.body, Swept: x.swept,
+		})
+	}
+	for _, n := range slices.Sorted(maps.Keys(f.jobs)) {
+		s.Jobs = append(s.Jobs, f.jobs[n].snapshot())
+	}
+	body, err := wire.Marshal(&s)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of facts: %w", err)
+	}
+	return append([]byte{factVersion}, body...), nil
+}
+
+func (j *jobFacts) snapshot() jobSnapshot {
+	s := jobSnapshot{
+		N: j.n, Key: j.sub.key, Index: j.index, Name: j.name, Reduces: j.reduces, Maps: j.maps,
+		SplitsHash: j.splitsHash, Digests: j.digests, DigestsHash: j.digestsHash,
+		Done: j.done.words, Stop: j.stop, Committing: j.committing, End: j.end,
+	}
+	for _, task := range slices.Sorted(maps.Keys(j.grants)) {
+		s.Grants = append(s.Grants, [2]int{task, j.grants[task]})
+	}
+	return s
+}
+
+func decodeFacts(data []byte, keepEnded int) (*Facts, error) {
+	if len(data) == 0 || data[0] != factVersion {
+		return nil, fmt.Errorf("snapshot of facts: %w", ErrUnknownFact)
+	}
+	var s factsSnapshot
+	if err := wire.Unmarshal(data[1:], &s); err != nil {
+		return nil, fmt.Errorf("snapshot of facts: %w", err)
+	}
+	f := newFacts(keepEnded)
+	f.index, f.epoch, f.boot, f.incarnations = s.Index, s.Epoch, s.Boot, s.Incarnations
+	f.lastJob, f.ended = s.LastJob, s.Ended
+	for _, t := range s.Trackers {
+		f.trackers[t.Name] = &t
+	}
+	for _, x := range s.Submissions {
+		f.submissions[x.Key] = &submissionFacts{
+			key: x.Key, first: x.First, jobs: x.Jobs, at: x.At, staging: x.Staging, body: x.Body, swept: x.Swept,
+		}
+	}
+	for _, x := range s.Jobs {
+		j := &jobFacts{
+			n: x.N, sub: f.submissions[x.Key], index: x.Index, name: x.Name, reduces: x.Reduces, maps: x.Maps,
+			splitsHash: x.SplitsHash, digests: x.Digests, digestsHash: x.DigestsHash,
+			done: newTaskSet(x.Done), stop: x.Stop, committing: x.Committing, end: x.End,
+		}
+		if j.sub == nil {
+			return nil, fmt.Errorf("snapshot of facts: job %d belongs to no submission", j.n)
+		}
+		for _, g := range x.Grants {
+			if j.grants == nil {
+				j.grants = make(map[int]int)
+			}
+			j.grants[g[0]] = g[1]
+		}
+		f.jobs[j.n] = j
+	}
+	return f, nil
+}

@@ -1,0 +1,162 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Hadoop's counters of what the job tracker itself knows.
+const (
+	jobCounters     = "org.apache.hadoop.mapreduce.JobCounter"
+	launchedMaps    = "TOTAL_LAUNCHED_MAPS"
+	launchedReduces = "TOTAL_LAUNCHED_REDUCES"
+	failedMaps      = "NUM_FAILED_MAPS"
+	failedReduces   = "NUM_FAILED_REDUCES"
+)
+
+// Status is what can be said of a job: on the leader all, elsewhere what is in
+// Facts. ok is false for a job that is not known.
+func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) {
+	f := c.facts.job(id)
+	if f == nil {
+		return wire.JobStatus{}, false
+	}
+	s = wire.JobStatus{ID: id, Name: f.name, State: c.facts.state(f)}
+	s.Maps.Total, s.Reduces.Total = max(f.maps, 0), f.reduces
+	if f.reduces == 0 {
+		s.Maps.Done = f.done.Len()
+	} else {
+		s.Reduces.Done = f.done.Len()
+	}
+	switch {
+	case f.end != nil:
+		f.endStatus(&s)
+	case c.live != nil:
+		c.live.status(c.live.jobs[f.n], &s, c.now)
+	}
+	if f.stop != nil {
+		s.Error = f.stop.Reason
+	}
+	return s, true
+}
+
+// endStatus tells what the log keeps of an ended job.
+func (f *jobFacts) endStatus(s *wire.JobStatus) {
+	s.Error = f.end.Error
+	s.Elapsed = time.Duration(f.end.Elapsed) * time.Millisecond
+	s.Counters = make(wire.Counters)
+	for _, c := range f.end.Counters {
+		s.Counters.Add(c.Group, c.Name, c.Value)
+	}
+	s.Read = wire.Progress{Done: f.end.Read, Total: f.end.Read}
+	s.Shuffled = wire.Progress{Done: f.end.Shuffled, Total: f.end.Shuffled}
+	s.Reduced = s.Shuffled
+	s.Maps.Done = f.end.Maps
+	s.Maps.FailedAttempts = int(s.Counters.Get(jobCounters, failedMaps))
+	s.Reduces.FailedAttempts = int(s.Counters.Get(jobCounters, failedReduces))
+}
+
+// status tells what the leader knows of a job that has not ended.
+func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
+	s.Elapsed = now - j.arrived
+	s.Maps.Running, s.Reduces.Running = j.inSlots[mapPhase], j.inSlots[reducePhase]
+	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.failures[mapPhase], j.failures[reducePhase]
+	s.Maps.Done = j.mapsDone()
+	s.Read = wire.Progress{Done: j.read, Total: j.input}
+	s.Reduced.Done = j.reduced
+	for _, a := range j.attempts {
+		switch {
+		case a.task.counted:
+		case a.id.Task.Kind == wire.Map:
+			s.Read.Done += a.bytes.Done
+		case a.id.Task.Kind == wire.Reduce:
+			s.Reduced.Done += a.bytes.Done
+		}
+	}
+	s.Read.Total = max(s.Read.Total, s.Read.Done)
+	for i := range j.homes {
+		s.Shuffled.Done += j.homes[i].report.Bytes
+	}
+	s.Shuffled.Total = max(expectedOutput(j), s.Shuffled.Done)
+	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
+	s.Counters = l.totals(j)
+	s.Waits = l.waits(j)
+}
+
+// expectedOutput is the bytes of map output, taken to go on as it began.
+func expectedOutput(j *job) int64 {
+	if j.chosen == 0 {
+		return 0
+	}
+	return int64(float64(j.outBytes) / float64(j.chosen) * float64(len(j.maps)))
+}
+
+// totals is the counters of the finished tasks and of the leader itself.
+func (l *Live) totals(j *job) wire.Counters {
+	total := make(wire.Counters)
+	total.Merge(j.counters)
+	for i, name := range []string{launchedMaps, launchedReduces} {
+		if n := j.launched[i]; n > 0 {
+			total.Add(jobCounters, name, int64(n))
+		}
+	}
+	for i, name := range []string{failedMaps, failedReduces} {
+		if n := j.failures[i]; n > 0 {
+			total.Add(jobCounters, name, int64(n))
+		}
+	}
+	return total
+}
+
+// waits says what a job waits for, empty when its tasks run.
+func (l *Live) waits(j *job) string {
+	state := l.facts.state(j.facts)
+	switch {
+	case state == wire.Waiting:
+		for _, f := range l.facts.after(j.facts) {
+			if f.end == nil {
+				return fmt.Sprintf("for %v (%s)", l.facts.id(f.n), f.name)
+			}
+		}
+	case j.held:
+		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", ")
+	case len(j.attempts) > 0:
+		return ""
+	case !slices.ContainsFunc(l.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):
+		return "for a task tracker"
+	case state == wire.Running:
+		return j.waitsForTasks()
+	}
+	return ""
+}
+
+// waitsForTasks says why no task of a running job runs.
+func (j *job) waitsForTasks() string {
+	switch {
+	case j.splits == nil:
+		return "for its splits to be read"
+	case j.pending.Len() > 0:
+		return "for a free map slot"
+	case j.ready > 0:
+		return "for a free reduce slot"
+	case j.homeless.Len() > 0:
+		return "for a task tracker with reduce slots"
+	case j.open > 0:
+		return "for map output to be gathered"
+	}
+	return ""
+}
+
+// State is where a job is in its life; ok is false for a job that is not known.
+func (c *Core) State(id wire.JobID) (state wire.State, ok bool) {
+	f := c.facts.job(id)
+	if f == nil {
+		return 0, false
+	}
+	return c.facts.state(f), true
+}

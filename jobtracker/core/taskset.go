@@ -1,0 +1,95 @@
+package core
+
+import (
+	"iter"
+	"math/bits"
+)
+
+// taskSet is a set of small numbers, one bit each. Finding the lowest member
+// costs amortized O(1) because the words below low are known to be empty.
+type taskSet struct {
+	words []uint64
+	n     int
+	low   int
+}
+
+func (s *taskSet) Len() int { return s.n }
+
+func (s *taskSet) Has(i int) bool {
+	w := i >> 6
+	return w < len(s.words) && s.words[w]&(1<<(i&63)) != 0
+}
+
+// Add puts i in and says whether it was new.
+func (s *taskSet) Add(i int) bool {
+	w := i >> 6
+	for len(s.words) <= w {
+		s.words = append(s.words, 0)
+	}
+	if s.words[w]&(1<<(i&63)) != 0 {
+		return false
+	}
+	s.words[w] |= 1 << (i & 63)
+	s.n++
+	s.low = min(s.low, w)
+	return true
+}
+
+// Remove takes i out and says whether it was in.
+func (s *taskSet) Remove(i int) bool {
+	if !s.Has(i) {
+		return false
+	}
+	s.words[i>>6] &^= 1 << (i & 63)
+	s.n--
+	return true
+}
+
+// Set puts i in or takes it out, and says whether that changed anything.
+func (s *taskSet) Set(i int, in bool) bool {
+	if in {
+		return s.Add(i)
+	}
+	return s.Remove(i)
+}
+
+// Next is the lowest member that is at least from, or -1.
+func (s *taskSet) Next(from int) int {
+	if s.n == 0 {
+		return -1
+	}
+	for s.words[s.low] == 0 {
+		s.low++
+	}
+	w := max(from>>6, s.low)
+	for ; w < len(s.words); w++ {
+		word := s.words[w]
+		if w == from>>6 {
+			word &= ^uint64(0) << (from & 63)
+		}
+		if word != 0 {
+			return w<<6 + bits.TrailingZeros64(word)
+		}
+	}
+	return -1
+}
+
+// All yields the members in ascending order. Members may be removed on the way.
+func (s *taskSet) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := s.Next(0); i >= 0; i = s.Next(i + 1) {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// newTaskSet makes the set with the given words, which it keeps.
+func newTaskSet(words []uint64) taskSet {
+	s := taskSet{words: words}
+	for _, w := range words {
+		s.n += bits.OnesCount64(w)
+	}
+	return s
+}

@@ -1,0 +1,374 @@
+package core
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// world is a cluster in virtual time: one job tracker that loses and regains
+// office over a log with unknown outcomes, trackers that fail in every way, a
+// file system that knows only the renames of the commit. It is deliberately
+// dumb, and checks the promises of the package comment wherever it can see them.
+type world struct {
+	t    testing.TB
+	rnd  *rand.Rand
+	now  time.Duration
+	seq  int
+	todo timeline
+
+	core     *Core
+	leading  bool
+	term     uint64
+	log      []Entry
+	inFlight []*proposal
+	streams  map[Stream]*link
+	last     Stream
+	trackers []*simTracker
+	calm     bool // no more faults
+
+	jobs   map[wire.JobID]*simJob
+	asked  []*simSubmission
+	tokens map[Token]func(Reply)
+	token  Token
+	fs     map[wire.TaskID]*place // committed output
+	fenced map[wire.AttemptID]bool
+	grants map[wire.TaskID]wire.AttemptID // granted and neither ended nor fenced
+	done   map[wire.TaskID]bool           // committed in the log
+	trace  []string
+}
+
+type proposal struct {
+	key  string
+	data []byte
+	term uint64
+}
+
+// place is what a committed attempt has left.
+type place struct {
+	attempt wire.AttemptID
+	content uint64
+}
+
+type simSubmission struct {
+	sub *wire.Submission
+	ids []wire.JobID
+}
+
+type simJob struct {
+	maps, reduces int
+	erratic       bool // its maps give other records each time
+	plan          *wire.JobPlan
+}
+
+type timeline []moment
+
+type moment struct {
+	at  time.Duration
+	seq int
+	do  func()
+}
+
+func (q timeline) Len() int { return len(q) }
+func (q timeline) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
+}
+func (q timeline) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *timeline) Push(x any)   { *q = append(*q, x.(moment)) }
+func (q *timeline) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return x
+}
+
+func newWorld(t testing.TB, seed uint64) *world {
+	w := &world{
+		t: t, rnd: rand.New(rand.NewPCG(seed, 1)),
+		streams: make(map[Stream]*link), jobs: make(map[wire.JobID]*simJob), tokens: make(map[Token]func(Reply)),
+		fs: make(map[wire.TaskID]*place), fenced: make(map[wire.AttemptID]bool),
+		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool),
+	}
+	w.core = New(Config{ID: "jt"})
+	for i := range 2 + w.rnd.IntN(3) {
+		w.trackers = append(w.trackers, newSimTracker(w, fmt.Sprintf("t%d", i+1)))
+	}
+	return w
+}
+
+func (w *world) chance(p float64) bool { return w.rnd.Float64() < p }
+
+// fault is a chance that is gone when the world is calm.
+func (w *world) fault(p float64) bool { return !w.calm && w.chance(p) }
+
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd.Int64N(int64(d) + 1)) }
+
+func (w *world) after(d time.Duration, do func()) {
+	w.seq++
+	heap.Push(&w.todo, moment{w.now + d, w.seq, do})
+}
+
+func (w *world) note(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf("%8v ", w.now.Round(time.Millisecond))+fmt.Sprintf(format, args...))
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	n := max(0, len(w.trace)-150)
+	for _, line := range w.trace[n:] {
+		w.t.Log(line)
+	}
+	w.t.Fatalf(format, args...)
+}
+
+// run lets time pass, waking the core when it asks for it.
+func (w *world) run(until func() bool, end time.Duration) bool {
+	for !until() {
+		at, wakes := w.core.Wake()
+		switch {
+		case len(w.todo) > 0 && (!wakes || w.todo[0].at <= at):
+			if w.todo[0].at > end {
+				return false
+			}
+			m := heap.Pop(&w.todo).(moment)
+			w.now = max(w.now, m.at)
+			m.do()
+		case wakes:
+			if at > end {
+				return false
+			}
+			w.now = max(w.now, at)
+			w.step(Tick{})
+			if at, wakes := w.core.Wake(); wakes && at <= w.now {
+				w.fail("the core asks to be woken at %v, and it is %v", at, w.now)
+			}
+		default:
+			return until()
+		}
+	}
+	return true
+}
+
+func (w *world) step(ev Event) {
+	for _, c := range w.core.Step(w.now, ev) {
+		w.carryOut(c)
+	}
+}
+
+func (w *world) carryOut(c Command) {
+	switch c := c.(type) {
+	case Propose:
+		p := &proposal{c.Key, c.Data, w.term}
+		w.inFlight = append(w.inFlight, p)
+		w.after(w.upTo(20*time.Millisecond), func() { w.decide(p) })
+	case Send:
+		w.checkSend(c)
+		if l := w.streams[c.Stream]; l != nil {
+			l.toTracker(c.Message)
+		}
+	case CloseStream:
+		if l := w.streams[c.Stream]; l != nil {
+			l.closedByLeader()
+		}
+	case Reply:
+		if answer := w.tokens[c.Token]; answer != nil {
+			delete(w.tokens, c.Token)
+			answer(c)
+		} else {
+			w.fail("second reply to %d: %+v", c.Token, c)
+		}
+	case Halt:
+		w.fail("halt: %v", c.Err)
+	default:
+		w.effect(c)
+	}
+}
+
+var errSim = errors.New("simulated fault")
+
+// effect answers an effect some time later, perhaps with an error.
+func (w *world) effect(c Command) {
+	var err error
+	if w.fault(0.1) {
+		err = errSim
+	}
+	var ev Event
+	delay := w.upTo(30 * time.Millisecond)
+	switch c := c.(type) {
+	case LoadSplits:
+		ev = SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: make([]Split, c.Maps), Err: err}
+		delay += c.After
+	case WriteDigests:
+		ev = DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash, Err: err}
+		delay += c.After
+	case RemoveStaging:
+		ev = StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
+		delay += c.After
+	case Allocate:
+		plan, _ := scheduler.FIFO{}.Plan(c.Snapshot)
+		if verr := plan.Validate(c.Snapshot); verr != nil {
+			w.fail("policy: %v", verr)
+		}
+		ev = Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan, Err: err}
+	default:
+		w.fail("unknown command %T", c)
+	}
+	w.after(delay, func() { w.step(ev) })
+}
+
+// decide settles a proposal: committed, lost, or nobody knows.
+func (w *world) decide(p *proposal) {
+	i := slices.Index(w.inFlight, p)
+	if i < 0 {
+		return
+	}
+	w.inFlight = slices.Delete(w.inFlight, i, i+1)
+	unknown := w.fault(0.05)
+	if !unknown || w.chance(0.5) {
+		w.commit(p)
+	}
+	if unknown && w.leading && w.term == p.term {
+		w.note("undecided %s", p.key)
+		w.step(Undecided{Key: p.key})
+	}
+}
+
+func (w *world) commit(p *proposal) {
+	e := Entry{Index: uint64(len(w.log) + 1), Term: p.term, Data: p.data}
+	w.log = append(w.log, e)
+	w.note("entry %d: %s", e.Index, p.key)
+	w.step(e)
+	w.checkFacts()
+}
+
+// elect makes the job tracker leader of a new term, perhaps after a restart
+// from a snapshot. Of the proposals under way some are committed, some lost.
+func (w *world) elect() {
+	if w.leading {
+		w.note("deposed")
+		w.step(Deposed{})
+		w.leading = false
+	}
+	for _, p := range w.inFlight {
+		if w.chance(0.5) {
+			w.commit(p)
+		}
+	}
+	w.inFlight = nil
+	if w.chance(0.5) {
+		data, err := w.core.Snapshot()
+		if err != nil {
+			w.fail("snapshot: %v", err)
+		}
+		w.core = New(Config{ID: "jt"})
+		w.step(Restored{Snapshot: data})
+	}
+	w.after(w.upTo(2*time.Second), func() {
+		w.term++
+		w.leading = true
+		w.note("elected %d", w.term)
+		w.step(Elected{Term: w.term, Wall: scenarioStart + w.now.Milliseconds()})
+	})
+}
+
+// request sends a client's request until a leader answers it.
+func (w *world) request(make func(Token) Event, answered func(Reply)) {
+	w.token++
+	w.tokens[w.token] = func(r Reply) {
+		if errors.Is(r.Err, ErrNotLeader) {
+			w.after(100*time.Millisecond, func() { w.request(make, answered) })
+			return
+		}
+		answered(r)
+	}
+	w.step(make(w.token))
+}
+
+func (w *world) submit(s *simSubmission) {
+	w.request(func(token Token) Event {
+		return Submit{Token: token, Wall: scenarioStart + w.now.Milliseconds(), Submission: s.sub}
+	}, func(r Reply) {
+		if r.Err != nil || s.ids != nil && !slices.Equal(s.ids, r.Jobs) {
+			w.fail("submission %s: %v %v, before %v", s.sub.Key, r.Jobs, r.Err, s.ids)
+		}
+		s.ids = r.Jobs
+	})
+}
+
+// simJob knows the job of an id before the client does.
+func (w *world) job(id wire.JobID) *simJob {
+	if w.jobs[id] == nil {
+		f := w.core.facts.job(id)
+		plan := &f.sub.body.Plan.Jobs[f.index]
+		w.jobs[id] = &simJob{
+			maps: int(num(plan.Properties["sim.maps"])), reduces: plan.Reduces,
+			erratic: plan.Properties["sim.erratic"] == "1", plan: plan,
+		}
+	}
+	return w.jobs[id]
+}
+
+// digest is what a map gives.
+func (w *world) digest(id wire.AttemptID) uint64 {
+	d := uint64(id.Task.Job.N*1000 + id.Task.N + 1)
+	if w.job(id.Task.Job).erratic {
+		d += uint64(id.N) << 20
+	}
+	return d
+}
+
+// checkSend checks a message that the leader sends.
+func (w *world) checkSend(c Send) {
+	m, ok := c.Message.(*wire.Launch)
+	if !ok {
+		return
+	}
+	f := w.core.facts.job(m.Attempt.Task.Job)
+	switch kind := m.Attempt.Task.Kind; {
+	case f == nil || f.end != nil:
+		w.fail("%v launched for a job that has ended", m.Attempt)
+	case f.stop != nil && kind != wire.Cleanup:
+		w.fail("%v launched for a job that stops", m.Attempt)
+	case kind == f.kind() && f.done.Has(m.Attempt.Task.N):
+		w.fail("%v launched for a committed task", m.Attempt)
+	}
+}
+
+// checkFacts checks Facts against the file system and its own past.
+func (w *world) checkFacts() {
+	for _, n := range sortedNumbers(w.core.facts.jobs) {
+		f := w.core.facts.jobs[n]
+		id := w.core.facts.id(n)
+		for i := range f.done.All() {
+			task := wire.TaskID{Job: id, Kind: f.kind(), N: i}
+			if w.fs[task] == nil {
+				w.fail("%v is committed in the log, not in the file system", task)
+			}
+			w.done[task] = true
+		}
+		if f.end != nil && f.end.Outcome == wire.Succeeded && f.done.Len() != f.commits() {
+			w.fail("%v succeeded with %d of %d tasks committed", id, f.done.Len(), f.commits())
+		}
+	}
+	for task := range w.done {
+		if f := w.core.facts.job(task.Job); f != nil && !f.done.Has(task.N) {
+			w.fail("%v was committed and is not any more", task)
+		}
+	}
+}
+
+func sortedNumbers[V any](m map[int]V) []int {
+	var ns []int
+	for n := range m {
+		ns = append(ns, n)
+	}
+	slices.Sort(ns)
+	return ns
+}

@@ -1,0 +1,181 @@
+package jobtracker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/scheduler"
+)
+
+// ErrPolicyDeadline reports a policy that took longer than [Config.PolicyDeadline].
+var ErrPolicyDeadline = errors.New("the policy did not answer in time")
+
+// takeLog takes what the log has. Run begins with it, so that a log that has
+// elected its job tracker already answers the first request.
+func (s *Server) takeLog() {
+	for _, ev := range s.cfg.Log.Take() {
+		s.fromLog(ev)
+	}
+}
+
+// fromLog hands what happened to the log to the core.
+func (s *Server) fromLog(ev LogEvent) {
+	if ev.Snapshot != nil {
+		ev.Snapshot(s.core.Snapshot())
+		return
+	}
+	switch e := ev.Event.(type) {
+	case core.Elected:
+		e.Wall = time.Now().UnixMilli()
+		s.cfg.Logger.Info("elected", "term", e.Term)
+		s.step(e)
+	case core.Entry:
+		s.cfg.Logger.Debug("entry", "index", e.Index, "fact", core.Describe(e.Data))
+		s.step(e)
+	default:
+		s.step(ev.Event)
+	}
+}
+
+// effect carries out, on another goroutine, a command whose result is an event.
+func (s *Server) effect(c core.Command) {
+	switch c := c.(type) {
+	case core.LoadSplits:
+		s.do(c.After, func() core.Event {
+			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job}
+			r.Splits, r.Err = s.loadSplits(c)
+			return r
+		})
+	case core.WriteDigests:
+		s.do(c.After, func() core.Event {
+			err := writeDigests(s.cfg.FS, c.Name, c.Digests)
+			return core.DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash, Err: err}
+		})
+	case core.RemoveStaging:
+		s.do(c.After, func() core.Event {
+			err := s.cfg.FS.RemoveAll(c.Name)
+			if err != nil {
+				s.cfg.Logger.Warn("remove staging", "directory", c.Name, "error", err)
+			}
+			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
+		})
+	case core.Allocate:
+		s.do(0, func() core.Event {
+			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase}
+			if r.Plan, r.Err = s.plan(c.Snapshot); r.Err != nil {
+				s.cfg.Logger.Warn("no new plan", "phase", c.Phase, "error", r.Err)
+			}
+			return r
+		})
+	default:
+		panic(fmt.Sprintf("jobtracker: unknown command %T", c))
+	}
+}
+
+// do runs an effect, after a while, and feeds its result to the core.
+func (s *Server) do(after time.Duration, effect func() core.Event) {
+	s.effects.Go(func() {
+		if after > 0 {
+			select {
+			case <-time.After(after):
+			case <-s.done:
+				return
+			}
+		}
+		ev := effect()
+		s.post(func() { s.step(ev) })
+	})
+}
+
+func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
+	splits, hash, err := s.cfg.ReadSplits(s.cfg.FS, c.Staging, c.Job)
+	if err == nil && hash != c.Hash {
+		err = fmt.Errorf("splits of %v: hash %x, the setup attempt wrote %x", c.Job, hash, c.Hash)
+	}
+	return splits, err
+}
+
+// writeDigests writes the digests file, unless it is there with this content.
+func writeDigests(f dfs.FS, name string, digests []uint64) error {
+	data := encodeDigests(digests)
+	if old, err := readFile(f, name); err == nil && bytes.Equal(old, data) {
+		return nil
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := f.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := f.MkdirAll(dfs.Dir(name)); err != nil {
+		return err
+	}
+	w, err := f.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(data); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return w.Close()
+}
+
+const digestsMagic = "qdg1"
+
+func encodeDigests(digests []uint64) []byte {
+	data := binary.BigEndian.AppendUint32([]byte(digestsMagic), uint32(len(digests)))
+	for _, d := range digests {
+		data = binary.BigEndian.AppendUint64(data, d)
+	}
+	return data
+}
+
+func readFile(f dfs.FS, name string) ([]byte, error) {
+	file, err := f.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(file)
+}
+
+// plan runs the policy, one call at a time, and gives up waiting at the deadline.
+// A call that takes longer ends by itself; until then there are no new plans.
+func (s *Server) plan(snapshot scheduler.Snapshot) (scheduler.Plan, error) {
+	deadline := time.NewTimer(s.cfg.PolicyDeadline)
+	defer deadline.Stop()
+	select {
+	case s.policy <- struct{}{}:
+	case <-deadline.C:
+		return scheduler.Plan{}, ErrPolicyDeadline
+	case <-s.done:
+		return scheduler.Plan{}, ErrStopped
+	}
+	type answer struct {
+		plan scheduler.Plan
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		defer func() { <-s.policy }()
+		plan, err := s.cfg.Policy.Plan(snapshot)
+		if err == nil {
+			err = plan.Validate(snapshot)
+		}
+		answers <- answer{plan, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.plan, a.err
+	case <-deadline.C:
+		return scheduler.Plan{}, ErrPolicyDeadline
+	case <-s.done:
+		return scheduler.Plan{}, ErrStopped
+	}
+}

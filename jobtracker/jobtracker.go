@@ -1,0 +1,227 @@
+// Package jobtracker runs a job tracker: it owns a [core.Core], feeds it what the
+// log, the trackers' streams, clients and effects have to say, and carries its
+// commands out. It decides nothing itself, listens on nothing, and knows neither
+// raft nor gossip: the log is a [Log], a tracker's stream a [wire.Conn].
+//
+// # Concurrency
+//
+// One goroutine, that of [Server.Run], owns the core and everything in Server
+// that is not a channel. Others hand it functions through the inbox and never
+// wait for it while it waits for them:
+//
+//	stream readers ─┐                      ┌─ stream queues ── writers
+//	clients         ├─ inbox ── Run/core ──┼─ Log
+//	effects, policy ┘     Log ─┘           └─ effects, policy (a goroutine each)
+//
+// A stream's queue is bounded: when it is full the stream is closed, and the
+// tracker registers again.
+//
+// # The digests file
+//
+//	+---------+--------------------+--------------------------+
+//	| "qdg1"  | count u32, big-e.  | count × digest u64, b.-e. |
+//	+---------+--------------------+--------------------------+
+package jobtracker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// ErrStopped answers calls to a Server that has stopped.
+var ErrStopped = errors.New("the job tracker has stopped")
+
+// Config says what a Server works with. Log, FS and Policy must be set.
+type Config struct {
+	ID      string // of this job tracker; default "jobtracker"
+	Staging string // URL of the cluster's staging directory; empty: any
+	Cluster string // id of the cluster, if this one bootstraps it
+	Nonce   string // staged proof of the staging directory, likewise
+
+	Log    Log
+	FS     dfs.FS           // for splits, digests and the removal of staging
+	Policy scheduler.Policy // who gets how many slots
+
+	Lease          time.Duration // silence after which a tracker is lost; default 5 s
+	Period         time.Duration // between allocations; default 500 ms
+	PolicyDeadline time.Duration // for one Plan; default 2 s
+	Logger         *slog.Logger  // nil: silent
+
+	// ReadSplits reads what a setup attempt staged, and its hash; default runtime.ReadSplits.
+	ReadSplits func(fs dfs.FS, staging string, job wire.JobID) ([]core.Split, uint64, error)
+}
+
+// Server is a job tracker.
+type Server struct {
+	cfg   Config
+	core  *core.Core
+	start time.Time
+	inbox chan func()
+	done  chan struct{} // closed when nothing takes from inbox any more
+
+	streams map[core.Stream]*stream
+	last    core.Stream
+	backlog []core.Event // that carrying out commands has brought about
+	tokens  map[core.Token]func(core.Reply)
+	token   core.Token
+	watches []*watch
+	halted  error
+
+	policy  chan struct{} // holds a value while the policy runs
+	effects sync.WaitGroup
+	writers sync.WaitGroup
+}
+
+// New makes a Server. It does nothing before Run.
+func New(cfg Config) *Server {
+	if cfg.ID == "" {
+		cfg.ID = "jobtracker"
+	}
+	if cfg.PolicyDeadline <= 0 {
+		cfg.PolicyDeadline = 2 * time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ReadSplits == nil {
+		cfg.ReadSplits = readSplits
+	}
+	return &Server{
+		cfg: cfg,
+		core: core.New(core.Config{
+			ID: cfg.ID, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
+			Lease: cfg.Lease, Period: cfg.Period,
+		}),
+		start:   time.Now(),
+		inbox:   make(chan func(), 64),
+		done:    make(chan struct{}),
+		streams: make(map[core.Stream]*stream),
+		tokens:  make(map[core.Token]func(core.Reply)),
+		policy:  make(chan struct{}, 1),
+	}
+}
+
+// Run serves until ctx is done or the job tracker must not go on. It then sends
+// what is queued for the trackers, closes their streams, and waits a short time
+// for running effects. It returns nil when ctx ended it. It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	s.takeLog()
+	for s.halted == nil && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case do := <-s.inbox:
+			do()
+		case <-s.cfg.Log.Ready():
+			s.takeLog()
+		case <-timer.C:
+			s.step(core.Tick{})
+		}
+		s.answerWatches()
+		timer.Reset(s.untilWake())
+	}
+	s.stop()
+	return s.halted
+}
+
+// untilWake is how long nothing has to be done unless something happens.
+func (s *Server) untilWake() time.Duration {
+	wait := time.Hour
+	if at, ok := s.core.Wake(); ok {
+		wait = at - s.now()
+	}
+	for _, w := range s.watches {
+		if w.changed {
+			wait = min(wait, w.notBefore-s.now())
+		}
+	}
+	return max(wait, 0)
+}
+
+func (s *Server) now() time.Duration { return time.Since(s.start) }
+
+// post hands a function to the owning goroutine; false: there is none any more.
+func (s *Server) post(do func()) bool {
+	select {
+	case <-s.done:
+		return false
+	default:
+	}
+	select {
+	case s.inbox <- do:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+// step feeds the core one event and whatever that brings about.
+func (s *Server) step(ev core.Event) {
+	s.backlog = append(s.backlog, ev)
+	for len(s.backlog) > 0 && s.halted == nil {
+		ev := s.backlog[0]
+		s.backlog = s.backlog[1:]
+		for _, c := range s.core.Step(s.now(), ev) {
+			s.carryOut(c)
+		}
+	}
+	for _, w := range s.watches {
+		w.changed = true
+	}
+}
+
+func (s *Server) carryOut(c core.Command) {
+	switch c := c.(type) {
+	case core.Propose:
+		s.cfg.Logger.Debug("propose", "fact", c.Key)
+		s.cfg.Log.Propose(c.Key, c.Data)
+	case core.Send:
+		s.send(c)
+	case core.CloseStream:
+		s.closeStream(c.Stream)
+	case core.Reply:
+		if answer := s.tokens[c.Token]; answer != nil {
+			delete(s.tokens, c.Token)
+			answer(c)
+		}
+	case core.Halt:
+		s.cfg.Logger.Error("the job tracker must stop", "error", c.Err)
+		s.halted = c.Err
+	default:
+		s.effect(c)
+	}
+}
+
+// stopWait bounds how long Run waits, when it ends, for writers and effects.
+const stopWait = 3 * time.Second
+
+// stop ends everything that Server has started.
+func (s *Server) stop() {
+	close(s.done)
+	for id := range s.streams {
+		s.closeStream(id)
+	}
+	idle := make(chan struct{})
+	go func() {
+		s.writers.Wait()
+		s.effects.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-time.After(stopWait):
+		s.cfg.Logger.Warn("stopped without waiting for everything that runs")
+	}
+	if err := s.cfg.Log.Close(); err != nil {
+		s.cfg.Logger.Warn("close the log", "error", err)
+	}
+}

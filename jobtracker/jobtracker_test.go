@@ -1,0 +1,292 @@
+package jobtracker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+const splitsHash = 77
+
+// patience bounds every wait of these tests; none of them needs it.
+const patience = 20 * time.Second
+
+// start runs a Server until the test ends.
+func start(t *testing.T, change func(*Config)) *Server {
+	t.Helper()
+	cfg := Config{
+		Log: NewMemoryLog(), FS: mem.New(1 << 20), Policy: scheduler.FIFO{}, Staging: "mem://s/staging",
+		ReadSplits: func(_ dfs.FS, staging string, _ wire.JobID) ([]core.Split, uint64, error) {
+			if !strings.HasPrefix(staging, "mem://s/staging/") {
+				return nil, 0, fmt.Errorf("wrong staging directory %s", staging)
+			}
+			return make([]core.Split, 5), splitsHash, nil
+		},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	s := New(cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ran:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("Run does not end")
+		}
+	})
+	return s
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func submission(key string, reduces int) wire.Submission {
+	return wire.Submission{
+		Key: key, Staging: "mem://s/staging/" + key,
+		Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "count", Reduces: reduces}}},
+	}
+}
+
+// finish watches jobs to their end and returns how they ended.
+func finish(t *testing.T, s *Server, ids []wire.JobID) []wire.JobStatus {
+	t.Helper()
+	var last []wire.JobStatus
+	for statuses, err := range s.Watch(within(t), ids) {
+		if err != nil {
+			t.Fatalf("%v; last %+v", err, last)
+		}
+		last = statuses
+	}
+	return last
+}
+
+func TestJobRuns(t *testing.T) {
+	f := mem.New(1 << 20)
+	s := start(t, func(c *Config) { c.FS = f })
+	for _, name := range []string{"t1", "t2"} {
+		go attach(t, s, name, 1, 5).run()
+	}
+	if err := f.MkdirAll("mem://s/staging/a"); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := s.Submit(within(t), submission("a", 3))
+	if err != nil || len(ids) != 1 {
+		t.Fatal(ids, err)
+	}
+	last := finish(t, s, ids)[0]
+	if last.State != wire.Succeeded || last.Maps.Done != 5 || last.Reduces.Done != 3 || last.Counters.Get("g", "MAPS") != 5 {
+		t.Errorf("ended as %+v", last)
+	}
+	again, err := s.Submit(within(t), submission("a", 3))
+	if err != nil || !slices.Equal(again, ids) {
+		t.Errorf("the same key gave %v, %v", again, err)
+	}
+	if err := s.Kill(within(t), ids[0], "late"); !errors.Is(err, core.ErrJobEnded) {
+		t.Errorf("kill of an ended job: %v", err)
+	}
+	if _, err := s.Submit(within(t), submission("", 1)); !errors.Is(err, core.ErrBadSubmission) {
+		t.Errorf("bad submission: %v", err)
+	}
+	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1, N: 9}}) {
+		if !errors.Is(err, core.ErrUnknownJob) {
+			t.Errorf("watch of an unknown job: %v", err)
+		}
+	}
+	waitFor(t, "staging to be removed", func() bool {
+		_, err := f.Stat("mem://s/staging/a")
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// waitFor polls what gives no event.
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for tick := time.NewTicker(time.Millisecond); !done(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+func TestTrackerDies(t *testing.T) {
+	s := start(t, func(c *Config) { c.Lease = 200 * time.Millisecond })
+	first := attach(t, s, "t1", 1, 5)
+	hangs := make(chan struct{}, 10)
+	first.onMap = func(*wire.Launch) bool { hangs <- struct{}{}; return false }
+	go first.run()
+	ids, err := s.Submit(within(t), submission("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-hangs
+	first.conn.Close()
+	<-first.ended
+	go attach(t, s, "t2", 1, 5).run()
+	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded {
+		t.Errorf("ended as %+v", last)
+	}
+}
+
+func TestKill(t *testing.T) {
+	s := start(t, nil)
+	f := attach(t, s, "t1", 1, 5)
+	hangs := make(chan struct{}, 10)
+	f.onMap = func(*wire.Launch) bool { hangs <- struct{}{}; return false }
+	go f.run()
+	ids, err := s.Submit(within(t), submission("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-hangs
+	if err := s.Kill(within(t), ids[0], "enough"); err != nil {
+		t.Fatal(err)
+	}
+	if last := finish(t, s, ids)[0]; last.State != wire.Killed || last.Error != "enough" {
+		t.Errorf("ended as %+v", last)
+	}
+	if f.launches(wire.Cleanup) != 1 {
+		t.Errorf("%d cleanups", f.launches(wire.Cleanup))
+	}
+}
+
+// stuck is a policy that answers once it is allowed to.
+type stuck chan struct{}
+
+func (p stuck) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
+	<-p
+	return scheduler.Plan{}, nil
+}
+
+func TestPolicyHangs(t *testing.T) {
+	policy := make(stuck)
+	defer close(policy)
+	s := start(t, func(c *Config) { c.Policy, c.PolicyDeadline = policy, time.Millisecond })
+	go attach(t, s, "t1", 1, 5).run()
+	ids, err := s.Submit(within(t), submission("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded {
+		t.Errorf("ended as %+v", last)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := start(t, nil)
+	near, far := wire.Pipe()
+	go s.Attach(far)
+	if err := near.Send(&wire.Hello{Version: wire.Version + 1, Tracker: "t1", Process: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := near.Receive()
+	if r, ok := m.(*wire.Refuse); !ok || !strings.Contains(r.Reason, "protocol version") {
+		t.Fatalf("got %T %v %v", m, m, err)
+	}
+	if m, err := near.Receive(); err == nil {
+		t.Fatalf("the stream goes on after the refusal with %T", m)
+	}
+}
+
+// A tracker that does not read must not hold up the others, nor the end of Run.
+func TestDeafTracker(t *testing.T) {
+	s := start(t, nil)
+	attach(t, s, "t0", 1, 5) // it says hello and is never run
+	go attach(t, s, "t1", 1, 5).run()
+	ids, err := s.Submit(within(t), submission("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded {
+		t.Errorf("ended as %+v", last)
+	}
+}
+
+// strangeLog holds an entry of a later version.
+type strangeLog struct{ *MemoryLog }
+
+func (l strangeLog) Propose(key string, data []byte) {
+	l.MemoryLog.Propose(key, append([]byte{99}, data[1:]...))
+}
+
+func TestUnknownVersion(t *testing.T) {
+	s := New(Config{Log: strangeLog{NewMemoryLog()}, FS: mem.New(1 << 20), Policy: scheduler.FIFO{}})
+	if err := s.Run(within(t)); !errors.Is(err, core.ErrUnknownFact) {
+		t.Fatalf("Run: %v", err)
+	}
+	if _, err := s.Submit(within(t), submission("a", 1)); !errors.Is(err, ErrStopped) {
+		t.Errorf("submit after the end: %v", err)
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	log := NewMemoryLog()
+	s := start(t, func(c *Config) { c.Log = log })
+	if _, err := s.Submit(within(t), submission("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	snapshots := make(chan []byte, 1)
+	log.mu.Lock()
+	log.queue = append(log.queue, LogEvent{Snapshot: func(data []byte, _ error) { snapshots <- data }})
+	select {
+	case log.ready <- struct{}{}:
+	default:
+	}
+	log.mu.Unlock()
+	restored := core.New(core.Config{})
+	restored.Step(0, core.Restored{Snapshot: <-snapshots})
+	if restored.Applied() != 3 {
+		t.Errorf("the snapshot is of entry %d", restored.Applied())
+	}
+}
+
+func TestQueue(t *testing.T) {
+	q := newQueue(2)
+	if !q.put(&wire.Kill{}) || !q.put(&wire.Kill{}) || q.put(&wire.Kill{}) {
+		t.Error("the queue does not keep its limit")
+	}
+	q.close()
+	if got := len(q.take()); got != 2 {
+		t.Errorf("%d messages are left after close", got)
+	}
+	if q.take() != nil || q.put(&wire.Kill{}) {
+		t.Error("the queue goes on after close")
+	}
+}
+
+func TestWriteDigests(t *testing.T) {
+	f := mem.New(1 << 20)
+	name := "mem://s/job/digests"
+	for _, digests := range [][]uint64{{1, 2}, {1, 2}, {3}} {
+		if err := writeDigests(f, name, digests); err != nil {
+			t.Fatal(err)
+		}
+		data, err := readFile(f, name)
+		if err != nil || !slices.Equal(data, encodeDigests(digests)) {
+			t.Fatalf("%v: read %x %v", digests, data, err)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package jobtracker
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// Submit hands in a submission and returns the ids of its jobs, in the order of
+// its Plan. The same key gets the same ids, so a caller may submit again after
+// core.ErrNotLeader or an error of ctx. core.ErrBadSubmission is final.
+func (s *Server) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	r, err := s.request(ctx, func(token core.Token) core.Event {
+		return core.Submit{Token: token, Wall: time.Now().UnixMilli(), Submission: &sub}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("submit: %w", err)
+	}
+	return r.Jobs, nil
+}
+
+// Kill stops a job: when it returns nil the job will end as Killed, unless it
+// was already failing. It fails with core.ErrUnknownJob, core.ErrJobEnded,
+// core.ErrJobCommitting or core.ErrNotLeader.
+func (s *Server) Kill(ctx context.Context, job wire.JobID, reason string) error {
+	_, err := s.request(ctx, func(token core.Token) core.Event {
+		return core.Kill{Token: token, Job: job, Reason: reason}
+	})
+	if err != nil {
+		return fmt.Errorf("kill %v: %w", job, err)
+	}
+	return nil
+}
+
+// request feeds the core a client's request and waits for its reply.
+func (s *Server) request(ctx context.Context, event func(core.Token) core.Event) (core.Reply, error) {
+	replies := make(chan core.Reply, 1)
+	if !s.post(func() {
+		s.token++
+		s.tokens[s.token] = func(r core.Reply) { replies <- r }
+		s.step(event(s.token))
+	}) {
+		return core.Reply{}, ErrStopped
+	}
+	select {
+	case r := <-replies:
+		return r, r.Err
+	case <-ctx.Done():
+		return core.Reply{}, ctx.Err()
+	case <-s.done:
+		return core.Reply{}, ErrStopped
+	}
+}
+
+// watchGap is the least time between two states that Watch yields, but for the last.
+const watchGap = 100 * time.Millisecond
+
+// watch waits for news of some jobs. It is answered once.
+type watch struct {
+	jobs      []wire.JobID
+	last      []wire.JobStatus
+	notBefore time.Duration // earliest answer, unless all jobs have ended
+	changed   bool          // something has happened since the last look
+	answer    chan watchAnswer
+}
+
+type watchAnswer struct {
+	statuses []wire.JobStatus
+	err      error
+}
+
+// Watch yields the jobs' states, at first at once and then when they change, not
+// more often than every 100 ms, and stops after yielding that all have ended. An
+// error is the last thing it yields.
+func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	return func(yield func([]wire.JobStatus, error) bool) {
+		w := watch{jobs: jobs}
+		for {
+			statuses, err := s.next(ctx, &w)
+			if err != nil {
+				yield(nil, fmt.Errorf("watch: %w", err))
+				return
+			}
+			if !yield(statuses, nil) || allEnded(statuses) {
+				return
+			}
+		}
+	}
+}
+
+// next waits for the next state that w is to see.
+func (s *Server) next(ctx context.Context, w *watch) ([]wire.JobStatus, error) {
+	ask := &watch{jobs: w.jobs, last: w.last, notBefore: w.notBefore, changed: true, answer: make(chan watchAnswer, 1)}
+	if !s.post(func() { s.watches = append(s.watches, ask) }) {
+		return nil, ErrStopped
+	}
+	select {
+	case a := <-ask.answer:
+		w.last, w.notBefore = a.statuses, s.now()+watchGap
+		return a.statuses, a.err
+	case <-ctx.Done():
+		s.post(func() { s.unwatch(ask) })
+		return nil, ctx.Err()
+	case <-s.done:
+		return nil, ErrStopped
+	}
+}
+
+func (s *Server) unwatch(w *watch) {
+	for i, other := range s.watches {
+		if other == w {
+			s.watches = append(s.watches[:i], s.watches[i+1:]...)
+			return
+		}
+	}
+}
+
+// answerWatches answers those for whom there is news. Before a watch is due only
+// the end of its jobs is looked for.
+func (s *Server) answerWatches() {
+	kept := s.watches[:0]
+	for _, w := range s.watches {
+		if !w.changed || !s.answerWatch(w) {
+			kept = append(kept, w)
+		}
+	}
+	clear(s.watches[len(kept):])
+	s.watches = kept
+}
+
+func (s *Server) answerWatch(w *watch) bool {
+	due := s.now() >= w.notBefore
+	if !due && !s.ended(w.jobs) {
+		return false
+	}
+	var a watchAnswer
+	for _, id := range w.jobs {
+		status, ok := s.core.Status(id)
+		if !ok {
+			a = watchAnswer{err: fmt.Errorf("%v: %w", id, core.ErrUnknownJob)}
+			break
+		}
+		a.statuses = append(a.statuses, status)
+	}
+	if a.err == nil && sameStatuses(a.statuses, w.last) && !allEnded(a.statuses) {
+		w.changed = false
+		return false
+	}
+	w.answer <- a
+	return true
+}
+
+func (s *Server) ended(jobs []wire.JobID) bool {
+	for _, id := range jobs {
+		if state, ok := s.core.State(id); ok && !state.Ended() {
+			return false
+		}
+	}
+	return true
+}
+
+func allEnded(statuses []wire.JobStatus) bool {
+	for i := range statuses {
+		if !statuses[i].State.Ended() {
+			return false
+		}
+	}
+	return true
+}
+
+// sameStatuses compares all but the time that has passed.
+func sameStatuses(a, b []wire.JobStatus) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := a[i], b[i]
+		x.Elapsed, y.Elapsed = 0, 0
+		if !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return true
+}

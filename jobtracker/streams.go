@@ -1,0 +1,171 @@
+package jobtracker
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// maxQueue bounds the messages that wait for one tracker. It has room for the
+// homes of a large job, which are all set at once.
+const maxQueue = 1 << 16
+
+// closeWait is how long a stream that is being closed may take for what is queued.
+const closeWait = time.Second
+
+// stream is one tracker's connection.
+type stream struct {
+	id    core.Stream
+	conn  *wire.Conn
+	queue *queue
+}
+
+// Attach serves one tracker's stream until it ends, and closes conn. It returns
+// why the stream ended: nil when the tracker or the job tracker closed it.
+func (s *Server) Attach(conn *wire.Conn) error {
+	defer conn.Close()
+	st := &stream{conn: conn, queue: newQueue(maxQueue)}
+	defer st.queue.close()
+	opened := make(chan struct{})
+	if !s.post(func() {
+		s.last++
+		st.id = s.last
+		s.streams[st.id] = st
+		s.writers.Go(st.write)
+		close(opened)
+	}) {
+		return ErrStopped
+	}
+	select {
+	case <-opened:
+	case <-s.done:
+		return ErrStopped
+	}
+	for {
+		m, err := conn.Receive()
+		if err != nil {
+			s.post(func() { s.streamEnded(st) })
+			if errors.Is(err, io.EOF) || st.queue.closed() {
+				return nil
+			}
+			return err
+		}
+		if !s.post(func() { s.received(st, m) }) {
+			return nil
+		}
+	}
+}
+
+func (s *Server) received(st *stream, m wire.Message) {
+	if s.streams[st.id] != st {
+		return
+	}
+	if hello, ok := m.(*wire.Hello); ok {
+		s.cfg.Logger.Debug("hello", "tracker", hello.Tracker, "stream", st.id)
+	}
+	s.step(core.FromTracker{Stream: st.id, Message: m})
+}
+
+func (s *Server) streamEnded(st *stream) {
+	if s.streams[st.id] == st {
+		delete(s.streams, st.id)
+		s.step(core.StreamClosed{Stream: st.id})
+	}
+}
+
+// send queues a message. A tracker that does not keep up loses its stream.
+func (s *Server) send(c core.Send) {
+	st := s.streams[c.Stream]
+	if st == nil || st.queue.put(c.Message) {
+		return
+	}
+	s.cfg.Logger.Warn("a tracker does not keep up: its stream is closed", "stream", st.id)
+	delete(s.streams, st.id)
+	st.queue.close()
+	st.conn.Close()
+	s.backlog = append(s.backlog, core.StreamClosed{Stream: st.id})
+}
+
+// closeStream closes a stream after what is queued for it.
+func (s *Server) closeStream(id core.Stream) {
+	st := s.streams[id]
+	if st == nil {
+		return
+	}
+	delete(s.streams, id)
+	st.queue.close()
+	time.AfterFunc(closeWait, func() { st.conn.Close() })
+}
+
+// write sends what is queued until the queue is closed and empty.
+func (st *stream) write() {
+	defer st.conn.Close()
+	for {
+		batch := st.queue.take()
+		if batch == nil {
+			return
+		}
+		for _, m := range batch {
+			if err := st.conn.Send(m); err != nil {
+				return // the reader sees the end of the connection too
+			}
+		}
+	}
+}
+
+// queue holds messages between the loop, which must not wait, and a writer.
+type queue struct {
+	limit int
+
+	mu    sync.Mutex
+	more  sync.Cond
+	list  []wire.Message
+	ended bool
+}
+
+func newQueue(limit int) *queue {
+	q := &queue{limit: limit}
+	q.more.L = &q.mu
+	return q
+}
+
+// put adds a message; false: the queue is full or closed.
+func (q *queue) put(m wire.Message) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || len(q.list) >= q.limit {
+		return false
+	}
+	q.list = append(q.list, m)
+	q.more.Signal()
+	return true
+}
+
+// take waits for messages and returns all; nil: the queue is closed and empty.
+func (q *queue) take() []wire.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.list) == 0 && !q.ended {
+		q.more.Wait()
+	}
+	list := q.list
+	q.list = nil
+	return list
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	q.more.Signal()
+}
+
+func (q *queue) closed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ended
+}
