@@ -1,0 +1,30 @@
+# The commands of a contributor; CONTRIBUTING.md explains them.
+
+FUZZTIME ?= 10s
+BENCHFLAGS ?=
+
+.PHONY: test unit lint integration fuzz bench
+
+# Everything that must pass before a change goes in, with a summary at the end.
+test:
+	@tools/check.sh gofmt vet staticcheck unit integration
+
+# The quick part: every package's own tests, under the race detector.
+unit:
+	@tools/check.sh unit
+
+# Formatting and static analysis.
+lint:
+	@tools/check.sh gofmt vet staticcheck
+
+# Jobs as real processes, from the command line to the output.
+integration:
+	@tools/check.sh integration
+
+# Every fuzz target for FUZZTIME.
+fuzz:
+	@FUZZTIME=$(FUZZTIME) tools/check.sh fuzz
+
+# Quern beside what a single machine offers: BENCHFLAGS="-size 100M -runs 1 -only wordcount"
+bench:
+	go run ./bench $(BENCHFLAGS)

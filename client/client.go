@@ -1,0 +1,262 @@
+// Package client hands a submission to a cluster and stays with it to the end:
+// it checks inputs and outputs early, stages, submits, shows progress, prints
+// counters or the failure, and kills the jobs on Ctrl-C. mapreduce.Main uses it
+// with an embedded cluster and mrsubmit with either kind. [Plan] asks a job
+// program what it wants to run.
+//
+// It schedules nothing and starts no cluster; what it checks, the job's setup
+// attempt checks again, because files come and go.
+//
+// Invariants
+//
+//	C1  Everything is written to Config.Out, standard error in practice: standard
+//	    output belongs to the program.
+//	C2  Nothing is staged before all checks have passed, and what was staged is
+//	    removed when the submission does not come about. After that the cluster
+//	    removes it.
+//	C3  [Run] returns 0 only when every job has succeeded.
+//	C4  What is shown depends on the statuses and the times at which they came
+//	    ([Display] is a function of both), never on the clock directly.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+	"golang.org/x/term"
+)
+
+// Cluster is what a client needs of one.
+type Cluster interface {
+	// Submit gives each job of the submission's Plan an id, in the Plan's order.
+	// It retries by itself where an answer was lost: an error is final.
+	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
+	// Kill asks for a job's end. It is an error when the job can no longer be killed.
+	Kill(ctx context.Context, job wire.JobID, reason string) error
+	// Watch yields the statuses of all the named jobs, in their order, whenever
+	// one has changed, and returns when all have ended. An error is its last.
+	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
+}
+
+// Config says where a submission goes and what is seen of it.
+type Config struct {
+	Cluster Cluster
+	FS      dfs.FS
+	Staging string           // URL below which the cluster keeps staging directories
+	Out     io.Writer        // messages and progress
+	Width   func() int       // columns of the terminal that Out is; nil: it is none
+	Now     func() time.Time // nil: time.Now
+	GiveUp  <-chan struct{}  // closed by the user's second interrupt; nil: there is none
+}
+
+// tick is how often a terminal is redrawn while nothing changes.
+const tick = time.Second
+
+var errGaveUp = errors.New("gave up waiting")
+
+// Run takes a submission through its life and returns the process's exit code.
+// It fills in Key and Staging and puts paths into their cleaned form. When ctx is
+// cancelled the jobs are killed; Run still waits for their end, until GiveUp.
+func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &session{Config: cfg, sub: sub}
+	err := s.run(ctx)
+	if err != nil {
+		fmt.Fprintf(cfg.Out, "error: %v\n", err)
+		return 1
+	}
+	for _, job := range s.jobs {
+		if job.State != wire.Succeeded {
+			return 1
+		}
+	}
+	return 0
+}
+
+type session struct {
+	Config
+	sub     *wire.Submission
+	ids     []wire.JobID
+	jobs    []wire.JobStatus // the last that Watch has told
+	display *Display
+}
+
+func (s *session) run(ctx context.Context) error {
+	if err := Prepare(ctx, s.FS, &s.sub.Plan); err != nil {
+		return err
+	}
+	if err := Stage(s.FS, s.Staging, s.sub); err != nil {
+		return err
+	}
+	var err error
+	if s.ids, err = s.Cluster.Submit(ctx, *s.sub); err != nil {
+		return errors.Join(fmt.Errorf("submit: %w", err), s.FS.RemoveAll(s.sub.Staging))
+	}
+	outputs := make(map[wire.JobID]string, len(s.ids))
+	for i, id := range s.ids[:min(len(s.ids), len(s.sub.Plan.Jobs))] {
+		outputs[id] = s.sub.Plan.Jobs[i].Output
+	}
+	s.display = NewDisplay(s.Out, s.Width, outputs, s.Now())
+	return s.follow(ctx)
+}
+
+type update struct {
+	jobs []wire.JobStatus
+	err  error
+}
+
+// follow shows the jobs until all have ended.
+func (s *session) follow(ctx context.Context) error {
+	// Killed jobs end in their own time: ctx's end is not the end of watching.
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	updates := s.watch(watching)
+	var redraw <-chan time.Time
+	if s.Width != nil {
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		redraw = ticker.C
+	}
+	interrupted, refused := ctx.Done(), make(chan error, len(s.ids))
+	for {
+		select {
+		case u, ok := <-updates:
+			switch {
+			case !ok:
+				return s.ended()
+			case u.err != nil:
+				s.display.Close()
+				return fmt.Errorf("watch jobs: %w", u.err)
+			}
+			s.jobs = u.jobs
+			s.display.Update(s.Now(), s.jobs)
+		case <-redraw:
+			s.display.Update(s.Now(), s.jobs)
+		case <-interrupted:
+			interrupted = nil
+			s.display.Note("interrupted: killing what runs and waiting for its end; interrupt again to give up at once")
+			go s.kill(watching, s.jobs, refused)
+		case err := <-refused:
+			s.display.Note(fmt.Sprintf("kill: %v", err))
+		case <-s.GiveUp:
+			s.display.Close()
+			return fmt.Errorf("%w: %s", errGaveUp, s.alive())
+		}
+	}
+}
+
+// watch carries Watch's statuses over a channel, which is closed after the last.
+func (s *session) watch(ctx context.Context) <-chan update {
+	updates := make(chan update)
+	go func() {
+		defer close(updates)
+		for jobs, err := range s.Cluster.Watch(ctx, s.ids) {
+			select {
+			case updates <- update{jobs, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return updates
+}
+
+// kill asks for the end of every job that is not known to have ended.
+func (s *session) kill(ctx context.Context, known []wire.JobStatus, refused chan<- error) {
+	for _, id := range s.ids {
+		if slices.ContainsFunc(known, func(j wire.JobStatus) bool { return j.ID == id && j.State.Ended() }) {
+			continue
+		}
+		if err := s.Cluster.Kill(ctx, id, "interrupted by its user"); err != nil && ctx.Err() == nil {
+			refused <- err
+		}
+	}
+}
+
+func (s *session) ended() error {
+	s.display.Close()
+	for _, job := range s.jobs {
+		if !job.State.Ended() {
+			return fmt.Errorf("the cluster stopped telling about %v, which is %v", job.ID, job.State)
+		}
+	}
+	if len(s.jobs) == 0 {
+		return errors.New("the cluster told nothing about the jobs")
+	}
+	return nil
+}
+
+// alive says what giving up leaves behind.
+func (s *session) alive() string {
+	left := ""
+	for _, job := range s.jobs {
+		if !job.State.Ended() {
+			left += fmt.Sprintf(" %v is %v", job.ID, job.State)
+		}
+	}
+	if left == "" {
+		return "nothing is known of the jobs"
+	}
+	return left[1:]
+}
+
+// Terminal gives the function that asks f for its width, nil when f is no
+// terminal that can redraw lines.
+func Terminal(f *os.File) func() int {
+	if !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return func() int {
+		width, _, err := term.GetSize(int(f.Fd()))
+		if err != nil || width < 1 {
+			return 80
+		}
+		return width
+	}
+}
+
+// Interrupts turns SIGINT, SIGTERM and SIGHUP into an end of the context: the
+// first one cancels it, the second one closes giveUp, and the third one does what
+// it does by default: end the process. A signal that the parent
+// process had ignored stays ignored. Call stop when done.
+func Interrupts(parent context.Context) (ctx context.Context, giveUp <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	second, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case sig := <-signals:
+				cancel(fmt.Errorf("got signal %v", sig))
+				if n == 1 {
+					close(second)
+					signal.Stop(signals)
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, second, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(context.Canceled)
+	}
+}

@@ -1,0 +1,302 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// fakeCluster runs each job for a given time, one after the other.
+type fakeCluster struct {
+	each      time.Duration
+	fail      string // the first job fails with this
+	noSubmit  error
+	noKill    error
+	breaks    bool // Watch stops telling halfway
+	stubborn  bool // killed jobs never end
+	submitted wire.Submission
+
+	mu     sync.Mutex
+	killed map[wire.JobID]string
+	wake   chan struct{}
+}
+
+func (c *fakeCluster) Submit(_ context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	if c.noSubmit != nil {
+		return nil, c.noSubmit
+	}
+	c.submitted, c.killed, c.wake = sub, make(map[wire.JobID]string), make(chan struct{}, 10)
+	var ids []wire.JobID
+	for i := range sub.Plan.Jobs {
+		ids = append(ids, wire.JobID{Start: 7, N: i + 1})
+	}
+	return ids, nil
+}
+
+func (c *fakeCluster) Kill(_ context.Context, job wire.JobID, reason string) error {
+	if c.noKill != nil {
+		return c.noKill
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.killed[job] = reason
+	c.wake <- struct{}{}
+	return nil
+}
+
+func (c *fakeCluster) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	return func(yield func([]wire.JobStatus, error) bool) {
+		jobs := make([]wire.JobStatus, len(ids))
+		for i, id := range ids {
+			jobs[i] = wire.JobStatus{ID: id, Name: c.submitted.Plan.Jobs[i].Name, State: wire.Waiting}
+		}
+		for i := range jobs {
+			jobs[i].State = wire.Running
+			if !yield(slices.Clone(jobs), nil) {
+				return
+			}
+			select {
+			case <-time.After(c.each):
+				jobs[i].State = wire.Succeeded
+			case <-c.wake:
+				jobs[i].State = wire.Killed
+			case <-ctx.Done():
+				yield(nil, ctx.Err())
+				return
+			}
+			if c.breaks {
+				return
+			}
+			if jobs[i].State == wire.Killed && c.stubborn {
+				<-ctx.Done()
+				return
+			}
+			if i == 0 && c.fail != "" {
+				jobs[i].State, jobs[i].Error = wire.Failed, c.fail
+			}
+			c.mu.Lock()
+			if reason := c.killed[ids[i]]; jobs[i].State == wire.Killed {
+				jobs[i].Error = reason
+			}
+			c.mu.Unlock()
+			jobs[i].Elapsed = c.each
+			if !yield(slices.Clone(jobs), nil) {
+				return
+			}
+		}
+	}
+}
+
+// newFiles makes a file system with some input.
+func newFiles(t *testing.T) dfs.FS {
+	t.Helper()
+	files := dfs.Mux{"mem": mem.New(64)}
+	for _, dir := range []string{"mem://t/in/deep", "mem://t/in/_hidden", "mem://t/old"} {
+		if err := files.MkdirAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"mem://t/in/a.txt", "mem://t/in/deep/b.log", "mem://t/in/_hidden/c.gz", "mem://t/in/[x]"} {
+		if err := writeNew(files, name, []byte("text\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+func newSubmission(inputs ...string) *wire.Submission {
+	return &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{{
+		Name: "wordcount", Inputs: []wire.InputPlan{{Paths: inputs}}, Output: "mem://t/out",
+	}}}}
+}
+
+// run is Run under a false clock. Interrupts are times after the start.
+func run(t *testing.T, cluster *fakeCluster, sub *wire.Submission, interrupts ...time.Duration) (code int, out string, files dfs.FS, took time.Duration) {
+	t.Helper()
+	files = newFiles(t)
+	var text bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		giveUp := make(chan struct{})
+		for i, after := range interrupts {
+			time.AfterFunc(after, func() {
+				if i > 0 {
+					close(giveUp)
+				}
+				cancel(errors.New("got signal interrupt"))
+			})
+		}
+		start := time.Now()
+		code = Run(ctx, Config{Cluster: cluster, FS: files, Staging: "mem://t/staging", Out: &text, GiveUp: giveUp}, sub)
+		took = time.Since(start)
+	})
+	return code, text.String(), files, took
+}
+
+func stagingDirs(t *testing.T, files dfs.FS) int {
+	t.Helper()
+	entries, err := files.List("mem://t/staging")
+	if err != nil {
+		return 0
+	}
+	return len(entries)
+}
+
+func TestRun(t *testing.T) {
+	flow := newSubmission("mem://t/in")
+	flow.Plan.Jobs = append(flow.Plan.Jobs, wire.JobPlan{Name: "sort", Inputs: []wire.InputPlan{{From: 1}}, Output: "mem://t/sorted"})
+	for _, c := range []struct {
+		name       string
+		cluster    *fakeCluster
+		sub        *wire.Submission
+		interrupts []time.Duration
+		code       int
+		took       time.Duration
+		want       []string // in the output
+		staged     int      // directories left; the fake removes none
+	}{
+		{"success", &fakeCluster{each: 3 * time.Second}, newSubmission("mem://t/in"), nil, 0, 3 * time.Second,
+			[]string{"job_7_0001 wordcount submitted\n", "wordcount succeeded after 3.0s\n", "output: mem://t/out\n"}, 1},
+		{"flow", &fakeCluster{each: time.Second}, flow, nil, 0, 2 * time.Second,
+			[]string{"job_7_0001 wordcount succeeded", "job_7_0002 sort succeeded", "output: mem://t/sorted\n"}, 1},
+		{"failure", &fakeCluster{each: time.Second, fail: "attempt_7_0001_m_000000_1000: boom\nlast words"}, newSubmission("mem://t/in"), nil, 1, time.Second,
+			[]string{"wordcount failed after 1.0s\n    attempt_7_0001_m_000000_1000: boom\n    last words\n"}, 1},
+		{"no submission", &fakeCluster{noSubmit: errors.New("no leader")}, newSubmission("mem://t/in"), nil, 1, 0,
+			[]string{"error: submit: no leader\n"}, 0},
+		{"bad input", &fakeCluster{}, newSubmission("mem://t/none"), nil, 1, 0,
+			[]string{"error: job wordcount: no such input: mem://t/none"}, 0},
+		{"cluster goes silent", &fakeCluster{each: time.Second, breaks: true}, newSubmission("mem://t/in"), nil, 1, time.Second,
+			[]string{"error: the cluster stopped telling about job_7_0001, which is running\n"}, 1},
+		{"interrupt", &fakeCluster{each: time.Hour}, newSubmission("mem://t/in"), []time.Duration{time.Second}, 1, time.Second,
+			[]string{"interrupted: killing", "wordcount killed after", "    interrupted by its user\n"}, 1},
+		{"second interrupt", &fakeCluster{each: time.Hour, stubborn: true}, newSubmission("mem://t/in"), []time.Duration{time.Second, 5 * time.Second}, 1, 5 * time.Second,
+			[]string{"interrupted: killing", "error: gave up waiting: job_7_0001 is running\n"}, 1},
+		{"interrupt while committing", &fakeCluster{each: 2 * time.Second, noKill: errors.New("job_7_0001 is committing")}, newSubmission("mem://t/in"),
+			[]time.Duration{time.Second}, 0, 2 * time.Second, []string{"kill: job_7_0001 is committing\n", "succeeded"}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, files, took := run(t, c.cluster, c.sub, c.interrupts...)
+			if code != c.code || took != c.took {
+				t.Errorf("exit code %d after %v, want %d after %v", code, took, c.code, c.took)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("output lacks %q:\n%s", want, out)
+				}
+			}
+			if n := stagingDirs(t, files); n != c.staged {
+				t.Errorf("%d staging directories, want %d", n, c.staged)
+			}
+		})
+	}
+}
+
+// TestStagedSubmission reads back what a tracker will read.
+func TestStagedSubmission(t *testing.T) {
+	cluster := &fakeCluster{each: time.Second}
+	sub := newSubmission("mem://t/in/./deep//b.log")
+	sub.Program = wire.Program{Path: "file:///job", Args: []string{"-n", "3"}, Flags: map[string]string{"n": "3"}}
+	_, _, files, _ := run(t, cluster, sub)
+	f, err := files.Open(dfs.Join(cluster.submitted.Staging, wire.StagedSubmission))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	staged, err := wire.ReadAs[*wire.Submission](f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprintf("%+v", *staged), fmt.Sprintf("%+v", cluster.submitted); got != want || staged.Key == "" {
+		t.Errorf("staged    %s\nsubmitted %s", got, want)
+	}
+	if got := staged.Plan.Jobs[0].Inputs[0].Paths[0]; got != "mem://t/in/deep/b.log" {
+		t.Errorf("input staged as %s", got)
+	}
+}
+
+func TestStageLeavesNothing(t *testing.T) {
+	files := mem.New(64)
+	if err := files.SetFaults("write /staging/** error=enospc"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Stage(files, "mem://t/staging", newSubmission()); err == nil || !strings.Contains(err.Error(), wire.StagedSubmission) {
+		t.Errorf("staging on a full disk: %v", err)
+	}
+	if n := stagingDirs(t, files); n != 0 {
+		t.Errorf("%d staging directories left", n)
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	for _, c := range []struct {
+		input, output, file string
+		faults              string
+		want                error // nil with text: any error
+		text                string
+	}{
+		{input: "mem://t/in/a.txt"},
+		{input: "mem://t/in"},
+		{input: "mem://t/in/*.txt"},
+		{input: "mem://t/*/deep/?.log"},
+		{input: "mem://t/i{n,m}/*"},
+		{input: "mem://t/in/[x]"},
+		{input: "mem://t/in/_h*/c.gz"},
+		{input: "mem://t/none", want: ErrNoInput, text: "mem://t/none"},
+		{input: "mem://t/in/*.csv", want: ErrNoInput, text: "nothing matches mem://t/in/*.csv"},
+		{input: "mem://t/none/*/x", want: ErrNoInput, text: "nothing matches"},
+		{input: "mem://t/*/c.gz", want: ErrNoInput, text: "nothing matches"},
+		{input: "mem://t*/x", text: "mem://t*/x"},
+		{input: "mem://t/in/[a", text: "syntax error in pattern"},
+		{input: "gopher://t/in", want: dfs.ErrUnknownScheme, text: "gopher://"},
+		{input: "mem://t/in", output: "gopher://t/out", want: dfs.ErrUnknownScheme, text: "gopher://"},
+		{input: "", text: "empty path"},
+		{input: "mem://t/in", output: "mem://t/old", want: ErrOutputExists, text: "mem://t/old"},
+		{input: "mem://t/in", output: "mem://t/in/a.txt", want: ErrOutputExists, text: "mem://t/in/a.txt"},
+		{input: "mem://t/in", file: "mem://t/none", text: "side file stop: "},
+		{input: "mem://t/in", file: "mem://t/in/a.txt"},
+		{input: "mem://t/in/a.txt", faults: "open /in/** error=eacces", text: "a.txt"},
+		{input: "mem://t/in", faults: "list /in error=eacces", text: "mem://t/in"},
+		{input: "mem://t/in", faults: "stat /out error=timeout", text: "output: "},
+	} {
+		mux := newFiles(t).(dfs.Mux)
+		memory := mux["mem"].(*mem.FS)
+		if err := memory.SetFaults(c.faults); err != nil {
+			t.Fatal(err)
+		}
+		sub := newSubmission(c.input)
+		if c.output != "" {
+			sub.Plan.Jobs[0].Output = c.output
+		}
+		if c.file != "" {
+			sub.Plan.Jobs[0].Files = map[string]string{"stop": c.file}
+		}
+		err := Prepare(t.Context(), mux, &sub.Plan)
+		switch {
+		case c.text == "" && err != nil:
+			t.Errorf("%+v: %v", c, err)
+		case c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text) || c.want != nil && !errors.Is(err, c.want)):
+			t.Errorf("%+v: error %v, want %v naming %q", c, err, c.want, c.text)
+		}
+	}
+	twice := newSubmission("mem://t/in")
+	twice.Plan.Jobs = append(twice.Plan.Jobs, wire.JobPlan{Name: "other", Output: "mem://t/./out/"})
+	if err := Prepare(t.Context(), newFiles(t), &twice.Plan); err == nil || !strings.Contains(err.Error(), "wordcount and other") {
+		t.Errorf("two jobs with one output: %v", err)
+	}
+	if err := Prepare(t.Context(), newFiles(t), &wire.Plan{}); err == nil {
+		t.Error("a plan without jobs was taken")
+	}
+}

@@ -1,0 +1,215 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// How often is enough.
+const (
+	redrawPause = 100 * time.Millisecond // between two pictures on a terminal
+	linePause   = time.Second            // between two lines about one job elsewhere
+)
+
+// maxShown bounds the jobs drawn at once, so that a picture fits on a screen.
+const maxShown = 4
+
+// Display shows jobs while they run and reports each when it has ended. On a
+// terminal the running jobs are a block of lines that is redrawn in place;
+// elsewhere each change is a line, at most one a second for a job.
+//
+// It is not safe for concurrent use.
+type Display struct {
+	out     io.Writer
+	width   func() int
+	outputs map[wire.JobID]string
+	started time.Time
+
+	seen  map[wire.JobID]*sight
+	drawn int       // lines of the block that stands on the terminal
+	at    time.Time // when it was drawn
+}
+
+// sight is what has been shown of a job.
+type sight struct {
+	greeted bool      // that it was submitted
+	line    string    // the last line of progress
+	at      time.Time // when that was
+	told    bool      // that it has ended
+
+	mapping, shuffling, reducing rate
+}
+
+// NewDisplay makes a Display on out. Width asks for the terminal's columns; nil
+// means that out is no terminal. Outputs are the URLs to name when jobs succeed.
+func NewDisplay(out io.Writer, width func() int, outputs map[wire.JobID]string, now time.Time) *Display {
+	return &Display{out: out, width: width, outputs: outputs, started: now, seen: make(map[wire.JobID]*sight)}
+}
+
+// Update shows the jobs as they are at the time now.
+func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
+	var fixed bytes.Buffer
+	for i := range jobs {
+		d.lines(&fixed, now, &jobs[i])
+	}
+	d.paint(now, fixed.Bytes(), jobs)
+}
+
+// lines writes what is to stay on the screen about a job.
+func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
+	s := d.sight(job)
+	s.measure(now, job)
+	if s.told {
+		return
+	}
+	if !s.greeted {
+		s.greeted = true
+		fmt.Fprintf(b, "%v %s submitted\n", job.ID, oneLine(job.Name))
+	}
+	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded) {
+		due := s.at.IsZero() || now.Sub(s.at) >= linePause || job.State.Ended()
+		if line := plainLine(job); due && line != s.line {
+			s.line, s.at = line, now
+			fmt.Fprintf(b, "%v  %s\n", job.ID, line)
+		}
+	}
+	if job.State.Ended() {
+		s.told = true
+		d.report(b, job)
+	}
+}
+
+// Note prints a line of its own.
+func (d *Display) Note(text string) {
+	var b bytes.Buffer
+	d.erase(&b)
+	b.WriteString(text + "\n")
+	d.out.Write(b.Bytes())
+	d.at = time.Time{}
+}
+
+// Close takes the block away; what follows is printed where it stood.
+func (d *Display) Close() {
+	var b bytes.Buffer
+	d.erase(&b)
+	d.out.Write(b.Bytes())
+}
+
+func (d *Display) sight(job *wire.JobStatus) *sight {
+	s := d.seen[job.ID]
+	if s == nil {
+		s = new(sight)
+		d.seen[job.ID] = s
+	}
+	return s
+}
+
+// paint writes fixed lines and the block below them, in one piece.
+func (d *Display) paint(now time.Time, fixed []byte, jobs []wire.JobStatus) {
+	var b bytes.Buffer
+	if d.width == nil {
+		b.Write(fixed)
+	} else if len(fixed) > 0 || now.Sub(d.at) >= redrawPause {
+		d.erase(&b)
+		b.Write(fixed)
+		width := max(d.width(), 20)
+		for _, line := range d.block(now, jobs) {
+			b.WriteString(cut(line, width-1) + "\n")
+			d.drawn++
+		}
+		d.at = now
+	}
+	if b.Len() > 0 {
+		d.out.Write(b.Bytes())
+	}
+}
+
+func (d *Display) erase(b *bytes.Buffer) {
+	if d.drawn > 0 {
+		fmt.Fprintf(b, "\x1b[%dA\r\x1b[J", d.drawn)
+	}
+	d.drawn = 0
+}
+
+// block is the picture of the jobs that have not ended.
+func (d *Display) block(now time.Time, jobs []wire.JobStatus) []string {
+	var lines []string
+	shown, more := 0, 0
+	for i := range jobs {
+		job := &jobs[i]
+		switch {
+		case job.State.Ended():
+		case job.State == wire.Waiting && len(jobs) > 1, shown == maxShown:
+			more++
+		default:
+			shown++
+			lines = append(lines, d.jobLines(now, job)...)
+		}
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more to come", more))
+	}
+	return lines
+}
+
+func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
+	head := fmt.Sprintf("%v %s  %s", job.ID, oneLine(job.Name), stateText(job))
+	lines := []string{head + "  " + shortTime(now.Sub(d.started))}
+	if job.State != wire.Running {
+		return lines
+	}
+	s := d.sight(job)
+	for _, p := range phases(job) {
+		parts := []string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesOf(p)}
+		if left, ok := s.rate(p.name).left(p); ok {
+			parts = append(parts, shortTime(left)+" left")
+		}
+		parts = append(parts, tasksOf(p.tasks))
+		parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+		lines = append(lines, strings.Join(parts, "  "))
+	}
+	return lines
+}
+
+// report is what stays on the screen of a job that has ended.
+func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
+	fmt.Fprintf(b, "%v %s %v after %s\n", job.ID, oneLine(job.Name), job.State, wallTime(job.Elapsed))
+	if job.Error != "" && job.State != wire.Succeeded {
+		for line := range strings.SplitSeq(strings.TrimRight(job.Error, "\n"), "\n") {
+			fmt.Fprintf(b, "    %s\n", line)
+		}
+	}
+	if job.State != wire.Succeeded {
+		return
+	}
+	PrintCounters(b, job.Counters)
+	if output := d.outputs[job.ID]; output != "" {
+		fmt.Fprintf(b, "output: %s\n", output)
+	}
+}
+
+// cut shortens a line to the width of a terminal, so that it does not wrap.
+func cut(line string, width int) string {
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	return string([]rune(line)[:width])
+}
+
+// oneLine takes out what would move the cursor.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}

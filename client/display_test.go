@@ -1,0 +1,144 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestDisplay runs the scenarios of testdata/display. Verbs:
+//
+//	begin [width=80] [output=URL]      a new display; with a width it is on a terminal
+//	show at=SECONDS                    the jobs below as they are then; prints what appears
+//	note                               a line of its own
+//	close
+//
+// A job's line: N NAME STATE, then maps=DONE/TOTAL/RUNNING reduces=… read=DONE/TOTAL
+// shuffled=… reduced=… failed=N error="…" waits="…" elapsed=…. ESC stands for the
+// escape character, and CR for a return.
+func TestDisplay(t *testing.T) {
+	datadriven.Walk(t, "testdata/display", func(t *testing.T, path string) {
+		var out bytes.Buffer
+		var display *Display
+		start := time.Unix(0, 0)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "begin":
+				var width func() int
+				if d.HasArg("width") {
+					var columns int
+					d.ScanArgs(t, "width", &columns)
+					width = func() int { return columns }
+				}
+				outputs := make(map[wire.JobID]string)
+				if d.HasArg("output") {
+					var url string
+					d.ScanArgs(t, "output", &url)
+					outputs[wire.JobID{Start: 7, N: 1}] = url
+				}
+				display = NewDisplay(&out, width, outputs, start)
+			case "show":
+				var at float64
+				d.ScanArgs(t, "at", &at)
+				display.Update(start.Add(time.Duration(at*float64(time.Second))), parseJobs(t, d))
+			case "note":
+				display.Note(d.Input)
+			case "close":
+				display.Close()
+			default:
+				d.Fatalf(t, "unknown verb")
+			}
+			text := strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(out.String())
+			out.Reset()
+			return text
+		})
+	})
+}
+
+func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
+	var jobs []wire.JobStatus
+	for line := range strings.Lines(strings.ReplaceAll(d.Input, "ESC", "\x1b")) {
+		job := wire.JobStatus{ID: wire.JobID{Start: 7}}
+		var state string
+		if _, err := fmt.Sscan(line, &job.ID.N, &job.Name, &state); err != nil {
+			d.Fatalf(t, "%q: %v", line, err)
+		}
+		for s := wire.Waiting; s <= wire.Killed; s++ {
+			if s.String() == state {
+				job.State = s
+			}
+		}
+		for _, word := range quotedFields(line)[3:] {
+			name, value, _ := strings.Cut(word, "=")
+			var err error
+			switch name {
+			case "maps":
+				_, err = fmt.Sscanf(value, "%d/%d/%d", &job.Maps.Done, &job.Maps.Total, &job.Maps.Running)
+			case "reduces":
+				_, err = fmt.Sscanf(value, "%d/%d/%d", &job.Reduces.Done, &job.Reduces.Total, &job.Reduces.Running)
+			case "read":
+				_, err = fmt.Sscanf(value, "%d/%d", &job.Read.Done, &job.Read.Total)
+			case "shuffled":
+				_, err = fmt.Sscanf(value, "%d/%d", &job.Shuffled.Done, &job.Shuffled.Total)
+			case "reduced":
+				_, err = fmt.Sscanf(value, "%d/%d", &job.Reduced.Done, &job.Reduced.Total)
+			case "failed":
+				_, err = fmt.Sscan(value, &job.Maps.FailedAttempts)
+			case "elapsed":
+				job.Elapsed, err = time.ParseDuration(value)
+			case "error":
+				job.Error = strings.ReplaceAll(strings.Trim(value, `"`), `\n`, "\n")
+			case "waits":
+				job.Waits = strings.Trim(value, `"`)
+			case "counters":
+				job.Counters = wire.Counters{}
+				for c := range strings.SplitSeq(value, ",") {
+					words := strings.Split(c, ":")
+					var n int64
+					_, err = fmt.Sscan(words[2], &n)
+					job.Counters.Add(words[0], words[1], n)
+				}
+			default:
+				d.Fatalf(t, "unknown word %q", word)
+			}
+			if err != nil {
+				d.Fatalf(t, "%q: %v", word, err)
+			}
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs
+}
+
+// quotedFields cuts a line at its blanks, but not within quotes.
+func quotedFields(line string) []string {
+	quoted := false
+	return strings.FieldsFunc(line, func(r rune) bool {
+		if r == '"' {
+			quoted = !quoted
+		}
+		return !quoted && (r == ' ' || r == '\n')
+	})
+}
+
+func TestSizesAndTimes(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB", 5 << 30: "5.0 GiB", 1 << 62: "4096.0 PiB",
+	} {
+		if got := size(n); got != want {
+			t.Errorf("size(%d) = %s, want %s", n, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		0: "0s", 59400 * time.Millisecond: "59s", 59600 * time.Millisecond: "1m00s", 61 * time.Minute: "1h01m", 100 * time.Hour: "100h00m",
+	} {
+		if got := shortTime(d); got != want {
+			t.Errorf("shortTime(%v) = %s, want %s", d, got, want)
+		}
+	}
+}

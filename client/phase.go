@@ -1,0 +1,221 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// phase is one of the three that a job's bytes go through.
+type phase struct {
+	name    string
+	bytes   wire.Progress
+	about   bool // bytes.Total is an estimate: not all maps have told their output
+	percent int
+	tasks   wire.TaskCounts
+}
+
+// phases measures a job: map alone when it has no reduces.
+func phases(job *wire.JobStatus) []phase {
+	mapped := phase{name: "map", bytes: job.Read, tasks: job.Maps}
+	mapped.percent = percent(job.Read, job.Maps, job.State)
+	if job.Reduces.Total == 0 {
+		return []phase{mapped}
+	}
+	// What maps still to come will put out is estimated from those that are done.
+	shuffled := phase{name: "shuffle", bytes: job.Shuffled}
+	if job.Maps.Done < job.Maps.Total {
+		shuffled.about = true
+		shuffled.bytes.Total = 0
+		if job.Maps.Done > 0 {
+			shuffled.bytes.Total = int64(float64(job.Shuffled.Total) / float64(job.Maps.Done) * float64(job.Maps.Total))
+		}
+	}
+	gathered := wire.TaskCounts{Total: 1}
+	if !shuffled.about && job.Shuffled.Done >= job.Shuffled.Total {
+		gathered.Done = 1
+	}
+	shuffled.percent = percent(shuffled.bytes, gathered, job.State)
+	reduced := phase{name: "reduce", bytes: job.Reduced, tasks: job.Reduces}
+	reduced.percent = percent(job.Reduced, job.Reduces, job.State)
+	return []phase{mapped, shuffled, reduced}
+}
+
+// percent is 100 when all tasks are done and only then; without bytes to count
+// it counts tasks.
+func percent(bytes wire.Progress, tasks wire.TaskCounts, state wire.State) int {
+	done, total := bytes.Done, bytes.Total
+	if total <= 0 {
+		done, total = int64(tasks.Done), int64(tasks.Total)
+	}
+	switch {
+	case state == wire.Succeeded, state == wire.Committing, state == wire.Running && tasks.Done >= tasks.Total:
+		return 100
+	case total <= 0:
+		return 0
+	}
+	return int(min(float64(done)/float64(total)*100, 99))
+}
+
+// stateText is a job's state in words, with what it waits for.
+func stateText(job *wire.JobStatus) string {
+	switch job.State {
+	case wire.Waiting:
+		if job.Waits != "" {
+			return "waiting for " + oneLine(job.Waits)
+		}
+	case wire.Preparing:
+		return "computing splits"
+	case wire.Committing:
+		return "committing its output"
+	case wire.Stopping:
+		if job.Error != "" {
+			cause, _, _ := strings.Cut(job.Error, "\n")
+			return "stopping: " + oneLine(cause)
+		}
+	}
+	return job.State.String()
+}
+
+// plainLine is what a job's progress is where nothing can be redrawn.
+func plainLine(job *wire.JobStatus) string {
+	if job.State != wire.Running && job.State != wire.Succeeded {
+		return stateText(job)
+	}
+	var parts []string
+	for _, p := range phases(job) {
+		parts = append(parts, fmt.Sprintf("%s %d%%", p.name, p.percent))
+	}
+	line := strings.Join(parts, " ")
+	switch failed := job.Maps.FailedAttempts + job.Reduces.FailedAttempts; {
+	case failed == 1:
+		line += ", 1 attempt failed"
+	case failed > 1:
+		line += fmt.Sprintf(", %d attempts failed", failed)
+	}
+	return line
+}
+
+func tasksOf(t wire.TaskCounts) string {
+	if t.Total == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d tasks", t.Done, t.Total)
+	if t.Running > 0 {
+		text += fmt.Sprintf(", %d running", t.Running)
+	}
+	if t.FailedAttempts > 0 {
+		text += fmt.Sprintf(", %d attempts failed", t.FailedAttempts)
+	}
+	return text
+}
+
+func bytesOf(p phase) string {
+	switch {
+	case p.bytes.Total > 0 && p.about:
+		return size(p.bytes.Done) + " of about " + size(p.bytes.Total)
+	case p.bytes.Total > 0:
+		return size(p.bytes.Done) + " of " + size(p.bytes.Total)
+	case p.bytes.Done > 0:
+		return size(p.bytes.Done)
+	}
+	return ""
+}
+
+// size prints bytes in binary units, with one decimal from KiB up.
+func size(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n)/(1<<10), 0
+	for value >= 1<<10 && unit < 4 {
+		value, unit = value/(1<<10), unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[unit])
+}
+
+// shortTime prints a duration in whole seconds.
+func shortTime(d time.Duration) string {
+	s := int64(d.Round(time.Second) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	}
+	return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+}
+
+// wallTime is as exact as a reader can use.
+func wallTime(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return shortTime(d)
+}
+
+// window is how far a rate looks back, and rest how long it must have looked.
+const (
+	window = 20 * time.Second
+	rest   = 2 * time.Second
+)
+
+// rate is how fast a phase's bytes have gone lately.
+type rate struct{ samples []sample }
+
+type sample struct {
+	at   time.Time
+	done int64
+}
+
+// add takes a measurement; those older than the window go, but for the last.
+func (r *rate) add(now time.Time, done int64) {
+	if n := len(r.samples); n > 0 && now.Sub(r.samples[n-1].at) < rest/4 {
+		return
+	}
+	r.samples = append(r.samples, sample{now, done})
+	for len(r.samples) > 2 && now.Sub(r.samples[1].at) >= window {
+		r.samples = r.samples[1:]
+	}
+}
+
+// left is the time that the phase still needs at this rate.
+func (r *rate) left(p phase) (time.Duration, bool) {
+	if len(r.samples) < 2 || p.bytes.Done >= p.bytes.Total {
+		return 0, false
+	}
+	first, last := r.samples[0], r.samples[len(r.samples)-1]
+	took, went := last.at.Sub(first.at), last.done-first.done
+	if took < rest || went <= 0 {
+		return 0, false
+	}
+	seconds := float64(p.bytes.Total-p.bytes.Done) / float64(went) * took.Seconds()
+	if seconds > 1e6 {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+// measure keeps the rates of a job's phases up to date.
+func (s *sight) measure(now time.Time, job *wire.JobStatus) {
+	if job.State != wire.Running {
+		return
+	}
+	for _, p := range phases(job) {
+		if p.bytes.Done > 0 {
+			s.rate(p.name).add(now, p.bytes.Done)
+		}
+	}
+}
+
+func (s *sight) rate(phase string) *rate {
+	switch phase {
+	case "map":
+		return &s.mapping
+	case "shuffle":
+		return &s.shuffling
+	}
+	return &s.reducing
+}

@@ -1,0 +1,168 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestMain lets this test binary stand for a job program in plan mode: its first
+// argument says how it behaves.
+func TestMain(m *testing.M) {
+	if os.Getenv("QUERN_MODE") == "plan" {
+		os.Exit(planner(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+func planner(args []string) int {
+	pipe := os.NewFile(3, "plan")
+	behaviour := "good"
+	if len(args) > 0 {
+		behaviour = args[0]
+	}
+	frame, err := wire.Append(nil, &wire.Submission{
+		Plan:    wire.Plan{Jobs: []wire.JobPlan{{Name: "j"}}},
+		Program: wire.Program{Args: args, Flags: map[string]string{"size": strings.Repeat("x", 300_000)}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	switch behaviour {
+	case "usage":
+		fmt.Fprintln(os.Stderr, "flag provided but not defined: -x")
+		return 2
+	case "exit":
+		fmt.Fprintln(os.Stderr, "panic: only a word")
+		return 3
+	case "panic":
+		fmt.Println(args[len(args)])
+	case "killed":
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "silent":
+		fmt.Println("hello")
+		return 0
+	case "hang", "hang after":
+		if behaviour == "hang after" {
+			pipe.Write(frame)
+		}
+		<-time.After(time.Hour)
+	case "torn":
+		pipe.Write(frame[:100])
+		return 0
+	case "other":
+		frame, _ = wire.Append(nil, &wire.CommitReady{})
+	case "child": // leaves a child that holds every descriptor
+		child := exec.Command(os.Args[0], "hang")
+		child.ExtraFiles = []*os.File{pipe}
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		return 0
+	case "-h":
+		flag.CommandLine.SetOutput(os.Stderr)
+		flag.Usage()
+		return 0
+	}
+	pipe.Write(frame)
+	return 0
+}
+
+func TestPlan(t *testing.T) {
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or every process lasts a second longer
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		behaviour string
+		limit     time.Duration
+		want      error
+		text      string // of the error
+		said      string // on standard error
+	}{
+		{"usage", planDeadline, ErrUsage, "refused its flags", "not defined: -x"},
+		{"exit", planDeadline, ErrExit, "exit status 3", "only a word"},
+		{"panic", planDeadline, ErrPanic, "panicked", "index out of range [1]"},
+		{"killed", planDeadline, ErrExit, "signal: killed", ""},
+		{"silent", planDeadline, ErrNoPlan, "never called mapreduce.Main", "hello"},
+		{"child", planDeadline, ErrNoPlan, "never called mapreduce.Main", ""},
+		{"torn", planDeadline, nil, "unexpected EOF", ""},
+		{"other", planDeadline, nil, "got a *wire.CommitReady", ""},
+		{"hang", 200 * time.Millisecond, ErrHang, "within 200ms", ""},
+		{"hang after", 200 * time.Millisecond, ErrHang, "within 200ms", ""},
+		{"-h", planDeadline, ErrHelp, "printed its help", "Usage"},
+	} {
+		var said bytes.Buffer
+		_, err := planWithin(t.Context(), exe, []string{c.behaviour}, &said, c.limit)
+		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), exe) {
+			t.Errorf("%s: error %v, want %v with %q", c.behaviour, err, c.want, c.text)
+		}
+		if !strings.Contains(said.String(), c.said) {
+			t.Errorf("%s: printed %q, want %q", c.behaviour, said.String(), c.said)
+		}
+	}
+
+	args := []string{"good", "-a", "b c", ""}
+	sub, err := Plan(t.Context(), exe, args, os.Stderr)
+	if err != nil || !reflect.DeepEqual(sub.Program.Args, args) || len(sub.Plan.Jobs) != 1 {
+		t.Errorf("good plan: %+v, %v", sub, err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("got signal interrupt"))
+	if _, err := Plan(ctx, exe, []string{"hang"}, os.Stderr); err == nil || !strings.Contains(err.Error(), "got signal interrupt") {
+		t.Errorf("interrupted: %v", err)
+	}
+	if _, err := Plan(t.Context(), filepath.Join(t.TempDir(), "none"), nil, os.Stderr); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// TestPlanNoticesPanics feeds the trace piece by piece.
+func TestPlanNoticesPanics(t *testing.T) {
+	trace := "some output\npanic: " + strings.Repeat("long ", 100) + "\n\ngoroutine 1 [running]:\nmain.main()\n"
+	for size := 1; size < len(trace); size++ {
+		var to bytes.Buffer
+		tr := &tracer{to: &to}
+		for rest := trace; rest != ""; {
+			n := min(size, len(rest))
+			if _, err := tr.Write([]byte(rest[:n])); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if !tr.panicked || to.String() != trace {
+			t.Fatalf("in pieces of %d: panicked %v, passed on %q", size, tr.panicked, to.String())
+		}
+	}
+}
+
+func TestInterrupts(t *testing.T) {
+	ctx, giveUp, stop := Interrupts(t.Context())
+	defer stop()
+	for _, done := range []<-chan struct{}{ctx.Done(), giveUp} {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-done:
+		case <-t.Context().Done():
+			t.Fatal("signal not noticed")
+		}
+	}
+	if cause := context.Cause(ctx); !strings.Contains(cause.Error(), "terminated") {
+		t.Errorf("cause: %v", cause)
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/embedded"
+	"github.com/quernmr/quern/wire"
+)
+
+// startCluster starts a cluster for one submission.
+type startCluster func(ctx context.Context, sub *wire.Submission) (*cluster, error)
+
+// cluster is a running one and what a client must know of it.
+type cluster struct {
+	client.Cluster
+	files   dfs.FS
+	staging string // URL
+	close   func() error
+}
+
+// embeddedCluster starts a cluster within this process, as the submission's
+// properties say.
+func embeddedCluster(_ context.Context, sub *wire.Submission) (*cluster, error) {
+	cfg, err := embedded.FromProperties(sub.Plan.Jobs[0].Properties, nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := embedded.Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{Cluster: c, files: c.FS(), staging: c.Staging(), close: c.Close}, nil
+}

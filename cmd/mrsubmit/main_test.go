@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/wire"
+)
+
+// jobMarker makes this test binary a job file.
+const jobMarker = "quern-job-protocol:1\n"
+
+// TestMain lets this test binary stand for a job: in plan mode it behaves as its
+// flags say.
+func TestMain(m *testing.M) {
+	if os.Getenv("QUERN_MODE") == "plan" {
+		os.Exit(plan(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+func plan(args []string) int {
+	sub := &wire.Submission{Program: wire.Program{Args: args}}
+	job := wire.JobPlan{Name: "job", Properties: map[string]string{"marker": jobMarker}}
+	for i := 0; i+1 < len(args); i += 2 {
+		switch args[i] {
+		case "-input":
+			job.Inputs = []wire.InputPlan{{Paths: []string{args[i+1]}}}
+		case "-output":
+			job.Output = args[i+1]
+		case "-D":
+			name, value, _ := strings.Cut(args[i+1], "=")
+			job.Properties[name] = value
+		case "-exit":
+			fmt.Fprintln(os.Stderr, "the job says why")
+			return int(args[i+1][0] - '0')
+		}
+	}
+	if len(args)%2 == 1 {
+		fmt.Fprintln(os.Stderr, "Usage of job:")
+		return 0
+	}
+	sub.Plan.Jobs = []wire.JobPlan{job}
+	frame, err := wire.Append(nil, sub)
+	if err != nil {
+		panic(err)
+	}
+	os.NewFile(3, "plan").Write(frame)
+	return 0
+}
+
+// recorder is a cluster on which every job ends at once, in a given state.
+type recorder struct {
+	state wire.State
+	got   wire.Submission
+}
+
+func (r *recorder) Submit(_ context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	r.got = sub
+	return []wire.JobID{{Start: 7, N: 1}}, nil
+}
+
+func (r *recorder) Kill(context.Context, wire.JobID, string) error { return nil }
+
+func (r *recorder) Watch(_ context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	return func(yield func([]wire.JobStatus, error) bool) {
+		yield([]wire.JobStatus{{ID: ids[0], Name: "job", State: r.state, Error: "the cluster says why"}}, nil)
+	}
+}
+
+var _ client.Cluster = (*recorder)(nil)
+
+// session is one call of mrsubmit.
+type session struct {
+	code           int
+	stdout, stderr string
+	cluster        recorder
+	started        bool
+	closed         bool
+}
+
+func submit(t *testing.T, env map[string]string, state wire.State, args ...string) *session {
+	t.Helper()
+	s := &session{cluster: recorder{state: state}}
+	staging := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	tool := &tool{
+		stdout: &stdout,
+		stderr: &stderr,
+		getenv: func(name string) string { return env[name] },
+		embedded: func(context.Context, *wire.Submission) (*cluster, error) {
+			if state == 0 {
+				return nil, errors.New("no room")
+			}
+			s.started = true
+			return &cluster{Cluster: &s.cluster, files: dfs.Mux{"file": local.New()}, staging: "file://" + staging,
+				close: func() error { s.closed = true; return nil }}, nil
+		},
+	}
+	s.code = tool.main(t.Context(), args)
+	s.stdout, s.stderr = stdout.String(), stderr.String()
+	if s.started != s.closed {
+		t.Errorf("%q: cluster started: %v, closed: %v", args, s.started, s.closed)
+	}
+	return s
+}
+
+func TestCommandLine(t *testing.T) {
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or every process lasts a second longer
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	ran := filepath.Join(dir, "ran")
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Chdir(dir)
+	here, err := filepath.Rel(dir, exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := []string{"-input", script, "-output", filepath.Join(dir, "out")}
+	for _, c := range []struct {
+		args   []string
+		state  wire.State
+		code   int
+		stdout string
+		stderr string
+	}{
+		{nil, 0, 2, "", "mrsubmit run [-jobtracker"},
+		{[]string{"help"}, 0, 0, "mrsubmit run [-jobtracker", ""},
+		{[]string{"-h"}, 0, 0, "Commands:", ""},
+		{[]string{"-version"}, 0, 0, "job protocol 1\n", ""},
+		{[]string{"help", "run"}, 0, 0, "JOB is an executable", ""},
+		{[]string{"run", "-h"}, 0, 0, "-D NAME=VALUE", ""},
+		{[]string{"help", "walk"}, 0, 2, "", `unknown command "walk"`},
+		{[]string{"list"}, 0, 2, "", `unknown command "list"`},
+		{[]string{"run"}, 0, 2, "", "no job is named"},
+		{[]string{"run", "-pace", "x"}, 0, 2, "", "flag provided but not defined: -pace"},
+		{[]string{"run", "-D", "x", exe}, 0, 2, "", "want NAME=VALUE"},
+		{[]string{"run", "-D", "=x", exe}, 0, 2, "", "want NAME=VALUE"},
+		{[]string{"run", "-jobtracker", "h:1", exe}, 0, 1, "", "job tracker h:1: clusters cannot be reached from this version"},
+		{[]string{"run", filepath.Join(dir, "none")}, 0, 1, "", "none: no such file"},
+		{[]string{"run", script}, 0, 1, "", script + " is not executable: it is a script"},
+		{[]string{"run", dir}, 0, 1, "", dir + " holds no Go main package"},
+		{[]string{"run", exe, "-exit", "2"}, 0, 2, "", "the job says why\nmrsubmit run: " + exe + " refused its flags"},
+		{[]string{"run", exe, "-exit", "3"}, 0, 1, "", "exit status 3"},
+		{[]string{"run", exe, "-exit", "0"}, 0, 1, "", "never called mapreduce.Main"},
+		{[]string{"run", exe, "-h"}, 0, 0, "", "Usage of job:"},
+		{append([]string{"run", exe}, good...), 0, 1, "", "start embedded cluster: no room"},
+		{append([]string{"run", exe}, good...), wire.Succeeded, 0, "", "job_7_0001 job succeeded"},
+		{append([]string{"run", here}, good...), wire.Succeeded, 0, "", "job_7_0001 job succeeded"},
+		{append([]string{"run", exe}, good...), wire.Failed, 1, "", "the cluster says why"},
+		{[]string{"run", exe, "-input", dir + "/none", "-output", dir + "/out"}, wire.Succeeded, 1, "", "no such input: file://" + dir + "/none"},
+		{[]string{"run", exe, "-input", script, "-output", dir}, wire.Succeeded, 1, "", "output exists: file://" + dir},
+		{[]string{"run", exe, "-input", "s3://x", "-output", dir}, wire.Succeeded, 1, "", `unknown file system "s3://"`},
+	} {
+		s := submit(t, nil, c.state, c.args...)
+		if s.code != c.code || !strings.Contains(s.stdout, c.stdout) || !strings.Contains(s.stderr, c.stderr) {
+			t.Errorf("%q: exit code %d, want %d\nstdout %q, want %q\nstderr %q, want %q", c.args, s.code, c.code, s.stdout, c.stdout, s.stderr, c.stderr)
+		}
+		if c.stdout == "" && s.stdout != "" {
+			t.Errorf("%q wrote to standard output, which is the program's: %q", c.args, s.stdout)
+		}
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a refused file was executed")
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestSubmission looks at what reaches the cluster.
+func TestSubmission(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := submit(t, nil, wire.Succeeded, "run", "-D", "a=1", "-D", "b=x=y", exe, "-input", exe, "-output", dir+"/out", "-D", "a=2")
+	if s.code != 0 {
+		t.Fatalf("exit code %d: %s", s.code, s.stderr)
+	}
+	got := s.cluster.got
+	if want := "[-D a=1 -D b=x=y -input " + exe + " -output " + dir + "/out -D a=2]"; fmt.Sprint(got.Program.Args) != want {
+		t.Errorf("arguments %v\nwant %s", got.Program.Args, want)
+	}
+	if got.Program.Path != "file://"+exe || got.Owner == "" || !strings.HasSuffix(got.Staging, got.Key) || got.Plan.Jobs[0].Output != "file://"+dir+"/out" {
+		t.Errorf("submitted %+v", got)
+	}
+	s = submit(t, map[string]string{"QUERN_JOBTRACKER": "h:2"}, wire.Succeeded, "run", exe)
+	if s.code != 1 || !strings.Contains(s.stderr, "job tracker h:2") {
+		t.Errorf("with QUERN_JOBTRACKER: exit code %d: %s", s.code, s.stderr)
+	}
+}
+
+// TestPackageDirectory builds a job, one that is none, and mrsubmit itself,
+// which must not be taken for a job.
+func TestPackageDirectory(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("GOWORK", "off")
+	dir := t.TempDir()
+	ran := filepath.Join(dir, "ran")
+	for _, p := range []struct{ name, source string }{
+		{"other", fmt.Sprintf("package main\n\nimport \"os\"\n\nfunc main() { os.WriteFile(%q, nil, 0o644) }\n", ran)},
+		{"marked", fmt.Sprintf("package main\n\nimport \"os\"\n\nfunc main() { os.Stderr.WriteString(%q); os.Exit(4) }\n", jobMarker)},
+		{"wrong", "package main\n\nfunc main() { missing() }\n"},
+	} {
+		sub := filepath.Join(dir, p.name)
+		if err := os.Mkdir(sub, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"go.mod": "module example.com/" + p.name + "\n\ngo 1.26.0\n", "main.go": p.source} {
+			if err := os.WriteFile(filepath.Join(sub, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	self, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, c := range []struct{ job, stderr string }{
+		{"./other", "never calls mapreduce.Main"},
+		{"marked", "ended without a plan: exit status 4"},
+		{"./wrong", "undefined: missing"},
+		{self, "is a Go program but no Quern job"},
+	} {
+		s := submit(t, nil, wire.Succeeded, "run", c.job)
+		if s.code != 1 || !strings.Contains(s.stderr, c.stderr) {
+			t.Errorf("%s: exit code %d: %s\nwant %q", c.job, s.code, s.stderr, c.stderr)
+		}
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a program that is no job was executed")
+	}
+	if left, err := filepath.Glob(os.Getenv("TMPDIR") + "/mrsubmit-*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestBuildInterrupted(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip(err)
+	}
+	self, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("got signal interrupt"))
+	tool := &tool{stdout: io.Discard, stderr: new(bytes.Buffer), getenv: func(string) string { return "" }}
+	if code := tool.main(ctx, []string{"run", self}); code != exitFailed || !strings.Contains(fmt.Sprint(tool.stderr), "got signal interrupt") {
+		t.Errorf("exit code %d: %v", code, tool.stderr)
+	}
+}

@@ -1,0 +1,198 @@
+package lint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "github.com/quernmr/quern"
+
+// layers is the order of packages, from the top down, by their paths in the
+// module. X/... is X and what is below it. A package may import those of lower
+// layers and, in its own layer, those of its own tree.
+func layers() [][]string {
+	return [][]string{
+		{"integration/...", "bench/...", "internal/lint"},
+		{"examples/..."},
+		{"mapreduce/...", "cmd/..."},
+		{"embedded", "gossip", "sim/..."},
+		{"jobtracker", "jobtracker/replica", "jobtracker/web", "tasktracker"},
+		{"client"},
+		{"jobtracker/core", "tasktracker/core"},
+		{"runtime", "jobfile"},
+		{"shuffle"},
+		{"scheduler/...", "locality"},
+		{"dfs", "dfs/local", "dfs/hdfs", "dfs/mem", "dfs/dfstest"},
+		{"wire"},
+	}
+}
+
+// pkg is what go list tells of a package.
+type pkg struct {
+	ImportPath   string
+	Dir          string
+	Name         string
+	GoFiles      []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+	Deps         []string
+}
+
+// path is the package's path within the module.
+func (p *pkg) path() string { return inModule(p.ImportPath) }
+
+func inModule(importPath string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/")
+}
+
+// packages lists the module's packages, also those that do not compile.
+var packages = sync.OnceValues(func() ([]*pkg, error) {
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Deps", module+"/...")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var all []*pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		p := new(pkg)
+		switch err := dec.Decode(p); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		all = append(all, p)
+	}
+})
+
+func listed(t *testing.T) []*pkg {
+	t.Helper()
+	all, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// layerOf is the number of the most precise entry for a package, from the bottom.
+func layerOf(p string) (layer int, ok bool) {
+	table, best := layers(), -1
+	for i, entries := range table {
+		for _, entry := range entries {
+			tree, all := strings.CutSuffix(entry, "/...")
+			if (p == tree || all && strings.HasPrefix(p, tree+"/")) && len(tree) > best {
+				layer, ok, best = len(table)-i, true, len(tree)
+			}
+		}
+	}
+	return layer, ok
+}
+
+// tree is the first element of a package's path.
+func tree(p string) string {
+	first, _, _ := strings.Cut(p, "/")
+	return first
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	for _, p := range listed(t) {
+		from, ok := layerOf(p.path())
+		if !ok {
+			t.Errorf("package %s is in no layer: enter it in layers()", p.path())
+			continue
+		}
+		for _, imported := range p.Imports {
+			if !strings.HasPrefix(imported, module) {
+				continue
+			}
+			to, _ := layerOf(inModule(imported))
+			if to > from || to == from && tree(p.path()) != tree(inModule(imported)) {
+				t.Errorf("%s imports %s, which is not below it", p.path(), inModule(imported))
+			}
+		}
+	}
+}
+
+// TestOnlyImporters confines big dependencies to the one package that wraps each.
+func TestOnlyImporters(t *testing.T) {
+	only := map[string]string{
+		"github.com/hashicorp/raft":       "jobtracker/replica",
+		"go.etcd.io/bbolt":                "jobtracker/replica",
+		"github.com/hashicorp/memberlist": "gossip",
+		"github.com/colinmarc/hdfs":       "dfs/hdfs",
+	}
+	for _, p := range listed(t) {
+		for dependency, owner := range only {
+			for _, imported := range p.Imports {
+				if within(imported, dependency) && !within(p.path(), owner) {
+					t.Errorf("%s imports %s, which is for %s alone", p.path(), imported, owner)
+				}
+			}
+		}
+	}
+}
+
+// within says whether a package is tree or below it, or a later major version of it.
+func within(importPath, tree string) bool {
+	return importPath == tree || strings.HasPrefix(importPath, tree+"/")
+}
+
+// TestDependencies keeps what must stay out of whole trees of imports.
+func TestDependencies(t *testing.T) {
+	cluster := []string{
+		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus",
+	}
+	typed := append([]string{module + "/mapreduce"}, cluster...)
+	for name, never := range map[string][]string{
+		"mapreduce":        cluster,
+		"mapreduce/mrtest": cluster,
+		"embedded":         typed,
+		"client":           typed,
+		"runtime":          typed,
+		"tasktracker":      typed,
+		"tasktracker/core": typed,
+		"jobtracker/core":  typed,
+		"jobtracker":       typed,
+		"shuffle":          typed,
+		"cmd/mrsubmit":     {module + "/mapreduce"},
+	} {
+		all := listed(t)
+		i := slices.IndexFunc(all, func(p *pkg) bool { return p.path() == name })
+		if i < 0 {
+			continue
+		}
+		for _, dep := range all[i].Deps {
+			for _, tree := range never {
+				if within(dep, tree) {
+					t.Errorf("%s depends on %s", name, dep)
+				}
+			}
+		}
+	}
+}
+
+// TestNames refuses packages named for being a drawer.
+func TestNames(t *testing.T) {
+	drawers := []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared"}
+	for _, p := range listed(t) {
+		if slices.Contains(drawers, p.Name) || slices.Contains(drawers, path.Base(p.path())) {
+			t.Errorf("package %s is named for nothing", p.path())
+		}
+		for _, file := range p.GoFiles {
+			if slices.Contains(drawers, strings.TrimSuffix(file, ".go")) {
+				t.Errorf("%s/%s is named for nothing", p.path(), file)
+			}
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// source is a parsed file.
+type source struct {
+	name  string // path within the module
+	text  []byte
+	set   *token.FileSet
+	file  *ast.File
+	names map[string]string // of imports: local name to path
+}
+
+func parse(t *testing.T, p *pkg, file string) *source {
+	t.Helper()
+	s := &source{name: p.path() + "/" + file, set: token.NewFileSet(), names: make(map[string]string)}
+	var err error
+	full := filepath.Join(p.Dir, file)
+	if s.text, err = os.ReadFile(full); err != nil {
+		t.Fatal(err)
+	}
+	if s.file, err = parser.ParseFile(s.set, full, s.text, parser.ParseComments|parser.SkipObjectResolution); err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range s.file.Imports {
+		importPath, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		local := importPath[strings.LastIndexByte(importPath, '/')+1:]
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		s.names[local] = importPath
+	}
+	return s
+}
+
+// uses lists where a file names the given members of standard packages: "time.Now".
+func (s *source) uses(members ...string) []string {
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok {
+			if use := s.names[x.Name] + "." + sel.Sel.Name; slices.Contains(members, use) {
+				found = append(found, fmt.Sprintf("%s:%d uses %s", s.name, s.set.Position(sel.Pos()).Line, use))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// TestPurePackages: cores, policies and delay rules are functions of values.
+func TestPurePackages(t *testing.T) {
+	pure := []string{"scheduler", "locality", "jobtracker/core", "tasktracker/core"}
+	never := []string{"net", "os", "log", "syscall", "io/fs", "math/rand", "crypto/rand", "github.com/hashicorp", module + "/dfs"}
+	for _, p := range listed(t) {
+		if !slices.ContainsFunc(pure, func(tree string) bool { return within(p.path(), tree) }) {
+			continue
+		}
+		for _, imported := range p.Imports {
+			for _, tree := range never {
+				if within(imported, tree) {
+					t.Errorf("%s imports %s: it must be a function of values", p.path(), imported)
+				}
+			}
+		}
+		for _, file := range p.GoFiles {
+			for _, use := range parse(t, p, file).uses("time.Now", "time.Since", "time.Until", "time.Sleep", "time.After",
+				"time.AfterFunc", "time.Tick", "time.NewTimer", "time.NewTicker") {
+				t.Errorf("%s: time must be an argument", use)
+			}
+		}
+	}
+}
+
+// TestTestsDoNotSleep: a test waits for the event, with a deadline.
+func TestTestsDoNotSleep(t *testing.T) {
+	for _, p := range listed(t) {
+		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+			for _, use := range parse(t, p, file).uses("time.Sleep") {
+				t.Errorf("%s: a test waits for the event", use)
+			}
+		}
+	}
+}
+
+const maxLines = 500
+
+// TestFiles holds files to their size, and sources to finished work without
+// registries that run before main.
+func TestFiles(t *testing.T) {
+	unfinished := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|X` + `XX)\b`)
+	for _, p := range listed(t) {
+		for _, file := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
+			s := parse(t, p, file)
+			if lines := strings.Count(string(s.text), "\n"); lines > maxLines {
+				t.Errorf("%s has %d lines: at most %d", s.name, lines, maxLines)
+			}
+			if at := unfinished.FindIndex(s.text); at != nil {
+				t.Errorf("%s says %s", s.name, s.text[at[0]:at[1]])
+			}
+			for _, decl := range s.file.Decls {
+				if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+					t.Errorf("%s has an init function: wire things in main", s.name)
+				}
+			}
+		}
+	}
+}
+
+// TestPackageComments: every package says what it is for.
+func TestPackageComments(t *testing.T) {
+	for _, p := range listed(t) {
+		documented := len(p.GoFiles) == 0
+		for _, file := range p.GoFiles {
+			documented = documented || parse(t, p, file).file.Doc != nil
+		}
+		if !documented {
+			t.Errorf("package %s has no package comment", p.path())
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package jobfile
+
+import (
+	"bytes"
+	"runtime"
+	"unicode/utf8"
+)
+
+// format is what a file's first bytes say it is.
+type format uint8
+
+const (
+	kindUnknown format = iota
+	kindEmpty
+	kindText
+	kindScript
+	kindArchive
+	kindCompressed
+	kindELF
+	kindMachO
+	kindPE
+)
+
+func (k format) String() string {
+	switch k {
+	case kindEmpty:
+		return "empty"
+	case kindText:
+		return "a text file"
+	case kindScript:
+		return "a script"
+	case kindArchive:
+		return "an archive, not a linked program"
+	case kindCompressed:
+		return "compressed"
+	case kindELF:
+		return "an ELF program"
+	case kindMachO:
+		return "a Mach-O (macOS) program"
+	case kindPE:
+		return "a PE (Windows) program"
+	}
+	return "of no known format"
+}
+
+// program says whether some machine could execute the format by itself.
+func (k format) program() bool { return k >= kindELF }
+
+// native is the format that this machine executes.
+func native() format {
+	switch runtime.GOOS {
+	case "darwin", "ios":
+		return kindMachO
+	case "windows":
+		return kindPE
+	}
+	return kindELF
+}
+
+// sniff names the format of a file that begins with head.
+func sniff(head []byte) format {
+	begins := func(magic ...string) bool {
+		for _, m := range magic {
+			if bytes.HasPrefix(head, []byte(m)) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case len(head) == 0:
+		return kindEmpty
+	case begins("\x7fELF"):
+		return kindELF
+	case begins("\xfe\xed\xfa\xce", "\xfe\xed\xfa\xcf", "\xce\xfa\xed\xfe", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe"):
+		return kindMachO
+	case begins("#!"):
+		return kindScript
+	case begins("!<arch>\n", "PK\x03\x04"):
+		return kindArchive
+	case begins("\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ"):
+		return kindCompressed
+	case begins("MZ") && bytes.IndexByte(head, 0) >= 0:
+		return kindPE
+	case isText(head):
+		return kindText
+	}
+	return kindUnknown
+}
+
+// isText allows a character to be cut at the end.
+func isText(head []byte) bool {
+	if bytes.IndexByte(head, 0) >= 0 {
+		return false
+	}
+	for cut := range min(utf8.UTFMax, len(head)) {
+		if utf8.Valid(head[:len(head)-cut]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,231 @@
+// Package jobfile says what an executable is before anybody runs it: whether it
+// is a Go program for this machine and a job of ours. It never executes the file
+// it reads. [Build] makes such a file from a package directory.
+//
+// What makes a job of ours is a marker in the program's read-only data, which
+// mapreduce.Main alone links in and which stripping keeps:
+//
+//	quern-job-protocol: N X        N: decimal digits, X: any byte but a digit
+//	(without the blanks; X is part of the marker, because the strings of a
+//	program stand in its file with nothing between them)
+//
+// This package puts the marker's text together at run time, so that commands
+// that import it are not taken for jobs.
+//
+// Invariants
+//
+//	J1  A file is read in chunks of bounded size, whatever its headers claim.
+//	J2  Every error names the file and matches one of the sentinels below, or is
+//	    the file system's own.
+//
+// All functions may be called from any goroutine.
+package jobfile
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/wire"
+)
+
+var (
+	// ErrNotExecutable reports a file that no machine could run: a text, an
+	// archive, or a program whose mode forbids it.
+	ErrNotExecutable = errors.New("is not executable")
+	// ErrNotGo reports a program that Go did not build.
+	ErrNotGo = errors.New("is not a Go program")
+	// ErrNotJob reports a Go program without the marker.
+	ErrNotJob = errors.New("is a Go program but no Quern job: it never calls mapreduce.Main")
+	// ErrPlatform reports a program for another operating system or processor.
+	ErrPlatform = errors.New("is built for another machine")
+	// ErrProtocol reports a job built with another version of Quern.
+	ErrProtocol = errors.New("speaks another protocol")
+	// ErrInterpreter reports a program whose dynamic loader is not installed.
+	ErrInterpreter = errors.New("needs a dynamic loader that is missing")
+	// ErrDirectory reports a directory where a file was wanted.
+	ErrDirectory = errors.New("is a directory")
+)
+
+// Info is what a file says of itself.
+type Info struct {
+	Path        string
+	Size        int64
+	Mode        os.FileMode
+	Package     string // import path of its main package
+	GoVersion   string // "go1.26.0"
+	GOOS        string
+	GOARCH      string
+	Protocol    int    // of the marker; 0: it has none
+	Interpreter string // path of the dynamic loader; empty: it needs none
+}
+
+// Read describes a Go program. Other files are refused: fs.ErrNotExist,
+// [ErrDirectory], [ErrNotExecutable], [ErrPlatform] or [ErrNotGo].
+func Read(path string) (*Info, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read job file: %w", err)
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read job file: %w", err)
+	}
+	if stat.IsDir() {
+		return nil, fmt.Errorf("%s %w", path, ErrDirectory)
+	}
+	if !stat.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s %w: not a regular file", path, ErrNotExecutable)
+	}
+	info := &Info{Path: path, Size: stat.Size(), Mode: stat.Mode()}
+	head := make([]byte, 256)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read job file: %w", err)
+	}
+	kind := sniff(head[:n])
+	if !kind.program() {
+		return nil, fmt.Errorf("%s %w: it is %s", path, ErrNotExecutable, kind)
+	}
+	if err := info.build(f, kind); err != nil {
+		return nil, err
+	}
+	if kind == kindELF {
+		if info.Interpreter, err = interpreter(f); err != nil {
+			return nil, fmt.Errorf("%s %w: %w", path, ErrNotExecutable, err)
+		}
+	}
+	if info.Protocol, err = protocol(f); err != nil {
+		return nil, fmt.Errorf("read job file: %w", err)
+	}
+	return info, nil
+}
+
+// build fills in what the Go linker recorded.
+func (info *Info) build(f *os.File, kind format) error {
+	if kind != native() {
+		return fmt.Errorf("%s %w: it is %s, this one runs %s/%s", info.Path, ErrPlatform, kind, runtime.GOOS, runtime.GOARCH)
+	}
+	build, err := buildinfo.Read(f)
+	if err != nil {
+		return fmt.Errorf("%s %w: it is %s without Go's build information", info.Path, ErrNotGo, kind)
+	}
+	info.Package, info.GoVersion = build.Path, build.GoVersion
+	for _, s := range build.Settings {
+		switch s.Key {
+		case "GOOS":
+			info.GOOS = s.Value
+		case "GOARCH":
+			info.GOARCH = s.Value
+		}
+	}
+	return nil
+}
+
+// Check says why the program cannot be a job that runs on the given platform
+// under the given protocol: [ErrNotJob], [ErrPlatform], [ErrProtocol],
+// [ErrNotExecutable]; nil when it can.
+func (info *Info) Check(goos, goarch string, protocol int) error {
+	switch {
+	case info.Protocol == 0:
+		return fmt.Errorf("%s %w", info.Path, ErrNotJob)
+	case info.GOOS != goos || info.GOARCH != goarch:
+		return fmt.Errorf("%s %w: %s/%s, this one runs %s/%s", info.Path, ErrPlatform, info.GOOS, info.GOARCH, goos, goarch)
+	case info.Protocol != protocol:
+		return fmt.Errorf("%s %w: %d, this version of Quern speaks %d; build the job again", info.Path, ErrProtocol, info.Protocol, protocol)
+	case goos != "windows" && info.Mode.Perm()&0o111 == 0:
+		return fmt.Errorf("%s %w: its mode is %v; try chmod +x", info.Path, ErrNotExecutable, info.Mode)
+	}
+	return nil
+}
+
+// Check reads a file and says why it cannot run here as a job. Beyond
+// [Info.Check] it looks for the dynamic loader: [ErrInterpreter].
+func Check(path string) (*Info, error) {
+	info, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := info.Check(runtime.GOOS, runtime.GOARCH, wire.WorkerProtocol); err != nil {
+		return nil, err
+	}
+	if info.Interpreter == "" {
+		return info, nil
+	}
+	if _, err := os.Stat(info.Interpreter); err != nil {
+		return nil, fmt.Errorf("%s %w: %s; build the job with CGO_ENABLED=0", path, ErrInterpreter, info.Interpreter)
+	}
+	return info, nil
+}
+
+// maxInterpreter bounds the length of a dynamic loader's path.
+const maxInterpreter = 4096
+
+func interpreter(r io.ReaderAt) (string, error) {
+	file, err := elf.NewFile(r)
+	if err != nil {
+		return "", fmt.Errorf("damaged ELF header: %w", err)
+	}
+	for _, prog := range file.Progs {
+		if prog.Type != elf.PT_INTERP {
+			continue
+		}
+		text := make([]byte, min(prog.Filesz, maxInterpreter))
+		if _, err := prog.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("path of the dynamic loader: %w", err)
+		}
+		path, _, _ := bytes.Cut(text, []byte{0})
+		return string(path), nil
+	}
+	return "", nil
+}
+
+const (
+	chunk     = 256 << 10
+	maxDigits = 9
+)
+
+// marker is the marker up to its number.
+func marker() []byte { return []byte(strings.Join([]string{"quern", "job", "protocol"}, "-") + ":") }
+
+// protocol finds the marker's number, 0 when there is none.
+func protocol(r io.ReaderAt) (int, error) {
+	want := marker()
+	overlap := len(want) + maxDigits + 1 // what belongs to a marker at the end of a chunk
+	buf := make([]byte, chunk+overlap)
+	for offset := int64(0); ; offset += chunk {
+		n, err := r.ReadAt(buf, offset)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if found := firstNumber(buf[:n], want); found > 0 || err != nil {
+			return found, nil
+		}
+	}
+}
+
+// firstNumber finds the first marker that is whole: its number and a byte after it.
+func firstNumber(data, want []byte) int {
+	for {
+		i := bytes.Index(data, want)
+		if i < 0 {
+			return 0
+		}
+		data = data[i+len(want):]
+		end := bytes.IndexFunc(data, func(c rune) bool { return c < '0' || c > '9' })
+		if end < 1 || end > maxDigits {
+			continue
+		}
+		if n, err := strconv.Atoi(string(data[:end])); err == nil && n > 0 {
+			return n
+		}
+	}
+}

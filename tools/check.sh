@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# check.sh STEP...: runs the steps in turn, goes on after a failure, prints a
+# summary and exits with 1 if any step has failed. A step whose tool cannot be
+# had is skipped and named.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+# Version control is no business of a test binary, and a checkout that belongs to
+# somebody else would make go build refuse it.
+export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
+
+skipped=3 # the exit code of a step that could not run
+
+step_gofmt() {
+	local files
+	files=$(git ls-files --cached --others --exclude-standard -- '*.go' 2>/dev/null) ||
+		files=$(find . -name '*.go' -not -path './.git/*')
+	files=$(printf '%s\n' "$files" | while read -r f; do [ -f "$f" ] && echo "$f"; done)
+	[ -n "$files" ] || return 0
+	local unformatted
+	unformatted=$(printf '%s\n' "$files" | tr '\n' '\0' | xargs -0 gofmt -l) || return 1
+	[ -z "$unformatted" ] && return 0
+	printf 'not formatted (run gofmt -w):\n%s\n' "$unformatted"
+	return 1
+}
+
+step_vet() { go vet ./...; }
+
+# staticcheck is pinned in a module of its own, so that no user of Quern gets it.
+step_staticcheck() {
+	local tool
+	if ! tool=$(go tool -modfile=tools/go.mod -n staticcheck); then
+		echo "staticcheck cannot be downloaded or built: skipped"
+		return $skipped
+	fi
+	"$tool" ./...
+}
+
+step_unit() {
+	local race=-race
+	if ! ready_race; then
+		echo "the race detector needs cgo and a C compiler: the tests run without it"
+		race=
+	fi
+	go list ./... | grep -v "/integration" | xargs go test $race -timeout 5m
+}
+
+# The race detector links with C. Only a CI machine is changed for it.
+ready_race() {
+	has_cc && return 0
+	if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev
+	fi >/dev/null 2>&1
+	has_cc
+}
+
+has_cc() {
+	[ "$(go env CGO_ENABLED)" = 1 ] && command -v "$(go env CC | cut -d' ' -f1)" >/dev/null
+}
+
+step_integration() {
+	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
+	go test -count=1 -timeout 10m ./integration/...
+}
+
+step_fuzz() {
+	local package target failed=0
+	for package in $(go list ./...); do
+		for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz'); do
+			echo "$package $target"
+			go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-10s}" -fuzzminimizetime 10x "$package" || failed=1
+		done
+	done
+	return $failed
+}
+
+failures=0
+summary=
+for name in "$@"; do
+	echo "== $name"
+	began=$SECONDS
+	"step_$name"
+	case $? in
+	0) result=ok ;;
+	"$skipped") result=skipped ;;
+	*) result=FAILED failures=$((failures + 1)) ;;
+	esac
+	summary+=$(printf '%-12s %-8s %4ds' "$name" "$result" $((SECONDS - began)))$'\n'
+done
+printf '\n%s' "$summary"
+if [ "$failures" -gt 0 ]; then
+	echo "$failures failed"
+	exit 1
+fi
+echo "all passed"
