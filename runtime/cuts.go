@@ -1,0 +1,185 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// A total order's partitions are ranges of keys. Their boundaries come from a
+// sample: the job's own maps run over the beginnings of a few splits, spread over
+// the input. The cuts file is msgpack of cutsFile followed by its xxhash64, u64,
+// little-endian.
+const (
+	sampledSplits = 10
+	sampledBytes  = 1 << 20  // of records, from each of these splits
+	sampledKeys   = 10_000   // from each of these splits
+	sampleMemory  = 32 << 20 // of keys
+	maxCutsFile   = 64 << 20
+)
+
+type cutsFile struct{ Cuts [][]byte }
+
+func cutsName(staging string, job wire.JobID) string {
+	return dfs.Join(staging, job.String(), wire.StagedCuts)
+}
+
+// stageCuts samples and writes the cuts, unless an earlier attempt has.
+func (a *attempt) stageCuts() error {
+	name := cutsName(a.sub.Staging, a.id().Task.Job)
+	_, err := a.fs.Stat(name)
+	if !missing(err) {
+		return err
+	}
+	keys, err := a.sampleKeys(a.result.Splits.Maps)
+	if err != nil {
+		return fmt.Errorf("sample the input: %w", err)
+	}
+	data, err := wire.Marshal(&cutsFile{chooseCuts(keys, a.plan().Reduces)})
+	if err != nil {
+		return err
+	}
+	data = binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
+	if err := writeOnce(a.fs, name, name+"."+a.id().String(), data); err != nil {
+		return fmt.Errorf("stage cuts: %w", err)
+	}
+	return nil
+}
+
+// loadCuts gives a map or reduce the cuts of its job.
+func (a *attempt) loadCuts() error {
+	if !a.plan().TotalOrder || a.plan().Reduces < 2 {
+		return nil
+	}
+	name := cutsName(a.sub.Staging, a.id().Task.Job)
+	data, err := readAll(a.fs, name, maxCutsFile)
+	if err != nil {
+		return fmt.Errorf("read cuts: %w", err)
+	}
+	cuts, err := decodeCuts(data)
+	if err == nil && len(cuts) != a.plan().Reduces-1 {
+		err = fmt.Errorf("%w: %d cuts for %d partitions", ErrCorrupt, len(cuts), a.plan().Reduces)
+	}
+	if err != nil {
+		return fmt.Errorf("read cuts %s: %w", name, err)
+	}
+	a.task.Cuts = cuts
+	return nil
+}
+
+func decodeCuts(data []byte) ([][]byte, error) {
+	body := len(data) - 8
+	if body < 0 || xxhash.Sum64(data[:body]) != binary.LittleEndian.Uint64(data[body:]) {
+		return nil, fmt.Errorf("%w: wrong hash", ErrCorrupt)
+	}
+	var f cutsFile
+	if err := wire.Unmarshal(data[:body], &f); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if !slices.IsSortedFunc(f.Cuts, bytes.Compare) {
+		return nil, fmt.Errorf("%w: cuts are not sorted", ErrCorrupt)
+	}
+	return f.Cuts, nil
+}
+
+// chooseCuts cuts sampled keys into equal parts. Of a key that fills several,
+// all but one of the parts stay empty. Without a sample all keys share the last.
+func chooseCuts(keys [][]byte, partitions int) [][]byte {
+	slices.SortFunc(keys, bytes.Compare)
+	cuts := make([][]byte, partitions-1)
+	for i := range cuts {
+		cuts[i] = []byte{}
+		if len(keys) > 0 {
+			cuts[i] = keys[(i+1)*len(keys)/partitions]
+		}
+	}
+	return cuts
+}
+
+func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
+	sampled := min(splits, sampledSplits)
+	all := &sampler{random: rand.New(rand.NewPCG(1, 2)), memory: sampleMemory}
+	for i := range sampled {
+		split, err := a.openSplit(i * splits / sampled)
+		if err != nil {
+			return nil, err
+		}
+		split.limit(sampledBytes)
+		all.start()
+		err = a.job.Maps[split.Input](a.task, split, all)
+		split.close()
+		if err := errors.Join(err, split.err, all.err); err != nil {
+			return nil, err
+		}
+	}
+	return all.keys, nil
+}
+
+// limit makes the split end after about so many bytes of records.
+func (s *Split) limit(most int64) {
+	s.sample = most
+	for i := range s.chunks {
+		c := &s.chunks[i]
+		if s.format == formatFiles || compressed(s.format, c.Path) != "" {
+			continue // each stops these by s.sample
+		}
+		unit := int64(1)
+		if s.format == formatRecords {
+			unit = int64(s.recordSize)
+		}
+		c.Length = min(c.Length, (most+unit-1)/unit*unit)
+		if most -= c.Length; most <= 0 {
+			s.chunks = s.chunks[:i+1]
+			return
+		}
+	}
+}
+
+// sampler is the Collector of a sampling map: of each split it keeps keys such
+// that every one had the same chance.
+type sampler struct {
+	random *rand.Rand
+	keys   [][]byte
+	first  int   // of this split's in keys
+	seen   int64 // keys of this split
+	memory int
+	err    error
+}
+
+func (s *sampler) start() { s.first, s.seen = len(s.keys), 0 }
+
+func (s *sampler) Collect(partition int, key, _ []byte) error {
+	if partition != 0 && s.err == nil {
+		s.err = fmt.Errorf("partition %d while the input is sampled: want 0", partition)
+	}
+	if s.err != nil {
+		return s.err
+	}
+	s.seen++
+	at := len(s.keys)
+	if at-s.first >= sampledKeys || s.memory < len(key) {
+		if i := s.random.Int64N(s.seen); i < int64(at-s.first) {
+			at = s.first + int(i)
+		} else {
+			at = math.MaxInt
+		}
+	}
+	switch {
+	case at == len(s.keys):
+		s.keys = append(s.keys, bytes.Clone(key))
+		s.memory -= len(key)
+	case at < len(s.keys) && s.memory >= len(key)-len(s.keys[at]):
+		s.memory -= len(key) - len(s.keys[at])
+		s.keys[at] = bytes.Clone(key)
+	}
+	return nil
+}

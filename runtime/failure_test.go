@@ -1,0 +1,150 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/wire"
+)
+
+// What goes wrong in an attempt is told, and fatal only where it would again.
+func TestFailures(t *testing.T) {
+	boom := func(f MapFunc) Job { return Job{Maps: []MapFunc{f}, Reduce: wordCount().Reduce} }
+	cases := map[string]struct {
+		job    Job
+		change func(*bench)
+		kind   wire.Kind
+		fatal  bool
+		want   []string
+	}{
+		"panic": {job: boom(func(*Task, *Split, Collector) error { var m map[string]int; m["x"] = 1; return nil }),
+			kind: wire.Map, want: []string{"panic", "nil map", "failure_test.go"}},
+		"goexit": {job: boom(func(*Task, *Split, Collector) error { goruntime.Goexit(); return nil }),
+			kind: wire.Map, want: []string{"Goexit"}},
+		"error": {job: boom(func(*Task, *Split, Collector) error { return errors.New("no rose") }),
+			kind: wire.Map, want: []string{"no rose"}},
+		"partition": {job: boom(func(_ *Task, _ *Split, out Collector) error { return out.Collect(7, nil, nil) }),
+			kind: wire.Map, want: []string{"partition 7"}},
+		"read error unsaid": {change: func(b *bench) { must(0, b.fs.SetFaults("read /in/*")) },
+			job: boom(func(_ *Task, in *Split, _ Collector) error {
+				for range in.Lines() {
+				}
+				return errors.New("no lines")
+			}),
+			kind: wire.Map, want: []string{"mem://t/in/", "injected"}},
+		"input gone": {job: wordCount(), change: func(b *bench) { must(0, b.fs.RemoveAll("mem://t/in")) },
+			kind: wire.Map, fatal: true, want: []string{"mem://t/in/a"}},
+		"no input": {job: wordCount(), change: func(b *bench) { must(0, b.fs.RemoveAll("mem://t/in")) },
+			kind: wire.Setup, fatal: true, want: []string{"mem://t/in"}},
+		"unreadable": {job: wordCount(), change: func(b *bench) { must(0, b.fs.SetFaults("open /in/a error=eacces")) },
+			kind: wire.Setup, fatal: true, want: []string{"mem://t/in/a", "permission"}},
+		"output exists": {job: wordCount(), change: func(b *bench) { put(b.fs, testOut+"/x", nil) },
+			kind: wire.Setup, fatal: true, want: []string{testOut, "exists"}},
+		"full disk": {job: wordCount(), change: func(b *bench) { must(0, b.fs.SetFaults("write /staging/** error=enospc")) },
+			kind: wire.Setup, want: []string{testStaging, "no space"}},
+		"not deterministic": {job: wordCount(), kind: wire.Map, fatal: true,
+			change: func(b *bench) {
+				b.sub.Plan.Jobs[0].Properties["x"] = "1"
+				b.stop()
+				b.stage()
+				was := b.sub.Plan
+				b.sub = &wire.Submission{Plan: was}
+				tracker, worker := wire.Pipe()
+				load := func(*wire.Submission) (*Program, error) {
+					p := linesPlan()
+					p.Output = testOut
+					return &Program{Plan: wire.Plan{Jobs: []wire.JobPlan{p}}, Jobs: b.jobs}, nil
+				}
+				b.conn, b.served = tracker, make(chan error, 1)
+				go func() { b.served <- Serve(context.Background(), worker, load, b.fs, Options{InProcess: true}) }()
+				must(tracker.Receive())
+			},
+			want: []string{`job is not deterministic: field Jobs[0].Properties["x"]: submitted "1", here absent`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := linesPlan()
+			plan.Combine = c.job.Combine != nil
+			b := newBench(t, plan, c.job)
+			if c.kind != wire.Setup {
+				b.must(wire.Setup, 0, nil)
+			}
+			if c.change != nil {
+				c.change(b)
+			}
+			r := b.try(c.kind, 0, nil)
+			_ = b.fs.SetFaults("")
+			for _, want := range c.want {
+				if !strings.Contains(r.Error, want) {
+					t.Errorf("error %q does not say %q", r.Error, want)
+				}
+			}
+			if r.Error == "" || r.Fatal != c.fatal {
+				t.Errorf("fatal is %v: %s", r.Fatal, r.Error)
+			}
+			b.must(wire.Cleanup, 0, nil)
+			if c.change == nil {
+				b.output("")
+			}
+		})
+	}
+}
+
+// A failed reduce leaves nothing, a damaged segment is reported as lost, and
+// after a fence the next attempt commits.
+func TestReduceFailures(t *testing.T) {
+	plan := linesPlan()
+	plan.Reduces, plan.Properties = 1, nil
+	b := newBench(t, plan, wordCount())
+	b.must(wire.Setup, 0, nil)
+	b.must(wire.Map, 0, nil)
+	file := filepath.Join(b.dir, strconv.Itoa(b.tries), mapOutputName)
+	whole := must(shuffle.ReadIndex(file)).Partitions[0]
+	segment := wire.Segment{Map: 0, Attempt: 1000 + b.tries, File: file, Offset: whole.Offset, Length: whole.Length}
+	runs := func(run *wire.Run) { run.Runs = []wire.Segment{segment} }
+
+	data := must(os.ReadFile(file))
+	data[whole.Offset+whole.Length/2] ^= 1
+	must(0, os.WriteFile(file, data, 0o666))
+	reduce := b.jobs[0].Reduce
+	b.jobs[0].Reduce = func(_ *Task, in Records) error { // ignores why its input ended
+		for in.Next() {
+		}
+		return errors.New("too few records")
+	}
+	r := b.try(wire.Reduce, 0, runs)
+	b.jobs[0].Reduce = reduce
+	if len(r.Lost) != 1 || !r.Lost[0].Corrupt || r.Lost[0].Map != 0 || r.Lost[0].Attempt != segment.Attempt || r.Fatal {
+		t.Errorf("damaged segment: %+v", r)
+	}
+	data[whole.Offset+whole.Length/2] ^= 1
+	must(0, os.WriteFile(file, data, 0o666))
+
+	must(0, b.fs.SetFaults("write /data/** error=enospc times=1 torn=2"))
+	if r := b.try(wire.Reduce, 0, runs); !strings.Contains(r.Error, "no space") {
+		t.Errorf("full disk: %+v", r)
+	}
+	must(0, b.fs.SetFaults("renamedir /data/** times=1"))
+	if r := b.try(wire.Reduce, 0, runs); r.Error == "" {
+		t.Error("a commit that failed was reported as done")
+	}
+	subject := testAttempt(wire.Reduce, 0, b.tries)
+	if r := b.must(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); r.Committed {
+		t.Error("the fence found a commit")
+	}
+	must(0, b.fs.SetFaults("renamedir /data/** times=1 done"))
+	b.must(wire.Reduce, 0, runs) // done, reported as failed, and found to be done
+	subject = testAttempt(wire.Reduce, 0, b.tries)
+	if r := b.must(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); !r.Committed || r.Counters.Get(TaskCounters, "REDUCE_OUTPUT_RECORDS") != 7 {
+		t.Errorf("the fence found no commit: %+v", r)
+	}
+	b.must(wire.Commit, 0, nil)
+	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=a\t3\nbe\t2\nis\t2\nnot\t1\nor\t1\nrose\t3\nto\t2\n")
+}

@@ -1,0 +1,74 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+)
+
+var (
+	// ErrOutputExists reports a job whose output directory is there already, or is another job's.
+	ErrOutputExists = errors.New("output exists")
+	// ErrInput reports input that is missing, unreadable or of the wrong kind.
+	ErrInput = errors.New("bad input")
+	// ErrRecordTooLarge reports an input record above quern.record.max.bytes.
+	ErrRecordTooLarge = errors.New("record too large")
+	// ErrTruncated reports an input file that ends too early.
+	ErrTruncated = errors.New("file is truncated")
+	// ErrNotDeterministic reports a program that built another job than the submitted one.
+	ErrNotDeterministic = errors.New("job is not deterministic")
+	// ErrCorrupt reports a file of ours whose content is damaged.
+	ErrCorrupt = errors.New("file is corrupt")
+	// ErrPanic reports that the job's own code panicked.
+	ErrPanic = errors.New("panic")
+)
+
+// Fatal marks an error that another attempt would meet alike, so that the job
+// fails at once. nil stays nil.
+func Fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fatalError{err}
+}
+
+type fatalError struct{ error }
+
+func (e *fatalError) Unwrap() error { return e.error }
+
+func isFatal(err error) bool {
+	_, ok := errors.AsType[*fatalError](err)
+	return ok
+}
+
+// protect runs f and turns its panic into an error with the stack.
+func protect(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n\n%s", ErrPanic, p, panicStack())
+		}
+	}()
+	return f()
+}
+
+const maxStack = 16 << 10
+
+// panicStack is the stack from the panic up to protect.
+func panicStack() string {
+	stack := string(debug.Stack())
+	if _, below, ok := strings.Cut(stack, "\npanic("); ok {
+		if _, below, ok = strings.Cut(below, "\n\t"); ok { // the position in package runtime
+			if _, below, ok = strings.Cut(below, "\n"); ok {
+				stack = below
+			}
+		}
+	}
+	if above, _, ok := strings.Cut(stack, "quern/runtime.protect("); ok {
+		stack = above[:strings.LastIndexByte(above, '\n')+1]
+	}
+	if len(stack) > maxStack {
+		stack = stack[:maxStack] + "\n…"
+	}
+	return strings.TrimSpace(stack)
+}

@@ -1,0 +1,192 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// missing says whether an error means that nothing has the name, be it that an
+// element of its path is a file.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// inputFiles lists the files of a job's input, in the order of its paths, those
+// of a directory or pattern by name.
+func inputFiles(f dfs.FS, in *wire.InputPlan, s settings) ([]dfs.Info, error) {
+	var files []dfs.Info
+	for _, p := range in.Paths {
+		more, err := filesAt(f, p, s.recursive)
+		if err != nil {
+			return nil, inputError(err)
+		}
+		files = append(files, more...)
+	}
+	return files, nil
+}
+
+// inputError makes an error of input that another attempt would meet fatal.
+func inputError(err error) error {
+	if missing(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR) ||
+		errors.Is(err, ErrInput) || errors.Is(err, path.ErrBadPattern) || errors.Is(err, dfs.ErrUnknownScheme) {
+		return Fatal(fmt.Errorf("input: %w", err))
+	}
+	return fmt.Errorf("input: %w", err)
+}
+
+func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
+	info, err := f.Stat(name)
+	if err == nil {
+		return filesOf(f, info, recursive)
+	}
+	if !missing(err) || !hasGlob(name) {
+		return nil, err
+	}
+	patterns, err := expandBraces(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	var files []dfs.Info
+	matches := 0
+	seen := make(map[string]bool)
+	for _, pattern := range patterns {
+		matched, err := glob(f, pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range matched {
+			if seen[info.Name] {
+				continue // by an earlier alternative
+			}
+			seen[info.Name] = true
+			matches++
+			more, err := filesOf(f, info, recursive)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, more...)
+		}
+	}
+	if matches == 0 {
+		return nil, fmt.Errorf("%w: no file matches %s", ErrInput, name)
+	}
+	return files, nil
+}
+
+// filesOf is a file itself, or a directory's files without the hidden ones.
+func filesOf(f dfs.FS, info dfs.Info, recursive bool) ([]dfs.Info, error) {
+	if !info.Dir {
+		return []dfs.Info{info}, nil
+	}
+	infos, err := f.List(info.Name)
+	if err != nil {
+		return nil, err
+	}
+	var files []dfs.Info
+	for _, entry := range infos {
+		switch {
+		case hidden(entry.Name):
+		case !entry.Dir:
+			files = append(files, entry)
+		case !recursive:
+			return nil, fmt.Errorf("%w: %s is a directory within a directory; %s=true reads such ones",
+				ErrInput, entry.Name, InputRecursive)
+		default:
+			more, err := filesOf(f, entry, true)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, more...)
+		}
+	}
+	return files, nil
+}
+
+// partFiles lists the main output of an earlier job.
+func partFiles(f dfs.FS, dir string) ([]dfs.Info, error) {
+	infos, err := f.List(dir)
+	if err != nil {
+		return nil, inputError(err)
+	}
+	return slices.DeleteFunc(infos, func(info dfs.Info) bool {
+		return info.Dir || !strings.HasPrefix(dfs.Base(info.Name), mainOutput+"-")
+	}), nil
+}
+
+// OutputOf is the URL of the directory that a submission's job of this index
+// writes.
+func OutputOf(sub *wire.Submission, index int) string {
+	if out := sub.Plan.Jobs[index].Output; out != "" {
+		return out
+	}
+	return dfs.Join(sub.Staging, "tmp", fmt.Sprint(index))
+}
+
+// Check finds early what would make the plan's jobs fail: bad property values,
+// missing input, existing output, bad output names.
+func Check(f dfs.FS, plan *wire.Plan) error {
+	for i := range plan.Jobs {
+		job := &plan.Jobs[i]
+		if err := checkJob(f, job); err != nil {
+			return fmt.Errorf("job %s: %w", job.Name, err)
+		}
+	}
+	return nil
+}
+
+func checkJob(f dfs.FS, job *wire.JobPlan) error {
+	s, err := readSettings(job.Properties)
+	if err != nil {
+		return err
+	}
+	for _, name := range job.Outputs {
+		if name == "" || name == mainOutput || hidden(name) || strings.Contains(name, "/") {
+			return Fatal(fmt.Errorf("an output cannot be named %q", name))
+		}
+	}
+	for i := range job.Inputs {
+		in := &job.Inputs[i]
+		if in.Format == formatRecords && (in.RecordSize < 1 || in.RecordSize > s.recordMax) {
+			return Fatal(fmt.Errorf("input %d: record size %d: want 1 to %d", i, in.RecordSize, s.recordMax))
+		}
+		files, err := inputFiles(f, in, s)
+		if err != nil {
+			return err
+		}
+		if err := checkReadable(f, files); err != nil {
+			return err
+		}
+	}
+	if job.Output == "" {
+		return nil
+	}
+	_, err = f.Stat(job.Output)
+	switch {
+	case err == nil:
+		return Fatal(fmt.Errorf("%w: %s", ErrOutputExists, job.Output))
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return fmt.Errorf("output: %w", err)
+}
+
+// checkReadable opens the first files. Not all: of 10,000 it would take too long,
+// and a map that cannot open one fails the job as fast.
+func checkReadable(f dfs.FS, files []dfs.Info) error {
+	for _, info := range files[:min(len(files), 16)] {
+		file, err := f.Open(info.Name)
+		if err != nil {
+			return inputError(err)
+		}
+		file.Close()
+	}
+	return nil
+}

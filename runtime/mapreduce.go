@@ -1,0 +1,135 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/wire"
+)
+
+// mapOutputName is a map's segment file in its attempt's directory.
+const mapOutputName = "output"
+
+func (a *attempt) runMap() error {
+	if err := a.loadCuts(); err != nil {
+		return err
+	}
+	split, err := a.openSplit(a.id().Task.N)
+	if err != nil {
+		return err
+	}
+	defer split.close()
+	a.length.Store(split.length())
+	a.split.Store(split)
+	code := a.job.Maps[split.Input]
+	if a.plan().Reduces == 0 {
+		err = a.writing("MAP_OUTPUT_RECORDS", func() error {
+			err := code(a.task, split, nil)
+			a.countInput(split)
+			return cmp.Or(split.err, err)
+		})
+	} else {
+		err = a.collect(split, code)
+	}
+	a.result.Bytes = split.bytesRead()
+	return err
+}
+
+// collect runs a map whose output is sorted for reduces.
+func (a *attempt) collect(split *Split, code MapFunc) error {
+	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
+		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax)}
+	if a.job.Combine != nil {
+		config.Combine = func(in shuffle.Records, emit func(key, value []byte) error) error {
+			return protect(func() error {
+				a.task.pulse.beat()
+				return a.job.Combine(a.task, in, emit)
+			})
+		}
+	}
+	collector, err := shuffle.NewCollector(config)
+	if err != nil {
+		return err
+	}
+	defer collector.Discard() // what Close has finished stays
+	err = code(a.task, split, collector)
+	// What the code was fed comes first: its own error may follow from it.
+	if err := cmp.Or(split.err, err); err != nil {
+		return err
+	}
+	out, err := collector.Close()
+	if err != nil {
+		return fmt.Errorf("map output: %w", err)
+	}
+	a.countOutput(out)
+	a.result.Output = &wire.MapOutput{Map: a.id().Task.N, Attempt: a.id().N, Bytes: out.Bytes, Digest: out.Digest}
+	a.countInput(split)
+	return nil
+}
+
+func (a *attempt) countInput(split *Split) {
+	read := split.bytesRead()
+	a.counters.Add(TaskCounters, "MAP_INPUT_RECORDS", split.records)
+	a.counters.Add(InputCounters, "BYTES_READ", read)
+	if len(split.chunks) > 0 {
+		countBytes(a.counters, split.chunks[0].Path, "BYTES_READ", split.raw.Load())
+	}
+}
+
+func (a *attempt) countOutput(out shuffle.Output) {
+	for name, n := range map[string]int64{
+		"MAP_OUTPUT_RECORDS":            out.Stats.Records,
+		"MAP_OUTPUT_BYTES":              out.Stats.Bytes,
+		"MAP_OUTPUT_MATERIALIZED_BYTES": out.Bytes,
+		"SPILLED_RECORDS":               out.Stats.Spilled,
+		"COMBINE_INPUT_RECORDS":         out.Stats.CombineIn,
+		"COMBINE_OUTPUT_RECORDS":        out.Stats.CombineOut,
+	} {
+		a.counters.Add(TaskCounters, name, n)
+	}
+}
+
+func (a *attempt) runReduce() error {
+	if err := a.loadCuts(); err != nil {
+		return err
+	}
+	var length int64
+	for _, s := range a.cmd.Runs {
+		length += s.Length
+	}
+	a.length.Store(length)
+	a.counters.Add(TaskCounters, "REDUCE_SHUFFLE_BYTES", length)
+	a.result.Bytes = length
+	return a.writing("REDUCE_OUTPUT_RECORDS", func() error {
+		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir, Client: a.worker.opts.Client})
+		if err != nil {
+			return fmt.Errorf("open the partition's runs: %w", err)
+		}
+		defer merger.Close()
+		in := &merged{Merger: merger, attempt: a}
+		err = a.job.Reduce(a.task, in)
+		a.counters.Add(TaskCounters, "REDUCE_INPUT_RECORDS", in.records)
+		return cmp.Or(merger.Err(), err)
+	})
+}
+
+// merged counts the records that a reduce reads.
+type merged struct {
+	*shuffle.Merger
+	attempt *attempt
+	records int64
+}
+
+func (m *merged) Next() bool {
+	if m.attempt.task.pulse.asked.Load() {
+		m.attempt.task.pulse.answer()
+		m.attempt.merged.Store(m.BytesRead())
+	}
+	if !m.Merger.Next() {
+		return false
+	}
+	m.records++
+	return true
+}

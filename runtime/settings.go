@@ -1,0 +1,78 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/shuffle"
+)
+
+// Properties that this package obeys; sizes are in bytes, io.sort.mb in MiB.
+const (
+	SplitMinSize   = "mapreduce.input.fileinputformat.split.minsize"
+	SplitMaxSize   = "mapreduce.input.fileinputformat.split.maxsize"
+	InputRecursive = "mapreduce.input.fileinputformat.input.dir.recursive"
+	SortMB         = "mapreduce.task.io.sort.mb"
+	RecordMaxBytes = "quern.record.max.bytes"
+)
+
+// settings are those properties of one job, read.
+type settings struct {
+	splitMin, splitMax int64
+	recursive          bool
+	sortBytes          int64
+	recordMax          int
+}
+
+func readSettings(properties map[string]string) (settings, error) {
+	p := propertyReader{properties: properties}
+	s := settings{
+		splitMin:  p.number(SplitMinSize, 1, 1, math.MaxInt64),
+		splitMax:  p.number(SplitMaxSize, math.MaxInt64, 1, math.MaxInt64),
+		recursive: p.boolean(InputRecursive),
+		sortBytes: p.number(SortMB, 100, 1, 2047) << 20,
+		recordMax: int(p.number(RecordMaxBytes, 64<<20, 1, shuffle.MaxMaxRecord)),
+	}
+	return s, p.err
+}
+
+// propertyReader keeps the first error.
+type propertyReader struct {
+	properties map[string]string
+	err        error
+}
+
+func (p *propertyReader) number(name string, absent, least, most int64) int64 {
+	text, ok := p.properties[name]
+	if !ok {
+		return absent
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < least || n > most {
+		p.fail("property %s=%q: want a whole number from %d to %d", name, text, least, most)
+	}
+	return n
+}
+
+func (p *propertyReader) boolean(name string) bool {
+	text, ok := p.properties[name]
+	if !ok {
+		return false
+	}
+	switch strings.TrimSpace(text) {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	p.fail("property %s=%q: want true or false", name, text)
+	return false
+}
+
+func (p *propertyReader) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = Fatal(fmt.Errorf(format, args...))
+	}
+}

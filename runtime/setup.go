@@ -1,0 +1,91 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// setup validates input and output, stages the splits, and the cuts of a total
+// order, and makes the output's directories, in this order: a job that is refused
+// leaves no output behind.
+func (a *attempt) setup() error {
+	state, err := a.tree.claimed()
+	if state == foreign {
+		return err
+	}
+	staged := dfs.Join(a.sub.Staging, a.id().Task.Job.String())
+	if err := mkdir(a.fs, staged); err != nil { // not MkdirAll: removed staging stays removed
+		return fmt.Errorf("make staging directory: %w", err)
+	}
+	if err := a.stageSplits(); err != nil {
+		return err
+	}
+	if a.plan().TotalOrder && a.plan().Reduces > 1 {
+		if err := a.stageCuts(); err != nil {
+			return err
+		}
+	}
+	if state == ours {
+		return nil
+	}
+	if a.plan().Output == "" {
+		err = mkdir(a.fs, dfs.Dir(a.tree.out))
+	} else {
+		err = a.fs.MkdirAll(dfs.Dir(a.tree.out))
+	}
+	if err != nil {
+		return fmt.Errorf("make the output's parent: %w", err)
+	}
+	return a.tree.build()
+}
+
+// mkdir makes a directory that may be there already.
+func mkdir(f dfs.FS, name string) error {
+	if err := f.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// stageSplits computes and writes the splits, unless an earlier attempt has.
+func (a *attempt) stageSplits() error {
+	name := splitsName(a.sub.Staging, a.id().Task.Job)
+	_, err := a.fs.Stat(name)
+	if missing(err) {
+		splits, planErr := jobSplits(a.fs, a.sub, a.cmd.Index, a.settings, a.alive)
+		if planErr != nil {
+			return planErr
+		}
+		data, _ := encodeSplits(splits)
+		if len(data) > maxSplitsFile {
+			return Fatal(fmt.Errorf("%w: its %d splits take %d bytes to describe, the limit is %d", ErrInput, len(splits), len(data), maxSplitsFile))
+		}
+		err = writeOnce(a.fs, name, name+"."+a.id().String(), data)
+	}
+	if err != nil {
+		return fmt.Errorf("stage splits: %w", err)
+	}
+	infos, hash, err := ReadSplits(a.fs, a.sub.Staging, a.id().Task.Job)
+	if err != nil {
+		return err
+	}
+	a.result.Splits = &wire.SplitsDone{Maps: len(infos), Hash: hash}
+	return nil
+}
+
+// openSplit gives a split of this job to read.
+func (a *attempt) openSplit(n int) (*Split, error) {
+	entry, err := readEntry(a.fs, splitsName(a.sub.Staging, a.id().Task.Job), n)
+	if err != nil {
+		return nil, err
+	}
+	if entry.Input < 0 || entry.Input >= len(a.plan().Inputs) {
+		return nil, Fatal(fmt.Errorf("split %d: %w: it is of input %d", n, ErrCorrupt, entry.Input))
+	}
+	in := &a.plan().Inputs[entry.Input]
+	return newSplit(a.task.Ctx, a.fs, entry, in.Format, in.RecordSize, a.settings, &a.task.pulse), nil
+}

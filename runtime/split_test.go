@@ -1,0 +1,400 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// fataler is what testing.T and rapid.T have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func put(f dfs.FS, name string, content []byte) {
+	if err := errors.Join(f.MkdirAll(dfs.Dir(name)), f.RemoveAll(name), writeAll(f, name, content)); err != nil {
+		panic(err)
+	}
+}
+
+func bounds(splitMax int64) settings {
+	return settings{splitMin: 1, splitMax: splitMax, recordMax: 64 << 20}
+}
+
+// reader plans the splits of one input and opens each.
+func reader(t fataler, f dfs.FS, in wire.InputPlan, s settings, block int) []*Split {
+	t.Helper()
+	files, err := inputFiles(f, &in, s)
+	if err != nil {
+		t.Fatalf("input: %v", err)
+	}
+	entries, err := planSplits(0, &in, files, s)
+	if err != nil {
+		t.Fatalf("splits: %v", err)
+	}
+	var splits []*Split
+	for _, e := range entries {
+		split := newSplit(context.Background(), f, e, in.Format, in.RecordSize, s, new(pulse))
+		split.blockSize = block
+		splits = append(splits, split)
+	}
+	return splits
+}
+
+// dumbLines is the plain meaning of a text file.
+func dumbLines(content string) []string {
+	if content == "" {
+		return nil
+	}
+	lines := strings.SplitAfter(content, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	for i, line := range lines {
+		if body, ok := strings.CutSuffix(line, "\n"); ok {
+			lines[i] = strings.TrimSuffix(body, "\r")
+		}
+	}
+	return lines
+}
+
+func readLines(t fataler, splits []*Split) (lines []string, read int64) {
+	t.Helper()
+	for _, s := range splits {
+		before := len(lines)
+		for line := range s.Lines() {
+			lines = append(lines, line)
+		}
+		if s.Err() != nil {
+			t.Fatalf("read: %v", s.Err())
+		}
+		if s.records != int64(len(lines)-before) {
+			t.Fatalf("counted %d records of %d", s.records, len(lines)-before)
+		}
+		read += s.bytesRead()
+		s.close()
+	}
+	return lines, read
+}
+
+var nasty = []string{
+	"", "\n", "\r\n", "\r", "a", "a\n", "a\r\n", "\n\n\n", "a\n\nb", "a\rb\r\r\nc\r",
+	"one\ntwo\r\n\r\nthree\x00four\n\xff\xfe\n  \n\ttab\nlast without end",
+	"\r\n\r\n\n\r\n\r", strings.Repeat("x", 50) + "\n" + strings.Repeat("y", 50),
+}
+
+// Every line is read exactly once and in order, whatever the sizes of splits and blocks.
+func TestEverySplitSize(t *testing.T) {
+	f := mem.New(128 << 20)
+	for i, content := range nasty {
+		name := fmt.Sprint("mem://t/", i)
+		put(f, name, []byte(content))
+		want := dumbLines(content)
+		for size := int64(1); size <= int64(len(content))+2; size++ {
+			for _, block := range []int{1, 2, 3, 7, 64, blockSize} {
+				splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(size), block)
+				got, read := readLines(t, splits)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%q in splits of %d, blocks of %d:\ngot  %q\nwant %q", content, size, block, got, want)
+				}
+				if read != int64(len(content)) {
+					t.Fatalf("%q in splits of %d: read %d bytes of %d", content, size, read, len(content))
+				}
+			}
+		}
+	}
+}
+
+func squeeze(suffix string, content []byte) []byte {
+	var buf bytes.Buffer
+	var w io.WriteCloser
+	switch suffix {
+	case ".gz":
+		w = gzip.NewWriter(&buf)
+	case ".zst":
+		w = must(zstd.NewWriter(&buf))
+	default:
+		return content
+	}
+	must(w.Write(content))
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return buf.Bytes()
+}
+
+func TestLinesOfAnyFiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := mem.New(rapid.Int64Range(1, 300).Draw(t, "file system's block"))
+		var want []string
+		var size int64
+		for i := range rapid.IntRange(0, 5).Draw(t, "files") {
+			content := rapid.SliceOfN(rapid.SampledFrom([]byte("ab\n\r\x00\xff")), 0, 200).Draw(t, "content")
+			suffix := rapid.SampledFrom([]string{"", "", ".gz", ".zst"}).Draw(t, "suffix")
+			stored := squeeze(suffix, content)
+			if suffix == ".gz" && rapid.Bool().Draw(t, "members") {
+				stored = append(squeeze(suffix, content[:len(content)/2]), squeeze(suffix, content[len(content)/2:])...)
+			}
+			put(f, fmt.Sprint("mem://t/in/", i, suffix), stored)
+			want = append(want, dumbLines(string(content))...)
+			size += int64(len(stored))
+		}
+		if err := f.MkdirAll("mem://t/in"); err != nil {
+			t.Fatal(err)
+		}
+		s := bounds(rapid.Int64Range(1, 300).Draw(t, "split"))
+		splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, s, rapid.IntRange(1, 64).Draw(t, "block"))
+		got, read := readLines(t, splits)
+		if !slices.Equal(got, want) || read != size {
+			t.Fatalf("got  %q\nwant %q\nread %d bytes of %d", got, want, read, size)
+		}
+	})
+}
+
+// Lines may be kept: no block is written twice.
+func TestLongLines(t *testing.T) {
+	var content bytes.Buffer
+	for _, size := range []int{0, 10, 3 << 20, 1 << 20, 1<<20 - 1, 30 << 20, 5} {
+		content.Write(bytes.Repeat([]byte{byte('a' + size%26)}, size))
+		content.WriteString("\r\n")
+	}
+	f := mem.New(4 << 20)
+	want := dumbLines(content.String())
+	for _, suffix := range []string{"", ".gz"} {
+		name := "mem://t/long" + suffix
+		put(f, name, squeeze(suffix, content.Bytes()))
+		got, _ := readLines(t, reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(4<<20), blockSize))
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s: lines differ", name)
+		}
+	}
+}
+
+func firstError(splits []*Split) error {
+	for _, s := range splits {
+		switch s.format {
+		case formatLines:
+			for range s.Lines() {
+			}
+		case formatRecords:
+			for range s.Records(s.recordSize) {
+			}
+		case formatFiles:
+			for range s.Files() {
+			}
+		case formatBinary:
+			for range s.Binary() {
+			}
+		}
+		if s.Err() != nil {
+			return s.Err()
+		}
+	}
+	return nil
+}
+
+func TestRecordLimit(t *testing.T) {
+	f := mem.New(1 << 20)
+	put(f, "mem://t/in", []byte("12345678\r\n123456789\nx"))
+	for _, block := range []int{1, 4, 1 << 20} {
+		for limit, at := range map[int]string{9: "", 8: "offset 10", 7: "offset 0"} {
+			s := bounds(math.MaxInt64)
+			s.recordMax = limit
+			err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, s, block))
+			if at == "" && err == nil {
+				continue
+			}
+			if !errors.Is(err, ErrRecordTooLarge) || !isFatal(err) || at == "" ||
+				!strings.Contains(err.Error(), at) || !strings.Contains(err.Error(), fmt.Sprint(RecordMaxBytes, "=", limit)) ||
+				strings.Count(err.Error(), "mem://t/in") != 1 {
+				t.Errorf("limit %d, block %d: %v", limit, block, err)
+			}
+		}
+	}
+	s := bounds(math.MaxInt64)
+	s.recordMax = 10
+	if err := firstError(reader(t, f, wire.InputPlan{Format: formatFiles, Paths: []string{"mem://t/in"}}, s, 64)); !errors.Is(err, ErrRecordTooLarge) {
+		t.Errorf("a file above the limit: %v", err)
+	}
+}
+
+// A compressed file that is cut off anywhere is an error, never fewer records.
+func TestTruncated(t *testing.T) {
+	content := []byte(strings.Repeat("some line that repeats, and a number: ", 3) + "\nend\n")
+	for _, suffix := range []string{".gz", ".zst"} {
+		whole := squeeze(suffix, content)
+		name := "mem://t/in" + suffix
+		for n := 1; n < len(whole); n++ {
+			f := mem.New(1 << 20)
+			put(f, name, whole[:n])
+			for _, format := range []string{formatLines, formatFiles, formatRecords} {
+				in := wire.InputPlan{Format: format, Paths: []string{name}, RecordSize: 1}
+				err := firstError(reader(t, f, in, bounds(math.MaxInt64), 1<<20))
+				if !errors.Is(err, ErrTruncated) || !isFatal(err) || strings.Count(err.Error(), name) != 1 {
+					t.Fatalf("%s cut to %d of %d bytes as %s: %v", suffix, n, len(whole), format, err)
+				}
+			}
+		}
+	}
+	f := mem.New(1 << 20)
+	put(f, "mem://t/in", content)
+	splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, bounds(math.MaxInt64), 64)
+	put(f, "mem://t/in", content[:20])
+	if err := firstError(splits); !errors.Is(err, ErrTruncated) {
+		t.Errorf("a file that shrank: %v", err)
+	}
+	put(f, "mem://t/in.gz", []byte("no gzip"))
+	if err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in.gz"}}, bounds(1), 64)); err == nil ||
+		!strings.Contains(err.Error(), "mem://t/in.gz") {
+		t.Errorf("a file that is no gzip: %v", err)
+	}
+}
+
+func TestRecords(t *testing.T) {
+	f := mem.New(1 << 20)
+	for size := 1; size <= 5; size++ {
+		for count := range 12 {
+			content := make([]byte, size*count)
+			for i := range content {
+				content[i] = byte(i)
+			}
+			put(f, "mem://t/a", content)
+			put(f, "mem://t/b.gz", squeeze(".gz", content))
+			for split := int64(1); split < int64(len(content))+3; split++ {
+				var got []byte
+				in := wire.InputPlan{Format: formatRecords, RecordSize: size, Paths: []string{"mem://t/a", "mem://t/b.gz"}}
+				for _, s := range reader(t, f, in, bounds(split), 1<<20) {
+					for rec := range s.Records(size) {
+						if len(rec) != size {
+							t.Fatalf("record of %d bytes", len(rec))
+						}
+						got = append(got, rec...)
+					}
+					if s.Err() != nil {
+						t.Fatal(s.Err())
+					}
+				}
+				if !bytes.Equal(got, append(slices.Clone(content), content...)) {
+					t.Fatalf("%d records of %d in splits of %d: got %v", count, size, split, got)
+				}
+			}
+		}
+	}
+	put(f, "mem://t/part", []byte("12345678"))
+	put(f, "mem://t/part.gz", squeeze(".gz", []byte("12345678")))
+	for _, name := range []string{"mem://t/part", "mem://t/part.gz"} {
+		for split := int64(1); split < 10; split++ {
+			err := firstError(reader(t, f, wire.InputPlan{Format: formatRecords, RecordSize: 3, Paths: []string{name}}, bounds(split), 64))
+			if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s with a partial record in splits of %d: %v", name, split, err)
+			}
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	f := mem.New(1 << 20)
+	want := map[string]string{"mem://t/in/a": "A\n\n", "mem://t/in/b": "", "mem://t/in/c": strings.Repeat("long", 100_000)}
+	for name, content := range want {
+		put(f, name, []byte(content))
+	}
+	put(f, "mem://t/in/d.zst", squeeze(".zst", []byte("packed")))
+	want["mem://t/in/d.zst"] = "packed"
+	for _, size := range []int64{1, 100, math.MaxInt64} {
+		got := make(map[string]string)
+		for _, s := range reader(t, f, wire.InputPlan{Format: formatFiles, Paths: []string{"mem://t/in"}}, bounds(size), 64) {
+			for name, content := range s.Files() {
+				got[name] += string(content)
+			}
+			if s.Err() != nil {
+				t.Fatal(s.Err())
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%d files of %d", len(got), len(want))
+		}
+		for name := range want {
+			if got[name] != want[name] {
+				t.Errorf("%s: %d bytes, want %d", name, len(got[name]), len(want[name]))
+			}
+		}
+	}
+}
+
+func TestBreakAndCancel(t *testing.T) {
+	f := mem.New(1 << 20)
+	put(f, "mem://t/in", []byte("a\nb\nc\n"))
+	in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in", "mem://t/in"}}
+	s := reader(t, f, in, bounds(math.MaxInt64), 64)[0]
+	for range s.Lines() {
+		break
+	}
+	if s.Err() != nil || s.records != 1 {
+		t.Errorf("after a break: %d records, %v", s.records, s.Err())
+	}
+	s = reader(t, f, in, bounds(math.MaxInt64), 64)[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	s.ctx = ctx
+	cancel()
+	for range s.Lines() {
+		t.Error("a line after the attempt's end")
+	}
+	if !errors.Is(s.Err(), context.Canceled) {
+		t.Errorf("after the attempt's end: %v", s.Err())
+	}
+}
+
+func TestLinesAllocations(t *testing.T) {
+	f := mem.New(1 << 30)
+	put(f, "mem://t/in", bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), 20_000))
+	in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}
+	splits := reader(t, f, in, bounds(math.MaxInt64), blockSize)
+	n := testing.AllocsPerRun(3, func() {
+		for range splits[0].Lines() {
+		}
+	})
+	if perRecord := n / 20_000; perRecord > 0.01 {
+		t.Errorf("%v allocations per line", perRecord)
+	}
+}
+
+func BenchmarkLines(b *testing.B) {
+	f := mem.New(1 << 30)
+	content := bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), 640_000)
+	put(f, "mem://t/in", content)
+	in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}
+	splits := reader(b, f, in, bounds(math.MaxInt64), blockSize)
+	b.SetBytes(int64(len(content)))
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for line := range splits[0].Lines() {
+			n += len(line)
+		}
+		if n != 99*640_000 {
+			b.Fatal(n)
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// The splits file, numbers little-endian, varint as in encoding/binary:
+//
+//	+--------------------+-----------------+------------------------------+---------+----------+
+//	| "QSPLITS1" 8 bytes | count n, u32    | n+1 offsets in the file, u64 | entries | hash u64 |
+//	+--------------------+-----------------+------------------------------+---------+----------+
+//
+// Entry i lies between offsets i and i+1; the last offset is where the hash
+// begins. The hash is xxhash64 of all before it. An entry:
+//
+//	+------------------------+-------------------------------+
+//	| CRC32C u32 of the rest | length of all chunks, uvarint |
+//	+------------------------+-------------------------------+
+//	| hosts: count uvarint, each a length uvarint and bytes  |
+//	+--------------------------------------------------------+
+//	| input uvarint                                          |
+//	+--------------------------------------------------------+
+//	| chunks: count uvarint, each a path (length uvarint and |
+//	| bytes), offset uvarint, length uvarint, size uvarint   |
+//	+--------------------------------------------------------+
+//
+// So a map reads two offsets and its own entry, and the job tracker reads the
+// beginning of each.
+const (
+	splitsMagic   = "QSPLITS1"
+	splitsHead    = len(splitsMagic) + 4
+	maxSplitsFile = 256 << 20
+	maxEntry      = 64 << 20
+	maxHosts      = 1 << 10
+)
+
+// SplitInfo is what scheduling needs to know of a split.
+type SplitInfo struct {
+	Length int64    // bytes of input
+	Hosts  []string // that have most of it
+}
+
+func castagnoli(data []byte) uint32 {
+	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) // the table is made once, by the library
+}
+
+// encodeSplits makes a splits file and its hash.
+func encodeSplits(splits []splitEntry) ([]byte, uint64) {
+	data := make([]byte, splitsHead+8*(len(splits)+1))
+	copy(data, splitsMagic)
+	binary.LittleEndian.PutUint32(data[len(splitsMagic):], uint32(len(splits)))
+	for i := range splits {
+		binary.LittleEndian.PutUint64(data[splitsHead+8*i:], uint64(len(data)))
+		data = appendEntry(data, &splits[i])
+	}
+	binary.LittleEndian.PutUint64(data[splitsHead+8*len(splits):], uint64(len(data)))
+	hash := xxhash.Sum64(data)
+	return binary.LittleEndian.AppendUint64(data, hash), hash
+}
+
+func appendEntry(dst []byte, e *splitEntry) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	dst = binary.AppendUvarint(dst, uint64(e.length()))
+	dst = binary.AppendUvarint(dst, uint64(len(e.Hosts)))
+	for _, host := range e.Hosts {
+		dst = appendText(dst, host)
+	}
+	dst = binary.AppendUvarint(dst, uint64(e.Input))
+	dst = binary.AppendUvarint(dst, uint64(len(e.Chunks)))
+	for _, c := range e.Chunks {
+		dst = appendText(dst, c.Path)
+		dst = binary.AppendUvarint(dst, uint64(c.Offset))
+		dst = binary.AppendUvarint(dst, uint64(c.Length))
+		dst = binary.AppendUvarint(dst, uint64(c.Size))
+	}
+	binary.LittleEndian.PutUint32(dst[start:], castagnoli(dst[start+4:]))
+	return dst
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// entryReader takes an entry apart. After a bad field all others are zero.
+type entryReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *entryReader) number(most uint64) uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || v > most {
+		r.bad, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *entryReader) text() string {
+	n := r.number(maxEntry)
+	if n > uint64(len(r.rest)) {
+		r.bad, r.rest = true, nil
+		return ""
+	}
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}
+
+const maxFileOffset = 1<<62 - 1
+
+func (r *entryReader) info() SplitInfo {
+	info := SplitInfo{Length: int64(r.number(maxFileOffset))}
+	for range r.number(maxHosts) {
+		info.Hosts = append(info.Hosts, r.text())
+		if r.bad {
+			break
+		}
+	}
+	return info
+}
+
+func (r *entryReader) entry() splitEntry {
+	info := r.info()
+	e := splitEntry{Hosts: info.Hosts, Input: int(r.number(1 << 20))}
+	for range r.number(uint64(len(r.rest))) {
+		c := Chunk{Path: r.text(), Offset: int64(r.number(maxFileOffset)),
+			Length: int64(r.number(maxFileOffset)), Size: int64(r.number(maxFileOffset))}
+		if r.bad {
+			break
+		}
+		e.Chunks = append(e.Chunks, c)
+	}
+	if len(r.rest) > 0 || e.length() != info.Length {
+		r.bad = true
+	}
+	return e
+}
+
+func openEntry(data []byte) (*entryReader, error) {
+	if len(data) < 4 || binary.LittleEndian.Uint32(data) != castagnoli(data[4:]) {
+		return nil, ErrCorrupt
+	}
+	return &entryReader{rest: data[4:]}, nil
+}
+
+// decodeSplits reads a whole splits file.
+func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
+	body := len(data) - 8
+	if body < splitsHead+8 || string(data[:len(splitsMagic)]) != splitsMagic {
+		return nil, 0, fmt.Errorf("%w: not a splits file", ErrCorrupt)
+	}
+	hash := binary.LittleEndian.Uint64(data[body:])
+	if hash != xxhash.Sum64(data[:body]) {
+		return nil, 0, fmt.Errorf("%w: wrong hash", ErrCorrupt)
+	}
+	n := int(binary.LittleEndian.Uint32(data[len(splitsMagic):]))
+	if n > maxSplits || n > (body-splitsHead)/8-1 {
+		return nil, 0, fmt.Errorf("%w: %d entries", ErrCorrupt, n)
+	}
+	offset := func(i int) uint64 { return binary.LittleEndian.Uint64(data[splitsHead+8*i:]) }
+	if offset(0) != uint64(splitsHead+8*(n+1)) || offset(n) != uint64(body) {
+		return nil, 0, fmt.Errorf("%w: index", ErrCorrupt)
+	}
+	infos := make([]SplitInfo, n)
+	for i := range infos {
+		from, to := offset(i), offset(i+1)
+		if from > to || to > uint64(body) {
+			return nil, 0, fmt.Errorf("%w: index of entry %d", ErrCorrupt, i)
+		}
+		r, err := openEntry(data[from:to])
+		if err != nil {
+			return nil, 0, fmt.Errorf("entry %d: %w", i, err)
+		}
+		if infos[i] = r.info(); r.bad {
+			return nil, 0, fmt.Errorf("entry %d: %w", i, ErrCorrupt)
+		}
+	}
+	return infos, hash, nil
+}
+
+func splitsName(staging string, job wire.JobID) string {
+	return dfs.Join(staging, job.String(), wire.StagedSplits)
+}
+
+// ReadSplits reads what the setup attempt of a job staged: its splits and the
+// hash that the attempt reported in [wire.SplitsDone].
+func ReadSplits(f dfs.FS, staging string, job wire.JobID) ([]SplitInfo, uint64, error) {
+	name := splitsName(staging, job)
+	data, err := readAll(f, name, maxSplitsFile)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read splits: %w", err)
+	}
+	infos, hash, err := decodeSplits(data)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read splits %s: %w", name, err)
+	}
+	return infos, hash, nil
+}
+
+// readEntry reads one split.
+func readEntry(f dfs.FS, name string, i int) (splitEntry, error) {
+	e, err := findEntry(f, name, i)
+	if err != nil {
+		return splitEntry{}, fmt.Errorf("read split %d of %s: %w", i, name, err)
+	}
+	return e, nil
+}
+
+func findEntry(f dfs.FS, name string, i int) (splitEntry, error) {
+	file, err := f.Open(name)
+	if err != nil {
+		return splitEntry{}, err
+	}
+	defer file.Close()
+	var head [splitsHead]byte
+	if err := readAt(file, head[:], 0); err != nil {
+		return splitEntry{}, err
+	}
+	n := int(binary.LittleEndian.Uint32(head[len(splitsMagic):]))
+	if string(head[:len(splitsMagic)]) != splitsMagic || i < 0 || i >= n {
+		return splitEntry{}, fmt.Errorf("%w: no such entry among %d", ErrCorrupt, n)
+	}
+	var bounds [16]byte
+	if err := readAt(file, bounds[:], int64(splitsHead+8*i)); err != nil {
+		return splitEntry{}, err
+	}
+	from, to := binary.LittleEndian.Uint64(bounds[:]), binary.LittleEndian.Uint64(bounds[8:])
+	if to < from || to-from > maxEntry || to > maxSplitsFile {
+		return splitEntry{}, fmt.Errorf("%w: index", ErrCorrupt)
+	}
+	data := make([]byte, to-from)
+	if err := readAt(file, data, int64(from)); err != nil {
+		return splitEntry{}, err
+	}
+	r, err := openEntry(data)
+	if err != nil {
+		return splitEntry{}, err
+	}
+	e := r.entry()
+	if r.bad {
+		return splitEntry{}, ErrCorrupt
+	}
+	return e, nil
+}
+
+// readAt fills p or says why not.
+func readAt(r io.ReaderAt, p []byte, off int64) error {
+	n, err := r.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if err == io.EOF {
+		return ErrTruncated
+	}
+	return err
+}
+
+// readAll reads a whole small file.
+func readAll(f dfs.FS, name string, most int64) ([]byte, error) {
+	file, err := f.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var buf bytes.Buffer
+	n, err := buf.ReadFrom(io.LimitReader(file, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if n > most {
+		return nil, fmt.Errorf("%s: %w: longer than %d bytes", name, ErrCorrupt, most)
+	}
+	return buf.Bytes(), nil
+}
+
+// writeAll makes a whole small file.
+func writeAll(f dfs.FS, name string, data []byte) error {
+	w, err := f.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(data); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return w.Close()
+}
+
+// writeOnce makes a whole file that appears complete or not at all; the first
+// that was made stays. Scratch is a name of the writer's own beside it.
+func writeOnce(f dfs.FS, name, scratch string, data []byte) error {
+	if err := f.RemoveAll(scratch); err != nil {
+		return err
+	}
+	if err := writeAll(f, scratch, data); err != nil {
+		return err
+	}
+	err := f.RenameFile(scratch, name)
+	if errors.Is(err, fs.ErrExist) {
+		return f.Remove(scratch)
+	}
+	return err
+}

@@ -1,0 +1,190 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// Hadoop's groups of counters.
+const (
+	TaskCounters       = "org.apache.hadoop.mapreduce.TaskCounter"
+	JobCounters        = "org.apache.hadoop.mapreduce.JobCounter"
+	FileSystemCounters = "org.apache.hadoop.mapreduce.FileSystemCounter"
+	InputCounters      = "org.apache.hadoop.mapreduce.lib.input.FileInputFormatCounter"
+	OutputCounters     = "org.apache.hadoop.mapreduce.lib.output.FileOutputFormatCounter"
+)
+
+// Task is what an attempt's code can ask and tell. A Task made as a literal has
+// no outputs and no files; the worker loop makes complete ones. Counters may be
+// used from several goroutines, outputs from one at a time.
+type Task struct {
+	Ctx        context.Context // ends when the attempt is to end
+	ID         wire.AttemptID
+	Plan       *wire.JobPlan
+	Partitions int // reduces of the job, 0 in a map-only job
+
+	// Cuts are the boundaries of a total order, sorted, one fewer than Partitions:
+	// a key's partition is the number of cuts that are not greater. They are nil
+	// while the setup attempt samples the input to find them; every key's
+	// partition is 0 then.
+	Cuts [][]byte
+
+	pulse    pulse
+	mu       sync.Mutex // guards what follows
+	counters map[counterName]*Counter
+	status   string
+	files    map[string]string // local paths of side files at hand
+
+	fs      dfs.FS
+	work    string // the attempt's working directory
+	outputs *outputs
+}
+
+type counterName struct{ group, name string }
+
+// Counter is a sum that is reported with the attempt. Ask for it once, not for
+// every record.
+type Counter struct {
+	n     atomic.Int64
+	pulse *pulse
+}
+
+// Add adds n. It is a sign of life of the attempt.
+func (c *Counter) Add(n int64) {
+	c.n.Add(n)
+	c.pulse.beat()
+}
+
+// Value is this attempt's sum.
+func (c *Counter) Value() int64 { return c.n.Load() }
+
+// Counter gives the counter of this name, made at first use.
+func (t *Task) Counter(group, name string) *Counter {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.counters[counterName{group, name}]
+	if c == nil {
+		if t.counters == nil {
+			t.counters = make(map[counterName]*Counter)
+		}
+		c = &Counter{pulse: &t.pulse}
+		t.counters[counterName{group, name}] = c
+	}
+	return c
+}
+
+// sums is what the counters stand at.
+func (t *Task) sums() wire.Counters {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make(wire.Counters)
+	for id, c := range t.counters {
+		if n := c.Value(); n != 0 {
+			all.Add(id.group, id.name, n)
+		}
+	}
+	return all
+}
+
+// Status says what the attempt is doing, which is told should it fail. It is a
+// sign of life.
+func (t *Task) Status(text string) {
+	t.mu.Lock()
+	t.status = text
+	t.mu.Unlock()
+	t.pulse.beat()
+}
+
+// said is the last status.
+func (t *Task) said() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status
+}
+
+// Property is the value of a property of the job, "" when it is not set.
+func (t *Task) Property(name string) string {
+	if t.Plan == nil {
+		return ""
+	}
+	return t.Plan.Properties[name]
+}
+
+// File gives the local path of a side file declared in the job: of a local one
+// itself, of another a copy in the attempt's directory, made at first use.
+func (t *Task) File(name string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if path, ok := t.files[name]; ok {
+		return path, nil
+	}
+	path, err := t.fetch(name)
+	if err != nil {
+		return "", fmt.Errorf("side file %q: %w", name, err)
+	}
+	if t.files == nil {
+		t.files = make(map[string]string)
+	}
+	t.files[name] = path
+	return path, nil
+}
+
+func (t *Task) fetch(name string) (string, error) {
+	if t.Plan == nil || t.Plan.Files[name] == "" {
+		return "", Fatal(errors.New("not declared in the job"))
+	}
+	from := t.Plan.Files[name]
+	if path, ok := strings.CutPrefix(from, "file://"); ok {
+		_, err := os.Stat(path)
+		return path, err
+	}
+	if name != filepath.Base(name) || !filepath.IsLocal(name) {
+		return "", Fatal(errors.New("its name is no file name"))
+	}
+	in, err := t.fs.Open(from)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	path := filepath.Join(t.work, name)
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(out, &beating{in, &t.pulse})
+	return path, errors.Join(err, out.Close())
+}
+
+// beating shows life with every read.
+type beating struct {
+	io.Reader
+	pulse *pulse
+}
+
+func (b *beating) Read(p []byte) (int, error) {
+	b.pulse.beat()
+	return b.Reader.Read(p)
+}
+
+// Output gives an output of the attempt by name, "" for the main one. Only the
+// attempts that commit have outputs: reduces, and the maps of a map-only job.
+func (t *Task) Output(name string) (*Output, error) {
+	if t.outputs == nil {
+		return nil, fmt.Errorf("output %q: this %s attempt writes no output files", name, t.ID.Task.Kind)
+	}
+	if name != "" && (t.Plan == nil || !slices.Contains(t.Plan.Outputs, name)) {
+		return nil, Fatal(fmt.Errorf("output %q: not declared in the job", name))
+	}
+	return t.outputs.open(name)
+}

@@ -1,0 +1,317 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// tree is the output directory of a job while the job runs:
+//
+//	OUT/_temporary/OWNER             the job's id
+//	OUT/_temporary/<job>/a/<attempt> an attempt's files, .attempt written last
+//	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed
+//	OUT/part-r-00000                 by the job's commit
+//	OUT/_SUCCESS                     empty, when all files are in place
+//
+// It comes and goes whole. Setup builds it as .<OUT>.<job>.new beside OUT and
+// renames it into place, which is refused when OUT is there: so an OUT with this
+// job's OWNER is this job's, any other is not, and of two jobs one wins. Cleanup
+// renames OUT/_temporary to .<OUT>.<job>.old before it removes anything. A crash
+// between any two steps leaves a state that tells what is still to be done.
+type tree struct {
+	fs  dfs.FS
+	out string // URL of OUT
+	job wire.JobID
+}
+
+const (
+	temporaryName = "_temporary"
+	ownerName     = "OWNER"
+	successName   = "_SUCCESS"
+	manifestName  = ".attempt"
+	maxOwner      = 1 << 10
+	maxManifest   = 64 << 20
+)
+
+func (t *tree) temporary() string { return dfs.Join(t.out, temporaryName) }
+func (t *tree) owner() string     { return dfs.Join(t.out, temporaryName, ownerName) }
+func (t *tree) success() string   { return dfs.Join(t.out, successName) }
+
+func (t *tree) below(elem ...string) string {
+	return dfs.Join(dfs.Join(t.temporary(), t.job.String()), elem...)
+}
+
+func (t *tree) attempt(id wire.AttemptID) string { return t.below("a", id.String()) }
+func (t *tree) fenced(id wire.AttemptID) string  { return t.below("a", id.String()+".fenced") }
+func (t *tree) task(id wire.TaskID) string       { return t.below("t", id.String()) }
+
+func (t *tree) beside(suffix string) string {
+	return dfs.Join(dfs.Dir(t.out), "."+dfs.Base(t.out)+"."+t.job.String()+suffix)
+}
+
+// claim says whose OUT is.
+type claim int
+
+const (
+	unclaimed claim = iota // OUT is not there
+	ours                   // this job's setup has made it
+	foreign                // anything else
+)
+
+// readOwner is the content of OWNER, "" when there is none.
+func (t *tree) readOwner() (string, error) {
+	data, err := readAll(t.fs, t.owner(), maxOwner)
+	if err != nil && !missing(err) {
+		return "", fmt.Errorf("read the owner of output: %w", err)
+	}
+	return string(data), nil
+}
+
+func (t *tree) exists(name string) (bool, error) {
+	_, err := t.fs.Stat(name)
+	if err != nil && !missing(err) {
+		return false, fmt.Errorf("look for output: %w", err)
+	}
+	return err == nil, nil
+}
+
+// claimed looks whose OUT is and, when it is foreign, says why.
+func (t *tree) claimed() (claim, error) {
+	owner, err := t.readOwner()
+	switch {
+	case err != nil:
+		return foreign, err
+	case owner == t.job.String():
+		return ours, nil
+	case owner != "":
+		return foreign, Fatal(fmt.Errorf("%w: %s is being written by %s", ErrOutputExists, t.out, owner))
+	}
+	there, err := t.exists(t.out)
+	switch {
+	case err != nil:
+		return foreign, err
+	case there:
+		return foreign, Fatal(fmt.Errorf("%w: %s", ErrOutputExists, t.out))
+	}
+	return unclaimed, nil
+}
+
+// build makes the tree and puts it into place. The parent of OUT exists.
+func (t *tree) build() error {
+	fresh := t.beside(".new")
+	inside := &tree{fs: t.fs, out: fresh, job: t.job}
+	if err := t.fs.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("remove leavings: %w", err)
+	}
+	for _, dir := range []string{fresh, inside.temporary(), inside.below(), inside.below("a"), inside.below("t")} {
+		if err := t.fs.Mkdir(dir); err != nil {
+			return fmt.Errorf("make output: %w", err)
+		}
+	}
+	if err := writeAll(t.fs, inside.owner(), []byte(t.job.String())); err != nil {
+		return fmt.Errorf("make output: %w", err)
+	}
+	err := t.fs.RenameDir(fresh, t.out)
+	if err == nil {
+		return nil
+	}
+	// It may have been done all the same, or another job was first.
+	state, why := t.claimed()
+	switch {
+	case state == ours:
+		return nil
+	case state == foreign && isFatal(why):
+		err = errors.Join(why, t.fs.RemoveAll(fresh))
+	}
+	return fmt.Errorf("make output: %w", err)
+}
+
+// manifest is the file .attempt of an attempt's directory, in msgpack. It is
+// written last, so a directory that has it is complete.
+type manifest struct {
+	Attempt  string
+	Files    []manifestFile // by name
+	Counters wire.Counters
+}
+
+type manifestFile struct {
+	Name string
+	Size int64
+}
+
+func (t *tree) writeManifest(id wire.AttemptID, m *manifest) error {
+	data, err := wire.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return writeAll(t.fs, dfs.Join(t.attempt(id), manifestName), data)
+}
+
+// committed reads the manifest of a committed task; nil when there is none.
+func (t *tree) committed(task wire.TaskID) (*manifest, error) {
+	name := dfs.Join(t.task(task), manifestName)
+	data, err := readAll(t.fs, name, maxManifest)
+	if missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what is committed: %w", err)
+	}
+	m := new(manifest)
+	if err := wire.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrCorrupt, err)
+	}
+	for _, f := range m.Files {
+		if f.Name == "" || strings.Contains(f.Name, "/") {
+			return nil, fmt.Errorf("%s: %w: file name %q", name, ErrCorrupt, f.Name)
+		}
+	}
+	return m, nil
+}
+
+// commitTask renames an attempt's directory to its task's: of all attempts one
+// succeeds, whatever the outcome that its rename reports.
+func (t *tree) commitTask(id wire.AttemptID) error {
+	renamed := t.fs.RenameDir(t.attempt(id), t.task(id.Task))
+	if renamed == nil {
+		return nil
+	}
+	m, err := t.committed(id.Task)
+	switch {
+	case err != nil:
+		return errors.Join(fmt.Errorf("commit task: %w", renamed), err)
+	case m == nil:
+		return fmt.Errorf("commit task: %w", renamed)
+	case m.Attempt != id.String():
+		return fmt.Errorf("commit task: %s has committed: %w", m.Attempt, renamed)
+	}
+	return nil
+}
+
+// fence makes sure that an attempt will never commit, unless it has: then it
+// gives what was committed.
+func (t *tree) fence(id wire.AttemptID) (*manifest, error) {
+	err := t.fs.RenameDir(t.attempt(id), t.fenced(id))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("fence %s: %w", id, err)
+	}
+	m, err := t.committed(id.Task)
+	if err != nil || m == nil || m.Attempt != id.String() {
+		return nil, err
+	}
+	return m, nil
+}
+
+// commitJob moves the committed files of tasks into place and removes what was
+// temporary. Each is called before each step and may stop it.
+func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
+	owner, err := t.readOwner()
+	if err != nil {
+		return fmt.Errorf("commit job: %w", err)
+	}
+	done, err := t.exists(t.success())
+	if err != nil {
+		return fmt.Errorf("commit job: %w", err)
+	}
+	// A removal that an earlier attempt has begun may have taken OWNER already.
+	if owner != t.job.String() && !(owner == "" && done) {
+		return Fatal(fmt.Errorf("commit job: %s is not this job's any more: its owner is %q", t.out, owner))
+	}
+	if !done {
+		for _, task := range tasks {
+			if err := t.moveTask(task, each); err != nil {
+				return fmt.Errorf("commit job: %s: %w", task, err)
+			}
+		}
+		if err := writeAll(t.fs, t.success(), nil); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("commit job: %w", err)
+		}
+	}
+	for _, dir := range []string{t.below(), t.temporary()} {
+		if err := each(); err != nil {
+			return err
+		}
+		if err := t.fs.RemoveAll(dir); err != nil {
+			return fmt.Errorf("commit job: remove temporary files: %w", err)
+		}
+	}
+	return nil
+}
+
+func (t *tree) moveTask(task wire.TaskID, each func() error) error {
+	m, err := t.committed(task)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return Fatal(fmt.Errorf("%w: its output is gone from %s", ErrCorrupt, t.task(task)))
+	}
+	for _, f := range m.Files {
+		if err := each(); err != nil {
+			return err
+		}
+		if err := t.moveFile(dfs.Join(t.task(task), f.Name), dfs.Join(t.out, f.Name), f.Size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveFile moves one file. When that fails, source gone and target there means
+// that it was done before; both there, that the target is somebody else's.
+func (t *tree) moveFile(from, to string, size int64) error {
+	renamed := t.fs.RenameFile(from, to)
+	if renamed == nil {
+		return nil
+	}
+	if !errors.Is(renamed, fs.ErrNotExist) && !errors.Is(renamed, fs.ErrExist) {
+		return renamed // unclear; the next attempt will see
+	}
+	_, errFrom := t.fs.Stat(from)
+	info, errTo := t.fs.Stat(to)
+	switch {
+	case missing(errFrom) && errTo == nil && info.Size == size:
+		return nil
+	case missing(errFrom) && errTo == nil:
+		return Fatal(fmt.Errorf("%w: %s has %d bytes, want %d", ErrCorrupt, to, info.Size, size))
+	case errFrom == nil && errTo == nil:
+		return Fatal(fmt.Errorf("%w: %s is there and was not written by this job", ErrOutputExists, to))
+	}
+	return renamed
+}
+
+// cleanup removes all that a failed or killed job has left of its output. What
+// is not this job's stays.
+func (t *tree) cleanup() error {
+	old := t.beside(".old")
+	state, why := t.claimed()
+	if state == foreign && !isFatal(why) {
+		return fmt.Errorf("clean up: %w", why)
+	}
+	if state == ours {
+		if err := t.fs.RemoveAll(old); err != nil {
+			return fmt.Errorf("clean up: %w", err)
+		}
+		if err := t.fs.RenameDir(t.temporary(), old); err != nil {
+			return fmt.Errorf("clean up: %w", err)
+		}
+	}
+	moved, err := t.exists(old)
+	if moved {
+		err = t.fs.Remove(t.out) // unless somebody has put something there
+	}
+	if err != nil && !missing(err) && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	for _, dir := range []string{old, t.beside(".new")} {
+		if err := t.fs.RemoveAll(dir); err != nil {
+			return fmt.Errorf("clean up: %w", err)
+		}
+	}
+	return nil
+}

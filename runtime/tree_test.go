@@ -1,0 +1,341 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+var testJob = wire.JobID{Start: 1700000000000, N: 1}
+
+func testTask(kind wire.Kind, n int) wire.TaskID { return wire.TaskID{Job: testJob, Kind: kind, N: n} }
+
+func testAttempt(kind wire.Kind, n, attempt int) wire.AttemptID {
+	return wire.AttemptID{Task: testTask(kind, n), N: 1000 + attempt}
+}
+
+const testOut = "mem://t/data/out"
+
+func newTree(f dfs.FS) *tree { return &tree{fs: f, out: testOut, job: testJob} }
+
+// state lists everything below a directory: files with their content.
+func state(f dfs.FS, dir string) string {
+	var lines []string
+	var walk func(string)
+	walk = func(dir string) {
+		for _, info := range must(f.List(dir)) {
+			name := strings.TrimPrefix(info.Name, "mem://t")
+			if info.Dir {
+				lines = append(lines, name+"/")
+				walk(info.Name)
+			} else {
+				lines = append(lines, fmt.Sprintf("%s=%s", name, must(readAll(f, info.Name, 1<<20))))
+			}
+		}
+	}
+	walk(dir)
+	slices.Sort(lines)
+	return strings.Join(lines, " ")
+}
+
+// writeAttempt does what a reduce attempt does until it is granted.
+func writeAttempt(t *tree, id wire.AttemptID, content string) error {
+	if err := t.fs.Mkdir(t.attempt(id)); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("part-r-%05d", id.Task.N)
+	if err := writeAll(t.fs, dfs.Join(t.attempt(id), name), []byte(content)); err != nil {
+		return err
+	}
+	return t.writeManifest(id, &manifest{Attempt: id.String(), Files: []manifestFile{{Name: name, Size: int64(len(content))}}})
+}
+
+// life is a job's whole way through the file system, each step as often as it
+// needs, as the job tracker would have its attempts tried again.
+func life(t *testing.T, f *mem.FS, again func(step string, do func(try int) error)) {
+	tr := newTree(f)
+	again("setup", func(int) error {
+		if state, err := tr.claimed(); state == foreign {
+			return err
+		} else if state == ours {
+			return nil
+		}
+		return tr.build()
+	})
+	tasks := []wire.TaskID{testTask(wire.Reduce, 0), testTask(wire.Reduce, 1)}
+	for n := range tasks {
+		granted, committed := -1, false
+		again("task", func(try int) error {
+			// A granted attempt that failed is fenced before another one is granted.
+			if granted >= 0 {
+				m, err := tr.fence(testAttempt(wire.Reduce, n, granted))
+				if err != nil {
+					return err
+				}
+				granted = -1
+				if m != nil {
+					if committed {
+						t.Error("committed twice")
+					}
+					return nil
+				}
+			}
+			id := testAttempt(wire.Reduce, n, try)
+			if err := writeAttempt(tr, id, fmt.Sprint("content ", n)); err != nil {
+				return err
+			}
+			granted = try
+			if err := tr.commitTask(id); err != nil {
+				return err
+			}
+			committed = true
+			return nil
+		})
+	}
+	again("commit", func(int) error { return tr.commitJob(tasks, func() error { return nil }) })
+}
+
+// Whichever call of the file system fails, and whether it was carried out or not,
+// trying again ends in the same state, with the output there once.
+func TestLifeWithFaults(t *testing.T) {
+	const want = "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1"
+	run := func(f *mem.FS, tries int) {
+		_ = f.MkdirAll("mem://t/data")
+		life(t, f, func(step string, do func(int) error) {
+			var err error
+			for try := range tries {
+				if err = do(try); err == nil {
+					return
+				}
+				if isFatal(err) {
+					t.Fatalf("%s: %v", step, err)
+				}
+			}
+			t.Fatalf("%s: %v", step, err)
+		})
+	}
+	f := mem.New(1)
+	run(f, 1)
+	calls := f.Calls()
+	if got := state(f, "mem://t/data"); got != want {
+		t.Fatalf("without faults: %s", got)
+	}
+	for _, kind := range []string{"times=1", "times=1 done", "times=1 torn=3", "times=3", "times=3 done"} {
+		for i := 1; i < calls; i++ { // the first one makes the parent
+			f := mem.New(1)
+			spec := fmt.Sprintf("any ** after=%d %s", i, kind)
+			if err := f.SetFaults(spec); err != nil {
+				t.Fatal(err)
+			}
+			run(f, 5)
+			_ = f.SetFaults("")
+			if got := state(f, "mem://t/data"); got != want {
+				t.Fatalf("%s: got  %s\nwant %s", spec, got, want)
+			}
+		}
+	}
+}
+
+// A job may be stopped, or its processes die, at any call: then cleanup, itself
+// interrupted anywhere, leaves nothing of it and everything else.
+func TestCleanupWithFaults(t *testing.T) {
+	var calls int
+	for stop := 1; ; stop++ {
+		f := mem.New(1)
+		_ = f.MkdirAll("mem://t/data")
+		put(f, "mem://t/data/other", []byte("other"))
+		before := f.Calls()
+		if err := f.SetFaults(fmt.Sprintf("any ** after=%d", stop-1)); err != nil {
+			t.Fatal(err)
+		}
+		committing := false
+		func() {
+			defer func() { _ = recover() }()
+			life(t, f, func(step string, do func(int) error) {
+				if step == "commit" {
+					committing = true // from here on a job is not cleaned up
+				}
+				if committing || do(0) != nil {
+					panic("stopped")
+				}
+			})
+		}()
+		calls = f.Calls() - before
+		if committing {
+			break
+		}
+		_ = f.SetFaults("")
+		for i := 0; ; i++ {
+			// A copy by repetition: the same life, then the same cleanup stopped at its i-th call.
+			if err := f.SetFaults(fmt.Sprintf("any ** after=%d times=1", i)); err != nil {
+				t.Fatal(err)
+			}
+			if err := newTree(f).cleanup(); err == nil {
+				break
+			}
+		}
+		_ = f.SetFaults("")
+		if got := state(f, "mem://t/data"); got != "/data/other=other" {
+			t.Fatalf("stopped at call %d: left %s", stop, got)
+		}
+	}
+	if calls < 20 {
+		t.Errorf("only %d calls were swept", calls)
+	}
+}
+
+// Cleanup stopped at each of its calls, done or not, is finished by the next.
+func TestCleanupTwice(t *testing.T) {
+	for _, kind := range []string{"", "done"} {
+		for i := range 30 {
+			f := mem.New(1)
+			_ = f.MkdirAll("mem://t/data")
+			tr := newTree(f)
+			if err := errors.Join(tr.build(), writeAttempt(tr, testAttempt(wire.Reduce, 0, 0), "x")); err != nil {
+				t.Fatal(err)
+			}
+			_ = f.SetFaults(fmt.Sprintf("any ** after=%d times=1 %s", i, kind))
+			if err := tr.cleanup(); err != nil {
+				if err := tr.cleanup(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = f.SetFaults("")
+			if got := state(f, "mem://t/data"); got != "" {
+				t.Fatalf("stopped at %d %s: left %s", i, kind, got)
+			}
+			if err := tr.cleanup(); err != nil {
+				t.Fatalf("with nothing to do: %v", err)
+			}
+		}
+	}
+}
+
+// Of two jobs with one output one sets up; the other fails, and its cleanup
+// leaves the first alone, now and when it is done.
+func TestTwoJobsOneOutput(t *testing.T) {
+	f := mem.New(1)
+	_ = f.MkdirAll("mem://t/data")
+	first, second := newTree(f), &tree{fs: f, out: testOut, job: wire.JobID{Start: testJob.Start, N: 2}}
+	if err := first.build(); err != nil {
+		t.Fatal(err)
+	}
+	made := state(f, "mem://t/data")
+	refused := func(err error) {
+		t.Helper()
+		if !errors.Is(err, ErrOutputExists) || !isFatal(err) || !strings.Contains(err.Error(), testOut) {
+			t.Fatalf("second job: %v", err)
+		}
+	}
+	_, err := second.claimed()
+	refused(err)
+	refused(second.build()) // as if it had looked just before
+	if err := second.cleanup(); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(f, "mem://t/data"); got != made {
+		t.Fatalf("second job changed the first one's output: %s", got)
+	}
+	if err := second.commitJob(nil, func() error { return nil }); !isFatal(err) {
+		t.Fatalf("second job committed: %v", err)
+	}
+	if err := first.commitJob(nil, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.cleanup(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = second.claimed()
+	refused(err)
+	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS=" {
+		t.Fatalf("at the end: %s", got)
+	}
+}
+
+// Whatever a user has at OUT is neither taken nor changed, nor removed.
+func TestOutputExists(t *testing.T) {
+	for _, made := range []string{"", "/x", "/_temporary/x", "/_temporary/OWNER"} {
+		f := mem.New(1)
+		if made == "" {
+			_ = f.MkdirAll(testOut)
+		} else {
+			put(f, testOut+made, []byte("mine"))
+		}
+		before := state(f, "mem://t/data")
+		tr := newTree(f)
+		if state, err := tr.claimed(); state != foreign || !errors.Is(err, ErrOutputExists) {
+			t.Errorf("%q: %v %v", made, state, err)
+		}
+		if err := tr.cleanup(); err != nil {
+			t.Error(err)
+		}
+		if err := tr.commitJob(nil, func() error { return nil }); !isFatal(err) {
+			t.Errorf("%q: committed: %v", made, err)
+		}
+		if got := state(f, "mem://t/data"); got != before {
+			t.Errorf("%q: became %s", made, got)
+		}
+	}
+}
+
+// A file that somebody has put where the commit wants to write stays.
+func TestCommitOverwritesNothing(t *testing.T) {
+	f := mem.New(1)
+	_ = f.MkdirAll("mem://t/data")
+	tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
+	if err := errors.Join(tr.build(), writeAttempt(tr, id, "job's"), tr.commitTask(id)); err != nil {
+		t.Fatal(err)
+	}
+	put(f, testOut+"/part-r-00000", []byte("mine!"))
+	err := tr.commitJob([]wire.TaskID{id.Task}, func() error { return nil })
+	if !errors.Is(err, ErrOutputExists) || !strings.Contains(err.Error(), "part-r-00000") {
+		t.Errorf("commit: %v", err)
+	}
+	if got := string(must(readAll(f, testOut+"/part-r-00000", 100))); got != "mine!" {
+		t.Errorf("the file became %q", got)
+	}
+}
+
+// Of two attempts of one task the second to commit is told so; a fenced one can
+// never commit.
+func TestOneCommit(t *testing.T) {
+	f := mem.New(1)
+	_ = f.MkdirAll("mem://t/data")
+	tr := newTree(f)
+	a, b, c := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 0, 1), testAttempt(wire.Reduce, 1, 0)
+	if err := errors.Join(tr.build(), writeAttempt(tr, a, "A"), writeAttempt(tr, b, "B"), writeAttempt(tr, c, "C")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.commitTask(a); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.commitTask(b); err == nil || !strings.Contains(err.Error(), a.String()) {
+		t.Errorf("second attempt: %v", err)
+	}
+	if err := tr.commitTask(a); err != nil {
+		t.Errorf("the first, asked again: %v", err)
+	}
+	for range 2 {
+		if m, err := tr.fence(a); err != nil || m == nil || m.Attempt != a.String() {
+			t.Errorf("fence of the committed attempt: %v %v", m, err)
+		}
+		if m, err := tr.fence(b); err != nil || m != nil {
+			t.Errorf("fence of the other attempt: %v %v", m, err)
+		}
+		if m, err := tr.fence(c); err != nil || m != nil {
+			t.Errorf("fence of an attempt in time: %v %v", m, err)
+		}
+	}
+	if tr.commitTask(c) == nil {
+		t.Error("a fenced attempt committed")
+	}
+	if got := string(must(readAll(f, dfs.Join(tr.task(a.Task), "part-r-00000"), 100))); got != "A" {
+		t.Errorf("committed is %q", got)
+	}
+}

@@ -1,0 +1,204 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// Options say how a worker lives.
+type Options struct {
+	// InProcess is for a worker that shares its process with others: an attempt
+	// changes neither the working directory nor stdout and stderr nor how memory
+	// is collected.
+	InProcess bool
+
+	// Client fetches the segments that other machines serve; nil: the default one.
+	Client *http.Client
+
+	// Progress is the time between two WorkerProgress messages; 0: half a second.
+	Progress time.Duration
+}
+
+// endGrace is how long a worker within a process waits for its attempt's code to
+// end once the stream has ended. A worker process does not wait: its end is theirs.
+const endGrace = 2 * time.Second
+
+// Serve runs attempts, one at a time, as the tracker at the other end of conn
+// says. It returns nil when that end closes, at once, also when the job's code
+// still runs: a worker process must exit then. It closes conn.
+func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer conn.Close()
+	if opts.Progress <= 0 {
+		opts.Progress = 500 * time.Millisecond
+	}
+	w := &worker{conn: conn, load: load, fs: fs, opts: opts,
+		granted: make(chan struct{}, 1), done: make(chan wire.Result, 1)}
+	if !opts.InProcess {
+		w.memory = newGovernor()
+	}
+	if err := conn.Send(&wire.WorkerHello{Protocol: wire.WorkerProtocol}); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	err := w.loop(ctx)
+	cancel()
+	conn.Close()
+	if w.running && opts.InProcess {
+		select {
+		case <-w.done:
+		case <-time.After(endGrace):
+		}
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
+		return nil
+	}
+	return err
+}
+
+// worker is the state of Serve; its loop's goroutine owns it.
+type worker struct {
+	conn   *wire.Conn
+	load   Load
+	fs     dfs.FS
+	opts   Options
+	memory *governor // nil within a process
+
+	staged  *wire.Submission // as last read
+	running bool
+	granted chan struct{}
+	done    chan wire.Result
+}
+
+func (w *worker) loop(ctx context.Context) error {
+	messages, ended := make(chan wire.Message), make(chan error, 1)
+	go func() {
+		for {
+			m, err := w.conn.Receive()
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case messages <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case m := <-messages:
+			if err := w.obey(ctx, m); err != nil {
+				return fmt.Errorf("worker: %w", err)
+			}
+		case result := <-w.done:
+			w.running = false
+			if err := w.conn.Send(&wire.WorkerDone{Result: result}); err != nil {
+				return fmt.Errorf("worker: %w", err)
+			}
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (w *worker) obey(ctx context.Context, m wire.Message) error {
+	switch m := m.(type) {
+	case *wire.Run:
+		if w.running {
+			return fmt.Errorf("told to run %s while another attempt runs", m.Attempt)
+		}
+		w.running = true
+		select {
+		case <-w.granted: // meant for an attempt that did not wait for it
+		default:
+		}
+		go w.run(ctx, m)
+		return nil
+	case *wire.CommitGranted:
+		select {
+		case w.granted <- struct{}{}:
+		default: // said twice
+		}
+		return nil
+	}
+	return fmt.Errorf("unexpected message %T", m)
+}
+
+// run runs one attempt on a goroutine of its own, so that code which ends its
+// goroutine ends no more than that.
+func (w *worker) run(ctx context.Context, run *wire.Run) {
+	a := newAttempt(ctx, w, run)
+	stop := a.report()
+	result := wire.Result{Error: "the job's code has ended its goroutine (runtime.Goexit)"}
+	defer func() {
+		stop()
+		w.done <- result
+	}()
+	if err := protect(a.do); err != nil {
+		result = a.failed(err)
+	} else {
+		result = a.result
+	}
+}
+
+// report sends progress until the returned function is called, which waits for
+// the last message to be away.
+func (a *attempt) report() (stop func()) {
+	quit := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		tick := time.NewTicker(a.worker.opts.Progress)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-quit:
+				return
+			}
+			if a.worker.memory != nil {
+				a.worker.memory.adjust()
+			}
+			if a.waiting.Load() {
+				a.task.pulse.beat()
+			}
+			// A lost stream ends the worker by its reading side.
+			_ = a.worker.conn.Send(&wire.WorkerProgress{Bytes: a.progress(), Activity: a.task.pulse.ask()})
+		}
+	})
+	return func() {
+		close(quit)
+		wait.Wait()
+	}
+}
+
+// submission reads the staged submission; a worker serves one for its life, so
+// the last one read is kept.
+func (w *worker) submission(staging string) (*wire.Submission, error) {
+	if w.staged != nil && w.staged.Staging == staging {
+		return w.staged, nil
+	}
+	f, err := w.fs.Open(dfs.Join(staging, wire.StagedSubmission))
+	if err != nil {
+		return nil, fmt.Errorf("read submission: %w", err)
+	}
+	defer f.Close()
+	sub, err := wire.ReadAs[*wire.Submission](f)
+	if err != nil {
+		return nil, fmt.Errorf("read submission %s: %w", f.Info().Name, err)
+	}
+	sub.Staging = staging
+	w.staged = sub
+	return sub, nil
+}

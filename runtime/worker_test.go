@@ -1,0 +1,381 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/wire"
+)
+
+const testStaging = "mem://t/staging/s1"
+
+// bench is a tracker of one worker, for tests.
+type bench struct {
+	*testing.T
+	fs   *mem.FS
+	sub  *wire.Submission
+	jobs []Job
+	dir  string
+
+	conn   *wire.Conn
+	served chan error
+	tries  int
+	grants int
+}
+
+// wordCount counts words on bytes.
+func wordCount() Job {
+	return Job{
+		Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
+			lines := t.Counter("words", "LINES")
+			for line := range in.Lines() {
+				lines.Add(1)
+				for word := range strings.FieldsSeq(line) {
+					p := 0
+					if t.Partitions > 1 {
+						p = int(word[0]) % t.Partitions
+					}
+					if err := out.Collect(p, []byte(word), []byte("1")); err != nil {
+						return err
+					}
+				}
+			}
+			return in.Err()
+		}},
+		Combine: func(_ *Task, in Records, emit func(key, value []byte) error) error {
+			return sum(in, emit)
+		},
+		Reduce: func(t *Task, in Records) error {
+			out, err := t.Output("")
+			if err != nil {
+				return err
+			}
+			return sum(in, func(key, value []byte) error {
+				return out.Write(fmt.Appendf(nil, "%s\t%s\n", key, value))
+			})
+		},
+	}
+}
+
+func sum(in Records, emit func(key, value []byte) error) error {
+	var key []byte
+	n := 0
+	flush := func() error {
+		if n == 0 {
+			return nil
+		}
+		return emit(key, strconv.AppendInt(nil, int64(n), 10))
+	}
+	for in.Next() {
+		if n > 0 && !bytes.Equal(in.Key(), key) {
+			if err := flush(); err != nil {
+				return err
+			}
+			n = 0
+		}
+		if n == 0 {
+			key = bytes.Clone(in.Key())
+		}
+		n += must(strconv.Atoi(string(in.Value())))
+	}
+	return errors.Join(in.Err(), flush())
+}
+
+func newBench(t *testing.T, plan wire.JobPlan, job Job) *bench {
+	b := &bench{T: t, fs: mem.New(1 << 20), jobs: []Job{job}, dir: t.TempDir()}
+	if plan.Output == "" {
+		plan.Output = testOut
+	}
+	b.sub = &wire.Submission{Key: "k", Staging: testStaging, Plan: wire.Plan{Jobs: []wire.JobPlan{plan}}}
+	put(b.fs, "mem://t/in/a", []byte("a rose is a rose\nis a rose\n"))
+	put(b.fs, "mem://t/in/b", []byte("to be or not to be"))
+	b.stage()
+	b.start()
+	return b
+}
+
+func (b *bench) stage() {
+	put(b.fs, dfs.Join(testStaging, wire.StagedSubmission), must(wire.Append(nil, b.sub)))
+}
+
+func (b *bench) start() {
+	tracker, worker := wire.Pipe()
+	b.conn, b.served = tracker, make(chan error, 1)
+	load := func(sub *wire.Submission) (*Program, error) { return &Program{Plan: sub.Plan, Jobs: b.jobs}, nil }
+	go func() {
+		b.served <- Serve(context.Background(), worker, load, b.fs, Options{InProcess: true, Progress: time.Millisecond})
+	}()
+	m := must(b.conn.Receive())
+	if hello, ok := m.(*wire.WorkerHello); !ok || hello.Protocol != wire.WorkerProtocol {
+		b.Fatalf("first message: %#v", m)
+	}
+	b.Cleanup(b.stop)
+}
+
+func (b *bench) stop() {
+	b.conn.Close()
+	select {
+	case err := <-b.served:
+		if err != nil {
+			b.Errorf("worker: %v", err)
+		}
+		b.served <- nil
+	case <-time.After(time.Minute):
+		b.Error("the worker did not end with its stream")
+	}
+}
+
+// try runs one attempt to its end, granting every commit.
+func (b *bench) try(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
+	b.Helper()
+	b.tries++
+	run := &wire.Run{Attempt: testAttempt(kind, n, b.tries), Staging: testStaging,
+		Dir: filepath.Join(b.dir, strconv.Itoa(b.tries))}
+	if more != nil {
+		more(run)
+	}
+	if err := errors.Join(os.MkdirAll(run.Dir, 0o777), b.conn.Send(run)); err != nil {
+		b.Fatal(err)
+	}
+	for {
+		m, err := b.conn.Receive()
+		if err != nil {
+			b.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *wire.CommitReady:
+			b.grants++
+			if err := b.conn.Send(&wire.CommitGranted{}); err != nil {
+				b.Fatal(err)
+			}
+		case *wire.WorkerDone:
+			return m.Result
+		}
+	}
+}
+
+func (b *bench) must(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
+	b.Helper()
+	r := b.try(kind, n, more)
+	if r.Error != "" {
+		b.Fatalf("%s %d: %s", kind, n, r.Error)
+	}
+	return r
+}
+
+// job runs the whole job and returns the sum of its counters.
+func (b *bench) job() wire.Counters {
+	b.Helper()
+	all := make(wire.Counters)
+	setup := b.must(wire.Setup, 0, nil)
+	plan := b.sub.Plan.Jobs[0]
+	runs := make([][]wire.Segment, plan.Reduces)
+	for n := range setup.Splits.Maps {
+		r := b.must(wire.Map, n, nil)
+		all.Merge(r.Counters)
+		if plan.Reduces == 0 {
+			continue
+		}
+		file := filepath.Join(b.dir, strconv.Itoa(b.tries), mapOutputName)
+		index, err := shuffle.ReadIndex(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for p := range runs {
+			part := index.Partitions[p]
+			runs[p] = append(runs[p], wire.Segment{Map: n, Attempt: r.Output.Attempt, File: file, Offset: part.Offset, Length: part.Length})
+		}
+	}
+	for p := range runs {
+		r := b.must(wire.Reduce, p, func(run *wire.Run) { run.Runs = runs[p] })
+		all.Merge(r.Counters)
+	}
+	b.must(wire.Commit, 0, nil)
+	return all
+}
+
+func (b *bench) output(want string) {
+	b.Helper()
+	if got := state(b.fs, "mem://t/data"); got != want {
+		b.Fatalf("output:\ngot  %q\nwant %q", got, want)
+	}
+}
+
+func linesPlan() wire.JobPlan {
+	return wire.JobPlan{Name: "wordcount", Inputs: []wire.InputPlan{{Format: formatLines, Paths: []string{"mem://t/in"}}},
+		Reduces: 2, Combine: true, Format: "text", Properties: map[string]string{SplitMaxSize: "12", SortMB: "1"}}
+}
+
+func TestWordCount(t *testing.T) {
+	b := newBench(t, linesPlan(), wordCount())
+	counters := b.job()
+	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=be\t2\nnot\t1\nrose\t3\nto\t2\n " +
+		"/data/out/part-r-00001=a\t3\nis\t2\nor\t1\n")
+	var got []string
+	for group, names := range counters {
+		for name, n := range names {
+			got = append(got, fmt.Sprintf("%s.%s=%d", group[strings.LastIndexByte(group, '.')+1:], name, n))
+		}
+	}
+	for _, want := range []string{"TaskCounter.MAP_INPUT_RECORDS=3", "TaskCounter.MAP_OUTPUT_RECORDS=14", "words.LINES=3",
+		"FileInputFormatCounter.BYTES_READ=45", "TaskCounter.REDUCE_OUTPUT_RECORDS=7", "FileOutputFormatCounter.BYTES_WRITTEN=37"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("counter %s is missing in %v", want, got)
+		}
+	}
+	if b.grants != 2 {
+		t.Errorf("%d grants for 2 reduces", b.grants)
+	}
+}
+
+func TestEmptyInput(t *testing.T) {
+	b := newBench(t, linesPlan(), wordCount())
+	put(b.fs, "mem://t/in/a", nil)
+	put(b.fs, "mem://t/in/b", nil)
+	b.job()
+	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000= /data/out/part-r-00001=")
+}
+
+func TestMapOnlyWithNamedOutput(t *testing.T) {
+	plan := linesPlan()
+	plan.Reduces, plan.Combine, plan.Outputs = 0, false, []string{"short"}
+	plan.Files = map[string]string{"names": "mem://t/side"}
+	job := Job{Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
+		path, err := t.File("names")
+		if err != nil {
+			return err
+		}
+		side := must(os.ReadFile(path))
+		for line := range in.Lines() {
+			name := ""
+			if len(line) < 12 {
+				name = "short"
+			}
+			out, err := t.Output(name)
+			if err != nil {
+				return err
+			}
+			if err := out.Write([]byte(line + string(side))); err != nil {
+				return err
+			}
+		}
+		_, err = t.Output("other")
+		if err == nil || !strings.Contains(err.Error(), "other") {
+			return fmt.Errorf("undeclared output: %v", err)
+		}
+		return nil
+	}}}
+	b := newBench(t, plan, job)
+	put(b.fs, "mem://t/side", []byte("!"))
+	counters := b.job()
+	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose! /data/out/part-m-00001= /data/out/part-m-00002= " +
+		"/data/out/part-m-00003=to be or not to be! /data/out/part-m-00004= /data/out/short-m-00001=is a rose!")
+	if n := counters.Get(TaskCounters, "MAP_INPUT_RECORDS"); n != 3 {
+		t.Errorf("%d input records", n)
+	}
+}
+
+// Partitions of a total order are ranges, found by sampling.
+func TestTotalOrder(t *testing.T) {
+	plan := linesPlan()
+	plan.TotalOrder, plan.Combine, plan.Reduces = true, false, 3
+	job := wordCount()
+	job.Combine = nil
+	job.Maps[0] = func(t *Task, in *Split, out Collector) error {
+		for line := range in.Lines() {
+			for word := range strings.FieldsSeq(line) {
+				p := 0
+				for p < len(t.Cuts) && bytes.Compare(t.Cuts[p], []byte(word)) <= 0 {
+					p++
+				}
+				if err := out.Collect(p, []byte(word), []byte("1")); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	b := newBench(t, plan, job)
+	b.job()
+	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=a\t3\n /data/out/part-r-00001=be\t2\nis\t2\nnot\t1\nor\t1\n " +
+		"/data/out/part-r-00002=rose\t3\nto\t2\n")
+}
+
+// An attempt that is asked to end with its stream ends at its next record.
+func TestStreamEnds(t *testing.T) {
+	began := make(chan struct{})
+	job := Job{Reduce: wordCount().Reduce, Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
+		close(began)
+		<-t.Ctx.Done()
+		return t.Ctx.Err()
+	}}}
+	plan := linesPlan()
+	plan.Combine = false
+	b := newBench(t, plan, job)
+	b.must(wire.Setup, 0, nil)
+	if err := b.conn.Send(&wire.Run{Attempt: testAttempt(wire.Map, 0, 9), Staging: testStaging, Dir: b.dir}); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	b.stop() // fails unless the worker ends
+}
+
+// Activity grows while records are read and stops when they stop.
+func TestActivity(t *testing.T) {
+	step := make(chan struct{})
+	job := Job{Reduce: wordCount().Reduce, Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
+		c := t.Counter("a", "b")
+		for range step {
+			c.Add(1)
+		}
+		return nil
+	}}}
+	plan := linesPlan()
+	plan.Combine = false
+	b := newBench(t, plan, job)
+	b.must(wire.Setup, 0, nil)
+	if err := b.conn.Send(&wire.Run{Attempt: testAttempt(wire.Map, 0, 9), Staging: testStaging, Dir: b.dir}); err != nil {
+		t.Fatal(err)
+	}
+	progress := func() uint64 {
+		m, ok := must(b.conn.Receive()).(*wire.WorkerProgress)
+		if !ok {
+			t.Fatal("no progress")
+		}
+		return m.Activity
+	}
+	idle := progress()
+	for range 5 {
+		idle = progress()
+	}
+	if next := progress(); next != idle {
+		t.Errorf("activity grew from %d to %d while nothing happened", idle, next)
+	}
+	for range 3 {
+		step <- struct{}{}
+		for before := idle; idle == before; {
+			idle = progress()
+		}
+	}
+	close(step)
+	for {
+		if done, ok := must(b.conn.Receive()).(*wire.WorkerDone); ok {
+			if done.Result.Error != "" {
+				t.Error(done.Result.Error)
+			}
+			return
+		}
+	}
+}
