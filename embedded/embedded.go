@@ -1,0 +1,162 @@
+// Package embedded is a cluster in one process: the job tracker's and the task
+// trackers' own loops over an in-memory log, for a laptop, for tests and for the
+// debugger. Nothing of the real path is skipped: facts and messages are encoded,
+// tasks run in worker processes of the job's binary unless [Config.Load] keeps
+// them in this one, and map output passes through segment files.
+//
+// Everything lies below one directory that is removed by [Cluster.Close]; what a
+// killed predecessor left is removed by the next [Start].
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	goruntime "runtime"
+	"sync"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/wire"
+)
+
+// Config says what to start. The zero value is a cluster of one tracker with a
+// map and a reduce slot for each core.
+type Config struct {
+	Slots    int          // map slots, and as many reduce slots, of each tracker; 0: one a core
+	Trackers int          // 0: one. More of them fetch from each other over loopback
+	Dir      string       // where to make the cluster's directory; empty: the system's temporary one
+	FS       dfs.FS       // nil: the local file system
+	Load     runtime.Load // not nil: attempts run in this process, by this program
+	Logger   *slog.Logger // nil: silent
+}
+
+// Cluster is a running cluster.
+type Cluster struct {
+	*jobtracker.Server
+	fs     dfs.FS
+	log    *slog.Logger
+	dir    *directory
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+
+	mu  sync.Mutex
+	err error // of the first loop that failed
+}
+
+// Start starts a cluster, which runs until Close.
+func Start(cfg Config) (*Cluster, error) {
+	cfg = cfg.withDefaults()
+	dir, err := openDirectory(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &Cluster{fs: cfg.FS, log: cfg.Logger, dir: dir, cancel: cancel}
+	c.Server = jobtracker.New(jobtracker.Config{
+		Log:     jobtracker.NewMemoryLog(),
+		FS:      cfg.FS,
+		Policy:  scheduler.FIFO{},
+		Staging: c.Staging(),
+		Logger:  cfg.Logger,
+	})
+	c.loop(func() error { return c.Server.Run(ctx) })
+	for i := range cfg.Trackers {
+		tracker, err := tasktracker.New(c.trackerConfig(cfg, i))
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.loop(func() error { return tracker.Run(ctx, c.dial) })
+	}
+	return c, nil
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Slots == 0 {
+		cfg.Slots = goruntime.NumCPU()
+	}
+	cfg.Trackers = max(cfg.Trackers, 1)
+	if cfg.FS == nil {
+		cfg.FS = dfs.Mux{"file": local.New()}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return cfg
+}
+
+func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
+	t := tasktracker.Config{
+		ID:          fmt.Sprintf("tracker%d", i+1),
+		Host:        "localhost",
+		Listen:      "127.0.0.1:0",
+		MapSlots:    cfg.Slots,
+		ReduceSlots: cfg.Slots,
+		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("tracker%d", i+1)),
+		FS:          cfg.FS,
+		Logger:      cfg.Logger,
+	}
+	if cfg.Load != nil {
+		t.Workers = &inProcess{load: cfg.Load, fs: cfg.FS}
+	}
+	return t
+}
+
+// dial connects a tracker to the job tracker over an in-memory stream.
+func (c *Cluster) dial(ctx context.Context) (*wire.Conn, error) {
+	near, far := wire.Pipe()
+	c.loops.Go(func() {
+		if err := c.Attach(far); err != nil && ctx.Err() == nil {
+			c.log.Warn("a tracker's stream ended", "error", err)
+		}
+	})
+	return near, nil
+}
+
+func (c *Cluster) loop(run func() error) {
+	c.loops.Go(func() {
+		if err := run(); err != nil && !errors.Is(err, context.Canceled) {
+			c.mu.Lock()
+			c.err = errors.Join(c.err, err)
+			c.mu.Unlock()
+			c.cancel()
+		}
+	})
+}
+
+// FS is the cluster's file system.
+func (c *Cluster) FS() dfs.FS { return c.fs }
+
+// Staging is the URL below which clients make their staging directories.
+func (c *Cluster) Staging() string { return "file://" + filepath.Join(c.dir.path, "staging") }
+
+// Watch yields the jobs' states until all have ended. It ends with the
+// cluster's own error if that fails first.
+func (c *Cluster) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	return func(yield func([]wire.JobStatus, error) bool) {
+		for statuses, err := range c.Server.Watch(ctx, jobs) {
+			if err != nil {
+				c.mu.Lock()
+				err = errors.Join(c.err, err)
+				c.mu.Unlock()
+			}
+			if !yield(statuses, err) {
+				return
+			}
+		}
+	}
+}
+
+// Close stops the cluster, kills what still runs and removes its directory.
+func (c *Cluster) Close() error {
+	c.cancel()
+	c.loops.Wait()
+	return errors.Join(c.err, c.dir.remove())
+}

@@ -1,0 +1,48 @@
+package embedded
+
+import (
+	"context"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/wire"
+)
+
+// inProcess starts workers as goroutines of this process. They run the same
+// worker loop over an in-memory pipe.
+type inProcess struct {
+	load runtime.Load
+	fs   dfs.FS
+}
+
+// Start implements [tasktracker.WorkerStarter].
+func (p *inProcess) Start(*wire.Submission, string) (tasktracker.Worker, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	near, far := wire.Pipe()
+	w := &inProcessWorker{conn: near, cancel: cancel, done: make(chan error, 1)}
+	go func() {
+		w.done <- runtime.Serve(ctx, far, p.load, p.fs, runtime.Options{InProcess: true})
+	}()
+	return w, nil
+}
+
+// inProcessWorker is a worker loop. A goroutine cannot be killed: Kill takes its
+// context and its pipe away, which ends an attempt at its next record.
+type inProcessWorker struct {
+	conn   *wire.Conn
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func (w *inProcessWorker) Conn() *wire.Conn { return w.conn }
+
+func (w *inProcessWorker) Kill() {
+	w.cancel()
+	w.conn.Close()
+}
+
+func (w *inProcessWorker) Wait() error {
+	defer w.cancel()
+	return <-w.done
+}

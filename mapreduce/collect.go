@@ -1,0 +1,99 @@
+package mapreduce
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+
+	mrruntime "github.com/quernmr/quern/runtime"
+)
+
+// collect takes what a map emits to the shuffle.
+type collect[K, V any] struct {
+	t     *Task
+	key   *codec[K]
+	value *codec[V]
+	out   mrruntime.Collector
+	n     int       // partitions
+	route router[K] // nil: all to partition 0
+
+	kbuf, vbuf []byte
+}
+
+// router picks the partition of a key, given as it is and encoded.
+type router[K any] func(k K, key []byte) int
+
+func (c *collect[K, V]) emit(k K, v V) {
+	if !c.t.open {
+		c.t.refuse(errLateEmit)
+		return
+	}
+	c.put(k, c.key.encode(&c.kbuf, k), v)
+}
+
+// put collects a record whose key is encoded already.
+func (c *collect[K, V]) put(k K, key []byte, v V) {
+	p := 0
+	if c.route != nil {
+		if p = c.route(k, key); uint(p) >= uint(c.n) {
+			c.t.fail(fmt.Errorf("partition %d of key %s is not one of 0 to %d", p, c.key.text(nil, k), c.n-1))
+			return
+		}
+	}
+	if err := c.out.Collect(p, key, c.value.encode(&c.vbuf, v)); err != nil {
+		c.t.fail(err)
+	}
+}
+
+func (p *Pairs[K, V]) router(rt *mrruntime.Task, key *codec[K], s shape[K]) router[K] {
+	n := rt.Partitions
+	switch {
+	case n <= 1:
+		return nil
+	case p.partition != nil:
+		return func(k K, _ []byte) int { return p.partition(k, n) }
+	case p.total:
+		return rangeRouter[K](rt.Cuts, s)
+	}
+	hash, parts := key.hash, uint32(n)
+	return func(k K, _ []byte) int { return int(uint32(hash(k)&math.MaxInt32) % parts) }
+}
+
+// rangeRouter finds the range of a key: the number of cuts that are not greater.
+// Where a group is a prefix of keys, the cuts are too, so that none parts a group.
+func rangeRouter[K any](cuts [][]byte, s shape[K]) router[K] {
+	if len(cuts) == 0 {
+		return nil // the sample is just being taken
+	}
+	if s.prefix == nil {
+		return func(_ K, key []byte) int { return countNotGreater(cuts, key) }
+	}
+	prefix := s.prefix()
+	cuts = slices.Clone(cuts)
+	for i, cut := range cuts {
+		if n, err := prefix(cut); err == nil {
+			cuts[i] = cut[:n]
+		}
+	}
+	return func(_ K, key []byte) int {
+		n, err := prefix(key)
+		if err != nil {
+			return -1 // the key's own codec has not written it
+		}
+		return countNotGreater(cuts, key[:n])
+	}
+}
+
+func countNotGreater(cuts [][]byte, key []byte) int {
+	low, high := 0, len(cuts)
+	for low < high {
+		mid := int(uint(low+high) / 2)
+		if bytes.Compare(cuts[mid], key) <= 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}

@@ -1,0 +1,131 @@
+package mapreduce
+
+import (
+	"reflect"
+
+	mrruntime "github.com/quernmr/quern/runtime"
+)
+
+// combiner makes the function that shrinks sorted map output: what the hash table
+// has left over, and all of it where there is none. The function made may be
+// called for several runs of records, one after the other.
+func (p *Pairs[K, V]) combiner(job *jobSpec, key func() *codec[K]) func(*mrruntime.Task) mrruntime.CombineFunc {
+	switch {
+	case p.fold != nil:
+		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
+			t, fold := newTask(rt, job), folding(must(p.value), p.fold)
+			return func(_ *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
+				return foldGroups(t, &groups{in: in}, fold, emit)
+			}
+		}
+	case p.group != nil:
+		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
+			return p.groupCombiner(newTask(rt, job), key())
+		}
+	}
+	return nil
+}
+
+func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFunc {
+	g := &groups{}
+	v := &values{t: t, g: g}
+	value, kd := must(p.value), &decoder{keep: true}
+	vals := valuesOf(v, value)
+	var emit func(key, value []byte) error
+	var buf []byte
+	put := func(v V) {
+		if !t.open {
+			t.refuse(errLateEmit)
+			return
+		}
+		if err := emit(g.key, value.encode(&buf, v)); err != nil {
+			t.fail(err)
+		}
+	}
+	return func(_ *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) error {
+		*g = groups{in: in, key: g.key}
+		emit = out
+		for t.err == nil && g.nextGroup() {
+			k, err := read(key, kd, g.key)
+			if err != nil {
+				return err
+			}
+			v.begin()
+			t.open = true
+			err = p.group(t, k, vals, put)
+			t.open = false
+			if err != nil {
+				return t.end(g.readErr, err)
+			}
+		}
+		return t.end(g.readErr, nil)
+	}
+}
+
+// folding is how the values of a group are folded: see its two ways.
+func folding[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
+	if plain(reflect.TypeFor[V]()) {
+		return valueFold(c, f)
+	}
+	return encodedFold(c, f)
+}
+
+// foldGroups makes one record of every group. A value alone in its group passes
+// as it is.
+func foldGroups(t *Task, g *groups, fold func(*groups) ([]byte, error), emit func(key, value []byte) error) error {
+	for g.nextGroup() {
+		g.next()
+		value, err := fold(g)
+		if err == nil && g.in.Err() == nil {
+			err = emit(g.key, value)
+		}
+		if err != nil {
+			return t.end(g.readErr, err)
+		}
+	}
+	return t.end(g.readErr, nil)
+}
+
+// valueFold folds a group of values that hold no pointers. The cursor stands at
+// the group's first record; the encoding is valid until the next group.
+func valueFold[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
+	d := &decoder{}
+	var first, buf []byte
+	return func(g *groups) ([]byte, error) {
+		first = append(first[:0], g.in.Value()...)
+		if !g.next() {
+			return first, nil
+		}
+		sum, err := read(c, d, first)
+		for more := true; more && err == nil; more = g.next() {
+			var v V
+			if v, err = read(c, d, g.in.Value()); err == nil {
+				sum = f(sum, v)
+			}
+		}
+		return c.encode(&buf, sum), err
+	}
+}
+
+// encodedFold folds values that may point into the bytes they were decoded from:
+// what has been folded so far is encoded before the next record is read.
+func encodedFold[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
+	da, db := &decoder{}, &decoder{}
+	var sum, next, buf []byte
+	return func(g *groups) ([]byte, error) {
+		sum = append(sum[:0], g.in.Value()...)
+		for g.next() {
+			a, err := read(c, da, sum)
+			if err != nil {
+				return nil, err
+			}
+			b, err := read(c, db, g.in.Value())
+			if err != nil {
+				return nil, err
+			}
+			next = append(next[:0], c.encode(&buf, f(a, b))...) // the encoding may be a view of sum
+			sum, next = next, sum
+		}
+		return sum, nil
+	}
+}

@@ -1,0 +1,413 @@
+package mapreduce
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+// usageError is an error of the command line, as against one of the job: it ends
+// the program with exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(err error) error { return usageError{err} }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Compile is for package mrtest; a job's author has no use for it.
+func (j *Job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
+	return compile("", []*Job{j}, s)
+}
+
+// Compile is for package mrtest; a flow's author has no use for it.
+func (f *Flow) Compile(s bridge.Settings) (*bridge.Compiled, error) {
+	if f == nil {
+		return nil, errors.New("there is no flow")
+	}
+	if len(f.Jobs) == 0 {
+		return nil, fmt.Errorf("flow %s has no jobs", f.Name)
+	}
+	return compile(f.Name, f.Jobs, s)
+}
+
+// compilation makes a program of jobs.
+type compilation struct {
+	bridge.Settings
+	known    properties
+	jobs     []*Job // in the order in which they can run
+	stages   []*stage
+	read     []bool // by job: a later one reads its result
+	formats  []Format
+	plans    []wire.JobPlan
+	warnings []string
+}
+
+// compile checks jobs and turns them into a Program.
+func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, error) {
+	c, err := analyse(jobs, s)
+	if err != nil {
+		return nil, err
+	}
+	program := &mrruntime.Program{Plan: wire.Plan{Flow: flow, Jobs: c.plans}}
+	for i := range c.jobs {
+		program.Jobs = append(program.Jobs, c.code(i, func(t *mrruntime.Task) host { return attemptHost{t} }).erased())
+	}
+	return &bridge.Compiled{Program: program, Warnings: c.warnings}, nil
+}
+
+// analyse checks jobs and describes them, in the order in which they can run.
+func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
+	c := &compilation{Settings: s, known: knownProperties()}
+	var err error
+	if c.warnings, err = c.known.check(s.Properties); err != nil {
+		return nil, err
+	}
+	if err := c.order(jobs); err != nil {
+		return nil, err
+	}
+	for i, j := range c.jobs {
+		plan, err := c.plan(i)
+		if _, ok := errors.AsType[usageError](err); ok {
+			return nil, err
+		}
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", j.Name, err)
+		}
+		c.plans = append(c.plans, *plan)
+	}
+	if err := checkOutputs(c.plans); err != nil {
+		return nil, err
+	}
+	slices.Sort(c.warnings)
+	c.warnings = slices.Compact(c.warnings)
+	return c, nil
+}
+
+// order puts every job behind those whose results it reads, and else keeps the
+// order it was given in.
+func (c *compilation) order(jobs []*Job) error {
+	writers := make(map[*stage]*Job)
+	names := make(map[string]bool)
+	for _, j := range jobs {
+		if j == nil || j.stage == nil {
+			return errors.New("a job was not made by the Job method of a result")
+		}
+		if err := checkName("job", j.Name); err != nil {
+			return err
+		}
+		if names[j.Name] {
+			return fmt.Errorf("two jobs are named %s", j.Name)
+		}
+		if other := writers[j.stage]; other != nil {
+			return fmt.Errorf("jobs %s and %s are made of one result", other.Name, j.Name)
+		}
+		names[j.Name], writers[j.stage] = true, j
+	}
+	placed := make(map[*Job]bool)
+	var place func(j *Job) error
+	place = func(j *Job) error {
+		if placed[j] {
+			return nil
+		}
+		placed[j] = true // results are made before what reads them, so there is no cycle
+		for _, in := range j.stage.inputs() {
+			if in.from == nil {
+				continue
+			}
+			before := writers[in.from]
+			if before == nil {
+				return fmt.Errorf("job %s reads the result of a job that is not in its flow", j.Name)
+			}
+			if err := place(before); err != nil {
+				return err
+			}
+		}
+		c.jobs = append(c.jobs, j)
+		return nil
+	}
+	for _, j := range jobs {
+		if err := place(j); err != nil {
+			return err
+		}
+	}
+	c.settle()
+	return nil
+}
+
+// settle finds out which results are read within the flow, and the formats.
+func (c *compilation) settle() {
+	c.read = make([]bool, len(c.jobs))
+	for _, j := range c.jobs {
+		c.stages = append(c.stages, j.stage)
+		c.formats = append(c.formats, j.Format)
+		for _, in := range j.stage.inputs() {
+			if in.from != nil {
+				c.read[c.writer(in.from)] = true
+			}
+		}
+	}
+	for i := range c.jobs {
+		if c.formats[i] == nil {
+			c.formats[i] = Text{}
+			if c.read[i] {
+				c.formats[i] = Binary{}
+			}
+		}
+	}
+}
+
+// writer is the index of the job that writes a result.
+func (c *compilation) writer(result *stage) int {
+	return slices.IndexFunc(c.jobs, func(j *Job) bool { return j.stage == result })
+}
+
+// plan describes a job. It may replace the job's stage by a map-only one.
+func (c *compilation) plan(i int) (*wire.JobPlan, error) {
+	j := c.jobs[i]
+	warnings, err := c.known.check(j.Properties)
+	if err != nil {
+		return nil, fmt.Errorf("Job.Properties: %w", errors.Unwrap(err)) // not the command line's fault
+	}
+	c.warnings = append(c.warnings, warnings...)
+	if err := checkFormatName(c.formats[i]); err != nil {
+		return nil, err
+	}
+	if c.read[i] && c.formats[i] != Format(Binary{}) {
+		return nil, fmt.Errorf("its format is %s, but another job reads its result with From, which needs Binary", c.formats[i].Name())
+	}
+	plan := &wire.JobPlan{Name: j.Name, Format: c.formats[i].Name(), Outputs: slices.Clone(j.Outputs)}
+	plan.Properties = c.known.resolve(j.Properties, c.Settings.Properties)
+	if plan.Reduces, err = c.reduces(i, plan.Properties); err != nil {
+		return nil, err
+	}
+	st := c.stages[i]
+	if err := st.check(c.formats[i]); err != nil {
+		return nil, err
+	}
+	plan.Combine = st.combine && !c.NoCombine
+	plan.TotalOrder = st.total && plan.Reduces > 1
+	plan.Key, plan.Value = st.pairTypes()
+	plan.OutKey, plan.OutValue = st.resultTypes()
+	if plan.Inputs, err = c.inputs(st); err != nil {
+		return nil, err
+	}
+	if plan.Files, err = c.files(j.Files); err != nil {
+		return nil, err
+	}
+	if err := checkNamedOutputs(j.Outputs); err != nil {
+		return nil, err
+	}
+	plan.Output, err = c.output(i)
+	return plan, err
+}
+
+// reduces is the number of reduces, which goes into the properties too.
+func (c *compilation) reduces(i int, properties map[string]string) (int, error) {
+	j, st := c.jobs[i], c.stages[i]
+	if j.Reduces < 0 {
+		return 0, fmt.Errorf("Job.Reduces is %d", j.Reduces)
+	}
+	if st.reduce == nil {
+		if j.Reduces > 0 {
+			return 0, fmt.Errorf("Job.Reduces is %d, but MapOnly has no reduces", j.Reduces)
+		}
+		properties[propReduces] = "0"
+		return 0, nil
+	}
+	if text, ok := j.Properties[propReduces]; ok && j.Reduces > 0 && text != strconv.Itoa(j.Reduces) {
+		return 0, fmt.Errorf("Job.Reduces is %d, but Job.Properties has %s=%s", j.Reduces, propReduces, text)
+	}
+	if _, ok := c.Settings.Properties[propReduces]; !ok && j.Reduces > 0 {
+		properties[propReduces] = strconv.Itoa(j.Reduces)
+	}
+	n, err := strconv.Atoi(properties[propReduces])
+	if err != nil {
+		return 0, fmt.Errorf("property %s: %w", propReduces, err)
+	}
+	if n > 0 {
+		return n, nil
+	}
+	switch {
+	case st.mapOnly == nil:
+		return 0, fmt.Errorf("%s=0, but a join needs reduces", propReduces)
+	case c.read[i]:
+		return 0, fmt.Errorf("%s=0, but another job reads what its reduces make", propReduces)
+	}
+	c.stages[i] = st.mapOnly()
+	return 0, nil
+}
+
+func (c *compilation) inputs(st *stage) ([]wire.InputPlan, error) {
+	var plans []wire.InputPlan
+	for _, in := range st.inputs() {
+		plan := wire.InputPlan{Format: in.format, RecordSize: in.recordSize}
+		switch {
+		case in.from != nil:
+			plan.From = c.writer(in.from) + 1
+		case len(in.paths) == 0 && len(c.Inputs) == 0:
+			return nil, usagef("no input: give -input")
+		default:
+			paths := in.paths
+			if len(paths) == 0 {
+				paths = c.Inputs
+			}
+			for _, p := range paths {
+				clean, err := c.clean(p)
+				if err != nil {
+					return nil, fmt.Errorf("input: %w", err)
+				}
+				plan.Paths = append(plan.Paths, clean)
+			}
+		}
+		plans = append(plans, plan)
+	}
+	return plans, nil
+}
+
+// output is a job's output directory: its own, else -output, or a directory there
+// when the flow has several jobs. What only a later job reads has none.
+func (c *compilation) output(i int) (string, error) {
+	j := c.jobs[i]
+	switch {
+	case j.Output != "":
+		out, err := c.clean(j.Output)
+		if err != nil {
+			return "", fmt.Errorf("output: %w", err)
+		}
+		return out, nil
+	case c.read[i]:
+		return "", nil
+	case c.Output == "":
+		return "", usagef("no output directory: give -output")
+	}
+	out, err := c.clean(c.Output)
+	if err != nil {
+		return "", fmt.Errorf("output: %w", err)
+	}
+	if len(c.jobs) > 1 {
+		out = dfs.Join(out, j.Name)
+	}
+	return out, nil
+}
+
+func (c *compilation) files(given map[string]string) (map[string]string, error) {
+	files := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+			return nil, fmt.Errorf("side file %q: its name is no file name", name)
+		}
+		clean, err := c.clean(given[name])
+		if err != nil {
+			return nil, fmt.Errorf("side file %q: %w", name, err)
+		}
+		files[name] = clean
+	}
+	return files, nil
+}
+
+// clean makes a path a URL. It is the same in every process: relative paths are
+// so to where the client ran.
+func (c *compilation) clean(name string) (string, error) {
+	if c.Dir != "" && name != "" && !path.IsAbs(name) && !strings.Contains(name, "://") {
+		name = dfs.Join(c.Dir, name)
+	}
+	return dfs.Clean(name)
+}
+
+// checkName allows what can be a directory of the output that listings show.
+func checkName(what, name string) error {
+	if name == "" {
+		return fmt.Errorf("a %s has no name", what)
+	}
+	if strings.ContainsAny(name, "/\\\x00\n\t*?[]{},") || name[0] == '_' || name[0] == '.' || len(name) > 200 {
+		return fmt.Errorf("a %s cannot be named %q", what, name)
+	}
+	return nil
+}
+
+func checkFormatName(f Format) error {
+	switch f.(type) {
+	case Text, Raw, Binary:
+		return nil
+	}
+	switch name := f.Name(); name {
+	case "", Text{}.Name(), Raw{}.Name(), Raw{Keys: true}.Name(), Binary{}.Name():
+		return fmt.Errorf("its format is named %q: the name is empty or taken", name)
+	}
+	return nil
+}
+
+func checkNamedOutputs(names []string) error {
+	seen := make(map[string]bool)
+	for _, name := range names {
+		odd := strings.ContainsFunc(name, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+		})
+		switch {
+		case name == "" || name == "part" || odd:
+			return fmt.Errorf("Job.Outputs: an output cannot be named %q: letters and digits only, and not part", name)
+		case seen[name]:
+			return fmt.Errorf("Job.Outputs names %q twice", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func checkOutputs(jobs []wire.JobPlan) error {
+	writers := make(map[string]string)
+	for _, j := range jobs {
+		if j.Output == "" {
+			continue
+		}
+		if other, ok := writers[j.Output]; ok {
+			return fmt.Errorf("jobs %s and %s have one output: %s", other, j.Name, j.Output)
+		}
+		writers[j.Output] = j.Name
+	}
+	return nil
+}
+
+// jobCode is a job's functions.
+type jobCode struct {
+	maps    []mapFunc
+	combine mrruntime.CombineFunc
+	reduce  mrruntime.ReduceFunc
+}
+
+func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
+	st := c.stages[i]
+	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, host: makeHost}
+	code := jobCode{maps: st.maps(spec)}
+	if st.reduce == nil {
+		return code
+	}
+	code.reduce = st.reduce(spec)
+	if combiner := st.combiner(spec); combiner != nil && !c.NoCombine {
+		code.combine = func(t *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
+			return combiner(t)(t, in, emit)
+		}
+	}
+	return code
+}
+
+func (code jobCode) erased() mrruntime.Job {
+	job := mrruntime.Job{Combine: code.combine, Reduce: code.reduce}
+	for _, run := range code.maps {
+		job.Maps = append(job.Maps, func(t *mrruntime.Task, in *mrruntime.Split, out mrruntime.Collector) error {
+			return run(t, in, out)
+		})
+	}
+	return job
+}

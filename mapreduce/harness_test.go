@@ -1,0 +1,408 @@
+package mapreduce
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+// The harness runs compiled jobs in memory, each map on so many lines of its
+// input, and overwrites every byte slice that the functions are lent as early as
+// they may be: a string or slice kept wrongly changes.
+
+type bench struct {
+	files      map[string]string // by URL below file:///w/
+	inputs     []string          // -input
+	properties map[string]string
+	lines      int // of a split; 0: all
+	noCombine  bool
+
+	written  map[string]*bytes.Buffer // by "job/part-r-00000"
+	counters map[string]int64         // by name, of all jobs
+}
+
+// run gives the outputs by "job/part-r-00000".
+func (b *bench) run(c bridge.Compiler) (map[string]string, error) {
+	var jobs []*Job
+	switch c := c.(type) {
+	case *Job:
+		jobs = []*Job{c}
+	case *Flow:
+		jobs = c.Jobs
+	}
+	inputs := b.inputs
+	if inputs == nil {
+		inputs = []string{"in"}
+	}
+	made, err := analyse(jobs, bridge.Settings{Inputs: inputs, Output: "out", Properties: b.properties, Dir: "/w", NoCombine: b.noCombine})
+	if err != nil {
+		return nil, err
+	}
+	b.written, b.counters = make(map[string]*bytes.Buffer), make(map[string]int64)
+	for i := range made.plans {
+		r := &jobRun{bench: b, plan: &made.plans[i], plans: made.plans}
+		r.code = made.code(i, func(t *mrruntime.Task) host { return &fakeHost{Task: t, run: r} })
+		if err := r.run(); err != nil {
+			return nil, err
+		}
+	}
+	out := make(map[string]string)
+	for name, buf := range b.written {
+		out[name] = buf.String()
+	}
+	return out, nil
+}
+
+type jobRun struct {
+	*bench
+	plan  *wire.JobPlan
+	plans []wire.JobPlan
+	code  jobCode
+}
+
+func (r *jobRun) task(kind wire.Kind, n int, cuts [][]byte) *mrruntime.Task {
+	return &mrruntime.Task{Ctx: nil, ID: wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 1, N: 1}, Kind: kind, N: n}, N: wire.EpochAttempts},
+		Plan: r.plan, Partitions: r.plan.Reduces, Cuts: cuts}
+}
+
+func (r *jobRun) run() error {
+	var cuts [][]byte
+	if r.plan.TotalOrder {
+		sample := &fakeCollector{parts: make([][]record, 1)}
+		if err := r.maps(sample, nil); err != nil {
+			return err
+		}
+		all := sample.sorted(0)
+		for i := 1; i < r.plan.Reduces; i++ {
+			cuts = append(cuts, all[len(all)*i/r.plan.Reduces].key)
+		}
+	}
+	out := &fakeCollector{parts: make([][]record, max(r.plan.Reduces, 1))}
+	if err := r.maps(out, cuts); err != nil {
+		return err
+	}
+	for p := range r.plan.Reduces {
+		t := r.task(wire.Reduce, p, cuts)
+		in := &fakeRecords{all: out.sorted(p)}
+		err := r.code.reduce(t, in)
+		r.tally(t, "REDUCE_INPUT_GROUPS")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *jobRun) tally(t *mrruntime.Task, names ...string) {
+	for _, name := range append(names, "mine") {
+		group := mrruntime.TaskCounters
+		if name == "mine" {
+			group = "test"
+		}
+		r.counters[name] += t.Counter(group, name).Value()
+	}
+}
+
+// maps runs all maps into out, with the combiner on each map's output.
+func (r *jobRun) maps(out *fakeCollector, cuts [][]byte) error {
+	n := 0
+	for i, in := range r.plan.Inputs {
+		for _, split := range r.splits(&in) {
+			t := r.task(wire.Map, n, cuts)
+			n++
+			if r.plan.Reduces == 0 {
+				if err := r.code.maps[i](t, split, nil); err != nil {
+					return err
+				}
+				r.tally(t)
+				continue
+			}
+			own := &fakeCollector{parts: make([][]record, r.plan.Reduces)}
+			if err := r.code.maps[i](t, split, own); err != nil {
+				return err
+			}
+			r.tally(t, "MAP_OUTPUT_RECORDS", "COMBINE_INPUT_RECORDS", "COMBINE_OUTPUT_RECORDS")
+			for p := range own.parts {
+				r.counters["MAP_OUTPUT_RECORDS"] += int64(len(own.parts[p]))
+				if err := r.combine(t, own, p, out); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *jobRun) combine(t *mrruntime.Task, own *fakeCollector, p int, out *fakeCollector) error {
+	to := p % len(out.parts) // a sample has one partition
+	if r.code.combine == nil {
+		out.parts[to] = append(out.parts[to], own.parts[p]...)
+		return nil
+	}
+	var last []byte
+	return r.code.combine(t, &fakeRecords{all: own.sorted(p)}, func(key, value []byte) error {
+		if bytes.Compare(key, last) < 0 {
+			return fmt.Errorf("combiner emits %x after %x", key, last)
+		}
+		last = bytes.Clone(key)
+		return out.Collect(to, key, value)
+	})
+}
+
+// splits cuts an input's text into splits of so many lines.
+func (r *jobRun) splits(in *wire.InputPlan) []*fakeSplit {
+	var splits []*fakeSplit
+	if in.From > 0 {
+		for _, name := range slices.Sorted(mapKeys(r.written)) {
+			if strings.HasPrefix(name, r.plans[in.From-1].Name+"/part-") {
+				splits = append(splits, &fakeSplit{path: name, text: r.written[name].String()})
+			}
+		}
+		return splits
+	}
+	for _, path := range in.Paths {
+		text, ok := r.files[strings.TrimPrefix(path, "file:///w/")]
+		if !ok {
+			panic("no file " + path)
+		}
+		if r.lines == 0 || in.Format == "files" {
+			splits = append(splits, &fakeSplit{path: path, text: text})
+			continue
+		}
+		if in.Format == "records" {
+			for part := range slices.Chunk([]byte(text), r.lines*in.RecordSize) {
+				splits = append(splits, &fakeSplit{path: path, text: string(part)})
+			}
+			continue
+		}
+		for part := range slices.Chunk(slices.Collect(strings.Lines(text)), r.lines) {
+			splits = append(splits, &fakeSplit{path: path, text: strings.Join(part, "")})
+		}
+	}
+	return splits
+}
+
+func mapKeys[V any](m map[string]V) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+type record struct{ key, value []byte }
+
+type fakeCollector struct {
+	parts [][]record
+	err   error
+}
+
+func (c *fakeCollector) Collect(p int, key, value []byte) error {
+	if c.err != nil {
+		return c.err
+	}
+	c.parts[p] = append(c.parts[p], record{bytes.Clone(key), bytes.Clone(value)})
+	return nil
+}
+
+func (c *fakeCollector) sorted(p int) []record {
+	slices.SortStableFunc(c.parts[p], func(a, b record) int { return bytes.Compare(a.key, b.key) })
+	return c.parts[p]
+}
+
+// fakeRecords lends every record in the same buffers.
+type fakeRecords struct {
+	all        []record
+	key, value []byte
+	failAfter  int // records until a reading error; 0: none
+	n          int
+	err        error
+}
+
+func (r *fakeRecords) Next() bool {
+	clobber(r.key)
+	clobber(r.value)
+	if r.n == len(r.all) {
+		return false
+	}
+	if r.failAfter > 0 && r.n == r.failAfter {
+		r.err = errors.New("broken segment")
+		return false
+	}
+	r.key = append(r.key[:0], r.all[r.n].key...)
+	r.value = append(r.value[:0], r.all[r.n].value...)
+	r.n++
+	return true
+}
+
+func (r *fakeRecords) Key() []byte   { return r.key }
+func (r *fakeRecords) Value() []byte { return r.value }
+func (r *fakeRecords) Err() error    { return r.err }
+
+func clobber(b []byte) {
+	for i := range b {
+		b[i] = 0xDB
+	}
+}
+
+type fakeSplit struct {
+	path, text string
+	failAfter  int // lines until a reading error; 0: none
+	records    int
+	err        error
+}
+
+func (s *fakeSplit) Lines() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		n := 0
+		for line := range strings.Lines(s.text) {
+			if s.failAfter > 0 && n == s.failAfter {
+				s.err = errors.New("broken disk")
+				return
+			}
+			n++
+			if !yield(strings.TrimSuffix(line, "\n")) {
+				return
+			}
+		}
+	}
+}
+
+func (s *fakeSplit) Records(size int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		buf := make([]byte, size)
+		for part := range slices.Chunk([]byte(s.text), size) {
+			copy(buf, part)
+			if !yield(buf) {
+				return
+			}
+			clobber(buf)
+		}
+	}
+}
+
+func (s *fakeSplit) Files() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		content := []byte(s.text)
+		yield(s.path, content)
+		clobber(content)
+	}
+}
+
+func (s *fakeSplit) Binary() iter.Seq2[[]byte, []byte] {
+	return func(yield func(k, v []byte) bool) {
+		rest := []byte(s.text)
+		take := func() []byte {
+			n, size := binary.Uvarint(rest)
+			b := bytes.Clone(rest[size : size+int(n)])
+			rest = rest[size+int(n):]
+			return b
+		}
+		for len(rest) > 0 {
+			k, v := take(), take()
+			if !yield(k, v) {
+				return
+			}
+			clobber(k)
+			clobber(v)
+		}
+	}
+}
+
+func (s *fakeSplit) Chunks() []mrruntime.Chunk {
+	return []mrruntime.Chunk{{Path: s.path, Length: int64(len(s.text)), Size: int64(len(s.text))}}
+}
+
+type fakeFile struct{ *strings.Reader }
+
+func (fakeFile) Close() error { return nil }
+
+func (s *fakeSplit) Open(mrruntime.Chunk) (interface {
+	io.ReaderAt
+	io.Closer
+}, error) {
+	return fakeFile{strings.NewReader(s.text)}, nil
+}
+
+func (s *fakeSplit) CountRecord() { s.records++ }
+func (s *fakeSplit) Err() error   { return s.err }
+
+// fakeHost is an attempt with its outputs in memory.
+type fakeHost struct {
+	*mrruntime.Task
+	run *jobRun
+}
+
+func (h *fakeHost) open(name string) (recordWriter, error) {
+	file := fmt.Sprintf("%s/%s-%c-%05d", h.run.plan.Name, cmp.Or(name, "part"), h.ID.Task.Kind.String()[0], h.ID.Task.N)
+	buf := h.run.written[file]
+	if buf == nil {
+		buf = new(bytes.Buffer)
+		h.run.written[file] = buf
+	}
+	return fakeOutput{buf}, nil
+}
+
+type fakeOutput struct{ *bytes.Buffer }
+
+func (o fakeOutput) Write(record []byte) error {
+	o.Buffer.Write(record)
+	return nil
+}
+
+// mainText is the main output of the job, its parts in order.
+func mainText(out map[string]string, job string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(mapKeys(out)) {
+		if strings.HasPrefix(name, job+"/part-") {
+			b.WriteString(out[name])
+		}
+	}
+	return b.String()
+}
+
+// same runs a job on splits of every size, with and without its combiner, and
+// wants one output of it.
+func same(t *testing.T, make func() bridge.Compiler, files map[string]string, job, want string) {
+	t.Helper()
+	for _, lines := range []int{0, 1, 2} {
+		for _, noCombine := range []bool{false, true} {
+			b := &bench{files: files, lines: lines, noCombine: noCombine}
+			out, err := b.run(make())
+			if err != nil {
+				t.Fatalf("splits of %d lines: %v", lines, err)
+			}
+			if got := mainText(out, job); got != want {
+				t.Errorf("splits of %d lines, combiner off %v:\n%s\nwant\n%s", lines, noCombine, got, want)
+			}
+		}
+	}
+}
+
+// fails runs a job and wants an error with these words.
+func fails(t *testing.T, c bridge.Compiler, b *bench, words ...string) {
+	t.Helper()
+	_, err := b.run(c)
+	if err == nil {
+		t.Errorf("no error, want %q", words)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q, want %q in it", err, w)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// Package bridge lets the packages below mapreduce use what it keeps from
+// authors: the making of a program from a job or flow. It holds no code.
+package bridge
+
+import (
+	mrruntime "github.com/quernmr/quern/runtime"
+)
+
+// Settings are what a program is made with, beside the job itself: what the
+// command line says.
+type Settings struct {
+	Inputs     []string          // of inputs that name no paths: -input
+	Output     string            // -output
+	Properties map[string]string // -D
+	Dir        string            // path or URL that relative paths are relative to; empty: the working directory
+	NoCombine  bool              // leave combiners out, to see whether the output depends on them
+}
+
+// Compiled is a job or flow as functions on bytes.
+type Compiled struct {
+	Program  *mrruntime.Program
+	Warnings []string // one sentence each
+}
+
+// Compiler is *mapreduce.Job and *mapreduce.Flow.
+type Compiler interface {
+	Compile(Settings) (*Compiled, error)
+}

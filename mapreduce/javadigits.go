@@ -1,0 +1,171 @@
+package mapreduce
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+)
+
+// javaDigits gives the decimal digits of a number that is printed with an
+// exponent, as Java before 19 works them out. It is the generation of digits of
+// Steele and White: a number is b/s·10^e, half the distance to its neighbours is
+// m/s·10^e; digits are divided off until what is left is within m of one side.
+//
+// What makes it Java's are its edges. Beside a power of two the smaller of the two
+// distances is taken for both. Neighbours' midpoints do not count as near, but
+// from above they do in the widest arithmetic. At least two digits come out where
+// the estimated exponent is out of -3 to 7. The arithmetic is of 32, 64 or more
+// bits as the operands are estimated to need, and the narrower ones may overflow.
+func javaDigits(dst []byte, f binaryFloat) (digits []byte, exponent int) {
+	tail := bits.TrailingZeros64(f.fraction)
+	width := 53 - tail // bits of the fraction without its trailing zeros
+	fraction := f.fraction >> tail
+	tiny := max(0, width-f.exponent-1)
+
+	decimal := estimateExponent(f)
+	b5, s5 := max(0, -decimal), max(0, decimal)
+	b2, s2 := b5+tiny+f.exponent, s5+tiny
+	m5, m2 := b5, b2-f.significant
+	b2 -= width - 1
+	common := min(b2, s2)
+	b2, s2, m2 = b2-common, s2-common, m2-common
+	if width == 1 {
+		m2--
+	}
+	if m2 < 0 {
+		b2, s2, m2 = b2-m2, s2-m2, 0
+	}
+
+	needB, needS := width+b2+bitsOf5(b5), s2+1+bitsOf5(s5+1)
+	g := digitsOf{dst: dst, exponent: decimal}
+	switch {
+	case needB < 32 && needS < 32:
+		divideOff(&g, int32(fraction)*int32(power5(b5))<<b2, int32(power5(s5))<<s2, int32(power5(m5))<<m2)
+	case needB < 64 && needS < 64:
+		divideOff(&g, int64(fraction)*power5(b5)<<b2, power5(s5)<<s2, power5(m5)<<m2)
+	default:
+		divideOffBig(&g, shifted(fraction, b5, b2), shifted(1, s5, s2), shifted(1, m5, m2))
+	}
+	return g.dst, g.exponent
+}
+
+// estimateExponent is the decimal exponent, or one more. The conversions keep
+// products from being fused with sums, so that all machines estimate alike.
+func estimateExponent(f binaryFloat) int {
+	mantissa := math.Float64frombits(f.fraction&(1<<52-1) | 1023<<52)
+	d := float64((mantissa-1.5)*0.289529654) + 0.176091259
+	return int(math.Floor(d + float64(float64(f.exponent)*0.301029995663981)))
+}
+
+func power5(n int) int64 {
+	p := int64(1)
+	for range n {
+		p *= 5
+	}
+	return p
+}
+
+// bitsOf5 is the bits that 5^n takes, or an estimate where it is large.
+func bitsOf5(n int) int {
+	switch {
+	case n == 0:
+		return 0
+	case n < 27:
+		return bits.Len64(uint64(power5(n)))
+	}
+	return 3 * n
+}
+
+func shifted(n uint64, fives, twos int) *big.Int {
+	v := new(big.Int).SetUint64(n)
+	v.Mul(v, new(big.Int).Exp(big.NewInt(5), big.NewInt(int64(fives)), nil))
+	return v.Lsh(v, uint(twos))
+}
+
+// digitsOf collects the digits.
+type digitsOf struct {
+	dst      []byte
+	exponent int
+}
+
+// first takes the first digit, which is 0 when the exponent's estimate was one
+// too high. It says whether the number may end here.
+func (g *digitsOf) first(q byte) (mayEnd bool) {
+	if q == 0 {
+		g.exponent--
+	} else {
+		g.dst = append(g.dst, '0'+q)
+	}
+	return g.exponent >= -3 && g.exponent < 8
+}
+
+// last rounds: left says how twice what is left compares with one of the last digit.
+func (g *digitsOf) last(low, high bool, left int) {
+	odd := g.dst[len(g.dst)-1]&1 != 0
+	if high && (!low || left > 0 || left == 0 && odd) {
+		g.up()
+	}
+}
+
+func (g *digitsOf) up() {
+	i := len(g.dst) - 1
+	for i > 0 && g.dst[i] == '9' {
+		g.dst[i] = '0'
+		i--
+	}
+	if g.dst[i] == '9' {
+		g.dst[i] = '1'
+		g.exponent++
+		return
+	}
+	g.dst[i]++
+}
+
+func divideOff[T int32 | int64](g *digitsOf, b, s, m T) {
+	tens := s * 10
+	q := b / s
+	b, m = 10*(b%s), m*10
+	low, high := b < m, b+m > tens
+	if !g.first(byte(q)) {
+		low, high = false, false
+	}
+	for !low && !high {
+		q = b / s
+		b, m = 10*(b%s), m*10
+		low, high = true, true
+		if m > 0 { // else it has overflowed, and is larger than all
+			low, high = b < m, b+m > tens
+		}
+		g.dst = append(g.dst, '0'+byte(q))
+	}
+	left := b<<1 - tens
+	switch {
+	case left < 0:
+		g.last(low, high, -1)
+	case left > 0:
+		g.last(low, high, 1)
+	default:
+		g.last(low, high, 0)
+	}
+}
+
+func divideOffBig(g *digitsOf, b, s, m *big.Int) {
+	ten := big.NewInt(10)
+	tens := new(big.Int).Mul(s, ten)
+	q, sum := new(big.Int), new(big.Int)
+	step := func() (digit byte, low, high bool) {
+		q.QuoRem(b, s, b)
+		b.Mul(b, ten)
+		m.Mul(m, ten)
+		return byte(q.Uint64()), b.Cmp(m) < 0, tens.Cmp(sum.Add(b, m)) <= 0
+	}
+	digit, low, high := step()
+	if !g.first(digit) {
+		low, high = false, false
+	}
+	for !low && !high {
+		digit, low, high = step()
+		g.dst = append(g.dst, '0'+digit)
+	}
+	g.last(low, high, sum.Lsh(b, 1).Cmp(tens))
+}

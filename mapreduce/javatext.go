@@ -1,0 +1,105 @@
+package mapreduce
+
+import (
+	"bytes"
+	"math"
+	"math/bits"
+	"strconv"
+)
+
+// appendFloat prints v as Double.toString does, or Float.toString for 32 bits, in
+// Java 8 to 18, under which Hadoop runs: plain from 0.001 up to 10,000,000 and as
+// 1.0E10 beyond, always with a digit on both sides of the point.
+//
+// In the plain range Java prints the shortest digits that read back as v, as
+// strconv does. Beyond, it has ways of its own: see [appendWhole] and [javaDigits].
+func appendFloat(dst []byte, v float64, size int) []byte {
+	abs := math.Abs(v)
+	switch {
+	case v != v:
+		return append(dst, "NaN"...)
+	case math.IsInf(v, 1):
+		return append(dst, "Infinity"...)
+	case math.IsInf(v, -1):
+		return append(dst, "-Infinity"...)
+	case abs == 0 || abs >= 1e-3 && abs < 1e7:
+		start := len(dst)
+		dst = strconv.AppendFloat(dst, v, 'f', -1, size)
+		if bytes.IndexByte(dst[start:], '.') >= 0 {
+			return dst
+		}
+		return append(dst, ".0"...)
+	}
+	if v < 0 {
+		dst = append(dst, '-')
+	}
+	b := takeApart(abs, size)
+	if b.exponent <= 62 && abs == math.Trunc(abs) {
+		return appendWhole(dst, uint64(abs), b.exponent-b.significant-1)
+	}
+	var buf [32]byte
+	digits, exponent := javaDigits(buf[:0], b)
+	return appendDigits(dst, digits, exponent)
+}
+
+// appendWhole prints a whole number that has spare binary digits more than its
+// type's mantissa and one: Java rounds away as many decimal digits as those bits
+// hold, and no more.
+func appendWhole(dst []byte, n uint64, spare int) []byte {
+	drop := 0
+	if spare > 1 {
+		drop = spare * 1233 >> 12 // spare·log10(2), exact up to 2^62
+	}
+	if drop > 0 {
+		unit := uint64(1)
+		for range drop {
+			unit *= 10
+		}
+		rest := n % unit
+		n /= unit
+		if rest >= unit/2 {
+			n++
+		}
+	}
+	var buf [20]byte
+	digits := strconv.AppendUint(buf[:0], n, 10)
+	exponent := len(digits) - 1 + drop
+	for len(digits) > 1 && digits[len(digits)-1] == '0' {
+		digits = digits[:len(digits)-1]
+	}
+	return appendDigits(dst, digits, exponent)
+}
+
+func appendDigits(dst, digits []byte, exponent int) []byte {
+	dst = append(dst, digits[0], '.')
+	if len(digits) == 1 {
+		dst = append(dst, '0')
+	}
+	dst = append(dst, digits[1:]...)
+	dst = append(dst, 'E')
+	return strconv.AppendInt(dst, int64(exponent), 10)
+}
+
+// binaryFloat is a positive floating-point number taken apart.
+type binaryFloat struct {
+	fraction    uint64 // 53 bits, the highest of them set
+	exponent    int    // of that highest bit
+	significant int    // bits that the number's type has for a fraction of its size
+}
+
+func takeApart(abs float64, size int) binaryFloat {
+	b := math.Float64bits(abs)
+	fraction, exponent := b&(1<<52-1), int(b>>52)-1023
+	lowest, mantissa := -1022, 53 // of the normal numbers of the type
+	if size == 32 {
+		lowest, mantissa = -126, 24
+	}
+	if exponent == -1023 {
+		shift := bits.LeadingZeros64(fraction) - 11
+		fraction <<= shift
+		exponent -= shift - 1
+	} else {
+		fraction |= 1 << 52
+	}
+	return binaryFloat{fraction, exponent, mantissa - max(0, lowest-exponent)}
+}

@@ -1,0 +1,66 @@
+package mapreduce
+
+import (
+	"cmp"
+
+	mrruntime "github.com/quernmr/quern/runtime"
+)
+
+// Job is a result with a name, and settings that need no types.
+type Job struct {
+	Name string
+
+	// Reduces is the number of reduce tasks and so of main output files; 0 leaves
+	// it to the property mapreduce.job.reduces, whose default is 1. A property
+	// given with -D wins. See [MapOnly] for a job without reduces.
+	Reduces int
+
+	Properties map[string]string // by name, as with -D, which wins
+	Files      map[string]string // side files for [Task.File]: name to path or URL
+	Outputs    []string          // outputs for [Write], letters and digits each
+	Output     string            // the output directory; empty: see [Main]
+	Format     Format            // of all outputs; nil: Text, or Binary for a later job alone
+
+	stage *stage
+}
+
+// Flow is several jobs run as one submission. A job that reads another's result
+// by [From] starts when that has ended; the order of Jobs says nothing. The flow
+// fails with its first job that fails.
+type Flow struct {
+	Name string
+	Jobs []*Job
+}
+
+// Job makes a job that writes the result.
+func (r *Result[K, V]) Job(name string) *Job {
+	j := &Job{Name: name}
+	if r != nil {
+		j.stage = r.stage
+	}
+	return j
+}
+
+// jobSpec is what a job's code knows of its job.
+type jobSpec struct {
+	format    Format
+	outputs   []string
+	noCombine bool
+	host      func(*mrruntime.Task) host
+}
+
+// Number is a type that can be added up.
+type Number interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 |
+		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
+}
+
+// Sum adds; pass it to [Fold] or Combine by its name. Sums of floating-point
+// numbers depend on the order of adding, which is not fixed.
+func Sum[N Number](a, b N) N { return a + b }
+
+// Min is the smaller one; pass it to [Fold] or Combine by its name.
+func Min[T cmp.Ordered](a, b T) T { return min(a, b) }
+
+// Max is the larger one; pass it to [Fold] or Combine by its name.
+func Max[T cmp.Ordered](a, b T) T { return max(a, b) }

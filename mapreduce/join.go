@@ -1,0 +1,234 @@
+package mapreduce
+
+import (
+	"errors"
+	"iter"
+
+	mrruntime "github.com/quernmr/quern/runtime"
+)
+
+// Join brings together two kinds of pairs by key. It calls f for every key on
+// either side, in the order of keys; where a side has none, its sequence is empty.
+// All of as comes before bs, both are streamed and are read once: put the smaller
+// side first, where it has to be kept.
+func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, key K, as iter.Seq[A], bs iter.Seq[B], emit func(KO, VO)) error) *Result[KO, VO] {
+	a, b = given(a, f == nil, "Join"), given(b, false, "Join")
+	if (a.partition == nil) != (b.partition == nil) {
+		a = a.wrong("Join needs Partition on both sides or on neither")
+	}
+	if a.key != b.key {
+		a = a.wrong("Join needs one Codec of the key on both sides")
+	}
+	left, right := joinShape(a.key, leftSide), joinShape(a.key, rightSide)
+	if a.total != b.total {
+		total, other := *a, *b
+		total.total, other.total = true, true
+		a, b = &total, &other
+	}
+	r := &Result[KO, VO]{}
+	r.stage = &stage{
+		inputs: func() []*inputSpec { return append(a.inputs(), b.inputs()...) },
+		check:  func(f Format) error { return errors.Join(a.check(), b.check(), r.check(f)) },
+		pairTypes: func() (string, string) {
+			return typeName(a.key), typeName(a.value) + " or " + typeName(b.value)
+		},
+		combine: a.combines() || b.combines(),
+		total:   a.total,
+		maps: func(job *jobSpec) []mapFunc {
+			return append(a.mapFuncs(job, left), b.mapFuncs(job, right)...)
+		},
+		combiner: func(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
+			return joinCombiner(a.combiner(job, left.key), b.combiner(job, right.key))
+		},
+	}
+	r.finish(left.prefix, func(x *reduction[KO, VO]) error {
+		j := &joined{x: x.t, g: x.g}
+		key, kd := must(a.key), &decoder{keep: true}
+		as, bs := sideOf(j, must(a.value), leftSide), sideOf(j, must(b.value), rightSide)
+		return x.each(func() error {
+			k, _, err := readNested(key, kd, x.g.key)
+			if err != nil {
+				return err
+			}
+			j.begin()
+			return f(x.t, k, as, bs, x.emit)
+		})
+	})
+	return r
+}
+
+// A key of a join is the nested form of the author's key and the byte of its
+// side, so that the left values of a key come before the right ones.
+const (
+	leftSide  = 0
+	rightSide = 1
+)
+
+// joinShape has the author's keys with the byte of a side; the key alone groups.
+func joinShape[K any](own *Codec[K], side byte) shape[K] {
+	return shape[K]{
+		key: func() *codec[K] {
+			c := *must(own)
+			c.view = nil
+			c.append = func(dst []byte, v K) []byte { return append(c.appendNested(dst, v), side) }
+			c.decode = func(d *decoder, src []byte) K {
+				v, rest := c.decodeNested(d, src)
+				if d.err == nil && len(rest) != 1 {
+					d.fail(wrongSize(len(rest), 1))
+				}
+				return v
+			}
+			return &c
+		},
+		prefix: func() func([]byte) (int, error) {
+			return func(key []byte) (int, error) {
+				if len(key) == 0 {
+					return 0, errTruncated
+				}
+				return len(key) - 1, nil
+			}
+		},
+	}
+}
+
+// joined is the values of one key on their way through a join.
+type joined struct {
+	x     *Task
+	g     *groups
+	ended [2]bool // a range has seen the end of the side
+	ahead bool    // g stands at the first right record, which has not been taken
+	right bool    // the left side is over
+}
+
+func (j *joined) begin() { *j = joined{x: j.x, g: j.g} }
+
+var errJoinOrder = errors.New("the left values of a join were ranged over after the right ones had begun")
+
+// next takes the next record of a side.
+func (j *joined) next(side byte) bool {
+	if j.ahead {
+		j.ahead = side == leftSide
+		return side == rightSide
+	}
+	for j.g.next() {
+		rest := j.g.rest()
+		if len(rest) != 1 || rest[0] > rightSide {
+			j.x.fail(errInvalid)
+			return false
+		}
+		switch {
+		case rest[0] == side:
+			return true
+		case side == leftSide:
+			j.ahead = true
+			return false
+		}
+	}
+	return false
+}
+
+func sideOf[V any](j *joined, c *codec[V], side byte) iter.Seq[V] {
+	d := &decoder{keep: true}
+	return func(yield func(V) bool) {
+		if j.ended[side] {
+			j.x.fail(errRangeEnded)
+			return
+		}
+		if side == rightSide {
+			j.right = true
+		} else if j.right {
+			j.x.fail(errJoinOrder)
+			return
+		}
+		for j.next(side) {
+			v, err := read(c, d, j.g.in.Value())
+			if err != nil {
+				j.x.fail(err)
+				return
+			}
+			if !yield(v) {
+				return
+			}
+		}
+		j.ended[side] = true
+	}
+}
+
+// joinCombiner combines each side by its own combiner; a side without one passes.
+func joinCombiner(left, right func(*mrruntime.Task) mrruntime.CombineFunc) func(*mrruntime.Task) mrruntime.CombineFunc {
+	if left == nil && right == nil {
+		return nil
+	}
+	return func(rt *mrruntime.Task) mrruntime.CombineFunc {
+		sides := [2]mrruntime.CombineFunc{passRecords, passRecords}
+		for side, combiner := range []func(*mrruntime.Task) mrruntime.CombineFunc{left, right} {
+			if combiner != nil {
+				sides[side] = combiner(rt)
+			}
+		}
+		return func(rt *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
+			run := &sideRun{in: in, more: in.Next()}
+			for run.more {
+				side, ok := run.sideAtHand()
+				if !ok {
+					return errInvalid
+				}
+				run.side, run.first, run.ended = side, true, false
+				if err := sides[side](rt, run, emit); err != nil {
+					return err
+				}
+				for run.Next() { // a combiner need not read its records to the end
+				}
+			}
+			return in.Err()
+		}
+	}
+}
+
+func passRecords(_ *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
+	for in.Next() {
+		if err := emit(in.Key(), in.Value()); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}
+
+// sideRun is a run of records of one side.
+type sideRun struct {
+	in    mrruntime.Records
+	side  byte
+	first bool // the record at hand has not been given
+	ended bool
+	more  bool // there is a record at hand
+}
+
+func (r *sideRun) sideAtHand() (side byte, ok bool) {
+	key := r.in.Key()
+	if len(key) == 0 || key[len(key)-1] > rightSide {
+		return 0, false
+	}
+	return key[len(key)-1], true
+}
+
+func (r *sideRun) Next() bool {
+	switch {
+	case r.ended:
+		return false
+	case r.first:
+		r.first = false
+		return true
+	}
+	r.more = r.in.Next()
+	if r.more {
+		if side, ok := r.sideAtHand(); ok && side == r.side {
+			return true
+		}
+	}
+	r.ended = true
+	return false
+}
+
+func (r *sideRun) Key() []byte   { return r.in.Key() }
+func (r *sideRun) Value() []byte { return r.in.Value() }
+func (r *sideRun) Err() error    { return r.in.Err() }

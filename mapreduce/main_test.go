@@ -1,0 +1,235 @@
+package mapreduce
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	"github.com/quernmr/quern/wire"
+)
+
+// build makes a program of testdata, stripped.
+func build(t *testing.T, name string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "./testdata/"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, out)
+	}
+	return program
+}
+
+// planOf runs a program for its plan, nil when it gives none.
+func planOf(t *testing.T, program string, args ...string) (sub *wire.Submission, stderr string, code int) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var errText bytes.Buffer
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "QUERN_MODE=plan")
+	cmd.Stderr = &errText
+	cmd.ExtraFiles = []*os.File{w}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if sub, err = wire.ReadAs[*wire.Submission](r); err != nil {
+		sub = nil // the exit code tells
+	}
+	_ = cmd.Wait() // likewise
+	return sub, errText.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestModes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	program := build(t, "program")
+	t.Run("plan", func(t *testing.T) {
+		sub, stderr, code := planOf(t, program, "-input", "a,b{1,2},", "-D", "mapreduce.job.reduces=4", "-output", "/out", "-D", "x=y=z", "-D", "mapreduce.odd=1")
+		if code != 0 || sub == nil {
+			t.Fatalf("exit %d\n%s", code, stderr)
+		}
+		job := sub.Plan.Jobs[0]
+		if sub.Plan.Flow != "" || job.Reduces != 4 || job.Output != "file:///out" || job.Properties["x"] != "y=z" || len(job.Inputs[0].Paths) != 2 {
+			t.Errorf("plan %+v", sub.Plan)
+		}
+		dir, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"input": "a,b{1,2},", "output": "/out", "fault": "", "D mapreduce.job.reduces": "4", "D x": "y=z", "D mapreduce.odd": "1"}
+		if !maps.Equal(sub.Program.Flags, want) || sub.Program.Dir != dir || len(sub.Program.Args) != 10 {
+			t.Errorf("program %+v", sub.Program)
+		}
+		if !strings.Contains(stderr, "mapreduce.odd") {
+			t.Errorf("no warning: %q", stderr)
+		}
+	})
+	for name, c := range map[string]struct {
+		code  int
+		words []string
+		args  []string
+	}{
+		"help":          {0, []string{"-input", "-output", "-D", "-fault", "comma-separated"}, []string{"-h"}},
+		"unknown flag":  {2, []string{"-bogus", "-input"}, []string{"-bogus"}},
+		"argument":      {2, []string{`"extra"`, "-input"}, []string{"-input", "x", "extra"}},
+		"bad -D":        {2, []string{"name=value"}, []string{"-D", "x"}},
+		"no input":      {2, []string{"-input"}, []string{"-output", "x"}},
+		"no output":     {2, []string{"-output"}, []string{"-input", "x"}},
+		"bad property":  {2, []string{"mapreduce.job.reduces", `"many"`}, []string{"-input", "x", "-output", "y", "-D", "mapreduce.job.reduces=many"}},
+		"build error":   {1, []string{"deliberate error"}, []string{"-input", "x", "-output", "y", "-fault", "error"}},
+		"built nothing": {1, []string{"built nothing"}, []string{"-input", "x", "-output", "y", "-fault", "nil"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, code := planOf(t, program, c.args...)
+			if code != c.code {
+				t.Errorf("exit %d, want %d\n%s", code, c.code, stderr)
+			}
+			for _, w := range c.words {
+				if !strings.Contains(stderr, w) {
+					t.Errorf("no %q in\n%s", w, stderr)
+				}
+			}
+		})
+	}
+	t.Run("parsed before", func(t *testing.T) {
+		t.Setenv("PARSE_FIRST", "1")
+		if _, stderr, code := planOf(t, program); code != 1 || !strings.Contains(stderr, "flag.Parse") {
+			t.Errorf("exit %d\n%s", code, stderr)
+		}
+	})
+	t.Run("worker", func(t *testing.T) { testWorker(t, program) })
+	t.Run("marker", func(t *testing.T) {
+		marker := fmt.Sprintf("quern-job-protocol:%d\n", wire.WorkerProtocol)
+		for name, want := range map[string]bool{program: true, build(t, "nomain"): false} {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(data, []byte(marker)) != want {
+				t.Errorf("%s: marker in it is not %v", name, want)
+			}
+		}
+	})
+}
+
+// testWorker: a worker says hello and ends when its pipe closes.
+func testWorker(t *testing.T, program string) {
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd := exec.Command(program, "-input", "x", "-output", "y")
+	cmd.Env = append(os.Environ(), "QUERN_MODE=worker")
+	cmd.Stderr = &stderr
+	cmd.ExtraFiles = []*os.File{inR, outW}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	inR.Close()
+	outW.Close()
+	hello, err := wire.ReadAs[*wire.WorkerHello](outR)
+	if err != nil || hello.Protocol != wire.WorkerProtocol {
+		t.Errorf("hello %+v: %v\n%s", hello, err, &stderr)
+	}
+	inW.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("worker ended with %v\n%s", err, &stderr)
+	}
+}
+
+// listFlag adds up what it is set to.
+type listFlag []string
+
+func (l *listFlag) String() string     { return strings.Join(*l, "+") }
+func (l *listFlag) Set(s string) error { *l = append(*l, s); return nil }
+
+// TestFlagsTravel: a worker's flags are the client's, defaults too, however often
+// they are restored.
+func TestFlagsTravel(t *testing.T) {
+	declare := func(now string) (*program, *string, *listFlag) {
+		set := flag.NewFlagSet("job", flag.ExitOnError)
+		set.SetOutput(io.Discard)
+		since, list := set.String("since", now, ""), new(listFlag)
+		set.Var(list, "also", "")
+		flags, err := newJobFlags(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &program{flags: flags, build: func() (bridge.Compiler, error) {
+			return Fold(wordPairs(), Sum).Job("j-" + *since + "-" + list.String()), nil
+		}}, since, list
+	}
+	client, _, _ := declare("monday")
+	args := []string{"-also", "a", "-also", "b", "-D", "mapreduce.job.reduces=2", "-input", "in", "-output=out"}
+	if err := client.flags.parse(args); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := client.submission(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, since, list := declare("tuesday")
+	for range 3 {
+		made, err := worker.load(sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(made.Plan, sub.Plan) {
+			t.Fatalf("plan %+v\nsubmitted %+v", made.Plan, sub.Plan)
+		}
+		if *since != "monday" || !slices.Equal(*list, []string{"a", "b"}) {
+			t.Errorf("since %s, also %s", *since, list)
+		}
+	}
+	sub.Program.Flags["gone"] = "x"
+	if _, err := worker.load(sub); err == nil || !strings.Contains(err.Error(), "-gone") {
+		t.Errorf("error %v", err)
+	}
+
+	taken := flag.NewFlagSet("job", flag.ContinueOnError)
+	taken.String("input", "", "")
+	if _, err := newJobFlags(taken); err == nil || !strings.Contains(err.Error(), "-input") {
+		t.Errorf("error %v", err)
+	}
+	unknown, _, _ := declare("x")
+	if err := unknown.flags.parse([]string{"-help"}); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestImports: what a job's author links is no server.
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, banned := range []string{"hashicorp/raft", "memberlist", "bbolt", "prometheus"} {
+		for pkg := range strings.Lines(string(out)) {
+			if strings.Contains(pkg, banned) {
+				t.Errorf("package mapreduce imports %s", pkg)
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// Package mapreduce is what the author of a job imports: jobs are Go functions
+// over typed keys and values, which the compiler checks from the input to the
+// output and between jobs.
+//
+// # A first job
+//
+// Five names are enough: [Main], [Lines], [Map], [Fold] and [Result.Job].
+//
+//	func main() { mapreduce.Main(wordcount) }
+//
+//	func wordcount() (*mapreduce.Job, error) {
+//		words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
+//			for w := range strings.FieldsSeq(line) {
+//				emit(w, 1)
+//			}
+//			return nil
+//		})
+//		return mapreduce.Fold(words, mapreduce.Sum).Job("wordcount"), nil
+//	}
+//
+// Run with -input and -output, the program starts a cluster of its own on this
+// machine and works with all cores; mrsubmit run hands the same program to a
+// cluster. Package mrtest tests a job in a few lines.
+//
+// # By task
+//
+//   - Read: [Lines], [KeyValues], [Records], [Files]; formats of one's own by
+//     [NewInput]; another job's result by [From]; several inputs by [Merge] or [Join].
+//   - Map: [Map]; with setup and cleanup, [MapSplit]; without reduces, [MapOnly].
+//   - Shrink map output: [Fold] does; else [Pairs.Combine], [Pairs.CombineGroup].
+//   - Reduce: [Reduce]; to one value, [Fold]; with sorted values, [ReduceSorted];
+//     with state across keys, [ReduceAll]; two kinds of values, [Join]; nothing but
+//     the order, [Sort]. Three kinds are two joins.
+//   - Choose partitions: [Pairs.Partition]; sorted across files, [Pairs.TotalOrder].
+//   - Compose keys: [PairOf], [Descending], or a type with [Fields].
+//   - Write: [Format]; more than one output, [Write].
+//   - Know more: [Task] has counters, status, properties, side files.
+//   - Several jobs: [Flow]. Settings: [Job] and [Properties].
+//
+// # Rules
+//
+//  1. The program runs again in every worker with the same flags; only the binary
+//     and the flags' values travel, defaults as the client saw them. No closure is
+//     serialised.
+//  2. The function given to Main builds the job from the flags alone. It is called
+//     for every attempt, so what the job's functions capture is per attempt. A
+//     worker whose job differs from the submitted one stops and says where.
+//  3. Package variables are per process: pass no data through them. Attempts run in
+//     an empty directory, so a relative os.Open fails; files come through Job.Files
+//     and [Task.File].
+//  4. Declare flags before Main and leave flag.Parse to it. The flags -input,
+//     -output, -D and -h are Main's; -D wins over Job.Properties. Code behind Main
+//     does not run.
+//  5. A map, fold or reduce may run several times, in part, or twice at once; only
+//     emit, Write and counters count once. A combiner may run any number of times,
+//     also never.
+//  6. emit and Write return nothing: their first error is kept and fails the attempt
+//     when the function returns. They are for one goroutine at a time, and not for
+//     after the return.
+//  7. The values of a key are read once, streaming. break skips the rest, a second
+//     range goes on where the first stopped, and one after the end fails the
+//     attempt. If reading fails, the loop ends and the attempt fails whatever is
+//     returned.
+//  8. Strings may be kept (strings.Clone a small piece of a big one); []byte
+//     records, keys and values are valid until the next one. What a combiner, a
+//     fold or a Partition function is given is valid until it returns.
+//  9. Setup and cleanup are what stands before and after the loop of MapSplit and
+//     ReduceAll; defer works.
+//  10. Join calls its function for every key on either side, and gives the left
+//     values before the right ones: put the smaller side first.
+//  11. Fields lists pointers to the receiver's fields and does nothing else: it
+//     serves encoding, decoding, text and hash.
+//  12. A type without encoding is an error before anything is submitted.
+//  13. No order is promised among the values of a key, nor that a sum of
+//     floating-point numbers is the same twice: add integers where output must be.
+//
+// # Types
+//
+// Keys and values are string, bool, the integers, the floats, []byte, struct{}
+// (nothing), types named after these, [Pair], [Desc], and any T whose *T has a
+// method Fields. Others need a [Codec]. Keys are sorted as Go orders them; false
+// before true, NaN last, pairs and fields from left to right.
+//
+// Text prints numbers as Java does (100.0, 1.0E10, NaN, Infinity), so that part
+// files can be compared with Hadoop's; []byte as it is; the parts of pairs and the
+// fields of types with tabs between them; nothing, not even its tab, for struct{}.
+//
+// A key's partition is that of Hadoop's HashPartitioner, (hash & 0x7fffffff) mod
+// reduces, with the hash of Hadoop's type:
+//
+//	string, []byte   Text, BytesWritable   31·h + byte, signed, from 1
+//	integers         LongWritable, …       the value's low 32 bits
+//	floats           DoubleWritable, …     the bits', low 32 of 64
+//	bool             BooleanWritable       true 0, false 1
+//	struct{}         NullWritable          0
+//	Pair, Fields     (ours)                31·h + next part, from 0
+//	Desc             (ours)                its element's
+//
+// # Inside
+//
+// This package compiles typed functions to functions on bytes, which package
+// runtime runs; it schedules and moves nothing itself. Keys are encoded so that
+// the order of bytes is the order of keys, drawn beside the codecs in
+// codec_kinds.go; the same encoding serves values and Binary files. Nothing is
+// reflected on for a record. A job may be compiled and run by several goroutines
+// at once, if the author's own functions allow it; building one is for one.
+package mapreduce

@@ -1,0 +1,260 @@
+package mapreduce
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+
+	mrruntime "github.com/quernmr/quern/runtime"
+)
+
+// Pairs is what maps emit: keys with values, to be partitioned, sorted and
+// grouped by key. Its methods change it and return it, so that calls chain.
+type Pairs[K, V any] struct {
+	sources []source[K, V]
+	key     *Codec[K]
+	value   *Codec[V]
+
+	fold      func(a, b V) V
+	group     func(t *Task, key K, vals iter.Seq[V], emit func(V)) error
+	partition func(key K, n int) int
+	total     bool
+	errs      []error // of use, found while the job was built
+}
+
+// source is a map function with its input.
+type source[K, V any] struct {
+	input *inputSpec
+	run   func(t *Task, in splitReader, emit func(K, V)) error
+}
+
+// Map calls f for every record of an input. What f emits is copied at once. An
+// error that f returns fails the attempt.
+func Map[R, K, V any](in Input[R], f func(t *Task, rec R, emit func(K, V)) error) *Pairs[K, V] {
+	return newPairs(in, f == nil, func(t *Task, s splitReader, emit func(K, V)) error {
+		for rec := range in.read(t, s) {
+			t.open = true
+			if err := f(t, rec, emit); err != nil {
+				t.open = false
+				return err
+			}
+			if !t.open {
+				return nil // emit has kept the error
+			}
+			t.open = false
+		}
+		return nil
+	})
+}
+
+// MapSplit calls f once for every split, which is what one map reads. Setup and
+// cleanup are what stands before and after the loop over recs. The records can be
+// ranged over once; leave the loop only to skip the rest of the split.
+func MapSplit[R, K, V any](in Input[R], f func(t *Task, recs iter.Seq[R], emit func(K, V)) error) *Pairs[K, V] {
+	return newPairs(in, f == nil, func(t *Task, s splitReader, emit func(K, V)) error {
+		recs := once(t, in.read(t, s))
+		return t.call(func() error { return f(t, recs, emit) })
+	})
+}
+
+func newPairs[R, K, V any](in Input[R], missing bool, run func(*Task, splitReader, func(K, V)) error) *Pairs[K, V] {
+	p := &Pairs[K, V]{}
+	if in.spec == nil {
+		p.misuse("the input of a map is the zero Input")
+		return p
+	}
+	if missing {
+		p.misuse("a map has no function")
+	}
+	p.sources = []source[K, V]{{input: in.spec, run: run}}
+	return p
+}
+
+var errRangeTwice = errors.New("the records of a split were ranged over a second time: they can be read once")
+
+func once[R any](t *Task, recs iter.Seq[R]) iter.Seq[R] {
+	used := false
+	return func(yield func(R) bool) {
+		if used {
+			t.fail(errRangeTwice)
+			return
+		}
+		used = true
+		recs(yield)
+	}
+}
+
+// Merge takes the pairs of several maps as one: several inputs, each with its own
+// map. Combine, Partition, TotalOrder and Codecs are set on the result.
+func Merge[K, V any](ps ...*Pairs[K, V]) *Pairs[K, V] {
+	merged := &Pairs[K, V]{}
+	for _, p := range ps {
+		if p == nil {
+			merged.misuse("Merge was given no pairs")
+			continue
+		}
+		if p.combines() || p.partition != nil || p.total || p.key != nil || p.value != nil {
+			merged.misuse("Combine, Partition, TotalOrder and Codecs are set on what Merge returns, not on its parts")
+		}
+		merged.sources = append(merged.sources, p.sources...)
+		merged.errs = append(merged.errs, p.errs...)
+	}
+	if len(ps) == 0 {
+		merged.misuse("Merge was given no pairs")
+	}
+	return merged
+}
+
+// Combine lets maps shrink their output: f makes one value of two of one key. It
+// must be associative and commutative, and is called any number of times, also
+// never. Values of fixed size without pointers are combined in a hash table
+// before anything is encoded. Strings and []byte that f is given are valid until
+// it returns.
+func (p *Pairs[K, V]) Combine(f func(a, b V) V) *Pairs[K, V] {
+	if p.combines() || f == nil {
+		p.misuse("Combine: the pairs have a combiner already, or the function is nil")
+	}
+	p.fold = f
+	return p
+}
+
+// CombineGroup is [Pairs.Combine] for what needs all values of a key that are at
+// hand: f emits the values that take their place. It cannot change the key.
+func (p *Pairs[K, V]) CombineGroup(f func(t *Task, key K, vals iter.Seq[V], emit func(V)) error) *Pairs[K, V] {
+	if p.combines() || f == nil {
+		p.misuse("CombineGroup: the pairs have a combiner already, or the function is nil")
+	}
+	p.group = f
+	return p
+}
+
+func (p *Pairs[K, V]) combines() bool { return p.fold != nil || p.group != nil }
+
+// Partition replaces the hash of the key: f gives the number of the reduce, from
+// 0 to n-1, that a key goes to.
+func (p *Pairs[K, V]) Partition(f func(key K, n int) int) *Pairs[K, V] {
+	if p.partition != nil || p.total || f == nil {
+		p.misuse("Partition: the pairs have a partition or a total order already, or the function is nil")
+	}
+	p.partition = f
+	return p
+}
+
+// TotalOrder makes partitions ranges of keys that follow each other, so that the
+// part files, one after the other, are sorted. The job's setup reads a sample of
+// the input through the maps to find ranges of equal size.
+func (p *Pairs[K, V]) TotalOrder() *Pairs[K, V] {
+	if p.partition != nil {
+		p.misuse("TotalOrder: the pairs have a partition already")
+	}
+	p.total = true
+	return p
+}
+
+// Codecs gives encodings for types of others; nil keeps the derived one.
+func (p *Pairs[K, V]) Codecs(k *Codec[K], v *Codec[V]) *Pairs[K, V] {
+	p.key, p.value = k, v
+	return p
+}
+
+func (p *Pairs[K, V]) misuse(text string) {
+	p.errs = append(p.errs, errors.New(text))
+}
+
+// check is everything that is wrong with the pairs by themselves.
+func (p *Pairs[K, V]) check() error {
+	errs := p.errs
+	if _, err := resolve(p.key); err != nil {
+		errs = append(errs, fmt.Errorf("key of pairs: %w", err))
+	}
+	if _, err := resolve(p.value); err != nil {
+		errs = append(errs, fmt.Errorf("value of pairs: %w", err))
+	}
+	for _, s := range p.sources {
+		if s.input.err != nil {
+			errs = append(errs, s.input.err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Pairs[K, V]) inputs() []*inputSpec {
+	var all []*inputSpec
+	for _, s := range p.sources {
+		all = append(all, s.input)
+	}
+	return all
+}
+
+// shape is how a kind of reduce wants its keys.
+type shape[K any] struct {
+	key func() *codec[K] // a fresh one, whose hash is the one to partition by
+	// prefix gives the function that says how much of an encoded key makes a group;
+	// nil: all of it.
+	prefix func() func(key []byte) (int, error)
+}
+
+// plainShape has keys as they are.
+func (p *Pairs[K, V]) plainShape() shape[K] {
+	return shape[K]{key: func() *codec[K] { return must(p.key) }}
+}
+
+// mapFunc is the code of a map task.
+type mapFunc func(t *mrruntime.Task, in splitReader, out mrruntime.Collector) error
+
+// mapFuncs are the maps of a job with reduces.
+func (p *Pairs[K, V]) mapFuncs(job *jobSpec, s shape[K]) []mapFunc {
+	var maps []mapFunc
+	for _, src := range p.sources {
+		maps = append(maps, func(rt *mrruntime.Task, in splitReader, out mrruntime.Collector) error {
+			t := newMapTask(rt, job, in)
+			key, value := s.key(), must(p.value)
+			c := &collect[K, V]{t: t, key: key, value: value, out: out, n: max(rt.Partitions, 1)}
+			c.route = p.router(rt, key, s)
+			if p.fold == nil || job.noCombine || !plain(reflect.TypeFor[V]()) {
+				return t.end(in.Err, src.run(t, in, c.emit))
+			}
+			return p.mapFolding(t, src, in, c)
+		})
+	}
+	return maps
+}
+
+func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *collect[K, V]) error {
+	table, err := newFolder(c, p.fold)
+	if err != nil {
+		return err
+	}
+	defer table.close()
+	err = src.run(t, in, table.emit)
+	if err == nil && t.err == nil && in.Err() == nil {
+		table.flush()
+	}
+	table.count()
+	return t.end(in.Err, err)
+}
+
+// mapOnlyFuncs are the maps of a job without reduces: they write.
+func (p *Pairs[K, V]) mapOnlyFuncs(job *jobSpec) []mapFunc {
+	var maps []mapFunc
+	for _, src := range p.sources {
+		maps = append(maps, func(rt *mrruntime.Task, in splitReader, _ mrruntime.Collector) error {
+			t := newMapTask(rt, job, in)
+			emit, err := newWriter(t, "", must(p.key), must(p.value))
+			if err != nil {
+				return err
+			}
+			return t.end(in.Err, src.run(t, in, emit))
+		})
+	}
+	return maps
+}
+
+func newMapTask(rt *mrruntime.Task, job *jobSpec, in splitReader) *Task {
+	t := newTask(rt, job)
+	for _, c := range in.Chunks() {
+		t.splits = append(t.splits, Split(c))
+	}
+	return t
+}

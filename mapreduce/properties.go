@@ -1,0 +1,143 @@
+package mapreduce
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Property is a setting of a job that Quern knows.
+type Property struct {
+	Name    string
+	Default string
+	Doc     string
+
+	kind propertyKind
+	low  int64 // of an integer
+	high int64
+}
+
+type propertyKind uint8
+
+const (
+	integerProperty propertyKind = iota
+	boolProperty
+	textProperty
+)
+
+const (
+	propReduces           = "mapreduce.job.reduces"
+	propKeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
+	propTextSeparator     = "mapreduce.output.textoutputformat.separator"
+)
+
+// Properties lists the settings that a job may be given by -D or Job.Properties,
+// by name. Other names that begin with mapreduce. are Hadoop's and have no effect
+// here; names of any other kind, but not quern., are the job's own.
+func Properties() []Property {
+	return []Property{
+		number("mapreduce.input.fileinputformat.split.maxsize", math.MaxInt64, 1, math.MaxInt64,
+			"most bytes of a file that one map reads"),
+		number("mapreduce.input.fileinputformat.split.minsize", 1, 1, math.MaxInt64,
+			"fewest bytes of a file that one map reads, if the file has them"),
+		flagProperty("mapreduce.input.fileinputformat.input.dir.recursive", false,
+			"read the directories in input directories too"),
+		text(propKeyValueSeparator, "\t", "what divides key and value in a line of KeyValues; its first character counts"),
+		number(propReduces, 1, 0, 1<<20, "number of reduce tasks; 0 writes what the maps emit"),
+		number("mapreduce.map.maxattempts", 4, 1, 999, "attempts at a map task before the job fails"),
+		text(propTextSeparator, "\t", "what stands between key and value in a line of Text"),
+		number("mapreduce.reduce.maxattempts", 4, 1, 999, "attempts at a reduce task before the job fails"),
+		number("mapreduce.task.io.sort.mb", 100, 1, 2047, "MiB of memory in which a map collects its output"),
+		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
+			"milliseconds without a sign of life after which an attempt is ended; 0: never"),
+		text("quern.embedded.dir", "", "where an embedded run keeps its data; empty: the system's temporary directory"),
+		number("quern.embedded.slots", 0, 0, 1<<10, "attempts that an embedded run has at a time, of maps and reduces each; 0: one a core"),
+		number("quern.embedded.trackers", 1, 1, 64, "task trackers of an embedded run; several fetch from each other as on a cluster"),
+		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "most bytes of a record"),
+		flagProperty("quern.task.inprocess", false, "run attempts in the process of an embedded run, for a debugger"),
+	}
+}
+
+func number(name string, standard, low, high int64, doc string) Property {
+	return Property{Name: name, Default: strconv.FormatInt(standard, 10), Doc: doc, kind: integerProperty, low: low, high: high}
+}
+
+func flagProperty(name string, standard bool, doc string) Property {
+	return Property{Name: name, Default: strconv.FormatBool(standard), Doc: doc, kind: boolProperty}
+}
+
+func text(name, standard, doc string) Property {
+	return Property{Name: name, Default: standard, Doc: doc, kind: textProperty}
+}
+
+// check says why value is none of the property's.
+func (p *Property) check(value string) error {
+	switch p.kind {
+	case integerProperty:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < p.low || n > p.high {
+			return fmt.Errorf("property %s=%q: want a whole number from %d to %d", p.Name, value, p.low, p.high)
+		}
+	case boolProperty:
+		if value != "true" && value != "false" {
+			return fmt.Errorf("property %s=%q: want true or false", p.Name, value)
+		}
+	}
+	return nil
+}
+
+// properties are the known settings by name.
+type properties map[string]*Property
+
+func knownProperties() properties {
+	known := make(properties)
+	for _, p := range Properties() {
+		known[p.Name] = &p
+	}
+	return known
+}
+
+// check gives what is wrong with given properties, and what is odd.
+func (known properties) check(given map[string]string) (warnings []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		p := known[name]
+		switch {
+		case p != nil:
+			if err := p.check(given[name]); err != nil {
+				return nil, usage(err)
+			}
+		case name == "":
+			return nil, usagef("a property has no name")
+		case strings.HasPrefix(name, "quern."):
+			return nil, usagef("unknown property %s%s", name, known.like(name))
+		case strings.HasPrefix(name, "mapreduce."), strings.HasPrefix(name, "mapred."):
+			warnings = append(warnings, fmt.Sprintf("property %s is not known to Quern and has no effect%s", name, known.like(name)))
+		}
+	}
+	return warnings, nil
+}
+
+// like suggests known names that end as name does, or begin so.
+func (known properties) like(name string) string {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	for _, other := range slices.Sorted(maps.Keys(known)) {
+		if strings.HasSuffix(other, "."+last) {
+			return " (is " + other + " meant?)"
+		}
+	}
+	return ""
+}
+
+// resolve puts together what a job's properties are.
+func (known properties) resolve(job, command map[string]string) map[string]string {
+	all := make(map[string]string)
+	for name, p := range known {
+		all[name] = p.Default
+	}
+	maps.Copy(all, job)
+	maps.Copy(all, command)
+	return all
+}

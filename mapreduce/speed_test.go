@@ -1,0 +1,170 @@
+package mapreduce
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"testing"
+
+	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+// nullCollector takes map output and forgets it.
+type nullCollector struct{ bytes int }
+
+func (c *nullCollector) Collect(_ int, key, value []byte) error {
+	c.bytes += len(key) + len(value)
+	return nil
+}
+
+// manyRecords lends n sorted records, perGroup of each key.
+type manyRecords struct {
+	n, perGroup int
+	at          int
+	key, value  []byte
+}
+
+func (r *manyRecords) Next() bool {
+	if r.at == r.n {
+		return false
+	}
+	r.key = append(r.key[:0], "some key of a group "...)
+	r.key = binary.BigEndian.AppendUint64(r.key, uint64(r.at/r.perGroup))
+	r.value = int64Codec.append(r.value[:0], int64(r.at))
+	r.at++
+	return true
+}
+
+func (r *manyRecords) Key() []byte   { return r.key }
+func (r *manyRecords) Value() []byte { return r.value }
+func (r *manyRecords) Err() error    { return nil }
+
+type nullOutput struct{ bytes int }
+
+func (o *nullOutput) Write(record []byte) error {
+	o.bytes += len(record)
+	return nil
+}
+
+type nullHost struct {
+	*mrruntime.Task
+	out nullOutput
+}
+
+func (h *nullHost) open(string) (recordWriter, error) { return &h.out, nil }
+
+func nullSpec() *jobSpec {
+	return &jobSpec{format: Text{}, host: func(t *mrruntime.Task) host { return &nullHost{Task: t} }}
+}
+
+func nullTask() *mrruntime.Task {
+	return &mrruntime.Task{Partitions: 4, ID: wire.AttemptID{Task: wire.TaskID{Kind: wire.Map}}, Plan: &wire.JobPlan{}}
+}
+
+var someWords = func() (all []string) {
+	for i := range 2000 {
+		all = append(all, fmt.Sprintf("w%05d", i*7919%2000))
+	}
+	return all
+}()
+
+// emitting makes the pairs of a map that emits n records.
+func emitting[K, V any](n int, record func(i int) (K, V)) *Pairs[K, V] {
+	return MapSplit(Lines(), func(_ *Task, _ iter.Seq[string], emit func(K, V)) error {
+		for i := range n {
+			emit(record(i))
+		}
+		return nil
+	})
+}
+
+func runMap[K, V any](tb testing.TB, p *Pairs[K, V]) {
+	tb.Helper()
+	if err := p.mapFuncs(nullSpec(), p.plainShape())[0](nullTask(), &fakeSplit{}, &nullCollector{}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func runReduce[K, V any](tb testing.TB, r *Result[K, V], records int) {
+	tb.Helper()
+	if err := r.stage.reduce(nullSpec())(nullTask(), &manyRecords{n: records, perGroup: 400}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func wordOne(i int) (string, int64) { return someWords[i%len(someWords)], 1 }
+
+func wordPair(i int) (Pair[string, int64], int64) {
+	return PairOf(someWords[i%len(someWords)], int64(i)), 1
+}
+
+func wordFields(i int) (order, order) {
+	return order{int64(i), 1}, order{2, 3}
+}
+
+// TestAllocations: in steady state, at most one allocation in a hundred records. A
+// group costs the two that Go makes for a loop over a sequence it does not know.
+func TestAllocations(t *testing.T) {
+	const n = 100_000
+	folded := emitting(n, wordOne)
+	folded.fold = Sum
+	sum := Reduce(wordPairs(), func(_ *Task, w string, ones iter.Seq[int64], emit func(string, int64)) error {
+		n := int64(0)
+		for one := range ones {
+			n += one
+		}
+		emit(w, n)
+		return nil
+	})
+	texts := emitting(n, func(i int) (string, string) { return someWords[i%2000], someWords[i%1999] })
+	copied := Sort(texts)
+	for name, run := range map[string]func(){
+		"emit":        func() { runMap(t, emitting(n, wordOne)) },
+		"emit pair":   func() { runMap(t, emitting(n, wordPair)) },
+		"emit fields": func() { runMap(t, emitting(n, wordFields)) },
+		"fold":        func() { runMap(t, folded) },
+		"reduce":      func() { runReduce(t, sum, n) },
+		"reduce fold": func() { runReduce(t, Fold(wordPairs(), Sum), n) },
+		"sort":        func() { runReduce(t, copied, n) },
+	} {
+		if perRecord := testing.AllocsPerRun(2, run) / n; perRecord > 0.01 {
+			t.Errorf("%s: %.4f allocations a record", name, perRecord)
+		}
+	}
+}
+
+func BenchmarkEmit(b *testing.B)       { benchMap(b, false, wordOne) }
+func BenchmarkEmitPair(b *testing.B)   { benchMap(b, false, wordPair) }
+func BenchmarkEmitFields(b *testing.B) { benchMap(b, false, wordFields) }
+func BenchmarkFold(b *testing.B)       { benchMap(b, true, wordOne) }
+
+func BenchmarkFoldPair(b *testing.B) {
+	benchMap(b, true, func(i int) (Pair[string, int64], int64) { return PairOf(someWords[i%2000], int64(i%3)), 1 })
+}
+
+func benchMap[K, V any](b *testing.B, fold bool, record func(i int) (K, V)) {
+	p := emitting(b.N, record)
+	if fold {
+		p.fold = func(a, _ V) V { return a }
+	}
+	b.ReportAllocs()
+	runMap(b, p)
+}
+
+func BenchmarkReduce(b *testing.B) {
+	b.ReportAllocs()
+	runReduce(b, Reduce(wordPairs(), func(_ *Task, w string, ones iter.Seq[int64], emit func(string, int64)) error {
+		n := int64(0)
+		for one := range ones {
+			n += one
+		}
+		emit(w, n)
+		return nil
+	}), b.N)
+}
+
+func BenchmarkReduceFold(b *testing.B) {
+	b.ReportAllocs()
+	runReduce(b, Fold(wordPairs(), Sum), b.N)
+}

@@ -1,0 +1,259 @@
+package shuffle
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// input is where a blockReader reads from. readAt fills p from an offset within
+// the range of blocks; it returns io.ErrUnexpectedEOF when the input is shorter.
+type input interface {
+	readAt(p []byte, at int64) error
+	close() error
+}
+
+// blockReader delivers the payloads of a range of blocks, each verified.
+//
+// Of a block that holds one large record it delivers the beginning alone, up to
+// the end of the key, unverified: a merge of many such blocks must not hold them
+// all. The verified whole is had from load when the record's turn has come,
+// before anyone but the merge has seen the key.
+type blockReader struct {
+	ctx   context.Context
+	seg   wire.Segment
+	in    input
+	size  int64         // of the range
+	tries int           // how often to read a block that cannot be read or is damaged
+	bytes *atomic.Int64 // counts what was delivered; may be nil
+
+	at     int64             // where the next block begins
+	header [blockHeader]byte // of the next block, when ahead
+	ahead  bool
+	buf    []byte
+	large  largeBlock
+}
+
+// largeBlock is the block delivered last, when that was only its beginning.
+type largeBlock struct {
+	at     int64 // of its payload
+	length int
+	sum    uint32
+}
+
+// next delivers the next block, or io.EOF. The payload is valid until the call
+// after; whole says whether it is complete.
+func (r *blockReader) next() (payload []byte, whole bool, err error) {
+	r.large = largeBlock{}
+	if r.at == r.size {
+		return nil, false, io.EOF
+	}
+	for try := 1; ; try++ {
+		if payload, whole, err = r.read(); err == nil {
+			return payload, whole, nil
+		}
+		if try >= r.tries {
+			return nil, false, r.explain(err)
+		}
+		r.ahead = false
+	}
+}
+
+// load reads the rest of the block of which next delivered the beginning, into
+// buf if it fits, and verifies the whole.
+func (r *blockReader) load(buf []byte) ([]byte, error) {
+	b := r.large
+	buf = append(buf[:0], r.buf...)
+	for try := 1; ; try++ {
+		whole, err := r.fill(buf, b.length, b.at)
+		if err == nil {
+			err = verify(whole, b.sum, b.at)
+		}
+		if err == nil {
+			return whole, nil
+		}
+		if try >= r.tries {
+			return nil, r.explain(err)
+		}
+		buf = buf[:0] // The beginning, too, may be what is damaged.
+	}
+}
+
+// explain names the segment in an error.
+func (r *blockReader) explain(err error) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	var damage *damageError
+	var corrupt *CorruptError
+	switch {
+	case errors.As(err, &damage):
+		corrupt = damage.in(r.seg)
+		corrupt.Offset += r.seg.Offset
+		return corrupt
+	case errors.As(err, &corrupt):
+		return corrupt
+	}
+	return &UnreadableError{Segment: r.seg, Err: err}
+}
+
+// read reads the block at r.at, together with the header behind it.
+func (r *blockReader) read() (payload []byte, whole bool, err error) {
+	if err := r.ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	length, sum, err := r.readHeader()
+	if err != nil {
+		return nil, false, err
+	}
+	start := r.at + blockHeader
+	end := start + int64(length)
+	if length > blockTarget {
+		r.large = largeBlock{at: start, length: length, sum: sum}
+		if payload, err = r.beginning(length, start); err != nil {
+			return nil, false, err
+		}
+		r.pass(end)
+		return payload, false, nil
+	}
+	n := length
+	if r.size-end >= blockHeader {
+		n += blockHeader
+	}
+	if r.buf, err = r.fill(r.buf[:0], n, start); err != nil {
+		return nil, false, err
+	}
+	payload = r.buf[:length]
+	if err := verify(payload, sum, start); err != nil {
+		return nil, false, err
+	}
+	r.pass(end)
+	r.ahead = copy(r.header[:], r.buf[length:]) == blockHeader
+	return payload, true, nil
+}
+
+// pass moves on to the block that begins at end.
+func (r *blockReader) pass(end int64) {
+	if r.bytes != nil {
+		r.bytes.Add(end - r.at)
+	}
+	r.at = end
+	r.ahead = false
+}
+
+// readHeader reads the header at r.at, unless it is there already.
+func (r *blockReader) readHeader() (length int, sum uint32, err error) {
+	left := r.size - r.at - blockHeader
+	if left < 1 {
+		return 0, 0, damaged(r.at, "%d bytes are too few for a block", left+blockHeader)
+	}
+	if !r.ahead {
+		if err := r.in.readAt(r.header[:], r.at); err != nil {
+			return 0, 0, err
+		}
+	}
+	length, sum, ok := parseBlockHeader(&r.header)
+	if !ok {
+		return 0, 0, damaged(r.at, "block header %x is damaged", r.header)
+	}
+	if length == 0 || length > MaxMaxRecord+maxLengths || int64(length) > left {
+		return 0, 0, damaged(r.at, "block of %d bytes, with %d left", length, left)
+	}
+	return length, sum, nil
+}
+
+func parseBlockHeader(header *[blockHeader]byte) (length int, sum uint32, ok bool) {
+	n := binary.BigEndian.Uint32(header[:])
+	sum = binary.BigEndian.Uint32(header[4:])
+	return int(n), sum, n <= math.MaxInt32 && checksum(header[:8]) == binary.BigEndian.Uint32(header[8:])
+}
+
+// keyGuess is how much of a large block is read in the hope that it holds the key.
+const keyGuess = 4 << 10
+
+// beginning reads a large block as far as its record's key reaches, or further.
+func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
+	var err error
+	if r.buf, err = r.fill(r.buf[:0], min(length, keyGuess), at); err != nil {
+		return nil, err
+	}
+	_, mid, end, ok := lengths(r.buf)
+	if !ok || end != length {
+		return nil, damaged(at, "large block of %d bytes does not hold one record", length)
+	}
+	if r.buf, err = r.fill(r.buf, mid, at); err != nil {
+		return nil, err
+	}
+	return r.buf[:mid], nil
+}
+
+// fill extends buf, which holds what is at offset at, to at least n bytes.
+// Memory is taken as bytes arrive: a length that lies takes little.
+func (r *blockReader) fill(buf []byte, n int, at int64) ([]byte, error) {
+	const step = 1 << 20
+	if len(buf) == 0 && cap(buf) > step && n < step {
+		buf = nil // Left by a large record.
+	}
+	for len(buf) < n {
+		start := len(buf)
+		end := min(n, start+max(start, step))
+		buf = slices.Grow(buf, end-start)[:end]
+		if err := r.in.readAt(buf[start:], at+int64(start)); err != nil {
+			return nil, err
+		}
+	}
+	return buf, nil
+}
+
+func verify(payload []byte, want uint32, at int64) error {
+	if got := checksum(payload); got != want {
+		return damaged(at, "block of %d bytes has checksum %08x, should have %08x", len(payload), got, want)
+	}
+	return nil
+}
+
+// fileInput reads a range of a local file.
+type fileInput struct {
+	file *os.File
+	base int64
+	keep bool // the file is another's to close
+}
+
+func (f *fileInput) readAt(p []byte, at int64) error {
+	n, err := f.file.ReadAt(p, f.base+at)
+	switch {
+	case n == len(p):
+		return nil
+	case errors.Is(err, io.EOF): // The range was there when the file was written.
+		return damaged(at+int64(n), "the file ends here")
+	}
+	return err
+}
+
+func (f *fileInput) close() error {
+	if f.keep {
+		return nil
+	}
+	return f.file.Close()
+}
+
+// openFile opens a segment in a local file.
+func openFile(ctx context.Context, s wire.Segment) (*blockReader, error) {
+	f, err := os.Open(s.File)
+	if err != nil {
+		return nil, &UnreadableError{Segment: s, Err: err}
+	}
+	if s.Offset < 0 || s.Length < 0 {
+		f.Close()
+		return nil, &UnreadableError{Segment: s, Err: fmt.Errorf("offset %d, length %d", s.Offset, s.Length)}
+	}
+	return &blockReader{ctx: ctx, seg: s, in: &fileInput{file: f, base: s.Offset}, size: s.Length}, nil
+}

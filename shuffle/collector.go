@@ -1,0 +1,260 @@
+package shuffle
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Config says how to collect.
+type Config struct {
+	Partitions int    // 1 to [MaxPartitions]
+	Memory     int64  // bytes for records, index and sorting; above 4 GiB counts as 4 GiB
+	Dir        string // existing directory for spilled runs
+	File       string // the segment file to write
+	MaxRecord  int64  // key and value together, in bytes; 0: [DefaultMaxRecord]
+
+	// Combine, when not nil, shrinks records of one partition: it reads them all
+	// and emits fewer. It must not change a key, and must emit in order; keys out
+	// of order are refused. It is called for parts of a partition, and again for
+	// what these calls emitted. It is never called for no records.
+	Combine func(in Records, emit func(key, value []byte) error) error
+}
+
+// Stats counts what went through a collector.
+type Stats struct {
+	Records    int64 // collected
+	Bytes      int64 // of keys and values collected
+	Spills     int   // runs spilled, the segment file not among them
+	Spilled    int64 // records written to spilled runs and to the segment file
+	CombineIn  int64 // records read by Combine
+	CombineOut int64 // records emitted by Combine
+}
+
+// Output describes a finished segment file.
+type Output struct {
+	Bytes  int64  // of the file
+	Digest uint64 // [Index.Digest]
+	Stats  Stats
+}
+
+// Collector takes records in any order and writes a segment file of them.
+//
+// Records grow from the front of one piece of memory, index entries from its
+// back; where they would meet, all are sorted and written out as a run, while
+// nothing is collected: with a task for every core none is idle that could spill
+// in the background. Without spills every byte is written once. At the end the
+// runs and what is in memory are merged, with at most 128 block buffers of 64 KiB
+// besides.
+type Collector struct {
+	cfg   Config
+	arena arena
+	mem   []byte  // the arena's
+	index []entry // the same memory, as entries
+	used  int     // bytes of mem that hold records
+	first int     // entries of index before this one are free
+
+	sorter *sorter
+	spills []string // files, by arrival of their records
+	names  int      // spilled runs named so far
+	stats  Stats
+	err    error // final
+}
+
+// fanIn is how many runs are merged at once unless another number is asked for.
+const fanIn = 128
+
+var errClosed = errors.New("collector is closed")
+
+// NewCollector makes a collector. Its memory is outside the Go heap: call Close
+// or Discard.
+func NewCollector(cfg Config) (*Collector, error) {
+	if cfg.MaxRecord == 0 {
+		cfg.MaxRecord = DefaultMaxRecord
+	}
+	switch {
+	case cfg.Partitions < 1 || cfg.Partitions > MaxPartitions:
+		return nil, fmt.Errorf("collect into %d partitions: must be 1 to %d", cfg.Partitions, MaxPartitions)
+	case cfg.Memory < 1:
+		return nil, fmt.Errorf("collect in %d bytes of memory", cfg.Memory)
+	case cfg.MaxRecord < 1 || cfg.MaxRecord > MaxMaxRecord:
+		return nil, fmt.Errorf("record limit of %d bytes: must be 1 to %d", cfg.MaxRecord, MaxMaxRecord)
+	}
+	arena, err := newArena(cfg.Memory &^ (entrySize - 1))
+	if err != nil {
+		return nil, fmt.Errorf("new collector: %w", err)
+	}
+	c := &Collector{cfg: cfg, arena: arena, mem: arena.mem, index: viewAs[entry](arena.mem)}
+	c.first = len(c.index)
+	c.sorter = newSorter(c.mem, cfg.Partitions)
+	return c, nil
+}
+
+// Collect takes one record; key and value are copied. The first error is final:
+// every later call returns it too.
+func (c *Collector) Collect(partition int, key, value []byte) error {
+	if c.err != nil || uint(partition) >= uint(c.cfg.Partitions) || int64(len(key)+len(value)) > c.cfg.MaxRecord {
+		return c.refuse(partition, key, value)
+	}
+	c.stats.Records++
+	c.stats.Bytes += int64(len(key) + len(value))
+	size := recordSize(len(key), len(value))
+	if c.used+size > (c.first-1)*entrySize {
+		if stored, err := c.makeRoom(partition, key, value); stored || err != nil {
+			return err
+		}
+	}
+	putRecord(c.mem[c.used:], key, value)
+	c.first--
+	c.index[c.first] = entry{prefixOf(key), uint32(c.used), tagOf(partition, len(key))}
+	c.used += size
+	return nil
+}
+
+// refuse says why a record cannot be taken.
+func (c *Collector) refuse(partition int, key, value []byte) error {
+	switch {
+	case c.err != nil:
+	case uint(partition) >= uint(c.cfg.Partitions):
+		c.err = fmt.Errorf("record for partition %d of %d", partition, c.cfg.Partitions)
+	default:
+		c.err = fmt.Errorf("%w: %d bytes (key %d, value %d), the limit is %d",
+			ErrRecordTooLarge, len(key)+len(value), len(key), len(value), c.cfg.MaxRecord)
+	}
+	return c.err
+}
+
+// makeRoom empties the memory. A record that would not even fit then becomes a
+// run of its own.
+func (c *Collector) makeRoom(partition int, key, value []byte) (stored bool, err error) {
+	if c.first < len(c.index) {
+		c.err = c.spill()
+	}
+	if c.err == nil && recordSize(len(key), len(value)) > (len(c.index)-1)*entrySize {
+		stored = true
+		c.err = c.spillOne(partition, key, value)
+	}
+	return stored, c.err
+}
+
+// spill writes what is in memory as a run.
+func (c *Collector) spill() error {
+	c.sorter.sort(c.index[c.first:])
+	name := c.spillName()
+	_, err := c.write(name, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
+	if err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	c.spilled(name)
+	return nil
+}
+
+// spillOne writes a run of one record.
+func (c *Collector) spillOne(partition int, key, value []byte) error {
+	name := c.spillName()
+	_, err := c.write(name, func(w *segmentWriter, p int) error {
+		if p != partition {
+			return nil
+		}
+		return w.add(key, value)
+	})
+	if err != nil {
+		return fmt.Errorf("spill a record of %d bytes: %w", len(key)+len(value), err)
+	}
+	c.spilled(name)
+	return nil
+}
+
+func (c *Collector) spillName() string {
+	c.names++
+	return filepath.Join(c.cfg.Dir, fmt.Sprintf("spill-%06d", c.names-1))
+}
+
+func (c *Collector) spilled(name string) {
+	c.spills = append(c.spills, name)
+	c.stats.Spills++
+	c.used, c.first = 0, len(c.index)
+}
+
+// run is a partition's records in memory, once sorted.
+func (c *Collector) run(partition int) *memoryRun {
+	start, all := uint32(0), c.index[c.first:]
+	if partition > 0 {
+		start = c.sorter.ends[partition-1]
+	}
+	return &memoryRun{mem: c.mem, entries: all[start:c.sorter.ends[partition]]}
+}
+
+// writeRun writes a partition's records from memory, combined.
+func (c *Collector) writeRun(w *segmentWriter, run *memoryRun) error {
+	if c.cfg.Combine != nil && len(run.entries) > 0 {
+		return c.combine(w, newMerge([]source{run}))
+	}
+	for len(run.entries) > 0 {
+		batch, sizes := run.take()
+		for i := range batch {
+			if err := w.addEncoded(run.record(&batch[i], sizes[i])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// write writes a segment file, of whose partitions each writes one.
+func (c *Collector) write(name string, each func(w *segmentWriter, partition int) error) (*segmentWriter, error) {
+	w, err := createSegment(name)
+	if err != nil {
+		return nil, err
+	}
+	defer w.abort()
+	for p := range c.cfg.Partitions {
+		if err := each(w, p); err != nil {
+			return nil, err
+		}
+		if err := w.endPartition(); err != nil {
+			return nil, err
+		}
+		c.stats.Spilled += w.index.Partitions[p].Records
+	}
+	return w, w.close()
+}
+
+// Stats is what was counted so far.
+func (c *Collector) Stats() Stats { return c.stats }
+
+// Close writes the segment file and gives the memory back. After an error, call
+// Discard.
+func (c *Collector) Close() (Output, error) {
+	if c.err != nil {
+		return Output{}, c.err
+	}
+	w, err := c.finish()
+	if err != nil {
+		c.err = fmt.Errorf("write map output: %w", err)
+		return Output{}, c.err
+	}
+	c.err = errClosed
+	c.arena.free()
+	return Output{Bytes: w.written, Digest: w.index.Digest(), Stats: c.stats}, nil
+}
+
+// Discard gives the memory back and removes all files, except the segment file
+// of a Close that succeeded.
+func (c *Collector) Discard() {
+	c.arena.free()
+	c.removeSpills(c.spills)
+	c.spills = nil
+	if c.err == nil {
+		c.err = errClosed
+	}
+}
+
+// removeSpills removes files that are not needed any more. That one cannot be
+// removed is no reason to fail: the attempt's directory goes as a whole.
+func (c *Collector) removeSpills(files []string) {
+	for _, file := range files {
+		_ = os.Remove(file)
+	}
+}

@@ -1,0 +1,101 @@
+package shuffle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Fetched is a partition of a map output in a local segment file.
+type Fetched struct {
+	Segment wire.Segment
+	Records int64
+	Digest  uint64
+}
+
+// Fetch copies what a [Handler] serves at from into a new segment file with one
+// partition. Every block is verified as it arrives, and the whole against the
+// digest in the server's index. A block that arrives short or damaged is asked
+// for once more, and a URL that delivers nothing for stall (0: [DefaultStall])
+// has failed. A [CorruptError] then says that what the server has is damaged, an
+// [UnreadableError] that it cannot be had. After an error the file is gone.
+func Fetch(ctx context.Context, client *http.Client, from, file string, stall time.Duration) (Fetched, error) {
+	s := segmentAt(from)
+	r, told, err := openRemote(ctx, s, client, stall)
+	if err != nil {
+		return Fetched{}, err
+	}
+	defer r.in.close()
+	var want Fetched
+	if want.Records, want.Digest, err = told.summary(); err != nil {
+		return Fetched{}, r.explain(err)
+	}
+	w, err := createSegment(file)
+	if err != nil {
+		return Fetched{}, fmt.Errorf("fetch %s: %w", from, err)
+	}
+	defer w.abort()
+	if err := copyBlocks(w, r); err != nil {
+		return Fetched{}, err
+	}
+	got := Fetched{Records: w.current.Records, Digest: w.current.Digest}
+	if got != want {
+		return Fetched{}, r.explain(damaged(0, "%d records have digest %016x, index says %d and %016x",
+			got.Records, got.Digest, want.Records, want.Digest))
+	}
+	s.URL = ""
+	if got.Segment, err = w.finishSingle(s); err != nil {
+		return Fetched{}, fmt.Errorf("fetch %s: %w", from, err)
+	}
+	return got, nil
+}
+
+// copyBlocks appends all blocks of r.
+func copyBlocks(w *segmentWriter, r *blockReader) error {
+	var big []byte
+	for {
+		payload, whole, err := r.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil && !whole {
+			big, err = r.load(big)
+			payload = big
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.addBlock(payload); errors.Is(err, errBadRecord) {
+			return r.explain(damaged(r.at, "%v", err))
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// segmentAt is the segment at a URL that [URL] made; of another's map and
+// attempt nothing is known.
+func segmentAt(from string) wire.Segment {
+	s := wire.Segment{Map: -1, URL: from}
+	u, err := url.Parse(from)
+	if err != nil {
+		return s
+	}
+	parts := strings.Split(strings.TrimPrefix(u.Path, pathPrefix), "/")
+	if len(parts) != 4 {
+		return s
+	}
+	m, errMap := parseNumber(parts[1])
+	attempt, errAttempt := parseNumber(parts[2])
+	if errMap == nil && errAttempt == nil {
+		s.Map, s.Attempt = m, attempt
+	}
+	return s
+}

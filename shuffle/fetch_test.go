@@ -1,0 +1,329 @@
+package shuffle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+var testJob = wire.JobID{Start: 1700000000000, N: 12}
+
+// resolver serves one file as map 7, attempt 1000, of testJob.
+func resolver(file string) func(wire.JobID, int, int) (string, error) {
+	return func(job wire.JobID, m, attempt int) (string, error) {
+		if job != testJob || m != 7 || attempt != 1000 {
+			return "", fmt.Errorf("no output of map %d attempt %d: %w", m, attempt, fs.ErrNotExist)
+		}
+		return file, nil
+	}
+}
+
+// mapOutput writes a segment file of several blocks, a large record among them.
+func mapOutput(t *testing.T) (file string, want []rec) {
+	t.Helper()
+	var recs []rec
+	for i := range 4000 {
+		recs = append(recs, rec{i % 2, fmt.Sprintf("key-%d", i*7919%4000), strings.Repeat("v", i%50)})
+	}
+	recs = append(recs, rec{1, "key-2", strings.Repeat("large", 60_000)}, rec{3, "alone", ""})
+	cfg, _ := collect(t, Config{Partitions: 4, Memory: 1 << 20}, recs)
+	return cfg.File, sorted(recs)
+}
+
+func partitionOf(recs []rec, p int) []rec {
+	var some []rec
+	for _, r := range recs {
+		if r.partition == p {
+			r.partition = 0
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+func TestFetch(t *testing.T) {
+	file, want := mapOutput(t)
+	server := httptest.NewServer(Handler(resolver(file)))
+	defer server.Close()
+	index, err := ReadIndex(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, part := range index.Partitions {
+		url := URL(server.URL, testJob, 7, 1000, p)
+		local := filepath.Join(t.TempDir(), "part")
+		got, err := Fetch(t.Context(), server.Client(), url, local, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSegment(t, local, 1, partitionOf(want, p))
+		if got != (Fetched{wire.Segment{Map: 7, Attempt: 1000, File: local, Offset: 8, Length: part.Length}, part.Records, part.Digest}) {
+			t.Errorf("partition %d: %+v of %+v", p, got, part)
+		}
+		// A merge can read the URL itself, beside a file.
+		m, err := Merge(t.Context(), []wire.Segment{{URL: url}, got.Segment}, MergeOptions{Client: server.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := readAll(m, 0)
+		if once := partitionOf(want, p); err != nil || !slices.Equal(recs, sorted(append(once, once...))) {
+			t.Errorf("partition %d: %d records by URL and file, %v", p, len(recs), err)
+		}
+		m.Close()
+	}
+}
+
+// fault is what happens to an answer's body on its way.
+type fault struct {
+	flip  int // this byte is changed, if > 0
+	cut   int // the connection breaks here, if > 0
+	stall int // nothing comes after this byte, if > 0
+}
+
+type faultyWriter struct {
+	http.ResponseWriter
+	fault
+	sent int
+	done <-chan struct{}
+}
+
+func (w *faultyWriter) Write(p []byte) (int, error) {
+	for i, b := range p {
+		w.sent++
+		switch w.sent {
+		case w.flip:
+			b ^= 1
+		case w.cut:
+			w.ResponseWriter.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		case w.stall:
+			w.ResponseWriter.(http.Flusher).Flush()
+			<-w.done
+			return i, io.ErrClosedPipe
+		}
+		if _, err := w.ResponseWriter.Write([]byte{b}); err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
+}
+
+// faultyServer serves file; the n-th answer suffers the n-th fault, later ones
+// the last.
+func faultyServer(t *testing.T, file string, faults ...fault) *httptest.Server {
+	good := Handler(resolver(file))
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i := min(int(n.Add(1)), len(faults)) - 1
+		good.ServeHTTP(&faultyWriter{ResponseWriter: w, fault: faults[i], done: r.Context().Done()}, r)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestFetchFaults(t *testing.T) {
+	file, want := mapOutput(t)
+	const corrupt, unreadable = "corrupt", "unreadable"
+	for _, tc := range []struct {
+		name   string
+		faults []fault
+		class  string // of the error; empty: none
+		says   string
+	}{
+		{"flipped once", []fault{{flip: 100_000}, {}}, "", ""},
+		{"flipped once in a header", []fault{{flip: 3}, {}}, "", ""},
+		{"cut once", []fault{{cut: 100_000}, {}}, "", ""},
+		{"cut at once", []fault{{cut: 1}, {}}, "", ""},
+		{"cut in two blocks", []fault{{cut: 10_000}, {cut: 70_000}, {}}, "", ""},
+		{"flipped always", []fault{{flip: 20}}, corrupt, "attempt 1000 is corrupt at offset 12: block of"},
+		{"cut always", []fault{{cut: 20}}, unreadable, "unexpected EOF"},
+		{"flipped, then cut", []fault{{flip: 20}, {cut: 20}}, unreadable, "unexpected EOF"},
+		{"stalled", []fault{{stall: 50_000}}, unreadable, "no progress"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			server := faultyServer(t, file, tc.faults...)
+			dir := t.TempDir()
+			stall := 10 * time.Second
+			if tc.says == "no progress" {
+				stall = 100 * time.Millisecond
+			}
+			_, err := Fetch(t.Context(), server.Client(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(dir, "part"), stall)
+			if tc.class == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkSegment(t, filepath.Join(dir, "part"), 1, partitionOf(want, 1))
+				return
+			}
+			var c *CorruptError
+			var u *UnreadableError
+			if errors.As(err, &c) != (tc.class == corrupt) || errors.As(err, &u) != (tc.class == unreadable) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v", err)
+			}
+			if left := files(t, dir); left != nil {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// Damage on the server's disk is told apart from a missing output.
+func TestFetchFromDamagedDisk(t *testing.T) {
+	file, _ := mapOutput(t)
+	server := httptest.NewServer(Handler(resolver(file)))
+	defer server.Close()
+	fetch := func(m int) error {
+		_, err := Fetch(t.Context(), server.Client(), URL(server.URL, testJob, m, 1000, 1), filepath.Join(t.TempDir(), "part"), 0)
+		return err
+	}
+	var unreadable *UnreadableError
+	if err := fetch(8); !errors.As(err, &unreadable) || !strings.Contains(err.Error(), "404") {
+		t.Errorf("missing: %v", err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{len(data) - 60, len(data) / 2} { // in the index, in partition 1
+		data[at] ^= 4
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *CorruptError
+		if err := fetch(7); !errors.As(err, &corrupt) || corrupt.Segment.Map != 7 || corrupt.Segment.URL == "" {
+			t.Errorf("damaged at %d: %v", at, err)
+		}
+		data[at] ^= 4
+	}
+}
+
+func TestFetchCanceled(t *testing.T) {
+	file, _ := mapOutput(t)
+	server := faultyServer(t, file, fault{stall: 50_000})
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	client := &http.Client{Transport: cancelAfterAnswer{server.Client().Transport, func() { cancel(enough) }}}
+	if _, err := Fetch(ctx, client, URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "part"), 0); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+}
+
+type cancelAfterAnswer struct {
+	http.RoundTripper
+	cancel func()
+}
+
+func (c cancelAfterAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
+	defer c.cancel()
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func TestHandler(t *testing.T) {
+	file, _ := mapOutput(t)
+	h := Handler(resolver(file))
+	s := wholePartition(t, file, 1)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = data[s.Offset:][:s.Length]
+	size := len(data)
+	good := URL("", testJob, 7, 1000, 1)
+	for _, tc := range []struct {
+		method, path, ranges string
+		status               int
+		from, to             int
+	}{
+		{"GET", good, "", 200, 0, size},
+		{"HEAD", good, "", 200, 0, 0},
+		{"GET", good, "bytes=0-0", 206, 0, 1},
+		{"GET", good, "bytes=5-", 206, 5, size},
+		{"GET", good, "bytes=5-99999999999", 206, 5, size},
+		{"GET", good, "bytes=-7", 206, size - 7, size},
+		{"GET", good, fmt.Sprintf("bytes=%d-", size), 416, 0, 0},
+		{"GET", good, "bytes=1-2,4-5", 200, 0, size},
+		{"GET", good, "bytes=9-1", 200, 0, size},
+		{"GET", good, "lines=1-2", 200, 0, size},
+		{"GET", URL("", testJob, 7, 1000, 2), "", 200, 0, 0},
+		{"GET", URL("", testJob, 7, 1000, 4), "", 404, 0, 0},
+		{"GET", URL("", testJob, 7, 1001, 1), "", 404, 0, 0},
+		{"GET", "/shuffle/job_x/7/1000/1", "", 400, 0, 0},
+		{"GET", "/shuffle/" + testJob.String() + "/+7/1000/1", "", 400, 0, 0},
+		{"GET", "/shuffle/" + testJob.String() + "/7/1000/-1", "", 400, 0, 0},
+		{"GET", "/shuffle/" + testJob.String() + "/7/1000/1/x", "", 404, 0, 0},
+		{"GET", "/shuffle/" + testJob.String() + "/..%2f7/1000/1", "", 400, 0, 0},
+		{"POST", good, "", 405, 0, 0},
+	} {
+		r := httptest.NewRequest(tc.method, tc.path, nil)
+		if tc.ranges != "" {
+			r.Header.Set("Range", tc.ranges)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		ok := w.Code == 200 || w.Code == 206
+		if w.Code != tc.status || ok && w.Body.String() != string(data[tc.from:tc.to]) {
+			t.Errorf("%s %s %s: %d with %d bytes", tc.method, tc.path, tc.ranges, w.Code, w.Body.Len())
+		}
+		if ok && (w.Header().Get("Quern-Digest") == "" || w.Header().Get("Quern-Records") == "") {
+			t.Errorf("%s %s: no index entry in %v", tc.method, tc.path, w.Header())
+		}
+	}
+}
+
+// spyListener sees what is given to the connection to be sent.
+type spyListener struct {
+	net.Listener
+	sent chan io.Reader
+}
+
+type spyConn struct {
+	*net.TCPConn
+	sent chan io.Reader
+}
+
+func (l *spyListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &spyConn{c.(*net.TCPConn), l.sent}, nil
+}
+
+func (c *spyConn) ReadFrom(r io.Reader) (int64, error) {
+	c.sent <- r
+	return c.TCPConn.ReadFrom(r)
+}
+
+// The file itself reaches the connection, so that the kernel can send it.
+func TestHandlerReachesSendfile(t *testing.T) {
+	file, _ := mapOutput(t)
+	server := httptest.NewUnstartedServer(Handler(resolver(file)))
+	spy := &spyListener{server.Listener, make(chan io.Reader, 1)}
+	server.Listener = spy
+	server.Start()
+	defer server.Close()
+	if _, err := Fetch(t.Context(), server.Client(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "part"), 0); err != nil {
+		t.Fatal(err)
+	}
+	limited, ok := (<-spy.sent).(*io.LimitedReader)
+	if !ok {
+		t.Fatal("the connection was given no limited reader")
+	}
+	if _, ok := limited.R.(*os.File); !ok {
+		t.Fatalf("the connection was given a %T", limited.R)
+	}
+}

@@ -1,0 +1,210 @@
+package shuffle
+
+import (
+	"bytes"
+	"io"
+	"math"
+)
+
+// source is a sorted run, delivered in blocks of whole records. It is a
+// blockReader or a run in memory; see blockReader for what the methods promise.
+type source interface {
+	next() (payload []byte, whole bool, err error)
+	load(buf []byte) ([]byte, error)
+}
+
+var (
+	_ source  = (*blockReader)(nil)
+	_ source  = (*memoryRun)(nil)
+	_ Records = (*merge)(nil)
+)
+
+// merge is Records over several sorted runs: a tree of losers, in which each
+// step costs one comparison per level, mostly of cached prefixes. Equal keys
+// come in the order of the sources.
+type merge struct {
+	cursors []cursor
+	heads   []uint64 // prefix of each cursor's key; all ones when it has ended
+	losers  []int32  // node n has children 2n and 2n+1; node k+i is cursor i
+	winner  int32
+	begun   bool
+	err     error
+
+	record, key, value []byte
+	big                []byte // holds the one large record delivered at a time
+}
+
+// cursor walks through one source.
+type cursor struct {
+	src    source
+	rest   []byte // of the block, behind the record
+	record []byte // encoded; only its beginning when partial
+	key    []byte
+	start  int // of the key in record
+	ended  bool
+	// partial says that the value has to be loaded.
+	partial bool
+}
+
+// newMerge opens a merge; every source has been positioned at its first record.
+func newMerge(sources []source) *merge {
+	m := &merge{
+		cursors: make([]cursor, len(sources)),
+		heads:   make([]uint64, len(sources)),
+		losers:  make([]int32, max(len(sources), 1)),
+	}
+	for i, s := range sources {
+		m.cursors[i].src = s
+		if m.err = m.advance(int32(i)); m.err != nil {
+			return m
+		}
+	}
+	if len(sources) > 0 {
+		m.winner = m.play(1)
+	}
+	return m
+}
+
+// play fills the tree below node n and returns its winner.
+func (m *merge) play(n int) int32 {
+	if n >= len(m.cursors) {
+		return int32(n - len(m.cursors))
+	}
+	a, b := m.play(2*n), m.play(2*n+1)
+	if m.less(b, a) {
+		a, b = b, a
+	}
+	m.losers[n] = b
+	return a
+}
+
+func (m *merge) less(a, b int32) bool {
+	if m.heads[a] != m.heads[b] {
+		return m.heads[a] < m.heads[b]
+	}
+	return m.lessTied(a, b)
+}
+
+func (m *merge) lessTied(a, b int32) bool {
+	x, y := &m.cursors[a], &m.cursors[b]
+	if x.ended || y.ended {
+		return y.ended && (!x.ended || a < b)
+	}
+	if c := bytes.Compare(x.key, y.key); c != 0 {
+		return c < 0
+	}
+	return a < b
+}
+
+// advance moves a cursor to its next record.
+func (m *merge) advance(i int32) error {
+	c := &m.cursors[i]
+	if len(c.rest) == 0 {
+		payload, whole, err := c.src.next()
+		if err == io.EOF {
+			c.ended = true
+			m.heads[i] = math.MaxUint64
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.rest, c.partial = payload, !whole
+	}
+	start, mid, end, ok := lengths(c.rest)
+	if c.partial {
+		end = len(c.rest)
+	}
+	if !ok || mid > end || end > len(c.rest) {
+		return badRecord(c.src)
+	}
+	c.start, c.record, c.key, c.rest = start, c.rest[:end], c.rest[start:mid], c.rest[end:]
+	m.heads[i] = prefixOf(c.key)
+	return nil
+}
+
+// badRecord reports a block that is as it was written, yet holds no records.
+func badRecord(s source) error {
+	if r, ok := s.(*blockReader); ok {
+		return r.explain(damaged(r.at, "%v", errBadRecord))
+	}
+	panic(errBadRecord)
+}
+
+// Next moves to the next record.
+func (m *merge) Next() bool {
+	if m.err != nil || len(m.cursors) == 0 {
+		return false
+	}
+	if m.begun {
+		if m.err = m.advance(m.winner); m.err != nil {
+			return false
+		}
+		m.replay()
+	}
+	m.begun = true
+	c := &m.cursors[m.winner]
+	if c.ended {
+		return false
+	}
+	if c.partial {
+		return m.loadWinner(c)
+	}
+	m.record, m.key, m.value = c.record, c.key, c.record[c.start+len(c.key):]
+	return true
+}
+
+// replay finds the winner after the old one has moved on.
+func (m *merge) replay() {
+	w := m.winner
+	head := m.heads[w]
+	for n := (int(w) + len(m.cursors)) / 2; n > 0; n /= 2 {
+		l := m.losers[n]
+		if other := m.heads[l]; other < head || other == head && m.lessTied(l, w) {
+			m.losers[n] = w
+			w, head = l, other
+		}
+	}
+	m.winner = w
+}
+
+// loadWinner completes a record of which only the key is here.
+func (m *merge) loadWinner(c *cursor) bool {
+	if m.big, m.err = c.src.load(m.big); m.err != nil {
+		return false
+	}
+	if !bytes.HasPrefix(m.big, c.record) {
+		m.err = badRecord(c.src)
+		return false
+	}
+	mid := c.start + len(c.key)
+	m.record, m.key, m.value = m.big, m.big[c.start:mid], m.big[mid:]
+	return true
+}
+
+// Key is the current record's key, valid until the next call of Next.
+func (m *merge) Key() []byte { return m.key }
+
+// Value is the current record's value, valid until the next call of Next.
+func (m *merge) Value() []byte { return m.value }
+
+// Err is why Next returned false; nil at the end.
+func (m *merge) Err() error { return m.err }
+
+// groups says how to bring n runs down to fanIn: it returns the sizes of groups
+// of neighbours, to be merged into one run each; a group of 1 stays as it is. No
+// more runs are merged than necessary. Several rounds may be needed.
+func groups(n, fanIn int) []int {
+	var sizes []int
+	excess := n - fanIn
+	for n > 0 {
+		size := 1
+		if excess > 0 {
+			size = min(n, fanIn, excess+1)
+		}
+		sizes = append(sizes, size)
+		n -= size
+		excess -= size - 1
+	}
+	return sizes
+}

@@ -1,0 +1,197 @@
+package shuffle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/wire"
+)
+
+func TestMergeAgainstStableSort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all []rec
+		var segments []wire.Segment
+		digest := uint64(0)
+		for range rapid.IntRange(0, 12).Draw(t, "segments") {
+			recs := drawRecords(t, 1, false)
+			cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 20}, recs)
+			all = append(all, recs...)
+			segments = append(segments, wholePartition(t, cfg.File, 0))
+			index, _ := ReadIndex(cfg.File)
+			digest += index.Partitions[0].Digest
+		}
+		dir := tempDir(t)
+		opts := MergeOptions{Dir: dir, FanIn: rapid.SampledFrom([]int{0, 2, 3, 5}).Draw(t, "fan-in")}
+		merged, err := MergeTo(t.Context(), segments, filepath.Join(dir, "merged"), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index := checkSegment(t, merged.File, 1, sorted(all))
+		if index.Partitions[0].Digest != digest || merged != (wire.Segment{Map: -1, File: merged.File, Offset: 8, Length: index.Partitions[0].Length}) {
+			t.Fatalf("merged %+v, digest %x, want %x", merged, index.Partitions[0].Digest, digest)
+		}
+		if left := files(t, dir); !slices.Equal(left, []string{"merged"}) {
+			t.Fatalf("left behind: %v", left)
+		}
+	})
+}
+
+func TestGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, fanIn := rapid.IntRange(0, 2000).Draw(t, "n"), rapid.IntRange(2, 200).Draw(t, "fan-in")
+		rounds := 0
+		for ; n > fanIn; rounds++ {
+			sum, most := 0, 0
+			sizes := groups(n, fanIn)
+			for _, s := range sizes {
+				sum += s
+				most = max(most, s)
+			}
+			if sum != n || most > fanIn || len(sizes) >= n || len(sizes) < fanIn {
+				t.Fatalf("groups(%d, %d) = %v", n, fanIn, sizes)
+			}
+			n = len(sizes)
+		}
+		if rounds > 11 {
+			t.Fatalf("%d rounds", rounds)
+		}
+	})
+}
+
+// smallSegment writes a segment file with short records and a large one.
+func smallSegment(t *testing.T) (file string, want []rec) {
+	t.Helper()
+	recs := []rec{{0, "apple", "1"}, {0, "pear", "2"}, {2, "", ""}, {2, "plum", "x"}, {2, "big", string(bytes.Repeat([]byte("B"), blockTarget+1))}}
+	cfg, _ := collect(t, Config{Partitions: 3, Memory: 1 << 20}, recs)
+	return cfg.File, sorted(recs)
+}
+
+// readWhole reads a segment file by its index; it returns what came before an error.
+func readWhole(ctx context.Context, file string) (recs []rec, err error) {
+	index, err := ReadIndex(file)
+	if err != nil {
+		return nil, err
+	}
+	for p, part := range index.Partitions {
+		s := wire.Segment{Map: 7, Attempt: 1000, File: file, Offset: part.Offset, Length: part.Length}
+		m, err := Merge(ctx, []wire.Segment{s}, MergeOptions{})
+		if err != nil {
+			return recs, err
+		}
+		some, err := readAll(m, p)
+		recs = append(recs, some...)
+		if err := errors.Join(err, m.Close()); err != nil {
+			return recs, err
+		}
+	}
+	return recs, nil
+}
+
+// Whatever byte is changed, what is delivered before the error is right.
+func TestEveryByteCorrupted(t *testing.T) {
+	file, want := smallSegment(t)
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		if i > 500 && i < len(good)-500 && i%1009 != 0 {
+			continue // Within the large value one byte is like another.
+		}
+		for _, flip := range []byte{1, 0x80, good[i]} {
+			bad := slices.Clone(good)
+			if bad[i] ^= flip; bad[i] == good[i] {
+				continue
+			}
+			if err := os.WriteFile(file, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			checkDamage(t, file, want, i)
+		}
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	file, want := smallSegment(t)
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := ReadIndex(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := index.Partitions[2]
+	s := wire.Segment{Map: 7, Attempt: 1000, File: file, Offset: last.Offset, Length: last.Length}
+	for size := len(good) - 1; size > 0; size -= 1 + size/50 {
+		if err := os.Truncate(file, int64(size)); err != nil {
+			t.Fatal(err)
+		}
+		checkDamage(t, file, want, size)
+		if int64(size) >= last.Offset+last.Length {
+			continue
+		}
+		// With the range known, as a reduce knows it, the end is missed as well.
+		var corrupt *CorruptError
+		if _, err := MergeTo(t.Context(), []wire.Segment{s}, filepath.Join(t.TempDir(), "merged"), MergeOptions{}); !errors.As(err, &corrupt) || corrupt.Segment != s {
+			t.Fatalf("cut to %d bytes: %v", size, err)
+		}
+	}
+}
+
+func checkDamage(t *testing.T, file string, want []rec, at int) {
+	t.Helper()
+	got, err := readWhole(t.Context(), file)
+	var corrupt *CorruptError
+	if !errors.As(err, &corrupt) || corrupt.Segment.File != file {
+		t.Fatalf("damage at %d: %v", at, err)
+	}
+	if corrupt.Offset < 0 || corrupt.Offset > int64(at)+blockHeader+1 && corrupt.Segment.Map == 7 {
+		t.Fatalf("damage at %d was told as %v", at, err)
+	}
+	if len(got) >= len(want) && at > 8 && corrupt.Segment.Map == 7 || !slices.Equal(got, want[:len(got)]) {
+		t.Fatalf("damage at %d: delivered %v", at, got)
+	}
+}
+
+func TestMergeMissingFile(t *testing.T) {
+	file, _ := smallSegment(t)
+	segments := []wire.Segment{wholePartition(t, file, 0), {Map: 3, Attempt: 2001, File: file + "-gone", Offset: 8, Length: 100}}
+	_, err := Merge(t.Context(), segments, MergeOptions{})
+	var unreadable *UnreadableError
+	if !errors.As(err, &unreadable) || unreadable.Segment != segments[1] || !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+func TestMergeCanceled(t *testing.T) {
+	var recs []rec
+	for i := range 100_000 {
+		recs = append(recs, rec{0, string(rune('a' + i%26)), "some value"})
+	}
+	cfg, _ := collect(t, Config{Partitions: 1, Memory: 16 << 20}, recs)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	m, err := Merge(ctx, []wire.Segment{wholePartition(t, cfg.File, 0)}, MergeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	n := 0
+	for m.Next() {
+		cancel(enough)
+		n++
+	}
+	if !errors.Is(m.Err(), enough) || n > blockTarget {
+		t.Fatalf("%d records, then %v", n, m.Err())
+	}
+}

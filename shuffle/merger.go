@@ -1,0 +1,165 @@
+package shuffle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// MergeOptions says how to merge.
+type MergeOptions struct {
+	Dir    string        // existing directory for passing runs, when there are more segments than FanIn
+	FanIn  int           // segments merged at once, each with a buffer of 64 KiB; 0: 128, else at least 2
+	Client *http.Client  // for segments with a URL; nil: http.DefaultClient
+	Stall  time.Duration // how long a URL may deliver nothing; 0: [DefaultStall]
+}
+
+// Merger is Records over sorted segments. Equal keys come in the order of the
+// segments. Errors are [CorruptError], [UnreadableError] or the context's cause.
+type Merger struct {
+	merge
+	readers []*blockReader
+	temps   []string // runs of an earlier pass
+	read    atomic.Int64
+}
+
+var _ Records = (*Merger)(nil)
+
+// Merge opens segments, in files or by URL, and merges them. More than FanIn of
+// them are first merged, neighbours together, into temporary files in opts.Dir.
+func Merge(ctx context.Context, segments []wire.Segment, opts MergeOptions) (*Merger, error) {
+	if opts.FanIn == 0 {
+		opts.FanIn = fanIn
+	}
+	opts.FanIn = max(opts.FanIn, 2)
+	m := &Merger{}
+	for len(segments) > opts.FanIn {
+		var err error
+		if segments, err = m.round(ctx, segments, opts); err != nil {
+			return nil, errors.Join(err, m.Close())
+		}
+	}
+	if err := m.open(ctx, segments, opts); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// open opens all segments and finds each one's first record.
+func (m *Merger) open(ctx context.Context, segments []wire.Segment, opts MergeOptions) error {
+	sources := make([]source, 0, len(segments))
+	for _, s := range segments {
+		r, err := openSegment(ctx, s, opts)
+		if err != nil {
+			return err
+		}
+		r.bytes = &m.read
+		m.readers = append(m.readers, r)
+		sources = append(sources, r)
+	}
+	m.merge = *newMerge(sources)
+	return m.err
+}
+
+func openSegment(ctx context.Context, s wire.Segment, opts MergeOptions) (*blockReader, error) {
+	if s.File != "" {
+		return openFile(ctx, s)
+	}
+	r, _, err := openRemote(ctx, s, opts.Client, opts.Stall)
+	return r, err
+}
+
+// round merges groups of neighbours and returns the segments that are left.
+func (m *Merger) round(ctx context.Context, segments []wire.Segment, opts MergeOptions) ([]wire.Segment, error) {
+	var left []wire.Segment
+	for _, size := range groups(len(segments), opts.FanIn) {
+		group := segments[:size]
+		segments = segments[size:]
+		if size == 1 {
+			left = append(left, group[0])
+			continue
+		}
+		merged, err := m.pass(ctx, group, opts)
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, merged)
+	}
+	return left, nil
+}
+
+// pass merges a few segments into a temporary file.
+func (m *Merger) pass(ctx context.Context, group []wire.Segment, opts MergeOptions) (wire.Segment, error) {
+	f, err := os.CreateTemp(opts.Dir, "merge-*")
+	if err != nil {
+		return wire.Segment{}, fmt.Errorf("merge %d segments: %w", len(group), err)
+	}
+	f.Close()
+	m.temps = append(m.temps, f.Name())
+	return MergeTo(ctx, group, f.Name(), opts)
+}
+
+// BytesRead is how much of the segments was read so far; with more segments than
+// FanIn, of what the first passes made of them. Any goroutine may ask.
+func (m *Merger) BytesRead() int64 { return m.read.Load() }
+
+// Close closes the segments and removes temporary files. Next is false from then on.
+func (m *Merger) Close() error {
+	var errs []error
+	for _, r := range m.readers {
+		errs = append(errs, r.in.close())
+	}
+	for _, file := range m.temps {
+		if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	m.readers, m.temps, m.cursors = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// MergeTo merges segments of one partition into a new segment file with one
+// partition, and says where in it the records are. The digest in its index is the
+// sum of the segments' digests. After an error the file is gone.
+func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts MergeOptions) (merged wire.Segment, err error) {
+	m, err := Merge(ctx, segments, opts)
+	if err != nil {
+		return wire.Segment{}, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	w, err := createSegment(file)
+	if err != nil {
+		return wire.Segment{}, err
+	}
+	defer w.abort()
+	for m.Next() {
+		if err := w.addEncoded(m.record); err != nil {
+			return wire.Segment{}, err
+		}
+	}
+	if m.Err() != nil {
+		return wire.Segment{}, m.Err()
+	}
+	return w.finishSingle(wire.Segment{Map: -1})
+}
+
+// finishSingle closes a segment file of one partition, and says in s where the
+// records are.
+func (w *segmentWriter) finishSingle(s wire.Segment) (wire.Segment, error) {
+	s.File = w.file.Name()
+	if err := w.endPartition(); err != nil {
+		return wire.Segment{}, err
+	}
+	if err := w.close(); err != nil {
+		return wire.Segment{}, err
+	}
+	s.Offset, s.Length = w.index.Partitions[0].Offset, w.index.Partitions[0].Length
+	return s, nil
+}

@@ -1,0 +1,72 @@
+package shuffle
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// maxLengths is the most bytes that the two lengths of a record take, given that
+// neither exceeds [MaxMaxRecord].
+const maxLengths = 2 * binary.MaxVarintLen32
+
+// uvarintLen is how many bytes n takes as a varint.
+func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
+
+// recordSize is how many bytes a record takes when encoded.
+func recordSize(key, value int) int {
+	if key|value < 0x80 {
+		return 2 + key + value
+	}
+	return uvarintLen(key) + uvarintLen(value) + key + value
+}
+
+// putRecord encodes a record into dst, which must have room for it.
+func putRecord(dst, key, value []byte) {
+	n := 2
+	if len(key)|len(value) < 0x80 {
+		dst[0], dst[1] = byte(len(key)), byte(len(value))
+	} else {
+		n = binary.PutUvarint(dst, uint64(len(key)))
+		n += binary.PutUvarint(dst[n:], uint64(len(value)))
+	}
+	n += copy(dst[n:], key)
+	copy(dst[n:], value)
+}
+
+// lengths decodes the lengths at the start of an encoded record: the key is
+// b[start:mid], the value b[mid:end]. It fails when they are damaged or
+// impossibly large; it does not look whether b is long enough for the record.
+func lengths(b []byte) (start, mid, end int, ok bool) {
+	if len(b) >= 2 && b[0]|b[1] < 0x80 {
+		mid = 2 + int(b[0])
+		return 2, mid, mid + int(b[1]), true
+	}
+	key, n := binary.Uvarint(b)
+	if n <= 0 || key > MaxMaxRecord {
+		return 0, 0, 0, false
+	}
+	value, m := binary.Uvarint(b[n:])
+	if m <= 0 || value > MaxMaxRecord {
+		return 0, 0, 0, false
+	}
+	start = n + m
+	mid = start + int(key)
+	return start, mid, mid + int(value), true
+}
+
+// prefixOf is the first 8 bytes of a key as a number, padded with zeros: numbers
+// are ordered as their keys are, except that equal ones decide nothing.
+func prefixOf(key []byte) uint64 {
+	n := len(key)
+	switch {
+	case n >= 8:
+		return binary.BigEndian.Uint64(key)
+	case n >= 4: // Two loads that overlap.
+		high := uint64(binary.BigEndian.Uint32(key))
+		low := uint64(binary.BigEndian.Uint32(key[n-4:]))
+		return high<<32 | low<<(8*(8-n))
+	case n > 0: // First, middle and last byte, which may be the same ones.
+		return uint64(key[0])<<56 | uint64(key[n/2])<<(56-8*(n/2)) | uint64(key[n-1])<<(64-8*n)
+	}
+	return 0
+}

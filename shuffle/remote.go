@@ -1,0 +1,207 @@
+package shuffle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// DefaultStall is how long a URL may deliver nothing before it is given up.
+const DefaultStall = 30 * time.Second
+
+// remoteTries is how often a block is asked for: what the network did to it is
+// cured by asking again; what is wrong on the other side's disk is not.
+const remoteTries = 2
+
+var errStalled = errors.New("no progress")
+
+// remoteInput reads what a URL names. It streams; reading from elsewhere than
+// where the last read ended makes a new request, for the range from there on.
+type remoteInput struct {
+	ctx    context.Context
+	client *http.Client
+	seg    wire.Segment
+	stall  time.Duration
+	size   int64  // -1: not known yet
+	told   remote // by the first answer
+
+	body   io.ReadCloser
+	at     int64 // of the body's next byte
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // cancels when it fires; runs only during a call
+}
+
+// remote is what a server tells of a partition. It is empty where the server
+// tells nothing.
+type remote struct{ records, digest string }
+
+// openRemote asks for a segment's URL. A segment without a length is whatever
+// the URL names, from the offset on.
+func openRemote(ctx context.Context, s wire.Segment, client *http.Client, stall time.Duration) (*blockReader, remote, error) {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	if stall == 0 {
+		stall = DefaultStall
+	}
+	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, size: -1}
+	if s.Length > 0 {
+		in.size = s.Length
+	}
+	r := &blockReader{ctx: ctx, seg: s, in: in, tries: remoteTries}
+	if err := in.open(0); err != nil {
+		return nil, remote{}, r.explain(err)
+	}
+	r.size = in.size
+	return r, in.told, nil
+}
+
+func (r *remoteInput) readAt(p []byte, at int64) error {
+	if r.body == nil || r.at != at {
+		r.drop()
+		if err := r.open(at); err != nil {
+			return err
+		}
+	}
+	for len(p) > 0 {
+		r.timer.Reset(r.stall)
+		n, err := r.body.Read(p)
+		r.timer.Stop()
+		r.at += int64(n)
+		p = p[n:]
+		if err != nil && len(p) > 0 {
+			return r.fail(err)
+		}
+	}
+	return nil
+}
+
+// fail ends the request and says why it failed.
+func (r *remoteInput) fail(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	err = fmt.Errorf("after %d of %d bytes: %w", r.at, r.size, err)
+	r.drop()
+	return err
+}
+
+// open requests what is from offset at on.
+func (r *remoteInput) open(at int64) error {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	r.cancel = cancel
+	r.timer = time.AfterFunc(r.stall, func() { cancel(fmt.Errorf("%w for %v", errStalled, r.stall)) })
+	defer r.timer.Stop()
+	response, err := r.request(ctx, at)
+	if err == nil {
+		r.body, r.at = &causeReader{response.Body, ctx}, at
+		err = r.accept(response, at)
+	} else if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err != nil {
+		r.drop()
+	}
+	return err
+}
+
+func (r *remoteInput) request(ctx context.Context, at int64) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.seg.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	from := r.seg.Offset + at
+	switch {
+	case r.seg.Length > 0:
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, r.seg.Offset+r.seg.Length-1))
+	case from > 0:
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+	}
+	return r.client.Do(request)
+}
+
+// accept checks that an answer is what was asked for.
+func (r *remoteInput) accept(response *http.Response, at int64) error {
+	header := response.Header
+	ranged := response.Request.Header.Get("Range") != ""
+	switch {
+	case header.Get(headerCorrupt) != "":
+		return &CorruptError{Segment: r.seg, Reason: "the server says: " + r.text()}
+	case response.StatusCode == http.StatusOK && !ranged:
+	case response.StatusCode == http.StatusPartialContent && ranged:
+		if got, want := header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.seg.Offset+at); !strings.HasPrefix(got, want) {
+			return fmt.Errorf("asked for the range %s, got %q", want, got)
+		}
+	default:
+		return fmt.Errorf("%s: %s", response.Status, r.text())
+	}
+	if response.ContentLength < 0 || r.size >= 0 && response.ContentLength != r.size-at {
+		return fmt.Errorf("answer of %d bytes from offset %d of %d", response.ContentLength, at, r.size)
+	}
+	told := remote{header.Get(headerRecords), header.Get(headerDigest)}
+	if r.told == (remote{}) {
+		r.told, r.size = told, at+response.ContentLength
+	} else if r.told != told {
+		return fmt.Errorf("partition changed from %v to %v", r.told, told)
+	}
+	return nil
+}
+
+// text is the beginning of an answer that is an error message.
+func (r *remoteInput) text() string {
+	b, err := io.ReadAll(io.LimitReader(r.body, 500))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// drop ends the request, if there is one.
+func (r *remoteInput) drop() {
+	if r.body != nil {
+		r.body.Close()
+		r.body = nil
+	}
+	if r.cancel != nil {
+		r.cancel(nil)
+		r.cancel = nil
+	}
+}
+
+func (r *remoteInput) close() error {
+	r.drop()
+	return nil
+}
+
+// causeReader tells why a request was canceled, not only that it was.
+type causeReader struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (r *causeReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && r.ctx.Err() != nil {
+		err = context.Cause(r.ctx)
+	}
+	return n, err
+}
+
+// summary is what a server told of a partition, as numbers.
+func (t remote) summary() (records int64, digest uint64, err error) {
+	records, err = strconv.ParseInt(t.records, 10, 64)
+	if err == nil {
+		digest, err = strconv.ParseUint(t.digest, 16, 64)
+	}
+	if err != nil {
+		err = fmt.Errorf("answer does not tell the partition's digest: %w", err)
+	}
+	return records, digest, err
+}

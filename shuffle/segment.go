@@ -1,0 +1,176 @@
+package shuffle
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+const (
+	// blockTarget is the most a block holds, unless a single record is larger.
+	blockTarget = 64 << 10
+	// blockHeader is the size of what stands before a block's payload.
+	blockHeader = 12
+	// flushSize is how much is written to the file at once, or a little more.
+	flushSize = 256 << 10
+)
+
+// segmentWriter writes a segment file, partition after partition.
+type segmentWriter struct {
+	file    *os.File
+	buf     []byte // not yet written; ends with the open block, if one is
+	open    int    // where the open block begins in buf, -1: none is open
+	written int64  // bytes before buf in the file
+	index   Index
+	current Partition
+}
+
+// createSegment begins a segment file, replacing one that an earlier process left.
+func createSegment(name string) (*segmentWriter, error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("write segment: %w", err)
+	}
+	w := &segmentWriter{file: f, open: -1, buf: append(make([]byte, 0, flushSize+2*blockTarget), magic...)}
+	w.current.Offset = int64(len(magic))
+	return w, nil
+}
+
+// add appends a record.
+func (w *segmentWriter) add(key, value []byte) error {
+	size := recordSize(len(key), len(value))
+	if err := w.room(size); err != nil {
+		return err
+	}
+	start := len(w.buf)
+	w.buf = slices.Grow(w.buf, size)[:start+size]
+	putRecord(w.buf[start:], key, value)
+	w.count(w.buf[start:])
+	return nil
+}
+
+// addEncoded appends a record that is encoded already.
+func (w *segmentWriter) addEncoded(record []byte) error {
+	if err := w.room(len(record)); err != nil {
+		return err
+	}
+	w.buf = append(w.buf, record...)
+	w.count(record)
+	return nil
+}
+
+// addBlock appends a verified block of another segment file as it is.
+func (w *segmentWriter) addBlock(payload []byte) error {
+	if err := w.closeBlock(); err != nil {
+		return err
+	}
+	w.openBlock()
+	w.buf = append(w.buf, payload...)
+	for len(payload) > 0 {
+		_, _, end, ok := lengths(payload)
+		if !ok || end > len(payload) {
+			return errBadRecord
+		}
+		w.count(payload[:end])
+		payload = payload[end:]
+	}
+	return w.closeBlock()
+}
+
+var errBadRecord = errors.New("a block's records do not fill it")
+
+func (w *segmentWriter) count(record []byte) {
+	w.current.Records++
+	w.current.Digest += xxhash.Sum64(record)
+}
+
+// room makes an open block that a record of size bytes may be appended to.
+func (w *segmentWriter) room(size int) error {
+	if w.open >= 0 {
+		if len(w.buf)+size <= w.open+blockHeader+blockTarget {
+			return nil
+		}
+		if err := w.closeBlock(); err != nil {
+			return err
+		}
+	}
+	w.openBlock()
+	return nil
+}
+
+func (w *segmentWriter) openBlock() {
+	w.open = len(w.buf)
+	w.buf = append(w.buf, make([]byte, blockHeader)...)
+}
+
+// closeBlock ends the open block, if one is.
+func (w *segmentWriter) closeBlock() error {
+	if w.open < 0 {
+		return nil
+	}
+	block := w.buf[w.open:]
+	w.open = -1
+	putBlockHeader(block, block[blockHeader:])
+	w.current.Length += int64(len(block))
+	if len(w.buf) < flushSize {
+		return nil
+	}
+	return w.flush()
+}
+
+func putBlockHeader(dst, payload []byte) {
+	binary.BigEndian.PutUint32(dst, uint32(len(payload)))
+	binary.BigEndian.PutUint32(dst[4:], checksum(payload))
+	binary.BigEndian.PutUint32(dst[8:], checksum(dst[:8]))
+}
+
+func (w *segmentWriter) flush() error {
+	n, err := w.file.Write(w.buf)
+	w.written += int64(n)
+	if err != nil {
+		return fmt.Errorf("write segment: %w", err)
+	}
+	w.buf = w.buf[:0]
+	if cap(w.buf) > 2*flushSize { // Left by a large record.
+		w.buf = make([]byte, 0, flushSize+2*blockTarget)
+	}
+	return nil
+}
+
+// endPartition ends the current partition and begins the next.
+func (w *segmentWriter) endPartition() error {
+	if err := w.closeBlock(); err != nil {
+		return err
+	}
+	w.index.Partitions = append(w.index.Partitions, w.current)
+	w.current = Partition{Offset: w.current.Offset + w.current.Length}
+	return nil
+}
+
+// close writes the index and closes the file. After an error, as when close is
+// never reached, abort has to be called.
+func (w *segmentWriter) close() error {
+	w.buf = appendIndex(w.buf, &w.index)
+	if err := w.flush(); err != nil {
+		return err
+	}
+	f := w.file
+	w.file = nil
+	if err := f.Close(); err != nil {
+		return errors.Join(fmt.Errorf("write segment: %w", err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// abort closes and removes the file, unless close has succeeded.
+func (w *segmentWriter) abort() {
+	if w.file != nil {
+		w.file.Close()
+		os.Remove(w.file.Name())
+		w.file = nil
+	}
+}

@@ -1,0 +1,220 @@
+package shuffle
+
+import (
+	"bytes"
+	"slices"
+)
+
+// entry is what the collector's index holds of a record: enough to sort most
+// records without looking at them. No two entries of an index are equal.
+type entry struct {
+	prefix uint64 // of the key; while sorting, of what follows the bytes known to be equal
+	offset uint32 // of the record in the arena: a later arrival has a higher one
+	tag    uint32 // partition << 4 | min(key length, 9)
+}
+
+const entrySize = 16
+
+// shortKey is the longest key that its prefix holds whole.
+const shortKey = 8
+
+func tagOf(partition, keyLength int) uint32 {
+	return uint32(partition)<<4 | uint32(min(keyLength, shortKey+1))
+}
+
+func (e *entry) partition() int { return int(e.tag >> 4) }
+
+// short says whether the prefix is the whole key, padded.
+func (e *entry) short() bool { return e.tag&15 <= shortKey }
+
+const (
+	// insertionMost is the length up to which insertion sort beats a radix pass.
+	insertionMost = 24
+	// deepest is the number of leading bytes that radix passes look at. It bounds
+	// the recursion; longer common prefixes are left to comparisons.
+	deepest = 128
+)
+
+// sorter orders entries by (partition, key, arrival), in place: first by
+// partition, then by the bytes of the prefix, most significant first. Entries
+// whose whole prefix is equal get the next 8 bytes of their keys as a prefix.
+type sorter struct {
+	mem  []byte   // the arena in which the records are
+	ends []uint32 // for each partition, where it ends among the sorted entries
+	next []uint32 // scratch of the same length
+}
+
+func newSorter(mem []byte, partitions int) *sorter {
+	return &sorter{mem: mem, ends: make([]uint32, partitions), next: make([]uint32, partitions)}
+}
+
+// sort orders the entries and sets ends.
+func (s *sorter) sort(entries []entry) {
+	s.byPartition(entries)
+	start := uint32(0)
+	for _, end := range s.ends {
+		s.byPrefix(entries[start:end], 56, 0)
+		start = end
+	}
+}
+
+// byPartition brings each partition's entries together.
+func (s *sorter) byPartition(entries []entry) {
+	if len(s.ends) == 1 {
+		s.ends[0] = uint32(len(entries))
+		return
+	}
+	clear(s.ends)
+	for i := range entries {
+		s.ends[entries[i].partition()]++
+	}
+	sum := uint32(0)
+	for p, n := range s.ends {
+		s.next[p] = sum
+		sum += n
+		s.ends[p] = sum
+	}
+	for p, end := range s.ends {
+		for i := s.next[p]; i < end; i++ {
+			e := entries[i]
+			for e.partition() != p { // Follow the cycle until one belongs here.
+				at := &s.next[e.partition()]
+				entries[*at], e = e, entries[*at]
+				*at++
+			}
+			entries[i] = e
+			s.next[p] = i + 1
+		}
+	}
+}
+
+// byPrefix sorts entries of one partition whose keys agree on their first depth
+// bytes, and whose prefixes agree above bit shift+8.
+func (s *sorter) byPrefix(entries []entry, shift, depth int) {
+	if len(entries) <= insertionMost {
+		s.insertion(entries)
+		return
+	}
+	var ends, next [256]uint32
+	for {
+		for i := range entries {
+			ends[byte(entries[i].prefix>>shift)]++
+		}
+		first := &ends[byte(entries[0].prefix>>shift)]
+		if *first != uint32(len(entries)) {
+			break
+		}
+		// All agree on this byte: nothing to move.
+		if shift == 0 {
+			s.ties(entries, depth)
+			return
+		}
+		*first = 0
+		shift -= 8
+	}
+	sum := uint32(0)
+	for b, n := range ends {
+		next[b] = sum
+		sum += n
+		ends[b] = sum
+	}
+	permute(entries, &next, &ends, shift)
+	start := uint32(0)
+	for _, end := range ends {
+		switch group := entries[start:end]; {
+		case len(group) < 2:
+		case shift > 0:
+			s.byPrefix(group, shift-8, depth)
+		default:
+			s.ties(group, depth)
+		}
+		start = end
+	}
+}
+
+// permute moves every entry into the bucket of its prefix's byte at shift.
+// Buckets end at ends; next, where each begins, is used up.
+func permute(entries []entry, next, ends *[256]uint32, shift int) {
+	for b := range ends {
+		for i := next[b]; i < ends[b]; i++ {
+			e := entries[i]
+			for d := byte(e.prefix >> shift); d != byte(b); d = byte(e.prefix >> shift) {
+				at := next[d]
+				next[d]++
+				entries[at], e = e, entries[at]
+			}
+			entries[i] = e
+		}
+	}
+}
+
+// insertion sorts a few entries.
+func (s *sorter) insertion(entries []entry) {
+	for i := 1; i < len(entries); i++ {
+		e := entries[i]
+		j := i
+		for ; j > 0; j-- {
+			other := &entries[j-1]
+			if other.prefix < e.prefix || other.prefix == e.prefix && s.compareTied(other, &e) < 0 {
+				break
+			}
+			entries[j] = *other
+		}
+		entries[j] = e
+	}
+}
+
+// compareTied orders two entries of equal prefixes.
+func (s *sorter) compareTied(a, b *entry) int {
+	// Of short keys equal prefixes may still differ in padding, which the tag tells.
+	if a.tag != b.tag {
+		return int(a.tag) - int(b.tag)
+	}
+	if !a.short() {
+		if c := bytes.Compare(s.key(a), s.key(b)); c != 0 {
+			return c
+		}
+	}
+	if a.offset > b.offset {
+		return -1
+	}
+	return 1
+}
+
+// ties sorts entries whose keys agree on their first depth bytes and whose
+// prefixes, the 8 bytes after these, are equal.
+func (s *sorter) ties(entries []entry, depth int) {
+	if len(entries) <= insertionMost {
+		s.insertion(entries)
+		return
+	}
+	if depth >= deepest {
+		slices.SortFunc(entries, func(a, b entry) int { return s.compareTied(&a, &b) })
+		return
+	}
+	// Keys that end within the prefix come before those that go on, and are
+	// ordered by length, then arrival: both fit a prefix, which no two share.
+	ended := 0
+	for i := range entries {
+		e := &entries[i]
+		if e.short() {
+			e.prefix = uint64(e.tag&15)<<32 | uint64(e.offset)
+		} else if key := s.key(e); len(key) > depth+8 {
+			e.prefix = prefixOf(key[depth+8:])
+			continue
+		} else {
+			e.prefix = uint64(len(key)-depth)<<32 | uint64(e.offset)
+		}
+		entries[i], entries[ended] = entries[ended], entries[i]
+		ended++
+	}
+	s.byPrefix(entries[:ended], 32, depth)
+	s.byPrefix(entries[ended:], 56, depth+8)
+}
+
+// key is the whole key of an entry.
+func (s *sorter) key(e *entry) []byte {
+	record := s.mem[e.offset:]
+	start, mid, _, _ := lengths(record)
+	return record[start:mid]
+}

@@ -1,0 +1,292 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// phase is where an attempt is in its life; see the package comment.
+type phase uint8
+
+const (
+	waiting phase = iota
+	starting
+	running
+	ready
+	committing
+	ending
+	reading
+	final
+)
+
+// attempt is one attempt launched here.
+type attempt struct {
+	id     wire.AttemptID
+	job    *job
+	launch *wire.Launch
+	phase  phase
+	worker *worker // from starting to ending
+
+	began    time.Duration // launched
+	alive    time.Duration // last sign of life
+	activity uint64
+	bytes    wire.Progress
+	digest   uint64 // of what a reduce reads
+	runs     []*run // the same
+
+	state  wire.AttemptState // when final, or what it will be
+	result *wire.Result      // likewise
+
+	scrap  string // directory of its dead worker, kept while its log is read
+	places int    // of a map output: runs and lookups that use it in place
+	stale  bool   // a map output that was replaced
+}
+
+func (a *attempt) hasOutput() bool {
+	return a.phase == final && a.state == wire.AttemptSucceeded && a.result.Output != nil
+}
+
+// report is the attempt as the leader sees it. It waits here for what the leader
+// does not know, so all but ready and final is running.
+func (a *attempt) report() *wire.Report {
+	r := &wire.Report{Attempt: a.id, State: wire.AttemptRunning, Bytes: a.bytes, Digest: a.digest}
+	switch a.phase {
+	case ready, committing:
+		r.State = wire.AttemptReady
+	case final:
+		r.State, r.Result = a.state, a.result
+	}
+	return r
+}
+
+// deadline is when the attempt is to be given up. It may wait for a slot or a
+// grant as long as it takes.
+func (a *attempt) deadline(cfg *Config) (time.Duration, bool) {
+	switch a.phase {
+	case starting:
+		return a.alive + cfg.StartTimeout, true
+	case running, committing:
+		return a.alive + a.launch.Timeout, a.launch.Timeout > 0
+	}
+	return 0, false
+}
+
+func (c *Core) launch(m *wire.Launch) {
+	if a := c.attempts[m.Attempt]; a != nil {
+		c.tell(a.report())
+		return
+	}
+	j := c.job(m.Attempt.Task.Job)
+	if j.dropped {
+		c.tellKilled(m.Attempt, "the job has ended")
+		return
+	}
+	j.staging = m.Staging
+	j.busy++
+	a := &attempt{id: m.Attempt, job: j, launch: m, began: c.now, alive: c.now}
+	j.attempts = append(j.attempts, a)
+	c.attempts[a.id] = a
+	c.active = append(c.active, a)
+}
+
+// tellKilled answers for an attempt that is not here, so that nobody waits for it.
+func (c *Core) tellKilled(id wire.AttemptID, reason string) {
+	c.tell(&wire.Report{Attempt: id, State: wire.AttemptKilled, Result: &wire.Result{Error: reason}})
+}
+
+func (c *Core) killed(m *wire.Kill) {
+	if a := c.attempts[m.Attempt]; a != nil {
+		c.kill(a, m.Reason)
+		return
+	}
+	c.tellKilled(m.Attempt, "unknown to the tracker")
+}
+
+func (c *Core) granted(m *wire.Grant) {
+	a := c.attempts[m.Attempt]
+	switch {
+	case a == nil:
+		c.tellKilled(m.Attempt, "unknown to the tracker")
+	case a.phase == ready:
+		a.phase, a.alive = committing, c.now
+		c.do(SendWorker{a.worker.id, &wire.CommitGranted{}})
+	}
+}
+
+// startAttempts gives workers to attempts that wait, in order of arrival, as far
+// as there are slots.
+func (c *Core) startAttempts() {
+	var used [2]int
+	slots := [2]int{c.cfg.MapSlots, c.cfg.ReduceSlots}
+	for _, a := range c.active {
+		if a.worker != nil && a.id.Task.Kind.Slotted() {
+			used[slotOf(a)]++
+		}
+	}
+	for _, a := range slices.Clone(c.active) {
+		if a.phase != waiting {
+			continue
+		}
+		slotted := a.id.Task.Kind.Slotted()
+		if slotted && used[slotOf(a)] >= slots[slotOf(a)] {
+			continue
+		}
+		c.start(a)
+		if slotted && a.worker != nil {
+			used[slotOf(a)]++
+		}
+	}
+}
+
+func slotOf(a *attempt) int {
+	if a.id.Task.Kind == wire.Map {
+		return 0
+	}
+	return 1
+}
+
+func (c *Core) start(a *attempt) {
+	if a.id.Task.Kind == wire.Reduce {
+		if reason := c.openHome(a); reason != "" {
+			c.finish(a, wire.AttemptKilled, &wire.Result{Error: reason})
+			return
+		}
+	}
+	a.alive = c.now
+	if w := c.takeIdle(a.job.staging); w != nil {
+		c.assign(w, a)
+		c.run(a)
+		return
+	}
+	c.assign(c.startWorker(a.job.staging), a)
+	a.phase = starting
+}
+
+// openHome takes the home's runs for a reduce. An answer other than "" says why
+// it cannot; the leader is told first what it seems not to know of the home.
+func (c *Core) openHome(a *attempt) string {
+	p, want := a.id.Task.N, a.launch.Generation
+	h := a.job.home(p)
+	if h == nil {
+		c.tell(&wire.HomeReport{Job: a.job.id, Partition: p, Generation: want})
+		return fmt.Sprintf("partition %d has no home on tracker %s", p, c.cfg.Tracker)
+	}
+	if h.gen != want || !c.complete(h) {
+		h.reported = h.report()
+		r := h.reported
+		c.tell(&r)
+		return fmt.Sprintf("home of partition %d has gathered %d of %d map outputs in generation %d.%d, not all in %d.%d",
+			p, h.have, h.maps, h.gen.Epoch, h.gen.N, want.Epoch, want.N)
+	}
+	a.digest, a.runs = h.digest, inMapOrder(h.runs)
+	for _, r := range a.runs {
+		r.uses++
+	}
+	return ""
+}
+
+// run sends the attempt to its worker.
+func (c *Core) run(a *attempt) {
+	a.phase, a.alive = running, c.now
+	m := &wire.Run{
+		Attempt: a.id, Staging: a.launch.Staging, Index: a.launch.Index,
+		Dir: c.attemptDir(a.id), Logs: c.attemptLogs(a.id),
+		Subject: a.launch.Subject, Outcome: a.launch.Outcome,
+	}
+	for _, r := range a.runs {
+		m.Runs = append(m.Runs, r.segment)
+	}
+	c.do(SendWorker{a.worker.id, m})
+}
+
+// kill ends an attempt at the leader's wish. What it was ending of by itself stays its end.
+func (c *Core) kill(a *attempt, reason string) {
+	if a.phase < ending {
+		c.end(a, wire.AttemptKilled, &wire.Result{Error: reason})
+	}
+}
+
+// end settles how the attempt ends and kills its worker. The rest comes when the worker is dead.
+func (c *Core) end(a *attempt, state wire.AttemptState, result *wire.Result) {
+	if a.phase == waiting {
+		c.finish(a, state, result)
+		return
+	}
+	a.phase, a.state, a.result = ending, state, result
+	c.do(KillWorker{a.worker.id})
+}
+
+func (c *Core) checkTimeouts() {
+	for _, a := range slices.Clone(c.active) {
+		due, limited := a.deadline(&c.cfg)
+		if !limited || c.now < due {
+			continue
+		}
+		what := fmt.Sprintf("no progress for %v (mapreduce.task.timeout)", a.launch.Timeout)
+		if a.phase == starting {
+			what = fmt.Sprintf("its worker did not say hello within %v", c.cfg.StartTimeout)
+		}
+		c.end(a, wire.AttemptFailed, &wire.Result{Error: what})
+	}
+}
+
+// workerGone goes on with an attempt whose worker is dead.
+func (c *Core) workerGone(a *attempt, w *worker, reason string) {
+	a.worker = nil
+	c.releaseRuns(a)
+	if a.phase < ending {
+		a.state = wire.AttemptFailed
+		a.result = &wire.Result{Error: "worker ended before its attempt did: " + reason}
+	}
+	if a.state != wire.AttemptFailed || a.result.Log != "" || a.job.dropped {
+		c.do(Remove{w.dir})
+		c.finish(a, a.state, a.result)
+		return
+	}
+	a.phase, a.scrap = reading, w.dir
+	c.do(ReadLog{a.id, []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}})
+}
+
+func (c *Core) logRead(ev LogRead) {
+	a := c.attempts[ev.Attempt]
+	if a == nil || a.phase != reading {
+		return
+	}
+	a.result.Log = ev.Text
+	c.do(Remove{a.scrap})
+	c.finish(a, a.state, a.result)
+}
+
+// finish makes an attempt final and reports it.
+func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) {
+	began := a.phase != waiting
+	a.phase, a.state, a.result = final, state, result
+	result.Took = c.now - a.began
+	c.active = slices.DeleteFunc(c.active, func(x *attempt) bool { return x == a })
+	c.releaseRuns(a)
+	dir := c.attemptDir(a.id)
+	switch {
+	case a.job.dropped:
+		delete(c.attempts, a.id)
+	case a.hasOutput():
+		result.Output.Map, result.Output.Attempt = a.id.Task.N, a.id.N
+		result.Output.Tracker, result.Output.Addr = c.cfg.Tracker, c.cfg.Addr
+		c.do(Remove{WorkDir(dir)})
+	case began:
+		c.do(Remove{dir})
+	}
+	if !a.job.dropped {
+		c.tell(a.report())
+	}
+	c.done(a.job)
+}
+
+func (c *Core) releaseRuns(a *attempt) {
+	for _, r := range a.runs {
+		c.release(r)
+	}
+	a.runs = nil
+}

@@ -1,0 +1,149 @@
+package core
+
+import "github.com/quernmr/quern/wire"
+
+// Event is what happened. The set is closed.
+type Event interface{ event() }
+
+type (
+	// Tick says only that time has passed.
+	Tick struct{}
+
+	// StreamUp says that a stream to a job tracker is open and empty.
+	StreamUp struct{}
+
+	// StreamDown says that the stream has ended; what was sent on it may be lost.
+	StreamDown struct{}
+
+	// FromLeader is a message that came over the stream.
+	FromLeader struct{ Message wire.Message }
+
+	// FromWorker is a message of a worker. With a WorkerDone, Alone says that the
+	// worker has left no processes behind.
+	FromWorker struct {
+		Worker  int
+		Message wire.Message
+		Alone   bool
+	}
+
+	// WorkerExited says that a worker's process group is gone, or could not be
+	// started or reached at all. It comes once for every [StartWorker] and is the
+	// worker's last event.
+	WorkerExited struct {
+		Worker int
+		Reason string // "exit status 3", "signal: killed", why it did not start
+	}
+
+	// LogRead answers a [ReadLog].
+	LogRead struct {
+		Attempt wire.AttemptID
+		Text    string
+	}
+
+	// FetchDone answers a [Fetch], once, also when it was cancelled. After an error
+	// no file is left.
+	FetchDone struct {
+		Fetch   int
+		Segment wire.Segment
+		Records int64
+		Error   string // empty: Segment is at hand and verified
+		Corrupt bool   // a checksum failed
+		Gone    bool   // the output is not where it should be, for certain
+	}
+
+	// MergeDone answers a [Merge], once, also when it was cancelled. After an error
+	// no file is left.
+	MergeDone struct {
+		Merge   int
+		Segment wire.Segment
+		Error   string        // empty: Segment holds all the runs
+		Corrupt *wire.Segment // the run whose checksum failed
+	}
+)
+
+func (Tick) event()         {}
+func (StreamUp) event()     {}
+func (StreamDown) event()   {}
+func (FromLeader) event()   {}
+func (FromWorker) event()   {}
+func (WorkerExited) event() {}
+func (LogRead) event()      {}
+func (FetchDone) event()    {}
+func (MergeDone) event()    {}
+
+// Command is what to do about it. The set is closed.
+type Command interface{ command() }
+
+type (
+	// Send sends a message to the leader.
+	Send struct{ Message wire.Message }
+
+	// Hangup closes the stream.
+	Hangup struct{ Reason string }
+
+	// StartWorker starts a worker of a submission. Dir is made for it.
+	StartWorker struct {
+		Worker  int
+		Staging string
+		Dir     string
+	}
+
+	// SendWorker sends a message to a worker. The directories that a wire.Run
+	// names are made first.
+	SendWorker struct {
+		Worker  int
+		Message wire.Message
+	}
+
+	// KillWorker kills a worker's process group.
+	KillWorker struct{ Worker int }
+
+	// ReadLog reads the last lines of the last of the files that has any.
+	ReadLog struct {
+		Attempt wire.AttemptID
+		Files   []string
+	}
+
+	// Fetch gets one partition of a map output: by URL into File, or, when URL is
+	// empty, by looking up where in File it lies.
+	Fetch struct {
+		Fetch     int
+		Output    wire.MapOutput
+		Job       wire.JobID
+		Partition int
+		URL       string
+		File      string
+	}
+
+	// CancelFetch makes a Fetch end soon.
+	CancelFetch struct{ Fetch int }
+
+	// Merge merges runs into one file.
+	Merge struct {
+		Merge int
+		Runs  []wire.Segment
+		File  string
+	}
+
+	// CancelMerge makes a Merge end soon.
+	CancelMerge struct{ Merge int }
+
+	// Remove removes a file or a tree; a missing one is no error.
+	Remove struct{ Path string }
+
+	// Forget says that a submission has no job here any more.
+	Forget struct{ Staging string }
+)
+
+func (Send) command()        {}
+func (Hangup) command()      {}
+func (StartWorker) command() {}
+func (SendWorker) command()  {}
+func (KillWorker) command()  {}
+func (ReadLog) command()     {}
+func (Fetch) command()       {}
+func (CancelFetch) command() {}
+func (Merge) command()       {}
+func (CancelMerge) command() {}
+func (Remove) command()      {}
+func (Forget) command()      {}

@@ -1,0 +1,118 @@
+package core
+
+import (
+	"slices"
+	"testing"
+)
+
+// fataler is what testing.T and rapid.T have in common here.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+var _ fataler = (*testing.T)(nil)
+
+// checkInvariants checks what the package comment promises of a state.
+func checkInvariants(t fataler, c *Core) {
+	t.Helper()
+	busy := make(map[*worker]*attempt)
+	var used [2]int
+	for _, a := range c.active {
+		if a.phase == final || c.attempts[a.id] != a {
+			t.Fatalf("%v is active in phase %d", a.id, a.phase)
+		}
+		if (a.worker != nil) != (a.phase >= starting && a.phase <= ending) {
+			t.Fatalf("%v in phase %d has worker %v", a.id, a.phase, a.worker)
+		}
+		if a.worker == nil {
+			continue
+		}
+		if busy[a.worker] != nil || a.worker.attempt != a || a.worker.staging != a.job.staging {
+			t.Fatalf("T1: worker %d runs %v and more", a.worker.id, a.id)
+		}
+		busy[a.worker] = a
+		if a.id.Task.Kind.Slotted() {
+			used[slotOf(a)]++
+		}
+		for _, r := range a.runs {
+			if r.uses < 1 {
+				t.Fatalf("T5: %v reads run %d, which is released", a.id, r.id)
+			}
+		}
+	}
+	if used[0] > c.cfg.MapSlots || used[1] > c.cfg.ReduceSlots {
+		t.Fatalf("T2: %v slots used of %d and %d", used, c.cfg.MapSlots, c.cfg.ReduceSlots)
+	}
+	if len(c.idle) > c.cfg.IdleWorkers {
+		t.Fatalf("%d idle workers", len(c.idle))
+	}
+	for _, w := range c.idle {
+		if w.attempt != nil || !c.needed(w.staging) {
+			t.Fatalf("worker %d idles with %v", w.id, w.attempt)
+		}
+	}
+	if c.fetching > c.cfg.Fetches || len(c.merges) > c.cfg.Merges {
+		t.Fatalf("%d fetches and %d merges at once", c.fetching, len(c.merges))
+	}
+	for _, h := range c.hosts {
+		if h.active > c.cfg.FetchesPerHost {
+			t.Fatalf("%d fetches at once from %s", h.active, h.addr)
+		}
+	}
+	for _, j := range c.jobs {
+		if j.dropped && len(j.homes) > 0 {
+			t.Fatalf("T7: %v is dropped and has homes", j.id)
+		}
+		for _, h := range j.homes {
+			checkHome(t, c, h)
+		}
+	}
+}
+
+// checkHome recounts a home from its entries.
+func checkHome(t fataler, c *Core, h *home) {
+	t.Helper()
+	var have int
+	var digest uint64
+	var bytes int64
+	levels := make([]int, len(h.levels))
+	for i := range h.entries {
+		e := &h.entries[i]
+		if (e.state == fetching) != (e.fetch != nil) {
+			t.Fatalf("home %d map %d: state %d, fetch %v", h.partition, i, e.state, e.fetch)
+		}
+		if e.state != held {
+			continue
+		}
+		have++
+		digest += e.digest
+		bytes += e.bytes
+		if want := h.job.outputs[i]; e.digest != want.Digest {
+			t.Fatalf("T4: home %d holds digest %d of map %d, chosen is %d", h.partition, e.digest, i, want.Digest)
+		}
+		if e.run != nil && !slices.Contains(h.runs, e.run) {
+			t.Fatalf("T4: home %d map %d is in a run that is gone", h.partition, i)
+		}
+	}
+	maps := make(map[int]bool)
+	for _, r := range h.runs {
+		levels[r.level]++
+		for _, m := range r.maps {
+			if maps[m] || h.entries[m].run != r || h.entries[m].state != held {
+				t.Fatalf("T4: map %d is in two runs of home %d, or none", m, h.partition)
+			}
+			maps[m] = true
+		}
+		if r.removed {
+			t.Fatalf("run %d of home %d is removed", r.id, h.partition)
+		}
+	}
+	if have != h.have || digest != h.digest || bytes != h.bytes || !slices.Equal(levels, h.levels) {
+		t.Fatalf("home %d counts %d %d %d %v, has %d %d %d %v", h.partition,
+			h.have, h.digest, h.bytes, h.levels, have, digest, bytes, levels)
+	}
+	if h.reported.Complete != c.complete(h) {
+		t.Fatalf("home %d: complete is %v, reported %v", h.partition, c.complete(h), h.reported.Complete)
+	}
+}

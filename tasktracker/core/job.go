@@ -1,0 +1,82 @@
+package core
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// job is what the tracker has of a job.
+type job struct {
+	id       wire.JobID
+	staging  string // of its submission, empty before its first launch here
+	dropped  bool
+	busy     int                    // attempts not final, fetches and merges not answered
+	attempts []*attempt             // as launched
+	homes    []*home                // by partition
+	outputs  map[int]wire.MapOutput // as last chosen by the leader
+}
+
+// job finds a job or begins it.
+func (c *Core) job(id wire.JobID) *job {
+	j := c.jobs[id]
+	if j == nil {
+		j = &job{id: id, outputs: make(map[int]wire.MapOutput)}
+		c.jobs[id] = j
+	}
+	return j
+}
+
+func (c *Core) sortedJobs() []*job {
+	return slices.SortedFunc(maps.Values(c.jobs), func(a, b *job) int { return a.id.Compare(b.id) })
+}
+
+// dropJob ends all of a job. Its directories go when nothing writes there any more.
+func (c *Core) dropJob(id wire.JobID) {
+	j := c.job(id)
+	if j.dropped {
+		return
+	}
+	j.dropped = true
+	for _, a := range slices.Clone(j.attempts) {
+		if a.phase == final {
+			delete(c.attempts, a.id)
+		} else {
+			c.kill(a, "the job has ended")
+		}
+	}
+	for len(j.homes) > 0 {
+		c.dropHome(j.homes[0])
+	}
+	if j.staging != "" && !c.needed(j.staging) {
+		c.stopIdle(func(w *worker) bool { return w.staging == j.staging })
+		c.do(Forget{j.staging})
+	}
+	c.jobIdle(j)
+}
+
+// needed says whether a submission has a job here that is not dropped.
+func (c *Core) needed(staging string) bool {
+	for _, j := range c.jobs {
+		if j.staging == staging && !j.dropped {
+			return true
+		}
+	}
+	return false
+}
+
+// done counts down what keeps a dropped job's directories.
+func (c *Core) done(j *job) {
+	j.busy--
+	c.jobIdle(j)
+}
+
+func (c *Core) jobIdle(j *job) {
+	if !j.dropped || j.busy > 0 {
+		return
+	}
+	delete(c.jobs, j.id)
+	c.do(Remove{c.jobDir(j.id)})
+	c.do(Remove{c.jobLogs(j.id)})
+}

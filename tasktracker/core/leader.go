@@ -1,0 +1,203 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+func (c *Core) streamUp() {
+	c.up, c.registered = true, false
+	c.do(Send{&wire.Hello{
+		Version: wire.Version, Tracker: c.cfg.Tracker, Process: c.cfg.Process, Incarnation: c.incarnation,
+		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots,
+	}})
+}
+
+func (c *Core) fromLeader(m wire.Message) {
+	if !c.up {
+		return
+	}
+	if w, ok := m.(*wire.Welcome); ok {
+		c.welcome(w)
+		return
+	}
+	if refuse, ok := m.(*wire.Refuse); ok {
+		c.hangup("refused: " + refuse.Reason)
+		return
+	}
+	if !c.registered {
+		c.hangup(fmt.Sprintf("a %T came before the welcome", m))
+		return
+	}
+	switch m := m.(type) {
+	case *wire.Launch:
+		if c.obeys(m.Epoch) {
+			c.launch(m)
+		}
+	case *wire.Kill:
+		if c.obeys(m.Epoch) {
+			c.killed(m)
+		}
+	case *wire.Grant:
+		if c.obeys(m.Epoch) {
+			c.granted(m)
+		}
+	case *wire.SetHome:
+		if c.obeys(m.Epoch) {
+			c.setHome(m)
+		}
+	case *wire.Outputs:
+		if c.obeys(m.Epoch) {
+			c.outputs(m)
+		}
+	case *wire.DropJob:
+		if c.obeys(m.Epoch) {
+			c.dropJob(m.Job)
+		}
+	default:
+		c.hangup(fmt.Sprintf("a job tracker does not send a %T", m))
+	}
+}
+
+// obeys says whether a command's epoch is the newest seen, which it may begin.
+func (c *Core) obeys(epoch uint64) bool {
+	c.epoch = max(c.epoch, epoch)
+	return epoch == c.epoch
+}
+
+func (c *Core) hangup(reason string) {
+	c.up, c.registered = false, false
+	c.do(Hangup{reason})
+}
+
+// minLease keeps a careless leader from having heartbeats sent without pause.
+const minLease = 100 * time.Millisecond
+
+// welcome begins to serve a leader, with an inventory. An incarnation other than
+// ours says that we were lost in between: all but finished map outputs is over.
+func (c *Core) welcome(w *wire.Welcome) {
+	if !c.obeys(w.Epoch) {
+		c.hangup(fmt.Sprintf("the leader of epoch %d is not the leader any more, %d is known", w.Epoch, c.epoch))
+		return
+	}
+	if c.incarnation != 0 && w.Incarnation != c.incarnation {
+		c.endIncarnation()
+	}
+	c.incarnation, c.lease, c.registered = w.Incarnation, max(w.Lease, minLease), true
+	c.inventory()
+	c.beat, c.progress = c.now, false
+	c.lostAgain()
+}
+
+// endIncarnation kills what runs, which is reported when it is dead, and forgets
+// homes and all reports except those of map outputs, which are offers from now on.
+func (c *Core) endIncarnation() {
+	for _, a := range slices.Clone(c.active) {
+		c.kill(a, "its tracker was lost to the job tracker")
+	}
+	for _, j := range c.sortedJobs() {
+		for len(j.homes) > 0 {
+			c.dropHome(j.homes[0])
+		}
+		clear(j.outputs)
+		j.attempts = slices.DeleteFunc(j.attempts, func(a *attempt) bool {
+			gone := a.phase == final && !a.hasOutput()
+			if gone {
+				delete(c.attempts, a.id)
+			}
+			return gone
+		})
+	}
+}
+
+// pageBytes is about how long an inventory page gets, well below wire.MaxFrame.
+const pageBytes = 1 << 20
+
+// inventory sends all attempts of live jobs and all homes, in pages.
+func (c *Core) inventory() {
+	page, size := &wire.Inventory{}, 0
+	room := func(n int) {
+		if size > 0 && size+n > pageBytes {
+			page.More = true
+			c.tell(page)
+			page, size = &wire.Inventory{}, 0
+		}
+		size += n
+	}
+	for _, j := range c.sortedJobs() {
+		if j.dropped {
+			continue
+		}
+		for _, h := range j.homes {
+			h.reported = h.report()
+			room(homeReportBytes)
+			page.Homes = append(page.Homes, h.reported)
+		}
+		for _, a := range j.attempts {
+			r := a.report()
+			room(resultBytes(r.Result))
+			page.Attempts = append(page.Attempts, *r)
+		}
+	}
+	c.tell(page)
+}
+
+const homeReportBytes = 200
+
+// maxResult bounds what a worker's result may take in a report.
+const maxResult = 2 << 20
+
+// resultBytes estimates a report's length in a frame, from above.
+func resultBytes(r *wire.Result) int {
+	if r == nil {
+		return 400
+	}
+	n := 800 + len(r.Error) + len(r.Log)
+	for group, names := range r.Counters {
+		n += len(group) + 10
+		for name := range names {
+			n += len(name) + 14
+		}
+	}
+	for i := range r.Lost {
+		n += 200 + len(r.Lost[i].Reason)
+	}
+	return n
+}
+
+func (c *Core) nextBeat() time.Duration {
+	if c.progress || len(c.untold) > 0 {
+		return c.beat + min(progressEvery, c.lease/3)
+	}
+	return c.beat + c.lease/3
+}
+
+// tellProgress renews the lease and tells, at most four times a second, how far
+// attempts and homes are.
+func (c *Core) tellProgress() {
+	if !c.registered || c.now < c.nextBeat() {
+		return
+	}
+	for _, h := range c.untold {
+		h.untold = false
+		if h.gone {
+			continue
+		}
+		if r := h.report(); r != h.reported {
+			h.reported = r
+			c.tell(&r)
+		}
+	}
+	c.untold = nil
+	beat := &wire.Heartbeat{}
+	for _, a := range c.active {
+		if !a.job.dropped {
+			beat.Attempts = append(beat.Attempts, *a.report())
+		}
+	}
+	c.tell(beat)
+	c.beat, c.progress = c.now, false
+}

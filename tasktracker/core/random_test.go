@@ -1,0 +1,412 @@
+package core
+
+import (
+	"cmp"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestRandom drives a core through anything that may happen, then heals the
+// world: every attempt must get its final report, every home must complete, and
+// when the jobs are dropped nothing may be left.
+func TestRandom(t *testing.T) {
+	for range 15 { // of a hundred tries each
+		rapid.Check(t, oneWorld)
+	}
+}
+
+func oneWorld(t *rapid.T) {
+	w := newWorld(t)
+	actions := []func(){
+		w.connect, w.disconnect, w.launch, w.launch, w.launch, w.kill, w.grant, w.setHome, w.choose, w.drop,
+		w.workerActs, w.workerActs, w.workerActs, w.workerActs, w.workerActs, w.gather, w.gather, w.gather, w.mergeEnds, w.logIsRead, w.time,
+	}
+	w.connect()
+	for range rapid.IntRange(10, 200).Draw(t, "steps") {
+		actions[rapid.IntRange(0, len(actions)-1).Draw(t, "action")]()
+	}
+	w.heal()
+	w.end()
+}
+
+func (w *world) percent(n int) bool {
+	return !w.fair && rapid.IntRange(0, 99).Draw(w.t, "percent") < n
+}
+
+func (w *world) connect() {
+	if w.percent(30) {
+		w.epoch++
+	}
+	if w.percent(10) {
+		w.incarnation++
+		clear(w.homes)
+		clear(w.complete)
+		clear(w.chosen)
+	}
+	w.up = true
+	w.step(StreamUp{})
+	w.registered = true
+	w.step(FromLeader{&wire.Welcome{Epoch: w.epoch, Incarnation: w.incarnation, Lease: 3 * time.Second}})
+	for id := range w.launched {
+		if w.core.attempts[id] == nil { // of an incarnation that was lost
+			delete(w.launched, id)
+			delete(w.ready, id)
+		}
+	}
+	for _, j := range w.jobs { // what was sent before may have been lost
+		if w.dropped[j] {
+			w.step(FromLeader{&wire.DropJob{Epoch: w.epoch, Job: j}})
+		} else {
+			w.sendOutputs(j)
+		}
+	}
+}
+
+func (w *world) disconnect() {
+	if w.up {
+		w.up, w.registered = false, false
+		w.step(StreamDown{})
+	}
+}
+
+func (w *world) tell(m wire.Message) {
+	if w.registered {
+		w.step(FromLeader{m})
+	}
+}
+
+// job picks a live job, or begins one.
+func (w *world) job() wire.JobID {
+	var live []wire.JobID
+	for _, j := range w.jobs {
+		if !w.dropped[j] {
+			live = append(live, j)
+		}
+	}
+	if len(live) == 0 || len(live) < 3 && w.percent(10) {
+		j := wire.JobID{Start: 1, N: len(w.jobs) + 1}
+		w.jobs = append(w.jobs, j)
+		return j
+	}
+	return rapid.SampledFrom(live).Draw(w.t, "job")
+}
+
+func (w *world) launch() {
+	if !w.registered {
+		return
+	}
+	j := w.job()
+	kind := rapid.SampledFrom([]wire.Kind{wire.Map, wire.Map, wire.Map, wire.Reduce, wire.Setup}).Draw(w.t, "kind")
+	n := rapid.IntRange(0, simMaps-1).Draw(w.t, "task")
+	if kind == wire.Reduce {
+		n %= simPartitions
+	}
+	w.next++
+	id := wire.AttemptID{Task: wire.TaskID{Job: j, Kind: kind, N: n}, N: w.next}
+	m := &wire.Launch{Epoch: w.epoch, Attempt: id, Staging: "s" + string(rune('0'+j.N%2)), Timeout: 30 * time.Second}
+	if set := w.homes[homeName{j, n}]; set != nil {
+		m.Generation = set.Generation
+	}
+	w.launched[id] = 0
+	w.tell(m)
+	if w.percent(10) {
+		w.tell(m)
+	}
+}
+
+func (w *world) kill() {
+	if id, ok := pick(w.t, w.launched, wire.AttemptID.Compare); ok && !w.dropped[id.Task.Job] && !w.launched[id].Final() {
+		epoch := w.epoch
+		if w.percent(20) {
+			epoch--
+		}
+		w.tell(&wire.Kill{Epoch: epoch, Attempt: id, Reason: "unwanted"})
+	}
+}
+
+func (w *world) grant() {
+	if id, ok := pick(w.t, w.ready, wire.AttemptID.Compare); ok && w.ready[id] && !w.dropped[id.Task.Job] {
+		w.tell(&wire.Grant{Epoch: w.epoch, Attempt: id})
+	}
+}
+
+func (w *world) setHome() {
+	if !w.registered {
+		return
+	}
+	name := homeName{w.job(), rapid.IntRange(0, simPartitions-1).Draw(w.t, "partition")}
+	w.generation++
+	set := &wire.SetHome{
+		Epoch: w.epoch, Job: name.job, Partition: name.partition,
+		Generation: wire.Generation{Epoch: w.epoch, N: w.generation}, Maps: simMaps,
+	}
+	w.homes[name] = set
+	w.complete[name] = false
+	w.tell(set)
+}
+
+// choose names an output of this tracker, if one is there, or of another.
+func (w *world) choose() {
+	if w.registered {
+		j := w.job()
+		first := rapid.IntRange(0, simMaps-1).Draw(w.t, "map")
+		last := first
+		if rapid.Bool().Draw(w.t, "all") {
+			first, last = 0, simMaps-1
+		}
+		for m := first; m <= last; m++ {
+			w.chooseFor(j, m)
+		}
+		w.sendOutputs(j)
+	}
+}
+
+func (w *world) chooseFor(j wire.JobID, m int) {
+	w.next++
+	o := wire.MapOutput{Map: m, Attempt: w.next, Digest: uint64(w.next), Tracker: "t2", Addr: "t2:1"}
+	if rapid.Bool().Draw(w.t, "other tracker") {
+		o.Tracker, o.Addr = "t3", "t3:1"
+	}
+	if old := w.chosen[j][m]; old.Digest > 0 && rapid.Bool().Draw(w.t, "same digest") {
+		o.Digest = old.Digest
+	}
+	if rapid.Bool().Draw(w.t, "here") {
+		for _, id := range sorted(w.core.attempts, wire.AttemptID.Compare) {
+			if a := w.core.attempts[id]; id.Task.Job == j && id.Task.N == m && a.hasOutput() && id.N > w.chosen[j][m].Attempt {
+				o = *a.result.Output
+			}
+		}
+	}
+	if w.chosen[j] == nil {
+		w.chosen[j] = make(map[int]wire.MapOutput)
+	}
+	w.chosen[j][m] = o
+}
+
+func (w *world) sendOutputs(j wire.JobID) {
+	all := &wire.Outputs{Epoch: w.epoch, Job: j}
+	for m := range simMaps {
+		if o, ok := w.chosen[j][m]; ok {
+			all.Outputs = append(all.Outputs, o)
+		}
+	}
+	if len(all.Outputs) > 0 {
+		w.tell(all)
+	}
+}
+
+func (w *world) drop() {
+	if w.registered && w.percent(20) {
+		j := w.job()
+		w.dropJob(j)
+	}
+}
+
+func (w *world) dropJob(j wire.JobID) {
+	w.dropped[j] = true
+	w.tell(&wire.DropJob{Epoch: w.epoch, Job: j})
+}
+
+// workerActs lets one worker do its next thing.
+func (w *world) workerActs() {
+	id, ok := pick(w.t, w.workers, cmp.Compare[int])
+	if !ok {
+		return
+	}
+	s := w.workers[id]
+	say := func(m wire.Message, alone bool) { w.step(FromWorker{Worker: id, Message: m, Alone: alone}) }
+	switch {
+	case s.killed && !w.percent(30) || w.percent(5):
+		delete(w.workers, id)
+		w.step(WorkerExited{Worker: id, Reason: "signal: killed"})
+	case !s.helloed:
+		s.helloed = true
+		say(&wire.WorkerHello{Protocol: wire.WorkerProtocol}, false)
+	case s.run == nil:
+	case w.percent(20):
+		say(&wire.WorkerProgress{Activity: uint64(w.next), Bytes: wire.Progress{Done: int64(w.next)}}, false)
+	case w.percent(10):
+		s.run = nil
+		say(&wire.WorkerDone{Result: wire.Result{Error: "failed"}}, true)
+	case s.run.Attempt.Task.Kind == wire.Reduce && !s.asked:
+		s.asked = true
+		say(&wire.CommitReady{}, false)
+	case s.run.Attempt.Task.Kind == wire.Reduce && !s.granted:
+	default:
+		w.succeed(s, say)
+	}
+}
+
+func (w *world) succeed(s *simWorker, say func(wire.Message, bool)) {
+	run := s.run
+	s.run = nil
+	var r wire.Result
+	if run.Attempt.Task.Kind == wire.Map {
+		w.next++
+		r.Output = &wire.MapOutput{Digest: uint64(w.next)}
+		w.files[run.Dir+"/output"] = true
+	}
+	say(&wire.WorkerDone{Result: r}, !w.percent(20))
+}
+
+// gather ends several fetches, so that homes complete now and then.
+func (w *world) gather() {
+	for range rapid.IntRange(1, simMaps).Draw(w.t, "fetches") {
+		w.fetchEnds()
+	}
+}
+
+func (w *world) fetchEnds() {
+	id, ok := pick(w.t, w.fetches, cmp.Compare[int])
+	if !ok {
+		return
+	}
+	f := w.fetches[id]
+	delete(w.fetches, id)
+	ev := FetchDone{Fetch: id, Records: 1, Segment: wire.Segment{File: f.File, Length: 5}}
+	switch {
+	case w.percent(20):
+		ev = FetchDone{Fetch: id, Error: "broken", Corrupt: w.percent(50), Gone: w.percent(20)}
+	default:
+		ev.Records = int64(rapid.IntRange(0, 3).Draw(w.t, "records"))
+		w.files[f.File] = true
+	}
+	w.step(ev)
+}
+
+func (w *world) mergeEnds() {
+	id, ok := pick(w.t, w.merges, cmp.Compare[int])
+	if !ok {
+		return
+	}
+	m := w.merges[id]
+	delete(w.merges, id)
+	ev := MergeDone{Merge: id, Segment: wire.Segment{File: m.File, Length: 9}}
+	switch {
+	case w.percent(10):
+		ev = MergeDone{Merge: id, Error: "full"}
+	case w.percent(20):
+		ev = MergeDone{Merge: id, Error: "corrupt", Corrupt: &m.Runs[rapid.IntRange(0, len(m.Runs)-1).Draw(w.t, "run")]}
+	default:
+		w.files[m.File] = true
+	}
+	w.step(ev)
+}
+
+func (w *world) logIsRead() {
+	if id, ok := pick(w.t, w.logs, wire.AttemptID.Compare); ok {
+		delete(w.logs, id)
+		w.step(LogRead{Attempt: id, Text: "log"})
+	}
+}
+
+func (w *world) time() {
+	w.now += time.Duration(rapid.IntRange(1, 15000).Draw(w.t, "ms")) * time.Millisecond
+	w.step(Tick{})
+}
+
+// heal ends all faults and lets everything come to an end.
+func (w *world) heal() {
+	w.fair = true
+	w.disconnect()
+	w.connect()
+	for _, j := range w.jobs {
+		for m := range simMaps {
+			if _, ok := w.chosen[j][m]; !ok && !w.dropped[j] {
+				w.chooseFor(j, m)
+			}
+		}
+	}
+	for round := 0; !w.settled(); round++ {
+		if round > 300 {
+			w.t.Fatalf("not settled after %d rounds: %d active, %v homes", round, len(w.core.active), w.complete)
+		}
+		w.chooseLost()
+		w.drain()
+		w.now += time.Second
+		w.step(Tick{})
+	}
+	for file := range w.files {
+		id, err := wire.ParseAttemptID(filepath.Base(filepath.Dir(file)))
+		if a := w.core.attempts[id]; err == nil && filepath.Base(file) == OutputFile && (a == nil || !a.hasOutput()) {
+			w.t.Fatalf("%s is not needed any more and left", file)
+		}
+	}
+	for id, state := range w.launched {
+		a := w.core.attempts[id]
+		if a != nil && state != a.state {
+			w.t.Fatalf("T3: %v ended %v and was reported %v", id, a.state, state)
+		}
+	}
+}
+
+// chooseLost has the maps run again, elsewhere, whose outputs the homes miss.
+func (w *world) chooseLost() {
+	for _, name := range sorted(w.homes, homeName.compare) {
+		if w.dropped[name.job] {
+			continue
+		}
+		h := w.core.jobs[name.job].home(name.partition)
+		for i := range h.entries {
+			if h.entries[i].lost != "" {
+				w.chooseFor(name.job, i)
+			}
+		}
+	}
+	for _, j := range w.jobs {
+		if !w.dropped[j] {
+			w.sendOutputs(j)
+		}
+	}
+}
+
+// drain lets workers, fetches, merges and log readers do all they can now.
+func (w *world) drain() {
+	for _, id := range sorted(w.ready, wire.AttemptID.Compare) {
+		if w.ready[id] && !w.dropped[id.Task.Job] {
+			w.tell(&wire.Grant{Epoch: w.epoch, Attempt: id})
+		}
+	}
+	for range len(w.workers) + len(w.fetches) + len(w.merges) + len(w.logs) + 1 {
+		w.workerActs()
+		w.fetchEnds()
+		w.mergeEnds()
+		w.logIsRead()
+	}
+}
+
+func (w *world) settled() bool {
+	for name := range w.homes {
+		if !w.dropped[name.job] && !w.complete[name] {
+			return false
+		}
+		if w.dropped[name.job] {
+			delete(w.homes, name)
+		}
+	}
+	return len(w.core.active) == 0 && len(w.fetches)+len(w.merges)+len(w.logs) == 0
+}
+
+// end drops all jobs: nothing may be left.
+func (w *world) end() {
+	for _, j := range w.jobs {
+		if !w.dropped[j] {
+			w.dropJob(j)
+		}
+	}
+	clear(w.homes)
+	for range 100 {
+		w.drain()
+	}
+	c := w.core
+	left := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts)
+	if left > 0 || len(w.files) > 0 {
+		w.t.Fatalf("left: %d jobs %d attempts %d workers %d fetches %d merges, files %v",
+			len(c.jobs), len(c.attempts), len(c.workers), len(c.fetches), len(c.merges), w.files)
+	}
+}

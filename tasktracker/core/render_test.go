@@ -1,0 +1,117 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quernmr/quern/wire"
+)
+
+func shortID(id wire.AttemptID) string {
+	return fmt.Sprintf("%d.%c%d.%d", id.Task.Job.N, "?smrcxf"[id.Task.Kind], id.Task.N, id.N)
+}
+
+// render writes a command in the words of the scenarios.
+func render(c Command) string {
+	switch c := c.(type) {
+	case Send:
+		return "leader: " + renderMessage(c.Message)
+	case Hangup:
+		return "hang up: " + c.Reason
+	case StartWorker:
+		return fmt.Sprintf("start worker %d of %s in %s", c.Worker, c.Staging, c.Dir)
+	case SendWorker:
+		return fmt.Sprintf("worker %d: %s", c.Worker, renderMessage(c.Message))
+	case KillWorker:
+		return fmt.Sprintf("kill worker %d", c.Worker)
+	case ReadLog:
+		return fmt.Sprintf("read log of %s: %s", shortID(c.Attempt), strings.Join(c.Files, " "))
+	case Fetch:
+		if c.URL == "" {
+			return fmt.Sprintf("look up %d: partition %d in %s", c.Fetch, c.Partition, c.File)
+		}
+		return fmt.Sprintf("fetch %d: %s to %s", c.Fetch, c.URL, c.File)
+	case CancelFetch:
+		return fmt.Sprintf("cancel fetch %d", c.Fetch)
+	case Merge:
+		return fmt.Sprintf("merge %d: %s to %s", c.Merge, renderRuns(c.Runs), c.File)
+	case CancelMerge:
+		return fmt.Sprintf("cancel merge %d", c.Merge)
+	case Remove:
+		return "remove " + c.Path
+	case Forget:
+		return "forget " + c.Staging
+	}
+	return fmt.Sprintf("%T", c)
+}
+
+func renderRuns(runs []wire.Segment) string {
+	names := make([]string, len(runs))
+	for i, r := range runs {
+		names[i] = r.File[strings.LastIndexByte(r.File[:max(0, strings.LastIndexByte(r.File, '/'))], '/')+1:]
+	}
+	return "[" + strings.Join(names, " ") + "]"
+}
+
+func renderMessage(m wire.Message) string {
+	switch m := m.(type) {
+	case *wire.Hello:
+		return fmt.Sprintf("hello %s process=%d incarnation=%d slots=%d+%d", m.Tracker, m.Process, m.Incarnation, m.MapSlots, m.ReduceSlots)
+	case *wire.Inventory:
+		return fmt.Sprintf("inventory%s%s more=%v", renderReports(m.Attempts), renderHomes(m.Homes), m.More)
+	case *wire.Heartbeat:
+		return "heartbeat" + renderReports(m.Attempts)
+	case *wire.Report:
+		return "report" + renderReports([]wire.Report{*m})
+	case *wire.HomeReport:
+		return "home" + renderHomes([]wire.HomeReport{*m})
+	case *wire.OutputLost:
+		return fmt.Sprintf("output lost: map %d attempt %d corrupt=%v: %s", m.Map, m.Attempt, m.Corrupt, m.Reason)
+	case *wire.Run:
+		s := fmt.Sprintf("run %s in %s", shortID(m.Attempt), m.Dir)
+		if len(m.Runs) > 0 {
+			s += " on " + renderRuns(m.Runs)
+		}
+		return s
+	}
+	return fmt.Sprintf("%T", m)
+}
+
+func renderReports(reports []wire.Report) string {
+	var b strings.Builder
+	for _, r := range reports {
+		fmt.Fprintf(&b, " (%s %v", shortID(r.Attempt), r.State)
+		if r.Bytes.Done > 0 {
+			fmt.Fprintf(&b, " %d/%d", r.Bytes.Done, r.Bytes.Total)
+		}
+		if r.Digest > 0 {
+			fmt.Fprintf(&b, " reads=%d", r.Digest)
+		}
+		if r.Result != nil {
+			if o := r.Result.Output; o != nil {
+				fmt.Fprintf(&b, " output=%d@%s", o.Digest, o.Addr)
+			}
+			if r.Result.Error != "" {
+				fmt.Fprintf(&b, " %q", r.Result.Error)
+			}
+			if r.Result.Log != "" {
+				fmt.Fprintf(&b, " log=%q", r.Result.Log)
+			}
+		}
+		b.WriteByte(')')
+	}
+	return b.String()
+}
+
+func renderHomes(homes []wire.HomeReport) string {
+	var b strings.Builder
+	for _, h := range homes {
+		fmt.Fprintf(&b, " (job %d partition %d gen %d.%d: %d maps, digest %d, %d bytes", h.Job.N, h.Partition,
+			h.Generation.Epoch, h.Generation.N, h.Maps, h.Digest, h.Bytes)
+		if h.Complete {
+			b.WriteString(", complete")
+		}
+		b.WriteByte(')')
+	}
+	return b.String()
+}

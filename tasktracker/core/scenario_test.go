@@ -1,0 +1,218 @@
+package core
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestScenarios runs testdata/*.txt. A directive is an event, its output the
+// commands that follow, one a line. Attempts are written job.kindN.number as in
+// 1.m0.1000, the tracker is t1, times pass only where t=<duration> says so.
+func TestScenarios(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			s := &scenario{}
+			datadriven.RunTest(t, path, s.run)
+		})
+	}
+}
+
+type scenario struct {
+	core *Core
+	now  time.Duration
+}
+
+func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	a := args{t, d}
+	if d.Cmd == "tracker" {
+		s.core = New(Config{
+			Tracker: "t1", Process: 7, Host: "h1", Addr: "t1:1", Dir: "D",
+			MapSlots: a.int("maps", 2), ReduceSlots: a.int("reduces", 1), IdleWorkers: a.int("idle", 0),
+			Fetches: a.int("fetches", 0), FetchesPerHost: a.int("per-host", 0), FetchTries: a.int("tries", 0),
+			MergeFactor: a.int("factor", 0), Merges: a.int("merges", 0),
+		})
+		s.now = 0
+		return ""
+	}
+	if d.Cmd == "wake" {
+		if at, ok := s.core.Wake(); ok {
+			return fmt.Sprintf("in %v\n", at-s.now)
+		}
+		return "never\n"
+	}
+	s.now += a.duration("t")
+	commands := s.core.Step(s.now, s.event(a))
+	checkInvariants(t, s.core)
+	var b strings.Builder
+	for _, c := range commands {
+		fmt.Fprintln(&b, render(c))
+	}
+	return b.String()
+}
+
+// event reads a directive, for example
+//
+//	launch 1.m0.1000 epoch=1 staging=s timeout=10s gen=1.1
+//	done w=1 output=77 error=text left-children log=text
+//	fetched f=1 bytes=10 records=2 | error=text corrupt gone
+func (s *scenario) event(a args) Event {
+	switch a.d.Cmd {
+	case "tick":
+		return Tick{}
+	case "up":
+		return StreamUp{}
+	case "down":
+		return StreamDown{}
+	case "hello":
+		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerHello{Protocol: a.int("protocol", wire.WorkerProtocol)}}
+	case "progress":
+		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerProgress{
+			Bytes: wire.Progress{Done: int64(a.int("done", 0)), Total: 100}, Activity: uint64(a.int("activity", 0)),
+		}}
+	case "ready":
+		return FromWorker{Worker: a.int("w", 1), Message: &wire.CommitReady{}}
+	case "done":
+		r := wire.Result{Error: a.text("error"), Log: a.text("log"), Fatal: a.d.HasArg("fatal")}
+		if a.d.HasArg("output") {
+			r.Output = &wire.MapOutput{Digest: uint64(a.int("output", 0)), Bytes: 10}
+		}
+		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerDone{Result: r}, Alone: !a.d.HasArg("left-children")}
+	case "exited":
+		return WorkerExited{Worker: a.int("w", 1), Reason: a.text("reason")}
+	case "log":
+		return LogRead{Attempt: a.attempt(), Text: a.text("text")}
+	case "fetched":
+		file := s.core.fetches[a.int("f", 1)]
+		ev := FetchDone{Fetch: a.int("f", 1), Records: int64(a.int("records", 1)), Error: a.text("error"),
+			Corrupt: a.d.HasArg("corrupt"), Gone: a.d.HasArg("gone")}
+		if file != nil {
+			ev.Segment = wire.Segment{File: file.file, Length: int64(a.int("bytes", 10))}
+		}
+		return ev
+	case "merged":
+		ev := MergeDone{Merge: a.int("merge", 1), Error: a.text("error")}
+		m := s.core.merges[ev.Merge]
+		if m == nil {
+			return ev
+		}
+		ev.Segment = wire.Segment{File: m.file, Length: 99}
+		if a.d.HasArg("corrupt") {
+			bad := m.runs[a.int("corrupt", 0)].segment
+			ev.Corrupt = &bad
+		}
+		return ev
+	}
+	return FromLeader{s.message(a)}
+}
+
+func (s *scenario) message(a args) wire.Message {
+	epoch := uint64(a.int("epoch", 1))
+	job := wire.JobID{Start: 1, N: a.int("job", 1)}
+	switch a.d.Cmd {
+	case "welcome":
+		return &wire.Welcome{Epoch: epoch, Incarnation: uint64(a.int("incarnation", 1)), Lease: 6 * time.Second}
+	case "refuse":
+		return &wire.Refuse{Reason: a.text("reason")}
+	case "launch":
+		return &wire.Launch{Epoch: epoch, Attempt: a.attempt(), Staging: a.text("staging"), Timeout: a.duration("timeout"), Generation: a.generation()}
+	case "kill":
+		return &wire.Kill{Epoch: epoch, Attempt: a.attempt(), Reason: "unwanted"}
+	case "grant":
+		return &wire.Grant{Epoch: epoch, Attempt: a.attempt()}
+	case "set-home":
+		return &wire.SetHome{Epoch: epoch, Job: job, Partition: a.int("p", 0), Generation: a.generation(), Maps: a.int("maps", 1)}
+	case "outputs": // lines: map attempt tracker digest
+		m := &wire.Outputs{Epoch: epoch, Job: job}
+		for line := range strings.Lines(a.d.Input) {
+			var o wire.MapOutput
+			if _, err := fmt.Sscan(line, &o.Map, &o.Attempt, &o.Tracker, &o.Digest); err != nil {
+				a.t.Fatalf("%s: output %q: %v", a.d.Pos, line, err)
+			}
+			o.Addr = o.Tracker + ":1"
+			m.Outputs = append(m.Outputs, o)
+		}
+		return m
+	case "drop":
+		return &wire.DropJob{Epoch: epoch, Job: job}
+	}
+	a.t.Fatalf("%s: unknown directive %s", a.d.Pos, a.d.Cmd)
+	return nil
+}
+
+// args reads a directive's arguments.
+type args struct {
+	t *testing.T
+	d *datadriven.TestData
+}
+
+func (a args) text(key string) string {
+	arg, ok := a.d.Arg(key)
+	if !ok {
+		return ""
+	}
+	return strings.Join(arg.Vals, " ")
+}
+
+func (a args) int(key string, other int) int {
+	v := a.text(key)
+	if v == "" {
+		return other
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		a.t.Fatalf("%s: %s: %v", a.d.Pos, key, err)
+	}
+	return n
+}
+
+func (a args) duration(key string) time.Duration {
+	v := a.text(key)
+	if v == "" {
+		return 0
+	}
+	n, err := time.ParseDuration(v)
+	if err != nil {
+		a.t.Fatalf("%s: %s: %v", a.d.Pos, key, err)
+	}
+	return n
+}
+
+func (a args) generation() wire.Generation {
+	g := wire.Generation{Epoch: 1, N: 1}
+	if v := a.text("gen"); v != "" {
+		if _, err := fmt.Sscanf(v, "%d.%d", &g.Epoch, &g.N); err != nil {
+			a.t.Fatalf("%s: gen: %v", a.d.Pos, err)
+		}
+	}
+	return g
+}
+
+func (a args) attempt() wire.AttemptID {
+	var job, n, number int
+	var kind string
+	text := strings.NewReplacer(".", " ").Replace(a.d.CmdArgs[0].Key)
+	if _, err := fmt.Sscan(text, &job, &kind, &number); err != nil {
+		a.t.Fatalf("%s: attempt %q: %v", a.d.Pos, text, err)
+	}
+	n, err := strconv.Atoi(kind[1:])
+	if err != nil {
+		a.t.Fatalf("%s: attempt %q: %v", a.d.Pos, text, err)
+	}
+	return wire.AttemptID{
+		Task: wire.TaskID{Job: wire.JobID{Start: 1, N: job}, Kind: wire.Kind(strings.Index("?smrcxf", kind[:1])), N: n},
+		N:    number,
+	}
+}

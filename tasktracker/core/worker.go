@@ -1,0 +1,168 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// worker is a process of a submission's program.
+type worker struct {
+	id      int
+	staging string
+	dir     string
+	attempt *attempt // nil: idle, or being stopped
+	remove  []string // to remove once it is dead
+}
+
+func (c *Core) startWorker(staging string) *worker {
+	w := &worker{id: next(&c.last.worker), staging: staging}
+	w.dir = c.workerDir(w.id)
+	c.workers[w.id] = w
+	c.do(StartWorker{w.id, staging, w.dir})
+	return w
+}
+
+// takeIdle takes the worker of a submission that was used last, or nil.
+func (c *Core) takeIdle(staging string) *worker {
+	for i := len(c.idle) - 1; i >= 0; i-- {
+		if w := c.idle[i]; w.staging == staging {
+			c.idle = slices.Delete(c.idle, i, i+1)
+			return w
+		}
+	}
+	return nil
+}
+
+func (c *Core) assign(w *worker, a *attempt) { w.attempt, a.worker = a, w }
+
+// keep lets a worker wait for its submission's next attempt. Too many of them
+// are stopped, those that waited longest first.
+func (c *Core) keep(w *worker) {
+	if !c.needed(w.staging) {
+		c.do(KillWorker{w.id})
+		return
+	}
+	c.idle = append(c.idle, w)
+	for len(c.idle) > c.cfg.IdleWorkers {
+		c.do(KillWorker{c.idle[0].id})
+		c.idle = slices.Delete(c.idle, 0, 1)
+	}
+}
+
+func (c *Core) stopIdle(which func(*worker) bool) {
+	c.idle = slices.DeleteFunc(c.idle, func(w *worker) bool {
+		if !which(w) {
+			return false
+		}
+		c.do(KillWorker{w.id})
+		return true
+	})
+}
+
+func (c *Core) fromWorker(ev FromWorker) {
+	w := c.workers[ev.Worker]
+	if w == nil || w.attempt != nil && w.attempt.phase >= ending {
+		return // it is being killed
+	}
+	a := w.attempt
+	if a == nil {
+		if c.wasIdle(w) {
+			c.do(KillWorker{w.id}) // it speaks without being asked: it is not what it should be
+		}
+		return
+	}
+	switch m := ev.Message.(type) {
+	case *wire.WorkerHello:
+		if a.phase == starting && m.Protocol == wire.WorkerProtocol {
+			c.run(a)
+			return
+		}
+		if a.phase == starting {
+			c.end(a, wire.AttemptFailed, &wire.Result{
+				Error: fmt.Sprintf("the job's program speaks worker protocol %d, this tracker %d", m.Protocol, wire.WorkerProtocol),
+				Fatal: true,
+			})
+			return
+		}
+	case *wire.WorkerProgress:
+		if a.phase != starting {
+			c.workerProgress(a, m)
+			return
+		}
+	case *wire.CommitReady:
+		if a.phase == running {
+			a.phase = ready
+			c.tell(a.report())
+			return
+		}
+	case *wire.WorkerDone:
+		if a.phase != starting {
+			c.workerDone(w, a, &m.Result, ev.Alone)
+			return
+		}
+	}
+	c.end(a, wire.AttemptFailed, &wire.Result{Error: fmt.Sprintf("its worker sent an unexpected %T", ev.Message)})
+}
+
+// wasIdle takes a worker from the idle ones.
+func (c *Core) wasIdle(w *worker) bool {
+	i := slices.Index(c.idle, w)
+	if i >= 0 {
+		c.idle = slices.Delete(c.idle, i, i+1)
+	}
+	return i >= 0
+}
+
+func (c *Core) workerProgress(a *attempt, m *wire.WorkerProgress) {
+	if m.Activity > a.activity {
+		a.activity, a.alive = m.Activity, c.now
+	}
+	if a.bytes != m.Bytes {
+		a.bytes = m.Bytes
+		c.progress = true
+	}
+}
+
+// workerDone takes an attempt's own end in. A worker is used again only after a
+// success that left no processes behind.
+func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool) {
+	if size := resultBytes(result); size > maxResult {
+		result = &wire.Result{Error: fmt.Sprintf("its result of %d bytes is too long to report: too many counters?", size), Fatal: true}
+	}
+	if result.Error != "" {
+		c.end(a, wire.AttemptFailed, result)
+		return
+	}
+	w.attempt, a.worker = nil, nil
+	dir := c.attemptDir(a.id)
+	c.finish(a, wire.AttemptSucceeded, result)
+	if alone {
+		c.keep(w)
+		return
+	}
+	c.do(KillWorker{w.id})
+	if a.hasOutput() {
+		dir = WorkDir(dir)
+	}
+	w.remove = []string{dir} // again: what was left may have written there
+}
+
+func (c *Core) workerExited(ev WorkerExited) {
+	w := c.workers[ev.Worker]
+	if w == nil {
+		return
+	}
+	delete(c.workers, w.id)
+	c.wasIdle(w)
+	for _, path := range w.remove {
+		c.do(Remove{path})
+	}
+	if a := w.attempt; a != nil {
+		w.attempt = nil
+		c.workerGone(a, w, ev.Reason)
+		return
+	}
+	c.do(Remove{w.dir})
+}

@@ -1,0 +1,245 @@
+package core
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// world is everything around a core: a leader, workers, a disk and other
+// trackers, all as random as they may be. It checks what the core does to them.
+type world struct {
+	t    *rapid.T
+	core *Core
+	now  time.Duration
+	fair bool // nothing fails any more
+
+	// The leader.
+	up, registered bool
+	epoch          uint64
+	incarnation    uint64
+	next           int
+	generation     int
+	jobs           []wire.JobID
+	dropped        map[wire.JobID]bool
+	launched       map[wire.AttemptID]wire.AttemptState // 0: no final report yet
+	ready          map[wire.AttemptID]bool
+	homes          map[homeName]*wire.SetHome
+	complete       map[homeName]bool
+	chosen         map[wire.JobID]map[int]wire.MapOutput
+
+	// The machine.
+	workers map[int]*simWorker
+	fetches map[int]Fetch
+	merges  map[int]Merge
+	logs    map[wire.AttemptID]bool
+	files   map[string]bool
+}
+
+type homeName struct {
+	job       wire.JobID
+	partition int
+}
+
+type simWorker struct {
+	helloed, killed, asked, granted bool
+	run                             *wire.Run
+}
+
+const (
+	simMaps       = 5
+	simPartitions = 2
+)
+
+func newWorld(t *rapid.T) *world {
+	w := &world{
+		t: t, epoch: 1, incarnation: 1,
+		dropped: make(map[wire.JobID]bool), launched: make(map[wire.AttemptID]wire.AttemptState),
+		ready: make(map[wire.AttemptID]bool), homes: make(map[homeName]*wire.SetHome), complete: make(map[homeName]bool),
+		chosen:  make(map[wire.JobID]map[int]wire.MapOutput),
+		workers: make(map[int]*simWorker), fetches: make(map[int]Fetch), merges: make(map[int]Merge),
+		logs: make(map[wire.AttemptID]bool), files: make(map[string]bool),
+	}
+	w.core = New(Config{
+		Tracker: "t1", Process: 1, Addr: "t1:1", Dir: "D", MapSlots: 2, ReduceSlots: 1, IdleWorkers: 2,
+		Fetches: 3, FetchesPerHost: 2, FetchTries: 2, MergeFactor: 2,
+	})
+	return w
+}
+
+// step gives the core an event and takes what it does about it.
+func (w *world) step(ev Event) {
+	for _, c := range w.core.Step(w.now, ev) {
+		w.do(c)
+	}
+	checkInvariants(w.t, w.core)
+}
+
+func (w *world) do(c Command) {
+	switch c := c.(type) {
+	case Send:
+		w.heard(c.Message)
+	case Hangup:
+		w.up, w.registered = false, false
+	case StartWorker:
+		w.workers[c.Worker] = &simWorker{}
+		w.files[c.Dir+"/stderr"] = true
+	case SendWorker:
+		w.toWorker(c)
+	case KillWorker:
+		w.workers[c.Worker].killed = true
+	case ReadLog:
+		w.logs[c.Attempt] = true
+	case Fetch:
+		w.notDropped(c.Job)
+		w.fetches[c.Fetch] = c
+		if c.URL == "" && !w.files[c.File] {
+			w.t.Fatalf("look-up in %s, which is not there", c.File)
+		}
+	case CancelFetch:
+		if _, ok := w.fetches[c.Fetch]; !ok {
+			w.t.Fatalf("cancels fetch %d, which is over", c.Fetch)
+		}
+	case Merge:
+		for _, r := range c.Runs {
+			w.mustExist(r)
+		}
+		w.merges[c.Merge] = c
+	case Remove:
+		w.remove(c.Path)
+	}
+}
+
+func (w *world) notDropped(job wire.JobID) {
+	if w.dropped[job] {
+		w.t.Fatalf("T7: %v is dropped", job)
+	}
+}
+
+func (w *world) mustExist(r wire.Segment) {
+	if !w.files[r.File] {
+		w.t.Fatalf("T5: run %s is not there", r.File)
+	}
+}
+
+func (w *world) toWorker(c SendWorker) {
+	s := w.workers[c.Worker]
+	switch m := c.Message.(type) {
+	case *wire.Run:
+		if s.run != nil || s.killed || !s.helloed {
+			w.t.Fatalf("T1: worker %d is told to run %v", c.Worker, m.Attempt)
+		}
+		w.notDropped(m.Attempt.Task.Job)
+		s.run, s.asked, s.granted = m, false, false
+		w.files[m.Dir+"/work/x"] = true
+		w.files[m.Logs+"/stderr"] = true
+		for _, r := range m.Runs {
+			w.mustExist(r)
+		}
+	case *wire.CommitGranted:
+		s.granted = true
+	}
+}
+
+// remove checks that nobody reads what goes.
+func (w *world) remove(path string) {
+	for file := range w.files {
+		if file != path && !strings.HasPrefix(file, path+"/") {
+			continue
+		}
+		delete(w.files, file)
+		for _, s := range w.workers {
+			if s.run != nil && slices.ContainsFunc(s.run.Runs, func(r wire.Segment) bool { return r.File == file }) {
+				w.t.Fatalf("T5: %s is removed while %v reads it", file, s.run.Attempt)
+			}
+		}
+		for _, m := range w.merges {
+			if slices.ContainsFunc(m.Runs, func(r wire.Segment) bool { return r.File == file }) {
+				w.t.Fatalf("T5: %s is removed while merge %d reads it", file, m.Merge)
+			}
+		}
+	}
+}
+
+// heard is the leader's side.
+func (w *world) heard(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Report:
+		w.report(m)
+	case *wire.Heartbeat:
+		for i := range m.Attempts {
+			w.report(&m.Attempts[i])
+		}
+	case *wire.Inventory:
+		for i := range m.Attempts {
+			w.report(&m.Attempts[i])
+		}
+		for i := range m.Homes {
+			w.home(&m.Homes[i])
+		}
+	case *wire.HomeReport:
+		w.home(m)
+	}
+}
+
+func (w *world) report(r *wire.Report) {
+	w.notDropped(r.Attempt.Task.Job)
+	before, ours := w.launched[r.Attempt]
+	if !ours {
+		if r.State != wire.AttemptKilled {
+			w.t.Fatalf("%v was never launched and is %v", r.Attempt, r.State)
+		}
+		return
+	}
+	if before.Final() && before != r.State {
+		w.t.Fatalf("T3: %v was %v and is %v", r.Attempt, before, r.State)
+	}
+	w.launched[r.Attempt] = r.State
+	w.ready[r.Attempt] = r.State == wire.AttemptReady
+}
+
+func (w *world) home(r *wire.HomeReport) {
+	w.notDropped(r.Job)
+	name := homeName{r.Job, r.Partition}
+	set := w.homes[name]
+	if set == nil || set.Generation != r.Generation {
+		if r.Complete {
+			w.t.Fatalf("a home of generation %v is complete", r.Generation)
+		}
+		return
+	}
+	w.complete[name] = r.Complete
+	if !r.Complete {
+		return
+	}
+	var sum uint64
+	for m := range simMaps {
+		sum += w.chosen[r.Job][m].Digest
+	}
+	if r.Digest != sum || r.Maps != simMaps {
+		w.t.Fatalf("T4: partition %d is complete with %d maps of digest %d, chosen are %d of %d", r.Partition, r.Maps, r.Digest, simMaps, sum)
+	}
+}
+
+func (n homeName) compare(other homeName) int {
+	return cmp.Or(n.job.Compare(other.job), cmp.Compare(n.partition, other.partition))
+}
+
+func sorted[K comparable, V any](m map[K]V, order func(a, b K) int) []K {
+	return slices.SortedFunc(maps.Keys(m), order)
+}
+
+func pick[K comparable, V any](t *rapid.T, m map[K]V, order func(a, b K) int) (K, bool) {
+	keys := sorted(m, order)
+	if len(keys) == 0 {
+		var none K
+		return none, false
+	}
+	return rapid.SampledFrom(keys).Draw(t, "which"), true
+}

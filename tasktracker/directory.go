@@ -1,0 +1,47 @@
+package tasktracker
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/quernmr/quern/tasktracker/core"
+)
+
+const (
+	lockName   = "lock"
+	recordName = "workers"
+)
+
+// claim makes the tracker's directory, if need be, and locks it: a second tracker
+// there would kill the first one's workers. The lock ends with the process.
+func claim(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("lock directory: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("directory %s is in use by another tracker: %w", dir, err)
+	}
+	return lock, nil
+}
+
+// clean ends what a predecessor has left running and removes its files. Processes
+// go first, as they may write.
+func clean(dir string) error {
+	record := filepath.Join(dir, recordName)
+	if err := killRecorded(record); err != nil {
+		return err
+	}
+	for _, name := range []string{core.JobsDir, core.LogsDir, core.RunDir} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return newRecord(record)
+}

@@ -1,0 +1,146 @@
+package tasktracker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// gather carries out fetches, look-ups and merges.
+type gather struct {
+	tell     func(core.Event)
+	client   *http.Client
+	wait     sync.WaitGroup
+	lookups  queue[core.Fetch]
+	mu       sync.Mutex
+	canceled map[workKey]context.CancelFunc
+
+	// The goroutine of lookUps owns these.
+	indexFile string
+	index     *shuffle.Index
+}
+
+// workKey names a fetch or a merge under way.
+type workKey struct{ fetch, merge int }
+
+// fetchStall is how long a fetch may get nothing.
+const fetchStall = 10 * time.Second
+
+func newGather(tell func(core.Event)) *gather {
+	transport := &http.Transport{
+		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: fetchStall,
+		DisableCompression: true, // it would cost more than it saves on one network
+	}
+	return &gather{tell: tell, client: &http.Client{Transport: transport}, canceled: make(map[workKey]context.CancelFunc)}
+}
+
+// begin runs work on its own goroutine until it is done or cancelled.
+func (g *gather) begin(ctx context.Context, key workKey, work func(ctx context.Context) core.Event) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.mu.Lock()
+	g.canceled[key] = cancel
+	g.mu.Unlock()
+	g.wait.Go(func() {
+		ev := work(ctx)
+		g.cancel(key)
+		g.tell(ev)
+	})
+}
+
+func (g *gather) cancel(key workKey) {
+	g.mu.Lock()
+	cancel := g.canceled[key]
+	delete(g.canceled, key)
+	g.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+func (g *gather) fetch(ctx context.Context, c core.Fetch) {
+	if c.URL == "" {
+		g.lookups.put(c)
+		return
+	}
+	g.begin(ctx, workKey{fetch: c.Fetch}, func(ctx context.Context) core.Event {
+		if err := os.MkdirAll(filepath.Dir(c.File), 0o777); err != nil {
+			return fetchFailed(c.Fetch, err)
+		}
+		got, err := shuffle.Fetch(ctx, g.client, c.URL, c.File, fetchStall)
+		if err != nil {
+			return fetchFailed(c.Fetch, err)
+		}
+		return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
+	})
+}
+
+func fetchFailed(id int, err error) core.FetchDone {
+	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
+	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: errors.Is(err, fs.ErrNotExist)}
+}
+
+// lookUps looks up where partitions lie in map outputs of this tracker, one after
+// the other. Look-ups for all partitions of an output tend to follow each other.
+func (g *gather) lookUps() {
+	for {
+		batch := g.lookups.take()
+		if batch == nil {
+			return
+		}
+		for _, c := range batch {
+			g.tell(g.lookUp(c))
+		}
+	}
+}
+
+func (g *gather) lookUp(c core.Fetch) core.FetchDone {
+	if g.indexFile != c.File {
+		index, err := shuffle.ReadIndex(c.File)
+		if err != nil {
+			return fetchFailed(c.Fetch, err)
+		}
+		g.indexFile, g.index = c.File, index
+	}
+	if c.Partition >= len(g.index.Partitions) {
+		return core.FetchDone{Fetch: c.Fetch, Corrupt: true, Error: c.File + " has too few partitions"}
+	}
+	p := g.index.Partitions[c.Partition]
+	return core.FetchDone{
+		Fetch: c.Fetch, Records: p.Records,
+		Segment: wire.Segment{File: c.File, Offset: p.Offset, Length: p.Length},
+	}
+}
+
+func (g *gather) merge(ctx context.Context, c core.Merge) {
+	g.begin(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
+		dir := filepath.Dir(c.File)
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return core.MergeDone{Merge: c.Merge, Error: err.Error()}
+		}
+		segment, err := shuffle.MergeTo(ctx, c.Runs, c.File, shuffle.MergeOptions{Dir: dir, FanIn: len(c.Runs)})
+		if err != nil {
+			ev := core.MergeDone{Merge: c.Merge, Error: err.Error()}
+			if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
+				ev.Corrupt = &damaged.Segment
+			}
+			return ev
+		}
+		return core.MergeDone{Merge: c.Merge, Segment: segment}
+	})
+}
+
+// stop ends all work; the context of everything begun has ended before.
+func (g *gather) stop() {
+	g.lookups.close()
+	g.wait.Wait()
+	g.client.CloseIdleConnections()
+}

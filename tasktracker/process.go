@@ -1,0 +1,136 @@
+package tasktracker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// modeVariable tells a job's program what it is started for.
+const (
+	modeVariable = "QUERN_MODE"
+	workerMode   = modeVariable + "=worker"
+)
+
+// processes starts workers as processes of the job's program, each the leader of
+// a process group of its own. A worker reads from descriptor 3 and writes to 4.
+type processes struct {
+	record string // file of the processes started
+	check  func(path string) error
+}
+
+var _ WorkerStarter = (*processes)(nil)
+
+func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
+	path, err := localPath(sub.Program.Path)
+	if err != nil {
+		return nil, err
+	}
+	if p.check != nil {
+		if err := p.check(path); err != nil {
+			return nil, err
+		}
+	}
+	stderr, err := os.Create(filepath.Join(dir, "stderr"))
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	defer stderr.Close()
+	theirIn, ourOut, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	defer theirIn.Close()
+	ourIn, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start worker: %w", err), ourOut.Close())
+	}
+	defer theirOut.Close()
+
+	cmd := exec.Command(path, sub.Program.Args...)
+	cmd.Dir = dir
+	cmd.Env = workerEnvironment(os.Environ())
+	cmd.Stdout, cmd.Stderr = stderr, stderr
+	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
+	cmd.SysProcAttr = processAttributes()
+	w := &process{cmd: cmd, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
+		return errors.Join(ourIn.Close(), ourOut.Close())
+	})}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, w.conn.Close())
+	}
+	if err := appendRecord(p.record, cmd.Process.Pid); err != nil {
+		w.Kill()
+		return nil, errors.Join(fmt.Errorf("record worker: %w", err), w.Wait(), w.conn.Close())
+	}
+	return w, nil
+}
+
+// localPath is the path of an executable, given as a path or as a file:// URL.
+func localPath(program string) (string, error) {
+	scheme, rest, isURL := strings.Cut(program, "://")
+	switch {
+	case !isURL:
+		rest = program
+	case scheme != "file":
+		return "", fmt.Errorf("program %s is not on a local file system", program)
+	}
+	if !filepath.IsAbs(rest) {
+		return "", fmt.Errorf("path of the program is not absolute: %q", program)
+	}
+	return rest, nil
+}
+
+// workerEnvironment is the tracker's environment, without what our own variables
+// say to the tracker itself.
+func workerEnvironment(own []string) []string {
+	env := make([]string, 0, len(own)+1)
+	for _, v := range own {
+		if !strings.HasPrefix(v, "QUERN_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, workerMode)
+}
+
+// process is a worker process.
+type process struct {
+	cmd  *exec.Cmd
+	conn *wire.Conn
+	in   *os.File // what conn reads
+
+	mu     sync.Mutex
+	reaped bool // its number, and its group's, may be another's by now
+}
+
+func (w *process) Conn() *wire.Conn { return w.conn }
+
+func (w *process) pid() int { return w.cmd.Process.Pid }
+
+func (w *process) Kill() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.reaped {
+		// The group may be gone already; nothing else can be wrong.
+		_ = syscall.Kill(-w.pid(), syscall.SIGKILL)
+	}
+}
+
+// Wait waits for the process, and kills what is left of its group.
+func (w *process) Wait() error {
+	err := w.reap()
+	// Something that left the group may hold the pipe open for ever.
+	_ = w.in.SetReadDeadline(time.Now().Add(endGrace))
+	return err
+}
+
+// Alone says whether the process's group has no other member.
+func (w *process) Alone() bool { return len(others(w.pid())) == 0 }

@@ -1,0 +1,207 @@
+package tasktracker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// processAttributes make a group for the worker and have the kernel kill it
+// should the tracker die first.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// reap kills what is left of the group, and waits for it, while the number still
+// is the group's: until then the leader is left as it is.
+func (w *process) reap() error {
+	awaitExit(w.pid())
+	w.Kill()
+	awaitGroup(w.pid())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reaped = true
+	return w.cmd.Wait()
+}
+
+// awaitExit waits until a child has ended and leaves it to be reaped.
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// groupWait is how long the members of a killed group may take to die.
+const groupWait = 2 * time.Second
+
+// awaitGroup waits until a group that was killed has no living member but its
+// leader, who waits to be reaped.
+func awaitGroup(group int) {
+	for end := time.Now().Add(groupWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		alive := false
+		for _, pid := range others(group) {
+			p, err := readProcess(pid)
+			alive = alive || err == nil && p.alive()
+		}
+		if !alive {
+			return
+		}
+	}
+}
+
+// others lists the members of a process group other than its leader. A system
+// call for each process there is costs less than reading anything of them.
+func others(group int) []int {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var members []int
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == group {
+			continue
+		}
+		if g, err := syscall.Getpgid(pid); err == nil && g == group {
+			members = append(members, pid)
+		}
+	}
+	return members
+}
+
+// procStat is what /proc/<pid>/stat tells of a process.
+type procStat struct {
+	state byte
+	start uint64 // in clock ticks after the machine's
+}
+
+func (p procStat) alive() bool { return p.state != 'Z' && p.state != 'X' }
+
+func readProcess(pid int) (procStat, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return procStat{}, err
+	}
+	// The name, in parentheses, may hold anything; the fields begin behind it.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 {
+		return procStat{}, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	start, err := strconv.ParseUint(fields[19], 10, 64)
+	return procStat{fields[0][0], start}, err
+}
+
+// appendRecord notes a process in the file of workers.
+func appendRecord(file string, pid int) error {
+	p, err := readProcess(pid)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%d %d\n", pid, p.start)
+	return errors.Join(err, f.Close())
+}
+
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id)), err
+}
+
+// killRecorded kills the process groups of a file of workers that are still
+// those that were recorded.
+func killRecorded(file string) error {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	boot, err := bootID()
+	if err != nil {
+		return err
+	}
+	head, rest, _ := strings.Cut(string(data), "\n")
+	if head != boot {
+		return nil // the machine has ended them
+	}
+	for line := range strings.Lines(rest) {
+		var pid int
+		var start uint64
+		if _, err := fmt.Sscanf(line, "%d %d\n", &pid, &start); err != nil || pid <= 1 {
+			continue // cut off by the crash
+		}
+		killGroup(pid, start)
+	}
+	return nil
+}
+
+// killGroup kills a worker's group. When its leader is gone the number may have
+// become another group's, so then only members go that have a worker's environment.
+func killGroup(group int, start uint64) {
+	leader, err := readProcess(group)
+	switch {
+	case err == nil && leader.start == start:
+		if g, err := syscall.Getpgid(group); err == nil && g == group {
+			_ = syscall.Kill(-group, syscall.SIGKILL)
+		}
+	case err == nil:
+		return // the number is another process's: the group is gone
+	default:
+		for _, pid := range others(group) {
+			if p, err := readProcess(pid); err == nil && p.start >= start && inWorkerMode(pid) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	awaitDeath(group, start)
+}
+
+// awaitDeath waits for a killed worker, which is no child of ours, and its group.
+func awaitDeath(pid int, start uint64) {
+	for end := time.Now().Add(groupWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if p, err := readProcess(pid); err != nil || p.start != start || !p.alive() {
+			break
+		}
+	}
+	awaitGroup(pid)
+}
+
+func inWorkerMode(pid int) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false
+	}
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		if string(v) == workerMode {
+			return true
+		}
+	}
+	return false
+}
+
+// newRecord begins a file of workers.
+func newRecord(file string) error {
+	boot, err := bootID()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(boot+"\n"), 0o666)
+}

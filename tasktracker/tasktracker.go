@@ -1,0 +1,269 @@
+// Package tasktracker runs attempts on one machine: it drives tasktracker/core
+// with what happens here and carries out what the core decides. It starts worker
+// processes and talks to them over pipes, fetches and merges map outputs for the
+// partitions that are at home here, serves map outputs to other trackers, keeps
+// the local directory, and holds a stream to the leading job tracker.
+//
+// It decides nothing itself: not what runs, not where, not how often something
+// is tried. It does not run the author's code in this process, unless the
+// [WorkerStarter] it was given does.
+//
+// # Concurrency
+//
+// One goroutine, the loop, owns the core. Everything that may wait for a disk, a
+// pipe or a network is done by other goroutines, which post what came of it to
+// the loop. The loop never waits for any of them.
+//
+// # Files
+//
+// Below the tracker's directory, beside those that tasktracker/core names:
+//
+//	lock       locked as long as a tracker uses the directory
+//	workers    the worker processes started, to be killed by a successor
+//
+// The file workers is text: the boot id of the machine in the first line, then
+// for each worker "<pid> <start time>", as /proc/<pid>/stat has it. A number that
+// names another process by now is told by its start time and left alone.
+//
+// A tracker starts empty: what a predecessor left, processes and files, is
+// removed first.
+package tasktracker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// Config says what a tracker is and where it keeps its files.
+type Config struct {
+	ID          string
+	Host        string // the name by which the file system knows this machine; empty: its host name
+	Listen      string // address of the shuffle service; port 0 takes a free one
+	Advertise   string // host:port under which others reach it; empty: as it listens
+	MapSlots    int
+	ReduceSlots int
+	Dir         string // for local files, this tracker's alone
+	FS          dfs.FS
+	Workers     WorkerStarter           // nil: processes of the job's program
+	Check       func(path string) error // of an executable, each time before a process is started; nil: none
+	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
+	Logger      *slog.Logger            // nil: silent
+}
+
+// Tracker is a task tracker. Make one with [New].
+type Tracker struct{ cfg Config }
+
+// New checks the configuration and takes nothing yet.
+func New(cfg Config) (*Tracker, error) {
+	switch {
+	case cfg.ID == "":
+		return nil, errors.New("task tracker: it has no id")
+	case cfg.MapSlots < 0 || cfg.ReduceSlots < 0:
+		return nil, fmt.Errorf("task tracker %s: %d map and %d reduce slots", cfg.ID, cfg.MapSlots, cfg.ReduceSlots)
+	case cfg.Dir == "" || cfg.FS == nil || cfg.Listen == "":
+		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
+	}
+	cfg.Dir = dir
+	if cfg.Host == "" {
+		if cfg.Host, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
+		}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
+	if cfg.Workers == nil {
+		cfg.Workers = &processes{record: filepath.Join(dir, recordName), check: cfg.Check}
+	}
+	return &Tracker{cfg}, nil
+}
+
+// Dial opens a stream to the job tracker that leads, or may know who does.
+type Dial = func(ctx context.Context) (*wire.Conn, error)
+
+// Run serves until ctx ends, then kills all workers and returns nil. A stream that
+// ends is dialled again. It returns an error when the directory or the address
+// cannot be had, or the shuffle service fails.
+func (t *Tracker) Run(ctx context.Context, dial Dial) error {
+	if err := t.run(ctx, dial); err != nil {
+		return fmt.Errorf("task tracker %s: %w", t.cfg.ID, err)
+	}
+	return nil
+}
+
+func (t *Tracker) run(ctx context.Context, dial Dial) error {
+	lock, err := claim(t.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := clean(t.cfg.Dir); err != nil {
+		return fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	listener, err := net.Listen("tcp", t.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for fetches: %w", err)
+	}
+	l := newLoop(t.cfg, listener)
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	defer l.cancel(nil)
+	l.serve(listener)
+	l.wait.Go(l.startWorkers)
+	l.wait.Go(l.gather.lookUps)
+	l.wait.Go(l.remove)
+	l.wait.Go(func() { l.connect(dial) })
+	if t.cfg.Ready != nil {
+		t.cfg.Ready(listener.Addr().String())
+	}
+	l.loop()
+	l.stop()
+	if err := context.Cause(l.ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// loop is a running tracker.
+type loop struct {
+	cfg    Config
+	core   *core.Core
+	gather *gather
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	inbox  chan func() // what to do on the loop's goroutine
+	done   chan struct{}
+	wait   sync.WaitGroup
+	server http.Server
+	begin  time.Time
+
+	// The loop's goroutine owns these.
+	stream  *stream // nil: none
+	workers map[int]*handle
+
+	starts   chan func() // see startWorkers
+	removals queue[string]
+
+	mu          sync.Mutex
+	submissions map[string]*wire.Submission // by staging URL
+}
+
+func newLoop(cfg Config, listener net.Listener) *loop {
+	addr := cfg.Advertise
+	if addr == "" {
+		addr = listener.Addr().String()
+	}
+	l := &loop{
+		cfg: cfg, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
+		workers: make(map[int]*handle), starts: make(chan func()), submissions: make(map[string]*wire.Submission),
+	}
+	l.gather = newGather(l.event)
+	l.core = core.New(core.Config{
+		Tracker: cfg.ID, Process: processNumber(), Host: cfg.Host, Addr: addr,
+		MapSlots: cfg.MapSlots, ReduceSlots: cfg.ReduceSlots, Dir: cfg.Dir,
+	})
+	return l
+}
+
+func processNumber() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // it never fails
+	return binary.NativeEndian.Uint64(b[:]) | 1
+}
+
+// serve starts the shuffle service.
+func (l *loop) serve(listener net.Listener) {
+	l.server.Handler = shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
+		return core.MapOutputPath(l.cfg.Dir, job, m, attempt), nil
+	})
+	l.server.ReadHeaderTimeout = 10 * time.Second
+	l.server.ErrorLog = slog.NewLogLogger(l.cfg.Logger.Handler(), slog.LevelDebug)
+	l.wait.Go(func() {
+		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			l.cancel(fmt.Errorf("serve fetches: %w", err))
+		}
+	})
+}
+
+// startWorkers starts workers on one thread that lives as long as the tracker:
+// the kernel ends a worker with the thread that started it.
+func (l *loop) startWorkers() {
+	runtime.LockOSThread()
+	for start := range l.starts {
+		start()
+	}
+}
+
+// loop serves the inbox and the core's timer until the context ends.
+func (l *loop) loop() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if at, ok := l.core.Wake(); ok {
+			timer.Reset(max(at-time.Since(l.begin), 0))
+		} else {
+			timer.Stop()
+		}
+		select {
+		case do := <-l.inbox:
+			do()
+		case <-timer.C:
+			l.step(core.Tick{})
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// post has something done on the loop's goroutine, unless the loop has ended.
+func (l *loop) post(do func()) {
+	select {
+	case l.inbox <- do:
+	case <-l.done:
+	}
+}
+
+// event has the core told of an event.
+func (l *loop) event(ev core.Event) { l.post(func() { l.step(ev) }) }
+
+func (l *loop) step(ev core.Event) {
+	for _, c := range l.core.Step(time.Since(l.begin), ev) {
+		l.do(c)
+	}
+}
+
+// stop ends everything that the loop has begun and waits for it.
+func (l *loop) stop() {
+	close(l.done)
+	l.server.Close()
+	for _, h := range l.workers {
+		h.kill()
+	}
+	for _, h := range l.workers {
+		<-h.gone
+	}
+	close(l.starts)
+	l.gather.stop()
+	l.removals.close()
+	l.wait.Wait()
+}

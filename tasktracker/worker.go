@@ -1,0 +1,227 @@
+package tasktracker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// WorkerStarter starts workers: processes, or something that behaves like one.
+type WorkerStarter interface {
+	// Start starts a worker of a submission's program. The directory is its own:
+	// what it writes to stderr outside of attempts goes to the file stderr there.
+	// Calls come one at a time and should be quick.
+	Start(sub *wire.Submission, dir string) (Worker, error)
+}
+
+// Worker is a started worker.
+type Worker interface {
+	// Conn is the pipe to it. It is closed by Kill, or after Wait.
+	Conn() *wire.Conn
+
+	// Kill ends it with all it has started, at once and from any goroutine.
+	Kill()
+
+	// Wait waits until nothing of it runs any more, and says how it ended: nil is
+	// exit status 0. It is called once.
+	Wait() error
+}
+
+// loner is a Worker that can tell whether it has left processes behind. One that
+// cannot has none.
+type loner interface{ Alone() bool }
+
+// endGrace is how long a worker may take to end by itself once its pipe is
+// closed, and what it has said may take to arrive once it has ended.
+const endGrace = 2 * time.Second
+
+// handle is the tracker's side of a worker.
+type handle struct {
+	loop *loop
+	id   int
+	out  queue[wire.Message]
+	gone chan struct{} // closed with its last event
+
+	mu     sync.Mutex
+	worker Worker // nil: not started yet
+	killed bool
+	fault  error // why the tracker gave it up
+}
+
+func newHandle(l *loop, id int) *handle {
+	return &handle{loop: l, id: id, gone: make(chan struct{})}
+}
+
+func (h *handle) say(m wire.Message) { h.out.put(m) }
+
+func (h *handle) kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.killed = true
+	if h.worker != nil {
+		h.worker.Kill()
+	}
+}
+
+// giveUp kills the worker for a reason that becomes its attempt's.
+func (h *handle) giveUp(err error) {
+	h.mu.Lock()
+	if h.fault == nil {
+		h.fault = err
+	}
+	h.mu.Unlock()
+	h.kill()
+}
+
+// live starts the worker, listens to it until it ends, and says how it did.
+func (h *handle) live(staging, dir string) {
+	defer close(h.gone)
+	reason := h.serve(staging, dir)
+	h.loop.post(func() {
+		delete(h.loop.workers, h.id)
+		h.loop.step(core.WorkerExited{Worker: h.id, Reason: reason})
+	})
+}
+
+func (h *handle) serve(staging, dir string) string {
+	w, err := h.start(staging, dir)
+	if err != nil {
+		return "it did not start: " + err.Error()
+	}
+	h.loop.wait.Go(func() { h.write(w.Conn()) })
+	exited := make(chan error, 1)
+	h.loop.wait.Go(func() { exited <- w.Wait() })
+	h.listen(w)
+	ended := time.AfterFunc(endGrace, h.kill)
+	err = <-exited
+	ended.Stop()
+	w.Conn().Close()
+	h.out.close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.fault != nil:
+		return h.fault.Error()
+	case err != nil:
+		return err.Error()
+	}
+	return "exit status 0"
+}
+
+func (h *handle) start(staging, dir string) (Worker, error) {
+	sub, err := h.loop.submission(staging)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("make worker's directory: %w", err)
+	}
+	h.mu.Lock()
+	killed := h.killed
+	h.mu.Unlock()
+	if killed {
+		return nil, errors.New("killed before")
+	}
+	var w Worker
+	started := make(chan struct{})
+	h.loop.starts <- func() {
+		w, err = h.loop.cfg.Workers.Start(sub, dir)
+		close(started)
+	}
+	<-started
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.worker = w
+	if h.killed {
+		w.Kill()
+	}
+	return w, nil
+}
+
+// write sends what is said to the worker. The directories of an attempt are made
+// before it hears of it.
+func (h *handle) write(conn *wire.Conn) {
+	for {
+		batch := h.out.take()
+		if batch == nil {
+			return
+		}
+		for _, m := range batch {
+			if run, ok := m.(*wire.Run); ok {
+				err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
+				if err != nil {
+					h.giveUp(fmt.Errorf("make attempt's directories: %w", err))
+					return
+				}
+			}
+			if err := conn.Send(m); err != nil {
+				return // its end tells more
+			}
+		}
+	}
+}
+
+// listen passes on what the worker says until its pipe ends.
+func (h *handle) listen(w Worker) {
+	for {
+		m, err := w.Conn().Receive()
+		if err != nil {
+			if garbled(err) {
+				h.giveUp(fmt.Errorf("its worker sent what is no message: %w", err))
+			}
+			return
+		}
+		ev := core.FromWorker{Worker: h.id, Message: m}
+		if done, ok := m.(*wire.WorkerDone); ok && done.Result.Error == "" {
+			l, asked := w.(loner)
+			ev.Alone = !asked || l.Alone()
+		}
+		h.loop.event(ev)
+	}
+}
+
+// garbled says whether a message was at fault, and not the end of the pipe.
+func garbled(err error) bool {
+	return !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrClosed) &&
+		!errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// submission reads a staged submission, once as long as it has jobs here.
+func (l *loop) submission(staging string) (*wire.Submission, error) {
+	l.mu.Lock()
+	sub := l.submissions[staging]
+	l.mu.Unlock()
+	if sub != nil {
+		return sub, nil
+	}
+	f, err := l.cfg.FS.Open(dfs.Join(staging, wire.StagedSubmission))
+	if err != nil {
+		return nil, fmt.Errorf("read submission: %w", err)
+	}
+	defer f.Close()
+	sub, err = wire.ReadAs[*wire.Submission](f)
+	if err != nil {
+		return nil, fmt.Errorf("read submission %s: %w", f.Info().Name, err)
+	}
+	sub.Staging = staging
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.submissions[staging] = sub
+	return sub, nil
+}
+
+func (l *loop) forget(staging string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.submissions, staging)
+}
