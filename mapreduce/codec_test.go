@@ -253,14 +253,7 @@ func textAndHash[T any](t *testing.T, v T) (string, int32) {
 // TestOtherHashesAndTexts has what the table does not: Hadoop's small types, and
 // our composed ones.
 func TestOtherHashesAndTexts(t *testing.T) {
-	is := func(gotText string, gotHash int32, text string, hash int32) {
-		t.Helper()
-		if gotText != text || gotHash != hash {
-			t.Errorf("text %q, hash %d; want %q, %d", gotText, gotHash, text, hash)
-		}
-	}
 	abc := int32((((31+'a')*31)+'b')*31 + 'c')
-	join := func(text string, hash int32) (string, int32) { return text, hash }
 	for _, c := range []struct {
 		text string
 		hash int32
@@ -280,8 +273,9 @@ func TestOtherHashesAndTexts(t *testing.T) {
 		{"abc\t5\tp\t1.5\ttrue", ((((31*abc)+5)*31+(31+'p'))*31+0)*31 + 0,
 			func() (string, int32) { return textAndHash(t, visit{"abc", 5, []byte("p"), 1.5, true}) }},
 	} {
-		text, hash := join(c.got())
-		is(text, hash, c.text, c.hash)
+		if text, hash := c.got(); text != c.text || hash != c.hash {
+			t.Errorf("text %q, hash %d; want %q, %d", text, hash, c.text, c.hash)
+		}
 	}
 }
 
@@ -308,9 +302,8 @@ func TestTypesWithoutCodec(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	refused := func(err error) error { return err }
 	_, err := derive[time.Time]()
-	wants(refused(err), "time.Time")
+	wants(err, "time.Time")
 	_, err = derive[Pair[string, map[string]int]]()
 	wants(err, "map[string]int")
 	_, err = derive[Desc[*int]]()

@@ -116,18 +116,17 @@ func (f *folder[K, V]) flush() {
 }
 
 // count corrects the counters, which know what the collector was given, by what
-// the table kept from it.
+// the table kept from it. The collector combines and counts the rest.
 func (f *folder[K, V]) count() {
 	f.folded += f.since
-	add := func(name string, n int64) {
-		if n != 0 {
-			f.t.Counter(mrruntime.TaskCounters, name).Add(n)
-		}
-	}
 	var v V
 	size := int64(len(f.value.encode(&f.vbuf, v)))
-	add("COMBINE_INPUT_RECORDS", f.folded)
-	add("COMBINE_OUTPUT_RECORDS", f.flushed)
-	add("MAP_OUTPUT_RECORDS", f.folded-f.flushed)
-	add("MAP_OUTPUT_BYTES", f.keys+size*(f.folded-f.flushed))
+	saved := f.folded - f.flushed
+	for name, n := range map[string]int64{
+		"COMBINE_INPUT_RECORDS": saved,
+		"MAP_OUTPUT_RECORDS":    saved,
+		"MAP_OUTPUT_BYTES":      f.keys + size*saved,
+	} {
+		f.t.Counter(mrruntime.TaskCounters, name).Add(n)
+	}
 }

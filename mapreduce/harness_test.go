@@ -132,7 +132,7 @@ func (r *jobRun) maps(out *fakeCollector, cuts [][]byte) error {
 			if err := r.code.maps[i](t, split, own); err != nil {
 				return err
 			}
-			r.tally(t, "MAP_OUTPUT_RECORDS", "COMBINE_INPUT_RECORDS", "COMBINE_OUTPUT_RECORDS")
+			r.tally(t, "MAP_OUTPUT_RECORDS", "COMBINE_INPUT_RECORDS")
 			for p := range own.parts {
 				r.counters["MAP_OUTPUT_RECORDS"] += int64(len(own.parts[p]))
 				if err := r.combine(t, own, p, out); err != nil {

@@ -90,7 +90,7 @@ func run(build func() (bridge.Compiler, error)) int {
 
 // fail prints an error and gives the exit code for it.
 func fail(err error) int {
-	fmt.Fprintln(os.Stderr, strings.TrimSuffix(err.Error(), "\n"))
+	fmt.Fprintf(os.Stderr, "error: %s\n", strings.TrimSuffix(err.Error(), "\n"))
 	if _, ok := errors.AsType[usageError](err); ok {
 		return 2
 	}

@@ -16,7 +16,7 @@ type Property struct {
 	Doc     string
 
 	kind propertyKind
-	low  int64 // of an integer
+	low  int64 // of an integer; of a text, its least length
 	high int64
 }
 
@@ -45,15 +45,15 @@ func Properties() []Property {
 			"fewest bytes of a file that one map reads, if the file has them"),
 		flagProperty("mapreduce.input.fileinputformat.input.dir.recursive", false,
 			"read the directories in input directories too"),
-		text(propKeyValueSeparator, "\t", "what divides key and value in a line of KeyValues; its first character counts"),
+		text(propKeyValueSeparator, "\t", 1, "what divides key and value in a line of KeyValues; its first character counts"),
 		number(propReduces, 1, 0, 1<<20, "number of reduce tasks; 0 writes what the maps emit"),
 		number("mapreduce.map.maxattempts", 4, 1, 999, "attempts at a map task before the job fails"),
-		text(propTextSeparator, "\t", "what stands between key and value in a line of Text"),
+		text(propTextSeparator, "\t", 0, "what stands between key and value in a line of Text"),
 		number("mapreduce.reduce.maxattempts", 4, 1, 999, "attempts at a reduce task before the job fails"),
 		number("mapreduce.task.io.sort.mb", 100, 1, 2047, "MiB of memory in which a map collects its output"),
 		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
 			"milliseconds without a sign of life after which an attempt is ended; 0: never"),
-		text("quern.embedded.dir", "", "where an embedded run keeps its data; empty: the system's temporary directory"),
+		text("quern.embedded.dir", "", 0, "where an embedded run keeps its data; empty: the system's temporary directory"),
 		number("quern.embedded.slots", 0, 0, 1<<10, "attempts that an embedded run has at a time, of maps and reduces each; 0: one a core"),
 		number("quern.embedded.trackers", 1, 1, 64, "task trackers of an embedded run; several fetch from each other as on a cluster"),
 		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "most bytes of a record"),
@@ -69,8 +69,8 @@ func flagProperty(name string, standard bool, doc string) Property {
 	return Property{Name: name, Default: strconv.FormatBool(standard), Doc: doc, kind: boolProperty}
 }
 
-func text(name, standard, doc string) Property {
-	return Property{Name: name, Default: standard, Doc: doc, kind: textProperty}
+func text(name, standard string, least int64, doc string) Property {
+	return Property{Name: name, Default: standard, Doc: doc, kind: textProperty, low: least}
 }
 
 // check says why value is none of the property's.
@@ -80,6 +80,10 @@ func (p *Property) check(value string) error {
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < p.low || n > p.high {
 			return fmt.Errorf("property %s=%q: want a whole number from %d to %d", p.Name, value, p.low, p.high)
+		}
+	case textProperty:
+		if int64(len(value)) < p.low {
+			return fmt.Errorf("property %s is empty", p.Name)
 		}
 	case boolProperty:
 		if value != "true" && value != "false" {

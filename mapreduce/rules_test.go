@@ -334,6 +334,8 @@ func TestSettings(t *testing.T) {
 		{Output: "o"}, {Inputs: []string{"a"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.reduces": "many"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.bogus": "1"}},
+		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{propKeyValueSeparator: ""}},
+		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.task.inprocess": "yes"}},
 	} {
 		_, err := Fold(wordPairs(), Sum).Job("j").Compile(bad)
 		if _, usage := errors.AsType[usageError](err); !usage {

@@ -38,6 +38,6 @@ func sortRecords() *mapreduce.Job {
 		return nil
 	})
 	job := mapreduce.Sort(records.TotalOrder()).Job("terasort")
-	job.Format = mapreduce.Raw{}
+	job.Format = mapreduce.Raw{Keys: true}
 	return job
 }
