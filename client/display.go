@@ -40,10 +40,11 @@ type Display struct {
 
 // sight is what has been shown of a job.
 type sight struct {
-	greeted bool      // that it was submitted
-	line    string    // the last line of progress
-	at      time.Time // when that was
-	told    bool      // that it has ended
+	greeted  bool      // that it was submitted
+	line     string    // the last line of progress
+	at       time.Time // when that was
+	told     bool      // that it has ended
+	troubles int       // how many of them
 
 	mapping, shuffling, reducing rate
 }
@@ -74,6 +75,11 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 		s.greeted = true
 		fmt.Fprintf(b, "%v %s submitted\n", job.ID, oneLine(job.Name))
 	}
+	for _, text := range job.Troubles[min(s.troubles, len(job.Troubles)):] {
+		first, _, _ := strings.Cut(text, "\n")
+		fmt.Fprintf(b, "%v  %s\n", job.ID, oneLine(first))
+	}
+	s.troubles = max(s.troubles, len(job.Troubles))
 	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded) {
 		due := s.at.IsZero() || now.Sub(s.at) >= linePause || job.State.Ended()
 		if line := plainLine(job); due && line != s.line {

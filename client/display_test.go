@@ -93,6 +93,8 @@ func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
 				job.Elapsed, err = time.ParseDuration(value)
 			case "error":
 				job.Error = strings.ReplaceAll(strings.Trim(value, `"`), `\n`, "\n")
+			case "trouble":
+				job.Troubles = append(job.Troubles, strings.ReplaceAll(strings.Trim(value, `"`), `\n`, "\n"))
 			case "waits":
 				job.Waits = strings.Trim(value, `"`)
 			case "counters":

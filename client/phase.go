@@ -64,7 +64,7 @@ func stateText(job *wire.JobStatus) string {
 	switch job.State {
 	case wire.Waiting:
 		if job.Waits != "" {
-			return "waiting for " + oneLine(job.Waits)
+			return "waiting " + oneLine(job.Waits)
 		}
 	case wire.Preparing:
 		return "computing splits"

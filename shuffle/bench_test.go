@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -96,6 +97,28 @@ func BenchmarkSortWords(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/record")
 		})
+	}
+}
+
+// BenchmarkSortAndWrite is a spill without the disk.
+func BenchmarkSortAndWrite(b *testing.B) {
+	data := sortRecords(1_000_000)
+	c := benchCollector(b, 120<<20, 4)
+	fillSort(b, c, data)
+	unsorted := append([]entry(nil), c.index[c.first:]...)
+	null := filepath.Join(b.TempDir(), "null")
+	if err := os.Symlink(os.DevNull, null); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		b.StopTimer()
+		copy(c.index[c.first:], unsorted)
+		b.StartTimer()
+		c.sorter.sort(c.index[c.first:])
+		if _, err := c.write(null, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) }); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

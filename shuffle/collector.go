@@ -3,8 +3,6 @@ package shuffle
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 )
 
 // Config says how to collect.
@@ -138,45 +136,6 @@ func (c *Collector) makeRoom(partition int, key, value []byte) (stored bool, err
 	return stored, c.err
 }
 
-// spill writes what is in memory as a run.
-func (c *Collector) spill() error {
-	c.sorter.sort(c.index[c.first:])
-	name := c.spillName()
-	_, err := c.write(name, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
-	if err != nil {
-		return fmt.Errorf("spill: %w", err)
-	}
-	c.spilled(name)
-	return nil
-}
-
-// spillOne writes a run of one record.
-func (c *Collector) spillOne(partition int, key, value []byte) error {
-	name := c.spillName()
-	_, err := c.write(name, func(w *segmentWriter, p int) error {
-		if p != partition {
-			return nil
-		}
-		return w.add(key, value)
-	})
-	if err != nil {
-		return fmt.Errorf("spill a record of %d bytes: %w", len(key)+len(value), err)
-	}
-	c.spilled(name)
-	return nil
-}
-
-func (c *Collector) spillName() string {
-	c.names++
-	return filepath.Join(c.cfg.Dir, fmt.Sprintf("spill-%06d", c.names-1))
-}
-
-func (c *Collector) spilled(name string) {
-	c.spills = append(c.spills, name)
-	c.stats.Spills++
-	c.used, c.first = 0, len(c.index)
-}
-
 // run is a partition's records in memory, once sorted.
 func (c *Collector) run(partition int) *memoryRun {
 	start, all := uint32(0), c.index[c.first:]
@@ -248,13 +207,5 @@ func (c *Collector) Discard() {
 	c.spills = nil
 	if c.err == nil {
 		c.err = errClosed
-	}
-}
-
-// removeSpills removes files that are not needed any more. That one cannot be
-// removed is no reason to fail: the attempt's directory goes as a whole.
-func (c *Collector) removeSpills(files []string) {
-	for _, file := range files {
-		_ = os.Remove(file)
 	}
 }

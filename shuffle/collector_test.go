@@ -262,6 +262,8 @@ func TestCollectorLargeGroups(t *testing.T) {
 			key = strings.Repeat("deep", 25) + strconv.Itoa(i*7919%100)
 		case 2:
 			key = strings.Repeat("deeper", 40)
+		case 3:
+			key = strings.Repeat("zeros", 4) + strings.Repeat("\x00", i/30*7%5)
 		}
 		recs = append(recs, rec{i % 3, key, strconv.Itoa(i)})
 	}

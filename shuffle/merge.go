@@ -42,7 +42,7 @@ type cursor struct {
 	key    []byte
 	start  int // of the key in record
 	ended  bool
-	// partial says that the value has to be loaded.
+	// partial says that the record is large and its value has to be loaded.
 	partial bool
 }
 
@@ -64,6 +64,9 @@ func newMerge(sources []source) *merge {
 	}
 	return m
 }
+
+// empty says, before the first call of Next, whether there are no records.
+func (m *merge) empty() bool { return len(m.cursors) == 0 || m.cursors[m.winner].ended }
 
 // play fills the tree below node n and returns its winner.
 func (m *merge) play(n int) int32 {
@@ -88,7 +91,7 @@ func (m *merge) less(a, b int32) bool {
 func (m *merge) lessTied(a, b int32) bool {
 	x, y := &m.cursors[a], &m.cursors[b]
 	if x.ended || y.ended {
-		return y.ended && (!x.ended || a < b)
+		return !x.ended
 	}
 	if c := bytes.Compare(x.key, y.key); c != 0 {
 		return c < 0

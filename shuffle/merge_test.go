@@ -29,7 +29,7 @@ func TestMergeAgainstStableSort(t *testing.T) {
 			digest += index.Partitions[0].Digest
 		}
 		dir := tempDir(t)
-		opts := MergeOptions{Dir: dir, FanIn: rapid.SampledFrom([]int{0, 2, 3, 5}).Draw(t, "fan-in")}
+		opts := MergeOptions{Dir: dir, FanIn: rapid.SampledFrom([]int{0, 1, 2, 3, 5}).Draw(t, "fan-in")}
 		merged, err := MergeTo(t.Context(), segments, filepath.Join(dir, "merged"), opts)
 		if err != nil {
 			t.Fatal(err)
@@ -143,6 +143,25 @@ func TestTruncated(t *testing.T) {
 		var corrupt *CorruptError
 		if _, err := MergeTo(t.Context(), []wire.Segment{s}, filepath.Join(t.TempDir(), "merged"), MergeOptions{}); !errors.As(err, &corrupt) || corrupt.Segment != s {
 			t.Fatalf("cut to %d bytes: %v", size, err)
+		}
+	}
+}
+
+// An index can be as it was written and still be refused.
+func TestImpossibleIndex(t *testing.T) {
+	file := append([]byte(magic), make([]byte, 100)...)
+	for _, partitions := range [][]Partition{
+		{{Offset: 8, Length: 99, Records: 1}},
+		{{Offset: 8, Length: 101, Records: 1}},
+		{{Offset: 0, Length: 100, Records: 1}},
+		{{Offset: 8, Length: -1}, {Offset: 7, Length: 101}},
+		{{Offset: 8, Length: 50}, {Offset: 8, Length: 50}},
+		{{Offset: 8, Length: 100, Records: -1}},
+		{{Offset: 8, Length: 100, Records: 101}},
+	} {
+		data := appendIndex(slices.Clip(file), &Index{Partitions: partitions})
+		if _, err := decodeIndex(bytes.NewReader(data), int64(len(data))); err == nil {
+			t.Errorf("accepted %+v", partitions)
 		}
 	}
 }

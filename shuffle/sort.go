@@ -175,7 +175,7 @@ func (s *sorter) compareTied(a, b *entry) int {
 			return c
 		}
 	}
-	if a.offset > b.offset {
+	if a.offset < b.offset {
 		return -1
 	}
 	return 1

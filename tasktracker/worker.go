@@ -23,7 +23,8 @@ type WorkerStarter interface {
 
 // Worker is a started worker.
 type Worker interface {
-	// Conn is the pipe to it. It is closed by Kill, or after Wait.
+	// Conn is the pipe to it. The tracker closes it once Wait has returned; the
+	// pipe must end when the worker does.
 	Conn() *wire.Conn
 
 	// Kill ends it with all it has started, at once and from any goroutine.
@@ -93,7 +94,7 @@ func (h *handle) live(staging, dir string) {
 func (h *handle) serve(staging, dir string) string {
 	w, err := h.start(staging, dir)
 	if err != nil {
-		return "it did not start: " + err.Error()
+		return err.Error()
 	}
 	h.loop.wait.Go(func() { h.write(w.Conn()) })
 	exited := make(chan error, 1)

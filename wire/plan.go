@@ -152,9 +152,13 @@ type JobStatus struct {
 	Reduced  Progress // bytes of partitions read by reduces
 	Counters Counters
 	Error    string        // why it failed or was killed
-	Waits    string        // what it waits for, when it does
+	Waits    string        // "for …": what it waits for, when it does
+	Troubles []string      // attempts that failed and outputs that were lost, the first [MaxTroubles]
 	Elapsed  time.Duration // since submission
 }
+
+// MaxTroubles is how many of a job's troubles are told.
+const MaxTroubles = 20
 
 // TaskCounts counts a phase's tasks.
 type TaskCounts struct {

@@ -74,6 +74,11 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	if slices.Contains(tk.failed, id.N) || slices.Contains(tk.excused, id.N) || j.taskDone(id.Task) {
 		return
 	}
+	this := &failure{attempt: id, tracker: t.Name, cause: r.Error, log: bounded(r.Log, maxReason/2)}
+	if this.cause == "" {
+		this.cause = "failed without saying why"
+	}
+	j.trouble(fmt.Sprintf("%v on tracker %s: %s", id, t.Name, this.cause))
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && len(tk.excused) < maxRejected {
 		tk.excused = append(tk.excused, id.N)
 		l.reduceLost(j, id.Task.N, r.Lost)
@@ -86,10 +91,6 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	if id.Task.Kind.Slotted() {
 		j.failures[phaseOf(id.Task.Kind)]++
 	}
-	this := &failure{attempt: id, tracker: t.Name, cause: r.Error, log: bounded(r.Log, maxReason/2)}
-	if this.cause == "" {
-		this.cause = "failed without saying why"
-	}
 	if tk.first == nil {
 		tk.first = this
 	}
@@ -100,6 +101,16 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		l.giveUp(j, tk, fmt.Sprintf("%v failed %d times, first %v", tk.id, len(tk.failed), tk.first))
 	case !id.Task.Kind.Slotted():
 		tk.wait(l, j)
+	}
+}
+
+// maxTrouble bounds what is kept of one trouble, in bytes.
+const maxTrouble = 500
+
+// trouble notes what went wrong and may yet be made good.
+func (j *job) trouble(text string) {
+	if len(j.troubles) < wire.MaxTroubles {
+		j.troubles = append(j.troubles, bounded(text, maxTrouble))
 	}
 }
 

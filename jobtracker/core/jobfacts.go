@@ -154,6 +154,7 @@ type ended struct {
 	Outcome  wire.State `msgpack:"o"` // Succeeded, Failed or Killed
 	Error    string     `msgpack:"e"`
 	Elapsed  int64      `msgpack:"t"` // milliseconds since submission
+	Troubles []string   `msgpack:"x"` // as in wire.JobStatus
 	Counters []counter  `msgpack:"c"` // sorted, so that equal facts are equal bytes
 	Read     int64      `msgpack:"r"` // bytes of input
 	Shuffled int64      `msgpack:"s"` // bytes of map output

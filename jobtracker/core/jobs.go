@@ -50,6 +50,8 @@ type job struct {
 	outbox   []wire.MapOutput
 	gen      int // home generations given in this epoch
 
+	troubles []string // as in wire.JobStatus
+
 	waitsGrant  []*attempt // ready attempts that are not granted yet
 	writing     bool       // WriteDigests is under way
 	writeFailed int
@@ -285,7 +287,8 @@ func (l *Live) advanceStopping(j *job) {
 func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
 	x := &ended{
 		Job: j.facts.n, Outcome: outcome, Error: bounded(text, 2*maxReason),
-		Elapsed: (l.now - j.arrived).Milliseconds(), Read: j.read, Shuffled: j.outBytes,
+		Troubles: j.troubles,
+		Elapsed:  (l.now - j.arrived).Milliseconds(), Read: j.read, Shuffled: j.outBytes,
 		Maps: j.mapsDone(),
 	}
 	if outcome == wire.Succeeded {

@@ -142,6 +142,7 @@ func (l *Live) outputLost(r *wire.OutputLost) {
 		return
 	}
 	m.rejected = append(m.rejected, r.Attempt)
+	j.trouble(fmt.Sprintf("%v runs again, its output is lost: %s", m.id, r.Reason))
 	if !slices.Contains(m.avoid, m.output.Tracker) {
 		m.avoid = append(m.avoid, m.output.Tracker)
 	}

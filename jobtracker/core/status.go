@@ -47,7 +47,7 @@ func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) {
 
 // endStatus tells what the log keeps of an ended job.
 func (f *jobFacts) endStatus(s *wire.JobStatus) {
-	s.Error = f.end.Error
+	s.Error, s.Troubles = f.end.Error, f.end.Troubles
 	s.Elapsed = time.Duration(f.end.Elapsed) * time.Millisecond
 	s.Counters = make(wire.Counters)
 	for _, c := range f.end.Counters {
@@ -85,7 +85,7 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Shuffled.Total = max(expectedOutput(j), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
-	s.Waits = l.waits(j)
+	s.Waits, s.Troubles = l.waits(j), slices.Clone(j.troubles)
 }
 
 // expectedOutput is the bytes of map output, taken to go on as it began.

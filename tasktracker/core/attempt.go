@@ -238,8 +238,11 @@ func (c *Core) workerGone(a *attempt, w *worker, reason string) {
 	a.worker = nil
 	c.releaseRuns(a)
 	if a.phase < ending {
-		a.state = wire.AttemptFailed
-		a.result = &wire.Result{Error: "worker ended before its attempt did: " + reason}
+		what := "its worker ended before it did: "
+		if a.phase == starting {
+			what = "its worker did not start: "
+		}
+		a.state, a.result = wire.AttemptFailed, &wire.Result{Error: what + reason}
 	}
 	if a.state != wire.AttemptFailed || a.result.Log != "" || a.job.dropped {
 		c.do(Remove{w.dir})

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
-	"path/filepath"
+	"path"
 	"slices"
 	"time"
 
@@ -123,7 +123,7 @@ func (c *Core) startFetch(h *host, e *entry) {
 	h.active++
 	c.fetching++
 	dir := c.homeDir(f.job.id, e.home.partition)
-	f.file = filepath.Join(dir, fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
+	f.file = path.Join(dir, fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
 	c.do(Fetch{
 		Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition,
 		URL: shuffleURL(o, f.job.id, e.home.partition), File: f.file,

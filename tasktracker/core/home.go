@@ -173,6 +173,34 @@ func (c *Core) rechoose(e *entry, old, o wire.MapOutput) {
 	c.want(e)
 }
 
+// unreadable forgets a map output that a reduce could not read, before the leader
+// hears of it: a home set meanwhile must not take it up again.
+func (c *Core) unreadable(lost *wire.OutputLost) {
+	j := c.jobs[lost.Job]
+	if j == nil || j.dropped {
+		return
+	}
+	o, known := j.outputs[lost.Map]
+	if !known || o.Attempt != lost.Attempt {
+		return
+	}
+	delete(j.outputs, lost.Map)
+	for _, h := range j.homes {
+		if lost.Map >= h.maps {
+			continue
+		}
+		e := &h.entries[lost.Map]
+		switch {
+		case e.state == held && e.attempt == lost.Attempt:
+			c.discard(e)
+		case e.state != held:
+			c.cancelFetch(e)
+			c.want(e)
+		}
+	}
+	c.retire(j, o)
+}
+
 // retire lets go of a map output of this tracker that was replaced, once nothing
 // here uses it in place.
 func (c *Core) retire(j *job, o wire.MapOutput) {

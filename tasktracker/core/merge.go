@@ -3,7 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
+	"path"
 	"slices"
 
 	"github.com/quernmr/quern/wire"
@@ -116,7 +116,7 @@ func (c *Core) startMerge(h *home) {
 	})
 	m := &merge{id: next(&c.last.run), home: h, job: h.job, runs: runs[:min(c.cfg.MergeFactor, len(runs))]}
 	m.runs = inMapOrder(m.runs)
-	m.file = filepath.Join(c.homeDir(h.job.id, h.partition), fmt.Sprintf("merge-%d", m.id))
+	m.file = path.Join(c.homeDir(h.job.id, h.partition), fmt.Sprintf("merge-%d", m.id))
 	segments := make([]wire.Segment, len(m.runs))
 	for i, r := range m.runs {
 		r.uses++

@@ -2,7 +2,7 @@ package core
 
 import (
 	"fmt"
-	"path/filepath"
+	"path"
 	"strconv"
 
 	"github.com/quernmr/quern/wire"
@@ -21,36 +21,36 @@ const (
 // MapOutputPath is where a tracker with that directory keeps a map's output.
 func MapOutputPath(dir string, job wire.JobID, m, attempt int) string {
 	id := wire.AttemptID{Task: wire.TaskID{Job: job, Kind: wire.Map, N: m}, N: attempt}
-	return filepath.Join(dir, JobsDir, job.String(), id.String(), OutputFile)
+	return path.Join(dir, JobsDir, job.String(), id.String(), OutputFile)
 }
 
 // WorkDir is the working directory of the attempt with that directory.
-func WorkDir(attempt string) string { return filepath.Join(attempt, "work") }
+func WorkDir(attempt string) string { return path.Join(attempt, "work") }
 
-func stderrIn(dir string) string { return filepath.Join(dir, "stderr") }
+func stderrIn(dir string) string { return path.Join(dir, "stderr") }
 
 func (c *Core) jobDir(id wire.JobID) string {
-	return filepath.Join(c.cfg.Dir, JobsDir, id.String())
+	return path.Join(c.cfg.Dir, JobsDir, id.String())
 }
 
 func (c *Core) jobLogs(id wire.JobID) string {
-	return filepath.Join(c.cfg.Dir, LogsDir, id.String())
+	return path.Join(c.cfg.Dir, LogsDir, id.String())
 }
 
 func (c *Core) attemptDir(id wire.AttemptID) string {
-	return filepath.Join(c.jobDir(id.Task.Job), id.String())
+	return path.Join(c.jobDir(id.Task.Job), id.String())
 }
 
 func (c *Core) attemptLogs(id wire.AttemptID) string {
-	return filepath.Join(c.jobLogs(id.Task.Job), id.String())
+	return path.Join(c.jobLogs(id.Task.Job), id.String())
 }
 
 func (c *Core) workerDir(worker int) string {
-	return filepath.Join(c.cfg.Dir, RunDir, strconv.Itoa(worker))
+	return path.Join(c.cfg.Dir, RunDir, strconv.Itoa(worker))
 }
 
 func (c *Core) homeDir(job wire.JobID, partition int) string {
-	return filepath.Join(c.jobDir(job), fmt.Sprintf("home-%05d", partition))
+	return path.Join(c.jobDir(job), fmt.Sprintf("home-%05d", partition))
 }
 
 func shuffleURL(o wire.MapOutput, job wire.JobID, partition int) string {

@@ -231,8 +231,13 @@ func (w *world) workerActs() {
 	case w.percent(20):
 		say(&wire.WorkerProgress{Activity: uint64(w.next), Bytes: wire.Progress{Done: int64(w.next)}}, false)
 	case w.percent(10):
+		r := wire.Result{Error: "failed"}
+		if runs := s.run.Runs; len(runs) > 0 {
+			lost := rapid.SampledFrom(runs).Draw(w.t, "run")
+			r.Lost = []wire.OutputLost{{Job: s.run.Attempt.Task.Job, Map: lost.Map, Attempt: lost.Attempt, Corrupt: true}}
+		}
 		s.run = nil
-		say(&wire.WorkerDone{Result: wire.Result{Error: "failed"}}, true)
+		say(&wire.WorkerDone{Result: r}, true)
 	case s.run.Attempt.Task.Kind == wire.Reduce && !s.asked:
 		s.asked = true
 		say(&wire.CommitReady{}, false)

@@ -66,7 +66,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 // event reads a directive, for example
 //
 //	launch 1.m0.1000 epoch=1 staging=s timeout=10s gen=1.1
-//	done w=1 output=77 error=text left-children log=text
+//	done w=1 output=77 error=text left-children log=text lost=map.attempt
 //	fetched f=1 bytes=10 records=2 | error=text corrupt gone
 func (s *scenario) event(a args) Event {
 	switch a.d.Cmd {
@@ -86,6 +86,13 @@ func (s *scenario) event(a args) Event {
 		return FromWorker{Worker: a.int("w", 1), Message: &wire.CommitReady{}}
 	case "done":
 		r := wire.Result{Error: a.text("error"), Log: a.text("log"), Fatal: a.d.HasArg("fatal")}
+		if a.d.HasArg("lost") {
+			lost := wire.OutputLost{Job: wire.JobID{Start: 1, N: 1}, Corrupt: true}
+			if _, err := fmt.Sscanf(a.text("lost"), "%d.%d", &lost.Map, &lost.Attempt); err != nil {
+				a.t.Fatalf("%s: lost: %v", a.d.Pos, err)
+			}
+			r.Lost = []wire.OutputLost{lost}
+		}
 		if a.d.HasArg("output") {
 			r.Output = &wire.MapOutput{Digest: uint64(a.int("output", 0)), Bytes: 10}
 		}

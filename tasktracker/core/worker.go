@@ -132,6 +132,9 @@ func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool
 		result = &wire.Result{Error: fmt.Sprintf("its result of %d bytes is too long to report: too many counters?", size), Fatal: true}
 	}
 	if result.Error != "" {
+		for i := range result.Lost {
+			c.unreadable(&result.Lost[i])
+		}
 		c.end(a, wire.AttemptFailed, result)
 		return
 	}

@@ -1,0 +1,182 @@
+package shuffle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// spill writes what is in memory as a run.
+func (c *Collector) spill() error {
+	c.sorter.sort(c.index[c.first:])
+	name := c.spillName()
+	_, err := c.write(name, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
+	if err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	c.spilled(name)
+	return nil
+}
+
+// spillOne writes a run of one record.
+func (c *Collector) spillOne(partition int, key, value []byte) error {
+	name := c.spillName()
+	_, err := c.write(name, func(w *segmentWriter, p int) error {
+		if p != partition {
+			return nil
+		}
+		return w.add(key, value)
+	})
+	if err != nil {
+		return fmt.Errorf("spill a record of %d bytes: %w", len(key)+len(value), err)
+	}
+	c.spilled(name)
+	return nil
+}
+
+func (c *Collector) spillName() string {
+	c.names++
+	return filepath.Join(c.cfg.Dir, fmt.Sprintf("spill-%06d", c.names-1))
+}
+
+func (c *Collector) spilled(name string) {
+	c.spills = append(c.spills, name)
+	c.stats.Spills++
+	c.used, c.first = 0, len(c.index)
+}
+
+// finish writes the segment file from memory and spilled runs.
+func (c *Collector) finish() (*segmentWriter, error) {
+	c.sorter.sort(c.index[c.first:])
+	if len(c.spills) == 0 {
+		return c.write(c.cfg.File, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
+	}
+	for len(c.spills) >= fanIn { // One place is for the run in memory.
+		if err := c.mergeRound(); err != nil {
+			return nil, err
+		}
+	}
+	w, err := c.mergeSpills(c.cfg.File, c.spills, true)
+	if err != nil {
+		return nil, err
+	}
+	c.removeSpills(c.spills)
+	c.spills = nil
+	return w, nil
+}
+
+// mergeRound merges neighbours among the spilled runs into larger ones.
+func (c *Collector) mergeRound() error {
+	var merged []string
+	rest := c.spills
+	for _, size := range groups(len(c.spills), fanIn-1) {
+		group := rest[:size]
+		rest = rest[size:]
+		name := group[0]
+		if size > 1 {
+			name = c.spillName()
+			if _, err := c.mergeSpills(name, group, false); err != nil {
+				return err
+			}
+			c.removeSpills(group)
+		}
+		merged = append(merged, name)
+		c.spills = append(merged[:len(merged):len(merged)], rest...) // what Discard would remove
+	}
+	return nil
+}
+
+// mergeSpills merges spilled runs, combined, into one segment file. The last
+// merge takes in what is in memory.
+func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segmentWriter, error) {
+	runs := make([]*spilledRun, 0, len(spills))
+	defer func() {
+		for _, r := range runs {
+			r.file.Close()
+		}
+	}()
+	for _, s := range spills {
+		r, err := openSpill(s)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return c.write(name, func(w *segmentWriter, p int) error {
+		sources := make([]source, 0, len(runs)+1)
+		for _, r := range runs {
+			if s := r.partition(p); s != nil {
+				sources = append(sources, s)
+			}
+		}
+		if last {
+			sources = append(sources, c.run(p))
+		}
+		return c.writeMerged(w, sources)
+	})
+}
+
+// writeMerged writes one partition from several runs, combined.
+func (c *Collector) writeMerged(w *segmentWriter, sources []source) error {
+	m := newMerge(sources)
+	if m.err == nil && m.empty() {
+		return nil
+	}
+	if c.cfg.Combine != nil {
+		return c.combine(w, m)
+	}
+	for m.Next() {
+		if err := w.addEncoded(m.record); err != nil {
+			return err
+		}
+	}
+	return m.Err()
+}
+
+// spilledRun is a run being read.
+type spilledRun struct {
+	file   *os.File
+	index  *Index
+	reader blockReader // of the current partition
+}
+
+func openSpill(name string) (*spilledRun, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("merge spills: %w", err)
+	}
+	index, err := readIndex(f)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("merge spills: %w", err)
+	}
+	return &spilledRun{file: f, index: index}, nil
+}
+
+// partition begins to read a partition, nil when it is empty. The buffer of the
+// partition before is used again.
+func (r *spilledRun) partition(p int) source {
+	part := r.index.Partitions[p]
+	if part.Length == 0 {
+		return nil
+	}
+	r.reader = blockReader{
+		ctx:  context.Background(),
+		seg:  wire.Segment{Map: -1, File: r.file.Name(), Offset: part.Offset, Length: part.Length},
+		in:   &fileInput{file: r.file, base: part.Offset, keep: true},
+		size: part.Length,
+		buf:  r.reader.buf,
+	}
+	return &r.reader
+}
+
+// removeSpills removes files that are not needed any more. That one cannot be
+// removed is no reason to fail: the attempt's directory goes as a whole.
+func (c *Collector) removeSpills(files []string) {
+	for _, file := range files {
+		_ = os.Remove(file)
+	}
+}

@@ -1,0 +1,237 @@
+package tasktracker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// mustEnd waits until a process has ended, which need not be a child.
+func mustEnd(t *testing.T, pid int) {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return
+	} else if err != nil {
+		t.Fatalf("open process %d: %v", pid, err)
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(deadline.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n != 1 || err != nil {
+			t.Fatalf("process %d still runs: %v", pid, err)
+		}
+		return
+	}
+}
+
+func mustBeGone(t *testing.T, pid int) {
+	t.Helper()
+	if p, err := readProcess(pid); err == nil && p.alive() {
+		t.Fatalf("process %d still runs", pid)
+	}
+}
+
+func mustBeEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		t.Errorf("%s is left", filepath.Join(dir, e.Name()))
+	}
+}
+
+func TestWarmWorker(t *testing.T) {
+	t.Setenv("QUERN_SECRET", "the tracker's own")
+	l := startTracker(t, "t1", t.TempDir())
+	first := l.succeed(wire.Map, 0, doSucceed)
+	if got := first.Counters.Get("env", "QUERN_MODE=worker"); got != 1 {
+		t.Errorf("the worker sees %v", first.Counters["env"])
+	}
+	second := l.launch(wire.Reduce, 0, doCommit) // without a home
+	l.final(second, wire.AttemptKilled)
+	commits := l.launch(wire.Map, 1, doCommit)
+	await(l, func(r *wire.Report) bool { return r.Attempt == commits && r.State == wire.AttemptReady })
+	l.tell(&wire.Grant{Epoch: 1, Attempt: commits})
+	third := l.final(commits, wire.AttemptSucceeded)
+	if a, b := first.Counters.Get("pid", "self"), third.Counters.Get("pid", "self"); a != b {
+		t.Errorf("the second attempt ran in process %d, the first in %d", b, a)
+	}
+	// A stopped tracker leaves no process.
+	if err := l.stop(); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, int(first.Counters.Get("pid", "self")))
+}
+
+func TestWorkerEnds(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	for _, c := range []struct {
+		name  string
+		what  int
+		error string
+		check func(t *testing.T, r *wire.Result)
+	}{
+		{"killed", doDie, "its worker ended before it did: signal: killed", nil},
+		{"exited", doExit, "its worker ended before it did: exit status 3", func(t *testing.T, r *wire.Result) {
+			lines := strings.Split(r.Log, "\n")
+			if len(lines) != 20 || lines[0] != "line 10" || lines[19] != "line 29" {
+				t.Errorf("log is %q", r.Log)
+			}
+		}},
+		{"shouting", doShout, "hoarse", func(t *testing.T, r *wire.Result) {
+			if want := strings.TrimSuffix(strings.Repeat("much ado about nothing\n", 20), "\n"); r.Log != want {
+				t.Errorf("log is %q", r.Log)
+			}
+		}},
+		{"garbled", doGarble, "its worker sent what is no message", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := l.fail(c.what)
+			if !strings.Contains(r.Error, c.error) {
+				t.Errorf("error is %q, want %q", r.Error, c.error)
+			}
+			if c.check != nil {
+				c.check(t, r)
+			}
+		})
+	}
+	l.succeed(wire.Map, 0, doSucceed) // the tracker goes on
+	if err := l.stop(); err != nil {
+		t.Error(err)
+	}
+	// Succeeded without an output or failed, nothing stays of an attempt but its logs.
+	mustBeEmpty(t, l.path(core.JobsDir, job1.String()))
+}
+
+func TestWorkerThatDoesNotStart(t *testing.T) {
+	crash := startTracker(t, "t1", t.TempDir(), "-crash")
+	r := crash.fail(doSucceed)
+	if !strings.Contains(r.Error, "exit status 7") || r.Log != "crash before the first message" {
+		t.Errorf("crash: %q, log %q", r.Error, r.Log)
+	}
+	l := startTracker(t, "t2", t.TempDir())
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("no program"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"file:///no/such/program", plain, "hdfs://nn/program", "relative"} {
+		l.staging = stageProgram(t, program)
+		if r := l.fail(doSucceed); !strings.Contains(r.Error, strings.TrimPrefix(program, "file://")) {
+			t.Errorf("%s: %q", program, r.Error)
+		}
+	}
+	l.staging = "file://" + t.TempDir()
+	if r := l.fail(doSucceed); !strings.Contains(r.Error, strings.TrimPrefix(l.staging, "file://")) {
+		t.Errorf("no submission: %q", r.Error)
+	}
+}
+
+func TestChildLeftBehind(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	first := l.succeed(wire.Map, 0, doLeaveChild)
+	second := l.succeed(wire.Map, 1, doSucceed)
+	if a, b := first.Counters.Get("pid", "self"), second.Counters.Get("pid", "self"); a == b {
+		t.Errorf("process %d was used again", a)
+	}
+	mustEnd(t, int(first.Counters.Get("pid", "child")))
+}
+
+func TestKillEndsTheGroup(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	id := l.launch(wire.Map, 0, doHang)
+	await(l, func(h *wire.Heartbeat) bool {
+		return slices.ContainsFunc(h.Attempts, func(r wire.Report) bool { return r.Attempt == id && r.Bytes.Done == 2 })
+	})
+	text, err := os.ReadFile(l.path(core.JobsDir, job1.String(), id.String(), "work", "child"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.tell(&wire.Kill{Epoch: 1, Attempt: id, Reason: "not wanted"})
+	if r := l.final(id, wire.AttemptKilled); r.Error != "not wanted" {
+		t.Errorf("error is %q", r.Error)
+	}
+	mustBeGone(t, child) // before the report, not some time after
+}
+
+// TestSurvivors has a tracker end what a killed predecessor has left running, and
+// nothing else.
+func TestSurvivors(t *testing.T) {
+	dir := t.TempDir()
+	if err := newRecord(filepath.Join(dir, recordName)); err != nil {
+		t.Fatal(err)
+	}
+	start := func(script string) *exec.Cmd {
+		cmd := exec.Command("sh", "-c", script)
+		cmd.Env = workerEnvironment(os.Environ())
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := appendRecord(filepath.Join(dir, recordName), cmd.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	survivor := start("sleep 1000 & wait")
+	orphaned := start("sleep 1000 & echo $! > " + filepath.Join(dir, "orphan"))
+	if err := orphaned.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "orphan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// This number is another's by now.
+	innocent := exec.Command("sleep", "1000")
+	innocent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := innocent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer innocent.Wait()
+	defer innocent.Process.Kill()
+	record, err := os.OpenFile(filepath.Join(dir, recordName), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(record, "%d 1\nnonsense\n%d", innocent.Process.Pid, innocent.Process.Pid)
+	record.Close()
+	if err := os.MkdirAll(filepath.Join(dir, core.JobsDir, "job_1_0001", "attempt"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+
+	startTracker(t, "t1", dir)
+	mustBeGone(t, orphan)
+	if err := survivor.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the survivor ended: %v", err)
+	}
+	if p, err := readProcess(innocent.Process.Pid); err != nil || !p.alive() {
+		t.Errorf("another process was killed: %v", err)
+	}
+	mustBeEmpty(t, filepath.Join(dir, core.JobsDir))
+}

@@ -1,0 +1,162 @@
+package tasktracker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestMain makes the test binary a job's program too: a tiny worker that speaks
+// the protocol and does what wire.Run.Index says.
+func TestMain(m *testing.M) {
+	if os.Getenv(modeVariable) == "worker" {
+		testWorker()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// What an attempt of the test worker does, by wire.Launch.Index.
+const (
+	doSucceed    = iota
+	doCommit     // asks for the grant
+	doMap        // writes a map output of three records for each of two partitions
+	doReduce     // tells the records it reads
+	doExit       // with status 3, after 30 lines on stderr
+	doDie        // by SIGKILL
+	doLeaveChild // and succeed
+	doHang       // with a child
+	doShout      // 10 MB on stderr, then fail
+	doGarble     // writes what is no message
+)
+
+func testWorker() {
+	if slices.Contains(os.Args, "-crash") {
+		fmt.Fprintln(os.Stderr, "crash before the first message")
+		os.Exit(7)
+	}
+	in, out := os.NewFile(3, "in"), os.NewFile(4, "out")
+	syscall.CloseOnExec(3)
+	syscall.CloseOnExec(4)
+	conn := wire.NewConn(in, out, out.Close)
+	conn.Send(&wire.WorkerHello{Protocol: wire.WorkerProtocol})
+	for {
+		run, err := wire.ReadAs[*wire.Run](in)
+		if err != nil {
+			return
+		}
+		os.Chdir(filepath.Join(run.Dir, "work"))
+		stderr, err := os.Create(filepath.Join(run.Logs, "stderr"))
+		if err != nil {
+			panic(err)
+		}
+		unix.Dup2(int(stderr.Fd()), 2)
+		stderr.Close()
+		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 1, Total: 2}, Activity: 1})
+		conn.Send(&wire.WorkerDone{Result: testAttempt(conn, in, out, run)})
+	}
+}
+
+func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Result) {
+	r.Counters = wire.Counters{"pid": {"self": int64(os.Getpid())}}
+	switch run.Index {
+	case doCommit:
+		conn.Send(&wire.CommitReady{})
+		if _, err := wire.ReadAs[*wire.CommitGranted](in); err != nil {
+			r.Error = err.Error()
+		}
+	case doMap:
+		testMap(run, &r)
+	case doReduce:
+		testReduce(run, &r)
+	case doExit:
+		for i := range 30 {
+			fmt.Fprintln(os.Stderr, "line", i)
+		}
+		os.Exit(3)
+	case doDie:
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case doLeaveChild:
+		r.Counters.Add("pid", "child", startChild())
+	case doHang:
+		os.WriteFile("child", fmt.Append(nil, startChild()), 0o666)
+		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 2, Total: 2}, Activity: 2})
+		select {}
+	case doShout:
+		os.Stderr.Write(bytes.Repeat([]byte("much ado about nothing\n"), 10<<20/23))
+		r.Error = "hoarse"
+	case doGarble:
+		out.Write([]byte("this is no frame at all"))
+		select {}
+	default:
+		r.Counters.Add("env", strings.Join(ownVariables(), " "), 1)
+	}
+	return r
+}
+
+// ownVariables lists what the worker sees of our variables.
+func ownVariables() (own []string) {
+	for _, v := range os.Environ() {
+		if strings.HasPrefix(v, "QUERN_") {
+			own = append(own, v)
+		}
+	}
+	return own
+}
+
+func startChild() int64 {
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
+	return int64(child.Process.Pid)
+}
+
+func testMap(run *wire.Run, r *wire.Result) {
+	c, err := shuffle.NewCollector(shuffle.Config{
+		Partitions: 2, Memory: 1 << 20, Dir: run.Dir, File: filepath.Join(run.Dir, "output"),
+	})
+	for i := range 6 {
+		if err == nil {
+			err = c.Collect(i%2, fmt.Appendf(nil, "key%d", i/2), fmt.Appendf(nil, "map%d", run.Attempt.Task.N))
+		}
+	}
+	if err != nil {
+		r.Error = err.Error()
+		return
+	}
+	o, err := c.Close()
+	if err != nil {
+		r.Error = err.Error()
+		return
+	}
+	r.Output = &wire.MapOutput{Bytes: o.Bytes, Digest: o.Digest}
+}
+
+func testReduce(run *wire.Run, r *wire.Result) {
+	in, err := shuffle.Merge(context.Background(), run.Runs, shuffle.MergeOptions{Dir: run.Dir})
+	if err != nil {
+		r.Error = err.Error()
+		return
+	}
+	defer in.Close()
+	for in.Next() {
+		r.Counters.Add("records", string(in.Key())+"="+string(in.Value()), 1)
+	}
+	if in.Err() != nil {
+		r.Error = in.Err().Error()
+	}
+}
