@@ -265,8 +265,10 @@ func TestSnapshot(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	q := newQueue(2)
-	if !q.put(&wire.Kill{}) || !q.put(&wire.Kill{}) || q.put(&wire.Kill{}) {
-		t.Error("the queue does not keep its limit")
+	for i, want := range []bool{true, true, false} {
+		if got := q.put(&wire.Kill{}); got != want {
+			t.Errorf("put %d into a queue for 2: %v", i, got)
+		}
 	}
 	q.close()
 	if got := len(q.take()); got != 2 {

@@ -60,7 +60,7 @@ func (a *attempt) do() error {
 	if a.cmd.Index < 0 || a.cmd.Index >= len(a.sub.Plan.Jobs) {
 		return Fatal(fmt.Errorf("%w: the submission has no job %d", ErrCorrupt, a.cmd.Index))
 	}
-	a.tree = &tree{fs: a.fs, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job}
+	a.tree = &tree{fs: a.fs, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
 	switch a.id().Task.Kind {
 	case wire.Commit:

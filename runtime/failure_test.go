@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -24,8 +25,8 @@ func TestFailures(t *testing.T) {
 		fatal  bool
 		want   []string
 	}{
-		"panic": {job: boom(func(*Task, *Split, Collector) error { var m map[string]int; m["x"] = 1; return nil }),
-			kind: wire.Map, want: []string{"panic", "nil map", "failure_test.go"}},
+		"panic": {job: boom(func(*Task, *Split, Collector) error { var empty []int; return fmt.Errorf("%d", empty[len(os.Args)]) }),
+			kind: wire.Map, want: []string{"panic", "index out of range", "failure_test.go"}},
 		"goexit": {job: boom(func(*Task, *Split, Collector) error { goruntime.Goexit(); return nil }),
 			kind: wire.Map, want: []string{"Goexit"}},
 		"error": {job: boom(func(*Task, *Split, Collector) error { return errors.New("no rose") }),

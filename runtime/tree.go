@@ -12,21 +12,24 @@ import (
 
 // tree is the output directory of a job while the job runs:
 //
-//	OUT/_temporary/OWNER             the job's id
+//	OUT/_temporary/OWNER             the job's id and its submission's key
 //	OUT/_temporary/<job>/a/<attempt> an attempt's files, .attempt written last
 //	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed
 //	OUT/part-r-00000                 by the job's commit
 //	OUT/_SUCCESS                     empty, when all files are in place
 //
-// It comes and goes whole. Setup builds it as .<OUT>.<job>.new beside OUT and
-// renames it into place, which is refused when OUT is there: so an OUT with this
+// It comes and goes whole. Setup builds it as .<OUT>.<job>.<key>.new beside OUT
+// and renames it into place, which is refused when OUT is there: so an OUT with this
 // job's OWNER is this job's, any other is not, and of two jobs one wins. Cleanup
-// renames OUT/_temporary to .<OUT>.<job>.old before it removes anything. A crash
+// renames OUT/_temporary to .<OUT>.<job>.<key>.old before it removes anything. A crash
 // between any two steps leaves a state that tells what is still to be done.
+//
+// The key is random: ids of two clusters that started in one millisecond are equal.
 type tree struct {
 	fs  dfs.FS
 	out string // URL of OUT
 	job wire.JobID
+	key string // of the submission
 }
 
 const (
@@ -51,8 +54,11 @@ func (t *tree) fenced(id wire.AttemptID) string  { return t.below("a", id.String
 func (t *tree) task(id wire.TaskID) string       { return t.below("t", id.String()) }
 
 func (t *tree) beside(suffix string) string {
-	return dfs.Join(dfs.Dir(t.out), "."+dfs.Base(t.out)+"."+t.job.String()+suffix)
+	return dfs.Join(dfs.Dir(t.out), "."+dfs.Base(t.out)+"."+t.job.String()+"."+t.key+suffix)
 }
+
+// self is the content of this job's OWNER.
+func (t *tree) self() string { return t.job.String() + " " + t.key }
 
 // claim says whose OUT is.
 type claim int
@@ -86,10 +92,11 @@ func (t *tree) claimed() (claim, error) {
 	switch {
 	case err != nil:
 		return foreign, err
-	case owner == t.job.String():
+	case owner == t.self():
 		return ours, nil
 	case owner != "":
-		return foreign, Fatal(fmt.Errorf("%w: %s is being written by %s", ErrOutputExists, t.out, owner))
+		job, _, _ := strings.Cut(owner, " ")
+		return foreign, Fatal(fmt.Errorf("%w: %s is being written by %s", ErrOutputExists, t.out, job))
 	}
 	there, err := t.exists(t.out)
 	switch {
@@ -104,7 +111,7 @@ func (t *tree) claimed() (claim, error) {
 // build makes the tree and puts it into place. The parent of OUT exists.
 func (t *tree) build() error {
 	fresh := t.beside(".new")
-	inside := &tree{fs: t.fs, out: fresh, job: t.job}
+	inside := &tree{fs: t.fs, out: fresh, job: t.job, key: t.key}
 	if err := t.fs.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("remove leavings: %w", err)
 	}
@@ -113,7 +120,7 @@ func (t *tree) build() error {
 			return fmt.Errorf("make output: %w", err)
 		}
 	}
-	if err := writeAll(t.fs, inside.owner(), []byte(t.job.String())); err != nil {
+	if err := writeAll(t.fs, inside.owner(), []byte(t.self())); err != nil {
 		return fmt.Errorf("make output: %w", err)
 	}
 	err := t.fs.RenameDir(fresh, t.out)
@@ -219,7 +226,7 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 		return fmt.Errorf("commit job: %w", err)
 	}
 	// A removal that an earlier attempt has begun may have taken OWNER already.
-	if owner != t.job.String() && !(owner == "" && done) {
+	if owner != t.self() && !(owner == "" && done) {
 		return Fatal(fmt.Errorf("commit job: %s is not this job's any more: its owner is %q", t.out, owner))
 	}
 	if !done {

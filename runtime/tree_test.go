@@ -222,7 +222,7 @@ func TestCleanupTwice(t *testing.T) {
 func TestTwoJobsOneOutput(t *testing.T) {
 	f := mem.New(1)
 	_ = f.MkdirAll("mem://t/data")
-	first, second := newTree(f), &tree{fs: f, out: testOut, job: wire.JobID{Start: testJob.Start, N: 2}}
+	first, second := newTree(f), &tree{fs: f, out: testOut, job: testJob, key: "another cluster's"}
 	if err := first.build(); err != nil {
 		t.Fatal(err)
 	}
