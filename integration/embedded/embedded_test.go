@@ -31,6 +31,10 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // for programs that run as nobody
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	programs = dir
 	cmd := exec.Command("go", "build", "-o", dir+"/",
 		"github.com/quernmr/quern/cmd/mrsubmit",
@@ -55,13 +59,18 @@ type outcome struct {
 // deadline is generous: it only ends a test that would hang for ever.
 const deadline = 3 * time.Minute
 
-func start(t *testing.T, stderr *bytes.Buffer, program string, args ...string) *exec.Cmd {
-	t.Helper()
+func command(t *testing.T, stderr *bytes.Buffer, program string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, filepath.Join(programs, program), args...)
 	cmd.Stderr = stderr
 	cmd.Env = append(os.Environ(), "TMPDIR="+scratch(t))
+	return cmd
+}
+
+func start(t *testing.T, stderr *bytes.Buffer, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := command(t, stderr, program, args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -48,15 +49,27 @@ func TestRefusedInput(t *testing.T) {
 }
 
 func TestUnreadableInput(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root reads everything")
-	}
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")
 	if err := os.Chmod(in, 0); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, 1, dir+"/out", []string{in, "permission denied"}, "wordcount", "-input", in, "-output", dir+"/out")
+	var stderr bytes.Buffer
+	cmd := command(t, &stderr, "wordcount", "-input", in, "-output", dir+"/out")
+	if os.Getuid() == 0 { // root reads everything, so the program runs as nobody
+		const nobody = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		if err := os.Chown(scratch(t), nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	o := wait(t, cmd, &stderr)
+	if o.exit != 1 || !strings.Contains(o.stderr, in) || !strings.Contains(o.stderr, "permission denied") {
+		t.Errorf("exit %d\n%s", o.exit, o.stderr)
+	}
 }
 
 func TestOutputExists(t *testing.T) {
@@ -132,9 +145,23 @@ func TestFullDisk(t *testing.T) {
 	if o.exit != 1 || !strings.Contains(o.stderr, "no space left on device") {
 		t.Errorf("exit %d\n%s", o.exit, o.stderr)
 	}
-	if left, _ := filepath.Glob(disk + "/out*"); len(left) > 0 {
+	if left, _ := filepath.Glob(disk + "/*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+func TestFullOutputDisk(t *testing.T) {
+	disk := tmpfs(t, "size=1m")
+	dir := t.TempDir()
+	in := write(t, dir+"/in", text(8<<20))
+	o := run(t, "grep", "-e", "w", "-input", in, "-output", disk+"/out")
+	if o.exit != 1 || !strings.Contains(o.stderr, disk+"/out") || !strings.Contains(o.stderr, "no space left on device") {
+		t.Errorf("exit %d\n%s", o.exit, o.stderr)
+	}
+	if left, _ := filepath.Glob(disk + "/*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	nothingLeft(t)
 }
 
 func TestReadOnlyOutput(t *testing.T) {

@@ -2,6 +2,7 @@ package embedded_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,6 +31,12 @@ func children(parent int) []int {
 	return pids
 }
 
+// running says whether a child process has not ended, waited for or not.
+func running(pid int) bool {
+	_, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil
+}
+
 func killWorkers(parent int) {
 	for _, pid := range children(parent) {
 		syscall.Kill(pid, syscall.SIGKILL)
@@ -42,8 +49,8 @@ func hanging(t *testing.T, stderr *bytes.Buffer, out string) (pid int, end func(
 	in := write(t, t.TempDir()+"/in", "a\n")
 	cmd := start(t, stderr, "faulty", "-at", "map", "-do", "hang", "-input", in, "-output", out)
 	for len(attemptDirs(t)) == 0 {
-		if cmd.ProcessState != nil {
-			t.Fatal("ended early")
+		if !running(cmd.Process.Pid) {
+			t.Fatalf("ended early\n%s", wait(t, cmd, stderr).stderr)
 		}
 	}
 	return cmd.Process.Pid, func() outcome { return wait(t, cmd, stderr) }
