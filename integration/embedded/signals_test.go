@@ -2,7 +2,9 @@ package embedded_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,6 +37,11 @@ func children(parent int) []int {
 func running(pid int) bool {
 	_, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil
+}
+
+func missing(name string) bool {
+	_, err := os.Stat(name)
+	return errors.Is(err, os.ErrNotExist)
 }
 
 func killWorkers(parent int) {
@@ -120,4 +127,36 @@ func TestCorruptSegment(t *testing.T) {
 	if !strings.Contains(o.stderr, "checksum") {
 		t.Errorf("no word of the corruption:\n%s", o.stderr)
 	}
+}
+
+// TestWorkersKilledAtRandom: whenever workers die, the output is the same.
+func TestWorkersKilledAtRandom(t *testing.T) {
+	content := text(6_000_000)
+	dir := t.TempDir()
+	in := write(t, dir+"/in", content)
+	var stderr bytes.Buffer
+	cmd := start(t, &stderr, "sort", "-input", in, "-output", dir+"/out", "-D", "mapreduce.job.reduces=5",
+		"-D", "mapreduce.input.fileinputformat.split.maxsize=200000",
+		"-D", "mapreduce.map.maxattempts=100", "-D", "mapreduce.reduce.maxattempts=100")
+	const seed, kills = 7, 25
+	r := rand.New(rand.NewPCG(seed, 0))
+	killed := 0
+	// Setup and commit have few attempts and are left alone.
+	for len(attemptDirs(t)) == 0 && running(cmd.Process.Pid) {
+	}
+	for killed < kills && running(cmd.Process.Pid) && missing(dir+"/out/part-r-00000") {
+		for _, worker := range children(cmd.Process.Pid) {
+			if r.IntN(8) == 0 && syscall.Kill(worker, syscall.SIGKILL) == nil {
+				killed++
+			}
+		}
+	}
+	if o := wait(t, cmd, &stderr); o.exit != 0 {
+		t.Fatalf("exit %d after %d kills\n%s", o.exit, killed, o.stderr)
+	}
+	if killed == 0 {
+		t.Error("no worker was killed")
+	}
+	same(t, "sorted", parts(t, dir+"/out"), sortedLines(strings.TrimSuffix(content, "\n")+"\n"))
+	nothingLeft(t)
 }
