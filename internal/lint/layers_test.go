@@ -20,7 +20,7 @@ const module = "github.com/quernmr/quern"
 // layers and, in its own layer, those of its own tree.
 func layers() [][]string {
 	return [][]string{
-		{"integration/...", "bench/...", "internal/lint"},
+		{"integration/...", "bench/...", "internal/docs", "internal/lint"},
 		{"examples/..."},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
