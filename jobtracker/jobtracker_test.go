@@ -263,22 +263,6 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-func TestQueue(t *testing.T) {
-	q := newQueue(2)
-	for i, want := range []bool{true, true, false} {
-		if got := q.put(&wire.Kill{}); got != want {
-			t.Errorf("put %d into a queue for 2: %v", i, got)
-		}
-	}
-	q.close()
-	if got := len(q.take()); got != 2 {
-		t.Errorf("%d messages are left after close", got)
-	}
-	if q.take() != nil || q.put(&wire.Kill{}) {
-		t.Error("the queue goes on after close")
-	}
-}
-
 func TestWriteDigests(t *testing.T) {
 	f := mem.New(1 << 20)
 	name := "mem://s/job/digests"

@@ -3,7 +3,6 @@ package jobtracker
 import (
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
@@ -21,15 +20,15 @@ const closeWait = time.Second
 type stream struct {
 	id    core.Stream
 	conn  *wire.Conn
-	queue *queue
+	queue *wire.Queue[wire.Message]
 }
 
 // Attach serves one tracker's stream until it ends, and closes conn. It returns
 // why the stream ended: nil when the tracker or the job tracker closed it.
 func (s *Server) Attach(conn *wire.Conn) error {
 	defer conn.Close()
-	st := &stream{conn: conn, queue: newQueue(maxQueue)}
-	defer st.queue.close()
+	st := &stream{conn: conn, queue: wire.NewQueue[wire.Message](maxQueue)}
+	defer st.queue.Close()
 	opened := make(chan struct{})
 	if !s.post(func() {
 		s.last++
@@ -49,7 +48,7 @@ func (s *Server) Attach(conn *wire.Conn) error {
 		m, err := conn.Receive()
 		if err != nil {
 			s.post(func() { s.streamEnded(st) })
-			if errors.Is(err, io.EOF) || st.queue.closed() {
+			if errors.Is(err, io.EOF) || st.queue.Closed() {
 				return nil
 			}
 			return err
@@ -80,12 +79,12 @@ func (s *Server) streamEnded(st *stream) {
 // send queues a message. A tracker that does not keep up loses its stream.
 func (s *Server) send(c core.Send) {
 	st := s.streams[c.Stream]
-	if st == nil || st.queue.put(c.Message) {
+	if st == nil || st.queue.Put(c.Message) {
 		return
 	}
 	s.cfg.Logger.Warn("a tracker does not keep up: its stream is closed", "stream", st.id)
 	delete(s.streams, st.id)
-	st.queue.close()
+	st.queue.Close()
 	st.conn.Close()
 	s.backlog = append(s.backlog, core.StreamClosed{Stream: st.id})
 }
@@ -97,7 +96,7 @@ func (s *Server) closeStream(id core.Stream) {
 		return
 	}
 	delete(s.streams, id)
-	st.queue.close()
+	st.queue.Close()
 	time.AfterFunc(closeWait, func() { st.conn.Close() })
 }
 
@@ -105,7 +104,7 @@ func (s *Server) closeStream(id core.Stream) {
 func (st *stream) write() {
 	defer st.conn.Close()
 	for {
-		batch := st.queue.take()
+		batch := st.queue.Take()
 		if batch == nil {
 			return
 		}
@@ -115,57 +114,4 @@ func (st *stream) write() {
 			}
 		}
 	}
-}
-
-// queue holds messages between the loop, which must not wait, and a writer.
-type queue struct {
-	limit int
-
-	mu    sync.Mutex
-	more  sync.Cond
-	list  []wire.Message
-	ended bool
-}
-
-func newQueue(limit int) *queue {
-	q := &queue{limit: limit}
-	q.more.L = &q.mu
-	return q
-}
-
-// put adds a message; false: the queue is full or closed.
-func (q *queue) put(m wire.Message) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ended || len(q.list) >= q.limit {
-		return false
-	}
-	q.list = append(q.list, m)
-	q.more.Signal()
-	return true
-}
-
-// take waits for messages and returns all; nil: the queue is closed and empty.
-func (q *queue) take() []wire.Message {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.list) == 0 && !q.ended {
-		q.more.Wait()
-	}
-	list := q.list
-	q.list = nil
-	return list
-}
-
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.ended = true
-	q.more.Signal()
-}
-
-func (q *queue) closed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.ended
 }

@@ -40,7 +40,7 @@ func (l *loop) do(c core.Command) {
 	case core.CancelMerge:
 		l.gather.cancel(workKey{merge: c.Merge})
 	case core.Remove:
-		l.removals.put(c.Path)
+		l.removals.Put(c.Path)
 	case core.Forget:
 		l.forget(c.Staging)
 	}
@@ -49,7 +49,7 @@ func (l *loop) do(c core.Command) {
 // remove removes files and trees, one after the other.
 func (l *loop) remove() {
 	for {
-		paths := l.removals.take()
+		paths := l.removals.Take()
 		if paths == nil {
 			return
 		}

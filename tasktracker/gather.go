@@ -20,7 +20,7 @@ type gather struct {
 	tell     func(core.Event)
 	client   *http.Client
 	wait     sync.WaitGroup
-	lookups  queue[core.Fetch]
+	lookups  *wire.Queue[core.Fetch]
 	mu       sync.Mutex
 	canceled map[workKey]context.CancelFunc
 
@@ -40,7 +40,10 @@ func newGather(tell func(core.Event)) *gather {
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: fetchStall,
 		DisableCompression: true, // it would cost more than it saves on one network
 	}
-	return &gather{tell: tell, client: &http.Client{Transport: transport}, canceled: make(map[workKey]context.CancelFunc)}
+	return &gather{
+		tell: tell, client: &http.Client{Transport: transport},
+		lookups: wire.NewQueue[core.Fetch](0), canceled: make(map[workKey]context.CancelFunc),
+	}
 }
 
 // begin runs work on its own goroutine until it is done or cancelled.
@@ -67,15 +70,16 @@ func (g *gather) cancel(key workKey) {
 }
 
 func (g *gather) fetch(ctx context.Context, c core.Fetch) {
-	if c.URL == "" {
-		g.lookups.put(c)
+	if c.InPlace {
+		g.lookups.Put(c)
 		return
 	}
 	g.begin(ctx, workKey{fetch: c.Fetch}, func(ctx context.Context) core.Event {
 		if err := os.MkdirAll(filepath.Dir(c.File), 0o777); err != nil {
 			return fetchFailed(c.Fetch, err)
 		}
-		got, err := shuffle.Fetch(ctx, g.client, c.URL, c.File, fetchStall)
+		url := shuffle.URL("http://"+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
+		got, err := shuffle.Fetch(ctx, g.client, url, c.File, fetchStall)
 		if err != nil {
 			return fetchFailed(c.Fetch, err)
 		}
@@ -92,7 +96,7 @@ func fetchFailed(id int, err error) core.FetchDone {
 // the other. Look-ups for all partitions of an output tend to follow each other.
 func (g *gather) lookUps() {
 	for {
-		batch := g.lookups.take()
+		batch := g.lookups.Take()
 		if batch == nil {
 			return
 		}
@@ -140,7 +144,7 @@ func (g *gather) merge(ctx context.Context, c core.Merge) {
 
 // stop ends all work; the context of everything begun has ended before.
 func (g *gather) stop() {
-	g.lookups.close()
+	g.lookups.Close()
 	g.wait.Wait()
 	g.client.CloseIdleConnections()
 }

@@ -24,13 +24,13 @@ const streamQueue = 1 << 16
 // stream is one connection to a job tracker.
 type stream struct {
 	conn  *wire.Conn
-	queue queue[wire.Message]
+	queue *wire.Queue[wire.Message]
 }
 
 // send queues a message. A job tracker that does not keep up loses its stream,
 // and gets an inventory on the next one.
 func (s *stream) send(m wire.Message) {
-	if !s.queue.put(m) {
+	if !s.queue.Put(m) {
 		s.conn.Close()
 	}
 }
@@ -38,7 +38,7 @@ func (s *stream) send(m wire.Message) {
 // write sends what is queued until the queue is closed and empty.
 func (s *stream) write() {
 	for {
-		batch := s.queue.take()
+		batch := s.queue.Take()
 		if batch == nil {
 			return
 		}
@@ -74,8 +74,7 @@ func (l *loop) connect(dial Dial) {
 
 // converse serves a stream until it ends, and says whether it was welcomed.
 func (l *loop) converse(conn *wire.Conn) (welcomed bool) {
-	s := &stream{conn: conn}
-	s.queue.limit = streamQueue
+	s := &stream{conn: conn, queue: wire.NewQueue[wire.Message](streamQueue)}
 	stop := context.AfterFunc(l.ctx, func() { conn.Close() })
 	defer stop()
 	l.wait.Go(s.write)
@@ -101,7 +100,7 @@ func (l *loop) converse(conn *wire.Conn) (welcomed bool) {
 		})
 	}
 	conn.Close()
-	s.queue.close()
+	s.queue.Close()
 	l.post(func() {
 		if l.stream == s {
 			l.stream = nil

@@ -162,7 +162,7 @@ type loop struct {
 	workers map[int]*handle
 
 	starts   chan func() // see startWorkers
-	removals queue[string]
+	removals *wire.Queue[string]
 
 	mu          sync.Mutex
 	submissions map[string]*wire.Submission // by staging URL
@@ -175,7 +175,8 @@ func newLoop(cfg Config, listener net.Listener) *loop {
 	}
 	l := &loop{
 		cfg: cfg, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
-		workers: make(map[int]*handle), starts: make(chan func()), submissions: make(map[string]*wire.Submission),
+		workers: make(map[int]*handle), starts: make(chan func()),
+		removals: wire.NewQueue[string](0), submissions: make(map[string]*wire.Submission),
 	}
 	l.gather = newGather(l.event)
 	l.core = core.New(core.Config{
@@ -264,6 +265,6 @@ func (l *loop) stop() {
 	}
 	close(l.starts)
 	l.gather.stop()
-	l.removals.close()
+	l.removals.Close()
 	l.wait.Wait()
 }

@@ -47,7 +47,7 @@ const endGrace = 2 * time.Second
 type handle struct {
 	loop *loop
 	id   int
-	out  queue[wire.Message]
+	out  *wire.Queue[wire.Message]
 	gone chan struct{} // closed with its last event
 
 	mu     sync.Mutex
@@ -57,10 +57,10 @@ type handle struct {
 }
 
 func newHandle(l *loop, id int) *handle {
-	return &handle{loop: l, id: id, gone: make(chan struct{})}
+	return &handle{loop: l, id: id, out: wire.NewQueue[wire.Message](0), gone: make(chan struct{})}
 }
 
-func (h *handle) say(m wire.Message) { h.out.put(m) }
+func (h *handle) say(m wire.Message) { h.out.Put(m) }
 
 func (h *handle) kill() {
 	h.mu.Lock()
@@ -104,7 +104,7 @@ func (h *handle) serve(staging, dir string) string {
 	err = <-exited
 	ended.Stop()
 	w.Conn().Close()
-	h.out.close()
+	h.out.Close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -153,7 +153,7 @@ func (h *handle) start(staging, dir string) (Worker, error) {
 // before it hears of it.
 func (h *handle) write(conn *wire.Conn) {
 	for {
-		batch := h.out.take()
+		batch := h.out.Take()
 		if batch == nil {
 			return
 		}

@@ -104,14 +104,14 @@ type (
 		Files   []string
 	}
 
-	// Fetch gets one partition of a map output: by URL into File, or, when URL is
-	// empty, by looking up where in File it lies.
+	// Fetch gets one partition of a map output: from the shuffle service at the
+	// output's address into File, or, in place, by looking up where in File it lies.
 	Fetch struct {
 		Fetch     int
 		Output    wire.MapOutput
 		Job       wire.JobID
 		Partition int
-		URL       string
+		InPlace   bool
 		File      string
 	}
 

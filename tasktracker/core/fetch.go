@@ -75,7 +75,7 @@ func (c *Core) lookUp(e *entry, o wire.MapOutput) {
 	f := c.begin(e, o)
 	f.source = source
 	f.file = MapOutputPath(c.cfg.Dir, f.job.id, o.Map, o.Attempt)
-	c.do(Fetch{Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition, File: f.file})
+	c.do(Fetch{Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition, InPlace: true, File: f.file})
 }
 
 func (c *Core) begin(e *entry, o wire.MapOutput) *fetch {
@@ -126,7 +126,7 @@ func (c *Core) startFetch(h *host, e *entry) {
 	f.file = path.Join(dir, fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
 	c.do(Fetch{
 		Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition,
-		URL: shuffleURL(o, f.job.id, e.home.partition), File: f.file,
+		File: f.file,
 	})
 }
 

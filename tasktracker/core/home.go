@@ -154,8 +154,7 @@ func (c *Core) outputs(m *wire.Outputs) {
 func (c *Core) rechoose(e *entry, old, o wire.MapOutput) {
 	switch e.state {
 	case held:
-		inPlace := e.run != nil && e.run.source != nil
-		if e.digest != o.Digest || inPlace && e.attempt != o.Attempt {
+		if e.digest != o.Digest || e.inPlace() && e.attempt != o.Attempt {
 			c.discard(e)
 		}
 		return
@@ -174,7 +173,9 @@ func (c *Core) rechoose(e *entry, old, o wire.MapOutput) {
 }
 
 // unreadable forgets a map output that a reduce could not read, before the leader
-// hears of it: a home set meanwhile must not take it up again.
+// hears of it: a home set meanwhile must not take it up again. What is used in
+// place lies in the damaged file and is given up; copies and merges were verified
+// as they were made and stay. The reduce's own home is gathered anew by the leader.
 func (c *Core) unreadable(lost *wire.OutputLost) {
 	j := c.jobs[lost.Job]
 	if j == nil || j.dropped {
@@ -191,7 +192,7 @@ func (c *Core) unreadable(lost *wire.OutputLost) {
 		}
 		e := &h.entries[lost.Map]
 		switch {
-		case e.state == held && e.attempt == lost.Attempt:
+		case e.inPlace() && e.attempt == lost.Attempt:
 			c.discard(e)
 		case e.state != held:
 			c.cancelFetch(e)
@@ -242,6 +243,9 @@ func (c *Core) hold(e *entry, f *fetch, segment wire.Segment, records int64) {
 	segment.Map, segment.Attempt = e.m, e.attempt
 	c.addRun(h, &run{id: next(&c.last.run), maps: []int{e.m}, segment: segment, source: f.source})
 }
+
+// inPlace says whether what e holds lies in a map output of this tracker.
+func (e *entry) inPlace() bool { return e.state == held && e.run != nil && e.run.source != nil }
 
 // discard gives up what an entry holds, with all that was merged with it, and
 // gathers it again.

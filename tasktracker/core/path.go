@@ -52,7 +52,3 @@ func (c *Core) workerDir(worker int) string {
 func (c *Core) homeDir(job wire.JobID, partition int) string {
 	return path.Join(c.jobDir(job), fmt.Sprintf("home-%05d", partition))
 }
-
-func shuffleURL(o wire.MapOutput, job wire.JobID, partition int) string {
-	return fmt.Sprintf("http://%s/shuffle/%s/%d/%d/%d", o.Addr, job, o.Map, o.Attempt, partition)
-}

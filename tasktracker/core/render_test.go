@@ -27,10 +27,11 @@ func render(c Command) string {
 	case ReadLog:
 		return fmt.Sprintf("read log of %s: %s", shortID(c.Attempt), strings.Join(c.Files, " "))
 	case Fetch:
-		if c.URL == "" {
+		if c.InPlace {
 			return fmt.Sprintf("look up %d: partition %d in %s", c.Fetch, c.Partition, c.File)
 		}
-		return fmt.Sprintf("fetch %d: %s to %s", c.Fetch, c.URL, c.File)
+		return fmt.Sprintf("fetch %d: map %d attempt %d partition %d at %s to %s",
+			c.Fetch, c.Output.Map, c.Output.Attempt, c.Partition, c.Output.Addr, c.File)
 	case CancelFetch:
 		return fmt.Sprintf("cancel fetch %d", c.Fetch)
 	case Merge:

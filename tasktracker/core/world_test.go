@@ -99,7 +99,7 @@ func (w *world) do(c Command) {
 	case Fetch:
 		w.notDropped(c.Job)
 		w.fetches[c.Fetch] = c
-		if c.URL == "" && !w.files[c.File] {
+		if c.InPlace && !w.files[c.File] {
 			w.t.Fatalf("look-up in %s, which is not there", c.File)
 		}
 	case CancelFetch:

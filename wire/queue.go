@@ -1,0 +1,60 @@
+package wire
+
+import "sync"
+
+// Queue holds what a loop, which must not wait, has for another goroutine: the
+// messages for the writer of a [Conn] or other work. Many may put; one takes.
+type Queue[T any] struct {
+	limit int
+
+	mu    sync.Mutex
+	more  sync.Cond
+	list  []T
+	ended bool
+}
+
+// NewQueue makes a queue that holds at most limit elements, or, with limit 0, any number.
+func NewQueue[T any](limit int) *Queue[T] {
+	q := &Queue[T]{limit: limit}
+	q.more.L = &q.mu
+	return q
+}
+
+// Put adds an element; false: the queue is full or closed.
+func (q *Queue[T]) Put(v T) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || q.limit > 0 && len(q.list) >= q.limit {
+		return false
+	}
+	q.list = append(q.list, v)
+	q.more.Signal()
+	return true
+}
+
+// Take waits for elements and returns all; nil: the queue is closed and empty.
+func (q *Queue[T]) Take() []T {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.list) == 0 && !q.ended {
+		q.more.Wait()
+	}
+	list := q.list
+	q.list = nil
+	return list
+}
+
+// Close lets the taker have what is left and then end.
+func (q *Queue[T]) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	q.more.Signal()
+}
+
+// Closed says whether the queue was closed.
+func (q *Queue[T]) Closed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ended
+}

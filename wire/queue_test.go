@@ -1,0 +1,47 @@
+package wire_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+func TestQueue(t *testing.T) {
+	q := wire.NewQueue[int](2)
+	for i, want := range []bool{true, true, false} {
+		if got := q.Put(i); got != want {
+			t.Errorf("put %d into a queue for 2: %v", i, got)
+		}
+	}
+	q.Close()
+	if got := q.Take(); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("%v is left after close", got)
+	}
+	if q.Take() != nil || q.Put(3) || !q.Closed() {
+		t.Error("the queue goes on after close")
+	}
+}
+
+// TestQueueKeepsOrder hands over from one goroutine to another, which is told of the end.
+func TestQueueKeepsOrder(t *testing.T) {
+	q := wire.NewQueue[int](0)
+	go func() {
+		defer q.Close()
+		for i := range 10_000 {
+			q.Put(i)
+		}
+	}()
+	next := 0
+	for batch := q.Take(); batch != nil; batch = q.Take() {
+		for _, i := range batch {
+			if i != next {
+				t.Fatalf("took %d, not %d", i, next)
+			}
+			next++
+		}
+	}
+	if next != 10_000 {
+		t.Errorf("took %d of 10000", next)
+	}
+}
