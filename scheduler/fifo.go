@@ -1,6 +1,9 @@
 package scheduler
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // FIFO gives slots in order of arrival, each job as many as it can use.
 type FIFO struct{}
@@ -9,10 +12,7 @@ type FIFO struct{}
 func (FIFO) Plan(s Snapshot) (Plan, error) {
 	jobs := slices.Clone(s.Jobs)
 	slices.SortFunc(jobs, func(a, b Job) int {
-		if a.Arrived != b.Arrived {
-			return int(min(max(a.Arrived-b.Arrived, -1), 1))
-		}
-		return a.ID.Compare(b.ID)
+		return cmp.Or(cmp.Compare(a.Arrived, b.Arrived), a.ID.Compare(b.ID))
 	})
 	plan := Plan{Targets: make([]Target, 0, len(jobs))}
 	left := s.Slots

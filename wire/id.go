@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -56,10 +57,7 @@ func (id JobID) String() string { return fmt.Sprintf("job_%d_%04d", id.Start, id
 
 // Compare orders jobs by submission.
 func (id JobID) Compare(other JobID) int {
-	if id.Start != other.Start {
-		return cmpInt(id.Start, other.Start)
-	}
-	return cmpInt(int64(id.N), int64(other.N))
+	return cmp.Or(cmp.Compare(id.Start, other.Start), cmp.Compare(id.N, other.N))
 }
 
 // TaskID names a task of a job: task_<start>_0001_m_000003.
@@ -81,13 +79,7 @@ func (id TaskID) suffix() string {
 
 // Compare orders tasks by job, then kind, then number.
 func (id TaskID) Compare(other TaskID) int {
-	if c := id.Job.Compare(other.Job); c != 0 {
-		return c
-	}
-	if id.Kind != other.Kind {
-		return cmpInt(int64(id.Kind), int64(other.Kind))
-	}
-	return cmpInt(int64(id.N), int64(other.N))
+	return cmp.Or(id.Job.Compare(other.Job), cmp.Compare(id.Kind, other.Kind), cmp.Compare(id.N, other.N))
 }
 
 // EpochAttempts is how many attempts of one task one epoch can number.
@@ -109,10 +101,7 @@ func (id AttemptID) String() string {
 
 // Compare orders attempts by task, then number.
 func (id AttemptID) Compare(other AttemptID) int {
-	if c := id.Task.Compare(other.Task); c != 0 {
-		return c
-	}
-	return cmpInt(int64(id.N), int64(other.N))
+	return cmp.Or(id.Task.Compare(other.Task), cmp.Compare(id.N, other.N))
 }
 
 // ErrBadID reports a text that is no id. Each id has one text, the one that its
@@ -183,14 +172,4 @@ func parseJob(start, n string) (JobID, error) {
 		return JobID{}, ErrBadID
 	}
 	return JobID{Start: s, N: i}, nil
-}
-
-func cmpInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
