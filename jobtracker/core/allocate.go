@@ -12,6 +12,7 @@ const completionGap = 20 * time.Millisecond
 
 // phase is the allocation layer's side of the map or the reduce phase.
 type phase struct {
+	index int
 	kind  wire.Kind
 	seq   uint64
 	asked bool          // an Allocate is under way
@@ -20,10 +21,11 @@ type phase struct {
 
 	targets map[int]int // slots by job number, of the current plan
 	ranks   map[int]int // places in the current plan
+	line    []*job      // with tasks to launch, in the order in which they are served
 }
 
 func newPhase(k wire.Kind) phase {
-	return phase{kind: k, due: never, last: -completionGap}
+	return phase{index: phaseOf(k), kind: k, due: never, last: -completionGap}
 }
 
 // begun asks for a plan at once: a job has its first tasks of the phase.
@@ -32,16 +34,6 @@ func (p *phase) begun(now time.Duration) { p.due = min(p.due, now) }
 // completed asks for a plan soon: a slot is free or a job needs fewer.
 func (p *phase) completed(now time.Duration) {
 	p.due = min(p.due, max(now, p.last+completionGap))
-}
-
-// candidate places a job by the current plan. Jobs it does not name, before the
-// first plan all, come after the others in order of arrival.
-func (p *phase) candidate(j *job, index int) *candidate {
-	rank, ok := p.ranks[j.facts.n]
-	if !ok {
-		rank = len(p.ranks)
-	}
-	return &candidate{job: j, under: max(p.targets[j.facts.n]-j.inSlots[index], 0), rank: rank}
 }
 
 // allocate asks for the plans that are due.
@@ -74,7 +66,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		if !j.runnable() {
 			continue
 		}
-		left := j.inSlots[i] + [2]int{j.pending.Len(), j.ready}[i]
+		left := j.inSlots[i] + j.toLaunch(i)
 		if left > 0 {
 			s.Jobs = append(s.Jobs, scheduler.Job{ID: j.id, Arrived: j.arrived, Running: j.inSlots[i], Max: left})
 		}
@@ -98,4 +90,5 @@ func (l *Live) allocated(r Allocated) {
 			p.targets[t.Job.N], p.ranks[t.Job.N] = t.Slots, i
 		}
 	}
+	p.planned()
 }

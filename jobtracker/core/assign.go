@@ -7,109 +7,125 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// candidate is a job that has tasks to launch in a phase, with what its place in
-// the queue depends on.
-type candidate struct {
-	job   *job
-	under int // slots below the plan's target, at least 0
-	rank  int // place in the plan
+// standing is where a job stands in the line of a phase, and what that depends on.
+// The zero standing is outside of the line.
+type standing struct {
+	queued bool
+	under  int // slots below the plan's target, at least 0
+	rank   int // in the plan
 }
 
-// compareCandidates puts the most under-allocated job first. Jobs that have what
-// the plan gives them follow in the plan's order, so that no slot stays empty.
-func compareCandidates(a, b *candidate) int {
-	return cmp.Or(
-		cmp.Compare(b.under, a.under),
-		rankUnlessUnder(a, b),
-		cmp.Compare(a.job.facts.n, b.job.facts.n),
-	)
-}
-
-func rankUnlessUnder(a, b *candidate) int {
-	if a.under > 0 {
-		return 0
+// compare puts the most under-allocated job first. Jobs that have what the plan
+// gives them follow in the plan's order, so that no slot stays empty.
+func (p *phase) compare(a, b *job) int {
+	x, y := &a.standings[p.index], &b.standings[p.index]
+	if x.under > 0 || y.under > 0 {
+		return cmp.Or(cmp.Compare(y.under, x.under), cmp.Compare(a.facts.n, b.facts.n))
 	}
-	return cmp.Compare(a.rank, b.rank)
+	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(a.facts.n, b.facts.n))
 }
 
-// candidates lists the jobs with tasks to launch in a phase, first come first.
-func (l *Live) candidates(p int) []*candidate {
-	var list []*candidate
-	for _, j := range l.order {
-		waiting := j.pending.Len()
-		if p == reducePhase {
-			waiting = j.ready
+// standingOf places a job by the current plan. Jobs it does not name, before the
+// first plan all, come after the others in order of arrival.
+func (p *phase) standingOf(j *job) standing {
+	if j.toLaunch(p.index) == 0 || !j.runnable() {
+		return standing{}
+	}
+	rank, ok := p.ranks[j.facts.n]
+	if !ok {
+		rank = len(p.ranks)
+	}
+	return standing{queued: true, under: max(p.targets[j.facts.n]-j.inSlots[p.index], 0), rank: rank}
+}
+
+// toLaunch is how many tasks of a phase wait for a slot.
+func (j *job) toLaunch(phase int) int {
+	if phase == mapPhase {
+		return j.pending.Len()
+	}
+	return j.ready
+}
+
+// move has a job's places looked at before slots are given away. The lines are
+// kept from Step to Step, so that jobs that wait cost nothing.
+func (l *Live) move(j *job) {
+	if !j.moved {
+		j.moved = true
+		l.moved = append(l.moved, j)
+	}
+}
+
+// lineUp brings the moved jobs to their places.
+func (l *Live) lineUp() {
+	for _, j := range l.moved {
+		j.moved = false
+		for i := range l.phases {
+			l.phases[i].place(j)
 		}
-		if waiting > 0 && j.runnable() {
-			list = append(list, l.phases[p].candidate(j, p))
-		}
 	}
-	slices.SortFunc(list, compareCandidates)
-	return list
+	l.moved = l.moved[:0]
 }
 
-// launched moves the first candidates[i], which has one slot more now, to its new place.
-func launched(list []*candidate, i int) {
-	c := list[i]
-	c.under = max(c.under-1, 0)
-	for ; i+1 < len(list) && compareCandidates(list[i+1], c) < 0; i++ {
-		list[i] = list[i+1]
+func (p *phase) place(j *job) {
+	to := p.standingOf(j)
+	at := &j.standings[p.index]
+	if *at == to {
+		return
 	}
-	list[i] = c
+	if at.queued {
+		i, _ := slices.BinarySearchFunc(p.line, j, p.compare)
+		p.line = slices.Delete(p.line, i, i+1)
+	}
+	*at = to
+	if at.queued {
+		i, _ := slices.BinarySearchFunc(p.line, j, p.compare)
+		p.line = slices.Insert(p.line, i, j)
+	}
+}
+
+// planned brings the whole line in the order of a new plan.
+func (p *phase) planned() {
+	for _, j := range p.line {
+		j.standings[p.index] = p.standingOf(j)
+	}
+	slices.SortFunc(p.line, p.compare)
 }
 
 // assign fills free slots.
 func (l *Live) assign() {
-	if l.free[mapPhase].Len() > 0 {
-		l.assignMaps()
+	l.lineUp()
+	for _, strict := range []bool{true, false} {
+		l.assignMaps(strict)
 	}
-	if l.free[reducePhase].Len() > 0 && l.offers.Len() > 0 {
-		l.assignReduces()
-	}
+	l.assignReduces()
 }
 
 // assignMaps gives each tracker in turn one map until slots or maps run out. A
-// map that has failed on a tracker goes there again only if no other can take it now.
-func (l *Live) assignMaps() {
-	list := l.candidates(mapPhase)
-	for _, strict := range []bool{true, false} {
-		if len(list) == 0 {
-			return
+// map that has failed on a tracker goes there again, not strictly, only if no
+// other can take it now.
+func (l *Live) assignMaps(strict bool) {
+	free := &l.free[mapPhase]
+	for refused := 0; refused < free.Len() && len(l.phases[mapPhase].line) > 0; {
+		i := free.Next(l.cursor)
+		if i < 0 {
+			i = free.Next(0)
 		}
-		open := l.openTrackers(mapPhase)
-		for len(open) > 0 && len(list) > 0 {
-			open = slices.DeleteFunc(open, func(t *tracker) bool {
-				return !l.giveMap(t, list, strict) || t.free[mapPhase] <= 0
-			})
-			list = slices.DeleteFunc(list, func(c *candidate) bool { return c.job.pending.Len() == 0 || !c.job.runnable() })
-		}
-	}
-}
-
-// openTrackers lists those with a free slot, beginning after the one that was
-// given a task last.
-func (l *Live) openTrackers(p int) []*tracker {
-	var open, first []*tracker
-	for i := range l.free[p].All() {
-		if i < l.cursor[p] {
-			first = append(first, l.byIndex[i])
+		l.cursor = i + 1
+		if l.giveMap(l.byIndex[i], strict) {
+			refused = 0
 		} else {
-			open = append(open, l.byIndex[i])
+			refused++
 		}
 	}
-	return append(open, first...)
 }
 
-func (l *Live) giveMap(t *tracker, list []*candidate, strict bool) bool {
-	for i, c := range list {
-		m := c.job.pickMap(t, strict)
-		if m < 0 || !c.job.runnable() {
-			continue
+func (l *Live) giveMap(t *tracker, strict bool) bool {
+	for _, j := range l.phases[mapPhase].line {
+		if m := j.pickMap(t, strict); m >= 0 {
+			l.launch(j, &j.maps[m].task, t, wire.AttemptID{})
+			l.lineUp()
+			return true
 		}
-		l.launch(c.job, &c.job.maps[m].task, t, wire.AttemptID{})
-		l.cursor[mapPhase] = t.index + 1
-		launched(list, i)
-		return true
 	}
 	return false
 }
@@ -124,34 +140,24 @@ func (j *job) pickMap(t *tracker, strict bool) int {
 	return -1
 }
 
-// assignReduces fills the slots of trackers that are home to ready partitions.
+// assignReduces fills the slots of trackers that are home to ready partitions,
+// one each in turn.
 func (l *Live) assignReduces() {
-	list := l.candidates(reducePhase)
-	if len(list) == 0 {
-		return
-	}
-	var open []*tracker
-	for i := range l.offers.All() {
-		if l.free[reducePhase].Has(i) {
-			open = append(open, l.byIndex[i])
+	for given := true; given; {
+		given = false
+		for i := range l.offers.All() {
+			given = l.giveReduce(l.byIndex[i]) || given
 		}
-	}
-	for len(open) > 0 {
-		open = slices.DeleteFunc(open, func(t *tracker) bool {
-			return !l.giveReduce(t, list) || t.free[reducePhase] <= 0
-		})
 	}
 }
 
-func (l *Live) giveReduce(t *tracker, list []*candidate) bool {
-	for i, c := range list {
-		ready := t.ready[c.job]
-		if ready == nil || ready.Len() == 0 || !c.job.runnable() {
-			continue
+func (l *Live) giveReduce(t *tracker) bool {
+	for _, j := range l.phases[reducePhase].line {
+		if ready := t.ready[j]; ready != nil && ready.Len() > 0 {
+			l.launch(j, &j.reduces[ready.Next(0)], t, wire.AttemptID{})
+			l.lineUp()
+			return true
 		}
-		l.launch(c.job, &c.job.reduces[ready.Next(0)], t, wire.AttemptID{})
-		launched(list, i)
-		return true
 	}
 	return false
 }

@@ -83,6 +83,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		t.free[p]--
 		j.inSlots[p]++
 		j.launched[p]++
+		l.move(j)
 		l.refresh(t)
 		l.update(a)
 	}

@@ -129,6 +129,7 @@ func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
 		return
 	}
 	j.stopping = true
+	l.move(j)
 	text := fmt.Sprintf("%v (%s) %v: %s", j.id, j.facts.name, outcome, reason)
 	l.propose(&stopped{Job: j.facts.n, Outcome: outcome, Reason: bounded(text, maxReason)})
 }

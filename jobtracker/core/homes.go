@@ -1,6 +1,9 @@
 package core
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/quernmr/quern/wire"
 )
 
@@ -13,7 +16,7 @@ type home struct {
 }
 
 // placeHomes finds homes for partitions that have none: round robin over the
-// trackers that can reduce. The number of the job moves where the round begins.
+// trackers that can reduce, going on from job to job.
 func (l *Live) placeHomes(j *job) {
 	for p := range j.homeless.All() {
 		t := l.homeTracker()
@@ -25,7 +28,7 @@ func (l *Live) placeHomes(j *job) {
 		l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.gen})
 		l.send(t, l.setHome(j, p))
 		if j.chosen > 0 {
-			j.full.Add(t.index)
+			l.tellAll(j, t.index)
 		}
 	}
 }
@@ -105,7 +108,7 @@ func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
 			l.send(t, l.setHome(j, p))
 		}
 	}
-	j.full.Add(t.index)
+	l.tellAll(j, t.index)
 }
 
 // homeReport takes in what a home has gathered.
@@ -143,7 +146,7 @@ func (l *Live) judgeHome(j *job, p int) {
 	same := j.known == len(j.maps) && h.report.Digest == j.digestSum
 	l.setComplete(j, p, says && same)
 	if says && !same && j.known == len(j.maps) && !j.held {
-		j.full.Add(h.tracker.index)
+		l.tellAll(j, h.tracker.index)
 	}
 }
 
@@ -198,6 +201,7 @@ func (l *Live) updateReduce(j *job, p int) {
 	if !setOf(t.ready, j).Set(p, can) {
 		return
 	}
+	l.move(j)
 	if can {
 		t.offers++
 		j.ready++
@@ -231,9 +235,11 @@ const outputsPerMessage = 5000
 // flushOutputs tells the homes' trackers what was chosen in this Step, those in
 // full everything.
 func (l *Live) flushOutputs() {
-	for _, j := range l.order {
-		if len(j.outbox) == 0 && j.full.Len() == 0 || j.held {
-			continue
+	slices.SortFunc(l.telling, func(x, y *job) int { return cmp.Compare(x.facts.n, y.facts.n) })
+	for _, j := range l.telling {
+		j.telling = false
+		if j.held {
+			continue // released, it tells everything
 		}
 		for i := range j.hosts.All() {
 			t := l.byIndex[i]
@@ -247,6 +253,21 @@ func (l *Live) flushOutputs() {
 		}
 		j.outbox, j.full = nil, taskSet{}
 	}
+	l.telling = l.telling[:0]
+}
+
+// tell has a job's new outputs told at the end of the Step.
+func (l *Live) tell(j *job) {
+	if !j.telling {
+		j.telling = true
+		l.telling = append(l.telling, j)
+	}
+}
+
+// tellAll has a tracker told all outputs of a job.
+func (l *Live) tellAll(j *job, tracker int) {
+	j.full.Add(tracker)
+	l.tell(j)
 }
 
 func (j *job) chosenOutputs() []wire.MapOutput {

@@ -119,7 +119,7 @@ func (l *Live) release(j *job) {
 	}
 	l.judgeHomes(j)
 	for i := range j.hosts.All() {
-		j.full.Add(i)
+		l.tellAll(j, i)
 	}
 }
 

@@ -48,7 +48,8 @@ type job struct {
 	hosts    taskSet // indexes of trackers with homes
 	full     taskSet // indexes of trackers that get all outputs at the end of the Step
 	outbox   []wire.MapOutput
-	gen      int // home generations given in this epoch
+	telling  bool // in Live.telling
+	gen      int  // home generations given in this epoch
 
 	troubles []string // as in wire.JobStatus
 
@@ -56,11 +57,13 @@ type job struct {
 	writing     bool       // WriteDigests is under way
 	writeFailed int
 
-	attempts map[wire.AttemptID]*attempt
-	inSlots  [2]int // attempts in slots, by phase
-	ready    int    // partitions that can be reduced now
-	launched [2]int
-	failures [2]int
+	attempts  map[wire.AttemptID]*attempt
+	inSlots   [2]int // attempts in slots, by phase
+	ready     int    // partitions that can be reduced now
+	standings [2]standing
+	moved     bool // in Live.moved
+	launched  [2]int
+	failures  [2]int
 
 	counters wire.Counters
 	read     int64 // bytes, of counted maps
@@ -245,6 +248,7 @@ func (l *Live) clearTasks(j *job) {
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
 	j.full = taskSet{}
 	clear(j.fences)
+	l.move(j)
 	for i := range j.hosts.All() {
 		t := l.byIndex[i]
 		if ready := t.ready[j]; ready != nil {

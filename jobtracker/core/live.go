@@ -21,14 +21,16 @@ type Live struct {
 	trackers map[string]*tracker
 	byIndex  []*tracker // trackers by their index; nil where one is free
 	free     [2]taskSet // indexes of trackers that can take a task, by phase
-	offers   taskSet    // indexes of trackers that are home to a ready partition
-	cursor   [2]int     // where the next round of placing begins, by phase
+	offers   taskSet    // indexes of trackers with a free slot for a ready partition
+	cursor   int        // where the next round of giving out maps begins
 	placed   int        // homes and service attempts placed so far, for round robin
 	leaseDue time.Duration
 
 	jobs     map[int]*job
 	order    []*job // by number
 	dirty    map[int]bool
+	moved    []*job          // whose places in the lines may have changed
+	telling  []*job          // with outputs to tell of at the end of the Step
 	alarms   []alarm         // sorted by time
 	awaiting map[string]bool // trackers whose inventory recovered jobs wait for
 
@@ -209,6 +211,7 @@ func (l *Live) settle() {
 		for _, n := range touched {
 			if j := l.jobs[n]; j != nil {
 				l.advance(j)
+				l.move(j)
 			}
 		}
 	}

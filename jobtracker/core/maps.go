@@ -30,7 +30,11 @@ func (l *Live) updateMap(j *job, m int) {
 	} else {
 		wanted = wanted && t.output == nil && (!t.known || j.open > 0)
 	}
-	if j.pending.Set(m, wanted) && wanted && j.pending.Len() == 1 {
+	if !j.pending.Set(m, wanted) {
+		return
+	}
+	l.move(j)
+	if wanted && j.pending.Len() == 1 {
 		l.phases[mapPhase].begun(l.now)
 	}
 }
@@ -80,6 +84,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	j.outBytes += out.Bytes
 	setOf(t.outputs, j).Add(out.Map)
 	j.outbox = append(j.outbox, *out)
+	l.tell(j)
 	if j.known == len(j.maps) {
 		l.judgeHomes(j)
 		l.touch(j)

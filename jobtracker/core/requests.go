@@ -77,6 +77,7 @@ func (l *Live) killJob(r Kill) {
 	}
 	if j := l.jobs[f.n]; !j.stopping {
 		j.stopping = true
+		l.move(j)
 		l.propose(&stopped{Job: f.n, Outcome: wire.Killed, Reason: bounded(reason, maxReason)})
 	}
 }

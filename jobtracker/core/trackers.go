@@ -60,7 +60,7 @@ func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
 		l.free[p].Set(t.index, t.usable() && t.free[p] > 0)
 	}
-	l.offers.Set(t.index, t.offers > 0)
+	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
 }
 
 func (l *Live) send(t *tracker, m wire.Message) {

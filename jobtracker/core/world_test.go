@@ -157,7 +157,9 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 }
 
 func (w *world) step(ev Event) {
-	for _, c := range w.core.Step(w.now, ev) {
+	commands := w.core.Step(w.now, ev)
+	w.checkLines()
+	for _, c := range commands {
 		w.carryOut(c)
 	}
 }
@@ -338,6 +340,30 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v launched for a job that stops", m.Attempt)
 	case kind == f.kind() && f.done.Has(m.Attempt.Task.N):
 		w.fail("%v launched for a committed task", m.Attempt)
+	}
+}
+
+// checkLines compares the lines of jobs with what they were kept to be equal to.
+func (w *world) checkLines() {
+	l := w.core.live
+	if l == nil {
+		return
+	}
+	for i := range l.phases {
+		p := &l.phases[i]
+		var want []*job
+		for _, j := range l.order {
+			if j.runnable() && j.toLaunch(i) > 0 {
+				if j.standings[i] != p.standingOf(j) {
+					w.fail("%v stands at %+v, not %+v", j.id, j.standings[i], p.standingOf(j))
+				}
+				want = append(want, j)
+			}
+		}
+		slices.SortFunc(want, p.compare)
+		if !slices.Equal(p.line, want) {
+			w.fail("%d jobs are in line for a %v slot, not %d, or in another order", len(p.line), p.kind, len(want))
+		}
 	}
 }
 

@@ -1,0 +1,87 @@
+package core
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// waitingJobs is a leader with one tracker of one map slot and many jobs of many
+// maps, of which the first has the slot. It returns the attempt there.
+func waitingJobs(tb testing.TB, jobs, maps int) (*Core, wire.AttemptID) {
+	c := New(Config{ID: "jt"})
+	index := uint64(0)
+	var running wire.AttemptID
+	var step func(Event)
+	step = func(ev Event) {
+		for _, cmd := range c.Step(0, ev) {
+			switch cmd := cmd.(type) {
+			case Propose:
+				index++
+				step(Entry{Index: index, Term: 1, Data: cmd.Data})
+			case LoadSplits:
+				step(SplitsLoaded{Epoch: cmd.Epoch, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
+			case Send:
+				if m, ok := cmd.Message.(*wire.Launch); ok && m.Attempt.Task.Kind == wire.Setup {
+					step(FromTracker{Stream: 1, Message: &wire.Report{
+						Attempt: m.Attempt, State: wire.AttemptSucceeded,
+						Result: &wire.Result{Splits: &wire.SplitsDone{Maps: maps}},
+					}})
+				} else if ok {
+					running = m.Attempt
+				}
+			case Halt:
+				tb.Fatal(cmd.Err)
+			}
+		}
+	}
+	step(Elected{Term: 1, Wall: 1})
+	step(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
+	step(FromTracker{Stream: 1, Message: &wire.Inventory{}})
+	for i := range jobs {
+		step(Submit{Submission: &wire.Submission{
+			Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 1}}},
+		}})
+	}
+	if running.IsZero() {
+		tb.Fatal("no map runs")
+	}
+	return c, running
+}
+
+// BenchmarkStep: a Step costs what its event changes, whatever waits.
+func BenchmarkStep(b *testing.B) {
+	const maps = 1000
+	for _, jobs := range []int{1, 1000} {
+		b.Run(fmt.Sprintf("heartbeat/jobs=%d", jobs), func(b *testing.B) {
+			c, running := waitingJobs(b, jobs, maps)
+			beat := FromTracker{Stream: 1, Message: &wire.Heartbeat{
+				Attempts: []wire.Report{{Attempt: running, State: wire.AttemptRunning}},
+			}}
+			for b.Loop() {
+				c.Step(0, beat)
+			}
+		})
+		b.Run(fmt.Sprintf("map/jobs=%d", jobs), func(b *testing.B) {
+			c, running := waitingJobs(b, jobs, maps)
+			for b.Loop() {
+				done := FromTracker{Stream: 1, Message: &wire.Report{
+					Attempt: running, State: wire.AttemptSucceeded,
+					Result: &wire.Result{Output: &wire.MapOutput{Digest: 1}},
+				}}
+				before := running
+				for _, cmd := range c.Step(0, done) {
+					if send, ok := cmd.(Send); ok {
+						running = send.Message.(*wire.Launch).Attempt
+					}
+				}
+				if running == before || running.Task.Job != before.Task.Job { // the first job is through
+					b.StopTimer()
+					c, running = waitingJobs(b, jobs, maps)
+					b.StartTimer()
+				}
+			}
+		})
+	}
+}
