@@ -158,11 +158,11 @@ func (c *compilation) settle() {
 		}
 	}
 	for i := range c.jobs {
-		if c.formats[i] == nil {
+		switch {
+		case c.formats[i] == nil && c.read[i]:
+			c.formats[i] = Binary{}
+		case c.formats[i] == nil, c.Text && !c.read[i]:
 			c.formats[i] = Text{}
-			if c.read[i] {
-				c.formats[i] = Binary{}
-			}
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 		return nil, fmt.Errorf("its format is %s, but another job reads its result with From, which needs Binary", c.formats[i].Name())
 	}
 	plan := &wire.JobPlan{Name: j.Name, Format: c.formats[i].Name(), Outputs: slices.Clone(j.Outputs)}
-	plan.Properties = c.known.resolve(j.Properties, c.Settings.Properties)
+	plan.Properties = c.known.resolve(c.Defaults, j.Properties, c.Settings.Properties)
 	if plan.Reduces, err = c.reduces(i, plan.Properties); err != nil {
 		return nil, err
 	}

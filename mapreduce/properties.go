@@ -135,13 +135,14 @@ func (known properties) like(name string) string {
 	return ""
 }
 
-// resolve puts together what a job's properties are.
-func (known properties) resolve(job, command map[string]string) map[string]string {
+// resolve puts together what a job's properties are; what is given later wins.
+func (known properties) resolve(given ...map[string]string) map[string]string {
 	all := make(map[string]string)
 	for name, p := range known {
 		all[name] = p.Default
 	}
-	maps.Copy(all, job)
-	maps.Copy(all, command)
+	for _, properties := range given {
+		maps.Copy(all, properties)
+	}
 	return all
 }

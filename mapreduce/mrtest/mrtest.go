@@ -18,19 +18,22 @@
 //   - with a split for every few bytes, so that each map sees a record or none;
 //   - with the lines of its input in reverse order ([Run] alone);
 //   - without its combiner;
-//   - on three reduces.
+//   - on three reduces, where the job does not fix their number.
 //
-// The outputs must hold the same lines, in whatever order. In all runs but the
-// first, the bytes that a reduce has been given are overwritten when they are no
-// longer valid: code that kept them shows.
+// The outputs must hold the same records, in whatever order. They are compared as
+// lines of text: a job of another [mapreduce.Format] is run with Text for that.
+// In all runs but the first, the bytes that a combiner or reduce has been given
+// are overwritten when they are no longer valid: code that kept them shows.
 //
-// Attempts share the test's process, so here, unlike on a cluster, what a job's
-// functions capture lives as long as the job, and relative file names are the
-// test's.
+// Attempts share the test's process and run one after the other, so here, unlike
+// on a cluster, what a job's functions capture lives as long as the job, and
+// relative file names are the test's.
 package mrtest
 
 import (
-	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"path"
@@ -39,11 +42,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/local"
-	"github.com/quernmr/quern/dfs/mem"
-	"github.com/quernmr/quern/embedded"
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
-	"github.com/quernmr/quern/wire"
 )
 
 // Runnable is *mapreduce.Job or *mapreduce.Flow.
@@ -78,87 +77,48 @@ const inputName = "input"
 // output. It fails the test if the job fails, or if its runs disagree.
 func Run(t testing.TB, job Runnable, input string) string {
 	t.Helper()
-	files := map[string]string{inputName: input}
-	reversed := map[string]string{inputName: reverseLines(input)}
-	want := run(t, job, files, variant{})
-	for _, v := range variants {
-		agree(t, v.name, want, run(t, job, files, v))
-	}
-	if readsLines(t, job) {
-		v := variant{name: "with its input in reverse order", poison: true}
-		agree(t, v.name, want, run(t, job, reversed, v))
-	}
-	return want.Text()
+	out := report(t, &kit{ctx: t.Context(), dir: t.TempDir(), job: job}, map[string]string{inputName: input}, true)
+	return out.Text()
 }
 
 // RunFiles runs a job or flow over files. Its paths name them, relative; what
 // reads -input reads all of them. It fails the test as [Run] does.
 func RunFiles(t testing.TB, job Runnable, files map[string]string) *Output {
 	t.Helper()
-	want := run(t, job, files, variant{})
-	for _, v := range variants {
-		agree(t, v.name, want, run(t, job, files, v))
-	}
-	return want
+	return report(t, &kit{ctx: t.Context(), dir: t.TempDir(), job: job}, files, false)
 }
 
-// variant is a way to run a job that must not change its output.
-type variant struct {
-	name       string
-	properties map[string]string
-	reduces    bool // properties change the number of reduces
-	noCombine  bool
-	poison     bool
-}
-
-var variants = []variant{
-	{name: "split by record", poison: true, properties: map[string]string{"mapreduce.input.fileinputformat.split.maxsize": "8"}},
-	{name: "without its combiner", poison: true, noCombine: true},
-	{name: "on three reduces", poison: true, reduces: true, properties: map[string]string{"mapreduce.job.reduces": "3"}},
-}
-
-const (
-	inputDir  = "mem://mrtest/in"
-	outputDir = "mem://mrtest/out"
-)
-
-func run(t testing.TB, job Runnable, files map[string]string, v variant) *Output {
+func report(t testing.TB, k *kit, files map[string]string, reverse bool) *Output {
 	t.Helper()
-	memory := dfs.Mux{"mem": mem.New(1 << 20), "file": local.New()}
-	settings := bridge.Settings{Output: outputDir, Dir: inputDir, NoCombine: v.noCombine}
-	for name, content := range files {
-		settings.Inputs = append(settings.Inputs, name)
-		if err := write(memory, dfs.Join(inputDir, name), content); err != nil {
-			t.Fatal(err)
-		}
+	out, err := k.runAll(files, reverse)
+	switch {
+	case out == nil:
+		t.Fatal(err)
+	case err != nil:
+		t.Error(err)
 	}
-	slices.Sort(settings.Inputs)
-	if !v.reduces || !withoutReduces(&compile(t, job, settings).Program.Plan) {
-		settings.Properties = v.properties
+	return out
+}
+
+// Print runs a job as [Run] does and prints its main output: for the Example
+// functions of a job's package. It panics where Run fails the test.
+func Print(job Runnable, input string) {
+	fmt.Print(mustRun(job, map[string]string{inputName: input}, true).Text())
+}
+
+// PrintFiles runs a job or flow as [RunFiles] does and prints every file of its
+// output below the file's name. It panics where RunFiles fails the test.
+func PrintFiles(job Runnable, files map[string]string) {
+	out := mustRun(job, files, false)
+	for _, name := range slices.Sorted(maps.Keys(out.Files)) {
+		fmt.Printf("%s:\n%s", name, out.Files[name])
 	}
-	load := loader(job, settings, v.poison)
-	program, err := load(nil)
+}
+
+func mustRun(job Runnable, files map[string]string, reverse bool) *Output {
+	out, err := (&kit{ctx: context.Background(), job: job}).runAll(files, reverse)
 	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := embedded.Start(embedded.Config{FS: memory, Load: load, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	out := &Output{Files: make(map[string]string), Counters: make(wire.Counters)}
-	for _, status := range finish(t, cluster, memory, &wire.Submission{Plan: program.Plan}) {
-		if status.State != wire.Succeeded {
-			t.Fatalf("job %s, %s: %v: %s", status.Name, cmp.Or(v.name, "as it is"), status.State, status.Error)
-		}
-		wire.Counters(out.Counters).Merge(status.Counters)
-	}
-	if err := collect(memory, outputDir, out.Files); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return out
 }
@@ -206,13 +166,14 @@ func collect(f dfs.FS, dir string, files map[string]string) error {
 }
 
 // agree compares main and named outputs as sets of lines.
-func agree(t testing.TB, how string, want, got *Output) {
-	t.Helper()
+func agree(how string, want, got *Output) error {
+	var errs []error
 	for _, name := range outputNames(want, got) {
 		if a, b := sortLines(want.Named(name)), sortLines(got.Named(name)); a != b {
-			t.Errorf("output %s differs when the job is run %s: %s", name, how, firstDifference(a, b))
+			errs = append(errs, fmt.Errorf("output %s differs when the job is run %s: %s", name, how, firstDifference(a, b)))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 func outputNames(outputs ...*Output) []string {

@@ -1,25 +1,176 @@
 package mrtest
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"testing"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/embedded"
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
-// loader makes the job's program for every attempt, as a worker process does.
-func loader(job Runnable, s bridge.Settings, poison bool) runtime.Load {
-	return func(*wire.Submission) (*runtime.Program, error) {
-		compiled, err := job.Compile(s)
+// kit runs one job in several ways.
+type kit struct {
+	ctx context.Context
+	dir string // where clusters keep their data; empty: the system's temporary directory
+	job Runnable
+}
+
+// variant is a way to run a job that must not change its output.
+type variant struct {
+	how      string
+	defaults map[string]string // of properties that the job does not set
+	combine  bool
+	text     bool // write lines whatever the job's format
+	poison   bool
+}
+
+var variants = []variant{
+	{how: "split by record", combine: true, defaults: map[string]string{"mapreduce.input.fileinputformat.split.maxsize": "8"}},
+	{how: "without its combiner"},
+	{how: "on three reduces", combine: true, defaults: map[string]string{"mapreduce.job.reduces": "3"}},
+}
+
+// runAll gives the output of the job as it is. An error beside an output says
+// where other runs disagree with it.
+func (k *kit) runAll(files map[string]string, reverse bool) (*Output, error) {
+	asItIs := variant{combine: true}
+	plan, err := k.plan(files, asItIs)
+	if err != nil {
+		return nil, err
+	}
+	out, err := k.run(files, asItIs)
+	if err != nil {
+		return nil, err
+	}
+	want := out
+	if !writesText(plan) {
+		asItIs.text = true
+		if want, err = k.run(files, asItIs); err != nil {
+			return nil, err
+		}
+	}
+	var errs []error
+	check := func(files map[string]string, v variant) {
+		v.text, v.poison = true, true
+		got, err := k.run(files, v)
+		if err == nil {
+			err = agree(v.how, want, got)
+		}
+		errs = append(errs, err)
+	}
+	for _, v := range variants {
+		check(files, v)
+	}
+	if reverse && readsLines(plan) {
+		reversed := map[string]string{inputName: reverseLines(files[inputName])}
+		check(reversed, variant{how: "with its input in reverse order", combine: true})
+	}
+	return out, errors.Join(errs...)
+}
+
+func (k *kit) settings(files map[string]string, v variant) bridge.Settings {
+	s := bridge.Settings{Output: outputDir, Dir: inputDir, Defaults: v.defaults, NoCombine: !v.combine, Text: v.text}
+	for name := range files {
+		s.Inputs = append(s.Inputs, name)
+	}
+	slices.Sort(s.Inputs)
+	return s
+}
+
+func (k *kit) plan(files map[string]string, v variant) (*wire.Plan, error) {
+	compiled, err := k.job.Compile(k.settings(files, v))
+	if err != nil {
+		return nil, err
+	}
+	return &compiled.Program.Plan, nil
+}
+
+// writesText says whether all outputs are lines.
+func writesText(plan *wire.Plan) bool {
+	return !slices.ContainsFunc(plan.Jobs, func(j wire.JobPlan) bool { return j.Output != "" && j.Format != "text" })
+}
+
+// readsLines says whether all inputs are lines, whose order can be reversed.
+func readsLines(plan *wire.Plan) bool {
+	return !slices.ContainsFunc(plan.Jobs, func(j wire.JobPlan) bool {
+		return slices.ContainsFunc(j.Inputs, func(in wire.InputPlan) bool {
+			return in.From == 0 && in.Format != "lines" && in.Format != "keyvalues"
+		})
+	})
+}
+
+const (
+	inputDir  = "mem://mrtest/in"
+	outputDir = "mem://mrtest/out"
+)
+
+// run runs the job on a cluster of its own.
+func (k *kit) run(files map[string]string, v variant) (out *Output, err error) {
+	memory := dfs.Mux{"mem": mem.New(1 << 20), "file": local.New()}
+	for name, content := range files {
+		if err := write(memory, dfs.Join(inputDir, name), content); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := k.plan(files, v)
+	if err != nil {
+		return nil, err
+	}
+	// One slot of each kind: attempts share what the job's functions capture.
+	cluster, err := embedded.Start(embedded.Config{FS: memory, Load: k.loader(files, v), Dir: k.dir, Slots: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+	ended, err := k.finish(cluster, memory, &wire.Submission{Plan: *plan})
+	if err != nil {
+		return nil, err
+	}
+	out = &Output{Files: make(map[string]string), Counters: make(wire.Counters)}
+	for _, status := range ended {
+		if status.State != wire.Succeeded {
+			return nil, fmt.Errorf("job %s, %s: %v: %s", status.Name, cmp.Or(v.how, "as it is"), status.State, status.Error)
+		}
+		wire.Counters(out.Counters).Merge(status.Counters)
+	}
+	return out, collect(memory, outputDir, out.Files)
+}
+
+// finish submits and waits for the jobs' end.
+func (k *kit) finish(c *embedded.Cluster, f dfs.FS, sub *wire.Submission) (last []wire.JobStatus, err error) {
+	if err := client.Stage(f, c.Staging(), sub); err != nil {
+		return nil, err
+	}
+	ids, err := c.Submit(k.ctx, *sub)
+	if err != nil {
+		return nil, err
+	}
+	for statuses, err := range c.Watch(k.ctx, ids) {
 		if err != nil {
 			return nil, err
 		}
-		if poison {
+		last = statuses
+	}
+	return last, nil
+}
+
+// loader makes the job's program for every attempt, as a worker process does.
+func (k *kit) loader(files map[string]string, v variant) runtime.Load {
+	return func(*wire.Submission) (*runtime.Program, error) {
+		compiled, err := k.job.Compile(k.settings(files, v))
+		if err != nil {
+			return nil, err
+		}
+		if v.poison {
 			for i := range compiled.Program.Jobs {
 				poisonJob(&compiled.Program.Jobs[i])
 			}
@@ -28,57 +179,14 @@ func loader(job Runnable, s bridge.Settings, poison bool) runtime.Load {
 	}
 }
 
-// withoutReduces says whether a job of the plan has none: their number is then
-// not changed.
-func withoutReduces(plan *wire.Plan) bool {
-	return slices.ContainsFunc(plan.Jobs, func(j wire.JobPlan) bool { return j.Reduces == 0 })
-}
-
-func compile(t testing.TB, job Runnable, s bridge.Settings) *bridge.Compiled {
-	t.Helper()
-	compiled, err := job.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return compiled
-}
-
-// readsLines says whether all inputs are lines, whose order can be reversed.
-func readsLines(t testing.TB, job Runnable) bool {
-	t.Helper()
-	compiled := compile(t, job, bridge.Settings{Inputs: []string{inputName}, Output: outputDir, Dir: inputDir})
-	for _, j := range compiled.Program.Plan.Jobs {
-		for _, in := range j.Inputs {
-			if in.From == 0 && in.Format != "lines" && in.Format != "keyvalues" {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// finish submits and waits for the jobs' end.
-func finish(t testing.TB, c *embedded.Cluster, f dfs.FS, sub *wire.Submission) []wire.JobStatus {
-	t.Helper()
-	if err := client.Stage(f, c.Staging(), sub); err != nil {
-		t.Fatal(err)
-	}
-	ids, err := c.Submit(t.Context(), *sub)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var last []wire.JobStatus
-	for statuses, err := range c.Watch(t.Context(), ids) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		last = statuses
-	}
-	return last
-}
-
-// poisonJob makes the bytes that a reduce is given invalid as early as they may be.
+// poisonJob makes the bytes that a combiner or reduce is given invalid as early
+// as they may be.
 func poisonJob(job *runtime.Job) {
+	if combine := job.Combine; combine != nil {
+		job.Combine = func(t *runtime.Task, in runtime.Records, emit func(key, value []byte) error) error {
+			return combine(t, &poisoned{Records: in}, emit)
+		}
+	}
 	if reduce := job.Reduce; reduce != nil {
 		job.Reduce = func(t *runtime.Task, in runtime.Records) error {
 			return reduce(t, &poisoned{Records: in})

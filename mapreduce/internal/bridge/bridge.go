@@ -13,7 +13,11 @@ type Settings struct {
 	Output     string            // -output
 	Properties map[string]string // -D
 	Dir        string            // path or URL that relative paths are relative to; empty: the working directory
-	NoCombine  bool              // leave combiners out, to see whether the output depends on them
+
+	// For package mrtest:
+	Defaults  map[string]string // of properties that neither the job nor Properties sets
+	NoCombine bool              // leave combiners out, to see whether the output depends on them
+	Text      bool              // write lines, whatever the jobs' formats
 }
 
 // Compiled is a job or flow as functions on bytes.

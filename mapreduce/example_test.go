@@ -1,0 +1,183 @@
+package mapreduce_test
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/mapreduce"
+	"github.com/quernmr/quern/mapreduce/mrtest"
+)
+
+// Word count, on the first day. In a program, mapreduce.Main takes the function
+// that builds the job; here mrtest runs it.
+func Example() {
+	wordcount := func() (*mapreduce.Job, error) {
+		words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
+			for w := range strings.FieldsSeq(line) {
+				emit(w, 1)
+			}
+			return nil
+		})
+		return mapreduce.Fold(words, mapreduce.Sum).Job("wordcount"), nil
+	}
+
+	job, err := wordcount()
+	if err != nil {
+		panic(err)
+	}
+	mrtest.Print(job, "to be or\nnot to be\n")
+	// Output:
+	// be	2
+	// not	1
+	// or	1
+	// to	2
+}
+
+// Secondary sort: the pages of each user in the order of time. The key's first
+// part makes the group, its second part the order within.
+func ExampleReduceSorted() {
+	type userTime = mapreduce.Pair[string, int64]
+	visits := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(userTime, string)) error {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			return fmt.Errorf("want user, time, page: %q", line)
+		}
+		at, err := strconv.ParseInt(f[1], 10, 64)
+		if err != nil {
+			return err
+		}
+		emit(mapreduce.PairOf(f[0], at), f[2])
+		return nil
+	})
+	walks := mapreduce.ReduceSorted(visits, func(_ *mapreduce.Task, user string, pages iter.Seq2[int64, string], emit func(string, string)) error {
+		var walk []string
+		for _, page := range pages {
+			walk = append(walk, page)
+		}
+		emit(user, strings.Join(walk, " > "))
+		return nil
+	})
+	mrtest.Print(walks.Job("walks"), "ann 30 cart\nbob 10 home\nann 5 home\nann 20 shoes\n")
+	// Output:
+	// ann	home > shoes > cart
+	// bob	home
+}
+
+// Two inputs, each with its own map and its own type of values, brought together
+// by key. Customers come first, because they are the side that is kept.
+func ExampleJoin() {
+	names := mapreduce.Map(mapreduce.KeyValues("customers"), func(_ *mapreduce.Task, c mapreduce.Pair[string, string], emit func(string, string)) error {
+		emit(c.A, c.B)
+		return nil
+	})
+	amounts := mapreduce.Map(mapreduce.KeyValues("orders"), func(_ *mapreduce.Task, o mapreduce.Pair[string, string], emit func(string, int64)) error {
+		cents, err := strconv.ParseInt(o.B, 10, 64)
+		emit(o.A, cents)
+		return err
+	})
+	bought := mapreduce.Join(names, amounts, func(_ *mapreduce.Task, id string, names iter.Seq[string], amounts iter.Seq[int64], emit func(string, int64)) error {
+		found := slices.Collect(names)
+		for cents := range amounts {
+			for _, name := range found {
+				emit(name, cents)
+			}
+		}
+		return nil
+	})
+	mrtest.PrintFiles(bought.Job("bought"), map[string]string{
+		"customers": "c1\tann\nc2\tbob\nc3\tcid\n",
+		"orders":    "c2\t1250\nc1\t300\n",
+	})
+	// Output:
+	// part-r-00000:
+	// ann	300
+	// bob	1250
+}
+
+// Two jobs in one submission: the second reads what the first emitted, typed, and
+// sorts words from the most to the least frequent.
+func ExampleFrom() {
+	words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
+		for w := range strings.FieldsSeq(line) {
+			emit(w, 1)
+		}
+		return nil
+	})
+	counts := mapreduce.Fold(words, mapreduce.Sum)
+	byCount := mapreduce.Map(mapreduce.From(counts), func(_ *mapreduce.Task, c mapreduce.Pair[string, int64], emit func(mapreduce.Desc[int64], string)) error {
+		emit(mapreduce.Descending(c.B), c.A)
+		return nil
+	})
+	flow := &mapreduce.Flow{Name: "frequent", Jobs: []*mapreduce.Job{
+		counts.Job("count"),
+		mapreduce.Sort(byCount).Job("sort"),
+	}}
+	mrtest.Print(flow, "b a b\nc b a\n")
+	// Output:
+	// 3	b
+	// 2	a
+	// 1	c
+}
+
+// A job with a second output: what cannot be read goes to files of its own, which
+// appear together with the main ones.
+func ExampleWrite() {
+	numbers := mapreduce.Map(mapreduce.Lines(), func(t *mapreduce.Task, line string, emit func(int64, struct{})) error {
+		n, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			mapreduce.Write(t, "bad", struct{}{}, line)
+			return nil
+		}
+		emit(n, struct{}{})
+		return nil
+	})
+	job := mapreduce.MapOnly(numbers).Job("numbers")
+	job.Outputs = []string{"bad"}
+	mrtest.PrintFiles(job, map[string]string{"in": "12\ntwelve\n7\n"})
+	// Output:
+	// bad-m-00000:
+	// twelve
+	// part-m-00000:
+	// 12
+	// 7
+}
+
+// A total order: every part file is sorted and holds a range of the keys, so that
+// together, in the order of their names, they are sorted too.
+func ExamplePairs_TotalOrder() {
+	lines := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, struct{})) error {
+		emit(line, struct{}{})
+		return nil
+	})
+	job := mapreduce.Sort(lines.TotalOrder()).Job("sort")
+	job.Reduces = 2
+	mrtest.PrintFiles(job, map[string]string{"in": "pear\nfig\napple\nquince\n"})
+	// Output:
+	// part-r-00000:
+	// apple
+	// fig
+	// part-r-00001:
+	// pear
+	// quince
+}
+
+// Setup and cleanup are what stands around the loop: here, a map that adds up by
+// itself and emits once for its whole split.
+func ExampleMapSplit() {
+	lengths := mapreduce.MapSplit(mapreduce.Lines(), func(_ *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
+		var n, size int64
+		for line := range lines {
+			n, size = n+1, size+int64(len(line))
+		}
+		emit("lines", n)
+		emit("bytes", size)
+		return nil
+	})
+	mrtest.Print(mapreduce.Fold(lengths, mapreduce.Sum).Job("lengths"), "one\nthree\n")
+	// Output:
+	// bytes	8
+	// lines	2
+}

@@ -1,0 +1,304 @@
+package mrtest
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	mr "github.com/quernmr/quern/mapreduce"
+)
+
+const scores = "ann\t1\nbob\t5\nann\t2\nann\t9\nbob\t1\ncid\t4\nann\t4\n"
+
+func scorePairs() *mr.Pairs[string, int64] {
+	return mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(string, int64)) error {
+		n, err := strconv.ParseInt(kv.B, 10, 64)
+		emit(kv.A, n)
+		return err
+	})
+}
+
+func linePairs() *mr.Pairs[string, struct{}] {
+	return mr.Map(mr.Lines(), func(_ *mr.Task, line string, emit func(string, struct{})) error {
+		emit(line, struct{}{})
+		return nil
+	})
+}
+
+// TestCaught: jobs that would surprise on a cluster. Each is right in one run.
+func TestCaught(t *testing.T) {
+	seen := make(map[string]bool)
+	lines := 0
+	for name, c := range map[string]struct {
+		job Runnable
+		how string // the run that shows it
+	}{
+		"state of the package in a map": {mr.MapOnly(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(string, struct{})) error {
+			if !seen[kv.A] {
+				seen[kv.A] = true
+				emit(kv.A, struct{}{})
+			}
+			return nil
+		})).Job("distinct"), "split by record"},
+		"state of the package between map and reduce": {mr.Reduce(mr.Map(mr.Lines(), func(_ *mr.Task, line string, emit func(string, int64)) error {
+			lines++
+			emit("share", 1)
+			return nil
+		}), func(_ *mr.Task, k string, ones iter.Seq[int64], emit func(string, float64)) error {
+			n := 0
+			for range ones {
+				n++
+			}
+			emit(k, float64(n)/float64(lines))
+			return nil
+		}).Job("share"), "split by record"},
+		"an average as a fold": {mr.Fold(scorePairs(), func(a, b int64) int64 { return (a + b) / 2 }).Job("average"), "in reverse order"},
+		"a combiner that is not the reduce": {mr.Reduce(scorePairs().Combine(mr.Max), func(_ *mr.Task, k string, vals iter.Seq[int64], emit func(string, int64)) error {
+			sum := int64(0)
+			for v := range vals {
+				sum += v
+			}
+			emit(k, sum)
+			return nil
+		}).Job("sum"), "without its combiner"},
+		"a reduce that keeps its []byte": {mr.Reduce(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(string, []byte)) error {
+			emit(kv.A, []byte(kv.B))
+			return nil
+		}), func(_ *mr.Task, k string, vals iter.Seq[[]byte], emit func(string, []byte)) error {
+			var smallest []byte
+			for v := range vals {
+				if smallest == nil || string(v) < string(smallest) {
+					smallest = v
+				}
+			}
+			emit(k, smallest)
+			return nil
+		}).Job("smallest"), "split by record"},
+		"a combiner that keeps its []byte": {mr.Reduce(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(string, []byte)) error {
+			emit(kv.A, []byte(kv.B))
+			return nil
+		}).CombineGroup(func(_ *mr.Task, k string, vals iter.Seq[[]byte], emit func([]byte)) error {
+			for _, v := range slices.Collect(vals) {
+				emit(v)
+			}
+			return nil
+		}), func(_ *mr.Task, k string, vals iter.Seq[[]byte], emit func(string, []byte)) error {
+			for v := range vals {
+				emit(k, v)
+			}
+			return nil
+		}).Job("all"), "on three reduces"},
+		"a map that depends on the split": {mr.MapOnly(mr.MapSplit(mr.Lines(), func(_ *mr.Task, lines iter.Seq[string], emit func(int64, string)) error {
+			n := int64(0)
+			for line := range lines {
+				n++
+				emit(n, line)
+			}
+			return nil
+		})).Job("numbered"), "split by record"},
+		"a reduce that depends on its partition": {mr.ReduceAll(scorePairs(), func(_ *mr.Task, groups iter.Seq2[string, iter.Seq[int64]], emit func(string, int64)) error {
+			n := int64(0)
+			for k := range groups {
+				n++
+				emit(k, n)
+			}
+			return nil
+		}).Job("numbered"), "on three reduces"},
+		"a reduce that depends on the order of values": {mr.Reduce(scorePairs(), func(_ *mr.Task, k string, vals iter.Seq[int64], emit func(string, int64)) error {
+			for v := range vals {
+				emit(k, v)
+				break
+			}
+			return nil
+		}).Job("first"), "in reverse order"},
+		"what is no text": {func() *mr.Job {
+			j := mr.Sort(mr.MapSplit(mr.Lines(), func(_ *mr.Task, lines iter.Seq[string], emit func(string, string)) error {
+				n := 0
+				for line := range lines {
+					n++
+					emit(line, fmt.Sprint(n))
+				}
+				return nil
+			})).Job("numbered")
+			j.Format = mr.Raw{}
+			return j
+		}(), "split by record"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clear(seen)
+			lines = 0
+			out, err := (&kit{ctx: t.Context(), dir: t.TempDir(), job: c.job}).runAll(map[string]string{inputName: scores}, true)
+			if out == nil {
+				t.Fatal(err)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.how+": ") {
+				t.Errorf("not caught %s: %v, output %q", c.how, err, out.Text())
+			}
+		})
+	}
+}
+
+// TestCorrect: jobs of every shape pass all runs.
+func TestCorrect(t *testing.T) {
+	edit := func(j *mr.Job, f func(*mr.Job)) *mr.Job {
+		f(j)
+		return j
+	}
+	sumAll := func(_ *mr.Task, groups iter.Seq2[string, iter.Seq[int64]], emit func(string, int64)) error {
+		sum := int64(0)
+		for _, vals := range groups {
+			for v := range vals {
+				sum += v
+			}
+		}
+		emit("all", sum)
+		return nil
+	}
+	counts := mr.Fold(scorePairs(), mr.Sum)
+	for name, c := range map[string]struct {
+		job  Runnable
+		want string
+	}{
+		"fold":                   {mr.Fold(scorePairs(), mr.Sum).Job("j"), "ann\t16\nbob\t6\ncid\t4\n"},
+		"map only":               {mr.MapOnly(linePairs()).Job("j"), scores},
+		"sort":                   {mr.Sort(linePairs().TotalOrder()).Job("j"), sortLines(scores)},
+		"own format":             {edit(mr.Sort(linePairs()).Job("j"), func(j *mr.Job) { j.Format = csv{} }), strings.ReplaceAll(sortLines(scores), "\n", ";")},
+		"all keys in one reduce": {edit(mr.ReduceAll(scorePairs(), sumAll).Job("j"), func(j *mr.Job) { j.Reduces = 1 }), "all\t26\n"},
+		"no reduces, by property": {edit(mr.Sort(linePairs()).Job("j"), func(j *mr.Job) {
+			j.Properties = map[string]string{"mapreduce.job.reduces": "0"}
+		}), scores},
+		"secondary sort": {mr.ReduceSorted(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(mr.Pair[string, string], []byte)) error {
+			emit(mr.PairOf(kv.A, kv.B), []byte(kv.B))
+			return nil
+		}), func(_ *mr.Task, who string, vals iter.Seq2[string, []byte], emit func(string, string)) error {
+			all := ""
+			for k, v := range vals {
+				if string(v) == k {
+					all += k
+				}
+			}
+			emit(who, all)
+			return nil
+		}).Job("j"), "ann\t1249\nbob\t15\ncid\t4\n"},
+		"join": {mr.Join(scorePairs(), linePairs().Combine(func(a, _ struct{}) struct{} { return a }),
+			func(_ *mr.Task, k string, as iter.Seq[int64], bs iter.Seq[struct{}], emit func(string, bool)) error {
+				left, right := 0, 0
+				for range as {
+					left++
+				}
+				for range bs {
+					right++
+				}
+				emit(k, left > 0 && right == 0 || left == 0 && right > 0)
+				return nil
+			}).Job("j"), "ann\ttrue\nann\t1\ttrue\nann\t2\ttrue\nann\t4\ttrue\nann\t9\ttrue\nbob\ttrue\nbob\t1\ttrue\nbob\t5\ttrue\ncid\ttrue\ncid\t4\ttrue\n"},
+		"flow of two outputs": {&mr.Flow{Name: "f", Jobs: []*mr.Job{
+			counts.Job("counts"),
+			mr.MapOnly(mr.Map(mr.From(counts), func(_ *mr.Task, c mr.Pair[string, int64], emit func(string, struct{})) error {
+				emit(c.A, struct{}{})
+				return nil
+			})).Job("names"),
+			mr.Fold(mr.Map(mr.From(counts), func(_ *mr.Task, c mr.Pair[string, int64], emit func(struct{}, int64)) error {
+				emit(struct{}{}, c.B)
+				return nil
+			}), mr.Sum).Job("total"),
+		}}, "ann\nbob\ncid\n26\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Run(t, c.job, scores); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	if got := Run(t, counts.Job("empty"), ""); got != "" {
+		t.Errorf("of no input: %q", got)
+	}
+}
+
+type csv struct{}
+
+func (csv) Name() string { return "csv" }
+
+func (csv) AppendRecord(dst, key, _ []byte) []byte { return append(append(dst, key...), ';') }
+
+// verdict takes a test's place.
+type verdict struct {
+	testing.TB
+	errors, fatals []string
+}
+
+func (v *verdict) Helper()           {}
+func (v *verdict) Error(args ...any) { v.errors = append(v.errors, fmt.Sprint(args...)) }
+func (v *verdict) Fatal(args ...any) {
+	v.fatals = append(v.fatals, fmt.Sprint(args...))
+	panic(v)
+}
+
+// TestVerdicts: how a test learns of a job that fails, and of one that disagrees.
+func TestVerdicts(t *testing.T) {
+	broken := mr.MapOnly(mr.Map(mr.Lines(), func(_ *mr.Task, line string, _ func(string, int64)) error {
+		return fmt.Errorf("what is %q", line)
+	})).Job("broken")
+	first := mr.Fold(scorePairs(), func(a, _ int64) int64 { return a }).Job("first")
+	for name, c := range map[string]struct {
+		job           Runnable
+		errors, fatal string
+	}{
+		"fails":     {broken, "", `job broken, as it is: failed`},
+		"disagrees": {first, `output part differs when the job is run with its input in reverse order: sorted by line, "ann	4" instead of "ann	1"`, ""},
+		"no job":    {&mr.Flow{Name: "f"}, "", "flow f has no jobs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &verdict{TB: t}
+			func() {
+				defer func() {
+					if r := recover(); r != nil && r != any(v) {
+						panic(r)
+					}
+				}()
+				Run(v, c.job, scores)
+			}()
+			if got := strings.Join(v.errors, "\n"); (c.errors == "") != (got == "") || !strings.Contains(got, c.errors) {
+				t.Errorf("errors %q, want %q", got, c.errors)
+			}
+			if got := strings.Join(v.fatals, "\n"); (c.fatal == "") != (got == "") || !strings.Contains(got, c.fatal) {
+				t.Errorf("fatal %q, want %q", got, c.fatal)
+			}
+			if name == "fails" && !strings.Contains(v.fatals[0], `what is "ann\t1"`) {
+				t.Errorf("no cause in %q", v.fatals)
+			}
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("Print does not panic")
+					}
+				}()
+				Print(c.job, scores)
+			}()
+		})
+	}
+}
+
+// TestFiles: the outputs of a job with two, by name.
+func TestFiles(t *testing.T) {
+	job := mr.MapOnly(mr.Map(mr.Lines(), func(t *mr.Task, line string, emit func(string, struct{})) error {
+		if strings.HasPrefix(line, "bob") {
+			mr.Write(t, "bobs", struct{}{}, line)
+			t.Counter("seen", "bobs").Add(1)
+			return nil
+		}
+		emit(line, struct{}{})
+		return nil
+	})).Job("j")
+	job.Outputs = []string{"bobs"}
+	out := RunFiles(t, job, map[string]string{"a": "bob 1\nann\n", "dir/b": "bob 2\n"})
+	if out.Text() != "ann\n" || out.Named("bobs") != "bob 1\nbob 2\n" || out.Counters["seen"]["bobs"] != 2 {
+		t.Errorf("got %+v", out)
+	}
+	if out.Files["part-m-00000"] != "ann\n" || out.Files["bobs-m-00000"] != "bob 1\nbob 2\n" {
+		t.Errorf("files %q", out.Files)
+	}
+}
