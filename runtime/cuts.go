@@ -24,6 +24,7 @@ const (
 	sampledBytes  = 1 << 20  // of records, from each of these splits
 	sampledKeys   = 10_000   // from each of these splits
 	sampleMemory  = 32 << 20 // of keys
+	sampledKey    = 1 << 10  // bytes of a key: its beginning cuts as well, and cuts may be many
 	maxCutsFile   = 64 << 20
 )
 
@@ -165,6 +166,7 @@ func (s *sampler) Collect(partition int, key, _ []byte) error {
 		return s.err
 	}
 	s.seen++
+	key = key[:min(len(key), sampledKey)]
 	at := len(s.keys)
 	if at-s.first >= sampledKeys || s.memory < len(key) {
 		if i := s.random.Int64N(s.seen); i < int64(at-s.first) {

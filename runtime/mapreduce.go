@@ -40,7 +40,7 @@ func (a *attempt) runMap() error {
 // collect runs a map whose output is sorted for reduces.
 func (a *attempt) collect(split *Split, code MapFunc) error {
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
-		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax)}
+		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax), Alive: a.task.pulse.beat}
 	if a.job.Combine != nil {
 		config.Combine = func(in shuffle.Records, emit func(key, value []byte) error) error {
 			return protect(func() error {
@@ -103,7 +103,8 @@ func (a *attempt) runReduce() error {
 	a.counters.Add(TaskCounters, "REDUCE_SHUFFLE_BYTES", length)
 	a.result.Bytes = length
 	return a.writing("REDUCE_OUTPUT_RECORDS", func() error {
-		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir, Client: a.worker.opts.Client})
+		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir,
+			Client: a.worker.opts.Client, Alive: a.task.pulse.beat})
 		if err != nil {
 			return fmt.Errorf("open the partition's runs: %w", err)
 		}

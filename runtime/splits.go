@@ -117,7 +117,7 @@ func cutFile(in *wire.InputPlan, info dfs.Info, size int64) []Chunk {
 	return append(chunks, Chunk{Path: info.Name, Offset: info.Size - left, Length: left, Size: info.Size})
 }
 
-// jobSplits computes the splits of a whole job. Each is called for each file listed.
+// jobSplits computes the splits of a whole job. Each is called for each input.
 func jobSplits(f dfs.FS, sub *wire.Submission, index int, s settings, each func() error) ([]splitEntry, error) {
 	job := &sub.Plan.Jobs[index]
 	var all []splitEntry

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -377,5 +378,28 @@ func TestActivity(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// Cuts are short, however long the keys are: every task reads all of them.
+func TestCutsOfLongKeys(t *testing.T) {
+	all := &sampler{random: rand.New(rand.NewPCG(1, 2)), memory: sampleMemory}
+	all.start()
+	for i := range 20 {
+		key := bytes.Repeat([]byte{byte('a' + i)}, 1<<20)
+		if err := all.Collect(0, key, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cuts := chooseCuts(all.keys, 1000)
+	size := 0
+	for _, c := range cuts {
+		size += len(c)
+	}
+	if size > maxCutsFile/8 {
+		t.Errorf("%d cuts take %d bytes", len(cuts), size)
+	}
+	if first, last := cuts[0][0], cuts[len(cuts)-1][0]; first != 'a' || last != 'a'+19 {
+		t.Errorf("cuts from %c to %c", first, last)
 	}
 }

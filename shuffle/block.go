@@ -34,6 +34,7 @@ type blockReader struct {
 	size  int64         // of the range
 	tries int           // how often to read a block that cannot be read or is damaged
 	bytes *atomic.Int64 // counts what was delivered; may be nil
+	alive func()        // called for every block; may be nil
 
 	at     int64             // where the next block begins
 	header [blockHeader]byte // of the next block, when ahead
@@ -145,6 +146,9 @@ func (r *blockReader) pass(end int64) {
 	if r.bytes != nil {
 		r.bytes.Add(end - r.at)
 	}
+	if r.alive != nil {
+		r.alive()
+	}
 	r.at = end
 	r.ahead = false
 }
@@ -196,7 +200,9 @@ func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
 }
 
 // fill extends buf, which holds what is at offset at, to at least n bytes.
-// Memory is taken as bytes arrive: a length that lies takes little.
+// Memory is taken as bytes arrive: a length that lies takes little. Of a local
+// file the length is believed once its first bytes are there: growing takes half
+// as much memory again.
 func (r *blockReader) fill(buf []byte, n int, at int64) ([]byte, error) {
 	const step = 1 << 20
 	if len(buf) == 0 && cap(buf) > step && n < step {
@@ -205,6 +211,9 @@ func (r *blockReader) fill(buf []byte, n int, at int64) ([]byte, error) {
 	for len(buf) < n {
 		start := len(buf)
 		end := min(n, start+max(start, step))
+		if _, local := r.in.(*fileInput); local && start >= step {
+			end = n
+		}
 		buf = slices.Grow(buf, end-start)[:end]
 		if err := r.in.readAt(buf[start:], at+int64(start)); err != nil {
 			return nil, err

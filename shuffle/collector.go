@@ -12,6 +12,7 @@ type Config struct {
 	Dir        string // existing directory for spilled runs
 	File       string // the segment file to write
 	MaxRecord  int64  // key and value together, in bytes; 0: [DefaultMaxRecord]
+	Alive      func() // when not nil, called now and then while runs are written and merged
 
 	// Combine, when not nil, shrinks records of one partition: it reads them all
 	// and emits fewer. It must not change a key, and must emit in order; keys out
@@ -168,6 +169,7 @@ func (c *Collector) write(name string, each func(w *segmentWriter, partition int
 		return nil, err
 	}
 	defer w.abort()
+	w.alive = c.cfg.Alive
 	for p := range c.cfg.Partitions {
 		if err := each(w, p); err != nil {
 			return nil, err

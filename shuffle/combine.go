@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -27,11 +28,9 @@ func (c *Collector) combine(w *segmentWriter, in *merge) error {
 		emitted++
 		return w.add(key, value)
 	})
-	// A combiner that forgets to look at Err must not lose the error, nor one
-	// that returns early the records.
-	if err == nil {
-		err = in.Err()
-	}
+	// What the combiner was fed comes first: its own error may follow from it. One
+	// that returns early must not lose the records.
+	err = cmp.Or(in.Err(), err)
 	if err == nil && counted.Next() {
 		err = errCombineUnread
 	}

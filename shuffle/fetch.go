@@ -25,7 +25,8 @@ type Fetched struct {
 // digest in the server's index. A block that arrives short or damaged is asked
 // for once more, and a URL that delivers nothing for stall (0: [DefaultStall])
 // has failed. A [CorruptError] then says that what the server has is damaged, an
-// [UnreadableError] that it cannot be had. After an error the file is gone.
+// [UnreadableError] that it cannot be had, with fs.ErrNotExist in its chain when
+// the server answers that it does not have it. After an error the file is gone.
 func Fetch(ctx context.Context, client *http.Client, from, file string, stall time.Duration) (Fetched, error) {
 	s := segmentAt(from)
 	r, told, err := openRemote(ctx, s, client, stall)

@@ -211,6 +211,35 @@ func TestFetchFromDamagedDisk(t *testing.T) {
 	}
 }
 
+// What the server does not have is missing, as a local file is; another refusal
+// says nothing of that.
+func TestFetchMissing(t *testing.T) {
+	file, _ := mapOutput(t)
+	server := httptest.NewServer(Handler(resolver(file)))
+	defer server.Close()
+	for _, tc := range []struct {
+		url  string
+		gone bool
+	}{
+		{URL(server.URL, testJob, 8, 1000, 1), true},
+		{URL(server.URL, testJob, 7, 1000, 4), true},
+		{server.URL + "/shuffle/job/7/1000/1", false},
+	} {
+		dir := t.TempDir()
+		_, fetched := Fetch(t.Context(), server.Client(), tc.url, filepath.Join(dir, "part"), 0)
+		_, merged := Merge(t.Context(), []wire.Segment{{URL: tc.url}}, MergeOptions{Client: server.Client()})
+		for _, err := range []error{fetched, merged} {
+			var u *UnreadableError
+			if !errors.As(err, &u) || errors.Is(err, fs.ErrNotExist) != tc.gone {
+				t.Errorf("%s: %v", tc.url, err)
+			}
+		}
+		if left := files(t, dir); left != nil {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
 func TestFetchCanceled(t *testing.T) {
 	file, _ := mapOutput(t)
 	server := faultyServer(t, file, fault{stall: 50_000})

@@ -191,6 +191,28 @@ func TestMergeMissingFile(t *testing.T) {
 	}
 }
 
+// First passes, spills and the merge of these show life; nobody else can.
+func TestAlive(t *testing.T) {
+	file, _ := smallSegment(t)
+	calls := 0
+	alive := func() { calls++ }
+	m, err := Merge(t.Context(), slices.Repeat([]wire.Segment{wholePartition(t, file, 0)}, 3),
+		MergeOptions{Dir: t.TempDir(), FanIn: 2, Alive: alive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if calls < 4 { // two blocks of the first pass, two to begin with
+		t.Errorf("%d signs of life while merging", calls)
+	}
+	calls = 0
+	recs := slices.Repeat([]rec{{0, "key", "value"}}, 100)
+	_, out := collect(t, Config{Partitions: 1, Memory: 1000, Alive: alive}, recs)
+	if most := 2*out.Stats.Spills + 1; calls < most { // each run written, then read; the whole written
+		t.Errorf("%d signs of life for %d spills", calls, out.Stats.Spills)
+	}
+}
+
 func TestMergeCanceled(t *testing.T) {
 	var recs []rec
 	for i := range 100_000 {

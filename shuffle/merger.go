@@ -19,6 +19,7 @@ type MergeOptions struct {
 	FanIn  int           // segments merged at once, each with a buffer of 64 KiB; 0: 128, else at least 2
 	Client *http.Client  // for segments with a URL; nil: http.DefaultClient
 	Stall  time.Duration // how long a URL may deliver nothing; 0: [DefaultStall]
+	Alive  func()        // when not nil, called for every block read: the first passes can take long
 }
 
 // Merger is Records over sorted segments. Equal keys come in the order of the
@@ -60,7 +61,7 @@ func (m *Merger) open(ctx context.Context, segments []wire.Segment, opts MergeOp
 		if err != nil {
 			return err
 		}
-		r.bytes = &m.read
+		r.bytes, r.alive = &m.read, opts.Alive
 		m.readers = append(m.readers, r)
 		sources = append(sources, r)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"strconv"
 	"strings"
@@ -140,7 +141,7 @@ func (r *remoteInput) accept(response *http.Response, at int64) error {
 			return fmt.Errorf("asked for the range %s, got %q", want, got)
 		}
 	default:
-		return fmt.Errorf("%s: %s", response.Status, r.text())
+		return &refusedError{response.StatusCode, response.Status + ": " + r.text()}
 	}
 	if response.ContentLength < 0 || r.size >= 0 && response.ContentLength != r.size-at {
 		return fmt.Errorf("answer of %d bytes from offset %d of %d", response.ContentLength, at, r.size)
@@ -152,6 +153,19 @@ func (r *remoteInput) accept(response *http.Response, at int64) error {
 		return fmt.Errorf("partition changed from %v to %v", r.told, told)
 	}
 	return nil
+}
+
+// refusedError is an answer that is no partition.
+type refusedError struct {
+	code int
+	text string
+}
+
+func (e *refusedError) Error() string { return e.text }
+
+// Is makes a server's 404 fs.ErrNotExist, as a missing file is.
+func (e *refusedError) Is(target error) bool {
+	return target == fs.ErrNotExist && e.code == http.StatusNotFound
 }
 
 // text is the beginning of an answer that is an error message.

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -27,6 +27,7 @@ type segmentWriter struct {
 	written int64  // bytes before buf in the file
 	index   Index
 	current Partition
+	alive   func() // called with every write; may be nil
 }
 
 // createSegment begins a segment file, replacing one that an earlier process left.
@@ -43,11 +44,15 @@ func createSegment(name string) (*segmentWriter, error) {
 // add appends a record.
 func (w *segmentWriter) add(key, value []byte) error {
 	size := recordSize(len(key), len(value))
+	if size > blockTarget {
+		lengths := binary.AppendUvarint(make([]byte, 0, maxLengths), uint64(len(key)))
+		return w.addLarge(binary.AppendUvarint(lengths, uint64(len(value))), key, value)
+	}
 	if err := w.room(size); err != nil {
 		return err
 	}
 	start := len(w.buf)
-	w.buf = slices.Grow(w.buf, size)[:start+size]
+	w.buf = w.buf[:start+size]
 	putRecord(w.buf[start:], key, value)
 	w.count(w.buf[start:])
 	return nil
@@ -55,6 +60,9 @@ func (w *segmentWriter) add(key, value []byte) error {
 
 // addEncoded appends a record that is encoded already.
 func (w *segmentWriter) addEncoded(record []byte) error {
+	if len(record) > blockTarget {
+		return w.addLarge(record)
+	}
 	if err := w.room(len(record)); err != nil {
 		return err
 	}
@@ -63,8 +71,43 @@ func (w *segmentWriter) addEncoded(record []byte) error {
 	return nil
 }
 
+// addLarge appends a block of one record from its parts, without copying them: a
+// worker has room for few copies of its largest record.
+func (w *segmentWriter) addLarge(parts ...[]byte) error {
+	if err := w.closeBlock(); err != nil {
+		return err
+	}
+	var header [blockHeader]byte
+	size, sum, digest := 0, uint32(0), xxhash.New()
+	for _, p := range parts {
+		size += len(p)
+		sum = crc32.Update(sum, castagnoli, p)
+		digest.Write(p)
+	}
+	putBlockHeader(header[:], size, sum)
+	w.buf = append(w.buf, header[:]...)
+	if err := w.flush(); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := w.write(p); err != nil {
+			return err
+		}
+	}
+	w.current.Length += int64(blockHeader + size)
+	w.current.Records++
+	w.current.Digest += digest.Sum64()
+	return nil
+}
+
 // addBlock appends a verified block of another segment file as it is.
 func (w *segmentWriter) addBlock(payload []byte) error {
+	if len(payload) > blockTarget {
+		if _, _, end, ok := lengths(payload); !ok || end != len(payload) {
+			return errBadRecord
+		}
+		return w.addLarge(payload)
+	}
 	if err := w.closeBlock(); err != nil {
 		return err
 	}
@@ -114,7 +157,8 @@ func (w *segmentWriter) closeBlock() error {
 	}
 	block := w.buf[w.open:]
 	w.open = -1
-	putBlockHeader(block, block[blockHeader:])
+	payload := block[blockHeader:]
+	putBlockHeader(block, len(payload), checksum(payload))
 	w.current.Length += int64(len(block))
 	if len(w.buf) < flushSize {
 		return nil
@@ -122,21 +166,26 @@ func (w *segmentWriter) closeBlock() error {
 	return w.flush()
 }
 
-func putBlockHeader(dst, payload []byte) {
-	binary.BigEndian.PutUint32(dst, uint32(len(payload)))
-	binary.BigEndian.PutUint32(dst[4:], checksum(payload))
+func putBlockHeader(dst []byte, length int, sum uint32) {
+	binary.BigEndian.PutUint32(dst, uint32(length))
+	binary.BigEndian.PutUint32(dst[4:], sum)
 	binary.BigEndian.PutUint32(dst[8:], checksum(dst[:8]))
 }
 
 func (w *segmentWriter) flush() error {
-	n, err := w.file.Write(w.buf)
+	err := w.write(w.buf)
+	w.buf = w.buf[:0]
+	return err
+}
+
+func (w *segmentWriter) write(p []byte) error {
+	n, err := w.file.Write(p)
 	w.written += int64(n)
 	if err != nil {
 		return fmt.Errorf("write segment: %w", err)
 	}
-	w.buf = w.buf[:0]
-	if cap(w.buf) > 2*flushSize { // Left by a large record.
-		w.buf = make([]byte, 0, flushSize+2*blockTarget)
+	if w.alive != nil {
+		w.alive()
 	}
 	return nil
 }

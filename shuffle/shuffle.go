@@ -106,7 +106,8 @@ func (e *CorruptError) Error() string {
 }
 
 // UnreadableError reports a segment that cannot be read for another reason than
-// corruption: its file is missing, the disk or the network fails.
+// corruption: its file is missing, the disk or the network fails. Of a file that
+// is missing, here or on the server, errors.Is knows it as fs.ErrNotExist.
 type UnreadableError struct {
 	Segment wire.Segment
 	Err     error

@@ -108,7 +108,7 @@ func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segme
 	return c.write(name, func(w *segmentWriter, p int) error {
 		sources := make([]source, 0, len(runs)+1)
 		for _, r := range runs {
-			if s := r.partition(p); s != nil {
+			if s := r.partition(p, c.cfg.Alive); s != nil {
 				sources = append(sources, s)
 			}
 		}
@@ -158,7 +158,7 @@ func openSpill(name string) (*spilledRun, error) {
 
 // partition begins to read a partition, nil when it is empty. The buffer of the
 // partition before is used again.
-func (r *spilledRun) partition(p int) source {
+func (r *spilledRun) partition(p int, alive func()) source {
 	part := r.index.Partitions[p]
 	if part.Length == 0 {
 		return nil
@@ -169,6 +169,8 @@ func (r *spilledRun) partition(p int) source {
 		in:   &fileInput{file: r.file, base: part.Offset, keep: true},
 		size: part.Length,
 		buf:  r.reader.buf,
+		// Where a combiner leaves little to write, reading shows life.
+		alive: alive,
 	}
 	return &r.reader
 }
