@@ -25,6 +25,16 @@ type failure struct {
 	log     string
 }
 
+// newFailure keeps of a result what fits into a reason, its log whole as trackers
+// bound it: a long cause must not push it out.
+func newFailure(tracker string, id wire.AttemptID, r *wire.Result) *failure {
+	x := &failure{attempt: id, tracker: tracker, cause: bounded(r.Error, maxReason*3/8), log: bounded(r.Log, maxReason/2)}
+	if x.cause == "" {
+		x.cause = "failed without saying why"
+	}
+	return x
+}
+
 func (x *failure) String() string {
 	text := fmt.Sprintf("%v on tracker %s: %s", x.attempt, x.tracker, x.cause)
 	if log := strings.TrimRight(x.log, "\n"); log != "" {
@@ -74,10 +84,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	if slices.Contains(tk.failed, id.N) || slices.Contains(tk.excused, id.N) || j.taskDone(id.Task) {
 		return
 	}
-	this := &failure{attempt: id, tracker: t.Name, cause: r.Error, log: bounded(r.Log, maxReason/2)}
-	if this.cause == "" {
-		this.cause = "failed without saying why"
-	}
+	this := newFailure(t.Name, id, r)
 	j.trouble(fmt.Sprintf("%v on tracker %s: %s", id, t.Name, this.cause))
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && len(tk.excused) < maxRejected {
 		tk.excused = append(tk.excused, id.N)

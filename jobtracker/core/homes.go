@@ -2,7 +2,9 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -13,7 +15,16 @@ type home struct {
 	gen      wire.Generation
 	report   wire.HomeReport // the last one
 	complete bool            // it holds what the leader has chosen, all of it
+	wrong    time.Duration   // of those in job.wrong: since when
+	strayed  int             // homes of the partition given up for that
 }
+
+// wrongWait is how long a home may hold other outputs than the leader has chosen,
+// once told of these. maxStrayed is how many homes of one partition may take longer.
+const (
+	wrongWait  = 10 * time.Second
+	maxStrayed = 4
+)
 
 // placeHomes finds homes for partitions that have none: round robin over the
 // trackers that can reduce, going on from job to job.
@@ -51,7 +62,7 @@ func (l *Live) homeTracker() *tracker {
 // settleHome notes the home of a partition, placed or found in an inventory.
 func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.leaveHome(j, p)
-	j.homes[p] = home{tracker: t, gen: gen}
+	j.homes[p] = home{tracker: t, gen: gen, strayed: j.homes[p].strayed}
 	setOf(t.homes, j).Add(p)
 	j.hosts.Add(t.index)
 }
@@ -67,6 +78,7 @@ func (l *Live) leaveHome(j *job, p int) {
 		l.setComplete(j, p, false)
 	}
 	h.tracker = nil
+	j.wrong.Remove(p)
 	homes := setOf(t.homes, j)
 	homes.Remove(p)
 	if homes.Len() == 0 {
@@ -131,6 +143,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 
 // judgeHomes judges all homes again, when what the leader has chosen has changed.
 func (l *Live) judgeHomes(j *job) {
+	j.wrong = taskSet{}
 	for p := range j.homes {
 		if j.homes[p].tracker != nil && !j.facts.done.Has(p) {
 			l.judgeHome(j, p)
@@ -139,15 +152,41 @@ func (l *Live) judgeHomes(j *job) {
 }
 
 // judgeHome decides whether a home that says so is complete: it must have merged
-// the outputs that the leader has chosen. If not it is told all of them again.
+// the outputs that the leader has chosen. If not it is told all of them again,
+// once, and has some time to get them.
 func (l *Live) judgeHome(j *job, p int) {
 	h := &j.homes[p]
 	says := h.report.Complete && h.report.Maps == len(j.maps)
 	same := j.known == len(j.maps) && h.report.Digest == j.digestSum
 	l.setComplete(j, p, says && same)
-	if says && !same && j.known == len(j.maps) && !j.held {
+	switch {
+	case !says || same || j.known < len(j.maps) || j.held:
+		j.wrong.Remove(p)
+	case j.wrong.Add(p):
+		h.wrong = l.now
+		l.alarm(j, l.now+wrongWait)
 		l.tellAll(j, h.tracker.index)
 	}
+}
+
+// leaveWrong has those partitions gathered anew whose homes have held other
+// outputs than the chosen ones for too long. It says whether the job can go on.
+func (l *Live) leaveWrong(j *job) bool {
+	for p := range j.wrong.All() {
+		h := &j.homes[p]
+		if l.now < h.wrong+wrongWait {
+			continue
+		}
+		h.strayed++
+		if h.strayed >= maxStrayed {
+			l.stopJob(j, wire.Failed, fmt.Sprintf("partition %d: %d homes in turn held other map output than was chosen, the last on tracker %s",
+				p, h.strayed, h.tracker.Name))
+			return false
+		}
+		j.trouble(fmt.Sprintf("partition %d is gathered anew: its home on tracker %s held other map output than was chosen", p, h.tracker.Name))
+		l.moveHome(j, p)
+	}
+	return true
 }
 
 func (l *Live) setComplete(j *job, p int, complete bool) {

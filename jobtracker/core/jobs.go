@@ -45,6 +45,7 @@ type job struct {
 
 	pending  taskSet // maps to launch
 	homeless taskSet // partitions to find a home for
+	wrong    taskSet // partitions whose homes hold other outputs than the chosen ones
 	hosts    taskSet // indexes of trackers with homes
 	full     taskSet // indexes of trackers that get all outputs at the end of the Step
 	outbox   []wire.MapOutput
@@ -188,7 +189,7 @@ func (l *Live) advance(j *job) {
 
 func (l *Live) advanceRunning(j *job) {
 	l.loadSplits(j)
-	if !j.runnable() {
+	if !j.runnable() || !l.leaveWrong(j) {
 		return
 	}
 	l.placeHomes(j)
@@ -246,7 +247,7 @@ func (l *Live) stopped(x *stopped, fitted bool) {
 // clearTasks takes a job out of everything that tasks are picked from.
 func (l *Live) clearTasks(j *job) {
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
-	j.full = taskSet{}
+	j.full, j.wrong = taskSet{}, taskSet{}
 	clear(j.fences)
 	l.move(j)
 	for i := range j.hosts.All() {
