@@ -23,10 +23,11 @@ type input interface {
 
 // blockReader delivers the payloads of a range of blocks, each verified.
 //
-// Of a block that holds one large record it delivers the beginning alone, up to
-// the end of the key, unverified: a merge of many such blocks must not hold them
-// all. The verified whole is had from load when the record's turn has come,
-// before anyone but the merge has seen the key.
+// Of a block that holds one large record it delivers the beginning alone, which
+// may end within the key, unverified: a merge of many such blocks must not hold
+// them all. Keys equal so far are compared by part. The verified whole is had from
+// load when the record's turn has come, before anyone but the merge has seen the
+// key.
 type blockReader struct {
 	ctx   context.Context
 	seg   wire.Segment
@@ -85,6 +86,19 @@ func (r *blockReader) load(buf []byte) ([]byte, error) {
 			return nil, r.explain(err)
 		}
 		buf = buf[:0] // The beginning, too, may be what is damaged.
+	}
+}
+
+// part reads n bytes of that block, from offset at in its payload, into buf if they fit.
+func (r *blockReader) part(buf []byte, at, n int) ([]byte, error) {
+	for try := 1; ; try++ {
+		part, err := r.fill(buf[:0], n, r.large.at+int64(at))
+		if err == nil {
+			return part, nil
+		}
+		if try >= r.tries {
+			return nil, r.explain(err)
+		}
 	}
 }
 
@@ -180,23 +194,20 @@ func parseBlockHeader(header *[blockHeader]byte) (length int, sum uint32, ok boo
 	return int(n), sum, n <= math.MaxInt32 && checksum(header[:8]) == binary.BigEndian.Uint32(header[8:])
 }
 
-// keyGuess is how much of a large block is read in the hope that it holds the key.
+// keyGuess is how much of a large block is read in the hope that it holds the key,
+// or enough of it.
 const keyGuess = 4 << 10
 
-// beginning reads a large block as far as its record's key reaches, or further.
+// beginning reads the beginning of a large block.
 func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
 	var err error
 	if r.buf, err = r.fill(r.buf[:0], min(length, keyGuess), at); err != nil {
 		return nil, err
 	}
-	_, mid, end, ok := lengths(r.buf)
-	if !ok || end != length {
+	if _, _, end, ok := lengths(r.buf); !ok || end != length {
 		return nil, damaged(at, "large block of %d bytes does not hold one record", length)
 	}
-	if r.buf, err = r.fill(r.buf, mid, at); err != nil {
-		return nil, err
-	}
-	return r.buf[:mid], nil
+	return r.buf, nil
 }
 
 // fill extends buf, which holds what is at offset at, to at least n bytes.

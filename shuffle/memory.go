@@ -53,3 +53,7 @@ func (r *memoryRun) next() ([]byte, bool, error) {
 }
 
 func (r *memoryRun) load([]byte) ([]byte, error) { panic("shuffle: a run in memory is whole") }
+
+func (r *memoryRun) part([]byte, int, int) ([]byte, error) {
+	panic("shuffle: a run in memory is whole")
+}

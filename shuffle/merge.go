@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"math"
 )
@@ -11,6 +12,7 @@ import (
 type source interface {
 	next() (payload []byte, whole bool, err error)
 	load(buf []byte) ([]byte, error)
+	part(buf []byte, at, n int) ([]byte, error)
 }
 
 var (
@@ -31,7 +33,8 @@ type merge struct {
 	err     error
 
 	record, key, value []byte
-	big                []byte // holds the one large record delivered at a time
+	big                []byte    // holds the one large record delivered at a time
+	parts              [2][]byte // of two large keys being compared
 }
 
 // cursor walks through one source.
@@ -39,10 +42,11 @@ type cursor struct {
 	src    source
 	rest   []byte // of the block, behind the record
 	record []byte // encoded; only its beginning when partial
-	key    []byte
-	start  int // of the key in record
+	key    []byte // as much of it as record has
+	start  int    // of the key in record
+	length int    // of the whole key
 	ended  bool
-	// partial says that the record is large and its value has to be loaded.
+	// partial says that the record is large and has to be loaded.
 	partial bool
 }
 
@@ -60,7 +64,7 @@ func newMerge(sources []source) *merge {
 		}
 	}
 	if len(sources) > 0 {
-		m.winner = m.play(1)
+		m.winner = m.play(1) // which may set m.err
 	}
 	return m
 }
@@ -93,10 +97,44 @@ func (m *merge) lessTied(a, b int32) bool {
 	if x.ended || y.ended {
 		return !x.ended
 	}
-	if c := bytes.Compare(x.key, y.key); c != 0 {
-		return c < 0
+	var c int
+	if x.partial || y.partial {
+		c = m.compareLarge(x, y)
+	} else {
+		c = bytes.Compare(x.key, y.key)
 	}
-	return a < b
+	return c < 0 || c == 0 && a < b
+}
+
+// compareLarge compares two keys of which not all may be here. It sets m.err when
+// the rest cannot be read.
+func (m *merge) compareLarge(x, y *cursor) int {
+	at, end := 0, min(x.length, y.length)
+	for n := min(len(x.key), len(y.key)); at < end; n = min(end-at, blockTarget) {
+		a, err := x.keyPart(&m.parts[0], at, n)
+		b, errB := y.keyPart(&m.parts[1], at, n)
+		if err := cmp.Or(err, errB); err != nil {
+			m.err = cmp.Or(m.err, err)
+			return 0
+		}
+		if c := bytes.Compare(a, b); c != 0 {
+			return c
+		}
+		at += n
+	}
+	return cmp.Compare(x.length, y.length)
+}
+
+// keyPart is n bytes of the key from at on, read into buf when they are not here.
+func (c *cursor) keyPart(buf *[]byte, at, n int) (part []byte, err error) {
+	if at+n <= len(c.key) {
+		return c.key[at : at+n], nil
+	}
+	part, err = c.src.part(*buf, c.start+at, n)
+	if err == nil {
+		*buf = part
+	}
+	return part, err
 }
 
 // advance moves a cursor to its next record.
@@ -115,8 +153,10 @@ func (m *merge) advance(i int32) error {
 		c.rest, c.partial = payload, !whole
 	}
 	start, mid, end, ok := lengths(c.rest)
+	c.length = mid - start
 	if c.partial {
 		end = len(c.rest)
+		mid = min(mid, end)
 	}
 	if !ok || mid > end || end > len(c.rest) {
 		return badRecord(c.src)
@@ -143,7 +183,9 @@ func (m *merge) Next() bool {
 		if m.err = m.advance(m.winner); m.err != nil {
 			return false
 		}
-		m.replay()
+		if m.replay(); m.err != nil {
+			return false
+		}
 	}
 	m.begun = true
 	c := &m.cursors[m.winner]
@@ -180,7 +222,7 @@ func (m *merge) loadWinner(c *cursor) bool {
 		m.err = badRecord(c.src)
 		return false
 	}
-	mid := c.start + len(c.key)
+	mid := c.start + c.length
 	m.record, m.key, m.value = m.big, m.big[c.start:mid], m.big[mid:]
 	return true
 }
