@@ -37,6 +37,7 @@ import (
 //	swept key [error=…]                  RemoveStaging is done
 //	kill job1 reason
 //	tick 5s                              time passes; heartbeat t1 renews its lease
+//	sleep 1m                             time passes and the core is not woken in it
 //	log hold | undecided | release
 //	plan map job1=2 job2=1               answers Allocate (after "plans shown")
 //	status job1
@@ -189,6 +190,13 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 			t.Fatal(err)
 		}
 		s.tick(by)
+	case "sleep":
+		by, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		s.now += by
+		s.step(Tick{})
 	case "log":
 		s.setLog(d.CmdArgs[0].Key)
 	case "plans":

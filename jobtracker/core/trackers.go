@@ -186,15 +186,22 @@ func (l *Live) welcome(id Stream, t *tracker) {
 	l.send(t, &wire.Welcome{Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease})
 }
 
-// checkLeases proposes the loss of trackers not heard of for a lease.
+// checkLeases proposes the loss of trackers not heard of for a lease. When the
+// owner comes much later than it was asked to, it was stopped, and what trackers
+// have said meanwhile may still be on its way: they have half a lease more.
 func (l *Live) checkLeases() {
 	if l.now < l.leaseDue {
 		return
 	}
+	grace := l.c.cfg.Lease / 2
+	stopped := l.now-l.leaseDue > grace
 	l.leaseDue = never
 	for _, t := range l.byIndex {
 		if t == nil || t.losing {
 			continue
+		}
+		if stopped {
+			t.heard = max(t.heard, l.now-grace)
 		}
 		due := t.heard + l.c.cfg.Lease
 		if l.now < due {
