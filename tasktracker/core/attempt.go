@@ -219,10 +219,19 @@ func (c *Core) end(a *attempt, state wire.AttemptState, result *wire.Result) {
 	c.do(KillWorker{a.worker.id})
 }
 
+// stopped is how much later than asked the owner comes only if it was stopped.
+const stopped = 5 * time.Second
+
+// checkTimeouts gives up attempts that show no life. What those have said while
+// the owner was stopped may still be on its way: their time begins again.
 func (c *Core) checkTimeouts() {
 	for _, a := range slices.Clone(c.active) {
 		due, limited := a.deadline(&c.cfg)
 		if !limited || c.now < due {
+			continue
+		}
+		if c.now-due > stopped {
+			a.alive = c.now
 			continue
 		}
 		what := fmt.Sprintf("no progress for %v (mapreduce.task.timeout)", a.launch.Timeout)
