@@ -24,6 +24,10 @@ func openDirectory(parent string) (*directory, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
+	parent, err := filepath.Abs(parent)
+	if err != nil {
+		return nil, fmt.Errorf("find directory of embedded cluster: %w", err)
+	}
 	root := filepath.Join(parent, fmt.Sprintf("quern-%d", os.Getuid()))
 	path, err := makeDirectory(root)
 	if err != nil {
@@ -88,9 +92,23 @@ func removeDead(root string) {
 			continue // its cluster is just ending
 		}
 		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			os.RemoveAll(filepath.Dir(name))
+			removeLockLast(filepath.Dir(name))
 		}
 		lock.Close()
+	}
+}
+
+// removeLockLast keeps the lock until all else is gone: a worker that is just
+// dying may still write, and then the next start has to find the directory.
+func removeLockLast(path string) {
+	entries, err := os.ReadDir(path)
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(path, e.Name())))
+		}
+	}
+	if err == nil {
+		os.RemoveAll(path)
 	}
 }
 

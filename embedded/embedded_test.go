@@ -1,0 +1,301 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+// inputs are one split each.
+var inputs = []string{"a rose is a rose\n", "is a rose\n", "to be or not to be\n"}
+
+const reduces = 3
+
+// wordCount is a word count on bytes. Observe is called by every reduce.
+func wordCount(maps runtime.MapFunc, observe func(partition int)) runtime.Job {
+	return runtime.Job{
+		Maps: slices.Repeat([]runtime.MapFunc{maps}, len(inputs)),
+		Reduce: func(t *runtime.Task, in runtime.Records) error {
+			observe(t.ID.Task.N)
+			out, err := t.Output("")
+			if err != nil {
+				return err
+			}
+			var word string
+			n := 0
+			more := in.Next()
+			for more {
+				word, n = string(in.Key()), 0
+				for more && string(in.Key()) == word {
+					n++
+					more = in.Next()
+				}
+				if err := out.Write(fmt.Appendf(nil, "%s\t%d\n", word, n)); err != nil {
+					return err
+				}
+			}
+			return in.Err()
+		},
+	}
+}
+
+func splitWords(t *runtime.Task, in *runtime.Split, out runtime.Collector) error {
+	for line := range in.Lines() {
+		for word := range strings.FieldsSeq(line) {
+			if err := out.Collect(int(word[0])%t.Partitions, []byte(word), nil); err != nil {
+				return err
+			}
+		}
+	}
+	return in.Err()
+}
+
+// start starts a cluster whose attempts run the job in this process.
+func start(t *testing.T, cfg Config, job runtime.Job) *Cluster {
+	t.Helper()
+	memory := dfs.Mux{"mem": mem.New(1 << 20), "file": local.New()}
+	if err := memory.MkdirAll("mem://t/in"); err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range inputs {
+		w, err := memory.Create("mem://t/in/" + strconv.Itoa(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.FS = memory
+	cfg.Load = func(sub *wire.Submission) (*runtime.Program, error) {
+		return &runtime.Program{Plan: sub.Plan, Jobs: []runtime.Job{job}}, nil
+	}
+	c, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func submit(t *testing.T, c *Cluster) []wire.JobID {
+	t.Helper()
+	plan := wire.JobPlan{Name: "words", Output: "mem://t/out", Format: "text", Reduces: reduces}
+	for i := range inputs { // an input each: small files of one input would share a map
+		plan.Inputs = append(plan.Inputs, wire.InputPlan{Format: "lines", Paths: []string{"mem://t/in/" + strconv.Itoa(i)}})
+	}
+	sub := &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{plan}}}
+	if err := client.Stage(c.FS(), c.Staging(), sub); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := c.Submit(t.Context(), *sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// succeed waits for the jobs' end and gives the part files, in order.
+func succeed(t *testing.T, c *Cluster, ids []wire.JobID) string {
+	t.Helper()
+	for statuses, err := range c.Watch(t.Context(), ids) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := statuses[0]; s.State.Ended() && s.State != wire.Succeeded {
+			t.Fatalf("%v: %s", s.State, s.Error)
+		}
+	}
+	var all strings.Builder
+	for p := range reduces {
+		f, err := c.FS().Open(fmt.Sprintf("mem://t/out/part-r-%05d", p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(&all, f); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		all.WriteString("--\n")
+	}
+	return all.String()
+}
+
+func closeCluster(t *testing.T, c *Cluster) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(c.dir.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the cluster's directory is left behind: %v", err)
+	}
+}
+
+// TestTrackers: with a map on each of three trackers every home has to fetch from
+// the two others, and the output is that of one tracker.
+func TestTrackers(t *testing.T) {
+	outputs := make(map[int]string)
+	for _, trackers := range []int{1, 3} {
+		dir := t.TempDir()
+		var started atomic.Int32
+		all := make(chan struct{})
+		meet := func(t *runtime.Task, in *runtime.Split, out runtime.Collector) error {
+			if started.Add(1) == int32(len(inputs)) {
+				close(all)
+			}
+			select {
+			case <-all: // no tracker is given two maps
+			case <-t.Ctx.Done():
+			}
+			return splitWords(t, in, out)
+		}
+		var fetched atomic.Int32 // partitions with files from elsewhere
+		c := start(t, Config{Dir: dir, Trackers: trackers, Slots: 3 / trackers}, wordCount(meet, func(partition int) {
+			home := fmt.Sprintf("home-%05d", partition)
+			files, _ := filepath.Glob(filepath.Join(dir, "*", "*", "tracker*", "jobs", "*", home, "*"))
+			if len(files) > 0 {
+				fetched.Add(1)
+			}
+		}))
+		outputs[trackers] = succeed(t, c, submit(t, c))
+		if want := map[int]int32{1: 0, 3: reduces}[trackers]; fetched.Load() != want {
+			t.Errorf("%d trackers: %d partitions were fetched, want %d", trackers, fetched.Load(), want)
+		}
+		closeCluster(t, c)
+	}
+	want := "is\t2\nor\t1\nrose\t3\n--\na\t3\n--\nbe\t2\nnot\t1\nto\t2\n--\n"
+	for trackers, got := range outputs {
+		if got != want {
+			t.Errorf("%d trackers: %q, want %q", trackers, got, want)
+		}
+	}
+}
+
+// TestCloseWhileRunning: Close ends a job in the middle of a map.
+func TestCloseWhileRunning(t *testing.T) {
+	running := make(chan struct{}, len(inputs))
+	c := start(t, Config{Dir: t.TempDir(), Trackers: 2}, wordCount(func(t *runtime.Task, _ *runtime.Split, _ runtime.Collector) error {
+		running <- struct{}{}
+		<-t.Ctx.Done()
+		return t.Ctx.Err()
+	}, func(int) {}))
+	ids := submit(t, c)
+	ended := make(chan error, 1)
+	go func() {
+		var last error
+		for _, err := range c.Watch(context.Background(), ids) {
+			last = err
+		}
+		ended <- last
+	}()
+	select {
+	case <-running:
+	case err := <-ended:
+		t.Fatalf("the job ended by itself: %v", err)
+	}
+	closeCluster(t, c)
+	if err := <-ended; err == nil {
+		t.Error("Watch ended without an error, though the job had not ended")
+	}
+}
+
+// TestDeadClusters: a start removes what killed clusters left, and nothing else.
+func TestDeadClusters(t *testing.T) {
+	dir := t.TempDir()
+	live := start(t, Config{Dir: dir}, wordCount(splitWords, func(int) {}))
+	root := filepath.Dir(live.dir.path)
+	dead := filepath.Join(root, "dead")
+	if err := os.MkdirAll(filepath.Join(dead, "tracker1", "jobs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(root, "foreign")
+	if err := os.Mkdir(foreign, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dead, lockName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, Config{Dir: dir}, wordCount(splitWords, func(int) {}))
+	if _, err := os.Stat(dead); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a dead cluster's directory is left: %v", err)
+	}
+	if _, err := os.Stat(foreign); err != nil {
+		t.Errorf("what no cluster made is gone: %v", err)
+	}
+	if got := succeed(t, live, submit(t, live)); got == "" {
+		t.Error("no output")
+	}
+	closeCluster(t, second)
+	closeCluster(t, live)
+	if err := os.Remove(foreign); err != nil {
+		t.Fatal(err)
+	}
+	closeCluster(t, start(t, Config{Dir: dir}, wordCount(splitWords, func(int) {})))
+	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the last cluster left the common directory: %v", err)
+	}
+}
+
+// TestRelativeDirectory: the property quern.embedded.dir may be a relative path.
+func TestRelativeDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := start(t, Config{Dir: "here and there"}, wordCount(splitWords, func(int) {}))
+	if got := succeed(t, c, submit(t, c)); got == "" {
+		t.Error("no output")
+	}
+	closeCluster(t, c)
+}
+
+func TestUnusableDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(Config{Dir: file}); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("a file as directory: %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, fmt.Sprintf("quern-%d", os.Getuid()))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(Config{Dir: dir}); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("somebody's link instead of the directory: %v", err)
+	}
+}
+
+func TestFromProperties(t *testing.T) {
+	load := func(*wire.Submission) (*runtime.Program, error) { return nil, nil }
+	cfg, err := FromProperties(map[string]string{"quern.embedded.dir": "d", "quern.embedded.slots": "3",
+		"quern.embedded.trackers": "2", "quern.task.inprocess": "true"}, load)
+	if err != nil || cfg.Dir != "d" || cfg.Slots != 3 || cfg.Trackers != 2 || cfg.Load == nil {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	if cfg, err := FromProperties(map[string]string{"quern.task.inprocess": "false"}, load); err != nil || cfg.Load != nil {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	for _, bad := range []map[string]string{
+		{"quern.embedded.slots": "many"}, {"quern.embedded.trackers": "-1"}, {"quern.task.inprocess": "true"},
+	} {
+		if _, err := FromProperties(bad, nil); err == nil {
+			t.Errorf("%v is taken", bad)
+		}
+	}
+}
