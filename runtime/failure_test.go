@@ -118,7 +118,7 @@ func TestReduceFailures(t *testing.T) {
 	b.jobs[0].Reduce = func(_ *Task, in Records) error { // ignores why its input ended
 		for in.Next() {
 		}
-		return errors.New("too few records")
+		panic("too few records")
 	}
 	r := b.try(wire.Reduce, 0, runs)
 	b.jobs[0].Reduce = reduce

@@ -40,7 +40,7 @@ func (a *attempt) setup() error {
 	if err != nil {
 		return fmt.Errorf("make the output's parent: %w", err)
 	}
-	return a.tree.build()
+	return a.tree.build(a.id())
 }
 
 // mkdir makes a directory that may be there already.

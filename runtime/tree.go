@@ -18,9 +18,10 @@ import (
 //	OUT/part-r-00000                 by the job's commit
 //	OUT/_SUCCESS                     empty, when all files are in place
 //
-// It comes and goes whole. Setup builds it as .<OUT>.<job>.<key>.new beside OUT
-// and renames it into place, which is refused when OUT is there: so an OUT with this
-// job's OWNER is this job's, any other is not, and of two jobs one wins. Cleanup
+// It comes and goes whole. A setup attempt builds it in .<OUT>.<job>.<key>.new
+// beside OUT, under its own name, since one that is thought lost may still be at
+// work, and renames it into place, which is refused when OUT is there: so an OUT with
+// this job's OWNER is this job's, any other is not, and of two jobs one wins. Cleanup
 // renames OUT/_temporary to .<OUT>.<job>.<key>.old before it removes anything. A crash
 // between any two steps leaves a state that tells what is still to be done.
 //
@@ -108,12 +109,14 @@ func (t *tree) claimed() (claim, error) {
 	return unclaimed, nil
 }
 
-// build makes the tree and puts it into place. The parent of OUT exists.
-func (t *tree) build() error {
-	fresh := t.beside(".new")
+// build makes the tree for a setup attempt and puts it into place. The parent of
+// OUT exists.
+func (t *tree) build(id wire.AttemptID) error {
+	scratch := t.beside(".new")
+	fresh := dfs.Join(scratch, id.String())
 	inside := &tree{fs: t.fs, out: fresh, job: t.job, key: t.key}
-	if err := t.fs.RemoveAll(fresh); err != nil {
-		return fmt.Errorf("remove leavings: %w", err)
+	if err := mkdir(t.fs, scratch); err != nil {
+		return fmt.Errorf("make output: %w", err)
 	}
 	for _, dir := range []string{fresh, inside.temporary(), inside.below(), inside.below("a"), inside.below("t")} {
 		if err := t.fs.Mkdir(dir); err != nil {
@@ -123,19 +126,20 @@ func (t *tree) build() error {
 	if err := writeAll(t.fs, inside.owner(), []byte(t.self())); err != nil {
 		return fmt.Errorf("make output: %w", err)
 	}
-	err := t.fs.RenameDir(fresh, t.out)
-	if err == nil {
-		return nil
+	if err := t.fs.RenameDir(fresh, t.out); err != nil {
+		// It may have been done all the same, or another was first.
+		state, why := t.claimed()
+		switch {
+		case state == foreign && isFatal(why):
+			return fmt.Errorf("make output: %w", errors.Join(why, t.fs.RemoveAll(scratch)))
+		case state != ours:
+			return fmt.Errorf("make output: %w", err)
+		}
 	}
-	// It may have been done all the same, or another job was first.
-	state, why := t.claimed()
-	switch {
-	case state == ours:
-		return nil
-	case state == foreign && isFatal(why):
-		err = errors.Join(why, t.fs.RemoveAll(fresh))
+	if err := t.fs.RemoveAll(scratch); err != nil {
+		return fmt.Errorf("make output: %w", err)
 	}
-	return fmt.Errorf("make output: %w", err)
+	return nil
 }
 
 // manifest is the file .attempt of an attempt's directory, in msgpack. It is
@@ -239,7 +243,7 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 			return fmt.Errorf("commit job: %w", err)
 		}
 	}
-	for _, dir := range []string{t.below(), t.temporary()} {
+	for _, dir := range []string{t.beside(".new"), t.below(), t.temporary()} {
 		if err := each(); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -60,13 +61,13 @@ func writeAttempt(t *tree, id wire.AttemptID, content string) error {
 // needs, as the job tracker would have its attempts tried again.
 func life(t *testing.T, f *mem.FS, again func(step string, do func(try int) error)) {
 	tr := newTree(f)
-	again("setup", func(int) error {
+	again("setup", func(try int) error {
 		if state, err := tr.claimed(); state == foreign {
 			return err
 		} else if state == ours {
 			return nil
 		}
-		return tr.build()
+		return tr.build(testAttempt(wire.Setup, 0, try))
 	})
 	tasks := []wire.TaskID{testTask(wire.Reduce, 0), testTask(wire.Reduce, 1)}
 	for n := range tasks {
@@ -197,7 +198,7 @@ func TestCleanupTwice(t *testing.T) {
 			f := mem.New(1)
 			_ = f.MkdirAll("mem://t/data")
 			tr := newTree(f)
-			if err := errors.Join(tr.build(), writeAttempt(tr, testAttempt(wire.Reduce, 0, 0), "x")); err != nil {
+			if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, testAttempt(wire.Reduce, 0, 0), "x")); err != nil {
 				t.Fatal(err)
 			}
 			_ = f.SetFaults(fmt.Sprintf("any ** after=%d times=1 %s", i, kind))
@@ -223,7 +224,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	f := mem.New(1)
 	_ = f.MkdirAll("mem://t/data")
 	first, second := newTree(f), &tree{fs: f, out: testOut, job: testJob, key: "another cluster's"}
-	if err := first.build(); err != nil {
+	if err := first.build(testAttempt(wire.Setup, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	made := state(f, "mem://t/data")
@@ -235,7 +236,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	}
 	_, err := second.claimed()
 	refused(err)
-	refused(second.build()) // as if it had looked just before
+	refused(second.build(testAttempt(wire.Setup, 0, 0))) // as if it had looked just before
 	if err := second.cleanup(); err != nil {
 		t.Fatal(err)
 	}
@@ -257,6 +258,54 @@ func TestTwoJobsOneOutput(t *testing.T) {
 		t.Fatalf("at the end: %s", got)
 	}
 }
+
+// Two setup attempts of one job, the first thought lost: wherever the second comes
+// in, the output is there once and whole, and a commit leaves nothing else.
+func TestTwoSetups(t *testing.T) {
+	for stop := range 12 {
+		f := mem.New(1)
+		_ = f.MkdirAll("mem://t/data")
+		between := &interrupted{FS: f, left: stop}
+		between.meanwhile = func() {
+			tr := newTree(f)
+			if err := tr.build(testAttempt(wire.Setup, 0, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		late := newTree(between)
+		if err := late.build(testAttempt(wire.Setup, 0, 0)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
+		if err := errors.Join(writeAttempt(tr, id, "x"), tr.commitTask(id)); err != nil {
+			t.Fatalf("second setup before call %d: %v", stop, err)
+		}
+		if err := tr.commitJob([]wire.TaskID{id.Task}, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=x" {
+			t.Fatalf("second setup before call %d: %s", stop, got)
+		}
+	}
+}
+
+// interrupted lets something happen before one call that changes the tree.
+type interrupted struct {
+	dfs.FS
+	left      int
+	meanwhile func()
+}
+
+func (f *interrupted) step() {
+	if f.left--; f.left == -1 {
+		f.meanwhile()
+	}
+}
+
+func (f *interrupted) Mkdir(name string) error             { f.step(); return f.FS.Mkdir(name) }
+func (f *interrupted) RenameDir(from, to string) error     { f.step(); return f.FS.RenameDir(from, to) }
+func (f *interrupted) RemoveAll(name string) error         { f.step(); return f.FS.RemoveAll(name) }
+func (f *interrupted) Create(n string) (dfs.Writer, error) { f.step(); return f.FS.Create(n) }
 
 // Whatever a user has at OUT is neither taken nor changed, nor removed.
 func TestOutputExists(t *testing.T) {
@@ -289,7 +338,7 @@ func TestCommitOverwritesNothing(t *testing.T) {
 	f := mem.New(1)
 	_ = f.MkdirAll("mem://t/data")
 	tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
-	if err := errors.Join(tr.build(), writeAttempt(tr, id, "job's"), tr.commitTask(id)); err != nil {
+	if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, id, "job's"), tr.commitTask(id)); err != nil {
 		t.Fatal(err)
 	}
 	put(f, testOut+"/part-r-00000", []byte("mine!"))
@@ -309,7 +358,7 @@ func TestOneCommit(t *testing.T) {
 	_ = f.MkdirAll("mem://t/data")
 	tr := newTree(f)
 	a, b, c := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 0, 1), testAttempt(wire.Reduce, 1, 0)
-	if err := errors.Join(tr.build(), writeAttempt(tr, a, "A"), writeAttempt(tr, b, "B"), writeAttempt(tr, c, "C")); err != nil {
+	if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, a, "A"), writeAttempt(tr, b, "B"), writeAttempt(tr, c, "C")); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.commitTask(a); err != nil {
