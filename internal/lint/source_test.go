@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -96,6 +97,19 @@ func TestTestsDoNotSleep(t *testing.T) {
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 			for _, use := range parse(t, p, file).uses("time.Sleep") {
 				t.Errorf("%s: a test waits for the event", use)
+			}
+		}
+	}
+}
+
+// TestScenariosAreGlobbed: rapid writes failures below testdata, where a walk
+// would take them for scenarios.
+func TestScenariosAreGlobbed(t *testing.T) {
+	walk := []byte(`datadriven.Walk(t, "testdata"` + ",")
+	for _, p := range listed(t) {
+		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+			if s := parse(t, p, file); bytes.Contains(s.text, walk) {
+				t.Errorf("%s walks testdata: glob testdata/*.txt", s.name)
 			}
 		}
 	}
