@@ -16,12 +16,13 @@ import (
 )
 
 // A total order's partitions are ranges of keys. Their boundaries come from a
-// sample: the job's own maps run over the beginnings of a few splits, spread over
-// the input. The cuts file is msgpack of cutsFile followed by its xxhash64, u64,
+// sample: the job's own maps run over pieces of a few splits, spread over the
+// input. The cuts file is msgpack of cutsFile followed by its xxhash64, u64,
 // little-endian.
 const (
 	sampledSplits = 10
 	sampledBytes  = 1 << 20  // of records, from each of these splits
+	sampledPlaces = 8        // of a split, among which these bytes are shared
 	sampledKeys   = 10_000   // from each of these splits
 	sampleMemory  = 32 << 20 // of keys
 	sampledKey    = 1 << 10  // bytes of a key: its beginning cuts as well, and cuts may be many
@@ -125,24 +126,47 @@ func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
 	return all.keys, nil
 }
 
-// limit makes the split end after about so many bytes of records.
+// limit makes the split give about so many bytes of records, of long files from
+// several places: of sorted input the beginning alone would tell little.
 func (s *Split) limit(most int64) {
 	s.sample = most
-	for i := range s.chunks {
-		c := &s.chunks[i]
-		if s.format == formatFiles || compressed(s.format, c.Path) != "" {
-			continue // each stops these by s.sample
-		}
-		unit := int64(1)
-		if s.format == formatRecords {
-			unit = int64(s.recordSize)
-		}
-		c.Length = min(c.Length, (most+unit-1)/unit*unit)
-		if most -= c.Length; most <= 0 {
-			s.chunks = s.chunks[:i+1]
-			return
+	var chunks []Chunk
+	for _, c := range s.chunks {
+		switch {
+		case most <= 0:
+		case s.format == formatFiles || compressed(s.format, c.Path) != "":
+			chunks = append(chunks, c) // each stops these by s.sample
+		default:
+			chunks = append(chunks, s.places(c, most)...)
+			most -= min(c.Length, most)
 		}
 	}
+	s.chunks = chunks
+}
+
+// places are pieces of a chunk that have about so many bytes in all. For a format
+// of the author's own it is the chunk's beginning.
+func (s *Split) places(c Chunk, most int64) []Chunk {
+	n, unit := int64(sampledPlaces), int64(1)
+	switch {
+	case s.format == formatRecords:
+		unit = int64(s.recordSize)
+	case s.format == formatBinary:
+		unit = binaryBlock
+	case !builtIn(s.format):
+		n = 1
+	}
+	length := (most + n*unit - 1) / (n * unit) * unit
+	if c.Length <= n*length {
+		return []Chunk{c}
+	}
+	pieces := make([]Chunk, n)
+	for i := range pieces {
+		pieces[i] = c
+		pieces[i].Offset += int64(i) * (c.Length / n / unit * unit)
+		pieces[i].Length = length
+	}
+	return pieces
 }
 
 // sampler is the Collector of a sampling map: of each split it keeps keys such

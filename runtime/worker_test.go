@@ -403,3 +403,53 @@ func TestCutsOfLongKeys(t *testing.T) {
 		t.Errorf("cuts from %c to %c", first, last)
 	}
 }
+
+// Of one long split the sample comes from all over it, whatever the format.
+func TestSampledPlaces(t *testing.T) {
+	const lines, width = 1 << 20, 8
+	f := mem.New(1 << 30)
+	var content []byte
+	var records []pair
+	for i := range lines {
+		content = fmt.Appendf(content, "%07d\n", i)
+		records = append(records, pair{content[len(content)-width : len(content)-1 : len(content)-1], nil})
+	}
+	put(f, "mem://t/text", content)
+	writeBinary(t, f, "mem://t/binary", records)
+	for format, read := range map[string]func(s *Split, yield func([]byte)){
+		formatLines: func(s *Split, yield func([]byte)) {
+			for line := range s.Lines() {
+				yield([]byte(line))
+			}
+		},
+		formatRecords: func(s *Split, yield func([]byte)) {
+			for r := range s.Records(width) {
+				yield(r)
+			}
+		},
+		formatBinary: func(s *Split, yield func([]byte)) {
+			for key := range s.Binary() {
+				yield(key)
+			}
+		},
+	} {
+		name := "mem://t/text"
+		if format == formatBinary {
+			name = "mem://t/binary"
+		}
+		in := wire.InputPlan{Paths: []string{name}, Format: format, RecordSize: width}
+		splits := reader(t, f, in, bounds(1<<30), blockSize)
+		if len(splits) != 1 {
+			t.Fatalf("%d splits", len(splits))
+		}
+		splits[0].limit(sampledBytes)
+		eighths, n := map[int]bool{}, 0
+		read(splits[0], func(record []byte) {
+			eighths[must(strconv.Atoi(string(record[:width-1])))*8/lines] = true
+			n++
+		})
+		if splits[0].Err() != nil || len(eighths) != 8 || n > 2*sampledBytes/width {
+			t.Errorf("%s: %d records from %d eighths, %v", format, n, len(eighths), splits[0].Err())
+		}
+	}
+}
