@@ -263,7 +263,7 @@ func (c *compilation) inputs(st *stage) ([]wire.InputPlan, error) {
 				paths = c.Inputs
 			}
 			for _, p := range paths {
-				clean, err := c.clean(p)
+				clean, err := c.cleanInput(p)
 				if err != nil {
 					return nil, fmt.Errorf("input: %w", err)
 				}
@@ -316,10 +316,31 @@ func (c *compilation) files(given map[string]string) (map[string]string, error) 
 	return files, nil
 }
 
+// cleanInput is clean for what may be a pattern: where it is one, the directory
+// that it is relative to must not be taken for a part of it.
+func (c *compilation) cleanInput(name string) (string, error) {
+	const special = `*?[]{}\`
+	if !c.relative(name) || !strings.ContainsAny(name, special) {
+		return c.clean(name)
+	}
+	var dir strings.Builder
+	for _, b := range []byte(c.Dir) {
+		if strings.IndexByte(special, b) >= 0 {
+			dir.WriteByte('\\')
+		}
+		dir.WriteByte(b)
+	}
+	return dfs.Clean(dfs.Join(dir.String(), name))
+}
+
+func (c *compilation) relative(name string) bool {
+	return c.Dir != "" && name != "" && !path.IsAbs(name) && !strings.Contains(name, "://")
+}
+
 // clean makes a path a URL. It is the same in every process: relative paths are
 // so to where the client ran.
 func (c *compilation) clean(name string) (string, error) {
-	if c.Dir != "" && name != "" && !path.IsAbs(name) && !strings.Contains(name, "://") {
+	if c.relative(name) {
 		name = dfs.Join(c.Dir, name)
 	}
 	return dfs.Clean(name)

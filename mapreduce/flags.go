@@ -89,9 +89,9 @@ func newJobFlags(set *flag.FlagSet) (*jobFlags, error) {
 		}
 	}
 	f := &jobFlags{set: set, properties: make(map[string]string)}
-	set.StringVar(&f.input, "input", "", "comma-separated `paths` to read: files, directories, globs")
+	set.StringVar(&f.input, "input", "", "comma-separated `paths` to read: files, directories, globs; a comma in a name is written \\,")
 	set.StringVar(&f.output, "output", "", "`directory` to write, which must not exist")
-	set.Var((*propertyFlag)(f), "D", "set a property of the job, `name=value`; may be repeated")
+	set.Var((*propertyFlag)(f), "D", "set a property of the job, `name=value`, such as mapreduce.job.reduces=4; may be repeated")
 	set.Init(set.Name(), flag.ContinueOnError)
 	return f, nil
 }
@@ -174,14 +174,19 @@ func (f *jobFlags) restore(from *wire.Program) error {
 	return nil
 }
 
-// splitList divides a comma-separated list of paths; commas within the braces of
-// a glob do not divide.
+// splitList divides a comma-separated list of paths. Commas within the braces of a
+// glob do not divide, nor does one after a backslash, which the glob then takes.
 func splitList(list string) []string {
 	var all []string
 	depth, start := 0, 0
 	for i := 0; i <= len(list); i++ {
 		if i < len(list) {
 			switch list[i] {
+			case '\\':
+				if i+1 < len(list) {
+					i++
+				}
+				continue
 			case '{':
 				depth++
 			case '}':

@@ -219,6 +219,37 @@ func TestFlagsTravel(t *testing.T) {
 	}
 }
 
+// TestInputList: how -input is divided, and what relative paths are relative to.
+func TestInputList(t *testing.T) {
+	for list, want := range map[string][]string{
+		"":             nil,
+		"a":            {"a"},
+		",a,,b c,":     {"a", "b c"},
+		"x{1,2},y":     {"x{1,2}", "y"},
+		"x{1,{2,3}},y": {"x{1,{2,3}}", "y"},
+		`a\,b,c`:       {`a\,b`, "c"},
+		`a\\,b`:        {`a\\`, "b"},
+		`a\`:           {`a\`},
+		`\{,x`:         {`\{`, "x"},
+	} {
+		if got := splitList(list); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", list, got, want)
+		}
+	}
+	c := &compilation{Settings: bridge.Settings{Dir: "/my [old] ü,files"}}
+	for name, want := range map[string]string{
+		"a b":      "file:///my [old] ü,files/a b",
+		"*.txt":    `file:///my \[old\] ü,files/*.txt`,
+		"../*.txt": "file:///*.txt",
+		"/x/*":     "file:///x/*",
+		"mem://x*": "mem://x*/",
+	} {
+		if got, err := c.cleanInput(name); got != want || err != nil {
+			t.Errorf("%s: %s, want %s (%v)", name, got, want, err)
+		}
+	}
+}
+
 // TestImports: what a job's author links is no server.
 func TestImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()

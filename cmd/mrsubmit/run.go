@@ -22,7 +22,9 @@ const runSynopsis = "[-jobtracker HOST:PORT,…] [-D NAME=VALUE]… JOB [job fla
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go
 package, which is built first. What follows JOB is the job's own: see them with
 "mrsubmit run JOB -h". Without a job tracker the job runs embedded: on this
-machine, with a cluster that lives as long as the job.
+machine, with a cluster that lives as long as the job. For example:
+
+  mrsubmit run ./examples/wordcount -input README.md -output /tmp/wc
 
 `
 
