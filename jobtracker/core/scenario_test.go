@@ -312,9 +312,17 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 	case "heartbeat":
 		s.step(FromTracker{s.streams[first], &wire.Heartbeat{}})
 	case "report":
-		s.step(FromTracker{s.streams[first], parseReport(d.CmdArgs[1:])})
+		r := parseReport(d.CmdArgs[1:])
+		if !s.runsOn(first, r.Attempt) {
+			s.printf("(it does not run there)")
+		}
+		s.step(FromTracker{s.streams[first], r})
 	case "home":
-		s.step(FromTracker{s.streams[first], parseHome(d.CmdArgs[1:])})
+		r := parseHome(d.CmdArgs[1:])
+		if !s.isHome(first, r) {
+			s.printf("(it is not the home)")
+		}
+		s.step(FromTracker{s.streams[first], r})
 	case "lost-output":
 		id := parseAttempt(d.CmdArgs[1].Key)
 		s.step(FromTracker{s.streams[first], &wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "connection refused"}})
@@ -323,6 +331,28 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 	default:
 		s.t.Fatalf("unknown verb %s", d.Cmd)
 	}
+}
+
+// runsOn says whether the leader has the attempt run on the tracker, so that a
+// scenario shows which reports are not of what was launched.
+func (s *scenario) runsOn(name string, id wire.AttemptID) bool {
+	if s.core.live == nil {
+		return false
+	}
+	j := s.core.live.job(id.Task.Job)
+	return j != nil && j.attempts[id] != nil && j.attempts[id].tracker.Name == name
+}
+
+func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
+	if s.core.live == nil {
+		return false
+	}
+	j := s.core.live.job(r.Job)
+	if j == nil || r.Partition >= len(j.homes) {
+		return false
+	}
+	h := &j.homes[r.Partition]
+	return h.tracker != nil && h.tracker.Name == name && h.gen == r.Generation
 }
 
 func submission(d *datadriven.TestData) *wire.Submission {
