@@ -24,21 +24,15 @@ func phases(job *wire.JobStatus) []phase {
 	if job.Reduces.Total == 0 {
 		return []phase{mapped}
 	}
-	// What maps still to come will put out is estimated from those that are done.
-	shuffled := phase{name: "shuffle", bytes: job.Shuffled}
-	if job.Maps.Done < job.Maps.Total {
-		shuffled.about = true
-		shuffled.bytes.Total = 0
-		if job.Maps.Done > 0 {
-			shuffled.bytes.Total = int64(float64(job.Shuffled.Total) / float64(job.Maps.Done) * float64(job.Maps.Total))
-		}
-	}
+	// As long as maps run, the cluster estimates what they will put out.
+	about := job.Maps.Done < job.Maps.Total
+	shuffled := phase{name: "shuffle", bytes: job.Shuffled, about: about}
 	gathered := wire.TaskCounts{Total: 1}
-	if !shuffled.about && job.Shuffled.Done >= job.Shuffled.Total {
+	if !about && job.Shuffled.Done >= job.Shuffled.Total {
 		gathered.Done = 1
 	}
 	shuffled.percent = percent(shuffled.bytes, gathered, job.State)
-	reduced := phase{name: "reduce", bytes: job.Reduced, tasks: job.Reduces}
+	reduced := phase{name: "reduce", bytes: job.Reduced, about: about, tasks: job.Reduces}
 	reduced.percent = percent(job.Reduced, job.Reduces, job.State)
 	return []phase{mapped, shuffled, reduced}
 }
