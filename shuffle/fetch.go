@@ -40,7 +40,8 @@ func Fetch(ctx context.Context, client *http.Client, from, file string, stall ti
 	}
 	w, err := createSegment(file)
 	if err != nil {
-		return Fetched{}, fmt.Errorf("fetch %s: %w", from, err)
+		// Not wrapped: that the local directory is missing must not look like a loss.
+		return Fetched{}, fmt.Errorf("fetch %s: %v", from, err)
 	}
 	defer w.abort()
 	if err := copyBlocks(w, r); err != nil {

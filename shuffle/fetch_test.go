@@ -238,6 +238,10 @@ func TestFetchMissing(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	}
+	_, err := Fetch(t.Context(), server.Client(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "no", "part"), 0)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("into a missing directory: %v", err)
+	}
 }
 
 func TestFetchCanceled(t *testing.T) {
