@@ -1,5 +1,6 @@
-// Package wire is what Quern's processes say to each other: ids, messages and
-// their framing, nothing else. It does no scheduling and knows no transport.
+// Package wire is what Quern's processes say to each other: ids, messages, their
+// framing, and the [Queue] in which they wait for a writer. It does no scheduling
+// and knows no transport.
 //
 // A frame:
 //
