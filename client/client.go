@@ -146,7 +146,7 @@ func (s *session) follow(ctx context.Context) error {
 			s.display.Update(s.Now(), s.jobs)
 		case <-interrupted:
 			interrupted = nil
-			s.display.Note("interrupted: killing what runs and waiting for its end; interrupt again to give up at once")
+			s.display.Note("interrupted: killing what runs; interrupt again to give up at once")
 			go s.kill(watching, s.jobs, refused)
 		case err := <-refused:
 			s.display.Note(fmt.Sprintf("kill: %v", err))

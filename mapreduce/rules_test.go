@@ -226,6 +226,42 @@ func TestBrokenPartition(t *testing.T) {
 	}
 }
 
+// TestBrokenPairs: so it does where keys have two parts.
+func TestBrokenPairs(t *testing.T) {
+	drain := func(vals iter.Seq[int64]) {
+		for range vals {
+		}
+	}
+	join := Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], _ func(string, int64)) error {
+		drain(as)
+		drain(bs)
+		return errors.New("values are missing")
+	})
+	byPair := Map(Lines(), func(*Task, string, func(Pair[string, int64], int64)) error { return nil })
+	sorted := ReduceSorted(byPair, func(_ *Task, _ string, vals iter.Seq2[int64, int64], _ func(string, int64)) error {
+		for range vals {
+		}
+		return errors.New("values are missing")
+	})
+	one := int64Codec.append(nil, 1)
+	second := string(one) // the second part of a pair
+	for name, c := range map[string]struct {
+		stage *stage
+		in    []record
+	}{
+		"join, left":  {join.stage, []record{{[]byte("a\x00\x00"), one}, {[]byte("a\x00\x00"), one}, {[]byte("a\x00\x01"), one}}},
+		"join, right": {join.stage, []record{{[]byte("a\x00\x01"), one}, {[]byte("a\x00\x01"), one}}},
+		"sorted":      {sorted.stage, []record{{[]byte("a\x00" + second), one}, {[]byte("a\x00" + second), one}}},
+	} {
+		run := &jobRun{bench: &bench{written: map[string]*bytes.Buffer{}}, plan: &wire.JobPlan{Name: "j"}}
+		spec := &jobSpec{format: Text{}, host: func(t *mrruntime.Task) host { return &fakeHost{Task: t, run: run} }}
+		err := c.stage.reduce(spec)(&mrruntime.Task{ID: wire.AttemptID{Task: wire.TaskID{Kind: wire.Reduce}}, Plan: run.plan}, &fakeRecords{all: c.in, failAfter: 1})
+		if err == nil || err.Error() != "broken segment" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestPlanErrors: what is wrong with a job is said before anything runs.
 func TestPlanErrors(t *testing.T) {
 	ok := &bench{files: map[string]string{"in": "a\n"}}
