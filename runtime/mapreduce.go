@@ -64,7 +64,7 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 		return fmt.Errorf("map output: %w", err)
 	}
 	a.countOutput(out)
-	a.result.Output = &wire.MapOutput{Map: a.id().Task.N, Attempt: a.id().N, Bytes: out.Bytes, Digest: out.Digest}
+	a.result.Output = &wire.MapOutput{Map: a.id().Task.N, Attempt: a.id().N, Bytes: out.Partitions, Digest: out.Digest}
 	a.countInput(split)
 	return nil
 }

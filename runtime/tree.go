@@ -233,12 +233,12 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 	if owner != t.self() && !(owner == "" && done) {
 		return Fatal(fmt.Errorf("commit job: %s is not this job's any more: its owner is %q", t.out, owner))
 	}
-	if !done {
-		for _, task := range tasks {
-			if err := t.moveTask(task, each); err != nil {
-				return fmt.Errorf("commit job: %s: %w", task, err)
-			}
+	for _, task := range tasks {
+		if err := t.moveTask(task, done, each); err != nil {
+			return fmt.Errorf("commit job: %s: %w", task, err)
 		}
+	}
+	if !done {
 		if err := writeAll(t.fs, t.success(), nil); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("commit job: %w", err)
 		}
@@ -254,10 +254,17 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 	return nil
 }
 
-func (t *tree) moveTask(task wire.TaskID, each func() error) error {
+// moveTask moves the files of one task. When _SUCCESS is there, what is not in
+// the task's directory any more has been moved, and may have been taken away
+// since by a reader. What still is there is moved even then: it may not be this
+// job that has written _SUCCESS.
+func (t *tree) moveTask(task wire.TaskID, success bool, each func() error) error {
 	m, err := t.committed(task)
 	if err != nil {
 		return err
+	}
+	if m == nil && success {
+		return nil
 	}
 	if m == nil {
 		return Fatal(fmt.Errorf("%w: its output is gone from %s", ErrCorrupt, t.task(task)))
@@ -266,7 +273,16 @@ func (t *tree) moveTask(task wire.TaskID, each func() error) error {
 		if err := each(); err != nil {
 			return err
 		}
-		if err := t.moveFile(dfs.Join(t.task(task), f.Name), dfs.Join(t.out, f.Name), f.Size); err != nil {
+		from := dfs.Join(t.task(task), f.Name)
+		if success {
+			switch there, err := t.exists(from); {
+			case err != nil:
+				return err
+			case !there:
+				continue
+			}
+		}
+		if err := t.moveFile(from, dfs.Join(t.out, f.Name), f.Size); err != nil {
 			return err
 		}
 	}

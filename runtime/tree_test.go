@@ -388,3 +388,27 @@ func TestOneCommit(t *testing.T) {
 		t.Errorf("committed is %q", got)
 	}
 }
+
+// A _SUCCESS that this job has not written loses no output, and what a reader has
+// taken away once _SUCCESS was there is not missed.
+func TestCommitWithSuccessThere(t *testing.T) {
+	f := mem.New(1)
+	_ = f.MkdirAll("mem://t/data")
+	tr := newTree(f)
+	moved, left := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
+	err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)),
+		writeAttempt(tr, moved, "x"), tr.commitTask(moved),
+		writeAttempt(tr, left, "y"), tr.commitTask(left),
+		writeAll(f, tr.success(), nil),
+		tr.moveTask(moved.Task, false, func() error { return nil }),
+		f.Remove(testOut+"/part-r-00000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.commitJob([]wire.TaskID{moved.Task, left.Task}, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00001=y" {
+		t.Fatal(got)
+	}
+}

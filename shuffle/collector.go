@@ -33,9 +33,10 @@ type Stats struct {
 
 // Output describes a finished segment file.
 type Output struct {
-	Bytes  int64  // of the file
-	Digest uint64 // [Index.Digest]
-	Stats  Stats
+	Bytes      int64  // of the file
+	Partitions int64  // bytes of all partitions, without the index: what homes gather
+	Digest     uint64 // [Index.Digest]
+	Stats      Stats
 }
 
 // Collector takes records in any order and writes a segment file of them.
@@ -198,7 +199,7 @@ func (c *Collector) Close() (Output, error) {
 	}
 	c.err = errClosed
 	c.arena.free()
-	return Output{Bytes: w.written, Digest: w.index.Digest(), Stats: c.stats}, nil
+	return Output{Bytes: w.written, Partitions: w.index.bytes(), Digest: w.index.Digest(), Stats: c.stats}, nil
 }
 
 // Discard gives the memory back and removes all files, except the segment file

@@ -243,7 +243,7 @@ func TestCollectorAgainstStableSort(t *testing.T) {
 		cfg, out := collect(t, cfg, recs)
 		index := checkSegment(t, cfg.File, cfg.Partitions, want)
 		info, err := os.Stat(cfg.File)
-		if err != nil || info.Size() != out.Bytes || index.Digest() != out.Digest || out.Stats.Records != int64(len(recs)) {
+		if err != nil || info.Size() != out.Bytes || index.bytes() != out.Partitions || index.Digest() != out.Digest || out.Stats.Records != int64(len(recs)) {
 			t.Fatalf("output %+v, file of %d bytes, digest %x, %v", out, info.Size(), index.Digest(), err)
 		}
 	})

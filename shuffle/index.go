@@ -48,6 +48,14 @@ func (x *Index) Digest() uint64 {
 	return d.Sum64()
 }
 
+// bytes is the length of all partitions.
+func (x *Index) bytes() (n int64) {
+	for _, p := range x.Partitions {
+		n += p.Length
+	}
+	return n
+}
+
 // ReadIndex reads the index of a segment file. Damage is a [CorruptError].
 func ReadIndex(file string) (*Index, error) {
 	f, err := os.Open(file)

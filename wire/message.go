@@ -201,7 +201,7 @@ type MapOutput struct {
 	Attempt int    // the AttemptID's N
 	Tracker string // where it is
 	Addr    string // host:port of that tracker's shuffle service
-	Bytes   int64
+	Bytes   int64  // of its partitions, which is what homes gather of it
 	Digest  uint64 // over the partitions' digests: equal digests, equal records
 }
 
