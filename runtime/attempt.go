@@ -27,6 +27,7 @@ type attempt struct {
 	tree     *tree
 
 	counters wire.Counters // beside the task's
+	began    usage         // of the process, when it is this attempt's alone
 	result   wire.Result
 
 	// What progress and report read from another goroutine.
@@ -40,6 +41,9 @@ func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
 	a := &attempt{worker: w, cmd: run, fs: w.fs, counters: make(wire.Counters)}
 	a.task = &Task{Ctx: ctx, ID: run.Attempt, fs: w.fs, work: filepath.Join(run.Dir, "work")}
 	a.task.pulse.ask()
+	if !w.opts.InProcess {
+		a.began = measure()
+	}
 	return a
 }
 
@@ -148,6 +152,9 @@ func (a *attempt) loadProgram() error {
 func (a *attempt) total() wire.Counters {
 	all := a.task.sums()
 	all.Merge(a.counters)
+	if !a.worker.opts.InProcess && a.id().Task.Kind.Slotted() {
+		a.began.count(all, measure())
+	}
 	return all
 }
 

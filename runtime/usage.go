@@ -1,0 +1,37 @@
+package runtime
+
+import (
+	"runtime/metrics"
+	"syscall"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// QuernCounters is the group of counters that Hadoop does not have.
+const QuernCounters = "Quern"
+
+// usage is what this process has used since it started. The difference of two is
+// what an attempt used, which has its process for itself.
+type usage struct {
+	cpu, gc time.Duration // processor time, the collector's in all
+	objects uint64        // allocated on the heap
+}
+
+func measure() usage {
+	samples := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/gc/heap/allocs:objects"}}
+	metrics.Read(samples)
+	u := usage{gc: time.Duration(samples[0].Value.Float64() * float64(time.Second)), objects: samples[1].Value.Uint64()}
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) == nil {
+		u.cpu = time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	return u
+}
+
+// count adds what was used between u and now.
+func (u usage) count(c wire.Counters, now usage) {
+	c.Add(TaskCounters, "CPU_MILLISECONDS", (now.cpu - u.cpu).Milliseconds())
+	c.Add(TaskCounters, "GC_TIME_MILLIS", (now.gc - u.gc).Milliseconds())
+	c.Add(QuernCounters, "HEAP_OBJECTS_ALLOCATED", int64(now.objects-u.objects))
+}
