@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +42,7 @@ func (b *bench) cases() []benchCase {
 		{"sort of 100-byte lines against GNU sort", (*bench).sort},
 		{"grep -F against GNU grep × cores", (*bench).grep},
 		{"peak memory of a worker, sort, input 20 × the budget", (*bench).memory},
+		{"heap objects per input record: word count, sort, grep", (*bench).objects},
 		{"word count of 1 KB, start to _SUCCESS", (*bench).small},
 	}
 }
@@ -131,6 +134,37 @@ func (b *bench) memory() ([]string, error) {
 	limit := budget + 64
 	return []string{fmt.Sprintf("%d MB", peak>>20), fmt.Sprintf("io.sort.mb %d MB", budget),
 		fmt.Sprintf("%.2f", float64(peak>>20)/float64(limit)), fmt.Sprintf("≤ 1 (of %d MB)", limit)}, nil
+}
+
+// objects divides the heap objects that all attempts allocated by the records of
+// the input.
+func (b *bench) objects() ([]string, error) {
+	var each []string
+	worst := 0.0
+	for _, cmd := range []*exec.Cmd{b.job("wordcount", "text"), b.job("sort", "lines"), b.job("grep", "text", "-e", needle)} {
+		if err := os.RemoveAll(b.path("out")); err != nil {
+			return nil, err
+		}
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("%w\n%s", err, said)
+		}
+		per := counter(said, "HEAP_OBJECTS_ALLOCATED") / counter(said, "Map input records")
+		each = append(each, fmt.Sprintf("%.4f", per))
+		worst = max(worst, per)
+	}
+	return []string{strings.Join(each, ", "), "", fmt.Sprintf("%.4f", worst), "≤ 0.01"}, nil
+}
+
+// counter reads a counter that a job printed.
+func counter(said []byte, name string) float64 {
+	_, after, _ := bytes.Cut(said, []byte("\t"+name+"="))
+	line, _, _ := bytes.Cut(after, []byte("\n"))
+	n, err := strconv.ParseFloat(string(line), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return n
 }
 
 func (b *bench) small() ([]string, error) {
