@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
@@ -38,9 +39,18 @@ func (a *attempt) setup() error {
 		err = a.fs.MkdirAll(dfs.Dir(a.tree.out))
 	}
 	if err != nil {
-		return fmt.Errorf("make the output's parent: %w", err)
+		return unwritable(fmt.Errorf("make the output's parent: %w", err))
 	}
-	return a.tree.build(a.id())
+	return unwritable(a.tree.build(a.id()))
+}
+
+// unwritable makes an error fatal that says that the output cannot be written
+// where it should be, by nobody and at no time.
+func unwritable(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) {
+		return Fatal(err)
+	}
+	return err
 }
 
 // mkdir makes a directory that may be there already.

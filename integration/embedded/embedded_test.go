@@ -124,8 +124,8 @@ func refused(t *testing.T, exit int, output string, wants []string, program stri
 
 // scratch is the TMPDIR of the test's programs.
 func scratch(t *testing.T) string {
-	dir := filepath.Join(os.TempDir(), "quern-scratch-"+strings.ReplaceAll(t.Name(), "/", "-"))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir := filepath.Join(programs, "tmp", strings.ReplaceAll(t.Name(), "/", "-"))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), os.MkdirAll(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
