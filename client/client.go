@@ -239,6 +239,10 @@ func Interrupts(parent context.Context) (ctx context.Context, giveUp <-chan stru
 			signal.Notify(signals, sig)
 		}
 	}
+	// A reader of our messages that has gone, as in "… |& head", must not end the
+	// job half-way: with somebody listening for the signal the write just fails.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
 	second, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		for n := 0; ; n++ {
@@ -256,6 +260,7 @@ func Interrupts(parent context.Context) (ctx context.Context, giveUp <-chan stru
 	}()
 	return ctx, second, func() {
 		signal.Stop(signals)
+		signal.Stop(broken)
 		close(done)
 		cancel(context.Canceled)
 	}

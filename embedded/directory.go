@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/tasktracker"
 )
 
 // directory is a cluster's own directory, <parent>/quern-<uid>/<random>. A locked
@@ -18,7 +20,10 @@ type directory struct {
 	lock *os.File
 }
 
-const lockName = "lock"
+const (
+	lockName   = "lock"
+	trackerDir = "tracker" // and a number
+)
 
 func openDirectory(parent string) (*directory, error) {
 	if parent == "" {
@@ -83,7 +88,8 @@ func lockDirectory(path string) (*os.File, error) {
 	return lock, os.Rename(making, filepath.Join(path, lockName))
 }
 
-// removeDead removes the directories of clusters whose process has died.
+// removeDead removes the directories of clusters whose process has died, and ends
+// what their trackers had started.
 func removeDead(root string) {
 	locks, _ := filepath.Glob(filepath.Join(root, "*", lockName)) // the pattern is well-formed
 	for _, name := range locks {
@@ -92,10 +98,20 @@ func removeDead(root string) {
 			continue // its cluster is just ending
 		}
 		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			removeLockLast(filepath.Dir(name))
+			bury(filepath.Dir(name))
 		}
 		lock.Close()
 	}
+}
+
+func bury(cluster string) {
+	trackers, _ := filepath.Glob(filepath.Join(cluster, trackerDir+"*")) // the pattern is well-formed
+	for _, dir := range trackers {
+		if tasktracker.Bury(dir) != nil {
+			return // the next start tries again
+		}
+	}
+	removeLockLast(cluster)
 }
 
 // removeLockLast keeps the lock until all else is gone: a worker that is just

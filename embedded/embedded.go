@@ -12,8 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
+	"os"
 	"path/filepath"
 	goruntime "runtime"
 	"sync"
@@ -94,12 +96,12 @@ func (cfg Config) withDefaults() Config {
 
 func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 	t := tasktracker.Config{
-		ID:          fmt.Sprintf("tracker%d", i+1),
+		ID:          fmt.Sprintf("%s%d", trackerDir, i+1),
 		Host:        "localhost",
 		Listen:      "127.0.0.1:0",
 		MapSlots:    cfg.Slots,
 		ReduceSlots: cfg.Slots,
-		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("tracker%d", i+1)),
+		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("%s%d", trackerDir, i+1)),
 		FS:          cfg.FS,
 		Logger:      cfg.Logger,
 	}
@@ -152,6 +154,41 @@ func (c *Cluster) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire
 			}
 		}
 	}
+}
+
+// Hold keeps the submission's executable for as long as the cluster lives: workers
+// started later must run the same program, whatever becomes of the file.
+func (c *Cluster) Hold(sub *wire.Submission) error {
+	path, err := local.Path(sub.Program.Path)
+	if err != nil {
+		return fmt.Errorf("hold program: %w", err)
+	}
+	dir, err := os.MkdirTemp(c.dir.path, "program")
+	if err != nil {
+		return fmt.Errorf("hold program: %w", err)
+	}
+	held := filepath.Join(dir, filepath.Base(path))
+	if os.Link(path, held) != nil { // another file system, or not allowed
+		if err := copyProgram(path, held); err != nil {
+			return fmt.Errorf("hold program: %w", err)
+		}
+	}
+	sub.Program.Path = "file://" + held
+	return nil
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // Close stops the cluster, kills what still runs and removes its directory.

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -24,6 +25,9 @@ func Run(sub *wire.Submission, load runtime.Load) int {
 	cluster, err := Start(cfg)
 	if err != nil {
 		return failed(err)
+	}
+	if err := cluster.Hold(sub); err != nil {
+		return failed(errors.Join(err, cluster.Close()))
 	}
 	code := client.Run(ctx, client.Config{
 		Cluster: cluster,

@@ -155,7 +155,7 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 						t.fail(err)
 						return
 					}
-					more := ownRecords(t, in, read(Split(c), f), c.Path, yield)
+					more := ownRecords(t, in, read(splitOf(c), f), c.Path, yield)
 					if err := f.Close(); err != nil {
 						t.fail(fmt.Errorf("close %s: %w", c.Path, err))
 					}

@@ -254,7 +254,7 @@ func (p *Pairs[K, V]) mapOnlyFuncs(job *jobSpec) []mapFunc {
 func newMapTask(rt *mrruntime.Task, job *jobSpec, in splitReader) *Task {
 	t := newTask(rt, job)
 	for _, c := range in.Chunks() {
-		t.splits = append(t.splits, Split(c))
+		t.splits = append(t.splits, splitOf(c))
 	}
 	return t
 }

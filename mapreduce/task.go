@@ -42,6 +42,10 @@ type Split struct {
 	Size           int64 // of the whole file
 }
 
+func splitOf(c mrruntime.Chunk) Split {
+	return Split{Path: c.Path, Offset: c.Offset, Length: c.Length, Size: c.Size}
+}
+
 // host is what this package asks of the attempt it runs in.
 type host interface {
 	Counter(group, name string) *Counter

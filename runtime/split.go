@@ -68,9 +68,9 @@ func (s *Split) Open(c Chunk) (interface {
 	io.ReaderAt
 	io.Closer
 }, error) {
-	f, err := s.fs.Open(c.Path)
+	f, err := s.open(c)
 	if err != nil {
-		return nil, inputError(err)
+		return nil, err
 	}
 	return &openChunk{File: f, split: s}, nil
 }
@@ -80,6 +80,20 @@ func (s *Split) Open(c Chunk) (interface {
 func (s *Split) CountRecord() {
 	s.records++
 	s.pulse.beat()
+}
+
+// open opens a chunk's file, which must be the one that the splits were computed
+// from: other maps have read, or will read, what it held then.
+func (s *Split) open(c Chunk) (dfs.File, error) {
+	f, err := s.fs.Open(c.Path)
+	if err != nil {
+		return nil, inputError(err)
+	}
+	if info := f.Info(); c.Modified != 0 && (info.Size != c.Size || info.Modified.UnixNano() != c.Modified) {
+		f.Close()
+		return nil, Fatal(fmt.Errorf("read %s: %w", c.Path, ErrChanged))
+	}
+	return f, nil
 }
 
 // openChunk counts what is read and stops when the attempt is to end.
@@ -164,9 +178,9 @@ type stream struct {
 }
 
 func (s *Split) stream(c Chunk, from int64) (*stream, error) {
-	file, err := s.fs.Open(c.Path)
+	file, err := s.open(c)
 	if err != nil {
-		return nil, inputError(err)
+		return nil, err
 	}
 	raw := io.NewSectionReader(&openChunk{File: file, split: s}, from, math.MaxInt64-from)
 	in := &stream{Reader: raw, file: file, end: c.Offset + c.Length}

@@ -33,6 +33,7 @@ type Chunk struct {
 	Path           string
 	Offset, Length int64
 	Size           int64 // of the whole file, when the splits were computed
+	Modified       int64 // when the file was, Unix nanoseconds; 0: not known
 }
 
 // splitEntry is one split of the splits file.
@@ -104,17 +105,17 @@ func splitSize(in *wire.InputPlan, info dfs.Info, s settings) int64 {
 }
 
 func cutFile(in *wire.InputPlan, info dfs.Info, size int64) []Chunk {
-	whole := Chunk{Path: info.Name, Length: info.Size, Size: info.Size}
+	whole := Chunk{Path: info.Name, Length: info.Size, Size: info.Size, Modified: info.Modified.UnixNano()}
 	if in.Format == formatFiles || compressed(in.Format, info.Name) != "" {
 		return []Chunk{whole}
 	}
 	var chunks []Chunk
 	left := info.Size
 	for float64(left)/float64(size) > splitSlop && len(chunks) <= maxSplits {
-		chunks = append(chunks, Chunk{Path: info.Name, Offset: info.Size - left, Length: size, Size: info.Size})
+		chunks = append(chunks, Chunk{Path: info.Name, Offset: info.Size - left, Length: size, Size: info.Size, Modified: info.Modified.UnixNano()})
 		left -= size
 	}
-	return append(chunks, Chunk{Path: info.Name, Offset: info.Size - left, Length: left, Size: info.Size})
+	return append(chunks, Chunk{Path: info.Name, Offset: info.Size - left, Length: left, Size: info.Size, Modified: info.Modified.UnixNano()})
 }
 
 // jobSplits computes the splits of a whole job. Each is called for each input.

@@ -107,7 +107,7 @@ func drawSplits(t *rapid.T) []splitEntry {
 			Hosts: rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "hosts"),
 			Chunks: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Chunk {
 				return Chunk{Path: rapid.String().Draw(t, "path"), Offset: number.Draw(t, "offset"),
-					Length: number.Draw(t, "length"), Size: number.Draw(t, "size")}
+					Length: number.Draw(t, "length"), Size: number.Draw(t, "size"), Modified: rapid.Int64().Draw(t, "modified")}
 			}), 0, 5).Draw(t, "chunks"),
 		}
 	}), 0, 20).Draw(t, "splits")
@@ -144,7 +144,7 @@ func TestSplitsFile(t *testing.T) {
 }
 
 func FuzzSplits(f *testing.F) {
-	data, _ := encodeSplits([]splitEntry{{Input: 1, Hosts: []string{"a"}, Chunks: []Chunk{{"p", 1, 2, 3}, {"q", 4, 5, 6}}}, {}})
+	data, _ := encodeSplits([]splitEntry{{Input: 1, Hosts: []string{"a"}, Chunks: []Chunk{{"p", 1, 2, 3, 7}, {"q", 4, 5, 6, 8}}}, {}})
 	f.Add(data[:len(data)-8])
 	f.Add([]byte(splitsMagic + "\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {

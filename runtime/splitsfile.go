@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -32,7 +33,7 @@ import (
 //	| input uvarint                                          |
 //	+--------------------------------------------------------+
 //	| chunks: count uvarint, each a path (length uvarint and |
-//	| bytes), offset uvarint, length uvarint, size uvarint   |
+//	| bytes), then offset, length, size, modified: uvarints  |
 //	+--------------------------------------------------------+
 //
 // So a map reads two offsets and its own entry, and the job tracker reads the
@@ -84,6 +85,7 @@ func appendEntry(dst []byte, e *splitEntry) []byte {
 		dst = binary.AppendUvarint(dst, uint64(c.Offset))
 		dst = binary.AppendUvarint(dst, uint64(c.Length))
 		dst = binary.AppendUvarint(dst, uint64(c.Size))
+		dst = binary.AppendUvarint(dst, uint64(c.Modified))
 	}
 	binary.LittleEndian.PutUint32(dst[start:], castagnoli(dst[start+4:]))
 	return dst
@@ -138,7 +140,8 @@ func (r *entryReader) entry() splitEntry {
 	e := splitEntry{Hosts: info.Hosts, Input: int(r.number(1 << 20))}
 	for range r.number(uint64(len(r.rest))) {
 		c := Chunk{Path: r.text(), Offset: int64(r.number(maxFileOffset)),
-			Length: int64(r.number(maxFileOffset)), Size: int64(r.number(maxFileOffset))}
+			Length: int64(r.number(maxFileOffset)), Size: int64(r.number(maxFileOffset)),
+			Modified: int64(r.number(math.MaxUint64))}
 		if r.bad {
 			break
 		}

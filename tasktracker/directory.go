@@ -31,6 +31,10 @@ func claim(dir string) (*os.File, error) {
 	return lock, nil
 }
 
+// Bury ends what a tracker that has died has left running. It is for directories
+// that no tracker will use again; one that starts does it by itself.
+func Bury(dir string) error { return killRecorded(filepath.Join(dir, recordName)) }
+
 // clean ends what a predecessor has left running and removes its files. Processes
 // go first, as they may write.
 func clean(dir string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
@@ -30,6 +31,9 @@ func embeddedCluster(_ context.Context, sub *wire.Submission) (*cluster, error) 
 	c, err := embedded.Start(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if err := c.Hold(sub); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return &cluster{Cluster: c, files: c.FS(), staging: c.Staging(), close: c.Close}, nil
 }

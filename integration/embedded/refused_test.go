@@ -150,6 +150,14 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestInputRewritten: the first map rewrites the input that later maps read.
+func TestInputRewritten(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", text(50_000))
+	refused(t, 1, dir+"/out", []string{in, "changed"}, "faulty", "-at", "map", "-do", "rewrite", "-input", in, "-output", dir+"/out",
+		"-D", "quern.embedded.slots=1", "-D", "mapreduce.input.fileinputformat.split.maxsize=20000")
+}
+
 func TestFullOutputDisk(t *testing.T) {
 	disk := tmpfs(t, "size=1m")
 	dir := t.TempDir()

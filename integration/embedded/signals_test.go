@@ -129,6 +129,85 @@ func TestCorruptSegment(t *testing.T) {
 	}
 }
 
+// TestReaderOfMessagesGone: a broken pipe at standard error does not end a job half-way.
+func TestReaderOfMessagesGone(t *testing.T) {
+	dir := t.TempDir()
+	content := text(50_000)
+	in := write(t, dir+"/in", content)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	cmd := command(t, nil, "wordcount", "-input", in, "-output", dir+"/out")
+	cmd.Stderr = w
+	if err := cmd.Run(); err != nil {
+		t.Error(err)
+	}
+	w.Close()
+	same(t, "counts", parts(t, dir+"/out"), countWords(content))
+	nothingLeft(t)
+}
+
+// TestProgramReplaced: workers that start later run the program that was submitted.
+func TestProgramReplaced(t *testing.T) {
+	dir := t.TempDir()
+	content := text(50_000)
+	in := write(t, dir+"/in", content)
+	built, err := os.ReadFile(filepath.Join(programs, "faulty"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := write(t, dir+"/job", string(built))
+	if err := os.Chmod(job, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd := command(t, &stderr, "faulty", "-at", "map", "-do", "kill", "-times", "2", "-input", in, "-output", dir+"/out",
+		"-D", "mapreduce.input.fileinputformat.split.maxsize=20000")
+	cmd.Path = job
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for len(attemptDirs(t)) == 0 && running(cmd.Process.Pid) {
+	}
+	if err := os.Remove(job); err != nil {
+		t.Fatal(err)
+	}
+	if o := wait(t, cmd, &stderr); o.exit != 0 {
+		t.Fatalf("exit %d\n%s", o.exit, o.stderr)
+	}
+	same(t, "counts", parts(t, dir+"/out"), countWords(content))
+	nothingLeft(t)
+}
+
+// TestOrphans: what a worker has started is ended by the next run, when the
+// cluster that would have done it was killed.
+func TestOrphans(t *testing.T) {
+	var stderr bytes.Buffer
+	in := write(t, t.TempDir()+"/in", "a\n")
+	cmd := start(t, &stderr, "faulty", "-at", "map", "-do", "orphan", "-input", in, "-output", t.TempDir()+"/out")
+	var orphans []int
+	for len(orphans) == 0 && running(cmd.Process.Pid) {
+		for _, worker := range children(cmd.Process.Pid) {
+			orphans = append(orphans, children(worker)...)
+		}
+	}
+	cmd.Process.Kill()
+	wait(t, cmd, &stderr)
+	succeed(t, "wordcount", "-input", in, "-output", t.TempDir()+"/out2")
+	for _, pid := range orphans {
+		if running(pid) {
+			t.Errorf("process %d lives on", pid)
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if len(orphans) == 0 {
+		t.Error("no orphan was made")
+	}
+	nothingLeft(t)
+}
+
 // TestWorkersKilledAtRandom: whenever workers die, the output is the same.
 func TestWorkersKilledAtRandom(t *testing.T) {
 	content := text(6_000_000)

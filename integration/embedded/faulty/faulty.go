@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,7 +18,7 @@ import (
 
 var (
 	at    = flag.String("at", "", "where to misbehave: start, build, map or reduce")
-	do    = flag.String("do", "", "how: error, panic, exit, kill, hang, shout or corrupt")
+	do    = flag.String("do", "", "how: error, panic, exit, kill, hang, shout, corrupt, rewrite or orphan")
 	times = flag.Int("times", 1000, "how many attempts of a task misbehave")
 )
 
@@ -76,6 +77,10 @@ func misbehave(how string) error {
 		select {}
 	case "hang":
 		select {}
+	case "rewrite":
+		return os.WriteFile(flag.Lookup("input").Value.String(), []byte("other words\n"), 0o600)
+	case "orphan":
+		return errors.Join(exec.Command("sleep", "3600").Start(), misbehave("hang"))
 	case "corrupt":
 		return corruptFirst()
 	case "shout":
