@@ -312,6 +312,39 @@ func (t *tree) moveFile(from, to string, size int64) error {
 	return renamed
 }
 
+// takeBack removes the files that a job commit has moved which failed before it
+// could write _SUCCESS. A file that it could not move is still in its task's
+// directory, so what stands in its place is somebody else's and stays.
+func (t *tree) takeBack() error {
+	if done, err := t.exists(t.success()); err != nil || done {
+		return err
+	}
+	dirs, err := t.fs.List(t.below("t"))
+	if err != nil {
+		return fmt.Errorf("list committed tasks: %w", err)
+	}
+	for _, dir := range dirs {
+		task, err := wire.ParseTaskID(dfs.Base(dir.Name))
+		if err != nil {
+			continue // nothing of ours
+		}
+		m, err := t.committed(task)
+		if err != nil || m == nil {
+			return err
+		}
+		for _, f := range m.Files {
+			there, err := t.exists(dfs.Join(dir.Name, f.Name))
+			if err == nil && !there {
+				err = t.fs.Remove(dfs.Join(t.out, f.Name))
+			}
+			if err != nil && !missing(err) {
+				return fmt.Errorf("take back moved output: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // cleanup removes all that a failed or killed job has left of its output. What
 // is not this job's stays.
 func (t *tree) cleanup() error {
@@ -321,7 +354,7 @@ func (t *tree) cleanup() error {
 		return fmt.Errorf("clean up: %w", why)
 	}
 	if state == ours {
-		if err := t.fs.RemoveAll(old); err != nil {
+		if err := errors.Join(t.takeBack(), t.fs.RemoveAll(old)); err != nil {
 			return fmt.Errorf("clean up: %w", err)
 		}
 		if err := t.fs.RenameDir(t.temporary(), old); err != nil {

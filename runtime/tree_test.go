@@ -412,3 +412,28 @@ func TestCommitWithSuccessThere(t *testing.T) {
 		t.Fatal(got)
 	}
 }
+
+// A job commit that fails half-way is taken back by the cleanup, but for files
+// that are not the job's.
+func TestCleanupAfterCommit(t *testing.T) {
+	f := mem.New(1)
+	_ = f.MkdirAll("mem://t/data")
+	tr := newTree(f)
+	first, second := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
+	err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)),
+		writeAttempt(tr, first, "x"), tr.commitTask(first),
+		writeAttempt(tr, second, "y"), tr.commitTask(second),
+		writeAll(f, testOut+"/part-r-00001", []byte("foreign")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.commitJob([]wire.TaskID{first.Task, second.Task}, func() error { return nil }); !errors.Is(err, ErrOutputExists) {
+		t.Fatal(err)
+	}
+	if err := tr.cleanup(); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/part-r-00001=foreign" {
+		t.Fatal(got)
+	}
+}
