@@ -79,10 +79,19 @@ func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
 	}
 	for _, job := range s.jobs {
 		if job.State != wire.Succeeded {
+			s.flowFailed(&job)
 			return 1
 		}
 	}
 	return 0
+}
+
+// flowFailed says in the end which job of a flow has not succeeded first: others
+// may have been reported since.
+func (s *session) flowFailed(first *wire.JobStatus) {
+	if len(s.jobs) > 1 {
+		fmt.Fprintf(s.Out, "flow %s failed: %v %s %v\n", oneLine(s.sub.Plan.Flow), first.ID, oneLine(first.Name), first.State)
+	}
 }
 
 type session struct {

@@ -75,6 +75,9 @@ func prepareJob(files dfs.FS, job *wire.JobPlan) (err error) {
 	}
 	switch _, err := files.Stat(job.Output); {
 	case err == nil:
+		if _, err := files.Stat(dfs.Join(job.Output, "_temporary")); err == nil {
+			return fmt.Errorf("%w: %s: a job is writing there, or has been cut off; if none runs, remove it", ErrOutputExists, job.Output)
+		}
 		return fmt.Errorf("%w: %s", ErrOutputExists, job.Output)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("output: %w", err)

@@ -32,10 +32,11 @@ type recordSource interface {
 	Binary() iter.Seq2[[]byte, []byte]
 }
 
-// Lines reads text line by line, without the line ends. Paths are files,
-// directories (their files, but hidden ones) and globs, as local paths or URLs; a
-// backslash takes a special character's meaning away. Without any, -input is read. Files ending in .gz and .zst are decompressed. A
-// line is a part of a block that never changes: it may be kept.
+// Lines reads text line by line, without the line ends, which are LF and CR LF; a
+// CR elsewhere is data. Paths are files, directories (their files, but hidden
+// ones) and globs, as local paths or URLs; a backslash takes a special character's
+// meaning away. Without any, -input is read. Files ending in .gz and .zst are
+// decompressed. A line is a part of a block that never changes: it may be kept.
 func Lines(paths ...string) Input[string] {
 	return Input[string]{
 		spec: &inputSpec{format: "lines", paths: paths},

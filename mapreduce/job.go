@@ -25,8 +25,9 @@ type Job struct {
 }
 
 // Flow is several jobs run as one submission. A job that reads another's result
-// by [From] starts when that has ended; the order of Jobs says nothing. The flow
-// fails with its first job that fails.
+// by [From] starts when that has ended; the order of Jobs says nothing. A job that
+// fails takes with it those that need its result; others go on, and keep their
+// output, but the flow has failed.
 type Flow struct {
 	Name string
 	Jobs []*Job

@@ -181,7 +181,7 @@ func (b *beating) Read(p []byte) (int, error) {
 // attempts that commit have outputs: reduces, and the maps of a map-only job.
 func (t *Task) Output(name string) (*Output, error) {
 	if t.outputs == nil {
-		return nil, fmt.Errorf("output %q: this %s attempt writes no output files", name, t.ID.Task.Kind)
+		return nil, Fatal(fmt.Errorf("output %q: a %s has no output files of its own when the job has reduces: write them in the reduce", name, t.ID.Task.Kind))
 	}
 	if name != "" && (t.Plan == nil || !slices.Contains(t.Plan.Outputs, name)) {
 		return nil, Fatal(fmt.Errorf("output %q: not declared in the job", name))

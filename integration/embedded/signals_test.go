@@ -76,7 +76,7 @@ func attemptDirs(t *testing.T) []string {
 }
 
 func TestInterrupted(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			var stderr bytes.Buffer
 			out := t.TempDir() + "/out"

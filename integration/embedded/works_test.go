@@ -262,3 +262,44 @@ func TestInProcess(t *testing.T) {
 	same(t, "counts", parts(t, dir+"/out"), countWords(content))
 	nothingLeft(t)
 }
+
+// TestWorkerMemory: a worker keeps to its memory on an input 20 times its budget,
+// with lines of 12 MB among short ones.
+func TestWorkerMemory(t *testing.T) {
+	const budget, longest = 4 << 20, 12 << 20
+	var b strings.Builder
+	for i := range 3 {
+		b.WriteString(text(15 << 20))
+		b.WriteString("\n" + strings.Repeat(fmt.Sprint(i), longest) + "\n")
+	}
+	content := b.String()
+	dir := t.TempDir()
+	in := write(t, dir+"/in", content)
+	var stderr bytes.Buffer
+	cmd := start(t, &stderr, "sort", "-input", in, "-output", dir+"/out", "-D", fmt.Sprintf("mapreduce.task.io.sort.mb=%d", budget>>20),
+		"-D", "quern.embedded.slots=1")
+	peak := 0
+	for running(cmd.Process.Pid) {
+		for _, worker := range children(cmd.Process.Pid) {
+			peak = max(peak, highWater(worker))
+		}
+	}
+	if o := wait(t, cmd, &stderr); o.exit != 0 {
+		t.Fatalf("exit %d\n%s", o.exit, o.stderr)
+	}
+	same(t, "sorted", parts(t, dir+"/out"), sortedLines(content))
+	t.Logf("peak %d MB", peak>>20)
+	if limit := budget + 64<<20 + 4*longest; peak > limit || peak == 0 {
+		t.Errorf("a worker took %d MB, the limit is %d MB", peak>>20, limit>>20)
+	}
+	nothingLeft(t)
+}
+
+// highWater is the most memory, in bytes, that a process has had; 0 when it has ended.
+func highWater(pid int) int {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	kb := 0
+	fmt.Sscan(after, &kb)
+	return kb << 10
+}
