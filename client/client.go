@@ -111,7 +111,10 @@ func (s *session) run(ctx context.Context) error {
 	}
 	var err error
 	if s.ids, err = s.Cluster.Submit(ctx, *s.sub); err != nil {
-		return errors.Join(fmt.Errorf("submit: %w", err), s.FS.RemoveAll(s.sub.Staging))
+		if ctx.Err() != nil {
+			err = fmt.Errorf("interrupted before the job was submitted: %w", context.Cause(ctx))
+		}
+		return errors.Join(err, s.FS.RemoveAll(s.sub.Staging))
 	}
 	outputs := make(map[wire.JobID]string, len(s.ids))
 	for i, id := range s.ids[:min(len(s.ids), len(s.sub.Plan.Jobs))] {
@@ -158,7 +161,7 @@ func (s *session) follow(ctx context.Context) error {
 			s.display.Note("interrupted: killing what runs; interrupt again to give up at once")
 			go s.kill(watching, s.jobs, refused)
 		case err := <-refused:
-			s.display.Note(fmt.Sprintf("kill: %v", err))
+			s.display.Note(fmt.Sprintf("not killed: %v", err))
 		case <-s.GiveUp:
 			s.display.Close()
 			return fmt.Errorf("%w: %s", errGaveUp, s.alive())

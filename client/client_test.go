@@ -175,7 +175,7 @@ func TestRun(t *testing.T) {
 		{"failure", &fakeCluster{each: time.Second, fail: "attempt_7_0001_m_000000_1000: boom\nlast words"}, newSubmission("mem://t/in"), nil, 1, time.Second,
 			[]string{"wordcount failed after 1.0s\n    attempt_7_0001_m_000000_1000: boom\n    last words\n"}, 1},
 		{"no submission", &fakeCluster{noSubmit: errors.New("no leader")}, newSubmission("mem://t/in"), nil, 1, 0,
-			[]string{"error: submit: no leader\n"}, 0},
+			[]string{"error: no leader\n"}, 0},
 		{"bad input", &fakeCluster{}, newSubmission("mem://t/none"), nil, 1, 0,
 			[]string{"error: job wordcount: no such input: mem://t/none"}, 0},
 		{"cluster goes silent", &fakeCluster{each: time.Second, breaks: true}, newSubmission("mem://t/in"), nil, 1, time.Second,
@@ -185,7 +185,7 @@ func TestRun(t *testing.T) {
 		{"second interrupt", &fakeCluster{each: time.Hour, stubborn: true}, newSubmission("mem://t/in"), []time.Duration{time.Second, 5 * time.Second}, 1, 5 * time.Second,
 			[]string{"interrupted: killing", "error: gave up waiting: job_7_0001 is running\n"}, 1},
 		{"interrupt while committing", &fakeCluster{each: 2 * time.Second, noKill: errors.New("job_7_0001 is committing")}, newSubmission("mem://t/in"),
-			[]time.Duration{time.Second}, 0, 2 * time.Second, []string{"kill: job_7_0001 is committing\n", "succeeded"}, 1},
+			[]time.Duration{time.Second}, 0, 2 * time.Second, []string{"not killed: job_7_0001 is committing\n", "succeeded"}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, files, took := run(t, c.cluster, c.sub, c.interrupts...)

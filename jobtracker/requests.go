@@ -32,7 +32,7 @@ func (s *Server) Kill(ctx context.Context, job wire.JobID, reason string) error 
 		return core.Kill{Token: token, Job: job, Reason: reason}
 	})
 	if err != nil {
-		return fmt.Errorf("kill %v: %w", job, err)
+		return fmt.Errorf("kill: %w", err)
 	}
 	return nil
 }
