@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -103,12 +105,12 @@ func (c *fakeCluster) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]w
 func newFiles(t *testing.T) dfs.FS {
 	t.Helper()
 	files := dfs.Mux{"mem": mem.New(64)}
-	for _, dir := range []string{"mem://t/in/deep", "mem://t/in/_hidden", "mem://t/old"} {
+	for _, dir := range []string{"mem://t/more/deep", "mem://t/in/_hidden", "mem://t/old"} {
 		if err := files.MkdirAll(dir); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"mem://t/in/a.txt", "mem://t/in/deep/b.log", "mem://t/in/_hidden/c.gz", "mem://t/in/[x]"} {
+	for _, name := range []string{"mem://t/in/a.txt", "mem://t/more/deep/b.log", "mem://t/in/_hidden/c.gz", "mem://t/in/[x]"} {
 		if err := writeNew(files, name, []byte("text\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +179,7 @@ func TestRun(t *testing.T) {
 		{"no submission", &fakeCluster{noSubmit: errors.New("no leader")}, newSubmission("mem://t/in"), nil, 1, 0,
 			[]string{"error: no leader\n"}, 0},
 		{"bad input", &fakeCluster{}, newSubmission("mem://t/none"), nil, 1, 0,
-			[]string{"error: job wordcount: no such input: mem://t/none"}, 0},
+			[]string{"error: job wordcount: input: stat mem://t/none: file does not exist"}, 0},
 		{"cluster goes silent", &fakeCluster{each: time.Second, breaks: true}, newSubmission("mem://t/in"), nil, 1, time.Second,
 			[]string{"error: the cluster stopped telling about job_7_0001, which is running\n"}, 1},
 		{"interrupt", &fakeCluster{each: time.Hour}, newSubmission("mem://t/in"), []time.Duration{time.Second}, 1, time.Second,
@@ -207,7 +209,7 @@ func TestRun(t *testing.T) {
 // TestStagedSubmission reads back what a tracker will read.
 func TestStagedSubmission(t *testing.T) {
 	cluster := &fakeCluster{each: time.Second}
-	sub := newSubmission("mem://t/in/./deep//b.log")
+	sub := newSubmission("mem://t/more/./deep//b.log")
 	sub.Program = wire.Program{Path: "file:///job", Args: []string{"-n", "3"}, Flags: map[string]string{"n": "3"}}
 	_, _, files, _ := run(t, cluster, sub)
 	f, err := files.Open(dfs.Join(cluster.submitted.Staging, wire.StagedSubmission))
@@ -222,7 +224,7 @@ func TestStagedSubmission(t *testing.T) {
 	if got, want := fmt.Sprintf("%+v", *staged), fmt.Sprintf("%+v", cluster.submitted); got != want || staged.Key == "" {
 		t.Errorf("staged    %s\nsubmitted %s", got, want)
 	}
-	if got := staged.Plan.Jobs[0].Inputs[0].Paths[0]; got != "mem://t/in/deep/b.log" {
+	if got := staged.Plan.Jobs[0].Inputs[0].Paths[0]; got != "mem://t/more/deep/b.log" {
 		t.Errorf("input staged as %s", got)
 	}
 }
@@ -252,19 +254,20 @@ func TestPrepare(t *testing.T) {
 		{input: "mem://t/in/*.txt"},
 		{input: "mem://t/*/deep/?.log"},
 		{input: "mem://t/i{n,m}/*"},
+		{input: "mem://t/more", want: runtime.ErrInput, text: "mem://t/more/deep is a directory"},
 		{input: "mem://t/in/[x]"},
 		{input: "mem://t/in/_h*/c.gz"},
-		{input: "mem://t/none", want: ErrNoInput, text: "mem://t/none"},
-		{input: "mem://t/in/*.csv", want: ErrNoInput, text: "nothing matches mem://t/in/*.csv"},
-		{input: "mem://t/none/*/x", want: ErrNoInput, text: "nothing matches"},
-		{input: "mem://t/*/c.gz", want: ErrNoInput, text: "nothing matches"},
+		{input: "mem://t/none", want: fs.ErrNotExist, text: "mem://t/none"},
+		{input: "mem://t/in/*.csv", want: runtime.ErrInput, text: "no file matches mem://t/in/*.csv"},
+		{input: "mem://t/none/*/x", want: runtime.ErrInput, text: "no file matches"},
+		{input: "mem://t/*/c.gz", want: runtime.ErrInput, text: "no file matches"},
 		{input: "mem://t*/x", text: "mem://t*/x"},
 		{input: "mem://t/in/[a", text: "syntax error in pattern"},
 		{input: "gopher://t/in", want: dfs.ErrUnknownScheme, text: "gopher://"},
 		{input: "mem://t/in", output: "gopher://t/out", want: dfs.ErrUnknownScheme, text: "gopher://"},
 		{input: "", text: "empty path"},
-		{input: "mem://t/in", output: "mem://t/old", want: ErrOutputExists, text: "mem://t/old"},
-		{input: "mem://t/in", output: "mem://t/in/a.txt", want: ErrOutputExists, text: "mem://t/in/a.txt"},
+		{input: "mem://t/in", output: "mem://t/old", want: runtime.ErrOutputExists, text: "mem://t/old"},
+		{input: "mem://t/in", output: "mem://t/in/a.txt", want: runtime.ErrOutputExists, text: "mem://t/in/a.txt"},
 		{input: "mem://t/in", file: "mem://t/none", text: "side file stop: "},
 		{input: "mem://t/in", file: "mem://t/in/a.txt"},
 		{input: "mem://t/in/a.txt", faults: "open /in/** error=eacces", text: "a.txt"},

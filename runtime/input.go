@@ -171,6 +171,9 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 	_, err = f.Stat(job.Output)
 	switch {
 	case err == nil:
+		if _, err := f.Stat(dfs.Join(job.Output, temporaryName)); err == nil {
+			return Fatal(fmt.Errorf("%w: %s: a job is writing there, or has been cut off; if none runs, remove it", ErrOutputExists, job.Output))
+		}
 		return Fatal(fmt.Errorf("%w: %s", ErrOutputExists, job.Output))
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

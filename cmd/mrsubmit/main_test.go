@@ -167,7 +167,7 @@ func TestCommandLine(t *testing.T) {
 		{append([]string{"run", exe}, good...), wire.Succeeded, 0, "", "job_7_0001 job succeeded"},
 		{append([]string{"run", here}, good...), wire.Succeeded, 0, "", "job_7_0001 job succeeded"},
 		{append([]string{"run", exe}, good...), wire.Failed, 1, "", "the cluster says why"},
-		{[]string{"run", exe, "-input", dir + "/none", "-output", dir + "/out"}, wire.Succeeded, 1, "", "no such input: file://" + dir + "/none"},
+		{[]string{"run", exe, "-input", dir + "/none", "-output", dir + "/out"}, wire.Succeeded, 1, "", "input: stat " + dir + "/none: no such file or directory"},
 		{[]string{"run", exe, "-input", script, "-output", dir}, wire.Succeeded, 1, "", "output exists: file://" + dir},
 		{[]string{"run", exe, "-input", "s3://x", "-output", dir}, wire.Succeeded, 1, "", `unknown file system "s3://"`},
 	} {
