@@ -158,8 +158,12 @@ func stagingDirs(t *testing.T, files dfs.FS) int {
 }
 
 func TestRun(t *testing.T) {
-	flow := newSubmission("mem://t/in")
-	flow.Plan.Jobs = append(flow.Plan.Jobs, wire.JobPlan{Name: "sort", Inputs: []wire.InputPlan{{From: 1}}, Output: "mem://t/sorted"})
+	newFlow := func() *wire.Submission {
+		flow := newSubmission("mem://t/in")
+		flow.Plan.Flow = "both"
+		flow.Plan.Jobs = append(flow.Plan.Jobs, wire.JobPlan{Name: "sort", Inputs: []wire.InputPlan{{From: 1}}, Output: "mem://t/sorted"})
+		return flow
+	}
 	for _, c := range []struct {
 		name       string
 		cluster    *fakeCluster
@@ -172,8 +176,10 @@ func TestRun(t *testing.T) {
 	}{
 		{"success", &fakeCluster{each: 3 * time.Second}, newSubmission("mem://t/in"), nil, 0, 3 * time.Second,
 			[]string{"job_7_0001 wordcount submitted\n", "wordcount succeeded after 3.0s\n", "output: mem://t/out\n"}, 1},
-		{"flow", &fakeCluster{each: time.Second}, flow, nil, 0, 2 * time.Second,
+		{"flow", &fakeCluster{each: time.Second}, newFlow(), nil, 0, 2 * time.Second,
 			[]string{"job_7_0001 wordcount succeeded", "job_7_0002 sort succeeded", "output: mem://t/sorted\n"}, 1},
+		{"flow that fails", &fakeCluster{each: time.Second, fail: "boom"}, newFlow(), nil, 1, 2 * time.Second,
+			[]string{"flow both failed: job_7_0001 wordcount failed\n"}, 1},
 		{"failure", &fakeCluster{each: time.Second, fail: "attempt_7_0001_m_000000_1000: boom\nlast words"}, newSubmission("mem://t/in"), nil, 1, time.Second,
 			[]string{"wordcount failed after 1.0s\n    attempt_7_0001_m_000000_1000: boom\n    last words\n"}, 1},
 		{"no submission", &fakeCluster{noSubmit: errors.New("no leader")}, newSubmission("mem://t/in"), nil, 1, 0,

@@ -29,6 +29,8 @@ func TestFailures(t *testing.T) {
 			kind: wire.Map, want: []string{"panic", "index out of range", "failure_test.go"}},
 		"goexit": {job: boom(func(*Task, *Split, Collector) error { goruntime.Goexit(); return nil }),
 			kind: wire.Map, want: []string{"Goexit"}},
+		"output of a map": {job: boom(func(t *Task, _ *Split, _ Collector) error { _, err := t.Output("x"); return err }),
+			kind: wire.Map, fatal: true, want: []string{"write them in the reduce"}},
 		"error": {job: boom(func(*Task, *Split, Collector) error { return errors.New("no rose") }),
 			kind: wire.Map, want: []string{"no rose"}},
 		"partition": {job: boom(func(_ *Task, _ *Split, out Collector) error { return out.Collect(7, nil, nil) }),
