@@ -112,7 +112,7 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 }
 
 // dial connects a tracker to the job tracker over an in-memory stream.
-func (c *Cluster) dial(ctx context.Context) (*wire.Conn, error) {
+func (c *Cluster) dial(ctx context.Context, _ string) (*wire.Conn, error) {
 	near, far := wire.Pipe()
 	c.loops.Go(func() {
 		if err := c.Attach(far); err != nil && ctx.Err() == nil {

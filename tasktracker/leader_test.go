@@ -45,7 +45,7 @@ func startTracker(t *testing.T, id, dir string, args ...string) *leader {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- tracker.Run(ctx, func(ctx context.Context) (*wire.Conn, error) {
+		ended <- tracker.Run(ctx, func(ctx context.Context, _ string) (*wire.Conn, error) {
 			near, far := wire.Pipe()
 			select {
 			case l.dials <- far:

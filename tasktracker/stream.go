@@ -55,7 +55,7 @@ func (s *stream) write() {
 func (l *loop) connect(dial Dial) {
 	wait := dialLeast
 	for {
-		conn, err := dial(l.ctx)
+		conn, err := dial(l.ctx, "")
 		if err != nil {
 			l.cfg.Logger.Debug("no job tracker", "error", err)
 		} else if l.converse(conn) {

@@ -99,8 +99,9 @@ func New(cfg Config) (*Tracker, error) {
 	return &Tracker{cfg}, nil
 }
 
-// Dial opens a stream to the job tracker that leads, or may know who does.
-type Dial = func(ctx context.Context) (*wire.Conn, error)
+// Dial opens a stream to the job tracker that leads, or may know who does. Leader
+// is what the last one asked has said about that, host:port; empty: nothing.
+type Dial = func(ctx context.Context, leader string) (*wire.Conn, error)
 
 // Run serves until ctx ends, then kills all workers and returns nil. A stream that
 // ends is dialled again. It returns an error when the directory or the address

@@ -17,17 +17,29 @@ type (
 		Addr        string // host:port of its shuffle service
 		MapSlots    int
 		ReduceSlots int
+		Nonce       string // read from the staging directory, see Staging; empty: not read yet
 	}
+
+	// Staging answers a Hello without the right Nonce: the tracker is to read it
+	// from that file and say Hello once more on the same stream, or NoStaging.
+	Staging struct{ File string } // URL
+
+	// NoStaging says that the file of a Staging could not be read.
+	NoStaging struct{ Reason string }
 
 	// Welcome answers Hello once the registration is in the log.
 	Welcome struct {
 		Epoch       uint64
 		Incarnation uint64
-		Lease       time.Duration // silence after which the tracker is lost
+		Lease       time.Duration // silence after which either side gives the other up
+		Cluster     string        // id of the cluster
 	}
 
 	// Refuse answers Hello or ends a stream, saying why.
-	Refuse struct{ Reason string }
+	Refuse struct {
+		Reason string
+		Leader string // host:port of the job tracker that leads, as far as known, when this one does not
+	}
 
 	// Inventory is all a tracker has, sent after every Welcome, in pages.
 	Inventory struct {
@@ -38,6 +50,16 @@ type (
 
 	// Heartbeat renews the lease and carries the running attempts' progress.
 	Heartbeat struct{ Attempts []Report }
+
+	// Ack answers a Heartbeat: the leader lives, and leads.
+	Ack struct{}
+
+	// Capacity tells that the tracker's slots have changed, as by a disk that fails.
+	Capacity struct {
+		MapSlots    int
+		ReduceSlots int
+		Reason      string
+	}
 
 	// Report tells an attempt's new state, at once.
 	Report struct {
@@ -78,6 +100,8 @@ type (
 		Subject    AttemptID  // the attempt that a fence settles
 		Outcome    State      // Failed or Killed, for a cleanup
 		Timeout    time.Duration
+		Memory     int64 // bytes that the attempt's processes may have resident, 0: any
+		Processes  int   // how many it may have, 0: any
 	}
 
 	// Kill ends an attempt.
@@ -258,6 +282,10 @@ func (*CommitGranted) number() byte  { return 19 }
 func (*WorkerDone) number() byte     { return 20 }
 func (*Submission) number() byte     { return 21 }
 func (*Plan) number() byte           { return 22 }
+func (*Ack) number() byte            { return 23 }
+func (*Staging) number() byte        { return 24 }
+func (*NoStaging) number() byte      { return 25 }
+func (*Capacity) number() byte       { return 26 }
 
 // blank makes the empty message of a number, nil for an unknown one.
 func blank(number byte) Message {
@@ -306,6 +334,14 @@ func blank(number byte) Message {
 		return new(Submission)
 	case 22:
 		return new(Plan)
+	case 23:
+		return new(Ack)
+	case 24:
+		return new(Staging)
+	case 25:
+		return new(NoStaging)
+	case 26:
+		return new(Capacity)
 	}
 	return nil
 }

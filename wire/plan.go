@@ -83,10 +83,18 @@ type Submission struct {
 // Program says how to start the job's binary.
 type Program struct {
 	Path  string            // URL of the executable
+	Hash  string            // its SHA-256 in hex; empty: Path is run where it lies
 	Args  []string          // the job's own arguments, as the user typed them
 	Flags map[string]string // every flag's value as the client saw it, defaults too
 	Dir   string            // the client's working directory, to which the plan's relative paths were relative
 }
+
+// What lies in a cluster's staging directory beside the submissions'.
+const (
+	StagingClusters = "clusters" // clusters/<cluster id>: the nonce that proves the directory is shared
+	StagingPrograms = "programs" // programs/<yyyymmdd>/<sha-256>: executables by the UTC day of their upload
+	StagingHistory  = "history"  // history/yyyy/mm/dd/<job id>
+)
 
 // Staged file names, below Submission.Staging; the per-job ones below its <job id>/.
 const (

@@ -27,7 +27,7 @@ func layers() [][]string {
 		{"jobtracker", "jobtracker/replica", "jobtracker/web", "tasktracker"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
-		{"runtime", "jobfile"},
+		{"runtime", "jobfile", "history"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
 		{"dfs", "dfs/local", "dfs/hdfs", "dfs/mem", "dfs/dfstest"},

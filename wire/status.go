@@ -1,0 +1,42 @@
+package wire
+
+// AttemptStatus is what can be seen of an attempt.
+type AttemptStatus struct {
+	Attempt AttemptID
+	Tracker string
+	Addr    string // host:port at which the tracker serves its logs
+	State   AttemptState
+	Bytes   Progress
+	Began   int64  // Unix milliseconds, by the leader's clock
+	Took    int64  // milliseconds, when the state is final
+	Error   string // why it failed or was killed
+}
+
+// TrackerStatus is what can be seen of a registered task tracker.
+type TrackerStatus struct {
+	Tracker     string
+	Host        string
+	Addr        string // host:port of its HTTP service
+	Incarnation uint64
+	MapSlots    int
+	ReduceSlots int
+	Maps        int    // running
+	Reduces     int    // running
+	Connected   bool   // it has a stream and its inventory is in
+	Silent      int64  // milliseconds since it was heard of
+	Excluded    string // why it is given no tasks for a time; empty: it is
+	Trouble     string // what the tracker itself says is wrong with it
+}
+
+// ClusterStatus is what can be seen of a cluster: its trackers only on the leader.
+type ClusterStatus struct {
+	Cluster  string // id
+	Start    int64  // Unix milliseconds of its bootstrap, part of every job's id
+	Staging  string // URL
+	Epoch    uint64
+	Leader   string // id of the job tracker that took office last
+	Addr     string // host:port of its API
+	Leads    bool   // the job tracker that answers is that one
+	Jobs     int    // not ended
+	Trackers []TrackerStatus
+}
