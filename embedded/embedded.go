@@ -103,6 +103,7 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 		ReduceSlots: cfg.Slots,
 		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("%s%d", trackerDir, i+1)),
 		FS:          cfg.FS,
+		Fresh:       true,
 		Logger:      cfg.Logger,
 	}
 	if cfg.Load != nil {

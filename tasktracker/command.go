@@ -1,6 +1,7 @@
 package tasktracker
 
 import (
+	"errors"
 	"os"
 
 	"github.com/quernmr/quern/tasktracker/core"
@@ -15,12 +16,17 @@ func (l *loop) do(c core.Command) {
 			l.stream.send(c.Message)
 		}
 	case core.Hangup:
-		l.cfg.Logger.Warn("stream to the job tracker ended", "reason", c.Reason)
-		l.hangup()
+		l.hangup(c)
+	case core.ReadNonce:
+		l.detached(func() { l.readNonce(c) })
+	case core.KeepCluster:
+		l.wait.Go(func() { l.keepCluster(c.Cluster) })
+	case core.Quit:
+		l.cancel(errors.New(c.Reason))
 	case core.StartWorker:
-		h := newHandle(l, c.Worker)
+		h := newHandle(l, c.Worker, l.submission(c.Staging))
 		l.workers[c.Worker] = h
-		l.wait.Go(func() { h.live(c.Staging, c.Dir) })
+		l.wait.Go(func() { h.live(c.Dir) })
 	case core.SendWorker:
 		if h := l.workers[c.Worker]; h != nil {
 			h.say(c.Message)
@@ -40,23 +46,28 @@ func (l *loop) do(c core.Command) {
 	case core.CancelMerge:
 		l.gather.cancel(workKey{merge: c.Merge})
 	case core.Remove:
-		l.removals.Put(c.Path)
+		l.chores.Put(func() { l.remove(c.Path) })
 	case core.Forget:
 		l.forget(c.Staging)
 	}
 }
 
-// remove removes files and trees, one after the other.
-func (l *loop) remove() {
+// doChores does, one after the other, what may wait for a disk and nobody waits for.
+func (l *loop) doChores() {
 	for {
-		paths := l.removals.Take()
-		if paths == nil {
+		batch := l.chores.Take()
+		if batch == nil {
 			return
 		}
-		for _, path := range paths {
-			if err := os.RemoveAll(path); err != nil {
-				l.cfg.Logger.Warn("cannot remove", "path", path, "error", err)
-			}
+		for _, do := range batch {
+			do()
 		}
+	}
+}
+
+// remove removes a file or a tree.
+func (l *loop) remove(path string) {
+	if err := os.RemoveAll(path); err != nil {
+		l.cfg.Logger.Warn("cannot remove", "path", path, "error", err)
 	}
 }

@@ -1,17 +1,21 @@
 package tasktracker
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
 const (
-	lockName   = "lock"
-	recordName = "workers"
+	lockName    = "lock"
+	recordName  = "workers"
+	clusterName = "cluster"
 )
 
 // claim makes the tracker's directory, if need be, and locks it: a second tracker
@@ -42,10 +46,37 @@ func clean(dir string) error {
 	if err := killRecorded(record); err != nil {
 		return err
 	}
-	for _, name := range []string{core.JobsDir, core.LogsDir, core.RunDir} {
+	for _, name := range []string{core.JobsDir, core.LogsDir, core.RunDir, programsDir} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return newRecord(record)
+}
+
+// readCluster is the id of the cluster that a directory belongs to; empty: none.
+func readCluster(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, clusterName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read cluster of directory: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// writeCluster keeps that id.
+func writeCluster(dir, cluster string) error {
+	name := filepath.Join(dir, clusterName)
+	if err := os.WriteFile(name+".new", []byte(cluster+"\n"), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+func (l *loop) keepCluster(cluster string) {
+	if err := writeCluster(l.cfg.Dir, cluster); err != nil {
+		l.cancel(fmt.Errorf("keep cluster of directory: %w", err))
+	}
 }

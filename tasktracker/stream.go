@@ -4,19 +4,27 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
 // Waits between two dials: doubled each time, with jitter, and short again after
-// a stream on which a job tracker has answered.
+// a stream on which a job tracker has welcomed us. Assignments wait for this when
+// the leader dies. A job tracker that has refused for what only an operator can
+// mend is not asked so often.
 const (
-	dialLeast = 50 * time.Millisecond
-	dialMost  = 2 * time.Second
+	dialLeast  = 50 * time.Millisecond
+	dialMost   = 250 * time.Millisecond
+	faultPause = 2 * time.Second
 )
+
+// dialWait is how long one dial may take.
+const dialWait = 2 * time.Second
 
 // streamQueue bounds the messages that wait for the job tracker.
 const streamQueue = 1 << 16
@@ -53,13 +61,24 @@ func (s *stream) write() {
 
 // connect keeps a stream open until the context ends.
 func (l *loop) connect(dial Dial) {
-	wait := dialLeast
-	for {
-		conn, err := dial(l.ctx, "")
+	wait, leader := dialLeast, ""
+	for l.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(l.ctx, dialWait)
+		conn, err := dial(ctx, leader)
+		cancel()
+		leader = ""
+		most := dialMost
 		if err != nil {
 			l.cfg.Logger.Debug("no job tracker", "error", err)
-		} else if l.converse(conn) {
-			wait = dialLeast
+		} else {
+			end := l.converse(conn)
+			leader = end.leader
+			if end.welcomed {
+				wait = dialLeast
+			}
+			if end.asked && !end.welcomed {
+				most = faultPause
+			}
 		}
 		pause := time.NewTimer(wait/2 + rand.N(wait/2))
 		select {
@@ -68,12 +87,19 @@ func (l *loop) connect(dial Dial) {
 			pause.Stop()
 			return
 		}
-		wait = min(2*wait, dialMost)
+		wait = min(2*wait, most)
 	}
 }
 
-// converse serves a stream until it ends, and says whether it was welcomed.
-func (l *loop) converse(conn *wire.Conn) (welcomed bool) {
+// outcome is what a stream was good for.
+type outcome struct {
+	welcomed bool
+	asked    bool   // for the nonce
+	leader   string // who leads instead, when the job tracker has said so
+}
+
+// converse serves a stream until it ends.
+func (l *loop) converse(conn *wire.Conn) (end outcome) {
 	s := &stream{conn: conn, queue: wire.NewQueue[wire.Message](streamQueue)}
 	stop := context.AfterFunc(l.ctx, func() { conn.Close() })
 	defer stop()
@@ -90,12 +116,17 @@ func (l *loop) converse(conn *wire.Conn) (welcomed bool) {
 			}
 			break
 		}
-		if _, ok := m.(*wire.Welcome); ok {
-			welcomed = true
+		switch m := m.(type) {
+		case *wire.Welcome:
+			end.welcomed = true
+		case *wire.Staging:
+			end.asked = true
+		case *wire.Refuse:
+			end.leader = m.Leader
 		}
 		l.post(func() {
 			if l.stream == s {
-				l.step(core.FromLeader{Message: m})
+				l.fromLeader(m)
 			}
 		})
 	}
@@ -107,13 +138,51 @@ func (l *loop) converse(conn *wire.Conn) (welcomed bool) {
 			l.step(core.StreamDown{})
 		}
 	})
-	return welcomed
+	return end
 }
 
-// hangup ends the stream at the core's wish.
-func (l *loop) hangup() {
+func (l *loop) fromLeader(m wire.Message) {
+	if _, ok := m.(*wire.Welcome); ok {
+		l.complaint = ""
+	}
+	l.step(core.FromLeader{Message: m})
+}
+
+// hangup ends the stream at the core's wish. The same complaint is made once.
+func (l *loop) hangup(c core.Hangup) {
+	level := slog.LevelWarn
+	if c.Fault {
+		level = slog.LevelError
+	}
+	if c.Reason == l.complaint {
+		level = slog.LevelDebug
+	}
+	l.complaint = c.Reason
+	l.cfg.Logger.Log(l.ctx, level, "stream to the job tracker ended", "reason", c.Reason)
 	if s := l.stream; s != nil {
 		l.stream = nil
 		s.conn.Close()
 	}
+}
+
+// maxNonce bounds what is read of the file that proves a shared staging directory.
+const maxNonce = 1 << 10
+
+func (l *loop) readNonce(c core.ReadNonce) {
+	ev := core.NonceRead{Stream: c.Stream}
+	text, err := readFile(l.cfg.FS, c.File, maxNonce)
+	if err != nil {
+		ev.Error = err.Error()
+	}
+	ev.Nonce = string(text)
+	l.event(ev)
+}
+
+func readFile(fs dfs.FS, name string, most int64) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
 }

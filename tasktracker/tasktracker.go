@@ -19,6 +19,9 @@
 // Below the tracker's directory, beside those that tasktracker/core names:
 //
 //	lock       locked as long as a tracker uses the directory
+//	cluster    id of the cluster it belongs to; a tracker serves no other one
+//	programs/  <sha-256>/<name>: executables that submissions with jobs here name by
+//	           their hash, copied once and removed with the last of these
 //	workers    the worker processes started, to be killed by a successor
 //
 // The file workers is text: the boot id of the machine in the first line, then
@@ -27,9 +30,16 @@
 //
 // A tracker starts empty: what a predecessor left, processes and files, is
 // removed first.
+//
+// # HTTP
+//
+//	GET /shuffle/...                            see package shuffle
+//	GET /logs/<job>/<attempt>/<stdout|stderr>   an attempt's log, with ranges; the
+//	                                            last bytes of it by ?tail=BYTES
 package tasktracker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -41,6 +51,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,13 +69,23 @@ type Config struct {
 	Advertise   string // host:port under which others reach it; empty: as it listens
 	MapSlots    int
 	ReduceSlots int
-	Dir         string // for local files, this tracker's alone
+	Dir         string   // for local files, this tracker's alone
+	Disks       []string // directories for the data of jobs, each on a disk of its own, this tracker's alone; empty: Dir
 	FS          dfs.FS
+	Fresh       bool                    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
+	LogAge      time.Duration           // how long the logs of ended jobs are kept; 0: [DefaultLogAge]
+	LogBytes    int64                   // how many bytes of them; 0: [DefaultLogBytes]
 	Workers     WorkerStarter           // nil: processes of the job's program
 	Check       func(path string) error // of an executable, each time before a process is started; nil: none
 	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
 	Logger      *slog.Logger            // nil: silent
 }
+
+// How long and how many of the logs of ended jobs are kept if nothing else is said.
+const (
+	DefaultLogAge   = 7 * 24 * time.Hour
+	DefaultLogBytes = 1 << 30
+)
 
 // Tracker is a task tracker. Make one with [New].
 type Tracker struct{ cfg Config }
@@ -84,6 +105,17 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
 	}
 	cfg.Dir = dir
+	if len(cfg.Disks) == 0 {
+		cfg.Disks = []string{dir}
+	}
+	cfg.Disks = slices.Clone(cfg.Disks)
+	for i := range cfg.Disks {
+		if cfg.Disks[i], err = filepath.Abs(cfg.Disks[i]); err != nil {
+			return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
+		}
+	}
+	cfg.LogAge = cmp.Or(cfg.LogAge, DefaultLogAge)
+	cfg.LogBytes = cmp.Or(cfg.LogBytes, DefaultLogBytes)
 	if cfg.Host == "" {
 		if cfg.Host, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
@@ -122,17 +154,21 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err := clean(t.cfg.Dir); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
+	cluster, err := readCluster(t.cfg.Dir)
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", t.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for fetches: %w", err)
 	}
-	l := newLoop(t.cfg, listener)
+	l := newLoop(t.cfg, listener, cluster)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	l.serve(listener)
 	l.wait.Go(l.startWorkers)
 	l.wait.Go(l.gather.lookUps)
-	l.wait.Go(l.remove)
+	l.wait.Go(l.doChores)
 	l.wait.Go(func() { l.connect(dial) })
 	if t.cfg.Ready != nil {
 		t.cfg.Ready(listener.Addr().String())
@@ -159,17 +195,18 @@ type loop struct {
 	begin  time.Time
 
 	// The loop's goroutine owns these.
-	stream  *stream // nil: none
-	workers map[int]*handle
+	stream    *stream // nil: none
+	complaint string  // why a stream was ended last
+	workers   map[int]*handle
+
+	submissions map[string]*submission // by staging URL
 
 	starts   chan func() // see startWorkers
-	removals *wire.Queue[string]
-
-	mu          sync.Mutex
-	submissions map[string]*wire.Submission // by staging URL
+	chores   *wire.Queue[func()]
+	programs *programs
 }
 
-func newLoop(cfg Config, listener net.Listener) *loop {
+func newLoop(cfg Config, listener net.Listener, cluster string) *loop {
 	addr := cfg.Advertise
 	if addr == "" {
 		addr = listener.Addr().String()
@@ -177,12 +214,12 @@ func newLoop(cfg Config, listener net.Listener) *loop {
 	l := &loop{
 		cfg: cfg, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
 		workers: make(map[int]*handle), starts: make(chan func()),
-		removals: wire.NewQueue[string](0), submissions: make(map[string]*wire.Submission),
+		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 	}
 	l.gather = newGather(l.event)
 	l.core = core.New(core.Config{
 		Tracker: cfg.ID, Process: processNumber(), Host: cfg.Host, Addr: addr,
-		MapSlots: cfg.MapSlots, ReduceSlots: cfg.ReduceSlots, Dir: cfg.Dir,
+		MapSlots: cfg.MapSlots, ReduceSlots: cfg.ReduceSlots, Dir: cfg.Dir, Cluster: cluster,
 	})
 	return l
 }
@@ -195,9 +232,12 @@ func processNumber() uint64 {
 
 // serve starts the shuffle service.
 func (l *loop) serve(listener net.Listener) {
-	l.server.Handler = shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
+	routes := http.NewServeMux()
+	routes.Handle("/shuffle/", shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
 		return core.MapOutputPath(l.cfg.Dir, job, m, attempt), nil
-	})
+	}))
+	routes.HandleFunc("GET /logs/{job}/{attempt}/{stream}", l.serveLog)
+	l.server.Handler = routes
 	l.server.ReadHeaderTimeout = 10 * time.Second
 	l.server.ErrorLog = slog.NewLogLogger(l.cfg.Logger.Handler(), slog.LevelDebug)
 	l.wait.Go(func() {
@@ -215,6 +255,10 @@ func (l *loop) startWorkers() {
 		start()
 	}
 }
+
+// detached does what may hang for ever, as a look at a network file system, without
+// the end of the tracker waiting for it.
+func (l *loop) detached(do func()) { go do() }
 
 // loop serves the inbox and the core's timer until the context ends.
 func (l *loop) loop() {
@@ -266,6 +310,6 @@ func (l *loop) stop() {
 	}
 	close(l.starts)
 	l.gather.stop()
-	l.removals.Close()
+	l.chores.Close()
 	l.wait.Wait()
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -47,6 +46,7 @@ const endGrace = 2 * time.Second
 type handle struct {
 	loop *loop
 	id   int
+	sub  *submission
 	out  *wire.Queue[wire.Message]
 	gone chan struct{} // closed with its last event
 
@@ -56,8 +56,8 @@ type handle struct {
 	fault  error // why the tracker gave it up
 }
 
-func newHandle(l *loop, id int) *handle {
-	return &handle{loop: l, id: id, out: wire.NewQueue[wire.Message](0), gone: make(chan struct{})}
+func newHandle(l *loop, id int, sub *submission) *handle {
+	return &handle{loop: l, id: id, sub: sub, out: wire.NewQueue[wire.Message](0), gone: make(chan struct{})}
 }
 
 func (h *handle) say(m wire.Message) { h.out.Put(m) }
@@ -82,17 +82,17 @@ func (h *handle) giveUp(err error) {
 }
 
 // live starts the worker, listens to it until it ends, and says how it did.
-func (h *handle) live(staging, dir string) {
+func (h *handle) live(dir string) {
 	defer close(h.gone)
-	reason := h.serve(staging, dir)
+	reason := h.serve(dir)
 	h.loop.post(func() {
 		delete(h.loop.workers, h.id)
 		h.loop.step(core.WorkerExited{Worker: h.id, Reason: reason})
 	})
 }
 
-func (h *handle) serve(staging, dir string) string {
-	w, err := h.start(staging, dir)
+func (h *handle) serve(dir string) string {
+	w, err := h.start(dir)
 	if err != nil {
 		return err.Error()
 	}
@@ -116,8 +116,8 @@ func (h *handle) serve(staging, dir string) string {
 	return "exit status 0"
 }
 
-func (h *handle) start(staging, dir string) (Worker, error) {
-	sub, err := h.loop.submission(staging)
+func (h *handle) start(dir string) (Worker, error) {
+	sub, err := h.loop.programs.prepare(h.sub)
 	if err != nil {
 		return nil, err
 	}
@@ -195,34 +195,4 @@ func (h *handle) listen(w Worker) {
 func garbled(err error) bool {
 	return !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrClosed) &&
 		!errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrDeadlineExceeded)
-}
-
-// submission reads a staged submission, once as long as it has jobs here.
-func (l *loop) submission(staging string) (*wire.Submission, error) {
-	l.mu.Lock()
-	sub := l.submissions[staging]
-	l.mu.Unlock()
-	if sub != nil {
-		return sub, nil
-	}
-	f, err := l.cfg.FS.Open(dfs.Join(staging, wire.StagedSubmission))
-	if err != nil {
-		return nil, fmt.Errorf("read submission: %w", err)
-	}
-	defer f.Close()
-	sub, err = wire.ReadAs[*wire.Submission](f)
-	if err != nil {
-		return nil, fmt.Errorf("read submission %s: %w", f.Info().Name, err)
-	}
-	sub.Staging = staging
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.submissions[staging] = sub
-	return sub, nil
-}
-
-func (l *loop) forget(staging string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.submissions, staging)
 }

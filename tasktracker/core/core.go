@@ -58,6 +58,7 @@ type Config struct {
 	MapSlots    int
 	ReduceSlots int
 	Dir         string // of all local files
+	Cluster     string // id of the cluster that Dir belongs to; empty: none yet
 
 	IdleWorkers    int           // kept warm; default all slots and one
 	StartTimeout   time.Duration // for a worker's hello; default 1 min
@@ -109,8 +110,16 @@ type Core struct {
 	last struct{ worker, fetch, run, ticket int } // numbers given
 
 	// The leader.
-	up          bool // a stream is open
-	registered  bool // and its Welcome has come
+	up          bool          // a stream is open
+	registered  bool          // and its Welcome has come
+	streams     int           // opened
+	asked       time.Duration // when the last hello was said, or its nonce asked for
+	asks        bool          // this stream's job tracker has asked for the nonce
+	reading     bool          // the nonce is being read
+	nonce       string
+	cluster     string
+	heard       time.Duration // when anything came from the leader
+	acked       bool          // it acknowledges heartbeats
 	epoch       uint64
 	incarnation uint64
 	lease       time.Duration
@@ -139,6 +148,7 @@ type Core struct {
 func New(cfg Config) *Core {
 	return &Core{
 		cfg:      cfg.withDefaults(),
+		cluster:  cfg.Cluster,
 		jobs:     make(map[wire.JobID]*job),
 		attempts: make(map[wire.AttemptID]*attempt),
 		workers:  make(map[int]*worker),
@@ -160,6 +170,8 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.up, c.registered = false, false
 	case FromLeader:
 		c.fromLeader(ev.Message)
+	case NonceRead:
+		c.nonceRead(ev)
 	case FromWorker:
 		c.fromWorker(ev)
 	case WorkerExited:
@@ -172,6 +184,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.mergeDone(ev)
 	}
 	c.checkTimeouts()
+	c.checkLeader()
 	c.settleHomes()
 	c.startAttempts()
 	c.retryFetches()
@@ -198,6 +211,9 @@ func (c *Core) Wake() (time.Duration, bool) {
 	}
 	if c.registered {
 		at(c.nextBeat())
+	}
+	if t, limited := c.leaderDue(); limited {
+		at(t)
 	}
 	return wake, ok
 }

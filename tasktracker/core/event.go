@@ -18,6 +18,13 @@ type (
 	// FromLeader is a message that came over the stream.
 	FromLeader struct{ Message wire.Message }
 
+	// NonceRead answers a [ReadNonce].
+	NonceRead struct {
+		Stream int
+		Nonce  string
+		Error  string // why it could not be read; empty: it was
+	}
+
 	// FromWorker is a message of a worker. With a WorkerDone, Alone says that the
 	// worker has left no processes behind.
 	FromWorker struct {
@@ -65,6 +72,7 @@ func (Tick) event()         {}
 func (StreamUp) event()     {}
 func (StreamDown) event()   {}
 func (FromLeader) event()   {}
+func (NonceRead) event()    {}
 func (FromWorker) event()   {}
 func (WorkerExited) event() {}
 func (LogRead) event()      {}
@@ -79,7 +87,22 @@ type (
 	Send struct{ Message wire.Message }
 
 	// Hangup closes the stream.
-	Hangup struct{ Reason string }
+	Hangup struct {
+		Reason string
+		Fault  bool // the same is to be expected of the next one, until somebody sees to it
+	}
+
+	// ReadNonce reads what is in a file of the staging directory.
+	ReadNonce struct {
+		Stream int
+		File   string // URL
+	}
+
+	// KeepCluster keeps the id of the cluster that the tracker's directory belongs to.
+	KeepCluster struct{ Cluster string }
+
+	// Quit ends the tracker with an error.
+	Quit struct{ Reason string }
 
 	// StartWorker starts a worker of a submission. Dir is made for it.
 	StartWorker struct {
@@ -137,6 +160,9 @@ type (
 
 func (Send) command()        {}
 func (Hangup) command()      {}
+func (ReadNonce) command()   {}
+func (KeepCluster) command() {}
+func (Quit) command()        {}
 func (StartWorker) command() {}
 func (SendWorker) command()  {}
 func (KillWorker) command()  {}

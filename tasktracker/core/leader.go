@@ -8,24 +8,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-func (c *Core) streamUp() {
-	c.up, c.registered = true, false
-	c.do(Send{&wire.Hello{
-		Version: wire.Version, Tracker: c.cfg.Tracker, Process: c.cfg.Process, Incarnation: c.incarnation,
-		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots,
-	}})
-}
-
 func (c *Core) fromLeader(m wire.Message) {
 	if !c.up {
 		return
 	}
-	if w, ok := m.(*wire.Welcome); ok {
-		c.welcome(w)
+	c.heard = c.now
+	switch m := m.(type) {
+	case *wire.Welcome:
+		c.welcome(m)
 		return
-	}
-	if refuse, ok := m.(*wire.Refuse); ok {
-		c.hangup("refused: " + refuse.Reason)
+	case *wire.Staging:
+		c.readNonce(m)
+		return
+	case *wire.Refuse:
+		c.refused(m)
 		return
 	}
 	if !c.registered {
@@ -57,6 +53,8 @@ func (c *Core) fromLeader(m wire.Message) {
 		if c.obeys(m.Epoch) {
 			c.dropJob(m.Job)
 		}
+	case *wire.Ack:
+		c.acked = true
 	default:
 		c.hangup(fmt.Sprintf("a job tracker does not send a %T", m))
 	}
@@ -66,30 +64,6 @@ func (c *Core) fromLeader(m wire.Message) {
 func (c *Core) obeys(epoch uint64) bool {
 	c.epoch = max(c.epoch, epoch)
 	return epoch == c.epoch
-}
-
-func (c *Core) hangup(reason string) {
-	c.up, c.registered = false, false
-	c.do(Hangup{reason})
-}
-
-// minLease keeps a careless leader from having heartbeats sent without pause.
-const minLease = 100 * time.Millisecond
-
-// welcome begins to serve a leader, with an inventory. An incarnation other than
-// ours says that we were lost in between: all but finished map outputs is over.
-func (c *Core) welcome(w *wire.Welcome) {
-	if !c.obeys(w.Epoch) {
-		c.hangup(fmt.Sprintf("the leader of epoch %d is not the leader any more, %d is known", w.Epoch, c.epoch))
-		return
-	}
-	if c.incarnation != 0 && w.Incarnation != c.incarnation {
-		c.endIncarnation()
-	}
-	c.incarnation, c.lease, c.registered = w.Incarnation, max(w.Lease, minLease), true
-	c.inventory()
-	c.beat, c.progress = c.now, false
-	c.lostAgain()
 }
 
 // endIncarnation kills what runs, which is reported when it is dead, and forgets

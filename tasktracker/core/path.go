@@ -24,6 +24,11 @@ func MapOutputPath(dir string, job wire.JobID, m, attempt int) string {
 	return path.Join(dir, JobsDir, job.String(), id.String(), OutputFile)
 }
 
+// LogPath is where a tracker with that directory keeps an attempt's logs.
+func LogPath(dir string, id wire.AttemptID) string {
+	return path.Join(dir, LogsDir, id.Task.Job.String(), id.String())
+}
+
 // WorkDir is the working directory of the attempt with that directory.
 func WorkDir(attempt string) string { return path.Join(attempt, "work") }
 
@@ -42,7 +47,7 @@ func (c *Core) attemptDir(id wire.AttemptID) string {
 }
 
 func (c *Core) attemptLogs(id wire.AttemptID) string {
-	return path.Join(c.jobLogs(id.Task.Job), id.String())
+	return LogPath(c.cfg.Dir, id)
 }
 
 func (c *Core) workerDir(worker int) string {

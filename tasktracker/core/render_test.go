@@ -17,7 +17,16 @@ func render(c Command) string {
 	case Send:
 		return "leader: " + renderMessage(c.Message)
 	case Hangup:
+		if c.Fault {
+			return "hang up, at fault: " + c.Reason
+		}
 		return "hang up: " + c.Reason
+	case ReadNonce:
+		return "read nonce in " + c.File
+	case KeepCluster:
+		return "keep cluster " + c.Cluster
+	case Quit:
+		return "quit: " + c.Reason
 	case StartWorker:
 		return fmt.Sprintf("start worker %d of %s in %s", c.Worker, c.Staging, c.Dir)
 	case SendWorker:
@@ -57,7 +66,13 @@ func renderRuns(runs []wire.Segment) string {
 func renderMessage(m wire.Message) string {
 	switch m := m.(type) {
 	case *wire.Hello:
-		return fmt.Sprintf("hello %s process=%d incarnation=%d slots=%d+%d", m.Tracker, m.Process, m.Incarnation, m.MapSlots, m.ReduceSlots)
+		s := fmt.Sprintf("hello %s process=%d incarnation=%d slots=%d+%d", m.Tracker, m.Process, m.Incarnation, m.MapSlots, m.ReduceSlots)
+		if m.Nonce != "" {
+			s += " nonce=" + m.Nonce
+		}
+		return s
+	case *wire.NoStaging:
+		return "no staging: " + m.Reason
 	case *wire.Inventory:
 		return fmt.Sprintf("inventory%s%s more=%v", renderReports(m.Attempts), renderHomes(m.Homes), m.More)
 	case *wire.Heartbeat:

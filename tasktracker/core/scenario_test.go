@@ -39,7 +39,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	a := args{t, d}
 	if d.Cmd == "tracker" {
 		s.core = New(Config{
-			Tracker: "t1", Process: 7, Host: "h1", Addr: "t1:1", Dir: "D",
+			Tracker: "t1", Process: 7, Host: "h1", Addr: "t1:1", Dir: "D", Cluster: a.text("cluster"),
 			MapSlots: a.int("maps", 2), ReduceSlots: a.int("reduces", 1), IdleWorkers: a.int("idle", 0),
 			Fetches: a.int("fetches", 0), FetchesPerHost: a.int("per-host", 0), FetchTries: a.int("tries", 0),
 			MergeFactor: a.int("factor", 0), Merges: a.int("merges", 0),
@@ -76,6 +76,8 @@ func (s *scenario) event(a args) Event {
 		return StreamUp{}
 	case "down":
 		return StreamDown{}
+	case "nonce":
+		return NonceRead{Stream: a.int("stream", s.core.streams), Nonce: a.text("nonce"), Error: a.text("error")}
 	case "hello":
 		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerHello{Protocol: a.int("protocol", wire.WorkerProtocol)}}
 	case "progress":
@@ -130,9 +132,13 @@ func (s *scenario) message(a args) wire.Message {
 	job := wire.JobID{Start: 1, N: a.int("job", 1)}
 	switch a.d.Cmd {
 	case "welcome":
-		return &wire.Welcome{Epoch: epoch, Incarnation: uint64(a.int("incarnation", 1)), Lease: 6 * time.Second}
+		return &wire.Welcome{Epoch: epoch, Incarnation: uint64(a.int("incarnation", 1)), Lease: 6 * time.Second, Cluster: a.text("cluster")}
+	case "staging":
+		return &wire.Staging{File: a.text("file")}
+	case "ack":
+		return &wire.Ack{}
 	case "refuse":
-		return &wire.Refuse{Reason: a.text("reason")}
+		return &wire.Refuse{Reason: a.text("reason"), Leader: a.text("leader")}
 	case "launch":
 		return &wire.Launch{Epoch: epoch, Attempt: a.attempt(), Staging: a.text("staging"), Timeout: a.duration("timeout"), Generation: a.generation()}
 	case "kill":

@@ -1,0 +1,125 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// helloWait is how long a job tracker may take to answer a Hello, and the staging
+// directory to be read.
+const helloWait = 5 * time.Second
+
+// minLease keeps a careless leader from having heartbeats sent without pause.
+const minLease = 100 * time.Millisecond
+
+func (c *Core) streamUp() {
+	c.up, c.registered, c.acked = true, false, false
+	c.streams++
+	c.asks, c.reading = false, false
+	c.hello()
+}
+
+func (c *Core) hello() {
+	c.asked = c.now
+	c.do(Send{&wire.Hello{
+		Version: wire.Version, Tracker: c.cfg.Tracker, Process: c.cfg.Process, Incarnation: c.incarnation,
+		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots, Nonce: c.nonce,
+	}})
+}
+
+// readNonce has the leader's proof of a shared staging directory read. It is kept
+// for the Hello of later streams.
+func (c *Core) readNonce(m *wire.Staging) {
+	if c.registered || c.reading {
+		c.hangup("a *wire.Staging came where none was due")
+		return
+	}
+	c.asks, c.reading, c.asked = true, true, c.now
+	c.do(ReadNonce{Stream: c.streams, File: m.File})
+}
+
+func (c *Core) nonceRead(ev NonceRead) {
+	if !c.up || ev.Stream != c.streams || !c.reading {
+		return // of an earlier stream, or too late
+	}
+	c.reading = false
+	if ev.Error != "" {
+		c.asked = c.now
+		c.do(Send{&wire.NoStaging{Reason: ev.Error}})
+		return
+	}
+	c.nonce = ev.Nonce
+	c.hello()
+}
+
+func (c *Core) refused(m *wire.Refuse) {
+	if !c.registered && m.Leader == "" {
+		c.nonce = "" // it may have been another staging directory's
+	}
+	c.up, c.registered = false, false
+	c.do(Hangup{Reason: "refused: " + m.Reason, Fault: c.asks})
+}
+
+func (c *Core) hangup(reason string) {
+	c.up, c.registered = false, false
+	c.do(Hangup{Reason: reason})
+}
+
+// leaderDue is when a leader that stays silent is left.
+func (c *Core) leaderDue() (time.Duration, bool) {
+	switch {
+	case c.registered && c.acked:
+		return c.heard + c.lease, true
+	case c.up && !c.registered:
+		return c.asked + helloWait, true
+	}
+	return 0, false
+}
+
+// checkLeader leaves a job tracker that is silent for too long: stopped, or at
+// the other end of a broken network. When the owner comes much later than asked
+// it was stopped itself, and what the leader has said may still be on its way.
+func (c *Core) checkLeader() {
+	due, limited := c.leaderDue()
+	if !limited || c.now < due {
+		return
+	}
+	switch grace := c.lease / 2; {
+	case c.registered && c.now-due > grace:
+		c.heard = c.now - grace
+	case c.registered:
+		c.hangup(fmt.Sprintf("nothing was heard from the leader for %v", c.lease))
+	case c.reading:
+		c.nonceRead(NonceRead{Stream: c.streams, Error: fmt.Sprintf("it could not be read within %v", helloWait)})
+	default:
+		c.hangup(fmt.Sprintf("no answer to the hello within %v", helloWait))
+	}
+}
+
+// welcome begins to serve a leader, with an inventory. An incarnation other than
+// ours says that we were lost in between: all but finished map outputs is over.
+func (c *Core) welcome(w *wire.Welcome) {
+	if w.Cluster != "" && c.cluster != "" && w.Cluster != c.cluster {
+		reason := fmt.Sprintf("directory %s belongs to cluster %s, the job tracker leads cluster %s", c.cfg.Dir, c.cluster, w.Cluster)
+		c.hangup(reason)
+		c.do(Quit{reason})
+		return
+	}
+	if !c.obeys(w.Epoch) {
+		c.hangup(fmt.Sprintf("the leader of epoch %d is not the leader any more, %d is known", w.Epoch, c.epoch))
+		return
+	}
+	if w.Cluster != "" && c.cluster == "" {
+		c.cluster = w.Cluster
+		c.do(KeepCluster{w.Cluster})
+	}
+	if c.incarnation != 0 && w.Incarnation != c.incarnation {
+		c.endIncarnation()
+	}
+	c.incarnation, c.lease, c.registered = w.Incarnation, max(w.Lease, minLease), true
+	c.inventory()
+	c.beat, c.progress = c.now, false
+	c.lostAgain()
+}

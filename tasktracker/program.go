@@ -1,0 +1,251 @@
+package tasktracker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// programsDir has a directory for each executable that submissions with jobs here
+// are run by, named by its hash.
+const programsDir = "programs"
+
+// submission is a staged submission with jobs on this tracker.
+type submission struct {
+	staging string
+
+	// Guarded by programs.mu.
+	forgotten bool // it has no jobs here any more
+	staged    *wire.Submission
+	program   *program // nil: it is run where it lies
+}
+
+// programs has what submissions are run by: their staged descriptions, and copies
+// of their executables, each made once.
+type programs struct {
+	dir string
+	fs  dfs.FS
+
+	mu     sync.Mutex
+	byHash map[string]*program
+}
+
+// program is a copy of an executable.
+type program struct {
+	hash  string
+	file  string
+	users map[*submission]bool
+	ready chan struct{} // closed when it is there, or err says why not
+	err   error
+	gone  chan struct{} // not nil: it is being removed; closed when it has been
+}
+
+func newPrograms(cfg *Config) *programs {
+	return &programs{dir: filepath.Join(cfg.Dir, programsDir), fs: cfg.FS, byHash: make(map[string]*program)}
+}
+
+var errForgotten = errors.New("its submission has no jobs here any more")
+
+// prepare reads a staged submission, once as long as it has jobs here, and gets
+// its executable if that is named by its hash.
+func (p *programs) prepare(s *submission) (*wire.Submission, error) {
+	p.mu.Lock()
+	staged := s.staged
+	p.mu.Unlock()
+	if staged == nil {
+		var err error
+		if staged, err = readSubmission(p.fs, s.staging); err != nil {
+			return nil, err
+		}
+	}
+	if staged.Program.Hash == "" {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		s.staged = staged
+		return staged, nil
+	}
+	file, err := p.get(s, &staged.Program)
+	if err != nil {
+		return nil, fmt.Errorf("get program: %w", err)
+	}
+	local := *staged
+	local.Program.Path = file
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.staged = staged
+	return &local, nil
+}
+
+func readSubmission(fs dfs.FS, staging string) (*wire.Submission, error) {
+	f, err := fs.Open(dfs.Join(staging, wire.StagedSubmission))
+	if err != nil {
+		return nil, fmt.Errorf("read submission: %w", err)
+	}
+	defer f.Close()
+	sub, err := wire.ReadAs[*wire.Submission](f)
+	if err != nil {
+		return nil, fmt.Errorf("read submission %s: %w", f.Info().Name, err)
+	}
+	sub.Staging = staging
+	return sub, nil
+}
+
+// get is the path of a submission's executable: of the copy that is there, or is
+// being made, or is made now.
+func (p *programs) get(s *submission, from *wire.Program) (string, error) {
+	sum, err := hex.DecodeString(from.Hash)
+	if err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != from.Hash {
+		return "", fmt.Errorf("%q is no SHA-256", from.Hash)
+	}
+	for {
+		p.mu.Lock()
+		if s.forgotten {
+			p.mu.Unlock()
+			return "", errForgotten
+		}
+		have := p.byHash[from.Hash]
+		switch {
+		case have == nil:
+			have = &program{
+				hash: from.Hash, file: filepath.Join(p.dir, from.Hash, path.Base(from.Path)),
+				users: map[*submission]bool{s: true}, ready: make(chan struct{}),
+			}
+			p.byHash[from.Hash] = have
+			s.program = have
+			p.mu.Unlock()
+			p.fill(have, from.Path)
+			return have.file, have.err
+		case have.gone != nil:
+			p.mu.Unlock()
+			<-have.gone
+		default:
+			have.users[s] = true
+			s.program = have
+			p.mu.Unlock()
+			<-have.ready
+			return have.file, have.err
+		}
+	}
+}
+
+// fill makes the copy. One that could not be made is forgotten, so that the next
+// worker tries again; one that nobody needs any more is removed.
+func (p *programs) fill(have *program, from string) {
+	have.err = p.copy(have, from)
+	p.mu.Lock()
+	close(have.ready)
+	switch {
+	case have.err != nil:
+		for s := range have.users {
+			s.program = nil
+		}
+		delete(p.byHash, have.hash)
+		p.mu.Unlock()
+	case len(have.users) == 0:
+		p.remove(have)
+	default:
+		p.mu.Unlock()
+	}
+}
+
+// copy copies an executable, checking its hash on the way.
+func (p *programs) copy(have *program, from string) (err error) {
+	in, err := p.fs.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := os.MkdirAll(filepath.Dir(have.file), 0o700); err != nil {
+		return err
+	}
+	part := have.file + ".part"
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(filepath.Dir(have.file)))
+		}
+	}()
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, hash), in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("copy %s: %w", from, err)
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != have.hash {
+		return fmt.Errorf("%s has SHA-256 %s, it should have %s", from, got, have.hash)
+	}
+	return os.Rename(part, have.file)
+}
+
+// forget lets go of a submission's executable, which is removed with its last
+// user. It may wait for a disk.
+func (p *programs) forget(s *submission) {
+	p.mu.Lock()
+	have := s.program
+	s.program = nil
+	if have == nil {
+		p.mu.Unlock()
+		return
+	}
+	delete(have.users, s)
+	filled := false
+	select {
+	case <-have.ready:
+		filled = true
+	default: // whoever copies it will see
+	}
+	if len(have.users) > 0 || !filled || have.gone != nil {
+		p.mu.Unlock()
+		return
+	}
+	p.remove(have)
+}
+
+// remove removes a copy and unlocks mu meanwhile.
+func (p *programs) remove(have *program) {
+	have.gone = make(chan struct{})
+	p.mu.Unlock()
+	// What is left is removed by the next start, or overwritten.
+	_ = os.RemoveAll(filepath.Dir(have.file))
+	p.mu.Lock()
+	delete(p.byHash, have.hash)
+	close(have.gone)
+	p.mu.Unlock()
+}
+
+// submission finds a submission or begins it. It belongs to the loop's goroutine.
+func (l *loop) submission(staging string) *submission {
+	s := l.submissions[staging]
+	if s == nil {
+		s = &submission{staging: staging}
+		l.submissions[staging] = s
+	}
+	return s
+}
+
+func (l *loop) forget(staging string) {
+	s := l.submissions[staging]
+	if s == nil {
+		return
+	}
+	delete(l.submissions, staging)
+	l.programs.mu.Lock()
+	s.forgotten = true
+	l.programs.mu.Unlock()
+	l.chores.Put(func() { l.programs.forget(s) })
+}
