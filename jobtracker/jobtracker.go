@@ -42,6 +42,7 @@ var ErrStopped = errors.New("the job tracker has stopped")
 // Config says what a Server works with. Log, FS and Policy must be set.
 type Config struct {
 	ID      string // of this job tracker; default "jobtracker"
+	Addr    string // host:port of its API, which other job trackers tell once it leads
 	Staging string // URL of the cluster's staging directory; empty: any
 	Cluster string // id of the cluster, if this one bootstraps it
 	Nonce   string // staged proof of the staging directory, likewise
@@ -54,6 +55,12 @@ type Config struct {
 	Period         time.Duration // between allocations; default 500 ms
 	PolicyDeadline time.Duration // for one Plan; default 2 s
 	Logger         *slog.Logger  // nil: silent
+
+	// History has the histories of ended jobs written below Staging, and what is old
+	// there removed: histories, programs, and directories of submissions that never came.
+	History   bool
+	Keep      time.Duration // how long histories are kept; default 7 days
+	KeepBytes int64         // of all histories, beyond which the oldest go; default 1 GiB
 
 	// ReadSplits reads what a setup attempt staged, and its hash; default runtime.ReadSplits.
 	ReadSplits func(fs dfs.FS, staging string, job wire.JobID) ([]core.Split, uint64, error)
@@ -73,6 +80,7 @@ type Server struct {
 	tokens  map[core.Token]func(core.Reply)
 	token   core.Token
 	watches []*watch
+	queries []*query
 	halted  error
 
 	policy  chan struct{} // holds a value while the policy runs
@@ -88,6 +96,12 @@ func New(cfg Config) *Server {
 	if cfg.PolicyDeadline <= 0 {
 		cfg.PolicyDeadline = 2 * time.Second
 	}
+	if cfg.Keep <= 0 {
+		cfg.Keep = 7 * 24 * time.Hour
+	}
+	if cfg.KeepBytes <= 0 {
+		cfg.KeepBytes = 1 << 30
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -97,8 +111,8 @@ func New(cfg Config) *Server {
 	return &Server{
 		cfg: cfg,
 		core: core.New(core.Config{
-			ID: cfg.ID, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
-			Lease: cfg.Lease, Period: cfg.Period,
+			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
+			Lease: cfg.Lease, Period: cfg.Period, History: cfg.History,
 		}),
 		start:   time.Now(),
 		inbox:   make(chan func(), 64),
@@ -127,6 +141,7 @@ func (s *Server) Run(ctx context.Context) error {
 			s.step(core.Tick{})
 		}
 		s.answerWatches()
+		s.answerQueries()
 		timer.Reset(s.untilWake())
 	}
 	s.stop()

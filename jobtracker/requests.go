@@ -76,7 +76,7 @@ type watchAnswer struct {
 
 // Watch yields the jobs' states, at first at once and then when they change, not
 // more often than every 100 ms, and stops after yielding that all have ended. An
-// error is the last thing it yields.
+// error is the last thing it yields: core.ErrNotLeader once another leads.
 func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
 		w := watch{jobs: jobs}
@@ -139,6 +139,13 @@ func (s *Server) answerWatch(w *watch) bool {
 		return false
 	}
 	var a watchAnswer
+	if !s.core.Leads() && !s.ended(w.jobs) {
+		if a.err = s.core.Following(); a.err == nil {
+			return false // about to lead
+		}
+		w.answer <- a
+		return true
+	}
 	for _, id := range w.jobs {
 		status, ok := s.core.Status(id)
 		if !ok {
@@ -157,7 +164,7 @@ func (s *Server) answerWatch(w *watch) bool {
 
 func (s *Server) ended(jobs []wire.JobID) bool {
 	for _, id := range jobs {
-		if state, ok := s.core.State(id); ok && !state.Ended() {
+		if state, ok := s.core.State(id); !ok || !state.Ended() {
 			return false
 		}
 	}

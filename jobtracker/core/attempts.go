@@ -17,7 +17,9 @@ type attempt struct {
 	state   wire.AttemptState // only rises
 	bytes   wire.Progress
 	digest  uint64 // of what a reduce reads, 0: not known
+	began   int64  // Unix milliseconds; of an adopted one, when it was adopted
 	killed  bool   // a Kill was sent
+	reason  string // of that Kill
 }
 
 // task is what attempts are tries at, with or without a slot.
@@ -30,6 +32,7 @@ type task struct {
 	avoid    []string // trackers on which it failed
 	first    *failure
 	counted  bool // its counters are in the job's
+	past     []past
 }
 
 // idle is the task itself when none of its attempts run.
@@ -74,7 +77,7 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 
 // start notes a running attempt, launched or adopted.
 func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
-	a := &attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning}
+	a := &attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
 	tk.attempts = append(tk.attempts, a)
 	t.attempts[id] = a
 	j.attempts[id] = a
@@ -118,7 +121,7 @@ func (l *Live) update(a *attempt) {
 
 func (l *Live) kill(a *attempt, reason string) {
 	if !a.killed {
-		a.killed = true
+		a.killed, a.reason = true, reason
 		l.send(a.tracker, &wire.Kill{Epoch: l.epoch, Attempt: a.id, Reason: reason})
 	}
 }
@@ -162,7 +165,7 @@ func (l *Live) runs(a *attempt, state wire.AttemptState) {
 	if a.killed {
 		if again {
 			a.killed = false
-			l.kill(a, "no longer wanted")
+			l.kill(a, a.reason)
 		}
 		return
 	}
@@ -176,6 +179,7 @@ func (l *Live) runs(a *attempt, state wire.AttemptState) {
 func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 	j := a.job
 	l.remove(a)
+	l.keep(a, state, r)
 	if state == wire.AttemptSucceeded && !a.id.Task.Kind.Slotted() && r.Error != "" {
 		state = wire.AttemptFailed
 	}
@@ -191,6 +195,7 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 // vanished ends an attempt that nobody will report on any more. It is no failure.
 func (l *Live) vanished(a *attempt) {
 	l.remove(a)
+	l.keepLost(a)
 	l.attemptOver(a)
 }
 
@@ -211,6 +216,7 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 	if tk == nil || r.Result == nil {
 		return
 	}
+	l.keepLate(t, j, tk, r)
 	switch r.State {
 	case wire.AttemptSucceeded:
 		if r.Attempt.Task.Kind.Slotted() || r.Result.Error == "" {

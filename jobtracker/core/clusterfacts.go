@@ -24,6 +24,7 @@ func (x *bootstrapped) apply(f *Facts, _ uint64) {
 // tookOffice is a leader's first entry. The term it is written in is its epoch.
 type tookOffice struct {
 	Leader string `msgpack:"l"`
+	Addr   string `msgpack:"a"` // host:port of its API
 }
 
 func (*tookOffice) number() byte         { return 2 }
@@ -31,6 +32,7 @@ func (x *tookOffice) key() string        { return "took-office " + x.Leader }
 func (x *tookOffice) fits(f *Facts) bool { return true }
 func (x *tookOffice) apply(f *Facts, term uint64) {
 	f.epoch = max(f.epoch, term)
+	f.leader = *x
 }
 
 // trackerRegistered begins an incarnation of a tracker, unless this very

@@ -48,9 +48,6 @@ import (
 )
 
 var (
-	// ErrNotLeader answers requests to a job tracker that does not lead, or has just
-	// stopped to: whether the request was carried out is then not known.
-	ErrNotLeader = errors.New("this job tracker does not lead")
 	// ErrUnknownJob answers requests about a job that is not known, or no longer.
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrJobEnded answers a kill of a job that has ended.
@@ -71,6 +68,9 @@ type Config struct {
 	Staging string        // URL of the cluster's staging directory; empty: any
 	Cluster string        // id of the cluster, if this one bootstraps it
 	Nonce   string        // staged proof of the staging directory, likewise
+	Addr    string        // host:port of this job tracker's API, which the others tell once it leads
+	History bool          // the histories of ended jobs are written
+	Sweep   time.Duration // between sweeps of the staging directory; 0: none
 	Lease   time.Duration // silence after which a tracker is lost; default 5 s
 	Period  time.Duration // between allocations; default 500 ms
 }
@@ -81,6 +81,7 @@ type Core struct {
 	facts *Facts
 	live  *Live // nil: not in office
 
+	wall    int64   // Unix milliseconds when now was 0, by this term's election
 	term    uint64  // for which this job tracker is elected, 0: it is not
 	waiting []Event // that came between the election and taking office
 	pending proposals
@@ -99,12 +100,6 @@ func New(cfg Config) *Core {
 	}
 	return &Core{cfg: cfg, facts: newFacts(keptJobs)}
 }
-
-// Leads says whether this job tracker is in office.
-func (c *Core) Leads() bool { return c.live != nil }
-
-// Epoch is the term of the leader last known to have taken office.
-func (c *Core) Epoch() uint64 { return c.facts.epoch }
 
 // Applied is the index of the last entry applied.
 func (c *Core) Applied() uint64 { return c.facts.index }
@@ -146,6 +141,9 @@ func (c *Core) take(ev Event) {
 		c.elected(ev)
 	case Deposed:
 		c.deposed()
+	case LogFailed:
+		c.deposed()
+		c.halt(fmt.Errorf("the log has failed: %w", ev.Err))
 	case Undecided:
 		c.pending.again(c, ev.Key)
 	case Tick:
@@ -171,12 +169,13 @@ func (c *Core) forLeader(ev Event) {
 func (c *Core) turnAway(ev Event) {
 	switch ev := ev.(type) {
 	case Submit:
-		c.emit(Reply{Token: ev.Token, Err: ErrNotLeader})
+		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
 	case Kill:
-		c.emit(Reply{Token: ev.Token, Err: ErrNotLeader})
+		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
 	case FromTracker:
 		if _, ok := ev.Message.(*wire.Hello); ok {
-			c.emit(Send{Stream: ev.Stream, Message: &wire.Refuse{Reason: ErrNotLeader.Error()}})
+			hint := c.notLeader()
+			c.emit(Send{Stream: ev.Stream, Message: &wire.Refuse{Reason: hint.Error(), Leader: hint.Addr}})
 			c.emit(CloseStream{Stream: ev.Stream})
 		}
 	}
@@ -232,9 +231,10 @@ func (c *Core) restore(r Restored) {
 func (c *Core) elected(e Elected) {
 	c.deposed()
 	c.term = e.Term
+	c.wall = e.Wall - c.now.Milliseconds()
 	c.pending = make(proposals)
 	c.waiting = []Event{e}
-	c.pending.propose(c, &tookOffice{Leader: c.cfg.ID})
+	c.pending.propose(c, &tookOffice{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 
 // takeOffice begins to lead once the log holds our first entry of the term and
@@ -247,7 +247,7 @@ func (c *Core) takeOffice() {
 		})
 		return
 	}
-	c.live = newLive(c, election.Wall)
+	c.live = newLive(c)
 	waiting := c.waiting[1:]
 	c.waiting = nil
 	for _, ev := range waiting {

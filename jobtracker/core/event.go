@@ -37,6 +37,9 @@ type (
 
 	// Undecided says that the outcome of a proposal is not known.
 	Undecided struct{ Key string }
+
+	// LogFailed says that the log will never work again in this process.
+	LogFailed struct{ Err error }
 )
 
 // Tick says that time has passed.
@@ -117,6 +120,7 @@ func (Restored) event()       {}
 func (Elected) event()        {}
 func (Deposed) event()        {}
 func (Undecided) event()      {}
+func (LogFailed) event()      {}
 func (Tick) event()           {}
 func (FromTracker) event()    {}
 func (StreamClosed) event()   {}

@@ -10,8 +10,9 @@ import (
 // committed entries, so it is equal on every job tracker that has applied the
 // same ones; a snapshot is Facts encoded. Nothing here depends on Live.
 type Facts struct {
-	index        uint64 // of the last entry applied
-	epoch        uint64 // term of the last leader that took office
+	index        uint64     // of the last entry applied
+	epoch        uint64     // term of the last leader that took office
+	leader       tookOffice // that leader
 	boot         bootstrapped
 	incarnations uint64 // given out so far
 	lastJob      int    // given out so far

@@ -53,6 +53,7 @@ type job struct {
 	gen      int  // home generations given in this epoch
 
 	troubles []string // as in wire.JobStatus
+	kept     int      // attempts in its tasks' pasts
 
 	waitsGrant  []*attempt // ready attempts that are not granted yet
 	writing     bool       // WriteDigests is under way

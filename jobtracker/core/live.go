@@ -59,8 +59,8 @@ func phaseOf(k wire.Kind) int {
 	return mapPhase
 }
 
-// newLive begins an office. wall is the current time in Unix milliseconds.
-func newLive(c *Core, wall int64) *Live {
+// newLive begins an office.
+func newLive(c *Core) *Live {
 	l := &Live{
 		c: c, facts: c.facts, now: c.now, epoch: c.facts.epoch,
 		streams: make(map[Stream]*stream), trackers: make(map[string]*tracker),
@@ -75,7 +75,7 @@ func newLive(c *Core, wall int64) *Live {
 	}
 	for _, n := range slices.Sorted(maps.Keys(l.facts.jobs)) {
 		if f := l.facts.jobs[n]; f.end == nil {
-			age := time.Duration(wall-f.sub.at) * time.Millisecond
+			age := time.Duration(l.wall()-f.sub.at) * time.Millisecond
 			l.addJob(f, l.now-max(age, 0)).held = true
 		}
 	}
@@ -100,9 +100,12 @@ func (l *Live) drop() {
 	}
 	slices.Sort(tokens)
 	for _, t := range tokens {
-		l.c.emit(Reply{Token: t, Err: ErrNotLeader})
+		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
 	}
 }
+
+// wall is the current time in Unix milliseconds: for display and for days, never for a lease.
+func (l *Live) wall() int64 { return l.c.wall + l.now.Milliseconds() }
 
 func (l *Live) propose(x fact) { l.c.pending.propose(l.c, x) }
 

@@ -13,6 +13,7 @@ import (
 type factsSnapshot struct {
 	Index        uint64
 	Epoch        uint64
+	Leader       tookOffice
 	Boot         bootstrapped
 	Incarnations uint64
 	LastJob      int
@@ -51,7 +52,7 @@ type jobSnapshot struct {
 
 func (f *Facts) encode() ([]byte, error) {
 	s := factsSnapshot{
-		Index: f.index, Epoch: f.epoch, Boot: f.boot, Incarnations: f.incarnations,
+		Index: f.index, Epoch: f.epoch, Leader: f.leader, Boot: f.boot, Incarnations: f.incarnations,
 		LastJob: f.lastJob, Ended: f.ended,
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.trackers)) {
@@ -94,7 +95,7 @@ func decodeFacts(data []byte, keepEnded int) (*Facts, error) {
 		return nil, fmt.Errorf("snapshot of facts: %w", err)
 	}
 	f := newFacts(keepEnded)
-	f.index, f.epoch, f.boot, f.incarnations = s.Index, s.Epoch, s.Boot, s.Incarnations
+	f.index, f.epoch, f.leader, f.boot, f.incarnations = s.Index, s.Epoch, s.Leader, s.Boot, s.Incarnations
 	f.lastJob, f.ended = s.LastJob, s.Ended
 	for _, t := range s.Trackers {
 		f.trackers[t.Name] = &t

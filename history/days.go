@@ -1,0 +1,146 @@
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// Entry is a job's file in a listing.
+type Entry struct {
+	Job  wire.JobID
+	Day  time.Time // the UTC day on which the job ended
+	Name string    // URL
+}
+
+// day is one day's directory.
+type day struct {
+	date  time.Time
+	name  string // URL
+	files []dfs.Info
+}
+
+func (d *day) bytes() int64 {
+	var sum int64
+	for i := range d.files {
+		sum += d.files[i].Size
+	}
+	return sum
+}
+
+const dayLayout = "2006/01/02"
+
+// List lists the jobs that have a history, newest first. None is no error.
+func List(f dfs.FS, staging string) ([]Entry, error) {
+	days, err := allDays(f, staging)
+	if err != nil {
+		return nil, fmt.Errorf("list history: %w", err)
+	}
+	var entries []Entry
+	for _, d := range slices.Backward(days) {
+		first := len(entries)
+		for i := range d.files {
+			// What is being written has a name that is no job's.
+			if job, err := wire.ParseJobID(dfs.Base(d.files[i].Name)); err == nil {
+				entries = append(entries, Entry{Job: job, Day: d.date, Name: d.files[i].Name})
+			}
+		}
+		slices.SortFunc(entries[first:], func(a, b Entry) int { return b.Job.Compare(a.Job) })
+	}
+	return entries, nil
+}
+
+// Find reads a job's history; fs.ErrNotExist: it has none.
+func Find(f dfs.FS, staging string, job wire.JobID) (*Record, error) {
+	entries, err := List(f, staging)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Job == job {
+			return Read(f, e.Name)
+		}
+	}
+	return nil, fmt.Errorf("find history of %v: %w", job, fs.ErrNotExist)
+}
+
+// Sweep removes the days that ended longer ago than keep, then the oldest ones
+// until what is left is at most limit bytes; 0 or less is no limit. The newest
+// day stays in any case.
+func Sweep(f dfs.FS, staging string, now time.Time, keep time.Duration, limit int64) error {
+	days, err := allDays(f, staging)
+	if err != nil {
+		return fmt.Errorf("sweep history: %w", err)
+	}
+	var sum int64
+	for i := range days {
+		sum += days[i].bytes()
+	}
+	var errs []error
+	for i := 0; i < len(days)-1; i++ {
+		d := &days[i]
+		old := keep > 0 && now.Sub(d.date.AddDate(0, 0, 1)) > keep
+		if !old && (limit <= 0 || sum <= limit) {
+			break
+		}
+		sum -= d.bytes()
+		if err := f.RemoveAll(d.name); err != nil {
+			errs = append(errs, fmt.Errorf("sweep history: %w", err))
+			continue
+		}
+		// The month and the year go with their last day; one that holds more refuses.
+		if f.Remove(dfs.Dir(d.name)) == nil {
+			_ = f.Remove(dfs.Dir(dfs.Dir(d.name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// allDays lists the days' directories and their files, oldest first. What
+// vanishes meanwhile is left out.
+func allDays(f dfs.FS, staging string) ([]day, error) {
+	names := []string{root(staging)}
+	for range 3 { // years, months, days
+		var below []string
+		for _, name := range names {
+			infos, err := list(f, name)
+			if err != nil {
+				return nil, err
+			}
+			for i := range infos {
+				if infos[i].Dir {
+					below = append(below, infos[i].Name)
+				}
+			}
+		}
+		names = below
+	}
+	var days []day
+	for _, name := range names {
+		date, err := time.Parse(dayLayout, name[len(root(staging))+1:])
+		if err != nil {
+			continue // not ours
+		}
+		files, err := list(f, name)
+		if err != nil {
+			return nil, err
+		}
+		days = append(days, day{date: date, name: name, files: files})
+	}
+	slices.SortFunc(days, func(a, b day) int { return cmp.Compare(a.date.Unix(), b.date.Unix()) })
+	return days, nil
+}
+
+func list(f dfs.FS, name string) ([]dfs.Info, error) {
+	infos, err := f.List(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return infos, err
+}

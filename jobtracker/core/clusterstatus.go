@@ -1,0 +1,62 @@
+package core
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Statuses tells of all jobs that are kept, oldest first, as [Core.Status] does.
+func (c *Core) Statuses() []wire.JobStatus {
+	statuses := make([]wire.JobStatus, 0, len(c.facts.jobs))
+	for _, n := range slices.Sorted(maps.Keys(c.facts.jobs)) {
+		if s, ok := c.Status(c.facts.id(n)); ok {
+			statuses = append(statuses, s)
+		}
+	}
+	return statuses
+}
+
+// Attempts lists the attempts of a job that has not ended, by task and number.
+// ok is false when there is no such job, or this job tracker does not lead.
+func (c *Core) Attempts(id wire.JobID) (attempts []wire.AttemptStatus, ok bool) {
+	if c.live == nil {
+		return nil, false
+	}
+	j := c.live.job(id)
+	if j == nil {
+		return nil, false
+	}
+	return c.live.allAttempts(j), true
+}
+
+// Cluster is what can be said of the cluster at a time: the trackers on the leader alone.
+func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
+	boot := &c.facts.boot
+	s := wire.ClusterStatus{
+		Cluster: boot.Cluster, Start: boot.Start, Staging: boot.Staging,
+		Epoch: c.facts.epoch, Leader: c.facts.leader.Leader, Addr: c.facts.leader.Addr, Leads: c.Leads(),
+		Jobs: len(c.facts.jobs) - len(c.facts.ended),
+	}
+	if c.live == nil {
+		return s
+	}
+	for _, t := range c.live.trackers {
+		s.Trackers = append(s.Trackers, t.status(max(now, c.now)))
+	}
+	slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
+	return s
+}
+
+func (t *tracker) status(now time.Duration) wire.TrackerStatus {
+	s := wire.TrackerStatus{
+		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
+		MapSlots: t.MapSlots, ReduceSlots: t.ReduceSlots,
+		Maps: t.MapSlots - t.free[mapPhase], Reduces: t.ReduceSlots - t.free[reducePhase],
+		Connected: t.usable(), Silent: (now - t.heard).Milliseconds(),
+	}
+	return s
+}

@@ -1,0 +1,56 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotLeader answers requests to a job tracker that does not lead, or has just
+// stopped to: whether the request was carried out is then not known. It comes as
+// a [NotLeaderError].
+var ErrNotLeader = errors.New("this job tracker does not lead")
+
+// NotLeaderError is ErrNotLeader with the job tracker that may lead. That is a
+// hint, which may be out of date; both are empty when there is none.
+type NotLeaderError struct {
+	Leader string // its id
+	Addr   string // host:port of its API
+}
+
+func (e *NotLeaderError) Error() string {
+	if e.Leader == "" {
+		return ErrNotLeader.Error()
+	}
+	return fmt.Sprintf("%v: %s did last, at %s", ErrNotLeader, e.Leader, e.Addr)
+}
+
+// Unwrap makes it an ErrNotLeader.
+func (e *NotLeaderError) Unwrap() error { return ErrNotLeader }
+
+// Leads says whether this job tracker is in office.
+func (c *Core) Leads() bool { return c.live != nil }
+
+// Following is nil when this job tracker leads or is about to, else a
+// [NotLeaderError] that says who does.
+func (c *Core) Following() error {
+	if c.term != 0 {
+		return nil
+	}
+	return c.notLeader()
+}
+
+// Leader is the job tracker that took office last, as far as this one knows, and
+// the address of its API; both are empty before the first.
+func (c *Core) Leader() (id, addr string) { return c.facts.leader.Leader, c.facts.leader.Addr }
+
+// notLeader says who may lead. That is not this job tracker, even if it was the last.
+func (c *Core) notLeader() *NotLeaderError {
+	e := &NotLeaderError{Leader: c.facts.leader.Leader, Addr: c.facts.leader.Addr}
+	if e.Leader == c.cfg.ID || e.Addr == "" {
+		return &NotLeaderError{}
+	}
+	return e
+}
+
+// Epoch is the term of the leader last known to have taken office.
+func (c *Core) Epoch() uint64 { return c.facts.epoch }

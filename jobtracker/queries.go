@@ -1,0 +1,105 @@
+package jobtracker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// query looks at the core once it leads.
+type query struct {
+	look   func()
+	answer chan error
+}
+
+// Jobs tells of all jobs that the cluster keeps, oldest first. It fails with
+// core.ErrNotLeader.
+func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
+	var jobs []wire.JobStatus
+	if err := s.query(ctx, func() { jobs = s.core.Statuses() }); err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return jobs, nil
+}
+
+// Attempts lists a job's attempts by task and number, those of an ended job from
+// its history. It fails with core.ErrUnknownJob, core.ErrNotLeader, or
+// fs.ErrNotExist when an ended job has no history.
+func (s *Server) Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptStatus, error) {
+	var attempts []wire.AttemptStatus
+	var running, known bool
+	err := s.query(ctx, func() {
+		attempts, running = s.core.Attempts(job)
+		_, known = s.core.State(job)
+	})
+	switch {
+	case err != nil:
+	case running:
+		return attempts, nil
+	case !known:
+		err = fmt.Errorf("%v: %w", job, core.ErrUnknownJob)
+	default:
+		var r *history.Record
+		if r, err = history.Find(s.cfg.FS, s.cfg.Staging, job); err == nil {
+			return r.Attempts, nil
+		}
+	}
+	return nil, fmt.Errorf("list attempts: %w", err)
+}
+
+// Cluster tells what this job tracker knows of its cluster. It answers on
+// followers too, without the trackers.
+func (s *Server) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
+	status := make(chan wire.ClusterStatus, 1)
+	if !s.post(func() { status <- s.core.Cluster(s.now()) }) {
+		return wire.ClusterStatus{}, ErrStopped
+	}
+	select {
+	case c := <-status:
+		return c, nil
+	case <-ctx.Done():
+		return wire.ClusterStatus{}, ctx.Err()
+	case <-s.done:
+		return wire.ClusterStatus{}, ErrStopped
+	}
+}
+
+// query has the owning goroutine call look once this job tracker leads, or fails
+// when another does.
+func (s *Server) query(ctx context.Context, look func()) error {
+	q := &query{look: look, answer: make(chan error, 1)}
+	if !s.post(func() { s.queries = append(s.queries, q) }) {
+		return ErrStopped
+	}
+	select {
+	case err := <-q.answer:
+		return err
+	case <-ctx.Done():
+		s.post(func() {
+			s.queries = slices.DeleteFunc(s.queries, func(other *query) bool { return other == q })
+		})
+		return ctx.Err()
+	case <-s.done:
+		return ErrStopped
+	}
+}
+
+// answerQueries answers all that wait, unless this job tracker is about to lead.
+func (s *Server) answerQueries() {
+	err := s.core.Following()
+	if err == nil && !s.core.Leads() {
+		return
+	}
+	for _, q := range s.queries {
+		if err == nil {
+			q.look()
+		}
+		q.answer <- err
+	}
+	clear(s.queries)
+	s.queries = s.queries[:0]
+}
