@@ -1,0 +1,86 @@
+package replica
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// takenWait is how long a clean stop waits for somebody to take the wish for a
+	// snapshot; nobody does when the job tracker has stopped first.
+	takenWait = 500 * time.Millisecond
+	// snapshotStop is how long it waits for the snapshot then.
+	snapshotStop = 5 * time.Second
+)
+
+// Close ends the replica's work: a leader hands over, a snapshot is taken if the job
+// tracker still takes events, and raft is stopped. All of it is bounded.
+func (r *Replica) Close() error {
+	r.close.Do(func() { r.closeErr = r.shutDown() })
+	return r.closeErr
+}
+
+func (r *Replica) shutDown() error {
+	r.mu.Lock()
+	r.closing = true // no restart from here
+	inst := r.inst
+	r.mu.Unlock()
+	if inst != nil && !r.hasFailed() {
+		r.handOver(inst)
+		r.lastSnapshot(inst)
+	}
+	close(r.done)
+	r.events.close()
+	if inst != nil && !inst.end(shutdownWait) {
+		return fmt.Errorf("job tracker %s's log: raft did not stop within %v; its files stay open", r.cfg.ID, shutdownWait)
+	}
+	r.loops.Wait()
+	r.release()
+	return nil
+}
+
+// handOver has another voter lead, if there is one and this replica leads.
+func (r *Replica) handOver(inst *instance) {
+	if inst.raft.State() != raft.Leader || len(r.Voters()) < 2 {
+		return
+	}
+	done := make(chan error, 1)
+	go func() { done <- inst.raft.LeadershipTransfer().Error() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			r.cfg.Logger.Info("nobody takes over the lead before the stop", "error", err)
+		}
+	case <-time.After(3 * r.cfg.Timeout):
+	}
+}
+
+// lastSnapshot takes a snapshot of what was applied since the last one, so that the
+// next start has little to replay.
+func (r *Replica) lastSnapshot(inst *instance) {
+	if !r.grown(1, 1) {
+		return
+	}
+	wanted := make(chan struct{})
+	r.fsm.wanted.Store(&wanted)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.snapshot(inst)
+	}()
+	taken := time.NewTimer(takenWait)
+	defer taken.Stop()
+	select {
+	case <-done:
+		return
+	case <-wanted:
+	case <-taken.C:
+		return
+	}
+	select {
+	case <-done:
+	case <-time.After(snapshotStop):
+	}
+}

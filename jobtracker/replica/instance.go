@@ -1,0 +1,178 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/jobtracker/core"
+)
+
+// instance is one run of raft over the replica's files.
+type instance struct {
+	raft      *raft.Raft
+	trans     *raft.NetworkTransport
+	leads     chan bool     // raft waits until each change is taken
+	ended     chan struct{} // closed when it is not the replica's instance any more
+	addresses addresses
+}
+
+// shutdownWait bounds how long raft may take to end.
+const shutdownWait = 5 * time.Second
+
+// start begins a new instance. It restores the newest snapshot, for fsm to pass on.
+func (r *Replica) start() (*instance, error) {
+	l := r.first
+	r.first = nil
+	if l == nil {
+		var err error
+		if l, err = listen(r.listen); err != nil {
+			return nil, err
+		}
+	}
+	inst := &instance{leads: make(chan bool), ended: make(chan struct{})}
+	inst.addresses = addresses{r: r, inst: inst}
+	log := newLogger(r.cfg.Logger)
+	inst.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:                  newNetwork(l, r.addr),
+		MaxPool:                 3,
+		Timeout:                 max(4*r.cfg.Timeout, 2*time.Second),
+		ServerAddressProvider:   &inst.addresses,
+		Logger:                  log,
+		MsgpackUseNewTimeFormat: true,
+	})
+	cfg := r.raftConfig()
+	cfg.NotifyCh = inst.leads
+	if err := withoutPanic("start raft", func() (err error) {
+		inst.raft, err = raft.NewRaft(cfg, r.fsm, r.store, r.store, r.snaps, inst.trans)
+		return err
+	}); err != nil {
+		inst.trans.Close()
+		if cause := r.failed.Load(); cause != nil {
+			return nil, *cause
+		}
+		return nil, err
+	}
+	r.loops.Go(func() { r.followLeadership(inst) })
+	return inst, nil
+}
+
+func (r *Replica) raftConfig() *raft.Config {
+	cfg := raft.DefaultConfig()
+	cfg.LocalID = raft.ServerID(r.cfg.ID)
+	cfg.HeartbeatTimeout = r.cfg.Timeout
+	cfg.ElectionTimeout = r.cfg.Timeout
+	cfg.LeaderLeaseTimeout = r.cfg.Timeout / 2
+	cfg.MaxAppendEntries = 256
+	cfg.BatchApplyCh = true
+	cfg.ShutdownOnRemove = false
+	cfg.TrailingLogs = r.cfg.TrailingEntries
+	cfg.SnapshotThreshold = math.MaxUint64 // the supervisor decides
+	cfg.SnapshotInterval = 24 * time.Hour
+	cfg.NoLegacyTelemetry = true
+	cfg.Logger = newLogger(r.cfg.Logger)
+	return cfg
+}
+
+// withoutPanic turns a panic, which is how raft and bbolt answer what they cannot
+// read, into an error.
+func withoutPanic(what string, do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: %v", what, p)
+		}
+	}()
+	return do()
+}
+
+// followLeadership reports an instance's elections until it has ended. Raft waits
+// for each change to be taken, so none is missed.
+func (r *Replica) followLeadership(inst *instance) {
+	leads := false
+	for {
+		select {
+		case now := <-inst.leads:
+			switch {
+			case now && !leads:
+				leads = r.elected(inst)
+			case !now && leads:
+				leads = false
+				r.deposed()
+			}
+		case <-inst.ended:
+			if leads {
+				r.deposed()
+			}
+			return
+		}
+	}
+}
+
+// elected reports the term that inst leads in. Terms only rise, and the state
+// changes before the term does: a leader between two equal readings of the term is
+// the leader of that term. If it is none any more, that is the next change.
+func (r *Replica) elected(inst *instance) bool {
+	term := inst.raft.CurrentTerm()
+	if inst.raft.State() != raft.Leader || inst.raft.CurrentTerm() != term {
+		return false
+	}
+	r.proposals.lead(true)
+	r.events.put(jobtracker.LogEvent{Event: core.Elected{Term: term}})
+	return true
+}
+
+func (r *Replica) deposed() {
+	r.proposals.lead(false)
+	r.events.put(jobtracker.LogEvent{Event: core.Deposed{}})
+}
+
+// end stops an instance. It is false when raft does not stop in time; it may then
+// still use the files.
+func (inst *instance) end(wait time.Duration) bool {
+	ended := make(chan struct{})
+	go func() {
+		inst.raft.Shutdown().Error()
+		inst.trans.Close()
+		close(ended)
+	}()
+	defer close(inst.ended)
+	select {
+	case <-ended:
+		return true
+	case <-time.After(wait):
+		return false
+	}
+}
+
+// addresses says where to dial. Raft asks at each dial.
+type addresses struct {
+	r    *Replica
+	inst *instance
+}
+
+var errUnknownServer = errors.New("not in the configuration")
+
+// ServerAddr implements raft.ServerAddressProvider.
+func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	if string(id) == a.r.cfg.ID {
+		return raft.ServerAddress(a.r.addr), nil
+	}
+	if resolve := a.r.cfg.Resolve; resolve != nil {
+		if addr := resolve(string(id)); addr != "" {
+			return raft.ServerAddress(addr), nil
+		}
+	}
+	for _, s := range a.inst.raft.GetConfiguration().Configuration().Servers {
+		if s.ID == id {
+			return s.Address, nil
+		}
+	}
+	return "", errUnknownServer
+}
+
+var _ net.Listener = (*network)(nil)

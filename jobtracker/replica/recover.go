@@ -1,0 +1,123 @@
+package replica
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/quernmr/quern/jobtracker/core"
+)
+
+// Recover makes the job tracker whose state is in dir the only voter, for when the
+// majority of a cluster is lost for good. All that its log holds counts from then
+// on, also what was never committed; what only the lost ones had is lost. No job
+// tracker may use the directory meanwhile, and no other of the old cluster may ever
+// be started with its old state.
+func Recover(dir, id, addr string) error {
+	cfg := Config{ID: id, Dir: dir, Listen: addr}
+	if err := cfg.complete(); err != nil {
+		return err
+	}
+	if err := recoverState(&cfg); err != nil {
+		return fmt.Errorf("recover the job tracker in %s: %w", dir, err)
+	}
+	return nil
+}
+
+func recoverState(cfg *Config) error {
+	if _, err := os.Stat(cfg.Dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoState, err)
+	}
+	lock, err := lockDirectory(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if has, err := holdsState(cfg.Dir); err != nil {
+		return err
+	} else if !has {
+		return ErrNoState
+	}
+	store, snaps, err := openState(cfg)
+	if err != nil {
+		return err
+	}
+	defer store.close()
+	if has, err := raft.HasExistingState(store, store, snaps); err != nil {
+		return err
+	} else if !has {
+		return ErrNoState
+	}
+	_, trans := raft.NewInmemTransport(raft.ServerAddress(cfg.Listen))
+	defer trans.Close()
+	raftCfg := raft.DefaultConfig()
+	raftCfg.LocalID = raft.ServerID(cfg.ID)
+	raftCfg.Logger = newLogger(slog.New(slog.DiscardHandler))
+	voters := raft.Configuration{Servers: []raft.Server{
+		{ID: raft.ServerID(cfg.ID), Address: raft.ServerAddress(cfg.Listen)},
+	}}
+	return raft.RecoverCluster(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans, voters)
+}
+
+// coreFSM applies entries to a core of its own.
+type coreFSM struct {
+	core  *core.Core
+	index uint64
+	err   error
+}
+
+// Apply implements raft.FSM. Raft does not look at the answer; Snapshot tells.
+func (f *coreFSM) Apply(l *raft.Log) any {
+	f.step(core.Entry{Index: l.Index, Term: l.Term, Data: l.Data})
+	f.index = l.Index
+	return nil
+}
+
+func (f *coreFSM) step(ev core.Event) {
+	for _, c := range f.core.Step(0, ev) {
+		if halt, ok := c.(core.Halt); ok && f.err == nil {
+			f.err = halt.Err
+		}
+	}
+}
+
+// Restore implements raft.FSM.
+func (f *coreFSM) Restore(from io.ReadCloser) error {
+	data, err := io.ReadAll(from)
+	if err != nil {
+		return fmt.Errorf("read snapshot: %w", err)
+	}
+	index, facts, err := decodeSnapshot(data)
+	if err != nil {
+		return err
+	}
+	f.step(core.Restored{Snapshot: facts})
+	f.index = index
+	return f.err
+}
+
+// Snapshot implements raft.FSM.
+func (f *coreFSM) Snapshot() (raft.FSMSnapshot, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	data, err := f.core.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return &savedFacts{append(encodeSnapshotHeader(f.index), data...)}, nil
+}
+
+type savedFacts struct{ data []byte }
+
+// Persist implements raft.FSMSnapshot.
+func (s *savedFacts) Persist(to raft.SnapshotSink) error {
+	_, err := to.Write(s.data)
+	return err
+}
+
+// Release implements raft.FSMSnapshot.
+func (s *savedFacts) Release() {}

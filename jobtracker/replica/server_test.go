@@ -1,0 +1,128 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// server is a job tracker over a replica.
+type server struct {
+	*jobtracker.Server
+	replica *Replica
+	cfg     Config
+	cancel  context.CancelFunc
+	ran     chan error
+}
+
+func serve(t *testing.T, cfg Config, files dfs.FS) *server {
+	t.Helper()
+	defaults(&cfg.Listen, "127.0.0.1:0")
+	defaults(&cfg.Timeout, testTimeout)
+	defaults(&cfg.segmentSize, 1<<20)
+	r, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Listen = r.Addr()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &server{
+		Server: jobtracker.New(jobtracker.Config{
+			ID: cfg.ID, Log: r, FS: files, Policy: scheduler.FIFO{}, Staging: "mem://s/staging",
+		}),
+		replica: r, cfg: cfg, cancel: cancel, ran: make(chan error, 1),
+	}
+	go func() { s.ran <- s.Run(ctx) }()
+	t.Cleanup(func() { s.end(t) })
+	return s
+}
+
+// end stops a job tracker as its command would.
+func (s *server) end(t *testing.T) {
+	t.Helper()
+	s.cancel()
+	select {
+	case err, open := <-s.ran:
+		if open {
+			close(s.ran)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", s.cfg.ID, err)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s does not end", s.cfg.ID)
+	}
+}
+
+// submit asks one after the other until one that leads answers.
+func submit(t *testing.T, servers []*server, key string) wire.JobID {
+	t.Helper()
+	sub := wire.Submission{
+		Key: key, Staging: "mem://s/staging/" + key,
+		Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "count", Reduces: 1}}},
+	}
+	deadline := time.Now().Add(patience)
+	for tick := time.NewTicker(5 * time.Millisecond); time.Now().Before(deadline); <-tick.C {
+		for _, s := range servers {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*testTimeout)
+			ids, err := s.Submit(ctx, sub)
+			cancel()
+			if err == nil {
+				return ids[0]
+			}
+			if !errors.Is(err, core.ErrNotLeader) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Fatalf("nobody took %s", key)
+	return wire.JobID{}
+}
+
+// Three job trackers share their facts: an acknowledged submission is known to the
+// next leader under the same id, and after all were stopped and started again.
+func TestServers(t *testing.T) {
+	files, dir := mem.New(1<<20), t.TempDir()
+	var servers []*server
+	var voters []Voter
+	for _, id := range []string{"jt1", "jt2", "jt3"} {
+		s := serve(t, Config{ID: id, Dir: dir + "/" + id}, files)
+		servers = append(servers, s)
+		voters = append(voters, Voter{ID: id, Addr: s.replica.Addr()})
+	}
+	if err := servers[0].replica.Bootstrap(voters); err != nil {
+		t.Fatal(err)
+	}
+	first := submit(t, servers, "first")
+	if again := submit(t, servers, "first"); again != first {
+		t.Errorf("the same key got %v, then %v", first, again)
+	}
+	for i, s := range servers {
+		if id, _ := s.replica.Leader(); id == s.cfg.ID {
+			s.end(t)
+			servers = append(servers[:i:i], servers[i+1:]...)
+			break
+		}
+	}
+	if again := submit(t, servers, "first"); again != first {
+		t.Errorf("the next leader knows %v as %v", first, again)
+	}
+	second := submit(t, servers, "second")
+	for _, s := range servers {
+		s.end(t)
+	}
+	for i, s := range servers {
+		servers[i] = serve(t, s.cfg, files)
+	}
+	if again := submit(t, servers, "second"); again != second {
+		t.Errorf("after a restart %v is known as %v", second, again)
+	}
+}

@@ -1,0 +1,219 @@
+package replica
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/segment"
+)
+
+// store is raft's log, term and vote on disk. The first write that fails is its
+// last: raft-wal's state in memory is then not that on disk, and what a failed sync
+// has done nobody knows.
+type store struct {
+	dir    string
+	wal    *wal.WAL
+	meta   *metaStore
+	failed func(error) // hears of each failure
+
+	opened  atomic.Bool           // raft runs: failures must not reach it where it panics
+	closed  atomic.Bool           // errors are no failures any more
+	err     atomic.Pointer[error] // the first failure
+	writing atomic.Pointer[time.Time]
+	entries atomic.Int64
+	bytes   atomic.Int64
+}
+
+var (
+	_ raft.LogStore          = (*store)(nil)
+	_ raft.StableStore       = (*store)(nil)
+	_ raft.MonotonicLogStore = (*store)(nil)
+)
+
+// openState opens log and snapshots, after a check of all that is there.
+func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
+	if err := verifyState(cfg.Dir); err != nil {
+		return nil, nil, err
+	}
+	vfs := cfg.vfs
+	if vfs == nil {
+		vfs = walfs.New()
+	}
+	s := &store{dir: cfg.Dir, meta: &metaStore{}, failed: func(error) {}}
+	err := withoutPanic("read the log in "+cfg.Dir, func() (err error) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // bbolt maps its file
+		s.wal, err = wal.Open(cfg.Dir,
+			wal.WithMetaStore(s.meta),
+			wal.WithSegmentFiler(filer{segment.NewFiler(cfg.Dir, vfs)}),
+			wal.WithSegmentSize(cfg.segmentSize),
+			wal.WithCodec(checkedCodec{}),
+			wal.WithLogger(newLogger(cfg.Logger)))
+		return err
+	})
+	if err != nil {
+		s.meta.Close()
+		return nil, nil, fmt.Errorf("open the log in %s: %w", cfg.Dir, err)
+	}
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(cfg.Dir, keptSnapshots, newLogger(cfg.Logger))
+	if err != nil {
+		s.close()
+		return nil, nil, fmt.Errorf("open the snapshots in %s: %w", cfg.Dir, err)
+	}
+	return s, snaps, nil
+}
+
+const keptSnapshots = 2
+
+func (s *store) close() {
+	if s.closed.Swap(true) {
+		return
+	}
+	s.wal.Close()
+	s.meta.Close()
+}
+
+// fail keeps the first failure and returns it.
+func (s *store) fail(err error) error {
+	if s.closed.Load() {
+		return err
+	}
+	if s.err.CompareAndSwap(nil, &err) {
+		s.failed(err)
+	}
+	return *s.err.Load()
+}
+
+// abandon is fail for errors that raft would answer with a panic: it ends the
+// goroutine instead, which is one of raft's own. That promises nothing any more,
+// and the replica is about to be shut down.
+func (s *store) abandon(err error) error {
+	err = s.fail(err)
+	if s.opened.Load() && !s.closed.Load() {
+		runtime.Goexit()
+	}
+	return err
+}
+
+// broken is the first failure, or nil.
+func (s *store) broken() error {
+	if err := s.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// write runs a change of what is on disk.
+func (s *store) write(do func() error) error {
+	now := time.Now()
+	s.writing.Store(&now)
+	defer s.writing.Store(nil)
+	return do()
+}
+
+// writingSince says since when a write has been under way.
+func (s *store) writingSince() (at time.Time, writes bool) {
+	if p := s.writing.Load(); p != nil {
+		return *p, true
+	}
+	return time.Time{}, false
+}
+
+// IsMonotonic implements raft.MonotonicLogStore: there are no gaps between entries,
+// so raft empties the log when a snapshot is installed.
+func (s *store) IsMonotonic() bool { return s.wal.IsMonotonic() }
+
+// FirstIndex implements raft.LogStore.
+func (s *store) FirstIndex() (uint64, error) { return s.wal.FirstIndex() }
+
+// LastIndex implements raft.LogStore.
+func (s *store) LastIndex() (uint64, error) { return s.wal.LastIndex() }
+
+// GetLog implements raft.LogStore.
+func (s *store) GetLog(index uint64, l *raft.Log) error {
+	err := s.wal.GetLog(index, l)
+	if err == nil || err == raft.ErrLogNotFound { // raft compares it so, too
+		return err
+	}
+	return s.abandon(fmt.Errorf("read entry %d in %s: %w", index, s.segmentOf(index), err))
+}
+
+// segmentOf names the file that an entry should be in.
+func (s *store) segmentOf(index uint64) string {
+	names, _ := filepath.Glob(filepath.Join(s.dir, "*.wal")) // sorted, and base indexes have equal length
+	file := s.dir
+	for _, name := range names {
+		var base, id uint64
+		if _, err := fmt.Sscanf(filepath.Base(name), "%d-%x.wal", &base, &id); err == nil && base <= index {
+			file = name
+		}
+	}
+	return file
+}
+
+// StoreLog implements raft.LogStore.
+func (s *store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore.
+func (s *store) StoreLogs(logs []*raft.Log) error {
+	if err := s.broken(); err != nil {
+		return err
+	}
+	if len(logs) == 0 {
+		return nil
+	}
+	s.entries.Add(int64(len(logs)))
+	for _, l := range logs {
+		s.bytes.Add(int64(len(l.Data) + len(l.Extensions)))
+	}
+	if err := s.write(func() error { return s.wal.StoreLogs(logs) }); err != nil {
+		first, last := logs[0].Index, logs[len(logs)-1].Index
+		return s.fail(fmt.Errorf("store entries %d to %d in %s: %w", first, last, s.dir, err))
+	}
+	return nil
+}
+
+// DeleteRange implements raft.LogStore.
+func (s *store) DeleteRange(from, to uint64) error {
+	if err := s.broken(); err != nil {
+		return err
+	}
+	if err := s.write(func() error { return s.wal.DeleteRange(from, to) }); err != nil {
+		return s.fail(fmt.Errorf("delete entries %d to %d in %s: %w", from, to, s.dir, err))
+	}
+	return nil
+}
+
+// Set implements raft.StableStore.
+func (s *store) Set(key, value []byte) error {
+	return s.set(key, func() error { return s.wal.Set(key, value) })
+}
+
+// SetUint64 implements raft.StableStore.
+func (s *store) SetUint64(key []byte, value uint64) error {
+	return s.set(key, func() error { return s.wal.SetUint64(key, value) })
+}
+
+func (s *store) set(key []byte, do func() error) error {
+	err := s.broken()
+	if err == nil {
+		err = s.write(do)
+	}
+	if err != nil {
+		return s.abandon(fmt.Errorf("store %s in %s: %w", key, filepath.Join(s.dir, metadb.FileName), err))
+	}
+	return nil
+}
+
+// Get implements raft.StableStore.
+func (s *store) Get(key []byte) ([]byte, error) { return s.wal.Get(key) }
+
+// GetUint64 implements raft.StableStore.
+func (s *store) GetUint64(key []byte) (uint64, error) { return s.wal.GetUint64(key) }

@@ -1,0 +1,175 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// growth is what has come since the last snapshot.
+type growth struct {
+	snapshot atomic.Uint64 // index of the last one
+	bytes    atomic.Int64  // stored before it; negative: found at the start
+	at       atomic.Int64  // Unix nanoseconds, of the last attempt
+}
+
+// look tells the supervisor that something has changed.
+func (r *Replica) look() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// supervise takes snapshots and looks after raft, until Close.
+func (r *Replica) supervise() {
+	tick := time.NewTicker(jitter(r.cfg.Timeout / 2))
+	defer tick.Stop()
+	progress := watchProgress{index: r.fsm.applied.Load(), since: time.Now()}
+	for {
+		select {
+		case <-r.done:
+			return
+		case <-tick.C:
+		case <-r.wake:
+		}
+		if r.hasFailed() {
+			continue
+		}
+		r.checkDisk()
+		r.checkRaft(&progress)
+		r.checkGrowth()
+	}
+}
+
+// checkDisk ends the replica when a write takes too long. A leader in that state
+// still renews its lease, so nobody else would do its work.
+func (r *Replica) checkDisk() {
+	if since, writes := r.store.writingSince(); writes && time.Since(since) > r.cfg.stall {
+		r.store.fail(fmt.Errorf("the disk of %s does not answer: a write has taken %v", r.cfg.Dir, time.Since(since).Round(time.Second)))
+	}
+}
+
+// watchProgress is when an entry was last applied, and how often raft was restarted since.
+type watchProgress struct {
+	index    uint64
+	since    time.Time
+	restarts int
+}
+
+const maxRestarts = 3
+
+// checkRaft restarts raft when it has asked for that, or when it leads and gets
+// nothing done although the disk answers.
+func (r *Replica) checkRaft(p *watchProgress) {
+	if index := r.fsm.applied.Load(); index != p.index {
+		*p = watchProgress{index: index, since: time.Now()}
+	}
+	inst := r.instance()
+	if inst == nil {
+		return
+	}
+	if inst.raft.State() == raft.Shutdown {
+		r.fail(errors.New("raft has stopped"))
+		return
+	}
+	if why := r.restart.Swap(nil); why != nil {
+		r.restartRaft(*why)
+		return
+	}
+	since, waits := r.proposals.oldest()
+	if _, writes := r.store.writingSince(); !waits || writes {
+		return
+	}
+	if since.Before(p.since) {
+		since = p.since
+	}
+	if time.Since(since) < r.cfg.stuck {
+		return
+	}
+	if p.restarts++; p.restarts > maxRestarts {
+		r.fail(fmt.Errorf("raft leads and commits nothing, also after %d restarts", maxRestarts))
+		return
+	}
+	p.since = time.Now()
+	r.restartRaft("it leads and commits nothing")
+}
+
+// restartRaft replaces the instance, as a restart of the process would.
+func (r *Replica) restartRaft(why string) {
+	r.cfg.Logger.Warn("raft is restarted", "why", why)
+	r.mu.Lock()
+	inst := r.inst
+	if r.closing {
+		r.mu.Unlock()
+		return
+	}
+	r.inst = nil
+	r.mu.Unlock()
+	if !inst.end(shutdownWait) {
+		r.fail(fmt.Errorf("raft does not stop; it should be restarted since %s", why))
+		return
+	}
+	next, err := r.start()
+	if err != nil {
+		r.fail(fmt.Errorf("restart raft: %w", err))
+		return
+	}
+	r.mu.Lock()
+	closing := r.closing
+	if !closing {
+		r.inst = next
+	}
+	r.mu.Unlock()
+	if closing {
+		next.end(shutdownWait)
+	}
+}
+
+// checkGrowth takes a snapshot when there is enough for one.
+func (r *Replica) checkGrowth() {
+	due := r.grown(r.cfg.SnapshotEntries, r.cfg.SnapshotBytes)
+	if age := time.Since(time.Unix(0, r.growth.at.Load())); !due && age >= r.cfg.SnapshotInterval {
+		due = r.grown(1, 1)
+	}
+	inst := r.instance()
+	if !due || inst == nil || !r.snapshotting.CompareAndSwap(false, true) {
+		return
+	}
+	r.loops.Go(func() {
+		defer r.snapshotting.Store(false)
+		r.snapshot(inst)
+	})
+}
+
+// grown says whether so many entries or bytes were applied since the last snapshot.
+func (r *Replica) grown(entries uint64, bytes int64) bool {
+	n := r.fsm.applied.Load() - r.growth.snapshot.Load()
+	return n >= entries || n > 0 && r.store.bytes.Load()-r.growth.bytes.Load() >= bytes
+}
+
+// snapshotRetry is how long a snapshot that failed is not tried again.
+const snapshotRetry = 5 * time.Second
+
+// snapshot has raft take one.
+func (r *Replica) snapshot(inst *instance) {
+	index, bytes := r.fsm.applied.Load(), r.store.bytes.Load()
+	err := inst.raft.Snapshot().Error()
+	r.growth.at.Store(time.Now().UnixNano())
+	switch {
+	case err == nil:
+		r.growth.snapshot.Store(index)
+		r.growth.bytes.Store(bytes)
+		r.cfg.Logger.Debug("snapshot", "index", index)
+	case errors.Is(err, raft.ErrNothingNewToSnapshot), errors.Is(err, raft.ErrRaftShutdown), errors.Is(err, ErrClosed):
+	default:
+		r.cfg.Logger.Warn("no snapshot was taken", "index", index, "error", err)
+		select {
+		case <-time.After(snapshotRetry):
+		case <-r.done:
+		}
+	}
+}
