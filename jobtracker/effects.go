@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/scheduler"
 )
@@ -28,7 +29,7 @@ func (s *Server) takeLog() {
 // fromLog hands what happened to the log to the core.
 func (s *Server) fromLog(ev LogEvent) {
 	if ev.Snapshot != nil {
-		ev.Snapshot(s.core.Snapshot())
+		s.snapshot(ev)
 		return
 	}
 	switch e := ev.Event.(type) {
@@ -42,6 +43,15 @@ func (s *Server) fromLog(ev LogEvent) {
 	default:
 		s.step(ev.Event)
 	}
+}
+
+// snapshot answers the log's wish for one. A core that has halted has missed entries.
+func (s *Server) snapshot(ev LogEvent) {
+	if s.halted != nil {
+		ev.Snapshot(nil, s.halted)
+		return
+	}
+	ev.Snapshot(s.core.Snapshot())
 }
 
 // effect carries out, on another goroutine, a command whose result is an event.
@@ -65,6 +75,28 @@ func (s *Server) effect(c core.Command) {
 				s.cfg.Logger.Warn("remove staging", "directory", c.Name, "error", err)
 			}
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
+		})
+	case core.WriteHistory:
+		s.do(c.After, func() core.Event {
+			err := history.Write(s.cfg.FS, c.Name, c.Record)
+			if err != nil {
+				s.cfg.Logger.Warn("a job's history", "job", c.Job, "error", err)
+			}
+			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
+		})
+	case core.Tidy:
+		s.do(0, func() core.Event {
+			err := s.tidy(c, time.Now())
+			if err != nil {
+				s.cfg.Logger.Warn("tidy the staging directory", "error", err)
+			}
+			return core.Tidied{Epoch: c.Epoch, Err: err}
+		})
+	case core.RemoveNonce:
+		s.effects.Go(func() {
+			if err := s.cfg.FS.Remove(c.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				s.cfg.Logger.Warn("remove a nonce that is not needed", "file", c.Name, "error", err)
+			}
 		})
 	case core.Allocate:
 		s.do(0, func() core.Event {

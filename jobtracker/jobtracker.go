@@ -102,6 +102,10 @@ func New(cfg Config) *Server {
 	if cfg.KeepBytes <= 0 {
 		cfg.KeepBytes = 1 << 30
 	}
+	tidy := time.Duration(0)
+	if cfg.History {
+		tidy = time.Hour
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -112,7 +116,7 @@ func New(cfg Config) *Server {
 		cfg: cfg,
 		core: core.New(core.Config{
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
-			Lease: cfg.Lease, Period: cfg.Period, History: cfg.History,
+			Lease: cfg.Lease, Period: cfg.Period, History: cfg.History, Tidy: tidy,
 		}),
 		start:   time.Now(),
 		inbox:   make(chan func(), 64),
@@ -236,7 +240,31 @@ func (s *Server) stop() {
 	case <-time.After(stopWait):
 		s.cfg.Logger.Warn("stopped without waiting for everything that runs")
 	}
-	if err := s.cfg.Log.Close(); err != nil {
+	if err := s.closeLog(); err != nil {
 		s.cfg.Logger.Warn("close the log", "error", err)
+	}
+}
+
+// closeLog closes the log, and meanwhile gives it the snapshot that it may wish for.
+func (s *Server) closeLog() error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.cfg.Log.Close() }()
+	for {
+		select {
+		case <-s.cfg.Log.Ready():
+			for _, ev := range s.cfg.Log.Take() {
+				if ev.Snapshot != nil {
+					s.snapshot(ev)
+					continue
+				}
+				for _, c := range s.core.Step(s.now(), ev.Event) { // for its facts; commands come too late
+					if halt, ok := c.(core.Halt); ok {
+						s.halted = halt.Err
+					}
+				}
+			}
+		case err := <-closed:
+			return err
+		}
 	}
 }

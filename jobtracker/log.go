@@ -21,7 +21,8 @@ type Log interface {
 	// core.Undecided, core.Restored.
 	Take() []LogEvent
 
-	// Close ends the log's work. Nothing is called after it.
+	// Close ends the log's work. It may wish for a last snapshot: Ready and Take are
+	// called until it returns, and nothing after it.
 	Close() error
 }
 
