@@ -13,6 +13,10 @@ import (
 // homes of a large job, which are all set at once.
 const maxQueue = 1 << 16
 
+// welcomeWait is how long a tracker may take from connecting to being welcomed,
+// or refused. It is longer than anything that a tracker itself would wait for.
+const welcomeWait = time.Minute
+
 // closeWait is how long a stream that is being closed may take for what is queued.
 const closeWait = time.Second
 
@@ -21,6 +25,8 @@ type stream struct {
 	id    core.Stream
 	conn  *wire.Conn
 	queue *wire.Queue[wire.Message]
+
+	welcomed bool // owned by Run's goroutine
 }
 
 // Attach serves one tracker's stream until it ends, and closes conn. It returns
@@ -44,6 +50,8 @@ func (s *Server) Attach(conn *wire.Conn) error {
 	case <-s.done:
 		return ErrStopped
 	}
+	late := time.AfterFunc(welcomeWait, func() { s.post(func() { s.notWelcomed(st) }) })
+	defer late.Stop()
 	for {
 		m, err := conn.Receive()
 		if err != nil {
@@ -76,10 +84,28 @@ func (s *Server) streamEnded(st *stream) {
 	}
 }
 
+// notWelcomed ends a stream on which nobody has become a tracker of ours.
+func (s *Server) notWelcomed(st *stream) {
+	if s.streams[st.id] == st && !st.welcomed {
+		s.cfg.Logger.Warn("a stream without a tracker is closed", "stream", st.id)
+		s.closeStream(st.id)
+		s.step(core.StreamClosed{Stream: st.id})
+	}
+}
+
 // send queues a message. A tracker that does not keep up loses its stream.
 func (s *Server) send(c core.Send) {
 	st := s.streams[c.Stream]
-	if st == nil || st.queue.Put(c.Message) {
+	if st == nil {
+		return
+	}
+	switch m := c.Message.(type) {
+	case *wire.Welcome:
+		st.welcomed = true
+	case *wire.Refuse:
+		s.cfg.Logger.Warn("a tracker is refused", "stream", st.id, "reason", m.Reason)
+	}
+	if st.queue.Put(c.Message) {
 		return
 	}
 	s.cfg.Logger.Warn("a tracker does not keep up: its stream is closed", "stream", st.id)

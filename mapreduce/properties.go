@@ -48,8 +48,12 @@ func Properties() []Property {
 		text(propKeyValueSeparator, "\t", 1, "what divides key and value in a line of KeyValues; its first character counts"),
 		number(propReduces, 1, 0, 1<<20, "number of reduce tasks; 0 writes what the maps emit"),
 		number("mapreduce.map.maxattempts", 4, 1, 999, "attempts at a map task before the job fails"),
+		number("mapreduce.map.memory.mb", 0, 0, 1<<30,
+			"MiB that the processes of a map attempt may have resident, beyond which the attempt is ended; 0: any"),
 		text(propTextSeparator, "\t", 0, "what stands between key and value in a line of Text"),
 		number("mapreduce.reduce.maxattempts", 4, 1, 999, "attempts at a reduce task before the job fails"),
+		number("mapreduce.reduce.memory.mb", 0, 0, 1<<30,
+			"MiB that the processes of a reduce attempt may have resident, beyond which the attempt is ended; 0: any"),
 		number("mapreduce.task.io.sort.mb", 100, 1, 2047, "MiB of memory in which a map collects its output"),
 		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
 			"milliseconds without a sign of life after which an attempt is ended; 0: never"),
@@ -58,6 +62,8 @@ func Properties() []Property {
 		number("quern.embedded.trackers", 1, 1, 64, "task trackers of an embedded run; several fetch from each other as on a cluster"),
 		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "most bytes of a record"),
 		flagProperty("quern.task.inprocess", false, "run attempts in the process of an embedded run, for a debugger"),
+		number("quern.task.processes", 0, 0, 1<<20,
+			"processes that an attempt may have at a time, beyond which it is ended; 0: any"),
 	}
 }
 

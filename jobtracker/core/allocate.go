@@ -58,8 +58,8 @@ func (l *Live) allocate() {
 func (l *Live) snapshot(i int) scheduler.Snapshot {
 	s := scheduler.Snapshot{Phase: l.phases[i].kind}
 	for _, t := range l.byIndex {
-		if t != nil && !t.losing {
-			s.Slots += [2]int{t.MapSlots, t.ReduceSlots}[i]
+		if t != nil && !t.losing && t.Excluded == "" {
+			s.Slots += t.slots[i]
 		}
 	}
 	for _, j := range l.order {

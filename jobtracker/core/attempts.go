@@ -2,8 +2,6 @@ package core
 
 import (
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -30,6 +28,7 @@ type task struct {
 	failed   []int    // numbers of the attempts that failed by their own fault
 	excused  []int    // of those that failed because segments could not be read
 	avoid    []string // trackers on which it failed
+	failedOn []string // tracker of each failure that counts against it if the task succeeds elsewhere
 	first    *failure
 	counted  bool // its counters are in the job's
 	past     []past
@@ -65,6 +64,7 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.sub.staging, Index: j.facts.index,
 		Subject: subject, Timeout: j.timeout,
+		Memory: j.limits.memory(tk.id.Kind), Processes: j.limits.processes,
 	}
 	switch tk.id.Kind {
 	case wire.Reduce:
@@ -231,6 +231,7 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 // succeeded acts on a result; it may come more than once.
 func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	n := id.Task.N
+	l.redeem(tk, t)
 	switch kind := id.Task.Kind; {
 	case kind.Slotted() && kind == j.facts.kind():
 		l.taskCommitted(j, tk, id, r)
@@ -256,13 +257,4 @@ func (j *job) count(tk *task, r *wire.Result) {
 	case wire.Reduce:
 		j.reduced += r.Bytes
 	}
-}
-
-// timeoutOf reads how long an attempt may show no progress; 0 is for ever.
-func timeoutOf(p *wire.JobPlan) time.Duration {
-	ms, err := strconv.ParseInt(p.Properties["mapreduce.task.timeout"], 10, 64)
-	if err != nil || ms < 0 {
-		ms = 600_000
-	}
-	return time.Duration(ms) * time.Millisecond
 }

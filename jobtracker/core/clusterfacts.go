@@ -70,6 +70,44 @@ func (x *trackerLost) fits(f *Facts) bool {
 }
 func (x *trackerLost) apply(f *Facts, _ uint64) { delete(f.trackers, x.Tracker) }
 
+// excluded has a tracker given no work for a time. It ends with the incarnation.
+type excluded struct {
+	Tracker     string `msgpack:"t"`
+	Incarnation uint64 `msgpack:"i"`
+	Until       int64  `msgpack:"u"` // Unix milliseconds
+	Reason      string `msgpack:"r"`
+}
+
+func (*excluded) number() byte  { return 15 }
+func (x *excluded) key() string { return fmt.Sprintf("excluded %s/%d", x.Tracker, x.Incarnation) }
+func (x *excluded) fits(f *Facts) bool {
+	t := f.trackers[x.Tracker]
+	return t != nil && t.Incarnation == x.Incarnation && t.Excluded == "" && x.Reason != ""
+}
+func (x *excluded) apply(f *Facts, _ uint64) {
+	t := f.trackers[x.Tracker]
+	t.Excluded, t.Until = x.Reason, x.Until
+}
+
+// readmitted ends an exclusion.
+type readmitted struct {
+	Tracker     string `msgpack:"t"`
+	Incarnation uint64 `msgpack:"i"`
+}
+
+func (*readmitted) number() byte { return 16 }
+func (x *readmitted) key() string {
+	return fmt.Sprintf("readmitted %s/%d", x.Tracker, x.Incarnation)
+}
+func (x *readmitted) fits(f *Facts) bool {
+	t := f.trackers[x.Tracker]
+	return t != nil && t.Incarnation == x.Incarnation && t.Excluded != ""
+}
+func (x *readmitted) apply(f *Facts, _ uint64) {
+	t := f.trackers[x.Tracker]
+	t.Excluded, t.Until = "", 0
+}
+
 // submitted numbers the jobs of a submission.
 type submitted struct {
 	At         int64           `msgpack:"a"` // Unix milliseconds

@@ -54,9 +54,10 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 func (t *tracker) status(now time.Duration) wire.TrackerStatus {
 	s := wire.TrackerStatus{
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
-		MapSlots: t.MapSlots, ReduceSlots: t.ReduceSlots,
-		Maps: t.MapSlots - t.free[mapPhase], Reduces: t.ReduceSlots - t.free[reducePhase],
+		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],
+		Maps: t.slots[mapPhase] - t.free[mapPhase], Reduces: t.slots[reducePhase] - t.free[reducePhase],
 		Connected: t.usable(), Silent: (now - t.heard).Milliseconds(),
+		Excluded: t.Excluded, Trouble: t.trouble,
 	}
 	return s
 }

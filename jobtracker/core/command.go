@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -69,6 +70,27 @@ type (
 		After time.Duration
 	}
 
+	// WriteHistory writes the history of a job that is about to end, unless it is there.
+	WriteHistory struct {
+		Epoch  uint64
+		Job    wire.JobID
+		Name   string // URL
+		Record *history.Record
+		After  time.Duration
+	}
+
+	// Tidy removes what is old below the staging directory and belongs to nobody.
+	Tidy struct {
+		Epoch       uint64
+		Cluster     string          // id
+		Submissions map[string]bool // keys of those that are known
+		Programs    map[string]bool // hashes of the executables that are in use
+	}
+
+	// RemoveNonce removes the staged nonce of a cluster that was never begun. It has
+	// no answer.
+	RemoveNonce struct{ Name string } // URL
+
 	// Halt says that this job tracker must not go on, and why. It is the last command.
 	Halt struct{ Err error }
 )
@@ -81,4 +103,7 @@ func (Allocate) command()      {}
 func (LoadSplits) command()    {}
 func (WriteDigests) command()  {}
 func (RemoveStaging) command() {}
+func (WriteHistory) command()  {}
+func (Tidy) command()          {}
+func (RemoveNonce) command()   {}
 func (Halt) command()          {}

@@ -17,8 +17,9 @@
 //  5. A proposal whose outcome is not known is answered by [Undecided]; it is then
 //     proposed again under the same key. Facts are idempotent, so that it may have
 //     been committed after all does no harm.
-//  6. Every effect (Allocate, LoadSplits, WriteDigests, RemoveStaging) is answered
-//     once by its result, failed or not. Results of an earlier epoch are ignored.
+//  6. Every effect (Allocate, LoadSplits, WriteDigests, WriteHistory, RemoveStaging,
+//     Tidy) is answered once by its result, failed or not. Results of an earlier
+//     epoch are ignored.
 //  7. On [Halt] stop: this build must not go on.
 //
 // # Invariants
@@ -70,7 +71,7 @@ type Config struct {
 	Nonce   string        // staged proof of the staging directory, likewise
 	Addr    string        // host:port of this job tracker's API, which the others tell once it leads
 	History bool          // the histories of ended jobs are written
-	Sweep   time.Duration // between sweeps of the staging directory; 0: none
+	Tidy    time.Duration // between tidyings of the staging directory; 0: none
 	Lease   time.Duration // silence after which a tracker is lost; default 5 s
 	Period  time.Duration // between allocations; default 500 ms
 }
@@ -202,9 +203,14 @@ func (c *Core) entry(e Entry) {
 	}
 }
 
-// checkStaging halts when the cluster's staging directory is not ours.
+// checkStaging halts when the cluster's staging directory is not ours. When the
+// cluster has begun as another than we would have made, our nonce goes.
 func (c *Core) checkStaging() bool {
 	boot := &c.facts.boot
+	if boot.Start != 0 && c.cfg.Cluster != "" && c.cfg.Cluster != boot.Cluster {
+		c.emit(RemoveNonce{Name: nonceFile(c.cfg.Staging, c.cfg.Cluster)})
+		c.cfg.Cluster, c.cfg.Nonce = "", ""
+	}
 	if boot.Start == 0 || c.cfg.Staging == "" || boot.Staging == c.cfg.Staging {
 		return false
 	}

@@ -99,6 +99,19 @@ type (
 		Err   error
 	}
 
+	// HistoryWritten answers WriteHistory.
+	HistoryWritten struct {
+		Epoch uint64
+		Job   wire.JobID
+		Err   error
+	}
+
+	// Tidied answers Tidy. It failing is no matter: the next one tries again.
+	Tidied struct {
+		Epoch uint64
+		Err   error
+	}
+
 	// Allocated answers Allocate: a Plan that is valid for the command's Snapshot, or why there is none.
 	Allocated struct {
 		Epoch uint64
@@ -129,4 +142,6 @@ func (Kill) event()           {}
 func (SplitsLoaded) event()   {}
 func (DigestsWritten) event() {}
 func (StagingRemoved) event() {}
+func (HistoryWritten) event() {}
+func (Tidied) event()         {}
 func (Allocated) event()      {}

@@ -57,6 +57,10 @@ func blankFact(number byte) fact {
 		return new(ended)
 	case 14:
 		return new(swept)
+	case 15:
+		return new(excluded)
+	case 16:
+		return new(readmitted)
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ type trackerFacts struct {
 	Addr        string `msgpack:"a"`
 	MapSlots    int    `msgpack:"m"`
 	ReduceSlots int    `msgpack:"r"`
+	Excluded    string `msgpack:"x"` // why it is given no work, empty: it is
+	Until       int64  `msgpack:"u"` // Unix milliseconds at which that ends
 }
 
 // submissionFacts is what a client handed in at once: one job or a flow's.

@@ -95,6 +95,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	if !slices.Contains(tk.avoid, t.Name) {
 		tk.avoid = append(tk.avoid, t.Name)
 	}
+	tk.failedOn = append(tk.failedOn, t.Name)
 	if id.Task.Kind.Slotted() {
 		j.failures[phaseOf(id.Task.Kind)]++
 	}

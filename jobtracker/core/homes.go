@@ -51,7 +51,7 @@ func (l *Live) setHome(j *job, p int) *wire.SetHome {
 func (l *Live) homeTracker() *tracker {
 	for i := range l.byIndex {
 		t := l.byIndex[(l.placed+i)%len(l.byIndex)]
-		if t != nil && t.usable() && t.ReduceSlots > 0 {
+		if t != nil && t.usable() && t.mayHome() {
 			l.placed = t.index + 1
 			return t
 		}
@@ -94,6 +94,23 @@ func (l *Live) moveHome(j *job, p int) {
 	l.leaveHome(j, p)
 	j.homeless.Add(p)
 	l.touch(j)
+}
+
+// leaveUnfit moves the homes of trackers that may not be homes any more, if there
+// are others. A partition that is being reduced stays until that has ended.
+func (l *Live) leaveUnfit(j *job) {
+	for i := range l.unfit.All() {
+		t := l.byIndex[i]
+		homes := t.homes[j]
+		if homes == nil || !slices.ContainsFunc(l.byIndex, func(t *tracker) bool { return t != nil && t.usable() && t.mayHome() }) {
+			continue
+		}
+		for p := range homes.All() {
+			if _, grant := j.facts.grants[p]; !grant && len(j.reduces[p].attempts) == 0 {
+				l.moveHome(j, p)
+			}
+		}
+	}
 }
 
 // homesGone takes back the homes of a lost tracker.

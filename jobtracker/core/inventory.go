@@ -40,9 +40,15 @@ func (l *Live) inventoryPage(s *stream, page *wire.Inventory) {
 			l.dropUnknown(t, r.Attempt.Task.Job, dropped)
 			l.report(t, r)
 		}
+		for _, id := range p.Jobs {
+			l.dropUnknown(t, id, dropped)
+		}
 	}
 	l.missing(t, reported)
 	t.inventoried = true
+	for _, j := range l.order {
+		l.expectedNoMore(j, t.Name)
+	}
 	l.inventoryIn(t.Name)
 	for _, j := range l.order {
 		l.homesAgain(j, t, homes)
@@ -87,10 +93,20 @@ func (l *Live) inventoryIn(name string) {
 	l.releaseIfDue()
 }
 
+// checkAwaited has recovered jobs wait no longer than a lease: by then a tracker
+// has been heard of, or is lost.
+func (l *Live) checkAwaited() {
+	if l.now >= l.awaitDue {
+		clear(l.awaiting)
+		l.releaseIfDue()
+	}
+}
+
 func (l *Live) releaseIfDue() {
 	if len(l.awaiting) > 0 {
 		return
 	}
+	l.awaitDue = never
 	for _, j := range l.order {
 		if j.held {
 			l.release(j)

@@ -17,8 +17,9 @@ type job struct {
 	id       wire.JobID
 	arrived  time.Duration // when it was submitted; before 0 if under an earlier leader
 	timeout  time.Duration // of its attempts
-	held     bool          // recovered: waits for the trackers' inventories
-	stopping bool          // its stop is proposed
+	limits   limits
+	held     bool // recovered: waits for the trackers' inventories
+	stopping bool // its stop is proposed
 
 	setup, commit, cleanup task
 	fences                 map[int]*fence // by the task whose grant is in doubt
@@ -26,6 +27,8 @@ type job struct {
 	done                   map[wire.Kind]bool
 	retryAt                time.Duration // of a service task that failed
 	cleanupError           string
+	closing                *ended // once all is done: its history is written, or it is proposed
+	historyFailed          int
 
 	loading    bool // LoadSplits is under way
 	loadFailed int
@@ -43,11 +46,12 @@ type job struct {
 	open      int    // partitions not committed and not complete at home
 	hash      uint64 // of all digests when all are known, 0: to be computed
 
-	pending  taskSet // maps to launch
-	homeless taskSet // partitions to find a home for
-	wrong    taskSet // partitions whose homes hold other outputs than the chosen ones
-	hosts    taskSet // indexes of trackers with homes
-	full     taskSet // indexes of trackers that get all outputs at the end of the Step
+	expected map[string]*expectation // by tracker that has begun anew
+	pending  taskSet                 // maps to launch
+	homeless taskSet                 // partitions to find a home for
+	wrong    taskSet                 // partitions whose homes hold other outputs than the chosen ones
+	hosts    taskSet                 // indexes of trackers with homes
+	full     taskSet                 // indexes of trackers that get all outputs at the end of the Step
 	outbox   []wire.MapOutput
 	telling  bool // in Live.telling
 	gen      int  // home generations given in this epoch
@@ -91,7 +95,7 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 		attempts: make(map[wire.AttemptID]*attempt),
 		counters: make(wire.Counters),
 	}
-	j.timeout = timeoutOf(j.plan)
+	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
 	l.jobs[f.n] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
 	l.order = slices.Insert(l.order, i, j)
@@ -193,6 +197,8 @@ func (l *Live) advanceRunning(j *job) {
 	if !j.runnable() || !l.leaveWrong(j) {
 		return
 	}
+	l.expectedTooLong(j)
+	l.leaveUnfit(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.fences) {
 		f := j.fences[task]
@@ -250,6 +256,7 @@ func (l *Live) clearTasks(j *job) {
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
 	j.full, j.wrong = taskSet{}, taskSet{}
 	clear(j.fences)
+	clear(j.expected)
 	l.move(j)
 	for i := range j.hosts.All() {
 		t := l.byIndex[i]
@@ -281,55 +288,12 @@ func (l *Live) advanceStopping(j *job) {
 	switch {
 	case j.held:
 	case j.cleanupError != "":
-		l.propose(l.ending(j, j.facts.stop.Outcome, j.facts.stop.Reason+"\ncleaning up: "+j.cleanupError))
+		l.end(j, j.facts.stop.Outcome, j.facts.stop.Reason+"\ncleaning up: "+j.cleanupError)
 	case j.facts.maps < 0 && l.facts.waiting(j.facts):
-		l.propose(l.ending(j, j.facts.stop.Outcome, j.facts.stop.Reason))
+		l.end(j, j.facts.stop.Outcome, j.facts.stop.Reason)
 	case len(j.attempts) == 0:
 		l.serve(j, &j.cleanup, wire.AttemptID{})
 	}
-}
-
-// ending is the fact that closes j's life.
-func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
-	x := &ended{
-		Job: j.facts.n, Outcome: outcome, Error: bounded(text, 2*maxReason),
-		Troubles: j.troubles,
-		Elapsed:  (l.now - j.arrived).Milliseconds(), Read: j.read, Shuffled: j.outBytes,
-		Maps: j.mapsDone(),
-	}
-	if outcome == wire.Succeeded {
-		x.Maps = len(j.maps)
-	}
-	total := l.totals(j)
-	for group, names := range total {
-		for name, value := range names {
-			x.Counters = append(x.Counters, counter{group, name, value})
-		}
-	}
-	slices.SortFunc(x.Counters, func(a, b counter) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
-	})
-	return x
-}
-
-// ended forgets a job and lets the trackers do so.
-func (l *Live) ended(j *job) {
-	l.clearTasks(j)
-	for _, a := range sortedAttempts(j.attempts) {
-		l.remove(a)
-	}
-	delete(l.jobs, j.facts.n)
-	delete(l.dirty, j.facts.n)
-	l.order = slices.DeleteFunc(l.order, func(x *job) bool { return x == j })
-	for _, t := range l.byIndex {
-		if t != nil {
-			delete(t.outputs, j)
-			l.send(t, &wire.DropJob{Epoch: l.epoch, Job: j.id})
-		}
-	}
-	l.answerKills(j.facts)
-	l.touchFlow(j.facts)
-	l.sweep(j.facts.sub)
 }
 
 // loadSplits has the splits file read, also by a new leader.

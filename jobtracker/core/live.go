@@ -22,9 +22,13 @@ type Live struct {
 	byIndex  []*tracker // trackers by their index; nil where one is free
 	free     [2]taskSet // indexes of trackers that can take a task, by phase
 	offers   taskSet    // indexes of trackers with a free slot for a ready partition
+	unfit    taskSet    // indexes of trackers that may not be homes any more
 	cursor   int        // where the next round of giving out maps begins
 	placed   int        // homes and service attempts placed so far, for round robin
 	leaseDue time.Duration
+	awaitDue time.Duration // when recovered jobs wait no longer
+	readmits time.Duration // when the next exclusion ends
+	tidyDue  time.Duration
 
 	jobs     map[int]*job
 	order    []*job // by number
@@ -66,7 +70,10 @@ func newLive(c *Core) *Live {
 		streams: make(map[Stream]*stream), trackers: make(map[string]*tracker),
 		jobs: make(map[int]*job), dirty: make(map[int]bool), awaiting: make(map[string]bool),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
-		leaseDue: never,
+		leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never,
+	}
+	if c.cfg.Tidy > 0 {
+		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	for _, name := range slices.Sorted(maps.Keys(l.facts.trackers)) {
@@ -80,6 +87,7 @@ func newLive(c *Core) *Live {
 		}
 	}
 	l.releaseIfDue()
+	l.checkExclusions()
 	for _, key := range slices.Sorted(maps.Keys(l.facts.submissions)) {
 		l.sweep(l.facts.submissions[key])
 	}
@@ -126,6 +134,10 @@ func (l *Live) handle(ev Event) {
 		l.digestsWritten(ev)
 	case StagingRemoved:
 		l.stagingRemoved(ev)
+	case HistoryWritten:
+		l.historyWritten(ev)
+	case Tidied:
+		l.tidied(ev)
 	case Allocated:
 		l.allocated(ev)
 	default:
@@ -142,6 +154,10 @@ func (l *Live) applied(x fact, fitted bool) {
 		if fitted {
 			l.lost(x)
 		}
+	case *excluded:
+		l.excluded(x.Tracker, fitted)
+	case *readmitted:
+		l.excluded(x.Tracker, fitted)
 	case *submitted:
 		l.submitted(x, fitted)
 	case *swept:
@@ -204,6 +220,8 @@ func (l *Live) alarm(j *job, at time.Duration) {
 func (l *Live) settle() {
 	l.now = l.c.now
 	l.checkLeases()
+	l.checkAwaited()
+	l.checkExclusions()
 	for len(l.alarms) > 0 && l.alarms[0].at <= l.now {
 		l.dirty[l.alarms[0].job] = true
 		l.alarms = l.alarms[1:]
@@ -219,6 +237,7 @@ func (l *Live) settle() {
 		}
 	}
 	l.assign()
+	l.tidy()
 	l.flushOutputs()
 	l.allocate()
 }
@@ -230,7 +249,7 @@ func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake is when something is due, if anything is.
 func (l *Live) wake() (time.Duration, bool) {
-	at := l.leaseDue
+	at := min(l.leaseDue, l.awaitDue, l.readmits, l.tidyDue)
 	if len(l.alarms) > 0 {
 		at = min(at, l.alarms[0].at)
 	}

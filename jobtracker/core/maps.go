@@ -17,6 +17,7 @@ type mapTask struct {
 	output   *wire.MapOutput // the chosen one, nil: none at hand
 	digest   uint64
 	known    bool
+	expected bool  // its output may come back with its tracker, see expectation
 	rejected []int // attempts whose outputs could not be read
 }
 
@@ -28,7 +29,7 @@ func (l *Live) updateMap(j *job, m int) {
 		_, grant := j.facts.grants[m]
 		wanted = wanted && !grant && !j.facts.done.Has(m)
 	} else {
-		wanted = wanted && t.output == nil && (!t.known || j.open > 0)
+		wanted = wanted && t.output == nil && (!t.known || j.open > 0) && !t.expected
 	}
 	if !j.pending.Set(m, wanted) {
 		return

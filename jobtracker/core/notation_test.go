@@ -61,6 +61,10 @@ func showMessage(m wire.Message) string {
 		return fmt.Sprintf("outputs %s %s", showJob(m.Job), strings.Join(list, " "))
 	case *wire.DropJob:
 		return "drop " + showJob(m.Job)
+	case *wire.Ack:
+		return "ack"
+	case *wire.Staging:
+		return "read the nonce in " + m.File
 	}
 	return fmt.Sprintf("%T", m)
 }

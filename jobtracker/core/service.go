@@ -39,8 +39,8 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 	}
 }
 
-// serviceTracker picks a tracker round robin, one where tk has failed only if
-// there is no other.
+// serviceTracker picks a tracker round robin, one where tk has failed, or that is
+// given no other work, only if there is no other.
 func (l *Live) serviceTracker(tk *task) *tracker {
 	var second *tracker
 	for i := range l.byIndex {
@@ -48,7 +48,7 @@ func (l *Live) serviceTracker(tk *task) *tracker {
 		if t == nil || !t.usable() {
 			continue
 		}
-		if slices.Contains(tk.avoid, t.Name) {
+		if slices.Contains(tk.avoid, t.Name) || !t.fit() || t.slots == [2]int{} {
 			if second == nil {
 				second = t
 			}
@@ -75,10 +75,10 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	case id.Task.Kind == wire.Commit && state == wire.Committing:
 		j.done[wire.Commit] = true
 		j.count(tk, r)
-		l.propose(l.ending(j, wire.Succeeded, ""))
+		l.end(j, wire.Succeeded, "")
 	case id.Task.Kind == wire.Cleanup && state == wire.Stopping:
 		j.done[wire.Cleanup] = true
-		l.propose(l.ending(j, j.facts.stop.Outcome, strings.TrimRight(j.facts.stop.Reason, "\n")))
+		l.end(j, j.facts.stop.Outcome, strings.TrimRight(j.facts.stop.Reason, "\n"))
 	}
 }
 

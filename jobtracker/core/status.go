@@ -35,7 +35,7 @@ func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) {
 	}
 	switch {
 	case f.end != nil:
-		f.endStatus(&s)
+		f.end.status(&s)
 	case c.live != nil:
 		c.live.status(c.live.jobs[f.n], &s, c.now)
 	}
@@ -45,18 +45,18 @@ func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) {
 	return s, true
 }
 
-// endStatus tells what the log keeps of an ended job.
-func (f *jobFacts) endStatus(s *wire.JobStatus) {
-	s.Error, s.Troubles = f.end.Error, f.end.Troubles
-	s.Elapsed = time.Duration(f.end.Elapsed) * time.Millisecond
+// status tells what the log keeps of an ended job.
+func (x *ended) status(s *wire.JobStatus) {
+	s.Error, s.Troubles = x.Error, x.Troubles
+	s.Elapsed = time.Duration(x.Elapsed) * time.Millisecond
 	s.Counters = make(wire.Counters)
-	for _, c := range f.end.Counters {
+	for _, c := range x.Counters {
 		s.Counters.Add(c.Group, c.Name, c.Value)
 	}
-	s.Read = wire.Progress{Done: f.end.Read, Total: f.end.Read}
-	s.Shuffled = wire.Progress{Done: f.end.Shuffled, Total: f.end.Shuffled}
+	s.Read = wire.Progress{Done: x.Read, Total: x.Read}
+	s.Shuffled = wire.Progress{Done: x.Shuffled, Total: x.Shuffled}
 	s.Reduced = s.Shuffled
-	s.Maps.Done = f.end.Maps
+	s.Maps.Done, s.Maps.Running, s.Reduces.Running = x.Maps, 0, 0
 	s.Maps.FailedAttempts = int(s.Counters.Get(jobCounters, failedMaps))
 	s.Reduces.FailedAttempts = int(s.Counters.Get(jobCounters, failedReduces))
 }

@@ -18,8 +18,11 @@ type tracker struct {
 	fresh       bool   // its incarnation began in this office: it cannot have attempts of ours
 	losing      bool   // its loss is proposed
 	heard       time.Duration
+	blame       []time.Duration // see blamed
 
-	free     [2]int // slots, by phase
+	slots    [2]int // by phase, as it said last
+	free     [2]int // of these; below 0 while it runs more than it may by now
+	trouble  string // what it says is wrong with it
 	attempts map[wire.AttemptID]*attempt
 	outputs  map[*job]*taskSet // maps whose chosen output is here
 	homes    map[*job]*taskSet // partitions at home here and not committed
@@ -30,16 +33,24 @@ type tracker struct {
 // stream is one connection of a tracker.
 type stream struct {
 	hello   *wire.Hello
+	asked   bool     // it was sent a Staging
 	tracker *tracker // nil before it is welcomed
 	pages   []*wire.Inventory
 }
 
-// usable says whether the tracker can be given work.
+// usable says whether the tracker can be spoken to.
 func (t *tracker) usable() bool { return t.inventoried && !t.losing }
+
+// fit says whether it is given work.
+func (t *tracker) fit() bool { return t.usable() && t.Excluded == "" }
+
+// mayHome says whether partitions may be at home there.
+func (t *tracker) mayHome() bool { return t.Excluded == "" && t.slots[reducePhase] > 0 }
 
 func (l *Live) addTracker(f *trackerFacts) *tracker {
 	t := &tracker{
 		trackerFacts: f, heard: l.now,
+		slots:    [2]int{f.MapSlots, f.ReduceSlots},
 		free:     [2]int{f.MapSlots, f.ReduceSlots},
 		attempts: make(map[wire.AttemptID]*attempt),
 		outputs:  make(map[*job]*taskSet), homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
@@ -58,8 +69,9 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 // refresh keeps the sets of trackers that can take tasks.
 func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
-		l.free[p].Set(t.index, t.usable() && t.free[p] > 0)
+		l.free[p].Set(t.index, t.fit() && t.free[p] > 0)
 	}
+	l.unfit.Set(t.index, !t.losing && t.ReduceSlots > 0 && !t.mayHome())
 	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
 }
 
@@ -71,9 +83,13 @@ func (l *Live) send(t *tracker, m wire.Message) {
 
 func (l *Live) fromTracker(id Stream, m wire.Message) {
 	s := l.streams[id]
-	if hello, ok := m.(*wire.Hello); ok {
-		if s == nil {
-			l.hello(id, hello)
+	switch m := m.(type) {
+	case *wire.Hello:
+		l.hello(id, m)
+		return
+	case *wire.NoStaging:
+		if s != nil && s.tracker == nil {
+			l.notShared(id, s.hello.Tracker, m.Reason)
 		}
 		return
 	}
@@ -89,6 +105,9 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 		for i := range m.Attempts {
 			l.report(t, &m.Attempts[i])
 		}
+		l.send(t, &wire.Ack{})
+	case *wire.Capacity:
+		l.capacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
 	case *wire.Report:
 		l.report(t, m)
 	case *wire.HomeReport:
@@ -100,11 +119,14 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 	}
 }
 
-// hello opens a stream: the tracker is welcomed at once when this very process is
-// registered, else once its registration is in the log.
+// hello opens a stream, or answers a Staging: the tracker is welcomed at once when
+// this very process is registered, else once its registration is in the log.
 func (l *Live) hello(id Stream, h *wire.Hello) {
+	s := l.streams[id]
 	known := l.trackers[h.Tracker]
 	switch {
+	case s != nil && (s.tracker != nil || !s.asked || h.Nonce == ""):
+		return // once more
 	case h.Version != wire.Version:
 		l.refuse(id, fmt.Sprintf("protocol version %d, this job tracker speaks %d", h.Version, wire.Version))
 		return
@@ -115,12 +137,40 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 		l.refuse(id, fmt.Sprintf("tracker id %s is in use by another process", h.Tracker))
 		return
 	}
+	if !l.shares(id, h, s != nil) {
+		return
+	}
 	l.streams[id] = &stream{hello: h}
 	if known != nil && known.Process == h.Process && !known.losing {
 		l.welcome(id, known)
 		return
 	}
 	l.register(h)
+}
+
+// shares says whether a tracker has proved that it sees the cluster's staging
+// directory. If not it is asked to, or refused when it was.
+func (l *Live) shares(id Stream, h *wire.Hello, asked bool) bool {
+	boot := &l.facts.boot
+	switch {
+	case boot.Nonce == "" || h.Nonce == boot.Nonce:
+		return true
+	case asked:
+		l.notShared(id, h.Tracker, "it read another nonce there than the cluster's")
+	default:
+		l.streams[id] = &stream{hello: h, asked: true}
+		l.c.emit(Send{Stream: id, Message: &wire.Staging{File: nonceFile(boot.Staging, boot.Cluster)}})
+	}
+	return false
+}
+
+// nonceFile is the URL of the file that holds a cluster's nonce.
+func nonceFile(staging, cluster string) string {
+	return staging + "/" + wire.StagingClusters + "/" + cluster
+}
+
+func (l *Live) notShared(id Stream, tracker, reason string) {
+	l.refuse(id, fmt.Sprintf("staging directory %s is not shared with tracker %s: %s", l.facts.boot.Staging, tracker, reason))
 }
 
 func (l *Live) register(h *wire.Hello) {
@@ -154,7 +204,7 @@ func (l *Live) registered(x *trackerRegistered, fitted bool) {
 	name := x.Tracker.Name
 	if fitted {
 		if old := l.trackers[name]; old != nil {
-			l.gone(old)
+			l.restarted(old)
 		}
 		l.addTracker(l.facts.trackers[name]).fresh = true
 	}
@@ -181,9 +231,31 @@ func (l *Live) welcome(id Stream, t *tracker) {
 	if t.stream != 0 {
 		l.closeStream(t.stream)
 	}
-	l.streams[id].tracker = t
+	s := l.streams[id]
+	s.tracker = t
 	t.stream, t.heard = id, l.now
-	l.send(t, &wire.Welcome{Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease})
+	l.capacity(t, [2]int{s.hello.MapSlots, s.hello.ReduceSlots}, "")
+	l.send(t, &wire.Welcome{
+		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.boot.Cluster,
+	})
+}
+
+// capacity notes how many slots a tracker has. What runs in slots that are gone
+// runs on.
+func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
+	t.trouble = bounded(trouble, maxTrouble)
+	if slots == t.slots {
+		return
+	}
+	for p := range slots {
+		slots[p] = max(slots[p], 0)
+		t.free[p] += slots[p] - t.slots[p]
+		l.phases[p].completed(l.now)
+	}
+	t.slots = slots
+	l.refresh(t)
+	l.needTracker()
+	l.touchAll()
 }
 
 // checkLeases proposes the loss of trackers not heard of for a lease. When the
@@ -217,6 +289,7 @@ func (l *Live) checkLeases() {
 func (l *Live) lost(x *trackerLost) {
 	if t := l.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
 		l.gone(t)
+		l.inventoryIn(t.Name)
 	}
 	// It may have come back while its loss was on the way to the log.
 	for _, id := range sortedStreams(l.streams) {
@@ -230,13 +303,24 @@ func (l *Live) lost(x *trackerLost) {
 // homes, its map outputs, in this order, so that maps run again only if a
 // partition still has to be gathered.
 func (l *Live) gone(t *tracker) {
+	l.detach(t)
+	for _, j := range l.order {
+		l.outputsGone(j, t)
+		l.expectedNoMore(j, t.Name)
+	}
+	l.needTracker()
+	l.touchAll()
+}
+
+// detach takes an incarnation's attempts and homes back, and its stream.
+func (l *Live) detach(t *tracker) {
 	if t.stream != 0 {
 		l.closeStream(t.stream)
 	}
 	t.losing = true
 	delete(l.trackers, t.Name)
 	l.byIndex[t.index] = nil
-	t.free = [2]int{}
+	t.slots, t.free = [2]int{}, [2]int{}
 	l.refresh(t)
 	l.offers.Remove(t.index)
 	for _, a := range sortedAttempts(t.attempts) {
@@ -244,8 +328,5 @@ func (l *Live) gone(t *tracker) {
 	}
 	for _, j := range l.order {
 		l.homesGone(j, t)
-		l.outputsGone(j, t)
 	}
-	l.inventoryIn(t.Name)
-	l.touchAll()
 }

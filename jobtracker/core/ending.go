@@ -1,0 +1,99 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/wire"
+)
+
+// end closes a job's life, once: its history is written, then the log is told.
+func (l *Live) end(j *job, outcome wire.State, text string) {
+	if j.closing != nil {
+		return
+	}
+	j.closing = l.ending(j, outcome, text)
+	if !l.c.cfg.History {
+		l.propose(j.closing)
+		return
+	}
+	l.writeHistory(j)
+}
+
+func (l *Live) writeHistory(j *job) {
+	sub := j.facts.sub
+	now := l.wall()
+	r := &history.Record{
+		Plan: *j.plan, Owner: sub.body.Owner, Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j),
+	}
+	r.Job, _ = l.c.Status(j.id) // it is known
+	r.Job.State, r.Job.Waits = j.closing.Outcome, ""
+	j.closing.status(&r.Job)
+	l.c.emit(WriteHistory{
+		Epoch: l.epoch, Job: j.id, Record: r, After: retryDelay(j.historyFailed),
+		Name: history.Name(l.facts.boot.Staging, time.UnixMilli(now), j.id),
+	})
+}
+
+// historyWritten lets a job end. Without a history it ends after a few failures too.
+func (l *Live) historyWritten(r HistoryWritten) {
+	j := l.job(r.Job)
+	if j == nil || r.Epoch != l.epoch || j.closing == nil {
+		return
+	}
+	if r.Err != nil {
+		if j.historyFailed++; j.historyFailed < serviceAttempts {
+			l.writeHistory(j)
+			return
+		}
+		j.trouble(fmt.Sprintf("its history could not be written: %v", r.Err))
+		j.closing.Troubles = j.troubles
+	}
+	l.propose(j.closing)
+}
+
+// ending is the fact that closes j's life.
+func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
+	x := &ended{
+		Job: j.facts.n, Outcome: outcome, Error: bounded(text, 2*maxReason),
+		Troubles: j.troubles,
+		Elapsed:  (l.now - j.arrived).Milliseconds(), Read: j.read, Shuffled: j.outBytes,
+		Maps: j.mapsDone(),
+	}
+	if outcome == wire.Succeeded {
+		x.Maps = len(j.maps)
+	}
+	total := l.totals(j)
+	for group, names := range total {
+		for name, value := range names {
+			x.Counters = append(x.Counters, counter{group, name, value})
+		}
+	}
+	slices.SortFunc(x.Counters, func(a, b counter) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
+	})
+	return x
+}
+
+// ended forgets a job and lets the trackers do so.
+func (l *Live) ended(j *job) {
+	l.clearTasks(j)
+	for _, a := range sortedAttempts(j.attempts) {
+		l.remove(a)
+	}
+	delete(l.jobs, j.facts.n)
+	delete(l.dirty, j.facts.n)
+	l.order = slices.DeleteFunc(l.order, func(x *job) bool { return x == j })
+	for _, t := range l.byIndex {
+		if t != nil {
+			delete(t.outputs, j)
+			l.send(t, &wire.DropJob{Epoch: l.epoch, Job: j.id})
+		}
+	}
+	l.answerKills(j.facts)
+	l.touchFlow(j.facts)
+	l.sweep(j.facts.sub)
+}

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// expectation is the maps of a job whose chosen outputs lay on a tracker that has
+// begun anew. It may have kept them on its disks: before its inventory is in, or
+// a lease has passed, they do not run again.
+type expectation struct {
+	maps taskSet
+	due  time.Duration
+}
+
+// restarted ends an incarnation whose tracker is registered by another process.
+func (l *Live) restarted(t *tracker) {
+	for _, j := range l.order {
+		if outputs := t.outputs[j]; outputs != nil && j.facts.running() {
+			l.expect(j, t.Name, outputs)
+		}
+	}
+	l.detach(t)
+	l.touchAll()
+}
+
+// expect has the maps of a set of outputs wait for these to come back.
+func (l *Live) expect(j *job, name string, outputs *taskSet) {
+	e := j.expected[name]
+	if e == nil {
+		e = new(expectation)
+		if j.expected == nil {
+			j.expected = make(map[string]*expectation)
+		}
+		j.expected[name] = e
+	}
+	e.due = l.now + l.c.cfg.Lease
+	l.alarm(j, e.due)
+	for m := range outputs.All() {
+		e.maps.Add(m)
+		j.maps[m].expected = true
+		l.dropOutput(j, m)
+	}
+}
+
+// expectedNoMore has those maps run again of which no output has come back.
+func (l *Live) expectedNoMore(j *job, name string) {
+	e := j.expected[name]
+	if e == nil {
+		return
+	}
+	delete(j.expected, name)
+	for m := range e.maps.All() {
+		j.maps[m].expected = false
+		l.updateMap(j, m)
+	}
+	l.touch(j)
+}
+
+// expectedTooLong ends the expectations that a lease has passed over.
+func (l *Live) expectedTooLong(j *job) {
+	for _, name := range slices.Sorted(maps.Keys(j.expected)) {
+		if l.now >= j.expected[name].due {
+			l.expectedNoMore(j, name)
+		}
+	}
+}
