@@ -12,8 +12,8 @@
 //	C1  Everything is written to Config.Out, standard error in practice: standard
 //	    output belongs to the program.
 //	C2  Nothing is staged before all checks have passed, and what was staged is
-//	    removed when the submission does not come about. After that the cluster
-//	    removes it.
+//	    removed when the submission does not come about. After that, and when it is
+//	    not known whether it has, the cluster removes it.
 //	C3  [Run] returns 0 only when every job has succeeded.
 //	C4  What is shown depends on the statuses and the times at which they came
 //	    ([Display] is a function of both), never on the clock directly.
@@ -39,7 +39,9 @@ import (
 // Cluster is what a client needs of one.
 type Cluster interface {
 	// Submit gives each job of the submission's Plan an id, in the Plan's order.
-	// It retries by itself where an answer was lost: an error is final.
+	// It retries by itself where an answer was lost. After an error the jobs will
+	// not run, unless it matches ErrUndecided or is ctx's own; submitting again
+	// under the same key is then safe.
 	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
 	// Kill asks for a job's end. It is an error when the job can no longer be killed.
 	Kill(ctx context.Context, job wire.JobID, reason string) error
@@ -57,12 +59,22 @@ type Config struct {
 	Width   func() int       // columns of the terminal that Out is; nil: it is none
 	Now     func() time.Time // nil: time.Now
 	GiveUp  <-chan struct{}  // closed by the user's second interrupt; nil: there is none
+	Notes   <-chan string    // what the cluster's client has to say meanwhile; nil: nothing
+
+	Program string    // path of the executable to upload; empty: the submission names it
+	Today   time.Time // the cluster's clock, for the upload
 }
 
 // tick is how often a terminal is redrawn while nothing changes.
 const tick = time.Second
 
-var errGaveUp = errors.New("gave up waiting")
+// ErrUndecided reports that a submission may have been taken.
+var ErrUndecided = errors.New("it is not known whether the job was submitted")
+
+var (
+	errGaveUp  = errors.New("gave up waiting")
+	errStopped = errors.New("stopped waiting")
+)
 
 // Run takes a submission through its life and returns the process's exit code.
 // It fills in Key and Staging and puts paths into their cleaned form. When ctx is
@@ -71,10 +83,24 @@ func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &session{Config: cfg, sub: sub}
-	err := s.run(ctx)
+	s := &session{Config: cfg, sub: sub, kills: true}
+	return s.exitCode(s.run(ctx))
+}
+
+// Follow shows jobs that were submitted before until all have ended, and returns
+// the process's exit code as Run does. When ctx ends it stops; the jobs go on.
+func Follow(ctx context.Context, cfg Config, jobs []wire.JobID) int {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &session{Config: cfg, sub: new(wire.Submission), ids: jobs}
+	s.display = NewDisplay(s.Out, s.Width, nil, s.Now())
+	return s.exitCode(s.follow(ctx))
+}
+
+func (s *session) exitCode(err error) int {
 	if err != nil {
-		fmt.Fprintf(cfg.Out, "error: %v\n", err)
+		fmt.Fprintf(s.Out, "error: %v\n", err)
 		return 1
 	}
 	for _, job := range s.jobs {
@@ -89,7 +115,7 @@ func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
 // flowFailed says in the end which job of a flow has not succeeded first: others
 // may have been reported since.
 func (s *session) flowFailed(first *wire.JobStatus) {
-	if len(s.jobs) > 1 {
+	if len(s.jobs) > 1 && s.sub.Plan.Flow != "" {
 		fmt.Fprintf(s.Out, "flow %s failed: %v %s %v\n", oneLine(s.sub.Plan.Flow), first.ID, oneLine(first.Name), first.State)
 	}
 }
@@ -97,6 +123,7 @@ func (s *session) flowFailed(first *wire.JobStatus) {
 type session struct {
 	Config
 	sub     *wire.Submission
+	kills   bool // the jobs are killed when the user interrupts
 	ids     []wire.JobID
 	jobs    []wire.JobStatus // the last that Watch has told
 	display *Display
@@ -106,15 +133,16 @@ func (s *session) run(ctx context.Context) error {
 	if err := Prepare(ctx, s.FS, &s.sub.Plan); err != nil {
 		return err
 	}
+	if s.Program != "" {
+		if err := Upload(s.FS, s.Staging, s.Today, s.Program, &s.sub.Program); err != nil {
+			return err
+		}
+	}
 	if err := Stage(s.FS, s.Staging, s.sub); err != nil {
 		return err
 	}
-	var err error
-	if s.ids, err = s.Cluster.Submit(ctx, *s.sub); err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("interrupted before the job was submitted: %w", context.Cause(ctx))
-		}
-		return errors.Join(err, s.FS.RemoveAll(s.sub.Staging))
+	if err := s.submit(ctx); err != nil {
+		return err
 	}
 	outputs := make(map[wire.JobID]string, len(s.ids))
 	for i, id := range s.ids[:min(len(s.ids), len(s.sub.Plan.Jobs))] {
@@ -122,6 +150,50 @@ func (s *session) run(ctx context.Context) error {
 	}
 	s.display = NewDisplay(s.Out, s.Width, outputs, s.Now())
 	return s.follow(ctx)
+}
+
+// settleWait is how long an interrupted client asks whether it had submitted.
+const settleWait = 5 * time.Second
+
+// submit hands the staged submission in. When the user interrupts it meanwhile,
+// it asks again: a submission that was taken has to be killed, not forgotten.
+func (s *session) submit(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		s.ids, err = s.Cluster.Submit(ctx, *s.sub)
+		if err != nil && ctx.Err() != nil && (errors.Is(err, ErrUndecided) || errors.Is(err, ctx.Err())) {
+			s.ids, err = s.settle(ctx)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrUndecided):
+		return fmt.Errorf("%w; if it was, it runs under the key %s", err, s.sub.Key)
+	case ctx.Err() != nil:
+		err = fmt.Errorf("interrupted before the job was submitted: %w", context.Cause(ctx))
+	}
+	return errors.Join(err, s.FS.RemoveAll(s.sub.Staging))
+}
+
+// settle asks once more, under the same key, for a short time.
+func (s *session) settle(interrupted context.Context) ([]wire.JobID, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(interrupted), settleWait)
+	defer cancel()
+	if s.GiveUp != nil {
+		go func() {
+			select {
+			case <-s.GiveUp:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	ids, err := s.Cluster.Submit(ctx, *s.sub)
+	if err != nil {
+		return nil, fmt.Errorf("interrupted (%w): %w: %w", context.Cause(interrupted), ErrUndecided, err)
+	}
+	return ids, nil
 }
 
 type update struct {
@@ -150,13 +222,19 @@ func (s *session) follow(ctx context.Context) error {
 				return s.ended()
 			case u.err != nil:
 				s.display.Close()
-				return fmt.Errorf("watch jobs: %w", u.err)
+				return fmt.Errorf("%w; when last seen, %s", u.err, s.alive())
 			}
 			s.jobs = u.jobs
 			s.display.Update(s.Now(), s.jobs)
 		case <-redraw:
 			s.display.Update(s.Now(), s.jobs)
+		case line := <-s.Notes:
+			s.display.Note(line)
 		case <-interrupted:
+			if !s.kills {
+				s.display.Close()
+				return fmt.Errorf("%w (%w): %s", errStopped, context.Cause(ctx), s.alive())
+			}
 			interrupted = nil
 			s.display.Note("interrupted: killing what runs; interrupt again to give up at once")
 			go s.kill(watching, s.jobs, refused)

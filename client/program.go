@@ -1,0 +1,97 @@
+package client
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// Upload puts an executable into a cluster's staging directory and names it in
+// program. It lies under its hash, below the UTC day of the cluster's clock, so
+// that the same program is uploaded once a day at most and a cluster knows by the
+// name what has become old. Nobody sees half of it: it gets its name at the end.
+func Upload(files dfs.FS, staging string, today time.Time, exe string, program *wire.Program) error {
+	hash, size, err := hashFile(exe)
+	if err != nil {
+		return fmt.Errorf("upload program: %w", err)
+	}
+	dir := dfs.Join(staging, wire.StagingPrograms, today.UTC().Format("20060102"))
+	name := dfs.Join(dir, hash)
+	switch info, err := files.Stat(name); {
+	case err == nil && info.Size == size:
+	case err == nil: // not by us: we rename only what is whole
+		return fmt.Errorf("upload program: %s has %d bytes, not %d: remove it", name, info.Size, size)
+	case errors.Is(err, fs.ErrNotExist):
+		if err := upload(files, dir, name, exe, hash); err != nil {
+			return fmt.Errorf("upload program: %w", err)
+		}
+	default:
+		return fmt.Errorf("upload program: %w", err)
+	}
+	program.Path, program.Hash = name, hash
+	return nil
+}
+
+func hashFile(path string) (hash string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if size, err = io.Copy(h, f); err != nil {
+		return "", 0, err
+	}
+	return hex.EncodeToString(h.Sum(nil)), size, nil
+}
+
+func upload(files dfs.FS, dir, name, exe, hash string) error {
+	in, err := os.Open(exe)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := files.MkdirAll(dir); err != nil {
+		return err
+	}
+	making := dfs.Join(dir, ".making-"+rand.Text())
+	w, err := files.Create(making)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(w, h), in); err != nil {
+		return errors.Join(err, w.Abort(), removeMade(files, making))
+	}
+	if err := w.Close(); err != nil {
+		return errors.Join(err, removeMade(files, making))
+	}
+	if hex.EncodeToString(h.Sum(nil)) != hash {
+		return errors.Join(fmt.Errorf("%s has changed meanwhile", exe), removeMade(files, making))
+	}
+	err = files.RenameFile(making, name)
+	if err != nil {
+		err = errors.Join(err, removeMade(files, making))
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another client was faster
+	}
+	return err
+}
+
+// removeMade removes what was written in vain; there may be nothing.
+func removeMade(files dfs.FS, name string) error {
+	if err := files.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

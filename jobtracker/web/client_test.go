@@ -1,0 +1,377 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+var job1 = wire.JobID{Start: 7, N: 1}
+
+// three is a cluster of three, whose first leads.
+func three(t *testing.T) (l *fakeLog, all []*fake, stops []func()) {
+	t.Helper()
+	l = newFakeLog()
+	for i := range 3 {
+		f, stop := l.start(t, fmt.Sprintf("jt%d", i+1))
+		all, stops = append(all, f), append(stops, stop)
+	}
+	l.lead(all[0])
+	return l, all, stops
+}
+
+func TestAnyAddressLeadsToTheLeader(t *testing.T) {
+	t.Parallel()
+	_, all, _ := three(t)
+	c := testClient(t, closedAddr(t), all[2].addr) // the leader's is told by a follower
+	ids, err := c.Submit(t.Context(), submission("k"))
+	if err != nil || len(ids) != 1 || ids[0] != job1 {
+		t.Fatalf("%v, %v", ids, err)
+	}
+	cluster, err := c.Cluster(t.Context())
+	if err != nil || !cluster.Leads || cluster.Leader != "jt1" || len(cluster.Trackers) != 1 || !cluster.Wall.Equal(time.UnixMilli(99)) {
+		t.Errorf("%+v, %v", cluster, err)
+	}
+	jobs, err := c.Jobs(t.Context())
+	if err != nil || len(jobs) != 1 || jobs[0].ID != job1.String() {
+		t.Errorf("%+v, %v", jobs, err)
+	}
+	attempts, err := c.Attempts(t.Context(), job1)
+	if err != nil || len(attempts) != 1 || attempts[0].State != "failed" {
+		t.Errorf("%+v, %v", attempts, err)
+	}
+	if err := errors.Join(c.AddVoter(t.Context(), Voter{"jt/4", "h:4"}), c.RemoveVoter(t.Context(), "jt/4")); err != nil || len(all[0].voter) != 0 {
+		t.Errorf("%v, %v", all[0].voter, err)
+	}
+	if err := c.Kill(t.Context(), job1, "enough"); err != nil {
+		t.Error(err)
+	}
+	if err := c.Kill(t.Context(), job1, "more"); !errors.Is(err, core.ErrJobEnded) {
+		t.Errorf("second kill: %v", err)
+	}
+	if _, err := c.Job(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
+		t.Errorf("unknown job: %v", err)
+	}
+	if _, err := c.Submit(t.Context(), submission("")); !errors.Is(err, core.ErrBadSubmission) || errors.Is(err, client.ErrUndecided) {
+		t.Errorf("bad submission: %v", err)
+	}
+}
+
+// TestSubmitAgain: an answer that was lost is asked for again, and is the same.
+func TestSubmitAgain(t *testing.T) {
+	for name, lose := range map[string]func(l *fakeLog, f, next *fake, stop func()) error{
+		"deposed": func(l *fakeLog, _, next *fake, _ func()) error {
+			l.lead(next)
+			return core.ErrNotLeader
+		},
+		"stopped": func(l *fakeLog, _, next *fake, _ func()) error {
+			l.lead(next)
+			return jobtracker.ErrStopped
+		},
+		"killed": func(l *fakeLog, _, next *fake, stop func()) error {
+			go stop()
+			l.lead(next)
+			return errors.New("nobody hears this")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, all, stops := three(t)
+			once := sync.OnceValue(func() error { return lose(l, all[0], all[1], stops[0]) })
+			killed := name == "killed"
+			all[0].after = func(wire.Submission) error {
+				err := once()
+				if killed {
+					// The connection is cut when the server closes, never answered.
+					panic(http.ErrAbortHandler)
+				}
+				return err
+			}
+			c := testClient(t, all[0].addr, all[1].addr, all[2].addr)
+			ids, err := c.Submit(t.Context(), submission("k"))
+			if err != nil || len(ids) != 1 || l.submits != 1 {
+				t.Errorf("%v, %v, submitted %d times", ids, err, l.submits)
+			}
+		})
+	}
+}
+
+// TestKillAgain: a kill whose answer was lost has not failed because it worked.
+func TestKillAgain(t *testing.T) {
+	t.Parallel()
+	l, all, _ := three(t)
+	c := testClient(t, all[0].addr)
+	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		New(Config{Server: all[0]}).ServeHTTP(httptest.NewRecorder(), r)
+		cut := false
+		once.Do(func() { cut = true })
+		if cut {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer front.Close()
+	addr := strings.TrimPrefix(front.URL, "http://")
+	c = testClient(t, addr)
+	go l.change(func() { all[0].hint = "" })
+	c.known.learn(all[0].addr)
+	c.known.leads(addr)
+	if err := c.Kill(t.Context(), job1, "enough"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGiveUp: who finds no leader says whom it has asked, and whether the
+// submission may have been taken.
+func TestGiveUp(t *testing.T) {
+	t.Parallel()
+	l, all, _ := three(t)
+	l.lead(nil)
+	dead := closedAddr(t)
+	foreign := httptest.NewServer(http.NotFoundHandler())
+	defer foreign.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	cut.Config.ErrorLog = nil
+	defer cut.Close()
+	for _, g := range []struct {
+		name  string
+		addrs []string
+		is    error
+		text  string
+		maybe bool
+	}{
+		{"nobody", []string{dead}, ErrUnreachable, "job tracker unreachable: tried " + dead, false},
+		{"no address", nil, ErrUnreachable, "no address is known", false},
+		{"followers", []string{all[1].addr, dead}, ErrNoLeader, "no leader among the job trackers", false},
+		{"foreign", []string{strings.TrimPrefix(foreign.URL, "http://")}, ErrUnreachable, "no job tracker of this version", false},
+		{"silent", []string{silent.Addr().String()}, ErrUnreachable, "does not answer", true},
+		{"cut", []string{strings.TrimPrefix(cut.URL, "http://")}, ErrUnreachable, "EOF", true},
+		{"bad address", []string{"a b"}, ErrUnreachable, "a b", false},
+	} {
+		c := testClient(t, g.addrs...)
+		c.Patience = 100 * time.Millisecond
+		_, err := c.Submit(t.Context(), submission("k"))
+		if !errors.Is(err, g.is) || !strings.Contains(err.Error(), g.text) || errors.Is(err, client.ErrUndecided) != g.maybe {
+			t.Errorf("%s: %v", g.name, err)
+		}
+	}
+	c := testClient(t, all[1].addr)
+	c.Patience = 50 * time.Millisecond
+	if cluster, err := c.Cluster(t.Context()); err != nil || cluster.Leads || cluster.ID != "c1" {
+		t.Errorf("a cluster without a leader: %+v, %v", cluster, err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("got signal interrupt"))
+	if _, err := c.Submit(ctx, submission("k")); err == nil || !strings.Contains(err.Error(), "got signal interrupt") || errors.Is(err, client.ErrUndecided) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// TestStuckLeader: one that is stopped is left for the one that was elected since.
+func TestStuckLeader(t *testing.T) {
+	t.Parallel()
+	l, all, _ := three(t)
+	c := testClient(t, all[0].addr, all[1].addr)
+	if _, err := c.Cluster(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hang := make(chan struct{})
+	defer close(hang)
+	all[0].hang = hang
+	l.lead(all[1])
+	if _, err := c.Submit(t.Context(), submission("k")); err != nil || l.submits != 1 {
+		t.Errorf("%v, submitted %d times", err, l.submits)
+	}
+}
+
+// watching follows jobs and hands over what comes.
+type watching struct {
+	states chan string
+	notes  chan string
+	end    chan error
+}
+
+func watchJob(t *testing.T, c *Client) *watching {
+	t.Helper()
+	w := &watching{states: make(chan string, 100), notes: make(chan string, 100), end: make(chan error, 1)}
+	c.Note = func(line string) { w.notes <- line }
+	go func() {
+		var last error
+		for statuses, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
+			if last = err; err == nil {
+				w.states <- statuses[0].State.String()
+			}
+		}
+		w.end <- last
+	}()
+	return w
+}
+
+func await[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(30 * time.Second):
+		t.Fatalf("no %s", what)
+		panic("unreachable")
+	}
+}
+
+// TestWatchFollowsTheLeader through a change, a crash and the end of the job.
+func TestWatchFollowsTheLeader(t *testing.T) {
+	t.Parallel()
+	l, all, stops := three(t)
+	c := testClient(t, all[2].addr, all[1].addr, all[0].addr)
+	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
+		t.Fatal(err)
+	}
+	w := watchJob(t, c)
+	if s := await(t, "state", w.states); s != "running" {
+		t.Errorf("first %s", s)
+	}
+	l.lead(all[1])
+	if s := await(t, "state of the second leader", w.states); s != "running" {
+		t.Errorf("then %s", s)
+	}
+	if note := await(t, "note", w.notes); !strings.Contains(note, "leader changed: jt2 at "+all[1].addr+" leads now, jt1 did before") {
+		t.Errorf("note %q", note)
+	}
+	stops[1]()
+	l.lead(all[2])
+	if s := await(t, "state of the third leader", w.states); s != "running" {
+		t.Errorf("then %s", s)
+	}
+	await(t, "note", w.notes)
+	l.set(job1, wire.Succeeded)
+	if s := await(t, "end", w.states); s != "succeeded" {
+		t.Errorf("last %s", s)
+	}
+	if err := await(t, "end", w.end); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWatchLeavesTheSilent: a leader that is stopped, its connections open.
+func TestWatchLeavesTheSilent(t *testing.T) {
+	t.Parallel()
+	l, all, _ := three(t)
+	stuck, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stuck.Close()
+	go func() {
+		for {
+			conn, err := stuck.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			http.ReadRequest(bufio.NewReader(conn))
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n"+`{"leader":"jt0","epoch":1}`+"\n")
+		}
+	}()
+	c := testClient(t, stuck.Addr().String(), all[0].addr)
+	l.jobs = []wire.JobStatus{{ID: job1, State: wire.Succeeded}}
+	c.known.leads(stuck.Addr().String())
+	w := watchJob(t, c)
+	if s := await(t, "state", w.states); s != "succeeded" {
+		t.Error(s)
+	}
+	if note := await(t, "note", w.notes); !strings.Contains(note, "leader changed: jt1") {
+		t.Error(note)
+	}
+	if err := await(t, "end", w.end); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWatchRefusesThePast: a leader of an earlier epoch does not know that it is none.
+func TestWatchRefusesThePast(t *testing.T) {
+	f := &following{c: NewClient(nil), leader: "jt2", epoch: 5, heard: time.Now()}
+	if err := f.found("h:1", &watchLine{Leader: "jt1", Epoch: 4}); !errors.Is(err, core.ErrNotLeader) || f.leader != "jt2" {
+		t.Errorf("%v, follows %s", err, f.leader)
+	}
+	if err := f.found("h:1", &watchLine{Leader: "jt1", Epoch: 6}); err != nil || f.leader != "jt1" {
+		t.Errorf("%v, follows %s", err, f.leader)
+	}
+}
+
+func TestWatchEnds(t *testing.T) {
+	t.Parallel()
+	_, all, stops := three(t)
+	c := testClient(t, all[0].addr)
+	for _, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
+		if !errors.Is(err, core.ErrUnknownJob) {
+			t.Errorf("unknown job: %v", err)
+		}
+	}
+	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
+		t.Fatal(err)
+	}
+	for range c.Watch(t.Context(), []wire.JobID{job1}) {
+		break // whoever has seen enough is not bothered any more
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	n := 0
+	for _, err := range c.Watch(ctx, []wire.JobID{job1}) {
+		if n++; n == 1 {
+			cancel(errors.New("enough"))
+		} else if err == nil || !strings.Contains(err.Error(), "enough") {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+	c.WatchPatience = 100 * time.Millisecond
+	w := watchJob(t, c)
+	await(t, "state", w.states)
+	for _, stop := range stops {
+		stop()
+	}
+	if err := await(t, "end", w.end); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("all are gone: %v", err)
+	}
+}
+
+// FuzzWatch feeds a watch whatever a server may send.
+func FuzzWatch(f *testing.F) {
+	f.Add(`{"leader":"a","epoch":1}` + "\n" + `{"jobs":[{"id":"job_7_0001","state":"succeeded"}]}` + "\n" + `{"end":true}`)
+	f.Add(`{"beat":true}` + "\n" + `{"error":{"code":"not-leader","error":"x","addr":"y"}}`)
+	f.Add(`{"error":{"code":"unknown-job"}}`)
+	f.Add("garbage\n\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, text) }))
+		defer server.Close()
+		c := testClient(t, strings.TrimPrefix(server.URL, "http://"))
+		c.Patience, c.WatchPatience = time.Millisecond, time.Millisecond
+		n := 0
+		for _, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
+			if n++; err != nil || n == 100 {
+				break
+			}
+		}
+	})
+}

@@ -1,0 +1,290 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// fakeLog is what the fake job trackers of a cluster agree on.
+type fakeLog struct {
+	mu      sync.Mutex
+	epoch   uint64
+	leader  *fake
+	jobs    []wire.JobStatus
+	keys    map[string][]wire.JobID
+	submits int // of new keys
+	changed chan struct{}
+}
+
+func newFakeLog() *fakeLog {
+	return &fakeLog{epoch: 1, keys: make(map[string][]wire.JobID), changed: make(chan struct{})}
+}
+
+// change does something to the log and wakes the watches.
+func (l *fakeLog) change(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	do()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// lead makes f the leader of a new epoch; nil: nobody leads.
+func (l *fakeLog) lead(f *fake) {
+	l.change(func() {
+		l.leader = f
+		l.epoch++
+	})
+}
+
+func (l *fakeLog) set(id wire.JobID, state wire.State) {
+	l.change(func() {
+		for i := range l.jobs {
+			if l.jobs[i].ID == id {
+				l.jobs[i].State = state
+			}
+		}
+	})
+}
+
+// fake is a job tracker without a core.
+type fake struct {
+	log   *fakeLog
+	id    string
+	addr  string
+	hint  string                          // "": the leader's
+	after func(sub wire.Submission) error // what becomes of an answer to a submission
+	serve func(conn *wire.Conn) error
+	hang  chan struct{} // not nil: nothing is answered until it is closed
+	voter []Voter
+}
+
+func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
+	if f.hang != nil {
+		select {
+		case <-f.hang:
+		case <-ctx.Done():
+			return wire.ClusterStatus{}, ctx.Err()
+		}
+	}
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	c := wire.ClusterStatus{Cluster: "c1", Start: 7, Staging: "mem://s", Epoch: f.log.epoch, Leads: f.log.leader == f}
+	if l := f.log.leader; l != nil {
+		c.Leader, c.Addr = l.id, l.addr
+	}
+	if f.hint != "" {
+		c.Addr = f.hint
+	}
+	if c.Leads {
+		c.Jobs = len(f.log.jobs)
+		c.Trackers = []wire.TrackerStatus{{Tracker: "t1", Host: "h1", Addr: "h1:1", Incarnation: 3, MapSlots: 2, Maps: 1, Connected: true, Silent: 12, Excluded: "bad"}}
+	}
+	return c, nil
+}
+
+func (f *fake) leading() error {
+	if f.log.leader != f {
+		return core.ErrNotLeader
+	}
+	return nil
+}
+
+func (f *fake) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	var ids []wire.JobID
+	var err error
+	f.log.change(func() {
+		if err = f.leading(); err != nil {
+			return
+		}
+		if sub.Key == "" {
+			err = fmt.Errorf("submit: %w: it has no key", core.ErrBadSubmission)
+			return
+		}
+		if ids = f.log.keys[sub.Key]; ids != nil {
+			return
+		}
+		f.log.submits++
+		for _, plan := range sub.Plan.Jobs {
+			id := wire.JobID{Start: 7, N: len(f.log.jobs) + 1}
+			f.log.jobs = append(f.log.jobs, wire.JobStatus{ID: id, Name: plan.Name, State: wire.Running})
+			ids = append(ids, id)
+		}
+		f.log.keys[sub.Key] = ids
+	})
+	if err == nil && f.after != nil {
+		err = f.after(sub)
+	}
+	return ids, err
+}
+
+func (f *fake) status(id wire.JobID) (wire.JobStatus, error) {
+	i := slices.IndexFunc(f.log.jobs, func(j wire.JobStatus) bool { return j.ID == id })
+	if i < 0 {
+		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
+	}
+	return f.log.jobs[i], nil
+}
+
+func (f *fake) Kill(_ context.Context, id wire.JobID, reason string) error {
+	var err error
+	f.log.change(func() {
+		var s wire.JobStatus
+		if s, err = f.status(id); err != nil {
+			return
+		}
+		switch s.State {
+		case wire.Committing:
+			err = fmt.Errorf("kill: %v: %w", id, core.ErrJobCommitting)
+		case wire.Running:
+			f.log.jobs[id.N-1].State, f.log.jobs[id.N-1].Error = wire.Killed, reason
+		default:
+			err = fmt.Errorf("kill: %v: %w", id, core.ErrJobEnded)
+		}
+	})
+	return err
+}
+
+func (f *fake) Jobs(context.Context) ([]wire.JobStatus, error) {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	return slices.Clone(f.log.jobs), nil
+}
+
+func (f *fake) Attempts(_ context.Context, id wire.JobID) ([]wire.AttemptStatus, error) {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	if _, err := f.status(id); err != nil {
+		return nil, err
+	}
+	task := wire.TaskID{Job: id, Kind: wire.Map}
+	return []wire.AttemptStatus{{
+		Attempt: wire.AttemptID{Task: task, N: 1000}, Tracker: "t1", Addr: "h1:1", State: wire.AttemptFailed,
+		Bytes: wire.Progress{Done: 1, Total: 2}, Began: 1234, Took: 5, Error: "boom",
+	}}, nil
+}
+
+func (f *fake) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	return func(yield func([]wire.JobStatus, error) bool) {
+		for {
+			f.log.mu.Lock()
+			var all []wire.JobStatus
+			ended := true
+			err := f.leading()
+			for _, id := range ids {
+				s, unknown := f.status(id)
+				err = errors.Join(err, unknown)
+				all, ended = append(all, s), ended && s.State.Ended()
+			}
+			changed := f.log.changed
+			f.log.mu.Unlock()
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(all, nil) || ended {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				yield(nil, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+func (f *fake) Attach(conn *wire.Conn) error {
+	defer conn.Close()
+	if f.serve != nil {
+		return f.serve(conn)
+	}
+	for {
+		m, err := conn.Receive()
+		if err != nil {
+			return err
+		}
+		if err := conn.Send(m); err != nil { // an echo
+			return err
+		}
+	}
+}
+
+func (f *fake) Voters() []Voter { return f.voter }
+
+func (f *fake) AddVoter(_ context.Context, v Voter) error {
+	f.voter = append(f.voter, v)
+	return nil
+}
+
+func (f *fake) RemoveVoter(_ context.Context, id string) error {
+	f.voter = slices.DeleteFunc(f.voter, func(v Voter) bool { return v.ID == id })
+	return nil
+}
+
+// start serves a fake on loopback until the test or stop ends it.
+func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = &fake{log: l, id: id, addr: listener.Addr().String()}
+	server := NewServer(New(Config{Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }}), nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		server.Close()
+		<-done
+	})
+	t.Cleanup(stop)
+	return f, stop
+}
+
+// one is a cluster of one job tracker, which leads.
+func one(t *testing.T) (*fake, *Client) {
+	t.Helper()
+	l := newFakeLog()
+	f, _ := l.start(t, "jt1")
+	l.lead(f)
+	return f, testClient(t, f.addr)
+}
+
+func testClient(t *testing.T, addrs ...string) *Client {
+	c := NewClient(addrs)
+	c.Patience = 20 * time.Second
+	t.Cleanup(c.Close)
+	return c
+}
+
+// closedAddr is an address at which nobody listens.
+func closedAddr(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	return listener.Addr().String()
+}
+
+func submission(key string) wire.Submission {
+	return wire.Submission{Key: key, Staging: "mem://s/" + key, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "words"}}}}
+}

@@ -1,0 +1,173 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// maxSilence is how long a watch hears nothing before it looks for another leader.
+const maxSilence = 6 * beat
+
+// tellSearch is how long a watch looks for a leader before it says that it does.
+const tellSearch = 5 * time.Second
+
+var errSilent = errors.New("it has fallen silent")
+
+// Watch implements client.Cluster. It goes on with the next leader when one is lost.
+func (c *Client) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	return func(yield func([]wire.JobStatus, error) bool) {
+		f := &following{c: c, ids: jobs, yield: yield, heard: time.Now()}
+		if err := f.run(ctx); err != nil && !f.left {
+			yield(nil, fmt.Errorf("watch: %w", err))
+		}
+	}
+}
+
+// following is one watch over all its leaders.
+type following struct {
+	c      *Client
+	ids    []wire.JobID
+	yield  func([]wire.JobStatus, error) bool
+	left   bool   // whoever iterates has had enough
+	leader string // id of the last, empty before the first
+	epoch  uint64 // of the last
+	heard  time.Time
+	told   bool // that no leader is found
+}
+
+// run follows until all jobs have ended: nil.
+func (f *following) run(ctx context.Context) error {
+	s := f.c.known.search(f.c.Patience)
+	for {
+		addr, limit, err := s.next(ctx)
+		if err != nil {
+			return err
+		}
+		heard := f.heard
+		ended, err := f.listen(ctx, addr, limit)
+		if ended || f.left || ctx.Err() != nil {
+			return err
+		}
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		if !elsewhere(err) {
+			return err
+		}
+		if f.heard != heard { // it led for a while: the search begins anew
+			s = f.c.known.search(f.c.WatchPatience)
+			s.avoid = addr
+		}
+		s.failed(addr, err)
+		f.tellSearch(s.last)
+	}
+}
+
+func (f *following) note(format string, args ...any) {
+	if f.c.Note != nil {
+		f.c.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+func (f *following) tellSearch(last error) {
+	if since := time.Since(f.heard); !f.told && f.leader != "" && since >= tellSearch {
+		f.told = true
+		f.note("no job tracker leads or answers for %v, still looking: %v", since.Round(time.Second), last)
+	}
+}
+
+// listen follows one job tracker. Ended: its last line came.
+func (f *following) listen(ctx context.Context, addr string, limit time.Duration) (ended bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(limit, func() { cancel(errSilent) })
+	defer silence.Stop()
+	query := url.Values{}
+	for _, id := range f.ids {
+		query.Add("job", id.String())
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/watch?"+query.Encode(), nil)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	resp, err := f.c.http.Do(r)
+	if err != nil {
+		if context.Cause(ctx) == errSilent {
+			err = errSilent
+		}
+		return false, brief(addr, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return false, failure(addr, resp)
+	}
+	in := bufio.NewScanner(resp.Body)
+	in.Buffer(nil, maxAnswer)
+	for in.Scan() {
+		silence.Reset(maxSilence)
+		line := new(watchLine)
+		if err := json.Unmarshal(in.Bytes(), line); err != nil {
+			return false, fmt.Errorf("%s: read watch: %w", addr, err)
+		}
+		if ended, err := f.take(addr, line); ended || err != nil || f.left {
+			return ended, err
+		}
+	}
+	if context.Cause(ctx) == errSilent {
+		return false, fmt.Errorf("%s: %w", addr, errSilent)
+	}
+	return false, in.Err()
+}
+
+func (f *following) take(addr string, line *watchLine) (ended bool, err error) {
+	switch {
+	case line.Error != nil:
+		return false, line.Error
+	case line.Leader != "":
+		return false, f.found(addr, line)
+	case line.End:
+		return true, nil
+	case line.Jobs != nil:
+		statuses := make([]wire.JobStatus, 0, len(line.Jobs))
+		for i := range line.Jobs {
+			s, err := line.Jobs[i].Status()
+			if err != nil {
+				return false, fmt.Errorf("%s: read watch: %w", addr, err)
+			}
+			statuses = append(statuses, s)
+		}
+		f.left = !f.yield(statuses, nil)
+	}
+	f.heard = time.Now()
+	return false, nil
+}
+
+// found says which leader a watch goes on with. One of an epoch that has passed
+// does not know yet that it was replaced.
+func (f *following) found(addr string, line *watchLine) error {
+	if line.Epoch < f.epoch {
+		return &Error{Code: codeNotLeader, Text: fmt.Sprintf("%s leads epoch %d, after epoch %d: %v", addr, line.Epoch, f.epoch, core.ErrNotLeader)}
+	}
+	f.c.known.leads(addr)
+	gone := time.Since(f.heard).Round(100 * time.Millisecond)
+	switch {
+	case f.leader == "":
+	case f.leader != line.Leader:
+		f.note("leader changed: %s at %s leads now, %s did before; %v without news", line.Leader, addr, f.leader, gone)
+	case f.told || f.epoch != line.Epoch:
+		f.note("job tracker %s at %s leads again; %v without news", line.Leader, addr, gone)
+	}
+	f.leader, f.epoch, f.told, f.heard = line.Leader, line.Epoch, false, time.Now()
+	return nil
+}

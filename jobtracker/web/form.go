@@ -1,0 +1,176 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// What is told in JSON, by this interface and by mrsubmit's -json: ids and
+// states are texts, times are RFC 3339, durations are in milliseconds.
+type (
+	// Job is what can be seen of a job.
+	Job struct {
+		ID            string                      `json:"id"`
+		Name          string                      `json:"name"`
+		State         string                      `json:"state"`
+		Maps          Tasks                       `json:"maps"`
+		Reduces       Tasks                       `json:"reduces"`
+		Read          Bytes                       `json:"read"`
+		Shuffled      Bytes                       `json:"shuffled"`
+		Reduced       Bytes                       `json:"reduced"`
+		Counters      map[string]map[string]int64 `json:"counters,omitempty"`
+		Error         string                      `json:"error,omitempty"`
+		Waits         string                      `json:"waits,omitempty"` // "for …"
+		Troubles      []string                    `json:"troubles,omitempty"`
+		ElapsedMillis int64                       `json:"elapsedMillis"`
+	}
+
+	// Tasks counts a phase's tasks.
+	Tasks struct {
+		Total          int `json:"total"`
+		Running        int `json:"running"`
+		Done           int `json:"done"`
+		FailedAttempts int `json:"failedAttempts"`
+	}
+
+	// Bytes is a phase's progress.
+	Bytes struct {
+		Done  int64 `json:"done"`
+		Total int64 `json:"total"`
+	}
+
+	// Attempt is what can be seen of an attempt.
+	Attempt struct {
+		ID         string    `json:"id"`
+		Tracker    string    `json:"tracker"`
+		Addr       string    `json:"addr"` // host:port that serves its logs
+		State      string    `json:"state"`
+		Bytes      Bytes     `json:"bytes"`
+		Began      time.Time `json:"began,omitzero"`
+		TookMillis int64     `json:"tookMillis"`
+		Error      string    `json:"error,omitempty"`
+	}
+
+	// Cluster is what can be seen of a cluster.
+	Cluster struct {
+		ID       string    `json:"id"`
+		Start    time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
+		Staging  string    `json:"staging"`
+		Epoch    uint64    `json:"epoch"`
+		Leader   string    `json:"leader"`
+		Addr     string    `json:"addr"`
+		Leads    bool      `json:"leads"` // the job tracker that answers
+		Jobs     int       `json:"jobs"`  // that have not ended
+		Wall     time.Time `json:"wall"`  // clock of the job tracker that answers
+		Trackers []Tracker `json:"trackers"`
+		Voters   []Voter   `json:"voters"`
+	}
+
+	// Tracker is what can be seen of a task tracker.
+	Tracker struct {
+		ID           string `json:"id"`
+		Host         string `json:"host"`
+		Addr         string `json:"addr"`
+		Incarnation  uint64 `json:"incarnation"`
+		MapSlots     int    `json:"mapSlots"`
+		ReduceSlots  int    `json:"reduceSlots"`
+		Maps         int    `json:"maps"` // running
+		Reduces      int    `json:"reduces"`
+		Connected    bool   `json:"connected"`
+		SilentMillis int64  `json:"silentMillis"`
+		Excluded     string `json:"excluded,omitempty"`
+		Trouble      string `json:"trouble,omitempty"`
+	}
+)
+
+// JobOf is a job's status as it is told.
+func JobOf(s *wire.JobStatus) Job {
+	return Job{
+		ID: s.ID.String(), Name: s.Name, State: s.State.String(), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
+		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
+		Error: s.Error, Waits: s.Waits, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
+	}
+}
+
+// Status is what [JobOf] was given, to the millisecond.
+func (j *Job) Status() (wire.JobStatus, error) {
+	id, err := wire.ParseJobID(j.ID)
+	if err != nil {
+		return wire.JobStatus{}, err
+	}
+	state, err := stateOf(j.State)
+	if err != nil {
+		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
+	}
+	return wire.JobStatus{
+		ID: id, Name: j.Name, State: state, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
+		Counters: j.Counters, Error: j.Error, Waits: j.Waits, Troubles: j.Troubles,
+		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond,
+	}, nil
+}
+
+func stateOf(text string) (wire.State, error) {
+	for s := wire.Waiting; s <= wire.Killed; s++ {
+		if s.String() == text {
+			return s, nil
+		}
+	}
+	return 0, fmt.Errorf("unknown state %q of a job", text)
+}
+
+// AttemptOf is an attempt's status as it is told.
+func AttemptOf(s *wire.AttemptStatus) Attempt {
+	a := Attempt{
+		ID: s.Attempt.String(), Tracker: s.Tracker, Addr: s.Addr, State: s.State.String(),
+		Bytes: Bytes(s.Bytes), TookMillis: s.Took, Error: s.Error,
+	}
+	if s.Began != 0 {
+		a.Began = time.UnixMilli(s.Began).UTC()
+	}
+	return a
+}
+
+// Status is what [AttemptOf] was given.
+func (a *Attempt) Status() (wire.AttemptStatus, error) {
+	id, err := wire.ParseAttemptID(a.ID)
+	if err != nil {
+		return wire.AttemptStatus{}, err
+	}
+	s := wire.AttemptStatus{
+		Attempt: id, Tracker: a.Tracker, Addr: a.Addr, Bytes: wire.Progress(a.Bytes), Took: a.TookMillis, Error: a.Error,
+	}
+	for state := wire.AttemptRunning; state <= wire.AttemptKilled; state++ {
+		if state.String() == a.State {
+			s.State = state
+		}
+	}
+	if s.State == 0 {
+		return s, fmt.Errorf("%v: unknown state %q of an attempt", id, a.State)
+	}
+	if !a.Began.IsZero() {
+		s.Began = a.Began.UnixMilli()
+	}
+	return s, nil
+}
+
+func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
+	c := Cluster{
+		ID: s.Cluster, Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, Leads: s.Leads,
+		Jobs: s.Jobs, Wall: wall.UTC(), Trackers: make([]Tracker, 0, len(s.Trackers)), Voters: voters,
+	}
+	if s.Start != 0 {
+		c.Start = time.UnixMilli(s.Start).UTC()
+	}
+	for i := range s.Trackers {
+		t := &s.Trackers[i]
+		c.Trackers = append(c.Trackers, Tracker{
+			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation, MapSlots: t.MapSlots,
+			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
+			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble,
+		})
+	}
+	return c
+}

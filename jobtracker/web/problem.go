@@ -1,0 +1,104 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+
+	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/jobtracker/core"
+)
+
+// Error is a failure on its way through the network. errors.Is finds the sentinel
+// that its code stands for.
+type Error struct {
+	Code   string `json:"code"`
+	Text   string `json:"error"`
+	Leader string `json:"leader,omitempty"` // id of the job tracker that leads, as far as known
+	Addr   string `json:"addr,omitempty"`   // host:port of its API
+	// Untouched: the request was turned away before anything could come of it.
+	Untouched bool `json:"untouched,omitempty"`
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Is makes a failure match the sentinel it was at the job tracker.
+func (e *Error) Is(target error) bool {
+	for _, k := range kinds() {
+		if k.code == e.Code && k.sentinel != nil {
+			return target == k.sentinel
+		}
+	}
+	return false
+}
+
+const (
+	codeNotLeader  = "not-leader"
+	codeBadRequest = "bad-request"
+	codeNotFound   = "not-found"
+	codeForbidden  = "forbidden"
+	codeTooLarge   = "too-large"
+	codeNoVoters   = "no-voters"
+	codeStopped    = "stopped"
+	codeTimeout    = "timeout"
+	codeInternal   = "internal"
+)
+
+// errNoVoters answers a change of the voters where there is one job tracker by design.
+var errNoVoters = errors.New("this job tracker's log has no voters")
+
+// kind pairs a code with its HTTP status and the sentinel it stands for.
+type kind struct {
+	code     string
+	status   int
+	sentinel error
+}
+
+func kinds() []kind {
+	return []kind{
+		{codeNotLeader, http.StatusMisdirectedRequest, core.ErrNotLeader},
+		{"unknown-job", http.StatusNotFound, core.ErrUnknownJob},
+		{"job-ended", http.StatusConflict, core.ErrJobEnded},
+		{"job-committing", http.StatusConflict, core.ErrJobCommitting},
+		{"bad-submission", http.StatusBadRequest, core.ErrBadSubmission},
+		{"other-staging", http.StatusConflict, core.ErrOtherStaging},
+		{"no-history", http.StatusNotFound, fs.ErrNotExist},
+		{codeStopped, http.StatusServiceUnavailable, jobtracker.ErrStopped},
+		{codeNoVoters, http.StatusConflict, errNoVoters},
+		{codeTimeout, http.StatusGatewayTimeout, context.DeadlineExceeded},
+		{codeBadRequest, http.StatusBadRequest, nil},
+		{codeNotFound, http.StatusNotFound, nil},
+		{codeForbidden, http.StatusForbidden, nil},
+		{codeTooLarge, http.StatusRequestEntityTooLarge, nil},
+		{codeInternal, http.StatusInternalServerError, nil},
+	}
+}
+
+// problem is an error in the form in which it travels, and its status.
+func problem(err error) (*Error, int) {
+	var known *Error
+	var follows *core.NotLeaderError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &known):
+	case errors.As(err, &follows):
+		known = &Error{Code: codeNotLeader, Text: err.Error(), Leader: follows.Leader, Addr: follows.Addr}
+	case errors.As(err, &large):
+		known = &Error{Code: codeTooLarge, Text: err.Error()}
+	default:
+		known = &Error{Code: codeInternal, Text: err.Error()}
+		for _, k := range kinds() {
+			if k.sentinel != nil && errors.Is(err, k.sentinel) {
+				known.Code = k.code
+				break
+			}
+		}
+	}
+	for _, k := range kinds() {
+		if k.code == known.Code {
+			return known, k.status
+		}
+	}
+	return known, http.StatusInternalServerError
+}

@@ -1,0 +1,190 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+)
+
+var (
+	// ErrUnreachable reports that no job tracker has answered for a client's patience.
+	ErrUnreachable = errors.New("job tracker unreachable")
+	// ErrNoLeader reports that job trackers answer, but none has led for a client's
+	// patience: a majority of them does not reach each other.
+	ErrNoLeader = fmt.Errorf("no leader among the job trackers: %w", core.ErrNotLeader)
+)
+
+// Between two rounds in which every address was tried in vain.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
+)
+
+// How long one job tracker may take for one answer: longer in every round, since
+// a slow answer may be all there is.
+const (
+	firstTry = 2 * time.Second
+	lastTry  = 16 * time.Second
+)
+
+// knowledge is what a Client has learnt of its job trackers.
+type knowledge struct {
+	addrs []string // as configured
+
+	mu     sync.Mutex
+	leader string   // address that has led last; empty: not known
+	hinted []string // addresses of leaders that are not among addrs
+}
+
+func (k *knowledge) leads(addr string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.leader = addr
+}
+
+// lost forgets that addr leads.
+func (k *knowledge) lost(addr string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.leader == addr {
+		k.leader = ""
+	}
+}
+
+// learn keeps an address that a job tracker has named as the leader's.
+func (k *knowledge) learn(addr string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	const most = 16
+	if !slices.Contains(k.addrs, addr) && !slices.Contains(k.hinted, addr) {
+		k.hinted = append(k.hinted[max(0, len(k.hinted)-most+1):], addr)
+	}
+}
+
+// round is every known address once: the leader first, avoid last, the others in any order.
+func (k *knowledge) round(avoid string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := append(slices.Clone(k.addrs), k.hinted...)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	rank := func(addr string) int {
+		switch addr {
+		case k.leader:
+			return -1
+		case avoid:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return rank(a) - rank(b) })
+	return all
+}
+
+// search goes from address to address until the leader is found.
+type search struct {
+	known    *knowledge
+	patience time.Duration
+	began    time.Time
+	avoid    string   // address of the leader that was lost
+	queue    []string // of this round
+	tried    []string // in this round
+	rounds   int      // begun
+	last     error    // of the last try
+	answered bool     // somebody in this round or the one before
+	before   bool     // somebody in the round before
+}
+
+func (k *knowledge) search(patience time.Duration) *search {
+	return &search{known: k, patience: patience, began: time.Now()}
+}
+
+// next is the address to try now, and for how long. It fails when ctx ends or the
+// patience has run out.
+func (s *search) next(ctx context.Context) (addr string, limit time.Duration, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", 0, context.Cause(ctx)
+	}
+	left := s.patience - time.Since(s.began)
+	if s.rounds > 0 && left <= 0 {
+		return "", 0, s.inVain()
+	}
+	if len(s.queue) == 0 {
+		if err := s.pause(ctx, left); err != nil {
+			return "", 0, err
+		}
+		s.queue, s.tried = s.known.round(s.avoid), nil
+		s.answered, s.before = false, s.answered
+		s.rounds++
+	}
+	if len(s.queue) == 0 {
+		return "", 0, fmt.Errorf("%w: no address is known", ErrUnreachable)
+	}
+	addr, s.queue = s.queue[0], s.queue[1:]
+	s.tried = append(s.tried, addr)
+	return addr, min(firstTry<<min(max(s.rounds-1, 0), 8), lastTry), nil
+}
+
+// pause waits before every round but the first.
+func (s *search) pause(ctx context.Context, left time.Duration) error {
+	if s.rounds == 0 {
+		return nil
+	}
+	pause := min(firstPause<<min(s.rounds-1, 8), lastPause)
+	pause = pause/2 + rand.N(pause/2+1)
+	timer := time.NewTimer(min(pause, max(left, 0)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// failed notes why addr is not the leader, and follows its hint.
+func (s *search) failed(addr string, err error) {
+	s.last = err
+	s.known.lost(addr)
+	var e *Error
+	if !errors.As(err, &e) {
+		return
+	}
+	s.answered = true
+	if e.Addr == "" || e.Addr == addr {
+		return
+	}
+	s.known.learn(e.Addr)
+	if !slices.Contains(s.tried, e.Addr) {
+		s.queue = slices.DeleteFunc(s.queue, func(a string) bool { return a == e.Addr })
+		s.queue = slices.Insert(s.queue, 0, e.Addr)
+	}
+}
+
+// inVain says what a whole search has come to.
+func (s *search) inVain() error {
+	tried := slices.Sorted(slices.Values(s.known.round("")))
+	if s.answered || s.before {
+		return fmt.Errorf("%w: tried %s for %v: %w", ErrNoLeader, strings.Join(tried, ", "), s.patience, s.last)
+	}
+	return fmt.Errorf("%w: tried %s for %v: %w", ErrUnreachable, strings.Join(tried, ", "), s.patience, s.last)
+}
+
+// elsewhere says whether another job tracker, or the same one later, may do better.
+func elsewhere(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return true // it was the network
+	}
+	switch e.Code {
+	case codeNotLeader, codeTimeout, codeStopped:
+		return true
+	}
+	return false
+}

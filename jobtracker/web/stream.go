@@ -1,0 +1,128 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// streamProtocol is what a task tracker's connection is upgraded to.
+const streamProtocol = "quern-stream/1"
+
+// stream upgrades a connection and serves it until its end.
+func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), streamProtocol) {
+		w.Header().Set("Upgrade", streamProtocol)
+		reply(w, http.StatusUpgradeRequired, &Error{Code: codeBadRequest, Text: "this route is for task trackers: it upgrades to " + streamProtocol, Untouched: true})
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		h.fail(w, r, fmt.Errorf("upgrade: %w", err))
+		return
+	}
+	conn.SetDeadline(time.Now().Add(helloWait)) // an error shows at the first use
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+streamProtocol+"\r\n\r\n"); err != nil {
+		conn.Close()
+		return
+	}
+	conn.SetWriteDeadline(time.Time{})
+	in := &patient{conn: conn, in: buffered.Reader}
+	if err := h.Server.Attach(wire.NewConn(in, conn, conn.Close)); err != nil {
+		h.Logger.Warn("a tracker's stream ended", "addr", conn.RemoteAddr().String(), "error", err)
+	}
+}
+
+// patient lifts the deadline of a connection once its other side has spoken.
+type patient struct {
+	conn   net.Conn
+	in     io.Reader
+	spoken bool
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	n, err := p.in.Read(b)
+	if n > 0 && !p.spoken {
+		p.spoken = true
+		p.conn.SetReadDeadline(time.Time{}) // an error shows at the next read
+	}
+	return n, err
+}
+
+// dialWait bounds a connection's making, streamWait its upgrade too.
+const (
+	dialWait   = 2 * time.Second
+	streamWait = 5 * time.Second
+)
+
+// DialStream opens a task tracker's stream to the job tracker at host:port addr,
+// within 5 s.
+func DialStream(ctx context.Context, addr string) (*wire.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, streamWait)
+	defer cancel()
+	dialer := net.Dialer{Timeout: dialWait}
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("stream to job tracker: %w", err)
+	}
+	// Closing is what ends reads and writes when ctx does.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	in, err := upgrade(conn, addr)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("stream to job tracker %s: %w", addr, err)
+	}
+	return wire.NewConn(in, conn, conn.Close), nil
+}
+
+func upgrade(conn net.Conn, addr string) (*bufio.Reader, error) {
+	r, err := http.NewRequest(http.MethodGet, "http://"+addr+"/v1/stream", nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", streamProtocol)
+	if err := r.Write(conn); err != nil {
+		return nil, err
+	}
+	head := &capped{in: conn, left: maxHeader}
+	in := bufio.NewReader(head)
+	answer, err := http.ReadResponse(in, r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusSwitchingProtocols || !strings.EqualFold(answer.Header.Get("Upgrade"), streamProtocol) {
+		return nil, fmt.Errorf("it does not upgrade to %s: %s", streamProtocol, answer.Status)
+	}
+	head.lifted = true
+	return in, nil
+}
+
+// capped bounds what is read until the cap is lifted.
+type capped struct {
+	in     io.Reader
+	left   int
+	lifted bool
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.lifted {
+		return c.in.Read(p)
+	}
+	if c.left == 0 {
+		return 0, fmt.Errorf("its answer is longer than %d bytes", maxHeader)
+	}
+	n, err := c.in.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}

@@ -1,0 +1,142 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// watchLine is one line of a watch; one of its parts is set.
+type watchLine struct {
+	Leader string `json:"leader,omitempty"`
+	Epoch  uint64 `json:"epoch,omitempty"`
+	Jobs   []Job  `json:"jobs,omitempty"`
+	Beat   bool   `json:"beat,omitempty"`
+	End    bool   `json:"end,omitempty"`
+	Error  *Error `json:"error,omitempty"`
+}
+
+// watch tells the jobs' states until all have ended.
+func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
+	ids, err := watched(r)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c, err := h.leads(ctx)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	out := &lines{w: w, control: http.NewResponseController(w)}
+	// Or the deadline of the request's head would end it.
+	out.control.SetReadDeadline(time.Time{})
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if out.write(&watchLine{Leader: c.Leader, Epoch: c.Epoch}) != nil {
+		return
+	}
+	if err := h.tell(ctx, out, ids, c.Epoch); err != nil {
+		p, _ := h.problem(ctx, err)
+		out.write(&watchLine{Error: p}) // the last; a client that has gone needs none
+		return
+	}
+	out.write(&watchLine{End: true})
+}
+
+func watched(r *http.Request) ([]wire.JobID, error) {
+	texts := r.URL.Query()["job"]
+	if len(texts) == 0 {
+		return nil, &Error{Code: codeBadRequest, Text: "watch: no job is named", Untouched: true}
+	}
+	ids := make([]wire.JobID, 0, len(texts))
+	for _, text := range texts {
+		id, err := wire.ParseJobID(text)
+		if err != nil {
+			return nil, &Error{Code: codeBadRequest, Text: "watch: " + err.Error(), Untouched: true}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+type watchNews struct {
+	statuses []wire.JobStatus
+	err      error
+}
+
+// tell writes a line for each news of the jobs, and beats between. It returns
+// nil after the last.
+func (h *handler) tell(ctx context.Context, out *lines, ids []wire.JobID, epoch uint64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	news := make(chan watchNews)
+	go func() {
+		defer close(news)
+		for statuses, err := range h.Server.Watch(ctx, ids) {
+			select {
+			case news <- watchNews{statuses, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	for {
+		select {
+		case n, ok := <-news:
+			if !ok || n.err != nil {
+				return n.err
+			}
+			line := watchLine{Jobs: make([]Job, 0, len(n.statuses))}
+			for i := range n.statuses {
+				line.Jobs = append(line.Jobs, JobOf(&n.statuses[i]))
+			}
+			if err := out.write(&line); err != nil {
+				return err
+			}
+		case <-ticker.C:
+			if err := h.stillLeads(ctx, epoch); err != nil {
+				return err
+			}
+			if err := out.write(&watchLine{Beat: true}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// stillLeads keeps a watch from outliving the term that it was begun in.
+func (h *handler) stillLeads(ctx context.Context, epoch uint64) error {
+	c, err := h.leads(ctx)
+	if err == nil && c.Epoch != epoch {
+		err = fmt.Errorf("watch of epoch %d in epoch %d: %w", epoch, c.Epoch, core.ErrNotLeader)
+	}
+	return err
+}
+
+// lines writes JSON objects, each at once and within a bounded time.
+type lines struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (l *lines) write(line *watchLine) error {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	l.control.SetWriteDeadline(time.Now().Add(lineWait)) // a writer without deadlines is a test's
+	if _, err := l.w.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	return l.control.Flush()
+}

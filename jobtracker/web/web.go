@@ -1,0 +1,145 @@
+// Package web is a job tracker's HTTP interface and its client: what mrsubmit and
+// other programs ask, and the streams of task trackers. It decides nothing and
+// keeps nothing: a handler hands requests to a [JobTracker], and [Client] finds
+// the job tracker that leads.
+//
+// # Routes
+//
+//	GET    /v1/stream                Upgrade: quern-stream/1; then wire frames both ways
+//	POST   /v1/submissions           body: one frame of a wire.Submission; answers {"jobs": [id, …]}
+//	GET    /v1/jobs                  {"jobs": [Job, …]}, oldest first, without counters and troubles
+//	GET    /v1/jobs/ID               Job
+//	POST   /v1/jobs/ID/kill          body: {"reason": text}
+//	GET    /v1/jobs/ID/attempts      {"attempts": [Attempt, …]}
+//	GET    /v1/watch?job=ID&job=ID   lines, see below
+//	GET    /v1/cluster               Cluster; of a follower without task trackers
+//	POST   /v1/cluster/voters        body: Voter; DELETE /v1/cluster/voters/ID
+//
+// Bodies are JSON but for the submission, which is the frame that is staged too.
+// Every failure is an [Error] with a code. A job tracker that does not lead
+// answers 421 with the leader, as far as it knows, to everything but
+// /v1/cluster and /v1/stream; a tracker that comes there is refused by the core.
+//
+// # Watching
+//
+// A watch is one JSON object a line:
+//
+//	{"leader": id, "epoch": n}     the first line
+//	{"jobs": [Job, …]}             all of them, whenever one has changed
+//	{"beat": true}                 nothing else for [beat]: the leader lives, and leads
+//	{"end": true}                  the last line: all have ended
+//	{"error": Error}               the last line: the watch has failed
+//
+// A watch that ends otherwise was cut off. A client that hears nothing for a few
+// beats looks for another leader.
+//
+// # Invariants
+//
+//	W1  Nothing is read without a bound in bytes or written without one in time.
+//	W2  A sentinel of the core is the same sentinel at the client (errors.Is).
+//	W3  A request that changes something and comes from a web page is refused, so
+//	    that no page can use a browser beside the job tracker.
+//	W4  What a client may have brought about without hearing of it is told as
+//	    client.ErrUndecided, never as a failure.
+//
+// A handler and a Client may be used by many goroutines.
+package web
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// JobTracker is what the handler serves: a jobtracker.Server.
+type JobTracker interface {
+	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
+	Kill(ctx context.Context, job wire.JobID, reason string) error
+	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
+	Jobs(ctx context.Context) ([]wire.JobStatus, error)
+	Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptStatus, error)
+	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
+	Attach(conn *wire.Conn) error
+}
+
+// Voter is a job tracker that has a vote in its cluster.
+type Voter struct {
+	ID   string `json:"id"`
+	Addr string `json:"addr"` // host:port at which the others reach its log
+}
+
+// Voters is the membership of the replicated log. Changes are asked of the leader alone.
+type Voters interface {
+	Voters() []Voter
+	AddVoter(ctx context.Context, v Voter) error
+	RemoveVoter(ctx context.Context, id string) error
+}
+
+// Config says what a handler serves. Server must be set.
+type Config struct {
+	Server JobTracker
+	Voters Voters       // nil: the log has no others
+	Logger *slog.Logger // nil: silent
+
+	now func() time.Time // nil: time.Now
+}
+
+// Bounds of what is taken from the network and of how long it may take.
+const (
+	maxHeader   = 64 << 10 // bytes, the URL of a watch among them
+	maxSmall    = 64 << 10 // bytes of a JSON body
+	headerWait  = 10 * time.Second
+	requestWait = 30 * time.Second // for one request's work, and again for its answer
+	idleWait    = 2 * time.Minute
+	helloWait   = 10 * time.Second // from a stream's upgrade to its first byte
+	lineWait    = 10 * time.Second // for one line of a watch to be taken
+)
+
+// beat is the longest that a watch is silent.
+const beat = 500 * time.Millisecond
+
+// New makes the handler of all routes.
+func New(cfg Config) http.Handler {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.now == nil {
+		cfg.now = time.Now
+	}
+	h := &handler{cfg}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/stream", h.stream)
+	mux.HandleFunc("GET /v1/watch", h.watch)
+	mux.HandleFunc("POST /v1/submissions", h.short(h.submit))
+	mux.HandleFunc("GET /v1/jobs", h.short(h.jobs))
+	mux.HandleFunc("GET /v1/jobs/{id}", h.short(h.job))
+	mux.HandleFunc("POST /v1/jobs/{id}/kill", h.short(h.kill))
+	mux.HandleFunc("GET /v1/jobs/{id}/attempts", h.short(h.attempts))
+	mux.HandleFunc("GET /v1/cluster", h.short(h.cluster))
+	mux.HandleFunc("POST /v1/cluster/voters", h.short(h.addVoter))
+	mux.HandleFunc("DELETE /v1/cluster/voters/{id}", h.short(h.removeVoter))
+	mux.HandleFunc("/", h.short(func(_ context.Context, r *http.Request) (any, error) {
+		return nil, &Error{Code: codeNotFound, Text: "no such route: " + r.Method + " " + r.URL.Path}
+	}))
+	return mux
+}
+
+// NewServer makes the HTTP server for a handler of [New], with every size and
+// time bounded. Its caller listens, serves and closes.
+func NewServer(h http.Handler, logger *slog.Logger) *http.Server {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerWait,
+		ReadTimeout:       requestWait,
+		IdleTimeout:       idleWait,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+}

@@ -1,0 +1,275 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestRoutes asks for everything once and looks at the text that comes.
+func TestRoutes(t *testing.T) {
+	f, c := one(t)
+	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
+		t.Fatal(err)
+	}
+	frame, err := wire.Append(nil, new(submission("k2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const jsonType = "application/json"
+	for _, q := range []struct {
+		method, path, kind, body string
+		status                   int
+		want                     string
+	}{
+		{"GET", "/v1/jobs", "", "", 200, `{"jobs":[{"id":"job_7_0001","name":"words","state":"running","maps":{"total":0,`},
+		{"GET", "/v1/jobs/job_7_0001", "", "", 200, `{"id":"job_7_0001","name":"words","state":"running"`},
+		{"GET", "/v1/jobs/job_7_0009", "", "", 404, `{"code":"unknown-job","error":"job_7_0009: unknown job"}`},
+		{"GET", "/v1/jobs/job_7_1", "", "", 400, `"code":"bad-request"`},
+		{"GET", "/v1/jobs/job_7_0001/attempts", "", "", 200, `{"attempts":[{"id":"attempt_7_0001_m_000000_1000","tracker":"t1","addr":"h1:1","state":"failed","bytes":{"done":1,"total":2},"began":"1970-01-01T00:00:01.234Z","tookMillis":5,"error":"boom"}]}`},
+		{"GET", "/v1/jobs/job_7_0002/attempts", "", "", 404, `"unknown-job"`},
+		{"GET", "/v1/cluster", "", "", 200, `{"id":"c1","start":"1970-01-01T00:00:00.007Z","staging":"mem://s","epoch":2,"leader":"jt1","addr":"` + f.addr + `","leads":true,"jobs":1,"wall":"1970-01-01T00:00:00.099Z","trackers":[{"id":"t1","host":"h1","addr":"h1:1","incarnation":3,"mapSlots":2,"reduceSlots":0,"maps":1,"reduces":0,"connected":true,"silentMillis":12,"excluded":"bad"}],"voters":[]}`},
+		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
+		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
+		{"POST", "/v1/submissions", jsonType, string(frame), 400, "content type of a submission"},
+		{"POST", "/v1/submissions", frameType, "", 400, "EOF"},
+		{"POST", "/v1/submissions", frameType, string(frame) + "x", 400, "bytes follow the frame"},
+		{"POST", "/v1/submissions", frameType, string(frame[:9]), 400, "unexpected EOF"},
+		{"POST", "/v1/submissions", frameType, "\xff\xff\xff\xff\x15", 413, "frame length out of bounds"},
+		{"POST", "/v1/submissions", frameType, "\x00\x00\x00\x02\x17\x80", 400, "got a *wire.Ack"},
+		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reason":"why not"}`, 200, "{}"},
+		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{}`, 409, `{"code":"job-ended","error":"kill: job_7_0002: the job has ended"}`},
+		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reasons":1}`, 400, "unknown field"},
+		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, "", 400, "EOF"},
+		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reason":"` + strings.Repeat("x", maxSmall) + `"}`, 413, "too large"},
+		{"GET", "/v1/jobs/job_7_0002", "", "", 200, `"state":"killed"`},
+		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2","addr":"h:2"}`, 200, "{}"},
+		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2"}`, 400, "a voter has an id and an addr"},
+		{"GET", "/v1/cluster", "", "", 200, `"voters":[{"id":"jt2","addr":"h:2"}]`},
+		{"DELETE", "/v1/cluster/voters/jt2", "", "", 200, "{}"},
+		{"GET", "/v1/cluster", "", "", 200, `"voters":[]`},
+		{"GET", "/v1/watch", "", "", 400, "no job is named"},
+		{"GET", "/v1/watch?job=x", "", "", 400, "not an id"},
+		{"GET", "/v1/stream", "", "", 426, "for task trackers"},
+		{"GET", "/v1/jobs/job_7_0001/kill", "", "", 404, "no such route: GET /v1/jobs/job_7_0001/kill"},
+		{"GET", "/", "", "", 404, "no such route"},
+		{"PUT", "/v1/jobs", "", "", 404, "no such route"},
+	} {
+		r, err := http.NewRequest(q.method, "http://"+f.addr+q.path, strings.NewReader(q.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", q.kind)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != q.status || !strings.Contains(string(body), q.want) {
+			t.Errorf("%s %s %.40q: %d %s, %v\nwant %d %s", q.method, q.path, q.body, resp.StatusCode, body, err, q.status, q.want)
+		}
+	}
+}
+
+// TestPagesAreRefused: browsers name the origin of a page that would change something.
+func TestPagesAreRefused(t *testing.T) {
+	f, c := one(t)
+	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
+		t.Fatal(err)
+	}
+	h := New(Config{Server: f, Voters: f})
+	for _, q := range []struct{ method, path string }{
+		{"POST", "/v1/jobs/job_7_0001/kill"}, {"POST", "/v1/submissions"}, {"DELETE", "/v1/cluster/voters/jt1"},
+		{"POST", "/v1/cluster/voters"},
+	} {
+		r := httptest.NewRequest(q.method, q.path, strings.NewReader("{}"))
+		r.Header.Set("Origin", "http://"+r.Host)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusForbidden {
+			t.Errorf("%s %s: %d %s", q.method, q.path, w.Code, w.Body)
+		}
+	}
+	if job, err := c.Job(t.Context(), wire.JobID{Start: 7, N: 1}); err != nil || job.State != "running" {
+		t.Errorf("%+v, %v", job, err)
+	}
+}
+
+// TestSentinels: whatever a caller decides on is the same at both ends.
+func TestSentinels(t *testing.T) {
+	for _, k := range kinds() {
+		if k.sentinel == nil {
+			continue
+		}
+		p, status := problem(fmt.Errorf("around: %w", k.sentinel))
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := new(Error)
+		if err := json.Unmarshal(text, there); err != nil {
+			t.Fatal(err)
+		}
+		if p.Code != k.code || status != k.status || !errors.Is(there, k.sentinel) || there.Error() != "around: "+k.sentinel.Error() {
+			t.Errorf("%v travels as %s %d", k.sentinel, text, status)
+		}
+		for _, other := range kinds() {
+			if other.code != k.code && other.sentinel != nil && errors.Is(there, other.sentinel) {
+				t.Errorf("%v is also %v", k.sentinel, other.sentinel)
+			}
+		}
+	}
+	if p, status := problem(errors.New("odd")); p.Code != codeInternal || status != 500 {
+		t.Errorf("%+v %d", p, status)
+	}
+}
+
+// TestForms: what is told in JSON comes back as it was.
+func TestForms(t *testing.T) {
+	status := wire.JobStatus{
+		ID: wire.JobID{Start: 7, N: 3}, Name: "näme\n", State: wire.Committing,
+		Maps: wire.TaskCounts{Total: 4, Running: 3, Done: 2, FailedAttempts: 1}, Reduces: wire.TaskCounts{Total: 1},
+		Read: wire.Progress{Done: 1 << 60, Total: 1<<60 + 1}, Shuffled: wire.Progress{Done: 2}, Reduced: wire.Progress{Total: 3},
+		Counters: wire.Counters{"g": {"n": 1<<62 + 1}}, Error: "e", Waits: "for w", Troubles: []string{"t"}, Elapsed: 1500 * time.Millisecond,
+	}
+	job := JobOf(&status)
+	text, err := json.Marshal(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there Job
+	if err := json.Unmarshal(text, &there); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := there.Status(); err != nil || !reflect.DeepEqual(back, status) {
+		t.Errorf("%+v, %v\nfrom %s", back, err, text)
+	}
+	attempt := wire.AttemptStatus{
+		Attempt: wire.AttemptID{Task: wire.TaskID{Job: status.ID, Kind: wire.Reduce, N: 2}, N: 1001}, Tracker: "t", Addr: "a",
+		State: wire.AttemptReady, Bytes: wire.Progress{Done: 5, Total: 6}, Began: 1, Took: 2, Error: "e",
+	}
+	a := AttemptOf(&attempt)
+	if back, err := a.Status(); err != nil || back != attempt {
+		t.Errorf("%+v, %v", back, err)
+	}
+	for _, bad := range []Job{{ID: "x", State: "running"}, {ID: "job_7_0001", State: "flying"}} {
+		if _, err := bad.Status(); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+	for _, bad := range []Attempt{{ID: "x", State: "ready"}, {ID: a.ID, State: "flying"}} {
+		if _, err := bad.Status(); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+}
+
+func TestStream(t *testing.T) {
+	f, _ := one(t)
+	conn, err := DialStream(t.Context(), f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, name := range []string{"t1", strings.Repeat("long", 1<<18)} {
+		if err := conn.Send(&wire.Hello{Tracker: name}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := conn.Receive()
+		if hello, ok := m.(*wire.Hello); err != nil || !ok || hello.Tracker != name {
+			t.Fatalf("%T, %v", m, err)
+		}
+	}
+}
+
+// TestStreamRefusals: who is no job tracker is told at once, and who says nothing
+// in time.
+func TestStreamRefusals(t *testing.T) {
+	answer := func(text string) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				http.ReadRequest(bufio.NewReader(conn))
+				io.WriteString(conn, text)
+				if text != "" {
+					conn.Close()
+				}
+			}
+		}()
+		return l.Addr().String()
+	}
+	for _, c := range []struct{ addr, want string }{
+		{closedAddr(t), "connection refused"},
+		{answer("HTTP/1.1 200 OK\r\n\r\n"), "does not upgrade to quern-stream/1: 200 OK"},
+		{answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: chat\r\n\r\n"), "does not upgrade"},
+		{answer("SSH-2.0\r\n"), "malformed HTTP"},
+		{answer("HTTP/1.1 101 Switching Protocols\r\nX: " + strings.Repeat("x", 2*maxHeader) + "\r\n\r\n"), "longer than"},
+	} {
+		_, err := DialStream(t.Context(), c.addr)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.addr) {
+			t.Errorf("%s: %v, want %q", c.addr, err, c.want)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("out of time"))
+	defer cancel()
+	if _, err := DialStream(ctx, answer("")); err == nil || !strings.Contains(err.Error(), "out of time") {
+		t.Errorf("silence: %v", err)
+	}
+}
+
+// FuzzRequest hands the routes that take a body whatever comes.
+func FuzzRequest(f *testing.F) {
+	good := submission("k")
+	frame, err := wire.Append(nil, &good)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("/v1/submissions", frame)
+	f.Add("/v1/submissions", []byte("\xff\xff\xff\xff\x15\x80"))
+	f.Add("/v1/submissions", []byte("\x00\x00\x00\x06\x15\xdd\xff\xff\xff\xff"))
+	f.Add("/v1/jobs/job_7_0001/kill", []byte(`{"reason":"x"}`))
+	f.Add("/v1/cluster/voters", []byte(`{"id":"a","addr":"b"}`))
+	f.Fuzz(func(t *testing.T, path string, body []byte) {
+		l := newFakeLog()
+		jt := &fake{log: l, id: "jt1"}
+		l.leader = jt
+		r, err := http.NewRequest(http.MethodPost, "http://h"+path, bytes.NewReader(body))
+		if err != nil {
+			return
+		}
+		r.Header.Set("Content-Type", frameType)
+		w := httptest.NewRecorder()
+		New(Config{Server: jt, Voters: jt}).ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		if w.Code == http.StatusOK || w.Code >= 300 && w.Code < 400 {
+			return
+		}
+		if e := new(Error); json.Unmarshal(w.Body.Bytes(), e) != nil || e.Code == "" {
+			t.Fatalf("%d without a code: %s", w.Code, w.Body)
+		}
+	})
+}
