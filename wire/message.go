@@ -45,7 +45,8 @@ type (
 	Inventory struct {
 		Attempts []Report // running and, of live jobs, ended
 		Homes    []HomeReport
-		More     bool // another page follows
+		Jobs     []JobID // others of which it has something, if only a worker
+		More     bool    // another page follows
 	}
 
 	// Heartbeat renews the lease and carries the running attempts' progress.

@@ -115,11 +115,18 @@ func (c *Core) inventory() {
 			room(resultBytes(r.Result))
 			page.Attempts = append(page.Attempts, *r)
 		}
+		if len(j.homes)+len(j.attempts) == 0 {
+			room(jobBytes)
+			page.Jobs = append(page.Jobs, j.id)
+		}
 	}
 	c.tell(page)
 }
 
-const homeReportBytes = 200
+const (
+	homeReportBytes = 200
+	jobBytes        = 40
+)
 
 // maxResult bounds what a worker's result may take in a report.
 const maxResult = 2 << 20
