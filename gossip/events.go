@@ -1,0 +1,129 @@
+package gossip
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// What memberlist calls, holding locks of its own: nothing here calls back or waits.
+
+// NotifyAlive implements memberlist.AliveDelegate: it keeps out who does not belong here.
+func (g *Gossip) NotifyAlive(n *memberlist.Node) error {
+	if n.Name == g.name {
+		return nil
+	}
+	m, err := decodeMember(n.Meta)
+	if err != nil {
+		return err
+	}
+	return g.belongs(m, n.Address())
+}
+
+// NotifyMerge implements memberlist.MergeDelegate: two clusters never become one.
+func (g *Gossip) NotifyMerge(peers []*memberlist.Node) error {
+	for _, n := range peers {
+		if m, err := decodeMember(n.Meta); err == nil {
+			if err := g.belongs(m, n.Address()); err != nil {
+				return fmt.Errorf("%s %s at %s: %w", m.Role, m.ID, n.Address(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// belongs refuses job trackers of another cluster.
+func (g *Gossip) belongs(m Member, addr string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m.Role != JobTracker || m.Cluster == "" || g.self.Cluster == "" || m.Cluster == g.self.Cluster {
+		return nil
+	}
+	if _, ok := g.foreign[addr]; !ok {
+		g.log.Error("gossip: met a job tracker of another cluster, which stays out",
+			"id", m.ID, "at", addr, "its cluster", m.Cluster, "this cluster", g.self.Cluster)
+	}
+	if g.foreign[addr] != m {
+		g.foreign[addr] = m
+		g.change()
+	}
+	return fmt.Errorf("%w: %s, not %s", errOtherCluster, m.Cluster, g.self.Cluster)
+}
+
+// events implements memberlist.EventDelegate.
+type events struct{ g *Gossip }
+
+func (e events) NotifyJoin(n *memberlist.Node) { e.g.seen(n) }
+
+func (e events) NotifyUpdate(n *memberlist.Node) { e.g.seen(n) }
+
+func (e events) NotifyLeave(n *memberlist.Node) {
+	g := e.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if old := g.nodes[n.Name]; old != nil {
+		g.log.Info("gossip: gone", "role", old.Role.String(), "id", old.ID, "at", old.addr)
+		delete(g.nodes, n.Name)
+		if old.Role == JobTracker {
+			g.gone[old.addr] = true
+		}
+		g.change()
+	}
+}
+
+func (g *Gossip) seen(n *memberlist.Node) {
+	if n.Name == g.name {
+		return
+	}
+	m, err := decodeMember(n.Meta)
+	if err != nil {
+		return // NotifyAlive has refused it
+	}
+	copied := *n
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := &node{Member: m, addr: n.Address(), list: &copied, since: time.Now()}
+	if old := g.nodes[n.Name]; old != nil {
+		now.since = old.since
+	} else {
+		g.log.Info("gossip: found", "role", m.Role.String(), "id", m.ID, "at", now.addr)
+	}
+	g.nodes[n.Name] = now
+	delete(g.gone, now.addr)
+	g.change()
+}
+
+// NotifyPingComplete implements memberlist.PingDelegate: who answers is not suspected.
+func (g *Gossip) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []byte) {
+	g.suspect(n.Name, false)
+}
+
+// suspect notes whether a member could be reached.
+func (g *Gossip) suspect(name string, suspect bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := g.nodes[name]; n != nil && n.suspect != suspect {
+		n.suspect = suspect
+		g.change()
+	}
+}
+
+// AckPayload implements memberlist.PingDelegate.
+func (g *Gossip) AckPayload() []byte { return nil }
+
+// NodeMeta implements memberlist.Delegate.
+func (g *Gossip) NodeMeta(int) []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.meta
+}
+
+// GetBroadcasts implements memberlist.Delegate.
+func (g *Gossip) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState implements memberlist.Delegate.
+func (g *Gossip) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState implements memberlist.Delegate.
+func (g *Gossip) MergeRemoteState([]byte, bool) {}

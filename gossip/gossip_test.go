@@ -1,0 +1,432 @@
+package gossip
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// deadline is generous: it says that something never happens.
+const deadline = 30 * time.Second
+
+// journal collects what is logged and tells when there is more.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func newJournal() *journal { return &journal{more: make(chan struct{})} }
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.text.Write(b)
+	close(j.more)
+	j.more = make(chan struct{})
+	return len(b), nil
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+func (j *journal) waitFor(t *testing.T, text string) {
+	t.Helper()
+	late := time.After(deadline)
+	for {
+		j.mu.Lock()
+		more, has := j.more, strings.Contains(j.text.String(), text)
+		j.mu.Unlock()
+		if has {
+			return
+		}
+		select {
+		case <-more:
+		case <-late:
+			t.Fatalf("never said: %s\n%s", text, j)
+		}
+	}
+}
+
+// quick lowers memberlist's times for tests, but not below what a busy machine keeps.
+func quick(c *memberlist.Config) {
+	c.ProbeInterval, c.ProbeTimeout = 400*time.Millisecond, 200*time.Millisecond
+	c.GossipInterval, c.PushPullInterval = 20*time.Millisecond, 500*time.Millisecond
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 2, 2
+}
+
+type process struct {
+	*Gossip
+	journal *journal
+	closed  bool
+}
+
+func begin(t *testing.T, self Member, join ...string) *process {
+	t.Helper()
+	return beginWith(t, Config{Self: self, Join: join})
+}
+
+func beginWith(t *testing.T, cfg Config) *process {
+	t.Helper()
+	p := &process{journal: newJournal()}
+	cfg.Logger = slog.New(slog.NewTextHandler(p.journal, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if cfg.Bind == "" {
+		cfg.Bind = "127.0.0.1:0"
+	}
+	tune := cfg.tune
+	cfg.tune = func(c *memberlist.Config) {
+		quick(c)
+		if tune != nil {
+			tune(c)
+		}
+	}
+	var err error
+	if p.Gossip, err = Start(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !p.closed {
+			p.kill()
+		}
+		if t.Failed() {
+			t.Logf("%s:\n%s", cfg.Self.ID, p.journal)
+		}
+	})
+	return p
+}
+
+// kill ends a process without a word to others.
+func (p *process) kill() {
+	p.closed = true
+	p.mu.Lock()
+	p.Gossip.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.list.Shutdown()
+	p.wait.Wait()
+}
+
+func jobTracker(id string) Member {
+	return Member{ID: id, Role: JobTracker, HTTP: id + ":1", Raft: id + ":2"}
+}
+
+func taskTracker(id string) Member { return Member{ID: id, Role: TaskTracker} }
+
+// until waits until a process's view is as it should be.
+func (p *process) until(t *testing.T, what string, holds func([]Member) bool) {
+	t.Helper()
+	late := time.After(deadline)
+	for {
+		changed := p.Changed()
+		members := p.Members()
+		if holds(members) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("%s never: %s: sees %+v", p.Self().ID, what, members)
+		}
+	}
+}
+
+func (p *process) sees(t *testing.T, ids ...string) {
+	t.Helper()
+	p.until(t, "sees "+strings.Join(ids, " "), func(members []Member) bool {
+		var got []string
+		for _, m := range members {
+			got = append(got, m.ID)
+		}
+		return slices.Equal(got, ids)
+	})
+}
+
+func TestProcessesFindEachOther(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	b := begin(t, jobTracker("b"), a.Addr())
+	c := begin(t, taskTracker("c"), a.Addr())
+	for _, p := range []*process{a, b, c} {
+		p.sees(t, "a", "b", "c")
+		if got := p.Members()[1]; got.HTTP != "b:1" || got.Raft != "b:2" || got.Role != JobTracker {
+			t.Errorf("b is known as %+v", got)
+		}
+	}
+	err := b.Update(func(m Member) Member {
+		m.Cluster = "x"
+		return m
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.until(t, "hears what b has changed", func(m []Member) bool { return m[1].Cluster == "x" })
+	b.closed = true
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.sees(t, "a", "c")
+	c.sees(t, "a", "c")
+}
+
+func TestAnAddressIsTriedUntilSomebodyListens(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	addr := a.Addr()
+	a.kill()
+	b := begin(t, jobTracker("b"), addr, "[::1]:x", "no-such-host.invalid:1")
+	a = beginWith(t, Config{Self: jobTracker("a"), Bind: addr})
+	a.sees(t, "a", "b")
+	b.sees(t, "a", "b")
+}
+
+func TestARestartedProcessIsSeenAtOnce(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	b := begin(t, jobTracker("b"), a.Addr())
+	a.sees(t, "a", "b")
+	b.kill()
+	again := jobTracker("b")
+	again.HTTP = "elsewhere:1"
+	begin(t, again, a.Addr())
+	a.until(t, "sees the new b", func(m []Member) bool { return len(m) == 2 && m[1].HTTP == "elsewhere:1" })
+	a.until(t, "has only one b", func(m []Member) bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(m) == 2 && m[1].HTTP == "elsewhere:1" && len(a.nodes) == 1
+	})
+}
+
+// A clock that was set back makes the older process look younger, until it is suspected.
+func TestARestartedProcessWithItsClockSetBack(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	b := begin(t, jobTracker("b"), a.Addr())
+	a.sees(t, "a", "b")
+	b.kill()
+	again := jobTracker("b")
+	again.HTTP, again.Started = "elsewhere:1", b.Self().Started-int64(time.Hour)
+	begin(t, again, a.Addr())
+	a.until(t, "sees the new b", func(m []Member) bool { return len(m) == 2 && m[1].HTTP == "elsewhere:1" })
+}
+
+func TestADeadProcessIsSuspectedAndForgotten(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	b := begin(t, jobTracker("b"), a.Addr())
+	a.sees(t, "a", "b")
+	b.kill()
+	a.until(t, "suspects b", func(m []Member) bool { return len(m) == 1 || m[1].Suspect })
+	a.sees(t, "a")
+}
+
+func TestClustersStayApart(t *testing.T) {
+	one, other := jobTracker("a"), jobTracker("b")
+	one.Cluster, other.Cluster = "one", "other"
+	a := begin(t, one)
+	b := begin(t, other, a.Addr())
+	late := time.After(deadline)
+	for changed := b.Changed(); len(b.Foreign()) == 0; changed = b.Changed() {
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatal("b never heard of the other cluster")
+		}
+	}
+	if got := b.Foreign()[0]; got.ID != "a" || got.Cluster != "one" {
+		t.Errorf("foreign: %+v", got)
+	}
+	a.sees(t, "a")
+	b.sees(t, "b")
+	a.journal.waitFor(t, "met a job tracker of another cluster")
+}
+
+func TestAnotherLabelIsNoGossip(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	beginWith(t, Config{Self: jobTracker("b"), Join: []string{a.Addr()}, Label: "something else"})
+	a.journal.waitFor(t, "label")
+	a.sees(t, "a")
+}
+
+// TestASplitHeals: two that know each other only through a third, which is gone for
+// good, find each other again after each has taken the other for dead.
+func TestASplitHeals(t *testing.T) {
+	var cut atomic.Bool
+	drop := func(c *memberlist.Config) { c.Transport = dropping(t, c, &cut, &cut) }
+	seed := begin(t, jobTracker("seed"))
+	a := beginWith(t, Config{Self: jobTracker("a"), Join: []string{seed.Addr()}, tune: drop})
+	b := begin(t, jobTracker("b"), seed.Addr())
+	a.sees(t, "a", "b", "seed")
+	b.sees(t, "a", "b", "seed")
+	seed.kill()
+	cut.Store(true)
+	a.sees(t, "a")
+	b.sees(t, "b")
+	cut.Store(false)
+	a.sees(t, "a", "b")
+	b.sees(t, "a", "b")
+}
+
+func TestBlockedUDPIsSaid(t *testing.T) {
+	var udp, tcp atomic.Bool
+	udp.Store(true)
+	a := begin(t, jobTracker("a"))
+	b := beginWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()},
+		tune: func(c *memberlist.Config) { c.Transport = dropping(t, c, &udp, &tcp) }})
+	a.sees(t, "a", "b")
+	b.sees(t, "a", "b")
+	b.journal.waitFor(t, "UDP from here does not arrive there")
+	b.journal.waitFor(t, "UDP from there does not arrive here")
+	if text := b.journal.String(); strings.Contains(text, "they cannot connect") {
+		t.Errorf("TCP was blamed:\n%s", text)
+	}
+	a.journal.waitFor(t, "UDP from here does not arrive there")
+	udp.Store(false)
+	b.journal.waitFor(t, "it passes again")
+}
+
+func TestFailingWritesAreSaidOnce(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	w := a.watched(failing{})
+	for range 3 {
+		w.WriteTo([]byte("x"), "10.0.0.1:1")
+	}
+	text := a.journal.String()
+	if strings.Count(text, "UDP cannot be sent") != 1 || !strings.Contains(text, "network is unreachable") {
+		t.Errorf("said:\n%s", text)
+	}
+}
+
+func TestATwinIsFound(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	begin(t, jobTracker("a"), a.Addr())
+	a.until(t, "meets its twin", func([]Member) bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, n := range a.nodes {
+			n.since = n.since.Add(-twinAge)
+		}
+		return len(a.nodes) == 1
+	})
+	if twin, ok := a.Twin(); !ok || twin.ID != "a" {
+		t.Errorf("twin: %+v, %v", twin, ok)
+	}
+	if m := a.Members(); len(m) != 1 || m[0] != a.Self() {
+		t.Errorf("members: %+v", m)
+	}
+}
+
+func TestRefusedConfigurations(t *testing.T) {
+	taken := begin(t, jobTracker("a"))
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"no id", Config{Self: Member{Role: JobTracker}, Bind: "127.0.0.1:0"}, "no id"},
+		{"long id", Config{Self: jobTracker(strings.Repeat("x", 500)), Bind: "127.0.0.1:0"}, "too long"},
+		{"no port", Config{Self: jobTracker("a"), Bind: "127.0.0.1"}, "missing port"},
+		{"port by name", Config{Self: jobTracker("a"), Bind: "127.0.0.1:http"}, "no number"},
+		{"unknown host", Config{Self: jobTracker("a"), Bind: "no-such-host.invalid:0"}, "no-such-host.invalid"},
+		{"unknown advertised host", Config{Self: jobTracker("a"), Bind: "127.0.0.1:0", Advertise: "no-such-host.invalid"}, "advertise"},
+		{"taken", Config{Self: jobTracker("b"), Bind: taken.Addr()}, "in use"},
+	} {
+		g, err := Start(c.cfg)
+		if err == nil {
+			g.Close()
+			t.Errorf("%s: it starts", c.name)
+		} else if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestNamesAreLookedUp(t *testing.T) {
+	a := beginWith(t, Config{Self: jobTracker("a"), Bind: "localhost:0", Advertise: "localhost:7"})
+	if a.Addr() != "127.0.0.1:7" && a.Addr() != "[::1]:7" {
+		t.Errorf("advertised as %s", a.Addr())
+	}
+}
+
+// dropTransport loses what it is told to lose, both ways.
+type dropTransport struct {
+	*memberlist.NetTransport
+	udp, tcp *atomic.Bool
+	packets  chan *memberlist.Packet
+	streams  chan net.Conn
+	closing  chan struct{}
+	closed   chan struct{}
+}
+
+func dropping(t *testing.T, c *memberlist.Config, udp, tcp *atomic.Bool) *dropTransport {
+	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{c.BindAddr}, BindPort: c.BindPort, Logger: c.Logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dropTransport{inner, udp, tcp, make(chan *memberlist.Packet), make(chan net.Conn), make(chan struct{}), make(chan struct{})}
+	go d.forward()
+	return d
+}
+
+func (d *dropTransport) forward() {
+	for {
+		select {
+		case p := <-d.NetTransport.PacketCh():
+			if !d.udp.Load() {
+				select {
+				case d.packets <- p:
+				case <-d.closing:
+				}
+			}
+		case s := <-d.NetTransport.StreamCh():
+			if d.tcp.Load() {
+				s.Close()
+				continue
+			}
+			select {
+			case d.streams <- s:
+			case <-d.closing:
+				s.Close()
+			}
+		case <-d.closed:
+			return
+		}
+	}
+}
+
+func (d *dropTransport) Shutdown() error {
+	close(d.closing)
+	defer close(d.closed)
+	return d.NetTransport.Shutdown()
+}
+
+func (d *dropTransport) PacketCh() <-chan *memberlist.Packet { return d.packets }
+
+func (d *dropTransport) StreamCh() <-chan net.Conn { return d.streams }
+
+func (d *dropTransport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	if d.udp.Load() {
+		return time.Now(), nil
+	}
+	return d.NetTransport.WriteToAddress(b, a)
+}
+
+func (d *dropTransport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	if d.tcp.Load() {
+		return nil, errors.New("cut off")
+	}
+	return d.NetTransport.DialAddressTimeout(a, timeout)
+}
+
+// failing is a transport on which nothing can be written.
+type failing struct{ memberlist.NodeAwareTransport }
+
+func (failing) WriteToAddress([]byte, memberlist.Address) (time.Time, error) {
+	return time.Time{}, &net.OpError{Op: "write", Net: "udp", Err: errors.New("network is unreachable")}
+}
