@@ -58,18 +58,18 @@ func (s *Server) snapshot(ev LogEvent) {
 func (s *Server) effect(c core.Command) {
 	switch c := c.(type) {
 	case core.LoadSplits:
-		s.do(c.After, func() core.Event {
+		s.do(c.Epoch, c.After, func() core.Event {
 			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job}
 			r.Splits, r.Err = s.loadSplits(c)
 			return r
 		})
 	case core.WriteDigests:
-		s.do(c.After, func() core.Event {
+		s.do(c.Epoch, c.After, func() core.Event {
 			err := writeDigests(s.cfg.FS, c.Name, c.Digests)
 			return core.DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash, Err: err}
 		})
 	case core.RemoveStaging:
-		s.do(c.After, func() core.Event {
+		s.do(c.Epoch, c.After, func() core.Event {
 			err := s.cfg.FS.RemoveAll(c.Name)
 			if err != nil {
 				s.cfg.Logger.Warn("remove staging", "directory", c.Name, "error", err)
@@ -77,7 +77,7 @@ func (s *Server) effect(c core.Command) {
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
 	case core.WriteHistory:
-		s.do(c.After, func() core.Event {
+		s.do(c.Epoch, c.After, func() core.Event {
 			err := history.Write(s.cfg.FS, c.Name, c.Record)
 			if err != nil {
 				s.cfg.Logger.Warn("a job's history", "job", c.Job, "error", err)
@@ -85,7 +85,7 @@ func (s *Server) effect(c core.Command) {
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})
 	case core.Tidy:
-		s.do(0, func() core.Event {
+		s.do(c.Epoch, 0, func() core.Event {
 			err := s.tidy(c, time.Now())
 			if err != nil {
 				s.cfg.Logger.Warn("tidy the staging directory", "error", err)
@@ -99,7 +99,7 @@ func (s *Server) effect(c core.Command) {
 			}
 		})
 	case core.Allocate:
-		s.do(0, func() core.Event {
+		s.do(c.Epoch, 0, func() core.Event {
 			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase}
 			if r.Plan, r.Err = s.plan(c.Snapshot); r.Err != nil {
 				s.cfg.Logger.Warn("no new plan", "phase", c.Phase, "error", r.Err)
@@ -111,8 +111,10 @@ func (s *Server) effect(c core.Command) {
 	}
 }
 
-// do runs an effect, after a while, and feeds its result to the core.
-func (s *Server) do(after time.Duration, effect func() core.Event) {
+// do runs an effect, after a while, and feeds its result to the core. An effect of
+// an office that is lost by then is dropped: another leader may have had it carried
+// out since, differently.
+func (s *Server) do(epoch uint64, after time.Duration, effect func() core.Event) {
 	s.effects.Go(func() {
 		if after > 0 {
 			select {
@@ -120,6 +122,9 @@ func (s *Server) do(after time.Duration, effect func() core.Event) {
 			case <-s.done:
 				return
 			}
+		}
+		if s.office.Load() != epoch {
+			return
 		}
 		ev := effect()
 		s.post(func() { s.step(ev) })
@@ -134,7 +139,9 @@ func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
 	return splits, err
 }
 
-// writeDigests writes the digests file, unless it is there with this content.
+// writeDigests writes the digests file, unless it is there with this content. A
+// staging directory that is gone stays gone: this may be done late, for a leader
+// that is none any more.
 func writeDigests(f dfs.FS, name string, digests []uint64) error {
 	data := encodeDigests(digests)
 	if old, err := readFile(f, name); err == nil && bytes.Equal(old, data) {
@@ -145,7 +152,7 @@ func writeDigests(f dfs.FS, name string, digests []uint64) error {
 	if err := f.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := f.MkdirAll(dfs.Dir(name)); err != nil {
+	if err := f.Mkdir(dfs.Dir(name)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	w, err := f.Create(name)

@@ -28,6 +28,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -83,6 +84,7 @@ type Server struct {
 	queries []*query
 	halted  error
 
+	office  atomic.Uint64 // epoch in which this job tracker leads, 0: it does not
 	policy  chan struct{} // holds a value while the policy runs
 	effects sync.WaitGroup
 	writers sync.WaitGroup
@@ -189,12 +191,26 @@ func (s *Server) step(ev core.Event) {
 	for len(s.backlog) > 0 && s.halted == nil {
 		ev := s.backlog[0]
 		s.backlog = s.backlog[1:]
-		for _, c := range s.core.Step(s.now(), ev) {
+		commands := s.core.Step(s.now(), ev)
+		s.noteOffice()
+		for _, c := range commands {
 			s.carryOut(c)
 		}
 	}
 	for _, w := range s.watches {
 		w.changed = true
+	}
+}
+
+func (s *Server) noteOffice() {
+	epoch := uint64(0)
+	if s.core.Leads() {
+		epoch = s.core.Epoch()
+	}
+	if was := s.office.Swap(epoch); was != epoch && epoch != 0 {
+		s.cfg.Logger.Info("in office", "epoch", epoch)
+	} else if was != epoch {
+		s.cfg.Logger.Info("out of office", "epoch", was)
 	}
 }
 

@@ -31,6 +31,9 @@ func (l *Live) inventoryPage(s *stream, page *wire.Inventory) {
 			l.dropUnknown(t, h.Job, dropped)
 			l.homeReport(t, h)
 		}
+		for _, id := range p.Jobs {
+			l.dropUnknown(t, id, dropped)
+		}
 	}
 	reported := make(map[wire.AttemptID]bool)
 	for _, p := range pages {

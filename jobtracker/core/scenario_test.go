@@ -41,6 +41,8 @@ import (
 //	log hold | undecided | release
 //	plan map job1=2 job2=1               answers Allocate (after "plans shown")
 //	status job1
+//
+// The verbs of a cluster of processes are those of [scenario.runCluster].
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -71,6 +73,7 @@ type scenario struct {
 	seq     map[wire.Kind]uint64
 	token   Token
 	hashes  map[wire.JobID]uint64
+	nonce   string // of the next hello
 	out     strings.Builder
 }
 
@@ -138,6 +141,8 @@ func (s *scenario) carryOut(c Command) {
 		s.printf("remove %s%s", c.Name, showAfter(c.After))
 	case Halt:
 		s.printf("halt: %v", c.Err)
+	default:
+		s.carryOutMore(c)
 	}
 }
 
@@ -178,6 +183,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 			s.step(FromTracker{s.streams[a.Key], &wire.Inventory{}})
 		}
 	case "hello":
+		s.nonce = value(d, "nonce", "")
 		s.hello(d.CmdArgs[0].Key, num(value(d, "process", "1")), value(d, "slots", "2,1"))
 	case "close":
 		name := d.CmdArgs[0].Key
@@ -206,7 +212,9 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	case "status":
 		return s.status(parseJob(d.CmdArgs[0].Key))
 	default:
-		s.runMore(d)
+		if !s.runCluster(d) {
+			s.runMore(d)
+		}
 	}
 	return s.out.String()
 }
@@ -249,7 +257,7 @@ func (s *scenario) hello(name string, process uint64, slots string) {
 	s.names[s.next] = name
 	s.step(FromTracker{s.next, &wire.Hello{
 		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1",
-		MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)),
+		MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Nonce: s.nonce,
 	}})
 }
 

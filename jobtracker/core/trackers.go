@@ -17,6 +17,7 @@ type tracker struct {
 	taking      bool   // its inventory is being taken in
 	fresh       bool   // its incarnation began in this office: it cannot have attempts of ours
 	losing      bool   // its loss is proposed
+	homed       bool   // partitions were at home there
 	heard       time.Duration
 	blame       []time.Duration // see blamed
 
@@ -71,7 +72,7 @@ func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
 		l.free[p].Set(t.index, t.fit() && t.free[p] > 0)
 	}
-	l.unfit.Set(t.index, !t.losing && t.ReduceSlots > 0 && !t.mayHome())
+	l.unfit.Set(t.index, t.homed && !t.losing && !t.mayHome())
 	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
 }
 

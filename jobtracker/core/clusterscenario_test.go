@@ -1,0 +1,169 @@
+package core
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// runCluster plays the verbs of what only a cluster of processes has:
+//
+//	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1]      a new job tracker, as the first verb
+//	again t1 nonce=n                     hello once more on the same stream
+//	no-staging t1 reason=…
+//	capacity t1 slots=2,1 [reason=…]
+//	history job1 [error=…]               WriteHistory is done
+//	tidied
+//	fail error=…                         the log fails for good
+//	trackers                             what Cluster tells
+//	attempts job1                        what Attempts tells
+func (s *scenario) runCluster(d *datadriven.TestData) bool {
+	first := ""
+	if len(d.CmdArgs) > 0 {
+		first = d.CmdArgs[0].Key
+	}
+	switch d.Cmd {
+	case "config":
+		s.config(d)
+	case "again":
+		s.step(FromTracker{s.streams[first], &wire.Hello{
+			Version: wire.Version, Tracker: first, Process: 1, Host: first, Addr: first + ":1",
+			MapSlots: 2, ReduceSlots: 1, Nonce: value(d, "nonce", ""),
+		}})
+	case "no-staging":
+		s.step(FromTracker{s.streams[first], &wire.NoStaging{Reason: value(d, "reason", "")}})
+	case "capacity":
+		maps, reduces, _ := strings.Cut(value(d, "slots", ""), ",")
+		s.step(FromTracker{s.streams[first], &wire.Capacity{
+			MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Reason: value(d, "reason", ""),
+		}})
+	case "history":
+		s.step(HistoryWritten{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)})
+	case "tidied":
+		s.step(Tidied{Epoch: s.core.Epoch()})
+	case "fail":
+		s.step(LogFailed{Err: givenError(d)})
+	case "trackers":
+		s.trackers()
+	case "attempts":
+		s.attempts(parseJob(first))
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *scenario) config(d *datadriven.TestData) {
+	cfg := Config{ID: "jt", Staging: "mem://s/staging"}
+	for _, a := range d.CmdArgs {
+		switch a.Key {
+		case "history":
+			cfg.History = true
+		case "tidy":
+			var err error
+			if cfg.Tidy, err = time.ParseDuration(a.Vals[0]); err != nil {
+				d.Fatalf(s.t, "%v", err)
+			}
+		case "cluster":
+			cfg.Cluster = a.Vals[0]
+		case "nonce":
+			cfg.Nonce = a.Vals[0]
+		case "addr":
+			cfg.Addr = a.Vals[0]
+		}
+	}
+	s.core = New(cfg)
+}
+
+func (s *scenario) carryOutMore(c Command) {
+	switch c := c.(type) {
+	case WriteHistory:
+		r := c.Record
+		s.printf("write %s%s: %v, %d attempts", c.Name, showAfter(c.After), r.Job.State, len(r.Attempts))
+		if r.Job.ID != c.Job || !r.Job.State.Ended() || r.Plan.Name != r.Job.Name || r.Ended < r.Submitted {
+			s.t.Errorf("history of %v: %+v", c.Job, r)
+		}
+	case Tidy:
+		s.printf("tidy but for %s and programs %s", strings.Join(sortedKeys(c.Submissions), " "), strings.Join(sortedKeys(c.Programs), " "))
+	case RemoveNonce:
+		s.printf("remove nonce %s", c.Name)
+	default:
+		s.t.Errorf("unknown command %T", c)
+	}
+}
+
+func (s *scenario) trackers() {
+	for _, t := range s.core.Cluster(s.now).Trackers {
+		s.printf("%s/%d slots=%d,%d running=%d,%d connected=%v silent=%dms", t.Tracker, t.Incarnation,
+			t.MapSlots, t.ReduceSlots, t.Maps, t.Reduces, t.Connected, t.Silent)
+		if t.Excluded != "" {
+			s.printf("  excluded: %s", t.Excluded)
+		}
+		if t.Trouble != "" {
+			s.printf("  trouble: %s", t.Trouble)
+		}
+	}
+}
+
+func (s *scenario) attempts(id wire.JobID) {
+	list, ok := s.core.Attempts(id)
+	if !ok {
+		s.printf("none")
+	}
+	for _, a := range list {
+		s.printf("%s on %s %v since %v took %dms %s", showAttempt(a.Attempt), a.Tracker, a.State,
+			time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, a.Error)
+	}
+}
+
+// A job tracker that does not lead tells who does, unless it was itself the last.
+func TestHints(t *testing.T) {
+	leader := New(Config{ID: "a", Addr: "a:1"})
+	follower := New(Config{ID: "b", Addr: "b:1"})
+	var entry Entry
+	for _, cmd := range leader.Step(0, Elected{Term: 1, Wall: 1}) {
+		if p, ok := cmd.(Propose); ok {
+			entry = Entry{Index: 1, Term: 1, Data: p.Data}
+		}
+	}
+	follower.Step(0, entry)
+	want := NotLeaderError{Leader: "a", Addr: "a:1"}
+	if got, ok := follower.Following().(*NotLeaderError); !ok || *got != want {
+		t.Errorf("the follower knows %v", got)
+	}
+	var refusal *wire.Refuse
+	for _, cmd := range follower.Step(0, FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}}) {
+		if s, ok := cmd.(Send); ok {
+			refusal = s.Message.(*wire.Refuse)
+		}
+	}
+	if refusal == nil || refusal.Leader != "a:1" {
+		t.Errorf("a tracker is refused with %+v", refusal)
+	}
+	for _, cmd := range follower.Step(0, Kill{Token: 1}) {
+		if r, ok := cmd.(Reply); !ok || r.Err.Error() != "this job tracker does not lead: a did last, at a:1" {
+			t.Errorf("a client is answered %+v", cmd)
+		}
+	}
+	leader.Step(0, entry)
+	if err := leader.Following(); err != nil {
+		t.Errorf("the leader follows: %v", err)
+	}
+	leader.Step(0, Deposed{})
+	if got, ok := leader.Following().(*NotLeaderError); !ok || *got != (NotLeaderError{}) {
+		t.Errorf("the deposed leader points to %v", got)
+	}
+	data, err := follower.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := New(Config{ID: "c"})
+	restored.Step(0, Restored{Snapshot: data})
+	if id, addr := restored.Leader(); id != "a" || addr != "a:1" {
+		t.Errorf("a snapshot knows %s at %s", id, addr)
+	}
+}
