@@ -37,6 +37,9 @@ func start(t *testing.T, change func(*Config)) *Server {
 	if change != nil {
 		change(&cfg)
 	}
+	if err := cfg.FS.MkdirAll("mem://s/staging/a"); err != nil {
+		t.Fatal(err)
+	}
 	s := New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
