@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/sim"
+)
+
+const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-v]"
+
+const clusterHelp = `Plays clusters of three job trackers and some task trackers in virtual time, with
+faults that the seed draws, and checks what must hold. A run that goes wrong is
+shrunk by dropping faults and printed as the command that plays it again.
+
+`
+
+// clusterFlags are the flags of mrsim cluster.
+type clusterFlags struct {
+	first   uint64
+	seeds   int
+	keep    string
+	calm    bool
+	shrink  int
+	verbose bool
+}
+
+func (t *tool) cluster(ctx context.Context, args []string) int {
+	var f clusterFlags
+	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.Uint64Var(&f.first, "seed", 1, "the first seed")
+	set.IntVar(&f.seeds, "seeds", 1, "how many seeds to play")
+	set.StringVar(&f.keep, "keep", "all", "`numbers` of the faults to keep, with commas between, or all, or none")
+	set.BoolVar(&f.calm, "calm", false, "play without faults")
+	set.IntVar(&f.shrink, "shrink", 200, "how many runs to spend on dropping faults from a run that went wrong")
+	set.BoolVar(&f.verbose, "v", false, "print the faults and all that happened")
+	switch err := set.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(t.stdout, "usage: mrsim cluster %s\n\n%s", clusterSynopsis, clusterHelp)
+		set.SetOutput(t.stdout)
+		set.PrintDefaults()
+		return exitDone
+	case err == nil && set.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
+		fallthrough
+	case err != nil:
+		fmt.Fprintf(t.stderr, "mrsim cluster: %v; see mrsim help cluster\n", err)
+		return exitUsage
+	}
+	keep, err := faultNumbers(f.keep)
+	if err != nil {
+		fmt.Fprintf(t.stderr, "mrsim cluster: -keep: %v\n", err)
+		return exitUsage
+	}
+	return t.playClusters(ctx, f, keep)
+}
+
+// faultNumbers reads -keep; nil is all.
+func faultNumbers(text string) ([]int, error) {
+	switch text {
+	case "all":
+		return nil, nil
+	case "none":
+		return []int{}, nil
+	}
+	var numbers []int
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
+}
+
+// playClusters plays the seeds in turn, up to an interrupt.
+func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int {
+	wrong, played, steps := 0, 0, 0
+	for ; played < f.seeds && ctx.Err() == nil; played++ {
+		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm})
+		steps += r.Steps
+		if r.Violation != "" {
+			wrong++
+			if f.shrink > 0 && !f.verbose {
+				r = sim.Shrink(r, f.shrink)
+			}
+		}
+		if f.verbose || r.Violation != "" {
+			t.tellRun(r, f.verbose)
+		}
+	}
+	fmt.Fprintf(t.stdout, "%d runs, %d events, %d went wrong\n", played, steps, wrong)
+	if wrong > 0 {
+		return exitFailed
+	}
+	return exitDone
+}
+
+func (t *tool) tellRun(r *sim.Result, trace bool) {
+	if r.Violation == "" {
+		fmt.Fprintf(t.stdout, "seed %d: all well after %v of virtual time\n", r.Options.Seed, r.Elapsed)
+	} else {
+		fmt.Fprintf(t.stdout, "seed %d: %s\n", r.Options.Seed, r.Violation)
+	}
+	for _, i := range r.Kept {
+		fmt.Fprintf(t.stdout, "  fault %d: %v\n", i, r.Faults[i])
+	}
+	if trace {
+		for _, line := range r.Trace {
+			fmt.Fprintln(t.stdout, line)
+		}
+	}
+	fmt.Fprintf(t.stdout, "  %s\n", r.Command())
+}

@@ -1,0 +1,264 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// planned is a job in a client's plan.
+type planned struct {
+	client *client
+	index  int
+}
+
+// book keeps what was seen in a run and compares all that is new with it.
+type book struct {
+	offices   map[uint64]string // job tracker by epoch
+	launched  map[wire.AttemptID]string
+	ran       map[wire.AttemptID]string
+	holders   map[wire.TaskID]*worker // who may rename a task's output into place
+	renames   map[wire.TaskID]string  // by whom it was
+	commits   map[string]string       // "job/task" to attempt, by the log
+	facts     map[int]uint64          // hash of the facts by index
+	stopped   map[wire.JobID]bool     // by a kill that was answered
+	lostFiles map[string]bool         // that faults have taken, not the trackers
+	jobs      []planned               // by number, from 1, as the log has given them
+	keys      map[string]bool         // of submissions in the log
+}
+
+func newBook(r *Result) book {
+	return book{
+		offices: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
+		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]string),
+		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
+		keys: make(map[string]bool),
+	}
+}
+
+// office looks at a job tracker that believes to lead.
+func (b *book) office(w *world, n *jobTracker) {
+	epoch := n.core.Epoch()
+	switch who, known := b.offices[epoch]; {
+	case known && who != n.name:
+		w.fail("V5: %s and %s both lead in epoch %d", who, n.name, epoch)
+	case known:
+		return
+	}
+	for e := range b.offices {
+		if e > epoch {
+			w.fail("V5: %s takes office in epoch %d, after %d", n.name, epoch, e)
+		}
+	}
+	b.offices[epoch] = n.name
+	w.note("%s leads in epoch %d", n.name, epoch)
+	for _, c := range w.clients {
+		for i, id := range c.ids {
+			if s, ok := n.core.Status(id); !ok || s.Name != c.sub.Plan.Jobs[i].Name {
+				w.fail("V7: %s leads in epoch %d and does not know %v, which was answered", n.name, epoch, id)
+			}
+		}
+	}
+}
+
+// entry looks at a new entry of the log.
+func (b *book) entry(w *world, x logged) {
+	var job, task, attempt int
+	switch kind, rest, _ := strings.Cut(x.key, " "); kind {
+	case "submitted":
+		for _, c := range w.clients {
+			for i := range c.sub.Plan.Jobs {
+				if c.sub.Key == rest && !b.keys[rest] {
+					b.jobs = append(b.jobs, planned{c, i})
+				}
+			}
+		}
+		b.keys[rest] = true
+	case "committed":
+		_, err := fmt.Sscanf(rest, "%d/%d/%d", &job, &task, &attempt)
+		w.must(err)
+		name := fmt.Sprintf("%d/%d", job, task)
+		was, known := b.commits[name]
+		if known && was != fmt.Sprint(attempt) {
+			w.fail("V4: the log has attempts %s and %d of task %s committed", was, attempt, name)
+		}
+		b.commits[name] = fmt.Sprint(attempt)
+		if !b.hasRenamed(job, task, attempt) {
+			w.fail("V4: the log has attempt %d of task %s committed, the file system has not", attempt, name)
+		}
+	}
+}
+
+func (b *book) hasRenamed(job, task, attempt int) bool {
+	for id, who := range b.renames {
+		if id.Job.N == job && id.N == task {
+			return strings.HasSuffix(who, fmt.Sprintf("_%d", attempt))
+		}
+	}
+	return false
+}
+
+// applied looks at the facts of a job tracker that has applied an entry, and now
+// and then at all of them.
+func (b *book) applied(w *world, n *jobTracker) {
+	if n.applied%5 != 0 && n.applied < len(w.raft.log) {
+		return
+	}
+	h := fnv.New64a()
+	h.Write(n.snapshot())
+	switch sum, known := b.facts[n.applied]; {
+	case !known:
+		b.facts[n.applied] = h.Sum64()
+	case sum != h.Sum64():
+		w.fail("V6: the facts of %s at entry %d differ from those of another job tracker", n.name, n.applied)
+	}
+}
+
+// sent looks at what a leader sends.
+func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
+	launch, ok := m.(*wire.Launch)
+	if !ok {
+		return
+	}
+	w.note("%s launches %v on %s", n.name, launch.Attempt, l.tt.name)
+	if before := b.launched[launch.Attempt]; before != "" {
+		w.fail("V2: %v is launched on %s, before on %s", launch.Attempt, l.tt.name, before)
+	}
+	b.launched[launch.Attempt] = l.tt.name
+}
+
+// heard looks at what comes to a tracker from a job tracker.
+func (b *book) heard(w *world, t *taskTracker, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Welcome:
+		if m.Epoch < t.epoch && t.core != nil {
+			return // to be refused
+		}
+		t.epoch = m.Epoch
+		if m.Incarnation != t.incarnation { // what still runs is ended without a report
+			t.incarnation = m.Incarnation
+			clear(t.open)
+		}
+	case *wire.DropJob:
+		for id := range t.open {
+			if m.Epoch >= t.epoch && id.Task.Job == m.Job {
+				delete(t.open, id)
+			}
+		}
+	case *wire.Launch:
+		if m.Epoch < t.epoch {
+			return
+		}
+		t.open[m.Attempt] = true
+		if kind := m.Attempt.Task.Kind; kind.Slotted() {
+			open := 0
+			for id := range t.open {
+				if id.Task.Kind == kind {
+					open++
+				}
+			}
+			if slots := t.slotsOf(kind); open > slots {
+				w.fail("V1: %d %ss are launched on %s, which has %d slots: %v", open, kind, t.name, slots, sortedAttempts(t.open))
+			}
+		}
+	}
+}
+
+func (t *taskTracker) slotsOf(k wire.Kind) int {
+	if k == wire.Reduce {
+		return t.slots[1]
+	}
+	return t.slots[0]
+}
+
+// told looks at what a tracker says to a job tracker.
+func (b *book) told(w *world, t *taskTracker, m wire.Message) {
+	final := func(r *wire.Report) {
+		if !r.State.Final() {
+			return
+		}
+		if t.open[r.Attempt] {
+			text := ""
+			if r.Result != nil {
+				text = r.Result.Error
+			}
+			w.note("%s ends %v: %v %s", t.name, r.Attempt, r.State, text)
+		}
+		delete(t.open, r.Attempt)
+	}
+	switch m := m.(type) {
+	case *wire.Report:
+		final(m)
+	case *wire.Inventory:
+		for i := range m.Attempts {
+			final(&m.Attempts[i])
+		}
+	}
+}
+
+// started looks at an attempt that a worker is told to run.
+func (b *book) started(w *world, p *worker, run *wire.Run) {
+	id := run.Attempt
+	if p.tt.workers[p.id] != p || p.run != nil {
+		w.fail("a worker of %s that runs an attempt is told to run %v", p.tt.name, id)
+	}
+	if where := b.ran[id]; where != "" {
+		w.fail("V2: %v runs on %s, and before on %s", id, p.tt.name, where)
+	}
+	b.ran[id] = p.tt.name
+	if !id.Task.Kind.Slotted() {
+		return
+	}
+	busy := 1
+	for _, other := range p.tt.workers {
+		if other.run != nil && other.run.Attempt.Task.Kind == id.Task.Kind {
+			busy++
+		}
+	}
+	if slots := p.tt.slotsOf(id.Task.Kind); busy > slots {
+		w.fail("V1: %s runs %d %ss in %d slots", p.tt.name, busy, id.Task.Kind, slots)
+	}
+}
+
+// granted looks at a worker that is told to commit.
+func (b *book) granted(w *world, p *worker) {
+	task := p.run.Attempt.Task
+	if other := b.holders[task]; other != nil && other != p && !b.fenced(w, other) {
+		w.fail("V3: %v may commit while %v may", p.run.Attempt, task)
+	}
+	b.holders[task] = p
+}
+
+// fenced says whether the directory of an attempt with a grant is not there any
+// more, so that it cannot be renamed.
+func (b *book) fenced(w *world, p *worker) bool {
+	if p.dead.Load() || p.run == nil {
+		return true
+	}
+	c, i := w.job(p.run.Attempt.Task.Job)
+	name := fmt.Sprintf("%s/_temporary/%v/a/%v", outputOf(c.sub, i), p.run.Attempt.Task.Job, p.run.Attempt)
+	_, err := w.fs.Stat(name)
+	return err != nil
+}
+
+// dead forgets that a worker may commit.
+func (b *book) dead(p *worker) {
+	if p.run != nil && b.holders[p.run.Attempt.Task] == p {
+		delete(b.holders, p.run.Attempt.Task)
+	}
+}
+
+// renamed looks at a rename that was carried out.
+func (b *book) renamed(w *world, from, to string) {
+	task, err := wire.ParseTaskID(to[strings.LastIndexByte(to, '/')+1:])
+	if err != nil || !strings.Contains(to, "/t/") {
+		return
+	}
+	who := from[strings.LastIndexByte(from, '/')+1:]
+	if before := b.renames[task]; before != "" {
+		w.fail("V3: %s renames its output to %s, %s has done so before", who, to, before)
+	}
+	b.renames[task] = who
+}

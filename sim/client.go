@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// client hands in one submission, perhaps kills a job of it, and waits.
+type client struct {
+	w       *world
+	sub     *wire.Submission
+	ids     []wire.JobID // nil: not answered yet
+	killed  bool         // a kill was sent
+	erratic []bool       // by job: its maps give other records each time
+}
+
+const lease = 5 * time.Second
+
+func newWorld(r *Result) *world {
+	seed := r.Options.Seed
+	w := &world{
+		rnd: rand.New(rand.NewPCG(seed, 3)), broken: r.Options.sabotage, fs: newFiles(),
+		nodes: make(map[string]node), blocked: make(map[way]int),
+	}
+	w.book = newBook(r)
+	plan := rand.New(rand.NewPCG(seed, 2))
+	for i := range jobTrackers {
+		n := newJobTracker(w, jobTrackerName(i))
+		w.jts = append(w.jts, n)
+		w.nodes[n.name] = n
+	}
+	w.raft = newRaft(w)
+	for i := range 2 + plan.IntN(taskTrackers-1) {
+		t := newTaskTracker(w, taskTrackerName(i))
+		w.tts = append(w.tts, t)
+		w.nodes[t.name] = t
+	}
+	for i := range 1 + plan.IntN(4) {
+		w.addClient(plan, i)
+	}
+	return w
+}
+
+func (w *world) addClient(plan *rand.Rand, i int) {
+	c := &client{w: w, sub: &wire.Submission{
+		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: "sim",
+		Program: wire.Program{Path: "sim"},
+	}}
+	for k := range 1 + plan.IntN(5)/4 {
+		c.addJob(plan, i, k)
+	}
+	w.clients = append(w.clients, c)
+	at := time.Duration(plan.Int64N(int64(stormy / 2)))
+	w.after(at, func() {
+		w.must(w.fs.Mkdir(c.sub.Staging))
+		frame, err := wire.Append(nil, c.sub)
+		w.must(err)
+		w.must(writeFile(w, c.sub.Staging+"/"+wire.StagedSubmission, frame))
+		c.submit()
+	})
+	if plan.IntN(8) == 0 { // a second time, by a client that does not know of the first
+		w.after(at+time.Duration(plan.Int64N(int64(5*time.Second))), c.submit)
+	}
+	if plan.IntN(6) == 0 {
+		w.after(at+time.Duration(plan.Int64N(int64(15*time.Second))), func() { c.kill(plan.IntN(9)) })
+	}
+}
+
+func (c *client) addJob(plan *rand.Rand, i, k int) {
+	j := wire.JobPlan{
+		Name: fmt.Sprintf("job%d.%d", i, k), Reduces: plan.IntN(4), Format: "text",
+		Output: fmt.Sprintf("mem://c/out/%d.%d", i, k),
+		Properties: map[string]string{
+			"mapreduce.task.timeout":                        "15000",
+			"mapreduce.map.maxattempts":                     "8",
+			"mapreduce.reduce.maxattempts":                  "8",
+			"mapreduce.input.fileinputformat.split.minsize": "40",
+		},
+	}
+	if k == 0 {
+		name := fmt.Sprintf("mem://c/in/%d", i)
+		c.w.must(writeFile(c.w, name, make([]byte, 40*plan.IntN(8))))
+		j.Inputs = []wire.InputPlan{{Format: "lines", Paths: []string{name}}}
+	} else {
+		j.Inputs = []wire.InputPlan{{Format: "lines", From: k}}
+	}
+	c.sub.Plan.Jobs = append(c.sub.Plan.Jobs, j)
+	c.erratic = append(c.erratic, plan.IntN(10) == 0)
+}
+
+// must is for calls that cannot fail.
+func (w *world) must(err error) {
+	if err != nil {
+		w.fail("the simulation itself: %v", err)
+	}
+}
+
+// ask sends a request to some job tracker, and to another one, until it has an
+// answer of a leader.
+func (c *client) ask(event func(core.Token) core.Event, answered func(core.Reply)) {
+	w := c.w
+	n := w.jts[w.rnd.IntN(len(w.jts))]
+	over := false
+	again := func() {
+		if !over {
+			over = true
+			w.after(100*time.Millisecond+w.upTo(300*time.Millisecond), func() { c.ask(event, answered) })
+		}
+	}
+	if !n.up {
+		again()
+		return
+	}
+	n.later(w.upTo(5*time.Millisecond), func() {
+		n.request(event, func(r core.Reply) {
+			life := n.life
+			w.after(w.upTo(5*time.Millisecond), func() {
+				switch {
+				case over || n.life != life:
+				case isNotLeader(r.Err):
+					again()
+				default:
+					over = true
+					answered(r)
+				}
+			})
+		})
+	})
+	w.after(3*time.Second, again)
+}
+
+func (c *client) submit() {
+	w := c.w
+	c.ask(func(t core.Token) core.Event {
+		return core.Submit{Token: t, Wall: wallStart + w.now.Milliseconds(), Submission: c.sub}
+	}, func(r core.Reply) {
+		if r.Err != nil || c.ids != nil && !slices.Equal(c.ids, r.Jobs) {
+			w.fail("V7: submission %s is answered %v %v, before %v", c.sub.Key, r.Jobs, r.Err, c.ids)
+		}
+		w.note("submission %s is answered %v", c.sub.Key, r.Jobs)
+		c.ids = r.Jobs
+	})
+}
+
+func (c *client) kill(n int) {
+	w := c.w
+	if len(c.ids) == 0 {
+		return
+	}
+	id := c.ids[n%len(c.ids)]
+	c.killed = true
+	c.ask(func(t core.Token) core.Event { return core.Kill{Token: t, Job: id, Reason: "a client"} }, func(r core.Reply) {
+		w.note("the kill of %v is answered %v", id, r.Err)
+		if r.Err == nil {
+			w.book.stopped[id] = true
+		}
+	})
+}
+
+// status is what the job tracker that has heard most knows of a job.
+func (w *world) status(id wire.JobID) (wire.JobStatus, bool) {
+	var best *jobTracker
+	for _, n := range w.jts {
+		if n.up && (best == nil || n.applied > best.applied) {
+			best = n
+		}
+	}
+	if best == nil {
+		return wire.JobStatus{}, false
+	}
+	return best.core.Status(id)
+}
+
+// job finds the client and the place in its plan of a job, which the log has
+// numbered before the client knows.
+func (w *world) job(id wire.JobID) (*client, int) {
+	if id.N < 1 || id.N > len(w.book.jobs) {
+		w.fail("%v belongs to no client", id)
+	}
+	x := w.book.jobs[id.N-1]
+	return x.client, x.index
+}
+
+// digestOf is what a map gives.
+func (w *world) digestOf(id wire.AttemptID) uint64 {
+	d := digest(id.Task.Job, id.Task.N)
+	if c, i := w.job(id.Task.Job); c.erratic[i] {
+		d += uint64(id.N) << 20
+	}
+	return d
+}
+
+func digest(job wire.JobID, m int) uint64 { return uint64(job.N*1000 + m + 1) }
+
+// records says whether a map gives a partition any.
+func records(job wire.JobID, m, partition int) bool { return (job.N+3*m+5*partition)%4 > 0 }

@@ -1,0 +1,233 @@
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// disk is a task tracker's local files, as far as they matter.
+type disk struct {
+	files map[string]*file
+}
+
+// file is a segment file, or any other without pieces.
+type file struct {
+	pieces  []piece
+	damaged bool
+}
+
+// piece is what one map gave, of all partitions or of one.
+type piece struct {
+	m      int
+	digest uint64
+}
+
+const segmentLength = 10 // of every partition in every file
+
+func newDisk() *disk { return &disk{make(map[string]*file)} }
+
+func (d *disk) clear() { clear(d.files) }
+
+func within(name, path string) bool {
+	return name == path || strings.HasPrefix(name, path) && name[len(path)] == '/'
+}
+
+func (d *disk) remove(path string) {
+	for name := range d.files {
+		if within(name, path) {
+			delete(d.files, name)
+		}
+	}
+}
+
+// jobFiles lists what is left of jobs; logs may stay.
+func (d *disk) jobFiles() []string {
+	var left []string
+	for name := range d.files {
+		if !within(name, "D/"+core.LogsDir) {
+			left = append(left, name)
+		}
+	}
+	slices.Sort(left)
+	return left
+}
+
+// outputs lists the finished map outputs.
+func (d *disk) segments() []string {
+	var names []string
+	for name, f := range d.files {
+		if f.pieces != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// gather carries out fetches and merges.
+func (t *taskTracker) gather(c core.Command) {
+	switch c := c.(type) {
+	case core.Fetch:
+		x := &transfer{}
+		t.fetches[c.Fetch] = x
+		t.later(t.fetchTime(c), func() { t.fetched(x, c) })
+	case core.CancelFetch:
+		if x := t.fetches[c.Fetch]; x != nil {
+			t.later(t.w.upTo(5*time.Millisecond), func() {
+				t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "cancelled"})
+			})
+		}
+	case core.Merge:
+		x := &transfer{}
+		t.merges[c.Merge] = x
+		for _, r := range c.Runs {
+			if t.disk.files[r.File] == nil && !t.w.book.lostFiles[t.name+r.File] {
+				t.w.fail("V8: %s merges %s, which was removed", t.name, r.File)
+			}
+		}
+		t.later(t.w.upTo(100*time.Millisecond), func() { t.merged(x, c) })
+	case core.CancelMerge:
+		if x := t.merges[c.Merge]; x != nil {
+			t.later(t.w.upTo(5*time.Millisecond), func() {
+				t.mergeDone(x, core.MergeDone{Merge: c.Merge, Error: "cancelled"})
+			})
+		}
+	default:
+		t.w.fail("%s asks for a %T, which the simulation does not know", t.name, c)
+	}
+}
+
+func (t *taskTracker) fetchTime(c core.Fetch) time.Duration {
+	if c.InPlace {
+		return t.w.upTo(5 * time.Millisecond)
+	}
+	if t.w.fault(t.w.rates.slowNet) {
+		return t.w.upTo(10 * time.Second)
+	}
+	return t.w.upTo(100 * time.Millisecond)
+}
+
+// fetched ends a fetch: with what the other disk has, if it can be reached.
+func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
+	w := t.w
+	from := t
+	for _, other := range w.tts {
+		if other.name == c.Output.Tracker {
+			from = other
+		}
+	}
+	switch {
+	case x.over:
+		return
+	case !from.up || !w.linked(t.name, from.name) || !c.InPlace && w.fault(w.rates.fetches):
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no answer from " + from.name})
+		return
+	case from.stops > 0:
+		t.later(3*time.Second, func() {
+			t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no progress from " + from.name})
+		})
+		return
+	}
+	path := core.MapOutputPath("D", c.Job, c.Output.Map, c.Output.Attempt)
+	f := from.disk.files[path]
+	switch {
+	case f == nil:
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no such output", Gone: true})
+		return
+	case f.damaged && w.broken != skipChecksums:
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "bad checksum", Corrupt: true})
+		return
+	}
+	done := core.FetchDone{Fetch: c.Fetch, Segment: wire.Segment{File: c.File, Length: segmentLength}}
+	if records(c.Job, c.Output.Map, c.Partition) {
+		done.Records = 1
+	}
+	if c.InPlace {
+		done.Segment.Offset = int64(c.Partition) * segmentLength
+	} else {
+		t.disk.files[c.File] = &file{pieces: f.read()}
+	}
+	t.fetchDone(x, done)
+}
+
+// read is what comes out of a file: of a damaged one, should it ever come to
+// that, something else.
+func (f *file) read() []piece {
+	pieces := slices.Clone(f.pieces)
+	if f.damaged {
+		for i := range pieces {
+			pieces[i].digest ^= 1 << 63
+		}
+	}
+	return pieces
+}
+
+func (t *taskTracker) fetchDone(x *transfer, ev core.FetchDone) {
+	if x.over {
+		return
+	}
+	x.over = true
+	delete(t.fetches, ev.Fetch)
+	t.step(ev)
+}
+
+func (t *taskTracker) merged(x *transfer, c core.Merge) {
+	if x.over {
+		return
+	}
+	out := &file{pieces: []piece{}}
+	ev := core.MergeDone{Merge: c.Merge, Segment: wire.Segment{File: c.File, Length: segmentLength}}
+	for i, r := range c.Runs {
+		f := t.disk.files[r.File]
+		switch {
+		case f == nil || f.damaged && t.w.broken != skipChecksums:
+			ev = core.MergeDone{Merge: c.Merge, Error: "bad checksum", Corrupt: &c.Runs[i]}
+		default:
+			out.pieces = append(out.pieces, f.read()...)
+		}
+	}
+	if ev.Error == "" && t.w.fault(t.w.rates.merges) {
+		ev = core.MergeDone{Merge: c.Merge, Error: "disk full"}
+	}
+	if ev.Error == "" {
+		t.disk.files[c.File] = out
+	}
+	t.mergeDone(x, ev)
+}
+
+func (t *taskTracker) mergeDone(x *transfer, ev core.MergeDone) {
+	if x.over {
+		return
+	}
+	x.over = true
+	delete(t.merges, ev.Merge)
+	t.step(ev)
+}
+
+// spoil loses or damages some of the segment files.
+func (t *taskTracker) spoil(damage bool) {
+	for _, name := range t.disk.segments() {
+		if !t.w.chance(0.4) {
+			continue
+		}
+		t.w.note("the disk of %s spoils %s", t.name, name)
+		if damage {
+			t.disk.files[name].damaged = true
+		} else {
+			delete(t.disk.files, name)
+			t.w.book.lostFiles[t.name+name] = true
+		}
+	}
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+func sortedAttempts[V any](m map[wire.AttemptID]V) []wire.AttemptID {
+	return slices.SortedFunc(maps.Keys(m), wire.AttemptID.Compare)
+}

@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core"
+	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/scheduler"
+)
+
+// effect carries out, some time later, a command whose result is an event. Like a
+// real one it goes on when its job tracker has lost the office.
+func (n *jobTracker) effect(c core.Command) {
+	w := n.w
+	switch c := c.(type) {
+	case core.LoadSplits:
+		n.run(c.After, func(err error) core.Event {
+			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Err: err}
+			if err == nil {
+				r.Splits, r.Err = loadSplits(w, c)
+			}
+			return r
+		})
+	case core.WriteDigests:
+		n.run(c.After, func(err error) core.Event {
+			if err == nil {
+				err = writeDigests(w, c.Name, c.Digests)
+			}
+			return core.DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash, Err: err}
+		})
+	case core.RemoveStaging:
+		n.run(c.After, func(err error) core.Event {
+			if err == nil && w.broken != keepStaging {
+				err = w.fs.RemoveAll(c.Name)
+			}
+			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
+		})
+	case core.WriteHistory:
+		n.run(c.After, func(err error) core.Event {
+			if err == nil {
+				err = history.Write(w.fs, c.Name, c.Record)
+			}
+			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
+		})
+	case core.Tidy: // nothing here gets old enough
+		n.run(0, func(err error) core.Event { return core.Tidied{Epoch: c.Epoch, Err: err} })
+	case core.RemoveNonce:
+		_ = w.fs.Remove(c.Name) // by an earlier life perhaps
+	case core.Allocate:
+		n.run(0, func(err error) core.Event {
+			plan, _ := scheduler.FIFO{}.Plan(c.Snapshot)
+			if invalid := plan.Validate(c.Snapshot); invalid != nil {
+				w.fail("the policy's plan: %v", invalid)
+			}
+			return core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan, Err: err}
+		})
+	default:
+		w.fail("%s asks for a %T, which the simulation does not know", n.name, c)
+	}
+}
+
+// run does an effect after a while. What a process has asked of the file system
+// may be done while it is stopped.
+func (n *jobTracker) run(after time.Duration, effect func(err error) core.Event) {
+	w, life := n.w, n.life
+	after += w.upTo(20 * time.Millisecond)
+	if w.fault(w.rates.slowFiles) {
+		after += w.upTo(5 * time.Second)
+	}
+	var err error
+	if w.fault(w.rates.effects) {
+		err = errFault
+	}
+	w.after(after, func() {
+		switch {
+		case n.life != life:
+		case w.fault(w.rates.lateCalls):
+			ev := effect(err)
+			n.do(func() { n.step(ev) })
+		default:
+			n.do(func() { n.step(effect(err)) })
+		}
+	})
+}
+
+func loadSplits(w *world, c core.LoadSplits) ([]core.Split, error) {
+	infos, hash, err := mrruntime.ReadSplits(w.fs, c.Staging, c.Job)
+	if err != nil {
+		return nil, err
+	}
+	if hash != c.Hash {
+		return nil, fmt.Errorf("splits of %v: hash %x, the setup attempt wrote %x", c.Job, hash, c.Hash)
+	}
+	splits := make([]core.Split, len(infos))
+	for i, info := range infos {
+		splits[i] = core.Split{Bytes: info.Length, Hosts: info.Hosts}
+	}
+	return splits, nil
+}
+
+// writeDigests does what the job tracker does.
+func writeDigests(w *world, name string, digests []uint64) error {
+	// What is there, or is not, is replaced.
+	_ = w.fs.Remove(name)
+	if err := w.fs.Mkdir(dfs.Dir(name)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return writeFile(w, name, fmt.Append(nil, digests))
+}
+
+func writeFile(w *world, name string, data []byte) error {
+	f, err := w.fs.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}

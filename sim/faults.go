@@ -1,0 +1,292 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Fault is one thing that goes wrong: at a time and for a while, or, with a rate,
+// now and then all through the storm.
+type Fault struct {
+	Kind Kind
+	Node string // where, if anywhere in particular
+	Peer string // and towards whom
+	At   time.Duration
+	For  time.Duration
+	Rate float64
+}
+
+// Kind is what goes wrong.
+type Kind string
+
+// At a time.
+const (
+	Cut       Kind = "cut the stream of"
+	Crash     Kind = "crash"
+	CrashAll  Kind = "crash all job trackers"
+	Pause     Kind = "stop"
+	Isolate   Kind = "cut off"
+	Partition Kind = "cut"       // the ways between Node and Peer
+	OneWay    Kind = "cut a way" // from Node to Peer
+	Estrange  Kind = "cut from the other job trackers"
+	Transfer  Kind = "move the office"
+	Damage    Kind = "damage files of"
+	Lose      Kind = "lose files of"
+	EndWorker Kind = "kill a worker of"
+)
+
+// All the time.
+const (
+	SlowNet   Kind = "slow network"
+	SlowFiles Kind = "slow file system"
+	Files     Kind = "failing calls to the file system, some of them done all the same"
+	LateCalls Kind = "calls to the file system done after their process has died"
+	Effects   Kind = "failing effects of job trackers"
+	Undecided Kind = "proposals with unknown outcome"
+	Refused   Kind = "refused connections"
+	Attempts  Kind = "failing attempts"
+	Hangs     Kind = "hanging attempts"
+	Deaths    Kind = "dying workers"
+	Starts    Kind = "workers that do not start"
+	Leavings  Kind = "workers that leave processes behind"
+	Fetches   Kind = "failing fetches"
+	Merges    Kind = "failing merges"
+	Disks     Kind = "full disks"
+)
+
+func (f Fault) String() string {
+	if f.Rate > 0 {
+		return fmt.Sprintf("%s, %.0f%%", f.Kind, 100*f.Rate)
+	}
+	text := fmt.Sprintf("at %.1fs %s", f.At.Seconds(), f.Kind)
+	if f.Node != "" {
+		text += " " + f.Node
+	}
+	if f.Peer != "" {
+		text += " and " + f.Peer
+	}
+	if f.For > 0 {
+		text += fmt.Sprintf(" for %.1fs", f.For.Seconds())
+	}
+	return text
+}
+
+// fails says whether a fault can make attempts fail for good, by themselves or
+// by what they need.
+func (f Fault) fails() bool {
+	switch f.Kind {
+	case Files, Effects, Attempts, Hangs, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
+		return true
+	}
+	return false
+}
+
+// rates are the chances of what goes wrong all the time.
+type rates struct {
+	slowNet, slowFiles, files, lateCalls, effects, undecided, refused float64
+	attempts, hangs, deaths, starts, leavings, fetches, merges, disks float64
+}
+
+func (r *rates) of(k Kind) *float64 {
+	switch k {
+	case SlowNet:
+		return &r.slowNet
+	case SlowFiles:
+		return &r.slowFiles
+	case Files:
+		return &r.files
+	case LateCalls:
+		return &r.lateCalls
+	case Effects:
+		return &r.effects
+	case Undecided:
+		return &r.undecided
+	case Refused:
+		return &r.refused
+	case Attempts:
+		return &r.attempts
+	case Hangs:
+		return &r.hangs
+	case Deaths:
+		return &r.deaths
+	case Starts:
+		return &r.starts
+	case Leavings:
+		return &r.leavings
+	case Fetches:
+		return &r.fetches
+	case Merges:
+		return &r.merges
+	case Disks:
+		return &r.disks
+	}
+	return nil
+}
+
+// steady are the faults that hold all the time, each with its highest rate.
+func steady() []Fault {
+	return []Fault{
+		{Kind: SlowNet, Rate: 0.03}, {Kind: SlowFiles, Rate: 0.02}, {Kind: Files, Rate: 0.01}, {Kind: LateCalls, Rate: 0.7},
+		{Kind: Effects, Rate: 0.1}, {Kind: Undecided, Rate: 0.1}, {Kind: Refused, Rate: 0.3}, {Kind: Attempts, Rate: 0.08},
+		{Kind: Hangs, Rate: 0.01}, {Kind: Deaths, Rate: 0.06}, {Kind: Starts, Rate: 0.03}, {Kind: Leavings, Rate: 0.1},
+		{Kind: Fetches, Rate: 0.1}, {Kind: Merges, Rate: 0.2}, {Kind: Disks, Rate: 0.05},
+	}
+}
+
+// sudden are the kinds that come at a time, as often as they are to come.
+func sudden() []Kind {
+	return []Kind{
+		Cut, Cut, Cut, Crash, Crash, Crash, CrashAll, Pause, Pause, Isolate, Isolate, Partition, Partition,
+		OneWay, Estrange, Estrange, Transfer, Transfer, Damage, Lose, EndWorker,
+	}
+}
+
+const (
+	jobTrackers  = 3
+	taskTrackers = 4 // at most
+)
+
+func jobTrackerName(i int) string  { return fmt.Sprintf("j%d", i+1) }
+func taskTrackerName(i int) string { return fmt.Sprintf("t%d", i+1) }
+
+// drawFaults draws what goes wrong. Each seed has its own mix of kinds, so that
+// some runs know one kind only, and much of it.
+func drawFaults(seed uint64) []Fault {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	var faults []Fault
+	for _, f := range steady() {
+		if rnd.IntN(3) == 0 {
+			f.Rate *= 0.1 + 0.9*rnd.Float64()
+			faults = append(faults, f)
+		}
+	}
+	if rnd.IntN(8) == 0 {
+		return faults
+	}
+	var kinds []Kind
+	for _, k := range sudden() {
+		if rnd.IntN(3) > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	for range rnd.IntN(20) {
+		if len(kinds) > 0 {
+			faults = append(faults, drawFault(rnd, kinds[rnd.IntN(len(kinds))]))
+		}
+	}
+	return faults
+}
+
+func drawFault(rnd *rand.Rand, k Kind) Fault {
+	f := Fault{Kind: k, At: time.Duration(rnd.Int64N(int64(stormy * 3 / 4)))}
+	job, task := jobTrackerName(rnd.IntN(jobTrackers)), taskTrackerName(rnd.IntN(taskTrackers))
+	either := task
+	if rnd.IntN(2) == 0 {
+		either = job
+	}
+	f.For = time.Duration(rnd.ExpFloat64()*3000)*time.Millisecond + 10*time.Millisecond
+	f.For = min(f.For, 20*time.Second)
+	switch k {
+	case Cut, Damage, Lose, EndWorker:
+		f.Node, f.For = task, 0
+	case Crash, Pause, Isolate:
+		f.Node = either
+	case Partition, OneWay:
+		f.Node, f.Peer = either, jobTrackerName(rnd.IntN(jobTrackers))
+		if rnd.IntN(2) == 0 {
+			f.Peer = taskTrackerName(rnd.IntN(taskTrackers))
+		}
+		if k == OneWay && rnd.IntN(2) == 0 {
+			f.Node, f.Peer = f.Peer, f.Node
+		}
+	case Estrange:
+		f.Node = job
+	case Transfer:
+		f.For = 0
+	}
+	return f
+}
+
+// begin has a fault happen when its time comes.
+func (w *world) begin(f Fault) {
+	if rate := w.rates.of(f.Kind); rate != nil {
+		*rate = f.Rate
+		w.note("fault: %v", f)
+		return
+	}
+	w.after(f.At, func() { w.strike(f) })
+}
+
+func (w *world) strike(f Fault) {
+	w.note("fault: %v", f)
+	n := w.nodes[f.Node]
+	t, isTask := n.(*taskTracker)
+	if f.Node != "" && n == nil {
+		return // this cluster is smaller
+	}
+	switch f.Kind {
+	case Crash:
+		n.crash(f.For)
+	case Pause:
+		n.pause(f.For)
+	case CrashAll:
+		for _, j := range w.jts {
+			j.crash(f.For + w.upTo(time.Second))
+		}
+	case Transfer:
+		w.raft.elect(w.raft.leader)
+	case Isolate, Estrange, Partition, OneWay:
+		w.separate(f)
+	}
+	if !isTask {
+		return
+	}
+	switch f.Kind {
+	case Cut:
+		t.cut()
+	case Damage, Lose:
+		t.spoil(f.Kind == Damage)
+	case EndWorker:
+		t.loseWorker()
+	}
+}
+
+// separate cuts the ways that a fault names, until its time is over.
+func (w *world) separate(f Fault) {
+	for _, name := range sortedKeys(w.nodes) {
+		_, isJob := w.nodes[name].(*jobTracker)
+		if name == f.Node || f.Peer != "" && name != f.Peer || f.Kind == Estrange && !isJob {
+			continue
+		}
+		heals := []func(){w.block(f.Node, name)}
+		if f.Kind != OneWay {
+			heals = append(heals, w.block(name, f.Node))
+		}
+		for _, heal := range heals {
+			w.after(f.For, heal)
+			w.heals = append(w.heals, heal)
+		}
+	}
+}
+
+// loseWorker kills some worker process from outside.
+func (t *taskTracker) loseWorker() {
+	if ids := sortedKeys(t.workers); t.up && len(ids) > 0 {
+		p := t.workers[ids[t.w.rnd.IntN(len(ids))]]
+		p.exit("signal: killed")
+	}
+}
+
+// heal ends the storm: what is down starts, what is stopped goes on, and nothing
+// goes wrong any more.
+func (w *world) heal() {
+	w.note("calm")
+	w.calm = true
+	for _, heal := range w.heals {
+		heal()
+	}
+	for _, name := range sortedKeys(w.nodes) {
+		w.nodes[name].revive()
+	}
+}

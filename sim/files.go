@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// processFS is the file system as a worker process sees it: every call that
+// matters waits until the simulation carries it out.
+type processFS struct{ p *worker }
+
+// fileCall is one call.
+type fileCall struct {
+	op, name, to string
+	do           func() error
+}
+
+func (c *fileCall) String() string {
+	if c.to != "" {
+		return fmt.Sprintf("%s %s to %s", c.op, c.name, c.to)
+	}
+	return c.op + " " + c.name
+}
+
+// errDead is what a dead process would see of its calls, if it could.
+var errDead = errors.New("the process is dead")
+
+func (f *processFS) call(op, name, to string, do func() error) error {
+	if f.p.dead.Load() {
+		return errDead
+	}
+	f.p.parked <- parked{call: &fileCall{op, name, to, do}}
+	return <-f.p.answer
+}
+
+// call has a worker's call carried out after a while, and goes on with the worker.
+func (p *worker) call(c *fileCall) {
+	w := p.w
+	d := w.upTo(3 * time.Millisecond)
+	if w.fault(w.rates.slowFiles) {
+		d += w.upTo(3 * time.Second)
+	}
+	p.later(d, func() {
+		if p.asked != c {
+			return
+		}
+		var err error
+		switch {
+		case w.fault(w.rates.files):
+			err = fmt.Errorf("%s: %w", c.op, errFault)
+			if w.chance(0.5) { // it is done all the same
+				_ = p.carryOut(c)
+			}
+		default:
+			err = p.carryOut(c)
+		}
+		p.asked = nil
+		p.answer <- err
+		p.wait()
+	})
+}
+
+// carryOut changes the file system, and notes who has committed what.
+func (p *worker) carryOut(c *fileCall) error {
+	w := p.w
+	if c.op == "renamedir" && w.broken == replaceTargets {
+		_ = w.fs.RemoveAll(c.to)
+	}
+	err := c.do()
+	if c.op == "renamedir" {
+		w.note("%v: %v", c, err)
+	}
+	if err == nil && c.op == "renamedir" {
+		w.book.renamed(w, c.name, c.to)
+	}
+	return err
+}
+
+func (f *processFS) fs() dfs.FS { return f.p.w.fs }
+
+func (f *processFS) Open(name string) (file dfs.File, err error) {
+	err = f.call("open", name, "", func() error {
+		file, err = f.fs().Open(name)
+		return err
+	})
+	return file, err
+}
+
+func (f *processFS) Create(name string) (dfs.Writer, error) {
+	var out dfs.Writer
+	err := f.call("create", name, "", func() (err error) {
+		out, err = f.fs().Create(name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &processWriter{f, name, out}, nil
+}
+
+func (f *processFS) Mkdir(name string) error {
+	return f.call("mkdir", name, "", func() error { return f.fs().Mkdir(name) })
+}
+
+func (f *processFS) MkdirAll(name string) error {
+	return f.call("mkdirall", name, "", func() error { return f.fs().MkdirAll(name) })
+}
+
+func (f *processFS) Stat(name string) (info dfs.Info, err error) {
+	err = f.call("stat", name, "", func() error {
+		info, err = f.fs().Stat(name)
+		return err
+	})
+	return info, err
+}
+
+func (f *processFS) List(name string) (infos []dfs.Info, err error) {
+	err = f.call("list", name, "", func() error {
+		infos, err = f.fs().List(name)
+		return err
+	})
+	return infos, err
+}
+
+func (f *processFS) RenameFile(from, to string) error {
+	return f.call("renamefile", from, to, func() error { return f.fs().RenameFile(from, to) })
+}
+
+func (f *processFS) RenameDir(from, to string) error {
+	return f.call("renamedir", from, to, func() error { return f.fs().RenameDir(from, to) })
+}
+
+func (f *processFS) Remove(name string) error {
+	return f.call("remove", name, "", func() error { return f.fs().Remove(name) })
+}
+
+func (f *processFS) RemoveAll(name string) error {
+	return f.call("removeall", name, "", func() error { return f.fs().RemoveAll(name) })
+}
+
+// processWriter is a file that a worker process writes.
+type processWriter struct {
+	fs   *processFS
+	name string
+	out  dfs.Writer
+}
+
+func (o *processWriter) Write(data []byte) (n int, err error) {
+	data = append([]byte(nil), data...) // it may be carried out when the caller is gone
+	err = o.fs.call("write", o.name, "", func() error {
+		n, err = o.out.Write(data)
+		return err
+	})
+	return n, err
+}
+
+func (o *processWriter) Close() error { return o.fs.call("close", o.name, "", o.out.Close) }
+func (o *processWriter) Abort() error { return o.fs.call("abort", o.name, "", o.out.Abort) }
+
+// plan is the plan of the job of an attempt.
+func (w *world) plan(run *wire.Run) *wire.JobPlan {
+	for _, c := range w.clients {
+		if c.sub.Staging == run.Staging {
+			return &c.sub.Plan.Jobs[run.Index]
+		}
+	}
+	w.fail("%v belongs to no submission", run.Attempt)
+	return nil
+}

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// jobTracker is one job tracker's process and what of it outlives that.
+type jobTracker struct {
+	process
+	core    *core.Core
+	skew    time.Duration // of its wall clock
+	term    uint64        // for which it believes to be elected
+	applied int           // entries its core has been given
+	queued  int           // entries on the way there
+
+	saved   []byte // snapshot on its disk
+	savedAt int
+
+	links  map[core.Stream]*link
+	last   core.Stream
+	tokens map[core.Token]func(core.Reply)
+	token  core.Token
+}
+
+func newJobTracker(w *world, name string) *jobTracker {
+	n := &jobTracker{skew: w.upTo(2*time.Hour) - time.Hour}
+	n.process = process{w: w, name: name, owner: n}
+	w.must(writeFile(w, nonceFile(clusterOf(name)), []byte(nonceOf(name))))
+	n.boot()
+	return n
+}
+
+func (n *jobTracker) boot() {
+	n.begin()
+	n.core = core.New(core.Config{
+		ID: n.name, Addr: n.addr(), Lease: lease, Staging: clusterStaging,
+		Cluster: clusterOf(n.name), Nonce: nonceOf(n.name), History: true, Tidy: 10 * time.Minute,
+	})
+	n.term, n.applied, n.queued = 0, 0, 0
+	n.links = make(map[core.Stream]*link)
+	n.tokens = make(map[core.Token]func(core.Reply))
+	if n.saved != nil {
+		n.queued = n.savedAt
+		n.restore(n.saved, n.savedAt)
+	}
+}
+
+func (n *jobTracker) addr() string { return n.name + ":1" }
+
+// clusterOf and nonceOf are those of the cluster that a job tracker would begin.
+func clusterOf(name string) string { return "cluster-" + name }
+func nonceOf(name string) string   { return "nonce-" + name }
+
+func nonceFile(cluster string) string {
+	return clusterStaging + "/" + wire.StagingClusters + "/" + cluster
+}
+
+func (n *jobTracker) died() {
+	for _, l := range n.sortedLinks() {
+		l.reset(l.tt)
+	}
+	n.links, n.tokens, n.core = nil, nil, nil
+}
+
+func (n *jobTracker) sortedLinks() []*link {
+	var all []*link
+	for s := core.Stream(1); s <= n.last; s++ {
+		if l := n.links[s]; l != nil {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+func (n *jobTracker) step(ev core.Event) {
+	w := n.w
+	w.stepped()
+	for _, c := range n.core.Step(n.clock(), ev) {
+		n.carryOut(c)
+		if n.core == nil {
+			return
+		}
+	}
+	n.book()
+	n.wake(n.core.Wake())
+}
+
+func (n *jobTracker) tick() {
+	n.step(core.Tick{})
+	if at, ok := n.core.Wake(); ok && at <= n.clock() {
+		n.w.fail("the core of %s asks to be woken at %v, and it is %v", n.name, at, n.clock())
+	}
+}
+
+// book has what can be seen of the core checked.
+func (n *jobTracker) book() {
+	if n.core.Leads() {
+		n.w.book.office(n.w, n)
+	}
+}
+
+func (n *jobTracker) elected(term uint64) {
+	if term < n.w.raft.term {
+		return // it heard too late
+	}
+	n.term = term
+	n.step(core.Elected{Term: term, Wall: n.wall()})
+}
+
+func (n *jobTracker) wall() int64 { return wallStart + (n.w.now + n.skew).Milliseconds() + 1 }
+
+func (n *jobTracker) lostOffice() {
+	if n.term == 0 {
+		return
+	}
+	n.w.note("%s is deposed", n.name)
+	n.term = 0
+	n.step(core.Deposed{})
+}
+
+func (n *jobTracker) apply(x logged) {
+	n.applied++
+	n.step(x.entry)
+	n.w.book.applied(n.w, n)
+	if n.w.chance(0.03) {
+		n.saved, n.savedAt = n.snapshot(), n.applied
+	}
+}
+
+func (n *jobTracker) snapshot() []byte {
+	data, err := n.core.Snapshot()
+	if err != nil {
+		n.w.fail("snapshot of %s: %v", n.name, err)
+	}
+	return data
+}
+
+func (n *jobTracker) restore(data []byte, at int) {
+	n.applied, n.term = at, 0
+	n.step(core.Restored{Snapshot: data})
+}
+
+func (n *jobTracker) carryOut(c core.Command) {
+	w := n.w
+	switch c := c.(type) {
+	case core.Propose:
+		w.raft.propose(n, c.Key, c.Data)
+	case core.Send:
+		if l := n.links[c.Stream]; l != nil {
+			w.book.sent(w, n, l, c.Message)
+			l.toTracker(c.Message)
+		}
+	case core.CloseStream:
+		if l := n.links[c.Stream]; l != nil {
+			delete(n.links, c.Stream)
+			l.finish(l.tt)
+		}
+	case core.Reply:
+		if answer := n.tokens[c.Token]; answer != nil {
+			delete(n.tokens, c.Token)
+			answer(c)
+		} else {
+			w.fail("%s answers request %d a second time: %+v", n.name, c.Token, c)
+		}
+	case core.Halt:
+		w.fail("%s halts: %v", n.name, c.Err)
+	default:
+		n.effect(c)
+	}
+}
+
+// request gives the core a client's request.
+func (n *jobTracker) request(event func(core.Token) core.Event, answer func(core.Reply)) {
+	n.token++
+	n.tokens[n.token] = answer
+	n.step(event(n.token))
+}
+
+// accept opens a tracker's stream here.
+func (n *jobTracker) accept(l *link) {
+	n.last++
+	l.stream = n.last
+	n.links[l.stream] = l
+}
+
+func (n *jobTracker) received(l *link, m wire.Message) {
+	if n.links[l.stream] == l {
+		n.step(core.FromTracker{Stream: l.stream, Message: m})
+	}
+}
+
+func (n *jobTracker) closed(l *link) {
+	if n.links[l.stream] == l {
+		delete(n.links, l.stream)
+		n.step(core.StreamClosed{Stream: l.stream})
+	}
+}
+
+func isNotLeader(err error) bool { return errors.Is(err, core.ErrNotLeader) }

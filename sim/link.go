@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// link is one stream between a task tracker and a job tracker. Messages keep
+// their order in each direction, and wait while the direction is cut. A stream
+// that is cut for long breaks; each side learns that when it can.
+type link struct {
+	w        *world
+	stream   core.Stream
+	jt       *jobTracker
+	tt       *taskTracker
+	jtLife   int
+	ttLife   int
+	up, down direction
+	broken   bool // nothing that was sent and has not come will
+}
+
+// direction is one way of a link.
+type direction struct {
+	last    time.Duration // arrival of what was sent last
+	queue   []func()
+	blocked time.Duration // since when
+	held    bool
+	ended   bool // its sender has closed it
+}
+
+// tcpPatience is how long a stream may be unable to deliver before it breaks.
+const tcpPatience = 15 * time.Second
+
+// push sends something on a direction, to be carried out where it arrives.
+func (l *link) push(d *direction, from, to string, what func()) {
+	if l.broken || d.ended {
+		return
+	}
+	w := l.w
+	at := w.now + w.upTo(2*time.Millisecond)
+	if w.fault(w.rates.slowNet) {
+		at += w.upTo(3 * time.Second)
+	}
+	d.last = max(d.last, at)
+	d.queue = append(d.queue, what)
+	w.after(d.last-w.now, func() { l.pump(d, from, to) })
+}
+
+// pump delivers the oldest message, when the direction is not cut.
+func (l *link) pump(d *direction, from, to string) {
+	if l.broken || len(d.queue) == 0 {
+		return
+	}
+	w := l.w
+	if !w.reaches(from, to) {
+		if !d.held {
+			d.held, d.blocked = true, w.now
+		}
+		if w.now-d.blocked > tcpPatience {
+			l.reset(nil)
+			return
+		}
+		w.after(100*time.Millisecond, func() { l.pump(d, from, to) })
+		return
+	}
+	d.held = false
+	what := d.queue[0]
+	d.queue = d.queue[1:]
+	what()
+}
+
+func (l *link) toLeader(m wire.Message) {
+	l.push(&l.up, l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.received(l, m) }) })
+}
+
+func (l *link) toTracker(m wire.Message) {
+	l.push(&l.down, l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.received(l, m) }) })
+}
+
+func (l *link) atLeader(what func()) {
+	if l.jt.life == l.jtLife {
+		l.jt.do(what)
+	}
+}
+
+func (l *link) atTracker(what func()) {
+	if l.tt.life == l.ttLife {
+		l.tt.do(what)
+	}
+}
+
+// finish ends one side's sending, after what it has sent, so that the other side
+// sees the stream's end.
+func (l *link) finish(other node) {
+	if other == node(l.tt) {
+		l.push(&l.down, l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.closed(l) }) })
+		l.down.ended = true
+		return
+	}
+	l.push(&l.up, l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.closed(l) }) })
+	l.up.ended = true
+}
+
+// reset breaks the stream: what is under way is lost, and the side given, or
+// both, learn it as soon as they can be reached.
+func (l *link) reset(side node) {
+	if l.broken {
+		return
+	}
+	l.broken = true
+	if side == nil || side == node(l.jt) {
+		l.tell(l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.closed(l) }) })
+	}
+	if side == nil || side == node(l.tt) {
+		l.tell(l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.closed(l) }) })
+	}
+}
+
+// tell has a side learn of the break, at the latest by its own keep-alives.
+func (l *link) tell(from, to string, what func()) {
+	w, since := l.w, l.w.now
+	var try func()
+	try = func() {
+		if w.reaches(from, to) || w.now-since > tcpPatience {
+			what()
+			return
+		}
+		w.after(200*time.Millisecond, try)
+	}
+	w.after(w.upTo(5*time.Millisecond), try)
+}

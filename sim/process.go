@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"runtime/debug"
+	"time"
+)
+
+// process is a process of a job or task tracker: it is up or down, runs or is
+// stopped, and has a monotonic clock. What it is told while stopped waits.
+type process struct {
+	w     *world
+	name  string
+	owner interface {
+		boot()
+		died()
+		tick()
+	}
+	up      bool
+	stops   int // signals that stop it, without those that let it go on
+	life    int // rises with every start
+	started time.Duration
+	inbox   []func()
+
+	wakeAt  time.Duration
+	waking  bool
+	wakeGen int
+}
+
+func (p *process) nodeName() string { return p.name }
+func (p *process) alive() bool      { return p.up && p.stops == 0 }
+
+// clock is the process's monotonic time.
+func (p *process) clock() time.Duration { return p.w.now - p.started }
+
+func (p *process) begin() {
+	p.up, p.started, p.inbox, p.waking = true, p.w.now, nil, false
+	p.life++
+	p.wakeGen++
+}
+
+// do has the process do something, once it runs.
+func (p *process) do(what func()) {
+	switch {
+	case !p.up:
+	case p.stops > 0:
+		p.inbox = append(p.inbox, what)
+	default:
+		what()
+	}
+}
+
+// later has this life of the process do something after a while.
+func (p *process) later(d time.Duration, what func()) {
+	life := p.life
+	p.w.after(d, func() {
+		if p.life == life {
+			p.do(what)
+		}
+	})
+}
+
+// wake has the core woken when it wants to be, counted from the start.
+func (p *process) wake(at time.Duration, ok bool) {
+	at += p.started
+	switch {
+	case !ok:
+		p.waking = false
+		p.wakeGen++
+		return
+	case p.waking && p.wakeAt <= at:
+		return
+	}
+	p.waking, p.wakeAt = true, at
+	p.wakeGen++
+	gen, life := p.wakeGen, p.life
+	p.w.after(max(at-p.w.now, 0), func() {
+		if p.wakeGen == gen && p.life == life && p.waking {
+			p.waking = false
+			p.do(p.owner.tick)
+		}
+	})
+}
+
+// crash ends the process; it is started again after a while.
+func (p *process) crash(down time.Duration) {
+	if !p.up {
+		return
+	}
+	p.w.note("%s dies for %v", p.name, down.Round(time.Millisecond))
+	p.up, p.stops, p.inbox = false, 0, nil
+	p.life++
+	p.owner.died()
+	life := p.life
+	p.w.after(down, func() {
+		if !p.up && p.life == life {
+			p.w.note("%s starts", p.name)
+			p.owner.boot()
+		}
+	})
+}
+
+// pause stops the process for a while, as SIGSTOP does.
+func (p *process) pause(how time.Duration) {
+	if !p.up {
+		return
+	}
+	p.w.note("%s stops for %v", p.name, how.Round(time.Millisecond))
+	p.stops++
+	life := p.life
+	p.w.after(how, func() {
+		if p.life == life {
+			p.resume()
+		}
+	})
+}
+
+func (p *process) resume() {
+	if p.stops == 0 {
+		return
+	}
+	if p.stops--; p.stops > 0 {
+		return
+	}
+	p.w.note("%s goes on", p.name)
+	for p.up && p.stops == 0 && len(p.inbox) > 0 {
+		what := p.inbox[0]
+		p.inbox = p.inbox[1:]
+		what()
+	}
+}
+
+// revive ends whatever keeps the process from running.
+func (p *process) revive() {
+	if !p.up {
+		p.owner.boot()
+		return
+	}
+	p.stops = min(p.stops, 1)
+	p.resume()
+}
+
+func stack() string { return string(debug.Stack()) }

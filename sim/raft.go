@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+)
+
+// raft is the replicated log as a model: one committed sequence, a leader with
+// proposals under way, and how far each job tracker has heard. What a leader that
+// lost its office had under way is committed up to some point and lost from there.
+type raft struct {
+	w        *world
+	log      []logged // committed
+	term     uint64
+	leader   *jobTracker // nil: none
+	inFlight []*proposal // of the leader, in order
+	headless time.Duration
+	patience time.Duration // how long to be without a working leader before an election
+}
+
+type logged struct {
+	key   string
+	entry core.Entry
+}
+
+type proposal struct {
+	key  string
+	data []byte
+	term uint64
+}
+
+const (
+	raftLook      = 50 * time.Millisecond  // how often the members look around
+	raftLease     = 250 * time.Millisecond // a leader without a quorum steps down after this
+	raftElection  = 500 * time.Millisecond
+	commitTime    = 10 * time.Millisecond
+	lateUndecided = time.Second
+)
+
+func newRaft(w *world) *raft {
+	r := &raft{w: w}
+	r.renew()
+	r.look()
+	return r
+}
+
+func (r *raft) renew() {
+	r.patience = raftElection + r.w.upTo(raftElection)
+	r.headless = r.w.now
+}
+
+// quorum says whether a job tracker can speak with most of them, itself too.
+func (r *raft) quorum(n *jobTracker) bool {
+	if !n.alive() {
+		return false
+	}
+	heard := 0
+	for _, other := range r.w.jts {
+		if other == n || other.alive() && r.w.linked(n.name, other.name) {
+			heard++
+		}
+	}
+	return heard > len(r.w.jts)/2
+}
+
+// look is what raft's own timers do: keep the leader, or depose and elect.
+func (r *raft) look() {
+	w := r.w
+	w.after(raftLook, r.look)
+	switch {
+	case r.leader != nil && r.leader.term != r.term: // it has died since
+		r.leader = nil
+	case r.leader != nil && r.quorum(r.leader):
+		r.headless = w.now
+	case r.leader != nil && r.leader.alive() && w.now-r.headless >= raftLease:
+		r.depose(r.leader)
+		r.leader = nil
+	case w.now-r.headless >= r.patience:
+		r.elect(nil)
+	}
+	for _, n := range w.jts {
+		if r.leader != nil && n.alive() && w.reaches(r.leader.name, n.name) {
+			r.catchUp(n)
+		}
+	}
+}
+
+// depose tells a job tracker that it does not lead any more, when it can hear.
+func (r *raft) depose(n *jobTracker) { n.do(n.lostOffice) }
+
+// elect gives the office to a job tracker that can have it, not to the one given.
+func (r *raft) elect(but *jobTracker) {
+	w := r.w
+	r.renew()
+	var able []*jobTracker
+	for _, n := range w.jts {
+		if n != but && r.quorum(n) {
+			able = append(able, n)
+		}
+	}
+	if len(able) == 0 {
+		return
+	}
+	old := r.leader
+	r.leader = nil
+	r.settle()
+	if old != nil {
+		if old.alive() && w.chance(0.5) {
+			w.after(w.upTo(raftLease), func() { r.depose(old) })
+		} else {
+			r.depose(old)
+		}
+	}
+	r.term++
+	n := able[w.rnd.IntN(len(able))]
+	r.leader = n
+	w.note("%s is elected for term %d, %d entries in the log", n.name, r.term, len(r.log))
+	// What earlier terms have left may come after the news of the election.
+	late := min(w.rnd.IntN(3), len(r.log)-n.applied)
+	r.catchUpTo(n, len(r.log)-max(late, 0))
+	term := r.term
+	n.do(func() { n.elected(term) })
+	r.catchUp(n)
+}
+
+// settle decides what a leader had under way when it lost the office.
+func (r *raft) settle() {
+	for range r.w.rnd.IntN(len(r.inFlight) + 1) {
+		r.commit()
+	}
+	for _, p := range r.inFlight {
+		r.w.note("lost: %s", p.key)
+	}
+	r.inFlight = nil
+}
+
+// propose takes a leader's proposal. One that has lost the office and does not
+// know it yet gets no answer for a while.
+func (r *raft) propose(n *jobTracker, key string, data []byte) {
+	w := r.w
+	if n != r.leader || n.term != r.term {
+		n.later(lateUndecided, func() { n.step(core.Undecided{Key: key}) })
+		return
+	}
+	if w.fault(w.rates.undecided / 2) { // it never came as far as the log
+		w.note("undecided and lost: %s", key)
+		n.later(w.upTo(lateUndecided), func() { n.step(core.Undecided{Key: key}) })
+		return
+	}
+	p := &proposal{key, data, r.term}
+	r.inFlight = append(r.inFlight, p)
+	w.after(w.upTo(commitTime), func() { r.decide(p, n) })
+	if w.fault(w.rates.undecided / 2) {
+		n.later(w.upTo(commitTime), func() { n.step(core.Undecided{Key: key}) })
+	}
+}
+
+// decide commits what is under way up to p, if the leader still can.
+func (r *raft) decide(p *proposal, n *jobTracker) {
+	w := r.w
+	for _, x := range r.inFlight {
+		if x != p {
+			continue
+		}
+		if n != r.leader || !r.quorum(n) {
+			w.after(raftLook, func() { r.decide(p, n) })
+			return
+		}
+		for len(r.inFlight) > 0 {
+			first := r.inFlight[0]
+			r.commit()
+			if first == p {
+				return
+			}
+		}
+	}
+}
+
+// commit takes the oldest proposal under way into the log.
+func (r *raft) commit() {
+	p := r.inFlight[0]
+	r.inFlight = r.inFlight[1:]
+	x := logged{p.key, core.Entry{Index: uint64(len(r.log) + 1), Term: p.term, Data: p.data}}
+	r.log = append(r.log, x)
+	r.w.note("entry %d: %s", x.entry.Index, x.key)
+	r.w.book.entry(r.w, x)
+	for _, n := range r.w.jts {
+		if n == r.leader {
+			r.catchUp(n)
+		} else {
+			r.w.after(r.w.upTo(3*commitTime), func() {
+				if r.leader != nil && r.w.reaches(r.leader.name, n.name) {
+					r.catchUp(n)
+				}
+			})
+		}
+	}
+}
+
+func (r *raft) catchUp(n *jobTracker) { r.catchUpTo(n, len(r.log)) }
+
+// catchUpTo has a job tracker hear of the log up to some entry, or of the facts
+// of another when it is far behind.
+func (r *raft) catchUpTo(n *jobTracker, to int) {
+	if !n.up || n.queued >= to {
+		return
+	}
+	if n != r.leader {
+		n.do(n.lostOffice) // it hears of a later term
+	}
+	if source := r.leader; to-n.queued > 40 && source != nil && source != n && source.alive() && source.applied > n.queued && r.w.chance(0.5) {
+		data, at := source.snapshot(), source.applied
+		n.queued = at
+		n.do(func() { n.restore(data, at) })
+	}
+	for n.queued < to {
+		x := r.log[n.queued]
+		n.queued++
+		n.do(func() { n.apply(x) })
+	}
+}

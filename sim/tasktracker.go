@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// taskTracker is one task tracker's process, its disk and its workers.
+type taskTracker struct {
+	process
+	core    *core.Core
+	slots   [2]int
+	cluster string // that its directory belongs to
+	link    *link  // nil: none
+	dialing bool
+	turn    int    // the job tracker dialled last
+	hint    string // address of the one that is said to lead
+
+	disk    *disk
+	workers map[int]*worker
+	orphans []*worker // of an earlier life, not dead yet
+	fetches map[int]*transfer
+	merges  map[int]*transfer
+	open    map[wire.AttemptID]bool // launched here in this life, no final report yet
+	epoch   uint64                  // of the last welcome
+
+	incarnation uint64 // likewise
+}
+
+// transfer is a fetch or a merge under way.
+type transfer struct{ over bool }
+
+func newTaskTracker(w *world, name string) *taskTracker {
+	t := &taskTracker{slots: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}, disk: newDisk()}
+	t.process = process{w: w, name: name, owner: t}
+	t.turn = w.rnd.IntN(len(w.jts))
+	t.boot()
+	return t
+}
+
+func (t *taskTracker) addr() string { return t.name + ":1" }
+
+// boot starts the process: it ends what an earlier life has left and begins with
+// an empty disk.
+func (t *taskTracker) boot() {
+	t.begin()
+	for _, p := range t.orphans {
+		p.die()
+	}
+	t.orphans = nil
+	t.disk.clear()
+	t.workers = make(map[int]*worker)
+	t.fetches, t.merges = make(map[int]*transfer), make(map[int]*transfer)
+	t.open = make(map[wire.AttemptID]bool)
+	t.epoch, t.incarnation = 0, 0
+	t.core = core.New(core.Config{
+		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(),
+		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Dir: "D", Cluster: t.cluster,
+		StartTimeout: 10 * time.Second, MergeFactor: 2, RetryMax: 3 * time.Second,
+	})
+	t.dialing = false
+	t.dial(0)
+}
+
+// died ends what dies with the process; its workers take a moment to notice.
+func (t *taskTracker) died() {
+	if t.link != nil {
+		t.link.reset(t.link.jt)
+		t.link = nil
+	}
+	for _, id := range sortedKeys(t.workers) {
+		p := t.workers[id]
+		t.orphans = append(t.orphans, p)
+		t.w.after(t.w.upTo(time.Second), p.die)
+	}
+	t.workers, t.core = make(map[int]*worker), nil
+}
+
+func (t *taskTracker) killProcesses() {
+	for _, id := range sortedKeys(t.workers) {
+		t.workers[id].die()
+	}
+	for _, p := range t.orphans {
+		p.die()
+	}
+}
+
+// dial opens a stream to some job tracker, after a while.
+func (t *taskTracker) dial(wait time.Duration) {
+	if t.dialing || t.link != nil {
+		return
+	}
+	t.dialing = true
+	t.later(wait, func() {
+		t.dialing = false
+		to := t.next()
+		if !to.up || !t.w.linked(t.name, to.name) || t.w.fault(t.w.rates.refused) {
+			t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))
+			return
+		}
+		t.link = &link{w: t.w, jt: to, tt: t, jtLife: to.life, ttLife: t.life}
+		to.accept(t.link)
+		t.step(core.StreamUp{})
+	})
+}
+
+// next is the job tracker to dial: the one that is said to lead, or each in turn.
+func (t *taskTracker) next() *jobTracker {
+	for _, n := range t.w.jts {
+		if n.addr() == t.hint {
+			t.hint = ""
+			return n
+		}
+	}
+	t.turn++
+	return t.w.jts[t.turn%len(t.w.jts)]
+}
+
+// closed ends the stream that the other side, or the network, has ended.
+func (t *taskTracker) closed(l *link) {
+	if t.link != l {
+		return
+	}
+	t.link = nil
+	t.step(core.StreamDown{})
+	t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))
+}
+
+// cut breaks the stream without anybody's doing.
+func (t *taskTracker) cut() {
+	if t.link != nil {
+		t.w.note("the stream of %s breaks", t.name)
+		t.link.reset(nil)
+	}
+}
+
+func (t *taskTracker) received(l *link, m wire.Message) {
+	if t.link != l {
+		return
+	}
+	if refuse, ok := m.(*wire.Refuse); ok {
+		t.hint = refuse.Leader
+	}
+	t.w.book.heard(t.w, t, m)
+	t.step(core.FromLeader{Message: m})
+}
+
+func (t *taskTracker) tick() { t.step(core.Tick{}) }
+
+func (t *taskTracker) step(ev core.Event) {
+	t.w.stepped()
+	for _, c := range t.core.Step(t.clock(), ev) {
+		t.carryOut(c)
+		if t.core == nil {
+			return
+		}
+	}
+	t.wake(t.core.Wake())
+}
+
+func (t *taskTracker) carryOut(c core.Command) {
+	switch c := c.(type) {
+	case core.Send:
+		t.send(c.Message)
+	case core.Hangup:
+		t.hangup(c)
+	case core.StartWorker:
+		t.startWorker(c)
+	case core.SendWorker:
+		if p := t.workers[c.Worker]; p != nil {
+			p.told(c.Message)
+		}
+	case core.KillWorker:
+		if p := t.workers[c.Worker]; p != nil {
+			p.kill()
+		}
+	case core.ReadLog:
+		t.later(t.w.upTo(20*time.Millisecond), func() { t.step(core.LogRead{Attempt: c.Attempt, Text: "log"}) })
+	case core.Remove:
+		t.remove(c.Path)
+	case core.ReadNonce:
+		t.readNonce(c)
+	case core.KeepCluster:
+		t.cluster = c.Cluster
+	case core.Quit:
+		t.w.fail("%s quits: %s", t.name, c.Reason)
+	case core.Forget:
+	default:
+		t.gather(c)
+	}
+}
+
+func (t *taskTracker) send(m wire.Message) {
+	if t.link == nil {
+		return
+	}
+	t.w.book.told(t.w, t, m)
+	t.link.toLeader(m)
+}
+
+// readNonce reads the proof that the staging directory is shared.
+func (t *taskTracker) readNonce(c core.ReadNonce) {
+	t.later(t.w.upTo(10*time.Millisecond), func() {
+		ev := core.NonceRead{Stream: c.Stream}
+		if t.w.fault(t.w.rates.files) {
+			ev.Error = errFault.Error()
+		} else {
+			ev.Nonce = t.w.read(c.File)
+		}
+		t.step(ev)
+	})
+}
+
+func (t *taskTracker) hangup(c core.Hangup) {
+	l := t.link
+	if l == nil {
+		return
+	}
+	t.w.note("%s hangs up: %s", t.name, c.Reason)
+	t.link = nil
+	l.finish(l.jt)
+	t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))
+}
+
+func (t *taskTracker) remove(path string) {
+	for _, id := range sortedKeys(t.workers) {
+		p := t.workers[id]
+		for _, run := range p.reading {
+			if within(run.File, path) {
+				t.w.fail("V8: %s removes %s while %v reads it", t.name, path, p.run.Attempt)
+			}
+		}
+	}
+	t.disk.remove(path)
+}
+
+// left tells what the tracker still has, for the end of a run.
+func (t *taskTracker) left() string {
+	text := ""
+	for _, name := range t.disk.jobFiles() {
+		text += fmt.Sprintf("\n%s still has the file %s", t.name, name)
+	}
+	for _, id := range sortedKeys(t.workers) {
+		text += fmt.Sprintf("\n%s still has the worker %d of %s", t.name, id, t.workers[id].staging)
+	}
+	for _, id := range sortedAttempts(t.open) {
+		text += fmt.Sprintf("\n%s has not ended %v", t.name, id)
+	}
+	if n := len(t.fetches) + len(t.merges); n > 0 {
+		text += fmt.Sprintf("\n%s still has %d fetches and merges", t.name, n)
+	}
+	return text
+}

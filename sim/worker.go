@@ -1,0 +1,381 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// worker is a worker process. It runs the real worker loop on goroutines of its
+// own, which only move when the simulation waits for them: until they ask for a
+// call to the file system, say something to the tracker, or end.
+type worker struct {
+	w       *world
+	tt      *taskTracker
+	life    int // of the tracker
+	id      int
+	staging string
+
+	dead    atomic.Bool
+	killing bool
+	conn    *wire.Conn
+	parked  chan parked
+	answer  chan error
+	asked   *fileCall // what it waits for
+	over    bool      // its goroutines have ended
+
+	run     *wire.Run
+	reading []wire.Segment // of a reduce
+	conduct conduct
+	pieces  []piece // what the reduce reads
+	granted bool
+	last    time.Duration // when what it said last is heard
+}
+
+// parked is why a worker's goroutines wait.
+type parked struct {
+	call    *fileCall
+	message wire.Message
+	ended   bool
+}
+
+// conduct is how an attempt's code behaves.
+type conduct struct {
+	fail, fatal, hang, leave bool
+	die                      time.Duration // 0: it does not
+	damaged                  *wire.Segment // that it cannot read
+}
+
+var errCode = errors.New("the job's code has failed")
+
+func (t *taskTracker) startWorker(c core.StartWorker) {
+	p := &worker{w: t.w, tt: t, life: t.life, id: c.Worker, staging: c.Staging}
+	t.workers[c.Worker] = p
+	t.disk.files[c.Dir+"/stderr"] = &file{}
+	p.later(t.w.upTo(100*time.Millisecond), func() {
+		switch {
+		case t.w.fault(t.w.rates.starts):
+			p.exit("fork: resource temporarily unavailable")
+		case !t.w.fault(t.w.rates.starts): // else it never says hello
+			p.begin()
+		}
+	})
+}
+
+// begin starts the worker loop and passes its hello on.
+func (p *worker) begin() {
+	tracker, inside := wire.Pipe()
+	p.conn, p.parked, p.answer = tracker, make(chan parked), make(chan error)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		// Why it ended is told by what it said before.
+		_ = mrruntime.Serve(context.Background(), inside, p.load, &processFS{p}, mrruntime.Options{InProcess: true, Progress: time.Hour})
+	}()
+	go func() {
+		for {
+			m, err := tracker.Receive()
+			if err != nil {
+				<-served
+				p.parked <- parked{ended: true}
+				return
+			}
+			p.parked <- parked{message: m}
+		}
+	}()
+	p.wait()
+}
+
+// wait lets the worker's goroutines run until they wait for the simulation.
+func (p *worker) wait() {
+	for {
+		x := <-p.parked
+		switch {
+		case x.ended:
+			p.over = true
+			return
+		case x.call != nil:
+			p.asked = x.call
+			p.call(x.call)
+			return
+		}
+		if p.said(x.message) {
+			return
+		}
+	}
+}
+
+// said passes on what the worker says. The first answer says whether its
+// goroutines wait for the simulation now.
+func (p *worker) said(m wire.Message) bool {
+	alone := true
+	switch m.(type) {
+	case *wire.WorkerDone:
+		alone = !p.conduct.leave
+	case *wire.WorkerProgress:
+		return false
+	}
+	p.report(m, alone)
+	return true
+}
+
+// report has the tracker hear a message of the worker, in the order of sending.
+func (p *worker) report(m wire.Message, alone bool) {
+	p.last = max(p.last, p.w.now+p.w.upTo(2*time.Millisecond))
+	p.later(p.last-p.w.now, func() {
+		p.tt.do(func() {
+			if p.tt.workers[p.id] != p {
+				return
+			}
+			if _, done := m.(*wire.WorkerDone); done {
+				p.run, p.reading = nil, nil
+			}
+			p.tt.step(core.FromWorker{Worker: p.id, Message: m, Alone: alone})
+		})
+	})
+}
+
+// later has this process do something, unless it is dead. It runs on when its
+// tracker is stopped or gone.
+func (p *worker) later(d time.Duration, what func()) {
+	p.w.after(d, func() {
+		if p.dead.Load() {
+			return
+		}
+		what()
+	})
+}
+
+// told gives the worker a message of the tracker.
+func (p *worker) told(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Run:
+		p.w.book.started(p.w, p, m)
+		p.tt.disk.files[m.Dir+"/work/x"] = &file{}
+		p.tt.disk.files[m.Logs+"/stderr"] = &file{}
+		p.run, p.reading, p.granted, p.conduct = m, m.Runs, false, conduct{}
+		p.prepare(m)
+	case *wire.CommitGranted:
+		p.granted = true
+		p.w.book.granted(p.w, p)
+		p.later(p.w.upTo(20*time.Millisecond), func() { p.send(m) })
+	}
+}
+
+func (p *worker) send(m wire.Message) {
+	if p.conn == nil || p.over {
+		return
+	}
+	if err := p.conn.Send(m); err == nil {
+		p.wait()
+	}
+}
+
+// prepare settles how an attempt will behave and has it begin after a while.
+func (p *worker) prepare(run *wire.Run) {
+	w, x := p.w, &p.conduct
+	kind := run.Attempt.Task.Kind
+	x.fail = w.fault(w.rates.attempts)
+	x.fatal = x.fail && w.chance(0.02)
+	x.hang = w.fault(w.rates.hangs)
+	x.leave = w.fault(w.rates.leavings)
+	if w.fault(w.rates.deaths) {
+		x.die = 1 + w.upTo(600*time.Millisecond)
+		p.later(x.die, func() { p.exit("signal: segmentation fault") })
+	}
+	if x.hang {
+		return
+	}
+	p.alive(run)
+	p.later(w.upTo(400*time.Millisecond), func() {
+		if p.run != run {
+			return
+		}
+		if kind == wire.Map && w.plan(run).Reduces > 0 {
+			p.mapDone(run)
+			return
+		}
+		copied := *run
+		copied.Dir, copied.Logs, copied.Runs = "", "", nil
+		p.read(run)
+		p.send(&copied)
+	})
+}
+
+// alive sends signs of life as long as an attempt runs.
+func (p *worker) alive(run *wire.Run) {
+	n := uint64(0)
+	var beat func()
+	beat = func() {
+		if p.run != run || p.tt.life != p.life {
+			return
+		}
+		n++
+		p.report(&wire.WorkerProgress{Activity: n, Bytes: wire.Progress{Done: int64(n), Total: 10}}, false)
+		p.later(time.Second, beat)
+	}
+	p.later(time.Second, beat)
+}
+
+// mapDone is a map whose output goes to homes, in one go.
+func (p *worker) mapDone(run *wire.Run) {
+	w, id := p.w, run.Attempt
+	switch {
+	case p.conduct.fail, w.fault(w.rates.disks):
+		p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error(), Fatal: p.conduct.fatal}}, !p.conduct.leave)
+		return
+	}
+	d := w.digestOf(id)
+	p.tt.disk.files[run.Dir+"/"+core.OutputFile] = &file{pieces: []piece{{id.Task.N, d}}}
+	told := d
+	if w.broken == hideDigests {
+		told = uint64(id.Task.N) + 1
+	}
+	p.report(&wire.WorkerDone{Result: wire.Result{
+		Bytes:  10,
+		Output: &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Digest: told, Bytes: segmentLength},
+	}}, !p.conduct.leave)
+}
+
+// read takes the runs of a reduce in: what its code will write.
+func (p *worker) read(run *wire.Run) {
+	p.pieces = nil
+	for i, r := range run.Runs {
+		f := p.tt.disk.files[r.File]
+		if f == nil && !p.w.book.lostFiles[p.tt.name+r.File] && p.tt.life == p.life {
+			p.w.fail("V8: %v reads %s, which %s has removed", run.Attempt, r.File, p.tt.name)
+		}
+		if f == nil || f.damaged && p.w.broken != skipChecksums {
+			p.conduct.damaged = &run.Runs[i]
+			return
+		}
+		p.pieces = append(p.pieces, f.read()...)
+	}
+}
+
+// load is the job's program.
+func (p *worker) load(sub *wire.Submission) (*mrruntime.Program, error) {
+	program := &mrruntime.Program{Plan: sub.Plan}
+	for i := range sub.Plan.Jobs {
+		plan := &sub.Plan.Jobs[i]
+		job := mrruntime.Job{}
+		for range plan.Inputs {
+			job.Maps = append(job.Maps, p.mapCode)
+		}
+		if plan.Reduces > 0 {
+			job.Reduce = p.reduceCode
+		}
+		program.Jobs = append(program.Jobs, job)
+	}
+	return program, nil
+}
+
+// mapCode is the map of a map-only job.
+func (p *worker) mapCode(t *mrruntime.Task, in *mrruntime.Split, _ mrruntime.Collector) error {
+	out, err := t.Output("")
+	if err != nil {
+		return err
+	}
+	if err := p.misbehave(); err != nil {
+		return err
+	}
+	for range in.Lines() {
+	}
+	return out.Write(mapLine(t.ID.Task.N))
+}
+
+func (p *worker) reduceCode(t *mrruntime.Task, _ mrruntime.Records) error {
+	out, err := t.Output("")
+	if err != nil {
+		return err
+	}
+	if err := p.misbehave(); err != nil {
+		return err
+	}
+	for _, x := range sortedPieces(p.pieces) {
+		if err := out.Write(reduceLine(x)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *worker) misbehave() error {
+	switch {
+	case p.conduct.damaged != nil:
+		return &shuffle.CorruptError{Segment: *p.conduct.damaged, Reason: "bad checksum"}
+	case p.conduct.fatal:
+		return mrruntime.Fatal(errCode)
+	case p.conduct.fail:
+		return errCode
+	}
+	return nil
+}
+
+func mapLine(m int) []byte { return fmt.Appendf(nil, "map %d\n", m) }
+
+func reduceLine(x piece) []byte { return fmt.Appendf(nil, "%d %x\n", x.m, x.digest) }
+
+// kill is SIGKILL: the process is dead soon.
+func (p *worker) kill() {
+	if p.killing || p.w.broken == ignoreKills {
+		return
+	}
+	p.killing = true
+	p.later(p.w.upTo(100*time.Millisecond), func() { p.exit("signal: killed") })
+}
+
+// exit ends the process and has the tracker learn it.
+func (p *worker) exit(reason string) {
+	if p.dead.Load() {
+		return
+	}
+	p.die()
+	t := p.tt
+	if t.life != p.life {
+		return
+	}
+	t.later(t.w.upTo(5*time.Millisecond), func() {
+		if t.workers[p.id] == p {
+			delete(t.workers, p.id)
+			t.step(core.WorkerExited{Worker: p.id, Reason: reason})
+		}
+	})
+}
+
+// die ends the process. A call that it has made to the file system may yet be
+// carried out: whoever asked is gone, the request is not.
+func (p *worker) die() {
+	if p.dead.Swap(true) {
+		return
+	}
+	p.w.book.dead(p)
+	if call := p.asked; call != nil && p.w.fault(p.w.rates.lateCalls) {
+		run := p.run
+		p.w.after(p.w.upTo(3*time.Second), func() {
+			p.w.note("late: %v of %v", call, run.Attempt)
+			_ = p.carryOut(call)
+		})
+	}
+	if p.conn == nil || p.over {
+		return
+	}
+	if p.asked != nil {
+		p.asked = nil
+		p.answer <- errDead
+	}
+	p.conn.Close()
+	for x := range p.parked {
+		if x.ended {
+			p.over = true
+			return
+		}
+	}
+}

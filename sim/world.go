@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// world is one run.
+type world struct {
+	rnd      *rand.Rand
+	now      time.Duration
+	seq      int
+	todo     timeline
+	steps    int
+	calm     bool // the storm is over
+	harmless bool // no fault of the run can fail an attempt for good
+	ended    bool // the run is: nothing is carried out any more
+	trace    []string
+	rates    rates
+	broken   sabotage
+
+	fs      *mem.FS
+	raft    *raft
+	jts     []*jobTracker
+	tts     []*taskTracker
+	nodes   map[string]node
+	blocked map[way]int
+	heals   []func() // of what is cut
+	clients []*client
+	book    book
+}
+
+// node is a machine with one process of ours.
+type node interface {
+	nodeName() string
+	crash(down time.Duration)
+	pause(how time.Duration)
+	alive() bool // up and not stopped
+	revive()     // start or go on now
+}
+
+// way is a direction between two nodes.
+type way struct{ from, to string }
+
+type timeline []moment
+
+type moment struct {
+	at  time.Duration
+	seq int
+	do  func()
+}
+
+func (q timeline) Len() int { return len(q) }
+func (q timeline) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
+}
+func (q timeline) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *timeline) Push(x any)   { *q = append(*q, x.(moment)) }
+func (q *timeline) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	old[len(old)-1] = moment{}
+	*q = old[:len(old)-1]
+	return x
+}
+
+// violation is what a run panics with when it sees one.
+type violation string
+
+func (w *world) fail(format string, args ...any) {
+	panic(violation(fmt.Sprintf(format, args...)))
+}
+
+func (w *world) note(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf("%9.3fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *world) chance(p float64) bool { return p > 0 && w.rnd.Float64() < p }
+
+// fault is a chance that is gone when the world is calm.
+func (w *world) fault(p float64) bool { return !w.calm && w.chance(p) }
+
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd.Int64N(int64(d) + 1)) }
+
+func (w *world) after(d time.Duration, do func()) {
+	w.seq++
+	heap.Push(&w.todo, moment{w.now + d, w.seq, do})
+}
+
+// run lets time pass until something holds, or up to the end.
+func (w *world) run(until func() bool, end time.Duration) bool {
+	for !until() {
+		if len(w.todo) == 0 || w.todo[0].at > end {
+			w.now = max(w.now, end)
+			return until()
+		}
+		m := heap.Pop(&w.todo).(moment)
+		w.now = max(w.now, m.at)
+		m.do()
+	}
+	return true
+}
+
+// maxSteps is what no run needs: cores that keep each other busy are found out.
+const maxSteps = 400_000
+
+func (w *world) stepped() {
+	if w.steps++; w.steps > maxSteps {
+		w.fail("the cores have been given %d events and have not come to an end", w.steps)
+	}
+}
+
+var errFault = errors.New("simulated fault")
+
+// block cuts a direction until the returned function is called.
+func (w *world) block(from, to string) (heal func()) {
+	x := way{from, to}
+	w.blocked[x]++
+	healed := false
+	return func() {
+		if !healed {
+			healed = true
+			w.blocked[x]--
+		}
+	}
+}
+
+func (w *world) reaches(from, to string) bool { return w.blocked[way{from, to}] == 0 }
+
+func (w *world) linked(a, b string) bool { return w.reaches(a, b) && w.reaches(b, a) }
+
+const (
+	// The cluster's bootstrap, Unix milliseconds.
+	wallStart = 1_700_000_000_000
+
+	stormy = 40 * time.Second
+	bound  = 300 * time.Second // of virtual time, from calm to the end of all jobs
+	quiet  = 60 * time.Second  // in which what is left must go
+)
+
+const clusterStaging = "mem://c/staging"
+
+// play plays a run and writes into r what came of it.
+func play(r *Result) {
+	w := newWorld(r)
+	defer func() {
+		w.ended = true
+		for _, t := range w.tts {
+			t.killProcesses()
+		}
+		if v := recover(); v != nil {
+			text, ok := v.(violation)
+			if !ok {
+				text = violation(fmt.Sprintf("panic: %v\n%s", v, stack()))
+			}
+			r.Violation = string(text)
+		}
+		r.Trace, r.Elapsed, r.Steps, r.Leaders = w.trace, w.now, w.steps, len(w.book.offices)
+		r.Outcomes = make(map[wire.State]int)
+		for _, c := range w.clients {
+			for _, id := range c.ids {
+				if s, ok := w.status(id); ok {
+					r.Outcomes[s.State]++
+				}
+			}
+		}
+	}()
+	w.harmless = true
+	for _, i := range r.Kept {
+		w.begin(r.Faults[i])
+		w.harmless = w.harmless && !r.Faults[i].fails()
+	}
+	w.run(func() bool { return false }, stormy)
+	w.heal()
+	if !w.run(w.allEnded, stormy+bound) {
+		w.fail("%v after the last fault not all jobs have ended:%s", bound, w.unfinished())
+	}
+	w.run(w.tidy, w.now+quiet)
+	w.run(func() bool { return false }, w.now+5*time.Second)
+	w.checkEnd()
+}
