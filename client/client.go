@@ -116,7 +116,7 @@ func (s *session) exitCode(err error) int {
 // may have been reported since.
 func (s *session) flowFailed(first *wire.JobStatus) {
 	if len(s.jobs) > 1 && s.sub.Plan.Flow != "" {
-		fmt.Fprintf(s.Out, "flow %s failed: %v %s %v\n", oneLine(s.sub.Plan.Flow), first.ID, oneLine(first.Name), first.State)
+		fmt.Fprintf(s.Out, "flow %s failed: %v %s %v\n", OneLine(s.sub.Plan.Flow), first.ID, OneLine(first.Name), first.State)
 	}
 }
 

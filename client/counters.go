@@ -99,9 +99,9 @@ func PrintCounters(w io.Writer, counters wire.Counters) error {
 	})
 	for _, group := range groups {
 		known := hadoopGroups(group)
-		fmt.Fprintf(&text, "\t%s\n", oneLine(cmp.Or(known.title, group)))
+		fmt.Fprintf(&text, "\t%s\n", OneLine(cmp.Or(known.title, group)))
 		for _, name := range slices.SortedFunc(maps.Keys(counters[group]), known.compare) {
-			fmt.Fprintf(&text, "\t\t%s=%d\n", oneLine(known.label(name)), counters[group][name])
+			fmt.Fprintf(&text, "\t\t%s=%d\n", OneLine(known.label(name)), counters[group][name])
 			total++
 		}
 	}

@@ -73,11 +73,11 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 	}
 	if !s.greeted {
 		s.greeted = true
-		fmt.Fprintf(b, "%v %s submitted\n", job.ID, oneLine(job.Name))
+		fmt.Fprintf(b, "%v %s submitted\n", job.ID, OneLine(job.Name))
 	}
 	for _, text := range job.Troubles[min(s.troubles, len(job.Troubles)):] {
 		first, _, _ := strings.Cut(text, "\n")
-		fmt.Fprintf(b, "%v  %s\n", job.ID, oneLine(first))
+		fmt.Fprintf(b, "%v  %s\n", job.ID, OneLine(first))
 	}
 	s.troubles = max(s.troubles, len(job.Troubles))
 	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded) {
@@ -167,31 +167,27 @@ func (d *Display) block(now time.Time, jobs []wire.JobStatus) []string {
 }
 
 func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
-	head := fmt.Sprintf("%v %s  %s", job.ID, oneLine(job.Name), stateText(job))
+	head := fmt.Sprintf("%v %s  %s", job.ID, OneLine(job.Name), stateText(job))
 	lines := []string{head + "  " + shortTime(now.Sub(d.started))}
 	if job.State != wire.Running {
 		return lines
 	}
 	s := d.sight(job)
 	for _, p := range phases(job) {
-		parts := []string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesOf(p)}
-		if left, ok := s.rate(p.name).left(p); ok {
-			parts = append(parts, shortTime(left)+" left")
+		left := ""
+		if d, ok := s.rate(p.name).left(p); ok {
+			left = shortTime(d) + " left"
 		}
-		parts = append(parts, tasksOf(p.tasks))
-		parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
-		lines = append(lines, strings.Join(parts, "  "))
+		lines = append(lines, phaseLine(p, left))
 	}
 	return lines
 }
 
 // report is what stays on the screen of a job that has ended.
 func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
-	fmt.Fprintf(b, "%v %s %v after %s\n", job.ID, oneLine(job.Name), job.State, wallTime(job.Elapsed))
+	fmt.Fprintf(b, "%v %s %v after %s\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed))
 	if job.Error != "" && job.State != wire.Succeeded {
-		for line := range strings.SplitSeq(strings.TrimRight(job.Error, "\n"), "\n") {
-			fmt.Fprintf(b, "    %s\n", line)
-		}
+		writeError(b, job.Error)
 	}
 	if job.State != wire.Succeeded {
 		return
@@ -199,6 +195,44 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 	PrintCounters(b, job.Counters)
 	if output := d.outputs[job.ID]; output != "" {
 		fmt.Fprintf(b, "output: %s\n", output)
+	}
+}
+
+// PrintStatus writes how a job is getting on or how it has ended.
+func PrintStatus(w io.Writer, job *wire.JobStatus) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v %s  %s  %s\n", job.ID, OneLine(job.Name), stateText(job), shortTime(job.Elapsed))
+	if job.State == wire.Running || job.State == wire.Succeeded {
+		for _, p := range phases(job) {
+			fmt.Fprintln(&b, phaseLine(p))
+		}
+	}
+	if job.Waits != "" && job.State != wire.Waiting && !job.State.Ended() {
+		fmt.Fprintf(&b, "  waits %s\n", OneLine(job.Waits))
+	}
+	for _, trouble := range job.Troubles {
+		first, _, _ := strings.Cut(trouble, "\n")
+		fmt.Fprintf(&b, "  trouble: %s\n", OneLine(first))
+	}
+	if job.Error != "" && job.State != wire.Succeeded {
+		writeError(&b, job.Error)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// phaseLine is a phase's progress, with what else is known of it.
+func phaseLine(p phase, more ...string) string {
+	parts := append([]string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesOf(p)}, more...)
+	parts = append(parts, tasksOf(p.tasks))
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	return strings.Join(parts, "  ")
+}
+
+// writeError writes an error's lines as they are, indented.
+func writeError(w io.Writer, text string) {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		fmt.Fprintf(w, "    %s\n", line)
 	}
 }
 
@@ -210,8 +244,9 @@ func cut(line string, width int) string {
 	return string([]rune(line)[:width])
 }
 
-// oneLine takes out what would move the cursor.
-func oneLine(text string) string {
+// OneLine makes a text printable that somebody else has written: it takes out what
+// would move the cursor.
+func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return '?'

@@ -58,7 +58,7 @@ func stateText(job *wire.JobStatus) string {
 	switch job.State {
 	case wire.Waiting:
 		if job.Waits != "" {
-			return "waiting " + oneLine(job.Waits)
+			return "waiting " + OneLine(job.Waits)
 		}
 	case wire.Preparing:
 		return "computing splits"
@@ -67,7 +67,7 @@ func stateText(job *wire.JobStatus) string {
 	case wire.Stopping:
 		if job.Error != "" {
 			cause, _, _ := strings.Cut(job.Error, "\n")
-			return "stopping: " + oneLine(cause)
+			return "stopping: " + OneLine(cause)
 		}
 	}
 	return job.State.String()

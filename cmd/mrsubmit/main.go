@@ -53,12 +53,31 @@ type command struct {
 	name     string
 	synopsis string // its arguments
 	summary  string
+	help     string // more than the summary, for its own help
 	run      func(t *tool, ctx context.Context, args []string) int
 }
 
 func commands() []command {
 	return []command{
-		{"run", runSynopsis, "run a job and wait for its end", (*tool).run},
+		{"run", runSynopsis, "run a job and wait for its end", runHelp, (*tool).run},
+		{"list", "[-json]", "list the jobs that the cluster knows", "", asking("list", 0, 0, (*query).list)},
+		{"status", "[-json] JOB", "tell how a job is getting on", "", asking("status", 1, 1, (*query).status)},
+		{"wait", "JOB…", "wait for the end of jobs; exit code 0 if all succeed", "", asking("wait", 1, 1000, (*query).wait)},
+		{"kill", "[-reason TEXT] JOB…", "kill jobs", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
+			q.flags.StringVar(&q.reason, "reason", "", "what the job's status will say")
+		})},
+		{"counters", "[-json] JOB", "print a job's counters", "", asking("counters", 1, 1, (*query).counters)},
+		{"logs", "[-tail BYTES] [-json] JOB [TASK]", "print what attempts wrote to standard output and error",
+			"The attempts are those of TASK, which may be one attempt's id; without it those that failed or, if none did, all.",
+			asking("logs", 1, 2, (*query).logs, func(q *query) {
+				q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each; 0: all")
+			})},
+		{"history", "[-n LINES] [-staging URL] [-json] [JOB]", "list jobs that have ended, newest first, or print all about one", "",
+			asking("history", 0, 1, (*query).history, func(q *query) {
+				q.flags.IntVar(&q.most, "n", 20, "list so many `jobs`; 0: all")
+				q.flags.StringVar(&q.staging, "staging", "", "the cluster's staging `directory`, to read it without a job tracker")
+			})},
+		{"cluster", "[-json] | remove ID | recover -data DIR -id ID -raft HOST:PORT", "tell how the cluster is, or mend it", clusterHelp, (*tool).clusterCommand},
 	}
 }
 
@@ -99,7 +118,8 @@ func (t *tool) usage(w io.Writer) {
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  mrsubmit %s %s\n        %s\n", c.name, c.synopsis, c.summary)
 	}
-	fmt.Fprint(w, "  mrsubmit help [COMMAND]\n  mrsubmit -version\n")
+	fmt.Fprint(w, "  mrsubmit help [COMMAND]\n  mrsubmit -version\n\n"+
+		"All but run ask a running cluster: -jobtracker HOST:PORT,… or QUERN_JOBTRACKER names its job trackers.\n")
 }
 
 func version() string {

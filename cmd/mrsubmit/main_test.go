@@ -150,12 +150,25 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"help", "run"}, 0, 0, "JOB is an executable", ""},
 		{[]string{"run", "-h"}, 0, 0, "-D NAME=VALUE", ""},
 		{[]string{"help", "walk"}, 0, 2, "", `unknown command "walk"`},
-		{[]string{"list"}, 0, 2, "", `unknown command "list"`},
+		{[]string{"list"}, 0, 2, "", "no job tracker is named"},
+		{[]string{"list", "-jobtracker", "here"}, 0, 2, "", `address "here" of a job tracker: want host:port`},
+		{[]string{"list", "-jobtracker", "h:1", "more"}, 0, 2, "", `unexpected argument "more"`},
+		{[]string{"status", "-jobtracker", "h:1"}, 0, 2, "", "too few arguments"},
+		{[]string{"status", "-jobtracker", "h:1", "nonsense"}, 0, 2, "", `not an id of a job: "nonsense"`},
+		{[]string{"kill", "-reasons", "x"}, 0, 2, "", "flag provided but not defined: -reasons"},
+		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "x"}, 0, 2, "", `"x" is no id of a task or attempt`},
+		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "task_7_0002_m_000000"}, 0, 2, "", "task_7_0002_m_000000 is not of job_7_0001"},
+		{[]string{"help", "logs"}, 0, 0, "-tail bytes", ""},
+		{[]string{"help", "cluster"}, 0, 0, "cluster of its own", ""},
+		{[]string{"cluster", "recover", "-data", dir}, 0, 2, "", "recover needs -data, -id and -raft"},
+		{[]string{"cluster", "recover", "-data", dir, "-id", "a", "-raft", "b"}, 0, 2, "", "missing port"},
+		{[]string{"cluster", "recover", "-data", dir, "-id", "a", "-raft", "b:1"}, 0, 1, "", dir},
+		{[]string{"cluster", "recover", "-h"}, 0, 0, "usage: mrsubmit cluster", ""},
 		{[]string{"run"}, 0, 2, "", "no job is named"},
 		{[]string{"run", "-pace", "x"}, 0, 2, "", "flag provided but not defined: -pace"},
 		{[]string{"run", "-D", "x", exe}, 0, 2, "", "want NAME=VALUE"},
 		{[]string{"run", "-D", "=x", exe}, 0, 2, "", "want NAME=VALUE"},
-		{[]string{"run", "-jobtracker", "h:1", exe}, 0, 1, "", "job tracker h:1: clusters cannot be reached from this version"},
+		{[]string{"run", "-jobtracker", "h", exe}, 0, 2, "", `address "h" of a job tracker`},
 		{[]string{"run", filepath.Join(dir, "none")}, 0, 1, "", "none: no such file"},
 		{[]string{"run", script}, 0, 1, "", script + " is not executable: it is a script"},
 		{[]string{"run", dir}, 0, 1, "", dir + " holds no Go main package"},
@@ -204,10 +217,6 @@ func TestSubmission(t *testing.T) {
 	}
 	if got.Program.Path != "file://"+exe || got.Owner == "" || !strings.HasSuffix(got.Staging, got.Key) || got.Plan.Jobs[0].Output != "file://"+dir+"/out" {
 		t.Errorf("submitted %+v", got)
-	}
-	s = submit(t, map[string]string{"QUERN_JOBTRACKER": "h:2"}, wire.Succeeded, "run", exe)
-	if s.code != 1 || !strings.Contains(s.stderr, "job tracker h:2") {
-		t.Errorf("with QUERN_JOBTRACKER: exit code %d: %s", s.code, s.stderr)
 	}
 }
 

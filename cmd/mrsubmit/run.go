@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -15,47 +14,48 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/jobfile"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-D NAME=VALUE]… JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-D NAME=VALUE]… JOB [job flags]"
 
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go
 package, which is built first. What follows JOB is the job's own: see them with
 "mrsubmit run JOB -h". Without a job tracker the job runs embedded: on this
 machine, with a cluster that lives as long as the job. For example:
 
-  mrsubmit run ./examples/wordcount -input README.md -output /tmp/wc
-
-`
+  mrsubmit run ./examples/wordcount -input README.md -output /tmp/wc`
 
 // runFlags are what stands before JOB, and JOB with what follows it.
 type runFlags struct {
-	jobtracker string
-	properties []string // NAME=VALUE, in order
-	job        string
-	args       []string
+	jobtrackers []string
+	shared      bool     // local files are the same on all machines
+	properties  []string // NAME=VALUE, in order
+	job         string
+	args        []string
 }
 
 func (t *tool) run(ctx context.Context, args []string) int {
-	f, err := t.parseRun(args)
+	set := newFlags("run")
+	f, err := t.parseRun(set, args)
+	if err == nil {
+		err = t.runJob(ctx, f)
+	}
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, client.ErrHelp):
 		return exitDone
-	case err != nil:
-		fmt.Fprintf(t.stderr, "mrsubmit run: %v; see mrsubmit help run\n", err)
+	case errors.Is(err, client.ErrUsage):
+		fmt.Fprintf(t.stderr, "mrsubmit run: %v\n", err)
 		return exitUsage
 	}
-	if err := t.runJob(ctx, f); err != nil {
-		return t.runFailed(err)
-	}
-	return exitDone
+	return t.exitCode("run", set, err)
 }
 
-func (t *tool) parseRun(args []string) (*runFlags, error) {
+func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	f := &runFlags{}
-	set := flag.NewFlagSet("run", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	set.StringVar(&f.jobtracker, "jobtracker", t.getenv("QUERN_JOBTRACKER"), "`addresses` of the job trackers, host:port and commas between (default $QUERN_JOBTRACKER)")
+	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
+	set.BoolVar(&f.shared, "shared-local", false, "local files are the same on all of the cluster's machines")
 	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated", func(p string) error {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
 			return errors.New("want NAME=VALUE")
@@ -65,70 +65,80 @@ func (t *tool) parseRun(args []string) (*runFlags, error) {
 	})
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(t.stdout, "usage: mrsubmit run %s\n\n%s", runSynopsis, runHelp)
-		set.SetOutput(t.stdout)
-		set.PrintDefaults()
 		return nil, err
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	case set.NArg() == 0:
-		return nil, errors.New("no job is named")
+		return nil, fmt.Errorf("%w: no job is named", errUsage)
 	}
 	f.job, f.args = set.Arg(0), set.Args()[1:]
-	return f, nil
+	var err error
+	f.jobtrackers, err = addresses(*list)
+	return f, err
 }
 
 // errReported is a failure that has been printed.
 var errReported = errors.New("reported")
 
-// runFailed prints why a job did not run, or not well.
-func (t *tool) runFailed(err error) int {
-	switch {
-	case errors.Is(err, errReported):
-		return exitFailed
-	case errors.Is(err, client.ErrHelp):
-		return exitDone
-	}
-	fmt.Fprintf(t.stderr, "mrsubmit run: %v\n", err)
-	if errors.Is(err, client.ErrUsage) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
 func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
-	if f.jobtracker != "" {
-		return fmt.Errorf("job tracker %s: clusters cannot be reached from this version; without -jobtracker and QUERN_JOBTRACKER the job runs embedded", f.jobtracker)
+	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.giveUp}
+	var c *cluster
+	var about *web.Cluster
+	if len(f.jobtrackers) > 0 { // first of all: there is nothing to be done without it
+		notes := make(chan string, 16)
+		if c, about, err = remoteCluster(ctx, f.jobtrackers, noteTo(notes)); err != nil {
+			return err
+		}
+		defer c.close()
+		cfg.Notes, cfg.Today = notes, about.Wall
 	}
 	exe, remove, err := t.executable(ctx, f.job)
 	if err != nil {
 		return err
 	}
 	defer remove()
+	sub, err := t.plan(ctx, f, exe)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return t.runEmbedded(ctx, cfg, sub)
+	}
+	if err := checkShared(&sub.Plan, about, f.shared); err != nil {
+		return err
+	}
+	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Program = c, c.files, c.staging, exe
+	if client.Run(ctx, cfg, sub) != 0 {
+		return errReported
+	}
+	return nil
+}
+
+// plan asks the job for what it wants to run.
+func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submission, error) {
 	var args []string
 	for _, p := range f.properties {
 		args = append(args, "-D", p)
 	}
 	sub, err := client.Plan(ctx, exe, append(args, f.args...), t.stderr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
-		return err
+		return nil, err
 	}
 	sub.Owner = owner(t.getenv)
+	return sub, nil
+}
+
+// runEmbedded runs a job on a cluster that lives as long as the job.
+func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, sub *wire.Submission) error {
 	cluster, err := t.embedded(ctx, sub)
 	if err != nil {
 		return fmt.Errorf("start embedded cluster: %w", err)
 	}
-	code := client.Run(ctx, client.Config{
-		Cluster: cluster.Cluster,
-		FS:      cluster.files,
-		Staging: cluster.staging,
-		Out:     t.stderr,
-		Width:   t.width,
-		GiveUp:  t.giveUp,
-	}, sub)
+	cfg.Cluster, cfg.FS, cfg.Staging = cluster.Cluster, cluster.files, cluster.staging
+	code := client.Run(ctx, cfg, sub)
 	if err := cluster.close(); err != nil {
 		return fmt.Errorf("stop embedded cluster: %w", err)
 	}

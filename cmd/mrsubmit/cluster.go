@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/jobtracker/replica"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
+)
+
+const clusterHelp = `Without more, tells who leads, which job trackers vote and how the task trackers
+are.
+
+  mrsubmit cluster remove ID
+        takes the vote of a job tracker away that will not come back
+
+  mrsubmit cluster recover -data DIR -id ID -raft HOST:PORT
+        after the majority of the job trackers is lost for good: makes the one whose
+        -data, -id and advertised -raft address these are, and which does not run, a
+        cluster of its own; then start it. Choose the one that knew most. Others join
+        it with empty directories; never start one of them with its old directory.`
+
+// clusterCommand is mrsubmit cluster and what may stand behind it.
+func (t *tool) clusterCommand(ctx context.Context, args []string) int {
+	if len(args) > 0 {
+		switch args[0] {
+		case "recover":
+			return t.recover(args[1:])
+		case "remove":
+			return asking("cluster", 1, 1, (*query).removeVoter)(t, ctx, args[1:])
+		}
+	}
+	return asking("cluster", 0, 0, (*query).showCluster)(t, ctx, args)
+}
+
+func (q *query) showCluster(ctx context.Context) error {
+	c, err := q.cluster.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	if q.json {
+		return q.printJSON(c)
+	}
+	fmt.Fprintf(q.stdout, "cluster %s, begun %s\nstaging %s\n", client.OneLine(c.ID), timeText(c.Start), client.OneLine(c.Staging))
+	if c.Leads {
+		fmt.Fprintf(q.stdout, "leader %s at %s, epoch %d, %d jobs that have not ended\n", client.OneLine(c.Leader), client.OneLine(c.Addr), c.Epoch, c.Jobs)
+	} else {
+		fmt.Fprintf(q.stdout, "no leader; the last one known was %q at %q in epoch %d\n", c.Leader, c.Addr, c.Epoch)
+	}
+	if ahead := time.Until(c.Wall).Round(time.Second); ahead > skewTold || ahead < -skewTold {
+		fmt.Fprintf(q.stdout, "its clock is %v from the one here\n", ahead)
+	}
+	fmt.Fprintln(q.stdout)
+	rows := [][]string{{"VOTER", "ADDRESS"}}
+	for _, v := range c.Voters {
+		rows = append(rows, []string{v.ID, v.Addr})
+	}
+	if err := q.table(rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(q.stdout)
+	rows = [][]string{{"TRACKER", "HOST", "ADDRESS", "MAPS", "REDUCES", "STATE"}}
+	for i := range c.Trackers {
+		t := &c.Trackers[i]
+		rows = append(rows, []string{
+			t.ID, t.Host, t.Addr, fmt.Sprintf("%d/%d", t.Maps, t.MapSlots), fmt.Sprintf("%d/%d", t.Reduces, t.ReduceSlots), trackerState(t),
+		})
+	}
+	return q.table(rows)
+}
+
+// skewTold is the difference of clocks from which it is worth a line.
+const skewTold = 5 * time.Second
+
+func trackerState(t *web.Tracker) string {
+	var parts []string
+	if !t.Connected {
+		silent := (time.Duration(t.SilentMillis) * time.Millisecond).Round(100 * time.Millisecond)
+		parts = append(parts, fmt.Sprintf("not connected, silent for %v", silent))
+	}
+	if t.Excluded != "" {
+		parts = append(parts, "excluded: "+t.Excluded)
+	}
+	if t.Trouble != "" {
+		parts = append(parts, t.Trouble)
+	}
+	if len(parts) == 0 {
+		return "good"
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (q *query) removeVoter(ctx context.Context) error {
+	return q.cluster.RemoveVoter(ctx, q.args[0])
+}
+
+// raftDir is where a job tracker keeps its log below its -data.
+const raftDir = "raft"
+
+// recover makes a stopped job tracker's state the only voter.
+func (t *tool) recover(args []string) int {
+	set := newFlags("cluster recover")
+	data := set.String("data", "", "`directory` of the job tracker, as it was started with")
+	id := set.String("id", "", "`name` of the job tracker, as it was started with")
+	addr := set.String("raft", "", "its advertised -raft `address`, host:port")
+	rest, err := parseMixed(set, args)
+	switch {
+	case err != nil:
+	case len(rest) > 0:
+		err = fmt.Errorf("%w: unexpected argument %q", errUsage, rest[0])
+	case *data == "" || *id == "" || *addr == "":
+		err = fmt.Errorf("%w: recover needs -data, -id and -raft", errUsage)
+	default:
+		if _, _, split := net.SplitHostPort(*addr); split != nil {
+			err = fmt.Errorf("%w: -raft: %w", errUsage, split)
+		} else if err = replica.Recover(filepath.Join(*data, raftDir), *id, *addr); err == nil {
+			fmt.Fprintf(t.stderr, "%s is now the only voter; start it\n", *id)
+		}
+	}
+	return t.exitCode("cluster", set, err)
+}
+
+// errNotShared reports local files in a job for several machines.
+var errNotShared = errors.New("a local file on a cluster of several machines")
+
+// checkShared refuses local paths where trackers are on several machines, unless
+// the user says that they are shared.
+func checkShared(plan *wire.Plan, c *web.Cluster, shared bool) error {
+	machines := make(map[string]bool)
+	for i := range c.Trackers {
+		host, _, err := net.SplitHostPort(c.Trackers[i].Addr)
+		if ip := net.ParseIP(host); err != nil || ip != nil && ip.IsLoopback() || host == "localhost" {
+			host = "localhost"
+		}
+		machines[host] = true
+	}
+	name := localName(plan)
+	if shared || len(machines) < 2 || name == "" {
+		return nil
+	}
+	return fmt.Errorf("%s is %w: if all of its %d machines share it, say -shared-local", name, errNotShared, len(machines))
+}
+
+// localName is the first local file or directory that a plan names.
+func localName(plan *wire.Plan) string {
+	isLocal := func(name string) bool {
+		return name != "" && (strings.HasPrefix(name, "file://") || !strings.Contains(name, "://"))
+	}
+	for i := range plan.Jobs {
+		j := &plan.Jobs[i]
+		for _, in := range j.Inputs {
+			for _, p := range in.Paths {
+				if isLocal(p) {
+					return p
+				}
+			}
+		}
+		for _, f := range j.Files {
+			if isLocal(f) {
+				return f
+			}
+		}
+		if isLocal(j.Output) {
+			return j.Output
+		}
+	}
+	return ""
+}
+
+// remoteCluster is what a submission to running job trackers needs.
+func remoteCluster(ctx context.Context, addrs []string, note func(string)) (*cluster, *web.Cluster, error) {
+	c := web.NewClient(addrs)
+	c.Note = note
+	about, err := c.Cluster(ctx)
+	if err == nil && about.Staging == "" {
+		err = errors.New("the cluster has no staging directory yet")
+	}
+	if err == nil {
+		_, err = dfs.Clean(about.Staging)
+	}
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	closed := func() error {
+		c.Close()
+		return nil
+	}
+	return &cluster{Cluster: c, files: files(), staging: about.Staging, close: closed}, about, nil
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
+)
+
+// fakeJobTracker leads a cluster in which nothing moves by itself.
+type fakeJobTracker struct {
+	recorder
+	staging  string
+	addr     string // of its API and of its only task tracker
+	jobs     []wire.JobStatus
+	killed   []string
+	trackers []wire.TrackerStatus
+	voters   []web.Voter
+}
+
+func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
+	return wire.ClusterStatus{
+		Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, Leads: true, Jobs: 1, Trackers: f.trackers,
+	}, nil
+}
+
+func (f *fakeJobTracker) Jobs(context.Context) ([]wire.JobStatus, error) { return f.jobs, nil }
+
+func (f *fakeJobTracker) find(id wire.JobID) (wire.JobStatus, error) {
+	for _, j := range f.jobs {
+		if j.ID == id {
+			return j, nil
+		}
+	}
+	return wire.JobStatus{}, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
+}
+
+func (f *fakeJobTracker) Kill(_ context.Context, id wire.JobID, reason string) error {
+	j, err := f.find(id)
+	if err == nil && j.State.Ended() {
+		err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
+	}
+	if err == nil {
+		f.killed = append(f.killed, fmt.Sprintf("%v %s", id, reason))
+	}
+	return err
+}
+
+// Watch shows each job as it is and then as it has succeeded.
+func (f *fakeJobTracker) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	if f.recorder.state != 0 {
+		return f.recorder.Watch(ctx, ids)
+	}
+	return func(yield func([]wire.JobStatus, error) bool) {
+		var all []wire.JobStatus
+		for _, id := range ids {
+			j, err := f.find(id)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all = append(all, j)
+		}
+		if !yield(slices.Clone(all), nil) {
+			return
+		}
+		for i := range all {
+			if !all[i].State.Ended() {
+				all[i].State = wire.Succeeded
+			}
+		}
+		yield(all, nil)
+	}
+}
+
+func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
+	task := wire.TaskID{Job: id, Kind: wire.Map}
+	other := wire.TaskID{Job: id, Kind: wire.Map, N: 1}
+	return []wire.AttemptStatus{
+		{Attempt: wire.AttemptID{Task: task, N: 1000}, Tracker: "t1", Addr: f.addr, State: wire.AttemptFailed, Began: 1000, Took: 500, Error: "boom\nstack"},
+		{Attempt: wire.AttemptID{Task: task, N: 1001}, Tracker: "t1", Addr: f.addr, State: wire.AttemptSucceeded, Began: 2000, Took: 500},
+		{Attempt: wire.AttemptID{Task: other, N: 1000}, Tracker: "t2", State: wire.AttemptSucceeded},
+	}
+}
+
+func (f *fakeJobTracker) Attempts(_ context.Context, id wire.JobID) ([]wire.AttemptStatus, error) {
+	if _, err := f.find(id); err != nil {
+		return nil, err
+	}
+	return f.attempts(id), nil
+}
+
+func (f *fakeJobTracker) Attach(*wire.Conn) error { return errors.New("no trackers here") }
+
+func (f *fakeJobTracker) Voters() []web.Voter { return f.voters }
+
+func (f *fakeJobTracker) AddVoter(context.Context, web.Voter) error { return nil }
+
+func (f *fakeJobTracker) RemoveVoter(_ context.Context, id string) error {
+	f.voters = slices.DeleteFunc(f.voters, func(v web.Voter) bool { return v.ID == id })
+	return nil
+}
+
+// newFake serves a fake and, at the same address, the logs of its trackers.
+func newFake(t *testing.T) *fakeJobTracker {
+	t.Helper()
+	f := &fakeJobTracker{staging: "file://" + t.TempDir(), voters: []web.Voter{{ID: "jt1", Addr: "h:1"}, {ID: "jt2", Addr: "h:2"}}}
+	f.jobs = []wire.JobStatus{
+		{ID: wire.JobID{Start: 7, N: 1}, Name: "words", State: wire.Succeeded, Maps: wire.TaskCounts{Total: 2, Done: 2}, Elapsed: 1500 * time.Millisecond,
+			Counters: wire.Counters{"org.apache.hadoop.mapreduce.TaskCounter": {"MAP_INPUT_RECORDS": 3}}},
+		{ID: wire.JobID{Start: 7, N: 2}, Name: "so\x1brt", State: wire.Running, Maps: wire.TaskCounts{Total: 4, Done: 1, Running: 2}, Waits: "for a free map slot",
+			Troubles: []string{"attempt_7_0002_m_000000_1000: boom"}},
+		{ID: wire.JobID{Start: 7, N: 3}, Name: "bad", State: wire.Failed, Error: "boom\nlast words"},
+	}
+	api := web.New(web.Config{Server: f, Voters: f})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest, ok := strings.CutPrefix(r.URL.Path, "/logs/")
+		switch {
+		case !ok:
+			api.ServeHTTP(w, r)
+		case strings.HasSuffix(rest, "_1000/stderr"):
+			fmt.Fprintf(w, "words of %s, tail %s", rest, r.URL.Query().Get("tail"))
+		case strings.HasSuffix(rest, "_1001/stdout"):
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	f.addr = server.Listener.Addr().String()
+	f.trackers = []wire.TrackerStatus{
+		{Tracker: "t1", Host: "h1", Addr: "127.0.0.1:1", MapSlots: 2, ReduceSlots: 1, Maps: 1, Connected: true},
+		{Tracker: "t2", Host: "h2", Addr: "127.0.0.2:1", Silent: 1234, Excluded: "3 attempts failed", Trouble: "disk /d is full"},
+	}
+	past := &history.Record{
+		Job:   wire.JobStatus{ID: wire.JobID{Start: 6, N: 9}, Name: "old", State: wire.Failed, Error: "long ago", Elapsed: time.Minute},
+		Owner: "me", Plan: wire.JobPlan{Output: "file:///out"}, Submitted: 1, Ended: 60_001, Attempts: f.attempts(wire.JobID{Start: 6, N: 9}),
+	}
+	if err := history.Write(files(), history.Name(f.staging, time.UnixMilli(past.Ended), past.Job.ID), past); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// ask runs a command against a fake.
+func (f *fakeJobTracker) ask(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, messages bytes.Buffer
+	tool := &tool{stdout: &out, stderr: &messages, getenv: func(name string) string {
+		return map[string]string{"QUERN_JOBTRACKER": f.addr, "USER": "somebody"}[name]
+	}}
+	code = tool.main(t.Context(), args)
+	return code, out.String(), messages.String()
+}
+
+func TestAsking(t *testing.T) {
+	f := newFake(t)
+	for _, c := range []struct {
+		args   string
+		code   int
+		stdout string // pieces that are there in this order, "…" between
+		stderr string
+	}{
+		{"list", 0, "JOB…STATE…MAPS…NAME\njob_7_0001…succeeded…2/2…1.5s…words\njob_7_0002…running…1/4…so?rt\njob_7_0003…failed", ""},
+		{"list -json", 0, `[…"id": "job_7_0001"…"state": "succeeded"…"id": "job_7_0003"`, ""},
+		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
+		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
+		{"status job_7_0002 -json", 0, `"waits": "for a free map slot"`, ""},
+		{"status job_6_0009", 0, "job_6_0009 old  failed…long ago", ""},
+		{"status job_1_0001", 1, "", "mrsubmit status: job_1_0001: unknown job\n"},
+		{"wait job_7_0001", 0, "", "job_7_0001 words succeeded\n"},
+		{"wait job_7_0002", 0, "", "job_7_0002 so?rt submitted…succeeded"},
+		{"wait job_7_0001 job_7_0003", 1, "", "job_7_0003 bad failed\n"},
+		{"wait job_6_0009", 1, "", "job_6_0009 old failed"},
+		{"wait job_1_0001", 1, "", "unknown job"},
+		{"kill job_7_0001", 1, "", "mrsubmit kill: job_7_0001: the job has ended"},
+		{"kill job_6_0009", 1, "", "job_6_0009: the job has ended"},
+		{"kill job_1_0001", 1, "", "job_1_0001: unknown job"},
+		{"kill -reason why job_7_0002", 0, "", ""},
+		{"counters job_7_0001", 0, "GROUP…org.apache.hadoop.mapreduce.TaskCounter  MAP_INPUT_RECORDS  3", ""},
+		{"counters -json job_7_0001", 0, `"MAP_INPUT_RECORDS": 3`, ""},
+		{"counters -json job_7_0002", 0, "{}\n", ""},
+		{"logs job_7_0001", 0, "==> attempt_7_0001_m_000000_1000 stderr on t1, failed <==\nwords of job_7_0001/attempt_7_0001_m_000000_1000/stderr, tail 65536\n", ""},
+		{"logs -tail 0 job_6_0009", 0, "words of job_6_0009/attempt_6_0009_m_000000_1000/stderr, tail \n", ""},
+		{"logs job_7_0001 task_7_0001_m_000000", 0, "_1000 stderr…words", "attempt_7_0001_m_000000_1001 stdout: tracker t1 at " + f.addr + " answers 404"},
+		{"logs job_7_0001 attempt_7_0001_m_000000_1000", 0, "words", ""},
+		{"logs job_7_0001 task_7_0001_m_000001", 1, "", "it is not known where tracker t2 is"},
+		{"logs job_7_0001 task_7_0001_m_000009", 1, "", "no such attempt is known"},
+		{"logs job_1_0001", 1, "", "unknown job"},
+		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"`, ""},
+		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
+		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
+		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\n", ""},
+		{"history -json job_6_0009", 0, `"attempts": [`, ""},
+		{"history job_7_0001", 1, "", "history of job_7_0001: "},
+		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full", ""},
+		{"cluster -json", 0, `"leader": "jt1"…"trackers": [`, ""},
+		{"cluster remove jt2", 0, "", ""},
+		{"cluster remove", 2, "", "too few arguments"},
+		{"cluster mend", 2, "", `unexpected argument "mend"`},
+	} {
+		code, stdout, stderr := f.ask(t, strings.Fields(c.args)...)
+		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+			t.Errorf("%s: exit code %d, want %d\nstdout %s\nwant   %s\nstderr %s\nwant   %s", c.args, code, c.code, stdout, c.stdout, stderr, c.stderr)
+		}
+		if strings.Contains(c.args, "-json") && !json.Valid([]byte(stdout)) {
+			t.Errorf("%s: not JSON: %s", c.args, stdout)
+		}
+	}
+	if want := []string{"job_7_0002 why"}; !slices.Equal(f.killed, want) {
+		t.Errorf("killed %q, want %q", f.killed, want)
+	}
+	if len(f.voters) != 1 || f.voters[0].ID != "jt1" {
+		t.Errorf("voters %v", f.voters)
+	}
+}
+
+// inOrder says whether the pieces of want, cut at "…", are in text one after the other.
+func inOrder(text, want string) bool {
+	for piece := range strings.SplitSeq(want, "…") {
+		_, after, ok := strings.Cut(text, piece)
+		if !ok {
+			return false
+		}
+		text = after
+	}
+	return true
+}
+
+// TestRunOnCluster ships the program by its hash and follows the job.
+func TestRunOnCluster(t *testing.T) {
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFake(t)
+	f.recorder.state = wire.Succeeded
+	args := []string{"run", exe, "-input", exe, "-output", t.TempDir() + "/out"}
+	code, stdout, stderr := f.ask(t, args...)
+	if code != 0 || stdout != "" || !strings.Contains(stderr, "job_7_0001 job succeeded") {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	program, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(program)
+	hash := hex.EncodeToString(sum[:])
+	staging := strings.TrimPrefix(f.staging, "file://")
+	uploaded, err := filepath.Glob(filepath.Join(staging, "programs", "*", "*"))
+	if err != nil || len(uploaded) != 1 || filepath.Base(uploaded[0]) != hash {
+		t.Fatalf("uploaded %q, %v, want %s", uploaded, err, hash)
+	}
+	got := f.recorder.got.Program
+	if got.Hash != hash || got.Path != "file://"+uploaded[0] {
+		t.Errorf("submitted %+v", got)
+	}
+	copied, err := os.ReadFile(uploaded[0])
+	if err != nil || !bytes.Equal(copied, program) {
+		t.Errorf("the upload differs: %v", err)
+	}
+	if code, _, stderr := f.ask(t, args...); code != 0 {
+		t.Errorf("once more: exit code %d: %s", code, stderr)
+	}
+	f.trackers[0].Addr = "10.0.0.1:1"
+	if code, _, stderr := f.ask(t, args...); code != 1 || !strings.Contains(stderr, exe+" is a local file on a cluster of several machines") {
+		t.Errorf("local input on two machines: exit code %d: %s", code, stderr)
+	}
+	args = append([]string{"run", "-shared-local"}, args[1:]...)
+	if code, _, stderr := f.ask(t, args...); code != 0 {
+		t.Errorf("-shared-local: exit code %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
+)
+
+// defaultTail is how much is shown of each log.
+const defaultTail = 64 << 10
+
+// logWait bounds the connection to a tracker and the beginning of its answer.
+const logWait = 10 * time.Second
+
+// logs prints what a job's attempts have written: those of a task, one of them,
+// or else those that failed, or else all.
+func (q *query) logs(ctx context.Context) error {
+	id, err := wire.ParseJobID(q.args[0])
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	wanted, err := wantedAttempts(id, q.args[1:])
+	if err != nil {
+		return err
+	}
+	attempts, err := q.attempts(ctx, id)
+	if err != nil {
+		return err
+	}
+	attempts = wanted(attempts)
+	if q.json {
+		return q.printJSON(logList(attempts))
+	}
+	if len(attempts) == 0 {
+		return fmt.Errorf("%v: no such attempt is known", id)
+	}
+	r := &logReader{query: q, http: &http.Client{Transport: &http.Transport{
+		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
+	}}}
+	defer r.http.CloseIdleConnections()
+	for i := range attempts {
+		if err := r.print(ctx, &attempts[i]); err != nil {
+			return err
+		}
+	}
+	if r.had == 0 && r.failed > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// attempts lists a job's attempts, from the cluster or from its history.
+func (q *query) attempts(ctx context.Context, id wire.JobID) ([]web.Attempt, error) {
+	attempts, err := q.cluster.Attempts(ctx, id)
+	switch {
+	case err == nil:
+		return attempts, nil
+	case errors.Is(err, fs.ErrNotExist): // of an ended job; the cluster has looked
+		err = fmt.Errorf("%v has no history: %w", id, err)
+	case errors.Is(err, core.ErrUnknownJob):
+		r, err := q.past(ctx, id, err)
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.Attempts {
+			attempts = append(attempts, web.AttemptOf(&r.Attempts[i]))
+		}
+		return attempts, nil
+	}
+	return nil, err
+}
+
+// wantedAttempts reads what may stand behind a job's id.
+func wantedAttempts(job wire.JobID, args []string) (func([]web.Attempt) []web.Attempt, error) {
+	if len(args) == 0 {
+		return failedOrAll, nil
+	}
+	task, errTask := wire.ParseTaskID(args[0])
+	attempt, errAttempt := wire.ParseAttemptID(args[0])
+	switch {
+	case errTask != nil && errAttempt != nil:
+		return nil, fmt.Errorf("%w: %q is no id of a task or attempt", errUsage, args[0])
+	case errTask != nil:
+		task = attempt.Task
+	}
+	if task.Job != job {
+		return nil, fmt.Errorf("%w: %s is not of %v", errUsage, args[0], job)
+	}
+	return func(all []web.Attempt) []web.Attempt {
+		return slices.DeleteFunc(all, func(a web.Attempt) bool {
+			id, err := wire.ParseAttemptID(a.ID)
+			return err != nil || id.Task != task || errAttempt == nil && id != attempt
+		})
+	}, nil
+}
+
+func failedOrAll(all []web.Attempt) []web.Attempt {
+	failed := slices.DeleteFunc(slices.Clone(all), func(a web.Attempt) bool { return a.State != wire.AttemptFailed.String() })
+	if len(failed) > 0 {
+		return failed
+	}
+	return all
+}
+
+// loggedAttempt is an attempt in JSON, with where its logs are.
+type loggedAttempt struct {
+	web.Attempt
+	Logs map[string]string `json:"logs"`
+}
+
+func logList(attempts []web.Attempt) []loggedAttempt {
+	list := make([]loggedAttempt, 0, len(attempts))
+	for i := range attempts {
+		list = append(list, loggedAttempt{attempts[i], map[string]string{
+			"stdout": logURL(&attempts[i], "stdout", 0), "stderr": logURL(&attempts[i], "stderr", 0),
+		}})
+	}
+	return list
+}
+
+// logURL is where the tracker serves a log; of the last bytes only, unless tail is 0.
+func logURL(a *web.Attempt, stream string, tail int64) string {
+	id, err := wire.ParseAttemptID(a.ID)
+	if err != nil || a.Addr == "" {
+		return ""
+	}
+	u := url.URL{Scheme: "http", Host: a.Addr, Path: fmt.Sprintf("/logs/%v/%v/%s", id.Task.Job, id, stream)}
+	if tail > 0 {
+		u.RawQuery = "tail=" + strconv.FormatInt(tail, 10)
+	}
+	return u.String()
+}
+
+// logReader prints logs and counts those it got and those it did not.
+type logReader struct {
+	*query
+	http        *http.Client
+	had, failed int
+}
+
+// print prints both logs of an attempt. What cannot be read is said; an error is
+// that of our own output or of an interrupt.
+func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
+	for _, stream := range []string{"stdout", "stderr"} {
+		body, err := r.open(ctx, a, stream)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			r.failed++
+			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s: %v\n", a.ID, stream, err)
+			continue
+		}
+		r.had++
+		err = r.copy(a, stream, body)
+		body.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io.ReadCloser, error) {
+	address := logURL(a, stream, r.tail)
+	if address == "" {
+		return nil, fmt.Errorf("it is not known where tracker %s is", a.Tracker)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("tracker %s at %s answers %s", a.Tracker, a.Addr, resp.Status)
+	}
+	return resp.Body, nil
+}
+
+// copy prints a log below a line that names it; an empty one is passed over.
+func (r *logReader) copy(a *web.Attempt, stream string, body io.Reader) error {
+	w := &ended{to: r.stdout}
+	head := fmt.Sprintf("==> %s %s on %s, %s <==\n", a.ID, stream, client.OneLine(a.Tracker), a.State)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			if head != "" {
+				fmt.Fprint(w, head)
+				head = ""
+			}
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return w.line()
+		case err != nil:
+			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s breaks off: %v\n", a.ID, stream, err)
+			return w.line()
+		}
+	}
+}
+
+// ended knows whether what it wrote ends with a line's end.
+type ended struct {
+	to   io.Writer
+	last byte
+}
+
+func (e *ended) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		e.last = p[len(p)-1]
+	}
+	return e.to.Write(p)
+}
+
+func (e *ended) line() error {
+	if e.last == 0 || e.last == '\n' {
+		return nil
+	}
+	_, err := e.Write([]byte{'\n'})
+	return err
+}

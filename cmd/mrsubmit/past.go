@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
+)
+
+// pastJob is a job's history in JSON.
+type pastJob struct {
+	web.Job
+	Owner     string        `json:"owner"`
+	Submitted time.Time     `json:"submitted,omitzero"`
+	Ended     time.Time     `json:"ended,omitzero"`
+	Output    string        `json:"output,omitempty"`
+	Attempts  []web.Attempt `json:"attempts,omitempty"`
+}
+
+func pastOf(r *history.Record) pastJob {
+	p := pastJob{
+		Job: web.JobOf(&r.Job), Owner: r.Owner, Submitted: unixMilli(r.Submitted), Ended: unixMilli(r.Ended), Output: r.Plan.Output,
+	}
+	for i := range r.Attempts {
+		p.Attempts = append(p.Attempts, web.AttemptOf(&r.Attempts[i]))
+	}
+	return p
+}
+
+func unixMilli(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// history prints the jobs that have ended, newest first, or all of one.
+func (q *query) history(ctx context.Context) error {
+	staging, err := q.stagingURL(ctx)
+	if err != nil {
+		return err
+	}
+	if len(q.args) > 0 {
+		return q.historyOf(staging)
+	}
+	entries, err := history.List(files(), staging)
+	if err != nil {
+		return err
+	}
+	if q.most > 0 && len(entries) > q.most {
+		entries = entries[:q.most]
+	}
+	past := make([]pastJob, 0, len(entries))
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r, err := history.Read(files(), e.Name)
+		if err != nil { // swept meanwhile, or damaged: the others are there all the same
+			fmt.Fprintf(q.stderr, "mrsubmit history: %v\n", err)
+			continue
+		}
+		r.Attempts, r.Job.Counters, r.Job.Troubles = nil, nil, nil
+		past = append(past, pastOf(r))
+	}
+	if q.json {
+		return q.printJSON(past)
+	}
+	rows := [][]string{{"JOB", "STATE", "ENDED", "ELAPSED", "OWNER", "NAME"}}
+	for i := range past {
+		p := &past[i]
+		rows = append(rows, []string{p.ID, p.State, timeText(p.Ended), elapsedText(p.ElapsedMillis), p.Owner, p.Name})
+	}
+	return q.table(rows)
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+func (q *query) historyOf(staging string) error {
+	id, err := wire.ParseJobID(q.args[0])
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	r, err := history.Find(files(), staging, id)
+	if err != nil {
+		return fmt.Errorf("history of %v: %w", id, err)
+	}
+	if q.json {
+		return q.printJSON(pastOf(r))
+	}
+	if err := client.PrintStatus(q.stdout, &r.Job); err != nil {
+		return err
+	}
+	p := pastOf(r)
+	fmt.Fprintf(q.stdout, "owner %s, submitted %s, ended %s\n", client.OneLine(p.Owner), timeText(p.Submitted), timeText(p.Ended))
+	if p.Output != "" {
+		fmt.Fprintf(q.stdout, "output %s\n", client.OneLine(p.Output))
+	}
+	return q.table(attemptRows(p.Attempts))
+}
+
+func attemptRows(attempts []web.Attempt) [][]string {
+	rows := [][]string{{"ATTEMPT", "STATE", "TRACKER", "BEGAN", "TOOK", "ERROR"}}
+	for i := range attempts {
+		a := &attempts[i]
+		rows = append(rows, []string{a.ID, a.State, a.Tracker, timeText(a.Began), elapsedText(a.TookMillis), firstLine(a.Error)})
+	}
+	return rows
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

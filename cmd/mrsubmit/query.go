@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
+)
+
+// queryPatience is how long a command that asks looks for a leader.
+const queryPatience = 10 * time.Second
+
+// addressesUsage is the help of -jobtracker.
+const addressesUsage = "`addresses` of the job trackers, host:port and commas between (default $QUERN_JOBTRACKER)"
+
+// errUsage reports a command line that makes no sense.
+var errUsage = errors.New("bad usage")
+
+// query is a command that asks a running cluster.
+type query struct {
+	*tool
+	flags     *flag.FlagSet
+	addresses string
+	json      bool
+	args      []string // without the flags
+	cluster   *web.Client
+	staging   string // URL; empty: the cluster is asked
+
+	reason string // of a kill
+	most   int    // lines of a listing
+	tail   int64  // bytes of each log
+}
+
+// asking makes the run function of a command that asks a cluster: flags and
+// arguments in any order, of the latter from least to most.
+func asking(name string, least, most int, do func(q *query, ctx context.Context) error, define ...func(q *query)) func(t *tool, ctx context.Context, args []string) int {
+	return func(t *tool, ctx context.Context, args []string) int {
+		q := &query{tool: t, flags: newFlags(name)}
+		q.flags.StringVar(&q.addresses, "jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
+		q.flags.BoolVar(&q.json, "json", false, "print JSON")
+		for _, d := range define {
+			d(q)
+		}
+		err := q.parse(args, least, most)
+		if err == nil {
+			err = q.connect()
+		}
+		if err == nil {
+			defer q.cluster.Close()
+			err = do(q, ctx)
+		}
+		return t.exitCode(name, q.flags, err)
+	}
+}
+
+func newFlags(name string) *flag.FlagSet {
+	set := flag.NewFlagSet(name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	return set
+}
+
+func (q *query) parse(args []string, least, most int) (err error) {
+	if q.args, err = parseMixed(q.flags, args); err != nil {
+		return err
+	}
+	if n := len(q.args); n < least {
+		return fmt.Errorf("%w: too few arguments", errUsage)
+	} else if n > most {
+		return fmt.Errorf("%w: unexpected argument %q", errUsage, q.args[most])
+	}
+	return nil
+}
+
+// parseMixed reads flags wherever they stand and returns what is none.
+func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
+	for {
+		if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		} else if err != nil {
+			return nil, fmt.Errorf("%w: %w", errUsage, err)
+		}
+		if set.NArg() == 0 {
+			return rest, nil
+		}
+		rest, args = append(rest, set.Arg(0)), set.Args()[1:]
+	}
+}
+
+// connect makes the client; a history whose place is named needs no job tracker.
+func (q *query) connect() error {
+	addrs, err := addresses(q.addresses)
+	if err != nil {
+		return err
+	}
+	if len(addrs) == 0 && q.staging == "" {
+		return fmt.Errorf("%w: no job tracker is named by -jobtracker or QUERN_JOBTRACKER", errUsage)
+	}
+	q.cluster = web.NewClient(addrs)
+	q.cluster.Patience = queryPatience
+	q.cluster.Note = func(line string) { fmt.Fprintln(q.stderr, line) }
+	return nil
+}
+
+// addresses cuts a list of host:port.
+func addresses(list string) ([]string, error) {
+	var addrs []string
+	for a := range strings.SplitSeq(list, ",") {
+		a = strings.TrimSpace(a)
+		if a == "" {
+			continue
+		}
+		if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
+			return nil, fmt.Errorf("%w: address %q of a job tracker: want host:port", errUsage, a)
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, nil
+}
+
+// exitCode prints why a command failed, or its help.
+func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, flag.ErrHelp):
+		t.commandHelp(name, set)
+		return exitDone
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(t.stderr, "mrsubmit %s: %v; see mrsubmit help %s\n", name, err, name)
+		return exitUsage
+	}
+	fmt.Fprintf(t.stderr, "mrsubmit %s: %v\n", name, err)
+	return exitFailed
+}
+
+func (t *tool) commandHelp(name string, set *flag.FlagSet) {
+	for _, c := range commands() {
+		if c.name == name {
+			fmt.Fprintf(t.stdout, "usage: mrsubmit %s %s\n\n%s\n\n", name, c.synopsis, cmp.Or(c.help, c.summary))
+		}
+	}
+	set.SetOutput(t.stdout)
+	set.PrintDefaults()
+}
+
+// jobIDs reads the arguments as ids of jobs.
+func (q *query) jobIDs() ([]wire.JobID, error) {
+	ids := make([]wire.JobID, 0, len(q.args))
+	for _, text := range q.args {
+		id, err := wire.ParseJobID(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errUsage, err)
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// files is what a command reads histories from and a client stages to.
+func files() dfs.FS { return dfs.Mux{"file": local.New()} }
+
+// stagingURL is where the cluster keeps histories.
+func (q *query) stagingURL(ctx context.Context) (string, error) {
+	if q.staging != "" {
+		return dfs.Clean(q.staging)
+	}
+	c, err := q.cluster.Cluster(ctx)
+	if err != nil {
+		return "", err
+	}
+	return c.Staging, nil
+}
+
+// past looks for a job that the cluster does not know any more in its history.
+// Unknown is what the cluster has said.
+func (q *query) past(ctx context.Context, id wire.JobID, unknown error) (*history.Record, error) {
+	if !errors.Is(unknown, core.ErrUnknownJob) {
+		return nil, unknown
+	}
+	staging, err := q.stagingURL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := history.Find(files(), staging, id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, unknown
+	case err != nil:
+		return nil, fmt.Errorf("%w; %w", unknown, err)
+	}
+	return r, nil
+}
+
+// job is a job's status, from the cluster or from its history.
+func (q *query) job(ctx context.Context, id wire.JobID) (wire.JobStatus, error) {
+	j, err := q.cluster.Job(ctx, id)
+	if err == nil {
+		return j.Status()
+	}
+	r, err := q.past(ctx, id, err)
+	if err != nil {
+		return wire.JobStatus{}, err
+	}
+	return r.Job, nil
+}
+
+// printJSON prints a value as indented JSON.
+func (t *tool) printJSON(v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	_, err = fmt.Fprintf(t.stdout, "%s\n", text)
+	return err
+}
+
+// table prints rows in columns; what stands in them is made printable.
+func (t *tool) table(rows [][]string) error {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = client.OneLine(cell)
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	w.Flush() // a buffer takes everything
+	_, err := t.stdout.Write(b.Bytes())
+	return err
+}
