@@ -29,6 +29,12 @@ func (l *Live) writeHistory(j *job) {
 	r := &history.Record{
 		Plan: *j.plan, Owner: sub.body.Owner, Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j),
 	}
+	for i := range r.Attempts {
+		// What an earlier attempt's late report has made needless is dropped with the job.
+		if a := &r.Attempts[i]; !a.State.Final() {
+			a.State, a.Took, a.Error = wire.AttemptKilled, now-a.Began, "the job has ended"
+		}
+	}
 	r.Job, _ = l.c.Status(j.id) // it is known
 	r.Job.State, r.Job.Waits = j.closing.Outcome, ""
 	j.closing.status(&r.Job)

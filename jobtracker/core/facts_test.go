@@ -65,6 +65,8 @@ func TestFactsThatDoNotFit(t *testing.T) {
 		&ended{Job: 1, Outcome: wire.Succeeded},
 		&ended{Job: 1, Outcome: wire.Failed},
 		&swept{Key: "k"},
+		&excluded{Tracker: "t1", Incarnation: 9, Reason: "of an earlier one"},
+		&readmitted{Tracker: "t1", Incarnation: 1}, // it is not excluded
 	} {
 		before, _ := l.facts.encode()
 		fitted := l.add(x)
@@ -144,6 +146,7 @@ func FuzzEntry(f *testing.F) {
 		&bootstrapped{}, &tookOffice{}, &trackerRegistered{}, &trackerLost{}, &submitted{}, &splitsWritten{}, &digestsWritten{},
 		&granted{Job: 1}, &revoked{Job: 1, Task: 1, Attempt: 1000}, &committed{Job: 1, Task: 1, Attempt: 1000},
 		&stopped{Job: 1, Outcome: wire.Failed}, &committing{Job: 1}, &ended{Job: 1}, &swept{Key: "k"},
+		&excluded{Tracker: "t1", Incarnation: 1, Reason: "bad"}, &readmitted{Tracker: "t1", Incarnation: 1},
 	} {
 		f.Add(encodeFact(x))
 	}

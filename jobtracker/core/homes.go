@@ -65,10 +65,6 @@ func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
 	j.homes[p] = home{tracker: t, gen: gen, strayed: j.homes[p].strayed}
 	setOf(t.homes, j).Add(p)
 	j.hosts.Add(t.index)
-	if !t.homed {
-		t.homed = true
-		l.refresh(t)
-	}
 }
 
 // leaveHome forgets the home of a partition. The caller says what comes after.
@@ -100,8 +96,8 @@ func (l *Live) moveHome(j *job, p int) {
 	l.touch(j)
 }
 
-// leaveUnfit moves the homes of trackers that may not be homes any more, if there
-// are others. A partition that is being reduced stays until that has ended.
+// leaveUnfit moves the homes of excluded trackers, if there are others to be homes.
+// A partition that is being reduced stays until that has ended.
 func (l *Live) leaveUnfit(j *job) {
 	for i := range l.unfit.All() {
 		t := l.byIndex[i]

@@ -22,7 +22,7 @@ type Live struct {
 	byIndex  []*tracker // trackers by their index; nil where one is free
 	free     [2]taskSet // indexes of trackers that can take a task, by phase
 	offers   taskSet    // indexes of trackers with a free slot for a ready partition
-	unfit    taskSet    // indexes of trackers that may not be homes any more
+	unfit    taskSet    // indexes of trackers that are excluded
 	cursor   int        // where the next round of giving out maps begins
 	placed   int        // homes and service attempts placed so far, for round robin
 	leaseDue time.Duration

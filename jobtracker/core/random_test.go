@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,8 +106,10 @@ func (w *world) storm() {
 		}
 		t := w.trackers[w.rnd.IntN(len(w.trackers))]
 		switch n := w.rnd.IntN(10); {
-		case n < 2:
+		case n < 1:
 			t.crash()
+		case n < 2:
+			t.restart()
 		case n < 5:
 			t.cut()
 		case n < 6:
@@ -117,6 +120,8 @@ func (w *world) storm() {
 					delete(t.outputs, a.report.Attempt)
 				}
 			}
+		case n < 9:
+			t.withdraw()
 		}
 		w.storm()
 	})
@@ -161,6 +166,7 @@ func (w *world) checkEnd() {
 		}
 		for _, id := range s.ids {
 			w.checkOutput(id)
+			w.checkHistory(id)
 		}
 	}
 	if len(w.tokens) > 0 {
@@ -176,6 +182,18 @@ func (w *world) checkEnd() {
 	}
 	if got, err := follower.Snapshot(); err != nil || !slices.Equal(got, want) {
 		w.fail("facts differ after replay (%v)", err)
+	}
+}
+
+// checkHistory checks that an ended job has a history, or says why not.
+func (w *world) checkHistory(id wire.JobID) {
+	f := w.core.facts.job(id)
+	told, ok := w.told[id]
+	switch {
+	case ok && told != f.end.Outcome:
+		w.fail("%v is %v, and %v in its history", id, f.end.Outcome, told)
+	case !ok && !strings.Contains(strings.Join(f.end.Troubles, "\n"), "history"):
+		w.fail("%v has no history, and does not say why", id)
 	}
 }
 

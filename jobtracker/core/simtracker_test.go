@@ -72,7 +72,9 @@ type simTracker struct {
 	w           *world
 	name        string
 	process     uint64
-	slots       [2]int
+	nonce       string
+	has         [2]int // slots
+	slots       [2]int // of these, while its disks work
 	incarnation uint64
 	link        *link
 	down        bool
@@ -99,7 +101,7 @@ type simHome struct {
 }
 
 func newSimTracker(w *world, name string) *simTracker {
-	t := &simTracker{w: w, name: name, slots: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}}
+	t := &simTracker{w: w, name: name, has: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}}
 	t.boot()
 	return t
 }
@@ -107,6 +109,7 @@ func newSimTracker(w *world, name string) *simTracker {
 // boot starts the process with nothing but an empty disk.
 func (t *simTracker) boot() {
 	t.down = false
+	t.nonce, t.slots = "", t.has
 	t.process = t.w.rnd.Uint64() | 1
 	t.incarnation = 0
 	t.attempts = make(map[wire.AttemptID]*simAttempt)
@@ -127,11 +130,15 @@ func (t *simTracker) connect(process uint64) {
 	t.w.last++
 	t.link = &link{w: t.w, id: t.w.last, tracker: t}
 	t.w.streams[t.w.last] = t.link
-	t.link.toLeader(&wire.Hello{
-		Version: wire.Version, Tracker: t.name, Process: t.process, Incarnation: t.incarnation,
-		Host: t.name, Addr: t.name + ":1", MapSlots: t.slots[0], ReduceSlots: t.slots[1],
-	})
+	t.hello()
 	t.beat(t.link)
+}
+
+func (t *simTracker) hello() {
+	t.say(&wire.Hello{
+		Version: wire.Version, Tracker: t.name, Process: t.process, Incarnation: t.incarnation,
+		Host: t.name, Addr: t.name + ":1", MapSlots: t.slots[0], ReduceSlots: t.slots[1], Nonce: t.nonce,
+	})
 }
 
 func (t *simTracker) beat(l *link) {
@@ -221,6 +228,8 @@ func (t *simTracker) receive(m wire.Message) {
 			t.homes = make(map[homeName]*simHome)
 		}
 		t.inventory()
+	case *wire.Staging:
+		t.readNonce(t.link)
 	case *wire.Launch:
 		t.launch(m)
 	case *wire.Kill:
@@ -300,6 +309,10 @@ func (t *simTracker) launch(m *wire.Launch) {
 	t.attempts[m.Attempt] = a
 	t.w.note("%s runs %s", t.name, showAttempt(m.Attempt))
 	kind := m.Attempt.Task.Kind
+	if kind.Slotted() && t.slots != t.has {
+		t.end(a, wire.AttemptKilled, &wire.Result{Error: "no disk"})
+		return
+	}
 	if kind.Slotted() {
 		busy := 0
 		for _, b := range t.attempts {

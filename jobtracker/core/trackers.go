@@ -17,7 +17,6 @@ type tracker struct {
 	taking      bool   // its inventory is being taken in
 	fresh       bool   // its incarnation began in this office: it cannot have attempts of ours
 	losing      bool   // its loss is proposed
-	homed       bool   // partitions were at home there
 	heard       time.Duration
 	blame       []time.Duration // see blamed
 
@@ -72,7 +71,7 @@ func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
 		l.free[p].Set(t.index, t.fit() && t.free[p] > 0)
 	}
-	l.unfit.Set(t.index, t.homed && !t.losing && !t.mayHome())
+	l.unfit.Set(t.index, !t.losing && t.Excluded != "")
 	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
 }
 
@@ -242,7 +241,7 @@ func (l *Live) welcome(id Stream, t *tracker) {
 }
 
 // capacity notes how many slots a tracker has. What runs in slots that are gone
-// runs on.
+// runs on, unless the tracker ends it. Without reduce slots it has given its homes up.
 func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
 	t.trouble = bounded(trouble, maxTrouble)
 	if slots == t.slots {
@@ -253,8 +252,12 @@ func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
 		t.free[p] += slots[p] - t.slots[p]
 		l.phases[p].completed(l.now)
 	}
+	given := slots[reducePhase] == 0 && t.slots[reducePhase] > 0
 	t.slots = slots
 	l.refresh(t)
+	for i := 0; given && i < len(l.order); i++ {
+		l.homesGone(l.order[i], t)
+	}
 	l.needTracker()
 	l.touchAll()
 }

@@ -42,6 +42,7 @@ type world struct {
 	fenced map[wire.AttemptID]bool
 	grants map[wire.TaskID]wire.AttemptID // granted and neither ended nor fenced
 	done   map[wire.TaskID]bool           // committed in the log
+	told   map[wire.JobID]wire.State      // outcomes in histories
 	trace  []string
 }
 
@@ -94,9 +95,9 @@ func newWorld(t testing.TB, seed uint64) *world {
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)),
 		streams: make(map[Stream]*link), jobs: make(map[wire.JobID]*simJob), tokens: make(map[Token]func(Reply)),
 		fs: make(map[wire.TaskID]*place), fenced: make(map[wire.AttemptID]bool),
-		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool),
+		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool), told: make(map[wire.JobID]wire.State),
 	}
-	w.core = New(Config{ID: "jt"})
+	w.core = New(worldConfig)
 	for i := range 2 + w.rnd.IntN(3) {
 		w.trackers = append(w.trackers, newSimTracker(w, fmt.Sprintf("t%d", i+1)))
 	}
@@ -193,6 +194,8 @@ func (w *world) carryOut(c Command) {
 	}
 }
 
+var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second}
+
 var errSim = errors.New("simulated fault")
 
 // effect answers an effect some time later, perhaps with an error.
@@ -213,6 +216,14 @@ func (w *world) effect(c Command) {
 	case RemoveStaging:
 		ev = StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		delay += c.After
+	case WriteHistory:
+		ev = HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
+		delay += c.After
+		if err == nil || w.chance(0.5) {
+			w.writeHistory(c)
+		}
+	case Tidy:
+		ev = Tidied{Epoch: c.Epoch, Err: err}
 	case Allocate:
 		plan, _ := scheduler.FIFO{}.Plan(c.Snapshot)
 		if verr := plan.Validate(c.Snapshot); verr != nil {
@@ -269,7 +280,7 @@ func (w *world) elect() {
 		if err != nil {
 			w.fail("snapshot: %v", err)
 		}
-		w.core = New(Config{ID: "jt"})
+		w.core = New(worldConfig)
 		w.step(Restored{Snapshot: data})
 	}
 	w.after(w.upTo(2*time.Second), func() {
@@ -340,6 +351,21 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v launched for a job that stops", m.Attempt)
 	case kind == f.kind() && f.done.Has(m.Attempt.Task.N):
 		w.fail("%v launched for a committed task", m.Attempt)
+	case kind.Slotted() && w.core.live.streams[c.Stream].tracker.Excluded != "":
+		w.fail("%v launched on a tracker that is excluded", m.Attempt)
+	}
+}
+
+// writeHistory keeps the first history of a job, as files do.
+func (w *world) writeHistory(c WriteHistory) {
+	if was, ok := w.told[c.Job]; ok && was != c.Record.Job.State {
+		w.fail("%v: its history said %v and now %v", c.Job, was, c.Record.Job.State)
+	}
+	w.told[c.Job] = c.Record.Job.State
+	for i := range c.Record.Attempts {
+		if a := &c.Record.Attempts[i]; !a.State.Final() {
+			w.fail("%v: %v still runs in its history", c.Job, a.Attempt)
+		}
 	}
 }
 

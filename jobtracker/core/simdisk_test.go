@@ -1,0 +1,80 @@
+package core
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// The part of simTracker that has to do with files: the nonce in the staging
+// directory, what lies on its disks over a restart, and disks that fail.
+
+func (t *simTracker) readNonce(l *link) {
+	t.w.after(t.w.upTo(100*time.Millisecond), func() {
+		switch {
+		case t.link != l:
+		case t.w.fault(0.05):
+			t.say(&wire.NoStaging{Reason: "simulated"})
+		case t.w.fault(0.05):
+			t.nonce = "of another cluster"
+			t.hello()
+		default:
+			t.nonce = worldConfig.Nonce
+			t.hello()
+		}
+	})
+}
+
+// restart ends the process; another one comes soon, with the map outputs that
+// this one had, or most of them.
+func (t *simTracker) restart() {
+	if t.down {
+		return
+	}
+	t.w.note("%s restarts", t.name)
+	kept := make(map[wire.AttemptID]*simAttempt)
+	digests := make(map[wire.AttemptID]uint64)
+	for _, a := range t.sorted() {
+		id := a.report.Attempt
+		if d, ok := t.outputs[id]; ok && a.report.State == wire.AttemptSucceeded && !t.w.fault(0.2) {
+			kept[id], digests[id] = a, d
+		}
+		t.release(a)
+	}
+	t.down = true
+	if t.link != nil {
+		t.link.closedByTracker()
+	}
+	t.w.after(t.w.upTo(8*time.Second), func() {
+		t.boot()
+		t.attempts, t.outputs = kept, digests
+	})
+}
+
+// withdraw has all disks fail, for a time.
+func (t *simTracker) withdraw() {
+	if t.down || t.slots != t.has {
+		return
+	}
+	t.w.note("%s has no disk", t.name)
+	t.slots = [2]int{}
+	t.say(&wire.Capacity{Reason: "disk failed"})
+	for _, a := range t.sorted() {
+		id := a.report.Attempt
+		if _, ok := t.outputs[id]; ok {
+			delete(t.outputs, id)
+			t.say(&wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "disk failed"})
+		}
+		if !a.report.State.Final() && id.Task.Kind.Slotted() {
+			t.after(a, 200*time.Millisecond, func() { t.end(a, wire.AttemptKilled, &wire.Result{Error: "disk failed"}) })
+		}
+	}
+	t.homes = make(map[homeName]*simHome)
+	process := t.process
+	t.w.after(t.w.upTo(5*time.Second), func() {
+		if t.process == process && !t.down {
+			t.slots = t.has
+			t.say(&wire.Capacity{MapSlots: t.has[0], ReduceSlots: t.has[1]})
+		}
+	})
+}
