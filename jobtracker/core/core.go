@@ -191,6 +191,9 @@ func (c *Core) entry(e Entry) {
 		c.halt(fmt.Errorf("apply entry %d of term %d: %w", e.Index, e.Term, err))
 		return
 	}
+	if c.term != 0 && e.Term > c.term {
+		c.deposed() // somebody leads by now, whatever we have heard
+	}
 	fitted := c.facts.apply(e.Index, e.Term, x)
 	c.pending.settled(x.key())
 	switch {

@@ -32,7 +32,7 @@ type (
 		Wall int64 // Unix milliseconds: the start of a cluster not bootstrapped yet, and for display
 	}
 
-	// Deposed ends it.
+	// Deposed ends it. So does an entry of a later term, which may come first.
 	Deposed struct{}
 
 	// Undecided says that the outcome of a proposal is not known.
