@@ -1,0 +1,234 @@
+package history
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+const staging = "mem://s/staging"
+
+var first = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+func job(n int) wire.JobID { return wire.JobID{Start: 1_700_000_000_000, N: n} }
+
+func record(n int) *Record {
+	return &Record{
+		Job: wire.JobStatus{
+			ID: job(n), Name: "count", State: wire.Failed, Error: "oops", Troubles: []string{"a", "b"},
+			Counters: wire.Counters{"g": {"N": 7}}, Maps: wire.TaskCounts{Total: 3, Done: 2}, Elapsed: time.Minute,
+		},
+		Plan:  wire.JobPlan{Name: "count", Reduces: 2, Properties: map[string]string{"x": "y"}},
+		Owner: "ann", Submitted: 5, Ended: 9,
+		Attempts: []wire.AttemptStatus{{
+			Attempt: wire.AttemptID{Task: wire.TaskID{Job: job(n), Kind: wire.Map, N: 1}, N: 1000},
+			Tracker: "t1", Addr: "h:1", State: wire.AttemptFailed, Began: 5, Took: 3, Error: "oops",
+		}},
+	}
+}
+
+func put(t *testing.T, f dfs.FS, n int, ended time.Time) string {
+	t.Helper()
+	name := Name(staging, ended, job(n))
+	if err := Write(f, name, record(n)); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func names(t *testing.T, f dfs.FS) []string {
+	t.Helper()
+	entries, err := List(f, staging)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Day.Format("0102 ")+fmt.Sprint(e.Job.N))
+	}
+	return list
+}
+
+func TestWriteAndFind(t *testing.T) {
+	f := mem.New(1 << 20)
+	if got := names(t, f); got != nil {
+		t.Errorf("an empty staging directory lists %v", got)
+	}
+	name := put(t, f, 1, first.Add(23*time.Hour))
+	if want := staging + "/history/2026/03/01/job_1700000000000_0001"; name != want {
+		t.Errorf("the file is %s", name)
+	}
+	other := record(1)
+	other.Owner = "bob"
+	if err := Write(f, name, other); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Find(f, staging, job(1))
+	if err != nil || !reflect.DeepEqual(got, record(1)) {
+		t.Errorf("found %+v, %v", got, err)
+	}
+	if _, err := Find(f, staging, job(2)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a job without a history: %v", err)
+	}
+}
+
+func TestListIsNewestFirst(t *testing.T) {
+	f := mem.New(1 << 20)
+	for i, at := range []time.Time{first, first.Add(time.Hour), first.AddDate(0, 1, 0), first.AddDate(-1, 0, 0), first.AddDate(0, 0, 1)} {
+		put(t, f, i+1, at)
+	}
+	for _, name := range []string{"/history/2026/03/01/.writing", "/history/2026/03/01/notes.txt", "/history/2026/x"} {
+		w, err := f.Create(staging + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.MkdirAll(staging + "/history/2026/13/77"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(names(t, f)), "[0401 3 0302 5 0301 2 0301 1 0301 4]"; got != want {
+		t.Errorf("listed %s, not %s", got, want)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	f := mem.New(1 << 20)
+	var size int64
+	for i := range 10 {
+		info, err := f.Stat(put(t, f, i+1, first.AddDate(0, 0, i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size = max(size, info.Size)
+	}
+	now := first.AddDate(0, 0, 9).Add(12 * time.Hour)
+	check := func(what string, keep time.Duration, limit int64, want string) {
+		t.Helper()
+		if err := Sweep(f, staging, now, keep, limit); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(names(t, f)); got != want {
+			t.Errorf("%s: left are %s, not %s", what, got, want)
+		}
+	}
+	check("nothing to do", 0, 0, "[0310 10 0309 9 0308 8 0307 7 0306 6 0305 5 0304 4 0303 3 0302 2 0301 1]")
+	check("six days", 6*24*time.Hour, 100*size, "[0310 10 0309 9 0308 8 0307 7 0306 6 0305 5 0304 4]")
+	check("room for three", 0, 3*size, "[0310 10 0309 9 0308 8]")
+	check("no room", time.Hour, 1, "[0310 10]")
+	if infos, err := f.List(staging + "/history/2026/03"); err != nil || len(infos) != 1 {
+		t.Errorf("days left: %v %v", infos, err)
+	}
+}
+
+// A month and a year go with their last first.
+func TestSweepEmptiesMonths(t *testing.T) {
+	f := mem.New(1 << 20)
+	put(t, f, 1, first.AddDate(-1, 0, 0))
+	put(t, f, 2, first)
+	if err := Sweep(f, staging, first, time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	if infos, err := f.List(staging + "/history"); err != nil || len(infos) != 1 {
+		t.Errorf("years left: %v %v", infos, err)
+	}
+}
+
+// TestWriteFails fails each call of a write in turn, with and without its effect:
+// the file is whole or not there, and a second try makes it whole.
+func TestWriteFails(t *testing.T) {
+	for _, op := range []string{"stat", "mkdirall", "create", "write", "close", "renamefile"} {
+		for _, how := range []string{"", " done", " torn=7"} {
+			if how == " torn=7" && op != "write" {
+				continue
+			}
+			t.Run(op+how, func(t *testing.T) {
+				f := mem.New(1 << 20)
+				if err := f.SetFaults(op + " * times=1" + how); err != nil {
+					t.Fatal(err)
+				}
+				name := Name(staging, first, job(1))
+				wrote := Write(f, name, record(1))
+				if err := f.SetFaults(""); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Read(f, name); err != nil && (wrote == nil || !errors.Is(err, fs.ErrNotExist)) {
+					t.Fatalf("written: %v; read: %v", wrote, err)
+				}
+				if err := Write(f, name, record(1)); err != nil {
+					t.Fatalf("second try: %v", err)
+				}
+				if got, err := Read(f, name); err != nil || !reflect.DeepEqual(got, record(1)) {
+					t.Errorf("read %+v, %v", got, err)
+				}
+				if infos, err := f.List(dfs.Dir(name)); err != nil || len(infos) != 1 {
+					t.Errorf("left: %v %v", infos, err)
+				}
+			})
+		}
+	}
+}
+
+func TestDamaged(t *testing.T) {
+	data, err := encode(record(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		bad := bytes.Clone(data[:rapid.IntRange(0, len(data)-1).Draw(t, "length")])
+		if rapid.Bool().Draw(t, "flip") {
+			bad = bytes.Clone(data)
+			bad[rapid.IntRange(14, len(bad)-1).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		}
+		if _, err := decode(bytes.NewReader(bad)); !errors.Is(err, ErrNotHistory) {
+			t.Fatalf("decoded: %v", err)
+		}
+	})
+}
+
+func FuzzDecode(f *testing.F) {
+	data, err := encode(record(1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		// What the fuzzer changes is the body: a checksum would hide it.
+		var file bytes.Buffer
+		file.WriteString(magic)
+		zip := gzip.NewWriter(&file)
+		if _, err := zip.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := zip.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range [][]byte{data, file.Bytes()} {
+			r, err := decode(bytes.NewReader(in))
+			if err != nil {
+				continue
+			}
+			again, err := encode(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := decode(bytes.NewReader(again)); err != nil {
+				t.Errorf("encoded again: %v", err)
+			}
+		}
+	})
+}
