@@ -208,10 +208,10 @@ func (g *Gossip) report(n *node, v verdict) {
 		case !d.works && !g.checks.failing[key]:
 			g.checks.failing[key] = true
 			g.log.Error("gossip: "+d.what+"; members are found late and suspected falsely until both ways pass, UDP and TCP",
-				"here", g.addr, "there", n.addr, "role", n.Role.String(), "id", n.ID)
+				"here", g.addr, "there", n.addr, "role", n.Role.String(), "member", n.ID)
 		case d.works && g.checks.failing[key]:
 			delete(g.checks.failing, key)
-			g.log.Info("gossip: it passes again", "what failed", d.what, "here", g.addr, "there", n.addr, "id", n.ID)
+			g.log.Info("gossip: it passes again", "what failed", d.what, "here", g.addr, "there", n.addr, "member", n.ID)
 		}
 	}
 }

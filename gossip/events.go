@@ -42,7 +42,7 @@ func (g *Gossip) belongs(m Member, addr string) error {
 	}
 	if _, ok := g.foreign[addr]; !ok {
 		g.log.Error("gossip: met a job tracker of another cluster, which stays out",
-			"id", m.ID, "at", addr, "its cluster", m.Cluster, "this cluster", g.self.Cluster)
+			"member", m.ID, "at", addr, "its cluster", m.Cluster, "this cluster", g.self.Cluster)
 	}
 	if g.foreign[addr] != m {
 		g.foreign[addr] = m
@@ -63,7 +63,7 @@ func (e events) NotifyLeave(n *memberlist.Node) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if old := g.nodes[n.Name]; old != nil {
-		g.log.Info("gossip: gone", "role", old.Role.String(), "id", old.ID, "at", old.addr)
+		g.log.Info("gossip: gone", "role", old.Role.String(), "member", old.ID, "at", old.addr)
 		delete(g.nodes, n.Name)
 		if old.Role == JobTracker {
 			g.gone[old.addr] = true
@@ -87,7 +87,7 @@ func (g *Gossip) seen(n *memberlist.Node) {
 	if old := g.nodes[n.Name]; old != nil {
 		now.since = old.since
 	} else {
-		g.log.Info("gossip: found", "role", m.Role.String(), "id", m.ID, "at", now.addr)
+		g.log.Info("gossip: found", "role", m.Role.String(), "member", m.ID, "at", now.addr)
 	}
 	g.nodes[n.Name] = now
 	delete(g.gone, now.addr)

@@ -1,0 +1,167 @@
+// Package daemon is what cmd/jobtracker and cmd/tasktracker have in common: how
+// they are asked to start, refuse to, say that they are ready, and are asked to
+// stop. It knows nothing of what they do.
+//
+// A daemon prints one line beginning with "ready" and its addresses on standard
+// output when it serves, and logs to standard error. It ends with 0 after SIGTERM
+// or SIGINT, with 1 when it cannot go on and 2 when it was started wrongly; a
+// second signal ends it at once.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Exit codes.
+const (
+	Done   = 0
+	Failed = 1
+	Usage  = 2
+)
+
+// ErrUsage is a daemon that was started wrongly.
+var ErrUsage = errors.New("bad usage")
+
+// usageError is an ErrUsage that does not say so twice.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+func (e usageError) Is(target error) bool { return target == ErrUsage }
+
+// Wrong makes an ErrUsage.
+func Wrong(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// Output is where a daemon says things.
+type Output struct {
+	Stdout, Stderr io.Writer
+}
+
+// Run is one daemon: it parses its arguments and serves until ctx ends.
+type Run func(ctx context.Context, args []string, out Output) error
+
+// Main runs a daemon and returns the exit code.
+func Main(name string, run Run) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal is not caught
+	out := Output{Stdout: os.Stdout, Stderr: os.Stderr}
+	if len(os.Args) == 2 && (os.Args[1] == "-version" || os.Args[1] == "--version") {
+		fmt.Fprintf(out.Stdout, "%s %s, %s %s/%s, tracker protocol %d\n",
+			name, version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, wire.Version)
+		return Done
+	}
+	switch err := run(ctx, os.Args[1:], out); {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return Done
+	case errors.Is(err, ErrUsage):
+		fmt.Fprintf(out.Stderr, "%s: %v; see %s -h\n", name, err, name)
+		return Usage
+	default:
+		fmt.Fprintf(out.Stderr, "%s: %v\n", name, err)
+		return Failed
+	}
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+// Parse parses flags and refuses arguments. Asked for help, it prints about, then
+// the flags, and returns flag.ErrHelp.
+func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
+	set.SetOutput(io.Discard)
+	switch err := set.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(out.Stdout, "usage: %s [flags]\n\n%s\n", set.Name(), about)
+		set.SetOutput(out.Stdout)
+		set.PrintDefaults()
+		return err
+	case err != nil:
+		return Wrong("%v", err)
+	case set.NArg() > 0:
+		return Wrong("unexpected argument %q", set.Arg(0))
+	}
+	return nil
+}
+
+// List splits a comma list.
+func List(text string) []string {
+	var list []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+// ID checks a daemon's name; none is the machine's.
+func ID(id string) (string, error) {
+	if id == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return "", fmt.Errorf("find out a name, as there is no -id: %w", err)
+		}
+		id = host
+	}
+	for _, r := range id {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.') {
+			return "", Wrong("-id %s: letters, digits, dots, dashes and underscores only", id)
+		}
+	}
+	if len(id) > 64 {
+		return "", Wrong("-id %s: at most 64 letters", id)
+	}
+	return id, nil
+}
+
+// Logger makes a daemon's logger.
+func Logger(w io.Writer, verbose bool) *slog.Logger {
+	level := slog.LevelInfo
+	if verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// Lock makes a directory, if need be, and keeps other processes out of it until
+// the file is closed.
+func Lock(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("directory %s is in use by another process", dir)
+		}
+		return nil, fmt.Errorf("lock directory %s: %w", dir, err)
+	}
+	return lock, nil
+}
+
+// LogDir is where a job tracker keeps its log, below its -data.
+func LogDir(data string) string { return filepath.Join(data, "raft") }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/gossip"
+)
+
+// Which cluster a directory belongs to is written beside the log, since a log
+// tells only when most voters can be reached: too late to keep it away from the
+// job trackers of another cluster, which may have the same names.
+const (
+	clusterFile   = "cluster"
+	candidateFile = "candidate"
+)
+
+func readCluster(data string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(data, clusterFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("find out the cluster of -data: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// otherWait is how long a job tracker looks for others before it opens its log. It
+// waits that long only when it was told of some and none answers.
+const otherWait = 2 * time.Second
+
+// avoidOtherClusters refuses to serve a directory among the job trackers of
+// another cluster.
+func (j *jobTracker) avoidOtherClusters(ctx context.Context) error {
+	if j.cluster == "" || len(j.join) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, otherWait)
+	defer cancel()
+	for {
+		changed := j.gossip.Changed()
+		for _, m := range j.gossip.Members() {
+			if m.Role == gossip.JobTracker && m.ID != j.id && m.Cluster == j.cluster {
+				return nil
+			}
+		}
+		if foreign := j.gossip.Foreign(); len(foreign) > 0 {
+			return fmt.Errorf("state directory %s is of cluster %s, but %s at %s is of cluster %s",
+				j.data, j.cluster, foreign[0].ID, foreign[0].HTTP, foreign[0].Cluster)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// rememberEvery is how often the log is asked for the cluster's id, until it knows.
+const rememberEvery = 100 * time.Millisecond
+
+// rememberCluster writes the cluster's id down once the log has it, and tells it.
+func (j *jobTracker) rememberCluster(ctx context.Context) error {
+	tick := time.NewTicker(rememberEvery)
+	defer tick.Stop()
+	for {
+		status, err := j.server.Cluster(ctx)
+		switch {
+		case err != nil:
+			return nil // it ends
+		case status.Cluster == "":
+		case j.cluster == "":
+			if err := writeDown(j.data, clusterFile, status.Cluster); err != nil {
+				return err
+			}
+			j.log.Info("belongs to a cluster", "cluster", status.Cluster, "staging", status.Staging)
+			return j.gossip.Update(func(m gossip.Member) gossip.Member {
+				m.Cluster = status.Cluster
+				return m
+			})
+		case j.cluster != status.Cluster:
+			return fmt.Errorf("state directory %s is of cluster %s, but its log is of cluster %s", j.data, j.cluster, status.Cluster)
+		default:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// writeDown makes a file in a directory that is there whole, and stays.
+func writeDown(dir, name, text string) error {
+	path := filepath.Join(dir, name)
+	f, err := os.CreateTemp(dir, "."+name)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.WriteString(text + "\n")
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// hasFile says whether a file is there.
+func hasFile(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}

@@ -1,0 +1,184 @@
+// Command jobtracker is a job tracker: it takes jobs, decides what runs where, and
+// tells task trackers. One of the job trackers of a cluster leads; all hold the
+// same log, and go on as long as most of them live.
+//
+// Start and stop, in this order:
+//
+//	the directory is locked ─ HTTP, gossip and raft listen ─ "ready" ─ the cluster is
+//	begun, or joined ─ … ─ SIGTERM ─ another takes the lead ─ streams and log are
+//	closed ─ gossip says good-bye ─ the lock goes
+//
+// # Files
+//
+// Below -data, beside the log in raft/:
+//
+//	lock        held while it runs
+//	cluster     id of the cluster it belongs to, once it knows
+//	candidate   there from before it may become a voter until it has state: a
+//	            directory without both has lost what this job tracker has promised
+//	staging/    the cluster's staging directory, for a job tracker that is alone
+//
+// docs/cluster.md tells how clusters are run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/scheduler"
+)
+
+func main() { os.Exit(daemon.Main("jobtracker", run)) }
+
+func run(ctx context.Context, args []string, out daemon.Output) error {
+	o, err := parse(args, out)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, o, out)
+}
+
+const about = `A job tracker that is alone needs -data only. For three that survive the loss of
+one, start this on each of them:
+
+  jobtracker -id jt1 -listen 10.0.0.1:7400 -raft 10.0.0.1:7401 -gossip 10.0.0.1:7402 -insecure \
+      -data /var/lib/quern -staging file:///shared/quern \
+      -bootstrap-expect 3 -join 10.0.0.1:7402,10.0.0.2:7402,10.0.0.3:7402
+`
+
+// options are the flags, checked.
+type options struct {
+	id                                        string
+	listen, raft, gossip                      string
+	advertise, raftAdvertise, gossipAdvertise string
+	join                                      []string
+	expect                                    int
+	data, staging                             string
+	policy                                    scheduler.Policy
+	period, lease, raftTimeout                time.Duration
+	keep                                      time.Duration
+	keepBytes                                 int64
+	verbose                                   bool
+}
+
+func parse(args []string, out daemon.Output) (*options, error) {
+	o := &options{}
+	var policy, metric, delay, join string
+	var keep int
+	var security daemon.Security
+	set := flag.NewFlagSet("jobtracker", flag.ContinueOnError)
+	set.StringVar(&o.id, "id", "", "`name` of this job tracker in its cluster, for good (default the machine's)")
+	set.StringVar(&o.listen, "listen", "127.0.0.1:7400", "`host:port` for clients and task trackers")
+	set.StringVar(&o.raft, "raft", "127.0.0.1:7401", "`host:port` for the other job trackers' logs")
+	set.StringVar(&o.gossip, "gossip", "127.0.0.1:7402", "`host:port`, UDP and TCP, for finding each other")
+	set.StringVar(&o.advertise, "advertise", "", "`host[:port]` under which others reach -listen, and by its host the other two (default as they listen)")
+	set.StringVar(&o.raftAdvertise, "raft-advertise", "", "`host[:port]` under which others reach -raft")
+	set.StringVar(&o.gossipAdvertise, "gossip-advertise", "", "`host[:port]` under which others reach -gossip")
+	set.StringVar(&join, "join", "", "gossip `addresses` of other daemons of the cluster, with commas between")
+	set.IntVar(&o.expect, "bootstrap-expect", 0, "how many job trackers begin the cluster: `N` that see each other (default 1 without -join); without it, this one is added to a cluster that is there")
+	set.StringVar(&o.data, "data", "", "`directory` for the log, this job tracker's alone; needed")
+	set.StringVar(&o.staging, "staging", "", "`URL` of a directory that all trackers and clients see (default below -data, for a job tracker that is alone and on loopback)")
+	set.StringVar(&policy, "scheduler", "fifo", "`name` of the policy by which jobs get slots")
+	set.StringVar(&metric, "metric", "", "what the policy optimizes; fifo has none")
+	set.StringVar(&delay, "delay", "none", "the `rule` by which tasks wait for a near slot")
+	set.DurationVar(&o.period, "period", 500*time.Millisecond, "between allocations")
+	set.DurationVar(&o.lease, "lease", 5*time.Second, "silence after which a task tracker is lost")
+	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which another is elected")
+	set.IntVar(&keep, "keep", 7, "`days` for which histories of ended jobs are kept")
+	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
+	set.StringVar(&security.TLSDir, "tls-dir", "", "not built yet")
+	set.BoolVar(&security.Insecure, "insecure", false, "listen where other machines can connect, unprotected")
+	set.BoolVar(&o.verbose, "v", false, "log more")
+	set.Bool("version", false, "print the version")
+	if err := daemon.Parse(set, args, out, about); err != nil {
+		return nil, err
+	}
+	err := security.Check([]string{"-listen", "-raft", "-gossip"}, []string{o.listen, o.raft, o.gossip})
+	if err != nil {
+		return nil, err
+	}
+	o.join, o.keep = daemon.List(join), time.Duration(keep)*24*time.Hour
+	if o.policy, err = policyOf(policy, metric, delay); err != nil {
+		return nil, err
+	}
+	return o, o.check(keep)
+}
+
+func (o *options) check(keep int) (err error) {
+	if o.id, err = daemon.ID(o.id); err != nil {
+		return err
+	}
+	if err := daemon.CheckAddresses("-join", o.join); err != nil {
+		return err
+	}
+	switch {
+	case o.data == "":
+		return daemon.Wrong("-data is missing: where is the log to be kept?")
+	case o.period <= 0 || o.lease < 100*time.Millisecond:
+		return daemon.Wrong("-period %v, -lease %v: want more than that", o.period, o.lease)
+	case o.raftTimeout < 50*time.Millisecond:
+		return daemon.Wrong("-raft-timeout %v: at least 50ms", o.raftTimeout)
+	case keep < 1 || o.keepBytes < 1:
+		return daemon.Wrong("-keep %d, -keep-bytes %d: at least 1", keep, o.keepBytes)
+	case o.expect < 0 || o.expect > mostVoters:
+		return daemon.Wrong("-bootstrap-expect %d: from 1 to %d", o.expect, mostVoters)
+	case o.expect > 1 && len(o.join) == 0:
+		return daemon.Wrong("-bootstrap-expect %d needs -join: where are the others?", o.expect)
+	}
+	if o.data, err = filepath.Abs(o.data); err != nil {
+		return fmt.Errorf("-data: %w", err)
+	}
+	if len(o.join) == 0 && o.expect == 0 {
+		o.expect = 1
+	}
+	return o.chooseStaging()
+}
+
+// mostVoters is more than any cluster gains from.
+const mostVoters = 9
+
+// chooseStaging takes a directory below -data only where nobody else has to see it.
+func (o *options) chooseStaging() (err error) {
+	if o.staging == "" {
+		if len(o.join) > 0 || o.expect != 1 || !o.onLoopback() {
+			return daemon.Wrong("-staging is missing: only a job tracker that is alone and on loopback has one of its own")
+		}
+		o.staging = "file://" + filepath.ToSlash(filepath.Join(o.data, "staging"))
+		return nil
+	}
+	if !strings.Contains(o.staging, "://") {
+		return daemon.Wrong("-staging %s: want a URL, like file:///shared/quern", o.staging)
+	}
+	if o.staging, err = dfs.Clean(o.staging); err != nil {
+		return daemon.Wrong("-staging: %v", err)
+	}
+	return nil
+}
+
+func (o *options) onLoopback() bool {
+	return daemon.Security{}.Check([]string{"-listen"}, []string{o.listen}) == nil && o.advertise == ""
+}
+
+// policyOf finds a policy among those that are built.
+func policyOf(name, metric, delay string) (scheduler.Policy, error) {
+	planned := []string{"fair", "flex", "flowflex", "maxsrpt", "splitsrpt", "srpt", "hmhs"}
+	switch {
+	case slices.Contains(planned, name):
+		return nil, daemon.Wrong("-scheduler %s is not built yet; fifo is", name)
+	case name != "fifo":
+		return nil, daemon.Wrong("-scheduler %s is unknown; fifo is built", name)
+	case metric != "":
+		return nil, daemon.Wrong("-metric %s: fifo optimizes none, and others are not built yet", metric)
+	case delay != "none":
+		return nil, daemon.Wrong("-delay %s is not built yet; none is", delay)
+	}
+	return scheduler.FIFO{}, nil
+}

@@ -1,0 +1,166 @@
+// Command tasktracker runs attempts of jobs on one machine, for the job tracker
+// that leads. It finds the job trackers by gossip, or at the addresses it is given.
+//
+// Start and stop, in this order:
+//
+//	gossip ─ the directory is locked, HTTP listens ─ "ready" ─ streams to the leader ─
+//	… ─ SIGTERM ─ attempts are ended ─ gossip says good-bye
+//
+// docs/cluster.md tells how clusters are run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/quernmr/quern/cmd/internal/daemon"
+)
+
+func main() { os.Exit(daemon.Main("tasktracker", run)) }
+
+func run(ctx context.Context, args []string, out daemon.Output) error {
+	o, err := parse(args, out)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, o, out)
+}
+
+const about = `A task tracker needs a directory and one address of its cluster:
+
+  tasktracker -id tt1 -data /disk1/quern,/disk2/quern -join 10.0.0.1:7402 \
+      -listen 10.0.0.4:7410 -gossip 10.0.0.4:7412 -insecure
+`
+
+// options are the flags, checked.
+type options struct {
+	id, host                string
+	listen, advertise       string
+	gossip, gossipAdvertise string
+	join, jobTrackers       []string
+	mapSlots, reduceSlots   int
+	disks                   []string
+	keep                    time.Duration
+	keepBytes               int64
+	verbose                 bool
+}
+
+func parse(args []string, out daemon.Output) (*options, error) {
+	o := &options{}
+	var join, jobTrackers, data, rack string
+	var keep int
+	var security daemon.Security
+	set := flag.NewFlagSet("tasktracker", flag.ContinueOnError)
+	set.StringVar(&o.id, "id", "", "`name` of this task tracker in its cluster (default the machine's)")
+	set.StringVar(&o.host, "host", "", "`name` by which the file system knows this machine (default the machine's)")
+	set.StringVar(&o.listen, "listen", "127.0.0.1:7410", "`host:port` for other task trackers' fetches and for logs")
+	set.StringVar(&o.advertise, "advertise", "", "`host[:port]` under which others reach -listen, and by its host -gossip (default as they listen)")
+	set.StringVar(&o.gossip, "gossip", "127.0.0.1:7412", "`host:port`, UDP and TCP, for finding job trackers")
+	set.StringVar(&o.gossipAdvertise, "gossip-advertise", "", "`host[:port]` under which others reach -gossip")
+	set.StringVar(&join, "join", "", "gossip `addresses` of daemons of the cluster, with commas between")
+	set.StringVar(&jobTrackers, "jobtracker", "", "`addresses` of all job trackers, with commas between, in place of -join")
+	set.IntVar(&o.mapSlots, "map-slots", runtime.NumCPU(), "`maps` that run at a time")
+	set.IntVar(&o.reduceSlots, "reduce-slots", runtime.NumCPU(), "`reduces` that run at a time")
+	set.StringVar(&rack, "rack", "", "not built yet")
+	set.StringVar(&data, "data", "", "`directories`, each on a disk of its own, with commas between, this task tracker's alone; needed")
+	set.IntVar(&keep, "keep", 7, "`days` for which logs of ended jobs are kept")
+	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
+	set.StringVar(&security.TLSDir, "tls-dir", "", "not built yet")
+	set.BoolVar(&security.Insecure, "insecure", false, "listen where other machines can connect, unprotected")
+	set.BoolVar(&o.verbose, "v", false, "log more")
+	set.Bool("version", false, "print the version")
+	if err := daemon.Parse(set, args, out, about); err != nil {
+		return nil, err
+	}
+	err := security.Check([]string{"-listen", "-gossip"}, []string{o.listen, o.gossip})
+	if err != nil {
+		return nil, err
+	}
+	if rack != "" {
+		return nil, daemon.Wrong("-rack is not built yet")
+	}
+	o.join, o.jobTrackers = daemon.List(join), daemon.List(jobTrackers)
+	o.keep = time.Duration(keep) * 24 * time.Hour
+	if o.disks, err = disks(data); err != nil {
+		return nil, err
+	}
+	return o, o.check(keep)
+}
+
+func (o *options) check(keep int) (err error) {
+	if o.id, err = daemon.ID(o.id); err != nil {
+		return err
+	}
+	if err := daemon.CheckAddresses("-join", o.join); err != nil {
+		return err
+	}
+	if err := daemon.CheckAddresses("-jobtracker", o.jobTrackers); err != nil {
+		return err
+	}
+	switch {
+	case len(o.join) == 0 && len(o.jobTrackers) == 0:
+		return daemon.Wrong("-join is missing: where is the cluster?")
+	case o.mapSlots < 0 || o.reduceSlots < 0 || o.mapSlots+o.reduceSlots == 0:
+		return daemon.Wrong("-map-slots %d, -reduce-slots %d: it would run nothing", o.mapSlots, o.reduceSlots)
+	case keep < 1 || o.keepBytes < 1:
+		return daemon.Wrong("-keep %d, -keep-bytes %d: at least 1", keep, o.keepBytes)
+	}
+	return o.checkAdvertised()
+}
+
+// checkAdvertised refuses addresses that nobody could dial.
+func (o *options) checkAdvertised() error {
+	if o.gossipAdvertise == "" {
+		o.gossipAdvertise = daemon.HostOf(o.advertise)
+	}
+	if _, err := daemon.Advertised("-gossip-advertise", o.gossipAdvertise, o.gossip); err != nil {
+		return err
+	}
+	_, err := daemon.Advertised("-advertise", o.advertise, o.listen)
+	return err
+}
+
+// disks makes the directories of -data absolute; the first is also the tracker's own.
+func disks(data string) ([]string, error) {
+	var all []string
+	for _, dir := range daemon.List(data) {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("-data: %w", err)
+		}
+		all = append(all, abs)
+	}
+	if len(all) == 0 {
+		return nil, daemon.Wrong("-data is missing: where are files to be kept?")
+	}
+	for i, dir := range all {
+		for _, other := range all[:i] {
+			if dir == other {
+				return nil, daemon.Wrong("-data: %s is named twice", dir)
+			}
+		}
+	}
+	return all, nil
+}
+
+// advertised is what the tracker tells others, who take the port from where it
+// listens when it takes a free one.
+func (o *options) advertised() string {
+	if o.advertise == "" {
+		return ""
+	}
+	addr, err := daemon.Advertised("-advertise", o.advertise, o.listen)
+	if err != nil {
+		return ""
+	}
+	if _, port, err := net.SplitHostPort(addr); err != nil || port == "0" {
+		return ""
+	}
+	return addr
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/gossip"
+	"github.com/quernmr/quern/jobfile"
+	"github.com/quernmr/quern/tasktracker"
+)
+
+// serve runs a task tracker until ctx ends or it cannot go on.
+func serve(ctx context.Context, o *options, out daemon.Output) error {
+	log := daemon.Logger(out.Stderr, o.verbose)
+	find := &finder{static: o.jobTrackers, open: dialStream}
+	var g *gossip.Gossip
+	if len(o.join) > 0 {
+		var err error
+		if g, err = startGossip(o, log); err != nil {
+			return err
+		}
+		defer g.Close()
+		find.gossip = g
+	}
+	tracker, err := tasktracker.New(tasktracker.Config{
+		ID: o.id, Host: o.host, Listen: o.listen, Advertise: o.advertised(),
+		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks,
+		FS: dfs.Mux{"file": local.New()}, LogAge: o.keep, LogBytes: o.keepBytes,
+		Check: func(path string) error {
+			_, err := jobfile.Check(path)
+			return err
+		},
+		Ready:  func(listening string) { o.ready(out, g, listening, log) },
+		Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := tracker.Run(ctx, find.dial); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info("stopped", "id", o.id)
+	return nil
+}
+
+func startGossip(o *options, log *slog.Logger) (*gossip.Gossip, error) {
+	return gossip.Start(gossip.Config{
+		Self: gossip.Member{ID: o.id, Role: gossip.TaskTracker},
+		Bind: o.gossip, Advertise: o.gossipAdvertise, Join: o.join, Logger: log,
+	})
+}
+
+// ready says that the tracker serves, to the one who started it and to gossip.
+func (o *options) ready(out daemon.Output, g *gossip.Gossip, listening string, log *slog.Logger) {
+	addr, err := daemon.Advertised("-advertise", o.advertise, listening)
+	if err != nil {
+		addr = listening
+	}
+	if g == nil {
+		fmt.Fprintf(out.Stdout, "ready tasktracker %s http=%s\n", o.id, addr)
+		return
+	}
+	fmt.Fprintf(out.Stdout, "ready tasktracker %s http=%s gossip=%s\n", o.id, addr, g.Addr())
+	err = g.Update(func(m gossip.Member) gossip.Member {
+		m.HTTP = addr
+		return m
+	})
+	if err != nil {
+		log.Warn("tell others the address", "error", err)
+	}
+}
