@@ -162,6 +162,10 @@ func decode(from io.Reader) (*Record, error) {
 	case len(body) > MaxRecord:
 		return nil, fmt.Errorf("%w: longer than %d bytes", ErrNotHistory, MaxRecord)
 	}
+	return parse(body)
+}
+
+func parse(body []byte) (*Record, error) {
 	r := new(Record)
 	if err := wire.Unmarshal(body, r); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotHistory, err)

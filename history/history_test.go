@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -207,28 +206,30 @@ func FuzzDecode(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// What the fuzzer changes is the body: a checksum would hide it.
-		var file bytes.Buffer
-		file.WriteString(magic)
-		zip := gzip.NewWriter(&file)
-		if _, err := zip.Write(data); err != nil {
+		if _, err := decode(bytes.NewReader(data)); err != nil && !errors.Is(err, ErrNotHistory) {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzParse is about what is in a file: a checksum would hide what the fuzzer changes.
+func FuzzParse(f *testing.F) {
+	body, err := wire.Marshal(record(1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := parse(body)
+		if err != nil {
+			return
+		}
+		again, err := wire.Marshal(r)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := zip.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for _, in := range [][]byte{data, file.Bytes()} {
-			r, err := decode(bytes.NewReader(in))
-			if err != nil {
-				continue
-			}
-			again, err := encode(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := decode(bytes.NewReader(again)); err != nil {
-				t.Errorf("encoded again: %v", err)
-			}
+		if _, err := parse(again); err != nil {
+			t.Errorf("marshalled again: %v", err)
 		}
 	})
 }
