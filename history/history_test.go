@@ -156,7 +156,7 @@ func TestWriteFails(t *testing.T) {
 			}
 			t.Run(op+how, func(t *testing.T) {
 				f := mem.New(1 << 20)
-				if err := f.SetFaults(op + " * times=1" + how); err != nil {
+				if err := f.SetFaults(op + " ** times=1" + how); err != nil {
 					t.Fatal(err)
 				}
 				name := Name(staging, first, job(1))

@@ -1,0 +1,394 @@
+package jobtracker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+const staging = "mem://s/staging"
+
+// proven begins a cluster with a nonce.
+func proven(t *testing.T, f dfs.FS, c *Config) {
+	t.Helper()
+	var err error
+	if c.Cluster, c.Nonce, err = NewCluster(f, staging); err != nil {
+		t.Fatal(err)
+	}
+	c.FS = f
+}
+
+// A tracker that can read the nonce is welcomed to the cluster, another is refused.
+func TestNonce(t *testing.T) {
+	f := mem.New(1 << 20)
+	var cluster string
+	s := start(t, func(c *Config) { proven(t, f, c); cluster = c.Cluster })
+	hello := &wire.Hello{Version: wire.Version, Tracker: "t1", Process: 1, MapSlots: 1}
+	receive := func(conn *wire.Conn) wire.Message {
+		t.Helper()
+		m, err := conn.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	open := func() (*wire.Conn, string) {
+		near, far := wire.Pipe()
+		go s.Attach(far)
+		if err := near.Send(hello); err != nil {
+			t.Fatal(err)
+		}
+		ask, ok := receive(near).(*wire.Staging)
+		if !ok {
+			t.Fatal("the tracker is not asked to read the staging directory")
+		}
+		return near, ask.File
+	}
+	blind, _ := open()
+	if err := blind.Send(&wire.NoStaging{Reason: "no such file"}); err != nil {
+		t.Fatal(err)
+	}
+	want := "staging directory " + staging + " is not shared with tracker t1: no such file"
+	if m, ok := receive(blind).(*wire.Refuse); !ok || m.Reason != want {
+		t.Errorf("the blind tracker got %+v", m)
+	}
+	seeing, name := open()
+	nonce, err := readFile(f, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := *hello
+	again.Nonce = string(nonce)
+	if err := seeing.Send(&again); err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := receive(seeing).(*wire.Welcome); !ok || m.Cluster != cluster {
+		t.Errorf("the seeing tracker got %+v", m)
+	}
+	if err := seeing.Send(&wire.Heartbeat{}); err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := receive(seeing).(*wire.Ack); !ok {
+		t.Errorf("a heartbeat is answered by %T", m)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	f := mem.New(1 << 20)
+	s := start(t, func(c *Config) { c.FS, c.History = f, true })
+	go attach(t, s, "t1", 1, 5).run()
+	ids, err := s.Submit(within(t), submission("a", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := finish(t, s, ids)[0]
+	attempts, err := s.Attempts(within(t), ids[0])
+	if err != nil || len(attempts) != 1+5+2+1 || attempts[0].Tracker != "t1" || attempts[0].State != wire.AttemptSucceeded {
+		t.Errorf("attempts %+v, %v", attempts, err)
+	}
+	r, err := history.Find(f, staging, ids[0])
+	if err != nil || r.Job.State != last.State || r.Job.Counters.Get("g", "MAPS") != 5 || r.Plan.Name != "count" || r.Job.Elapsed != last.Elapsed {
+		t.Errorf("history %+v, %v; the job %+v", r, err, last)
+	}
+	if _, err := s.Attempts(within(t), wire.JobID{Start: 1, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
+		t.Errorf("attempts of an unknown job: %v", err)
+	}
+	if _, err := s.Submit(within(t), submission("b", 1)); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := s.Jobs(within(t))
+	if err != nil || len(jobs) != 2 || jobs[0].ID != ids[0] || jobs[0].State != wire.Succeeded {
+		t.Errorf("jobs %+v, %v", jobs, err)
+	}
+	c, err := s.Cluster(within(t))
+	if err != nil || !c.Leads || c.Leader != "jobtracker" || c.Epoch != 1 || len(c.Trackers) != 1 || !c.Trackers[0].Connected {
+		t.Errorf("cluster %+v, %v", c, err)
+	}
+}
+
+// A job whose history cannot be written ends all the same, and says so.
+func TestHistoryFails(t *testing.T) {
+	f := mem.New(1 << 20)
+	s := start(t, func(c *Config) { c.FS, c.History = f, true })
+	go attach(t, s, "t1", 1, 5).run()
+	if err := f.SetFaults("mkdirall /staging/history/**"); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := s.Submit(within(t), submission("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded || !strings.Contains(strings.Join(last.Troubles, "\n"), "history could not be written") {
+		t.Errorf("ended as %+v", last)
+	}
+	if _, err := s.Attempts(within(t), ids[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("attempts: %v", err)
+	}
+}
+
+// script is a log that a test plays: what is proposed goes nowhere.
+type script struct {
+	ready chan struct{}
+	mu    sync.Mutex
+	queue []LogEvent
+}
+
+func newScript() *script { return &script{ready: make(chan struct{}, 1)} }
+
+func (l *script) play(events ...core.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ev := range events {
+		l.queue = append(l.queue, LogEvent{Event: ev})
+	}
+	select {
+	case l.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (l *script) Propose(string, []byte) {}
+func (l *script) Ready() <-chan struct{} { return l.ready }
+func (l *script) Close() error           { return nil }
+func (l *script) Take() []LogEvent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.queue
+	l.queue = nil
+	return queue
+}
+
+// entriesOf is what a job tracker that leads in term 1 writes at first.
+func entriesOf(cfg core.Config, more ...core.Event) []core.Event {
+	c := core.New(cfg)
+	var entries []core.Event
+	var feed func(core.Event)
+	feed = func(ev core.Event) {
+		for _, cmd := range c.Step(0, ev) {
+			if p, ok := cmd.(core.Propose); ok {
+				e := core.Entry{Index: uint64(len(entries) + 1), Term: 1, Data: p.Data}
+				entries = append(entries, e)
+				feed(e)
+			}
+		}
+	}
+	feed(core.Elected{Term: 1, Wall: 1_700_000_000_000})
+	for _, ev := range more {
+		feed(ev)
+	}
+	return entries
+}
+
+// A follower says who leads, and tells what is in the log of the cluster alone.
+func TestFollower(t *testing.T) {
+	log := newScript()
+	s := start(t, func(c *Config) { c.Log, c.ID = log, "b" })
+	sub := submission("a", 1)
+	log.play(entriesOf(core.Config{ID: "a", Addr: "a:1", Staging: staging, Cluster: "c"}, core.Submit{Submission: &sub})...)
+	waitFor(t, "the entries to arrive", func() bool {
+		c, err := s.Cluster(within(t))
+		return err == nil && c.Jobs == 1 && c.Leader == "a" && c.Addr == "a:1" && c.Cluster == "c" && !c.Leads
+	})
+	id := wire.JobID{Start: 1_700_000_000_000, N: 1}
+	_, submitErr := s.Submit(within(t), submission("b", 1))
+	_, jobsErr := s.Jobs(within(t))
+	_, attemptsErr := s.Attempts(within(t), id)
+	var watchErr error
+	for _, watchErr = range s.Watch(within(t), []wire.JobID{id}) {
+	}
+	for what, err := range map[string]error{
+		"submit": submitErr, "kill": s.Kill(within(t), id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
+	} {
+		var hint *core.NotLeaderError
+		if !errors.Is(err, core.ErrNotLeader) || !errors.As(err, &hint) || hint.Addr != "a:1" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A watch of a job ends when its job tracker leads no more; a query waits while
+// it is about to lead.
+func TestOfficeLost(t *testing.T) {
+	log := newScript()
+	s := start(t, func(c *Config) { c.Log, c.ID = log, "a" })
+	sub := submission("a", 1)
+	entries := entriesOf(core.Config{ID: "a", Addr: "a:1", Staging: staging}, core.Submit{Submission: &sub})
+	log.play(core.Elected{Term: 1})
+	asked := make(chan error, 1)
+	go func() {
+		_, err := s.Jobs(within(t))
+		asked <- err
+	}()
+	log.play(entries...)
+	if err := <-asked; err != nil {
+		t.Errorf("jobs asked for while about to lead: %v", err)
+	}
+	waitFor(t, "the office", func() bool { c, err := s.Cluster(within(t)); return err == nil && c.Leads && c.Jobs == 1 })
+	states := 0
+	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1_700_000_000_000, N: 1}}) {
+		if states++; states == 1 {
+			log.play(core.Deposed{})
+			continue
+		}
+		var hint *core.NotLeaderError
+		if !errors.As(err, &hint) || hint.Addr != "" {
+			t.Errorf("watch ended with %v, which should not point to ourselves", err)
+		}
+	}
+	if states != 2 {
+		t.Errorf("watch yielded %d times", states)
+	}
+}
+
+func TestLogFails(t *testing.T) {
+	log := newScript()
+	s := New(Config{Log: log, FS: mem.New(1 << 20), Policy: scheduler.FIFO{}})
+	full := errors.New("write wal/0001: no space left on device")
+	log.play(core.Elected{Term: 1}, core.LogFailed{Err: full})
+	if err := s.Run(within(t)); !errors.Is(err, full) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// A job tracker whose cluster has been begun by another takes its own nonce back.
+func TestNonceOfNoCluster(t *testing.T) {
+	f := mem.New(1 << 20)
+	log := newScript()
+	var ours string
+	start(t, func(c *Config) {
+		proven(t, f, c)
+		c.Log, ours = log, dfs.Join(staging, wire.StagingClusters, c.Cluster)
+	})
+	if _, err := f.Stat(ours); err != nil {
+		t.Fatal(err)
+	}
+	log.play(entriesOf(core.Config{ID: "a", Staging: staging, Cluster: "theirs", Nonce: "n"})...)
+	waitFor(t, "the nonce to go", func() bool {
+		_, err := f.Stat(ours)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// An effect that comes to its turn when the office is lost is not carried out.
+func TestEffectsOfALostOffice(t *testing.T) {
+	s := New(Config{Log: newScript(), FS: mem.New(1 << 20), Policy: scheduler.FIFO{}})
+	s.office.Store(2)
+	s.do(1, time.Nanosecond, func() core.Event { t.Error("an effect of epoch 1 in epoch 2"); return core.Tick{} })
+	s.effects.Wait()
+}
+
+func TestStreamWithoutTracker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		s := New(Config{Log: NewMemoryLog(), FS: mem.New(1 << 20), Policy: scheduler.FIFO{}, Lease: time.Hour})
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(ctx) }()
+		near, far := wire.Pipe()
+		began := time.Now()
+		attached := make(chan error, 1)
+		go func() { attached <- s.Attach(far) }()
+		welcomed := attach(t, s, "t1", 1, 1)
+		if _, err := welcomed.conn.Receive(); err != nil {
+			t.Error(err)
+		}
+		if m, err := near.Receive(); err == nil {
+			t.Errorf("got %T", m)
+		}
+		if err := <-attached; err != nil || time.Since(began) < welcomeWait {
+			t.Errorf("the stream ended after %v with %v", time.Since(began), err)
+		}
+		if c, err := s.Cluster(ctx); err != nil || len(c.Trackers) != 1 {
+			t.Errorf("%+v %v", c, err)
+		}
+		cancel()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+		welcomed.conn.Close()
+	})
+}
+
+// What is old and nobody's goes; what Quern did not make stays.
+func TestTidy(t *testing.T) {
+	const key, stranger, hash = "AAAAAAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBBBBBB", "5aff"
+	f := mem.New(1 << 20)
+	s := New(Config{Log: newScript(), FS: f, Policy: scheduler.FIFO{}, Staging: staging})
+	for _, name := range []string{
+		key + "/submission", stranger + "/submission", "of the user/file", "cccccccccccccccccccccccccc/file",
+		"programs/20260301/" + hash, "programs/20260301/other", "programs/20260302/other", "programs/20260305/new", "programs/mine/file",
+		"clusters/c", "history/2025/01/01/job_1_0001", "history/2026/03/05/job_1_0002",
+	} {
+		name = dfs.Join(staging, name)
+		if err := f.MkdirAll(dfs.Dir(name)); err != nil {
+			t.Fatal(err)
+		}
+		w, err := f.Create(name)
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tidy := core.Tidy{Cluster: "c", Submissions: map[string]bool{key: true}, Programs: map[string]bool{hash: true}}
+	left := func(want string) {
+		t.Helper()
+		if got := strings.Join(walk(t, f, staging), " "); got != want {
+			t.Errorf("left are\n%s, not\n%s", got, want)
+		}
+	}
+	const always = "/AAAAAAAAAAAAAAAAAAAAAAAAAA/submission /cccccccccccccccccccccccccc/file /clusters/c /history/2026/03/05/job_1_0002 " +
+		"/of the user/file /programs/20260301/5aff /programs/20260305/new /programs/mine/file"
+	// In the file system's own time, which begins in 1970, nothing of a submission is old.
+	if err := s.tidy(tidy, time.Unix(100, 0)); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
+	for range 2 {
+		if err := s.tidy(tidy, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left(always)
+	// Beside another cluster only histories go.
+	if err := f.MkdirAll(dfs.Join(staging, stranger)); err != nil {
+		t.Fatal(err)
+	}
+	tidy.Cluster = "d"
+	if err := s.tidy(tidy, now); err == nil || !strings.Contains(err.Error(), "clusters/c") {
+		t.Errorf("beside another cluster: %v", err)
+	}
+	if _, err := f.Stat(dfs.Join(staging, stranger)); err != nil {
+		t.Errorf("the other cluster's submission: %v", err)
+	}
+}
+
+// walk lists the files below a directory.
+func walk(t *testing.T, f dfs.FS, dir string) []string {
+	t.Helper()
+	infos, err := f.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, info := range infos {
+		if info.Dir {
+			files = append(files, walk(t, f, info.Name)...)
+		} else {
+			files = append(files, strings.TrimPrefix(info.Name, staging))
+		}
+	}
+	return files
+}
