@@ -195,7 +195,9 @@ func (c *Core) entry(e Entry) {
 		c.deposed() // somebody leads by now, whatever we have heard
 	}
 	fitted := c.facts.apply(e.Index, e.Term, x)
-	c.pending.settled(x.key())
+	if e.Term == c.term { // an earlier one may have the same key
+		c.pending.settled(x.key())
+	}
 	switch {
 	case c.checkStaging():
 	case c.live != nil:

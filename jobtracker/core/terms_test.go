@@ -1,0 +1,46 @@
+package core
+
+import (
+	"slices"
+	"testing"
+)
+
+// proposed are the keys that a Step asks to be committed.
+func proposed(commands []Command) (keys []string) {
+	for _, c := range commands {
+		if p, ok := c.(Propose); ok {
+			keys = append(keys, p.Key)
+		}
+	}
+	return keys
+}
+
+// TestEarlierTerm: an entry of an earlier term with the key of a proposal is not
+// that proposal.
+func TestEarlierTerm(t *testing.T) {
+	c := New(Config{ID: "a"})
+	x := &tookOffice{Leader: "a"}
+	c.Step(0, Elected{Term: 2, Wall: 1})
+	c.Step(0, Entry{Index: 1, Term: 1, Data: encodeFact(x)})
+	if keys := proposed(c.Step(0, Undecided{Key: x.key()})); !slices.Equal(keys, []string{x.key()}) {
+		t.Errorf("after the entry of an earlier term %v is proposed again, not %s", keys, x.key())
+	}
+}
+
+// TestLaterTerm: who sees an entry of a later term leads no more.
+func TestLaterTerm(t *testing.T) {
+	c := New(Config{ID: "a"})
+	c.Step(0, Elected{Term: 1, Wall: 1})
+	c.Step(0, Entry{Index: 1, Term: 1, Data: encodeFact(&tookOffice{Leader: "a"})})
+	c.Step(0, Entry{Index: 2, Term: 1, Data: encodeFact(&bootstrapped{Start: 1})})
+	if !c.Leads() {
+		t.Fatal("it does not lead")
+	}
+	c.Step(0, Entry{Index: 3, Term: 2, Data: encodeFact(&tookOffice{Leader: "b"})})
+	if c.Leads() || c.Epoch() != 2 {
+		t.Errorf("leads: %v, in epoch %d", c.Leads(), c.Epoch())
+	}
+	if keys := proposed(c.Step(0, Elected{Term: 3, Wall: 2})); len(keys) != 1 {
+		t.Errorf("elected again it proposes %v", keys)
+	}
+}
