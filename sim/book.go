@@ -47,12 +47,10 @@ func (b *book) office(w *world, n *jobTracker) {
 	case known:
 		return
 	}
-	for e := range b.offices {
-		if e > epoch {
-			w.fail("V5: %s takes office in epoch %d, after %d", n.name, epoch, e)
-		}
+	if epoch <= n.office {
+		w.fail("V5: %s takes office in epoch %d, after %d", n.name, epoch, n.office)
 	}
-	b.offices[epoch] = n.name
+	b.offices[epoch], n.office = n.name, epoch
 	w.note("%s leads in epoch %d", n.name, epoch)
 	for _, c := range w.clients {
 		for i, id := range c.ids {
@@ -225,8 +223,11 @@ func (b *book) started(w *world, p *worker, run *wire.Run) {
 // granted looks at a worker that is told to commit.
 func (b *book) granted(w *world, p *worker) {
 	task := p.run.Attempt.Task
+	if b.fenced(w, p) {
+		return // the grant comes late
+	}
 	if other := b.holders[task]; other != nil && other != p && !b.fenced(w, other) {
-		w.fail("V3: %v may commit while %v may", p.run.Attempt, task)
+		w.fail("V3: %v may commit while %v may", p.run.Attempt, other.run.Attempt)
 	}
 	b.holders[task] = p
 }

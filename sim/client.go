@@ -40,7 +40,9 @@ func newWorld(r *Result) *world {
 		w.tts = append(w.tts, t)
 		w.nodes[t.name] = t
 	}
-	for i := range 1 + plan.IntN(4) {
+	w.latency = time.Millisecond + time.Duration(plan.Int64N(int64(20*time.Millisecond)))
+	w.pace = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
+	for i := range 1 + plan.IntN(5) {
 		w.addClient(plan, i)
 	}
 	return w
@@ -84,7 +86,7 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	}
 	if k == 0 {
 		name := fmt.Sprintf("mem://c/in/%d", i)
-		c.w.must(writeFile(c.w, name, make([]byte, 40*plan.IntN(8))))
+		c.w.must(writeFile(c.w, name, make([]byte, 40*plan.IntN(12))))
 		j.Inputs = []wire.InputPlan{{Format: "lines", Paths: []string{name}}}
 	} else {
 		j.Inputs = []wire.InputPlan{{Format: "lines", From: k}}

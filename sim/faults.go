@@ -53,6 +53,7 @@ const (
 	Fetches   Kind = "failing fetches"
 	Merges    Kind = "failing merges"
 	Disks     Kind = "full disks"
+	Spite     Kind = "crashes, cuts and elections when something is about to be committed"
 )
 
 func (f Fault) String() string {
@@ -76,7 +77,7 @@ func (f Fault) String() string {
 // by what they need.
 func (f Fault) fails() bool {
 	switch f.Kind {
-	case Files, Effects, Attempts, Hangs, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
+	case Files, Effects, Attempts, Hangs, Spite, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
 		return true
 	}
 	return false
@@ -84,8 +85,8 @@ func (f Fault) fails() bool {
 
 // rates are the chances of what goes wrong all the time.
 type rates struct {
-	slowNet, slowFiles, files, lateCalls, effects, undecided, refused float64
-	attempts, hangs, deaths, starts, leavings, fetches, merges, disks float64
+	slowNet, slowFiles, files, lateCalls, effects, undecided, refused        float64
+	attempts, hangs, deaths, starts, leavings, fetches, merges, disks, spite float64
 }
 
 func (r *rates) of(k Kind) *float64 {
@@ -120,6 +121,8 @@ func (r *rates) of(k Kind) *float64 {
 		return &r.merges
 	case Disks:
 		return &r.disks
+	case Spite:
+		return &r.spite
 	}
 	return nil
 }
@@ -131,6 +134,7 @@ func steady() []Fault {
 		{Kind: Effects, Rate: 0.1}, {Kind: Undecided, Rate: 0.1}, {Kind: Refused, Rate: 0.3}, {Kind: Attempts, Rate: 0.08},
 		{Kind: Hangs, Rate: 0.01}, {Kind: Deaths, Rate: 0.06}, {Kind: Starts, Rate: 0.03}, {Kind: Leavings, Rate: 0.1},
 		{Kind: Fetches, Rate: 0.1}, {Kind: Merges, Rate: 0.2}, {Kind: Disks, Rate: 0.05},
+		{Kind: Spite, Rate: 0.3},
 	}
 }
 
@@ -170,7 +174,7 @@ func drawFaults(seed uint64) []Fault {
 			kinds = append(kinds, k)
 		}
 	}
-	for range rnd.IntN(20) {
+	for range rnd.IntN(40) {
 		if len(kinds) > 0 {
 			faults = append(faults, drawFault(rnd, kinds[rnd.IntN(len(kinds))]))
 		}
@@ -276,6 +280,34 @@ func (t *taskTracker) loseWorker() {
 		p := t.workers[ids[t.w.rnd.IntN(len(ids))]]
 		p.exit("signal: killed")
 	}
+}
+
+// spite brings a fault in the very moment in which it may hurt most.
+func (w *world) spite(t *taskTracker, p *worker) {
+	if !w.fault(w.rates.spite) {
+		return
+	}
+	w.after(w.upTo(30*time.Millisecond), func() {
+		down := w.upTo(8 * time.Second)
+		switch n := w.rnd.IntN(8); {
+		case n == 0 && w.raft.leader != nil:
+			w.raft.leader.crash(down)
+		case n == 1 && w.raft.leader != nil:
+			w.raft.leader.pause(down)
+		case n == 2:
+			w.raft.elect(w.raft.leader)
+		case n == 3 && t != nil:
+			t.crash(down)
+		case n == 4 && t != nil:
+			t.pause(down)
+		case n == 5 && t != nil:
+			t.cut()
+		case n == 6 && t != nil:
+			w.separate(Fault{Kind: Isolate, Node: t.name, For: down})
+		case n == 7 && p != nil:
+			p.exit("signal: killed")
+		}
+	})
 }
 
 // heal ends the storm: what is down starts, what is stopped goes on, and nothing

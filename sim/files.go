@@ -40,9 +40,13 @@ func (f *processFS) call(op, name, to string, do func() error) error {
 // call has a worker's call carried out after a while, and goes on with the worker.
 func (p *worker) call(c *fileCall) {
 	w := p.w
-	d := w.upTo(3 * time.Millisecond)
+	d := w.upTo(w.latency)
 	if w.fault(w.rates.slowFiles) {
 		d += w.upTo(3 * time.Second)
+	}
+	if c.op == "renamedir" && w.fault(w.rates.spite) {
+		d += w.upTo(12 * time.Second)
+		w.spite(p.tt, p)
 	}
 	p.later(d, func() {
 		if p.asked != c {

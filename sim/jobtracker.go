@@ -16,6 +16,7 @@ type jobTracker struct {
 	term    uint64        // for which it believes to be elected
 	applied int           // entries its core has been given
 	queued  int           // entries on the way there
+	office  uint64        // the epoch of its last office
 
 	saved   []byte // snapshot on its disk
 	savedAt int

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
@@ -148,6 +149,9 @@ func (r *raft) propose(n *jobTracker, key string, data []byte) {
 		n.later(w.upTo(lateUndecided), func() { n.step(core.Undecided{Key: key}) })
 		return
 	}
+	if kind, _, _ := strings.Cut(key, " "); kind == "committed" || kind == "committing" || kind == "granted" || kind == "ended" {
+		w.spite(nil, nil)
+	}
 	p := &proposal{key, data, r.term}
 	r.inFlight = append(r.inFlight, p)
 	w.after(w.upTo(commitTime), func() { r.decide(p, n) })
@@ -206,8 +210,8 @@ func (r *raft) catchUpTo(n *jobTracker, to int) {
 	if !n.up || n.queued >= to {
 		return
 	}
-	if n != r.leader {
-		n.do(n.lostOffice) // it hears of a later term
+	if n != r.leader && r.w.chance(0.5) {
+		n.do(n.lostOffice) // it hears of a later term before it hears that term's entries
 	}
 	if source := r.leader; to-n.queued > 40 && source != nil && source != n && source.alive() && source.applied > n.queued && r.w.chance(0.5) {
 		data, at := source.snapshot(), source.applied

@@ -165,6 +165,7 @@ func (p *worker) told(m wire.Message) {
 	case *wire.CommitGranted:
 		p.granted = true
 		p.w.book.granted(p.w, p)
+		p.w.spite(p.tt, p)
 		p.later(p.w.upTo(20*time.Millisecond), func() { p.send(m) })
 	}
 }
@@ -187,14 +188,14 @@ func (p *worker) prepare(run *wire.Run) {
 	x.hang = w.fault(w.rates.hangs)
 	x.leave = w.fault(w.rates.leavings)
 	if w.fault(w.rates.deaths) {
-		x.die = 1 + w.upTo(600*time.Millisecond)
+		x.die = 1 + w.upTo(w.pace*3/2)
 		p.later(x.die, func() { p.exit("signal: segmentation fault") })
 	}
 	if x.hang {
 		return
 	}
 	p.alive(run)
-	p.later(w.upTo(400*time.Millisecond), func() {
+	p.later(w.upTo(w.pace), func() {
 		if p.run != run {
 			return
 		}

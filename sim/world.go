@@ -23,6 +23,8 @@ type world struct {
 	ended    bool // the run is: nothing is carried out any more
 	trace    []string
 	rates    rates
+	pace     time.Duration // the longest that an attempt takes by itself
+	latency  time.Duration // likewise, a call to the file system
 	broken   sabotage
 
 	fs      *mem.FS
