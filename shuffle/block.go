@@ -62,7 +62,7 @@ func (r *blockReader) next() (payload []byte, whole bool, err error) {
 		if payload, whole, err = r.read(); err == nil {
 			return payload, whole, nil
 		}
-		if try >= r.tries {
+		if try >= r.tries || errors.Is(err, ErrStalled) {
 			return nil, false, r.explain(err)
 		}
 		r.ahead = false

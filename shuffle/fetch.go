@@ -23,10 +23,11 @@ type Fetched struct {
 // Fetch copies what a [Handler] serves at from into a new segment file with one
 // partition. Every block is verified as it arrives, and the whole against the
 // digest in the server's index. A block that arrives short or damaged is asked
-// for once more, and a URL that delivers nothing for stall (0: [DefaultStall])
-// has failed. A [CorruptError] then says that what the server has is damaged, an
-// [UnreadableError] that it cannot be had, with fs.ErrNotExist in its chain when
-// the server answers that it does not have it. After an error the file is gone.
+// for once more; a URL that takes longer than stall (0: [DefaultStall]) for the
+// next [StallBytes] has failed by [ErrStalled]. A [CorruptError] says that what
+// the server has is damaged, an [UnreadableError] that it cannot be had, with
+// fs.ErrNotExist in its chain when the server answers that it does not have it;
+// any other error is the local file's. After an error the file is gone.
 func Fetch(ctx context.Context, client *http.Client, from, file string, stall time.Duration) (Fetched, error) {
 	s := segmentAt(from)
 	r, told, err := openRemote(ctx, s, client, stall)

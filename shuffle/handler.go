@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -108,10 +109,31 @@ func servePartition(w http.ResponseWriter, r *http.Request, file string, partiti
 		w.WriteHeader(http.StatusPartialContent)
 	}
 	if r.Method != http.MethodHead {
-		// The file itself has to reach the connection, for sendfile.
-		_, _ = io.CopyN(w, f, length)
+		send(w, f, length)
 	}
 	return nil
+}
+
+// A peer may take that long for that much; one that hangs must not keep a
+// connection and a file for ever.
+const (
+	sendWait = time.Minute
+	sendStep = 4 << 20
+)
+
+// send sends the next bytes of a file, as far as the peer takes them.
+func send(w http.ResponseWriter, f *os.File, length int64) {
+	control := http.NewResponseController(w)
+	for sent := int64(0); sent < length; {
+		_ = control.SetWriteDeadline(time.Now().Add(sendWait)) // a writer that knows none does without
+		// The file itself has to reach the connection, for sendfile.
+		n, err := io.CopyN(w, f, min(sendStep, length-sent))
+		if err != nil {
+			return
+		}
+		sent += n
+	}
+	_ = control.SetWriteDeadline(time.Time{})
 }
 
 // parseNumber reads a number that is not negative and written in the one way

@@ -18,7 +18,7 @@ type MergeOptions struct {
 	Dir    string        // existing directory for passing runs, when there are more segments than FanIn
 	FanIn  int           // segments merged at once, each with a buffer of 64 KiB; 0: 128, else at least 2
 	Client *http.Client  // for segments with a URL; nil: http.DefaultClient
-	Stall  time.Duration // how long a URL may deliver nothing; 0: [DefaultStall]
+	Stall  time.Duration // how long a URL may take for the next [StallBytes]; 0: [DefaultStall]
 	Alive  func()        // when not nil, called for every block read: the first passes can take long
 }
 

@@ -14,14 +14,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// DefaultStall is how long a URL may deliver nothing before it is given up.
+// DefaultStall is how long a URL may take for the next [StallBytes], or what is
+// left, before it is given up.
 const DefaultStall = 30 * time.Second
+
+// StallBytes is what shows progress: a URL that delivers a byte now and then does not.
+const StallBytes = 64 << 10
 
 // remoteTries is how often a block is asked for: what the network did to it is
 // cured by asking again; what is wrong on the other side's disk is not.
 const remoteTries = 2
 
-var errStalled = errors.New("no progress")
+// ErrStalled reports a URL that has delivered nothing, or too little, for too long.
+var ErrStalled = errors.New("no progress")
 
 // remoteInput reads what a URL names. It streams; reading from elsewhere than
 // where the last read ended makes a new request, for the range from there on.
@@ -37,6 +42,9 @@ type remoteInput struct {
 	at     int64 // of the body's next byte
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // cancels when it fires; runs only during a call
+
+	patience time.Duration // left for the next StallBytes
+	got      int           // of them
 }
 
 // remote is what a server tells of a partition. It is empty where the server
@@ -72,9 +80,14 @@ func (r *remoteInput) readAt(p []byte, at int64) error {
 		}
 	}
 	for len(p) > 0 {
-		r.timer.Reset(r.stall)
+		r.timer.Reset(r.patience)
+		began := time.Now()
 		n, err := r.body.Read(p)
 		r.timer.Stop()
+		r.patience -= time.Since(began)
+		if r.got += n; r.got >= StallBytes {
+			r.patience, r.got = r.stall, 0
+		}
 		r.at += int64(n)
 		p = p[n:]
 		if err != nil && len(p) > 0 {
@@ -98,7 +111,8 @@ func (r *remoteInput) fail(err error) error {
 func (r *remoteInput) open(at int64) error {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.cancel = cancel
-	r.timer = time.AfterFunc(r.stall, func() { cancel(fmt.Errorf("%w for %v", errStalled, r.stall)) })
+	r.patience, r.got = r.stall, 0
+	r.timer = time.AfterFunc(r.stall, func() { cancel(fmt.Errorf("%w for %v", ErrStalled, r.stall)) })
 	defer r.timer.Stop()
 	response, err := r.request(ctx, at)
 	if err == nil {

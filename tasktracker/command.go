@@ -31,6 +31,14 @@ func (l *loop) do(c core.Command) {
 		if h := l.workers[c.Worker]; h != nil {
 			h.say(c.Message)
 		}
+	case core.Limit:
+		if h := l.workers[c.Worker]; h != nil {
+			h.limit(c)
+		}
+	case core.Record:
+		l.wait.Go(func() { l.record(c) })
+	case core.Probe:
+		l.detached(func() { l.probe(c) })
 	case core.KillWorker:
 		if h := l.workers[c.Worker]; h != nil {
 			h.kill()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -39,19 +40,89 @@ func claim(dir string) (*os.File, error) {
 // that no tracker will use again; one that starts does it by itself.
 func Bury(dir string) error { return killRecorded(filepath.Join(dir, recordName)) }
 
-// clean ends what a predecessor has left running and removes its files. Processes
-// go first, as they may write.
-func clean(dir string) error {
-	record := filepath.Join(dir, recordName)
-	if err := killRecorded(record); err != nil {
-		return err
+// claimAll locks the tracker's directory and its disks. A disk that cannot be had,
+// other than because it is in use, is none to run without.
+func claimAll(cfg *Config) (locks []*os.File, bad map[int]error, err error) {
+	defer func() {
+		if err != nil {
+			unlock(locks)
+		}
+	}()
+	lock, err := claim(cfg.Dir)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, name := range []string{core.JobsDir, core.LogsDir, core.RunDir, programsDir} {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-			return err
+	locks, bad = append(locks, lock), make(map[int]error)
+	for i, disk := range cfg.Disks {
+		if disk == cfg.Dir {
+			continue
+		}
+		lock, err := claim(disk)
+		switch {
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return locks, nil, err
+		case err != nil:
+			bad[i] = err
+		default:
+			locks = append(locks, lock)
 		}
 	}
-	return newRecord(record)
+	return locks, bad, nil
+}
+
+func unlock(locks []*os.File) {
+	for _, lock := range locks {
+		lock.Close()
+	}
+}
+
+// clean ends what a predecessor has left running and removes its files, but for
+// what it may have left to this one. Processes go first, as they may write.
+func clean(cfg *Config, bad map[int]error) ([]leftOutput, error) {
+	record := filepath.Join(cfg.Dir, recordName)
+	if err := killRecorded(record); err != nil {
+		return nil, err
+	}
+	names := []string{core.RunDir, programsDir}
+	if cfg.Fresh {
+		names = append(names, core.LogsDir)
+	}
+	for _, name := range names {
+		if err := os.RemoveAll(filepath.Join(cfg.Dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	var outputs []leftOutput
+	for i, disk := range cfg.Disks {
+		if bad[i] != nil {
+			continue
+		}
+		found, err := cleanDisk(disk, cfg.Fresh)
+		if err != nil && disk != cfg.Dir {
+			bad[i] = err
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for j := range found {
+			found[j].disk = i
+		}
+		outputs = append(outputs, found...)
+	}
+	if !slices.Contains(cfg.Disks, cfg.Dir) { // of service attempts
+		if err := os.RemoveAll(filepath.Join(cfg.Dir, core.JobsDir)); err != nil {
+			return nil, err
+		}
+	}
+	return outputs, newRecord(record)
+}
+
+func cleanDisk(disk string, fresh bool) ([]leftOutput, error) {
+	if !fresh {
+		return sift(disk)
+	}
+	return nil, errors.Join(os.RemoveAll(filepath.Join(disk, core.JobsDir)), os.RemoveAll(filepath.Join(disk, trashName)))
 }
 
 // readCluster is the id of the cluster that a directory belongs to; empty: none.

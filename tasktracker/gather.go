@@ -32,8 +32,8 @@ type gather struct {
 // workKey names a fetch or a merge under way.
 type workKey struct{ fetch, merge int }
 
-// fetchStall is how long a fetch may get nothing.
-const fetchStall = 10 * time.Second
+// fetchStall is how long a fetch may take for the next shuffle.StallBytes.
+const fetchStall = 5 * time.Second
 
 func newGather(tell func(core.Event)) *gather {
 	transport := &http.Transport{
@@ -76,7 +76,7 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 	}
 	g.begin(ctx, workKey{fetch: c.Fetch}, func(ctx context.Context) core.Event {
 		if err := os.MkdirAll(filepath.Dir(c.File), 0o777); err != nil {
-			return fetchFailed(c.Fetch, err)
+			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), Local: true}
 		}
 		url := shuffle.URL("http://"+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
 		got, err := shuffle.Fetch(ctx, g.client, url, c.File, fetchStall)
@@ -87,9 +87,21 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 	})
 }
 
+// fetchFailed tells a fetch that failed from a local file that could not be written.
 func fetchFailed(id int, err error) core.FetchDone {
 	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
-	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: errors.Is(err, fs.ErrNotExist)}
+	_, unreadable := errors.AsType[*shuffle.UnreadableError](err)
+	return core.FetchDone{
+		Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: unreadable && errors.Is(err, fs.ErrNotExist),
+		Stalled: errors.Is(err, shuffle.ErrStalled), Local: !corrupt && !unreadable && !errors.Is(err, context.Canceled),
+	}
+}
+
+// lookUpFailed does so for a file of this tracker.
+func lookUpFailed(id int, err error) core.FetchDone {
+	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
+	gone := errors.Is(err, fs.ErrNotExist)
+	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: gone, Local: !corrupt && !gone}
 }
 
 // lookUps looks up where partitions lie in map outputs of this tracker, one after
@@ -110,7 +122,7 @@ func (g *gather) lookUp(c core.Fetch) core.FetchDone {
 	if g.indexFile != c.File {
 		index, err := shuffle.ReadIndex(c.File)
 		if err != nil {
-			return fetchFailed(c.Fetch, err)
+			return lookUpFailed(c.Fetch, err)
 		}
 		g.indexFile, g.index = c.File, index
 	}
@@ -128,13 +140,13 @@ func (g *gather) merge(ctx context.Context, c core.Merge) {
 	g.begin(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
 		dir := filepath.Dir(c.File)
 		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return core.MergeDone{Merge: c.Merge, Error: err.Error()}
+			return core.MergeDone{Merge: c.Merge, Error: err.Error(), Local: true}
 		}
 		segment, err := shuffle.MergeTo(ctx, c.Runs, c.File, shuffle.MergeOptions{Dir: dir, FanIn: len(c.Runs)})
 		if err != nil {
-			ev := core.MergeDone{Merge: c.Merge, Error: err.Error()}
+			ev := core.MergeDone{Merge: c.Merge, Error: err.Error(), Local: ctx.Err() == nil}
 			if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
-				ev.Corrupt = &damaged.Segment
+				ev.Corrupt, ev.Local = &damaged.Segment, false
 			}
 			return ev
 		}

@@ -112,6 +112,9 @@ func (l *leader) connect(epoch uint64) *wire.Inventory {
 				close(heard)
 				return
 			}
+			if _, ok := m.(*wire.Heartbeat); ok && conn.Send(&wire.Ack{}) != nil {
+				continue // the next Receive tells
+			}
 			heard <- m
 		}
 	}(l.conn, l.heard)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -67,4 +68,99 @@ func serveText(w http.ResponseWriter, r *http.Request, file string, tail int64) 
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(f, from, size-from))
+}
+
+// logsEvery is how often the logs of ended jobs are looked through.
+const logsEvery = 10 * time.Minute
+
+// keepLogs removes the logs of ended jobs as they get too old or too many.
+func (l *loop) keepLogs() {
+	tick := time.NewTicker(logsEvery)
+	defer tick.Stop()
+	for {
+		l.sweepLogs(time.Now())
+		select {
+		case <-tick.C:
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *loop) sweepLogs(now time.Time) {
+	logs, err := findLogs(filepath.Join(l.cfg.Dir, core.LogsDir))
+	if err != nil {
+		l.cfg.Logger.Warn("cannot look through logs", "error", err)
+		return
+	}
+	live := make(chan map[wire.JobID]bool, 1)
+	l.post(func() { live <- l.core.Live() })
+	select {
+	case jobs := <-live:
+		for _, dir := range expiredLogs(logs, jobs, now.Add(-l.cfg.LogAge), l.cfg.LogBytes) {
+			l.remove(dir)
+		}
+	case <-l.done:
+	}
+}
+
+// jobLogs is the directory of a job's logs.
+type jobLogs struct {
+	job   wire.JobID
+	dir   string
+	bytes int64
+	last  time.Time // something was written
+}
+
+func findLogs(dir string) ([]jobLogs, error) {
+	entries, err := readDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []jobLogs
+	for _, e := range entries {
+		logs := jobLogs{dir: filepath.Join(dir, e.Name())}
+		if logs.job, err = wire.ParseJobID(e.Name()); err != nil {
+			continue
+		}
+		err := filepath.WalkDir(logs.dir, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			if !d.IsDir() {
+				logs.bytes += info.Size()
+			}
+			if info.ModTime().After(logs.last) {
+				logs.last = info.ModTime()
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // something is being removed just now
+			return nil, err
+		}
+		all = append(all, logs)
+	}
+	return all, nil
+}
+
+// expiredLogs lists what is to go: of jobs that are not live, what was last written
+// to before that time, and of the rest the oldest, until all are few enough.
+func expiredLogs(all []jobLogs, live map[wire.JobID]bool, oldest time.Time, most int64) (dirs []string) {
+	slices.SortStableFunc(all, func(a, b jobLogs) int { return a.last.Compare(b.last) })
+	sum := int64(0)
+	for i := range all {
+		sum += all[i].bytes
+	}
+	for i := range all {
+		logs := &all[i]
+		if !live[logs.job] && (logs.last.Before(oldest) || sum > most) {
+			dirs = append(dirs, logs.dir)
+			sum -= logs.bytes
+		}
+	}
+	return dirs
 }

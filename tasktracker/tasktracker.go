@@ -28,8 +28,13 @@
 // for each worker "<pid> <start time>", as /proc/<pid>/stat has it. A number that
 // names another process by now is told by its start time and left alone.
 //
-// A tracker starts empty: what a predecessor left, processes and files, is
-// removed first.
+// and below each disk, which may be the directory itself, its jobs/, a lock, trash/
+// for what is being removed, and the file probe while the disk is probed.
+//
+// What a predecessor left is removed first, processes and files, but logs, which
+// are kept for some time, and finished map outputs with their reports: these are
+// verified in the background and offered to the leader. A tracker whose directory
+// is for one run alone leaves and keeps nothing.
 //
 // # HTTP
 //
@@ -146,12 +151,13 @@ func (t *Tracker) Run(ctx context.Context, dial Dial) error {
 }
 
 func (t *Tracker) run(ctx context.Context, dial Dial) error {
-	lock, err := claim(t.cfg.Dir)
+	locks, bad, err := claimAll(&t.cfg)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if err := clean(t.cfg.Dir); err != nil {
+	defer unlock(locks)
+	outputs, err := clean(&t.cfg, bad)
+	if err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
 	cluster, err := readCluster(t.cfg.Dir)
@@ -162,13 +168,18 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return fmt.Errorf("listen for fetches: %w", err)
 	}
-	l := newLoop(t.cfg, listener, cluster)
+	l := newLoop(t.cfg, listener, core.Config{Cluster: cluster, Restore: len(outputs) > 0})
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	l.serve(listener)
 	l.wait.Go(l.startWorkers)
 	l.wait.Go(l.gather.lookUps)
 	l.wait.Go(l.doChores)
+	l.wait.Go(func() { l.restore(outputs) })
+	l.wait.Go(func() { l.reportDisks(bad) })
+	if !t.cfg.Fresh {
+		l.wait.Go(l.keepLogs)
+	}
 	l.wait.Go(func() { l.connect(dial) })
 	if t.cfg.Ready != nil {
 		t.cfg.Ready(listener.Addr().String())
@@ -206,7 +217,7 @@ type loop struct {
 	programs *programs
 }
 
-func newLoop(cfg Config, listener net.Listener, cluster string) *loop {
+func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
 	addr := cfg.Advertise
 	if addr == "" {
 		addr = listener.Addr().String()
@@ -217,10 +228,11 @@ func newLoop(cfg Config, listener net.Listener, cluster string) *loop {
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 	}
 	l.gather = newGather(l.event)
-	l.core = core.New(core.Config{
-		Tracker: cfg.ID, Process: processNumber(), Host: cfg.Host, Addr: addr,
-		MapSlots: cfg.MapSlots, ReduceSlots: cfg.ReduceSlots, Dir: cfg.Dir, Cluster: cluster,
-	})
+	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
+	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
+	found.Dir, found.Disks = cfg.Dir, cfg.Disks
+	found.KeepLogs, found.Record = !cfg.Fresh, !cfg.Fresh
+	l.core = core.New(found)
 	return l
 }
 
@@ -234,7 +246,7 @@ func processNumber() uint64 {
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
 	routes.Handle("/shuffle/", shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
-		return core.MapOutputPath(l.cfg.Dir, job, m, attempt), nil
+		return l.outputPath(func(disk string) string { return core.MapOutputPath(disk, job, m, attempt) })
 	}))
 	routes.HandleFunc("GET /logs/{job}/{attempt}/{stream}", l.serveLog)
 	l.server.Handler = routes

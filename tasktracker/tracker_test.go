@@ -35,7 +35,7 @@ func TestShuffle(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the reduce read %q", got)
 	}
-	// What is dropped leaves nothing.
+	// What is dropped leaves nothing but its logs.
 	for _, l := range []*leader{a, b} {
 		l.tell(&wire.DropJob{Epoch: 1, Job: job1})
 		l.tell(&wire.Kill{Epoch: 1, Attempt: wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: 1}})
@@ -43,10 +43,11 @@ func TestShuffle(t *testing.T) {
 		if err := l.stop(); err != nil {
 			t.Error(err)
 		}
-		for _, dir := range []string{core.JobsDir, core.LogsDir} {
-			if entries, err := os.ReadDir(l.path(dir)); err != nil || len(entries) > 0 {
-				t.Errorf("%s holds %v, %v", dir, entries, err)
-			}
+		if entries, err := os.ReadDir(l.path(core.JobsDir)); err != nil || len(entries) > 0 {
+			t.Errorf("%s holds %v, %v", core.JobsDir, entries, err)
+		}
+		if _, err := os.Stat(l.path(core.LogsDir, job1.String())); err != nil {
+			t.Error(err)
 		}
 	}
 }

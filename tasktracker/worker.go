@@ -38,6 +38,12 @@ type Worker interface {
 // cannot has none.
 type loner interface{ Alone() bool }
 
+// limited is a Worker that can be held to a limit. Exceeded is called, once, by
+// another goroutine before the worker is killed for it; it may wait.
+type limited interface {
+	Limit(most core.Limit, exceeded func(reason string))
+}
+
 // endGrace is how long a worker may take to end by itself once its pipe is
 // closed, and what it has said may take to arrive once it has ended.
 const endGrace = 2 * time.Second
@@ -53,7 +59,8 @@ type handle struct {
 	mu     sync.Mutex
 	worker Worker // nil: not started yet
 	killed bool
-	fault  error // why the tracker gave it up
+	fault  error      // why the tracker gave it up
+	bound  core.Limit // as of the next Run
 }
 
 func newHandle(l *loop, id int, sub *submission) *handle {
@@ -61,6 +68,21 @@ func newHandle(l *loop, id int, sub *submission) *handle {
 }
 
 func (h *handle) say(m wire.Message) { h.out.Put(m) }
+
+func (h *handle) limit(c core.Limit) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.bound = c
+}
+
+// apply has the worker held to what its next attempt may take.
+func (h *handle) apply() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w, ok := h.worker.(limited); ok {
+		w.Limit(h.bound, func(reason string) { h.loop.event(core.Exceeded{Worker: h.id, Reason: reason}) })
+	}
+}
 
 func (h *handle) kill() {
 	h.mu.Lock()
@@ -164,6 +186,7 @@ func (h *handle) write(conn *wire.Conn) {
 					h.giveUp(fmt.Errorf("make attempt's directories: %w", err))
 					return
 				}
+				h.apply()
 			}
 			if err := conn.Send(m); err != nil {
 				return // its end tells more

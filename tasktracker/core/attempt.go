@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ const (
 	committing
 	ending
 	reading
+	recording
 	final
 )
 
@@ -26,7 +28,8 @@ const (
 type attempt struct {
 	id     wire.AttemptID
 	job    *job
-	launch *wire.Launch
+	launch *wire.Launch // nil: of an earlier process
+	disk   *disk        // of its directory, once it has begun
 	phase  phase
 	worker *worker // from starting to ending
 
@@ -120,7 +123,7 @@ func (c *Core) granted(m *wire.Grant) {
 // as there are slots.
 func (c *Core) startAttempts() {
 	var used [2]int
-	slots := [2]int{c.cfg.MapSlots, c.cfg.ReduceSlots}
+	slots := c.slots()
 	for _, a := range c.active {
 		if a.worker != nil && a.id.Task.Kind.Slotted() {
 			used[slotOf(a)]++
@@ -131,6 +134,10 @@ func (c *Core) startAttempts() {
 			continue
 		}
 		slotted := a.id.Task.Kind.Slotted()
+		if slotted && c.withdrawn() {
+			c.finish(a, wire.AttemptKilled, &wire.Result{Error: fmt.Sprintf("tracker %s has no good disk left", c.cfg.Tracker)})
+			continue
+		}
 		if slotted && used[slotOf(a)] >= slots[slotOf(a)] {
 			continue
 		}
@@ -154,6 +161,11 @@ func (c *Core) start(a *attempt) {
 			c.finish(a, wire.AttemptKilled, &wire.Result{Error: reason})
 			return
 		}
+	}
+	// What takes no slot writes little: it does without a good disk as long as it can.
+	a.disk = c.state
+	if a.id.Task.Kind.Slotted() {
+		a.disk = c.place()
 	}
 	a.alive = c.now
 	if w := c.takeIdle(a.job.staging); w != nil {
@@ -193,13 +205,38 @@ func (c *Core) run(a *attempt) {
 	a.phase, a.alive = running, c.now
 	m := &wire.Run{
 		Attempt: a.id, Staging: a.launch.Staging, Index: a.launch.Index,
-		Dir: c.attemptDir(a.id), Logs: c.attemptLogs(a.id),
+		Dir: a.dir(), Logs: c.attemptLogs(a.id),
 		Subject: a.launch.Subject, Outcome: a.launch.Outcome,
 	}
 	for _, r := range a.runs {
 		m.Runs = append(m.Runs, r.segment)
 	}
+	c.limit(a)
 	c.do(SendWorker{a.worker.id, m})
+}
+
+// limit bounds what the worker takes for the attempt, if it is or was bounded.
+func (c *Core) limit(a *attempt) {
+	w := a.worker
+	limited := a.launch.Memory > 0 || a.launch.Processes > 0
+	if limited || w.limited {
+		c.do(Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes})
+	}
+	w.limited = limited
+}
+
+// exceeded ends an attempt whose worker has taken too much.
+func (c *Core) exceeded(ev Exceeded) {
+	w := c.workers[ev.Worker]
+	switch {
+	case w == nil:
+	case w.attempt == nil:
+		if c.wasIdle(w) {
+			c.do(KillWorker{w.id})
+		}
+	case w.attempt.phase < ending:
+		c.end(w.attempt, wire.AttemptFailed, &wire.Result{Error: ev.Reason})
+	}
 }
 
 // kill ends an attempt at the leader's wish. What it was ending of by itself stays its end.
@@ -272,26 +309,58 @@ func (c *Core) logRead(ev LogRead) {
 	c.finish(a, a.state, a.result)
 }
 
-// finish makes an attempt final and reports it.
+// succeeded makes an attempt final, after its output is recorded if that is to be
+// found by a later process.
+func (c *Core) succeeded(a *attempt, result *wire.Result) {
+	if out := result.Output; out != nil {
+		out.Map, out.Attempt = a.id.Task.N, a.id.N
+		out.Tracker, out.Addr = c.cfg.Tracker, c.cfg.Addr
+		if c.cfg.Record && !a.job.dropped {
+			result.Took = c.now - a.began
+			a.phase, a.state, a.result = recording, wire.AttemptSucceeded, result
+			report := &wire.Report{Attempt: a.id, State: a.state, Bytes: a.bytes, Result: result}
+			c.do(Record{File: path.Join(a.dir(), ReportFile), Report: report})
+			return
+		}
+	}
+	c.finish(a, wire.AttemptSucceeded, result)
+}
+
+func (c *Core) recorded(ev Recorded) {
+	a := c.attempts[ev.Attempt]
+	if a == nil || a.phase != recording {
+		return
+	}
+	if ev.Error != "" {
+		c.suspect(a.disk)
+	}
+	c.finish(a, a.state, a.result)
+}
+
+// finish makes an attempt final and reports it. A failure may be a disk's.
 func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) {
 	began := a.phase != waiting
 	a.phase, a.state, a.result = final, state, result
 	result.Took = c.now - a.began
+	if began && state == wire.AttemptFailed && !result.Fatal {
+		c.suspect(a.disk)
+		c.suspect(c.state)
+	}
 	c.active = slices.DeleteFunc(c.active, func(x *attempt) bool { return x == a })
 	c.releaseRuns(a)
-	dir := c.attemptDir(a.id)
 	switch {
 	case a.job.dropped:
 		delete(c.attempts, a.id)
 	case a.hasOutput():
-		result.Output.Map, result.Output.Attempt = a.id.Task.N, a.id.N
-		result.Output.Tracker, result.Output.Addr = c.cfg.Tracker, c.cfg.Addr
-		c.do(Remove{WorkDir(dir)})
+		c.do(Remove{WorkDir(a.dir())})
 	case began:
-		c.do(Remove{dir})
+		c.do(Remove{a.dir()})
 	}
 	if !a.job.dropped {
 		c.tell(a.report())
+	}
+	if a.hasOutput() && a.disk.bad != "" && !a.job.dropped {
+		c.loseOutput(a, a.disk)
 	}
 	c.done(a.job)
 }

@@ -16,6 +16,9 @@
 //	                            └────────► ending ──► reading ┘
 //	                                    (worker dies)  (its log)
 //
+// A map output's attempt that is done is recording before it is final: its report
+// is written beside the output, for a later process to find.
+//
 // A success is final when the worker says so, and the worker is used again. Any
 // other end is final only when the worker's process is gone, so that nothing is
 // written on the attempt's behalf after its final report.
@@ -32,14 +35,21 @@
 //	T5  A run that an attempt or a merge reads is not removed before that ends.
 //	T6  Commands of an epoch older than one seen are ignored.
 //	T7  A dropped job starts nothing; its directories go when all it had is over.
+//	T8  Nothing new is put on a disk that failed, until it is found good again.
+//	T9  A map output of an earlier process counts for no more than an offer.
 //
 // # Local files
 //
-//	<dir>/jobs/<job>/<attempt>/          the attempt's own; output is its map output
-//	<dir>/jobs/<job>/<attempt>/work/     its working directory
-//	<dir>/jobs/<job>/home-<partition>/   fetched and merged runs
-//	<dir>/logs/<job>/<attempt>/          its stdout and stderr
-//	<dir>/run/<worker>/                  a worker's, before and between attempts
+//	<disk>/jobs/<job>/<attempt>/          the attempt's own; output is its map output
+//	<disk>/jobs/<job>/<attempt>/report    of such an output: a frame of wire.Report
+//	<disk>/jobs/<job>/<attempt>/work/     its working directory
+//	<disk>/jobs/<job>/home-<partition>/   fetched and merged runs
+//	<dir>/logs/<job>/<attempt>/           its stdout and stderr
+//	<dir>/run/<worker>/                   a worker's, before and between attempts
+//
+// The disks are used in turn. One on which something fails is probed, and left
+// alone for a while when the probe fails too: its map outputs are lost, its homes
+// gather anew elsewhere. Without a good disk the tracker has no slots and no homes.
 //
 // One goroutine owns a Core.
 package core
@@ -57,18 +67,24 @@ type Config struct {
 	Host, Addr  string // as in wire.Hello
 	MapSlots    int
 	ReduceSlots int
-	Dir         string // of all local files
-	Cluster     string // id of the cluster that Dir belongs to; empty: none yet
+	Dir         string   // of all local files but the data of jobs
+	Disks       []string // of the data of jobs; default Dir
+	KeepLogs    bool     // when a job is dropped; somebody else removes them
+	Record      bool     // map outputs outlive this process: a report is kept beside each
+	Restore     bool     // [Restored] will come for those of an earlier one, then [RestoreEnded]
+	Cluster     string   // id of the cluster that Dir belongs to; empty: none yet
 
 	IdleWorkers    int           // kept warm; default all slots and one
 	StartTimeout   time.Duration // for a worker's hello; default 1 min
 	Fetches        int           // at once; default 8
 	FetchesPerHost int           // at once; default 4
-	FetchTries     int           // failures before an output is said to be lost; default 4
+	FetchTries     int           // failures of a host in a row before its outputs are said to be lost; default 6
 	RetryBase      time.Duration // wait after the first failure, doubled each time; default 250 ms
 	RetryMax       time.Duration // longest wait; default 10 s
 	MergeFactor    int           // runs that one merge takes; default 64, at least 2
 	Merges         int           // at once; default 2
+	ProbeAgain     time.Duration // wait before a bad disk is probed again; default 30 s
+	DiskStrikes    int           // local failures in a row that make a disk bad, however it looks; default 5
 }
 
 func (cfg Config) withDefaults() Config {
@@ -86,12 +102,17 @@ func (cfg Config) withDefaults() Config {
 	defTime(&cfg.StartTimeout, time.Minute)
 	def(&cfg.Fetches, 8)
 	def(&cfg.FetchesPerHost, 4)
-	def(&cfg.FetchTries, 4)
+	def(&cfg.FetchTries, 6)
 	defTime(&cfg.RetryBase, 250*time.Millisecond)
 	defTime(&cfg.RetryMax, 10*time.Second)
 	def(&cfg.MergeFactor, 64)
 	cfg.MergeFactor = max(cfg.MergeFactor, 2)
 	def(&cfg.Merges, 2)
+	defTime(&cfg.ProbeAgain, 30*time.Second)
+	def(&cfg.DiskStrikes, 5)
+	if len(cfg.Disks) == 0 {
+		cfg.Disks = []string{cfg.Dir}
+	}
 	return cfg
 }
 
@@ -107,7 +128,7 @@ type Core struct {
 	cfg  Config
 	now  time.Duration
 	out  []Command
-	last struct{ worker, fetch, run, ticket int } // numbers given
+	last struct{ worker, fetch, run, ticket, disk int } // numbers given
 
 	// The leader.
 	up          bool          // a stream is open
@@ -119,12 +140,21 @@ type Core struct {
 	nonce       string
 	cluster     string
 	heard       time.Duration // when anything came from the leader
-	acked       bool          // it acknowledges heartbeats
 	epoch       uint64
 	incarnation uint64
 	lease       time.Duration
 	beat        time.Duration // when progress was last told
 	progress    bool          // there is some that was not told
+
+	// What an earlier process has left, see Config.Restore.
+	restoring bool
+	owing     bool          // the inventory waits for it
+	owed      time.Duration // but not longer than until then
+	late      bool          // some came after the inventory
+
+	disks   []*disk // of Config.Disks
+	state   *disk   // of Config.Dir, which may be one of them
+	watched []*disk // all of these
 
 	jobs     map[wire.JobID]*job
 	attempts map[wire.AttemptID]*attempt // of live jobs, final ones too
@@ -146,15 +176,18 @@ type Core struct {
 
 // New makes the core of a tracker that has just started and has nothing.
 func New(cfg Config) *Core {
-	return &Core{
-		cfg:      cfg.withDefaults(),
-		cluster:  cfg.Cluster,
-		jobs:     make(map[wire.JobID]*job),
-		attempts: make(map[wire.AttemptID]*attempt),
-		workers:  make(map[int]*worker),
-		fetches:  make(map[int]*fetch),
-		merges:   make(map[int]*merge),
+	c := &Core{
+		cfg:       cfg.withDefaults(),
+		cluster:   cfg.Cluster,
+		restoring: cfg.Restore,
+		jobs:      make(map[wire.JobID]*job),
+		attempts:  make(map[wire.AttemptID]*attempt),
+		workers:   make(map[int]*worker),
+		fetches:   make(map[int]*fetch),
+		merges:    make(map[int]*merge),
 	}
+	c.makeDisks()
+	return c
 }
 
 // Step takes one event at a time that never goes backwards and returns what to
@@ -182,9 +215,21 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.fetchDone(ev)
 	case MergeDone:
 		c.mergeDone(ev)
+	case Exceeded:
+		c.exceeded(ev)
+	case Recorded:
+		c.recorded(ev)
+	case Restored:
+		c.restored(ev)
+	case RestoreEnded:
+		c.restoreEnded()
+	case DiskProbed:
+		c.diskProbed(ev)
 	}
 	c.checkTimeouts()
 	c.checkLeader()
+	c.payInventory()
+	c.probeAgain()
 	c.settleHomes()
 	c.startAttempts()
 	c.retryFetches()
@@ -214,6 +259,19 @@ func (c *Core) Wake() (time.Duration, bool) {
 	}
 	if t, limited := c.leaderDue(); limited {
 		at(t)
+	}
+	if c.owing {
+		at(c.owed)
+	}
+	for _, h := range c.hosts {
+		if len(h.queue) > 0 && h.until > c.now {
+			at(h.until)
+		}
+	}
+	for _, d := range c.watched {
+		if d.bad != "" && !d.probing {
+			at(d.again)
+		}
 	}
 	return wake, ok
 }

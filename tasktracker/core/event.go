@@ -56,6 +56,8 @@ type (
 		Error   string // empty: Segment is at hand and verified
 		Corrupt bool   // a checksum failed
 		Gone    bool   // the output is not where it should be, for certain
+		Stalled bool   // the host has delivered nothing, or too little, for long
+		Local   bool   // this tracker's own disk is at fault
 	}
 
 	// MergeDone answers a [Merge], once, also when it was cancelled. After an error
@@ -65,6 +67,35 @@ type (
 		Segment wire.Segment
 		Error   string        // empty: Segment holds all the runs
 		Corrupt *wire.Segment // the run whose checksum failed
+		Local   bool          // this tracker's own disk is at fault
+	}
+
+	// Exceeded says that a worker has taken more than the last [Limit] allows.
+	Exceeded struct {
+		Worker int
+		Reason string // naming limit and use
+	}
+
+	// Recorded answers a [Record].
+	Recorded struct {
+		Attempt wire.AttemptID
+		Error   string // the output will not outlive this process
+	}
+
+	// Restored is the report of a map output of an earlier process, which was
+	// verified.
+	Restored struct {
+		Disk   int
+		Report wire.Report
+	}
+
+	// RestoreEnded says that no Restored will come any more.
+	RestoreEnded struct{}
+
+	// DiskProbed answers a [Probe], or tells of a disk that was found bad at start.
+	DiskProbed struct {
+		Disk  int
+		Error string // empty: it can be written and read
 	}
 )
 
@@ -78,6 +109,11 @@ func (WorkerExited) event() {}
 func (LogRead) event()      {}
 func (FetchDone) event()    {}
 func (MergeDone) event()    {}
+func (Exceeded) event()     {}
+func (Recorded) event()     {}
+func (Restored) event()     {}
+func (RestoreEnded) event() {}
+func (DiskProbed) event()   {}
 
 // Command is what to do about it. The set is closed.
 type Command interface{ command() }
@@ -118,6 +154,15 @@ type (
 		Message wire.Message
 	}
 
+	// Limit bounds what a worker and all it has started may take together, from the
+	// next [SendWorker] on; 0: any.
+	Limit struct {
+		Worker    int
+		Kind      wire.Kind // of the attempt that it is for
+		Memory    int64
+		Processes int
+	}
+
 	// KillWorker kills a worker's process group.
 	KillWorker struct{ Worker int }
 
@@ -151,6 +196,18 @@ type (
 	// CancelMerge makes a Merge end soon.
 	CancelMerge struct{ Merge int }
 
+	// Record writes a report into a file, whole or not at all.
+	Record struct {
+		File   string
+		Report *wire.Report
+	}
+
+	// Probe tries whether a disk can be written and read.
+	Probe struct {
+		Disk int
+		Path string
+	}
+
 	// Remove removes a file or a tree; a missing one is no error.
 	Remove struct{ Path string }
 
@@ -165,6 +222,9 @@ func (KeepCluster) command() {}
 func (Quit) command()        {}
 func (StartWorker) command() {}
 func (SendWorker) command()  {}
+func (Limit) command()       {}
+func (Record) command()      {}
+func (Probe) command()       {}
 func (KillWorker) command()  {}
 func (ReadLog) command()     {}
 func (Fetch) command()       {}

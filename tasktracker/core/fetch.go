@@ -16,7 +16,14 @@ type host struct {
 	addr   string
 	active int
 	queue  []place
+
+	failures int           // in a row, those at the same time once
+	failed   time.Duration // when the last one was counted
+	until    time.Duration // it is not asked again before
 }
+
+// stallWeight is how many failures a fetch counts for that took long to fail.
+const stallWeight = 3
 
 // place is an entry's place in a host's queue or in the retries. It is void when
 // the entry has taken another since.
@@ -31,6 +38,7 @@ func (p *place) void() bool { return p.entry.ticket != p.ticket }
 // fetch is a fetch or a lookup under way.
 type fetch struct {
 	id     int
+	begun  time.Duration
 	entry  *entry // nil: cancelled
 	job    *job
 	output wire.MapOutput
@@ -74,12 +82,12 @@ func (c *Core) lookUp(e *entry, o wire.MapOutput) {
 	source.places++
 	f := c.begin(e, o)
 	f.source = source
-	f.file = MapOutputPath(c.cfg.Dir, f.job.id, o.Map, o.Attempt)
+	f.file = MapOutputPath(source.disk.path, f.job.id, o.Map, o.Attempt)
 	c.do(Fetch{Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition, InPlace: true, File: f.file})
 }
 
 func (c *Core) begin(e *entry, o wire.MapOutput) *fetch {
-	f := &fetch{id: next(&c.last.fetch), entry: e, job: e.home.job, output: o}
+	f := &fetch{id: next(&c.last.fetch), begun: c.now, entry: e, job: e.home.job, output: o}
 	e.state, e.fetch = fetching, f
 	c.fetches[f.id] = f
 	f.job.busy++
@@ -98,11 +106,15 @@ func (c *Core) startFetches() {
 			idle++
 		}
 	}
-	c.hosts = slices.DeleteFunc(c.hosts, func(h *host) bool { return len(h.queue) == 0 && h.active == 0 })
+	c.hosts = slices.DeleteFunc(c.hosts, func(h *host) bool {
+		return len(h.queue) == 0 && h.active == 0 && h.until <= c.now
+	})
 }
 
+// nextOf takes what to fetch next from a host. One that has failed is asked for
+// one thing at a time, after a while.
 func (c *Core) nextOf(h *host) *entry {
-	if h.active >= c.cfg.FetchesPerHost {
+	if h.active >= c.cfg.FetchesPerHost || h.failures > 0 && (h.active > 0 || c.now < h.until) {
 		return nil
 	}
 	for len(h.queue) > 0 {
@@ -122,8 +134,7 @@ func (c *Core) startFetch(h *host, e *entry) {
 	f.host = h
 	h.active++
 	c.fetching++
-	dir := c.homeDir(f.job.id, e.home.partition)
-	f.file = path.Join(dir, fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
+	f.file = path.Join(e.home.dir(), fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
 	c.do(Fetch{
 		Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition,
 		File: f.file,
@@ -149,6 +160,9 @@ func (c *Core) fetchDone(ev FetchDone) {
 	}
 	switch {
 	case f.entry != nil && ev.Error == "":
+		if f.host != nil {
+			f.host.failures, f.host.until = 0, 0
+		}
 		c.hold(f.entry, f, ev.Segment, ev.Records)
 	case f.entry != nil:
 		c.leaveLookup(f)
@@ -175,25 +189,73 @@ func (c *Core) leaveLookup(f *fetch) {
 	}
 }
 
-// fetchFailed tries again later. After some tries, or when trying has no sense,
-// the leader is told: it has the map run again, or knows better. Damage that may
-// have happened on the way is tried once more.
+// fetchFailed tries again later: what a host has rests with the host. When trying
+// has no sense, or the host has failed some times in a row, the leader is told: it
+// has the maps run again, or knows better. Damage that may have happened on the way
+// is tried once more. The own disk's failures are no news of the output.
 func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 	e := f.entry
 	e.fetch = nil
-	e.tries++
-	if f.source != nil {
+	switch {
+	case f.source != nil:
+		if ev.Local {
+			c.suspect(f.source.disk)
+		}
 		e.state = gone
 		c.complain(e, f.output.Attempt, ev.Error, ev.Corrupt)
-		return
+	case ev.Local:
+		c.rest(e, c.cfg.RetryBase)
+		c.strike(e.home.disk, ev.Error)
+	case ev.Gone, ev.Corrupt && e.tries > 0:
+		c.giveUp(e, ev.Error, ev.Corrupt)
+	case ev.Corrupt:
+		e.tries++
+		c.rest(e, c.cfg.RetryBase)
+	default:
+		c.requeue(f.host, e)
+		c.hostFailed(f, ev)
 	}
-	wait := min(c.cfg.RetryBase<<min(e.tries-1, 20), c.cfg.RetryMax)
-	if ev.Gone || ev.Corrupt && e.tries > 1 || e.tries%c.cfg.FetchTries == 0 {
-		c.complain(e, f.output.Attempt, ev.Error, ev.Corrupt)
-		wait = c.cfg.RetryMax
-	}
+}
+
+func (c *Core) rest(e *entry, wait time.Duration) {
 	e.state, e.ticket = resting, next(&c.last.ticket)
 	heap.Push(&c.retries, place{entry: e, ticket: e.ticket, due: c.now + wait})
+}
+
+// giveUp has the leader told of an output, and tries it again all the same.
+func (c *Core) giveUp(e *entry, reason string, corrupt bool) {
+	c.complain(e, e.home.job.outputs[e.m].Attempt, reason, corrupt)
+	c.rest(e, c.cfg.RetryMax)
+}
+
+func (c *Core) requeue(h *host, e *entry) {
+	e.state, e.ticket = queued, next(&c.last.ticket)
+	h.queue = append(h.queue, place{entry: e, ticket: e.ticket})
+}
+
+// hostFailed lets a host rest, longer each time, and gives up all that is there
+// when it has failed too often. Fetches that fail together tell as much as one.
+func (c *Core) hostFailed(f *fetch, ev FetchDone) {
+	h := f.host
+	if h.failures > 0 && f.begun <= h.failed {
+		return
+	}
+	h.failures++
+	if ev.Stalled {
+		h.failures += stallWeight - 1
+	}
+	h.failed = c.now
+	h.until = c.now + min(c.cfg.RetryBase<<min(h.failures-1, 20), c.cfg.RetryMax)
+	if h.failures < c.cfg.FetchTries {
+		return
+	}
+	queue := h.queue
+	h.queue = nil
+	for _, p := range queue {
+		if !p.void() {
+			c.giveUp(p.entry, ev.Error, false)
+		}
+	}
 }
 
 // complain tells the leader that an output cannot be had. It is told again after

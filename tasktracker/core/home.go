@@ -10,6 +10,7 @@ import (
 // home gathers one partition of a job.
 type home struct {
 	job       *job
+	disk      *disk
 	partition int
 	gen       wire.Generation
 	maps      int
@@ -100,9 +101,15 @@ func (c *Core) setHome(m *wire.SetHome) {
 		}
 		c.dropHome(h)
 	}
-	h := &home{job: j, partition: m.Partition, gen: m.Generation, maps: m.Maps, entries: make([]entry, m.Maps)}
+	if d := c.place(); d != nil && !c.withdrawn() {
+		c.beginHome(j, d, m.Partition, m.Generation, m.Maps)
+	}
+}
+
+func (c *Core) beginHome(j *job, d *disk, partition int, gen wire.Generation, maps int) {
+	h := &home{job: j, disk: d, partition: partition, gen: gen, maps: maps, entries: make([]entry, maps)}
 	h.reported = h.report()
-	i, _ := j.homeAt(m.Partition)
+	i, _ := j.homeAt(partition)
 	j.homes = slices.Insert(j.homes, i, h)
 	for m := range h.entries {
 		e := &h.entries[m]
@@ -209,8 +216,16 @@ func (c *Core) retire(j *job, o wire.MapOutput) {
 	if o.Tracker != c.cfg.Tracker || a == nil || !a.hasOutput() {
 		return
 	}
+	c.dropOutput(a)
+}
+
+// dropOutput forgets a map output of this tracker. It may have been forgotten before.
+func (c *Core) dropOutput(a *attempt) {
+	if a.stale {
+		return
+	}
 	delete(c.attempts, a.id)
-	j.attempts = slices.DeleteFunc(j.attempts, func(x *attempt) bool { return x == a })
+	a.job.attempts = slices.DeleteFunc(a.job.attempts, func(x *attempt) bool { return x == a })
 	a.stale = true
 	a.places++
 	c.leavePlace(a)
@@ -223,13 +238,14 @@ func mapAttempt(job wire.JobID, o wire.MapOutput) wire.AttemptID {
 func (c *Core) leavePlace(a *attempt) {
 	a.places--
 	if a.stale && a.places == 0 {
-		c.do(Remove{c.attemptDir(a.id)})
+		c.do(Remove{a.dir()})
 	}
 }
 
 // hold takes a fetched output in.
 func (c *Core) hold(e *entry, f *fetch, segment wire.Segment, records int64) {
 	h := e.home
+	h.disk.strikes = 0
 	e.state, e.fetch, e.tries, e.lost = held, nil, 0, ""
 	e.attempt, e.digest, e.bytes, e.run = f.output.Attempt, f.output.Digest, segment.Length, nil
 	h.have++

@@ -56,6 +56,17 @@ func (c *Core) dropJob(id wire.JobID) {
 	c.jobIdle(j)
 }
 
+// Live lists the jobs that were not dropped.
+func (c *Core) Live() map[wire.JobID]bool {
+	live := make(map[wire.JobID]bool, len(c.jobs))
+	for id, j := range c.jobs {
+		if !j.dropped {
+			live[id] = true
+		}
+	}
+	return live
+}
+
 // needed says whether a submission has a job here that is not dropped.
 func (c *Core) needed(staging string) bool {
 	for _, j := range c.jobs {
@@ -77,6 +88,13 @@ func (c *Core) jobIdle(j *job) {
 		return
 	}
 	delete(c.jobs, j.id)
-	c.do(Remove{c.jobDir(j.id)})
-	c.do(Remove{c.jobLogs(j.id)})
+	for _, d := range c.disks {
+		c.do(Remove{d.jobDir(j.id)})
+	}
+	if c.state.n == stateDisk {
+		c.do(Remove{c.state.jobDir(j.id)}) // of service attempts
+	}
+	if !c.cfg.KeepLogs {
+		c.do(Remove{c.jobLogs(j.id)})
+	}
 }

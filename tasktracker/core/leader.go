@@ -53,8 +53,7 @@ func (c *Core) fromLeader(m wire.Message) {
 		if c.obeys(m.Epoch) {
 			c.dropJob(m.Job)
 		}
-	case *wire.Ack:
-		c.acked = true
+	case *wire.Ack: // it was heard
 	default:
 		c.hangup(fmt.Sprintf("a job tracker does not send a %T", m))
 	}

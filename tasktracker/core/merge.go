@@ -116,7 +116,7 @@ func (c *Core) startMerge(h *home) {
 	})
 	m := &merge{id: next(&c.last.run), home: h, job: h.job, runs: runs[:min(c.cfg.MergeFactor, len(runs))]}
 	m.runs = inMapOrder(m.runs)
-	m.file = path.Join(c.homeDir(h.job.id, h.partition), fmt.Sprintf("merge-%d", m.id))
+	m.file = path.Join(h.dir(), fmt.Sprintf("merge-%d", m.id))
 	segments := make([]wire.Segment, len(m.runs))
 	for i, r := range m.runs {
 		r.uses++
@@ -145,6 +145,11 @@ func (c *Core) mergeDone(ev MergeDone) {
 		c.merged(m, ev.Segment)
 	case ev.Corrupt != nil:
 		c.corruptRun(m, ev)
+	case ev.Local:
+		h.failures++
+		for _, d := range m.disks() {
+			c.suspect(d)
+		}
 	default:
 		h.failures++
 	}
@@ -155,6 +160,17 @@ func (c *Core) mergeDone(ev MergeDone) {
 		c.touch(h)
 	}
 	c.done(m.job)
+}
+
+// disks are those that a merge reads and writes, each once.
+func (m *merge) disks() []*disk {
+	disks := []*disk{m.home.disk}
+	for _, r := range m.runs {
+		if r.source != nil && !slices.Contains(disks, r.source.disk) {
+			disks = append(disks, r.source.disk)
+		}
+	}
+	return disks
 }
 
 // merged puts a run in the place of those it was merged from.

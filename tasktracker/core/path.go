@@ -8,8 +8,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// OutputFile is the name of a map's segment file in its attempt's directory.
-const OutputFile = "output"
+// OutputFile is the name of a map's segment file in its attempt's directory, and
+// ReportFile of the report beside it.
+const (
+	OutputFile = "output"
+	ReportFile = "report"
+)
 
 // JobsDir, LogsDir and RunDir are the subdirectories of a tracker's directory.
 const (
@@ -18,10 +22,10 @@ const (
 	RunDir  = "run"
 )
 
-// MapOutputPath is where a tracker with that directory keeps a map's output.
-func MapOutputPath(dir string, job wire.JobID, m, attempt int) string {
+// MapOutputPath is where a map's output lies on a disk.
+func MapOutputPath(disk string, job wire.JobID, m, attempt int) string {
 	id := wire.AttemptID{Task: wire.TaskID{Job: job, Kind: wire.Map, N: m}, N: attempt}
-	return path.Join(dir, JobsDir, job.String(), id.String(), OutputFile)
+	return path.Join(disk, JobsDir, job.String(), id.String(), OutputFile)
 }
 
 // LogPath is where a tracker with that directory keeps an attempt's logs.
@@ -34,16 +38,17 @@ func WorkDir(attempt string) string { return path.Join(attempt, "work") }
 
 func stderrIn(dir string) string { return path.Join(dir, "stderr") }
 
-func (c *Core) jobDir(id wire.JobID) string {
-	return path.Join(c.cfg.Dir, JobsDir, id.String())
+func (d *disk) jobDir(id wire.JobID) string {
+	return path.Join(d.path, JobsDir, id.String())
 }
 
 func (c *Core) jobLogs(id wire.JobID) string {
 	return path.Join(c.cfg.Dir, LogsDir, id.String())
 }
 
-func (c *Core) attemptDir(id wire.AttemptID) string {
-	return path.Join(c.jobDir(id.Task.Job), id.String())
+// dir is the directory of an attempt that has begun.
+func (a *attempt) dir() string {
+	return path.Join(a.disk.jobDir(a.id.Task.Job), a.id.String())
 }
 
 func (c *Core) attemptLogs(id wire.AttemptID) string {
@@ -54,6 +59,6 @@ func (c *Core) workerDir(worker int) string {
 	return path.Join(c.cfg.Dir, RunDir, strconv.Itoa(worker))
 }
 
-func (c *Core) homeDir(job wire.JobID, partition int) string {
-	return path.Join(c.jobDir(job), fmt.Sprintf("home-%05d", partition))
+func (h *home) dir() string {
+	return path.Join(h.disk.jobDir(h.job.id), fmt.Sprintf("home-%05d", h.partition))
 }

@@ -311,8 +311,20 @@ func (w *world) logIsRead() {
 }
 
 func (w *world) time() {
-	w.now += time.Duration(rapid.IntRange(1, 15000).Draw(w.t, "ms")) * time.Millisecond
+	w.pass(time.Duration(rapid.IntRange(1, 15000).Draw(w.t, "ms")) * time.Millisecond)
+}
+
+// pass lets time pass. A leader that is there says so, most of the time.
+func (w *world) pass(d time.Duration) {
+	w.now += d
 	w.step(Tick{})
+	if w.unacked && !w.percent(20) {
+		w.unacked = false
+		w.tell(&wire.Ack{})
+	}
+	if w.fair && !w.up {
+		w.connect()
+	}
 }
 
 // heal ends all faults and lets everything come to an end.
@@ -333,8 +345,7 @@ func (w *world) heal() {
 		}
 		w.chooseLost()
 		w.drain()
-		w.now += time.Second
-		w.step(Tick{})
+		w.pass(time.Second)
 	}
 	for file := range w.files {
 		id, err := wire.ParseAttemptID(filepath.Base(filepath.Dir(file)))
@@ -407,6 +418,7 @@ func (w *world) end() {
 	clear(w.homes)
 	for range 100 {
 		w.drain()
+		w.pass(time.Second) // hosts that have failed are forgotten after a while
 	}
 	c := w.core
 	left := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts)

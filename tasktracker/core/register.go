@@ -15,7 +15,7 @@ const helloWait = 5 * time.Second
 const minLease = 100 * time.Millisecond
 
 func (c *Core) streamUp() {
-	c.up, c.registered, c.acked = true, false, false
+	c.up, c.registered = true, false
 	c.streams++
 	c.asks, c.reading = false, false
 	c.hello()
@@ -70,7 +70,7 @@ func (c *Core) hangup(reason string) {
 // leaderDue is when a leader that stays silent is left.
 func (c *Core) leaderDue() (time.Duration, bool) {
 	switch {
-	case c.registered && c.acked:
+	case c.registered:
 		return c.heard + c.lease, true
 	case c.up && !c.registered:
 		return c.asked + helloWait, true
@@ -119,7 +119,10 @@ func (c *Core) welcome(w *wire.Welcome) {
 		c.endIncarnation()
 	}
 	c.incarnation, c.lease, c.registered = w.Incarnation, max(w.Lease, minLease), true
-	c.inventory()
+	if c.troubled() {
+		c.tellCapacity()
+	}
+	c.owe()
 	c.beat, c.progress = c.now, false
 	c.lostAgain()
 }

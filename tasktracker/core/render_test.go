@@ -31,6 +31,12 @@ func render(c Command) string {
 		return fmt.Sprintf("start worker %d of %s in %s", c.Worker, c.Staging, c.Dir)
 	case SendWorker:
 		return fmt.Sprintf("worker %d: %s", c.Worker, renderMessage(c.Message))
+	case Limit:
+		return fmt.Sprintf("limit worker %d for a %v: %d bytes, %d processes", c.Worker, c.Kind, c.Memory, c.Processes)
+	case Record:
+		return fmt.Sprintf("record%s in %s", renderReports([]wire.Report{*c.Report}), c.File)
+	case Probe:
+		return fmt.Sprintf("probe disk %d: %s", c.Disk, c.Path)
 	case KillWorker:
 		return fmt.Sprintf("kill worker %d", c.Worker)
 	case ReadLog:
@@ -71,6 +77,8 @@ func renderMessage(m wire.Message) string {
 			s += " nonce=" + m.Nonce
 		}
 		return s
+	case *wire.Capacity:
+		return fmt.Sprintf("capacity %d+%d: %s", m.MapSlots, m.ReduceSlots, m.Reason)
 	case *wire.NoStaging:
 		return "no staging: " + m.Reason
 	case *wire.Inventory:

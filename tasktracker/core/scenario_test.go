@@ -43,6 +43,8 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 			MapSlots: a.int("maps", 2), ReduceSlots: a.int("reduces", 1), IdleWorkers: a.int("idle", 0),
 			Fetches: a.int("fetches", 0), FetchesPerHost: a.int("per-host", 0), FetchTries: a.int("tries", 0),
 			MergeFactor: a.int("factor", 0), Merges: a.int("merges", 0),
+			Record: a.d.HasArg("record"), Restore: a.d.HasArg("restore"), KeepLogs: a.d.HasArg("keep-logs"),
+			Disks: a.list("disks"),
 		})
 		s.now = 0
 		return ""
@@ -99,6 +101,18 @@ func (s *scenario) event(a args) Event {
 			r.Output = &wire.MapOutput{Digest: uint64(a.int("output", 0)), Bytes: 10}
 		}
 		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerDone{Result: r}, Alone: !a.d.HasArg("left-children")}
+	case "exceeded":
+		return Exceeded{Worker: a.int("w", 1), Reason: a.text("reason")}
+	case "recorded":
+		return Recorded{Attempt: a.attempt(), Error: a.text("error")}
+	case "restored":
+		r := wire.Report{Attempt: a.attempt(), State: wire.AttemptSucceeded,
+			Result: &wire.Result{Output: &wire.MapOutput{Digest: uint64(a.int("output", 0)), Bytes: 10}}}
+		return Restored{Disk: a.int("disk", 0), Report: r}
+	case "restore-ended":
+		return RestoreEnded{}
+	case "probed":
+		return DiskProbed{Disk: a.int("disk", 0), Error: a.text("error")}
 	case "exited":
 		return WorkerExited{Worker: a.int("w", 1), Reason: a.text("reason")}
 	case "log":
@@ -106,13 +120,13 @@ func (s *scenario) event(a args) Event {
 	case "fetched":
 		file := s.core.fetches[a.int("f", 1)]
 		ev := FetchDone{Fetch: a.int("f", 1), Records: int64(a.int("records", 1)), Error: a.text("error"),
-			Corrupt: a.d.HasArg("corrupt"), Gone: a.d.HasArg("gone")}
+			Corrupt: a.d.HasArg("corrupt"), Gone: a.d.HasArg("gone"), Stalled: a.d.HasArg("stalled"), Local: a.d.HasArg("local")}
 		if file != nil {
 			ev.Segment = wire.Segment{File: file.file, Length: int64(a.int("bytes", 10))}
 		}
 		return ev
 	case "merged":
-		ev := MergeDone{Merge: a.int("merge", 1), Error: a.text("error")}
+		ev := MergeDone{Merge: a.int("merge", 1), Error: a.text("error"), Local: a.d.HasArg("local")}
 		m := s.core.merges[ev.Merge]
 		if m == nil {
 			return ev
@@ -140,7 +154,8 @@ func (s *scenario) message(a args) wire.Message {
 	case "refuse":
 		return &wire.Refuse{Reason: a.text("reason"), Leader: a.text("leader")}
 	case "launch":
-		return &wire.Launch{Epoch: epoch, Attempt: a.attempt(), Staging: a.text("staging"), Timeout: a.duration("timeout"), Generation: a.generation()}
+		return &wire.Launch{Epoch: epoch, Attempt: a.attempt(), Staging: a.text("staging"), Timeout: a.duration("timeout"), Generation: a.generation(),
+			Memory: int64(a.int("memory", 0)), Processes: a.int("processes", 0)}
 	case "kill":
 		return &wire.Kill{Epoch: epoch, Attempt: a.attempt(), Reason: "unwanted"}
 	case "grant":
@@ -178,6 +193,9 @@ func (a args) text(key string) string {
 	}
 	return strings.Join(arg.Vals, " ")
 }
+
+// list is an argument's values, as in disks=(D E).
+func (a args) list(key string) []string { return strings.Fields(a.text(key)) }
 
 func (a args) int(key string, other int) int {
 	v := a.text(key)

@@ -12,6 +12,7 @@ type worker struct {
 	id      int
 	staging string
 	dir     string
+	limited bool     // by the last Limit
 	attempt *attempt // nil: idle, or being stopped
 	remove  []string // to remove once it is dead
 }
@@ -139,14 +140,14 @@ func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool
 		return
 	}
 	w.attempt, a.worker = nil, nil
-	dir := c.attemptDir(a.id)
-	c.finish(a, wire.AttemptSucceeded, result)
+	dir := a.dir()
+	c.succeeded(a, result)
 	if alone {
 		c.keep(w)
 		return
 	}
 	c.do(KillWorker{w.id})
-	if a.hasOutput() {
+	if result.Output != nil {
 		dir = WorkDir(dir)
 	}
 	w.remove = []string{dir} // again: what was left may have written there

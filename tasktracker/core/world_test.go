@@ -20,6 +20,8 @@ type world struct {
 	now  time.Duration
 	fair bool // nothing fails any more
 
+	unacked bool // a heartbeat that the leader may acknowledge
+
 	// The leader.
 	up, registered bool
 	epoch          uint64
@@ -173,6 +175,7 @@ func (w *world) heard(m wire.Message) {
 	case *wire.Report:
 		w.report(m)
 	case *wire.Heartbeat:
+		w.unacked = true
 		for i := range m.Attempts {
 			w.report(&m.Attempts[i])
 		}
