@@ -30,6 +30,10 @@
 //	I3  No attempt is launched for a job that has ended, and none but a cleanup for one that stops.
 //	I4  Facts depend on the entries applied and on nothing else.
 //	I5  No decision depends on map order; ties go to the lower id.
+//	I6  A job's history, where histories are written, says how the job ended, and is
+//	    there before the log says so. Only one that cannot be written does not hold a
+//	    job up: its troubles tell.
+//	I7  An excluded tracker is given no task with a slot. It is never the last usable one.
 //
 // # Log entries
 //

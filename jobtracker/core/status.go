@@ -140,6 +140,8 @@ func (j *job) waitsForTasks() string {
 	switch {
 	case j.splits == nil:
 		return "for its splits to be read"
+	case len(j.expected) > 0 && j.pending.Len() == 0:
+		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.expected)), ", ") + ", which began anew"
 	case j.pending.Len() > 0:
 		return "for a free map slot"
 	case j.ready > 0:

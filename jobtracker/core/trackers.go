@@ -38,6 +38,11 @@ type stream struct {
 	pages   []*wire.Inventory
 }
 
+// waits says whether a tracker waits there for its registration.
+func (s *stream) waits(tracker string) bool {
+	return s.tracker == nil && !s.asked && s.hello.Tracker == tracker
+}
+
 // usable says whether the tracker can be spoken to.
 func (t *tracker) usable() bool { return t.inventoried && !t.losing }
 
@@ -211,7 +216,7 @@ func (l *Live) registered(x *trackerRegistered, fitted bool) {
 	t := l.trackers[name]
 	for _, id := range sortedStreams(l.streams) {
 		s := l.streams[id]
-		if t != nil && s.tracker == nil && s.hello.Tracker == name && s.hello.Process == t.Process {
+		if t != nil && s.waits(name) && s.hello.Process == t.Process {
 			l.welcome(id, t)
 		}
 	}
@@ -297,7 +302,7 @@ func (l *Live) lost(x *trackerLost) {
 	}
 	// It may have come back while its loss was on the way to the log.
 	for _, id := range sortedStreams(l.streams) {
-		if s := l.streams[id]; s.tracker == nil && s.hello.Tracker == x.Tracker {
+		if s := l.streams[id]; s.waits(x.Tracker) {
 			l.register(s.hello)
 		}
 	}
