@@ -38,34 +38,38 @@ type decision struct {
 // decide looks at who is there. Self is among the members and has no state.
 func decide(self gossip.Member, members []gossip.Member) (decision, error) {
 	var candidates []gossip.Member
-	established := false
+	established, quicker := false, false
 	for _, m := range members {
 		switch {
 		case m.Role != gossip.JobTracker:
 		case m.ID != self.ID && (m.Cluster != "" || m.Voter):
 			established = true
 			if self.Ballot != "" && m.Ballot == self.Ballot {
+				quicker = true
 				candidates = append(candidates, m)
 			}
 		case m.Expect > 0 && m.Raft != "":
 			candidates = append(candidates, m)
 		}
 	}
-	voters := votersOf(candidates)
-	ballot := ballotOf(voters)
 	switch {
-	case established && self.Ballot != "" && ballot == self.Ballot:
-		return decision{begin, voters, ballot}, nil // the others were quicker
+	case quicker:
+		if d := sameBallot(self, candidates); d.step == begin {
+			return d, nil
+		}
+		return decision{step: askFor}, nil
 	case established:
 		return decision{step: askFor}, nil
 	case self.Expect == 0:
 		return decision{step: unasked}, nil
 	}
-	return agree(self, candidates, voters, ballot)
+	return agree(self, candidates)
 }
 
 // agree compares what those say that want to begin a cluster.
-func agree(self gossip.Member, candidates []gossip.Member, voters []replica.Voter, ballot string) (decision, error) {
+func agree(self gossip.Member, candidates []gossip.Member) (decision, error) {
+	voters := votersOf(candidates)
+	ballot := ballotOf(voters)
 	agreed := true
 	for _, m := range candidates {
 		if m.Expect != self.Expect {
@@ -79,8 +83,8 @@ func agree(self gossip.Member, candidates []gossip.Member, voters []replica.Vote
 	case len(candidates) > self.Expect && self.Ballot == "":
 		return decision{}, fmt.Errorf("%d job trackers want to begin a cluster of %d: %s; start as many as -bootstrap-expect says, and the others later without it",
 			len(candidates), self.Expect, names(candidates))
-	case len(candidates) > self.Expect:
-		return agreeWithout(self, candidates)
+	case len(candidates) > self.Expect: // somebody came too late
+		return sameBallot(self, candidates), nil
 	case agreed:
 		return decision{begin, voters, ballot}, nil
 	case self.Ballot != ballot:
@@ -89,15 +93,14 @@ func agree(self gossip.Member, candidates []gossip.Member, voters []replica.Vote
 	return decision{step: wait}, nil
 }
 
-// agreeWithout goes on when somebody came too late: the ballot stands as long as
-// all of its members are there.
-func agreeWithout(self gossip.Member, candidates []gossip.Member) (decision, error) {
-	with := slices.DeleteFunc(slices.Clone(candidates), func(m gossip.Member) bool { return m.Ballot != self.Ballot })
-	voters := votersOf(with)
+// sameBallot begins once all of those of this one's ballot are seen to have it.
+func sameBallot(self gossip.Member, candidates []gossip.Member) decision {
+	same := slices.DeleteFunc(slices.Clone(candidates), func(m gossip.Member) bool { return m.Ballot != self.Ballot })
+	voters := votersOf(same)
 	if ballotOf(voters) == self.Ballot {
-		return decision{begin, voters, self.Ballot}, nil
+		return decision{begin, voters, self.Ballot}
 	}
-	return decision{step: wait}, nil
+	return decision{step: wait}
 }
 
 func votersOf(members []gossip.Member) []replica.Voter {

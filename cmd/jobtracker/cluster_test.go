@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+// deadline is generous: it says that something never happens.
+const deadline = 60 * time.Second
+
+// said collects what a job tracker prints and tells when there is more.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func newSaid() *said { return &said{more: make(chan struct{})} }
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(b)
+	close(s.more)
+	s.more = make(chan struct{})
+	return len(b), nil
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// has waits for a text.
+func (s *said) has(t *testing.T, text string) {
+	t.Helper()
+	late := time.After(deadline)
+	for {
+		s.mu.Lock()
+		more, ok := s.more, strings.Contains(s.text.String(), text)
+		s.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-more:
+		case <-late:
+			t.Fatalf("never said: %s\n%s", text, s)
+		}
+	}
+}
+
+// running is a job tracker in this process.
+type running struct {
+	id, data           string
+	http, raft, gossip string
+	log                *said
+	cancel             context.CancelFunc
+	ended              chan struct{}
+	err                error // once ended is closed
+}
+
+// launch starts one on free ports and waits until it is ready or has ended.
+func launch(t *testing.T, id, data string, flags ...string) *running {
+	t.Helper()
+	r := &running{id: id, data: data, log: newSaid(), ended: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	out := newSaid()
+	args := append([]string{
+		"-id", id, "-data", data, "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-v",
+	}, flags...)
+	go func() {
+		defer close(r.ended)
+		r.err = run(ctx, args, daemon.Output{Stdout: out, Stderr: r.log})
+		fmt.Fprintln(out, "ended")
+	}()
+	t.Cleanup(func() {
+		r.stop()
+		if t.Failed() {
+			t.Logf("%s:\n%s", id, r.log)
+		}
+	})
+	out.has(t, "\n")
+	line := out.String()
+	if strings.HasPrefix(line, "ready") {
+		var name string
+		text := strings.NewReplacer("http=", "", "raft=", "", "gossip=", "").Replace(line)
+		if _, err := fmt.Sscanf(text, "ready jobtracker %s %s %s %s\n", &name, &r.http, &r.raft, &r.gossip); err != nil || name != id {
+			t.Fatalf("said %q: %v", line, err)
+		}
+	}
+	return r
+}
+
+func (r *running) stop() error {
+	r.cancel()
+	<-r.ended
+	return r.err
+}
+
+// refused waits for the end and checks what is said then.
+func (r *running) refused(t *testing.T, want ...string) {
+	t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(deadline):
+		t.Fatalf("%s was not refused", r.id)
+	}
+	if r.err == nil {
+		t.Fatalf("%s ended without an error", r.id)
+	}
+	for _, text := range want {
+		if !strings.Contains(r.err.Error(), text) {
+			t.Errorf("%s was refused without %q: %v", r.id, text, r.err)
+		}
+	}
+	if errors.Is(r.err, daemon.ErrUsage) {
+		t.Errorf("%s was refused as bad usage: %v", r.id, r.err)
+	}
+}
+
+// cluster asks a job tracker until what it says of its cluster holds.
+func (r *running) cluster(t *testing.T, what string, holds func(web.Cluster) bool) web.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var c web.Cluster
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.http+"/v1/cluster", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			err = json.NewDecoder(answer.Body).Decode(&c)
+			answer.Body.Close()
+			if err == nil && holds(c) {
+				return c
+			}
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s never: %s: says %+v", r.id, what, c)
+		case <-r.ended:
+			t.Fatalf("%s has ended: %v", r.id, r.err)
+		case <-tick.C:
+		}
+	}
+}
+
+// led waits until there is a leader and all of the ids vote.
+func (r *running) led(t *testing.T, ids ...string) web.Cluster {
+	t.Helper()
+	return r.cluster(t, "led, voters "+strings.Join(ids, " "), func(c web.Cluster) bool {
+		var got []string
+		for _, v := range c.Voters {
+			got = append(got, v.ID)
+		}
+		return c.Leader != "" && c.ID != "" && slices.Equal(got, ids)
+	})
+}
+
+// knows waits until it has written down which cluster it belongs to.
+func (r *running) knows(t *testing.T) { r.log.has(t, "belongs to a cluster") }
+
+// place is where the job trackers of a test keep things.
+type place struct{ dir string }
+
+func (p place) data(id string) string { return filepath.Join(p.dir, id) }
+
+func (p place) staging() []string {
+	return []string{"-staging", "file://" + filepath.Join(p.dir, "staging")}
+}
+
+// nobody is a gossip address at which nothing listens.
+const nobody = "127.0.0.1:1"
+
+func (p place) three(t *testing.T) []*running {
+	t.Helper()
+	all := []*running{launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", nobody)...)}
+	for _, id := range []string{"jt2", "jt3"} {
+		all = append(all, launch(t, id, p.data(id), append(p.staging(), "-bootstrap-expect", "3", "-join", all[0].gossip)...))
+	}
+	for _, r := range all {
+		r.led(t, "jt1", "jt2", "jt3")
+		r.knows(t)
+	}
+	return all
+}
+
+func TestAlone(t *testing.T) {
+	p := place{t.TempDir()}
+	r := launch(t, "jt1", p.data("jt1"))
+	first := r.cluster(t, "leads", func(c web.Cluster) bool { return c.Leads })
+	if want := "file://" + p.data("jt1") + "/staging"; first.Staging != want || !first.Leads {
+		t.Errorf("staging %s of a leader (%v), not %s", first.Staging, first.Leads, want)
+	}
+	launch(t, "jt1", p.data("jt1")).refused(t, p.data("jt1"), "in use")
+	r.knows(t)
+	if err := r.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	r = launch(t, "jt1", p.data("jt1"))
+	again := r.cluster(t, "leads again", func(c web.Cluster) bool { return c.Leads && c.Epoch > first.Epoch })
+	if again.ID != first.ID {
+		t.Errorf("after a restart: %+v\nbefore: %+v", again, first)
+	}
+	r.stop()
+	launch(t, "jt1", p.data("jt1"), "-staging", "file:///elsewhere").refused(t, "staging")
+	if err := os.RemoveAll(daemon.LogDir(p.data("jt1"))); err != nil {
+		t.Fatal(err)
+	}
+	launch(t, "jt1", p.data("jt1")).refused(t, p.data("jt1"), "log is gone")
+}
+
+// TestThree: three begin a cluster, come back on other ports, take a fourth in, and
+// refuse one that has lost its state.
+func TestThree(t *testing.T) {
+	p := place{t.TempDir()}
+	all := p.three(t)
+	cluster := all[0].led(t, "jt1", "jt2", "jt3").ID
+	for _, r := range all {
+		if err := r.stop(); err != nil {
+			t.Errorf("%s: %v", r.id, err)
+		}
+		if hasFile(r.data, candidateFile) {
+			t.Errorf("%s has left the file %s", r.id, candidateFile)
+		}
+	}
+	join := nobody
+	for i, r := range all {
+		all[i] = launch(t, r.id, r.data, append(p.staging(), "-bootstrap-expect", "3", "-join", join)...)
+		join = all[0].gossip
+	}
+	for _, r := range all {
+		if got := r.led(t, "jt1", "jt2", "jt3").ID; got != cluster {
+			t.Errorf("%s is of cluster %s, not %s", r.id, got, cluster)
+		}
+	}
+
+	fourth := launch(t, "jt4", p.data("jt4"), append(p.staging(), "-join", all[2].gossip)...)
+	fourth.led(t, "jt1", "jt2", "jt3", "jt4")
+	fourth.knows(t)
+	all[0].led(t, "jt1", "jt2", "jt3", "jt4")
+
+	all[1].stop()
+	if err := os.RemoveAll(all[1].data); err != nil {
+		t.Fatal(err)
+	}
+	launch(t, "jt2", all[1].data, append(p.staging(), "-bootstrap-expect", "3", "-join", all[0].gossip)...).
+		refused(t, "jt2", all[1].data, "mrsubmit cluster remove jt2")
+}
+
+func TestAnotherClustersDirectory(t *testing.T) {
+	one, other := place{t.TempDir()}, place{t.TempDir()}
+	a := launch(t, "jt1", one.data("jt1"), one.staging()...)
+	b := launch(t, "jt2", other.data("jt2"), other.staging()...)
+	a.knows(t)
+	b.knows(t)
+	b.stop()
+	launch(t, "jt2", b.data, append(other.staging(), "-join", a.gossip)...).
+		refused(t, b.data, a.led(t, "jt1").ID, "jt1")
+}
+
+func TestDisagreeingJobTrackers(t *testing.T) {
+	p := place{t.TempDir()}
+	a := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", nobody)...)
+	b := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-bootstrap-expect", "5", "-join", a.gossip)...)
+	b.refused(t, "jt1", "-bootstrap-expect 3", "5")
+}
+
+func TestANewcomerWaitsForACluster(t *testing.T) {
+	p := place{t.TempDir()}
+	a := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", nobody)...)
+	a.log.has(t, "waits for a cluster")
+	b := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "1", "-join", a.gossip)...)
+	b.led(t, "jt1", "jt2")
+	a.led(t, "jt1", "jt2")
+}

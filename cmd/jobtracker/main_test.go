@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/cmd/internal/daemon"
+)
+
+// asDaemon makes this test binary the command itself.
+const asDaemon = "QUERN_TEST_DAEMON"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asDaemon) != "" {
+		os.Exit(daemon.Main("jobtracker", run))
+	}
+	os.Exit(m.Run())
+}
+
+func command(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asDaemon+"=1")
+	return cmd
+}
+
+func TestRefusedFlags(t *testing.T) {
+	data := t.TempDir()
+	for _, c := range []struct {
+		args string
+		want string // empty: they are taken
+	}{
+		{"", ""},
+		{"-listen localhost:0", ""},
+		{"-listen [::1]:0", ""},
+		{"-id no/slash", "-id"},
+		{"-id " + strings.Repeat("x", 65), "-id"},
+		{"-data= -id a", "-data is missing"},
+		{"-nonsense", "nonsense"},
+		{"an argument", "unexpected argument"},
+		{"-listen 0.0.0.0:7400", "-insecure"},
+		{"-listen :7400", "-insecure"},
+		{"-raft 10.0.0.1:7401", "-raft 10.0.0.1:7401 can be reached"},
+		{"-gossip 10.0.0.1:7402", "-insecure"},
+		{"-listen 10.0.0.1:7400 -insecure", "-staging"},
+		{"-listen 10.0.0.1:7400 -insecure -staging file:///shared", ""},
+		{"-advertise 10.0.0.1", "-staging"},
+		{"-listen nowhere", "-listen"},
+		{"-listen localhost:http", "-listen"},
+		{"-listen no-such-host.invalid:1", "-listen"},
+		{"-tls-dir /tls", "-tls-dir is not built yet"},
+		{"-tls-dir /tls -insecure", "-tls-dir is not built yet"},
+		{"-join 127.0.0.1:1", "-staging"},
+		{"-join 127.0.0.1:1 -staging file:///shared", ""},
+		{"-join 127.0.0.1 -staging file:///shared", "-join"},
+		{"-join host:0 -staging file:///shared", "-join"},
+		{"-bootstrap-expect 3", "-join"},
+		{"-bootstrap-expect -1", "-bootstrap-expect"},
+		{"-bootstrap-expect 100 -join a:1", "-bootstrap-expect"},
+		{"-bootstrap-expect 3 -join 127.0.0.1:1,127.0.0.1:2", "-staging"},
+		{"-bootstrap-expect 3 -join 127.0.0.1:1,127.0.0.1:2 -staging file:///shared", ""},
+		{"-staging /shared", "URL"},
+		{"-scheduler flex", "not built yet"},
+		{"-scheduler lottery", "-scheduler lottery is unknown"},
+		{"-metric sum-response", "-metric"},
+		{"-delay paper", "-delay"},
+		{"-period 0s", "-period"},
+		{"-lease 1ms", "-lease"},
+		{"-raft-timeout 1ms", "-raft-timeout"},
+		{"-keep 0", "-keep"},
+		{"-keep-bytes 0", "-keep-bytes"},
+	} {
+		var out bytes.Buffer
+		args := append([]string{"-id", "a", "-data", data}, strings.Fields(c.args)...)
+		_, err := parse(args, daemon.Output{Stdout: &out, Stderr: &out})
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.args, err)
+		case c.want != "" && (!errors.Is(err, daemon.ErrUsage) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v", c.args, err)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := parse([]string{"-data", "here"}, daemon.Output{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.id != host || o.expect != 1 || o.data != filepath.Join(here, "here") || o.staging != "file://"+o.data+"/staging" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestProcess: exit codes, the line that says ready, and SIGTERM.
+func TestProcess(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"-h"}, 0},
+		{[]string{"-version"}, 0},
+		{[]string{"-data", t.TempDir(), "-listen", "0.0.0.0:0"}, 2},
+		{[]string{"-data", filepath.Join(os.Args[0], "below"), "-listen", "127.0.0.1:0"}, 1},
+	} {
+		cmd := command(t, c.args...)
+		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != c.code || len(out) == 0 {
+			t.Errorf("%q: exit code %d, not %d: %s", c.args, cmd.ProcessState.ExitCode(), c.code, out)
+		}
+	}
+	cmd := command(t, "-data", t.TempDir(), "-id", "jt1", "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watchdog := time.AfterFunc(deadline, func() { cmd.Process.Kill() })
+	defer watchdog.Stop()
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "ready jobtracker jt1 http=127.0.0.1:") {
+		t.Errorf("said %q", lines.Text())
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	if lines.Scan() {
+		t.Errorf("said also %q", lines.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, &stderr)
+	}
+}

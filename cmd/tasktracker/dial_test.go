@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quernmr/quern/gossip"
+	"github.com/quernmr/quern/wire"
+)
+
+// neighbours is what gossip tells.
+type neighbours struct {
+	mu      sync.Mutex
+	list    []gossip.Member
+	changed chan struct{}
+}
+
+func (n *neighbours) Members() []gossip.Member {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.list
+}
+
+func (n *neighbours) Changed() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.changed
+}
+
+func (n *neighbours) become(list ...gossip.Member) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = list
+	if n.changed != nil {
+		close(n.changed)
+	}
+	n.changed = make(chan struct{})
+}
+
+// net is who answers how: after a while, with an error, or never when it is stopped.
+type answer struct {
+	after   time.Duration
+	err     error
+	stopped bool
+}
+
+type network struct {
+	mu     sync.Mutex
+	answer map[string]answer
+	dialed []string
+	open   map[string]int // streams that were opened and not closed
+}
+
+func (n *network) dial(ctx context.Context, addr string) (*wire.Conn, error) {
+	n.mu.Lock()
+	a := n.answer[addr]
+	n.dialed = append(n.dialed, addr)
+	n.mu.Unlock()
+	if a.stopped {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	timer := time.NewTimer(a.after)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	n.count(addr, 1)
+	return wire.NewConn(strings.NewReader(addr), nil, func() error {
+		n.count(addr, -1)
+		return nil
+	}), nil
+}
+
+func (n *network) count(addr string, by int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.open == nil {
+		n.open = make(map[string]int)
+	}
+	n.open[addr] += by
+}
+
+// opened names the address of the only stream that is open.
+func (n *network) opened(t *testing.T) string {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	found := ""
+	for addr, count := range n.open {
+		if count != 0 && (count != 1 || found != "") {
+			t.Errorf("streams are open: %v", n.open)
+		}
+		if count != 0 {
+			found = addr
+		}
+	}
+	return found
+}
+
+var errRefused = errors.New("connection refused")
+
+func jobTrackers(ids ...string) []gossip.Member {
+	list := []gossip.Member{{ID: "tt1", Role: gossip.TaskTracker, HTTP: "tt1"}}
+	for _, id := range ids {
+		list = append(list, gossip.Member{ID: id, Role: gossip.JobTracker, HTTP: id})
+	}
+	return list
+}
+
+func TestDial(t *testing.T) {
+	slow := answer{after: 50 * time.Millisecond}
+	for _, c := range []struct {
+		name    string
+		answers map[string]answer
+		leader  string
+		want    string        // who serves the stream, or a part of the error
+		within  time.Duration // of virtual time
+	}{
+		{"the leader is known", nil, "b", "b", 0},
+		{"the leader is known and slow", map[string]answer{"b": {after: 900 * time.Millisecond}}, "b", "b", 900 * time.Millisecond},
+		{"the leader is dead", map[string]answer{"b": {err: errRefused}, "a": slow, "c": slow}, "b", "a c", 50 * time.Millisecond},
+		{"the leader is stopped", map[string]answer{"b": {stopped: true}}, "b", "a c", time.Second},
+		{"only one lives", map[string]answer{"a": {err: errRefused}, "b": {err: errRefused}}, "", "c", 0},
+		{"two are stopped", map[string]answer{"a": {stopped: true}, "b": {stopped: true}}, "", "c", 600 * time.Millisecond},
+		{"the leader is none that gossip knows", nil, "elsewhere", "elsewhere", 0},
+		{"nobody lives", map[string]answer{"a": {err: errRefused}, "b": {err: errRefused}, "c": {err: errRefused}}, "", "connection refused", 0},
+		{"all are stopped", map[string]answer{"a": {stopped: true}, "b": {stopped: true}, "c": {stopped: true}}, "", "deadline", 2 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &network{answer: c.answers}
+				near := &neighbours{}
+				near.become(jobTrackers("a", "b", "c")...)
+				f := &finder{gossip: near, open: n.dial}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				begin := time.Now()
+				conn, err := f.dial(ctx, c.leader)
+				if took := time.Since(begin); took > c.within {
+					t.Errorf("it took %v, not %v", took, c.within)
+				}
+				synctest.Wait()
+				if err != nil {
+					if !strings.Contains(err.Error(), c.want) {
+						t.Errorf("%v, not %s", err, c.want)
+					}
+					return
+				}
+				if got := n.opened(t); !slices.Contains(strings.Fields(c.want), got) {
+					t.Errorf("the stream is %s's", got)
+				}
+				conn.Close()
+				if got := n.opened(t); got != "" {
+					t.Errorf("%s's stream stays open", got)
+				}
+			})
+		})
+	}
+}
+
+// TestDialWaitsForGossip: a tracker that has just started dials once it hears of somebody.
+func TestDialWaitsForGossip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, near := &network{}, &neighbours{}
+		near.become(jobTrackers()...)
+		f := &finder{gossip: near, open: n.dial}
+		time.AfterFunc(time.Second, func() { near.become(jobTrackers("a")...) })
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		begin := time.Now()
+		if _, err := f.dial(ctx, ""); err != nil || time.Since(begin) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		near.become(jobTrackers()...)
+		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := f.dial(ctx, ""); err == nil || !strings.Contains(err.Error(), "no job tracker") {
+			t.Errorf("nobody is there: %v", err)
+		}
+	})
+}
+
+func TestOrder(t *testing.T) {
+	f := &finder{static: []string{"s"}}
+	found := jobTrackers("a", "b")
+	found[1].Suspect = true
+	for _, c := range []struct {
+		leader string
+		want   []string
+	}{
+		{"", []string{"b", "s", "a"}},
+		{"", []string{"s", "b", "a"}},
+		{"a", []string{"a", "b", "s"}},
+		{"s", []string{"s", "b", "a"}},
+	} {
+		if got := f.order(c.leader, found); !slices.Equal(got, c.want) {
+			t.Errorf("leader %q: %v, not %v", c.leader, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/cmd/internal/daemon"
+)
+
+// deadline is generous: it says that something never happens.
+const deadline = 60 * time.Second
+
+// asDaemon makes this test binary the command itself.
+const asDaemon = "QUERN_TEST_DAEMON"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asDaemon) != "" {
+		os.Exit(daemon.Main("tasktracker", run))
+	}
+	os.Exit(m.Run())
+}
+
+func command(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asDaemon+"=1")
+	return cmd
+}
+
+func TestRefusedFlags(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string // empty: they are taken
+	}{
+		{"-join host:7402", ""},
+		{"-jobtracker a:1,b:2", ""},
+		{"-join a:1 -data /x,/y", ""},
+		{"-join a:1 -map-slots 0 -reduce-slots 1", ""},
+		{"-join a:1 -listen 10.0.0.1:0 -gossip 10.0.0.1:0 -insecure", ""},
+		{"-join a:1 -listen 0.0.0.0:0 -insecure -advertise 10.0.0.1", ""},
+		{"", "-join is missing"},
+		{"-join host", "-join"},
+		{"-jobtracker host", "-jobtracker"},
+		{"-join a:1 -id no/slash", "-id"},
+		{"-join a:1 -data=", "-data is missing"},
+		{"-join a:1 -data /x,/y,/x", "named twice"},
+		{"-join a:1 -map-slots -1", "-map-slots"},
+		{"-join a:1 -map-slots 0 -reduce-slots 0", "it would run nothing"},
+		{"-join a:1 -rack /r1", "-rack is not built yet"},
+		{"-join a:1 -tls-dir /tls", "-tls-dir is not built yet"},
+		{"-join a:1 -listen 0.0.0.0:0", "-insecure"},
+		{"-join a:1 -gossip :0", "-insecure"},
+		{"-join a:1 -listen 0.0.0.0:0 -insecure", "-advertise: others cannot dial 0.0.0.0:0"},
+		{"-join a:1 -gossip 0.0.0.0:0 -insecure", "-gossip-advertise: others cannot dial"},
+		{"-join a:1 -advertise a:http", "-advertise"},
+		{"-join a:1 -keep 0", "-keep"},
+		{"-join a:1 stray", "unexpected argument"},
+	} {
+		args := append([]string{"-id", "a", "-data", "/d"}, strings.Fields(c.args)...)
+		_, err := parse(args, daemon.Output{})
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.args, err)
+		case c.want != "" && (!errors.Is(err, daemon.ErrUsage) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v", c.args, err)
+		}
+	}
+}
+
+// TestProcess: exit codes, the line that says ready, and SIGTERM; no job tracker is needed.
+func TestProcess(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"-h"}, 0},
+		{[]string{"-version"}, 0},
+		{[]string{"-data", dir}, 2},
+		{[]string{"-data", filepath.Join(os.Args[0], "below"), "-jobtracker", "127.0.0.1:1", "-listen", "127.0.0.1:0"}, 1},
+	} {
+		cmd := command(t, c.args...)
+		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != c.code || len(out) == 0 {
+			t.Errorf("%q: exit code %d, not %d: %s", c.args, cmd.ProcessState.ExitCode(), c.code, out)
+		}
+	}
+	for _, flags := range [][]string{{"-jobtracker", "127.0.0.1:1"}, {"-join", "127.0.0.1:1", "-gossip", "127.0.0.1:0"}} {
+		start(t, append(flags, "-data", filepath.Join(dir, flags[0]), "-id", "tt1", "-listen", "127.0.0.1:0"))
+	}
+}
+
+func start(t *testing.T, args []string) {
+	t.Helper()
+	cmd := command(t, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watchdog := time.AfterFunc(deadline, func() { cmd.Process.Kill() })
+	defer watchdog.Stop()
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "ready tasktracker tt1 http=127.0.0.1:") {
+		t.Errorf("%q: said %q", args, lines.Text())
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%q: after SIGTERM: %v\n%s", args, err, &stderr)
+	}
+}
