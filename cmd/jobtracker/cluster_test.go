@@ -206,6 +206,7 @@ func (p place) three(t *testing.T) []*running {
 }
 
 func TestAlone(t *testing.T) {
+	t.Parallel()
 	p := place{t.TempDir()}
 	r := launch(t, "jt1", p.data("jt1"))
 	first := r.cluster(t, "leads", func(c web.Cluster) bool { return c.Leads })
@@ -233,6 +234,7 @@ func TestAlone(t *testing.T) {
 // TestThree: three begin a cluster, come back on other ports, take a fourth in, and
 // refuse one that has lost its state.
 func TestThree(t *testing.T) {
+	t.Parallel()
 	p := place{t.TempDir()}
 	all := p.three(t)
 	cluster := all[0].led(t, "jt1", "jt2", "jt3").ID
@@ -269,6 +271,7 @@ func TestThree(t *testing.T) {
 }
 
 func TestAnotherClustersDirectory(t *testing.T) {
+	t.Parallel()
 	one, other := place{t.TempDir()}, place{t.TempDir()}
 	a := launch(t, "jt1", one.data("jt1"), one.staging()...)
 	b := launch(t, "jt2", other.data("jt2"), other.staging()...)
@@ -280,6 +283,7 @@ func TestAnotherClustersDirectory(t *testing.T) {
 }
 
 func TestDisagreeingJobTrackers(t *testing.T) {
+	t.Parallel()
 	p := place{t.TempDir()}
 	a := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", nobody)...)
 	b := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-bootstrap-expect", "5", "-join", a.gossip)...)
@@ -287,6 +291,7 @@ func TestDisagreeingJobTrackers(t *testing.T) {
 }
 
 func TestANewcomerWaitsForACluster(t *testing.T) {
+	t.Parallel()
 	p := place{t.TempDir()}
 	a := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", nobody)...)
 	a.log.has(t, "waits for a cluster")
