@@ -363,8 +363,12 @@ func (w *world) writeHistory(c WriteHistory) {
 	}
 	w.told[c.Job] = c.Record.Job.State
 	for i := range c.Record.Attempts {
-		if a := &c.Record.Attempts[i]; !a.State.Final() {
-			w.fail("%v: %v still runs in its history", c.Job, a.Attempt)
+		a := &c.Record.Attempts[i]
+		if !a.State.Final() || a.Took < 0 {
+			w.fail("%v: in its history %v is %v for %d ms", c.Job, a.Attempt, a.State, a.Took)
+		}
+		if i > 0 && c.Record.Attempts[i-1].Attempt.Compare(a.Attempt) >= 0 {
+			w.fail("%v: its history names %v twice or too late", c.Job, a.Attempt)
 		}
 	}
 }

@@ -1,0 +1,75 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		properties  map[string]string
+		mapBytes    int64
+		reduceBytes int64
+		processes   int
+		timeout     time.Duration
+	}{
+		{nil, 0, 0, 0, 10 * time.Minute},
+		{map[string]string{
+			"mapreduce.map.memory.mb": "2", "mapreduce.reduce.memory.mb": "3", "quern.task.processes": "4", "mapreduce.task.timeout": "5000",
+		}, 2 << 20, 3 << 20, 4, 5 * time.Second},
+		{map[string]string{
+			"mapreduce.map.memory.mb": "-1", "mapreduce.reduce.memory.mb": "9223372036854775807", "quern.task.processes": "many", "mapreduce.task.timeout": "-5",
+		}, 0, 0, 0, 10 * time.Minute},
+		{map[string]string{"mapreduce.task.timeout": "0"}, 0, 0, 0, 0},
+	} {
+		p := &wire.JobPlan{Properties: c.properties}
+		x := limitsOf(p)
+		if x.memory(wire.Map) != c.mapBytes || x.memory(wire.Reduce) != c.reduceBytes || x.memory(wire.Setup) != 0 || x.processes != c.processes {
+			t.Errorf("%v: %+v", c.properties, x)
+		}
+		if got := timeoutOf(p); got != c.timeout {
+			t.Errorf("%v: timeout %v", c.properties, got)
+		}
+	}
+}
+
+// What is attempted is launched with its job's limits.
+func TestLaunchHasLimits(t *testing.T) {
+	c := New(Config{ID: "jt"})
+	var index uint64
+	var launch *wire.Launch
+	var feed func(Event)
+	feed = func(ev Event) {
+		for _, cmd := range c.Step(0, ev) {
+			switch cmd := cmd.(type) {
+			case Propose:
+				index++
+				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
+			case LoadSplits:
+				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
+			case Send:
+				m, ok := cmd.Message.(*wire.Launch)
+				if !ok {
+					continue
+				}
+				launch = m
+				if m.Attempt.Task.Kind == wire.Setup {
+					feed(FromTracker{cmd.Stream, &wire.Report{
+						Attempt: m.Attempt, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: 1}},
+					}})
+				}
+			}
+		}
+	}
+	feed(Elected{Term: 1, Wall: 1})
+	feed(FromTracker{1, &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
+	feed(FromTracker{1, &wire.Inventory{}})
+	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{
+		Properties: map[string]string{"mapreduce.map.memory.mb": "2", "quern.task.processes": "4"},
+	}}}}})
+	if launch == nil || launch.Attempt.Task.Kind != wire.Map || launch.Memory != 2<<20 || launch.Processes != 4 {
+		t.Errorf("launched %+v", launch)
+	}
+}
