@@ -33,8 +33,8 @@ func (r *Replica) shutDown() error {
 	}
 	close(r.done)
 	r.events.close()
-	if inst != nil && !inst.end(shutdownWait) {
-		return fmt.Errorf("job tracker %s's log: raft did not stop within %v; its files stay open", r.cfg.ID, shutdownWait)
+	if inst != nil && !inst.end(r.cfg.stopWait) {
+		return fmt.Errorf("job tracker %s's log: raft did not stop within %v; its files stay open", r.cfg.ID, r.cfg.stopWait)
 	}
 	r.loops.Wait()
 	r.release()

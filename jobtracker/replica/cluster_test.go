@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait of these tests; none of them needs it.
-const patience = 60 * time.Second
+const patience = 20 * time.Second
 
 // testTimeout is raft's in these tests: machines that run them are busy.
 const testTimeout = 200 * time.Millisecond
@@ -275,7 +275,7 @@ func (g *group) commit(entry string, among ...*node) *node {
 		done := false
 		n.await("an answer for "+entry, func() bool {
 			done = n.has(entry)
-			return done || n.undecided[entry] > before || n.term == 0
+			return done || n.undecided[entry] > before || n.term == 0 || n.failure != nil
 		})
 		if done {
 			return n

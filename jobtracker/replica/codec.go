@@ -58,7 +58,20 @@ func checkedBody(data []byte) ([]byte, error) {
 
 // metaStore and filer write the codec's number down: raft-wal 0.4.0 notes its own
 // one for a new segment, whatever codec it was given, and refuses it when it opens.
-type metaStore struct{ metadb.BoltMetaDB }
+type metaStore struct {
+	metadb.BoltMetaDB
+	fault func() error // in tests
+}
+
+// SetStable implements types.MetaStore.
+func (m *metaStore) SetStable(key, value []byte) error {
+	if m.fault != nil {
+		if err := m.fault(); err != nil {
+			return err
+		}
+	}
+	return m.BoltMetaDB.SetStable(key, value)
+}
 
 // CommitState implements types.MetaStore.
 func (m *metaStore) CommitState(state types.PersistentState) error {
@@ -68,7 +81,10 @@ func (m *metaStore) CommitState(state types.PersistentState) error {
 	return m.BoltMetaDB.CommitState(state)
 }
 
-type filer struct{ *segment.Filer }
+type filer struct {
+	*segment.Filer
+	dir string
+}
 
 // Create implements types.SegmentFiler.
 func (f filer) Create(info types.SegmentInfo) (types.SegmentWriter, error) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -20,10 +22,10 @@ type instance struct {
 	leads     chan bool     // raft waits until each change is taken
 	ended     chan struct{} // closed when it is not the replica's instance any more
 	addresses addresses
-}
 
-// shutdownWait bounds how long raft may take to end.
-const shutdownWait = 5 * time.Second
+	stopping sync.Once
+	stopped  chan struct{} // closed when all of raft's goroutines have ended
+}
 
 // start begins a new instance. It restores the newest snapshot, for fsm to pass on.
 func (r *Replica) start() (*instance, error) {
@@ -35,11 +37,11 @@ func (r *Replica) start() (*instance, error) {
 			return nil, err
 		}
 	}
-	inst := &instance{leads: make(chan bool), ended: make(chan struct{})}
-	inst.addresses = addresses{r: r, inst: inst}
+	inst := &instance{leads: make(chan bool), ended: make(chan struct{}), stopped: make(chan struct{})}
+	inst.addresses.r = r
 	log := newLogger(r.cfg.Logger)
 	inst.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:                  newNetwork(l, r.addr),
+		Stream:                  newNetwork(l, r.addr, r.cfg.dial),
 		MaxPool:                 3,
 		Timeout:                 max(4*r.cfg.Timeout, 2*time.Second),
 		ServerAddressProvider:   &inst.addresses,
@@ -50,6 +52,7 @@ func (r *Replica) start() (*instance, error) {
 	cfg.NotifyCh = inst.leads
 	if err := withoutPanic("start raft", func() (err error) {
 		inst.raft, err = raft.NewRaft(cfg, r.fsm, r.store, r.store, r.snaps, inst.trans)
+		inst.addresses.raft.Store(inst.raft)
 		return err
 	}); err != nil {
 		inst.trans.Close()
@@ -131,18 +134,26 @@ func (r *Replica) deposed() {
 	r.events.put(jobtracker.LogEvent{Event: core.Deposed{}})
 }
 
+// stop has raft end and closes its connections. It returns what is closed when raft
+// has ended: only the first call of Shutdown can be waited for.
+func (inst *instance) stop() <-chan struct{} {
+	inst.stopping.Do(func() {
+		future := inst.raft.Shutdown()
+		inst.trans.Close()
+		go func() {
+			future.Error()
+			close(inst.stopped)
+		}()
+	})
+	return inst.stopped
+}
+
 // end stops an instance. It is false when raft does not stop in time; it may then
 // still use the files.
 func (inst *instance) end(wait time.Duration) bool {
-	ended := make(chan struct{})
-	go func() {
-		inst.raft.Shutdown().Error()
-		inst.trans.Close()
-		close(ended)
-	}()
 	defer close(inst.ended)
 	select {
-	case <-ended:
+	case <-inst.stop():
 		return true
 	case <-time.After(wait):
 		return false
@@ -152,7 +163,7 @@ func (inst *instance) end(wait time.Duration) bool {
 // addresses says where to dial. Raft asks at each dial.
 type addresses struct {
 	r    *Replica
-	inst *instance
+	raft atomic.Pointer[raft.Raft] // nil while it starts
 }
 
 var errUnknownServer = errors.New("not in the configuration")
@@ -167,9 +178,11 @@ func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 			return raft.ServerAddress(addr), nil
 		}
 	}
-	for _, s := range a.inst.raft.GetConfiguration().Configuration().Servers {
-		if s.ID == id {
-			return s.Address, nil
+	if r := a.raft.Load(); r != nil {
+		for _, s := range r.GetConfiguration().Configuration().Servers {
+			if s.ID == id {
+				return s.Address, nil
+			}
 		}
 	}
 	return "", errUnknownServer

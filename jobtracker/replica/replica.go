@@ -123,10 +123,12 @@ type Config struct {
 	vfs         types.VFS     // nil: the machine's
 	stall       time.Duration // of a write that ends the replica; default 10 s or 20 × Timeout
 	stuck       time.Duration // without progress after which raft is restarted; default 5 s or 10 × Timeout
+	stopWait    time.Duration // for raft to stop; default 5 s
 	checkEvery  uint64        // entries between comparisons of the facts; default 4096
+	metaFault   func() error  // in tests: fails a write of term or vote
 
-	// refuse, in tests, answers proposals in raft's place.
-	refuse func() error
+	refuse func() error                                         // in tests: answers proposals in raft's place
+	dial   func(addr string, d time.Duration) (net.Conn, error) // in tests: in place of net.DialTimeout
 }
 
 func (c *Config) complete() error {
@@ -141,7 +143,11 @@ func (c *Config) complete() error {
 	defaults(&c.segmentSize, 8<<20)
 	defaults(&c.stall, max(10*time.Second, 20*c.Timeout))
 	defaults(&c.stuck, max(5*time.Second, 10*c.Timeout))
+	defaults(&c.stopWait, 5*time.Second)
 	defaults(&c.checkEvery, 4096)
+	if c.dial == nil {
+		c.dial = func(addr string, d time.Duration) (net.Conn, error) { return net.DialTimeout("tcp", addr, d) }
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -222,7 +228,7 @@ func (r *Replica) open() error {
 	if r.store, r.snaps, err = openState(&r.cfg); err != nil {
 		return err
 	}
-	r.store.failed = r.fail
+	r.store.failed, r.store.emptied = r.fail, r.logEmptied
 	if err := r.chooseAddresses(); err != nil {
 		return err
 	}
@@ -232,6 +238,7 @@ func (r *Replica) open() error {
 	}
 	r.store.opened.Store(true)
 	r.growth.snapshot.Store(r.fsm.applied.Load())
+	r.growth.bytes.Store(-r.store.found.bytes)
 	r.growth.at.Store(time.Now().UnixNano())
 	return nil
 }
@@ -283,12 +290,24 @@ func (r *Replica) fail(err error) {
 	r.events.put(jobtracker.LogEvent{Event: core.LogFailed{Err: err}})
 	go func() {
 		if inst := r.instance(); inst != nil {
-			inst.raft.Shutdown()
+			inst.stop()
 		}
 	}()
 }
 
 func (r *Replica) hasFailed() bool { return r.failed.Load() != nil }
+
+// logEmptied hears that raft has removed the whole log, as it does when it installs
+// a snapshot. It then still takes the entry last for the end of its log: if that is
+// past the snapshot, no entry of the leader fits any more, which makes it send the
+// snapshot again, for ever.
+func (r *Replica) logEmptied(last uint64) {
+	if last > r.fsm.applied.Load() {
+		why := "its log went on past a snapshot that it has installed"
+		r.restart.Store(&why)
+		r.look()
+	}
+}
 
 // instance is the running raft, or nil.
 func (r *Replica) instance() *instance {

@@ -22,7 +22,11 @@ type store struct {
 	dir    string
 	wal    *wal.WAL
 	meta   *metaStore
-	failed func(error) // hears of each failure
+	failed func(error) // hears of the failure
+	found  found       // when it was opened
+
+	// emptied hears that raft has removed all entries, up to last.
+	emptied func(last uint64)
 
 	opened  atomic.Bool           // raft runs: failures must not reach it where it panics
 	closed  atomic.Bool           // errors are no failures any more
@@ -40,19 +44,21 @@ var (
 
 // openState opens log and snapshots, after a check of all that is there.
 func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
-	if err := verifyState(cfg.Dir); err != nil {
+	found, err := verifyState(cfg.Dir)
+	if err != nil {
 		return nil, nil, err
 	}
 	vfs := cfg.vfs
 	if vfs == nil {
 		vfs = walfs.New()
 	}
-	s := &store{dir: cfg.Dir, meta: &metaStore{}, failed: func(error) {}}
-	err := withoutPanic("read the log in "+cfg.Dir, func() (err error) {
+	s := &store{dir: cfg.Dir, meta: &metaStore{fault: cfg.metaFault}, failed: func(error) {}}
+	s.found = found
+	err = withoutPanic("read the log in "+cfg.Dir, func() (err error) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // bbolt maps its file
 		s.wal, err = wal.Open(cfg.Dir,
 			wal.WithMetaStore(s.meta),
-			wal.WithSegmentFiler(filer{segment.NewFiler(cfg.Dir, vfs)}),
+			wal.WithSegmentFiler(filer{segment.NewFiler(cfg.Dir, vfs), cfg.Dir}),
 			wal.WithSegmentSize(cfg.segmentSize),
 			wal.WithCodec(checkedCodec{}),
 			wal.WithLogger(newLogger(cfg.Logger)))
@@ -187,6 +193,9 @@ func (s *store) DeleteRange(from, to uint64) error {
 	}
 	if err := s.write(func() error { return s.wal.DeleteRange(from, to) }); err != nil {
 		return s.fail(fmt.Errorf("delete entries %d to %d in %s: %w", from, to, s.dir, err))
+	}
+	if last, err := s.wal.LastIndex(); err == nil && last == 0 && s.opened.Load() {
+		s.emptied(to)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (r *Replica) restartRaft(why string) {
 	}
 	r.inst = nil
 	r.mu.Unlock()
-	if !inst.end(shutdownWait) {
+	if !inst.end(r.cfg.stopWait) {
 		r.fail(fmt.Errorf("raft does not stop; it should be restarted since %s", why))
 		return
 	}
@@ -125,7 +125,7 @@ func (r *Replica) restartRaft(why string) {
 	}
 	r.mu.Unlock()
 	if closing {
-		next.end(shutdownWait)
+		next.end(r.cfg.stopWait)
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 )
 
 // network is how raft listens and dials. Names are looked up at each dial. When it
-// is closed so are the connections that others have opened.
+// is closed so are all connections: raft leaves them open, and a leader that hangs
+// would go on to renew its lease over them.
 type network struct {
 	net.Listener
 	addr string // what others dial
+	dial func(addr string, d time.Duration) (net.Conn, error)
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
@@ -28,13 +30,17 @@ func listen(at string) (net.Listener, error) {
 	return l, nil
 }
 
-func newNetwork(l net.Listener, addr string) *network {
-	return &network{Listener: l, addr: addr, conns: make(map[net.Conn]bool)}
+func newNetwork(l net.Listener, addr string, dial func(string, time.Duration) (net.Conn, error)) *network {
+	return &network{Listener: l, addr: addr, dial: dial, conns: make(map[net.Conn]bool)}
 }
 
 // Dial implements raft.StreamLayer.
 func (n *network) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	return net.DialTimeout("tcp", string(to), timeout)
+	conn, err := n.dial(string(to), timeout)
+	if err != nil {
+		return nil, err
+	}
+	return n.track(conn)
 }
 
 // Addr implements net.Listener: what others dial, which may be a name.
@@ -51,6 +57,10 @@ func (n *network) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return n.track(conn)
+}
+
+func (n *network) track(conn net.Conn) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -58,28 +68,29 @@ func (n *network) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	n.conns[conn] = true
-	return &accepted{Conn: conn, of: n}, nil
+	return &tracked{Conn: conn, of: n}, nil
 }
 
 // Close implements net.Listener.
 func (n *network) Close() error {
 	err := n.Listener.Close()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.closed = true
-	for conn := range n.conns {
+	conns := n.conns
+	n.conns, n.closed = nil, true
+	n.mu.Unlock()
+	for conn := range conns {
 		conn.Close()
 	}
 	return err
 }
 
-// accepted is a connection that another has opened.
-type accepted struct {
+// tracked is a connection that ends with its network.
+type tracked struct {
 	net.Conn
 	of *network
 }
 
-func (c *accepted) Close() error {
+func (c *tracked) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.conns, c.Conn)
 	c.of.mu.Unlock()

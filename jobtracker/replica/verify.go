@@ -1,15 +1,38 @@
 package replica
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/crc64"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
 
+	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
 )
 
-// holdsState says whether there is anything in dir that was written by a replica.
+// Raft-wal takes whatever it cannot read for the end of the log, deletes segments
+// that its list does not name, and raft passes over a snapshot that it cannot read for
+// an older one. Each of these would silently forget what was acknowledged. So all of
+// it is read and judged here, before they see it.
+
+// found is what is on disk.
+type found struct {
+	snapshot uint64 // index of the newest
+	first    uint64 // index of the first entry, 0: there is none
+	last     uint64
+	bytes    int64 // of entries behind the snapshot
+}
+
+// holdsState says whether there is anything in dir that a replica has written.
 func holdsState(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, metadb.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -18,5 +41,195 @@ func holdsState(dir string) (bool, error) {
 	return err == nil, err
 }
 
-// verifyState checks all that is there.
-func verifyState(dir string) error { return nil }
+// verifyState reads everything, and removes what a crash left of writes that were
+// never acknowledged.
+func verifyState(dir string) (found, error) {
+	var f found
+	snapshots, err := listSnapshots(dir)
+	if err != nil {
+		return f, err
+	}
+	has, err := holdsState(dir)
+	if err != nil {
+		return f, err
+	}
+	if !has {
+		segments, _ := filepath.Glob(filepath.Join(dir, "*.wal"))
+		if len(segments)+len(snapshots) > 0 {
+			return f, fmt.Errorf("%w: %s is missing beside %d segments and %d snapshots",
+				ErrDamaged, filepath.Join(dir, metadb.FileName), len(segments), len(snapshots))
+		}
+		return f, nil
+	}
+	if len(snapshots) > 0 {
+		newest := snapshots[len(snapshots)-1]
+		if err := verifySnapshot(newest); err != nil {
+			return f, err
+		}
+		f.snapshot = newest.index
+	}
+	if err := f.verifyLog(dir); err != nil {
+		return f, err
+	}
+	if f.first > f.snapshot+1 {
+		return f, fmt.Errorf("%w: %s: entries %d to %d are missing; there is no snapshot of them",
+			ErrDamaged, dir, f.snapshot+1, f.first-1)
+	}
+	return f, nil
+}
+
+func (f *found) verifyLog(dir string) error {
+	segments, err := loadSegments(dir)
+	if err != nil {
+		return err
+	}
+	for _, info := range segments {
+		name := filepath.Join(dir, segment.FileName(info))
+		tail := info.SealTime.IsZero()
+		data, err := os.ReadFile(name)
+		if tail && errors.Is(err, fs.ErrNotExist) {
+			continue // it is made after the list that names it
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		s, err := scanSegment(name, data, info)
+		if err != nil {
+			return err
+		}
+		if size := int(info.SizeLimit); len(data) < size && lastWord(data, 0) > 0 {
+			return &damage{name, len(data), fmt.Sprintf("it is cut off, and was made with %d bytes", size)}
+		}
+		last := info.BaseIndex + uint64(len(s.entries)) - 1
+		if !tail {
+			if last < info.MaxIndex {
+				return &damage{name, s.end, fmt.Sprintf("entries end with %d, not %d", last, info.MaxIndex)}
+			}
+			last = info.MaxIndex
+		} else if s.leftover > s.end {
+			if err := wipe(name, s.end, s.leftover); err != nil {
+				return err
+			}
+		}
+		if err := f.add(name, data, s, info.MinIndex, last, info.BaseIndex); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add takes in the entries of one segment.
+func (f *found) add(name string, data []byte, s scan, first, last, base uint64) error {
+	if last < first {
+		return nil
+	}
+	if f.first == 0 {
+		f.first = first
+	} else if first != f.last+1 {
+		return &damage{name, 0, fmt.Sprintf("it begins with entry %d, the segment before it ends with %d", first, f.last)}
+	}
+	f.last = last
+	for index := max(first, f.snapshot+1); index <= last; index++ {
+		f.bytes += int64(len(payload(data, s.entries[index-base])))
+	}
+	return nil
+}
+
+// wipe removes what is left of a torn write, so that it is not taken for damage later.
+func wipe(name string, from, to int) error {
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(make([]byte, to-from), int64(from))
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// loadSegments reads raft-wal's list.
+func loadSegments(dir string) ([]types.SegmentInfo, error) {
+	name := filepath.Join(dir, metadb.FileName)
+	var state types.PersistentState
+	var db metadb.BoltMetaDB
+	err := withoutPanic("read "+name, func() (err error) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // bbolt maps the file
+		state, err = db.Load(dir)
+		return errors.Join(err, db.Close())
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+	}
+	return state.Segments, nil
+}
+
+// snapshotDir is one of raft's, by its name: <term>-<index>-<milliseconds>.
+type snapshotDir struct {
+	path              string
+	term, index, when uint64
+}
+
+// listSnapshots finds whole snapshots, the newest last, and removes what a crash has
+// left of others.
+func listSnapshots(dir string) ([]snapshotDir, error) {
+	root := filepath.Join(dir, "snapshots")
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var list []snapshotDir
+	for _, e := range entries {
+		s := snapshotDir{path: filepath.Join(root, e.Name())}
+		if strings.HasSuffix(e.Name(), ".tmp") {
+			if err := os.RemoveAll(s.path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if n, _ := fmt.Sscanf(e.Name(), "%d-%d-%d", &s.term, &s.index, &s.when); n == 3 {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b snapshotDir) int {
+		return cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.index, b.index), cmp.Compare(a.when, b.when))
+	})
+	return list, nil
+}
+
+// verifySnapshot checks what raft would read.
+func verifySnapshot(s snapshotDir) error {
+	name := filepath.Join(s.path, "meta.json")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	var meta struct {
+		raft.SnapshotMeta
+		CRC []byte
+	}
+	if err := json.Unmarshal(data, &meta); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+	}
+	if meta.ID != filepath.Base(s.path) || meta.Term != s.term || meta.Index != s.index {
+		return fmt.Errorf("%w: %s: it is of another snapshot", ErrDamaged, name)
+	}
+	name = filepath.Join(s.path, "state.bin")
+	state, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if int64(len(state)) != meta.Size {
+		return fmt.Errorf("%w: %s has %d bytes, not %d", ErrDamaged, name, len(state), meta.Size)
+	}
+	sum := crc64.New(crc64.MakeTable(crc64.ECMA))
+	sum.Write(state)
+	if string(sum.Sum(nil)) != string(meta.CRC) {
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, name, errChecksum)
+	}
+	if index, _, err := decodeSnapshot(state); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	} else if index > meta.Index {
+		return fmt.Errorf("%w: %s: it is of entry %d, not %d", ErrDamaged, name, index, meta.Index)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package replica
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Row 9 of the promise table: a disk that is full or fails ends the replica with an
+// error that names the file. Nothing is acknowledged that is not synced, the others
+// go on, and it takes part again when it is started on a disk that works.
+func TestDiskFails(t *testing.T) {
+	fault := func(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
+	faults := map[string]func(*disk){
+		"full, after half of a write": func(d *disk) {
+			d.write = func(name string, p []byte) (int, error) { return len(p) / 2, fault("write", name, syscall.ENOSPC) }
+		},
+		"an error of the sync": func(d *disk) {
+			d.sync = func(name string) error { return fault("sync", name, syscall.EIO) }
+		},
+		"no room for another segment": func(d *disk) {
+			d.create = func(name string) error { return fault("create", name, syscall.ENOSPC) }
+		},
+	}
+	for name, set := range faults {
+		for _, who := range []string{"the leader's", "a follower's"} {
+			t.Run(who+" disk: "+name, func(t *testing.T) {
+				t.Parallel()
+				failDisk(t, set, who == "the leader's")
+			})
+		}
+	}
+}
+
+func failDisk(t *testing.T, set func(*disk), leads bool) {
+	disks := make(map[string]*disk)
+	g := newGroup(t, 3, func(c *Config) {
+		disks[c.ID] = newDisk()
+		c.vfs, c.segmentSize = disks[c.ID], 512
+	})
+	leader := g.commit("before")
+	broken := leader
+	if !leads {
+		broken = g.others(leader)[0]
+	}
+	disks[broken.cfg.ID].set(set)
+	for i := range 20 {
+		g.commit(fmt.Sprint("entry ", i))
+	}
+	broken.await("the failure", func() bool { return broken.failure != nil })
+	if msg := broken.failure.Error(); !strings.Contains(msg, broken.cfg.Dir) || !strings.Contains(msg, ".wal") && !strings.Contains(msg, "sealed") {
+		t.Errorf("the failure names no file: %s", msg)
+	}
+	disks[broken.cfg.ID].set(nil)
+	g.reopen(broken)
+	g.commit("after")
+	g.check("after")
+}
+
+// A vote or a term that cannot be stored must not be given, nor end the process.
+func TestTermCannotBeStored(t *testing.T) {
+	broken := make(chan struct{})
+	g := newGroup(t, 3, func(c *Config) {
+		if c.ID != "jt2" {
+			return
+		}
+		c.metaFault = func() error {
+			select {
+			case <-broken:
+				return syscall.EIO
+			default:
+				return nil
+			}
+		}
+	})
+	g.commit("before")
+	n := g.nodes[1]
+	close(broken)
+	for i := 0; ; i++ { // elections until it must store something
+		leader := g.leader(g.others(n)...)
+		n.mu.Lock()
+		failure := n.failure
+		n.mu.Unlock()
+		if failure != nil {
+			if !strings.Contains(failure.Error(), "wal-meta.db") {
+				t.Errorf("the failure names no file: %v", failure)
+			}
+			break
+		}
+		leader.instance().raft.LeadershipTransfer().Error()
+	}
+	g.commit("after", g.others(n)...)
+}
+
+// Proposals are answered although Apply does not return, a disk that does not answer
+// ends the replica, and Close is bounded.
+func TestDiskHangs(t *testing.T) {
+	disks := make(map[string]*disk)
+	g := newGroup(t, 3, func(c *Config) {
+		disks[c.ID] = newDisk()
+		c.vfs, c.stall, c.stopWait = disks[c.ID], 10*testTimeout, testTimeout
+	})
+	leader := g.commit("before")
+	hang := make(chan struct{})
+	disks[leader.cfg.ID].set(func(d *disk) {
+		d.sync = func(string) error { <-hang; return nil }
+	})
+	leader.Propose("hanging", []byte("hanging"))
+	leader.await("an answer", func() bool { return leader.undecided["hanging"] > 0 })
+	leader.await("the failure", func() bool { return leader.failure != nil })
+	if !strings.Contains(leader.failure.Error(), "does not answer") {
+		t.Errorf("failed with %v", leader.failure)
+	}
+	g.commit("after", g.others(leader)...)
+	if err := leader.Close(); err == nil {
+		t.Error("closed although raft hangs")
+	}
+	leader.Replica.closeErr = nil
+	close(hang)
+}
+
+// A leader for whom raft refuses everything is restarted (hashicorp/raft#696).
+func TestLeaderStuck(t *testing.T) {
+	refusing := make(chan struct{})
+	n := open(t, Config{ID: "jt1", Dir: t.TempDir(), stuck: 2 * testTimeout, refuse: func() error {
+		select {
+		case <-refusing:
+			return nil
+		default:
+			return errRestarting
+		}
+	}})
+	g := &group{t: t, nodes: []*node{n}}
+	if err := n.Bootstrap([]Voter{{"jt1", n.Addr()}}); err != nil {
+		t.Fatal(err)
+	}
+	g.leader()
+	n.Propose("entry", []byte("entry"))
+	n.await("a restart", func() bool { return n.term == 0 })
+	close(refusing)
+	g.commit("entry")
+	g.commit("another")
+	if n.restores > 0 || len(n.list()) < 2 {
+		t.Errorf("after the restart: %d snapshots, %q", n.restores, n.list())
+	}
+}

@@ -1,0 +1,154 @@
+package replica
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/types"
+)
+
+// links is the network between replicas; each dials under its id.
+type links struct {
+	mu    sync.Mutex
+	addrs map[string]string // id by address
+	cut   map[string]bool   // by id: neither dials nor is dialled
+	conns map[*link]bool
+}
+
+type link struct {
+	net.Conn
+	of       *links
+	from, to string
+}
+
+var errCut = errors.New("the link is cut")
+
+func newLinks() *links {
+	return &links{addrs: make(map[string]string), cut: make(map[string]bool), conns: make(map[*link]bool)}
+}
+
+// join lets a replica dial over l.
+func (l *links) join(cfg *Config) {
+	from := cfg.ID
+	cfg.dial = func(addr string, d time.Duration) (net.Conn, error) {
+		l.mu.Lock()
+		to := l.addrs[addr]
+		refused := l.cut[from] || l.cut[to]
+		l.mu.Unlock()
+		if refused {
+			return nil, errCut
+		}
+		conn, err := net.DialTimeout("tcp", addr, d)
+		if err != nil {
+			return nil, err
+		}
+		c := &link{Conn: conn, of: l, from: from, to: to}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.conns[c] = true
+		return c, nil
+	}
+}
+
+// know says which address is whose.
+func (l *links) know(nodes ...*node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range nodes {
+		l.addrs[n.Addr()] = n.cfg.ID
+	}
+}
+
+// isolate cuts a replica off, or lets it back.
+func (l *links) isolate(id string, cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut[id] = cut
+	for c := range l.conns {
+		if cut && (c.from == id || c.to == id) {
+			c.Conn.Close()
+		}
+	}
+}
+
+func (c *link) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.conns, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// disk is the machine's, with faults.
+type disk struct {
+	types.VFS
+	mu     sync.Mutex
+	write  func(name string, p []byte) (n int, err error) // nil: as it is
+	sync   func(name string) error
+	create func(name string) error
+}
+
+func newDisk() *disk { return &disk{VFS: walfs.New()} }
+
+// set changes the faults.
+func (d *disk) set(change func(d *disk)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.write, d.sync, d.create = nil, nil, nil
+	if change != nil {
+		change(d)
+	}
+}
+
+func (d *disk) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	d.mu.Lock()
+	create := d.create
+	d.mu.Unlock()
+	if create != nil {
+		if err := create(filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	f, err := d.VFS.Create(dir, name, size)
+	return &faultyFile{f, d, filepath.Join(dir, name)}, err
+}
+
+func (d *disk) OpenWriter(dir, name string) (types.WritableFile, error) {
+	f, err := d.VFS.OpenWriter(dir, name)
+	return &faultyFile{f, d, filepath.Join(dir, name)}, err
+}
+
+type faultyFile struct {
+	types.WritableFile
+	of   *disk
+	name string
+}
+
+func (f *faultyFile) WriteAt(p []byte, at int64) (int, error) {
+	f.of.mu.Lock()
+	write := f.of.write
+	f.of.mu.Unlock()
+	if write == nil {
+		return f.WritableFile.WriteAt(p, at)
+	}
+	n, err := write(f.name, p)
+	if _, werr := f.WritableFile.WriteAt(p[:n], at); werr != nil {
+		return 0, werr
+	}
+	return n, err
+}
+
+func (f *faultyFile) Sync() error {
+	f.of.mu.Lock()
+	sync := f.of.sync
+	f.of.mu.Unlock()
+	if sync != nil {
+		if err := sync(f.name); err != nil {
+			return err
+		}
+	}
+	return f.WritableFile.Sync()
+}

@@ -1,0 +1,251 @@
+package replica
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
+)
+
+// The form of a segment file, of raft-wal. All numbers are little-endian; frames
+// begin at multiples of 8 and are padded with zeros. A write is a batch: entries, in a
+// full segment the index of all of them, and a commit with the crc32c of the batch.
+// The first batch begins with the header. The rest of the file is zero.
+//
+//	header  +-----------+-----+------+----------+--------+-----------+
+//	        | magic u32 | 0 0 0 | v 0 | base u64 | id u64 | codec u64 |
+//	        +-----------+-----+------+----------+--------+-----------+
+//	entry   | 1 | 0 0 0 | length u32 | entry …                        |
+//	index   | 2 | 0 0 0 | length u32 | u32 offset of each entry …     |
+//	commit  | 3 | 0 0 0 | crc32c u32 |
+const (
+	segmentMagic  = 0x58eb6b0d
+	segmentHeader = 32
+	frameHeader   = 8
+	sector        = 512 // what a disk writes whole or not at all
+)
+
+const (
+	frameEntry  = 1
+	frameIndex  = 2
+	frameCommit = 3
+	frameEnd    = -1 // zeros, or the end of the file
+	frameBad    = -2
+)
+
+// frameAt reads the header of a frame and says where the next one begins.
+func frameAt(data []byte, at int) (kind int, next int) {
+	if at+frameHeader > len(data) {
+		return frameEnd, at
+	}
+	word := binary.LittleEndian.Uint64(data[at:])
+	if word == 0 {
+		return frameEnd, at
+	}
+	kind, n := int(uint32(word)), int(word>>32)
+	switch kind {
+	case frameCommit:
+		return kind, at + frameHeader
+	case frameEntry, frameIndex:
+		next = at + frameHeader + (n+frameHeader-1)/frameHeader*frameHeader
+		if next <= len(data) {
+			return kind, next
+		}
+	}
+	return frameBad, at
+}
+
+// payload is what an entry's frame holds.
+func payload(data []byte, at int) []byte {
+	n := int(binary.LittleEndian.Uint32(data[at+4:]))
+	return data[at+frameHeader : at+frameHeader+n]
+}
+
+// batchAt reads one batch whose bytes count from start and whose frames begin at
+// at. It returns where its entries are and where it ends; or, when it is not whole,
+// where that was noticed.
+func batchAt(data []byte, start, at int) (entries []int, end int, whole bool) {
+	for {
+		kind, next := frameAt(data, at)
+		switch kind {
+		case frameEntry:
+			entries = append(entries, at)
+		case frameCommit:
+			sum := binary.LittleEndian.Uint32(data[at+4:])
+			return entries, next, crc32.Checksum(data[start:at], crcTable) == sum
+		case frameEnd, frameBad:
+			return entries, at, false
+		}
+		at = next
+	}
+}
+
+// scan is what a segment holds.
+type scan struct {
+	entries  []int // offsets of the frames
+	end      int   // of the last whole batch
+	leftover int   // where the bytes after it end that a torn write left; end: none
+}
+
+// scanSegment reads a segment. It fails when a batch is damaged that was whole once.
+// What a crash leaves of a last batch is told from damage by what is after it, by its
+// missing end, or by a sector that was never written.
+func scanSegment(name string, data []byte, info types.SegmentInfo) (scan, error) {
+	var s scan
+	start, at := 0, segmentHeader
+	for {
+		if written := lastWord(data, start); written == start {
+			s.leftover = s.end
+			return s, nil
+		}
+		entries, end, whole := batchAt(data, start, min(at, len(data)))
+		if start == 0 && !headerFits(data, info) {
+			entries, end, whole = nil, 0, false
+		}
+		if !whole {
+			if damaged(data, start) {
+				return s, &damage{name, firstBad(data, entries, end), "an entry or the order of entries was changed"}
+			}
+			s.leftover = lastWord(data, start)
+			return s, nil
+		}
+		for _, e := range entries {
+			if err := checkEntry(payload(data, e), info.BaseIndex+uint64(len(s.entries))); err != nil {
+				return s, &damage{name, e, err.Error()}
+			}
+			s.entries = append(s.entries, e)
+		}
+		start, at, s.end = end, end, end
+	}
+}
+
+func headerFits(data []byte, info types.SegmentInfo) bool {
+	return len(data) >= segmentHeader &&
+		binary.LittleEndian.Uint64(data) == segmentMagic &&
+		binary.LittleEndian.Uint64(data[8:]) == info.BaseIndex &&
+		binary.LittleEndian.Uint64(data[16:]) == info.ID &&
+		binary.LittleEndian.Uint64(data[24:]) == codecID
+}
+
+func checkEntry(data []byte, index uint64) error {
+	var l raft.Log
+	if err := (checkedCodec{}).Decode(data, &l); err != nil {
+		return err
+	}
+	if l.Index != index {
+		return fmt.Errorf("it is entry %d, not %d", l.Index, index)
+	}
+	return nil
+}
+
+// lastWord is the end of the last 8 bytes from start on that are not all zero.
+func lastWord(data []byte, start int) int {
+	for end := len(data); end > start; end-- {
+		if data[end-1] != 0 {
+			return min(start+(end-start+frameHeader-1)/frameHeader*frameHeader, len(data))
+		}
+	}
+	return start
+}
+
+// damaged judges a batch from start that is not whole.
+func damaged(data []byte, start int) bool {
+	end := lastWord(data, start)
+	last := false
+	for at := start; at+frameHeader <= end; at += frameHeader {
+		last = binary.LittleEndian.Uint32(data[at:]) == frameCommit
+		if !last {
+			continue
+		}
+		next := at + frameHeader
+		if _, _, whole := batchAt(data, next, next); whole {
+			return true // so what is before it was acknowledged
+		}
+	}
+	return last && !zeroSector(data, start, end)
+}
+
+// zeroSector says whether some sector between start and end holds zeros only.
+func zeroSector(data []byte, start, end int) bool {
+	for at := start; at < end; {
+		next := min((at/sector+1)*sector, end)
+		if allZero(data[at:next]) {
+			return true
+		}
+		at = next
+	}
+	return false
+}
+
+func allZero(data []byte) bool {
+	for _, b := range data {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// firstBad is the first of a damaged batch's entries that is not as it was written.
+func firstBad(data []byte, entries []int, otherwise int) int {
+	for _, e := range entries {
+		if _, err := checkedBody(payload(data, e)); err != nil {
+			return e
+		}
+	}
+	return otherwise
+}
+
+// damage is a file that is not as it was written.
+type damage struct {
+	file   string
+	offset int
+	what   string
+}
+
+func (d *damage) Error() string {
+	return fmt.Sprintf("%v: %s at offset %d: %s", ErrDamaged, d.file, d.offset, d.what)
+}
+
+func (d *damage) Is(target error) bool { return target == ErrDamaged }
+
+// segmentReader reads a segment that raft-wal sealed without an index. It does that
+// when it cuts off the end of the log, and 0.4.0 cannot read it after a restart.
+type segmentReader struct {
+	info types.SegmentInfo
+	data []byte
+	scan scan
+}
+
+// Open implements types.SegmentFiler.
+func (f filer) Open(info types.SegmentInfo) (types.SegmentReader, error) {
+	if info.IndexStart != 0 {
+		return f.Filer.Open(info)
+	}
+	name := filepath.Join(f.dir, segment.FileName(info))
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := scanSegment(name, data, info)
+	if err != nil {
+		return nil, err
+	}
+	return &segmentReader{info: info, data: data[:s.end], scan: s}, nil
+}
+
+// GetLog implements types.SegmentReader.
+func (r *segmentReader) GetLog(index uint64) (*types.PooledBuffer, error) {
+	if index < r.info.MinIndex || index > r.info.MaxIndex || index-r.info.BaseIndex >= uint64(len(r.scan.entries)) {
+		return nil, types.ErrNotFound
+	}
+	return &types.PooledBuffer{Bs: payload(r.data, r.scan.entries[index-r.info.BaseIndex])}, nil
+}
+
+// Close implements types.SegmentReader.
+func (r *segmentReader) Close() error { return nil }
