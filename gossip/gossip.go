@@ -83,6 +83,7 @@ type Gossip struct {
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 	ready  chan struct{} // closed when list is there
+	tried  chan struct{} // closed when every address of Config.Join was tried once
 	update chan struct{} // has a value when meta is to be told
 	doubts chan string   // names of members that UDP does not seem to reach
 	checks checks
@@ -129,7 +130,7 @@ func start(cfg Config) (*Gossip, error) {
 	}
 	g := &Gossip{
 		log: cfg.Logger, name: processName(cfg.Self), self: cfg.Self, meta: meta,
-		ready: make(chan struct{}), update: make(chan struct{}, 1), doubts: make(chan string, 16), nodes: make(map[string]*node),
+		ready: make(chan struct{}), tried: make(chan struct{}), update: make(chan struct{}, 1), doubts: make(chan string, 16), nodes: make(map[string]*node),
 		gone: make(map[string]bool), foreign: make(map[string]Member), changed: make(chan struct{}),
 		checks: checks{waiting: make(map[uint64]*verdict), failing: make(map[string]bool)},
 	}
@@ -144,9 +145,15 @@ func start(cfg Config) (*Gossip, error) {
 	}
 	g.addr = g.list.LocalNode().Address()
 	close(g.ready)
+	var first sync.WaitGroup
+	first.Add(len(cfg.Join))
 	for _, addr := range cfg.Join {
-		g.wait.Go(func() { g.join(addr) })
+		g.wait.Go(func() { g.join(addr, sync.OnceFunc(first.Done)) })
 	}
+	g.wait.Go(func() {
+		first.Wait()
+		close(g.tried)
+	})
 	g.wait.Go(g.rejoin)
 	g.wait.Go(g.tell)
 	g.wait.Go(g.watchUDP)
@@ -289,6 +296,10 @@ func (g *Gossip) Changed() <-chan struct{} {
 	defer g.mu.Unlock()
 	return g.changed
 }
+
+// Tried returns a channel that is closed when every address to join was tried once:
+// who listens at one of them, and whom that one knows, is a member then.
+func (g *Gossip) Tried() <-chan struct{} { return g.tried }
 
 // change tells those who wait; g.mu is held.
 func (g *Gossip) change() {

@@ -189,6 +189,26 @@ func TestAnAddressIsTriedUntilSomebodyListens(t *testing.T) {
 	b.sees(t, "a", "b")
 }
 
+// TestOneAttemptTellsAll: after the first attempts all are known whom those know that answer.
+func TestOneAttemptTellsAll(t *testing.T) {
+	a := begin(t, jobTracker("a"))
+	b := begin(t, jobTracker("b"), a.Addr())
+	a.sees(t, "a", "b")
+	b.sees(t, "a", "b")
+	alone := begin(t, taskTracker("alone"))
+	c := begin(t, taskTracker("c"), "127.0.0.1:1", a.Addr(), "no-such-host.invalid:1")
+	for _, p := range []*process{alone, c} {
+		select {
+		case <-p.Tried():
+		case <-time.After(deadline):
+			t.Fatal("never tried")
+		}
+	}
+	if m := c.Members(); len(m) != 3 {
+		t.Errorf("c knows %+v", m)
+	}
+}
+
 func TestARestartedProcessIsSeenAtOnce(t *testing.T) {
 	a := begin(t, jobTracker("a"))
 	b := begin(t, jobTracker("b"), a.Addr())

@@ -75,11 +75,13 @@ const (
 	joinCheck = 5 * time.Second // whether an address that was joined still is a member's
 )
 
-// join keeps an address joined: it is tried for as long as no member has it.
-func (g *Gossip) join(addr string) {
+// join keeps an address joined: it is tried for as long as no member has it. Tried
+// is called after each attempt.
+func (g *Gossip) join(addr string, tried func()) {
 	wait, said := joinLeast, false
 	for {
 		at, joined, err := g.joinOnce(addr)
+		tried()
 		switch {
 		case joined:
 			wait, said = joinLeast, false

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/gossip"
 )
 
@@ -29,35 +30,60 @@ func readCluster(data string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// otherWait is how long a job tracker looks for others before it opens its log. It
-// waits that long only when it was told of some and none answers.
-const otherWait = 2 * time.Second
+// firstWait bounds how long a job tracker waits for the first attempts to join others
+// before it opens its log. Where somebody answers, or nobody listens, that is short.
+const firstWait = 5 * time.Second
+
+// metOthers waits until gossip has tried the addresses of -join.
+func (j *jobTracker) metOthers(ctx context.Context) {
+	timer := time.NewTimer(firstWait)
+	defer timer.Stop()
+	select {
+	case <-j.gossip.Tried():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
 
 // avoidOtherClusters refuses to serve a directory among the job trackers of
 // another cluster.
-func (j *jobTracker) avoidOtherClusters(ctx context.Context) error {
-	if j.cluster == "" || len(j.join) == 0 {
+func (j *jobTracker) avoidOtherClusters() error {
+	if j.cluster == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, otherWait)
-	defer cancel()
-	for {
-		changed := j.gossip.Changed()
-		for _, m := range j.gossip.Members() {
-			if m.Role == gossip.JobTracker && m.ID != j.id && m.Cluster == j.cluster {
-				return nil
-			}
-		}
-		if foreign := j.gossip.Foreign(); len(foreign) > 0 {
-			return fmt.Errorf("state directory %s is of cluster %s, but %s at %s is of cluster %s",
-				j.data, j.cluster, foreign[0].ID, foreign[0].HTTP, foreign[0].Cluster)
-		}
-		select {
-		case <-ctx.Done():
+	for _, m := range j.gossip.Members() {
+		if m.Role == gossip.JobTracker && m.ID != j.id && m.Cluster == j.cluster {
 			return nil
-		case <-changed:
 		}
 	}
+	if foreign := j.gossip.Foreign(); len(foreign) > 0 {
+		return fmt.Errorf("state directory %s is of cluster %s, but %s at %s is of cluster %s",
+			j.data, j.cluster, foreign[0].ID, foreign[0].HTTP, foreign[0].Cluster)
+	}
+	return nil
+}
+
+// avoidLostState refuses to take part under a name that has voted with state that
+// is gone. It must do so before the log listens: the leader would fill it again.
+func (j *jobTracker) avoidLostState(ctx context.Context) error {
+	entries, err := os.ReadDir(daemon.LogDir(j.data))
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case len(entries) > 0:
+		return nil
+	case j.cluster != "":
+		return fmt.Errorf("directory %s has been of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostState())
+	case hasFile(j.data, candidateFile):
+		return nil
+	}
+	for _, m := range j.gossip.Members() {
+		if m.Role == gossip.JobTracker && m.ID != j.id && (m.Cluster != "" || m.Voter) {
+			_, err := j.askVoters(ctx)
+			return err
+		}
+	}
+	return nil
 }
 
 // rememberEvery is how often the log is asked for the cluster's id, until it knows.

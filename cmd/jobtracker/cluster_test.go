@@ -266,7 +266,8 @@ func TestThree(t *testing.T) {
 	if err := os.RemoveAll(all[1].data); err != nil {
 		t.Fatal(err)
 	}
-	launch(t, "jt2", all[1].data, append(p.staging(), "-bootstrap-expect", "3", "-join", all[0].gossip)...).
+	// On its old port, where the leader looks for it all the time.
+	launch(t, "jt2", all[1].data, append(p.staging(), "-raft", all[1].raft, "-bootstrap-expect", "3", "-join", all[0].gossip)...).
 		refused(t, "jt2", all[1].data, "mrsubmit cluster remove jt2")
 }
 

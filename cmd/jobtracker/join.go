@@ -19,13 +19,7 @@ func (j *jobTracker) begin(ctx context.Context) error {
 	if j.replica.HasState() {
 		return j.tell(func(m *gossip.Member) { m.Voter, m.Ballot = true, ballotOf(j.replica.Voters()) })
 	}
-	if j.cluster != "" {
-		return fmt.Errorf("directory %s has been of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostState())
-	}
 	if err := j.tell(nil); err != nil {
-		return err
-	}
-	if err := j.lookAround(ctx); err != nil {
 		return err
 	}
 	said := wait
@@ -75,28 +69,6 @@ func (j *jobTracker) tell(more func(*gossip.Member)) error {
 		}
 		return m
 	})
-}
-
-// lookAround gives a job tracker that would begin a cluster by itself the time to
-// see that there is one.
-func (j *jobTracker) lookAround(ctx context.Context) error {
-	others := slices.DeleteFunc(slices.Clone(j.join), func(addr string) bool { return addr == j.gossip.Addr() })
-	if j.expect != 1 || len(others) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, otherWait)
-	defer cancel()
-	for {
-		changed := j.gossip.Changed()
-		if len(j.gossip.Members()) > 1 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
-	}
 }
 
 func (j *jobTracker) bootstrap(voters []replica.Voter) error {
@@ -152,6 +124,44 @@ func (j *jobTracker) askOnce(ctx context.Context) (joined bool, err error) {
 	if j.replica.HasState() {
 		return true, nil
 	}
+	voters, err := j.askVoters(ctx)
+	self := web.Voter{ID: j.id, Addr: j.raftAddr}
+	if err != nil || slices.Contains(voters, self) {
+		return false, err // the leader has yet to reach it
+	}
+	if err := writeDown(j.data, candidateFile, j.id); err != nil {
+		return false, err
+	}
+	client, err := j.client()
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	return false, client.AddVoter(ctx, self)
+}
+
+// askVoters asks the cluster that is there who votes. It fails with errLostState when
+// this one does, but its directory has nothing to show for it.
+func (j *jobTracker) askVoters(ctx context.Context) ([]web.Voter, error) {
+	client, err := j.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	cluster, err := client.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	votes := slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id })
+	if votes && !hasFile(j.data, candidateFile) {
+		return nil, fmt.Errorf("cluster %s has a job tracker %s, but directory %s holds nothing of it: %w",
+			cluster.ID, j.id, j.data, j.lostState())
+	}
+	return cluster.Voters, nil
+}
+
+// client asks the other job trackers that gossip knows.
+func (j *jobTracker) client() (*web.Client, error) {
 	var addrs []string
 	for _, m := range j.gossip.Members() {
 		if m.Role == gossip.JobTracker && m.ID != j.id {
@@ -159,27 +169,11 @@ func (j *jobTracker) askOnce(ctx context.Context) (joined bool, err error) {
 		}
 	}
 	if len(addrs) == 0 {
-		return false, errors.New("no job tracker is to be seen")
+		return nil, errors.New("no other job tracker is to be seen")
 	}
 	client := web.NewClient(addrs)
 	client.Patience = 5 * time.Second
-	defer client.Close()
-	cluster, err := client.Cluster(ctx)
-	if err != nil {
-		return false, err
-	}
-	self := web.Voter{ID: j.id, Addr: j.raftAddr}
-	i := slices.IndexFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id })
-	switch {
-	case i >= 0 && !hasFile(j.data, candidateFile):
-		return false, fmt.Errorf("cluster %s has a job tracker %s, but directory %s holds nothing of it: %w", cluster.ID, j.id, j.data, j.lostState())
-	case i >= 0 && cluster.Voters[i] == self:
-		return false, nil // the leader has yet to reach it
-	}
-	if err := writeDown(j.data, candidateFile, j.id); err != nil {
-		return false, err
-	}
-	return false, client.AddVoter(ctx, self)
+	return client, nil
 }
 
 // errLostState refuses to vote again under a name that may have voted otherwise.

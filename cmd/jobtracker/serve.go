@@ -64,7 +64,11 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		return err
 	}
 	defer j.gossip.Close()
-	if err := j.avoidOtherClusters(ctx); err != nil || ctx.Err() != nil {
+	j.metOthers(ctx)
+	if err := j.avoidOtherClusters(); err != nil {
+		return err
+	}
+	if err := j.avoidLostState(ctx); err != nil {
 		return err
 	}
 	if err := j.openLog(); err != nil {

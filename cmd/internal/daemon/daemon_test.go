@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAdvertised(t *testing.T) {
+	for _, c := range []struct{ advertise, listening, want string }{
+		{"", "127.0.0.1:7", "127.0.0.1:7"},
+		{"", "localhost:7", "localhost:7"},
+		{"host", "0.0.0.0:7", "host:7"},
+		{"host:8", "0.0.0.0:7", "host:8"},
+		{"host:0", ":7", "host:7"},
+		{"::1", "[::]:7", "[::1]:7"},
+		{"[::1]:8", "[::]:7", "[::1]:8"},
+		{"", "0.0.0.0:7", ""},
+		{"", ":7", ""},
+		{"", "[::]:7", ""},
+		{"0.0.0.0:8", "127.0.0.1:7", ""},
+		{":8", "127.0.0.1:7", ""},
+		{"host:http", "127.0.0.1:7", ""},
+	} {
+		got, err := Advertised("-advertise", c.advertise, c.listening)
+		switch {
+		case c.want == "" && !errors.Is(err, ErrUsage):
+			t.Errorf("%q of %s: %s, %v", c.advertise, c.listening, got, err)
+		case c.want != "" && (err != nil || got != c.want):
+			t.Errorf("%q of %s: %s, %v, not %s", c.advertise, c.listening, got, err, c.want)
+		}
+	}
+}
+
+func TestSecurity(t *testing.T) {
+	for _, c := range []struct {
+		listen   string
+		security Security
+		want     string
+	}{
+		{"127.0.0.1:0", Security{}, ""},
+		{"127.9.9.9:0", Security{}, ""},
+		{"[::1]:0", Security{}, ""},
+		{"localhost:0", Security{}, ""},
+		{"0.0.0.0:0", Security{}, "-insecure"},
+		{"[::]:0", Security{}, "-insecure"},
+		{":0", Security{}, "-insecure"},
+		{"192.0.2.1:0", Security{}, "-insecure"},
+		{"192.0.2.1:0", Security{Insecure: true}, ""},
+		{"127.0.0.1:0", Security{TLSDir: "x", Insecure: true}, "not built"},
+		{"127.0.0.1", Security{}, "-listen"},
+		{"127.0.0.1:70000", Security{}, "port"},
+	} {
+		err := c.security.Check([]string{"-listen"}, []string{c.listen})
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s %+v: %v", c.listen, c.security, err)
+		case c.want != "" && (!errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s %+v: %v", c.listen, c.security, err)
+		}
+	}
+}
+
+func TestLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "for it")
+	lock, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(dir); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("locked twice: %v", err)
+	}
+	lock.Close()
+	again, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+}
+
+func TestList(t *testing.T) {
+	if got := List(" a:1, b:2,,c:3 ,"); !slices.Equal(got, []string{"a:1", "b:2", "c:3"}) {
+		t.Errorf("%q", got)
+	}
+	if got := List(""); got != nil {
+		t.Errorf("%q", got)
+	}
+}
