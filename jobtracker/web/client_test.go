@@ -309,6 +309,40 @@ func TestWatchLeavesTheSilent(t *testing.T) {
 	}
 }
 
+// TestWatchCutOff: a line that its leader did not live to finish is no line, and a
+// leader that makes no sense is none to wait for.
+func TestWatchCutOff(t *testing.T) {
+	t.Parallel()
+	l, all, _ := three(t)
+	l.jobs = []wire.JobStatus{{ID: job1, State: wire.Succeeded}}
+	for _, c := range []struct {
+		text string
+		want string // of the error; empty: the next leader is asked
+	}{
+		{"", ""},
+		{`{"leader":"jt0","epoch":1}` + "\n" + `{"jobs":[{"id":"job_7_0001","sta`, ""},
+		{`{"leader":"jt0","epoch":1}` + "\n" + `{"error":{"code":"stopped","error":"stopped"}}` + "\n", ""},
+		{`{"leader":"jt0","epoch":1}` + "\n" + `{"error":{"code":"not-leader","error":"x","addr":"` + all[0].addr + `"}}` + "\n", ""},
+		{`{"leader":"jt0","epoch":1}` + "\n" + `{"jobs":[{"id":"job_7_0001","state":"flying"}]}` + "\n", "malformed line of a watch: job_7_0001: unknown state"},
+		{"garbage\n", "malformed line of a watch"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, c.text)
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}))
+		addr := strings.TrimPrefix(server.URL, "http://")
+		client := testClient(t, addr, all[0].addr)
+		client.known.leads(addr)
+		w := watchJob(t, client)
+		err := await(t, "end", w.end)
+		if c.want == "" && (err != nil || await(t, "state", w.states) != "succeeded") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		}
+		server.Close()
+	}
+}
+
 // TestWatchRefusesThePast: a leader of an earlier epoch does not know that it is none.
 func TestWatchRefusesThePast(t *testing.T) {
 	f := &following{c: NewClient(nil), leader: "jt2", epoch: 5, heard: time.Now()}

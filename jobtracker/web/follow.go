@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,10 @@ const maxSilence = 6 * beat
 // tellSearch is how long a watch looks for a leader before it says that it does.
 const tellSearch = 5 * time.Second
 
-var errSilent = errors.New("it has fallen silent")
+var (
+	errSilent    = errors.New("it has fallen silent")
+	errMalformed = errors.New("malformed line of a watch")
+)
 
 // Watch implements client.Cluster. It goes on with the next leader when one is lost.
 func (c *Client) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
@@ -54,7 +58,7 @@ func (f *following) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		heard := f.heard
+		began := time.Now()
 		ended, err := f.listen(ctx, addr, limit)
 		if ended || f.left || ctx.Err() != nil {
 			return err
@@ -62,11 +66,16 @@ func (f *following) run(ctx context.Context) error {
 		if err == nil {
 			err = io.ErrUnexpectedEOF
 		}
-		if !elsewhere(err) {
+		if !elsewhere(err) || errors.Is(err, errMalformed) {
 			return err
 		}
-		if f.heard != heard { // it led for a while: the search begins anew
-			s = f.c.known.search(f.c.WatchPatience)
+		if f.heard.After(began) { // it led
+			s.patience = f.c.WatchPatience
+			// One that is lost at once, again and again, is left in the end like one that
+			// is never found.
+			if f.heard.Sub(began) >= beat {
+				s = f.c.known.search(f.c.WatchPatience)
+			}
 			s.avoid = addr
 		}
 		s.failed(addr, err)
@@ -114,11 +123,12 @@ func (f *following) listen(ctx context.Context, addr string, limit time.Duration
 	}
 	in := bufio.NewScanner(resp.Body)
 	in.Buffer(nil, maxAnswer)
+	in.Split(wholeLines)
 	for in.Scan() {
 		silence.Reset(maxSilence)
 		line := new(watchLine)
 		if err := json.Unmarshal(in.Bytes(), line); err != nil {
-			return false, fmt.Errorf("%s: read watch: %w", addr, err)
+			return false, fmt.Errorf("%s: %w: %w", addr, errMalformed, err)
 		}
 		if ended, err := f.take(addr, line); ended || err != nil || f.left {
 			return ended, err
@@ -128,6 +138,17 @@ func (f *following) listen(ctx context.Context, addr string, limit time.Duration
 		return false, fmt.Errorf("%s: %w", addr, errSilent)
 	}
 	return false, in.Err()
+}
+
+// wholeLines cuts a watch at its line ends. What comes after the last was cut off.
+func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF {
+		return len(data), nil, nil
+	}
+	return 0, nil, nil
 }
 
 func (f *following) take(addr string, line *watchLine) (ended bool, err error) {
@@ -143,7 +164,7 @@ func (f *following) take(addr string, line *watchLine) (ended bool, err error) {
 		for i := range line.Jobs {
 			s, err := line.Jobs[i].Status()
 			if err != nil {
-				return false, fmt.Errorf("%s: read watch: %w", addr, err)
+				return false, fmt.Errorf("%s: %w: %w", addr, errMalformed, err)
 			}
 			statuses = append(statuses, s)
 		}
