@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/gossip"
+	"github.com/quernmr/quern/jobtracker/web"
 )
 
 // Which cluster a directory belongs to is written beside the log, since a log
@@ -71,7 +73,7 @@ func (j *jobTracker) avoidLostState(ctx context.Context) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case len(entries) > 0:
-		return nil
+		return j.avoidRemoved(ctx)
 	case j.cluster != "":
 		return fmt.Errorf("directory %s has been of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostState())
 	case hasFile(j.data, candidateFile):
@@ -84,6 +86,32 @@ func (j *jobTracker) avoidLostState(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// removedWait bounds how long a job tracker with state looks for a leader before it
+// opens its log. Where there is none, which may be since it is missing, it goes on.
+const removedWait = 500 * time.Millisecond
+
+// avoidRemoved refuses to take part with state of a time before this job tracker was
+// removed from its cluster, or the cluster recovered without it.
+func (j *jobTracker) avoidRemoved(ctx context.Context) error {
+	client, err := j.client()
+	if err != nil || j.cluster == "" {
+		return nil // nobody to ask, or no state yet that could be wrong
+	}
+	defer client.Close()
+	client.Patience = removedWait
+	ctx, cancel := context.WithTimeout(ctx, 2*removedWait)
+	defer cancel()
+	cluster, err := client.Cluster(ctx)
+	if err != nil || !cluster.Leads || cluster.ID != j.cluster {
+		return nil
+	}
+	if slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id }) {
+		return nil
+	}
+	return fmt.Errorf("cluster %s has no job tracker %s any more: it was removed, or the cluster was recovered without it; to have it added anew, empty directory %s and start it without -bootstrap-expect",
+		j.cluster, j.id, j.data)
 }
 
 // rememberEvery is how often the log is asked for the cluster's id, until it knows.

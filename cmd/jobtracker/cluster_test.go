@@ -231,8 +231,8 @@ func TestAlone(t *testing.T) {
 	launch(t, "jt1", p.data("jt1")).refused(t, p.data("jt1"), "log is gone")
 }
 
-// TestThree: three begin a cluster, come back on other ports, take a fourth in, and
-// refuse one that has lost its state.
+// TestThree: three begin a cluster, come back on other ports, take a fourth in,
+// and refuse one that was removed and one that has lost its state.
 func TestThree(t *testing.T) {
 	t.Parallel()
 	p := place{t.TempDir()}
@@ -261,6 +261,15 @@ func TestThree(t *testing.T) {
 	fourth.led(t, "jt1", "jt2", "jt3", "jt4")
 	fourth.knows(t)
 	all[0].led(t, "jt1", "jt2", "jt3", "jt4")
+
+	remover := web.NewClient([]string{all[0].http})
+	defer remover.Close()
+	fourth.stop()
+	if err := remover.RemoveVoter(t.Context(), "jt4"); err != nil {
+		t.Fatal(err)
+	}
+	all[0].led(t, "jt1", "jt2", "jt3")
+	launch(t, "jt4", fourth.data, append(p.staging(), "-join", all[2].gossip)...).refused(t, "no job tracker jt4 any more", fourth.data)
 
 	all[1].stop()
 	if err := os.RemoveAll(all[1].data); err != nil {
