@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,5 +147,24 @@ func TestProcess(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v\n%s", err, &stderr)
+	}
+}
+
+// TestFlagsAreDocumented: docs/cluster.md names every flag.
+func TestFlagsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cluster.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var help bytes.Buffer
+	if _, err := parse([]string{"-h"}, daemon.Output{Stdout: &help}); !errors.Is(err, flag.ErrHelp) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(help.String()) {
+		if name, ok := strings.CutPrefix(line, "  -"); ok {
+			if name = "`-" + strings.Fields(name)[0] + "`"; !bytes.Contains(page, []byte(name)) {
+				t.Errorf("docs/cluster.md does not name %s", name)
+			}
+		}
 	}
 }

@@ -151,7 +151,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{Server: j.server, Voters: voters{j.replica}, Logger: j.log}), j.log)
+	api := web.NewServer(web.New(web.Config{Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log}), j.log)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := api.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
