@@ -66,6 +66,13 @@ type (
 		Wall     time.Time `json:"wall"`  // clock of the job tracker that answers
 		Trackers []Tracker `json:"trackers"`
 		Voters   []Voter   `json:"voters"`
+		Log      Log       `json:"log"`
+	}
+
+	// Log is what the job tracker that answers has written to its log since it started.
+	Log struct {
+		Entries int64 `json:"entries"`
+		Bytes   int64 `json:"bytes"`
 	}
 
 	// Tracker is what can be seen of a task tracker.

@@ -263,7 +263,11 @@ func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
 	if h.Voters != nil {
 		voters = append(voters, h.Voters.Voters()...)
 	}
-	return clusterOf(&c, h.now(), voters), nil
+	answer := clusterOf(&c, h.now(), voters)
+	if h.Log != nil {
+		answer.Log.Entries, answer.Log.Bytes = h.Log.Stored()
+	}
+	return answer, nil
 }
 
 func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {

@@ -79,10 +79,16 @@ type Voters interface {
 	RemoveVoter(ctx context.Context, id string) error
 }
 
+// Stored is a log that tells how much it has written since it was opened.
+type Stored interface {
+	Stored() (entries, bytes int64)
+}
+
 // Config says what a handler serves. Server must be set.
 type Config struct {
 	Server JobTracker
 	Voters Voters       // nil: the log has no others
+	Log    Stored       // nil: it is not told
 	Logger *slog.Logger // nil: silent
 
 	now func() time.Time // nil: time.Now

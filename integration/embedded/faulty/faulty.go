@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,13 +13,14 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/quernmr/quern/mapreduce"
 )
 
 var (
 	at    = flag.String("at", "", "where to misbehave: start, build, map or reduce")
-	do    = flag.String("do", "", "how: error, panic, exit, kill, hang, shout, corrupt, rewrite or orphan")
+	do    = flag.String("do", "", "how: error, panic, exit, kill, hang, shout, corrupt, rewrite, orphan, gorge or fork")
 	times = flag.Int("times", 1000, "how many attempts of a task misbehave")
 )
 
@@ -81,6 +83,18 @@ func misbehave(how string) error {
 		return os.WriteFile(flag.Lookup("input").Value.String(), []byte("other words\n"), 0o600)
 	case "orphan":
 		return errors.Join(exec.Command("sleep", "3600").Start(), misbehave("hang"))
+	case "gorge":
+		for all := [][]byte{}; ; {
+			all = append(all, bytes.Repeat([]byte{1}, 8<<20))
+			time.Sleep(20 * time.Millisecond)
+		}
+	case "fork":
+		for range 100 {
+			if err := exec.Command("sleep", "3600").Start(); err != nil {
+				return err
+			}
+		}
+		return misbehave("hang")
 	case "corrupt":
 		return corruptFirst()
 	case "shout":

@@ -1,0 +1,124 @@
+package cluster_test
+
+import (
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/integration/processes"
+)
+
+var (
+	chaosTime = flag.Duration("chaos", 2*time.Minute, "how long TestChaos kills and stops daemons")
+	chaosSeed = flag.Uint64("chaos-seed", 1, "what TestChaos does when")
+)
+
+// TestChaos kills and stops daemons at random while jobs are submitted. Every job
+// that is acknowledged ends, and ends right.
+func TestChaos(t *testing.T) {
+	c := start(t, shortLease)
+	t.Logf("seed %d: repeat with -chaos=%v -chaos-seed=%d", *chaosSeed, *chaosTime, *chaosSeed)
+	r := rand.New(rand.NewPCG(*chaosSeed, 0))
+	end := time.NewTimer(*chaosTime)
+	defer end.Stop()
+	step := time.NewTicker(500 * time.Millisecond)
+	defer step.Stop()
+	var running []*job
+	ended, disturbed := 0, 0
+	for over := false; !over; {
+		select {
+		case <-end.C:
+			over = true
+		case <-step.C:
+		}
+		for len(running) < 3 && !over {
+			running = append(running, c.paced(4+r.IntN(12), "-map-time", "150ms", "-reduce-time", "150ms", "-D", "mapreduce.job.reduces=2"))
+		}
+		kept := running[:0]
+		for _, j := range running {
+			select {
+			case <-j.ended:
+				j.correct()
+				ended++
+			default:
+				kept = append(kept, j)
+			}
+		}
+		running = kept
+		if !over && c.disturb(r) {
+			disturbed++
+		}
+	}
+	c.repair()
+	for _, j := range running {
+		j.correct()
+		ended++
+	}
+	t.Logf("%d jobs, %d disturbances", ended, disturbed)
+}
+
+// disturb does something bad to one daemon, or mends one: a majority of the job
+// trackers and one task tracker always run.
+func (c *cluster) disturb(r *rand.Rand) bool {
+	c.t.Helper()
+	group, least := c.JobTrackers, len(c.JobTrackers)/2+1
+	if r.IntN(2) == 0 {
+		group, least = c.TaskTrackers, 1
+	}
+	d := group[r.IntN(len(group))]
+	if !d.Healthy() {
+		c.mend(d)
+		return false
+	}
+	healthy := 0
+	for _, other := range group {
+		if other.Healthy() {
+			healthy++
+		}
+	}
+	if healthy <= least {
+		return false
+	}
+	var err error
+	if r.IntN(2) == 0 {
+		err = d.Stop()
+	} else {
+		err = d.Kill()
+	}
+	if err != nil {
+		c.t.Error(err)
+	}
+	return true
+}
+
+func (c *cluster) mend(d *processes.Daemon) {
+	c.t.Helper()
+	var err error
+	if d.Running() {
+		err = d.Continue()
+	} else {
+		err = d.Start()
+	}
+	if err != nil {
+		c.t.Error(err)
+	}
+}
+
+// repair lets every daemon run.
+func (c *cluster) repair() {
+	c.t.Helper()
+	for _, d := range c.All() {
+		if !d.Healthy() {
+			c.mend(d)
+		}
+	}
+	var errs []error
+	for _, d := range c.All() {
+		errs = append(errs, d.Ready(c.ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		c.t.Error(err)
+	}
+}

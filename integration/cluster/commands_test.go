@@ -1,0 +1,139 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quernmr/quern/integration/processes"
+)
+
+var jobID = regexp.MustCompile(`job_\d+_\d{4,}`)
+
+// The commands tell of jobs that run, have ended or were killed.
+func TestCommands(t *testing.T) {
+	c := start(t)
+	done := c.paced(3)
+	done.correct()
+	running := c.paced(6, "-gate")
+	running.began("m", 6)
+
+	list := c.mrsubmit("list").succeed()
+	ids := jobID.FindAllString(list, -1)
+	if len(ids) != 2 || !strings.Contains(list, "succeeded") || !strings.Contains(list, "running") {
+		t.Fatalf("list:\n%s", list)
+	}
+	ended, live := ids[0], ids[1]
+	if strings.Contains(strings.SplitN(list, ended, 2)[1][:len(ended)], "running") {
+		ended, live = live, ended
+	}
+	for _, x := range []struct {
+		args  []string
+		wants []string
+	}{
+		{[]string{"status", live}, []string{"running", "paced"}},
+		{[]string{"counters", ended}, []string{"MAP_INPUT_RECORDS", "3"}},
+		{[]string{"history"}, []string{ended}},
+		{[]string{"history", ended}, []string{"attempt_", "tt", "succeeded"}},
+		{[]string{"cluster"}, []string{"tt1", "tt2", "tt3", "jt1", "leader"}},
+		{[]string{"logs", ended}, nil},
+	} {
+		said := c.mrsubmit(x.args...).succeed()
+		if !containsAll(said, x.wants) {
+			t.Errorf("%v lacks one of %q:\n%s", x.args, x.wants, said)
+		}
+		if x.args[0] == "logs" {
+			continue
+		}
+		said = c.mrsubmit(append([]string{x.args[0], "-json"}, x.args[1:]...)...).succeed()
+		for dec := json.NewDecoder(strings.NewReader(said)); dec.More(); {
+			var v any
+			if err := dec.Decode(&v); err != nil {
+				t.Errorf("%v -json: %v\n%s", x.args, err, said)
+				break
+			}
+		}
+	}
+
+	wait := c.mrsubmit("wait", live)
+	c.mrsubmit("kill", live).succeed()
+	wait.fail(1)
+	running.fail(1, "killed")
+	c.mrsubmit("kill", live).fail(1, "has ended")
+	c.mrsubmit("wait", ended).succeed()
+	c.mrsubmit("status", "job_1_0001").fail(1, "unknown job")
+	c.mrsubmit("status", "nonsense").fail(2, "nonsense")
+}
+
+// Row 41. A job is killed by Ctrl-C at any time; it has ended one way or the other,
+// and its output says the same.
+func TestInterrupted(t *testing.T) {
+	c := start(t)
+	for _, moment := range []func(j *job){
+		func(j *job) { j.began("m", 1) },
+		func(j *job) { j.began("r", 1) },
+		func(j *job) { j.waits("r", "ended", 1) },
+	} {
+		j := c.paced(3, "-reduce-time", "200ms")
+		moment(j)
+		j.interrupt(syscall.SIGINT)
+		_, err := os.Stat(filepath.Join(j.out, "_SUCCESS"))
+		if code := j.exit(); (code == 0) != (err == nil) && code == 0 {
+			t.Errorf("exit %d, _SUCCESS: %v", code, err)
+		}
+		if j.exit() == 0 {
+			j.correct()
+			continue
+		}
+		if entries, _ := os.ReadDir(j.out); len(entries) > 0 {
+			t.Errorf("killed, and %v is left in %s", entries, j.out)
+		}
+	}
+}
+
+// One gossip address is enough, and a client needs only one job tracker.
+func TestOneAddress(t *testing.T) {
+	c := start(t)
+	d, err := c.AddTaskTracker("tt9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Ready(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.await("fourth tracker", func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		return err == nil && len(status.Trackers) == 4
+	})
+	leader := c.leader()
+	for _, j := range c.JobTrackers {
+		if j == leader {
+			continue
+		}
+		said := c.mrsubmit("list", "-jobtracker", j.Addr)
+		said.succeed()
+		break
+	}
+}
+
+// A client that knows nobody says so, and whom it has asked.
+func TestUnreachable(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
+	c.mrsubmit("list", "-jobtracker", "127.0.0.1:1").fail(1, "127.0.0.1:1")
+	in := filepath.Join(c.dir, "in")
+	if err := os.WriteFile(in, []byte(text(1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c.mrsubmit("run", "-jobtracker", "127.0.0.1:1", c.Program("wordcount"), "-input", in, "-output", filepath.Join(c.dir, "out")).
+		fail(1, "127.0.0.1:1")
+	if err := c.JobTrackers[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+}

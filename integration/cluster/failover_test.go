@@ -1,0 +1,289 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
+)
+
+// Row 1 of docs/promises.md. The leader is killed in every part of a job's life;
+// no running attempt ends for it, and no task runs again.
+func TestLeaderKilled(t *testing.T) {
+	c := start(t)
+	for i, moment := range []func(j *job){
+		func(j *job) {}, // about when it is submitted
+		func(j *job) { j.began("m", 3) },
+		func(j *job) { j.waits("m", "ended", 24) },
+		func(j *job) { j.began("r", 1) },
+		func(j *job) { j.waits("r", "ended", 2) }, // about when it commits
+	} {
+		j := c.paced(24, "-map-time", "100ms", "-reduce-time", "300ms", "-D", "mapreduce.job.reduces=2")
+		moment(j)
+		old := c.leader()
+		if err := old.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		j.correct()
+		j.once("m")
+		j.once("r")
+		if err := errors.Join(old.Start(), old.Ready(c.ctx)); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("moment %d: %s led", i, old.ID)
+	}
+}
+
+// Row 2. Everything that the cluster has acknowledged is known after all job
+// trackers have died; the attempts that ran are adopted.
+func TestAllJobTrackersKilled(t *testing.T) {
+	c := start(t)
+	first := c.paced(3)
+	first.correct()
+	j := c.paced(12, "-gate")
+	j.began("m", 6)
+	for _, d := range c.JobTrackers {
+		if err := d.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range c.JobTrackers {
+		if err := d.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range c.JobTrackers {
+		if err := d.Ready(c.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.open()
+	j.correct()
+	j.once("m")
+	list := c.mrsubmit("list").succeed()
+	if n := strings.Count(list, "succeeded"); n != 2 {
+		t.Errorf("%d jobs are listed as succeeded, want 2:\n%s", n, list)
+	}
+}
+
+// Row 3. A leader that was stopped and goes on finds itself out of office.
+func TestLeaderStopped(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} })
+	j := c.paced(12, "-gate")
+	j.began("m", 6)
+	old := c.leader()
+	if err := old.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	c.await("other leader", func() bool { return c.leaderAmong(old) != nil })
+	j.open()
+	j.correct()
+	j.once("m")
+	if err := old.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	c.await("end of the old leader's office", func() bool { return !c.leads(old) })
+	c.paced(3).correct()
+}
+
+// leads says whether a job tracker believes that it leads.
+func (c *cluster) leads(d *processes.Daemon) bool {
+	status, err := c.says(d)
+	return err == nil && status.Leads
+}
+
+// says is what one job tracker itself says of the cluster.
+func (c *cluster) says(d *processes.Daemon) (*web.Cluster, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.Addr+"/v1/cluster", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	status := new(web.Cluster)
+	return status, json.NewDecoder(resp.Body).Decode(status)
+}
+
+// leaderAmong is a job tracker other than one that leads, or nil.
+func (c *cluster) leaderAmong(but *processes.Daemon) *processes.Daemon {
+	for _, d := range c.JobTrackers {
+		if d != but && d.Running() && c.leads(d) {
+			return d
+		}
+	}
+	return nil
+}
+
+func proxied(cfg *processes.Config) {
+	cfg.Proxied = true
+	cfg.JobTrackerFlags = []string{"-lease", "2s"}
+}
+
+// Rows 4 and 5. A leader that is cut off from the other job trackers, but not from
+// the task trackers, leaves office; the majority goes on without it.
+func TestLeaderIsolated(t *testing.T) {
+	c := start(t, proxied)
+	j := c.paced(12, "-gate")
+	j.began("m", 6)
+	old := c.leader()
+	c.Isolate(old)
+	c.await("end of the isolated leader's office", func() bool { return !c.leads(old) })
+	c.await("other leader", func() bool { return c.leaderAmong(old) != nil })
+	j.open()
+	j.correct()
+	j.once("m")
+
+	// The minority refuses to take anything on, and says where to turn to.
+	c.misdirected(old)
+	c.Heal()
+	c.paced(3).correct()
+	c.await("one leader that all know", func() bool {
+		known := make(map[string]bool)
+		for _, d := range c.JobTrackers {
+			status, err := c.says(d)
+			if err != nil {
+				return false
+			}
+			known[status.Leader] = true
+		}
+		return len(known) == 1
+	})
+}
+
+// misdirected checks that a job tracker answers requests with who leads, as far
+// as it knows.
+func (c *cluster) misdirected(d *processes.Daemon) {
+	c.t.Helper()
+	resp, err := http.Get("http://" + d.Addr + "/v1/jobs")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var problem web.Error
+	err = json.NewDecoder(resp.Body).Decode(&problem)
+	if resp.StatusCode != http.StatusMisdirectedRequest || err != nil || problem.Text == "" {
+		c.t.Errorf("%s answers with %s, %+v (%v)", d.ID, resp.Status, problem, err)
+	}
+}
+
+// Row 5. Two of three job trackers gone: the last one promises nothing.
+func TestNoMajority(t *testing.T) {
+	c := start(t)
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	leader := c.leader()
+	var gone []*processes.Daemon
+	for _, d := range c.JobTrackers {
+		if d != leader {
+			gone = append(gone, d)
+			if err := d.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.await("end of the last one's office", func() bool { return !c.leads(leader) })
+	c.misdirected(leader)
+	for _, d := range gone {
+		if err := errors.Join(d.Start(), d.Ready(c.ctx)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.open()
+	j.correct()
+	j.once("m")
+}
+
+// After a lost majority, recover makes one job tracker's state a cluster of its
+// own, to which others join.
+func TestRecover(t *testing.T) {
+	c := start(t)
+	c.paced(3).correct()
+	survivor := c.leader()
+	for _, d := range c.JobTrackers {
+		if d != survivor {
+			if err := d.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).fail(1, "in use")
+	if err := survivor.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	said := c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).succeed()
+	t.Log(said)
+	if err := errors.Join(survivor.Start(), survivor.Ready(c.ctx)); err != nil {
+		t.Fatal(err)
+	}
+	c.paced(3).correct()
+	if list := c.mrsubmit("list").succeed(); strings.Count(list, "succeeded") != 2 {
+		t.Errorf("want two jobs:\n%s", list)
+	}
+}
+
+// submission reads the only submission that is staged.
+func (c *cluster) submission() *wire.Submission {
+	c.t.Helper()
+	files, err := filepath.Glob(filepath.Join(c.dir, "staging", "*", wire.StagedSubmission))
+	if err != nil || len(files) != 1 {
+		c.t.Fatalf("submissions: %v, %v", files, err)
+	}
+	f, err := os.Open(files[0])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer f.Close()
+	sub, err := wire.ReadAs[*wire.Submission](f)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return sub
+}
+
+// Rows 6 and 7. However often and to whomever a submission goes, it is one job.
+func TestSubmittedTwice(t *testing.T) {
+	c := start(t)
+	j := c.paced(3, "-gate")
+	j.began("m", 3)
+	jobs, err := c.client.Jobs(c.ctx)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("%d jobs: %v", len(jobs), err)
+	}
+	sub := c.submission()
+	for range 3 {
+		ids, err := c.client.Submit(c.ctx, *sub)
+		if err != nil || len(ids) != 1 || ids[0].String() != jobs[0].ID {
+			t.Errorf("submitted again: %v, %v, want %v", ids, err, jobs[0].ID)
+		}
+		if err := c.leader().Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range c.JobTrackers {
+			if !d.Running() {
+				if err := errors.Join(d.Start(), d.Ready(c.ctx)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	j.open()
+	j.correct()
+	j.once("m")
+	if jobs, err := c.client.Jobs(c.ctx); err != nil || len(jobs) != 1 {
+		t.Errorf("%d jobs in the end: %v", len(jobs), err)
+	}
+}

@@ -1,0 +1,92 @@
+// Command paced is a word count whose attempts take their time and leave a trace,
+// for tests of what happens to them meanwhile.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/mapreduce"
+)
+
+var (
+	mapTime    = flag.Duration("map-time", 0, "how long a map takes at least")
+	reduceTime = flag.Duration("reduce-time", 0, "how long a reduce takes at least")
+	trace      = flag.String("trace", "", "directory in which each attempt makes a file when it begins and one when it ends")
+	gate       = flag.String("gate", "", "file that must exist before a map goes on")
+	moody      = flag.Bool("moody", false, "emit another word in each attempt of a map")
+	mapOnly    = flag.Bool("map-only", false, "write the words as they are")
+)
+
+func main() {
+	mapreduce.Main(func() (*mapreduce.Job, error) {
+		if *mapOnly {
+			return mapreduce.MapOnly(mapreduce.MapSplit(mapreduce.Lines(), copyLines)).Job("paced"), nil
+		}
+		return mapreduce.ReduceAll(mapreduce.MapSplit(mapreduce.Lines(), splitWords), count).Job("paced"), nil
+	})
+}
+
+func copyLines(t *mapreduce.Task, lines iter.Seq[string], emit func(string, struct{})) error {
+	for line := range lines {
+		emit(line, struct{}{})
+	}
+	return pace(t, *mapTime)
+}
+
+func splitWords(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
+	for line := range lines {
+		for w := range strings.FieldsSeq(line) {
+			emit(w, 1)
+		}
+	}
+	if *moody {
+		emit(fmt.Sprintf("attempt-%s-%d", t.ID, os.Getpid()), 1)
+	}
+	return pace(t, *mapTime)
+}
+
+func count(t *mapreduce.Task, groups iter.Seq2[string, iter.Seq[int64]], emit func(string, int64)) error {
+	for word, ones := range groups {
+		n := int64(0)
+		for one := range ones {
+			n += one
+		}
+		emit(word, n)
+	}
+	return pace(t, *reduceTime)
+}
+
+// pace takes its time, showing progress.
+func pace(t *mapreduce.Task, least time.Duration) error {
+	if err := mark(t, "began"); err != nil {
+		return err
+	}
+	for left := least; left > 0 || waits(t); left -= 50 * time.Millisecond {
+		time.Sleep(50 * time.Millisecond)
+		t.Status(fmt.Sprintf("%v left", left))
+	}
+	return mark(t, "ended")
+}
+
+// waits says whether the gate is closed to a map.
+func waits(t *mapreduce.Task) bool {
+	if *gate == "" || !strings.Contains(t.ID, "_m_") {
+		return false
+	}
+	_, err := os.Stat(*gate)
+	return err != nil
+}
+
+func mark(t *mapreduce.Task, what string) error {
+	if *trace == "" {
+		return nil
+	}
+	name := fmt.Sprintf("%s.%d.%d.%s", t.ID, t.Attempt, os.Getpid(), what)
+	return os.WriteFile(filepath.Join(*trace, name), nil, 0o666)
+}

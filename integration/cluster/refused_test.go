@@ -1,0 +1,137 @@
+package cluster_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/integration/processes"
+)
+
+// refused runs a daemon that must not start.
+func refused(t *testing.T, code int, wants []string, program string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(programs, program), args...).CombinedOutput()
+	exit, ok := err.(*exec.ExitError)
+	if !ok || exit.ExitCode() != code || !containsAll(string(out), wants) {
+		t.Errorf("%s %v: %v, want exit %d and %q\n%s", program, args, err, code, wants, out)
+	}
+}
+
+func TestFlagsRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, x := range []struct {
+		program string
+		code    int
+		wants   []string
+		args    []string
+	}{
+		{"jobtracker", 2, []string{"-insecure"}, []string{"-id", "a", "-data", dir, "-listen", "0.0.0.0:0"}},
+		{"tasktracker", 2, []string{"-insecure"}, []string{"-id", "a", "-data", dir, "-listen", "0.0.0.0:0", "-join", "127.0.0.1:1"}},
+		{"jobtracker", 2, []string{"-tls-dir"}, []string{"-id", "a", "-data", dir, "-tls-dir", dir}},
+		{"jobtracker", 2, []string{"-scheduler", "lottery"}, []string{"-id", "a", "-data", dir, "-scheduler", "lottery"}},
+		{"jobtracker", 2, []string{"-staging"}, []string{"-id", "a", "-data", dir, "-join", "127.0.0.1:1", "-bootstrap-expect", "3"}},
+		{"jobtracker", 2, []string{"-nonsense"}, []string{"-nonsense"}},
+		{"tasktracker", 2, []string{"-map-slots"}, []string{"-id", "a", "-data", dir, "-map-slots", "-1", "-join", "127.0.0.1:1"}},
+	} {
+		refused(t, x.code, x.wants, x.program, x.args...)
+	}
+}
+
+// A tracker that does not see the staging directory is refused, and says why.
+func TestStagingNotShared(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
+	c.paced(1).correct()
+	moved := c.dir + "/staging/moved"
+	clusters := filepath.Join(c.dir, "staging", "clusters")
+	if err := os.Rename(clusters, moved); err != nil {
+		t.Fatal(err)
+	}
+	d, err := c.AddTaskTracker("tt2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.await("refusal", func() bool { return d.Said("not shared with tracker tt2") })
+	if err := os.Rename(moved, clusters); err != nil {
+		t.Fatal(err)
+	}
+	c.await("second tracker", func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		return err == nil && len(status.Trackers) == 2
+	})
+}
+
+// A daemon does not serve a cluster with another one's data.
+func TestOtherClustersData(t *testing.T) {
+	one := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
+	a, b := start(t, one), start(t, one)
+	b.paced(1).correct()
+	tracker := a.TaskTrackers[0]
+	if err := tracker.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, 1, []string{"cluster", tracker.Data()}, "tasktracker", "-id", "stranger", "-data", tracker.Data(),
+		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-join", b.JobTrackers[0].Gossip)
+
+	// A job tracker with a's state and b's staging directory.
+	if err := a.JobTrackers[0].Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, 1, []string{"staging"}, "jobtracker", "-id", "jt1", "-data", a.JobTrackers[0].Data(), "-raft", a.JobTrackers[0].Raft,
+		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-staging", b.Staging(), "-bootstrap-expect", "1")
+}
+
+// What anybody may send to any port harms nobody.
+func TestGarbage(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 3, 1 })
+	j := c.paced(2, "-gate")
+	j.began("m", 2)
+	noise := make([]byte, 64<<10)
+	rand.Read(noise)
+	huge := "\xff\xff\xff\xff\x01"
+	upgrade := "GET /v1/stream HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: quern-stream/1\r\n\r\n"
+	for _, d := range c.All() {
+		for _, addr := range []string{d.Addr, d.Gossip, d.Raft} {
+			if addr == "" {
+				continue
+			}
+			for _, what := range []string{string(noise), huge + string(noise), "GET / HTTP/1.1\r\n\r\n", upgrade + huge, upgrade + string(noise),
+				"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n" + huge} {
+				conn, err := net.Dial("tcp", addr)
+				if err != nil {
+					t.Fatalf("%s %s: %v", d.ID, addr, err)
+				}
+				conn.SetDeadline(time.Now().Add(deadline))
+				conn.Write([]byte(what))
+				conn.(*net.TCPConn).CloseWrite()
+				conn.Close()
+			}
+			if conn, err := net.Dial("udp", addr); err == nil {
+				conn.Write(noise[:1400])
+				conn.Close()
+			}
+		}
+	}
+	j.open()
+	j.correct()
+	j.once("m")
+	for _, d := range c.All() {
+		if !d.Running() {
+			t.Errorf("%s has ended", d.ID)
+		}
+		if strings.Contains(d.LastLines(), "panic") {
+			t.Errorf("%s panicked", d.ID)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package cluster_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/integration/processes"
+)
+
+func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }
+
+// maps is how many maps run on a task tracker.
+func (c *cluster) maps(d *processes.Daemon) int {
+	c.t.Helper()
+	status, err := c.client.Cluster(c.ctx)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, s := range status.Trackers {
+		if s.ID == d.ID {
+			return s.Maps
+		}
+	}
+	return 0
+}
+
+// running waits until a task tracker runs attempts of the kind and returns it.
+func (c *cluster) running(kind string) *processes.Daemon {
+	c.t.Helper()
+	var found *processes.Daemon
+	c.await("tracker with "+kind, func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		if err != nil {
+			return false
+		}
+		for _, s := range status.Trackers {
+			if kind == "m" && s.Maps > 0 || kind == "r" && s.Reduces > 0 {
+				for _, d := range c.TaskTrackers {
+					if d.ID == s.ID && d.Running() {
+						found = d
+						return true
+					}
+				}
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// Row 11. Only what ran on the killed tracker runs again.
+func TestTrackerKilled(t *testing.T) {
+	c := start(t, shortLease)
+	j := c.paced(4, "-gate")
+	j.began("m", 4)
+	d := c.running("m")
+	lost := c.maps(d)
+	if err := d.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	j.began("m", 4+lost)
+	j.open()
+	j.correct()
+	if n := len(j.traces("m", "began")); n != 4+lost {
+		t.Errorf("%d map attempts, want 4 and %d again", n, lost)
+	}
+}
+
+// Row 12. A tracker dies with map outputs that are not fetched yet: those maps
+// run again, and the output is right.
+func TestTrackerKilledWithOutputs(t *testing.T) {
+	c := start(t, shortLease)
+	j := c.paced(9, "-D", "mapreduce.job.reduces=3", "-reduce-time", "2s")
+	j.waits("m", "ended", 9)
+	if err := c.running("r").Kill(); err != nil {
+		t.Fatal(err)
+	}
+	j.correct()
+}
+
+// Row 13. A tracker that was stopped for longer than a lease comes back: what it
+// reports of the incarnation that was lost is refused, and its processes end.
+func TestTrackerStopped(t *testing.T) {
+	c := start(t, shortLease)
+	j := c.paced(4, "-gate")
+	j.began("m", 4)
+	d := c.running("m")
+	lost := c.maps(d)
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	j.began("m", 4+lost)
+	j.open()
+	if err := d.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	j.correct()
+}
+
+// Row 14. A tracker that is restarted keeps the outputs of finished maps.
+func TestTrackerRestarted(t *testing.T) {
+	c := start(t)
+	j := c.paced(7, "-map-time", "200ms", "-D", "mapreduce.job.reduces=1", "-reduce-time", "3s")
+	j.waits("m", "ended", 7)
+	for _, d := range c.TaskTrackers {
+		if d == c.running("r") {
+			continue
+		}
+		if err := errors.Join(d.Kill(), d.Start(), d.Ready(c.ctx)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.correct()
+	j.once("m")
+}
+
+// A tracker without a job tracker goes on with what it runs.
+func TestTrackersAlone(t *testing.T) {
+	c := start(t)
+	j := c.paced(6, "-map-time", "1s")
+	j.began("m", 6)
+	for _, d := range c.JobTrackers {
+		if err := d.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.waits("m", "ended", 6)
+	for _, d := range c.JobTrackers {
+		if err := d.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.correct()
+	j.once("m")
+}
+
+// Row 21. A disk that cannot be written fails what ran on it and is left alone;
+// the job goes on elsewhere.
+func TestDiskFails(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Log("as root a directory without write permission is writable: the disk is replaced by a file")
+	}
+	c := start(t)
+	d := c.TaskTrackers[0]
+	jobs := filepath.Join(d.Data(), "jobs")
+	if err := errors.Join(os.RemoveAll(jobs), os.WriteFile(jobs, nil, 0o444)); err != nil {
+		t.Fatal(err)
+	}
+	c.paced(9, "-map-time", "100ms").correct()
+	c.await("note of the trouble", func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		if err != nil {
+			return false
+		}
+		for _, s := range status.Trackers {
+			if s.ID == d.ID {
+				return s.MapSlots == 0 && s.Trouble != ""
+			}
+		}
+		return false
+	})
+	if err := os.Remove(jobs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Row 23. Programs that fail in every way fail their job and nothing else.
+func TestBadPrograms(t *testing.T) {
+	c := start(t)
+	in := filepath.Join(c.dir, "in")
+	if err := os.WriteFile(in, []byte(text(3)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		do    string
+		flags []string
+		wants []string
+	}{
+		{"panic", nil, []string{"deliberate panic", "on tracker tt"}},
+		{"exit", nil, []string{"deliberate exit", "exit status 3"}},
+		{"hang", []string{"-D", "mapreduce.task.timeout=1000"}, []string{"no progress for 1s"}},
+		{"orphan", []string{"-D", "mapreduce.task.timeout=1000"}, []string{"no progress for 1s"}},
+		{"gorge", []string{"-D", "mapreduce.map.memory.mb=200"}, []string{"memory", "200"}},
+		{"fork", []string{"-D", "quern.task.processes=20"}, []string{"processes", "20"}},
+	} {
+		t.Run(x.do, func(t *testing.T) {
+			args := append([]string{"run", "-D", "mapreduce.map.maxattempts=2"}, x.flags...)
+			args = append(args, c.Program("faulty"), "-input", in, "-output", filepath.Join(c.dir, "out-"+x.do), "-at", "map", "-do", x.do)
+			r := c.mrsubmit(args...)
+			r.t = t
+			r.fail(1, x.wants...)
+		})
+	}
+	c.paced(3).correct()
+}
+
+// Row 26. A map that gives other records when it runs again: no reduce sees both.
+func TestMoodyMap(t *testing.T) {
+	c := start(t, shortLease)
+	j := c.paced(6, "-moody", "-D", "mapreduce.job.reduces=2", "-reduce-time", "2s")
+	j.waits("m", "ended", 6)
+	if err := c.running("r").Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if j.exit() != 0 {
+		if !strings.Contains(j.stderr.String(), "not deterministic") {
+			t.Errorf("it failed for another reason:\n%s", j.stderr.String())
+		}
+		return
+	}
+	// It ended well: each map's word is there once.
+	if n := strings.Count(parts(t, j.out), "attempt-"); n != 6 {
+		t.Errorf("the words of %d attempts are in the output, want 6", n)
+	}
+}
+
+// Row 31. Two jobs with one output: one of them has it, the other is refused.
+func TestOneOutput(t *testing.T) {
+	c := start(t)
+	in, out := filepath.Join(c.dir, "in"), filepath.Join(c.dir, "out")
+	if err := os.WriteFile(in, []byte(text(3)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var runs []*run
+	for range 3 {
+		runs = append(runs, c.mrsubmit("run", c.Program("wordcount"), "-input", in, "-output", out))
+	}
+	won := 0
+	for _, r := range runs {
+		if r.exit() == 0 {
+			won++
+		} else if !strings.Contains(r.stderr.String(), out) {
+			t.Errorf("the message does not name %s:\n%s", out, r.stderr.String())
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d of three jobs with one output have succeeded", won)
+	}
+	if got, want := parts(t, out), countWords(text(3)); got != want {
+		t.Errorf("output differs: %s, want %s", brief(got), brief(want))
+	}
+}

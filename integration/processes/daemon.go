@@ -1,0 +1,193 @@
+package processes
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Daemon is a job tracker or a task tracker, running or not.
+type Daemon struct {
+	ID     string
+	Addr   string // of its HTTP service
+	Gossip string
+	Raft   string // of a job tracker
+
+	program string
+	dir     string
+	args    []string
+
+	raftIn, httpIn *Proxy
+	stopped        bool         // by Stop
+	pid            atomic.Int64 // 0: not started yet
+	cmd            *exec.Cmd
+	ready          chan struct{} // closed when it has said so
+	ended          chan struct{} // closed when it has ended
+	err            error         // how, once ended is closed
+}
+
+// Data is its -data directory.
+func (d *Daemon) Data() string { return filepath.Join(d.dir, "data") }
+
+// Log is the file of all that it has said on standard error.
+func (d *Daemon) Log() string { return filepath.Join(d.dir, "log") }
+
+// Start starts the process; Ready waits until it serves.
+func (d *Daemon) Start() error {
+	if d.Running() {
+		return fmt.Errorf("%s runs already", d.ID)
+	}
+	log, err := os.OpenFile(d.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(d.program, d.args...)
+	cmd.Stderr, cmd.Dir = log, d.dir
+	// A group of its own, so that what interrupts the tests does not interrupt it twice.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", d.ID, err)
+	}
+	d.pid.Store(int64(cmd.Process.Pid))
+	ready, ended := make(chan struct{}), make(chan struct{})
+	d.cmd, d.ready, d.ended, d.err, d.stopped = cmd, ready, ended, nil, false
+	go func() {
+		lines := bufio.NewScanner(out)
+		for said := false; lines.Scan(); {
+			if !said && strings.HasPrefix(lines.Text(), "ready") {
+				said = true
+				close(ready)
+			}
+		}
+		io.Copy(io.Discard, out)
+		d.err = cmd.Wait()
+		close(ended)
+	}()
+	return nil
+}
+
+// Ready waits until the daemon says that it is.
+func (d *Daemon) Ready(ctx context.Context) error {
+	timeout := time.NewTimer(startWait)
+	defer timeout.Stop()
+	select {
+	case <-d.ready:
+		return nil
+	case <-d.ended:
+		return fmt.Errorf("%s ended before it was ready: %w\n%s", d.ID, d.err, d.LastLines())
+	case <-timeout.C:
+		return fmt.Errorf("%s is not ready after %v\n%s", d.ID, startWait, d.LastLines())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Running says whether the process runs, be it stopped.
+func (d *Daemon) Running() bool {
+	if d.cmd == nil {
+		return false
+	}
+	select {
+	case <-d.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Pid is the process's number.
+func (d *Daemon) Pid() int { return d.cmd.Process.Pid }
+
+// Signal sends a signal.
+func (d *Daemon) Signal(s syscall.Signal) error {
+	if !d.Running() {
+		return fmt.Errorf("signal %s: it does not run", d.ID)
+	}
+	return d.cmd.Process.Signal(s)
+}
+
+// Kill kills the process as kill -9 does, and waits for its end.
+func (d *Daemon) Kill() error {
+	if err := d.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-d.ended
+	return nil
+}
+
+// Stop halts the process; Continue lets it go on.
+func (d *Daemon) Stop() error {
+	d.stopped = true
+	return d.Signal(syscall.SIGSTOP)
+}
+
+// Continue lets a stopped process go on.
+func (d *Daemon) Continue() error {
+	d.stopped = false
+	return d.Signal(syscall.SIGCONT)
+}
+
+// Healthy says whether the process runs and is not stopped.
+func (d *Daemon) Healthy() bool { return d.Running() && !d.stopped }
+
+// Terminate asks the process to end, waits for that, and reports an exit code
+// other than 0. One that does not end is killed, which is an error.
+func (d *Daemon) Terminate() error {
+	if err := errors.Join(d.Continue(), d.Signal(syscall.SIGTERM)); err != nil {
+		return err
+	}
+	timeout := time.NewTimer(startWait)
+	defer timeout.Stop()
+	select {
+	case <-d.ended:
+		if d.err != nil {
+			return fmt.Errorf("%s ended with %w\n%s", d.ID, d.err, d.LastLines())
+		}
+		return nil
+	case <-timeout.C:
+		said := d.LastLines()
+		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM\n%s", d.ID, startWait, said), d.Kill())
+	}
+}
+
+// Ended waits for the process's end and gives its exit code.
+func (d *Daemon) Ended(ctx context.Context) (exit int, err error) {
+	select {
+	case <-d.ended:
+		return d.cmd.ProcessState.ExitCode(), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// AddFlags adds flags for the next start; later ones win.
+func (d *Daemon) AddFlags(flags ...string) { d.args = append(d.args, flags...) }
+
+// LastLines is the end of its log.
+func (d *Daemon) LastLines() string {
+	text, err := os.ReadFile(d.Log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-8<<10):])
+}
+
+// Said says whether the daemon's log has a text.
+func (d *Daemon) Said(text string) bool {
+	log, err := os.ReadFile(d.Log())
+	return err == nil && strings.Contains(string(log), text)
+}

@@ -1,0 +1,218 @@
+// Package processes runs clusters of Quern's own daemons as processes on
+// loopback, for the integration tests and the benchmarks: it builds the programs,
+// starts job trackers and task trackers, stops, kills and restarts them, runs
+// mrsubmit, and tells what is left in the end.
+//
+// Every daemon has its own directory below the cluster's, with its data and the
+// file log of all it has said. Its ports are chosen once and stay over restarts;
+// they lie below the ports that the system gives out by itself.
+//
+// A Cluster may be used from several goroutines, a [Daemon] from one at a time.
+package processes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Module is the import path of all programs.
+const Module = "github.com/quernmr/quern"
+
+// Build builds programs into dir, each under the last element of its package's
+// path below the module, and the daemons and mrsubmit beside them.
+func Build(dir string, packages ...string) error {
+	args := []string{"build", "-o", dir + string(filepath.Separator)}
+	for _, p := range append([]string{"cmd/jobtracker", "cmd/tasktracker", "cmd/mrsubmit"}, packages...) {
+		args = append(args, Module+"/"+p)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", strings.Join(packages, ", "), err, out)
+	}
+	return nil
+}
+
+// Config says what cluster to start.
+type Config struct {
+	Programs     string // directory that Build has filled
+	Dir          string // of the cluster: made if need be
+	JobTrackers  int
+	TaskTrackers int
+	MapSlots     int // of each task tracker; default 2
+	ReduceSlots  int // likewise
+
+	JobTrackerFlags  []string // beside those that every one needs
+	TaskTrackerFlags []string
+
+	Proxied bool // what job trackers say to each other and trackers to them passes proxies, see [Proxy]
+}
+
+// Cluster is a running cluster.
+type Cluster struct {
+	cfg          Config
+	JobTrackers  []*Daemon
+	TaskTrackers []*Daemon
+}
+
+// startWait bounds how long a daemon may take until it is ready, and to end.
+const startWait = time.Minute
+
+// Start starts all daemons and waits until each says that it is ready.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	if cfg.MapSlots == 0 {
+		cfg.MapSlots = 2
+	}
+	if cfg.ReduceSlots == 0 {
+		cfg.ReduceSlots = 2
+	}
+	c := &Cluster{cfg: cfg}
+	if err := os.MkdirAll(c.staging(), 0o777); err != nil {
+		return nil, err
+	}
+	if err := c.plan(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	for _, d := range c.All() {
+		if err := d.Start(); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	for _, d := range c.All() {
+		if err := d.Ready(ctx); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) staging() string { return filepath.Join(c.cfg.Dir, "staging") }
+
+// Staging is the URL of the cluster's staging directory.
+func (c *Cluster) Staging() string { return "file://" + c.staging() }
+
+// plan gives every daemon its name, ports and flags.
+func (c *Cluster) plan() error {
+	var gossips []string
+	for i := range c.cfg.JobTrackers {
+		d, err := c.daemon("jobtracker", fmt.Sprintf("jt%d", i+1), 3)
+		if err != nil {
+			return err
+		}
+		c.JobTrackers = append(c.JobTrackers, d)
+		gossips = append(gossips, d.Gossip)
+	}
+	for _, d := range c.JobTrackers {
+		d.args = append(d.args, "-raft", d.Raft, "-staging", c.Staging(),
+			"-bootstrap-expect", fmt.Sprint(c.cfg.JobTrackers), "-join", strings.Join(gossips, ","))
+		if err := c.proxy(d); err != nil {
+			return err
+		}
+		d.args = append(d.args, c.cfg.JobTrackerFlags...)
+	}
+	for i := range c.cfg.TaskTrackers {
+		d, err := c.AddTaskTracker(fmt.Sprintf("tt%d", i+1))
+		if err != nil {
+			return err
+		}
+		d.args = append(d.args, c.cfg.TaskTrackerFlags...)
+	}
+	return nil
+}
+
+// AddTaskTracker makes one more task tracker, which joins by the first job
+// tracker's gossip address. It is not started.
+func (c *Cluster) AddTaskTracker(id string, flags ...string) (*Daemon, error) {
+	d, err := c.daemon("tasktracker", id, 2)
+	if err != nil {
+		return nil, err
+	}
+	d.args = append(d.args, "-host", id, "-join", c.JobTrackers[0].Gossip,
+		"-map-slots", fmt.Sprint(c.cfg.MapSlots), "-reduce-slots", fmt.Sprint(c.cfg.ReduceSlots))
+	d.args = append(d.args, flags...)
+	c.TaskTrackers = append(c.TaskTrackers, d)
+	return d, nil
+}
+
+func (c *Cluster) daemon(program, id string, ports int) (*Daemon, error) {
+	d := &Daemon{ID: id, program: filepath.Join(c.cfg.Programs, program), dir: filepath.Join(c.cfg.Dir, id)}
+	addrs := []*string{&d.Addr, &d.Gossip, &d.Raft}
+	for i := range ports {
+		var err error
+		if *addrs[i], err = freeAddr(); err != nil {
+			return nil, err
+		}
+	}
+	d.args = []string{"-id", id, "-listen", d.Addr, "-gossip", d.Gossip, "-data", d.Data()}
+	return d, os.MkdirAll(d.dir, 0o777)
+}
+
+// All lists the daemons, job trackers first.
+func (c *Cluster) All() []*Daemon {
+	return append(append([]*Daemon(nil), c.JobTrackers...), c.TaskTrackers...)
+}
+
+// Addrs is what -jobtracker takes: the API addresses of all job trackers.
+func (c *Cluster) Addrs() string {
+	var addrs []string
+	for _, d := range c.JobTrackers {
+		addrs = append(addrs, d.Advertised())
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Command makes a command of mrsubmit or of a job that is told where the job trackers are.
+func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Programs, program), args...)
+	cmd.Env = append(os.Environ(), "QUERN_JOBTRACKER="+c.Addrs(), "TMPDIR="+c.cfg.Dir)
+	cmd.Dir = c.cfg.Dir
+	return cmd
+}
+
+// Program is the path of a program that Build has made.
+func (c *Cluster) Program(name string) string { return filepath.Join(c.cfg.Programs, name) }
+
+// Close ends all daemons: with SIGTERM, and the hard way those that do not go.
+func (c *Cluster) Close() error {
+	var errs []error
+	for _, d := range append(append([]*Daemon(nil), c.TaskTrackers...), c.JobTrackers...) {
+		if d.Running() {
+			errs = append(errs, d.Terminate())
+		}
+		d.stopProxies()
+	}
+	return errors.Join(errs...)
+}
+
+// ports below those that the system gives to outgoing connections.
+const firstPort, lastPort = 20000, 32000
+
+var nextPort atomic.Int64
+
+// freeAddr finds a port on loopback that nothing listens on, for TCP and UDP.
+func freeAddr() (string, error) {
+	for range lastPort - firstPort {
+		n := nextPort.Add(1) + int64(os.Getpid())*37
+		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+n%(lastPort-firstPort))
+		tcp, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		udp, err := net.ListenPacket("udp", addr)
+		tcp.Close()
+		if err != nil {
+			continue
+		}
+		udp.Close()
+		return addr, nil
+	}
+	return "", errors.New("no port is free")
+}

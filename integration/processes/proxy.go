@@ -1,0 +1,271 @@
+package processes
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Proxy passes TCP connections on to a daemon. A connection can be cut by who has
+// opened it: then nothing passes in either direction, and nobody is told, as when
+// a cable is pulled. When it is whole again, what was held up goes on.
+type Proxy struct {
+	Addr   string
+	target string
+	listen net.Listener
+	pids   func() []int // of the processes among which the openers are looked for; nil: they are not
+
+	mu    sync.Mutex
+	whole sync.Cond // told of every change
+	cut   func(pid int) bool
+	links map[*link]bool
+	ended bool
+}
+
+type link struct {
+	pid      int // of the process that has opened it, 0: not known
+	near     net.Conn
+	far      net.Conn // nil while it is held up before it was passed on
+	isClosed bool
+}
+
+func newProxy(target string, pids func() []int) (*Proxy, error) {
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("proxy for %s: %w", target, err)
+	}
+	p := &Proxy{
+		Addr: listen.Addr().String(), target: target, listen: listen, pids: pids,
+		cut: func(int) bool { return false }, links: make(map[*link]bool),
+	}
+	p.whole.L = &p.mu
+	go p.accept()
+	return p, nil
+}
+
+// Cut holds up all connections that processes opened for which cut says so, old
+// and new ones. Process 0 is one that is not known any more.
+func (p *Proxy) Cut(cut func(pid int) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+	p.whole.Broadcast()
+}
+
+// Heal lets everything pass again.
+func (p *Proxy) Heal() { p.Cut(func(int) bool { return false }) }
+
+func (p *Proxy) accept() {
+	for {
+		conn, err := p.listen.Accept()
+		if err != nil {
+			return
+		}
+		l := &link{near: conn}
+		if p.pids != nil {
+			l.pid = opener(conn, p.pids())
+		}
+		p.mu.Lock()
+		p.links[l] = true
+		if p.ended {
+			conn.Close()
+		}
+		p.mu.Unlock()
+		go p.serve(l)
+	}
+}
+
+func (p *Proxy) serve(l *link) {
+	defer p.drop(l)
+	if !p.pass(l) {
+		return
+	}
+	far, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	l.far = far
+	closed := l.isClosed
+	p.mu.Unlock()
+	if closed {
+		far.Close()
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { p.copy(l, far, l.near) })
+	both.Go(func() { p.copy(l, l.near, far) })
+	both.Wait()
+}
+
+// pass waits until the link is whole; false: it is closed.
+func (p *Proxy) pass(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.cut(l.pid) && !l.isClosed {
+		p.whole.Wait()
+	}
+	return !l.isClosed
+}
+
+func (p *Proxy) copy(l *link, to, from net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if !p.pass(l) {
+			break
+		}
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				break
+			}
+		}
+		if err == io.EOF {
+			if half, ok := to.(*net.TCPConn); ok {
+				half.CloseWrite()
+			}
+			return
+		}
+		if err != nil {
+			break
+		}
+	}
+	p.drop(l)
+}
+
+func (p *Proxy) drop(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, l)
+	l.isClosed = true
+	l.near.Close()
+	if l.far != nil {
+		l.far.Close()
+	}
+	p.whole.Broadcast()
+}
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() {
+	p.listen.Close()
+	p.mu.Lock()
+	p.ended = true
+	links := make([]*link, 0, len(p.links))
+	for l := range p.links {
+		links = append(links, l)
+	}
+	p.mu.Unlock()
+	for _, l := range links {
+		p.drop(l)
+	}
+}
+
+// opener finds the process on the other end of a connection over loopback, by the
+// socket's inode number; 0: it is none of these.
+func opener(conn net.Conn, pids []int) int {
+	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return 0
+	}
+	inode := socketInode(remote.Port, conn.LocalAddr().(*net.TCPAddr).Port)
+	if inode == "" {
+		return 0
+	}
+	for _, pid := range pids {
+		fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is well-formed
+		for _, fd := range fds {
+			if to, err := os.Readlink(fd); err == nil && to == "socket:["+inode+"]" {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// socketInode looks the socket up that is bound to one port and connected to another.
+func socketInode(local, remote int) string {
+	f, err := os.Open("/proc/net/tcp")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 9 && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", local)) &&
+			strings.HasSuffix(fields[2], fmt.Sprintf(":%04X", remote)) {
+			return fields[9]
+		}
+	}
+	return ""
+}
+
+// proxy puts proxies before a job tracker's raft and HTTP addresses, and
+// advertises those.
+func (c *Cluster) proxy(d *Daemon) (err error) {
+	if !c.cfg.Proxied {
+		return nil
+	}
+	if d.raftIn, err = newProxy(d.Raft, c.jobTrackerPids); err != nil {
+		return err
+	}
+	if d.httpIn, err = newProxy(d.Addr, nil); err != nil {
+		return err
+	}
+	d.args = append(d.args, "-advertise", d.httpIn.Addr, "-raft-advertise", d.raftIn.Addr)
+	return nil
+}
+
+// jobTrackerPids lists the processes that talk to job trackers' raft addresses.
+func (c *Cluster) jobTrackerPids() (pids []int) {
+	for _, d := range c.JobTrackers {
+		if pid := d.pid.Load(); pid != 0 {
+			pids = append(pids, int(pid))
+		}
+	}
+	return pids
+}
+
+func (d *Daemon) stopProxies() {
+	for _, p := range []*Proxy{d.raftIn, d.httpIn} {
+		if p != nil {
+			p.Close()
+		}
+	}
+}
+
+// Advertised is the address under which others reach its HTTP service.
+func (d *Daemon) Advertised() string {
+	if d.httpIn != nil {
+		return d.httpIn.Addr
+	}
+	return d.Addr
+}
+
+// Isolate cuts a job tracker off from the other job trackers, in both directions.
+// Task trackers and clients still reach it.
+func (c *Cluster) Isolate(d *Daemon) {
+	self := d.Pid()
+	for _, other := range c.JobTrackers {
+		if other == d {
+			d.raftIn.Cut(func(int) bool { return true })
+			continue
+		}
+		other.raftIn.Cut(func(pid int) bool { return pid == self })
+	}
+}
+
+// Unreachable cuts a job tracker's HTTP service off from everybody.
+func (c *Cluster) Unreachable(d *Daemon) { d.httpIn.Cut(func(int) bool { return true }) }
+
+// Heal ends all partitions.
+func (c *Cluster) Heal() {
+	for _, d := range c.JobTrackers {
+		d.raftIn.Heal()
+		d.httpIn.Heal()
+	}
+}
