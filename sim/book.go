@@ -21,7 +21,7 @@ type book struct {
 	ran       map[wire.AttemptID]string
 	holders   map[wire.TaskID]*worker // who may rename a task's output into place
 	renames   map[wire.TaskID]string  // by whom it was
-	commits   map[string]string       // "job/task" to attempt, by the log
+	commits   map[string]int          // "job/task" to attempt, by the log
 	facts     map[int]uint64          // hash of the facts by index
 	stopped   map[wire.JobID]bool     // by a kill that was answered
 	lostFiles map[string]bool         // that faults have taken, not the trackers
@@ -32,7 +32,7 @@ type book struct {
 func newBook(r *Result) book {
 	return book{
 		offices: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
-		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]string),
+		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
 		keys: make(map[string]bool),
 	}
@@ -63,28 +63,50 @@ func (b *book) office(w *world, n *jobTracker) {
 
 // entry looks at a new entry of the log.
 func (b *book) entry(w *world, x logged) {
-	var job, task, attempt int
-	switch kind, rest, _ := strings.Cut(x.key, " "); kind {
+	kind, rest, _ := strings.Cut(x.key, " ")
+	switch kind {
 	case "submitted":
-		for _, c := range w.clients {
-			for i := range c.sub.Plan.Jobs {
-				if c.sub.Key == rest && !b.keys[rest] {
-					b.jobs = append(b.jobs, planned{c, i})
-				}
-			}
-		}
-		b.keys[rest] = true
-	case "committed":
+		b.number(w, rest)
+	case "committed", "revoked":
+		var job, task, attempt int
 		_, err := fmt.Sscanf(rest, "%d/%d/%d", &job, &task, &attempt)
 		w.must(err)
-		name := fmt.Sprintf("%d/%d", job, task)
-		was, known := b.commits[name]
-		if known && was != fmt.Sprint(attempt) {
-			w.fail("V4: the log has attempts %s and %d of task %s committed", was, attempt, name)
+		if kind == "revoked" {
+			b.revoked(w, job, task, attempt)
+			return
 		}
-		b.commits[name] = fmt.Sprint(attempt)
+		name := fmt.Sprintf("%d/%d", job, task)
+		if was, known := b.commits[name]; known && was != attempt {
+			w.fail("V4: the log has attempts %d and %d of task %s committed", was, attempt, name)
+		}
+		b.commits[name] = attempt
 		if !b.hasRenamed(job, task, attempt) {
 			w.fail("V4: the log has attempt %d of task %s committed, the file system has not", attempt, name)
+		}
+	}
+}
+
+// number notes the numbers that the log gives to the jobs of a submission.
+func (b *book) number(w *world, key string) {
+	for _, c := range w.clients {
+		for i := range c.sub.Plan.Jobs {
+			if c.sub.Key == key && !b.keys[key] {
+				b.jobs = append(b.jobs, planned{c, i})
+			}
+		}
+	}
+	b.keys[key] = true
+}
+
+// revoked checks that an attempt whose grant is taken back has not used it and
+// cannot do so any more.
+func (b *book) revoked(w *world, job, task, attempt int) {
+	if b.hasRenamed(job, task, attempt) {
+		w.fail("V4: the log revokes the grant of attempt %d of task %d/%d, which has committed", attempt, job, task)
+	}
+	for id := range b.ran {
+		if id.Task.Job.N == job && id.Task.N == task && id.N == attempt && !b.gone(w, id) {
+			w.fail("V4: the log revokes the grant of %v, which can still use it", id)
 		}
 	}
 }
@@ -232,15 +254,16 @@ func (b *book) granted(w *world, p *worker) {
 	b.holders[task] = p
 }
 
-// fenced says whether the directory of an attempt with a grant is not there any
-// more, so that it cannot be renamed.
+// fenced says whether a worker with a grant cannot use it any more.
 func (b *book) fenced(w *world, p *worker) bool {
-	if p.dead.Load() || p.run == nil {
-		return true
-	}
-	c, i := w.job(p.run.Attempt.Task.Job)
-	name := fmt.Sprintf("%s/_temporary/%v/a/%v", outputOf(c.sub, i), p.run.Attempt.Task.Job, p.run.Attempt)
-	_, err := w.fs.Stat(name)
+	return p.dead.Load() || p.run == nil || b.gone(w, p.run.Attempt)
+}
+
+// gone says whether the directory of an attempt is not there any more, so that it
+// cannot be renamed into place.
+func (b *book) gone(w *world, id wire.AttemptID) bool {
+	c, i := w.job(id.Task.Job)
+	_, err := w.fs.Stat(fmt.Sprintf("%s/_temporary/%v/a/%v", outputOf(c.sub, i), id.Task.Job, id))
 	return err != nil
 }
 

@@ -146,7 +146,9 @@ func (r *raft) propose(n *jobTracker, key string, data []byte) {
 	}
 	if w.fault(w.rates.undecided / 2) { // it never came as far as the log
 		w.note("undecided and lost: %s", key)
-		n.later(w.upTo(lateUndecided), func() { n.step(core.Undecided{Key: key}) })
+		if w.broken != loseProposals {
+			n.later(w.upTo(lateUndecided), func() { n.step(core.Undecided{Key: key}) })
+		}
 		return
 	}
 	if kind, _, _ := strings.Cut(key, " "); kind == "committed" || kind == "committing" || kind == "granted" || kind == "ended" {
@@ -155,6 +157,11 @@ func (r *raft) propose(n *jobTracker, key string, data []byte) {
 	p := &proposal{key, data, r.term}
 	r.inFlight = append(r.inFlight, p)
 	w.after(w.upTo(commitTime), func() { r.decide(p, n) })
+	if w.broken == applyEarly {
+		n.queued++
+		x := logged{key, core.Entry{Index: uint64(n.queued), Term: r.term, Data: data}}
+		n.later(0, func() { n.apply(x) })
+	}
 	if w.fault(w.rates.undecided / 2) {
 		n.later(w.upTo(commitTime), func() { n.step(core.Undecided{Key: key}) })
 	}
@@ -215,10 +222,21 @@ func (r *raft) catchUpTo(n *jobTracker, to int) {
 	}
 	if source := r.leader; to-n.queued > 40 && source != nil && source != n && source.alive() && source.applied > n.queued && r.w.chance(0.5) {
 		data, at := source.snapshot(), source.applied
+		if r.w.broken == oldSnapshots && source.saved != nil {
+			data = source.saved
+		}
 		n.queued = at
 		n.do(func() { n.restore(data, at) })
 	}
 	for n.queued < to {
+		if r.w.broken == swapEntries && n != r.leader && n.queued+1 < to {
+			// The indexes stay, so that the core takes both.
+			x, y := r.log[n.queued], r.log[n.queued+1]
+			x.entry.Data, y.entry.Data = y.entry.Data, x.entry.Data
+			n.queued += 2
+			n.do(func() { n.apply(x); n.apply(y) })
+			continue
+		}
 		x := r.log[n.queued]
 		n.queued++
 		n.do(func() { n.apply(x) })

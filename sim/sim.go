@@ -32,7 +32,8 @@
 //	V3  Of a task at most one attempt may rename its output into place at a time,
 //	    and one does so once, ever.
 //	V4  The log and the file system agree on which attempt of a task has committed;
-//	    a committed task stays so.
+//	    a committed task stays so. A grant is revoked only when it was not used and
+//	    cannot be used any more.
 //	V5  Epochs only rise: of offices, in every tracker's welcomes.
 //	V6  Facts are equal on all job trackers at the same index of the log.
 //	V7  A submission that was answered is known to every later leader, with the

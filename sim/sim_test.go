@@ -58,3 +58,19 @@ func TestCalm(t *testing.T) {
 		}
 	}
 }
+
+// TestSabotage: each rule of the models that is switched off is missed.
+func TestSabotage(t *testing.T) {
+	for _, s := range sabotages() {
+		t.Run(string(s), func(t *testing.T) {
+			const enough = 400
+			for seed := uint64(1); seed <= enough; seed++ {
+				if r := Run(Options{Seed: seed, sabotage: s}); r.Violation != "" {
+					t.Logf("seed %d: %.200s", seed, r.Violation)
+					return
+				}
+			}
+			t.Errorf("%d seeds did not find out that %s", enough, s)
+		})
+	}
+}

@@ -47,10 +47,9 @@ func (t *taskTracker) addr() string { return t.name + ":1" }
 // an empty disk.
 func (t *taskTracker) boot() {
 	t.begin()
-	for _, p := range t.orphans {
-		p.die()
+	if t.w.broken != keepOrphans {
+		t.killOrphans()
 	}
-	t.orphans = nil
 	t.disk.clear()
 	t.workers = make(map[int]*worker)
 	t.fetches, t.merges = make(map[int]*transfer), make(map[int]*transfer)
@@ -74,7 +73,9 @@ func (t *taskTracker) died() {
 	for _, id := range sortedKeys(t.workers) {
 		p := t.workers[id]
 		t.orphans = append(t.orphans, p)
-		t.w.after(t.w.upTo(time.Second), p.die)
+		if t.w.broken != keepOrphans {
+			t.w.after(t.w.upTo(time.Second), p.die)
+		}
 	}
 	t.workers, t.core = make(map[int]*worker), nil
 }
@@ -83,9 +84,14 @@ func (t *taskTracker) killProcesses() {
 	for _, id := range sortedKeys(t.workers) {
 		t.workers[id].die()
 	}
+	t.killOrphans()
+}
+
+func (t *taskTracker) killOrphans() {
 	for _, p := range t.orphans {
 		p.die()
 	}
+	t.orphans = nil
 }
 
 // dial opens a stream to some job tracker, after a while.
@@ -144,6 +150,9 @@ func (t *taskTracker) received(l *link, m wire.Message) {
 	if refuse, ok := m.(*wire.Refuse); ok {
 		t.hint = refuse.Leader
 	}
+	if _, ok := m.(*wire.DropJob); ok && t.w.broken == keepJobs {
+		return
+	}
 	t.w.book.heard(t.w, t, m)
 	t.step(core.FromLeader{Message: m})
 }
@@ -183,6 +192,8 @@ func (t *taskTracker) carryOut(c core.Command) {
 		t.remove(c.Path)
 	case core.ReadNonce:
 		t.readNonce(c)
+	case core.Probe:
+		t.later(t.w.upTo(20*time.Millisecond), func() { t.step(core.DiskProbed{Disk: c.Disk}) })
 	case core.KeepCluster:
 		t.cluster = c.Cluster
 	case core.Quit:
@@ -196,6 +207,10 @@ func (t *taskTracker) carryOut(c core.Command) {
 func (t *taskTracker) send(m wire.Message) {
 	if t.link == nil {
 		return
+	}
+	if hello, ok := m.(*wire.Hello); ok && t.w.broken == boastSlots {
+		hello.MapSlots++
+		hello.ReduceSlots++
 	}
 	t.w.book.told(t.w, t, m)
 	t.link.toLeader(m)
@@ -245,6 +260,11 @@ func (t *taskTracker) left() string {
 	}
 	for _, id := range sortedKeys(t.workers) {
 		text += fmt.Sprintf("\n%s still has the worker %d of %s", t.name, id, t.workers[id].staging)
+	}
+	for _, p := range t.orphans {
+		if !p.dead.Load() {
+			text += fmt.Sprintf("\na worker of %s outlives an earlier life of %s", p.staging, t.name)
+		}
 	}
 	for _, id := range sortedAttempts(t.open) {
 		text += fmt.Sprintf("\n%s has not ended %v", t.name, id)

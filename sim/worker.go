@@ -121,6 +121,10 @@ func (p *worker) said(m wire.Message) bool {
 		alone = !p.conduct.leave
 	case *wire.WorkerProgress:
 		return false
+	case *wire.CommitReady:
+		if p.w.broken == commitUnasked {
+			p.later(0, func() { p.send(&wire.CommitGranted{}) })
+		}
 	}
 	p.report(m, alone)
 	return true
@@ -166,7 +170,9 @@ func (p *worker) told(m wire.Message) {
 		p.granted = true
 		p.w.book.granted(p.w, p)
 		p.w.spite(p.tt, p)
-		p.later(p.w.upTo(20*time.Millisecond), func() { p.send(m) })
+		if p.w.broken != commitUnasked {
+			p.later(p.w.upTo(20*time.Millisecond), func() { p.send(m) })
+		}
 	}
 }
 
@@ -199,8 +205,12 @@ func (p *worker) prepare(run *wire.Run) {
 		if p.run != run {
 			return
 		}
-		if kind == wire.Map && w.plan(run).Reduces > 0 {
+		switch {
+		case kind == wire.Map && w.plan(run).Reduces > 0:
 			p.mapDone(run)
+			return
+		case kind == wire.Fence && (w.broken == skipFences || w.broken == replaceTargets):
+			p.report(&wire.WorkerDone{}, true)
 			return
 		}
 		copied := *run
