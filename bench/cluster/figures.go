@@ -88,10 +88,14 @@ func (b *bench) paced(c *processes.Cluster, in, out string, flags ...string) (wa
 func (b *bench) live(c *web.Client) (id wire.JobID, err error) {
 	err = b.await("running job", func() bool {
 		jobs, err := c.Jobs(b.ctx)
-		if err != nil || len(jobs) == 0 || jobs[len(jobs)-1].Maps.Done < 6 {
+		if err != nil || len(jobs) == 0 {
 			return false
 		}
-		id, err = wire.ParseJobID(jobs[len(jobs)-1].ID)
+		last := jobs[len(jobs)-1]
+		if last.State != wire.Running.String() || last.Maps.Done < 6 {
+			return false
+		}
+		id, err = wire.ParseJobID(last.ID)
 		return err == nil
 	})
 	return id, err

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/jobs/job_7_1", "", "", 400, `"code":"bad-request"`},
 		{"GET", "/v1/jobs/job_7_0001/attempts", "", "", 200, `{"attempts":[{"id":"attempt_7_0001_m_000000_1000","tracker":"t1","addr":"h1:1","state":"failed","bytes":{"done":1,"total":2},"began":"1970-01-01T00:00:01.234Z","tookMillis":5,"error":"boom"}]}`},
 		{"GET", "/v1/jobs/job_7_0002/attempts", "", "", 404, `"unknown-job"`},
-		{"GET", "/v1/cluster", "", "", 200, `{"id":"c1","start":"1970-01-01T00:00:00.007Z","staging":"mem://s","epoch":2,"leader":"jt1","addr":"` + f.addr + `","leads":true,"jobs":1,"wall":"1970-01-01T00:00:00.099Z","trackers":[{"id":"t1","host":"h1","addr":"h1:1","incarnation":3,"mapSlots":2,"reduceSlots":0,"maps":1,"reduces":0,"connected":true,"silentMillis":12,"excluded":"bad"}],"voters":[]}`},
+		{"GET", "/v1/cluster", "", "", 200, `{"id":"c1","start":"1970-01-01T00:00:00.007Z","staging":"mem://s","epoch":2,"leader":"jt1","addr":"` + f.addr + `","leads":true,"jobs":1,"wall":"1970-01-01T00:00:00.099Z","trackers":[{"id":"t1","host":"h1","addr":"h1:1","incarnation":3,"mapSlots":2,"reduceSlots":0,"maps":1,"reduces":0,"connected":true,"silentMillis":12,"excluded":"bad"}],"voters":[],"log":{"entries":0,"bytes":0}}`},
 		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
 		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
 		{"POST", "/v1/submissions", jsonType, string(frame), 400, "content type of a submission"},
@@ -193,6 +194,71 @@ func TestStream(t *testing.T) {
 		if hello, ok := m.(*wire.Hello); err != nil || !ok || hello.Tracker != name {
 			t.Fatalf("%T, %v", m, err)
 		}
+	}
+}
+
+// TestSilentStream: who opens a stream and says nothing is not waited for; who has
+// spoken may be silent for longer.
+func TestSilentStream(t *testing.T) {
+	f, _ := one(t)
+	ends := make(chan error, 1)
+	f.serve = func(conn *wire.Conn) error {
+		_, err := conn.Receive()
+		ends <- err
+		return err
+	}
+	conn, err := DialStream(t.Context(), f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := await(t, "end of the stream", ends); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the stream ended: %v", err)
+	}
+	speaking := make(chan *wire.Conn, 1)
+	f.serve = func(conn *wire.Conn) error {
+		_, first := conn.Receive()
+		speaking <- conn
+		_, err := conn.Receive()
+		ends <- errors.Join(first, err)
+		return err
+	}
+	if conn, err = DialStream(t.Context(), f.addr); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Send(&wire.Ack{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "first message", speaking)
+	select {
+	case err := <-ends:
+		t.Errorf("the stream ended: %v", err)
+	case <-time.After(600 * time.Millisecond): // three times what a silent one is given
+	}
+}
+
+// TestLongWatch: a watch outlives the time that a request's head may take.
+func TestLongWatch(t *testing.T) {
+	f, c := one(t)
+	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get("http://" + f.addr + "/v1/watch?job=job_7_0001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	beats, last := 0, ""
+	for in := bufio.NewScanner(resp.Body); in.Scan(); {
+		if last = in.Text(); last == `{"beat":true}` {
+			if beats++; beats == 2 {
+				f.log.set(job1, wire.Succeeded)
+			}
+		}
+	}
+	if beats < 2 || last != `{"end":true}` {
+		t.Errorf("after %d beats: %s", beats, last)
 	}
 }
 
