@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -102,9 +101,6 @@ func (q *query) removeVoter(ctx context.Context) error {
 	return q.cluster.RemoveVoter(ctx, q.args[0])
 }
 
-// raftDir is where a job tracker keeps its log below its -data.
-const raftDir = "raft"
-
 // recover makes a stopped job tracker's state the only voter.
 func (t *tool) recover(args []string) int {
 	set := newFlags("cluster recover")
@@ -121,7 +117,7 @@ func (t *tool) recover(args []string) int {
 	default:
 		if _, _, split := net.SplitHostPort(*addr); split != nil {
 			err = fmt.Errorf("%w: -raft: %w", errUsage, split)
-		} else if err = replica.Recover(filepath.Join(*data, raftDir), *id, *addr); err == nil {
+		} else if err = replica.Recover(daemon.LogDir(*data), *id, *addr); err == nil {
 			fmt.Fprintf(t.stderr, "%s is now the only voter; start it\n", *id)
 		}
 	}
@@ -175,24 +171,17 @@ func localName(plan *wire.Plan) string {
 	return ""
 }
 
-// remoteCluster is what a submission to running job trackers needs.
-func remoteCluster(ctx context.Context, addrs []string, note func(string)) (*cluster, *web.Cluster, error) {
+// reach asks the job trackers what a submission to them needs to know.
+func (t *tool) reach(ctx context.Context, addrs []string) (*web.Client, *web.Cluster, error) {
 	c := web.NewClient(addrs)
-	c.Note = note
+	c.Note = func(line string) { fmt.Fprintln(t.stderr, line) }
 	about, err := c.Cluster(ctx)
 	if err == nil && about.Staging == "" {
 		err = errors.New("the cluster has no staging directory yet")
-	}
-	if err == nil {
-		_, err = dfs.Clean(about.Staging)
 	}
 	if err != nil {
 		c.Close()
 		return nil, nil, err
 	}
-	closed := func() error {
-		c.Close()
-		return nil
-	}
-	return &cluster{Cluster: c, files: files(), staging: about.Staging, close: closed}, about, nil
+	return c, about, nil
 }

@@ -37,8 +37,13 @@ func (q *query) list(ctx context.Context) error {
 
 func tasksText(t web.Tasks) string { return fmt.Sprintf("%d/%d", t.Done, t.Total) }
 
+// elapsedText prints a duration, to a tenth of a second once it has seconds.
 func elapsedText(millis int64) string {
-	return (time.Duration(millis) * time.Millisecond).Round(100 * time.Millisecond).String()
+	d := time.Duration(millis) * time.Millisecond
+	if d < time.Second {
+		return d.String()
+	}
+	return d.Round(100 * time.Millisecond).String()
 }
 
 // status tells how a job is getting on.

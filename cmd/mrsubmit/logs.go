@@ -56,8 +56,11 @@ func (q *query) logs(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.had == 0 && r.failed > 0 {
+	switch {
+	case r.had == 0 && r.failed > 0:
 		return errReported
+	case r.failed == 0 && !r.printed:
+		fmt.Fprintf(q.stderr, "%d attempts have written nothing\n", len(attempts))
 	}
 	return nil
 }
@@ -149,6 +152,7 @@ type logReader struct {
 	*query
 	http        *http.Client
 	had, failed int
+	printed     bool
 }
 
 // print prints both logs of an attempt. What cannot be read is said; an error is
@@ -204,7 +208,7 @@ func (r *logReader) copy(a *web.Attempt, stream string, body io.Reader) error {
 		if n > 0 {
 			if head != "" {
 				fmt.Fprint(w, head)
-				head = ""
+				head, r.printed = "", true
 			}
 			if _, err := w.Write(buf[:n]); err != nil {
 				return err

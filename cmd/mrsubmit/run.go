@@ -81,16 +81,13 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 var errReported = errors.New("reported")
 
 func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
-	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.giveUp}
-	var c *cluster
+	var cluster *web.Client
 	var about *web.Cluster
 	if len(f.jobtrackers) > 0 { // first of all: there is nothing to be done without it
-		notes := make(chan string, 16)
-		if c, about, err = remoteCluster(ctx, f.jobtrackers, noteTo(notes)); err != nil {
+		if cluster, about, err = t.reach(ctx, f.jobtrackers); err != nil {
 			return err
 		}
-		defer c.close()
-		cfg.Notes, cfg.Today = notes, about.Wall
+		defer cluster.Close()
 	}
 	exe, remove, err := t.executable(ctx, f.job)
 	if err != nil {
@@ -101,13 +98,17 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if c == nil {
+	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.giveUp}
+	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, sub)
 	}
 	if err := checkShared(&sub.Plan, about, f.shared); err != nil {
 		return err
 	}
-	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Program = c, c.files, c.staging, exe
+	notes := make(chan string, 16)
+	cluster.Note = noteTo(notes)
+	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Notes = cluster, files(), about.Staging, notes
+	cfg.Program, cfg.Today = exe, about.Wall
 	if client.Run(ctx, cfg, sub) != 0 {
 		return errReported
 	}

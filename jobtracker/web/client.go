@@ -25,8 +25,8 @@ type Client struct {
 	Patience time.Duration
 	// WatchPatience is the same for a watch that had one; default 5 min.
 	WatchPatience time.Duration
-	// Note, when not nil, is told in a line when a watch has found another leader
-	// or finds none.
+	// Note, when not nil, is told in a line when a watch has found another leader,
+	// and when looking for one takes long.
 	Note func(line string)
 
 	known knowledge
@@ -56,6 +56,12 @@ func NewClient(addrs []string) *Client {
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
+	}
+}
+
+func (c *Client) note(format string, args ...any) {
+	if c.Note != nil {
+		c.Note(fmt.Sprintf(format, args...))
 	}
 }
 
@@ -97,6 +103,15 @@ func (c *Client) ask(ctx context.Context, q request, answer any) (maybe bool, er
 			return maybe, err
 		}
 		s.failed(addr, err)
+		c.tellSearch(s)
+	}
+}
+
+// tellSearch tells once that a search takes long.
+func (c *Client) tellSearch(s *search) {
+	if since := time.Since(s.began); !s.told && since >= tellAfter {
+		s.told = true
+		c.note("no job tracker leads or answers for %v, still looking: %v", since.Round(time.Second), s.last)
 	}
 }
 
@@ -271,6 +286,7 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 			return nil, fmt.Errorf("describe cluster: %w", err)
 		}
 		s.failed(addr, err)
+		c.tellSearch(s)
 	}
 }
 

@@ -242,7 +242,10 @@ func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
 		t.Fatal(err)
 	}
 	f = &fake{log: l, id: id, addr: listener.Addr().String()}
-	server := NewServer(New(Config{Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }}), nil)
+	server := NewServer(New(Config{
+		Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }, hello: 200 * time.Millisecond,
+	}), nil)
+	server.ReadTimeout = 200 * time.Millisecond
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -20,9 +20,6 @@ import (
 // maxSilence is how long a watch hears nothing before it looks for another leader.
 const maxSilence = 6 * beat
 
-// tellSearch is how long a watch looks for a leader before it says that it does.
-const tellSearch = 5 * time.Second
-
 var (
 	errSilent    = errors.New("it has fallen silent")
 	errMalformed = errors.New("malformed line of a watch")
@@ -79,20 +76,8 @@ func (f *following) run(ctx context.Context) error {
 			s.avoid = addr
 		}
 		s.failed(addr, err)
-		f.tellSearch(s.last)
-	}
-}
-
-func (f *following) note(format string, args ...any) {
-	if f.c.Note != nil {
-		f.c.Note(fmt.Sprintf(format, args...))
-	}
-}
-
-func (f *following) tellSearch(last error) {
-	if since := time.Since(f.heard); !f.told && f.leader != "" && since >= tellSearch {
-		f.told = true
-		f.note("no job tracker leads or answers for %v, still looking: %v", since.Round(time.Second), last)
+		f.c.tellSearch(s)
+		f.told = f.told || s.told
 	}
 }
 
@@ -185,9 +170,9 @@ func (f *following) found(addr string, line *watchLine) error {
 	switch {
 	case f.leader == "":
 	case f.leader != line.Leader:
-		f.note("leader changed: %s at %s leads now, %s did before; %v without news", line.Leader, addr, f.leader, gone)
+		f.c.note("leader changed: %s at %s leads now, %s did before; %v without news", line.Leader, addr, f.leader, gone)
 	case f.told || f.epoch != line.Epoch:
-		f.note("job tracker %s at %s leads again; %v without news", line.Leader, addr, gone)
+		f.c.note("job tracker %s at %s leads again; %v without news", line.Leader, addr, gone)
 	}
 	f.leader, f.epoch, f.told, f.heard = line.Leader, line.Epoch, false, time.Now()
 	return nil

@@ -24,7 +24,7 @@ var (
 // Between two rounds in which every address was tried in vain.
 const (
 	firstPause = 50 * time.Millisecond
-	lastPause  = 500 * time.Millisecond
+	lastPause  = 300 * time.Millisecond
 )
 
 // How long one job tracker may take for one answer: longer in every round, since
@@ -33,6 +33,9 @@ const (
 	firstTry = 2 * time.Second
 	lastTry  = 16 * time.Second
 )
+
+// tellAfter is how long a client looks for a leader before it says that it does.
+const tellAfter = 5 * time.Second
 
 // knowledge is what a Client has learnt of its job trackers.
 type knowledge struct {
@@ -97,6 +100,7 @@ type search struct {
 	tried    []string // in this round
 	rounds   int      // begun
 	last     error    // of the last try
+	told     bool     // that this takes long
 	answered bool     // somebody in this round or the one before
 	before   bool     // somebody in the round before
 }

@@ -28,7 +28,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, fmt.Errorf("upgrade: %w", err))
 		return
 	}
-	conn.SetDeadline(time.Now().Add(helloWait)) // an error shows at the first use
+	conn.SetDeadline(time.Now().Add(h.hello)) // an error shows at the first use
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+streamProtocol+"\r\n\r\n"); err != nil {
 		conn.Close()
 		return

@@ -91,7 +91,8 @@ type Config struct {
 	Log    Stored       // nil: it is not told
 	Logger *slog.Logger // nil: silent
 
-	now func() time.Time // nil: time.Now
+	now   func() time.Time // nil: time.Now
+	hello time.Duration    // 0: helloWait
 }
 
 // Bounds of what is taken from the network and of how long it may take.
@@ -115,6 +116,9 @@ func New(cfg Config) http.Handler {
 	}
 	if cfg.now == nil {
 		cfg.now = time.Now
+	}
+	if cfg.hello == 0 {
+		cfg.hello = helloWait
 	}
 	h := &handler{cfg}
 	mux := http.NewServeMux()
