@@ -33,6 +33,9 @@ func (g *Gossip) NotifyMerge(peers []*memberlist.Node) error {
 	return nil
 }
 
+// mostForeign bounds how many job trackers of other clusters are remembered.
+const mostForeign = 16
+
 // belongs refuses job trackers of another cluster.
 func (g *Gossip) belongs(m Member, addr string) error {
 	g.mu.Lock()
@@ -40,11 +43,13 @@ func (g *Gossip) belongs(m Member, addr string) error {
 	if m.Role != JobTracker || m.Cluster == "" || g.self.Cluster == "" || m.Cluster == g.self.Cluster {
 		return nil
 	}
-	if _, ok := g.foreign[addr]; !ok {
+	_, known := g.foreign[addr]
+	remember := known || len(g.foreign) < mostForeign
+	if !known && remember {
 		g.log.Error("gossip: met a job tracker of another cluster, which stays out",
 			"member", m.ID, "at", addr, "its cluster", m.Cluster, "this cluster", g.self.Cluster)
 	}
-	if g.foreign[addr] != m {
+	if remember && g.foreign[addr] != m {
 		g.foreign[addr] = m
 		g.change()
 	}

@@ -309,6 +309,11 @@ func TestBlockedUDPIsSaid(t *testing.T) {
 	a.journal.waitFor(t, "UDP from here does not arrive there")
 	udp.Store(false)
 	b.journal.waitFor(t, "it passes again")
+	for _, p := range []*process{a, b} {
+		if text := p.journal.String(); strings.Contains(text, "gossip: gone") {
+			t.Errorf("%s lost somebody who can be reached by TCP", p.Self().ID)
+		}
+	}
 }
 
 func TestFailingWritesAreSaidOnce(t *testing.T) {
