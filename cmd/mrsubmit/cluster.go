@@ -10,6 +10,7 @@ import (
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -111,12 +112,12 @@ func (t *tool) recover(args []string) int {
 	switch {
 	case err != nil:
 	case len(rest) > 0:
-		err = fmt.Errorf("%w: unexpected argument %q", errUsage, rest[0])
+		err = wrong("unexpected argument %q", rest[0])
 	case *data == "" || *id == "" || *addr == "":
-		err = fmt.Errorf("%w: recover needs -data, -id and -raft", errUsage)
+		err = wrong("recover needs -data, -id and -raft")
 	default:
 		if _, _, split := net.SplitHostPort(*addr); split != nil {
-			err = fmt.Errorf("%w: -raft: %w", errUsage, split)
+			err = wrong("-raft: %v", split)
 		} else if err = replica.Recover(daemon.LogDir(*data), *id, *addr); err == nil {
 			fmt.Fprintf(t.stderr, "%s is now the only voter; start it\n", *id)
 		}
@@ -176,12 +177,25 @@ func (t *tool) reach(ctx context.Context, addrs []string) (*web.Client, *web.Clu
 	c := web.NewClient(addrs)
 	c.Note = func(line string) { fmt.Fprintln(t.stderr, line) }
 	about, err := c.Cluster(ctx)
-	if err == nil && about.Staging == "" {
-		err = errors.New("the cluster has no staging directory yet")
+	if err == nil {
+		err = checkStaging(about)
 	}
 	if err != nil {
 		c.Close()
 		return nil, nil, err
 	}
 	return c, about, nil
+}
+
+// checkStaging refuses a cluster whose staging directory this machine does not
+// see: what would be staged there, nobody would find.
+func checkStaging(about *web.Cluster) error {
+	if about.Staging == "" {
+		return errors.New("the cluster has no staging directory yet")
+	}
+	proof := dfs.Join(about.Staging, wire.StagingClusters, about.ID)
+	if _, err := files().Stat(proof); err != nil {
+		return fmt.Errorf("the cluster's staging directory %s is not shared with this machine: %w", about.Staging, err)
+	}
+	return nil
 }

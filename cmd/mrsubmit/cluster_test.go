@@ -253,6 +253,13 @@ func TestRunOnCluster(t *testing.T) {
 	f := newFake(t)
 	f.recorder.state = wire.Succeeded
 	args := []string{"run", exe, "-input", exe, "-output", t.TempDir() + "/out"}
+	if code, _, stderr := f.ask(t, args...); code != 1 || !strings.Contains(stderr, "staging directory "+f.staging+" is not shared with this machine") {
+		t.Errorf("staging elsewhere: exit code %d: %s", code, stderr)
+	}
+	proof := filepath.Join(strings.TrimPrefix(f.staging, "file://"), "clusters", "c1")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(proof), 0o755), os.WriteFile(proof, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	code, stdout, stderr := f.ask(t, args...)
 	if code != 0 || stdout != "" || !strings.Contains(stderr, "job_7_0001 job succeeded") {
 		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)

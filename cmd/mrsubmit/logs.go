@@ -30,7 +30,7 @@ const logWait = 10 * time.Second
 func (q *query) logs(ctx context.Context) error {
 	id, err := wire.ParseJobID(q.args[0])
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return wrong("%v", err)
 	}
 	wanted, err := wantedAttempts(id, q.args[1:])
 	if err != nil {
@@ -95,12 +95,12 @@ func wantedAttempts(job wire.JobID, args []string) (func([]web.Attempt) []web.At
 	attempt, errAttempt := wire.ParseAttemptID(args[0])
 	switch {
 	case errTask != nil && errAttempt != nil:
-		return nil, fmt.Errorf("%w: %q is no id of a task or attempt", errUsage, args[0])
+		return nil, wrong("%q is no id of a task or attempt", args[0])
 	case errTask != nil:
 		task = attempt.Task
 	}
 	if task.Job != job {
-		return nil, fmt.Errorf("%w: %s is not of %v", errUsage, args[0], job)
+		return nil, wrong("%s is not of %v", args[0], job)
 	}
 	return func(all []web.Attempt) []web.Attempt {
 		return slices.DeleteFunc(all, func(a web.Attempt) bool {

@@ -89,7 +89,7 @@ func timeText(t time.Time) string {
 func (q *query) historyOf(staging string) error {
 	id, err := wire.ParseJobID(q.args[0])
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return wrong("%v", err)
 	}
 	r, err := history.Find(files(), staging, id)
 	if err != nil {

@@ -31,8 +31,12 @@ const queryPatience = 10 * time.Second
 // addressesUsage is the help of -jobtracker.
 const addressesUsage = "`addresses` of the job trackers, host:port and commas between (default $QUERN_JOBTRACKER)"
 
-// errUsage reports a command line that makes no sense.
-var errUsage = errors.New("bad usage")
+// usageError reports a command line that makes no sense.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+func wrong(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
 // query is a command that asks a running cluster.
 type query struct {
@@ -82,9 +86,9 @@ func (q *query) parse(args []string, least, most int) (err error) {
 		return err
 	}
 	if n := len(q.args); n < least {
-		return fmt.Errorf("%w: too few arguments", errUsage)
+		return wrong("too few arguments")
 	} else if n > most {
-		return fmt.Errorf("%w: unexpected argument %q", errUsage, q.args[most])
+		return wrong("unexpected argument %q", q.args[most])
 	}
 	return nil
 }
@@ -95,7 +99,7 @@ func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
 		if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		} else if err != nil {
-			return nil, fmt.Errorf("%w: %w", errUsage, err)
+			return nil, wrong("%v", err)
 		}
 		if set.NArg() == 0 {
 			return rest, nil
@@ -111,7 +115,7 @@ func (q *query) connect() error {
 		return err
 	}
 	if len(addrs) == 0 && q.staging == "" {
-		return fmt.Errorf("%w: no job tracker is named by -jobtracker or QUERN_JOBTRACKER", errUsage)
+		return wrong("no job tracker is named by -jobtracker or QUERN_JOBTRACKER")
 	}
 	q.cluster = web.NewClient(addrs)
 	q.cluster.Patience = queryPatience
@@ -128,7 +132,7 @@ func addresses(list string) ([]string, error) {
 			continue
 		}
 		if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("%w: address %q of a job tracker: want host:port", errUsage, a)
+			return nil, wrong("address %q of a job tracker: want host:port", a)
 		}
 		addrs = append(addrs, a)
 	}
@@ -137,6 +141,7 @@ func addresses(list string) ([]string, error) {
 
 // exitCode prints why a command failed, or its help.
 func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
+	var usage usageError
 	switch {
 	case err == nil:
 		return exitDone
@@ -145,7 +150,7 @@ func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 		return exitDone
 	case errors.Is(err, errReported):
 		return exitFailed
-	case errors.Is(err, errUsage):
+	case errors.As(err, &usage):
 		fmt.Fprintf(t.stderr, "mrsubmit %s: %v; see mrsubmit help %s\n", name, err, name)
 		return exitUsage
 	}
@@ -169,7 +174,7 @@ func (q *query) jobIDs() ([]wire.JobID, error) {
 	for _, text := range q.args {
 		id, err := wire.ParseJobID(text)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errUsage, err)
+			return nil, wrong("%v", err)
 		}
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)

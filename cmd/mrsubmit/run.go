@@ -67,9 +67,9 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, wrong("%v", err)
 	case set.NArg() == 0:
-		return nil, fmt.Errorf("%w: no job is named", errUsage)
+		return nil, wrong("no job is named")
 	}
 	f.job, f.args = set.Arg(0), set.Args()[1:]
 	var err error
