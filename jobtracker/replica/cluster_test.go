@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,6 +23,16 @@ const patience = 20 * time.Second
 
 // testTimeout is raft's in these tests: machines that run them are busy.
 const testTimeout = 200 * time.Millisecond
+
+// These tests wait for elections most of the time, so more of them run than there are
+// processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // node is one replica and, in place of a job tracker, a list of what was committed.
 // Its facts are that list.
@@ -179,7 +190,7 @@ func (n *node) reopen() *node {
 func (n *node) await(what string, ok func() bool) {
 	n.t.Helper()
 	deadline := time.After(patience)
-	for {
+	for tick := time.NewTicker(20 * time.Millisecond); ; { // for what gives no event
 		n.mu.Lock()
 		done, changed := ok(), n.changed
 		n.mu.Unlock()
@@ -188,6 +199,7 @@ func (n *node) await(what string, ok func() bool) {
 		}
 		select {
 		case <-changed:
+		case <-tick.C:
 		case <-deadline:
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -9,9 +9,6 @@ import (
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
-	"github.com/hashicorp/raft-wal/metadb"
-	"github.com/hashicorp/raft-wal/segment"
-	"github.com/hashicorp/raft-wal/types"
 )
 
 // checkedCodec is raft-wal's form of an entry and a checksum.
@@ -54,40 +51,4 @@ func checkedBody(data []byte) ([]byte, error) {
 		return nil, errChecksum
 	}
 	return data[:n], nil
-}
-
-// metaStore and filer write the codec's number down: raft-wal 0.4.0 notes its own
-// one for a new segment, whatever codec it was given, and refuses it when it opens.
-type metaStore struct {
-	metadb.BoltMetaDB
-	fault func() error // in tests
-}
-
-// SetStable implements types.MetaStore.
-func (m *metaStore) SetStable(key, value []byte) error {
-	if m.fault != nil {
-		if err := m.fault(); err != nil {
-			return err
-		}
-	}
-	return m.BoltMetaDB.SetStable(key, value)
-}
-
-// CommitState implements types.MetaStore.
-func (m *metaStore) CommitState(state types.PersistentState) error {
-	for i := range state.Segments {
-		state.Segments[i].Codec = codecID
-	}
-	return m.BoltMetaDB.CommitState(state)
-}
-
-type filer struct {
-	*segment.Filer
-	dir string
-}
-
-// Create implements types.SegmentFiler.
-func (f filer) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
-	info.Codec = codecID
-	return f.Filer.Create(info)
 }

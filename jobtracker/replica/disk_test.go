@@ -12,6 +12,7 @@ import (
 // error that names the file. Nothing is acknowledged that is not synced, the others
 // go on, and it takes part again when it is started on a disk that works.
 func TestDiskFails(t *testing.T) {
+	t.Parallel()
 	fault := func(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
 	faults := map[string]func(*disk){
 		"full, after half of a write": func(d *disk) {
@@ -61,6 +62,7 @@ func failDisk(t *testing.T, set func(*disk), leads bool) {
 
 // A vote or a term that cannot be stored must not be given, nor end the process.
 func TestTermCannotBeStored(t *testing.T) {
+	t.Parallel()
 	broken := make(chan struct{})
 	g := newGroup(t, 3, func(c *Config) {
 		if c.ID != "jt2" {
@@ -97,6 +99,7 @@ func TestTermCannotBeStored(t *testing.T) {
 // Proposals are answered although Apply does not return, a disk that does not answer
 // ends the replica, and Close is bounded.
 func TestDiskHangs(t *testing.T) {
+	t.Parallel()
 	disks := make(map[string]*disk)
 	g := newGroup(t, 3, func(c *Config) {
 		disks[c.ID] = newDisk()
@@ -123,6 +126,7 @@ func TestDiskHangs(t *testing.T) {
 
 // A leader for whom raft refuses everything is restarted (hashicorp/raft#696).
 func TestLeaderStuck(t *testing.T) {
+	t.Parallel()
 	refusing := make(chan struct{})
 	n := open(t, Config{ID: "jt1", Dir: t.TempDir(), stuck: 2 * testTimeout, refuse: func() error {
 		select {

@@ -4,11 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"os"
-	"path/filepath"
 
 	"github.com/hashicorp/raft"
-	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 )
 
@@ -66,20 +63,31 @@ func payload(data []byte, at int) []byte {
 	return data[at+frameHeader : at+frameHeader+n]
 }
 
-// batchAt reads one batch whose bytes count from start and whose frames begin at
-// at. It returns where its entries are and where it ends; or, when it is not whole,
-// where that was noticed.
-func batchAt(data []byte, start, at int) (entries []int, end int, whole bool) {
+// batch is one write: where its frames are, and whether it is whole.
+type batch struct {
+	entries []int
+	index   int // 0: none
+	end     int // or, when it is not whole, where that was noticed
+	whole   bool
+}
+
+// batchAt reads a batch whose bytes count from start and whose frames begin at at.
+func batchAt(data []byte, start, at int) batch {
+	var b batch
 	for {
 		kind, next := frameAt(data, at)
 		switch kind {
 		case frameEntry:
-			entries = append(entries, at)
+			b.entries = append(b.entries, at)
+		case frameIndex:
+			b.index = at
 		case frameCommit:
-			sum := binary.LittleEndian.Uint32(data[at+4:])
-			return entries, next, crc32.Checksum(data[start:at], crcTable) == sum
+			b.end = next
+			b.whole = crc32.Checksum(data[start:at], crcTable) == binary.LittleEndian.Uint32(data[at+4:])
+			return b
 		case frameEnd, frameBad:
-			return entries, at, false
+			b.end = at
+			return b
 		}
 		at = next
 	}
@@ -88,6 +96,7 @@ func batchAt(data []byte, start, at int) (entries []int, end int, whole bool) {
 // scan is what a segment holds.
 type scan struct {
 	entries  []int // offsets of the frames
+	index    int   // offset of the index that makes the segment a full one; 0: it is none
 	end      int   // of the last whole batch
 	leftover int   // where the bytes after it end that a torn write left; end: none
 }
@@ -103,24 +112,25 @@ func scanSegment(name string, data []byte, info types.SegmentInfo) (scan, error)
 			s.leftover = s.end
 			return s, nil
 		}
-		entries, end, whole := batchAt(data, start, min(at, len(data)))
+		b := batchAt(data, start, min(at, len(data)))
 		if start == 0 && !headerFits(data, info) {
-			entries, end, whole = nil, 0, false
+			b = batch{}
 		}
-		if !whole {
-			if damaged(data, start) {
-				return s, &damage{name, firstBad(data, entries, end), "an entry or the order of entries was changed"}
+		if !b.whole {
+			if damaged(data, start, b.end) {
+				return s, &damage{name, firstBad(data, b), "what is there was changed"}
 			}
 			s.leftover = lastWord(data, start)
 			return s, nil
 		}
-		for _, e := range entries {
+		for _, e := range b.entries {
 			if err := checkEntry(payload(data, e), info.BaseIndex+uint64(len(s.entries))); err != nil {
 				return s, &damage{name, e, err.Error()}
 			}
 			s.entries = append(s.entries, e)
 		}
-		start, at, s.end = end, end, end
+		s.index, s.end = b.index, b.end
+		start, at = s.end, s.end
 	}
 }
 
@@ -153,8 +163,12 @@ func lastWord(data []byte, start int) int {
 	return start
 }
 
-// damaged judges a batch from start that is not whole.
-func damaged(data []byte, start int) bool {
+// damaged judges a batch from start that is not whole, as was noticed at bad.
+func damaged(data []byte, start, bad int) bool {
+	if bad+frameHeader <= len(data) && bad > start &&
+		crc32.Checksum(data[start:bad], crcTable) == binary.LittleEndian.Uint32(data[bad+4:]) {
+		return true // all of it is there, but what says that it is a commit
+	}
 	end := lastWord(data, start)
 	last := false
 	for at := start; at+frameHeader <= end; at += frameHeader {
@@ -163,7 +177,7 @@ func damaged(data []byte, start int) bool {
 			continue
 		}
 		next := at + frameHeader
-		if _, _, whole := batchAt(data, next, next); whole {
+		if batchAt(data, next, next).whole {
 			return true // so what is before it was acknowledged
 		}
 	}
@@ -191,14 +205,14 @@ func allZero(data []byte) bool {
 	return true
 }
 
-// firstBad is the first of a damaged batch's entries that is not as it was written.
-func firstBad(data []byte, entries []int, otherwise int) int {
-	for _, e := range entries {
+// firstBad is where a damaged batch is first seen to be not as it was written.
+func firstBad(data []byte, b batch) int {
+	for _, e := range b.entries {
 		if _, err := checkedBody(payload(data, e)); err != nil {
 			return e
 		}
 	}
-	return otherwise
+	return b.end
 }
 
 // damage is a file that is not as it was written.
@@ -213,39 +227,3 @@ func (d *damage) Error() string {
 }
 
 func (d *damage) Is(target error) bool { return target == ErrDamaged }
-
-// segmentReader reads a segment that raft-wal sealed without an index. It does that
-// when it cuts off the end of the log, and 0.4.0 cannot read it after a restart.
-type segmentReader struct {
-	info types.SegmentInfo
-	data []byte
-	scan scan
-}
-
-// Open implements types.SegmentFiler.
-func (f filer) Open(info types.SegmentInfo) (types.SegmentReader, error) {
-	if info.IndexStart != 0 {
-		return f.Filer.Open(info)
-	}
-	name := filepath.Join(f.dir, segment.FileName(info))
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := scanSegment(name, data, info)
-	if err != nil {
-		return nil, err
-	}
-	return &segmentReader{info: info, data: data[:s.end], scan: s}, nil
-}
-
-// GetLog implements types.SegmentReader.
-func (r *segmentReader) GetLog(index uint64) (*types.PooledBuffer, error) {
-	if index < r.info.MinIndex || index > r.info.MaxIndex || index-r.info.BaseIndex >= uint64(len(r.scan.entries)) {
-		return nil, types.ErrNotFound
-	}
-	return &types.PooledBuffer{Bs: payload(r.data, r.scan.entries[index-r.info.BaseIndex])}, nil
-}
-
-// Close implements types.SegmentReader.
-func (r *segmentReader) Close() error { return nil }

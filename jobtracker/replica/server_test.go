@@ -3,6 +3,8 @@ package replica
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,6 +92,7 @@ func submit(t *testing.T, servers []*server, key string) wire.JobID {
 // Three job trackers share their facts: an acknowledged submission is known to the
 // next leader under the same id, and after all were stopped and started again.
 func TestServers(t *testing.T) {
+	t.Parallel()
 	files, dir := mem.New(1<<20), t.TempDir()
 	var servers []*server
 	var voters []Voter
@@ -124,5 +127,110 @@ func TestServers(t *testing.T) {
 	}
 	if again := submit(t, servers, "second"); again != second {
 		t.Errorf("after a restart %v is known as %v", second, again)
+	}
+}
+
+// The majority is lost: one state of three goes on alone, with all that its log holds.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	files, dir := mem.New(1<<20), t.TempDir()
+	var servers []*server
+	var voters []Voter
+	for _, id := range []string{"jt1", "jt2", "jt3"} {
+		s := serve(t, Config{ID: id, Dir: dir + "/" + id}, files)
+		servers = append(servers, s)
+		voters = append(voters, Voter{ID: id, Addr: s.replica.Addr()})
+	}
+	if err := servers[0].replica.Bootstrap(voters); err != nil {
+		t.Fatal(err)
+	}
+	first := submit(t, servers, "first")
+	one := servers[1].cfg
+	if err := Recover(one.Dir, one.ID, one.Listen); !errors.Is(err, ErrInUse) {
+		t.Errorf("recovered while it runs: %v", err)
+	}
+	for _, s := range servers {
+		s.end(t)
+	}
+	if err := Recover(one.Dir, one.ID, one.Listen); err != nil {
+		t.Fatal(err)
+	}
+	alone := serve(t, one, files)
+	if again := submit(t, []*server{alone}, "first"); again != first {
+		t.Errorf("%v is known as %v afterwards", first, again)
+	}
+	if voters := alone.replica.Voters(); len(voters) != 1 || voters[0] != (Voter{one.ID, one.Listen}) {
+		t.Errorf("the voters are %v", voters)
+	}
+	for _, empty := range []string{t.TempDir(), dir + "/missing"} {
+		if err := Recover(empty, "jt1", "127.0.0.1:1"); !errors.Is(err, ErrNoState) {
+			t.Errorf("recovered nothing: %v", err)
+		}
+	}
+}
+
+// Row 7 of the promise table: leaders are cut off while clients submit. A submission
+// whose outcome was not known, and that is made again, is one job: on all.
+func TestAmbiguous(t *testing.T) {
+	t.Parallel()
+	files, dir, net := mem.New(1<<20), t.TempDir(), newLinks()
+	var servers []*server
+	var voters []Voter
+	for _, id := range []string{"jt1", "jt2", "jt3"} {
+		cfg := Config{ID: id, Dir: dir + "/" + id}
+		net.join(&cfg)
+		s := serve(t, cfg, files)
+		servers = append(servers, s)
+		voters = append(voters, Voter{ID: id, Addr: s.replica.Addr()})
+		net.mu.Lock()
+		net.addrs[s.replica.Addr()] = id
+		net.mu.Unlock()
+	}
+	if err := servers[0].replica.Bootstrap(voters); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]wire.JobID, 24)
+	var clients sync.WaitGroup
+	for c := range 3 {
+		clients.Go(func() {
+			for i := c; i < len(ids); i += 3 {
+				ids[i] = submit(t, servers, fmt.Sprint("key ", i))
+			}
+		})
+	}
+	for range 3 {
+		leader := leading(t, servers)
+		net.isolate(leader.cfg.ID, true)
+		submit(t, servers, "while cut off")
+		net.isolate(leader.cfg.ID, false)
+	}
+	clients.Wait()
+	seen := make(map[wire.JobID]int)
+	for i, id := range ids {
+		if other, ok := seen[id]; ok {
+			t.Errorf("key %d and key %d are both %v", i, other, id)
+		}
+		seen[id] = i
+		if again := submit(t, servers, fmt.Sprint("key ", i)); again != id {
+			t.Errorf("key %d is %v, and was acknowledged as %v", i, again, id)
+		}
+	}
+}
+
+// leading is who leads, with the lead confirmed by a majority.
+func leading(t *testing.T, servers []*server) *server {
+	t.Helper()
+	deadline := time.After(patience)
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		for _, s := range servers {
+			if s.replica.instance().raft.VerifyLeader().Error() == nil {
+				return s
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("nobody leads")
+		}
 	}
 }

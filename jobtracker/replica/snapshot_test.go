@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -9,6 +10,7 @@ import (
 // others have meanwhile taken, comes back. Raft alone sends it that snapshot over
 // and over (hashicorp/raft#697).
 func TestSnapshotOverConflict(t *testing.T) {
+	t.Parallel()
 	net := newLinks()
 	g := newGroup(t, 3, func(c *Config) {
 		net.join(c)
@@ -32,4 +34,62 @@ func TestSnapshotOverConflict(t *testing.T) {
 	g.commit("after", rest...)
 	g.check("after")
 	old.await("a snapshot to be installed", func() bool { return old.restores > 0 })
+}
+
+// A snapshot is taken after entries, bytes, a time, and at a clean stop; it is what the
+// next start begins with.
+func TestSnapshots(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Config){
+		"entries":    func(c *Config) { c.SnapshotEntries = 5 },
+		"bytes":      func(c *Config) { c.SnapshotBytes = 50 },
+		"interval":   func(c *Config) { c.SnapshotInterval = 2 * testTimeout },
+		"clean stop": func(*Config) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{ID: "jt1", Dir: t.TempDir(), TrailingEntries: 1, segmentSize: 256}
+			change(&cfg)
+			n := open(t, cfg)
+			if err := n.Bootstrap([]Voter{{"jt1", n.Addr()}}); err != nil {
+				t.Fatal(err)
+			}
+			g := &group{t: t, nodes: []*node{n}}
+			for i := range 10 {
+				g.commit(fmt.Sprint("entry ", i))
+			}
+			if name == "clean stop" {
+				n.close()
+			} else {
+				n.await("a snapshot", func() bool { return n.growth.snapshot.Load() > 0 })
+				n.crash()
+			}
+			want := n.list()
+			n = open(t, n.cfg)
+			g.nodes[0] = n
+			n.await("the snapshot", func() bool { return n.restores == 1 })
+			g.commit("after")
+			if got := n.list(); !slices.Equal(got, append(want, "after")) {
+				t.Errorf("has %q after the restart, had %q", got, want)
+			}
+		})
+	}
+}
+
+// What stands for the job tracker may refuse a snapshot, or have stopped before the
+// log: neither must hold anything up.
+func TestNoSnapshot(t *testing.T) {
+	t.Parallel()
+	n := open(t, Config{ID: "jt1", Dir: t.TempDir()})
+	if err := n.Bootstrap([]Voter{{"jt1", n.Addr()}}); err != nil {
+		t.Fatal(err)
+	}
+	(&group{t: t, nodes: []*node{n}}).commit("entry")
+	n.silence()
+	<-n.stopped
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	n = open(t, n.cfg)
+	n.awaitEntry("entry")
 }

@@ -12,7 +12,6 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 	walfs "github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/metadb"
-	"github.com/hashicorp/raft-wal/segment"
 )
 
 // store is raft's log, term and vote on disk. The first write that fails is its
@@ -22,6 +21,8 @@ type store struct {
 	dir    string
 	wal    *wal.WAL
 	meta   *metaStore
+	filer  *filer
+	stall  time.Duration
 	failed func(error) // hears of the failure
 	found  found       // when it was opened
 
@@ -52,13 +53,14 @@ func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
 	if vfs == nil {
 		vfs = walfs.New()
 	}
-	s := &store{dir: cfg.Dir, meta: &metaStore{fault: cfg.metaFault}, failed: func(error) {}}
+	s := &store{dir: cfg.Dir, filer: newFiler(cfg.Dir, vfs), stall: cfg.stall, failed: func(error) {}}
+	s.meta = &metaStore{fault: cfg.metaFault, rotated: s.filer.rotated}
 	s.found = found
 	err = withoutPanic("read the log in "+cfg.Dir, func() (err error) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // bbolt maps its file
 		s.wal, err = wal.Open(cfg.Dir,
 			wal.WithMetaStore(s.meta),
-			wal.WithSegmentFiler(filer{segment.NewFiler(cfg.Dir, vfs), cfg.Dir}),
+			wal.WithSegmentFiler(s.filer),
 			wal.WithSegmentSize(cfg.segmentSize),
 			wal.WithCodec(checkedCodec{}),
 			wal.WithLogger(newLogger(cfg.Logger)))
@@ -179,7 +181,12 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 	for _, l := range logs {
 		s.bytes.Add(int64(len(l.Data) + len(l.Extensions)))
 	}
-	if err := s.write(func() error { return s.wal.StoreLogs(logs) }); err != nil {
+	if err := s.write(func() error {
+		if err := s.wal.StoreLogs(logs); err != nil {
+			return err
+		}
+		return s.filer.awaitRotation(s.stall)
+	}); err != nil {
 		first, last := logs[0].Index, logs[len(logs)-1].Index
 		return s.fail(fmt.Errorf("store entries %d to %d in %s: %w", first, last, s.dir, err))
 	}

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/metadb"
@@ -79,11 +80,11 @@ func verifyState(dir string) (found, error) {
 }
 
 func (f *found) verifyLog(dir string) error {
-	segments, err := loadSegments(dir)
+	state, err := loadMeta(dir)
 	if err != nil {
 		return err
 	}
-	for _, info := range segments {
+	for i, info := range state.Segments {
 		name := filepath.Join(dir, segment.FileName(info))
 		tail := info.SealTime.IsZero()
 		data, err := os.ReadFile(name)
@@ -101,21 +102,39 @@ func (f *found) verifyLog(dir string) error {
 			return &damage{name, len(data), fmt.Sprintf("it is cut off, and was made with %d bytes", size)}
 		}
 		last := info.BaseIndex + uint64(len(s.entries)) - 1
-		if !tail {
-			if last < info.MaxIndex {
-				return &damage{name, s.end, fmt.Sprintf("entries end with %d, not %d", last, info.MaxIndex)}
-			}
+		switch {
+		case !tail && last < info.MaxIndex:
+			return &damage{name, s.end, fmt.Sprintf("entries end with %d, not %d", last, info.MaxIndex)}
+		case !tail:
 			last = info.MaxIndex
-		} else if s.leftover > s.end {
-			if err := wipe(name, s.end, s.leftover); err != nil {
-				return err
-			}
+		case s.leftover > s.end:
+			err = wipe(name, s.end, s.leftover)
+		case s.index > 0:
+			err = rotate(dir, state, i, last, s.index)
 		}
-		if err := f.add(name, data, s, info.MinIndex, last, info.BaseIndex); err != nil {
+		if err == nil {
+			err = f.add(name, data, s, info.MinIndex, last, info.BaseIndex)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rotate notes in the list that the last segment is full. The list follows the
+// segment, and raft-wal 0.4.0 can neither write to the segment nor make up for the list
+// when it was stopped in between.
+func rotate(dir string, state types.PersistentState, i int, last uint64, index int) error {
+	full := &state.Segments[i]
+	next := types.SegmentInfo{
+		ID: state.NextSegmentID, BaseIndex: last + 1, MinIndex: last + 1,
+		SizeLimit: full.SizeLimit, Codec: codecID, CreateTime: time.Now(),
+	}
+	full.MaxIndex, full.IndexStart, full.SealTime = last, uint64(index)+frameHeader, time.Now()
+	state.Segments = append(state.Segments, next)
+	state.NextSegmentID++
+	return withMeta(dir, func(db *metaStore) error { return db.CommitState(state) })
 }
 
 // add takes in the entries of one segment.
@@ -145,20 +164,31 @@ func wipe(name string, from, to int) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// loadSegments reads raft-wal's list.
-func loadSegments(dir string) ([]types.SegmentInfo, error) {
-	name := filepath.Join(dir, metadb.FileName)
-	var state types.PersistentState
-	var db metadb.BoltMetaDB
-	err := withoutPanic("read "+name, func() (err error) {
-		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // bbolt maps the file
+// loadMeta reads raft-wal's list of segments.
+func loadMeta(dir string) (state types.PersistentState, err error) {
+	err = withMeta(dir, func(db *metaStore) (err error) {
 		state, err = db.Load(dir)
+		return err
+	})
+	return state, err
+}
+
+// withMeta opens the list for a moment.
+func withMeta(dir string, do func(*metaStore) error) error {
+	name := filepath.Join(dir, metadb.FileName)
+	var db metaStore
+	err := withoutPanic("read "+name, func() error {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // bbolt maps the file
+		_, err := db.Load(dir)
+		if err == nil {
+			err = do(&db)
+		}
 		return errors.Join(err, db.Close())
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
 	}
-	return state.Segments, nil
+	return nil
 }
 
 // snapshotDir is one of raft's, by its name: <term>-<index>-<milliseconds>.
