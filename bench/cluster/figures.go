@@ -42,16 +42,11 @@ func (b *bench) await(what string, holds func() bool) error {
 // leader finds the job tracker that leads, and its epoch.
 func (b *bench) leader(c *processes.Cluster) (leader *processes.Daemon, epoch uint64, err error) {
 	err = b.await("leader", func() bool {
-		for _, d := range c.JobTrackers {
-			if !d.Running() {
-				continue
-			}
-			if s, err := client(d.Addr).Cluster(b.ctx); err == nil && s.Leads {
-				leader, epoch = d, s.Epoch
-				return true
-			}
+		d, status := c.Leader(b.ctx, nil)
+		if d != nil {
+			leader, epoch = d, status.Epoch
 		}
-		return false
+		return d != nil
 	})
 	return leader, epoch, err
 }
@@ -287,7 +282,7 @@ func (b *bench) log() ([]string, error) {
 
 // stored is what the first job tracker has given to its log's disk.
 func (b *bench) stored(c *processes.Cluster) (int64, error) {
-	s, err := client(c.JobTrackers[0].Addr).Cluster(b.ctx)
+	s, err := c.JobTrackers[0].Says(b.ctx)
 	if err != nil {
 		return 0, err
 	}

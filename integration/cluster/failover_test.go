@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/jobtracker/web"
@@ -97,35 +95,14 @@ func TestLeaderStopped(t *testing.T) {
 
 // leads says whether a job tracker believes that it leads.
 func (c *cluster) leads(d *processes.Daemon) bool {
-	status, err := c.says(d)
+	status, err := d.Says(c.ctx)
 	return err == nil && status.Leads
-}
-
-// says is what one job tracker itself says of the cluster.
-func (c *cluster) says(d *processes.Daemon) (*web.Cluster, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.Addr+"/v1/cluster", nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	status := new(web.Cluster)
-	return status, json.NewDecoder(resp.Body).Decode(status)
 }
 
 // leaderAmong is a job tracker other than one that leads, or nil.
 func (c *cluster) leaderAmong(but *processes.Daemon) *processes.Daemon {
-	for _, d := range c.JobTrackers {
-		if d != but && d.Running() && c.leads(d) {
-			return d
-		}
-	}
-	return nil
+	d, _ := c.Leader(c.ctx, but)
+	return d
 }
 
 func proxied(cfg *processes.Config) {
@@ -154,7 +131,7 @@ func TestLeaderIsolated(t *testing.T) {
 	c.await("one leader that all know", func() bool {
 		known := make(map[string]bool)
 		for _, d := range c.JobTrackers {
-			status, err := c.says(d)
+			status, err := d.Says(c.ctx)
 			if err != nil {
 				return false
 			}

@@ -1,0 +1,45 @@
+package processes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+// Says is what this very job tracker says of the cluster, leader or not.
+func (d *Daemon) Says(ctx context.Context) (*web.Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.Addr+"/v1/cluster", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	status := new(web.Cluster)
+	if err := json.NewDecoder(resp.Body).Decode(status); err != nil {
+		return nil, fmt.Errorf("status of %s: %w", d.ID, err)
+	}
+	return status, nil
+}
+
+// Leader finds a job tracker, other than the given one, that runs and says that it
+// leads, and what it says; nil: there is none now.
+func (c *Cluster) Leader(ctx context.Context, but *Daemon) (*Daemon, *web.Cluster) {
+	for _, d := range c.JobTrackers {
+		if d == but || !d.Running() {
+			continue
+		}
+		if status, err := d.Says(ctx); err == nil && status.Leads {
+			return d, status
+		}
+	}
+	return nil, nil
+}
