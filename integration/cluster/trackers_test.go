@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/integration/processes"
 )
@@ -242,4 +243,24 @@ func TestOneOutput(t *testing.T) {
 	if got, want := parts(t, out), countWords(text(3)); got != want {
 		t.Errorf("output differs: %s, want %s", brief(got), brief(want))
 	}
+}
+
+// Gossip that does not pass costs no task: it finds and suspects, no more.
+func TestNoUDP(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.Proxied = true })
+	c.DropUDP(true)
+	silence := time.NewTimer(time.Minute)
+	defer silence.Stop()
+	for over := false; !over; {
+		j := c.paced(12, "-map-time", "1s", "-D", "mapreduce.job.reduces=2")
+		j.correct()
+		j.once("m")
+		j.once("r")
+		select {
+		case <-silence.C:
+			over = true
+		default:
+		}
+	}
+	c.await("word of it in a log", func() bool { return c.JobTrackers[0].Said("UDP") })
 }

@@ -27,6 +27,7 @@ type Daemon struct {
 	args    []string
 
 	raftIn, httpIn *Proxy
+	gossipIn       *datagrams
 	stopped        bool         // by Stop
 	pid            atomic.Int64 // 0: not started yet
 	cmd            *exec.Cmd

@@ -53,7 +53,7 @@ type Config struct {
 	JobTrackerFlags  []string // beside those that every one needs
 	TaskTrackerFlags []string
 
-	Proxied bool // what job trackers say to each other and trackers to them passes proxies, see [Proxy]
+	Proxied bool // what daemons say to job trackers, and all gossip, passes proxies, see [Proxy]
 }
 
 // Cluster is a running cluster.
@@ -108,14 +108,14 @@ func (c *Cluster) plan() error {
 			return err
 		}
 		c.JobTrackers = append(c.JobTrackers, d)
-		gossips = append(gossips, d.Gossip)
+		if err := c.proxy(d); err != nil {
+			return err
+		}
+		gossips = append(gossips, d.gossip())
 	}
 	for _, d := range c.JobTrackers {
 		d.args = append(d.args, "-raft", d.Raft, "-staging", c.Staging(),
 			"-bootstrap-expect", fmt.Sprint(c.cfg.JobTrackers), "-join", strings.Join(gossips, ","))
-		if err := c.proxy(d); err != nil {
-			return err
-		}
 		d.args = append(d.args, c.cfg.JobTrackerFlags...)
 	}
 	for i := range c.cfg.TaskTrackers {
@@ -135,7 +135,10 @@ func (c *Cluster) AddTaskTracker(id string, flags ...string) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.args = append(d.args, "-host", id, "-join", c.JobTrackers[0].Gossip,
+	if err := c.proxy(d); err != nil {
+		return nil, err
+	}
+	d.args = append(d.args, "-host", id, "-join", c.JobTrackers[0].gossip(),
 		"-map-slots", fmt.Sprint(c.cfg.MapSlots), "-reduce-slots", fmt.Sprint(c.cfg.ReduceSlots))
 	d.args = append(d.args, flags...)
 	c.TaskTrackers = append(c.TaskTrackers, d)

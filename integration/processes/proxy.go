@@ -204,10 +204,17 @@ func socketInode(local, remote int) string {
 	return ""
 }
 
-// proxy puts proxies before a job tracker's raft and HTTP addresses, and
-// advertises those.
+// proxy puts proxies before a daemon's addresses, and advertises those: before a job
+// tracker's raft and HTTP addresses and everybody's gossip.
 func (c *Cluster) proxy(d *Daemon) (err error) {
 	if !c.cfg.Proxied {
+		return nil
+	}
+	if d.gossipIn, err = newDatagrams(d.Gossip); err != nil {
+		return err
+	}
+	d.args = append(d.args, "-gossip-advertise", d.gossipIn.Addr)
+	if d.Raft == "" {
 		return nil
 	}
 	if d.raftIn, err = newProxy(d.Raft, c.jobTrackerPids); err != nil {
@@ -236,6 +243,17 @@ func (d *Daemon) stopProxies() {
 			p.Close()
 		}
 	}
+	if d.gossipIn != nil {
+		d.gossipIn.close()
+	}
+}
+
+// gossip is the address under which others gossip with it.
+func (d *Daemon) gossip() string {
+	if d.gossipIn != nil {
+		return d.gossipIn.Addr
+	}
+	return d.Gossip
 }
 
 // Advertised is the address under which others reach its HTTP service.

@@ -1,0 +1,64 @@
+package processes
+
+import (
+	"fmt"
+	"net"
+	"sync/atomic"
+)
+
+// datagrams passes gossip on to a daemon, TCP and UDP under one port, as long as
+// it does not drop what comes by UDP.
+type datagrams struct {
+	Addr  string
+	tcp   *Proxy
+	udp   net.PacketConn
+	far   net.Conn
+	drops atomic.Bool
+}
+
+func newDatagrams(target string) (*datagrams, error) {
+	tcp, err := newProxy(target, nil)
+	if err != nil {
+		return nil, err
+	}
+	g := &datagrams{Addr: tcp.Addr, tcp: tcp}
+	if g.udp, err = net.ListenPacket("udp", tcp.Addr); err != nil {
+		tcp.Close()
+		return nil, fmt.Errorf("proxy of datagrams for %s: %w", target, err)
+	}
+	if g.far, err = net.Dial("udp", target); err != nil {
+		tcp.Close()
+		g.udp.Close()
+		return nil, fmt.Errorf("proxy of datagrams for %s: %w", target, err)
+	}
+	go g.pass()
+	return g, nil
+}
+
+// pass needs one direction only: gossip is answered to the address that the
+// sender advertises.
+func (g *datagrams) pass() {
+	buf := make([]byte, 64<<10)
+	for {
+		n, _, err := g.udp.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		if !g.drops.Load() {
+			g.far.Write(buf[:n]) // one that does not arrive is lost, as datagrams are
+		}
+	}
+}
+
+func (g *datagrams) close() {
+	g.tcp.Close()
+	g.udp.Close()
+	g.far.Close()
+}
+
+// DropUDP has every daemon get no gossip by UDP any more, or again.
+func (c *Cluster) DropUDP(drops bool) {
+	for _, d := range c.All() {
+		d.gossipIn.drops.Store(drops)
+	}
+}
