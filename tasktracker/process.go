@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -25,6 +26,7 @@ const (
 type processes struct {
 	record string // file of the processes started
 	check  func(path string) error
+	meter  meter
 }
 
 var _ WorkerStarter = (*processes)(nil)
@@ -61,7 +63,7 @@ func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
 	cmd.SysProcAttr = processAttributes()
-	w := &process{cmd: cmd, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
+	w := &process{meter: &p.meter, cmd: cmd, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
 		return errors.Join(ourIn.Close(), ourOut.Close())
 	})}
 	if err := cmd.Start(); err != nil {
@@ -103,9 +105,10 @@ func workerEnvironment(own []string) []string {
 
 // process is a worker process.
 type process struct {
-	cmd  *exec.Cmd
-	conn *wire.Conn
-	in   *os.File // what conn reads
+	meter *meter
+	cmd   *exec.Cmd
+	conn  *wire.Conn
+	in    *os.File // what conn reads
 
 	mu     sync.Mutex
 	reaped bool // its number, and its group's, may be another's by now
@@ -127,9 +130,19 @@ func (w *process) Kill() {
 // Wait waits for the process, and kills what is left of its group.
 func (w *process) Wait() error {
 	err := w.reap()
+	w.meter.leave(w)
 	// Something that left the group may hold the pipe open for ever.
 	_ = w.in.SetReadDeadline(time.Now().Add(endGrace))
 	return err
+}
+
+// Limit holds the process, and all it starts, to a limit together.
+func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
+	if most.Memory > 0 || most.Processes > 0 {
+		w.meter.limit(w, most, exceeded)
+		return
+	}
+	w.meter.leave(w)
 }
 
 // Alone says whether the process's group has no other member.

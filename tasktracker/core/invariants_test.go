@@ -41,6 +41,21 @@ func checkInvariants(t fataler, c *Core) {
 			}
 		}
 	}
+	for _, j := range c.jobs {
+		for _, a := range j.attempts {
+			if j.dropped {
+				break // what is left of it ends unreported
+			}
+			if slotted := a.id.Task.Kind.Slotted(); slotted && a.disk != nil && a.disk.bad != "" && (a.phase <= running || a.hasOutput()) {
+				t.Fatalf("T8: %v in phase %d is on disk %s: %s", a.id, a.phase, a.disk.path, a.disk.bad)
+			}
+		}
+		for _, h := range j.homes {
+			if h.disk.bad != "" || c.withdrawn() {
+				t.Fatalf("T8: home %d is on disk %s: %s", h.partition, h.disk.path, h.disk.bad)
+			}
+		}
+	}
 	if used[0] > c.cfg.MapSlots || used[1] > c.cfg.ReduceSlots {
 		t.Fatalf("T2: %v slots used of %d and %d", used, c.cfg.MapSlots, c.cfg.ReduceSlots)
 	}

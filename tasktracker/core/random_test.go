@@ -25,6 +25,7 @@ func oneWorld(t *rapid.T) {
 	actions := []func(){
 		w.connect, w.disconnect, w.launch, w.launch, w.launch, w.kill, w.grant, w.setHome, w.choose, w.drop,
 		w.workerActs, w.workerActs, w.workerActs, w.workerActs, w.workerActs, w.gather, w.gather, w.gather, w.mergeEnds, w.logIsRead, w.time,
+		w.recordEnds, w.recordEnds, w.probeEnds, w.exceeds,
 	}
 	w.connect()
 	for range rapid.IntRange(10, 200).Draw(t, "steps") {
@@ -52,6 +53,12 @@ func (w *world) connect() {
 	w.step(StreamUp{})
 	w.registered = true
 	w.step(FromLeader{&wire.Welcome{Epoch: w.epoch, Incarnation: w.incarnation, Lease: 3 * time.Second}})
+	w.noSlots = w.core.withdrawn()
+	for _, name := range sorted(w.homes, homeName.compare) {
+		if !w.dropped[name.job] && w.core.job(name.job).home(name.partition) == nil {
+			w.step(FromLeader{w.homes[name]}) // the inventory did not name it
+		}
+	}
 	for id := range w.launched {
 		if w.core.attempts[id] == nil { // of an incarnation that was lost
 			delete(w.launched, id)
@@ -136,7 +143,7 @@ func (w *world) grant() {
 }
 
 func (w *world) setHome() {
-	if !w.registered {
+	if !w.registered || w.noSlots {
 		return
 	}
 	name := homeName{w.job(), rapid.IntRange(0, simPartitions-1).Draw(w.t, "partition")}
@@ -276,7 +283,7 @@ func (w *world) fetchEnds() {
 	ev := FetchDone{Fetch: id, Records: 1, Segment: wire.Segment{File: f.File, Length: 5}}
 	switch {
 	case w.percent(20):
-		ev = FetchDone{Fetch: id, Error: "broken", Corrupt: w.percent(50), Gone: w.percent(20)}
+		ev = FetchDone{Fetch: id, Error: "broken", Corrupt: w.percent(50), Gone: w.percent(20), Stalled: w.percent(20), Local: w.percent(20)}
 	default:
 		ev.Records = int64(rapid.IntRange(0, 3).Draw(w.t, "records"))
 		w.files[f.File] = true
@@ -294,13 +301,48 @@ func (w *world) mergeEnds() {
 	ev := MergeDone{Merge: id, Segment: wire.Segment{File: m.File, Length: 9}}
 	switch {
 	case w.percent(10):
-		ev = MergeDone{Merge: id, Error: "full"}
+		ev = MergeDone{Merge: id, Error: "full", Local: w.percent(50)}
 	case w.percent(20):
 		ev = MergeDone{Merge: id, Error: "corrupt", Corrupt: &m.Runs[rapid.IntRange(0, len(m.Runs)-1).Draw(w.t, "run")]}
 	default:
 		w.files[m.File] = true
 	}
 	w.step(ev)
+}
+
+func (w *world) recordEnds() {
+	id, ok := pick(w.t, w.records, wire.AttemptID.Compare)
+	if !ok {
+		return
+	}
+	r := w.records[id]
+	delete(w.records, id)
+	ev := Recorded{Attempt: id}
+	if w.percent(10) {
+		ev.Error = "read-only"
+	} else {
+		w.files[r.File] = true
+	}
+	w.step(ev)
+}
+
+func (w *world) probeEnds() {
+	n, ok := pick(w.t, w.probes, cmp.Compare[int])
+	if !ok {
+		return
+	}
+	delete(w.probes, n)
+	ev := DiskProbed{Disk: n}
+	if w.percent(30) {
+		ev.Error = "bad"
+	}
+	w.step(ev)
+}
+
+func (w *world) exceeds() {
+	if id, ok := pick(w.t, w.workers, cmp.Compare[int]); ok && w.percent(10) {
+		w.step(Exceeded{Worker: id, Reason: "too much"})
+	}
 }
 
 func (w *world) logIsRead() {
@@ -368,6 +410,9 @@ func (w *world) chooseLost() {
 			continue
 		}
 		h := w.core.jobs[name.job].home(name.partition)
+		if h == nil {
+			w.t.Fatalf("partition %v has no home", name)
+		}
 		for i := range h.entries {
 			if h.entries[i].lost != "" {
 				w.chooseFor(name.job, i)
@@ -388,11 +433,13 @@ func (w *world) drain() {
 			w.tell(&wire.Grant{Epoch: w.epoch, Attempt: id})
 		}
 	}
-	for range len(w.workers) + len(w.fetches) + len(w.merges) + len(w.logs) + 1 {
+	for range len(w.workers) + len(w.fetches) + len(w.merges) + len(w.logs) + len(w.records) + 1 {
 		w.workerActs()
 		w.fetchEnds()
 		w.mergeEnds()
 		w.logIsRead()
+		w.recordEnds()
+		w.probeEnds()
 	}
 }
 
@@ -405,7 +452,7 @@ func (w *world) settled() bool {
 			delete(w.homes, name)
 		}
 	}
-	return len(w.core.active) == 0 && len(w.fetches)+len(w.merges)+len(w.logs) == 0
+	return len(w.core.active) == 0 && len(w.fetches)+len(w.merges)+len(w.logs)+len(w.records)+len(w.probes) == 0
 }
 
 // end drops all jobs: nothing may be left.

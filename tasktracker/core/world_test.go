@@ -41,7 +41,11 @@ type world struct {
 	fetches map[int]Fetch
 	merges  map[int]Merge
 	logs    map[wire.AttemptID]bool
+	records map[wire.AttemptID]Record
+	probes  map[int]string
 	files   map[string]bool
+
+	noSlots bool // for want of a disk
 }
 
 type homeName struct {
@@ -67,10 +71,12 @@ func newWorld(t *rapid.T) *world {
 		chosen:  make(map[wire.JobID]map[int]wire.MapOutput),
 		workers: make(map[int]*simWorker), fetches: make(map[int]Fetch), merges: make(map[int]Merge),
 		logs: make(map[wire.AttemptID]bool), files: make(map[string]bool),
+		records: make(map[wire.AttemptID]Record), probes: make(map[int]string),
 	}
 	w.core = New(Config{
 		Tracker: "t1", Process: 1, Addr: "t1:1", Dir: "D", MapSlots: 2, ReduceSlots: 1, IdleWorkers: 2,
 		Fetches: 3, FetchesPerHost: 2, FetchTries: 2, MergeFactor: 2,
+		Disks: []string{"A", "B"}, Record: true, DiskStrikes: 3,
 	})
 	return w
 }
@@ -113,6 +119,13 @@ func (w *world) do(c Command) {
 			w.mustExist(r)
 		}
 		w.merges[c.Merge] = c
+	case Record:
+		w.records[c.Report.Attempt] = c
+	case Probe:
+		if _, busy := w.probes[c.Disk]; busy {
+			w.t.Fatalf("disk %d is probed twice at a time", c.Disk)
+		}
+		w.probes[c.Disk] = c.Path
 	case Remove:
 		w.remove(c.Path)
 	}
@@ -188,6 +201,11 @@ func (w *world) heard(m wire.Message) {
 		}
 	case *wire.HomeReport:
 		w.home(m)
+	case *wire.Capacity:
+		if w.noSlots = m.ReduceSlots == 0; w.noSlots { // its homes are given up
+			clear(w.homes)
+			clear(w.complete)
+		}
 	}
 }
 
