@@ -214,6 +214,15 @@ func (b *book) told(w *world, t *taskTracker, m wire.Message) {
 	case *wire.Inventory:
 		for i := range m.Attempts {
 			final(&m.Attempts[i])
+			t.named[m.Attempts[i].Attempt] = true
+		}
+		if !m.More {
+			for id := range t.open {
+				if !t.named[id] { // it has ended, and a disk failed with its output
+					delete(t.open, id)
+				}
+			}
+			clear(t.named)
 		}
 	}
 }
@@ -274,13 +283,17 @@ func (b *book) dead(p *worker) {
 	}
 }
 
-// renamed looks at a rename that was carried out.
-func (b *book) renamed(w *world, from, to string) {
+// renamed looks at a rename that was carried out for a worker.
+func (b *book) renamed(p *worker, from, to string) {
+	w := p.w
 	task, err := wire.ParseTaskID(to[strings.LastIndexByte(to, '/')+1:])
 	if err != nil || !strings.Contains(to, "/t/") {
 		return
 	}
 	who := from[strings.LastIndexByte(from, '/')+1:]
+	if !p.granted {
+		w.fail("V3: %s renames its output to %s without a grant", who, to)
+	}
 	if before := b.renames[task]; before != "" {
 		w.fail("V3: %s renames its output to %s, %s has done so before", who, to, before)
 	}

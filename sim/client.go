@@ -41,6 +41,8 @@ func newWorld(r *Result) *world {
 		w.nodes[t.name] = t
 	}
 	w.latency = time.Millisecond + time.Duration(plan.Int64N(int64(20*time.Millisecond)))
+	w.verify = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
+	w.keepLogs = plan.IntN(2) == 0
 	w.pace = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
 	for i := range 1 + plan.IntN(5) {
 		w.addClient(plan, i)
@@ -84,6 +86,9 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 			"mapreduce.input.fileinputformat.split.minsize": "40",
 		},
 	}
+	if plan.IntN(3) == 0 {
+		j.Properties["mapreduce.map.memory.mb"] = "100"
+	}
 	if k == 0 {
 		name := fmt.Sprintf("mem://c/in/%d", i)
 		c.w.must(writeFile(c.w, name, make([]byte, 40*plan.IntN(12))))
@@ -92,7 +97,7 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 		j.Inputs = []wire.InputPlan{{Format: "lines", From: k}}
 	}
 	c.sub.Plan.Jobs = append(c.sub.Plan.Jobs, j)
-	c.erratic = append(c.erratic, plan.IntN(10) == 0)
+	c.erratic = append(c.erratic, plan.IntN(10) == 0 || c.w.broken == hideDigests)
 }
 
 // must is for calls that cannot fail.

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -11,16 +12,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// disk is a task tracker's local files, as far as they matter.
+// disk is a task tracker's local files, as far as they matter, on all its disks.
 type disk struct {
 	files map[string]*file
+	bad   map[string]int // disks on which nothing can be read or written
 }
 
-// file is a segment file, or any other without pieces.
+// file is a segment file, a report, or any other.
 type file struct {
 	pieces  []piece
 	damaged bool
+	report  *wire.Report
 }
+
+// disks are where a tracker keeps data of jobs; the first is its directory.
+func disks() []string { return []string{"D", "E"} }
+
+// diskOf is the disk that a path lies on.
+func diskOf(path string) string {
+	name, _, _ := strings.Cut(path, "/")
+	return name
+}
+
+func (d *disk) works(path string) bool { return d.bad[diskOf(path)] == 0 }
 
 // piece is what one map gave, of all partitions or of one.
 type piece struct {
@@ -30,17 +44,98 @@ type piece struct {
 
 const segmentLength = 10 // of every partition in every file
 
-func newDisk() *disk { return &disk{make(map[string]*file)} }
+func newDisk() *disk { return &disk{make(map[string]*file), make(map[string]int)} }
 
-func (d *disk) clear() { clear(d.files) }
-
-func within(name, path string) bool {
-	return name == path || strings.HasPrefix(name, path) && name[len(path)] == '/'
+// sift removes what a process that starts does not need of what an earlier one has
+// left, and lists the reports of the finished map outputs.
+func (d *disk) sift() []string {
+	var reports []string
+	keep := make(map[string]bool)
+	for name, f := range d.files {
+		output := path.Join(path.Dir(name), core.OutputFile)
+		if f.report != nil && d.files[output] != nil && d.works(name) {
+			reports = append(reports, name)
+			keep[name], keep[output] = true, true
+		}
+	}
+	for name := range d.files {
+		if !keep[name] && !within(name, "D/"+core.LogsDir) {
+			delete(d.files, name)
+		}
+	}
+	slices.Sort(reports)
+	return reports
 }
 
-func (d *disk) remove(path string) {
+// restore verifies what sift has found, one after the other, and hands it to the core.
+func (t *taskTracker) restore(reports []string) {
+	if len(reports) == 0 {
+		t.later(t.w.upTo(10*time.Millisecond), func() { t.step(core.RestoreEnded{}) })
+		return
+	}
+	name := reports[0]
+	t.later(t.w.upTo(t.w.verify), func() {
+		report, output := t.disk.files[name], t.disk.files[path.Join(path.Dir(name), core.OutputFile)]
+		switch {
+		case report == nil: // the job has been dropped meanwhile
+		case output == nil || output.damaged || !t.disk.works(name):
+			t.disk.remove(path.Dir(name))
+		default:
+			t.w.note("%s has kept %v", t.name, report.report.Attempt)
+			copied := *report.report
+			result, out := *copied.Result, *copied.Result.Output
+			copied.Result, result.Output = &result, &out
+			t.step(core.Restored{Disk: slices.Index(disks(), diskOf(name)), Report: copied})
+		}
+		t.restore(reports[1:])
+	})
+}
+
+// record writes the report of a map output.
+func (t *taskTracker) record(c core.Record) {
+	t.later(t.w.upTo(10*time.Millisecond), func() {
+		ev := core.Recorded{Attempt: c.Report.Attempt}
+		if !t.disk.works(c.File) || t.w.fault(t.w.rates.disks) {
+			ev.Error = errFault.Error()
+		} else if t.disk.files[path.Join(path.Dir(c.File), core.OutputFile)] != nil {
+			t.disk.files[c.File] = &file{report: c.Report}
+		}
+		t.step(ev)
+	})
+}
+
+// probe tries a disk, and has a bad one stay bad for as long as it is.
+func (t *taskTracker) probe(c core.Probe) {
+	t.later(t.w.upTo(20*time.Millisecond), func() {
+		ev := core.DiskProbed{Disk: c.Disk}
+		if !t.disk.works(c.Path) {
+			ev.Error = "input/output error"
+		}
+		t.step(ev)
+	})
+}
+
+// breakDisk has a disk fail for a while.
+func (t *taskTracker) breakDisk(name string, how time.Duration) {
+	t.disk.bad[name]++
+	healed := false
+	heal := func() {
+		if !healed {
+			healed = true
+			t.disk.bad[name]--
+		}
+	}
+	t.w.after(how, heal)
+	t.w.heals = append(t.w.heals, heal)
+}
+
+func within(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, dir) && name[len(dir)] == '/'
+}
+
+func (d *disk) remove(dir string) {
 	for name := range d.files {
-		if within(name, path) {
+		if within(name, dir) {
 			delete(d.files, name)
 		}
 	}
@@ -58,7 +153,7 @@ func (d *disk) jobFiles() []string {
 	return left
 }
 
-// outputs lists the finished map outputs.
+// segments lists the segment files.
 func (d *disk) segments() []string {
 	var names []string
 	for name, f := range d.files {
@@ -130,13 +225,18 @@ func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 		return
 	case from.stops > 0:
 		t.later(3*time.Second, func() {
-			t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no progress from " + from.name})
+			t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no progress from " + from.name, Stalled: true})
 		})
 		return
 	}
-	path := core.MapOutputPath("D", c.Job, c.Output.Map, c.Output.Attempt)
-	f := from.disk.files[path]
+	name, f := from.output(c)
 	switch {
+	case f != nil && !from.disk.works(name):
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "input/output error at " + from.name, Local: c.InPlace})
+		return
+	case !c.InPlace && !t.disk.works(c.File):
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "input/output error", Local: true})
+		return
 	case f == nil:
 		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no such output", Gone: true})
 		return
@@ -154,6 +254,17 @@ func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 		t.disk.files[c.File] = &file{pieces: f.read()}
 	}
 	t.fetchDone(x, done)
+}
+
+// output finds the map output that a fetch is for.
+func (t *taskTracker) output(c core.Fetch) (string, *file) {
+	for _, disk := range disks() {
+		name := core.MapOutputPath(disk, c.Job, c.Output.Map, c.Output.Attempt)
+		if f := t.disk.files[name]; f != nil {
+			return name, f
+		}
+	}
+	return "", nil
 }
 
 // read is what comes out of a file: of a damaged one, should it ever come to
@@ -186,6 +297,8 @@ func (t *taskTracker) merged(x *transfer, c core.Merge) {
 	for i, r := range c.Runs {
 		f := t.disk.files[r.File]
 		switch {
+		case !t.disk.works(r.File) || !t.disk.works(c.File):
+			ev = core.MergeDone{Merge: c.Merge, Error: "input/output error", Local: true}
 		case f == nil || f.damaged && t.w.broken != skipChecksums:
 			ev = core.MergeDone{Merge: c.Merge, Error: "bad checksum", Corrupt: &c.Runs[i]}
 		default:
@@ -193,7 +306,7 @@ func (t *taskTracker) merged(x *transfer, c core.Merge) {
 		}
 	}
 	if ev.Error == "" && t.w.fault(t.w.rates.merges) {
-		ev = core.MergeDone{Merge: c.Merge, Error: "disk full"}
+		ev = core.MergeDone{Merge: c.Merge, Error: "disk full", Local: t.w.chance(0.5)}
 	}
 	if ev.Error == "" {
 		t.disk.files[c.File] = out
@@ -213,7 +326,7 @@ func (t *taskTracker) mergeDone(x *transfer, ev core.MergeDone) {
 // spoil loses or damages some of the segment files.
 func (t *taskTracker) spoil(damage bool) {
 	for _, name := range t.disk.segments() {
-		if !t.w.chance(0.4) {
+		if !t.w.chance(0.4) && t.w.broken != skipChecksums {
 			continue
 		}
 		t.w.note("the disk of %s spoils %s", t.name, name)

@@ -12,6 +12,7 @@ type Fault struct {
 	Kind Kind
 	Node string // where, if anywhere in particular
 	Peer string // and towards whom
+	Disk string // which
 	At   time.Duration
 	For  time.Duration
 	Rate float64
@@ -34,6 +35,7 @@ const (
 	Damage    Kind = "damage files of"
 	Lose      Kind = "lose files of"
 	EndWorker Kind = "kill a worker of"
+	BadDisk   Kind = "break a disk of"
 )
 
 // All the time.
@@ -53,6 +55,7 @@ const (
 	Fetches   Kind = "failing fetches"
 	Merges    Kind = "failing merges"
 	Disks     Kind = "full disks"
+	Greed     Kind = "attempts that take more memory than they may"
 	Spite     Kind = "crashes, cuts and elections when something is about to be committed"
 )
 
@@ -67,6 +70,9 @@ func (f Fault) String() string {
 	if f.Peer != "" {
 		text += " and " + f.Peer
 	}
+	if f.Disk != "" {
+		text += ": " + f.Disk
+	}
 	if f.For > 0 {
 		text += fmt.Sprintf(" for %.1fs", f.For.Seconds())
 	}
@@ -77,7 +83,7 @@ func (f Fault) String() string {
 // by what they need.
 func (f Fault) fails() bool {
 	switch f.Kind {
-	case Files, Effects, Attempts, Hangs, Spite, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
+	case Files, Effects, Attempts, Hangs, Spite, Greed, BadDisk, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
 		return true
 	}
 	return false
@@ -85,8 +91,8 @@ func (f Fault) fails() bool {
 
 // rates are the chances of what goes wrong all the time.
 type rates struct {
-	slowNet, slowFiles, files, lateCalls, effects, undecided, refused        float64
-	attempts, hangs, deaths, starts, leavings, fetches, merges, disks, spite float64
+	slowNet, slowFiles, files, lateCalls, effects, undecided, refused               float64
+	attempts, hangs, deaths, starts, leavings, fetches, merges, disks, spite, greed float64
 }
 
 func (r *rates) of(k Kind) *float64 {
@@ -123,6 +129,8 @@ func (r *rates) of(k Kind) *float64 {
 		return &r.disks
 	case Spite:
 		return &r.spite
+	case Greed:
+		return &r.greed
 	}
 	return nil
 }
@@ -134,7 +142,7 @@ func steady() []Fault {
 		{Kind: Effects, Rate: 0.1}, {Kind: Undecided, Rate: 0.1}, {Kind: Refused, Rate: 0.3}, {Kind: Attempts, Rate: 0.08},
 		{Kind: Hangs, Rate: 0.01}, {Kind: Deaths, Rate: 0.06}, {Kind: Starts, Rate: 0.03}, {Kind: Leavings, Rate: 0.1},
 		{Kind: Fetches, Rate: 0.1}, {Kind: Merges, Rate: 0.2}, {Kind: Disks, Rate: 0.05},
-		{Kind: Spite, Rate: 0.3},
+		{Kind: Spite, Rate: 0.3}, {Kind: Greed, Rate: 0.2},
 	}
 }
 
@@ -142,7 +150,7 @@ func steady() []Fault {
 func sudden() []Kind {
 	return []Kind{
 		Cut, Cut, Cut, Crash, Crash, Crash, CrashAll, Pause, Pause, Isolate, Isolate, Partition, Partition,
-		OneWay, Estrange, Estrange, Transfer, Transfer, Damage, Lose, EndWorker,
+		OneWay, Estrange, Estrange, Transfer, Transfer, Damage, Lose, EndWorker, BadDisk, BadDisk,
 	}
 }
 
@@ -196,6 +204,8 @@ func drawFault(rnd *rand.Rand, k Kind) Fault {
 		f.Node, f.For = task, 0
 	case Crash, Pause, Isolate:
 		f.Node = either
+	case BadDisk:
+		f.Node, f.Disk = task, disks()[rnd.IntN(len(disks()))]
 	case Partition, OneWay:
 		f.Node, f.Peer = either, jobTrackerName(rnd.IntN(jobTrackers))
 		if rnd.IntN(2) == 0 {
@@ -253,6 +263,8 @@ func (w *world) strike(f Fault) {
 		t.spoil(f.Kind == Damage)
 	case EndWorker:
 		t.loseWorker()
+	case BadDisk:
+		t.breakDisk(f.Disk, f.For)
 	}
 }
 
@@ -289,6 +301,9 @@ func (w *world) spite(t *taskTracker, p *worker) {
 	}
 	w.after(w.upTo(30*time.Millisecond), func() {
 		down := w.upTo(8 * time.Second)
+		if w.calm {
+			return
+		}
 		switch n := w.rnd.IntN(8); {
 		case n == 0 && w.raft.leader != nil:
 			w.raft.leader.crash(down)

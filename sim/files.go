@@ -79,7 +79,7 @@ func (p *worker) carryOut(c *fileCall) error {
 		w.note("%v: %v", c, err)
 	}
 	if err == nil && c.op == "renamedir" {
-		w.book.renamed(w, c.name, c.to)
+		w.book.renamed(p, c.name, c.to)
 	}
 	return err
 }

@@ -25,6 +25,7 @@ type taskTracker struct {
 	fetches map[int]*transfer
 	merges  map[int]*transfer
 	open    map[wire.AttemptID]bool // launched here in this life, no final report yet
+	named   map[wire.AttemptID]bool // in the pages of an inventory so far
 	epoch   uint64                  // of the last welcome
 
 	incarnation uint64 // likewise
@@ -43,24 +44,26 @@ func newTaskTracker(w *world, name string) *taskTracker {
 
 func (t *taskTracker) addr() string { return t.name + ":1" }
 
-// boot starts the process: it ends what an earlier life has left and begins with
-// an empty disk.
+// boot starts the process: it ends what an earlier life has left, but for finished
+// map outputs.
 func (t *taskTracker) boot() {
 	t.begin()
 	if t.w.broken != keepOrphans {
 		t.killOrphans()
 	}
-	t.disk.clear()
+	reports := t.disk.sift()
 	t.workers = make(map[int]*worker)
 	t.fetches, t.merges = make(map[int]*transfer), make(map[int]*transfer)
-	t.open = make(map[wire.AttemptID]bool)
+	t.open, t.named = make(map[wire.AttemptID]bool), make(map[wire.AttemptID]bool)
 	t.epoch, t.incarnation = 0, 0
 	t.core = core.New(core.Config{
 		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(),
 		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Dir: "D", Cluster: t.cluster,
+		Disks: disks(), KeepLogs: t.w.keepLogs, Record: true, Restore: true, ProbeAgain: 5 * time.Second,
 		StartTimeout: 10 * time.Second, MergeFactor: 2, RetryMax: 3 * time.Second,
 	})
 	t.dialing = false
+	t.restore(reports)
 	t.dial(0)
 }
 
@@ -109,6 +112,7 @@ func (t *taskTracker) dial(wait time.Duration) {
 		}
 		t.link = &link{w: t.w, jt: to, tt: t, jtLife: to.life, ttLife: t.life}
 		to.accept(t.link)
+		clear(t.named)
 		t.step(core.StreamUp{})
 	})
 }
@@ -193,7 +197,13 @@ func (t *taskTracker) carryOut(c core.Command) {
 	case core.ReadNonce:
 		t.readNonce(c)
 	case core.Probe:
-		t.later(t.w.upTo(20*time.Millisecond), func() { t.step(core.DiskProbed{Disk: c.Disk}) })
+		t.probe(c)
+	case core.Record:
+		t.record(c)
+	case core.Limit:
+		if p := t.workers[c.Worker]; p != nil {
+			p.limited = c.Memory > 0 || c.Processes > 0
+		}
 	case core.KeepCluster:
 		t.cluster = c.Cluster
 	case core.Quit:

@@ -36,6 +36,7 @@ type worker struct {
 	conduct conduct
 	pieces  []piece // what the reduce reads
 	granted bool
+	limited bool
 	last    time.Duration // when what it said last is heard
 }
 
@@ -197,6 +198,15 @@ func (p *worker) prepare(run *wire.Run) {
 		x.die = 1 + w.upTo(w.pace*3/2)
 		p.later(x.die, func() { p.exit("signal: segmentation fault") })
 	}
+	if p.limited && w.fault(w.rates.greed) {
+		p.later(w.upTo(w.pace), func() {
+			p.tt.do(func() {
+				if p.tt.workers[p.id] == p {
+					p.tt.step(core.Exceeded{Worker: p.id, Reason: "it takes 101 MiB of 100"})
+				}
+			})
+		})
+	}
 	if x.hang {
 		return
 	}
@@ -239,7 +249,7 @@ func (p *worker) alive(run *wire.Run) {
 func (p *worker) mapDone(run *wire.Run) {
 	w, id := p.w, run.Attempt
 	switch {
-	case p.conduct.fail, w.fault(w.rates.disks):
+	case p.conduct.fail, w.fault(w.rates.disks), !p.tt.disk.works(run.Dir):
 		p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error(), Fatal: p.conduct.fatal}}, !p.conduct.leave)
 		return
 	}
@@ -260,6 +270,10 @@ func (p *worker) read(run *wire.Run) {
 	p.pieces = nil
 	for i, r := range run.Runs {
 		f := p.tt.disk.files[r.File]
+		if !p.tt.disk.works(r.File) {
+			p.conduct.damaged = &run.Runs[i]
+			return
+		}
 		if f == nil && !p.w.book.lostFiles[p.tt.name+r.File] && p.tt.life == p.life {
 			p.w.fail("V8: %v reads %s, which %s has removed", run.Attempt, r.File, p.tt.name)
 		}
@@ -320,6 +334,8 @@ func (p *worker) reduceCode(t *mrruntime.Task, _ mrruntime.Records) error {
 
 func (p *worker) misbehave() error {
 	switch {
+	case p.conduct.damaged != nil && !p.tt.disk.works(p.conduct.damaged.File):
+		return &shuffle.UnreadableError{Segment: *p.conduct.damaged, Err: errFault}
 	case p.conduct.damaged != nil:
 		return &shuffle.CorruptError{Segment: *p.conduct.damaged, Reason: "bad checksum"}
 	case p.conduct.fatal:

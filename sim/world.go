@@ -25,6 +25,8 @@ type world struct {
 	rates    rates
 	pace     time.Duration // the longest that an attempt takes by itself
 	latency  time.Duration // likewise, a call to the file system
+	verify   time.Duration // likewise, verifying a map output
+	keepLogs bool          // trackers keep logs
 	broken   sabotage
 
 	fs      *mem.FS

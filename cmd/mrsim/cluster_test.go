@@ -3,9 +3,25 @@ package main
 import (
 	"bytes"
 	"context"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// TestManyClusters plays 500 seeds with a command that is built as users have it:
+// the race detector would make it a matter of a minute.
+func TestManyClusters(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "mrsim")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(bin, "cluster", "-seeds", "500", "-shrink", "60").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
 
 func TestCluster(t *testing.T) {
 	for _, c := range []struct {
