@@ -3,7 +3,7 @@
 FUZZTIME ?= 10s
 BENCHFLAGS ?=
 
-.PHONY: test unit lint integration fuzz bench
+.PHONY: test unit lint integration fuzz bench bench-cluster
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -28,3 +28,7 @@ fuzz:
 # Quern beside what a single machine offers: BENCHFLAGS="-size 100M -runs 1 -only wordcount"
 bench:
 	go run ./bench $(BENCHFLAGS)
+
+# A cluster of processes: failover, small jobs, the log: BENCHFLAGS="-runs 10 -only killed"
+bench-cluster:
+	go run ./bench/cluster $(BENCHFLAGS)

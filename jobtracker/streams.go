@@ -1,8 +1,11 @@
 package jobtracker
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
@@ -103,7 +106,11 @@ func (s *Server) send(c core.Send) {
 	case *wire.Welcome:
 		st.welcomed = true
 	case *wire.Refuse:
-		s.cfg.Logger.Warn("a tracker is refused", "stream", st.id, "reason", m.Reason)
+		level := slog.LevelWarn
+		if strings.HasPrefix(m.Reason, core.ErrNotLeader.Error()) {
+			level = slog.LevelDebug // trackers look for the leader everywhere
+		}
+		s.cfg.Logger.Log(context.Background(), level, "a tracker is refused", "stream", st.id, "reason", m.Reason)
 	}
 	if st.queue.Put(c.Message) {
 		return

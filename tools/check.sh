@@ -62,7 +62,8 @@ has_cc() {
 
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
-	go test -count=1 -timeout 10m ./integration/...
+	# One package after the other: they take processes apart and wait for them.
+	go test -count=1 -p 1 -timeout 20m ./integration/...
 }
 
 step_fuzz() {
