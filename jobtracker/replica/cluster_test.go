@@ -48,6 +48,7 @@ type node struct {
 	term      uint64 // it leads in; 0: it does not
 	undecided map[string]int
 	restores  int
+	snapshots int
 	failure   error
 	stop      chan struct{}
 	stopped   chan struct{}
@@ -103,6 +104,7 @@ func (n *node) run() {
 
 func (n *node) event(ev jobtracker.LogEvent) {
 	if ev.Snapshot != nil {
+		n.snapshots++
 		ev.Snapshot(bytes.Join(toBytes(n.applied), []byte("\n")), nil)
 		return
 	}

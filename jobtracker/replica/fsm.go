@@ -40,9 +40,15 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		if l.Index <= f.delivered {
 			continue
 		}
+		last := f.delivered
 		f.delivered = l.Index
-		if l.Type == raft.LogCommand {
-			evs = append(evs, jobtracker.LogEvent{Event: core.Entry{Index: l.Index, Term: l.Term, Data: l.Data}})
+		if l.Type != raft.LogCommand {
+			continue
+		}
+		f.r.receivedSum(l.Extensions)
+		evs = append(evs, jobtracker.LogEvent{Event: core.Entry{Index: l.Index, Term: l.Term, Data: l.Data}})
+		if due(last, l.Index, f.r.cfg.checkEvery) {
+			evs = append(evs, f.r.checksum(l.Index))
 		}
 	}
 	f.r.events.putWhenRoom(evs)

@@ -130,7 +130,7 @@ func (r *Replica) apply(inst *instance, p proposal) raft.Future {
 			return refused{err}
 		}
 	}
-	return inst.raft.Apply(p.data, 4*r.cfg.Timeout)
+	return inst.raft.ApplyLog(raft.Log{Data: p.data, Extensions: r.unsentSum()}, 4*r.cfg.Timeout)
 }
 
 // waiting is a batch that raft was given. Each proposal in it is settled once, or

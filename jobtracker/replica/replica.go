@@ -14,7 +14,9 @@
 //	P3  Every proposal is answered: by its entry, or after a while by core.Undecided.
 //	P4  Nothing here blocks the caller: Propose and Take return at once, [Replica.Close]
 //	    within a bound even when raft hangs.
-//	P5  While nothing is proposed no byte is stored ([Replica.Stored]).
+//	P5  Job trackers that have the same entries have the same facts: they compare
+//	    checksums now and then, and one that differs from its leader ends.
+//	P6  While nothing is proposed no byte is stored ([Replica.Stored]).
 //
 // # Guards
 //
@@ -176,6 +178,7 @@ type Replica struct {
 	fsm    *fsm
 	events *events
 
+	agreement    agreement
 	growth       growth
 	snapshotting atomic.Bool
 
