@@ -18,6 +18,7 @@ import (
 // gather carries out fetches, look-ups and merges.
 type gather struct {
 	tell     func(core.Event)
+	stall    time.Duration // see shuffle.Fetch
 	client   *http.Client
 	wait     sync.WaitGroup
 	lookups  *wire.Queue[core.Fetch]
@@ -35,13 +36,13 @@ type workKey struct{ fetch, merge int }
 // fetchStall is how long a fetch may take for the next shuffle.StallBytes.
 const fetchStall = 5 * time.Second
 
-func newGather(tell func(core.Event)) *gather {
+func newGather(tell func(core.Event), stall time.Duration) *gather {
 	transport := &http.Transport{
-		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: fetchStall,
+		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		DisableCompression: true, // it would cost more than it saves on one network
 	}
 	return &gather{
-		tell: tell, client: &http.Client{Transport: transport},
+		tell: tell, stall: stall, client: &http.Client{Transport: transport},
 		lookups: wire.NewQueue[core.Fetch](0), canceled: make(map[workKey]context.CancelFunc),
 	}
 }
@@ -79,7 +80,7 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), Local: true}
 		}
 		url := shuffle.URL("http://"+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
-		got, err := shuffle.Fetch(ctx, g.client, url, c.File, fetchStall)
+		got, err := shuffle.Fetch(ctx, g.client, url, c.File, g.stall)
 		if err != nil {
 			return fetchFailed(c.Fetch, err)
 		}

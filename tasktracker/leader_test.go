@@ -1,11 +1,13 @@
 package tasktracker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,25 +29,41 @@ type leader struct {
 	hello   *wire.Hello
 	addr    string
 	stop    func() error // ends the tracker
+	ended   func() error // waits for its end
 	next    int
+
+	hints       chan string  // what the tracker dials with
+	mute        *atomic.Bool // heartbeats are not acknowledged
+	incarnation uint64
 }
 
 // startTracker starts a tracker that runs this test's binary and welcomes it.
 func startTracker(t *testing.T, id, dir string, args ...string) *leader {
 	t.Helper()
-	l := &leader{t: t, dir: dir, dials: make(chan *wire.Conn, 1), staging: stage(t, args...)}
+	l := startUnwelcome(t, Config{ID: id, Dir: dir}, args...)
+	l.connect(1)
+	return l
+}
+
+// startUnwelcome starts one that is not welcomed yet.
+func startUnwelcome(t *testing.T, cfg Config, args ...string) *leader {
+	t.Helper()
+	l := &leader{
+		t: t, dir: cfg.Dir, dials: make(chan *wire.Conn, 1), staging: stage(t, args...),
+		hints: make(chan string, 1000), mute: new(atomic.Bool), incarnation: 9,
+	}
 	ready := make(chan string, 1)
-	tracker, err := New(Config{
-		ID: id, Host: "here", Listen: "127.0.0.1:0", MapSlots: 2, ReduceSlots: 2, Dir: dir, FS: local.FS{},
-		Ready: func(addr string) { ready <- addr }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
+	cfg.Host, cfg.Listen, cfg.MapSlots, cfg.ReduceSlots, cfg.FS = "here", "127.0.0.1:0", 2, 2, local.FS{}
+	cfg.Ready, cfg.Logger = func(addr string) { ready <- addr }, slog.New(slog.NewTextHandler(t.Output(), nil))
+	tracker, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- tracker.Run(ctx, func(ctx context.Context, _ string) (*wire.Conn, error) {
+		ended <- tracker.Run(ctx, func(ctx context.Context, hint string) (*wire.Conn, error) {
+			l.hints <- hint
 			near, far := wire.Pipe()
 			select {
 			case l.dials <- far:
@@ -55,13 +73,13 @@ func startTracker(t *testing.T, id, dir string, args ...string) *leader {
 			}
 		})
 	}()
-	l.stop = sync.OnceValue(func() error {
+	l.ended = sync.OnceValue(func() error { return receive(t, ended, "the end of the tracker") })
+	l.stop = func() error {
 		cancel()
-		return receive(t, ended, "the end of the tracker")
-	})
+		return l.ended()
+	}
 	t.Cleanup(func() { l.stop() })
 	l.addr = receive(t, ready, "the shuffle service")
-	l.connect(1)
 	return l
 }
 
@@ -77,8 +95,13 @@ func stage(t *testing.T, args ...string) string {
 
 func stageProgram(t *testing.T, path string, args ...string) string {
 	t.Helper()
+	return stageProgramAs(t, wire.Program{Path: path, Args: args})
+}
+
+func stageProgramAs(t *testing.T, program wire.Program) string {
+	t.Helper()
 	dir := t.TempDir()
-	frame, err := wire.Append(nil, &wire.Submission{Program: wire.Program{Path: path, Args: args}})
+	frame, err := wire.Append(nil, &wire.Submission{Program: program})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,25 +126,31 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 // connect takes the tracker's next stream and welcomes it.
 func (l *leader) connect(epoch uint64) *wire.Inventory {
 	l.t.Helper()
+	l.accept()
+	l.tell(&wire.Welcome{Epoch: epoch, Incarnation: l.incarnation, Lease: 3 * time.Second, Cluster: "c1"})
+	return await[*wire.Inventory](l, nil)
+}
+
+// accept takes the tracker's next stream and its hello.
+func (l *leader) accept() {
+	l.t.Helper()
 	l.conn = receive(l.t, l.dials, "a stream")
 	l.heard = make(chan wire.Message, 1000)
-	go func(conn *wire.Conn, heard chan<- wire.Message) {
+	go func(conn *wire.Conn, heard chan<- wire.Message, mute *atomic.Bool) {
 		for {
 			m, err := conn.Receive()
 			if err != nil {
 				close(heard)
 				return
 			}
-			if _, ok := m.(*wire.Heartbeat); ok && conn.Send(&wire.Ack{}) != nil {
+			if _, ok := m.(*wire.Heartbeat); ok && !mute.Load() && conn.Send(&wire.Ack{}) != nil {
 				continue // the next Receive tells
 			}
 			heard <- m
 		}
-	}(l.conn, l.heard)
+	}(l.conn, l.heard, l.mute)
 	l.t.Cleanup(func() { l.conn.Close() })
 	l.hello = await[*wire.Hello](l, nil)
-	l.tell(&wire.Welcome{Epoch: epoch, Incarnation: 9, Lease: 3 * time.Second})
-	return await[*wire.Inventory](l, nil)
 }
 
 func (l *leader) tell(m wire.Message) {
@@ -164,10 +193,18 @@ var job1 = wire.JobID{Start: 1, N: 1}
 // launch starts an attempt of job 1 that does what one of the constants says.
 func (l *leader) launch(kind wire.Kind, n, what int) wire.AttemptID {
 	l.t.Helper()
+	return l.launchAs(wire.TaskID{Job: job1, Kind: kind, N: n}, wire.Launch{Index: what})
+}
+
+// launchAs launches an attempt with what m says beyond the usual.
+func (l *leader) launchAs(task wire.TaskID, m wire.Launch) wire.AttemptID {
+	l.t.Helper()
 	l.next++
-	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: kind, N: n}, N: 1000 + l.next}
-	l.tell(&wire.Launch{Epoch: 1, Attempt: id, Staging: l.staging, Index: what, Generation: wire.Generation{Epoch: 1, N: 1}, Timeout: time.Minute})
-	return id
+	m.Epoch, m.Attempt, m.Staging = 1, wire.AttemptID{Task: task, N: 1000 + l.next}, l.staging
+	m.Generation = wire.Generation{Epoch: 1, N: 1}
+	m.Timeout = cmp.Or(m.Timeout, time.Minute)
+	l.tell(&m)
+	return m.Attempt
 }
 
 // final waits for an attempt's final report.

@@ -84,6 +84,8 @@ type Config struct {
 	Check       func(path string) error // of an executable, each time before a process is started; nil: none
 	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
 	Logger      *slog.Logger            // nil: silent
+
+	fetchStall time.Duration // see gather; 0: its own
 }
 
 // How long and how many of the logs of ended jobs are kept if nothing else is said.
@@ -227,7 +229,7 @@ func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
 		workers: make(map[int]*handle), starts: make(chan func()),
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 	}
-	l.gather = newGather(l.event)
+	l.gather = newGather(l.event, cmp.Or(cfg.fetchStall, fetchStall))
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
 	found.Dir, found.Disks = cfg.Dir, cfg.Disks

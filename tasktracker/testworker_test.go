@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,9 +22,12 @@ import (
 // TestMain makes the test binary a job's program too: a tiny worker that speaks
 // the protocol and does what wire.Run.Index says.
 func TestMain(m *testing.M) {
-	if os.Getenv(modeVariable) == "worker" {
+	switch os.Getenv(modeVariable) {
+	case "worker":
 		testWorker()
 		os.Exit(0)
+	case "hog":
+		takeMemory()
 	}
 	os.Exit(m.Run())
 }
@@ -40,6 +44,9 @@ const (
 	doHang       // with a child
 	doShout      // 10 MB on stderr, then fail
 	doGarble     // writes what is no message
+	doHog        // takes more and more memory, half of it in a process outside the group
+	doFork       // starts processes, every other one outside the group
+	doSpill      // writes 64 MiB where its output should be
 )
 
 func testWorker() {
@@ -101,10 +108,44 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 	case doGarble:
 		out.Write([]byte("this is no frame at all"))
 		select {}
+	case doHog:
+		hog := exec.Command(os.Args[0])
+		hog.Env = append(os.Environ(), modeVariable+"=hog")
+		hog.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := hog.Start(); err != nil {
+			panic(err)
+		}
+		takeMemory()
+	case doFork:
+		for i := range 40 {
+			child := exec.Command("sleep", "1000")
+			child.SysProcAttr = &syscall.SysProcAttr{Setsid: i%2 == 0}
+			if err := child.Start(); err != nil {
+				panic(err)
+			}
+			fmt.Fprintln(os.Stderr, child.Process.Pid)
+		}
+		syscall.Pause()
+	case doSpill:
+		if err := os.WriteFile(filepath.Join(run.Dir, "output"), make([]byte, 64<<20), 0o666); err != nil {
+			r.Error = err.Error()
+		}
 	default:
 		r.Counters.Add("env", strings.Join(ownVariables(), " "), 1)
 	}
 	return r
+}
+
+// takeMemory takes a gibibyte, and waits to be killed for it.
+func takeMemory() {
+	var taken [][]byte
+	for range 64 {
+		taken = append(taken, bytes.Repeat([]byte{1}, 16<<20))
+	}
+	for {
+		syscall.Pause()
+		runtime.KeepAlive(taken)
+	}
 }
 
 // ownVariables lists what the worker sees of our variables.

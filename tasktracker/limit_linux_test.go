@@ -1,0 +1,60 @@
+package tasktracker
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestMemoryLimit: an attempt that takes too much is killed with all it has
+// started, also outside its process group, and others go on.
+func TestMemoryLimit(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	other := l.launch(wire.Map, 1, doCommit)
+	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
+	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doHog, Memory: 256 << 20, Processes: 10})
+	r := l.final(id, wire.AttemptFailed)
+	if !strings.Contains(r.Error, "more than the 256 MiB it may have (mapreduce.map.memory.mb)") {
+		t.Errorf("error is %q", r.Error)
+	}
+	l.tell(&wire.Grant{Epoch: 1, Attempt: other})
+	l.final(other, wire.AttemptSucceeded)
+}
+
+// TestProcessLimit: likewise for processes, none of which is left.
+func TestProcessLimit(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doFork, Processes: 20})
+	r := l.final(id, wire.AttemptFailed)
+	if !strings.Contains(r.Error, "processes, more than the 20 it may have (quern.task.processes)") {
+		t.Errorf("error is %q", r.Error)
+	}
+	children := strings.Fields(r.Log)
+	if len(children) == 0 {
+		t.Error("no children are known")
+	}
+	for _, child := range children {
+		pid, err := strconv.Atoi(child)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustEnd(t, pid)
+	}
+}
+
+// TestLimitsChange: a warm worker has its attempt's limits, not an earlier one's.
+func TestLimitsChange(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	task := wire.TaskID{Job: job1, Kind: wire.Map}
+	first := l.final(l.launchAs(task, wire.Launch{Index: doSucceed, Memory: 1 << 30, Processes: 10}), wire.AttemptSucceeded)
+	second := l.final(l.launchAs(task, wire.Launch{Index: doSucceed}), wire.AttemptSucceeded)
+	if a, b := first.Counters.Get("pid", "self"), second.Counters.Get("pid", "self"); a != b {
+		t.Errorf("the second attempt ran in process %d, the first in %d", b, a)
+	}
+	third := l.launchAs(task, wire.Launch{Index: doCommit, Memory: 1 << 10})
+	if r := l.final(third, wire.AttemptFailed); !strings.Contains(r.Error, "more than the 0 MiB") {
+		t.Errorf("error is %q", r.Error)
+	}
+}

@@ -1,0 +1,124 @@
+package tasktracker
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+func TestServeLog(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	id := l.launch(wire.Map, 0, doExit)
+	l.final(id, wire.AttemptFailed)
+	l.tell(&wire.DropJob{Epoch: 1, Job: job1}) // the logs stay
+	var all strings.Builder
+	for i := range 30 {
+		fmt.Fprintln(&all, "line", i)
+	}
+	good := fmt.Sprintf("/logs/%v/%v/stderr", job1, id)
+	for _, c := range []struct {
+		path, ranged string
+		code         int
+		want         string
+	}{
+		{good, "", 200, all.String()},
+		{good, "bytes=0-5", 206, "line 0"},
+		{good + "?tail=8", "", 200, "line 29\n"},
+		{good + "?tail=100000", "", 200, all.String()},
+		{good + "?tail=0", "", 200, ""},
+		{good + "?tail=-1", "", 400, "tail"},
+		{good + "?tail=x", "", 400, "x"},
+		{fmt.Sprintf("/logs/%v/%v/output", job1, id), "", 400, "output"},
+		{fmt.Sprintf("/logs/%v/%v/stderr", wire.JobID{Start: 1, N: 2}, id), "", 400, "no attempt of"},
+		{fmt.Sprintf("/logs/%v/..%%2f..%%2fworkers/stderr", job1), "", 400, "not an id"},
+		{fmt.Sprintf("/logs/%v/%v/stderr", job1, wire.AttemptID{Task: id.Task, N: 1}), "", 404, "no such log"},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.addr+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.ranged != "" {
+			request.Header.Set("Range", c.ranged)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != c.code ||
+			c.code < 300 && string(text) != c.want || c.code >= 400 && !strings.Contains(string(text), c.want) {
+			t.Errorf("%s %s: %d %q, %v", c.path, c.ranged, response.StatusCode, text, err)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestExpiredLogs(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	logs := func(n int, bytes int64, age time.Duration) jobLogs {
+		return jobLogs{job: wire.JobID{Start: 1, N: n}, dir: fmt.Sprint(n), bytes: bytes, last: now.Add(-age)}
+	}
+	all := []jobLogs{
+		logs(1, 10, 5*time.Hour), logs(2, 20, 50*time.Hour), logs(3, 30, 30*time.Hour),
+		logs(4, 40, 1*time.Hour), logs(5, 50, 90*time.Hour),
+	}
+	live := map[wire.JobID]bool{{Start: 1, N: 5}: true}
+	for _, c := range []struct {
+		age  time.Duration
+		most int64
+		want string
+	}{
+		{100 * time.Hour, 1000, ""},
+		{40 * time.Hour, 1000, "2"},
+		{100 * time.Hour, 150, ""},
+		{100 * time.Hour, 149, "2"},
+		{100 * time.Hour, 100, "2 3"},
+		{40 * time.Hour, 110, "2 3"},
+		{100 * time.Hour, 0, "2 3 1 4"},
+	} {
+		if got := strings.Join(expiredLogs(slices.Clone(all), live, now.Add(-c.age), c.most), " "); got != c.want {
+			t.Errorf("%v %d: %q, want %q", c.age, c.most, got, c.want)
+		}
+	}
+}
+
+// TestLogsAreSwept: at the start of a tracker logs that are too old go.
+func TestLogsAreSwept(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, core.LogsDir, job1.String())
+	young := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 2}.String())
+	for _, d := range []string{old, young} {
+		if err := os.MkdirAll(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(old, past, past); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{ID: "t1", Dir: dir, LogAge: time.Hour}
+	l := startUnwelcome(t, cfg)
+	l.connect(1)
+	for end := time.Now().Add(deadline); ; {
+		if _, err := os.Stat(old); err != nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("old logs are still there")
+		}
+		l.succeed(wire.Setup, 0, doSucceed) // something that takes a while
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,90 @@
+package tasktracker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// stageHashed stages a submission that names its program, a copy of this test's
+// binary, by its hash.
+func stageHashed(t *testing.T) (staging, file, hash string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	hash = hex.EncodeToString(sum[:])
+	file = filepath.Join(t.TempDir(), hash)
+	if err := os.WriteFile(file, text, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	return stageProgramAs(t, wire.Program{Path: "file://" + file, Hash: hash}), file, hash
+}
+
+func TestProgramByHash(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	staging, uploaded, hash := stageHashed(t)
+	l.staging = staging
+	first, second := l.launch(wire.Map, 0, doCommit), l.launch(wire.Map, 1, doCommit)
+	for range 2 {
+		await(l, func(r *wire.Report) bool { return r.State == wire.AttemptReady })
+	}
+	copied := l.path(programsDir, hash, hash)
+	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("copy is %v, %v", info, err)
+	}
+	// Once it is here, what was uploaded is not needed any more.
+	if err := os.Remove(uploaded); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []wire.AttemptID{first, second} {
+		l.tell(&wire.Grant{Epoch: 1, Attempt: id})
+		l.final(id, wire.AttemptSucceeded)
+	}
+	l.fail(doExit)
+	l.succeed(wire.Map, 0, doSucceed)
+	l.tell(&wire.DropJob{Epoch: 1, Job: job1})
+	l.tell(&wire.Kill{Epoch: 1, Attempt: first})
+	await(l, func(r *wire.Report) bool { return r.Attempt == first })
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	mustBeEmpty(t, l.path(programsDir))
+}
+
+func TestProgramWithAnotherHash(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	_, uploaded, hash := stageHashed(t)
+	if err := os.Chmod(uploaded, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(uploaded, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.WriteString("more")
+	f.Close()
+	for _, c := range []struct{ path, hash, want string }{
+		{uploaded, hash, "it should have " + hash},
+		{uploaded, "../../x", "is no SHA-256"},
+		{uploaded, strings.ToUpper(hash), "is no SHA-256"},
+		{uploaded + ".missing", hash, uploaded + ".missing"},
+	} {
+		l.staging = stageProgramAs(t, wire.Program{Path: "file://" + c.path, Hash: c.hash})
+		if r := l.fail(doSucceed); !strings.Contains(r.Error, c.want) {
+			t.Errorf("%s of %s: %q", c.hash, c.path, r.Error)
+		}
+	}
+	mustBeEmpty(t, l.path(programsDir))
+}

@@ -1,0 +1,126 @@
+package tasktracker
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestRestart: map outputs outlive their tracker, unless they are damaged, cut off,
+// or were never reported. What was gathered and what ran does not.
+func TestRestart(t *testing.T) {
+	dir, disk := t.TempDir(), t.TempDir()
+	cfg := Config{ID: "t1", Dir: dir, Disks: []string{dir, disk}}
+	l := startUnwelcome(t, cfg)
+	l.connect(1)
+	var made []*wire.MapOutput
+	for m := range 6 {
+		made = append(made, l.succeed(wire.Map, m, doMap).Output)
+	}
+	l.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 6})
+	l.launch(wire.Map, 6, doHang)
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	file := func(m int, name string) string {
+		for _, d := range cfg.Disks {
+			at := filepath.Join(filepath.Dir(core.MapOutputPath(d, job1, m, made[m].Attempt)), name)
+			if _, err := os.Stat(at); err == nil {
+				return at
+			}
+		}
+		t.Fatalf("map %d has no %s", m, name)
+		return ""
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage := func(at string, offset int64) {
+		f, err := os.OpenFile(at, os.O_RDWR, 0)
+		must(err)
+		_, err = f.WriteAt([]byte("damage"), offset)
+		must(errors.Join(err, f.Close()))
+	}
+	damage(file(0, core.OutputFile), 22)
+	must(os.Truncate(file(1, core.OutputFile), 30))
+	must(os.Remove(file(2, core.ReportFile)))
+	must(os.Truncate(file(3, core.ReportFile), 10))
+	must(os.MkdirAll(filepath.Join(disk, core.JobsDir, job1.String(), "home-00007"), 0o777))
+	must(os.MkdirAll(filepath.Join(disk, core.JobsDir, "nonsense"), 0o777))
+
+	l = startUnwelcome(t, cfg)
+	inventory := l.connect(1)
+	if as := inventory.Attempts; len(as) != 2 || len(inventory.Homes) != 0 {
+		t.Fatalf("inventory is %+v", inventory)
+	}
+	for i, r := range inventory.Attempts {
+		o := r.Result.Output
+		if want := made[4+i]; o.Digest != want.Digest || o.Map != want.Map || o.Addr != l.addr || r.State != wire.AttemptSucceeded {
+			t.Errorf("restored %+v, made %+v", o, want)
+		}
+	}
+	// They are served to others.
+	b := startTracker(t, "b", t.TempDir())
+	b.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 1, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
+	outputs := &wire.Outputs{Epoch: 1, Job: job1}
+	for i, r := range inventory.Attempts {
+		o := *r.Result.Output
+		o.Map = i
+		outputs.Outputs = append(outputs.Outputs, o)
+	}
+	// The attempts' own map numbers are part of the address.
+	outputs.Outputs[0].Map, outputs.Outputs[1].Map = made[4].Map, made[5].Map
+	b.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 2}, Maps: 6})
+	b.tell(outputs)
+	await(b, func(h *wire.HomeReport) bool { return h.Partition == 0 && h.Maps == 2 })
+
+	// Nothing else is left of the job, and of these outputs nothing once it is dropped.
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, d := range cfg.Disks {
+		must(filepath.WalkDir(filepath.Join(d, core.JobsDir), func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				left = append(left, path)
+			}
+			return err
+		}))
+		if _, err := os.Stat(filepath.Join(d, trashName)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("trash is left: %v", err)
+		}
+	}
+	if len(left) != 4 {
+		t.Errorf("left are %q", left)
+	}
+}
+
+// TestFresh: a directory for one run alone keeps nothing for the next.
+func TestFresh(t *testing.T) {
+	cfg := Config{ID: "t1", Dir: t.TempDir(), Fresh: true}
+	l := startUnwelcome(t, cfg)
+	l.connect(1)
+	o := l.succeed(wire.Map, 0, doMap).Output
+	if _, err := os.Stat(filepath.Join(filepath.Dir(core.MapOutputPath(cfg.Dir, job1, 0, o.Attempt)), core.ReportFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("report: %v", err)
+	}
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	l = startUnwelcome(t, cfg)
+	if inventory := l.connect(1); len(inventory.Attempts) > 0 {
+		t.Errorf("inventory is %+v", inventory)
+	}
+	for _, name := range []string{core.JobsDir, core.LogsDir} {
+		mustBeEmpty(t, l.path(name))
+	}
+}

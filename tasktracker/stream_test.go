@@ -1,0 +1,114 @@
+package tasktracker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/wire"
+)
+
+func TestStagingNonce(t *testing.T) {
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir()})
+	file := filepath.Join(t.TempDir(), "c1")
+	ask := func() {
+		l.accept()
+		l.tell(&wire.Staging{File: "file://" + file})
+	}
+	ask()
+	if m := await[*wire.NoStaging](l, nil); !strings.Contains(m.Reason, file) {
+		t.Errorf("no staging: %q", m.Reason)
+	}
+	l.tell(&wire.Refuse{Reason: "staging is not shared"})
+	if err := os.WriteFile(file, []byte("n1"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ask()
+	if m := await[*wire.Hello](l, nil); m.Nonce != "n1" {
+		t.Errorf("nonce is %q", m.Nonce)
+	}
+	l.tell(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c1"})
+	await[*wire.Inventory](l, nil)
+	l.conn.Close()
+	if l.connect(2); l.hello.Nonce != "n1" {
+		t.Errorf("later nonce is %q", l.hello.Nonce)
+	}
+}
+
+func TestHint(t *testing.T) {
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir()})
+	l.accept()
+	l.tell(&wire.Refuse{Reason: "j2 leads", Leader: "j2:1"})
+	l.connect(1)
+	l.conn.Close()
+	l.connect(2)
+	for _, want := range []string{"", "j2:1", ""} {
+		if got := receive(t, l.hints, "a dial"); got != want {
+			t.Errorf("dialled with hint %q, want %q", got, want)
+		}
+	}
+}
+
+// TestSilentLeader: a leader that does not answer heartbeats is left.
+func TestSilentLeader(t *testing.T) {
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir()})
+	l.accept()
+	l.mute.Store(true)
+	l.tell(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 300 * time.Millisecond})
+	await[*wire.Inventory](l, nil)
+	running := l.launch(wire.Map, 0, doCommit)
+	inventory := l.connect(2) // with a longer lease
+	if as := inventory.Attempts; len(as) != 1 || as[0].Attempt != running {
+		t.Errorf("inventory is %+v", inventory)
+	}
+}
+
+// TestCluster: a directory belongs to the cluster that was served from it first.
+func TestCluster(t *testing.T) {
+	dir := t.TempDir()
+	l := startTracker(t, "t1", dir)
+	l.succeed(wire.Map, 0, doSucceed)
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	l = startUnwelcome(t, Config{ID: "t1", Dir: dir})
+	l.accept()
+	l.tell(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c2"})
+	for range l.heard { // until the tracker closes the stream
+	}
+	err := l.ended()
+	for _, want := range []string{dir, "c1", "c2"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it ended by %v, which does not name %s", err, want)
+		}
+	}
+}
+
+// TestNewIncarnation: what ran for an incarnation that was lost is killed.
+func TestNewIncarnation(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	id := l.launch(wire.Map, 0, doCommit)
+	await(l, func(r *wire.Report) bool { return r.Attempt == id && r.State == wire.AttemptReady })
+	l.conn.Close()
+	l.incarnation++
+	l.connect(2)
+	if r := l.final(id, wire.AttemptKilled); !strings.Contains(r.Error, "lost") {
+		t.Errorf("error is %q", r.Error)
+	}
+}
+
+// TestSecondDisk: each disk is one tracker's alone, too.
+func TestSecondDisk(t *testing.T) {
+	disk := t.TempDir()
+	startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
+	second, err := New(Config{ID: "t2", Host: "here", Listen: "127.0.0.1:0", Dir: t.TempDir(), Disks: []string{disk}, FS: local.FS{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("second tracker: %v", err)
+	}
+}
