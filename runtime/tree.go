@@ -357,11 +357,13 @@ func (t *tree) cleanup() error {
 		if err := errors.Join(t.takeBack(), t.fs.RemoveAll(old)); err != nil {
 			return fmt.Errorf("clean up: %w", err)
 		}
-		if err := t.fs.RenameDir(t.temporary(), old); err != nil {
+		// A call of an attempt that is dead may be done this late, and be first.
+		if err := t.fs.RenameDir(t.temporary(), old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("clean up: %w", err)
 		}
 	}
 	moved, err := t.exists(old)
+	moved = moved || err == nil && state == ours
 	if moved {
 		err = t.fs.Remove(t.out) // unless somebody has put something there
 	}
