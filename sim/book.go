@@ -27,6 +27,7 @@ type book struct {
 	lostFiles map[string]bool         // that faults have taken, not the trackers
 	jobs      []planned               // by number, from 1, as the log has given them
 	keys      map[string]bool         // of submissions in the log
+	unswept   map[string]int          // failed removals of staging directories
 }
 
 func newBook(r *Result) book {
@@ -34,7 +35,7 @@ func newBook(r *Result) book {
 		offices: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
 		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
-		keys: make(map[string]bool),
+		keys: make(map[string]bool), unswept: make(map[string]int),
 	}
 }
 

@@ -82,6 +82,9 @@ func (w *world) leavings() string {
 			}
 		}
 	}
+	for name, failures := range w.book.unswept {
+		known[name] = failures >= 4 // the job tracker gives up
+	}
 	for _, dir := range []string{"mem://c/out", clusterStaging, clusterStaging + "/" + wire.StagingClusters} {
 		infos, err := w.fs.List(dir)
 		w.must(err)

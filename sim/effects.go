@@ -38,6 +38,9 @@ func (n *jobTracker) effect(c core.Command) {
 			if err == nil && w.broken != keepStaging {
 				err = w.fs.RemoveAll(c.Name)
 			}
+			if err != nil {
+				w.book.unswept[c.Name]++
+			}
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
 	case core.WriteHistory:
