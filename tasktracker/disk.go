@@ -29,11 +29,16 @@ const (
 // probe tries whether a disk can be written and read.
 func (l *loop) probe(c core.Probe) {
 	ev := core.DiskProbed{Disk: c.Disk}
-	if err := probeDisk(c.Path); err != nil {
+	err := probeDisk(c.Path)
+	if err != nil {
 		ev.Error = err.Error()
-		l.cfg.Logger.Error("disk failed", "path", c.Path, "error", err)
 	}
-	l.event(ev)
+	l.post(func() {
+		if err != nil {
+			l.cfg.Logger.Error("disk failed", "path", c.Path, "error", err)
+		}
+		l.step(ev)
+	})
 }
 
 func probeDisk(dir string) (err error) {

@@ -93,6 +93,7 @@ func (m *meter) measure() (tell []func()) {
 			continue
 		}
 		a.over = true
+		a.freeze(w)
 		tell = append(tell, func() {
 			a.exceeded(reason)
 			w.Kill()
@@ -148,10 +149,28 @@ func (a *allowance) use(group []int) (u usage) {
 	return u
 }
 
-func (a *allowance) killStrays() {
+// freeze stops a worker with all that descends from it, until nothing new is found:
+// what is started while the rest is being killed could not be told any more.
+func (a *allowance) freeze(w *process) {
+	for range freezeRounds {
+		known := len(a.strays)
+		w.signal(syscall.SIGSTOP)
+		a.signalStrays(syscall.SIGSTOP)
+		a.use(groupMembers()[w.pid()])
+		if len(a.strays) <= known {
+			return
+		}
+	}
+}
+
+const freezeRounds = 20
+
+func (a *allowance) killStrays() { a.signalStrays(syscall.SIGKILL) }
+
+func (a *allowance) signalStrays(s syscall.Signal) {
 	for pid, start := range a.strays {
 		if p, err := readProcess(pid); err == nil && p.start == start {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_ = syscall.Kill(pid, s)
 		}
 	}
 }

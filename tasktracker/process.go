@@ -118,12 +118,15 @@ func (w *process) Conn() *wire.Conn { return w.conn }
 
 func (w *process) pid() int { return w.cmd.Process.Pid }
 
-func (w *process) Kill() {
+func (w *process) Kill() { w.signal(syscall.SIGKILL) }
+
+// signal sends a signal to the group.
+func (w *process) signal(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.reaped {
 		// The group may be gone already; nothing else can be wrong.
-		_ = syscall.Kill(-w.pid(), syscall.SIGKILL)
+		_ = syscall.Kill(-w.pid(), s)
 	}
 }
 

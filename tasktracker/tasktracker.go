@@ -204,6 +204,7 @@ type loop struct {
 	inbox  chan func() // what to do on the loop's goroutine
 	done   chan struct{}
 	wait   sync.WaitGroup
+	loose  sync.WaitGroup // see detached
 	server http.Server
 	begin  time.Time
 
@@ -270,9 +271,22 @@ func (l *loop) startWorkers() {
 	}
 }
 
-// detached does what may hang for ever, as a look at a network file system, without
-// the end of the tracker waiting for it.
-func (l *loop) detached(do func()) { go do() }
+// detached does what may hang for ever, as a look at a bad disk or a network file
+// system. The end of the tracker waits for it a little.
+func (l *loop) detached(do func()) { l.loose.Go(do) }
+
+// awaitDetached waits for what is detached, unless it hangs.
+func (l *loop) awaitDetached() {
+	ended := make(chan struct{})
+	go func() {
+		l.loose.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(endGrace):
+	}
+}
 
 // loop serves the inbox and the core's timer until the context ends.
 func (l *loop) loop() {
@@ -325,5 +339,6 @@ func (l *loop) stop() {
 	close(l.starts)
 	l.gather.stop()
 	l.chores.Close()
+	l.awaitDetached()
 	l.wait.Wait()
 }
