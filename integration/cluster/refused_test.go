@@ -76,6 +76,7 @@ func TestStagingNotShared(t *testing.T) {
 func TestOtherClustersData(t *testing.T) {
 	one := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
 	a, b := start(t, one), start(t, one)
+	a.paced(1).correct() // so that its tracker has registered
 	b.paced(1).correct()
 	tracker := a.TaskTrackers[0]
 	if err := tracker.Terminate(); err != nil {
