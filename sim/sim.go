@@ -88,6 +88,7 @@ type Result struct {
 	Trace     []string
 	Outcomes  map[wire.State]int
 	Elapsed   time.Duration // of virtual time
+	Recovered time.Duration // of that, from the end of the faults to the end of all jobs
 	Steps     int           // events that cores were given
 	Leaders   int           // offices taken
 }

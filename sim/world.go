@@ -144,8 +144,8 @@ const (
 	wallStart = 1_700_000_000_000
 
 	stormy = 40 * time.Second
-	bound  = 300 * time.Second // of virtual time, from calm to the end of all jobs
-	quiet  = 60 * time.Second  // in which what is left must go
+	bound  = 60 * time.Second // of virtual time, from calm to the end of all jobs
+	quiet  = 60 * time.Second // in which what is left must go
 )
 
 const clusterStaging = "mem://c/staging"
@@ -185,6 +185,7 @@ func play(r *Result) {
 	if !w.run(w.allEnded, stormy+bound) {
 		w.fail("%v after the last fault not all jobs have ended:%s", bound, w.unfinished())
 	}
+	r.Recovered = w.now - stormy
 	w.run(w.tidy, w.now+quiet)
 	w.run(func() bool { return false }, w.now+5*time.Second)
 	w.checkEnd()
