@@ -92,6 +92,7 @@ type fault struct {
 	flip  int // this byte is changed, if > 0
 	cut   int // the connection breaks here, if > 0
 	stall int // nothing comes after this byte, if > 0
+	drip  int // after this byte they come one at a time, if > 0
 }
 
 type faultyWriter struct {
@@ -104,6 +105,14 @@ type faultyWriter struct {
 func (w *faultyWriter) Write(p []byte) (int, error) {
 	for i, b := range p {
 		w.sent++
+		if w.drip > 0 && w.sent > w.drip {
+			w.ResponseWriter.(http.Flusher).Flush()
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-w.done:
+				return i, io.ErrClosedPipe
+			}
+		}
 		switch w.sent {
 		case w.flip:
 			b ^= 1
@@ -153,6 +162,7 @@ func TestFetchFaults(t *testing.T) {
 		{"cut always", []fault{{cut: 20}}, unreadable, "unexpected EOF"},
 		{"flipped, then cut", []fault{{flip: 20}, {cut: 20}}, unreadable, "unexpected EOF"},
 		{"stalled", []fault{{stall: 50_000}}, unreadable, "no progress"},
+		{"dripping", []fault{{drip: 50_000}}, unreadable, "no progress"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			server := faultyServer(t, file, tc.faults...)
