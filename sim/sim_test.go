@@ -19,11 +19,12 @@ var (
 // beside the others' tests (the test of cmd/mrsim plays 500 without it). A failing
 // seed is shrunk and printed as the command that plays it again.
 func TestStorms(t *testing.T) {
+	t.Parallel()
 	n := *seeds
 	switch {
 	case n > 0:
 	case raceEnabled:
-		n = 50
+		n = 40
 	default:
 		n = 500
 	}
@@ -39,11 +40,11 @@ func TestStorms(t *testing.T) {
 		}
 	}
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
-	if n >= 50 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
+	if n >= 40 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
 		t.Error("the storms do not reach every outcome")
 	}
 	for what := range missing {
-		if n >= 50 {
+		if n >= 40 {
 			t.Errorf("in no storm: %s", what)
 		}
 	}
@@ -134,6 +135,7 @@ func (r reached) add(x *Result) {
 func TestSabotage(t *testing.T) {
 	for _, s := range sabotages() {
 		t.Run(string(s), func(t *testing.T) {
+			t.Parallel()
 			const enough = 400
 			for seed := uint64(1); seed <= enough; seed++ {
 				if r := Run(Options{Seed: seed, sabotage: s}); r.Violation != "" {
