@@ -24,7 +24,7 @@ func TestStorms(t *testing.T) {
 	switch {
 	case n > 0:
 	case raceEnabled:
-		n = 40
+		n = 50
 	default:
 		n = 500
 	}
@@ -40,11 +40,11 @@ func TestStorms(t *testing.T) {
 		}
 	}
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
-	if n >= 40 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
+	if n >= 50 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
 		t.Error("the storms do not reach every outcome")
 	}
 	for what := range missing {
-		if n >= 40 {
+		if n >= 50 {
 			t.Errorf("in no storm: %s", what)
 		}
 	}
