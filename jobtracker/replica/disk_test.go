@@ -81,7 +81,7 @@ func TestTermCannotBeStored(t *testing.T) {
 	n := g.nodes[1]
 	close(broken)
 	for i := 0; ; i++ { // elections until it must store something
-		leader := g.leader(g.others(n)...)
+		leader := g.leader()
 		n.mu.Lock()
 		failure := n.failure
 		n.mu.Unlock()

@@ -107,8 +107,9 @@ type scan struct {
 func scanSegment(name string, data []byte, info types.SegmentInfo) (scan, error) {
 	var s scan
 	start, at := 0, segmentHeader
+	written := lastWord(data, 0)
 	for {
-		if written := lastWord(data, start); written == start {
+		if start >= written {
 			s.leftover = s.end
 			return s, nil
 		}
@@ -120,7 +121,7 @@ func scanSegment(name string, data []byte, info types.SegmentInfo) (scan, error)
 			if damaged(data, start, b.end) {
 				return s, &damage{name, firstBad(data, b), "what is there was changed"}
 			}
-			s.leftover = lastWord(data, start)
+			s.leftover = written
 			return s, nil
 		}
 		for _, e := range b.entries {
@@ -163,6 +164,10 @@ func lastWord(data []byte, start int) int {
 	return start
 }
 
+// maxTries bounds the work on what looks like commits and is not. No torn write has
+// so many.
+const maxTries = 1000
+
 // damaged judges a batch from start that is not whole, as was noticed at bad.
 func damaged(data []byte, start, bad int) bool {
 	if bad+frameHeader <= len(data) && bad > start &&
@@ -170,14 +175,14 @@ func damaged(data []byte, start, bad int) bool {
 		return true // all of it is there, but what says that it is a commit
 	}
 	end := lastWord(data, start)
-	last := false
+	last, tries := false, 0
 	for at := start; at+frameHeader <= end; at += frameHeader {
 		last = binary.LittleEndian.Uint32(data[at:]) == frameCommit
 		if !last {
 			continue
 		}
 		next := at + frameHeader
-		if batchAt(data, next, next).whole {
+		if tries++; tries > maxTries || batchAt(data, next, next).whole {
 			return true // so what is before it was acknowledged
 		}
 	}

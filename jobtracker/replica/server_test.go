@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -31,6 +33,9 @@ func serve(t *testing.T, cfg Config, files dfs.FS) *server {
 	defaults(&cfg.Timeout, testTimeout)
 	defaults(&cfg.segmentSize, 1<<20)
 	defaults(&cfg.checkEvery, 2) // the facts of real job trackers are the same
+	if os.Getenv("QUERN_TEST_LOG") != "" {
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", cfg.ID)
+	}
 	r, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +44,7 @@ func serve(t *testing.T, cfg Config, files dfs.FS) *server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &server{
 		Server: jobtracker.New(jobtracker.Config{
-			ID: cfg.ID, Log: r, FS: files, Policy: scheduler.FIFO{}, Staging: "mem://s/staging",
+			ID: cfg.ID, Log: r, FS: files, Policy: scheduler.FIFO{}, Staging: "mem://s/staging", Logger: cfg.Logger,
 		}),
 		replica: r, cfg: cfg, cancel: cancel, ran: make(chan error, 1),
 	}
@@ -190,6 +195,7 @@ func TestAmbiguous(t *testing.T) {
 	if err := servers[0].replica.Bootstrap(voters); err != nil {
 		t.Fatal(err)
 	}
+	submit(t, servers, "first") // so that a majority knows the voters
 	ids := make([]wire.JobID, 24)
 	var clients sync.WaitGroup
 	for c := range 3 {
