@@ -38,7 +38,9 @@ func claim(dir string) (*os.File, error) {
 
 // Bury ends what a tracker that has died has left running. It is for directories
 // that no tracker will use again; one that starts does it by itself.
-func Bury(dir string) error { return killRecorded(filepath.Join(dir, recordName)) }
+func Bury(dir string) error {
+	return errors.Join(killRecorded(filepath.Join(dir, recordName)), killCgroup(dir))
+}
 
 // claimAll locks the tracker's directory and its disks. A disk that cannot be had,
 // other than because it is in use, is none to run without.
@@ -79,8 +81,7 @@ func unlock(locks []*os.File) {
 // clean ends what a predecessor has left running and removes its files, but for
 // what it may have left to this one. Processes go first, as they may write.
 func clean(cfg *Config, bad map[int]error) ([]leftOutput, error) {
-	record := filepath.Join(cfg.Dir, recordName)
-	if err := killRecorded(record); err != nil {
+	if err := Bury(cfg.Dir); err != nil {
 		return nil, err
 	}
 	names := []string{core.RunDir, programsDir}
@@ -115,7 +116,7 @@ func clean(cfg *Config, bad map[int]error) ([]leftOutput, error) {
 			return nil, err
 		}
 	}
-	return outputs, newRecord(record)
+	return outputs, newRecord(filepath.Join(cfg.Dir, recordName))
 }
 
 func cleanDisk(disk string, fresh bool) ([]leftOutput, error) {

@@ -3,6 +3,7 @@ package tasktracker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -231,4 +232,15 @@ func (l *leader) fail(what int) *wire.Result {
 
 func (l *leader) path(elem ...string) string {
 	return filepath.Join(append([]string{l.dir}, elem...)...)
+}
+
+func mustBeEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		t.Errorf("%s is left", filepath.Join(dir, e.Name()))
+	}
 }

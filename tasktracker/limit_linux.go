@@ -18,8 +18,8 @@ import (
 const measureEvery = 100 * time.Millisecond
 
 // meter holds workers to their limits by looking at them now and then: it sums the
-// resident memory and the processes of each worker's group, and of what a member
-// has started that has left the group.
+// resident memory and the processes of each worker's control group or, where it has
+// none, of its process group and of what a member has started that has left that.
 type meter struct {
 	mu      sync.Mutex
 	workers map[*process]*allowance
@@ -87,7 +87,11 @@ func (m *meter) run() {
 func (m *meter) measure() (tell []func()) {
 	groups := groupMembers()
 	for w, a := range m.workers {
-		use := a.use(groups[w.pid()])
+		members := groups[w.pid()]
+		if w.group != nil {
+			members = w.group.members()
+		}
+		use := a.use(members)
 		reason := use.beyond(&a.most)
 		if reason == "" || a.over {
 			continue
@@ -152,6 +156,9 @@ func (a *allowance) use(group []int) (u usage) {
 // freeze stops a worker with all that descends from it, until nothing new is found:
 // what is started while the rest is being killed could not be told any more.
 func (a *allowance) freeze(w *process) {
+	if w.group != nil {
+		return // which is killed as a whole
+	}
 	for range freezeRounds {
 		known := len(a.strays)
 		w.signal(syscall.SIGSTOP)

@@ -8,10 +8,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// confinements runs a test with control groups, where they can be made, and without.
+func confinements(t *testing.T, test func(t *testing.T, l *leader)) {
+	for name, fresh := range map[string]bool{"groups": false, "no groups": true} {
+		t.Run(name, func(t *testing.T) {
+			l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Fresh: fresh})
+			l.connect(1)
+			test(t, l)
+		})
+	}
+}
+
 // TestMemoryLimit: an attempt that takes too much is killed with all it has
 // started, also outside its process group, and others go on.
-func TestMemoryLimit(t *testing.T) {
-	l := startTracker(t, "t1", t.TempDir())
+func TestMemoryLimit(t *testing.T) { confinements(t, testMemoryLimit) }
+
+func testMemoryLimit(t *testing.T, l *leader) {
 	other := l.launch(wire.Map, 1, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
 	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doHog, Memory: 256 << 20, Processes: 10})
@@ -24,8 +36,9 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 // TestProcessLimit: likewise for processes, none of which is left.
-func TestProcessLimit(t *testing.T) {
-	l := startTracker(t, "t1", t.TempDir())
+func TestProcessLimit(t *testing.T) { confinements(t, testProcessLimit) }
+
+func testProcessLimit(t *testing.T, l *leader) {
 	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doFork, Processes: 20})
 	r := l.final(id, wire.AttemptFailed)
 	if !strings.Contains(r.Error, "processes, more than the 20 it may have (quern.task.processes)") {

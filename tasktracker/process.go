@@ -27,6 +27,7 @@ type processes struct {
 	record string // file of the processes started
 	check  func(path string) error
 	meter  meter
+	groups cgroups
 }
 
 var _ WorkerStarter = (*processes)(nil)
@@ -57,19 +58,22 @@ func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
 	}
 	defer theirOut.Close()
 
-	cmd := exec.Command(path, sub.Program.Args...)
-	cmd.Dir = dir
-	cmd.Env = workerEnvironment(os.Environ())
-	cmd.Stdout, cmd.Stderr = stderr, stderr
-	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
-	cmd.SysProcAttr = processAttributes()
-	w := &process{meter: &p.meter, cmd: cmd, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
+	command := func() *exec.Cmd {
+		cmd := exec.Command(path, sub.Program.Args...)
+		cmd.Dir = dir
+		cmd.Env = workerEnvironment(os.Environ())
+		cmd.Stdout, cmd.Stderr = stderr, stderr
+		cmd.ExtraFiles = []*os.File{theirIn, theirOut}
+		cmd.SysProcAttr = processAttributes()
+		return cmd
+	}
+	w := &process{meter: &p.meter, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
 		return errors.Join(ourIn.Close(), ourOut.Close())
 	})}
-	if err := cmd.Start(); err != nil {
+	if w.cmd, w.group, err = p.groups.start(command); err != nil {
 		return nil, errors.Join(err, w.conn.Close())
 	}
-	if err := appendRecord(p.record, cmd.Process.Pid); err != nil {
+	if err := appendRecord(p.record, w.pid()); err != nil {
 		w.Kill()
 		return nil, errors.Join(fmt.Errorf("record worker: %w", err), w.Wait(), w.conn.Close())
 	}
@@ -107,18 +111,23 @@ func workerEnvironment(own []string) []string {
 type process struct {
 	meter *meter
 	cmd   *exec.Cmd
+	group *cgroup // nil: none
 	conn  *wire.Conn
 	in    *os.File // what conn reads
 
 	mu     sync.Mutex
-	reaped bool // its number, and its group's, may be another's by now
+	reaped bool       // its number, and its group's, may be another's by now
+	most   core.Limit // last
 }
 
 func (w *process) Conn() *wire.Conn { return w.conn }
 
 func (w *process) pid() int { return w.cmd.Process.Pid }
 
-func (w *process) Kill() { w.signal(syscall.SIGKILL) }
+func (w *process) Kill() {
+	w.signal(syscall.SIGKILL)
+	w.group.kill()
+}
 
 // signal sends a signal to the group.
 func (w *process) signal(s syscall.Signal) {
@@ -134,6 +143,12 @@ func (w *process) signal(s syscall.Signal) {
 func (w *process) Wait() error {
 	err := w.reap()
 	w.meter.leave(w)
+	w.mu.Lock()
+	if reason := w.group.overrun(&w.most); reason != "" {
+		err = errors.New(reason)
+	}
+	w.mu.Unlock()
+	w.group.remove()
 	// Something that left the group may hold the pipe open for ever.
 	_ = w.in.SetReadDeadline(time.Now().Add(endGrace))
 	return err
@@ -141,6 +156,10 @@ func (w *process) Wait() error {
 
 // Limit holds the process, and all it starts, to a limit together.
 func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
+	w.mu.Lock()
+	w.most = most
+	w.mu.Unlock()
+	w.group.limit(&most)
 	if most.Memory > 0 || most.Processes > 0 {
 		w.meter.limit(w, most, exceeded)
 		return
@@ -148,5 +167,8 @@ func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
 	w.meter.leave(w)
 }
 
-// Alone says whether the process's group has no other member.
-func (w *process) Alone() bool { return len(others(w.pid())) == 0 }
+// Alone says whether the process's groups have no other member.
+func (w *process) Alone() bool { return len(others(w.pid())) == 0 && len(w.group.members()) <= 1 }
+
+// Close removes the control group of all workers, once these are gone.
+func (p *processes) Close() error { return p.groups.close() }

@@ -47,17 +47,6 @@ func mustBeGone(t *testing.T, pid int) {
 	}
 }
 
-func mustBeEmpty(t *testing.T, dir string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		t.Errorf("%s is left", filepath.Join(dir, e.Name()))
-	}
-}
-
 func TestWarmWorker(t *testing.T) {
 	t.Setenv("QUERN_SECRET", "the tracker's own")
 	l := startTracker(t, "t1", t.TempDir())

@@ -23,6 +23,7 @@
 //	programs/  <sha-256>/<name>: executables that submissions with jobs here name by
 //	           their hash, copied once and removed with the last of these
 //	workers    the worker processes started, to be killed by a successor
+//	cgroup     the control group of these, if they have one, likewise
 //
 // The file workers is text: the boot id of the machine in the first line, then
 // for each worker "<pid> <start time>", as /proc/<pid>/stat has it. A number that
@@ -50,6 +51,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -133,7 +135,11 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		cfg.Workers = &processes{record: filepath.Join(dir, recordName), check: cfg.Check}
+		p := &processes{record: filepath.Join(dir, recordName), check: cfg.Check}
+		if !cfg.Fresh {
+			p.groups.stateDir = dir
+		}
+		cfg.Workers = p
 	}
 	return &Tracker{cfg}, nil
 }
@@ -337,6 +343,11 @@ func (l *loop) stop() {
 		<-h.gone
 	}
 	close(l.starts)
+	if workers, ok := l.cfg.Workers.(io.Closer); ok {
+		if err := workers.Close(); err != nil {
+			l.cfg.Logger.Warn("cannot remove control groups", "error", err)
+		}
+	}
 	l.gather.stop()
 	l.chores.Close()
 	l.awaitDetached()

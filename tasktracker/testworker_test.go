@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -125,9 +126,7 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 			}
 			fmt.Fprintln(os.Stderr, child.Process.Pid)
 		}
-		for {
-			syscall.Pause()
-		}
+		waitToBeKilled()
 	case doSpill:
 		if err := os.WriteFile(filepath.Join(run.Dir, "output"), make([]byte, 64<<20), 0o666); err != nil {
 			r.Error = err.Error()
@@ -144,9 +143,14 @@ func takeMemory() {
 	for range 64 {
 		taken = append(taken, bytes.Repeat([]byte{1}, 16<<20))
 	}
-	for {
-		syscall.Pause()
-		runtime.KeepAlive(taken)
+	waitToBeKilled()
+	runtime.KeepAlive(taken)
+}
+
+func waitToBeKilled() {
+	never := make(chan os.Signal, 1)
+	signal.Notify(never, syscall.SIGUSR2)
+	for range never {
 	}
 }
 

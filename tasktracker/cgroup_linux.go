@@ -1,0 +1,278 @@
+package tasktracker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/tasktracker/core"
+)
+
+// cgroups makes a control group (version 2) for each worker:
+//
+//	<parent>/quern-<random>/<number>
+//
+// The parent is the group that the tracker is in, or the one above if systemd has
+// delegated that, as it does with DelegateSubgroup. Nothing that a worker starts
+// can leave its group, so all of it can be told and killed. Where the memory
+// controller can be had, the kernel holds each group to its attempt's limit; else
+// the meter alone does. The tracker itself stays where it was put.
+//
+// The name of the group is in the file cgroup of the tracker's directory, for a
+// successor to remove what is left there.
+type cgroups struct {
+	stateDir string // the tracker's directory; empty: no groups are made
+
+	// Used by one goroutine at a time.
+	tried  bool
+	dir    string // of the tracker's group; empty: none
+	memory bool   // the controller can be had
+	last   int
+}
+
+const (
+	cgroupPrefix = "quern-"
+	cgroupRecord = "cgroup"
+)
+
+// start starts a process in a group of its own, or, where that is not possible,
+// without one.
+func (g *cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
+	if c := g.add(); c != nil {
+		cmd := command()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.handle.Fd())
+		err := cmd.Start()
+		c.handle.Close()
+		if err == nil {
+			return cmd, c, nil
+		}
+		c.remove() // and see whether the group was at fault
+	}
+	cmd := command()
+	return cmd, nil, cmd.Start()
+}
+
+// add makes the group of a worker, and before the first the tracker's; nil: it may not.
+func (g *cgroups) add() *cgroup {
+	if !g.tried && g.stateDir != "" {
+		g.tried = true
+		_ = g.open() // the meter does without
+	}
+	if g.dir == "" {
+		return nil
+	}
+	g.last++
+	c := &cgroup{dir: filepath.Join(g.dir, strconv.Itoa(g.last)), memory: g.memory}
+	if os.Mkdir(c.dir, 0o755) != nil {
+		return nil
+	}
+	var err error
+	if c.handle, err = os.Open(c.dir); err != nil {
+		c.remove()
+		return nil
+	}
+	return c
+}
+
+// open makes the tracker's group.
+func (g *cgroups) open() error {
+	parent, err := delegatedCgroup()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(parent, cgroupPrefix+strconv.FormatUint(processNumber(), 16))
+	if err := os.WriteFile(filepath.Join(g.stateDir, cgroupRecord), []byte(dir+"\n"), 0o666); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // Linux before 5.14, or no group at all
+		return errors.Join(err, os.Remove(dir))
+	}
+	g.dir = dir
+	g.memory = setCgroup(dir, "cgroup.subtree_control", "+memory") == nil
+	return nil
+}
+
+// close removes the tracker's group, once its workers are gone.
+func (g *cgroups) close() error {
+	if g.dir == "" {
+		return nil
+	}
+	return errors.Join(removeCgroup(g.dir), os.Remove(filepath.Join(g.stateDir, cgroupRecord)))
+}
+
+// delegatedCgroup is where the tracker's group is to be.
+func delegatedCgroup() (string, error) {
+	mount, err := cgroupMount()
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok {
+			continue
+		}
+		own := filepath.Join(mount, path)
+		if above := filepath.Dir(own); own != mount && delegated(above) {
+			return above, nil
+		}
+		return own, nil
+	}
+	return "", errors.New("this process is in no control group of version 2")
+}
+
+// delegated says whether systemd has left a group to what runs in it.
+func delegated(group string) bool {
+	var value [1]byte
+	for _, name := range []string{"user.delegate", "trusted.delegate"} {
+		if n, err := unix.Getxattr(group, name, value[:]); err == nil && n == 1 && value[0] == '1' {
+			return true
+		}
+	}
+	return false
+}
+
+// cgroupMount finds where groups of version 2 are mounted.
+func cgroupMount() (string, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		before, after, _ := strings.Cut(line, " - ")
+		if fields := strings.Fields(before); strings.HasPrefix(after, "cgroup2 ") && len(fields) > 4 {
+			return filepath.Clean(fields[4]), nil
+		}
+	}
+	return "", errors.New("control groups of version 2 are not mounted")
+}
+
+func setCgroup(group, file, value string) error {
+	return os.WriteFile(filepath.Join(group, file), []byte(value), 0o644)
+}
+
+// cgroup is the group of a worker; nil is none.
+type cgroup struct {
+	dir    string
+	handle *os.File // for the start of a process in it
+	memory bool
+}
+
+// limit has the kernel hold the group to a limit. Swap would only make an attempt
+// that takes too much slow.
+func (c *cgroup) limit(most *core.Limit) {
+	if c == nil || !c.memory {
+		return
+	}
+	value := "max"
+	if most.Memory > 0 {
+		value = strconv.FormatInt(most.Memory, 10)
+		_ = setCgroup(c.dir, "memory.swap.max", "0")
+		_ = setCgroup(c.dir, "memory.oom.group", "1")
+	}
+	_ = setCgroup(c.dir, "memory.max", value) // the meter measures, too
+}
+
+// overrun says that the kernel has killed for want of memory; empty: it has not.
+func (c *cgroup) overrun(most *core.Limit) string {
+	if c == nil || most.Memory == 0 {
+		return ""
+	}
+	events, err := os.ReadFile(filepath.Join(c.dir, "memory.events"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(events)) {
+		if count, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok && count != "0" {
+			return fmt.Sprintf("its processes took all of the %s of memory they may have (%s) and needed more",
+				mebibytes(most.Memory), memoryProperty(most.Kind))
+		}
+	}
+	return ""
+}
+
+// members lists the processes in the group.
+func (c *cgroup) members() (pids []int) {
+	if c == nil {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(c.dir, "cgroup.procs"))
+	if err != nil {
+		return nil
+	}
+	for _, field := range bytes.Fields(text) {
+		if pid, err := strconv.Atoi(string(field)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func (c *cgroup) kill() {
+	if c != nil {
+		_ = setCgroup(c.dir, "cgroup.kill", "1")
+	}
+}
+
+// remove kills what is in the group and removes it. What cannot be removed now is
+// when the tracker ends, or by its successor.
+func (c *cgroup) remove() {
+	if c != nil {
+		_ = removeCgroup(c.dir)
+	}
+}
+
+// removeCgroup kills what is in a group and removes it with all below. What was
+// killed takes a while to be gone.
+func removeCgroup(dir string) error {
+	_ = setCgroup(dir, "cgroup.kill", "1")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			err = errors.Join(err, removeCgroup(filepath.Join(dir, e.Name())))
+		}
+	}
+	for end := time.Now().Add(groupWait); ; time.Sleep(time.Millisecond) {
+		gone := os.Remove(dir)
+		if gone == nil || errors.Is(gone, fs.ErrNotExist) || time.Now().After(end) {
+			return errors.Join(err, gone)
+		}
+	}
+}
+
+// killCgroup removes the group that a predecessor has recorded.
+func killCgroup(stateDir string) error {
+	name := filepath.Join(stateDir, cgroupRecord)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	group := strings.TrimSpace(string(text))
+	// The number in its name makes it nobody else's.
+	if _, err := os.Stat(filepath.Join(group, "cgroup.procs")); err == nil && strings.HasPrefix(filepath.Base(group), cgroupPrefix) {
+		if err := removeCgroup(group); err != nil {
+			return err
+		}
+	}
+	return os.Remove(name)
+}
