@@ -15,14 +15,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// groupOf is the control group that a tracker has made; the test is skipped where
-// it could not.
-func groupOf(t *testing.T, l *leader) string {
-	t.Helper()
+// groupIfAny is the control group that a tracker has made; empty: it could not.
+func groupIfAny(l *leader) string {
 	text, err := os.ReadFile(l.path(cgroupRecord))
 	group := strings.TrimSpace(string(text))
 	if _, e := os.Stat(filepath.Join(group, "cgroup.kill")); err != nil || e != nil {
-		t.Skipf("no control group can be made here: %v %v", err, e)
+		return ""
 	}
 	return group
 }
@@ -32,7 +30,10 @@ func TestControlGroup(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	id := l.launch(wire.Map, 0, doFork)
 	await(l, func(h *wire.Heartbeat) bool { return len(h.Attempts) > 0 })
-	group := groupOf(t, l)
+	group := groupIfAny(l)
+	if group == "" {
+		t.Skip("no control group can be made here")
+	}
 	stderr := filepath.Join(core.LogPath(l.dir, id), "stderr")
 	var children []string
 	for len(children) < 40 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -162,6 +163,22 @@ func TestKillEndsTheGroup(t *testing.T) {
 		t.Errorf("error is %q", r.Error)
 	}
 	mustBeGone(t, child) // before the report, not some time after
+}
+
+// TestTimeout: an attempt without a sign of life is ended with what it has started.
+func TestTimeout(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	task := wire.TaskID{Job: job1, Kind: wire.Map}
+	r := l.final(l.launchAs(task, wire.Launch{Index: doFork, Timeout: time.Second}), wire.AttemptFailed)
+	if r.Error != "no progress for 1s (mapreduce.task.timeout)" {
+		t.Errorf("error is %q", r.Error)
+	}
+	for child := range strings.FieldsSeq(r.Log) {
+		if pid, err := strconv.Atoi(child); err == nil && len(groupIfAny(l)) > 0 {
+			mustBeGone(t, pid)
+		}
+	}
+	l.succeed(wire.Map, 0, doSucceed)
 }
 
 // TestSurvivors has a tracker end what a killed predecessor has left running, and
