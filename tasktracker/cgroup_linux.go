@@ -72,10 +72,13 @@ func (g *cgroups) add() *cgroup {
 	}
 	g.last++
 	c := &cgroup{dir: filepath.Join(g.dir, strconv.Itoa(g.last)), memory: g.memory}
-	if os.Mkdir(c.dir, 0o755) != nil {
+	err := os.Mkdir(c.dir, 0o755)
+	if errors.Is(err, fs.ErrNotExist) && g.make() == nil { // another tracker took it for a dead one's
+		err = os.Mkdir(c.dir, 0o755)
+	}
+	if err != nil {
 		return nil
 	}
-	var err error
 	if c.handle, err = os.Open(c.dir); err != nil {
 		c.remove()
 		return nil
@@ -89,19 +92,45 @@ func (g *cgroups) open() error {
 	if err != nil {
 		return err
 	}
+	removeEmptyCgroups(parent)
 	dir := filepath.Join(parent, cgroupPrefix+strconv.FormatUint(processNumber(), 16))
 	if err := os.WriteFile(filepath.Join(g.stateDir, cgroupRecord), []byte(dir+"\n"), 0o666); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	g.dir = dir
+	if err := g.make(); err != nil {
+		g.dir = ""
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // Linux before 5.14, or no group at all
+		g.dir = ""
 		return errors.Join(err, os.Remove(dir))
 	}
-	g.dir = dir
-	g.memory = setCgroup(dir, "cgroup.subtree_control", "+memory") == nil
 	return nil
+}
+
+func (g *cgroups) make() error {
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return err
+	}
+	g.memory = setCgroup(g.dir, "cgroup.subtree_control", "+memory") == nil
+	return nil
+}
+
+// removeEmptyCgroups removes what trackers have left that were killed and did not
+// come back. That of one which just has no worker goes with them, and is made again.
+func removeEmptyCgroups(parent string) {
+	groups, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*")) // the pattern is well-formed
+	for _, group := range groups {
+		events, err := os.ReadFile(filepath.Join(group, "cgroup.events"))
+		if err != nil || !bytes.Contains(events, []byte("populated 0")) {
+			continue
+		}
+		workers, _ := filepath.Glob(filepath.Join(group, "[0-9]*"))
+		for _, dir := range append(workers, group) {
+			_ = os.Remove(dir) // the kernel refuses what is in use
+		}
+	}
 }
 
 // close removes the tracker's group, once its workers are gone.

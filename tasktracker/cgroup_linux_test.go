@@ -90,6 +90,32 @@ func TestControlGroupOfPredecessor(t *testing.T) {
 	}
 }
 
+// TestControlGroupOfTheDead: what a tracker left that does not come back goes with
+// the start of another. One that lives makes its own again.
+func TestControlGroupOfTheDead(t *testing.T) {
+	first, second := &cgroups{stateDir: t.TempDir()}, &cgroups{stateDir: t.TempDir()}
+	left := first.add()
+	if left == nil {
+		t.Skip("no control group can be made here")
+	}
+	other := second.add()
+	if other == nil {
+		t.Fatal("no second group")
+	}
+	if _, err := os.Stat(first.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the empty group is left: %v", err)
+	}
+	again := first.add()
+	if again == nil {
+		t.Fatal("it was not made again")
+	}
+	for _, err := range []error{left.handle.Close(), other.handle.Close(), again.handle.Close(), first.close(), second.close()} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestControlGroupFiles: what the kernel is told and tells, where the memory
 // controller can be had, played with plain files.
 func TestControlGroupFiles(t *testing.T) {
