@@ -33,12 +33,42 @@ func (r *Replica) shutDown() error {
 	}
 	close(r.done)
 	r.events.close()
-	if inst != nil && !inst.end(r.cfg.stopWait) {
+	if inst != nil {
+		r.end(inst)
+	}
+	if !r.idle() {
 		return fmt.Errorf("job tracker %s's log: raft did not stop within %v; its files stay open", r.cfg.ID, r.cfg.stopWait)
 	}
-	r.loops.Wait()
 	r.release()
 	return nil
+}
+
+// idle waits until nothing uses the files any more; false: something still may.
+func (r *Replica) idle() bool {
+	ended := make(chan struct{})
+	go func() {
+		r.loops.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(r.cfg.stopWait):
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.hangs
+}
+
+// end stops an instance, and notes when it does not stop.
+func (r *Replica) end(inst *instance) bool {
+	if inst.end(r.cfg.stopWait) {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hangs = true
+	return false
 }
 
 // handOver has another voter lead, if there is one and this replica leads.

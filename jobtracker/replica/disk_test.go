@@ -91,7 +91,7 @@ func TestTermCannotBeStored(t *testing.T) {
 			}
 			break
 		}
-		leader.instance().raft.LeadershipTransfer().Error()
+		leader.handOver(leader.instance())
 	}
 	g.commit("after", g.others(n)...)
 }
@@ -141,8 +141,15 @@ func TestLeaderStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.leader()
-	n.Propose("entry", []byte("entry"))
-	n.await("a restart", func() bool { return n.term == 0 })
+	for restarted := false; !restarted; { // as the core does
+		before := 0
+		n.await("the lock", func() bool { before = n.undecided["entry"]; return true })
+		n.Propose("entry", []byte("entry"))
+		n.await("an answer", func() bool {
+			restarted = n.term == 0
+			return restarted || n.undecided["entry"] > before
+		})
+	}
 	close(refusing)
 	g.commit("entry")
 	g.commit("another")

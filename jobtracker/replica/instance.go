@@ -124,13 +124,13 @@ func (r *Replica) elected(inst *instance) bool {
 	if inst.raft.State() != raft.Leader || inst.raft.CurrentTerm() != term {
 		return false
 	}
-	r.proposals.lead(true)
+	r.proposals.well()
 	r.events.put(jobtracker.LogEvent{Event: core.Elected{Term: term}})
 	return true
 }
 
 func (r *Replica) deposed() {
-	r.proposals.lead(false)
+	r.proposals.well()
 	r.events.put(jobtracker.LogEvent{Event: core.Deposed{}})
 }
 

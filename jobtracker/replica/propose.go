@@ -17,27 +17,27 @@ type proposal struct {
 	data []byte
 }
 
-// proposals are those that raft was not given yet, and since when others are open.
+// proposals are those that raft was not given yet, and how others have fared.
 type proposals struct {
 	ready chan struct{} // has a value when queue is not empty
 
 	mu    sync.Mutex
 	queue []proposal
-	open  map[string]time.Time // proposed and not known to be committed: since when
-	leads bool
+
+	// While nothing is committed: the first and the last proposal that failed since,
+	// with less than patience between one and the next.
+	first, last time.Time
+	patience    time.Duration
 }
 
-func newProposals() *proposals {
-	return &proposals{ready: make(chan struct{}, 1), open: make(map[string]time.Time)}
+func newProposals(patience time.Duration) *proposals {
+	return &proposals{ready: make(chan struct{}, 1), patience: patience}
 }
 
 func (p *proposals) put(x proposal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = append(p.queue, x)
-	if _, ok := p.open[x.key]; !ok {
-		p.open[x.key] = time.Now()
-	}
 	select {
 	case p.ready <- struct{}{}:
 	default:
@@ -52,33 +52,29 @@ func (p *proposals) take() []proposal {
 	return queue
 }
 
-func (p *proposals) committed(key string) {
+// failed notes that a proposal was not committed, or not in time.
+func (p *proposals) failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.open, key)
+	now := time.Now()
+	if now.Sub(p.last) > p.patience {
+		p.first = now
+	}
+	p.last = now
 }
 
-// lead forgets what an earlier leader waited for.
-func (p *proposals) lead(leads bool) {
+// well notes that something was committed, or that there is another leader.
+func (p *proposals) well() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leads = leads
-	clear(p.open)
+	p.first, p.last = time.Time{}, time.Time{}
 }
 
-// oldest is when a leader began to wait for the proposal it has waited for longest.
-func (p *proposals) oldest() (since time.Time, waits bool) {
+// stuck says whether proposals have failed for longer than patience, all of them.
+func (p *proposals) stuck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.leads {
-		return time.Time{}, false
-	}
-	for _, at := range p.open {
-		if !waits || at.Before(since) {
-			since, waits = at, true
-		}
-	}
-	return since, waits
+	return p.last.Sub(p.first) > p.patience
 }
 
 // Propose implements [jobtracker.Log].
@@ -98,20 +94,24 @@ func (r *Replica) proposeLoop() {
 	}
 }
 
-// propose hands a batch to raft and leaves the waiting to another goroutine.
+// propose hands a batch to raft and leaves the waiting to another goroutine. Raft may
+// take nothing: the whole batch has one deadline.
 func (r *Replica) propose(batch []proposal) {
 	inst := r.instance()
+	limit := 4 * r.cfg.Timeout
+	deadline := time.Now().Add(limit)
+	w := &waiting{r: r, batch: batch}
+	w.timer = time.AfterFunc(limit, w.expire)
 	futures := make([]raft.Future, len(batch))
 	for i, p := range batch {
-		futures[i] = r.apply(inst, p)
+		futures[i] = r.apply(inst, p, time.Until(deadline))
 	}
-	w := &waiting{r: r, batch: batch}
 	go func() {
 		for i, f := range futures {
 			w.settle(i, f.Error())
 		}
+		w.timer.Stop()
 	}()
-	w.timer = time.AfterFunc(4*r.cfg.Timeout, w.expire)
 }
 
 // refused is a future of what raft was not asked for.
@@ -121,16 +121,19 @@ func (f refused) Error() error { return f.err }
 
 var errRestarting = errors.New("raft is being restarted")
 
-func (r *Replica) apply(inst *instance, p proposal) raft.Future {
+func (r *Replica) apply(inst *instance, p proposal, wait time.Duration) raft.Future {
 	if inst == nil {
 		return refused{errRestarting}
+	}
+	if wait <= 0 {
+		return refused{raft.ErrEnqueueTimeout}
 	}
 	if r.cfg.refuse != nil {
 		if err := r.cfg.refuse(); err != nil {
 			return refused{err}
 		}
 	}
-	return inst.raft.ApplyLog(raft.Log{Data: p.data, Extensions: r.unsentSum()}, 4*r.cfg.Timeout)
+	return inst.raft.ApplyLog(raft.Log{Data: p.data, Extensions: r.unsentSum()}, wait)
 }
 
 // waiting is a batch that raft was given. Each proposal in it is settled once, or
@@ -151,7 +154,7 @@ func (w *waiting) settle(i int, err error) {
 	w.settled = i + 1
 	switch {
 	case err == nil:
-		w.r.proposals.committed(w.batch[i].key)
+		w.r.proposals.well()
 	case !w.expired:
 		w.r.undecided(w.batch[i:i+1], err)
 	}
@@ -169,6 +172,7 @@ func (w *waiting) expire() {
 // undecided reports after a moment that the outcome of proposals is not known. At
 // once would make the core try again in a loop while raft refuses.
 func (r *Replica) undecided(batch []proposal, why error) {
+	r.proposals.failed()
 	r.cfg.Logger.Debug("proposals are undecided", "first", batch[0].key, "number", len(batch), "error", why)
 	evs := make([]jobtracker.LogEvent, len(batch))
 	for i, p := range batch {

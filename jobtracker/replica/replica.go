@@ -194,6 +194,7 @@ type Replica struct {
 	mu      sync.Mutex
 	inst    *instance // nil: being restarted, or never again
 	closing bool
+	hangs   bool // raft was told to stop and did not: it may still use the files
 }
 
 var _ jobtracker.Log = (*Replica)(nil)
@@ -207,7 +208,7 @@ func Open(cfg Config) (*Replica, error) {
 	r := &Replica{
 		cfg:       cfg,
 		events:    newEvents(),
-		proposals: newProposals(),
+		proposals: newProposals(cfg.stuck),
 		wake:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
 	}

@@ -151,7 +151,10 @@ func TestRecover(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := submit(t, servers, "first")
-	one := servers[1].cfg
+	one, has := servers[1].cfg, servers[1].replica.fsm
+	waitFor(t, "jt2 to have it", func() bool {
+		return has.applied.Load() == leading(t, servers).replica.fsm.applied.Load()
+	})
 	if err := Recover(one.Dir, one.ID, one.Listen); !errors.Is(err, ErrInUse) {
 		t.Errorf("recovered while it runs: %v", err)
 	}

@@ -28,7 +28,7 @@ func (r *Replica) look() {
 func (r *Replica) supervise() {
 	tick := time.NewTicker(jitter(r.cfg.Timeout / 2))
 	defer tick.Stop()
-	progress := watchProgress{index: r.fsm.applied.Load(), since: time.Now()}
+	p := progress{index: r.fsm.applied.Load()}
 	for {
 		select {
 		case <-r.done:
@@ -40,7 +40,7 @@ func (r *Replica) supervise() {
 			continue
 		}
 		r.checkDisk()
-		r.checkRaft(&progress)
+		r.checkRaft(&p)
 		r.checkGrowth()
 	}
 }
@@ -53,48 +53,35 @@ func (r *Replica) checkDisk() {
 	}
 }
 
-// watchProgress is when an entry was last applied, and how often raft was restarted since.
-type watchProgress struct {
+// progress is how far the log was applied, and how often raft was restarted since.
+type progress struct {
 	index    uint64
-	since    time.Time
 	restarts int
 }
 
 const maxRestarts = 3
 
-// checkRaft restarts raft when it has asked for that, or when it leads and gets
-// nothing done although the disk answers.
-func (r *Replica) checkRaft(p *watchProgress) {
+// checkRaft restarts raft when that was asked for, or when it leads and gets nothing
+// done although the disk answers.
+func (r *Replica) checkRaft(p *progress) {
 	if index := r.fsm.applied.Load(); index != p.index {
-		*p = watchProgress{index: index, since: time.Now()}
+		*p = progress{index: index}
 	}
 	inst := r.instance()
 	if inst == nil {
-		return
-	}
-	if inst.raft.State() == raft.Shutdown {
-		r.fail(errors.New("raft has stopped"))
 		return
 	}
 	if why := r.restart.Swap(nil); why != nil {
 		r.restartRaft(*why)
 		return
 	}
-	since, waits := r.proposals.oldest()
-	if _, writes := r.store.writingSince(); !waits || writes {
-		return
-	}
-	if since.Before(p.since) {
-		since = p.since
-	}
-	if time.Since(since) < r.cfg.stuck {
+	if _, writes := r.store.writingSince(); writes || inst.raft.State() != raft.Leader || !r.proposals.stuck() {
 		return
 	}
 	if p.restarts++; p.restarts > maxRestarts {
 		r.fail(fmt.Errorf("raft leads and commits nothing, also after %d restarts", maxRestarts))
 		return
 	}
-	p.since = time.Now()
 	r.restartRaft("it leads and commits nothing")
 }
 
@@ -109,7 +96,7 @@ func (r *Replica) restartRaft(why string) {
 	}
 	r.inst = nil
 	r.mu.Unlock()
-	if !inst.end(r.cfg.stopWait) {
+	if !r.end(inst) {
 		r.fail(fmt.Errorf("raft does not stop; it should be restarted since %s", why))
 		return
 	}
@@ -125,7 +112,7 @@ func (r *Replica) restartRaft(why string) {
 	}
 	r.mu.Unlock()
 	if closing {
-		next.end(r.cfg.stopWait)
+		r.end(next)
 	}
 }
 
