@@ -127,6 +127,9 @@ func TestServers(t *testing.T) {
 	second := submit(t, servers, "second")
 	for _, s := range servers {
 		s.end(t)
+		if list, err := listSnapshots(s.cfg.Dir); err != nil || len(list) == 0 {
+			t.Errorf("%s stopped cleanly and left %d snapshots, %v", s.cfg.ID, len(list), err)
+		}
 	}
 	for i, s := range servers {
 		servers[i] = serve(t, s.cfg, files)
