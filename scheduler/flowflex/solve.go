@@ -1,0 +1,261 @@
+package flowflex
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Objective is what is made of the flows' costs.
+type Objective int
+
+const (
+	Sum Objective = iota // minisum
+	Max                  // minimax
+)
+
+// Options are the ways to search.
+type Options struct {
+	Objective Objective
+	// Relax solves the relaxation, for sums: slower, and now and then better. The
+	// paper's live system does without (section 5.2), and so does the default.
+	Relax bool
+	Grid  int // evenly spaced points in time for Relax; 0: 20, enough for orders
+	// ChainsOnly leaves out the schedules that keep a flow's own graph, as the paper does.
+	ChainsOnly bool
+	// Effort is how many schedules the last local search tries at most; below 0: none, 0: DefaultEffort.
+	Effort int
+}
+
+// DefaultEffort is the schedules that the last local search tries.
+const DefaultEffort = 100
+
+const defaultGrid = 20
+
+// Schedule is what the flows' jobs have, from now to the end.
+type Schedule struct {
+	Order      []int     // of flows, the first takes what it can use
+	Chains     bool      // made of pseudo-jobs
+	Completion []float64 // by flow, seconds from now
+	Cost       float64
+	Now        []Share    // at the start, whole slots: what a live system gives
+	Assigned   []Assigned // by time
+}
+
+// Solve finds a schedule with a small cost: many orders of the flows are packed,
+// both as chains of pseudo-jobs and as they are, and the best is kept; of equal
+// costs the one with the lesser sum of completion times.
+func Solve(p Problem, o Options) (*Schedule, error) {
+	made, err := prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	s := newSearch(made, o)
+	if o.Objective == Max {
+		s.minimax()
+	} else if err := s.minisum(o); err != nil {
+		return nil, err
+	}
+	switch effort := o.Effort; {
+	case effort == 0:
+		s.polish(DefaultEffort)
+	case effort > 0:
+		s.polish(effort)
+	}
+	return s.schedule(), nil
+}
+
+// search is what was found so far.
+type search struct {
+	*problem
+	max    bool
+	graphs *packer // nil: chains only
+	lines  *packer
+	seen   map[string]bool // orders that were packed
+	key    []byte
+	best   found
+}
+
+type found struct {
+	order  []int32
+	chains bool
+	cost   float64
+	sum    float64 // of completion times
+	done   []float64
+}
+
+func newSearch(p *problem, o Options) *search {
+	s := &search{
+		problem: p,
+		max:     o.Objective == Max,
+		lines:   newPacker(p.slots, p.lines()),
+		seen:    make(map[string]bool),
+		best:    found{cost: math.Inf(1), sum: math.Inf(1)},
+	}
+	if !o.ChainsOnly {
+		s.graphs = newPacker(p.slots, p.dags())
+	}
+	return s
+}
+
+// minisum tries the cheap orders, what local search on the surrogate makes of
+// them, and with the relaxation its deadlines at ten fractions, as they are and lifted.
+func (s *search) minisum(o Options) error {
+	orders := s.cheap()
+	for _, order := range orders {
+		s.try(order)
+	}
+	if o.Relax {
+		grid := o.Grid
+		if grid == 0 {
+			grid = defaultGrid
+		}
+		relaxed, err := s.relax(grid)
+		if err != nil {
+			return err
+		}
+		for tenth := 1; tenth <= 10; tenth++ {
+			deadlines := relaxed.deadlines(float64(tenth) / 10)
+			for _, d := range [][]float64{deadlines, s.lift(deadlines)} {
+				orders = append(orders, s.byDeadline(d))
+				s.try(orders[len(orders)-1])
+			}
+		}
+	}
+	for _, order := range orders {
+		improved := slices.Clone(order)
+		s.descend(improved)
+		s.try(improved)
+	}
+	s.repeatLift()
+	return nil
+}
+
+// repeatLift orders by the times to which the best schedule's completions can be
+// put off at no cost, as long as that helps.
+func (s *search) repeatLift() {
+	for before := math.Inf(1); s.best.cost < before; {
+		before = s.best.cost
+		s.try(s.byDeadline(s.lift(s.best.done)))
+	}
+}
+
+// try packs an order, unless it was.
+func (s *search) try(order []int32) {
+	s.key = s.key[:0]
+	for _, i := range order {
+		s.key = append(s.key, byte(i), byte(i>>8), byte(i>>16), byte(i>>24))
+	}
+	if s.seen[string(s.key)] {
+		return
+	}
+	s.seen[string(s.key)] = true
+	s.keep(order, true, s.lines.pack(order))
+	if s.graphs != nil {
+		s.keep(order, false, s.graphs.pack(order))
+	}
+}
+
+// keep takes a schedule if it is better than the best.
+func (s *search) keep(order []int32, chains bool, done []float64) {
+	cost, sum := s.cost(done), 0.0
+	for _, t := range done {
+		sum += t
+	}
+	margin := rounding * math.Abs(s.best.cost)
+	if cost < s.best.cost-margin || cost <= s.best.cost+margin && sum < s.best.sum*(1-rounding) || s.best.done == nil {
+		s.best = found{slices.Clone(order), chains, cost, sum, slices.Clone(done)}
+	}
+}
+
+// cost is the objective; that of no flows is 0.
+func (s *search) cost(done []float64) float64 {
+	sum, most := 0.0, math.Inf(-1)
+	for i, t := range done {
+		c := s.flows[i].cost.At(t)
+		sum, most = sum+c, max(most, c)
+	}
+	if s.max && len(done) > 0 {
+		return most
+	}
+	return sum
+}
+
+// polish is local search on schedules: flows move to other places in the best
+// order, first those that cost most beyond what they cost at Q, as long as effort lasts.
+func (s *search) polish(effort int) {
+	for until := len(s.seen) + effort; len(s.seen) < until; {
+		before := s.best
+		for _, i := range s.sorted(func(i int32) float64 {
+			c := s.flows[i].cost
+			return c.At(s.flows[i].least) - c.At(before.done[i])
+		}) {
+			s.moveAbout(i, until)
+			if s.best.cost < before.cost*(1-sameInstant) {
+				break
+			}
+		}
+		if s.best.cost >= before.cost {
+			return
+		}
+	}
+}
+
+// moveAbout tries a flow at every other place, the earlier ones first.
+func (s *search) moveAbout(i int32, until int) {
+	order := s.best.order
+	from := slices.Index(order, i)
+	rest := slices.Delete(slices.Clone(order), from, from+1)
+	for to := range order {
+		if len(s.seen) >= until {
+			return
+		}
+		s.try(slices.Insert(slices.Clone(rest), to, i))
+	}
+}
+
+// schedule packs the best order again and writes down who has what.
+func (s *search) schedule() *Schedule {
+	out := &Schedule{
+		Chains:     s.best.chains,
+		Completion: make([]float64, len(s.flows)),
+		Cost:       s.best.cost,
+	}
+	for _, i := range s.best.order {
+		out.Order = append(out.Order, int(i))
+	}
+	packer := s.graphs
+	if s.best.chains {
+		packer = s.lines
+	}
+	packer.record = func(at span) {
+		for _, r := range at.runs {
+			if !s.best.chains {
+				out.Assigned = append(out.Assigned, Assigned{int(r.flow), int(r.job), at.from, at.to, int(r.slots)})
+			} else {
+				out.Assigned = s.chains[r.flow].shift(out.Assigned, at, r)
+			}
+			if at.from > 0 {
+				continue
+			}
+			if !s.best.chains {
+				out.Now = append(out.Now, Share{int(r.flow), int(r.job), int(r.slots)})
+			} else {
+				out.Now = s.chains[r.flow].proportional(out.Now, r)
+			}
+		}
+	}
+	copy(out.Completion, packer.pack(s.best.order))
+	packer.record = nil
+	return out
+}
+
+func (o Objective) String() string {
+	switch o {
+	case Sum:
+		return "sum"
+	case Max:
+		return "max"
+	}
+	return fmt.Sprintf("Objective(%d)", int(o))
+}
