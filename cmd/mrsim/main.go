@@ -1,0 +1,80 @@
+// Command mrsim simulates: it reproduces the figures of the papers whose
+// schedulers Quern runs, with the code that Quern runs. There is one file for each
+// subcommand; this one picks among them.
+//
+// Exit codes: 0 done, 1 failed or a figure lies outside its band, 2 bad usage.
+// Results go to standard output; progress and messages to standard error.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := (&tool{stdout: os.Stdout, stderr: os.Stderr}).main(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// tool is what a command works with; the tests bring their own.
+type tool struct {
+	stdout, stderr io.Writer
+}
+
+// command is a subcommand. Its run takes what follows its name and returns the
+// exit code.
+type command struct {
+	name     string
+	synopsis string // its arguments
+	summary  string
+	run      func(t *tool, ctx context.Context, args []string) int
+}
+
+func commands() []command {
+	return []command{
+		{"flex", paperSynopsis, "FLEX: slots for independent jobs, against the optimum", (*tool).flex},
+	}
+}
+
+func (t *tool) main(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		t.usage(t.stderr)
+		return exitUsage
+	}
+	switch name := args[0]; name {
+	case "-h", "-help", "--help", "help":
+		if len(args) > 1 {
+			return t.main(ctx, []string{args[1], "-h"})
+		}
+		t.usage(t.stdout)
+		return exitDone
+	default:
+		for _, c := range commands() {
+			if c.name == name {
+				return c.run(t, ctx, args[1:])
+			}
+		}
+		fmt.Fprintf(t.stderr, "mrsim: unknown command %q; see mrsim help\n", name)
+		return exitUsage
+	}
+}
+
+func (t *tool) usage(w io.Writer) {
+	fmt.Fprint(w, "mrsim reproduces the papers behind Quern's schedulers.\n\nCommands:\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  mrsim %s %s\n        %s\n", c.name, c.synopsis, c.summary)
+	}
+	fmt.Fprint(w, "  mrsim help [COMMAND]\n")
+}
