@@ -81,7 +81,9 @@ func (p *problem) lawler() (order []int32, most float64) {
 	for i := range p.flows {
 		area += p.flows[i].volume
 	}
-	most = math.Inf(-1)
+	if len(left) > 0 {
+		most = math.Inf(-1)
+	}
 	for len(left) > 0 {
 		best, least := 0, math.Inf(1)
 		for at, i := range left {

@@ -8,8 +8,12 @@ import (
 // chain is a flow whose jobs are in a line: the pseudo-jobs of another flow.
 type chain struct {
 	flow
-	parts [][]part // by pseudo-job
+	of     *flow
+	within []within // by job of that flow
 }
+
+// within is the pseudo-jobs, from first to before end, that a job is part of.
+type within struct{ first, end int32 }
 
 // part is what a job has of a pseudo-job while that runs at its maximum.
 type part struct {
@@ -17,13 +21,11 @@ type part struct {
 	slots int64
 }
 
-// rounding is how far sums of the same terms in another order may be apart.
-const rounding = 1e-12
-
 // chain is stage 1 (section 4.1): with slots without end every job would start as
 // early as it may and have all the slots it can use. Each longest interval in
-// which the same jobs run is a pseudo-job. The chain has the volume and the
-// critical path of the flow. O(N log N + E + size of the result).
+// which the same jobs run is a pseudo-job; the slots it can use may be more than
+// there are. The chain has the volume and the critical path of the flow.
+// O(N log N + E).
 func (f *flow) chain(sorted []int32) chain {
 	type edge struct {
 		at    float64
@@ -42,22 +44,24 @@ func (f *flow) chain(sorted []int32) chain {
 			edges = append(edges, edge{begin[i], true, i}, edge{end, false, i})
 		}
 	}
-	slices.SortStableFunc(edges, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job, b.job))
-	})
-	c := chain{flow: flow{cost: f.cost, volume: f.volume, path: f.path, least: f.least}}
-	var running []part // by job
-	last := 0.0
+	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	c := chain{
+		flow:   flow{cost: f.cost, volume: f.volume, path: f.path, least: f.least},
+		of:     f,
+		within: make([]within, len(f.jobs)),
+	}
+	last, slots := 0.0, 0.0
 	for _, e := range edges {
 		if e.at-last > rounding*e.at {
-			c.link(running, e.at-last)
+			c.link(slots, e.at-last)
 			last = e.at
 		}
-		at, _ := slices.BinarySearchFunc(running, e.job, func(p part, job int32) int { return cmp.Compare(p.job, job) })
 		if e.start {
-			running = slices.Insert(running, at, part{e.job, int64(f.jobs[e.job].max)})
+			c.within[e.job].first = int32(len(c.jobs))
+			slots += f.jobs[e.job].max
 		} else {
-			running = slices.Delete(running, at, at+1)
+			c.within[e.job].end = int32(len(c.jobs))
+			slots -= f.jobs[e.job].max
 		}
 	}
 	tail := 0.0
@@ -68,19 +72,25 @@ func (f *flow) chain(sorted []int32) chain {
 	return c
 }
 
-// link appends a pseudo-job that takes the given seconds at its maximum, which may
-// be more slots than there are.
-func (c *chain) link(running []part, seconds float64) {
-	slots := int64(0)
-	for _, p := range running {
-		slots += p.slots
-	}
+// link appends a pseudo-job that takes the given seconds at its maximum.
+func (c *chain) link(slots, seconds float64) {
 	k := len(c.jobs)
-	made := job{work: float64(slots) * seconds, max: float64(slots)}
+	made := job{work: slots * seconds, max: slots}
 	if k > 0 {
 		made.waits = 1
 		c.jobs[k-1].before = []int32{int32(k)}
 	}
 	c.jobs = append(c.jobs, made)
-	c.parts = append(c.parts, slices.Clone(running))
+}
+
+// parts is the jobs that a pseudo-job is made of. O(N): they are not kept, because
+// together they may be as many as the square of the jobs.
+func (c *chain) parts(k int32) []part {
+	var parts []part
+	for i, w := range c.within {
+		if w.first <= k && k < w.end {
+			parts = append(parts, part{int32(i), int64(c.of.jobs[i].max)})
+		}
+	}
+	return parts
 }

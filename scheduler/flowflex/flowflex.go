@@ -21,6 +21,8 @@
 //	shift.go    stage 3: back from pseudo-jobs to jobs; proportional shares
 //	bounds.go   lower bounds on the cost of any schedule
 //	fair.go     FAIR and FIFO, as ready lists
+//	printed.go  the paper's algorithm to the letter, for comparison
+//	policy.go   the policy of a running system: a Snapshot in, a Plan out
 //
 // Invariants
 //
@@ -31,15 +33,24 @@
 //	    that is given first: order them by id.
 //
 // Complexity: one order is packed in O(N A), N jobs in all and A jobs that have
-// slots at a time. The search packs about 100 orders, and more as far as
-// Options.Effort allows; the relaxation is one minimum-cost flow over m flows and
-// m·(pieces) + Grid points in time.
+// slots at a time. The search packs some tens of orders, and Options.Effort more;
+// the relaxation is one minimum-cost flow over m flows and as many time slices as
+// Grid, the flows and the steps of their costs together.
 package flowflex
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/quernmr/quern/scheduler"
 )
+
+// sameInstant is how far times may be apart, in proportion, to be the same: they
+// are sums of many terms, and a rounding error must not miss a deadline.
+const sameInstant = 1e-9
+
+// rounding is how far sums of the same terms in another order may be apart.
+const rounding = 1e-12
 
 // Problem is what is to be scheduled from now on.
 type Problem struct {
@@ -51,7 +62,7 @@ type Problem struct {
 type Flow struct {
 	ID   string // for errors
 	Jobs []Job
-	Cost Cost
+	Cost scheduler.Cost // of the flow's completion; any non-decreasing function would do
 }
 
 // Job is a node of a flow: in a running system, the map or the reduce phase of a job.
@@ -65,7 +76,7 @@ type Job struct {
 // flow is a Flow, or a chain, that has been checked.
 type flow struct {
 	jobs   []job
-	cost   Cost
+	cost   *scheduler.Cost
 	volume float64 // V: slot-seconds
 	path   float64 // critical path, seconds
 	least  float64 // Q: it cannot complete earlier (equation 2)
@@ -94,23 +105,56 @@ func prepare(p Problem) (*problem, error) {
 	}
 	out := &problem{slots: p.Slots, flows: make([]flow, len(p.Flows)), chains: make([]chain, len(p.Flows))}
 	for i, f := range p.Flows {
-		if err := f.Cost.check(); err != nil {
+		if err := checkCost(f.Cost); err != nil {
 			return nil, fmt.Errorf("flow %s: %w", f.ID, err)
 		}
 		made, sorted, err := checkJobs(f, p.Slots)
 		if err != nil {
 			return nil, fmt.Errorf("flow %s: %w", f.ID, err)
 		}
-		made.measure(sorted, p.Slots)
+		if made.measure(sorted, p.Slots); math.IsInf(made.volume, 0) {
+			return nil, fmt.Errorf("flow %s: the work of all jobs is not finite", f.ID)
+		}
 		out.flows[i] = made
-		out.chains[i] = made.chain(sorted)
+		out.chains[i] = out.flows[i].chain(sorted)
 	}
 	return out, nil
 }
 
+// checkCost names the field of a cost that has no meaning.
+func checkCost(c scheduler.Cost) error {
+	switch {
+	case !(c.Weight > 0) || math.IsInf(c.Weight, 0):
+		return fmt.Errorf("Cost.Weight is %v", c.Weight)
+	case math.IsNaN(c.Due) || math.IsInf(c.Due, 0):
+		return fmt.Errorf("Cost.Due is %v", c.Due)
+	case c.Penalty > scheduler.SLA:
+		return fmt.Errorf("Cost.Penalty is %v", c.Penalty)
+	}
+	before := scheduler.Level{Due: math.Inf(-1)}
+	for i, l := range c.Levels {
+		if !(l.Due >= before.Due) || math.IsInf(l.Due, 0) {
+			return fmt.Errorf("Cost.Levels[%d].Due is %v, after %v", i, l.Due, before.Due)
+		}
+		if !(l.Cost >= before.Cost) || math.IsInf(l.Cost, 0) {
+			return fmt.Errorf("Cost.Levels[%d].Cost is %v, after %v", i, l.Cost, before.Cost)
+		}
+		before = l
+	}
+	return nil
+}
+
+// justAfter is the least cost of completing later than t: the limit from the right.
+func justAfter(c *scheduler.Cost, t float64) float64 {
+	if c.Steps() {
+		return c.At(t + 3*sameInstant*max(1, t)) // beyond what At takes for the same instant
+	}
+	return c.At(t)
+}
+
 // checkJobs returns the flow and its jobs' positions in a topological order.
 func checkJobs(f Flow, slots int) (made flow, sorted []int32, err error) {
-	made = flow{jobs: make([]job, len(f.Jobs)), cost: f.Cost}
+	made = flow{jobs: make([]job, len(f.Jobs)), cost: &f.Cost}
 	for i, j := range f.Jobs {
 		switch {
 		case math.IsNaN(j.Work) || math.IsInf(j.Work, 0) || j.Work < 0:

@@ -17,6 +17,7 @@ func (s *search) minimax() {
 	for _, order := range s.cheap() {
 		s.try(order)
 	}
+	s.floor = fail
 	deadlines := make([]float64, len(s.flows))
 	for range bisections {
 		success := s.best.cost

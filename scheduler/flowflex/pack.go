@@ -34,6 +34,8 @@ type packer struct {
 	open  []int32 // by flow: jobs not complete
 	done  []float64
 
+	steps int // runs that were advanced, over all orders
+
 	share  func(p *packer) // fills runs
 	record func(span)      // nil: nobody asks
 }
@@ -125,10 +127,7 @@ func (p *packer) release(i, k int32) {
 		k := p.stack[len(p.stack)-1]
 		p.stack = p.stack[:len(p.stack)-1]
 		if p.left[i][k] > 0 {
-			at, _ := slices.BinarySearchFunc(p.ready[i], p.ranks[i][k], func(other, rank int32) int {
-				return cmp.Compare(p.ranks[i][other], rank)
-			})
-			p.ready[i] = slices.Insert(p.ready[i], at, k)
+			p.ready[i] = slices.Insert(p.ready[i], p.place(i, k), k)
 			continue
 		}
 		p.open[i]--
@@ -138,6 +137,14 @@ func (p *packer) release(i, k int32) {
 			}
 		}
 	}
+}
+
+// place is where a job is, or belongs, among its flow's ready ones.
+func (p *packer) place(i, k int32) int {
+	at, _ := slices.BinarySearchFunc(p.ready[i], p.ranks[i][k], func(other, rank int32) int {
+		return cmp.Compare(p.ranks[i][other], rank)
+	})
+	return at
 }
 
 // inOrder is pack's rule.
@@ -158,6 +165,7 @@ func (p *packer) inOrder() {
 // advance works for step seconds, until now, and completes what has no work left.
 func (p *packer) advance(step, now float64) {
 	ended := false
+	p.steps += len(p.runs)
 	for _, r := range p.runs {
 		left := &p.left[r.flow][r.job]
 		*left -= r.slots * step
@@ -167,7 +175,7 @@ func (p *packer) advance(step, now float64) {
 		}
 		*left = 0
 		ready := p.ready[r.flow]
-		at := slices.Index(ready, r.job)
+		at := p.place(r.flow, r.job)
 		p.ready[r.flow] = slices.Delete(ready, at, at+1)
 		p.release(r.flow, r.job)
 		if p.open[r.flow] == 0 {

@@ -34,6 +34,12 @@ func (p *problem) relax(grid int) (*relaxed, error) {
 		out.parts[i] = make([]int64, len(out.ends))
 		volume += p.flows[i].volume
 	}
+	if volume == 0 {
+		for i := range p.flows {
+			out.bound += p.flows[i].cost.At(0)
+		}
+		return out, nil
+	}
 	const source, sink = 0, 1
 	g := mincost.New(2 + m + len(out.ends))
 	slice := func(k int) int { return 2 + m + k }
@@ -44,10 +50,7 @@ func (p *problem) relax(grid int) (*relaxed, error) {
 		f := &p.flows[i]
 		base += f.cost.At(f.least)
 		// Rounded down here and up below, the amounts relax further.
-		if out.units[i] = int64(f.volume / volume * resolution); f.volume == 0 {
-			out.units[i] = 0
-		}
-		if out.units[i] == 0 {
+		if out.units[i] = int64(f.volume / volume * resolution); out.units[i] == 0 {
 			continue
 		}
 		demand += out.units[i]
@@ -79,7 +82,7 @@ func (p *problem) relax(grid int) (*relaxed, error) {
 	return out, nil
 }
 
-// grid is every time that matters, Qs and ends of cost pieces, and n evenly spaced,
+// grid is every time that matters, Qs and steps and bends of costs, and n evenly spaced,
 // to the time by which everything could be done. O((m + n) log(m + n)).
 func (p *problem) grid(n int) []float64 {
 	var points []float64
@@ -87,9 +90,7 @@ func (p *problem) grid(n int) []float64 {
 	for i := range p.flows {
 		f := &p.flows[i]
 		points = append(points, f.least)
-		for _, piece := range f.cost[1:] {
-			points = append(points, piece.From)
-		}
+		points = append(points, f.cost.Breaks()...)
 		volume += f.volume
 		horizon = max(horizon, f.least)
 	}
@@ -100,7 +101,7 @@ func (p *problem) grid(n int) []float64 {
 	points = append(points, horizon)
 	slices.Sort(points)
 	points = slices.DeleteFunc(points, func(t float64) bool { return t <= 0 || t > horizon })
-	return slices.CompactFunc(points, func(a, b float64) bool { return b-a <= rounding*b })
+	return slices.CompactFunc(points, func(a, b float64) bool { return math.Abs(b-a) <= rounding*b })
 }
 
 // charges yields the slices in which a flow may complete and what it costs there,
@@ -113,7 +114,7 @@ func (p *problem) charges(f *flow, ends []float64) func(yield func(k int, charge
 			if k == 0 || ends[k-1] < f.least*(1-rounding) {
 				return 0
 			}
-			return max(0, f.cost.After(ends[k-1])-lowest)
+			return max(0, justAfter(f.cost, ends[k-1])-lowest)
 		}
 		for k, end := range ends {
 			if end < f.least*(1-rounding) {

@@ -19,9 +19,8 @@ type Assigned struct {
 // fraction slots·(parts so far)/maximum of whole numbers, and so is the count of a
 // part's rows at any instant: never more than its own maximum. O(parts²), to each
 // of at most as many intervals as there are parts.
-func (c *chain) shift(into []Assigned, s span, r run) []Assigned {
-	parts, slots := c.parts[r.job], int64(r.slots)
-	most := int64(c.jobs[r.job].max)
+func (c *chain) shift(into []Assigned, parts []part, s span, r run) []Assigned {
+	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
 	limits := make([]int64, len(parts)+1) // in 1/most of a row
 	cuts := make([]int64, 0, len(parts)+2)
 	cuts = append(cuts, 0, most)
@@ -60,9 +59,8 @@ func ceil(a, b int64) int64 {
 // maxima, in whole slots: what the live system gives instead of the wrap-around's
 // short pieces. Slots left by rounding down go to the largest remainders, so no
 // part has more than its maximum. O(parts log parts).
-func (c *chain) proportional(into []Share, r run) []Share {
-	parts, slots := c.parts[r.job], int64(r.slots)
-	most := int64(c.jobs[r.job].max)
+func (c *chain) proportional(into []Share, parts []part, r run) []Share {
+	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
 	byRest, left := make([]int, len(parts)), slots
 	first := len(into)
 	for i, p := range parts {

@@ -1,34 +1,37 @@
 package flowflex
 
 import (
-	"fmt"
 	"math"
 	"slices"
-)
 
-// Objective is what is made of the flows' costs.
-type Objective int
-
-const (
-	Sum Objective = iota // minisum
-	Max                  // minimax
+	"github.com/quernmr/quern/scheduler"
 )
 
 // Options are the ways to search.
 type Options struct {
-	Objective Objective
+	Aggregate scheduler.Aggregate // of the flows' costs: minisum or minimax
 	// Relax solves the relaxation, for sums: slower, and now and then better. The
 	// paper's live system does without (section 5.2), and so does the default.
 	Relax bool
 	Grid  int // evenly spaced points in time for Relax; 0: 20, enough for orders
 	// ChainsOnly leaves out the schedules that keep a flow's own graph, as the paper does.
 	ChainsOnly bool
-	// Effort is how many schedules the last local search tries at most; below 0: none, 0: DefaultEffort.
+	// AsPrinted is the paper's algorithm to the letter: one rounding at 1/2, no lift,
+	// the test at twice the speed. It implies ChainsOnly and no effort.
+	AsPrinted bool
+	// Assign fills in Schedule.Assigned, which may be as long as the square of the jobs.
+	Assign bool
+	// Effort is how many orders the last local search tries at
+	// most; below 0: none, 0: DefaultEffort.
 	Effort int
 }
 
-// DefaultEffort is the schedules that the last local search tries.
+// DefaultEffort is the orders that the last local search tries.
 const DefaultEffort = 100
+
+// mostSteps ends the local search early on very large problems: about 100 ms of
+// packing. Steps are counted, not seconds, so that the result is the same everywhere.
+const mostSteps = 10e6
 
 const defaultGrid = 20
 
@@ -38,8 +41,9 @@ type Schedule struct {
 	Chains     bool      // made of pseudo-jobs
 	Completion []float64 // by flow, seconds from now
 	Cost       float64
-	Now        []Share    // at the start, whole slots: what a live system gives
-	Assigned   []Assigned // by time
+	Now        []Share     // at the start, whole slots: what a live system gives
+	Ends       [][]float64 // by flow and job, seconds from now
+	Assigned   []Assigned  // by time, if asked for
 }
 
 // Solve finds a schedule with a small cost: many orders of the flows are packed,
@@ -51,18 +55,24 @@ func Solve(p Problem, o Options) (*Schedule, error) {
 		return nil, err
 	}
 	s := newSearch(made, o)
-	if o.Objective == Max {
+	switch {
+	case o.AsPrinted:
+		err = s.printed(o)
+	case s.max:
 		s.minimax()
-	} else if err := s.minisum(o); err != nil {
+	default:
+		err = s.minisum(o)
+	}
+	if err != nil {
 		return nil, err
 	}
-	switch effort := o.Effort; {
-	case effort == 0:
-		s.polish(DefaultEffort)
-	case effort > 0:
-		s.polish(effort)
+	if o.Effort == 0 {
+		o.Effort = DefaultEffort
 	}
-	return s.schedule(), nil
+	if !o.AsPrinted {
+		s.polish(o.Effort)
+	}
+	return s.schedule(o.Assign), nil
 }
 
 // search is what was found so far.
@@ -74,6 +84,7 @@ type search struct {
 	seen   map[string]bool // orders that were packed
 	key    []byte
 	best   found
+	floor  float64 // no schedule costs less
 }
 
 type found struct {
@@ -87,12 +98,15 @@ type found struct {
 func newSearch(p *problem, o Options) *search {
 	s := &search{
 		problem: p,
-		max:     o.Objective == Max,
+		max:     o.Aggregate == scheduler.Max,
 		lines:   newPacker(p.slots, p.lines()),
 		seen:    make(map[string]bool),
 		best:    found{cost: math.Inf(1), sum: math.Inf(1)},
 	}
-	if !o.ChainsOnly {
+	for i := range p.flows {
+		s.floor += p.flows[i].cost.At(p.flows[i].least)
+	}
+	if !o.ChainsOnly && !o.AsPrinted {
 		s.graphs = newPacker(p.slots, p.dags())
 	}
 	return s
@@ -106,11 +120,7 @@ func (s *search) minisum(o Options) error {
 		s.try(order)
 	}
 	if o.Relax {
-		grid := o.Grid
-		if grid == 0 {
-			grid = defaultGrid
-		}
-		relaxed, err := s.relax(grid)
+		relaxed, err := s.relax(o.grid())
 		if err != nil {
 			return err
 		}
@@ -184,7 +194,7 @@ func (s *search) cost(done []float64) float64 {
 // polish is local search on schedules: flows move to other places in the best
 // order, first those that cost most beyond what they cost at Q, as long as effort lasts.
 func (s *search) polish(effort int) {
-	for until := len(s.seen) + effort; len(s.seen) < until; {
+	for until := len(s.seen) + effort; len(s.seen) < until && s.improvable(); {
 		before := s.best
 		for _, i := range s.sorted(func(i int32) float64 {
 			c := s.flows[i].cost
@@ -201,13 +211,22 @@ func (s *search) polish(effort int) {
 	}
 }
 
+// improvable says whether a better schedule may exist, and may be looked for.
+func (s *search) improvable() bool {
+	steps := s.lines.steps
+	if s.graphs != nil {
+		steps += s.graphs.steps
+	}
+	return steps < mostSteps && s.best.cost-s.floor > sameInstant*math.Abs(s.floor)
+}
+
 // moveAbout tries a flow at every other place, the earlier ones first.
 func (s *search) moveAbout(i int32, until int) {
 	order := s.best.order
 	from := slices.Index(order, i)
 	rest := slices.Delete(slices.Clone(order), from, from+1)
 	for to := range order {
-		if len(s.seen) >= until {
+		if len(s.seen) >= until || !s.improvable() {
 			return
 		}
 		s.try(slices.Insert(slices.Clone(rest), to, i))
@@ -215,11 +234,15 @@ func (s *search) moveAbout(i int32, until int) {
 }
 
 // schedule packs the best order again and writes down who has what.
-func (s *search) schedule() *Schedule {
+func (s *search) schedule(assign bool) *Schedule {
 	out := &Schedule{
 		Chains:     s.best.chains,
 		Completion: make([]float64, len(s.flows)),
 		Cost:       s.best.cost,
+		Ends:       make([][]float64, len(s.flows)),
+	}
+	for i := range s.flows {
+		out.Ends[i] = make([]float64, len(s.flows[i].jobs))
 	}
 	for _, i := range s.best.order {
 		out.Order = append(out.Order, int(i))
@@ -230,19 +253,7 @@ func (s *search) schedule() *Schedule {
 	}
 	packer.record = func(at span) {
 		for _, r := range at.runs {
-			if !s.best.chains {
-				out.Assigned = append(out.Assigned, Assigned{int(r.flow), int(r.job), at.from, at.to, int(r.slots)})
-			} else {
-				out.Assigned = s.chains[r.flow].shift(out.Assigned, at, r)
-			}
-			if at.from > 0 {
-				continue
-			}
-			if !s.best.chains {
-				out.Now = append(out.Now, Share{int(r.flow), int(r.job), int(r.slots)})
-			} else {
-				out.Now = s.chains[r.flow].proportional(out.Now, r)
-			}
+			s.write(out, at, r, assign)
 		}
 	}
 	copy(out.Completion, packer.pack(s.best.order))
@@ -250,12 +261,35 @@ func (s *search) schedule() *Schedule {
 	return out
 }
 
-func (o Objective) String() string {
-	switch o {
-	case Sum:
-		return "sum"
-	case Max:
-		return "max"
+// write adds a run to the schedule.
+func (s *search) write(out *Schedule, at span, r run, assign bool) {
+	if !s.best.chains {
+		out.Ends[r.flow][r.job] = at.to
+		if at.from == 0 {
+			out.Now = append(out.Now, Share{int(r.flow), int(r.job), int(r.slots)})
+		}
+		if assign {
+			out.Assigned = append(out.Assigned, Assigned{int(r.flow), int(r.job), at.from, at.to, int(r.slots)})
+		}
+		return
 	}
-	return fmt.Sprintf("Objective(%d)", int(o))
+	c := &s.chains[r.flow]
+	parts := c.parts(r.job)
+	for _, p := range parts {
+		out.Ends[r.flow][p.job] = at.to
+	}
+	if at.from == 0 {
+		out.Now = c.proportional(out.Now, parts, r)
+	}
+	if assign {
+		out.Assigned = c.shift(out.Assigned, parts, at, r)
+	}
+}
+
+// grid is the number of evenly spaced points in time.
+func (o Options) grid() int {
+	if o.Grid == 0 {
+		return defaultGrid
+	}
+	return o.Grid
 }
