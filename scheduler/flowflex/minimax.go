@@ -9,7 +9,8 @@ import "math"
 // Against the figure: L succeeds when every flow meets its deadline at the speed
 // there is, not twice that, which the proof needs and practice does not; every
 // schedule is kept if its own cost is the least so far, whether it meets its
-// deadlines or not; and the first lastsuccess is the cost of a schedule, where the
+// deadlines or not; jobs are also packed by how late they may start, whatever
+// their flow, which the paper does not try; and the first lastsuccess is the cost of a schedule, where the
 // figure may end without having computed one.
 func (s *search) minimax() {
 	order, fail := s.lawler()
@@ -28,7 +29,11 @@ func (s *search) minimax() {
 		for i := range s.flows {
 			deadlines[i] = s.flows[i].cost.Latest(l)
 		}
-		if s.try(s.byDeadline(deadlines)); s.best.cost > l {
+		s.try(s.byDeadline(deadlines))
+		if s.graphs != nil {
+			s.keep(found{order: s.byDeadline(deadlines), deadlines: deadlines, done: s.graphs.packUrgent(deadlines)})
+		}
+		if s.best.cost > l {
 			fail = l
 		}
 	}

@@ -38,6 +38,9 @@ type packer struct {
 
 	share  func(p *packer) // fills runs
 	record func(span)      // nil: nobody asks
+
+	deadlines []float64 // by flow; nil: packUrgent is not running
+	queue     []urgency // of ready jobs, most urgent first
 }
 
 func newPacker(slots int, flows []*flow) *packer {
@@ -99,7 +102,7 @@ func (p *packer) pack(order []int32) []float64 {
 }
 
 func (p *packer) reset(order []int32) {
-	p.live = p.live[:0]
+	p.live, p.queue = p.live[:0], p.queue[:0]
 	for _, i := range order {
 		f := p.flows[i]
 		p.ready[i] = p.ready[i][:0]
@@ -128,6 +131,7 @@ func (p *packer) release(i, k int32) {
 		p.stack = p.stack[:len(p.stack)-1]
 		if p.left[i][k] > 0 {
 			p.ready[i] = slices.Insert(p.ready[i], p.place(i, k), k)
+			p.enter(i, k)
 			continue
 		}
 		p.open[i]--
@@ -177,6 +181,7 @@ func (p *packer) advance(step, now float64) {
 		ready := p.ready[r.flow]
 		at := p.place(r.flow, r.job)
 		p.ready[r.flow] = slices.Delete(ready, at, at+1)
+		p.leave(r.flow, r.job)
 		p.release(r.flow, r.job)
 		if p.open[r.flow] == 0 {
 			p.done[r.flow], ended = now, true

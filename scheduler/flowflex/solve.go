@@ -88,11 +88,12 @@ type search struct {
 }
 
 type found struct {
-	order  []int32
-	chains bool
-	cost   float64
-	sum    float64 // of completion times
-	done   []float64
+	order     []int32
+	chains    bool
+	deadlines []float64 // for packUrgent; nil: pack
+	cost      float64
+	sum       float64 // of completion times
+	done      []float64
 }
 
 func newSearch(p *problem, o Options) *search {
@@ -160,21 +161,22 @@ func (s *search) try(order []int32) {
 		return
 	}
 	s.seen[string(s.key)] = true
-	s.keep(order, true, s.lines.pack(order))
+	s.keep(found{order: order, chains: true, done: s.lines.pack(order)})
 	if s.graphs != nil {
-		s.keep(order, false, s.graphs.pack(order))
+		s.keep(found{order: order, done: s.graphs.pack(order)})
 	}
 }
 
 // keep takes a schedule if it is better than the best.
-func (s *search) keep(order []int32, chains bool, done []float64) {
-	cost, sum := s.cost(done), 0.0
-	for _, t := range done {
-		sum += t
+func (s *search) keep(f found) {
+	f.cost = s.cost(f.done)
+	for _, t := range f.done {
+		f.sum += t
 	}
 	margin := rounding * math.Abs(s.best.cost)
-	if cost < s.best.cost-margin || cost <= s.best.cost+margin && sum < s.best.sum*(1-rounding) || s.best.done == nil {
-		s.best = found{slices.Clone(order), chains, cost, sum, slices.Clone(done)}
+	if f.cost < s.best.cost-margin || f.cost <= s.best.cost+margin && f.sum < s.best.sum*(1-rounding) || s.best.done == nil {
+		f.order, f.deadlines, f.done = slices.Clone(f.order), slices.Clone(f.deadlines), slices.Clone(f.done)
+		s.best = f
 	}
 }
 
@@ -256,7 +258,11 @@ func (s *search) schedule(assign bool) *Schedule {
 			s.write(out, at, r, assign)
 		}
 	}
-	copy(out.Completion, packer.pack(s.best.order))
+	if s.best.deadlines != nil {
+		copy(out.Completion, packer.packUrgent(s.best.deadlines))
+	} else {
+		copy(out.Completion, packer.pack(s.best.order))
+	}
 	packer.record = nil
 	return out
 }

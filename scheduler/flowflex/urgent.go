@@ -1,0 +1,58 @@
+package flowflex
+
+import (
+	"cmp"
+	"slices"
+)
+
+// urgency is a ready job and the time by which it must start, as fast as it can,
+// for its flow to meet its deadline.
+type urgency struct {
+	by        float64
+	flow, job int32
+}
+
+func (u urgency) compare(v urgency) int {
+	return cmp.Or(cmp.Compare(u.by, v.by), cmp.Compare(u.flow, v.flow), cmp.Compare(u.job, v.job))
+}
+
+// packUrgent gives slots to the job that must start first, whatever its flow: a
+// flow that is early lets another by in the middle. Like pack otherwise.
+// O(N (A + log N)).
+func (p *packer) packUrgent(deadlines []float64) []float64 {
+	p.deadlines, p.share = deadlines, (*packer).byUrgency
+	defer func() { p.deadlines, p.share = nil, (*packer).inOrder }()
+	return p.pack(positions(len(p.flows)))
+}
+
+func (p *packer) byUrgency() {
+	free := p.slots
+	for _, u := range p.queue {
+		give := min(free, p.flows[u.flow].jobs[u.job].max)
+		p.runs = append(p.runs, run{u.flow, u.job, give})
+		if free -= give; free == 0 {
+			return
+		}
+	}
+}
+
+func (p *packer) urgency(i, k int32) urgency {
+	return urgency{p.deadlines[i] - p.flows[i].jobs[k].tail, i, k}
+}
+
+// enter puts a job that has become ready into the queue, if there is one.
+func (p *packer) enter(i, k int32) {
+	if p.deadlines != nil {
+		u := p.urgency(i, k)
+		at, _ := slices.BinarySearchFunc(p.queue, u, urgency.compare)
+		p.queue = slices.Insert(p.queue, at, u)
+	}
+}
+
+// leave takes a job that is complete out of it.
+func (p *packer) leave(i, k int32) {
+	if p.deadlines != nil {
+		at, _ := slices.BinarySearchFunc(p.queue, p.urgency(i, k), urgency.compare)
+		p.queue = slices.Delete(p.queue, at, at+1)
+	}
+}
