@@ -27,7 +27,12 @@ const (
 // made for the metric, improves the best by local search, and judges FAIR and paced
 // allocations too where a job's maximum is below the slots. The best of all wins,
 // ties going to the first. For what it needs see the package comment.
-func Solve(p *Problem) (*Solution, error) {
+func Solve(p *Problem) (*Solution, error) { return solve(p, true) }
+
+// Orderings is Solve without the local search: how far the orderings alone go.
+func Orderings(p *Problem) (*Solution, error) { return solve(p, false) }
+
+func solve(p *Problem, improve bool) (*Solution, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -35,7 +40,9 @@ func Solve(p *Problem) (*Solution, error) {
 	s.feed("arrival", sorted(make([]float64, len(p.Jobs)))) // so that there is one
 	if len(p.Jobs) > 1 {
 		s.orderings()
-		s.improve()
+		if improve {
+			s.improve()
+		}
 	}
 	solution := &Solution{Schedule: s.k.schedule(s.best), Value: s.value, By: s.by}
 	if p.short() && len(p.Jobs) > 1 {
