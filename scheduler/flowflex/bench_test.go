@@ -1,0 +1,69 @@
+package flowflex
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/quernmr/quern/scheduler"
+)
+
+// cluster draws flows of 20 jobs each as in the paper's section 5.1, and deadlines
+// that a good part of them can meet.
+func cluster(flows, slots int, m scheduler.Metric) Problem {
+	random := rand.New(rand.NewPCG(1, uint64(flows)))
+	p := Problem{Slots: slots}
+	for i := range flows {
+		f := Flow{ID: fmt.Sprint("f", i)}
+		path := 0.0
+		for k := range 20 {
+			j := Job{Max: 1 + random.IntN(25)}
+			seconds := 1 + 9*random.Float64()
+			j.Work = seconds * float64(j.Max)
+			path += seconds / 2
+			for before := range k {
+				if random.IntN(2) == 0 {
+					j.After = append(j.After, before)
+				}
+			}
+			f.Jobs = append(f.Jobs, j)
+		}
+		f.Cost = scheduler.Cost{Penalty: m.Penalty, Weight: 1 + 9*random.Float64()}
+		span := float64(flows) * 20 * 70 / float64(slots)
+		f.Cost.Due = path + span*random.Float64()
+		for k := range 5 {
+			l := scheduler.Level{Due: path + span*(float64(k)+random.Float64())/5, Cost: float64(k + 1)}
+			f.Cost.Levels = append(f.Cost.Levels, l)
+		}
+		p.Flows = append(p.Flows, f)
+	}
+	return p
+}
+
+// BenchmarkSolve is one allocation: flows of 20 jobs each on a cluster of 25 slots,
+// the paper's, or of 1,000.
+func BenchmarkSolve(b *testing.B) {
+	for _, name := range []string{"sum-response", "sum-tardy", "sum-tardiness", "sum-sla", "max-response", "max-tardiness"} {
+		m, err := scheduler.ParseMetric(name + "-weighted")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, relax := range []bool{false, true} {
+			if relax && m.Aggregate == scheduler.Max {
+				continue
+			}
+			for _, slots := range []int{25, 1000} {
+				for _, flows := range []int{25, 50, 100} {
+					b.Run(fmt.Sprintf("%s/relax=%t/slots=%d/flows=%d", name, relax, slots, flows), func(b *testing.B) {
+						p := cluster(flows, slots, m)
+						for b.Loop() {
+							if _, err := Solve(p, Options{Aggregate: m.Aggregate, Relax: relax}); err != nil {
+								b.Fatal(err)
+							}
+						}
+					})
+				}
+			}
+		}
+	}
+}
