@@ -14,9 +14,9 @@ const defaultTaskSeconds = 1
 // the field that has no meaning. O(J log J).
 //
 // Refused are: negative slots; two jobs with one id; a negative Max, Min or
-// Running; Work or Alone that is negative, NaN or infinite; a weight that is
-// negative, NaN or infinite; SLA steps whose times do not rise or whose costs are
-// not finite or fall; a metric or penalty that is not on the menu.
+// Running; Work or Alone that is negative, NaN, infinite or above 1e15, and so a
+// weight; SLA steps whose times do not rise or whose costs are of that kind or fall; a
+// metric or penalty that is not on the menu.
 //
 // Made normal are:
 //
@@ -74,8 +74,12 @@ func (j Job) check() error {
 	return j.Goal.Check()
 }
 
-// amount says whether x is finite and not negative.
-func amount(x float64) bool { return x >= 0 && x <= math.MaxFloat64 }
+// most bounds amounts so that sums and products of them stay finite and exact to a
+// second or so: 30 million years of one slot.
+const most = 1e15
+
+// amount says whether x is finite, not negative and not absurd.
+func amount(x float64) bool { return x >= 0 && x <= most }
 
 // normalWork estimates what has not been measured, after the minima, which depend
 // on what that was.
