@@ -37,16 +37,14 @@ func (p *packer) fairly() {
 			p.runs = append(p.runs, run{i, k, 0})
 		}
 	}
-	slices.SortStableFunc(p.runs, func(a, b run) int { return cmp.Compare(p.most(a), p.most(b)) })
+	slices.SortStableFunc(p.runs, func(a, b run) int { return cmp.Compare(p.most[a.job], p.most[b.job]) })
 	free := p.slots
 	for n := range p.runs {
 		r := &p.runs[n]
-		r.slots = min(p.most(*r), free/float64(len(p.runs)-n))
+		r.slots = min(p.most[r.job], free/float64(len(p.runs)-n))
 		free -= r.slots
 	}
 }
-
-func (p *packer) most(r run) float64 { return p.flows[r.flow].jobs[r.job].max }
 
 // positions is 0, 1, …, n-1.
 func positions(n int) []int32 {

@@ -163,6 +163,7 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 	packer.record = func(at span) {
 		fmt.Fprintf(out, "%.6g to %.6g:", at.from, at.to)
 		for _, r := range at.runs {
+			r.job = packer.local(r)
 			id := strconv.Itoa(int(r.job) + 1)
 			if !chains {
 				id = p.Flows[r.flow].Jobs[r.job].ID
@@ -174,6 +175,7 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 			if d.Cmd != "shift" {
 				break
 			}
+			r.job = packer.local(r)
 			c := &made.chains[r.flow]
 			for _, a := range c.shift(nil, c.parts(r.job), at, r) {
 				fmt.Fprintf(out, "  %s.%s×%d from %.6g to %.6g\n", p.Flows[r.flow].ID, p.Flows[r.flow].Jobs[a.Job].ID, a.Slots, a.From, a.To)

@@ -255,7 +255,7 @@ func (s *search) schedule(assign bool) *Schedule {
 	}
 	packer.record = func(at span) {
 		for _, r := range at.runs {
-			s.write(out, at, r, assign)
+			s.write(out, at, run{r.flow, packer.local(r), r.slots}, assign)
 		}
 	}
 	if s.best.deadlines != nil {
@@ -267,7 +267,7 @@ func (s *search) schedule(assign bool) *Schedule {
 	return out
 }
 
-// write adds a run to the schedule.
+// write adds a run, with its job as its flow counts it, to the schedule.
 func (s *search) write(out *Schedule, at span, r run, assign bool) {
 	if !s.best.chains {
 		out.Ends[r.flow][r.job] = at.to

@@ -9,7 +9,7 @@ import (
 // for its flow to meet its deadline.
 type urgency struct {
 	by        float64
-	flow, job int32
+	flow, job int32 // as in run
 }
 
 func (u urgency) compare(v urgency) int {
@@ -28,7 +28,7 @@ func (p *packer) packUrgent(deadlines []float64) []float64 {
 func (p *packer) byUrgency() {
 	free := p.slots
 	for _, u := range p.queue {
-		give := min(free, p.flows[u.flow].jobs[u.job].max)
+		give := min(free, p.most[u.job])
 		p.runs = append(p.runs, run{u.flow, u.job, give})
 		if free -= give; free == 0 {
 			return
@@ -37,7 +37,7 @@ func (p *packer) byUrgency() {
 }
 
 func (p *packer) urgency(i, k int32) urgency {
-	return urgency{p.deadlines[i] - p.flows[i].jobs[k].tail, i, k}
+	return urgency{p.deadlines[i] - p.flows[i].jobs[k-p.first[i]].tail, i, k}
 }
 
 // enter puts a job that has become ready into the queue, if there is one.
