@@ -45,6 +45,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"flex", paperSynopsis, "FLEX: slots for independent jobs, against the optimum", (*tool).flex},
+		{"flowflex", paperSynopsis, "FlowFlex: slots for flows of jobs, against lower bounds", (*tool).flowflex},
 	}
 }
 

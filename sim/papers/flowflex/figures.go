@@ -1,0 +1,138 @@
+package flowflex
+
+import (
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/sim/papers"
+)
+
+// series is one key's ratios over all experiments.
+func series(results []outcome, k key) []float64 {
+	values := make([]float64, len(results))
+	for i, r := range results {
+		values[i] = r[k]
+	}
+	return values
+}
+
+// row is a number without a band.
+func row(figure string, m scheduler.Metric, policy, statistic string, value float64) papers.Row {
+	return papers.Row{
+		Paper: "flowflex", Figure: figure, Point: m.String(),
+		Policy: policy, Statistic: statistic, Value: papers.Num(value),
+	}
+}
+
+func addFigures(report *papers.Report, results []outcome) {
+	for _, m := range sums() {
+		addMetric(report, results, figureSums, m)
+	}
+	for _, m := range maxima() {
+		addMetric(report, results, figureMaxima, m)
+	}
+	for _, m := range append(sums(), maxima()...) {
+		for _, v := range variants() {
+			report.Rows = append(report.Rows,
+				row(figureVariants, m, v.name, "avg_ratio", papers.Mean(series(results, key{m, v.name, false}))))
+		}
+	}
+	addCharts(report, results, figureSums, sums(), "Minisum: cost against the integral bound")
+	addCharts(report, results, figureMaxima, maxima(), "Minimax: cost against the bound")
+	addVariantCharts(report, results)
+}
+
+// addMetric adds the columns of one metric in Figure 10 or 11.
+func addMetric(report *papers.Report, results []outcome, figure string, m scheduler.Metric) {
+	for _, policy := range policies() {
+		ratios := series(results, key{m, policy, false})
+		average := row(figure, m, policy, "avg_ratio", papers.Mean(ratios))
+		if policy == policyFlowFlex {
+			average.High = papers.Num(highSums)
+			if m.Aggregate == scheduler.Max {
+				average.High, average.Published = papers.Num(highMaxima), papers.Num(publishedMaxima)
+			}
+		}
+		report.Rows = append(report.Rows, average, row(figure, m, policy, "worst_ratio", papers.Largest(ratios)))
+		if m.Aggregate == scheduler.Sum {
+			flow := papers.Mean(series(results, key{m, policy, true}))
+			report.Rows = append(report.Rows, row(figure, m, policy, "avg_ratio_flow_bound", flow))
+		}
+	}
+}
+
+// addReading adds FlowFlex's figures under another reading of the sampling. The
+// median stands beside the average because single experiments with bounds near 0
+// can outweigh all others.
+func addReading(report *papers.Report, rd reading, results []outcome) {
+	for _, m := range append(sums(), maxima()...) {
+		ratios := series(results, key{m, policyFlowFlex, false})
+		for _, s := range []struct {
+			name  string
+			value float64
+		}{
+			{"avg_ratio", papers.Mean(ratios)},
+			{"median_ratio", papers.Quantile(ratios, 0.5)},
+			{"worst_ratio", papers.Largest(ratios)},
+		} {
+			report.Rows = append(report.Rows, row(figureReadings, m, rd.name, s.name, s.value))
+		}
+	}
+}
+
+// barsEnd cuts off what is worse than this many times the bound.
+const barsEnd = 6
+
+func addCharts(report *papers.Report, results []outcome, figure string, metrics []scheduler.Metric, title string) {
+	for _, s := range []struct {
+		name string
+		of   func([]float64) float64
+	}{{"average", papers.Mean}, {"worst", papers.Largest}} {
+		chart := papers.Chart{
+			Name: "flowflex-" + figure + "-" + s.name, Title: title + ", " + s.name,
+			Y: "(cost + 1) / (bound + 1)", Top: barsEnd,
+		}
+		for _, m := range metrics {
+			chart.Groups = append(chart.Groups, short(m))
+		}
+		for _, policy := range policies() {
+			bars := papers.Series{Name: policy}
+			for _, m := range metrics {
+				bars.Y = append(bars.Y, s.of(series(results, key{m, policy, false})))
+			}
+			chart.Series = append(chart.Series, bars)
+		}
+		report.Charts = append(report.Charts, chart)
+	}
+}
+
+func addVariantCharts(report *papers.Report, results []outcome) {
+	for _, metrics := range [][]scheduler.Metric{sums(), maxima()} {
+		figure := figureSums
+		if metrics[0].Aggregate == scheduler.Max {
+			figure = figureMaxima
+		}
+		chart := papers.Chart{
+			Name: "flowflex-" + figureVariants + "-" + figure, Title: "What the parts of FlowFlex do, " + figure + ", average",
+			Y: "(cost + 1) / (bound + 1)", Top: 2,
+		}
+		for _, m := range metrics {
+			chart.Groups = append(chart.Groups, short(m))
+		}
+		for _, v := range append(variants(), full()) {
+			bars := papers.Series{Name: v.name}
+			for _, m := range metrics {
+				bars.Y = append(bars.Y, papers.Mean(series(results, key{m, v.name, false})))
+			}
+			chart.Series = append(chart.Series, bars)
+		}
+		report.Charts = append(report.Charts, chart)
+	}
+}
+
+// short is a metric's name below a bar.
+func short(m scheduler.Metric) string {
+	name := m.Penalty.String()
+	if m.Weighted {
+		return "weighted\n" + name
+	}
+	return name
+}
