@@ -98,7 +98,11 @@ func paced(p *Problem, due []float64, r *recorder) []float64 {
 		for _, j := range order {
 			if ends[j] < 0 {
 				r.set(j, rate[j], now)
-				if e := now + left[j]/rate[j]; e < end || who < 0 {
+				e := now
+				if left[j] > 0 {
+					e += left[j] / rate[j]
+				}
+				if who < 0 || e < end {
 					end, who = e, j
 				}
 			}

@@ -21,6 +21,23 @@ func (j *Job) at(slots int) float64 {
 	return j.Cost.At(j.Work / max(0.5, float64(slots)))
 }
 
+// Moldable solves the RAP of the problem and returns the slots and the metric's
+// value with them. Where costs are steps, units is the number of units that the slack
+// is divided into at most; 0 is what Solve takes, the number of slots is exact. The
+// problem must pass Check.
+func Moldable(p *Problem, units int) (slots []int, value float64) {
+	if p.Aggregate == scheduler.Sum && units > 0 {
+		slots = p.units(units)
+	} else {
+		slots = p.moldable()
+	}
+	ends := make([]float64, len(slots))
+	for j, s := range slots {
+		ends[j] = p.Jobs[j].Work / max(0.5, float64(s))
+	}
+	return slots, p.Value(ends)
+}
+
 // moldable solves the RAP of the problem's metric and returns the slots.
 func (p *Problem) moldable() []int {
 	switch {

@@ -159,3 +159,11 @@ func (s *solver) unordered(best *Solution) {
 
 // better says whether a value is less by more than rounding.
 func better(a, b float64) bool { return a < b-1e-9*math.Abs(b) }
+
+// Pack is the schedule of one ordering: MPS and nothing else (Fig. 3). The problem
+// must pass Check, the order name every job once.
+func Pack(p *Problem, order []int) *Solution {
+	k := newPacker(p)
+	s := k.schedule(order)
+	return &Solution{Schedule: s, Value: p.Value(s.Ends), By: "order"}
+}
