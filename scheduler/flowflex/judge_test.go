@@ -195,9 +195,9 @@ func (s *state) share(now float64, ready [][2]int, given []float64, at int, free
 // TestAgainstExhaustiveSearch: over small problems of every metric, no bound is
 // above the best schedule, and what Solve finds is mostly as good and on average
 // little worse. With so few slots it matters most that Solve serves flows one after
-// the other: at worst it is as good in 32 of 40.
+// the other: at worst it is as good in 15 of 20.
 func TestAgainstExhaustiveSearch(t *testing.T) {
-	const tries = 40
+	const tries = 20
 	for n, m := range scheduler.Metrics() {
 		t.Run(m.String(), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, uint64(n)))

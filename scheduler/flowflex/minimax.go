@@ -30,9 +30,7 @@ func (s *search) minimax() {
 			deadlines[i] = s.flows[i].cost.Latest(l)
 		}
 		s.try(s.byDeadline(deadlines))
-		if s.graphs != nil {
-			s.keep(found{order: s.byDeadline(deadlines), deadlines: deadlines, done: s.graphs.packUrgent(deadlines)})
-		}
+		s.urge(deadlines)
 		if s.best.cost > l {
 			fail = l
 		}

@@ -47,8 +47,9 @@ type Schedule struct {
 }
 
 // Solve finds a schedule with a small cost: many orders of the flows are packed,
-// both as chains of pseudo-jobs and as they are, and the best is kept; of equal
-// costs the one with the lesser sum of completion times.
+// both as chains of pseudo-jobs and as they are, and for some deadlines the jobs by
+// how late they may start. The best is kept, of equal costs the one with the lesser
+// sum of completion times.
 func Solve(p Problem, o Options) (*Schedule, error) {
 	made, err := prepare(p)
 	if err != nil {
@@ -113,8 +114,9 @@ func newSearch(p *problem, o Options) *search {
 	return s
 }
 
-// minisum tries the cheap orders, what local search on the surrogate makes of
-// them, and with the relaxation its deadlines at ten fractions, as they are and lifted.
+// minisum tries the cheap orders, with the relaxation its deadlines at ten
+// fractions, as they are and lifted, and what local search on the surrogate makes of
+// all these.
 func (s *search) minisum(o Options) error {
 	orders := s.cheap()
 	for _, order := range orders {
@@ -138,6 +140,7 @@ func (s *search) minisum(o Options) error {
 		s.descend(improved)
 		s.try(improved)
 	}
+	s.urge(s.due())
 	s.repeatLift()
 	return nil
 }
@@ -147,7 +150,16 @@ func (s *search) minisum(o Options) error {
 func (s *search) repeatLift() {
 	for before := math.Inf(1); s.best.cost < before; {
 		before = s.best.cost
-		s.try(s.byDeadline(s.lift(s.best.done)))
+		deadlines := s.lift(s.best.done)
+		s.try(s.byDeadline(deadlines))
+		s.urge(deadlines)
+	}
+}
+
+// urge packs jobs by how late they may start.
+func (s *search) urge(deadlines []float64) {
+	if s.graphs != nil {
+		s.keep(found{order: s.byDeadline(deadlines), deadlines: deadlines, done: s.graphs.packUrgent(deadlines)})
 	}
 }
 

@@ -40,16 +40,17 @@ func addFigures(report *papers.Report, results []outcome) {
 	addVariantCharts(report, results)
 }
 
-// addMetric adds the columns of one metric in Figure 10 or 11.
+// addMetric adds the columns of one metric in Figure 10 or 11. Averages of fewer
+// experiments than the paper's have no band.
 func addMetric(report *papers.Report, results []outcome, figure string, m scheduler.Metric) {
 	for _, policy := range policies() {
 		ratios := series(results, key{m, policy, false})
 		average := row(figure, m, policy, "avg_ratio", papers.Mean(ratios))
-		if policy == policyFlowFlex {
-			average.High = papers.Num(highSums)
-			if m.Aggregate == scheduler.Max {
-				average.High, average.Published = papers.Num(highMaxima), papers.Num(publishedMaxima)
-			}
+		if policy == policyFlowFlex && len(results) >= defaultExperiments {
+			average.High = papers.Num(high(m))
+		}
+		if policy == policyFlowFlex && m.Aggregate == scheduler.Max {
+			average.Published = papers.Num(publishedMaxima)
 		}
 		report.Rows = append(report.Rows, average, row(figure, m, policy, "worst_ratio", papers.Largest(ratios)))
 		if m.Aggregate == scheduler.Sum {
@@ -57,6 +58,14 @@ func addMetric(report *papers.Report, results []outcome, figure string, m schedu
 			report.Rows = append(report.Rows, row(figure, m, policy, "avg_ratio_flow_bound", flow))
 		}
 	}
+}
+
+// high is the end of a metric's band.
+func high(m scheduler.Metric) float64 {
+	if m.Aggregate == scheduler.Max {
+		return highMaxima
+	}
+	return highSums
 }
 
 // addReading adds FlowFlex's figures under another reading of the sampling. The

@@ -67,12 +67,14 @@ func (f figures) ratios(figure string) string {
 	line(&b, rule(head))
 	for _, m := range metrics {
 		row := f.row(figure, m, policyFlowFlex, "avg_ratio")
-		verdict := "ok"
-		if _, ok := row.Within(); !ok {
+		verdict := "–"
+		if tested, ok := row.Within(); tested && ok {
+			verdict = "ok"
+		} else if tested {
 			verdict = "**missed**"
 		}
 		cells := []string{
-			m.String(), f.pair(figure, m, policyFlowFlex), fmt.Sprintf("≤ %.2f", *row.High), verdict,
+			m.String(), f.pair(figure, m, policyFlowFlex), fmt.Sprintf("≤ %.2f", high(m)), verdict,
 			f.pair(figure, m, policyFair), f.pair(figure, m, policyFIFO),
 		}
 		if flow {
