@@ -87,7 +87,7 @@ func (f *fair) rise() {
 			f.top(f.maxima.pop().job)
 		}
 	}
-	if f.r == nil || f.level == was {
+	if f.r.over() || f.level == was {
 		return
 	}
 	for j, state := range f.state {

@@ -196,8 +196,8 @@ func (c *selection) count(j int, enough func(g float64) bool) int {
 // maxUnits and maxCells bound the dynamic programme: its units of slots and its
 // table.
 const (
-	maxUnits = 1000
-	maxCells = 4_000_000
+	maxUnits = 10_000
+	maxCells = 10_000_000
 )
 
 // stepwise solves the RAP where costs are not convex, by dynamic programming over
@@ -226,17 +226,18 @@ func (p *Problem) units(most int) []int {
 	n := slack / unit
 	best := make([]float64, n+1) // the least cost of the jobs so far with u units
 	next := make([]float64, n+1)
-	chosen := make([]int32, len(p.Jobs)*(n+1))
+	chosen := make([]uint16, len(p.Jobs)*(n+1)) // which option
+	options := make([][]option, len(p.Jobs))
 	for j := range p.Jobs {
-		options := p.Jobs[j].options(n, unit)
+		options[j] = p.Jobs[j].options(n, unit)
 		row := chosen[j*(n+1) : (j+1)*(n+1)]
 		for u := range next {
 			next[u] = math.Inf(1)
 		}
-		for _, o := range options {
-			for u := o.units; u <= n; u++ {
-				if cost := best[u-o.units] + o.cost; cost < next[u] {
-					next[u], row[u] = cost, int32(o.units)
+		for k, o := range options[j] {
+			for u, without := range best[:n+1-min(o.units, n+1)] {
+				if cost := without + o.cost; cost < next[u+o.units] {
+					next[u+o.units], row[u+o.units] = cost, uint16(k)
 				}
 			}
 		}
@@ -244,7 +245,7 @@ func (p *Problem) units(most int) []int {
 	}
 	slots := make([]int, len(p.Jobs))
 	for j, left := len(p.Jobs)-1, n; j >= 0; j-- {
-		u := int(chosen[j*(n+1)+left])
+		u := options[j][chosen[j*(n+1)+left]].units
 		left -= u
 		slots[j] = min(p.Jobs[j].Max, p.Jobs[j].Min+u*unit)
 	}

@@ -13,7 +13,7 @@ type Piece struct {
 }
 
 // Schedule is who has how many slots when, until every job is done. Of a FAIR schedule
-// of more than 1,000 jobs only the first interval is kept.
+// of more than 200 jobs only the first interval is kept.
 type Schedule struct {
 	Pieces []Piece   // by job, then by time; none without slots
 	Ends   []float64 // seconds, by job
@@ -30,7 +30,7 @@ type recorder struct {
 
 // wholeMost is the number of jobs up to which schedules are kept whole in which
 // everybody's allocation changes at every completion: O(J²) pieces.
-const wholeMost = 1000
+const wholeMost = 200
 
 func newRecorder(jobs int) *recorder {
 	r := &recorder{open: make([]Piece, jobs)}
@@ -47,9 +47,12 @@ func newFluid(jobs int) *recorder {
 	return r
 }
 
+// over says that nothing more will be taken down.
+func (r *recorder) over() bool { return r == nil || r.closed }
+
 // set begins another allocation of job j.
 func (r *recorder) set(j int, slots, now float64) {
-	if r == nil || r.closed || r.open[j].Slots == slots {
+	if r.over() || r.open[j].Slots == slots {
 		return
 	}
 	if r.first && now > 0 {

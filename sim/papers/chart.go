@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -71,32 +74,54 @@ func (c Chart) writeFile(name string) error {
 	return f.Close()
 }
 
+// legendWidth is what is kept free for the legend on the right.
+const legendWidth = 4 * vg.Centimeter
+
 // WriteSVG draws the chart.
 func (c Chart) WriteSVG(w io.Writer) error {
-	p := plot.New()
+	width := max(16*vg.Centimeter, vg.Length(len(c.Groups))*vg.Centimeter*6/5) + legendWidth
+	canvas := vgsvg.New(width, 10*vg.Centimeter)
+	if err := c.drawOn(draw.New(canvas)); err != nil {
+		return err
+	}
+	_, err := canvas.WriteTo(w)
+	return err
+}
+
+func (c Chart) drawOn(canvas draw.Canvas) error {
+	p, legend := plot.New(), plot.NewLegend()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
+	p.Title.Padding = vg.Points(8)
 	p.BackgroundColor = color.White
-	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
 	add := c.addLines
 	if len(c.Groups) > 0 {
 		add = c.addBars
 	}
-	if err := add(p); err != nil {
+	if err := add(p, &legend); err != nil {
 		return err
 	}
 	if c.Top > 0 {
 		p.Y.Max = c.Top
 	}
-	p.Y.Max += (p.Y.Max - p.Y.Min) / 6 // room for the legend
-	width := max(16*vg.Centimeter, vg.Length(len(c.Groups))*2*vg.Centimeter)
-	canvas := vgsvg.New(width, 10*vg.Centimeter)
-	p.Draw(draw.New(canvas))
-	_, err := canvas.WriteTo(w)
-	return err
+	canvas.SetColor(color.White)
+	canvas.Fill(canvas.Rectangle.Path())
+	p.Draw(draw.Crop(canvas, 0, -legendWidth, 0, 0))
+	legend.Left, legend.Top = true, true
+	legend.Padding = vg.Points(3)
+	legend.Draw(draw.Crop(canvas, canvas.Size().X-legendWidth+vg.Points(8), 0, 0, -vg.Points(24)))
+	return nil
 }
 
-func (c Chart) addLines(p *plot.Plot) error {
+// color of a series. Where some are dashed, each two share one.
+func (c Chart) color(i int) color.Color {
+	if slices.ContainsFunc(c.Series, func(s Series) bool { return s.Dashed }) {
+		i /= 2
+	}
+	return palette[i%len(palette)]
+}
+
+func (c Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 	for i, s := range c.Series {
 		points := make(plotter.XYs, len(s.Y))
 		for k := range s.Y {
@@ -106,22 +131,20 @@ func (c Chart) addLines(p *plot.Plot) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		line.Color, dots.Color = palette[i/2%len(palette)], palette[i/2%len(palette)]
-		if len(c.Series) <= len(palette) {
-			line.Color, dots.Color = palette[i], palette[i]
-		}
+		line.Color, dots.Color = c.color(i), c.color(i)
+		dots.Shape = draw.CircleGlyph{}
 		line.Width = vg.Points(1.5)
 		if s.Dashed {
 			line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
 		}
 		p.Add(line, dots)
-		p.Legend.Add(s.Name, line)
+		legend.Add(s.Name, line)
 	}
 	return nil
 }
 
-func (c Chart) addBars(p *plot.Plot) error {
-	width := vg.Points(40) / vg.Length(len(c.Series))
+func (c Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
+	width := vg.Points(24) / vg.Length(len(c.Series))
 	for i, s := range c.Series {
 		values := make(plotter.Values, len(s.Y))
 		for k, y := range s.Y {
@@ -134,13 +157,15 @@ func (c Chart) addBars(p *plot.Plot) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		bars.Color = palette[i%len(palette)]
+		bars.Color = c.color(i)
 		bars.LineStyle.Width = 0
 		bars.Offset = width * (vg.Length(i) - vg.Length(len(c.Series)-1)/2)
 		p.Add(bars)
-		p.Legend.Add(s.Name, bars)
+		legend.Add(s.Name, bars)
 	}
 	p.NominalX(c.Groups...)
 	p.Y.Min = 0
+	p.X.Tick.Label.Rotation = math.Pi / 6
+	p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = text.XRight, text.YCenter
 	return nil
 }

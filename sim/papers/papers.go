@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -91,11 +92,9 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // Rand is experiment i's own source of a named stream of random numbers: two
 // streams, two experiments and two seeds have nothing in common.
 func Rand(seed uint64, stream string, i int) *rand.Rand {
-	h := seed
-	for _, b := range []byte(stream) { // FNV-1a, so that the seed of a figure never changes
-		h = (h ^ uint64(b)) * 1099511628211
-	}
-	return rand.New(rand.NewPCG(h, uint64(i)))
+	h := fnv.New64a() // never changes, unlike hash/maphash
+	fmt.Fprintf(h, "%d %s", seed, stream)
+	return rand.New(rand.NewPCG(h.Sum64(), uint64(i)))
 }
 
 // Each runs experiments 0 to n-1 on all cores and returns what they gave, by

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/flex"
 	"github.com/quernmr/quern/sim/papers"
 )
 
@@ -105,6 +106,13 @@ var metricBands = map[string][2]band{
 	"sum-sla-weighted":       {{high: 1.05}, {high: 1.44}},
 }
 
+func bandsOf(metric string) (average, worst band) {
+	if b, ok := metricBands[metric]; ok {
+		return b[0], b[1]
+	}
+	return noBetter, noBetter
+}
+
 // metrics is every metric but the sums of lateness, which differ from response by a
 // constant and are reported as response.
 func (s *simulation) metrics() error {
@@ -123,10 +131,7 @@ func (s *simulation) metrics() error {
 		for k, name := range policies {
 			average, worst := band{}, band{}
 			if name == best {
-				average, worst = noBetter, noBetter
-				if b, ok := metricBands[m.String()]; ok {
-					average, worst = b[0], b[1]
-				}
+				average, worst = bandsOf(m.String())
 			}
 			values, leftOut := ratios(all, i, name)
 			avg, most := s.add(figMetrics, m.String(), name, values, average, worst)
@@ -146,6 +151,26 @@ func (s *simulation) metrics() error {
 			Name: "flex-" + figMetrics + "-" + c.name, Title: "Ratio to the optimum by metric, " + c.title + " (Fig. 5c)",
 			Y: "ratio to the optimum", Groups: groups, Top: 5, Series: c.series,
 		})
+	}
+	return nil
+}
+
+// readings is the base case under readings that were not chosen.
+func (s *simulation) readings() error {
+	tasks, lots := base, base
+	tasks.tasks, lots.lots = 10, true
+	for _, other := range []struct {
+		point string
+		shape shape
+	}{{"10 tasks a slot", tasks}, {"small by lot", lots}} {
+		all, err := s.run(figOther, other.point, other.shape, []scheduler.Metric{response}, fifo, fair)
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{fifo, fair, best} {
+			values, _ := ratios(all, 0, name)
+			s.add(figOther, other.point, name, values, band{}, band{})
+		}
 	}
 	return nil
 }
@@ -182,6 +207,51 @@ func (s *simulation) large() error {
 			}
 			s.row(figLarge, point, name, "avg_to_flex", papers.Mean(values), band{})
 			s.row(figLarge, point, name, "least_to_flex", least(values), band{low: 1})
+		}
+	}
+	return nil
+}
+
+// coarse compares the generic ordering's dynamic programme over units of slots with
+// the exact one.
+func (s *simulation) coarse() error {
+	sh := base
+	sh.jobs, sh.slots = 1000, 10000
+	for _, name := range []string{"sum-tardy", "sum-tardy-weighted", "sum-sla"} {
+		m, err := scheduler.ParseMetric(name)
+		if err != nil {
+			return err
+		}
+		n := max(1, s.o.Experiments/(2*largeShare))
+		units := []int{100, 1000, 0}
+		all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, "flex coarse "+name, n), n, func(i int) ([]float64, error) {
+			in, err := sh.generate(papers.Rand(s.o.Seed, figCoarse, i))
+			if err != nil {
+				return nil, err
+			}
+			p := in.problem(m)
+			_, exact := flex.Moldable(p, p.Slots)
+			losses := make([]float64, len(units))
+			for k, u := range units {
+				_, value := flex.Moldable(p, u)
+				losses[k] = value / exact
+			}
+			return losses, nil
+		})
+		if err != nil {
+			return fmt.Errorf("flex coarse %s: %w", name, err)
+		}
+		for k, u := range units {
+			point := fmt.Sprintf("units=%d", u)
+			if u == 0 {
+				point = "as solved"
+			}
+			var losses []float64
+			for _, l := range all {
+				losses = append(losses, l[k])
+			}
+			s.row(figCoarse, point, name, "avg_loss", papers.Mean(losses), band{})
+			s.row(figCoarse, point, name, "worst_loss", papers.Largest(losses), band{})
 		}
 	}
 	return nil

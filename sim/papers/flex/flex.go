@@ -25,7 +25,9 @@ const (
 	figSlack   = "5a-slack"
 	figSmall   = "5b-small"
 	figMetrics = "5c-metrics"
+	figOther   = "readings"
 	figLarge   = "large"
+	figCoarse  = "coarse"
 )
 
 // batch is the number of experiments of a point in the paper. A worst case depends on
@@ -43,7 +45,7 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 		o.Experiments = batch
 	}
 	s := &simulation{ctx: ctx, o: o, report: &papers.Report{Paper: "flex", Options: o}}
-	for _, figure := range []func() error{s.base, s.slack, s.small, s.metrics, s.large} {
+	for _, figure := range []func() error{s.base, s.slack, s.small, s.metrics, s.readings, s.large, s.coarse} {
 		if err := figure(); err != nil {
 			return nil, err
 		}
@@ -128,7 +130,7 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 	switch figure {
 	case figMetrics:
 		stream = "flex " + figBase // the same experiments
-	case figBase:
+	case figBase, figOther:
 		stream = "flex " + figBase
 	default:
 		n *= sweepTimes

@@ -28,19 +28,18 @@ type shape struct {
 	jobs, slots int
 	small       float64 // share of small jobs
 	slack       float64 // share of the slots that are beyond the minima, on average
+	tasks       int     // for each slot, of all jobs together
+	lots        bool    // each job is small by lot, instead of a fixed number
 }
 
 // base is the paper's base case.
-var base = shape{jobs: 10, slots: 100, small: 0.8, slack: 0.75}
+var base = shape{jobs: 10, slots: 100, small: 0.8, slack: 0.75, tasks: 100}
 
 const (
 	totalWork  = 1000.0 // slot-seconds, of all jobs of an experiment
 	largeRatio = 10     // mean work of large jobs over that of small ones
 	slaSteps   = 3
 	resamples  = 1000 // of a minimum above its maximum
-	// tasksPerSlot fixes the mean work of a task: tasks·slots tasks in all. From 30 on
-	// every job's demand exceeds the slots, as the published figures need.
-	tasksPerSlot = 100
 )
 
 // generate draws an instance (FLEX, section 4.1; readings.md for what it leaves open).
@@ -50,13 +49,13 @@ func (s shape) generate(r *rand.Rand) (*instance, error) {
 	total := 0.0
 	for j := range in.jobs {
 		mean := 1.0
-		if j >= small {
+		if j >= small && !s.lots || s.lots && r.Float64() >= s.small {
 			mean = largeRatio
 		}
 		in.jobs[j].Work = truncated(r, mean)
 		total += in.jobs[j].Work
 	}
-	task := totalWork / float64(tasksPerSlot*s.slots)
+	task := totalWork / float64(s.tasks*s.slots)
 	mean := (1 - s.slack) * float64(s.slots) / float64(s.jobs)
 	for j := range in.jobs {
 		job := &in.jobs[j]
