@@ -81,3 +81,28 @@ func BenchmarkSolve(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkManyFlows is one allocation of flows of one job each, on as many slots.
+func BenchmarkManyFlows(b *testing.B) {
+	for _, name := range []string{"sum-response", "sum-tardiness", "max-tardiness"} {
+		m, err := scheduler.ParseMetric(name + "-weighted")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, flows := range []int{100, 1000, 10000} {
+			b.Run(fmt.Sprintf("%s/flows=%d", name, flows), func(b *testing.B) {
+				p := cluster(flows, flows, m)
+				for i := range p.Flows {
+					p.Flows[i].Jobs = p.Flows[i].Jobs[:1]
+				}
+				before := processorTime(b)
+				for b.Loop() {
+					if _, err := Solve(p, Options{Aggregate: m.Aggregate}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(1e3*(processorTime(b)-before)/float64(b.N), "cpu-ms/op")
+			})
+		}
+	}
+}

@@ -74,6 +74,9 @@ type Job struct {
 	After []int   // positions in the flow of the jobs that it comes after
 }
 
+// mostSlots keeps stage 3's products of slots, maxima and jobs within 64 bits.
+const mostSlots = 1 << 24
+
 // flow is a Flow, or a chain, that has been checked.
 type flow struct {
 	jobs   []job
@@ -101,8 +104,8 @@ type problem struct {
 // prepare checks p and computes what does not depend on a schedule: O(N log N + E)
 // for N jobs and E arcs.
 func prepare(p Problem) (*problem, error) {
-	if p.Slots < 1 {
-		return nil, fmt.Errorf("%d slots: at least one is needed", p.Slots)
+	if p.Slots < 1 || p.Slots > mostSlots {
+		return nil, fmt.Errorf("%d slots: from 1 to %d are possible", p.Slots, mostSlots)
 	}
 	out := &problem{slots: p.Slots, flows: make([]flow, len(p.Flows)), chains: make([]chain, len(p.Flows))}
 	for i, f := range p.Flows {

@@ -99,7 +99,8 @@ func TestDescendEndsWhereNoMoveHelps(t *testing.T) {
 		}
 		order := positions(len(made.flows))
 		before := made.surrogate(order)
-		made.descend(order)
+		budget := math.MaxInt
+		made.descend(order, &budget)
 		after := made.surrogate(order)
 		if after > before+1e-9 {
 			t.Fatalf("from %v to %v", before, after)

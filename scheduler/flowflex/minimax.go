@@ -13,8 +13,15 @@ import "math"
 // their flow, which the paper does not try; and the first lastsuccess is the cost of a schedule, where the
 // figure may end without having computed one.
 func (s *search) minimax() {
-	order, fail := s.lawler()
-	s.try(order)
+	fail := math.Inf(-1)
+	for i := range s.flows {
+		fail = max(fail, s.flows[i].cost.At(s.flows[i].least))
+	}
+	if len(s.flows) <= mostQuadratic {
+		var order []int32
+		order, fail = s.lawler()
+		s.try(order)
+	}
 	for _, order := range s.cheap() {
 		s.try(order)
 	}
@@ -22,7 +29,7 @@ func (s *search) minimax() {
 	deadlines := make([]float64, len(s.flows))
 	for range bisections {
 		success := s.best.cost
-		if success-fail <= sameInstant*math.Abs(success) {
+		if !s.affordable() || success-fail <= sameInstant*math.Abs(success) {
 			return
 		}
 		l := fail + (success-fail)/2

@@ -45,9 +45,12 @@ func (p *problem) due() []float64 {
 	return p.lift(least)
 }
 
-// cheap is the classical orders, each of which is good for one kind of cost: as
-// given, Smith's rule, by Q, by volume, weighted Q, due dates, Moore and Hodgson's
-// rule. O(m²) for the last.
+// mostQuadratic is how many flows rules that take O(m²) are used for.
+const mostQuadratic = 2000
+
+// cheap is the classical orders, each of which is good for one kind of cost:
+// Smith's rule, due dates, by Q, by volume, weighted Q, as given, Moore and
+// Hodgson's rule. O(m²) for the last, else O(m log m).
 func (p *problem) cheap() [][]int32 {
 	horizon := 0.0
 	for i := range p.flows {
@@ -59,15 +62,18 @@ func (p *problem) cheap() [][]int32 {
 		rates[i] = max((f.cost.At(horizon)-f.cost.At(f.least))/max(horizon, math.SmallestNonzeroFloat64), math.SmallestNonzeroFloat64)
 	}
 	smith := func(i int32) float64 { return p.flows[i].volume / rates[i] }
-	return [][]int32{
-		positions(len(p.flows)),
+	orders := [][]int32{
 		p.sorted(smith),
+		p.byDeadline(p.due()),
 		p.sorted(func(i int32) float64 { return p.flows[i].least }),
 		p.sorted(func(i int32) float64 { return p.flows[i].volume }),
 		p.sorted(func(i int32) float64 { return p.flows[i].least / rates[i] }),
-		p.byDeadline(p.due()),
-		p.mooreHodgson(rates),
+		positions(len(p.flows)),
 	}
+	if len(p.flows) <= mostQuadratic {
+		orders = append(orders, p.mooreHodgson(rates))
+	}
+	return orders
 }
 
 // mooreHodgson goes by due dates; when one is missed in the surrogate, the flow
@@ -114,13 +120,17 @@ func (p *problem) surrogate(order []int32) float64 {
 const passes = 50
 
 // descend is local search on the surrogate: each flow in turn moves to its best
-// place, until none moves. O(m²) a pass. The order is changed in place.
-func (p *problem) descend(order []int32) {
+// place, until none moves or the budget of costs to evaluate is used up. O(m²) a
+// pass. The order is changed in place.
+func (p *problem) descend(order []int32, budget *int) {
 	m := len(order)
 	rest, after := make([]int32, m), make([]float64, m+1)
 	for range passes {
 		moved := false
 		for i := range int32(m) {
+			if *budget -= 2 * m; *budget < 0 {
+				return
+			}
 			from := slices.Index(order, i)
 			rest = append(append(rest[:0], order[:from]...), order[from+1:]...)
 			to, gain := p.bestPlace(rest, i, from, after)

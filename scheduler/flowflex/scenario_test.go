@@ -22,6 +22,7 @@ import (
 //
 //	chain slots=N                    stage 1: each flow's pseudo-jobs, volume, critical path, Q
 //	pack slots=N order=(F,F…) [chains] stage 2a: who has how many slots when
+//	pack slots=N urgent              the same, jobs by how late they may start
 //	solve slots=N metric=M [relax] [chains] [printed]
 //	                                 the schedule found, and the bounds
 //	shift slots=N order=(F,F…)         stage 3: the chains' schedule as jobs' slots
@@ -187,7 +188,15 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 			fmt.Fprintln(out)
 		}
 	}
-	for i, done := range packer.pack(order) {
+	done := packer.pack
+	if d.HasArg("urgent") {
+		deadlines := make([]float64, len(p.Flows))
+		for i, f := range p.Flows {
+			deadlines[i] = f.Cost.Due
+		}
+		done = func([]int32) []float64 { return packer.packUrgent(deadlines) }
+	}
+	for i, done := range done(order) {
 		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, done)
 	}
 }

@@ -29,9 +29,13 @@ type Options struct {
 // DefaultEffort is the orders that the last local search tries.
 const DefaultEffort = 100
 
-// mostSteps ends the local search early on very large problems: about 100 ms of
-// packing. Steps are counted, not seconds, so that the result is the same everywhere.
-const mostSteps = 10e6
+// mostSteps and mostEvaluations end the search early on very large problems: about
+// 100 ms of packing and of local search on the surrogate. They are counted, not
+// timed, so that the result is the same everywhere.
+const (
+	mostSteps       = 10e6
+	mostEvaluations = 10e6
+)
 
 const defaultGrid = 20
 
@@ -135,9 +139,10 @@ func (s *search) minisum(o Options) error {
 			}
 		}
 	}
+	budget := int(mostEvaluations)
 	for _, order := range orders {
 		improved := slices.Clone(order)
-		s.descend(improved)
+		s.descend(improved, &budget)
 		s.try(improved)
 	}
 	s.urge(s.due())
@@ -158,13 +163,16 @@ func (s *search) repeatLift() {
 
 // urge packs jobs by how late they may start.
 func (s *search) urge(deadlines []float64) {
-	if s.graphs != nil {
+	if s.graphs != nil && s.affordable() {
 		s.keep(found{order: s.byDeadline(deadlines), deadlines: deadlines, done: s.graphs.packUrgent(deadlines)})
 	}
 }
 
-// try packs an order, unless it was.
+// try packs an order, unless it was, or too much was and this is not the first.
 func (s *search) try(order []int32) {
+	if s.best.done != nil && !s.affordable() {
+		return
+	}
 	s.key = s.key[:0]
 	for _, i := range order {
 		s.key = append(s.key, byte(i), byte(i>>8), byte(i>>16), byte(i>>24))
@@ -227,11 +235,16 @@ func (s *search) polish(effort int) {
 
 // improvable says whether a better schedule may exist, and may be looked for.
 func (s *search) improvable() bool {
+	return s.affordable() && s.best.cost-s.floor > sameInstant*math.Abs(s.floor)
+}
+
+// affordable says whether more may be packed.
+func (s *search) affordable() bool {
 	steps := s.lines.steps
 	if s.graphs != nil {
 		steps += s.graphs.steps
 	}
-	return steps < mostSteps && s.best.cost-s.floor > sameInstant*math.Abs(s.floor)
+	return steps < mostSteps
 }
 
 // moveAbout tries a flow at every other place, the earlier ones first.
