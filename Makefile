@@ -3,7 +3,7 @@
 FUZZTIME ?= 10s
 BENCHFLAGS ?=
 
-.PHONY: test unit lint integration fuzz bench
+.PHONY: test unit lint integration fuzz bench papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -28,3 +28,9 @@ fuzz:
 # Quern beside what a single machine offers: BENCHFLAGS="-size 100M -runs 1 -only wordcount"
 bench:
 	go run ./bench $(BENCHFLAGS)
+
+# The full simulations of the papers, and the pages about them in docs/papers: some
+# minutes on two cores.
+papers:
+	go run ./cmd/mrsim flex -experiments 400 -plots docs/papers/plots -page docs/papers/flex.md
+	go run ./cmd/mrsim flowflex -experiments 100 -plots docs/papers/plots -page docs/papers/flowflex.md

@@ -181,11 +181,11 @@ const largeShare = 10
 // large compares FIFO and FAIR with FLEX where no optimum can be had: the paper says
 // that its conclusions remain.
 func (s *simulation) large() error {
-	for _, jobs := range []int{100, 1000} {
+	for _, jobs := range s.sizes {
 		sh := base
 		sh.jobs, sh.slots = jobs, 10*jobs
 		point := fmt.Sprintf("jobs=%d", jobs)
-		n := max(1, s.o.Experiments/(largeShare*jobs/100))
+		n := max(1, s.o.Experiments/(largeShare*max(1, jobs/100)))
 		all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, "flex large "+point, n), n, func(i int) (map[string]float64, error) {
 			in, err := sh.generate(papers.Rand(s.o.Seed, figLarge+" "+point, i))
 			if err != nil {
@@ -216,7 +216,8 @@ func (s *simulation) large() error {
 // the exact one.
 func (s *simulation) coarse() error {
 	sh := base
-	sh.jobs, sh.slots = 1000, 10000
+	sh.jobs = s.sizes[len(s.sizes)-1]
+	sh.slots = 10 * sh.jobs
 	for _, name := range []string{"sum-tardy", "sum-tardy-weighted", "sum-sla"} {
 		m, err := scheduler.ParseMetric(name)
 		if err != nil {

@@ -34,29 +34,38 @@ const (
 // it: of more experiments, the median of the batches' worst cases is reported.
 const batch = 100
 
-// sweepTimes is how many more experiments the points of the sweeps have: FIFO's
-// averages scatter by 2.3 % over 100.
-const sweepTimes = 4
+// FIFO's averages over 100 experiments scatter by 2.3 %, the worst cases by more. So
+// the base case has some batches and the points of the sweeps more experiments.
+const (
+	baseTimes  = 10
+	sweepTimes = 4
+)
 
-// Simulate runs the paper's experiments: 100 for the base case, unless the options
-// say otherwise, and four times as many for each point of the sweeps.
+// Simulate runs the paper's experiments: 100 for the metrics, unless the options say
+// otherwise, ten times as many for the base case and four times for each point of the
+// sweeps.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = batch
 	}
-	s := &simulation{ctx: ctx, o: o, report: &papers.Report{Paper: "flex", Options: o}}
+	s := &simulation{ctx: ctx, o: o, report: &papers.Report{Paper: "flex", Options: o}, sizes: []int{100, 1000}}
+	return s.report, s.all()
+}
+
+func (s *simulation) all() error {
 	for _, figure := range []func() error{s.base, s.slack, s.small, s.metrics, s.readings, s.large, s.coarse} {
 		if err := figure(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s.report, nil
+	return nil
 }
 
 type simulation struct {
 	ctx    context.Context
 	o      papers.Options
 	report *papers.Report
+	sizes  []int // jobs of the large experiments; the last is that of the coarse ones
 }
 
 // metric of the base case and the sweeps.
@@ -128,11 +137,12 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 	what := "flex " + figure + " " + point
 	n, stream := s.o.Experiments, what
 	switch figure {
-	case figMetrics:
-		stream = "flex " + figBase // the same experiments
-	case figBase, figOther:
+	case figBase:
 		stream = "flex " + figBase
-	default:
+		n *= baseTimes
+	case figMetrics: // the first of the base case's experiments
+		stream = "flex " + figBase
+	case figOther, figSlack, figSmall:
 		n *= sweepTimes
 	}
 	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, what, n), n, func(i int) ([]outcome, error) {
@@ -156,19 +166,31 @@ func about(x, share float64) band { return band{0, x * (1 - share), x * (1 + sha
 // add reports a policy's ratios to the optimum at a point.
 func (s *simulation) add(figure, point, policy string, values []float64, average, worst band) (avg, most float64) {
 	avg = papers.Mean(values)
-	var worsts []float64
-	for from := 0; from < len(values); from += batch {
-		if to := min(from+batch, len(values)); to-from == batch || from == 0 {
-			worsts = append(worsts, papers.Largest(values[from:to]))
-		}
-	}
+	averages, worsts := batches(values)
 	most = papers.Quantile(worsts, 0.5)
 	if len(values) < batch && worst.low > 0 {
 		worst.low, worst.high = 0, 0 // a worst case of fewer says nothing
 	}
 	s.row(figure, point, policy, "avg_ratio", avg, average)
 	s.row(figure, point, policy, "worst_ratio", most, worst)
+	if figure == figBase && average.low > 0 && len(averages) > 1 {
+		s.row(figure, point, policy, "avg_ratio, least batch", least(averages), band{})
+		s.row(figure, point, policy, "avg_ratio, greatest batch", papers.Largest(averages), band{})
+		s.row(figure, point, policy, "worst_ratio, least batch", least(worsts), band{})
+		s.row(figure, point, policy, "worst_ratio, greatest batch", papers.Largest(worsts), band{})
+	}
 	return avg, most
+}
+
+// batches is the average and the worst case of each batch, at least one.
+func batches(values []float64) (averages, worsts []float64) {
+	for from := 0; from < len(values); from += batch {
+		if to := min(from+batch, len(values)); to-from == batch || from == 0 {
+			averages = append(averages, papers.Mean(values[from:to]))
+			worsts = append(worsts, papers.Largest(values[from:to]))
+		}
+	}
+	return averages, worsts
 }
 
 func (s *simulation) row(figure, point, policy, statistic string, value float64, b band) {

@@ -33,7 +33,7 @@ type shape struct {
 }
 
 // base is the paper's base case.
-var base = shape{jobs: 10, slots: 100, small: 0.8, slack: 0.75, tasks: 100}
+var base = shape{jobs: 10, slots: 100, small: 0.8, slack: 0.75, tasks: 1000}
 
 const (
 	totalWork  = 1000.0 // slot-seconds, of all jobs of an experiment
