@@ -32,5 +32,5 @@ bench:
 # The full simulations of the papers, and the pages about them in docs/papers: some
 # minutes on two cores.
 papers:
-	go run ./cmd/mrsim flex -experiments 400 -plots docs/papers/plots -page docs/papers/flex.md
-	go run ./cmd/mrsim flowflex -experiments 100 -plots docs/papers/plots -page docs/papers/flowflex.md
+	go run ./cmd/mrsim flex -experiments 400 -plots docs/papers -page docs/papers/flex.md
+	go run ./cmd/mrsim flowflex -experiments 100 -plots docs/papers -page docs/papers/flowflex.md

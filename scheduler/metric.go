@@ -89,7 +89,7 @@ func ParseMetric(name string) (Metric, error) {
 
 func (m Metric) check() error {
 	if int(m.Aggregate) >= len(aggregateNames) || int(m.Penalty) >= len(penaltyNames) {
-		return fmt.Errorf("Metric is %v", m)
+		return fmt.Errorf("field Metric is %v", m)
 	}
 	return nil
 }

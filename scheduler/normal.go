@@ -32,7 +32,7 @@ const defaultTaskSeconds = 1
 // A deadline in the past stays what it is: missed, and the lateness grows.
 func (s Snapshot) Normal() (Snapshot, error) {
 	if s.Slots < 0 {
-		return s, fmt.Errorf("snapshot: Slots is %d", s.Slots)
+		return s, fmt.Errorf("snapshot: field Slots is %d", s.Slots)
 	}
 	if err := s.Metric.check(); err != nil {
 		return s, fmt.Errorf("snapshot: %w", err)
@@ -49,7 +49,7 @@ func (s Snapshot) Normal() (Snapshot, error) {
 	slices.SortFunc(jobs, func(a, b Job) int { return a.ID.Compare(b.ID) })
 	for i := range jobs {
 		if i > 0 && jobs[i].ID == jobs[i-1].ID {
-			return s, fmt.Errorf("%v: ID is given twice", jobs[i].ID)
+			return s, fmt.Errorf("%v: field ID is given twice", jobs[i].ID)
 		}
 	}
 	normalMinima(jobs, s.Slots)
@@ -61,15 +61,15 @@ func (s Snapshot) Normal() (Snapshot, error) {
 func (j Job) check() error {
 	switch {
 	case j.Max < 0:
-		return fmt.Errorf("Max is %d", j.Max)
+		return fmt.Errorf("field Max is %d", j.Max)
 	case j.Min < 0:
-		return fmt.Errorf("Min is %d", j.Min)
+		return fmt.Errorf("field Min is %d", j.Min)
 	case j.Running < 0:
-		return fmt.Errorf("Running is %d", j.Running)
+		return fmt.Errorf("field Running is %d", j.Running)
 	case !amount(j.Work):
-		return fmt.Errorf("Work is %v", j.Work)
+		return fmt.Errorf("field Work is %v", j.Work)
 	case !amount(j.Alone):
-		return fmt.Errorf("Alone is %v", j.Alone)
+		return fmt.Errorf("field Alone is %v", j.Alone)
 	}
 	return j.Goal.Check()
 }

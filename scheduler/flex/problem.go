@@ -29,25 +29,25 @@ type Job struct {
 // fit the slots together, weights above 0, levels of cost that do not fall.
 func (p *Problem) Check() error {
 	if p.Slots < 1 && len(p.Jobs) > 0 {
-		return fmt.Errorf("Slots is %d", p.Slots)
+		return fmt.Errorf("field Slots is %d", p.Slots)
 	}
 	left := p.Slots
 	for i, j := range p.Jobs {
 		switch {
 		case !(j.Work >= 0 && j.Work <= math.MaxFloat64):
-			return fmt.Errorf("job %d: Work is %v", i, j.Work)
+			return fmt.Errorf("job %d: field Work is %v", i, j.Work)
 		case j.Max < 1:
-			return fmt.Errorf("job %d: Max is %d", i, j.Max)
+			return fmt.Errorf("job %d: field Max is %d", i, j.Max)
 		case j.Min < 0 || j.Min > j.Max:
-			return fmt.Errorf("job %d: Min is %d, Max %d", i, j.Min, j.Max)
+			return fmt.Errorf("job %d: field Min is %d, Max %d", i, j.Min, j.Max)
 		case !(j.Cost.Weight > 0 && j.Cost.Weight <= math.MaxFloat64):
-			return fmt.Errorf("job %d: Cost.Weight is %v", i, j.Cost.Weight)
+			return fmt.Errorf("job %d: field Cost.Weight is %v", i, j.Cost.Weight)
 		case math.IsNaN(j.Cost.Due) || math.IsInf(j.Cost.Due, 0):
-			return fmt.Errorf("job %d: Cost.Due is %v", i, j.Cost.Due)
+			return fmt.Errorf("job %d: field Cost.Due is %v", i, j.Cost.Due)
 		}
 		for k, l := range j.Cost.Levels {
 			if math.IsNaN(l.Due) || !(l.Cost >= 0) || k > 0 && (l.Due < j.Cost.Levels[k-1].Due || l.Cost < j.Cost.Levels[k-1].Cost) {
-				return fmt.Errorf("job %d: Cost.Levels[%d] is %v", i, k, l)
+				return fmt.Errorf("job %d: field Cost.Levels[%d] is %v", i, k, l)
 			}
 		}
 		left -= j.Min

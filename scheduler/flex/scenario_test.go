@@ -86,9 +86,7 @@ func names(order []int) []int {
 func show(out *strings.Builder, p *Problem, s *Schedule, value float64) {
 	fmt.Fprintf(out, "%.4g\n", value)
 	times := []float64{0}
-	for _, end := range s.Ends {
-		times = append(times, end)
-	}
+	times = append(times, s.Ends...)
 	slices.Sort(times)
 	times = slices.CompactFunc(times, func(a, b float64) bool { return math.Abs(b-a) < 1e-9 })
 	for i := range len(times) - 1 {
