@@ -39,19 +39,23 @@ func IntegralBound(p Problem) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	m := len(made.flows)
+	return made.integral((*flow).atLeast)
+}
+
+func (p *problem) integral(earliest func(f *flow) float64) (float64, error) {
+	m := len(p.flows)
 	if m > MostIntegral {
 		return 0, fmt.Errorf("the integral bound is for at most %d flows, not %d", MostIntegral, m)
 	}
 	least, area := make([]float64, 1<<m), make([]float64, 1<<m)
 	for set := 1; set < 1<<m; set++ {
 		lowest := bits.TrailingZeros(uint(set))
-		area[set] = area[set&(set-1)] + made.flows[lowest].volume
+		area[set] = area[set&(set-1)] + p.flows[lowest].volume
 		best := math.Inf(1)
 		for rest := set; rest != 0; rest &= rest - 1 {
 			i := bits.TrailingZeros(uint(rest))
-			f := &made.flows[i]
-			done := max(f.least, area[set]/float64(p.Slots))
+			f := &p.flows[i]
+			done := max(earliest(f), area[set]/float64(p.slots))
 			best = min(best, least[set&^(1<<i)]+f.cost.At(done))
 		}
 		least[set] = best
@@ -69,12 +73,12 @@ func MaxBound(p Problem) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, bound := made.lawler()
+	_, bound := made.lawler((*flow).atLeast)
 	return bound, nil
 }
 
 // lawler returns the order with the least largest cost of the surrogate, and that cost.
-func (p *problem) lawler() (order []int32, most float64) {
+func (p *problem) lawler(earliest func(f *flow) float64) (order []int32, most float64) {
 	left := positions(len(p.flows))
 	order = make([]int32, len(left))
 	area := 0.0
@@ -89,7 +93,7 @@ func (p *problem) lawler() (order []int32, most float64) {
 		for at, i := range left {
 			f := &p.flows[i]
 			// Among equals the later of them goes last, and before it the longer.
-			cost := f.cost.At(max(f.least, area/float64(p.slots)))
+			cost := f.cost.At(max(earliest(f), area/float64(p.slots)))
 			if cost < least || cost == least && f.least <= p.flows[left[best]].least {
 				best, least = at, cost
 			}

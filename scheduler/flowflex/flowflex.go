@@ -20,6 +20,7 @@
 //	orders.go   cheap orders, and local search on a surrogate
 //	solve.go    the search for an order, sums; maxima are in minimax.go
 //	shift.go    stage 3: back from pseudo-jobs to jobs; proportional shares
+//	reach.go    how early jobs can start, and flows end, at best
 //	bounds.go   lower bounds on the cost of any schedule
 //	fair.go     FAIR and FIFO, as ready lists
 //	printed.go  the paper's algorithm to the letter, for comparison
@@ -84,6 +85,7 @@ type flow struct {
 	volume float64 // V: slot-seconds
 	path   float64 // critical path, seconds
 	least  float64 // Q: it cannot complete earlier (equation 2)
+	alone  float64 // raised Q: nor earlier than that; see reach
 }
 
 type job struct {
@@ -91,7 +93,7 @@ type job struct {
 	max    float64 // a whole number
 	before []int32 // positions of the jobs that come after this one
 	waits  int32   // how many this one comes after
-	tail   float64 // seconds from its start to the end of the flow at best
+	tail   float64 // seconds from its start to the end of the flow at best; raised by reach
 }
 
 // problem is a Problem that has been checked, with both its forms.
@@ -102,7 +104,7 @@ type problem struct {
 }
 
 // prepare checks p and computes what does not depend on a schedule: O(N log N + E)
-// for N jobs and E arcs.
+// for N jobs and E arcs, and reach.
 func prepare(p Problem) (*problem, error) {
 	if p.Slots < 1 || p.Slots > mostSlots {
 		return nil, fmt.Errorf("%d slots: from 1 to %d are possible", p.Slots, mostSlots)
@@ -119,6 +121,7 @@ func prepare(p Problem) (*problem, error) {
 		if made.measure(sorted, p.Slots); math.IsInf(made.volume, 0) {
 			return nil, fmt.Errorf("flow %s: the work of all jobs is not finite", f.ID)
 		}
+		made.reach(sorted, p.Slots)
 		out.flows[i] = made
 		out.chains[i] = out.flows[i].chain(sorted)
 	}

@@ -40,7 +40,7 @@ func (p *problem) surrogateMax(order []int32) float64 {
 	for at, i := range order {
 		f := &p.flows[i]
 		area += f.volume
-		if c := f.cost.At(max(f.least, area/float64(p.slots))); at == 0 || c > most {
+		if c := f.cost.At(max(f.alone, area/float64(p.slots))); at == 0 || c > most {
 			most = c
 		}
 	}
@@ -60,12 +60,12 @@ func TestBoundsAgainstEveryOrder(t *testing.T) {
 		for order := range orders(len(made.flows)) {
 			sum, most = min(sum, made.surrogate(order)), min(most, made.surrogateMax(order))
 		}
-		if bound, err := IntegralBound(p); err != nil || !near(bound, sum) {
+		if bound, err := made.integral((*flow).atBest); err != nil || !near(bound, sum) {
 			t.Fatalf("integral bound %v (%v), the best order's is %v", bound, err, sum)
 		}
-		bound, err := MaxBound(p)
-		if err != nil || !near(bound, most) {
-			t.Fatalf("bound %v (%v), the best order's is %v", bound, err, most)
+		_, bound := made.lawler((*flow).atBest)
+		if !near(bound, most) {
+			t.Fatalf("bound %v, the best order's is %v", bound, most)
 		}
 		if made.meets(bound-1e-4) && len(p.Flows) > 0 || !made.meets(bound+1e-6) {
 			t.Fatalf("bound %v is not where deadlines begin to be met", bound)
@@ -83,7 +83,7 @@ func (p *problem) meets(cost float64) bool {
 	area := 0.0
 	for _, i := range p.byDeadline(deadlines) {
 		area += p.flows[i].volume
-		if max(p.flows[i].least, area/float64(p.slots)) > deadlines[i]+1e-9 {
+		if max(p.flows[i].alone, area/float64(p.slots)) > deadlines[i]+1e-9 {
 			return false
 		}
 	}
@@ -214,10 +214,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				bound, err := IntegralBound(p)
-				if m.Aggregate == scheduler.Max {
-					bound, err = MaxBound(p)
-				}
+				bound, err := RaisedBound(p, m.Aggregate)
 				if err != nil || bound > best+1e-7 {
 					t.Fatalf("bound %v (%v), but %v can be had: %+v", bound, err, best, p)
 				}

@@ -15,11 +15,11 @@ import "math"
 func (s *search) minimax() {
 	fail := math.Inf(-1)
 	for i := range s.flows {
-		fail = max(fail, s.flows[i].cost.At(s.flows[i].least))
+		fail = max(fail, s.flows[i].cost.At(s.flows[i].alone))
 	}
 	if len(s.flows) <= mostQuadratic {
 		var order []int32
-		order, fail = s.lawler()
+		order, fail = s.lawler((*flow).atBest)
 		s.try(order)
 	}
 	for _, order := range s.cheap() {

@@ -15,7 +15,7 @@ func (p *problem) sorted(key func(i int32) float64) []int32 {
 		keys[i] = key(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(keys[a], keys[b]), cmp.Compare(p.flows[b].least, p.flows[a].least))
+		return cmp.Or(cmp.Compare(keys[a], keys[b]), cmp.Compare(p.flows[b].alone, p.flows[a].alone))
 	})
 	return order
 }
@@ -40,7 +40,7 @@ func (p *problem) lift(deadlines []float64) []float64 {
 func (p *problem) due() []float64 {
 	least := make([]float64, len(p.flows))
 	for i := range least {
-		least[i] = p.flows[i].least
+		least[i] = p.flows[i].alone
 	}
 	return p.lift(least)
 }
@@ -54,20 +54,20 @@ const mostQuadratic = 2000
 func (p *problem) cheap() [][]int32 {
 	horizon := 0.0
 	for i := range p.flows {
-		horizon += p.flows[i].least
+		horizon += p.flows[i].alone
 	}
 	rates := make([]float64, len(p.flows))
 	for i := range p.flows {
 		f := &p.flows[i]
-		rates[i] = max((f.cost.At(horizon)-f.cost.At(f.least))/max(horizon, math.SmallestNonzeroFloat64), math.SmallestNonzeroFloat64)
+		rates[i] = max((f.cost.At(horizon)-f.cost.At(f.alone))/max(horizon, math.SmallestNonzeroFloat64), math.SmallestNonzeroFloat64)
 	}
 	smith := func(i int32) float64 { return p.flows[i].volume / rates[i] }
 	orders := [][]int32{
 		p.sorted(smith),
 		p.byDeadline(p.due()),
-		p.sorted(func(i int32) float64 { return p.flows[i].least }),
+		p.sorted(func(i int32) float64 { return p.flows[i].alone }),
 		p.sorted(func(i int32) float64 { return p.flows[i].volume }),
-		p.sorted(func(i int32) float64 { return p.flows[i].least / rates[i] }),
+		p.sorted(func(i int32) float64 { return p.flows[i].alone / rates[i] }),
 		positions(len(p.flows)),
 	}
 	if len(p.flows) <= mostQuadratic {
@@ -85,7 +85,7 @@ func (p *problem) mooreHodgson(rates []float64) []int32 {
 	for _, i := range p.byDeadline(due) {
 		kept = append(kept, i)
 		area += p.flows[i].volume
-		if max(p.flows[i].least, area/float64(p.slots)) <= due[i]*(1+sameInstant) {
+		if max(p.flows[i].alone, area/float64(p.slots)) <= due[i]*(1+sameInstant) {
 			continue
 		}
 		worst := 0
@@ -111,7 +111,7 @@ func (p *problem) surrogate(order []int32) float64 {
 	for _, i := range order {
 		f := &p.flows[i]
 		area += f.volume
-		sum += f.cost.At(max(f.least, area/float64(p.slots)))
+		sum += f.cost.At(max(f.alone, area/float64(p.slots)))
 	}
 	return sum
 }
@@ -158,13 +158,13 @@ func (p *problem) bestPlace(rest []int32, i int32, from int, after []float64) (t
 	after[len(rest)] = 0
 	for k := len(rest) - 1; k >= 0; k-- {
 		f := &p.flows[rest[k]]
-		after[k] = after[k+1] + f.cost.At(max(f.least, area/slots))
+		after[k] = after[k+1] + f.cost.At(max(f.alone, area/slots))
 		area -= f.volume
 	}
 	before, best, here := 0.0, math.Inf(1), 0.0
 	for k := 0; ; k++ {
 		// area is flow i's volume and that of those before place k.
-		cost := before + mine.cost.At(max(mine.least, area/slots)) + after[k]
+		cost := before + mine.cost.At(max(mine.alone, area/slots)) + after[k]
 		if k == from {
 			here = cost
 		}
@@ -175,7 +175,7 @@ func (p *problem) bestPlace(rest []int32, i int32, from int, after []float64) (t
 			break
 		}
 		f := &p.flows[rest[k]]
-		before += f.cost.At(max(f.least, (area-mine.volume+f.volume)/slots))
+		before += f.cost.At(max(f.alone, (area-mine.volume+f.volume)/slots))
 		area += f.volume
 	}
 	if gain = here - best; gain <= sameInstant*math.Abs(here) {

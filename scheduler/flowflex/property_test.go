@@ -169,15 +169,19 @@ func checkInstant(t *rapid.T, p Problem, s *Schedule, at float64) {
 // checkBounds is F2.
 func checkBounds(t *rapid.T, p Problem, a scheduler.Aggregate, cost float64) {
 	margin := 1e-7 * max(1, math.Abs(cost))
+	raised, err := RaisedBound(p, a)
+	if err != nil || raised > cost+margin {
+		t.Fatalf("raised bound %v (%v), cost %v", raised, err, cost)
+	}
 	if a == scheduler.Max {
-		if bound, err := MaxBound(p); err != nil || bound > cost+margin {
-			t.Fatalf("bound %v (%v), cost %v", bound, err, cost)
+		if bound, err := MaxBound(p); err != nil || bound > raised+margin {
+			t.Fatalf("bound %v (%v), raised bound %v", bound, err, raised)
 		}
 		return
 	}
 	whole, err := IntegralBound(p)
-	if err != nil || whole > cost+margin {
-		t.Fatalf("integral bound %v (%v), cost %v", whole, err, cost)
+	if err != nil || whole > raised+margin {
+		t.Fatalf("integral bound %v (%v), raised bound %v", whole, err, raised)
 	}
 	grid := rapid.IntRange(0, 30).Draw(t, "grid")
 	if flow, err := FlowBound(p, grid); err != nil || flow > whole+margin {
@@ -240,6 +244,32 @@ func TestChainKeepsTheBounds(t *testing.T) {
 					t.Fatalf("%s has %v of %v in the chain", j.ID, work[k], j.Work)
 				}
 			}
+		}
+	})
+}
+
+// TestAloneIsABound: no order of its own jobs ends a flow before its raised Q, which
+// is not below Q; and nothing is raised where jobs are not known as sets.
+func TestAloneIsABound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t, 1, 9)
+		made, err := prepare(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &made.flows[0]
+		if f.alone < f.least || f.least < f.path {
+			t.Fatalf("path %v, Q %v, raised %v", f.path, f.least, f.alone)
+		}
+		packer := newPacker(made.slots, made.dags())
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "ranks"), 0))
+		for range 5 {
+			if done := packer.pack([]int32{0})[0]; done < f.alone*(1-1e-9) {
+				t.Fatalf("ends at %v, raised Q is %v", done, f.alone)
+			}
+			random.Shuffle(len(packer.ranks), func(i, j int) {
+				packer.ranks[i], packer.ranks[j] = packer.ranks[j], packer.ranks[i]
+			})
 		}
 	})
 }

@@ -110,7 +110,7 @@ func newSearch(p *problem, o Options) *search {
 		best:    found{cost: math.Inf(1), sum: math.Inf(1)},
 	}
 	for i := range p.flows {
-		s.floor += p.flows[i].cost.At(p.flows[i].least)
+		s.floor += p.flows[i].cost.At(p.flows[i].alone)
 	}
 	if !o.ChainsOnly && !o.AsPrinted {
 		s.graphs = newPacker(p.slots, p.dags())
@@ -220,7 +220,7 @@ func (s *search) polish(effort int) {
 		before := s.best
 		for _, i := range s.sorted(func(i int32) float64 {
 			c := s.flows[i].cost
-			return c.At(s.flows[i].least) - c.At(before.done[i])
+			return c.At(s.flows[i].alone) - c.At(before.done[i])
 		}) {
 			s.moveAbout(i, until)
 			if s.best.cost < before.cost*(1-sameInstant) {

@@ -100,7 +100,7 @@ func TestBands(t *testing.T) {
 // TestSimulate runs an experiment, with a seed that gives few flows: the rows are
 // all there and can be written, FlowFlex beats both ready lists.
 func TestSimulate(t *testing.T) {
-	report, err := Simulate(t.Context(), papers.Options{Seed: 825, Experiments: 1})
+	report, err := Simulate(t.Context(), papers.Options{Seed: 154, Experiments: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
