@@ -3,12 +3,15 @@
 // on the cost of any schedule.
 //
 // A ratio is (cost + 1) / (bound + 1), as the paper has it to allow for bounds of 0.
-// For sums there are two bounds: the integral bound, against which figures are
-// tested, and the value of the minimum-cost flow, which the paper uses.
+// Figures are tested against the raised bound of scheduler/flowflex. Beside it
+// stand the plain bounds, made of critical paths and areas of whole flows only: the
+// integral bound for sums, what the paper's second bisection finds for maxima; and
+// for sums the value of the minimum-cost flow, which the paper uses.
 package flowflex
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/flowflex"
@@ -117,10 +120,19 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 
 // key names a series of ratios.
 type key struct {
-	metric scheduler.Metric
-	policy string
-	flow   bool // against the flow bound
+	metric  scheduler.Metric
+	policy  string
+	against against
 }
+
+// against is what costs are divided by.
+type against int
+
+const (
+	raised against = iota
+	plain
+	flow // for sums
+)
 
 // outcome is an experiment's ratios.
 type outcome map[key]float64
@@ -130,21 +142,27 @@ type outcome map[key]float64
 func experiment(w workload, all bool) (outcome, error) {
 	out := make(outcome)
 	for _, m := range append(sums(), maxima()...) {
-		if err := out.metric(w.problem(m), m, all); err != nil {
+		p := w.problem(m)
+		costs, err := solve(p, m, all)
+		if err != nil {
 			return nil, err
+		}
+		bounds, err := boundsOf(p, m, all)
+		if err != nil {
+			return nil, err
+		}
+		for policy, cost := range costs {
+			for a, bound := range bounds {
+				out[key{m, policy, a}] = (cost + 1) / (bound + 1)
+			}
 		}
 	}
 	return out, nil
 }
 
-func (out outcome) metric(p flowflex.Problem, m scheduler.Metric, all bool) error {
-	bound, err := flowflex.MaxBound(p)
-	if m.Aggregate == scheduler.Sum {
-		bound, err = flowflex.IntegralBound(p)
-	}
-	if err != nil {
-		return err
-	}
+// solve is what each way to run FlowFlex costs, with all FAIR and FIFO too.
+func solve(p flowflex.Problem, m scheduler.Metric, all bool) (map[string]float64, error) {
+	costs := make(map[string]float64)
 	compared := []variant{full()}
 	if all {
 		compared = append(compared, variants()...)
@@ -153,45 +171,47 @@ func (out outcome) metric(p flowflex.Problem, m scheduler.Metric, all bool) erro
 		v.options.Aggregate = m.Aggregate
 		s, err := flowflex.Solve(p, v.options)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
-		out[key{m, v.name, false}] = ratio(s.Cost, bound)
+		costs[v.name] = s.Cost
 	}
 	if !all {
-		return nil
+		return costs, nil
 	}
-	return out.baselines(p, m, bound)
-}
-
-func (out outcome) baselines(p flowflex.Problem, m scheduler.Metric, bound float64) error {
-	costs := make([]scheduler.Cost, len(p.Flows))
+	functions := make([]scheduler.Cost, len(p.Flows))
 	for i, f := range p.Flows {
-		costs[i] = f.Cost
+		functions[i] = f.Cost
 	}
 	fair, err := flowflex.Fair(p)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w", policyFair, err)
 	}
 	fifo, err := flowflex.FIFO(p)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w", policyFIFO, err)
 	}
-	out[key{m, policyFair, false}] = ratio(m.Aggregate.Of(costs, fair), bound)
-	out[key{m, policyFIFO, false}] = ratio(m.Aggregate.Of(costs, fifo), bound)
-	if m.Aggregate == scheduler.Max {
-		return nil
+	costs[policyFair] = m.Aggregate.Of(functions, fair)
+	costs[policyFIFO] = m.Aggregate.Of(functions, fifo)
+	return costs, nil
+}
+
+// boundsOf is the bounds on the metric, the flow bound only with all.
+func boundsOf(p flowflex.Problem, m scheduler.Metric, all bool) (map[against]float64, error) {
+	bounds, whole := make(map[against]float64), flowflex.MaxBound
+	if m.Aggregate == scheduler.Sum {
+		whole = flowflex.IntegralBound
 	}
-	flow, err := flowflex.FlowBound(p, boundGrid)
-	if err != nil {
-		return err
+	var err error
+	if bounds[plain], err = whole(p); err != nil {
+		return nil, err
 	}
-	for _, policy := range policies() {
-		cost := out[key{m, policy, false}]*(bound+1) - 1
-		out[key{m, policy, true}] = ratio(cost, flow)
+	if bounds[raised], err = flowflex.RaisedBound(p, m.Aggregate); err != nil {
+		return nil, err
 	}
-	return nil
+	if all && m.Aggregate == scheduler.Sum {
+		bounds[flow], err = flowflex.FlowBound(p, boundGrid)
+	}
+	return bounds, err
 }
 
 func policies() []string { return []string{policyFlowFlex, policyFair, policyFIFO} }
-
-func ratio(cost, bound float64) float64 { return (cost + 1) / (bound + 1) }

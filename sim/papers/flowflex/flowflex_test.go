@@ -91,7 +91,7 @@ func TestBands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range append(sums(), maxima()...) {
-		if average := papers.Mean(series(results, key{m, policyFlowFlex, false})); average > high(m) || average < 1 {
+		if average := papers.Mean(series(results, key{m, policyFlowFlex, raised})); average > high(m) || average < 1 {
 			t.Errorf("%v: %v, at most %v", m, average, high(m))
 		}
 	}
@@ -104,7 +104,7 @@ func TestSimulate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 9*9 + 8*6 + 17*len(variants()) + 17*3*len(others())
+	want := 9*15 + 8*12 + 17*len(variants()) + 17*3*len(others())
 	if len(report.Rows) != want {
 		t.Errorf("%d rows, not %d", len(report.Rows), want)
 	}
