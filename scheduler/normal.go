@@ -16,7 +16,8 @@ const defaultTaskSeconds = 1
 // Refused are: negative slots; two jobs with one id; a negative Max, Min or
 // Running; Work or Alone that is negative, NaN, infinite or above 1e15, and so a
 // weight; SLA steps whose times do not rise or whose costs are of that kind or fall; a
-// metric or penalty that is not on the menu.
+// metric or penalty that is not on the menu; amounts of a Transfer and a Bandwidth of
+// that kind.
 //
 // Made normal are:
 //
@@ -27,7 +28,9 @@ const defaultTaskSeconds = 1
 //     by largest remainder; phases not measured yet keep their one slot before that,
 //     in order of arrival, while there are slots;
 //   - Work not measured becomes Max times the mean task of the measured jobs, of one
-//     second if there is none; Alone is at least Work.
+//     second if there is none; Alone is at least Work;
+//   - transfers are sorted by id, those with nothing left are left out; Left is at
+//     least Ready, Whole at least Left.
 //
 // A deadline in the past stays what it is: missed, and the lateness grows.
 func (s Snapshot) Normal() (Snapshot, error) {
@@ -55,7 +58,8 @@ func (s Snapshot) Normal() (Snapshot, error) {
 	normalMinima(jobs, s.Slots)
 	normalWork(jobs)
 	s.Jobs = jobs
-	return s, nil
+	err := s.normalTransfers()
+	return s, err
 }
 
 func (j Job) check() error {

@@ -39,6 +39,9 @@ type Snapshot struct {
 	Now    time.Duration // since the core's zero time
 	Metric Metric        // what to minimise; the zero Metric is the sum of response times
 	Later  []Later       // phases of flows that wait for others; for policies that look ahead
+
+	Transfers []Transfer // shuffles not done, also of jobs whose maps are; with wire.Map
+	Bandwidth float64    // bytes per second that all homes together fetch; 0: not measured
 }
 
 // Job is one job's phase.
@@ -73,7 +76,8 @@ type PhaseID struct {
 
 // Plan is the slots each job should have.
 type Plan struct {
-	Targets []Target // in order of precedence: earlier ones are served first when short
+	Targets  []Target  // in order of precedence: earlier ones are served first when short
+	Portions []Portion // of the shuffle, in order of precedence: what one cannot use is the next one's; none: no opinion
 }
 
 // Target is one job's allocation.
@@ -110,7 +114,7 @@ func (p Plan) Validate(s Snapshot) error {
 	if total > s.Slots {
 		return fmt.Errorf("plan gives %d slots of %d", total, s.Slots)
 	}
-	return nil
+	return p.validatePortions(s)
 }
 
 // KeepsMinima reports the first job to which p gives less than S4 asks for.
