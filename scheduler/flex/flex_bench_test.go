@@ -59,3 +59,34 @@ func BenchmarkPlan(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPack is one ordering: MPS in O(J log J).
+func BenchmarkPack(b *testing.B) {
+	for _, jobs := range []int{10, 100, 1000, 10000} {
+		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
+			s, err := crowd(jobs, 10*jobs, scheduler.Metric{}).Normal()
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := flex.FromSnapshot(s)
+			order := rand.New(rand.NewPCG(1, 1)).Perm(jobs)
+			for b.Loop() {
+				flex.Pack(p, order)
+			}
+		})
+	}
+}
+
+// BenchmarkFair is FAIR's plan.
+func BenchmarkFair(b *testing.B) {
+	for _, jobs := range []int{100, 1000, 10000} {
+		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
+			s := crowd(jobs, 10*jobs, scheduler.Metric{})
+			for b.Loop() {
+				if _, err := (scheduler.Fair{}).Plan(s); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

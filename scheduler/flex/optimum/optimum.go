@@ -119,29 +119,48 @@ func serve(p *flex.Problem, low []int, set, top int, now float64) (next int, end
 
 // byBranches is branch and bound (O3).
 func byBranches(p *flex.Problem) float64 {
-	b := &branches{p: p, best: math.Inf(1)}
+	b := &branches{p: p, best: math.Inf(1), linear: p.Aggregate == scheduler.Sum}
 	left := make([]float64, len(p.Jobs))
 	for j := range left {
 		left[j] = p.Jobs[j].Work
+		penalty := p.Jobs[j].Cost.Penalty
+		b.linear = b.linear && (penalty == scheduler.Response || penalty == scheduler.Lateness)
 	}
 	b.explore(0, left, nil, none(p.Aggregate))
 	return b.best
 }
 
 type branches struct {
-	p    *flex.Problem
-	best float64
+	p      *flex.Problem
+	best   float64
+	linear bool  // the metric is a sum of linear costs
+	order  []int // scratch
 }
 
-// bound is what the jobs cost at least that are not done, each with all it can use.
+// bound is what the jobs cost at least that are not done: each with all it can use,
+// and for sums of linear costs, all of them one after the other on all slots by Smith's
+// rule, which is best for one machine and so bounds every sharing of it.
 func (b *branches) bound(now float64, left []float64, cost float64) float64 {
+	alone, inTurn, work := cost, cost, 0.0
+	b.order = b.order[:0]
 	for j, l := range left {
 		if l >= 0 {
 			job := &b.p.Jobs[j]
-			cost = join(b.p.Aggregate, cost, job.Cost.At(now+l/float64(min(job.Max, b.p.Slots))))
+			alone = join(b.p.Aggregate, alone, job.Cost.At(now+l/float64(min(job.Max, b.p.Slots))))
+			b.order = append(b.order, j)
 		}
 	}
-	return cost
+	if !b.linear {
+		return alone
+	}
+	slices.SortFunc(b.order, func(x, y int) int {
+		return cmp.Compare(left[x]*b.p.Jobs[y].Cost.Weight, left[y]*b.p.Jobs[x].Cost.Weight)
+	})
+	for _, j := range b.order {
+		work += left[j]
+		inTurn += b.p.Jobs[j].Cost.At(now + work/float64(b.p.Slots))
+	}
+	return max(alone, inTurn)
 }
 
 // explore goes on from a time at which left[j] is left of job j, -1 if it is done,

@@ -142,7 +142,7 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 		n *= baseTimes
 	case figMetrics: // the first of the base case's experiments
 		stream = "flex " + figBase
-	case figOther, figSlack, figSmall:
+	case figSlack, figSmall:
 		n *= sweepTimes
 	}
 	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, what, n), n, func(i int) ([]outcome, error) {
