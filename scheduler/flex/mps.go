@@ -114,6 +114,16 @@ func (k *packer) pack(order []int, r *recorder) []float64 {
 // value is the metric under the ordering.
 func (k *packer) value(order []int) float64 { return k.p.Value(k.pack(order, nil)) }
 
+// total is the sum of the ends under the latest ordering: of two orderings with one
+// value the one that ends jobs sooner is better.
+func (k *packer) total() float64 {
+	total := 0.0
+	for _, end := range k.ends {
+		total += end
+	}
+	return total
+}
+
 // schedule is the whole schedule under the ordering.
 func (k *packer) schedule(order []int) *Schedule {
 	r := newRecorder(len(order))

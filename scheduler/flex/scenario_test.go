@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
 )
 
 // TestScenarios runs testdata/*.txt. Jobs are given one a line, as in "work=10 min=1
@@ -22,6 +24,7 @@ import (
 //	orderings slots=N metric=M           the same without local search
 //	moldable slots=N metric=M            the slots of the moldable problem and their value
 //	fair slots=N metric=M                FAIR's schedule, slots divided
+//	plan, addon slots=N metric=M         the policies' plans, job N being the Nth line
 //	check slots=N                        what is wrong with the problem
 //
 // A schedule is printed as the metric's value, then an interval a line, each with
@@ -40,6 +43,9 @@ func TestScenarios(t *testing.T) {
 
 func scenario(t *testing.T, d *datadriven.TestData) string {
 	p, order := readProblem(t, d)
+	if d.Cmd == "plan" || d.Cmd == "addon" {
+		return planned(t, d, p)
+	}
 	err := p.Check()
 	if d.Cmd == "check" || err != nil {
 		return fmt.Sprintln(err)
@@ -70,6 +76,36 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 		fmt.Fprintf(&out, "%.4g with slots %v, order %v\n", p.Value(ends), slots, names(p.moldableOrder(slots)))
 	default:
 		d.Fatalf(t, "no directive %q", d.Cmd)
+	}
+	return out.String()
+}
+
+func planned(t *testing.T, d *datadriven.TestData, p *Problem) string {
+	var name string
+	d.ScanArgs(t, "metric", &name)
+	m, err := scheduler.ParseMetric(name)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	s := scheduler.Snapshot{Slots: p.Slots, Metric: m}
+	for i, j := range p.Jobs {
+		s.Jobs = append(s.Jobs, scheduler.Job{
+			ID: wire.JobID{Start: 1, N: i + 1}, Work: j.Work, Min: j.Min, Max: j.Max,
+			Goal: scheduler.Goal{Weight: j.Cost.Weight, Deadline: time.Duration(j.Cost.Due * float64(time.Second))},
+		})
+	}
+	policy := map[string]scheduler.Policy{"plan": Policy{}, "addon": AddOn{}}[d.Cmd]
+	plan, err := policy.Plan(s)
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for _, target := range plan.Targets {
+		fmt.Fprintf(&out, "job%d %d", target.Job.N, target.Slots)
+		if target.End > 0 {
+			fmt.Fprintf(&out, ", should end at %.4g", target.End)
+		}
+		fmt.Fprintln(&out)
 	}
 	return out.String()
 }

@@ -13,6 +13,7 @@ type search struct {
 
 	best  []int
 	value float64
+	total float64 // of the best one's ends
 }
 
 // kicks is the number of random moves of a new start.
@@ -55,8 +56,8 @@ func (s *search) run(starts [][]int, budget int) {
 			stale++
 		}
 		current, trial = trial, current
-		if value = v; v < s.value {
-			s.value = v
+		if value = v; v < s.value || v == s.value && s.k.total() < s.total {
+			s.value, s.total = v, s.k.total()
 			copy(s.best, current)
 		}
 	}

@@ -25,8 +25,8 @@ const (
 
 // Solve finds a schedule for the metric: it packs the generic ordering and those
 // made for the metric, improves the best by local search, and judges FAIR and paced
-// allocations too where a job's maximum is below the slots. The best of all wins,
-// ties going to the first. For what it needs see the package comment.
+// allocations too where a job's maximum is below the slots. The best of all wins; of
+// equal ones that with the least sum of ends, then the first. For what it needs see the package comment.
 func Solve(p *Problem) (*Solution, error) { return solve(p, true) }
 
 // Orderings is Solve without the local search: how far the orderings alone go.
@@ -58,14 +58,15 @@ type solver struct {
 	starts [][]int // every ordering that was fed, but those of bisections
 	best   []int
 	value  float64
+	total  float64 // of the best one's ends
 	by     string
 }
 
 // feed packs an ordering.
 func (s *solver) feed(by string, order []int) float64 {
 	v := s.k.value(order)
-	if s.best == nil || v < s.value {
-		s.best, s.value, s.by = slices.Clone(order), v, by
+	if s.best == nil || v < s.value || v == s.value && s.k.total() < s.total {
+		s.best, s.value, s.total, s.by = slices.Clone(order), v, s.k.total(), by
 	}
 	return v
 }
@@ -125,9 +126,9 @@ func (s *solver) improve() {
 	if floor, ok := s.p.least(); ok && s.value <= floor {
 		return
 	}
-	l := &search{k: s.k, best: slices.Clone(s.best), value: s.value}
+	l := &search{k: s.k, best: slices.Clone(s.best), value: s.value, total: s.total}
 	l.run(s.starts, effort)
-	if l.value < s.value {
+	if l.value < s.value || l.total < s.total {
 		s.best, s.value, s.by = l.best, l.value, s.by+", improved"
 	}
 }

@@ -26,6 +26,7 @@ const (
 	figSmall   = "5b-small"
 	figMetrics = "5c-metrics"
 	figOther   = "readings"
+	figJudged  = "judged"
 	figLarge   = "large"
 	figCoarse  = "coarse"
 )
@@ -48,12 +49,12 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = batch
 	}
-	s := &simulation{ctx: ctx, o: o, report: &papers.Report{Paper: "flex", Options: o}, sizes: []int{100, 1000}}
+	s := &simulation{ctx: ctx, o: o, report: &papers.Report{Paper: "flex", Options: o}, judged: 16, sizes: []int{100, 1000}}
 	return s.report, s.all()
 }
 
 func (s *simulation) all() error {
-	for _, figure := range []func() error{s.base, s.slack, s.small, s.metrics, s.readings, s.large, s.coarse} {
+	for _, figure := range []func() error{s.base, s.slack, s.small, s.metrics, s.readings, s.more, s.large, s.coarse} {
 		if err := figure(); err != nil {
 			return err
 		}
@@ -65,6 +66,7 @@ type simulation struct {
 	ctx    context.Context
 	o      papers.Options
 	report *papers.Report
+	judged int   // jobs, more than the paper's, with an optimum
 	sizes  []int // jobs of the large experiments; the last is that of the coarse ones
 }
 
@@ -144,6 +146,8 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 		stream = "flex " + figBase
 	case figSlack, figSmall:
 		n *= sweepTimes
+	case figJudged:
+		n = max(1, n/judgedShare)
 	}
 	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, what, n), n, func(i int) ([]outcome, error) {
 		in, err := sh.generate(papers.Rand(s.o.Seed, stream, i))
@@ -171,9 +175,12 @@ func (s *simulation) add(figure, point, policy string, values []float64, average
 	if len(values) < batch && worst.low > 0 {
 		worst.low, worst.high = 0, 0 // a worst case of fewer says nothing
 	}
+	if s.o.Experiments < batch && average.low > 0 {
+		average.low, average.high = 0, 0 // so do few averages
+	}
 	s.row(figure, point, policy, "avg_ratio", avg, average)
 	s.row(figure, point, policy, "worst_ratio", most, worst)
-	if figure == figBase && average.low > 0 && len(averages) > 1 {
+	if figure == figBase && worst.low > 0 && len(averages) > 1 {
 		s.row(figure, point, policy, "avg_ratio, least batch", least(averages), band{})
 		s.row(figure, point, policy, "avg_ratio, greatest batch", papers.Largest(averages), band{})
 		s.row(figure, point, policy, "worst_ratio, least batch", least(worsts), band{})

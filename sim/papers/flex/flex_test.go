@@ -89,7 +89,7 @@ func TestClosedLoop(t *testing.T) {
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: 2}
 	r := &papers.Report{Options: o}
-	if err := (&simulation{ctx: context.Background(), o: o, report: r, sizes: []int{20, 50}}).all(); err != nil {
+	if err := (&simulation{ctx: context.Background(), o: o, report: r, judged: 8, sizes: []int{20, 50}}).all(); err != nil {
 		t.Fatal(err)
 	}
 	seen := make(map[string]bool)
