@@ -30,7 +30,8 @@ const defaultTaskSeconds = 1
 //   - Work not measured becomes Max times the mean task of the measured jobs, of one
 //     second if there is none; Alone is at least Work;
 //   - transfers are sorted by id, those with nothing left are left out; Left is at
-//     least Ready, Whole at least Left.
+//     least Ready, Whole at least Left;
+//   - trackers and what was measured on them are sorted; what took no time is left out.
 //
 // A deadline in the past stays what it is: missed, and the lateness grows.
 func (s Snapshot) Normal() (Snapshot, error) {
@@ -58,8 +59,10 @@ func (s Snapshot) Normal() (Snapshot, error) {
 	normalMinima(jobs, s.Slots)
 	normalWork(jobs)
 	s.Jobs = jobs
-	err := s.normalTransfers()
-	return s, err
+	if err := s.normalTransfers(); err != nil {
+		return s, err
+	}
+	return s, s.normalTrackers()
 }
 
 func (j Job) check() error {

@@ -42,6 +42,9 @@ type Snapshot struct {
 
 	Transfers []Transfer // shuffles not done, also of jobs whose maps are; with wire.Map
 	Bandwidth float64    // bytes per second that all homes together fetch; 0: not measured
+
+	Trackers []Tracker  // with slots of this phase; none: not told, all slots are alike
+	Measured []Measured // what ended where, also of jobs that have ended
 }
 
 // Job is one job's phase.
@@ -78,6 +81,7 @@ type PhaseID struct {
 type Plan struct {
 	Targets  []Target  // in order of precedence: earlier ones are served first when short
 	Portions []Portion // of the shuffle, in order of precedence: what one cannot use is the next one's; none: no opinion
+	Queues   []Queue   // what each tracker should run, in order; none: no opinion
 }
 
 // Target is one job's allocation.
@@ -85,6 +89,8 @@ type Target struct {
 	Job   wire.JobID
 	Slots int
 	End   float64 // seconds until the phase should end if nothing changes; 0: not said
+
+	Trackers []string // where its tasks end soonest once started, best first; none: no opinion
 }
 
 // Policy computes Plans.
@@ -114,7 +120,10 @@ func (p Plan) Validate(s Snapshot) error {
 	if total > s.Slots {
 		return fmt.Errorf("plan gives %d slots of %d", total, s.Slots)
 	}
-	return p.validatePortions(s)
+	if err := p.validatePortions(s); err != nil {
+		return err
+	}
+	return p.validateQueues(s)
 }
 
 // KeepsMinima reports the first job to which p gives less than S4 asks for.
