@@ -15,7 +15,7 @@
 //
 //	chain.go    stage 1: a flow becomes a chain of pseudo-jobs
 //	pack.go     stage 2a: flows, or chains, in an order, each as fast as it can
-//	urgent.go   jobs in the order in which they must start, whatever their flow
+//	urgent.go   jobs in the order in which they must start or end, whatever their flow
 //	relax.go    stage 2b, sums: the relaxation as a minimum-cost flow; deadlines from it
 //	orders.go   cheap orders, and local search on a surrogate
 //	solve.go    the search for an order, sums; maxima are in minimax.go

@@ -9,7 +9,7 @@ import "math"
 // Against the figure: L succeeds when every flow meets its deadline at the speed
 // there is, not twice that, which the proof needs and practice does not; every
 // schedule is kept if its own cost is the least so far, whether it meets its
-// deadlines or not; jobs are also packed by how late they may start, whatever
+// deadlines or not; jobs are also packed by how late they may start or end, whatever
 // their flow, which the paper does not try; and the first lastsuccess is the cost of a schedule, where the
 // figure may end without having computed one.
 func (s *search) minimax() {
@@ -37,7 +37,8 @@ func (s *search) minimax() {
 			deadlines[i] = s.flows[i].cost.Latest(l)
 		}
 		s.try(s.byDeadline(deadlines))
-		s.urge(deadlines)
+		s.urge(deadlines, byStart)
+		s.urge(deadlines, byEnd)
 		if s.best.cost > l {
 			fail = l
 		}

@@ -46,6 +46,7 @@ type packer struct {
 	record func(span)      // nil: nobody asks
 
 	deadlines []float64 // by flow; nil: packUrgent is not running
+	by        rule
 	queue     []urgency // of ready jobs, most urgent first
 }
 

@@ -22,7 +22,7 @@ import (
 //
 //	chain slots=N                    stage 1: each flow's pseudo-jobs, volume, critical path, Q
 //	pack slots=N order=(F,F…) [chains] stage 2a: who has how many slots when
-//	pack slots=N urgent              the same, jobs by how late they may start
+//	pack slots=N urgent [end]        the same, jobs by how late they may start, or end
 //	solve slots=N metric=M [relax] [chains] [printed]
 //	                                 the schedule found, and the bounds
 //	shift slots=N order=(F,F…)         stage 3: the chains' schedule as jobs' slots
@@ -194,7 +194,11 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 		for i, f := range p.Flows {
 			deadlines[i] = f.Cost.Due
 		}
-		done = func([]int32) []float64 { return packer.packUrgent(deadlines) }
+		by := byStart
+		if d.HasArg("end") {
+			by = byEnd
+		}
+		done = func([]int32) []float64 { return packer.packUrgent(deadlines, by) }
 	}
 	for i, done := range done(order) {
 		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, done)

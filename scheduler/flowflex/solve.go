@@ -52,7 +52,7 @@ type Schedule struct {
 
 // Solve finds a schedule with a small cost: many orders of the flows are packed,
 // both as chains of pseudo-jobs and as they are, and for some deadlines the jobs by
-// how late they may start. The best is kept, of equal costs the one with the lesser
+// how late they may start or end. The best is kept, of equal costs the one with the lesser
 // sum of completion times.
 func Solve(p Problem, o Options) (*Schedule, error) {
 	made, err := prepare(p)
@@ -75,6 +75,7 @@ func Solve(p Problem, o Options) (*Schedule, error) {
 		o.Effort = DefaultEffort
 	}
 	if !o.AsPrinted {
+		s.mend(min(o.Effort, mends))
 		s.polish(o.Effort)
 	}
 	return s.schedule(o.Assign), nil
@@ -95,7 +96,8 @@ type search struct {
 type found struct {
 	order     []int32
 	chains    bool
-	deadlines []float64 // for packUrgent; nil: pack
+	by        rule
+	deadlines []float64 // unless by order
 	cost      float64
 	sum       float64 // of completion times
 	done      []float64
@@ -145,7 +147,8 @@ func (s *search) minisum(o Options) error {
 		s.descend(improved, &budget)
 		s.try(improved)
 	}
-	s.urge(s.due())
+	s.urge(s.due(), byStart)
+	s.urge(s.due(), byEnd)
 	s.repeatLift()
 	return nil
 }
@@ -157,15 +160,20 @@ func (s *search) repeatLift() {
 		before = s.best.cost
 		deadlines := s.lift(s.best.done)
 		s.try(s.byDeadline(deadlines))
-		s.urge(deadlines)
+		s.urge(deadlines, byStart)
+		s.urge(deadlines, byEnd)
 	}
 }
 
-// urge packs jobs by how late they may start.
-func (s *search) urge(deadlines []float64) {
-	if s.graphs != nil && s.affordable() {
-		s.keep(found{order: s.byDeadline(deadlines), deadlines: deadlines, done: s.graphs.packUrgent(deadlines)})
+// urge packs jobs by how late they may start or end, unless too much was packed.
+// The result is valid until the next call.
+func (s *search) urge(deadlines []float64, by rule) []float64 {
+	if s.graphs == nil || !s.affordable() {
+		return s.best.done
 	}
+	done := s.graphs.packUrgent(deadlines, by)
+	s.keep(found{order: s.byDeadline(deadlines), by: by, deadlines: deadlines, done: done})
+	return done
 }
 
 // try packs an order, unless it was, or too much was and this is not the first.
@@ -283,8 +291,8 @@ func (s *search) schedule(assign bool) *Schedule {
 			s.write(out, at, run{r.flow, packer.local(r), r.slots}, assign)
 		}
 	}
-	if s.best.deadlines != nil {
-		copy(out.Completion, packer.packUrgent(s.best.deadlines))
+	if s.best.by != byOrder {
+		copy(out.Completion, packer.packUrgent(s.best.deadlines, s.best.by))
 	} else {
 		copy(out.Completion, packer.pack(s.best.order))
 	}

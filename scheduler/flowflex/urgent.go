@@ -5,8 +5,16 @@ import (
 	"slices"
 )
 
-// urgency is a ready job and the time by which it must start, as fast as it can,
-// for its flow to meet its deadline.
+// rule is what jobs are packed by.
+type rule int
+
+const (
+	byOrder rule = iota // of their flows
+	byStart             // the time by which they must start, as fast as they can
+	byEnd               // the time by which they must end, for their flow to meet its deadline
+)
+
+// urgency is a ready job and its time by the rule.
 type urgency struct {
 	by        float64
 	flow, job int32 // as in run
@@ -16,11 +24,11 @@ func (u urgency) compare(v urgency) int {
 	return cmp.Or(cmp.Compare(u.by, v.by), cmp.Compare(u.flow, v.flow), cmp.Compare(u.job, v.job))
 }
 
-// packUrgent gives slots to the job that must start first, whatever its flow: a
-// flow that is early lets another by in the middle. Like pack otherwise.
+// packUrgent gives slots to the job that must start, or end, first, whatever its
+// flow: a flow that is early lets another by in the middle. Like pack otherwise.
 // O(N (A + log N)).
-func (p *packer) packUrgent(deadlines []float64) []float64 {
-	p.deadlines, p.share = deadlines, (*packer).byUrgency
+func (p *packer) packUrgent(deadlines []float64, by rule) []float64 {
+	p.deadlines, p.share, p.by = deadlines, (*packer).byUrgency, by
 	defer func() { p.deadlines, p.share = nil, (*packer).inOrder }()
 	return p.pack(positions(len(p.flows)))
 }
@@ -37,7 +45,12 @@ func (p *packer) byUrgency() {
 }
 
 func (p *packer) urgency(i, k int32) urgency {
-	return urgency{p.deadlines[i] - p.flows[i].jobs[k-p.first[i]].tail, i, k}
+	j := &p.flows[i].jobs[k-p.first[i]]
+	u := urgency{p.deadlines[i] - j.tail, i, k}
+	if p.by == byEnd {
+		u.by += j.duration()
+	}
+	return u
 }
 
 // enter puts a job that has become ready into the queue, if there is one.
