@@ -1,9 +1,6 @@
 package hmhs
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -11,19 +8,17 @@ import (
 // Speeds says how long a job's task takes on a tracker: its normal time, which is the
 // mean over trackers that are equally fast for it, times a factor of the two.
 type Speeds struct {
-	times    map[wire.JobID]float64 // seconds of a task where the factor is 1
-	trackers map[string]float64     // mean factor of a tracker over jobs
-	pairs    map[pair]sample
+	jobs     map[wire.JobID]int
+	trackers map[string]int
+	times    []float64 // by job: seconds of a task where the factor is 1
+	factors  []float64 // by tracker: its mean over jobs
+	own      []sample  // by job and tracker
 }
 
-type pair struct {
-	job     wire.JobID
-	tracker string
-}
-
+// sample is what a tracker did of a job.
 type sample struct {
-	tasks float64
-	ratio float64 // mean time of its tasks by the job's normal time
+	job, tracker   int
+	tasks, seconds float64
 }
 
 const (
@@ -39,68 +34,83 @@ const (
 // a job's time is its mean task by the factors of where it ran, a tracker's factor the
 // mean over its tasks of their times by their jobs'. Factors of trackers are 1 on
 // average. What the two leave unexplained is the pair's own. It takes a Snapshot's
-// Measured as Normal leaves it. O(len(measured)).
+// Measured as Normal leaves it. O(J·M) for J jobs and M trackers measured.
 func Estimate(measured []scheduler.Measured) *Speeds {
-	s := &Speeds{make(map[wire.JobID]float64), make(map[string]float64), make(map[pair]sample)}
-	for _, m := range measured {
-		s.trackers[m.Tracker] = 1
+	s := &Speeds{jobs: make(map[wire.JobID]int), trackers: make(map[string]int)}
+	samples := make([]sample, len(measured))
+	for i, m := range measured {
+		job, ok := s.jobs[m.Job]
+		if !ok {
+			job = len(s.jobs)
+			s.jobs[m.Job] = job
+		}
+		tracker, ok := s.trackers[m.Tracker]
+		if !ok {
+			tracker = len(s.trackers)
+			s.trackers[m.Tracker] = tracker
+			s.factors = append(s.factors, 1)
+		}
+		samples[i] = sample{job, tracker, float64(m.Tasks), m.Seconds}
 	}
-	for range fitRounds {
-		s.fitTimes(measured)
-		s.fitTrackers(measured)
-	}
-	mean := 0.0
-	for _, id := range slices.Sorted(maps.Keys(s.trackers)) { // sums depend on the order
-		mean += s.trackers[id] / float64(len(s.trackers))
-	}
-	for id := range s.trackers {
-		s.trackers[id] /= mean
-	}
-	s.fitTimes(measured)
-	for _, m := range measured {
-		n := float64(m.Tasks)
-		s.pairs[pair{m.Job, m.Tracker}] = sample{n, m.Seconds / n / s.times[m.Job]}
+	s.times = make([]float64, len(s.jobs))
+	s.fit(samples)
+	s.own = make([]sample, len(s.times)*len(s.factors))
+	for _, m := range samples {
+		s.own[m.job*len(s.factors)+m.tracker] = m
 	}
 	return s
 }
 
-func (s *Speeds) fitTimes(measured []scheduler.Measured) {
-	tasks := make(map[wire.JobID]float64)
-	clear(s.times)
-	for _, m := range measured {
-		s.times[m.Job] += m.Seconds / s.trackers[m.Tracker]
-		tasks[m.Job] += float64(m.Tasks)
+func (s *Speeds) fit(samples []sample) {
+	jobTasks, trackerTasks := make([]float64, len(s.times)), make([]float64, len(s.factors))
+	for _, m := range samples {
+		jobTasks[m.job] += m.tasks
+		trackerTasks[m.tracker] += m.tasks
 	}
-	for job, n := range tasks {
-		s.times[job] /= n
+	for range fitRounds {
+		s.fitTimes(samples, jobTasks)
+		clear(s.factors)
+		for _, m := range samples {
+			s.factors[m.tracker] += m.seconds / s.times[m.job] / trackerTasks[m.tracker]
+		}
 	}
+	mean := 0.0
+	for _, f := range s.factors {
+		mean += f / float64(len(s.factors))
+	}
+	for t := range s.factors {
+		s.factors[t] /= mean
+	}
+	s.fitTimes(samples, jobTasks)
 }
 
-func (s *Speeds) fitTrackers(measured []scheduler.Measured) {
-	tasks := make(map[string]float64)
-	clear(s.trackers)
-	for _, m := range measured {
-		s.trackers[m.Tracker] += m.Seconds / s.times[m.Job]
-		tasks[m.Tracker] += float64(m.Tasks)
-	}
-	for id, n := range tasks {
-		s.trackers[id] /= n
+func (s *Speeds) fitTimes(samples []sample, tasks []float64) {
+	clear(s.times)
+	for _, m := range samples {
+		s.times[m.job] += m.seconds / s.factors[m.tracker] / tasks[m.job]
 	}
 }
 
 // Time is the seconds of a job's task where the factor is 1; not ok if none has ended.
 func (s *Speeds) Time(job wire.JobID) (seconds float64, ok bool) {
-	seconds, ok = s.times[job]
-	return seconds, ok
+	i, ok := s.jobs[job]
+	if !ok {
+		return 0, false
+	}
+	return s.times[i], true
 }
 
 // Factor of a job's tasks on a tracker: what was measured, drawn towards the tracker's
 // mean, which stands for priorTasks of its tasks; 1 where nothing is known.
 func (s *Speeds) Factor(job wire.JobID, tracker string) float64 {
-	prior, ok := s.trackers[tracker]
+	t, ok := s.trackers[tracker]
 	if !ok {
-		prior = 1
+		return 1
 	}
-	own := s.pairs[pair{job, tracker}]
-	return (own.tasks*own.ratio + priorTasks*prior) / (own.tasks + priorTasks)
+	i, ok := s.jobs[job]
+	if !ok {
+		return s.factors[t]
+	}
+	own := s.own[i*len(s.factors)+t]
+	return (own.seconds/s.times[i] + priorTasks*s.factors[t]) / (own.tasks + priorTasks)
 }
