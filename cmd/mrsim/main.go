@@ -46,6 +46,8 @@ func commands() []command {
 	return []command{
 		{"flex", paperSynopsis, "FLEX: slots for independent jobs, against the optimum", (*tool).flex},
 		{"flowflex", paperSynopsis, "FlowFlex: slots for flows of jobs, against lower bounds", (*tool).flowflex},
+		{"overlap", paperSynopsis, "MaxSRPT and SplitSRPT: maps and shuffles together, against fair sharing", (*tool).overlap},
+		{"hmhs", paperSynopsis, "HMHS: batches on unlike machines, against FIFO and its own sequence reversed", (*tool).hmhs},
 	}
 }
 
