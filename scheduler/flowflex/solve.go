@@ -41,7 +41,7 @@ const defaultGrid = 20
 
 // Schedule is what the flows' jobs have, from now to the end.
 type Schedule struct {
-	Order      []int     // of flows, the first takes what it can use
+	Order      []int     // of flows: the first takes what it can use, or has the first deadline
 	Chains     bool      // made of pseudo-jobs
 	Completion []float64 // by flow, seconds from now
 	Cost       float64
