@@ -110,11 +110,11 @@ func fromSnapshot(s scheduler.Snapshot) *present {
 	return p
 }
 
-// bandwidth is the snapshot's. One not measured yet is taken to be such that all
-// shuffles together take as long as all maps.
+// bandwidth is the snapshot's, at least one byte a second. One not measured yet is
+// taken to be such that all shuffles together take as long as all maps.
 func bandwidth(s scheduler.Snapshot) float64 {
 	if s.Bandwidth > 0 {
-		return s.Bandwidth
+		return max(1, s.Bandwidth)
 	}
 	work, bytes := 0.0, 0.0
 	for _, j := range s.Jobs {
@@ -126,7 +126,7 @@ func bandwidth(s scheduler.Snapshot) float64 {
 	if work == 0 || bytes == 0 {
 		return 1
 	}
-	return bytes * float64(max(1, s.Slots)) / work
+	return max(1, bytes*float64(max(1, s.Slots))/work)
 }
 
 // slots fills the lanes: minima, then each lane up to its part, then whoever can use

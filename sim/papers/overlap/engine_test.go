@@ -1,6 +1,7 @@
 package overlap
 
 import (
+	"context"
 	"testing"
 
 	"github.com/quernmr/quern/sim/papers"
@@ -20,7 +21,7 @@ func TestQuick(t *testing.T) {
 	for name, make := range engines() {
 		for _, load := range []float64{0.75, 0.9} {
 			s := &source{workload: paperWorkload(load), rand: papers.Rand(1, "overlap", 0)}
-			r := run(make(), s, 1000000)
+			r, _ := run(context.Background(), make(), s, 1000000)
 			t.Logf("%s %v: %d %v", name, load, r.finished, r.responses/float64(r.finished))
 		}
 	}
@@ -34,7 +35,7 @@ func BenchmarkEngines(b *testing.B) {
 			b.ReportAllocs()
 			began := processorTime()
 			b.ResetTimer()
-			run(e, s, b.N)
+			run(context.Background(), e, s, b.N)
 			b.ReportMetric(float64(b.N)/(processorTime()-began).Seconds()/1e6, "Marrivals/cpu-s")
 		})
 	}

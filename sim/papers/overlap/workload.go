@@ -1,6 +1,7 @@
 package overlap
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 )
@@ -68,10 +69,13 @@ type engine interface {
 // chunk is the number of arrivals made at a time.
 const chunk = 1024
 
-// run feeds n arrivals to the engine.
-func run(e engine, s *source, n int) *tally {
+// run feeds n arrivals to the engine; false if the context has ended before.
+func run(ctx context.Context, e engine, s *source, n int) (t *tally, ok bool) {
 	var room [chunk]arrival
 	for n > 0 {
+		if ctx.Err() != nil {
+			return nil, false
+		}
 		some := room[:min(n, chunk)]
 		s.fill(some)
 		for _, a := range some {
@@ -80,7 +84,7 @@ func run(e engine, s *source, n int) *tally {
 		n -= len(some)
 	}
 	e.finish()
-	return e.result()
+	return e.result(), true
 }
 
 // Thin size classes, as in Fig. 9: 400 up to a size of 100, and one for the rest.
@@ -106,7 +110,7 @@ type class struct {
 func (t *tally) done(size, response float64) {
 	t.finished++
 	t.responses += response
-	c := &t.classes[min(thin, uint(size*(1/thinWidth)))]
+	c := &t.classes[int(min(thin, size*(1/thinWidth)))]
 	c.jobs++
 	c.slowdowns += response / size
 }
