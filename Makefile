@@ -3,7 +3,7 @@
 FUZZTIME ?= 10s
 BENCHFLAGS ?=
 
-.PHONY: test unit lint integration fuzz bench bench-cluster
+.PHONY: test unit lint integration fuzz bench bench-cluster papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -32,3 +32,9 @@ bench:
 # A cluster of processes: failover, small jobs, the log: BENCHFLAGS="-runs 10 -only killed"
 bench-cluster:
 	go run ./bench/cluster $(BENCHFLAGS)
+
+# The full simulations of the papers, and the pages about them in docs/papers: some
+# minutes on two cores.
+papers:
+	go run ./cmd/mrsim flex -experiments 400 -plots docs/papers -page docs/papers/flex.md
+	go run ./cmd/mrsim flowflex -experiments 100 -plots docs/papers -page docs/papers/flowflex.md

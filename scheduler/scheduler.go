@@ -3,6 +3,10 @@
 // what is the Plan? Which task goes into which slot is not decided here but by
 // the assignment layer in jobtracker/core, which follows the Plan.
 //
+// This package has the seam ([Snapshot], [Plan], [Policy]), the menu of what can
+// be minimised ([Metric], [Cost]) and the two policies that minimise nothing,
+// [FIFO] and [Fair]. The optimizers are in packages below it.
+//
 // Invariants
 //
 //	S1  A Plan depends on its Snapshot alone: no clock, no I/O, no state between
@@ -10,6 +14,12 @@
 //	S2  A valid Plan never allocates more slots than there are, nor more to a job
 //	    than its Max ([Plan.Validate]).
 //	S3  Maps and reduces are planned apart, by one Plan each.
+//	S4  Every policy but FIFO gives each job at least its minimum as [Snapshot.Normal]
+//	    leaves it ([Plan.KeepsMinima]); a phase that has not been measured yet has
+//	    a minimum of one slot as long as there are slots.
+//
+// Units: slots are counted, work is in slot-seconds, times of costs are seconds
+// from the snapshot's time. Times on the core's clock are time.Durations.
 //
 // A Policy may be called from any goroutine, one call at a time.
 package scheduler
@@ -23,9 +33,18 @@ import (
 
 // Snapshot is what a policy sees of one phase, map or reduce, of all live jobs.
 type Snapshot struct {
-	Phase wire.Kind // wire.Map or wire.Reduce
-	Slots int       // of live trackers
-	Jobs  []Job     // that have tasks left in this phase, by id
+	Phase  wire.Kind     // wire.Map or wire.Reduce
+	Slots  int           // of live trackers
+	Jobs   []Job         // that have tasks left in this phase, by id
+	Now    time.Duration // since the core's zero time
+	Metric Metric        // what to minimise; the zero Metric is the sum of response times
+	Later  []Later       // phases of flows that wait for others; for policies that look ahead
+
+	Transfers []Transfer // shuffles not done, also of jobs whose maps are; with wire.Map
+	Bandwidth float64    // bytes per second that all homes together fetch; 0: not measured
+
+	Trackers []Tracker  // with slots of this phase; none: not told, all slots are alike
+	Measured []Measured // what ended where, also of jobs that have ended
 }
 
 // Job is one job's phase.
@@ -34,17 +53,44 @@ type Job struct {
 	Arrived time.Duration // since the core's zero time
 	Running int           // tasks in slots now
 	Max     int           // useful slots: tasks not yet done, runnable or running
+	Min     int           // guaranteed slots
+	Work    float64       // slot-seconds left, as far as measured; 0: not measured yet
+	Alone   float64       // slot-seconds of the whole phase, what stretch divides by; 0: Work
+	Goal    Goal
+	Flow    int // the flow's number; 0: the job stands alone
+}
+
+// Later is a phase of a flow that cannot use slots yet.
+type Later struct {
+	ID    wire.JobID
+	Phase wire.Kind
+	Flow  int
+	Max   int       // tasks
+	Work  float64   // slot-seconds; 0: unknown
+	After []PhaseID // of the same flow, in Jobs or in Later; others have ended
+	Goal  Goal
+}
+
+// PhaseID names a job's phase.
+type PhaseID struct {
+	Job   wire.JobID
+	Phase wire.Kind
 }
 
 // Plan is the slots each job should have.
 type Plan struct {
-	Targets []Target // in order of precedence: earlier ones are served first when short
+	Targets  []Target  // in order of precedence: earlier ones are served first when short
+	Portions []Portion // of the shuffle, in order of precedence: what one cannot use is the next one's; none: no opinion
+	Queues   []Queue   // what each tracker should run, in order; none: no opinion
 }
 
 // Target is one job's allocation.
 type Target struct {
 	Job   wire.JobID
 	Slots int
+	End   float64 // seconds until the phase should end if nothing changes; 0: not said
+
+	Trackers []string // where its tasks end soonest once started, best first; none: no opinion
 }
 
 // Policy computes Plans.
@@ -73,6 +119,27 @@ func (p Plan) Validate(s Snapshot) error {
 	}
 	if total > s.Slots {
 		return fmt.Errorf("plan gives %d slots of %d", total, s.Slots)
+	}
+	if err := p.validatePortions(s); err != nil {
+		return err
+	}
+	return p.validateQueues(s)
+}
+
+// KeepsMinima reports the first job to which p gives less than S4 asks for.
+func (p Plan) KeepsMinima(s Snapshot) error {
+	normal, err := s.Normal()
+	if err != nil {
+		return err
+	}
+	given := make(map[wire.JobID]int, len(p.Targets))
+	for _, t := range p.Targets {
+		given[t.Job] = t.Slots
+	}
+	for _, j := range normal.Jobs {
+		if given[j.ID] < j.Min {
+			return fmt.Errorf("plan gives %v %d slots of at least %d", j.ID, given[j.ID], j.Min)
+		}
 	}
 	return nil
 }

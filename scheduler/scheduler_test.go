@@ -83,7 +83,7 @@ func job(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
 // policies lists every policy that must keep the package's invariants.
 func policies() map[string]scheduler.Policy {
-	return map[string]scheduler.Policy{"fifo": scheduler.FIFO{}}
+	return map[string]scheduler.Policy{"fifo": scheduler.FIFO{}, "fair": scheduler.Fair{}}
 }
 
 // TestPolicies holds every policy to S1 and S2: the Plan of any snapshot is
@@ -104,6 +104,11 @@ func TestPolicies(t *testing.T) {
 				}
 				if err := plan.Validate(s); err != nil {
 					t.Fatal(err)
+				}
+				if name != "fifo" { // S4
+					if err := plan.KeepsMinima(s); err != nil {
+						t.Fatal(err)
+					}
 				}
 				seed := rapid.Uint64().Draw(t, "shuffle")
 				other := clone(s)
@@ -165,6 +170,8 @@ func snapshot(t *rapid.T) scheduler.Snapshot {
 			Arrived: time.Duration(rapid.Int64Range(-3, 3).Draw(t, "arrived")), // many ties
 			Running: rapid.IntRange(0, most).Draw(t, "running"),
 			Max:     most,
+			Min:     rapid.IntRange(0, 4).Draw(t, "min"),
+			Work:    float64(rapid.IntRange(0, 2).Draw(t, "work")),
 		})
 	}
 	return s

@@ -1,7 +1,9 @@
-// Command mrsim simulates, with the code that Quern runs. There is one file for
-// each subcommand; this one picks among them.
+// Command mrsim simulates, with the code that Quern runs: clusters with faults, and
+// the figures of the papers whose schedulers Quern has. There is one file for each
+// subcommand; this one picks among them.
 //
-// Exit codes: 0 done, 1 a run went wrong, 2 bad usage.
+// Exit codes: 0 done, 1 a run went wrong or a figure lies outside its band, 2 bad
+// usage.
 // Results go to standard output; progress and messages to standard error.
 package main
 
@@ -44,6 +46,10 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"cluster", clusterSynopsis, "whole clusters with faults, in virtual time", (*tool).cluster},
+		{"flex", paperSynopsis, "FLEX: slots for independent jobs, against the optimum", (*tool).flex},
+		{"flowflex", paperSynopsis, "FlowFlex: slots for flows of jobs, against lower bounds", (*tool).flowflex},
+		{"overlap", paperSynopsis, "MaxSRPT and SplitSRPT: maps and shuffles together, against fair sharing", (*tool).overlap},
+		{"hmhs", paperSynopsis, "HMHS: batches on unlike machines, against FIFO and its own sequence reversed", (*tool).hmhs},
 	}
 }
 
@@ -71,7 +77,7 @@ func (t *tool) main(ctx context.Context, args []string) int {
 }
 
 func (t *tool) usage(w io.Writer) {
-	fmt.Fprint(w, "mrsim simulates Quern.\n\nCommands:\n")
+	fmt.Fprint(w, "mrsim simulates Quern's clusters and the papers behind its schedulers.\n\nCommands:\n")
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  mrsim %s %s\n        %s\n", c.name, c.synopsis, c.summary)
 	}

@@ -1,0 +1,157 @@
+package flex
+
+import "math"
+
+// fairly is FAIR's whole schedule (section 1) with slots that can be divided: each
+// job has its minimum, the slack raises the lowest allocations like water. r may be
+// nil. O(J log J): the level only rises, since slots are only freed, and jobs at the
+// level advance together, so that their order of ending is fixed when they join it.
+func fairly(p *Problem, r *recorder) []float64 {
+	f := &fair{
+		p: p, r: r, ends: make([]float64, len(p.Jobs)), state: make([]uint8, len(p.Jobs)), due: make([]float64, len(p.Jobs)),
+		low:   sorted(p.keys((*Job).lowEnd)),
+		byMin: sorted(p.keys(func(j *Job) float64 { return float64(j.Min) })),
+		spare: float64(p.slack()),
+	}
+	for j := range p.Jobs {
+		r.set(j, float64(p.Jobs[j].Min), 0)
+	}
+	f.rise()
+	for range p.Jobs {
+		f.endNext()
+		f.rise()
+	}
+	return f.ends
+}
+
+const (
+	atMin uint8 = iota
+	atLevel
+	atMax
+	ended
+)
+
+type fair struct {
+	p     *Problem
+	r     *recorder
+	ends  []float64
+	state []uint8
+	due   []float64 // what has been poured when a job at the level ends
+
+	now    float64
+	level  float64 // slots
+	poured float64 // integral of the level over time: what a job at the level has done
+	spare  float64 // slots not handed out
+	count  int     // of jobs at the level
+
+	low, byMin []int
+	lowest     int    // in low: the next to end at its minimum
+	lifted     int    // in byMin: the next to be lifted
+	maxima     events // jobs at the level, by Max
+	leveled    events // jobs at the level, by due
+	high       events // jobs at their Max, by their end
+}
+
+// rise lifts the level until no slots are spare or all jobs are at their maxima.
+func (f *fair) rise() {
+	was := f.level
+	for f.spare > 0 {
+		for f.lifted < len(f.byMin) && f.state[f.byMin[f.lifted]] != atMin {
+			f.lifted++
+		}
+		for len(f.maxima) > 0 && f.state[f.maxima[0].job] != atLevel {
+			f.maxima.pop()
+		}
+		next, join := math.Inf(1), false
+		if f.lifted < len(f.byMin) {
+			next, join = float64(f.p.Jobs[f.byMin[f.lifted]].Min), true
+		}
+		if len(f.maxima) > 0 && f.maxima[0].at < next {
+			next, join = f.maxima[0].at, false
+		}
+		if math.IsInf(next, 1) && f.count == 0 {
+			break
+		}
+		next = max(next, f.level)
+		if need := (next - f.level) * float64(f.count); need > f.spare {
+			f.level += f.spare / float64(f.count)
+			f.spare = 0
+			break
+		} else {
+			f.spare -= need
+		}
+		f.level = next
+		if join {
+			f.join(f.byMin[f.lifted])
+		} else {
+			f.top(f.maxima.pop().job)
+		}
+	}
+	if f.r.over() || f.level == was {
+		return
+	}
+	for j, state := range f.state {
+		if state == atLevel {
+			f.r.set(j, f.level, f.now)
+		}
+	}
+}
+
+// join lets a job rise with the level.
+func (f *fair) join(j int) {
+	job := &f.p.Jobs[j]
+	f.state[j] = atLevel
+	f.count++
+	left := max(0, job.Work-float64(job.Min)*f.now)
+	f.due[j] = f.poured + left
+	f.leveled.push(event{f.due[j], j})
+	f.maxima.push(event{float64(job.Max), j})
+}
+
+// top leaves a job at its maximum.
+func (f *fair) top(j int) {
+	f.state[j] = atMax
+	f.count--
+	left := max(0, f.due[j]-f.poured)
+	f.high.push(event{f.now + left/float64(f.p.Jobs[j].Max), j})
+	f.r.set(j, float64(f.p.Jobs[j].Max), f.now)
+}
+
+// endNext moves to the next end.
+func (f *fair) endNext() {
+	for f.lowest < len(f.low) && f.state[f.low[f.lowest]] != atMin {
+		f.lowest++
+	}
+	for len(f.leveled) > 0 && f.state[f.leveled[0].job] != atLevel {
+		f.leveled.pop()
+	}
+	end, who := math.Inf(1), -1
+	if f.lowest < len(f.low) {
+		who = f.low[f.lowest]
+		end = f.p.Jobs[who].lowEnd()
+	}
+	if len(f.high) > 0 && (who < 0 || f.high[0].at < end) {
+		end, who = f.high[0].at, f.high[0].job
+	}
+	if len(f.leveled) > 0 {
+		if e := f.now + (f.leveled[0].at-f.poured)/f.level; who < 0 || e < end {
+			end, who = e, f.leveled[0].job
+		}
+	}
+	end = max(end, f.now)
+	f.poured += f.level * (end - f.now)
+	f.now = end
+	switch f.state[who] {
+	case atMin:
+		f.spare += float64(f.p.Jobs[who].Min)
+	case atLevel:
+		f.leveled.pop()
+		f.spare += f.level
+		f.count--
+	case atMax:
+		f.high.pop()
+		f.spare += float64(f.p.Jobs[who].Max)
+	}
+	f.state[who], f.ends[who] = ended, end
+	f.r.set(who, 0, end)
+}

@@ -1,0 +1,136 @@
+// Package flex allocates slots to independent jobs so that a chosen metric is least:
+// FLEX (Wolf et al., Middleware 2010). Sections and figures named in this package are
+// that paper's.
+//
+// [Solve] packs orderings of the jobs with the Malleable Packing Scheme (MPS, section
+// 3.1) and keeps the best: the generic ordering from the moldable allocation problem
+// (section 3.2), orderings made for the metric, which the paper omits, and what local
+// search makes of the best of them. [Policy] is Solve as a scheduler.Policy: of the
+// whole schedule its Plan enforces the first interval. [AddOn] hands the same
+// allocation to FAIR as minima (section 1.1).
+//
+// Invariants
+//
+//	F1  At every time of a Schedule each live job has between its minimum and its
+//	    maximum, and no more slots are used than there are.
+//	F2  Solve is a function of its Problem: its random numbers are its own, ties go
+//	    to the lower index and to the ordering tried first.
+//	F3  Solve's value is at most that of every ordering it packed, and where a job's
+//	    maximum is below the slots at most that of FAIR.
+//
+// Lemma 1, that some ordering is optimal, is false where maxima are below the slots:
+// with 10 slots and three jobs of work 10, minimum 1 and maximum 6, every ordering
+// ends at 3.33, and equal shares at 3.0. So FAIR and deadline-paced allocations are
+// judged there too, the latter for up to 500 jobs.
+//
+// Complexity, for J jobs and S slots: an ordering is packed in O(J log J). For
+// response, stretch and all maxima the orderings take O(J² + J log² S) up to 1,000
+// jobs and O(J log J) with a large factor beyond, as rankings become coarser (see
+// shortest); the local search is bounded by a fixed number of jobs packed. For tardy
+// count, tardiness and SLA see stepwise and targets; they and the search are bounded
+// the same way.
+//
+// Nobody calls this but the job tracker's policy goroutine and simulations; all of it
+// is functions of values.
+package flex
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+)
+
+// Policy is FLEX as a replacement of FAIR. The Snapshot's Metric says what to
+// minimise.
+type Policy struct{}
+
+// Plan implements [scheduler.Policy]: the first interval of the best schedule, in its
+// order of precedence. Ends are the schedule's.
+func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
+	s, err := s.Normal()
+	if err != nil {
+		return scheduler.Plan{}, err
+	}
+	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
+	if s.Slots == 0 {
+		for _, j := range s.Jobs {
+			plan.Targets = append(plan.Targets, scheduler.Target{Job: j.ID})
+		}
+		return plan, nil
+	}
+	p := FromSnapshot(s)
+	best, err := Solve(p)
+	if err != nil {
+		return scheduler.Plan{}, fmt.Errorf("flex: %w", err)
+	}
+	slots := whole(best.first(), p)
+	for _, j := range best.Order {
+		plan.Targets = append(plan.Targets, scheduler.Target{Job: s.Jobs[j].ID, Slots: slots[j], End: best.Ends[j]})
+	}
+	return plan, nil
+}
+
+// FromSnapshot is the problem of a snapshot as [scheduler.Snapshot.Normal] leaves it:
+// job i of the problem is s.Jobs[i].
+func FromSnapshot(s scheduler.Snapshot) *Problem {
+	p := &Problem{Slots: s.Slots, Aggregate: s.Metric.Aggregate, Jobs: make([]Job, len(s.Jobs))}
+	for i, j := range s.Jobs {
+		p.Jobs[i] = Job{Work: j.Work, Min: j.Min, Max: j.Max, Cost: s.Metric.Cost(j.Goal, j.Alone, s.Now)}
+	}
+	return p
+}
+
+// whole rounds allocations to whole slots: down, and then up those with the largest
+// remainders, as far as the slots and maxima allow.
+func whole(slots []float64, p *Problem) []int {
+	rounded, left := make([]int, len(slots)), p.Slots
+	rest := make([]float64, len(slots))
+	for j, s := range slots {
+		rounded[j] = min(p.Jobs[j].Max, int(s+1e-9))
+		rest[j] = s - float64(rounded[j])
+		left -= rounded[j]
+	}
+	order := sorted(make([]float64, len(slots)))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })
+	for _, j := range order {
+		if left <= 0 || rest[j] < 1e-6 {
+			break
+		}
+		if rounded[j] < p.Jobs[j].Max {
+			rounded[j]++
+			left--
+		}
+	}
+	return rounded
+}
+
+// AddOn is FLEX beside FAIR: FLEX's allocations are FAIR's minima. As they leave no
+// slack that a job could use, the result is FLEX's.
+type AddOn struct{}
+
+// Plan implements [scheduler.Policy].
+func (AddOn) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
+	s, err := Minima(s)
+	if err != nil {
+		return scheduler.Plan{}, err
+	}
+	return scheduler.Fair{}.Plan(s)
+}
+
+// Minima is the snapshot with FLEX's allocations as the jobs' minima.
+func Minima(s scheduler.Snapshot) (scheduler.Snapshot, error) {
+	plan, err := (Policy{}).Plan(s)
+	if err != nil {
+		return s, err
+	}
+	if s, err = s.Normal(); err != nil { // a copy of its own, with estimated work
+		return s, err
+	}
+	for _, t := range plan.Targets {
+		i, _ := slices.BinarySearchFunc(s.Jobs, t, func(j scheduler.Job, t scheduler.Target) int { return j.ID.Compare(t.Job) })
+		s.Jobs[i].Min = t.Slots
+	}
+	return s, nil
+}

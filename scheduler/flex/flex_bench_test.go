@@ -1,0 +1,92 @@
+package flex_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/flex"
+	"github.com/quernmr/quern/wire"
+)
+
+// crowd is a snapshot of many jobs, four in five of them small, with minima of a
+// quarter of the slots together, and deadlines around the end of all work.
+func crowd(jobs, slots int, m scheduler.Metric) scheduler.Snapshot {
+	r := rand.New(rand.NewPCG(1, uint64(jobs)))
+	s := scheduler.Snapshot{Phase: wire.Map, Slots: slots, Metric: m}
+	total := 0.0
+	for n := range jobs {
+		j := scheduler.Job{ID: wire.JobID{Start: 1, N: n + 1}, Max: 1 + r.IntN(2*slots/10)}
+		if n%5 == 0 {
+			j.Max = 1 + r.IntN(2*slots)
+		}
+		j.Min = min(j.Max, r.IntN(1+slots/2/jobs))
+		j.Work = float64(j.Max) * (5 + 10*r.Float64())
+		j.Goal.Weight = 1 - r.Float64()
+		total += j.Work
+		s.Jobs = append(s.Jobs, j)
+	}
+	horizon := total / float64(slots)
+	for i := range s.Jobs {
+		g := &s.Jobs[i].Goal
+		g.Deadline = seconds(r.Float64() * horizon)
+		at := 0.0
+		for k := range 3 {
+			at += (0.01 + r.Float64()) * horizon / 2
+			g.Steps = append(g.Steps, scheduler.Step{By: seconds(at), Cost: float64(k+1) * r.Float64() / 3})
+			if k > 0 {
+				g.Steps[k].Cost = max(g.Steps[k].Cost, g.Steps[k-1].Cost)
+			}
+		}
+	}
+	return s
+}
+
+// BenchmarkPlan is one allocation, from the snapshot to the plan.
+func BenchmarkPlan(b *testing.B) {
+	for _, m := range scheduler.Metrics() {
+		for _, jobs := range []int{10, 100, 1000, 10000} {
+			slots := 10 * jobs
+			b.Run(fmt.Sprintf("%v/jobs=%d", m, jobs), func(b *testing.B) {
+				s := crowd(jobs, slots, m)
+				for b.Loop() {
+					if _, err := (flex.Policy{}).Plan(s); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPack is one ordering: MPS in O(J log J).
+func BenchmarkPack(b *testing.B) {
+	for _, jobs := range []int{10, 100, 1000, 10000} {
+		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
+			s, err := crowd(jobs, 10*jobs, scheduler.Metric{}).Normal()
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := flex.FromSnapshot(s)
+			order := rand.New(rand.NewPCG(1, 1)).Perm(jobs)
+			for b.Loop() {
+				flex.Pack(p, order)
+			}
+		})
+	}
+}
+
+// BenchmarkFair is FAIR's plan.
+func BenchmarkFair(b *testing.B) {
+	for _, jobs := range []int{100, 1000, 10000} {
+		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
+			s := crowd(jobs, 10*jobs, scheduler.Metric{})
+			for b.Loop() {
+				if _, err := (scheduler.Fair{}).Plan(s); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,289 @@
+package flex
+
+import (
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+)
+
+// The generic scheme (section 3.2): choose each job's constant number of slots
+// s_j, Σ s_j <= S, m_j <= s_j <= M_j, so that the sum or the maximum of
+// F_j(s_j) = cost of ending at W_j/s_j is least. This separable resource allocation
+// problem (RAP) has two solvers, [convex] and [stepwise].
+//
+// The paper calls tardiness not convex. As a function of the slots it is: W/s - d is
+// convex in s, so is its maximum with 0. Only tardy count and SLA need dynamic
+// programming; the paper leaves the SLA out.
+
+// at is F_j(s). No slot at all counts as half a slot: the job gets more later.
+func (j *Job) at(slots int) float64 {
+	return j.Cost.At(j.Work / max(0.5, float64(slots)))
+}
+
+// Moldable solves the RAP of the problem and returns the slots and the metric's
+// value with them. Where costs are steps, units is the number of units that the slack
+// is divided into at most; 0 is what Solve takes, the number of slots is exact. The
+// problem must pass Check.
+func Moldable(p *Problem, units int) (slots []int, value float64) {
+	if p.Aggregate == scheduler.Sum && units > 0 {
+		slots = p.units(units)
+	} else {
+		slots = p.moldable()
+	}
+	ends := make([]float64, len(slots))
+	for j, s := range slots {
+		ends[j] = p.Jobs[j].Work / max(0.5, float64(s))
+	}
+	return slots, p.Value(ends)
+}
+
+// moldable solves the RAP of the problem's metric and returns the slots.
+func (p *Problem) moldable() []int {
+	switch {
+	case p.Aggregate == scheduler.Max:
+		// Minimax becomes a convex minisum through G_j(s) = -Σ_{i<s} F_j(i): the gain
+		// of a slot more is the cost without it. The paper's sum lacks the sign.
+		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) })
+	case slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Cost.Steps() }):
+		return p.stepwise()
+	default:
+		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) - p.Jobs[j].at(s+1) })
+	}
+}
+
+// moldableOrder is the generic ordering: by time of completion in the RAP.
+func (p *Problem) moldableOrder(slots []int) []int {
+	keys := make([]float64, len(slots))
+	for j, s := range slots {
+		keys[j] = p.Jobs[j].Work / max(0.5, float64(s))
+	}
+	return sorted(keys)
+}
+
+// convex hands out the slack one slot at a time to the job that gains most, where
+// gain(j, s) is what slot s+1 brings job j and does not grow with s; ties go to the
+// lower index. Selection in the way of Galil and Megiddo, of the Frederickson-Johnson
+// class: the weighted median of the middle gains of all jobs' open ranges is a
+// threshold that settles at least a quarter of what is open. O(log S) rounds of
+// O(J log J + J log S) each.
+func (p *Problem) convex(gain func(j, s int) float64) []int {
+	c := selection{gain: gain, given: make([]int, len(p.Jobs)), most: make([]int, len(p.Jobs)), left: p.slack()}
+	for j, job := range p.Jobs {
+		c.given[j] = job.Min
+		c.most[j] = min(job.Max, job.Min+c.left)
+	}
+	for c.left > 0 && c.halve() {
+	}
+	return c.given
+}
+
+// selection has, for each job, the slots that are given for certain and the most
+// that it may still get.
+type selection struct {
+	gain        func(j, s int) float64
+	given, most []int
+	left        int // slots to give
+
+	middles []middle
+	scratch []middle
+	above   []int // by job: slots of the open range that gain more than the threshold
+	atLeast []int // or no less
+}
+
+type middle struct {
+	gain float64
+	j    int
+	size int
+}
+
+// halve settles a part of the open ranges and says whether any are left.
+func (c *selection) halve() bool {
+	c.middles, c.above, c.atLeast = c.middles[:0], c.above[:0], c.atLeast[:0]
+	total := 0
+	for j := range c.given {
+		if size := c.most[j] - c.given[j]; size > 0 {
+			c.middles = append(c.middles, middle{c.gain(j, c.given[j]+size/2), j, size})
+			total += size
+		}
+	}
+	if total <= c.left {
+		copy(c.given, c.most)
+		return false
+	}
+	threshold := c.median(total)
+	above, atLeast := 0, 0
+	for _, m := range c.middles {
+		a := c.count(m.j, func(g float64) bool { return g > threshold })
+		b := c.count(m.j, func(g float64) bool { return g >= threshold })
+		c.above, c.atLeast = append(c.above, a), append(c.atLeast, b)
+		above, atLeast = above+a, atLeast+b
+	}
+	for i, m := range c.middles {
+		switch {
+		case above > c.left:
+			c.most[m.j] = c.given[m.j] + c.above[i]
+		case atLeast < c.left:
+			c.given[m.j] += c.atLeast[i]
+		default:
+			c.given[m.j] += c.above[i]
+			c.most[m.j] = c.given[m.j] + c.atLeast[i] - c.above[i]
+		}
+	}
+	switch {
+	case above > c.left:
+	case atLeast < c.left:
+		c.left -= atLeast
+	default: // the rest are ties
+		c.left -= above
+		for _, m := range c.middles {
+			more := min(c.left, c.most[m.j]-c.given[m.j])
+			c.given[m.j] += more
+			c.left -= more
+		}
+		return false
+	}
+	return true
+}
+
+// median is the middle gain that half of the open slots belong to, by quickselect.
+func (c *selection) median(total int) float64 {
+	open := append(c.scratch[:0], c.middles...)
+	c.scratch = open
+	for want := total / 2; ; {
+		pivot := open[len(open)/2].gain
+		high, equal := 0, 0 // open[:high] gain more, open[high:equal] as much
+		highSize, equalSize := 0, 0
+		for i, m := range open {
+			switch {
+			case m.gain > pivot:
+				open[i], open[equal] = open[equal], open[high]
+				open[high] = m
+				high, equal = high+1, equal+1
+				highSize += m.size
+			case m.gain == pivot:
+				open[i], open[equal] = open[equal], m
+				equal++
+				equalSize += m.size
+			}
+		}
+		switch {
+		case want < highSize:
+			open = open[:high]
+		case want < highSize+equalSize || equal == len(open):
+			return pivot
+		default:
+			want -= highSize + equalSize
+			open = open[equal:]
+		}
+	}
+}
+
+// count is how many slots of job j's open range have gains that are enough: the
+// first ones.
+func (c *selection) count(j int, enough func(g float64) bool) int {
+	low, high := c.given[j], c.most[j] // enough below low, not from high on
+	for low < high {
+		if middle := (low + high) / 2; enough(c.gain(j, middle)) {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low - c.given[j]
+}
+
+// maxUnits and maxCells bound the dynamic programme: its units of slots and its
+// table.
+const (
+	maxUnits = 10_000
+	maxCells = 10_000_000
+)
+
+// stepwise solves the RAP where costs are not convex, by dynamic programming over
+// units of slots. A job whose cost is a step function is given only as many units as
+// reach a step, so J jobs with L steps take O(J·L·U); others are offered every
+// number, O(J·U²), the paper's O(J·S²). Slots are coarsened to at most maxUnits
+// units, and to no fewer than 100, as the table and the time allow.
+func (p *Problem) stepwise() []int {
+	convex := 0
+	for j := range p.Jobs {
+		if !p.Jobs[j].Cost.Steps() {
+			convex++
+		}
+	}
+	units := min(maxUnits, maxCells/max(1, len(p.Jobs)))
+	for units > 100 && convex*units*units/2 > maxCells {
+		units--
+	}
+	return p.units(max(100, units))
+}
+
+// units solves the RAP by dynamic programming with at most that many units.
+func (p *Problem) units(most int) []int {
+	slack := p.slack()
+	unit := max(1, (slack+most-1)/most)
+	n := slack / unit
+	best := make([]float64, n+1) // the least cost of the jobs so far with u units
+	next := make([]float64, n+1)
+	chosen := make([]uint16, len(p.Jobs)*(n+1)) // which option
+	options := make([][]option, len(p.Jobs))
+	for j := range p.Jobs {
+		options[j] = p.Jobs[j].options(n, unit)
+		row := chosen[j*(n+1) : (j+1)*(n+1)]
+		for u := range next {
+			next[u] = math.Inf(1)
+		}
+		for k, o := range options[j] {
+			for u, without := range best[:n+1-min(o.units, n+1)] {
+				if cost := without + o.cost; cost < next[u+o.units] {
+					next[u+o.units], row[u+o.units] = cost, uint16(k)
+				}
+			}
+		}
+		best, next = next, best
+	}
+	slots := make([]int, len(p.Jobs))
+	for j, left := len(p.Jobs)-1, n; j >= 0; j-- {
+		u := options[j][chosen[j*(n+1)+left]].units
+		left -= u
+		slots[j] = min(p.Jobs[j].Max, p.Jobs[j].Min+u*unit)
+	}
+	return slots
+}
+
+// option is a number of units a job may have and what it then costs.
+type option struct {
+	units int
+	cost  float64
+}
+
+// options lists the fewest units for each cost that the job can have.
+func (j *Job) options(units, unit int) []option {
+	units = min(units, (j.Max-j.Min+unit-1)/unit)
+	cost := func(u int) float64 { return j.at(min(j.Max, j.Min+u*unit)) }
+	options := []option{{0, cost(0)}}
+	if !j.Cost.Steps() {
+		for u := 1; u <= units; u++ {
+			options = append(options, option{u, cost(u)})
+		}
+		return options
+	}
+	for options[len(options)-1].cost > 0 {
+		// The cost falls with the units: search for where it first does.
+		last := options[len(options)-1]
+		low, high := last.units, units+1
+		for high-low > 1 {
+			if middle := (low + high) / 2; cost(middle) < last.cost {
+				high = middle
+			} else {
+				low = middle
+			}
+		}
+		if high > units {
+			break
+		}
+		options = append(options, option{high, cost(high)})
+	}
+	return options
+}

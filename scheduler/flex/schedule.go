@@ -1,0 +1,137 @@
+package flex
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Piece is a job's constant allocation for a while.
+type Piece struct {
+	Job      int
+	Slots    float64 // whole but in FAIR and deadline-paced schedules
+	From, To float64 // seconds
+}
+
+// Schedule is who has how many slots when, until every job is done. Of a FAIR schedule
+// of more than 200 jobs only the first interval is kept.
+type Schedule struct {
+	Pieces []Piece   // by job, then by time; none without slots
+	Ends   []float64 // seconds, by job
+	Order  []int     // of precedence
+}
+
+// recorder takes down how allocations change. The nil recorder takes down nothing.
+type recorder struct {
+	pieces []Piece
+	open   []Piece // by job
+	first  bool    // only the first interval
+	closed bool    // it is over
+}
+
+// wholeMost is the number of jobs up to which schedules are kept whole in which
+// everybody's allocation changes at every completion: O(J²) pieces.
+const wholeMost = 200
+
+func newRecorder(jobs int) *recorder {
+	r := &recorder{open: make([]Piece, jobs)}
+	for j := range r.open {
+		r.open[j].Job = j
+	}
+	return r
+}
+
+// newFluid is a recorder for schedules that divide slots.
+func newFluid(jobs int) *recorder {
+	r := newRecorder(jobs)
+	r.first = jobs > wholeMost
+	return r
+}
+
+// over says that nothing more will be taken down.
+func (r *recorder) over() bool { return r == nil || r.closed }
+
+// set begins another allocation of job j.
+func (r *recorder) set(j int, slots, now float64) {
+	if r.over() || r.open[j].Slots == slots {
+		return
+	}
+	if r.first && now > 0 {
+		r.closed = true
+		for _, piece := range r.open {
+			if piece.To = now; piece.Slots > 0 {
+				r.pieces = append(r.pieces, piece)
+			}
+		}
+		return
+	}
+	piece := r.open[j]
+	if piece.To = now; piece.Slots > 0 && piece.To > piece.From {
+		r.pieces = append(r.pieces, piece)
+	}
+	r.open[j].Slots, r.open[j].From = slots, now
+}
+
+func (r *recorder) schedule(order []int, ends []float64) *Schedule {
+	slices.SortFunc(r.pieces, func(a, b Piece) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.From, b.From))
+	})
+	return &Schedule{Pieces: r.pieces, Ends: slices.Clone(ends), Order: slices.Clone(order)}
+}
+
+// first is each job's allocation in the schedule's first interval.
+func (s *Schedule) first() []float64 {
+	slots := make([]float64, len(s.Ends))
+	for _, piece := range s.Pieces {
+		if piece.From == 0 {
+			slots[piece.Job] = piece.Slots
+		}
+	}
+	return slots
+}
+
+// event is something that happens to a job at a time.
+type event struct {
+	at  float64
+	job int
+}
+
+func (a event) before(b event) bool { return a.at < b.at || a.at == b.at && a.job < b.job }
+
+// events is a heap, the earliest first.
+type events []event
+
+func (h *events) push(e event) {
+	*h = append(*h, e)
+	s := *h
+	for i := len(s) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !s[i].before(s[up]) {
+			break
+		}
+		s[i], s[up] = s[up], s[i]
+		i = up
+	}
+}
+
+func (h *events) pop() event {
+	s := *h
+	top, last := s[0], len(s)-1
+	s[0] = s[last]
+	s = s[:last]
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= last {
+			break
+		}
+		if down+1 < last && s[down+1].before(s[down]) {
+			down++
+		}
+		if !s[down].before(s[i]) {
+			break
+		}
+		s[i], s[down] = s[down], s[i]
+		i = down
+	}
+	*h = s
+	return top
+}

@@ -1,0 +1,170 @@
+package flex
+
+import (
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+)
+
+// Solution is the best schedule that was found.
+type Solution struct {
+	*Schedule
+	Value float64 // of the metric
+	By    string  // how its ordering was found
+}
+
+// Effort bounds the packings of the local search, in jobs packed: for the metrics
+// whose own orderings are good, and for the others.
+const (
+	effortEasy = 40_000
+	effortHard = 1_500_000
+	// maxPackings keeps small problems quick.
+	maxPackings = 10_000
+)
+
+// Solve finds a schedule for the metric: it packs the generic ordering and those
+// made for the metric, improves the best by local search, and judges FAIR and paced
+// allocations too where a job's maximum is below the slots. The best of all wins; of
+// equal ones that with the least sum of ends, then the first. For what it needs see the package comment.
+func Solve(p *Problem) (*Solution, error) { return solve(p, true) }
+
+// Orderings is Solve without the local search: how far the orderings alone go.
+func Orderings(p *Problem) (*Solution, error) { return solve(p, false) }
+
+func solve(p *Problem, improve bool) (*Solution, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	s := &solver{p: p, k: newPacker(p), value: math.Inf(1)}
+	s.feed("arrival", sorted(make([]float64, len(p.Jobs)))) // so that there is one
+	if len(p.Jobs) > 1 {
+		s.orderings()
+		if improve {
+			s.improve()
+		}
+	}
+	solution := &Solution{Schedule: s.k.schedule(s.best), Value: s.value, By: s.by}
+	if p.short() && len(p.Jobs) > 1 {
+		s.unordered(solution)
+	}
+	return solution, nil
+}
+
+// solver gathers orderings and keeps the best.
+type solver struct {
+	p      *Problem
+	k      *packer
+	starts [][]int // every ordering that was fed, but those of bisections
+	best   []int
+	value  float64
+	total  float64 // of the best one's ends
+	by     string
+}
+
+// feed packs an ordering.
+func (s *solver) feed(by string, order []int) float64 {
+	v := s.k.value(order)
+	if s.best == nil || v < s.value || v == s.value && s.k.total() < s.total {
+		s.best, s.value, s.total, s.by = slices.Clone(order), v, s.k.total(), by
+	}
+	return v
+}
+
+func (s *solver) start(by string, order []int) {
+	s.feed(by, order)
+	s.starts = append(s.starts, order)
+}
+
+// orderings feeds the generic ordering and those specific to the metric.
+func (s *solver) orderings() {
+	p := s.p
+	s.start("shortest", shortest(p))
+	s.start("generic", p.moldableOrder(p.moldable()))
+	if p.Aggregate == scheduler.Max {
+		s.start("longest", p.dueOrder(math.Inf(1)))
+		p.byDue(func(order []int) float64 { return s.feed("due", order) })
+		return
+	}
+	steps, dues := p.penalties()
+	if dues {
+		s.start("due", sorted(p.keys(func(j *Job) float64 { return due(&j.Cost) })))
+		for _, scale := range []float64{0.5, 2} {
+			s.start("apparent", apparent(p, scale))
+		}
+	}
+	if steps {
+		t := newTargets(p, s.k)
+		for _, r := range rules {
+			budget := effortHard / (2 * len(rules))
+			t.relax(r, &budget)
+			s.start("targets", slices.Clone(t.order))
+		}
+	}
+}
+
+// penalties says which kinds of costs there are: steps, and others with deadlines.
+func (p *Problem) penalties() (steps, dues bool) {
+	for j := range p.Jobs {
+		switch p.Jobs[j].Cost.Penalty {
+		case scheduler.Tardy, scheduler.SLA:
+			steps = true
+		case scheduler.Tardiness:
+			dues = true
+		}
+	}
+	return steps, steps || dues
+}
+
+func (s *solver) improve() {
+	n := len(s.p.Jobs)
+	effort := effortEasy
+	if _, hard := s.p.penalties(); hard && s.p.Aggregate == scheduler.Sum {
+		effort = effortHard
+	}
+	effort = min(effort, maxPackings*n)
+	if floor, ok := s.p.least(); ok && s.value <= floor {
+		return
+	}
+	l := &search{k: s.k, best: slices.Clone(s.best), value: s.value, total: s.total}
+	l.run(s.starts, effort)
+	if l.value < s.value || l.total < s.total {
+		s.best, s.value, s.by = l.best, l.value, s.by+", improved"
+	}
+}
+
+// least is a value that cannot be undercut, where it is easy to tell.
+func (p *Problem) least() (float64, bool) {
+	for j := range p.Jobs {
+		if c := p.Jobs[j].Cost.Penalty; c != scheduler.Tardy && c != scheduler.Tardiness && c != scheduler.SLA {
+			return 0, false
+		}
+	}
+	return 0, true
+}
+
+// unordered replaces the solution by FAIR's or a paced schedule where that is better.
+func (s *solver) unordered(best *Solution) {
+	n := len(s.p.Jobs)
+	if v := s.p.Value(fairly(s.p, nil)); better(v, best.Value) {
+		r := newFluid(n)
+		ends := fairly(s.p, r)
+		*best = Solution{r.schedule(sorted(ends), ends), v, "fair"}
+	}
+	if due := s.p.byPace(best.Value, best.Ends); due != nil {
+		r := newFluid(n)
+		ends := paced(s.p, due, r)
+		*best = Solution{r.schedule(sorted(due), ends), s.p.Value(ends), "paced"}
+	}
+}
+
+// better says whether a value is less by more than rounding.
+func better(a, b float64) bool { return a < b-1e-9*math.Abs(b) }
+
+// Pack is the schedule of one ordering: MPS and nothing else (Fig. 3). The problem
+// must pass Check, the order name every job once.
+func Pack(p *Problem, order []int) *Solution {
+	k := newPacker(p)
+	s := k.schedule(order)
+	return &Solution{Schedule: s, Value: p.Value(s.Ends), By: "order"}
+}

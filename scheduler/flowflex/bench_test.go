@@ -1,0 +1,108 @@
+package flowflex
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/quernmr/quern/scheduler"
+)
+
+// cluster draws flows of 20 jobs each as in the paper's section 5.1, and deadlines
+// that a good part of them can meet.
+func cluster(flows, slots int, m scheduler.Metric) Problem {
+	random := rand.New(rand.NewPCG(1, uint64(flows)))
+	p := Problem{Slots: slots}
+	for i := range flows {
+		f := Flow{ID: fmt.Sprint("f", i)}
+		path := 0.0
+		for k := range 20 {
+			j := Job{Max: 1 + random.IntN(25)}
+			seconds := 1 + 9*random.Float64()
+			j.Work = seconds * float64(j.Max)
+			path += seconds / 2
+			for before := range k {
+				if random.IntN(2) == 0 {
+					j.After = append(j.After, before)
+				}
+			}
+			f.Jobs = append(f.Jobs, j)
+		}
+		f.Cost = scheduler.Cost{Penalty: m.Penalty, Weight: 1 + 9*random.Float64()}
+		span := float64(flows) * 20 * 70 / float64(slots)
+		f.Cost.Due = path + span*random.Float64()
+		for k := range 5 {
+			l := scheduler.Level{Due: path + span*(float64(k)+random.Float64())/5, Cost: float64(k + 1)}
+			f.Cost.Levels = append(f.Cost.Levels, l)
+		}
+		p.Flows = append(p.Flows, f)
+	}
+	return p
+}
+
+// processorTime is the seconds that the process has used: what a busy machine adds
+// to the time on the clock is not in it.
+func processorTime(b *testing.B) float64 {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return seconds(used.Utime) + seconds(used.Stime)
+}
+
+// BenchmarkSolve is one allocation: flows of 20 jobs each on a cluster of 25 slots,
+// the paper's, or of 1,000.
+func BenchmarkSolve(b *testing.B) {
+	for _, name := range []string{"sum-response", "sum-tardy", "sum-tardiness", "sum-sla", "max-response", "max-tardiness"} {
+		m, err := scheduler.ParseMetric(name + "-weighted")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, relax := range []bool{false, true} {
+			if relax && m.Aggregate == scheduler.Max {
+				continue
+			}
+			for _, slots := range []int{25, 1000} {
+				for _, flows := range []int{25, 50, 100} {
+					b.Run(fmt.Sprintf("%s/relax=%t/slots=%d/flows=%d", name, relax, slots, flows), func(b *testing.B) {
+						p := cluster(flows, slots, m)
+						before := processorTime(b)
+						for b.Loop() {
+							if _, err := Solve(p, Options{Aggregate: m.Aggregate, Relax: relax}); err != nil {
+								b.Fatal(err)
+							}
+						}
+						b.ReportMetric(1e3*(processorTime(b)-before)/float64(b.N), "cpu-ms/op")
+					})
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkManyFlows is one allocation of flows of one job each, on as many slots.
+func BenchmarkManyFlows(b *testing.B) {
+	for _, name := range []string{"sum-response", "sum-tardiness", "max-tardiness"} {
+		m, err := scheduler.ParseMetric(name + "-weighted")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, flows := range []int{100, 1000, 10000} {
+			b.Run(fmt.Sprintf("%s/flows=%d", name, flows), func(b *testing.B) {
+				p := cluster(flows, flows, m)
+				for i := range p.Flows {
+					p.Flows[i].Jobs = p.Flows[i].Jobs[:1]
+				}
+				before := processorTime(b)
+				for b.Loop() {
+					if _, err := Solve(p, Options{Aggregate: m.Aggregate}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(1e3*(processorTime(b)-before)/float64(b.N), "cpu-ms/op")
+			})
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package flowflex
+
+import (
+	"cmp"
+	"slices"
+)
+
+// chain is a flow whose jobs are in a line: the pseudo-jobs of another flow.
+type chain struct {
+	flow
+	of     *flow
+	within []within // by job of that flow
+}
+
+// within is the pseudo-jobs, from first to before end, that a job is part of.
+type within struct{ first, end int32 }
+
+// part is what a job has of a pseudo-job while that runs at its maximum.
+type part struct {
+	job   int32
+	slots int64
+}
+
+// chain is stage 1 (section 4.1): with slots without end every job would start as
+// early as it may and have all the slots it can use. Each longest interval in
+// which the same jobs run is a pseudo-job; the slots it can use may be more than
+// there are. The chain has the volume and the critical path of the flow.
+// O(N log N + E).
+func (f *flow) chain(sorted []int32) chain {
+	type edge struct {
+		at    float64
+		start bool
+		job   int32
+	}
+	begin := make([]float64, len(f.jobs))
+	var edges []edge
+	for _, i := range sorted {
+		j := &f.jobs[i]
+		end := begin[i] + j.duration()
+		for _, next := range j.before {
+			begin[next] = max(begin[next], end)
+		}
+		if j.work > 0 {
+			edges = append(edges, edge{begin[i], true, i}, edge{end, false, i})
+		}
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	c := chain{
+		flow:   flow{cost: f.cost, volume: f.volume, path: f.path, least: f.least},
+		of:     f,
+		within: make([]within, len(f.jobs)),
+	}
+	last, slots := 0.0, 0.0
+	for _, e := range edges {
+		if e.at-last > rounding*e.at {
+			c.link(slots, e.at-last)
+			last = e.at
+		}
+		if e.start {
+			c.within[e.job].first = int32(len(c.jobs))
+			slots += f.jobs[e.job].max
+		} else {
+			c.within[e.job].end = int32(len(c.jobs))
+			slots -= f.jobs[e.job].max
+		}
+	}
+	tail := 0.0
+	for k := len(c.jobs) - 1; k >= 0; k-- {
+		tail += c.jobs[k].duration()
+		c.jobs[k].tail = tail
+	}
+	return c
+}
+
+// link appends a pseudo-job that takes the given seconds at its maximum.
+func (c *chain) link(slots, seconds float64) {
+	k := len(c.jobs)
+	made := job{work: slots * seconds, max: slots}
+	if k > 0 {
+		made.waits = 1
+		c.jobs[k-1].before = []int32{int32(k)}
+	}
+	c.jobs = append(c.jobs, made)
+}
+
+// parts is the jobs that a pseudo-job is made of. O(N): they are not kept, because
+// together they may be as many as the square of the jobs.
+func (c *chain) parts(k int32) []part {
+	var parts []part
+	for i, w := range c.within {
+		if w.first <= k && k < w.end {
+			parts = append(parts, part{int32(i), int64(c.of.jobs[i].max)})
+		}
+	}
+	return parts
+}

@@ -1,0 +1,185 @@
+package flowflex
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// sorted is an order of flows by a key, least first; among equals the flow with the
+// longest Q first, which has the least to spare.
+func (p *problem) sorted(key func(i int32) float64) []int32 {
+	order := positions(len(p.flows))
+	keys := make([]float64, len(order))
+	for _, i := range order {
+		keys[i] = key(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(keys[a], keys[b]), cmp.Compare(p.flows[b].alone, p.flows[a].alone))
+	})
+	return order
+}
+
+func (p *problem) byDeadline(deadlines []float64) []int32 {
+	return p.sorted(func(i int32) float64 { return deadlines[i] })
+}
+
+// lift moves every deadline to the latest time that costs no more. Where a cost is
+// flat, a deadline from the relaxation or from a schedule is arbitrary within the
+// flat part; the paper does not say so, and half of its loss is there.
+func (p *problem) lift(deadlines []float64) []float64 {
+	lifted := make([]float64, len(deadlines))
+	for i, d := range deadlines {
+		c := p.flows[i].cost
+		lifted[i] = max(d, c.Latest(c.At(d)))
+	}
+	return lifted
+}
+
+// due is the latest time at which a flow costs no more than at its Q.
+func (p *problem) due() []float64 {
+	least := make([]float64, len(p.flows))
+	for i := range least {
+		least[i] = p.flows[i].alone
+	}
+	return p.lift(least)
+}
+
+// mostQuadratic is how many flows rules that take O(m²) are used for.
+const mostQuadratic = 2000
+
+// cheap is the classical orders, each of which is good for one kind of cost:
+// Smith's rule, due dates, by Q, by volume, weighted Q, as given, Moore and
+// Hodgson's rule. O(m²) for the last, else O(m log m).
+func (p *problem) cheap() [][]int32 {
+	horizon := 0.0
+	for i := range p.flows {
+		horizon += p.flows[i].alone
+	}
+	rates := make([]float64, len(p.flows))
+	for i := range p.flows {
+		f := &p.flows[i]
+		rates[i] = max((f.cost.At(horizon)-f.cost.At(f.alone))/max(horizon, math.SmallestNonzeroFloat64), math.SmallestNonzeroFloat64)
+	}
+	smith := func(i int32) float64 { return p.flows[i].volume / rates[i] }
+	orders := [][]int32{
+		p.sorted(smith),
+		p.byDeadline(p.due()),
+		p.sorted(func(i int32) float64 { return p.flows[i].alone }),
+		p.sorted(func(i int32) float64 { return p.flows[i].volume }),
+		p.sorted(func(i int32) float64 { return p.flows[i].alone / rates[i] }),
+		positions(len(p.flows)),
+	}
+	if len(p.flows) <= mostQuadratic {
+		orders = append(orders, p.mooreHodgson(rates))
+	}
+	return orders
+}
+
+// mooreHodgson goes by due dates; when one is missed in the surrogate, the flow
+// with the most volume for its rate of those so far goes to the end.
+func (p *problem) mooreHodgson(rates []float64) []int32 {
+	due := p.due()
+	var kept, late []int32
+	area := 0.0
+	for _, i := range p.byDeadline(due) {
+		kept = append(kept, i)
+		area += p.flows[i].volume
+		if max(p.flows[i].alone, area/float64(p.slots)) <= due[i]*(1+sameInstant) {
+			continue
+		}
+		worst := 0
+		for at, k := range kept {
+			if p.flows[k].volume*rates[kept[worst]] > p.flows[kept[worst]].volume*rates[k] {
+				worst = at
+			}
+		}
+		area -= p.flows[kept[worst]].volume
+		late = append(late, kept[worst])
+		kept = slices.Delete(kept, worst, worst+1)
+	}
+	slices.SortStableFunc(late, func(a, b int32) int {
+		return cmp.Compare(p.flows[a].volume/rates[a], p.flows[b].volume/rates[b])
+	})
+	return append(kept, late...)
+}
+
+// surrogate is the sum of costs if each flow completed when the work of those up to
+// it would be done by all slots, but not before its Q.
+func (p *problem) surrogate(order []int32) float64 {
+	sum, area := 0.0, 0.0
+	for _, i := range order {
+		f := &p.flows[i]
+		area += f.volume
+		sum += f.cost.At(max(f.alone, area/float64(p.slots)))
+	}
+	return sum
+}
+
+// passes is how often descend goes over all flows at most.
+const passes = 50
+
+// descend is local search on the surrogate: each flow in turn moves to its best
+// place, until none moves or the budget of costs to evaluate is used up. O(m²) a
+// pass. The order is changed in place.
+func (p *problem) descend(order []int32, budget *int) {
+	m := len(order)
+	rest, after := make([]int32, m), make([]float64, m+1)
+	for range passes {
+		moved := false
+		for i := range int32(m) {
+			if *budget -= 2 * m; *budget < 0 {
+				return
+			}
+			from := slices.Index(order, i)
+			rest = append(append(rest[:0], order[:from]...), order[from+1:]...)
+			to, gain := p.bestPlace(rest, i, from, after)
+			if gain > 0 {
+				rest = slices.Insert(rest, to, i)
+				copy(order, rest)
+				moved = true
+			}
+		}
+		if !moved {
+			return
+		}
+	}
+}
+
+// bestPlace is where flow i does best among the others, and what that saves
+// against the place where it is. after is space for a number for each flow and one.
+func (p *problem) bestPlace(rest []int32, i int32, from int, after []float64) (to int, gain float64) {
+	mine, slots := &p.flows[i], float64(p.slots)
+	area := mine.volume
+	for _, k := range rest {
+		area += p.flows[k].volume
+	}
+	// after[k] is the cost of those from place k on, when flow i is before them.
+	after[len(rest)] = 0
+	for k := len(rest) - 1; k >= 0; k-- {
+		f := &p.flows[rest[k]]
+		after[k] = after[k+1] + f.cost.At(max(f.alone, area/slots))
+		area -= f.volume
+	}
+	before, best, here := 0.0, math.Inf(1), 0.0
+	for k := 0; ; k++ {
+		// area is flow i's volume and that of those before place k.
+		cost := before + mine.cost.At(max(mine.alone, area/slots)) + after[k]
+		if k == from {
+			here = cost
+		}
+		if cost < best {
+			to, best = k, cost
+		}
+		if k == len(rest) {
+			break
+		}
+		f := &p.flows[rest[k]]
+		before += f.cost.At(max(f.alone, (area-mine.volume+f.volume)/slots))
+		area += f.volume
+	}
+	if gain = here - best; gain <= sameInstant*math.Abs(here) {
+		return from, 0
+	}
+	return to, gain
+}

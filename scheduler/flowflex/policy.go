@@ -1,0 +1,216 @@
+package flowflex
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/scheduler"
+)
+
+// Policy is FlowFlex in a running system (section 5.2): each allocation period the
+// flows as they are now are scheduled to their end, and what the schedule has at
+// its start is the Plan. The zero Policy does without the relaxation.
+//
+// A phase of a job is a node; jobs that stand alone are flows of one job, with
+// their reduces after their maps. Phases that cannot use slots yet count with
+// their tasks and, if not measured, the mean task of those that are. Phases of the
+// other kind run in other slots: they are given one slot for as long as they take
+// at least, so that the critical path is right and little is added to the area.
+//
+// Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share
+// their slots in proportion. Minima, which FlowFlex does not know, are given first;
+// what is left goes by the schedule, and then, so that no slot idles, by its order.
+//
+// O(J log J) beside Solve, for J phases.
+type Policy struct{ Options Options }
+
+// Plan implements [scheduler.Policy].
+func (p Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
+	normal, err := s.Normal()
+	if err != nil {
+		return scheduler.Plan{}, err
+	}
+	if normal.Slots == 0 || len(normal.Jobs) == 0 {
+		return fill(normal, nil, nil), nil
+	}
+	g, err := graph(normal)
+	if err != nil {
+		return scheduler.Plan{}, err
+	}
+	options := p.Options
+	options.Aggregate, options.Assign = s.Metric.Aggregate, false
+	schedule, err := Solve(Problem{Slots: normal.Slots, Flows: g.flows}, options)
+	if err != nil {
+		return scheduler.Plan{}, fmt.Errorf("flowflex: %w", err)
+	}
+	return fill(normal, g, schedule), nil
+}
+
+// fill gives minima, then the schedule's shares, then what is left. Without a
+// schedule there is nothing to share.
+func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
+	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
+	if schedule == nil {
+		for _, j := range s.Jobs {
+			plan.Targets = append(plan.Targets, scheduler.Target{Job: j.ID})
+		}
+		return plan
+	}
+	slots, left := make([]int, len(s.Jobs)), s.Slots
+	for i, j := range s.Jobs {
+		slots[i] = j.Min
+		left -= j.Min
+	}
+	for _, share := range schedule.Now {
+		if at := g.places[share.Flow][share.Job]; at >= 0 {
+			more := max(0, min(left, share.Slots-slots[at]))
+			slots[at] += more
+			left -= more
+		}
+	}
+	for _, i := range schedule.Order {
+		for k, at := range g.places[i] {
+			if at < 0 {
+				continue
+			}
+			more := min(left, s.Jobs[at].Max-slots[at])
+			left -= more
+			plan.Targets = append(plan.Targets,
+				scheduler.Target{Job: s.Jobs[at].ID, Slots: slots[at] + more, End: schedule.Ends[i][k]})
+		}
+	}
+	return plan
+}
+
+// graphOf is a snapshot as flows.
+type graphOf struct {
+	flows  []Flow
+	places [][]int // by flow and job: its place in Snapshot.Jobs, -1 if it waits
+}
+
+// node is a phase on the way to a Job.
+type node struct {
+	id      scheduler.PhaseID
+	flow    int // 0: the job stands alone
+	arrived time.Duration
+	job     Job
+	alone   float64
+	goal    scheduler.Goal
+	place   int
+	after   []scheduler.PhaseID
+}
+
+// graph makes flows of a normal snapshot, in order of arrival; a flow has arrived
+// when the first of its jobs did, and has the goal of its first job by id.
+func graph(s scheduler.Snapshot) (*graphOf, error) {
+	nodes, err := nodesOf(s)
+	if err != nil {
+		return nil, err
+	}
+	// Nodes of one flow are neighbours from here on.
+	slices.SortStableFunc(nodes, func(a, b node) int {
+		return cmp.Or(cmp.Compare(a.flow, b.flow), a.id.Job.Compare(b.id.Job), cmp.Compare(a.id.Phase, b.id.Phase))
+	})
+	var groups [][]node
+	for len(nodes) > 0 {
+		n := 1
+		for n < len(nodes) && nodes[n].flow == nodes[0].flow && (nodes[0].flow != 0 || nodes[n].id.Job == nodes[0].id.Job) {
+			n++
+		}
+		groups, nodes = append(groups, nodes[:n]), nodes[n:]
+	}
+	slices.SortStableFunc(groups, func(a, b []node) int {
+		return cmp.Or(cmp.Compare(firstArrived(a), firstArrived(b)), a[0].id.Job.Compare(b[0].id.Job))
+	})
+	g := &graphOf{}
+	for _, group := range groups {
+		g.add(group, s)
+	}
+	return g, nil
+}
+
+func firstArrived(group []node) time.Duration {
+	first := time.Duration(1<<63 - 1)
+	for _, n := range group {
+		if n.place >= 0 {
+			first = min(first, n.arrived)
+		}
+	}
+	return first
+}
+
+func nodesOf(s scheduler.Snapshot) ([]node, error) {
+	work, tasks := 0.0, 0
+	var nodes []node
+	for i, j := range s.Jobs {
+		work += j.Work
+		tasks += j.Max
+		nodes = append(nodes, node{
+			id:      scheduler.PhaseID{Job: j.ID, Phase: s.Phase},
+			flow:    j.Flow,
+			arrived: j.Arrived,
+			job:     Job{ID: j.ID.String(), Work: j.Work, Max: j.Max},
+			alone:   j.Alone,
+			goal:    j.Goal,
+			place:   i,
+		})
+	}
+	perTask := work / float64(tasks)
+	seen := make(map[scheduler.PhaseID]bool, len(nodes)+len(s.Later))
+	for _, n := range nodes {
+		seen[n.id] = true
+	}
+	for _, l := range s.Later {
+		id := scheduler.PhaseID{Job: l.ID, Phase: l.Phase}
+		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, place: -1, after: l.After}
+		switch {
+		case seen[id]:
+			return nil, fmt.Errorf("%v: its phase %v is given twice", l.ID, l.Phase)
+		case l.Max < 0:
+			return nil, fmt.Errorf("%v: Max is %d", l.ID, l.Max)
+		}
+		if err := l.Goal.Check(); err != nil {
+			return nil, fmt.Errorf("%v: %w", l.ID, err)
+		}
+		seen[id] = true
+		if l.Max == 0 {
+			n.job.Work = 0
+		} else if l.Work == 0 {
+			n.job.Work = perTask * float64(l.Max)
+		}
+		n.alone = n.job.Work
+		if l.Phase != s.Phase && l.Max > 0 {
+			n.job.Work, n.job.Max = n.job.Work/float64(l.Max), 1
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// add makes a flow of its nodes.
+func (g *graphOf) add(group []node, s scheduler.Snapshot) {
+	at := make(map[scheduler.PhaseID]int, len(group))
+	for i, n := range group {
+		at[n.id] = i
+	}
+	f := Flow{ID: group[0].id.Job.String()}
+	if group[0].flow != 0 {
+		f.ID = fmt.Sprint(group[0].flow)
+	}
+	alone, places := 0.0, make([]int, len(group))
+	for i, n := range group {
+		for _, before := range n.after {
+			if k, ok := at[before]; ok { // else it has ended
+				n.job.After = append(n.job.After, k)
+			}
+		}
+		f.Jobs = append(f.Jobs, n.job)
+		alone += n.alone
+		places[i] = n.place
+	}
+	f.Cost = s.Metric.Cost(group[0].goal, alone, s.Now)
+	g.flows = append(g.flows, f)
+	g.places = append(g.places, places)
+}

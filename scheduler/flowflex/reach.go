@@ -1,0 +1,97 @@
+package flowflex
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// mostClosed is how many jobs a flow has at most whose ancestors are known as sets.
+const mostClosed = 512
+
+// jobSet is a set of positions in a flow.
+type jobSet []uint64
+
+func (s jobSet) add(i int32) { s[i/64] |= 1 << (i % 64) }
+func (s jobSet) addAll(t jobSet) {
+	for w := range s {
+		s[w] |= t[w]
+	}
+}
+
+// each yields the members in order.
+func (s jobSet) each(yield func(i int32) bool) {
+	for w, word := range s {
+		for ; word != 0; word &= word - 1 {
+			if !yield(int32(w*64 + bits.TrailingZeros64(word))) {
+				return
+			}
+		}
+	}
+}
+
+// reach raises heads and tails above the critical path: from the start of a job to
+// the end of another the work of all that lies between them must be done too, and
+// no faster than by all slots. A job's head is when it can start at the earliest,
+// its tail the time from its start to the end of the flow at best; the flow alone
+// takes at least head plus tail of any job. The paper's Q knows only the whole
+// flow's work and the path by itself. O(N³/64) for N jobs; flows of more than 512
+// keep to the critical path.
+func (f *flow) reach(sorted []int32, slots int) {
+	n := len(f.jobs)
+	if f.alone = f.least; n > mostClosed {
+		return
+	}
+	heads := make([]float64, n)
+	before, after := f.closure(sorted)
+	between := make(jobSet, (n+63)/64)
+	area := func(s jobSet) float64 {
+		work := 0.0
+		for i := range s.each {
+			work += f.jobs[i].work
+		}
+		return work / float64(slots)
+	}
+	inner := func(from, to int32) float64 {
+		for w := range between {
+			between[w] = after[from][w] & before[to][w]
+		}
+		return area(between)
+	}
+	for _, i := range sorted {
+		heads[i] = area(before[i])
+		for j := range before[i].each {
+			heads[i] = max(heads[i], heads[j]+f.jobs[j].duration()+inner(j, i))
+		}
+	}
+	for _, i := range slices.Backward(sorted) {
+		rest := area(after[i])
+		for j := range after[i].each {
+			rest = max(rest, inner(i, j)+f.jobs[j].tail)
+		}
+		f.jobs[i].tail = f.jobs[i].duration() + rest
+		f.alone = max(f.alone, heads[i]+f.jobs[i].tail)
+	}
+}
+
+// closure is all jobs before and after each.
+func (f *flow) closure(sorted []int32) (before, after []jobSet) {
+	n := len(f.jobs)
+	words := (n + 63) / 64
+	space := make(jobSet, 2*n*words)
+	before, after = make([]jobSet, n), make([]jobSet, n)
+	for i := range n {
+		before[i], after[i] = space[2*i*words:(2*i+1)*words], space[(2*i+1)*words:(2*i+2)*words]
+	}
+	for _, i := range sorted {
+		for _, next := range f.jobs[i].before {
+			before[next].addAll(before[i])
+			before[next].add(i)
+		}
+	}
+	for i := range int32(n) {
+		for j := range before[i].each {
+			after[j].add(i)
+		}
+	}
+	return before, after
+}

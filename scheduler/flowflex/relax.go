@@ -1,0 +1,148 @@
+package flowflex
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler/mincost"
+)
+
+// relaxed is what the relaxation says.
+type relaxed struct {
+	bound float64
+	ends  []float64 // of the time slices, seconds
+	parts [][]int64 // by flow and slice: what is charged there
+	units []int64   // by flow: the sum of its parts
+}
+
+// resolution is the work of all flows in the units of the minimum-cost flow.
+const resolution = 1 << 40
+
+// relax solves the relaxation of section 4.2 (Figures 6 and 7): each flow is only a
+// volume, whose pieces are charged in time slices not before the flow's Q, at the
+// cost of completing in that slice, each in proportion to its size; what is charged
+// in a slice may have been done earlier, but no more is done than the slots can.
+func (p *problem) relax(grid int) (*relaxed, error) {
+	out := &relaxed{
+		ends:  p.grid(grid),
+		parts: make([][]int64, len(p.flows)),
+		units: make([]int64, len(p.flows)),
+	}
+	m, volume := len(p.flows), 0.0
+	for i := range p.flows {
+		out.parts[i] = make([]int64, len(out.ends))
+		volume += p.flows[i].volume
+	}
+	if volume == 0 {
+		for i := range p.flows {
+			out.bound += p.flows[i].cost.At(0)
+		}
+		return out, nil
+	}
+	const source, sink = 0, 1
+	g := mincost.New(2 + m + len(out.ends))
+	slice := func(k int) int { return 2 + m + k }
+	demand, base := int64(0), 0.0
+	arcs := make([][]int, m) // by flow: the arcs to its slices
+	at := make([][]int, m)   // and these slices
+	for i := range p.flows {
+		f := &p.flows[i]
+		base += f.cost.At(f.least)
+		// Rounded down here and up below, the amounts relax further.
+		if out.units[i] = int64(f.volume / volume * resolution); out.units[i] == 0 {
+			continue
+		}
+		demand += out.units[i]
+		g.Arc(source, 2+i, out.units[i], 0)
+		for k, charge := range p.charges(f, out.ends) {
+			arcs[i] = append(arcs[i], g.Arc(2+i, slice(k), out.units[i], charge/float64(out.units[i])))
+			at[i] = append(at[i], k)
+		}
+	}
+	start := 0.0
+	for k, end := range out.ends {
+		capacity := math.Ceil(float64(p.slots) * (end - start) / volume * resolution)
+		g.Arc(slice(k), sink, int64(capacity)+1, 0)
+		if k > 0 {
+			g.Arc(slice(k), slice(k-1), demand, 0)
+		}
+		start = end
+	}
+	result, err := g.Solve(source, sink, demand)
+	if err != nil {
+		return nil, fmt.Errorf("relaxation on %d slices: %w", len(out.ends), err)
+	}
+	for i := range arcs {
+		for n, arc := range arcs[i] {
+			out.parts[i][at[i][n]] = g.Flow(arc)
+		}
+	}
+	out.bound = base + result.Bound
+	return out, nil
+}
+
+// grid is every time that matters, Qs and steps and bends of costs, and n evenly spaced,
+// to the time by which everything could be done. O((m + n) log(m + n)).
+func (p *problem) grid(n int) []float64 {
+	var points []float64
+	volume, horizon := 0.0, 0.0
+	for i := range p.flows {
+		f := &p.flows[i]
+		points = append(points, f.least)
+		points = append(points, f.cost.Breaks()...)
+		volume += f.volume
+		horizon = max(horizon, f.least)
+	}
+	horizon = max(horizon, volume/float64(p.slots))
+	for k := range n {
+		points = append(points, horizon*float64(k+1)/float64(n))
+	}
+	points = append(points, horizon)
+	slices.Sort(points)
+	points = slices.DeleteFunc(points, func(t float64) bool { return t <= 0 || t > horizon })
+	return slices.CompactFunc(points, func(a, b float64) bool { return math.Abs(b-a) <= rounding*b })
+}
+
+// charges yields the slices in which a flow may complete and what it costs there,
+// beyond its cost at Q. Of slices with the same cost only the last is given: what is
+// charged there can be done in the others.
+func (p *problem) charges(f *flow, ends []float64) func(yield func(k int, charge float64) bool) {
+	return func(yield func(k int, charge float64) bool) {
+		lowest := f.cost.At(f.least)
+		charge := func(k int) float64 {
+			if k == 0 || ends[k-1] < f.least*(1-rounding) {
+				return 0
+			}
+			return max(0, justAfter(f.cost, ends[k-1])-lowest)
+		}
+		for k, end := range ends {
+			if end < f.least*(1-rounding) {
+				continue
+			}
+			c := charge(k)
+			if k+1 < len(ends) && charge(k+1) == c {
+				continue
+			}
+			if !yield(k, c) {
+				return
+			}
+		}
+	}
+}
+
+// deadlines rounds the relaxation (Figure 6, step 5): the end of the slice by which
+// the fraction of each flow is charged. The paper's is 1/2, and it advises several.
+func (r *relaxed) deadlines(fraction float64) []float64 {
+	out := make([]float64, len(r.parts))
+	for i, parts := range r.parts {
+		want, sum := fraction*float64(r.units[i]), int64(0)
+		for k, part := range parts {
+			if sum += part; part > 0 && float64(sum) >= want*(1-sameInstant) {
+				out[i] = r.ends[k]
+				break
+			}
+		}
+	}
+	return out
+}

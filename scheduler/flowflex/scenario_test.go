@@ -1,0 +1,245 @@
+package flowflex
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/scheduler"
+)
+
+// TestScenarios runs testdata/*.txt. The problem is given as
+//
+//	flow NAME [due=T] [weight=W] [steps=T:COST,T:COST…]
+//	JOB work=W [max=M] [after=JOB,JOB…]
+//
+// and the directives are
+//
+//	chain slots=N                    stage 1: each flow's pseudo-jobs, volume, critical path, Q
+//	pack slots=N order=(F,F…) [chains] stage 2a: who has how many slots when
+//	pack slots=N urgent [end]        the same, jobs by how late they may start, or end
+//	solve slots=N metric=M [relax] [chains] [printed]
+//	                                 the schedule found, and the bounds
+//	shift slots=N order=(F,F…)         stage 3: the chains' schedule as jobs' slots
+func TestScenarios(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				if d.Cmd == "plan" {
+					return planScenario(t, d)
+				}
+				return scenario(t, d)
+			})
+		})
+	}
+}
+
+func scenario(t *testing.T, d *datadriven.TestData) string {
+	metric := scheduler.Metric{}
+	if d.HasArg("metric") {
+		var name string
+		var err error
+		d.ScanArgs(t, "metric", &name)
+		if metric, err = scheduler.ParseMetric(name); err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+	}
+	p := readProblem(t, d, metric)
+	d.ScanArgs(t, "slots", &p.Slots)
+	made, err := prepare(p)
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	switch d.Cmd {
+	case "chain":
+		writeChains(&out, p, made)
+	case "pack", "shift":
+		writePacked(t, d, &out, p, made)
+	case "solve":
+		writeSolved(t, d, &out, p, metric)
+	default:
+		d.Fatalf(t, "unknown directive")
+	}
+	return out.String()
+}
+
+func readProblem(t *testing.T, d *datadriven.TestData, metric scheduler.Metric) (p Problem) {
+	number := func(text string) float64 {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return x
+	}
+	for line := range strings.Lines(d.Input) {
+		fields := strings.Fields(line)
+		if fields[0] == "flow" {
+			f := Flow{ID: fields[1], Cost: scheduler.Cost{Penalty: metric.Penalty, Weight: 1, Due: 1e9}}
+			for _, field := range fields[2:] {
+				name, value, _ := strings.Cut(field, "=")
+				switch name {
+				case "due":
+					f.Cost.Due = number(value)
+				case "weight":
+					f.Cost.Weight = number(value)
+				case "steps":
+					for step := range strings.SplitSeq(value, ",") {
+						due, cost, _ := strings.Cut(step, ":")
+						f.Cost.Levels = append(f.Cost.Levels, scheduler.Level{Due: number(due), Cost: number(cost)})
+					}
+				}
+			}
+			p.Flows = append(p.Flows, f)
+			continue
+		}
+		f := &p.Flows[len(p.Flows)-1]
+		j := Job{ID: fields[0], Max: 1}
+		for _, field := range fields[1:] {
+			name, value, _ := strings.Cut(field, "=")
+			switch name {
+			case "work":
+				j.Work = number(value)
+			case "max":
+				j.Max = int(number(value))
+			case "after":
+				for before := range strings.SplitSeq(value, ",") {
+					j.After = append(j.After, named(f.Jobs, before))
+				}
+			}
+		}
+		f.Jobs = append(f.Jobs, j)
+	}
+	return p
+}
+
+// named is the position of a job, or for a number the number.
+func named(jobs []Job, id string) int {
+	if i := slices.IndexFunc(jobs, func(j Job) bool { return j.ID == id }); i >= 0 {
+		return i
+	}
+	n, err := strconv.Atoi(id)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func writeChains(out *strings.Builder, p Problem, made *problem) {
+	for i := range made.chains {
+		c := &made.chains[i]
+		fmt.Fprintf(out, "%s: volume %.6g, critical path %.6g, Q %.6g\n", p.Flows[i].ID, c.volume, c.path, c.least)
+		for k, j := range c.jobs {
+			fmt.Fprintf(out, "  %d: work %.6g max %g:", k+1, j.work, j.max)
+			for _, part := range c.parts(int32(k)) {
+				fmt.Fprintf(out, " %s×%d", p.Flows[i].Jobs[part.job].ID, part.slots)
+			}
+			fmt.Fprintln(out)
+		}
+	}
+}
+
+func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p Problem, made *problem) {
+	var order []int32
+	arg, _ := d.Arg("order")
+	for _, name := range arg.Vals {
+		order = append(order, int32(slices.IndexFunc(p.Flows, func(f Flow) bool { return f.ID == name })))
+	}
+	if slices.Contains(order, -1) {
+		d.Fatalf(t, "order names no flow")
+	}
+	packer, chains := newPacker(p.Slots, made.dags()), d.HasArg("chains") || d.Cmd == "shift"
+	if chains {
+		packer = newPacker(p.Slots, made.lines())
+	}
+	packer.record = func(at span) {
+		fmt.Fprintf(out, "%.6g to %.6g:", at.from, at.to)
+		for _, r := range at.runs {
+			r.job = packer.local(r)
+			id := strconv.Itoa(int(r.job) + 1)
+			if !chains {
+				id = p.Flows[r.flow].Jobs[r.job].ID
+			}
+			fmt.Fprintf(out, " %s.%s×%g", p.Flows[r.flow].ID, id, r.slots)
+		}
+		fmt.Fprintln(out)
+		for _, r := range at.runs {
+			if d.Cmd != "shift" {
+				break
+			}
+			r.job = packer.local(r)
+			c := &made.chains[r.flow]
+			for _, a := range c.shift(nil, c.parts(r.job), at, r) {
+				fmt.Fprintf(out, "  %s.%s×%d from %.6g to %.6g\n", p.Flows[r.flow].ID, p.Flows[r.flow].Jobs[a.Job].ID, a.Slots, a.From, a.To)
+			}
+			fmt.Fprintf(out, "  in proportion:")
+			for _, s := range c.proportional(nil, c.parts(r.job), r) {
+				fmt.Fprintf(out, " %s.%s×%d", p.Flows[r.flow].ID, p.Flows[r.flow].Jobs[s.Job].ID, s.Slots)
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	done := packer.pack
+	if d.HasArg("urgent") {
+		deadlines := make([]float64, len(p.Flows))
+		for i, f := range p.Flows {
+			deadlines[i] = f.Cost.Due
+		}
+		by := byStart
+		if d.HasArg("end") {
+			by = byEnd
+		}
+		done = func([]int32) []float64 { return packer.packUrgent(deadlines, by) }
+	}
+	for i, done := range done(order) {
+		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, done)
+	}
+}
+
+func writeSolved(t *testing.T, d *datadriven.TestData, out *strings.Builder, p Problem, metric scheduler.Metric) {
+	s, err := Solve(p, Options{
+		Aggregate: metric.Aggregate, Relax: d.HasArg("relax"), ChainsOnly: d.HasArg("chains"), AsPrinted: d.HasArg("printed"),
+	})
+	if err != nil {
+		fmt.Fprintln(out, err)
+		return
+	}
+	fmt.Fprintf(out, "cost %.6g", s.Cost)
+	if metric.Aggregate == scheduler.Max {
+		bound, err := MaxBound(p)
+		fmt.Fprintf(out, ", bound %.6g", bound)
+		fatal(t, err)
+	} else {
+		whole, err := IntegralBound(p)
+		fatal(t, err)
+		flow, err := FlowBound(p, 400)
+		fatal(t, err)
+		fmt.Fprintf(out, ", integral bound %.6g, flow bound %.6g", whole, flow)
+	}
+	fmt.Fprintln(out)
+	for _, i := range s.Order {
+		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, s.Completion[i])
+	}
+	fmt.Fprint(out, "now:")
+	for _, share := range s.Now {
+		f := p.Flows[share.Flow]
+		fmt.Fprintf(out, " %s.%s×%d", f.ID, f.Jobs[share.Job].ID, share.Slots)
+	}
+	fmt.Fprintln(out)
+}
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,84 @@
+package flowflex
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Assigned is a time in which a job has the same slots throughout.
+type Assigned struct {
+	Flow, Job int     // positions in the Problem
+	From, To  float64 // seconds from now
+	Slots     int
+}
+
+// shift is stage 3 (section 4.3), shape shifting: a pseudo-job that has fewer slots
+// than its maximum, for a while, is made of its jobs by McNaughton's wrap-around
+// rule. Its slots are rows; in rows times duration, each part fills its share, row
+// after row, beginning where the one before ended, so that every limit is a
+// fraction slots·(parts so far)/maximum of whole numbers, and so is the count of a
+// part's rows at any instant: never more than its own maximum. O(parts²), to each
+// of at most as many intervals as there are parts.
+func (c *chain) shift(into []Assigned, parts []part, s span, r run) []Assigned {
+	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
+	limits := make([]int64, len(parts)+1) // in 1/most of a row
+	cuts := make([]int64, 0, len(parts)+2)
+	cuts = append(cuts, 0, most)
+	for i, p := range parts {
+		limits[i+1] = limits[i] + p.slots*slots
+		cuts = append(cuts, limits[i+1]%most)
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	at := func(cut int64) float64 {
+		if cut == most {
+			return s.to
+		}
+		return s.from + (s.to-s.from)*float64(cut)/float64(most)
+	}
+	for k, cut := range cuts[:len(cuts)-1] {
+		for i, p := range parts {
+			if rows := ceil(limits[i+1]-cut, most) - ceil(limits[i]-cut, most); rows > 0 {
+				into = append(into, Assigned{int(r.flow), int(p.job), at(cut), at(cuts[k+1]), int(rows)})
+			}
+		}
+	}
+	return into
+}
+
+// ceil is a/b rounded up, for b > 0.
+func ceil(a, b int64) int64 {
+	q := a / b
+	if a%b > 0 {
+		q++
+	}
+	return q
+}
+
+// proportional shares the slots of a pseudo-job among its parts by their own
+// maxima, in whole slots: what the live system gives instead of the wrap-around's
+// short pieces. Slots left by rounding down go to the largest remainders, so no
+// part has more than its maximum. O(parts log parts).
+func (c *chain) proportional(into []Share, parts []part, r run) []Share {
+	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
+	byRest, left := make([]int, len(parts)), slots
+	first := len(into)
+	for i, p := range parts {
+		byRest[i] = i
+		into = append(into, Share{int(r.flow), int(p.job), int(p.slots * slots / most)})
+		left -= p.slots * slots / most
+	}
+	slices.SortStableFunc(byRest, func(a, b int) int {
+		return cmp.Compare(parts[b].slots*slots%most, parts[a].slots*slots%most)
+	})
+	for _, i := range byRest[:left] {
+		into[first+i].Slots++
+	}
+	return slices.DeleteFunc(into, func(s Share) bool { return s.Slots == 0 })
+}
+
+// Share is what a job has at one instant.
+type Share struct {
+	Flow, Job int // positions in the Problem
+	Slots     int
+}

@@ -1,0 +1,74 @@
+package hmhs
+
+import "fmt"
+
+// most bounds times and factors, so that no sum of them is infinite.
+const most = 1e15
+
+// mostTasks bounds a batch's tasks, each of which is dispatched by itself.
+const mostTasks = 100_000_000
+
+// Check names the job or machine and the field that has no meaning: a number of tasks
+// below 0; tasks without machines; a time or factor that is 0, negative, NaN, infinite
+// or above 1e15; factors of another number than there are machines; a machine without
+// slots, or with one that is free at no such time. A stage without tasks may have
+// anything. O(J·M).
+func (b *Batch) Check() error {
+	for _, kind := range []struct {
+		name     string
+		machines []Machine
+		of       func(*Job) *Stage
+	}{{"Map", b.Maps, mapOf}, {"Reduce", b.Reduces, reduceOf}} {
+		for m, machine := range kind.machines {
+			if err := machine.check(); err != nil {
+				return fmt.Errorf("%ss[%d]: %w", kind.name, m, err)
+			}
+		}
+		total := 0
+		for i := range b.Jobs {
+			stage := kind.of(&b.Jobs[i])
+			if err := stage.check(len(kind.machines)); err != nil {
+				return fmt.Errorf("job %d %s: field %s.%w", i, b.Jobs[i].ID, kind.name, err)
+			}
+			if total += stage.Tasks; total > mostTasks {
+				return fmt.Errorf("job %d %s: field %s.Tasks: the batch has more than %d", i, b.Jobs[i].ID, kind.name, mostTasks)
+			}
+		}
+	}
+	return nil
+}
+
+func (m Machine) check() error {
+	if len(m.Free) == 0 {
+		return fmt.Errorf("field Free is empty")
+	}
+	for _, at := range m.Free {
+		if !(at >= 0 && at <= most) {
+			return fmt.Errorf("field Free has %v", at)
+		}
+	}
+	return nil
+}
+
+func (s *Stage) check(machines int) error {
+	switch {
+	case s.Tasks < 0 || s.Tasks > mostTasks:
+		return fmt.Errorf("Tasks is %d", s.Tasks)
+	case s.Tasks == 0:
+		return nil
+	case machines == 0:
+		return fmt.Errorf("Tasks is %d, and no machine has slots for them", s.Tasks)
+	case !positive(s.Time):
+		return fmt.Errorf("Time is %v", s.Time)
+	case len(s.Factor) != machines:
+		return fmt.Errorf("Factor has %d entries for %d machines", len(s.Factor), machines)
+	}
+	for m, f := range s.Factor {
+		if !positive(f) {
+			return fmt.Errorf("Factor[%d] is %v", m, f)
+		}
+	}
+	return nil
+}
+
+func positive(x float64) bool { return x > 0 && x <= most }

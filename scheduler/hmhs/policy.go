@@ -1,0 +1,192 @@
+package hmhs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// Policy is HMHS in a running system: the Plan's Queues say what each tracker runs in
+// which order, and each Target's Trackers where the job's tasks end soonest.
+//
+// Tasks not started are dispatched to the slots as they become free: maps by Min-Min and
+// then by Pri on each tracker; reduces, of jobs whose maps have ended, by
+// Dynamic-Min-Min. A job's normal time and its factors are those of [Estimate], and
+// before any of its tasks has ended Work by Max, which the caller has from history, and
+// the trackers' means. Pri takes the reduces' work from Later; where it is not known
+// they take what a mean task takes.
+//
+// Targets are what the slots run first, after the minima, which HMHS does not know. Where
+// there are fewer tasks than slots, nobody has what is left. Without Trackers all slots
+// are alike and there are no Queues. The Metric is ignored: it is makespan.
+//
+// O(J·M·log J + T·log M) for T tasks on M trackers.
+type Policy struct{}
+
+// ranked is how many trackers a Target names at most.
+const ranked = 32
+
+// What is measured in microseconds or taken for centuries is no guide; within these
+// bounds times and factors stay finite in all sums.
+const (
+	leastSeconds, mostSeconds = 1e-3, 1e9
+	leastFactor, mostFactor   = 1e-3, 1e3
+)
+
+// Plan implements [scheduler.Policy].
+func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
+	s, err := s.Normal()
+	if err != nil {
+		return scheduler.Plan{}, err
+	}
+	if s.Slots == 0 || len(s.Jobs) == 0 {
+		return targets(s, &outlook{order: indexes(len(s.Jobs)), ends: make([]float64, len(s.Jobs))}), nil
+	}
+	o := newOutlook(s)
+	if err := o.batch.Check(); err != nil {
+		return scheduler.Plan{}, fmt.Errorf("hmhs: %w", err)
+	}
+	o.solve(s)
+	plan := targets(s, o)
+	if len(s.Trackers) == 0 {
+		return plan, nil
+	}
+	for m, runs := range o.runs {
+		q := scheduler.Queue{Tracker: s.Trackers[m].ID}
+		for _, r := range runs {
+			q.Runs = append(q.Runs, scheduler.Run{Job: s.Jobs[r.Job].ID, Tasks: r.Tasks})
+		}
+		plan.Queues = append(plan.Queues, q)
+	}
+	return plan, nil
+}
+
+// outlook is a snapshot as a batch of maps only, or of reduces, and its schedule.
+type outlook struct {
+	batch *Batch // its Maps and Map stages are the snapshot's phase
+	order []int  // of precedence
+	runs  [][]Run
+	ends  []float64
+}
+
+func newOutlook(s scheduler.Snapshot) *outlook {
+	b := &Batch{Jobs: make([]Job, len(s.Jobs))}
+	for _, t := range s.Trackers {
+		b.Maps = append(b.Maps, Machine{t.Free})
+	}
+	if len(b.Maps) == 0 {
+		b.Maps = []Machine{{make([]float64, s.Slots)}}
+	}
+	speeds := Estimate(s.Measured)
+	for i, j := range s.Jobs {
+		stage := Stage{Tasks: max(0, j.Max-j.Running), Time: j.Work / float64(j.Max), Factor: make([]float64, len(b.Maps))}
+		if seconds, ok := speeds.Time(j.ID); ok {
+			stage.Time = seconds
+		}
+		stage.Time = min(max(stage.Time, leastSeconds), mostSeconds)
+		for m := range stage.Factor {
+			stage.Factor[m] = 1
+			if len(s.Trackers) > 0 {
+				stage.Factor[m] = min(max(speeds.Factor(j.ID, s.Trackers[m].ID), leastFactor), mostFactor)
+			}
+		}
+		b.Jobs[i] = Job{ID: j.ID.String(), Map: stage}
+	}
+	return &outlook{batch: b, ends: make([]float64, len(s.Jobs))}
+}
+
+func (o *outlook) solve(s scheduler.Snapshot) {
+	stages, arrived := o.batch.stages(mapOf), make([]float64, len(s.Jobs))
+	o.runs = minMin(o.batch.Maps, stages, arrived, o.ends)
+	o.order = indexes(len(s.Jobs))
+	if s.Phase == wire.Reduce {
+		slices.SortStableFunc(o.order, func(a, b int) int { return cmp.Compare(o.ends[a], o.ends[b]) })
+		return
+	}
+	pri := priorities(s)
+	slices.SortStableFunc(o.order, func(a, b int) int { return cmp.Compare(pri[a], pri[b]) })
+	place := make([]int, len(o.order))
+	for at, job := range o.order {
+		place[job] = at
+	}
+	clear(o.ends)
+	for m, runs := range o.runs {
+		o.runs[m] = sorted(runs, place)
+		play(o.batch.Maps[m], m, o.runs[m], stages, o.ends)
+	}
+}
+
+// priorities is Pri of each job, its reduces being in Later.
+func priorities(s scheduler.Snapshot) []float64 {
+	work, tasks := 0.0, 0
+	for _, j := range s.Jobs {
+		work += j.Work
+		tasks += j.Max
+	}
+	reduces := make(map[wire.JobID]float64, len(s.Later))
+	for _, l := range s.Later {
+		if l.Phase == wire.Reduce {
+			reduces[l.ID] = l.Work
+			if l.Work == 0 {
+				reduces[l.ID] = work / float64(tasks) * float64(l.Max)
+			}
+		}
+	}
+	pri := make([]float64, len(s.Jobs))
+	for i, j := range s.Jobs {
+		pri[i] = Priority(j.Work, reduces[j.ID])
+	}
+	return pri
+}
+
+// targets gives minima, and then to each tracker's slots what they run first.
+func targets(s scheduler.Snapshot, o *outlook) scheduler.Plan {
+	slots, left := make([]int, len(s.Jobs)), s.Slots
+	for i, j := range s.Jobs {
+		slots[i] = j.Min
+		left -= j.Min
+	}
+	wanted := make([]int, len(s.Jobs))
+	for m, runs := range o.runs {
+		heads := len(o.batch.Maps[m].Free)
+		for _, r := range runs {
+			wanted[r.Job] += min(heads, r.Tasks)
+			heads -= min(heads, r.Tasks)
+		}
+	}
+	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
+	for _, i := range o.order {
+		more := max(0, min(left, wanted[i]-slots[i], s.Jobs[i].Max-slots[i]))
+		left -= more
+		plan.Targets = append(plan.Targets, scheduler.Target{
+			Job: s.Jobs[i].ID, Slots: slots[i] + more, End: o.ends[i], Trackers: ranking(s, o, i),
+		})
+	}
+	return plan
+}
+
+// ranking is the trackers on which a job's tasks end soonest once started, ties by id.
+func ranking(s scheduler.Snapshot, o *outlook, job int) []string {
+	if len(s.Trackers) == 0 || o.batch == nil {
+		return nil
+	}
+	factor := o.batch.Jobs[job].Map.Factor
+	order := indexes(len(factor))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(factor[a], factor[b]) })
+	var names []string
+	for _, m := range order[:min(len(order), ranked)] {
+		names = append(names, s.Trackers[m].ID)
+	}
+	return names
+}
+
+func indexes(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}

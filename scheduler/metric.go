@@ -1,0 +1,95 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Penalty is the shape of the cost of a completion time (FLEX, section 2.1).
+type Penalty uint8
+
+// The menu. The zero Penalty is one not given.
+const (
+	Response  Penalty = iota + 1 // the time itself
+	Stretch                      // the time by the job's work alone
+	Tardy                        // 1 after the deadline
+	Tardiness                    // the time after the deadline
+	Lateness                     // the time after the deadline, negative before it
+	SLA                          // steps, each with a time and a cost
+)
+
+var penaltyNames = []string{"", "response", "stretch", "tardy", "tardiness", "lateness", "sla"}
+
+func (p Penalty) String() string {
+	if int(p) < len(penaltyNames) {
+		return penaltyNames[p]
+	}
+	return fmt.Sprintf("penalty(%d)", uint8(p))
+}
+
+// Aggregate is how the costs of all jobs become one number.
+type Aggregate uint8
+
+const (
+	Sum Aggregate = iota // minisum
+	Max                  // minimax
+)
+
+var aggregateNames = []string{"sum", "max"}
+
+func (a Aggregate) String() string {
+	if int(a) < len(aggregateNames) {
+		return aggregateNames[a]
+	}
+	return fmt.Sprintf("aggregate(%d)", uint8(a))
+}
+
+// Metric is what a policy minimises. Makespan is Max of Response. Weighted
+// multiplies each cost by the job's weight; otherwise weights are ignored.
+type Metric struct {
+	Aggregate Aggregate
+	Penalty   Penalty // 0: Response
+	Weighted  bool
+}
+
+// Metrics lists the menu: every penalty, sum and maximum, unweighted and weighted.
+func Metrics() []Metric {
+	var all []Metric
+	for _, a := range []Aggregate{Sum, Max} {
+		for p := Response; p <= SLA; p++ {
+			all = append(all, Metric{a, p, false}, Metric{a, p, true})
+		}
+	}
+	return all
+}
+
+// String is the metric's name, as in "sum-response" or "max-tardiness-weighted".
+func (m Metric) String() string {
+	p := m.Penalty
+	if p == 0 {
+		p = Response
+	}
+	name := m.Aggregate.String() + "-" + p.String()
+	if m.Weighted {
+		name += "-weighted"
+	}
+	return name
+}
+
+// ParseMetric reads what String writes.
+func ParseMetric(name string) (Metric, error) {
+	all := Metrics()
+	if i := slices.IndexFunc(all, func(m Metric) bool { return m.String() == name }); i >= 0 {
+		return all[i], nil
+	}
+	return Metric{}, fmt.Errorf("metric %q: want sum- or max-, one of %s, and -weighted or nothing",
+		name, strings.Join(penaltyNames[1:], " "))
+}
+
+func (m Metric) check() error {
+	if int(m.Aggregate) >= len(aggregateNames) || int(m.Penalty) >= len(penaltyNames) {
+		return fmt.Errorf("field Metric is %v", m)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// defaultTaskSeconds is a task's work when no job has been measured.
+const defaultTaskSeconds = 1
+
+// Normal is s as the optimizers work on it, or an error that names the job and
+// the field that has no meaning. O(J log J).
+//
+// Refused are: negative slots; two jobs with one id; a negative Max, Min or
+// Running; Work or Alone that is negative, NaN, infinite or above 1e15, and so a
+// weight; SLA steps whose times do not rise or whose costs are of that kind or fall; a
+// metric or penalty that is not on the menu; amounts of a Transfer and a Bandwidth of
+// that kind.
+//
+// Made normal are:
+//
+//   - jobs are sorted by id; those with a Max of 0 are left out;
+//   - a weight of 0, which is one not given, becomes 1;
+//   - Min is at least 1 for a phase not measured yet, and at most Max;
+//   - minima that together exceed the slots are scaled down in proportion, rounded
+//     by largest remainder; phases not measured yet keep their one slot before that,
+//     in order of arrival, while there are slots;
+//   - Work not measured becomes Max times the mean task of the measured jobs, of one
+//     second if there is none; Alone is at least Work;
+//   - transfers are sorted by id, those with nothing left are left out; Left is at
+//     least Ready, Whole at least Left;
+//   - trackers and what was measured on them are sorted; what took no time is left out.
+//
+// A deadline in the past stays what it is: missed, and the lateness grows.
+func (s Snapshot) Normal() (Snapshot, error) {
+	if s.Slots < 0 {
+		return s, fmt.Errorf("snapshot: field Slots is %d", s.Slots)
+	}
+	if err := s.Metric.check(); err != nil {
+		return s, fmt.Errorf("snapshot: %w", err)
+	}
+	jobs := make([]Job, 0, len(s.Jobs))
+	for _, j := range s.Jobs {
+		if err := j.check(); err != nil {
+			return s, fmt.Errorf("%v: %w", j.ID, err)
+		}
+		if j.Max > 0 {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b Job) int { return a.ID.Compare(b.ID) })
+	for i := range jobs {
+		if i > 0 && jobs[i].ID == jobs[i-1].ID {
+			return s, fmt.Errorf("%v: field ID is given twice", jobs[i].ID)
+		}
+	}
+	normalMinima(jobs, s.Slots)
+	normalWork(jobs)
+	s.Jobs = jobs
+	if err := s.normalTransfers(); err != nil {
+		return s, err
+	}
+	return s, s.normalTrackers()
+}
+
+func (j Job) check() error {
+	switch {
+	case j.Max < 0:
+		return fmt.Errorf("field Max is %d", j.Max)
+	case j.Min < 0:
+		return fmt.Errorf("field Min is %d", j.Min)
+	case j.Running < 0:
+		return fmt.Errorf("field Running is %d", j.Running)
+	case !amount(j.Work):
+		return fmt.Errorf("field Work is %v", j.Work)
+	case !amount(j.Alone):
+		return fmt.Errorf("field Alone is %v", j.Alone)
+	}
+	return j.Goal.Check()
+}
+
+// most bounds amounts so that sums and products of them stay finite and exact to a
+// second or so: 30 million years of one slot.
+const most = 1e15
+
+// amount says whether x is finite, not negative and not absurd.
+func amount(x float64) bool { return x >= 0 && x <= most }
+
+// normalWork estimates what has not been measured, after the minima, which depend
+// on what that was.
+func normalWork(jobs []Job) {
+	work, tasks := 0.0, 0
+	for _, j := range jobs {
+		if j.Work > 0 {
+			work += j.Work
+			tasks += j.Max
+		}
+	}
+	perTask := float64(defaultTaskSeconds)
+	if tasks > 0 {
+		perTask = work / float64(tasks)
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Work == 0 {
+			j.Work = perTask * float64(j.Max)
+		}
+		j.Alone = max(j.Alone, j.Work)
+		if j.Goal.Weight == 0 {
+			j.Goal.Weight = 1
+		}
+	}
+}
+
+func normalMinima(jobs []Job, slots int) {
+	total := 0
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Work == 0 {
+			j.Min = max(j.Min, 1)
+		}
+		j.Min = min(j.Min, j.Max)
+		total += j.Min
+	}
+	if total <= slots {
+		return
+	}
+	// First the slots to measure by, then the rest in proportion.
+	kept, rest := make([]int, len(jobs)), 0
+	left := slots
+	for _, i := range byArrival(jobs) {
+		if jobs[i].Work == 0 && left > 0 {
+			kept[i] = 1
+			left--
+		}
+		rest += jobs[i].Min - kept[i]
+	}
+	scale := func(i int) float64 {
+		return float64(jobs[i].Min-kept[i]) * float64(left) / float64(rest)
+	}
+	given, remainders := 0, make([]int, len(jobs))
+	for i := range jobs {
+		given += int(scale(i))
+		remainders[i] = i
+	}
+	slices.SortStableFunc(remainders, func(a, b int) int {
+		return cmp.Compare(scale(b)-math.Floor(scale(b)), scale(a)-math.Floor(scale(a)))
+	})
+	more := make([]int, len(jobs))
+	for _, i := range remainders[:max(0, min(left-given, len(jobs)))] {
+		more[i] = 1
+	}
+	for i := range jobs {
+		jobs[i].Min = min(jobs[i].Min, kept[i]+int(scale(i))+more[i])
+	}
+}
+
+// byArrival is the jobs' indexes in order of arrival, ties by id.
+func byArrival(jobs []Job) []int {
+	order := make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(jobs[a].Arrived, jobs[b].Arrived), jobs[a].ID.Compare(jobs[b].ID))
+	})
+	return order
+}

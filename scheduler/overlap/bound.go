@@ -1,0 +1,71 @@
+package overlap
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+)
+
+// Bound is a lower bound of the sum of response times of all policies (section 5.1):
+// each station by itself is served by SRPT as if nothing had to be mapped before it is
+// shuffled; between two times at which both are idle the larger sum counts.
+// O(n log n).
+func Bound(arrivals []Arrival) (float64, error) {
+	total := 0.0
+	var maps, shuffles single
+	for i, a := range arrivals {
+		if err := check(a.Map, a.Shuffle); err != nil {
+			return 0, fmt.Errorf("arrival %d: %w", i, err)
+		}
+		maps.until(a.At)
+		shuffles.until(a.At)
+		if len(maps.left) == 0 && len(shuffles.left) == 0 {
+			total += max(maps.sum, shuffles.sum)
+			maps.sum, shuffles.sum = 0, 0
+		}
+		heap.Push(&maps.left, a.Map)
+		heap.Push(&shuffles.left, a.Shuffle)
+	}
+	maps.until(math.Inf(1))
+	shuffles.until(math.Inf(1))
+	return total + max(maps.sum, shuffles.sum), nil
+}
+
+// single is a station served by SRPT.
+type single struct {
+	now  float64
+	left sizes
+	sum  float64 // of the time that all jobs have been here: the integral of their number
+}
+
+// until serves the station up to a time.
+func (s *single) until(at float64) {
+	for len(s.left) > 0 && s.now < at {
+		n := float64(len(s.left))
+		if s.now+s.left[0] > at {
+			s.left[0] -= at - s.now
+			s.sum += n * (at - s.now)
+			break
+		}
+		s.now += s.left[0]
+		s.sum += n * s.left[0]
+		heap.Pop(&s.left)
+	}
+	if !math.IsInf(at, 1) {
+		s.now = at
+	}
+}
+
+// sizes is a heap of what is left, the least first.
+type sizes []float64
+
+func (h sizes) Len() int           { return len(h) }
+func (h sizes) Less(i, j int) bool { return h[i] < h[j] }
+func (h sizes) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *sizes) Push(x any)        { *h = append(*h, x.(float64)) }
+func (h *sizes) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

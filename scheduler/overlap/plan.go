@@ -1,0 +1,180 @@
+package overlap
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// Plan implements [scheduler.Policy].
+func (p MaxSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.lanes, s) }
+
+// Plan implements [scheduler.Policy].
+func (p SRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.lanes, s) }
+
+// Plan implements [scheduler.Policy]. Map slots are partitioned as section 4.3 has it.
+func (p SplitSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
+	if p.Strict {
+		return scheduler.Plan{}, fmt.Errorf("SplitSRPT: field Strict is for simulations")
+	}
+	return plan(p.lanes, s)
+}
+
+// plan makes whole slots of what the lanes say of the map, and shares of the shuffle
+// from the slots. First come the minima; they count to the part of their lane. As a
+// job cannot use more than its Max, several have slots where the model has one. The
+// order of precedence takes the lanes in turn.
+//
+// Of the snapshot's reduces there is no shuffle left: what is planned are the slots,
+// by work left.
+func plan(lanes func([]Job) []lane, s scheduler.Snapshot) (scheduler.Plan, error) {
+	s, err := s.Normal()
+	if err != nil {
+		return scheduler.Plan{}, err
+	}
+	if s.Phase != wire.Map {
+		s.Transfers = nil
+	}
+	present := fromSnapshot(s)
+	chosen := lanes(present.jobs)
+	slots := present.slots(chosen, s.Slots)
+	maps := make([]float64, len(slots))
+	for i := range slots {
+		maps[i] = float64(slots[i]) / float64(max(1, s.Slots))
+	}
+	shares := make([]float64, len(slots))
+	serveShuffles(chosen, present.jobs, maps, shares)
+
+	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
+	for i := range inTurn(chosen, func(l *lane) []int { return l.maps }) {
+		if present.most[i] > 0 {
+			plan.Targets = append(plan.Targets, scheduler.Target{Job: present.ids[i], Slots: slots[i]})
+		}
+	}
+	for i := range inTurn(chosen, func(l *lane) []int { return l.shuffles }) {
+		if present.moves[i] {
+			plan.Portions = append(plan.Portions, scheduler.Portion{Job: present.ids[i], Share: min(1, shares[i])})
+		}
+	}
+	return plan, nil
+}
+
+// present are the jobs of a snapshot that have maps or shuffle left, by id.
+type present struct {
+	ids         []wire.JobID
+	jobs        []Job
+	least, most []int  // slots
+	moves       []bool // has shuffle left
+}
+
+// fromSnapshot takes sizes in seconds of the whole station. A job's Ratio is that of
+// what is left, as measured by now, and not that of its original sizes.
+func fromSnapshot(s scheduler.Snapshot) *present {
+	p, bandwidth := &present{}, bandwidth(s)
+	slots := float64(max(1, s.Slots))
+	for i, k := 0, 0; i < len(s.Jobs) || k < len(s.Transfers); {
+		var j scheduler.Job
+		var t scheduler.Transfer
+		order := -1
+		switch {
+		case i == len(s.Jobs):
+			order = 1
+		case k < len(s.Transfers):
+			order = s.Jobs[i].ID.Compare(s.Transfers[k].ID)
+		}
+		if order <= 0 {
+			j = s.Jobs[i]
+			i++
+		}
+		if order >= 0 {
+			t = s.Transfers[k]
+			k++
+		}
+		job := Job{
+			Number: len(p.jobs), Map: cmp.Or(t.Maps, j.Alone) / slots, Shuffle: t.Whole / bandwidth,
+			Left: j.Work / slots, Ready: t.Left / bandwidth,
+		}
+		// Without map work, or next to none, all is ready: see NewJob.
+		if coming := (t.Left - t.Ready) / bandwidth; job.Left > coming*1e-12 {
+			job.Ready, job.Ratio = t.Ready/bandwidth, coming/job.Left
+		}
+		p.ids = append(p.ids, cmp.Or(j.ID, t.ID))
+		p.jobs = append(p.jobs, job)
+		p.least, p.most = append(p.least, j.Min), append(p.most, j.Max)
+		p.moves = append(p.moves, t.Left > 0)
+	}
+	return p
+}
+
+// bandwidth is the snapshot's, at least one byte a second. One not measured yet is
+// taken to be such that all shuffles together take as long as all maps.
+func bandwidth(s scheduler.Snapshot) float64 {
+	if s.Bandwidth > 0 {
+		return max(1, s.Bandwidth)
+	}
+	work, bytes := 0.0, 0.0
+	for _, j := range s.Jobs {
+		work += j.Work
+	}
+	for _, t := range s.Transfers {
+		bytes += t.Left
+	}
+	if work == 0 || bytes == 0 {
+		return 1
+	}
+	return max(1, bytes*float64(max(1, s.Slots))/work)
+}
+
+// slots fills the lanes: minima, then each lane up to its part, then whoever can use
+// what is left.
+func (p *present) slots(lanes []lane, slots int) []int {
+	given, left := slices.Clone(p.least), slots
+	for _, least := range p.least {
+		left -= least
+	}
+	fill := func(l *lane, most int) {
+		for _, i := range l.maps {
+			give := max(0, min(p.most[i]-given[i], most, left))
+			given[i] += give
+			most -= give
+			left -= give
+		}
+	}
+	whole := slots
+	for k := range lanes {
+		part := whole
+		if k < len(lanes)-1 {
+			part = int(math.Round(lanes[k].mapShare * float64(slots)))
+		}
+		whole -= part
+		for _, i := range lanes[k].maps {
+			part -= p.least[i]
+		}
+		fill(&lanes[k], part)
+	}
+	for k := range lanes {
+		fill(&lanes[k], left)
+	}
+	return given
+}
+
+// inTurn goes through the lanes' lists, one of each at a time.
+func inTurn(lanes []lane, list func(*lane) []int) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		for at, more := 0, true; more; at++ {
+			more = false
+			for k := range lanes {
+				if jobs := list(&lanes[k]); at < len(jobs) {
+					more = true
+					if !yield(jobs[at]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package flowflex
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/flowflex"
+	"github.com/quernmr/quern/sim/papers"
+)
+
+// TestWorkloads: what is drawn is what section 5.1 says, under every reading.
+func TestWorkloads(t *testing.T) {
+	for _, rd := range append(others(), chosen()) {
+		for i := range 50 {
+			w := rd.workload(papers.Rand(1, rd.name, i))
+			if len(w.flows) < 5 || len(w.flows) > 20 {
+				t.Fatalf("%s: %d flows", rd.name, len(w.flows))
+			}
+			for k, f := range w.flows {
+				checkFlow(t, rd, f)
+				checkWant(t, f, w.wants[k])
+			}
+		}
+	}
+}
+
+func checkFlow(t *testing.T, rd reading, f flowflex.Flow) {
+	t.Helper()
+	if len(f.Jobs) < 2 || len(f.Jobs) > 20 {
+		t.Fatalf("%s: %d jobs", rd.name, len(f.Jobs))
+	}
+	followed := make([]bool, len(f.Jobs))
+	for k, j := range f.Jobs {
+		if j.Max < 1 || j.Max > slots || j.Work < float64(j.Max) || j.Work > float64(1000*j.Max) {
+			t.Fatalf("%s: %+v", rd.name, j)
+		}
+		for _, before := range j.After {
+			if before >= k {
+				t.Fatalf("%s: job %d after %d", rd.name, k, before)
+			}
+			followed[before] = true
+		}
+	}
+	if last := len(followed) - 1; slices.Contains(followed[:last], false) || followed[last] {
+		t.Fatalf("%s: ends in %v", rd.name, followed)
+	}
+}
+
+func checkWant(t *testing.T, f flowflex.Flow, w want) {
+	t.Helper()
+	alone, volume := measure(f)
+	switch {
+	case volume != w.volume || alone < volume/slots:
+		t.Fatalf("volume %v, alone %v: %+v", volume, alone, w)
+	case w.deadline < alone || w.deadline > 2*alone:
+		t.Fatalf("deadline %v, alone %v", w.deadline, alone)
+	case w.weight < 1 || w.weight > 10:
+		t.Fatalf("weight %v", w.weight)
+	case len(w.steps) < 1 || len(w.steps) > 5 || !slices.IsSorted(w.steps) || w.steps[0] < alone:
+		t.Fatalf("steps %v, alone %v", w.steps, alone)
+	}
+}
+
+// TestMetrics: nine sums and eight maxima, as in Figures 10 and 11.
+func TestMetrics(t *testing.T) {
+	if len(sums()) != 9 || len(maxima()) != 8 {
+		t.Fatalf("%v, %v", sums(), maxima())
+	}
+	for _, m := range append(sums(), maxima()...) {
+		if parsed, err := scheduler.ParseMetric(m.String()); err != nil || parsed != m {
+			t.Fatalf("%v: %v, %v", m, parsed, err)
+		}
+	}
+}
+
+// TestBands: FlowFlex keeps to the bands over 25 experiments. Those of more than
+// ten flows are cut short: the integral bound takes 2^m steps.
+func TestBands(t *testing.T) {
+	results, err := papers.Each(t.Context(), nil, defaultExperiments, func(i int) (outcome, error) {
+		w := chosen().workload(papers.Rand(1, "flows", i))
+		m := min(10, len(w.flows))
+		w.flows, w.wants = w.flows[:m], w.wants[:m]
+		return experiment(w, false)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range append(sums(), maxima()...) {
+		if average := papers.Mean(series(results, key{m, policyFlowFlex, raised})); average > high(m) || average < 1 {
+			t.Errorf("%v: %v, at most %v", m, average, high(m))
+		}
+	}
+}
+
+// TestSimulate runs an experiment, with a seed that gives few flows: the rows are
+// all there and can be written, FlowFlex beats both ready lists.
+func TestSimulate(t *testing.T) {
+	report, err := Simulate(t.Context(), papers.Options{Seed: 154, Experiments: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 9*15 + 8*12 + 17*len(variants()) + 17*3*len(others())
+	if len(report.Rows) != want {
+		t.Errorf("%d rows, not %d", len(report.Rows), want)
+	}
+	for _, m := range append(sums(), maxima()...) {
+		f := figures{report}
+		mine := *f.row(figureOf(m), m, policyFlowFlex, "avg_ratio").Value
+		for _, policy := range []string{policyFair, policyFIFO} {
+			if other := *f.row(figureOf(m), m, policy, "avg_ratio").Value; mine > other+1e-9 || mine < 1-1e-9 {
+				t.Errorf("%v: FlowFlex %v, %s %v", m, mine, policy, other)
+			}
+		}
+	}
+	var lines bytes.Buffer
+	if err := report.WriteJSON(&lines); err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(lines.Bytes()) {
+		var row papers.Row
+		if err := json.Unmarshal(line, &row); err != nil || row.Value == nil || *row.Value < 1-1e-9 {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	var page bytes.Buffer
+	if err := WritePage(&page, report, "plots"); err != nil {
+		t.Fatal(err)
+	}
+	if text := page.String(); strings.Contains(text, "| –, ") || strings.Contains(text, "NaN") {
+		t.Errorf("page:\n%s", text)
+	}
+	if _, err := report.WriteCharts(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExperimentsAreRepeatable, whatever else runs.
+func TestExperimentsAreRepeatable(t *testing.T) {
+	w := chosen().workload(papers.Rand(1, "again", 0))
+	w.flows, w.wants = w.flows[:5], w.wants[:5]
+	first, err := experiment(w, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := experiment(w, true); err != nil || !reflect.DeepEqual(again, first) {
+		t.Fatalf("%v, %v, then %v", err, again, first)
+	}
+}

@@ -1,0 +1,170 @@
+package flowflex
+
+import (
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/flowflex"
+)
+
+// slots of the paper's cluster (section 5.1).
+const slots = 25
+
+// reading is a way to read what section 5.1 says of the sampling. It gives the
+// counts, the precedence rule, the weights and "at most 5 steps", and leaves open
+// the odds of big flows, tall and wide jobs, and whether tall and wide are said of
+// a job or of all jobs of a flow.
+type reading struct {
+	name      string
+	tall      float64 // odds that a job can use all slots
+	tallFlows bool    // all jobs of a flow or none
+	wideFlows bool
+}
+
+// Wide and big things are ten times as long, with these odds, in every reading.
+const (
+	wideOdds = 0.5
+	bigOdds  = 0.5
+	tenfold  = 10
+)
+
+// chosen says tall and wide of jobs, as earlier prototypes of the simulation did, with
+// odds in the middle of theirs.
+func chosen() reading { return reading{name: "tall 0.6, by job", tall: 0.6} }
+
+// others are reported too, so that no figure hangs on the choice.
+func others() []reading {
+	return []reading{
+		{name: "tall 0.5, by job", tall: 0.5},
+		{name: "tall 0.7, by job", tall: 0.7},
+		{name: "wide by flow", tall: 0.6, wideFlows: true},
+		{name: "tall and wide by flow", tall: 0.6, tallFlows: true, wideFlows: true},
+	}
+}
+
+// workload is one experiment: flows, and what each metric asks of them.
+type workload struct {
+	flows []flowflex.Flow // without costs
+	wants []want
+}
+
+// want is what a flow's owner asks for, under any metric.
+type want struct {
+	volume   float64 // slot-seconds
+	weight   float64
+	deadline float64   // seconds
+	steps    []float64 // of the SLA, seconds
+	heights  []float64 // what each adds
+}
+
+func (rd reading) workload(r *rand.Rand) workload {
+	w := workload{}
+	for i := range between(r, 5, 20) {
+		f := rd.dag(r, between(r, 2, 20))
+		f.ID = "flow " + strconv.Itoa(i+1)
+		w.flows = append(w.flows, f)
+		w.wants = append(w.wants, wish(r, f))
+	}
+	return w
+}
+
+// dag draws a flow: jobs in topological order, each after each earlier one with
+// odds of a half, and the last after all that nothing else is after.
+func (rd reading) dag(r *rand.Rand, jobs int) flowflex.Flow {
+	f := flowflex.Flow{Jobs: make([]flowflex.Job, jobs)}
+	followed := make([]bool, jobs)
+	scale := 1.0
+	if r.Float64() < bigOdds {
+		scale = tenfold
+	}
+	allTall, allWide := r.Float64() < rd.tall, r.Float64() < wideOdds
+	for k := range f.Jobs {
+		tall, wide := r.Float64() < rd.tall, r.Float64() < wideOdds
+		j := &f.Jobs[k]
+		j.ID = "job " + strconv.Itoa(k+1)
+		if j.Max = slots; !(tall && !rd.tallFlows || allTall && rd.tallFlows) {
+			j.Max = between(r, 1, slots)
+		}
+		seconds := scale * (1 + 9*r.Float64())
+		if wide && !rd.wideFlows || allWide && rd.wideFlows {
+			seconds *= tenfold
+		}
+		j.Work = seconds * float64(j.Max)
+		for before := range k {
+			if r.Float64() < 0.5 || k == jobs-1 && !followed[before] {
+				j.After = append(j.After, before)
+				followed[before] = true
+			}
+		}
+	}
+	return f
+}
+
+// wish draws what can be met alone: a deadline of one to two times Q, and steps of
+// the SLA from Q on with gaps of up to Q.
+func wish(r *rand.Rand, f flowflex.Flow) want {
+	alone, volume := measure(f)
+	w := want{volume: volume, weight: 1 + 9*r.Float64()}
+	w.deadline = alone * (1 + r.Float64())
+	at := alone
+	for range between(r, 1, 5) {
+		at += alone * r.Float64()
+		w.steps = append(w.steps, at)
+		w.heights = append(w.heights, 1+9*r.Float64())
+	}
+	return w
+}
+
+// measure is Q, in seconds, and the volume of a flow.
+func measure(f flowflex.Flow) (alone, volume float64) {
+	ends := make([]float64, len(f.Jobs))
+	for k, j := range f.Jobs {
+		for _, before := range j.After {
+			ends[k] = max(ends[k], ends[before])
+		}
+		ends[k] += j.Work / float64(j.Max)
+		alone = max(alone, ends[k])
+		volume += j.Work
+	}
+	return max(alone, volume/slots), volume
+}
+
+// problem puts the metric's costs on the flows. Stretch divides by the volume, as
+// section 5.1 has it. Without weights the metric's weights are 1 and the steps of
+// an SLA add 1 each.
+func (w workload) problem(m scheduler.Metric) flowflex.Problem {
+	p := flowflex.Problem{Slots: slots, Flows: make([]flowflex.Flow, len(w.flows))}
+	copy(p.Flows, w.flows)
+	for i, want := range w.wants {
+		c := scheduler.Cost{Penalty: m.Penalty, Weight: 1, Due: want.deadline}
+		if m.Weighted {
+			c.Weight = want.weight
+		}
+		switch m.Penalty {
+		case scheduler.Stretch:
+			c.Penalty, c.Weight = scheduler.Response, 1/want.volume
+		case scheduler.SLA:
+			c.Weight = 1
+			c.Levels = want.levels(m.Weighted)
+		}
+		p.Flows[i].Cost = c
+	}
+	return p
+}
+
+func (w want) levels(weighted bool) []scheduler.Level {
+	levels, cost := make([]scheduler.Level, len(w.steps)), 0.0
+	for k, at := range w.steps {
+		if weighted {
+			cost += w.heights[k]
+		} else {
+			cost++
+		}
+		levels[k] = scheduler.Level{Due: at, Cost: cost}
+	}
+	return levels
+}
+
+// between is a whole number from low to high, both included.
+func between(r *rand.Rand, low, high int) int { return low + r.IntN(high-low+1) }

@@ -1,0 +1,137 @@
+package hmhs
+
+import (
+	"fmt"
+
+	"github.com/quernmr/quern/scheduler/hmhs"
+	"github.com/quernmr/quern/sim/papers"
+)
+
+// prototype is what an independent prototype reached as means of ten seeds, by workload
+// and jobs, against each of others. Smaller batches are not tested: one job decides.
+var prototype = map[string]map[int][3]float64{
+	"single": {50: {63.8, 61.6, 20.1}, 100: {67.4, 66.3, 21.3}, 200: {70.4, 69.7, 18.8}, 500: {72.7, 72.6, 16.0}},
+	"hybrid": {50: {56.6, 43.8, 18.0}, 100: {58.3, 50.0, 27.9}, 200: {63.0, 58.2, 22.4}, 500: {67.1, 65.3, 20.9}},
+}
+
+// tolerance is points of a per cent around the prototype's means, against each of
+// others: what two means of ten batches may differ by. Gains of hybrid batches scatter
+// more, for a few jobs have most of the work.
+var tolerance = map[string][3]float64{"single": {3, 3, 5}, "hybrid": {8.5, 8.5, 8.5}}
+
+// gains is figure 1: HMHS against each other, by number of jobs.
+func (s *simulation) gains() error {
+	for _, w := range workloads() {
+		series := make([]papers.Series, len(others()))
+		for _, jobs := range s.sizes {
+			all, err := s.compare(figGains, w, jobs, cluster{}, s.o.Experiments, others())
+			if err != nil {
+				return err
+			}
+			for k, o := range others() {
+				b := band{}
+				if means, ok := prototype[w.name][jobs]; ok {
+					b = band{means[k] - tolerance[w.name][k], means[k] + tolerance[w.name][k]}
+				}
+				mean := s.add(figGains, point(w, jobs), o.name, all[k], b)
+				series[k].Name = o.name
+				series[k].X = append(series[k].X, float64(jobs))
+				series[k].Y = append(series[k].Y, mean)
+			}
+		}
+		s.report.Charts = append(s.report.Charts, papers.Chart{
+			Name: "hmhs-" + figGains + "-" + w.name, Title: "Gain of HMHS, " + w.name + " workload (Fig. 1)",
+			X: "jobs", Y: "makespan saved, %", Series: series,
+		})
+	}
+	return nil
+}
+
+func point(w workload, jobs int) string { return fmt.Sprintf("%s jobs=%d", w.name, jobs) }
+
+// slowGains is the prototype's gain against FIFO by share of slow slots, in fifths.
+var slowGains = map[string][6]float64{
+	"single": {67.6, 64.9, 60.9, 54.0, 40.7, 2.0},
+	"hybrid": {56.9, 53.8, 48.5, 41.3, 30.6, 4.5},
+}
+
+// slowTolerance is what is left of the tolerance where all machines are slow.
+var slowTolerance = map[string]float64{"single": 4, "hybrid": 8}
+
+// slow is table 1 and figure 2: 100 jobs, more and more slow machines.
+func (s *simulation) slow() error {
+	const jobs = 100
+	var series []papers.Series
+	for _, w := range workloads() {
+		line := papers.Series{Name: w.name}
+		for fifth := range 6 {
+			c := cluster{slow: float64(fifth) / 5}
+			all, err := s.compare(figSlow, w, jobs, c, s.o.Experiments, others()[:1])
+			if err != nil {
+				return err
+			}
+			mean, wide := slowGains[w.name][fifth], tolerance[w.name][0]*(1-c.slow)+slowTolerance[w.name]
+			got := s.add(figSlow, fmt.Sprintf("%s slow=%d%%", w.name, 20*fifth), "FIFO", all[0], band{mean - wide, mean + wide})
+			line.X, line.Y = append(line.X, 100*c.slow), append(line.Y, got)
+		}
+		series = append(series, line)
+	}
+	s.report.Charts = append(s.report.Charts, papers.Chart{
+		Name: "hmhs-" + figSlow, Title: "Gain of HMHS against FIFO (Fig. 2)",
+		X: "slow machines, %", Y: "makespan saved, %", Series: series,
+	})
+	return nil
+}
+
+// large is batches of more jobs than figure 1's in our prototype.
+func (s *simulation) large() error {
+	const jobs = 1000
+	for _, w := range workloads() {
+		all, err := s.compare(figLarge, w, jobs, cluster{}, max(1, s.o.Experiments/largeShare), others())
+		if err != nil {
+			return err
+		}
+		for k, o := range others() {
+			s.add(figLarge, point(w, jobs), o.name, all[k], band{})
+		}
+	}
+	return nil
+}
+
+// readings are those not chosen.
+func (s *simulation) readings() error {
+	const jobs = 100
+	for _, r := range []struct {
+		name    string
+		cluster cluster
+	}{{"factors by machine", cluster{perMachine: true}}, {"long and large by lot", cluster{byLot: true}}} {
+		for _, w := range workloads() {
+			if r.cluster.byLot && w.large == 0 {
+				continue
+			}
+			all, err := s.compare(figOther, w, jobs, r.cluster, s.o.Experiments, others())
+			if err != nil {
+				return err
+			}
+			for k, o := range others() {
+				s.add(figOther, w.name+", "+r.name, o.name, all[k], band{})
+			}
+		}
+	}
+	return nil
+}
+
+// options is how much longer HMHS takes than with sufferage, as a gain of HMHS: below 0
+// where sufferage is better.
+func (s *simulation) options() error {
+	for _, w := range workloads() {
+		for _, jobs := range []int{20, 50, 100} {
+			all, err := s.compare(figOptions, w, jobs, cluster{}, s.o.Experiments, []other{{"sufferage", hmhs.Sufferage}})
+			if err != nil {
+				return err
+			}
+			s.add(figOptions, point(w, jobs), "sufferage", all[0], band{})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+// Package hmhs reproduces the simulation of the HMHS paper (Chen, Shen, Chen, Guo, NPC
+// 2013, section 4) with the code that runs in the job tracker: batches of jobs on a
+// hundred map and a hundred reduce machines, makespans of HMHS against those of FIFO,
+// FIFO-Pri and R-HMHS. Figures and tables named here are the paper's. What the paper
+// leaves open is settled in generate.go.
+package hmhs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler/hmhs"
+	"github.com/quernmr/quern/sim/papers"
+)
+
+// Figures by name.
+const (
+	figGains   = "1-heuristics"
+	figSlow    = "2-heterogeneity"
+	figLarge   = "large"
+	figOther   = "readings"
+	figOptions = "sufferage"
+)
+
+const (
+	experiments = 20 // of each point, unless the options say otherwise
+	largeShare  = 5  // experiments of a point for one of more than 500 jobs
+)
+
+// other is a heuristic that HMHS is compared with.
+type other struct {
+	name      string
+	heuristic hmhs.Heuristic
+}
+
+func others() []other {
+	return []other{{"FIFO", hmhs.FIFO}, {"FIFO-Pri", hmhs.FIFOPri}, {"R-HMHS", hmhs.Reversed}}
+}
+
+// Simulate runs the paper's experiments: 20 a point, unless the options say otherwise.
+func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
+	if o.Experiments == 0 {
+		o.Experiments = experiments
+	}
+	s := &simulation{ctx, o, &papers.Report{Paper: "hmhs", Options: o}, []int{20, 50, 100, 200, 500}}
+	return s.report, s.run(s.gains, s.slow, s.large, s.readings, s.options)
+}
+
+type simulation struct {
+	ctx    context.Context
+	o      papers.Options
+	report *papers.Report
+	sizes  []int // jobs of the batches of figure 1
+}
+
+func (s *simulation) run(figures ...func() error) error {
+	for _, figure := range figures {
+		if err := figure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gain is 1 − HMHS's makespan by another's, in per cent.
+func gain(ours, other *hmhs.Schedule) float64 { return 100 * (1 - ours.Makespan/other.Makespan) }
+
+// compare is the gains against the others at a point, by other and experiment.
+func (s *simulation) compare(figure string, w workload, jobs int, c cluster, n int, against []other) ([][]float64, error) {
+	what := fmt.Sprintf("hmhs %s %s jobs=%d", figure, w.name, jobs)
+	stream := fmt.Sprintf("hmhs %s %d", w.name, jobs) // readings and tables see the same jobs
+	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, what, n), n, func(i int) ([]float64, error) {
+		b := w.batch(jobs, c, papers.Rand(s.o.Seed, stream, i))
+		ours, err := hmhs.Solve(b, hmhs.HMHS)
+		if err != nil {
+			return nil, err
+		}
+		gains := make([]float64, len(against))
+		for k, o := range against {
+			theirs, err := hmhs.Solve(b, o.heuristic)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", o.name, err)
+			}
+			gains[k] = gain(ours, theirs)
+		}
+		return gains, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	byOther := make([][]float64, len(against))
+	for _, gains := range all {
+		for k, g := range gains {
+			byOther[k] = append(byOther[k], g)
+		}
+	}
+	return byOther, nil
+}
+
+// band is what a mean is tested against; 0 is no bound.
+type band struct{ low, high float64 }
+
+// leastForBand is how many experiments the means need that the bands were measured with.
+const leastForBand = 10
+
+// add reports the gains against one other.
+func (s *simulation) add(figure, point, against string, values []float64, b band) float64 {
+	mean := papers.Mean(values)
+	row := papers.Row{Paper: "hmhs", Figure: figure, Point: point, Policy: against, Statistic: "mean_gain", Value: papers.Num(mean)}
+	if len(values) >= leastForBand && b.high > 0 {
+		row.Low, row.High = papers.Num(b.low), papers.Num(b.high)
+	}
+	s.report.Rows = append(s.report.Rows, row)
+	for _, extreme := range []struct {
+		name string
+		of   func([]float64) float64
+	}{{"least_gain", slices.Min[[]float64]}, {"greatest_gain", slices.Max[[]float64]}} {
+		row := papers.Row{Paper: "hmhs", Figure: figure, Point: point, Policy: against, Statistic: extreme.name, Value: papers.Num(extreme.of(values))}
+		s.report.Rows = append(s.report.Rows, row)
+	}
+	return mean
+}

@@ -1,0 +1,129 @@
+package overlap
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+)
+
+// workload is section 5.3's: Poisson arrivals, log-normal map sizes, and shuffle sizes
+// that are the map size times a log-normal ratio independent of it. All means are 1, so
+// that the arrival rate is the load of both stations.
+type workload struct {
+	load float64
+	// Deviations of the logarithms. The paper's 3.65 and 3.28 are those of the variables.
+	mapSigma, ratioSigma float64
+}
+
+// Standard deviations in section 5.3.
+const (
+	mapDeviation   = 3.65
+	ratioDeviation = 3.28
+)
+
+func paperWorkload(load float64) workload {
+	return workload{load, logSigma(mapDeviation), logSigma(ratioDeviation)}
+}
+
+// logSigma is the deviation of the logarithm of a log-normal variable with mean 1.
+func logSigma(deviation float64) float64 { return math.Sqrt(math.Log1p(deviation * deviation)) }
+
+// arrival is a job that comes.
+type arrival struct {
+	at    float64 // seconds
+	x     float64 // map size, seconds of the whole station
+	ratio float64 // shuffle size over map size
+}
+
+// source makes a workload's arrivals.
+type source struct {
+	workload
+	rand *rand.Rand
+	now  float64
+}
+
+// fill makes the next arrivals, as many as there is room for.
+func (s *source) fill(room []arrival) {
+	mapMean, ratioMean := -s.mapSigma*s.mapSigma/2, -s.ratioSigma*s.ratioSigma/2
+	for i := range room {
+		s.now += s.rand.ExpFloat64() / s.load
+		room[i] = arrival{
+			at:    s.now,
+			x:     math.Exp(s.mapSigma*s.rand.NormFloat64() + mapMean),
+			ratio: math.Exp(s.ratioSigma*s.rand.NormFloat64() + ratioMean),
+		}
+	}
+}
+
+// engine simulates one policy. Nothing is allocated per event once its lists have
+// reached the size that they need.
+type engine interface {
+	// arrive lets time pass until the job comes, and takes it in.
+	arrive(arrival)
+	// finish lets time pass until nobody is left.
+	finish()
+	// result is what has been counted.
+	result() *tally
+}
+
+// chunk is the number of arrivals made at a time.
+const chunk = 1024
+
+// run feeds n arrivals to the engine; false if the context has ended before.
+func run(ctx context.Context, e engine, s *source, n int) (t *tally, ok bool) {
+	var room [chunk]arrival
+	for n > 0 {
+		if ctx.Err() != nil {
+			return nil, false
+		}
+		some := room[:min(n, chunk)]
+		s.fill(some)
+		for _, a := range some {
+			e.arrive(a)
+		}
+		n -= len(some)
+	}
+	e.finish()
+	return e.result(), true
+}
+
+// Thin size classes, as in Fig. 9: 400 up to a size of 100, and one for the rest.
+const (
+	thin      = 400
+	thinWidth = 0.25
+)
+
+// tally counts the jobs done.
+type tally struct {
+	finished  int
+	responses float64 // sum, seconds
+	classes   [thin + 1]class
+}
+
+// class is the jobs with max(x, y) in a range.
+type class struct {
+	jobs      int
+	slowdowns float64 // sum of response over max(x, y)
+}
+
+// done counts a job of that size, max(x, y), that has taken that long.
+func (t *tally) done(size, response float64) {
+	t.finished++
+	t.responses += response
+	c := &t.classes[int(min(thin, size*(1/thinWidth)))]
+	c.jobs++
+	c.slowdowns += response / size
+}
+
+// clock is what all engines have: the time, what has been counted, and the rates of
+// the step just made, for tests.
+type clock struct {
+	now                float64
+	mapping, shuffling float64
+	tally
+}
+
+func (c *clock) result() *tally { return &c.tally }
+
+// forever is later than any event.
+var forever = math.Inf(1)

@@ -1,0 +1,202 @@
+// Package papers is what the reproductions of the papers share: experiments run
+// on all cores with a seed each, the rows of figures that come out of them, and
+// their table, JSON lines and plots. Each paper has a package of its own below.
+//
+// Results depend on the seed and the number of experiments alone: not on the
+// number of cores, nor on the order in which experiments end.
+package papers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options is what every paper's simulation can be told.
+type Options struct {
+	Seed        uint64
+	Experiments int       // per figure; 0: the paper's own default
+	Progress    io.Writer // where to say how far it is; nil: nowhere
+}
+
+// Report is a paper's figures as reproduced.
+type Report struct {
+	Paper   string
+	Options Options // as used: Experiments is what was run
+	Rows    []Row
+	Charts  []Chart
+}
+
+// Row is one number of one figure.
+type Row struct {
+	Paper     string   `json:"paper"`
+	Figure    string   `json:"figure"`
+	Point     string   `json:"point"`
+	Policy    string   `json:"policy"`
+	Statistic string   `json:"statistic"`
+	Value     *float64 `json:"value"`       // nil: nothing to report
+	Published *float64 `json:"paper_value"` // nil: the paper gives none
+	Low       *float64 `json:"low"`         // the band that the value is tested against
+	High      *float64 `json:"high"`
+}
+
+// Num is a number that may be absent: NaN and infinities are.
+func Num(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// Within says whether the row has a band and whether its value lies in it.
+func (r Row) Within() (tested, ok bool) {
+	if r.Low == nil && r.High == nil {
+		return false, true
+	}
+	ok = r.Value != nil && (r.Low == nil || *r.Value >= *r.Low) && (r.High == nil || *r.Value <= *r.High)
+	return true, ok
+}
+
+// Missed lists the rows outside their bands.
+func (r *Report) Missed() []Row {
+	var missed []Row
+	for _, row := range r.Rows {
+		if _, ok := row.Within(); !ok {
+			missed = append(missed, row)
+		}
+	}
+	return missed
+}
+
+// WriteJSON writes one object per row.
+func (r *Report) WriteJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	for _, row := range r.Rows {
+		if err := encoder.Encode(row); err != nil {
+			return fmt.Errorf("row %s %s: %w", row.Figure, row.Point, err)
+		}
+	}
+	return nil
+}
+
+// Rand is experiment i's own source of a named stream of random numbers: two
+// streams, two experiments and two seeds have nothing in common.
+func Rand(seed uint64, stream string, i int) *rand.Rand {
+	h := fnv.New64a() // never changes, unlike hash/maphash
+	fmt.Fprintf(h, "%d %s", seed, stream)
+	return rand.New(rand.NewPCG(h.Sum64(), uint64(i)))
+}
+
+// Each runs experiments 0 to n-1 on all cores and returns what they gave, by
+// number. It stops early when ctx ends or when one fails; the error is that of the
+// first by number.
+func Each[T any](ctx context.Context, p *Progress, n int, run func(i int) (T, error)) ([]T, error) {
+	results, errs := make([]T, n), make([]error, n)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if results[i], errs[i] = run(i); errs[i] != nil {
+					cancel()
+				}
+				p.step()
+			}
+		})
+	}
+	workers.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return nil, fmt.Errorf("experiment %d: %w", i, err)
+		}
+	}
+	if int(next.Load()) < n {
+		return nil, context.Cause(ctx)
+	}
+	return results, nil
+}
+
+// Progress says now and then how many experiments are done. The nil Progress is
+// silent.
+type Progress struct {
+	mu    sync.Mutex
+	w     io.Writer
+	what  string
+	done  int
+	total int
+	began time.Time
+	said  time.Time
+}
+
+// NewProgress reports on total experiments to w; w may be nil.
+func NewProgress(w io.Writer, what string, total int) *Progress {
+	if w == nil {
+		return nil
+	}
+	now := time.Now()
+	return &Progress{w: w, what: what, total: total, began: now, said: now}
+}
+
+// progressGap is the time between two lines.
+const progressGap = 5 * time.Second
+
+func (p *Progress) step() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	now := time.Now()
+	if now.Sub(p.said) < progressGap {
+		return
+	}
+	p.said = now
+	left := time.Duration(float64(now.Sub(p.began)) / float64(p.done) * float64(p.total-p.done))
+	fmt.Fprintf(p.w, "%s: %d of %d experiments, about %v left\n", p.what, p.done, p.total, left.Round(time.Second))
+}
+
+// Mean of values, NaN for none.
+func Mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// Largest of values, NaN for none.
+func Largest(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	return slices.Max(values)
+}
+
+// Quantile q, from 0 to 1, of values by interpolation; NaN for none.
+func Quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[float64])
+	at := q * float64(len(sorted)-1)
+	low := int(at)
+	high := min(low+1, len(sorted)-1)
+	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+}
