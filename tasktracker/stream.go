@@ -168,14 +168,37 @@ func (l *loop) hangup(c core.Hangup) {
 // maxNonce bounds what is read of the file that proves a shared staging directory.
 const maxNonce = 1 << 10
 
-func (l *loop) readNonce(c core.ReadNonce) {
+// askNonce reads the nonce, once at a time: where the staging directory hangs, every
+// stream asks for it anew.
+func (l *loop) askNonce(c core.ReadNonce) {
+	l.nonce.next = &c
+	l.nextNonce()
+}
+
+func (l *loop) nextNonce() {
+	c := l.nonce.next
+	if c == nil || l.nonce.busy {
+		return
+	}
+	l.nonce.next, l.nonce.busy = nil, true
+	l.detached(func() {
+		ev := l.readNonce(*c)
+		l.post(func() {
+			l.nonce.busy = false
+			l.step(ev)
+			l.nextNonce()
+		})
+	})
+}
+
+func (l *loop) readNonce(c core.ReadNonce) core.NonceRead {
 	ev := core.NonceRead{Stream: c.Stream}
 	text, err := readFile(l.cfg.FS, c.File, maxNonce)
 	if err != nil {
 		ev.Error = err.Error()
 	}
 	ev.Nonce = string(text)
-	l.event(ev)
+	return ev
 }
 
 func readFile(fs dfs.FS, name string, most int64) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/wire"
 )
@@ -35,6 +36,49 @@ func TestStagingNonce(t *testing.T) {
 	l.conn.Close()
 	if l.connect(2); l.hello.Nonce != "n1" {
 		t.Errorf("later nonce is %q", l.hello.Nonce)
+	}
+}
+
+// hangingFS hangs when its file is opened, until it is released.
+type hangingFS struct {
+	local.FS
+	file    string
+	opened  chan struct{}
+	release chan struct{}
+}
+
+func (fs *hangingFS) Open(name string) (dfs.File, error) {
+	if name == fs.file {
+		fs.opened <- struct{}{}
+		<-fs.release
+	}
+	return fs.FS.Open(name)
+}
+
+// TestStagingHangs: however many streams ask for the nonce, one waits for the disk.
+func TestStagingHangs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c1")
+	if err := os.WriteFile(file, []byte("n1"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	fs := &hangingFS{file: "file://" + file, opened: make(chan struct{}, 10), release: make(chan struct{})}
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), FS: fs})
+	for range 2 {
+		l.accept()
+		l.tell(&wire.Staging{File: fs.file})
+		l.tell(&wire.Staging{File: fs.file}) // which none expects: the first one was heard
+		for range l.heard {
+		}
+	}
+	receive(t, fs.opened, "the first look at the file")
+	l.accept()
+	l.tell(&wire.Staging{File: fs.file})
+	close(fs.release)
+	if m := await[*wire.Hello](l, nil); m.Nonce != "n1" {
+		t.Errorf("nonce is %q", m.Nonce)
+	}
+	if n := len(fs.opened); n != 1 {
+		t.Errorf("the file was opened %d times more, want once", n)
 	}
 }
 

@@ -218,6 +218,10 @@ type loop struct {
 	stream    *stream // nil: none
 	complaint string  // why a stream was ended last
 	workers   map[int]*handle
+	nonce     struct {
+		busy bool            // it is being read
+		next *core.ReadNonce // as soon as that is done; nil: nothing
+	}
 
 	submissions map[string]*submission // by staging URL
 
