@@ -106,8 +106,9 @@ func TestTrackerRestarted(t *testing.T) {
 	c := start(t)
 	j := c.paced(7, "-map-time", "200ms", "-D", "mapreduce.job.reduces=1", "-reduce-time", "3s")
 	j.waits("m", "ended", 7)
+	reduces := c.running("r")
 	for _, d := range c.TaskTrackers {
-		if d == c.running("r") {
+		if d == reduces {
 			continue
 		}
 		if err := errors.Join(d.Kill(), d.Start(), d.Ready(c.ctx)); err != nil {
