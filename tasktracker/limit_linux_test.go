@@ -69,7 +69,8 @@ func testProcessLimit(t *testing.T, l *leader) {
 	}
 }
 
-// TestLimitsChange: a warm worker has its attempt's limits, not an earlier one's.
+// TestLimitsChange: a warm worker has its attempt's limits, not an earlier one's, and
+// is not used where these are lower.
 func TestLimitsChange(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	task := wire.TaskID{Job: job1, Kind: wire.Map}
