@@ -309,3 +309,22 @@ func TestANewcomerWaitsForACluster(t *testing.T) {
 	b.led(t, "jt1", "jt2")
 	a.led(t, "jt1", "jt2")
 }
+
+// TestANewcomerThatWouldDoHarm is refused before it is a voter: with another staging
+// directory, and at the address of a job tracker that is away.
+func TestANewcomerThatWouldDoHarm(t *testing.T) {
+	t.Parallel()
+	p := place{t.TempDir()}
+	all := p.three(t)
+	launch(t, "jt4", p.data("jt4"), "-staging", "file:///elsewhere", "-join", all[0].gossip).
+		refused(t, "staging directory differs", "file:///elsewhere")
+	all[2].stop()
+	launch(t, "jt5", p.data("jt5"), append(p.staging(), "-raft", all[2].raft, "-join", all[0].gossip)...).
+		refused(t, "jt3", all[2].raft, "mrsubmit cluster remove jt3")
+	all[0].led(t, "jt1", "jt2", "jt3")
+	if hasFile(p.data("jt4"), candidateFile) {
+		t.Error("jt4 has asked to be added")
+	}
+	launch(t, "jt4", p.data("jt4"), append(p.staging(), "-join", all[0].gossip)...)
+	all[0].led(t, "jt1", "jt2", "jt3", "jt4")
+}
