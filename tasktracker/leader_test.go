@@ -58,7 +58,10 @@ func startUnwelcome(t *testing.T, cfg Config, args ...string) *leader {
 	if cfg.FS == nil {
 		cfg.FS = local.FS{}
 	}
-	cfg.Ready, cfg.Logger = func(addr string) { ready <- addr }, slog.New(slog.NewTextHandler(t.Output(), nil))
+	cfg.Ready = func(addr string) { ready <- addr }
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	tracker, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
