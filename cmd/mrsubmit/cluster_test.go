@@ -186,12 +186,15 @@ func TestAsking(t *testing.T) {
 		{"wait job_7_0001", 0, "", "job_7_0001 words succeeded\n"},
 		{"wait job_7_0002", 0, "", "job_7_0002 so?rt submitted…succeeded"},
 		{"wait job_7_0001 job_7_0003", 1, "", "job_7_0003 bad failed\n"},
+		{"wait -json job_7_0001", 0, `[…"id": "job_7_0001"…"state": "succeeded"`, "job_7_0001 words succeeded\n"},
+		{"wait -json job_7_0003 job_6_0009", 1, `[…"id": "job_7_0003"…"state": "failed"…"id": "job_6_0009"…"state": "failed"`, "job_6_0009 old failed"},
 		{"wait job_6_0009", 1, "", "job_6_0009 old failed"},
 		{"wait job_1_0001", 1, "", "unknown job"},
 		{"kill job_7_0001", 1, "", "mrsubmit kill: job_7_0001: the job has ended"},
 		{"kill job_6_0009", 1, "", "job_6_0009: the job has ended"},
 		{"kill job_1_0001", 1, "", "job_1_0001: unknown job"},
 		{"kill -reason why job_7_0002", 0, "", ""},
+		{"kill -json -reason again job_7_0002 job_7_0001", 1, "{…\"killed\": [\n    \"job_7_0002\"\n  ]", "job_7_0001: the job has ended"},
 		{"counters job_7_0001", 0, "GROUP…org.apache.hadoop.mapreduce.TaskCounter  MAP_INPUT_RECORDS  3", ""},
 		{"counters -json job_7_0001", 0, `"MAP_INPUT_RECORDS": 3`, ""},
 		{"counters -json job_7_0002", 0, "{}\n", ""},
@@ -207,7 +210,9 @@ func TestAsking(t *testing.T) {
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
 		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\n", ""},
 		{"history -json job_6_0009", 0, `"attempts": [`, ""},
-		{"history job_7_0001", 1, "", "history of job_7_0001: "},
+		{"history job_7_0001", 1, "", "job_7_0001 has no history in " + f.staging + ": it has not ended"},
+		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},
+		{"history -n -1", 2, "", "-n -1: want a number of lines"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
 		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": [`, ""},
@@ -223,7 +228,7 @@ func TestAsking(t *testing.T) {
 			t.Errorf("%s: not JSON: %s", c.args, stdout)
 		}
 	}
-	if want := []string{"job_7_0002 why"}; !slices.Equal(f.killed, want) {
+	if want := []string{"job_7_0002 why", "job_7_0002 again"}; !slices.Equal(f.killed, want) {
 		t.Errorf("killed %q, want %q", f.killed, want)
 	}
 	if len(f.voters) != 1 || f.voters[0].ID != "jt1" {

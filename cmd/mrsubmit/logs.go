@@ -60,6 +60,10 @@ func (q *query) logs(ctx context.Context) error {
 	case r.had == 0 && r.failed > 0:
 		return errReported
 	case r.failed == 0 && !r.printed:
+		if len(attempts) == 1 {
+			fmt.Fprintf(q.stderr, "%s has written nothing\n", attempts[0].ID)
+			break
+		}
 		fmt.Fprintf(q.stderr, "%d attempts have written nothing\n", len(attempts))
 	}
 	return nil
