@@ -268,6 +268,9 @@ func TestThree(t *testing.T) {
 	if err := remover.RemoveVoter(t.Context(), "jt4"); err != nil {
 		t.Fatal(err)
 	}
+	if err := remover.RemoveVoter(t.Context(), "jt4"); !errors.Is(err, web.ErrNotVoter) {
+		t.Errorf("the vote of jt4 is removed once more: %v", err)
+	}
 	all[0].led(t, "jt1", "jt2", "jt3")
 	launch(t, "jt4", fourth.data, append(p.staging(), "-join", all[2].gossip)...).refused(t, "no job tracker jt4 any more", fourth.data)
 

@@ -214,17 +214,21 @@ func (v voters) Voters() []web.Voter {
 }
 
 func (v voters) AddVoter(ctx context.Context, voter web.Voter) error {
-	return notLeader(v.Replica.AddVoter(ctx, replica.Voter(voter)))
+	return told(v.Replica.AddVoter(ctx, replica.Voter(voter)))
 }
 
 func (v voters) RemoveVoter(ctx context.Context, id string) error {
-	return notLeader(v.Replica.RemoveVoter(ctx, id))
+	return told(v.Replica.RemoveVoter(ctx, id))
 }
 
-// notLeader has clients look for the leader.
-func notLeader(err error) error {
-	if errors.Is(err, replica.ErrNotLeader) {
+// told is the log's error as the API knows it: clients look for the leader, or see
+// that a vote has gone.
+func told(err error) error {
+	switch {
+	case errors.Is(err, replica.ErrNotLeader):
 		return fmt.Errorf("%w: %w", core.ErrNotLeader, err)
+	case errors.Is(err, replica.ErrNotVoter):
+		return web.ErrNotVoter
 	}
 	return err
 }

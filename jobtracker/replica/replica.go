@@ -89,6 +89,8 @@ var (
 	ErrHasState = errors.New("there is state of a cluster already")
 	// ErrNotLeader refuses a change of voters anywhere but at the leader.
 	ErrNotLeader = errors.New("this replica does not lead")
+	// ErrNotVoter refuses to take a vote from one that has none.
+	ErrNotVoter = errors.New("it is not a voter")
 	// ErrInUse refuses a directory that another process works in.
 	ErrInUse = errors.New("the directory is in use")
 	// ErrNoState refuses to recover where there is nothing.
@@ -415,7 +417,7 @@ func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
 func (r *Replica) RemoveVoter(ctx context.Context, id string) error {
 	voters := r.Voters()
 	if !slices.ContainsFunc(voters, func(v Voter) bool { return v.ID == id }) {
-		return fmt.Errorf("remove job tracker %s: it is not a voter", id)
+		return fmt.Errorf("remove job tracker %s: %w", id, ErrNotVoter)
 	}
 	if len(voters) == 1 {
 		return fmt.Errorf("remove job tracker %s: it is the last one", id)

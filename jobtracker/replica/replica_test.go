@@ -187,8 +187,8 @@ func TestVoters(t *testing.T) {
 	if err := leader.AddVoter(within(t), Voter{"jt4", "127.0.0.1:1"}); err == nil || len(leader.Voters()) != 3 {
 		t.Errorf("added one that does not answer; voters %v", leader.Voters())
 	}
-	if err := leader.RemoveVoter(within(t), "jt9"); err == nil {
-		t.Error("removed one that is none")
+	if err := leader.RemoveVoter(within(t), "jt9"); !errors.Is(err, ErrNotVoter) {
+		t.Errorf("removal of one that is none: %v", err)
 	}
 	leader = g.atLeader(func(l *node) error { return l.RemoveVoter(within(t), l.cfg.ID) })
 	g.nodes = g.others(leader)
