@@ -17,6 +17,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
 )
 
 // deadline is generous: it says that something never happens.
@@ -308,6 +309,16 @@ func TestANewcomerWaitsForACluster(t *testing.T) {
 	p := place{t.TempDir()}
 	a := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", nobody)...)
 	a.log.has(t, "waits for a cluster")
+	// Stopped before there is one, it leaves nothing that looks like another cluster.
+	nonces := filepath.Join(p.dir, "staging", wire.StagingClusters)
+	if files, err := os.ReadDir(nonces); err != nil || len(files) != 1 {
+		t.Errorf("nonces while it waits: %v, %v", files, err)
+	}
+	a.stop()
+	if files, err := os.ReadDir(nonces); err != nil || len(files) != 0 {
+		t.Errorf("nonces after it has stopped: %v, %v", files, err)
+	}
+	a = launch(t, "jt2", a.data, append(p.staging(), "-join", nobody)...)
 	b := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "1", "-join", a.gossip)...)
 	b.led(t, "jt1", "jt2")
 	a.led(t, "jt1", "jt2")
