@@ -249,6 +249,21 @@ func inOrder(text, want string) bool {
 }
 
 // TestRunOnCluster ships the program by its hash and follows the job.
+func TestLeaderText(t *testing.T) {
+	for _, c := range []struct {
+		cluster web.Cluster
+		want    string
+	}{
+		{web.Cluster{Leader: "jt1", Addr: "h:1", Epoch: 3, Leads: true, Jobs: 2}, "leader jt1 at h:1, epoch 3, 2 jobs that have not ended"},
+		{web.Cluster{Leader: "jt\x1b1", Addr: "h:1", Epoch: 3}, "no leader; the last one known was jt?1 at h:1 in epoch 3"},
+		{web.Cluster{}, "no leader; the job tracker that answers has never known one"},
+	} {
+		if got := leaderText(&c.cluster); got != c.want {
+			t.Errorf("%+v: %q, not %q", c.cluster, got, c.want)
+		}
+	}
+}
+
 func TestRunOnCluster(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	exe, err := os.Executable()
