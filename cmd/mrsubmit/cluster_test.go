@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -249,6 +250,40 @@ func inOrder(text, want string) bool {
 }
 
 // TestRunOnCluster ships the program by its hash and follows the job.
+// roundTrip is a network.
+type roundTrip func(r *http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A tracker that does not answer is asked for one log, not for those of all its attempts.
+func TestLogsOfASilentTracker(t *testing.T) {
+	var out, messages bytes.Buffer
+	asked := make(map[string]int)
+	r := &logReader{
+		query:  &query{tool: &tool{stdout: &out, stderr: &messages}},
+		silent: make(map[string]error),
+		http: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked[r.URL.Host]++
+			if r.URL.Host == "gone:1" {
+				return nil, errors.New("no route")
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("text\n"))}, nil
+		})},
+	}
+	for i, addr := range []string{"gone:1", "here:1", "gone:1"} {
+		id := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 7, N: 1}, Kind: wire.Map, N: i}, N: 1000}
+		if err := r.print(t.Context(), &web.Attempt{ID: id.String(), Tracker: "t-" + addr, Addr: addr}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked["gone:1"] != 1 || asked["here:1"] != 2 || r.had != 2 || r.failed != 4 {
+		t.Errorf("asked %v; %d logs were had, %d were not", asked, r.had, r.failed)
+	}
+	if n := strings.Count(messages.String(), "tracker t-gone:1 does not answer: "); n != 4 {
+		t.Errorf("said %d times who does not answer:\n%s", n, &messages)
+	}
+}
+
 func TestLeaderText(t *testing.T) {
 	for _, c := range []struct {
 		cluster web.Cluster
