@@ -87,7 +87,8 @@ import (
 var (
 	// ErrHasState refuses to bootstrap what has been part of a cluster.
 	ErrHasState = errors.New("there is state of a cluster already")
-	// ErrNotLeader refuses a change of voters anywhere but at the leader.
+	// ErrNotLeader refuses a change of voters anywhere but at the leader. One that has
+	// lost the lead meanwhile does not know whether the change was made.
 	ErrNotLeader = errors.New("this replica does not lead")
 	// ErrNotVoter refuses to take a vote from one that has none.
 	ErrNotVoter = errors.New("it is not a voter")
@@ -444,7 +445,7 @@ func (r *Replica) change(ctx context.Context, ask func(*instance, time.Duration)
 	go func() { result <- ask(inst, timeout).Error() }()
 	select {
 	case err := <-result:
-		if errors.Is(err, raft.ErrNotLeader) {
+		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) {
 			return ErrNotLeader
 		}
 		return err
