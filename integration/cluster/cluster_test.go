@@ -83,7 +83,26 @@ func startFor(t *testing.T, limit time.Duration, configure ...func(*processes.Co
 	}
 	c.client = web.NewClient(strings.Split(c.Addrs(), ","))
 	t.Cleanup(c.end)
+	c.connected(cfg.TaskTrackers)
 	return c
+}
+
+// connected waits until so many task trackers can be given work.
+func (c *cluster) connected(n int) {
+	c.t.Helper()
+	c.await("task trackers", func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		if err != nil {
+			return false
+		}
+		ready := 0
+		for _, t := range status.Trackers {
+			if t.Connected {
+				ready++
+			}
+		}
+		return ready >= n
+	})
 }
 
 // end closes the cluster and looks at what it leaves.
