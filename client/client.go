@@ -65,7 +65,7 @@ type Config struct {
 	Today   time.Time // the cluster's clock, for the upload
 }
 
-// tick is how often a terminal is redrawn while nothing changes.
+// tick is how often the display is told of the time while nothing changes.
 const tick = time.Second
 
 // ErrUndecided reports that a submission may have been taken.
@@ -207,12 +207,8 @@ func (s *session) follow(ctx context.Context) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	updates := s.watch(watching)
-	var redraw <-chan time.Time
-	if s.Width != nil {
-		ticker := time.NewTicker(tick)
-		defer ticker.Stop()
-		redraw = ticker.C
-	}
+	redraw := time.NewTicker(tick)
+	defer redraw.Stop()
 	interrupted, refused := ctx.Done(), make(chan error, len(s.ids))
 	for {
 		select {
@@ -226,7 +222,7 @@ func (s *session) follow(ctx context.Context) error {
 			}
 			s.jobs = u.jobs
 			s.display.Update(s.Now(), s.jobs)
-		case <-redraw:
+		case <-redraw.C:
 			s.display.Update(s.Now(), s.jobs)
 		case line := <-s.Notes:
 			s.display.Note(line)

@@ -17,6 +17,7 @@ import (
 const (
 	redrawPause = 100 * time.Millisecond // between two pictures on a terminal
 	linePause   = time.Second            // between two lines about one job elsewhere
+	waitPause   = 2 * time.Second        // that a job waits for one thing before it is worth telling
 )
 
 // maxShown bounds the jobs drawn at once, so that a picture fits on a screen.
@@ -45,6 +46,8 @@ type sight struct {
 	at       time.Time // when that was
 	told     bool      // that it has ended
 	troubles int       // how many of them
+	waits    string    // what it waits for
+	since    time.Time // when that was told first
 
 	mapping, shuffling, reducing rate
 }
@@ -82,7 +85,11 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 	s.troubles = max(s.troubles, len(job.Troubles))
 	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded) {
 		due := s.at.IsZero() || now.Sub(s.at) >= linePause || job.State.Ended()
-		if line := plainLine(job); due && line != s.line {
+		line := plainLine(job)
+		if waits := s.waiting(now, job); waits != "" {
+			line += ", waits " + waits
+		}
+		if due && line != s.line {
 			s.line, s.at = line, now
 			fmt.Fprintf(b, "%v  %s\n", job.ID, line)
 		}
@@ -91,6 +98,17 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 		s.told = true
 		d.report(b, job)
 	}
+}
+
+// waiting is what a job that has begun waits for, once that has taken a while.
+func (s *sight) waiting(now time.Time, job *wire.JobStatus) string {
+	if job.Waits != s.waits {
+		s.waits, s.since = job.Waits, now
+	}
+	if job.State == wire.Waiting || job.State.Ended() || now.Sub(s.since) < waitPause {
+		return ""
+	}
+	return OneLine(job.Waits)
 }
 
 // Note prints a line of its own.
@@ -168,11 +186,14 @@ func (d *Display) block(now time.Time, jobs []wire.JobStatus) []string {
 
 func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 	head := fmt.Sprintf("%v %s  %s", job.ID, OneLine(job.Name), stateText(job))
+	s := d.sight(job)
+	if waits := s.waiting(now, job); waits != "" {
+		head += ", waits " + waits
+	}
 	lines := []string{head + "  " + shortTime(now.Sub(d.started))}
 	if job.State != wire.Running {
 		return lines
 	}
-	s := d.sight(job)
 	for _, p := range phases(job) {
 		left := ""
 		if d, ok := s.rate(p.name).left(p); ok {

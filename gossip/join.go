@@ -49,7 +49,7 @@ func splitHostPort(addr string) (host string, port int, err error) {
 	}
 	n, err := strconv.ParseUint(service, 10, 16)
 	if err != nil {
-		return "", 0, fmt.Errorf("address %s: port %q is no number", addr, service)
+		return "", 0, fmt.Errorf("address %s: port %q is no number up to 65535", addr, service)
 	}
 	return host, int(n), nil
 }

@@ -356,6 +356,16 @@ func TestTidy(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
+	// A day that cannot be listed stays, as there may be programs in use.
+	if err := f.SetFaults("list /staging/programs/20260301"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.tidy(tidy, now); err == nil || !strings.Contains(err.Error(), "20260301") {
+		t.Errorf("a day that cannot be listed: %v", err)
+	}
+	if err := f.SetFaults(""); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		if err := s.tidy(tidy, now); err != nil {
 			t.Fatal(err)

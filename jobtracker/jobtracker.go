@@ -84,6 +84,8 @@ type Server struct {
 	queries []*query
 	halted  error
 
+	refused map[string]time.Duration // when a refusal was logged last, by its reason
+
 	office  atomic.Uint64 // epoch in which this job tracker leads, 0: it does not
 	policy  chan struct{} // holds a value while the policy runs
 	effects sync.WaitGroup
@@ -124,6 +126,7 @@ func New(cfg Config) *Server {
 		inbox:   make(chan func(), 64),
 		done:    make(chan struct{}),
 		streams: make(map[core.Stream]*stream),
+		refused: make(map[string]time.Duration),
 		tokens:  make(map[core.Token]func(core.Reply)),
 		policy:  make(chan struct{}, 1),
 	}

@@ -1,10 +1,12 @@
 package jobtracker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -198,19 +200,28 @@ func TestPolicyHangs(t *testing.T) {
 	}
 }
 
+// A refused tracker asks again and again: that is logged once.
 func TestRefusals(t *testing.T) {
-	s := start(t, nil)
-	near, far := wire.Pipe()
-	go s.Attach(far)
-	if err := near.Send(&wire.Hello{Version: wire.Version + 1, Tracker: "t1", Process: 1}); err != nil {
-		t.Fatal(err)
+	var said bytes.Buffer // of Run's goroutine
+	s := start(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&said, nil)) })
+	for range 3 {
+		near, far := wire.Pipe()
+		go s.Attach(far)
+		if err := near.Send(&wire.Hello{Version: wire.Version + 1, Tracker: "t1", Process: 1}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := near.Receive()
+		if r, ok := m.(*wire.Refuse); !ok || !strings.Contains(r.Reason, "protocol version") {
+			t.Fatalf("got %T %v %v", m, m, err)
+		}
+		if m, err := near.Receive(); err == nil {
+			t.Fatalf("the stream goes on after the refusal with %T", m)
+		}
 	}
-	m, err := near.Receive()
-	if r, ok := m.(*wire.Refuse); !ok || !strings.Contains(r.Reason, "protocol version") {
-		t.Fatalf("got %T %v %v", m, m, err)
-	}
-	if m, err := near.Receive(); err == nil {
-		t.Fatalf("the stream goes on after the refusal with %T", m)
+	text := make(chan string, 1)
+	s.post(func() { text <- said.String() })
+	if got := <-text; strings.Count(got, "a tracker is refused") != 1 {
+		t.Errorf("it says\n%s", got)
 	}
 }
 

@@ -20,7 +20,7 @@ type query struct {
 // core.ErrNotLeader.
 func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 	var jobs []wire.JobStatus
-	if err := s.query(ctx, func() { jobs = s.core.Statuses() }); err != nil {
+	if err := s.query(ctx, func() { jobs = s.core.Statuses(s.now()) }); err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	return jobs, nil

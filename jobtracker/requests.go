@@ -147,7 +147,7 @@ func (s *Server) answerWatch(w *watch) bool {
 		return true
 	}
 	for _, id := range w.jobs {
-		status, ok := s.core.Status(id)
+		status, ok := s.core.StatusAt(s.now(), id)
 		if !ok {
 			a = watchAnswer{err: fmt.Errorf("%v: %w", id, core.ErrUnknownJob)}
 			break

@@ -87,7 +87,10 @@ func removePrograms(f dfs.FS, staging string, now time.Time, used map[string]boo
 			continue
 		}
 		files, err := listed(f, day.Name)
-		errs = append(errs, err)
+		if err != nil { // there may be some that are in use
+			errs = append(errs, err)
+			continue
+		}
 		left := 0
 		for _, file := range files {
 			if used[dfs.Base(file.Name)] {

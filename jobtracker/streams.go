@@ -20,6 +20,12 @@ const maxQueue = 1 << 16
 // or refused. It is longer than anything that a tracker itself would wait for.
 const welcomeWait = time.Minute
 
+// refusedPause is how long a refusal that is repeated is not logged again.
+const refusedPause = time.Minute
+
+// maxRefused bounds the refusals that are remembered for that.
+const maxRefused = 1000
+
 // closeWait is how long a stream that is being closed may take for what is queued.
 const closeWait = time.Second
 
@@ -109,6 +115,13 @@ func (s *Server) send(c core.Send) {
 		level := slog.LevelWarn
 		if strings.HasPrefix(m.Reason, core.ErrNotLeader.Error()) {
 			level = slog.LevelDebug // trackers look for the leader everywhere
+		} else if told, ok := s.refused[m.Reason]; ok && s.now()-told < refusedPause {
+			level = slog.LevelDebug // it asks again and again
+		} else {
+			if len(s.refused) >= maxRefused {
+				clear(s.refused)
+			}
+			s.refused[m.Reason] = s.now()
 		}
 		s.cfg.Logger.Log(context.Background(), level, "a tracker is refused", "stream", st.id, "reason", m.Reason)
 	}

@@ -18,7 +18,7 @@ func (l *loop) do(c core.Command) {
 	case core.Hangup:
 		l.hangup(c)
 	case core.ReadNonce:
-		l.detached(func() { l.readNonce(c) })
+		l.askNonce(c)
 	case core.KeepCluster:
 		l.wait.Go(func() { l.keepCluster(c.Cluster) })
 	case core.Quit:

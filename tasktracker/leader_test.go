@@ -54,8 +54,14 @@ func startUnwelcome(t *testing.T, cfg Config, args ...string) *leader {
 		hints: make(chan string, 1000), mute: new(atomic.Bool), incarnation: 9,
 	}
 	ready := make(chan string, 1)
-	cfg.Host, cfg.Listen, cfg.MapSlots, cfg.ReduceSlots, cfg.FS = "here", "127.0.0.1:0", 2, 2, local.FS{}
-	cfg.Ready, cfg.Logger = func(addr string) { ready <- addr }, slog.New(slog.NewTextHandler(t.Output(), nil))
+	cfg.Host, cfg.Listen, cfg.MapSlots, cfg.ReduceSlots = "here", "127.0.0.1:0", 2, 2
+	if cfg.FS == nil {
+		cfg.FS = local.FS{}
+	}
+	cfg.Ready = func(addr string) { ready <- addr }
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	tracker, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -34,11 +34,13 @@ type allowance struct {
 	over     bool           // it was told
 }
 
-// limit sets or changes a worker's limits. Limits of zero end the measuring, but
-// not the memory of its strays.
+// limit sets or changes a worker's limits, unless it has ended.
 func (m *meter) limit(w *process, most core.Limit, exceeded func(reason string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if w.ended() {
+		return // and has left, or will
+	}
 	a := m.workers[w]
 	if a == nil {
 		if m.workers == nil {
@@ -54,7 +56,8 @@ func (m *meter) limit(w *process, most core.Limit, exceeded func(reason string))
 	}
 }
 
-// leave forgets a worker that has ended, and kills its strays.
+// leave forgets a worker that has ended or has no limits any more, and kills its
+// strays, which then are an earlier attempt's.
 func (m *meter) leave(w *process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

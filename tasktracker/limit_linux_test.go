@@ -1,10 +1,13 @@
 package tasktracker
 
 import (
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -19,6 +22,17 @@ func confinements(t *testing.T, test func(t *testing.T, l *leader)) {
 	}
 }
 
+// mustNameLimit checks why an attempt was ended: by the meter, or by the kernel
+// where it holds the group to the limit.
+func mustNameLimit(t *testing.T, r *wire.Result, limit string) {
+	t.Helper()
+	for _, want := range []string{"the " + limit, "(mapreduce.map.memory.mb)"} {
+		if !strings.Contains(r.Error, want) {
+			t.Errorf("error is %q, want %q", r.Error, want)
+		}
+	}
+}
+
 // TestMemoryLimit: an attempt that takes too much is killed with all it has
 // started, also outside its process group, and others go on.
 func TestMemoryLimit(t *testing.T) { confinements(t, testMemoryLimit) }
@@ -28,9 +42,7 @@ func testMemoryLimit(t *testing.T, l *leader) {
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
 	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doHog, Memory: 256 << 20, Processes: 10})
 	r := l.final(id, wire.AttemptFailed)
-	if !strings.Contains(r.Error, "more than the 256 MiB it may have (mapreduce.map.memory.mb)") {
-		t.Errorf("error is %q", r.Error)
-	}
+	mustNameLimit(t, r, "256 MiB")
 	l.tell(&wire.Grant{Epoch: 1, Attempt: other})
 	l.final(other, wire.AttemptSucceeded)
 }
@@ -57,7 +69,8 @@ func testProcessLimit(t *testing.T, l *leader) {
 	}
 }
 
-// TestLimitsChange: a warm worker has its attempt's limits, not an earlier one's.
+// TestLimitsChange: a warm worker has its attempt's limits, not an earlier one's, and
+// is not used where these are lower.
 func TestLimitsChange(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	task := wire.TaskID{Job: job1, Kind: wire.Map}
@@ -67,7 +80,60 @@ func TestLimitsChange(t *testing.T) {
 		t.Errorf("the second attempt ran in process %d, the first in %d", b, a)
 	}
 	third := l.launchAs(task, wire.Launch{Index: doCommit, Memory: 1 << 10})
-	if r := l.final(third, wire.AttemptFailed); !strings.Contains(r.Error, "more than the 0 MiB") {
-		t.Errorf("error is %q", r.Error)
+	mustNameLimit(t, l.final(third, wire.AttemptFailed), "0 MiB")
+}
+
+// TestLimitAfterEnd: a worker that ends while it is being limited is not measured
+// for ever, nor who gets its number.
+func TestLimitAfterEnd(t *testing.T) {
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer ours.Close()
+	defer theirs.Close()
+	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours}
+	w.cmd.SysProcAttr = processAttributes()
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	w.Limit(core.Limit{Memory: 1}, func(string) { t.Error("it has exceeded its limit") })
+	if n := len(w.meter.workers); n != 0 || w.meter.busy {
+		t.Errorf("%d workers are measured", n)
+	}
+}
+
+// sluggish is a worker that takes its time to be limited.
+type sluggish struct {
+	Worker
+	limiting, killed chan struct{}
+}
+
+func (w *sluggish) Limit(core.Limit, func(string)) {
+	close(w.limiting)
+	<-w.killed
+}
+
+func (w *sluggish) Kill() { close(w.killed) }
+
+// TestKillWhileLimited: who kills a worker, the tracker's loop, waits for nothing.
+func TestKillWhileLimited(t *testing.T) {
+	w := &sluggish{limiting: make(chan struct{}), killed: make(chan struct{})}
+	h := newHandle(nil, 1, nil)
+	h.worker = w
+	applied, killed := make(chan struct{}), make(chan struct{})
+	go func() {
+		h.apply()
+		close(applied)
+	}()
+	receive(t, w.limiting, "the limit")
+	go func() {
+		h.kill()
+		close(killed)
+	}()
+	receive(t, killed, "the kill")
+	receive(t, applied, "the limit's end")
 }

@@ -139,6 +139,13 @@ func (w *process) signal(s syscall.Signal) {
 	}
 }
 
+// ended says whether the process's number may be another's by now.
+func (w *process) ended() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reaped
+}
+
 // Wait waits for the process, and kills what is left of its group.
 func (w *process) Wait() error {
 	err := w.reap()

@@ -104,12 +104,12 @@ func (t *trash) put(path string) {
 // core take the good ones in. The others are removed.
 func (l *loop) restore(outputs []leftOutput) {
 	for i := range outputs {
-		if l.ctx.Err() != nil {
-			return
-		}
 		o := &outputs[i]
 		report, err := l.verify(o)
-		if err != nil && l.ctx.Err() == nil {
+		if l.ctx.Err() != nil {
+			return // it says nothing of the output
+		}
+		if err != nil {
 			l.cfg.Logger.Info("a map output of an earlier run is of no use", "attempt", o.id, "error", err)
 			l.remove(o.dir)
 			continue

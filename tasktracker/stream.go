@@ -1,6 +1,7 @@
 package tasktracker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -59,9 +60,18 @@ func (s *stream) write() {
 	}
 }
 
+// A tracker that finds no job tracker says so after a time in which a restart or
+// an election would be over, and again now and then.
+const (
+	lonelyAfter = 5 * time.Second
+	lonelyAgain = time.Minute
+)
+
 // connect keeps a stream open until the context ends.
 func (l *loop) connect(dial Dial) {
 	wait, leader := dialLeast, ""
+	last := time.Now() // that a job tracker was there, or that its absence was told
+	patience := cmp.Or(l.cfg.lonelyAfter, lonelyAfter)
 	for l.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(l.ctx, dialWait)
 		conn, err := dial(ctx, leader)
@@ -69,9 +79,13 @@ func (l *loop) connect(dial Dial) {
 		leader = ""
 		most := dialMost
 		if err != nil {
-			l.cfg.Logger.Debug("no job tracker", "error", err)
+			if l.ctx.Err() == nil && time.Since(last) >= patience {
+				l.cfg.Logger.Warn("no job tracker is found, still looking", "error", err)
+				last, patience = time.Now(), lonelyAgain
+			}
 		} else {
 			end := l.converse(conn)
+			last, patience = time.Now(), cmp.Or(l.cfg.lonelyAfter, lonelyAfter)
 			leader = end.leader
 			if end.welcomed {
 				wait = dialLeast
@@ -142,22 +156,29 @@ func (l *loop) converse(conn *wire.Conn) (end outcome) {
 }
 
 func (l *loop) fromLeader(m wire.Message) {
-	if _, ok := m.(*wire.Welcome); ok {
-		l.complaint = ""
+	if w, ok := m.(*wire.Welcome); ok {
+		clear(l.complaints)
+		l.cfg.Logger.Info("registered", "cluster", w.Cluster, "epoch", w.Epoch, "incarnation", w.Incarnation)
 	}
 	l.step(core.FromLeader{Message: m})
 }
 
-// hangup ends the stream at the core's wish. The same complaint is made once.
+// maxComplaints bounds those that are remembered.
+const maxComplaints = 100
+
+// hangup ends the stream at the core's wish. The same complaint is made once until
+// a job tracker welcomes us; several take turns where one leads and others do not.
 func (l *loop) hangup(c core.Hangup) {
 	level := slog.LevelWarn
 	if c.Fault {
 		level = slog.LevelError
 	}
-	if c.Reason == l.complaint {
+	if l.complaints[c.Reason] {
 		level = slog.LevelDebug
+	} else if len(l.complaints) >= maxComplaints {
+		clear(l.complaints)
 	}
-	l.complaint = c.Reason
+	l.complaints[c.Reason] = true
 	l.cfg.Logger.Log(l.ctx, level, "stream to the job tracker ended", "reason", c.Reason)
 	if s := l.stream; s != nil {
 		l.stream = nil
@@ -168,14 +189,37 @@ func (l *loop) hangup(c core.Hangup) {
 // maxNonce bounds what is read of the file that proves a shared staging directory.
 const maxNonce = 1 << 10
 
-func (l *loop) readNonce(c core.ReadNonce) {
+// askNonce reads the nonce, once at a time: where the staging directory hangs, every
+// stream asks for it anew.
+func (l *loop) askNonce(c core.ReadNonce) {
+	l.nonce.next = &c
+	l.nextNonce()
+}
+
+func (l *loop) nextNonce() {
+	c := l.nonce.next
+	if c == nil || l.nonce.busy {
+		return
+	}
+	l.nonce.next, l.nonce.busy = nil, true
+	l.detached(func() {
+		ev := l.readNonce(*c)
+		l.post(func() {
+			l.nonce.busy = false
+			l.step(ev)
+			l.nextNonce()
+		})
+	})
+}
+
+func (l *loop) readNonce(c core.ReadNonce) core.NonceRead {
 	ev := core.NonceRead{Stream: c.Stream}
 	text, err := readFile(l.cfg.FS, c.File, maxNonce)
 	if err != nil {
 		ev.Error = err.Error()
 	}
 	ev.Nonce = string(text)
-	l.event(ev)
+	return ev
 }
 
 func readFile(fs dfs.FS, name string, most int64) ([]byte, error) {

@@ -1,12 +1,16 @@
 package tasktracker
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/wire"
 )
@@ -35,6 +39,49 @@ func TestStagingNonce(t *testing.T) {
 	l.conn.Close()
 	if l.connect(2); l.hello.Nonce != "n1" {
 		t.Errorf("later nonce is %q", l.hello.Nonce)
+	}
+}
+
+// hangingFS hangs when its file is opened, until it is released.
+type hangingFS struct {
+	local.FS
+	file    string
+	opened  chan struct{}
+	release chan struct{}
+}
+
+func (fs *hangingFS) Open(name string) (dfs.File, error) {
+	if name == fs.file {
+		fs.opened <- struct{}{}
+		<-fs.release
+	}
+	return fs.FS.Open(name)
+}
+
+// TestStagingHangs: however many streams ask for the nonce, one waits for the disk.
+func TestStagingHangs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c1")
+	if err := os.WriteFile(file, []byte("n1"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	fs := &hangingFS{file: "file://" + file, opened: make(chan struct{}, 10), release: make(chan struct{})}
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), FS: fs})
+	for range 2 {
+		l.accept()
+		l.tell(&wire.Staging{File: fs.file})
+		l.tell(&wire.Staging{File: fs.file}) // which none expects: the first one was heard
+		for range l.heard {
+		}
+	}
+	receive(t, fs.opened, "the first look at the file")
+	l.accept()
+	l.tell(&wire.Staging{File: fs.file})
+	close(fs.release)
+	if m := await[*wire.Hello](l, nil); m.Nonce != "n1" {
+		t.Errorf("nonce is %q", m.Nonce)
+	}
+	if n := len(fs.opened); n != 1 {
+		t.Errorf("the file was opened %d times more, want once", n)
 	}
 }
 
@@ -111,4 +158,69 @@ func TestSecondDisk(t *testing.T) {
 	if err := second.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("second tracker: %v", err)
 	}
+}
+
+// TestLonelyTracker: a tracker that reaches no job tracker says so, and why, once
+// in a while, until one answers.
+func TestLonelyTracker(t *testing.T) {
+	said := make(chan string, 100)
+	tracker, err := New(Config{
+		ID: "t1", Dir: t.TempDir(), Host: "here", Listen: "127.0.0.1:0", MapSlots: 1, FS: local.FS{}, lonelyAfter: time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	dials := 0
+	go func() {
+		ended <- tracker.Run(ctx, func(context.Context, string) (*wire.Conn, error) {
+			if dials++; dials == 5 {
+				cancel()
+			}
+			return nil, errors.New("j1:7400: nobody is there")
+		})
+	}()
+	line := receive(t, said, "a warning")
+	if !strings.Contains(line, "no job tracker is found") || !strings.Contains(line, "j1:7400: nobody is there") {
+		t.Errorf("it says %s", line)
+	}
+	if err := receive(t, ended, "the end of the tracker"); err != nil {
+		t.Error(err)
+	}
+	if len(said) > 0 {
+		t.Errorf("it says again: %s", <-said)
+	}
+}
+
+// TestComplaints: a tracker that is refused by those who lead and those who do not
+// says so once each.
+func TestComplaints(t *testing.T) {
+	said := make(chan string, 100)
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	for range 4 {
+		l.accept()
+		l.tell(&wire.Refuse{Reason: "this one does not lead"})
+		l.accept()
+		l.tell(&wire.Refuse{Reason: "protocol version 2"})
+	}
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"does not lead", "protocol version 2"} {
+		if got := receive(t, said, "a warning"); !strings.Contains(got, want) {
+			t.Errorf("it says %s", got)
+		}
+	}
+	if len(said) > 0 {
+		t.Errorf("it says again: %s", <-said)
+	}
+}
+
+type lineWriter chan<- string
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	w <- string(line)
+	return len(line), nil
 }

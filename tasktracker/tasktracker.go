@@ -87,7 +87,8 @@ type Config struct {
 	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
 	Logger      *slog.Logger            // nil: silent
 
-	fetchStall time.Duration // see gather; 0: its own
+	fetchStall  time.Duration // see gather; 0: its own
+	lonelyAfter time.Duration // see connect; 0: its own
 }
 
 // How long and how many of the logs of ended jobs are kept if nothing else is said.
@@ -215,9 +216,13 @@ type loop struct {
 	begin  time.Time
 
 	// The loop's goroutine owns these.
-	stream    *stream // nil: none
-	complaint string  // why a stream was ended last
-	workers   map[int]*handle
+	stream     *stream         // nil: none
+	complaints map[string]bool // why streams were ended, since the last welcome
+	workers    map[int]*handle
+	nonce      struct {
+		busy bool            // it is being read
+		next *core.ReadNonce // as soon as that is done; nil: nothing
+	}
 
 	submissions map[string]*submission // by staging URL
 
@@ -233,7 +238,7 @@ func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
 	}
 	l := &loop{
 		cfg: cfg, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
-		workers: make(map[int]*handle), starts: make(chan func()),
+		workers: make(map[int]*handle), complaints: make(map[string]bool), starts: make(chan func()),
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 	}
 	l.gather = newGather(l.event, cmp.Or(cfg.fetchStall, fetchStall))

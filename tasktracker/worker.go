@@ -38,8 +38,9 @@ type Worker interface {
 // cannot has none.
 type loner interface{ Alone() bool }
 
-// limited is a Worker that can be held to a limit. Exceeded is called, once, by
-// another goroutine before the worker is killed for it; it may wait.
+// limited is a Worker that can be held to a limit, which may take a while and may
+// come after its end. Exceeded is called, once, by another goroutine before the
+// worker is killed for it; it may wait.
 type limited interface {
 	Limit(most core.Limit, exceeded func(reason string))
 }
@@ -75,12 +76,14 @@ func (h *handle) limit(c core.Limit) {
 	h.bound = c
 }
 
-// apply has the worker held to what its next attempt may take.
+// apply has the worker held to what its next attempt may take. That may wait, for
+// which nobody who wants to kill it does.
 func (h *handle) apply() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if w, ok := h.worker.(limited); ok {
-		w.Limit(h.bound, func(reason string) { h.loop.event(core.Exceeded{Worker: h.id, Reason: reason}) })
+	worker, bound := h.worker, h.bound
+	h.mu.Unlock()
+	if w, ok := worker.(limited); ok {
+		w.Limit(bound, func(reason string) { h.loop.event(core.Exceeded{Worker: h.id, Reason: reason}) })
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
 )
 
 // deadline is generous: it says that something never happens.
@@ -268,6 +269,9 @@ func TestThree(t *testing.T) {
 	if err := remover.RemoveVoter(t.Context(), "jt4"); err != nil {
 		t.Fatal(err)
 	}
+	if err := remover.RemoveVoter(t.Context(), "jt4"); !errors.Is(err, web.ErrNotVoter) {
+		t.Errorf("the vote of jt4 is removed once more: %v", err)
+	}
 	all[0].led(t, "jt1", "jt2", "jt3")
 	launch(t, "jt4", fourth.data, append(p.staging(), "-join", all[2].gossip)...).refused(t, "no job tracker jt4 any more", fourth.data)
 
@@ -305,7 +309,36 @@ func TestANewcomerWaitsForACluster(t *testing.T) {
 	p := place{t.TempDir()}
 	a := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", nobody)...)
 	a.log.has(t, "waits for a cluster")
+	// Stopped before there is one, it leaves nothing that looks like another cluster.
+	nonces := filepath.Join(p.dir, "staging", wire.StagingClusters)
+	if files, err := os.ReadDir(nonces); err != nil || len(files) != 1 {
+		t.Errorf("nonces while it waits: %v, %v", files, err)
+	}
+	a.stop()
+	if files, err := os.ReadDir(nonces); err != nil || len(files) != 0 {
+		t.Errorf("nonces after it has stopped: %v, %v", files, err)
+	}
+	a = launch(t, "jt2", a.data, append(p.staging(), "-join", nobody)...)
 	b := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "1", "-join", a.gossip)...)
 	b.led(t, "jt1", "jt2")
 	a.led(t, "jt1", "jt2")
+}
+
+// TestANewcomerThatWouldDoHarm is refused before it is a voter: with another staging
+// directory, and at the address of a job tracker that is away.
+func TestANewcomerThatWouldDoHarm(t *testing.T) {
+	t.Parallel()
+	p := place{t.TempDir()}
+	all := p.three(t)
+	launch(t, "jt4", p.data("jt4"), "-staging", "file:///elsewhere", "-join", all[0].gossip).
+		refused(t, "staging directory differs", "file:///elsewhere")
+	all[2].stop()
+	launch(t, "jt5", p.data("jt5"), append(p.staging(), "-raft", all[2].raft, "-join", all[0].gossip)...).
+		refused(t, "jt3", all[2].raft, "mrsubmit cluster remove jt3")
+	all[0].led(t, "jt1", "jt2", "jt3")
+	if hasFile(p.data("jt4"), candidateFile) {
+		t.Error("jt4 has asked to be added")
+	}
+	launch(t, "jt4", p.data("jt4"), append(p.staging(), "-join", all[0].gossip)...)
+	all[0].led(t, "jt1", "jt2", "jt3", "jt4")
 }

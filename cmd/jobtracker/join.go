@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/gossip"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
@@ -101,7 +102,7 @@ func (j *jobTracker) askToJoin(ctx context.Context) error {
 	for ctx.Err() == nil {
 		joined, err := j.askOnce(ctx)
 		switch {
-		case errors.Is(err, errLostState):
+		case errors.Is(err, errLostState), errors.Is(err, errMisplaced):
 			return err
 		case err != nil && err.Error() != said && ctx.Err() == nil:
 			said = err.Error()
@@ -157,7 +158,34 @@ func (j *jobTracker) askVoters(ctx context.Context) ([]web.Voter, error) {
 		return nil, fmt.Errorf("cluster %s has a job tracker %s, but directory %s holds nothing of it: %w",
 			cluster.ID, j.id, j.data, j.lostState())
 	}
-	return cluster.Voters, nil
+	return cluster.Voters, j.misplaced(cluster)
+}
+
+// errMisplaced refuses what would do harm once this job tracker votes.
+var errMisplaced = errors.New("it is not to be added like this")
+
+// misplaced says why this job tracker must not be added to the cluster as it was
+// started. With another staging directory it would end as soon as it knew, but be a
+// voter by then. At the address of another voter it would be taken for that one, and
+// vouch for what that one has promised.
+func (j *jobTracker) misplaced(cluster *web.Cluster) error {
+	if cluster.Staging != "" && cluster.Staging != j.staging {
+		return fmt.Errorf("%w: staging directory differs from the cluster's: %s, not %s", errMisplaced, cluster.Staging, j.staging)
+	}
+	addr := j.raftAddr
+	if addr == "" { // the log does not listen yet
+		var err error
+		if addr, err = daemon.Advertised("-raft-advertise", j.raftAdvertise, j.raft); err != nil {
+			return err
+		}
+	}
+	for _, v := range cluster.Voters {
+		if v.ID != j.id && v.Addr == addr {
+			return fmt.Errorf("%w: the cluster has job tracker %s at %s, the address of this one's log; say another -raft, or, if %s is gone, remove it first with \"mrsubmit cluster remove %s\"",
+				errMisplaced, v.ID, addr, v.ID, v.ID)
+		}
+	}
+	return nil
 }
 
 // client asks the other job trackers that gossip knows.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
 )
 
 // jobTracker is a running one.
@@ -28,6 +30,7 @@ type jobTracker struct {
 	addr     string // of the API, as others dial it
 	raftAddr string // of the log, likewise
 	cluster  string // that -data belonged to at the start; empty: none
+	begins   string // id of the cluster that it would begin; empty: none
 
 	gossip  *gossip.Gossip
 	replica *replica.Replica
@@ -131,6 +134,7 @@ func (j *jobTracker) openLog() error {
 		if cfg.Cluster, cfg.Nonce, err = jobtracker.NewCluster(j.files, j.staging); err != nil {
 			return errors.Join(err, j.replica.Close())
 		}
+		j.begins = cfg.Cluster
 	}
 	j.server = jobtracker.New(cfg)
 	return nil
@@ -167,6 +171,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	api.Close() // streams have ended, answers have not long to go
 	serving.Wait()
 	j.loops.Wait()
+	j.takeNonceBack()
 	if err != nil {
 		return err
 	}
@@ -175,6 +180,19 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	}
 	j.log.Info("stopped")
 	return nil
+}
+
+// takeNonceBack removes the nonce of a cluster that cannot have begun, as nothing
+// was ever written to the log here. Where another cluster seems to share the
+// staging directory, nothing in it is tidied.
+func (j *jobTracker) takeNonceBack() {
+	if entries, _ := j.replica.Stored(); j.begins == "" || entries > 0 {
+		return
+	}
+	name := dfs.Join(j.staging, wire.StagingClusters, j.begins)
+	if err := j.files.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		j.log.Warn("remove a nonce that is not needed", "file", name, "error", err)
+	}
 }
 
 // loop runs something beside the server, whose failure ends it.
@@ -214,17 +232,21 @@ func (v voters) Voters() []web.Voter {
 }
 
 func (v voters) AddVoter(ctx context.Context, voter web.Voter) error {
-	return notLeader(v.Replica.AddVoter(ctx, replica.Voter(voter)))
+	return told(v.Replica.AddVoter(ctx, replica.Voter(voter)))
 }
 
 func (v voters) RemoveVoter(ctx context.Context, id string) error {
-	return notLeader(v.Replica.RemoveVoter(ctx, id))
+	return told(v.Replica.RemoveVoter(ctx, id))
 }
 
-// notLeader has clients look for the leader.
-func notLeader(err error) error {
-	if errors.Is(err, replica.ErrNotLeader) {
+// told is the log's error as the API knows it: clients look for the leader, or see
+// that a vote has gone.
+func told(err error) error {
+	switch {
+	case errors.Is(err, replica.ErrNotLeader):
 		return fmt.Errorf("%w: %w", core.ErrNotLeader, err)
+	case errors.Is(err, replica.ErrNotVoter):
+		return web.ErrNotVoter
 	}
 	return err
 }

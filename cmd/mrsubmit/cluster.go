@@ -50,11 +50,7 @@ func (q *query) showCluster(ctx context.Context) error {
 		return q.printJSON(c)
 	}
 	fmt.Fprintf(q.stdout, "cluster %s, begun %s\nstaging %s\n", client.OneLine(c.ID), timeText(c.Start), client.OneLine(c.Staging))
-	if c.Leads {
-		fmt.Fprintf(q.stdout, "leader %s at %s, epoch %d, %d jobs that have not ended\n", client.OneLine(c.Leader), client.OneLine(c.Addr), c.Epoch, c.Jobs)
-	} else {
-		fmt.Fprintf(q.stdout, "no leader; the last one known was %q at %q in epoch %d\n", c.Leader, c.Addr, c.Epoch)
-	}
+	fmt.Fprintln(q.stdout, leaderText(c))
 	if ahead := time.Until(c.Wall).Round(time.Second); ahead > skewTold || ahead < -skewTold {
 		fmt.Fprintf(q.stdout, "its clock is %v from the one here\n", ahead)
 	}
@@ -75,6 +71,18 @@ func (q *query) showCluster(ctx context.Context) error {
 		})
 	}
 	return q.table(rows)
+}
+
+// leaderText tells who leads or, when nobody does, who did.
+func leaderText(c *web.Cluster) string {
+	leader := fmt.Sprintf("%s at %s", client.OneLine(c.Leader), client.OneLine(c.Addr))
+	switch {
+	case c.Leads:
+		return fmt.Sprintf("leader %s, epoch %d, %d jobs that have not ended", leader, c.Epoch, c.Jobs)
+	case c.Leader == "":
+		return "no leader; the job tracker that answers has never known one"
+	}
+	return fmt.Sprintf("no leader; the last one known was %s in epoch %d", leader, c.Epoch)
 }
 
 // skewTold is the difference of clocks from which it is worth a line.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -186,12 +187,15 @@ func TestAsking(t *testing.T) {
 		{"wait job_7_0001", 0, "", "job_7_0001 words succeeded\n"},
 		{"wait job_7_0002", 0, "", "job_7_0002 so?rt submitted…succeeded"},
 		{"wait job_7_0001 job_7_0003", 1, "", "job_7_0003 bad failed\n"},
+		{"wait -json job_7_0001", 0, `[…"id": "job_7_0001"…"state": "succeeded"`, "job_7_0001 words succeeded\n"},
+		{"wait -json job_7_0003 job_6_0009", 1, `[…"id": "job_7_0003"…"state": "failed"…"id": "job_6_0009"…"state": "failed"`, "job_6_0009 old failed"},
 		{"wait job_6_0009", 1, "", "job_6_0009 old failed"},
 		{"wait job_1_0001", 1, "", "unknown job"},
 		{"kill job_7_0001", 1, "", "mrsubmit kill: job_7_0001: the job has ended"},
 		{"kill job_6_0009", 1, "", "job_6_0009: the job has ended"},
 		{"kill job_1_0001", 1, "", "job_1_0001: unknown job"},
 		{"kill -reason why job_7_0002", 0, "", ""},
+		{"kill -json -reason again job_7_0002 job_7_0001", 1, "{…\"killed\": [\n    \"job_7_0002\"\n  ]", "job_7_0001: the job has ended"},
 		{"counters job_7_0001", 0, "GROUP…org.apache.hadoop.mapreduce.TaskCounter  MAP_INPUT_RECORDS  3", ""},
 		{"counters -json job_7_0001", 0, `"MAP_INPUT_RECORDS": 3`, ""},
 		{"counters -json job_7_0002", 0, "{}\n", ""},
@@ -207,7 +211,9 @@ func TestAsking(t *testing.T) {
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
 		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\n", ""},
 		{"history -json job_6_0009", 0, `"attempts": [`, ""},
-		{"history job_7_0001", 1, "", "history of job_7_0001: "},
+		{"history job_7_0001", 1, "", "job_7_0001 has no history in " + f.staging + ": it has not ended"},
+		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},
+		{"history -n -1", 2, "", "-n -1: want a number of lines"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
 		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": [`, ""},
@@ -223,7 +229,7 @@ func TestAsking(t *testing.T) {
 			t.Errorf("%s: not JSON: %s", c.args, stdout)
 		}
 	}
-	if want := []string{"job_7_0002 why"}; !slices.Equal(f.killed, want) {
+	if want := []string{"job_7_0002 why", "job_7_0002 again"}; !slices.Equal(f.killed, want) {
 		t.Errorf("killed %q, want %q", f.killed, want)
 	}
 	if len(f.voters) != 1 || f.voters[0].ID != "jt1" {
@@ -244,6 +250,55 @@ func inOrder(text, want string) bool {
 }
 
 // TestRunOnCluster ships the program by its hash and follows the job.
+// roundTrip is a network.
+type roundTrip func(r *http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A tracker that does not answer is asked for one log, not for those of all its attempts.
+func TestLogsOfASilentTracker(t *testing.T) {
+	var out, messages bytes.Buffer
+	asked := make(map[string]int)
+	r := &logReader{
+		query:  &query{tool: &tool{stdout: &out, stderr: &messages}},
+		silent: make(map[string]error),
+		http: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked[r.URL.Host]++
+			if r.URL.Host == "gone:1" {
+				return nil, errors.New("no route")
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("text\n"))}, nil
+		})},
+	}
+	for i, addr := range []string{"gone:1", "here:1", "gone:1"} {
+		id := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 7, N: 1}, Kind: wire.Map, N: i}, N: 1000}
+		if err := r.print(t.Context(), &web.Attempt{ID: id.String(), Tracker: "t-" + addr, Addr: addr}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked["gone:1"] != 1 || asked["here:1"] != 2 || r.had != 2 || r.failed != 4 {
+		t.Errorf("asked %v; %d logs were had, %d were not", asked, r.had, r.failed)
+	}
+	if n := strings.Count(messages.String(), "tracker t-gone:1 does not answer: "); n != 4 {
+		t.Errorf("said %d times who does not answer:\n%s", n, &messages)
+	}
+}
+
+func TestLeaderText(t *testing.T) {
+	for _, c := range []struct {
+		cluster web.Cluster
+		want    string
+	}{
+		{web.Cluster{Leader: "jt1", Addr: "h:1", Epoch: 3, Leads: true, Jobs: 2}, "leader jt1 at h:1, epoch 3, 2 jobs that have not ended"},
+		{web.Cluster{Leader: "jt\x1b1", Addr: "h:1", Epoch: 3}, "no leader; the last one known was jt?1 at h:1 in epoch 3"},
+		{web.Cluster{}, "no leader; the job tracker that answers has never known one"},
+	} {
+		if got := leaderText(&c.cluster); got != c.want {
+			t.Errorf("%+v: %q, not %q", c.cluster, got, c.want)
+		}
+	}
+}
+
 func TestRunOnCluster(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	exe, err := os.Executable()

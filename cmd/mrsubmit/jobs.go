@@ -70,6 +70,7 @@ func (q *query) wait(ctx context.Context) error {
 	}
 	var known []wire.JobID
 	failed := false
+	ended := make(map[wire.JobID]wire.JobStatus, len(ids))
 	for _, id := range ids {
 		job, err := q.job(ctx, id)
 		switch {
@@ -79,6 +80,7 @@ func (q *query) wait(ctx context.Context) error {
 			known = append(known, id)
 			continue
 		}
+		ended[id] = job
 		fmt.Fprintf(q.stderr, "%v %s %v\n", id, client.OneLine(job.Name), job.State)
 		failed = failed || job.State != wire.Succeeded
 	}
@@ -88,10 +90,32 @@ func (q *query) wait(ctx context.Context) error {
 		code := client.Follow(ctx, client.Config{Cluster: q.cluster, Out: q.stderr, Width: q.width, GiveUp: q.giveUp, Notes: notes}, known)
 		failed = failed || code != 0
 	}
+	if q.json {
+		if err := q.printEnds(ctx, ids, ended); err != nil {
+			return err
+		}
+	}
 	if failed {
 		return errReported
 	}
 	return nil
+}
+
+// printEnds prints the jobs as they are once they have been waited for. One that
+// was not seen to end is asked for again.
+func (q *query) printEnds(ctx context.Context, ids []wire.JobID, ended map[wire.JobID]wire.JobStatus) error {
+	jobs := make([]web.Job, 0, len(ids))
+	for _, id := range ids {
+		job, ok := ended[id]
+		if !ok {
+			var err error
+			if job, err = q.job(ctx, id); err != nil {
+				return err
+			}
+		}
+		jobs = append(jobs, web.JobOf(&job))
+	}
+	return q.printJSON(jobs)
 }
 
 // noteTo hands notes on as far as there is room: none is worth waiting for.
@@ -112,6 +136,7 @@ func (q *query) kill(ctx context.Context) error {
 	}
 	reason := cmp.Or(q.reason, "killed by "+owner(q.getenv))
 	var all error
+	killed := make([]wire.JobID, 0, len(ids))
 	for _, id := range ids {
 		err := q.cluster.Kill(ctx, id, reason)
 		if errors.Is(err, core.ErrUnknownJob) {
@@ -119,7 +144,17 @@ func (q *query) kill(ctx context.Context) error {
 				err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
 			}
 		}
+		if err == nil {
+			killed = append(killed, id)
+		}
 		all = errors.Join(all, err)
+	}
+	if q.json {
+		texts := make([]string, 0, len(killed))
+		for _, id := range killed {
+			texts = append(texts, id.String())
+		}
+		all = errors.Join(all, q.printJSON(map[string][]string{"killed": texts}))
 	}
 	return all
 }

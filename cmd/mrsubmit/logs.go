@@ -47,7 +47,7 @@ func (q *query) logs(ctx context.Context) error {
 	if len(attempts) == 0 {
 		return fmt.Errorf("%v: no such attempt is known", id)
 	}
-	r := &logReader{query: q, http: &http.Client{Transport: &http.Transport{
+	r := &logReader{query: q, silent: make(map[string]error), http: &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
 	}}}
 	defer r.http.CloseIdleConnections()
@@ -60,6 +60,10 @@ func (q *query) logs(ctx context.Context) error {
 	case r.had == 0 && r.failed > 0:
 		return errReported
 	case r.failed == 0 && !r.printed:
+		if len(attempts) == 1 {
+			fmt.Fprintf(q.stderr, "%s has written nothing\n", attempts[0].ID)
+			break
+		}
 		fmt.Fprintf(q.stderr, "%d attempts have written nothing\n", len(attempts))
 	}
 	return nil
@@ -151,6 +155,7 @@ func logURL(a *web.Attempt, stream string, tail int64) string {
 type logReader struct {
 	*query
 	http        *http.Client
+	silent      map[string]error // by address of a tracker that did not answer: it is asked once
 	had, failed int
 	printed     bool
 }
@@ -180,8 +185,11 @@ func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
 
 func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io.ReadCloser, error) {
 	address := logURL(a, stream, r.tail)
-	if address == "" {
+	switch {
+	case address == "":
 		return nil, fmt.Errorf("it is not known where tracker %s is", a.Tracker)
+	case r.silent[a.Addr] != nil:
+		return nil, r.silent[a.Addr]
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -189,7 +197,8 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return nil, err
+		r.silent[a.Addr] = fmt.Errorf("tracker %s does not answer: %w", a.Tracker, err)
+		return nil, r.silent[a.Addr]
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()

@@ -62,8 +62,8 @@ func commands() []command {
 		{"run", runSynopsis, "run a job and wait for its end", runHelp, (*tool).run},
 		{"list", "[-json]", "list the jobs that the cluster knows", "", asking("list", 0, 0, (*query).list)},
 		{"status", "[-json] JOB", "tell how a job is getting on", "", asking("status", 1, 1, (*query).status)},
-		{"wait", "JOB…", "wait for the end of jobs; exit code 0 if all succeed", "", asking("wait", 1, 1000, (*query).wait)},
-		{"kill", "[-reason TEXT] JOB…", "kill jobs", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
+		{"wait", "[-json] JOB…", "wait for the end of jobs; exit code 0 if all succeed", "", asking("wait", 1, 1000, (*query).wait)},
+		{"kill", "[-reason TEXT] [-json] JOB…", "kill jobs", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
 			q.flags.StringVar(&q.reason, "reason", "", "what the job's status will say")
 		})},
 		{"counters", "[-json] JOB", "print a job's counters", "", asking("counters", 1, 1, (*query).counters)},

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -48,6 +50,12 @@ func (q *query) history(ctx context.Context) error {
 	if len(q.args) > 0 {
 		return q.historyOf(staging)
 	}
+	if q.most < 0 {
+		return wrong("-n %d: want a number of lines, or 0 for all", q.most)
+	}
+	if _, err := files().Stat(staging); err != nil { // a history that is empty has a staging directory all the same
+		return fmt.Errorf("staging directory %s is not seen here: %w", staging, err)
+	}
 	entries, err := history.List(files(), staging)
 	if err != nil {
 		return err
@@ -92,7 +100,10 @@ func (q *query) historyOf(staging string) error {
 		return wrong("%v", err)
 	}
 	r, err := history.Find(files(), staging, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%v has no history in %s: it has not ended, was never there, or it is longer ago than histories are kept", id, staging)
+	case err != nil:
 		return fmt.Errorf("history of %v: %w", id, err)
 	}
 	if q.json {

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
@@ -141,12 +142,22 @@ func disks(data string) ([]string, error) {
 	}
 	for i, dir := range all {
 		for _, other := range all[:i] {
-			if dir == other {
+			switch {
+			case dir == other:
 				return nil, daemon.Wrong("-data: %s is named twice", dir)
+			case within(dir, other):
+				return nil, daemon.Wrong("-data: %s is within %s; each wants a directory of its own", dir, other)
+			case within(other, dir):
+				return nil, daemon.Wrong("-data: %s is within %s; each wants a directory of its own", other, dir)
 			}
 		}
 	}
 	return all, nil
+}
+
+// within says whether a directory is somewhere below another, both clean.
+func within(dir, parent string) bool {
+	return strings.HasPrefix(dir, strings.TrimSuffix(parent, "/")+"/")
 }
 
 // advertised is what the tracker tells others, who take the port from where it

@@ -18,7 +18,7 @@ var (
 // TestChaos kills and stops daemons at random while jobs are submitted. Every job
 // that is acknowledged ends, and ends right.
 func TestChaos(t *testing.T) {
-	c := start(t, shortLease)
+	c := startFor(t, *chaosTime+2*deadline, shortLease)
 	t.Logf("seed %d: repeat with -chaos=%v -chaos-seed=%d", *chaosSeed, *chaosTime, *chaosSeed)
 	r := rand.New(rand.NewPCG(*chaosSeed, 0))
 	end := time.NewTimer(*chaosTime)
@@ -95,6 +95,9 @@ func (c *cluster) disturb(r *rand.Rand) bool {
 
 func (c *cluster) mend(d *processes.Daemon) {
 	c.t.Helper()
+	if d.Crashed() {
+		c.t.Errorf("%s has crashed:\n%s", d.ID, d.LastLines())
+	}
 	var err error
 	if d.Running() {
 		err = d.Continue()

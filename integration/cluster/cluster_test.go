@@ -63,7 +63,13 @@ type cluster struct {
 // the test ends it ends them, and fails the test if anything is left.
 func start(t *testing.T, configure ...func(*processes.Config)) *cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*deadline)
+	return startFor(t, 2*deadline, configure...)
+}
+
+// startFor starts a cluster whose commands end by then at the latest.
+func startFor(t *testing.T, limit time.Duration, configure ...func(*processes.Config)) *cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	cfg := processes.Config{Programs: programs, Dir: t.TempDir(), JobTrackers: 3, TaskTrackers: 3}
 	for _, f := range configure {
 		f(&cfg)
@@ -77,7 +83,26 @@ func start(t *testing.T, configure ...func(*processes.Config)) *cluster {
 	}
 	c.client = web.NewClient(strings.Split(c.Addrs(), ","))
 	t.Cleanup(c.end)
+	c.connected(cfg.TaskTrackers)
 	return c
+}
+
+// connected waits until so many task trackers can be given work.
+func (c *cluster) connected(n int) {
+	c.t.Helper()
+	c.await("task trackers", func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		if err != nil {
+			return false
+		}
+		ready := 0
+		for _, t := range status.Trackers {
+			if t.Connected {
+				ready++
+			}
+		}
+		return ready >= n
+	})
 }
 
 // end closes the cluster and looks at what it leaves.
@@ -121,7 +146,7 @@ func (c *cluster) workers() []string {
 	return list
 }
 
-// leavings lists files of jobs: in the staging directory, but for what is kept on
+// leavings lists files and directories of jobs: in the staging directory, but for what is kept on
 // purpose, and in the data directories of trackers that run.
 func (c *cluster) leavings() []string {
 	var list []string
@@ -136,8 +161,9 @@ func (c *cluster) leavings() []string {
 			continue
 		}
 		for _, sub := range []string{"jobs", "run", "programs"} {
-			filepath.WalkDir(filepath.Join(d.Data(), sub), func(path string, e fs.DirEntry, err error) error {
-				if err == nil && !e.IsDir() {
+			root := filepath.Join(d.Data(), sub)
+			filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+				if err == nil && path != root {
 					list = append(list, path)
 				}
 				return nil

@@ -264,3 +264,18 @@ func TestSubmittedTwice(t *testing.T) {
 		t.Errorf("%d jobs in the end: %v", len(jobs), err)
 	}
 }
+
+// Five job trackers bear the loss of two, the leader among them.
+func TestFiveJobTrackers(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 5, 1 })
+	j := c.paced(4, "-gate")
+	j.began("m", 2)
+	for range 2 {
+		if err := c.leader().Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.open()
+	j.correct()
+	j.once("m")
+}

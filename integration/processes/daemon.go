@@ -29,6 +29,7 @@ type Daemon struct {
 	raftIn, httpIn *Proxy
 	gossipIn       *datagrams
 	stopped        bool         // by Stop
+	expected       bool         // its end: somebody has seen to it, or was told
 	pid            atomic.Int64 // 0: not started yet
 	cmd            *exec.Cmd
 	ready          chan struct{} // closed when it has said so
@@ -65,7 +66,7 @@ func (d *Daemon) Start() error {
 	}
 	d.pid.Store(int64(cmd.Process.Pid))
 	ready, ended := make(chan struct{}), make(chan struct{})
-	d.cmd, d.ready, d.ended, d.err, d.stopped = cmd, ready, ended, nil, false
+	d.cmd, d.ready, d.ended, d.err, d.stopped, d.expected = cmd, ready, ended, nil, false, false
 	go func() {
 		lines := bufio.NewScanner(out)
 		for said := false; lines.Scan(); {
@@ -89,6 +90,7 @@ func (d *Daemon) Ready(ctx context.Context) error {
 	case <-d.ready:
 		return nil
 	case <-d.ended:
+		d.expected = true
 		return fmt.Errorf("%s ended before it was ready: %w\n%s", d.ID, d.err, d.LastLines())
 	case <-timeout.C:
 		return fmt.Errorf("%s is not ready after %v\n%s", d.ID, startWait, d.LastLines())
@@ -110,6 +112,9 @@ func (d *Daemon) Running() bool {
 	}
 }
 
+// Crashed says whether the process has ended though nobody wanted it to.
+func (d *Daemon) Crashed() bool { return d.cmd != nil && !d.Running() && !d.expected }
+
 // Pid is the process's number.
 func (d *Daemon) Pid() int { return d.cmd.Process.Pid }
 
@@ -126,6 +131,7 @@ func (d *Daemon) Kill() error {
 	if err := d.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
+	d.expected = true
 	<-d.ended
 	return nil
 }
@@ -151,6 +157,7 @@ func (d *Daemon) Terminate() error {
 	if err := errors.Join(d.Continue(), d.Signal(syscall.SIGTERM)); err != nil {
 		return err
 	}
+	d.expected = true
 	timeout := time.NewTimer(startWait)
 	defer timeout.Stop()
 	select {
@@ -169,6 +176,7 @@ func (d *Daemon) Terminate() error {
 func (d *Daemon) Ended(ctx context.Context) (exit int, err error) {
 	select {
 	case <-d.ended:
+		d.expected = true
 		return d.cmd.ProcessState.ExitCode(), nil
 	case <-ctx.Done():
 		return 0, ctx.Err()

@@ -183,12 +183,16 @@ func (c *Cluster) Command(ctx context.Context, program string, args ...string) *
 // Program is the path of a program that Build has made.
 func (c *Cluster) Program(name string) string { return filepath.Join(c.cfg.Programs, name) }
 
-// Close ends all daemons: with SIGTERM, and the hard way those that do not go.
+// Close ends all daemons: with SIGTERM, and the hard way those that do not go. One
+// that has crashed is an error.
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, d := range append(append([]*Daemon(nil), c.TaskTrackers...), c.JobTrackers...) {
-		if d.Running() {
+		switch {
+		case d.Running():
 			errs = append(errs, d.Terminate())
+		case d.Crashed():
+			errs = append(errs, fmt.Errorf("%s crashed: %v\n%s", d.ID, d.err, d.LastLines()))
 		}
 		d.stopProxies()
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Statuses tells of all jobs that are kept, oldest first, as [Core.Status] does.
-func (c *Core) Statuses() []wire.JobStatus {
+// Statuses tells of all jobs that are kept, oldest first, as [Core.Status] does, at
+// the time now.
+func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
 	statuses := make([]wire.JobStatus, 0, len(c.facts.jobs))
 	for _, n := range slices.Sorted(maps.Keys(c.facts.jobs)) {
-		if s, ok := c.Status(c.facts.id(n)); ok {
+		if s, ok := c.StatusAt(now, c.facts.id(n)); ok {
 			statuses = append(statuses, s)
 		}
 	}

@@ -43,9 +43,6 @@ func (l *Live) inventoryPage(s *stream, page *wire.Inventory) {
 			l.dropUnknown(t, r.Attempt.Task.Job, dropped)
 			l.report(t, r)
 		}
-		for _, id := range p.Jobs {
-			l.dropUnknown(t, id, dropped)
-		}
 	}
 	l.missing(t, reported)
 	t.inventoried = true

@@ -46,6 +46,9 @@ func TestLogSize(t *testing.T) {
 	}
 	before := bytes
 	feed(Submit{Wall: scenarioStart, Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}})
+	if s := c.Statuses(now + time.Hour); len(s) != 1 || s[0].Elapsed != time.Hour {
+		t.Errorf("an hour in which nothing has happened is told as %+v", s)
+	}
 	for len(inbox) > 0 {
 		now += time.Millisecond
 		m := inbox[0]
@@ -61,7 +64,7 @@ func TestLogSize(t *testing.T) {
 		}
 		feed(m)
 	}
-	if s := c.Statuses(); len(s) != 1 || s[0].State != wire.Succeeded {
+	if s := c.Statuses(0); len(s) != 1 || s[0].State != wire.Succeeded {
 		t.Fatalf("the job ended as %+v", s)
 	}
 	perTask := float64(bytes-before) / tasks

@@ -9,7 +9,8 @@ import (
 )
 
 // A snapshot is the version byte and the msgpack of the struct below. Lists are
-// sorted, so equal Facts give equal bytes.
+// sorted, so equal Facts give equal bytes: job trackers compare their checksums,
+// which whoever changes the form must see to (jobtracker/replica/agree.go).
 type factsSnapshot struct {
 	Index        uint64
 	Epoch        uint64

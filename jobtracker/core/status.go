@@ -21,7 +21,10 @@ const (
 
 // Status is what can be said of a job: on the leader all, elsewhere what is in
 // Facts. ok is false for a job that is not known.
-func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) {
+func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) { return c.StatusAt(c.now, id) }
+
+// StatusAt is Status at the time now, which passes even when nothing happens.
+func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok bool) {
 	f := c.facts.job(id)
 	if f == nil {
 		return wire.JobStatus{}, false
@@ -37,7 +40,7 @@ func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) {
 	case f.end != nil:
 		f.end.status(&s)
 	case c.live != nil:
-		c.live.status(c.live.jobs[f.n], &s, c.now)
+		c.live.status(c.live.jobs[f.n], &s, max(now, c.now))
 	}
 	if f.stop != nil {
 		s.Error = f.stop.Reason

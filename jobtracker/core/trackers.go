@@ -133,7 +133,7 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	case s != nil && (s.tracker != nil || !s.asked || h.Nonce == ""):
 		return // once more
 	case h.Version != wire.Version:
-		l.refuse(id, fmt.Sprintf("protocol version %d, this job tracker speaks %d", h.Version, wire.Version))
+		l.refuse(id, fmt.Sprintf("tracker %s speaks protocol version %d, this job tracker %d: one of them is of another build", h.Tracker, h.Version, wire.Version))
 		return
 	case h.Tracker == "" || h.Process == 0 || h.MapSlots < 0 || h.ReduceSlots < 0:
 		l.refuse(id, "a tracker needs an id, a process number and slots")

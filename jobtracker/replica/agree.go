@@ -18,6 +18,10 @@ import (
 //	+-----------+----------------+-------------------+
 //	| version 1 | index u64, b-e | checksum u64, b-e |
 //	+-----------+----------------+-------------------+
+//
+// Checksums are kept in the log and compared again when it is replayed. So the
+// version rises too when the core's snapshot of the same facts gets other bytes: a
+// new build must not differ from what an old one has written.
 const (
 	sumVersion = 1
 	sumSize    = 17

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/hashicorp/raft"
 
@@ -56,10 +57,29 @@ func recoverState(cfg *Config) error {
 	raftCfg := raft.DefaultConfig()
 	raftCfg.LocalID = raft.ServerID(cfg.ID)
 	raftCfg.Logger = newLogger(slog.New(slog.DiscardHandler))
+	was, err := raft.GetConfiguration(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans)
+	if err != nil {
+		return err
+	}
+	if err := hasVoted(was, cfg.ID); err != nil {
+		return err
+	}
 	voters := raft.Configuration{Servers: []raft.Server{
 		{ID: raft.ServerID(cfg.ID), Address: raft.ServerAddress(cfg.Listen)},
 	}}
 	return raft.RecoverCluster(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans, voters)
+}
+
+// hasVoted refuses a name that is none of the voters': with it nobody would ever lead.
+func hasVoted(was raft.Configuration, id string) error {
+	var ids []string
+	for _, s := range was.Servers {
+		if s.ID == raft.ServerID(id) {
+			return nil
+		}
+		ids = append(ids, string(s.ID))
+	}
+	return fmt.Errorf("its log knows of the job trackers %s, of none that is called %s", strings.Join(ids, ", "), id)
 }
 
 // coreFSM applies entries to a core of its own.

@@ -87,8 +87,11 @@ import (
 var (
 	// ErrHasState refuses to bootstrap what has been part of a cluster.
 	ErrHasState = errors.New("there is state of a cluster already")
-	// ErrNotLeader refuses a change of voters anywhere but at the leader.
+	// ErrNotLeader refuses a change of voters anywhere but at the leader. One that has
+	// lost the lead meanwhile does not know whether the change was made.
 	ErrNotLeader = errors.New("this replica does not lead")
+	// ErrNotVoter refuses to take a vote from one that has none.
+	ErrNotVoter = errors.New("it is not a voter")
 	// ErrInUse refuses a directory that another process works in.
 	ErrInUse = errors.New("the directory is in use")
 	// ErrNoState refuses to recover where there is nothing.
@@ -415,7 +418,7 @@ func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
 func (r *Replica) RemoveVoter(ctx context.Context, id string) error {
 	voters := r.Voters()
 	if !slices.ContainsFunc(voters, func(v Voter) bool { return v.ID == id }) {
-		return fmt.Errorf("remove job tracker %s: it is not a voter", id)
+		return fmt.Errorf("remove job tracker %s: %w", id, ErrNotVoter)
 	}
 	if len(voters) == 1 {
 		return fmt.Errorf("remove job tracker %s: it is the last one", id)
@@ -442,7 +445,7 @@ func (r *Replica) change(ctx context.Context, ask func(*instance, time.Duration)
 	go func() { result <- ask(inst, timeout).Error() }()
 	select {
 	case err := <-result:
-		if errors.Is(err, raft.ErrNotLeader) {
+		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) {
 			return ErrNotLeader
 		}
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -163,6 +164,9 @@ func TestRecover(t *testing.T) {
 	}
 	for _, s := range servers {
 		s.end(t)
+	}
+	if err := Recover(one.Dir, "jt9", one.Listen); err == nil || !strings.Contains(err.Error(), "jt1, jt2, jt3, of none that is called jt9") {
+		t.Errorf("recovered as another: %v", err)
 	}
 	if err := Recover(one.Dir, one.ID, one.Listen); err != nil {
 		t.Fatal(err)

@@ -298,11 +298,13 @@ func (c *Client) AddVoter(ctx context.Context, v Voter) error {
 	return nil
 }
 
-// RemoveVoter takes a job tracker's vote away. It may be asked again.
+// RemoveVoter takes a job tracker's vote away. ErrNotVoter: it has none.
 func (c *Client) RemoveVoter(ctx context.Context, id string) error {
 	q := request{method: http.MethodDelete, path: "/v1/cluster/voters/" + url.PathEscape(id)}
-	if _, err := c.ask(ctx, q, &struct{}{}); err != nil {
-		return fmt.Errorf("remove voter %s: %w", id, err)
+	maybe, err := c.ask(ctx, q, &struct{}{})
+	switch {
+	case err == nil, maybe && errors.Is(err, ErrNotVoter): // by this very call, whose first answer was lost
+		return nil
 	}
-	return nil
+	return fmt.Errorf("remove voter %s: %w", id, err)
 }

@@ -34,6 +34,20 @@ func three(t *testing.T) (l *fakeLog, all []*fake, stops []func()) {
 	return l, all, stops
 }
 
+// The removal of a voter that was carried out without an answer succeeds when asked again.
+func TestRemovalOfAVoter(t *testing.T) {
+	t.Parallel()
+	_, all, _ := three(t)
+	all[0].voter, all[0].removed = []Voter{{"jt1", "h:1"}, {"jt4", "h:4"}}, context.DeadlineExceeded
+	c := testClient(t, all[0].addr)
+	if err := c.RemoveVoter(t.Context(), "jt4"); err != nil || len(all[0].voter) != 1 {
+		t.Errorf("%v, %v", all[0].voter, err)
+	}
+	if err := c.RemoveVoter(t.Context(), "jt9"); !errors.Is(err, ErrNotVoter) {
+		t.Errorf("one that never voted: %v", err)
+	}
+}
+
 func TestAnyAddressLeadsToTheLeader(t *testing.T) {
 	t.Parallel()
 	_, all, _ := three(t)

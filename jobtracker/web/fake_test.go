@@ -68,6 +68,8 @@ type fake struct {
 	serve func(conn *wire.Conn) error
 	hang  chan struct{} // not nil: nothing is answered until it is closed
 	voter []Voter
+
+	removed error // what becomes of the answer to the removal of a voter
 }
 
 func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
@@ -230,8 +232,12 @@ func (f *fake) AddVoter(_ context.Context, v Voter) error {
 }
 
 func (f *fake) RemoveVoter(_ context.Context, id string) error {
+	before := len(f.voter)
 	f.voter = slices.DeleteFunc(f.voter, func(v Voter) bool { return v.ID == id })
-	return nil
+	if len(f.voter) == before {
+		return ErrNotVoter
+	}
+	return f.removed
 }
 
 // start serves a fake on loopback until the test or stop ends it.

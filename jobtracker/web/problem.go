@@ -48,6 +48,9 @@ const (
 // errNoVoters answers a change of the voters where there is one job tracker by design.
 var errNoVoters = errors.New("this job tracker's log has no voters")
 
+// ErrNotVoter answers the removal of a job tracker that has no vote.
+var ErrNotVoter = errors.New("it is not a voter")
+
 // kind pairs a code with its HTTP status and the sentinel it stands for.
 type kind struct {
 	code     string
@@ -66,6 +69,7 @@ func kinds() []kind {
 		{"no-history", http.StatusNotFound, fs.ErrNotExist},
 		{codeStopped, http.StatusServiceUnavailable, jobtracker.ErrStopped},
 		{codeNoVoters, http.StatusConflict, errNoVoters},
+		{"not-voter", http.StatusNotFound, ErrNotVoter},
 		{codeTimeout, http.StatusGatewayTimeout, context.DeadlineExceeded},
 		{codeBadRequest, http.StatusBadRequest, nil},
 		{codeNotFound, http.StatusNotFound, nil},

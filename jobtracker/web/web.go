@@ -76,7 +76,7 @@ type Voter struct {
 type Voters interface {
 	Voters() []Voter
 	AddVoter(ctx context.Context, v Voter) error
-	RemoveVoter(ctx context.Context, id string) error
+	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: there is none to remove
 }
 
 // Stored is a log that tells how much it has written since it was opened.

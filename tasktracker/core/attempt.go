@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"time"
@@ -168,7 +169,7 @@ func (c *Core) start(a *attempt) {
 		a.disk = c.place()
 	}
 	a.alive = c.now
-	if w := c.takeIdle(a.job.staging); w != nil {
+	if w := c.takeIdle(a); w != nil {
 		c.assign(w, a)
 		c.run(a)
 		return
@@ -223,6 +224,13 @@ func (c *Core) limit(a *attempt) {
 		c.do(Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes})
 	}
 	w.limited = limited
+	if a.id.Task.Kind.Slotted() { // what takes no slot has no limit, and takes little
+		most := a.launch.Memory
+		if most == 0 {
+			most = math.MaxInt64
+		}
+		w.memory = max(w.memory, most)
+	}
 }
 
 // exceeded ends an attempt whose worker has taken too much.

@@ -33,8 +33,7 @@ func (c *Core) diskAt(n int) *disk {
 // another stream will have a whole one.
 func (c *Core) restoreEnded() {
 	c.restoring = false
-	if c.late {
-		c.late = false
+	if c.late && c.registered {
 		c.hangup("more map outputs of an earlier process were found after the inventory")
 	}
 }
@@ -42,7 +41,7 @@ func (c *Core) restoreEnded() {
 // owe sends the inventory, or has it wait until what an earlier process has left
 // is known. The leader waits for it a lease at most.
 func (c *Core) owe() {
-	c.owing = c.restoring
+	c.owing, c.late = c.restoring, false
 	c.owed = c.now + c.lease/2
 	if !c.owing {
 		c.inventory()

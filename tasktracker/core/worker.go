@@ -13,6 +13,7 @@ type worker struct {
 	staging string
 	dir     string
 	limited bool     // by the last Limit
+	memory  int64    // the most that a task here might take, which may still be held
 	attempt *attempt // nil: idle, or being stopped
 	remove  []string // to remove once it is dead
 }
@@ -25,10 +26,12 @@ func (c *Core) startWorker(staging string) *worker {
 	return w
 }
 
-// takeIdle takes the worker of a submission that was used last, or nil.
-func (c *Core) takeIdle(staging string) *worker {
+// takeIdle takes the worker for an attempt of its submission that was used last, or
+// nil. One that might hold more memory than the attempt may take will not do.
+func (c *Core) takeIdle(a *attempt) *worker {
 	for i := len(c.idle) - 1; i >= 0; i-- {
-		if w := c.idle[i]; w.staging == staging {
+		w := c.idle[i]
+		if w.staging == a.job.staging && (a.launch.Memory == 0 || w.memory <= a.launch.Memory) {
 			c.idle = slices.Delete(c.idle, i, i+1)
 			return w
 		}

@@ -23,7 +23,7 @@ func (s Security) Check(flags []string, listens []string) error {
 			return Wrong("%s: %v", flags[i], err)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return Wrong("%s %s: port %q is no number", flags[i], listen, port)
+			return Wrong("%s %s: port %q is no number up to 65535", flags[i], listen, port)
 		}
 		ok, err := loopback(host)
 		switch {

@@ -19,6 +19,7 @@ var (
 	reduceTime = flag.Duration("reduce-time", 0, "how long a reduce takes at least")
 	trace      = flag.String("trace", "", "directory in which each attempt makes a file when it begins and one when it ends")
 	gate       = flag.String("gate", "", "file that must exist before a map goes on")
+	held       = flag.Int("held", -1, "the only map that waits for the gate; default all")
 	moody      = flag.Bool("moody", false, "emit another word in each attempt of a map")
 	mapOnly    = flag.Bool("map-only", false, "write the words as they are")
 )
@@ -76,7 +77,7 @@ func pace(t *mapreduce.Task, least time.Duration) error {
 
 // waits says whether the gate is closed to a map.
 func waits(t *mapreduce.Task) bool {
-	if *gate == "" || !strings.Contains(t.ID, "_m_") {
+	if *gate == "" || !strings.Contains(t.ID, "_m_") || *held >= 0 && *held != t.Partition {
 		return false
 	}
 	_, err := os.Stat(*gate)

@@ -1,0 +1,45 @@
+package tasktracker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/quernmr/quern/tasktracker/core"
+)
+
+// TestEndWhileVerifying: what a tracker was looking at when it ended stays for the next.
+func TestEndWhileVerifying(t *testing.T) {
+	disk := t.TempDir()
+	dir := filepath.Join(disk, core.JobsDir, "attempt")
+	report := filepath.Join(dir, core.ReportFile)
+	if err := errors.Join(os.MkdirAll(dir, 0o777), syscall.Mkfifo(report, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	l := newLoop(Config{Dir: disk, Disks: []string{disk}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, core.Config{})
+	l.ctx, l.cancel = context.WithCancelCause(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.restore([]leftOutput{{dir: dir}})
+	}()
+	f, err := os.OpenFile(report, os.O_WRONLY, 0) // waits until it is read
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.cancel(nil)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, ended, "the end of the verification")
+	if _, err := os.Stat(report); err != nil {
+		t.Errorf("the output is gone: %v", err)
+	}
+	if n := len(l.inbox); n != 0 {
+		t.Errorf("the core is told of %d things", n)
+	}
+}
