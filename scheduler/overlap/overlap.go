@@ -112,7 +112,7 @@ func (SRPT) lanes(jobs []Job) []lane {
 // station (section 4.2). What a class cannot use it lends to the other.
 type SplitSRPT struct {
 	// Strict forbids lending, as in the paper's Algorithm 2. Then the policy is
-	// unstable at loads of two thirds and more.
+	// unstable at loads for which it is stable with lending.
 	Strict bool
 }
 
