@@ -84,10 +84,9 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// TestBase: the published figures of the base case come out of a quarter of its
-// experiments.
+// TestBase: the published figures of the base case come out of a batch, as in the paper.
 func TestBase(t *testing.T) {
-	all, err := papers.Each(t.Context(), nil, 250, func(i int) ([]outcome, error) {
+	all, err := papers.Each(t.Context(), nil, batch, func(i int) ([]outcome, error) {
 		in, err := base.generate(papers.Rand(1, "flex "+figBase, i))
 		if err != nil {
 			return nil, err
