@@ -38,3 +38,4 @@ bench-cluster:
 papers:
 	go run ./cmd/mrsim flex -experiments 400 -plots docs/papers -page docs/papers/flex.md
 	go run ./cmd/mrsim flowflex -experiments 100 -plots docs/papers -page docs/papers/flowflex.md
+	go run ./cmd/mrsim overlap -experiments 10 -plots docs/papers -page docs/papers/overlap.md

@@ -61,7 +61,7 @@ type Level struct {
 }
 
 // Cost is the cost function of a goal under the metric. Alone is what stretch
-// divides by: slot-seconds, or seconds for flows. A penalty given with the goal
+// divides by: the slot-seconds of the whole job, or of all jobs of a flow. A penalty given with the goal
 // replaces the metric's, with the metric's aggregate and its rule on weights.
 func (m Metric) Cost(g Goal, alone float64, now time.Duration) Cost {
 	c := Cost{Penalty: m.Penalty, Weight: 1, Due: never}

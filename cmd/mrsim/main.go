@@ -50,6 +50,7 @@ func commands() []command {
 		{"flowflex", paperSynopsis, "FlowFlex: slots for flows of jobs, against lower bounds", (*tool).flowflex},
 		{"overlap", paperSynopsis, "MaxSRPT and SplitSRPT: maps and shuffles together, against fair sharing", (*tool).overlap},
 		{"hmhs", paperSynopsis, "HMHS: batches on unlike machines, against FIFO and its own sequence reversed", (*tool).hmhs},
+		{"delay", paperSynopsis, "Dynamic Delay Scheduling: when a task waits for local data, against fixed waits", (*tool).delay},
 	}
 }
 

@@ -24,8 +24,8 @@
 // judged there too, the latter for up to 500 jobs.
 //
 // Complexity, for J jobs and S slots: an ordering is packed in O(J log J). For
-// response, stretch and all maxima the orderings take O(J² + J log² S) up to 1,000
-// jobs and O(J log J) with a large factor beyond, as rankings become coarser (see
+// response, stretch and all maxima the orderings take O(J² log J + J log² S) up to 500
+// jobs and no more than 500 J log J beyond, as jobs are ranked less often (see
 // shortest); the local search is bounded by a fixed number of jobs packed. For tardy
 // count, tardiness and SLA see stepwise and targets; they and the search are bounded
 // the same way.

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/flex"
 	"github.com/quernmr/quern/wire"
@@ -58,6 +60,40 @@ func BenchmarkPlan(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkNarrow is one allocation for jobs of a few tasks each, of which half can run
+// at a time: thousands are at their maxima.
+func BenchmarkNarrow(b *testing.B) {
+	for _, m := range scheduler.Metrics() {
+		for _, jobs := range []int{100, 1000, 10000} {
+			b.Run(fmt.Sprintf("%v/jobs=%d", m, jobs), func(b *testing.B) {
+				s := crowd(jobs, 10*jobs, m)
+				for i := range s.Jobs {
+					j := &s.Jobs[i]
+					j.Max = 1 + i%40
+					j.Min = min(j.Min, j.Max)
+				}
+				before := processorTime(b)
+				for b.Loop() {
+					if _, err := (flex.Policy{}).Plan(s); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(1e3*(processorTime(b)-before)/float64(b.N), "cpu-ms/op")
+			})
+		}
+	}
+}
+
+// processorTime is the seconds of processor time that this process has used: on a busy
+// machine it says more than the time that went by.
+func processorTime(b *testing.B) float64 {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
 }
 
 // BenchmarkPack is one ordering: MPS in O(J log J).

@@ -3,7 +3,9 @@ package flex
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -114,6 +116,78 @@ func obeys(t *rapid.T, p *Problem, s *Schedule) {
 			t.Fatalf("job %d has had %v of %v", j, done[j], job.Work)
 		}
 	}
+}
+
+// byRanks is shortest as it is defined: at each completion all live jobs are ranked
+// anew and given slots from nothing.
+func byRanks(p *Problem) []int {
+	left, ended := p.keys(func(j *Job) float64 { return j.Work }), make([]int, 0, len(p.Jobs))
+	live := sorted(left)
+	slices.Sort(live)
+	for len(live) > 0 {
+		slots, slack := make([]int, len(left)), p.Slots
+		for _, j := range live {
+			slots[j] = p.Jobs[j].Min
+			slack -= slots[j]
+		}
+		keys := make([]float64, len(left))
+		for _, j := range live {
+			keys[j] = left[j] / float64(min(p.Jobs[j].Max, p.Jobs[j].Min+slack)) / p.Jobs[j].Cost.Weight
+		}
+		sortBy(live, keys)
+		end, who := math.Inf(1), -1
+		for _, j := range live {
+			more := min(slack, p.Jobs[j].Max-slots[j])
+			slots[j] += more
+			slack -= more
+			if e := left[j] / float64(slots[j]); slots[j] > 0 && e < end {
+				end, who = e, j
+			}
+		}
+		for _, j := range live {
+			left[j] -= float64(slots[j]) * end
+		}
+		ended = append(ended, who)
+		live = slices.DeleteFunc(live, func(j int) bool { return j == who })
+	}
+	return ended
+}
+
+// TestShortestAgainstRanks, with works that do not tie.
+func TestShortestAgainstRanks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t, 12, rapid.Bool().Draw(t, "alike"))
+		r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "works")))
+		for j := range p.Jobs {
+			p.Jobs[j].Work = 0.1 + 30*r.Float64()
+		}
+		if got, want := shortest(p), byRanks(p); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+// TestWithoutContention: with slots for everybody no search is needed, and none is made.
+func TestWithoutContention(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t, 6, false)
+		p.Slots = 0
+		for _, j := range p.Jobs {
+			p.Slots += j.Max
+		}
+		s, err := Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, job := range p.Jobs {
+			if want := job.Work / float64(job.Max); math.Abs(s.Ends[j]-want) > 1e-9 {
+				t.Fatalf("job %d of %+v ends at %v", j, p, s.Ends[j])
+			}
+		}
+		if strings.Contains(s.By, "improved") {
+			t.Fatalf("by %s", s.By)
+		}
+	})
 }
 
 func near(a, b []float64) bool {

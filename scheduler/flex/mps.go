@@ -1,6 +1,9 @@
 package flex
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // packer is the Malleable Packing Scheme (section 3.1, Fig. 3) for one problem and
 // many orderings: at any time every live job has its minimum, and the slack goes to
@@ -20,6 +23,16 @@ type packer struct {
 	place []int  // by job, its place in the ordering
 	done  []bool // by job
 	high  events // ends of high jobs
+	spent int    // on all orderings so far; see cost
+}
+
+// cost is what was spent since the last call, in jobs packed: where many jobs are at
+// their maxima at a time, ending one takes longer, about half a job for each level of
+// their heap.
+func (k *packer) cost() int {
+	cost := k.spent
+	k.spent = 0
+	return cost
 }
 
 // newPacker prepares in O(J log J).
@@ -47,6 +60,7 @@ func (k *packer) pack(order []int, r *recorder) []float64 {
 		r.set(j, float64(jobs[j].Min), 0)
 	}
 	k.high = k.high[:0]
+	k.spent += len(order)
 	at, lowest := 0, 0       // in order: the partial job; in k.low: the next to end
 	extra := 0               // the partial job's slots above its minimum
 	left, since := -1.0, 0.0 // the partial job's work at a time; left < 0: it is low still
@@ -99,6 +113,7 @@ func (k *packer) pack(order []int, r *recorder) []float64 {
 		switch kind {
 		case 1:
 			freed = jobs[who].Max
+			k.spent += bits.Len(uint(len(k.high))) / 2
 			k.high.pop()
 		case 2:
 			freed += extra

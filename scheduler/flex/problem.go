@@ -81,6 +81,16 @@ func (p *Problem) short() bool {
 	return slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Max < p.Slots })
 }
 
+// contended says whether the slots are too few for all maxima. If not, all orderings
+// end alike.
+func (p *Problem) contended() bool {
+	useful := 0
+	for _, j := range p.Jobs {
+		useful += min(j.Max, p.Slots)
+	}
+	return useful > p.Slots
+}
+
 // slack is the slots beyond all minima.
 func (p *Problem) slack() int {
 	slack := p.Slots

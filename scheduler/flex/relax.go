@@ -86,8 +86,7 @@ func (t *targets) relax(r rule, budget *int) {
 		t.aimAt(j, 0)
 	}
 	batch := 1 + len(t.aim)/relaxRounds
-	for *budget > 0 {
-		*budget -= len(t.aim)
+	for t.k.cost(); *budget > 0; *budget -= t.k.cost() {
 		at := t.late()
 		if at < 0 {
 			break
@@ -121,11 +120,13 @@ func (t *targets) restore(budget int) {
 	for _, j := range back {
 		for step := range t.aim[j] {
 			was := t.aim[j]
-			if budget -= len(t.aim); budget < 0 {
+			if budget <= 0 {
 				return
 			}
 			t.aimAt(j, step)
-			if t.late() < 0 {
+			late := t.late()
+			budget -= t.k.cost()
+			if late < 0 {
 				break
 			}
 			t.aimAt(j, was)

@@ -5,8 +5,8 @@ import "slices"
 // search improves orderings by moves of one job and exchanges of two. It is an
 // iterated local search: moves that cost nothing are taken too, for step costs have
 // plains; where nothing has helped for a while it starts anew from the best ordering
-// with a few moves at random, or from another start. It packs at most budget/J
-// orderings. The random numbers are its own and always the same.
+// with a few moves at random, or from another start. It ends when its packings have
+// cost the budget. The random numbers are its own and always the same.
 type search struct {
 	k      *packer
 	random uint64
@@ -28,7 +28,7 @@ func (s *search) run(starts [][]int, budget int) {
 	current := slices.Clone(s.best)
 	value, stale, round := s.value, 0, 0
 	trial := make([]int, n)
-	for ; budget > 0; budget -= n {
+	for s.k.cost(); budget > 0; budget -= s.k.cost() {
 		if stale > patience {
 			round++
 			stale = 0

@@ -11,12 +11,16 @@ import (
 // their weight. A static order of that kind (SPT, WSPT) is 0.4 % worse, for the
 // minima go on advancing jobs at unlike speeds.
 //
-// Ranking takes O(J), mostly: ranks hardly change from one completion to the next.
-// It is done at every completion up to rerankAlways jobs, and about as often in all
-// for more: O(J·min(J, rerankAlways)) in all.
+// Ranking takes O(J), mostly: ranks hardly change from one completion to the next;
+// jobs at their maxima take O(log J) each beside that. It is done at every completion
+// up to rerankAlways jobs, and about as often in all for more: O(J log J·min(J, rerankAlways))
+// in all.
 func shortest(p *Problem) []int {
 	n := len(p.Jobs)
-	s := &ranking{p: p, slack: p.slack(), rank: make([]ranked, n), work: make([]float64, n), state: make([]uint8, n)}
+	s := &ranking{
+		p: p, slack: p.slack(), rank: make([]ranked, n), work: make([]float64, n), state: make([]uint8, n),
+		service: make([]service, n), partial: -1,
+	}
 	for j := range p.Jobs {
 		s.rank[j] = ranked{place: j, job: j}
 		s.work[j] = p.Jobs[j].Work
@@ -27,8 +31,9 @@ func shortest(p *Problem) []int {
 	for k := range n {
 		if k%every == 0 {
 			s.rerank()
+		} else {
+			s.serve()
 		}
-		s.serve()
 		ended = append(ended, s.endNext())
 	}
 	return ended
@@ -37,36 +42,41 @@ func shortest(p *Problem) []int {
 const rerankAlways = 500
 
 type ranking struct {
-	p      *Problem
-	now    float64
-	slack  int
-	rank   []ranked  // live jobs, as ranked last; ended ones among them
-	at     int       // in rank: the next to be served
-	work   []float64 // what would be left at time 0 of a job that has had its minimum all the time
-	state  []uint8   // atMin, atMax: served, ended
-	served []service
-	floors events // ends of jobs at their minima, if they stay there
+	p       *Problem
+	now     float64
+	slack   int
+	rank    []ranked  // live jobs, as ranked last; ended ones among them
+	at      int       // in rank: the next to be served
+	work    []float64 // what would be left at time 0 of a job that has had its minimum all the time
+	state   []uint8   // atMin, atMax: served, ended
+	service []service // by job, of those that are served
+	served  []int     // jobs, since the last ranking; ended ones among them
+	partial int       // the served job that is not at its maximum, -1 if none is
+	highs   events    // ends of served jobs at their maxima
+	floors  events    // ends of jobs at their minima, if they stay there
+	taken   []int     // scratch of rerank
 }
 
-// service is a job with more than its minimum.
+// service is what a job has beyond its minimum.
 type service struct {
-	job   int
 	slots int
-	left  float64
+	left  float64 // at time since
+	since float64
 }
 
-// rerank takes the slack back and sorts the live jobs.
+// rerank takes the slack back, sorts the live jobs and serves them.
 func (s *ranking) rerank() {
-	for _, v := range s.served {
-		job := &s.p.Jobs[v.job]
-		s.slack += v.slots - job.Min
-		s.work[v.job] = v.left + float64(job.Min)*s.now
-		s.state[v.job] = atMin
-		if job.Min > 0 {
-			s.floors.push(event{s.work[v.job] / float64(job.Min), v.job})
+	s.taken, s.served = s.served, s.taken[:0]
+	for _, j := range s.taken {
+		if s.state[j] == ended {
+			continue
 		}
+		v, least := &s.service[j], s.p.Jobs[j].Min
+		s.slack += v.slots - least
+		s.work[j] = v.remaining(s.now) + float64(least)*s.now
+		s.state[j] = atMin
 	}
-	s.served, s.at = s.served[:0], 0
+	s.at, s.partial, s.highs = 0, -1, s.highs[:0]
 	s.rank = slices.DeleteFunc(s.rank, func(r ranked) bool { return s.state[r.job] == ended })
 	for i := range s.rank {
 		job := &s.p.Jobs[s.rank[i].job]
@@ -74,12 +84,18 @@ func (s *ranking) rerank() {
 		s.rank[i].key = left / (float64(min(job.Max, job.Min+s.slack)) * job.Cost.Weight)
 	}
 	sortNearly(s.rank)
+	s.serve()
+	for _, j := range s.taken {
+		if job := &s.p.Jobs[j]; s.state[j] == atMin && job.Min > 0 {
+			s.floors.push(event{s.work[j] / float64(job.Min), j})
+		}
+	}
 }
 
 // serve hands out the slack by rank.
 func (s *ranking) serve() {
-	if n := len(s.served); n > 0 && s.slack > 0 { // the last one served may be partial
-		s.grow(&s.served[n-1])
+	if s.partial >= 0 && s.slack > 0 {
+		s.grow(s.partial)
 	}
 	for ; s.slack > 0 && s.at < len(s.rank); s.at++ {
 		j := s.rank[s.at].job
@@ -88,49 +104,57 @@ func (s *ranking) serve() {
 		}
 		job := &s.p.Jobs[j]
 		s.state[j] = atMax
-		v := service{job: j, slots: job.Min, left: max(0, s.work[j]-float64(job.Min)*s.now)}
-		s.grow(&v)
-		s.served = append(s.served, v)
+		s.service[j] = service{slots: job.Min, left: max(0, s.work[j]-float64(job.Min)*s.now), since: s.now}
+		s.grow(j)
+		s.served = append(s.served, j)
 	}
 }
 
-func (s *ranking) grow(v *service) {
-	more := min(s.slack, s.p.Jobs[v.job].Max-v.slots)
+// grow gives a job what slack there is, up to its maximum.
+func (s *ranking) grow(j int) {
+	v, most := &s.service[j], s.p.Jobs[j].Max
+	more := min(s.slack, most-v.slots)
+	v.left, v.since = v.remaining(s.now), s.now
 	v.slots += more
 	s.slack -= more
+	if s.partial = j; v.slots == most {
+		s.partial = -1
+		s.highs.push(event{v.end(), j})
+	}
 }
+
+func (v *service) remaining(now float64) float64 {
+	return max(0, v.left-float64(v.slots)*(now-v.since))
+}
+func (v *service) end() float64 { return v.since + v.left/float64(v.slots) }
 
 // endNext moves to the next end.
 func (s *ranking) endNext() int {
 	for len(s.floors) > 0 && s.stale(s.floors[0]) {
 		s.floors.pop()
 	}
-	end, who := math.Inf(1), -1
-	for i, v := range s.served {
-		if e := s.now + v.left/float64(v.slots); e < end {
-			end, who = e, i
+	next, from := event{math.Inf(1), -1}, (*events)(nil)
+	if s.partial >= 0 {
+		next = event{s.service[s.partial].end(), s.partial}
+	}
+	for _, h := range []*events{&s.highs, &s.floors} {
+		if len(*h) > 0 && (next.job < 0 || (*h)[0].at < next.at) {
+			next, from = (*h)[0], h
 		}
 	}
-	low := len(s.floors) > 0 && (who < 0 || s.floors[0].at < end)
-	if low {
-		end = s.floors[0].at
-	}
-	end = max(end, s.now)
-	for i := range s.served {
-		s.served[i].left = max(0, s.served[i].left-float64(s.served[i].slots)*(end-s.now))
-	}
-	s.now = end
-	var job int
-	if low {
-		job = s.floors.pop().job
-		s.slack += s.p.Jobs[job].Min
+	if from != nil {
+		from.pop()
 	} else {
-		job = s.served[who].job
-		s.slack += s.served[who].slots
-		s.served = slices.Delete(s.served, who, who+1)
+		s.partial = -1
 	}
-	s.state[job] = ended
-	return job
+	s.now = max(s.now, next.at)
+	if s.state[next.job] == atMin {
+		s.slack += s.p.Jobs[next.job].Min
+	} else {
+		s.slack += s.service[next.job].slots
+	}
+	s.state[next.job] = ended
+	return next.job
 }
 
 // stale says whether an end at the minimum no longer holds.

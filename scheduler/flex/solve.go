@@ -123,7 +123,7 @@ func (s *solver) improve() {
 		effort = effortHard
 	}
 	effort = min(effort, maxPackings*n)
-	if floor, ok := s.p.least(); ok && s.value <= floor {
+	if floor, ok := s.p.least(); ok && s.value <= floor || !s.p.contended() {
 		return
 	}
 	l := &search{k: s.k, best: slices.Clone(s.best), value: s.value, total: s.total}

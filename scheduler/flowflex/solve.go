@@ -46,7 +46,7 @@ type Schedule struct {
 	Completion []float64 // by flow, seconds from now
 	Cost       float64
 	Now        []Share     // at the start, whole slots: what a live system gives
-	Ends       [][]float64 // by flow and job, seconds from now
+	Ends       [][]float64 // by flow and job, seconds from now; 0: without work
 	Assigned   []Assigned  // by time, if asked for
 }
 

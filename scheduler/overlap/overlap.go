@@ -21,9 +21,9 @@
 //	O1  Rates of a station are never negative and sum to at most 1; only a job with map
 //	    work left is mapped, and only what has been mapped is shuffled.
 //	O2  The map station is busy as long as a job has map work. The shuffle is busy as long
-//	    as a job has shuffle work ready; the exceptions are SplitSRPT.Strict, for both
-//	    stations, and no other.
-//	O3  Rates depend on the jobs alone; ties go to the job that stands first.
+//	    as a job has shuffle work ready. Only SplitSRPT.Strict lets both idle.
+//	O3  Rates depend on the jobs alone; what a policy's order leaves tied goes to the job
+//	    that stands first, in a plan to the lower id.
 //
 // Rates take O(n log n) for n jobs, and so does an event of Run: they are what the
 // simulation of millions of arrivals (sim/papers/overlap) is compared with. A Plan
@@ -112,7 +112,7 @@ func (SRPT) lanes(jobs []Job) []lane {
 // station (section 4.2). What a class cannot use it lends to the other.
 type SplitSRPT struct {
 	// Strict forbids lending, as in the paper's Algorithm 2. Then the policy is
-	// unstable at loads of two thirds and more.
+	// unstable at loads for which it is stable with lending.
 	Strict bool
 }
 
@@ -174,7 +174,7 @@ func sorted(jobs []Job, in func(*Job) bool, by func(a, b *Job) int) []int {
 // station, all jobs with shuffle work share the shuffle, equally but none more than
 // it can use (section 5.1, k-LPS).
 type LPS struct {
-	K int // below 1: 1
+	K int // at least 1; Run refuses less
 }
 
 // check refuses sizes that the model has no meaning for.

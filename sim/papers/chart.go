@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -140,8 +141,18 @@ func (c Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 		p.Add(line, dots)
 		legend.Add(s.Name, line)
 	}
+	if len(c.Series) > 0 && len(c.Series[0].X) <= mostTicks {
+		var ticks plot.ConstantTicks
+		for _, x := range c.Series[0].X {
+			ticks = append(ticks, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'g', 4, 64)})
+		}
+		p.X.Tick.Marker = ticks
+	}
 	return nil
 }
+
+// mostTicks is how many points of a line are named on its axis, each where it is.
+const mostTicks = 10
 
 func (c Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
 	width := vg.Points(24) / vg.Length(len(c.Series))

@@ -96,6 +96,11 @@ func TestCharts(t *testing.T) {
 			}
 		}
 	}
+	var drawn bytes.Buffer
+	steps := papers.Chart{Series: []papers.Series{{Name: "s", X: []float64{0, 75, 95}, Y: []float64{1, 2, 3}}}}
+	if err := steps.WriteSVG(&drawn); err != nil || !strings.Contains(drawn.String(), ">75</text>") {
+		t.Errorf("the axis does not name a point: %v\n%s", err, drawn.String())
+	}
 	bad := &papers.Report{Charts: []papers.Chart{{Name: "x", Series: []papers.Series{{Name: "s", X: []float64{1}, Y: []float64{math.NaN()}}}}}}
 	if _, err := bad.WriteCharts(dir); err == nil || !strings.Contains(err.Error(), "x.svg: s: ") {
 		t.Errorf("a value that is none gives %v", err)

@@ -113,6 +113,9 @@ func bandsOf(metric string) (average, worst band) {
 	return noBetter, noBetter
 }
 
+// barsEnd cuts off what is worse than this many times the optimum.
+const barsEnd = 5
+
 // metrics is every metric but the sums of lateness, which differ from response by a
 // constant and are reported as response.
 func (s *simulation) metrics() error {
@@ -149,7 +152,7 @@ func (s *simulation) metrics() error {
 	}{{"averages", "average", averages}, {"worsts", "worst case", worsts}} {
 		s.report.Charts = append(s.report.Charts, papers.Chart{
 			Name: "flex-" + figMetrics + "-" + c.name, Title: "Ratio to the optimum by metric, " + c.title + " (Fig. 5c)",
-			Y: "ratio to the optimum", Groups: groups, Top: 5, Series: c.series,
+			Y: "ratio to the optimum", Groups: groups, Top: barsEnd, Series: c.series,
 		})
 	}
 	return nil

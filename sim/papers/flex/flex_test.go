@@ -84,6 +84,31 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
+// TestBase: the published figures of the base case come out of a batch, as in the paper.
+func TestBase(t *testing.T) {
+	all, err := papers.Each(t.Context(), nil, batch, func(i int) ([]outcome, error) {
+		in, err := base.generate(papers.Rand(1, "flex "+figBase, i))
+		if err != nil {
+			return nil, err
+		}
+		return in.experiment([]scheduler.Metric{response}, true, fifo, fair)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		policy    string
+		low, high float64 // of the average
+		worst     float64
+	}{{fifo, 1.83, 2.08, 3.8}, {fair, 1.51, 1.57, 1.7}, {best, 1 - 1e-9, 1.001, 1.001}} {
+		values, leftOut := ratios(all, 0, c.policy)
+		average, worst := papers.Mean(values), papers.Largest(values)
+		if leftOut > 0 || average < c.low || average > c.high || worst > c.worst {
+			t.Errorf("%s: %v on average, %v at worst, %d left out", c.policy, average, worst, leftOut)
+		}
+	}
+}
+
 // TestSimulate runs few experiments: all of FLEX's figures lie in their bands, the
 // same seed gives the same, and the page has every figure.
 func TestSimulate(t *testing.T) {

@@ -149,9 +149,10 @@ func (p *page) curve(figure, x string) {
 
 // menu is the table of all metrics.
 func (p *page) menu() {
-	fmt.Fprint(p, "\nAverage / worst ratio to the optimum. *No search* is the orderings alone, without the local search that follows\n"+
-		"them. Left out: experiments with an optimum of 0 or less.\n\n"+
-		"| metric | FIFO | FAIR | FLEX, no search | FLEX | FLEX band | left out |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(p, "\nBars end at %d; the table has the numbers: average / worst ratio to the optimum. *No search* is the orderings\n"+
+		"alone, without the local search that follows them. Left out: experiments with an optimum of 0 or less. Sums of lateness\n"+
+		"differ from sums of response by a constant and are not listed.\n\n"+
+		"| metric | FIFO | FAIR | FLEX, no search | FLEX | FLEX band | left out |\n|---|---|---|---|---|---|---|\n", barsEnd)
 	for _, point := range p.points(figMetrics) {
 		fmt.Fprintf(p, "| %s |", point)
 		for _, policy := range []string{fifo, fair, plain, best} {

@@ -2,41 +2,155 @@ package overlap
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/quernmr/quern/sim/papers"
 )
 
-func engines() map[string]func() engine {
-	return map[string]func() engine{
-		"maxsrpt":   func() engine { return &maxSRPT{} },
-		"splitsrpt": func() engine { return newSplitSRPT(false) },
-		"srpt":      func() engine { return &srpt{} },
-		"k-lps":     func() engine { return newLPS(100, false) },
-		"bound":     func() engine { return &bound{} },
+var engineNames = []string{maxSRPTName, splitName, srptName, fairly, boundName}
+
+// stepper is an engine that can be watched event by event.
+type stepper interface {
+	engine
+	step(to float64)
+	// left is the map work and shuffle work left, and whether any of the latter is ready.
+	left() (x, y float64, ready bool)
+	rates() *clock
+}
+
+func (c *clock) rates() *clock { return c }
+
+func (e *maxSRPT) left() (x, y float64, ready bool) {
+	for _, j := range e.jobs {
+		x, y, ready = x+j.x, y+j.a+j.ratio*j.x, ready || j.a > 0
+	}
+	return x, y, ready
+}
+
+func (e *splitSRPT) left() (x, y float64, ready bool) {
+	for _, list := range [...][]splitJob{e.mapHeavy, e.mapped, e.heavy} {
+		for _, j := range list {
+			x, y, ready = x+j.x, y+j.a+j.ratio*j.x, ready || j.a > 0
+		}
+	}
+	return x, y, ready
+}
+
+func (e *srpt) left() (x, y float64, ready bool) {
+	for _, r := range e.toMap {
+		j := e.pool[r.job]
+		x, y, ready = x+j.x, y+j.ratio*j.x, ready || j.a > 0
+		if !j.ready && j.a != 0 {
+			panic("a job with work ready is not in the list")
+		}
+	}
+	for _, r := range e.ready {
+		y, ready = y+e.pool[r.job].a, ready || e.pool[r.job].a > 0
+	}
+	return x, y, ready
+}
+
+func (e *lps) left() (x, y float64, ready bool) {
+	for _, j := range e.piped {
+		x, y = x+j.last-e.mapClock, y+(j.last-e.mapClock)*j.ratio
+	}
+	for _, j := range e.ready {
+		x, y, ready = x+j.last-e.mapClock, y+j.a+(j.last-e.mapClock)*j.ratio, ready || j.a > 0
+	}
+	for _, j := range e.drained {
+		y, ready = y+j.last-e.drainClock, true
+	}
+	for _, j := range e.waiting.jobs[e.waiting.head:] {
+		x, y = x+j.last, y+j.last*j.ratio
+	}
+	return x, y, ready
+}
+
+// TestConservation watches every event: what is left falls by what the stations do, and
+// no station idles while there is something that it could do.
+func TestConservation(t *testing.T) {
+	for _, name := range engineNames {
+		e, ok := newEngine(name).(stepper)
+		if !ok {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s := &source{workload: paperWorkload(0.9), rand: papers.Rand(1, "conservation", 0)}
+			jobs := make([]arrival, 20000)
+			s.fill(jobs)
+			for _, a := range jobs {
+				for e.rates().now < a.at {
+					watch(t, e, a.at)
+				}
+				e.arrive(a)
+			}
+			for x, y, _ := e.left(); x+y > 0; x, y, _ = e.left() {
+				watch(t, e, forever)
+			}
+			if done := e.result().finished; done != len(jobs) {
+				t.Errorf("%d jobs of %d are done", done, len(jobs))
+			}
+		})
 	}
 }
 
-func TestQuick(t *testing.T) {
-	for name, make := range engines() {
-		for _, load := range []float64{0.75, 0.9} {
-			s := &source{workload: paperWorkload(load), rand: papers.Rand(1, "overlap", 0)}
-			r, _ := run(context.Background(), make(), s, 1000000)
-			t.Logf("%s %v: %d %v", name, load, r.finished, r.responses/float64(r.finished))
+func watch(t *testing.T, e stepper, to float64) {
+	t.Helper()
+	x, y, ready := e.left()
+	from := e.rates().now
+	e.step(to)
+	r := e.rates()
+	passed := r.now - from
+	if x+y == 0 || passed < 1e-9 {
+		return // a step of no length may be one in which nothing is served
+	}
+	if x > 1e-9 && r.mapping < 1-1e-9 || ready && r.shuffling < 1-1e-9 || r.mapping > 1+1e-9 || r.shuffling > 1+1e-9 {
+		t.Fatalf("at %v the stations work at (%v, %v) with (%v, %v) left", from, r.mapping, r.shuffling, x, y)
+	}
+	afterX, afterY, _ := e.left()
+	if gone := x - afterX; math.Abs(gone-r.mapping*passed) > 1e-6*(1+passed) {
+		t.Fatalf("at %v %v of the map is gone in %v", from, gone, passed)
+	}
+	if gone := y - afterY; math.Abs(gone-r.shuffling*passed) > 1e-6*(1+passed) {
+		t.Fatalf("at %v %v of the shuffle is gone in %v at rate %v", from, gone, passed, r.shuffling)
+	}
+}
+
+// TestNoAllocations: an engine that has reached its size allocates nothing.
+func TestNoAllocations(t *testing.T) {
+	for _, name := range engineNames {
+		s := &source{workload: paperWorkload(0.75), rand: papers.Rand(1, "overlap", 0)}
+		e := newEngine(name)
+		run(context.Background(), e, s, 100000)
+		jobs := make([]arrival, 1000)
+		more := func() {
+			s.fill(jobs)
+			for i := range jobs {
+				e.arrive(jobs[i])
+			}
+		}
+		if n := testing.AllocsPerRun(20, more); n > 1 { // a longer queue than ever before may come
+			t.Errorf("%s: %v allocations in 1000 arrivals", name, n)
 		}
 	}
 }
 
+// BenchmarkEngines counts arrivals, with the random numbers that they take. Speed is in
+// processor time: other programs do not lengthen it much.
 func BenchmarkEngines(b *testing.B) {
-	for name, make := range engines() {
-		b.Run(name, func(b *testing.B) {
-			s := &source{workload: paperWorkload(0.75), rand: papers.Rand(1, "overlap", 0)}
-			e := make()
-			b.ReportAllocs()
-			began := processorTime()
-			b.ResetTimer()
-			run(context.Background(), e, s, b.N)
-			b.ReportMetric(float64(b.N)/(processorTime()-began).Seconds()/1e6, "Marrivals/cpu-s")
-		})
+	for _, name := range engineNames {
+		for _, load := range []float64{lowLoad, highLoad} {
+			b.Run(fmt.Sprintf("%s/load=%v", name, load), func(b *testing.B) {
+				s := &source{workload: paperWorkload(load), rand: papers.Rand(1, "overlap", 0)}
+				e := newEngine(name)
+				b.ReportAllocs()
+				began := processorTime()
+				b.ResetTimer()
+				run(context.Background(), e, s, b.N)
+				b.ReportMetric(float64(b.N)/(processorTime()-began).Seconds()/1e6, "Marrivals/cpu-s")
+			})
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestFigures(t *testing.T) {
 	ctx := context.Background()
 	o := papers.Options{Seed: 1}
-	r, err := simulate(ctx, o, 20000)
+	r, err := simulate(ctx, o, 10000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%s: unlikely order of policies", load)
 		}
 	}
-	again, err := simulate(ctx, o, 20000)
+	again, err := simulate(ctx, o, 10000)
 	if err != nil || !reflect.DeepEqual(r.Rows, again.Rows) {
 		t.Errorf("another result from the same seed: %v", err)
 	}
@@ -48,7 +48,7 @@ func TestFigures(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := simulate(ctx, o, 20000); !errors.Is(err, context.Canceled) {
+	if _, err := simulate(ctx, o, 10000); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

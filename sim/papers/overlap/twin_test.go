@@ -12,10 +12,11 @@ import (
 
 func twins() map[string]overlap.Policy {
 	return map[string]overlap.Policy{
-		"maxsrpt":   overlap.MaxSRPT{},
-		"splitsrpt": overlap.SplitSRPT{},
-		"srpt":      overlap.SRPT{},
-		"k-lps":     overlap.LPS{K: 100},
+		maxSRPTName: overlap.MaxSRPT{},
+		splitName:   overlap.SplitSRPT{},
+		strictName:  overlap.SplitSRPT{Strict: true},
+		srptName:    overlap.SRPT{},
+		fairly:      overlap.LPS{K: limit},
 	}
 }
 
@@ -23,15 +24,19 @@ func twins() map[string]overlap.Policy {
 func TestTwins(t *testing.T) {
 	for name, policy := range twins() {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(30) {
-				w := paperWorkload(0.9)
+			load := 0.9
+			if name == strictName {
+				load = 0.5
+			}
+			for seed := range uint64(20) {
+				w := paperWorkload(load)
 				if seed%2 == 0 {
 					w.mapSigma, w.ratioSigma = 0.3, 0.3
 				}
 				s := &source{workload: w, rand: papers.Rand(seed, "twins", 0)}
-				jobs := make([]arrival, 3000)
+				jobs := make([]arrival, 1000)
 				s.fill(jobs)
-				compare(t, engines()[name](), policy, jobs)
+				compare(t, newEngine(name), policy, jobs)
 			}
 		})
 	}
@@ -50,7 +55,7 @@ func TestTwinsRapid(t *testing.T) {
 					jobs[i] = arrival{at, size.Draw(t, "x") + noise.Float64(), size.Draw(t, "ratio") + noise.Float64()}
 					at += rapid.Float64Range(0, 5).Draw(t, "gap")
 				}
-				compare(t, engines()[name](), policy, jobs)
+				compare(t, newEngine(name), policy, jobs)
 			})
 		})
 	}
@@ -76,5 +81,36 @@ func compare(t fataler, e engine, policy overlap.Policy, jobs []arrival) {
 	got := e.result()
 	if got.finished != len(jobs) || math.Abs(got.responses-want) > 1e-6*want {
 		t.Fatalf("%d jobs took %v in all, want %v", got.finished, got.responses, want)
+	}
+}
+
+// TestBoundTwin: so does the bound.
+func TestBoundTwin(t *testing.T) {
+	for seed := range uint64(20) {
+		s := &source{workload: paperWorkload(0.9), rand: papers.Rand(seed, "twins", 0)}
+		jobs := make([]arrival, 1000)
+		s.fill(jobs)
+		arrivals := make([]overlap.Arrival, len(jobs))
+		e := newEngine(boundName)
+		for i, j := range jobs {
+			arrivals[i] = overlap.Arrival{At: j.at, Map: j.x, Shuffle: j.x * j.ratio}
+			e.arrive(j)
+		}
+		e.finish()
+		want, err := overlap.Bound(arrivals)
+		if got := e.result().responses; err != nil || math.Abs(got-want) > 1e-6*want {
+			t.Fatalf("seed %d: %v, want %v (%v)", seed, got, want, err)
+		}
+	}
+}
+
+// TestFewLPS: with a small k jobs wait for the map.
+func TestFewLPS(t *testing.T) {
+	s := &source{workload: paperWorkload(0.9), rand: papers.Rand(1, "few", 0)}
+	for _, k := range []int{1, 2, 5} {
+		jobs := make([]arrival, 1000)
+		s.fill(jobs)
+		compare(t, newLPS(k, false), overlap.LPS{K: k}, jobs)
+		s.now = 0
 	}
 }

@@ -1,0 +1,314 @@
+package delay
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/locality"
+)
+
+// policy is a delay rule and how its waits are counted.
+type policy struct {
+	name    string
+	rule    locality.Rule
+	printed bool // waits begin anew at every launch, and when a job arrives, as in Algorithm 1
+	history bool // the meter and the paces begin with what an earlier run measured
+}
+
+// node has slots; it holds replicas.
+type node struct {
+	free    int
+	running []*task
+	wanted  float64 // tasks not launched that have a replica here, a task with r of them 1/r
+}
+
+// task reads one block.
+type task struct {
+	job      *job
+	number   int
+	replicas []int // nodes
+	bytes    int64
+	compute  time.Duration
+	local    time.Duration // reading a local replica
+	extra    time.Duration // what a remote one takes longer
+
+	launched bool
+	node     int
+	remote   bool
+	started  time.Duration
+	ends     time.Duration
+	refused  bool          // a slot, at least once
+	noted    time.Duration // the job's total wait when it first was
+}
+
+// job is a stage of a query: tasks that all can start.
+type job struct {
+	number  int
+	name    string
+	query   int
+	arrives time.Duration
+	tasks   []*task
+	pending int
+	local   map[int][]*task // by node: tasks with a replica there, in order; launched ones are dropped late
+	first   int             // tasks before this one are launched
+	running int
+
+	wait    locality.Wait
+	average locality.Average
+	pace    locality.Pace
+
+	launchedNow, refusedNow bool
+}
+
+// event is a task's end, a job's arrival or a wake-up.
+type event struct {
+	at   time.Duration
+	seq  int // ties in the order of making
+	task *task
+	job  *job
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(a, b int) bool {
+	return e[a].at < e[b].at || e[a].at == e[b].at && e[a].seq < e[b].seq
+}
+func (e events) Swap(a, b int) { e[a], e[b] = e[b], e[a] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+// learned is what a run leaves for the next.
+type learned struct {
+	meter locality.Meter
+	pace  locality.Pace            // of all tasks
+	paces map[string]locality.Pace // by job name
+}
+
+// cluster runs jobs under a policy.
+type cluster struct {
+	policy policy
+	slots  int // of a node
+	nodes  []node
+	jobs   []*job // that have arrived and have tasks left to launch
+	all    []*job
+	known  learned
+
+	now     time.Duration
+	queue   events
+	seq     int
+	wake    time.Duration // of the event that is set; none: past
+	done    []time.Duration
+	remotes int
+	busy    time.Duration // slot-time spent in tasks
+}
+
+// run is when each query ends, and the cluster afterwards.
+func run(w *workload, p policy, known learned) *cluster {
+	c := &cluster{policy: p, slots: w.slots, nodes: make([]node, w.nodes), known: known, wake: -1, done: make([]time.Duration, w.queries)}
+	if c.known.paces == nil {
+		c.known.paces = make(map[string]locality.Pace)
+	}
+	for n := range c.nodes {
+		c.nodes[n].free = w.slots
+	}
+	c.all = w.jobs()
+	for _, j := range c.all {
+		c.at(event{at: j.arrives, job: j})
+	}
+	for len(c.queue) > 0 {
+		c.now = c.queue[0].at
+		for len(c.queue) > 0 && c.queue[0].at == c.now {
+			c.take(heap.Pop(&c.queue).(event))
+		}
+		c.round()
+	}
+	return c
+}
+
+func (c *cluster) at(e event) {
+	c.seq++
+	e.seq = c.seq
+	heap.Push(&c.queue, e)
+}
+
+func (c *cluster) take(e event) {
+	switch {
+	case e.task != nil:
+		c.ended(e.task)
+	case e.job != nil:
+		c.arrived(e.job)
+	default:
+		c.wake = -1
+	}
+}
+
+func (c *cluster) arrived(j *job) {
+	j.average = locality.Average(locality.Start)
+	j.pace = c.known.paces[j.name]
+	j.local, j.pending = make(map[int][]*task), len(j.tasks)
+	slices.SortStableFunc(j.tasks, func(a, b *task) int { // stranded ones are offered first
+		return min(1, len(a.replicas)) - min(1, len(b.replicas))
+	})
+	for _, t := range j.tasks {
+		for _, n := range t.replicas {
+			j.local[n] = append(j.local[n], t)
+			c.nodes[n].wanted += 1 / float64(len(t.replicas))
+		}
+	}
+	if c.policy.printed {
+		j.wait.Restart(c.now)
+	}
+	c.jobs = append(c.jobs, j)
+}
+
+func (c *cluster) ended(t *task) {
+	n := &c.nodes[t.node]
+	n.free++
+	n.running = slices.DeleteFunc(n.running, func(o *task) bool { return o == t })
+	j := t.job
+	j.running--
+	took := c.now - t.started
+	j.pace.Add(t.remote, took)
+	c.known.pace.Add(t.remote, took)
+	c.known.paces[j.name] = j.pace
+	read := locality.Read{Remote: t.remote, Bytes: t.bytes, Took: t.local}
+	reported := time.Duration(0)
+	if t.remote {
+		read.Took += t.extra
+		reported = read.Took
+	}
+	c.known.meter.Add(read)
+	j.average.Add(reported)
+	c.done[j.query] = max(c.done[j.query], c.now)
+	c.busy += took
+}
+
+// round offers the free slots to the jobs, the one with the fewest running tasks first.
+func (c *cluster) round() {
+	for _, j := range c.jobs {
+		j.launchedNow, j.refusedNow = false, false
+	}
+	again := time.Duration(math.MaxInt64)
+	for c.offer(&again) {
+	}
+	for _, j := range c.jobs {
+		switch {
+		case j.refusedNow:
+			j.wait.Refuse(c.now)
+		case j.launchedNow && !c.policy.printed:
+			j.wait.Settle(c.now)
+		}
+	}
+	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool { return j.pending == 0 })
+	if again != math.MaxInt64 && (c.wake < 0 || c.now+again < c.wake) {
+		c.wake = c.now + again
+		c.at(event{at: c.wake})
+	}
+}
+
+// offer launches one task; not ok if nobody takes a slot any more.
+func (c *cluster) offer(again *time.Duration) bool {
+	slices.SortFunc(c.jobs, func(a, b *job) int {
+		if a.running != b.running {
+			return a.running - b.running
+		}
+		return a.number - b.number
+	})
+	for _, j := range c.jobs {
+		if j.pending == 0 || j.refusedNow {
+			continue
+		}
+		if t, n := c.localTask(j); t != nil {
+			c.launch(t, n, false)
+			return true
+		}
+		n, contended := c.freeNode(j)
+		if n < 0 {
+			return false
+		}
+		t, o := c.look(j)
+		o.Contended = contended
+		decision := c.policy.rule.Decide(o)
+		if decision.Launch {
+			c.launch(t, n, true)
+			return true
+		}
+		j.refusedNow = true
+		if !t.refused {
+			t.refused, t.noted = true, j.wait.Total(c.now)
+		}
+		*again = min(*again, decision.Again)
+	}
+	return false
+}
+
+// localTask is the job's first task that is local to a free slot.
+func (c *cluster) localTask(j *job) (*task, int) {
+	for n := range c.nodes {
+		if c.nodes[n].free == 0 {
+			continue
+		}
+		if list := j.pendingOn(n); len(list) > 0 {
+			return list[0], n
+		}
+	}
+	return nil, 0
+}
+
+// pendingOn is the tasks not launched with a replica on a node; the first is not, others
+// may be launched.
+func (j *job) pendingOn(n int) []*task {
+	list := j.local[n]
+	for len(list) > 0 && list[0].launched {
+		list = list[1:]
+	}
+	j.local[n] = list
+	return list
+}
+
+// freeNode is the free slot that j is offered: one that no other job has a local task
+// for, if there is one.
+func (c *cluster) freeNode(j *job) (n int, contended bool) {
+	found := -1
+	for n := range c.nodes {
+		if c.nodes[n].free == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(c.jobs, func(o *job) bool { return o != j && o.pending > 0 && len(o.pendingOn(n)) > 0 }) {
+			return n, false
+		}
+		if found < 0 {
+			found = n
+		}
+	}
+	return found, true
+}
+
+func (c *cluster) launch(t *task, n int, remote bool) {
+	t.launched, t.node, t.remote, t.started = true, n, remote, c.now
+	t.ends = c.now + t.local + t.compute
+	if remote {
+		t.ends += t.extra
+		c.remotes++
+	}
+	for _, r := range t.replicas {
+		c.nodes[r].wanted -= 1 / float64(len(t.replicas))
+	}
+	c.nodes[n].free--
+	c.nodes[n].running = append(c.nodes[n].running, t)
+	j := t.job
+	j.pending--
+	j.running++
+	j.launchedNow = true
+	if c.policy.printed {
+		j.wait.Restart(c.now)
+	}
+	c.at(event{at: t.ends, task: t})
+}

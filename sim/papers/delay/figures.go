@@ -1,0 +1,197 @@
+package delay
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/sim/papers"
+)
+
+// leastForBand is how many experiments the bands need.
+const leastForBand = 10
+
+// worse is how much the dynamic rule with history may be behind the best of none and
+// fixed.
+const worse = 1.03
+
+// add reports a number; a bound of 0 is none.
+func (s *simulation) add(figure, point, policy, statistic string, value, published, low, high float64) {
+	row := papers.Row{Paper: "delay", Figure: figure, Point: point, Policy: policy, Statistic: statistic, Value: papers.Num(value)}
+	if published != 0 {
+		row.Published = papers.Num(published)
+	}
+	if s.o.Experiments >= leastForBand {
+		if low != 0 {
+			row.Low = papers.Num(low)
+		}
+		if high != 0 {
+			row.High = papers.Num(high)
+		}
+	}
+	s.report.Rows = append(s.report.Rows, row)
+}
+
+// cell reports a point's mean responses. With history the dynamic rule is held against
+// the best of none and fixed, the latter counted either way; high is for it without.
+func (s *simulation) cell(figure, point string, m map[string]float64, high float64) {
+	for _, p := range policies() {
+		bound := 0.0
+		switch p.name {
+		case dynamic:
+			bound = high
+		case withHistory:
+			bound = worse * min(m[none], m[fixed], m[fixedPrinted])
+		}
+		s.add(figure, point, p.name, "mean_seconds", m[p.name], 0, 0, bound)
+	}
+}
+
+func lines() []papers.Series {
+	series := make([]papers.Series, len(policies()))
+	for k, p := range policies() {
+		series[k].Name = p.name
+	}
+	return series
+}
+
+func extend(series []papers.Series, x float64, m map[string]float64) {
+	for k := range series {
+		series[k].X = append(series[k].X, x)
+		series[k].Y = append(series[k].Y, m[series[k].Name])
+	}
+}
+
+// sort is figure 2, in one wave and in three, by what reading remotely costs. Without
+// history the dynamic rule may lose its start value once, against none.
+func (s *simulation) sort() error {
+	for _, waves := range []int{1, 3} {
+		series := lines()
+		for _, cost := range s.remotes {
+			point := fmt.Sprintf("waves=%d remote=%vs", waves, cost)
+			all, err := s.experiments("sort "+point, fmt.Sprintf("delay sort %d", waves), func(*rand.Rand) *workload {
+				return sorting(waves, seconds(cost))
+			})
+			if err != nil {
+				return err
+			}
+			m := means(all)
+			high := 1.01 * (m[none] + locality.Start.Seconds())
+			if waves > 1 {
+				high = min(high, m[fixedPrinted])
+			}
+			s.cell(figSort, point, m, high)
+			extend(series, cost, m)
+		}
+		s.report.Charts = append(s.report.Charts, papers.Chart{
+			Name: fmt.Sprintf("delay-%s-%d", figSort, waves), Title: fmt.Sprintf("Sort on 2 of 4 nodes, waves: %d (Fig. 2)", waves),
+			X: "reading a block remotely takes longer, s", Y: "seconds", Series: series,
+		})
+	}
+	return nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// published is figure 3's "roughly 10 % per query", dynamic against fixed.
+const published = 0.9
+
+// tpch is the mix of figure 3: one and three replicas, queries alone and overlapping.
+func (s *simulation) tpch() error {
+	for _, replicas := range []int{1, 3} {
+		for _, overlap := range []bool{false, true} {
+			mix := fmt.Sprintf("replicas=%d %s", replicas, map[bool]string{false: "alone", true: "overlapping"}[overlap])
+			series := lines()
+			for _, cost := range s.remotes {
+				point := fmt.Sprintf("%s remote=%vs", mix, cost)
+				all, err := s.experiments("tpch "+point, "delay tpch "+mix, func(r *rand.Rand) *workload {
+					return tpch(replicas, overlap, seconds(cost), r)
+				})
+				if err != nil {
+					return err
+				}
+				m := means(all)
+				s.cell(figTPCH, point, m, 0)
+				byQuery := queryMeans(all)
+				for _, name := range []string{paper, dynamic, withHistory} {
+					s.add(figTPCH, point, name, "to_fixed_printed_by_query", ratio(byQuery[name], byQuery[fixedPrinted]), published, 0, 0)
+				}
+				extend(series, cost, m)
+			}
+			s.report.Charts = append(s.report.Charts, papers.Chart{
+				Name:  fmt.Sprintf("delay-%s-%d-%s", figTPCH, replicas, map[bool]string{false: "alone", true: "overlapping"}[overlap]),
+				Title: "TPC-H, " + mix, X: "reading a block remotely takes longer, s", Y: "mean seconds a query",
+				Top: highest(series), Series: series,
+			})
+		}
+	}
+	return nil
+}
+
+// highest leaves out what none does to a chart where it is several times the others.
+func highest(series []papers.Series) float64 {
+	top := 0.0
+	for _, s := range series[1:] {
+		top = max(top, papers.Largest(s.Y))
+	}
+	return 1.25 * top
+}
+
+// ratio is the mean of a/b.
+func ratio(a, b []float64) float64 {
+	var all []float64
+	for i := range a {
+		all = append(all, a[i]/b[i])
+	}
+	return papers.Mean(all)
+}
+
+// queryCost is what reading remotely costs in the figure by query, seconds a block.
+const queryCost = 1
+
+// queries is figure 3 by query: one replica, each query alone.
+func (s *simulation) queries() error {
+	all, err := s.experiments("queries", "delay tpch replicas=1 alone", func(r *rand.Rand) *workload {
+		return tpch(1, false, seconds(queryCost), r)
+	})
+	if err != nil {
+		return err
+	}
+	byQuery := queryMeans(all)
+	chart := papers.Chart{Name: "delay-" + figQuery, Title: "TPC-H by query, one replica (Fig. 3)", Y: "seconds"}
+	for _, q := range queries {
+		chart.Groups = append(chart.Groups, q.name)
+	}
+	for _, name := range []string{none, fixedPrinted, paper, dynamic} {
+		chart.Series = append(chart.Series, papers.Series{Name: name, Y: byQuery[name]})
+		for i, q := range queries {
+			s.add(figQuery, q.name, name, "mean_seconds", byQuery[name][i], 0, 0, 0)
+		}
+	}
+	s.report.Charts = append(s.report.Charts, chart)
+	return nil
+}
+
+// leastUtilisation is what SPARK-18886's case must reach under the default rule.
+const leastUtilisation = 0.9
+
+// busy is SPARK-18886: how much of the slots is used until the end.
+func (s *simulation) busy() error {
+	all, err := s.experiments("busy", "delay busy", func(*rand.Rand) *workload { return busyHost() })
+	if err != nil {
+		return err
+	}
+	for k, p := range policies() {
+		var values []float64
+		for _, o := range all {
+			values = append(values, o.utilisation[k])
+		}
+		low := 0.0
+		if p.rule.Kind == locality.Dynamic {
+			low = leastUtilisation
+		}
+		s.add(figBusy, "10 hosts", p.name, "utilisation", papers.Mean(values), 0, low, 0)
+	}
+	return nil
+}

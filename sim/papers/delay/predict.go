@@ -1,0 +1,78 @@
+package delay
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/locality"
+)
+
+// look is the task that the job offers to a slot where none is local, and what is known
+// of it: the first, and for the dynamic rule the one with the longest prediction.
+func (c *cluster) look(j *job) (*task, locality.Offer) {
+	for j.tasks[j.first].launched {
+		j.first++
+	}
+	t := j.tasks[j.first]
+	o := locality.Offer{Spell: j.wait.Spell(c.now), Average: time.Duration(j.average), Stranded: len(t.replicas) == 0}
+	if c.policy.rule.Kind == locality.Dynamic && !o.Stranded {
+		t, o.Local, o.Predicted = c.longest(j)
+		o.Overhead = c.known.meter.Wait(t.bytes)
+	}
+	if t.refused && !c.policy.printed {
+		o.Total = j.wait.Total(c.now) - t.noted
+	}
+	return t, o
+}
+
+// longest is the task with the longest prediction; the first, not predicted, if too
+// little has been measured.
+func (c *cluster) longest(j *job) (t *task, wait time.Duration, ok bool) {
+	pace := j.pace
+	if pace.Local == 0 {
+		pace = c.known.pace
+	}
+	if pace.Local == 0 {
+		return j.tasks[j.first], 0, false
+	}
+	nodes := make([]locality.Node, len(c.nodes))
+	for n := range c.nodes {
+		nodes[n] = locality.Node{
+			Releases: c.releases(&c.nodes[n]),
+			Ahead:    c.nodes[n].wanted - 1,
+			Task:     pace.Local,
+		}
+	}
+	replicas := make([]locality.Node, 0, 3)
+	for _, other := range j.tasks[j.first:] {
+		if other.launched {
+			continue
+		}
+		replicas = replicas[:0]
+		for _, n := range other.replicas {
+			replicas = append(replicas, nodes[n])
+		}
+		if at, known := locality.Predict(replicas); known && (!ok || at > wait) {
+			t, wait, ok = other, at, true
+		}
+	}
+	if !ok {
+		t = j.tasks[j.first]
+	}
+	return t, wait, ok
+}
+
+// releases is until each slot of a node is free, ascending.
+func (c *cluster) releases(n *node) []time.Duration {
+	all := make([]time.Duration, n.free, c.slots)
+	for _, t := range n.running {
+		ran := c.now - t.started
+		left, ok := t.job.pace.Left(t.remote, ran)
+		if !ok {
+			left, _ = c.known.pace.Left(t.remote, ran)
+		}
+		all = append(all, left)
+	}
+	slices.Sort(all)
+	return all
+}

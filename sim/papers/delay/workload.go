@@ -1,0 +1,158 @@
+package delay
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	mega = 1 << 20
+	giga = 1 << 30
+
+	// readRate is that of a local disk, bytes per second.
+	readRate = 100e6
+	// scatter is the log-sigma of reading and computing times, of remote ones too.
+	scatter = 0.2
+)
+
+// workload is jobs to run on a cluster, the same for every policy.
+type workload struct {
+	nodes, slots int
+	block        int64
+	replicas     int
+	holders      int           // nodes that hold data: the first ones; 0: all
+	compute      time.Duration // of a block
+	remote       time.Duration // what reading a block remotely takes longer
+	queries      int
+	specs        []spec
+	seed         func(name string) *rand.Rand
+}
+
+// spec is a job before it runs.
+type spec struct {
+	name    string
+	query   int
+	arrives time.Duration
+	bytes   int64
+}
+
+// jobs makes the jobs anew, the same each time. Placement is drawn by table, so that
+// queries read the same blocks.
+func (w *workload) jobs() []*job {
+	all := make([]*job, len(w.specs))
+	for i, s := range w.specs {
+		r := w.seed(fmt.Sprint(s.name, " ", i))
+		j := &job{number: i, name: s.name, query: s.query, arrives: s.arrives}
+		for left := s.bytes; left > 0; left -= w.block {
+			bytes := min(left, w.block)
+			share := float64(bytes) / float64(w.block)
+			j.tasks = append(j.tasks, &task{
+				job:      j,
+				number:   len(j.tasks),
+				replicas: w.place(r),
+				bytes:    bytes,
+				local:    noisy(r, float64(bytes)/readRate),
+				extra:    noisy(r, share*w.remote.Seconds()),
+				compute:  noisy(r, share*w.compute.Seconds()),
+			})
+		}
+		all[i] = j
+	}
+	return all
+}
+
+// place draws distinct nodes.
+func (w *workload) place(r *rand.Rand) []int {
+	holders := w.holders
+	if holders == 0 {
+		holders = w.nodes
+	}
+	return r.Perm(holders)[:min(w.replicas, holders)]
+}
+
+// noisy is log-normal with that mean.
+func noisy(r *rand.Rand, mean float64) time.Duration {
+	x := mean * math.Exp(scatter*r.NormFloat64()-scatter*scatter/2)
+	return max(time.Microsecond, time.Duration(x*float64(time.Second)))
+}
+
+// sorting is the paper's small experiment: a gigabyte a wave on four nodes with four
+// slots each, the data on two of them.
+func sorting(waves int, remote time.Duration) *workload {
+	return &workload{
+		nodes: 4, slots: 4, block: 64 * mega, replicas: 2, holders: 2,
+		compute: 5 * time.Second, remote: remote, queries: 1,
+		specs: []spec{{name: "sort", bytes: int64(waves) * giga}},
+	}
+}
+
+// tables of TPC-H in bytes: the paper has 110 GB, the largest of 80 GB; the others in the
+// benchmark's proportions.
+var tables = map[string]int64{
+	"lineitem": 80e9, "orders": 15.5e9, "partsupp": 10.5e9, "customer": 2e9,
+	"part": 2e9, "supplier": 120e6, "nation": 1e6, "region": 1e6,
+}
+
+// queries are the tables that each query of TPC-H scans. The paper leaves out 11, 12 and
+// 22, which did not end.
+var queries = []struct {
+	name   string
+	tables []string
+}{
+	{"Q1", []string{"lineitem"}},
+	{"Q2", []string{"part", "supplier", "partsupp", "nation", "region"}},
+	{"Q3", []string{"customer", "orders", "lineitem"}},
+	{"Q4", []string{"orders", "lineitem"}},
+	{"Q5", []string{"customer", "orders", "lineitem", "supplier", "nation", "region"}},
+	{"Q6", []string{"lineitem"}},
+	{"Q7", []string{"supplier", "lineitem", "orders", "customer", "nation"}},
+	{"Q8", []string{"part", "supplier", "lineitem", "orders", "customer", "nation", "region"}},
+	{"Q9", []string{"part", "supplier", "lineitem", "partsupp", "orders", "nation"}},
+	{"Q10", []string{"customer", "orders", "lineitem", "nation"}},
+	{"Q13", []string{"customer", "orders"}},
+	{"Q14", []string{"lineitem", "part"}},
+	{"Q15", []string{"lineitem", "supplier"}},
+	{"Q16", []string{"partsupp", "part", "supplier"}},
+	{"Q17", []string{"lineitem", "part"}},
+	{"Q18", []string{"customer", "orders", "lineitem"}},
+	{"Q19", []string{"lineitem", "part"}},
+	{"Q20", []string{"supplier", "nation", "partsupp", "part", "lineitem"}},
+	{"Q21", []string{"supplier", "lineitem", "orders", "nation"}},
+}
+
+// Queries arrive one after the other, each on an empty cluster, or overlapping.
+const (
+	apart       = time.Hour
+	overlapping = 50 * time.Second // on average; a query takes some 40 alone
+)
+
+// tpch is the paper's large experiment: the queries on 16 nodes with four slots each.
+func tpch(replicas int, overlap bool, remote time.Duration, r *rand.Rand) *workload {
+	w := &workload{
+		nodes: 16, slots: 4, block: 128 * mega, replicas: replicas,
+		compute: 3 * time.Second, remote: remote, queries: len(queries),
+	}
+	at := time.Duration(0)
+	for _, q := range r.Perm(len(queries)) {
+		for _, table := range queries[q].tables {
+			w.specs = append(w.specs, spec{queries[q].name + " " + table, q, at, tables[table]})
+		}
+		gap := apart
+		if overlap {
+			gap = time.Duration(r.ExpFloat64() * float64(overlapping))
+		}
+		at += gap
+	}
+	return w
+}
+
+// busyHost is SPARK-18886: all tasks prefer one of ten hosts and are shorter than the wait.
+func busyHost() *workload {
+	return &workload{
+		nodes: 10, slots: 2, block: 32 * mega, replicas: 1, holders: 1,
+		compute: 600 * time.Millisecond, remote: 100 * time.Millisecond, queries: 1,
+		specs: []spec{{name: "busy", bytes: 2000 * 32 * mega}},
+	}
+}
