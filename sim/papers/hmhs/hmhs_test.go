@@ -60,7 +60,7 @@ func TestSimulate(t *testing.T) {
 		t.Errorf("%d figures have bands, want %d", tested, want)
 	}
 	s = &simulation{context.Background(), papers.Options{Seed: 3, Experiments: 1}, r, []int{20}}
-	if err := s.run(s.readings, s.options); err != nil {
+	if err := s.run(s.readings, s.options, s.measured); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []float64{*r.Rows[0].Value, *r.Rows[1].Value} {
