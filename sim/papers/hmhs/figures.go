@@ -55,7 +55,7 @@ var slowGains = map[string][6]float64{
 	"hybrid": {56.9, 53.8, 48.5, 41.3, 30.6, 4.5},
 }
 
-// slowTolerance is what is left of the tolerance where all machines are slow.
+// slowTolerance is the tolerance where all machines are slow; between, it is in proportion.
 var slowTolerance = map[string]float64{"single": 4, "hybrid": 8}
 
 // slow is table 1 and figure 2: 100 jobs, more and more slow machines.
@@ -70,7 +70,7 @@ func (s *simulation) slow() error {
 			if err != nil {
 				return err
 			}
-			mean, wide := slowGains[w.name][fifth], tolerance[w.name][0]*(1-c.slow)+slowTolerance[w.name]
+			mean, wide := slowGains[w.name][fifth], tolerance[w.name][0]*(1-c.slow)+slowTolerance[w.name]*c.slow
 			got := s.add(figSlow, fmt.Sprintf("%s slow=%d%%", w.name, 20*fifth), "FIFO", all[0], band{mean - wide, mean + wide})
 			line.X, line.Y = append(line.X, 100*c.slow), append(line.Y, got)
 		}
