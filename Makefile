@@ -39,3 +39,5 @@ papers:
 	go run ./cmd/mrsim flex -experiments 400 -plots docs/papers -page docs/papers/flex.md
 	go run ./cmd/mrsim flowflex -experiments 100 -plots docs/papers -page docs/papers/flowflex.md
 	go run ./cmd/mrsim overlap -experiments 10 -plots docs/papers -page docs/papers/overlap.md
+	go run ./cmd/mrsim hmhs -experiments 20 -plots docs/papers -page docs/papers/hmhs.md
+	go run ./cmd/mrsim delay -experiments 20 -plots docs/papers -page docs/papers/delay.md

@@ -284,7 +284,10 @@ func TestMeasures(t *testing.T) {
 	if a != locality.Average(time.Second) {
 		t.Errorf("average %v", time.Duration(a))
 	}
-	if at, ok := locality.Predict([]locality.Node{{Releases: []time.Duration{0}, Ahead: math.NaN()}, {}}); !ok || at != 0 {
-		t.Errorf("predicted %v, %v", at, ok)
+	for _, ahead := range []float64{math.NaN(), -1, math.Inf(-1)} {
+		releases := []time.Duration{1, 2, 3}
+		if at, ok := locality.Predict([]locality.Node{{Releases: releases, Ahead: ahead}, {}}); !ok || at != 1 {
+			t.Errorf("with %v ahead: predicted %v, %v", ahead, at, ok)
+		}
 	}
 }

@@ -112,15 +112,18 @@ type Node struct {
 const mostAhead = 1e9
 
 // Predict is the time until a slot on one of the nodes takes the task, those ahead of it
-// counted: tasks take the slots in the order of their releases, round after round. Nodes
-// without slots never do; not ok if there is no other.
+// counted: tasks take the slots in the order of their releases, round after round. Ahead
+// below 0 or NaN is none. Nodes without slots never do; not ok if there is no other.
 func Predict(nodes []Node) (wait time.Duration, ok bool) {
 	for _, n := range nodes {
 		slots := len(n.Releases)
 		if slots == 0 {
 			continue
 		}
-		ahead := int(min(max(0, n.Ahead), mostAhead))
+		ahead := 0
+		if n.Ahead > 0 {
+			ahead = int(min(n.Ahead, mostAhead))
+		}
 		at := n.Releases[ahead%slots] + seconds(float64(ahead/slots)*n.Task.Seconds())
 		if !ok || at < wait {
 			wait, ok = at, true

@@ -27,8 +27,8 @@ func (b *Batch) Check() error {
 		total := 0
 		for i := range b.Jobs {
 			stage := kind.of(&b.Jobs[i])
-			if err := stage.check(len(kind.machines)); err != nil {
-				return fmt.Errorf("job %d %s: field %s.%w", i, b.Jobs[i].ID, kind.name, err)
+			if err := stage.check(kind.name, len(kind.machines)); err != nil {
+				return fmt.Errorf("job %d %s: %w", i, b.Jobs[i].ID, err)
 			}
 			if total += stage.Tasks; total > mostTasks {
 				return fmt.Errorf("job %d %s: field %s.Tasks: the batch has more than %d", i, b.Jobs[i].ID, kind.name, mostTasks)
@@ -50,22 +50,22 @@ func (m Machine) check() error {
 	return nil
 }
 
-func (s *Stage) check(machines int) error {
+func (s *Stage) check(name string, machines int) error {
 	switch {
 	case s.Tasks < 0 || s.Tasks > mostTasks:
-		return fmt.Errorf("Tasks is %d", s.Tasks)
+		return fmt.Errorf("field %s.Tasks is %d", name, s.Tasks)
 	case s.Tasks == 0:
 		return nil
 	case machines == 0:
-		return fmt.Errorf("Tasks is %d, and no machine has slots for them", s.Tasks)
+		return fmt.Errorf("field %s.Tasks is %d, and no machine has slots for them", name, s.Tasks)
 	case !positive(s.Time):
-		return fmt.Errorf("Time is %v", s.Time)
+		return fmt.Errorf("field %s.Time is %v", name, s.Time)
 	case len(s.Factor) != machines:
-		return fmt.Errorf("Factor has %d entries for %d machines", len(s.Factor), machines)
+		return fmt.Errorf("field %s.Factor has %d entries for %d machines", name, len(s.Factor), machines)
 	}
 	for m, f := range s.Factor {
 		if !positive(f) {
-			return fmt.Errorf("Factor[%d] is %v", m, f)
+			return fmt.Errorf("field %s.Factor[%d] is %v", name, m, f)
 		}
 	}
 	return nil

@@ -23,8 +23,10 @@ type sample struct {
 
 const (
 	// priorTasks is how many tasks of a job on a tracker weigh as much as what the
-	// tracker does for all jobs.
-	priorTasks = 2
+	// tracker does for all jobs: the variance of tasks of one pair over that of pairs.
+	// One task says more of its pair than the tracker's other jobs do where jobs have
+	// affinities; where they have none, believing it costs little.
+	priorTasks = 0.5
 	// fitRounds of the alternating fit are enough for a few per cent, which is less
 	// than tasks of one job differ among themselves.
 	fitRounds = 20

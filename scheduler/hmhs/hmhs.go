@@ -126,7 +126,7 @@ func (s *Schedule) mapped(b *Batch, h Heuristic) {
 	}
 	for m, runs := range s.Maps {
 		s.Maps[m] = sorted(runs, place)
-		play(b.Maps[m], m, s.Maps[m], stages, s.Mapped)
+		play(b.Maps[m], m, s.Maps[m], stages, nil, s.Mapped)
 	}
 }
 
@@ -142,20 +142,6 @@ func sorted(runs []Run, place []int) []Run {
 		out = append(out, r)
 	}
 	return out
-}
-
-// play runs a machine's tasks in order, each in the slot that is free first, and
-// raises the jobs' ends.
-func play(machine Machine, m int, runs []Run, stages []Stage, ends []float64) {
-	slots := newHeap(slices.Clone(machine.Free), earlier)
-	for _, r := range runs {
-		takes := stages[r.Job].on(m)
-		for range r.Tasks {
-			slots.items[0] += takes
-			ends[r.Job] = max(ends[r.Job], slots.items[0])
-			slots.sift(0)
-		}
-	}
 }
 
 func earlier(a, b float64) bool { return a < b }

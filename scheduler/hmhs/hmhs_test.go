@@ -24,12 +24,9 @@ func TestSolve(t *testing.T) {
 			}
 			safetyDispatched(t, h, s.Maps, b.stages(mapOf))
 			safetyDispatched(t, h, s.Reduces, b.stages(reduceOf))
-			mapped := make([]float64, len(b.Jobs))
-			for m := range s.Maps {
-				play(b.Maps[m], m, s.Maps[m], b.stages(mapOf), mapped)
-			}
-			if !slices.Equal(mapped, s.Mapped) {
-				t.Fatalf("%d: maps end at %v, played back at %v", h, s.Mapped, mapped)
+			again, err := Replay(b, s)
+			if err != nil || !slices.Equal(again.Mapped, s.Mapped) || !slices.Equal(again.Ends, s.Ends) || again.Makespan != s.Makespan {
+				t.Fatalf("%d: %+v, played back %+v: %v", h, s, again, err)
 			}
 			safetyReduces(t, h, b, s)
 		}

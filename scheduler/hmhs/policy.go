@@ -115,7 +115,7 @@ func (o *outlook) solve(s scheduler.Snapshot) {
 	clear(o.ends)
 	for m, runs := range o.runs {
 		o.runs[m] = sorted(runs, place)
-		play(o.batch.Maps[m], m, o.runs[m], stages, o.ends)
+		play(o.batch.Maps[m], m, o.runs[m], stages, nil, o.ends)
 	}
 }
 

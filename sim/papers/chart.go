@@ -45,6 +45,7 @@ var palette = []color.Color{
 	color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
 	color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff},
+	color.RGBA{A: 0xff},
 }
 
 // WriteCharts draws every chart into dir as NAME.svg and returns the files' names.
@@ -76,11 +77,18 @@ func (c Chart) writeFile(name string) error {
 }
 
 // legendWidth is what is kept free for the legend on the right.
-const legendWidth = 4 * vg.Centimeter
+func (c Chart) legendWidth() vg.Length {
+	legend := plot.NewLegend()
+	width := vg.Length(0)
+	for _, s := range c.Series {
+		width = max(width, legend.TextStyle.Width(s.Name))
+	}
+	return max(4*vg.Centimeter, legend.ThumbnailWidth+width+vg.Points(16))
+}
 
 // WriteSVG draws the chart.
 func (c Chart) WriteSVG(w io.Writer) error {
-	width := max(16*vg.Centimeter, vg.Length(len(c.Groups))*vg.Centimeter*6/5) + legendWidth
+	width := max(16*vg.Centimeter, vg.Length(len(c.Groups))*vg.Centimeter*6/5) + c.legendWidth()
 	canvas := vgsvg.New(width, 10*vg.Centimeter)
 	if err := c.drawOn(draw.New(canvas)); err != nil {
 		return err
@@ -107,6 +115,7 @@ func (c Chart) drawOn(canvas draw.Canvas) error {
 	}
 	canvas.SetColor(color.White)
 	canvas.Fill(canvas.Rectangle.Path())
+	legendWidth := c.legendWidth()
 	p.Draw(draw.Crop(canvas, 0, -legendWidth, 0, 0))
 	legend.Left, legend.Top = true, true
 	legend.Padding = vg.Points(3)
@@ -142,17 +151,27 @@ func (c Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 		legend.Add(s.Name, line)
 	}
 	if len(c.Series) > 0 && len(c.Series[0].X) <= mostTicks {
-		var ticks plot.ConstantTicks
-		for _, x := range c.Series[0].X {
-			ticks = append(ticks, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'g', 4, 64)})
-		}
-		p.X.Tick.Marker = ticks
+		p.X.Tick.Marker = ticks(c.Series[0].X)
 	}
 	return nil
 }
 
 // mostTicks is how many points of a line are named on its axis, each where it is.
 const mostTicks = 10
+
+// ticks are at the points, which ascend. One too near to the last that has a name has none.
+func ticks(points []float64) (all plot.ConstantTicks) {
+	const near = 0.04 // of the axis
+	named := math.Inf(-1)
+	for _, x := range points {
+		t := plot.Tick{Value: x}
+		if x-named >= near*(points[len(points)-1]-points[0]) {
+			t.Label, named = strconv.FormatFloat(x, 'g', 4, 64), x
+		}
+		all = append(all, t)
+	}
+	return all
+}
 
 func (c Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
 	width := vg.Points(24) / vg.Length(len(c.Series))

@@ -10,7 +10,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,9 +103,44 @@ func TestCharts(t *testing.T) {
 	if err := steps.WriteSVG(&drawn); err != nil || !strings.Contains(drawn.String(), ">75</text>") {
 		t.Errorf("the axis does not name a point: %v\n%s", err, drawn.String())
 	}
+	near := papers.Chart{Series: []papers.Series{{Name: "s", X: []float64{0.25, 0.5, 1, 8}, Y: []float64{1, 2, 3, 4}}}}
+	drawn.Reset()
+	if err := near.WriteSVG(&drawn); err != nil || !strings.Contains(drawn.String(), ">0.25</text>") || strings.Contains(drawn.String(), ">0.5</text>") {
+		t.Errorf("names of points overlap: %v\n%s", err, drawn.String())
+	}
 	bad := &papers.Report{Charts: []papers.Chart{{Name: "x", Series: []papers.Series{{Name: "s", X: []float64{1}, Y: []float64{math.NaN()}}}}}}
 	if _, err := bad.WriteCharts(dir); err == nil || !strings.Contains(err.Error(), "x.svg: s: ") {
 		t.Errorf("a value that is none gives %v", err)
+	}
+}
+
+// TestManyLines: seven lines have seven colours, and the legend is as wide as its names.
+func TestManyLines(t *testing.T) {
+	var c papers.Chart
+	for i := range 7 {
+		c.Series = append(c.Series, papers.Series{Name: strconv.Itoa(i), X: []float64{0, 1}, Y: []float64{0, float64(i)}})
+	}
+	draw := func() (width float64, colors map[string]bool) {
+		var out strings.Builder
+		if err := c.WriteSVG(&out); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscanf(out.String()[strings.Index(out.String(), "viewBox"):], "viewBox=\"0 0 %f ", &width); err != nil {
+			t.Fatal(err)
+		}
+		colors = make(map[string]bool)
+		for _, match := range regexp.MustCompile(`stroke:(#[0-9A-F]{6});stroke-width:1.5`).FindAllStringSubmatch(out.String(), -1) {
+			colors[match[1]] = true
+		}
+		return width, colors
+	}
+	narrow, colors := draw()
+	if len(colors) != len(c.Series) {
+		t.Errorf("%d colours of %d lines: %v", len(colors), len(c.Series), colors)
+	}
+	c.Series[0].Name = strings.Repeat("wide ", 10)
+	if wide, _ := draw(); wide < narrow+100 {
+		t.Errorf("the legend leaves no room for a long name: %v wide, %v before", wide, narrow)
 	}
 }
 

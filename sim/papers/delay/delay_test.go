@@ -131,7 +131,7 @@ func TestTables(t *testing.T) {
 // has every figure.
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: leastForBand}
-	s := &simulation{context.Background(), o, &papers.Report{Options: o}, []float64{1, 8}}
+	s := &simulation{context.Background(), o, &papers.Report{Options: o}, []float64{1, 6}}
 	if err := s.run(s.sort, s.busy); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestSimulate(t *testing.T) {
 	for _, row := range s.report.Missed() {
 		t.Errorf("%s %s %s: %v", row.Figure, row.Point, row.Policy, *row.Value)
 	}
-	again := &simulation{context.Background(), o, new(papers.Report), []float64{1, 8}}
+	again := &simulation{context.Background(), o, new(papers.Report), []float64{1, 6}}
 	if err := again.sort(); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestSimulate(t *testing.T) {
 	if err := WritePage(&page, s.report, "plots"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| remote=8s |", "| replicas=3 overlapping |", "](plots/delay-3-queries.svg)"} {
+	for _, want := range []string{"| remote=6s |", "| replicas=3 overlapping |", "](plots/delay-3-queries.svg)"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

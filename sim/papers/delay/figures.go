@@ -70,7 +70,7 @@ func (s *simulation) sort() error {
 		series := lines()
 		for _, cost := range s.remotes {
 			point := fmt.Sprintf("waves=%d remote=%vs", waves, cost)
-			all, err := s.experiments("sort "+point, fmt.Sprintf("delay sort %d", waves), func(*rand.Rand) *workload {
+			all, err := s.experiments(sortTimes*s.o.Experiments, "sort "+point, fmt.Sprintf("delay sort %d", waves), func(*rand.Rand) *workload {
 				return sorting(waves, seconds(cost))
 			})
 			if err != nil {
@@ -105,7 +105,7 @@ func (s *simulation) tpch() error {
 			series := lines()
 			for _, cost := range s.remotes {
 				point := fmt.Sprintf("%s remote=%vs", mix, cost)
-				all, err := s.experiments("tpch "+point, "delay tpch "+mix, func(r *rand.Rand) *workload {
+				all, err := s.experiments(s.o.Experiments, "tpch "+point, "delay tpch "+mix, func(r *rand.Rand) *workload {
 					return tpch(replicas, overlap, seconds(cost), r)
 				})
 				if err != nil {
@@ -152,7 +152,7 @@ const queryCost = 1
 
 // queries is figure 3 by query: one replica, each query alone.
 func (s *simulation) queries() error {
-	all, err := s.experiments("queries", "delay tpch replicas=1 alone", func(r *rand.Rand) *workload {
+	all, err := s.experiments(s.o.Experiments, "queries", "delay tpch replicas=1 alone", func(r *rand.Rand) *workload {
 		return tpch(1, false, seconds(queryCost), r)
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ const leastUtilisation = 0.9
 
 // busy is SPARK-18886: how much of the slots is used until the end.
 func (s *simulation) busy() error {
-	all, err := s.experiments("busy", "delay busy", func(*rand.Rand) *workload { return busyHost() })
+	all, err := s.experiments(s.o.Experiments, "busy", "delay busy", func(*rand.Rand) *workload { return busyHost() })
 	if err != nil {
 		return err
 	}

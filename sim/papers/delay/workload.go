@@ -38,8 +38,8 @@ type spec struct {
 	bytes   int64
 }
 
-// jobs makes the jobs anew, the same each time. Placement is drawn by table, so that
-// queries read the same blocks.
+// jobs makes the jobs anew, the same each time. Each draws the places of its blocks by
+// itself, also where queries scan the same table.
 func (w *workload) jobs() []*job {
 	all := make([]*job, len(w.specs))
 	for i, s := range w.specs {

@@ -21,6 +21,8 @@ const (
 	figLarge   = "large"
 	figOther   = "readings"
 	figOptions = "sufferage"
+
+	figMeasured = "measured"
 )
 
 const (
@@ -44,7 +46,7 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 		o.Experiments = experiments
 	}
 	s := &simulation{ctx, o, &papers.Report{Paper: "hmhs", Options: o}, []int{20, 50, 100, 200, 500}}
-	return s.report, s.run(s.gains, s.slow, s.large, s.readings, s.options)
+	return s.report, s.run(s.gains, s.slow, s.large, s.readings, s.options, s.measured)
 }
 
 type simulation struct {

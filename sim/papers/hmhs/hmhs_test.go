@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -59,8 +60,19 @@ func TestSimulate(t *testing.T) {
 	if want := 2*2*3 + 2*6; tested != want {
 		t.Errorf("%d figures have bands, want %d", tested, want)
 	}
+	widths := make(map[string]float64)
+	for _, row := range r.Rows {
+		if row.Low != nil && row.Policy == "FIFO" {
+			widths[row.Figure+" "+row.Point] = *row.High - *row.Low
+		}
+	}
+	for _, w := range []string{"single", "hybrid"} {
+		if a, b := widths[figGains+" "+w+" jobs=100"], widths[figSlow+" "+w+" slow=0%"]; math.Abs(a-b) > 1e-9 {
+			t.Errorf("%s: the same batches have bands of %v and %v", w, a, b)
+		}
+	}
 	s = &simulation{context.Background(), papers.Options{Seed: 3, Experiments: 1}, r, []int{20}}
-	if err := s.run(s.readings, s.options); err != nil {
+	if err := s.run(s.readings, s.options, s.measured); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []float64{*r.Rows[0].Value, *r.Rows[1].Value} {

@@ -1,0 +1,68 @@
+package hmhs
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/hmhs"
+	"github.com/quernmr/quern/wire"
+)
+
+// scatter is the log-sigma of a job's tasks on one machine.
+const scatter = 0.2
+
+// measuredGain is the gain against FIFO of HMHS that knows of the batch only what a share
+// of the pairs of job and machine showed, some tasks each, and each job's normal times,
+// as from history. Its queues run on the true batch.
+func measuredGain(truth *hmhs.Batch, share float64, tasks int, r *rand.Rand) (float64, error) {
+	believed := &hmhs.Batch{Maps: truth.Maps, Reduces: truth.Reduces, Jobs: make([]hmhs.Job, len(truth.Jobs))}
+	copy(believed.Jobs, truth.Jobs)
+	for _, of := range []func(*hmhs.Job) *hmhs.Stage{
+		func(j *hmhs.Job) *hmhs.Stage { return &j.Map }, func(j *hmhs.Job) *hmhs.Stage { return &j.Reduce },
+	} {
+		var seen []scheduler.Measured
+		for i := range truth.Jobs {
+			stage := of(&truth.Jobs[i])
+			for m, factor := range stage.Factor {
+				if r.Float64() >= share {
+					continue
+				}
+				seconds := 0.0
+				for range tasks {
+					seconds += stage.Time * factor * math.Exp(scatter*r.NormFloat64()-scatter*scatter/2)
+				}
+				seen = append(seen, scheduler.Measured{Job: id(i), Tracker: name(m), Tasks: tasks, Seconds: seconds})
+			}
+		}
+		speeds := hmhs.Estimate(seen)
+		for i := range believed.Jobs {
+			stage := of(&believed.Jobs[i])
+			if seconds, ok := speeds.Time(id(i)); ok {
+				stage.Time = seconds
+			}
+			stage.Factor = make([]float64, machines)
+			for m := range stage.Factor {
+				stage.Factor[m] = speeds.Factor(id(i), name(m))
+			}
+		}
+	}
+	planned, err := hmhs.Solve(believed, hmhs.HMHS)
+	if err != nil {
+		return 0, err
+	}
+	ours, err := hmhs.Replay(truth, planned)
+	if err != nil {
+		return 0, err
+	}
+	fifo, err := hmhs.Solve(truth, hmhs.FIFO)
+	if err != nil {
+		return 0, err
+	}
+	return gain(ours, fifo), nil
+}
+
+func id(job int) wire.JobID { return wire.JobID{Start: 1, N: job + 1} }
+
+func name(machine int) string { return fmt.Sprint("m", machine) }
