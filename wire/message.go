@@ -18,6 +18,7 @@ type (
 		MapSlots    int
 		ReduceSlots int
 		Nonce       string // read from the staging directory, see Staging; empty: not read yet
+		Rack        string // "/dc1/r7"; empty: not told
 	}
 
 	// Staging answers a Hello without the right Nonce: the tracker is to read it

@@ -25,7 +25,8 @@ type TrackerStatus struct {
 	Connected   bool   // it has a stream and its inventory is in
 	Silent      int64  // milliseconds since it was heard of
 	Excluded    string // why it is given no tasks for a time; empty: it is
-	Trouble     string // what the tracker itself says is wrong with it
+	Trouble     string // what is wrong with it, by itself or by what is known of racks
+	Rack        string // by the file system's topology, else as the tracker was told
 }
 
 // ClusterStatus is what can be seen of a cluster: its trackers only on the leader.

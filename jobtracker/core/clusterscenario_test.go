@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -98,8 +99,9 @@ func (s *scenario) carryOutMore(c Command) {
 
 func (s *scenario) trackers() {
 	for _, t := range s.core.Cluster(s.now).Trackers {
-		s.printf("%s/%d slots=%d,%d running=%d,%d connected=%v silent=%dms", t.Tracker, t.Incarnation,
-			t.MapSlots, t.ReduceSlots, t.Maps, t.Reduces, t.Connected, t.Silent)
+		rack := strings.TrimSuffix(" rack="+t.Rack, " rack="+locality.DefaultRack)
+		s.printf("%s/%d slots=%d,%d running=%d,%d connected=%v silent=%dms%s", t.Tracker, t.Incarnation,
+			t.MapSlots, t.ReduceSlots, t.Maps, t.Reduces, t.Connected, t.Silent, rack)
 		if t.Excluded != "" {
 			s.printf("  excluded: %s", t.Excluded)
 		}

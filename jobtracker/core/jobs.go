@@ -334,5 +334,6 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 	for _, s := range j.splits {
 		j.input += s.Bytes
 	}
+	l.learnRacks(j)
 	l.phases[mapPhase].begun(l.now)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -14,6 +15,7 @@ import (
 type Live struct {
 	c     *Core
 	facts *Facts
+	topo  locality.Topology // of the splits read so far
 	now   time.Duration
 	epoch uint64
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -12,6 +13,8 @@ import (
 type tracker struct {
 	*trackerFacts
 	index       int
+	host        string // see locality.HostKey
+	rack        string
 	stream      Stream // 0: none
 	inventoried bool   // its inventory is in, so it may be given work
 	taking      bool   // its inventory is being taken in
@@ -55,6 +58,7 @@ func (t *tracker) mayHome() bool { return t.Excluded == "" && t.slots[reducePhas
 func (l *Live) addTracker(f *trackerFacts) *tracker {
 	t := &tracker{
 		trackerFacts: f, heard: l.now,
+		host: locality.HostKey(f.Host), rack: l.topo.Rack(f.Host, f.Rack),
 		slots:    [2]int{f.MapSlots, f.ReduceSlots},
 		free:     [2]int{f.MapSlots, f.ReduceSlots},
 		attempts: make(map[wire.AttemptID]*attempt),
@@ -181,7 +185,7 @@ func (l *Live) notShared(id Stream, tracker, reason string) {
 func (l *Live) register(h *wire.Hello) {
 	l.propose(&trackerRegistered{Tracker: trackerFacts{
 		Name: h.Tracker, Process: h.Process, Host: h.Host, Addr: h.Addr,
-		MapSlots: h.MapSlots, ReduceSlots: h.ReduceSlots,
+		MapSlots: h.MapSlots, ReduceSlots: h.ReduceSlots, Rack: h.Rack,
 	}})
 }
 

@@ -89,6 +89,7 @@ type (
 		SilentMillis int64  `json:"silentMillis"`
 		Excluded     string `json:"excluded,omitempty"`
 		Trouble      string `json:"trouble,omitempty"`
+		Rack         string `json:"rack,omitempty"`
 	}
 )
 
@@ -176,7 +177,7 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 		c.Trackers = append(c.Trackers, Tracker{
 			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation, MapSlots: t.MapSlots,
 			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
-			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble,
+			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack,
 		})
 	}
 	return c
