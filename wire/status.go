@@ -10,6 +10,7 @@ type AttemptStatus struct {
 	Began   int64  // Unix milliseconds, by the leader's clock
 	Took    int64  // milliseconds, when the state is final
 	Error   string // why it failed or was killed
+	Level   Level  // of a map: how near to its input it was launched
 }
 
 // TrackerStatus is what can be seen of a registered task tracker.

@@ -117,8 +117,9 @@ func (s *scenario) attempts(id wire.JobID) {
 		s.printf("none")
 	}
 	for _, a := range list {
-		s.printf("%s on %s %v since %v took %dms %s", showAttempt(a.Attempt), a.Tracker, a.State,
-			time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, a.Error)
+		level := strings.TrimSuffix(" "+a.Level.String(), " ")
+		s.printf("%s on %s %v since %v took %dms%s %s", showAttempt(a.Attempt), a.Tracker, a.State,
+			time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, level, a.Error)
 	}
 }
 

@@ -69,6 +69,7 @@ type job struct {
 	standings [2]standing
 	moved     bool // in Live.moved
 	launched  [2]int
+	levels    [wire.Remote + 1]int // launched maps by level
 	failures  [2]int
 
 	counters wire.Counters
@@ -335,5 +336,8 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		j.input += s.Bytes
 	}
 	l.learnRacks(j)
+	for _, a := range sortedAttempts(j.attempts) {
+		l.countLevel(a) // adopted before this was known
+	}
 	l.phases[mapPhase].begun(l.now)
 }

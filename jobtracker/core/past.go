@@ -20,6 +20,7 @@ type past struct {
 	took    int64 // milliseconds
 	cause   string
 	lost    bool // how it ended is not known
+	level   wire.Level
 }
 
 // keep notes how an attempt of this office has ended.
@@ -27,6 +28,7 @@ func (l *Live) keep(a *attempt, state wire.AttemptState, r *wire.Result) {
 	p := past{
 		n: a.id.N, tracker: a.tracker.Name, addr: a.tracker.Addr, state: state, bytes: max(r.Bytes, a.bytes.Done),
 		began: a.began, took: r.Took.Milliseconds(), cause: bounded(r.Error, maxTrouble),
+		level: a.level,
 	}
 	switch {
 	case p.took > 0:
@@ -48,7 +50,7 @@ func (l *Live) keepLost(a *attempt) {
 	}
 	a.job.keep(a.task, past{
 		n: a.id.N, tracker: a.tracker.Name, addr: a.tracker.Addr, state: wire.AttemptKilled, lost: true,
-		began: a.began, took: l.wall() - a.began, cause: cause,
+		began: a.began, took: l.wall() - a.began, cause: cause, level: a.level,
 	})
 }
 
@@ -83,6 +85,7 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 			list = append(list, wire.AttemptStatus{
 				Attempt: wire.AttemptID{Task: tk.id, N: p.n}, Tracker: p.tracker, Addr: p.addr, State: p.state,
 				Bytes: wire.Progress{Done: p.bytes, Total: p.bytes}, Began: p.began, Took: p.took, Error: p.cause,
+				Level: p.level,
 			})
 		}
 	}
@@ -98,6 +101,7 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 	for _, a := range j.attempts {
 		list = append(list, wire.AttemptStatus{
 			Attempt: a.id, Tracker: a.tracker.Name, Addr: a.tracker.Addr, State: a.state, Bytes: a.bytes, Began: a.began,
+			Level: a.level,
 		})
 	}
 	slices.SortFunc(list, func(a, b wire.AttemptStatus) int { return a.Attempt.Compare(b.Attempt) })

@@ -17,6 +17,9 @@ const (
 	launchedReduces = "TOTAL_LAUNCHED_REDUCES"
 	failedMaps      = "NUM_FAILED_MAPS"
 	failedReduces   = "NUM_FAILED_REDUCES"
+	dataLocalMaps   = "DATA_LOCAL_MAPS"
+	rackLocalMaps   = "RACK_LOCAL_MAPS"
+	otherLocalMaps  = "OTHER_LOCAL_MAPS"
 )
 
 // Status is what can be said of a job: on the leader all, elsewhere what is in
@@ -107,6 +110,11 @@ func (l *Live) totals(j *job) wire.Counters {
 	}
 	for i, name := range []string{failedMaps, failedReduces} {
 		if n := j.failures[i]; n > 0 {
+			total.Add(jobCounters, name, int64(n))
+		}
+	}
+	for level, name := range []string{otherLocalMaps, dataLocalMaps, rackLocalMaps, otherLocalMaps} {
+		if n := j.levels[level]; n > 0 { // Hadoop too counts what is nowhere in particular as elsewhere
 			total.Add(jobCounters, name, int64(n))
 		}
 	}

@@ -51,6 +51,7 @@ type (
 		Began      time.Time `json:"began,omitzero"`
 		TookMillis int64     `json:"tookMillis"`
 		Error      string    `json:"error,omitempty"`
+		Level      string    `json:"level,omitempty"` // how near to its input a map was launched
 	}
 
 	// Cluster is what can be seen of a cluster.
@@ -134,6 +135,7 @@ func AttemptOf(s *wire.AttemptStatus) Attempt {
 	a := Attempt{
 		ID: s.Attempt.String(), Tracker: s.Tracker, Addr: s.Addr, State: s.State.String(),
 		Bytes: Bytes(s.Bytes), TookMillis: s.Took, Error: s.Error,
+		Level: s.Level.String(),
 	}
 	if s.Began != 0 {
 		a.Began = time.UnixMilli(s.Began).UTC()
@@ -153,6 +155,11 @@ func (a *Attempt) Status() (wire.AttemptStatus, error) {
 	for state := wire.AttemptRunning; state <= wire.AttemptKilled; state++ {
 		if state.String() == a.State {
 			s.State = state
+		}
+	}
+	for level := wire.NodeLocal; level <= wire.Remote; level++ {
+		if level.String() == a.Level {
+			s.Level = level
 		}
 	}
 	if s.State == 0 {

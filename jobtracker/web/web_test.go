@@ -161,7 +161,7 @@ func TestForms(t *testing.T) {
 	}
 	attempt := wire.AttemptStatus{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Job: status.ID, Kind: wire.Reduce, N: 2}, N: 1001}, Tracker: "t", Addr: "a",
-		State: wire.AttemptReady, Bytes: wire.Progress{Done: 5, Total: 6}, Began: 1, Took: 2, Error: "e",
+		State: wire.AttemptReady, Bytes: wire.Progress{Done: 5, Total: 6}, Began: 1, Took: 2, Error: "e", Level: wire.RackLocal,
 	}
 	a := AttemptOf(&attempt)
 	if back, err := a.Status(); err != nil || back != attempt {
