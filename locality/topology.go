@@ -1,13 +1,12 @@
-// Package locality knows how near machines are to each other. It is a function of
-// values: no clock, no I/O.
+// Package locality knows how near machines are to each other, and the rules by
+// which maps wait for a slot near their input. It is functions of values: no clock,
+// no I/O. Who waits, and for how long already, is the business of jobtracker/core.
 package locality
 
 import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/quernmr/quern/wire"
 )
 
 // DefaultRack is where everything stands of which nobody tells a rack, as in HDFS.
@@ -73,25 +72,4 @@ func (t *Topology) Conflict(host, told string) string {
 		return ""
 	}
 	return fmt.Sprintf("-rack says %s, the file system %s, which holds", told, rack)
-}
-
-// Level is how near data that is kept on some machines, which stand in some racks,
-// is to a machine in a rack. Hosts are as [HostKey] gives them. Data that is
-// nowhere in particular has no level.
-func Level(hosts, racks []string, host, rack string) wire.Level {
-	level := wire.Remote
-	for _, h := range hosts {
-		if h == host {
-			return wire.NodeLocal
-		}
-	}
-	for _, r := range racks {
-		if r != "" && r == rack {
-			level = wire.RackLocal
-		}
-	}
-	if len(hosts) == 0 {
-		return 0
-	}
-	return level
 }

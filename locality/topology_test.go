@@ -3,6 +3,7 @@ package locality
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -50,5 +51,18 @@ func TestLevel(t *testing.T) {
 	}
 	if got := Level(nil, nil, "a", "/r1"); got != 0 {
 		t.Errorf("data that is nowhere in particular is %v", got)
+	}
+}
+
+func TestParseWait(t *testing.T) {
+	for rule, want := range map[string]time.Duration{"none": 0, "fixed=3s": 3 * time.Second, "fixed=0s": 0} {
+		if w, err := ParseWait(rule); err != nil || w.Patience(wire.RackLocal) != want || w.Patience(wire.Remote) != want {
+			t.Errorf("%s: %v, %v", rule, w, err)
+		}
+	}
+	for _, bad := range []string{"", "fixed", "fixed=", "fixed=3", "fixed=-1s", "paper", "None"} {
+		if _, err := ParseWait(bad); !errors.Is(err, ErrBadDelay) {
+			t.Errorf("%q: %v", bad, err)
+		}
 	}
 }

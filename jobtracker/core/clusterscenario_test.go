@@ -13,7 +13,7 @@ import (
 
 // runCluster plays the verbs of what only a cluster of processes has:
 //
-//	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1]      a new job tracker, as the first verb
+//	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1] [delay=3s]      a new job tracker, as the first verb
 //	again t1 nonce=n                     hello once more on the same stream
 //	no-staging t1 reason=…
 //	capacity t1 slots=2,1 [reason=…]
@@ -73,6 +73,11 @@ func (s *scenario) config(d *datadriven.TestData) {
 			cfg.Cluster = a.Vals[0]
 		case "nonce":
 			cfg.Nonce = a.Vals[0]
+		case "delay":
+			var err error
+			if cfg.Delay, err = locality.ParseWait("fixed=" + a.Vals[0]); err != nil {
+				d.Fatalf(s.t, "%v", err)
+			}
 		case "addr":
 			cfg.Addr = a.Vals[0]
 		}

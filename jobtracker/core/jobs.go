@@ -70,7 +70,19 @@ type job struct {
 	moved     bool // in Live.moved
 	launched  [2]int
 	levels    [wire.Remote + 1]int // launched maps by level
-	failures  [2]int
+
+	nodes, racks map[string]*near // maps by where their input is
+	ripe         [2]taskSet       // maps to launch that need not wait for a nearer slot
+	delays       [2]delays        // those that do
+	far          int              // slots set aside for it in this pass
+	look         looked
+	near         bool // see Live.anyNear
+	nearAsOf     int
+	refused      time.Duration // for how long free slots were refused for not being near
+	refuses      bool          // one is now,
+	refusesSince time.Duration
+	refusesUntil time.Duration // at the latest
+	failures     [2]int
 
 	counters wire.Counters
 	read     int64 // bytes, of counted maps
@@ -256,6 +268,7 @@ func (l *Live) stopped(x *stopped, fitted bool) {
 func (l *Live) clearTasks(j *job) {
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
 	j.full, j.wrong = taskSet{}, taskSet{}
+	j.ripe, j.delays = [2]taskSet{}, [2]delays{}
 	clear(j.fences)
 	clear(j.expected)
 	l.move(j)
@@ -336,6 +349,7 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		j.input += s.Bytes
 	}
 	l.learnRacks(j)
+	l.indexSplits(j)
 	for _, a := range sortedAttempts(j.attempts) {
 		l.countLevel(a) // adopted before this was known
 	}

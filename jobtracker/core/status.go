@@ -133,6 +133,8 @@ func (l *Live) waits(j *job) string {
 		}
 	case j.held:
 		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", ")
+	case j.refuses:
+		return j.waitsForNear(l.now)
 	case len(j.attempts) > 0:
 		return ""
 	case !slices.ContainsFunc(l.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):

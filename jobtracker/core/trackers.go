@@ -20,6 +20,7 @@ type tracker struct {
 	taking      bool   // its inventory is being taken in
 	fresh       bool   // its incarnation began in this office: it cannot have attempts of ours
 	losing      bool   // its loss is proposed
+	works       bool   // it is given work and has map slots
 	heard       time.Duration
 	blame       []time.Duration // see blamed
 
@@ -78,7 +79,14 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 // refresh keeps the sets of trackers that can take tasks.
 func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
-		l.free[p].Set(t.index, t.fit() && t.free[p] > 0)
+		if l.free[p].Set(t.index, t.fit() && t.free[p] > 0) {
+			l.uneven = true
+		}
+	}
+	if works := t.fit() && t.slots[mapPhase] > 0; works != t.works {
+		t.works = works
+		l.workers++
+		l.uneven = true
 	}
 	l.unfit.Set(t.index, !t.losing && t.Excluded != "")
 	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
