@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
 )
 
 // placedFS keeps each block of 100 bytes on two of four nodes in two racks.
@@ -96,5 +98,66 @@ func TestSplitsBefore(t *testing.T) {
 	put(f, "mem://t/splits", data)
 	if e, err := readEntry(f, "mem://t/splits", 0); err != nil || e.Input != 1 || len(e.Nodes) != 2 || e.Chunks[0].Path != "p" {
 		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// metered tells that all was read from one address.
+type metered struct {
+	dfs.File
+	addr string
+	n    int64
+}
+
+func (f *metered) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	f.n += int64(n)
+	return n, err
+}
+
+func (f *metered) Reads() []dfs.Read {
+	return []dfs.Read{{Addr: f.addr, Bytes: f.n, Time: time.Duration(f.n)}}
+}
+
+type meteredFS struct {
+	*mem.FS
+	addr string
+}
+
+func (f *meteredFS) Open(name string) (dfs.File, error) {
+	file, err := f.FS.Open(name)
+	return &metered{File: file, addr: f.addr}, err
+}
+
+// What was read from where is told once a file is closed, by how near that was.
+func TestMeter(t *testing.T) {
+	f := &meteredFS{FS: mem.New(100)}
+	put(f.FS, "mem://t/a", []byte("one\ntwo\n"))
+	e := splitEntry{Chunks: []Chunk{{Path: "mem://t/a", Length: 8, Size: 8}}, Nodes: []node{
+		{"N1.", "/r1", "10.0.0.1:9866"}, {"n2", "/r2", "10.0.0.2:9866"}, {"n3", "", "10.0.0.3:9866"},
+	}}
+	for _, c := range []struct {
+		addr, host, rack, counter string
+		want                      wire.Level
+	}{
+		{"10.0.0.1:9866", "n1", "/r1", "BYTES_READ_NODE_LOCAL", wire.NodeLocal},
+		{"10.0.0.2:9866", "n1", "/r2", "BYTES_READ_RACK_LOCAL", wire.RackLocal},
+		{"10.0.0.2:9866", "n1", "/r1", "BYTES_READ_REMOTE", wire.Remote},
+		{"10.0.0.3:9866", "n1", "", "BYTES_READ_REMOTE", wire.Remote},
+		{"10.0.0.9:9866", "n1", "/r1", "BYTES_READ_REMOTE", wire.Remote},
+		{"10.0.0.9:9866", "10.0.0.9", "/r1", "BYTES_READ_NODE_LOCAL", wire.NodeLocal},
+	} {
+		f.addr = c.addr
+		s := newSplit(t.Context(), f, e, formatLines, 0, bounds(1), new(pulse))
+		s.meter.host, s.meter.rack = c.host, c.rack
+		for range s.Lines() {
+		}
+		reads := s.meter.sum()
+		counters := make(wire.Counters)
+		countReads(counters, reads)
+		var want wire.Reads
+		*want.At(c.want) = wire.Reading{Bytes: 8, Took: 8}
+		if s.Err() != nil || reads != want || counters.Get(ReadCounters, c.counter) != 8 || len(counters[ReadCounters]) != 1 {
+			t.Errorf("%+v: %+v, %v, %v", c, reads, counters, s.Err())
+		}
 	}
 }

@@ -11,6 +11,7 @@ type AttemptStatus struct {
 	Took    int64  // milliseconds, when the state is final
 	Error   string // why it failed or was killed
 	Level   Level  // of a map: how near to its input it was launched
+	Reads   Reads  // as in Result, when the state is final
 }
 
 // TrackerStatus is what can be seen of a registered task tracker.

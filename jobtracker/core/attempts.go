@@ -65,7 +65,7 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.sub.staging, Index: j.facts.index,
 		Subject: subject, Timeout: j.timeout,
-		Memory: j.limits.memory(tk.id.Kind), Processes: j.limits.processes,
+		Memory: j.limits.memory(tk.id.Kind), Processes: j.limits.processes, Rack: t.rack,
 	}
 	switch tk.id.Kind {
 	case wire.Reduce:

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,9 @@ func (s *scenario) attempts(id wire.JobID) {
 	}
 	for _, a := range list {
 		level := strings.TrimSuffix(" "+a.Level.String(), " ")
+		if a.Reads != (wire.Reads{}) {
+			level += fmt.Sprintf(" reads=%d/%d/%d", a.Reads.Node.Bytes, a.Reads.Rack.Bytes, a.Reads.Remote.Bytes)
+		}
 		s.printf("%s on %s %v since %v took %dms%s %s", showAttempt(a.Attempt), a.Tracker, a.State,
 			time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, level, a.Error)
 	}

@@ -131,6 +131,10 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		r.Result.Output.Digest = num(a.Vals[0])
 	case "bytes":
 		r.Result.Bytes = int64(num(a.Vals[0]))
+	case "reads":
+		for i, n := range strings.Split(a.Vals[0], "/") {
+			r.Result.Reads.At(wire.NodeLocal + wire.Level(i)).Bytes = int64(num(n))
+		}
 	case "committed":
 		r.Result.Committed = true
 	case "count":

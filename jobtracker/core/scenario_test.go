@@ -30,7 +30,7 @@ import (
 //	inventory t1                         lines below it: attempt … and home … as in report and home
 //	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
-//	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 committed lost=job1/m0/1000 count=3]
+//	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
 //	lost-output t1 job1/m0/1000          a home cannot fetch it
 //	digests job1 [error=…]               WriteDigests is done

@@ -52,6 +52,17 @@ type (
 		TookMillis int64     `json:"tookMillis"`
 		Error      string    `json:"error,omitempty"`
 		Level      string    `json:"level,omitempty"` // how near to its input a map was launched
+		Reads      Reads     `json:"reads,omitzero"`  // of its input, as far as the file system tells
+	}
+
+	// Reads is what was read by how near it was, and for how long that was waited for.
+	Reads struct {
+		NodeBytes    int64 `json:"nodeBytes"`
+		NodeMillis   int64 `json:"nodeMillis"`
+		RackBytes    int64 `json:"rackBytes"`
+		RackMillis   int64 `json:"rackMillis"`
+		RemoteBytes  int64 `json:"remoteBytes"`
+		RemoteMillis int64 `json:"remoteMillis"`
 	}
 
 	// Cluster is what can be seen of a cluster.
@@ -135,7 +146,7 @@ func AttemptOf(s *wire.AttemptStatus) Attempt {
 	a := Attempt{
 		ID: s.Attempt.String(), Tracker: s.Tracker, Addr: s.Addr, State: s.State.String(),
 		Bytes: Bytes(s.Bytes), TookMillis: s.Took, Error: s.Error,
-		Level: s.Level.String(),
+		Level: s.Level.String(), Reads: readsOf(&s.Reads),
 	}
 	if s.Began != 0 {
 		a.Began = time.UnixMilli(s.Began).UTC()
@@ -151,6 +162,7 @@ func (a *Attempt) Status() (wire.AttemptStatus, error) {
 	}
 	s := wire.AttemptStatus{
 		Attempt: id, Tracker: a.Tracker, Addr: a.Addr, Bytes: wire.Progress(a.Bytes), Took: a.TookMillis, Error: a.Error,
+		Reads: a.Reads.reads(),
 	}
 	for state := wire.AttemptRunning; state <= wire.AttemptKilled; state++ {
 		if state.String() == a.State {
@@ -169,6 +181,23 @@ func (a *Attempt) Status() (wire.AttemptStatus, error) {
 		s.Began = a.Began.UnixMilli()
 	}
 	return s, nil
+}
+
+func readsOf(r *wire.Reads) Reads {
+	return Reads{
+		NodeBytes: r.Node.Bytes, NodeMillis: r.Node.Took.Milliseconds(),
+		RackBytes: r.Rack.Bytes, RackMillis: r.Rack.Took.Milliseconds(),
+		RemoteBytes: r.Remote.Bytes, RemoteMillis: r.Remote.Took.Milliseconds(),
+	}
+}
+
+// reads is what [readsOf] was given, to the millisecond.
+func (r *Reads) reads() wire.Reads {
+	return wire.Reads{
+		Node:   wire.Reading{Bytes: r.NodeBytes, Took: time.Duration(r.NodeMillis) * time.Millisecond},
+		Rack:   wire.Reading{Bytes: r.RackBytes, Took: time.Duration(r.RackMillis) * time.Millisecond},
+		Remote: wire.Reading{Bytes: r.RemoteBytes, Took: time.Duration(r.RemoteMillis) * time.Millisecond},
+	}
 }
 
 func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
