@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/quernmr/quern/dfs"
@@ -34,7 +35,8 @@ func locate(f dfs.FS, splits []splitEntry) error {
 		}
 	}
 	blocks := make(map[string][]dfs.Block)
-	for dir, of := range names {
+	for _, dir := range slices.Sorted(maps.Keys(names)) {
+		of := names[dir]
 		if len(of) == 1 {
 			dir = of[0]
 		}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -125,5 +126,45 @@ func TestWaitIsBounded(t *testing.T) {
 	}
 	if got := levelOfRipe(anyRipe); got != wire.Remote {
 		t.Errorf("any is %v", got)
+	}
+}
+
+// BenchmarkNear gives 4,000 maps, each on three of a thousand nodes, away, and takes
+// each back: what it costs does not grow with the maps that wait.
+func BenchmarkNear(b *testing.B) {
+	const nodes, maps = 1000, 4000
+	c := New(Config{Delay: locality.Wait(3 * time.Second)})
+	l := newLive(c)
+	for i := range nodes {
+		t := l.addTracker(&trackerFacts{Name: fmt.Sprintf("t%d", i), Host: fmt.Sprintf("t%d", i), MapSlots: 1})
+		t.inventoried = true
+		l.refresh(t)
+	}
+	j := &job{splits: make([]Split, maps), maps: make([]mapTask, maps)}
+	for m := range j.splits {
+		for k := range 3 {
+			j.splits[m].Hosts = append(j.splits[m].Hosts, fmt.Sprintf("t%d", (m*7+k*331)%nodes))
+		}
+		j.pending.Add(m)
+	}
+	l.indexSplits(j)
+	given := 0
+	for b.Loop() {
+		l.pass++
+		t, m := l.find(func(t *tracker) int { return j.pickNear(t, true) })
+		if t == nil {
+			b.Fatal("no map is near any node")
+		}
+		l.cursor = t.index + 1
+		j.pending.Remove(m)
+		l.leave(j, m)
+		if given++; given == maps-nodes {
+			given = 0
+			for m := range j.maps {
+				if j.pending.Add(m) {
+					l.enter(j, m)
+				}
+			}
+		}
 	}
 }
