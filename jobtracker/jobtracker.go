@@ -52,10 +52,11 @@ type Config struct {
 	FS     dfs.FS           // for splits, digests and the removal of staging
 	Policy scheduler.Policy // who gets how many slots
 
-	Lease          time.Duration // silence after which a tracker is lost; default 5 s
-	Period         time.Duration // between allocations; default 500 ms
-	PolicyDeadline time.Duration // for one Plan; default 2 s
-	Logger         *slog.Logger  // nil: silent
+	Lease          time.Duration  // silence after which a tracker is lost; default 5 s
+	Period         time.Duration  // between allocations; default 500 ms
+	Delay          core.DelayRule // by which maps wait for near slots; nil: they do not
+	PolicyDeadline time.Duration  // for one Plan; default 2 s
+	Logger         *slog.Logger   // nil: silent
 
 	// History has the histories of ended jobs written below Staging, and what is old
 	// there removed: histories, programs, and directories of submissions that never came.
@@ -120,7 +121,7 @@ func New(cfg Config) *Server {
 		cfg: cfg,
 		core: core.New(core.Config{
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
-			Lease: cfg.Lease, Period: cfg.Period, History: cfg.History, Tidy: tidy,
+			Lease: cfg.Lease, Period: cfg.Period, Delay: cfg.Delay, History: cfg.History, Tidy: tidy,
 		}),
 		start:   time.Now(),
 		inbox:   make(chan func(), 64),

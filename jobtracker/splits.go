@@ -14,7 +14,7 @@ func readSplits(fs dfs.FS, staging string, job wire.JobID) ([]core.Split, uint64
 	}
 	splits := make([]core.Split, len(infos))
 	for i, info := range infos {
-		splits[i] = core.Split{Bytes: info.Length, Hosts: info.Hosts}
+		splits[i] = core.Split{Bytes: info.Length, Hosts: info.Hosts, Racks: info.Racks}
 	}
 	return splits, hash, nil
 }

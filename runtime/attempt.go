@@ -166,6 +166,9 @@ func (a *attempt) failed(err error) wire.Result {
 	if status := a.task.said(); status != "" {
 		r.Error += "\n(its status: " + status + ")"
 	}
+	if s := a.split.Load(); s != nil {
+		r.Reads = s.meter.sum()
+	}
 	lost := wire.OutputLost{Job: a.id().Task.Job, Reason: err.Error()}
 	if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
 		lost.Map, lost.Attempt, lost.Corrupt = damaged.Segment.Map, damaged.Segment.Attempt, true

@@ -33,7 +33,7 @@ func (a *attempt) runMap() error {
 	} else {
 		err = a.collect(split, code)
 	}
-	a.result.Bytes = split.bytesRead()
+	a.result.Bytes, a.result.Reads = split.bytesRead(), split.meter.sum()
 	return err
 }
 
@@ -73,6 +73,7 @@ func (a *attempt) countInput(split *Split) {
 	read := split.bytesRead()
 	a.counters.Add(TaskCounters, "MAP_INPUT_RECORDS", split.records)
 	a.counters.Add(InputCounters, "BYTES_READ", read)
+	countReads(a.counters, split.meter.sum())
 	if len(split.chunks) > 0 {
 		countBytes(a.counters, split.chunks[0].Path, "BYTES_READ", split.raw.Load())
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -97,5 +98,7 @@ func (a *attempt) openSplit(n int) (*Split, error) {
 		return nil, Fatal(fmt.Errorf("split %d: %w: it is of input %d", n, ErrCorrupt, entry.Input))
 	}
 	in := &a.plan().Inputs[entry.Input]
-	return newSplit(a.task.Ctx, a.fs, entry, in.Format, in.RecordSize, a.settings, &a.task.pulse), nil
+	split := newSplit(a.task.Ctx, a.fs, entry, in.Format, in.RecordSize, a.settings, &a.task.pulse)
+	split.meter.host, split.meter.rack = locality.HostKey(a.cmd.Host), a.cmd.Rack
+	return split, nil
 }

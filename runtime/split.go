@@ -39,6 +39,7 @@ type Split struct {
 	sample     int64 // record bytes to read at most; of a whole split MaxInt64
 	pulse      *pulse
 
+	meter    meter
 	raw      atomic.Int64 // bytes read from files, also beyond the split
 	consumed int64        // bytes of the records given, with what separates them
 	input    int64        // the same, but of a compressed file as it is stored
@@ -52,7 +53,7 @@ type Split struct {
 }
 
 func newSplit(ctx context.Context, f dfs.FS, e splitEntry, format string, recordSize int, s settings, p *pulse) *Split {
-	return &Split{Input: e.Input, ctx: ctx, fs: f, chunks: e.Chunks, format: format,
+	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, chunks: e.Chunks, format: format,
 		recordSize: recordSize, recordMax: s.recordMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
 }
 
@@ -93,7 +94,7 @@ func (s *Split) open(c Chunk) (dfs.File, error) {
 		f.Close()
 		return nil, Fatal(fmt.Errorf("read %s: %w", c.Path, ErrChanged))
 	}
-	return f, nil
+	return &meteredFile{File: f, meter: &s.meter}, nil
 }
 
 // openChunk counts what is read and stops when the attempt is to end.

@@ -39,7 +39,8 @@ type Chunk struct {
 // splitEntry is one split of the splits file.
 type splitEntry struct {
 	Input  int
-	Hosts  []string
+	Nodes  []node // that keep it, those with most first; nil: not known
+	Near   int    // of Nodes: those near which it should run
 	Chunks []Chunk
 }
 
@@ -139,6 +140,9 @@ func jobSplits(f dfs.FS, sub *wire.Submission, index int, s settings, each func(
 		}
 		more, err := planSplits(i, in, files, s)
 		if err != nil {
+			return nil, err
+		}
+		if err := locate(f, more); err != nil {
 			return nil, err
 		}
 		if all = append(all, more...); len(all) > maxSplits {

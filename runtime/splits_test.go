@@ -102,14 +102,18 @@ func printSplits(splits []splitEntry) string {
 func drawSplits(t *rapid.T) []splitEntry {
 	number := rapid.Int64Range(0, 1<<40)
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) splitEntry {
-		return splitEntry{
+		e := splitEntry{
 			Input: rapid.IntRange(0, 3).Draw(t, "input"),
-			Hosts: rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "hosts"),
+			Nodes: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) node {
+				return node{rapid.String().Draw(t, "host"), rapid.String().Draw(t, "rack"), rapid.String().Draw(t, "addr")}
+			}), 0, 3).Draw(t, "nodes"),
 			Chunks: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Chunk {
 				return Chunk{Path: rapid.String().Draw(t, "path"), Offset: number.Draw(t, "offset"),
 					Length: number.Draw(t, "length"), Size: number.Draw(t, "size"), Modified: rapid.Int64().Draw(t, "modified")}
 			}), 0, 5).Draw(t, "chunks"),
 		}
+		e.Near = rapid.IntRange(0, len(e.Nodes)).Draw(t, "near")
+		return e
 	}), 0, 20).Draw(t, "splits")
 }
 
@@ -128,7 +132,7 @@ func TestSplitsFile(t *testing.T) {
 			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Fatalf("entry %d: %v, %v; want %v", i, got, err, want)
 			}
-			if info := infos[i]; info.Length != want.length() || fmt.Sprint(info.Hosts) != fmt.Sprint(want.Hosts) {
+			if info := infos[i]; info.Length != want.length() || fmt.Sprint(info) != fmt.Sprint(want.info()) {
 				t.Fatalf("info %d: %v; want %v", i, info, want)
 			}
 		}
@@ -144,7 +148,7 @@ func TestSplitsFile(t *testing.T) {
 }
 
 func FuzzSplits(f *testing.F) {
-	data, _ := encodeSplits([]splitEntry{{Input: 1, Hosts: []string{"a"}, Chunks: []Chunk{{"p", 1, 2, 3, 7}, {"q", 4, 5, 6, 8}}}, {}})
+	data, _ := encodeSplits([]splitEntry{{Input: 1, Nodes: []node{{"a", "/r", "1.2.3.4:5"}, {Host: "b"}}, Near: 1, Chunks: []Chunk{{"p", 1, 2, 3, 7}, {"q", 4, 5, 6, 8}}}, {}})
 	f.Add(data[:len(data)-8])
 	f.Add([]byte(splitsMagic + "\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {

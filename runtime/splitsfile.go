@@ -19,7 +19,7 @@ import (
 // The splits file, numbers little-endian, varint as in encoding/binary:
 //
 //	+--------------------+-----------------+------------------------------+---------+----------+
-//	| "QSPLITS1" 8 bytes | count n, u32    | n+1 offsets in the file, u64 | entries | hash u64 |
+//	| "QSPLITS2" 8 bytes | count n, u32    | n+1 offsets in the file, u64 | entries | hash u64 |
 //	+--------------------+-----------------+------------------------------+---------+----------+
 //
 // Entry i lies between offsets i and i+1; the last offset is where the hash
@@ -28,7 +28,8 @@ import (
 //	+------------------------+-------------------------------+
 //	| CRC32C u32 of the rest | length of all chunks, uvarint |
 //	+------------------------+-------------------------------+
-//	| hosts: count uvarint, each a length uvarint and bytes  |
+//	| nodes: count uvarint, each a host, rack and address,   |
+//	| as length uvarint and bytes; near: count uvarint       |
 //	+--------------------------------------------------------+
 //	| input uvarint                                          |
 //	+--------------------------------------------------------+
@@ -37,19 +38,22 @@ import (
 //	+--------------------------------------------------------+
 //
 // So a map reads two offsets and its own entry, and the job tracker reads the
-// beginning of each.
+// beginning of each. A file that begins with "QSPLITS1" is older and has hosts in
+// place of the nodes: count uvarint, each a length uvarint and bytes.
 const (
-	splitsMagic   = "QSPLITS1"
+	splitsMagic   = "QSPLITS2"
+	splitsBefore  = "QSPLITS1"
 	splitsHead    = len(splitsMagic) + 4
 	maxSplitsFile = 256 << 20
 	maxEntry      = 64 << 20
-	maxHosts      = 1 << 10
+	maxHosts      = 1 << 10 // of a split; nodes too
 )
 
 // SplitInfo is what scheduling needs to know of a split.
 type SplitInfo struct {
 	Length int64    // bytes of input
 	Hosts  []string // that have most of it
+	Racks  []string // of these, empty where not known
 }
 
 func castagnoli(data []byte) uint32 {
@@ -74,10 +78,11 @@ func appendEntry(dst []byte, e *splitEntry) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.AppendUvarint(dst, uint64(e.length()))
-	dst = binary.AppendUvarint(dst, uint64(len(e.Hosts)))
-	for _, host := range e.Hosts {
-		dst = appendText(dst, host)
+	dst = binary.AppendUvarint(dst, uint64(len(e.Nodes)))
+	for _, n := range e.Nodes {
+		dst = appendText(appendText(appendText(dst, n.Host), n.Rack), n.Addr)
 	}
+	dst = binary.AppendUvarint(dst, uint64(e.Near))
 	dst = binary.AppendUvarint(dst, uint64(e.Input))
 	dst = binary.AppendUvarint(dst, uint64(len(e.Chunks)))
 	for _, c := range e.Chunks {
@@ -98,6 +103,7 @@ func appendText(dst []byte, s string) []byte {
 // entryReader takes an entry apart. After a bad field all others are zero.
 type entryReader struct {
 	rest []byte
+	old  bool // of a file that has hosts only
 	bad  bool
 }
 
@@ -124,20 +130,29 @@ func (r *entryReader) text() string {
 
 const maxFileOffset = 1<<62 - 1
 
-func (r *entryReader) info() SplitInfo {
-	info := SplitInfo{Length: int64(r.number(maxFileOffset))}
+// head reads what the job tracker needs: the length, and where the split is kept.
+func (r *entryReader) head() (length int64, e splitEntry) {
+	length = int64(r.number(maxFileOffset))
 	for range r.number(maxHosts) {
-		info.Hosts = append(info.Hosts, r.text())
+		n := node{Host: r.text()}
+		if !r.old {
+			n.Rack, n.Addr = r.text(), r.text()
+		}
 		if r.bad {
 			break
 		}
+		e.Nodes = append(e.Nodes, n)
 	}
-	return info
+	e.Near = len(e.Nodes)
+	if !r.old {
+		e.Near = int(r.number(uint64(len(e.Nodes))))
+	}
+	return length, e
 }
 
 func (r *entryReader) entry() splitEntry {
-	info := r.info()
-	e := splitEntry{Hosts: info.Hosts, Input: int(r.number(1 << 20))}
+	length, e := r.head()
+	e.Input = int(r.number(1 << 20))
 	for range r.number(uint64(len(r.rest))) {
 		c := Chunk{Path: r.text(), Offset: int64(r.number(maxFileOffset)),
 			Length: int64(r.number(maxFileOffset)), Size: int64(r.number(maxFileOffset)),
@@ -147,23 +162,27 @@ func (r *entryReader) entry() splitEntry {
 		}
 		e.Chunks = append(e.Chunks, c)
 	}
-	if len(r.rest) > 0 || e.length() != info.Length {
+	if len(r.rest) > 0 || e.length() != length {
 		r.bad = true
 	}
 	return e
 }
 
-func openEntry(data []byte) (*entryReader, error) {
+func openEntry(data []byte, old bool) (*entryReader, error) {
 	if len(data) < 4 || binary.LittleEndian.Uint32(data) != castagnoli(data[4:]) {
 		return nil, ErrCorrupt
 	}
-	return &entryReader{rest: data[4:]}, nil
+	return &entryReader{rest: data[4:], old: old}, nil
 }
 
 // decodeSplits reads a whole splits file.
 func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 	body := len(data) - 8
-	if body < splitsHead+8 || string(data[:len(splitsMagic)]) != splitsMagic {
+	if body < splitsHead+8 {
+		return nil, 0, fmt.Errorf("%w: not a splits file", ErrCorrupt)
+	}
+	old, ok := splitsVersion(data)
+	if !ok {
 		return nil, 0, fmt.Errorf("%w: not a splits file", ErrCorrupt)
 	}
 	hash := binary.LittleEndian.Uint64(data[body:])
@@ -184,15 +203,24 @@ func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 		if from > to || to > uint64(body) {
 			return nil, 0, fmt.Errorf("%w: index of entry %d", ErrCorrupt, i)
 		}
-		r, err := openEntry(data[from:to])
+		r, err := openEntry(data[from:to], old)
 		if err != nil {
 			return nil, 0, fmt.Errorf("entry %d: %w", i, err)
 		}
-		if infos[i] = r.info(); r.bad {
+		length, e := r.head()
+		if r.bad {
 			return nil, 0, fmt.Errorf("entry %d: %w", i, ErrCorrupt)
 		}
+		infos[i] = e.info()
+		infos[i].Length = length
 	}
 	return infos, hash, nil
+}
+
+// splitsVersion says whether data begins a splits file, and an old one.
+func splitsVersion(data []byte) (old, ok bool) {
+	magic := string(data[:len(splitsMagic)])
+	return magic == splitsBefore, magic == splitsMagic || magic == splitsBefore
 }
 
 func splitsName(staging string, job wire.JobID) string {
@@ -234,7 +262,8 @@ func findEntry(f dfs.FS, name string, i int) (splitEntry, error) {
 		return splitEntry{}, err
 	}
 	n := int(binary.LittleEndian.Uint32(head[len(splitsMagic):]))
-	if string(head[:len(splitsMagic)]) != splitsMagic || i < 0 || i >= n {
+	old, ok := splitsVersion(head[:])
+	if !ok || i < 0 || i >= n {
 		return splitEntry{}, fmt.Errorf("%w: no such entry among %d", ErrCorrupt, n)
 	}
 	var bounds [16]byte
@@ -249,7 +278,7 @@ func findEntry(f dfs.FS, name string, i int) (splitEntry, error) {
 	if err := readAt(file, data, int64(from)); err != nil {
 		return splitEntry{}, err
 	}
-	r, err := openEntry(data)
+	r, err := openEntry(data, old)
 	if err != nil {
 		return splitEntry{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -28,6 +29,7 @@ func newWorld(r *Result) *world {
 		nodes: make(map[string]node), blocked: make(map[way]int),
 	}
 	w.book = newBook(r)
+	w.delay = locality.Wait(seed % 4 * uint64(time.Second)) // by the leader's rule none, or fixed
 	plan := rand.New(rand.NewPCG(seed, 2))
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))

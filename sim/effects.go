@@ -101,7 +101,7 @@ func loadSplits(w *world, c core.LoadSplits) ([]core.Split, error) {
 	}
 	splits := make([]core.Split, len(infos))
 	for i, info := range infos {
-		splits[i] = core.Split{Bytes: info.Length, Hosts: info.Hosts}
+		splits[i] = core.Split{Bytes: info.Length, Hosts: info.Hosts, Racks: info.Racks}
 	}
 	return splits, nil
 }

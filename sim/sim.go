@@ -81,16 +81,17 @@ type Options struct {
 
 // Result is what came of a run.
 type Result struct {
-	Options   Options
-	Faults    []Fault // all that the seed draws
-	Kept      []int   // the numbers of those that were played
-	Violation string  // empty: none
-	Trace     []string
-	Outcomes  map[wire.State]int
-	Elapsed   time.Duration // of virtual time
-	Recovered time.Duration // of that, from the end of the faults to the end of all jobs
-	Steps     int           // events that cores were given
-	Leaders   int           // offices taken
+	Options           Options
+	Faults            []Fault // all that the seed draws
+	Kept              []int   // the numbers of those that were played
+	Violation         string  // empty: none
+	Trace             []string
+	Outcomes          map[wire.State]int
+	NearMaps, FarMaps int64         // launched on a node with their input, and elsewhere
+	Elapsed           time.Duration // of virtual time
+	Recovered         time.Duration // of that, from the end of the faults to the end of all jobs
+	Steps             int           // events that cores were given
+	Leaders           int           // offices taken
 }
 
 // Command is the command that plays this run again.

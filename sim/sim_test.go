@@ -29,12 +29,14 @@ func TestStorms(t *testing.T) {
 		n = 500
 	}
 	outcomes, missing := make(map[wire.State]int), toReach()
+	var near, far int64
 	for i := range n {
 		r := Run(Options{Seed: *firstSeed + uint64(i)})
 		for s, n := range r.Outcomes {
 			outcomes[s] += n
 		}
 		missing.add(r)
+		near, far = near+r.NearMaps, far+r.FarMaps
 		if r.Violation != "" {
 			t.Errorf("%s", explain(Shrink(r, 40)))
 		}
@@ -42,6 +44,10 @@ func TestStorms(t *testing.T) {
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
 	if n >= 50 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
 		t.Error("the storms do not reach every outcome")
+	}
+	t.Logf("maps near their input %d, elsewhere %d", near, far)
+	if n >= 50 && (near == 0 || far == 0) {
+		t.Error("the storms do not reach maps of every level")
 	}
 	for what := range missing {
 		if n >= 50 {

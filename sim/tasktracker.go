@@ -57,7 +57,7 @@ func (t *taskTracker) boot() {
 	t.open, t.named = make(map[wire.AttemptID]bool), make(map[wire.AttemptID]bool)
 	t.epoch, t.incarnation = 0, 0
 	t.core = core.New(core.Config{
-		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(),
+		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(), Rack: rackOf(t.name),
 		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Dir: "D", Cluster: t.cluster,
 		Disks: disks(), KeepLogs: t.w.keepLogs, Record: true, Restore: true, ProbeAgain: 5 * time.Second,
 		StartTimeout: 10 * time.Second, MergeFactor: 2, RetryMax: 3 * time.Second,

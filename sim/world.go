@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/locality"
+	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -27,6 +29,7 @@ type world struct {
 	latency  time.Duration // likewise, a call to the file system
 	verify   time.Duration // likewise, verifying a map output
 	keepLogs bool          // trackers keep logs
+	delay    locality.Wait // of maps, for slots near their input
 	broken   sabotage
 
 	fs      *mem.FS
@@ -171,6 +174,8 @@ func play(r *Result) {
 			for _, id := range c.ids {
 				if s, ok := w.status(id); ok {
 					r.Outcomes[s.State]++
+					r.NearMaps += s.Counters.Get(mrruntime.JobCounters, "DATA_LOCAL_MAPS")
+					r.FarMaps += s.Counters.Get(mrruntime.JobCounters, "RACK_LOCAL_MAPS") + s.Counters.Get(mrruntime.JobCounters, "OTHER_LOCAL_MAPS")
 				}
 			}
 		}

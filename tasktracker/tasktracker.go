@@ -72,6 +72,7 @@ import (
 type Config struct {
 	ID          string
 	Host        string // the name by which the file system knows this machine; empty: its host name
+	Rack        string // where the machine stands, like "/dc1/r7"; empty: not known
 	Listen      string // address of the shuffle service; port 0 takes a free one
 	Advertise   string // host:port under which others reach it; empty: as it listens
 	MapSlots    int
@@ -243,6 +244,7 @@ func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
 	}
 	l.gather = newGather(l.event, cmp.Or(cfg.fetchStall, fetchStall))
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
+	found.Rack = cfg.Rack
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
 	found.Dir, found.Disks = cfg.Dir, cfg.Disks
 	found.KeepLogs, found.Record = !cfg.Fresh, !cfg.Fresh

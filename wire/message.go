@@ -18,6 +18,7 @@ type (
 		MapSlots    int
 		ReduceSlots int
 		Nonce       string // read from the staging directory, see Staging; empty: not read yet
+		Rack        string // "/dc1/r7"; empty: not told
 	}
 
 	// Staging answers a Hello without the right Nonce: the tracker is to read it
@@ -101,8 +102,9 @@ type (
 		Subject    AttemptID  // the attempt that a fence settles
 		Outcome    State      // Failed or Killed, for a cleanup
 		Timeout    time.Duration
-		Memory     int64 // bytes that the attempt's processes may have resident, 0: any
-		Processes  int   // how many it may have, 0: any
+		Memory     int64  // bytes that the attempt's processes may have resident, 0: any
+		Processes  int    // how many it may have, 0: any
+		Rack       string // where the tracker stands, by what is known of racks
 	}
 
 	// Kill ends an attempt.
@@ -157,6 +159,8 @@ type (
 		Runs    []Segment // the partition, for a reduce
 		Subject AttemptID // the attempt that a fence settles
 		Outcome State     // Failed or Killed, for a cleanup
+		Host    string    // the tracker's, by which the file system knows it
+		Rack    string    // as in Launch
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.
@@ -218,6 +222,7 @@ type Result struct {
 	Splits    *SplitsDone   // of a setup
 	Committed bool          // of a fence: its subject has committed
 	Lost      []OutputLost  // segments a reduce could not read; no fault of its own
+	Reads     Reads         // of input, as far as the file system tells whence it came
 }
 
 // MapOutput is the one segment file of a map attempt, all partitions in it.

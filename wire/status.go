@@ -10,6 +10,8 @@ type AttemptStatus struct {
 	Began   int64  // Unix milliseconds, by the leader's clock
 	Took    int64  // milliseconds, when the state is final
 	Error   string // why it failed or was killed
+	Level   Level  // of a map: how near to its input it was launched
+	Reads   Reads  // as in Result, when the state is final
 }
 
 // TrackerStatus is what can be seen of a registered task tracker.
@@ -25,7 +27,8 @@ type TrackerStatus struct {
 	Connected   bool   // it has a stream and its inventory is in
 	Silent      int64  // milliseconds since it was heard of
 	Excluded    string // why it is given no tasks for a time; empty: it is
-	Trouble     string // what the tracker itself says is wrong with it
+	Trouble     string // what is wrong with it, by itself or by what is known of racks
+	Rack        string // by the file system's topology, else as the tracker was told
 }
 
 // ClusterStatus is what can be seen of a cluster: its trackers only on the leader.

@@ -33,6 +33,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/scheduler"
 )
 
@@ -63,6 +64,7 @@ type options struct {
 	expect                                    int
 	data, staging                             string
 	policy                                    scheduler.Policy
+	delay                                     locality.Wait
 	period, lease, raftTimeout                time.Duration
 	keep                                      time.Duration
 	keepBytes                                 int64
@@ -88,7 +90,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&o.staging, "staging", "", "`URL` of a directory that all trackers and clients see (default below -data, for a job tracker that is alone and on loopback)")
 	set.StringVar(&policy, "scheduler", "fifo", "`name` of the policy by which jobs get slots")
 	set.StringVar(&metric, "metric", "", "what the policy optimizes; fifo has none")
-	set.StringVar(&delay, "delay", "none", "the `rule` by which tasks wait for a near slot")
+	set.StringVar(&delay, "delay", "none", "the `rule` by which maps wait for a slot near their input: none, or fixed=3s")
 	set.DurationVar(&o.period, "period", 500*time.Millisecond, "between allocations")
 	set.DurationVar(&o.lease, "lease", 5*time.Second, "silence after which a task tracker is lost")
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which another is elected")
@@ -106,7 +108,10 @@ func parse(args []string, out daemon.Output) (*options, error) {
 		return nil, err
 	}
 	o.join, o.keep = daemon.List(join), time.Duration(keep)*24*time.Hour
-	if o.policy, err = policyOf(policy, metric, delay); err != nil {
+	if o.policy, err = policyOf(policy, metric); err != nil {
+		return nil, err
+	}
+	if o.delay, err = delayOf(delay); err != nil {
 		return nil, err
 	}
 	return o, o.check(keep)
@@ -168,7 +173,7 @@ func (o *options) onLoopback() bool {
 }
 
 // policyOf finds a policy among those that are built.
-func policyOf(name, metric, delay string) (scheduler.Policy, error) {
+func policyOf(name, metric string) (scheduler.Policy, error) {
 	planned := []string{"fair", "flex", "flowflex", "maxsrpt", "splitsrpt", "srpt", "hmhs"}
 	switch {
 	case slices.Contains(planned, name):
@@ -177,8 +182,18 @@ func policyOf(name, metric, delay string) (scheduler.Policy, error) {
 		return nil, daemon.Wrong("-scheduler %s is unknown; fifo is built", name)
 	case metric != "":
 		return nil, daemon.Wrong("-metric %s: fifo optimizes none, and others are not built yet", metric)
-	case delay != "none":
-		return nil, daemon.Wrong("-delay %s is not built yet; none is", delay)
 	}
 	return scheduler.FIFO{}, nil
+}
+
+// delayOf finds a delay rule among those that are built.
+func delayOf(rule string) (locality.Wait, error) {
+	if rule == "paper" || rule == "dynamic" {
+		return 0, daemon.Wrong("-delay %s is not built yet; none and fixed=3s are", rule)
+	}
+	wait, err := locality.ParseWait(rule)
+	if err != nil {
+		return 0, daemon.Wrong("-delay %v", err)
+	}
+	return wait, nil
 }

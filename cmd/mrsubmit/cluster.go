@@ -63,11 +63,11 @@ func (q *query) showCluster(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(q.stdout)
-	rows = [][]string{{"TRACKER", "HOST", "ADDRESS", "MAPS", "REDUCES", "STATE"}}
+	rows = [][]string{{"TRACKER", "HOST", "RACK", "ADDRESS", "MAPS", "REDUCES", "STATE"}}
 	for i := range c.Trackers {
 		t := &c.Trackers[i]
 		rows = append(rows, []string{
-			t.ID, t.Host, t.Addr, fmt.Sprintf("%d/%d", t.Maps, t.MapSlots), fmt.Sprintf("%d/%d", t.Reduces, t.ReduceSlots), trackerState(t),
+			t.ID, t.Host, t.Rack, t.Addr, fmt.Sprintf("%d/%d", t.Maps, t.MapSlots), fmt.Sprintf("%d/%d", t.Reduces, t.ReduceSlots), trackerState(t),
 		})
 	}
 	return q.table(rows)

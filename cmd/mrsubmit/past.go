@@ -121,10 +121,10 @@ func (q *query) historyOf(staging string) error {
 }
 
 func attemptRows(attempts []web.Attempt) [][]string {
-	rows := [][]string{{"ATTEMPT", "STATE", "TRACKER", "BEGAN", "TOOK", "ERROR"}}
+	rows := [][]string{{"ATTEMPT", "STATE", "TRACKER", "LEVEL", "BEGAN", "TOOK", "ERROR"}}
 	for i := range attempts {
 		a := &attempts[i]
-		rows = append(rows, []string{a.ID, a.State, a.Tracker, timeText(a.Began), elapsedText(a.TookMillis), firstLine(a.Error)})
+		rows = append(rows, []string{a.ID, a.State, a.Tracker, a.Level, timeText(a.Began), elapsedText(a.TookMillis), firstLine(a.Error)})
 	}
 	return rows
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/locality"
 )
 
 func main() { os.Exit(daemon.Main("tasktracker", run)) }
@@ -41,7 +42,7 @@ const about = `A task tracker needs a directory and one address of its cluster:
 
 // options are the flags, checked.
 type options struct {
-	id, host                string
+	id, host, rack          string
 	listen, advertise       string
 	gossip, gossipAdvertise string
 	join, jobTrackers       []string
@@ -54,7 +55,7 @@ type options struct {
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{}
-	var join, jobTrackers, data, rack string
+	var join, jobTrackers, data string
 	var keep int
 	var security daemon.Security
 	set := flag.NewFlagSet("tasktracker", flag.ContinueOnError)
@@ -68,7 +69,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&jobTrackers, "jobtracker", "", "`addresses` of all job trackers, with commas between, in place of -join")
 	set.IntVar(&o.mapSlots, "map-slots", runtime.NumCPU(), "`maps` that run at a time")
 	set.IntVar(&o.reduceSlots, "reduce-slots", runtime.NumCPU(), "`reduces` that run at a time")
-	set.StringVar(&rack, "rack", "", "not built yet")
+	set.StringVar(&o.rack, "rack", "", "`path` of the machine's rack, like /dc1/r7, for a machine whose rack the file system does not tell (default "+locality.DefaultRack+")")
 	set.StringVar(&data, "data", "", "`directories`, each on a disk of its own, with commas between, this task tracker's alone; needed")
 	set.IntVar(&keep, "keep", 7, "`days` for which logs of ended jobs are kept")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
@@ -82,9 +83,6 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	err := security.Check([]string{"-listen", "-gossip"}, []string{o.listen, o.gossip})
 	if err != nil {
 		return nil, err
-	}
-	if rack != "" {
-		return nil, daemon.Wrong("-rack is not built yet")
 	}
 	o.join, o.jobTrackers = daemon.List(join), daemon.List(jobTrackers)
 	o.keep = time.Duration(keep) * 24 * time.Hour
@@ -103,6 +101,9 @@ func (o *options) check(keep int) (err error) {
 	}
 	if err := daemon.CheckAddresses("-jobtracker", o.jobTrackers); err != nil {
 		return err
+	}
+	if err := locality.CheckRack(o.rack); err != nil {
+		return daemon.Wrong("-rack: %v", err)
 	}
 	switch {
 	case len(o.join) == 0 && len(o.jobTrackers) == 0:

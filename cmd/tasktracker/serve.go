@@ -28,7 +28,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		find.gossip = g
 	}
 	tracker, err := tasktracker.New(tasktracker.Config{
-		ID: o.id, Host: o.host, Listen: o.listen, Advertise: o.advertised(),
+		ID: o.id, Host: o.host, Rack: o.rack, Listen: o.listen, Advertise: o.advertised(),
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks,
 		FS: dfs.Mux{"file": local.New()}, LogAge: o.keep, LogBytes: o.keepBytes,
 		Check: func(path string) error {

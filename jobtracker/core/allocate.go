@@ -91,4 +91,5 @@ func (l *Live) allocated(r Allocated) {
 		}
 	}
 	p.planned()
+	l.uneven = true
 }

@@ -28,14 +28,18 @@ func (p *phase) compare(a, b *job) int {
 // standingOf places a job by the current plan. Jobs it does not name, before the
 // first plan all, come after the others in order of arrival.
 func (p *phase) standingOf(j *job) standing {
-	if j.toLaunch(p.index) == 0 || !j.runnable() {
+	far := 0 // slots set aside for it
+	if p.index == mapPhase {
+		far = j.far
+	}
+	if j.toLaunch(p.index) == far || !j.runnable() {
 		return standing{}
 	}
 	rank, ok := p.ranks[j.facts.n]
 	if !ok {
 		rank = len(p.ranks)
 	}
-	return standing{queued: true, under: max(p.targets[j.facts.n]-j.inSlots[p.index], 0), rank: rank}
+	return standing{queued: true, under: max(p.targets[j.facts.n]-j.inSlots[p.index]-far, 0), rank: rank}
 }
 
 // toLaunch is how many tasks of a phase wait for a slot.
@@ -57,6 +61,7 @@ func (l *Live) move(j *job) {
 
 // lineUp brings the moved jobs to their places.
 func (l *Live) lineUp() {
+	l.uneven = l.uneven || len(l.moved) > 0
 	for _, j := range l.moved {
 		j.moved = false
 		for i := range l.phases {
@@ -91,53 +96,20 @@ func (p *phase) planned() {
 	slices.SortFunc(p.line, p.compare)
 }
 
-// assign fills free slots.
+// assign fills free slots. Map slots are given anew only when something has
+// changed for them, so that maps which wait for near ones cost nothing.
 func (l *Live) assign() {
 	l.lineUp()
-	for _, strict := range []bool{true, false} {
-		l.assignMaps(strict)
+	if l.uneven {
+		l.uneven = false
+		l.stopClocks()
+		for _, strict := range []bool{true, false} {
+			l.assignMaps(strict)
+		}
+		l.startClocks()
+		l.uneven = false // by what was launched: there is no more to give
 	}
 	l.assignReduces()
-}
-
-// assignMaps gives each tracker in turn one map until slots or maps run out. A
-// map that has failed on a tracker goes there again, not strictly, only if no
-// other can take it now.
-func (l *Live) assignMaps(strict bool) {
-	free := &l.free[mapPhase]
-	for refused := 0; refused < free.Len() && len(l.phases[mapPhase].line) > 0; {
-		i := free.Next(l.cursor)
-		if i < 0 {
-			i = free.Next(0)
-		}
-		l.cursor = i + 1
-		if l.giveMap(l.byIndex[i], strict) {
-			refused = 0
-		} else {
-			refused++
-		}
-	}
-}
-
-func (l *Live) giveMap(t *tracker, strict bool) bool {
-	for _, j := range l.phases[mapPhase].line {
-		if m := j.pickMap(t, strict); m >= 0 {
-			l.launch(j, &j.maps[m].task, t, wire.AttemptID{})
-			l.lineUp()
-			return true
-		}
-	}
-	return false
-}
-
-// pickMap is the lowest map to launch that may go to t, or -1.
-func (j *job) pickMap(t *tracker, strict bool) int {
-	for m := range j.pending.All() {
-		if !strict || !slices.Contains(j.maps[m].avoid, t.Name) {
-			return m
-		}
-	}
-	return -1
 }
 
 // assignReduces fills the slots of trackers that are home to ready partitions,

@@ -14,10 +14,11 @@ type attempt struct {
 	tracker *tracker
 	state   wire.AttemptState // only rises
 	bytes   wire.Progress
-	digest  uint64 // of what a reduce reads, 0: not known
-	began   int64  // Unix milliseconds; of an adopted one, when it was adopted
-	killed  bool   // a Kill was sent
-	reason  string // of that Kill
+	digest  uint64     // of what a reduce reads, 0: not known
+	began   int64      // Unix milliseconds; of an adopted one, when it was adopted
+	killed  bool       // a Kill was sent
+	reason  string     // of that Kill
+	level   wire.Level // of a map
 }
 
 // task is what attempts are tries at, with or without a slot.
@@ -64,7 +65,7 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.sub.staging, Index: j.facts.index,
 		Subject: subject, Timeout: j.timeout,
-		Memory: j.limits.memory(tk.id.Kind), Processes: j.limits.processes,
+		Memory: j.limits.memory(tk.id.Kind), Processes: j.limits.processes, Rack: t.rack,
 	}
 	switch tk.id.Kind {
 	case wire.Reduce:
@@ -86,6 +87,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		t.free[p]--
 		j.inSlots[p]++
 		j.launched[p]++
+		l.countLevel(a)
 		l.move(j)
 		l.refresh(t)
 		l.update(a)

@@ -1,18 +1,20 @@
 package core
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
 // runCluster plays the verbs of what only a cluster of processes has:
 //
-//	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1]      a new job tracker, as the first verb
+//	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1] [delay=3s]      a new job tracker, as the first verb
 //	again t1 nonce=n                     hello once more on the same stream
 //	no-staging t1 reason=…
 //	capacity t1 slots=2,1 [reason=…]
@@ -72,6 +74,11 @@ func (s *scenario) config(d *datadriven.TestData) {
 			cfg.Cluster = a.Vals[0]
 		case "nonce":
 			cfg.Nonce = a.Vals[0]
+		case "delay":
+			var err error
+			if cfg.Delay, err = locality.ParseWait("fixed=" + a.Vals[0]); err != nil {
+				d.Fatalf(s.t, "%v", err)
+			}
 		case "addr":
 			cfg.Addr = a.Vals[0]
 		}
@@ -98,8 +105,9 @@ func (s *scenario) carryOutMore(c Command) {
 
 func (s *scenario) trackers() {
 	for _, t := range s.core.Cluster(s.now).Trackers {
-		s.printf("%s/%d slots=%d,%d running=%d,%d connected=%v silent=%dms", t.Tracker, t.Incarnation,
-			t.MapSlots, t.ReduceSlots, t.Maps, t.Reduces, t.Connected, t.Silent)
+		rack := strings.TrimSuffix(" rack="+t.Rack, " rack="+locality.DefaultRack)
+		s.printf("%s/%d slots=%d,%d running=%d,%d connected=%v silent=%dms%s", t.Tracker, t.Incarnation,
+			t.MapSlots, t.ReduceSlots, t.Maps, t.Reduces, t.Connected, t.Silent, rack)
 		if t.Excluded != "" {
 			s.printf("  excluded: %s", t.Excluded)
 		}
@@ -115,8 +123,12 @@ func (s *scenario) attempts(id wire.JobID) {
 		s.printf("none")
 	}
 	for _, a := range list {
-		s.printf("%s on %s %v since %v took %dms %s", showAttempt(a.Attempt), a.Tracker, a.State,
-			time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, a.Error)
+		level := strings.TrimSuffix(" "+a.Level.String(), " ")
+		if a.Reads != (wire.Reads{}) {
+			level += fmt.Sprintf(" reads=%d/%d/%d", a.Reads.Node.Bytes, a.Reads.Rack.Bytes, a.Reads.Remote.Bytes)
+		}
+		s.printf("%s on %s %v since %v took %dms%s %s", showAttempt(a.Attempt), a.Tracker, a.State,
+			time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, level, a.Error)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/wire"
@@ -46,19 +47,22 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 		return s
 	}
 	for _, t := range c.live.trackers {
-		s.Trackers = append(s.Trackers, t.status(max(now, c.now)))
+		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
 	}
 	slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
 	return s
 }
 
-func (t *tracker) status(now time.Duration) wire.TrackerStatus {
+func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 	s := wire.TrackerStatus{
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
 		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],
 		Maps: t.slots[mapPhase] - t.free[mapPhase], Reduces: t.slots[reducePhase] - t.free[reducePhase],
 		Connected: t.usable(), Silent: (now - t.heard).Milliseconds(),
-		Excluded: t.Excluded, Trouble: t.trouble,
+		Excluded: t.Excluded, Trouble: t.trouble, Rack: t.rack,
+	}
+	if conflict := l.topo.Conflict(t.Host, t.trackerFacts.Rack); conflict != "" {
+		s.Trouble = strings.TrimPrefix(s.Trouble+"; "+conflict, "; ")
 	}
 	return s
 }

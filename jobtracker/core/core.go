@@ -78,6 +78,7 @@ type Config struct {
 	Tidy    time.Duration // between tidyings of the staging directory; 0: none
 	Lease   time.Duration // silence after which a tracker is lost; default 5 s
 	Period  time.Duration // between allocations; default 500 ms
+	Delay   DelayRule     // nil: no map waits for a near slot
 }
 
 // Core is the state machine of one job tracker.

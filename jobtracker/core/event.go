@@ -126,6 +126,7 @@ type (
 type Split struct {
 	Bytes int64
 	Hosts []string // that store it, most bytes first
+	Racks []string // of Hosts, empty where not known; nil: none is
 }
 
 func (Entry) event()          {}

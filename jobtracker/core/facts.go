@@ -33,8 +33,9 @@ type trackerFacts struct {
 	Addr        string `msgpack:"a"`
 	MapSlots    int    `msgpack:"m"`
 	ReduceSlots int    `msgpack:"r"`
-	Excluded    string `msgpack:"x"` // why it is given no work, empty: it is
-	Until       int64  `msgpack:"u"` // Unix milliseconds at which that ends
+	Excluded    string `msgpack:"x"`           // why it is given no work, empty: it is
+	Until       int64  `msgpack:"u"`           // Unix milliseconds at which that ends
+	Rack        string `msgpack:"k,omitempty"` // as it was told; empty: not at all
 }
 
 // submissionFacts is what a client handed in at once: one job or a flow's.

@@ -69,7 +69,20 @@ type job struct {
 	standings [2]standing
 	moved     bool // in Live.moved
 	launched  [2]int
-	failures  [2]int
+	levels    [wire.Remote + 1]int // launched maps by level
+
+	nodes, racks map[string]*near // maps by where their input is
+	ripe         [2]taskSet       // maps to launch that need not wait for a nearer slot
+	delays       [2]delays        // those that do
+	far          int              // slots set aside for it in this pass
+	look         looked
+	near         bool // see Live.anyNear
+	nearAsOf     int
+	refused      time.Duration // for how long free slots were refused for not being near
+	refuses      bool          // one is now,
+	refusesSince time.Duration
+	refusesUntil time.Duration // at the latest
+	failures     [2]int
 
 	counters wire.Counters
 	read     int64 // bytes, of counted maps
@@ -255,6 +268,7 @@ func (l *Live) stopped(x *stopped, fitted bool) {
 func (l *Live) clearTasks(j *job) {
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
 	j.full, j.wrong = taskSet{}, taskSet{}
+	j.ripe, j.delays = [2]taskSet{}, [2]delays{}
 	clear(j.fences)
 	clear(j.expected)
 	l.move(j)
@@ -333,6 +347,11 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 	j.splits = append(make([]Split, 0, len(r.Splits)), r.Splits...)
 	for _, s := range j.splits {
 		j.input += s.Bytes
+	}
+	l.learnRacks(j)
+	l.indexSplits(j)
+	for _, a := range sortedAttempts(j.attempts) {
+		l.countLevel(a) // adopted before this was known
 	}
 	l.phases[mapPhase].begun(l.now)
 }

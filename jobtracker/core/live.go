@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -14,6 +15,7 @@ import (
 type Live struct {
 	c     *Core
 	facts *Facts
+	topo  locality.Topology // of the splits read so far
 	now   time.Duration
 	epoch uint64
 
@@ -34,6 +36,10 @@ type Live struct {
 	order    []*job // by number
 	dirty    map[int]bool
 	moved    []*job          // whose places in the lines may have changed
+	uneven   bool            // something has changed that map slots depend on
+	pass     int             // over the line of maps, for job.look
+	workers  int             // grows with each change of which trackers have slots and are given work
+	refusing []*job          // see job.refuses
 	telling  []*job          // with outputs to tell of at the end of the Step
 	alarms   []alarm         // sorted by time
 	awaiting map[string]bool // trackers whose inventory recovered jobs wait for
@@ -70,7 +76,7 @@ func newLive(c *Core) *Live {
 		streams: make(map[Stream]*stream), trackers: make(map[string]*tracker),
 		jobs: make(map[int]*job), dirty: make(map[int]bool), awaiting: make(map[string]bool),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
-		leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never,
+		workers: 1, leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never,
 	}
 	if c.cfg.Tidy > 0 {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)

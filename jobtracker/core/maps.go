@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -19,6 +20,9 @@ type mapTask struct {
 	known    bool
 	expected bool  // its output may come back with its tracker, see expectation
 	rejected []int // attempts whose outputs could not be read
+
+	waited time.Duration // for a near slot, see delay.go
+	since  time.Duration // when that began by the job's clock, while it is to be launched
 }
 
 // updateMap brings map m into or out of the set of maps to launch.
@@ -33,6 +37,11 @@ func (l *Live) updateMap(j *job, m int) {
 	}
 	if !j.pending.Set(m, wanted) {
 		return
+	}
+	if wanted {
+		l.enter(j, m)
+	} else {
+		l.leave(j, m)
 	}
 	l.move(j)
 	if wanted && j.pending.Len() == 1 {

@@ -81,6 +81,20 @@ func parseAttempt(s string) wire.AttemptID {
 	return wire.AttemptID{Task: task, N: int(num(parts[2]))}
 }
 
+// parseSplit reads bytes and where they are: 20@t1/r1@t2
+func parseSplit(text string) Split {
+	parts := strings.Split(text, "@")
+	s := Split{Bytes: int64(num(parts[0]))}
+	for _, at := range parts[1:] {
+		host, rack, ok := strings.Cut(at, "/")
+		if ok {
+			rack = "/" + rack
+		}
+		s.Hosts, s.Racks = append(s.Hosts, host), append(s.Racks, rack)
+	}
+	return s
+}
+
 // parseReport reads: job1/m0/1000 succeeded digest=7 …
 func parseReport(args []datadriven.CmdArg) *wire.Report {
 	r := &wire.Report{Attempt: parseAttempt(args[0].Key)}
@@ -117,6 +131,10 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		r.Result.Output.Digest = num(a.Vals[0])
 	case "bytes":
 		r.Result.Bytes = int64(num(a.Vals[0]))
+	case "reads":
+		for i, n := range strings.Split(a.Vals[0], "/") {
+			r.Result.Reads.At(wire.NodeLocal + wire.Level(i)).Bytes = int64(num(n))
+		}
 	case "committed":
 		r.Result.Committed = true
 	case "count":

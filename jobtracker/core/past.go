@@ -20,6 +20,8 @@ type past struct {
 	took    int64 // milliseconds
 	cause   string
 	lost    bool // how it ended is not known
+	level   wire.Level
+	reads   wire.Reads
 }
 
 // keep notes how an attempt of this office has ended.
@@ -27,6 +29,7 @@ func (l *Live) keep(a *attempt, state wire.AttemptState, r *wire.Result) {
 	p := past{
 		n: a.id.N, tracker: a.tracker.Name, addr: a.tracker.Addr, state: state, bytes: max(r.Bytes, a.bytes.Done),
 		began: a.began, took: r.Took.Milliseconds(), cause: bounded(r.Error, maxTrouble),
+		level: a.level, reads: r.Reads,
 	}
 	switch {
 	case p.took > 0:
@@ -48,7 +51,7 @@ func (l *Live) keepLost(a *attempt) {
 	}
 	a.job.keep(a.task, past{
 		n: a.id.N, tracker: a.tracker.Name, addr: a.tracker.Addr, state: wire.AttemptKilled, lost: true,
-		began: a.began, took: l.wall() - a.began, cause: cause,
+		began: a.began, took: l.wall() - a.began, cause: cause, level: a.level,
 	})
 }
 
@@ -59,6 +62,7 @@ func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 	j.keep(tk, past{
 		n: r.Attempt.N, tracker: t.Name, addr: t.Addr, state: r.State, bytes: r.Result.Bytes,
 		began: l.wall() - took, took: took, cause: bounded(r.Result.Error, maxTrouble),
+		reads: r.Result.Reads,
 	})
 }
 
@@ -83,6 +87,7 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 			list = append(list, wire.AttemptStatus{
 				Attempt: wire.AttemptID{Task: tk.id, N: p.n}, Tracker: p.tracker, Addr: p.addr, State: p.state,
 				Bytes: wire.Progress{Done: p.bytes, Total: p.bytes}, Began: p.began, Took: p.took, Error: p.cause,
+				Level: p.level, Reads: p.reads,
 			})
 		}
 	}
@@ -98,6 +103,7 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 	for _, a := range j.attempts {
 		list = append(list, wire.AttemptStatus{
 			Attempt: a.id, Tracker: a.tracker.Name, Addr: a.tracker.Addr, State: a.state, Bytes: a.bytes, Began: a.began,
+			Level: a.level,
 		})
 	}
 	slices.SortFunc(list, func(a, b wire.AttemptStatus) int { return a.Attempt.Compare(b.Attempt) })

@@ -24,13 +24,13 @@ import (
 //
 //	elect term=1                         this job tracker is elected
 //	depose
-//	cluster t1=2,1 t2=2,1                trackers with map,reduce slots say hello, with nothing to report
-//	hello t1 [process=2] [slots=2,1]     opens a stream; the tracker's old one may still be there
+//	cluster t1=2,1 t2=2,1 [rack=/r1]     trackers with map,reduce slots say hello, with nothing to report
+//	hello t1 [process=2] [slots=2,1] [rack=/r1]   opens a stream; the tracker's old one may still be there
 //	close t1                             its stream ends
 //	inventory t1                         lines below it: attempt … and home … as in report and home
 //	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before
-//	splits job1 10 20                    the splits file is read
-//	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 committed lost=job1/m0/1000 count=3]
+//	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
+//	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
 //	lost-output t1 job1/m0/1000          a home cannot fetch it
 //	digests job1 [error=…]               WriteDigests is done
@@ -74,6 +74,7 @@ type scenario struct {
 	token   Token
 	hashes  map[wire.JobID]uint64
 	nonce   string // of the next hello
+	rack    string // likewise
 	out     strings.Builder
 }
 
@@ -179,11 +180,15 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		s.step(Deposed{})
 	case "cluster":
 		for _, a := range d.CmdArgs {
+			s.rack = value(d, "rack", "")
+			if a.Key == "rack" {
+				continue
+			}
 			s.hello(a.Key, 1, a.Vals[0])
 			s.step(FromTracker{s.streams[a.Key], &wire.Inventory{}})
 		}
 	case "hello":
-		s.nonce = value(d, "nonce", "")
+		s.nonce, s.rack = value(d, "nonce", ""), value(d, "rack", "")
 		s.hello(d.CmdArgs[0].Key, num(value(d, "process", "1")), value(d, "slots", "2,1"))
 	case "close":
 		name := d.CmdArgs[0].Key
@@ -257,7 +262,7 @@ func (s *scenario) hello(name string, process uint64, slots string) {
 	s.names[s.next] = name
 	s.step(FromTracker{s.next, &wire.Hello{
 		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1",
-		MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Nonce: s.nonce,
+		MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Nonce: s.nonce, Rack: s.rack,
 	}})
 }
 
@@ -308,7 +313,7 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 		ev := SplitsLoaded{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)}
 		for _, a := range d.CmdArgs[1:] {
 			if a.Key != "error" {
-				ev.Splits = append(ev.Splits, Split{Bytes: int64(num(a.Key))})
+				ev.Splits = append(ev.Splits, parseSplit(a.Key))
 			}
 		}
 		s.step(ev)

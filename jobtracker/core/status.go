@@ -17,6 +17,9 @@ const (
 	launchedReduces = "TOTAL_LAUNCHED_REDUCES"
 	failedMaps      = "NUM_FAILED_MAPS"
 	failedReduces   = "NUM_FAILED_REDUCES"
+	dataLocalMaps   = "DATA_LOCAL_MAPS"
+	rackLocalMaps   = "RACK_LOCAL_MAPS"
+	otherLocalMaps  = "OTHER_LOCAL_MAPS"
 )
 
 // Status is what can be said of a job: on the leader all, elsewhere what is in
@@ -113,6 +116,11 @@ func (l *Live) totals(j *job) wire.Counters {
 			total.Add(jobCounters, name, int64(n))
 		}
 	}
+	for level, name := range []string{otherLocalMaps, dataLocalMaps, rackLocalMaps, otherLocalMaps} {
+		if n := j.levels[level]; n > 0 { // Hadoop too counts what is nowhere in particular as elsewhere
+			total.Add(jobCounters, name, int64(n))
+		}
+	}
 	return total
 }
 
@@ -128,6 +136,8 @@ func (l *Live) waits(j *job) string {
 		}
 	case j.held:
 		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", ")
+	case j.refuses:
+		return j.waitsForNear(l.now)
 	case len(j.attempts) > 0:
 		return ""
 	case !slices.ContainsFunc(l.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):

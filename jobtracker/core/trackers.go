@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -12,11 +13,14 @@ import (
 type tracker struct {
 	*trackerFacts
 	index       int
+	host        string // see locality.HostKey
+	rack        string
 	stream      Stream // 0: none
 	inventoried bool   // its inventory is in, so it may be given work
 	taking      bool   // its inventory is being taken in
 	fresh       bool   // its incarnation began in this office: it cannot have attempts of ours
 	losing      bool   // its loss is proposed
+	works       bool   // it is given work and has map slots
 	heard       time.Duration
 	blame       []time.Duration // see blamed
 
@@ -55,6 +59,7 @@ func (t *tracker) mayHome() bool { return t.Excluded == "" && t.slots[reducePhas
 func (l *Live) addTracker(f *trackerFacts) *tracker {
 	t := &tracker{
 		trackerFacts: f, heard: l.now,
+		host: locality.HostKey(f.Host), rack: l.topo.Rack(f.Host, f.Rack),
 		slots:    [2]int{f.MapSlots, f.ReduceSlots},
 		free:     [2]int{f.MapSlots, f.ReduceSlots},
 		attempts: make(map[wire.AttemptID]*attempt),
@@ -74,7 +79,14 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 // refresh keeps the sets of trackers that can take tasks.
 func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
-		l.free[p].Set(t.index, t.fit() && t.free[p] > 0)
+		if l.free[p].Set(t.index, t.fit() && t.free[p] > 0) {
+			l.uneven = true
+		}
+	}
+	if works := t.fit() && t.slots[mapPhase] > 0; works != t.works {
+		t.works = works
+		l.workers++
+		l.uneven = true
 	}
 	l.unfit.Set(t.index, !t.losing && t.Excluded != "")
 	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
@@ -181,7 +193,7 @@ func (l *Live) notShared(id Stream, tracker, reason string) {
 func (l *Live) register(h *wire.Hello) {
 	l.propose(&trackerRegistered{Tracker: trackerFacts{
 		Name: h.Tracker, Process: h.Process, Host: h.Host, Addr: h.Addr,
-		MapSlots: h.MapSlots, ReduceSlots: h.ReduceSlots,
+		MapSlots: h.MapSlots, ReduceSlots: h.ReduceSlots, Rack: h.Rack,
 	}})
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -160,6 +161,7 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 func (w *world) step(ev Event) {
 	commands := w.core.Step(w.now, ev)
 	w.checkLines()
+	w.checkNear()
 	for _, c := range commands {
 		w.carryOut(c)
 	}
@@ -194,7 +196,7 @@ func (w *world) carryOut(c Command) {
 	}
 }
 
-var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second}
+var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Delay: locality.Wait(worldDelay)}
 
 var errSim = errors.New("simulated fault")
 
@@ -208,7 +210,7 @@ func (w *world) effect(c Command) {
 	delay := w.upTo(30 * time.Millisecond)
 	switch c := c.(type) {
 	case LoadSplits:
-		ev = SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: make([]Split, c.Maps), Err: err}
+		ev = SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: w.simSplits(c), Err: err}
 		delay += c.After
 	case WriteDigests:
 		ev = DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash, Err: err}

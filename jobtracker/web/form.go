@@ -51,6 +51,18 @@ type (
 		Began      time.Time `json:"began,omitzero"`
 		TookMillis int64     `json:"tookMillis"`
 		Error      string    `json:"error,omitempty"`
+		Level      string    `json:"level,omitempty"` // how near to its input a map was launched
+		Reads      Reads     `json:"reads,omitzero"`  // of its input, as far as the file system tells
+	}
+
+	// Reads is what was read by how near it was, and for how long that was waited for.
+	Reads struct {
+		NodeBytes    int64 `json:"nodeBytes"`
+		NodeMillis   int64 `json:"nodeMillis"`
+		RackBytes    int64 `json:"rackBytes"`
+		RackMillis   int64 `json:"rackMillis"`
+		RemoteBytes  int64 `json:"remoteBytes"`
+		RemoteMillis int64 `json:"remoteMillis"`
 	}
 
 	// Cluster is what can be seen of a cluster.
@@ -89,6 +101,7 @@ type (
 		SilentMillis int64  `json:"silentMillis"`
 		Excluded     string `json:"excluded,omitempty"`
 		Trouble      string `json:"trouble,omitempty"`
+		Rack         string `json:"rack,omitempty"`
 	}
 )
 
@@ -133,6 +146,7 @@ func AttemptOf(s *wire.AttemptStatus) Attempt {
 	a := Attempt{
 		ID: s.Attempt.String(), Tracker: s.Tracker, Addr: s.Addr, State: s.State.String(),
 		Bytes: Bytes(s.Bytes), TookMillis: s.Took, Error: s.Error,
+		Level: s.Level.String(), Reads: readsOf(&s.Reads),
 	}
 	if s.Began != 0 {
 		a.Began = time.UnixMilli(s.Began).UTC()
@@ -148,10 +162,16 @@ func (a *Attempt) Status() (wire.AttemptStatus, error) {
 	}
 	s := wire.AttemptStatus{
 		Attempt: id, Tracker: a.Tracker, Addr: a.Addr, Bytes: wire.Progress(a.Bytes), Took: a.TookMillis, Error: a.Error,
+		Reads: a.Reads.reads(),
 	}
 	for state := wire.AttemptRunning; state <= wire.AttemptKilled; state++ {
 		if state.String() == a.State {
 			s.State = state
+		}
+	}
+	for level := wire.NodeLocal; level <= wire.Remote; level++ {
+		if level.String() == a.Level {
+			s.Level = level
 		}
 	}
 	if s.State == 0 {
@@ -161,6 +181,23 @@ func (a *Attempt) Status() (wire.AttemptStatus, error) {
 		s.Began = a.Began.UnixMilli()
 	}
 	return s, nil
+}
+
+func readsOf(r *wire.Reads) Reads {
+	return Reads{
+		NodeBytes: r.Node.Bytes, NodeMillis: r.Node.Took.Milliseconds(),
+		RackBytes: r.Rack.Bytes, RackMillis: r.Rack.Took.Milliseconds(),
+		RemoteBytes: r.Remote.Bytes, RemoteMillis: r.Remote.Took.Milliseconds(),
+	}
+}
+
+// reads is what [readsOf] was given, to the millisecond.
+func (r *Reads) reads() wire.Reads {
+	return wire.Reads{
+		Node:   wire.Reading{Bytes: r.NodeBytes, Took: time.Duration(r.NodeMillis) * time.Millisecond},
+		Rack:   wire.Reading{Bytes: r.RackBytes, Took: time.Duration(r.RackMillis) * time.Millisecond},
+		Remote: wire.Reading{Bytes: r.RemoteBytes, Took: time.Duration(r.RemoteMillis) * time.Millisecond},
+	}
 }
 
 func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
@@ -176,7 +213,7 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 		c.Trackers = append(c.Trackers, Tracker{
 			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation, MapSlots: t.MapSlots,
 			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
-			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble,
+			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack,
 		})
 	}
 	return c

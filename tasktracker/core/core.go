@@ -65,6 +65,7 @@ type Config struct {
 	Tracker     string // id
 	Process     uint64 // random, new at each process start
 	Host, Addr  string // as in wire.Hello
+	Rack        string // likewise
 	MapSlots    int
 	ReduceSlots int
 	Dir         string   // of all local files but the data of jobs

@@ -1,0 +1,89 @@
+package runtime
+
+import (
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/wire"
+)
+
+// ReadCounters is the group of the bytes that maps have read from machines which
+// the file system names, by how near they were.
+const ReadCounters = "quern.ReadCounter"
+
+// meter adds up from where a map's input was read.
+type meter struct {
+	host, rack string // of the tracker
+	nodes      []node // of the split
+
+	mu    sync.Mutex
+	reads wire.Reads
+}
+
+// level is how near an address is. Of one that is none of the split's, as after
+// a block has moved, no more is known than whether it is the tracker's own.
+func (m *meter) level(addr string) wire.Level {
+	for _, n := range m.nodes {
+		switch {
+		case n.Addr != addr:
+		case locality.HostKey(n.Host) == m.host:
+			return wire.NodeLocal
+		case n.Rack != "" && n.Rack == m.rack:
+			return wire.RackLocal
+		default:
+			return wire.Remote
+		}
+	}
+	if host, _, err := net.SplitHostPort(addr); err == nil && locality.HostKey(host) == m.host {
+		return wire.NodeLocal
+	}
+	return wire.Remote
+}
+
+// count takes what a file tells that was read. A file system that does not know
+// is not asked.
+func (m *meter) count(f dfs.File) {
+	known, ok := f.(dfs.Metered)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range known.Reads() {
+		sum := m.reads.At(m.level(r.Addr))
+		sum.Bytes += r.Bytes
+		sum.Took += r.Time
+	}
+}
+
+func (m *meter) sum() wire.Reads {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reads
+}
+
+// countReads adds the bytes of each level to counters.
+func countReads(c wire.Counters, reads wire.Reads) {
+	for level := wire.NodeLocal; level <= wire.Remote; level++ {
+		if n := reads.At(level).Bytes; n > 0 {
+			name := strings.ToUpper(strings.ReplaceAll(level.String(), "-", "_"))
+			c.Add(ReadCounters, "BYTES_READ_"+name, n)
+		}
+	}
+}
+
+// meteredFile is a file of a split. It is counted when it is closed.
+type meteredFile struct {
+	dfs.File
+	meter *meter
+	once  sync.Once
+}
+
+func (f *meteredFile) Close() error {
+	err := f.File.Close()
+	f.once.Do(func() { f.meter.count(f.File) })
+	return err
+}

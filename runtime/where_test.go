@@ -1,0 +1,163 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// placedFS keeps each block of 100 bytes on two of four nodes in two racks.
+type placedFS struct {
+	*mem.FS
+	asked []string
+}
+
+func (f *placedFS) Locate(name string) ([]dfs.Located, error) {
+	f.asked = append(f.asked, name)
+	all, err := dfs.Locate(f.FS, name)
+	for i := range all {
+		for at := int64(0); at < all[i].Size; at += 100 {
+			b := dfs.Block{Offset: at, Length: min(100, all[i].Size-at)}
+			for k := range int64(2) {
+				n := (at/100 + k) % 4
+				b.Replicas = append(b.Replicas, dfs.Replica{
+					Host: fmt.Sprintf("n%d", n), Addr: fmt.Sprintf("10.0.0.%d:9866", n), Rack: fmt.Sprintf("/r%d", n/2),
+				})
+			}
+			all[i].Blocks = append(all[i].Blocks, b)
+		}
+	}
+	return all, err
+}
+
+func TestLocate(t *testing.T) {
+	f := &placedFS{FS: mem.New(100)}
+	for name, size := range map[string]int{"d/a": 250, "d/b": 30, "e/c": 120, "empty/x": 0} {
+		if err := f.MkdirAll("mem://t/" + strings.Split(name, "/")[0]); err != nil {
+			t.Fatal(err)
+		}
+		put(f.FS, "mem://t/"+name, make([]byte, size))
+	}
+	splits := []splitEntry{
+		{Chunks: []Chunk{{Path: "mem://t/d/a", Offset: 0, Length: 100}}},
+		{Chunks: []Chunk{{Path: "mem://t/d/a", Offset: 100, Length: 150}}},
+		{Chunks: []Chunk{{Path: "mem://t/d/b", Length: 30}, {Path: "mem://t/e/c", Length: 120}}},
+		{Chunks: []Chunk{{Path: "mem://t/gone/y", Length: 5}}},
+	}
+	if err := locate(f, splits[:3]); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(f.asked)
+	if want := []string{"mem://t/d", "mem://t/e/c"}; !slices.Equal(f.asked, want) {
+		t.Errorf("it asked for %v, want %v", f.asked, want)
+	}
+	for i, want := range []string{"[n0 n1] [/r0 /r0]", "[n2 n1] [/r1 /r0]", "[n1 n0] [/r0 /r0]"} {
+		// The second has 100 bytes on n1, 150 on n2 and 50 on n3: less than half of n2's.
+		if info := splits[i].info(); fmt.Sprint(info.Hosts, " ", info.Racks) != want {
+			t.Errorf("split %d is on %v in %v, want %s", i, info.Hosts, info.Racks, want)
+		}
+	}
+	if err := locate(f, splits); err == nil || !isFatal(err) || !strings.Contains(err.Error(), "mem://t/gone") {
+		t.Errorf("of a file that is gone: %v", err)
+	}
+}
+
+// A splits file of an earlier build has hosts only.
+func TestSplitsBefore(t *testing.T) {
+	entry := binary.AppendUvarint(nil, 7) // bytes
+	entry = appendText(appendText(binary.AppendUvarint(entry, 2), "a"), "b")
+	entry = binary.AppendUvarint(binary.AppendUvarint(entry, 1), 1) // input, chunks
+	entry = appendText(entry, "p")
+	for _, v := range []uint64{0, 7, 7, 0} {
+		entry = binary.AppendUvarint(entry, v)
+	}
+	var file bytes.Buffer
+	file.WriteString(splitsBefore)
+	file.Write(binary.LittleEndian.AppendUint32(nil, 1))
+	begin := uint64(splitsHead + 16)
+	file.Write(binary.LittleEndian.AppendUint64(nil, begin))
+	file.Write(binary.LittleEndian.AppendUint64(nil, begin+4+uint64(len(entry))))
+	file.Write(binary.LittleEndian.AppendUint32(nil, castagnoli(entry)))
+	file.Write(entry)
+	data := binary.LittleEndian.AppendUint64(file.Bytes(), xxhash.Sum64(file.Bytes()))
+	infos, _, err := decodeSplits(data)
+	if err != nil || len(infos) != 1 || infos[0].Length != 7 || !slices.Equal(infos[0].Hosts, []string{"a", "b"}) {
+		t.Errorf("%+v, %v", infos, err)
+	}
+	f := mem.New(1)
+	put(f, "mem://t/splits", data)
+	if e, err := readEntry(f, "mem://t/splits", 0); err != nil || e.Input != 1 || len(e.Nodes) != 2 || e.Chunks[0].Path != "p" {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// metered tells that all was read from one address.
+type metered struct {
+	dfs.File
+	addr string
+	n    int64
+}
+
+func (f *metered) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	f.n += int64(n)
+	return n, err
+}
+
+func (f *metered) Reads() []dfs.Read {
+	return []dfs.Read{{Addr: f.addr, Bytes: f.n, Time: time.Duration(f.n)}}
+}
+
+type meteredFS struct {
+	*mem.FS
+	addr string
+}
+
+func (f *meteredFS) Open(name string) (dfs.File, error) {
+	file, err := f.FS.Open(name)
+	return &metered{File: file, addr: f.addr}, err
+}
+
+// What was read from where is told once a file is closed, by how near that was.
+func TestMeter(t *testing.T) {
+	f := &meteredFS{FS: mem.New(100)}
+	put(f.FS, "mem://t/a", []byte("one\ntwo\n"))
+	e := splitEntry{Chunks: []Chunk{{Path: "mem://t/a", Length: 8, Size: 8}}, Nodes: []node{
+		{"N1.", "/r1", "10.0.0.1:9866"}, {"n2", "/r2", "10.0.0.2:9866"}, {"n3", "", "10.0.0.3:9866"},
+	}}
+	for _, c := range []struct {
+		addr, host, rack, counter string
+		want                      wire.Level
+	}{
+		{"10.0.0.1:9866", "n1", "/r1", "BYTES_READ_NODE_LOCAL", wire.NodeLocal},
+		{"10.0.0.2:9866", "n1", "/r2", "BYTES_READ_RACK_LOCAL", wire.RackLocal},
+		{"10.0.0.2:9866", "n1", "/r1", "BYTES_READ_REMOTE", wire.Remote},
+		{"10.0.0.3:9866", "n1", "", "BYTES_READ_REMOTE", wire.Remote},
+		{"10.0.0.9:9866", "n1", "/r1", "BYTES_READ_REMOTE", wire.Remote},
+		{"10.0.0.9:9866", "10.0.0.9", "/r1", "BYTES_READ_NODE_LOCAL", wire.NodeLocal},
+	} {
+		f.addr = c.addr
+		s := newSplit(t.Context(), f, e, formatLines, 0, bounds(1), new(pulse))
+		s.meter.host, s.meter.rack = c.host, c.rack
+		for range s.Lines() {
+		}
+		reads := s.meter.sum()
+		counters := make(wire.Counters)
+		countReads(counters, reads)
+		var want wire.Reads
+		*want.At(c.want) = wire.Reading{Bytes: 8, Took: 8}
+		if s.Err() != nil || reads != want || counters.Get(ReadCounters, c.counter) != 8 || len(counters[ReadCounters]) != 1 {
+			t.Errorf("%+v: %+v, %v, %v", c, reads, counters, s.Err())
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// inputBlock is the block of input files, and the least split.
+const inputBlock = 40
+
+// rackOf is the rack that a tracker is told.
+func rackOf(name string) string { return fmt.Sprintf("/r%d", name[len(name)-1]%2) }
+
+// Locate places the blocks of input on the machines of trackers, of which not all
+// are there; other files, and every fourth input, are nowhere in particular. What
+// it says of racks is not always what trackers are told.
+func (f *processFS) Locate(name string) (located []dfs.Located, err error) {
+	err = f.call("locate", name, "", func() error {
+		located, err = dfs.Locate(f.fs(), name)
+		return err
+	})
+	for i := range located {
+		located[i].Blocks = blocksOf(&located[i].Info)
+	}
+	return located, err
+}
+
+func blocksOf(file *dfs.Info) (blocks []dfs.Block) {
+	at := int(file.Name[len(file.Name)-1])
+	if !strings.HasPrefix(file.Name, "mem://c/in/") || at%4 == 0 {
+		return nil
+	}
+	for from := int64(0); from < file.Size; from += inputBlock {
+		b := dfs.Block{Offset: from, Length: min(inputBlock, file.Size-from)}
+		for k := range 2 {
+			host := taskTrackerName((at + k + int(from)/inputBlock) % (taskTrackers + 1))
+			rack := rackOf(host)
+			if at%3 == 0 {
+				rack = "/elsewhere"
+			}
+			b.Replicas = append(b.Replicas, dfs.Replica{Host: host, Addr: host + ":9866", Rack: rack})
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
