@@ -193,12 +193,34 @@ func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...stri
 	cmd.Dir = c.cfg.Dir
 	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
+	// A tool that asks, and finds no answer, asks again for ever.
+	cmd.Stdin = strings.NewReader("Y\n")
+	out := &capped{left: maxOutput}
+	cmd.Stdout, cmd.Stderr = out, out
+	err := cmd.Run()
 	if err != nil {
 		name := class[strings.LastIndexByte(class, '.')+1:]
-		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), out)
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), out.text)
 	}
-	return string(out), nil
+	return string(out.text), nil
+}
+
+const maxOutput = 1 << 20
+
+// capped keeps the beginning of what is written and refuses the rest, which ends
+// the command that writes it.
+type capped struct {
+	text []byte
+	left int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	n := min(len(p), c.left)
+	c.text = append(c.text, p[:n]...)
+	if c.left -= n; n < len(p) {
+		return n, fmt.Errorf("more than %d bytes of output", maxOutput)
+	}
+	return n, nil
 }
 
 // Superuser is the user that may do everything: who the daemons run as.

@@ -159,13 +159,13 @@ func (c *Cluster) Activate(ctx context.Context, d *Daemon) error {
 	if err := d.listens(ctx, d.Port); err != nil {
 		return err
 	}
-	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToActive", "--forcemanual", d.ID)
+	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToActive", "--forceactive", d.ID)
 	return err
 }
 
 // Standby makes a NameNode of two the standby one.
 func (c *Cluster) Standby(ctx context.Context, d *Daemon) error {
-	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToStandby", "--forcemanual", d.ID)
+	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToStandby", d.ID)
 	return err
 }
 
