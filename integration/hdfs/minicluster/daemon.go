@@ -225,3 +225,10 @@ func (c *capped) Write(p []byte) (int, error) {
 
 // Superuser is the user that may do everything: who the daemons run as.
 const Superuser = "hdfs"
+
+// Listens waits until clients can connect.
+func (d *Daemon) Listens(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	return d.listens(ctx, d.Port)
+}
