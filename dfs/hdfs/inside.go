@@ -48,6 +48,12 @@ func view(c *client.Client, dial dialFunc) *client.Client {
 	return &own
 }
 
+// byID makes an open file ask for its blocks, which it does at its first read, by
+// the file's number: what has its name then may be another file.
+func byID(r *client.FileReader, id uint64) {
+	private(r, "name").Elem().SetString(fmt.Sprintf("/.reserved/.inodes/%d", id))
+}
+
 // blockWriter writes one block.
 type blockWriter interface {
 	Write(p []byte) (int, error)

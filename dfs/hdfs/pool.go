@@ -122,7 +122,7 @@ func (c *cluster) acquire() (*conn, error) {
 	c.answered, c.active = true, fresh.last.addr
 	c.clients = append(c.clients, fresh)
 	if c.reaper == nil {
-		c.reaper = time.AfterFunc(idleTime, c.reap)
+		c.reaper = time.AfterFunc(idleTime/4, c.reap)
 	}
 	return fresh, nil
 }
@@ -155,7 +155,7 @@ func (c *cluster) reap() {
 	})
 	c.reaper = nil
 	if len(c.clients) > 0 {
-		c.reaper = time.AfterFunc(idleTime, c.reap)
+		c.reaper = time.AfterFunc(idleTime/4, c.reap)
 	}
 }
 

@@ -1,6 +1,7 @@
 package hdfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -69,7 +70,9 @@ func (r *file) open() error {
 		case status.GetFileEncryptionInfo() != nil:
 			err = fmt.Errorf("encrypted files: %w", ErrUnsupported)
 		case status.GetEcPolicy() != nil:
-			err = fmt.Errorf("erasure-coded files (%s): %w", status.GetEcPolicy().GetName(), ErrUnsupported)
+			// HDFS names only policies that are not its own.
+			policy := cmp.Or(status.GetEcPolicy().GetName(), fmt.Sprint(status.GetEcPolicy().GetId()))
+			err = fmt.Errorf("erasure-coded files (policy %s): %w", policy, ErrUnsupported)
 		case r.id != 0 && (status.GetFileId() != r.id || info.Size != r.info.Size || !info.Modified.Equal(r.info.Modified)):
 			err = dfs.ErrChanged
 		}
@@ -77,6 +80,7 @@ func (r *file) open() error {
 			return &settled{err}
 		}
 		r.info, r.id, r.reader, r.at = info, status.GetFileId(), reader, 0
+		byID(reader, r.id)
 		r.hold(one)
 		return nil
 	})
@@ -199,6 +203,11 @@ func (r *file) failed(err error) error {
 		err = errors.Join(err, why)
 	}
 	r.drop(why != nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		if e := r.open(); e != nil { // which knows whether another has its name
+			return e
+		}
+	}
 	if tried == nil || errors.Is(tried, err) {
 		return err
 	}

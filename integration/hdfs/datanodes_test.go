@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -249,43 +250,49 @@ func corrupt(t *testing.T, d *minicluster.Daemon, content []byte) {
 	}
 }
 
-// Row 29: a file that is replaced or removed while it is read is not read on.
+// Row 29: a file that is replaced or removed while it is read, or before its
+// first read, is not read on, and never is another file read for it.
 func TestFileChanges(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c, impatient)
-	top := root(t, c, f)
-	name, content := dfs.Join(top, "f"), noise(2*blockSize)
-	for want, replace := range map[error]bool{dfs.ErrChanged: true, fs.ErrNotExist: false} {
-		write(t, f, name, content)
-		file, err := f.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Remove(name); err != nil {
-			t.Fatal(err)
-		}
-		if replace {
-			write(t, f, name, noise(2*blockSize))
-		}
-		// The DataNodes remove the old blocks when they hear of it, so until then
-		// there may be something to read, but never of another file.
-		waitFor(t, "the old blocks are gone", func() bool {
-			got := make([]byte, len(content))
-			n, err := file.ReadAt(got, 0)
-			if !bytes.Equal(got[:n], content[:n]) {
-				t.Fatal("content of another file")
+	name, content := dfs.Join(root(t, c, f), "f"), noise(2*blockSize)
+	other := slices.Clone(content)
+	slices.Reverse(other)
+	for _, begun := range []bool{false, true} {
+		for want, replace := range map[error]bool{dfs.ErrChanged: true, fs.ErrNotExist: false} {
+			write(t, f, name, content)
+			file, err := f.Open(name)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if err == nil {
-				return false
+			if begun {
+				if _, err := file.ReadAt(make([]byte, 10), 0); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if !errors.Is(err, want) {
-				t.Errorf("replaced %v: %v, want %v", replace, err, want)
+			if err := f.Remove(name); err != nil {
+				t.Fatal(err)
 			}
-			return true
-		})
-		file.Close()
-		if err := f.RemoveAll(name); err != nil {
-			t.Fatal(err)
+			if replace {
+				write(t, f, name, other)
+			}
+			// The DataNodes remove the old blocks when they hear of it, so until
+			// then there may be something to read.
+			waitFor(t, "the old blocks are gone", func() bool {
+				got := make([]byte, len(content))
+				n, err := file.ReadAt(got, 0)
+				if !bytes.Equal(got[:n], content[:n]) {
+					t.Fatal("content of another file")
+				}
+				if err != nil && !errors.Is(err, want) {
+					t.Errorf("replaced %v: %v, want %v", replace, err, want)
+				}
+				return err != nil
+			})
+			file.Close()
+			if err := f.RemoveAll(name); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -48,7 +48,7 @@ func stopShared() error {
 	return err
 }
 
-func config(t *testing.T) minicluster.Config {
+func config(t testing.TB) minicluster.Config {
 	t.Helper()
 	jars, err := minicluster.Fetch(t.Context())
 	if errors.Is(err, minicluster.ErrUnavailable) {
@@ -80,7 +80,7 @@ func cluster(t *testing.T) *minicluster.Cluster {
 }
 
 // own starts a cluster for one test, after the shared one has gone: one HDFS at a time.
-func own(t *testing.T, change func(*minicluster.Config)) *minicluster.Cluster {
+func own(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
 	t.Helper()
 	cfg := config(t)
 	if err := stopShared(); err != nil {
@@ -101,7 +101,7 @@ func own(t *testing.T, change func(*minicluster.Config)) *minicluster.Cluster {
 }
 
 // client makes an FS for the superuser.
-func client(t *testing.T, c *minicluster.Cluster, change ...func(*hdfs.Options)) *hdfs.FS {
+func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options)) *hdfs.FS {
 	t.Helper()
 	conf, err := hdfs.ReadConf(c.Conf())
 	if err != nil {

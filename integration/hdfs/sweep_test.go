@@ -22,10 +22,11 @@ import (
 type cutter struct {
 	nameNode string
 
-	mu    sync.Mutex
-	count int
-	at    int // request to be cut, from 1; 0: none
-	after bool
+	mu      sync.Mutex
+	count   int
+	methods []string
+	at      int // request to be cut, from 1; 0: none
+	after   bool
 }
 
 func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -50,6 +51,7 @@ func (c *cutConn) Write(p []byte) (int, error) {
 	}
 	c.cutter.mu.Lock()
 	c.cutter.count++
+	c.cutter.methods = append(c.cutter.methods, method(p))
 	cut, after := c.cutter.count == c.cutter.at, c.cutter.after
 	c.cutter.mu.Unlock()
 	if cut && !after {
@@ -58,6 +60,18 @@ func (c *cutConn) Write(p []byte) (int, error) {
 	}
 	c.lose = cut
 	return c.Conn.Write(p)
+}
+
+// method is the name in a request: a length, two headers behind their lengths,
+// the second of which begins with it.
+func method(p []byte) string {
+	p = p[4:]
+	n, size := binary.Uvarint(p)
+	p = p[size+int(n):]
+	_, size = binary.Uvarint(p)
+	p = p[size+1:]
+	n, size = binary.Uvarint(p)
+	return string(p[size : size+int(n)])
 }
 
 func (c *cutConn) Read(p []byte) (int, error) {

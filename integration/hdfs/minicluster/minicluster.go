@@ -179,6 +179,11 @@ func (c *Cluster) Shell(ctx context.Context, args ...string) (string, error) {
 	return c.run(ctx, nil, "org.apache.hadoop.fs.FsShell", args...)
 }
 
+// Tool runs a class's main with the clients' configuration.
+func (c *Cluster) Tool(ctx context.Context, class string, args ...string) (string, error) {
+	return c.run(ctx, nil, class, args...)
+}
+
 // Conf is the directory that HADOOP_CONF_DIR is to name.
 func (c *Cluster) Conf() string { return filepath.Join(c.cfg.Dir, "conf") }
 
