@@ -27,7 +27,7 @@ func ReadConf(dir string) (Conf, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("Hadoop's configuration: %w", err)
+			return nil, fmt.Errorf("configuration of Hadoop: %w", err)
 		}
 		var doc struct {
 			XMLName    xml.Name `xml:"configuration"`
@@ -37,7 +37,7 @@ func ReadConf(dir string) (Conf, error) {
 			} `xml:"property"`
 		}
 		if err := xml.Unmarshal(text, &doc); err != nil {
-			return nil, fmt.Errorf("Hadoop's configuration: %s: %w", filepath.Join(dir, name), err)
+			return nil, fmt.Errorf("configuration of Hadoop: %s: %w", filepath.Join(dir, name), err)
 		}
 		for _, p := range doc.Properties {
 			conf[strings.TrimSpace(p.Name)] = strings.TrimSpace(p.Value)
@@ -115,7 +115,7 @@ func (c Conf) nameNodes(authority string) ([]string, error) {
 	for _, id := range c.list("dfs.ha.namenodes." + authority) {
 		addr := c.get(rpc + authority + "." + id)
 		if addr == "" {
-			return nil, fmt.Errorf("Hadoop's configuration has no %s%s.%s", rpc, authority, id)
+			return nil, fmt.Errorf("configuration of Hadoop has no %s%s.%s", rpc, authority, id)
 		}
 		addrs = append(addrs, addr)
 	}

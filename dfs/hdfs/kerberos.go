@@ -33,7 +33,7 @@ func secure(options *client.ClientOptions, conf Conf) error {
 	}
 	principal, _, _ := strings.Cut(conf.get("dfs.namenode.kerberos.principal"), "@")
 	if principal == "" {
-		return errors.New("Kerberos: Hadoop's configuration has no dfs.namenode.kerberos.principal")
+		return errors.New("kerberos: Hadoop's configuration has no dfs.namenode.kerberos.principal")
 	}
 	options.KerberosServicePrincipleName = principal
 	var err error
@@ -53,7 +53,7 @@ func ticket() (*krb.Client, error) {
 	}
 	cfg, err := config.Load(path)
 	if err != nil {
-		return nil, fmt.Errorf("Kerberos: %s: %w", path, err)
+		return nil, fmt.Errorf("kerberos: %s: %w", path, err)
 	}
 	if file := os.Getenv("KRB5_CLIENT_KTNAME"); file != "" {
 		return byKeytab(cfg, strings.TrimPrefix(file, "FILE:"))
@@ -64,17 +64,17 @@ func ticket() (*krb.Client, error) {
 	}
 	if kind, file, ok := strings.Cut(cache, ":"); ok {
 		if kind != "FILE" {
-			return nil, fmt.Errorf("Kerberos: KRB5CCNAME=%s: caches other than files: %w", cache, ErrUnsupported)
+			return nil, fmt.Errorf("kerberos: KRB5CCNAME=%s: caches other than files: %w", cache, ErrUnsupported)
 		}
 		cache = file
 	}
 	tickets, err := credentials.LoadCCache(cache)
 	if err != nil {
-		return nil, fmt.Errorf("Kerberos: no tickets in %s (kinit makes them): %w", cache, err)
+		return nil, fmt.Errorf("kerberos: no tickets in %s (kinit makes them): %w", cache, err)
 	}
 	c, err := krb.NewFromCCache(tickets, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("Kerberos: tickets in %s: %w", cache, err)
+		return nil, fmt.Errorf("kerberos: tickets in %s: %w", cache, err)
 	}
 	return c, nil
 }
@@ -83,10 +83,10 @@ func ticket() (*krb.Client, error) {
 func byKeytab(cfg *config.Config, file string) (*krb.Client, error) {
 	keys, err := keytab.Load(file)
 	if err != nil {
-		return nil, fmt.Errorf("Kerberos: keytab %s: %w", file, err)
+		return nil, fmt.Errorf("kerberos: keytab %s: %w", file, err)
 	}
 	if len(keys.Entries) == 0 {
-		return nil, fmt.Errorf("Kerberos: keytab %s is empty", file)
+		return nil, fmt.Errorf("kerberos: keytab %s is empty", file)
 	}
 	first := keys.Entries[0].Principal
 	name, realm := strings.Join(first.Components, "/"), first.Realm
@@ -99,7 +99,7 @@ func byKeytab(cfg *config.Config, file string) (*krb.Client, error) {
 	}
 	c := krb.NewWithKeytab(name, realm, keys, cfg, krb.DisablePAFXFAST(true))
 	if err := c.Login(); err != nil {
-		return nil, fmt.Errorf("Kerberos: log in as %s@%s: %w", name, realm, err)
+		return nil, fmt.Errorf("kerberos: log in as %s@%s: %w", name, realm, err)
 	}
 	return c, nil
 }

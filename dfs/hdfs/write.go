@@ -17,7 +17,7 @@ import (
 
 const (
 	keepAtMost  = 32 << 20         // of a block, to write it again elsewhere
-	blockTries  = 6                // to write one block
+	againAtMost = 4 * time.Second  // before the last try to write a block again
 	badFor      = 10 * time.Minute // a DataNode that has failed a writer gets no blocks of ours
 	replicateIt = 0x80             // not erasure-coded, whatever the directory's policy
 )
@@ -77,6 +77,9 @@ func (w *writer) create(one *conn, before attempts) error {
 	defaults, err := one.client.ServerDefaults() // known since the client was made
 	if err != nil {
 		return err
+	}
+	if defaults.EncryptDataTransfer {
+		return &settled{fmt.Errorf("writing with encryption that only the NameNode knows of, not dfs.encrypt.data.transfer here: %w", ErrUnsupported)}
 	}
 	w.blockSize = orDefault(w.cluster.fs.options.Conf.size("dfs.blocksize"), defaults.BlockSize)
 	replication := orDefault(w.cluster.fs.options.Conf.size("dfs.replication"), int64(defaults.Replication))
@@ -193,7 +196,10 @@ func (w *writer) begin() error {
 // again gives the block up and writes what is kept of it to other DataNodes, to
 // the block's end if that was to be reached.
 func (w *writer) again(cause error, whole bool) error {
-	for range blockTries {
+	for pause := 50 * time.Millisecond; pause < againAtMost; pause *= 2 {
+		if err := w.cluster.fs.wait(pause); err != nil {
+			return errors.Join(cause, err)
+		}
 		w.blame(cause)
 		w.link.close()
 		_ = w.out.Close() // it failed; this ends what it runs
