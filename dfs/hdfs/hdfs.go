@@ -119,6 +119,11 @@ func (f *FS) at(op, name string) (*cluster, string, string, error) {
 	if !ok {
 		return nil, "", "", failure(op, name, fs.ErrInvalid)
 	}
+	select {
+	case <-f.closed:
+		return nil, "", "", failure(op, clean, fs.ErrClosed)
+	default:
+	}
 	authority, path, _ := strings.Cut(rest, "/")
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,9 +158,11 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 	if err := secure(&options, conf); err != nil {
 		return nil, err
 	}
-	return &cluster{fs: f, authority: authority, name: "quern_" + rand.Text(), byName: options.UseDatanodeHostname,
+	c := &cluster{fs: f, authority: authority, name: "quern_" + rand.Text(), byName: options.UseDatanodeHostname,
 		protected: options.DataTransferProtection != "", options: options,
-		creating: make(map[string]bool), bad: make(map[string]badNode)}, nil
+		creating: make(map[string]bool), bad: make(map[string]badNode)}
+	c.made.L = &c.mu
+	return c, nil
 }
 
 // call asks a NameNode for what may be asked twice.

@@ -30,6 +30,8 @@ type cluster struct {
 	mu       sync.Mutex
 	options  client.ClientOptions
 	clients  []*conn         // that may be used
+	making   int             // that are being made
+	made     sync.Cond       // told when that has ended
 	answered bool            // a NameNode has, once
 	active   string          // that one
 	reaper   *time.Timer     // set while clients has any
@@ -80,22 +82,47 @@ func (c *cluster) dialer(own *conn) dialFunc {
 // acquire gives the least used client, or a new one.
 func (c *cluster) acquire() (*conn, error) {
 	c.mu.Lock()
-	var best *conn
-	for _, one := range c.clients {
-		if best == nil || one.users < best.users {
-			best = one
+	defer c.mu.Unlock()
+	for {
+		var best *conn
+		for _, one := range c.clients {
+			if best == nil || one.users < best.users {
+				best = one
+			}
 		}
+		full := len(c.clients)+c.making >= maxClients
+		if best != nil && (best.users == 0 || full) {
+			best.users++
+			return best, nil
+		}
+		if !full {
+			break
+		}
+		c.made.Wait()
 	}
-	if best != nil && (best.users == 0 || len(c.clients) >= maxClients) {
-		best.users++
-		c.mu.Unlock()
-		return best, nil
-	}
+	c.making++
 	options := c.options
 	if i := slices.Index(options.Addresses, c.active); i > 0 { // the one that was active first
 		options.Addresses = slices.Concat(options.Addresses[i:], options.Addresses[:i])
 	}
 	c.mu.Unlock()
+	fresh, err := c.connect(options)
+	c.mu.Lock()
+	c.making--
+	c.made.Broadcast()
+	if err != nil {
+		return nil, err
+	}
+	c.answered, c.active = true, fresh.last.addr
+	c.clients = append(c.clients, fresh)
+	if c.reaper == nil {
+		c.reaper = time.AfterFunc(idleTime/4, c.reap)
+	}
+	return fresh, nil
+}
+
+// connect makes a client, which has one user.
+func (c *cluster) connect(options client.ClientOptions) (*conn, error) {
 	fresh := &conn{users: 1}
 	options.NamenodeDialFunc = c.dialer(fresh)
 	made, err := client.NewClient(options)
@@ -105,26 +132,17 @@ func (c *cluster) acquire() (*conn, error) {
 	}
 	fresh.client, fresh.remote = made, adopt(made, c.name)
 	// Asked for now, since views could not share an answer that comes later.
-	if _, err := made.ServerDefaults(); err != nil {
-		why := fresh.why()
-		fresh.close()
-		if answer, ok := remoteError(err); ok {
-			_, err = judgeAnswer(answer)
-			return nil, err
-		}
-		if why != nil {
-			err = why
-		}
-		return nil, err
+	if _, err = made.ServerDefaults(); err == nil {
+		return fresh, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answered, c.active = true, fresh.last.addr
-	c.clients = append(c.clients, fresh)
-	if c.reaper == nil {
-		c.reaper = time.AfterFunc(idleTime/4, c.reap)
+	why := fresh.why()
+	fresh.close()
+	if answer, ok := remoteError(err); ok {
+		_, err = judgeAnswer(answer)
+	} else if why != nil {
+		err = why
 	}
-	return fresh, nil
+	return nil, err
 }
 
 // release ends a use. A client that is broken is used no more.

@@ -66,6 +66,14 @@ func TestLocateAgreesWithWebHDFS(t *testing.T) {
 		if file.Dir {
 			continue
 		}
+		for _, b := range file.Blocks {
+			for _, r := range b.Replicas {
+				d := daemonAt(c, r.Addr)
+				if d == nil || d.ID != r.Host || d.Rack != r.Rack {
+					t.Errorf("%s: no DataNode is %+v", file.Name, r)
+				}
+			}
+		}
 		blocks := web(t, c.NameNodes[0], strings.TrimPrefix(file.Name, c.URL()))
 		if len(blocks) != len(file.Blocks) {
 			t.Errorf("%s: %d blocks, WebHDFS has %d", file.Name, len(file.Blocks), len(blocks))
