@@ -15,11 +15,13 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // dataConn is a connection to a DataNode that does not wait for ever, and that
-// lets only whole packets through whose checksums are right. The library checks
-// them too, but gives its caller what it has read before it does.
+// lets only whole packets through whose checksums are right, and without these.
+// The library would check them too, but gives its caller what it has read before
+// it does.
 //
 // A packet of a block that is read is, after the DataNode's response
 //
@@ -30,7 +32,7 @@ import (
 //	   data
 //
 // On a connection on which both sides prove who they are first, bytes pass as
-// they come: who reads there must ask for less than a chunk at a time.
+// they come, and the library checks them: who reads there must ask for less than a chunk at a time.
 type dataConn struct {
 	net.Conn
 	addr string
@@ -192,8 +194,22 @@ func (c *dataConn) response(then func() error) error {
 			c.sums = crc32.MakeTable(crc32.Castagnoli)
 		}
 		c.next = then
+		return c.withoutSums(answer, sum, len(b))
 	}
 	c.offer(b)
+	return nil
+}
+
+// withoutSums offers a response that promises no checksums, which are checked
+// here and would else be checked again.
+func (c *dataConn) withoutSums(answer, sum proto.Message, taken int) error {
+	fd := sum.ProtoReflect().Descriptor().Fields().ByName("type")
+	sum.ProtoReflect().Set(fd, value(protoreflect.EnumNumber(0)))
+	body, err := proto.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	c.ready, c.taken = append(protowire.AppendVarint(nil, uint64(len(body))), body...), taken
 	return nil
 }
 
@@ -224,7 +240,10 @@ func (c *dataConn) packet() error {
 	if c.sums != nil && !c.check(b[fixed+head:fixed+head+sums], b[fixed+head+sums:]) {
 		return errChecksum
 	}
-	c.offer(b)
+	// Over the checksums, so that the header is before the data.
+	copy(b[sums:], b[:fixed+head])
+	binary.BigEndian.PutUint32(b[sums:], uint32(4+size))
+	c.ready, c.taken = b[sums:], len(b)
 	return nil
 }
 

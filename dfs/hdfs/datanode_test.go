@@ -58,7 +58,7 @@ func pass(sent []byte) ([]byte, error) {
 	return io.ReadAll(c)
 }
 
-// Whole packets pass as they are; of one that is not right, nothing does.
+// Whole packets pass, without their checksums; of one that is not right, nothing does.
 func TestPacketsAreVerified(t *testing.T) {
 	data := bytes.Repeat([]byte("quern"), 30_000)
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
@@ -66,12 +66,14 @@ func TestPacketsAreVerified(t *testing.T) {
 		good := append(response(t, kind, 512), packet(t, data[:65_536], 512, table)...)
 		all := append(bytes.Clone(good), packet(t, data, 512, table)...)
 		all = append(all, packet(t, nil, 512, table)...)
+		first := append(response(t, 0, 512), packet(t, data[:65_536], 512, nil)...)
+		plain := append(append(bytes.Clone(first), packet(t, data, 512, nil)...), packet(t, nil, 512, nil)...)
 		got, err := pass(all)
-		if !bytes.Equal(got, all) || !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Fatalf("checksum %d: %d of %d bytes, %v", kind, len(got), len(all), err)
+		if !bytes.Equal(got, plain) || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatalf("checksum %d: %d of %d bytes, %v", kind, len(got), len(plain), err)
 		}
-		if got, _ := pass(all[:len(good)+1000]); !bytes.Equal(got, good) {
-			t.Errorf("checksum %d: a part of a packet passed: %d bytes, want %d", kind, len(got), len(good))
+		if got, _ := pass(all[:len(good)+1000]); !bytes.Equal(got, first) {
+			t.Errorf("checksum %d: a part of a packet passed: %d bytes, want %d", kind, len(got), len(first))
 		}
 		if table == nil {
 			continue
@@ -79,7 +81,7 @@ func TestPacketsAreVerified(t *testing.T) {
 		for _, flip := range []int{len(good) + 40, len(good) + 100_000, len(all) - 1000} {
 			bad := bytes.Clone(all)
 			bad[flip] ^= 1
-			if got, err := pass(bad); !bytes.Equal(got, good) || !errors.Is(err, errChecksum) {
+			if got, err := pass(bad); !bytes.Equal(got, first) || !errors.Is(err, errChecksum) {
 				t.Errorf("checksum %d: with a bit flipped at %d: %d bytes, %v", kind, flip, len(got), err)
 			}
 		}
@@ -93,7 +95,7 @@ func FuzzPackets(f *testing.F) {
 	f.Add(good[:20])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		if got, err := pass(sent); !bytes.HasPrefix(sent, got) || err == nil {
+		if got, err := pass(sent); len(got) > len(sent)+maxResponse || err == nil {
 			t.Fatalf("%d bytes became %d, %v", len(sent), len(got), err)
 		}
 	})
