@@ -6,9 +6,9 @@
 // job that has no local task for it. The rest is the state that offers are made of, as
 // values that the caller keeps: how long a job phase has been waiting ([Wait]), what
 // remote reads cost ([Meter], [Average]), how long tasks take ([Pace]) and when a slot
-// with a replica should be free ([Predict]). Topology, levels between node and any, and
-// the assignment of tasks to slots are not here: a caller with levels keeps a Wait and
-// asks a Rule for each.
+// with a replica should be free ([Predict]). Beside the rules stand what they are about:
+// which machine is in which rack ([Topology]), and how near data is ([Level]). The
+// assignment of tasks to slots is not here.
 //
 // The caller's round, each time slots are free: take the jobs in the order in which they
 // are owed slots; match local tasks of a job to *all* free slots before it is offered any
@@ -33,6 +33,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quernmr/quern/wire"
 )
 
 // Kind is a rule without its parameters.
@@ -139,6 +141,11 @@ func (r Rule) Decide(o Offer) Decision {
 	}
 	return Decision{Again: limit - waited}
 }
+
+// Patience is how long a task waits in all for a slot at a level, by a rule that needs
+// no measurements: none or fixed. It is the same for all levels; of the slots that are
+// free when it ends, one in the rack comes first.
+func (r Rule) Patience(wire.Level) time.Duration { return max(0, r.limit(Offer{})) }
 
 // limit is how long a task waits at most.
 func (r Rule) limit(o Offer) time.Duration {

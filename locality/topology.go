@@ -1,6 +1,3 @@
-// Package locality knows how near machines are to each other, and the rules by
-// which maps wait for a slot near their input. It is functions of values: no clock,
-// no I/O. Who waits, and for how long already, is the business of jobtracker/core.
 package locality
 
 import (

@@ -29,7 +29,7 @@ func newWorld(r *Result) *world {
 		nodes: make(map[string]node), blocked: make(map[way]int),
 	}
 	w.book = newBook(r)
-	w.delay = locality.Wait(seed % 4 * uint64(time.Second)) // by the leader's rule none, or fixed
+	w.delay = locality.Rule{Kind: locality.Fixed, Delay: time.Duration(seed%4) * time.Second} // by the leader's rule none, or fixed
 	plan := rand.New(rand.NewPCG(seed, 2))
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))

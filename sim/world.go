@@ -29,7 +29,7 @@ type world struct {
 	latency  time.Duration // likewise, a call to the file system
 	verify   time.Duration // likewise, verifying a map output
 	keepLogs bool          // trackers keep logs
-	delay    locality.Wait // of maps, for slots near their input
+	delay    locality.Rule // of maps, for slots near their input
 	broken   sabotage
 
 	fs      *mem.FS

@@ -64,7 +64,7 @@ type options struct {
 	expect                                    int
 	data, staging                             string
 	policy                                    scheduler.Policy
-	delay                                     locality.Wait
+	delay                                     locality.Rule
 	period, lease, raftTimeout                time.Duration
 	keep                                      time.Duration
 	keepBytes                                 int64
@@ -187,13 +187,13 @@ func policyOf(name, metric string) (scheduler.Policy, error) {
 }
 
 // delayOf finds a delay rule among those that are built.
-func delayOf(rule string) (locality.Wait, error) {
-	if rule == "paper" || rule == "dynamic" {
-		return 0, daemon.Wrong("-delay %s is not built yet; none and fixed=3s are", rule)
+func delayOf(text string) (locality.Rule, error) {
+	rule, err := locality.ParseRule(text)
+	switch {
+	case err != nil:
+		return rule, daemon.Wrong("-%v", err)
+	case rule.Kind == locality.Paper || rule.Kind == locality.Dynamic:
+		return rule, daemon.Wrong("-delay %v is not built yet; none and fixed=3s are", rule)
 	}
-	wait, err := locality.ParseWait(rule)
-	if err != nil {
-		return 0, daemon.Wrong("-delay %v", err)
-	}
-	return wait, nil
+	return rule, nil
 }

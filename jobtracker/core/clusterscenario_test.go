@@ -76,7 +76,7 @@ func (s *scenario) config(d *datadriven.TestData) {
 			cfg.Nonce = a.Vals[0]
 		case "delay":
 			var err error
-			if cfg.Delay, err = locality.ParseWait("fixed=" + a.Vals[0]); err != nil {
+			if cfg.Delay, err = locality.ParseRule("fixed=" + a.Vals[0]); err != nil {
 				d.Fatalf(s.t, "%v", err)
 			}
 		case "addr":

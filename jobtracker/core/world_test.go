@@ -196,7 +196,7 @@ func (w *world) carryOut(c Command) {
 	}
 }
 
-var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Delay: locality.Wait(worldDelay)}
+var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Delay: locality.Rule{Kind: locality.Fixed, Delay: worldDelay}}
 
 var errSim = errors.New("simulated fault")
 

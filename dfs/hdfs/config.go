@@ -1,0 +1,151 @@
+package hdfs
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Conf is Hadoop's configuration: the properties of core-site.xml and, over
+// them, of hdfs-site.xml.
+type Conf map[string]string
+
+// ReadConf reads a directory's configuration. A file that is missing has no
+// properties.
+func ReadConf(dir string) (Conf, error) {
+	conf := Conf{}
+	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("configuration of Hadoop: %w", err)
+		}
+		var doc struct {
+			XMLName    xml.Name `xml:"configuration"`
+			Properties []struct {
+				Name  string `xml:"name"`
+				Value string `xml:"value"`
+			} `xml:"property"`
+		}
+		if err := xml.Unmarshal(text, &doc); err != nil {
+			return nil, fmt.Errorf("configuration of Hadoop: %s: %w", filepath.Join(dir, name), err)
+		}
+		for _, p := range doc.Properties {
+			conf[strings.TrimSpace(p.Name)] = strings.TrimSpace(p.Value)
+		}
+	}
+	return conf, nil
+}
+
+// confFromEnvironment reads what HADOOP_CONF_DIR, or else HADOOP_HOME, names.
+func confFromEnvironment() (Conf, error) {
+	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("HADOOP_CONF_DIR: %w", err)
+		}
+		return ReadConf(dir)
+	}
+	if home := os.Getenv("HADOOP_HOME"); home != "" {
+		return ReadConf(filepath.Join(home, "etc", "hadoop"))
+	}
+	return Conf{}, nil
+}
+
+var variable = regexp.MustCompile(`\$\{[^{}$\s]+\}`)
+
+// maxExpansions is Hadoop's own bound of variables in one value.
+const maxExpansions = 20
+
+// get is a property's value, with ${other.property} and ${env.NAME} replaced.
+func (c Conf) get(name string) string {
+	value := c[name]
+	for range maxExpansions {
+		at := variable.FindStringIndex(value)
+		if at == nil {
+			break
+		}
+		inner := value[at[0]+2 : at[1]-1]
+		replacement, known := c[inner]
+		if env, ok := strings.CutPrefix(inner, "env."); ok {
+			replacement, known = os.LookupEnv(env)
+		}
+		if !known {
+			break
+		}
+		value = value[:at[0]] + replacement + value[at[1]:]
+	}
+	return value
+}
+
+func (c Conf) list(name string) []string {
+	return strings.FieldsFunc(c.get(name), func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
+}
+
+func (c Conf) flag(name string) bool { return strings.EqualFold(c.get(name), "true") }
+
+const defaultPort = "8020"
+
+// errNameservice reports an authority that names no NameNode.
+var errNameservice = errors.New("neither a nameservice of Hadoop's configuration nor a host")
+
+// nameNodes are the addresses of an authority: a nameservice of one or several
+// NameNodes, or a host with or without a port. The empty one is fs.defaultFS's.
+func (c Conf) nameNodes(authority string) ([]string, error) {
+	if authority == "" {
+		rest, ok := strings.CutPrefix(c.get("fs.defaultFS"), "hdfs://")
+		authority, _, _ = strings.Cut(rest, "/")
+		if !ok || authority == "" {
+			return nil, errors.New("hdfs:/// needs an hdfs:// URL as fs.defaultFS in Hadoop's configuration (HADOOP_CONF_DIR)")
+		}
+	}
+	if _, _, err := net.SplitHostPort(authority); err == nil {
+		return []string{authority}, nil
+	}
+	const rpc = "dfs.namenode.rpc-address."
+	var addrs []string
+	for _, id := range c.list("dfs.ha.namenodes." + authority) {
+		addr := c.get(rpc + authority + "." + id)
+		if addr == "" {
+			return nil, fmt.Errorf("configuration of Hadoop has no %s%s.%s", rpc, authority, id)
+		}
+		addrs = append(addrs, addr)
+	}
+	if addr := c.get(rpc + authority); addr != "" && len(addrs) == 0 {
+		addrs = append(addrs, addr)
+	}
+	for i, addr := range addrs {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			addrs[i] = net.JoinHostPort(addr, defaultPort)
+		}
+	}
+	if len(addrs) == 0 {
+		addrs = []string{net.JoinHostPort(authority, defaultPort)}
+	}
+	return addrs, nil
+}
+
+// size is a property that is a number of bytes, with a suffix of k, m, g or t or
+// none; 0 when it is not set or none.
+func (c Conf) size(name string) int64 {
+	text := strings.ToLower(c.get(name))
+	shift := 0
+	if n := len(text) - 1; n > 0 {
+		if i := strings.IndexByte("kmgt", text[n]); i >= 0 {
+			text, shift = text[:n], 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > 1<<50>>shift {
+		return 0
+	}
+	return n << shift
+}

@@ -1,0 +1,104 @@
+package hdfs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func conf(t *testing.T, core, site string) Conf {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"core-site.xml": core, "hdfs-site.xml": site} {
+		body := new(strings.Builder)
+		for line := range strings.Lines(text) {
+			if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+				body.WriteString("<property><name> " + name + "</name><value>" + value + "\n</value><final>true</final></property>")
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(`<?xml version="1.0"?><configuration>`+body.String()+`</configuration>`), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HADOOP_CONF_DIR", dir)
+	c, err := confFromEnvironment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Each authority has its own NameNodes, whatever else the configuration has.
+func TestNameNodesOfAuthorities(t *testing.T) {
+	t.Setenv("QUERN_TEST_HOST", "h9")
+	c := conf(t, `
+		fs.defaultFS=hdfs://one/user
+		domain=example.org`, `
+		dfs.nameservices=one, two,three
+		dfs.ha.namenodes.one=a, b
+		dfs.namenode.rpc-address.one.a=h1.${domain}:9000
+		dfs.namenode.rpc-address.one.b=${env.QUERN_TEST_HOST}
+		dfs.namenode.rpc-address.two=h3:9001
+		dfs.ha.namenodes.three=x
+		dfs.namenode.rpc-address=h4:1`)
+	for authority, want := range map[string]string{
+		"": "h1.example.org:9000 h9:8020", "one": "h1.example.org:9000 h9:8020", "two": "h3:9001",
+		"h7": "h7:8020", "h7:1234": "h7:1234", "one:1": "one:1", "three": "error",
+	} {
+		got, err := c.nameNodes(authority)
+		if err != nil {
+			got = []string{"error"}
+		}
+		if !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%q is %v, %v; want %s", authority, got, err, want)
+		}
+	}
+	if _, err := (Conf{}).nameNodes(""); err == nil {
+		t.Error("without configuration hdfs:/// names something")
+	}
+}
+
+func TestConf(t *testing.T) {
+	c := Conf{"a": "${b}", "b": "${a}", "n": "64M", "k": "4k", "bad": "x", "neg": "-1", "huge": "99999999999t", "on": "True"}
+	c.get("a") // ends
+	for name, want := range map[string]int64{"n": 64 << 20, "k": 4096, "bad": 0, "neg": 0, "huge": 0, "none": 0} {
+		if got := c.size(name); got != want {
+			t.Errorf("size %s is %d, want %d", name, got, want)
+		}
+	}
+	if !c.flag("on") || c.flag("n") {
+		t.Error("flags")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "core-site.xml"), []byte("<configuration><prop"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadConf(dir); err == nil || !strings.Contains(err.Error(), "core-site.xml") {
+		t.Errorf("a broken file: %v", err)
+	}
+	t.Setenv("HADOOP_CONF_DIR", filepath.Join(dir, "none"))
+	if _, err := FromEnvironment(); err == nil {
+		t.Error("HADOOP_CONF_DIR names nothing, and that is taken")
+	}
+}
+
+// What Kerberos needs and is not there is named; so are delegation tokens.
+func TestSecurityIsRefusedByName(t *testing.T) {
+	t.Setenv("KRB5_CONFIG", filepath.Join(t.TempDir(), "none"))
+	kerberos := Conf{"hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@R"}
+	f := New(Options{Conf: kerberos, User: "u"})
+	if _, err := f.Stat("hdfs://nn/x"); err == nil || !strings.Contains(err.Error(), "kerberos") {
+		t.Errorf("without tickets: %v", err)
+	}
+	t.Setenv("HADOOP_TOKEN_FILE_LOCATION", "/tokens")
+	if _, err := f.Stat("hdfs://nn/x"); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "delegation tokens") {
+		t.Errorf("with delegation tokens: %v", err)
+	}
+	delete(kerberos, "dfs.namenode.kerberos.principal")
+	if _, err := f.Stat("hdfs://nn/x"); err == nil || !strings.Contains(err.Error(), "dfs.namenode.kerberos.principal") {
+		t.Errorf("without a principal: %v", err)
+	}
+}

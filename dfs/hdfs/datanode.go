@@ -1,0 +1,339 @@
+package hdfs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// dataConn is a connection to a DataNode that does not wait for ever, and that
+// lets only whole packets through whose checksums are right, and without these.
+// The library would check them too, but gives its caller what it has read before
+// it does.
+//
+// A packet of a block that is read is, after the DataNode's response
+//
+//	4  n+4, n the length of checksums and data
+//	2  length of the header
+//	   header, in protobuf
+//	   checksums, 4 bytes for each chunk of the data
+//	   data
+//
+// On a connection on which both sides prove who they are first, bytes pass as
+// they come, and the library checks them: who reads there must ask for less than a chunk at a time.
+type dataConn struct {
+	net.Conn
+	addr string
+
+	timeout time.Duration
+
+	in   *bufio.Reader
+	next func() error // makes the next bytes ready; nil: all pass as they come
+	now  time.Time    // when the deadline for reading was set last
+
+	ready []byte // the rest of what may be read, in the buffer of in
+	taken int    // length in the buffer of what ready is the rest of
+
+	sums  *crc32.Table // nil: none
+	chunk int
+
+	wrapped  bool
+	firstBad string // in a response to a writer: the DataNode that could not be reached
+}
+
+const (
+	dataBuffer  = 256 << 10
+	maxPacket   = 16 << 20 // as in Hadoop
+	maxResponse = 64 << 10
+)
+
+var (
+	errChecksum  = errors.New("checksum mismatch")
+	errMalformed = errors.New("malformed answer")
+)
+
+func newDataConn(raw net.Conn, addr string, timeout time.Duration) *dataConn {
+	c := &dataConn{Conn: raw, addr: addr, timeout: timeout}
+	c.in = bufio.NewReaderSize(raw, dataBuffer)
+	return c
+}
+
+// SetDeadline is the library's, which has none; ours is for each piece.
+func (c *dataConn) SetDeadline(time.Time) error { return nil }
+
+// extend moves the deadline; not for each of many small reads.
+func (c *dataConn) extend() error {
+	now := time.Now()
+	if now.Sub(c.now) < min(time.Second, c.timeout/4) {
+		return nil
+	}
+	c.now = now
+	return c.Conn.SetReadDeadline(now.Add(c.timeout))
+}
+
+var (
+	wrapping = []byte{0xde, 0xad, 0xbe, 0xef}
+	readOp   = []byte{0, 28, 0x51}
+	writeOp  = []byte{0, 28, 0x50}
+)
+
+func (c *dataConn) Write(p []byte) (int, error) {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		return 0, c.named(err)
+	}
+	if c.next == nil && !c.wrapped {
+		switch {
+		case bytes.HasPrefix(p, wrapping):
+			c.wrapped = true
+		case bytes.HasPrefix(p, readOp):
+			c.next = func() error { return c.response(c.packet) }
+		case bytes.HasPrefix(p, writeOp):
+			c.next = func() error { return c.response(nil) }
+		}
+	}
+	n, err := c.Conn.Write(p)
+	return n, c.named(err)
+}
+
+func (c *dataConn) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("DataNode %s: %w", c.addr, err)
+}
+
+func (c *dataConn) Read(p []byte) (int, error) {
+	for len(c.ready) == 0 {
+		if _, err := c.in.Discard(c.taken); err != nil {
+			return 0, c.named(err)
+		}
+		c.taken = 0
+		if err := c.extend(); err != nil {
+			return 0, c.named(err)
+		}
+		if c.next == nil {
+			n, err := c.in.Read(p)
+			return n, c.named(err)
+		}
+		if err := c.next(); err != nil {
+			return 0, c.named(err)
+		}
+	}
+	n := copy(p, c.ready)
+	c.ready = c.ready[n:]
+	return n, nil
+}
+
+// peek is the next n bytes, which stay in the buffer.
+func (c *dataConn) peek(n int) ([]byte, error) {
+	if n > c.in.Size() {
+		c.in = bufio.NewReaderSize(c.in, n)
+	}
+	b, err := c.in.Peek(n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return b, err
+}
+
+// offer makes the next n bytes ready.
+func (c *dataConn) offer(b []byte) { c.ready, c.taken = b, len(b) }
+
+// response reads the DataNode's answer to a request: its length as a varint,
+// then that many bytes. After a good one come what then makes ready.
+func (c *dataConn) response(then func() error) error {
+	head := 0
+	for head < 4 {
+		b, err := c.peek(head + 1)
+		if err != nil {
+			return err
+		}
+		head++
+		if b[head-1] < 0x80 {
+			break
+		}
+	}
+	b, err := c.peek(head)
+	if err != nil {
+		return err
+	}
+	size, n := protowire.ConsumeVarint(b)
+	if n < 0 || size > maxResponse {
+		return errMalformed
+	}
+	if b, err = c.peek(head + int(size)); err != nil {
+		return err
+	}
+	answer := message("BlockOpResponse")
+	if err := proto.Unmarshal(b[head:], answer); err != nil {
+		return fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	c.firstBad = field(answer, "firstBadLink").String()
+	c.next = nil
+	if field(answer, "status").Enum() == 0 && then != nil {
+		sum := part(part(answer, "readOpChecksumInfo"), "checksum")
+		if c.chunk = int(field(sum, "bytesPerChecksum").Uint()); c.chunk < 1 || c.chunk > maxPacket {
+			return errMalformed
+		}
+		switch field(sum, "type").Enum() {
+		case 1:
+			c.sums = crc32.IEEETable
+		case 2:
+			c.sums = crc32.MakeTable(crc32.Castagnoli)
+		}
+		c.next = then
+		return c.withoutSums(answer, sum, len(b))
+	}
+	c.offer(b)
+	return nil
+}
+
+// withoutSums offers a response that promises no checksums, which are checked
+// here and would else be checked again.
+func (c *dataConn) withoutSums(answer, sum proto.Message, taken int) error {
+	fd := sum.ProtoReflect().Descriptor().Fields().ByName("type")
+	sum.ProtoReflect().Set(fd, value(protoreflect.EnumNumber(0)))
+	body, err := proto.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	c.ready, c.taken = append(protowire.AppendVarint(nil, uint64(len(body))), body...), taken
+	return nil
+}
+
+// packet reads a whole packet and makes it ready when its checksums are right.
+func (c *dataConn) packet() error {
+	const fixed = 6
+	b, err := c.peek(fixed)
+	if err != nil {
+		return err
+	}
+	body := int64(binary.BigEndian.Uint32(b)) - 4
+	head := int(binary.BigEndian.Uint16(b[4:]))
+	if body < 0 || body > maxPacket {
+		return errMalformed
+	}
+	if b, err = c.peek(fixed + head + int(body)); err != nil {
+		return err
+	}
+	size, ok := dataLength(b[fixed : fixed+head])
+	chunks := (size + c.chunk - 1) / c.chunk
+	sums := 4 * chunks
+	if c.sums == nil {
+		sums = 0
+	}
+	if !ok || size < 0 || size > maxPacket || int64(sums+size) != body {
+		return errMalformed
+	}
+	if c.sums != nil && !c.check(b[fixed+head:fixed+head+sums], b[fixed+head+sums:]) {
+		return errChecksum
+	}
+	// Over the checksums, so that the header is before the data.
+	copy(b[sums:], b[:fixed+head])
+	binary.BigEndian.PutUint32(b[sums:], uint32(4+size))
+	c.ready, c.taken = b[sums:], len(b)
+	return nil
+}
+
+func (c *dataConn) check(sums, data []byte) bool {
+	for ; len(data) > 0; sums = sums[4:] {
+		n := min(c.chunk, len(data))
+		if crc32.Checksum(data[:n], c.sums) != binary.BigEndian.Uint32(sums) {
+			return false
+		}
+		data = data[n:]
+	}
+	return true
+}
+
+// dataLength is field 4 of a packet's header.
+func dataLength(header []byte) (int, bool) {
+	for len(header) > 0 {
+		number, kind, n := protowire.ConsumeTag(header)
+		if n < 0 {
+			return 0, false
+		}
+		header = header[n:]
+		if number == 4 && kind == protowire.Fixed32Type {
+			v, n := protowire.ConsumeFixed32(header)
+			return int(int32(v)), n > 0
+		}
+		if n = protowire.ConsumeFieldValue(number, kind, header); n < 0 {
+			return 0, false
+		}
+		header = header[n:]
+	}
+	return 0, false
+}
+
+// link is the one connection to a DataNode that an open file has at a time.
+type link struct {
+	cluster *cluster
+
+	mu     sync.Mutex
+	conn   *dataConn
+	addr   string  // dialled last
+	failed []error // of dialling, since forget
+}
+
+func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	l.close()
+	raw, err := l.cluster.fs.dial(ctx, addr)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.addr = addr
+	if err != nil {
+		err = fmt.Errorf("DataNode %s: %w", addr, err)
+		l.failed = append(l.failed, err)
+		return nil, err
+	}
+	l.conn = newDataConn(raw, addr, l.cluster.fs.options.Timeout)
+	return l.conn, nil
+}
+
+// current is the DataNode dialled last, and whether what it says is wrapped.
+func (l *link) current() (addr string, wrapped bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addr, l.conn != nil && l.conn.wrapped
+}
+
+// suspect is the DataNode that a response has named as the one that failed.
+func (l *link) suspect() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil && l.conn.firstBad != "" {
+		return l.conn.firstBad
+	}
+	return ""
+}
+
+// failures are the errors of dialling since the last call.
+func (l *link) failures() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := errors.Join(l.failed...)
+	l.failed = nil
+	return err
+}
+
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
+	}
+}

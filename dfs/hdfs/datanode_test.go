@@ -1,0 +1,123 @@
+package hdfs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// response is a DataNode's good answer to a reader.
+func response(t testing.TB, kind protoreflect.EnumNumber, chunk uint32) []byte {
+	t.Helper()
+	sum := message("Checksum", "type", kind, "bytesPerChecksum", chunk)
+	info := message("ReadOpChecksumInfo", "checksum", sum, "chunkOffset", uint64(0))
+	body, err := proto.Marshal(message("BlockOpResponse", "status", protoreflect.EnumNumber(0), "readOpChecksumInfo", info))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(protowire.AppendVarint(nil, uint64(len(body))), body...)
+}
+
+func packet(t testing.TB, data []byte, chunk int, table *crc32.Table) []byte {
+	t.Helper()
+	var sums []byte
+	for rest := data; len(rest) > 0 && table != nil; rest = rest[min(chunk, len(rest)):] {
+		sums = binary.BigEndian.AppendUint32(sums, crc32.Checksum(rest[:min(chunk, len(rest))], table))
+	}
+	header, err := proto.Marshal(message("PacketHeader", "offsetInBlock", int64(0), "seqno", int64(1), "lastPacketInBlock", false, "dataLen", int32(len(data))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := binary.BigEndian.AppendUint32(nil, uint32(4+len(sums)+len(data)))
+	p = binary.BigEndian.AppendUint16(p, uint16(len(header)))
+	return bytes.Join([][]byte{p, header, sums, data}, nil)
+}
+
+// pass sends bytes through a connection on which a block is read.
+func pass(sent []byte) ([]byte, error) {
+	here, there := net.Pipe()
+	go func() {
+		io.ReadFull(there, make([]byte, 3))
+		there.Write(sent)
+		there.Close()
+	}()
+	defer here.Close()
+	c := newDataConn(here, "dn:1", time.Minute)
+	if _, err := c.Write(readOp); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(c)
+}
+
+// Whole packets pass, without their checksums; of one that is not right, nothing does.
+func TestPacketsAreVerified(t *testing.T) {
+	data := bytes.Repeat([]byte("quern"), 30_000)
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	for kind, table := range map[protoreflect.EnumNumber]*crc32.Table{0: nil, 1: crc32.IEEETable, 2: castagnoli} {
+		good := append(response(t, kind, 512), packet(t, data[:65_536], 512, table)...)
+		all := append(bytes.Clone(good), packet(t, data, 512, table)...)
+		all = append(all, packet(t, nil, 512, table)...)
+		first := append(response(t, 0, 512), packet(t, data[:65_536], 512, nil)...)
+		plain := append(append(bytes.Clone(first), packet(t, data, 512, nil)...), packet(t, nil, 512, nil)...)
+		got, err := pass(all)
+		if !bytes.Equal(got, plain) || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatalf("checksum %d: %d of %d bytes, %v", kind, len(got), len(plain), err)
+		}
+		if got, _ := pass(all[:len(good)+1000]); !bytes.Equal(got, first) {
+			t.Errorf("checksum %d: a part of a packet passed: %d bytes, want %d", kind, len(got), len(first))
+		}
+		if table == nil {
+			continue
+		}
+		for _, flip := range []int{len(good) + 40, len(good) + 100_000, len(all) - 1000} {
+			bad := bytes.Clone(all)
+			bad[flip] ^= 1
+			if got, err := pass(bad); !bytes.Equal(got, first) || !errors.Is(err, errChecksum) {
+				t.Errorf("checksum %d: with a bit flipped at %d: %d bytes, %v", kind, flip, len(got), err)
+			}
+		}
+	}
+}
+
+// Whatever a DataNode sends takes bounded memory and ends.
+func FuzzPackets(f *testing.F) {
+	good := append(response(f, 2, 512), packet(f, []byte("some data"), 512, crc32.MakeTable(crc32.Castagnoli))...)
+	f.Add(good)
+	f.Add(good[:20])
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		if got, err := pass(sent); len(got) > len(sent)+maxResponse || err == nil {
+			t.Fatalf("%d bytes became %d, %v", len(sent), len(got), err)
+		}
+	})
+}
+
+// A NameNode's answer that says why one is not let in is found again.
+func TestComplaint(t *testing.T) {
+	header := protowire.AppendTag(nil, 4, protowire.BytesType)
+	header = protowire.AppendString(header, "org.apache.hadoop.security.AccessControlException")
+	header = protowire.AppendTag(header, 5, protowire.BytesType)
+	header = protowire.AppendString(header, "SIMPLE authentication is not enabled.\n\tat x")
+	frame := protowire.AppendBytes(nil, header)
+	c := &nameConn{addr: "nn:1"}
+	for _, b := range append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...) {
+		if err := c.follow([]byte{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := c.why().Error(), "NameNode nn:1: permission denied: SIMPLE authentication is not enabled."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := c.follow([]byte("HTTP")); !errors.Is(err, errNotNameNode) {
+		t.Errorf("an answer of HTTP: %v", err)
+	}
+}

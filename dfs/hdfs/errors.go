@@ -1,0 +1,125 @@
+package hdfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	client "github.com/colinmarc/hdfs/v2"
+)
+
+// verdict is what a failed call to a NameNode means for the caller.
+type verdict int
+
+const (
+	final  verdict = iota // the NameNode's answer
+	later                 // it asks to come again: standby, safe mode, overload
+	broken                // no answer: it may or may not have done it
+	never                 // no NameNode can be reached there at all
+)
+
+// refused is an answer of a NameNode's, as an error of io/fs where there is one.
+type refused struct {
+	exception string
+	text      string // first line
+	is        error  // a sentinel, or nil
+}
+
+func (r *refused) Error() string {
+	if r.is != nil && r.is != syscall.ENOSPC && r.is != fs.ErrPermission && r.is != errSafeMode {
+		return r.is.Error()
+	}
+	if r.is != nil {
+		return r.is.Error() + ": " + r.text
+	}
+	return r.text + " (" + r.exception[strings.LastIndexByte(r.exception, '.')+1:] + ")"
+}
+
+func (r *refused) Unwrap() error { return r.is }
+
+var errSafeMode = errors.New("the NameNode is in safe mode")
+
+// sentinels of exceptions, by their names without packages.
+var sentinels = map[string]error{
+	"FileNotFoundException":                 fs.ErrNotExist,
+	"FileAlreadyExistsException":            fs.ErrExist,
+	"AlreadyBeingCreatedException":          fs.ErrExist,
+	"AccessControlException":                fs.ErrPermission,
+	"PathIsNotEmptyDirectoryException":      syscall.ENOTEMPTY,
+	"ParentNotDirectoryException":           syscall.ENOTDIR,
+	"PathIsDirectoryException":              syscall.EISDIR,
+	"InvalidPathException":                  fs.ErrInvalid,
+	"HadoopIllegalArgumentException":        fs.ErrInvalid,
+	"NSQuotaExceededException":              syscall.EDQUOT,
+	"DSQuotaExceededException":              syscall.EDQUOT,
+	"SafeModeException":                     errSafeMode,
+	"UnknownCryptoProtocolVersionException": fmt.Errorf("encrypted files: %w", ErrUnsupported),
+}
+
+// judge says what an error of the library's means, and puts it into our words.
+// Seen is the last error of the connection, which the library flattens to text.
+func judge(err, seen error) (verdict, error) {
+	if answer, ok := remoteError(err); ok {
+		return judgeAnswer(answer)
+	}
+	for _, answer := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid, syscall.ENOTEMPTY} {
+		if errors.Is(err, answer) {
+			return final, answer
+		}
+	}
+	if seen != nil {
+		err = seen
+	}
+	if errors.Is(err, errNameservice) || errors.Is(err, errNotNameNode) || errors.Is(err, ErrUnsupported) {
+		return never, err
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return never, err
+	}
+	return broken, err
+}
+
+// remoteError finds a NameNode's answer in an error.
+func remoteError(err error) (client.Error, bool) {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	answer, ok := err.(client.Error)
+	return answer, ok
+}
+
+func judgeAnswer(answer client.Error) (verdict, error) {
+	text, _, _ := strings.Cut(answer.Message(), "\n")
+	r := &refused{exception: answer.Exception(), text: strings.TrimSpace(text)}
+	name := r.exception[strings.LastIndexAny(r.exception, ".$")+1:]
+	r.is = sentinels[name]
+	switch {
+	case name == "RetriableException" && strings.Contains(text, "SafeModeException"):
+		r.is = errSafeMode
+		return later, r
+	case name == "SafeModeException", name == "RetriableException", name == "StandbyException":
+		return later, r
+	case name == "IOException" && strings.Contains(text, "could only be written to"):
+		r.is = syscall.ENOSPC
+	case name == "IOException" && strings.Contains(text, "must both be"): // a rename onto another kind
+		r.is = fs.ErrExist
+	case name == "NotReplicatedYetException":
+		return later, r
+	}
+	return final, r
+}
+
+// failure names the file, host included, in an error of io/fs.
+func failure(op, name string, err error, to ...string) error {
+	if err == nil {
+		return nil
+	}
+	if len(to) > 0 {
+		return &os.LinkError{Op: op, Old: name, New: to[0], Err: err}
+	}
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}

@@ -1,0 +1,357 @@
+package hdfs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	client "github.com/colinmarc/hdfs/v2"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// Options say how HDFS is used.
+type Options struct {
+	Conf Conf   // nil: none; every URL then names host and port
+	User string // default: HADOOP_USER_NAME, else the user of this process
+
+	// Patience is how long a NameNode is waited for that does not answer, is
+	// standby or in safe mode; FirstPatience, one that has not answered since the
+	// FS was made. Defaults: 60 and 15 seconds.
+	Patience, FirstPatience time.Duration
+
+	// ReadPatience is how long a block is tried that no DataNode gives. Default 10 s.
+	ReadPatience time.Duration
+
+	// Timeout is how long a connection may take, and a NameNode's answer, and each
+	// piece from a DataNode. Default 20 s; connecting takes at most 5.
+	Timeout time.Duration
+
+	// Forgive is after which time a DataNode that has failed a reader is tried
+	// again. Default one minute.
+	Forgive time.Duration
+
+	// Dial dials NameNodes and DataNodes. The default is that of a net.Dialer.
+	// HDFS takes the address it dials from for the reader's place.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// FS is HDFS, of all authorities.
+type FS struct {
+	options Options
+	closed  chan struct{}
+	once    sync.Once
+
+	mu       sync.Mutex
+	clusters map[string]*cluster // by authority
+}
+
+var (
+	_ dfs.FS      = (*FS)(nil)
+	_ dfs.Locator = (*FS)(nil)
+)
+
+// New makes an FS. It connects to nothing yet.
+func New(o Options) *FS {
+	o.Patience = orDefault(o.Patience, time.Minute)
+	o.FirstPatience = orDefault(o.FirstPatience, 15*time.Second)
+	o.ReadPatience = orDefault(o.ReadPatience, 10*time.Second)
+	o.Timeout = orDefault(o.Timeout, 20*time.Second)
+	o.Forgive = orDefault(o.Forgive, time.Minute)
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
+	}
+	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster)}
+}
+
+func orDefault[N int64 | time.Duration](n, otherwise N) N {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// FromEnvironment makes an FS with the configuration that HADOOP_CONF_DIR, or
+// HADOOP_HOME, names; without both, with none.
+func FromEnvironment() (*FS, error) {
+	conf, err := confFromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	return New(Options{Conf: conf}), nil
+}
+
+// Close closes all connections. What is open fails.
+func (f *FS) Close() error {
+	f.once.Do(func() { close(f.closed) })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.clusters {
+		c.mu.Lock()
+		for _, one := range c.clients {
+			one.gone = true
+			one.close()
+		}
+		c.clients = nil
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// at finds the cluster and the path that a URL names, and its cleaned form.
+func (f *FS) at(op, name string) (*cluster, string, string, error) {
+	clean, err := dfs.Clean(name)
+	if err != nil {
+		return nil, "", "", err
+	}
+	rest, ok := strings.CutPrefix(clean, "hdfs://")
+	if !ok {
+		return nil, "", "", failure(op, name, fs.ErrInvalid)
+	}
+	select {
+	case <-f.closed:
+		return nil, "", "", failure(op, clean, fs.ErrClosed)
+	default:
+	}
+	authority, path, _ := strings.Cut(rest, "/")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.clusters[authority]
+	if c == nil {
+		if c, err = f.connectTo(authority); err != nil {
+			return nil, "", "", failure(op, clean, err)
+		}
+		f.clusters[authority] = c
+	}
+	return c, "/" + path, clean, nil
+}
+
+func (f *FS) connectTo(authority string) (*cluster, error) {
+	conf := f.options.Conf
+	addrs, err := conf.nameNodes(authority)
+	if err != nil {
+		return nil, err
+	}
+	who := f.options.User
+	if who == "" {
+		who = os.Getenv("HADOOP_USER_NAME")
+	}
+	if who == "" {
+		self, err := user.Current()
+		if err != nil {
+			return nil, fmt.Errorf("who am I: %w (HADOOP_USER_NAME says it)", err)
+		}
+		who = self.Username
+	}
+	options := client.ClientOptions{Addresses: addrs, User: who, UseDatanodeHostname: conf.flag("dfs.client.use.datanode.hostname")}
+	if err := secure(&options, conf); err != nil {
+		return nil, err
+	}
+	c := &cluster{fs: f, authority: authority, name: "quern_" + rand.Text(), byName: options.UseDatanodeHostname,
+		protected: options.DataTransferProtection != "", options: options,
+		creating: make(map[string]bool), bad: make(map[string]badNode)}
+	c.made.L = &c.mu
+	return c, nil
+}
+
+// call asks a NameNode for what may be asked twice.
+func (c *cluster) call(method string, req, resp proto.Message) error {
+	return c.try(func(one *conn, _ attempts) error { return one.remote.Execute(method, req, resp) })
+}
+
+// status describes a path.
+func (c *cluster) status(path string) (*client.FileStatus, error) {
+	resp := message("GetFileInfoResponse")
+	if err := c.call("getFileInfo", message("GetFileInfoRequest", "src", path), resp); err != nil {
+		return nil, err
+	}
+	if !has(resp, "fs") {
+		return nil, fs.ErrNotExist
+	}
+	return part(resp, "fs").(*client.FileStatus), nil
+}
+
+func describe(name string, s *client.FileStatus) dfs.Info {
+	info := dfs.Info{Name: name, Dir: s.GetFileType().String() == "IS_DIR", Modified: time.UnixMilli(int64(s.GetModificationTime())),
+		BlockSize: int64(s.GetBlocksize())}
+	if !info.Dir {
+		info.Size = int64(s.GetLength())
+	}
+	return info
+}
+
+func (f *FS) Stat(name string) (dfs.Info, error) {
+	c, path, name, err := f.at("stat", name)
+	if err != nil {
+		return dfs.Info{}, err
+	}
+	s, err := c.status(path)
+	if err != nil {
+		return dfs.Info{}, failure("stat", name, err)
+	}
+	return describe(name, s), nil
+}
+
+// listing reads a directory page by page. Of a file it gives the file.
+func (c *cluster) listing(path string, locations bool) (all []*client.FileStatus, err error) {
+	after := []byte{}
+	for {
+		resp := message("GetListingResponse")
+		req := message("GetListingRequest", "src", path, "startAfter", after, "needLocation", locations)
+		if err := c.call("getListing", req, resp); err != nil {
+			return nil, err
+		}
+		if !has(resp, "dirList") {
+			return nil, fs.ErrNotExist
+		}
+		page := parts(part(resp, "dirList"), "partialListing")
+		for _, entry := range page {
+			all = append(all, entry.(*client.FileStatus))
+		}
+		if len(page) == 0 || field(part(resp, "dirList"), "remainingEntries").Uint() == 0 {
+			return all, nil
+		}
+		after = all[len(all)-1].GetPath()
+	}
+}
+
+// isFile says whether a listing is a file's own.
+func isFile(all []*client.FileStatus) bool { return len(all) == 1 && len(all[0].GetPath()) == 0 }
+
+func (f *FS) List(name string) ([]dfs.Info, error) {
+	c, path, name, err := f.at("list", name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.listing(path, false)
+	if err == nil && isFile(all) {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return nil, failure("list", name, err)
+	}
+	infos := make([]dfs.Info, len(all))
+	for i, s := range all {
+		infos[i] = describe(dfs.Join(name, string(s.GetPath())), s)
+	}
+	slices.SortFunc(infos, func(a, b dfs.Info) int { return strings.Compare(a.Name, b.Name) })
+	return infos, nil
+}
+
+func permission(bits uint32) proto.Message { return message("FsPermission", "perm", bits) }
+
+// makeDir is the NameNode's mkdirs, which is content with a directory that is there.
+func (c *cluster) makeDir(path string, parents bool) error {
+	return c.call("mkdirs", message("MkdirsRequest", "src", path, "masked", permission(0o755), "createParent", parents),
+		message("MkdirsResponse"))
+}
+
+func (f *FS) MkdirAll(name string) error {
+	c, path, name, err := f.at("mkdir", name)
+	if err != nil {
+		return err
+	}
+	return failure("mkdir", name, c.makeDir(path, true))
+}
+
+// Mkdir makes a directory beside and renames it, since of several mkdirs that
+// race all succeed.
+func (f *FS) Mkdir(name string) error {
+	c, path, name, err := f.at("mkdir", name)
+	if err != nil {
+		return err
+	}
+	if path == "/" {
+		return failure("mkdir", name, fs.ErrExist)
+	}
+	parent, base := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
+	beside := parent + "." + base + "." + rand.Text() + ".mkdir"
+	if err := c.makeDir(beside, false); err != nil {
+		return failure("mkdir", name, err)
+	}
+	err = c.rename(beside, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Nobody else knows the name: an earlier try did it, or the parent is gone.
+		if _, there := c.status(path); there == nil {
+			return nil
+		}
+	}
+	if err != nil {
+		if _, e := c.remove(beside, true); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	return failure("mkdir", name, err)
+}
+
+// rename is the NameNode's rename2 without its flag to overwrite, which the
+// library always sets: it is refused when the target is there, of whatever kind.
+func (c *cluster) rename(from, to string) error {
+	return c.call("rename2", message("Rename2Request", "src", from, "dst", to, "overwriteDest", false), message("Rename2Response"))
+}
+
+func (f *FS) RenameFile(from, to string) error { return f.rename(from, to) }
+func (f *FS) RenameDir(from, to string) error  { return f.rename(from, to) }
+
+func (f *FS) rename(from, to string) error {
+	c, source, from, err := f.at("rename", from)
+	if err != nil {
+		return err
+	}
+	other, target, to, err := f.at("rename", to)
+	if err != nil {
+		return err
+	}
+	if other != c {
+		return failure("rename", from, fmt.Errorf("to another file system: %w", fs.ErrInvalid), to)
+	}
+	return failure("rename", from, c.rename(source, target), to)
+}
+
+// remove says whether something was there.
+func (c *cluster) remove(path string, tree bool) (there bool, err error) {
+	err = c.try(func(one *conn, before attempts) error {
+		resp := message("DeleteResponse")
+		if err := one.remote.Execute("delete", message("DeleteRequest", "src", path, "recursive", tree), resp); err != nil {
+			return err
+		}
+		there = field(resp, "result").Bool() || before.doubt
+		return nil
+	})
+	return there, err
+}
+
+func (f *FS) Remove(name string) error {
+	c, path, name, err := f.at("remove", name)
+	if err != nil {
+		return err
+	}
+	there, err := c.remove(path, false)
+	if err == nil && !there {
+		err = fs.ErrNotExist
+	}
+	return failure("remove", name, err)
+}
+
+func (f *FS) RemoveAll(name string) error {
+	c, path, name, err := f.at("remove", name)
+	if err != nil {
+		return err
+	}
+	_, err = c.remove(path, true)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return failure("remove", name, err)
+}

@@ -1,0 +1,166 @@
+package hdfs
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+	"unsafe"
+
+	client "github.com/colinmarc/hdfs/v2"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// This file alone reaches for what the client library keeps to itself. The
+// library is at rest (no release since 2023) and its version is pinned; a test
+// holds each of these to what it is taken for.
+
+// remote is a connection of the library's to NameNodes: one call at a time.
+type remote interface {
+	Execute(method string, req, resp proto.Message) error
+}
+
+// private gives a pointer to an unexported field of *owner.
+func private(owner any, name string) reflect.Value {
+	field := reflect.ValueOf(owner).Elem().FieldByName(name)
+	if !field.IsValid() {
+		panic(fmt.Sprintf("hdfs: %T has no field %s", owner, name))
+	}
+	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr()))
+}
+
+// adopt makes a fresh client of the library's ours: it writes under our name and
+// renews no leases, which it would do every second, for readers too.
+func adopt(c *client.Client, name string) remote {
+	conn := private(c, "namenode").Elem()
+	conn.Elem().FieldByName("ClientName").SetString(name)
+	close(private(conn.Interface(), "done").Elem().Interface().(chan struct{}))
+	return conn.Interface().(remote)
+}
+
+// view is a client on the same connection to NameNodes that dials DataNodes in
+// its own way. Views share nothing that a call changes.
+func view(c *client.Client, dial dialFunc) *client.Client {
+	own := *c
+	private(&own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc = dial
+	return &own
+}
+
+// byID makes an open file ask for its blocks, which it does at its first read, by
+// the file's number: what has its name then may be another file.
+func byID(r *client.FileReader, id uint64) {
+	private(r, "name").Elem().SetString(fmt.Sprintf("/.reserved/.inodes/%d", id))
+}
+
+// blockWriter writes one block.
+type blockWriter interface {
+	Write(p []byte) (int, error)
+	Close() error // waits until all replicas have it
+}
+
+// newBlockWriter makes one of the library's.
+func newBlockWriter(name string, block proto.Message, size int64, byName bool, dial dialFunc) blockWriter {
+	field, ok := reflect.TypeFor[client.FileWriter]().FieldByName("blockWriter")
+	if !ok {
+		panic("hdfs: a FileWriter has no blockWriter")
+	}
+	w := reflect.New(field.Type.Elem())
+	set := func(name string, value any) { w.Elem().FieldByName(name).Set(reflect.ValueOf(value)) }
+	set("ClientName", name)
+	set("Block", block)
+	set("BlockSize", size)
+	set("UseDatanodeHostname", byName)
+	set("DialFunc", dial)
+	return w.Interface().(blockWriter)
+}
+
+// failedReplica is which of a block's replicas an error of its writer is about;
+// -1: it does not say.
+func failedReplica(err error) int {
+	v := reflect.ValueOf(err)
+	if v.Kind() == reflect.Struct {
+		if index := v.FieldByName("pipelineIndex"); index.IsValid() && index.CanInt() {
+			return int(index.Int())
+		}
+	}
+	return -1
+}
+
+// The library reads from a DataNode that has failed it once only when there is
+// no other, as long as the process lives.
+//
+//go:linkname datanodeFailures github.com/colinmarc/hdfs/v2/internal/transfer.datanodeFailures
+var datanodeFailures map[string]time.Time
+
+//go:linkname datanodeFailuresLock github.com/colinmarc/hdfs/v2/internal/transfer.datanodeFailuresLock
+var datanodeFailuresLock sync.Mutex
+
+// forgive forgets the failures of DataNodes before a moment.
+func forgive(before time.Time) {
+	datanodeFailuresLock.Lock()
+	defer datanodeFailuresLock.Unlock()
+	for addr, at := range datanodeFailures {
+		if at.Before(before) {
+			delete(datanodeFailures, addr)
+		}
+	}
+}
+
+// message makes one of the library's messages: name without Proto, then fields
+// and values in turn. It panics when there is no such field.
+func message(name string, fields ...any) proto.Message {
+	full := protoreflect.FullName("hadoop.hdfs." + name + "Proto")
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(full)
+	if err != nil {
+		panic(fmt.Sprintf("hdfs: message %s: %v", full, err))
+	}
+	m := kind.New()
+	for i := 0; i < len(fields); i += 2 {
+		fd := m.Descriptor().Fields().ByName(protoreflect.Name(fields[i].(string)))
+		if fd == nil {
+			panic(fmt.Sprintf("hdfs: message %s has no field %s", full, fields[i]))
+		}
+		switch value := fields[i+1].(type) {
+		case nil:
+		case []proto.Message:
+			list := m.Mutable(fd).List()
+			for _, element := range value {
+				list.Append(protoreflect.ValueOfMessage(element.ProtoReflect()))
+			}
+		case proto.Message:
+			m.Set(fd, protoreflect.ValueOfMessage(value.ProtoReflect()))
+		default:
+			m.Set(fd, protoreflect.ValueOf(value))
+		}
+	}
+	return m.Interface()
+}
+
+// field is a field's value, be it set or not.
+func field(m proto.Message, name string) protoreflect.Value {
+	r := m.ProtoReflect()
+	return r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(name)))
+}
+
+// has says whether a field is set.
+func has(m proto.Message, name string) bool {
+	r := m.ProtoReflect()
+	return r.Has(r.Descriptor().Fields().ByName(protoreflect.Name(name)))
+}
+
+// part is a field that is a message.
+func part(m proto.Message, name string) proto.Message { return field(m, name).Message().Interface() }
+
+// parts is a field that is a list of messages.
+func parts(m proto.Message, name string) []proto.Message {
+	list := field(m, name).List()
+	all := make([]proto.Message, list.Len())
+	for i := range all {
+		all[i] = list.Get(i).Message().Interface()
+	}
+	return all
+}
+
+func value(v any) protoreflect.Value { return protoreflect.ValueOf(v) }

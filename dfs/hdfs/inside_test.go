@@ -1,0 +1,64 @@
+package hdfs
+
+import (
+	"testing"
+	"time"
+
+	client "github.com/colinmarc/hdfs/v2"
+)
+
+// What is reached for in the library is there and is what it is taken for.
+func TestInside(t *testing.T) {
+	own := &client.Client{}
+	conn := private(own, "namenode").Elem()
+	if _, ok := conn.Interface().(remote); !ok {
+		t.Errorf("%s is no connection to NameNodes", conn.Type())
+	}
+	for _, name := range []string{"ClientName", "done"} {
+		if _, ok := conn.Type().Elem().FieldByName(name); !ok {
+			t.Errorf("%s has no %s", conn.Type(), name)
+		}
+	}
+	if v := view(own, (&link{}).dial); v == own || private(v, "options").Interface().(*client.ClientOptions).DatanodeDialFunc == nil {
+		t.Error("a view has not its own way to dial")
+	}
+	if private(own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc != nil {
+		t.Error("a view's way to dial is its client's too")
+	}
+	r := &client.FileReader{}
+	byID(r, 7)
+	if got := private(r, "name").Elem().String(); got != "/.reserved/.inodes/7" {
+		t.Errorf("a reader reads %s", got)
+	}
+	newBlockWriter("name", message("LocatedBlock"), 1, false, (&link{}).dial)
+	if got := failedReplica(ackError{3}); got != 3 {
+		t.Errorf("replica %d has failed", got)
+	}
+}
+
+// A failure is forgotten in time, not before.
+func TestForgive(t *testing.T) {
+	now := time.Now()
+	record := func(addr string, at time.Time) {
+		datanodeFailuresLock.Lock()
+		defer datanodeFailuresLock.Unlock()
+		datanodeFailures[addr] = at
+	}
+	record("old:1", now.Add(-time.Hour))
+	record("new:1", now)
+	forgive(now.Add(-time.Minute))
+	datanodeFailuresLock.Lock()
+	defer datanodeFailuresLock.Unlock()
+	if _, old := datanodeFailures["old:1"]; old {
+		t.Error("an old failure is remembered")
+	}
+	if _, fresh := datanodeFailures["new:1"]; !fresh {
+		t.Error("a fresh failure is forgotten")
+	}
+	delete(datanodeFailures, "new:1")
+}
+
+// ackError is built as the library's is.
+type ackError struct{ pipelineIndex int }
+
+func (ackError) Error() string { return "" }

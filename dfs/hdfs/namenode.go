@@ -1,0 +1,148 @@
+package hdfs
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+const (
+	dialTimeout = 5 * time.Second
+	maxAnswer   = 128 << 20 // of a NameNode: Hadoop's own ipc.maximum.response.length
+	headAnswer  = 4 << 10   // of each answer, looked at after a misunderstanding
+)
+
+// errNotNameNode reports a server that does not speak the NameNode's protocol.
+var errNotNameNode = errors.New("this is no NameNode's RPC port")
+
+// nameConn is a connection to a NameNode that does not wait for ever and takes
+// no answer of absurd length. After a failed read it is closed: an answer that
+// comes late would be taken for the next call's.
+type nameConn struct {
+	net.Conn
+	addr    string
+	timeout time.Duration
+
+	mu   sync.Mutex
+	left int64 // of the answer being read
+	size [4]byte
+	have int    // of size
+	head []byte // the beginning of the last answer
+	seen error  // why it broke
+}
+
+func (c *nameConn) Write(p []byte) (int, error) {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		return 0, c.broken(err)
+	}
+	n, err := c.Conn.Write(p)
+	return n, c.broken(err)
+}
+
+func (c *nameConn) Read(p []byte) (int, error) {
+	if err := c.Conn.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
+		return 0, c.broken(err)
+	}
+	n, err := c.Conn.Read(p)
+	if err == nil {
+		err = c.follow(p[:n])
+	}
+	return n, c.broken(err)
+}
+
+// follow keeps to the frames of what is read: a length, then that many bytes.
+func (c *nameConn) follow(p []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(p) > 0 {
+		if c.left > 0 {
+			n := min(int64(len(p)), c.left)
+			c.head = append(c.head, p[:min(n, headAnswer-int64(len(c.head)))]...)
+			c.left, p = c.left-n, p[n:]
+			continue
+		}
+		n := copy(c.size[c.have:], p)
+		c.have, p = c.have+n, p[n:]
+		if c.have < len(c.size) {
+			return nil
+		}
+		c.have, c.left, c.head = 0, int64(binary.BigEndian.Uint32(c.size[:])), c.head[:0]
+		if c.left > maxAnswer {
+			return fmt.Errorf("%s: %w: it answers %q", c.addr, errNotNameNode, c.size)
+		}
+	}
+	return nil
+}
+
+func (c *nameConn) broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	c.Conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = fmt.Errorf("NameNode %s: %w", c.addr, err)
+	}
+	return c.seen
+}
+
+// why is why it is of no use, or nil.
+func (c *nameConn) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen != nil {
+		return c.seen
+	}
+	return c.complaint()
+}
+
+// complaint is what the last answer says when it is none to a call: that the
+// NameNode wants another way of authentication.
+func (c *nameConn) complaint() error {
+	size, n := protowire.ConsumeVarint(c.head)
+	if n < 0 || size > uint64(len(c.head)-n) {
+		return nil
+	}
+	var exception, text string
+	for header := c.head[n : n+int(size)]; len(header) > 0; {
+		number, kind, n := protowire.ConsumeTag(header)
+		if n < 0 {
+			return nil
+		}
+		header = header[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, header); n < 0 {
+			return nil
+		}
+		if value, m := protowire.ConsumeString(header); kind == protowire.BytesType && m == n {
+			switch number {
+			case 4:
+				exception = value
+			case 5:
+				text = value
+			}
+		}
+		header = header[n:]
+	}
+	if exception == "" {
+		return nil
+	}
+	_, err := judgeAnswer(complained{exception, text})
+	return fmt.Errorf("NameNode %s: %w", c.addr, err)
+}
+
+// complained is an answer to no call.
+type complained struct{ exception, message string }
+
+func (c complained) Method() string    { return "" }
+func (c complained) Desc() string      { return "" }
+func (c complained) Exception() string { return c.exception }
+func (c complained) Message() string   { return c.message }

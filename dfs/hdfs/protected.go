@@ -1,0 +1,78 @@
+package hdfs
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	client "github.com/colinmarc/hdfs/v2"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// protectedWriter writes where DataNodes want proof of who one is, which only the
+// library's own writer gives. It does not survive the loss of a DataNode.
+type protectedWriter struct {
+	own    *writer
+	conn   *conn
+	out    *client.FileWriter
+	closed bool
+}
+
+func (w *writer) byLibrary() (dfs.Writer, error) {
+	p := &protectedWriter{own: w}
+	err := w.cluster.try(func(one *conn, _ attempts) (err error) {
+		if p.out, err = view(one.client, w.link.dial).Create(w.path); err == nil {
+			w.cluster.mu.Lock()
+			one.users++
+			w.cluster.mu.Unlock()
+			p.conn = one
+		}
+		return err
+	})
+	if err != nil {
+		w.forget()
+		return nil, failure("create", w.name, err)
+	}
+	return p, nil
+}
+
+func (p *protectedWriter) Write(b []byte) (int, error) {
+	if p.closed {
+		return 0, failure("write", p.own.name, fs.ErrClosed)
+	}
+	n, err := p.out.Write(b)
+	return n, failure("write", p.own.name, err)
+}
+
+func (p *protectedWriter) end() {
+	p.closed = true
+	p.own.cluster.release(p.conn, false)
+	p.own.forget()
+}
+
+func (p *protectedWriter) Close() error {
+	if p.closed {
+		return failure("close", p.own.name, fs.ErrClosed)
+	}
+	defer p.end()
+	err := p.out.Close()
+	began := time.Now()
+	for client.IsErrReplicating(err) && time.Since(began) < p.own.cluster.fs.options.Patience {
+		if e := p.own.cluster.fs.wait(100 * time.Millisecond); e != nil {
+			return failure("close", p.own.name, errors.Join(err, e))
+		}
+		err = p.out.Close()
+	}
+	return failure("close", p.own.name, err)
+}
+
+func (p *protectedWriter) Abort() error {
+	if p.closed {
+		return failure("abort", p.own.name, fs.ErrClosed)
+	}
+	defer p.end()
+	p.own.link.close()
+	_ = p.out.Close() // without its connection; this ends what it runs
+	return failure("abort", p.own.name, p.own.discard())
+}

@@ -1,0 +1,291 @@
+package hdfs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	client "github.com/colinmarc/hdfs/v2"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+const (
+	skipAtMost  = 64 << 10 // bytes that are read rather than connected anew
+	lessThanSum = 511      // bytes: less than HDFS's smallest chunk
+)
+
+// file reads. It keeps one stream open and reads on in it as long as offsets
+// follow one another; another offset connects anew.
+type file struct {
+	cluster *cluster
+	path    string
+	info    dfs.Info
+	id      uint64 // of the file, whatever its name
+
+	mu     sync.Mutex
+	conn   *conn
+	link   *link
+	reader *client.FileReader // nil: to be opened again
+	at     int64              // where reader is
+	next   int64              // where Read goes on
+	reads  []dfs.Read
+	closed bool
+}
+
+var _ dfs.Metered = (*file)(nil)
+
+func (f *FS) Open(name string) (dfs.File, error) {
+	c, path, name, err := f.at("open", name)
+	if err != nil {
+		return nil, err
+	}
+	r := &file{cluster: c, path: path, info: dfs.Info{Name: name}, link: &link{cluster: c}}
+	forgive(time.Now().Add(-f.options.Forgive))
+	if err := r.open(); err != nil {
+		return nil, failure("open", name, err)
+	}
+	return r, nil
+}
+
+// open opens the file for the first time, or again after a failure: then it must
+// be the one it was.
+func (r *file) open() error {
+	return r.cluster.try(func(one *conn, _ attempts) error {
+		reader, err := view(one.client, r.link.dial).Open(r.path)
+		if err != nil {
+			return err
+		}
+		status := reader.Stat().Sys().(*client.FileStatus)
+		info := describe(r.info.Name, status)
+		switch {
+		case info.Dir:
+			err = syscall.EISDIR
+		case status.GetFileEncryptionInfo() != nil:
+			err = fmt.Errorf("encrypted files: %w", ErrUnsupported)
+		case status.GetEcPolicy() != nil:
+			// HDFS names only policies that are not its own.
+			policy := cmp.Or(status.GetEcPolicy().GetName(), fmt.Sprint(status.GetEcPolicy().GetId()))
+			err = fmt.Errorf("erasure-coded files (policy %s): %w", policy, ErrUnsupported)
+		case r.id != 0 && (status.GetFileId() != r.id || info.Size != r.info.Size || !info.Modified.Equal(r.info.Modified)):
+			err = dfs.ErrChanged
+		}
+		if err != nil {
+			return &settled{err}
+		}
+		r.info, r.id, r.reader, r.at = info, status.GetFileId(), reader, 0
+		byID(reader, r.id)
+		r.hold(one)
+		return nil
+	})
+}
+
+// hold keeps a client from being closed as idle, for where blocks are is asked
+// by the first read only.
+func (r *file) hold(one *conn) {
+	r.cluster.mu.Lock()
+	one.users++
+	r.cluster.mu.Unlock()
+	r.conn = one
+}
+
+// drop lets go of what is open.
+func (r *file) drop(isBroken bool) {
+	if r.reader != nil {
+		r.reader.Close()
+	}
+	r.link.close()
+	if r.conn != nil {
+		r.cluster.release(r.conn, isBroken)
+	}
+	r.reader, r.conn = nil, nil
+}
+
+func (r *file) Info() dfs.Info { return r.info }
+
+func (r *file) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, err := r.some(p, r.next)
+	r.next += int64(n)
+	if err != nil && err != io.EOF {
+		err = failure("read", r.info.Name, err)
+	}
+	return n, err
+}
+
+func (r *file) ReadAt(p []byte, off int64) (n int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if off < 0 {
+		return 0, failure("read", r.info.Name, fs.ErrInvalid)
+	}
+	for n < len(p) {
+		m, err := r.some(p[n:], off+int64(n))
+		n += m
+		if err == io.EOF {
+			return n, err
+		}
+		if err != nil {
+			return n, failure("read", r.info.Name, err)
+		}
+	}
+	return n, nil
+}
+
+// some reads at least one byte at an offset, from whichever DataNode has it.
+func (r *file) some(p []byte, off int64) (int, error) {
+	if r.closed {
+		return 0, fs.ErrClosed
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if off >= r.info.Size {
+		return 0, io.EOF
+	}
+	began := time.Now()
+	for pause := 100 * time.Millisecond; ; pause *= 2 {
+		n, err := r.once(p, off)
+		if n > 0 {
+			return n, nil
+		}
+		if errors.Is(err, dfs.ErrChanged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnsupported) {
+			return 0, err
+		}
+		if time.Since(began)+pause > r.cluster.fs.options.ReadPatience {
+			return 0, r.lost(off, err)
+		}
+		if e := r.cluster.fs.wait(pause); e != nil {
+			return 0, errors.Join(err, e)
+		}
+		forgive(time.Now()) // all have failed
+	}
+}
+
+// once reads once; after a failure the file is opened again, for its blocks may
+// have moved.
+func (r *file) once(p []byte, off int64) (int, error) {
+	if r.reader == nil {
+		if err := r.open(); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.seek(off); err != nil {
+		return 0, r.failed(err)
+	}
+	if r.info.BlockSize > 0 && off%r.info.BlockSize == 0 {
+		forgive(time.Now().Add(-r.cluster.fs.options.Forgive))
+	}
+	n, err := r.read(p)
+	if n > 0 {
+		return n, nil
+	}
+	if err == nil || err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return 0, r.failed(err)
+}
+
+func (r *file) failed(err error) error {
+	tried := r.link.failures()
+	_, answered := remoteError(err)
+	why := r.conn.why()
+	if answered {
+		_, err = judge(err, nil)
+	} else if why != nil {
+		err = errors.Join(err, why)
+	}
+	r.drop(why != nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		if e := r.open(); e != nil { // which knows whether another has its name
+			return e
+		}
+	}
+	if tried == nil || errors.Is(tried, err) {
+		return err
+	}
+	return errors.Join(tried, err)
+}
+
+// read reads at r.at and measures.
+func (r *file) read(p []byte) (int, error) {
+	if _, wrapped := r.link.current(); wrapped || r.cluster.protected {
+		p = p[:min(len(p), lessThanSum)]
+	}
+	began := time.Now()
+	n, err := r.reader.Read(p)
+	r.at += int64(n)
+	addr, _ := r.link.current()
+	i := slices.IndexFunc(r.reads, func(one dfs.Read) bool { return one.Addr == addr })
+	if i < 0 {
+		i = len(r.reads)
+		r.reads = append(r.reads, dfs.Read{Addr: addr})
+	}
+	r.reads[i].Bytes += int64(n)
+	r.reads[i].Time += time.Since(began)
+	return n, err
+}
+
+// seek goes to an offset. The library would connect anew even to stay where it
+// is, and after its own short skips go on at a wrong offset if a DataNode fails.
+func (r *file) seek(off int64) error {
+	if gap := off - r.at; gap > 0 && gap <= skipAtMost && r.at > 0 {
+		skipped := make([]byte, gap)
+		for r.at < off {
+			n, err := r.read(skipped[:off-r.at])
+			if n == 0 {
+				return errors.Join(err, io.ErrUnexpectedEOF)
+			}
+		}
+	}
+	if off == r.at {
+		return nil
+	}
+	// Backwards first: that ends the stream, and nothing is skipped in it.
+	if _, err := r.reader.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if _, err := r.reader.Seek(off, io.SeekStart); err != nil {
+		return err
+	}
+	r.at = off
+	return nil
+}
+
+// lost names the block that cannot be read.
+func (r *file) lost(off int64, cause error) error {
+	resp := message("GetBlockLocationsResponse")
+	req := message("GetBlockLocationsRequest", "src", r.path, "offset", uint64(off), "length", uint64(1))
+	if err := r.cluster.call("getBlockLocations", req, resp); err != nil || !has(resp, "locations") {
+		return errors.Join(cause, err)
+	}
+	for _, block := range parts(part(resp, "locations"), "blocks") {
+		return fmt.Errorf("block blk_%d at offset %d, with %d live replicas: %w", field(part(block, "b"), "blockId").Uint(),
+			field(block, "offset").Uint(), field(block, "locs").List().Len(), cause)
+	}
+	return cause
+}
+
+func (r *file) Reads() []dfs.Read {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.reads)
+}
+
+func (r *file) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return failure("close", r.info.Name, fs.ErrClosed)
+	}
+	r.closed = true
+	r.drop(false)
+	return nil
+}

@@ -1,0 +1,329 @@
+package hdfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	client "github.com/colinmarc/hdfs/v2"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+const (
+	keepAtMost  = 32 << 20         // of a block, to write it again elsewhere
+	againAtMost = 4 * time.Second  // before the last try to write a block again
+	badFor      = 10 * time.Minute // a DataNode that has failed a writer gets no blocks of ours
+	replicateIt = 0x80             // not erasure-coded, whatever the directory's policy
+)
+
+// badNode is a DataNode that has failed a writer.
+type badNode struct {
+	node proto.Message
+	at   time.Time
+}
+
+// writer writes a file block by block. A block whose DataNodes fail is given up
+// and written again to others, as long as what was written of it is kept.
+type writer struct {
+	cluster   *cluster
+	name      string // URL
+	path      string
+	id        uint64
+	blockSize int64
+	link      *link
+
+	block    proto.Message // LocatedBlock; nil: none has been begun
+	previous proto.Message // ExtendedBlock before it
+	out      blockWriter   // nil between blocks
+	written  int64         // of the block
+	kept     []byte        // of the block; lacking when that is too much
+	err      error         // the first, which is final
+	closed   bool
+}
+
+func (f *FS) Create(name string) (dfs.Writer, error) {
+	c, path, name, err := f.at("create", name)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	taken := c.creating[path]
+	c.creating[path] = true
+	c.mu.Unlock()
+	if taken {
+		return nil, failure("create", name, fs.ErrExist)
+	}
+	w := &writer{cluster: c, name: name, path: path, link: &link{cluster: c}}
+	c.writing(1)
+	if c.protected {
+		return w.byLibrary()
+	}
+	if err := c.try(w.create); err != nil {
+		w.forget()
+		return nil, failure("create", name, err)
+	}
+	return w, nil
+}
+
+// create makes the file. One that is there after a try without an answer, and is
+// open under our name, is our own: no other writer here has this path.
+func (w *writer) create(one *conn, before attempts) error {
+	defaults, err := one.client.ServerDefaults() // known since the client was made
+	if err != nil {
+		return err
+	}
+	if defaults.EncryptDataTransfer {
+		return &settled{fmt.Errorf("writing with encryption that only the NameNode knows of, not dfs.encrypt.data.transfer here: %w", ErrUnsupported)}
+	}
+	w.blockSize = orDefault(w.cluster.fs.options.Conf.size("dfs.blocksize"), defaults.BlockSize)
+	replication := orDefault(w.cluster.fs.options.Conf.size("dfs.replication"), int64(defaults.Replication))
+	req := message("CreateRequest", "src", w.path, "masked", permission(0o644), "clientName", w.cluster.name,
+		"createFlag", uint32(1|replicateIt), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
+	resp := message("CreateResponse")
+	err = one.remote.Execute("create", req, resp)
+	if answer, ok := remoteError(err); ok && before.doubt && strings.Contains(answer.Message(), w.cluster.name) {
+		drop := message("DeleteRequest", "src", w.path, "recursive", false)
+		if err = one.remote.Execute("delete", drop, message("DeleteResponse")); err == nil {
+			err = one.remote.Execute("create", req, resp)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if part(resp, "fs").(*client.FileStatus).GetFileEncryptionInfo() != nil {
+		return &settled{fmt.Errorf("encrypted files: %w", ErrUnsupported)}
+	}
+	w.id = part(resp, "fs").(*client.FileStatus).GetFileId()
+	return nil
+}
+
+// forget ends what is kept of a writer.
+func (w *writer) forget() {
+	w.link.close()
+	w.cluster.mu.Lock()
+	delete(w.cluster.creating, w.path)
+	w.cluster.mu.Unlock()
+	w.cluster.writing(-1)
+}
+
+func (w *writer) Write(p []byte) (n int, err error) {
+	if w.closed {
+		return 0, failure("write", w.name, fs.ErrClosed)
+	}
+	for n < len(p) && w.err == nil {
+		piece := p[n:]
+		if room := w.blockSize - w.written; int64(len(piece)) > room {
+			piece = piece[:room]
+		}
+		if w.err = w.add(piece); w.err == nil {
+			n += len(piece)
+		}
+		if w.err == nil && w.written == w.blockSize {
+			w.err = w.finish()
+		}
+	}
+	return n, failure("write", w.name, w.err)
+}
+
+// add writes into the block, whose end it does not pass.
+func (w *writer) add(p []byte) error {
+	if w.out == nil {
+		if err := w.begin(); err != nil {
+			return err
+		}
+	}
+	w.written += int64(len(p))
+	if w.written <= keepAtMost {
+		w.kept = append(w.kept, p...)
+	}
+	if _, err := w.out.Write(p); err != nil {
+		return w.again(err, false)
+	}
+	return nil
+}
+
+// finish waits until the block's replicas have it.
+func (w *writer) finish() error {
+	if w.out == nil {
+		return nil
+	}
+	if err := w.out.Close(); err != nil {
+		if err := w.again(err, true); err != nil {
+			return err
+		}
+	}
+	w.previous = part(w.block, "b")
+	w.previous.ProtoReflect().Set(w.previous.ProtoReflect().Descriptor().Fields().ByName("numBytes"), value(uint64(w.written)))
+	w.out, w.written, w.kept = nil, 0, w.kept[:0]
+	w.link.close()
+	return nil
+}
+
+// begin asks for a block, on DataNodes that have not failed us if there are such.
+func (w *writer) begin() error {
+	ask := func(exclude []proto.Message) (proto.Message, error) {
+		resp := message("AddBlockResponse")
+		var previous any
+		if w.previous != nil {
+			previous = w.previous
+		}
+		err := w.cluster.call("addBlock", message("AddBlockRequest", "src", w.path, "clientName", w.cluster.name,
+			"previous", previous, "excludeNodes", exclude, "fileId", w.id), resp)
+		if err != nil {
+			return nil, err
+		}
+		return part(resp, "block"), nil
+	}
+	exclude := w.cluster.excluded()
+	block, err := ask(exclude)
+	if err != nil && len(exclude) > 0 {
+		block, err = ask(nil)
+	}
+	if err != nil {
+		return err
+	}
+	w.block = block
+	w.out = newBlockWriter(w.cluster.name, block, w.blockSize, w.cluster.byName, w.link.dial)
+	return nil
+}
+
+// again gives the block up and writes what is kept of it to other DataNodes, to
+// the block's end if that was to be reached.
+func (w *writer) again(cause error, whole bool) error {
+	for pause := 50 * time.Millisecond; pause < againAtMost; pause *= 2 {
+		if err := w.cluster.fs.wait(pause); err != nil {
+			return errors.Join(cause, err)
+		}
+		w.blame(cause)
+		w.link.close()
+		_ = w.out.Close() // it failed; this ends what it runs
+		w.out = nil
+		if int64(len(w.kept)) < w.written {
+			return fmt.Errorf("a block of which %d bytes were written cannot be written again: %w", w.written, cause)
+		}
+		if err := w.abandon(); err != nil {
+			return errors.Join(cause, err)
+		}
+		if err := w.begin(); err != nil {
+			return errors.Join(cause, err)
+		}
+		_, err := w.out.Write(w.kept)
+		if err == nil && whole {
+			err = w.out.Close()
+		}
+		if err == nil {
+			return nil
+		}
+		cause = err
+	}
+	return cause
+}
+
+func (w *writer) abandon() error {
+	return w.cluster.call("abandonBlock", message("AbandonBlockRequest", "b", part(w.block, "b"), "src", w.path,
+		"holder", w.cluster.name, "fileId", w.id), message("AbandonBlockResponse"))
+}
+
+// blame remembers the DataNode that a failure is about; when nobody can tell,
+// the first, to which the connection is.
+func (w *writer) blame(cause error) {
+	nodes := parts(w.block, "locs")
+	if len(nodes) == 0 {
+		return
+	}
+	which := max(failedReplica(cause), 0)
+	if suspect := w.link.suspect(); suspect != "" {
+		which = max(slices.IndexFunc(nodes, func(n proto.Message) bool { return w.cluster.addr(n) == suspect }), 0)
+	}
+	node := nodes[min(which, len(nodes)-1)]
+	w.cluster.mu.Lock()
+	defer w.cluster.mu.Unlock()
+	w.cluster.bad[w.cluster.addr(node)] = badNode{node, time.Now()}
+}
+
+// addr is a DataNode's, as other DataNodes name it.
+func (c *cluster) addr(node proto.Message) string {
+	id := part(node, "id")
+	return fmt.Sprintf("%s:%d", field(id, "ipAddr").String(), field(id, "xferPort").Uint())
+}
+
+func (c *cluster) excluded() (nodes []proto.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for addr, bad := range c.bad {
+		if time.Since(bad.at) > badFor {
+			delete(c.bad, addr)
+			continue
+		}
+		nodes = append(nodes, bad.node)
+	}
+	return nodes
+}
+
+// Close returns when the file is complete: every block has the replicas without
+// which HDFS would still call it open.
+func (w *writer) Close() error {
+	if w.closed {
+		return failure("close", w.name, fs.ErrClosed)
+	}
+	w.closed = true
+	defer w.forget()
+	if w.err == nil {
+		w.err = w.finish()
+	}
+	if w.err == nil {
+		w.err = w.complete()
+	} else {
+		w.discard()
+	}
+	return failure("close", w.name, w.err)
+}
+
+func (w *writer) complete() error {
+	var last any
+	if w.previous != nil {
+		last = w.previous
+	}
+	began := time.Now()
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		resp := message("CompleteResponse")
+		err := w.cluster.call("complete", message("CompleteRequest", "src", w.path, "clientName", w.cluster.name,
+			"last", last, "fileId", w.id), resp)
+		if err != nil || field(resp, "result").Bool() {
+			return err
+		}
+		if time.Since(began) > w.cluster.fs.options.Patience {
+			return errors.New("too few DataNodes have said that they have its last block")
+		}
+		if err := w.cluster.fs.wait(pause); err != nil {
+			return err
+		}
+	}
+}
+
+// discard gives up an unfinished file.
+func (w *writer) discard() error {
+	w.link.close()
+	if w.out != nil {
+		_ = w.out.Close()
+		w.out = nil
+	}
+	_, err := w.cluster.remove(w.path, false)
+	return err
+}
+
+// Abort removes the file: nobody but its writer can have used it.
+func (w *writer) Abort() error {
+	if w.closed {
+		return failure("abort", w.name, fs.ErrClosed)
+	}
+	w.closed = true
+	defer w.forget()
+	return failure("abort", w.name, w.discard())
+}

@@ -1,0 +1,298 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// noise is bytes that no two places of share.
+func noise(size int) []byte {
+	r := rand.NewChaCha8([32]byte{1})
+	content := make([]byte, size)
+	r.Read(content)
+	return content
+}
+
+// impatient is for tests in which things fail.
+func impatient(o *hdfs.Options) {
+	o.Timeout, o.ReadPatience, o.Forgive = time.Second, 2*time.Second, 300*time.Millisecond
+}
+
+func daemonAt(c *minicluster.Cluster, addr string) *minicluster.Daemon {
+	for _, d := range c.DataNodes {
+		if d.Addr() == addr {
+			return d
+		}
+	}
+	return nil
+}
+
+// restart brings a DataNode back and waits until all are known.
+func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemon) {
+	t.Helper()
+	for _, d := range daemons {
+		if !d.Running() {
+			if err := d.Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := c.Ready(t.Context(), c.NameNodes[0], len(c.DataNodes)); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range daemons {
+		if err := d.Listens(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// last is the DataNode that a file was read from last.
+func last(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon {
+	t.Helper()
+	reads := f.(dfs.Metered).Reads()
+	d := daemonAt(c, reads[len(reads)-1].Addr)
+	if d == nil {
+		t.Fatalf("read from %v", reads)
+	}
+	return d
+}
+
+// Row 29: a DataNode dies, or only stops answering, while a block of it is read.
+// The other replica is read, from the same place on; and when the DataNode is
+// back, so is locality.
+func TestReaderLosesDataNode(t *testing.T) {
+	c := cluster(t)
+	near := c.DataNodes[0]
+	f := client(t, c, impatient, from(near))
+	name, content := dfs.Join(root(t, c, f), "f"), noise(3*blockSize)
+	write(t, f, name, content)
+	faults := map[string]func(d *minicluster.Daemon) error{"kill": (*minicluster.Daemon).Kill, "pause": (*minicluster.Daemon).Pause}
+	for fault, strike := range faults {
+		file, err := f.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 100_001)
+		if _, err := io.ReadFull(file, got); err != nil {
+			t.Fatal(err)
+		}
+		if d := last(t, c, file); d != near {
+			t.Errorf("%s: the first block was read from %s, want %s, beside which its writer was", fault, d.ID, near.ID)
+		}
+		if err := strike(near); err != nil {
+			t.Fatal(err)
+		}
+		rest, err := io.ReadAll(file)
+		if err != nil {
+			t.Errorf("%s: %v", fault, err)
+		}
+		if got = append(got, rest...); !bytes.Equal(got, content) {
+			t.Errorf("%s: other content: %d bytes", fault, len(got))
+		}
+		if reads := file.(dfs.Metered).Reads(); len(reads) < 2 {
+			t.Errorf("%s: read from %v only", fault, reads)
+		}
+		file.Close()
+		if near.Running() {
+			if err := near.Continue(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		restart(t, c, near)
+		waitFor(t, "reads come from the near DataNode again", func() bool {
+			file, err := f.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			if _, err := file.ReadAt(make([]byte, 10), 5); err != nil {
+				t.Fatal(err)
+			}
+			return last(t, c, file) == near
+		})
+	}
+}
+
+// waitFor asks until it is so, with a generous deadline.
+func waitFor(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	ticks := time.NewTicker(50 * time.Millisecond)
+	defer ticks.Stop()
+	timeout := time.NewTimer(time.Minute)
+	defer timeout.Stop()
+	for !so() {
+		select {
+		case <-ticks.C:
+		case <-timeout.C:
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// Row 29: a DataNode is lost while a block is written to it: at the block's
+// beginning, in its middle, at its end; or it is dead before anybody knows.
+func TestWriterLosesDataNode(t *testing.T) {
+	c := cluster(t)
+	near := c.DataNodes[1]
+	content := noise(3*blockSize + 1000)
+	for _, fault := range []func(d *minicluster.Daemon) error{(*minicluster.Daemon).Kill, (*minicluster.Daemon).Pause} {
+		for _, at := range []int{0, blockSize / 2, blockSize, len(content)} {
+			f := client(t, c, impatient, from(near))
+			name := dfs.Join(root(t, c, f), "f")
+			w, err := f.Create(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(content[:at]); err != nil {
+				t.Fatal(err)
+			}
+			if err := fault(near); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(content[at:]); err != nil {
+				t.Errorf("lost at %d: %v", at, err)
+			}
+			if err := w.Close(); err != nil {
+				t.Errorf("lost at %d: %v", at, err)
+			}
+			if got, err := readAll(f, name); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("lost at %d: %d bytes, or others, %v", at, len(got), err)
+			}
+			if near.Running() {
+				if err := near.Continue(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			restart(t, c, near)
+		}
+	}
+}
+
+// Row 29: of a corrupt replica not one byte is delivered; when all are corrupt or
+// gone, the error names the block.
+func TestCorruptAndMissingBlocks(t *testing.T) {
+	c := cluster(t)
+	f := client(t, c, impatient)
+	name, content := dfs.Join(root(t, c, f), "f"), noise(blockSize/2)
+	write(t, f, name, content)
+	located, err := f.Locate(name)
+	if err != nil || len(located) != 1 || len(located[0].Blocks) != 1 || len(located[0].Blocks[0].Replicas) != 2 {
+		t.Fatalf("located %+v, %v", located, err)
+	}
+	replicas := located[0].Blocks[0].Replicas
+	for i, replica := range replicas {
+		d := daemonAt(c, replica.Addr)
+		corrupt(t, d, content)
+		// From beside the corrupt one, so that it is asked first.
+		here := client(t, c, impatient, from(d))
+		got, err := readAll(here, name)
+		if !bytes.HasPrefix(content, got) {
+			t.Fatalf("%d replicas corrupt: wrong bytes delivered", i+1)
+		}
+		if i == 0 && (err != nil || len(got) != len(content)) {
+			t.Fatalf("one replica corrupt: %d bytes, %v", len(got), err)
+		}
+		if i == 1 && (err == nil || !strings.Contains(err.Error(), "blk_") || !strings.Contains(err.Error(), name)) {
+			t.Errorf("both replicas corrupt: %v, want the block named", err)
+		}
+	}
+	name = dfs.Join(root(t, c, f), "gone")
+	write(t, f, name, content)
+	if located, err = f.Locate(name); err != nil {
+		t.Fatal(err)
+	}
+	var killed []*minicluster.Daemon
+	for _, replica := range located[0].Blocks[0].Replicas {
+		d := daemonAt(c, replica.Addr)
+		if err := d.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		killed = append(killed, d)
+	}
+	if _, err := readAll(f, name); err == nil || !strings.Contains(err.Error(), "blk_") || !strings.Contains(err.Error(), name) {
+		t.Errorf("all replicas gone: %v, want the block named", err)
+	}
+	restart(t, c, killed...)
+}
+
+// corrupt flips bits in the middle of the one block file that has this content.
+func corrupt(t *testing.T, d *minicluster.Daemon, content []byte) {
+	t.Helper()
+	flipped := 0
+	err := filepath.WalkDir(d.Data(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasPrefix(entry.Name(), "blk_") || strings.HasSuffix(entry.Name(), ".meta") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(data, content) {
+			return err
+		}
+		data[len(data)/2] ^= 0x55
+		flipped++
+		return os.WriteFile(path, data, 0o666)
+	})
+	if err != nil || flipped != 1 {
+		t.Fatalf("%d block files of %s corrupted, %v", flipped, d.ID, err)
+	}
+}
+
+// Row 29: a file that is replaced or removed while it is read, or before its
+// first read, is not read on, and never is another file read for it.
+func TestFileChanges(t *testing.T) {
+	c := cluster(t)
+	f := client(t, c, impatient)
+	name, content := dfs.Join(root(t, c, f), "f"), noise(2*blockSize)
+	other := slices.Clone(content)
+	slices.Reverse(other)
+	for _, begun := range []bool{false, true} {
+		for want, replace := range map[error]bool{dfs.ErrChanged: true, fs.ErrNotExist: false} {
+			write(t, f, name, content)
+			file, err := f.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if begun {
+				if _, err := file.ReadAt(make([]byte, 10), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+			if replace {
+				write(t, f, name, other)
+			}
+			// The DataNodes remove the old blocks when they hear of it, so until
+			// then there may be something to read.
+			waitFor(t, "the old blocks are gone", func() bool {
+				got := make([]byte, len(content))
+				n, err := file.ReadAt(got, 0)
+				if !bytes.Equal(got[:n], content[:n]) {
+					t.Fatal("content of another file")
+				}
+				if err != nil && !errors.Is(err, want) {
+					t.Errorf("replaced %v: %v, want %v", replace, err, want)
+				}
+				return err != nil
+			})
+			file.Close()
+			if err := f.RemoveAll(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

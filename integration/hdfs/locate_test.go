@@ -1,0 +1,197 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// webBlock is what WebHDFS says of a block.
+type webBlock struct {
+	Offset, Length int64
+	Hosts          []string
+	Names          []string
+	TopologyPaths  []string
+}
+
+// web asks WebHDFS, which answers for one file.
+func web(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
+	t.Helper()
+	body, err := d.Get(t.Context(), "/webhdfs/v1"+(&url.URL{Path: path}).EscapedPath()+"?op=GETFILEBLOCKLOCATIONS&user.name="+minicluster.Superuser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		BlockLocations struct{ BlockLocation []webBlock }
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.BlockLocations.BlockLocation
+}
+
+// What the listing says of blocks is what WebHDFS says, file by file.
+func TestLocateAgreesWithWebHDFS(t *testing.T) {
+	c := cluster(t)
+	f := client(t, c)
+	top := root(t, c, f)
+	for i, size := range []int{0, 1, blockSize, 2*blockSize + 1, 5 * blockSize} {
+		here := client(t, c, from(c.DataNodes[i%4]))
+		write(t, here, dfs.Join(top, fmt.Sprintf("f %d%%", i)), noise(size))
+	}
+	if err := f.Mkdir(dfs.Join(top, "dir")); err != nil {
+		t.Fatal(err)
+	}
+	located, err := dfs.Locate(dfs.Mux{"hdfs": f}, top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	infos, err := f.List(top)
+	if err != nil || len(infos) != len(located) {
+		t.Fatalf("%d located, %d listed, %v", len(located), len(infos), err)
+	}
+	for i, file := range located {
+		if file.Info != infos[i] {
+			t.Errorf("located %+v, listed %+v", file.Info, infos[i])
+		}
+		if file.Dir {
+			continue
+		}
+		for _, b := range file.Blocks {
+			for _, r := range b.Replicas {
+				d := daemonAt(c, r.Addr)
+				if d == nil || d.ID != r.Host || d.Rack != r.Rack {
+					t.Errorf("%s: no DataNode is %+v", file.Name, r)
+				}
+			}
+		}
+		blocks := web(t, c.NameNodes[0], strings.TrimPrefix(file.Name, c.URL()))
+		if len(blocks) != len(file.Blocks) {
+			t.Errorf("%s: %d blocks, WebHDFS has %d", file.Name, len(file.Blocks), len(blocks))
+			continue
+		}
+		for i, b := range file.Blocks {
+			if got, want := sorted(b), sortedWeb(blocks[i]); !slices.Equal(got, want) {
+				t.Errorf("%s: block %d is %v, WebHDFS says %v", file.Name, i, got, want)
+			}
+		}
+		one, err := f.Locate(file.Name)
+		if err != nil || len(one) != 1 || one[0].Info != file.Info || len(one[0].Blocks) != len(file.Blocks) {
+			t.Errorf("alone %s is %+v, %v", file.Name, one, err)
+		}
+	}
+}
+
+func sorted(b dfs.Block) []string {
+	all := []string{fmt.Sprint(b.Offset, b.Length)}
+	for _, r := range b.Replicas {
+		all = append(all, r.Host+" "+r.Rack+"/"+r.Addr)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func sortedWeb(b webBlock) []string {
+	all := []string{fmt.Sprint(b.Offset, b.Length)}
+	for i, host := range b.Hosts {
+		all = append(all, host+" "+b.TopologyPaths[i])
+	}
+	slices.Sort(all)
+	return all
+}
+
+// From beside a DataNode that has all blocks, all are read there; from a rack
+// without any, elsewhere. The meter tells.
+func TestMeter(t *testing.T) {
+	c := cluster(t)
+	home := c.DataNodes[2]
+	near := client(t, c, from(home))
+	name, content := dfs.Join(root(t, c, near), "f"), noise(4*blockSize)
+	write(t, near, name, content)
+	file, err := near.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	// Consecutive ReadAt, with a gap now and then, and one step back.
+	got := make([]byte, len(content))
+	const piece = 10_007
+	for off := 0; off < len(content); off += piece {
+		if _, err := file.ReadAt(got[off:min(off+piece, len(content))], int64(off)); err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got, content) {
+		t.Error("ReadAt gave other content")
+	}
+	reads := file.(dfs.Metered).Reads()
+	if len(reads) != 1 || reads[0].Addr != home.Addr() || reads[0].Bytes != int64(len(content)) || reads[0].Time <= 0 {
+		t.Errorf("read %+v, want all %d bytes from %s", reads, len(content), home.Addr())
+	}
+	for _, off := range []int{3 * blockSize, 100, 5000, 70_000, 200_000, blockSize - 3, 0} {
+		p := make([]byte, 50)
+		if _, err := file.ReadAt(p, int64(off)); err != nil || !bytes.Equal(p, content[off:off+50]) {
+			t.Errorf("at %d: %v", off, err)
+		}
+	}
+}
+
+// The calls to the NameNode that a task makes; and an idle process makes none
+// and holds no connection.
+func TestNameNodeCalls(t *testing.T) {
+	c := cluster(t)
+	nn := c.NameNodes[0]
+	setUp := client(t, c)
+	top := root(t, c, setUp)
+	name := dfs.Join(top, "in")
+	write(t, setUp, name, noise(3*blockSize))
+	setUp.Close()
+	count := func(do func(f *hdfs.FS)) (all, retried int) {
+		counted := &cutter{nameNode: nn.Addr()}
+		f := client(t, c, func(o *hdfs.Options) { o.Dial = counted.dial })
+		do(f)
+		waitFor(t, "nothing is connected any more", func() bool { return connections(t, nn) == 0 })
+		counted.mu.Lock()
+		defer counted.mu.Unlock()
+		t.Log(counted.methods)
+		for _, method := range counted.methods {
+			if method == "complete" {
+				retried++
+			}
+		}
+		return len(counted.methods), retried
+	}
+	writes := func(blocks int) func(*hdfs.FS) {
+		return func(f *hdfs.FS) {
+			dir := dfs.Join(top, fmt.Sprint("a", blocks))
+			if err := f.Mkdir(dir); err != nil {
+				t.Fatal(err)
+			}
+			write(t, f, dfs.Join(dir, "part"), noise(blocks*blockSize-1))
+			write(t, f, dfs.Join(dir, ".attempt"), []byte("manifest"))
+			if err := f.RenameDir(dir, dir+"t"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n, _ := count(func(f *hdfs.FS) { read(t, f, name) }); n > 3 {
+		t.Errorf("a task that only reads makes %d calls, want at most 3", n)
+	}
+	one, completes := count(writes(1))
+	if one -= completes - 2; one > 14 {
+		t.Errorf("a task that writes one block makes %d calls, want at most 14", one)
+	}
+	two, completes := count(writes(2))
+	if two -= completes - 2; two > one+2 {
+		t.Errorf("a task that writes two blocks makes %d calls, want at most 2 more than %d", two, one)
+	}
+}

@@ -1,0 +1,234 @@
+package minicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	nameNode    = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+	dataNode    = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+	journalNode = "org.apache.hadoop.hdfs.qjournal.server.JournalNode"
+)
+
+// Daemon is one of HDFS's processes, running or not.
+type Daemon struct {
+	ID   string // nn1, dn1; of a DataNode its host name too
+	IP   string
+	Rack string // of a DataNode
+	Port int    // for clients
+	HTTP int
+
+	ipc   int
+	class string
+	dir   string
+	args  []string // of java
+
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has ended
+	err   error         // how, once ended is closed
+}
+
+// Addr is where clients reach it.
+func (d *Daemon) Addr() string { return fmt.Sprintf("%s:%d", d.IP, d.Port) }
+
+// HTTPAddr is where its pages are.
+func (d *Daemon) HTTPAddr() string { return fmt.Sprintf("%s:%d", d.IP, d.HTTP) }
+
+// Data is where it keeps what it stores.
+func (d *Daemon) Data() string { return filepath.Join(d.dir, "data") }
+
+// prepare makes a daemon's directory and command line.
+func (c *Cluster) prepare(d *Daemon) error {
+	d.dir = filepath.Join(c.cfg.Dir, d.ID)
+	if err := os.MkdirAll(d.dir, 0o777); err != nil {
+		return err
+	}
+	d.args = append(c.java(d), d.class)
+	own := c.own(d)
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		d.args = append(d.args, "-D", name+"="+own[name])
+	}
+	return nil
+}
+
+// java is the arguments of every JVM; d is nil for a command.
+func (c *Cluster) java(d *Daemon) []string {
+	args := []string{"-Djava.net.preferIPv4Stack=true", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k",
+		"-Xmx128m", "-Xshare:auto", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + c.cfg.Dir, "-Djdk.net.hosts.file=" + c.hosts()}
+	for _, p := range []string{"lang", "io", "util", "net", "nio", "util.concurrent"} {
+		args = append(args, "--add-opens=java.base/java."+p+"=ALL-UNNAMED")
+	}
+	args = append(args, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
+	if d != nil {
+		args = append(args, "-Dquern.bind="+d.IP)
+	}
+	return append(args, "-cp", c.Conf()+":"+c.cfg.Jars.classpath())
+}
+
+func (c *Cluster) hosts() string { return filepath.Join(c.cfg.Dir, "hosts") }
+
+// Start starts the process and returns at once; see [Cluster.Ready].
+func (d *Daemon) Start() error {
+	if d.Running() {
+		return fmt.Errorf("%s runs already", d.ID)
+	}
+	log, err := os.OpenFile(d.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command("java", d.args...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, d.dir
+	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
+	// A group of its own, so that what interrupts the tests does not interrupt it too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", d.ID, err)
+	}
+	ended := make(chan struct{})
+	d.cmd, d.ended, d.err = cmd, ended, nil
+	go func() {
+		d.err = cmd.Wait()
+		close(ended)
+	}()
+	return nil
+}
+
+// Running says whether the process runs, be it paused.
+func (d *Daemon) Running() bool {
+	if d.cmd == nil {
+		return false
+	}
+	select {
+	case <-d.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Kill kills the process as kill -9 does, and waits for its end.
+func (d *Daemon) Kill() error {
+	if err := d.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-d.ended
+	return nil
+}
+
+// Pause halts the process: its connections stay open and say nothing.
+func (d *Daemon) Pause() error { return d.signal(syscall.SIGSTOP) }
+
+// Continue lets a paused process go on.
+func (d *Daemon) Continue() error { return d.signal(syscall.SIGCONT) }
+
+func (d *Daemon) signal(s syscall.Signal) error {
+	if !d.Running() {
+		return fmt.Errorf("signal %s: it does not run", d.ID)
+	}
+	return d.cmd.Process.Signal(s)
+}
+
+// Log is the file of all that it has said.
+func (d *Daemon) Log() string { return filepath.Join(d.dir, "log") }
+
+func (d *Daemon) lastLines() string {
+	text, err := os.ReadFile(d.Log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4<<10):])
+}
+
+// listens waits until a port of the daemon's accepts connections.
+func (d *Daemon) listens(ctx context.Context, port int) error {
+	return d.poll(ctx, "listens", func() bool {
+		conn, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", d.IP, port), time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+}
+
+const pollEvery = 50 * time.Millisecond
+
+// poll asks again and again until done says so, the daemon has ended, or ctx has.
+func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error {
+	ticks := time.NewTicker(pollEvery)
+	defer ticks.Stop()
+	for !done() {
+		select {
+		case <-d.ended:
+			return fmt.Errorf("%s ended before it %s: %w\n%s", d.ID, what, d.err, d.lastLines())
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s %s: %w\n%s", d.ID, what, ctx.Err(), d.lastLines())
+		case <-ticks.C:
+		}
+	}
+	return nil
+}
+
+// run runs a command of Hadoop's to its end, with a daemon's configuration or the
+// clients', and gives what it said.
+func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	all := append(c.java(d), class)
+	if d != nil {
+		all = d.args
+	}
+	cmd := exec.CommandContext(ctx, "java", append(slices.Clone(all), args...)...)
+	cmd.Dir = c.cfg.Dir
+	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A tool that asks, and finds no answer, asks again for ever.
+	cmd.Stdin = strings.NewReader("Y\n")
+	out := &capped{left: maxOutput}
+	cmd.Stdout, cmd.Stderr = out, out
+	err := cmd.Run()
+	if err != nil {
+		name := class[strings.LastIndexByte(class, '.')+1:]
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), out.text)
+	}
+	return string(out.text), nil
+}
+
+const maxOutput = 1 << 20
+
+// capped keeps the beginning of what is written and refuses the rest, which ends
+// the command that writes it.
+type capped struct {
+	text []byte
+	left int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	n := min(len(p), c.left)
+	c.text = append(c.text, p[:n]...)
+	if c.left -= n; n < len(p) {
+		return n, fmt.Errorf("more than %d bytes of output", maxOutput)
+	}
+	return n, nil
+}
+
+// Superuser is the user that may do everything: who the daemons run as.
+const Superuser = "hdfs"
+
+// Listens waits until clients can connect.
+func (d *Daemon) Listens(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	return d.listens(ctx, d.Port)
+}

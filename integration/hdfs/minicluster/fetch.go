@@ -1,0 +1,123 @@
+package minicluster
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// ErrUnavailable reports that this machine cannot run HDFS.
+var ErrUnavailable = errors.New("HDFS cannot run here")
+
+// Jars is where Hadoop's jars, and the class of ours, are.
+type Jars struct{ dir string }
+
+//go:embed pom.xml
+var pom []byte
+
+//go:embed BindingSocketFactory.java
+var factory []byte
+
+const fetchWait = 8 * time.Minute
+
+// Fetch makes the jars available: from the cache, or by Maven. The cache is
+// $QUERN_CACHE, or quern in the user's cache directory.
+func Fetch(ctx context.Context) (*Jars, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	if err := ready(ctx, "java", "javac", "mvn"); err != nil {
+		return nil, err
+	}
+	cache := os.Getenv("QUERN_CACHE")
+	if cache == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		cache = filepath.Join(user, "quern")
+	}
+	// Another list of jars, or another class, is another directory.
+	sum := sha256.Sum256(append(append([]byte(nil), pom...), factory...))
+	dir := filepath.Join(cache, fmt.Sprintf("hadoop-%x", sum[:6]))
+	if _, err := os.Stat(dir); err == nil {
+		return &Jars{dir}, nil
+	}
+	if err := fill(ctx, cache, dir); err != nil {
+		return nil, err
+	}
+	return &Jars{dir}, nil
+}
+
+// fill makes the directory under another name and renames it: of several that do
+// so at the same time one wins, and all may use what is there then.
+func fill(ctx context.Context, cache, dir string) error {
+	if err := os.MkdirAll(cache, 0o777); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	fresh, err := os.MkdirTemp(cache, "new-")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer os.RemoveAll(fresh)
+	source := filepath.Join(fresh, "BindingSocketFactory.java")
+	list := filepath.Join(fresh, "pom.xml")
+	if err := errors.Join(os.WriteFile(source, factory, 0o666), os.WriteFile(list, pom, 0o666)); err != nil {
+		return err
+	}
+	// Else every JVM of a daemon would want to serve pages that the jar lacks.
+	for _, page := range []string{"hdfs", "datanode", "journal", "secondary", "static"} {
+		if err := os.MkdirAll(filepath.Join(fresh, "classes", "webapps", page), 0o777); err != nil {
+			return err
+		}
+	}
+	steps := [][]string{
+		{"mvn", "-q", "-B", "-ntp", "-f", list, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(fresh, "jars")},
+		{"javac", "-cp", filepath.Join(fresh, "jars", "*"), "-d", filepath.Join(fresh, "classes"), source},
+	}
+	for _, step := range steps {
+		if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s: %w\n%s", ErrUnavailable, strings.Join(step, " "), err, out)
+		}
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		if _, there := os.Stat(dir); there != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	return nil
+}
+
+// ready looks for programs. Only a machine of continuous integration is changed
+// for them.
+func ready(ctx context.Context, programs ...string) error {
+	if len(missing(programs)) > 0 && os.Getenv("CI") == "true" && os.Getuid() == 0 {
+		install := "apt-get update -q && apt-get install -qy --no-install-recommends openjdk-17-jdk-headless maven"
+		if out, err := exec.CommandContext(ctx, "sh", "-c", install).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: install Java and Maven: %w\n%s", ErrUnavailable, err, out)
+		}
+	}
+	if names := missing(programs); len(names) > 0 {
+		return fmt.Errorf("%w: not installed: %s", ErrUnavailable, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func missing(programs []string) (names []string) {
+	for _, name := range programs {
+		if _, err := exec.LookPath(name); err != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (j *Jars) classpath() string {
+	return filepath.Join(j.dir, "classes") + ":" + filepath.Join(j.dir, "jars", "*")
+}

@@ -1,0 +1,238 @@
+// Package minicluster runs a real HDFS on this machine for tests and benchmarks:
+// one NameNode, or two with a JournalNode, and DataNodes in racks, each a JVM of
+// its own with a small heap. They can be killed, paused and restarted.
+//
+// # Addresses
+//
+// DataNode n has the address 127.0.0.<n+1>, so that HDFS tells racks and near
+// replicas apart as on real machines. A NameNode knows a DataNode by the address
+// its connections come from; BindingSocketFactory.java gives the JVMs theirs. A
+// reader is near a DataNode when it dials the NameNode from that address.
+//
+// # What it needs
+//
+// [Fetch] takes Hadoop's jars by Maven into a cache outside the repository, and on
+// a machine of continuous integration installs Java and Maven. Where they cannot
+// be had it fails with [ErrUnavailable], naming what is missing, and tests skip.
+//
+// # What it leaves
+//
+// Nothing runs after [Cluster.Close], and nothing after the death of the process
+// that started it; all files are below Config.Dir and the cache. A Cluster may be
+// used from several goroutines, a [Daemon] from one at a time.
+package minicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+// Config says what to start.
+type Config struct {
+	Jars        *Jars
+	Dir         string            // for everything: made if need be
+	NameNodes   int               // 1, the default, or 2
+	Racks       []string          // of the DataNodes, one each: "/a"
+	Replication int               // default 2
+	BlockSize   int64             // default 16 MiB
+	Properties  map[string]string // of hdfs-site.xml, beside those that are needed
+}
+
+// Cluster is a running HDFS.
+type Cluster struct {
+	cfg       Config
+	NameNodes []*Daemon
+	DataNodes []*Daemon
+	journal   *Daemon // nil: one NameNode only
+}
+
+// Nameservice is the name of a cluster of two NameNodes.
+const Nameservice = "mini"
+
+// startWait bounds how long daemons may take until they are ready, and commands.
+const startWait = 90 * time.Second
+
+// Start starts all daemons and waits until all DataNodes are known and files can
+// be written.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	if cfg.NameNodes == 0 {
+		cfg.NameNodes = 1
+	}
+	if cfg.Replication == 0 {
+		cfg.Replication = 2
+	}
+	if cfg.BlockSize == 0 {
+		cfg.BlockSize = 16 << 20
+	}
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	c := &Cluster{cfg: cfg}
+	if err := c.plan(); err != nil {
+		return nil, err
+	}
+	if err := c.boot(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// plan chooses addresses and writes the configuration.
+func (c *Cluster) plan() error {
+	ports, err := freePorts(len(c.cfg.Racks)+1, 2*c.cfg.NameNodes+5)
+	if err != nil {
+		return err
+	}
+	take := func() int { p := ports[0]; ports = ports[1:]; return p }
+	for i := range c.cfg.NameNodes {
+		c.NameNodes = append(c.NameNodes, &Daemon{ID: fmt.Sprintf("nn%d", i+1), IP: "127.0.0.1", class: nameNode,
+			Port: take(), HTTP: take()})
+	}
+	if c.cfg.NameNodes > 1 {
+		c.journal = &Daemon{ID: "jn", IP: "127.0.0.1", class: journalNode, Port: take(), HTTP: take()}
+	}
+	data, http, ipc := take(), take(), take()
+	for i, rack := range c.cfg.Racks {
+		c.DataNodes = append(c.DataNodes, &Daemon{ID: fmt.Sprintf("dn%d", i+1), IP: fmt.Sprintf("127.0.0.%d", i+2), Rack: rack,
+			class: dataNode, Port: data, HTTP: http, ipc: ipc})
+	}
+	for _, d := range c.All() {
+		if err := c.prepare(d); err != nil {
+			return err
+		}
+	}
+	return c.writeConf()
+}
+
+// All lists the daemons in the order in which they start.
+func (c *Cluster) All() []*Daemon {
+	var all []*Daemon
+	if c.journal != nil {
+		all = append(all, c.journal)
+	}
+	return append(append(all, c.NameNodes...), c.DataNodes...)
+}
+
+// boot formats and starts: the first NameNode's formatting needs the JournalNode,
+// the second copies from the first.
+func (c *Cluster) boot(ctx context.Context) error {
+	if c.journal != nil {
+		if err := errors.Join(c.journal.Start(), c.journal.listens(ctx, c.journal.Port)); err != nil {
+			return err
+		}
+	}
+	first := c.NameNodes[0]
+	if _, err := c.run(ctx, first, nameNode, "-format", "-force", "-nonInteractive", "-clusterId", "mini"); err != nil {
+		return err
+	}
+	for _, d := range append([]*Daemon{first}, c.DataNodes...) {
+		if err := d.Start(); err != nil {
+			return err
+		}
+	}
+	for _, standby := range c.NameNodes[1:] {
+		if err := first.listens(ctx, first.Port); err != nil {
+			return err
+		}
+		if _, err := c.run(ctx, standby, nameNode, "-bootstrapStandby", "-force", "-nonInteractive"); err != nil {
+			return err
+		}
+		if err := standby.Start(); err != nil {
+			return err
+		}
+	}
+	if len(c.NameNodes) > 1 {
+		if err := c.Activate(ctx, first); err != nil {
+			return err
+		}
+	}
+	return c.Ready(ctx, first, len(c.DataNodes))
+}
+
+// Activate makes a NameNode of two the active one. The other is standby or dead.
+func (c *Cluster) Activate(ctx context.Context, d *Daemon) error {
+	if err := d.listens(ctx, d.Port); err != nil {
+		return err
+	}
+	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToActive", "--forceactive", d.ID)
+	return err
+}
+
+// Standby makes a NameNode of two the standby one.
+func (c *Cluster) Standby(ctx context.Context, d *Daemon) error {
+	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToStandby", d.ID)
+	return err
+}
+
+// Admin runs a command of hdfs dfsadmin: "-safemode", "enter".
+func (c *Cluster) Admin(ctx context.Context, args ...string) (string, error) {
+	return c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSAdmin", args...)
+}
+
+// Shell runs a command of hdfs dfs: "-ls", "/".
+func (c *Cluster) Shell(ctx context.Context, args ...string) (string, error) {
+	return c.run(ctx, nil, "org.apache.hadoop.fs.FsShell", args...)
+}
+
+// Tool runs a class's main with the clients' configuration.
+func (c *Cluster) Tool(ctx context.Context, class string, args ...string) (string, error) {
+	return c.run(ctx, nil, class, args...)
+}
+
+// Conf is the directory that HADOOP_CONF_DIR is to name.
+func (c *Cluster) Conf() string { return filepath.Join(c.cfg.Dir, "conf") }
+
+// URL is the file system's root, without the slash: hdfs://127.0.0.1:20001 or
+// hdfs://mini.
+func (c *Cluster) URL() string {
+	if len(c.NameNodes) > 1 {
+		return "hdfs://" + Nameservice
+	}
+	return "hdfs://" + c.NameNodes[0].Addr()
+}
+
+// Close kills all daemons. What they hold is for tests and need not be saved.
+func (c *Cluster) Close() error {
+	var errs []error
+	for _, d := range c.All() {
+		if d.Running() {
+			errs = append(errs, d.Kill())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Ports below those that the system gives to outgoing connections.
+const firstPort, lastPort = 12000, 20000
+
+var nextPort atomic.Int64
+
+// freePorts finds ports that are free on the first n loopback addresses.
+func freePorts(n, count int) (ports []int, err error) {
+	for range lastPort - firstPort {
+		if len(ports) == count {
+			return ports, nil
+		}
+		port := firstPort + int(nextPort.Add(1)+int64(os.Getpid())*53)%(lastPort-firstPort)
+		if freeOnAll(n, port) {
+			ports = append(ports, port)
+		}
+	}
+	return nil, errors.New("no ports are free")
+}
+
+func freeOnAll(n, port int) bool {
+	for i := range n {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%d", i+1, port))
+		if err != nil {
+			return false
+		}
+		l.Close()
+	}
+	return true
+}

@@ -1,0 +1,100 @@
+package minicluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Ready waits until a NameNode is active and out of safe mode and knows of this
+// many live DataNodes.
+func (c *Cluster) Ready(ctx context.Context, d *Daemon, dataNodes int) error {
+	return d.poll(ctx, fmt.Sprintf("is ready with %d DataNodes", dataNodes), func() bool {
+		state, err := d.State(ctx)
+		return err == nil && state.Active && state.SafeMode == "" && state.Live == dataNodes
+	})
+}
+
+// LiveDataNodes waits until a NameNode counts this many live DataNodes.
+func (c *Cluster) LiveDataNodes(ctx context.Context, d *Daemon, n int) error {
+	return d.poll(ctx, fmt.Sprintf("counts %d DataNodes", n), func() bool {
+		state, err := d.State(ctx)
+		return err == nil && state.Live == n
+	})
+}
+
+// State is what a NameNode says of itself.
+type State struct {
+	Active   bool
+	SafeMode string // why; empty: it is off
+	Live     int    // DataNodes
+}
+
+// State asks a NameNode.
+func (d *Daemon) State(ctx context.Context) (s State, err error) {
+	var system struct{ NumLiveDataNodes int }
+	var info struct{ Safemode string }
+	var status struct{ State string }
+	for bean, into := range map[string]any{"FSNamesystemState": &system, "NameNodeInfo": &info, "NameNodeStatus": &status} {
+		if err := d.bean(ctx, bean, into); err != nil {
+			return s, err
+		}
+	}
+	return State{Active: status.State == "active", SafeMode: info.Safemode, Live: system.NumLiveDataNodes}, nil
+}
+
+// Calls is how often each method of a NameNode's was called since it started.
+func (d *Daemon) Calls(ctx context.Context) (map[string]int, error) {
+	var counts map[string]any
+	if err := d.bean(ctx, fmt.Sprintf("RpcDetailedActivityForPort%d", d.Port), &counts); err != nil {
+		return nil, err
+	}
+	calls := make(map[string]int)
+	const suffix = "NumOps"
+	for name, value := range counts {
+		if n, ok := value.(float64); ok && len(name) > len(suffix) && name[len(name)-len(suffix):] == suffix {
+			calls[name[:len(name)-len(suffix)]] = int(n)
+		}
+	}
+	return calls, nil
+}
+
+// bean reads one of a daemon's management beans.
+func (d *Daemon) bean(ctx context.Context, name string, into any) error {
+	body, err := d.Get(ctx, "/jmx?qry="+url.QueryEscape("Hadoop:service=NameNode,name="+name))
+	if err != nil {
+		return err
+	}
+	var answer struct{ Beans []json.RawMessage }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
+	}
+	if len(answer.Beans) != 1 {
+		return fmt.Errorf("%s has %d beans %s", d.ID, len(answer.Beans), name)
+	}
+	return json.Unmarshal(answer.Beans[0], into)
+}
+
+// Get reads one of a daemon's pages.
+func (d *Daemon) Get(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.HTTPAddr()+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", req.URL, resp.Status, body)
+	}
+	return body, err
+}

@@ -1,0 +1,214 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// Row 29: the NameNode is down at the start, restarted under open readers and
+// writers, silent for a while, and in safe mode: what waits goes on.
+func TestNameNodeAway(t *testing.T) {
+	c := cluster(t)
+	nn := c.NameNodes[0]
+	f := client(t, c, func(o *hdfs.Options) { o.Timeout = 2 * time.Second })
+	top := root(t, c, f)
+	content := noise(2*blockSize + 1)
+	write(t, f, dfs.Join(top, "read"), content)
+	away := map[string]struct{ leave, back func() error }{
+		"killed": {nn.Kill, nn.Start},
+		"paused": {nn.Pause, nn.Continue},
+		"safe": {
+			func() error { _, err := c.Admin(t.Context(), "-safemode", "enter"); return err },
+			func() error { _, err := c.Admin(t.Context(), "-safemode", "leave"); return err },
+		},
+	}
+	for how, step := range away {
+		w, err := f.Create(dfs.Join(top, how))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content[:blockSize/2]); err != nil {
+			t.Fatal(err)
+		}
+		if err := step.leave(); err != nil {
+			t.Fatal(err)
+		}
+		late := client(t, c, func(o *hdfs.Options) { o.FirstPatience = time.Minute }) // begins while it is away
+		ended := make(chan error, 3)
+		go func() {
+			_, err := w.Write(content[blockSize/2:])
+			ended <- errors.Join(err, w.Close())
+		}()
+		go func() {
+			got, err := readAll(f, dfs.Join(top, "read"))
+			if err == nil && !bytes.Equal(got, content) {
+				err = fmt.Errorf("read %d bytes, or others", len(got))
+			}
+			ended <- err
+		}()
+		go func() { ended <- late.Mkdir(dfs.Join(top, how+".d")) }()
+		if err := step.back(); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := <-ended; err != nil {
+				t.Errorf("%s: %v", how, err)
+			}
+		}
+		if got := read(t, f, dfs.Join(top, how)); !bytes.Equal(got, content) {
+			t.Errorf("%s: what was written has %d bytes, or others", how, len(got))
+		}
+		restart(t, c)
+	}
+}
+
+// Where patience ends the error says what was waited for.
+func TestPatienceEnds(t *testing.T) {
+	c := cluster(t)
+	f := client(t, c, func(o *hdfs.Options) { o.Patience, o.FirstPatience = time.Second, time.Second })
+	top := root(t, c, f)
+	if _, err := c.Admin(t.Context(), "-safemode", "enter"); err != nil {
+		t.Fatal(err)
+	}
+	err := f.Mkdir(dfs.Join(top, "d"))
+	if err == nil || !strings.Contains(err.Error(), "safe mode") || !strings.Contains(err.Error(), top) {
+		t.Errorf("in safe mode: %v", err)
+	}
+	if _, err := c.Admin(t.Context(), "-safemode", "leave"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What HDFS refuses is refused with the errors of io/fs, at once.
+func TestRefusals(t *testing.T) {
+	c := cluster(t)
+	f := client(t, c)
+	other := client(t, c, func(o *hdfs.Options) { o.User = "somebody" })
+	top := root(t, c, f)
+	write(t, f, dfs.Join(top, "f"), []byte("1"))
+	refused := func(what string, err, want error) {
+		t.Helper()
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), top) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	refused("mkdir without permission", other.Mkdir(dfs.Join(top, "d")), fs.ErrPermission)
+	_, err := other.Create(dfs.Join(top, "x"))
+	refused("create without permission", err, fs.ErrPermission)
+	refused("rename without permission", other.RenameFile(dfs.Join(top, "f"), dfs.Join(top, "g")), fs.ErrPermission)
+	_, err = f.Open(top)
+	refused("open a directory", err, syscall.EISDIR)
+	_, err = f.List(dfs.Join(top, "f"))
+	refused("list a file", err, syscall.ENOTDIR)
+	_, err = f.Create(dfs.Join(top, "f", "x"))
+	refused("create below a file", err, syscall.ENOTDIR)
+
+	path := strings.TrimPrefix(top, c.URL())
+	if _, err := c.Admin(t.Context(), "-setSpaceQuota", "1m", path); err != nil {
+		t.Fatal(err)
+	}
+	w, err := f.Create(dfs.Join(top, "big"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Write(noise(3 * blockSize))
+	refused("over quota", errors.Join(err, w.Close()), syscall.EDQUOT)
+}
+
+// Erasure-coded files are refused; ours in such a directory are replicated.
+func TestErasureCoded(t *testing.T) {
+	c := cluster(t)
+	f := client(t, c)
+	top := root(t, c, f)
+	path := strings.TrimPrefix(top, c.URL())
+	const tool, policy = "org.apache.hadoop.hdfs.tools.ECAdmin", "XOR-2-1-1024k"
+	for _, args := range [][]string{{"-enablePolicy", "-policy", policy}, {"-setPolicy", "-path", path, "-policy", policy}} {
+		if _, err := c.Tool(t.Context(), tool, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Shell(t.Context(), "-touchz", path+"/coded"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Open(dfs.Join(top, "coded")); !errors.Is(err, hdfs.ErrUnsupported) || !strings.Contains(err.Error(), "policy 4") {
+		t.Errorf("open an erasure-coded file: %v", err)
+	}
+	content := noise(2*blockSize + 7)
+	write(t, f, dfs.Join(top, "ours"), content)
+	if got := read(t, f, dfs.Join(top, "ours")); !bytes.Equal(got, content) {
+		t.Errorf("read %d bytes, or others", len(got))
+	}
+}
+
+// Row 29: of two NameNodes the active one is killed in the middle of everything.
+func TestFailover(t *testing.T) {
+	c := own(t, func(cfg *minicluster.Config) { cfg.NameNodes, cfg.Racks = 2, []string{"/a", "/b"} })
+	f := client(t, c)
+	top := root(t, c, f)
+	content := noise(2*blockSize + 1)
+	write(t, f, dfs.Join(top, "read"), content)
+	w, err := f.Create(dfs.Join(top, "written"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content[:blockSize+10]); err != nil {
+		t.Fatal(err)
+	}
+	open, err := f.Open(dfs.Join(top, "read"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	if err := c.NameNodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.Write(content[blockSize+10:])
+		ended <- errors.Join(err, w.Close(), f.Mkdir(dfs.Join(top, "dir")), f.RenameDir(dfs.Join(top, "dir"), dfs.Join(top, "renamed")))
+	}()
+	if err := c.Activate(t.Context(), c.NameNodes[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	got := make([]byte, len(content))
+	if _, err := open.ReadAt(got, 0); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("reading on: %v", err)
+	}
+	if got := read(t, f, dfs.Join(top, "written")); !bytes.Equal(got, content) {
+		t.Errorf("what was written has %d bytes, or others", len(got))
+	}
+	if _, err := f.Stat(dfs.Join(top, "renamed")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A full HDFS is told as a full disk is.
+func TestFull(t *testing.T) {
+	c := own(t, func(cfg *minicluster.Config) {
+		cfg.Racks, cfg.Replication = []string{"/a"}, 1
+		cfg.Properties = map[string]string{"dfs.datanode.du.reserved": fmt.Sprint(int64(1) << 50)}
+	})
+	f := client(t, c)
+	top := root(t, c, f)
+	w, err := f.Create(dfs.Join(top, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Write(noise(blockSize))
+	if err = errors.Join(err, w.Close()); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write to a full HDFS: %v", err)
+	}
+}

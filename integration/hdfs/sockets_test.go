@@ -1,0 +1,39 @@
+package hdfs_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// connections counts this process's own to a daemon.
+func connections(t *testing.T, d *minicluster.Daemon) (n int) {
+	t.Helper()
+	own := make(map[string]bool)
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil {
+			own[to] = true
+		}
+	}
+	table, err := os.Open("/proc/net/tcp")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer table.Close()
+	for lines := bufio.NewScanner(table); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 9 && strings.HasSuffix(fields[2], fmt.Sprintf(":%04X", d.Port)) && own["socket:["+fields[9]+"]"] {
+			n++
+		}
+	}
+	return n
+}
