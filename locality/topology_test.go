@@ -54,15 +54,12 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-func TestParseWait(t *testing.T) {
-	for rule, want := range map[string]time.Duration{"none": 0, "fixed=3s": 3 * time.Second, "fixed=0s": 0} {
-		if w, err := ParseWait(rule); err != nil || w.Patience(wire.RackLocal) != want || w.Patience(wire.Remote) != want {
-			t.Errorf("%s: %v, %v", rule, w, err)
-		}
-	}
-	for _, bad := range []string{"", "fixed", "fixed=", "fixed=3", "fixed=-1s", "paper", "None"} {
-		if _, err := ParseWait(bad); !errors.Is(err, ErrBadDelay) {
-			t.Errorf("%q: %v", bad, err)
+// TestPatience: none and fixed wait so long for any slot that is nearer than others.
+func TestPatience(t *testing.T) {
+	for text, want := range map[string]time.Duration{"none": 0, "fixed=3s": 3 * time.Second, "fixed=0s": 0} {
+		rule, err := ParseRule(text)
+		if err != nil || rule.Patience(wire.RackLocal) != want || rule.Patience(wire.Remote) != want {
+			t.Errorf("%s: %v, %v", text, rule, err)
 		}
 	}
 }

@@ -56,6 +56,33 @@ func (w *world) checkNear() {
 	}
 }
 
+// checkMatched: of the maps of a job that one Step launches away from their input,
+// none could have had the slot of another such one on a node with its input.
+func (w *world) checkMatched(commands []Command) {
+	l := w.core.live
+	if l == nil {
+		return
+	}
+	var far []*attempt
+	for _, c := range commands {
+		send, _ := c.(Send)
+		launch, ok := send.Message.(*wire.Launch)
+		if !ok || launch.Attempt.Task.Kind != wire.Map {
+			continue
+		}
+		if j := l.job(launch.Attempt.Task.Job); j != nil && j.attempts[launch.Attempt] != nil && j.attempts[launch.Attempt].level > wire.NodeLocal {
+			far = append(far, j.attempts[launch.Attempt])
+		}
+	}
+	for _, a := range far {
+		for _, b := range far {
+			if a.job == b.job && len(a.task.avoid) == 0 && slices.Contains(a.job.splits[a.id.Task.N].Hosts, b.tracker.host) {
+				w.fail("%v runs on %s, away from its input, and %v, away from its own, on %s where that is", a.id, a.tracker.Name, b.id, b.tracker.Name)
+			}
+		}
+	}
+}
+
 // checkPicks compares what the indexes find with what a look at every map does.
 func (w *world) checkPicks(j *job, t *tracker, strict bool) {
 	lowest := func(may func(m int) bool) int {

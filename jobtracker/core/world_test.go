@@ -162,6 +162,7 @@ func (w *world) step(ev Event) {
 	commands := w.core.Step(w.now, ev)
 	w.checkLines()
 	w.checkNear()
+	w.checkMatched(commands)
 	for _, c := range commands {
 		w.carryOut(c)
 	}
