@@ -52,7 +52,8 @@ func Estimate(measured []scheduler.Measured) *Speeds {
 			s.trackers[m.Tracker] = tracker
 			s.factors = append(s.factors, 1)
 		}
-		samples[i] = sample{job, tracker, float64(m.Tasks), m.Seconds}
+		tasks := float64(m.Tasks)
+		samples[i] = sample{job, tracker, tasks, min(max(m.Seconds, leastSeconds*tasks), mostSeconds*tasks)}
 	}
 	s.times = make([]float64, len(s.jobs))
 	s.fit(samples)

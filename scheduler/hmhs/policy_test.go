@@ -206,6 +206,34 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// TestAnyMeasurement: whatever a Snapshot may say was measured, there is a plan.
+func TestAnyMeasurement(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seconds := rapid.SampledFrom([]float64{math.SmallestNonzeroFloat64, 1e-200, 1e-9, 1, 1e9, 1e15})
+		var s scheduler.Snapshot
+		s.Phase = wire.Map
+		for i := range 3 {
+			s.Slots++
+			s.Trackers = append(s.Trackers, scheduler.Tracker{ID: fmt.Sprint("t", i), Free: []float64{0}})
+		}
+		for n := range 3 {
+			s.Jobs = append(s.Jobs, scheduler.Job{ID: id(n + 1), Max: 3, Work: 3})
+			for _, tr := range s.Trackers {
+				s.Measured = append(s.Measured, scheduler.Measured{
+					Job: id(n + 1), Tracker: tr.ID, Tasks: rapid.IntRange(0, 3).Draw(t, "ended"), Seconds: seconds.Draw(t, "seconds"),
+				})
+			}
+		}
+		plan, err := (hmhs.Policy{}).Plan(s)
+		if err == nil {
+			err = plan.Validate(s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // crowd is a map phase of a hybrid batch with affinities measured.
 func crowd(jobs, trackers int) scheduler.Snapshot {
 	r := rand.New(rand.NewPCG(1, 1))
