@@ -135,9 +135,18 @@ func TestSimulate(t *testing.T) {
 	if err := s.run(s.sort, s.busy); err != nil {
 		t.Fatal(err)
 	}
-	few := &simulation{context.Background(), papers.Options{Seed: 3, Experiments: 1}, s.report, []float64{1}}
-	if err := few.run(few.tpch, few.queries); err != nil {
+	mix := &simulation{context.Background(), o, s.report, []float64{4}}
+	if err := mix.run(mix.tpch, mix.queries); err != nil {
 		t.Fatal(err)
+	}
+	tested := 0
+	for _, row := range s.report.Rows {
+		if banded, _ := row.Within(); banded {
+			tested++
+		}
+	}
+	if want := 2*2*2 + 2 + 4; tested != want { // sort, busy host, mixes
+		t.Errorf("%d figures have bands, want %d", tested, want)
 	}
 	for _, row := range s.report.Missed() {
 		t.Errorf("%s %s %s: %v", row.Figure, row.Point, row.Policy, *row.Value)
