@@ -17,7 +17,8 @@
 // Invariants
 //
 //	L1  A task waits for locality no longer than its rule's limit in all, however often
-//	    its job launches others: see Offer.Total.
+//	    its job launches others: see Offer.Total. Its job may wait longer: each task
+//	    that is offered a slot has a wait of its own.
 //	L2  Only time counts in which a slot that the job was owed stands refused: not the
 //	    time before its first refusal, nor the time after a round in which it refused
 //	    none.
