@@ -153,10 +153,26 @@ func (b *bench) oneFailover(c *processes.Cluster, in, dir string) (time.Duration
 	if err := wait(); err != nil {
 		return 0, err
 	}
-	if err := errors.Join(tracesOnce(trace, 60), old.Start(), old.Ready(b.ctx)); err != nil {
+	if err := errors.Join(tracesOnce(trace, 60), old.Start(), old.Ready(b.ctx), b.level(c)); err != nil {
 		return 0, err
 	}
 	return first.Sub(killed.Truncate(time.Millisecond)), nil
+}
+
+// level waits until all job trackers have followed the log to the same epoch: one
+// that has just come back is behind for some seconds, and cannot be elected.
+func (b *bench) level(c *processes.Cluster) error {
+	return b.await("job trackers of one epoch", func() bool {
+		epochs := make(map[uint64]bool)
+		for _, d := range c.JobTrackers {
+			s, err := d.Says(b.ctx)
+			if err != nil {
+				return false
+			}
+			epochs[s.Epoch] = true
+		}
+		return len(epochs) == 1
+	})
 }
 
 // firstOf is when the first attempt of an epoch after the given one began.
