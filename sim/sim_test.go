@@ -15,6 +15,9 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "the first of them")
 )
 
+// enough is how many storms must reach all that storms are for.
+const enough = 80
+
 // TestStorms plays random clusters: 500, under the race detector as many as fit
 // beside the others' tests (the test of cmd/mrsim plays 500 without it). A failing
 // seed is shrunk and printed as the command that plays it again.
@@ -24,7 +27,7 @@ func TestStorms(t *testing.T) {
 	switch {
 	case n > 0:
 	case raceEnabled:
-		n = 50
+		n = enough
 	default:
 		n = 500
 	}
@@ -42,15 +45,15 @@ func TestStorms(t *testing.T) {
 		}
 	}
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
-	if n >= 50 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
+	if n >= enough && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
 		t.Error("the storms do not reach every outcome")
 	}
 	t.Logf("maps near their input %d, elsewhere %d", near, far)
-	if n >= 50 && (near == 0 || far == 0) {
+	if n >= enough && (near == 0 || far == 0) {
 		t.Error("the storms do not reach maps of every level")
 	}
 	for what := range missing {
-		if n >= 50 {
+		if n >= enough {
 			t.Errorf("in no storm: %s", what)
 		}
 	}
