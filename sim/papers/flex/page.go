@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/flex"
 	"github.com/quernmr/quern/sim/papers"
@@ -245,21 +243,13 @@ func allocationTime(seed uint64, jobs int, m scheduler.Metric) (best time.Durati
 	}
 	problem := in.problem(m)
 	for range 3 {
-		began := processorTime()
+		began := papers.ProcessorTime()
 		if _, err := flex.Solve(problem); err != nil {
 			return 0, err
 		}
-		if took := processorTime() - began; best == 0 || took < best {
+		if took := papers.ProcessorTime() - began; best == 0 || took < best {
 			best = took
 		}
 	}
 	return best, nil
-}
-
-func processorTime() time.Duration {
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

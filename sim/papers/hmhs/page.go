@@ -10,8 +10,6 @@ import (
 	"text/template"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/quernmr/quern/scheduler/hmhs"
 	"github.com/quernmr/quern/sim/papers"
 )
@@ -103,11 +101,11 @@ func (p page) times() (string, error) {
 			batch := w.batch(jobs, cluster{}, papers.Rand(p.r.Options.Seed, "hmhs time "+w.name, jobs))
 			best := time.Duration(math.MaxInt64)
 			for range 3 {
-				began := processorTime()
+				began := papers.ProcessorTime()
 				if _, err := hmhs.Solve(batch, hmhs.HMHS); err != nil {
 					return "", err
 				}
-				best = min(best, processorTime()-began)
+				best = min(best, papers.ProcessorTime()-began)
 			}
 			maps, reduces := 0, 0
 			for _, j := range batch.Jobs {
@@ -118,13 +116,4 @@ func (p page) times() (string, error) {
 		}
 	}
 	return b.String(), nil
-}
-
-// processorTime is this process's, which other programs do not lengthen much.
-func processorTime() time.Duration {
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -146,10 +146,10 @@ func BenchmarkEngines(b *testing.B) {
 				s := &source{workload: paperWorkload(load), rand: papers.Rand(1, "overlap", 0)}
 				e := newEngine(name)
 				b.ReportAllocs()
-				began := processorTime()
+				began := papers.ProcessorTime()
 				b.ResetTimer()
 				run(context.Background(), e, s, b.N)
-				b.ReportMetric(float64(b.N)/(processorTime()-began).Seconds()/1e6, "Marrivals/cpu-s")
+				b.ReportMetric(float64(b.N)/(papers.ProcessorTime()-began).Seconds()/1e6, "Marrivals/cpu-s")
 			})
 		}
 	}

@@ -8,9 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"text/template"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/quernmr/quern/sim/papers"
 )
@@ -171,9 +168,9 @@ func speeds(seed uint64, arrivals int) string {
 			for range 3 {
 				from := &source{workload: paperWorkload(load), rand: papers.Rand(seed, "overlap", 0)}
 				e := newEngine(p.policy)
-				began := processorTime()
+				began := papers.ProcessorTime()
 				run(context.Background(), e, from, arrivals)
-				if took := (processorTime() - began).Seconds(); took > 0 {
+				if took := (papers.ProcessorTime() - began).Seconds(); took > 0 {
 					best = max(best, float64(arrivals)/took/1e6)
 				}
 			}
@@ -182,13 +179,4 @@ func speeds(seed uint64, arrivals int) string {
 		line(&b, append(cells, p.goal)...)
 	}
 	return b.String()
-}
-
-// processorTime is this process's, which other programs do not lengthen much.
-func processorTime() time.Duration {
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
