@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/runtime"
@@ -35,7 +36,7 @@ type Config struct {
 	Slots    int          // map slots, and as many reduce slots, of each tracker; 0: one a core
 	Trackers int          // 0: one. More of them fetch from each other over loopback
 	Dir      string       // where to make the cluster's directory; empty: the system's temporary one
-	FS       dfs.FS       // nil: the local file system
+	FS       dfs.FS       // nil: those built in
 	Load     runtime.Load // not nil: attempts run in this process, by this program
 	Logger   *slog.Logger // nil: silent
 }
@@ -86,7 +87,7 @@ func (cfg Config) withDefaults() Config {
 	}
 	cfg.Trackers = max(cfg.Trackers, 1)
 	if cfg.FS == nil {
-		cfg.FS = dfs.Mux{"file": local.New()}
+		cfg.FS = builtin.FileSystems()
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

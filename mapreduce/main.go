@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
@@ -118,11 +118,8 @@ func (p *program) work() int {
 	syscall.CloseOnExec(3) // what the job starts must not hold them open
 	syscall.CloseOnExec(4)
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
-	if err := mrruntime.Serve(context.Background(), conn, p.load, fileSystems(), mrruntime.Options{}); err != nil {
+	if err := mrruntime.Serve(context.Background(), conn, p.load, builtin.FileSystems(), mrruntime.Options{}); err != nil {
 		return fail(err)
 	}
 	return 0
 }
-
-// fileSystems are the file systems that jobs can read and write.
-func fileSystems() dfs.FS { return dfs.Mux{"file": local.FS{}} }

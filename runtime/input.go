@@ -36,7 +36,7 @@ func inputFiles(f dfs.FS, in *wire.InputPlan, s settings) ([]dfs.Info, error) {
 // inputError makes an error of input that another attempt would meet fatal.
 func inputError(err error) error {
 	if missing(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR) ||
-		errors.Is(err, ErrInput) || errors.Is(err, path.ErrBadPattern) || errors.Is(err, dfs.ErrUnknownScheme) {
+		errors.Is(err, ErrInput) || errors.Is(err, dfs.ErrChanged) || errors.Is(err, path.ErrBadPattern) || errors.Is(err, dfs.ErrUnknownScheme) {
 		return Fatal(fmt.Errorf("input: %w", err))
 	}
 	return fmt.Errorf("input: %w", err)

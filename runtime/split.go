@@ -110,6 +110,9 @@ func (c *openChunk) ReadAt(p []byte, off int64) (int, error) {
 	n, err := c.File.ReadAt(p, off)
 	c.split.raw.Add(int64(n))
 	c.split.pulse.beat()
+	if errors.Is(err, dfs.ErrChanged) || missing(err) {
+		err = Fatal(err)
+	}
 	return n, err
 }
 

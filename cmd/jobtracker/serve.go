@@ -13,7 +13,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/gossip"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
@@ -45,7 +45,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	j := &jobTracker{
 		options: o,
 		log:     daemon.Logger(out.Stderr, o.verbose).With("id", o.id),
-		files:   dfs.Mux{"file": local.New()},
+		files:   builtin.FileSystems(),
 	}
 	lock, err := daemon.Lock(o.data)
 	if err != nil {

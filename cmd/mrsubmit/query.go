@@ -13,12 +13,13 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/web"
@@ -184,7 +185,7 @@ func (q *query) jobIDs() ([]wire.JobID, error) {
 }
 
 // files is what a command reads histories from and a client stages to.
-func files() dfs.FS { return dfs.Mux{"file": local.New()} }
+var files = sync.OnceValue(func() dfs.FS { return builtin.FileSystems() })
 
 // stagingURL is where the cluster keeps histories.
 func (q *query) stagingURL(ctx context.Context) (string, error) {

@@ -7,8 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
-	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/gossip"
 	"github.com/quernmr/quern/jobfile"
 	"github.com/quernmr/quern/tasktracker"
@@ -30,7 +29,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	tracker, err := tasktracker.New(tasktracker.Config{
 		ID: o.id, Host: o.host, Rack: o.rack, Listen: o.listen, Advertise: o.advertised(),
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks,
-		FS: dfs.Mux{"file": local.New()}, LogAge: o.keep, LogBytes: o.keepBytes,
+		FS: builtin.FileSystems(), LogAge: o.keep, LogBytes: o.keepBytes,
 		Check: func(path string) error {
 			_, err := jobfile.Check(path)
 			return err

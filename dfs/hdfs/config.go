@@ -149,3 +149,30 @@ func (c Conf) size(name string) int64 {
 	}
 	return n << shift
 }
+
+// localAddr is where connections start from, by dfs.client.local.interfaces: the
+// address of its first entry, which is one or names an interface. Nil: anywhere.
+func (c Conf) localAddr() (net.Addr, error) {
+	const property = "dfs.client.local.interfaces"
+	names := c.list(property)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	if ip := net.ParseIP(names[0]); ip != nil {
+		return &net.TCPAddr{IP: ip}, nil
+	}
+	face, err := net.InterfaceByName(names[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %q is neither an address nor an interface: %w", property, names[0], err)
+	}
+	addrs, err := face.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", property, err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() || ok && n.IP.IsLoopback() {
+			return &net.TCPAddr{IP: n.IP}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: interface %s has no address", property, names[0])
+}

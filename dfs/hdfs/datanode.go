@@ -290,7 +290,7 @@ type link struct {
 
 func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	l.close()
-	raw, err := l.cluster.fs.dial(ctx, addr)
+	raw, err := l.cluster.dial(ctx, addr)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.addr = addr

@@ -42,7 +42,8 @@ type Options struct {
 	// again. Default one minute.
 	Forgive time.Duration
 
-	// Dial dials NameNodes and DataNodes. The default is that of a net.Dialer.
+	// Dial dials NameNodes and DataNodes. The default is that of a net.Dialer,
+	// from the address of dfs.client.local.interfaces if Conf has that.
 	// HDFS takes the address it dials from for the reader's place.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -50,6 +51,7 @@ type Options struct {
 // FS is HDFS, of all authorities.
 type FS struct {
 	options Options
+	conf    func() (Conf, error)
 	closed  chan struct{}
 	once    sync.Once
 
@@ -69,10 +71,8 @@ func New(o Options) *FS {
 	o.ReadPatience = orDefault(o.ReadPatience, 10*time.Second)
 	o.Timeout = orDefault(o.Timeout, 20*time.Second)
 	o.Forgive = orDefault(o.Forgive, time.Minute)
-	if o.Dial == nil {
-		o.Dial = new(net.Dialer).DialContext
-	}
-	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster)}
+	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster),
+		conf: func() (Conf, error) { return o.Conf, nil }}
 }
 
 func orDefault[N int64 | time.Duration](n, otherwise N) N {
@@ -83,13 +83,12 @@ func orDefault[N int64 | time.Duration](n, otherwise N) N {
 }
 
 // FromEnvironment makes an FS with the configuration that HADOOP_CONF_DIR, or
-// HADOOP_HOME, names; without both, with none.
-func FromEnvironment() (*FS, error) {
-	conf, err := confFromEnvironment()
-	if err != nil {
-		return nil, err
-	}
-	return New(Options{Conf: conf}), nil
+// HADOOP_HOME, names; without both, with none. It is read at first use, so a
+// process that uses no HDFS neither reads it nor minds what is wrong with it.
+func FromEnvironment() *FS {
+	f := New(Options{})
+	f.conf = sync.OnceValues(confFromEnvironment)
+	return f
 }
 
 // Close closes all connections. What is open fails.
@@ -138,7 +137,10 @@ func (f *FS) at(op, name string) (*cluster, string, string, error) {
 }
 
 func (f *FS) connectTo(authority string) (*cluster, error) {
-	conf := f.options.Conf
+	conf, err := f.conf()
+	if err != nil {
+		return nil, err
+	}
 	addrs, err := conf.nameNodes(authority)
 	if err != nil {
 		return nil, err
@@ -154,11 +156,19 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 		}
 		who = self.Username
 	}
+	dial := f.options.Dial
+	if dial == nil {
+		local, err := conf.localAddr()
+		if err != nil {
+			return nil, err
+		}
+		dial = (&net.Dialer{LocalAddr: local}).DialContext
+	}
 	options := client.ClientOptions{Addresses: addrs, User: who, UseDatanodeHostname: conf.flag("dfs.client.use.datanode.hostname")}
 	if err := secure(&options, conf); err != nil {
 		return nil, err
 	}
-	c := &cluster{fs: f, authority: authority, name: "quern_" + rand.Text(), byName: options.UseDatanodeHostname,
+	c := &cluster{fs: f, conf: conf, connectFrom: dial, authority: authority, name: "quern_" + rand.Text(), byName: options.UseDatanodeHostname,
 		protected: options.DataTransferProtection != "", options: options,
 		creating: make(map[string]bool), bad: make(map[string]badNode)}
 	c.made.L = &c.mu

@@ -22,7 +22,11 @@ const (
 // cluster is one HDFS: what URLs of one authority name.
 type cluster struct {
 	fs        *FS
+	conf      Conf
 	authority string
+
+	connectFrom func(ctx context.Context, network, addr string) (net.Conn, error)
+
 	name      string // under which files are written
 	byName    bool   // DataNodes are dialled by host name
 	protected bool   // what DataNodes say is wrapped
@@ -55,15 +59,15 @@ type conn struct {
 }
 
 // dial dials NameNodes and DataNodes.
-func (f *FS) dial(ctx context.Context, addr string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(dialTimeout, f.options.Timeout))
+func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(dialTimeout, c.fs.options.Timeout))
 	defer cancel()
-	return f.options.Dial(ctx, "tcp", addr)
+	return c.connectFrom(ctx, "tcp", addr)
 }
 
 func (c *cluster) dialer(own *conn) dialFunc {
 	return func(ctx context.Context, _, addr string) (net.Conn, error) {
-		raw, err := c.fs.dial(ctx, addr)
+		raw, err := c.dial(ctx, addr)
 		own.mu.Lock()
 		defer own.mu.Unlock()
 		if err != nil {

@@ -81,8 +81,8 @@ func (w *writer) create(one *conn, before attempts) error {
 	if defaults.EncryptDataTransfer {
 		return &settled{fmt.Errorf("writing with encryption that only the NameNode knows of, not dfs.encrypt.data.transfer here: %w", ErrUnsupported)}
 	}
-	w.blockSize = orDefault(w.cluster.fs.options.Conf.size("dfs.blocksize"), defaults.BlockSize)
-	replication := orDefault(w.cluster.fs.options.Conf.size("dfs.replication"), int64(defaults.Replication))
+	w.blockSize = orDefault(w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
+	replication := orDefault(w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
 	req := message("CreateRequest", "src", w.path, "masked", permission(0o644), "clientName", w.cluster.name,
 		"createFlag", uint32(1|replicateIt), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
 	resp := message("CreateResponse")
