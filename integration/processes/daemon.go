@@ -22,6 +22,9 @@ type Daemon struct {
 	Gossip string
 	Raft   string // of a job tracker
 
+	// Env is its environment beside this process's, NAME=value, from the next start.
+	Env []string
+
 	program string
 	dir     string
 	args    []string
@@ -55,6 +58,7 @@ func (d *Daemon) Start() error {
 	defer log.Close()
 	cmd := exec.Command(d.program, d.args...)
 	cmd.Stderr, cmd.Dir = log, d.dir
+	cmd.Env = append(os.Environ(), d.Env...)
 	// A group of its own, so that what interrupts the tests does not interrupt it twice.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()

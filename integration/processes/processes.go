@@ -52,6 +52,8 @@ type Config struct {
 
 	JobTrackerFlags  []string // beside those that every one needs
 	TaskTrackerFlags []string
+	Env              []string // NAME=value, of all daemons and commands, beside this process's own
+	Staging          string   // URL; default: a directory below Dir
 
 	Proxied bool // what daemons say to job trackers, and all gossip, passes proxies, see [Proxy]
 }
@@ -97,7 +99,12 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 func (c *Cluster) staging() string { return filepath.Join(c.cfg.Dir, "staging") }
 
 // Staging is the URL of the cluster's staging directory.
-func (c *Cluster) Staging() string { return "file://" + c.staging() }
+func (c *Cluster) Staging() string {
+	if c.cfg.Staging != "" {
+		return c.cfg.Staging
+	}
+	return "file://" + c.staging()
+}
 
 // plan gives every daemon its name, ports and flags.
 func (c *Cluster) plan() error {
@@ -146,7 +153,7 @@ func (c *Cluster) AddTaskTracker(id string, flags ...string) (*Daemon, error) {
 }
 
 func (c *Cluster) daemon(program, id string, ports int) (*Daemon, error) {
-	d := &Daemon{ID: id, program: filepath.Join(c.cfg.Programs, program), dir: filepath.Join(c.cfg.Dir, id)}
+	d := &Daemon{ID: id, program: filepath.Join(c.cfg.Programs, program), dir: filepath.Join(c.cfg.Dir, id), Env: c.cfg.Env}
 	addrs := []*string{&d.Addr, &d.Gossip, &d.Raft}
 	for i := range ports {
 		var err error
@@ -175,7 +182,7 @@ func (c *Cluster) Addrs() string {
 // Command makes a command of mrsubmit or of a job that is told where the job trackers are.
 func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Programs, program), args...)
-	cmd.Env = append(os.Environ(), "QUERN_JOBTRACKER="+c.Addrs(), "TMPDIR="+c.cfg.Dir)
+	cmd.Env = append(append(os.Environ(), c.cfg.Env...), "QUERN_JOBTRACKER="+c.Addrs(), "TMPDIR="+c.cfg.Dir)
 	cmd.Dir = c.cfg.Dir
 	return cmd
 }

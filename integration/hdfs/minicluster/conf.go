@@ -141,3 +141,18 @@ func writeXML(path string, properties map[string]string) error {
 	}
 	return os.WriteFile(path, append(text, '\n'), 0o666)
 }
+
+// ConfBeside makes a directory of configuration, for HADOOP_CONF_DIR, with which a
+// process dials from a DataNode's address, as one on its machine would.
+func (c *Cluster) ConfBeside(d *Daemon) (dir string, err error) {
+	dir = filepath.Join(d.dir, "beside")
+	core, err := os.ReadFile(filepath.Join(c.Conf(), "core-site.xml"))
+	if err != nil {
+		return "", err
+	}
+	site := c.site()
+	site["dfs.client.local.interfaces"] = d.IP
+	return dir, errors.Join(
+		writeXML(filepath.Join(dir, "hdfs-site.xml"), site),
+		os.WriteFile(filepath.Join(dir, "core-site.xml"), core, 0o666))
+}
