@@ -3,7 +3,7 @@
 FUZZTIME ?= 10s
 BENCHFLAGS ?=
 
-.PHONY: test unit lint integration fuzz bench bench-cluster papers
+.PHONY: test unit lint integration fuzz bench bench-cluster bench-hdfs papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -32,6 +32,10 @@ bench:
 # A cluster of processes: failover, small jobs, the log: BENCHFLAGS="-runs 10 -only killed"
 bench-cluster:
 	go run ./bench/cluster $(BENCHFLAGS)
+
+# Jobs and reads over a real HDFS: BENCHFLAGS="-size 1G -runs 5 -only locality"
+bench-hdfs:
+	go run ./bench/hdfs $(BENCHFLAGS)
 
 # The full simulations of the papers, and the pages about them in docs/papers: some
 # minutes on two cores.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/bench/input"
 )
 
 type bench struct {
@@ -59,13 +61,13 @@ func (b *bench) prepare() error {
 		}
 	}
 	if err := errors.Join(
-		makeText(b.path("text"), b.bytes),
-		makeLines(b.path("lines"), b.bytes),
-		makeText(b.path("small"), 1<<10)); err != nil {
+		input.Text(b.path("text"), b.bytes),
+		input.Lines(b.path("lines"), b.bytes),
+		input.Text(b.path("small"), 1<<10)); err != nil {
 		return err
 	}
-	for _, input := range []string{"text", "lines"} { // into the page cache
-		f, err := os.Open(b.path(input))
+	for _, name := range []string{"text", "lines"} { // into the page cache
+		f, err := os.Open(b.path(name))
 		if err != nil {
 			return err
 		}
@@ -182,8 +184,8 @@ func (b *bench) small() ([]string, error) {
 }
 
 // job is one of the built examples over an input of the working directory.
-func (b *bench) job(name, input string, args ...string) *exec.Cmd {
-	args = append([]string{"-input", b.path(input), "-output", b.path("out"),
+func (b *bench) job(name, file string, args ...string) *exec.Cmd {
+	args = append([]string{"-input", b.path(file), "-output", b.path("out"),
 		"-D", fmt.Sprintf("quern.embedded.slots=%d", b.cores)}, args...)
 	return exec.Command(b.path(name), args...)
 }

@@ -14,8 +14,9 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
+
+	"github.com/quernmr/quern/bench/input"
 )
 
 func main() {
@@ -40,7 +41,7 @@ func exit(err error) {
 }
 
 func run(size string, cores, runs int, only, dir string) error {
-	bytes, err := parseSize(size)
+	bytes, err := input.Size(size)
 	if err != nil {
 		return err
 	}
@@ -72,17 +73,4 @@ func run(size string, cores, runs int, only, dir string) error {
 		fmt.Printf("| %s | %s |\n", c.name, strings.Join(row, " | "))
 	}
 	return nil
-}
-
-func parseSize(s string) (int64, error) {
-	factor := int64(1)
-	if i := strings.IndexAny(s, "KMG"); i == len(s)-1 && i > 0 {
-		factor = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}[s[i]]
-		s = s[:i]
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("-size %q: want a number with K, M or G", s)
-	}
-	return n * factor, nil
 }

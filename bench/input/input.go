@@ -1,26 +1,33 @@
-package main
+// Package input makes the benchmarks' input, the same from run to run: text of
+// Zipf-distributed words and lines of random characters, of any size.
+package input
 
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"strconv"
+	"strings"
 )
+
+// Seed is what all input is made from.
+const Seed = 20261121
 
 // The text is Zipf-distributed words, s = 1.1, v = 2.7 over 500,000 words of
 // 2–10 letters, 6–15 words a line.
 const (
-	seed      = 20261121
 	words     = 500_000
 	zipfS     = 1.1
 	zipfV     = 2.7
 	lineBytes = 100 // of the sort input, newline included
 )
 
-// makeText writes about n bytes of Zipf text, unless the file is there.
-func makeText(file string, n int64) error {
-	return make1(file, func(w *bufio.Writer, r *rand.Rand) {
+// Text writes about n bytes of Zipf text, unless the file is there.
+func Text(file string, n int64) error {
+	return once(file, func(w *bufio.Writer, r *rand.Rand) {
 		vocabulary := makeVocabulary(r)
 		zipf := rand.NewZipf(r, zipfS, zipfV, words-1)
 		for written := int64(0); written < n; {
@@ -55,9 +62,9 @@ func makeVocabulary(r *rand.Rand) []string {
 	return vocabulary
 }
 
-// makeLines writes n bytes of 100-byte lines of random printable characters.
-func makeLines(file string, n int64) error {
-	return make1(file, func(w *bufio.Writer, r *rand.Rand) {
+// Lines writes n bytes of 100-byte lines of random printable characters.
+func Lines(file string, n int64) error {
+	return once(file, func(w *bufio.Writer, r *rand.Rand) {
 		line := make([]byte, lineBytes)
 		line[lineBytes-1] = '\n'
 		for written := int64(0); written+lineBytes <= n; written += lineBytes {
@@ -73,7 +80,7 @@ func makeLines(file string, n int64) error {
 	})
 }
 
-func make1(file string, fill func(w *bufio.Writer, r *rand.Rand)) (err error) {
+func once(file string, fill func(w *bufio.Writer, r *rand.Rand)) (err error) {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -83,6 +90,21 @@ func make1(file string, fill func(w *bufio.Writer, r *rand.Rand)) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := bufio.NewWriterSize(f, 1<<20)
-	fill(w, rand.New(rand.NewPCG(seed, 0)))
+	fill(w, rand.New(rand.NewPCG(Seed, 0)))
 	return w.Flush()
+}
+
+// Size reads a number of bytes with K, M or G.
+func Size(s string) (int64, error) {
+	factor := int64(1)
+	number := s
+	if i := strings.IndexAny(s, "KMG"); i == len(s)-1 && i > 0 {
+		factor = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}[s[i]]
+		number = s[:i]
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("size %q: want a number with K, M or G", s)
+	}
+	return n * factor, nil
 }

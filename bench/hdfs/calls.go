@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/processes"
+)
+
+// calls counts what two jobs ask the NameNode that differ in the number of their
+// maps, or of their reduces: the difference is the tasks' own.
+func (b *bench) calls() error {
+	c, err := b.trackers(b.hdfs.DataNodes[:2], 1)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	count, err := newCounter(b.ctx, b.hdfs.NameNodes[0].Addr())
+	if err != nil {
+		return err
+	}
+	defer count.listen.Close()
+	dir, err := b.directory()
+	if err != nil {
+		return err
+	}
+	local := b.path("text16384")
+	if err := input.Text(local, 16<<10); err != nil {
+		return err
+	}
+	if err := b.put(local, dfs.Join(dir, "in"), nil, nil); err != nil {
+		return err
+	}
+	const few, many = 4, 36
+	for _, of := range []struct{ name, property, few, many, reach string }{
+		{"of a map, which reads", "mapreduce.input.fileinputformat.split.maxsize", "4096", "455", "≤ 3"},
+		{"of a reduce, which writes a file of one block, and of its place in the job's commit", "mapreduce.job.reduces", "4", "36", "≤ 14"},
+	} {
+		less, err := b.callsOf(c, count, dir, of.property+"="+of.few)
+		if err != nil {
+			return err
+		}
+		more, err := b.callsOf(c, count, dir, of.property+"="+of.many)
+		if err != nil {
+			return err
+		}
+		sum := 0.0
+		var each []string
+		for _, method := range slices.Sorted(maps.Keys(more)) {
+			if n := float64(more[method]-less[method]) / (many - few); n >= 0.05 || n <= -0.05 {
+				sum += n
+				each = append(each, fmt.Sprintf("%s %.1f", method, n))
+			}
+		}
+		row(of.name, fmt.Sprintf("%.1f", sum), strings.Join(each, ", "), of.reach)
+	}
+	return b.remove(dir)
+}
+
+// callsOf is what a job's processes ask the NameNode, by method.
+func (b *bench) callsOf(c *processes.Cluster, count *counter, dir, property string) (map[string]int, error) {
+	through := "hdfs://" + count.listen.Addr().String() + strings.TrimPrefix(dir, b.hdfs.URL())
+	out := dfs.Join(through, "out")
+	count.take()
+	if _, err := timed(b.submit(c, "wordcount", dfs.Join(through, "in"), out, "-D", property)); err != nil {
+		return nil, err
+	}
+	return count.take(), b.remove(dfs.Join(dir, "out"))
+}
+
+// counter passes connections on to a NameNode and counts the requests.
+type counter struct {
+	listen net.Listener
+	to     string
+
+	mu    sync.Mutex
+	calls map[string]int // by method
+}
+
+func newCounter(ctx context.Context, to string) (*counter, error) {
+	listen, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c := &counter{listen: listen, to: to}
+	go func() {
+		for {
+			conn, err := listen.Accept()
+			if err != nil {
+				return
+			}
+			go c.pass(conn)
+		}
+	}()
+	return c, nil
+}
+
+// take gives what was counted since it was called last.
+func (c *counter) take() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	calls := c.calls
+	c.calls = make(map[string]int)
+	return calls
+}
+
+// pass passes a connection on, until either end closes it.
+func (c *counter) pass(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", c.to)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	go func() {
+		io.Copy(from, to)
+		from.Close()
+	}()
+	in := bufio.NewReader(from)
+	// The library greets with 7 bytes and, in a frame, who it is.
+	if _, err := io.CopyN(to, in, 7); err != nil {
+		return
+	}
+	for greeted := false; ; greeted = true {
+		head, err := in.Peek(4)
+		if err != nil {
+			return
+		}
+		frame := make([]byte, 4+binary.BigEndian.Uint32(head))
+		if _, err := io.ReadFull(in, frame); err != nil {
+			return
+		}
+		if greeted {
+			c.mu.Lock()
+			c.calls[method(frame[4:])]++
+			c.mu.Unlock()
+		}
+		if _, err := to.Write(frame); err != nil {
+			return
+		}
+	}
+}
+
+// method is the name in a request: two headers behind their lengths, of which the
+// second begins with it.
+func method(request []byte) string {
+	_, n := protowire.ConsumeBytes(request)
+	if n < 0 {
+		return "?"
+	}
+	header, n := protowire.ConsumeBytes(request[n:])
+	if n < 0 {
+		return "?"
+	}
+	_, _, n = protowire.ConsumeTag(header)
+	if n < 0 {
+		return "?"
+	}
+	name, n := protowire.ConsumeString(header[n:])
+	if n < 0 {
+		return "?"
+	}
+	return name
+}

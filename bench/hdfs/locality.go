@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/processes"
+)
+
+// blocks are in two files, so that data can be put on two nodes.
+const blocks, files = 64, 2
+
+// needle is a word of the text's tail: few lines match.
+const needle = "quern"
+
+// placement says where an input's blocks are.
+type placement struct {
+	name  string
+	nodes []int // of the DataNodes, one copy of one file each; nil: two copies of each block, anywhere
+}
+
+func placements() []placement {
+	return []placement{
+		{"four nodes, twice", nil},
+		{"two nodes of a rack", []int{0, 1}},
+		{"a node in each rack", []int{0, 2}},
+	}
+}
+
+// work is a job with a map for each block.
+type work struct {
+	name, program string
+	args          []string
+	block         int64
+}
+
+func (b *bench) works() []work {
+	block := max(b.bytes/blocks, 1<<20) / 512 * 512
+	const small = 256 << 10
+	return []work{
+		{fmt.Sprintf("grep, %.1f MB each", float64(block)/1e6), "grep", []string{"-e", needle}, block},
+		{"half a second each", "paced", []string{"-map-time", "500ms"}, small},
+	}
+}
+
+// locality counts how near to their input maps run on four trackers of two slots,
+// each beside a DataNode.
+func (b *bench) locality() error {
+	for _, delay := range []string{"none", "fixed=3s"} {
+		c, err := b.trackers(b.hdfs.DataNodes, 2, "-delay", delay)
+		if err != nil {
+			return err
+		}
+		for _, w := range b.works() {
+			for _, p := range placements() {
+				if err = b.near(c, delay, w, p); err != nil {
+					break
+				}
+			}
+		}
+		if err := errors.Join(err, c.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) near(c *processes.Cluster, delay string, w work, p placement) error {
+	var node, rack, other, bytes []float64
+	var took []time.Duration
+	for range b.runs {
+		dir, err := b.place(w.block, p)
+		if err != nil {
+			return err
+		}
+		t, err := timed(b.submit(c, w.program, dfs.Join(dir, "in"), dfs.Join(dir, "out"), w.args...))
+		if err != nil {
+			return err
+		}
+		j, err := b.last(c)
+		if err != nil {
+			return err
+		}
+		maps := float64(jobCounter(j, "TOTAL_LAUNCHED_MAPS"))
+		if maps != blocks {
+			return fmt.Errorf("%v maps were launched over %d blocks", maps, blocks)
+		}
+		near, far, away := readCounter(j, "BYTES_READ_NODE_LOCAL"), readCounter(j, "BYTES_READ_RACK_LOCAL"), readCounter(j, "BYTES_READ_REMOTE")
+		node = append(node, float64(jobCounter(j, "DATA_LOCAL_MAPS"))/maps)
+		rack = append(rack, float64(jobCounter(j, "RACK_LOCAL_MAPS"))/maps)
+		other = append(other, float64(jobCounter(j, "OTHER_LOCAL_MAPS"))/maps)
+		bytes = append(bytes, float64(near)/float64(near+far+away))
+		took = append(took, t)
+		if err := b.remove(dir); err != nil {
+			return err
+		}
+	}
+	reach := "–"
+	if p.nodes == nil {
+		reach = map[string]string{"none": "≥ 90 %", "fixed=3s": "≥ 98 %"}[delay]
+	}
+	percent := func(list []float64) string { return fmt.Sprintf("%.0f %%", 100*median(list)) }
+	row(w.name, delay, p.name, percent(node), percent(rack), percent(other), percent(bytes), seconds(median(took)), reach)
+	return nil
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+// place makes the files of an input and checks where they are. It gives the
+// directory in which they are, below in.
+func (b *bench) place(block int64, p placement) (dir string, err error) {
+	local := b.path(fmt.Sprintf("text%d", block*blocks/files))
+	if err := input.Text(local, block*blocks/files); err != nil {
+		return "", err
+	}
+	f, err := b.client(nil, nil)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if dir, err = b.directory(); err != nil {
+		return "", err
+	}
+	in := dfs.Join(dir, "in")
+	if err := f.Mkdir(in); err != nil {
+		return "", err
+	}
+	for i := range files {
+		var at *minicluster.Daemon
+		copies := 2
+		if p.nodes != nil {
+			at, copies = b.hdfs.DataNodes[p.nodes[i]], 1
+		}
+		err := b.put(local, dfs.Join(in, fmt.Sprint(i)), at, map[string]string{
+			"dfs.blocksize": fmt.Sprint(block), "dfs.replication": fmt.Sprint(copies)})
+		if err != nil {
+			return "", err
+		}
+	}
+	return dir, b.placed(in, p)
+}
+
+// placed checks that all blocks of an input on two nodes are there.
+func (b *bench) placed(in string, p placement) error {
+	if p.nodes == nil {
+		return nil
+	}
+	f, err := b.client(nil, nil)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	located, err := f.Locate(in)
+	if err != nil {
+		return err
+	}
+	for i, file := range located {
+		want := b.hdfs.DataNodes[p.nodes[i]].ID
+		for n, block := range file.Blocks {
+			if len(block.Replicas) != 1 || block.Replicas[0].Host != want {
+				return fmt.Errorf("block %d of %s is at %v, not at %s alone", n, path.Base(file.Name), block.Replicas, want)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	bare "github.com/colinmarc/hdfs/v2"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// reading reads a file through package dfs/hdfs and through the library it stands
+// on in turn, in pieces as large as the ones that maps read, and locates a directory.
+func (b *bench) reading() error {
+	if err := b.throughput(); err != nil {
+		return err
+	}
+	return b.locate()
+}
+
+const piece = 256 << 10
+
+func (b *bench) throughput() error {
+	dir, err := b.directory()
+	if err != nil {
+		return err
+	}
+	local, name := b.path(fmt.Sprintf("text%d", b.bytes)), dfs.Join(dir, "f")
+	if err := errors.Join(input.Text(local, b.bytes), b.put(local, name, nil, nil)); err != nil {
+		return err
+	}
+	f, err := b.client(nil, nil)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	library, err := bare.NewClient(bare.ClientOptions{Addresses: []string{b.hdfs.NameNodes[0].Addr()}, User: minicluster.Superuser})
+	if err != nil {
+		return err
+	}
+	defer library.Close()
+	open := func() (io.ReadCloser, error) { return f.Open(name) }
+	openBare := func() (io.ReadCloser, error) { return library.Open(strings.TrimPrefix(name, b.hdfs.URL())) }
+	var ours, theirs []time.Duration
+	for i := range max(b.runs, 9) + 1 {
+		a, err := b.readThrough(open)
+		if err != nil {
+			return err
+		}
+		p, err := b.readThrough(openBare)
+		if err != nil {
+			return err
+		}
+		if i > 0 { // the first one warms the DataNodes up
+			ours, theirs = append(ours, a), append(theirs, p)
+		}
+	}
+	speed := func(d time.Duration) string { return fmt.Sprintf("%.0f MB/s", float64(b.bytes)/1e6/d.Seconds()) }
+	a, p := median(ours), median(theirs)
+	row("reading a file, one stream", speed(a), speed(p), fmt.Sprintf("%.2f", p.Seconds()/a.Seconds()), "≥ 0.9")
+	return b.remove(dir)
+}
+
+// readThrough reads a file to its end.
+func (b *bench) readThrough(open func() (io.ReadCloser, error)) (time.Duration, error) {
+	began := time.Now()
+	file, err := open()
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	n, err := io.CopyBuffer(onlyWriter{io.Discard}, onlyReader{file}, make([]byte, piece))
+	if err == nil && n < b.bytes {
+		err = fmt.Errorf("%d bytes of %d were read", n, b.bytes)
+	}
+	return time.Since(began), err
+}
+
+// So that io.CopyBuffer uses its buffer.
+type onlyWriter struct{ io.Writer }
+type onlyReader struct{ io.Reader }
+
+// locate locates a directory of 500 files of 20 blocks each.
+func (b *bench) locate() error {
+	const files, blocks, size = 500, 20, 4096
+	dir, err := b.directory()
+	if err != nil {
+		return err
+	}
+	f, err := b.client(nil, map[string]string{"dfs.blocksize": fmt.Sprint(size)})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := together(8, files, func(n int) error {
+		w, err := f.Create(dfs.Join(dir, fmt.Sprintf("part-%05d", n)))
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(make([]byte, blocks*size)); err != nil {
+			return err
+		}
+		return w.Close()
+	}); err != nil {
+		return err
+	}
+	var took []time.Duration
+	for range b.runs {
+		began := time.Now()
+		located, err := f.Locate(dir)
+		if err != nil {
+			return err
+		}
+		took = append(took, time.Since(began))
+		n := 0
+		for _, file := range located {
+			n += len(file.Blocks)
+		}
+		if n != files*blocks {
+			return fmt.Errorf("%d blocks were located, not %d", n, files*blocks)
+		}
+	}
+	row("locations of 10,000 blocks in 500 files of a directory", fmt.Sprintf("%d ms", median(took).Milliseconds()), "", "", "≤ 2 s")
+	return b.remove(dir)
+}
+
+// together calls do for 0 to n-1, several at a time.
+func together(width, n int, do func(int) error) error {
+	errs := make([]error, width)
+	var wait sync.WaitGroup
+	for i := range width {
+		wait.Go(func() {
+			for k := i; k < n && errs[i] == nil; k += width {
+				errs[i] = do(k)
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
