@@ -25,7 +25,6 @@ import (
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/runtime"
-	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/wire"
 )
@@ -66,7 +65,6 @@ func Start(cfg Config) (*Cluster, error) {
 	c.Server = jobtracker.New(jobtracker.Config{
 		Log:     jobtracker.NewMemoryLog(),
 		FS:      cfg.FS,
-		Policy:  scheduler.FIFO{},
 		Staging: c.Staging(),
 		Logger:  cfg.Logger,
 	})

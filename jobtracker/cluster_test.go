@@ -14,7 +14,6 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
-	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -254,7 +253,7 @@ func TestOfficeLost(t *testing.T) {
 
 func TestLogFails(t *testing.T) {
 	log := newScript()
-	s := New(Config{Log: log, FS: mem.New(1 << 20), Policy: scheduler.FIFO{}})
+	s := New(Config{Log: log, FS: mem.New(1 << 20)})
 	full := errors.New("write wal/0001: no space left on device")
 	log.play(core.Elected{Term: 1}, core.LogFailed{Err: full})
 	if err := s.Run(within(t)); !errors.Is(err, full) {
@@ -283,7 +282,7 @@ func TestNonceOfNoCluster(t *testing.T) {
 
 // An effect that comes to its turn when the office is lost is not carried out.
 func TestEffectsOfALostOffice(t *testing.T) {
-	s := New(Config{Log: newScript(), FS: mem.New(1 << 20), Policy: scheduler.FIFO{}})
+	s := New(Config{Log: newScript(), FS: mem.New(1 << 20)})
 	s.office.Store(2)
 	s.do(1, time.Nanosecond, func() core.Event { t.Error("an effect of epoch 1 in epoch 2"); return core.Tick{} })
 	s.effects.Wait()
@@ -292,7 +291,7 @@ func TestEffectsOfALostOffice(t *testing.T) {
 func TestStreamWithoutTracker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		s := New(Config{Log: NewMemoryLog(), FS: mem.New(1 << 20), Policy: scheduler.FIFO{}, Lease: time.Hour})
+		s := New(Config{Log: NewMemoryLog(), FS: mem.New(1 << 20), Lease: time.Hour})
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(ctx) }()
 		near, far := wire.Pipe()
@@ -324,7 +323,7 @@ func TestStreamWithoutTracker(t *testing.T) {
 func TestTidy(t *testing.T) {
 	const key, stranger, hash = "AAAAAAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBBBBBB", "5aff"
 	f := mem.New(1 << 20)
-	s := New(Config{Log: newScript(), FS: f, Policy: scheduler.FIFO{}, Staging: staging})
+	s := New(Config{Log: newScript(), FS: f, Staging: staging})
 	for _, name := range []string{
 		key + "/submission", stranger + "/submission", "of the user/file", "cccccccccccccccccccccccccc/file",
 		"programs/20260301/" + hash, "programs/20260301/other", "programs/20260302/other", "programs/20260305/new", "programs/mine/file",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime/debug"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -101,8 +102,8 @@ func (s *Server) effect(c core.Command) {
 	case core.Allocate:
 		s.do(c.Epoch, 0, func() core.Event {
 			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase}
-			if r.Plan, r.Err = s.plan(c.Snapshot); r.Err != nil {
-				s.cfg.Logger.Warn("no new plan", "phase", c.Phase, "error", r.Err)
+			if r.Plan, r.Err = s.plan(c.Policy, c.Snapshot); r.Err != nil {
+				s.cfg.Logger.Warn("no new plan", "scheduler", c.Policy, "phase", c.Phase, "error", r.Err)
 			}
 			return r
 		})
@@ -186,7 +187,11 @@ func readFile(f dfs.FS, name string) ([]byte, error) {
 
 // plan runs the policy, one call at a time, and gives up waiting at the deadline.
 // A call that takes longer ends by itself; until then there are no new plans.
-func (s *Server) plan(snapshot scheduler.Snapshot) (scheduler.Plan, error) {
+func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan, error) {
+	policy, err := s.cfg.Policies(name)
+	if err != nil {
+		return scheduler.Plan{}, err
+	}
 	deadline := time.NewTimer(s.cfg.PolicyDeadline)
 	defer deadline.Stop()
 	select {
@@ -203,10 +208,7 @@ func (s *Server) plan(snapshot scheduler.Snapshot) (scheduler.Plan, error) {
 	answers := make(chan answer, 1)
 	go func() {
 		defer func() { <-s.policy }()
-		plan, err := s.cfg.Policy.Plan(snapshot)
-		if err == nil {
-			err = plan.Validate(snapshot)
-		}
+		plan, err := ask(policy, snapshot)
 		answers <- answer{plan, err}
 	}()
 	select {
@@ -217,4 +219,17 @@ func (s *Server) plan(snapshot scheduler.Snapshot) (scheduler.Plan, error) {
 	case <-s.done:
 		return scheduler.Plan{}, ErrStopped
 	}
+}
+
+// ask asks a policy, whose panic is an error as any other: the old Plan stays.
+func ask(policy scheduler.Policy, snapshot scheduler.Snapshot) (plan scheduler.Plan, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			plan, err = scheduler.Plan{}, fmt.Errorf("the policy panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if plan, err = policy.Plan(snapshot); err != nil {
+		return scheduler.Plan{}, err
+	}
+	return plan, plan.Validate(snapshot)
 }

@@ -34,13 +34,14 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
 // ErrStopped answers calls to a Server that has stopped.
 var ErrStopped = errors.New("the job tracker has stopped")
 
-// Config says what a Server works with. Log, FS and Policy must be set.
+// Config says what a Server works with. Log and FS must be set.
 type Config struct {
 	ID      string // of this job tracker; default "jobtracker"
 	Addr    string // host:port of its API, which other job trackers tell once it leads
@@ -48,21 +49,24 @@ type Config struct {
 	Cluster string // id of the cluster, if this one bootstraps it
 	Nonce   string // staged proof of the staging directory, likewise
 
-	Log    Log
-	FS     dfs.FS           // for splits, digests and the removal of staging
-	Policy scheduler.Policy // who gets how many slots
+	Log Log
+	FS  dfs.FS // for splits, digests and the removal of staging
 
-	Lease          time.Duration  // silence after which a tracker is lost; default 5 s
-	Period         time.Duration  // between allocations; default 500 ms
-	Delay          core.DelayRule // by which maps wait for near slots; nil: they do not
-	PolicyDeadline time.Duration  // for one Plan; default 2 s
-	Logger         *slog.Logger   // nil: silent
+	Scheduling wire.Scheduling // until another is asked for; default fifo, sum-response, none
+
+	Lease          time.Duration // silence after which a tracker is lost; default 5 s
+	Period         time.Duration // between allocations; default 500 ms
+	PolicyDeadline time.Duration // for one Plan; default 2 s
+	Logger         *slog.Logger  // nil: silent
 
 	// History has the histories of ended jobs written below Staging, and what is old
 	// there removed: histories, programs, and directories of submissions that never came.
 	History   bool
 	Keep      time.Duration // how long histories are kept; default 7 days
 	KeepBytes int64         // of all histories, beyond which the oldest go; default 1 GiB
+
+	// Policies finds a policy by its name; default menu.Policy.
+	Policies func(name string) (scheduler.Policy, error)
 
 	// ReadSplits reads what a setup attempt staged, and its hash; default runtime.ReadSplits.
 	ReadSplits func(fs dfs.FS, staging string, job wire.JobID) ([]core.Split, uint64, error)
@@ -114,6 +118,9 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Policies == nil {
+		cfg.Policies = menu.Policy
+	}
 	if cfg.ReadSplits == nil {
 		cfg.ReadSplits = readSplits
 	}
@@ -121,7 +128,7 @@ func New(cfg Config) *Server {
 		cfg: cfg,
 		core: core.New(core.Config{
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
-			Lease: cfg.Lease, Period: cfg.Period, Delay: cfg.Delay, History: cfg.History, Tidy: tidy,
+			Lease: cfg.Lease, Period: cfg.Period, Scheduling: cfg.Scheduling, History: cfg.History, Tidy: tidy,
 		}),
 		start:   time.Now(),
 		inbox:   make(chan func(), 64),

@@ -28,7 +28,7 @@ const patience = 20 * time.Second
 func start(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
-		Log: NewMemoryLog(), FS: mem.New(1 << 20), Policy: scheduler.FIFO{}, Staging: "mem://s/staging",
+		Log: NewMemoryLog(), FS: mem.New(1 << 20), Staging: "mem://s/staging",
 		ReadSplits: func(_ dfs.FS, staging string, _ wire.JobID) ([]core.Split, uint64, error) {
 			if !strings.HasPrefix(staging, "mem://s/staging/") {
 				return nil, 0, fmt.Errorf("wrong staging directory %s", staging)
@@ -189,7 +189,10 @@ func (p stuck) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 func TestPolicyHangs(t *testing.T) {
 	policy := make(stuck)
 	defer close(policy)
-	s := start(t, func(c *Config) { c.Policy, c.PolicyDeadline = policy, time.Millisecond })
+	s := start(t, func(c *Config) {
+		c.PolicyDeadline = time.Millisecond
+		c.Policies = func(string) (scheduler.Policy, error) { return policy, nil }
+	})
 	go attach(t, s, "t1", 1, 5).run()
 	ids, err := s.Submit(within(t), submission("a", 1))
 	if err != nil {
@@ -247,7 +250,7 @@ func (l strangeLog) Propose(key string, data []byte) {
 }
 
 func TestUnknownVersion(t *testing.T) {
-	s := New(Config{Log: strangeLog{NewMemoryLog()}, FS: mem.New(1 << 20), Policy: scheduler.FIFO{}})
+	s := New(Config{Log: strangeLog{NewMemoryLog()}, FS: mem.New(1 << 20)})
 	if err := s.Run(within(t)); !errors.Is(err, core.ErrUnknownFact) {
 		t.Fatalf("Run: %v", err)
 	}

@@ -194,3 +194,29 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 	}
 	return true
 }
+
+// Change asks for other terms of the submission that a job is of, or for it to be
+// suspended or resumed. It fails with core.ErrUnknownJob, core.ErrJobEnded,
+// core.ErrBadTerms or core.ErrNotLeader.
+func (s *Server) Change(ctx context.Context, job wire.JobID, change wire.Change) error {
+	_, err := s.request(ctx, func(token core.Token) core.Event {
+		return core.Change{Token: token, Job: job, Change: change}
+	})
+	if err != nil {
+		return fmt.Errorf("change: %w", err)
+	}
+	return nil
+}
+
+// Schedule asks for another scheduler, metric or delay rule, from now on and
+// whatever job trackers are started with; what is empty stays. It fails with
+// core.ErrBadScheduling or core.ErrNotLeader.
+func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error {
+	_, err := s.request(ctx, func(token core.Token) core.Event {
+		return core.Schedule{Token: token, Scheduling: scheduling}
+	})
+	if err != nil {
+		return fmt.Errorf("schedule: %w", err)
+	}
+	return nil
+}

@@ -58,6 +58,10 @@ type Job struct {
 	Alone   float64       // slot-seconds of the whole phase, what stretch divides by; 0: Work
 	Goal    Goal
 	Flow    int // the flow's number; 0: the job stands alone
+
+	Priority int     // the higher goes first where order is that of arrival
+	Share    float64 // of slots, in proportion to others', where they are shared evenly; 0: 1
+	Batch    string  // jobs of one batch are planned as one arrival; empty: alone
 }
 
 // Later is a phase of a flow that cannot use slots yet.

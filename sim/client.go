@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
-	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -29,7 +28,7 @@ func newWorld(r *Result) *world {
 		nodes: make(map[string]node), blocked: make(map[way]int),
 	}
 	w.book = newBook(r)
-	w.delay = locality.Rule{Kind: locality.Fixed, Delay: time.Duration(seed%4) * time.Second} // by the leader's rule none, or fixed
+	w.scheduling.Delay = fmt.Sprintf("fixed=%ds", seed%4) // 0 s is none
 	plan := rand.New(rand.NewPCG(seed, 2))
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))

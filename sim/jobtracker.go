@@ -40,7 +40,7 @@ func (n *jobTracker) boot() {
 	n.core = core.New(core.Config{
 		ID: n.name, Addr: n.addr(), Lease: lease, Staging: clusterStaging,
 		Cluster: clusterOf(n.name), Nonce: nonceOf(n.name), History: true, Tidy: 10 * time.Minute,
-		Delay: n.w.delay,
+		Scheduling: n.w.scheduling,
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
 	n.links = make(map[core.Stream]*link)

@@ -8,29 +8,28 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs/mem"
-	"github.com/quernmr/quern/locality"
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
 // world is one run.
 type world struct {
-	rnd      *rand.Rand
-	now      time.Duration
-	seq      int
-	todo     timeline
-	steps    int
-	calm     bool // the storm is over
-	harmless bool // no fault of the run can fail an attempt for good
-	ended    bool // the run is: nothing is carried out any more
-	trace    []string
-	rates    rates
-	pace     time.Duration // the longest that an attempt takes by itself
-	latency  time.Duration // likewise, a call to the file system
-	verify   time.Duration // likewise, verifying a map output
-	keepLogs bool          // trackers keep logs
-	delay    locality.Rule // of maps, for slots near their input
-	broken   sabotage
+	rnd        *rand.Rand
+	now        time.Duration
+	seq        int
+	todo       timeline
+	steps      int
+	calm       bool // the storm is over
+	harmless   bool // no fault of the run can fail an attempt for good
+	ended      bool // the run is: nothing is carried out any more
+	trace      []string
+	rates      rates
+	pace       time.Duration // the longest that an attempt takes by itself
+	latency    time.Duration // likewise, a call to the file system
+	verify     time.Duration // likewise, verifying a map output
+	keepLogs   bool          // trackers keep logs
+	scheduling wire.Scheduling
+	broken     sabotage
 
 	fs      *mem.FS
 	raft    *raft

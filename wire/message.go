@@ -51,7 +51,10 @@ type (
 	}
 
 	// Heartbeat renews the lease and carries the running attempts' progress.
-	Heartbeat struct{ Attempts []Report }
+	Heartbeat struct {
+		Attempts []Report
+		Rate     float64 // bytes a second that its homes fetched of late while there was something to fetch; 0: not measured
+	}
 
 	// Ack answers a Heartbeat: the leader lives, and leads.
 	Ack struct{}
@@ -135,6 +138,14 @@ type (
 		Epoch   uint64
 		Job     JobID
 		Outputs []MapOutput
+	}
+
+	// Shares says how a tracker's fetchers serve the jobs of its homes: those named
+	// first go first, each up to its share as long as others have something to fetch;
+	// those not named come last, alike. Each replaces the one before.
+	Shares struct {
+		Epoch  uint64
+		Shares []JobShare
 	}
 
 	// DropJob lets a tracker forget an ended job and remove its data.
@@ -252,6 +263,12 @@ type Segment struct {
 	Length  int64
 }
 
+// JobShare is a job's part of the bandwidth with which a tracker fetches.
+type JobShare struct {
+	Job   JobID
+	Share float64 // from 0 to 1
+}
+
 // Generation numbers a partition's homes; the higher one wins.
 type Generation struct {
 	Epoch uint64
@@ -292,6 +309,7 @@ func (*Ack) number() byte            { return 23 }
 func (*Staging) number() byte        { return 24 }
 func (*NoStaging) number() byte      { return 25 }
 func (*Capacity) number() byte       { return 26 }
+func (*Shares) number() byte         { return 27 }
 
 // blank makes the empty message of a number, nil for an unknown one.
 func blank(number byte) Message {
@@ -348,6 +366,8 @@ func blank(number byte) Message {
 		return new(NoStaging)
 	case 26:
 		return new(Capacity)
+	case 27:
+		return new(Shares)
 	}
 	return nil
 }

@@ -78,6 +78,7 @@ type Submission struct {
 	Staging string // URL of the directory with this submission's files
 	Plan    Plan
 	Program Program
+	Terms   Terms
 }
 
 // Program says how to start the job's binary.
@@ -159,8 +160,10 @@ type JobStatus struct {
 	Shuffled Progress // bytes of map output at the partitions' homes
 	Reduced  Progress // bytes of partitions read by reduces
 	Counters Counters
-	Error    string        // why it failed or was killed
-	Waits    string        // "for …": what it waits for, when it does
+	Error    string // why it failed or was killed
+	Waits    string // "for …": what it waits for, when it does
+	Terms    Terms
+	Held     bool          // suspended: no task is launched
 	Troubles []string      // attempts that failed and outputs that were lost, the first [MaxTroubles]
 	Elapsed  time.Duration // since submission
 }

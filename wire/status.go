@@ -33,13 +33,17 @@ type TrackerStatus struct {
 
 // ClusterStatus is what can be seen of a cluster: its trackers only on the leader.
 type ClusterStatus struct {
-	Cluster  string // id
-	Start    int64  // Unix milliseconds of its bootstrap, part of every job's id
-	Staging  string // URL
-	Epoch    uint64
-	Leader   string // id of the job tracker that took office last
-	Addr     string // host:port of its API
-	Leads    bool   // the job tracker that answers is that one
-	Jobs     int    // not ended
-	Trackers []TrackerStatus
+	Cluster string // id
+	Start   int64  // Unix milliseconds of its bootstrap, part of every job's id
+	Staging string // URL
+	Epoch   uint64
+	Leader  string // id of the job tracker that took office last
+	Addr    string // host:port of its API
+	Leads   bool   // the job tracker that answers is that one
+	Jobs    int    // not ended
+
+	Scheduling Scheduling // in force, on the leader
+	NoPlan     string     // why the last attempt at a plan has failed, on the leader
+	Pools      string     // whence the pool table came, and what is wrong with a newer one
+	Trackers   []TrackerStatus
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // lastNumber is the highest message number in use.
-const lastNumber = 26
+const lastNumber = 27
 
 // draw fills a value of any message type at random. Empty slices and maps are
 // left nil: nil and empty mean the same everywhere.
@@ -56,6 +56,10 @@ func draw(t *rapid.T, v reflect.Value, name string) {
 		v.SetBool(rapid.Bool().Draw(t, name))
 	case reflect.Int, reflect.Int64:
 		v.SetInt(rapid.Int64().Draw(t, name))
+	case reflect.Int8:
+		v.SetInt(int64(rapid.Int8().Draw(t, name)))
+	case reflect.Float64:
+		v.SetFloat(rapid.Float64().Draw(t, name))
 	case reflect.Uint8:
 		v.SetUint(uint64(rapid.Byte().Draw(t, name)))
 	case reflect.Uint64:
@@ -75,7 +79,7 @@ func drawMessage(t *rapid.T) Message {
 func TestNumbers(t *testing.T) {
 	names := strings.Fields(`Hello Welcome Refuse Inventory Heartbeat Report HomeReport OutputLost Launch Kill Grant
 		SetHome Outputs DropJob WorkerHello Run WorkerProgress CommitReady CommitGranted WorkerDone Submission Plan
-		Ack Staging NoStaging Capacity`)
+		Ack Staging NoStaging Capacity Shares`)
 	for i, name := range names {
 		m := blank(byte(i + 1))
 		if m.number() != byte(i+1) || reflect.TypeOf(m).Elem().Name() != name {

@@ -27,14 +27,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/locality"
-	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/scheduler/menu"
+	"github.com/quernmr/quern/wire"
 )
 
 func main() { os.Exit(daemon.Main("jobtracker", run)) }
@@ -63,8 +63,7 @@ type options struct {
 	join                                      []string
 	expect                                    int
 	data, staging                             string
-	policy                                    scheduler.Policy
-	delay                                     locality.Rule
+	scheduling                                wire.Scheduling
 	period, lease, raftTimeout                time.Duration
 	keep                                      time.Duration
 	keepBytes                                 int64
@@ -73,7 +72,7 @@ type options struct {
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{}
-	var policy, metric, delay, join string
+	var join string
 	var keep int
 	var security daemon.Security
 	set := flag.NewFlagSet("jobtracker", flag.ContinueOnError)
@@ -88,9 +87,9 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.IntVar(&o.expect, "bootstrap-expect", 0, "how many job trackers begin the cluster: `N` that see each other (default 1 without -join); without it, this one is added to a cluster that is there")
 	set.StringVar(&o.data, "data", "", "`directory` for the log, this job tracker's alone; needed")
 	set.StringVar(&o.staging, "staging", "", "`URL` of a directory that all trackers and clients see (default below -data, for a job tracker that is alone and on loopback)")
-	set.StringVar(&policy, "scheduler", "fifo", "`name` of the policy by which jobs get slots")
-	set.StringVar(&metric, "metric", "", "what the policy optimizes; fifo has none")
-	set.StringVar(&delay, "delay", "none", "the `rule` by which maps wait for a slot near their input: none, or fixed=3s")
+	set.StringVar(&o.scheduling.Scheduler, "scheduler", "fifo", "`name` of the policy by which jobs get slots: "+strings.Join(menu.Names(), ", "))
+	set.StringVar(&o.scheduling.Metric, "metric", "sum-response", "`name` of what flex and flowflex minimize: sum- or max-, with response, stretch, tardy, tardiness, lateness or sla, and -weighted or nothing")
+	set.StringVar(&o.scheduling.Delay, "delay", "none", "`rule` by which maps wait for a slot near their input: none, fixed=3s, paper or dynamic")
 	set.DurationVar(&o.period, "period", 500*time.Millisecond, "between allocations")
 	set.DurationVar(&o.lease, "lease", 5*time.Second, "silence after which a task tracker is lost")
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which another is elected")
@@ -108,11 +107,8 @@ func parse(args []string, out daemon.Output) (*options, error) {
 		return nil, err
 	}
 	o.join, o.keep = daemon.List(join), time.Duration(keep)*24*time.Hour
-	if o.policy, err = policyOf(policy, metric); err != nil {
-		return nil, err
-	}
-	if o.delay, err = delayOf(delay); err != nil {
-		return nil, err
+	if err := core.CheckScheduling(o.scheduling); err != nil {
+		return nil, daemon.Wrong("%v", err)
 	}
 	return o, o.check(keep)
 }
@@ -170,30 +166,4 @@ func (o *options) chooseStaging() (err error) {
 
 func (o *options) onLoopback() bool {
 	return daemon.Security{}.Check([]string{"-listen"}, []string{o.listen}) == nil && o.advertise == ""
-}
-
-// policyOf finds a policy among those that are built.
-func policyOf(name, metric string) (scheduler.Policy, error) {
-	planned := []string{"fair", "flex", "flowflex", "maxsrpt", "splitsrpt", "srpt", "hmhs"}
-	switch {
-	case slices.Contains(planned, name):
-		return nil, daemon.Wrong("-scheduler %s is not built yet; fifo is", name)
-	case name != "fifo":
-		return nil, daemon.Wrong("-scheduler %s is unknown; fifo is built", name)
-	case metric != "":
-		return nil, daemon.Wrong("-metric %s: fifo optimizes none, and others are not built yet", metric)
-	}
-	return scheduler.FIFO{}, nil
-}
-
-// delayOf finds a delay rule among those that are built.
-func delayOf(text string) (locality.Rule, error) {
-	rule, err := locality.ParseRule(text)
-	switch {
-	case err != nil:
-		return rule, daemon.Wrong("-%v", err)
-	case rule.Kind == locality.Paper || rule.Kind == locality.Dynamic:
-		return rule, daemon.Wrong("-delay %v is not built yet; none and fixed=3s are", rule)
-	}
-	return rule, nil
 }

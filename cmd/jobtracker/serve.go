@@ -126,8 +126,8 @@ func (j *jobTracker) openLog() error {
 	}
 	j.raftAddr = j.replica.Addr()
 	cfg := jobtracker.Config{
-		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Policy: j.policy,
-		Lease: j.lease, Period: j.period, Delay: j.delay, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
+		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling,
+		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
 	}
 	if j.cluster == "" {
 		// Whoever leads first needs an id and a nonce for a cluster that begins.

@@ -28,6 +28,13 @@ func newPhase(k wire.Kind) phase {
 	return phase{index: phaseOf(k), kind: k, due: never, last: -completionGap}
 }
 
+// drop forgets the plan, and the one that is asked for.
+func (p *phase) drop() {
+	p.targets, p.ranks, p.asked = nil, nil, false
+	p.seq++
+	p.planned()
+}
+
 // begun asks for a plan at once: a job has its first tasks of the phase.
 func (p *phase) begun(now time.Duration) { p.due = min(p.due, now) }
 
@@ -50,25 +57,29 @@ func (l *Live) allocate() {
 		}
 		p.seq++
 		p.asked, p.last, p.due = true, l.now, l.now+l.c.cfg.Period
-		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Snapshot: s})
+		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.wishes.name, Snapshot: s})
 	}
 }
 
 // snapshot is what the policy sees of a phase.
 func (l *Live) snapshot(i int) scheduler.Snapshot {
-	s := scheduler.Snapshot{Phase: l.phases[i].kind}
+	s := scheduler.Snapshot{Phase: l.phases[i].kind, Now: l.now, Metric: l.wishes.metric}
 	for _, t := range l.byIndex {
 		if t != nil && !t.losing && t.Excluded == "" {
 			s.Slots += t.slots[i]
 		}
 	}
 	for _, j := range l.order {
-		if !j.runnable() {
+		if !j.runnable() || j.facts.sub.suspended {
 			continue
 		}
 		left := j.inSlots[i] + j.toLaunch(i)
 		if left > 0 {
-			s.Jobs = append(s.Jobs, scheduler.Job{ID: j.id, Arrived: j.arrived, Running: j.inSlots[i], Max: left})
+			terms := j.facts.sub.terms
+			s.Jobs = append(s.Jobs, scheduler.Job{
+				ID: j.id, Arrived: j.arrived, Running: j.inSlots[i], Max: left,
+				Goal: goalOf(terms, j.arrived), Priority: int(terms.Priority), Batch: terms.Batch,
+			})
 		}
 	}
 	return s
@@ -81,7 +92,9 @@ func (l *Live) allocated(r Allocated) {
 		return
 	}
 	p.asked = false
+	l.wishes.noPlan = ""
 	if r.Err != nil {
+		l.wishes.noPlan = r.Err.Error()
 		return
 	}
 	p.targets, p.ranks = make(map[int]int), make(map[int]int)

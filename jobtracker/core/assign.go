@@ -32,7 +32,7 @@ func (p *phase) standingOf(j *job) standing {
 	if p.index == mapPhase {
 		far = j.far
 	}
-	if j.toLaunch(p.index) == far || !j.runnable() {
+	if j.toLaunch(p.index) == far || !j.runnable() || j.facts.sub.suspended {
 		return standing{}
 	}
 	rank, ok := p.ranks[j.facts.n]

@@ -122,7 +122,7 @@ func (x *submitted) fits(f *Facts) bool {
 func (x *submitted) apply(f *Facts, _ uint64) {
 	s := &submissionFacts{
 		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
-		at: x.At, staging: x.Submission.Staging, body: &x.Submission,
+		at: x.At, staging: x.Submission.Staging, body: &x.Submission, terms: x.Submission.Terms,
 	}
 	f.submissions[s.key] = s
 	for i, plan := range x.Submission.Plan.Jobs {

@@ -75,10 +75,7 @@ func (s *scenario) config(d *datadriven.TestData) {
 		case "nonce":
 			cfg.Nonce = a.Vals[0]
 		case "delay":
-			var err error
-			if cfg.Delay, err = locality.ParseRule("fixed=" + a.Vals[0]); err != nil {
-				d.Fatalf(s.t, "%v", err)
-			}
+			cfg.Scheduling.Delay = "fixed=" + a.Vals[0]
 		case "addr":
 			cfg.Addr = a.Vals[0]
 		}

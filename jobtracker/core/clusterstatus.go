@@ -46,6 +46,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	if c.live == nil {
 		return s
 	}
+	s.Scheduling, s.NoPlan, s.Pools = c.scheduling(), c.live.wishes.noPlan, c.live.poolStatus()
 	for _, t := range c.live.trackers {
 		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
 	}

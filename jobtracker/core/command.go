@@ -39,6 +39,7 @@ type (
 		Epoch    uint64
 		Seq      uint64
 		Phase    wire.Kind
+		Policy   string // its name, see scheduler/menu
 		Snapshot scheduler.Snapshot
 	}
 

@@ -78,7 +78,8 @@ type Config struct {
 	Tidy    time.Duration // between tidyings of the staging directory; 0: none
 	Lease   time.Duration // silence after which a tracker is lost; default 5 s
 	Period  time.Duration // between allocations; default 500 ms
-	Delay   DelayRule     // nil: no map waits for a near slot
+
+	Scheduling wire.Scheduling // until another is asked for; default fifo, sum-response, none
 }
 
 // Core is the state machine of one job tracker.
@@ -177,6 +178,10 @@ func (c *Core) turnAway(ev Event) {
 	case Submit:
 		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
 	case Kill:
+		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
+	case Change:
+		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
+	case Schedule:
 		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
 	case FromTracker:
 		if _, ok := ev.Message.(*wire.Hello); ok {

@@ -5,15 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
-
-// DelayRule says how long maps wait for slots that are nearer to their input.
-type DelayRule interface {
-	// Patience is for how long, in all, a map has slots refused that are as far as
-	// a level, [wire.RackLocal] or [wire.Remote]; 0: it takes them at once.
-	Patience(level wire.Level) time.Duration
-}
 
 // A map that waits for a near slot is not ripe yet: for a slot in the rack of its
 // input, or for any. A job has a clock that runs while a slot is free that it does
@@ -62,10 +56,10 @@ func (j *job) waitClock(now time.Duration) time.Duration {
 // patience is the delay rule's, for a job. There is none for input that is near no
 // tracker at all.
 func (l *Live) patience(j *job, level int) time.Duration {
-	if l.c.cfg.Delay == nil || !l.anyNear(j) {
+	if l.wishes.rule.Kind == locality.None || !l.anyNear(j) {
 		return 0
 	}
-	return max(l.c.cfg.Delay.Patience(levelOfRipe(level)), 0)
+	return l.wishes.rule.Patience(levelOfRipe(level))
 }
 
 // anyNear says whether any tracker that is given work has input of the job on its node.

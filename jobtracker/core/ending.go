@@ -102,4 +102,5 @@ func (l *Live) ended(j *job) {
 	l.answerKills(j.facts)
 	l.touchFlow(j.facts)
 	l.sweep(j.facts.sub)
+	l.dropChanges(j.facts.sub)
 }

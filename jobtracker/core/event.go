@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -66,6 +67,20 @@ type (
 		Submission *wire.Submission
 	}
 
+	// Change asks for other terms of the submission that a job is of, or for it to be
+	// suspended or resumed. What is nil stays. It is answered when it is in the log.
+	Change struct {
+		Token Token
+		Job   wire.JobID
+		wire.Change
+	}
+
+	// Schedule asks for another scheduler, metric or delay rule; what is empty stays.
+	Schedule struct {
+		Token      Token
+		Scheduling wire.Scheduling
+	}
+
 	// Kill stops a job. It is answered when the stop is in the log.
 	Kill struct {
 		Token  Token
@@ -73,6 +88,13 @@ type (
 		Reason string
 	}
 )
+
+// Pools says what the allocation file holds, or why it cannot be used. It has no
+// answer; who does not lead ignores it.
+type Pools struct {
+	Table pool.Table
+	Err   error
+}
 
 // Results of effects. Epoch and Job are those of the command.
 type (
@@ -140,6 +162,9 @@ func (FromTracker) event()    {}
 func (StreamClosed) event()   {}
 func (Submit) event()         {}
 func (Kill) event()           {}
+func (Change) event()         {}
+func (Schedule) event()       {}
+func (Pools) event()          {}
 func (SplitsLoaded) event()   {}
 func (DigestsWritten) event() {}
 func (StagingRemoved) event() {}

@@ -61,6 +61,12 @@ func blankFact(number byte) fact {
 		return new(excluded)
 	case 16:
 		return new(readmitted)
+	case 17:
+		return new(changed)
+	case 18:
+		return new(scheduled)
+	case 19:
+		return new(pooled)
 	}
 	return nil
 }

@@ -14,9 +14,11 @@ type Facts struct {
 	epoch        uint64     // term of the last leader that took office
 	leader       tookOffice // that leader
 	boot         bootstrapped
-	incarnations uint64 // given out so far
-	lastJob      int    // given out so far
-	keepEnded    int    // keptJobs, except in tests
+	incarnations uint64    // given out so far
+	lastJob      int       // given out so far
+	keepEnded    int       // keptJobs, except in tests
+	scheduled    scheduled // the last one
+	pooled       pooled    // likewise
 
 	trackers    map[string]*trackerFacts
 	submissions map[string]*submissionFacts
@@ -47,6 +49,10 @@ type submissionFacts struct {
 	staging string
 	body    *wire.Submission // nil once all its jobs have ended
 	swept   bool             // its staging directory is gone
+
+	changes   int // made to what follows
+	terms     wire.Terms
+	suspended bool // no task of its jobs is launched
 }
 
 // jobFacts is what must survive of one job. Only one kind of its tasks commits

@@ -48,6 +48,7 @@ type Live struct {
 	submits map[string][]Token // by submission key
 	kills   map[int][]Token    // by job number
 	sweeps  map[string]int     // failed removals of staging directories, by submission key
+	wishes  wishes
 }
 
 // alarm is a time at which a job wants to be looked at.
@@ -82,6 +83,8 @@ func newLive(c *Core) *Live {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
+	l.wishes.changes = make(map[string][]Change)
+	l.obey()
 	for _, name := range slices.Sorted(maps.Keys(l.facts.trackers)) {
 		l.addTracker(l.facts.trackers[name])
 		l.awaiting[name] = true
@@ -112,6 +115,7 @@ func (l *Live) drop() {
 	for _, t := range l.kills {
 		tokens = append(tokens, t...)
 	}
+	tokens = append(tokens, l.wishes.tokens()...)
 	slices.Sort(tokens)
 	for _, t := range tokens {
 		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
@@ -134,6 +138,12 @@ func (l *Live) handle(ev Event) {
 		l.submit(ev)
 	case Kill:
 		l.killJob(ev)
+	case Change:
+		l.change(ev)
+	case Schedule:
+		l.schedule(ev)
+	case Pools:
+		l.pools(ev)
 	case SplitsLoaded:
 		l.splitsLoaded(ev)
 	case DigestsWritten:
@@ -172,6 +182,12 @@ func (l *Live) applied(x fact, fitted bool) {
 		l.stopped(x, fitted)
 	case *granted:
 		l.granted(l.jobs[x.Job], x, fitted)
+	case *changed:
+		l.changeApplied(x, fitted)
+	case *scheduled:
+		l.scheduleApplied(x, fitted)
+	case *pooled:
+		l.pooled(fitted)
 	default:
 		if fitted {
 			l.jobFact(x)

@@ -125,7 +125,7 @@ const worldDelay = 700 * time.Millisecond
 // TestWaitIsBounded: while a slot is refused the whole time, a map waits for as
 // long as the rule says, over all its attempts, and no longer.
 func TestWaitIsBounded(t *testing.T) {
-	c := New(Config{Delay: locality.Rule{Kind: locality.Fixed, Delay: time.Second}})
+	c := New(Config{Scheduling: wire.Scheduling{Delay: "fixed=1s"}})
 	l := newLive(c)
 	j := &job{splits: []Split{{Hosts: []string{"a"}}}, maps: make([]mapTask, 1), near: true}
 	l.indexSplits(j)
@@ -160,7 +160,7 @@ func TestWaitIsBounded(t *testing.T) {
 // each back: what it costs does not grow with the maps that wait.
 func BenchmarkNear(b *testing.B) {
 	const nodes, maps = 1000, 4000
-	c := New(Config{Delay: locality.Rule{Kind: locality.Fixed, Delay: 3 * time.Second}})
+	c := New(Config{Scheduling: wire.Scheduling{Delay: "fixed=3s"}})
 	l := newLive(c)
 	for i := range nodes {
 		t := l.addTracker(&trackerFacts{Name: fmt.Sprintf("t%d", i), Host: fmt.Sprintf("t%d", i), MapSlots: 1})

@@ -42,6 +42,10 @@ func (l *Live) submit(r Submit) {
 		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.ids(known)})
 		return
 	}
+	if err := l.checkTerms(r.Submission.Terms); err != nil {
+		l.c.emit(Reply{Token: r.Token, Err: err})
+		return
+	}
 	l.submits[r.Submission.Key] = append(l.submits[r.Submission.Key], r.Token)
 	l.propose(&submitted{At: r.Wall, Submission: *r.Submission})
 }

@@ -33,6 +33,8 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 		return
 	case j.stopping && tk.id.Kind != wire.Cleanup:
 		return
+	case j.facts.sub.suspended && tk.id.Kind == wire.Setup:
+		return
 	}
 	if t := l.serviceTracker(tk); t != nil {
 		l.launch(j, tk, t, subject)

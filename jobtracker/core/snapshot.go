@@ -22,6 +22,8 @@ type factsSnapshot struct {
 	Submissions  []submissionSnapshot
 	Jobs         []jobSnapshot
 	Ended        []int
+	Scheduled    scheduled
+	Pooled       pooled
 }
 
 type submissionSnapshot struct {
@@ -32,6 +34,10 @@ type submissionSnapshot struct {
 	Staging string
 	Body    *wire.Submission
 	Swept   bool
+
+	Changes   int
+	Terms     wire.Terms
+	Suspended bool
 }
 
 type jobSnapshot struct {
@@ -54,7 +60,7 @@ type jobSnapshot struct {
 func (f *Facts) encode() ([]byte, error) {
 	s := factsSnapshot{
 		Index: f.index, Epoch: f.epoch, Leader: f.leader, Boot: f.boot, Incarnations: f.incarnations,
-		LastJob: f.lastJob, Ended: f.ended,
+		LastJob: f.lastJob, Ended: f.ended, Scheduled: f.scheduled, Pooled: f.pooled,
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.trackers)) {
 		s.Trackers = append(s.Trackers, *f.trackers[name])
@@ -63,6 +69,7 @@ func (f *Facts) encode() ([]byte, error) {
 		x := f.submissions[key]
 		s.Submissions = append(s.Submissions, submissionSnapshot{
 			Key: key, First: x.first, Jobs: x.jobs, At: x.at, Staging: x.staging, Body: x.body, Swept: x.swept,
+			Changes: x.changes, Terms: x.terms, Suspended: x.suspended,
 		})
 	}
 	for _, n := range slices.Sorted(maps.Keys(f.jobs)) {
@@ -97,13 +104,14 @@ func decodeFacts(data []byte, keepEnded int) (*Facts, error) {
 	}
 	f := newFacts(keepEnded)
 	f.index, f.epoch, f.leader, f.boot, f.incarnations = s.Index, s.Epoch, s.Leader, s.Boot, s.Incarnations
-	f.lastJob, f.ended = s.LastJob, s.Ended
+	f.lastJob, f.ended, f.scheduled, f.pooled = s.LastJob, s.Ended, s.Scheduled, s.Pooled
 	for _, t := range s.Trackers {
 		f.trackers[t.Name] = &t
 	}
 	for _, x := range s.Submissions {
 		f.submissions[x.Key] = &submissionFacts{
 			key: x.Key, first: x.First, jobs: x.Jobs, at: x.At, staging: x.Staging, body: x.Body, swept: x.Swept,
+			changes: x.Changes, terms: x.Terms, suspended: x.Suspended,
 		}
 	}
 	for _, x := range s.Jobs {

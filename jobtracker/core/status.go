@@ -34,6 +34,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	}
 	s = wire.JobStatus{ID: id, Name: f.name, State: c.facts.state(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.maps, 0), f.reduces
+	s.Terms, s.Held = f.sub.terms, f.sub.suspended && f.end == nil
 	if f.reduces == 0 {
 		s.Maps.Done = f.done.Len()
 	} else {
@@ -136,6 +137,8 @@ func (l *Live) waits(j *job) string {
 		}
 	case j.held:
 		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", ")
+	case j.facts.sub.suspended:
+		return "to be resumed"
 	case j.refuses:
 		return j.waitsForNear(l.now)
 	case len(j.attempts) > 0:

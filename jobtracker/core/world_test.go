@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -197,7 +196,7 @@ func (w *world) carryOut(c Command) {
 	}
 }
 
-var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Delay: locality.Rule{Kind: locality.Fixed, Delay: worldDelay}}
+var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()}}
 
 var errSim = errors.New("simulated fault")
 

@@ -15,7 +15,6 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
-	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -45,7 +44,7 @@ func serve(t *testing.T, cfg Config, files dfs.FS) *server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &server{
 		Server: jobtracker.New(jobtracker.Config{
-			ID: cfg.ID, Log: r, FS: files, Policy: scheduler.FIFO{}, Staging: "mem://s/staging", Logger: cfg.Logger,
+			ID: cfg.ID, Log: r, FS: files, Staging: "mem://s/staging", Logger: cfg.Logger,
 		}),
 		replica: r, cfg: cfg, cancel: cancel, ran: make(chan error, 1),
 	}

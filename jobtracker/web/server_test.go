@@ -12,7 +12,6 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
-	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -28,7 +27,7 @@ func serveReal(t *testing.T) string {
 	addr := listener.Addr().String()
 	jt := jobtracker.New(jobtracker.Config{
 		ID: "jt1", Addr: addr, Log: jobtracker.NewMemoryLog(), FS: dfs.Mux{"mem": mem.New(1 << 20)},
-		Staging: "mem://t/staging", Policy: scheduler.FIFO{},
+		Staging: "mem://t/staging",
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ran, served := make(chan error, 1), make(chan error, 1)

@@ -1,0 +1,323 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
+	"github.com/quernmr/quern/wire"
+)
+
+var (
+	// ErrBadTerms answers terms that make no sense, or name what is not there.
+	ErrBadTerms = errors.New("bad terms")
+	// ErrBadScheduling answers a scheduler, metric or delay rule that is not on the menu.
+	ErrBadScheduling = errors.New("bad scheduling")
+)
+
+func compareText(a, b string) int { return cmp.Compare(a, b) }
+
+// wishes is what users wish and is not in the log yet.
+type wishes struct {
+	changes   map[string][]Change // by submission key; the first is proposed
+	schedules []Schedule          // the first is proposed
+	rule      locality.Rule       // in force
+	metric    scheduler.Metric
+	name      string // of the policy
+	noPlan    string // why the last Allocate has failed
+	badPools  string // why the newest pool table is not in force
+}
+
+// defaultScheduling is in force where nobody says otherwise.
+var defaultScheduling = wire.Scheduling{Scheduler: "fifo", Metric: "sum-response", Delay: "none"}
+
+// scheduling is in force: the last one that was asked for, else what this job
+// tracker was started with.
+func (c *Core) scheduling() wire.Scheduling {
+	return c.facts.scheduled.Scheduling.Over(c.cfg.Scheduling).Over(defaultScheduling)
+}
+
+// CheckScheduling says what of s is not on the menu. What is empty is.
+func CheckScheduling(s wire.Scheduling) error {
+	_, _, err := parseScheduling(s.Over(defaultScheduling))
+	return err
+}
+
+func parseScheduling(s wire.Scheduling) (metric scheduler.Metric, rule locality.Rule, err error) {
+	if _, err = menu.Policy(s.Scheduler); err == nil {
+		if metric, err = scheduler.ParseMetric(s.Metric); err == nil {
+			rule, err = locality.ParseRule(s.Delay)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrBadScheduling, err)
+	}
+	return metric, rule, err
+}
+
+// obey takes up the scheduling in force, and drops the Plans of another one. What a
+// later build has put into the log, and this one does not know, is as if not said.
+func (l *Live) obey() {
+	s := l.c.scheduling()
+	metric, rule, err := parseScheduling(s)
+	if err != nil {
+		l.wishes.noPlan = err.Error()
+		s = defaultScheduling
+		metric, rule, _ = parseScheduling(s)
+	}
+	l.wishes.name, l.wishes.metric, l.wishes.rule = s.Scheduler, metric, rule
+	for i := range l.phases {
+		p := &l.phases[i]
+		p.drop()
+		p.begun(l.now)
+	}
+	l.uneven = true
+}
+
+// schedule changes how slots are shared, one request after the other.
+func (l *Live) schedule(r Schedule) {
+	if err := CheckScheduling(r.Scheduling); err != nil {
+		l.c.emit(Reply{Token: r.Token, Err: err})
+		return
+	}
+	l.wishes.schedules = append(l.wishes.schedules, r)
+	if len(l.wishes.schedules) == 1 {
+		l.proposeSchedule()
+	}
+}
+
+func (l *Live) proposeSchedule() {
+	wanted := l.wishes.schedules[0].Scheduling.Over(l.facts.scheduled.Scheduling)
+	l.propose(&scheduled{N: l.facts.scheduled.N + 1, Scheduling: wanted})
+}
+
+// scheduleApplied answers the request that has become a fact. One of an earlier
+// leader may have come before it, which is then wished anew.
+func (l *Live) scheduleApplied(x *scheduled, fitted bool) {
+	if fitted {
+		l.obey()
+	}
+	waiting := l.wishes.schedules
+	if len(waiting) == 0 {
+		return
+	}
+	if fitted && x.Scheduling == waiting[0].Scheduling.Over(x.Scheduling) {
+		l.c.emit(Reply{Token: waiting[0].Token})
+		l.wishes.schedules = waiting[1:]
+	}
+	if len(l.wishes.schedules) > 0 {
+		l.proposeSchedule()
+	}
+}
+
+// pools takes a pool table in, which the owner has read anew. A broken one leaves
+// the old table in force.
+func (l *Live) pools(r Pools) {
+	if r.Err != nil {
+		l.wishes.badPools = r.Err.Error()
+		return
+	}
+	l.wishes.badPools = ""
+	if !reflect.DeepEqual(r.Table, l.facts.pooled.Table) {
+		l.propose(&pooled{N: l.facts.pooled.N + 1, Table: r.Table})
+	}
+}
+
+// poolStatus says whence the pool table came, and what is wrong with a newer one.
+func (l *Live) poolStatus() string {
+	from := l.facts.pooled.Table.From
+	switch {
+	case l.wishes.badPools == "":
+		return from
+	case from == "":
+		return "none: " + l.wishes.badPools
+	}
+	return from + " as it was: " + l.wishes.badPools
+}
+
+func (l *Live) pooled(fitted bool) {
+	if !fitted {
+		return
+	}
+	for i := range l.phases {
+		l.phases[i].begun(l.now)
+	}
+	for _, j := range l.order {
+		l.move(j)
+	}
+	l.uneven = true
+}
+
+// change asks for other terms, or for a submission to be suspended or resumed.
+func (l *Live) change(r Change) {
+	f := l.facts.job(r.Job)
+	switch {
+	case f == nil:
+		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrUnknownJob)})
+		return
+	case f.end != nil || f.sub.body == nil:
+		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
+		return
+	}
+	if err := l.checkTerms(l.changedTerms(f.sub, r)); err != nil {
+		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, err)})
+		return
+	}
+	key := f.sub.key
+	l.wishes.changes[key] = append(l.wishes.changes[key], r)
+	if len(l.wishes.changes[key]) == 1 {
+		l.proposeChange(f.sub)
+	}
+}
+
+// changedTerms is what a submission's terms are after a change.
+func (l *Live) changedTerms(s *submissionFacts, r Change) wire.Terms {
+	terms := s.terms
+	set(&terms.Priority, r.Priority)
+	set(&terms.Weight, r.Weight)
+	set(&terms.SLA, r.SLA)
+	set(&terms.Pool, r.Pool)
+	set(&terms.Batch, r.Batch)
+	if r.Deadline != nil {
+		terms.Deadline = 0
+		if *r.Deadline != 0 {
+			age := time.Duration(l.wall()-s.at) * time.Millisecond
+			// A deadline at the very submission is missed as one just before.
+			terms.Deadline = cmp.Or(age+*r.Deadline, -1)
+		}
+	}
+	return terms
+}
+
+func set[T any](field *T, wanted *T) {
+	if wanted != nil {
+		*field = *wanted
+	}
+}
+
+func (l *Live) proposeChange(s *submissionFacts) {
+	r := l.wishes.changes[s.key][0]
+	suspended := s.suspended
+	set(&suspended, r.Suspended)
+	l.propose(&changed{Key: s.key, N: s.changes + 1, Terms: l.changedTerms(s, r), Suspended: suspended})
+}
+
+// changeApplied answers the first request for a submission and proposes the next. A
+// change of an earlier leader may have come before it, which is then asked for anew.
+func (l *Live) changeApplied(x *changed, fitted bool) {
+	s := l.facts.submissions[x.Key]
+	if s == nil {
+		return
+	}
+	for i := range s.jobs {
+		if j := l.jobs[s.first+i]; fitted && j != nil {
+			l.touch(j)
+			l.move(j)
+		}
+	}
+	if fitted {
+		for i := range l.phases {
+			l.phases[i].begun(l.now)
+		}
+		l.uneven = true
+	}
+	waiting := l.wishes.changes[x.Key]
+	if len(waiting) == 0 {
+		return
+	}
+	if fitted && l.satisfied(s, waiting[0]) {
+		l.c.emit(Reply{Token: waiting[0].Token})
+		waiting = waiting[1:]
+		l.wishes.changes[x.Key] = waiting
+	}
+	if len(waiting) > 0 {
+		l.proposeChange(s)
+		return
+	}
+	delete(l.wishes.changes, x.Key)
+}
+
+// satisfied says whether a submission is by now what a request asks for.
+func (l *Live) satisfied(s *submissionFacts, r Change) bool {
+	asked := l.changedTerms(s, r)
+	asked.Deadline = s.terms.Deadline // which depends on when it is asked
+	return reflect.DeepEqual(asked, s.terms) && (r.Suspended == nil || *r.Suspended == s.suspended)
+}
+
+// dropChanges answers what was asked of a submission that has ended meanwhile.
+func (l *Live) dropChanges(s *submissionFacts) {
+	if s.body != nil {
+		return
+	}
+	for _, r := range l.wishes.changes[s.key] {
+		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
+	}
+	delete(l.wishes.changes, s.key)
+}
+
+// tokens are those of all requests that wait.
+func (w *wishes) tokens() []Token {
+	var all []Token
+	for _, waiting := range w.changes {
+		for _, r := range waiting {
+			all = append(all, r.Token)
+		}
+	}
+	for _, r := range w.schedules {
+		all = append(all, r.Token)
+	}
+	return all
+}
+
+// maxSteps bounds the steps of an SLA.
+const maxSteps = 100
+
+// checkTerms says what makes no sense in a submission's terms, or names what is not
+// there. A deadline that has passed does.
+func (l *Live) checkTerms(t wire.Terms) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrBadTerms, fmt.Sprintf(format, args...))
+	}
+	if t.Priority < wire.VeryLow || t.Priority > wire.VeryHigh {
+		return bad("priority %d", t.Priority)
+	}
+	if len(t.SLA) > maxSteps {
+		return bad("an SLA of %d steps, at most %d", len(t.SLA), maxSteps)
+	}
+	if err := goalOf(t, 0).Check(); err != nil {
+		return bad("%v", err)
+	}
+	if _, ok := l.facts.pooled.Table.Find(t.Pool); !ok {
+		names := []string{wire.DefaultPool}
+		for _, p := range l.facts.pooled.Table.Pools {
+			if p.Name != wire.DefaultPool {
+				names = append(names, p.Name)
+			}
+		}
+		slices.Sort(names)
+		return bad("pool %q is unknown; there are %v", t.Pool, names)
+	}
+	return nil
+}
+
+// goalOf is what terms ask of the end of a job that was submitted at a time.
+func goalOf(t wire.Terms, submitted time.Duration) scheduler.Goal {
+	weight := t.Weight
+	if weight == 0 {
+		weight = 1
+	}
+	goal := scheduler.Goal{Weight: weight * t.Priority.Factor()}
+	if t.Deadline != 0 {
+		goal.Deadline = cmp.Or(submitted+t.Deadline, -1) // 0 is none
+	}
+	for _, step := range t.SLA {
+		goal.Steps = append(goal.Steps, scheduler.Step{By: submitted + step.After, Cost: step.Cost})
+	}
+	return goal
+}

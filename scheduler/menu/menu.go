@@ -1,0 +1,42 @@
+// Package menu names the policies, as the command line, the log and the API call
+// them. Whoever holds a name gets a [scheduler.Policy] here and nowhere else.
+package menu
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/flex"
+	"github.com/quernmr/quern/scheduler/flowflex"
+	"github.com/quernmr/quern/scheduler/hmhs"
+	"github.com/quernmr/quern/scheduler/overlap"
+)
+
+// Names lists the policies.
+func Names() []string {
+	return []string{"fifo", "fair", "flex", "flowflex", "maxsrpt", "splitsrpt", "srpt", "hmhs"}
+}
+
+// Policy finds a policy by its name.
+func Policy(name string) (scheduler.Policy, error) {
+	switch name {
+	case "fifo":
+		return scheduler.FIFO{}, nil
+	case "fair":
+		return scheduler.Fair{}, nil
+	case "flex":
+		return flex.Policy{}, nil
+	case "flowflex":
+		return flowflex.Policy{}, nil
+	case "maxsrpt":
+		return overlap.MaxSRPT{}, nil
+	case "splitsrpt":
+		return overlap.SplitSRPT{}, nil
+	case "srpt":
+		return overlap.SRPT{}, nil
+	case "hmhs":
+		return hmhs.Policy{}, nil
+	}
+	return nil, fmt.Errorf("scheduler %q: want one of %s", name, strings.Join(Names(), ", "))
+}

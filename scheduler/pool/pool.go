@@ -1,0 +1,44 @@
+// Package pool is the table of pools: what groups of jobs are guaranteed of a
+// cluster's slots, what they may use at most, and by which weights they share them.
+// A table is read from a Hadoop fair scheduler's allocation file ([Parse]) and
+// shapes the jobs of a snapshot ([Table.Shape]).
+//
+// Everything here is a function of values.
+package pool
+
+import "github.com/quernmr/quern/wire"
+
+// Table is the pools of a cluster. The zero Table has none: every name is a pool
+// without minima and maxima, of weight 1.
+type Table struct {
+	Pools []Pool // by name
+	From  string // the file it was read from; empty: none
+}
+
+// Pool is one pool. Slots are by phase: maps, reduces.
+type Pool struct {
+	Name       string
+	Min        [2]int   // guaranteed
+	Max        [2]int   // at most; Unlimited
+	Weight     float64  // 0: 1
+	MaxRunning int      // jobs that have slots at a time; Unlimited
+	Submitters []string // who may submit; none: everybody
+}
+
+// Unlimited is the maximum of a pool that has none.
+const Unlimited = -1
+
+// Find finds a pool. The default pool is there even when the table does not name
+// it, and every pool is when the table names none.
+func (t *Table) Find(name string) (Pool, bool) {
+	if name == "" {
+		name = wire.DefaultPool
+	}
+	for _, p := range t.Pools {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	free := Pool{Name: name, Max: [2]int{Unlimited, Unlimited}, MaxRunning: Unlimited}
+	return free, len(t.Pools) == 0 || name == wire.DefaultPool
+}
