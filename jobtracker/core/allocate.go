@@ -19,9 +19,10 @@ type phase struct {
 	due   time.Duration // of the next one
 	last  time.Duration // when the last was asked for
 
-	targets map[int]int // slots by job number, of the current plan
-	ranks   map[int]int // places in the current plan
-	line    []*job      // with tasks to launch, in the order in which they are served
+	plan    scheduler.Plan // in force; its Targets are these two:
+	targets map[int]int    // slots by job number, of the current plan
+	ranks   map[int]int    // places in the current plan
+	line    []*job         // with tasks to launch, in the order in which they are served
 }
 
 func newPhase(k wire.Kind) phase {
@@ -30,7 +31,7 @@ func newPhase(k wire.Kind) phase {
 
 // drop forgets the plan, and the one that is asked for.
 func (p *phase) drop() {
-	p.targets, p.ranks, p.asked = nil, nil, false
+	p.plan, p.targets, p.ranks, p.asked = scheduler.Plan{}, nil, nil, false
 	p.seq++
 	p.planned()
 }
@@ -97,7 +98,7 @@ func (l *Live) allocated(r Allocated) {
 		l.wishes.noPlan = r.Err.Error()
 		return
 	}
-	p.targets, p.ranks = make(map[int]int), make(map[int]int)
+	p.plan, p.targets, p.ranks = r.Plan, make(map[int]int), make(map[int]int)
 	for i, t := range r.Plan.Targets {
 		if l.job(t.Job) != nil {
 			p.targets[t.Job.N], p.ranks[t.Job.N] = t.Slots, i
