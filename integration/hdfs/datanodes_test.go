@@ -80,6 +80,7 @@ func TestReaderLosesDataNode(t *testing.T) {
 	f := client(t, c, impatient, from(near))
 	name, content := dfs.Join(root(t, c, f), "f"), noise(3*blockSize)
 	write(t, f, name, content)
+	replicated(t, f, name, 2)
 	faults := map[string]func(d *minicluster.Daemon) error{"kill": (*minicluster.Daemon).Kill, "pause": (*minicluster.Daemon).Pause}
 	for fault, strike := range faults {
 		file, err := f.Open(name)
@@ -189,12 +190,7 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 	f := client(t, c, impatient)
 	name, content := dfs.Join(root(t, c, f), "f"), noise(blockSize/2)
 	write(t, f, name, content)
-	located, err := f.Locate(name)
-	if err != nil || len(located) != 1 || len(located[0].Blocks) != 1 || len(located[0].Blocks[0].Replicas) != 2 {
-		t.Fatalf("located %+v, %v", located, err)
-	}
-	replicas := located[0].Blocks[0].Replicas
-	for i, replica := range replicas {
+	for i, replica := range replicated(t, f, name, 2)[0].Replicas {
 		d := daemonAt(c, replica.Addr)
 		corrupt(t, d, content)
 		// From beside the corrupt one, so that it is asked first.
@@ -212,11 +208,8 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 	}
 	name = dfs.Join(root(t, c, f), "gone")
 	write(t, f, name, content)
-	if located, err = f.Locate(name); err != nil {
-		t.Fatal(err)
-	}
 	var killed []*minicluster.Daemon
-	for _, replica := range located[0].Blocks[0].Replicas {
+	for _, replica := range replicated(t, f, name, 2)[0].Replicas {
 		d := daemonAt(c, replica.Addr)
 		if err := d.Kill(); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -154,6 +155,22 @@ func write(t *testing.T, f dfs.FS, name string, content []byte) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// replicated waits until the NameNode knows so many replicas of each of a file's
+// blocks: a file is complete when it knows one.
+func replicated(t *testing.T, f *hdfs.FS, name string, n int) []dfs.Block {
+	t.Helper()
+	var blocks []dfs.Block
+	waitFor(t, name+" has its replicas", func() bool {
+		located, err := f.Locate(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks = located[0].Blocks
+		return !slices.ContainsFunc(blocks, func(b dfs.Block) bool { return len(b.Replicas) < n })
+	})
+	return blocks
 }
 
 func read(t *testing.T, f dfs.FS, name string) []byte {

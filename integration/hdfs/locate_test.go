@@ -46,7 +46,9 @@ func TestLocateAgreesWithWebHDFS(t *testing.T) {
 	top := root(t, c, f)
 	for i, size := range []int{0, 1, blockSize, 2*blockSize + 1, 5 * blockSize} {
 		here := client(t, c, from(c.DataNodes[i%4]))
-		write(t, here, dfs.Join(top, fmt.Sprintf("f %d%%", i)), noise(size))
+		name := dfs.Join(top, fmt.Sprintf("f %d%%", i))
+		write(t, here, name, noise(size))
+		replicated(t, here, name, 2)
 	}
 	if err := f.Mkdir(dfs.Join(top, "dir")); err != nil {
 		t.Fatal(err)
@@ -117,6 +119,7 @@ func TestMeter(t *testing.T) {
 	near := client(t, c, from(home))
 	name, content := dfs.Join(root(t, c, near), "f"), noise(4*blockSize)
 	write(t, near, name, content)
+	replicated(t, near, name, 2)
 	file, err := near.Open(name)
 	if err != nil {
 		t.Fatal(err)

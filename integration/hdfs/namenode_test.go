@@ -112,6 +112,12 @@ func TestRefusals(t *testing.T) {
 	refused("list a file", err, syscall.ENOTDIR)
 	_, err = f.Create(dfs.Join(top, "f", "x"))
 	refused("create below a file", err, syscall.ENOTDIR)
+	refused("make a file a directory", f.MkdirAll(dfs.Join(top, "f")), syscall.ENOTDIR)
+	refused("make directories below a file", f.MkdirAll(dfs.Join(top, "f", "x", "y")), syscall.ENOTDIR)
+	refused("remove without permission", other.RemoveAll(dfs.Join(top, "f")), fs.ErrPermission)
+	if err := errors.Join(other.RemoveAll(dfs.Join(top, "no")), f.RemoveAll(dfs.Join(top, "f", "x"))); err != nil {
+		t.Errorf("remove what is not there: %v", err)
+	}
 
 	path := strings.TrimPrefix(top, c.URL())
 	if _, err := c.Admin(t.Context(), "-setSpaceQuota", "1m", path); err != nil {
