@@ -30,7 +30,7 @@ func layers() [][]string {
 		{"runtime", "jobfile", "history"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"dfs", "dfs/local", "dfs/hdfs", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
+		{"identity", "dfs", "dfs/local", "dfs/hdfs", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
 		{"wire"},
 	}
 }

@@ -1,0 +1,214 @@
+package identity
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Authority makes identities. It has a directory of its own, with the authority's
+// certificate and key and the cluster's gossip key; whoever has it can be anybody.
+type Authority struct {
+	dir    string
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	gossip []byte
+}
+
+// How long certificates are valid, and by how much before they are made, since
+// clocks differ.
+const (
+	authorityYears = 10
+	Skew           = time.Hour
+)
+
+const authorityKeyFile = "ca-key.pem"
+
+// OpenAuthority reads the authority in a directory, or makes one there.
+func OpenAuthority(dir string, now time.Time) (*Authority, error) {
+	a := &Authority{dir: dir}
+	_, err := os.Stat(filepath.Join(dir, AuthorityFile))
+	switch {
+	case err == nil:
+		err = a.read()
+	case errors.Is(err, fs.ErrNotExist):
+		err = a.make(now)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("authority in %s: %w", dir, err)
+	}
+	return a, nil
+}
+
+func (a *Authority) read() error {
+	keyFile := filepath.Join(a.dir, authorityKeyFile)
+	if err := private(keyFile); err != nil {
+		return err
+	}
+	block, err := readPEM(filepath.Join(a.dir, AuthorityFile))
+	if err != nil {
+		return err
+	}
+	if a.cert, err = x509.ParseCertificate(block); err != nil {
+		return err
+	}
+	if block, err = readPEM(keyFile); err != nil {
+		return err
+	}
+	if a.key, err = x509.ParseECPrivateKey(block); err != nil {
+		return err
+	}
+	a.gossip, err = readGossipKey(filepath.Join(a.dir, GossipFile))
+	return err
+}
+
+func readPEM(name string) ([]byte, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s is no PEM file", name)
+	}
+	return block.Bytes, nil
+}
+
+func (a *Authority) make(now time.Time) (err error) {
+	if err := os.MkdirAll(a.dir, 0o700); err != nil {
+		return err
+	}
+	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return err
+	}
+	template, err := newTemplate("Quern cluster authority", now, now.AddDate(authorityYears, 0, 0))
+	if err != nil {
+		return err
+	}
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage = x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		return err
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		return err
+	}
+	a.gossip = make([]byte, gossipKeySize)
+	if _, err := rand.Read(a.gossip); err != nil {
+		return err
+	}
+	// The certificate last: it is what says that the authority is there.
+	if err := a.writeGossip(a.dir); err != nil {
+		return err
+	}
+	if err := writeKey(filepath.Join(a.dir, authorityKeyFile), a.key); err != nil {
+		return err
+	}
+	return writeCert(filepath.Join(a.dir, AuthorityFile), der)
+}
+
+func newTemplate(name string, now, until time.Time) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	return &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
+		NotBefore: now.Add(-Skew), NotAfter: until,
+	}, nil
+}
+
+// Issue makes the directory of a peer, valid from now until a time, or for as long
+// as the authority is. What is there is replaced, but for another's.
+func (a *Authority) Issue(dir string, p Peer, now, until time.Time) error {
+	if err := a.issue(dir, p, now, until); err != nil {
+		return fmt.Errorf("certificate of %v: %w", p, err)
+	}
+	return nil
+}
+
+func (a *Authority) issue(dir string, p Peer, now, until time.Time) error {
+	if err := CheckName(p.Name); err != nil {
+		return err
+	}
+	if !p.Role.known() {
+		return fmt.Errorf("role %q is unknown", p.Role)
+	}
+	if until.IsZero() || until.After(a.cert.NotAfter) {
+		until = a.cert.NotAfter
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template, err := newTemplate(p.Name, now, until)
+	if err != nil {
+		return err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	template.URIs = []*url.URL{p.uri()}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if p.Role != Client {
+		if err := a.writeGossip(dir); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		writeCert(filepath.Join(dir, AuthorityFile), a.cert.Raw),
+		writeKey(filepath.Join(dir, KeyFile), key),
+		writeCert(filepath.Join(dir, CertFile), der))
+}
+
+func (a *Authority) writeGossip(dir string) error {
+	text := base64.StdEncoding.EncodeToString(a.gossip) + "\n"
+	return replace(filepath.Join(dir, GossipFile), []byte(text), 0o600)
+}
+
+func writeCert(name string, der []byte) error {
+	return replace(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
+}
+
+func writeKey(name string, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return replace(name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
+}
+
+// replace writes a file so that readers see the old one or the whole new one.
+func replace(name string, text []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,245 @@
+package identity
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var day = 24 * time.Hour
+
+// issue makes an identity's directory by an authority below dir.
+func issue(t *testing.T, authority string, p Peer, now, until time.Time) (dir string) {
+	t.Helper()
+	a, err := OpenAuthority(authority, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), p.Name)
+	if err := a.Issue(dir, p, now, until); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func load(t *testing.T, dir string, role Role) *Identity {
+	t.Helper()
+	id, err := Load(dir, role, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// meet has a dialer meet a server and exchange a byte.
+func meet(server, dialer *tls.Config) (seen Peer, err error) {
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	var wait sync.WaitGroup
+	var refused error
+	wait.Go(func() {
+		defer far.Close()
+		s := tls.Server(far, server)
+		if refused = s.Handshake(); refused != nil {
+			return
+		}
+		state := s.ConnectionState()
+		seen, _ = PeerOf(&state)
+		_, refused = s.Write([]byte{1})
+	})
+	c := tls.Client(near, dialer)
+	_, err = io.ReadFull(c, make([]byte, 1))
+	near.Close()
+	wait.Wait()
+	return seen, errors.Join(refused, err)
+}
+
+func TestWhoIsAdmitted(t *testing.T) {
+	ours, theirs := t.TempDir(), t.TempDir()
+	now := time.Now()
+	server := load(t, issue(t, ours, Peer{JobTracker, "jt1"}, now, now.Add(day)), JobTracker)
+	at := func(authority string, p Peer, from, until time.Time) *tls.Config {
+		dir := issue(t, authority, p, from, until)
+		id := &Identity{dir: dir, log: slog.New(slog.DiscardHandler), now: func() time.Time { return from }}
+		if err := id.read(); err != nil {
+			t.Fatal(err)
+		}
+		id.now = time.Now
+		id.looked = time.Now().Add(day) // what it shows is not to be judged by itself
+		return id.Dialer(JobTracker)
+	}
+	alice := Peer{Client, "alice"}
+	noCert := at(ours, alice, now, now.Add(day))
+	noCert.GetClientCertificate = nil
+	old := at(ours, alice, now, now.Add(day))
+	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	blind := at(theirs, alice, now, now.Add(day))
+	blind.VerifyConnection = nil // the server has to refuse it
+	for name, c := range map[string]struct {
+		dialer *tls.Config
+		want   string // in the error; empty: admitted
+	}{
+		"a client":           {at(ours, alice, now, now.Add(day)), ""},
+		"a clock behind":     {at(ours, alice, now.Add(Skew/2), now.Add(day)), ""},
+		"another authority":  {at(theirs, alice, now, now.Add(day)), "unknown authority"},
+		"theirs, and blind":  {blind, "unknown authority"},
+		"expired":            {at(ours, alice, now.Add(-Skew/2), now.Add(-time.Second)), "expired"},
+		"not valid yet":      {at(ours, alice, now.Add(2*Skew), now.Add(day)), "not yet valid"},
+		"another role":       {at(ours, Peer{TaskTracker, "tt1"}, now, now.Add(day)), "tasktracker tt1, where [client jobtracker] may be"},
+		"no certificate":     {noCert, "certificate"},
+		"an older TLS":       {old, "version"},
+		"the server's alike": {at(ours, Peer{JobTracker, "jt2"}, now, now.Add(day)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen, err := meet(server.Server(Client, JobTracker), c.dialer)
+			switch {
+			case c.want == "" && (err != nil || seen == Peer{}):
+				t.Errorf("refused: %v, %v", seen, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+	client := load(t, issue(t, ours, alice, now, now.Add(day)), Client)
+	if _, err := meet(server.Server(Client), client.Dialer(TaskTracker)); err == nil || !strings.Contains(err.Error(), "jobtracker jt1, where [tasktracker] may be") {
+		t.Errorf("a job tracker poses as a task tracker: %v", err)
+	}
+}
+
+func TestFilesThatAreRefused(t *testing.T) {
+	authority, now := t.TempDir(), time.Now()
+	for name, c := range map[string]struct {
+		spoil func(dir string) error
+		want  string
+	}{
+		"nothing spoilt":  {func(string) error { return nil }, ""},
+		"no key":          {func(dir string) error { return os.Remove(filepath.Join(dir, KeyFile)) }, "key.pem"},
+		"an open key":     {func(dir string) error { return os.Chmod(filepath.Join(dir, KeyFile), 0o644) }, "chmod 600"},
+		"no authority":    {func(dir string) error { return os.Remove(filepath.Join(dir, AuthorityFile)) }, "ca.pem"},
+		"empty authority": {func(dir string) error { return os.WriteFile(filepath.Join(dir, AuthorityFile), nil, 0o644) }, "no certificate"},
+		"no certificate":  {func(dir string) error { return os.Remove(filepath.Join(dir, CertFile)) }, "cert.pem"},
+		"another's key": {func(dir string) error {
+			return os.Rename(filepath.Join(issue(t, authority, Peer{TaskTracker, "tt2"}, now, now.Add(day)), KeyFile), filepath.Join(dir, KeyFile))
+		}, "private key does not match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := issue(t, authority, Peer{TaskTracker, "tt1"}, now, now.Add(day))
+			if err := c.spoil(dir); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Load(dir, TaskTracker, nil)
+			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrNoIdentity) || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+	dir := issue(t, authority, Peer{TaskTracker, "tt1"}, now, now.Add(day))
+	if _, err := Load(dir, JobTracker, nil); err == nil || !strings.Contains(err.Error(), "of tasktracker tt1, a jobtracker is wanted") {
+		t.Errorf("another role's directory: %v", err)
+	}
+	id := load(t, dir, TaskTracker)
+	if key, err := id.GossipKey(); err != nil || len(key) != gossipKeySize {
+		t.Errorf("gossip key of %d bytes, %v", len(key), err)
+	}
+	gossip := filepath.Join(dir, GossipFile)
+	for _, spoil := range []func() error{
+		func() error { return os.Chmod(gossip, 0o640) },
+		func() error { return replace(gossip, []byte("short"), 0o600) },
+		func() error { return os.Remove(gossip) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := id.GossipKey(); !errors.Is(err, ErrNoIdentity) || !strings.Contains(err.Error(), "gossip.key") {
+			t.Errorf("a spoilt gossip key: %v", err)
+		}
+	}
+}
+
+// A new certificate is shown once it is there; a broken one leaves the old in use.
+func TestCertificatesAreReadAgain(t *testing.T) {
+	authority, now := t.TempDir(), time.Now()
+	a, err := OpenAuthority(authority, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Peer{TaskTracker, "tt1"}
+	dir := issue(t, authority, p, now, now.Add(day))
+	id := load(t, dir, TaskTracker)
+	clock := now
+	id.now = func() time.Time { return clock }
+	serial := func() string {
+		clock = clock.Add(lookAgain)
+		pair, _ := id.current()
+		return fmt.Sprint(pair.Leaf.SerialNumber)
+	}
+	first := serial()
+	if err := a.Issue(dir, p, now, now.Add(2*day)); err != nil {
+		t.Fatal(err)
+	}
+	second := serial()
+	if second == first {
+		t.Error("the new certificate is not in use")
+	}
+	for _, broken := range []func() error{
+		func() error { return a.Issue(dir, Peer{TaskTracker, "tt2"}, now, now.Add(day)) },
+		func() error { return os.WriteFile(filepath.Join(dir, CertFile), []byte("none"), 0o644) },
+		func() error { return os.Remove(filepath.Join(dir, CertFile)) },
+	} {
+		if err := broken(); err != nil {
+			t.Fatal(err)
+		}
+		if serial() != second {
+			t.Error("a broken certificate is in use")
+		}
+	}
+	if err := a.Issue(dir, p, now, now.Add(3*day)); err != nil {
+		t.Fatal(err)
+	}
+	if third := serial(); third == second {
+		t.Error("the mended certificate is not in use")
+	}
+}
+
+// An authority that is opened again is the same one.
+func TestAuthorityStays(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	one := load(t, issue(t, dir, Peer{JobTracker, "a"}, now, now.Add(day)), JobTracker)
+	two := load(t, issue(t, dir, Peer{Client, "b"}, now, time.Time{}), Client)
+	if _, err := meet(one.Server(Client), two.Dialer(JobTracker)); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, authorityKeyFile), 0o604); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenAuthority(dir, now); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("an open key of the authority: %v", err)
+	}
+	if info, err := os.Stat(two.dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("a client's directory: %v, %v", info.Mode(), err)
+	}
+	if _, err := os.Stat(filepath.Join(two.dir, GossipFile)); err == nil {
+		t.Error("a client has the key of gossip")
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"alice": true, "tt-1.example.org": true, "a@b": true, "": false, "a/b": false, "a;b": false, "$(a)": false,
+		"..": false, ".": false, strings.Repeat("x", maxName+1): false, "ü": false,
+	} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

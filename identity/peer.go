@@ -1,0 +1,142 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Role is what somebody is in a cluster.
+type Role string
+
+// The roles.
+const (
+	JobTracker  Role = "jobtracker"
+	TaskTracker Role = "tasktracker"
+	Client      Role = "client"
+)
+
+func (r Role) known() bool { return r == JobTracker || r == TaskTracker || r == Client }
+
+// Peer is one end of a connection.
+type Peer struct {
+	Role Role
+	Name string // a daemon's id, a client's user
+}
+
+func (p Peer) String() string { return string(p.Role) + " " + p.Name }
+
+const scheme = "quern"
+
+func (p Peer) uri() *url.URL {
+	return &url.URL{Scheme: scheme, Host: string(p.Role), Path: "/" + p.Name}
+}
+
+// peerOf reads who a certificate is of.
+func peerOf(cert *x509.Certificate) (Peer, error) {
+	var found []Peer
+	for _, u := range cert.URIs {
+		if u.Scheme == scheme {
+			found = append(found, Peer{Role: Role(u.Host), Name: strings.TrimPrefix(u.Path, "/")})
+		}
+	}
+	if len(found) != 1 || !found[0].Role.known() || CheckName(found[0].Name) != nil {
+		return Peer{}, fmt.Errorf("%w: the certificate of %q names no role and name as %s://client/NAME does", ErrNotAdmitted, cert.Subject.CommonName, scheme)
+	}
+	return found[0], nil
+}
+
+// maxName bounds names, which end up in paths and logs.
+const maxName = 64
+
+// CheckName refuses names that are no plain words: letters, digits and . _ - @.
+func CheckName(name string) error {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r)
+	}
+	if strings.Trim(name, ".") == "" || len(name) > maxName || strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) >= 0 {
+		return fmt.Errorf("name %q: want up to %d letters, digits, or . _ - @", name, maxName)
+	}
+	return nil
+}
+
+// verify checks a certificate against the authority. Both uses are asked of all:
+// daemons dial and listen.
+func verify(cert *x509.Certificate, roots *x509.CertPool, now time.Time) error {
+	_, err := cert.Verify(x509.VerifyOptions{
+		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err
+}
+
+// PeerOf is who is at the other end; ok is false without TLS of this package.
+func PeerOf(state *tls.ConnectionState) (p Peer, ok bool) {
+	if state == nil || len(state.PeerCertificates) == 0 {
+		return Peer{}, false
+	}
+	p, err := peerOf(state.PeerCertificates[0])
+	return p, err == nil
+}
+
+// Server is how to listen for peers of some roles.
+func (id *Identity) Server(admitted ...Role) *tls.Config {
+	c := id.config(admitted)
+	c.ClientAuth = tls.RequireAnyClientCert // judged by VerifyConnection, with the authority of now
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, _ := id.current()
+		return pair, nil
+	}
+	return c
+}
+
+// Dialer is how to dial peers of some roles.
+func (id *Identity) Dialer(admitted ...Role) *tls.Config {
+	c := id.config(admitted)
+	c.InsecureSkipVerify = true // of host names: VerifyConnection judges by authority, time and role
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, _ := id.current()
+		return pair, nil
+	}
+	return c
+}
+
+func (id *Identity) config(admitted []Role) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		// A session that is resumed is not verified again by its certificate.
+		SessionTicketsDisabled: true,
+		VerifyConnection:       func(s tls.ConnectionState) error { return id.admit(s, admitted) },
+	}
+}
+
+// admit judges the peer of a connection.
+func (id *Identity) admit(s tls.ConnectionState, admitted []Role) error {
+	err := id.judge(s, admitted)
+	if err != nil {
+		id.log.Warn("a peer is not admitted", "error", err)
+	}
+	return err
+}
+
+func (id *Identity) judge(s tls.ConnectionState, admitted []Role) error {
+	if len(s.PeerCertificates) == 0 {
+		return fmt.Errorf("%w: no certificate", ErrNotAdmitted)
+	}
+	cert := s.PeerCertificates[0]
+	_, roots := id.current()
+	if err := verify(cert, roots, id.now()); err != nil {
+		return fmt.Errorf("%w: the certificate of %q: %w", ErrNotAdmitted, cert.Subject.CommonName, err)
+	}
+	p, err := peerOf(cert)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(admitted, p.Role) {
+		return fmt.Errorf("%w: %v, where %v may be", ErrNotAdmitted, p, admitted)
+	}
+	return nil
+}
