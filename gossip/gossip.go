@@ -66,6 +66,7 @@ type Config struct {
 	Advertise string   // host:port, or host, under which others reach it; empty: as bound
 	Join      []string // host:port of others
 	Label     string   // of all packets; empty: the project's
+	Key       []byte   // 32 bytes with which all is encrypted; nil: nothing is
 	Logger    *slog.Logger
 
 	tune func(*memberlist.Config) // for tests
@@ -164,6 +165,7 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = g.name
 	conf.Label = cmp.Or(cfg.Label, defaultLabel)
+	conf.SecretKey = cfg.Key
 	conf.Logger = g.memberlistLogger()
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge, conf.Ping = g, events{g}, g, g, g
 	conf.EnableCompression = false // messages are small

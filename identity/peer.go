@@ -82,8 +82,12 @@ func PeerOf(state *tls.ConnectionState) (p Peer, ok bool) {
 	return p, err == nil
 }
 
-// Server is how to listen for peers of some roles.
+// Server is how to listen for peers of some roles; nil, which is without
+// protection, for a nil Identity.
 func (id *Identity) Server(admitted ...Role) *tls.Config {
+	if id == nil {
+		return nil
+	}
 	c := id.config(admitted)
 	c.ClientAuth = tls.RequireAnyClientCert // judged by VerifyConnection, with the authority of now
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -93,8 +97,12 @@ func (id *Identity) Server(admitted ...Role) *tls.Config {
 	return c
 }
 
-// Dialer is how to dial peers of some roles.
+// Dialer is how to dial peers of some roles; nil, which is without protection, for
+// a nil Identity.
 func (id *Identity) Dialer(admitted ...Role) *tls.Config {
+	if id == nil {
+		return nil
+	}
 	c := id.config(admitted)
 	c.InsecureSkipVerify = true // of host names: VerifyConnection judges by authority, time and role
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {

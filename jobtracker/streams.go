@@ -3,6 +3,7 @@ package jobtracker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -40,7 +41,13 @@ type stream struct {
 
 // Attach serves one tracker's stream until it ends, and closes conn. It returns
 // why the stream ended: nil when the tracker or the job tracker closed it.
-func (s *Server) Attach(conn *wire.Conn) error {
+func (s *Server) Attach(conn *wire.Conn) error { return s.AttachAs(conn, "") }
+
+// errOtherTracker reports a tracker that says it is another than it has proved to be.
+var errOtherTracker = errors.New("the tracker says that it is another")
+
+// AttachAs is Attach for a connection of which it is known whose it is.
+func (s *Server) AttachAs(conn *wire.Conn, tracker string) error {
 	defer conn.Close()
 	st := &stream{conn: conn, queue: wire.NewQueue[wire.Message](maxQueue)}
 	defer st.queue.Close()
@@ -69,6 +76,11 @@ func (s *Server) Attach(conn *wire.Conn) error {
 				return nil
 			}
 			return err
+		}
+		if hello, ok := m.(*wire.Hello); ok && tracker != "" && hello.Tracker != tracker {
+			s.post(func() { s.streamEnded(st) })
+			err := fmt.Errorf("%w: %q, with the certificate of %q", errOtherTracker, hello.Tracker, tracker)
+			return errors.Join(err, conn.Send(&wire.Refuse{Reason: err.Error()}))
 		}
 		if !s.post(func() { s.received(st, m) }) {
 			return nil

@@ -2,6 +2,7 @@ package tasktracker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -20,6 +21,7 @@ type gather struct {
 	tell     func(core.Event)
 	stall    time.Duration // see shuffle.Fetch
 	client   *http.Client
+	scheme   string // of other trackers' services
 	wait     sync.WaitGroup
 	lookups  *wire.Queue[core.Fetch]
 	mu       sync.Mutex
@@ -36,13 +38,18 @@ type workKey struct{ fetch, merge int }
 // fetchStall is how long a fetch may take for the next shuffle.StallBytes.
 const fetchStall = 5 * time.Second
 
-func newGather(tell func(core.Event), stall time.Duration) *gather {
+func newGather(tell func(core.Event), stall time.Duration, config *tls.Config) *gather {
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		DisableCompression: true, // it would cost more than it saves on one network
+		TLSClientConfig:    config,
+	}
+	scheme := "http://"
+	if config != nil {
+		scheme = "https://"
 	}
 	return &gather{
-		tell: tell, stall: stall, client: &http.Client{Transport: transport},
+		tell: tell, stall: stall, scheme: scheme, client: &http.Client{Transport: transport},
 		lookups: wire.NewQueue[core.Fetch](0), canceled: make(map[workKey]context.CancelFunc),
 	}
 }
@@ -79,7 +86,7 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 		if err := os.MkdirAll(filepath.Dir(c.File), 0o777); err != nil {
 			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), Local: true}
 		}
-		url := shuffle.URL("http://"+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
+		url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
 		got, err := shuffle.Fetch(ctx, g.client, url, c.File, g.stall)
 		if err != nil {
 			return fetchFailed(c.Fetch, err)

@@ -48,6 +48,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
@@ -90,6 +92,9 @@ type Config struct {
 
 	fetchStall  time.Duration // see gather; 0: its own
 	lonelyAfter time.Duration // see connect; 0: its own
+
+	// Serve and Dial, when not nil, protect its service and its fetches from others'.
+	Serve, Dial *tls.Config
 }
 
 // How long and how many of the logs of ended jobs are kept if nothing else is said.
@@ -242,7 +247,7 @@ func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
 		workers: make(map[int]*handle), complaints: make(map[string]bool), starts: make(chan func()),
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 	}
-	l.gather = newGather(l.event, cmp.Or(cfg.fetchStall, fetchStall))
+	l.gather = newGather(l.event, cmp.Or(cfg.fetchStall, fetchStall), cfg.Dial)
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.Rack = cfg.Rack
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
@@ -261,17 +266,35 @@ func processNumber() uint64 {
 // serve starts the shuffle service.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/", shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
+	routes.Handle("/shuffle/", l.only(identity.TaskTracker, shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
 		return l.outputPath(func(disk string) string { return core.MapOutputPath(disk, job, m, attempt) })
-	}))
-	routes.HandleFunc("GET /logs/{job}/{attempt}/{stream}", l.serveLog)
+	})))
+	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.only(identity.Client, http.HandlerFunc(l.serveLog)))
 	l.server.Handler = routes
 	l.server.ReadHeaderTimeout = 10 * time.Second
 	l.server.ErrorLog = slog.NewLogLogger(l.cfg.Logger.Handler(), slog.LevelDebug)
 	l.wait.Go(func() {
+		if l.cfg.Serve != nil {
+			listener = tls.NewListener(listener, l.cfg.Serve)
+		}
 		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			l.cancel(fmt.Errorf("serve fetches: %w", err))
 		}
+	})
+}
+
+// only serves peers of a role, where peers have to prove one.
+func (l *loop) only(role identity.Role, h http.Handler) http.Handler {
+	if l.cfg.Serve == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if peer, ok := identity.PeerOf(r.TLS); !ok || peer.Role != role {
+			l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path)
+			http.Error(w, "this is not for a "+string(peer.Role), http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/gossip"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
 )
@@ -200,6 +201,7 @@ func (j *jobTracker) client() (*web.Client, error) {
 		return nil, errors.New("no other job tracker is to be seen")
 	}
 	client := web.NewClient(addrs)
+	client.Secure(j.who.Dialer(identity.JobTracker))
 	client.Patience = 5 * time.Second
 	return client, nil
 }

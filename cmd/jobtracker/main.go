@@ -68,13 +68,13 @@ type options struct {
 	keep                                      time.Duration
 	keepBytes                                 int64
 	verbose                                   bool
+	security                                  daemon.Security
 }
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{}
 	var join string
 	var keep int
-	var security daemon.Security
 	set := flag.NewFlagSet("jobtracker", flag.ContinueOnError)
 	set.StringVar(&o.id, "id", "", "`name` of this job tracker in its cluster, for good (default the machine's)")
 	set.StringVar(&o.listen, "listen", "127.0.0.1:7400", "`host:port` for clients and task trackers")
@@ -95,14 +95,13 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which another is elected")
 	set.IntVar(&keep, "keep", 7, "`days` for which histories of ended jobs are kept")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
-	set.StringVar(&security.TLSDir, "tls-dir", "", "not built yet")
-	set.BoolVar(&security.Insecure, "insecure", false, "listen where other machines can connect, unprotected")
+	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
 	if err := daemon.Parse(set, args, out, about); err != nil {
 		return nil, err
 	}
-	err := security.Check([]string{"-listen", "-raft", "-gossip"}, []string{o.listen, o.raft, o.gossip})
+	err := o.security.Check([]string{"-listen", "-raft", "-gossip"}, []string{o.listen, o.raft, o.gossip})
 	if err != nil {
 		return nil, err
 	}

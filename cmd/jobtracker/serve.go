@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/gossip"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/replica"
@@ -32,9 +34,11 @@ type jobTracker struct {
 	cluster  string // that -data belonged to at the start; empty: none
 	begins   string // id of the cluster that it would begin; empty: none
 
-	gossip  *gossip.Gossip
-	replica *replica.Replica
-	server  *jobtracker.Server
+	who       *identity.Identity // nil: not protected
+	gossipKey []byte
+	gossip    *gossip.Gossip
+	replica   *replica.Replica
+	server    *jobtracker.Server
 
 	loops  sync.WaitGroup
 	cancel context.CancelCauseFunc
@@ -46,6 +50,10 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		options: o,
 		log:     daemon.Logger(out.Stderr, o.verbose).With("id", o.id),
 		files:   builtin.FileSystems(),
+	}
+	var err error
+	if j.who, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
+		return err
 	}
 	lock, err := daemon.Lock(o.data)
 	if err != nil {
@@ -106,7 +114,7 @@ func (j *jobTracker) startGossip() (err error) {
 		Self: gossip.Member{
 			ID: j.id, Role: gossip.JobTracker, HTTP: j.addr, Expect: j.expect, Cluster: j.cluster,
 		},
-		Bind: j.options.gossip, Advertise: j.gossipAdvertise, Join: j.join, Logger: j.log,
+		Bind: j.options.gossip, Advertise: j.gossipAdvertise, Join: j.join, Key: j.gossipKey, Logger: j.log,
 	})
 	return err
 }
@@ -120,6 +128,7 @@ func (j *jobTracker) openLog() error {
 	j.replica, err = replica.Open(replica.Config{
 		ID: j.id, Dir: daemon.LogDir(j.data), Listen: j.raft, Advertise: raftAddr,
 		Timeout: j.raftTimeout, Resolve: j.resolve, Logger: j.log,
+		Serve: j.who.Server(identity.JobTracker), Dial: j.who.Dialer(identity.JobTracker),
 	})
 	if err != nil {
 		return err
@@ -155,7 +164,10 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log}), j.log)
+	api := web.NewServer(web.New(web.Config{Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.who != nil}), j.log)
+	if j.who != nil {
+		listener = tls.NewListener(listener, j.who.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := api.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -21,6 +22,11 @@ are.
 
   mrsubmit cluster remove ID
         takes the vote of a job tracker away that will not come back
+
+  mrsubmit cluster certs DIR [-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-days 365]
+        makes a cluster's authority in DIR/authority, once, and a directory for the
+        -tls-dir of each daemon and user: DIR/tasktracker-tt1, DIR/client-alice. Run
+        again it renews them. Keep DIR/authority where no daemon is.
 
   mrsubmit cluster recover -data DIR -id ID -raft HOST:PORT
         after the majority of the job trackers is lost for good: makes the one whose
@@ -34,6 +40,8 @@ func (t *tool) clusterCommand(ctx context.Context, args []string) int {
 		switch args[0] {
 		case "recover":
 			return t.recover(args[1:])
+		case "certs":
+			return t.certs(args[1:])
 		case "remove":
 			return asking("cluster", 1, 1, (*query).removeVoter)(t, ctx, args[1:])
 		}
@@ -181,8 +189,13 @@ func localName(plan *wire.Plan) string {
 }
 
 // reach asks the job trackers what a submission to them needs to know.
-func (t *tool) reach(ctx context.Context, addrs []string) (*web.Client, *web.Cluster, error) {
+func (t *tool) reach(ctx context.Context, addrs []string, tlsDir string) (*web.Client, *web.Cluster, error) {
+	who, err := identityOf(tlsDir)
+	if err != nil {
+		return nil, nil, err
+	}
 	c := web.NewClient(addrs)
+	c.Secure(who.Dialer(identity.JobTracker))
 	c.Note = func(line string) { fmt.Fprintln(t.stderr, line) }
 	about, err := c.Cluster(ctx)
 	if err == nil {

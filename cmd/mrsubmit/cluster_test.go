@@ -108,7 +108,7 @@ func (f *fakeJobTracker) Attempts(_ context.Context, id wire.JobID) ([]wire.Atte
 	return f.attempts(id), nil
 }
 
-func (f *fakeJobTracker) Attach(*wire.Conn) error { return errors.New("no trackers here") }
+func (f *fakeJobTracker) AttachAs(*wire.Conn, string) error { return errors.New("no trackers here") }
 
 func (f *fakeJobTracker) Voters() []web.Voter { return f.voters }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -42,13 +43,14 @@ func (q *query) logs(ctx context.Context) error {
 	}
 	attempts = wanted(attempts)
 	if q.json {
-		return q.printJSON(logList(attempts))
+		return q.printJSON(q.logList(attempts))
 	}
 	if len(attempts) == 0 {
 		return fmt.Errorf("%v: no such attempt is known", id)
 	}
 	r := &logReader{query: q, silent: make(map[string]error), http: &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
+		TLSClientConfig: q.who.Dialer(identity.TaskTracker),
 	}}}
 	defer r.http.CloseIdleConnections()
 	for i := range attempts {
@@ -67,6 +69,14 @@ func (q *query) logs(ctx context.Context) error {
 		fmt.Fprintf(q.stderr, "%d attempts have written nothing\n", len(attempts))
 	}
 	return nil
+}
+
+// logScheme is that of trackers' URLs.
+func (q *query) logScheme() string {
+	if q.who != nil {
+		return "https"
+	}
+	return "http"
 }
 
 // attempts lists a job's attempts, from the cluster or from its history.
@@ -128,23 +138,23 @@ type loggedAttempt struct {
 	Logs map[string]string `json:"logs"`
 }
 
-func logList(attempts []web.Attempt) []loggedAttempt {
+func (q *query) logList(attempts []web.Attempt) []loggedAttempt {
 	list := make([]loggedAttempt, 0, len(attempts))
 	for i := range attempts {
 		list = append(list, loggedAttempt{attempts[i], map[string]string{
-			"stdout": logURL(&attempts[i], "stdout", 0), "stderr": logURL(&attempts[i], "stderr", 0),
+			"stdout": q.logURL(&attempts[i], "stdout", 0), "stderr": q.logURL(&attempts[i], "stderr", 0),
 		}})
 	}
 	return list
 }
 
 // logURL is where the tracker serves a log; of the last bytes only, unless tail is 0.
-func logURL(a *web.Attempt, stream string, tail int64) string {
+func (q *query) logURL(a *web.Attempt, stream string, tail int64) string {
 	id, err := wire.ParseAttemptID(a.ID)
 	if err != nil || a.Addr == "" {
 		return ""
 	}
-	u := url.URL{Scheme: "http", Host: a.Addr, Path: fmt.Sprintf("/logs/%v/%v/%s", id.Task.Job, id, stream)}
+	u := url.URL{Scheme: q.logScheme(), Host: a.Addr, Path: fmt.Sprintf("/logs/%v/%v/%s", id.Task.Job, id, stream)}
 	if tail > 0 {
 		u.RawQuery = "tail=" + strconv.FormatInt(tail, 10)
 	}
@@ -184,7 +194,7 @@ func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
 }
 
 func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io.ReadCloser, error) {
-	address := logURL(a, stream, r.tail)
+	address := r.logURL(a, stream, r.tail)
 	switch {
 	case address == "":
 		return nil, fmt.Errorf("it is not known where tracker %s is", a.Tracker)

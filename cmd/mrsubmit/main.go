@@ -77,7 +77,7 @@ func commands() []command {
 				q.flags.IntVar(&q.most, "n", 20, "list so many `jobs`; 0: all")
 				q.flags.StringVar(&q.staging, "staging", "", "the cluster's staging `directory`, to read it without a job tracker")
 			})},
-		{"cluster", "[-json] | remove ID | recover -data DIR -id ID -raft HOST:PORT", "tell how the cluster is, or mend it", clusterHelp, (*tool).clusterCommand},
+		{"cluster", "[-json] | certs DIR … | remove ID | recover -data DIR -id ID -raft HOST:PORT", "tell how the cluster is, or mend it", clusterHelp, (*tool).clusterCommand},
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -48,6 +49,8 @@ type query struct {
 	args      []string // without the flags
 	cluster   *web.Client
 	staging   string // URL; empty: the cluster is asked
+	tlsDir    string
+	who       *identity.Identity // nil: nobody has to know
 
 	reason string // of a kill
 	most   int    // lines of a listing
@@ -60,6 +63,7 @@ func asking(name string, least, most int, do func(q *query, ctx context.Context)
 	return func(t *tool, ctx context.Context, args []string) int {
 		q := &query{tool: t, flags: newFlags(name)}
 		q.flags.StringVar(&q.addresses, "jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
+		q.flags.StringVar(&q.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
 		q.flags.BoolVar(&q.json, "json", false, "print JSON")
 		for _, d := range define {
 			d(q)
@@ -118,7 +122,11 @@ func (q *query) connect() error {
 	if len(addrs) == 0 && q.staging == "" {
 		return wrong("no job tracker is named by -jobtracker or QUERN_JOBTRACKER")
 	}
+	if q.who, err = identityOf(q.tlsDir); err != nil {
+		return err
+	}
 	q.cluster = web.NewClient(addrs)
+	q.cluster.Secure(q.who.Dialer(identity.JobTracker))
 	q.cluster.Patience = queryPatience
 	q.cluster.Note = func(line string) { fmt.Fprintln(q.stderr, line) }
 	return nil

@@ -30,6 +30,7 @@ machine, with a cluster that lives as long as the job. For example:
 // runFlags are what stands before JOB, and JOB with what follows it.
 type runFlags struct {
 	jobtrackers []string
+	tlsDir      string
 	shared      bool     // local files are the same on all machines
 	properties  []string // NAME=VALUE, in order
 	job         string
@@ -55,6 +56,7 @@ func (t *tool) run(ctx context.Context, args []string) int {
 func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	f := &runFlags{}
 	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
+	set.StringVar(&f.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
 	set.BoolVar(&f.shared, "shared-local", false, "local files are the same on all of the cluster's machines")
 	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated", func(p string) error {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
@@ -84,7 +86,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	var cluster *web.Client
 	var about *web.Cluster
 	if len(f.jobtrackers) > 0 { // first of all: there is nothing to be done without it
-		if cluster, about, err = t.reach(ctx, f.jobtrackers); err != nil {
+		if cluster, about, err = t.reach(ctx, f.jobtrackers, f.tlsDir); err != nil {
 			return err
 		}
 		defer cluster.Close()

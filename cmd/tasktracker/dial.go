@@ -9,14 +9,8 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/gossip"
-	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
-
-// dialStream opens the stream at an address.
-func dialStream(ctx context.Context, addr string) (*wire.Conn, error) {
-	return web.DialStream(ctx, addr)
-}
 
 // members is what tells where job trackers are: a gossip.Gossip.
 type members interface {

@@ -51,13 +51,13 @@ type options struct {
 	keep                    time.Duration
 	keepBytes               int64
 	verbose                 bool
+	security                daemon.Security
 }
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{}
 	var join, jobTrackers, data string
 	var keep int
-	var security daemon.Security
 	set := flag.NewFlagSet("tasktracker", flag.ContinueOnError)
 	set.StringVar(&o.id, "id", "", "`name` of this task tracker in its cluster (default the machine's)")
 	set.StringVar(&o.host, "host", "", "`name` by which the file system knows this machine (default the machine's)")
@@ -73,14 +73,13 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&data, "data", "", "`directories`, each on a disk of its own, with commas between, this task tracker's alone; needed")
 	set.IntVar(&keep, "keep", 7, "`days` for which logs of ended jobs are kept")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
-	set.StringVar(&security.TLSDir, "tls-dir", "", "not built yet")
-	set.BoolVar(&security.Insecure, "insecure", false, "listen where other machines can connect, unprotected")
+	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
 	if err := daemon.Parse(set, args, out, about); err != nil {
 		return nil, err
 	}
-	err := security.Check([]string{"-listen", "-gossip"}, []string{o.listen, o.gossip})
+	err := o.security.Check([]string{"-listen", "-gossip"}, []string{o.listen, o.gossip})
 	if err != nil {
 		return nil, err
 	}

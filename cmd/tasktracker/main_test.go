@@ -62,7 +62,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"-join a:1 -rack r1", "-rack"},
 		{"-join a:1 -rack /", "-rack"},
 		{"-join a:1 -rack /r1/", "-rack"},
-		{"-join a:1 -tls-dir /tls", "-tls-dir is not built yet"},
+		{"-join a:1 -tls-dir /tls -insecure", "one or the other"},
 		{"-join a:1 -listen 0.0.0.0:0", "-insecure"},
 		{"-join a:1 -gossip :0", "-insecure"},
 		{"-join a:1 -listen 0.0.0.0:0 -insecure", "-advertise: others cannot dial 0.0.0.0:0"},

@@ -9,18 +9,27 @@ import (
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/gossip"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobfile"
+	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/wire"
 )
 
 // serve runs a task tracker until ctx ends or it cannot go on.
 func serve(ctx context.Context, o *options, out daemon.Output) error {
 	log := daemon.Logger(out.Stderr, o.verbose)
-	find := &finder{static: o.jobTrackers, open: dialStream}
+	who, gossipKey, err := o.security.Load(identity.TaskTracker, o.id, log)
+	if err != nil {
+		return err
+	}
+	toLeader := who.Dialer(identity.JobTracker)
+	find := &finder{static: o.jobTrackers, open: func(ctx context.Context, addr string) (*wire.Conn, error) {
+		return web.DialStream(ctx, addr, toLeader)
+	}}
 	var g *gossip.Gossip
 	if len(o.join) > 0 {
-		var err error
-		if g, err = startGossip(o, log); err != nil {
+		if g, err = startGossip(o, gossipKey, log); err != nil {
 			return err
 		}
 		defer g.Close()
@@ -36,6 +45,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		},
 		Ready:  func(listening string) { o.ready(out, g, listening, log) },
 		Logger: log,
+		Serve:  who.Server(identity.TaskTracker, identity.Client), Dial: who.Dialer(identity.TaskTracker),
 	})
 	if err != nil {
 		return err
@@ -47,10 +57,10 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	return nil
 }
 
-func startGossip(o *options, log *slog.Logger) (*gossip.Gossip, error) {
+func startGossip(o *options, key []byte, log *slog.Logger) (*gossip.Gossip, error) {
 	return gossip.Start(gossip.Config{
 		Self: gossip.Member{ID: o.id, Role: gossip.TaskTracker},
-		Bind: o.gossip, Advertise: o.gossipAdvertise, Join: o.join, Logger: log,
+		Bind: o.gossip, Advertise: o.gossipAdvertise, Join: o.join, Key: key, Logger: log,
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -82,6 +83,7 @@ func startFor(t *testing.T, limit time.Duration, configure ...func(*processes.Co
 		t.Fatal(err)
 	}
 	c.client = web.NewClient(strings.Split(c.Addrs(), ","))
+	c.client.Secure(c.Dialer(identity.JobTracker))
 	t.Cleanup(c.end)
 	c.connected(cfg.TaskTrackers)
 	return c

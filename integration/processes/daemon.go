@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/quernmr/quern/identity"
 )
 
 // Daemon is a job tracker or a task tracker, running or not.
@@ -27,6 +29,7 @@ type Daemon struct {
 
 	program string
 	dir     string
+	who     *identity.Identity // of this process, to ask the daemon; nil: anybody
 	args    []string
 
 	raftIn, httpIn *Proxy

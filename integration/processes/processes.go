@@ -21,6 +21,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/quernmr/quern/identity"
 )
 
 // Module is the import path of all programs.
@@ -54,6 +56,7 @@ type Config struct {
 	TaskTrackerFlags []string
 	Env              []string // NAME=value, of all daemons and commands, beside this process's own
 	Staging          string   // URL; default: a directory below Dir
+	TLS              bool     // every daemon and command has certificates
 
 	Proxied bool // what daemons say to job trackers, and all gossip, passes proxies, see [Proxy]
 }
@@ -61,6 +64,8 @@ type Config struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	cfg          Config
+	authority    *identity.Authority // nil: none
+	who          *identity.Identity  // of this process, likewise
 	JobTrackers  []*Daemon
 	TaskTrackers []*Daemon
 }
@@ -79,6 +84,11 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
 	if err := os.MkdirAll(c.staging(), 0o777); err != nil {
 		return nil, err
+	}
+	if cfg.TLS {
+		if err := c.openAuthority(); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.plan(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -162,6 +172,14 @@ func (c *Cluster) daemon(program, id string, ports int) (*Daemon, error) {
 		}
 	}
 	d.args = []string{"-id", id, "-listen", d.Addr, "-gossip", d.Gossip, "-data", d.Data()}
+	if c.authority != nil {
+		role := identity.Role(program)
+		if err := c.Issue(role, id, time.Now()); err != nil {
+			return nil, err
+		}
+		d.args = append(d.args, "-tls-dir", c.Certs(role, id))
+		d.who = c.who
+	}
 	return d, os.MkdirAll(d.dir, 0o777)
 }
 
@@ -183,6 +201,9 @@ func (c *Cluster) Addrs() string {
 func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Programs, program), args...)
 	cmd.Env = append(append(os.Environ(), c.cfg.Env...), "QUERN_JOBTRACKER="+c.Addrs(), "TMPDIR="+c.cfg.Dir)
+	if c.authority != nil {
+		cmd.Env = append(cmd.Env, "QUERN_TLS_DIR="+c.Certs(identity.Client, User))
+	}
 	cmd.Dir = c.cfg.Dir
 	return cmd
 }

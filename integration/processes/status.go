@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
@@ -14,11 +15,16 @@ import (
 func (d *Daemon) Says(ctx context.Context) (*web.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.Addr+"/v1/cluster", nil)
+	scheme := "http"
+	if d.who != nil {
+		scheme = "https"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+d.Addr+"/v1/cluster", nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	transport := &http.Transport{TLSClientConfig: d.who.Dialer(identity.JobTracker), DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (r *Replica) start() (*instance, error) {
 	r.first = nil
 	if l == nil {
 		var err error
-		if l, err = listen(r.listen); err != nil {
+		if l, err = r.cfg.listen(r.listen); err != nil {
 			return nil, err
 		}
 	}

@@ -65,6 +65,7 @@ package replica
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -122,6 +123,9 @@ type Config struct {
 	SnapshotInterval time.Duration // or, if there is an entry, after so long; default 10 minutes
 	TrailingEntries  uint64        // kept in the log behind a snapshot; default 2048
 
+	// Serve and Dial, when not nil, protect what passes between job trackers.
+	Serve, Dial *tls.Config
+
 	Logger *slog.Logger // nil: silent
 
 	segmentSize int           // default 8 MiB
@@ -151,12 +155,30 @@ func (c *Config) complete() error {
 	defaults(&c.stopWait, 5*time.Second)
 	defaults(&c.checkEvery, 4096)
 	if c.dial == nil {
-		c.dial = func(addr string, d time.Duration) (net.Conn, error) { return net.DialTimeout("tcp", addr, d) }
+		c.dial = c.dialer()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return nil
+}
+
+// newcomerWait is how long a new voter may take to answer at its address.
+const newcomerWait = 10 * time.Second
+
+// dialer dials other job trackers; with TLS the other side has proved who it is.
+func (c *Config) dialer() func(addr string, d time.Duration) (net.Conn, error) {
+	config := c.Dial
+	if config == nil {
+		return func(addr string, d time.Duration) (net.Conn, error) { return net.DialTimeout("tcp", addr, d) }
+	}
+	return func(addr string, d time.Duration) (net.Conn, error) {
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: d}, "tcp", addr, config)
+		if err != nil {
+			return nil, err // and no pointer that is nil in an interface that is not
+		}
+		return conn, nil
+	}
 }
 
 func defaults[T comparable](v *T, value T) {
@@ -253,7 +275,7 @@ func (r *Replica) open() error {
 // chooseAddresses finds out the port once, so that a restart listens on the same.
 func (r *Replica) chooseAddresses() error {
 	var err error
-	if r.first, err = listen(r.cfg.Listen); err != nil {
+	if r.first, err = r.cfg.listen(r.cfg.Listen); err != nil {
 		return err
 	}
 	r.listen = r.first.Addr().String()
@@ -399,8 +421,7 @@ func (r *Replica) Leader() (id string, ok bool) {
 // leader, which does one change at a time. A newcomer must answer at its address:
 // one that does not could cost the cluster its majority.
 func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", v.Addr)
+	conn, err := r.cfg.dial(v.Addr, newcomerWait)
 	if err != nil {
 		return fmt.Errorf("add job tracker %s: %w", v.ID, err)
 	}

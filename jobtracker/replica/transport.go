@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -22,10 +23,13 @@ type network struct {
 	closed bool
 }
 
-func listen(at string) (net.Listener, error) {
+func (c *Config) listen(at string) (net.Listener, error) {
 	l, err := net.Listen("tcp", at)
 	if err != nil {
 		return nil, fmt.Errorf("listen for other job trackers: %w", err)
+	}
+	if c.Serve != nil {
+		l = tls.NewListener(l, c.Serve)
 	}
 	return l, nil
 }

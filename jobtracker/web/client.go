@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +30,9 @@ type Client struct {
 	// and when looking for one takes long.
 	Note func(line string)
 
-	known knowledge
-	http  *http.Client
+	known  knowledge
+	http   *http.Client
+	scheme string // of the job trackers' URLs
 }
 
 var _ client.Cluster = (*Client)(nil)
@@ -46,6 +48,7 @@ func NewClient(addrs []string) *Client {
 		Patience:      30 * time.Second,
 		WatchPatience: 5 * time.Minute,
 		known:         knowledge{addrs: addrs},
+		scheme:        "http://",
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext:            dialer.DialContext, // and no proxy: job trackers are near
@@ -56,6 +59,14 @@ func NewClient(addrs []string) *Client {
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
+	}
+}
+
+// Secure has the client prove who it is, and ask the same of job trackers.
+func (c *Client) Secure(config *tls.Config) {
+	if config != nil {
+		c.http.Transport.(*http.Transport).TLSClientConfig = config
+		c.scheme = "https://"
 	}
 }
 
@@ -135,7 +146,7 @@ var errForeign = errors.New("this is no job tracker of this version")
 func (c *Client) try(ctx context.Context, addr string, limit time.Duration, q request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, q.method, "http://"+addr+q.path, bytes.NewReader(q.body))
+	r, err := http.NewRequestWithContext(ctx, q.method, c.scheme+addr+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errForeign, err)
 	}

@@ -208,7 +208,7 @@ func (f *fake) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.Job
 	}
 }
 
-func (f *fake) Attach(conn *wire.Conn) error {
+func (f *fake) AttachAs(conn *wire.Conn, _ string) error {
 	defer conn.Close()
 	if f.serve != nil {
 		return f.serve(conn)

@@ -91,7 +91,7 @@ func (f *following) listen(ctx context.Context, addr string, limit time.Duration
 	for _, id := range f.ids {
 		query.Add("job", id.String())
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/watch?"+query.Encode(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.c.scheme+addr+"/v1/watch?"+query.Encode(), nil)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", errForeign, err)
 	}

@@ -96,7 +96,7 @@ func TestRealJobTracker(t *testing.T) {
 // TestRealStream: the core answers a tracker that comes over HTTP.
 func TestRealStream(t *testing.T) {
 	addr := serveReal(t)
-	conn, err := DialStream(t.Context(), addr)
+	conn, err := DialStream(t.Context(), addr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestRealStream(t *testing.T) {
 	if welcome, ok := m.(*wire.Welcome); err != nil || !ok || welcome.Incarnation == 0 {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	old, err := DialStream(t.Context(), addr)
+	old, err := DialStream(t.Context(), addr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -35,7 +37,8 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	conn.SetWriteDeadline(time.Time{})
 	in := &patient{conn: conn, in: buffered.Reader}
-	if err := h.Server.Attach(wire.NewConn(in, conn, conn.Close)); err != nil {
+	peer, _ := identity.PeerOf(r.TLS)
+	if err := h.Server.AttachAs(wire.NewConn(in, conn, conn.Close), peer.Name); err != nil {
 		h.Logger.Warn("a tracker's stream ended", "addr", conn.RemoteAddr().String(), "error", err)
 	}
 }
@@ -63,14 +66,17 @@ const (
 )
 
 // DialStream opens a task tracker's stream to the job tracker at host:port addr,
-// within 5 s.
-func DialStream(ctx context.Context, addr string) (*wire.Conn, error) {
+// within 5 s; with config, both sides prove who they are.
+func DialStream(ctx context.Context, addr string, config *tls.Config) (*wire.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, streamWait)
 	defer cancel()
 	dialer := net.Dialer{Timeout: dialWait}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("stream to job tracker: %w", err)
+	}
+	if config != nil {
+		conn = tls.Client(conn, config) // its handshake comes with the first bytes
 	}
 	// Closing is what ends reads and writes when ctx does.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })

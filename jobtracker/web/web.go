@@ -52,6 +52,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -63,7 +64,7 @@ type JobTracker interface {
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
 	Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptStatus, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
-	Attach(conn *wire.Conn) error
+	AttachAs(conn *wire.Conn, tracker string) error          // by its certificate; empty: anybody
 }
 
 // Voter is a job tracker that has a vote in its cluster.
@@ -90,6 +91,10 @@ type Config struct {
 	Voters Voters       // nil: the log has no others
 	Log    Stored       // nil: it is not told
 	Logger *slog.Logger // nil: silent
+
+	// Identified says that every peer has a certificate of package identity. Then
+	// each route serves its roles alone.
+	Identified bool
 
 	now   func() time.Time // nil: time.Now
 	hello time.Duration    // 0: helloWait
@@ -122,16 +127,19 @@ func New(cfg Config) http.Handler {
 	}
 	h := &handler{cfg}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/stream", h.stream)
-	mux.HandleFunc("GET /v1/watch", h.watch)
-	mux.HandleFunc("POST /v1/submissions", h.short(h.submit))
-	mux.HandleFunc("GET /v1/jobs", h.short(h.jobs))
-	mux.HandleFunc("GET /v1/jobs/{id}", h.short(h.job))
-	mux.HandleFunc("POST /v1/jobs/{id}/kill", h.short(h.kill))
-	mux.HandleFunc("GET /v1/jobs/{id}/attempts", h.short(h.attempts))
-	mux.HandleFunc("GET /v1/cluster", h.short(h.cluster))
-	mux.HandleFunc("POST /v1/cluster/voters", h.short(h.addVoter))
-	mux.HandleFunc("DELETE /v1/cluster/voters/{id}", h.short(h.removeVoter))
+	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
+	voters := []identity.Role{identity.JobTracker, identity.Client}
+	everybody := []identity.Role{identity.Client, identity.JobTracker}
+	h.handle(mux, trackers, "GET /v1/stream", h.stream)
+	h.handle(mux, everybody, "GET /v1/watch", h.watch)
+	h.handle(mux, clients, "POST /v1/submissions", h.short(h.submit))
+	h.handle(mux, everybody, "GET /v1/jobs", h.short(h.jobs))
+	h.handle(mux, everybody, "GET /v1/jobs/{id}", h.short(h.job))
+	h.handle(mux, clients, "POST /v1/jobs/{id}/kill", h.short(h.kill))
+	h.handle(mux, everybody, "GET /v1/jobs/{id}/attempts", h.short(h.attempts))
+	h.handle(mux, everybody, "GET /v1/cluster", h.short(h.cluster))
+	h.handle(mux, voters, "POST /v1/cluster/voters", h.short(h.addVoter))
+	h.handle(mux, clients, "DELETE /v1/cluster/voters/{id}", h.short(h.removeVoter))
 	mux.HandleFunc("/", h.short(func(_ context.Context, r *http.Request) (any, error) {
 		return nil, &Error{Code: codeNotFound, Text: "no such route: " + r.Method + " " + r.URL.Path}
 	}))

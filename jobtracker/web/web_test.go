@@ -182,7 +182,7 @@ func TestForms(t *testing.T) {
 
 func TestStream(t *testing.T) {
 	f, _ := one(t)
-	conn, err := DialStream(t.Context(), f.addr)
+	conn, err := DialStream(t.Context(), f.addr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestSilentStream(t *testing.T) {
 		ends <- err
 		return err
 	}
-	conn, err := DialStream(t.Context(), f.addr)
+	conn, err := DialStream(t.Context(), f.addr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestSilentStream(t *testing.T) {
 		ends <- errors.Join(first, err)
 		return err
 	}
-	if conn, err = DialStream(t.Context(), f.addr); err != nil {
+	if conn, err = DialStream(t.Context(), f.addr, nil); err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
@@ -294,14 +294,14 @@ func TestStreamRefusals(t *testing.T) {
 		{answer("SSH-2.0\r\n"), "malformed HTTP"},
 		{answer("HTTP/1.1 101 Switching Protocols\r\nX: " + strings.Repeat("x", 2*maxHeader) + "\r\n\r\n"), "longer than"},
 	} {
-		_, err := DialStream(t.Context(), c.addr)
+		_, err := DialStream(t.Context(), c.addr, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.addr) {
 			t.Errorf("%s: %v, want %q", c.addr, err, c.want)
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("out of time"))
 	defer cancel()
-	if _, err := DialStream(ctx, answer("")); err == nil || !strings.Contains(err.Error(), "out of time") {
+	if _, err := DialStream(ctx, answer(""), nil); err == nil || !strings.Contains(err.Error(), "out of time") {
 		t.Errorf("silence: %v", err)
 	}
 }

@@ -1,8 +1,12 @@
 package daemon
 
 import (
+	"flag"
+	"log/slog"
 	"net"
 	"strconv"
+
+	"github.com/quernmr/quern/identity"
 )
 
 // Security is how a daemon protects what it listens on.
@@ -11,11 +15,34 @@ type Security struct {
 	Insecure bool
 }
 
+// Flags defines the flags of s.
+func (s *Security) Flags(set *flag.FlagSet) {
+	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs: all connections are mutual TLS")
+	set.BoolVar(&s.Insecure, "insecure", false, "listen where other machines can connect, unprotected")
+}
+
+// Load reads who the daemon is; nil without -tls-dir. Its -id must be the name in
+// its certificate.
+func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identity.Identity, []byte, error) {
+	if s.TLSDir == "" {
+		return nil, nil, nil
+	}
+	who, err := identity.Load(s.TLSDir, role, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	if name := who.Self().Name; name != id {
+		return nil, nil, Wrong("-id %s: the certificate in %s is of %s", id, s.TLSDir, name)
+	}
+	key, err := who.GossipKey()
+	return who, key, err
+}
+
 // Check refuses to listen where others than this machine could connect, unless
-// the operator has said that this is wanted. Listens are by flag.
+// that is protected, or the operator has said that it is wanted. Listens are by flag.
 func (s Security) Check(flags []string, listens []string) error {
-	if s.TLSDir != "" {
-		return Wrong("-tls-dir is not built yet; a network that you trust needs -insecure, others wait for it")
+	if s.TLSDir != "" && s.Insecure {
+		return Wrong("-tls-dir and -insecure: one or the other")
 	}
 	for i, listen := range listens {
 		host, port, err := net.SplitHostPort(listen)
@@ -29,8 +56,8 @@ func (s Security) Check(flags []string, listens []string) error {
 		switch {
 		case err != nil:
 			return Wrong("%s: %v", flags[i], err)
-		case !ok && !s.Insecure:
-			return Wrong("%s %s can be reached from other machines, by anybody and unencrypted; where that is wanted, add -insecure", flags[i], listen)
+		case !ok && !s.Insecure && s.TLSDir == "":
+			return Wrong("%s %s can be reached from other machines, by anybody and unencrypted; name certificates by -tls-dir or, where that is wanted, add -insecure", flags[i], listen)
 		}
 	}
 	return nil

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/identity"
+)
+
+// tlsUsage is the help of -tls-dir.
+const tlsUsage = "`directory` with ca.pem, cert.pem and key.pem of this user, for a cluster that is protected (default $QUERN_TLS_DIR)"
+
+// identityOf reads who the user is to a protected cluster; nil for no directory.
+func identityOf(dir string) (*identity.Identity, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	return identity.Load(dir, identity.Client, slog.New(slog.DiscardHandler))
+}
+
+// certs makes the certificates of a cluster.
+func (t *tool) certs(args []string) int {
+	set := newFlags("cluster certs")
+	jobTrackers := set.String("jobtracker", "", "`ids` of job trackers, with commas between")
+	taskTrackers := set.String("tasktracker", "", "`ids` of task trackers")
+	clients := set.String("client", "", "`names` of users")
+	days := set.Int("days", 365, "`days` for which the certificates are valid")
+	rest, err := parseMixed(set, args)
+	switch {
+	case err != nil:
+	case len(rest) != 1:
+		err = wrong("cluster certs needs one directory")
+	case *days < 1:
+		err = wrong("-days %d: at least 1", *days)
+	default:
+		err = t.makeCerts(rest[0], time.Now(), time.Duration(*days)*24*time.Hour, map[identity.Role]string{
+			identity.JobTracker: *jobTrackers, identity.TaskTracker: *taskTrackers, identity.Client: *clients,
+		})
+	}
+	return t.exitCode("cluster certs", set, err)
+}
+
+// makeCerts makes DIR/authority, unless it is there, and DIR/<role>-<name> for each name.
+func (t *tool) makeCerts(dir string, now time.Time, valid time.Duration, names map[identity.Role]string) error {
+	var peers []identity.Peer
+	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
+		for name := range strings.SplitSeq(names[role], ",") {
+			if name = strings.TrimSpace(name); name == "" {
+				continue
+			}
+			if err := identity.CheckName(name); err != nil {
+				return wrong("-%s: %v", role, err)
+			}
+			peers = append(peers, identity.Peer{Role: role, Name: name})
+		}
+	}
+	if len(peers) == 0 {
+		return wrong("nobody is named by -jobtracker, -tasktracker or -client")
+	}
+	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), now)
+	if err != nil {
+		return err
+	}
+	for _, p := range peers {
+		own := filepath.Join(dir, string(p.Role)+"-"+p.Name)
+		if err := authority.Issue(own, p, now, now.Add(valid)); err != nil {
+			return err
+		}
+		fmt.Fprintln(t.stdout, own)
+	}
+	return nil
+}

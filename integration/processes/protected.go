@@ -1,0 +1,41 @@
+package processes
+
+import (
+	"crypto/tls"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/quernmr/quern/identity"
+)
+
+// User is who the commands of a protected cluster are.
+const User = "alice"
+
+func (c *Cluster) openAuthority() (err error) {
+	if c.authority, err = identity.OpenAuthority(filepath.Join(c.cfg.Dir, "certs", "authority"), time.Now()); err != nil {
+		return err
+	}
+	if err := c.Issue(identity.Client, User, time.Now()); err != nil {
+		return err
+	}
+	c.who, err = identity.Load(c.Certs(identity.Client, User), identity.Client, nil)
+	return err
+}
+
+// Certs is the directory of somebody's certificates in a protected cluster.
+func (c *Cluster) Certs(role identity.Role, name string) string {
+	return filepath.Join(c.cfg.Dir, "certs", string(role)+"-"+name)
+}
+
+// Issue makes somebody's certificates, or new ones, valid from now for a day.
+func (c *Cluster) Issue(role identity.Role, name string, now time.Time) error {
+	err := c.authority.Issue(c.Certs(role, name), identity.Peer{Role: role, Name: name}, now, now.Add(24*time.Hour))
+	if err != nil {
+		return fmt.Errorf("certificates of %s: %w", name, err)
+	}
+	return nil
+}
+
+// Dialer is how this process dials daemons of a role; nil without protection.
+func (c *Cluster) Dialer(role identity.Role) *tls.Config { return c.who.Dialer(role) }
