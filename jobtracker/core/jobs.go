@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -43,6 +44,8 @@ type job struct {
 	digestSum uint64 // of those
 	chosen    int    // maps whose output is at hand
 	outBytes  int64  // of those outputs
+	outInput  int64  // bytes of input of those maps
+	fetched   int64  // bytes of them at homes
 	open      int    // partitions not committed and not complete at home
 	hash      uint64 // of all digests when all are known, 0: to be computed
 
@@ -83,6 +86,9 @@ type job struct {
 	refusesSince time.Duration
 	refusesUntil time.Duration // at the latest
 	failures     [2]int
+
+	measured [2]history.Sums  // tasks that have succeeded, by phase
+	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
 
 	counters wire.Counters
 	read     int64 // bytes, of counted maps
@@ -345,8 +351,11 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		return
 	}
 	j.splits = append(make([]Split, 0, len(r.Splits)), r.Splits...)
-	for _, s := range j.splits {
+	for m, s := range j.splits {
 		j.input += s.Bytes
+		if j.maps[m].output != nil {
+			j.outInput += s.Bytes
+		}
 	}
 	l.learnRacks(j)
 	l.indexSplits(j)

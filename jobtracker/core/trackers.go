@@ -23,6 +23,7 @@ type tracker struct {
 	works       bool   // it is given work and has map slots
 	heard       time.Duration
 	blame       []time.Duration // see blamed
+	rate        float64         // bytes a second that its homes fetch; 0: not measured
 
 	slots    [2]int // by phase, as it said last
 	free     [2]int // of these; below 0 while it runs more than it may by now
@@ -119,6 +120,9 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 	case *wire.Inventory:
 		l.inventoryPage(s, m)
 	case *wire.Heartbeat:
+		if m.Rate > 0 {
+			t.rate = m.Rate
+		}
 		for i := range m.Attempts {
 			l.report(t, &m.Attempts[i])
 		}

@@ -40,3 +40,25 @@ func Policy(name string) (scheduler.Policy, error) {
 	}
 	return nil, fmt.Errorf("scheduler %q: want one of %s", name, strings.Join(Names(), ", "))
 }
+
+// Needs is what of a Snapshot a policy looks at beside its Jobs.
+type Needs struct {
+	Trackers  bool // and Measured
+	Later     bool
+	Transfers bool // and Bandwidth
+}
+
+// NeedsOf says what a policy looks at. One that is not known is shown everything.
+func NeedsOf(name string) Needs {
+	switch name {
+	case "fifo", "fair", "flex":
+		return Needs{}
+	case "flowflex":
+		return Needs{Later: true}
+	case "maxsrpt", "splitsrpt", "srpt":
+		return Needs{Transfers: true}
+	case "hmhs":
+		return Needs{Trackers: true, Later: true}
+	}
+	return Needs{Trackers: true, Later: true, Transfers: true}
+}
