@@ -1,8 +1,12 @@
 package history
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"time"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -67,4 +71,22 @@ func (r *Record) Profile() *Profile {
 		}
 	}
 	return p
+}
+
+// ReadProfile reads what a job that has ended tells, from the first of the files
+// that is there.
+func ReadProfile(f dfs.FS, files []string, job wire.JobID) (*Profile, error) {
+	for _, name := range files {
+		r, err := Read(f, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		case r.Job.ID != job:
+			return nil, fmt.Errorf("read history %s: %w: it is of %v", name, ErrNotHistory, r.Job.ID)
+		}
+		return r.Profile(), nil
+	}
+	return nil, fmt.Errorf("read history of %v: %w", job, fs.ErrNotExist)
 }

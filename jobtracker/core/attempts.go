@@ -192,7 +192,7 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
 			ran := time.Duration(l.wall()-a.began) * time.Millisecond
-			j.measure(a.task, a.tracker.Name, cmp.Or(r.Took, ran))
+			j.measure(a.task, a.tracker.Name, cmp.Or(r.Took, ran), r.Reads)
 		}
 		l.succeeded(j, a.tracker, a.task, a.id, r)
 	case wire.AttemptFailed:
@@ -229,7 +229,7 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 	switch r.State {
 	case wire.AttemptSucceeded:
 		if r.Attempt.Task.Kind.Slotted() && r.Result.Took > 0 {
-			j.measure(tk, t.Name, r.Result.Took)
+			j.measure(tk, t.Name, r.Result.Took, r.Result.Reads)
 		}
 		if r.Attempt.Task.Kind.Slotted() || r.Result.Error == "" {
 			l.succeeded(j, t, tk, r.Attempt, r.Result)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -26,11 +25,12 @@ const closeLook = 4096
 
 // measure notes how long a task of a phase took. Another attempt at the same task
 // tells no more.
-func (j *job) measure(tk *task, tracker string, took time.Duration) {
+func (j *job) measure(tk *task, tracker string, took time.Duration, reads wire.Reads) {
 	if tk.measured {
 		return
 	}
 	tk.measured = true
+	j.reads.Add(reads)
 	j.measured[phaseOf(tk.id.Kind)].Add(tracker, max(took, leastTask))
 }
 
@@ -279,14 +279,4 @@ func (j *job) flowOf() int {
 		return 0
 	}
 	return j.facts.sub.first
-}
-
-// learn takes what is known of the last job of the same name.
-func (j *job) learn(p *history.Profile) { j.profile = p }
-
-func kindOf(phase int) wire.Kind {
-	if phase == reducePhase {
-		return wire.Reduce
-	}
-	return wire.Map
 }

@@ -89,6 +89,7 @@ type job struct {
 
 	measured [2]history.Sums  // tasks that have succeeded, by phase
 	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
+	reads    wire.Reads       // of maps that have succeeded
 
 	counters wire.Counters
 	read     int64 // bytes, of counted maps
@@ -115,6 +116,7 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 		counters: make(wire.Counters),
 	}
 	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
+	l.recall(j)
 	l.jobs[f.n] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
 	l.order = slices.Insert(l.order, i, j)

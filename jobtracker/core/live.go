@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
@@ -49,6 +50,8 @@ type Live struct {
 	kills   map[int][]Token    // by job number
 	sweeps  map[string]int     // failed removals of staging directories, by submission key
 	wishes  wishes
+
+	profiles profiles
 }
 
 // alarm is a time at which a job wants to be looked at.
@@ -84,6 +87,7 @@ func newLive(c *Core) *Live {
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	l.wishes.changes = make(map[string][]Change)
+	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
 	l.obey()
 	for _, name := range slices.Sorted(maps.Keys(l.facts.trackers)) {
 		l.addTracker(l.facts.trackers[name])
@@ -152,6 +156,8 @@ func (l *Live) handle(ev Event) {
 		l.stagingRemoved(ev)
 	case HistoryWritten:
 		l.historyWritten(ev)
+	case HistoryLoaded:
+		l.historyLoaded(ev)
 	case Tidied:
 		l.tidied(ev)
 	case Allocated:

@@ -18,23 +18,23 @@ func Names() []string {
 	return []string{"fifo", "fair", "flex", "flowflex", "maxsrpt", "splitsrpt", "srpt", "hmhs"}
 }
 
-// Policy finds a policy by its name.
+// Policy finds a policy by its name. All say when phases should end.
 func Policy(name string) (scheduler.Policy, error) {
 	switch name {
 	case "fifo":
-		return scheduler.FIFO{}, nil
+		return scheduler.Foreseeing{Policy: scheduler.FIFO{}}, nil
 	case "fair":
-		return scheduler.Fair{}, nil
+		return scheduler.Foreseeing{Policy: scheduler.Fair{}}, nil
 	case "flex":
 		return flex.Policy{}, nil
 	case "flowflex":
 		return flowflex.Policy{}, nil
 	case "maxsrpt":
-		return overlap.MaxSRPT{}, nil
+		return scheduler.Foreseeing{Policy: overlap.MaxSRPT{}}, nil
 	case "splitsrpt":
-		return overlap.SplitSRPT{}, nil
+		return scheduler.Foreseeing{Policy: overlap.SplitSRPT{}}, nil
 	case "srpt":
-		return overlap.SRPT{}, nil
+		return scheduler.Foreseeing{Policy: overlap.SRPT{}}, nil
 	case "hmhs":
 		return hmhs.Policy{}, nil
 	}
