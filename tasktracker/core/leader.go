@@ -49,6 +49,10 @@ func (c *Core) fromLeader(m wire.Message) {
 		if c.obeys(m.Epoch) {
 			c.outputs(m)
 		}
+	case *wire.Shares:
+		if c.obeys(m.Epoch) {
+			c.share(m.Shares)
+		}
 	case *wire.DropJob:
 		if c.obeys(m.Epoch) {
 			c.dropJob(m.Job)
@@ -172,7 +176,7 @@ func (c *Core) tellProgress() {
 		}
 	}
 	c.untold = nil
-	beat := &wire.Heartbeat{}
+	beat := &wire.Heartbeat{Rate: c.pace.rate(c.cfg.FetchRate)}
 	for _, a := range c.active {
 		if !a.job.dropped {
 			beat.Attempts = append(beat.Attempts, *a.report())
