@@ -66,6 +66,7 @@ func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
 	j.homes[p] = home{tracker: t, gen: gen, strayed: j.homes[p].strayed}
 	setOf(t.homes, j).Add(p)
 	j.hosts.Add(t.index)
+	l.oweShares(t)
 }
 
 // leaveHome forgets the home of a partition. The caller says what comes after.

@@ -46,6 +46,7 @@ type Live struct {
 	awaiting map[string]bool // trackers whose inventory recovered jobs wait for
 
 	phases  [2]phase
+	parts   portions
 	submits map[string][]Token // by submission key
 	kills   map[int][]Token    // by job number
 	sweeps  map[string]int     // failed removals of staging directories, by submission key
@@ -86,6 +87,7 @@ func newLive(c *Core) *Live {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
+	l.parts.version = 1
 	l.wishes.changes = make(map[string][]Change)
 	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
 	l.obey()
@@ -267,6 +269,7 @@ func (l *Live) settle() {
 	l.assign()
 	l.tidy()
 	l.flushOutputs()
+	l.tellShares()
 	l.allocate()
 }
 

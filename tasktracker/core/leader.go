@@ -70,8 +70,12 @@ func (c *Core) obeys(epoch uint64) bool {
 }
 
 // endIncarnation kills what runs, which is reported when it is dead, and forgets
-// homes and all reports except those of map outputs, which are offers from now on.
+// homes, shares and all reports except those of map outputs, which are offers from
+// now on.
 func (c *Core) endIncarnation() {
+	if len(c.shares.of) > 0 {
+		c.share(nil)
+	}
 	for _, a := range slices.Clone(c.active) {
 		c.kill(a, "its tracker was lost to the job tracker")
 	}
