@@ -134,6 +134,7 @@ type quern struct {
 	jobTrackers int
 	nodes       []*minicluster.Daemon // with a task tracker beside each
 	slots       int                   // of each, for maps and for reduces
+	racks       bool                  // each is told its rack
 	staging     string                // URL; empty: of this machine
 	flags       []string              // of job trackers
 }
@@ -150,19 +151,23 @@ func (p *place) start(q quern) {
 	p.t.Cleanup(p.stop)
 	p.client = web.NewClient(strings.Split(p.daemons.Addrs(), ","))
 	for _, node := range q.nodes {
-		p.beside(node)
+		var flags []string
+		if q.racks {
+			flags = []string{"-rack", node.Rack}
+		}
+		p.beside(node, flags...)
 	}
 	p.connected(len(q.nodes))
 }
 
 // beside starts a task tracker beside a DataNode.
-func (p *place) beside(node *minicluster.Daemon) *processes.Daemon {
+func (p *place) beside(node *minicluster.Daemon, flags ...string) *processes.Daemon {
 	p.t.Helper()
 	conf, err := p.hdfs.ConfBeside(node)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	d, err := p.daemons.AddTaskTracker("tt-"+node.ID, "-host", node.ID)
+	d, err := p.daemons.AddTaskTracker("tt-"+node.ID, append(flags, "-host", node.ID)...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -385,8 +390,8 @@ func (j *job) reached(kind, what string, n int) {
 	})
 }
 
-// last is the job that was submitted to the daemons last.
-func (p *place) last() *web.Job {
+// lastID is that of the job that was submitted to the daemons last.
+func (p *place) lastID() wire.JobID {
 	p.t.Helper()
 	jobs, err := p.client.Jobs(p.ctx)
 	if err != nil || len(jobs) == 0 {
@@ -396,7 +401,13 @@ func (p *place) last() *web.Job {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	job, err := p.client.Job(p.ctx, id)
+	return id
+}
+
+// last is that job, with its counters.
+func (p *place) last() *web.Job {
+	p.t.Helper()
+	job, err := p.client.Job(p.ctx, p.lastID())
 	if err != nil {
 		p.t.Fatal(err)
 	}
