@@ -85,6 +85,14 @@ func (s *Server) effect(c core.Command) {
 			}
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})
+	case core.LoadHistory:
+		s.do(c.Epoch, 0, func() core.Event {
+			r := core.HistoryLoaded{Epoch: c.Epoch, Name: c.Name}
+			if r.Profile, r.Err = history.ReadProfile(s.cfg.FS, c.Files, c.Job); r.Err != nil {
+				s.cfg.Logger.Warn("what an earlier job tells of the next", "job", c.Job, "name", c.Name, "error", r.Err)
+			}
+			return r
+		})
 	case core.Tidy:
 		s.do(c.Epoch, 0, func() core.Event {
 			err := s.tidy(c, time.Now())

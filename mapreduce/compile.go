@@ -115,12 +115,14 @@ func (c *compilation) order(jobs []*Job) error {
 		names[j.Name], writers[j.stage] = true, j
 	}
 	placed := make(map[*Job]bool)
+	var waiting []string // jobs that are being placed, each reading the next
 	var place func(j *Job) error
 	place = func(j *Job) error {
 		if placed[j] {
 			return nil
 		}
-		placed[j] = true // results are made before what reads them, so there is no cycle
+		placed[j] = true
+		waiting = append(waiting, j.Name)
 		for _, in := range j.stage.inputs() {
 			if in.from == nil {
 				continue
@@ -129,10 +131,15 @@ func (c *compilation) order(jobs []*Job) error {
 			if before == nil {
 				return fmt.Errorf("job %s reads the result of a job that is not in its flow", j.Name)
 			}
+			// Results are made before what reads them, unless pairs are assigned anew.
+			if i := slices.Index(waiting, before.Name); i >= 0 {
+				return fmt.Errorf("jobs wait for each other: %s", strings.Join(append(waiting[i:], before.Name), " reads "))
+			}
 			if err := place(before); err != nil {
 				return err
 			}
 		}
+		waiting = waiting[:len(waiting)-1]
 		c.jobs = append(c.jobs, j)
 		return nil
 	}
@@ -307,7 +314,7 @@ func (c *compilation) files(given map[string]string) (map[string]string, error) 
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 			return nil, fmt.Errorf("side file %q: its name is no file name", name)
 		}
-		clean, err := c.clean(given[name])
+		clean, err := c.cleanInput(given[name])
 		if err != nil {
 			return nil, fmt.Errorf("side file %q: %w", name, err)
 		}
@@ -386,19 +393,38 @@ func checkNamedOutputs(names []string) error {
 	return nil
 }
 
+// checkOutputs refuses jobs that would write into each other's output, and those
+// that read an output by its path, for which they would not wait.
 func checkOutputs(jobs []wire.JobPlan) error {
-	writers := make(map[string]string)
-	for _, j := range jobs {
-		if j.Output == "" {
+	for i, a := range jobs {
+		if a.Output == "" {
 			continue
 		}
-		if other, ok := writers[j.Output]; ok {
-			return fmt.Errorf("jobs %s and %s have one output: %s", other, j.Name, j.Output)
+		for _, b := range jobs[:i] {
+			switch {
+			case a.Output == b.Output:
+				return fmt.Errorf("jobs %s and %s have one output: %s", b.Name, a.Name, a.Output)
+			case b.Output != "" && (inside(a.Output, b.Output) || inside(b.Output, a.Output)):
+				return fmt.Errorf("of the outputs of jobs %s and %s one is inside the other: %s, %s", b.Name, a.Name, b.Output, a.Output)
+			}
 		}
-		writers[j.Output] = j.Name
+		for k, b := range jobs {
+			if k == i {
+				continue // its output exists, which is said better elsewhere
+			}
+			for _, in := range b.Inputs {
+				for _, p := range in.Paths {
+					if p == a.Output || inside(p, a.Output) {
+						return fmt.Errorf("job %s reads %s, which job %s is to write: one job of a flow reads another's result with From", b.Name, p, a.Name)
+					}
+				}
+			}
+		}
 	}
 	return nil
 }
+
+func inside(p, dir string) bool { return strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") }
 
 // jobCode is a job's functions.
 type jobCode struct {

@@ -337,8 +337,9 @@ func (s *fakeSplit) Open(mrruntime.Chunk) (interface {
 	return fakeFile{strings.NewReader(s.text)}, nil
 }
 
-func (s *fakeSplit) CountRecord() { s.records++ }
-func (s *fakeSplit) Err() error   { return s.err }
+func (s *fakeSplit) CountRecord()  { s.records++ }
+func (s *fakeSplit) Where() string { return "" }
+func (s *fakeSplit) Err() error    { return s.err }
 
 // fakeHost is an attempt with its outputs in memory.
 type fakeHost struct {

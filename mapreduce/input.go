@@ -101,8 +101,8 @@ func Files(paths ...string) Input[Pair[string, []byte]] {
 // job's records are kept in a temporary place unless it has an Output.
 func From[K, V any](r *Result[K, V]) Input[Pair[K, V]] {
 	spec := &inputSpec{format: Binary{}.Name()}
-	if r == nil {
-		spec.err = fmt.Errorf("From was given no result")
+	if r == nil || r.stage == nil {
+		spec.err = fmt.Errorf("From was given a result that no job makes")
 		return Input[Pair[K, V]]{spec: spec}
 	}
 	spec.from = r.stage

@@ -16,7 +16,7 @@ type Job struct {
 	Reduces int
 
 	Properties map[string]string // by name, as with -D, which wins
-	Files      map[string]string // side files for [Task.File]: name to path or URL
+	Files      map[string]string // side files for [Task.File]: name to path, as for [Lines]
 	Outputs    []string          // outputs for [Write], letters and digits each
 	Output     string            // the output directory; empty: see [Main]
 	Format     Format            // of all outputs; nil: Text, or Binary for a later job alone

@@ -18,8 +18,8 @@ import (
 
 // Jobs of the kinds that people write, each as short as its author would have it.
 
-func wordPairs() *Pairs[string, int64] {
-	return Map(Lines(), func(_ *Task, line string, emit func(string, int64)) error {
+func wordPairs(paths ...string) *Pairs[string, int64] {
+	return Map(Lines(paths...), func(_ *Task, line string, emit func(string, int64)) error {
 		for w := range strings.FieldsSeq(line) {
 			emit(w, 1)
 		}

@@ -30,14 +30,15 @@ type source[K, V any] struct {
 }
 
 // Map calls f for every record of an input. What f emits is copied at once. An
-// error that f returns fails the attempt.
+// error that f returns fails the attempt, and is told with the record's file and
+// offset.
 func Map[R, K, V any](in Input[R], f func(t *Task, rec R, emit func(K, V)) error) *Pairs[K, V] {
 	return newPairs(in, f == nil, func(t *Task, s splitReader, emit func(K, V)) error {
 		for rec := range in.read(t, s) {
 			t.open = true
 			if err := f(t, rec, emit); err != nil {
 				t.open = false
-				return err
+				return errorAt(s, err)
 			}
 			if !t.open {
 				return nil // emit has kept the error
@@ -50,12 +51,21 @@ func Map[R, K, V any](in Input[R], f func(t *Task, rec R, emit func(K, V)) error
 
 // MapSplit calls f once for every split, which is what one map reads. Setup and
 // cleanup are what stands before and after the loop over recs. The records can be
-// ranged over once; leave the loop only to skip the rest of the split.
+// ranged over once; leave the loop only to skip the rest of the split. An error
+// returned from within the loop is told with the record's file and offset.
 func MapSplit[R, K, V any](in Input[R], f func(t *Task, recs iter.Seq[R], emit func(K, V)) error) *Pairs[K, V] {
 	return newPairs(in, f == nil, func(t *Task, s splitReader, emit func(K, V)) error {
 		recs := once(t, in.read(t, s))
-		return t.call(func() error { return f(t, recs, emit) })
+		return t.call(func() error { return errorAt(s, f(t, recs, emit)) })
 	})
+}
+
+// errorAt adds to an error of the author's where the record at hand is.
+func errorAt(s splitReader, err error) error {
+	if where := s.Where(); err != nil && where != "" {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return err
 }
 
 func newPairs[R, K, V any](in Input[R], missing bool, run func(*Task, splitReader, func(K, V)) error) *Pairs[K, V] {

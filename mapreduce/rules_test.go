@@ -320,6 +320,10 @@ func TestPlanErrors(t *testing.T) {
 		"two of one result":  {&Flow{Jobs: []*Job{counts.Job("a"), counts.Job("b")}}, []string{"one result"}},
 		"same names":         {&Flow{Jobs: []*Job{counts.Job("a"), Sort(wordPairs()).Job("a")}}, []string{"two jobs are named a"}},
 		"same outputs":       {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x" }), edit(func(j *Job) { j.Output = "file:///x/" })}}, []string{"one output"}},
+		"outputs inside":     {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x/y" }), edit(func(j *Job) { j.Output = "/x" })}}, []string{"jobs i and j", "inside the other", "file:///x/y"}},
+		"read by path":       {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x" }), Sort(wordPairs("/x/part-r-00000")).Job("j")}}, []string{"job j reads file:///x/part-r-00000", "job i", "From"}},
+		"from nothing":       {Sort(Map(From(new(Result[string, int64])), func(*Task, Pair[string, int64], func(string, int64)) error { return nil })).Job("j"), []string{"no job makes"}},
+		"cycle":              {cycle(), []string{"wait for each other", "a reads b reads a"}},
 		"join partition":     {joined(wordPairs().Partition(one), wordPairs()), []string{"Partition on both sides"}},
 		"join codec":         {joined(wordPairs(), wordPairs().Codecs(&Codec[string]{}, nil)), []string{"one Codec"}},
 		"sorted codec":       {sorted(byPair.Codecs(&Codec[Pair[string, int64]]{Name: "x", Append: func(d []byte, _ Pair[string, int64]) []byte { return d }, Decode: func([]byte) (p Pair[string, int64], err error) { return }}, nil)), []string{"ReduceSorted"}},
@@ -332,6 +336,19 @@ func TestPlanErrors(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) { fails(t, c.job, ok, c.words...) })
 	}
+}
+
+// cycle is two jobs that read each other's result, which takes some doing: the
+// pairs of the first are assigned anew when the second is there.
+func cycle() *Flow {
+	from := func(r *Result[string, int64]) *Pairs[string, int64] {
+		return Map(From(r), func(*Task, Pair[string, int64], func(string, int64)) error { return nil })
+	}
+	pairs := wordPairs()
+	a := Sort(pairs)
+	b := Sort(from(a))
+	*pairs = *from(b)
+	return &Flow{Name: "f", Jobs: []*Job{a.Job("a"), b.Job("b")}}
 }
 
 type misnamed struct{ csv }

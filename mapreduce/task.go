@@ -67,6 +67,7 @@ type splitReader interface {
 		io.ReaderAt
 		io.Closer
 	}, error)
+	Where() string
 	Err() error
 }
 
@@ -98,7 +99,8 @@ func (t *Task) Status(text string) { t.host.Status(text) }
 // the default. It is "" when there is none.
 func (t *Task) Property(name string) string { return t.host.Property(name) }
 
-// File gives the local path of a side file named in Job.Files.
+// File gives the local path of a side file named in Job.Files. Of a directory or
+// glob it holds the contents of the files, one after the other.
 func (t *Task) File(name string) (path string, err error) { return t.host.File(name) }
 
 // Splits are the pieces of files that this map reads, one in most cases; several

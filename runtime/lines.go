@@ -84,6 +84,7 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 		if len(line) > most {
 			return false, tooLarge(l.chunk.Path, l.base+int64(l.next), most)
 		}
+		s.at = l.base + int64(l.next)
 		l.next, l.scanned = after, 0
 		s.records++
 		s.pulse.beat()

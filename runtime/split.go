@@ -44,6 +44,8 @@ type Split struct {
 	consumed int64        // bytes of the records given, with what separates them
 	input    int64        // the same, but of a compressed file as it is stored
 	records  int64
+	path     string // of the file that the last record was in, "" when the records are over
+	at       int64  // its offset there, or in the content of a compressed file; -1: not known
 	err      error
 
 	slab  []byte // unused rest of the last small block
@@ -55,6 +57,18 @@ type Split struct {
 func newSplit(ctx context.Context, f dfs.FS, e splitEntry, format string, recordSize int, s settings, p *pulse) *Split {
 	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, chunks: e.Chunks, format: format,
 		recordSize: recordSize, recordMax: s.recordMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
+}
+
+// Where is the file and offset of the record given last, for what is said of it; ""
+// when there is none, and of a binary file, which no user has written.
+func (s *Split) Where() string {
+	switch {
+	case s.path == "" || s.format == formatBinary:
+		return ""
+	case s.at < 0:
+		return s.path
+	}
+	return fmt.Sprintf("%s, offset %d", s.path, s.at)
 }
 
 // Err is why the records ended: nil at the end of the split.
@@ -73,6 +87,7 @@ func (s *Split) Open(c Chunk) (interface {
 	if err != nil {
 		return nil, err
 	}
+	s.path, s.at = c.Path, -1
 	return &openChunk{File: f, split: s}, nil
 }
 
@@ -245,6 +260,7 @@ func (s *Split) each(from func(Chunk) int64, read func(c Chunk, in *stream, from
 			return
 		}
 		before := s.consumed
+		s.path, s.at = c.Path, -1
 		more, err := read(c, in, off)
 		in.file.Close()
 		if s.input += s.consumed - before; compressed(s.format, c.Path) != "" {
@@ -257,6 +273,7 @@ func (s *Split) each(from func(Chunk) int64, read func(c Chunk, in *stream, from
 			return
 		}
 	}
+	s.path = ""
 }
 
 func atOffset(c Chunk) int64 { return c.Offset }
@@ -313,6 +330,7 @@ func (s *Split) recordsOf(c Chunk, in *stream, at int64, size int, block []byte,
 		whole := n / size * size
 		for i := 0; i < whole; i += size {
 			s.records++
+			s.at = at + int64(i)
 			s.consumed += int64(size)
 			s.pulse.beat()
 			if !yield(want[i : i+size : i+size]) {

@@ -127,6 +127,43 @@ func TestEverySplitSize(t *testing.T) {
 	}
 }
 
+// Where tells of each record where it begins, and of no record when they are over.
+func TestWhere(t *testing.T) {
+	f := mem.New(128 << 20)
+	for i, content := range nasty {
+		name := fmt.Sprintf("mem://t/%d.gz", i)
+		put(f, name, squeeze(".gz", []byte(content)))
+		put(f, "mem://t/plain", []byte(content))
+		for _, in := range []wire.InputPlan{
+			{Format: formatLines, Paths: []string{name}},
+			{Format: formatLines, Paths: []string{"mem://t/plain"}},
+			{Format: formatRecords, RecordSize: 1, Paths: []string{"mem://t/plain"}},
+		} {
+			next := 0
+			for _, s := range reader(t, f, in, bounds(5), 7) {
+				records := s.Lines()
+				if in.RecordSize > 0 {
+					records = func(yield func(string) bool) {
+						s.Records(1)(func(r []byte) bool { return yield(string(r)) })
+					}
+				}
+				for rec := range records {
+					if s.Where() != fmt.Sprintf("%s, offset %d", in.Paths[0], next) || !strings.HasPrefix(content[next:], rec) {
+						t.Fatalf("%q: %q is at %s, want %d", content, rec, s.Where(), next)
+					}
+					if next += len(rec); in.RecordSize == 0 {
+						next += strings.IndexByte(content[next:]+"\n", '\n') + 1
+					}
+				}
+				if s.Where() != "" {
+					t.Fatalf("%q: at the end it is at %s", content, s.Where())
+				}
+				s.close()
+			}
+		}
+	}
+}
+
 func squeeze(suffix string, content []byte) []byte {
 	var buf bytes.Buffer
 	var w io.WriteCloser

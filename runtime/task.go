@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +123,8 @@ func (t *Task) Property(name string) string {
 }
 
 // File gives the local path of a side file declared in the job: of a local one
-// itself, of another a copy in the attempt's directory, made at first use.
+// itself; of another, or of several files, a copy in the attempt's directory, made
+// at first use.
 func (t *Task) File(name string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,24 +148,42 @@ func (t *Task) fetch(name string) (string, error) {
 	}
 	from := t.Plan.Files[name]
 	if path, ok := strings.CutPrefix(from, "file://"); ok {
-		_, err := os.Stat(path)
-		return path, err
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path, nil
+		}
 	}
 	if name != filepath.Base(name) || !filepath.IsLocal(name) {
 		return "", Fatal(errors.New("its name is no file name"))
 	}
-	in, err := t.fs.Open(from)
+	files, err := SideFiles(t.fs, from)
 	if err != nil {
 		return "", err
 	}
-	defer in.Close()
 	path := filepath.Join(t.work, name)
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(out, &beating{in, &t.pulse})
+	for _, file := range files {
+		err = cmp.Or(err, t.copy(out, file.Name))
+	}
 	return path, errors.Join(err, out.Close())
+}
+
+// SideFiles lists the files whose contents, one after the other, are a side file:
+// the path is one of a file, of a directory, or a pattern, as an input's is.
+func SideFiles(f dfs.FS, path string) ([]dfs.Info, error) {
+	return filesAt(f, path, false)
+}
+
+func (t *Task) copy(to io.Writer, name string) error {
+	in, err := t.fs.Open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	_, err = io.Copy(to, &beating{in, &t.pulse})
+	return err
 }
 
 // beating shows life with every read.

@@ -252,13 +252,18 @@ func TestEmptyInput(t *testing.T) {
 func TestMapOnlyWithNamedOutput(t *testing.T) {
 	plan := linesPlan()
 	plan.Reduces, plan.Combine, plan.Outputs = 0, false, []string{"short"}
-	plan.Files = map[string]string{"names": "mem://t/side"}
+	plan.Files = map[string]string{"names": "mem://t/side", "many": "mem://t/more{/*,.tbl}"}
 	job := Job{Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
 		path, err := t.File("names")
 		if err != nil {
 			return err
 		}
 		side := must(os.ReadFile(path))
+		many, err := t.File("many")
+		if err != nil {
+			return err
+		}
+		side = append(side, must(os.ReadFile(many))...)
 		for line := range in.Lines() {
 			name := ""
 			if len(line) < 12 {
@@ -280,9 +285,11 @@ func TestMapOnlyWithNamedOutput(t *testing.T) {
 	}}}
 	b := newBench(t, plan, job)
 	put(b.fs, "mem://t/side", []byte("!"))
+	put(b.fs, "mem://t/more/a", []byte("?"))
+	put(b.fs, "mem://t/more/b", []byte("."))
 	counters := b.job()
-	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose! /data/out/part-m-00001= /data/out/part-m-00002= " +
-		"/data/out/part-m-00003=to be or not to be! /data/out/part-m-00004= /data/out/short-m-00001=is a rose!")
+	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose!?. /data/out/part-m-00001= /data/out/part-m-00002= " +
+		"/data/out/part-m-00003=to be or not to be!?. /data/out/part-m-00004= /data/out/short-m-00001=is a rose!?.")
 	if n := counters.Get(TaskCounters, "MAP_INPUT_RECORDS"); n != 3 {
 		t.Errorf("%d input records", n)
 	}

@@ -22,6 +22,7 @@ import (
 //
 //	normal slots=N     the jobs as Normal leaves them, or its error
 //	fair slots=N       FAIR's Plan
+//	fifo slots=N       FIFO's
 //	minima slots=N     the first job to which the plan below gives less than its minimum
 //	cost metric=M at=T,T,…  job1's cost at times in seconds
 //	metric             the metrics named below, as parsed
@@ -75,9 +76,10 @@ func menu(t *testing.T, d *datadriven.TestData) string {
 		for _, j := range normal.Jobs {
 			fmt.Fprintf(&out, "job%d max=%d min=%d work=%v alone=%v weight=%v\n", j.ID.N, j.Max, j.Min, j.Work, j.Alone, j.Goal.Weight)
 		}
-	case "fair":
+	case "fair", "fifo":
+		policy := map[string]scheduler.Policy{"fair": scheduler.Fair{}, "fifo": scheduler.FIFO{}}[d.Cmd]
 		var err error
-		if plan, err = (scheduler.Fair{}).Plan(s); err != nil {
+		if plan, err = policy.Plan(s); err != nil {
 			return err.Error()
 		}
 		for _, target := range plan.Targets {
@@ -144,6 +146,12 @@ func setField(j *scheduler.Job, field string) (err error) {
 		j.Work, err = strconv.ParseFloat(value, 64)
 	case "alone":
 		j.Alone, err = strconv.ParseFloat(value, 64)
+	case "share":
+		j.Share, err = strconv.ParseFloat(value, 64)
+	case "priority":
+		j.Priority, err = strconv.Atoi(value)
+	case "batch":
+		j.Batch = value
 	case "weight":
 		j.Goal.Weight, err = strconv.ParseFloat(value, 64)
 	case "deadline":
@@ -247,6 +255,34 @@ func TestWaterline(t *testing.T) {
 		}
 		if got := scheduler.Waterline(shares, slots); !slices.Equal(got, want) {
 			t.Fatalf("%v of %d slots to %v, want %v", got, slots, shares, want)
+		}
+	})
+}
+
+// TestWaterlineWeighted: shares of other weights are within a slot of what water
+// would be, use up what can be used, and keep their bounds.
+func TestWaterlineWeighted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var shares []scheduler.Share
+		slots, most := rapid.IntRange(0, 30).Draw(t, "slack"), 0
+		for range rapid.IntRange(0, 8).Draw(t, "jobs") {
+			least := rapid.IntRange(0, 6).Draw(t, "min")
+			shares = append(shares, scheduler.Share{
+				Min: least, Max: least + rapid.IntRange(0, 6).Draw(t, "more"),
+				Weight: rapid.SampledFrom([]float64{0, 1e-6, 0.1, 1.0 / 3, 1, 2.5, 1e6}).Draw(t, "weight"),
+			})
+			slots += least
+			most += shares[len(shares)-1].Max
+		}
+		level, total := scheduler.WaterLevel(shares, slots), 0
+		for i, got := range scheduler.Waterline(shares, slots) {
+			total += got
+			if s := shares[i]; got < s.Min || got > s.Max || math.Abs(float64(got)-s.At(level)) > 1 {
+				t.Fatalf("%d to %+v at level %v", got, s, level)
+			}
+		}
+		if want := min(slots, most); total != want {
+			t.Fatalf("%d slots of %d are given, not %d", total, slots, want)
 		}
 	})
 }

@@ -14,7 +14,7 @@ const defaultTaskSeconds = 1
 // the field that has no meaning. O(J log J).
 //
 // Refused are: negative slots; two jobs with one id; a negative Max, Min or
-// Running; Work or Alone that is negative, NaN, infinite or above 1e15, and so a
+// Running; Work, Alone or Share that is negative, NaN, infinite or above 1e15, and so a
 // weight; SLA steps whose times do not rise or whose costs are of that kind or fall; a
 // metric or penalty that is not on the menu; amounts of a Transfer and a Bandwidth of
 // that kind.
@@ -22,7 +22,7 @@ const defaultTaskSeconds = 1
 // Made normal are:
 //
 //   - jobs are sorted by id; those with a Max of 0 are left out;
-//   - a weight of 0, which is one not given, becomes 1;
+//   - a weight or a share of 0, which is one not given, becomes 1;
 //   - Min is at least 1 for a phase not measured yet, and at most Max;
 //   - minima that together exceed the slots are scaled down in proportion, rounded
 //     by largest remainder; phases not measured yet keep their one slot before that,
@@ -77,6 +77,8 @@ func (j Job) check() error {
 		return fmt.Errorf("field Work is %v", j.Work)
 	case !amount(j.Alone):
 		return fmt.Errorf("field Alone is %v", j.Alone)
+	case !amount(j.Share):
+		return fmt.Errorf("field Share is %v", j.Share)
 	}
 	return j.Goal.Check()
 }
@@ -108,9 +110,8 @@ func normalWork(jobs []Job) {
 			j.Work = perTask * float64(j.Max)
 		}
 		j.Alone = max(j.Alone, j.Work)
-		if j.Goal.Weight == 0 {
-			j.Goal.Weight = 1
-		}
+		j.Goal.Weight = cmp.Or(j.Goal.Weight, 1)
+		j.Share = cmp.Or(j.Share, 1)
 	}
 }
 
@@ -155,16 +156,4 @@ func normalMinima(jobs []Job, slots int) {
 	for i := range jobs {
 		jobs[i].Min = min(jobs[i].Min, kept[i]+int(scale(i))+more[i])
 	}
-}
-
-// byArrival is the jobs' indexes in order of arrival, ties by id.
-func byArrival(jobs []Job) []int {
-	order := make([]int, len(jobs))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(jobs[a].Arrived, jobs[b].Arrived), jobs[a].ID.Compare(jobs[b].ID))
-	})
-	return order
 }

@@ -180,7 +180,7 @@ func BenchmarkFetch(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "part")
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := Fetch(b.Context(), server.Client(), URL(server.URL, testJob, 7, 1000, 0), file, 0); err != nil {
+		if _, err := Fetch(b.Context(), URL(server.URL, testJob, 7, 1000, 0), file, FetchOptions{Client: server.Client()}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -20,17 +20,27 @@ type Fetched struct {
 	Digest  uint64
 }
 
+// FetchOptions are how to fetch. The zero value will do.
+type FetchOptions struct {
+	Client *http.Client  // nil: http.DefaultClient
+	Stall  time.Duration // how long the URL may take for the next [StallBytes]; 0: [DefaultStall]
+
+	// Pace is called after so many bytes and returns when the next may be read; an
+	// error ends the fetch. The time it takes is no stall. Nil: no pace is kept.
+	Pace func(ctx context.Context, n int) error
+}
+
 // Fetch copies what a [Handler] serves at from into a new segment file with one
 // partition. Every block is verified as it arrives, and the whole against the
 // digest in the server's index. A block that arrives short or damaged is asked
-// for once more; a URL that takes longer than stall (0: [DefaultStall]) for the
+// for once more; a URL that takes longer than o.Stall for the
 // next [StallBytes] has failed by [ErrStalled]. A [CorruptError] says that what
 // the server has is damaged, an [UnreadableError] that it cannot be had, with
 // fs.ErrNotExist in its chain when the server answers that it does not have it;
 // any other error is the local file's. After an error the file is gone.
-func Fetch(ctx context.Context, client *http.Client, from, file string, stall time.Duration) (Fetched, error) {
+func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, error) {
 	s := segmentAt(from)
-	r, told, err := openRemote(ctx, s, client, stall)
+	r, told, err := openRemote(ctx, s, o)
 	if err != nil {
 		return Fetched{}, err
 	}

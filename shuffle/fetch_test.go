@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quernmr/quern/wire"
@@ -66,7 +67,7 @@ func TestFetch(t *testing.T) {
 	for p, part := range index.Partitions {
 		url := URL(server.URL, testJob, 7, 1000, p)
 		local := filepath.Join(t.TempDir(), "part")
-		got, err := Fetch(t.Context(), server.Client(), url, local, 0)
+		got, err := Fetch(t.Context(), url, local, FetchOptions{Client: server.Client()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestFetchFaults(t *testing.T) {
 			if tc.says == "no progress" {
 				stall = 100 * time.Millisecond
 			}
-			_, err := Fetch(t.Context(), server.Client(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(dir, "part"), stall)
+			_, err := Fetch(t.Context(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(dir, "part"), FetchOptions{Client: server.Client(), Stall: stall})
 			if tc.class == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -197,7 +198,7 @@ func TestFetchFromDamagedDisk(t *testing.T) {
 	server := httptest.NewServer(Handler(resolver(file)))
 	defer server.Close()
 	fetch := func(m int) error {
-		_, err := Fetch(t.Context(), server.Client(), URL(server.URL, testJob, m, 1000, 1), filepath.Join(t.TempDir(), "part"), 0)
+		_, err := Fetch(t.Context(), URL(server.URL, testJob, m, 1000, 1), filepath.Join(t.TempDir(), "part"), FetchOptions{Client: server.Client()})
 		return err
 	}
 	var unreadable *UnreadableError
@@ -236,7 +237,7 @@ func TestFetchMissing(t *testing.T) {
 		{server.URL + "/shuffle/job/7/1000/1", false},
 	} {
 		dir := t.TempDir()
-		_, fetched := Fetch(t.Context(), server.Client(), tc.url, filepath.Join(dir, "part"), 0)
+		_, fetched := Fetch(t.Context(), tc.url, filepath.Join(dir, "part"), FetchOptions{Client: server.Client()})
 		_, merged := Merge(t.Context(), []wire.Segment{{URL: tc.url}}, MergeOptions{Client: server.Client()})
 		for _, err := range []error{fetched, merged} {
 			var u *UnreadableError
@@ -248,7 +249,7 @@ func TestFetchMissing(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	}
-	_, err := Fetch(t.Context(), server.Client(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "no", "part"), 0)
+	_, err := Fetch(t.Context(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "no", "part"), FetchOptions{Client: server.Client()})
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("into a missing directory: %v", err)
 	}
@@ -260,7 +261,7 @@ func TestFetchCanceled(t *testing.T) {
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	client := &http.Client{Transport: cancelAfterAnswer{server.Client().Transport, func() { cancel(enough) }}}
-	if _, err := Fetch(ctx, client, URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "part"), 0); !errors.Is(err, enough) {
+	if _, err := Fetch(ctx, URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "part"), FetchOptions{Client: client}); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
 }
@@ -359,7 +360,7 @@ func TestHandlerReachesSendfile(t *testing.T) {
 	server.Listener = spy
 	server.Start()
 	defer server.Close()
-	if _, err := Fetch(t.Context(), server.Client(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "part"), 0); err != nil {
+	if _, err := Fetch(t.Context(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "part"), FetchOptions{Client: server.Client()}); err != nil {
 		t.Fatal(err)
 	}
 	limited, ok := (<-spy.sent).(*io.LimitedReader)
@@ -368,5 +369,80 @@ func TestHandlerReachesSendfile(t *testing.T) {
 	}
 	if _, ok := limited.R.(*os.File); !ok {
 		t.Fatalf("the connection was given a %T", limited.R)
+	}
+}
+
+// direct is a network on which a handler answers at once.
+type direct struct {
+	handler http.Handler
+	ranges  []string // asked for
+}
+
+func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	d.ranges = append(d.ranges, r.Header.Get("Range"))
+	w := httptest.NewRecorder()
+	d.handler.ServeHTTP(w, r)
+	answer := w.Result()
+	answer.Request = r
+	return answer, nil
+}
+
+// A pace is kept in small steps, and what it takes is no stall of the other side.
+// A connection is given back rather than kept waiting for long.
+func TestFetchPace(t *testing.T) {
+	file, want := mapOutput(t)
+	synctest.Test(t, func(t *testing.T) {
+		for _, wait := range []time.Duration{time.Second, 2 * paceMost} {
+			network := &direct{handler: Handler(resolver(file))}
+			local := filepath.Join(t.TempDir(), "part")
+			paid, waits := 0, 0
+			got, err := Fetch(t.Context(), URL("http://server", testJob, 7, 1000, 1), local, FetchOptions{
+				Client: &http.Client{Transport: network}, Stall: 10 * time.Millisecond,
+				Pace: func(ctx context.Context, n int) error {
+					if n < 1 || n > paceBytes {
+						t.Errorf("%d bytes at a time", n)
+					}
+					paid += n
+					if n == paceBytes {
+						waits++
+						time.Sleep(wait)
+					}
+					return ctx.Err()
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkSegment(t, local, 1, partitionOf(want, 1))
+			if int64(paid) != got.Segment.Length {
+				t.Errorf("paid for %d bytes of %d", paid, got.Segment.Length)
+			}
+			requests := 1
+			if wait > paceMost {
+				requests += waits
+			}
+			if waits < 2 || len(network.ranges) != requests {
+				t.Errorf("%d waits of %v: asked for %v", waits, wait, network.ranges)
+			}
+		}
+	})
+}
+
+// An error of the pace ends the fetch as it is.
+func TestFetchPaceFails(t *testing.T) {
+	file, _ := mapOutput(t)
+	server := httptest.NewServer(Handler(resolver(file)))
+	defer server.Close()
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	_, err := Fetch(ctx, URL(server.URL, testJob, 7, 1000, 1), filepath.Join(dir, "part"), FetchOptions{
+		Client: server.Client(), Pace: func(ctx context.Context, _ int) error {
+			cancel(enough)
+			return context.Cause(ctx)
+		},
+	})
+	if !errors.Is(err, enough) || files(t, dir) != nil {
+		t.Errorf("got %v, left %v", err, files(t, dir))
 	}
 }

@@ -73,7 +73,7 @@ func openSegment(ctx context.Context, s wire.Segment, opts MergeOptions) (*block
 	if s.File != "" {
 		return openFile(ctx, s)
 	}
-	r, _, err := openRemote(ctx, s, opts.Client, opts.Stall)
+	r, _, err := openRemote(ctx, s, FetchOptions{Client: opts.Client, Stall: opts.Stall})
 	return r, err
 }
 

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,13 @@ const remoteTries = 2
 // ErrStalled reports a URL that has delivered nothing, or too little, for too long.
 var ErrStalled = errors.New("no progress")
 
+// Fetches that are held to a rate read so much at a time, and give their connection
+// back when they have to wait long for the next: the server would not.
+const (
+	paceBytes = 32 << 10
+	paceMost  = sendWait / 3
+)
+
 // remoteInput reads what a URL names. It streams; reading from elsewhere than
 // where the last read ended makes a new request, for the range from there on.
 type remoteInput struct {
@@ -35,8 +43,9 @@ type remoteInput struct {
 	client *http.Client
 	seg    wire.Segment
 	stall  time.Duration
-	size   int64  // -1: not known yet
-	told   remote // by the first answer
+	pace   func(ctx context.Context, n int) error // see FetchOptions
+	size   int64                                  // -1: not known yet
+	told   remote                                 // by the first answer
 
 	body   io.ReadCloser
 	at     int64 // of the body's next byte
@@ -53,14 +62,9 @@ type remote struct{ records, digest string }
 
 // openRemote asks for a segment's URL. A segment without a length is whatever
 // the URL names, from the offset on.
-func openRemote(ctx context.Context, s wire.Segment, client *http.Client, stall time.Duration) (*blockReader, remote, error) {
-	if client == nil {
-		client = http.DefaultClient
-	}
-	if stall == 0 {
-		stall = DefaultStall
-	}
-	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, size: -1}
+func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockReader, remote, error) {
+	client, stall := cmp.Or(o.Client, http.DefaultClient), cmp.Or(o.Stall, DefaultStall)
+	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, pace: o.Pace, size: -1}
 	if s.Length > 0 {
 		in.size = s.Length
 	}
@@ -73,28 +77,57 @@ func openRemote(ctx context.Context, s wire.Segment, client *http.Client, stall 
 }
 
 func (r *remoteInput) readAt(p []byte, at int64) error {
-	if r.body == nil || r.at != at {
+	if r.at != at {
 		r.drop()
-		if err := r.open(at); err != nil {
-			return err
-		}
 	}
 	for len(p) > 0 {
-		r.timer.Reset(r.patience)
-		began := time.Now()
-		n, err := r.body.Read(p)
-		r.timer.Stop()
-		r.patience -= time.Since(began)
-		if r.got += n; r.got >= StallBytes {
-			r.patience, r.got = r.stall, 0
+		if r.body == nil {
+			if err := r.open(at); err != nil {
+				return err
+			}
 		}
-		r.at += int64(n)
+		n, err := r.read(p)
+		at += int64(n)
 		p = p[n:]
 		if err != nil && len(p) > 0 {
 			return r.fail(err)
 		}
+		if err := r.wait(n); err != nil {
+			return r.fail(err)
+		}
 	}
 	return nil
+}
+
+// read reads what comes next, as long as there is patience.
+func (r *remoteInput) read(p []byte) (int, error) {
+	if r.pace != nil {
+		p = p[:min(len(p), paceBytes)]
+	}
+	r.timer.Reset(r.patience)
+	began := time.Now()
+	n, err := r.body.Read(p)
+	r.timer.Stop()
+	r.patience -= time.Since(began)
+	if r.got += n; r.got >= StallBytes {
+		r.patience, r.got = r.stall, 0
+	}
+	r.at += int64(n)
+	return n, err
+}
+
+// wait waits until what was read is allowed for. The other side is not to blame
+// for that.
+func (r *remoteInput) wait(n int) error {
+	if r.pace == nil || n == 0 {
+		return nil
+	}
+	began := time.Now()
+	err := r.pace(r.ctx, n)
+	if err == nil && time.Since(began) > paceMost {
+		r.drop()
+	}
+	return err
 }
 
 // fail ends the request and says why it failed.

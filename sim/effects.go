@@ -50,6 +50,14 @@ func (n *jobTracker) effect(c core.Command) {
 			}
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})
+	case core.LoadHistory:
+		n.run(0, func(err error) core.Event {
+			r := core.HistoryLoaded{Epoch: c.Epoch, Name: c.Name, Err: err}
+			if err == nil {
+				r.Profile, r.Err = history.ReadProfile(w.fs, c.Files, c.Job)
+			}
+			return r
+		})
 	case core.Tidy: // nothing here gets old enough
 		n.run(0, func(err error) core.Event { return core.Tidied{Epoch: c.Epoch, Err: err} })
 	case core.RemoveNonce:

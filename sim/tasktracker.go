@@ -208,7 +208,7 @@ func (t *taskTracker) carryOut(c core.Command) {
 		t.cluster = c.Cluster
 	case core.Quit:
 		t.w.fail("%s quits: %s", t.name, c.Reason)
-	case core.Forget:
+	case core.Forget, core.Share:
 	default:
 		t.gather(c)
 	}

@@ -47,6 +47,8 @@ func (l *loop) do(c core.Command) {
 		l.wait.Go(func() { l.event(core.LogRead{Attempt: c.Attempt, Text: lastLines(c.Files)}) })
 	case core.Fetch:
 		l.gather.fetch(l.ctx, c)
+	case core.Share:
+		l.gather.share(c)
 	case core.CancelFetch:
 		l.gather.cancel(workKey{fetch: c.Fetch})
 	case core.Merge:

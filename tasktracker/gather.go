@@ -19,7 +19,8 @@ import (
 // gather carries out fetches, look-ups and merges.
 type gather struct {
 	tell     func(core.Event)
-	stall    time.Duration // see shuffle.Fetch
+	stall    time.Duration // see shuffle.FetchOptions
+	ration   *ration       // nil: as fast as it goes
 	client   *http.Client
 	scheme   string // of other trackers' services
 	wait     sync.WaitGroup
@@ -38,7 +39,7 @@ type workKey struct{ fetch, merge int }
 // fetchStall is how long a fetch may take for the next shuffle.StallBytes.
 const fetchStall = 5 * time.Second
 
-func newGather(tell func(core.Event), stall time.Duration, config *tls.Config) *gather {
+func newGather(tell func(core.Event), stall time.Duration, rate float64, config *tls.Config) *gather {
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		DisableCompression: true, // it would cost more than it saves on one network
@@ -48,10 +49,14 @@ func newGather(tell func(core.Event), stall time.Duration, config *tls.Config) *
 	if config != nil {
 		scheme = "https://"
 	}
-	return &gather{
+	g := &gather{
 		tell: tell, stall: stall, scheme: scheme, client: &http.Client{Transport: transport},
 		lookups: wire.NewQueue[core.Fetch](0), canceled: make(map[workKey]context.CancelFunc),
 	}
+	if rate > 0 {
+		g.ration = newRation(rate)
+	}
+	return g
 }
 
 // begin runs work on its own goroutine until it is done or cancelled.
@@ -87,12 +92,23 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), Local: true}
 		}
 		url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
-		got, err := shuffle.Fetch(ctx, g.client, url, c.File, g.stall)
+		options := shuffle.FetchOptions{Client: g.client, Stall: g.stall}
+		if g.ration != nil {
+			options.Pace = func(ctx context.Context, n int) error { return g.ration.take(ctx, c.Job, n) }
+		}
+		got, err := shuffle.Fetch(ctx, url, c.File, options)
 		if err != nil {
 			return fetchFailed(c.Fetch, err)
 		}
 		return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
 	})
+}
+
+// share has what comes divided as the leader wishes.
+func (g *gather) share(c core.Share) {
+	if g.ration != nil {
+		g.ration.share(c.Shares)
+	}
 }
 
 // fetchFailed tells a fetch that failed from a local file that could not be written.

@@ -82,6 +82,7 @@ type Config struct {
 	Dir         string   // for local files, this tracker's alone
 	Disks       []string // directories for the data of jobs, each on a disk of its own, this tracker's alone; empty: Dir
 	FS          dfs.FS
+	ShuffleRate float64                 // bytes a second that it fetches from other trackers at most; 0: any
 	Fresh       bool                    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
 	LogAge      time.Duration           // how long the logs of ended jobs are kept; 0: [DefaultLogAge]
 	LogBytes    int64                   // how many bytes of them; 0: [DefaultLogBytes]
@@ -103,6 +104,9 @@ const (
 	DefaultLogBytes = 1 << 30
 )
 
+// MinShuffleRate is the least rate that fetches can be held to.
+const MinShuffleRate = 64 << 10
+
 // Tracker is a task tracker. Make one with [New].
 type Tracker struct{ cfg Config }
 
@@ -113,6 +117,8 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, errors.New("task tracker: it has no id")
 	case cfg.MapSlots < 0 || cfg.ReduceSlots < 0:
 		return nil, fmt.Errorf("task tracker %s: %d map and %d reduce slots", cfg.ID, cfg.MapSlots, cfg.ReduceSlots)
+	case cfg.ShuffleRate != 0 && !(cfg.ShuffleRate >= MinShuffleRate):
+		return nil, fmt.Errorf("task tracker %s: a shuffle rate of %v bytes a second, at least %d", cfg.ID, cfg.ShuffleRate, MinShuffleRate)
 	case cfg.Dir == "" || cfg.FS == nil || cfg.Listen == "":
 		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
 	}
@@ -247,9 +253,9 @@ func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
 		workers: make(map[int]*handle), complaints: make(map[string]bool), starts: make(chan func()),
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 	}
-	l.gather = newGather(l.event, cmp.Or(cfg.fetchStall, fetchStall), cfg.Dial)
+	l.gather = newGather(l.event, cmp.Or(cfg.fetchStall, fetchStall), cfg.ShuffleRate, cfg.Dial)
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
-	found.Rack = cfg.Rack
+	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
 	found.Dir, found.Disks = cfg.Dir, cfg.Disks
 	found.KeepLogs, found.Record = !cfg.Fresh, !cfg.Fresh

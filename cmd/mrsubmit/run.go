@@ -25,7 +25,10 @@ package, which is built first. What follows JOB is the job's own: see them with
 "mrsubmit run JOB -h". Without a job tracker the job runs embedded: on this
 machine, with a cluster that lives as long as the job. For example:
 
-  mrsubmit run ./examples/wordcount -input README.md -output /tmp/wc`
+  mrsubmit run ./examples/wordcount -input README.md -output /tmp/wc
+
+Files are local or, as hdfs://NAMENODE:PORT/…, hdfs://NAMESERVICE/… and hdfs:///…,
+in HDFS: HADOOP_CONF_DIR names its configuration, HADOOP_USER_NAME the user.`
 
 // runFlags are what stands before JOB, and JOB with what follows it.
 type runFlags struct {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/tasktracker"
 )
 
 func main() { os.Exit(daemon.Main("tasktracker", run)) }
@@ -47,6 +48,7 @@ type options struct {
 	gossip, gossipAdvertise string
 	join, jobTrackers       []string
 	mapSlots, reduceSlots   int
+	shuffleRate             int64
 	disks                   []string
 	keep                    time.Duration
 	keepBytes               int64
@@ -69,6 +71,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&jobTrackers, "jobtracker", "", "`addresses` of all job trackers, with commas between, in place of -join")
 	set.IntVar(&o.mapSlots, "map-slots", runtime.NumCPU(), "`maps` that run at a time")
 	set.IntVar(&o.reduceSlots, "reduce-slots", runtime.NumCPU(), "`reduces` that run at a time")
+	set.Int64Var(&o.shuffleRate, "shuffle-rate", 0, "`bytes` a second that it fetches of map outputs from other task trackers at most, all jobs together (default any)")
 	set.StringVar(&o.rack, "rack", "", "`path` of the machine's rack, like /dc1/r7, for a machine whose rack the file system does not tell (default "+locality.DefaultRack+")")
 	set.StringVar(&data, "data", "", "`directories`, each on a disk of its own, with commas between, this task tracker's alone; needed")
 	set.IntVar(&keep, "keep", 7, "`days` for which logs of ended jobs are kept")
@@ -109,6 +112,8 @@ func (o *options) check(keep int) (err error) {
 		return daemon.Wrong("-join is missing: where is the cluster?")
 	case o.mapSlots < 0 || o.reduceSlots < 0 || o.mapSlots+o.reduceSlots == 0:
 		return daemon.Wrong("-map-slots %d, -reduce-slots %d: it would run nothing", o.mapSlots, o.reduceSlots)
+	case o.shuffleRate != 0 && o.shuffleRate < tasktracker.MinShuffleRate:
+		return daemon.Wrong("-shuffle-rate %d: at least %d bytes a second", o.shuffleRate, tasktracker.MinShuffleRate)
 	case keep < 1 || o.keepBytes < 1:
 		return daemon.Wrong("-keep %d, -keep-bytes %d: at least 1", keep, o.keepBytes)
 	}

@@ -39,6 +39,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		ID: o.id, Host: o.host, Rack: o.rack, Listen: o.listen, Advertise: o.advertised(),
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks,
 		FS: builtin.FileSystems(), LogAge: o.keep, LogBytes: o.keepBytes,
+		ShuffleRate: float64(o.shuffleRate),
 		Check: func(path string) error {
 			_, err := jobfile.Check(path)
 			return err

@@ -33,7 +33,7 @@ func (r *refused) Error() string {
 		return r.is.Error()
 	}
 	if r.is != nil {
-		return r.is.Error() + ": " + r.text
+		return r.is.Error() + ": " + strings.TrimPrefix(r.text, "Permission denied: ")
 	}
 	return r.text + " (" + r.exception[strings.LastIndexByte(r.exception, '.')+1:] + ")"
 }

@@ -272,7 +272,11 @@ func (f *FS) MkdirAll(name string) error {
 	if err != nil {
 		return err
 	}
-	return failure("mkdir", name, c.makeDir(path, true))
+	err = c.makeDir(path, true)
+	if errors.Is(err, fs.ErrExist) { // a file: a directory would do
+		err = syscall.ENOTDIR
+	}
+	return failure("mkdir", name, err)
 }
 
 // Mkdir makes a directory beside and renames it, since of several mkdirs that
@@ -360,6 +364,12 @@ func (f *FS) RemoveAll(name string) error {
 		return err
 	}
 	_, err = c.remove(path, true)
+	if errors.Is(err, fs.ErrPermission) {
+		// The NameNode looks at permissions first, also of what is not there.
+		if _, e := c.status(path); errors.Is(e, fs.ErrNotExist) || errors.Is(e, syscall.ENOTDIR) {
+			err = nil
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
+	if built != "" {
+		os.RemoveAll(built)
+	}
 	os.Exit(code)
 }
 

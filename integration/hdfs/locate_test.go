@@ -23,8 +23,8 @@ type webBlock struct {
 	TopologyPaths  []string
 }
 
-// web asks WebHDFS, which answers for one file.
-func web(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
+// webHDFS asks WebHDFS, which answers for one file.
+func webHDFS(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
 	t.Helper()
 	body, err := d.Get(t.Context(), "/webhdfs/v1"+(&url.URL{Path: path}).EscapedPath()+"?op=GETFILEBLOCKLOCATIONS&user.name="+minicluster.Superuser)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestLocateAgreesWithWebHDFS(t *testing.T) {
 				}
 			}
 		}
-		blocks := web(t, c.NameNodes[0], strings.TrimPrefix(file.Name, c.URL()))
+		blocks := webHDFS(t, c.NameNodes[0], strings.TrimPrefix(file.Name, c.URL()))
 		if len(blocks) != len(file.Blocks) {
 			t.Errorf("%s: %d blocks, WebHDFS has %d", file.Name, len(file.Blocks), len(blocks))
 			continue

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -52,7 +53,7 @@ func (l *Live) allocate() {
 			continue
 		}
 		s := l.snapshot(i)
-		if len(s.Jobs) == 0 {
+		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
 			p.due, p.targets, p.ranks = never, nil, nil
 			continue
 		}
@@ -62,28 +63,115 @@ func (l *Live) allocate() {
 	}
 }
 
-// snapshot is what the policy sees of a phase.
+// snapshot is what the policy sees of a phase. What only some policies look at is
+// left out for the others: there may be much of it.
 func (l *Live) snapshot(i int) scheduler.Snapshot {
+	needs := menu.NeedsOf(l.wishes.name)
 	s := scheduler.Snapshot{Phase: l.phases[i].kind, Now: l.now, Metric: l.wishes.metric}
-	for _, t := range l.byIndex {
-		if t != nil && !t.losing && t.Excluded == "" {
-			s.Slots += t.slots[i]
-		}
-	}
+	v := l.lookAt(i)
+	whole := make(map[*job]time.Duration, len(l.order))
 	for _, j := range l.order {
 		if !j.runnable() || j.facts.sub.suspended {
 			continue
 		}
-		left := j.inSlots[i] + j.toLaunch(i)
-		if left > 0 {
-			terms := j.facts.sub.terms
-			s.Jobs = append(s.Jobs, scheduler.Job{
-				ID: j.id, Arrived: j.arrived, Running: j.inSlots[i], Max: left,
-				Goal: goalOf(terms, j.arrived), Priority: int(terms.Priority), Batch: terms.Batch,
-			})
+		t := v.corrected(j, j.taskTime(i))
+		whole[j] = t.time
+		if max := j.inSlots[i] + j.toLaunch(i); max > 0 {
+			s.Jobs = append(s.Jobs, l.allocatable(j, v, t.time, max))
+		}
+		if needs.Transfers && i == mapPhase {
+			if t, ok := j.transfer(t); ok {
+				s.Transfers = append(s.Transfers, t)
+			}
 		}
 	}
+	for _, t := range l.byIndex {
+		if t == nil || t.losing || t.Excluded != "" {
+			continue
+		}
+		s.Slots += t.slots[i]
+		if needs.Trackers && t.slots[i] > 0 {
+			s.Trackers = append(s.Trackers, scheduler.Tracker{ID: t.Name, Free: l.freeAt(t, v, whole)})
+		}
+	}
+	if needs.Trackers {
+		for _, j := range l.order {
+			s.Measured = append(s.Measured, j.ended(i)...)
+		}
+	}
+	if needs.Transfers && i == mapPhase {
+		s.Bandwidth = l.bandwidth()
+	}
+	if needs.Later {
+		s.Later = l.later(&s)
+	}
 	return s
+}
+
+// allocatable is a job's phase with tasks that run or could. Of a phase of which
+// nothing is known the work is 0: the policy is to have it measured.
+func (l *Live) allocatable(j *job, v look, whole time.Duration, max int) scheduler.Job {
+	terms := j.facts.sub.terms
+	return scheduler.Job{
+		ID: j.id, Arrived: j.arrived, Running: j.inSlots[v.phase], Max: max,
+		Work:  v.work(j, whole).Seconds(),
+		Alone: (time.Duration(j.total(v.phase)) * whole).Seconds(),
+		Goal:  goalOf(terms, j.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
+	}
+}
+
+// later is the phases that are to come and cannot use the snapshot's slots yet.
+func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
+	now := make(map[int]bool, len(s.Jobs))
+	for _, j := range s.Jobs {
+		now[j.ID.N] = true
+	}
+	var later []scheduler.Later
+	for _, j := range l.order {
+		if j.held || j.stopping || j.facts.stop != nil || j.facts.sub.suspended {
+			continue
+		}
+		for phase := range l.phases {
+			if kind := l.phases[phase].kind; kind == s.Phase && now[j.facts.n] {
+				continue
+			}
+			if x := l.waitingPhase(j, phase); x.Max > 0 {
+				later = append(later, x)
+			}
+		}
+	}
+	return later
+}
+
+// waitingPhase is a phase that waits for others. How many maps a job has is known
+// once it begins; until then it has as many as the last one of its name, or one.
+func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
+	x := scheduler.Later{
+		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.left(phase),
+		Goal: goalOf(j.facts.sub.terms, j.arrived),
+	}
+	begun := j.facts.maps >= 0
+	if phase == mapPhase && !begun {
+		x.Max = 1
+		if j.profile != nil {
+			x.Max = max(1, j.profile.Phases[phase].Tasks)
+		}
+	}
+	if j.facts.committing {
+		x.Max = 0
+	}
+	x.Work = (time.Duration(x.Max) * j.taskTime(phase).time).Seconds()
+	switch {
+	case phase == reducePhase && (!begun || j.left(mapPhase) > 0):
+		x.After = []scheduler.PhaseID{{Job: j.id, Phase: wire.Map}}
+	case phase == mapPhase && !begun:
+		for _, f := range l.facts.after(j.facts) {
+			if f.end == nil {
+				x.After = append(x.After, scheduler.PhaseID{Job: l.facts.id(f.n), Phase: f.kind()})
+			}
+		}
+	}
+	return x
 }
 
 // allocated takes a new plan over. Without one the old plan stays.

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -32,6 +34,7 @@ type task struct {
 	failedOn []string // tracker of each failure that counts against it if the task succeeds elsewhere
 	first    *failure
 	counted  bool // its counters are in the job's
+	measured bool // its time is
 	past     []past
 }
 
@@ -187,6 +190,10 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 	}
 	switch state {
 	case wire.AttemptSucceeded:
+		if a.id.Task.Kind.Slotted() {
+			ran := time.Duration(l.wall()-a.began) * time.Millisecond
+			j.measure(a.task, a.tracker.Name, cmp.Or(r.Took, ran), r.Reads)
+		}
 		l.succeeded(j, a.tracker, a.task, a.id, r)
 	case wire.AttemptFailed:
 		l.failed(j, a.tracker, a.task, a.id, r)
@@ -221,6 +228,9 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 	l.keepLate(t, j, tk, r)
 	switch r.State {
 	case wire.AttemptSucceeded:
+		if r.Attempt.Task.Kind.Slotted() && r.Result.Took > 0 {
+			j.measure(tk, t.Name, r.Result.Took, r.Result.Reads)
+		}
 		if r.Attempt.Task.Kind.Slotted() || r.Result.Error == "" {
 			l.succeeded(j, t, tk, r.Attempt, r.Result)
 		}

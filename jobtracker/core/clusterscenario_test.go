@@ -91,6 +91,12 @@ func (s *scenario) carryOutMore(c Command) {
 		if r.Job.ID != c.Job || !r.Job.State.Ended() || r.Plan.Name != r.Job.Name || r.Ended < r.Submitted {
 			s.t.Errorf("history of %v: %+v", c.Job, r)
 		}
+	case LoadHistory:
+		var files []string
+		for _, name := range c.Files {
+			files = append(files, strings.TrimPrefix(name, "mem://s/staging/history/"))
+		}
+		s.printf("load history of %s for jobs %s: %s", showJob(c.Job), c.Name, strings.Join(files, " "))
 	case Tidy:
 		s.printf("tidy but for %s and programs %s", strings.Join(sortedKeys(c.Submissions), " "), strings.Join(sortedKeys(c.Programs), " "))
 	case RemoveNonce:

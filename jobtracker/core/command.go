@@ -80,6 +80,14 @@ type (
 		After  time.Duration
 	}
 
+	// LoadHistory reads the history of a job that has ended, for those of the same name.
+	LoadHistory struct {
+		Epoch uint64
+		Name  string     // of the jobs
+		Job   wire.JobID // that has ended
+		Files []string   // URLs: it is one of these
+	}
+
 	// Tidy removes what is old below the staging directory and belongs to nobody.
 	Tidy struct {
 		Epoch       uint64
@@ -105,6 +113,7 @@ func (LoadSplits) command()    {}
 func (WriteDigests) command()  {}
 func (RemoveStaging) command() {}
 func (WriteHistory) command()  {}
+func (LoadHistory) command()   {}
 func (Tidy) command()          {}
 func (RemoveNonce) command()   {}
 func (Halt) command()          {}

@@ -86,6 +86,7 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
 
 // ended forgets a job and lets the trackers do so.
 func (l *Live) ended(j *job) {
+	l.remember(j)
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts) {
 		l.remove(a)

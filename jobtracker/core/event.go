@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
@@ -128,6 +129,14 @@ type (
 		Err   error
 	}
 
+	// HistoryLoaded answers LoadHistory. A failure means that there is none.
+	HistoryLoaded struct {
+		Epoch   uint64
+		Name    string
+		Profile *history.Profile
+		Err     error
+	}
+
 	// Tidied answers Tidy. It failing is no matter: the next one tries again.
 	Tidied struct {
 		Epoch uint64
@@ -169,5 +178,6 @@ func (SplitsLoaded) event()   {}
 func (DigestsWritten) event() {}
 func (StagingRemoved) event() {}
 func (HistoryWritten) event() {}
+func (HistoryLoaded) event()  {}
 func (Tidied) event()         {}
 func (Allocated) event()      {}

@@ -62,9 +62,11 @@ func (l *Live) homeTracker() *tracker {
 // settleHome notes the home of a partition, placed or found in an inventory.
 func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.leaveHome(j, p)
+	j.fetched -= j.homes[p].report.Bytes
 	j.homes[p] = home{tracker: t, gen: gen, strayed: j.homes[p].strayed}
 	setOf(t.homes, j).Add(p)
 	j.hosts.Add(t.index)
+	l.oweShares(t)
 }
 
 // leaveHome forgets the home of a partition. The caller says what comes after.
@@ -154,6 +156,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 		j.homeless.Remove(r.Partition)
 		l.settleHome(j, r.Partition, t, r.Generation)
 	}
+	j.fetched += r.Bytes - h.report.Bytes
 	h.report = *r
 	l.judgeHome(j, r.Partition)
 }

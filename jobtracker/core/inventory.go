@@ -53,6 +53,7 @@ func (l *Live) inventoryPage(s *stream, page *wire.Inventory) {
 	for _, j := range l.order {
 		l.homesAgain(j, t, homes)
 	}
+	l.sharesLost(t)
 	l.refresh(t)
 	l.touchAll()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -43,6 +44,8 @@ type job struct {
 	digestSum uint64 // of those
 	chosen    int    // maps whose output is at hand
 	outBytes  int64  // of those outputs
+	outInput  int64  // bytes of input of those maps
+	fetched   int64  // bytes of them at homes
 	open      int    // partitions not committed and not complete at home
 	hash      uint64 // of all digests when all are known, 0: to be computed
 
@@ -84,6 +87,10 @@ type job struct {
 	refusesUntil time.Duration // at the latest
 	failures     [2]int
 
+	measured [2]history.Sums  // tasks that have succeeded, by phase
+	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
+	reads    wire.Reads       // of maps that have succeeded
+
 	counters wire.Counters
 	read     int64 // bytes, of counted maps
 	reduced  int64 // bytes, of counted reduces
@@ -109,6 +116,7 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 		counters: make(wire.Counters),
 	}
 	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
+	l.recall(j)
 	l.jobs[f.n] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
 	l.order = slices.Insert(l.order, i, j)
@@ -345,8 +353,11 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		return
 	}
 	j.splits = append(make([]Split, 0, len(r.Splits)), r.Splits...)
-	for _, s := range j.splits {
+	for m, s := range j.splits {
 		j.input += s.Bytes
+		if j.maps[m].output != nil {
+			j.outInput += s.Bytes
+		}
 	}
 	l.learnRacks(j)
 	l.indexSplits(j)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
@@ -45,10 +46,13 @@ type Live struct {
 	awaiting map[string]bool // trackers whose inventory recovered jobs wait for
 
 	phases  [2]phase
+	parts   portions
 	submits map[string][]Token // by submission key
 	kills   map[int][]Token    // by job number
 	sweeps  map[string]int     // failed removals of staging directories, by submission key
 	wishes  wishes
+
+	profiles profiles
 }
 
 // alarm is a time at which a job wants to be looked at.
@@ -83,7 +87,9 @@ func newLive(c *Core) *Live {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
+	l.parts.version = 1
 	l.wishes.changes = make(map[string][]Change)
+	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
 	l.obey()
 	for _, name := range slices.Sorted(maps.Keys(l.facts.trackers)) {
 		l.addTracker(l.facts.trackers[name])
@@ -152,6 +158,8 @@ func (l *Live) handle(ev Event) {
 		l.stagingRemoved(ev)
 	case HistoryWritten:
 		l.historyWritten(ev)
+	case HistoryLoaded:
+		l.historyLoaded(ev)
 	case Tidied:
 		l.tidied(ev)
 	case Allocated:
@@ -261,6 +269,7 @@ func (l *Live) settle() {
 	l.assign()
 	l.tidy()
 	l.flushOutputs()
+	l.tellShares()
 	l.allocate()
 }
 

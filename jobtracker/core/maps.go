@@ -92,6 +92,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	j.digestSum += out.Digest
 	j.chosen++
 	j.outBytes += out.Bytes
+	j.outInput += j.inputOf(out.Map)
 	setOf(t.outputs, j).Add(out.Map)
 	j.outbox = append(j.outbox, *out)
 	l.tell(j)
@@ -129,8 +130,17 @@ func (l *Live) dropOutput(j *job, n int) {
 	}
 	j.chosen--
 	j.outBytes -= m.output.Bytes
+	j.outInput -= j.inputOf(n)
 	j.outbox = slices.DeleteFunc(j.outbox, func(o wire.MapOutput) bool { return o.Map == n })
 	m.output = nil
+}
+
+// inputOf is the bytes that a map reads, 0 before its split is known.
+func (j *job) inputOf(m int) int64 {
+	if j.splits == nil {
+		return 0
+	}
+	return j.splits[m].Bytes
 }
 
 // outputsGone takes back the map outputs of a lost tracker.

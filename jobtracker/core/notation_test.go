@@ -59,6 +59,12 @@ func showMessage(m wire.Message) string {
 			list = append(list, fmt.Sprintf("m%d/%d@%s", o.Map, o.Attempt, o.Tracker))
 		}
 		return fmt.Sprintf("outputs %s %s", showJob(m.Job), strings.Join(list, " "))
+	case *wire.Shares:
+		text := "shares"
+		for _, s := range m.Shares {
+			text += fmt.Sprintf(" %s=%v", showJob(s.Job), s.Share)
+		}
+		return text
 	case *wire.DropJob:
 		return "drop " + showJob(m.Job)
 	case *wire.Ack:

@@ -39,7 +39,7 @@ import (
 //	tick 5s                              time passes; heartbeat t1 renews its lease
 //	sleep 1m                             time passes and the core is not woken in it
 //	log hold | undecided | release
-//	plan map job1=2 job2=1               answers Allocate (after "plans shown")
+//	plan map job1=2 job2=1 shuffle job2=0.5  answers Allocate (after "plans shown")
 //	status job1
 //
 // The verbs of a cluster of processes are those of [scenario.runCluster].
@@ -286,9 +286,22 @@ func (s *scenario) plan(d *datadriven.TestData) {
 		phase = wire.Reduce
 	}
 	ev := Allocated{Epoch: s.core.Epoch(), Seq: s.seq[phase], Phase: phase}
+	shuffle := false
 	for _, a := range d.CmdArgs[1:] {
 		if a.Key == "error" {
 			ev.Err = errors.New(a.Vals[0])
+			continue
+		}
+		if a.Key == "shuffle" {
+			shuffle = true
+			continue
+		}
+		if shuffle {
+			share, err := strconv.ParseFloat(a.Vals[0], 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			ev.Plan.Portions = append(ev.Plan.Portions, scheduler.Portion{Job: parseJob(a.Key), Share: share})
 			continue
 		}
 		ev.Plan.Targets = append(ev.Plan.Targets, scheduler.Target{Job: parseJob(a.Key), Slots: int(num(a.Vals[0]))})

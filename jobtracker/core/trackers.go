@@ -23,9 +23,11 @@ type tracker struct {
 	works       bool   // it is given work and has map slots
 	heard       time.Duration
 	blame       []time.Duration // see blamed
+	rate        float64         // bytes a second that its homes fetch; 0: not measured
 
 	slots    [2]int // by phase, as it said last
 	free     [2]int // of these; below 0 while it runs more than it may by now
+	shares   int    // version of Live.parts that it was told last
 	trouble  string // what it says is wrong with it
 	attempts map[wire.AttemptID]*attempt
 	outputs  map[*job]*taskSet // maps whose chosen output is here
@@ -119,6 +121,9 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 	case *wire.Inventory:
 		l.inventoryPage(s, m)
 	case *wire.Heartbeat:
+		if m.Rate > 0 && m.Rate <= maxRate {
+			t.rate = m.Rate
+		}
 		for i := range m.Attempts {
 			l.report(t, &m.Attempts[i])
 		}
@@ -223,7 +228,8 @@ func (l *Live) registered(x *trackerRegistered, fitted bool) {
 		if old := l.trackers[name]; old != nil {
 			l.restarted(old)
 		}
-		l.addTracker(l.facts.trackers[name]).fresh = true
+		t := l.addTracker(l.facts.trackers[name])
+		t.fresh, t.shares = true, 1
 	}
 	t := l.trackers[name]
 	for _, id := range sortedStreams(l.streams) {

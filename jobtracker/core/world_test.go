@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -223,6 +224,11 @@ func (w *world) effect(c Command) {
 		delay += c.After
 		if err == nil || w.chance(0.5) {
 			w.writeHistory(c)
+		}
+	case LoadHistory:
+		ev = HistoryLoaded{Epoch: c.Epoch, Name: c.Name, Profile: &history.Profile{Job: c.Job}, Err: err}
+		if _, ok := w.told[c.Job]; !ok {
+			w.fail("the history of %v is asked for, and there is none", c.Job)
 		}
 	case Tidy:
 		ev = Tidied{Epoch: c.Epoch, Err: err}

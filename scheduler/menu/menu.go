@@ -18,25 +18,47 @@ func Names() []string {
 	return []string{"fifo", "fair", "flex", "flowflex", "maxsrpt", "splitsrpt", "srpt", "hmhs"}
 }
 
-// Policy finds a policy by its name.
+// Policy finds a policy by its name. All say when phases should end.
 func Policy(name string) (scheduler.Policy, error) {
 	switch name {
 	case "fifo":
-		return scheduler.FIFO{}, nil
+		return scheduler.Foreseeing{Policy: scheduler.FIFO{}}, nil
 	case "fair":
-		return scheduler.Fair{}, nil
+		return scheduler.Foreseeing{Policy: scheduler.Fair{}}, nil
 	case "flex":
 		return flex.Policy{}, nil
 	case "flowflex":
 		return flowflex.Policy{}, nil
 	case "maxsrpt":
-		return overlap.MaxSRPT{}, nil
+		return scheduler.Foreseeing{Policy: overlap.MaxSRPT{}}, nil
 	case "splitsrpt":
-		return overlap.SplitSRPT{}, nil
+		return scheduler.Foreseeing{Policy: overlap.SplitSRPT{}}, nil
 	case "srpt":
-		return overlap.SRPT{}, nil
+		return scheduler.Foreseeing{Policy: overlap.SRPT{}}, nil
 	case "hmhs":
 		return hmhs.Policy{}, nil
 	}
 	return nil, fmt.Errorf("scheduler %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Needs is what of a Snapshot a policy looks at beside its Jobs.
+type Needs struct {
+	Trackers  bool // and Measured
+	Later     bool
+	Transfers bool // and Bandwidth
+}
+
+// NeedsOf says what a policy looks at. One that is not known is shown everything.
+func NeedsOf(name string) Needs {
+	switch name {
+	case "fifo", "fair", "flex":
+		return Needs{}
+	case "flowflex":
+		return Needs{Later: true}
+	case "maxsrpt", "splitsrpt", "srpt":
+		return Needs{Transfers: true}
+	case "hmhs":
+		return Needs{Trackers: true, Later: true}
+	}
+	return Needs{Trackers: true, Later: true, Transfers: true}
 }

@@ -6,13 +6,19 @@
 // Everything here is a function of values.
 package pool
 
-import "github.com/quernmr/quern/wire"
+import (
+	"slices"
+	"strings"
+
+	"github.com/quernmr/quern/wire"
+)
 
 // Table is the pools of a cluster. The zero Table has none: every name is a pool
 // without minima and maxima, of weight 1.
 type Table struct {
-	Pools []Pool // by name
-	From  string // the file it was read from; empty: none
+	Pools    []Pool   // by name
+	From     string   // the file it was read from; empty: none
+	Warnings []string // what the file says and nobody obeys, the first of it
 }
 
 // Pool is one pool. Slots are by phase: maps, reduces.
@@ -28,6 +34,10 @@ type Pool struct {
 // Unlimited is the maximum of a pool that has none.
 const Unlimited = -1
 
+func unlimited(name string) Pool {
+	return Pool{Name: name, Max: [2]int{Unlimited, Unlimited}, MaxRunning: Unlimited}
+}
+
 // Find finds a pool. The default pool is there even when the table does not name
 // it, and every pool is when the table names none.
 func (t *Table) Find(name string) (Pool, bool) {
@@ -39,6 +49,16 @@ func (t *Table) Find(name string) (Pool, bool) {
 			return p, true
 		}
 	}
-	free := Pool{Name: name, Max: [2]int{Unlimited, Unlimited}, MaxRunning: Unlimited}
-	return free, len(t.Pools) == 0 || name == wire.DefaultPool
+	return unlimited(name), len(t.Pools) == 0 || name == wire.DefaultPool
+}
+
+// Admits says whether somebody may submit to the pool.
+func (p *Pool) Admits(owner string) bool {
+	return len(p.Submitters) == 0 || slices.Contains(p.Submitters, owner)
+}
+
+// Name is the name of a pool as users of Hadoop may write it: root is the queue that
+// all others are in.
+func Name(text string) string {
+	return strings.TrimPrefix(strings.TrimSpace(text), "root.")
 }

@@ -38,6 +38,13 @@
 //	T8  Nothing new is put on a disk that failed, until it is found good again.
 //	T9  A map output of an earlier process counts for no more than an offer.
 //
+// # Who fetches first
+//
+// Homes fetch as the leader has shared that among jobs ([wire.Shares]): a job begins
+// fetches up to its share of Config.Fetches also while those of others, begun before,
+// take all of these. What is over goes to any job, in the order of precedence. Without
+// shares, all are alike.
+//
 // # Local files
 //
 //	<disk>/jobs/<job>/<attempt>/          the attempt's own; output is its map output
@@ -79,6 +86,7 @@ type Config struct {
 	StartTimeout   time.Duration // for a worker's hello; default 1 min
 	Fetches        int           // at once; default 8
 	FetchesPerHost int           // at once; default 4
+	FetchRate      float64       // bytes a second that all fetches together are held to; 0: any
 	FetchTries     int           // failures of a host in a row before its outputs are said to be lost; default 6
 	RetryBase      time.Duration // wait after the first failure, doubled each time; default 250 ms
 	RetryMax       time.Duration // longest wait; default 10 s
@@ -165,7 +173,9 @@ type Core struct {
 
 	// The homes' work.
 	hosts    []*host // with something queued or fetched, by address
-	turn     int     // the host to look at first
+	queued   []*job  // with queues there, by id
+	shares   shares
+	pace     pace
 	fetches  map[int]*fetch
 	fetching int // fetches that take part in the bound
 	retries  retryHeap
@@ -196,6 +206,7 @@ func New(cfg Config) *Core {
 func (c *Core) Step(now time.Duration, ev Event) []Command {
 	c.now = max(c.now, now)
 	c.out = nil
+	c.pace.pass(c.now, c.fetching > 0)
 	switch ev := ev.(type) {
 	case Tick:
 	case StreamUp:
@@ -265,7 +276,7 @@ func (c *Core) Wake() (time.Duration, bool) {
 		at(c.owed)
 	}
 	for _, h := range c.hosts {
-		if len(h.queue) > 0 && h.until > c.now {
+		if h.until > c.now && h.waits() {
 			at(h.until)
 		}
 	}

@@ -183,6 +183,11 @@ type (
 		File      string
 	}
 
+	// Share says how jobs divide what fetches under way bring, where that is held to
+	// a rate: those named first go first, each up to its share as long as others have
+	// something to fetch; those not named come last, alike.
+	Share struct{ Shares []wire.JobShare }
+
 	// CancelFetch makes a Fetch end soon.
 	CancelFetch struct{ Fetch int }
 
@@ -228,6 +233,7 @@ func (Probe) command()       {}
 func (KillWorker) command()  {}
 func (ReadLog) command()     {}
 func (Fetch) command()       {}
+func (Share) command()       {}
 func (CancelFetch) command() {}
 func (Merge) command()       {}
 func (CancelMerge) command() {}

@@ -15,11 +15,19 @@ import (
 type host struct {
 	addr   string
 	active int
-	queue  []place
+	queues []*queue // by job
 
 	failures int           // in a row, those at the same time once
 	failed   time.Duration // when the last one was counted
 	until    time.Duration // it is not asked again before
+}
+
+// queue is what a job has to fetch from a host, and fetches.
+type queue struct {
+	job    *job
+	host   *host
+	active int
+	places []place
 }
 
 // stallWeight is how many failures a fetch counts for that took long to fail.
@@ -42,7 +50,7 @@ type fetch struct {
 	entry  *entry // nil: cancelled
 	job    *job
 	output wire.MapOutput
-	host   *host    // nil: a lookup
+	queue  *queue   // nil: a lookup
 	source *attempt // of a lookup
 	file   string
 }
@@ -57,10 +65,14 @@ func (c *Core) want(e *entry) {
 	case o.Tracker == c.cfg.Tracker:
 		c.lookUp(e, o)
 	default:
-		e.state = queued
-		h := c.host(o.Addr)
-		h.queue = append(h.queue, place{entry: e, ticket: e.ticket})
+		c.enqueue(c.host(o.Addr), e)
 	}
+}
+
+func (c *Core) enqueue(h *host, e *entry) {
+	e.state = queued
+	q := c.queue(h, e.home.job)
+	q.places = append(q.places, place{entry: e, ticket: e.ticket})
 }
 
 func (c *Core) host(addr string) *host {
@@ -94,46 +106,11 @@ func (c *Core) begin(e *entry, o wire.MapOutput) *fetch {
 	return f
 }
 
-// startFetches goes round the hosts as long as one has work and may be asked.
-func (c *Core) startFetches() {
-	for idle := 0; c.fetching < c.cfg.Fetches && idle < len(c.hosts); c.turn++ {
-		c.turn %= len(c.hosts)
-		h := c.hosts[c.turn]
-		if e := c.nextOf(h); e != nil {
-			c.startFetch(h, e)
-			idle = 0
-		} else {
-			idle++
-		}
-	}
-	c.hosts = slices.DeleteFunc(c.hosts, func(h *host) bool {
-		return len(h.queue) == 0 && h.active == 0 && h.until <= c.now
-	})
-}
-
-// nextOf takes what to fetch next from a host. One that has failed is asked for
-// one thing at a time, after a while.
-func (c *Core) nextOf(h *host) *entry {
-	if h.active >= c.cfg.FetchesPerHost || h.failures > 0 && (h.active > 0 || c.now < h.until) {
-		return nil
-	}
-	for len(h.queue) > 0 {
-		p := h.queue[0]
-		h.queue[0] = place{}
-		h.queue = h.queue[1:]
-		if !p.void() {
-			return p.entry
-		}
-	}
-	return nil
-}
-
-func (c *Core) startFetch(h *host, e *entry) {
+func (c *Core) startFetch(q *queue, e *entry) {
 	o := e.home.job.outputs[e.m]
 	f := c.begin(e, o)
-	f.host = h
-	h.active++
-	c.fetching++
+	f.queue = q
+	c.count(q, 1)
 	f.file = path.Join(e.home.dir(), fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
 	c.do(Fetch{
 		Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition,
@@ -154,14 +131,14 @@ func (c *Core) fetchDone(ev FetchDone) {
 		return
 	}
 	delete(c.fetches, f.id)
-	if f.host != nil {
-		f.host.active--
-		c.fetching--
+	if f.queue != nil {
+		c.count(f.queue, -1)
 	}
 	switch {
 	case f.entry != nil && ev.Error == "":
-		if f.host != nil {
-			f.host.failures, f.host.until = 0, 0
+		if f.queue != nil {
+			f.queue.host.failures, f.queue.host.until = 0, 0
+			c.pace.bytes += float64(ev.Segment.Length)
 		}
 		c.hold(f.entry, f, ev.Segment, ev.Records)
 	case f.entry != nil:
@@ -212,7 +189,8 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 		e.tries++
 		c.rest(e, c.cfg.RetryBase)
 	default:
-		c.requeue(f.host, e)
+		e.ticket = next(&c.last.ticket)
+		c.enqueue(f.queue.host, e)
 		c.hostFailed(f, ev)
 	}
 }
@@ -228,15 +206,10 @@ func (c *Core) giveUp(e *entry, reason string, corrupt bool) {
 	c.rest(e, c.cfg.RetryMax)
 }
 
-func (c *Core) requeue(h *host, e *entry) {
-	e.state, e.ticket = queued, next(&c.last.ticket)
-	h.queue = append(h.queue, place{entry: e, ticket: e.ticket})
-}
-
 // hostFailed lets a host rest, longer each time, and gives up all that is there
 // when it has failed too often. Fetches that fail together tell as much as one.
 func (c *Core) hostFailed(f *fetch, ev FetchDone) {
-	h := f.host
+	h := f.queue.host
 	if h.failures > 0 && f.begun <= h.failed {
 		return
 	}
@@ -249,11 +222,13 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 	if h.failures < c.cfg.FetchTries {
 		return
 	}
-	queue := h.queue
-	h.queue = nil
-	for _, p := range queue {
-		if !p.void() {
-			c.giveUp(p.entry, ev.Error, false)
+	for _, q := range h.queues {
+		places := q.places
+		q.places = nil
+		for _, p := range places {
+			if !p.void() {
+				c.giveUp(p.entry, ev.Error, false)
+			}
 		}
 	}
 }

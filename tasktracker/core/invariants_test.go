@@ -67,20 +67,48 @@ func checkInvariants(t fataler, c *Core) {
 			t.Fatalf("worker %d idles with %v", w.id, w.attempt)
 		}
 	}
-	if c.fetching > c.cfg.Fetches || len(c.merges) > c.cfg.Merges {
-		t.Fatalf("%d fetches and %d merges at once", c.fetching, len(c.merges))
+	if len(c.merges) > c.cfg.Merges {
+		t.Fatalf("%d merges at once", len(c.merges))
 	}
-	for _, h := range c.hosts {
-		if h.active > c.cfg.FetchesPerHost {
-			t.Fatalf("%d fetches at once from %s", h.active, h.addr)
-		}
-	}
+	checkQueues(t, c)
 	for _, j := range c.jobs {
 		if j.dropped && len(j.homes) > 0 {
 			t.Fatalf("T7: %v is dropped and has homes", j.id)
 		}
 		for _, h := range j.homes {
 			checkHome(t, c, h)
+		}
+	}
+}
+
+// checkQueues recounts what is fetched, and by whom.
+func checkQueues(t fataler, c *Core) {
+	t.Helper()
+	sum, within := 0, 0
+	_, others := c.precedence()
+	for _, j := range c.queued {
+		active := 0
+		for _, q := range j.queues {
+			if active += q.active; q.active > c.cfg.FetchesPerHost || !slices.Contains(q.host.queues, q) {
+				t.Fatalf("%v fetches %d things from %s", j.id, q.active, q.host.addr)
+			}
+		}
+		if active != j.fetching {
+			t.Fatalf("%v fetches %d things, counted are %d", j.id, active, j.fetching)
+		}
+		sum += active
+		within += min(active, c.entitled(j, others))
+	}
+	if sum != c.fetching || sum > overtaking*c.cfg.Fetches || within > c.cfg.Fetches+len(c.queued) {
+		t.Fatalf("%d fetches at once, counted are %d, %d of them within their shares", sum, c.fetching, within)
+	}
+	for _, h := range c.hosts {
+		active := 0
+		for _, q := range h.queues {
+			active += q.active
+		}
+		if active != h.active || active > overtaking*c.cfg.FetchesPerHost {
+			t.Fatalf("%d fetches at once from %s, counted are %d", active, h.addr, h.active)
 		}
 	}
 }

@@ -16,6 +16,9 @@ type job struct {
 	attempts []*attempt             // as launched
 	homes    []*home                // by partition
 	outputs  map[int]wire.MapOutput // as last chosen by the leader
+	queues   []*queue               // with something to fetch or fetched, by address
+	fetching int                    // fetches under way
+	asked    string                 // address of the host asked last
 }
 
 // job finds a job or begins it.

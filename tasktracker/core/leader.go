@@ -49,6 +49,10 @@ func (c *Core) fromLeader(m wire.Message) {
 		if c.obeys(m.Epoch) {
 			c.outputs(m)
 		}
+	case *wire.Shares:
+		if c.obeys(m.Epoch) {
+			c.share(m.Shares)
+		}
 	case *wire.DropJob:
 		if c.obeys(m.Epoch) {
 			c.dropJob(m.Job)
@@ -66,8 +70,12 @@ func (c *Core) obeys(epoch uint64) bool {
 }
 
 // endIncarnation kills what runs, which is reported when it is dead, and forgets
-// homes and all reports except those of map outputs, which are offers from now on.
+// homes, shares and all reports except those of map outputs, which are offers from
+// now on.
 func (c *Core) endIncarnation() {
+	if len(c.shares.of) > 0 {
+		c.share(nil)
+	}
 	for _, a := range slices.Clone(c.active) {
 		c.kill(a, "its tracker was lost to the job tracker")
 	}
@@ -172,7 +180,7 @@ func (c *Core) tellProgress() {
 		}
 	}
 	c.untold = nil
-	beat := &wire.Heartbeat{}
+	beat := &wire.Heartbeat{Rate: c.pace.rate(c.cfg.FetchRate)}
 	for _, a := range c.active {
 		if !a.job.dropped {
 			beat.Attempts = append(beat.Attempts, *a.report())

@@ -25,7 +25,7 @@ func oneWorld(t *rapid.T) {
 	actions := []func(){
 		w.connect, w.disconnect, w.launch, w.launch, w.launch, w.kill, w.grant, w.setHome, w.choose, w.drop,
 		w.workerActs, w.workerActs, w.workerActs, w.workerActs, w.workerActs, w.gather, w.gather, w.gather, w.mergeEnds, w.logIsRead, w.time,
-		w.recordEnds, w.recordEnds, w.probeEnds, w.exceeds,
+		w.recordEnds, w.recordEnds, w.probeEnds, w.exceeds, w.share,
 	}
 	w.connect()
 	for range rapid.IntRange(10, 200).Draw(t, "steps") {
@@ -155,6 +155,18 @@ func (w *world) setHome() {
 	w.homes[name] = set
 	w.complete[name] = false
 	w.tell(set)
+}
+
+// share gives jobs shares, perhaps some that are gone, one twice or of none.
+func (w *world) share() {
+	m := &wire.Shares{Epoch: w.epoch}
+	for range rapid.IntRange(0, 4).Draw(w.t, "shares") {
+		m.Shares = append(m.Shares, wire.JobShare{
+			Job:   wire.JobID{Start: 1, N: rapid.IntRange(1, 4).Draw(w.t, "job")},
+			Share: rapid.SampledFrom([]float64{0, 0.1, 0.3, 0.5, 1}).Draw(w.t, "share"),
+		})
+	}
+	w.tell(m)
 }
 
 // choose names an output of this tracker, if one is there, or of another.
@@ -468,7 +480,7 @@ func (w *world) end() {
 		w.pass(time.Second) // hosts that have failed are forgotten after a while
 	}
 	c := w.core
-	left := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts)
+	left := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts) + len(c.queued)
 	if left > 0 || len(w.files) > 0 {
 		w.t.Fatalf("left: %d jobs %d attempts %d workers %d fetches %d merges, files %v",
 			len(c.jobs), len(c.attempts), len(c.workers), len(c.fetches), len(c.merges), w.files)

@@ -47,6 +47,12 @@ func render(c Command) string {
 		}
 		return fmt.Sprintf("fetch %d: map %d attempt %d partition %d at %s to %s",
 			c.Fetch, c.Output.Map, c.Output.Attempt, c.Partition, c.Output.Addr, c.File)
+	case Share:
+		var b strings.Builder
+		for _, s := range c.Shares {
+			fmt.Fprintf(&b, " job %d: %v", s.Job.N, s.Share)
+		}
+		return "share" + b.String()
 	case CancelFetch:
 		return fmt.Sprintf("cancel fetch %d", c.Fetch)
 	case Merge:
@@ -84,7 +90,11 @@ func renderMessage(m wire.Message) string {
 	case *wire.Inventory:
 		return fmt.Sprintf("inventory%s%s more=%v", renderReports(m.Attempts), renderHomes(m.Homes), m.More)
 	case *wire.Heartbeat:
-		return "heartbeat" + renderReports(m.Attempts)
+		text := "heartbeat" + renderReports(m.Attempts)
+		if m.Rate > 0 {
+			text += fmt.Sprintf(" rate=%.0f", m.Rate)
+		}
+		return text
 	case *wire.Report:
 		return "report" + renderReports([]wire.Report{*m})
 	case *wire.HomeReport:

@@ -42,7 +42,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 			Tracker: "t1", Process: 7, Host: "h1", Addr: "t1:1", Dir: "D", Cluster: a.text("cluster"),
 			MapSlots: a.int("maps", 2), ReduceSlots: a.int("reduces", 1), IdleWorkers: a.int("idle", 0),
 			Fetches: a.int("fetches", 0), FetchesPerHost: a.int("per-host", 0), FetchTries: a.int("tries", 0),
-			MergeFactor: a.int("factor", 0), Merges: a.int("merges", 0),
+			FetchRate: float64(a.int("rate", 0)), MergeFactor: a.int("factor", 0), Merges: a.int("merges", 0),
 			Record: a.d.HasArg("record"), Restore: a.d.HasArg("restore"), KeepLogs: a.d.HasArg("keep-logs"),
 			Disks: a.list("disks"),
 		})
@@ -171,6 +171,16 @@ func (s *scenario) message(a args) wire.Message {
 			}
 			o.Addr = o.Tracker + ":1"
 			m.Outputs = append(m.Outputs, o)
+		}
+		return m
+	case "shares": // lines: job share
+		m := &wire.Shares{Epoch: epoch}
+		for line := range strings.Lines(a.d.Input) {
+			share := wire.JobShare{Job: wire.JobID{Start: 1}}
+			if _, err := fmt.Sscan(line, &share.Job.N, &share.Share); err != nil {
+				a.t.Fatalf("%s: share %q: %v", a.d.Pos, line, err)
+			}
+			m.Shares = append(m.Shares, share)
 		}
 		return m
 	case "drop":

@@ -21,7 +21,8 @@ var (
 	gate       = flag.String("gate", "", "file that must exist before a map goes on")
 	held       = flag.Int("held", -1, "the only map that waits for the gate; default all")
 	moody      = flag.Bool("moody", false, "emit another word in each attempt of a map")
-	mapOnly    = flag.Bool("map-only", false, "write the words as they are")
+	mapOnly    = flag.Bool("map-only", false, "write the lines as they are")
+	early      = flag.Bool("early", false, "a map takes its time after its first line, not its last")
 )
 
 func main() {
@@ -34,20 +35,34 @@ func main() {
 }
 
 func copyLines(t *mapreduce.Task, lines iter.Seq[string], emit func(string, struct{})) error {
-	for line := range lines {
-		emit(line, struct{}{})
-	}
-	return pace(t, *mapTime)
+	return each(t, lines, func(line string) { emit(line, struct{}{}) })
 }
 
 func splitWords(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
-	for line := range lines {
+	if *moody {
+		emit(fmt.Sprintf("attempt-%s-%d", t.ID, os.Getpid()), 1)
+	}
+	return each(t, lines, func(line string) {
 		for w := range strings.FieldsSeq(line) {
 			emit(w, 1)
 		}
+	})
+}
+
+// each takes a map through its lines and its time.
+func each(t *mapreduce.Task, lines iter.Seq[string], do func(line string)) error {
+	paced := false
+	for line := range lines {
+		do(line)
+		if *early && !paced {
+			paced = true
+			if err := pace(t, *mapTime); err != nil {
+				return err
+			}
+		}
 	}
-	if *moody {
-		emit(fmt.Sprintf("attempt-%s-%d", t.ID, os.Getpid()), 1)
+	if paced {
+		return nil
 	}
 	return pace(t, *mapTime)
 }

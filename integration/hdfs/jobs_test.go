@@ -1,0 +1,95 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// Word count, sort and grep of 200 MB in HDFS, embedded and on three job trackers
+// and four task trackers that have their staging directory there too: the output
+// is what a single process makes of the text, and in the same files in both places.
+func TestJobs(t *testing.T) {
+	p := newPlace(t, cluster(t))
+	all := text(200 << 20)
+	third := bytes.IndexByte(all[len(all)/3:], '\n') + len(all)/3 + 1
+	p.put("in/a", all[:third], having("dfs.blocksize", "4m"))
+	p.put("in/b", all[third:], having("dfs.blocksize", "4m"))
+	in := dfs.Join(p.top, "in")
+
+	const pattern = "1f[0-9]-[a-z]*"
+	jobs := []struct {
+		program, flags, sub string
+		want                []byte
+		merged              bool // each part file is in order, all of them are not
+	}{
+		{"wordcount", "-D mapreduce.job.reduces=3", "", counted(all), true},
+		{"sort", "-D mapreduce.job.reduces=3", "", sortedLines(all), false},
+		{"grep", "-e " + pattern, "", matching(all, pattern), false},
+		{"grep", "-count -e " + pattern, "grep-sort", mostFrequent(all, pattern), false},
+	}
+	files := make(map[string][]byte) // of outputs, as they were embedded
+	for _, where := range []string{"embedded", "processes"} {
+		if where == "processes" {
+			p.start(quern{jobTrackers: 3, nodes: p.hdfs.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
+		}
+		for i, j := range jobs {
+			what := fmt.Sprintf("%s %s %s", where, j.program, j.flags)
+			out := dfs.Join(p.top, where, fmt.Sprint(i))
+			p.submit(j.program, append([]string{"-input", in, "-output", out}, strings.Fields(j.flags)...)...).succeed()
+			names, contents := parts(t, p.fs, strings.TrimSuffix(dfs.Join(out, j.sub), "/"))
+			for n, content := range contents {
+				if key := fmt.Sprint(i, " ", names[n]); where == "embedded" {
+					files[key] = content
+				} else {
+					compare(t, what+" "+names[n], content, files[key])
+				}
+				if j.merged && !slices.IsSorted(strings.SplitAfter(strings.TrimSuffix(string(content), "\n"), "\n")) {
+					t.Errorf("%s: %s is not in order", what, names[n])
+				}
+			}
+			got := bytes.Join(contents, nil)
+			if j.merged {
+				got = sortedLines(got)
+			}
+			compare(t, what, got, j.want)
+			if err := p.fs.RemoveAll(out); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// matching is the oracle of grep.
+func matching(text []byte, pattern string) (lines []byte) {
+	re := regexp.MustCompile(pattern)
+	for line := range bytes.Lines(text) {
+		if re.Match(line) {
+			lines = append(lines, line...)
+		}
+	}
+	return lines
+}
+
+// mostFrequent is that of grep -count. What is as frequent comes in its own order:
+// that is how the first of its two jobs has written it.
+func mostFrequent(text []byte, pattern string) (lines []byte) {
+	counts := make(map[string]int)
+	for _, match := range regexp.MustCompile(pattern).FindAll(text, -1) {
+		counts[string(match)]++
+	}
+	matches := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	for _, match := range matches {
+		lines = fmt.Appendf(lines, "%d\t%s\n", counts[match], match)
+	}
+	return lines
+}

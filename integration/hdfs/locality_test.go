@@ -1,0 +1,113 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// levels is what a job's counters say of its maps, by how near they ran.
+func (p *place) levels(maps int64) (data, rack, other int64) {
+	p.t.Helper()
+	j := p.last()
+	data, rack, other = jobCounter(j, "DATA_LOCAL_MAPS"), jobCounter(j, "RACK_LOCAL_MAPS"), jobCounter(j, "OTHER_LOCAL_MAPS")
+	if data+rack+other != maps || jobCounter(j, "TOTAL_LAUNCHED_MAPS") != maps {
+		p.t.Errorf("%d data-local, %d rack-local and %d other maps of %d, want %d in all", data, rack, other,
+			jobCounter(j, "TOTAL_LAUNCHED_MAPS"), maps)
+	}
+	return data, rack, other
+}
+
+// The counters say how near the maps were to their input, and how much was read
+// from how far. With data on two of four nodes and no delay rule the others' maps
+// are remote: in the rack of one of the two, or not, as HDFS says.
+func TestLocality(t *testing.T) {
+	c := cluster(t)
+	const splits, slots = 16, 2
+	for _, x := range []struct {
+		name  string
+		nodes []int // that have the data
+		racks bool  // the trackers' are told, else they are as HDFS tells
+		delay string
+		check func(data, rack, other int64) bool
+	}{
+		// Without a delay every slot is taken at once, so of each at least one map.
+		{"everywhere", []int{0, 1, 2, 3}, false, "none", func(data, rack, other int64) bool { return data >= 4*slots }},
+		{"one-rack", []int{0, 1}, true, "none", func(data, rack, other int64) bool { return data >= 2*slots && other >= 2*slots }},
+		{"both-racks", []int{0, 2}, true, "none", func(data, rack, other int64) bool { return data >= 2*slots && rack >= 2*slots }},
+		{"waiting", []int{0, 1}, true, "fixed=5m", func(data, rack, other int64) bool { return data == splits }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			p := newPlace(t, c)
+			content := wide(splits / len(x.nodes) * blockSize)
+			for _, i := range x.nodes {
+				node := c.DataNodes[i]
+				name := p.put("in/"+node.ID, content, having("dfs.replication", "1"), from(node))
+				onlyOn(t, node, replicated(t, p.fs, name, 1))
+			}
+			p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: slots, racks: x.racks, flags: []string{"-delay", x.delay}})
+			running := 4 * slots
+			if x.delay != "none" {
+				running = 2 * slots
+			}
+			j := p.paced(dfs.Join(p.top, "in"), "-map-only", "-gate")
+			j.reached("m", "began", running)
+			j.open()
+			j.succeed()
+			data, rack, other := p.levels(splits)
+			t.Logf("%d data-local maps, %d rack-local, %d other", data, rack, other)
+			if !x.check(data, rack, other) {
+				t.Errorf("%d data-local maps, %d rack-local, %d other", data, rack, other)
+			}
+			p.read(splits, data, rack, other)
+			p.same(j.out, bytes.Repeat(content, len(x.nodes)))
+			status, err := p.client.Cluster(p.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range status.Trackers {
+				for _, node := range c.DataNodes {
+					if one.Host == node.ID && one.Rack != node.Rack {
+						t.Errorf("tracker %s is said to be in rack %q, want %q", one.ID, one.Rack, node.Rack)
+					}
+				}
+			}
+		})
+	}
+}
+
+// read checks the bytes by level. Each map reads its split, and a bit of the next
+// one unless it is a file's last.
+func (p *place) read(maps, data, rack, other int64) {
+	p.t.Helper()
+	j := p.last()
+	const beyond = 1 << 20 // at most, for the end of a line: what is read at once
+	for name, n := range map[string]int64{"NODE_LOCAL": data, "RACK_LOCAL": rack, "REMOTE": other} {
+		got := readCounter(j, "BYTES_READ_"+name)
+		if got < n*blockSize || got > n*(blockSize+beyond) {
+			p.t.Errorf("%d bytes %s were read by %d maps of %d bytes each", got, name, n, blockSize)
+		}
+	}
+	attempts, err := p.client.Attempts(p.ctx, p.lastID())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, a := range attempts {
+		if strings.Contains(a.ID, "_m_") && a.Level == "" {
+			p.t.Errorf("of %s no level is told", a.ID)
+		}
+	}
+}
+
+// onlyOn checks that blocks are kept by one DataNode alone.
+func onlyOn(t *testing.T, d *minicluster.Daemon, blocks []dfs.Block) {
+	t.Helper()
+	for _, b := range blocks {
+		if len(b.Replicas) != 1 || b.Replicas[0].Host != d.ID {
+			t.Fatalf("block %+v is not kept by %s alone", b, d.ID)
+		}
+	}
+}

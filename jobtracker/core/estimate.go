@@ -1,0 +1,282 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// A task of a phase takes as long as those of it that have ended did, else as long
+// as those of the last job of the same name, else as long as other jobs' tasks do.
+// Of a task that runs what is left is what it has not run of that, and never nothing.
+
+// leastTask is what a task takes at least, on a clock that stands still too.
+const leastTask = time.Millisecond
+
+// tail is the part of a task's time that one which has run for longer has left.
+const tail = 10
+
+// closeLook is up to how many tasks of a phase that run are looked at one by one;
+// beyond they are taken together. It bounds a Step.
+const closeLook = 4096
+
+// measure notes how long a task of a phase took. Another attempt at the same task
+// tells no more.
+func (j *job) measure(tk *task, tracker string, took time.Duration, reads wire.Reads) {
+	if tk.measured {
+		return
+	}
+	tk.measured = true
+	j.reads.Add(reads)
+	j.measured[phaseOf(tk.id.Kind)].Add(tracker, max(took, leastTask))
+}
+
+// take is the seconds of a task and whence they are known.
+type take struct {
+	time   time.Duration // 0: not known
+	source string
+}
+
+// The sources of estimates that name no job.
+const (
+	sourceMeasured = "measured"
+	sourceOthers   = "other jobs"
+	sourceDefault  = "default"
+)
+
+// taskTime is how long a task of a job's phase takes, by what is known of the job.
+func (j *job) taskTime(phase int) take {
+	if m := &j.measured[phase]; m.Tasks > 0 {
+		return take{m.Mean(), sourceMeasured}
+	}
+	if j.profile != nil {
+		if m := &j.profile.Phases[phase]; m.Tasks > 0 {
+			return take{max(m.Mean(), leastTask), "history of " + j.profile.Job.String()}
+		}
+	}
+	return take{}
+}
+
+// guessTime is taskTime, or where nothing is known of the job the mean of the
+// others: what policies take then (scheduler.Snapshot.Normal).
+func (l *Live) guessTime(j *job, phase int) take {
+	if t := j.taskTime(phase); t.time > 0 {
+		return t
+	}
+	var sum time.Duration
+	n := 0
+	for _, other := range l.order {
+		if t := other.taskTime(phase); t.time > 0 && other.runnable() {
+			left := other.left(phase)
+			sum += time.Duration(left) * t.time
+			n += left
+		}
+	}
+	if n > 0 {
+		return take{sum / time.Duration(n), sourceOthers}
+	}
+	return take{time.Second, sourceDefault}
+}
+
+// total is how many tasks a phase has, as far as is known.
+func (j *job) total(phase int) int {
+	if phase == reducePhase {
+		return j.facts.reduces
+	}
+	return max(0, j.facts.maps)
+}
+
+// left is how many of them are to be done, runnable or not.
+func (j *job) left(phase int) int {
+	switch {
+	case phase == mapPhase && j.facts.reduces == 0:
+		return j.total(phase) - j.facts.done.Len()
+	case phase == reducePhase:
+		return j.facts.reduces - j.facts.done.Len()
+	case j.known == len(j.maps) && j.open == 0:
+		return 0 // outputs lost since are not needed
+	}
+	return j.total(phase) - j.chosen
+}
+
+// look is how the running tasks of a phase are looked at for one snapshot.
+type look struct {
+	phase int
+	wall  int64
+	close bool
+}
+
+func (l *Live) lookAt(phase int) look {
+	running := 0
+	for _, j := range l.order {
+		running += j.inSlots[phase]
+	}
+	return look{phase: phase, wall: l.wall(), close: running <= closeLook}
+}
+
+// rest is what a running task has left if it takes that long in all.
+func (v look) rest(a *attempt, whole time.Duration) time.Duration {
+	ran := time.Duration(v.wall-a.began) * time.Millisecond
+	return max(whole-ran, whole/tail)
+}
+
+// running is the tasks of a phase that run now, in no order.
+func (j *job) running(phase int) func(yield func(*attempt) bool) {
+	return func(yield func(*attempt) bool) {
+		for _, a := range j.attempts {
+			if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == phase && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// corrected is a task's time with regard to those that run: the short ones end
+// first, so that those which have run for longer than the mean belong to it.
+func (v look) corrected(j *job, t take) take {
+	if t.time == 0 || !v.close {
+		return t
+	}
+	n, longer, sum := 0, time.Duration(0), time.Duration(0)
+	for a := range j.running(v.phase) {
+		if ran := time.Duration(v.wall-a.began) * time.Millisecond; ran > t.time {
+			n++
+			sum += ran
+			longer = max(longer, ran)
+		}
+	}
+	if m := &j.measured[v.phase]; n > 0 && m.Tasks > 0 {
+		t.time = (m.Took + sum) / time.Duration(m.Tasks+n)
+	} else if n > 0 {
+		t.time = longer
+	}
+	return t
+}
+
+// work is the slot-time left of a phase: of the tasks that run what they have left,
+// of the others all of it.
+func (v look) work(j *job, whole time.Duration) time.Duration {
+	running := j.inSlots[v.phase]
+	waiting := max(0, j.left(v.phase)-running)
+	sum := time.Duration(waiting) * whole
+	if !v.close {
+		return sum + time.Duration(running)*whole/2 // as many are young as are old
+	}
+	for a := range j.running(v.phase) {
+		sum += v.rest(a, whole)
+	}
+	return sum
+}
+
+// ended is the tasks of earlier and of this run on each tracker, for policies to
+// which trackers are not alike. What history tells weighs no more than a few tasks.
+func (j *job) ended(phase int) []scheduler.Measured {
+	var list []scheduler.Measured
+	own := j.measured[phase].Trackers
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		list = append(list, scheduler.Measured{Job: j.id, Tracker: name, Tasks: own[name].Tasks, Seconds: own[name].Took.Seconds()})
+	}
+	if j.profile == nil {
+		return list
+	}
+	past := j.profile.Phases[phase].Trackers
+	for _, name := range slices.Sorted(maps.Keys(past)) {
+		p := past[name]
+		tasks := min(p.Tasks, pastTasks)
+		if tasks == 0 {
+			continue
+		}
+		seconds := p.Took.Seconds() * float64(tasks) / float64(p.Tasks)
+		i, found := slices.BinarySearchFunc(list, name, func(m scheduler.Measured, name string) int { return compareText(m.Tracker, name) })
+		if !found {
+			list = slices.Insert(list, i, scheduler.Measured{Job: j.id, Tracker: name})
+		}
+		list[i].Tasks += tasks
+		list[i].Seconds += seconds
+	}
+	return list
+}
+
+// pastTasks is how many tasks what history tells of a tracker is worth at most.
+const pastTasks = 4
+
+// outputs is a job's map output in bytes: what homes have of it, what maps have
+// made, and what all maps will, by the bytes they make of a byte of input so far.
+func (j *job) outputs() (gathered, made, whole int64) {
+	gathered, made = min(j.fetched, j.outBytes), j.outBytes
+	switch {
+	case j.facts.reduces == 0:
+		return 0, 0, 0
+	case j.chosen == len(j.maps) && j.facts.maps >= 0:
+		return gathered, made, made
+	case j.chosen > 0 && j.outInput > 0 && j.input > 0:
+		whole = int64(float64(made) / float64(j.outInput) * float64(j.input))
+	case j.chosen > 0:
+		whole = expectedOutput(j)
+	case j.profile != nil && j.profile.Read > 0 && j.input > 0:
+		whole = int64(float64(j.profile.Shuffled) / float64(j.profile.Read) * float64(j.input))
+	case j.profile != nil:
+		whole = j.profile.Shuffled
+	}
+	return gathered, made, max(whole, made)
+}
+
+// transfer is a job's shuffle for policies; ok is false when nothing is left of it.
+func (j *job) transfer(maps take) (t scheduler.Transfer, ok bool) {
+	gathered, made, whole := j.outputs()
+	if whole <= gathered || j.open == 0 {
+		return t, false
+	}
+	return scheduler.Transfer{
+		ID: j.id, Ready: float64(made - gathered), Left: float64(whole - gathered), Whole: float64(whole),
+		Maps: (time.Duration(j.total(mapPhase)) * maps.time).Seconds(),
+	}, true
+}
+
+// bandwidth is the bytes a second that all homes fetch. Those that have not been
+// seen to fetch are taken to be like the others.
+func (l *Live) bandwidth() float64 {
+	sum, seen, all := 0.0, 0, 0
+	for _, t := range l.byIndex {
+		if t == nil || !t.usable() || !t.mayHome() {
+			continue
+		}
+		all++
+		if t.rate > 0 {
+			sum += t.rate
+			seen++
+		}
+	}
+	if seen == 0 {
+		return 0
+	}
+	return sum / float64(seen) * float64(all)
+}
+
+// freeAt is when each slot of a tracker is free, in seconds, soonest first.
+func (l *Live) freeAt(t *tracker, v look, whole map[*job]time.Duration) []float64 {
+	at := make([]float64, 0, max(t.slots[v.phase], len(t.attempts)))
+	for _, a := range t.attempts {
+		if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == v.phase {
+			at = append(at, v.rest(a, whole[a.job]).Seconds())
+		}
+	}
+	slices.Sort(at)
+	if more := len(at) - t.slots[v.phase]; more > 0 {
+		return at[more:] // it runs more than it may by now: the first to end free nothing
+	}
+	free := make([]float64, t.slots[v.phase])
+	copy(free[len(free)-len(at):], at)
+	return free
+}
+
+// flowOf is the number of the flow that a job is of, 0: it stands alone.
+func (j *job) flowOf() int {
+	if j.facts.sub.jobs < 2 {
+		return 0
+	}
+	return j.facts.sub.first
+}

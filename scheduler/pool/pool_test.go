@@ -1,0 +1,261 @@
+package pool_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestScenarios runs testdata/*.txt. Directives:
+//
+//	parse              the table of the file below, or its error
+//	shape slots=N [reduce]   what the last table makes of the jobs below, one a line as
+//	                   in "job1 pool=a max=4 weight=2 priority=1 arrived=2s", and what
+//	                   FAIR then gives them
+func TestScenarios(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			var table pool.Table
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				if d.Cmd == "shape" {
+					return shape(t, d, &table)
+				}
+				var err error
+				if table, err = pool.Parse("f.xml", []byte(d.Input)); err != nil {
+					return err.Error()
+				}
+				return show(&table)
+			})
+		})
+	}
+}
+
+func show(table *pool.Table) string {
+	var b strings.Builder
+	for _, p := range table.Pools {
+		fmt.Fprintf(&b, "%s min=%v max=%v weight=%v jobs=%d", p.Name, p.Min, p.Max, p.Weight, p.MaxRunning)
+		if p.Submitters != nil {
+			fmt.Fprintf(&b, " submitters=%q", p.Submitters)
+		}
+		b.WriteString("\n")
+	}
+	for _, w := range table.Warnings {
+		fmt.Fprintln(&b, "warning:", w)
+	}
+	return b.String()
+}
+
+func job(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
+
+func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
+	s := scheduler.Snapshot{Phase: wire.Map}
+	d.ScanArgs(t, "slots", &s.Slots)
+	if d.HasArg("reduce") {
+		s.Phase = wire.Reduce
+	}
+	pools := make(map[wire.JobID]string)
+	for line := range strings.Lines(d.Input) {
+		fields := strings.Fields(line)
+		n, err := strconv.Atoi(strings.TrimPrefix(fields[0], "job"))
+		if err != nil {
+			d.Fatalf(t, "%q: %v", line, err)
+		}
+		j := scheduler.Job{ID: job(n), Work: 1}
+		for _, f := range fields[1:] {
+			key, value, _ := strings.Cut(f, "=")
+			switch key {
+			case "pool":
+				pools[j.ID] = value
+			case "max":
+				j.Max, err = strconv.Atoi(value)
+			case "weight":
+				j.Goal.Weight, err = strconv.ParseFloat(value, 64)
+			case "priority":
+				j.Priority, err = strconv.Atoi(value)
+			case "arrived":
+				j.Arrived, err = time.ParseDuration(value)
+			}
+			if err != nil {
+				d.Fatalf(t, "%q: %v", line, err)
+			}
+		}
+		s.Jobs = append(s.Jobs, j)
+	}
+	shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] })
+	plan, err := scheduler.Fair{}.Plan(shaped)
+	if err != nil {
+		return err.Error()
+	}
+	given := make(map[wire.JobID]int)
+	for _, target := range plan.Targets {
+		given[target.Job] = target.Slots
+	}
+	var b strings.Builder
+	for _, j := range shaped.Jobs {
+		fmt.Fprintf(&b, "job%d min=%d max=%d share=%.4g fair=%d\n", j.ID.N, j.Min, j.Max, j.Share, given[j.ID])
+	}
+	return b.String()
+}
+
+// TestShape holds Shape to what it promises, for random tables and jobs: what FAIR
+// makes of it keeps the pools' bounds, leaves no slot that somebody may use, and is
+// within one slot for each job of what pools filled like water would have.
+func TestShape(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t)
+		s := scheduler.Snapshot{Phase: rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase"), Slots: rapid.IntRange(0, 40).Draw(t, "slots")}
+		phase := pool.PhaseOf(s.Phase)
+		pools, use, members := make(map[wire.JobID]string), make(map[string]int), make(map[string]int)
+		for n := range rapid.IntRange(0, 10).Draw(t, "jobs") {
+			j := scheduler.Job{
+				ID: job(n + 1), Max: rapid.IntRange(0, 20).Draw(t, "max"), Work: 1,
+				Goal: scheduler.Goal{Weight: rapid.SampledFrom([]float64{0, 0.25, 1, 3}).Draw(t, "weight")},
+			}
+			pools[j.ID] = rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "pool")
+			name := pools[j.ID]
+			if name == "" {
+				name = "default"
+			}
+			use[name] += j.Max
+			members[name]++
+			s.Jobs = append(s.Jobs, j)
+		}
+		before := slices.Clone(s.Jobs)
+		shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] })
+		if !slices.EqualFunc(before, s.Jobs, func(a, b scheduler.Job) bool { return a.Max == b.Max && a.Share == b.Share }) {
+			t.Fatal("the snapshot has changed")
+		}
+		plan, err := scheduler.Fair{}.Plan(shaped)
+		if err == nil {
+			err = plan.Validate(s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, total := make(map[string]int), 0
+		for _, target := range plan.Targets {
+			name := pools[target.Job]
+			if name == "" {
+				name = "default"
+			}
+			got[name] += target.Slots
+			total += target.Slots
+		}
+		usable, minima := 0, 0
+		for name := range members {
+			p, _ := table.Find(name)
+			if p.Max[phase] != pool.Unlimited {
+				use[name] = min(use[name], p.Max[phase])
+			}
+			usable += use[name]
+			minima += min(p.Min[phase], use[name])
+		}
+		if want := min(usable, s.Slots); total != want {
+			t.Fatalf("%d slots are given, not %d: %v", total, want, got)
+		}
+		water := pour(&table, phase, use, s.Slots)
+		for name := range members {
+			p, _ := table.Find(name)
+			if got[name] > use[name] || minima <= s.Slots && got[name] < min(p.Min[phase], use[name]) {
+				t.Fatalf("pool %s has %d slots; it can use %d and is guaranteed %d", name, got[name], use[name], p.Min[phase])
+			}
+			if minima <= s.Slots && math.Abs(float64(got[name])-water[name]) > float64(members[name])+0.1 {
+				t.Fatalf("pool %s has %d slots; water gives it %.2f", name, got[name], water[name])
+			}
+		}
+	})
+}
+
+// pour gives slots in drops to the pool that is lowest for its weight.
+func pour(table *pool.Table, phase int, use map[string]int, slots int) map[string]float64 {
+	const drop = 1.0 / 64
+	held, left := make(map[string]float64), float64(slots)
+	for name := range use {
+		p, _ := table.Find(name)
+		held[name] = float64(min(p.Min[phase], use[name]))
+		left -= held[name]
+	}
+	for ; left > 0; left -= drop {
+		lowest, level := "", math.Inf(1)
+		for name := range use {
+			p, _ := table.Find(name)
+			weight := p.Weight
+			if weight == 0 {
+				weight = 1
+			}
+			if held[name] < float64(use[name]) && (held[name]/weight < level || held[name]/weight == level && name < lowest) {
+				lowest, level = name, held[name]/weight
+			}
+		}
+		if lowest == "" {
+			break
+		}
+		held[lowest] += drop
+	}
+	return held
+}
+
+func drawTable(t *rapid.T) pool.Table {
+	var table pool.Table
+	for _, name := range []string{"a", "b", "default"} {
+		if !rapid.Bool().Draw(t, name) {
+			continue
+		}
+		p := pool.Pool{Name: name, MaxRunning: pool.Unlimited, Weight: rapid.SampledFrom([]float64{0, 0.5, 1, 4}).Draw(t, "weight")}
+		for i := range p.Max {
+			p.Min[i] = rapid.IntRange(0, 8).Draw(t, "min")
+			p.Max[i] = pool.Unlimited
+			if rapid.Bool().Draw(t, "bounded") {
+				p.Max[i] = p.Min[i] + rapid.IntRange(0, 12).Draw(t, "more")
+			}
+		}
+		table.Pools = append(table.Pools, p)
+	}
+	return table
+}
+
+// FuzzParse: whatever the file holds, the answer is a table of good pools or an error
+// that names the file and a line.
+func FuzzParse(f *testing.F) {
+	text, err := os.ReadFile("testdata/parse.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for part := range strings.SplitSeq(string(text), "----") {
+		if i := strings.Index(part, "<"); i >= 0 {
+			f.Add(part[i:])
+		}
+	}
+	f.Fuzz(func(t *testing.T, data string) {
+		table, err := pool.Parse("f.xml", []byte(data))
+		if err != nil {
+			var line int
+			if _, scan := fmt.Sscanf(err.Error(), "f.xml:%d:", &line); scan != nil || line < 1 {
+				t.Fatalf("%q names no line", err)
+			}
+			return
+		}
+		for i, p := range table.Pools {
+			if p.Name == "" || i > 0 && table.Pools[i-1].Name >= p.Name || p.Weight < 0 || p.Min[0] < 0 || p.Max[0] != pool.Unlimited && p.Max[0] < p.Min[0] {
+				t.Fatalf("%+v", table.Pools)
+			}
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package pool
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// Shape gives the jobs of a snapshot what their pools have: parts of the pool's
+// minimum and maximum as Min and Max, and as Share what each would have of all slots
+// if pools were filled like water in proportion to their weights, and then jobs
+// within their pool in proportion to their goals' weights. What a job cannot use is
+// so its pool's before it is anybody else's. Min is guaranteed by every policy that
+// guarantees any, Share is for those that share evenly.
+//
+// How many jobs a pool runs at a time is not looked at: who may not run is not in the
+// snapshot. O(J log J).
+func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string) scheduler.Snapshot {
+	s.Jobs = slices.Clone(s.Jobs)
+	members := make(map[string][]*scheduler.Job)
+	for i := range s.Jobs {
+		name := cmp.Or(poolOf(s.Jobs[i].ID), wire.DefaultPool)
+		members[name] = append(members[name], &s.Jobs[i])
+	}
+	names := slices.Sorted(maps.Keys(members))
+	shares := make([]scheduler.Share, len(names))
+	for i, name := range names {
+		p, _ := t.Find(name)
+		slices.SortFunc(members[name], first)
+		shares[i] = p.bound(PhaseOf(s.Phase), members[name])
+	}
+	level := scheduler.WaterLevel(scaled(shares, s.Slots), s.Slots)
+	for i, name := range names {
+		divide(members[name], shares[i], shares[i].At(level))
+	}
+	return s
+}
+
+// PhaseOf is where a phase is in Min and Max.
+func PhaseOf(k wire.Kind) int {
+	if k == wire.Reduce {
+		return 1
+	}
+	return 0
+}
+
+// first orders the jobs of a pool: what cannot be divided goes to the first.
+func first(a, b *scheduler.Job) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Arrived, b.Arrived), a.ID.Compare(b.ID))
+}
+
+// bound is what a pool may have for its jobs: no more than they can use, and no less
+// than it is guaranteed of that.
+func (p *Pool) bound(phase int, jobs []*scheduler.Job) scheduler.Share {
+	use := 0
+	for _, j := range jobs {
+		use += j.Max
+	}
+	if p.Max[phase] != Unlimited {
+		use = min(use, p.Max[phase])
+	}
+	return scheduler.Share{Min: min(p.Min[phase], use), Max: use, Weight: p.Weight}
+}
+
+// scaled takes off minima what is not there to be guaranteed.
+func scaled(shares []scheduler.Share, slots int) []scheduler.Share {
+	total := 0
+	for _, s := range shares {
+		total += s.Min
+	}
+	if total <= slots {
+		return shares
+	}
+	shares = slices.Clone(shares)
+	for i := range shares {
+		shares[i].Min = int(float64(shares[i].Min) * float64(slots) / float64(total))
+	}
+	return shares
+}
+
+// divide gives the jobs of a pool their parts of its bounds, and of the slots that
+// it would have.
+func divide(jobs []*scheduler.Job, bound scheduler.Share, slots float64) {
+	shares := make([]scheduler.Share, len(jobs))
+	for i, j := range jobs {
+		shares[i] = scheduler.Share{Max: j.Max, Weight: j.Goal.Weight}
+	}
+	for i, most := range scheduler.Waterline(shares, bound.Max) {
+		shares[i].Max = most
+		jobs[i].Max = most
+	}
+	for i, least := range scheduler.Waterline(shares, bound.Min) {
+		jobs[i].Min = least
+	}
+	// To a thousandth of a slot: pools that have no slots still have proportions.
+	const fine = 1000
+	for i := range shares {
+		shares[i].Max *= fine
+	}
+	level := scheduler.WaterLevel(shares, int(math.Round(slots*fine)))
+	for i, s := range shares {
+		jobs[i].Share = max(s.At(level)/fine, 1.0/fine)
+	}
+}
