@@ -98,6 +98,10 @@ type job struct {
 	measured [2]history.Sums  // tasks that have succeeded, by phase
 	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
 	reads    wire.Reads       // of maps that have succeeded
+	plans    []history.Planned
+	noted    [2]history.Planned // the last ones, by phase
+
+	committing time.Duration // since when
 
 	counters wire.Counters
 	read     int64 // bytes, of counted maps

@@ -37,7 +37,7 @@ type Live struct {
 	order    []*job // by number
 	dirty    map[int]bool
 	moved    []*job // whose places in the lines may have changed
-	uneven   bool            // there is another plan
+	uneven   bool   // there is another plan
 	nodes    map[string]*node
 	fresh    taskSet         // indexes of trackers with a free map slot that may be near to more than is known
 	idle     taskSet         // indexes of those with a free map slot that no map to launch is near to
@@ -61,7 +61,10 @@ type Live struct {
 	sweeps  map[string]int     // failed removals of staging directories, by submission key
 	wishes  wishes
 
-	profiles profiles
+	profiles   profiles
+	closeTime  time.Duration    // from a job's last task to its end, as it was of late
+	foreseen   map[int]*outlook // at the last look for histories
+	foreseenAt time.Duration
 }
 
 // alarm is a time at which a job wants to be looked at.
@@ -224,6 +227,7 @@ func (l *Live) jobFact(x fact) {
 	case *committed:
 		l.committed(l.jobs[x.Job], x)
 	case *committing:
+		l.jobs[x.Job].committing = l.now
 		l.touch(l.jobs[x.Job])
 	case *ended:
 		l.ended(l.jobs[x.Job])
