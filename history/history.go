@@ -50,6 +50,22 @@ type Record struct {
 	Submitted int64 // Unix milliseconds, as Ended
 	Ended     int64
 	Attempts  []wire.AttemptStatus // by task, oldest first; of very large jobs not all
+	Plans     []Planned            // in force, oldest first; of very long jobs not all
+}
+
+// Planned is what a plan in force had for the job.
+type Planned struct {
+	At         int64 // Unix milliseconds since when
+	Phase      wire.Kind
+	Scheduling wire.Scheduling
+	Target     int   // slots
+	Place, Of  int   // in the order of precedence, from 1
+	End        int64 // Unix milliseconds at which the job was to end by then; 0: not known
+}
+
+// Same says whether two plans had the same for the job.
+func (p *Planned) Same(other *Planned) bool {
+	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of
 }
 
 // Name is the URL of a job's file.

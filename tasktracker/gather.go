@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 // gather carries out fetches, look-ups and merges.
 type gather struct {
 	tell     func(core.Event)
+	log      *slog.Logger
 	stall    time.Duration // see shuffle.FetchOptions
 	ration   *ration       // nil: as fast as it goes
 	client   *http.Client
@@ -39,7 +41,7 @@ type workKey struct{ fetch, merge int }
 // fetchStall is how long a fetch may take for the next shuffle.StallBytes.
 const fetchStall = 5 * time.Second
 
-func newGather(tell func(core.Event), stall time.Duration, rate float64, config *tls.Config) *gather {
+func newGather(tell func(core.Event), log *slog.Logger, stall time.Duration, rate float64, config *tls.Config) *gather {
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		DisableCompression: true, // it would cost more than it saves on one network
@@ -50,7 +52,7 @@ func newGather(tell func(core.Event), stall time.Duration, rate float64, config 
 		scheme = "https://"
 	}
 	g := &gather{
-		tell: tell, stall: stall, scheme: scheme, client: &http.Client{Transport: transport},
+		tell: tell, log: log, stall: stall, scheme: scheme, client: &http.Client{Transport: transport},
 		lookups: wire.NewQueue[core.Fetch](0), canceled: make(map[workKey]context.CancelFunc),
 	}
 	if rate > 0 {
@@ -100,8 +102,14 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 		if err != nil {
 			return fetchFailed(c.Fetch, err)
 		}
+		g.gathered(c, got.Segment.Length)
 		return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
 	})
+}
+
+// gathered tells who follows the shuffle closely what a home has.
+func (g *gather) gathered(c core.Fetch, bytes int64) {
+	g.log.Debug("gathered", "job", c.Job, "map", c.Output.Map, "partition", c.Partition, "bytes", bytes)
 }
 
 // share has what comes divided as the leader wishes.
@@ -154,6 +162,7 @@ func (g *gather) lookUp(c core.Fetch) core.FetchDone {
 		return core.FetchDone{Fetch: c.Fetch, Corrupt: true, Error: c.File + " has too few partitions"}
 	}
 	p := g.index.Partitions[c.Partition]
+	g.gathered(c, p.Length)
 	return core.FetchDone{
 		Fetch: c.Fetch, Records: p.Records,
 		Segment: wire.Segment{File: c.File, Offset: p.Offset, Length: p.Length},

@@ -1,12 +1,16 @@
 package tasktracker
 
 import (
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -85,4 +89,57 @@ func TestUselessPeers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSharedRate: a job that is to go first is gathered first, though the fetches of
+// another have taken all that may be fetched at a time before it came.
+func TestSharedRate(t *testing.T) {
+	output, o := mapOutput(t, 256<<10)
+	peer := httptest.NewServer(shuffle.Handler(func(wire.JobID, int, int) (string, error) { return output, nil }))
+	defer peer.Close()
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), ShuffleRate: 1 << 20})
+	l.connect(1)
+	begin := func(job, maps int) {
+		outputs := make([]wire.MapOutput, maps)
+		for m := range outputs {
+			outputs[m] = wire.MapOutput{
+				Map: m, Attempt: 1000, Tracker: "other", Addr: peer.Listener.Addr().String(), Digest: o.Digest, Bytes: o.Bytes,
+			}
+		}
+		l.tell(&wire.SetHome{Epoch: 1, Job: jobN(job), Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: maps})
+		l.tell(&wire.Outputs{Epoch: 1, Job: jobN(job), Outputs: outputs})
+	}
+	begin(1, 10)
+	l.tell(&wire.Shares{Epoch: 1, Shares: []wire.JobShare{{Job: jobN(2), Share: 1}}})
+	begin(2, 2)
+	var complete []int
+	for len(complete) < 2 {
+		if r := await(l, func(r *wire.HomeReport) bool { return r.Complete }); r.Digest == o.Digest*uint64(r.Maps) {
+			complete = append(complete, r.Job.N)
+		}
+	}
+	if complete[0] != 2 {
+		t.Errorf("jobs are gathered in the order %v", complete)
+	}
+}
+
+// mapOutput writes a map output of one partition.
+func mapOutput(t *testing.T, bytes int) (file string, o shuffle.Output) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "output")
+	c, err := shuffle.NewCollector(shuffle.Config{Partitions: 1, Memory: 1 << 20, Dir: t.TempDir(), File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, random := make([]byte, 1<<10), rand.NewChaCha8([32]byte{})
+	for range bytes >> 10 {
+		random.Read(value)
+		if err := c.Collect(0, value[:8], value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o, err = c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file, o
 }

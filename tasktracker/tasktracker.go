@@ -253,7 +253,7 @@ func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
 		workers: make(map[int]*handle), complaints: make(map[string]bool), starts: make(chan func()),
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 	}
-	l.gather = newGather(l.event, cmp.Or(cfg.fetchStall, fetchStall), cfg.ShuffleRate, cfg.Dial)
+	l.gather = newGather(l.event, cfg.Logger, cmp.Or(cfg.fetchStall, fetchStall), cfg.ShuffleRate, cfg.Dial)
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots

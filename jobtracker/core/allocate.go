@@ -20,6 +20,9 @@ type phase struct {
 	due   time.Duration // of the next one
 	last  time.Duration // when the last was asked for
 
+	seen      []scheduler.Job // of the last snapshot
+	plannedAt time.Duration   // when the plan in force was asked for
+
 	plan    scheduler.Plan // in force; its Targets are these two:
 	targets map[int]int    // slots by job number, of the current plan
 	ranks   map[int]int    // places in the current plan
@@ -58,6 +61,7 @@ func (l *Live) allocate() {
 			continue
 		}
 		p.seq++
+		p.seen = s.Jobs
 		p.asked, p.last, p.due = true, l.now, l.now+l.c.cfg.Period
 		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.wishes.name, Snapshot: s})
 	}
@@ -68,7 +72,7 @@ func (l *Live) allocate() {
 func (l *Live) snapshot(i int) scheduler.Snapshot {
 	needs := menu.NeedsOf(l.wishes.name)
 	s := scheduler.Snapshot{Phase: l.phases[i].kind, Now: l.now, Metric: l.wishes.metric}
-	v := l.lookAt(i)
+	v := l.lookAt(i, l.now)
 	whole := make(map[*job]time.Duration, len(l.order))
 	for _, j := range l.order {
 		if !j.runnable() || j.facts.sub.suspended {
@@ -100,12 +104,12 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		}
 	}
 	if needs.Transfers && i == mapPhase {
-		s.Bandwidth = l.bandwidth()
+		s.Bandwidth, _ = l.bandwidth()
 	}
 	if needs.Later {
 		s.Later = l.later(&s)
 	}
-	return s
+	return l.facts.pooled.Table.Shape(s, func(id wire.JobID) string { return l.jobs[id.N].facts.sub.terms.Pool })
 }
 
 // allocatable is a job's phase with tasks that run or could. Of a phase of which
@@ -187,6 +191,7 @@ func (l *Live) allocated(r Allocated) {
 		return
 	}
 	p.plan, p.targets, p.ranks = r.Plan, make(map[int]int), make(map[int]int)
+	p.plannedAt = p.last
 	for i, t := range r.Plan.Targets {
 		if l.job(t.Job) != nil {
 			p.targets[t.Job.N], p.ranks[t.Job.N] = t.Slots, i
@@ -194,4 +199,5 @@ func (l *Live) allocated(r Allocated) {
 	}
 	p.planned()
 	l.uneven = true
+	l.notePlan(p)
 }

@@ -11,9 +11,12 @@ import (
 // The zero standing is outside of the line.
 type standing struct {
 	queued bool
-	under  int // slots below the plan's target, at least 0
-	rank   int // in the plan
+	out    bool // it refuses slots, and is not in the line
+	under  int  // slots below the plan's target, at least 0
+	rank   int  // in the plan
 }
+
+func (s *standing) inLine() bool { return s.queued && !s.out }
 
 // compare puts the most under-allocated job first. Jobs that have what the plan
 // gives them follow in the plan's order, so that no slot stays empty.
@@ -32,14 +35,14 @@ func (p *phase) standingOf(j *job) standing {
 	if p.index == mapPhase {
 		far = j.far
 	}
-	if j.toLaunch(p.index) == far || !j.runnable() || j.facts.sub.suspended {
+	if j.toLaunch(p.index) == far || !j.may {
 		return standing{}
 	}
 	rank, ok := p.ranks[j.facts.n]
 	if !ok {
 		rank = len(p.ranks)
 	}
-	return standing{queued: true, under: max(p.targets[j.facts.n]-j.inSlots[p.index]-far, 0), rank: rank}
+	return standing{queued: true, out: p.index == mapPhase && j.refuses, under: max(p.targets[j.facts.n]-j.inSlots[p.index]-far, 0), rank: rank}
 }
 
 // toLaunch is how many tasks of a phase wait for a slot.
@@ -61,9 +64,17 @@ func (l *Live) move(j *job) {
 
 // lineUp brings the moved jobs to their places.
 func (l *Live) lineUp() {
-	l.uneven = l.uneven || len(l.moved) > 0
+	if l.uneven {
+		l.uneven = false
+		l.replaced()
+	}
 	for _, j := range l.moved {
 		j.moved = false
+		if may := l.mayLaunch(j); may != j.may {
+			if j.may = may; may {
+				l.offerAll(j)
+			}
+		}
 		for i := range l.phases {
 			l.phases[i].place(j)
 		}
@@ -77,12 +88,12 @@ func (p *phase) place(j *job) {
 	if *at == to {
 		return
 	}
-	if at.queued {
+	if at.inLine() {
 		i, _ := slices.BinarySearchFunc(p.line, j, p.compare)
 		p.line = slices.Delete(p.line, i, i+1)
 	}
 	*at = to
-	if at.queued {
+	if at.inLine() {
 		i, _ := slices.BinarySearchFunc(p.line, j, p.compare)
 		p.line = slices.Insert(p.line, i, j)
 	}
@@ -96,19 +107,10 @@ func (p *phase) planned() {
 	slices.SortFunc(p.line, p.compare)
 }
 
-// assign fills free slots. Map slots are given anew only when something has
-// changed for them, so that maps which wait for near ones cost nothing.
+// assign fills free slots.
 func (l *Live) assign() {
 	l.lineUp()
-	if l.uneven {
-		l.uneven = false
-		l.stopClocks()
-		for _, strict := range []bool{true, false} {
-			l.assignMaps(strict)
-		}
-		l.startClocks()
-		l.uneven = false // by what was launched: there is no more to give
-	}
+	l.assignMaps()
 	l.assignReduces()
 }
 

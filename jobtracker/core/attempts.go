@@ -88,6 +88,9 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	if id.Task.Kind.Slotted() {
 		p := phaseOf(id.Task.Kind)
 		t.free[p]--
+		if p == mapPhase {
+			t.maps = append(t.maps, a)
+		}
 		j.inSlots[p]++
 		j.launched[p]++
 		l.countLevel(a)
@@ -107,6 +110,9 @@ func (l *Live) remove(a *attempt) {
 	if kind := a.id.Task.Kind; kind.Slotted() {
 		p := phaseOf(kind)
 		t.free[p]++
+		if p == mapPhase {
+			t.maps = slices.DeleteFunc(t.maps, func(x *attempt) bool { return x == a })
+		}
 		j.inSlots[p]--
 		l.refresh(t)
 		l.phases[p].completed(l.now)
@@ -193,6 +199,9 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 		if a.id.Task.Kind.Slotted() {
 			ran := time.Duration(l.wall()-a.began) * time.Millisecond
 			j.measure(a.task, a.tracker.Name, cmp.Or(r.Took, ran), r.Reads)
+		}
+		if a.id.Task.Kind == wire.Map {
+			l.learnReading(j, a.level, r)
 		}
 		l.succeeded(j, a.tracker, a.task, a.id, r)
 	case wire.AttemptFailed:

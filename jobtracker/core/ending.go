@@ -27,7 +27,7 @@ func (l *Live) writeHistory(j *job) {
 	sub := j.facts.sub
 	now := l.wall()
 	r := &history.Record{
-		Plan: *j.plan, Owner: sub.body.Owner, Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j),
+		Plan: *j.plan, Owner: sub.body.Owner, Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j), Plans: j.plans,
 	}
 	for i := range r.Attempts {
 		// What an earlier attempt's late report has made needless is dropped with the job.
@@ -87,6 +87,9 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
 // ended forgets a job and lets the trackers do so.
 func (l *Live) ended(j *job) {
 	l.remember(j)
+	if j.committing > 0 && j.facts.end.Outcome == wire.Succeeded {
+		l.closeTime = (3*cmp.Or(l.closeTime, l.now-j.committing) + l.now - j.committing) / 4
+	}
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts) {
 		l.remove(a)

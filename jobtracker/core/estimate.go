@@ -60,12 +60,9 @@ func (j *job) taskTime(phase int) take {
 	return take{}
 }
 
-// guessTime is taskTime, or where nothing is known of the job the mean of the
-// others: what policies take then (scheduler.Snapshot.Normal).
-func (l *Live) guessTime(j *job, phase int) take {
-	if t := j.taskTime(phase); t.time > 0 {
-		return t
-	}
+// meanTime is that of all jobs of which it is known: what policies take for the
+// others (scheduler.Snapshot.Normal).
+func (l *Live) meanTime(phase int) take {
 	var sum time.Duration
 	n := 0
 	for _, other := range l.order {
@@ -92,10 +89,10 @@ func (j *job) total(phase int) int {
 // left is how many of them are to be done, runnable or not.
 func (j *job) left(phase int) int {
 	switch {
-	case phase == mapPhase && j.facts.reduces == 0:
+	case j.facts.kind() == kindOf(phase):
 		return j.total(phase) - j.facts.done.Len()
 	case phase == reducePhase:
-		return j.facts.reduces - j.facts.done.Len()
+		return 0 // it has none
 	case j.known == len(j.maps) && j.open == 0:
 		return 0 // outputs lost since are not needed
 	}
@@ -105,16 +102,17 @@ func (j *job) left(phase int) int {
 // look is how the running tasks of a phase are looked at for one snapshot.
 type look struct {
 	phase int
-	wall  int64
+	now   time.Duration
+	wall  int64 // the same in Unix milliseconds
 	close bool
 }
 
-func (l *Live) lookAt(phase int) look {
+func (l *Live) lookAt(phase int, now time.Duration) look {
 	running := 0
 	for _, j := range l.order {
 		running += j.inSlots[phase]
 	}
-	return look{phase: phase, wall: l.wall(), close: running <= closeLook}
+	return look{phase: phase, now: now, wall: l.c.wall + now.Milliseconds(), close: running <= closeLook}
 }
 
 // rest is what a running task has left if it takes that long in all.
@@ -236,10 +234,10 @@ func (j *job) transfer(maps take) (t scheduler.Transfer, ok bool) {
 	}, true
 }
 
-// bandwidth is the bytes a second that all homes fetch. Those that have not been
-// seen to fetch are taken to be like the others.
-func (l *Live) bandwidth() float64 {
-	sum, seen, all := 0.0, 0, 0
+// bandwidth is the bytes a second that all trackers that can be homes fetch, and how
+// many these are. Those that have not been seen to fetch are taken to be like the others.
+func (l *Live) bandwidth() (rate float64, all int) {
+	sum, seen := 0.0, 0
 	for _, t := range l.byIndex {
 		if t == nil || !t.usable() || !t.mayHome() {
 			continue
@@ -251,9 +249,9 @@ func (l *Live) bandwidth() float64 {
 		}
 	}
 	if seen == 0 {
-		return 0
+		return 0, all
 	}
-	return sum / float64(seen) * float64(all)
+	return sum / float64(seen) * float64(all), all
 }
 
 // freeAt is when each slot of a tracker is free, in seconds, soonest first.
@@ -279,4 +277,11 @@ func (j *job) flowOf() int {
 		return 0
 	}
 	return j.facts.sub.first
+}
+
+func kindOf(phase int) wire.Kind {
+	if phase == reducePhase {
+		return wire.Reduce
+	}
+	return wire.Map
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -71,25 +72,36 @@ type job struct {
 	ready     int    // partitions that can be reduced now
 	standings [2]standing
 	moved     bool // in Live.moved
+	may       bool // have slots, as of the last look
 	launched  [2]int
 	levels    [wire.Remote + 1]int // launched maps by level
 
-	nodes, racks map[string]*near // maps by where their input is
-	ripe         [2]taskSet       // maps to launch that need not wait for a nearer slot
-	delays       [2]delays        // those that do
-	far          int              // slots set aside for it in this pass
-	look         looked
-	near         bool // see Live.anyNear
-	nearAsOf     int
-	refused      time.Duration // for how long free slots were refused for not being near
-	refuses      bool          // one is now,
-	refusesSince time.Duration
-	refusesUntil time.Duration // at the latest
-	failures     [2]int
+	nears          []*near          // maps by the nodes with their input
+	firsts, places []int32          // indexes of nears: those of map m are places[firsts[m]:firsts[m+1]]
+	racks          map[string]*near // maps by the racks with their input
+	live           []uint16         // nodes with the input of each map that are given work
+	loose          taskSet          // maps to launch that need not wait for a nearer slot
+	refused        []int32          // maps that slots were refused for, in that order
+	far            int              // slots set aside for it in this pass
+	look           looked
+	sampled        int // the last map that was looked at ahead
+	wait           locality.Wait
+	average        locality.Average
+	pace           locality.Pace
+	refuses        bool          // slots that are not near its input; it is not in line
+	refusedIn      int           // round
+	looked         time.Duration // when it was asked last
+	refusesUntil   time.Duration // at the latest
+	woken          time.Duration // when it is, or was, to be asked again
+	failures       [2]int
 
 	measured [2]history.Sums  // tasks that have succeeded, by phase
 	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
 	reads    wire.Reads       // of maps that have succeeded
+	plans    []history.Planned
+	noted    [2]history.Planned // the last ones, by phase
+
+	committing time.Duration // since when
 
 	counters wire.Counters
 	read     int64 // bytes, of counted maps
@@ -113,6 +125,7 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 		fences:   make(map[int]*fence),
 		done:     make(map[wire.Kind]bool),
 		attempts: make(map[wire.AttemptID]*attempt),
+		average:  locality.Average(locality.Start),
 		counters: make(wire.Counters),
 	}
 	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
@@ -219,6 +232,7 @@ func (l *Live) advanceRunning(j *job) {
 		return
 	}
 	l.expectedTooLong(j)
+	l.endRefusal(j)
 	l.leaveUnfit(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.fences) {
@@ -276,7 +290,9 @@ func (l *Live) stopped(x *stopped, fitted bool) {
 func (l *Live) clearTasks(j *job) {
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
 	j.full, j.wrong = taskSet{}, taskSet{}
-	j.ripe, j.delays = [2]taskSet{}, [2]delays{}
+	j.loose, j.refused = taskSet{}, nil
+	l.askAgain(j)
+	l.dropNears(j)
 	clear(j.fences)
 	clear(j.expected)
 	l.move(j)

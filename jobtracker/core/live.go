@@ -36,11 +36,20 @@ type Live struct {
 	jobs     map[int]*job
 	order    []*job // by number
 	dirty    map[int]bool
-	moved    []*job          // whose places in the lines may have changed
-	uneven   bool            // something has changed that map slots depend on
-	pass     int             // over the line of maps, for job.look
-	workers  int             // grows with each change of which trackers have slots and are given work
+	moved    []*job // whose places in the lines may have changed
+	uneven   bool   // there is another plan
+	nodes    map[string]*node
+	fresh    taskSet         // indexes of trackers with a free map slot that may be near to more than is known
+	idle     taskSet         // indexes of those with a free map slot that no map to launch is near to
 	refusing []*job          // see job.refuses
+	turn     int             // of those, who looked ahead last
+	given    []*job          // maps in this round
+	far      []choice        // kept for its memory
+	scratch  []locality.Node // likewise
+	round    int             // of giving out maps
+	meter    locality.Meter
+	pace     locality.Pace   // of all maps
+	pass     int             // over the line of maps, for job.look
 	telling  []*job          // with outputs to tell of at the end of the Step
 	alarms   []alarm         // sorted by time
 	awaiting map[string]bool // trackers whose inventory recovered jobs wait for
@@ -52,7 +61,10 @@ type Live struct {
 	sweeps  map[string]int     // failed removals of staging directories, by submission key
 	wishes  wishes
 
-	profiles profiles
+	profiles   profiles
+	closeTime  time.Duration    // from a job's last task to its end, as it was of late
+	foreseen   map[int]*outlook // at the last look for histories
+	foreseenAt time.Duration
 }
 
 // alarm is a time at which a job wants to be looked at.
@@ -81,7 +93,7 @@ func newLive(c *Core) *Live {
 		streams: make(map[Stream]*stream), trackers: make(map[string]*tracker),
 		jobs: make(map[int]*job), dirty: make(map[int]bool), awaiting: make(map[string]bool),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
-		workers: 1, leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never,
+		nodes: make(map[string]*node), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never,
 	}
 	if c.cfg.Tidy > 0 {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
@@ -215,6 +227,7 @@ func (l *Live) jobFact(x fact) {
 	case *committed:
 		l.committed(l.jobs[x.Job], x)
 	case *committing:
+		l.jobs[x.Job].committing = l.now
 		l.touch(l.jobs[x.Job])
 	case *ended:
 		l.ended(l.jobs[x.Job])

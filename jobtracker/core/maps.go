@@ -21,8 +21,7 @@ type mapTask struct {
 	expected bool  // its output may come back with its tracker, see expectation
 	rejected []int // attempts whose outputs could not be read
 
-	waited time.Duration // for a near slot, see delay.go
-	since  time.Duration // when that began by the job's clock, while it is to be launched
+	refused time.Duration // 1 + for how long its job had been refusing slots when it refused the first for this map; 0: it has not
 }
 
 // updateMap brings map m into or out of the set of maps to launch.

@@ -11,64 +11,117 @@ import (
 // and need not wait has a slot set aside, and takes it when all others have what
 // is near to them; one that is to wait is passed over. A map that has failed on a
 // tracker goes there again, not strictly, only if no other can take it now.
-func (l *Live) assignMaps(strict bool) {
-	l.pass++
-	for l.matchMaps(strict) {
+//
+// Only fresh slots are looked at for maps near to them: those that have become free,
+// or near which a map has become one to launch. Of the others it is known that nobody
+// in line, nor who refuses, has any. So afterwards no slot is free, or nobody in line.
+func (l *Live) assignMaps() {
+	free, line := &l.free[mapPhase], &l.phases[mapPhase].line
+	if free.Len() == 0 || len(*line)+len(l.refusing) == 0 {
+		return
 	}
+	l.round++
+	l.lookAhead()
+	for _, strict := range []bool{true, false} {
+		l.pass++
+		for l.matchMaps(strict) {
+		}
+	}
+	for _, j := range l.given {
+		if !j.refuses && j.refusedIn != l.round {
+			j.wait.Settle(l.now)
+		}
+	}
+	l.given, l.fresh = l.given[:0], taskSet{words: l.fresh.words[:0]}
+}
+
+// choice is a slot set aside for a job, for one map or, -1, any that may go far.
+type choice struct {
+	job *job
+	m   int
 }
 
 // matchMaps goes through the line once. It says whether that changed anything.
 func (l *Live) matchMaps(strict bool) bool {
 	free, p := &l.free[mapPhase], &l.phases[mapPhase]
+	l.recallNear(strict)
+	l.lineUp()
 	changed := false
-	var far []*job
+	far := l.far[:0]
 	// Who is given something moves back in the line, so the next is where it stood.
 	for i := 0; i < len(p.line) && free.Len() > len(far); {
 		j := p.line[i]
-		l.ripen(j)
-		switch {
-		case l.giveNear(j, strict):
+		if l.giveNear(j, strict) {
 			changed = true
-		case l.mayGoFar(j, strict):
-			far = append(far, j)
+		} else if m, ok := l.mayGoFar(j, strict); ok {
+			far = append(far, choice{j, m})
 			j.far++
 			l.move(j)
-		default:
+		} else if !j.refuses {
 			i++
 		}
 		l.lineUp()
 	}
-	for _, j := range far {
-		j.far--
-		l.move(j)
+	for _, c := range far {
+		c.job.far--
+		l.move(c.job)
 	}
-	for _, j := range far {
+	for _, c := range far {
 		changed = true
-		if t, m := l.findFar(j, strict); t == nil {
-			j.look.blocked = l.pass // another job has what it would have taken
-		} else if j.runnable() {
-			l.giveMap(j, m, t)
+		if t, m := l.findFar(c, strict); t == nil {
+			c.job.look.blocked = l.pass // another job has what it would have taken
+		} else if l.mayLaunch(c.job) {
+			l.giveMap(c.job, m, t)
 		}
 	}
+	l.far = far[:0]
 	l.lineUp()
 	return changed
 }
 
+// mayLaunch says whether tasks of a job may be launched at all.
+func (l *Live) mayLaunch(j *job) bool { return j.runnable() && !j.facts.sub.suspended }
+
 func (l *Live) giveMap(j *job, m int, t *tracker) {
 	l.cursor = t.index + 1
+	l.given = append(l.given, j)
 	l.launch(j, &j.maps[m].task, t, wire.AttemptID{})
+}
+
+// recallNear brings those back who refuse other slots and have maps near a fresh one:
+// of each tracker the first.
+func (l *Live) recallNear(strict bool) {
+	if len(l.refusing) == 0 {
+		return
+	}
+	p := &l.phases[mapPhase]
+	for i := range l.fresh.All() {
+		if !l.free[mapPhase].Has(i) {
+			continue
+		}
+		t := l.byIndex[i]
+		var first *job
+		for _, n := range t.node.wanted {
+			if j := n.job; j.refuses && (first == nil || p.compare(j, first) < 0) && n.pick(amongPending, t, strict) >= 0 {
+				first = j
+			}
+		}
+		if first != nil {
+			l.askAgain(first)
+		}
+	}
 }
 
 // looked is what has not been found for a job among the free slots, by the pass
 // in which: these and the maps to launch only get fewer in a pass.
-type looked struct{ near, rack, far, blocked int }
+type looked struct{ near, blocked, roams int }
 
 // giveNear launches a map of a job on a node that keeps its input.
 func (l *Live) giveNear(j *job, strict bool) bool {
-	if j.look.near == l.pass || len(j.nodes) == 0 {
+	if j.look.near == l.pass || len(j.nears) == 0 {
 		return false
 	}
-	t, m := l.find(func(t *tracker) int { return j.pickNear(t, strict) })
+	t, m := l.find(&l.fresh, func(t *tracker) int { return j.pickNear(t, strict) })
 	if t == nil {
 		j.look.near = l.pass
 		return false
@@ -77,42 +130,75 @@ func (l *Live) giveNear(j *job, strict bool) bool {
 	return true
 }
 
-// mayGoFar says whether a job can use one more slot that is not near any input of its.
-func (l *Live) mayGoFar(j *job, strict bool) bool {
-	if j.look.blocked == l.pass || j.far >= max(j.ripe[rackRipe].Len(), j.ripe[anyRipe].Len()) {
-		return false
+// mayGoFar says whether a job can use one more slot that is not near any input of
+// its, and for which map. If all that it can do is wait, it leaves the line.
+func (l *Live) mayGoFar(j *job, strict bool) (m int, ok bool) {
+	if j.look.blocked == l.pass {
+		return -1, false
 	}
-	t, _ := l.findFar(j, strict)
-	return t != nil
+	if loose := j.loose.Len(); loose > j.far {
+		if t, _ := l.findFar(choice{j, -1}, strict); t != nil {
+			return -1, true
+		}
+		return -1, false // it has failed wherever there is a slot
+	}
+	bound := j.pending.Len() - j.loose.Len()
+	if bound == 0 || j.look.roams == l.pass {
+		return -1, bound > 0
+	}
+	v := l.judge(j)
+	switch {
+	case !v.launch:
+		if j.far == 0 {
+			l.passOver(j, l.now+v.again)
+		}
+		return -1, false
+	case v.m < 0:
+		j.look.roams = l.pass
+	case j.far > 0:
+		return -1, false // one such at a time
+	}
+	return v.m, true
 }
 
 // findFar finds the nearest slot for a map that need not wait for a nearer one.
-func (l *Live) findFar(j *job, strict bool) (*tracker, int) {
-	if j.look.rack != l.pass && len(j.racks) > 0 && j.ripe[rackRipe].Len() > 0 {
-		if t, m := l.find(func(t *tracker) int { return j.pickRack(t, strict) }); t != nil {
+func (l *Live) findFar(c choice, strict bool) (*tracker, int) {
+	j, free := c.job, &l.free[mapPhase]
+	which := amongLoose
+	if j.look.roams == l.pass {
+		which = amongPending
+	}
+	if c.m >= 0 {
+		if !j.pending.Has(c.m) {
+			return nil, -1
+		}
+		return l.find(free, func(t *tracker) int {
+			if j.mayRun(c.m, t, strict) {
+				return c.m
+			}
+			return -1
+		})
+	}
+	if len(j.racks) > 0 {
+		if t, m := l.find(free, func(t *tracker) int { return j.racks[t.rack].pick(which, t, strict) }); t != nil {
 			return t, m
 		}
-		j.look.rack = l.pass
 	}
-	if j.look.far != l.pass && j.ripe[anyRipe].Len() > 0 {
-		if t, m := l.find(func(t *tracker) int { return j.pickAny(t, strict) }); t != nil {
-			return t, m
-		}
-		j.look.far = l.pass
-	}
-	return nil, -1
+	return l.find(free, func(t *tracker) int { return j.pickAny(which, t, strict) })
 }
 
-// find tries the free trackers in turn, from where the last map was given away.
-func (l *Live) find(pick func(*tracker) int) (*tracker, int) {
-	free := &l.free[mapPhase]
+// find tries those of some trackers in turn that have a free map slot, from where the
+// last map was given away.
+func (l *Live) find(among *taskSet, pick func(*tracker) int) (*tracker, int) {
 	i := l.cursor
-	for range free.Len() {
-		if i = free.Next(i); i < 0 {
-			i = free.Next(0)
+	for range among.Len() {
+		if i = among.Next(i); i < 0 {
+			i = among.Next(0)
 		}
-		if m := pick(l.byIndex[i]); m >= 0 {
-			return l.byIndex[i], m
+		if l.free[mapPhase].Has(i) {
+			if m := pick(l.byIndex[i]); m >= 0 {
+				return l.byIndex[i], m
+			}
 		}
 		i++
 	}
@@ -121,17 +207,12 @@ func (l *Live) find(pick func(*tracker) int) (*tracker, int) {
 
 // pickNear is the lowest map to launch whose input is on t's node, or -1.
 func (j *job) pickNear(t *tracker, strict bool) int {
-	return j.nodes[t.host].pick(&j.pending, j, t, strict)
+	return t.node.find(j).pick(amongPending, t, strict)
 }
 
-// pickRack is the lowest one with input in t's rack that need not wait for its node, or -1.
-func (j *job) pickRack(t *tracker, strict bool) int {
-	return j.racks[t.rack].pick(&j.ripe[rackRipe], j, t, strict)
-}
-
-// pickAny is the lowest one that need not wait for anything, or -1.
-func (j *job) pickAny(t *tracker, strict bool) int {
-	for m := range j.ripe[anyRipe].All() {
+// pickAny is the lowest one of a set, or -1.
+func (j *job) pickAny(which int, t *tracker, strict bool) int {
+	for m := range j.among(which).All() {
 		if j.mayRun(m, t, strict) {
 			return m
 		}

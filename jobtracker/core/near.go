@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/quernmr/quern/locality"
@@ -27,7 +28,6 @@ func (l *Live) learnRacks(j *job) {
 			t.rack = l.topo.Rack(t.Host, t.trackerFacts.Rack)
 		}
 	}
-	l.uneven = true
 }
 
 // levelOf is how near map m of a job is to its input on a tracker.
@@ -45,23 +45,63 @@ func (l *Live) countLevel(a *attempt) {
 	}
 }
 
-// near is the maps of a job with input in one place, ascending.
-type near struct {
-	maps []int32
-	low  int // those before are not among the ones to pick from
+// node is a machine: the trackers on it, and the jobs with input there.
+type node struct {
+	host     string
+	trackers []*tracker
+	working  int     // trackers that are given work
+	nears    []*near // of all jobs, by number
+	wanted   []*near // of those with maps to launch
+	pull     float64 // maps to launch with input here, one with input on r nodes as 1/r
 }
 
-// pick is the lowest map that is among those to pick from and may run on t, or -1.
+// near is the maps of a job with input in one place, ascending: on a node, or in a
+// rack, which is no node.
+type near struct {
+	job  *job
+	n    int // the job's number
+	node *node
+	maps []int32
+	low  [2]int // those before are not among the ones to pick from: not to launch, or not loose
+	left int    // on a node: how many are to launch
+}
+
+// The sets of maps that one is picked from, as indexes of near.low.
+const (
+	amongPending = iota
+	amongLoose
+)
+
+func (j *job) among(which int) *taskSet {
+	if which == amongLoose {
+		return &j.loose
+	}
+	return &j.pending
+}
+
+func compareNear(n *near, number int) int { return cmp.Compare(n.n, number) }
+
+// find is the maps of a job that are to launch and have input on the node, or nil.
+func (n *node) find(j *job) *near {
+	i, found := slices.BinarySearchFunc(n.wanted, j.facts.n, compareNear)
+	if !found {
+		return nil
+	}
+	return n.wanted[i]
+}
+
+// pick is the lowest map that is in one of the sets and may run on t, or -1.
 // It costs amortized O(1), but for maps that have failed on t.
-func (n *near) pick(from *taskSet, j *job, t *tracker, strict bool) int {
+func (n *near) pick(which int, t *tracker, strict bool) int {
 	if n == nil {
 		return -1
 	}
-	for n.low < len(n.maps) && !from.Has(int(n.maps[n.low])) {
-		n.low++
+	from, low := n.job.among(which), &n.low[which]
+	for *low < len(n.maps) && !from.Has(int(n.maps[*low])) {
+		*low++
 	}
-	for _, m := range n.maps[n.low:] {
-		if from.Has(int(m)) && j.mayRun(int(m), t, strict) {
+	for _, m := range n.maps[*low:] {
+		if from.Has(int(m)) && n.job.mayRun(int(m), t, strict) {
 			return int(m)
 		}
 	}
@@ -69,51 +109,161 @@ func (n *near) pick(from *taskSet, j *job, t *tracker, strict bool) int {
 }
 
 // back has a map looked at again.
-func (n *near) back(m int) {
+func (n *near) back(which, m int) {
 	i, _ := slices.BinarySearch(n.maps, int32(m))
-	n.low = min(n.low, i)
+	n.low[which] = min(n.low[which], i)
+}
+
+// nodeOf finds the node of a host, or makes it.
+func (l *Live) nodeOf(host string) *node {
+	n := l.nodes[host]
+	if n == nil {
+		n = &node{host: host}
+		l.nodes[host] = n
+	}
+	return n
+}
+
+func (l *Live) dropNode(n *node) {
+	if len(n.trackers) == 0 && len(n.nears) == 0 {
+		delete(l.nodes, n.host)
+	}
+}
+
+// settleOn notes that a tracker is on a node, or is there no more.
+func (l *Live) settleOn(t *tracker, there bool) {
+	n := t.node
+	if there {
+		n = l.nodeOf(t.host)
+		t.node = n
+		n.trackers = append(n.trackers, t)
+		return
+	}
+	n.trackers = slices.DeleteFunc(n.trackers, func(x *tracker) bool { return x == t })
+	l.dropNode(n)
+}
+
+// worked notes that a tracker is given work from now on, or no more. Maps with input
+// on no node that is wait for none.
+func (l *Live) worked(t *tracker, works bool) {
+	n := t.node
+	switch {
+	case works:
+		if n.working++; n.working > 1 {
+			return
+		}
+	default:
+		if n.working--; n.working > 0 {
+			return
+		}
+	}
+	for _, near := range n.nears {
+		j := near.job
+		for _, m := range near.maps {
+			if works {
+				j.live[m]++
+				continue
+			}
+			if j.live[m]--; j.live[m] == 0 && j.pending.Has(int(m)) {
+				l.loosen(j, int(m))
+			}
+		}
+	}
 }
 
 // indexSplits makes the indexes by node and by rack, and enters the maps that
 // wait already.
 func (l *Live) indexSplits(j *job) {
-	j.nodes, j.racks = make(map[string]*near), make(map[string]*near)
+	at := make(map[*node]int32)
+	j.racks = make(map[string]*near)
+	j.firsts, j.live = make([]int32, len(j.splits)+1), make([]uint16, len(j.splits))
 	for m := range j.splits {
 		s := &j.splits[m]
-		for _, host := range s.Hosts {
-			addTo(j.nodes, host, m)
+		for k, host := range s.Hosts {
+			n := l.nodeOf(host)
+			s.Hosts[k] = n.host // one string for all
+			i, known := at[n]
+			if !known {
+				i = int32(len(j.nears))
+				at[n] = i
+				j.nears = append(j.nears, &near{job: j, n: j.facts.n, node: n})
+			}
+			if j.nears[i].add(m) {
+				j.places = append(j.places, i)
+				if n.working > 0 {
+					j.live[m]++
+				}
+			}
 		}
+		j.firsts[m+1] = int32(len(j.places))
 		for _, rack := range s.Racks {
+			if rack != "" && j.racks[rack] == nil {
+				j.racks[rack] = &near{job: j, n: j.facts.n}
+			}
 			if rack != "" {
-				addTo(j.racks, rack, m)
+				j.racks[rack].add(m)
 			}
 		}
 	}
-	j.nearAsOf = 0
+	for _, n := range j.nears {
+		i, _ := slices.BinarySearchFunc(n.node.nears, n.n, compareNear)
+		n.node.nears = slices.Insert(n.node.nears, i, n)
+	}
 	for m := range j.pending.All() {
 		l.enter(j, m)
 	}
 }
 
-// addTo adds a map to a place, once.
-func addTo(index map[string]*near, place string, m int) {
-	n := index[place]
-	if n == nil {
-		n = new(near)
-		index[place] = n
+// add adds a map, once, and says whether it was new.
+func (n *near) add(m int) bool {
+	if k := len(n.maps); k > 0 && n.maps[k-1] == int32(m) {
+		return false
 	}
-	if k := len(n.maps); k == 0 || n.maps[k-1] != int32(m) {
-		n.maps = append(n.maps, int32(m))
-	}
+	n.maps = append(n.maps, int32(m))
+	return true
 }
 
-// enter notes a map that is to be launched from now on.
+// nearsOf is where the input of a map is.
+func (j *job) nearsOf(m int) []int32 { return j.places[j.firsts[m]:j.firsts[m+1]] }
+
+// dropNears takes a job out of the nodes.
+func (l *Live) dropNears(j *job) {
+	for _, n := range j.nears {
+		l.unwant(n)
+		i, _ := slices.BinarySearchFunc(n.node.nears, n.n, compareNear)
+		n.node.nears = slices.Delete(n.node.nears, i, i+1)
+		l.dropNode(n.node)
+	}
+	j.nears, j.places, j.racks = nil, nil, nil
+	clear(j.firsts)
+}
+
+// enter notes a map that is to be launched from now on. The free slots on the nodes
+// with its input are offered anew.
 func (l *Live) enter(j *job, m int) {
 	if j.splits == nil {
 		return
 	}
-	for _, host := range j.splits[m].Hosts {
-		j.nodes[host].back(m)
+	places := j.nearsOf(m)
+	for _, i := range places {
+		n := j.nears[i]
+		n.back(amongPending, m)
+		n.node.pull += 1 / float64(len(places))
+		if n.left++; n.left == 1 {
+			at, _ := slices.BinarySearchFunc(n.node.wanted, n.n, compareNear)
+			n.node.wanted = slices.Insert(n.node.wanted, at, n)
+		}
+		for _, t := range n.node.trackers {
+			l.idle.Remove(t.index)
+			if l.free[mapPhase].Has(t.index) {
+				l.fresh.Add(t.index)
+			}
+		}
+	}
+	for _, rack := range j.splits[m].Racks {
+		if rack != "" {
+			j.racks[rack].back(amongPending, m)
+		}
 	}
 	l.beginWait(j, m)
 }
@@ -123,20 +273,45 @@ func (l *Live) leave(j *job, m int) {
 	if j.splits == nil {
 		return
 	}
-	j.maps[m].waited = j.waitClock(l.now) - j.maps[m].since
-	for level := range j.ripe {
-		j.ripe[level].Remove(m)
+	j.loose.Remove(m)
+	places := j.nearsOf(m)
+	for _, i := range places {
+		n := j.nears[i]
+		n.node.pull -= 1 / float64(len(places))
+		if n.left--; n.left == 0 {
+			l.unwant(n)
+		}
 	}
 }
 
-// ripeFor lets a map go as far as a level: it need not wait for a nearer slot.
-func (j *job) ripeFor(level, m int) {
-	if !j.ripe[level].Add(m) || level != rackRipe {
+// unwant notes that no map of a job is to launch any more whose input is on a node.
+func (l *Live) unwant(n *near) {
+	at, found := slices.BinarySearchFunc(n.node.wanted, n.n, compareNear)
+	if !found {
 		return
 	}
-	for _, rack := range j.splits[m].Racks {
-		if rack != "" {
-			j.racks[rack].back(m)
+	n.left = 0
+	n.node.wanted = slices.Delete(n.node.wanted, at, at+1)
+	if len(n.node.wanted) > 0 {
+		return
+	}
+	n.node.pull = 0 // with what rounding has left
+	for _, t := range n.node.trackers {
+		l.idle.Set(t.index, l.free[mapPhase].Has(t.index))
+	}
+}
+
+// offerAll has the free slots near a job's maps offered anew: it may be given some
+// from now on.
+func (l *Live) offerAll(j *job) {
+	for _, n := range j.nears {
+		if n.left == 0 {
+			continue
+		}
+		for _, t := range n.node.trackers {
+			if l.free[mapPhase].Has(t.index) {
+				l.fresh.Add(t.index)
+			}
 		}
 	}
 }

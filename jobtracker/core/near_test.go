@@ -29,29 +29,52 @@ func (w *world) simSplits(c LoadSplits) []Split {
 }
 
 // checkNear looks at every map and every slot, without an index: what is picked is
-// the lowest that may be, and no slot is free that a map could use.
+// the lowest that may be, and no slot is free that a map could use, unless the delay
+// rule holds it back, and then until a time at which the core wakes up.
 func (w *world) checkNear() {
 	l := w.core.live
 	if l == nil {
 		return
 	}
+	free := &l.free[mapPhase]
+	if line := l.phases[mapPhase].line; free.Len() > 0 && len(line) > 0 {
+		w.fail("%d map slots are free, and %v is in line for one", free.Len(), line[0].id)
+	}
 	for _, j := range l.order {
 		if j.splits == nil {
 			continue
 		}
-		w.checkWaits(l, j)
-		for i := range l.free[mapPhase].All() {
-			t := l.byIndex[i]
+		w.checkHeld(l, j)
+		for _, t := range l.byIndex {
 			for _, strict := range []bool{true, false} {
-				w.checkPicks(j, t, strict)
-			}
-			if j.runnable() && j.standings[mapPhase].queued && (j.pickNear(t, false) >= 0 || j.pickRack(t, false) >= 0 || j.pickAny(t, false) >= 0) {
-				w.fail("%s has a free map slot that %v could use", t.Name, j.id)
+				if t != nil && t.works {
+					w.checkPicks(j, t, strict)
+				}
 			}
 		}
-		refusable := j.standings[mapPhase].queued && l.free[mapPhase].Len() > 0
-		if j.refuses != refusable {
-			w.fail("%v refuses a slot: %v, and has one to refuse: %v", j.id, j.refuses, refusable)
+		for i := range free.All() {
+			if t := l.byIndex[i]; j.may && j.pickNear(t, false) >= 0 {
+				w.fail("%s has a free map slot that is near %v", t.Name, j.id)
+			}
+		}
+	}
+	w.checkIdle(l)
+}
+
+// checkIdle: a free map slot is known to be near nothing that is to launch, or not.
+func (w *world) checkIdle(l *Live) {
+	for _, t := range l.byIndex {
+		if t == nil {
+			continue
+		}
+		wanted := false
+		for _, j := range l.order {
+			for m := range j.pending.All() {
+				wanted = wanted || j.splits != nil && slices.Contains(j.splits[m].Hosts, t.host)
+			}
+		}
+		if idle := l.free[mapPhase].Has(t.index) && !wanted; l.idle.Has(t.index) != idle {
+			w.fail("%s is idle: %v", t.Name, idle)
 		}
 	}
 }
@@ -95,66 +118,36 @@ func (w *world) checkPicks(j *job, t *tracker, strict bool) {
 	}
 	host, rack := locality.HostKey(t.Host), t.rack
 	near := lowest(func(m int) bool { return slices.Contains(j.splits[m].Hosts, host) })
-	inRack := lowest(func(m int) bool { return j.ripe[rackRipe].Has(m) && slices.Contains(j.splits[m].Racks, rack) })
-	anywhere := lowest(func(m int) bool { return j.ripe[anyRipe].Has(m) })
-	if a, b, c := j.pickNear(t, strict), j.pickRack(t, strict), j.pickAny(t, strict); a != near || b != inRack || c != anywhere {
-		w.fail("%v on %s: maps %d, %d, %d are picked, not %d, %d, %d", j.id, t.Name, a, b, c, near, inRack, anywhere)
+	inRack := lowest(func(m int) bool { return slices.Contains(j.splits[m].Racks, rack) })
+	loose := lowest(func(m int) bool { return j.loose.Has(m) && slices.Contains(j.splits[m].Racks, rack) })
+	a, b, c := j.pickNear(t, strict), j.racks[rack].pick(amongPending, t, strict), j.racks[rack].pick(amongLoose, t, strict)
+	if a != near || b != inRack || c != loose {
+		w.fail("%v on %s: maps %d, %d, %d are picked, not %d, %d, %d", j.id, t.Name, a, b, c, near, inRack, loose)
 	}
 }
 
-// checkWaits: a map is ripe, or waits, and has not waited for too long.
-func (w *world) checkWaits(l *Live, j *job) {
+// checkHeld: who refuses slots has maps to launch, all of which have to wait, and is
+// asked again when that ends.
+func (w *world) checkHeld(l *Live, j *job) {
 	for m := range j.maps {
-		pending := j.pending.Has(m)
-		for level := range j.ripe {
-			ripe := j.ripe[level].Has(m)
-			waits := slices.ContainsFunc(j.delays[level], func(d delayed) bool { return d.m == m && j.isWaiting(level, d) })
-			if ripe && !pending || pending && ripe == waits {
-				w.fail("%v map %d: to be launched %v, ripe %v, waits %v", j.id, m, pending, ripe, waits)
-			}
+		if j.pending.Has(m) && !j.loose.Has(m) && j.live[m] == 0 || j.loose.Has(m) && !j.pending.Has(m) {
+			w.fail("%v map %d: to be launched %v, loose %v", j.id, m, j.pending.Has(m), j.loose.Has(m))
 		}
-		if t := &j.maps[m]; pending && j.waitClock(l.now)-t.since > worldDelay || t.waited > worldDelay+stormy {
-			w.fail("%v map %d has waited for %v", j.id, m, j.waitClock(l.now)-t.since)
+		if at := j.maps[m].refused; at > 0 && at > j.wait.Total(l.now)+1 {
+			w.fail("%v map %d was first refused after %v of %v", j.id, m, at, j.wait.Total(l.now))
 		}
+	}
+	if !j.refuses {
+		return
+	}
+	wake, _ := w.core.Wake()
+	if j.loose.Len() > 0 || j.pending.Len() == 0 || j.refusesUntil < w.now || wake > j.refusesUntil || j.refusesUntil > l.now+locality.Start+worldDelay {
+		w.fail("%v refuses slots until %v, has %d maps to launch, %d of them loose; it is %v", j.id, j.refusesUntil, j.pending.Len(), j.loose.Len(), w.now)
 	}
 }
 
-// worldDelay is how long maps of the random worlds wait for near slots.
+// worldDelay is how long maps of some of the random worlds wait for near slots.
 const worldDelay = 700 * time.Millisecond
-
-// TestWaitIsBounded: while a slot is refused the whole time, a map waits for as
-// long as the rule says, over all its attempts, and no longer.
-func TestWaitIsBounded(t *testing.T) {
-	c := New(Config{Scheduling: wire.Scheduling{Delay: "fixed=1s"}})
-	l := newLive(c)
-	j := &job{splits: []Split{{Hosts: []string{"a"}}}, maps: make([]mapTask, 1), near: true}
-	l.indexSplits(j)
-	j.near, j.nearAsOf = true, l.workers
-	for _, at := range []time.Duration{0, 400 * time.Millisecond} {
-		l.now = at
-		j.pending.Add(0)
-		l.enter(j, 0)
-		j.refuses, j.refused, j.refusesSince = true, j.waitClock(l.now), l.now
-		l.now += 400 * time.Millisecond
-		if l.ripen(j); j.ripe[anyRipe].Has(0) {
-			t.Fatalf("at %v its wait is over", l.now)
-		}
-		j.pending.Remove(0)
-		l.leave(j, 0)
-	}
-	j.pending.Add(0)
-	l.enter(j, 0)
-	if d, ok := j.longest(anyRipe); !ok || j.waitClock(l.now)-d.since != 800*time.Millisecond {
-		t.Errorf("after two attempts it has waited for %v", j.waitClock(l.now)-d.since)
-	}
-	l.now += 200 * time.Millisecond
-	if l.ripen(j); !j.ripe[anyRipe].Has(0) || !j.ripe[rackRipe].Has(0) {
-		t.Error("it waits on")
-	}
-	if got := levelOfRipe(anyRipe); got != wire.Remote {
-		t.Errorf("any is %v", got)
-	}
-}
 
 // BenchmarkNear gives 4,000 maps, each on three of a thousand nodes, away, and takes
 // each back: what it costs does not grow with the maps that wait.
@@ -166,8 +159,9 @@ func BenchmarkNear(b *testing.B) {
 		t := l.addTracker(&trackerFacts{Name: fmt.Sprintf("t%d", i), Host: fmt.Sprintf("t%d", i), MapSlots: 1})
 		t.inventoried = true
 		l.refresh(t)
+		l.fresh.Add(t.index)
 	}
-	j := &job{splits: make([]Split, maps), maps: make([]mapTask, maps)}
+	j := &job{facts: new(jobFacts), splits: make([]Split, maps), maps: make([]mapTask, maps)}
 	for m := range j.splits {
 		for k := range 3 {
 			j.splits[m].Hosts = append(j.splits[m].Hosts, fmt.Sprintf("t%d", (m*7+k*331)%nodes))
@@ -178,7 +172,7 @@ func BenchmarkNear(b *testing.B) {
 	given := 0
 	for b.Loop() {
 		l.pass++
-		t, m := l.find(func(t *tracker) int { return j.pickNear(t, true) })
+		t, m := l.find(&l.fresh, func(t *tracker) int { return j.pickNear(t, true) })
 		if t == nil {
 			b.Fatal("no map is near any node")
 		}

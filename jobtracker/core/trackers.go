@@ -21,6 +21,8 @@ type tracker struct {
 	fresh       bool   // its incarnation began in this office: it cannot have attempts of ours
 	losing      bool   // its loss is proposed
 	works       bool   // it is given work and has map slots
+	node        *node
+	maps        []*attempt // in its slots
 	heard       time.Duration
 	blame       []time.Duration // see blamed
 	rate        float64         // bytes a second that its homes fetch; 0: not measured
@@ -74,6 +76,7 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 	}
 	l.byIndex[t.index] = t
 	l.trackers[f.Name] = t
+	l.settleOn(t, true)
 	l.leaseDue = min(l.leaseDue, t.heard+l.c.cfg.Lease)
 	return t
 }
@@ -81,14 +84,14 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 // refresh keeps the sets of trackers that can take tasks.
 func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
-		if l.free[p].Set(t.index, t.fit() && t.free[p] > 0) {
-			l.uneven = true
+		if l.free[p].Set(t.index, t.fit() && t.free[p] > 0) && p == mapPhase {
+			l.fresh.Set(t.index, l.free[p].Has(t.index))
+			l.idle.Set(t.index, l.free[p].Has(t.index) && len(t.node.wanted) == 0)
 		}
 	}
 	if works := t.fit() && t.slots[mapPhase] > 0; works != t.works {
 		t.works = works
-		l.workers++
-		l.uneven = true
+		l.worked(t, works)
 	}
 	l.unfit.Set(t.index, !t.losing && t.Excluded != "")
 	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
@@ -350,6 +353,7 @@ func (l *Live) detach(t *tracker) {
 	t.slots, t.free = [2]int{}, [2]int{}
 	l.refresh(t)
 	l.offers.Remove(t.index)
+	l.settleOn(t, false)
 	for _, a := range sortedAttempts(t.attempts) {
 		l.vanished(a)
 	}

@@ -77,7 +77,7 @@ func (l *Live) obey() {
 		p.drop()
 		p.begun(l.now)
 	}
-	l.uneven = true
+	l.askAllAgain()
 }
 
 // schedule changes how slots are shared, one request after the other.
@@ -151,7 +151,6 @@ func (l *Live) pooled(fitted bool) {
 	for _, j := range l.order {
 		l.move(j)
 	}
-	l.uneven = true
 }
 
 // change asks for other terms, or for a submission to be suspended or resumed.
@@ -225,7 +224,6 @@ func (l *Live) changeApplied(x *changed, fitted bool) {
 		for i := range l.phases {
 			l.phases[i].begun(l.now)
 		}
-		l.uneven = true
 	}
 	waiting := l.wishes.changes[x.Key]
 	if len(waiting) == 0 {

@@ -391,11 +391,16 @@ func (w *world) checkLines() {
 		p := &l.phases[i]
 		var want []*job
 		for _, j := range l.order {
-			if j.runnable() && j.toLaunch(i) > 0 {
+			if j.may != l.mayLaunch(j) {
+				w.fail("%v may have slots: %v", j.id, j.may)
+			}
+			if j.may && j.toLaunch(i) > 0 {
 				if j.standings[i] != p.standingOf(j) {
 					w.fail("%v stands at %+v, not %+v", j.id, j.standings[i], p.standingOf(j))
 				}
-				want = append(want, j)
+				if i == reducePhase || !j.refuses {
+					want = append(want, j)
+				}
 			}
 		}
 		slices.SortFunc(want, p.compare)

@@ -1,0 +1,174 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// Explain says why a job has the slots it has, what it waits for and when it should
+// end. ok is false for a job that is not known. Of one that has ended, and on a job
+// tracker that does not lead, little is to be said.
+func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok bool) {
+	f := c.facts.job(id)
+	if f == nil {
+		return x, false
+	}
+	x = c.facts.explain(f)
+	if l := c.live; l != nil && l.jobs[f.n] != nil {
+		now = max(now, c.now)
+		l.explain(&x, now, l.outlooks(now)[f.n])
+	}
+	return x, true
+}
+
+// Explanations is Explain of all jobs that have not ended, by id.
+func (c *Core) Explanations(now time.Duration) []wire.Explanation {
+	l := c.live
+	if l == nil {
+		return nil
+	}
+	now = max(now, c.now)
+	all := l.outlooks(now)
+	list := make([]wire.Explanation, 0, len(l.order))
+	for _, j := range l.order {
+		x := c.facts.explain(j.facts)
+		l.explain(&x, now, all[j.facts.n])
+		list = append(list, x)
+	}
+	return list
+}
+
+// explain says what Facts know.
+func (f *Facts) explain(j *jobFacts) wire.Explanation {
+	x := wire.Explanation{
+		Job: f.id(j.n), Name: j.name, Pool: j.sub.terms.Pool, State: f.state(j),
+		Suspended: j.sub.suspended && j.end == nil, Submitted: j.sub.at,
+	}
+	if x.Pool == "" {
+		x.Pool = wire.DefaultPool
+	}
+	if d := j.sub.terms.Deadline; d != 0 {
+		x.Deadline = j.sub.at + d.Milliseconds()
+	}
+	if j.end != nil {
+		x.End = j.sub.at + j.end.Elapsed
+	}
+	return x
+}
+
+// explain adds what the leader knows.
+func (l *Live) explain(x *wire.Explanation, now time.Duration, o *outlook) {
+	j := o.job
+	x.Scheduling = l.c.scheduling()
+	x.End = l.wallOf(o.end)
+	for i := range l.phases {
+		if i == mapPhase || j.facts.reduces > 0 {
+			x.Phases = append(x.Phases, l.explainPhase(i, o))
+		}
+	}
+	x.Shuffle = l.explainShuffle(j)
+	if waits := l.waits(j); waits != "" {
+		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
+	}
+}
+
+func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
+	p, j := &l.phases[i], o.job
+	x := wire.PhaseExplanation{
+		Phase: p.kind, Tasks: j.total(i), Done: j.total(i) - j.left(i), Running: j.inSlots[i], Waiting: j.toLaunch(i),
+		Target: p.targets[j.facts.n], TaskSeconds: o.takes[i].time.Seconds(), Left: o.work[i].Seconds(), Source: o.takes[i].source,
+	}
+	if r, ok := p.ranks[j.facts.n]; ok {
+		x.Place, x.Of = r+1, len(p.plan.Targets)
+	}
+	if k, ok := slices.BinarySearchFunc(p.seen, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
+		x.Min, x.Max = p.seen[k].Min, p.seen[k].Max
+	}
+	switch {
+	case j.left(i) == 0 && j.facts.maps >= 0:
+	case i == reducePhase && o.end != never:
+		x.End = l.wallOf(o.end - l.closeTime)
+	case i == mapPhase:
+		x.End = l.wallOf(o.mapped)
+	}
+	return x
+}
+
+// explainShuffle is nil for a job that has none.
+func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
+	if j.facts.reduces == 0 {
+		return nil
+	}
+	gathered, made, whole := j.outputs()
+	x := &wire.ShuffleExplanation{Ready: made - gathered, Left: whole - gathered, Whole: whole}
+	portions := l.phases[mapPhase].plan.Portions
+	for i := range portions {
+		if portions[i].Job == j.id {
+			x.Share, x.Place, x.Of = portions[i].Share, i+1, len(portions)
+		}
+	}
+	return x
+}
+
+// wallOf is a time of the core in Unix milliseconds, 0 when it is not known.
+func (l *Live) wallOf(at time.Duration) int64 {
+	if at == never {
+		return 0
+	}
+	return l.c.wall + at.Milliseconds()
+}
+
+// maxPlanned bounds the plans of one job that are kept for its history. When there
+// are more every other one goes: the plans of its whole life are to be seen.
+const maxPlanned = 256
+
+// foreseeGap is the least time between looks into the future for histories.
+const foreseeGap = 100 * time.Millisecond
+
+// notePlan notes what the plan that came into force just now means for its jobs, if
+// that is another than before or some part of their lives has passed since.
+func (l *Live) notePlan(p *phase) {
+	if !l.c.cfg.History {
+		return
+	}
+	for i := range p.plan.Targets {
+		j := l.jobs[p.plan.Targets[i].Job.N]
+		if j == nil || p.ranks[j.facts.n] != i {
+			continue
+		}
+		note := history.Planned{
+			At: l.wall(), Phase: p.kind, Scheduling: l.c.scheduling(),
+			Target: p.plan.Targets[i].Slots, Place: i + 1, Of: len(p.plan.Targets),
+		}
+		last := j.noted[p.index]
+		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.arrived)/64
+		if !old && note.Same(&last) {
+			continue
+		}
+		if l.foreseen == nil || l.now-l.foreseenAt >= foreseeGap {
+			l.foreseen, l.foreseenAt = l.outlooks(l.now), l.now
+		}
+		if o := l.foreseen[j.facts.n]; o != nil {
+			note.End = l.wallOf(o.end)
+		}
+		j.noted[p.index] = note
+		j.note(note)
+	}
+}
+
+func (j *job) note(n history.Planned) {
+	if len(j.plans) == maxPlanned {
+		kept := j.plans[:0]
+		for i := range j.plans {
+			if i%2 == 0 {
+				kept = append(kept, j.plans[i])
+			}
+		}
+		j.plans = kept
+	}
+	j.plans = append(j.plans, n)
+}

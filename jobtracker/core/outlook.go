@@ -1,0 +1,255 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// outlook is when the parts of a job should end if the plans in force go on as they
+// see it, nobody comes and nothing is lost. Times are the core's; never: not known.
+//
+// A phase ends when its plan says and then what a fluid plan does not see: its last
+// tasks do not end together. Homes gather while maps run, so that the shuffle ends
+// with the maps or after them. Reduces follow the shuffle, in the slots that other
+// jobs leave them.
+type outlook struct {
+	job      *job
+	takes    [2]take
+	tasks    [2]int           // left
+	work     [2]time.Duration // slot-time left
+	mapped   time.Duration
+	shuffled time.Duration
+	end      time.Duration // of the job
+}
+
+// outlooks foresees all jobs that have not ended, by number.
+func (l *Live) outlooks(now time.Duration) map[int]*outlook {
+	all := make(map[int]*outlook, len(l.order))
+	looks := [2]look{l.lookAt(mapPhase, now), l.lookAt(reducePhase, now)}
+	means := [2]take{l.meanTime(mapPhase), l.meanTime(reducePhase)}
+	for _, j := range l.order {
+		o := &outlook{job: j, mapped: never, shuffled: never, end: never}
+		for i, v := range looks {
+			if o.takes[i] = v.corrected(j, j.taskTime(i)); o.takes[i].time == 0 {
+				o.takes[i] = means[i]
+			}
+			o.tasks[i], o.work[i] = j.left(i), v.work(j, o.takes[i].time)
+		}
+		all[j.facts.n] = o
+	}
+	l.foreseeMaps(looks[mapPhase], all)
+	l.foreseeShuffles(now, all)
+	l.foreseeReduces(looks[reducePhase], all)
+	l.foreseeComing(now, all)
+	return all
+}
+
+// goes says whether a job is on its way, so that its tasks have slots or wait for them.
+func (o *outlook) goes() bool {
+	j := o.job
+	return j.facts.maps >= 0 && j.facts.stop == nil && !j.held && !j.facts.sub.suspended
+}
+
+// foreseeMaps sets when maps end.
+func (l *Live) foreseeMaps(v look, all map[int]*outlook) {
+	slots := l.slotsOf(mapPhase)
+	ahead := time.Duration(0) // work of the jobs that come first
+	for _, j := range l.phases[mapPhase].precedence(l.order) {
+		switch o := all[j.facts.n]; {
+		case !o.goes():
+		case o.tasks[mapPhase] == 0:
+			o.mapped = v.now
+		case slots > 0:
+			ahead += o.work[mapPhase]
+			o.mapped = l.phaseEnd(v, o, v.now, ahead/time.Duration(slots), slots)
+		}
+	}
+}
+
+// precedence is jobs in the order of the plan in force, the others after those.
+func (p *phase) precedence(jobs []*job) []*job {
+	order := slices.Clone(jobs)
+	slices.SortStableFunc(order, func(a, b *job) int { return cmp.Compare(p.rankOf(a), p.rankOf(b)) })
+	return order
+}
+
+// rankOf is a job's place in the plan in force.
+func (p *phase) rankOf(j *job) int {
+	if r, ok := p.ranks[j.facts.n]; ok {
+		return r
+	}
+	return len(p.ranks)
+}
+
+// phaseEnd is when a phase of a job ends that begins at from: when the plan in force
+// says, else when it is through with what comes before it in line, and that after
+// now. It has as many slots then as it has work for in that time.
+func (l *Live) phaseEnd(v look, o *outlook, from, inLine time.Duration, slots int) time.Duration {
+	p, whole := &l.phases[v.phase], o.takes[v.phase].time
+	end, discrete := max(from, v.now+inLine), false
+	if r, ok := p.ranks[o.job.facts.n]; ok && p.plan.Targets[r].End > 0 {
+		end = max(v.now, p.plannedAt+secondsOf(p.plan.Targets[r].End))
+		discrete = len(p.plan.Queues) > 0 // such a plan has counted whole tasks
+	}
+	waiting := o.tasks[v.phase] - o.job.inSlots[v.phase]
+	if waiting <= 0 {
+		return v.now + v.longest(o.job, whole)
+	}
+	side := min(slots, o.tasks[v.phase])
+	end = max(end, from+o.work[v.phase]/time.Duration(side))
+	if discrete {
+		return end
+	}
+	if took := end - from; took > 0 {
+		side = min(side, max(1, int(o.work[v.phase]/took)))
+	}
+	// They end within the time of one task; on average half of it is lost.
+	return end + whole*time.Duration(side-1)/time.Duration(2*side)
+}
+
+// longest is what the task has left that runs for the longest.
+func (v look) longest(j *job, whole time.Duration) time.Duration {
+	if !v.close {
+		return whole
+	}
+	left := time.Duration(0)
+	for a := range j.running(v.phase) {
+		left = max(left, v.rest(a, whole))
+	}
+	return left
+}
+
+// foreseeShuffles sets when all map output is at its homes. Jobs of which the plan in
+// force says nothing are served alike.
+func (l *Live) foreseeShuffles(now time.Duration, all map[int]*outlook) {
+	type shuffle struct {
+		o           *outlook
+		left, queue float64 // bytes of its own, and until it is through
+	}
+	var shuffles []*shuffle
+	for _, j := range l.order {
+		o := all[j.facts.n]
+		if o.mapped == never {
+			continue
+		}
+		o.shuffled = o.mapped
+		gathered, _, whole := j.outputs()
+		if j.open > 0 && whole > gathered {
+			shuffles = append(shuffles, &shuffle{o: o, left: float64(whole - gathered)})
+		}
+	}
+	rate, homes := l.bandwidth()
+	if rate == 0 {
+		return
+	}
+	place := make(map[int]int)
+	for i, portion := range l.phases[mapPhase].plan.Portions {
+		place[portion.Job.N] = i - len(l.phases[mapPhase].plan.Portions)
+	}
+	slices.SortStableFunc(shuffles, func(a, b *shuffle) int {
+		return cmp.Or(cmp.Compare(place[a.o.job.facts.n], place[b.o.job.facts.n]), cmp.Compare(a.left, b.left))
+	})
+	done := 0.0
+	for i, s := range shuffles {
+		done += s.left
+		s.queue = done
+		if place[s.o.job.facts.n] == 0 {
+			s.queue += s.left * float64(len(shuffles)-1-i) // what the larger ones have by then
+		}
+		// Its own homes fetch no faster than they can, and what the last maps make
+		// is fetched after them.
+		own := rate * float64(min(homes, max(1, s.o.job.hosts.Len()))) / float64(homes)
+		last := s.left / float64(max(1, s.o.tasks[mapPhase])) * float64(min(1, s.o.tasks[mapPhase]))
+		s.o.shuffled = max(s.o.mapped+secondsOf(last/own), now+secondsOf(max(s.queue/rate, s.left/own)))
+	}
+}
+
+// foreseeReduces sets when jobs end, their reduces taking slots as they get ready.
+func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
+	var order []*outlook
+	for _, j := range l.phases[reducePhase].precedence(l.order) {
+		if o := all[j.facts.n]; o.shuffled != never {
+			order = append(order, o)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *outlook) int { return cmp.Compare(a.shuffled, b.shuffled) })
+	slots := l.slotsOf(reducePhase)
+	through := v.now // when the slots are through with the jobs so far
+	for _, o := range order {
+		end := o.shuffled
+		switch {
+		case o.tasks[reducePhase] == 0:
+		case slots == 0:
+			end = never
+		default:
+			through = max(through, o.shuffled) + o.work[reducePhase]/time.Duration(slots)
+			end = l.phaseEnd(v, o, o.shuffled, through-v.now, slots)
+		}
+		if end == never {
+			continue
+		}
+		o.end = end + l.closeTime
+		if o.job.facts.committing {
+			o.end = v.now + max(l.closeTime-(v.now-o.job.committing), l.closeTime/tail)
+		}
+	}
+}
+
+// foreseeComing sets the ends of jobs that have not begun, by the last one of their
+// name: they come when those end whose output they read, and after the others.
+func (l *Live) foreseeComing(now time.Duration, all map[int]*outlook) {
+	slots := [2]int{l.slotsOf(mapPhase), l.slotsOf(reducePhase)}
+	ahead := time.Duration(0)
+	for _, o := range all {
+		ahead += o.work[mapPhase]
+	}
+	for _, j := range l.order {
+		o := all[j.facts.n]
+		if j.facts.maps >= 0 || j.facts.stop != nil || j.facts.sub.suspended || j.profile == nil || slots[mapPhase] == 0 {
+			continue
+		}
+		at := now + ahead/time.Duration(slots[mapPhase])
+		for _, f := range l.facts.after(j.facts) {
+			if before := all[f.n]; before != nil {
+				at = max(at, before.end)
+			}
+		}
+		for phase, tasks := range [2]int{j.profile.Phases[mapPhase].Tasks, j.facts.reduces} {
+			if at == never || tasks == 0 {
+				continue
+			}
+			if slots[phase] == 0 {
+				at = never
+				continue
+			}
+			waves := (tasks + slots[phase] - 1) / slots[phase]
+			o.tasks[phase], o.work[phase] = tasks, time.Duration(tasks)*o.takes[phase].time
+			at += time.Duration(waves) * o.takes[phase].time
+		}
+		ahead += o.work[mapPhase]
+		if o.end = at; at != never {
+			o.end += l.closeTime
+		}
+	}
+}
+
+// slotsOf is how many slots of a phase there are for jobs.
+func (l *Live) slotsOf(phase int) int {
+	slots := 0
+	for _, t := range l.byIndex {
+		if t != nil && !t.losing && t.Excluded == "" {
+			slots += t.slots[phase]
+		}
+	}
+	return slots
+}
+
+// secondsOf is a time that a policy or a quotient gives; what is absurd is very long.
+func secondsOf(s float64) time.Duration {
+	const most = 1e9
+	if !(s < most) {
+		s = most
+	}
+	return time.Duration(s * float64(time.Second))
+}
