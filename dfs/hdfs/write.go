@@ -17,6 +17,7 @@ import (
 
 const (
 	keepAtMost  = 32 << 20         // of a block, to write it again elsewhere
+	keptPiece   = 256 << 10        // in pieces, for one that grows would be copied over and over
 	againAtMost = 4 * time.Second  // before the last try to write a block again
 	badFor      = 10 * time.Minute // a DataNode that has failed a writer gets no blocks of ours
 	replicateIt = 0x80             // not erasure-coded, whatever the directory's policy
@@ -42,8 +43,9 @@ type writer struct {
 	previous proto.Message // ExtendedBlock before it
 	out      blockWriter   // nil between blocks
 	written  int64         // of the block
-	kept     []byte        // of the block; lacking when that is too much
-	err      error         // the first, which is final
+	kept     int64         // of the block, in pieces; less than written when that is too much
+	pieces   [][]byte
+	err      error // the first, which is final
 	closed   bool
 }
 
@@ -139,11 +141,36 @@ func (w *writer) add(p []byte) error {
 		}
 	}
 	w.written += int64(len(p))
-	if w.written <= keepAtMost {
-		w.kept = append(w.kept, p...)
-	}
+	w.keep(p)
 	if _, err := w.out.Write(p); err != nil {
 		return w.again(err, false)
+	}
+	return nil
+}
+
+// keep copies what is written of the block, unless that is too much.
+func (w *writer) keep(p []byte) {
+	if w.written > keepAtMost {
+		return
+	}
+	for len(p) > 0 {
+		i, at := w.kept/keptPiece, w.kept%keptPiece
+		if i == int64(len(w.pieces)) {
+			w.pieces = append(w.pieces, make([]byte, keptPiece))
+		}
+		n := copy(w.pieces[i][at:], p)
+		w.kept, p = w.kept+int64(n), p[n:]
+	}
+}
+
+// repeat writes what is kept.
+func (w *writer) repeat() error {
+	for left, i := w.kept, 0; left > 0; i++ {
+		piece := w.pieces[i][:min(left, keptPiece)]
+		if _, err := w.out.Write(piece); err != nil {
+			return err
+		}
+		left -= int64(len(piece))
 	}
 	return nil
 }
@@ -160,7 +187,7 @@ func (w *writer) finish() error {
 	}
 	w.previous = part(w.block, "b")
 	w.previous.ProtoReflect().Set(w.previous.ProtoReflect().Descriptor().Fields().ByName("numBytes"), value(uint64(w.written)))
-	w.out, w.written, w.kept = nil, 0, w.kept[:0]
+	w.out, w.written, w.kept = nil, 0, 0
 	w.link.close()
 	return nil
 }
@@ -204,7 +231,7 @@ func (w *writer) again(cause error, whole bool) error {
 		w.link.close()
 		_ = w.out.Close() // it failed; this ends what it runs
 		w.out = nil
-		if int64(len(w.kept)) < w.written {
+		if w.kept < w.written {
 			return fmt.Errorf("a block of which %d bytes were written cannot be written again: %w", w.written, cause)
 		}
 		if err := w.abandon(); err != nil {
@@ -213,7 +240,7 @@ func (w *writer) again(cause error, whole bool) error {
 		if err := w.begin(); err != nil {
 			return errors.Join(cause, err)
 		}
-		_, err := w.out.Write(w.kept)
+		err := w.repeat()
 		if err == nil && whole {
 			err = w.out.Close()
 		}
