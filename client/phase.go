@@ -118,6 +118,9 @@ func bytesOf(p phase) string {
 	return ""
 }
 
+// Size prints bytes in binary units, with one decimal from KiB up.
+func Size(n int64) string { return size(n) }
+
 // size prints bytes in binary units, with one decimal from KiB up.
 func size(n int64) string {
 	if n < 1<<10 {

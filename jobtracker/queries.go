@@ -51,6 +51,27 @@ func (s *Server) Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptSt
 	return nil, fmt.Errorf("list attempts: %w", err)
 }
 
+// Explain says why a job has the slots it has, what it waits for and when it should
+// end. It fails with core.ErrUnknownJob or core.ErrNotLeader.
+func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error) {
+	var x wire.Explanation
+	known := false
+	err := s.query(ctx, func() { x, known = s.core.Explain(s.now(), job) })
+	if err == nil && !known {
+		err = fmt.Errorf("%v: %w", job, core.ErrUnknownJob)
+	}
+	return x, err
+}
+
+// Explanations is Explain of all jobs that have not ended, by id.
+func (s *Server) Explanations(ctx context.Context) ([]wire.Explanation, error) {
+	var all []wire.Explanation
+	if err := s.query(ctx, func() { all = s.core.Explanations(s.now()) }); err != nil {
+		return nil, fmt.Errorf("explain jobs: %w", err)
+	}
+	return all, nil
+}
+
 // Cluster tells what this job tracker knows of its cluster. It answers on
 // followers too, without the trackers.
 func (s *Server) Cluster(ctx context.Context) (wire.ClusterStatus, error) {

@@ -67,6 +67,7 @@ func commands() []command {
 			q.flags.StringVar(&q.reason, "reason", "", "what the job's status will say")
 		})},
 		{"counters", "[-json] JOB", "print a job's counters", "", asking("counters", 1, 1, (*query).counters)},
+		{"explain", "[-json] [JOB]", "tell why a job has the slots it has, and when it should end", explainHelp, asking("explain", 0, 1, (*query).explain)},
 		{"logs", "[-tail BYTES] [-json] JOB [TASK]", "print what attempts wrote to standard output and error",
 			"The attempts are those of TASK, which may be one attempt's id; without it those that failed or, if none did, all.",
 			asking("logs", 1, 2, (*query).logs, func(q *query) {

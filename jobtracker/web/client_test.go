@@ -68,6 +68,17 @@ func TestAnyAddressLeadsToTheLeader(t *testing.T) {
 	if err != nil || len(attempts) != 1 || attempts[0].State != "failed" {
 		t.Errorf("%+v, %v", attempts, err)
 	}
+	x, err := c.Explain(t.Context(), job1)
+	if err != nil || x.Scheduler != "flex" || len(x.Phases) != 1 || x.Phases[0].End.UnixMilli() != 9000 || x.Shuffle.Share != 0.5 ||
+		x.Holds[0].Until.UnixMilli() != 8000 || x.Now.UnixMilli() != 99 || !x.Deadline.IsZero() {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if every, err := c.Explanations(t.Context()); err != nil || len(every) != 1 || every[0].Job != x.Job {
+		t.Errorf("%+v, %v", every, err)
+	}
+	if _, err := c.Explain(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
+		t.Errorf("an unknown job is explained: %v", err)
+	}
 	if err := errors.Join(c.AddVoter(t.Context(), Voter{"jt/4", "h:4"}), c.RemoveVoter(t.Context(), "jt/4")); err != nil || len(all[0].voter) != 0 {
 		t.Errorf("%v, %v", all[0].voter, err)
 	}

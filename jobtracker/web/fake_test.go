@@ -177,6 +177,40 @@ func (f *fake) Attempts(_ context.Context, id wire.JobID) ([]wire.AttemptStatus,
 	}}, nil
 }
 
+func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, error) {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	s, err := f.status(id)
+	if err != nil {
+		return wire.Explanation{}, err
+	}
+	return wire.Explanation{
+		Job: id, Name: s.Name, Pool: "default", State: s.State, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"},
+		Phases: []wire.PhaseExplanation{{
+			Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4,
+			TaskSeconds: 1.5, Left: 4, Source: "measured", End: 9000,
+		}},
+		Shuffle: &wire.ShuffleExplanation{Ready: 1, Left: 2, Whole: 3, Share: 0.5, Place: 1, Of: 1},
+		Holds:   []wire.Hold{{What: "a map waits", Until: 8000}}, Submitted: 1000, End: 9000,
+	}, nil
+}
+
+func (f *fake) Explanations(ctx context.Context) ([]wire.Explanation, error) {
+	jobs, err := f.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []wire.Explanation
+	for _, s := range jobs {
+		x, err := f.Explain(ctx, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
 func (f *fake) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
 		for {

@@ -11,6 +11,8 @@
 //	GET    /v1/jobs/ID               Job
 //	POST   /v1/jobs/ID/kill          body: {"reason": text}
 //	GET    /v1/jobs/ID/attempts      {"attempts": [Attempt, …]}
+//	GET    /v1/jobs/ID/explain       Explanation
+//	GET    /v1/explain               {"jobs": [Explanation, …]}, of jobs that have not ended, by id
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
 //	GET    /v1/cluster               Cluster; of a follower without task trackers
 //	POST   /v1/cluster/voters        body: Voter; DELETE /v1/cluster/voters/ID
@@ -63,6 +65,8 @@ type JobTracker interface {
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
 	Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptStatus, error)
+	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
+	Explanations(ctx context.Context) ([]wire.Explanation, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
 	AttachAs(conn *wire.Conn, tracker string) error          // by its certificate; empty: anybody
 }
@@ -137,6 +141,8 @@ func New(cfg Config) http.Handler {
 	h.handle(mux, everybody, "GET /v1/jobs/{id}", h.short(h.job))
 	h.handle(mux, clients, "POST /v1/jobs/{id}/kill", h.short(h.kill))
 	h.handle(mux, everybody, "GET /v1/jobs/{id}/attempts", h.short(h.attempts))
+	h.handle(mux, everybody, "GET /v1/jobs/{id}/explain", h.short(h.explain))
+	h.handle(mux, everybody, "GET /v1/explain", h.short(h.explainAll))
 	h.handle(mux, everybody, "GET /v1/cluster", h.short(h.cluster))
 	h.handle(mux, voters, "POST /v1/cluster/voters", h.short(h.addVoter))
 	h.handle(mux, clients, "DELETE /v1/cluster/voters/{id}", h.short(h.removeVoter))

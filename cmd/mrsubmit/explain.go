@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
+)
+
+const explainHelp = `Tells why a job has the slots it has, what it waits for and when it should end: its
+place in the plan in force, slots now and by that plan, what is known of its tasks
+and whence, and what keeps its tasks from free slots. Without JOB in a line each all
+jobs that have not ended.`
+
+// explain says why one job has the slots it has, or all.
+func (q *query) explain(ctx context.Context) error {
+	if len(q.args) == 0 {
+		return q.explainAll(ctx)
+	}
+	ids, err := q.jobIDs()
+	if err != nil {
+		return err
+	}
+	x, err := q.cluster.Explain(ctx, ids[0])
+	if err != nil {
+		r, err := q.past(ctx, ids[0], err)
+		if err != nil {
+			return err
+		}
+		x = &web.Explanation{
+			Job: r.Job.ID.String(), Name: r.Job.Name, State: r.Job.State.String(), Pool: cmp.Or(r.Job.Terms.Pool, wire.DefaultPool),
+			Now: time.Now().UTC(), Submitted: time.UnixMilli(r.Submitted).UTC(), End: time.UnixMilli(r.Ended).UTC(),
+		}
+		if d := r.Job.Terms.Deadline; d != 0 {
+			x.Deadline = x.Submitted.Add(d)
+		}
+	}
+	if q.json {
+		return q.printJSON(x)
+	}
+	return printExplanation(q.stdout, x)
+}
+
+func (q *query) explainAll(ctx context.Context) error {
+	all, err := q.cluster.Explanations(ctx)
+	if err != nil {
+		return err
+	}
+	if q.json {
+		return q.printJSON(all)
+	}
+	rows := [][]string{{"JOB", "STATE", "MAPS", "PLACE", "SLOTS", "REDUCES", "PLACE", "SLOTS", "SHUFFLE", "ENDS", "DEADLINE", "WAITS", "NAME"}}
+	for i := range all {
+		x := &all[i]
+		row := []string{x.Job, x.State}
+		for k := range 2 {
+			if k >= len(x.Phases) {
+				row = append(row, "-", "-", "-")
+				continue
+			}
+			p := &x.Phases[k]
+			row = append(row, fmt.Sprintf("%d/%d", p.Done, p.Tasks), placeText(p.Place, p.Of), fmt.Sprintf("%d of %d", p.Running, p.Target))
+		}
+		shuffle, waits := "-", "-"
+		if x.Shuffle != nil {
+			shuffle = fmt.Sprintf("%s left", client.Size(x.Shuffle.Left))
+		}
+		if len(x.Holds) > 0 {
+			waits = x.Holds[0].What
+		}
+		rows = append(rows, append(row, shuffle, untilText(x.End, x.Now), untilText(x.Deadline, x.Now), waits, x.Name))
+	}
+	return q.table(rows)
+}
+
+func placeText(place, of int) string {
+	if place == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", place, of)
+}
+
+// untilText says how far off a time is: "in 12s", "4s ago".
+func untilText(at, now time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	d := at.Sub(now)
+	if d < 0 {
+		return elapsedText(-d.Milliseconds()) + " ago"
+	}
+	return "in " + elapsedText(d.Milliseconds())
+}
+
+// printExplanation prints what is to be said of one job.
+func printExplanation(w io.Writer, x *web.Explanation) error {
+	now := x.Now
+	p := &printer{w: w}
+	state := x.State
+	if x.Suspended {
+		state += ", suspended"
+	}
+	p.printf("%s %s: %s, pool %s\n", x.Job, client.OneLine(x.Name), state, client.OneLine(x.Pool))
+	if x.Scheduler != "" {
+		p.printf("  scheduler  %s, metric %s, delay %s\n", x.Scheduler, x.Metric, x.Delay)
+	}
+	for i := range x.Phases {
+		p.phase(&x.Phases[i], now)
+	}
+	if s := x.Shuffle; s != nil {
+		p.printf("  shuffle    %s of %s left, %s of it ready", client.Size(s.Left), client.Size(s.Whole), client.Size(s.Ready))
+		if s.Place > 0 {
+			p.printf(", place %d of %d, share %.0f %%", s.Place, s.Of, 100*s.Share)
+		}
+		p.printf("\n")
+	}
+	for _, h := range x.Holds {
+		p.printf("  held       %s", client.OneLine(h.What))
+		if !h.Until.IsZero() {
+			p.printf(", %s at the latest", untilText(h.Until, now))
+		}
+		p.printf("\n")
+	}
+	p.ends(x, now)
+	return p.err
+}
+
+// printer keeps the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+func (p *printer) phase(x *web.Phase, now time.Time) {
+	p.printf("  %-10s %d of %d done, %d running, %d could run", x.Phase+"s", x.Done, x.Tasks, x.Running, x.Waiting)
+	switch {
+	case x.Done == x.Tasks && x.Tasks > 0:
+		p.printf("\n")
+		return
+	case x.Place > 0:
+		p.printf("; place %d of %d in the plan, which has %s for it", x.Place, x.Of, slotsText(x.Target))
+	default:
+		p.printf("; not in the plan in force")
+	}
+	if x.Min > 0 {
+		p.printf(", %d guaranteed", x.Min)
+	}
+	p.printf("\n             a task takes %s (%s), %s of one slot left", secondsText(x.TaskSeconds), client.OneLine(x.Source), secondsText(x.LeftSeconds))
+	if !x.End.IsZero() {
+		p.printf("; should end %s", untilText(x.End, now))
+	}
+	p.printf("\n")
+}
+
+func (p *printer) ends(x *web.Explanation, now time.Time) {
+	switch {
+	case x.End.IsZero():
+		p.printf("  ends       not known yet")
+	case len(x.Phases) == 0:
+		p.printf("  ended      %s", untilText(x.End, now))
+	default:
+		p.printf("  ends       %s, %s after it was submitted", untilText(x.End, now), elapsedText(x.End.Sub(x.Submitted).Milliseconds()))
+	}
+	if !x.Deadline.IsZero() {
+		p.printf("; deadline %s", untilText(x.Deadline, now))
+		if late := x.End.Sub(x.Deadline); !x.End.IsZero() && late > 0 {
+			p.printf(": %s late", elapsedText(late.Milliseconds()))
+		} else if !x.End.IsZero() {
+			p.printf(": %s to spare", elapsedText(-late.Milliseconds()))
+		}
+	}
+	p.printf("\n")
+}
+
+func slotsText(n int) string {
+	if n == 1 {
+		return "1 slot"
+	}
+	return fmt.Sprintf("%d slots", n)
+}
+
+func secondsText(s float64) string {
+	return elapsedText(int64(math.Round(min(s, 1e9) * 1000)))
+}

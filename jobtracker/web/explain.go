@@ -1,0 +1,149 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+type (
+	// Explanation says why a job has the slots it has, what it waits for and when it
+	// should end. Times that are not known are left out.
+	Explanation struct {
+		Job       string    `json:"job"`
+		Name      string    `json:"name"`
+		Pool      string    `json:"pool"`
+		State     string    `json:"state"`
+		Suspended bool      `json:"suspended,omitempty"`
+		Scheduler string    `json:"scheduler,omitempty"` // in force
+		Metric    string    `json:"metric,omitempty"`
+		Delay     string    `json:"delay,omitempty"`
+		Phases    []Phase   `json:"phases,omitempty"`
+		Shuffle   *Shuffle  `json:"shuffle,omitempty"`
+		Holds     []Hold    `json:"holds,omitempty"`
+		Now       time.Time `json:"now"` // by the clock that the other times are of
+		Submitted time.Time `json:"submitted,omitzero"`
+		End       time.Time `json:"end,omitzero"` // predicted
+		Deadline  time.Time `json:"deadline,omitzero"`
+	}
+
+	// Phase is a job's maps or its reduces.
+	Phase struct {
+		Phase       string    `json:"phase"` // "map" or "reduce"
+		Tasks       int       `json:"tasks"`
+		Done        int       `json:"done"`
+		Running     int       `json:"running"`
+		Waiting     int       `json:"waiting"`          // could be launched now
+		Place       int       `json:"place,omitempty"`  // in the order of the plan in force, from 1
+		Of          int       `json:"of,omitempty"`     // jobs in it
+		Target      int       `json:"target"`           // slots by that plan
+		Min         int       `json:"min"`              // slots guaranteed
+		Max         int       `json:"max"`              // slots useful
+		TaskSeconds float64   `json:"taskSeconds"`      // of one task
+		LeftSeconds float64   `json:"leftSeconds"`      // of one slot, of all tasks left
+		Source      string    `json:"source,omitempty"` // whence TaskSeconds is known
+		End         time.Time `json:"end,omitzero"`
+	}
+
+	// Shuffle is a job's part of the shuffle, in bytes.
+	Shuffle struct {
+		Ready int64   `json:"ready"` // made and not gathered
+		Left  int64   `json:"left"`  // with what maps will make
+		Whole int64   `json:"whole"`
+		Share float64 `json:"share,omitempty"` // of what homes fetch, by the plan in force
+		Place int     `json:"place,omitempty"`
+		Of    int     `json:"of,omitempty"`
+	}
+
+	// Hold is something that keeps tasks of the job from free slots.
+	Hold struct {
+		What  string    `json:"what"`
+		Until time.Time `json:"until,omitzero"` // at the latest
+	}
+)
+
+// instant is a time in Unix milliseconds, 0: not known.
+func instant(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis).UTC()
+}
+
+func explanationOf(x *wire.Explanation, now time.Time) Explanation {
+	e := Explanation{
+		Job: x.Job.String(), Name: x.Name, Pool: x.Pool, State: x.State.String(), Suspended: x.Suspended,
+		Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
+		Now: now.UTC(), Submitted: instant(x.Submitted), End: instant(x.End), Deadline: instant(x.Deadline),
+	}
+	for i := range x.Phases {
+		p := &x.Phases[i]
+		e.Phases = append(e.Phases, Phase{
+			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting,
+			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max,
+			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: instant(p.End),
+		})
+	}
+	if x.Shuffle != nil {
+		s := Shuffle(*x.Shuffle)
+		e.Shuffle = &s
+	}
+	for _, h := range x.Holds {
+		e.Holds = append(e.Holds, Hold{What: h.What, Until: instant(h.Until)})
+	}
+	return e
+}
+
+func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
+	id, err := pathJob(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.leads(ctx); err != nil {
+		return nil, err
+	}
+	x, err := h.Server.Explain(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return explanationOf(&x, h.now()), nil
+}
+
+type explanationList struct {
+	Jobs []Explanation `json:"jobs"`
+}
+
+func (h *handler) explainAll(ctx context.Context, _ *http.Request) (any, error) {
+	if _, err := h.leads(ctx); err != nil {
+		return nil, err
+	}
+	all, err := h.Server.Explanations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, answer := h.now(), explanationList{Jobs: make([]Explanation, 0, len(all))}
+	for i := range all {
+		answer.Jobs = append(answer.Jobs, explanationOf(&all[i], now))
+	}
+	return answer, nil
+}
+
+// Explain says why a job has the slots it has. core.ErrUnknownJob: the cluster knows
+// it not, or no longer.
+func (c *Client) Explain(ctx context.Context, id wire.JobID) (*Explanation, error) {
+	x := new(Explanation)
+	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/explain"}, x)
+	return x, err
+}
+
+// Explanations is Explain of all jobs that have not ended.
+func (c *Client) Explanations(ctx context.Context) ([]Explanation, error) {
+	var answer explanationList
+	if _, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/explain"}, &answer); err != nil {
+		return nil, fmt.Errorf("explain jobs: %w", err)
+	}
+	return answer.Jobs, nil
+}
