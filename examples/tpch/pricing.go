@@ -1,0 +1,56 @@
+package main
+
+import (
+	"github.com/quernmr/quern/examples/tpch/table"
+	"github.com/quernmr/quern/mapreduce"
+)
+
+// pricing is query 1's sums over lines of orders.
+type pricing struct {
+	Quantity, Price, Discount int64 // hundredths
+	Discounted                int64 // prices less discounts, ten-thousandths
+	Charge                    int64 // with tax, millionths
+	Lines                     int64
+}
+
+func (p *pricing) Fields(f *mapreduce.Fields) {
+	f.Int64(&p.Quantity)
+	f.Int64(&p.Price)
+	f.Int64(&p.Discount)
+	f.Int64(&p.Discounted)
+	f.Int64(&p.Charge)
+	f.Int64(&p.Lines)
+}
+
+func pricingOf(r *table.Row) pricing {
+	p := pricing{Quantity: r.Decimal(lQuantity), Price: r.Decimal(lExtendedprice), Discount: r.Decimal(lDiscount), Lines: 1}
+	p.Discounted = p.Price * (100 - p.Discount)
+	p.Charge = p.Discounted * (100 + r.Decimal(lTax))
+	return p
+}
+
+func (p pricing) add(q pricing) pricing {
+	return pricing{p.Quantity + q.Quantity, p.Price + q.Price, p.Discount + q.Discount,
+		p.Discounted + q.Discounted, p.Charge + q.Charge, p.Lines + q.Lines}
+}
+
+// columns are sums and averages, the latter to hundredths.
+func (p pricing) columns() string {
+	average := func(sum int64) string { return table.Fixed(table.Average(sum, p.Lines), 2) }
+	return table.Line(table.Fixed(p.Quantity, 2), table.Fixed(p.Price, 2), table.Fixed(p.Discounted, 4), table.Fixed(p.Charge, 6),
+		average(p.Quantity), average(p.Price), average(p.Discount), p.Lines)
+}
+
+// pricingSummary is query 1: what had been shipped by a day, by flag and status.
+func pricingSummary(db *database) *mapreduce.Flow {
+	type status = mapreduce.Pair[string, string]
+	last := table.Day("1998-09-02")
+
+	shipped := table.Scan(db.lineitem.Where(func(r *table.Row) bool { return r.Date(lShipdate) <= last }),
+		func(r *table.Row) (status, pricing) {
+			return mapreduce.PairOf(r.String(lReturnflag), r.String(lLinestatus)), pricingOf(r)
+		})
+	summary := table.Group(shipped, pricing.add)
+	answer := table.Order(summary, func(s status, p pricing) (status, string) { return s, table.Line(s.A, s.B, p.columns()) })
+	return &mapreduce.Flow{Name: "tpch-1", Jobs: []*mapreduce.Job{table.Job("summary", summary), table.Job("answer", answer)}}
+}

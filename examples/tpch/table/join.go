@@ -1,0 +1,66 @@
+package table
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/quernmr/quern/mapreduce"
+)
+
+// Group folds the values of each key to one.
+func Group[K, V any](rows *mapreduce.Pairs[K, V], add func(a, b V) V) *mapreduce.Result[K, V] {
+	return mapreduce.Fold(rows, add)
+}
+
+// Join calls f for every left and right row with the same key; f gives the key and
+// value of the row that they make. The left rows of a key are held: that should be
+// the side with fewer.
+func Join[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], f func(key K, a A, b B) (KO, VO)) *mapreduce.Result[KO, VO] {
+	return mapreduce.Join(left, right, func(_ *mapreduce.Task, key K, as iter.Seq[A], bs iter.Seq[B], emit func(KO, VO)) error {
+		held := slices.Collect(as)
+		if len(held) == 0 {
+			return nil
+		}
+		for b := range bs {
+			for _, a := range held {
+				emit(f(key, a, b))
+			}
+		}
+		return nil
+	})
+}
+
+// JoinGroup calls f for every left row with what its key's right rows add up to;
+// a left row whose key has no right rows is dropped.
+func JoinGroup[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], add func(a, b B) B, f func(key K, a A, sum B) (KO, VO)) *mapreduce.Result[KO, VO] {
+	return joinGroup(left, right, add, false, f)
+}
+
+// LeftJoinGroup is JoinGroup that drops no left row: where its key has no right
+// rows, their sum is the zero B.
+func LeftJoinGroup[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], add func(a, b B) B, f func(key K, a A, sum B) (KO, VO)) *mapreduce.Result[KO, VO] {
+	return joinGroup(left, right, add, true, f)
+}
+
+func joinGroup[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], add func(a, b B) B, outer bool, f func(key K, a A, sum B) (KO, VO)) *mapreduce.Result[KO, VO] {
+	return mapreduce.Join(left, right.Combine(add), func(_ *mapreduce.Task, key K, as iter.Seq[A], bs iter.Seq[B], emit func(KO, VO)) error {
+		held := slices.Collect(as)
+		if len(held) == 0 {
+			return nil
+		}
+		var sum B
+		some := false
+		for b := range bs {
+			if some {
+				b = add(sum, b)
+			}
+			sum, some = b, true
+		}
+		if some || outer {
+			for _, a := range held {
+				emit(f(key, a, sum))
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,159 @@
+package table
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quernmr/quern/mapreduce"
+)
+
+// Row is one line of a table. Its methods take the number of a column, from 0. One
+// that cannot read its field gives zero, and the row's error fails the map.
+type Row struct {
+	table *Table
+	task  *mapreduce.Task
+	line  string
+	ends  [maxColumns]int // of fields, in line
+	err   error
+}
+
+// read divides a line into its fields.
+func (r *Row) read(line string) {
+	r.line, r.err = line, nil
+	columns, at := len(r.table.columns), 0
+	for i := range columns {
+		n := strings.IndexByte(line[at:], '|')
+		if n < 0 {
+			r.fail("a line of %d fields that end with '|', want %d", i, columns)
+			return
+		}
+		r.ends[i] = at + n
+		at += n + 1
+	}
+	if at < len(line) {
+		r.fail("a line of more than %d fields: %.50q follows", columns, line[at:])
+	}
+}
+
+func (r *Row) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (r *Row) wrong(column int, want string) int64 {
+	r.fail("field %d, %s: %.50q is not %s", column+1, r.table.columns[column], r.String(column), want)
+	return 0
+}
+
+// String is a field as it is.
+func (r *Row) String(column int) string {
+	if column == 0 {
+		return r.line[:r.ends[0]]
+	}
+	return r.line[r.ends[column-1]+1 : r.ends[column]]
+}
+
+// maxDigits is what a field may have so that it fits an int64, with room for a
+// product of three.
+const maxDigits = 15
+
+// Int is a field that is a whole number.
+func (r *Row) Int(column int) int64 {
+	text, sign := signed(r.String(column))
+	n, ok := digits(text)
+	if !ok || text == "" {
+		return r.wrong(column, "a whole number")
+	}
+	return sign * n
+}
+
+// Decimal is a field that is a decimal of up to two places, in hundredths.
+func (r *Row) Decimal(column int) int64 {
+	text, sign := signed(r.String(column))
+	whole, places, _ := strings.Cut(text, ".")
+	n, ok := digits(whole)
+	hundredths, also := digits(places)
+	if !ok || !also || len(text) == 0 || len(places) > 2 || text[0] == '.' || text[len(text)-1] == '.' {
+		return r.wrong(column, "a decimal of two places")
+	}
+	if len(places) == 1 {
+		hundredths *= 10
+	}
+	return sign * (n*100 + hundredths)
+}
+
+func signed(text string) (rest string, sign int64) {
+	if rest, ok := strings.CutPrefix(text, "-"); ok {
+		return rest, -1
+	}
+	return text, 1
+}
+
+func digits(text string) (n int64, ok bool) {
+	if len(text) > maxDigits {
+		return 0, false
+	}
+	for i := range len(text) {
+		d := text[i] - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(d)
+	}
+	return n, true
+}
+
+// Date is a day. Its order is the order in time.
+type Date int32 // yyyymmdd
+
+// Date is a field that is a day, as 1998-12-01.
+func (r *Row) Date(column int) Date {
+	d, ok := parseDate(r.String(column))
+	if !ok {
+		r.wrong(column, "a date")
+	}
+	return d
+}
+
+// Day is the date written as 1998-12-01. It panics where that is none: it is for
+// constants.
+func Day(text string) Date {
+	d, ok := parseDate(text)
+	if !ok {
+		panic(fmt.Sprintf("%q is not a date", text))
+	}
+	return d
+}
+
+func parseDate(s string) (Date, bool) {
+	if len(s) != len("1998-12-01") || s[4] != '-' || s[7] != '-' {
+		return 0, false
+	}
+	y, yes := digits(s[:4])
+	m, also := digits(s[5:7])
+	d, too := digits(s[8:])
+	return Date(y*10000 + m*100 + d), yes && also && too && m >= 1 && m <= 12 && d >= 1 && d <= 31
+}
+
+func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d/10000, d/100%100, d%100) }
+
+// Fixed prints a number counted in units of so many decimal places.
+func Fixed(n int64, places int) string {
+	sign := ""
+	if n < 0 {
+		sign, n = "-", -n
+	}
+	text := fmt.Sprintf("%0*d", places+1, n)
+	return sign + text[:len(text)-places] + "." + text[len(text)-places:]
+}
+
+// Average divides a sum by a positive count, rounding halves away from zero as
+// decimals of SQL are.
+func Average(sum, count int64) int64 {
+	half := count / 2
+	if sum < 0 {
+		half = -half
+	}
+	return (sum + half) / count
+}

@@ -1,0 +1,115 @@
+package table
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFields(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		read func(*Row, int) int64
+		want int64
+		err  string // part of it; "": none
+	}{
+		{"0", (*Row).Int, 0, ""},
+		{"-17", (*Row).Int, -17, ""},
+		{"999999999999999", (*Row).Int, 999_999_999_999_999, ""},
+		{"", (*Row).Int, 0, "whole number"},
+		{"-", (*Row).Int, 0, "whole number"},
+		{"1.0", (*Row).Int, 0, `field 2, b: "1.0" is not a whole number`},
+		{" 1", (*Row).Int, 0, "whole number"},
+		{"1000000000000000", (*Row).Int, 0, "whole number"},
+		{"12.34", (*Row).Decimal, 1234, ""},
+		{"12.3", (*Row).Decimal, 1230, ""},
+		{"12", (*Row).Decimal, 1200, ""},
+		{"-0.05", (*Row).Decimal, -5, ""},
+		{"", (*Row).Decimal, 0, "decimal"},
+		{".5", (*Row).Decimal, 0, "decimal"},
+		{"5.", (*Row).Decimal, 0, "decimal"},
+		{".", (*Row).Decimal, 0, "decimal"},
+		{"1.234", (*Row).Decimal, 0, `field 2, b: "1.234" is not a decimal of two places`},
+		{"1,2", (*Row).Decimal, 0, "decimal"},
+		{"1e3", (*Row).Decimal, 0, "decimal"},
+		{"--1", (*Row).Decimal, 0, "decimal"},
+		{"1.-1", (*Row).Decimal, 0, "decimal"},
+		{"NaN", (*Row).Decimal, 0, "decimal"},
+		{"1998-12-01", day, 19981201, ""},
+		{"1998-13-01", day, 0, "date"},
+		{"1998-12-32", day, 0, "date"},
+		{"1998-12-1", day, 0, "date"},
+		{"1998/12/01", day, 0, "date"},
+	} {
+		r := &Row{table: New("t", "a", "b", "c")}
+		r.read("x|" + c.text + "|y|")
+		if got := c.read(r, 1); got != c.want && c.err == "" {
+			t.Errorf("%q is %d, want %d", c.text, got, c.want)
+		}
+		if (r.err == nil) != (c.err == "") || r.err != nil && !strings.Contains(r.err.Error(), c.err) {
+			t.Errorf("%q: %v, want %q", c.text, r.err, c.err)
+		}
+	}
+}
+
+func day(r *Row, column int) int64 { return int64(r.Date(column)) }
+
+func TestLines(t *testing.T) {
+	for line, want := range map[string]string{
+		"1|2|":    "",
+		"||":      "",
+		"":        "0 fields that end with '|', want 2",
+		"1|2":     "1 fields",
+		"1|2|3|":  `more than 2 fields: "3|"`,
+		"1|2|\r":  "more than 2 fields",
+		"1|\xff|": "",
+	} {
+		r := &Row{table: New("t", "a", "b")}
+		r.read(line)
+		if (r.err == nil) != (want == "") || r.err != nil && !strings.Contains(r.err.Error(), want) {
+			t.Errorf("%q: %v, want %q", line, r.err, want)
+		}
+	}
+}
+
+func TestFixed(t *testing.T) {
+	for _, c := range []struct {
+		n      int64
+		places int
+		want   string
+	}{{0, 2, "0.00"}, {-5, 2, "-0.05"}, {123456, 4, "12.3456"}, {7, 6, "0.000007"}, {-1200, 2, "-12.00"}} {
+		if got := Fixed(c.n, c.places); got != c.want {
+			t.Errorf("%d with %d places is %s, want %s", c.n, c.places, got, c.want)
+		}
+	}
+}
+
+func TestAverage(t *testing.T) {
+	for _, c := range [][3]int64{{7, 2, 4}, {5, 3, 2}, {4, 3, 1}, {-7, 2, -4}, {-5, 3, -2}, {0, 9, 0}} {
+		if got := Average(c[0], c[1]); got != c[2] {
+			t.Errorf("%d / %d is %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// FuzzRow: what a row takes for a decimal is what it says.
+func FuzzRow(f *testing.F) {
+	for _, line := range []string{"12.34|1995-01-02|", "-0.5|x|", "|", "1|2|3|", "000.00|0000-01-01|"} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		r := &Row{table: New("t", "a", "b")}
+		if r.read(line); r.err != nil {
+			return
+		}
+		n := r.Decimal(0)
+		r.Date(1)
+		if r.err != nil {
+			return
+		}
+		again := &Row{table: r.table}
+		again.read(Fixed(n, 2) + "|" + r.Date(1).String() + "|")
+		if again.Decimal(0) != n || again.Date(1) != r.Date(1) || again.err != nil {
+			t.Errorf("%q is %d, which is printed %q and not read again: %v", line, n, again.line, again.err)
+		}
+	})
+}

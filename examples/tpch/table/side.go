@@ -1,0 +1,102 @@
+package table
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/quernmr/quern/mapreduce"
+)
+
+// Side is a small table that is looked up in: every map reads it whole, before its
+// first row, from a side file of the job. See [Job].
+type Side[K comparable, V any] struct {
+	name    string
+	table   *Table
+	project func(*Row) (K, V)
+
+	task *mapreduce.Task // whose rows are held
+	rows map[K]V
+}
+
+// NewSide makes a side table. Project gives the key of each row, and the value to
+// hold for it; of several rows of one key the last is held.
+func NewSide[K comparable, V any](name string, t *Table, project func(*Row) (K, V)) *Side[K, V] {
+	return &Side[K, V]{name: name, table: t, project: project}
+}
+
+// Get looks a key up for a row that is being scanned, or that another side table
+// is made of.
+func (s *Side[K, V]) Get(r *Row, key K) (value V, ok bool) {
+	if s.task != r.task {
+		if err := s.load(r.task); err != nil {
+			r.fail("%w", err)
+			return value, false
+		}
+	}
+	value, ok = s.rows[key]
+	return value, ok
+}
+
+// Of is Get for a key that is there, else zero.
+func (s *Side[K, V]) Of(r *Row, key K) V {
+	value, _ := s.Get(r, key)
+	return value
+}
+
+// Has is Get for a filter.
+func (s *Side[K, V]) Has(r *Row, key K) bool {
+	_, ok := s.Get(r, key)
+	return ok
+}
+
+func (s *Side[K, V]) load(t *mapreduce.Task) error {
+	path, err := t.File(s.name)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	rows := make(map[K]V)
+	r := &Row{table: s.table, task: t}
+	in, offset := bufio.NewReader(f), 0
+	for {
+		line, err := in.ReadString('\n')
+		if err == io.EOF && line == "" {
+			s.task, s.rows = t, rows
+			return nil
+		}
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("read %s: %w", s.table.path, err)
+		}
+		end := len(line)
+		for end > 0 && (line[end-1] == '\n' || line[end-1] == '\r') {
+			end--
+		}
+		if err := scanned(r, line[:end], s.project, func(k K, v V) { rows[k] = v }); err != nil {
+			return fmt.Errorf("%s, offset %d: %w", s.table.path, offset, err)
+		}
+		offset += len(line)
+	}
+}
+
+func (s *Side[K, V]) file() (name, path string) { return s.name, s.table.path }
+
+// SideTable is a [Side] of any types.
+type SideTable interface{ file() (name, path string) }
+
+// Job makes a job that writes a result, and whose maps may look up in the side
+// tables named.
+func Job[K, V any](name string, r *mapreduce.Result[K, V], sides ...SideTable) *mapreduce.Job {
+	job := r.Job(name)
+	job.Files = make(map[string]string)
+	for _, s := range sides {
+		name, path := s.file()
+		job.Files[name] = path
+	}
+	return job
+}

@@ -1,0 +1,104 @@
+package table
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/quernmr/quern/mapreduce"
+	"github.com/quernmr/quern/mapreduce/mrtest"
+)
+
+var shop = map[string]string{
+	"shop/customer.tbl":      "1|ann|7|\n2|bob|8|\n3|cid|7|\n4|dot|9|\n",
+	"shop/sale/sale.1.tbl":   "1|10.00|pen|\n2|2.50|ink|\n1|0.25|ink|\n",
+	"shop/sale/sale.2.tbl":   "3|5.00|pen|\n9|1.00|pen|\n1|1.75|pen|\n",
+	"shop/city/city.1.tbl":   "7|oslo|\n",
+	"shop/city/city.2.tbl":   "8|rome|\n",
+	"shop/city/.hidden.tbl":  "not read",
+	"shop/unrelated/a.1.tbl": "neither",
+}
+
+func customers() *Table { return New(Path("shop", "customer"), "id", "name", "city") }
+func sales() *Table     { return New(Path("shop/", "sale"), "customer", "price", "what") }
+
+func cities() *Side[int64, string] {
+	return NewSide("city", New(Path("shop", "city"), "id", "name"), func(r *Row) (int64, string) { return r.Int(0), r.String(1) })
+}
+
+func names() *mapreduce.Pairs[int64, string] {
+	return Scan(customers(), func(r *Row) (int64, string) { return r.Int(0), r.String(1) })
+}
+
+func prices(of *Table) *mapreduce.Pairs[int64, int64] {
+	return Scan(of, func(r *Row) (int64, int64) { return r.Int(0), r.Decimal(1) })
+}
+
+func named(id int64, name string, price int64) (string, int64) { return name, price }
+
+func runs(t *testing.T, want string, jobs ...*mapreduce.Job) {
+	t.Helper()
+	if got := mrtest.RunFiles(t, &mapreduce.Flow{Name: "shop", Jobs: jobs}, shop).Text(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestWhere(t *testing.T) {
+	pens := sales().Where(func(r *Row) bool { return r.String(2) == "pen" })
+	dear := pens.Where(func(r *Row) bool { return r.Decimal(1) > 1_00 })
+	runs(t, "1\t1175\n3\t500\n", Job("j", Group(prices(dear), mapreduce.Sum)))
+	runs(t, "1\t1175\n3\t500\n9\t100\n", Job("j", Group(prices(pens), mapreduce.Sum)))
+}
+
+func TestSide(t *testing.T) {
+	city := cities()
+	rich := NewSide("rich", New(Path("shop", "customer"), "id", "name", "city").Where(func(r *Row) bool { return city.Of(r, r.Int(2)) == "oslo" }),
+		func(r *Row) (int64, string) { return r.Int(0), r.String(1) })
+	runs(t, "ann\t3\ncid\t1\n", Job("j", Group(Scan(sales().Where(func(r *Row) bool { return rich.Has(r, r.Int(0)) }),
+		func(r *Row) (string, int64) { return rich.Of(r, r.Int(0)), 1 }), mapreduce.Sum), city, rich))
+}
+
+func TestJoins(t *testing.T) {
+	joined := Join(names(), prices(sales()), named)
+	runs(t, "ann|0.25\nann|1.75\nann|10.00\nbob|2.50\ncid|5.00\n", Job("joined", joined),
+		Job("answer", Order(joined, func(name string, price int64) (string, string) { return name, Line(name, Fixed(price, 2)) })))
+	runs(t, "ann\t1200\nbob\t250\ncid\t500\n", Job("joined", JoinGroup(names(), prices(sales()), mapreduce.Sum, named)))
+	runs(t, "ann\t1200\nbob\t250\ncid\t500\ndot\t0\n", Job("joined", LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)))
+}
+
+func byPrice(name string, price int64) (mapreduce.Desc[int64], string) {
+	return mapreduce.Descending(price / 1000), Line(name, Fixed(price, 2))
+}
+
+// TestOrder: ties are in the order of the lines; partitions follow each other.
+func TestOrder(t *testing.T) {
+	total := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)
+	ordered := func() *mapreduce.Job { return Job("answer", Order(total, byPrice)) }
+	runs(t, "ann|12.00\nbob|2.50\ncid|5.00\ndot|0.00\n", Job("total", total), ordered())
+	in3 := ordered()
+	in3.Reduces = 3
+	runs(t, "ann|12.00\nbob|2.50\ncid|5.00\ndot|0.00\n", Job("total", total), in3)
+}
+
+func TestTop(t *testing.T) {
+	total := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)
+	for n, want := range []string{"", "ann|12.00\n", "ann|12.00\nbob|2.50\n"} {
+		runs(t, want, Job("total", total), Job("answer", Top(n, total, byPrice)))
+	}
+}
+
+func TestTotal(t *testing.T) {
+	for least, want := range map[int64]string{0: "20.50 true\n", 100_00: "0.00 false\n"} {
+		some := sales().Where(func(r *Row) bool { return r.Decimal(1) >= least })
+		all := Scan(some, func(r *Row) (struct{}, int64) { return struct{}{}, r.Decimal(1) })
+		runs(t, want, Job("j", Total(all, mapreduce.Sum, func(sum int64, some bool) string { return fmt.Sprint(Fixed(sum, 2), " ", some) })))
+	}
+}
+
+func TestPath(t *testing.T) {
+	for dir, want := range map[string]string{"a/b": "a/b/t{.tbl,/*.tbl}", "a/": "a/t{.tbl,/*.tbl}", "/": "/t{.tbl,/*.tbl}",
+		"hdfs://nn/x[1]": `hdfs://nn/x\[1\]/t{.tbl,/*.tbl}`} {
+		if got := Path(dir, "t"); got != want {
+			t.Errorf("%s: %s, want %s", dir, got, want)
+		}
+	}
+}

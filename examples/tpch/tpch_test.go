@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/quernmr/quern/integration/tpch/peers"
+	"github.com/quernmr/quern/mapreduce/mrtest"
+)
+
+var rewrite = flag.Bool("rewrite", false, "ask DuckDB for the answers in testdata")
+
+// TestQueries: the answers are DuckDB's, however the tables are split and the work
+// is spread.
+func TestQueries(t *testing.T) {
+	small := peers.Small(30)
+	if *rewrite {
+		ask(t, small)
+	}
+	tables := make(map[string]string)
+	for name, rows := range small {
+		tables["db/"+name+".tbl"] = rows
+	}
+	if slices.Compare(peers.Queries(), numbers()) != 0 {
+		t.Errorf("there is SQL for %v, and flows for %v", peers.Queries(), numbers())
+	}
+	for number, flow := range queries {
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			want, err := os.ReadFile(answerFile(number))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := mrtest.RunFiles(t, flow(open("db")), tables).Text()
+			if got != string(want) {
+				t.Errorf("got\n%swant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func numbers() (all []int) {
+	for number := range queries {
+		all = append(all, number)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func answerFile(query int) string { return filepath.Join("testdata", fmt.Sprintf("%d.txt", query)) }
+
+func ask(t *testing.T, small map[string]string) {
+	duckdb, err := peers.DuckDB(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, rows := range small {
+		if err := os.WriteFile(filepath.Join(dir, name+".tbl"), []byte(rows), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for number := range queries {
+		answer, err := duckdb.Ask(t.Context(), dir, number, 1)
+		if err == nil {
+			err = errors.Join(os.MkdirAll("testdata", 0o777), os.WriteFile(answerFile(number), []byte(answer.Lines), 0o666))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// Package peers makes TPC-H's tables and asks others for the answers to its
+// queries: DuckDB, whose answers are the truth, and Spark. They come from Python's
+// package index into virtual environments in the project's cache, outside the
+// repository.
+package peers
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Queries are the numbers of those that there is SQL for.
+func Queries() []int { return []int{1, 3, 5, 6, 10, 13} }
+
+//go:embed answer.py
+var script string
+
+//go:embed schema.json
+var schema string
+
+//go:embed sql
+var statements embed.FS
+
+// Peer is a program that answers queries.
+type Peer struct {
+	Name string
+	dir  string // of its virtual environment
+}
+
+// Answer is what a query gave.
+type Answer struct {
+	Lines string        // rows, with '|' between columns
+	Whole time.Duration // the process, from its start to its end
+	Query time.Duration // the query alone, as the peer says
+}
+
+// Ask runs a query over a directory of tables, in a process of its own.
+func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answer, error) {
+	sql, err := statements.ReadFile(fmt.Sprintf("sql/%d.sql", query))
+	if err != nil {
+		return nil, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, p.program("python"), "-c", script, p.Name, tables, schema, string(sql))
+	cmd.Env = append(os.Environ(), "PEER_CORES="+strconv.Itoa(cores))
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s, query %d: %w\n%s", p.Name, query, err, stderr.Bytes())
+	}
+	a := &Answer{Lines: stdout.String(), Whole: time.Since(began)}
+	said := stderr.String()
+	took, err := time.ParseDuration(strings.TrimSpace(said[strings.LastIndex(said, "took ")+len("took "):]) + "s")
+	if err != nil {
+		return nil, fmt.Errorf("%s, query %d: it does not say how long it took: %w", p.Name, query, err)
+	}
+	a.Query = took
+	return a, nil
+}
+
+// Generate makes the tables of a scale, such as "0.01", in a directory; in files
+// <table>.tbl, or where parts is more than 1, in as many <table>/*.tbl.
+func (p *Peer) Generate(ctx context.Context, dir, scale string, parts int) error {
+	args := []string{"tbl", "--scale-factor", scale, "--output-dir", dir, "--tables", "region,nation,supplier,customer,orders,lineitem"}
+	if parts > 1 {
+		args = append(args, "--parts", strconv.Itoa(parts))
+	}
+	if out, err := exec.CommandContext(ctx, p.program("tpchgen-cli"), args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("make tables of scale %s: %w\n%s", scale, err, out)
+	}
+	return nil
+}
+
+func (p *Peer) program(name string) string { return filepath.Join(p.dir, "bin", name) }
