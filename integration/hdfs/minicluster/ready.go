@@ -47,22 +47,6 @@ func (d *Daemon) State(ctx context.Context) (s State, err error) {
 	return State{Active: status.State == "active", SafeMode: info.Safemode, Live: system.NumLiveDataNodes}, nil
 }
 
-// Calls is how often each method of a NameNode's was called since it started.
-func (d *Daemon) Calls(ctx context.Context) (map[string]int, error) {
-	var counts map[string]any
-	if err := d.bean(ctx, fmt.Sprintf("RpcDetailedActivityForPort%d", d.Port), &counts); err != nil {
-		return nil, err
-	}
-	calls := make(map[string]int)
-	const suffix = "NumOps"
-	for name, value := range counts {
-		if n, ok := value.(float64); ok && len(name) > len(suffix) && name[len(name)-len(suffix):] == suffix {
-			calls[name[:len(name)-len(suffix)]] = int(n)
-		}
-	}
-	return calls, nil
-}
-
 // bean reads one of a daemon's management beans.
 func (d *Daemon) bean(ctx context.Context, name string, into any) error {
 	body, err := d.Get(ctx, "/jmx?qry="+url.QueryEscape("Hadoop:service=NameNode,name="+name))
