@@ -3,6 +3,7 @@ package hdfs_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -225,22 +226,34 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 // corrupt flips bits in the middle of the one block file that has this content.
 func corrupt(t *testing.T, d *minicluster.Daemon, content []byte) {
 	t.Helper()
-	flipped := 0
-	err := filepath.WalkDir(d.Data(), func(path string, entry fs.DirEntry, err error) error {
+	damaged := slices.Clone(content)
+	damaged[len(damaged)/2] ^= 0x55
+	if err := os.WriteFile(blockFile(t, d, content), damaged, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// blockFile finds the one block file of a DataNode that has this content.
+func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string) {
+	t.Helper()
+	err := filepath.WalkDir(d.Data(), func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasPrefix(entry.Name(), "blk_") || strings.HasSuffix(entry.Name(), ".meta") {
 			return err
 		}
-		data, err := os.ReadFile(path)
+		data, err := os.ReadFile(file)
 		if err != nil || !bytes.Equal(data, content) {
 			return err
 		}
-		data[len(data)/2] ^= 0x55
-		flipped++
-		return os.WriteFile(path, data, 0o666)
+		if path != "" {
+			return fmt.Errorf("%s and %s are alike", path, file)
+		}
+		path = file
+		return nil
 	})
-	if err != nil || flipped != 1 {
-		t.Fatalf("%d block files of %s corrupted, %v", flipped, d.ID, err)
+	if err != nil || path == "" {
+		t.Fatalf("block file of %s: %q, %v", d.ID, path, err)
 	}
+	return path
 }
 
 // Row 29: a file that is replaced or removed while it is read, or before its

@@ -11,17 +11,22 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// connections counts this process's own to a daemon.
-func connections(t *testing.T, d *minicluster.Daemon) (n int) {
+// connections counts those of processes, or else of this one, to a daemon.
+func connections(t *testing.T, d *minicluster.Daemon, pids ...string) (n int) {
 	t.Helper()
-	own := make(map[string]bool)
-	links, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
+	if len(pids) == 0 {
+		pids = []string{"self"}
 	}
-	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil {
-			own[to] = true
+	own := make(map[string]bool)
+	for _, pid := range pids {
+		links, err := filepath.Glob("/proc/" + pid + "/fd/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range links {
+			if to, err := os.Readlink(link); err == nil {
+				own[to] = true
+			}
 		}
 	}
 	table, err := os.Open("/proc/net/tcp")

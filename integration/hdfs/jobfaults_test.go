@@ -1,0 +1,262 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// once checks that no attempt has failed or run twice.
+func (j *job) once() {
+	j.t.Helper()
+	tasks := make(map[string]bool)
+	for _, kind := range []string{"m", "r"} {
+		for _, file := range j.traces(kind, "began") {
+			task, _, _ := strings.Cut(filepath.Base(file), ".")
+			if tasks[task] {
+				j.t.Errorf("%s ran twice", task)
+			}
+			tasks[task] = true
+		}
+	}
+}
+
+// counts compares a word count, whose part files are each in order.
+func (p *place) counts(out string, text []byte) {
+	p.t.Helper()
+	_, contents := parts(p.t, p.fs, out)
+	compare(p.t, out, sortedLines(bytes.Join(contents, nil)), sortedLines(counted(text)))
+}
+
+// Row 29: a DataNode is killed in the middle of the blocks that maps read from it,
+// while its tracker stays: the maps go on, with other replicas. Then of a file
+// that had no other replicas it is said which block cannot be read.
+func TestJobLosesDataNode(t *testing.T) {
+	c := cluster(t)
+	p := newPlace(t, c)
+	lost := c.DataNodes[3]
+	const block, blocks = 8 << 20, 6 // more than what is on its way to a reader
+	content := wide(blocks * block)
+	in := p.put("in", content, having("dfs.blocksize", "8m"), from(lost))
+	replicated(t, p.fs, in, 2)
+	alone := text(2 * blockSize)
+	single := p.put("single", alone, having("dfs.replication", "1"), from(lost))
+	onlyOn(t, lost, replicated(t, p.fs, single, 1))
+
+	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
+	j := p.paced(in, "-map-only", "-early", "-gate")
+	j.reached("m", "began", 4)
+	if err := lost.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	j.open()
+	j.succeed()
+	j.once()
+	p.same(j.out, content)
+	if failed := jobCounter(p.last(), "NUM_FAILED_MAPS"); failed != 0 {
+		t.Errorf("%d attempts have failed", failed)
+	}
+	near := readCounter(p.last(), "BYTES_READ_NODE_LOCAL")
+	if near >= jobCounter(p.last(), "DATA_LOCAL_MAPS")*block {
+		t.Errorf("all %d bytes of the maps that ran beside their blocks were read there", near)
+	}
+
+	// One map, which begins with the file's first block.
+	j = p.paced(single, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.input.fileinputformat.split.minsize=4194304")
+	j.fail(1, single, filepath.Base(blockFile(t, lost, alone[:blockSize])))
+	p.gone(j.out)
+	p.connected(len(c.DataNodes))
+	restart(t, c, lost)
+	p.paced(single).succeed()
+}
+
+// gone checks that there is no output.
+func (p *place) gone(out string) {
+	p.t.Helper()
+	if _, err := p.fs.Stat(out); err == nil {
+		p.t.Errorf("%s is left behind", out)
+	}
+}
+
+// Row 29: input that is replaced or deleted while a job runs fails the job, which
+// never sees some of both.
+func TestJobInputChanges(t *testing.T) {
+	c := cluster(t)
+	p := newPlace(t, c)
+	content := text(6 * blockSize)
+	other := slices.Clone(content)
+	slices.Reverse(other)
+	for _, replaced := range []bool{true, false} {
+		in := p.put(fmt.Sprintf("in-%v", replaced), content)
+		j := p.paced(in, "-gate", "-D", "quern.embedded.slots=2")
+		j.reached("m", "began", 2)
+		if err := p.fs.Remove(in); err != nil {
+			t.Fatal(err)
+		}
+		want := "not exist"
+		if replaced {
+			p.put(in, other)
+			want = "has changed"
+		}
+		j.open()
+		j.fail(1, in, want)
+		p.gone(j.out)
+	}
+}
+
+// Row 30: answers to every kind of change that a job asks the NameNode for are
+// lost after it was done, to renames every other one. The job is none the wiser.
+func TestLostAnswers(t *testing.T) {
+	c := cluster(t)
+	p := newPlace(t, c)
+	content := text(6 * blockSize)
+	p.put("in", content)
+	lossy := newLossy(t, c.NameNodes[0].Addr())
+	through := "hdfs://" + lossy.listen.Addr().String() + strings.TrimPrefix(p.top, c.URL())
+	p.submit("wordcount", "-input", through+"/in", "-output", through+"/out", "-D", "mapreduce.job.reduces=3").succeed()
+	p.counts(p.top+"/out", content)
+	for _, method := range []string{"rename2", "create", "mkdirs", "complete", "delete", "addBlock"} {
+		if lossy.lost(method) == 0 {
+			t.Errorf("no answer to %s was lost", method)
+		}
+	}
+	if n := lossy.lost("rename2"); n < 6 { // three tasks' and three files'
+		t.Errorf("%d answers to renames were lost, want one for each", n)
+	}
+}
+
+// lossy passes calls on to a NameNode and loses answers.
+type lossy struct {
+	listen net.Listener
+	to     string
+
+	mu     sync.Mutex
+	rand   *rand.Rand
+	called map[string]int // by method
+	losses map[string]int
+}
+
+func newLossy(t *testing.T, to string) *lossy {
+	t.Helper()
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listen.Close() })
+	l := &lossy{listen: listen, to: to, rand: rand.New(rand.NewPCG(30, 0)),
+		called: make(map[string]int), losses: make(map[string]int)}
+	go func() {
+		for {
+			conn, err := listen.Accept()
+			if err != nil {
+				return
+			}
+			go l.pass(conn)
+		}
+	}()
+	return l
+}
+
+func (l *lossy) lost(method string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.losses[method]
+}
+
+// loses says whether a call's answer is to be lost: that of the first call of each
+// method, of every other rename, and of a third of the others. What only asks is
+// always answered.
+func (l *lossy) loses(method string) bool {
+	if strings.HasPrefix(method, "get") {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.called[method]++
+	n := l.called[method]
+	if n > 1 && (method == "rename2" && n%2 == 0 || method != "rename2" && l.rand.IntN(3) > 0) {
+		return false
+	}
+	l.losses[method]++
+	return true
+}
+
+// pass serves a connection: a greeting, who it is, and then one call at a time.
+func (l *lossy) pass(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", l.to)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	if _, err := io.CopyN(to, from, 7); err != nil {
+		return
+	}
+	for greeted := false; ; greeted = true {
+		call, err := frame(from)
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(call); err != nil {
+			return
+		}
+		if !greeted {
+			continue // that was no call
+		}
+		answer, err := frame(to)
+		if err != nil || l.loses(method(call)) {
+			return
+		}
+		if _, err := from.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+// frame reads a length and that many bytes, and gives both.
+func frame(r io.Reader) ([]byte, error) {
+	b := make([]byte, 4)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, err
+	}
+	b = append(b, make([]byte, binary.BigEndian.Uint32(b))...)
+	_, err := io.ReadFull(r, b[4:])
+	return b, err
+}
+
+// A worker that waits for its job's next task, or has read its input, holds no
+// connection to HDFS.
+func TestIdleWorkers(t *testing.T) {
+	c := cluster(t)
+	p := newPlace(t, c)
+	content := text(8 * blockSize)
+	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
+	j := p.paced(p.put("in", content), "-gate", "-held", "0")
+	j.reached("m", "ended", 7)
+	workers := p.workers()
+	if len(workers) < 2 {
+		t.Errorf("%d workers are there, want one that runs and others that wait", len(workers))
+	}
+	waitFor(t, "no worker is connected to HDFS", func() bool {
+		open := connections(t, c.NameNodes[0], workers...)
+		for _, d := range c.DataNodes {
+			open += connections(t, d, workers...)
+		}
+		return open == 0
+	})
+	if still := p.workers(); len(still) < len(workers) {
+		t.Errorf("of %d workers only %d are left", len(workers), len(still))
+	}
+	j.open()
+	j.succeed()
+	j.once()
+	p.counts(j.out, content)
+}
