@@ -24,6 +24,7 @@ def duckdb_rows():
     import duckdb
     db = duckdb.connect()
     db.execute("set threads to " + cores)
+    db.execute("set enable_progress_bar = false")  # of slow queries, on standard output
     began = time.monotonic()
     for name, columns in schema.items():
         if name not in sql:

@@ -1,0 +1,202 @@
+// Package tpch_test runs examples/tpch as a user does, over the generator's tables,
+// and holds its answers to DuckDB's.
+package tpch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/integration/tpch/peers"
+)
+
+// program is examples/tpch, built once.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "quern-tpch-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "tpch")
+	cmd := exec.Command("go", "build", "-o", program, "github.com/quernmr/quern/examples/tpch")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// deadline is generous: it only ends a test that would hang for ever.
+const deadline = 5 * time.Minute
+
+func run(t *testing.T, args ...string) (exit int, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stderr = &said
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	var ended *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), said.String()
+}
+
+// answer is the output's part files, in order; below it, where the flow had several jobs.
+func answer(t *testing.T, out string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range []string{"part-r-*", "answer/part-r-*"} {
+		names, err := filepath.Glob(filepath.Join(out, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(content)
+		}
+	}
+	return all.String()
+}
+
+// small writes the tables of a tiny database.
+func small(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, rows := range peers.Small(30) {
+		write(t, filepath.Join(dir, name+".tbl"), rows)
+	}
+	return dir
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAnswers: at scale 0.01, from one file a table and from several, with many maps
+// and reduces, the answers are DuckDB's.
+func TestAnswers(t *testing.T) {
+	duckdb, err := peers.DuckDB(t.Context())
+	if errors.Is(err, peers.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := map[int]string{1: t.TempDir(), 3: t.TempDir()} // by the number of files of each
+	for parts, dir := range tables {
+		if err := duckdb.Generate(t.Context(), dir, "0.01", parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, query := range peers.Queries() {
+		want, err := duckdb.Ask(t.Context(), tables[1], query, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for parts, dir := range tables {
+			t.Run(fmt.Sprintf("query %d of %d files", query, parts), func(t *testing.T) {
+				out := filepath.Join(t.TempDir(), "out")
+				exit, stderr := run(t, "-query", fmt.Sprint(query), "-tables", dir, "-output", out,
+					"-D", fmt.Sprintf("mapreduce.job.reduces=%d", parts), "-D", "mapreduce.input.fileinputformat.split.maxsize=1000000")
+				if exit != 0 {
+					t.Fatalf("exit %d\n%s", exit, stderr)
+				}
+				if got := answer(t, out); got != want.Lines || got == "" {
+					t.Errorf("got\n%s\nwant\n%s", got, want.Lines)
+				}
+			})
+		}
+	}
+}
+
+// TestRefusedTables: what is wrong with a line is said with its file and offset,
+// and nothing is left behind.
+func TestRefusedTables(t *testing.T) {
+	lines := peers.Small(30)["lineitem"]
+	first, rest, _ := strings.Cut(lines, "\n")
+	at := fmt.Sprint("lineitem.tbl, offset ", len(first)+1)
+	fields := strings.SplitAfter(strings.SplitN(rest, "\n", 2)[0], "|")
+	edit := func(column int, text string) string {
+		changed := append([]string(nil), fields...)
+		changed[column] = text
+		return first + "\n" + strings.Join(changed, "") + "\n" + lines
+	}
+	for name, c := range map[string]struct {
+		content string
+		wants   []string
+	}{
+		"too few fields":  {edit(7, ""), []string{at, "15 fields", "want 16"}},
+		"cut off":         {lines[:len(lines)-9], []string{"lineitem.tbl, offset ", "want 16"}},
+		"too many fields": {edit(7, "1.00|2.00|"), []string{at, "more than 16 fields"}},
+		"empty line":      {edit(0, "\n"), []string{at, "0 fields"}},
+		"bad decimal":     {edit(5, "1O.00|"), []string{at, "field 6, l_extendedprice", `"1O.00"`, "decimal"}},
+		"three places":    {edit(6, "0.051|"), []string{at, "field 7, l_discount", "0.051"}},
+		"bad date":        {edit(10, "1995-02-3x|"), []string{at, "field 11, l_shipdate", "1995-02-3x", "date"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t)
+			write(t, filepath.Join(dir, "lineitem.tbl"), c.content)
+			refused(t, append(c.wants, dir, "attempt_"), "-query", "1", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
+		})
+	}
+	t.Run("side table", func(t *testing.T) {
+		dir := small(t)
+		write(t, filepath.Join(dir, "nation.tbl"), "0|KENYA|0|x|\n1|INDIA|one|x|\n")
+		refused(t, []string{"nation{.tbl", "offset 13", "field 3, n_regionkey", `"one"`}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
+	})
+}
+
+// TestRefusedAtSubmission: what is missing is said before anything runs.
+func TestRefusedAtSubmission(t *testing.T) {
+	empty := t.TempDir()
+	refused(t, []string{"no file matches", empty + "/customer"}, "-query", "3", "-tables", empty)
+	refused(t, []string{"no file matches", "/nowhere/lineitem"}, "-query", "6", "-tables", "/nowhere")
+	for _, table := range []string{"orders", "nation", "supplier"} {
+		dir := small(t)
+		if err := os.Remove(filepath.Join(dir, table+".tbl")); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, []string{"no file matches", dir + "/" + table}, "-query", "5", "-tables", dir)
+	}
+	refused(t, []string{"-query 7", "1, 3, 5, 6, 10 or 13"}, "-query", "7", "-tables", empty)
+	refused(t, []string{"-tables"}, "-query", "1")
+}
+
+func refused(t *testing.T, wants []string, args ...string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	exit, stderr := run(t, append(args, "-output", out)...)
+	if exit != 1 {
+		t.Errorf("%v: exit %d, want 1\n%s", args, exit, stderr)
+	}
+	for _, want := range wants {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%v: message lacks %q:\n%s", args, want, stderr)
+		}
+	}
+	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v: %s is left behind (%v)", args, out, err)
+	}
+}
