@@ -172,8 +172,9 @@ type Core struct {
 	idle     []*worker // longest idle first
 
 	// The homes' work.
-	hosts    []*host // with something queued or fetched, by address
-	queued   []*job  // with queues there, by id
+	hosts    []*host  // with something queued or fetched, by address
+	queued   []*job   // with queues there, by id
+	ended    []*queue // that may be of no use any more
 	shares   shares
 	pace     pace
 	fetches  map[int]*fetch

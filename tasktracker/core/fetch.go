@@ -28,6 +28,7 @@ type queue struct {
 	host   *host
 	active int
 	places []place
+	gone   bool // from its job and its host
 }
 
 // stallWeight is how many failures a fetch counts for that took long to fail.
@@ -225,6 +226,7 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 	for _, q := range h.queues {
 		places := q.places
 		q.places = nil
+		c.ended = append(c.ended, q)
 		for _, p := range places {
 			if !p.void() {
 				c.giveUp(p.entry, ev.Error, false)

@@ -119,7 +119,11 @@ func (c *Core) nextOf(j *job, entitled bool) (*queue, *entry) {
 		if !c.mayAsk(q, entitled) {
 			continue
 		}
-		if e := q.next(); e != nil {
+		e := q.next()
+		if len(q.places) == 0 {
+			c.ended = append(c.ended, q)
+		}
+		if e != nil {
 			j.asked = q.host.addr
 			return q, e
 		}
@@ -176,6 +180,9 @@ func (c *Core) count(q *queue, by int) {
 	q.host.active += by
 	q.job.fetching += by
 	c.fetching += by
+	if q.active == 0 {
+		c.ended = append(c.ended, q)
+	}
 }
 
 func (h *host) waits() bool {
@@ -184,15 +191,21 @@ func (h *host) waits() bool {
 
 // leaveHosts forgets queues and hosts that are of no use any more.
 func (c *Core) leaveHosts() {
-	over := func(q *queue) bool { return len(q.places) == 0 && q.active == 0 }
-	for _, j := range c.queued {
-		j.queues = slices.DeleteFunc(j.queues, over)
+	for _, q := range c.ended {
+		if q.gone || len(q.places) > 0 || q.active > 0 {
+			continue
+		}
+		q.gone = true
+		is := func(x *queue) bool { return x == q }
+		q.host.queues = slices.DeleteFunc(q.host.queues, is)
+		q.job.queues = slices.DeleteFunc(q.job.queues, is)
+		if len(q.job.queues) == 0 {
+			c.queued = slices.DeleteFunc(c.queued, func(j *job) bool { return j == q.job })
+		}
 	}
-	c.queued = slices.DeleteFunc(c.queued, func(j *job) bool { return len(j.queues) == 0 })
-	c.hosts = slices.DeleteFunc(c.hosts, func(h *host) bool {
-		h.queues = slices.DeleteFunc(h.queues, over)
-		return len(h.queues) == 0 && h.until <= c.now
-	})
+	clear(c.ended)
+	c.ended = c.ended[:0]
+	c.hosts = slices.DeleteFunc(c.hosts, func(h *host) bool { return len(h.queues) == 0 && h.until <= c.now })
 }
 
 // pace measures how fast this tracker fetches while it fetches.
