@@ -163,6 +163,7 @@ func (w *world) step(ev Event) {
 	w.checkLines()
 	w.checkNear()
 	w.checkMatched(commands)
+	w.checkShares(commands)
 	for _, c := range commands {
 		w.carryOut(c)
 	}
@@ -237,6 +238,7 @@ func (w *world) effect(c Command) {
 		if verr := plan.Validate(c.Snapshot); verr != nil {
 			w.fail("policy: %v", verr)
 		}
+		plan.Portions = w.portions(c.Snapshot)
 		ev = Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan, Err: err}
 	default:
 		w.fail("unknown command %T", c)

@@ -1,0 +1,42 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// checkShares checks that trackers with homes have been told the shares in force, and
+// remembers what is sent to them.
+func (w *world) checkShares(commands []Command) {
+	l := w.core.live
+	if l == nil || w.core.halted {
+		return
+	}
+	for _, c := range commands {
+		if send, ok := c.(Send); ok {
+			if m, ok := send.Message.(*wire.Shares); ok && (m.Epoch != l.epoch || !slices.Equal(m.Shares, l.parts.list)) {
+				w.fail("%d is told the shares %v of epoch %d, in force are %v", send.Stream, m.Shares, m.Epoch, l.parts.list)
+			}
+		}
+	}
+	for _, t := range l.byIndex {
+		if t != nil && t.usable() && len(t.homes) > 0 && t.shares != l.parts.version {
+			w.fail("%s has homes and was told version %d of the shares, not %d", t.Name, t.shares, l.parts.version)
+		}
+	}
+}
+
+// portions are a policy's that has some opinion of who shuffles.
+func (w *world) portions(s scheduler.Snapshot) (list []scheduler.Portion) {
+	if s.Phase != wire.Map || w.chance(0.3) {
+		return nil
+	}
+	for _, j := range s.Jobs {
+		if w.chance(0.7) {
+			list = append(list, scheduler.Portion{Job: j.ID, Share: float64(w.rnd.IntN(2)) / float64(len(s.Jobs))})
+		}
+	}
+	return list
+}
