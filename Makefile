@@ -2,8 +2,9 @@
 
 FUZZTIME ?= 10s
 BENCHFLAGS ?=
+SCALE ?= 0.01
 
-.PHONY: test unit lint integration fuzz bench bench-cluster bench-hdfs papers
+.PHONY: test unit lint integration fuzz bench bench-cluster bench-hdfs tpch papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -36,6 +37,10 @@ bench-cluster:
 # Jobs and reads over a real HDFS: BENCHFLAGS="-size 1G -runs 5 -only locality"
 bench-hdfs:
 	go run ./bench/hdfs $(BENCHFLAGS)
+
+# TPC-H's queries, answers held to DuckDB's: SCALE=1 BENCHFLAGS="-spark -runs 1"
+tpch:
+	go run ./bench/tpch -scale $(SCALE) $(BENCHFLAGS)
 
 # The full simulations of the papers, and the pages about them in docs/papers: some
 # minutes on two cores.

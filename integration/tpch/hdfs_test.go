@@ -1,0 +1,78 @@
+package tpch_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/tpch/peers"
+)
+
+// TestHDFS: tables in HDFS, also those that are looked up in, give the same answers.
+func TestHDFS(t *testing.T) {
+	jars, err := minicluster.Fetch(t.Context())
+	if errors.Is(err, minicluster.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := minicluster.Start(t.Context(), minicluster.Config{Jars: jars, Dir: t.TempDir(), Racks: []string{"/a"}, Replication: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	remote := cluster.URL() + "/tpch"
+	put(t, cluster, remote)
+	t.Setenv("HADOOP_CONF_DIR", cluster.Conf())
+	t.Setenv("HADOOP_USER_NAME", minicluster.Superuser)
+	local := small(t)
+	for _, query := range []string{"1", "5"} {
+		var answers []string
+		for _, tables := range []string{local, remote} {
+			out := filepath.Join(t.TempDir(), "out")
+			if exit, stderr := run(t, "-query", query, "-tables", tables, "-output", out); exit != 0 {
+				t.Fatalf("query %s of %s: exit %d\n%s", query, tables, exit, stderr)
+			}
+			answers = append(answers, answer(t, out))
+		}
+		if answers[0] != answers[1] || answers[0] == "" {
+			t.Errorf("query %s: from local files\n%s\nfrom HDFS\n%s", query, answers[0], answers[1])
+		}
+	}
+	refused(t, []string{"no file matches", remote + "/none/lineitem"}, "-query", "6", "-tables", remote+"/none")
+}
+
+// put writes the small database to HDFS, one table as a directory.
+func put(t *testing.T, cluster *minicluster.Cluster, dir string) {
+	t.Helper()
+	conf, err := hdfs.ReadConf(cluster.Conf())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser})
+	defer f.Close()
+	if err := f.MkdirAll(dir + "/supplier"); err != nil {
+		t.Fatal(err)
+	}
+	for name, rows := range peers.Small(30) {
+		path := dir + "/" + name + ".tbl"
+		if name == "supplier" {
+			path = dir + "/supplier/supplier.1.tbl"
+		}
+		w, err := f.Create(path)
+		if err == nil {
+			_, err = w.Write([]byte(rows))
+			err = errors.Join(err, w.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
