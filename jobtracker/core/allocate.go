@@ -23,14 +23,16 @@ type phase struct {
 	seen      []scheduler.Job // of the last snapshot
 	plannedAt time.Duration   // when the plan in force was asked for
 
-	plan    scheduler.Plan // in force; its Targets are these two:
-	targets map[int]int    // slots by job number, of the current plan
-	ranks   map[int]int    // places in the current plan
-	line    []*job         // with tasks to launch, in the order in which they are served
+	plan        scheduler.Plan // in force; its Targets are these two:
+	targets     map[int]int    // slots by job number, of the current plan
+	ranks       map[int]int    // places in the current plan
+	queued      bool           // its plan has Queues, in force
+	queuedUntil time.Duration  // at the latest
+	line        []*job         // with tasks to launch, in the order in which they are served
 }
 
 func newPhase(k wire.Kind) phase {
-	return phase{index: phaseOf(k), kind: k, due: never, last: -completionGap}
+	return phase{index: phaseOf(k), kind: k, due: never, queuedUntil: never, last: -completionGap}
 }
 
 // drop forgets the plan, and the one that is asked for.

@@ -31,11 +31,11 @@ func (p *phase) compare(a, b *job) int {
 // standingOf places a job by the current plan. Jobs it does not name, before the
 // first plan all, come after the others in order of arrival.
 func (p *phase) standingOf(j *job) standing {
-	far := 0 // slots set aside for it
+	far, covered := 0, 0 // slots set aside for it, and tasks that wait in queues
 	if p.index == mapPhase {
-		far = j.far
+		far, covered = j.far, j.covered[mapPhase]
 	}
-	if j.toLaunch(p.index) == far || !j.may {
+	if j.toLaunch(p.index) <= far+covered || !j.may[p.index] {
 		return standing{}
 	}
 	rank, ok := p.ranks[j.facts.n]
@@ -66,14 +66,21 @@ func (l *Live) move(j *job) {
 func (l *Live) lineUp() {
 	if l.uneven {
 		l.uneven = false
+		l.requeue()
 		l.replaced()
 	}
-	for _, j := range l.moved {
+	for k := 0; k < len(l.moved); k++ {
+		j := l.moved[k]
 		j.moved = false
-		if may := l.mayLaunch(j); may != j.may {
-			if j.may = may; may {
-				l.offerAll(j)
-			}
+		if len(l.parties) > 0 {
+			l.join(j)
+		}
+		before := j.may[mapPhase]
+		for i := range j.may {
+			j.may[i] = l.mayTake(j, i)
+		}
+		if j.may[mapPhase] && !before {
+			l.offerAll(j)
 		}
 		for i := range l.phases {
 			l.phases[i].place(j)
@@ -126,6 +133,11 @@ func (l *Live) assignReduces() {
 }
 
 func (l *Live) giveReduce(t *tracker) bool {
+	if j, p := l.nextReduce(t); j != nil {
+		l.launch(j, &j.reduces[p], t, wire.AttemptID{})
+		l.lineUp()
+		return true
+	}
 	for _, j := range l.phases[reducePhase].line {
 		if ready := t.ready[j]; ready != nil && ready.Len() > 0 {
 			l.launch(j, &j.reduces[ready.Next(0)], t, wire.AttemptID{})

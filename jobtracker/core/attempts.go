@@ -91,7 +91,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		if p == mapPhase {
 			t.maps = append(t.maps, a)
 		}
-		j.inSlots[p]++
+		l.takes(j, p, 1)
 		j.launched[p]++
 		l.countLevel(a)
 		l.move(j)
@@ -113,7 +113,7 @@ func (l *Live) remove(a *attempt) {
 		if p == mapPhase {
 			t.maps = slices.DeleteFunc(t.maps, func(x *attempt) bool { return x == a })
 		}
-		j.inSlots[p]--
+		l.takes(j, p, -1)
 		l.refresh(t)
 		l.phases[p].completed(l.now)
 	}

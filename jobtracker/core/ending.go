@@ -91,6 +91,7 @@ func (l *Live) ended(j *job) {
 		l.closeTime = (3*cmp.Or(l.closeTime, l.now-j.committing) + l.now - j.committing) / 4
 	}
 	l.clearTasks(j)
+	l.part(j)
 	for _, a := range sortedAttempts(j.attempts) {
 		l.remove(a)
 	}

@@ -71,8 +71,11 @@ type job struct {
 	inSlots   [2]int // attempts in slots, by phase
 	ready     int    // partitions that can be reduced now
 	standings [2]standing
-	moved     bool // in Live.moved
-	may       bool // have slots, as of the last look
+	moved     bool    // in Live.moved
+	may       [2]bool // have more slots, as of the last look, by phase
+	party     *party
+	barred    bool   // by its party
+	covered   [2]int // tasks in trackers' queues, by phase
 	launched  [2]int
 	levels    [wire.Remote + 1]int // launched maps by level
 

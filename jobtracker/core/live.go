@@ -36,8 +36,9 @@ type Live struct {
 	jobs     map[int]*job
 	order    []*job // by number
 	dirty    map[int]bool
-	moved    []*job // whose places in the lines may have changed
-	uneven   bool   // there is another plan
+	moved    []*job            // whose places in the lines may have changed
+	uneven   bool              // there is another plan
+	parties  map[string]*party // by pool
 	nodes    map[string]*node
 	fresh    taskSet         // indexes of trackers with a free map slot that may be near to more than is known
 	idle     taskSet         // indexes of those with a free map slot that no map to launch is near to
@@ -102,6 +103,7 @@ func newLive(c *Core) *Live {
 	l.parts.version = 1
 	l.wishes.changes = make(map[string][]Change)
 	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
+	l.makeParties()
 	l.obey()
 	for _, name := range slices.Sorted(maps.Keys(l.facts.trackers)) {
 		l.addTracker(l.facts.trackers[name])
@@ -265,6 +267,7 @@ func (l *Live) settle() {
 	l.checkLeases()
 	l.checkAwaited()
 	l.checkExclusions()
+	l.expireQueues()
 	for len(l.alarms) > 0 && l.alarms[0].at <= l.now {
 		l.dirty[l.alarms[0].job] = true
 		l.alarms = l.alarms[1:]
@@ -293,7 +296,7 @@ func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake is when something is due, if anything is.
 func (l *Live) wake() (time.Duration, bool) {
-	at := min(l.leaseDue, l.awaitDue, l.readmits, l.tidyDue)
+	at := min(l.phases[mapPhase].queuedUntil, l.phases[reducePhase].queuedUntil, l.leaseDue, l.awaitDue, l.readmits, l.tidyDue)
 	if len(l.alarms) > 0 {
 		at = min(at, l.alarms[0].at)
 	}

@@ -17,10 +17,11 @@ import (
 // in line, nor who refuses, has any. So afterwards no slot is free, or nobody in line.
 func (l *Live) assignMaps() {
 	free, line := &l.free[mapPhase], &l.phases[mapPhase].line
-	if free.Len() == 0 || len(*line)+len(l.refusing) == 0 {
+	if free.Len() == 0 || len(*line)+len(l.refusing) == 0 && !l.phases[mapPhase].queued {
 		return
 	}
 	l.round++
+	l.serveQueues()
 	l.lookAhead()
 	for _, strict := range []bool{true, false} {
 		l.pass++
@@ -70,7 +71,7 @@ func (l *Live) matchMaps(strict bool) bool {
 		changed = true
 		if t, m := l.findFar(c, strict); t == nil {
 			c.job.look.blocked = l.pass // another job has what it would have taken
-		} else if l.mayLaunch(c.job) {
+		} else if l.mayTake(c.job, mapPhase) {
 			l.giveMap(c.job, m, t)
 		}
 	}
@@ -80,7 +81,12 @@ func (l *Live) matchMaps(strict bool) bool {
 }
 
 // mayLaunch says whether tasks of a job may be launched at all.
-func (l *Live) mayLaunch(j *job) bool { return j.runnable() && !j.facts.sub.suspended }
+func (l *Live) mayLaunch(j *job) bool {
+	return j.runnable() && !j.facts.sub.suspended && !j.barred
+}
+
+// mayTake says whether a job may have another slot of a phase.
+func (l *Live) mayTake(j *job, phase int) bool { return l.mayLaunch(j) && !j.party.full(phase) }
 
 func (l *Live) giveMap(j *job, m int, t *tracker) {
 	l.cursor = t.index + 1

@@ -36,7 +36,7 @@ func (w *world) checkNear() {
 	if l == nil {
 		return
 	}
-	free := &l.free[mapPhase]
+	free, p := &l.free[mapPhase], &l.phases[mapPhase]
 	if line := l.phases[mapPhase].line; free.Len() > 0 && len(line) > 0 {
 		w.fail("%d map slots are free, and %v is in line for one", free.Len(), line[0].id)
 	}
@@ -53,7 +53,7 @@ func (w *world) checkNear() {
 			}
 		}
 		for i := range free.All() {
-			if t := l.byIndex[i]; j.may && j.pickNear(t, false) >= 0 {
+			if t := l.byIndex[i]; j.may[mapPhase] && p.standingOf(j).queued && j.pickNear(t, false) >= 0 {
 				w.fail("%s has a free map slot that is near %v", t.Name, j.id)
 			}
 		}

@@ -22,7 +22,8 @@ type tracker struct {
 	losing      bool   // its loss is proposed
 	works       bool   // it is given work and has map slots
 	node        *node
-	maps        []*attempt // in its slots
+	queues      [2][]queued // see queues.go
+	maps        []*attempt  // in its slots
 	heard       time.Duration
 	blame       []time.Duration // see blamed
 	rate        float64         // bytes a second that its homes fetch; 0: not measured
@@ -88,6 +89,10 @@ func (l *Live) refresh(t *tracker) {
 			l.fresh.Set(t.index, l.free[p].Has(t.index))
 			l.idle.Set(t.index, l.free[p].Has(t.index) && len(t.node.wanted) == 0)
 		}
+	}
+	if !t.fit() {
+		l.dropQueue(t, mapPhase)
+		l.dropQueue(t, reducePhase)
 	}
 	if works := t.fit() && t.slots[mapPhase] > 0; works != t.works {
 		t.works = works

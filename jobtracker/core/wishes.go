@@ -78,6 +78,7 @@ func (l *Live) obey() {
 		p.begun(l.now)
 	}
 	l.askAllAgain()
+	l.uneven = true
 }
 
 // schedule changes how slots are shared, one request after the other.
@@ -148,9 +149,7 @@ func (l *Live) pooled(fitted bool) {
 	for i := range l.phases {
 		l.phases[i].begun(l.now)
 	}
-	for _, j := range l.order {
-		l.move(j)
-	}
+	l.makeParties()
 }
 
 // change asks for other terms, or for a submission to be suspended or resumed.

@@ -393,10 +393,10 @@ func (w *world) checkLines() {
 		p := &l.phases[i]
 		var want []*job
 		for _, j := range l.order {
-			if j.may != l.mayLaunch(j) {
+			if j.may != [2]bool{l.mayTake(j, 0), l.mayTake(j, 1)} {
 				w.fail("%v may have slots: %v", j.id, j.may)
 			}
-			if j.may && j.toLaunch(i) > 0 {
+			if j.may[i] && p.standingOf(j).queued {
 				if j.standings[i] != p.standingOf(j) {
 					w.fail("%v stands at %+v, not %+v", j.id, j.standings[i], p.standingOf(j))
 				}

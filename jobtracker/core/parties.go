@@ -1,0 +1,121 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// party is a pool whose jobs may not have as many slots as they can use, or not all at
+// a time. Its limits hold whatever the plan says.
+type party struct {
+	pool.Pool
+	used [2]int // slots of its jobs
+	jobs []*job // that have not ended, by number
+}
+
+// full says whether no more slots of a phase may be given to jobs of the pool.
+func (p *party) full(phase int) bool {
+	return p != nil && p.Max[phase] != pool.Unlimited && p.used[phase] >= p.Max[phase]
+}
+
+// makeParties takes the limits of the pool table in force over.
+func (l *Live) makeParties() {
+	l.parties = make(map[string]*party)
+	for _, p := range l.facts.pooled.Table.Pools {
+		if p.Max != [2]int{pool.Unlimited, pool.Unlimited} || p.MaxRunning != pool.Unlimited {
+			l.parties[p.Name] = &party{Pool: p}
+		}
+	}
+	for _, j := range l.order {
+		j.party = nil
+		l.move(j)
+	}
+}
+
+// join has a job in the party of its pool, if that is one.
+func (l *Live) join(j *job) {
+	name := j.facts.sub.terms.Pool
+	if name == "" {
+		name = wire.DefaultPool
+	}
+	if p := l.parties[name]; p != j.party {
+		l.part(j)
+		if j.party = p; p == nil {
+			return
+		}
+		for i := range p.used {
+			p.used[i] += j.inSlots[i]
+		}
+		i, _ := slices.BinarySearchFunc(p.jobs, j.facts.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
+		p.jobs = slices.Insert(p.jobs, i, j)
+	}
+	if j.party != nil {
+		l.admit(j.party)
+	}
+}
+
+// part takes a job out of its party.
+func (l *Live) part(j *job) {
+	p := j.party
+	if p == nil {
+		return
+	}
+	j.party, j.barred = nil, false
+	for i := range p.used {
+		p.used[i] -= j.inSlots[i]
+	}
+	p.jobs = slices.DeleteFunc(p.jobs, func(x *job) bool { return x == j })
+	l.admit(p)
+	l.opened(p)
+}
+
+// takes counts a slot that a job has from now on, or no more.
+func (l *Live) takes(j *job, phase, slots int) {
+	j.inSlots[phase] += slots
+	p := j.party
+	if p == nil {
+		return
+	}
+	before := p.full(phase)
+	p.used[phase] += slots
+	if p.full(phase) != before {
+		l.opened(p)
+	}
+}
+
+// opened has the jobs of a party looked at whose limits keep them out of the lines,
+// or no longer do.
+func (l *Live) opened(p *party) {
+	for _, j := range p.jobs {
+		l.move(j)
+	}
+}
+
+// admit bars those jobs of a party that may not have slots while others have: those
+// with slots keep their places, of the others the first are next.
+func (l *Live) admit(p *party) {
+	if p.MaxRunning == pool.Unlimited {
+		return
+	}
+	has := func(j *job) bool { return j.inSlots != [2]int{} }
+	left := p.MaxRunning
+	for _, j := range p.jobs {
+		if has(j) {
+			left--
+		}
+	}
+	for _, j := range p.jobs {
+		barred := false
+		if !has(j) && j.runnable() && !j.facts.sub.suspended {
+			barred = left <= 0
+			left--
+		}
+		if j.barred != barred {
+			j.barred = barred
+			l.move(j)
+		}
+	}
+}
