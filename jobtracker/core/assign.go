@@ -50,7 +50,7 @@ func (j *job) toLaunch(phase int) int {
 	if phase == mapPhase {
 		return j.pending.Len()
 	}
-	return j.ready
+	return j.ready + j.toGather()
 }
 
 // move has a job's places looked at before slots are given away. The lines are
@@ -75,13 +75,14 @@ func (l *Live) lineUp() {
 		if len(l.parties) > 0 {
 			l.join(j)
 		}
-		before := j.may[mapPhase]
 		for i := range j.may {
 			j.may[i] = l.mayTake(j, i)
 		}
-		if j.may[mapPhase] && !before {
+		offered := j.may[mapPhase] && j.covered[mapPhase] < max(1, j.pending.Len())
+		if offered && !j.offered {
 			l.offerAll(j)
 		}
+		j.offered = offered
 		for i := range l.phases {
 			l.phases[i].place(j)
 		}
@@ -122,14 +123,22 @@ func (l *Live) assign() {
 }
 
 // assignReduces fills the slots of trackers that are home to ready partitions,
-// one each in turn.
+// one each in turn. Where classical jobs have partitions to gather any slot will do.
 func (l *Live) assignReduces() {
+	l.launchGathered()
+	l.lineUp()
 	for given := true; given; {
 		given = false
-		for i := range l.offers.All() {
+		among := &l.offers
+		if slices.ContainsFunc(l.phases[reducePhase].line, func(j *job) bool { return j.toGather() > 0 }) {
+			among = &l.free[reducePhase]
+		}
+		for i := range among.All() {
 			given = l.giveReduce(l.byIndex[i]) || given
 		}
 	}
+	l.moveHomes()
+	l.lineUp()
 }
 
 func (l *Live) giveReduce(t *tracker) bool {
@@ -141,6 +150,11 @@ func (l *Live) giveReduce(t *tracker) bool {
 	for _, j := range l.phases[reducePhase].line {
 		if ready := t.ready[j]; ready != nil && ready.Len() > 0 {
 			l.launch(j, &j.reduces[ready.Next(0)], t, wire.AttemptID{})
+			l.lineUp()
+			return true
+		}
+		if j.toGather() > 0 && t.mayHome() {
+			l.gatherAt(j, t)
 			l.lineUp()
 			return true
 		}

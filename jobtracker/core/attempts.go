@@ -87,6 +87,9 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	j.attempts[id] = a
 	if id.Task.Kind.Slotted() {
 		p := phaseOf(id.Task.Kind)
+		if p == reducePhase && j.homes[id.Task.N].tracker == t {
+			l.freeSlot(j, id.Task.N) // which this one takes
+		}
 		t.free[p]--
 		if p == mapPhase {
 			t.maps = append(t.maps, a)
@@ -200,8 +203,11 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 			ran := time.Duration(l.wall()-a.began) * time.Millisecond
 			j.measure(a.task, a.tracker.Name, cmp.Or(r.Took, ran), r.Reads)
 		}
-		if a.id.Task.Kind == wire.Map {
+		switch a.id.Task.Kind {
+		case wire.Map:
 			l.learnReading(j, a.level, r)
+		case wire.Reduce:
+			l.learnSpeed(j, a.tracker, r)
 		}
 		l.succeeded(j, a.tracker, a.task, a.id, r)
 	case wire.AttemptFailed:

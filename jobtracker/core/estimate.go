@@ -158,6 +158,9 @@ func (v look) corrected(j *job, t take) take {
 // of the others all of it.
 func (v look) work(j *job, whole time.Duration) time.Duration {
 	running := j.inSlots[v.phase]
+	if v.phase == reducePhase {
+		running -= j.gathering // they hold slots, and have all their work to do
+	}
 	waiting := max(0, j.left(v.phase)-running)
 	sum := time.Duration(waiting) * whole
 	if !v.close {

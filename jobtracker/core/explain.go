@@ -71,7 +71,8 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, o *outlook) {
 		}
 	}
 	x.Shuffle = l.explainShuffle(j)
-	if waits := l.waits(j); waits != "" {
+	x.Holds = l.holds(j)
+	if waits := l.waits(j); waits != "" && len(x.Holds) == 0 {
 		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
 	}
 }

@@ -17,6 +17,12 @@ type home struct {
 	complete bool            // it holds what the leader has chosen, all of it
 	wrong    time.Duration   // of those in job.wrong: since when
 	strayed  int             // homes of the partition given up for that
+	bytes    float64         // it was taken to have, in the tracker's load
+	slot     bool            // a reduce slot is held for it, see isClassical
+	told     bool            // in Live.gatheredNow
+	stuck    time.Duration   // 1 + since when it is ready while other trackers alone have slots
+	moves    int             // of the partition, to free slots
+	moving   bool            // it is gathered for a free slot
 }
 
 // wrongWait is how long a home may hold other outputs than the leader has chosen,
@@ -26,44 +32,12 @@ const (
 	maxStrayed = 4
 )
 
-// placeHomes finds homes for partitions that have none: round robin over the
-// trackers that can reduce, going on from job to job.
-func (l *Live) placeHomes(j *job) {
-	for p := range j.homeless.All() {
-		t := l.homeTracker()
-		if t == nil {
-			return
-		}
-		j.homeless.Remove(p)
-		j.gen++
-		l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.gen})
-		l.send(t, l.setHome(j, p))
-		if j.chosen > 0 {
-			l.tellAll(j, t.index)
-		}
-	}
-}
-
-func (l *Live) setHome(j *job, p int) *wire.SetHome {
-	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.homes[p].gen, Maps: len(j.maps)}
-}
-
-func (l *Live) homeTracker() *tracker {
-	for i := range l.byIndex {
-		t := l.byIndex[(l.placed+i)%len(l.byIndex)]
-		if t != nil && t.usable() && t.mayHome() {
-			l.placed = t.index + 1
-			return t
-		}
-	}
-	return nil
-}
-
 // settleHome notes the home of a partition, placed or found in an inventory.
 func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.leaveHome(j, p)
 	j.fetched -= j.homes[p].report.Bytes
-	j.homes[p] = home{tracker: t, gen: gen, strayed: j.homes[p].strayed}
+	j.homes[p] = home{tracker: t, gen: gen, strayed: j.homes[p].strayed, moves: j.homes[p].moves, bytes: l.partitionBytes(j)}
+	t.load += j.homes[p].bytes
 	setOf(t.homes, j).Add(p)
 	j.hosts.Add(t.index)
 	l.oweShares(t)
@@ -79,6 +53,7 @@ func (l *Live) leaveHome(j *job, p int) {
 	if !j.facts.done.Has(p) {
 		l.setComplete(j, p, false)
 	}
+	l.dropHome(j, p)
 	h.tracker = nil
 	j.wrong.Remove(p)
 	homes := setOf(t.homes, j)
@@ -155,6 +130,9 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 		}
 		j.homeless.Remove(r.Partition)
 		l.settleHome(j, r.Partition, t, r.Generation)
+		if j.classical {
+			l.holdSlot(j, r.Partition)
+		}
 	}
 	j.fetched += r.Bytes - h.report.Bytes
 	h.report = *r
@@ -216,6 +194,7 @@ func (l *Live) setComplete(j *job, p int, complete bool) {
 	}
 	h.complete = complete
 	if complete {
+		l.landed(h)
 		l.gathered(j)
 	} else {
 		j.open++
@@ -248,6 +227,12 @@ func (l *Live) missingMaps(j *job) {
 	}
 }
 
+// canReduce says whether a partition that is at home can be reduced.
+func (l *Live) canReduce(j *job, p int) bool {
+	_, grant := j.facts.grants[p]
+	return j.homes[p].complete && len(j.reduces[p].attempts) == 0 && !grant && !j.facts.done.Has(p) && j.facts.running()
+}
+
 // updateReduce brings a partition into or out of the set that its home's tracker can reduce.
 func (l *Live) updateReduce(j *job, p int) {
 	h := &j.homes[p]
@@ -255,13 +240,17 @@ func (l *Live) updateReduce(j *job, p int) {
 	if t == nil {
 		return
 	}
-	_, grant := j.facts.grants[p]
-	can := h.complete && len(j.reduces[p].attempts) == 0 && !grant && !j.facts.done.Has(p) && j.facts.running()
-	if !setOf(t.ready, j).Set(p, can) {
+	can := l.canReduce(j, p)
+	if h.slot && can && !h.told {
+		h.told = true
+		l.gatheredNow = append(l.gatheredNow, partition{j, p})
+	}
+	if !setOf(t.ready, j).Set(p, can && !h.slot) {
 		return
 	}
 	l.move(j)
-	if can {
+	h.stuck = 0
+	if can && !h.slot {
 		t.offers++
 		j.ready++
 		if j.ready == 1 {

@@ -71,8 +71,14 @@ type job struct {
 	inSlots   [2]int // attempts in slots, by phase
 	ready     int    // partitions that can be reduced now
 	standings [2]standing
-	moved     bool    // in Live.moved
-	may       [2]bool // have more slots, as of the last look, by phase
+	moved     bool          // in Live.moved
+	may       [2]bool       // have more slots, as of the last look, by phase
+	classical bool          // see isClassical
+	slowstart float64       // likewise
+	gathering int           // reduce slots held while it is gathered
+	movesDue  time.Duration // when it is to be seen which of its ready partitions move
+	movesAsOf int           // trackers with free reduce slots then
+	offered   bool          // to have map slots that are in no queue, as of the last look
 	party     *party
 	barred    bool   // by its party
 	covered   [2]int // tasks in trackers' queues, by phase
@@ -132,6 +138,7 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 		counters: make(wire.Counters),
 	}
 	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
+	j.classical, j.slowstart = isClassical(j.plan), slowstartOf(j.plan)
 	l.recall(j)
 	l.jobs[f.n] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
@@ -310,8 +317,11 @@ func (l *Live) clearTasks(j *job) {
 		l.refresh(t)
 	}
 	j.hosts = taskSet{}
-	for i := range j.homes {
-		j.homes[i].tracker = nil
+	for p := range j.homes {
+		if h := &j.homes[p]; h.tracker != nil {
+			l.dropHome(j, p)
+			h.tracker = nil
+		}
 	}
 }
 

@@ -33,27 +33,28 @@ type Live struct {
 	readmits time.Duration // when the next exclusion ends
 	tidyDue  time.Duration
 
-	jobs     map[int]*job
-	order    []*job // by number
-	dirty    map[int]bool
-	moved    []*job            // whose places in the lines may have changed
-	uneven   bool              // there is another plan
-	parties  map[string]*party // by pool
-	nodes    map[string]*node
-	fresh    taskSet         // indexes of trackers with a free map slot that may be near to more than is known
-	idle     taskSet         // indexes of those with a free map slot that no map to launch is near to
-	refusing []*job          // see job.refuses
-	turn     int             // of those, who looked ahead last
-	given    []*job          // maps in this round
-	far      []choice        // kept for its memory
-	scratch  []locality.Node // likewise
-	round    int             // of giving out maps
-	meter    locality.Meter
-	pace     locality.Pace   // of all maps
-	pass     int             // over the line of maps, for job.look
-	telling  []*job          // with outputs to tell of at the end of the Step
-	alarms   []alarm         // sorted by time
-	awaiting map[string]bool // trackers whose inventory recovered jobs wait for
+	jobs        map[int]*job
+	order       []*job // by number
+	dirty       map[int]bool
+	moved       []*job            // whose places in the lines may have changed
+	uneven      bool              // there is another plan
+	gatheredNow []partition       // to be launched in the slots that are held for them
+	parties     map[string]*party // by pool
+	nodes       map[string]*node
+	fresh       taskSet         // indexes of trackers with a free map slot that may be near to more than is known
+	idle        taskSet         // indexes of those with a free map slot that no map to launch is near to
+	refusing    []*job          // see job.refuses
+	turn        int             // of those, who looked ahead last
+	given       []*job          // maps in this round
+	far         []choice        // kept for its memory
+	scratch     []locality.Node // likewise
+	round       int             // of giving out maps
+	meter       locality.Meter
+	pace        locality.Pace   // of all maps
+	pass        int             // over the line of maps, for job.look
+	telling     []*job          // with outputs to tell of at the end of the Step
+	alarms      []alarm         // sorted by time
+	awaiting    map[string]bool // trackers whose inventory recovered jobs wait for
 
 	phases  [2]phase
 	parts   portions

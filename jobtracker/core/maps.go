@@ -90,6 +90,9 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	m.output, m.digest, m.known = out, out.Digest, true
 	j.digestSum += out.Digest
 	j.chosen++
+	if j.classical {
+		l.move(j) // perhaps enough for its reduces
+	}
 	j.outBytes += out.Bytes
 	j.outInput += j.inputOf(out.Map)
 	setOf(t.outputs, j).Add(out.Map)
@@ -128,6 +131,9 @@ func (l *Live) dropOutput(j *job, n int) {
 		setOf(t.outputs, j).Remove(n)
 	}
 	j.chosen--
+	if j.classical {
+		l.move(j)
+	}
 	j.outBytes -= m.output.Bytes
 	j.outInput -= j.inputOf(n)
 	j.outbox = slices.DeleteFunc(j.outbox, func(o wire.MapOutput) bool { return o.Map == n })

@@ -274,6 +274,9 @@ func (l *Live) leave(j *job, m int) {
 		return
 	}
 	j.loose.Remove(m)
+	if j.pending.Len() == 0 {
+		l.askAgain(j)
+	}
 	places := j.nearsOf(m)
 	for _, i := range places {
 		n := j.nears[i]

@@ -83,7 +83,7 @@ func (w *world) checkIdle(l *Live) {
 // none could have had the slot of another such one on a node with its input.
 func (w *world) checkMatched(commands []Command) {
 	l := w.core.live
-	if l == nil {
+	if l == nil || l.phases[mapPhase].queued { // then the policy says what runs where
 		return
 	}
 	var far []*attempt

@@ -30,13 +30,16 @@ func (l *Live) makeParties() {
 		}
 	}
 	for _, j := range l.order {
-		j.party = nil
+		j.party, j.barred = nil, false
 		l.move(j)
 	}
 }
 
 // join has a job in the party of its pool, if that is one.
 func (l *Live) join(j *job) {
+	if l.jobs[j.facts.n] != j {
+		return // it has ended
+	}
 	name := j.facts.sub.terms.Pool
 	if name == "" {
 		name = wire.DefaultPool
@@ -51,6 +54,7 @@ func (l *Live) join(j *job) {
 		}
 		i, _ := slices.BinarySearchFunc(p.jobs, j.facts.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
 		p.jobs = slices.Insert(p.jobs, i, j)
+		l.opened(p)
 	}
 	if j.party != nil {
 		l.admit(j.party)

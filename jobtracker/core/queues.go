@@ -1,11 +1,6 @@
 package core
 
-import (
-	"slices"
-	"time"
-
-	"github.com/quernmr/quern/wire"
-)
+import "slices"
 
 // A policy to which machines are not alike says in its Plan what each tracker is to
 // run next (scheduler.Queue). A tracker takes the tasks of its queue first, near their
@@ -88,21 +83,29 @@ func (l *Live) serveQueues() {
 	if !l.phases[mapPhase].queued {
 		return
 	}
+	for _, pick := range []func(*job, *tracker) int{(*job).pickNearStrictly, (*job).pickFor} {
+		for i := range l.fresh.All() {
+			if l.free[mapPhase].Has(i) {
+				l.serveQueue(l.byIndex[i], pick)
+			}
+		}
+	}
 	for i := range l.fresh.All() {
 		if l.free[mapPhase].Has(i) {
-			l.serveQueue(l.byIndex[i])
+			l.dropVain(l.byIndex[i])
 		}
 	}
 	l.lineUp()
 }
 
-func (l *Live) serveQueue(t *tracker) {
+// serveQueue launches what a tracker's queue has next, as far as there is a map to pick.
+func (l *Live) serveQueue(t *tracker, pick func(*job, *tracker) int) {
 	queue := t.queues[mapPhase]
 	for k := 0; k < len(queue) && l.free[mapPhase].Has(t.index); {
 		q := &queue[k]
 		m := -1
 		if q.tasks > 0 && l.mayTake(q.job, mapPhase) {
-			m = q.job.pickFor(t)
+			m = pick(q.job, t)
 		}
 		if m < 0 {
 			k++
@@ -112,14 +115,21 @@ func (l *Live) serveQueue(t *tracker) {
 		l.cover(q.job, mapPhase, -1)
 		l.giveMap(q.job, m, t)
 	}
-	t.queues[mapPhase] = slices.DeleteFunc(queue, func(q queued) bool {
-		gone := q.job.pending.Len() == 0
-		if gone {
+}
+
+// dropVain drops from the queue of a tracker with a free slot what it has run, and what
+// it cannot: maps that have failed there are anybody's.
+func (l *Live) dropVain(t *tracker) {
+	t.queues[mapPhase] = slices.DeleteFunc(t.queues[mapPhase], func(q queued) bool {
+		vain := q.tasks > 0 && l.mayTake(q.job, mapPhase)
+		if vain {
 			l.cover(q.job, mapPhase, -q.tasks)
 		}
-		return gone || q.tasks == 0
+		return vain || q.tasks == 0
 	})
 }
+
+func (j *job) pickNearStrictly(t *tracker) int { return j.pickNear(t, true) }
 
 // pickFor is a job's map to launch that is nearest to a tracker, or -1.
 func (j *job) pickFor(t *tracker) int {
@@ -145,6 +155,3 @@ func (l *Live) nextReduce(t *tracker) (*job, int) {
 	}
 	return nil, 0
 }
-
-// coveredFor is when the queues in which a job's maps stand end at the latest.
-func (l *Live) coveredUntil() time.Duration { return l.phases[phaseOf(wire.Map)].queuedUntil }

@@ -73,6 +73,8 @@ func (w *world) submission(i int) *wire.Submission {
 	for k := range 1 + w.rnd.IntN(5)/4 {
 		j := wire.JobPlan{Name: fmt.Sprintf("job%d.%d", i, k), Reduces: w.rnd.IntN(4), Properties: map[string]string{
 			"sim.maps":                     fmt.Sprint(w.rnd.IntN(7)),
+			splitProperty:                  fmt.Sprint(w.policies.IntN(4) > 0),
+			slowstartProperty:              fmt.Sprint(float64(w.policies.IntN(3)) / 2),
 			"sim.erratic":                  fmt.Sprint(w.rnd.IntN(10) / 9),
 			"mapreduce.map.maxattempts":    fmt.Sprint(2 + w.rnd.IntN(4)),
 			"mapreduce.reduce.maxattempts": fmt.Sprint(2 + w.rnd.IntN(4)),
@@ -122,6 +124,15 @@ func (w *world) storm() {
 			}
 		case n < 9:
 			t.withdraw()
+		case w.policies.IntN(2) == 0:
+			w.step(Pools{Table: w.worldPools()})
+		default:
+			seed := w.policies.Uint64()
+			old := w.policies
+			w.drawScheduling(seed)
+			s := w.scheduling
+			w.policies = old
+			w.request(func(token Token) Event { return Schedule{Token: token, Scheduling: s} }, func(Reply) {})
 		}
 		w.storm()
 	})
@@ -146,6 +157,9 @@ func (w *world) unfinished() {
 		for _, id := range s.ids {
 			st, _ := w.core.Status(id)
 			if !st.State.Ended() {
+				if j := w.core.live.job(id); j != nil {
+					w.note("%+v barred %v covered %v slots %v %+v", j.may, j.barred, j.covered, j.inSlots, j.party)
+				}
 				w.note("%v is %v, maps %+v reduces %+v, waits %s", id, st.State, st.Maps, st.Reduces, st.Waits)
 			}
 		}

@@ -23,6 +23,9 @@ type tracker struct {
 	works       bool   // it is given work and has map slots
 	node        *node
 	queues      [2][]queued // see queues.go
+	load        float64     // bytes that its homes are taken to gather
+	slow        float64     // how much longer than elsewhere reduces take; 0: not measured
+	incoming    int         // partitions that are gathered for its free slots
 	maps        []*attempt  // in its slots
 	heard       time.Duration
 	blame       []time.Duration // see blamed

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
-	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
+	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -35,16 +36,18 @@ type world struct {
 	trackers []*simTracker
 	calm     bool // no more faults
 
-	jobs   map[wire.JobID]*simJob
-	asked  []*simSubmission
-	tokens map[Token]func(Reply)
-	token  Token
-	fs     map[wire.TaskID]*place // committed output
-	fenced map[wire.AttemptID]bool
-	grants map[wire.TaskID]wire.AttemptID // granted and neither ended nor fenced
-	done   map[wire.TaskID]bool           // committed in the log
-	told   map[wire.JobID]wire.State      // outcomes in histories
-	trace  []string
+	jobs       map[wire.JobID]*simJob
+	scheduling wire.Scheduling
+	policies   *rand.Rand
+	asked      []*simSubmission
+	tokens     map[Token]func(Reply)
+	token      Token
+	fs         map[wire.TaskID]*place // committed output
+	fenced     map[wire.AttemptID]bool
+	grants     map[wire.TaskID]wire.AttemptID // granted and neither ended nor fenced
+	done       map[wire.TaskID]bool           // committed in the log
+	told       map[wire.JobID]wire.State      // outcomes in histories
+	trace      []string
 }
 
 type proposal struct {
@@ -98,7 +101,8 @@ func newWorld(t testing.TB, seed uint64) *world {
 		fs: make(map[wire.TaskID]*place), fenced: make(map[wire.AttemptID]bool),
 		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool), told: make(map[wire.JobID]wire.State),
 	}
-	w.core = New(worldConfig)
+	w.drawScheduling(seed)
+	w.core = New(w.config())
 	for i := range 2 + w.rnd.IntN(3) {
 		w.trackers = append(w.trackers, newSimTracker(w, fmt.Sprintf("t%d", i+1)))
 	}
@@ -202,6 +206,32 @@ var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "non
 
 var errSim = errors.New("simulated fault")
 
+// config is the world's own scheduling over worldConfig.
+func (w *world) config() Config {
+	cfg := worldConfig
+	cfg.Scheduling = w.scheduling
+	return cfg
+}
+
+// drawScheduling picks how the world shares its slots, by its seed.
+func (w *world) drawScheduling(seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 8))
+	names := menu.Names()
+	w.scheduling = wire.Scheduling{
+		Scheduler: names[rnd.IntN(len(names))],
+		Delay:     []string{"none", "fixed=" + worldDelay.String(), "paper", "dynamic"}[rnd.IntN(4)],
+	}
+	w.policies = rnd
+}
+
+// worldPools limits what jobs may have, differently each time it is read.
+func (w *world) worldPools() pool.Table {
+	limit := func() int { return []int{pool.Unlimited, 1, 2}[w.policies.IntN(3)] }
+	return pool.Table{From: "pools", Pools: []pool.Pool{{
+		Name: wire.DefaultPool, Max: [2]int{limit(), limit()}, MaxRunning: limit(),
+	}}}
+}
+
 // effect answers an effect some time later, perhaps with an error.
 func (w *world) effect(c Command) {
 	var err error
@@ -234,7 +264,14 @@ func (w *world) effect(c Command) {
 	case Tidy:
 		ev = Tidied{Epoch: c.Epoch, Err: err}
 	case Allocate:
-		plan, _ := scheduler.FIFO{}.Plan(c.Snapshot)
+		policy, perr := menu.Policy(c.Policy)
+		if perr != nil {
+			w.fail("policy: %v", perr)
+		}
+		plan, perr := policy.Plan(c.Snapshot)
+		if perr != nil {
+			w.fail("policy: %v", perr)
+		}
 		if verr := plan.Validate(c.Snapshot); verr != nil {
 			w.fail("policy: %v", verr)
 		}
@@ -290,7 +327,7 @@ func (w *world) elect() {
 		if err != nil {
 			w.fail("snapshot: %v", err)
 		}
-		w.core = New(worldConfig)
+		w.core = New(w.config())
 		w.step(Restored{Snapshot: data})
 	}
 	w.after(w.upTo(2*time.Second), func() {

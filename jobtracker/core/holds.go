@@ -1,0 +1,75 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// holds lists what keeps tasks of a job from free slots, each with its end. That there
+// are no free slots is none.
+func (l *Live) holds(j *job) []wire.Hold {
+	var all []wire.Hold
+	hold := func(until time.Duration, format string, args ...any) {
+		h := wire.Hold{What: fmt.Sprintf(format, args...)}
+		if until > 0 && until != never {
+			h.Until = l.c.wall + until.Milliseconds()
+		}
+		all = append(all, h)
+	}
+	if j.held {
+		hold(l.awaitDue, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", "))
+	}
+	if j.facts.sub.suspended {
+		hold(0, "it is suspended, until it is resumed")
+	}
+	if !j.runnable() {
+		return all
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.expected)) {
+		hold(j.expected[name].due, "%s wait for the outputs of tracker %s, which began anew", count(j.expected[name].maps.Len(), "map"), name)
+	}
+	if p := j.party; p != nil {
+		if j.barred {
+			hold(0, "pool %s runs %s at a time, until one of them has ended", p.Name, count(p.MaxRunning, "job"))
+		}
+		for i, kind := range []string{"map", "reduce"} {
+			if p.full(i) && j.toLaunch(i) > 0 {
+				hold(0, "pool %s has all of its %s, until one is free", p.Name, count(p.Max[i], kind+" slot"))
+			}
+		}
+	}
+	if n := min(j.covered[mapPhase], j.pending.Len()); n > 0 {
+		hold(l.phases[mapPhase].queuedUntil, "%s stand in the queues of trackers where they end soonest, by the plan", count(n, "map"))
+	}
+	if n := j.pending.Len() - j.loose.Len(); j.refuses && n > 0 {
+		hold(j.refusesUntil, "%s wait for a slot on a node with their input", count(n, "map"))
+	}
+	if n := j.stuck(); n > 0 && l.free[reducePhase].Len() > 0 {
+		hold(j.movesDue, "%s wait for a slot where their partitions are, to be gathered elsewhere then", count(n, "reduce"))
+	}
+	return all
+}
+
+// stuck is how many ready partitions wait for slots of their homes' trackers while
+// others have some, and may yet move.
+func (j *job) stuck() int {
+	n := 0
+	for p := range j.homes {
+		if h := &j.homes[p]; h.stuck > 0 && h.moves < maxMoves {
+			n++
+		}
+	}
+	return n
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

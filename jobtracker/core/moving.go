@@ -1,0 +1,180 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/wire"
+)
+
+// A ready partition is reduced at its home. While its home's tracker has no free
+// reduce slot and another has, it waits as the delay rule says; then its home moves
+// there and gathers it anew from the map outputs, which are at hand.
+
+// maxMoves is how often one partition moves so at most, movesAtOnce how many of a
+// job's partitions are looked at in one Step.
+const (
+	maxMoves    = 2
+	movesAtOnce = 32
+)
+
+// usualRate is the bytes a second that a home gathers, before any was measured;
+// leastMove is what moving takes in any case.
+const (
+	usualRate = 50e6
+	leastMove = 200 * time.Millisecond
+)
+
+// moveHomes moves ready partitions to where slots are free. All that are still in
+// the line for reduces are on trackers without any.
+func (l *Live) moveHomes() {
+	free, p := &l.free[reducePhase], &l.phases[reducePhase]
+	if free.Len() == 0 || len(p.line) == 0 {
+		return
+	}
+	for _, j := range slices.Clone(p.line) {
+		if j.ready == 0 || l.now < j.movesDue && j.movesAsOf == free.Len() {
+			continue
+		}
+		j.movesAsOf, j.movesDue = free.Len(), l.moveSome(j)
+		if j.movesDue != never {
+			l.alarm(j, j.movesDue)
+		}
+	}
+}
+
+// moveSome moves those of a job that have waited for long enough, and says when the
+// next will have.
+func (l *Live) moveSome(j *job) time.Duration {
+	due, looked := never, 0
+	for i := range j.hosts.All() {
+		t := l.byIndex[i]
+		ready := t.ready[j]
+		if ready == nil || ready.Len() == 0 {
+			continue
+		}
+		for p := range ready.All() {
+			h := &j.homes[p]
+			if h.moves >= maxMoves || j.chosen < len(j.maps) {
+				continue
+			}
+			if looked++; looked > movesAtOnce {
+				return min(due, l.now+lookGap)
+			}
+			if h.stuck == 0 {
+				h.stuck = l.now + 1
+			}
+			until := h.stuck - 1 + l.movePatience(j, t, h)
+			if l.now < until {
+				due = min(due, until)
+				continue
+			}
+			to := l.landing(j, t)
+			if to == nil {
+				return due
+			}
+			l.moveTo(j, p, to)
+		}
+	}
+	return due
+}
+
+// movePatience is how long a ready partition waits for a slot of its home's tracker
+// while another is free. Without a rule, and by the dynamic one, it is as long as
+// moving would take, unless that is known to be shorter than what it would wait.
+func (l *Live) movePatience(j *job, t *tracker, h *home) time.Duration {
+	takes := l.moveTime(t, h)
+	switch l.wishes.rule.Kind {
+	case locality.Fixed:
+		return l.wishes.rule.Delay
+	case locality.Paper:
+		return time.Duration(j.average)
+	}
+	if at, ok := l.reduceAt(j, t); ok && at > takes {
+		return 0
+	}
+	return takes
+}
+
+// moveTime is how long it should take to gather a partition anew.
+func (l *Live) moveTime(t *tracker, h *home) time.Duration {
+	rate := t.rate
+	if rate <= 0 {
+		rate = usualRate
+	}
+	return leastMove + time.Duration(min(float64(h.report.Bytes)/rate, locality.MaxDelay.Seconds())*float64(time.Second))
+}
+
+// reduceAt is how long the last of the partitions that are ready on a tracker should
+// wait for a slot there.
+func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
+	task := j.taskTime(reducePhase).time
+	if task == 0 {
+		return 0, false
+	}
+	n := locality.Node{Task: task, Ahead: float64(t.offers - 1)}
+	for range t.free[reducePhase] {
+		n.Releases = append(n.Releases, 0)
+	}
+	for _, a := range t.attempts {
+		if a.id.Task.Kind != wire.Reduce {
+			continue
+		}
+		whole := a.job.taskTime(reducePhase).time
+		if whole == 0 {
+			whole = task
+		}
+		n.Releases = append(n.Releases, max(0, whole-time.Duration(l.wall()-a.began)*time.Millisecond))
+	}
+	slices.Sort(n.Releases)
+	return locality.Predict([]locality.Node{n})
+}
+
+// landing is a tracker with a free reduce slot that no other partition is on its way
+// to: of those where the policy wants the job to be the first, else in turn.
+func (l *Live) landing(j *job, from *tracker) *tracker {
+	free := &l.free[reducePhase]
+	may := func(t *tracker) bool {
+		return t != nil && t != from && free.Has(t.index) && t.mayHome() && t.free[reducePhase] > t.incoming
+	}
+	p := &l.phases[reducePhase]
+	if rank, ok := p.ranks[j.facts.n]; ok && rank < len(p.plan.Targets) {
+		for _, name := range p.plan.Targets[rank].Trackers {
+			if t := l.trackers[name]; may(t) {
+				return t
+			}
+		}
+	}
+	i := l.placed
+	for range free.Len() {
+		if i = free.Next(i); i < 0 {
+			i = free.Next(0)
+		}
+		if t := l.byIndex[i]; may(t) {
+			l.placed = i + 1
+			return t
+		}
+		i++
+	}
+	return nil
+}
+
+// moveTo has a ready partition gathered anew on a tracker with a free slot.
+func (l *Live) moveTo(j *job, p int, t *tracker) {
+	moves := j.homes[p].moves + 1
+	l.homeAt(j, p, t)
+	h := &j.homes[p]
+	h.moves, h.moving = moves, true
+	t.incoming++
+	l.touch(j)
+}
+
+// landed counts a moved partition that is gathered, or is not any more, as on its way
+// no longer.
+func (l *Live) landed(h *home) {
+	if h.moving {
+		h.moving = false
+		h.tracker.incoming--
+	}
+}

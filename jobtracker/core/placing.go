@@ -1,0 +1,235 @@
+package core
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"strconv"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/wire"
+)
+
+// A job's homes are placed so that trackers have as many as their reduce slots get
+// through: those with more slots, and those that are faster, get more. Of those that
+// are equal the one is taken that has less to reduce of all jobs, in bytes for each of
+// its slots at its speed, then each in turn, going on from job to job.
+
+// placeHomes finds homes for partitions that have none, but for classical ones, which
+// get them with their slots.
+func (l *Live) placeHomes(j *job) {
+	if j.classical || j.homeless.Len() == 0 {
+		return
+	}
+	w := l.partitionBytes(j)
+	sites := l.sites(j, w)
+	for p := range j.homeless.All() {
+		if sites.Len() == 0 {
+			return
+		}
+		s := &sites.all[0]
+		l.placed = s.t.index + 1
+		l.homeAt(j, p, s.t)
+		s.turn += len(l.byIndex)
+		s.own, s.load = l.loads(j, s.t, w)
+		heap.Fix(sites, 0)
+	}
+}
+
+// homeAt has a partition gathered on a tracker from now on.
+func (l *Live) homeAt(j *job, p int, t *tracker) {
+	j.homeless.Remove(p)
+	j.gen++
+	l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.gen})
+	l.send(t, l.setHome(j, p))
+	if j.chosen > 0 {
+		l.tellAll(j, t.index)
+	}
+}
+
+func (l *Live) setHome(j *job, p int) *wire.SetHome {
+	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.homes[p].gen, Maps: len(j.maps)}
+}
+
+// site is a tracker where a partition may be at home.
+type site struct {
+	t    *tracker
+	own  float64 // partitions of the job, with one more
+	load float64 // bytes, likewise
+	turn int
+}
+
+type sites struct{ all []site }
+
+func (s *sites) Len() int { return len(s.all) }
+func (s *sites) Less(a, b int) bool {
+	return cmp.Or(cmp.Compare(s.all[a].own, s.all[b].own), cmp.Compare(s.all[a].load, s.all[b].load), cmp.Compare(s.all[a].turn, s.all[b].turn)) < 0
+}
+func (s *sites) Swap(a, b int) { s.all[a], s.all[b] = s.all[b], s.all[a] }
+func (s *sites) Push(x any)    { s.all = append(s.all, x.(site)) }
+func (s *sites) Pop() any      { panic("core: sites only get others' loads") }
+
+// sites is where the next partition of a job may be at home, the best first.
+func (l *Live) sites(j *job, w float64) *sites {
+	s := new(sites)
+	n := len(l.byIndex)
+	for i, t := range l.byIndex {
+		if t != nil && t.usable() && t.mayHome() {
+			own, load := l.loads(j, t, w)
+			s.Push(site{t, own, load, (i - l.placed%n + n) % n})
+		}
+	}
+	heap.Init(s)
+	return s
+}
+
+// loads is how long a tracker's slots have to reduce with another w bytes of a job: of
+// it alone, in partitions, and of all jobs, in bytes.
+func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
+	share, n := l.slowness(j, t)/float64(t.slots[reducePhase]), 1
+	if homes := t.homes[j]; homes != nil {
+		n += homes.Len()
+	}
+	return float64(n) * share, (t.load + w) * share
+}
+
+// partitionBytes is what a partition of a job is taken to have.
+func (l *Live) partitionBytes(j *job) float64 {
+	_, _, whole := j.outputs()
+	return float64(max(cmp.Or(whole, j.input), 1)) / float64(len(j.homes))
+}
+
+// enough is how many tasks tell how fast a tracker is for a job.
+const enough = 2
+
+// slowness is how much longer than elsewhere a job's reduces take on a tracker, as far
+// as was measured: of this job, of the last one of its name, else of all jobs.
+func (l *Live) slowness(j *job, t *tracker) float64 {
+	if f := slownessOf(&j.measured[reducePhase], t.Name); f > 0 {
+		return f
+	}
+	if j.profile != nil {
+		if f := slownessOf(&j.profile.Phases[reducePhase], t.Name); f > 0 {
+			return f
+		}
+	}
+	if t.slow == 0 {
+		return 1
+	}
+	return t.slow
+}
+
+// Tasks scatter: no tracker is taken to be better or worse than this.
+const leastSlow, mostSlow = 0.1, 10.0
+
+func slownessOf(s *history.Sums, tracker string) float64 {
+	own, mean := s.Trackers[tracker], s.Mean()
+	if own.Tasks < enough || mean <= 0 {
+		return 0
+	}
+	return min(max(own.Mean().Seconds()/mean.Seconds(), leastSlow), mostSlow)
+}
+
+// learnSpeed takes in how a reduce's time on a tracker compares with its job's others.
+func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
+	m := &j.measured[reducePhase]
+	if m.Tasks < enough || m.Mean() <= 0 || r.Took <= 0 {
+		return
+	}
+	f := min(max(r.Took.Seconds()/m.Mean().Seconds(), leastSlow), mostSlow)
+	t.slow = 0.8*cmp.Or(t.slow, 1) + 0.2*f
+}
+
+// A classical job (quern.shuffle.split=false) is what Hadoop does: a reduce has a slot
+// while its partition is gathered, from when some of the maps have ended.
+const (
+	splitProperty     = "quern.shuffle.split"
+	slowstartProperty = "mapreduce.job.reduce.slowstart.completedmaps"
+	slowstart         = 0.05
+)
+
+func isClassical(p *wire.JobPlan) bool {
+	split, err := strconv.ParseBool(p.Properties[splitProperty])
+	return err == nil && !split
+}
+
+// slowstartOf is the part of a job's maps that must have ended.
+func slowstartOf(p *wire.JobPlan) float64 {
+	part, err := strconv.ParseFloat(p.Properties[slowstartProperty], 64)
+	if err != nil || !(part >= 0 && part <= 1) {
+		return slowstart
+	}
+	return part
+}
+
+// toGather is how many partitions of a classical job wait for a slot to be gathered in.
+func (j *job) toGather() int {
+	if !j.classical || float64(j.mapsDone()) < j.slowstart*float64(len(j.maps)) {
+		return 0
+	}
+	return j.homeless.Len()
+}
+
+// gatherAt gives a partition of a classical job a slot, and a home there.
+func (l *Live) gatherAt(j *job, t *tracker) {
+	p := j.homeless.Next(0)
+	l.homeAt(j, p, t)
+	l.holdSlot(j, p)
+}
+
+// holdSlot keeps a reduce slot for a partition that is gathered.
+func (l *Live) holdSlot(j *job, p int) {
+	h := &j.homes[p]
+	h.slot = true
+	h.tracker.free[reducePhase]--
+	j.gathering++
+	l.takes(j, reducePhase, 1)
+	l.refresh(h.tracker)
+	l.move(j)
+}
+
+// freeSlot lets go of it.
+func (l *Live) freeSlot(j *job, p int) {
+	h := &j.homes[p]
+	if !h.slot {
+		return
+	}
+	h.slot = false
+	h.tracker.free[reducePhase]++
+	j.gathering--
+	l.takes(j, reducePhase, -1)
+	l.refresh(h.tracker)
+	l.phases[reducePhase].completed(l.now)
+	l.move(j)
+}
+
+// launchGathered launches the reduces whose slots were kept for them.
+func (l *Live) launchGathered() {
+	l.gatheredNow = slices.DeleteFunc(l.gatheredNow, func(x partition) bool {
+		h := &x.job.homes[x.p]
+		switch {
+		case l.jobs[x.job.facts.n] != x.job || !h.slot || !l.canReduce(x.job, x.p):
+			h.told = false
+			return true
+		case !x.job.runnable() || x.job.facts.sub.suspended || !h.tracker.fit():
+			return false
+		}
+		h.told = false
+		l.launch(x.job, &x.job.reduces[x.p], h.tracker, wire.AttemptID{})
+		return true
+	})
+}
+
+// partition is one of a job.
+type partition struct {
+	job *job
+	p   int
+}
+
+// dropHome forgets what a home has of its tracker.
+func (l *Live) dropHome(j *job, p int) {
+	h := &j.homes[p]
+	l.freeSlot(j, p)
+	l.landed(h)
+	h.tracker.load = max(0, h.tracker.load-h.bytes)
+}
