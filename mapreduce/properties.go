@@ -24,6 +24,7 @@ type propertyKind uint8
 
 const (
 	integerProperty propertyKind = iota
+	partProperty
 	boolProperty
 	textProperty
 )
@@ -46,6 +47,8 @@ func Properties() []Property {
 		flagProperty("mapreduce.input.fileinputformat.input.dir.recursive", false,
 			"read the directories in input directories too"),
 		text(propKeyValueSeparator, "\t", 1, "what divides key and value in a line of KeyValues; its first character counts"),
+		part("mapreduce.job.reduce.slowstart.completedmaps", 0.05,
+			"part of the maps, from 0 to 1, that must be done before reduces take slots; only without quern.shuffle.split"),
 		number(propReduces, 1, 0, 1<<20, "number of reduce tasks; 0 writes what the maps emit"),
 		number("mapreduce.map.maxattempts", 4, 1, 999, "attempts at a map task before the job fails"),
 		number("mapreduce.map.memory.mb", 0, 0, 1<<30,
@@ -61,6 +64,8 @@ func Properties() []Property {
 		number("quern.embedded.slots", 0, 0, 1<<10, "attempts that an embedded run has at a time, of maps and reduces each; 0: one a core"),
 		number("quern.embedded.trackers", 1, 1, 64, "task trackers of an embedded run; several fetch from each other as on a cluster"),
 		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "most bytes of a record"),
+		flagProperty("quern.shuffle.split", true,
+			"partitions are gathered before their reduces take slots; false: a reduce has a slot while its partition is gathered"),
 		flagProperty("quern.task.inprocess", false, "run attempts in the process of an embedded run, for a debugger"),
 		number("quern.task.processes", 0, 0, 1<<20,
 			"processes that an attempt may have at a time, beyond which it is ended; 0: any"),
@@ -69,6 +74,10 @@ func Properties() []Property {
 
 func number(name string, standard, low, high int64, doc string) Property {
 	return Property{Name: name, Default: strconv.FormatInt(standard, 10), Doc: doc, kind: integerProperty, low: low, high: high}
+}
+
+func part(name string, standard float64, doc string) Property {
+	return Property{Name: name, Default: strconv.FormatFloat(standard, 'g', -1, 64), Doc: doc, kind: partProperty}
 }
 
 func flagProperty(name string, standard bool, doc string) Property {
@@ -86,6 +95,10 @@ func (p *Property) check(value string) error {
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < p.low || n > p.high {
 			return fmt.Errorf("property %s=%q: want a whole number from %d to %d", p.Name, value, p.low, p.high)
+		}
+	case partProperty:
+		if n, err := strconv.ParseFloat(value, 64); err != nil || !(n >= 0 && n <= 1) {
+			return fmt.Errorf("property %s=%q: want a number from 0 to 1", p.Name, value)
 		}
 	case textProperty:
 		if int64(len(value)) < p.low {

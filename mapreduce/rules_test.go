@@ -389,6 +389,8 @@ func TestSettings(t *testing.T) {
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.bogus": "1"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{propKeyValueSeparator: ""}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.task.inprocess": "yes"}},
+		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.reduce.slowstart.completedmaps": "1.5"}},
+		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.reduce.slowstart.completedmaps": "NaN"}},
 	} {
 		_, err := Fold(wordPairs(), Sum).Job("j").Compile(bad)
 		if _, usage := errors.AsType[usageError](err); !usage {
