@@ -45,5 +45,20 @@ type ClusterStatus struct {
 	Scheduling Scheduling // in force, on the leader
 	NoPlan     string     // why the last attempt at a plan has failed, on the leader
 	Pools      string     // whence the pool table came, and what is wrong with a newer one
+	InPools    []PoolStatus
+	PoolNotes  []string // what the pool table's file says and nobody obeys
 	Trackers   []TrackerStatus
+}
+
+// PoolStatus is what can be seen of a pool on the leader. Slots are by phase: maps,
+// reduces.
+type PoolStatus struct {
+	Name    string
+	Min     [2]int
+	Max     [2]int // -1: any number
+	Weight  float64
+	MaxJobs int // that have slots at a time; -1: any number
+	Jobs    int // that have not ended
+	Running [2]int
+	Gone    bool // the table does not name it any more
 }

@@ -111,7 +111,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	if needs.Later {
 		s.Later = l.later(&s)
 	}
-	return l.facts.pooled.Table.Shape(s, func(id wire.JobID) string { return l.jobs[id.N].facts.sub.terms.Pool })
+	return l.shape(s)
 }
 
 // allocatable is a job's phase with tasks that run or could. Of a phase of which

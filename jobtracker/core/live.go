@@ -102,8 +102,8 @@ func newLive(c *Core) *Live {
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	l.parts.version = 1
-	l.wishes.changes = make(map[string][]Change)
 	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
+	l.wishes.changes, l.wishes.proposed = make(map[string][]Change), make(map[string]*changed)
 	l.makeParties()
 	l.obey()
 	for _, name := range slices.Sorted(maps.Keys(l.facts.trackers)) {

@@ -42,7 +42,11 @@ func (l *Live) submit(r Submit) {
 		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.ids(known)})
 		return
 	}
-	if err := l.checkTerms(r.Submission.Terms); err != nil {
+	err := checkTerms(r.Submission.Terms)
+	if err == nil {
+		err = l.checkPool(r.Submission.Terms.Pool, r.Submission.Owner)
+	}
+	if err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}

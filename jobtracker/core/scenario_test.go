@@ -42,7 +42,8 @@ import (
 //	plan map job1=2 job2=1 shuffle job2=0.5  answers Allocate (after "plans shown")
 //	status job1
 //
-// The verbs of a cluster of processes are those of [scenario.runCluster].
+// The verbs of a cluster of processes are those of [scenario.runCluster], those of
+// what users wish those of [scenario.runWishes].
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -217,7 +218,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	case "status":
 		return s.status(parseJob(d.CmdArgs[0].Key))
 	default:
-		if !s.runCluster(d) {
+		if !s.runCluster(d) && !s.runWishes(d) {
 			s.runMore(d)
 		}
 	}
@@ -382,7 +383,8 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 }
 
 func submission(d *datadriven.TestData) *wire.Submission {
-	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k")}
+	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k"), Terms: submittedTerms(d)}
+	sub.Owner = value(d, "owner", "")
 	for i := range int(num(value(d, "jobs", "1"))) {
 		j := wire.JobPlan{Name: fmt.Sprintf("n%d", i+1), Reduces: int(num(value(d, "reduces", "0"))), Properties: make(map[string]string)}
 		if i > 0 {

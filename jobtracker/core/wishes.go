@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
+	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -26,12 +26,14 @@ func compareText(a, b string) int { return cmp.Compare(a, b) }
 // wishes is what users wish and is not in the log yet.
 type wishes struct {
 	changes   map[string][]Change // by submission key; the first is proposed
+	proposed  map[string]*changed // as what
 	schedules []Schedule          // the first is proposed
 	rule      locality.Rule       // in force
 	metric    scheduler.Metric
-	name      string // of the policy
-	noPlan    string // why the last Allocate has failed
-	badPools  string // why the newest pool table is not in force
+	name      string      // of the policy
+	noPlan    string      // why the last Allocate has failed
+	pools     *pool.Table // read last, until it is in force
+	badPools  string      // why the newest pool table is not in force
 }
 
 // defaultScheduling is in force where nobody says otherwise.
@@ -117,41 +119,6 @@ func (l *Live) scheduleApplied(x *scheduled, fitted bool) {
 	}
 }
 
-// pools takes a pool table in, which the owner has read anew. A broken one leaves
-// the old table in force.
-func (l *Live) pools(r Pools) {
-	if r.Err != nil {
-		l.wishes.badPools = r.Err.Error()
-		return
-	}
-	l.wishes.badPools = ""
-	if !reflect.DeepEqual(r.Table, l.facts.pooled.Table) {
-		l.propose(&pooled{N: l.facts.pooled.N + 1, Table: r.Table})
-	}
-}
-
-// poolStatus says whence the pool table came, and what is wrong with a newer one.
-func (l *Live) poolStatus() string {
-	from := l.facts.pooled.Table.From
-	switch {
-	case l.wishes.badPools == "":
-		return from
-	case from == "":
-		return "none: " + l.wishes.badPools
-	}
-	return from + " as it was: " + l.wishes.badPools
-}
-
-func (l *Live) pooled(fitted bool) {
-	if !fitted {
-		return
-	}
-	for i := range l.phases {
-		l.phases[i].begun(l.now)
-	}
-	l.makeParties()
-}
-
 // change asks for other terms, or for a submission to be suspended or resumed.
 func (l *Live) change(r Change) {
 	f := l.facts.job(r.Job)
@@ -163,7 +130,11 @@ func (l *Live) change(r Change) {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
 		return
 	}
-	if err := l.checkTerms(l.changedTerms(f.sub, r)); err != nil {
+	err := checkTerms(l.changedTerms(f.sub, r))
+	if err == nil && r.Pool != nil {
+		err = l.checkPool(*r.Pool, f.sub.body.Owner)
+	}
+	if err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, err)})
 		return
 	}
@@ -190,6 +161,9 @@ func (l *Live) changedTerms(s *submissionFacts, r Change) wire.Terms {
 			terms.Deadline = cmp.Or(age+*r.Deadline, -1)
 		}
 	}
+	if len(terms.SLA) == 0 {
+		terms.SLA = nil // as it comes back from the log
+	}
 	return terms
 }
 
@@ -203,7 +177,9 @@ func (l *Live) proposeChange(s *submissionFacts) {
 	r := l.wishes.changes[s.key][0]
 	suspended := s.suspended
 	set(&suspended, r.Suspended)
-	l.propose(&changed{Key: s.key, N: s.changes + 1, Terms: l.changedTerms(s, r), Suspended: suspended})
+	x := &changed{Key: s.key, N: s.changes + 1, Terms: l.changedTerms(s, r), Suspended: suspended}
+	l.wishes.proposed[s.key] = x
+	l.propose(x)
 }
 
 // changeApplied answers the first request for a submission and proposes the next. A
@@ -228,7 +204,7 @@ func (l *Live) changeApplied(x *changed, fitted bool) {
 	if len(waiting) == 0 {
 		return
 	}
-	if fitted && l.satisfied(s, waiting[0]) {
+	if fitted && reflect.DeepEqual(x, l.wishes.proposed[x.Key]) {
 		l.c.emit(Reply{Token: waiting[0].Token})
 		waiting = waiting[1:]
 		l.wishes.changes[x.Key] = waiting
@@ -238,13 +214,7 @@ func (l *Live) changeApplied(x *changed, fitted bool) {
 		return
 	}
 	delete(l.wishes.changes, x.Key)
-}
-
-// satisfied says whether a submission is by now what a request asks for.
-func (l *Live) satisfied(s *submissionFacts, r Change) bool {
-	asked := l.changedTerms(s, r)
-	asked.Deadline = s.terms.Deadline // which depends on when it is asked
-	return reflect.DeepEqual(asked, s.terms) && (r.Suspended == nil || *r.Suspended == s.suspended)
+	delete(l.wishes.proposed, x.Key)
 }
 
 // dropChanges answers what was asked of a submission that has ended meanwhile.
@@ -256,6 +226,7 @@ func (l *Live) dropChanges(s *submissionFacts) {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
 	}
 	delete(l.wishes.changes, s.key)
+	delete(l.wishes.proposed, s.key)
 }
 
 // tokens are those of all requests that wait.
@@ -272,36 +243,43 @@ func (w *wishes) tokens() []Token {
 	return all
 }
 
-// maxSteps bounds the steps of an SLA.
-const maxSteps = 100
+// Bounds of terms.
+const (
+	maxSteps = 100 // of an SLA
+	maxWord  = 200 // bytes of a name
+)
 
-// checkTerms says what makes no sense in a submission's terms, or names what is not
-// there. A deadline that has passed does.
-func (l *Live) checkTerms(t wire.Terms) error {
+// checkTerms says what makes no sense in a submission's terms, wherever it is to run.
+// A deadline that has passed does.
+func checkTerms(t wire.Terms) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrBadTerms, fmt.Sprintf(format, args...))
 	}
-	if t.Priority < wire.VeryLow || t.Priority > wire.VeryHigh {
+	switch {
+	case t.Priority < wire.VeryLow || t.Priority > wire.VeryHigh:
 		return bad("priority %d", t.Priority)
-	}
-	if len(t.SLA) > maxSteps {
+	case !amount(t.Weight):
+		return bad("weight %v: want a positive number", t.Weight)
+	case len(t.SLA) > maxSteps:
 		return bad("an SLA of %d steps, at most %d", len(t.SLA), maxSteps)
+	case len(t.Batch) > maxWord || len(t.Pool) > maxWord:
+		return bad("names of more than %d bytes", maxWord)
 	}
-	if err := goalOf(t, 0).Check(); err != nil {
-		return bad("%v", err)
-	}
-	if _, ok := l.facts.pooled.Table.Find(t.Pool); !ok {
-		names := []string{wire.DefaultPool}
-		for _, p := range l.facts.pooled.Table.Pools {
-			if p.Name != wire.DefaultPool {
-				names = append(names, p.Name)
-			}
+	var last wire.SLAStep
+	for i, step := range t.SLA {
+		switch {
+		case !amount(step.Cost):
+			return bad("the SLA's cost %v after %v: want a number that is not negative", step.Cost, step.After)
+		case i > 0 && (step.After <= last.After || step.Cost < last.Cost):
+			return bad("the SLA's cost %v after %v follows %v after %v: both must grow", step.Cost, step.After, last.Cost, last.After)
 		}
-		slices.Sort(names)
-		return bad("pool %q is unknown; there are %v", t.Pool, names)
+		last = step
 	}
 	return nil
 }
+
+// amount says whether x can be a weight or a cost.
+func amount(x float64) bool { return x >= 0 && x <= 1e12 }
 
 // goalOf is what terms ask of the end of a job that was submitted at a time.
 func goalOf(t wire.Terms, submitted time.Duration) scheduler.Goal {

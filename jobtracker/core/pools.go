@@ -1,0 +1,139 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// pools takes a pool table in, which the owner has read anew. A broken one leaves
+// the old table in force.
+func (l *Live) pools(r Pools) {
+	if r.Err != nil {
+		l.wishes.badPools = r.Err.Error()
+		return
+	}
+	l.wishes.badPools = ""
+	waiting := l.wishes.pools != nil
+	l.wishes.pools = &r.Table
+	if !waiting {
+		l.proposePools()
+	}
+}
+
+// proposePools asks for the table read last to be in force, unless it is.
+func (l *Live) proposePools() {
+	if reflect.DeepEqual(*l.wishes.pools, l.facts.pooled.Table) {
+		l.wishes.pools = nil
+		return
+	}
+	l.propose(&pooled{N: l.facts.pooled.N + 1, Table: *l.wishes.pools})
+}
+
+// pooled takes up a new table. One of an earlier leader may have come before the
+// table read last, which is then proposed anew.
+func (l *Live) pooled(fitted bool) {
+	if fitted {
+		for i := range l.phases {
+			l.phases[i].begun(l.now)
+		}
+		l.makeParties()
+	}
+	if l.wishes.pools != nil {
+		l.proposePools()
+	}
+}
+
+// poolStatus says whence the pool table came, and what is wrong with a newer one.
+func (l *Live) poolStatus() string {
+	from := l.facts.pooled.Table.From
+	switch {
+	case l.wishes.badPools == "":
+		return from
+	case from == "":
+		return "none: " + l.wishes.badPools
+	}
+	return from + " as it was: " + l.wishes.badPools
+}
+
+// poolsInUse tells of the pools of the table and of those that jobs are in, by name.
+func (l *Live) poolsInUse() []wire.PoolStatus {
+	table := &l.facts.pooled.Table
+	var all []wire.PoolStatus
+	find := func(name string) *wire.PoolStatus {
+		i, ok := slices.BinarySearchFunc(all, name, func(s wire.PoolStatus, name string) int { return cmp.Compare(s.Name, name) })
+		if !ok {
+			p, known := table.Find(name)
+			all = slices.Insert(all, i, wire.PoolStatus{
+				Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Gone: !known,
+			})
+		}
+		return &all[i]
+	}
+	for _, p := range table.Pools {
+		find(p.Name)
+	}
+	for _, j := range l.order {
+		s := find(poolName(j.facts.sub))
+		s.Jobs++
+		for phase, n := range j.inSlots {
+			s.Running[phase] += n
+		}
+	}
+	return all
+}
+
+// poolName is the pool that a submission is in.
+func poolName(s *submissionFacts) string { return cmp.Or(s.terms.Pool, wire.DefaultPool) }
+
+// poolOf is the pool that a job is in. Those of a pool that is gone from the table
+// are among themselves, without its bounds.
+func (l *Live) poolOf(id wire.JobID) string {
+	if f := l.facts.job(id); f != nil {
+		return poolName(f.sub)
+	}
+	return wire.DefaultPool
+}
+
+// checkPool says why somebody may not submit to a pool.
+func (l *Live) checkPool(name, owner string) error {
+	table := &l.facts.pooled.Table
+	p, ok := table.Find(name)
+	switch {
+	case !ok:
+		names := []string{wire.DefaultPool}
+		for _, p := range table.Pools {
+			if p.Name != wire.DefaultPool {
+				names = append(names, p.Name)
+			}
+		}
+		slices.Sort(names)
+		return fmt.Errorf("%w: pool %q is unknown; there are %v", ErrBadTerms, name, names)
+	case !p.Admits(owner):
+		return fmt.Errorf("%w: pool %s is not open to %q", ErrBadTerms, p.Name, owner)
+	}
+	return nil
+}
+
+// shape brings batches and pools into a snapshot: jobs count as arrived with the
+// first of their batch that has not ended, whether that has tasks left or not.
+func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
+	first := make(map[string]time.Duration)
+	for _, j := range l.order {
+		batch := j.facts.sub.terms.Batch
+		if at, ok := first[batch]; !ok || j.arrived < at {
+			first[batch] = j.arrived
+		}
+	}
+	for i := range s.Jobs {
+		if batch := s.Jobs[i].Batch; batch != "" {
+			s.Jobs[i].Arrived = first[batch]
+		}
+	}
+	return l.facts.pooled.Table.Shape(s, l.poolOf)
+}

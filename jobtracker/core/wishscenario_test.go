@@ -1,0 +1,157 @@
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// runWishes plays the verbs of what users wish:
+//
+//	submit … [owner=ann] [pool=p] [priority=HIGH] [weight=2] [deadline=5m] [sla=5m:1+10m:5] [batch=b]
+//	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true]
+//	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
+//	pools [from=f.xml]                   the allocation file below is read
+//	pools error=…                        it cannot be
+//	jobs map                             what the policy would see of each job
+//	cluster-wide                         scheduling, pools and what is wrong with them
+//	terms job1
+func (s *scenario) runWishes(d *datadriven.TestData) bool {
+	switch d.Cmd {
+	case "change":
+		s.token++
+		s.step(Change{Token: s.token, Job: parseJob(d.CmdArgs[0].Key), Change: parseChange(s.t, d)})
+	case "schedule":
+		s.token++
+		s.step(Schedule{Token: s.token, Scheduling: wire.Scheduling{
+			Scheduler: value(d, "scheduler", ""), Metric: value(d, "metric", ""), Delay: value(d, "delay", ""),
+		}})
+	case "pools":
+		ev := Pools{Err: givenError(d)}
+		if ev.Err == nil {
+			ev.Table, ev.Err = pool.Parse(value(d, "from", "f.xml"), []byte(d.Input))
+		}
+		s.step(ev)
+	case "jobs":
+		s.seenJobs(d.CmdArgs[0].Key)
+	case "cluster-wide":
+		s.clusterWide()
+	case "terms":
+		st, _ := s.core.Status(parseJob(d.CmdArgs[0].Key))
+		s.printf("%+v held=%v waits %q", st.Terms, st.Held, st.Waits)
+	default:
+		return false
+	}
+	return true
+}
+
+func submittedTerms(d *datadriven.TestData) wire.Terms {
+	var t wire.Terms
+	c := parseChange(nil, d)
+	set(&t.Priority, c.Priority)
+	set(&t.Weight, c.Weight)
+	set(&t.Deadline, c.Deadline)
+	set(&t.SLA, c.SLA)
+	set(&t.Batch, c.Batch)
+	set(&t.Pool, c.Pool)
+	return t
+}
+
+func parseChange(t *testing.T, d *datadriven.TestData) wire.Change {
+	var c wire.Change
+	for _, a := range d.CmdArgs {
+		if len(a.Vals) == 0 {
+			continue
+		}
+		text := a.Vals[0]
+		var err error
+		switch a.Key {
+		case "priority":
+			c.Priority = new(wire.Priority)
+			if *c.Priority, err = wire.ParsePriority(text); err != nil {
+				n, _ := strconv.Atoi(text)
+				*c.Priority, err = wire.Priority(n), nil
+			}
+		case "weight":
+			c.Weight = new(float64)
+			*c.Weight, err = strconv.ParseFloat(text, 64)
+		case "deadline":
+			c.Deadline = new(time.Duration)
+			*c.Deadline, err = time.ParseDuration(text)
+		case "sla":
+			c.SLA, err = parseSLA(text)
+		case "batch":
+			c.Batch = &text
+		case "pool":
+			c.Pool = &text
+		case "suspended":
+			c.Suspended = new(bool)
+			*c.Suspended, err = strconv.ParseBool(text)
+		}
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+	}
+	return c
+}
+
+func parseSLA(text string) (*[]wire.SLAStep, error) {
+	steps := []wire.SLAStep{}
+	if text == "none" {
+		return &steps, nil
+	}
+	for part := range strings.SplitSeq(text, "+") {
+		after, cost, _ := strings.Cut(part, ":")
+		var step wire.SLAStep
+		var err error
+		if step.After, err = time.ParseDuration(after); err == nil {
+			step.Cost, err = strconv.ParseFloat(cost, 64)
+		}
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return &steps, nil
+}
+
+func (s *scenario) seenJobs(phase string) {
+	l := s.core.live
+	i := mapPhase
+	if phase == "reduce" {
+		i = reducePhase
+	}
+	for _, j := range l.snapshot(i).Jobs {
+		text := fmt.Sprintf("%s arrived=%v running=%d max=%d min=%d share=%.4g priority=%d weight=%v",
+			showJob(j.ID), j.Arrived, j.Running, j.Max, j.Min, j.Share, j.Priority, j.Goal.Weight)
+		if j.Goal.Deadline != 0 {
+			text += fmt.Sprintf(" deadline=%v", j.Goal.Deadline)
+		}
+		for _, step := range j.Goal.Steps {
+			text += fmt.Sprintf(" %v:%v", step.By, step.Cost)
+		}
+		s.printf("%s", text)
+	}
+}
+
+func (s *scenario) clusterWide() {
+	c := s.core.Cluster(s.now)
+	s.printf("%s %s %s", c.Scheduling.Scheduler, c.Scheduling.Metric, c.Scheduling.Delay)
+	if c.NoPlan != "" {
+		s.printf("no plan: %s", c.NoPlan)
+	}
+	s.printf("pools %s", c.Pools)
+	for _, p := range c.InPools {
+		s.printf("%s min=%v max=%v weight=%v jobs=%d/%d running=%v gone=%v", p.Name, p.Min, p.Max, p.Weight, p.Jobs, p.MaxJobs, p.Running, p.Gone)
+	}
+	for _, note := range c.PoolNotes {
+		s.printf("note: %s", note)
+	}
+}
