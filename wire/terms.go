@@ -100,3 +100,11 @@ type Change struct {
 	Pool      *string
 	Suspended *bool
 }
+
+// Late says whether a job that was submitted so long ago has missed its deadline.
+func (t *Terms) Late(elapsed time.Duration) bool {
+	return t.Deadline != 0 && elapsed > t.Deadline
+}
+
+// Nothing says whether a change changes nothing.
+func (c *Change) Nothing() bool { return *c == Change{} }

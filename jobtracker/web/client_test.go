@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -165,6 +166,49 @@ func TestKillAgain(t *testing.T) {
 
 // TestGiveUp: who finds no leader says whom it has asked, and whether the
 // submission may have been taken.
+// TestWishes: terms and scheduling are asked of the leader, wherever it is, as they
+// were given; what is refused is the same error at both ends.
+func TestWishes(t *testing.T) {
+	l := newFakeLog()
+	follower, _ := l.start(t, "jt1")
+	leader, _ := l.start(t, "jt2")
+	l.lead(leader)
+	c := testClient(t, follower.addr)
+	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
+		t.Fatal(err)
+	}
+	id := wire.JobID{Start: 7, N: 1}
+	priority, weight, deadline, pool, suspended := wire.High, 2.5, -time.Nanosecond, "p", false
+	for _, change := range []wire.Change{
+		{Priority: &priority, Weight: &weight}, {Deadline: &deadline, SLA: &[]wire.SLAStep{}, Pool: &pool}, {Suspended: &suspended},
+	} {
+		if err := c.Change(t.Context(), id, change); err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{`{"priority":"HIGH","weight":2.5}`, `{"pool":"p","deadlineMillis":-1,"sla":[]}`, `{"suspended":false}`}
+	if !slices.Equal(leader.wants, want) {
+		t.Errorf("the leader was asked for %q, not %q", leader.wants, want)
+	}
+	if err := c.Change(t.Context(), wire.JobID{Start: 7, N: 9}, wire.Change{Weight: &weight}); !errors.Is(err, core.ErrUnknownJob) {
+		t.Error(err)
+	}
+	pool = "nowhere"
+	if err := c.Change(t.Context(), id, wire.Change{Pool: &pool}); !errors.Is(err, core.ErrBadTerms) {
+		t.Error(err)
+	}
+	if err := c.Schedule(t.Context(), wire.Scheduling{Scheduler: "flex", Delay: "dynamic"}); err != nil {
+		t.Error(err)
+	}
+	if err := c.Schedule(t.Context(), wire.Scheduling{Metric: "sum-joy"}); !errors.Is(err, core.ErrBadScheduling) {
+		t.Error(err)
+	}
+	about, err := c.Cluster(t.Context())
+	if err != nil || about.Scheduling != (Scheduling{Scheduler: "flex", Delay: "dynamic"}) {
+		t.Errorf("%+v, %v", about.Scheduling, err)
+	}
+}
+
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	l, all, _ := three(t)

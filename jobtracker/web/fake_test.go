@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -24,7 +25,9 @@ type fakeLog struct {
 	jobs    []wire.JobStatus
 	keys    map[string][]wire.JobID
 	submits int // of new keys
-	changed chan struct{}
+
+	scheduling wire.Scheduling
+	changed    chan struct{}
 }
 
 func newFakeLog() *fakeLog {
@@ -68,6 +71,7 @@ type fake struct {
 	serve func(conn *wire.Conn) error
 	hang  chan struct{} // not nil: nothing is answered until it is closed
 	voter []Voter
+	wants []string // changes of terms and of scheduling, as they came
 
 	removed error // what becomes of the answer to the removal of a voter
 }
@@ -90,7 +94,8 @@ func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 		c.Addr = f.hint
 	}
 	if c.Leads {
-		c.Jobs = len(f.log.jobs)
+		c.Jobs, c.Scheduling = len(f.log.jobs), f.log.scheduling
+		c.Pools, c.InPools = "f.xml", []wire.PoolStatus{{Name: "etl", Min: [2]int{1, 0}, Max: [2]int{-1, 2}, Weight: 2, MaxJobs: -1, Jobs: 1, Running: [2]int{3, 0}}}
 		c.Trackers = []wire.TrackerStatus{{Tracker: "t1", Host: "h1", Addr: "h1:1", Incarnation: 3, MapSlots: 2, Maps: 1, Connected: true, Silent: 12, Excluded: "bad"}}
 	}
 	return c, nil
@@ -153,6 +158,43 @@ func (f *fake) Kill(_ context.Context, id wire.JobID, reason string) error {
 			f.log.jobs[id.N-1].State, f.log.jobs[id.N-1].Error = wire.Killed, reason
 		default:
 			err = fmt.Errorf("kill: %v: %w", id, core.ErrJobEnded)
+		}
+	})
+	return err
+}
+
+func (f *fake) Change(_ context.Context, id wire.JobID, c wire.Change) error {
+	var err error
+	f.log.change(func() {
+		var s wire.JobStatus
+		if s, err = f.status(id); err != nil {
+			return
+		}
+		j := &f.log.jobs[id.N-1]
+		switch {
+		case s.State.Ended():
+			err = fmt.Errorf("change: %v: %w", id, core.ErrJobEnded)
+		case c.Pool != nil && *c.Pool == "nowhere":
+			err = fmt.Errorf("change: %v: %w: pool \"nowhere\" is unknown", id, core.ErrBadTerms)
+		case c.Suspended != nil:
+			j.Held = *c.Suspended
+		case c.Priority != nil:
+			j.Terms.Priority = *c.Priority
+		}
+		text, _ := json.Marshal(ChangeOf(&c))
+		f.wants = append(f.wants, string(text))
+	})
+	return err
+}
+
+func (f *fake) Schedule(_ context.Context, s wire.Scheduling) error {
+	err := core.CheckScheduling(s)
+	f.log.change(func() {
+		if err == nil {
+			err = f.leading()
+		}
+		if err == nil {
+			f.log.scheduling = s.Over(f.log.scheduling)
 		}
 	})
 	return err

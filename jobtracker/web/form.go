@@ -20,6 +20,8 @@ type (
 		Read          Bytes                       `json:"read"`
 		Shuffled      Bytes                       `json:"shuffled"`
 		Reduced       Bytes                       `json:"reduced"`
+		Held          bool                        `json:"held,omitempty"` // suspended
+		Terms         Terms                       `json:"terms"`
 		Counters      map[string]map[string]int64 `json:"counters,omitempty"`
 		Error         string                      `json:"error,omitempty"`
 		Waits         string                      `json:"waits,omitempty"` // "for …"
@@ -67,15 +69,20 @@ type (
 
 	// Cluster is what can be seen of a cluster.
 	Cluster struct {
-		ID       string    `json:"id"`
-		Start    time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
-		Staging  string    `json:"staging"`
-		Epoch    uint64    `json:"epoch"`
-		Leader   string    `json:"leader"`
-		Addr     string    `json:"addr"`
-		Leads    bool      `json:"leads"` // the job tracker that answers
-		Jobs     int       `json:"jobs"`  // that have not ended
-		Wall     time.Time `json:"wall"`  // clock of the job tracker that answers
+		ID      string    `json:"id"`
+		Start   time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
+		Staging string    `json:"staging"`
+		Epoch   uint64    `json:"epoch"`
+		Leader  string    `json:"leader"`
+		Addr    string    `json:"addr"`
+		Leads   bool      `json:"leads"` // the job tracker that answers
+		Jobs    int       `json:"jobs"`  // that have not ended
+		Wall    time.Time `json:"wall"`  // clock of the job tracker that answers
+
+		Scheduling Scheduling `json:"scheduling"`       // in force, told by the leader
+		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
+		Pools      Pools      `json:"pools"`            // told by the leader
+
 		Trackers []Tracker `json:"trackers"`
 		Voters   []Voter   `json:"voters"`
 		Log      Log       `json:"log"`
@@ -108,7 +115,7 @@ type (
 // JobOf is a job's status as it is told.
 func JobOf(s *wire.JobStatus) Job {
 	return Job{
-		ID: s.ID.String(), Name: s.Name, State: s.State.String(), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
+		ID: s.ID.String(), Name: s.Name, State: s.State.String(), Held: s.Held, Terms: termsOf(&s.Terms, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
 		Error: s.Error, Waits: s.Waits, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
 	}
@@ -124,8 +131,12 @@ func (j *Job) Status() (wire.JobStatus, error) {
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
+	terms, err := j.Terms.terms()
+	if err != nil {
+		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
+	}
 	return wire.JobStatus{
-		ID: id, Name: j.Name, State: state, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		ID: id, Name: j.Name, State: state, Held: j.Held, Terms: terms, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, Waits: j.Waits, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond,
@@ -204,6 +215,7 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 	c := Cluster{
 		ID: s.Cluster, Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, Leads: s.Leads,
 		Jobs: s.Jobs, Wall: wall.UTC(), Trackers: make([]Tracker, 0, len(s.Trackers)), Voters: voters,
+		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s),
 	}
 	if s.Start != 0 {
 		c.Start = time.UnixMilli(s.Start).UTC()

@@ -65,6 +65,8 @@ func kinds() []kind {
 		{"job-ended", http.StatusConflict, core.ErrJobEnded},
 		{"job-committing", http.StatusConflict, core.ErrJobCommitting},
 		{"bad-submission", http.StatusBadRequest, core.ErrBadSubmission},
+		{"bad-terms", http.StatusBadRequest, core.ErrBadTerms},
+		{"bad-scheduling", http.StatusBadRequest, core.ErrBadScheduling},
 		{"other-staging", http.StatusConflict, core.ErrOtherStaging},
 		{"no-history", http.StatusNotFound, fs.ErrNotExist},
 		{codeStopped, http.StatusServiceUnavailable, jobtracker.ErrStopped},

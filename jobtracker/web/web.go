@@ -10,11 +10,13 @@
 //	GET    /v1/jobs                  {"jobs": [Job, …]}, oldest first, without counters and troubles
 //	GET    /v1/jobs/ID               Job
 //	POST   /v1/jobs/ID/kill          body: {"reason": text}
+//	POST   /v1/jobs/ID/terms         body: Change, of the submission that the job is of
 //	GET    /v1/jobs/ID/attempts      {"attempts": [Attempt, …]}
 //	GET    /v1/jobs/ID/explain       Explanation
 //	GET    /v1/explain               {"jobs": [Explanation, …]}, of jobs that have not ended, by id
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
 //	GET    /v1/cluster               Cluster; of a follower without task trackers
+//	POST   /v1/cluster/scheduling    body: Scheduling
 //	POST   /v1/cluster/voters        body: Voter; DELETE /v1/cluster/voters/ID
 //
 // Bodies are JSON but for the submission, which is the frame that is staged too.
@@ -62,6 +64,8 @@ import (
 type JobTracker interface {
 	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
 	Kill(ctx context.Context, job wire.JobID, reason string) error
+	Change(ctx context.Context, job wire.JobID, change wire.Change) error
+	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
 	Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptStatus, error)
@@ -140,10 +144,12 @@ func New(cfg Config) http.Handler {
 	h.handle(mux, everybody, "GET /v1/jobs", h.short(h.jobs))
 	h.handle(mux, everybody, "GET /v1/jobs/{id}", h.short(h.job))
 	h.handle(mux, clients, "POST /v1/jobs/{id}/kill", h.short(h.kill))
+	h.handle(mux, clients, "POST /v1/jobs/{id}/terms", h.short(h.change))
 	h.handle(mux, everybody, "GET /v1/jobs/{id}/attempts", h.short(h.attempts))
 	h.handle(mux, everybody, "GET /v1/jobs/{id}/explain", h.short(h.explain))
 	h.handle(mux, everybody, "GET /v1/explain", h.short(h.explainAll))
 	h.handle(mux, everybody, "GET /v1/cluster", h.short(h.cluster))
+	h.handle(mux, clients, "POST /v1/cluster/scheduling", h.short(h.schedule))
 	h.handle(mux, voters, "POST /v1/cluster/voters", h.short(h.addVoter))
 	h.handle(mux, clients, "DELETE /v1/cluster/voters/{id}", h.short(h.removeVoter))
 	mux.HandleFunc("/", h.short(func(_ context.Context, r *http.Request) (any, error) {

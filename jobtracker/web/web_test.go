@@ -42,7 +42,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/jobs/job_7_1", "", "", 400, `"code":"bad-request"`},
 		{"GET", "/v1/jobs/job_7_0001/attempts", "", "", 200, `{"attempts":[{"id":"attempt_7_0001_m_000000_1000","tracker":"t1","addr":"h1:1","state":"failed","bytes":{"done":1,"total":2},"began":"1970-01-01T00:00:01.234Z","tookMillis":5,"error":"boom"}]}`},
 		{"GET", "/v1/jobs/job_7_0002/attempts", "", "", 404, `"unknown-job"`},
-		{"GET", "/v1/cluster", "", "", 200, `{"id":"c1","start":"1970-01-01T00:00:00.007Z","staging":"mem://s","epoch":2,"leader":"jt1","addr":"` + f.addr + `","leads":true,"jobs":1,"wall":"1970-01-01T00:00:00.099Z","trackers":[{"id":"t1","host":"h1","addr":"h1:1","incarnation":3,"mapSlots":2,"reduceSlots":0,"maps":1,"reduces":0,"connected":true,"silentMillis":12,"excluded":"bad"}],"voters":[],"log":{"entries":0,"bytes":0}}`},
+		{"GET", "/v1/cluster", "", "", 200, `{"id":"c1","start":"1970-01-01T00:00:00.007Z","staging":"mem://s","epoch":2,"leader":"jt1","addr":"` + f.addr + `","leads":true,"jobs":1,"wall":"1970-01-01T00:00:00.099Z","scheduling":{},"pools":{"status":"f.xml","pools":[{"name":"etl","min":[1,0],"max":[-1,2],"weight":2,"maxJobs":-1,"jobs":1,"running":[3,0]}]},"trackers":[{"id":"t1","host":"h1","addr":"h1:1","incarnation":3,"mapSlots":2,"reduceSlots":0,"maps":1,"reduces":0,"connected":true,"silentMillis":12,"excluded":"bad"}],"voters":[],"log":{"entries":0,"bytes":0}}`},
 		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
 		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
 		{"POST", "/v1/submissions", jsonType, string(frame), 400, "content type of a submission"},
@@ -57,6 +57,23 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, "", 400, "EOF"},
 		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reason":"` + strings.Repeat("x", maxSmall) + `"}`, 413, "too large"},
 		{"GET", "/v1/jobs/job_7_0002", "", "", 200, `"state":"killed"`},
+		{"GET", "/v1/jobs/job_7_0001", "", "", 200, `"terms":{"pool":"default","priority":"NORMAL"}`},
+		{"POST", "/v1/jobs/job_7_0001/terms", jsonType, `{"priority":"very_high","weight":2,"deadlineMillis":-5,"sla":[],"pool":"p","batch":""}`, 200, "{}"},
+		{"GET", "/v1/jobs/job_7_0001", "", "", 200, `"terms":{"pool":"default","priority":"VERY_HIGH"}`},
+		{"POST", "/v1/jobs/job_7_0001/terms", jsonType, `{"suspended":true}`, 200, "{}"},
+		{"GET", "/v1/jobs/job_7_0001", "", "", 200, `"held":true`},
+		{"POST", "/v1/jobs/job_7_0001/terms", jsonType, `{}`, 400, `{"code":"bad-request","error":"the change changes nothing","untouched":true}`},
+		{"POST", "/v1/jobs/job_7_0001/terms", jsonType, `{"priority":"URGENT"}`, 400, `{"code":"bad-terms","error":"bad terms: priority \"URGENT\": want one of`},
+		{"POST", "/v1/jobs/job_7_0001/terms", jsonType, `{"weight":"heavy"}`, 400, `"code":"bad-request"`},
+		{"POST", "/v1/jobs/job_7_0001/terms", jsonType, `{"pool":"nowhere"}`, 400, `{"code":"bad-terms","error":"change: job_7_0001: bad terms: pool \"nowhere\" is unknown"}`},
+		{"POST", "/v1/jobs/job_7_0002/terms", jsonType, `{"weight":2}`, 409, `"code":"job-ended"`},
+		{"POST", "/v1/jobs/job_7_0009/terms", jsonType, `{"weight":2}`, 404, `"code":"unknown-job"`},
+		{"POST", "/v1/cluster/scheduling", jsonType, `{"scheduler":"fair","delay":"fixed=3s"}`, 200, "{}"},
+		{"POST", "/v1/cluster/scheduling", jsonType, `{"metric":"max-stretch"}`, 200, "{}"},
+		{"GET", "/v1/cluster", "", "", 200, `"scheduling":{"scheduler":"fair","metric":"max-stretch","delay":"fixed=3s"}`},
+		{"POST", "/v1/cluster/scheduling", jsonType, `{"scheduler":"best"}`, 400, `{"code":"bad-scheduling","error":"bad scheduling: scheduler \"best\": want one of fifo, fair,`},
+		{"POST", "/v1/cluster/scheduling", jsonType, `{}`, 400, "changes nothing"},
+		{"POST", "/v1/cluster/scheduling", jsonType, `{"policy":"fair"}`, 400, "unknown field"},
 		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2","addr":"h:2"}`, 200, "{}"},
 		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2"}`, 400, "a voter has an id and an addr"},
 		{"GET", "/v1/cluster", "", "", 200, `"voters":[{"id":"jt2","addr":"h:2"}]`},
@@ -95,7 +112,7 @@ func TestPagesAreRefused(t *testing.T) {
 	h := New(Config{Server: f, Voters: f})
 	for _, q := range []struct{ method, path string }{
 		{"POST", "/v1/jobs/job_7_0001/kill"}, {"POST", "/v1/submissions"}, {"DELETE", "/v1/cluster/voters/jt1"},
-		{"POST", "/v1/cluster/voters"},
+		{"POST", "/v1/cluster/voters"}, {"POST", "/v1/jobs/job_7_0001/terms"}, {"POST", "/v1/cluster/scheduling"},
 	} {
 		r := httptest.NewRequest(q.method, q.path, strings.NewReader("{}"))
 		r.Header.Set("Origin", "http://"+r.Host)
@@ -146,6 +163,9 @@ func TestForms(t *testing.T) {
 		Maps: wire.TaskCounts{Total: 4, Running: 3, Done: 2, FailedAttempts: 1}, Reduces: wire.TaskCounts{Total: 1},
 		Read: wire.Progress{Done: 1 << 60, Total: 1<<60 + 1}, Shuffled: wire.Progress{Done: 2}, Reduced: wire.Progress{Total: 3},
 		Counters: wire.Counters{"g": {"n": 1<<62 + 1}}, Error: "e", Waits: "for w", Troubles: []string{"t"}, Elapsed: 1500 * time.Millisecond,
+		Held: true, Terms: wire.Terms{
+			Priority: wire.Low, Weight: 0.5, Deadline: time.Second, Batch: "b", Pool: "p", SLA: []wire.SLAStep{{After: time.Minute, Cost: 2.5}},
+		},
 	}
 	job := JobOf(&status)
 	text, err := json.Marshal(job)
@@ -158,6 +178,9 @@ func TestForms(t *testing.T) {
 	}
 	if back, err := there.Status(); err != nil || !reflect.DeepEqual(back, status) {
 		t.Errorf("%+v, %v\nfrom %s", back, err, text)
+	}
+	if !job.Terms.Late {
+		t.Error("after 1.5 s of 1 s a job is late")
 	}
 	attempt := wire.AttemptStatus{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Job: status.ID, Kind: wire.Reduce, N: 2}, N: 1001}, Tracker: "t", Addr: "a",

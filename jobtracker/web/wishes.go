@@ -1,0 +1,226 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// What users wish, in JSON.
+type (
+	// Terms are what the owner of a job asks for.
+	Terms struct {
+		Pool           string    `json:"pool"`
+		Priority       string    `json:"priority"`
+		Weight         float64   `json:"weight,omitempty"`         // not given: 1
+		DeadlineMillis int64     `json:"deadlineMillis,omitempty"` // since the submission; not given: none
+		Late           bool      `json:"late,omitempty"`           // the deadline has been missed
+		SLA            []SLAStep `json:"sla,omitempty"`
+		Batch          string    `json:"batch,omitempty"`
+	}
+
+	// SLAStep is what ending after a time since the submission costs in total.
+	SLAStep struct {
+		AfterMillis int64   `json:"afterMillis"`
+		Cost        float64 `json:"cost"`
+	}
+
+	// Change is what is to be another; what is not given stays.
+	Change struct {
+		Pool           *string    `json:"pool,omitempty"`
+		Priority       *string    `json:"priority,omitempty"`
+		Weight         *float64   `json:"weight,omitempty"`
+		DeadlineMillis *int64     `json:"deadlineMillis,omitempty"` // from now; 0: none any more
+		SLA            *[]SLAStep `json:"sla,omitempty"`
+		Batch          *string    `json:"batch,omitempty"`
+		Suspended      *bool      `json:"suspended,omitempty"`
+	}
+
+	// Scheduling is how slots are shared; what is not given stays.
+	Scheduling struct {
+		Scheduler string `json:"scheduler,omitempty"`
+		Metric    string `json:"metric,omitempty"`
+		Delay     string `json:"delay,omitempty"`
+	}
+
+	// Pools is the pool table in force.
+	Pools struct {
+		Status string   `json:"status"` // whence it came, and what is wrong with a newer one
+		Pools  []Pool   `json:"pools"`
+		Notes  []string `json:"notes,omitempty"` // what its file says and nobody obeys
+	}
+
+	// Pool is what can be seen of a pool. Slots are of maps, then of reduces; -1 is
+	// any number.
+	Pool struct {
+		Name    string  `json:"name"`
+		Min     [2]int  `json:"min"`
+		Max     [2]int  `json:"max"`
+		Weight  float64 `json:"weight"`
+		MaxJobs int     `json:"maxJobs"`
+		Jobs    int     `json:"jobs"` // that have not ended
+		Running [2]int  `json:"running"`
+		Gone    bool    `json:"gone,omitempty"`
+	}
+)
+
+func termsOf(t *wire.Terms, elapsed time.Duration) Terms {
+	return Terms{
+		Pool: cmp.Or(t.Pool, wire.DefaultPool), Priority: t.Priority.String(), Weight: t.Weight,
+		DeadlineMillis: millis(t.Deadline), Late: t.Late(elapsed), SLA: stepsOf(t.SLA), Batch: t.Batch,
+	}
+}
+
+// millis is a duration that keeps its sign, since 0 says something else.
+func millis(d time.Duration) int64 {
+	if d < 0 {
+		return min(d.Milliseconds(), -1)
+	}
+	return (d + time.Millisecond - 1).Milliseconds()
+}
+
+func stepsOf(steps []wire.SLAStep) []SLAStep {
+	var all []SLAStep
+	for _, s := range steps {
+		all = append(all, SLAStep{s.After.Milliseconds(), s.Cost})
+	}
+	return all
+}
+
+func wireSteps(steps []SLAStep) []wire.SLAStep {
+	var all []wire.SLAStep
+	for _, s := range steps {
+		all = append(all, wire.SLAStep{After: time.Duration(s.AfterMillis) * time.Millisecond, Cost: s.Cost})
+	}
+	return all
+}
+
+// terms is what [termsOf] was given, to the millisecond.
+func (t *Terms) terms() (wire.Terms, error) {
+	w := wire.Terms{
+		Weight: t.Weight, Deadline: time.Duration(t.DeadlineMillis) * time.Millisecond, SLA: wireSteps(t.SLA), Batch: t.Batch,
+	}
+	if t.Pool != wire.DefaultPool {
+		w.Pool = t.Pool
+	}
+	if t.Priority == "" {
+		return w, nil
+	}
+	var err error
+	w.Priority, err = wire.ParsePriority(t.Priority)
+	return w, err
+}
+
+// ChangeOf is a change as it is asked for.
+func ChangeOf(c *wire.Change) Change {
+	w := Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended}
+	if c.Priority != nil {
+		text := c.Priority.String()
+		w.Priority = &text
+	}
+	if c.Deadline != nil {
+		n := millis(*c.Deadline)
+		w.DeadlineMillis = &n
+	}
+	if c.SLA != nil {
+		steps := append([]SLAStep{}, stepsOf(*c.SLA)...) // none is not the same as not given
+		w.SLA = &steps
+	}
+	return w
+}
+
+// change is what [ChangeOf] was given, to the millisecond.
+func (c *Change) change() (wire.Change, error) {
+	w := wire.Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended}
+	if c.Priority != nil {
+		p, err := wire.ParsePriority(*c.Priority)
+		if err != nil {
+			return w, fmt.Errorf("%w: %w", core.ErrBadTerms, err)
+		}
+		w.Priority = &p
+	}
+	if c.DeadlineMillis != nil {
+		d := time.Duration(*c.DeadlineMillis) * time.Millisecond
+		w.Deadline = &d
+	}
+	if c.SLA != nil {
+		steps := wireSteps(*c.SLA)
+		w.SLA = &steps
+	}
+	return w, nil
+}
+
+func poolsOf(s *wire.ClusterStatus) Pools {
+	p := Pools{Status: s.Pools, Pools: make([]Pool, 0, len(s.InPools)), Notes: s.PoolNotes}
+	for _, one := range s.InPools {
+		p.Pools = append(p.Pools, Pool(one))
+	}
+	return p
+}
+
+func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
+	id, err := pathJob(r)
+	if err != nil {
+		return nil, err
+	}
+	var body Change
+	if err := readJSON(r.Body, &body); err != nil {
+		return nil, err
+	}
+	change, err := body.change()
+	switch {
+	case err != nil:
+		return nil, err
+	case change.Nothing():
+		return nil, &Error{Code: codeBadRequest, Text: "the change changes nothing", Untouched: true}
+	}
+	if _, err := h.leads(ctx); err != nil {
+		return nil, err
+	}
+	return struct{}{}, h.Server.Change(ctx, id, change)
+}
+
+func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
+	var body Scheduling
+	if err := readJSON(r.Body, &body); err != nil {
+		return nil, err
+	}
+	if body == (Scheduling{}) {
+		return nil, &Error{Code: codeBadRequest, Text: "the change changes nothing", Untouched: true}
+	}
+	if _, err := h.leads(ctx); err != nil {
+		return nil, err
+	}
+	h.Logger.Info("scheduling", "scheduler", body.Scheduler, "metric", body.Metric, "delay", body.Delay, "asked by", r.RemoteAddr)
+	return struct{}{}, h.Server.Schedule(ctx, wire.Scheduling(body))
+}
+
+// errMaybe reports a change of which it is not known whether it was made. Asking for
+// it again does no harm.
+var errMaybe = errors.New("it is not known whether this was done")
+
+// wish asks for something that may be asked for again.
+func (c *Client) wish(ctx context.Context, path string, body any) error {
+	maybe, err := c.ask(ctx, asJSON(http.MethodPost, path, body), &struct{}{})
+	if err != nil && maybe {
+		return fmt.Errorf("%w: %w", errMaybe, err)
+	}
+	return err
+}
+
+// Change asks for other terms of the submission that a job is of, or for it to be
+// suspended or resumed.
+func (c *Client) Change(ctx context.Context, job wire.JobID, change wire.Change) error {
+	return c.wish(ctx, "/v1/jobs/"+job.String()+"/terms", ChangeOf(&change))
+}
+
+// Schedule asks for another scheduler, metric or delay rule; what is empty stays.
+func (c *Client) Schedule(ctx context.Context, s wire.Scheduling) error {
+	return c.wish(ctx, "/v1/cluster/scheduling", Scheduling(s))
+}
