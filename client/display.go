@@ -228,6 +228,9 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 			fmt.Fprintln(&b, phaseLine(p))
 		}
 	}
+	if asksForMore(job) {
+		fmt.Fprintf(&b, "  %s\n", TermsText(job))
+	}
 	if job.Waits != "" && job.State != wire.Waiting && !job.State.Ended() {
 		fmt.Fprintf(&b, "  waits %s\n", OneLine(job.Waits))
 	}

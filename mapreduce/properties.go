@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quernmr/quern/wire"
 )
 
 // Property is a setting of a job that Quern knows.
@@ -27,6 +29,7 @@ const (
 	partProperty
 	boolProperty
 	textProperty
+	rankProperty
 )
 
 const (
@@ -47,6 +50,8 @@ func Properties() []Property {
 		flagProperty("mapreduce.input.fileinputformat.input.dir.recursive", false,
 			"read the directories in input directories too"),
 		text(propKeyValueSeparator, "\t", 1, "what divides key and value in a line of KeyValues; its first character counts"),
+		priorityProperty("mapreduce.job.priority", "VERY_LOW, LOW, NORMAL, HIGH or VERY_HIGH, of all jobs of a flow that of the first; `mrsubmit run -priority` wins"),
+		text("mapreduce.job.queuename", "default", 1, "pool in which the job shares a cluster, likewise; `mrsubmit run -pool` wins"),
 		part("mapreduce.job.reduce.slowstart.completedmaps", 0.05,
 			"part of the maps, from 0 to 1, that must be done before reduces take slots; only without quern.shuffle.split"),
 		number(propReduces, 1, 0, 1<<20, "number of reduce tasks; 0 writes what the maps emit"),
@@ -88,6 +93,10 @@ func text(name, standard string, least int64, doc string) Property {
 	return Property{Name: name, Default: standard, Doc: doc, kind: textProperty, low: least}
 }
 
+func priorityProperty(name, doc string) Property {
+	return Property{Name: name, Default: wire.Normal.String(), Doc: doc, kind: rankProperty}
+}
+
 // check says why value is none of the property's.
 func (p *Property) check(value string) error {
 	switch p.kind {
@@ -103,6 +112,10 @@ func (p *Property) check(value string) error {
 	case textProperty:
 		if int64(len(value)) < p.low {
 			return fmt.Errorf("property %s is empty", p.Name)
+		}
+	case rankProperty:
+		if _, err := wire.ParsePriority(value); err != nil {
+			return fmt.Errorf("property %s: %w", p.Name, err)
 		}
 	case boolProperty:
 		if value != "true" && value != "false" {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -59,12 +60,16 @@ func (p Priority) Factor() float64 {
 	}
 }
 
-// ParsePriority reads what String writes, in any case.
+// ParsePriority reads what String writes, in any case, and what else Hadoop takes:
+// 1 to 5 for the lowest to the highest, and DEFAULT or UNDEFINED_PRIORITY for NORMAL.
 func ParsePriority(text string) (Priority, error) {
 	for i, name := range priorityNames {
-		if strings.EqualFold(text, name) {
+		if strings.EqualFold(text, name) || text == strconv.Itoa(i+1) {
 			return VeryLow + Priority(i), nil
 		}
+	}
+	if strings.EqualFold(text, "DEFAULT") || strings.EqualFold(text, "UNDEFINED_PRIORITY") {
+		return Normal, nil
 	}
 	return 0, fmt.Errorf("priority %q: want one of %s", text, strings.Join(priorityNames, ", "))
 }

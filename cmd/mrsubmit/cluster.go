@@ -20,6 +20,11 @@ import (
 const clusterHelp = `Without more, tells who leads, which job trackers vote and how the task trackers
 are.
 
+  mrsubmit cluster scheduler [-metric METRIC] [-delay RULE] [NAME]
+        tells how slots are shared among jobs, or changes it at once and for good,
+        whatever the job trackers were started with; what is not said stays.
+        docs/scheduling.md tells which scheduler is for what.
+
   mrsubmit cluster remove ID
         takes the vote of a job tracker away that will not come back
 
@@ -42,6 +47,8 @@ func (t *tool) clusterCommand(ctx context.Context, args []string) int {
 			return t.recover(args[1:])
 		case "certs":
 			return t.certs(args[1:])
+		case "scheduler":
+			return asking("cluster", 0, 1, (*query).scheduler, schedulingFlags)(t, ctx, args[1:])
 		case "remove":
 			return asking("cluster", 1, 1, (*query).removeVoter)(t, ctx, args[1:])
 		}
@@ -61,6 +68,9 @@ func (q *query) showCluster(ctx context.Context) error {
 	fmt.Fprintln(q.stdout, leaderText(c))
 	if ahead := time.Until(c.Wall).Round(time.Second); ahead > skewTold || ahead < -skewTold {
 		fmt.Fprintf(q.stdout, "its clock is %v from the one here\n", ahead)
+	}
+	if err := q.showScheduling(c); err != nil {
+		return err
 	}
 	fmt.Fprintln(q.stdout)
 	rows := [][]string{{"VOTER", "ADDRESS"}}

@@ -32,6 +32,8 @@ type fakeJobTracker struct {
 	addr     string // of its API and of its only task tracker
 	jobs     []wire.JobStatus
 	killed   []string
+	changed  []string // changes of terms and of scheduling
+	sched    wire.Scheduling
 	trackers []wire.TrackerStatus
 	voters   []web.Voter
 }
@@ -39,6 +41,13 @@ type fakeJobTracker struct {
 func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 	return wire.ClusterStatus{
 		Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, Leads: true, Jobs: 1, Trackers: f.trackers,
+		Scheduling: f.sched, NoPlan: "the policy panicked: boom\nstack", Pools: "f.xml as it was: f.xml:7: weight is \"heavy\"",
+		InPools: []wire.PoolStatus{
+			{Name: "default", Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1},
+			{Name: "etl", Min: [2]int{2, 0}, Max: [2]int{9, 4}, Weight: 2.5, MaxJobs: 3, Jobs: 1, Running: [2]int{5, 1}},
+			{Name: "old", Min: [2]int{1, 0}, Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1, Gone: true},
+		},
+		PoolNotes: []string{"f.xml:3: user is not known to Quern and has no effect"},
 	}, nil
 }
 
@@ -91,6 +100,26 @@ func (f *fakeJobTracker) Kill(_ context.Context, id wire.JobID, reason string) e
 		f.killed = append(f.killed, fmt.Sprintf("%v %s", id, reason))
 	}
 	return err
+}
+
+func (f *fakeJobTracker) Change(_ context.Context, id wire.JobID, c wire.Change) error {
+	j, err := f.find(id)
+	switch {
+	case err != nil:
+		return err
+	case j.State.Ended():
+		return fmt.Errorf("change: %v: %w", id, core.ErrJobEnded)
+	case c.Pool != nil && *c.Pool == "nowhere":
+		return fmt.Errorf("change: %v: %w: pool \"nowhere\" is unknown; there are [default etl]", id, core.ErrBadTerms)
+	}
+	text, err := json.Marshal(web.ChangeOf(&c))
+	f.changed = append(f.changed, fmt.Sprintf("%v %s", id, text))
+	return err
+}
+
+func (f *fakeJobTracker) Schedule(_ context.Context, s wire.Scheduling) error {
+	f.sched = s.Over(f.sched)
+	return nil
 }
 
 // Watch shows each job as it is and then as it has succeeded.
@@ -156,7 +185,11 @@ func newFake(t *testing.T) *fakeJobTracker {
 		{ID: wire.JobID{Start: 7, N: 1}, Name: "words", State: wire.Succeeded, Maps: wire.TaskCounts{Total: 2, Done: 2}, Elapsed: 1500 * time.Millisecond,
 			Counters: wire.Counters{"org.apache.hadoop.mapreduce.TaskCounter": {"MAP_INPUT_RECORDS": 3}}},
 		{ID: wire.JobID{Start: 7, N: 2}, Name: "so\x1brt", State: wire.Running, Maps: wire.TaskCounts{Total: 4, Done: 1, Running: 2}, Waits: "for a free map slot",
+			Held: true, Elapsed: 2 * time.Minute, Terms: wire.Terms{
+				Pool: "etl", Priority: wire.High, Weight: 2, Deadline: time.Minute, Batch: "b", SLA: []wire.SLAStep{{After: time.Minute, Cost: 1}, {After: 2 * time.Minute, Cost: 5}},
+			},
 			Troubles: []string{"attempt_7_0002_m_000000_1000: boom"}},
+		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Terms: wire.Terms{Deadline: 5 * time.Minute}},
 		{ID: wire.JobID{Start: 7, N: 3}, Name: "bad", State: wire.Failed, Error: "boom\nlast words"},
 	}
 	api := web.New(web.Config{Server: f, Voters: f})
@@ -206,9 +239,9 @@ func TestAsking(t *testing.T) {
 		stdout string // pieces that are there in this order, "…" between
 		stderr string
 	}{
-		{"list", 0, "JOB…STATE…MAPS…NAME\njob_7_0001…succeeded…2/2…1.5s…words\njob_7_0002…running…1/4…so?rt\njob_7_0003…failed", ""},
+		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s…job_7_0003…failed", ""},
 		{"list -json", 0, `[…"id": "job_7_0001"…"state": "succeeded"…"id": "job_7_0003"`, ""},
-		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
+		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
 		{"status job_7_0002 -json", 0, `"waits": "for a free map slot"`, ""},
 		{"status job_6_0009", 0, "job_6_0009 old  failed…long ago", ""},
@@ -225,6 +258,32 @@ func TestAsking(t *testing.T) {
 		{"kill job_1_0001", 1, "", "job_1_0001: unknown job"},
 		{"kill -reason why job_7_0002", 0, "", ""},
 		{"kill -json -reason again job_7_0002 job_7_0001", 1, "{…\"killed\": [\n    \"job_7_0002\"\n  ]", "job_7_0001: the job has ended"},
+		{"suspend job_7_0002 job_7_0004", 0, "", ""},
+		{"suspend job_7_0002 job_7_0001 job_6_0009 job_1_0001", 1, "", "job_7_0001: the job has ended…job_6_0009: the job has ended…job_1_0001: unknown job"},
+		{"resume -json job_7_0002", 0, "{…\"resumed\": [\n    \"job_7_0002\"\n  ]", ""},
+		{"suspend", 2, "", "too few arguments"},
+		{"set job_7_0002 priority=high weight=0.5 deadline=90m sla=5m=1,10m=5 batch=c pool=root.etl", 0, "job_7_0002 pool etl, priority HIGH, weight 2, deadline late by 1m0s", ""},
+		{"set -json job_7_0002 deadline=none sla=none", 0, `"terms": {…"pool": "etl"…"late": true`, ""},
+		{"set job_7_0002 deadline=-5m", 0, "late by", ""},
+		{"set job_7_0001 weight=2", 1, "", "mrsubmit set: change: job_7_0001: the job has ended\n"},
+		{"set job_6_0009 weight=2", 1, "", "job_6_0009: the job has ended"},
+		{"set job_7_0002 pool=nowhere", 1, "", `bad terms: pool "nowhere" is unknown; there are [default etl]`},
+		{"set job_7_0002 prio=HIGH", 2, "", `unknown term "prio": want pool, priority,`},
+		{"set job_7_0002 priority=URGENT", 2, "", `priority "URGENT": want one of VERY_LOW,`},
+		{"set job_7_0002 weight=0", 2, "", `weight "0": want a number above 0`},
+		{"set job_7_0002 deadline=tomorrow", 2, "", `deadline "tomorrow": want a duration such as 90m or a time such as`},
+		{"set job_7_0002 sla=5m", 2, "", `sla "5m": want TIME=COST`},
+		{"set job_7_0002 HIGH", 2, "", `"HIGH": want a term and its value`},
+		{"set job_7_0002", 2, "", "too few arguments"},
+		{"help set", 0, "deadline=90m", ""},
+		{"cluster scheduler fair -delay dynamic", 0, "scheduler fair\nmetric \ndelay dynamic\n", ""},
+		{"cluster scheduler -metric max-stretch", 0, "scheduler fair\nmetric max-stretch\ndelay dynamic\n", ""},
+		{"cluster scheduler", 0, "scheduler fair\n…schedulers: fifo fair flex", ""},
+		{"cluster scheduler -json", 0, `"scheduler": "fair"`, ""},
+		{"cluster scheduler best", 2, "", `scheduler "best": want one of fifo, fair, flex`},
+		{"cluster scheduler -metric sum-joy", 2, "", `metric "sum-joy": want`},
+		{"cluster scheduler -delay fixed=soon", 2, "", `delay "fixed=soon": want`},
+		{"cluster scheduler fair flex", 2, "", `unexpected argument "flex"`},
 		{"counters job_7_0001", 0, "GROUP…org.apache.hadoop.mapreduce.TaskCounter  MAP_INPUT_RECORDS  3", ""},
 		{"counters -json job_7_0001", 0, `"MAP_INPUT_RECORDS": 3`, ""},
 		{"counters -json job_7_0002", 0, "{}\n", ""},
@@ -253,7 +312,7 @@ func TestAsking(t *testing.T) {
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},
 		{"history -n -1", 2, "", "-n -1: want a number of lines"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
-		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full", ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the one before holds: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default     1…etl         2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (gone)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": [`, ""},
 		{"cluster remove jt2", 0, "", ""},
 		{"cluster remove", 2, "", "too few arguments"},
@@ -266,6 +325,14 @@ func TestAsking(t *testing.T) {
 		if strings.Contains(c.args, "-json") && !json.Valid([]byte(stdout)) {
 			t.Errorf("%s: not JSON: %s", c.args, stdout)
 		}
+	}
+	changed := []string{
+		`job_7_0002 {"suspended":true}`, `job_7_0004 {"suspended":true}`, `job_7_0002 {"suspended":true}`, `job_7_0002 {"suspended":false}`,
+		`job_7_0002 {"pool":"etl","priority":"HIGH","weight":0.5,"deadlineMillis":5400000,"sla":[{"afterMillis":300000,"cost":1},{"afterMillis":600000,"cost":5}],"batch":"c"}`,
+		`job_7_0002 {"deadlineMillis":0,"sla":[]}`, `job_7_0002 {"deadlineMillis":-300000}`,
+	}
+	if !slices.Equal(f.changed, changed) {
+		t.Errorf("changed %q, want %q", f.changed, changed)
 	}
 	if want := []string{"job_7_0002 why", "job_7_0002 again"}; !slices.Equal(f.killed, want) {
 		t.Errorf("killed %q, want %q", f.killed, want)

@@ -25,11 +25,18 @@ func (q *query) list(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(jobs)
 	}
-	rows := [][]string{{"JOB", "STATE", "MAPS", "REDUCES", "ELAPSED", "NAME"}}
+	rows := [][]string{{"JOB", "STATE", "POOL", "PRIORITY", "DEADLINE", "MAPS", "REDUCES", "ELAPSED", "NAME"}}
 	for i := range jobs {
 		j := &jobs[i]
+		state, deadline := j.State, ""
+		if j.Held {
+			state += ", suspended"
+		}
+		if s, err := j.Status(); err == nil {
+			deadline = client.DeadlineText(&s)
+		}
 		rows = append(rows, []string{
-			j.ID, j.State, tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), j.Name,
+			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), j.Name,
 		})
 	}
 	return q.table(rows)

@@ -66,6 +66,9 @@ func commands() []command {
 		{"kill", "[-reason TEXT] [-json] JOB…", "kill jobs", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
 			q.flags.StringVar(&q.reason, "reason", "", "what the job's status will say")
 		})},
+		{"suspend", "[-json] JOB…", "have jobs get no more slots; what runs goes on", suspendHelp, asking("suspend", 1, 1000, hold(true))},
+		{"resume", "[-json] JOB…", "have suspended jobs go on", "", asking("resume", 1, 1000, hold(false))},
+		{"set", "[-json] JOB TERM=VALUE…", "change what is asked for a job while it runs", setHelp, asking("set", 2, 100, (*query).set)},
 		{"counters", "[-json] JOB", "print a job's counters", "", asking("counters", 1, 1, (*query).counters)},
 		{"explain", "[-json] [JOB]", "tell why a job has the slots it has, and when it should end", explainHelp, asking("explain", 0, 1, (*query).explain)},
 		{"logs", "[-tail BYTES] [-json] JOB [TASK]", "print what attempts wrote to standard output and error",
@@ -78,7 +81,7 @@ func commands() []command {
 				q.flags.IntVar(&q.most, "n", 20, "list so many `jobs`; 0: all")
 				q.flags.StringVar(&q.staging, "staging", "", "the cluster's staging `directory`, to read it without a job tracker")
 			})},
-		{"cluster", "[-json] | certs DIR … | remove ID | recover -data DIR -id ID -raft HOST:PORT", "tell how the cluster is, or mend it", clusterHelp, (*tool).clusterCommand},
+		{"cluster", "[-json] | scheduler [-metric METRIC] [-delay RULE] [NAME] | certs DIR … | remove ID | recover -data DIR -id ID -raft HOST:PORT", "tell how the cluster is, change how it shares its slots, or mend it", clusterHelp, (*tool).clusterCommand},
 	}
 }
 

@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
@@ -217,6 +219,52 @@ func TestSubmission(t *testing.T) {
 	}
 	if got.Program.Path != "file://"+exe || got.Owner == "" || !strings.HasSuffix(got.Staging, got.Key) || got.Plan.Jobs[0].Output != "file://"+dir+"/out" {
 		t.Errorf("submitted %+v", got)
+	}
+}
+
+// TestTerms: what a job's properties ask for, as Hadoop's do, and over it the flags.
+func TestTerms(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags, stderr string
+		want          wire.Terms
+	}{
+		{"", "", wire.Terms{}},
+		{"-D mapreduce.job.priority=very_high -D mapreduce.job.queuename=root.etl", "", wire.Terms{Priority: wire.VeryHigh, Pool: "etl"}},
+		{"-D mapreduce.job.priority=2 -D mapreduce.job.queuename=default", "", wire.Terms{Priority: wire.Low}},
+		{"-D mapreduce.job.priority=DEFAULT", "", wire.Terms{}},
+		{"-D mapreduce.job.priority=HIGH -D mapreduce.job.queuename=a -priority low -pool b", "", wire.Terms{Priority: wire.Low, Pool: "b"}},
+		{"-deadline 5m -weight 2.5 -sla 5m=1,10m=5 -batch nightly", "", wire.Terms{
+			Deadline: 5 * time.Minute, Weight: 2.5, Batch: "nightly", SLA: []wire.SLAStep{{After: 5 * time.Minute, Cost: 1}, {After: 10 * time.Minute, Cost: 5}},
+		}},
+		{"-deadline -1s", "warning: the deadline has passed already: the job is late", wire.Terms{Deadline: -time.Second}},
+		{"-deadline 2001-01-01T00:00:00Z", "the job is late", wire.Terms{Deadline: -1}},
+	} {
+		args := append([]string{"run"}, strings.Fields(c.flags)...)
+		s := submit(t, nil, wire.Succeeded, append(args, exe, "-input", exe, "-output", t.TempDir()+"/out")...)
+		got := s.cluster.got.Terms
+		if c.want.Deadline == -1 && got.Deadline < -time.Hour {
+			got.Deadline = -1
+		}
+		if s.code != 0 || !reflect.DeepEqual(got, c.want) || !strings.Contains(s.stderr, c.stderr) {
+			t.Errorf("%s: exit code %d, terms %+v, want %+v: %s", c.flags, s.code, got, c.want, s.stderr)
+		}
+	}
+	for flags, want := range map[string]string{
+		"-priority URGENT":                   `invalid value "URGENT" for flag -priority: priority "URGENT": want one of VERY_LOW,`,
+		"-deadline tomorrow":                 `deadline "tomorrow": want a duration`,
+		"-weight -1":                         `weight "-1": want a number above 0`,
+		"-weight NaN":                        `weight "NaN": want a number above 0`,
+		"-sla 5m":                            `sla "5m": want TIME=COST`,
+		"-D mapreduce.job.priority=WHENEVER": `property mapreduce.job.priority: priority "WHENEVER": want one of`,
+	} {
+		args := append([]string{"run"}, strings.Fields(flags)...)
+		if s := submit(t, nil, wire.Succeeded, append(args, exe, "-input", exe, "-output", t.TempDir()+"/out")...); s.code != 2 || !strings.Contains(s.stderr, want) {
+			t.Errorf("%s: exit code %d: %s\nwant %s", flags, s.code, s.stderr, want)
+		}
 	}
 }
 

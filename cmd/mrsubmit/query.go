@@ -53,8 +53,9 @@ type query struct {
 	who       *identity.Identity // nil: nobody has to know
 
 	reason string // of a kill
-	most   int    // lines of a listing
-	tail   int64  // bytes of each log
+	wanted wire.Scheduling
+	most   int   // lines of a listing
+	tail   int64 // bytes of each log
 }
 
 // asking makes the run function of a command that asks a cluster: flags and

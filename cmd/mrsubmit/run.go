@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
@@ -18,7 +19,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-D NAME=VALUE]… JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-D NAME=VALUE]… [terms] JOB [job flags]"
 
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go
 package, which is built first. What follows JOB is the job's own: see them with
@@ -36,6 +37,7 @@ type runFlags struct {
 	tlsDir      string
 	shared      bool     // local files are the same on all machines
 	properties  []string // NAME=VALUE, in order
+	terms       *[][2]string
 	job         string
 	args        []string
 }
@@ -68,6 +70,7 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 		f.properties = append(f.properties, p)
 		return nil
 	})
+	f.terms = termFlags(set)
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, err
@@ -134,6 +137,12 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 		return nil, err
 	}
 	sub.Owner = owner(t.getenv)
+	if sub.Terms, err = submitTerms(sub.Plan.Jobs[0].Properties, *f.terms, time.Now()); err != nil {
+		return nil, wrong("%v", err)
+	}
+	if sub.Terms.Late(0) {
+		fmt.Fprintln(t.stderr, "warning: the deadline has passed already: the job is late")
+	}
 	return sub, nil
 }
 

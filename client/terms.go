@@ -1,0 +1,95 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// Properties of a job that are terms, as users of Hadoop set them.
+const (
+	propPriority = "mapreduce.job.priority"
+	propQueue    = "mapreduce.job.queuename"
+)
+
+// Terms are those that a job's properties ask for.
+func Terms(properties map[string]string) (t wire.Terms, err error) {
+	if text := properties[propPriority]; text != "" {
+		if t.Priority, err = wire.ParsePriority(text); err != nil {
+			return t, fmt.Errorf("property %s: %w", propPriority, err)
+		}
+	}
+	if name := pool.Name(properties[propQueue]); name != wire.DefaultPool {
+		t.Pool = name
+	}
+	return t, nil
+}
+
+// TermsText tells in a line what the owner of a job asks for.
+func TermsText(job *wire.JobStatus) string {
+	t := &job.Terms
+	parts := []string{"pool " + OneLine(poolOf(t)), "priority " + t.Priority.String()}
+	if t.Weight != 0 && t.Weight != 1 {
+		parts = append(parts, fmt.Sprintf("weight %g", t.Weight))
+	}
+	if t.Deadline != 0 {
+		parts = append(parts, "deadline "+DeadlineText(job))
+	}
+	if len(t.SLA) > 0 {
+		parts = append(parts, "sla "+slaText(t.SLA))
+	}
+	if t.Batch != "" {
+		parts = append(parts, "batch "+OneLine(t.Batch))
+	}
+	if job.Held {
+		parts = append(parts, "suspended")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// asksForMore says whether a job's terms are worth a line.
+func asksForMore(job *wire.JobStatus) bool {
+	t := &job.Terms
+	return job.Held || poolOf(t) != wire.DefaultPool || t.Priority != wire.Normal || t.Weight != 0 && t.Weight != 1 ||
+		t.Deadline != 0 || len(t.SLA) > 0 || t.Batch != ""
+}
+
+func poolOf(t *wire.Terms) string {
+	if t.Pool == "" {
+		return wire.DefaultPool
+	}
+	return t.Pool
+}
+
+// DeadlineText tells how a job stands to its deadline: "in 5m0s", "late by 3s", or
+// once it has ended "kept"; empty if it has none.
+func DeadlineText(job *wire.JobStatus) string {
+	left := job.Terms.Deadline - job.Elapsed
+	switch {
+	case job.Terms.Deadline == 0:
+		return ""
+	case job.Terms.Late(job.Elapsed):
+		return "late by " + roundTime(-left)
+	case job.State.Ended():
+		return "kept"
+	}
+	return "in " + roundTime(left)
+}
+
+func roundTime(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+func slaText(steps []wire.SLAStep) string {
+	var parts []string
+	for _, s := range steps {
+		parts = append(parts, fmt.Sprintf("%v=%g", s.After, s.Cost))
+	}
+	return strings.Join(parts, ",")
+}
