@@ -37,6 +37,13 @@
 // verified in the background and offered to the leader. A tracker whose directory
 // is for one run alone leaves and keeps nothing.
 //
+// # Rate
+//
+// With Config.ShuffleRate all fetches together are held to a rate. Whose bytes come
+// next is for the leader to say (wire.Shares), down to the single read: a fetch of a
+// job that has had its share stands still, its connection given back if that is long,
+// while another's that began later goes on.
+//
 // # HTTP
 //
 //	GET /shuffle/...                            see package shuffle
