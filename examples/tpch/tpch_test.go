@@ -18,7 +18,7 @@ var rewrite = flag.Bool("rewrite", false, "ask DuckDB for the answers in testdat
 // TestQueries: the answers are DuckDB's, however the tables are split and the work
 // is spread.
 func TestQueries(t *testing.T) {
-	small := peers.Small(30)
+	small := peers.Small(16)
 	if *rewrite {
 		ask(t, small)
 	}

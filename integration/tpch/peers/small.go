@@ -53,8 +53,8 @@ func (s *small) order(key, customer, suppliers int) {
 		s.row("orders", key, customer, "O", "1.00", day(year), "1-URGENT", "Clerk#2", s.r.IntN(2), s.words())
 	}
 	for line := range 1 + s.r.IntN(4) {
-		s.row("lineitem", key, 1+s.r.IntN(50), 1+s.r.IntN(suppliers), line+1, fmt.Sprintf("%d.00", 1+s.r.IntN(50)), s.cents(900_00, 99_999_99),
-			s.cents(0, 10), s.cents(0, 8), s.one("R", "A", "N"), s.one("O", "F"), day(year+s.r.IntN(2)), day(year), day(year),
+		s.row("lineitem", key, 1+s.r.IntN(50), 1+s.r.IntN(suppliers), line+1, fmt.Sprintf("%d.00", 1+s.r.IntN(30)), s.cents(900_00, 99_999_99),
+			s.cents(4, 8), s.cents(0, 8), s.one("R", "R", "A", "N"), s.one("O", "F"), day(year+s.r.IntN(2)), day(year), day(year),
 			"NONE", "MAIL", s.words())
 	}
 }
