@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"math"
 	"strings"
@@ -125,7 +126,7 @@ func (c *openChunk) ReadAt(p []byte, off int64) (int, error) {
 	n, err := c.File.ReadAt(p, off)
 	c.split.raw.Add(int64(n))
 	c.split.pulse.beat()
-	if errors.Is(err, dfs.ErrChanged) || missing(err) {
+	if errors.Is(err, dfs.ErrChanged) || missing(err) || errors.Is(err, fs.ErrPermission) {
 		err = Fatal(err)
 	}
 	return n, err

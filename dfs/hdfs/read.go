@@ -156,7 +156,7 @@ func (r *file) some(p []byte, off int64) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
-		if errors.Is(err, dfs.ErrChanged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnsupported) {
+		if errors.Is(err, dfs.ErrChanged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrUnsupported) {
 			return 0, err
 		}
 		if time.Since(began)+pause > r.cluster.fs.options.ReadPatience {

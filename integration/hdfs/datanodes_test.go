@@ -2,6 +2,7 @@ package hdfs_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,8 @@ func daemonAt(c *minicluster.Cluster, addr string) *minicluster.Daemon {
 // restart brings a DataNode back and waits until all are known.
 func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemon) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), deadline) // also in a cleanup
+	defer cancel()
 	for _, d := range daemons {
 		if !d.Running() {
 			if err := d.Start(); err != nil {
@@ -51,11 +54,11 @@ func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemo
 			}
 		}
 	}
-	if err := c.Ready(t.Context(), c.NameNodes[0], len(c.DataNodes)); err != nil {
+	if err := c.Ready(ctx, c.NameNodes[0], len(c.DataNodes)); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range daemons {
-		if err := d.Listens(t.Context()); err != nil {
+		if err := d.Listens(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,17 +135,25 @@ func TestReaderLosesDataNode(t *testing.T) {
 // waitFor asks until it is so, with a generous deadline.
 func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
+	if !within(deadline, so) {
+		t.Fatalf("waited in vain until %s", what)
+	}
+}
+
+// within asks until it is so; false: it was not in that time.
+func within(limit time.Duration, so func() bool) bool {
 	ticks := time.NewTicker(50 * time.Millisecond)
 	defer ticks.Stop()
-	timeout := time.NewTimer(time.Minute)
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	for !so() {
 		select {
 		case <-ticks.C:
 		case <-timeout.C:
-			t.Fatalf("waited in vain until %s", what)
+			return so()
 		}
 	}
+	return true
 }
 
 // Row 29: a DataNode is lost while a block is written to it: at the block's

@@ -2,15 +2,11 @@ package hdfs_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -54,9 +50,7 @@ func TestJobLosesDataNode(t *testing.T) {
 	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
 	j := p.paced(in, "-map-only", "-early", "-gate")
 	j.reached("m", "began", 4)
-	if err := lost.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	p.kill(lost)
 	j.open()
 	j.succeed()
 	j.once()
@@ -119,117 +113,27 @@ func TestLostAnswers(t *testing.T) {
 	p := newPlace(t, c)
 	content := text(6 * blockSize)
 	p.put("in", content)
-	lossy := newLossy(t, c.NameNodes[0].Addr())
-	through := "hdfs://" + lossy.listen.Addr().String() + strings.TrimPrefix(p.top, c.URL())
-	p.submit("wordcount", "-input", through+"/in", "-output", through+"/out", "-D", "mapreduce.job.reduces=3").succeed()
+	seeded := rand.New(rand.NewPCG(30, 0))
+	r := newRelay(t, c.NameNodes[0].Addr(), func(method string, n int) bool {
+		switch {
+		case strings.HasPrefix(method, "get"): // and changes nothing
+			return false
+		case method == "rename2":
+			return n%2 == 1
+		}
+		return n == 1 || seeded.IntN(3) == 0
+	})
+	top := r.url(p.top)
+	p.submit("wordcount", "-input", top+"/in", "-output", top+"/out", "-D", "mapreduce.job.reduces=3").succeed()
 	p.counts(p.top+"/out", content)
 	for _, method := range []string{"rename2", "create", "mkdirs", "complete", "delete", "addBlock"} {
-		if lossy.lost(method) == 0 {
+		if _, lost := r.calls(method); lost == 0 {
 			t.Errorf("no answer to %s was lost", method)
 		}
 	}
-	if n := lossy.lost("rename2"); n < 6 { // three tasks' and three files'
-		t.Errorf("%d answers to renames were lost, want one for each", n)
+	if _, lost := r.calls("rename2"); lost < 6 { // three tasks' and three files'
+		t.Errorf("%d answers to renames were lost, want one for each", lost)
 	}
-}
-
-// lossy passes calls on to a NameNode and loses answers.
-type lossy struct {
-	listen net.Listener
-	to     string
-
-	mu     sync.Mutex
-	rand   *rand.Rand
-	called map[string]int // by method
-	losses map[string]int
-}
-
-func newLossy(t *testing.T, to string) *lossy {
-	t.Helper()
-	listen, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listen.Close() })
-	l := &lossy{listen: listen, to: to, rand: rand.New(rand.NewPCG(30, 0)),
-		called: make(map[string]int), losses: make(map[string]int)}
-	go func() {
-		for {
-			conn, err := listen.Accept()
-			if err != nil {
-				return
-			}
-			go l.pass(conn)
-		}
-	}()
-	return l
-}
-
-func (l *lossy) lost(method string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.losses[method]
-}
-
-// loses says whether a call's answer is to be lost: that of the first call of each
-// method, of every other rename, and of a third of the others. What only asks is
-// always answered.
-func (l *lossy) loses(method string) bool {
-	if strings.HasPrefix(method, "get") {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.called[method]++
-	n := l.called[method]
-	if n > 1 && (method == "rename2" && n%2 == 0 || method != "rename2" && l.rand.IntN(3) > 0) {
-		return false
-	}
-	l.losses[method]++
-	return true
-}
-
-// pass serves a connection: a greeting, who it is, and then one call at a time.
-func (l *lossy) pass(from net.Conn) {
-	defer from.Close()
-	to, err := net.Dial("tcp", l.to)
-	if err != nil {
-		return
-	}
-	defer to.Close()
-	if _, err := io.CopyN(to, from, 7); err != nil {
-		return
-	}
-	for greeted := false; ; greeted = true {
-		call, err := frame(from)
-		if err != nil {
-			return
-		}
-		if _, err := to.Write(call); err != nil {
-			return
-		}
-		if !greeted {
-			continue // that was no call
-		}
-		answer, err := frame(to)
-		if err != nil || l.loses(method(call)) {
-			return
-		}
-		if _, err := from.Write(answer); err != nil {
-			return
-		}
-	}
-}
-
-// frame reads a length and that many bytes, and gives both.
-func frame(r io.Reader) ([]byte, error) {
-	b := make([]byte, 4)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return nil, err
-	}
-	b = append(b, make([]byte, binary.BigEndian.Uint32(b))...)
-	_, err := io.ReadFull(r, b[4:])
-	return b, err
 }
 
 // A worker that waits for its job's next task, or has read its input, holds no

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -217,4 +219,11 @@ func TestFull(t *testing.T) {
 	if err = errors.Join(err, w.Close()); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("write to a full HDFS: %v", err)
 	}
+	p := newPlace(t, c)
+	in, out := filepath.Join(p.dir, "in"), dfs.Join(p.top, "out")
+	if err := os.WriteFile(in, text(1000), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p.submit("wordcount", "-input", in, "-output", out).fail(1, "no space left", p.top)
+	p.gone(out)
 }

@@ -1,7 +1,10 @@
 package hdfs_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
@@ -30,7 +33,98 @@ func TestJobFailover(t *testing.T) {
 	}
 	for _, j := range []*job{inside, outside} {
 		j.succeed()
-		j.once()
 		p.counts(j.out, content)
 	}
+}
+
+// Row 29: the NameNode is in safe mode while a cluster with its staging directory
+// there begins and a job is submitted, restarted in the middle of a job, and
+// silent while a job tracker starts again and another job is submitted.
+func TestJobsNameNodeAway(t *testing.T) {
+	c := cluster(t)
+	nn := c.NameNodes[0]
+	p := newPlace(t, c)
+	content := text(8 * blockSize)
+	in := p.put("in", content)
+
+	r := newRelay(t, nn.Addr(), nil)
+	left := p.safeMode(r)
+	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: r.url(dfs.Join(p.top, "staging"))})
+	if err := <-left; err != nil {
+		t.Fatal(err)
+	}
+	left = p.safeMode(r)
+	j := p.paced(in, "-early", "-gate")
+	if err := <-left; err != nil {
+		t.Fatal(err)
+	}
+	j.reached("m", "began", 4)
+	p.kill(nn)
+	j.open()
+	if err := nn.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j.succeed()
+	p.counts(j.out, content)
+
+	jt := p.daemons.JobTrackers[0]
+	if err := jt.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.pause(nn)
+	if err := errors.Join(jt.Start(), jt.Ready(p.ctx)); err != nil {
+		t.Fatal(err)
+	}
+	j = p.paced(in)
+	j.waits("the client has turned to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.cmd.Process.Pid)) > 0 })
+	if err := nn.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	j.succeed()
+	p.counts(j.out, content)
+}
+
+// pause halts one of HDFS's daemons, for the test at the longest.
+func (p *place) pause(d *minicluster.Daemon) {
+	p.t.Helper()
+	if err := d.Pause(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		if err := d.Continue(); err != nil {
+			p.t.Error(err)
+		}
+	})
+}
+
+// kill kills one, which is there again when the test has ended.
+func (p *place) kill(d *minicluster.Daemon) {
+	p.t.Helper()
+	if err := d.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { restart(p.t, p.hdfs, d) })
+}
+
+// safeMode has the NameNode enter safe mode, and leave it when it has refused a
+// directory for that reason.
+func (p *place) safeMode(r *relay) <-chan error {
+	p.t.Helper()
+	before, _ := r.calls("mkdirs")
+	if _, err := p.hdfs.Admin(p.ctx, "-safemode", "enter"); err != nil {
+		p.t.Fatal(err)
+	}
+	left := make(chan error, 1)
+	go func() {
+		refused := within(time.Minute, func() bool {
+			n, _ := r.calls("mkdirs")
+			return n > before
+		})
+		_, err := p.hdfs.Admin(p.ctx, "-safemode", "leave")
+		if !refused {
+			err = errors.Join(errors.New("nobody has met safe mode"), err)
+		}
+		left <- err
+	}()
+	return left
 }

@@ -378,16 +378,27 @@ func (j *job) traces(kind, what string) []string {
 // reached waits until so many attempts of a kind have begun or ended.
 func (j *job) reached(kind, what string, n int) {
 	j.t.Helper()
-	waitFor(j.t, fmt.Sprintf("%d attempts of kind %s have %s", n, kind, what), func() bool {
+	j.waits(fmt.Sprintf("%d attempts of kind %s have %s", n, kind, what), func() bool { return len(j.traces(kind, what)) >= n })
+}
+
+// waits waits until something is so, while the job runs.
+func (j *job) waits(what string, so func() bool) {
+	j.t.Helper()
+	over := false
+	happened := within(deadline, func() bool {
 		select {
 		case <-j.ended:
-			if len(j.traces(kind, what)) < n {
-				j.t.Fatalf("the job has ended before:\n%s", j.said.String())
-			}
+			over = true
 		default:
 		}
-		return len(j.traces(kind, what)) >= n
+		return over || so()
 	})
+	if over && so() {
+		return
+	}
+	if over || !happened {
+		j.t.Fatalf("waited in vain until %s (job ended: %v):\n%s", what, over, j.said.String())
+	}
 }
 
 // lastID is that of the job that was submitted to the daemons last.

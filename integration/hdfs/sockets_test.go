@@ -14,6 +14,11 @@ import (
 // connections counts those of processes, or else of this one, to a daemon.
 func connections(t *testing.T, d *minicluster.Daemon, pids ...string) (n int) {
 	t.Helper()
+	return connectionsTo(t, d.Port, pids...)
+}
+
+func connectionsTo(t *testing.T, port int, pids ...string) (n int) {
+	t.Helper()
 	if len(pids) == 0 {
 		pids = []string{"self"}
 	}
@@ -36,7 +41,7 @@ func connections(t *testing.T, d *minicluster.Daemon, pids ...string) (n int) {
 	defer table.Close()
 	for lines := bufio.NewScanner(table); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) > 9 && strings.HasSuffix(fields[2], fmt.Sprintf(":%04X", d.Port)) && own["socket:["+fields[9]+"]"] {
+		if len(fields) > 9 && strings.HasSuffix(fields[2], fmt.Sprintf(":%04X", port)) && own["socket:["+fields[9]+"]"] {
 			n++
 		}
 	}

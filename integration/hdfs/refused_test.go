@@ -1,0 +1,143 @@
+package hdfs_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// free is an address at which nobody listens.
+func free(t *testing.T) string {
+	t.Helper()
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listen.Close()
+	return listen.Addr().String()
+}
+
+const stranger = "eve" // a user to whom nothing in HDFS belongs
+
+// What cannot work is refused with a message that names it, and nothing is left.
+func TestJobsRefused(t *testing.T) {
+	c := cluster(t)
+	p := newPlace(t, c)
+	in := p.put("in", []byte("a\nb\n"))
+	secret := p.put("secret", []byte("c\n"))
+	p.own(secret, jobUser, 0o600)
+	closed := dfs.Dir(p.put("closed/in", []byte("d\n")))
+	p.own(closed, jobUser, 0o700)
+	nested := dfs.Dir(dfs.Dir(p.put("nested/dir/in", []byte("e\n"))))
+	local := filepath.Join(p.dir, "in")
+	if err := os.WriteFile(local, []byte("f\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	badConf := filepath.Join(p.dir, "conf")
+	if err := os.Mkdir(badConf, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(badConf, "core-site.xml"), []byte("<configuration>"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const unknown = "hdfs://nosuchservice.invalid"
+	nobody := "hdfs://" + free(t)
+	pages := "hdfs://" + c.NameNodes[0].HTTPAddr()
+	out := dfs.Join(p.top, "out")
+	theirs := dfs.Dir(p.put("theirs/file", nil))
+	p.own(theirs, stranger, 0o755)
+	runs := make(map[*run][]string)
+	for _, x := range []struct {
+		user, conf, in, out string
+		wants               []string
+	}{
+		{"", "", unknown + "/in", out, []string{unknown + "/in", "neither a nameservice"}},
+		{"", "", local, unknown + "/out", []string{unknown + "/out", "neither a nameservice"}},
+		{"", "", nobody + "/in", out, []string{nobody + "/in", "connection refused"}},
+		{"", "", local, nobody + "/out", []string{nobody + "/out", "connection refused"}},
+		{"", "", pages + "/in", out, []string{pages + "/in", "no NameNode's RPC port"}},
+		{"", "", p.top + "/missing", out, []string{p.top + "/missing", "not exist"}},
+		{"", "", p.top + "/missing*", out, []string{p.top + "/missing*", "no file matches"}},
+		{"", "", nested, out, []string{nested + "/dir", "directory"}},
+		{"", "", in + "/below", out, []string{in + "/below", "not a directory"}},
+		{"", "", in, in, []string{in, "exists"}},
+		{"", "", in, in + "/out", []string{in + "/out", "not a directory"}},
+		{stranger, "", secret, theirs + "/out1", []string{secret, "permission denied"}},
+		{stranger, "", closed, theirs + "/out2", []string{closed, "permission denied"}},
+		{stranger, "", in, out, []string{p.top, "permission denied"}},
+		{"", badConf, in, out, []string{badConf + "/core-site.xml"}},
+		{"", badConf + "/missing", in, out, []string{"HADOOP_CONF_DIR", badConf + "/missing"}},
+	} {
+		own := *p
+		if x.user != "" {
+			own.env = append(own.env, "HADOOP_USER_NAME="+x.user)
+		}
+		if x.conf != "" {
+			own.env = append(own.env, "HADOOP_CONF_DIR="+x.conf)
+		}
+		runs[own.submit("wordcount", "-input", x.in, "-output", x.out)] = x.wants
+	}
+	for r, wants := range runs {
+		r.fail(1, wants...)
+	}
+	for _, dir := range []string{out, theirs + "/out1", theirs + "/out2"} {
+		p.gone(dir)
+	}
+
+	// In the middle of a job there is no more room for what belongs there.
+	small := dfs.Dir(p.put("small/file", nil))
+	path := strings.TrimPrefix(small, c.URL())
+	if _, err := c.Admin(t.Context(), "-setSpaceQuota", "6m", path); err != nil {
+		t.Fatal(err)
+	}
+	large := p.put("large", text(6*blockSize))
+	p.submit("sort", "-input", large, "-output", small+"/out").fail(1, small+"/out", "quota exceeded")
+	p.gone(small + "/out")
+}
+
+// A daemon whose staging directory cannot be used does not serve, and says why; nor
+// can who may not write there submit.
+func TestStagingRefused(t *testing.T) {
+	c := cluster(t)
+	p := newPlace(t, c)
+	in := p.put("in", []byte("a\n"))
+	nobody := "hdfs://" + free(t)
+	runs := make(map[*run][]string)
+	for staging, want := range map[string]string{
+		"hdfs://nosuchservice.invalid/s":      "neither a nameservice",
+		nobody + "/s":                         "connection refused",
+		"hdfs://" + c.NameNodes[0].HTTPAddr(): "no NameNode's RPC port",
+		c.URL() + "/staging-of-somebody-else": "permission denied",
+		in:                                    "not a directory",
+	} {
+		data := filepath.Join(p.dir, "jt", filepath.Base(t.TempDir()))
+		runs[p.command("jobtracker", "-id", "jt", "-data", data, "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0",
+			"-gossip", "127.0.0.1:0", "-bootstrap-expect", "1", "-staging", staging)] = []string{staging, want}
+	}
+	for r, wants := range runs {
+		r.fail(1, wants...)
+	}
+
+	staging := dfs.Join(p.top, "staging")
+	p.start(quern{jobTrackers: 1, nodes: c.DataNodes[:1], slots: 1, staging: staging})
+	other, err := p.daemons.AddTaskTracker("tt-lost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Env = append(p.env, "HADOOP_CONF_DIR="+filepath.Join(p.dir, "nowhere"))
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the tracker is refused", func() bool { return other.Said("not shared with tracker tt-lost") && other.Said("nowhere") })
+	eve := *p
+	eve.env = append(eve.env, "HADOOP_USER_NAME="+stranger)
+	out := dfs.Join(p.top, "out")
+	eve.submit("wordcount", "-input", in, "-output", out).fail(1, staging, "permission denied")
+	p.gone(out)
+	p.submit("wordcount", "-input", in, "-output", out).succeed()
+	p.same(out, []byte("a\t1\n"))
+}

@@ -1,0 +1,109 @@
+package hdfs_test
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// relay passes calls on to a NameNode and counts them. It can lose answers, with
+// the connection, after the call was done.
+type relay struct {
+	listen net.Listener
+	to     string
+	loses  func(method string, n int) bool // the nth answer to a method; one call at a time
+
+	mu             sync.Mutex
+	answered, lost map[string]int // by method
+}
+
+func newRelay(t *testing.T, to string, loses func(method string, n int) bool) *relay {
+	t.Helper()
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listen.Close() })
+	r := &relay{listen: listen, to: to, loses: loses, answered: make(map[string]int), lost: make(map[string]int)}
+	go func() {
+		for {
+			conn, err := listen.Accept()
+			if err != nil {
+				return
+			}
+			go r.pass(conn)
+		}
+	}()
+	return r
+}
+
+// url is that of the same file by way of the relay.
+func (r *relay) url(name string) string {
+	return "hdfs://" + r.listen.Addr().String() + strings.TrimPrefix(name, "hdfs://"+r.to)
+}
+
+func (r *relay) port() int { return r.listen.Addr().(*net.TCPAddr).Port }
+
+// calls says how many answers to a method there were, and how many of them were lost.
+func (r *relay) calls(method string) (answered, lost int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answered[method], r.lost[method]
+}
+
+func (r *relay) count(method string) (lose bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered[method]++
+	if r.loses == nil || !r.loses(method, r.answered[method]) {
+		return false
+	}
+	r.lost[method]++
+	return true
+}
+
+// pass serves a connection: a greeting, who it is, and then one call at a time.
+func (r *relay) pass(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", r.to)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	if _, err := io.CopyN(to, from, 7); err != nil {
+		return
+	}
+	for greeted := false; ; greeted = true {
+		call, err := frame(from)
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(call); err != nil {
+			return
+		}
+		if !greeted {
+			continue // that was no call
+		}
+		answer, err := frame(to)
+		if err != nil || r.count(method(call)) {
+			return
+		}
+		if _, err := from.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+// frame reads a length and that many bytes, and gives both.
+func frame(r io.Reader) ([]byte, error) {
+	b := make([]byte, 4)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, err
+	}
+	b = append(b, make([]byte, binary.BigEndian.Uint32(b))...)
+	_, err := io.ReadFull(r, b[4:])
+	return b, err
+}
