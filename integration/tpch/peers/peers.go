@@ -57,8 +57,8 @@ func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answe
 		return nil, fmt.Errorf("%s, query %d: %w\n%s", p.Name, query, err, stderr.Bytes())
 	}
 	a := &Answer{Lines: stdout.String(), Whole: time.Since(began)}
-	said := stderr.String()
-	took, err := time.ParseDuration(strings.TrimSpace(said[strings.LastIndex(said, "took ")+len("took "):]) + "s")
+	said := strings.TrimSpace(stderr.String())
+	took, err := time.ParseDuration(said[strings.LastIndexByte(said, ' ')+1:] + "s")
 	if err != nil {
 		return nil, fmt.Errorf("%s, query %d: it does not say how long it took: %w", p.Name, query, err)
 	}
