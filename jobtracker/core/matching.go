@@ -107,8 +107,9 @@ func (l *Live) recallNear(strict bool) {
 		}
 		t := l.byIndex[i]
 		var first *job
-		for _, n := range t.node.wanted {
-			if j := n.job; j.refuses && (first == nil || p.compare(j, first) < 0) && n.pick(amongPending, t, strict) >= 0 {
+		for k := 0; k < len(l.refusing) && t.node.wanting > 0; k++ {
+			j := l.refusing[k]
+			if (first == nil || p.compare(j, first) < 0) && t.node.find(j).pick(amongPending, t, strict) >= 0 {
 				first = j
 			}
 		}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/quernmr/quern/locality"
@@ -32,6 +31,11 @@ func (l *Live) learnRacks(j *job) {
 
 // levelOf is how near map m of a job is to its input on a tracker.
 func (j *job) levelOf(m int, t *tracker) wire.Level {
+	for _, i := range j.nearsOf(m) {
+		if j.nears[i].node == t.node { // which needs no look at names
+			return wire.NodeLocal
+		}
+	}
 	s := &j.splits[m]
 	return locality.Level(s.Hosts, s.Racks, t.host, t.rack)
 }
@@ -50,8 +54,9 @@ type node struct {
 	host     string
 	trackers []*tracker
 	working  int     // trackers that are given work
-	nears    []*near // of all jobs, by number
-	wanted   []*near // of those with maps to launch
+	nears    []*near // by the jobs' numbers,
+	numbers  []int32 // which are these: they lie together in memory
+	wanting  int     // nears with maps to launch
 	pull     float64 // maps to launch with input here, one with input on r nodes as 1/r
 }
 
@@ -59,7 +64,6 @@ type node struct {
 // rack, which is no node.
 type near struct {
 	job  *job
-	n    int // the job's number
 	node *node
 	maps []int32
 	low  [2]int // those before are not among the ones to pick from: not to launch, or not loose
@@ -79,15 +83,13 @@ func (j *job) among(which int) *taskSet {
 	return &j.pending
 }
 
-func compareNear(n *near, number int) int { return cmp.Compare(n.n, number) }
-
-// find is the maps of a job that are to launch and have input on the node, or nil.
+// find is the maps of a job that have input on the node, nil if none is to launch.
 func (n *node) find(j *job) *near {
-	i, found := slices.BinarySearchFunc(n.wanted, j.facts.n, compareNear)
-	if !found {
+	i, found := slices.BinarySearch(n.numbers, int32(j.facts.n))
+	if !found || n.nears[i].left == 0 {
 		return nil
 	}
-	return n.wanted[i]
+	return n.nears[i]
 }
 
 // pick is the lowest map that is in one of the sets and may run on t, or -1.
@@ -186,7 +188,7 @@ func (l *Live) indexSplits(j *job) {
 			if !known {
 				i = int32(len(j.nears))
 				at[n] = i
-				j.nears = append(j.nears, &near{job: j, n: j.facts.n, node: n})
+				j.nears = append(j.nears, &near{job: j, node: n})
 			}
 			if j.nears[i].add(m) {
 				j.places = append(j.places, i)
@@ -198,7 +200,7 @@ func (l *Live) indexSplits(j *job) {
 		j.firsts[m+1] = int32(len(j.places))
 		for _, rack := range s.Racks {
 			if rack != "" && j.racks[rack] == nil {
-				j.racks[rack] = &near{job: j, n: j.facts.n}
+				j.racks[rack] = &near{job: j}
 			}
 			if rack != "" {
 				j.racks[rack].add(m)
@@ -206,8 +208,8 @@ func (l *Live) indexSplits(j *job) {
 		}
 	}
 	for _, n := range j.nears {
-		i, _ := slices.BinarySearchFunc(n.node.nears, n.n, compareNear)
-		n.node.nears = slices.Insert(n.node.nears, i, n)
+		i, _ := slices.BinarySearch(n.node.numbers, int32(j.facts.n))
+		n.node.nears, n.node.numbers = slices.Insert(n.node.nears, i, n), slices.Insert(n.node.numbers, i, int32(j.facts.n))
 	}
 	for m := range j.pending.All() {
 		l.enter(j, m)
@@ -229,9 +231,11 @@ func (j *job) nearsOf(m int) []int32 { return j.places[j.firsts[m]:j.firsts[m+1]
 // dropNears takes a job out of the nodes.
 func (l *Live) dropNears(j *job) {
 	for _, n := range j.nears {
-		l.unwant(n)
-		i, _ := slices.BinarySearchFunc(n.node.nears, n.n, compareNear)
-		n.node.nears = slices.Delete(n.node.nears, i, i+1)
+		if n.left > 0 {
+			l.unwant(n)
+		}
+		i, _ := slices.BinarySearch(n.node.numbers, int32(j.facts.n))
+		n.node.nears, n.node.numbers = slices.Delete(n.node.nears, i, i+1), slices.Delete(n.node.numbers, i, i+1)
 		l.dropNode(n.node)
 	}
 	j.nears, j.places, j.racks = nil, nil, nil
@@ -250,8 +254,7 @@ func (l *Live) enter(j *job, m int) {
 		n.back(amongPending, m)
 		n.node.pull += 1 / float64(len(places))
 		if n.left++; n.left == 1 {
-			at, _ := slices.BinarySearchFunc(n.node.wanted, n.n, compareNear)
-			n.node.wanted = slices.Insert(n.node.wanted, at, n)
+			n.node.wanting++
 		}
 		for _, t := range n.node.trackers {
 			l.idle.Remove(t.index)
@@ -289,13 +292,8 @@ func (l *Live) leave(j *job, m int) {
 
 // unwant notes that no map of a job is to launch any more whose input is on a node.
 func (l *Live) unwant(n *near) {
-	at, found := slices.BinarySearchFunc(n.node.wanted, n.n, compareNear)
-	if !found {
-		return
-	}
 	n.left = 0
-	n.node.wanted = slices.Delete(n.node.wanted, at, at+1)
-	if len(n.node.wanted) > 0 {
+	if n.node.wanting--; n.node.wanting > 0 {
 		return
 	}
 	n.node.pull = 0 // with what rounding has left

@@ -90,7 +90,7 @@ func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
 		if l.free[p].Set(t.index, t.fit() && t.free[p] > 0) && p == mapPhase {
 			l.fresh.Set(t.index, l.free[p].Has(t.index))
-			l.idle.Set(t.index, l.free[p].Has(t.index) && len(t.node.wanted) == 0)
+			l.idle.Set(t.index, l.free[p].Has(t.index) && t.node.wanting == 0)
 		}
 	}
 	if !t.fit() {
