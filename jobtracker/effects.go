@@ -194,7 +194,8 @@ func readFile(f dfs.FS, name string) ([]byte, error) {
 }
 
 // plan runs the policy, one call at a time, and gives up waiting at the deadline.
-// A call that takes longer ends by itself; until then there are no new plans.
+// A call that takes longer ends by itself; until then that policy is not asked, but
+// another may be.
 func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan, error) {
 	policy, err := s.cfg.Policies(name)
 	if err != nil {
@@ -202,8 +203,9 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	}
 	deadline := time.NewTimer(s.cfg.PolicyDeadline)
 	defer deadline.Stop()
+	turn := s.turnOf(name)
 	select {
-	case s.policy <- struct{}{}:
+	case turn <- struct{}{}:
 	case <-deadline.C:
 		return scheduler.Plan{}, ErrPolicyDeadline
 	case <-s.done:
@@ -215,7 +217,7 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		defer func() { <-s.policy }()
+		defer func() { <-turn }()
 		plan, err := ask(policy, snapshot)
 		answers <- answer{plan, err}
 	}()
@@ -227,6 +229,12 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	case <-s.done:
 		return scheduler.Plan{}, ErrStopped
 	}
+}
+
+// turnOf holds a value while the policy of that name runs.
+func (s *Server) turnOf(name string) chan struct{} {
+	turn, _ := s.turns.LoadOrStore(name, make(chan struct{}, 1))
+	return turn.(chan struct{})
 }
 
 // ask asks a policy, whose panic is an error as any other: the old Plan stays.

@@ -53,6 +53,8 @@ type Config struct {
 	FS  dfs.FS // for splits, digests and the removal of staging
 
 	Scheduling wire.Scheduling // until another is asked for; default fifo, sum-response, none
+	Pools      string          // URL of the allocation file; empty: the pools stay as the log has them
+	PoolsEvery time.Duration   // how often it is looked at; default 3 s
 
 	Lease          time.Duration // silence after which a tracker is lost; default 5 s
 	Period         time.Duration // between allocations; default 500 ms
@@ -91,10 +93,11 @@ type Server struct {
 
 	refused map[string]time.Duration // when a refusal was logged last, by its reason
 
-	office  atomic.Uint64 // epoch in which this job tracker leads, 0: it does not
-	policy  chan struct{} // holds a value while the policy runs
-	effects sync.WaitGroup
-	writers sync.WaitGroup
+	office   atomic.Uint64 // epoch in which this job tracker leads, 0: it does not
+	inOffice chan struct{} // has a value when that has changed
+	turns    sync.Map      // see turnOf
+	effects  sync.WaitGroup
+	writers  sync.WaitGroup
 }
 
 // New makes a Server. It does nothing before Run.
@@ -104,6 +107,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.PolicyDeadline <= 0 {
 		cfg.PolicyDeadline = 2 * time.Second
+	}
+	if cfg.PoolsEvery <= 0 {
+		cfg.PoolsEvery = 3 * time.Second
 	}
 	if cfg.Keep <= 0 {
 		cfg.Keep = 7 * 24 * time.Hour
@@ -130,13 +136,13 @@ func New(cfg Config) *Server {
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
 			Lease: cfg.Lease, Period: cfg.Period, Scheduling: cfg.Scheduling, History: cfg.History, Tidy: tidy,
 		}),
-		start:   time.Now(),
-		inbox:   make(chan func(), 64),
-		done:    make(chan struct{}),
-		streams: make(map[core.Stream]*stream),
-		refused: make(map[string]time.Duration),
-		tokens:  make(map[core.Token]func(core.Reply)),
-		policy:  make(chan struct{}, 1),
+		start:    time.Now(),
+		inbox:    make(chan func(), 64),
+		done:     make(chan struct{}),
+		streams:  make(map[core.Stream]*stream),
+		refused:  make(map[string]time.Duration),
+		tokens:   make(map[core.Token]func(core.Reply)),
+		inOffice: make(chan struct{}, 1),
 	}
 }
 
@@ -146,6 +152,9 @@ func New(cfg Config) *Server {
 func (s *Server) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	if s.cfg.Pools != "" {
+		s.effects.Go(s.watchPools)
+	}
 	s.takeLog()
 	for s.halted == nil && ctx.Err() == nil {
 		select {
@@ -219,6 +228,10 @@ func (s *Server) noteOffice() {
 		epoch = s.core.Epoch()
 	}
 	if was := s.office.Swap(epoch); was != epoch && epoch != 0 {
+		select {
+		case s.inOffice <- struct{}{}:
+		default:
+		}
 		s.cfg.Logger.Info("in office", "epoch", epoch)
 	} else if was != epoch {
 		s.cfg.Logger.Info("out of office", "epoch", was)

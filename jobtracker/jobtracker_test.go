@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -186,6 +187,72 @@ func (p stuck) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	return scheduler.Plan{}, nil
 }
 
+// policyFunc is a policy.
+type policyFunc func(s scheduler.Snapshot) (scheduler.Plan, error)
+
+func (f policyFunc) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return f(s) }
+
+// TestBadPolicies: whatever a policy does, jobs go on by the plan before, the cluster
+// says what is wrong, and another policy can be chosen.
+func TestBadPolicies(t *testing.T) {
+	loops := make(stuck)
+	defer close(loops)
+	nobody := wire.JobID{Start: 1, N: 99}
+	for _, c := range []struct {
+		name   string
+		policy scheduler.Policy
+		want   string
+	}{
+		{"panics", policyFunc(func(scheduler.Snapshot) (scheduler.Plan, error) { panic("boom") }), "the policy panicked: boom"},
+		{"loops", loops, ErrPolicyDeadline.Error()},
+		{"fails", policyFunc(func(scheduler.Snapshot) (scheduler.Plan, error) { return scheduler.Plan{}, errors.New("no idea") }), "no idea"},
+		{"names who is not there", policyFunc(func(scheduler.Snapshot) (scheduler.Plan, error) {
+			return scheduler.Plan{Targets: []scheduler.Target{{Job: nobody, Slots: 1}}}, nil
+		}), "plan names " + nobody.String()},
+		{"gives what is not there", policyFunc(func(s scheduler.Snapshot) (scheduler.Plan, error) {
+			return scheduler.Plan{Targets: []scheduler.Target{{Job: s.Jobs[0].ID, Slots: 1000}}}, nil
+		}), "1000 slots of at most"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := start(t, func(cfg *Config) {
+				cfg.PolicyDeadline, cfg.Period = 5*time.Millisecond, 10*time.Millisecond
+				cfg.Policies = func(name string) (scheduler.Policy, error) {
+					if name == "fair" {
+						return scheduler.Fair{}, nil
+					}
+					return c.policy, nil
+				}
+			})
+			tracker := attach(t, s, "t1", 1, 5)
+			hangs := make(chan *wire.Launch, 10)
+			tracker.onMap = func(m *wire.Launch) bool { hangs <- m; return false }
+			go tracker.run()
+			ids, err := s.Submit(within(t), submission("a", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-hangs // without any plan
+			noPlan := func() string {
+				status, err := s.Cluster(within(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return status.NoPlan
+			}
+			waitFor(t, "the cluster to say "+c.want, func() bool { return strings.Contains(noPlan(), c.want) })
+			if err := s.Schedule(within(t), wire.Scheduling{Scheduler: "fair"}); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "a plan of another policy", func() bool { return noPlan() == "" })
+			if err := s.Kill(within(t), ids[0], "enough"); err != nil {
+				t.Fatal(err)
+			}
+			finish(t, s, ids)
+		})
+	}
+}
+
+// TestPolicyHangs: a job comes to its end without any plan.
 func TestPolicyHangs(t *testing.T) {
 	policy := make(stuck)
 	defer close(policy)
@@ -200,6 +267,71 @@ func TestPolicyHangs(t *testing.T) {
 	}
 	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded {
 		t.Errorf("ended as %+v", last)
+	}
+}
+
+const poolsURL = "mem://s/pools.xml"
+
+func writePools(t *testing.T, f dfs.FS, text string) {
+	t.Helper()
+	if err := f.Remove(poolsURL); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	w, err := f.Create(poolsURL)
+	if err == nil {
+		_, err = io.WriteString(w, text)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPools: the allocation file is read again when it changes. One that is broken,
+// or gone, keeps the old table, and that is told.
+func TestPools(t *testing.T) {
+	files := mem.New(1 << 20)
+	s := start(t, func(c *Config) { c.FS, c.Pools, c.PoolsEvery = files, poolsURL, time.Millisecond })
+	status := func() wire.ClusterStatus {
+		c, err := s.Cluster(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	says := func(text string) {
+		t.Helper()
+		waitFor(t, "the cluster to say "+text, func() bool { return strings.Contains(status().Pools, text) })
+	}
+	says("none: ") // no such file
+	good := `<allocations><pool name="etl"><minMaps>3</minMaps></pool></allocations>`
+	writePools(t, files, good)
+	waitFor(t, "the pools", func() bool { return len(status().InPools) == 1 })
+	if c := status(); c.Pools != poolsURL || c.InPools[0].Name != "etl" || c.InPools[0].Min[0] != 3 {
+		t.Errorf("%q %+v", c.Pools, c.InPools)
+	}
+	sub := submission("a", 1)
+	sub.Terms.Pool = "adhoc"
+	if _, err := s.Submit(within(t), sub); !errors.Is(err, core.ErrBadTerms) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
+		t.Error(err)
+	}
+	writePools(t, files, "<allocations>\n<pool name=\"adhoc\"><minMaps>few</minMaps></pool></allocations>")
+	says(poolsURL + " as it was: " + poolsURL + `:2: minMaps is "few"`)
+	writePools(t, files, strings.Repeat(" ", maxPoolsFile)+good)
+	says("as it was: " + poolsURL + ": longer than")
+	if err := files.Remove(poolsURL); err != nil {
+		t.Fatal(err)
+	}
+	says("as it was: ")
+	if c := status(); len(c.InPools) != 1 || c.InPools[0].Min[0] != 3 {
+		t.Errorf("%+v", c.InPools)
+	}
+	writePools(t, files, `<allocations><pool name="adhoc"/><user name="x"/></allocations>`)
+	waitFor(t, "other pools", func() bool { return status().InPools[0].Name == "adhoc" })
+	if c := status(); c.Pools != poolsURL || len(c.PoolNotes) != 1 {
+		t.Errorf("%q %q", c.Pools, c.PoolNotes)
+	}
+	if _, err := s.Submit(within(t), sub); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -64,6 +64,7 @@ type options struct {
 	expect                                    int
 	data, staging                             string
 	scheduling                                wire.Scheduling
+	pools                                     string // URL; empty: none
 	period, lease, raftTimeout                time.Duration
 	keep                                      time.Duration
 	keepBytes                                 int64
@@ -90,6 +91,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&o.scheduling.Scheduler, "scheduler", "fifo", "`name` of the policy by which jobs get slots: "+strings.Join(menu.Names(), ", "))
 	set.StringVar(&o.scheduling.Metric, "metric", "sum-response", "`name` of what flex and flowflex minimize: sum- or max-, with response, stretch, tardy, tardiness, lateness or sla, and -weighted or nothing")
 	set.StringVar(&o.scheduling.Delay, "delay", "none", "`rule` by which maps wait for a slot near their input: none, fixed=3s, paper or dynamic")
+	set.StringVar(&o.pools, "pools", "", "`file` or URL with the pools that jobs share the cluster by, a Hadoop fair scheduler's allocation file; the leader reads it again when it changes")
 	set.DurationVar(&o.period, "period", 500*time.Millisecond, "between allocations")
 	set.DurationVar(&o.lease, "lease", 5*time.Second, "silence after which a task tracker is lost")
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which another is elected")
@@ -135,6 +137,11 @@ func (o *options) check(keep int) (err error) {
 	}
 	if o.data, err = filepath.Abs(o.data); err != nil {
 		return fmt.Errorf("-data: %w", err)
+	}
+	if o.pools != "" {
+		if o.pools, err = dfs.Clean(o.pools); err != nil {
+			return daemon.Wrong("-pools: %v", err)
+		}
 	}
 	if len(o.join) == 0 && o.expect == 0 {
 		o.expect = 1

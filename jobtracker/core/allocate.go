@@ -13,12 +13,13 @@ const completionGap = 20 * time.Millisecond
 
 // phase is the allocation layer's side of the map or the reduce phase.
 type phase struct {
-	index int
-	kind  wire.Kind
-	seq   uint64
-	asked bool          // an Allocate is under way
-	due   time.Duration // of the next one
-	last  time.Duration // when the last was asked for
+	index  int
+	kind   wire.Kind
+	seq    uint64
+	asked  bool          // an Allocate is under way
+	due    time.Duration // of the next one
+	last   time.Duration // when the last was asked for
+	noPlan string        // why there is none of it
 
 	seen      []scheduler.Job // of the last snapshot
 	plannedAt time.Duration   // when the plan in force was asked for
@@ -59,7 +60,7 @@ func (l *Live) allocate() {
 		}
 		s := l.snapshot(i)
 		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
-			p.due, p.targets, p.ranks = never, nil, nil
+			p.due, p.targets, p.ranks, p.noPlan = never, nil, nil, ""
 			continue
 		}
 		p.seq++
@@ -187,9 +188,9 @@ func (l *Live) allocated(r Allocated) {
 		return
 	}
 	p.asked = false
-	l.wishes.noPlan = ""
+	p.noPlan = ""
 	if r.Err != nil {
-		l.wishes.noPlan = r.Err.Error()
+		p.noPlan = r.Err.Error()
 		return
 	}
 	p.plan, p.targets, p.ranks = r.Plan, make(map[int]int), make(map[int]int)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/locality"
@@ -31,7 +32,7 @@ type wishes struct {
 	rule      locality.Rule       // in force
 	metric    scheduler.Metric
 	name      string      // of the policy
-	noPlan    string      // why the last Allocate has failed
+	unknown   string      // what of the scheduling asked for is not known here
 	pools     *pool.Table // read last, until it is in force
 	badPools  string      // why the newest pool table is not in force
 }
@@ -68,8 +69,9 @@ func parseScheduling(s wire.Scheduling) (metric scheduler.Metric, rule locality.
 func (l *Live) obey() {
 	s := l.c.scheduling()
 	metric, rule, err := parseScheduling(s)
+	l.wishes.unknown = ""
 	if err != nil {
-		l.wishes.noPlan = err.Error()
+		l.wishes.unknown = err.Error()
 		s = defaultScheduling
 		metric, rule, _ = parseScheduling(s)
 	}
@@ -81,6 +83,17 @@ func (l *Live) obey() {
 	}
 	l.askAllAgain()
 	l.uneven = true
+}
+
+// noPlan says why slots are shared by an older plan, or by none.
+func (l *Live) noPlan() string {
+	texts := []string{l.wishes.unknown}
+	for i := range l.phases {
+		if why := l.phases[i].noPlan; why != "" {
+			texts = append(texts, fmt.Sprintf("%ss: %s", l.phases[i].kind, why))
+		}
+	}
+	return strings.TrimPrefix(strings.Join(texts, "; "), "; ")
 }
 
 // schedule changes how slots are shared, one request after the other.
