@@ -95,7 +95,7 @@ func TestExpiredLogs(t *testing.T) {
 // TestLogsAreSwept: at the start of a tracker logs that are too old go.
 func TestLogsAreSwept(t *testing.T) {
 	dir := t.TempDir()
-	old := filepath.Join(dir, core.LogsDir, job1.String())
+	old := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 3}.String()) // not of the job that runs, whose logs stay
 	young := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 2}.String())
 	for _, d := range []string{old, young} {
 		if err := os.MkdirAll(d, 0o777); err != nil {
