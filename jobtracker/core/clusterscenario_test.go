@@ -22,6 +22,7 @@ import (
 //	tidied
 //	fail error=…                         the log fails for good
 //	trackers                             what Cluster tells
+//	holds job1                           what keeps it from free slots
 //	attempts job1                        what Attempts tells
 func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	first := ""
@@ -45,6 +46,11 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 		}})
 	case "history":
 		s.step(HistoryWritten{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)})
+	case "holds":
+		l := s.core.live
+		for _, h := range l.holds(l.job(parseJob(first))) {
+			s.printf("%s%s", h.What, showUntil(h.Until))
+		}
 	case "tidied":
 		s.step(Tidied{Epoch: s.core.Epoch()})
 	case "fail":
@@ -57,6 +63,13 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 		return false
 	}
 	return true
+}
+
+func showUntil(at int64) string {
+	if at == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", until %v", time.Duration(at-scenarioStart)*time.Millisecond)
 }
 
 func (s *scenario) config(d *datadriven.TestData) {
@@ -75,7 +88,10 @@ func (s *scenario) config(d *datadriven.TestData) {
 		case "nonce":
 			cfg.Nonce = a.Vals[0]
 		case "delay":
-			cfg.Scheduling.Delay = "fixed=" + a.Vals[0]
+			cfg.Scheduling.Delay = a.Vals[0]
+			if _, err := time.ParseDuration(a.Vals[0]); err == nil {
+				cfg.Scheduling.Delay = "fixed=" + a.Vals[0]
+			}
 		case "addr":
 			cfg.Addr = a.Vals[0]
 		}

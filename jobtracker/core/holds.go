@@ -31,7 +31,7 @@ func (l *Live) holds(j *job) []wire.Hold {
 		return all
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.expected)) {
-		hold(j.expected[name].due, "%s wait for the outputs of tracker %s, which began anew", count(j.expected[name].maps.Len(), "map"), name)
+		hold(j.expected[name].due, "%s waiting for the outputs of tracker %s, which began anew", count(j.expected[name].maps.Len(), "map"), name)
 	}
 	if p := j.party; p != nil {
 		if j.barred {
@@ -44,13 +44,13 @@ func (l *Live) holds(j *job) []wire.Hold {
 		}
 	}
 	if n := min(j.covered[mapPhase], j.pending.Len()); n > 0 {
-		hold(l.phases[mapPhase].queuedUntil, "%s stand in the queues of trackers where they end soonest, by the plan", count(n, "map"))
+		hold(l.phases[mapPhase].queuedUntil, "%s in the queues of trackers where they should end soonest, by the plan", count(n, "map"))
 	}
 	if n := j.pending.Len() - j.loose.Len(); j.refuses && n > 0 {
-		hold(j.refusesUntil, "%s wait for a slot on a node with their input", count(n, "map"))
+		hold(j.refusesUntil, "%s waiting for a slot on a node with their input", count(n, "map"))
 	}
 	if n := j.stuck(); n > 0 && l.free[reducePhase].Len() > 0 {
-		hold(j.movesDue, "%s wait for a slot where their partitions are, to be gathered elsewhere then", count(n, "reduce"))
+		hold(j.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
 	}
 	return all
 }

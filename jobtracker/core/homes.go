@@ -249,7 +249,7 @@ func (l *Live) updateReduce(j *job, p int) {
 		return
 	}
 	l.move(j)
-	h.stuck = 0
+	h.stuck, j.movesDue = 0, 0
 	if can && !h.slot {
 		t.offers++
 		j.ready++

@@ -71,8 +71,8 @@ func (l *Live) moveSome(j *job) time.Duration {
 				continue
 			}
 			to := l.landing(j, t)
-			if to == nil {
-				return due
+			if to == nil { // others are on their way there
+				return min(due, l.now+leastMove)
 			}
 			l.moveTo(j, p, to)
 		}

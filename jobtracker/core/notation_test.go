@@ -141,6 +141,12 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		for i, n := range strings.Split(a.Vals[0], "/") {
 			r.Result.Reads.At(wire.NodeLocal + wire.Level(i)).Bytes = int64(num(n))
 		}
+	case "took":
+		r.Result.Took = duration(a.Vals[0])
+	case "read":
+		for i, d := range strings.Split(a.Vals[0], "/") {
+			r.Result.Reads.At(wire.NodeLocal + wire.Level(i)).Took = duration(d)
+		}
 	case "committed":
 		r.Result.Committed = true
 	case "count":
@@ -188,6 +194,14 @@ func parseInventory(t *testing.T, input string) *wire.Inventory {
 		}
 	}
 	return inv
+}
+
+func duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
 }
 
 func value(d *datadriven.TestData, key, otherwise string) string {

@@ -83,29 +83,22 @@ func (l *Live) serveQueues() {
 	if !l.phases[mapPhase].queued {
 		return
 	}
-	for _, pick := range []func(*job, *tracker) int{(*job).pickNearStrictly, (*job).pickFor} {
-		for i := range l.fresh.All() {
-			if l.free[mapPhase].Has(i) {
-				l.serveQueue(l.byIndex[i], pick)
-			}
-		}
-	}
 	for i := range l.fresh.All() {
 		if l.free[mapPhase].Has(i) {
-			l.dropVain(l.byIndex[i])
+			l.serveQueue(l.byIndex[i])
 		}
 	}
 	l.lineUp()
 }
 
-// serveQueue launches what a tracker's queue has next, as far as there is a map to pick.
-func (l *Live) serveQueue(t *tracker, pick func(*job, *tracker) int) {
+// serveQueue launches what a tracker's queue has next.
+func (l *Live) serveQueue(t *tracker) {
 	queue := t.queues[mapPhase]
 	for k := 0; k < len(queue) && l.free[mapPhase].Has(t.index); {
 		q := &queue[k]
 		m := -1
 		if q.tasks > 0 && l.mayTake(q.job, mapPhase) {
-			m = pick(q.job, t)
+			m = q.job.pickFor(t)
 		}
 		if m < 0 {
 			k++
@@ -114,6 +107,9 @@ func (l *Live) serveQueue(t *tracker, pick func(*job, *tracker) int) {
 		q.tasks--
 		l.cover(q.job, mapPhase, -1)
 		l.giveMap(q.job, m, t)
+	}
+	if l.free[mapPhase].Has(t.index) {
+		l.dropVain(t)
 	}
 }
 
@@ -128,8 +124,6 @@ func (l *Live) dropVain(t *tracker) {
 		return vain || q.tasks == 0
 	})
 }
-
-func (j *job) pickNearStrictly(t *tracker) int { return j.pickNear(t, true) }
 
 // pickFor is a job's map to launch that is nearest to a tracker, or -1.
 func (j *job) pickFor(t *tracker) int {

@@ -30,7 +30,7 @@ import (
 //	inventory t1                         lines below it: attempt … and home … as in report and home
 //	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
-//	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 committed lost=job1/m0/1000 count=3]
+//	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
 //	lost-output t1 job1/m0/1000          a home cannot fetch it
 //	digests job1 [error=…]               WriteDigests is done
@@ -293,6 +293,10 @@ func (s *scenario) plan(d *datadriven.TestData) {
 			ev.Err = errors.New(a.Vals[0])
 			continue
 		}
+		if len(a.Vals) > 0 && a.Key[0] == 't' {
+			ev.Plan.Queues = append(ev.Plan.Queues, parseQueue(a.Key, a.Vals[0]))
+			continue
+		}
 		if a.Key == "shuffle" {
 			shuffle = true
 			continue
@@ -308,6 +312,15 @@ func (s *scenario) plan(d *datadriven.TestData) {
 		ev.Plan.Targets = append(ev.Plan.Targets, scheduler.Target{Job: parseJob(a.Key), Slots: int(num(a.Vals[0]))})
 	}
 	s.step(ev)
+}
+
+// parseQueue reads what a tracker is to run: job2+job1
+func parseQueue(tracker, text string) scheduler.Queue {
+	q := scheduler.Queue{Tracker: tracker}
+	for job := range strings.SplitSeq(text, "+") {
+		q.Runs = append(q.Runs, scheduler.Run{Job: parseJob(job), Tasks: 1})
+	}
+	return q
 }
 
 func (s *scenario) runMore(d *datadriven.TestData) {

@@ -162,7 +162,9 @@ func (j *job) waitsForTasks() string {
 		return "for a free map slot"
 	case j.ready > 0:
 		return "for a free reduce slot"
-	case j.homeless.Len() > 0:
+	case j.toGather() > 0:
+		return "for a free reduce slot"
+	case j.homeless.Len() > 0 && !j.classical:
 		return "for a task tracker with reduce slots"
 	case j.open > 0:
 		return "for map output to be gathered"
