@@ -4,7 +4,7 @@ FUZZTIME ?= 10s
 BENCHFLAGS ?=
 SCALE ?= 0.01
 
-.PHONY: test unit lint integration fuzz bench bench-cluster bench-hdfs tpch papers
+.PHONY: test unit lint integration fuzz bench bench-cluster bench-hdfs bench-schedulers tpch papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -37,6 +37,10 @@ bench-cluster:
 # Jobs and reads over a real HDFS: BENCHFLAGS="-size 1G -runs 5 -only locality"
 bench-hdfs:
 	go run ./bench/hdfs $(BENCHFLAGS)
+
+# What schedulers make of a cluster, some 40 minutes: BENCHFLAGS="-seeds 2 -only HMHS"
+bench-schedulers:
+	go run ./bench/schedulers $(BENCHFLAGS)
 
 # TPC-H's queries, answers held to DuckDB's: SCALE=1 BENCHFLAGS="-spark -runs 1"
 tpch:

@@ -113,7 +113,7 @@ func (c *Cluster) own(d *Daemon) map[string]string {
 			"dfs.journalnode.rpc-address": d.Addr(), "dfs.journalnode.http-address": d.HTTPAddr()}
 	case dataNode:
 		return map[string]string{"dfs.datanode.data.dir": data, "dfs.datanode.hostname": d.ID,
-			"dfs.datanode.address": d.Addr(), "dfs.datanode.http.address": d.HTTPAddr(),
+			"dfs.datanode.address": d.Bound(), "dfs.datanode.http.address": d.HTTPAddr(),
 			"dfs.datanode.ipc.address": fmt.Sprintf("%s:%d", d.IP, d.ipc)}
 	}
 	return nil

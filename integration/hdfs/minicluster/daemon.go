@@ -29,10 +29,11 @@ type Daemon struct {
 	Port int    // for clients
 	HTTP int
 
-	ipc   int
-	class string
-	dir   string
-	args  []string // of java
+	ipc    int
+	behind bool
+	class  string
+	dir    string
+	args   []string // of java
 
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has ended
@@ -41,6 +42,15 @@ type Daemon struct {
 
 // Addr is where clients reach it.
 func (d *Daemon) Addr() string { return fmt.Sprintf("%s:%d", d.IP, d.Port) }
+
+// Bound is where it listens for clients: at Addr, or where the NameNode does not know
+// of, behind what somebody puts there instead.
+func (d *Daemon) Bound() string {
+	if !d.behind {
+		return d.Addr()
+	}
+	return strings.Replace(d.Addr(), "127.0.0.", "127.0.1.", 1)
+}
 
 // HTTPAddr is where its pages are.
 func (d *Daemon) HTTPAddr() string { return fmt.Sprintf("%s:%d", d.IP, d.HTTP) }

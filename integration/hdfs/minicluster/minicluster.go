@@ -42,6 +42,7 @@ type Config struct {
 	Replication int               // default 2
 	BlockSize   int64             // default 16 MiB
 	Properties  map[string]string // of hdfs-site.xml, beside those that are needed
+	Behind      bool              // DataNodes listen at [Daemon.Bound]: the caller serves their Addr
 }
 
 // Cluster is a running HDFS.
@@ -99,7 +100,7 @@ func (c *Cluster) plan() error {
 	data, http, ipc := take(), take(), take()
 	for i, rack := range c.cfg.Racks {
 		c.DataNodes = append(c.DataNodes, &Daemon{ID: fmt.Sprintf("dn%d", i+1), IP: fmt.Sprintf("127.0.0.%d", i+2), Rack: rack,
-			class: dataNode, Port: data, HTTP: http, ipc: ipc})
+			class: dataNode, Port: data, HTTP: http, ipc: ipc, behind: c.cfg.Behind})
 	}
 	for _, d := range c.All() {
 		if err := c.prepare(d); err != nil {

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
+)
+
+// job is a job to be run.
+type job struct {
+	name    string
+	maps    int
+	waits   waits.Job
+	args    []string // beside those that say this
+	bytes   int      // of output of each map; 0: the job has no reduces
+	reduces int
+	work    float64 // slot-seconds of its maps
+	weight  float64
+	due     float64 // seconds from when all are present
+	levels  []wire.SLAStep
+}
+
+// batch is jobs that are present together, in order of arrival.
+type batch struct {
+	name string
+	jobs []*job
+}
+
+// outcome is what a run of a batch came to.
+type outcome struct {
+	ids   []wire.JobID
+	began time.Time // when all jobs were present
+	ends  []float64 // of the jobs, seconds from when all were present
+	tasks float64   // share of the machine that tasks took
+}
+
+func (o *outcome) sum() float64 {
+	total := 0.0
+	for _, end := range o.ends {
+		total += end
+	}
+	return total
+}
+
+// runWait bounds a run.
+const runWait = 5 * time.Minute
+
+// run has the jobs begin together and waits for their ends: a job before them holds all
+// map slots until they are all there. While is called when they begin, with a context
+// that ends when they have ended; nil: nothing.
+func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids []wire.JobID)) (*outcome, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, runWait)
+	defer cancel()
+	o := &outcome{}
+	run := fmt.Sprintf("%s/run%d-", c.dir, c.runs.Add(1))
+	closed, err := b.barrier(ctx, c, run)
+	if err != nil {
+		return nil, err
+	}
+	for i, j := range of.jobs {
+		id, err := b.submit(ctx, c, j, fmt.Sprintf("%sout%d", run, i))
+		if err != nil {
+			return nil, err
+		}
+		o.ids = append(o.ids, id)
+	}
+	submitted, err := b.present(ctx, c, of, o.ids)
+	if err != nil {
+		return nil, err
+	}
+	processor := c.processor()
+	o.began = time.Now()
+	if err := os.WriteFile(run+"gate", nil, 0o666); err != nil {
+		return nil, err
+	}
+	var beside sync.WaitGroup
+	watching, stop := context.WithCancel(ctx)
+	if while != nil {
+		beside.Go(func() { while(watching, o.ids) })
+	}
+	last, err := ended(ctx, c, append(slices.Clone(o.ids), closed))
+	stop()
+	beside.Wait()
+	if err != nil {
+		return nil, err
+	}
+	o.tasks = (c.processor()[0] - processor[0]) / time.Since(o.began).Seconds() / float64(runtime.NumCPU())
+	for i, j := range of.jobs {
+		o.ends = append(o.ends, submitted[i].Add(last[i].Elapsed).Sub(o.began).Seconds())
+		b.say("%v %s: %d maps, %.1f slot-seconds, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.due, o.ends[i])
+	}
+	return o, nil
+}
+
+// barrier runs a job that holds all map slots until its gate is opened.
+func (b *bench) barrier(ctx context.Context, c *cluster, run string) (wire.JobID, error) {
+	j := &job{name: "barrier", maps: c.mapSlots, waits: waits.Job{Mean: time.Millisecond}, args: []string{"-gate", run + "gate"}}
+	id, err := b.submit(ctx, c, j, run+"barrier")
+	if err != nil {
+		return id, err
+	}
+	return id, await(ctx, startWait, "barrier", func() bool {
+		s, err := c.api.Job(ctx, id)
+		return err == nil && s.Maps.Running == c.mapSlots
+	})
+}
+
+// submit does what mrsubmit run does.
+func (b *bench) submit(ctx context.Context, c *cluster, j *job, out string) (id wire.JobID, err error) {
+	sub, err := b.submission(ctx, c, j, out)
+	if err != nil {
+		return id, err
+	}
+	ids, err := c.api.Submit(ctx, *sub)
+	if err != nil {
+		return id, err
+	}
+	return ids[0], nil
+}
+
+// present waits until all jobs could begin and sets their goals, which count from now.
+// It gives the times at which they were submitted.
+func (b *bench) present(ctx context.Context, c *cluster, of *batch, ids []wire.JobID) ([]time.Time, error) {
+	submitted := make([]time.Time, len(ids))
+	for i, id := range ids {
+		var s *web.Job
+		if err := await(ctx, startWait, fmt.Sprintf("%v that is set up", id), func() (ready bool) {
+			var err error
+			s, err = c.api.Job(ctx, id)
+			return err == nil && s.Maps.Total > 0 && s.State == wire.Running.String()
+		}); err != nil {
+			return nil, err
+		}
+		if s.Maps.Running+s.Maps.Done > 0 {
+			return nil, fmt.Errorf("%v has begun before all were there", id)
+		}
+		submitted[i] = time.Now().Add(-time.Duration(s.ElapsedMillis) * time.Millisecond)
+	}
+	for i, id := range ids {
+		change := of.jobs[i].goals(time.Since(submitted[i]))
+		if err := c.api.Change(ctx, id, change); err != nil {
+			return nil, err
+		}
+	}
+	return submitted, nil
+}
+
+// goals are a job's of that age, counted from now.
+func (j *job) goals(age time.Duration) wire.Change {
+	change := wire.Change{Weight: &j.weight, Deadline: new(seconds(j.due))}
+	levels := slices.Clone(j.levels)
+	for i := range levels {
+		levels[i].After += age
+	}
+	change.SLA = &levels
+	return change
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// ended watches jobs to their ends, which must be good ones.
+func ended(ctx context.Context, c *cluster, ids []wire.JobID) (last []wire.JobStatus, err error) {
+	for statuses, err := range c.api.Watch(ctx, ids) {
+		if err != nil {
+			return nil, err
+		}
+		last = statuses
+	}
+	for _, s := range last {
+		if s.State != wire.Succeeded {
+			return nil, fmt.Errorf("%v %s has %v: %s", s.ID, s.Name, s.State, s.Error)
+		}
+	}
+	return last, nil
+}
+
+// submission stages what mrsubmit would.
+func (b *bench) submission(ctx context.Context, c *cluster, j *job, out string) (*wire.Submission, error) {
+	in, err := b.lines(j.maps)
+	if err != nil {
+		return nil, err
+	}
+	exe := c.Program("waiting")
+	args := append([]string{"-D", "mapreduce.input.fileinputformat.split.maxsize=8", "-D", "mapreduce.task.io.sort.mb=1",
+		"-name", j.name, "-seed", fmt.Sprint(j.waits.Seed), "-map-time", j.waits.Mean.String(), "-spread", fmt.Sprint(j.waits.Spread),
+		"-input", in, "-output", out}, j.args...)
+	if j.bytes > 0 {
+		args = append(args, "-map-bytes", fmt.Sprint(j.bytes), "-D", fmt.Sprintf("mapreduce.job.reduces=%d", j.reduces))
+	}
+	sub, err := client.Plan(ctx, exe, args, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	sub.Owner = "bench"
+	files := local.New()
+	if err := client.Prepare(ctx, files, &sub.Plan); err != nil {
+		return nil, err
+	}
+	if err := client.Upload(files, c.Staging(), time.Now(), exe, &sub.Program); err != nil {
+		return nil, err
+	}
+	return sub, client.Stage(files, c.Staging(), sub)
+}
+
+// lines makes an input of n splits.
+func (b *bench) lines(n int) (string, error) {
+	name := b.path(fmt.Sprintf("in%d", n))
+	if _, err := os.Stat(name); err == nil {
+		return name, nil
+	}
+	return name, os.WriteFile(name, []byte(strings.Repeat("split  \n", n)), 0o666)
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/wire"
+)
+
+// The input of the delay rules' jobs: as many blocks on two of four nodes, each read
+// and then waited for.
+const (
+	delayBlocks = 64
+	delayBlock  = 1 << 20
+	delayMap    = 500 * time.Millisecond
+	delaySlots  = 2 // of each of four trackers
+)
+
+// delaySlow is what a block takes longer to be read from another node.
+func delaySlow() []time.Duration {
+	return []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second}
+}
+
+func delayRules() []string { return []string{"none", "fixed=3s", "dynamic"} }
+
+// delay runs one job at a time over HDFS, under each rule in turn: dynamic has the
+// history of the runs before it.
+func (b *bench) delay() (err error) {
+	jars, err := minicluster.Fetch(b.ctx)
+	if errors.Is(err, minicluster.ErrUnavailable) {
+		fmt.Printf("Left out: %v.\n", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h, err := minicluster.Start(b.ctx, minicluster.Config{
+		Jars: jars, Dir: b.path("hdfs"), Racks: []string{"/a", "/a", "/b", "/b"}, Replication: 1, BlockSize: delayBlock, Behind: true,
+		Properties: map[string]string{"dfs.namenode.heartbeat.recheck-interval": "1000"},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	slow := new(atomic.Int64)
+	for _, node := range h.DataNodes {
+		p, err := newSlower(node, slow)
+		if err != nil {
+			return err
+		}
+		defer p.listen.Close()
+	}
+	ins, err := b.place(h)
+	if err != nil {
+		return err
+	}
+	c, err := b.cluster(shape{trackers: len(h.DataNodes), maps: delaySlots, reduces: 1, hdfs: h})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	seeds := b.seedsOf(2)
+	fmt.Printf("Seeds %v: %d maps that read a block of %d MB and wait for %v, 4 task trackers of %d slots beside DataNodes, the blocks on 2 of them.\n\n",
+		seeds, delayBlocks, delayBlock>>20, delayMap, delaySlots)
+	table("copies of a block", "slower from afar by", "none", "fixed=3s", "dynamic", "to the better", "to reach", "less than fixed by", "to reach")
+	for _, copies := range []int{1, 2} {
+		for _, amount := range delaySlow() {
+			slow.Store(int64(amount) / delayBlock)
+			if err := b.delayRow(c, ins[copies], copies, amount, seeds); err != nil {
+				return err
+			}
+		}
+		slow.Store(0)
+	}
+	return nil
+}
+
+func (b *bench) delayRow(c *cluster, in string, copies int, amount time.Duration, seeds []uint64) error {
+	var sums [3]time.Duration
+	for _, seed := range seeds {
+		for i, rule := range delayRules() {
+			if err := c.api.Schedule(b.ctx, wire.Scheduling{Scheduler: "fifo", Delay: rule}); err != nil {
+				return err
+			}
+			took, err := b.reads(c, in, fmt.Sprintf("reads-%d-%v", copies, amount), seed)
+			if err != nil {
+				return err
+			}
+			sums[i] += took
+		}
+	}
+	cell := func(sum time.Duration) string { return fmt.Sprintf("%.2f s", sum.Seconds()/float64(len(seeds))) }
+	none, fixed, dynamic := sums[0], sums[1], sums[2]
+	reach := "–"
+	if copies == 1 {
+		reach = "≥ 10 %"
+	}
+	row(fmt.Sprint(copies), amount.String(), cell(none), cell(fixed), cell(dynamic),
+		times(dynamic.Seconds()/min(none, fixed).Seconds()), "≤ 1.05", gain(dynamic.Seconds(), fixed.Seconds()), reach)
+	return nil
+}
+
+// reads runs a job over the blocks and gives its time.
+func (b *bench) reads(c *cluster, in, name string, seed uint64) (time.Duration, error) {
+	out := fmt.Sprintf("%s/reads%d", c.dir, c.runs.Add(1))
+	cmd := c.Command(b.ctx, "mrsubmit", "run", "-shared-local", "-D", "mapreduce.task.io.sort.mb=1", c.Program("waiting"), "-read",
+		"-name", name, "-seed", fmt.Sprint(seed), "-map-time", delayMap.String(), "-spread", "0.3", "-input", in, "-output", out)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return 0, fmt.Errorf("%w\n%s", err, said.String())
+	}
+	jobs, err := c.api.Jobs(b.ctx)
+	if err != nil {
+		return 0, err
+	}
+	last := jobs[len(jobs)-1]
+	job, err := wire.ParseJobID(last.ID)
+	if err != nil {
+		return 0, err
+	}
+	full, err := c.api.Job(b.ctx, job)
+	if err != nil {
+		return 0, err
+	}
+	b.say("%s of seed %d: %d ms, %v", name, seed, last.ElapsedMillis, full.Counters["org.apache.hadoop.mapreduce.JobCounter"])
+	return time.Duration(last.ElapsedMillis) * time.Millisecond, nil
+}
+
+// place writes the inputs, by copies: one has a file beside each of two nodes, the
+// other both files on both. Meanwhile HDFS has no other nodes.
+func (b *bench) place(h *minicluster.Cluster) (ins map[int]string, err error) {
+	on, off := h.DataNodes[:2], h.DataNodes[2:]
+	for _, node := range off {
+		if err := node.Kill(); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.LiveDataNodes(b.ctx, h.NameNodes[0], len(on)); err != nil {
+		return nil, err
+	}
+	ins = make(map[int]string)
+	for copies := 1; copies <= len(on); copies++ {
+		ins[copies] = fmt.Sprintf("%s/in%d", h.URL(), copies)
+		for i, node := range on {
+			if err := writeFile(h, node, dfs.Join(ins[copies], fmt.Sprint(i)), copies); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, node := range off {
+		if err := node.Start(); err != nil {
+			return nil, err
+		}
+	}
+	return ins, h.Ready(b.ctx, h.NameNodes[0], len(h.DataNodes))
+}
+
+// writeFile writes half of an input from beside a node.
+func writeFile(h *minicluster.Cluster, beside *minicluster.Daemon, name string, copies int) error {
+	conf, err := hdfs.ReadConf(h.Conf())
+	if err != nil {
+		return err
+	}
+	conf["dfs.client.local.interfaces"], conf["dfs.replication"] = beside.IP, fmt.Sprint(copies)
+	f := hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser})
+	defer f.Close()
+	if err := f.MkdirAll(dfs.Dir(name)); err != nil {
+		return err
+	}
+	return writeBlocks(f, name)
+}
+
+func writeBlocks(f dfs.FS, name string) error {
+	w, err := f.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, strings.NewReader(strings.Repeat("0123456789abcde\n", delayBlocks/2*delayBlock/16))); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return w.Close()
+}
+
+// slower stands before a DataNode. What it gives to readers on other nodes takes its
+// time, as over a network that is slow.
+type slower struct {
+	node   *minicluster.Daemon
+	listen net.Listener
+	slow   *atomic.Int64 // nanoseconds a byte
+}
+
+func newSlower(node *minicluster.Daemon, slow *atomic.Int64) (*slower, error) {
+	listen, err := net.Listen("tcp", node.Addr())
+	if err != nil {
+		return nil, err
+	}
+	s := &slower{node, listen, slow}
+	go func() {
+		for {
+			conn, err := listen.Accept()
+			if err != nil {
+				return
+			}
+			go s.pass(conn)
+		}
+	}()
+	return s, nil
+}
+
+// pass passes a connection on, until either end closes it.
+func (s *slower) pass(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", s.node.Bound())
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	go func() {
+		io.Copy(to, from)
+		to.Close()
+	}()
+	near := from.RemoteAddr().(*net.TCPAddr).IP.String() == s.node.IP
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := to.Read(buf)
+		if slow := s.slow.Load(); n > 0 && !near && slow > 0 {
+			time.Sleep(time.Duration(int64(n) * slow))
+		}
+		if n > 0 {
+			if _, err := from.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/sim/papers"
+	"github.com/quernmr/quern/wire"
+)
+
+// The batches of HMHS: jobs whose tasks take, on each tracker, their time by a factor
+// (section 4 of the paper: from 0.1 to 1).
+const (
+	unlikeTrackers = 4
+	unlikeJobs     = 10
+	unlikeWork     = 1500.0 // slot-seconds on a tracker of factor 1
+)
+
+// drawUnlike draws jobs with maps and reduces. Alike: trackers are slow or fast for
+// all jobs.
+func drawUnlike(seed uint64, alike bool) *batch {
+	r := papers.Rand(seed, "hmhs", 0)
+	of, total := &batch{}, 0.0
+	factors := func() (list [unlikeTrackers]float64) {
+		for i := range list {
+			list[i] = 0.1 + 0.9*r.Float64()
+		}
+		return list
+	}
+	common := factors()
+	for i := range unlikeJobs {
+		j := &job{
+			name: fmt.Sprintf("unlike%d-%d", seed, i), maps: 15 + r.IntN(60), weight: 1, bytes: 1, reduces: 2 + r.IntN(8),
+			waits: waits.Job{Seed: r.Uint64(), Mean: time.Duration((0.5 + 2*r.Float64()) * float64(time.Second)), Spread: 0.1},
+		}
+		reduce := time.Duration((0.5 + 2*r.Float64()) * float64(time.Second))
+		j.args = []string{"-reduce-time", reduce.String()}
+		own := factors()
+		if alike {
+			own = common
+		}
+		for t, f := range own {
+			j.args = append(j.args, "-slow", fmt.Sprintf("tt%d=%.3f", t+1, f))
+		}
+		j.work = j.waits.Seconds(j.maps)
+		total += j.work
+		of.jobs = append(of.jobs, j)
+	}
+	return of
+}
+
+func (b *bench) hmhs() error {
+	seeds := b.seedsOf(3)
+	fmt.Printf("Seeds %v: %d jobs, factors of 0.1 to 1 on %d task trackers of 10 map and 4 reduce slots. What HMHS knows of the jobs is the history of their run under FIFO.\n\n",
+		seeds, unlikeJobs, unlikeTrackers)
+	table("trackers are slow", "fifo", "hmhs", "makespan less by", "to reach")
+	for _, alike := range []bool{false, true} {
+		var fifo, hmhs float64
+		var each sync.Mutex
+		err := b.lanes2(seeds, func(c *cluster, seed uint64) error {
+			a, err := b.makespan(c, "fifo", drawUnlike(seed, alike))
+			if err != nil {
+				return err
+			}
+			z, err := b.makespan(c, "hmhs", drawUnlike(seed, alike))
+			each.Lock()
+			defer each.Unlock()
+			fifo += a
+			hmhs += z
+			b.say("seed %d: fifo %.2f s, hmhs %.2f s", seed, a, z)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		name, reach := "each for other jobs", "≥ 25 %"
+		if alike {
+			name, reach = "for all jobs alike", "≥ 0 %"
+		}
+		n := float64(len(seeds))
+		row(name, fmt.Sprintf("%.2f s", fifo/n), fmt.Sprintf("%.2f s", hmhs/n), gain(hmhs, fifo), reach)
+	}
+	return nil
+}
+
+func (b *bench) makespan(c *cluster, name string, of *batch) (float64, error) {
+	s := wire.Scheduling{Scheduler: name, Metric: "max-response", Delay: "none"}
+	if err := c.api.Schedule(b.ctx, s); err != nil {
+		return 0, err
+	}
+	o, err := b.run(c, of, nil)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return slices.Max(o.ends), nil
+}
+
+// lanes2 has each seed served by one of the lanes, on its cluster.
+func (b *bench) lanes2(seeds []uint64, do func(c *cluster, seed uint64) error) error {
+	next := make(chan uint64, len(seeds))
+	for _, seed := range seeds {
+		next <- seed
+	}
+	close(next)
+	errs := make([]error, b.lanes)
+	var lanes sync.WaitGroup
+	for lane := range b.lanes {
+		lanes.Go(func() {
+			c, err := b.cluster(shape{trackers: unlikeTrackers, maps: 10, reduces: 4})
+			if err != nil {
+				errs[lane] = err
+				return
+			}
+			for seed := range next {
+				if err = do(c, seed); err != nil {
+					break
+				}
+			}
+			errs[lane] = errors.Join(err, c.close())
+		})
+	}
+	lanes.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,142 @@
+// Command schedulers measures what the papers' schedulers make of a cluster of
+// processes on this machine, four task trackers beside one job tracker, and what
+// their decisions cost.
+//
+//	go run ./bench/schedulers [-seeds 10] [-seed 1] [-only REGEXP] [-dir DIR]
+//
+// Tasks hold their slots by waiting for times that the seed draws, so that a cluster
+// of forty slots fits two cores; what they take of these all the same is printed. A
+// figure over several seeds is the ratio of the sums over them. It asserts no timing.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/quernmr/quern/integration/processes"
+)
+
+func main() {
+	var o options
+	flag.IntVar(&o.seeds, "seeds", 10, "`number` of seeds; sections that need fewer take fewer")
+	flag.Uint64Var(&o.seed, "seed", 1, "the first `seed`; the others follow it")
+	flag.StringVar(&o.only, "only", ".", "`regexp` of the sections to measure")
+	flag.StringVar(&o.dir, "dir", "", "working `directory`, kept; default: a temporary one, removed")
+	flag.IntVar(&o.lanes, "lanes", 2, "`clusters` that run at a time where tasks only wait")
+	flag.BoolVar(&o.verbose, "v", false, "print what each job of each run took")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench/schedulers:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	seeds   int
+	seed    uint64
+	only    string
+	dir     string
+	lanes   int
+	verbose bool
+}
+
+// section is a part of the table.
+type section struct {
+	name    string
+	measure func(b *bench) error
+}
+
+func sections() []section {
+	return []section{
+		{"FLEX, FAIR and FIFO on ten jobs", (*bench).flex},
+		{"overlap: policies for maps and shuffle together", (*bench).overlap},
+		{"HMHS on unlike trackers", (*bench).hmhs},
+		{"shuffle: homes keep up with maps", (*bench).keepUp},
+		{"shuffle: copy–compute splitting", (*bench).splitting},
+		{"delay rules over HDFS", (*bench).delay},
+		{"live: 1,000 trackers", (*bench).live},
+		{"core: assignment", (*bench).core},
+	}
+}
+
+type bench struct {
+	options
+	ctx      context.Context
+	clusters atomic.Int64 // so far
+}
+
+func run(ctx context.Context, o options) error {
+	wanted, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "quern-bench-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(o.dir)
+	}
+	b := &bench{options: o, ctx: ctx}
+	if err := os.MkdirAll(b.programs(), 0o777); err != nil {
+		return err
+	}
+	if err := processes.Build(b.programs(), "bench/schedulers/waiting"); err != nil {
+		return err
+	}
+	for _, s := range sections() {
+		if !wanted.MatchString(s.name) {
+			continue
+		}
+		fmt.Printf("\n## %s\n\n", s.name)
+		began := time.Now()
+		if err := s.measure(b); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		fmt.Printf("\nThis section took %v.\n", time.Since(began).Round(time.Second))
+	}
+	return nil
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bench) programs() string { return b.path("programs") }
+
+// seedsOf are the first n seeds, or as many as there are.
+func (b *bench) seedsOf(n int) []uint64 {
+	var seeds []uint64
+	for i := range min(n, b.seeds) {
+		seeds = append(seeds, b.seed+uint64(i))
+	}
+	return seeds
+}
+
+// say tells how far it is.
+func (b *bench) say(format string, args ...any) {
+	if b.verbose {
+		fmt.Printf(format+"\n", args...)
+	}
+}
+
+// table prints the head of a table.
+func table(columns ...string) {
+	row(columns...)
+	fmt.Println(strings.Repeat("|---", len(columns)) + "|")
+}
+
+func row(columns ...string) { fmt.Println("| " + strings.Join(columns, " | ") + " |") }
+
+func times(ratio float64) string { return fmt.Sprintf("%.2f", ratio) }
+
+// gain is by how much less one sum is than another.
+func gain(of, against float64) string { return fmt.Sprintf("%.0f %%", 100*(1-of/against)) }

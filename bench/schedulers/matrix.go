@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// column is a way to schedule.
+type column struct {
+	name       string
+	scheduling wire.Scheduling
+}
+
+// matrix is the same batches under several columns.
+type matrix struct {
+	shape   shape
+	columns []column
+	seeds   []uint64
+	draw    func(seed uint64) *batch
+	while   func(ctx context.Context, c *cluster, of column, ids []wire.JobID) // see bench.run; may be nil
+}
+
+// results are the outcomes of a matrix.
+type results struct {
+	batches  []*batch              // by seed
+	outcomes map[string][]*outcome // by column, then by seed
+}
+
+// measure runs a matrix, seed by seed, so that what the machine does beside it meets all
+// columns alike. Each lane has a cluster of its own.
+func (b *bench) measure(m *matrix) (*results, error) {
+	r := &results{outcomes: make(map[string][]*outcome)}
+	for _, seed := range m.seeds {
+		r.batches = append(r.batches, m.draw(seed))
+	}
+	for _, col := range m.columns {
+		r.outcomes[col.name] = make([]*outcome, len(m.seeds))
+	}
+	type cell struct {
+		seed int
+		col  column
+	}
+	cells := make(chan cell)
+	errs := make([]error, b.lanes)
+	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
+	var lanes sync.WaitGroup
+	for lane := range b.lanes {
+		lanes.Go(func() {
+			defer cancel()
+			c, err := b.cluster(m.shape)
+			if err != nil {
+				errs[lane] = err
+				return
+			}
+			for at := range cells {
+				if err = b.cell(c, m, r, at.seed, at.col); err != nil {
+					break
+				}
+			}
+			errs[lane] = errors.Join(err, c.close())
+		})
+	}
+	for i := range m.seeds {
+		for _, col := range m.columns {
+			select {
+			case cells <- cell{i, col}:
+			case <-ctx.Done():
+			}
+		}
+	}
+	close(cells)
+	lanes.Wait()
+	return r, errors.Join(errs...)
+}
+
+// cell runs one batch under one column.
+func (b *bench) cell(c *cluster, m *matrix, r *results, i int, col column) error {
+	if err := c.api.Schedule(b.ctx, col.scheduling); err != nil {
+		return fmt.Errorf("%s: %w", col.name, err)
+	}
+	of := m.draw(m.seeds[i])
+	for k, j := range of.jobs { // names that nothing is known of
+		j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k)
+	}
+	var while func(context.Context, []wire.JobID)
+	if m.while != nil {
+		while = func(ctx context.Context, ids []wire.JobID) { m.while(ctx, c, col, ids) }
+	}
+	o, err := b.run(c, of, while)
+	if err != nil {
+		return fmt.Errorf("%s, seed %d: %w", col.name, m.seeds[i], err)
+	}
+	b.say("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.tasks)
+	r.outcomes[col.name][i] = o
+	return nil
+}
+
+// cost is a metric's value, summed over the seeds.
+func (r *results) cost(col string, m scheduler.Metric) float64 {
+	total := 0.0
+	for i, o := range r.outcomes[col] {
+		costs := make([]scheduler.Cost, len(o.ends))
+		for k, j := range r.batches[i].jobs {
+			costs[k] = m.Cost(j.goal(), j.work, 0)
+		}
+		total += m.Aggregate.Of(costs, o.ends)
+	}
+	return total
+}
+
+// goal is a job's, from when all are present.
+func (j *job) goal() scheduler.Goal {
+	g := scheduler.Goal{Weight: j.weight, Deadline: seconds(j.due)}
+	for _, level := range j.levels {
+		g.Steps = append(g.Steps, scheduler.Step{By: level.After, Cost: level.Cost})
+	}
+	return g
+}
+
+// tasks is the share of the machine that tasks took, on average and at most.
+func (r *results) tasks() (mean, most float64) {
+	n := 0
+	for _, list := range r.outcomes {
+		for _, o := range list {
+			mean += o.tasks
+			most = max(most, o.tasks)
+			n++
+		}
+	}
+	return mean / float64(n), most
+}
+
+// best is the least of some values, and which it is.
+func best(values []float64) (least float64, at int) {
+	least = slices.Min(values)
+	return least, slices.Index(values, least)
+}

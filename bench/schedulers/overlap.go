@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/sim/papers"
+	"github.com/quernmr/quern/wire"
+)
+
+// A mix in which the shuffle is scarce: a tracker fetches so many bytes a second, and
+// all jobs together have that many seconds of it, and of all map slots.
+const (
+	shuffleRate    = 1 << 20 // a tracker
+	shuffleSeconds = 20.0
+	mapSeconds     = 6.0
+	overlapTracker = 4
+)
+
+// drawShuffles draws eight small and two large jobs whose maps and shuffles are long
+// or short alike, but for a factor of each job's own.
+func drawShuffles(seed uint64) *batch {
+	r := papers.Rand(seed, "overlap", 0)
+	works, bytes := make([]float64, small+large), make([]float64, small+large)
+	work, byte := 0.0, 0.0
+	for i := range works {
+		mean := 1.0
+		if i >= small {
+			mean = 10
+		}
+		works[i] = truncated(r, mean)
+		bytes[i] = works[i] * (0.5 + r.Float64())
+		work, byte = work+works[i], byte+bytes[i]
+	}
+	of := &batch{}
+	for i := range works {
+		seconds := works[i] / work * mapSeconds * flexSlots
+		maps := max(4, int(seconds/0.4+0.5))
+		each := bytes[i] / byte * shuffleSeconds * shuffleRate * overlapTracker / float64(maps)
+		j := &job{
+			maps: maps, bytes: max(1, int(each)), reduces: overlapTracker, weight: 1,
+			waits: waits.Job{Seed: r.Uint64(), Mean: time.Duration(seconds / float64(maps) * float64(time.Second)), Spread: 0.3},
+		}
+		j.work = j.waits.Seconds(j.maps)
+		of.jobs = append(of.jobs, j)
+	}
+	shuffleJobs(r, of)
+	return of
+}
+
+// shuffleJobs puts the jobs in another order of arrival.
+func shuffleJobs(r *rand.Rand, of *batch) {
+	r.Shuffle(len(of.jobs), func(i, k int) { of.jobs[i], of.jobs[k] = of.jobs[k], of.jobs[i] })
+}
+
+func (b *bench) overlap() error {
+	m := &matrix{seeds: b.seedsOf(4), draw: drawShuffles, shape: shape{
+		trackers: overlapTracker, maps: flexSlots / overlapTracker, reduces: 4,
+		worker: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
+	}}
+	for _, name := range []string{"fair", "maxsrpt", "splitsrpt", "srpt"} {
+		m.columns = append(m.columns, column{name, wire.Scheduling{Scheduler: name, Metric: "sum-response", Delay: "none"}})
+	}
+	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds of maps, %.0f MB of shuffle, 4 task trackers of %d map slots that fetch %.0f MB a second each.\n\n",
+		m.seeds, small, large, mapSeconds*flexSlots, shuffleSeconds*shuffleRate*overlapTracker/1e6, m.shape.maps, shuffleRate/1e6)
+	r, err := b.measure(m)
+	if err != nil {
+		return err
+	}
+	response := scheduler.Metric{Penalty: scheduler.Response}
+	of := func(col string) float64 { return r.cost(col, response) }
+	mean, most := r.tasks()
+	fmt.Printf("Tasks took %.0f %% of the machine, at most %.0f %% in a run.\n\n", 100*mean, 100*most)
+	table("scheduler", "average response", "less than under fair by", "to reach")
+	for _, col := range m.columns {
+		reach := map[string]string{"maxsrpt": "≥ 30 %", "srpt": "≥ 30 %"}[col.name]
+		row(col.name, fmt.Sprintf("%.2f s", of(col.name)/float64(len(m.seeds)*(small+large))), gain(of(col.name), of("fair")), reach)
+	}
+	fmt.Printf("\nsplitsrpt / maxsrpt: %s; to reach: ≤ 1.15\n", times(of("splitsrpt")/of("maxsrpt")))
+	return nil
+}

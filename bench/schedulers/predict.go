@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// foresights is what mrsubmit explain said of jobs while they ran.
+type foresights struct {
+	mu   sync.Mutex
+	said map[string][]foresight // by job, in order of time
+}
+
+type foresight struct{ at, end time.Time }
+
+// explainEvery is how often it is asked.
+const explainEvery = 100 * time.Millisecond
+
+// watch asks until ctx ends.
+func (f *foresights) watch(ctx context.Context, c *cluster) {
+	tick := time.NewTicker(explainEvery)
+	defer tick.Stop()
+	for {
+		all, err := c.api.Explanations(ctx)
+		now := time.Now()
+		if err == nil {
+			f.mu.Lock()
+			for _, x := range all {
+				if !x.End.IsZero() {
+					f.said[x.Job] = append(f.said[x.Job], foresight{now, x.End})
+				}
+			}
+			f.mu.Unlock()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// halfway is by how much of a job's response the end differs that was foreseen last
+// before half of its life; ok is false where nothing was.
+func (f *foresights) halfway(id wire.JobID, began time.Time, response float64) (off float64, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	half := began.Add(seconds(response / 2))
+	for _, s := range f.said[id.String()] {
+		if s.at.After(half) {
+			break
+		}
+		off, ok = s.end.Sub(began).Seconds()/response-1, true
+	}
+	return off, ok
+}
+
+// print judges all jobs of some outcomes.
+func (b *bench) foreseen(f *foresights, outcomes []*outcome) {
+	within, all, missing := 0, 0, 0
+	for _, o := range outcomes {
+		for i, id := range o.ids {
+			off, ok := f.halfway(id, o.began, o.ends[i])
+			b.say("%v ended after %.2f s, foreseen with %+.0f %%", id, o.ends[i], 100*off)
+			all++
+			switch {
+			case !ok:
+				missing++
+			case off >= -0.25 && off <= 0.25:
+				within++
+			}
+		}
+	}
+	table("predicted at half of a job's life", "share of jobs", "to reach")
+	row(fmt.Sprintf("within 25 %% of its response, of %d jobs, %d without a prediction", all, missing),
+		fmt.Sprintf("%.0f %%", 100*float64(within)/float64(all)), "≥ 90 %")
+}

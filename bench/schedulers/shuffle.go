@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/wire"
+)
+
+// shuffling is a job of maps that each give out so many bytes for its reduces.
+func shuffling(name string, seed uint64, maps, reduces, bytes int, mean time.Duration, spread float64, args ...string) *job {
+	return &job{
+		name: name, maps: maps, waits: waits.Job{Seed: seed, Mean: mean, Spread: spread},
+		args: append([]string{
+			"-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces), "-D", "mapreduce.task.io.sort.mb=4",
+			"-map-bytes", fmt.Sprint(bytes),
+		}, args...),
+	}
+}
+
+// begin hands a job in.
+func (b *bench) begin(ctx context.Context, c *cluster, j *job) (wire.JobID, error) {
+	sub, err := b.submission(ctx, c, j, fmt.Sprintf("%s/out%d", c.dir, c.runs.Add(1)))
+	if err != nil {
+		return wire.JobID{}, err
+	}
+	ids, err := c.api.Submit(ctx, *sub)
+	if err != nil {
+		return wire.JobID{}, err
+	}
+	return ids[0], nil
+}
+
+// response is how long a job takes from its submission to its end.
+func (b *bench) response(ctx context.Context, c *cluster, j *job) (float64, error) {
+	id, err := b.begin(ctx, c, j)
+	if err != nil {
+		return 0, err
+	}
+	last, err := ended(ctx, c, []wire.JobID{id})
+	if err != nil {
+		return 0, err
+	}
+	return last[0].Elapsed.Seconds(), nil
+}
+
+// What is late comes from maps that ended so shortly before the last one.
+const late = 500 * time.Millisecond
+
+// keepUp measures how much of what maps have made is at the partitions' homes when
+// the last map ends, by what the trackers say of each fetch.
+func (b *bench) keepUp() error {
+	c, err := b.cluster(shape{trackers: 4, maps: 10, reduces: 2, worker: []string{"-v"}})
+	if err != nil {
+		return err
+	}
+	table("seed", "maps", "map output", "of maps that ended 500 ms before the last", "of that at home when it ended", "to reach")
+	all, home := 0.0, 0.0
+	for _, seed := range b.seedsOf(3) {
+		k, err := b.keepUpOnce(c, seed)
+		if err != nil {
+			return err
+		}
+		all, home = all+k.early, home+k.home
+		row(fmt.Sprint(seed), fmt.Sprint(k.maps), megabytes(k.all), megabytes(k.early), percent(k.home/k.early), "")
+	}
+	row("all", "", "", megabytes(all), percent(home/all), "≥ 95 %")
+	return c.close()
+}
+
+func megabytes(n float64) string { return fmt.Sprintf("%.1f MB", n/1e6) }
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// kept is in bytes: of all maps, of the early ones, and of those what was at home.
+type kept struct {
+	maps             int
+	all, early, home float64
+}
+
+func (b *bench) keepUpOnce(c *cluster, seed uint64) (k kept, err error) {
+	const reduces = 8
+	j := shuffling("shuffle", seed, 160, reduces, 256<<10, 800*time.Millisecond, 0.5)
+	ctx, cancel := context.WithTimeout(b.ctx, runWait)
+	defer cancel()
+	id, err := b.begin(ctx, c, j)
+	if err != nil {
+		return k, err
+	}
+	if _, err := ended(ctx, c, []wire.JobID{id}); err != nil {
+		return k, err
+	}
+	ends, last, err := mapEnds(ctx, c, id)
+	if err != nil {
+		return k, err
+	}
+	fetches, err := c.gathered(id)
+	if err != nil {
+		return k, err
+	}
+	k.maps = len(ends)
+	for _, f := range fetches {
+		k.all += f.bytes
+		if ends[f.m].Before(last.Add(-late)) {
+			k.early += f.bytes
+			if !f.at.After(last) {
+				k.home += f.bytes
+			}
+		}
+	}
+	if len(fetches) != len(ends)*reduces {
+		return k, fmt.Errorf("%v: trackers tell of %d partitions of map outputs, not of %d times %d", id, len(fetches), len(ends), reduces)
+	}
+	return k, nil
+}
+
+// mapEnds is when each map ended, and the last of them.
+func mapEnds(ctx context.Context, c *cluster, id wire.JobID) (ends map[int]time.Time, last time.Time, err error) {
+	attempts, err := c.api.Attempts(ctx, id)
+	if err != nil {
+		return nil, last, err
+	}
+	ends = make(map[int]time.Time)
+	for _, a := range attempts {
+		attempt, err := wire.ParseAttemptID(a.ID)
+		if err != nil {
+			return nil, last, err
+		}
+		if attempt.Task.Kind != wire.Map || a.State != wire.AttemptSucceeded.String() {
+			continue
+		}
+		at := a.Began.Add(time.Duration(a.TookMillis) * time.Millisecond)
+		if ends[attempt.Task.N] = at; at.After(last) {
+			last = at
+		}
+	}
+	return ends, last, nil
+}
+
+// gatheredPart is a partition of a map output that has come to its home.
+type gatheredPart struct {
+	at    time.Time
+	m     int
+	bytes float64
+}
+
+// gathered is what task trackers that run with -v have logged of a job.
+func (c *cluster) gathered(id wire.JobID) (list []gatheredPart, err error) {
+	for _, d := range c.All() {
+		file, err := os.Open(d.Log())
+		if err != nil {
+			return nil, err
+		}
+		lines := bufio.NewScanner(file)
+		for lines.Scan() {
+			if _, about, ok := strings.Cut(lines.Text(), " msg=gathered "); ok && strings.Contains(about, " job="+id.String()+" ") {
+				g, err := readGathered(lines.Text())
+				if err != nil {
+					file.Close()
+					return nil, fmt.Errorf("%s: %q: %w", d.Log(), lines.Text(), err)
+				}
+				list = append(list, g)
+			}
+		}
+		err = lines.Err()
+		file.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// readGathered reads time=… level=DEBUG msg=gathered tracker=tt1 job=… map=3 partition=1 bytes=2000.
+func readGathered(line string) (g gatheredPart, err error) {
+	for field := range strings.FieldsSeq(line) {
+		name, value, _ := strings.Cut(field, "=")
+		switch name {
+		case "time":
+			g.at, err = time.Parse(time.RFC3339Nano, value)
+		case "map":
+			_, err = fmt.Sscan(value, &g.m)
+		case "bytes":
+			_, err = fmt.Sscan(value, &g.bytes)
+		}
+		if err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+// The cluster of the copy–compute splitting, whose large job shuffles for much longer
+// than its maps take, and whose reduces want all the slots there are.
+const (
+	splitRate    = 1 << 20 // bytes a second that a tracker fetches
+	splitReduces = 2       // slots of a tracker
+)
+
+func largeShuffle(seed uint64, args ...string) *job {
+	return shuffling("large", seed, 80, 4*splitReduces, 3<<19, 500*time.Millisecond, 0.3, args...)
+}
+
+func smallShuffle(seed uint64, args ...string) *job {
+	return shuffling("small", seed, 10, 4, 128<<10, time.Second, 0.3, args...)
+}
+
+// splitting measures what a large job's shuffle costs a small one that comes when the
+// maps of the large one have ended, with copy–compute splitting and without.
+func (b *bench) splitting() error {
+	c, err := b.cluster(shape{
+		trackers: 4, maps: 10, reduces: splitReduces, jobTracker: []string{"-scheduler", "srpt"},
+		worker: []string{"-shuffle-rate", fmt.Sprint(splitRate)},
+	})
+	if err != nil {
+		return err
+	}
+	table("a reduce's slot", "small job alone", "beside a large one that shuffles", "ratio", "to reach")
+	for _, way := range []struct {
+		name, reach string
+		args        []string
+	}{
+		{"is held while it reduces", "≤ 1.5", nil},
+		{"is held while it fetches too", "several times that", []string{"-D", "quern.shuffle.split=false"}},
+	} {
+		alone, beside := 0.0, 0.0
+		for _, seed := range b.seedsOf(3) {
+			x, y, err := b.splittingOnce(c, seed, way.args)
+			if err != nil {
+				return err
+			}
+			alone, beside = alone+x, beside+y
+		}
+		n := float64(len(b.seedsOf(3)))
+		row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", beside/n), times(beside/alone), way.reach)
+	}
+	return c.close()
+}
+
+func (b *bench) splittingOnce(c *cluster, seed uint64, args []string) (alone, beside float64, err error) {
+	ctx, cancel := context.WithTimeout(b.ctx, runWait)
+	defer cancel()
+	if alone, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
+		return 0, 0, err
+	}
+	large, err := b.begin(ctx, c, largeShuffle(seed, args...))
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := await(ctx, startWait, "large job whose maps have ended", func() bool {
+		j, err := c.api.Job(ctx, large)
+		return err == nil && j.Maps.Total > 0 && j.Maps.Done == j.Maps.Total
+	}); err != nil {
+		return 0, 0, err
+	}
+	if beside, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
+		return 0, 0, err
+	}
+	after, err := c.api.Job(ctx, large)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(args) == 0 && after.Shuffled.Done == after.Shuffled.Total {
+		return 0, 0, fmt.Errorf("%v has shuffled before the small job has ended: it is no burden", large)
+	}
+	if b.verbose {
+		fmt.Printf("seed %d: small %.2f s alone, %.2f s beside, of the large one %d of %d bytes are shuffled\n",
+			seed, alone, beside, after.Shuffled.Done, after.Shuffled.Total)
+	}
+	return alone, beside, c.kill(ctx, large)
+}
+
+// kill ends a job that has served its turn.
+func (c *cluster) kill(ctx context.Context, id wire.JobID) error {
+	if err := c.api.Kill(ctx, id, "it is not needed any more"); err != nil {
+		return err
+	}
+	return await(ctx, startWait, id.String()+" that is killed", func() bool {
+		j, err := c.api.Job(ctx, id)
+		return err == nil && j.State == wire.Killed.String()
+	})
+}
