@@ -83,7 +83,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		}
 		t := v.corrected(j, j.taskTime(i))
 		whole[j] = t.time
-		if max := j.inSlots[i] + j.toLaunch(i); max > 0 {
+		if max := j.inSlots[i] + j.toLaunch(i); max > 0 && !j.barred {
 			s.Jobs = append(s.Jobs, l.allocatable(j, v, t.time, max))
 		}
 		if needs.Transfers && i == mapPhase {
