@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -28,8 +29,9 @@ type Sums struct {
 
 // Sum is a number of tasks and how long they took together.
 type Sum struct {
-	Tasks int
-	Took  time.Duration
+	Tasks   int
+	Took    time.Duration
+	squares float64 // of their seconds
 }
 
 // Mean is how long one took, 0 if there is none.
@@ -40,16 +42,31 @@ func (s *Sum) Mean() time.Duration {
 	return s.Took / time.Duration(s.Tasks)
 }
 
-// Add adds a task that ended on a tracker.
-func (s *Sums) Add(tracker string, took time.Duration) {
+// Deviation is by how much tasks differ from the mean, as a part of it: of so few that
+// it cannot be told, usual is 0.3.
+func (s *Sum) Deviation() float64 {
+	const usual, few = 0.3, 3
+	mean := s.Mean().Seconds()
+	if s.Tasks < few || mean == 0 {
+		return usual
+	}
+	return math.Sqrt(max(0, s.squares/float64(s.Tasks)-mean*mean)) / mean
+}
+
+func (s *Sum) add(took time.Duration) {
 	s.Tasks++
 	s.Took += took
+	s.squares += took.Seconds() * took.Seconds()
+}
+
+// Add adds a task that ended on a tracker.
+func (s *Sums) Add(tracker string, took time.Duration) {
+	s.add(took)
 	if s.Trackers == nil {
 		s.Trackers = make(map[string]Sum)
 	}
 	t := s.Trackers[tracker]
-	t.Tasks++
-	t.Took += took
+	t.add(took)
 	s.Trackers[tracker] = t
 }
 

@@ -27,8 +27,8 @@ const defaultTaskSeconds = 1
 //   - minima that together exceed the slots are scaled down in proportion, rounded
 //     by largest remainder; phases not measured yet keep their one slot before that,
 //     in order of arrival, while there are slots;
-//   - Work not measured becomes Max times the mean task of the measured jobs, of one
-//     second if there is none; Alone is at least Work;
+//   - Work not measured becomes Max times Usual, or the mean task of the measured jobs,
+//     or one second if there is none; Alone is at least Work;
 //   - transfers are sorted by id, those with nothing left are left out; Left is at
 //     least Ready, Whole at least Left;
 //   - trackers and what was measured on them are sorted; what took no time is left out.
@@ -37,6 +37,9 @@ const defaultTaskSeconds = 1
 func (s Snapshot) Normal() (Snapshot, error) {
 	if s.Slots < 0 {
 		return s, fmt.Errorf("snapshot: field Slots is %d", s.Slots)
+	}
+	if !amount(s.Usual) {
+		return s, fmt.Errorf("snapshot: field Usual is %v", s.Usual)
 	}
 	if err := s.Metric.check(); err != nil {
 		return s, fmt.Errorf("snapshot: %w", err)
@@ -57,7 +60,7 @@ func (s Snapshot) Normal() (Snapshot, error) {
 		}
 	}
 	normalMinima(jobs, s.Slots)
-	normalWork(jobs)
+	normalWork(jobs, s.Usual)
 	s.Jobs = jobs
 	if err := s.normalTransfers(); err != nil {
 		return s, err
@@ -92,7 +95,7 @@ func amount(x float64) bool { return x >= 0 && x <= most }
 
 // normalWork estimates what has not been measured, after the minima, which depend
 // on what that was.
-func normalWork(jobs []Job) {
+func normalWork(jobs []Job, usual float64) {
 	work, tasks := 0.0, 0
 	for _, j := range jobs {
 		if j.Work > 0 {
@@ -101,7 +104,10 @@ func normalWork(jobs []Job) {
 		}
 	}
 	perTask := float64(defaultTaskSeconds)
-	if tasks > 0 {
+	switch {
+	case usual > 0:
+		perTask = usual
+	case tasks > 0:
 		perTask = work / float64(tasks)
 	}
 	for i := range jobs {

@@ -38,6 +38,7 @@ type Snapshot struct {
 	Jobs   []Job         // that have tasks left in this phase, by id
 	Now    time.Duration // since the core's zero time
 	Metric Metric        // what to minimise; the zero Metric is the sum of response times
+	Usual  float64       // seconds of a task of which nothing is known; 0: the mean of those of which something is
 	Later  []Later       // phases of flows that wait for others; for policies that look ahead
 
 	Transfers []Transfer // shuffles not done, also of jobs whose maps are; with wire.Map

@@ -109,6 +109,9 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	if needs.Transfers && i == mapPhase {
 		s.Bandwidth, _ = l.bandwidth()
 	}
+	if t := l.meanTime(i); t.source == sourceOthers {
+		s.Usual = t.time.Seconds()
+	}
 	if needs.Later {
 		s.Later = l.later(&s)
 	}

@@ -2,9 +2,11 @@ package core
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -34,10 +36,14 @@ func (j *job) measure(tk *task, tracker string, took time.Duration, reads wire.R
 	j.measured[phaseOf(tk.id.Kind)].Add(tracker, max(took, leastTask))
 }
 
+// usualDeviation is taken for tasks of which nothing is known.
+const usualDeviation = 0.3
+
 // take is the seconds of a task and whence they are known.
 type take struct {
-	time   time.Duration // 0: not known
-	source string
+	time      time.Duration // 0: not known
+	deviation float64       // as a part of it
+	source    string
 }
 
 // The sources of estimates that name no job.
@@ -49,33 +55,50 @@ const (
 
 // taskTime is how long a task of a job's phase takes, by what is known of the job.
 func (j *job) taskTime(phase int) take {
-	if m := &j.measured[phase]; m.Tasks > 0 {
-		return take{m.Mean(), sourceMeasured}
+	m, past := &j.measured[phase], j.past(phase)
+	switch {
+	case m.Tasks == 0 && past == nil:
+		return take{}
+	case past == nil:
+		return take{m.Mean(), m.Deviation(), sourceMeasured}
+	case m.Tasks == 0:
+		return take{max(past.Mean(), leastTask), past.Deviation(), "history of " + j.profile.Job.String()}
+	case m.Tasks < pastTasks:
+		mean := (m.Took + pastTasks*past.Mean()) / time.Duration(m.Tasks+pastTasks)
+		return take{mean, past.Deviation(), sourceMeasured + ", and history of " + j.profile.Job.String()}
 	}
-	if j.profile != nil {
-		if m := &j.profile.Phases[phase]; m.Tasks > 0 {
-			return take{max(m.Mean(), leastTask), "history of " + j.profile.Job.String()}
-		}
-	}
-	return take{}
+	return take{m.Mean(), m.Deviation(), sourceMeasured}
 }
 
-// meanTime is that of all jobs of which it is known: what policies take for the
-// others (scheduler.Snapshot.Normal).
+// meanTime is that of the jobs of which it is known, one as good as the other, also
+// of those that have ended: it is taken for those of which nothing is known.
 func (l *Live) meanTime(phase int) take {
 	var sum time.Duration
 	n := 0
-	for _, other := range l.order {
-		if t := other.taskTime(phase); t.time > 0 && other.runnable() {
-			left := other.left(phase)
-			sum += time.Duration(left) * t.time
-			n += left
+	for _, j := range l.order {
+		if t := j.taskTime(phase); t.time > 0 {
+			sum += t.time
+			n++
+		}
+	}
+	for _, p := range l.profiles.known {
+		if m := &p.Phases[phase]; m.Tasks > 0 {
+			sum += m.Mean()
+			n++
 		}
 	}
 	if n > 0 {
-		return take{sum / time.Duration(n), sourceOthers}
+		return take{sum / time.Duration(n), usualDeviation, sourceOthers}
 	}
-	return take{time.Second, sourceDefault}
+	return take{time.Second, usualDeviation, sourceDefault}
+}
+
+// past is what the last job of the same name has shown of a phase, nil for nothing.
+func (j *job) past(phase int) *history.Sums {
+	if j.profile == nil || j.profile.Phases[phase].Tasks == 0 {
+		return nil
+	}
+	return &j.profile.Phases[phase]
 }
 
 // total is how many tasks a phase has, as far as is known.
@@ -132,26 +155,61 @@ func (j *job) running(phase int) func(yield func(*attempt) bool) {
 	}
 }
 
-// corrected is a task's time with regard to those that run: the short ones end
-// first, so that those which have run for longer than the mean belong to it.
+// corrected is a task's time with regard to those that run: the short ones end first,
+// so that the mean of those that have ended is too small as long as there are few. It
+// is what it would be if times were normal and each running task took what is to be
+// expected of one that has run for so long (Dempster, Laird, Rubin 1977).
 func (v look) corrected(j *job, t take) take {
 	if t.time == 0 || !v.close {
 		return t
 	}
-	n, longer, sum := 0, time.Duration(0), time.Duration(0)
-	for a := range j.running(v.phase) {
-		if ran := time.Duration(v.wall-a.began) * time.Millisecond; ran > t.time {
-			n++
-			sum += ran
-			longer = max(longer, ran)
-		}
+	ages := v.ages(j)
+	if len(ages) == 0 {
+		return t
 	}
-	if m := &j.measured[v.phase]; n > 0 && m.Tasks > 0 {
-		t.time = (m.Took + sum) / time.Duration(m.Tasks+n)
-	} else if n > 0 {
-		t.time = longer
+	oldest := ages[len(ages)-1]
+	m := &j.measured[v.phase]
+	switch {
+	case m.Tasks == 0 && (t.source == sourceDefault || float64(oldest) > float64(t.time)*(1+2*t.deviation)):
+		t.time = max(t.time, 2*oldest) // what was guessed is wrong: it is as likely half done as anything
+	case m.Tasks == 0 || m.Tasks > 4*len(ages):
+	default:
+		took, tasks := m.Took, m.Tasks
+		if past := j.past(v.phase); past != nil {
+			took, tasks = took+pastTasks*past.Mean(), tasks+pastTasks
+		}
+		t.time = expected(took.Seconds(), tasks, ages, t)
 	}
 	return t
+}
+
+// ages is for how long the tasks of a phase run, ascending.
+func (v look) ages(j *job) []time.Duration {
+	ages := make([]time.Duration, 0, j.inSlots[v.phase])
+	for a := range j.running(v.phase) {
+		ages = append(ages, time.Duration(v.wall-a.began)*time.Millisecond)
+	}
+	slices.Sort(ages)
+	return ages
+}
+
+// expected is the mean of tasks that took so long together and of those that still run.
+func expected(took float64, ended int, ages []time.Duration, t take) time.Duration {
+	mean := t.time.Seconds()
+	for range 8 {
+		sum, deviation := took, max(t.deviation, 0.05)*mean
+		for _, age := range ages {
+			z := (age.Seconds() - mean) / deviation
+			beyond := below(-z)
+			if beyond < 1e-6 { // as good as a certainty: it runs for that long at least
+				sum += age.Seconds() + deviation/4
+				continue
+			}
+			sum += mean + deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)/beyond
+		}
+		mean = sum / float64(ended+len(ages))
+	}
+	return time.Duration(mean * float64(time.Second))
 }
 
 // work is the slot-time left of a phase: of the tasks that run what they have left,

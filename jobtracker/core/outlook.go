@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -31,9 +32,14 @@ func (l *Live) outlooks(now time.Duration) map[int]*outlook {
 	for _, j := range l.order {
 		o := &outlook{job: j, mapped: never, shuffled: never, end: never}
 		for i, v := range looks {
-			if o.takes[i] = v.corrected(j, j.taskTime(i)); o.takes[i].time == 0 {
-				o.takes[i] = means[i]
+			t := j.taskTime(i)
+			if t.time == 0 {
+				t = means[i]
 			}
+			if t.source == sourceDefault && i == reducePhase {
+				t.time = o.takes[mapPhase].time // better than any constant
+			}
+			o.takes[i] = v.corrected(j, t)
 			o.tasks[i], o.work[i] = j.left(i), v.work(j, o.takes[i].time)
 		}
 		all[j.facts.n] = o
@@ -86,38 +92,75 @@ func (p *phase) rankOf(j *job) int {
 // says, else when it is through with what comes before it in line, and that after
 // now. It has as many slots then as it has work for in that time.
 func (l *Live) phaseEnd(v look, o *outlook, from, inLine time.Duration, slots int) time.Duration {
-	p, whole := &l.phases[v.phase], o.takes[v.phase].time
+	p := &l.phases[v.phase]
 	end, discrete := max(from, v.now+inLine), false
-	if r, ok := p.ranks[o.job.facts.n]; ok && p.plan.Targets[r].End > 0 {
+	if r, ok := p.ranks[o.job.facts.n]; ok && p.plan.Targets[r].End > 0 && v.phase == mapPhase {
 		end = max(v.now, p.plannedAt+secondsOf(p.plan.Targets[r].End))
 		discrete = len(p.plan.Queues) > 0 // such a plan has counted whole tasks
 	}
-	waiting := o.tasks[v.phase] - o.job.inSlots[v.phase]
-	if waiting <= 0 {
-		return v.now + v.longest(o.job, whole)
+	if o.tasks[v.phase] <= o.job.inSlots[v.phase] {
+		return v.now + v.longest(o.job, o.takes[v.phase])
 	}
 	side := min(slots, o.tasks[v.phase])
-	end = max(end, from+o.work[v.phase]/time.Duration(side))
-	if discrete {
-		return end
+	if o.job.inSlots[v.phase] == 0 && o.tasks[v.phase] == side && end <= from+o.work[v.phase]/time.Duration(side) {
+		return from + allAtOnce(o.takes[v.phase], side)
 	}
+	end = max(end, from+o.work[v.phase]/time.Duration(side))
 	if took := end - from; took > 0 {
 		side = min(side, max(1, int(o.work[v.phase]/took)))
 	}
-	// They end within the time of one task; on average half of it is lost.
-	return end + whole*time.Duration(side-1)/time.Duration(2*side)
+	if discrete {
+		return end
+	}
+	return end + lastTasks(o.takes[v.phase], side)
 }
 
-// longest is what the task has left that runs for the longest.
-func (v look) longest(j *job, whole time.Duration) time.Duration {
+const lateFactor = 0.5
+
+// lastTasks is by how much the last tasks end later than a fluid plan has it, for they
+// begin at different times and do not take the same: half of a task's time is lost on
+// average, and the longest of those that begin late is what is waited for.
+func lastTasks(t take, slots int) time.Duration {
+	lost := float64(slots-1)/float64(2*slots) + lateFactor*t.deviation*highest(slots)
+	return time.Duration(lost * float64(t.time))
+}
+
+// allAtOnce is how long tasks take that begin together.
+func allAtOnce(t take, tasks int) time.Duration {
+	return time.Duration(float64(t.time) * (1 + t.deviation*highest(tasks)))
+}
+
+// highest is by how many deviations the highest of n is above the mean.
+func highest(n int) float64 {
+	return quantile((float64(n) - 0.375) / (float64(n) + 0.25)) // Blom
+}
+
+// quantile of the standard normal distribution, and below its inverse.
+func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+
+func below(x float64) float64 { return (1 + math.Erf(x/math.Sqrt2)) / 2 }
+
+// longest is when the last of the tasks ends that run, in the mean: of each it is known
+// for how long it has run.
+func (v look) longest(j *job, t take) time.Duration {
+	n := j.inSlots[v.phase]
 	if !v.close {
-		return whole
+		return allAtOnce(t, n)
 	}
-	left := time.Duration(0)
+	last := time.Duration(0)
+	each := math.Pow(0.57, 1/float64(n)) // below which all of n are as often as not
 	for a := range j.running(v.phase) {
-		left = max(left, v.rest(a, whole))
+		rest := v.rest(a, t.time)
+		if t.deviation > 0.01 {
+			ran := float64(time.Duration(v.wall-a.began)*time.Millisecond) / float64(t.time)
+			p := below((ran - 1) / t.deviation)
+			if p += (1 - p) * each; p < 0.9999 {
+				rest = max(rest, time.Duration((1+t.deviation*quantile(p)-ran)*float64(t.time)))
+			}
+		}
+		last = max(last, rest)
 	}
-	return left
+	return last
 }
 
 // foreseeShuffles sets when all map output is at its homes. Jobs of which the plan in
