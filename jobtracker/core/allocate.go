@@ -60,7 +60,7 @@ func (l *Live) allocate() {
 		}
 		s := l.snapshot(i)
 		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
-			p.due, p.targets, p.ranks, p.noPlan = never, nil, nil, ""
+			p.due, p.plan, p.targets, p.ranks, p.noPlan = never, scheduler.Plan{}, nil, nil, ""
 			continue
 		}
 		p.seq++
