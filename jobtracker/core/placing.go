@@ -211,8 +211,8 @@ func (l *Live) launchGathered() {
 		case l.jobs[x.job.facts.n] != x.job || !h.slot || !l.canReduce(x.job, x.p):
 			h.told = false
 			return true
-		case !x.job.runnable() || x.job.facts.sub.suspended || !h.tracker.fit():
-			return false
+		case !x.job.runnable() || x.job.facts.sub.suspended || !h.tracker.fit() || h.tracker.free[reducePhase] < 0:
+			return false // under an earlier leader others may have had the slot
 		}
 		h.told = false
 		l.launch(x.job, &x.job.reduces[x.p], h.tracker, wire.AttemptID{})
