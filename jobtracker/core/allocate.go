@@ -29,7 +29,7 @@ type phase struct {
 	ranks       map[int]int    // places in the current plan
 	queued      bool           // its plan has Queues, in force
 	queuedUntil time.Duration  // at the latest
-	line        []*job         // with tasks to launch, in the order in which they are served
+	line        line           // of jobs with tasks to launch, in the order in which they are served
 }
 
 func newPhase(k wire.Kind) phase {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -97,22 +96,21 @@ func (p *phase) place(j *job) {
 		return
 	}
 	if at.inLine() {
-		i, _ := slices.BinarySearchFunc(p.line, j, p.compare)
-		p.line = slices.Delete(p.line, i, i+1)
+		p.line.remove(p.line.find(j, p.compare))
 	}
 	*at = to
 	if at.inLine() {
-		i, _ := slices.BinarySearchFunc(p.line, j, p.compare)
-		p.line = slices.Insert(p.line, i, j)
+		p.line.insert(p.line.find(j, p.compare), j)
 	}
 }
 
 // planned brings the whole line in the order of a new plan.
 func (p *phase) planned() {
-	for _, j := range p.line {
+	for i := range p.line.Len() {
+		j := p.line.at(i)
 		j.standings[p.index] = p.standingOf(j)
 	}
-	slices.SortFunc(p.line, p.compare)
+	p.line.sort(p.compare)
 }
 
 // assign fills free slots.
@@ -130,7 +128,7 @@ func (l *Live) assignReduces() {
 	for given := true; given; {
 		given = false
 		among := &l.offers
-		if slices.ContainsFunc(l.phases[reducePhase].line, func(j *job) bool { return j.toGather() > 0 }) {
+		if l.someGather() {
 			among = &l.free[reducePhase]
 		}
 		for i := range among.All() {
@@ -147,7 +145,9 @@ func (l *Live) giveReduce(t *tracker) bool {
 		l.lineUp()
 		return true
 	}
-	for _, j := range l.phases[reducePhase].line {
+	p := &l.phases[reducePhase]
+	for i := range p.line.Len() {
+		j := p.line.at(i)
 		if ready := t.ready[j]; ready != nil && ready.Len() > 0 {
 			l.launch(j, &j.reduces[ready.Next(0)], t, wire.AttemptID{})
 			l.lineUp()

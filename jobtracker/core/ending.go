@@ -96,6 +96,8 @@ func (l *Live) ended(j *job) {
 		l.remove(a)
 	}
 	delete(l.jobs, j.facts.n)
+	l.lineUp() // it is in no line any more
+	l.seats[j.seat] = nil
 	delete(l.dirty, j.facts.n)
 	l.order = slices.DeleteFunc(l.order, func(x *job) bool { return x == j })
 	for _, t := range l.byIndex {

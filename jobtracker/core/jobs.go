@@ -71,6 +71,7 @@ type job struct {
 	inSlots   [2]int // attempts in slots, by phase
 	ready     int    // partitions that can be reduced now
 	standings [2]standing
+	seat      int32         // in Live.seats
 	moved     bool          // in Live.moved
 	may       [2]bool       // have more slots, as of the last look, by phase
 	classical bool          // see isClassical
@@ -140,6 +141,7 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
 	j.classical, j.slowstart = isClassical(j.plan), slowstartOf(j.plan)
 	l.recall(j)
+	l.sit(j)
 	l.jobs[f.n] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
 	l.order = slices.Insert(l.order, i, j)

@@ -39,6 +39,7 @@ type Live struct {
 	moved       []*job            // whose places in the lines may have changed
 	uneven      bool              // there is another plan
 	gatheredNow []partition       // to be launched in the slots that are held for them
+	seats       []*job            // for the lines
 	parties     map[string]*party // by pool
 	nodes       map[string]*node
 	fresh       taskSet         // indexes of trackers with a free map slot that may be near to more than is known
@@ -101,6 +102,9 @@ func newLive(c *Core) *Live {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
+	for i := range l.phases {
+		l.phases[i].line.seats = &l.seats
+	}
 	l.parts.version = 1
 	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
 	l.wishes.changes, l.wishes.proposed = make(map[string][]Change), make(map[string]*changed)

@@ -17,7 +17,7 @@ import (
 // in line, nor who refuses, has any. So afterwards no slot is free, or nobody in line.
 func (l *Live) assignMaps() {
 	free, line := &l.free[mapPhase], &l.phases[mapPhase].line
-	if free.Len() == 0 || len(*line)+len(l.refusing) == 0 && !l.phases[mapPhase].queued {
+	if free.Len() == 0 || line.Len()+len(l.refusing) == 0 && !l.phases[mapPhase].queued {
 		return
 	}
 	l.round++
@@ -50,8 +50,8 @@ func (l *Live) matchMaps(strict bool) bool {
 	changed := false
 	far := l.far[:0]
 	// Who is given something moves back in the line, so the next is where it stood.
-	for i := 0; i < len(p.line) && free.Len() > len(far); {
-		j := p.line[i]
+	for i := 0; i < p.line.Len() && free.Len() > len(far); {
+		j := p.line.at(i)
 		if l.giveNear(j, strict) {
 			changed = true
 		} else if m, ok := l.mayGoFar(j, strict); ok {

@@ -30,10 +30,10 @@ const (
 // the line for reduces are on trackers without any.
 func (l *Live) moveHomes() {
 	free, p := &l.free[reducePhase], &l.phases[reducePhase]
-	if free.Len() == 0 || len(p.line) == 0 {
+	if free.Len() == 0 || p.line.Len() == 0 {
 		return
 	}
-	for _, j := range slices.Clone(p.line) {
+	for _, j := range p.line.jobs() {
 		if j.ready == 0 || l.now < j.movesDue && j.movesAsOf == free.Len() {
 			continue
 		}

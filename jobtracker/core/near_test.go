@@ -37,7 +37,7 @@ func (w *world) checkNear() {
 		return
 	}
 	free, p := &l.free[mapPhase], &l.phases[mapPhase]
-	if line := l.phases[mapPhase].line; free.Len() > 0 && len(line) > 0 {
+	if line := l.phases[mapPhase].line.jobs(); free.Len() > 0 && len(line) > 0 {
 		w.fail("%d map slots are free, and %v is in line for one", free.Len(), line[0].id)
 	}
 	for _, j := range l.order {

@@ -170,6 +170,17 @@ func (j *job) toGather() int {
 	return j.homeless.Len()
 }
 
+// someGather says whether a job in line has partitions to be gathered in slots.
+func (l *Live) someGather() bool {
+	p := &l.phases[reducePhase]
+	for i := range p.line.Len() {
+		if p.line.at(i).toGather() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // gatherAt gives a partition of a classical job a slot, and a home there.
 func (l *Live) gatherAt(j *job, t *tracker) {
 	p := j.homeless.Next(0)

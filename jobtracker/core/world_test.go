@@ -443,8 +443,8 @@ func (w *world) checkLines() {
 			}
 		}
 		slices.SortFunc(want, p.compare)
-		if !slices.Equal(p.line, want) {
-			w.fail("%d jobs are in line for a %v slot, not %d, or in another order", len(p.line), p.kind, len(want))
+		if !slices.Equal(p.line.jobs(), want) {
+			w.fail("%d jobs are in line for a %v slot, not %d, or in another order", p.line.Len(), p.kind, len(want))
 		}
 	}
 }
