@@ -215,13 +215,13 @@ func (l *Live) longest(j *job) (longest int, wait time.Duration, ok bool) {
 
 // predict is how long a map should wait for a slot near its input.
 func (l *Live) predict(j *job, m int, task time.Duration) (time.Duration, bool) {
-	places := j.nearsOf(m)
+	places := j.nodesOf(m)
 	for len(l.scratch) < len(places) {
 		l.scratch = append(l.scratch, locality.Node{})
 	}
 	for k, i := range places {
-		n, s := j.nears[i].node, &l.scratch[k]
-		s.Releases, s.Ahead, s.Task = s.Releases[:0], n.pull-1, task
+		n, s := l.byNode[i], &l.scratch[k]
+		s.Releases, s.Ahead, s.Task = s.Releases[:0], float64(l.pull[i])/whole-1, task
 		for _, t := range n.trackers {
 			if t.works {
 				s.Releases = l.releases(t, s.Releases)

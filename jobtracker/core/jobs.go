@@ -87,7 +87,7 @@ type job struct {
 	levels    [wire.Remote + 1]int // launched maps by level
 
 	nears          []*near          // maps by the nodes with their input
-	firsts, places []int32          // indexes of nears: those of map m are places[firsts[m]:firsts[m+1]]
+	firsts, places []int32          // the nodes with the input of map m are places[firsts[m]:firsts[m+1]]
 	racks          map[string]*near // maps by the racks with their input
 	live           []uint16         // nodes with the input of each map that are given work
 	loose          taskSet          // maps to launch that need not wait for a nearer slot
@@ -300,11 +300,11 @@ func (l *Live) stopped(x *stopped, fitted bool) {
 
 // clearTasks takes a job out of everything that tasks are picked from.
 func (l *Live) clearTasks(j *job) {
+	l.dropNears(j)
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
 	j.full, j.wrong = taskSet{}, taskSet{}
 	j.loose, j.refused = taskSet{}, nil
 	l.askAgain(j)
-	l.dropNears(j)
 	clear(j.fences)
 	clear(j.expected)
 	l.move(j)

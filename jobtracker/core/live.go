@@ -41,6 +41,8 @@ type Live struct {
 	gatheredNow []partition       // to be launched in the slots that are held for them
 	seats       []*job            // for the lines
 	parties     map[string]*party // by pool
+	byNode      []*node           // nodes by their index; nil where one is free
+	pull        []int32           // by node: maps to launch with input there, see pullOf
 	nodes       map[string]*node
 	fresh       taskSet         // indexes of trackers with a free map slot that may be near to more than is known
 	idle        taskSet         // indexes of those with a free map slot that no map to launch is near to

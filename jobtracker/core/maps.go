@@ -95,7 +95,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	}
 	j.outBytes += out.Bytes
 	j.outInput += j.inputOf(out.Map)
-	setOf(t.outputs, j).Add(out.Map)
+	t.outputs[j] = append(t.outputs[j], int32(out.Map))
 	j.outbox = append(j.outbox, *out)
 	l.tell(j)
 	if j.known == len(j.maps) {
@@ -127,9 +127,6 @@ func (l *Live) changed(j *job, out *wire.MapOutput) bool {
 // dropOutput takes the chosen output of a map away.
 func (l *Live) dropOutput(j *job, n int) {
 	m := &j.maps[n]
-	if t := l.trackers[m.output.Tracker]; t != nil {
-		setOf(t.outputs, j).Remove(n)
-	}
 	j.chosen--
 	if j.classical {
 		l.move(j)
@@ -148,14 +145,23 @@ func (j *job) inputOf(m int) int64 {
 	return j.splits[m].Bytes
 }
 
+// outputsOn lists the maps of a job whose chosen outputs are on a tracker.
+func (j *job) outputsOn(t *tracker) []int {
+	var maps []int
+	for _, m := range t.outputs[j] { // were there, at least once
+		if out := j.maps[m].output; out != nil && out.Tracker == t.Name {
+			maps = append(maps, int(m))
+		}
+	}
+	slices.Sort(maps)
+	return slices.Compact(maps)
+}
+
 // outputsGone takes back the map outputs of a lost tracker.
 func (l *Live) outputsGone(j *job, t *tracker) {
-	outputs := t.outputs[j]
-	if outputs == nil {
-		return
-	}
+	outputs := j.outputsOn(t)
 	delete(t.outputs, j)
-	for m := range outputs.All() {
+	for _, m := range outputs {
 		l.dropOutput(j, m)
 		l.updateMap(j, m)
 	}

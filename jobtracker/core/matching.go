@@ -107,7 +107,7 @@ func (l *Live) recallNear(strict bool) {
 		}
 		t := l.byIndex[i]
 		var first *job
-		for k := 0; k < len(l.refusing) && t.node.wanting > 0; k++ {
+		for k := 0; k < len(l.refusing) && l.pull[t.node.index] > 0; k++ {
 			j := l.refusing[k]
 			if (first == nil || p.compare(j, first) < 0) && t.node.find(j).pick(amongPending, t, strict) >= 0 {
 				first = j

@@ -31,10 +31,8 @@ func (l *Live) learnRacks(j *job) {
 
 // levelOf is how near map m of a job is to its input on a tracker.
 func (j *job) levelOf(m int, t *tracker) wire.Level {
-	for _, i := range j.nearsOf(m) {
-		if j.nears[i].node == t.node { // which needs no look at names
-			return wire.NodeLocal
-		}
+	if slices.Contains(j.nodesOf(m), t.node.index) { // which needs no look at names
+		return wire.NodeLocal
 	}
 	s := &j.splits[m]
 	return locality.Level(s.Hosts, s.Racks, t.host, t.rack)
@@ -56,9 +54,14 @@ type node struct {
 	working  int     // trackers that are given work
 	nears    []*near // by the jobs' numbers,
 	numbers  []int32 // which are these: they lie together in memory
-	wanting  int     // nears with maps to launch
-	pull     float64 // maps to launch with input here, one with input on r nodes as 1/r
+	index    int32   // in Live.byNode and Live.pull
 }
+
+// whole is a map to launch in Live.pull; one with input on r nodes pulls each of them
+// with an r-th.
+const whole = 840
+
+func pullOf(nodes int) int32 { return int32(max(1, whole/max(1, nodes))) }
 
 // near is the maps of a job with input in one place, ascending: on a node, or in a
 // rack, which is no node.
@@ -67,7 +70,6 @@ type near struct {
 	node *node
 	maps []int32
 	low  [2]int // those before are not among the ones to pick from: not to launch, or not loose
-	left int    // on a node: how many are to launch
 }
 
 // The sets of maps that one is picked from, as indexes of near.low.
@@ -83,10 +85,10 @@ func (j *job) among(which int) *taskSet {
 	return &j.pending
 }
 
-// find is the maps of a job that have input on the node, nil if none is to launch.
+// find is the maps of a job that have input on the node, or nil.
 func (n *node) find(j *job) *near {
 	i, found := slices.BinarySearch(n.numbers, int32(j.facts.n))
-	if !found || n.nears[i].left == 0 {
+	if !found {
 		return nil
 	}
 	return n.nears[i]
@@ -120,8 +122,13 @@ func (n *near) back(which, m int) {
 func (l *Live) nodeOf(host string) *node {
 	n := l.nodes[host]
 	if n == nil {
-		n = &node{host: host}
-		l.nodes[host] = n
+		i := slices.Index(l.byNode, nil)
+		if i < 0 {
+			i = len(l.byNode)
+			l.byNode, l.pull = append(l.byNode, nil), append(l.pull, 0)
+		}
+		n = &node{host: host, index: int32(i)}
+		l.nodes[host], l.byNode[i], l.pull[i] = n, n, 0
 	}
 	return n
 }
@@ -129,6 +136,7 @@ func (l *Live) nodeOf(host string) *node {
 func (l *Live) dropNode(n *node) {
 	if len(n.trackers) == 0 && len(n.nears) == 0 {
 		delete(l.nodes, n.host)
+		l.byNode[n.index] = nil
 	}
 }
 
@@ -176,7 +184,7 @@ func (l *Live) worked(t *tracker, works bool) {
 // indexSplits makes the indexes by node and by rack, and enters the maps that
 // wait already.
 func (l *Live) indexSplits(j *job) {
-	at := make(map[*node]int32)
+	nears := make(map[*node]*near)
 	j.racks = make(map[string]*near)
 	j.firsts, j.live = make([]int32, len(j.splits)+1), make([]uint16, len(j.splits))
 	for m := range j.splits {
@@ -184,14 +192,14 @@ func (l *Live) indexSplits(j *job) {
 		for k, host := range s.Hosts {
 			n := l.nodeOf(host)
 			s.Hosts[k] = n.host // one string for all
-			i, known := at[n]
-			if !known {
-				i = int32(len(j.nears))
-				at[n] = i
-				j.nears = append(j.nears, &near{job: j, node: n})
+			here := nears[n]
+			if here == nil {
+				here = &near{job: j, node: n}
+				nears[n] = here
+				j.nears = append(j.nears, here)
 			}
-			if j.nears[i].add(m) {
-				j.places = append(j.places, i)
+			if here.add(m) {
+				j.places = append(j.places, n.index)
 				if n.working > 0 {
 					j.live[m]++
 				}
@@ -225,15 +233,17 @@ func (n *near) add(m int) bool {
 	return true
 }
 
-// nearsOf is where the input of a map is.
-func (j *job) nearsOf(m int) []int32 { return j.places[j.firsts[m]:j.firsts[m+1]] }
+// nodesOf is the nodes with the input of a map, by their indexes.
+func (j *job) nodesOf(m int) []int32 { return j.places[j.firsts[m]:j.firsts[m+1]] }
 
 // dropNears takes a job out of the nodes.
 func (l *Live) dropNears(j *job) {
-	for _, n := range j.nears {
-		if n.left > 0 {
-			l.unwant(n)
+	for m := range j.pending.All() {
+		if j.splits != nil {
+			l.unpull(j, m)
 		}
+	}
+	for _, n := range j.nears {
 		i, _ := slices.BinarySearch(n.node.numbers, int32(j.facts.n))
 		n.node.nears, n.node.numbers = slices.Delete(n.node.nears, i, i+1), slices.Delete(n.node.numbers, i, i+1)
 		l.dropNode(n.node)
@@ -248,15 +258,12 @@ func (l *Live) enter(j *job, m int) {
 	if j.splits == nil {
 		return
 	}
-	places := j.nearsOf(m)
-	for _, i := range places {
-		n := j.nears[i]
-		n.back(amongPending, m)
-		n.node.pull += 1 / float64(len(places))
-		if n.left++; n.left == 1 {
-			n.node.wanting++
-		}
-		for _, t := range n.node.trackers {
+	nodes := j.nodesOf(m)
+	for _, i := range nodes {
+		n := l.byNode[i]
+		n.find(j).back(amongPending, m)
+		l.pull[i] += pullOf(len(nodes))
+		for _, t := range n.trackers {
 			l.idle.Remove(t.index)
 			if l.free[mapPhase].Has(t.index) {
 				l.fresh.Add(t.index)
@@ -280,25 +287,20 @@ func (l *Live) leave(j *job, m int) {
 	if j.pending.Len() == 0 {
 		l.askAgain(j)
 	}
-	places := j.nearsOf(m)
-	for _, i := range places {
-		n := j.nears[i]
-		n.node.pull -= 1 / float64(len(places))
-		if n.left--; n.left == 0 {
-			l.unwant(n)
-		}
-	}
+	l.unpull(j, m)
 }
 
-// unwant notes that no map of a job is to launch any more whose input is on a node.
-func (l *Live) unwant(n *near) {
-	n.left = 0
-	if n.node.wanting--; n.node.wanting > 0 {
-		return
-	}
-	n.node.pull = 0 // with what rounding has left
-	for _, t := range n.node.trackers {
-		l.idle.Set(t.index, l.free[mapPhase].Has(t.index))
+// unpull takes back what a map to launch has added to Live.pull.
+func (l *Live) unpull(j *job, m int) {
+	nodes := j.nodesOf(m)
+	for _, i := range nodes {
+		l.pull[i] -= pullOf(len(nodes))
+		if l.pull[i] > 0 {
+			continue
+		}
+		for _, t := range l.byNode[i].trackers {
+			l.idle.Set(t.index, l.free[mapPhase].Has(t.index))
+		}
 	}
 }
 
@@ -306,9 +308,6 @@ func (l *Live) unwant(n *near) {
 // from now on.
 func (l *Live) offerAll(j *job) {
 	for _, n := range j.nears {
-		if n.left == 0 {
-			continue
-		}
 		for _, t := range n.node.trackers {
 			if l.free[mapPhase].Has(t.index) {
 				l.fresh.Add(t.index)

@@ -17,7 +17,7 @@ type expectation struct {
 // restarted ends an incarnation whose tracker is registered by another process.
 func (l *Live) restarted(t *tracker) {
 	for _, j := range l.order {
-		if outputs := t.outputs[j]; outputs != nil && j.facts.running() {
+		if outputs := j.outputsOn(t); len(outputs) > 0 && j.facts.running() {
 			l.expect(j, t.Name, outputs)
 		}
 	}
@@ -26,7 +26,7 @@ func (l *Live) restarted(t *tracker) {
 }
 
 // expect has the maps of a set of outputs wait for these to come back.
-func (l *Live) expect(j *job, name string, outputs *taskSet) {
+func (l *Live) expect(j *job, name string, outputs []int) {
 	e := j.expected[name]
 	if e == nil {
 		e = new(expectation)
@@ -37,7 +37,7 @@ func (l *Live) expect(j *job, name string, outputs *taskSet) {
 	}
 	e.due = l.now + l.c.cfg.Lease
 	l.alarm(j, e.due)
-	for m := range outputs.All() {
+	for _, m := range outputs {
 		e.maps.Add(m)
 		j.maps[m].expected = true
 		l.dropOutput(j, m)

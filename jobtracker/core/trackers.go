@@ -36,7 +36,7 @@ type tracker struct {
 	shares   int    // version of Live.parts that it was told last
 	trouble  string // what it says is wrong with it
 	attempts map[wire.AttemptID]*attempt
-	outputs  map[*job]*taskSet // maps whose chosen output is here
+	outputs  map[*job][]int32  // maps whose chosen output is here, or was
 	homes    map[*job]*taskSet // partitions at home here and not committed
 	ready    map[*job]*taskSet // of those, partitions that can be reduced now
 	offers   int               // members of ready, all jobs
@@ -71,7 +71,7 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 		slots:    [2]int{f.MapSlots, f.ReduceSlots},
 		free:     [2]int{f.MapSlots, f.ReduceSlots},
 		attempts: make(map[wire.AttemptID]*attempt),
-		outputs:  make(map[*job]*taskSet), homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
+		outputs:  make(map[*job][]int32), homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
 	}
 	t.index = slices.Index(l.byIndex, nil)
 	if t.index < 0 {
@@ -90,7 +90,7 @@ func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
 		if l.free[p].Set(t.index, t.fit() && t.free[p] > 0) && p == mapPhase {
 			l.fresh.Set(t.index, l.free[p].Has(t.index))
-			l.idle.Set(t.index, l.free[p].Has(t.index) && t.node.wanting == 0)
+			l.idle.Set(t.index, l.free[p].Has(t.index) && l.pull[t.node.index] == 0)
 		}
 	}
 	if !t.fit() {
