@@ -103,9 +103,10 @@ func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids [
 	return o, nil
 }
 
-// barrier runs a job that holds all map slots until its gate is opened.
+// barrier runs a job that holds all map slots until its gate is opened. It has a reduce,
+// so that its maps end without asking anybody.
 func (b *bench) barrier(ctx context.Context, c *cluster, run string) (wire.JobID, error) {
-	j := &job{name: "barrier", maps: c.mapSlots, waits: waits.Job{Mean: time.Millisecond}, args: []string{"-gate", run + "gate"}}
+	j := &job{name: "barrier", maps: c.mapSlots, bytes: 1, reduces: 1, waits: waits.Job{Mean: time.Millisecond}, args: []string{"-gate", run + "gate"}}
 	id, err := b.submit(ctx, c, j, run+"barrier")
 	if err != nil {
 		return id, err

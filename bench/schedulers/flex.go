@@ -20,9 +20,10 @@ const (
 	small     = 8
 	large     = 2
 	waves     = 3 // of a large job at least
+	fewest    = 8 // maps of a job: of fewer, what a job costs at all says more than its schedule
 )
 
-// draw draws a batch. It is the same for every policy.
+// draw draws a batch, anew where a job is too small. It is the same for every policy.
 func draw(seed uint64) *batch {
 	for try := 0; ; try++ {
 		r := papers.Rand(seed, "flex", try)
@@ -48,10 +49,10 @@ func drawOnce(r *rand.Rand) *batch {
 		work *= flexWork / total
 		mean := 0.4 + 0.3*r.Float64()
 		j := &job{
-			maps: max(1, int(work/mean+0.5)), weight: 1 - r.Float64(), due: r.Float64() * horizon,
+			maps: int(work/mean + 0.5), weight: 1 - r.Float64(), due: r.Float64() * horizon,
 			waits: waits.Job{Seed: r.Uint64(), Mean: time.Duration(mean * float64(time.Second)), Spread: 0.3},
 		}
-		if i >= small && j.maps < waves*flexSlots {
+		if j.maps < fewest || i >= small && j.maps < waves*flexSlots {
 			return nil
 		}
 		j.work = j.waits.Seconds(j.maps)

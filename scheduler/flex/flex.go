@@ -46,8 +46,9 @@ import (
 // minimise.
 type Policy struct{}
 
-// Plan implements [scheduler.Policy]: the first interval of the best schedule, in its
-// order of precedence. Ends are the schedule's.
+// Plan implements [scheduler.Policy]: the first interval of the best schedule, or of one
+// for a maximum that is nearly as good and steadier (see steady), in its order of
+// precedence. Ends are the schedule's.
 func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	s, err := s.Normal()
 	if err != nil {
@@ -65,6 +66,7 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	if err != nil {
 		return scheduler.Plan{}, fmt.Errorf("flex: %w", err)
 	}
+	best = p.steady(best)
 	slots := whole(best.first(), p)
 	for _, j := range best.Order {
 		plan.Targets = append(plan.Targets, scheduler.Target{Job: s.Jobs[j].ID, Slots: slots[j], End: best.Ends[j]})

@@ -368,3 +368,55 @@ func TestSolutionsObey(t *testing.T) {
 		obeys(t, p, r.schedule(sorted(due), ends))
 	})
 }
+
+// TestSteady: what is followed for a maximum is nearly as good as the best, and ends
+// jobs no later on average; Smith's order is the best of all that keep the limit, where
+// jobs can use all slots and have no minima.
+func TestSteady(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t, 6, false)
+		best, err := Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := best.Value + leeway*math.Abs(best.Value) + 1e-9
+		s := p.steady(best)
+		if s.Value != p.Value(s.Ends) || s != best && (s.Value > limit || sum(s.Ends) >= sum(best.Ends)) {
+			t.Fatalf("%+v instead of %+v", s, best)
+		}
+		obeys(t, p, s.Schedule)
+		if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 || s.By == "fair" || s.By == "paced" {
+			return
+		}
+		for j := range p.Jobs {
+			p.Jobs[j].Min, p.Jobs[j].Max = 0, p.Slots
+		}
+		if best, err = Solve(p); err != nil {
+			t.Fatal(err)
+		}
+		limit = best.Value + leeway*math.Abs(best.Value)
+		k := newPacker(p)
+		if v := k.value(p.smith(limit)); v > limit+1e-9*max(1, math.Abs(limit)) {
+			t.Fatalf("Smith's order costs %v, the limit is %v", v, limit)
+		}
+		total := k.total()
+		order := sorted(make([]float64, len(p.Jobs)))
+		everyOrder(order, 0, func() {
+			if k.value(order) <= limit && k.total() < total-1e-6 {
+				t.Fatalf("order %v ends at %v in sum, Smith's at %v", order, k.total(), total)
+			}
+		})
+	})
+}
+
+func everyOrder(order []int, from int, visit func()) {
+	if from == len(order) {
+		visit()
+		return
+	}
+	for i := from; i < len(order); i++ {
+		order[from], order[i] = order[i], order[from]
+		everyOrder(order, from+1, visit)
+		order[from], order[i] = order[i], order[from]
+	}
+}

@@ -1,0 +1,66 @@
+package flex
+
+import (
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+)
+
+// leeway is by how much of its value a schedule for a maximum may be worse than the
+// best one if jobs end sooner on average.
+const leeway = 0.02
+
+// steady is a schedule to be followed where estimates are not exact and slots not
+// divisible. The best schedule for a maximum may let every job end as late as the
+// maximum allows, and then whatever takes longer than was thought raises it. So of the
+// schedules that are nearly as good the one is followed that ends jobs soonest: by
+// Smith's rule, from the last place in order to the first the longest of the jobs that
+// may end that late. O(J log J).
+func (p *Problem) steady(best *Solution) *Solution {
+	if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 {
+		return best
+	}
+	k := newPacker(p)
+	limit := best.Value + leeway*math.Abs(best.Value) + 1e-9
+	total := sum(best.Ends)
+	for _, order := range [][]int{shortest(p), p.smith(limit)} {
+		if v := k.value(order); v <= limit && k.total() < total {
+			total = k.total()
+			best = &Solution{k.schedule(order), v, "steady"}
+		}
+	}
+	return best
+}
+
+// smith is the order of Smith's rule for the latest ends that cost at most limit.
+func (p *Problem) smith(limit float64) []int {
+	due := p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) })
+	waiting := sorted(due) // those that may end late are taken from the end
+	var may events         // that may end in this place, the longest first
+	end := 0.0
+	for j := range p.Jobs {
+		end += p.Jobs[j].Work
+	}
+	order := make([]int, 0, len(p.Jobs))
+	for range p.Jobs {
+		for len(waiting) > 0 && (due[waiting[len(waiting)-1]]*float64(p.Slots) >= end-1e-9*end || len(may) == 0) {
+			j := waiting[len(waiting)-1]
+			waiting = waiting[:len(waiting)-1]
+			may.push(event{-p.Jobs[j].Work, j})
+		}
+		j := may.pop().job
+		order = append(order, j)
+		end -= p.Jobs[j].Work
+	}
+	slices.Reverse(order)
+	return order
+}
+
+func sum(list []float64) float64 {
+	total := 0.0
+	for _, x := range list {
+		total += x
+	}
+	return total
+}
