@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quernmr/quern/dfs"
 )
 
 // once checks that no attempt has failed or run twice.
@@ -106,6 +109,32 @@ func TestJobInputChanges(t *testing.T) {
 	}
 }
 
+// A task tracker is killed, and then a job, while attempts have files open that
+// they write. Neither is in the way of others, and they are removed.
+func TestJobKilledWhileWriting(t *testing.T) {
+	c := cluster(t)
+	p := newPlace(t, c)
+	content := wide(8 * blockSize)
+	in := p.put("in", content)
+	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging"), flags: []string{"-lease", "2s"}})
+	j := p.paced(in, "-map-only", "-early", "-gate")
+	j.reached("m", "began", 4)
+	if err := p.daemons.TaskTrackers[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	j.open()
+	j.succeed()
+	p.same(j.out, content)
+
+	killed := p.paced(in, "-map-only", "-early", "-gate")
+	killed.reached("m", "began", 3)
+	if err := killed.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	killed.fail(1, "killed")
+	p.gone(killed.out)
+}
+
 // Row 30: answers to every kind of change that a job asks the NameNode for are
 // lost after it was done, to renames every other one. The job is none the wiser.
 func TestLostAnswers(t *testing.T) {
@@ -124,7 +153,8 @@ func TestLostAnswers(t *testing.T) {
 		return n == 1 || seeded.IntN(3) == 0
 	})
 	top := r.url(p.top)
-	p.submit("wordcount", "-input", top+"/in", "-output", top+"/out", "-D", "mapreduce.job.reduces=3").succeed()
+	p.command("mrsubmit", "run", "-D", "mapreduce.job.reduces=3", programs(t)+"/wordcount",
+		"-input", top+"/in", "-output", top+"/out").succeed()
 	p.counts(p.top+"/out", content)
 	for _, method := range []string{"rename2", "create", "mkdirs", "complete", "delete", "addBlock"} {
 		if _, lost := r.calls(method); lost == 0 {

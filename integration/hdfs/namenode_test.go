@@ -158,7 +158,9 @@ func TestErasureCoded(t *testing.T) {
 	}
 }
 
-// Row 29: of two NameNodes the active one is killed in the middle of everything.
+// Row 29: of two NameNodes the active one is killed in the middle of everything:
+// of reading, of writing, and of the maps of a job embedded and of one on processes
+// with their staging directory there.
 func TestFailover(t *testing.T) {
 	c := own(t, func(cfg *minicluster.Config) { cfg.NameNodes, cfg.Racks = 2, []string{"/a", "/b"} })
 	f := client(t, c)
@@ -177,8 +179,20 @@ func TestFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
+	p := newPlace(t, c)
+	counted := text(8 * blockSize)
+	in := p.put("in", counted)
+	jobs := []*job{p.paced(in, "-early", "-gate", "-D", "quern.embedded.slots=2")}
+	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
+	jobs = append(jobs, p.paced(in, "-early", "-gate", "-D", "mapreduce.job.reduces=2"))
+	for _, j := range jobs {
+		j.reached("m", "began", 2)
+	}
 	if err := c.NameNodes[0].Kill(); err != nil {
 		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		j.open()
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -200,6 +214,10 @@ func TestFailover(t *testing.T) {
 	}
 	if _, err := f.Stat(dfs.Join(top, "renamed")); err != nil {
 		t.Error(err)
+	}
+	for _, j := range jobs {
+		j.succeed()
+		p.counts(j.out, counted)
 	}
 }
 

@@ -72,20 +72,14 @@ func TestJobsRefused(t *testing.T) {
 		{"", badConf, in, out, []string{badConf + "/core-site.xml"}},
 		{"", badConf + "/missing", in, out, []string{"HADOOP_CONF_DIR", badConf + "/missing"}},
 	} {
-		own := *p
+		where := p
 		if x.user != "" {
-			own.env = append(own.env, "HADOOP_USER_NAME="+x.user)
+			where = p.with("HADOOP_USER_NAME=" + x.user)
 		}
 		if x.conf != "" {
-			own.env = append(own.env, "HADOOP_CONF_DIR="+x.conf)
+			where = p.with("HADOOP_CONF_DIR=" + x.conf)
 		}
-		runs[own.submit("wordcount", "-input", x.in, "-output", x.out)] = x.wants
-	}
-	for r, wants := range runs {
-		r.fail(1, wants...)
-	}
-	for _, dir := range []string{out, theirs + "/out1", theirs + "/out2"} {
-		p.gone(dir)
+		runs[where.submit("wordcount", "-input", x.in, "-output", x.out)] = x.wants
 	}
 
 	// In the middle of a job there is no more room for what belongs there.
@@ -97,6 +91,13 @@ func TestJobsRefused(t *testing.T) {
 	large := p.put("large", text(6*blockSize))
 	p.submit("sort", "-input", large, "-output", small+"/out").fail(1, small+"/out", "quota exceeded")
 	p.gone(small + "/out")
+
+	for r, wants := range runs {
+		r.fail(1, wants...)
+	}
+	for _, dir := range []string{out, theirs + "/out1", theirs + "/out2"} {
+		p.gone(dir)
+	}
 }
 
 // A daemon whose staging directory cannot be used does not serve, and says why; nor
@@ -114,12 +115,8 @@ func TestStagingRefused(t *testing.T) {
 		c.URL() + "/staging-of-somebody-else": "permission denied",
 		in:                                    "not a directory",
 	} {
-		data := filepath.Join(p.dir, "jt", filepath.Base(t.TempDir()))
-		runs[p.command("jobtracker", "-id", "jt", "-data", data, "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0",
+		runs[p.command("jobtracker", "-id", "jt", "-data", t.TempDir(), "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0",
 			"-gossip", "127.0.0.1:0", "-bootstrap-expect", "1", "-staging", staging)] = []string{staging, want}
-	}
-	for r, wants := range runs {
-		r.fail(1, wants...)
 	}
 
 	staging := dfs.Join(p.top, "staging")
@@ -128,16 +125,18 @@ func TestStagingRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.Env = append(p.env, "HADOOP_CONF_DIR="+filepath.Join(p.dir, "nowhere"))
+	other.Env = p.with("HADOOP_CONF_DIR=" + filepath.Join(p.dir, "nowhere")).env
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the tracker is refused", func() bool { return other.Said("not shared with tracker tt-lost") && other.Said("nowhere") })
-	eve := *p
-	eve.env = append(eve.env, "HADOOP_USER_NAME="+stranger)
 	out := dfs.Join(p.top, "out")
-	eve.submit("wordcount", "-input", in, "-output", out).fail(1, staging, "permission denied")
+	p.with("HADOOP_USER_NAME="+stranger).submit("wordcount", "-input", in, "-output", out).fail(1, staging, "permission denied")
 	p.gone(out)
-	p.submit("wordcount", "-input", in, "-output", out).succeed()
+	byDefault := "hdfs://" + strings.TrimPrefix(p.top, c.URL())
+	p.submit("wordcount", "-input", byDefault+"/in", "-output", byDefault+"/out").succeed()
 	p.same(out, []byte("a\t1\n"))
+	for r, wants := range runs {
+		r.fail(1, wants...)
+	}
 }
