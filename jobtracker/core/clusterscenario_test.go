@@ -103,6 +103,7 @@ func (s *scenario) carryOutMore(c Command) {
 	switch c := c.(type) {
 	case WriteHistory:
 		r := c.Record
+		s.record = r
 		s.printf("write %s%s: %v, %d attempts", c.Name, showAfter(c.After), r.Job.State, len(r.Attempts))
 		if r.Job.ID != c.Job || !r.Job.State.Ended() || r.Plan.Name != r.Job.Name || r.Ended < r.Submitted {
 			s.t.Errorf("history of %v: %+v", c.Job, r)

@@ -50,6 +50,7 @@ type take struct {
 const (
 	sourceMeasured = "measured"
 	sourceOthers   = "other jobs"
+	sourceMaps     = "its maps"
 	sourceDefault  = "default"
 )
 
@@ -170,7 +171,7 @@ func (v look) corrected(j *job, t take) take {
 	oldest := ages[len(ages)-1]
 	m := &j.measured[v.phase]
 	switch {
-	case m.Tasks == 0 && (t.source == sourceDefault || float64(oldest) > float64(t.time)*(1+2*t.deviation)):
+	case m.Tasks == 0 && (t.source == sourceDefault || t.source == sourceMaps || float64(oldest) > float64(t.time)*(1+2*t.deviation)):
 		t.time = max(t.time, 2*oldest) // what was guessed is wrong: it is as likely half done as anything
 	case m.Tasks == 0 || m.Tasks > 4*len(ages):
 	default:

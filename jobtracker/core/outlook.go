@@ -37,7 +37,7 @@ func (l *Live) outlooks(now time.Duration) map[int]*outlook {
 				t = means[i]
 			}
 			if t.source == sourceDefault && i == reducePhase {
-				t.time = o.takes[mapPhase].time // better than any constant
+				t = take{o.takes[mapPhase].time, usualDeviation, sourceMaps} // better than any constant
 			}
 			o.takes[i] = v.corrected(j, t)
 			o.tasks[i], o.work[i] = j.left(i), v.work(j, o.takes[i].time)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -43,7 +44,8 @@ import (
 //	status job1
 //
 // The verbs of a cluster of processes are those of [scenario.runCluster], those of
-// what users wish those of [scenario.runWishes].
+// what users wish those of [scenario.runWishes], of what is foreseen those of
+// [scenario.runExplains].
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -74,8 +76,9 @@ type scenario struct {
 	seq     map[wire.Kind]uint64
 	token   Token
 	hashes  map[wire.JobID]uint64
-	nonce   string // of the next hello
-	rack    string // likewise
+	nonce   string          // of the next hello
+	rack    string          // likewise
+	record  *history.Record // the last one that was written
 	out     strings.Builder
 }
 
@@ -218,7 +221,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	case "status":
 		return s.status(parseJob(d.CmdArgs[0].Key))
 	default:
-		if !s.runCluster(d) && !s.runWishes(d) {
+		if !s.runCluster(d) && !s.runWishes(d) && !s.runExplains(d) {
 			s.runMore(d)
 		}
 	}

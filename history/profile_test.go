@@ -1,0 +1,78 @@
+package history
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+func attempt(n int, kind wire.Kind, task int, tracker string, state wire.AttemptState, took int64) wire.AttemptStatus {
+	return wire.AttemptStatus{
+		Attempt: wire.AttemptID{Task: wire.TaskID{Job: job(n), Kind: kind, N: task}, N: 1000}, Tracker: tracker, State: state, Took: took,
+		Reads: wire.Reads{Node: wire.Reading{Bytes: 5, Took: time.Second}},
+	}
+}
+
+// TestProfile: what counts are tasks that succeeded, by phase and tracker.
+func TestProfile(t *testing.T) {
+	r := record(1)
+	r.Job.Read.Total, r.Job.Shuffled.Total = 100, 50
+	r.Attempts = []wire.AttemptStatus{
+		attempt(1, wire.Setup, 0, "t1", wire.AttemptSucceeded, 100),
+		attempt(1, wire.Map, 0, "t1", wire.AttemptSucceeded, 1000),
+		attempt(1, wire.Map, 1, "t2", wire.AttemptFailed, 9000),
+		attempt(1, wire.Map, 1, "t1", wire.AttemptSucceeded, 3000),
+		attempt(1, wire.Map, 2, "t2", wire.AttemptSucceeded, 5000),
+		attempt(1, wire.Reduce, 0, "t2", wire.AttemptSucceeded, 7000),
+	}
+	p := r.Profile()
+	maps := &p.Phases[0]
+	if maps.Tasks != 3 || maps.Mean() != 3*time.Second || maps.Trackers["t1"].Tasks != 2 || maps.Trackers["t2"].Took != 5*time.Second {
+		t.Errorf("maps %+v", maps)
+	}
+	if want := math.Sqrt(8.0/3) / 3; math.Abs(maps.Deviation()-want) > 1e-9 {
+		t.Errorf("maps deviate by %v, not %v", maps.Deviation(), want)
+	}
+	if reduces := &p.Phases[1]; reduces.Tasks != 1 || reduces.Mean() != 7*time.Second || reduces.Deviation() != 0.3 {
+		t.Errorf("reduces %+v", reduces)
+	}
+	if p.Job != job(1) || p.Read != 100 || p.Shuffled != 50 || p.Reads.Node.Bytes != 15 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestReadProfile: the first file that is there is the one, and must be of the job and
+// of this version.
+func TestReadProfile(t *testing.T) {
+	f := mem.New(1 << 20)
+	name := put(t, f, 1, first)
+	other := Name(staging, first.AddDate(0, 0, 1), job(1))
+	if p, err := ReadProfile(f, []string{other, name}, job(1)); err != nil || p.Job != job(1) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := ReadProfile(f, []string{other}, job(1)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := ReadProfile(f, []string{name}, job(2)); !errors.Is(err, ErrNotHistory) {
+		t.Errorf("of another job: %v", err)
+	}
+	if err := f.MkdirAll(dfs.Dir(other)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := encode(record(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := create(f, other, append([]byte("qhs9"), data[len(magic):]...)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadProfile(f, []string{other, name}, job(1)); !errors.Is(err, ErrNotHistory) {
+		t.Errorf("of another version: %v", err)
+	}
+}

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/wire"
+)
+
+// runExplains plays the verbs of what is known of jobs and foreseen:
+//
+//	explain job1
+//	seen map                             what the policy would see
+//	remembered n1 job1 map=6/12s/t1 [read=100 shuffled=50] [error=…]   LoadHistory is done: tasks, their time, where
+//	beat t1 rate=1000                    a heartbeat with the bytes a second that homes fetch
+//	planned                              what the last history written has of plans
+func (s *scenario) runExplains(d *datadriven.TestData) bool {
+	first := ""
+	if len(d.CmdArgs) > 0 {
+		first = d.CmdArgs[0].Key
+	}
+	switch d.Cmd {
+	case "explain":
+		x, ok := s.core.Explain(s.now, parseJob(first))
+		if !ok {
+			s.printf("unknown")
+			break
+		}
+		s.explained(&x)
+	case "seen":
+		s.seen(first)
+	case "remembered":
+		s.step(remembered(s.core.Epoch(), d))
+	case "beat":
+		s.step(FromTracker{s.streams[first], &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0")))}})
+	case "planned":
+		for _, p := range s.record.Plans {
+			s.printf("%v %v %s: %d slots, place %d of %d, end %s", since(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Of, since(p.End))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// since is a time in Unix milliseconds as time since the scenario's start, to a tenth of a second.
+func since(millis int64) string {
+	if millis == 0 {
+		return "-"
+	}
+	return (time.Duration(millis-scenarioStart) * time.Millisecond).Round(100 * time.Millisecond).String()
+}
+
+func (s *scenario) explained(x *wire.Explanation) {
+	s.printf("%s %s %v in pool %s by %s, submitted %s, end %s, deadline %s", showJob(x.Job), x.Name, x.State, x.Pool,
+		x.Scheduling.Scheduler, since(x.Submitted), since(x.End), since(x.Deadline))
+	for _, p := range x.Phases {
+		s.printf("  %v: %d of %d done, %d run, %d wait; place %d of %d, target %d of %d to %d; %.3gs a task (%s), %.3gs left, end %s", p.Phase,
+			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.Left, since(p.End))
+	}
+	if f := x.Shuffle; f != nil {
+		s.printf("  shuffle: %d ready, %d left of %d; place %d of %d, share %.2g", f.Ready, f.Left, f.Whole, f.Place, f.Of, f.Share)
+	}
+	for _, h := range x.Holds {
+		s.printf("  held: %s%s", h.What, showUntil(h.Until))
+	}
+}
+
+func (s *scenario) seen(phase string) {
+	of := s.core.live.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
+	s.printf("%d slots, bandwidth %.3g, usual %.3g", of.Slots, of.Bandwidth, of.Usual)
+	for _, j := range of.Jobs {
+		s.printf("%s running=%d max=%d work=%.3g alone=%.3g flow=%d", showJob(j.ID), j.Running, j.Max, j.Work, j.Alone, j.Flow)
+	}
+	for _, x := range of.Later {
+		after := []string{"after"}
+		for _, a := range x.After {
+			after = append(after, fmt.Sprintf("%s's %ss", showJob(a.Job), a.Phase))
+		}
+		s.printf("later %s %v max=%d work=%.3g flow=%d %s", showJob(x.ID), x.Phase, x.Max, x.Work, x.Flow, strings.Join(after, " "))
+	}
+	for _, x := range of.Transfers {
+		s.printf("transfer %s ready=%.0f left=%.0f whole=%.0f maps=%.3g", showJob(x.ID), x.Ready, x.Left, x.Whole, x.Maps)
+	}
+	for _, x := range of.Trackers {
+		free := make([]string, len(x.Free))
+		for i, f := range x.Free {
+			free[i] = fmt.Sprint(math.Round(10*f) / 10)
+		}
+		s.printf("tracker %s free in %s", x.ID, strings.Join(free, ", "))
+	}
+	for _, x := range of.Measured {
+		s.printf("measured %s on %s: %d in %.3gs", showJob(x.Job), x.Tracker, x.Tasks, x.Seconds)
+	}
+}
+
+func remembered(epoch uint64, d *datadriven.TestData) HistoryLoaded {
+	r := HistoryLoaded{Epoch: epoch, Name: d.CmdArgs[0].Key, Err: givenError(d)}
+	if r.Err != nil {
+		return r
+	}
+	r.Profile = &history.Profile{Job: parseJob(d.CmdArgs[1].Key)}
+	for _, a := range d.CmdArgs[2:] {
+		switch a.Key {
+		case "map", "reduce":
+			parts := strings.Split(a.Vals[0], "/")
+			tasks := int(num(parts[0]))
+			for range tasks {
+				r.Profile.Phases[map[string]int{"map": mapPhase, "reduce": reducePhase}[a.Key]].Add(parts[2], duration(parts[1])/time.Duration(tasks))
+			}
+		case "read":
+			r.Profile.Read = int64(num(a.Vals[0]))
+		case "shuffled":
+			r.Profile.Shuffled = int64(num(a.Vals[0]))
+		}
+	}
+	return r
+}
