@@ -10,7 +10,7 @@ import (
 
 // core runs the core's own benchmark: no process, no clock but the processor's.
 func (b *bench) core() error {
-	cmd := exec.CommandContext(b.ctx, "go", "test", "github.com/quernmr/quern/jobtracker/core", "-run", "^$", "-bench", "^BenchmarkAssign$", "-benchtime", "1x")
+	cmd := exec.CommandContext(b.ctx, "go", "test", "github.com/quernmr/quern/jobtracker/core", "-run", "^$", "-bench", "^BenchmarkAssign$")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, out)

@@ -99,11 +99,11 @@ func run(ctx context.Context, o options) error {
 			continue
 		}
 		fmt.Printf("\n## %s\n\n", s.name)
-		began := time.Now()
+		began, before := time.Now(), load()
 		if err := s.measure(b); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		fmt.Printf("\nThis section took %v.\n", time.Since(began).Round(time.Second))
+		fmt.Printf("\nThis section took %v. The machine's load was %s before it and is %s.\n", time.Since(began).Round(time.Second), before, load())
 	}
 	return nil
 }
@@ -111,6 +111,16 @@ func run(ctx context.Context, o options) error {
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *bench) programs() string { return b.path("programs") }
+
+// load is how many wanted the machine's processors in the last minute, as Linux tells it.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "not known"
+	}
+	minute, _, _ := strings.Cut(string(text), " ")
+	return minute
+}
 
 // seedsOf are the first n seeds, or as many as there are.
 func (b *bench) seedsOf(n int) []uint64 {
