@@ -51,9 +51,9 @@ func newFleet(tb testing.TB, trackers, jobs, maps int) *fleet {
 		f.step(Submit{Submission: &wire.Submission{
 			Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: fmt.Sprint(i), Reduces: 1}}},
 		}})
-		for id := range f.core.live.jobs[i+1].attempts {
-			f.step(FromTracker{f.core.live.jobs[i+1].attempts[id].tracker.stream, &wire.Report{
-				Attempt: id, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: maps}},
+		for _, a := range f.core.live.jobs[i+1].attempts {
+			f.step(FromTracker{a.tracker.stream, &wire.Report{
+				Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: maps}},
 			}})
 		}
 	}
@@ -130,7 +130,7 @@ func (f *fleet) splits(n int) []Split {
 }
 
 func (f *fleet) launch(stream Stream, id wire.AttemptID) {
-	a := f.core.live.jobs[id.Task.Job.N].attempts[id]
+	a := f.core.live.jobs[id.Task.Job.N].attempt(id)
 	slots := len(f.core.live.byIndex) * fleetSlots
 	took := time.Duration((0.5 + f.rnd.Float64()) * float64(fleetPace) * float64(slots))
 	r := &wire.Result{Took: took, Bytes: fleetBlock, Output: &wire.MapOutput{Digest: 1, Bytes: 1 << 20}}

@@ -21,6 +21,8 @@ type attempt struct {
 	killed  bool       // a Kill was sent
 	reason  string     // of that Kill
 	level   wire.Level // of a map
+
+	atJob, atTracker int // places in their lists
 }
 
 // task is what attempts are tries at, with or without a slot.
@@ -46,11 +48,23 @@ func (tk *task) idle() *task {
 	return tk
 }
 
-func sortedAttempts(m map[wire.AttemptID]*attempt) []*attempt {
-	list := make([]*attempt, 0, len(m))
-	for _, a := range m {
-		list = append(list, a)
+// attempt is the one of an id that runs, or nil.
+func (j *job) attempt(id wire.AttemptID) *attempt {
+	among := j.attempts // of a fence the task may be forgotten
+	if tk := j.task(id.Task); tk != nil {
+		among = tk.attempts
 	}
+	for _, a := range among {
+		if a.id == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// sortedAttempts lists attempts by id, as they are now.
+func sortedAttempts(attempts []*attempt) []*attempt {
+	list := slices.Clone(attempts)
 	slices.SortFunc(list, func(x, y *attempt) int { return x.id.Compare(y.id) })
 	return list
 }
@@ -83,17 +97,14 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	a := &attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
 	tk.attempts = append(tk.attempts, a)
-	t.attempts[id] = a
-	j.attempts[id] = a
+	a.atTracker, a.atJob = len(t.attempts), len(j.attempts)
+	t.attempts, j.attempts = append(t.attempts, a), append(j.attempts, a)
 	if id.Task.Kind.Slotted() {
 		p := phaseOf(id.Task.Kind)
 		if p == reducePhase && j.homes[id.Task.N].tracker == t {
 			l.freeSlot(j, id.Task.N) // which this one takes
 		}
 		t.free[p]--
-		if p == mapPhase {
-			t.maps = append(t.maps, a)
-		}
 		l.takes(j, p, 1)
 		j.launched[p]++
 		l.countLevel(a)
@@ -108,19 +119,27 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 func (l *Live) remove(a *attempt) {
 	j, t := a.job, a.tracker
 	a.task.attempts = slices.DeleteFunc(a.task.attempts, func(x *attempt) bool { return x == a })
-	delete(t.attempts, a.id)
-	delete(j.attempts, a.id)
+	moved := swapOut(&t.attempts, a.atTracker)
+	moved.atTracker = a.atTracker
+	moved = swapOut(&j.attempts, a.atJob)
+	moved.atJob = a.atJob
 	if kind := a.id.Task.Kind; kind.Slotted() {
 		p := phaseOf(kind)
 		t.free[p]++
-		if p == mapPhase {
-			t.maps = slices.DeleteFunc(t.maps, func(x *attempt) bool { return x == a })
-		}
 		l.takes(j, p, -1)
 		l.refresh(t)
 		l.phases[p].completed(l.now)
 	}
 	l.touch(j)
+}
+
+// swapOut puts the last of a list in the place of another, which leaves it.
+func swapOut(list *[]*attempt, at int) (moved *attempt) {
+	last := len(*list) - 1
+	moved = (*list)[last]
+	(*list)[at], (*list)[last] = moved, nil
+	*list = (*list)[:last]
+	return moved
 }
 
 // update brings the task of an attempt into or out of the sets it is picked from.
@@ -146,7 +165,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	if j == nil {
 		return
 	}
-	a := j.attempts[r.Attempt]
+	a := j.attempt(r.Attempt)
 	switch {
 	case a == nil && !t.inventoried && !t.taking:
 		return // the inventory will tell, after the homes

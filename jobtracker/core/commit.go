@@ -28,7 +28,7 @@ func (l *Live) grantReady(j *job) {
 	}
 	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(a *attempt) bool {
 		n := a.id.Task.N
-		if j.attempts[a.id] != a || a.killed || j.facts.done.Has(n) {
+		if j.attempt(a.id) != a || a.killed || j.facts.done.Has(n) {
 			return true
 		}
 		if _, taken := j.facts.grants[n]; taken {

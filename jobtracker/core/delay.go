@@ -238,7 +238,10 @@ func (l *Live) releases(t *tracker, all []time.Duration) []time.Duration {
 		all = append(all, 0)
 	}
 	wall := l.wall()
-	for _, a := range t.maps {
+	for _, a := range t.attempts {
+		if a.id.Task.Kind != wire.Map {
+			continue
+		}
 		ran, remote := time.Duration(wall-a.began)*time.Millisecond, a.level > wire.NodeLocal
 		left, ok := a.job.pace.Left(remote, ran)
 		if !ok {

@@ -67,9 +67,9 @@ type job struct {
 	writing     bool       // WriteDigests is under way
 	writeFailed int
 
-	attempts  map[wire.AttemptID]*attempt
-	inSlots   [2]int // attempts in slots, by phase
-	ready     int    // partitions that can be reduced now
+	attempts  []*attempt // that run, in no order
+	inSlots   [2]int     // attempts in slots, by phase
+	ready     int        // partitions that can be reduced now
 	standings [2]standing
 	seat      int32         // in Live.seats
 	moved     bool          // in Live.moved
@@ -134,7 +134,6 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 		cleanup:  task{id: wire.TaskID{Job: id, Kind: wire.Cleanup}},
 		fences:   make(map[int]*fence),
 		done:     make(map[wire.Kind]bool),
-		attempts: make(map[wire.AttemptID]*attempt),
 		average:  locality.Average(locality.Start),
 		counters: make(wire.Counters),
 	}

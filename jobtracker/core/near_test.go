@@ -93,8 +93,8 @@ func (w *world) checkMatched(commands []Command) {
 		if !ok || launch.Attempt.Task.Kind != wire.Map {
 			continue
 		}
-		if j := l.job(launch.Attempt.Task.Job); j != nil && j.attempts[launch.Attempt] != nil && j.attempts[launch.Attempt].level > wire.NodeLocal {
-			far = append(far, j.attempts[launch.Attempt])
+		if j := l.job(launch.Attempt.Task.Job); j != nil && j.attempt(launch.Attempt) != nil && j.attempt(launch.Attempt).level > wire.NodeLocal {
+			far = append(far, j.attempt(launch.Attempt))
 		}
 	}
 	for _, a := range far {

@@ -383,7 +383,7 @@ func (s *scenario) runsOn(name string, id wire.AttemptID) bool {
 		return false
 	}
 	j := s.core.live.job(id.Task.Job)
-	return j != nil && j.attempts[id] != nil && j.attempts[id].tracker.Name == name
+	return j != nil && j.attempt(id) != nil && j.attempt(id).tracker.Name == name
 }
 
 func (s *scenario) isHome(name string, r *wire.HomeReport) bool {

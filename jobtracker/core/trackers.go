@@ -26,16 +26,15 @@ type tracker struct {
 	load        float64     // bytes that its homes are taken to gather
 	slow        float64     // how much longer than elsewhere reduces take; 0: not measured
 	incoming    int         // partitions that are gathered for its free slots
-	maps        []*attempt  // in its slots
 	heard       time.Duration
 	blame       []time.Duration // see blamed
 	rate        float64         // bytes a second that its homes fetch; 0: not measured
 
-	slots    [2]int // by phase, as it said last
-	free     [2]int // of these; below 0 while it runs more than it may by now
-	shares   int    // version of Live.parts that it was told last
-	trouble  string // what it says is wrong with it
-	attempts map[wire.AttemptID]*attempt
+	slots    [2]int            // by phase, as it said last
+	free     [2]int            // of these; below 0 while it runs more than it may by now
+	shares   int               // version of Live.parts that it was told last
+	trouble  string            // what it says is wrong with it
+	attempts []*attempt        // that run there, in no order
 	outputs  map[*job][]int32  // maps whose chosen output is here, or was
 	homes    map[*job]*taskSet // partitions at home here and not committed
 	ready    map[*job]*taskSet // of those, partitions that can be reduced now
@@ -68,10 +67,9 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 	t := &tracker{
 		trackerFacts: f, heard: l.now,
 		host: locality.HostKey(f.Host), rack: l.topo.Rack(f.Host, f.Rack),
-		slots:    [2]int{f.MapSlots, f.ReduceSlots},
-		free:     [2]int{f.MapSlots, f.ReduceSlots},
-		attempts: make(map[wire.AttemptID]*attempt),
-		outputs:  make(map[*job][]int32), homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
+		slots:   [2]int{f.MapSlots, f.ReduceSlots},
+		free:    [2]int{f.MapSlots, f.ReduceSlots},
+		outputs: make(map[*job][]int32), homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
 	}
 	t.index = slices.Index(l.byIndex, nil)
 	if t.index < 0 {
