@@ -144,6 +144,7 @@ func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
 		return
 	}
 	w.note("%s launches %v on %s", n.name, launch.Attempt, l.tt.name)
+	w.checkLaunch(n, launch.Attempt)
 	if before := b.launched[launch.Attempt]; before != "" {
 		w.fail("V2: %v is launched on %s, before on %s", launch.Attempt, l.tt.name, before)
 	}

@@ -17,6 +17,9 @@ type client struct {
 	ids     []wire.JobID // nil: not answered yet
 	killed  bool         // a kill was sent
 	erratic []bool       // by job: its maps give other records each time
+
+	terms   wire.Terms // that were granted last
+	wishing bool       // a change is not answered yet
 }
 
 const lease = 5 * time.Second
@@ -28,8 +31,10 @@ func newWorld(r *Result) *world {
 		nodes: make(map[string]node), blocked: make(map[way]int),
 	}
 	w.book = newBook(r)
-	w.scheduling.Delay = fmt.Sprintf("fixed=%ds", seed%4) // 0 s is none
-	plan := rand.New(rand.NewPCG(seed, 2))
+	plan, wishes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4))
+	w.scheduling = drawScheduling(seed, wishes)
+	w.drawPools(wishes)
+	w.operate(wishes, wishes.IntN(3))
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))
 		w.jts = append(w.jts, n)
@@ -46,16 +51,17 @@ func newWorld(r *Result) *world {
 	w.keepLogs = plan.IntN(2) == 0
 	w.pace = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
 	for i := range 1 + plan.IntN(5) {
-		w.addClient(plan, i)
+		w.addClient(plan, wishes, i)
 	}
 	return w
 }
 
-func (w *world) addClient(plan *rand.Rand, i int) {
+func (w *world) addClient(plan, wishes *rand.Rand, i int) {
 	c := &client{w: w, sub: &wire.Submission{
 		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: "sim",
-		Program: wire.Program{Path: "sim"},
+		Program: wire.Program{Path: "sim"}, Terms: drawTerms(wishes),
 	}}
+	c.terms = c.sub.Terms
 	for k := range 1 + plan.IntN(5)/4 {
 		c.addJob(plan, i, k)
 	}
@@ -68,6 +74,7 @@ func (w *world) addClient(plan *rand.Rand, i int) {
 		w.must(writeFile(w, c.sub.Staging+"/"+wire.StagedSubmission, frame))
 		c.submit()
 	})
+	c.wish(drawWishes(wishes, at))
 	if plan.IntN(8) == 0 { // a second time, by a client that does not know of the first
 		w.after(at+time.Duration(plan.Int64N(int64(5*time.Second))), c.submit)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	mrruntime "github.com/quernmr/quern/runtime"
-	"github.com/quernmr/quern/scheduler"
 )
 
 // effect carries out, some time later, a command whose result is an event. Like a
@@ -64,11 +63,11 @@ func (n *jobTracker) effect(c core.Command) {
 		_ = w.fs.Remove(c.Name) // by an earlier life perhaps
 	case core.Allocate:
 		n.run(0, func(err error) core.Event {
-			plan, _ := scheduler.FIFO{}.Plan(c.Snapshot)
-			if invalid := plan.Validate(c.Snapshot); invalid != nil {
-				w.fail("the policy's plan: %v", invalid)
+			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Err: err}
+			if err == nil {
+				r.Plan = w.answer(c)
 			}
-			return core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan, Err: err}
+			return r
 		})
 	default:
 		w.fail("%s asks for a %T, which the simulation does not know", n.name, c)

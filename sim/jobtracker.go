@@ -49,6 +49,7 @@ func (n *jobTracker) boot() {
 		n.queued = n.savedAt
 		n.restore(n.saved, n.savedAt)
 	}
+	n.lookAtPools()
 }
 
 func (n *jobTracker) addr() string { return n.name + ":1" }

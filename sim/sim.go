@@ -39,6 +39,8 @@
 //	V7  A submission that was answered is known to every later leader, with the
 //	    same jobs; the same key gets the same answer.
 //	V8  Nothing reads a local file that was removed.
+//	V13 No task of a suspended job is launched, and none that its pool has no slot for.
+//	V14 Every policy answers every snapshot with a plan that is valid.
 //
 // In the end:
 //
@@ -48,6 +50,8 @@
 //	    of maps that give other records each time, one output of each.
 //	V11 Nothing is left: no attempt, home or file on a tracker, no process, no
 //	    staging, nothing in the outputs' file system that belongs to no job.
+//	V12 Terms, scheduling and pools are as they were last granted: a change that was
+//	    asked for twice, or of an earlier leader, undoes none that came after it.
 //
 // A violation ends the run. [Run] tells it with the last of what happened;
 // [Shrink] drops the faults without which it happens all the same.

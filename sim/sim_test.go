@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -124,6 +125,12 @@ func toReach() reached {
 		"a tracker is excluded":                  ": excluded ",
 		"a job is cleaned up":                    "_x_",
 		"a disk fails":                           "input/output error",
+	}
+	for _, name := range menu.Names() {
+		r["scheduler "+name] = "policy " + name + " has answered"
+	}
+	for what, text := range map[string]string{"terms change": ": changed key", "scheduling changes": ": scheduled ", "pools change": ": pooled "} {
+		r[what] = text
 	}
 	for _, k := range sudden() {
 		r["fault: "+string(k)] = "s " + string(k)

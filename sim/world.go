@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/jobtracker/core"
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
@@ -24,11 +25,15 @@ type world struct {
 	ended      bool // the run is: nothing is carried out any more
 	trace      []string
 	rates      rates
-	pace       time.Duration // the longest that an attempt takes by itself
-	latency    time.Duration // likewise, a call to the file system
-	verify     time.Duration // likewise, verifying a map output
-	keepLogs   bool          // trackers keep logs
-	scheduling wire.Scheduling
+	pace       time.Duration   // the longest that an attempt takes by itself
+	latency    time.Duration   // likewise, a call to the file system
+	verify     time.Duration   // likewise, verifying a map output
+	keepLogs   bool            // trackers keep logs
+	scheduling wire.Scheduling // with which job trackers start
+	asked      wire.Scheduling // by an operator since
+	operating  bool            // that is not answered yet
+	allocation core.Pools      // what the allocation file holds
+	policies   []string        // that have answered
 	broken     sabotage
 
 	fs      *mem.FS
@@ -193,4 +198,5 @@ func play(r *Result) {
 	w.run(w.tidy, w.now+quiet)
 	w.run(func() bool { return false }, w.now+5*time.Second)
 	w.checkEnd()
+	w.checkWishes()
 }
