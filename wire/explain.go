@@ -43,4 +43,5 @@ type ShuffleExplanation struct {
 type Hold struct {
 	What  string // "3 maps wait for a slot on a node with their input"
 	Until int64  // when that ends at the latest; 0: when something happens that What says
+	Due   int64  // when it should happen; 0: not known
 }

@@ -125,6 +125,9 @@ func printExplanation(w io.Writer, x *web.Explanation) error {
 		if !h.Until.IsZero() {
 			p.printf(", %s at the latest", untilText(h.Until, now))
 		}
+		if !h.Due.IsZero() {
+			p.printf(", which should be %s", untilText(h.Due, now))
+		}
 		p.printf("\n")
 	}
 	p.ends(x, now)

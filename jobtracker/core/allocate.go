@@ -83,7 +83,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		}
 		t := v.corrected(j, j.taskTime(i))
 		whole[j] = t.time
-		if max := j.inSlots[i] + j.toLaunch(i); max > 0 && !j.barred {
+		if max := j.useful(i, needs.Early); max > 0 && !j.barred {
 			s.Jobs = append(s.Jobs, l.allocatable(j, v, t.time, max))
 		}
 		if needs.Transfers && i == mapPhase {
@@ -116,6 +116,16 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		s.Later = l.later(&s)
 	}
 	return l.shape(s)
+}
+
+// useful is how many slots of a phase a job could use, or, early, is to be planned
+// with: reduces that will be ready before the plan has been carried out.
+func (j *job) useful(phase int, early bool) int {
+	now := j.inSlots[phase] + j.toLaunch(phase)
+	if early && phase == reducePhase && j.slowstarted() {
+		return max(now, j.left(phase))
+	}
+	return now
 }
 
 // allocatable is a job's phase with tasks that run or could. Of a phase of which

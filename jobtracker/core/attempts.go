@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -129,6 +130,9 @@ func (l *Live) remove(a *attempt) {
 		l.takes(j, p, -1)
 		l.refresh(t)
 		l.phases[p].completed(l.now)
+		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.wishes.name).Early {
+			l.phases[reducePhase].completed(l.now) // reduces may count from now on
+		}
 	}
 	l.touch(j)
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	x = c.facts.explain(f)
 	if l := c.live; l != nil && l.jobs[f.n] != nil {
 		now = max(now, c.now)
-		l.explain(&x, now, l.outlooks(now)[f.n])
+		l.explain(&x, now, f.n, l.outlooks(now))
 	}
 	return x, true
 }
@@ -36,7 +37,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	list := make([]wire.Explanation, 0, len(l.order))
 	for _, j := range l.order {
 		x := c.facts.explain(j.facts)
-		l.explain(&x, now, all[j.facts.n])
+		l.explain(&x, now, j.facts.n, all)
 		list = append(list, x)
 	}
 	return list
@@ -60,8 +61,9 @@ func (f *Facts) explain(j *jobFacts) wire.Explanation {
 	return x
 }
 
-// explain adds what the leader knows.
-func (l *Live) explain(x *wire.Explanation, now time.Duration, o *outlook) {
+// explain adds what the leader knows of the job with the number.
+func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all map[int]*outlook) {
+	o := all[number]
 	j := o.job
 	x.Scheduling = l.c.scheduling()
 	x.End = l.wallOf(o.end)
@@ -71,10 +73,26 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, o *outlook) {
 		}
 	}
 	x.Shuffle = l.explainShuffle(j)
-	x.Holds = l.holds(j)
+	x.Holds = append(l.needs(j, all), l.holds(j)...)
 	if waits := l.waits(j); waits != "" && len(x.Holds) == 0 {
 		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
 	}
+}
+
+// needs lists the jobs of its flow that a job waits for.
+func (l *Live) needs(j *job, all map[int]*outlook) (list []wire.Hold) {
+	if l.facts.state(j.facts) != wire.Waiting {
+		return nil
+	}
+	for _, f := range l.facts.after(j.facts) {
+		if before := all[f.n]; before != nil {
+			list = append(list, wire.Hold{
+				What: fmt.Sprintf("it waits for the end of %v (%s), whose output it reads", l.facts.id(f.n), f.name),
+				Due:  l.wallOf(before.end),
+			})
+		}
+	}
+	return list
 }
 
 func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {

@@ -67,7 +67,11 @@ func (s *scenario) explained(x *wire.Explanation) {
 		s.printf("  shuffle: %d ready, %d left of %d; place %d of %d, share %.2g", f.Ready, f.Left, f.Whole, f.Place, f.Of, f.Share)
 	}
 	for _, h := range x.Holds {
-		s.printf("  held: %s%s", h.What, showUntil(h.Until))
+		due := ""
+		if h.Due != 0 {
+			due = ", due " + since(h.Due)
+		}
+		s.printf("  held: %s%s%s", h.What, showUntil(h.Until), due)
 	}
 }
 
@@ -75,14 +79,14 @@ func (s *scenario) seen(phase string) {
 	of := s.core.live.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
 	s.printf("%d slots, bandwidth %.3g, usual %.3g", of.Slots, of.Bandwidth, of.Usual)
 	for _, j := range of.Jobs {
-		s.printf("%s running=%d max=%d work=%.3g alone=%.3g flow=%d", showJob(j.ID), j.Running, j.Max, j.Work, j.Alone, j.Flow)
+		s.printf("%s running=%d max=%d work=%.3g alone=%.3g flow=%d%s", showJob(j.ID), j.Running, j.Max, j.Work, j.Alone, j.Flow, showGoal(j.Goal))
 	}
 	for _, x := range of.Later {
 		after := []string{"after"}
 		for _, a := range x.After {
 			after = append(after, fmt.Sprintf("%s's %ss", showJob(a.Job), a.Phase))
 		}
-		s.printf("later %s %v max=%d work=%.3g flow=%d %s", showJob(x.ID), x.Phase, x.Max, x.Work, x.Flow, strings.Join(after, " "))
+		s.printf("later %s %v max=%d work=%.3g flow=%d%s %s", showJob(x.ID), x.Phase, x.Max, x.Work, x.Flow, showGoal(x.Goal), strings.Join(after, " "))
 	}
 	for _, x := range of.Transfers {
 		s.printf("transfer %s ready=%.0f left=%.0f whole=%.0f maps=%.3g", showJob(x.ID), x.Ready, x.Left, x.Whole, x.Maps)

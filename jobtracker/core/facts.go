@@ -1,6 +1,7 @@
 package core
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/quernmr/quern/wire"
@@ -107,6 +108,17 @@ func (f *Facts) ids(s *submissionFacts) []wire.JobID {
 		ids[i] = f.id(s.first + i)
 	}
 	return ids
+}
+
+// flow is the jobs of a submission, in the order of its Plan.
+func (f *Facts) flow(s *submissionFacts) iter.Seq[*jobFacts] {
+	return func(yield func(*jobFacts) bool) {
+		for i := range s.jobs {
+			if !yield(f.jobs[s.first+i]) {
+				return
+			}
+		}
+	}
 }
 
 // after lists the jobs whose output j reads.

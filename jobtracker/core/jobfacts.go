@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -116,12 +117,14 @@ func (x *committed) apply(f *Facts, _ uint64) {
 	j.done.Add(x.Task)
 }
 
-// stopped: the job will fail or be killed. A kill is refused once the job's
-// outputs move into place; a commit that cannot be finished may still fail it.
+// stopped: the job will fail or be killed, and with it its flow. A kill is refused
+// once the job's outputs move into place; a commit that cannot be finished may
+// still fail it.
 type stopped struct {
 	Job     int        `msgpack:"j"`
 	Outcome wire.State `msgpack:"o"` // Failed or Killed
 	Reason  string     `msgpack:"r"`
+	With    int        `msgpack:"w,omitempty"` // the job of its flow that has taken this one with it
 }
 
 func (*stopped) number() byte  { return 11 }
@@ -133,7 +136,30 @@ func (x *stopped) fits(f *Facts) bool {
 	}
 	return x.Outcome == wire.Failed || x.Outcome == wire.Killed && !j.committing
 }
-func (x *stopped) apply(f *Facts, _ uint64) { f.jobs[x.Job].stop = x }
+func (x *stopped) apply(f *Facts, _ uint64) {
+	j := f.jobs[x.Job]
+	j.stop = x
+	for other := range f.flow(j.sub) {
+		if other.end == nil && other.stop == nil && !other.committing {
+			other.stop = x.takes(f, other)
+		}
+	}
+}
+
+// maxCause bounds what a job is told of why another one of its flow was stopped, in bytes.
+const maxCause = 1000
+
+// takes is the stop of another job of the flow.
+func (x *stopped) takes(f *Facts, other *jobFacts) *stopped {
+	cause, _, _ := strings.Cut(x.Reason, "\n")
+	if x.Outcome == wire.Killed { // failures say whose they are
+		cause = fmt.Sprintf("%v (%s) was killed: %s", f.id(x.Job), f.jobs[x.Job].name, cause)
+	}
+	return &stopped{
+		Job: other.n, Outcome: x.Outcome, With: x.Job,
+		Reason: fmt.Sprintf("%v (%s) %v with its flow: %s", f.id(other.n), other.name, x.Outcome, bounded(cause, maxCause)),
+	}
+}
 
 // committing: all tasks are committed and the job's outputs move into place.
 type committing struct {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quernmr/quern/history"
@@ -222,11 +221,8 @@ func (j *job) runnable() bool { return !j.held && !j.stopping && j.splits != nil
 
 // advance does whatever a job's state now allows.
 func (l *Live) advance(j *job) {
-	switch state := l.facts.state(j.facts); state {
-	case wire.Waiting:
-		l.checkNeeds(j)
+	switch l.facts.state(j.facts) {
 	case wire.Preparing:
-		l.checkNeeds(j)
 		l.serve(j, &j.setup, wire.AttemptID{})
 	case wire.Running:
 		l.advanceRunning(j)
@@ -256,45 +252,36 @@ func (l *Live) advanceRunning(j *job) {
 	}
 }
 
-// checkNeeds stops a job that needs the output of one that will not have any.
-func (l *Live) checkNeeds(j *job) {
-	for _, f := range l.facts.after(j.facts) {
-		var outcome wire.State
-		switch {
-		case f.stop != nil:
-			outcome = f.stop.Outcome
-		case f.end != nil && f.end.Outcome != wire.Succeeded:
-			outcome = f.end.Outcome
-		default:
-			continue
-		}
-		l.stopJob(j, outcome, fmt.Sprintf("it needs the output of %v (%s), which %s",
-			l.facts.id(f.n), f.name, strings.Replace(outcome.String(), "killed", "was killed", 1)))
-		return
-	}
-}
-
-// stopped ends what runs of a job that fails or is killed.
+// stopped ends what runs of a job that fails or is killed, and of its flow.
 func (l *Live) stopped(x *stopped, fitted bool) {
 	f := l.facts.jobs[x.Job]
 	if f == nil {
 		return
 	}
-	l.answerKills(f)
-	j := l.jobs[x.Job]
-	if j == nil {
-		return
-	}
-	l.touch(j)
 	if !fitted {
-		j.stopping = false
+		l.answerKills(f)
+		if j := l.jobs[x.Job]; j != nil {
+			j.stopping = false
+			l.touch(j)
+		}
 		return
 	}
+	for other := range l.facts.flow(f.sub) {
+		if stop := other.stop; stop != nil && (other == f || stop.With == x.Job) {
+			l.stopTasks(other)
+		}
+	}
+}
+
+// stopTasks ends what runs of a job that was stopped just now.
+func (l *Live) stopTasks(f *jobFacts) {
+	l.answerKills(f)
+	j := l.jobs[f.n]
+	l.touch(j)
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts) {
-		l.kill(a, bounded(x.Reason, 200))
+		l.kill(a, bounded(f.stop.Reason, 200))
 	}
-	l.touchFlow(j.facts)
 }
 
 // clearTasks takes a job out of everything that tasks are picked from.
@@ -327,9 +314,9 @@ func (l *Live) clearTasks(j *job) {
 }
 
 func (l *Live) touchFlow(f *jobFacts) {
-	for i := range f.sub.jobs {
-		if other := l.jobs[f.sub.first+i]; other != nil {
-			l.touch(other)
+	for other := range l.facts.flow(f.sub) {
+		if j := l.jobs[other.n]; j != nil {
+			l.touch(j)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func slowstartOf(p *wire.JobPlan) float64 {
 
 // toGather is how many partitions of a classical job wait for a slot to be gathered in.
 func (j *job) toGather() int {
-	if !j.classical || float64(j.mapsDone()) < j.slowstart*float64(len(j.maps)) {
+	if !j.classical || !j.slowstarted() {
 		return 0
 	}
 	return j.homeless.Len()
@@ -179,6 +179,11 @@ func (l *Live) someGather() bool {
 		}
 	}
 	return false
+}
+
+// slowstarted says whether as many maps have ended as reduces are to wait for.
+func (j *job) slowstarted() bool {
+	return float64(j.mapsDone()) >= j.slowstart*float64(len(j.maps))
 }
 
 // gatherAt gives a partition of a classical job a slot, and a home there.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -19,16 +20,27 @@ func checkSubmission(s *wire.Submission) error {
 	case len(s.Plan.Jobs) == 0:
 		return fmt.Errorf("%w: its plan has no jobs", ErrBadSubmission)
 	}
+	writers := make(map[string]string)
 	for i := range s.Plan.Jobs {
 		j := &s.Plan.Jobs[i]
 		if j.Reduces < 0 || j.Reduces > maxTasks {
 			return fmt.Errorf("%w: job %q has %d reduces", ErrBadSubmission, j.Name, j.Reduces)
+		}
+		for _, in := range j.Inputs {
+			if in.From < 0 {
+				return fmt.Errorf("%w: job %q reads job number %d", ErrBadSubmission, j.Name, in.From)
+			}
 		}
 		for _, after := range j.After() {
 			if after >= i {
 				return fmt.Errorf("%w: job %q reads a job that is not before it", ErrBadSubmission, j.Name)
 			}
 		}
+		out := strings.TrimRight(j.Output, "/")
+		if other, taken := writers[out]; taken && out != "" {
+			return fmt.Errorf("%w: jobs %q and %q have one output: %s", ErrBadSubmission, other, j.Name, out)
+		}
+		writers[out] = j.Name
 	}
 	return nil
 }

@@ -29,7 +29,8 @@ import (
 //	hello t1 [process=2] [slots=2,1] [rack=/r1]   opens a stream; the tracker's old one may still be there
 //	close t1                             its stream ends
 //	inventory t1                         lines below it: attempt … and home … as in report and home
-//	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before
+//	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before,
+//	         [reads=-/1/1/2+3]           or those that are given
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
 //	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
@@ -40,6 +41,7 @@ import (
 //	tick 5s                              time passes; heartbeat t1 renews its lease
 //	sleep 1m                             time passes and the core is not woken in it
 //	log hold | undecided | release
+//	plans made                           Allocate is answered by the scheduler in force, and the plan shown when it is new
 //	plan map job1=2 job2=1 shuffle job2=0.5  answers Allocate (after "plans shown")
 //	status job1
 //
@@ -72,7 +74,9 @@ type scenario struct {
 	next    Stream
 	streams map[string]Stream // the last one that is open
 	names   map[Stream]string
-	shown   bool // plans are shown, not answered
+	shown   bool                 // plans are shown, not answered
+	planned bool                 // they are made by the scheduler in force, and shown
+	last    map[wire.Kind]string // plan that was shown
 	seq     map[wire.Kind]uint64
 	token   Token
 	hashes  map[wire.JobID]uint64
@@ -88,7 +92,7 @@ func newScenario(t *testing.T) *scenario {
 	return &scenario{
 		t: t, core: New(Config{ID: "jt", Staging: "mem://s/staging"}),
 		streams: make(map[string]Stream), names: make(map[Stream]string),
-		seq: make(map[wire.Kind]uint64), hashes: make(map[wire.JobID]uint64),
+		seq: make(map[wire.Kind]uint64), last: make(map[wire.Kind]string), hashes: make(map[wire.JobID]uint64),
 	}
 }
 
@@ -154,13 +158,14 @@ func (s *scenario) carryOut(c Command) {
 func (s *scenario) allocate(c Allocate) {
 	s.seq[c.Phase] = c.Seq
 	if !s.shown {
-		plan, err := scheduler.FIFO{}.Plan(c.Snapshot)
+		plan, err := s.policy(c).Plan(c.Snapshot)
 		if err == nil {
 			err = plan.Validate(c.Snapshot)
 		}
 		if err != nil {
 			s.t.Fatalf("policy: %v", err)
 		}
+		s.showPlan(c.Phase, plan)
 		for _, cmd := range s.core.Step(s.now, Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan}) {
 			s.carryOut(cmd)
 		}
@@ -215,7 +220,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	case "log":
 		s.setLog(d.CmdArgs[0].Key)
 	case "plans":
-		s.shown = d.CmdArgs[0].Key == "shown"
+		s.shown, s.planned = d.CmdArgs[0].Key == "shown", d.CmdArgs[0].Key == "made"
 	case "plan":
 		s.plan(d)
 	case "status":
@@ -403,8 +408,8 @@ func submission(d *datadriven.TestData) *wire.Submission {
 	sub.Owner = value(d, "owner", "")
 	for i := range int(num(value(d, "jobs", "1"))) {
 		j := wire.JobPlan{Name: fmt.Sprintf("n%d", i+1), Reduces: int(num(value(d, "reduces", "0"))), Properties: make(map[string]string)}
-		if i > 0 {
-			j.Inputs = []wire.InputPlan{{Format: "binary", From: i}}
+		for _, from := range readsOf(d, i) {
+			j.Inputs = append(j.Inputs, wire.InputPlan{Format: "binary", From: from})
 		}
 		for _, a := range d.CmdArgs {
 			if strings.Contains(a.Key, ".") {

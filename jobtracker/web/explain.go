@@ -62,6 +62,7 @@ type (
 	Hold struct {
 		What  string    `json:"what"`
 		Until time.Time `json:"until,omitzero"` // at the latest
+		Due   time.Time `json:"due,omitzero"`   // by the estimates
 	}
 )
 
@@ -92,7 +93,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Shuffle = &s
 	}
 	for _, h := range x.Holds {
-		e.Holds = append(e.Holds, Hold{What: h.What, Until: instant(h.Until)})
+		e.Holds = append(e.Holds, Hold{What: h.What, Until: instant(h.Until), Due: instant(h.Due)})
 	}
 	return e
 }

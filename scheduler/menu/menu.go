@@ -46,6 +46,7 @@ type Needs struct {
 	Trackers  bool // and Measured
 	Later     bool
 	Transfers bool // and Bandwidth
+	Early     bool // reduces count among Jobs once the configured part of their maps has ended
 }
 
 // NeedsOf says what a policy looks at. One that is not known is shown everything.
@@ -54,7 +55,7 @@ func NeedsOf(name string) Needs {
 	case "fifo", "fair", "flex":
 		return Needs{}
 	case "flowflex":
-		return Needs{Later: true}
+		return Needs{Later: true, Early: true}
 	case "maxsrpt", "splitsrpt", "srpt":
 		return Needs{Transfers: true}
 	case "hmhs":

@@ -1,0 +1,70 @@
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
+	"github.com/quernmr/quern/wire"
+)
+
+// readsOf is the numbers, from 1, of the jobs that the job at an index reads.
+func readsOf(d *datadriven.TestData, i int) (reads []int) {
+	given := strings.Split(value(d, "reads", ""), "/")
+	if len(given) == 1 {
+		if i == 0 {
+			return nil
+		}
+		return []int{i}
+	}
+	for n := range strings.SplitSeq(given[i], "+") {
+		if from, err := strconv.Atoi(n); err == nil {
+			reads = append(reads, from)
+		}
+	}
+	return reads
+}
+
+func (s *scenario) policy(c Allocate) scheduler.Policy {
+	if !s.planned {
+		return scheduler.FIFO{}
+	}
+	p, err := menu.Policy(c.Policy)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+func (s *scenario) showPlan(k wire.Kind, p scheduler.Plan) {
+	if !s.planned {
+		return
+	}
+	var targets []string
+	for _, t := range p.Targets {
+		targets = append(targets, fmt.Sprintf("%s=%d ends %.3gs", showJob(t.Job), t.Slots, t.End))
+	}
+	if text := strings.Join(targets, ", "); text != s.last[k] {
+		s.last[k] = text
+		s.printf("plan %v: %s", k, text)
+	}
+}
+
+// showGoal is what is asked for of a goal.
+func showGoal(g scheduler.Goal) string {
+	text := ""
+	if g.Weight != 0 && g.Weight != 1 {
+		text += fmt.Sprintf(" weight=%v", g.Weight)
+	}
+	if g.Deadline != 0 {
+		text += fmt.Sprintf(" deadline=%v", g.Deadline)
+	}
+	for _, step := range g.Steps {
+		text += fmt.Sprintf(" %v:%v", step.By, step.Cost)
+	}
+	return text
+}
