@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -110,15 +109,37 @@ func filesOf(f dfs.FS, info dfs.Info, recursive bool) ([]dfs.Info, error) {
 	return files, nil
 }
 
-// partFiles lists the main output of an earlier job.
-func partFiles(f dfs.FS, dir string) ([]dfs.Info, error) {
+// partFiles lists the main output of an earlier job of the flow: a file of each of
+// its tasks that commit. That one is missing must not go unseen.
+func partFiles(f dfs.FS, sub *wire.Submission, index int, job wire.JobID) ([]dfs.Info, error) {
+	dir := OutputOf(sub, index)
 	infos, err := f.List(dir)
 	if err != nil {
 		return nil, inputError(err)
 	}
-	return slices.DeleteFunc(infos, func(info dfs.Info) bool {
-		return info.Dir || !strings.HasPrefix(dfs.Base(info.Name), mainOutput+"-")
-	}), nil
+	there := make(map[string]dfs.Info, len(infos))
+	for _, info := range infos {
+		if !info.Dir {
+			there[dfs.Base(info.Name)] = info
+		}
+	}
+	kind, n := wire.Reduce, sub.Plan.Jobs[index].Reduces
+	if n == 0 {
+		kind = wire.Map
+		if n, err = countSplits(f, sub.Staging, job); err != nil {
+			return nil, fmt.Errorf("input: %s: number of its files: %w", dir, err)
+		}
+	}
+	files := make([]dfs.Info, n)
+	for i := range files {
+		info, ok := there[outputName(mainOutput, kind, i)]
+		if !ok {
+			return nil, Fatal(fmt.Errorf("input: %s, which job %s has written: %w",
+				dfs.Join(dir, outputName(mainOutput, kind, i)), sub.Plan.Jobs[index].Name, fs.ErrNotExist))
+		}
+		files[i] = info
+	}
+	return files, nil
 }
 
 // OutputOf is the URL of the directory that a submission's job of this index

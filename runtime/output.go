@@ -106,11 +106,7 @@ func (o *outputs) open(name string) (*Output, error) {
 	if out := o.files[name]; out != nil {
 		return out, nil
 	}
-	letter := 'r'
-	if o.task.Kind == wire.Map {
-		letter = 'm'
-	}
-	out := &Output{name: fmt.Sprintf("%s-%c-%05d", name, letter, o.task.N), pulse: o.pulse}
+	out := &Output{name: outputName(name, o.task.Kind, o.task.N), pulse: o.pulse}
 	if o.bin {
 		out.buf = make([]byte, binaryHead, binaryBlock)
 		out.head, out.first = binaryHead, noRecord
@@ -123,6 +119,15 @@ func (o *outputs) open(name string) (*Output, error) {
 	}
 	o.files[name] = out
 	return out, nil
+}
+
+// outputName is the name of a task's file of an output, as Hadoop has it.
+func outputName(output string, k wire.Kind, n int) string {
+	letter := 'r'
+	if k == wire.Map {
+		letter = 'm'
+	}
+	return fmt.Sprintf("%s-%c-%05d", output, letter, n)
 }
 
 // sorted lists the files by name.

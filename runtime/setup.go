@@ -67,7 +67,7 @@ func (a *attempt) stageSplits() error {
 	name := splitsName(a.sub.Staging, a.id().Task.Job)
 	_, err := a.fs.Stat(name)
 	if missing(err) {
-		splits, planErr := jobSplits(a.fs, a.sub, a.cmd.Index, a.settings, a.alive)
+		splits, planErr := jobSplits(a.fs, a.sub, a.cmd.Index, a.id().Task.Job, a.settings, a.alive)
 		if planErr != nil {
 			return planErr
 		}

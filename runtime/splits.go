@@ -120,7 +120,7 @@ func cutFile(in *wire.InputPlan, info dfs.Info, size int64) []Chunk {
 }
 
 // jobSplits computes the splits of a whole job. Each is called for each input.
-func jobSplits(f dfs.FS, sub *wire.Submission, index int, s settings, each func() error) ([]splitEntry, error) {
+func jobSplits(f dfs.FS, sub *wire.Submission, index int, id wire.JobID, s settings, each func() error) ([]splitEntry, error) {
 	job := &sub.Plan.Jobs[index]
 	var all []splitEntry
 	for i := range job.Inputs {
@@ -128,7 +128,8 @@ func jobSplits(f dfs.FS, sub *wire.Submission, index int, s settings, each func(
 		var files []dfs.Info
 		var err error
 		if in.From > 0 {
-			files, err = partFiles(f, OutputOf(sub, in.From-1))
+			before := wire.JobID{Start: id.Start, N: id.N - index + in.From - 1} // numbered in the plan's order
+			files, err = partFiles(f, sub, in.From-1, before)
 		} else if files, err = inputFiles(f, in, s); err == nil {
 			err = checkReadable(f, files)
 		}

@@ -251,19 +251,48 @@ func readEntry(f dfs.FS, name string, i int) (splitEntry, error) {
 	return e, nil
 }
 
+// countSplits is how many splits a job had, and so maps.
+func countSplits(f dfs.FS, staging string, job wire.JobID) (int, error) {
+	name := splitsName(staging, job)
+	file, err := f.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	_, n, err := splitsHeadOf(file)
+	if err == nil && n > maxSplits {
+		err = fmt.Errorf("%w: %d splits", ErrCorrupt, n)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", name, err)
+	}
+	return n, nil
+}
+
+// splitsHeadOf reads the version and the number of splits.
+func splitsHeadOf(file io.ReaderAt) (old bool, n int, err error) {
+	var head [splitsHead]byte
+	if err := readAt(file, head[:], 0); err != nil {
+		return false, 0, err
+	}
+	old, ok := splitsVersion(head[:])
+	if !ok {
+		return false, 0, fmt.Errorf("%w: no splits file", ErrCorrupt)
+	}
+	return old, int(binary.LittleEndian.Uint32(head[len(splitsMagic):])), nil
+}
+
 func findEntry(f dfs.FS, name string, i int) (splitEntry, error) {
 	file, err := f.Open(name)
 	if err != nil {
 		return splitEntry{}, err
 	}
 	defer file.Close()
-	var head [splitsHead]byte
-	if err := readAt(file, head[:], 0); err != nil {
+	old, n, err := splitsHeadOf(file)
+	if err != nil {
 		return splitEntry{}, err
 	}
-	n := int(binary.LittleEndian.Uint32(head[len(splitsMagic):]))
-	old, ok := splitsVersion(head[:])
-	if !ok || i < 0 || i >= n {
+	if i < 0 || i >= n {
 		return splitEntry{}, fmt.Errorf("%w: no such entry among %d", ErrCorrupt, n)
 	}
 	var bounds [16]byte

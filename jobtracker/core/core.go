@@ -35,6 +35,15 @@
 //	    job up: its troubles tell.
 //	I7  An excluded tracker is given no task with a slot. It is never the last usable one.
 //
+// # Flows
+//
+// The jobs of a submission are one flow: they have one set of terms, are suspended
+// together and fail together. The entry that stops one stops, as it is applied, all
+// that have not ended and do not commit; so no leader ever sees half a flow stopped.
+// A job begins when those have succeeded whose output it reads. That output is on a
+// shared file system and is not made anew when it is lost: the setup attempt of the
+// job that reads it looks whether it is all there, and fails.
+//
 // # Log entries
 //
 //	+------------+-----------+------------------------------------+

@@ -46,7 +46,7 @@ func (s *scenario) showPlan(k wire.Kind, p scheduler.Plan) {
 	}
 	var targets []string
 	for _, t := range p.Targets {
-		targets = append(targets, fmt.Sprintf("%s=%d ends %.3gs", showJob(t.Job), t.Slots, t.End))
+		targets = append(targets, fmt.Sprintf("%s=%d ends %.2gs", showJob(t.Job), t.Slots, t.End))
 	}
 	if text := strings.Join(targets, ", "); text != s.last[k] {
 		s.last[k] = text

@@ -1,0 +1,57 @@
+package runtime
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestFlowInput: a job reads all files of the job before it, and no others; one that
+// is missing is named, be it the last.
+func TestFlowInput(t *testing.T) {
+	const tmp = testStaging + "/tmp/0/"
+	id := wire.JobID{Start: 1, N: 8}
+	for name, c := range map[string]struct {
+		reduces int
+		change  func(*mem.FS)
+		splits  int
+		want    string // in the error
+	}{
+		"reduces":        {reduces: 2, splits: 2},
+		"maps":           {splits: 3},
+		"empty files":    {reduces: 2, splits: 0, change: func(f *mem.FS) { put(f, tmp+"part-r-00000", nil); put(f, tmp+"part-r-00001", nil) }},
+		"others' files":  {reduces: 2, splits: 2, change: func(f *mem.FS) { put(f, tmp+"part-r-00007", []byte("x")) }},
+		"no last one":    {reduces: 2, want: tmp + "part-r-00001, which job a has written", change: func(f *mem.FS) { must(0, f.Remove(tmp+"part-r-00001")) }},
+		"no map's file":  {want: tmp + "part-m-00002, which job a has written", change: func(f *mem.FS) { must(0, f.Remove(tmp+"part-m-00002")) }},
+		"no directory":   {reduces: 2, want: testStaging + "/tmp/0", change: func(f *mem.FS) { must(0, f.RemoveAll(testStaging+"/tmp")) }},
+		"not known many": {want: "job_1_0007", change: func(f *mem.FS) { must(0, f.RemoveAll(testStaging+"/job_1_0007")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mem.New(100)
+			must(0, f.MkdirAll(testStaging+"/job_1_0007"))
+			data, _ := encodeSplits(make([]splitEntry, 3))
+			put(f, splitsName(testStaging, wire.JobID{Start: 1, N: 7}), data)
+			for _, file := range []string{"part-r-00000", "part-r-00001", "part-m-00000", "part-m-00001", "part-m-00002", "_SUCCESS"} {
+				put(f, tmp+file, []byte("a\n"))
+			}
+			if c.change != nil {
+				c.change(f)
+			}
+			sub := &wire.Submission{Staging: testStaging, Plan: wire.Plan{Jobs: []wire.JobPlan{
+				{Name: "a", Reduces: c.reduces},
+				{Name: "b", Inputs: []wire.InputPlan{{Format: formatLines, From: 1}}},
+			}}}
+			splits, err := jobSplits(f, sub, 1, id, settings{splitMin: 1, splitMax: 100}, func() error { return nil })
+			switch {
+			case c.want == "" && (err != nil || len(splits) != c.splits):
+				t.Errorf("%d splits, want %d, error %v", len(splits), c.splits, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("error %v, want one that names %s", err, c.want)
+			case c.want != "" && name != "not known many" && !isFatal(err):
+				t.Errorf("error %v is not fatal", err)
+			}
+		})
+	}
+}
