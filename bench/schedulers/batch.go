@@ -32,10 +32,7 @@ type job struct {
 }
 
 // batch is jobs that are present together, in order of arrival.
-type batch struct {
-	name string
-	jobs []*job
-}
+type batch struct{ jobs []*job }
 
 // outcome is what a run of a batch came to.
 type outcome struct {

@@ -17,14 +17,13 @@ import (
 const (
 	unlikeTrackers = 4
 	unlikeJobs     = 10
-	unlikeWork     = 1500.0 // slot-seconds on a tracker of factor 1
 )
 
 // drawUnlike draws jobs with maps and reduces. Alike: trackers are slow or fast for
 // all jobs.
 func drawUnlike(seed uint64, alike bool) *batch {
 	r := papers.Rand(seed, "hmhs", 0)
-	of, total := &batch{}, 0.0
+	of := &batch{}
 	factors := func() (list [unlikeTrackers]float64) {
 		for i := range list {
 			list[i] = 0.1 + 0.9*r.Float64()
@@ -47,7 +46,6 @@ func drawUnlike(seed uint64, alike bool) *batch {
 			j.args = append(j.args, "-slow", fmt.Sprintf("tt%d=%.3f", t+1, f))
 		}
 		j.work = j.waits.Seconds(j.maps)
-		total += j.work
 		of.jobs = append(of.jobs, j)
 	}
 	return of
@@ -60,15 +58,15 @@ func (b *bench) hmhs() error {
 	table("trackers are slow", "fifo", "hmhs", "makespan less by", "to reach")
 	for _, alike := range []bool{false, true} {
 		var fifo, hmhs float64
-		var each sync.Mutex
-		err := b.lanes2(seeds, func(c *cluster, seed uint64) error {
+		var mu sync.Mutex // guards both
+		err := b.bySeed(seeds, func(c *cluster, seed uint64) error {
 			a, err := b.makespan(c, "fifo", drawUnlike(seed, alike))
 			if err != nil {
 				return err
 			}
 			z, err := b.makespan(c, "hmhs", drawUnlike(seed, alike))
-			each.Lock()
-			defer each.Unlock()
+			mu.Lock()
+			defer mu.Unlock()
 			fifo += a
 			hmhs += z
 			b.say("seed %d: fifo %.2f s, hmhs %.2f s", seed, a, z)
@@ -99,8 +97,8 @@ func (b *bench) makespan(c *cluster, name string, of *batch) (float64, error) {
 	return slices.Max(o.ends), nil
 }
 
-// lanes2 has each seed served by one of the lanes, on its cluster.
-func (b *bench) lanes2(seeds []uint64, do func(c *cluster, seed uint64) error) error {
+// bySeed has each seed served by one of the lanes, on its own cluster.
+func (b *bench) bySeed(seeds []uint64, do func(c *cluster, seed uint64) error) error {
 	next := make(chan uint64, len(seeds))
 	for _, seed := range seeds {
 		next <- seed
