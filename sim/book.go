@@ -26,6 +26,7 @@ type book struct {
 	stopped   map[wire.JobID]bool     // by a kill that was answered
 	lostFiles map[string]bool         // that faults have taken, not the trackers
 	jobs      []planned               // by number, from 1, as the log has given them
+	lives     map[int]*life           // by number
 	keys      map[string]bool         // of submissions in the log
 	unswept   map[string]int          // failed removals of staging directories
 }
@@ -35,7 +36,7 @@ func newBook(r *Result) book {
 		offices: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
 		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
-		keys: make(map[string]bool), unswept: make(map[string]int),
+		lives: make(map[int]*life), keys: make(map[string]bool), unswept: make(map[string]int),
 	}
 }
 
@@ -68,6 +69,14 @@ func (b *book) entry(w *world, x logged) {
 	switch kind {
 	case "submitted":
 		b.number(w, rest)
+	case "committing", "stopped", "ended":
+		job, outcome, err := parseLife(rest)
+		w.must(err)
+		b.lived(w, kind, job, outcome)
+	case "splits-written":
+		job, _, err := parseLife(rest)
+		w.must(err)
+		b.prepared(w, job)
 	case "committed", "revoked":
 		var job, task, attempt int
 		_, err := fmt.Sscanf(rest, "%d/%d/%d", &job, &task, &attempt)
@@ -93,6 +102,7 @@ func (b *book) number(w *world, key string) {
 		for i := range c.sub.Plan.Jobs {
 			if c.sub.Key == key && !b.keys[key] {
 				b.jobs = append(b.jobs, planned{c, i})
+				b.lives[len(b.jobs)] = &life{}
 			}
 		}
 	}
@@ -149,6 +159,7 @@ func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
 		w.fail("V2: %v is launched on %s, before on %s", launch.Attempt, l.tt.name, before)
 	}
 	b.launched[launch.Attempt] = l.tt.name
+	b.begun(w, launch.Attempt)
 }
 
 // heard looks at what comes to a tracker from a job tracker.

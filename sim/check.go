@@ -114,9 +114,12 @@ func (w *world) checkEnd() {
 	for _, c := range w.clients {
 		for i, id := range c.ids {
 			s, _ := w.status(id)
+			w.book.outlived(w, s)
 			switch {
 			case s.State == wire.Succeeded || w.finished(c, i, s):
-				w.checkOutput(c, i, s)
+				if c.sub.Plan.Jobs[i].Output != "" { // else it is gone by now
+					w.checkOutput(c, i, s)
+				}
 			case s.State == wire.Killed && !c.killed:
 				w.fail("V9: %v was killed by nobody: %s", id, s.Error)
 			case s.State == wire.Failed && w.harmless && !c.mayFail():

@@ -31,7 +31,7 @@ func newWorld(r *Result) *world {
 		nodes: make(map[string]node), blocked: make(map[way]int),
 	}
 	w.book = newBook(r)
-	plan, wishes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4))
+	plan, wishes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
 	w.scheduling = drawScheduling(seed, wishes)
 	w.drawPools(wishes)
 	w.operate(wishes, wishes.IntN(3))
@@ -51,20 +51,21 @@ func newWorld(r *Result) *world {
 	w.keepLogs = plan.IntN(2) == 0
 	w.pace = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
 	for i := range 1 + plan.IntN(5) {
-		w.addClient(plan, wishes, i)
+		w.addClient(plan, wishes, shapes, i)
 	}
 	return w
 }
 
-func (w *world) addClient(plan, wishes *rand.Rand, i int) {
+func (w *world) addClient(plan, wishes, shapes *rand.Rand, i int) {
 	c := &client{w: w, sub: &wire.Submission{
 		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: "sim",
 		Program: wire.Program{Path: "sim"}, Terms: drawTerms(wishes),
 	}}
 	c.terms = c.sub.Terms
-	for k := range 1 + plan.IntN(5)/4 {
+	for k := range flowSize(shapes) {
 		c.addJob(plan, i, k)
 	}
+	c.connect(shapes)
 	w.clients = append(w.clients, c)
 	at := time.Duration(plan.Int64N(int64(stormy / 2)))
 	w.after(at, func() {
@@ -97,13 +98,11 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	if plan.IntN(3) == 0 {
 		j.Properties["mapreduce.map.memory.mb"] = "100"
 	}
+	name := fmt.Sprintf("mem://c/in/%d", i)
 	if k == 0 {
-		name := fmt.Sprintf("mem://c/in/%d", i)
 		c.w.must(writeFile(c.w, name, make([]byte, 40*plan.IntN(12))))
-		j.Inputs = []wire.InputPlan{{Format: "lines", Paths: []string{name}}}
-	} else {
-		j.Inputs = []wire.InputPlan{{Format: "lines", From: k}}
 	}
+	j.Inputs = []wire.InputPlan{{Format: "lines", Paths: []string{name}}}
 	c.sub.Plan.Jobs = append(c.sub.Plan.Jobs, j)
 	c.erratic = append(c.erratic, plan.IntN(10) == 0 || c.w.broken == hideDigests)
 }

@@ -53,6 +53,10 @@
 //	V12 Terms, scheduling and pools are as they were last granted: a change that was
 //	    asked for twice, or of an earlier leader, undoes none that came after it.
 //
+//	V12 A job begins when all jobs whose output it reads have succeeded, and reads
+//	    all of it. One that fails or is killed takes its flow with it, but for
+//	    what has ended or commits.
+//
 // A violation ends the run. [Run] tells it with the last of what happened;
 // [Shrink] drops the faults without which it happens all the same.
 //

@@ -124,6 +124,7 @@ func toReach() reached {
 		"a worker does not start":                "resource temporarily unavailable",
 		"a tracker is excluded":                  ": excluded ",
 		"a job is cleaned up":                    "_x_",
+		"a job takes others with it":             "takes 1 of its flow with it",
 		"a disk fails":                           "input/output error",
 	}
 	for _, name := range menu.Names() {
