@@ -24,7 +24,15 @@ type Profile struct {
 // Sums is tasks that succeeded, and how long they took together.
 type Sums struct {
 	Sum
-	Trackers map[string]Sum
+	Trackers map[string]*Sum
+}
+
+// On is what one tracker did of them.
+func (s *Sums) On(tracker string) Sum {
+	if t := s.Trackers[tracker]; t != nil {
+		return *t
+	}
+	return Sum{}
 }
 
 // Sum is a number of tasks and how long they took together.
@@ -62,12 +70,15 @@ func (s *Sum) add(took time.Duration) {
 // Add adds a task that ended on a tracker.
 func (s *Sums) Add(tracker string, took time.Duration) {
 	s.add(took)
-	if s.Trackers == nil {
-		s.Trackers = make(map[string]Sum)
-	}
 	t := s.Trackers[tracker]
+	if t == nil {
+		if s.Trackers == nil {
+			s.Trackers = make(map[string]*Sum)
+		}
+		t = new(Sum)
+		s.Trackers[tracker] = t
+	}
 	t.add(took)
-	s.Trackers[tracker] = t
 }
 
 // Profile sums a Record up.

@@ -123,7 +123,7 @@ func (l *Live) slowness(j *job, t *tracker) float64 {
 const leastSlow, mostSlow = 0.1, 10.0
 
 func slownessOf(s *history.Sums, tracker string) float64 {
-	own, mean := s.Trackers[tracker], s.Mean()
+	own, mean := s.On(tracker), s.Mean()
 	if own.Tasks < enough || mean <= 0 {
 		return 0
 	}
