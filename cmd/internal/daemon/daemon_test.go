@@ -49,7 +49,8 @@ func TestSecurity(t *testing.T) {
 		{":0", Security{}, "-insecure"},
 		{"192.0.2.1:0", Security{}, "-insecure"},
 		{"192.0.2.1:0", Security{Insecure: true}, ""},
-		{"127.0.0.1:0", Security{TLSDir: "x", Insecure: true}, "not built"},
+		{"192.0.2.1:0", Security{TLSDir: "x"}, ""},
+		{"127.0.0.1:0", Security{TLSDir: "x", Insecure: true}, "one or the other"},
 		{"127.0.0.1", Security{}, "-listen"},
 		{"127.0.0.1:70000", Security{}, "port"},
 	} {
