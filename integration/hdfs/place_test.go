@@ -64,6 +64,7 @@ type place struct {
 // newPlace makes a place, and when the test ends looks at what is left there.
 func newPlace(t *testing.T, c *minicluster.Cluster) *place {
 	t.Helper()
+	programs(t) // not in the time that the test has
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*deadline)
 	t.Cleanup(cancel)
 	super := client(t, c)
