@@ -169,6 +169,13 @@ func (f *fleet) end() bool {
 	return true
 }
 
+func sum(all []time.Duration) (total time.Duration) {
+	for _, d := range all {
+		total += d
+	}
+	return total
+}
+
 func heapBytes() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -211,6 +218,7 @@ func BenchmarkAssign(b *testing.B) {
 			used += cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID) - began
 			slices.Sort(all)
 			b.ReportMetric(float64(launched)/used.Seconds(), "assignments/cpu-s")
+			b.ReportMetric(float64(launched)/sum(all).Seconds(), "assignments/step-s")
 			b.ReportMetric(float64(near)/float64(launched)*100, "%near")
 			b.ReportMetric(float64(all[len(all)*50/100].Nanoseconds())/1000, "p50-µs")
 			b.ReportMetric(float64(all[len(all)*99/100].Nanoseconds())/1000, "p99-µs")

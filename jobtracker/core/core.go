@@ -34,6 +34,9 @@
 //	    there before the log says so. Only one that cannot be written does not hold a
 //	    job up: its troubles tell.
 //	I7  An excluded tracker is given no task with a slot. It is never the last usable one.
+//	I8  No task that could be launched waits while a slot is free, unless a rule holds it
+//	    back: delay scheduling, the queues of a plan, the limits of its pool, a ready
+//	    partition's home. Each such hold has a reason and an end ([Live.holds]).
 //
 // # Flows
 //

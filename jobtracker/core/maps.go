@@ -90,6 +90,9 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	m.output, m.digest, m.known = out, out.Digest, true
 	j.digestSum += out.Digest
 	j.chosen++
+	if j.chosen == len(j.maps) {
+		j.movesDue = 0 // partitions may move again
+	}
 	if j.classical {
 		l.move(j) // perhaps enough for its reduces
 	}

@@ -61,6 +61,35 @@ func (w *world) checkNear() {
 	w.checkIdle(l)
 }
 
+// checkReduces: no reduce slot is free where a partition is ready, unless its job may
+// have no more; and elsewhere only if the partition is to be looked at again, is on its
+// way for the last time, or could not be gathered anew.
+func (w *world) checkReduces() {
+	l := w.core.live
+	if l == nil {
+		return
+	}
+	free := &l.free[reducePhase]
+	wake, wakes := w.core.Wake()
+	for _, j := range l.order {
+		for p := range j.homes {
+			h := &j.homes[p]
+			if h.tracker == nil || h.slot || !j.may[reducePhase] || !l.canReduce(j, p) {
+				continue
+			}
+			if free.Has(h.tracker.index) {
+				w.fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
+			}
+			if free.Len() > 0 && h.moves < maxMoves && j.chosen == len(j.maps) && (!wakes || wake > j.movesDue || j.movesDue == never) {
+				w.fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.movesDue)
+			}
+		}
+		if n := j.toGather(); n > 0 && j.may[reducePhase] && free.Len() > 0 {
+			w.fail("%d partitions of %v wait to be gathered, and reduce slots are free", n, j.id)
+		}
+	}
+}
+
 // checkIdle: a free map slot is known to be near nothing that is to launch, or not.
 func (w *world) checkIdle(l *Live) {
 	for _, t := range l.byIndex {

@@ -166,6 +166,7 @@ func (w *world) step(ev Event) {
 	commands := w.core.Step(w.now, ev)
 	w.checkLines()
 	w.checkNear()
+	w.checkReduces()
 	w.checkMatched(commands)
 	w.checkShares(commands)
 	for _, c := range commands {
