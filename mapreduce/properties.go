@@ -53,7 +53,7 @@ func Properties() []Property {
 		priorityProperty("mapreduce.job.priority", "VERY_LOW, LOW, NORMAL, HIGH or VERY_HIGH, of all jobs of a flow that of the first; `mrsubmit run -priority` wins"),
 		text("mapreduce.job.queuename", "default", 1, "pool in which the job shares a cluster, likewise; `mrsubmit run -pool` wins"),
 		part("mapreduce.job.reduce.slowstart.completedmaps", 0.05,
-			"part of the maps, from 0 to 1, that must be done before reduces take slots; only without quern.shuffle.split"),
+			"part of the maps, from 0 to 1, that must be done before reduces take slots, without quern.shuffle.split; with it, before flowflex plans with them"),
 		number(propReduces, 1, 0, 1<<20, "number of reduce tasks; 0 writes what the maps emit"),
 		number("mapreduce.map.maxattempts", 4, 1, 999, "attempts at a map task before the job fails"),
 		number("mapreduce.map.memory.mb", 0, 0, 1<<30,

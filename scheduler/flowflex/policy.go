@@ -15,7 +15,9 @@ import (
 //
 // A phase of a job is a node; jobs that stand alone are flows of one job, with
 // their reduces after their maps. Phases that cannot use slots yet count with
-// their tasks and, if not measured, the mean task of those that are. Phases of the
+// their tasks and, if not measured, the mean task of those that are. A reduce phase
+// is among the Jobs once a configured part of its maps has ended; slots that it cannot
+// use yet go to the others, for assignment lets none idle. Phases of the
 // other kind run in other slots: they are given one slot for as long as they take
 // at least, so that the critical path is right and little is added to the area.
 //
