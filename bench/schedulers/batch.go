@@ -27,6 +27,7 @@ type job struct {
 	reduces int
 	work    float64 // slot-seconds of its maps
 	weight  float64
+	told    float64 // the weight that the cluster is told
 	due     float64 // seconds from when all are present
 	levels  []wire.SLAStep
 }
@@ -156,7 +157,7 @@ func (b *bench) present(ctx context.Context, c *cluster, of *batch, ids []wire.J
 
 // goals are a job's of that age, counted from now.
 func (j *job) goals(age time.Duration) wire.Change {
-	change := wire.Change{Weight: &j.weight, Deadline: new(seconds(j.due))}
+	change := wire.Change{Weight: &j.told, Deadline: new(seconds(j.due))}
 	levels := slices.Clone(j.levels)
 	for i := range levels {
 		levels[i].After += age

@@ -133,6 +133,7 @@ func (b *bench) flex() error {
 	fmt.Println()
 	r.byMetric()
 	fmt.Println()
+	fmt.Print("Of these jobs nothing was known before:\n\n")
 	b.foreseen(said, r.outcomes["flex sum-response"])
 	return nil
 }

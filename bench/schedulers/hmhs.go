@@ -33,7 +33,7 @@ func drawUnlike(seed uint64, alike bool) *batch {
 	common := factors()
 	for i := range unlikeJobs {
 		j := &job{
-			name: fmt.Sprintf("unlike%d-%d", seed, i), maps: 15 + r.IntN(60), weight: 1, bytes: 1, reduces: 2 + r.IntN(8),
+			name: fmt.Sprintf("unlike%d-%d", seed, i), maps: 15 + r.IntN(60), weight: 1, told: 1, bytes: 1, reduces: 2 + r.IntN(8),
 			waits: waits.Job{Seed: r.Uint64(), Mean: time.Duration((0.5 + 2*r.Float64()) * float64(time.Second)), Spread: 0.1},
 		}
 		reduce := time.Duration((0.5 + 2*r.Float64()) * float64(time.Second))
@@ -59,7 +59,7 @@ func (b *bench) hmhs() error {
 	for _, alike := range []bool{false, true} {
 		var fifo, hmhs float64
 		var mu sync.Mutex // guards both
-		err := b.bySeed(seeds, func(c *cluster, seed uint64) error {
+		err := b.bySeed(shape{trackers: unlikeTrackers, maps: 10, reduces: 4}, seeds, func(c *cluster, seed uint64) error {
 			a, err := b.makespan(c, "fifo", drawUnlike(seed, alike))
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ func (b *bench) makespan(c *cluster, name string, of *batch) (float64, error) {
 }
 
 // bySeed has each seed served by one of the lanes, on its own cluster.
-func (b *bench) bySeed(seeds []uint64, do func(c *cluster, seed uint64) error) error {
+func (b *bench) bySeed(s shape, seeds []uint64, do func(c *cluster, seed uint64) error) error {
 	next := make(chan uint64, len(seeds))
 	for _, seed := range seeds {
 		next <- seed
@@ -108,7 +108,7 @@ func (b *bench) bySeed(seeds []uint64, do func(c *cluster, seed uint64) error) e
 	var lanes sync.WaitGroup
 	for lane := range b.lanes {
 		lanes.Go(func() {
-			c, err := b.cluster(shape{trackers: unlikeTrackers, maps: 10, reduces: 4})
+			c, err := b.cluster(s)
 			if err != nil {
 				errs[lane] = err
 				return

@@ -60,6 +60,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"FLEX, FAIR and FIFO on ten jobs", (*bench).flex},
+		{"prediction: jobs seen once before", (*bench).predict},
 		{"overlap: policies for maps and shuffle together", (*bench).overlap},
 		{"HMHS on unlike trackers", (*bench).hmhs},
 		{"shuffle: homes keep up with maps", (*bench).keepUp},

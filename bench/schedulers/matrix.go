@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/quernmr/quern/scheduler"
@@ -86,8 +87,11 @@ func (b *bench) cell(c *cluster, m *matrix, r *results, i int, col column) error
 		return fmt.Errorf("%s: %w", col.name, err)
 	}
 	of := m.draw(m.seeds[i])
-	for k, j := range of.jobs { // names that nothing is known of
-		j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k)
+	for k, j := range of.jobs {
+		j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k) // of which nothing is known
+		if j.told = 1; strings.HasSuffix(col.scheduling.Metric, "-weighted") {
+			j.told = j.weight // else it would be the job's share under fair
+		}
 	}
 	var while func(context.Context, []wire.JobID)
 	if m.while != nil {
