@@ -40,6 +40,7 @@ type Sum struct {
 	Tasks   int
 	Took    time.Duration
 	squares float64 // of their seconds
+	recent  float64 // seconds of one, of late
 }
 
 // Mean is how long one took, 0 if there is none.
@@ -61,9 +62,16 @@ func (s *Sum) Deviation() float64 {
 	return math.Sqrt(max(0, s.squares/float64(s.Tasks)-mean*mean)) / mean
 }
 
+// window is how many tasks Recent is about.
+const window = 24
+
+// Recent is how long one took of late: the first ones also start processes.
+func (s *Sum) Recent() time.Duration { return time.Duration(s.recent * float64(time.Second)) }
+
 func (s *Sum) add(took time.Duration) {
 	s.Tasks++
 	s.Took += took
+	s.recent += (took.Seconds() - s.recent) / float64(min(s.Tasks, window))
 	s.squares += took.Seconds() * took.Seconds()
 }
 

@@ -61,14 +61,14 @@ func (j *job) taskTime(phase int) take {
 	case m.Tasks == 0 && past == nil:
 		return take{}
 	case past == nil:
-		return take{m.Mean(), m.Deviation(), sourceMeasured}
+		return take{max(m.Recent(), leastTask), m.Deviation(), sourceMeasured}
 	case m.Tasks == 0:
 		return take{max(past.Mean(), leastTask), past.Deviation(), "history of " + j.profile.Job.String()}
 	case m.Tasks < pastTasks:
 		mean := (m.Took + pastTasks*past.Mean()) / time.Duration(m.Tasks+pastTasks)
 		return take{mean, past.Deviation(), sourceMeasured + ", and history of " + j.profile.Job.String()}
 	}
-	return take{m.Mean(), m.Deviation(), sourceMeasured}
+	return take{max(m.Recent(), leastTask), m.Deviation(), sourceMeasured}
 }
 
 // meanTime is that of the jobs of which it is known, one as good as the other, also
@@ -171,15 +171,18 @@ func (v look) corrected(j *job, t take) take {
 	oldest := ages[len(ages)-1]
 	m := &j.measured[v.phase]
 	switch {
-	case m.Tasks == 0 && (t.source == sourceDefault || t.source == sourceMaps || float64(oldest) > float64(t.time)*(1+2*t.deviation)):
-		t.time = max(t.time, 2*oldest) // what was guessed is wrong: it is as likely half done as anything
+	case m.Tasks == 0 && (t.source == sourceDefault || t.source == sourceMaps):
+		t.time = max(t.time, 2*oldest) // nobody knows better than that it is half done
+	case m.Tasks == 0 && float64(oldest) > float64(t.time)*(1+2*t.deviation):
+		t.time += oldest / 2 // what was known is wrong
 	case m.Tasks == 0 || m.Tasks > 4*len(ages):
 	default:
-		took, tasks := m.Took, m.Tasks
+		tasks := min(m.Tasks, 2*len(ages))
 		if past := j.past(v.phase); past != nil {
-			took, tasks = took+pastTasks*past.Mean(), tasks+pastTasks
+			tasks += pastTasks
 		}
-		t.time = expected(took.Seconds(), tasks, ages, t)
+		// A machine that stands still for a while must not make all tasks long.
+		t.time = min(expected(t.time.Seconds()*float64(tasks), tasks, ages, t), t.time*3/2)
 	}
 	return t
 }
