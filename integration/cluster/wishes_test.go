@@ -1,0 +1,95 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+// What users wish of a running cluster, and what becomes of it when the leader dies:
+// pools of a file, terms, suspension, another scheduler.
+func TestWishes(t *testing.T) {
+	var pools string
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(pools, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const few = `<allocations><pool name="etl"><maxMaps>2</maxMaps></pool></allocations>`
+	c := start(t, func(cfg *processes.Config) {
+		pools = filepath.Join(cfg.Dir, "pools.xml")
+		write(few)
+		cfg.JobTrackerFlags = append(cfg.JobTrackerFlags, "-pools", pools, "-scheduler", "fair")
+		cfg.TaskTrackers = 2
+	})
+	about := func() *web.Cluster {
+		status, err := c.client.Cluster(c.ctx)
+		if err != nil {
+			return new(web.Cluster)
+		}
+		return status
+	}
+	c.await("pools", func() bool { return about().Pools.Status == pools })
+
+	c.mrsubmit("run", "-pool", "nowhere", c.Program("paced"), "-input", pools, "-output", filepath.Join(c.dir, "none")).
+		fail(1, `pool "nowhere" is unknown; there are [default etl]`)
+	held := c.paced(8, "-gate", "-D", "mapreduce.job.queuename=root.etl")
+	held.began("m", 2)
+	c.paced(3).correct() // beside it, though six maps of etl wait
+	if n := len(held.traces("m", "began")); n != 2 {
+		t.Errorf("pool etl has had %d maps of at most 2", n)
+	}
+	id := jobID.FindString(c.mrsubmit("list").succeed())
+
+	c.mrsubmit("suspend", id).succeed()
+	held.open()
+	held.waits("m", "ended", 2)
+	c.paced(3).correct()
+	if n := len(held.traces("m", "began")); n != 2 {
+		t.Errorf("%d maps of a suspended job have begun, want the two that ran", n)
+	}
+	c.mrsubmit("cluster", "scheduler", "flex", "-metric", "max-stretch", "-delay", "dynamic").succeed()
+	if err := c.leader().Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if said := c.mrsubmit("set", id, "priority=HIGH", "deadline=-1m").succeed(); !containsAll(said, []string{"pool etl", "priority HIGH", "late by", "suspended"}) {
+		t.Errorf("set says %s", said)
+	}
+	if got, want := about().Scheduling, (web.Scheduling{Scheduler: "flex", Metric: "max-stretch", Delay: "dynamic"}); got != want {
+		t.Errorf("with another leader slots are shared by %+v", got)
+	}
+	if said := c.mrsubmit("list").succeed(); !containsAll(said, []string{"running, suspended", "etl", "HIGH", "late by"}) {
+		t.Errorf("list says\n%s", said)
+	}
+
+	write("<allocations>\n<pool name=\"etl\"><maxMaps>some</maxMaps></pool></allocations>")
+	c.await("word of a broken file", func() bool {
+		return strings.Contains(about().Pools.Status, pools+" as it was: "+pools+`:2: maxMaps is "some"`)
+	})
+	if p := about().Pools.Pools; len(p) == 0 || p[len(p)-1].Max[0] != 2 {
+		t.Errorf("after a broken file the pools are %+v", p)
+	}
+	write(`<allocations><pool name="etl"/></allocations>`)
+	c.await("pools as they are now", func() bool {
+		p := about().Pools
+		return p.Status == pools && p.Pools[len(p.Pools)-1].Max[0] == -1
+	})
+	c.mrsubmit("resume", id).succeed()
+	held.correct()
+	held.once("m")
+	c.mrsubmit("set", id, "weight=2").fail(1, "the job has ended")
+
+	var jobs []web.Job
+	if err := json.Unmarshal([]byte(c.mrsubmit("list", "-json").succeed()), &jobs); err != nil {
+		t.Fatal(err)
+	}
+	if len(jobs) != 3 || jobs[0].Terms.Pool != "etl" || !jobs[0].Terms.Late || jobs[0].Held {
+		t.Errorf("in the end the jobs are %+v", jobs)
+	}
+}
