@@ -99,7 +99,7 @@ func (l *Live) opened(p *party) {
 }
 
 // admit bars those jobs of a party that may not have slots while others have: those
-// with slots keep their places, of the others the first are next.
+// with slots keep their places, of the others the first by priority and number are next.
 func (l *Live) admit(p *party) {
 	if p.MaxRunning == pool.Unlimited {
 		return
@@ -111,15 +111,20 @@ func (l *Live) admit(p *party) {
 			left--
 		}
 	}
-	for _, j := range p.jobs {
-		barred := false
-		if !has(j) && j.runnable() && !j.facts.sub.suspended {
-			barred = left <= 0
-			left--
-		}
-		if j.barred != barred {
-			j.barred = barred
-			l.move(j)
+	for rank := wire.VeryHigh; rank >= wire.VeryLow; rank-- {
+		for _, j := range p.jobs {
+			if j.facts.sub.terms.Priority != rank {
+				continue
+			}
+			barred := false
+			if !has(j) && j.runnable() && !j.facts.sub.suspended {
+				barred = left <= 0
+				left--
+			}
+			if j.barred != barred {
+				j.barred = barred
+				l.move(j)
+			}
 		}
 	}
 }
