@@ -59,7 +59,7 @@ func (b *bench) calls() error {
 		sum := 0.0
 		var each []string
 		for _, method := range slices.Sorted(maps.Keys(more)) {
-			if n := float64(more[method]-less[method]) / (many - few); n >= 0.05 || n <= -0.05 {
+			if n := float64(more[method]-less[method]) / (many - few); n >= 0.05 {
 				sum += n
 				each = append(each, fmt.Sprintf("%s %.1f", method, n))
 			}
