@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -55,6 +56,10 @@ func (w *world) play() {
 		if w.chance(0.2) {
 			w.after(w.upTo(stormy), func() { w.kill(s) })
 		}
+		if w.policies.IntN(2) == 0 {
+			at, hold := time.Duration(w.policies.Int64N(int64(stormy))), time.Duration(w.policies.Int64N(int64(stormy/3)))
+			w.after(at, func() { w.suspend(s, hold) })
+		}
 	}
 	w.storm()
 	w.run(func() bool { return w.now > stormy }, stormy)
@@ -85,6 +90,32 @@ func (w *world) submission(i int) *wire.Submission {
 		sub.Plan.Jobs = append(sub.Plan.Jobs, j)
 	}
 	return sub
+}
+
+// suspend suspends a submission, and resumes it once that has been answered and a
+// while has passed.
+func (w *world) suspend(s *simSubmission, hold time.Duration) {
+	for _, id := range s.ids { // of a flow some may have ended
+		w.wish(id, true, func() {
+			w.after(hold, func() { w.wish(id, false, func() {}) })
+		})
+	}
+}
+
+// wish changes the terms of a job too, and its pool if that is there.
+func (w *world) wish(id wire.JobID, suspended bool, answered func()) {
+	priority := wire.VeryLow + wire.Priority(w.policies.IntN(5))
+	c := wire.Change{Suspended: &suspended, Priority: &priority}
+	if pools := w.core.facts.pooled.Table.Pools; len(pools) > 0 {
+		c.Pool = &pools[w.policies.IntN(len(pools))].Name
+	}
+	w.request(func(token Token) Event { return Change{Token: token, Job: id, Change: c} }, func(r Reply) {
+		w.note("change of %s to suspended=%v: %v", showJob(id), suspended, r.Err)
+		if errors.Is(r.Err, ErrBadTerms) {
+			w.fail("change of %v: %v", id, r.Err)
+		}
+		answered()
+	})
 }
 
 func (w *world) kill(s *simSubmission) {
