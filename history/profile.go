@@ -68,7 +68,8 @@ const window = 24
 // Recent is how long one took of late: the first ones also start processes.
 func (s *Sum) Recent() time.Duration { return time.Duration(s.recent * float64(time.Second)) }
 
-func (s *Sum) add(took time.Duration) {
+// Count adds a task.
+func (s *Sum) Count(took time.Duration) {
 	s.Tasks++
 	s.Took += took
 	s.recent += (took.Seconds() - s.recent) / float64(min(s.Tasks, window))
@@ -77,7 +78,7 @@ func (s *Sum) add(took time.Duration) {
 
 // Add adds a task that ended on a tracker.
 func (s *Sums) Add(tracker string, took time.Duration) {
-	s.add(took)
+	s.Count(took)
 	t := s.Trackers[tracker]
 	if t == nil {
 		if s.Trackers == nil {
@@ -86,7 +87,7 @@ func (s *Sums) Add(tracker string, took time.Duration) {
 		t = new(Sum)
 		s.Trackers[tracker] = t
 	}
-	t.add(took)
+	t.Count(took)
 }
 
 // Profile sums a Record up.

@@ -81,7 +81,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		if !j.runnable() || j.facts.sub.suspended {
 			continue
 		}
-		t := v.corrected(j, j.taskTime(i))
+		t := v.corrected(j, l.taskTime(j, i))
 		whole[j] = t.time
 		if max := j.useful(i, needs.Early); max > 0 && !j.barred {
 			s.Jobs = append(s.Jobs, l.allocatable(j, v, t.time, max))
@@ -180,7 +180,7 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	if j.facts.committing {
 		x.Max = 0
 	}
-	x.Work = (time.Duration(x.Max) * j.taskTime(phase).time).Seconds()
+	x.Work = (time.Duration(x.Max) * l.taskTime(j, phase).time).Seconds()
 	switch {
 	case phase == reducePhase && (!begun || j.left(mapPhase) > 0):
 		x.After = []scheduler.PhaseID{{Job: j.id, Phase: wire.Map}}

@@ -22,6 +22,7 @@ type attempt struct {
 	killed  bool       // a Kill was sent
 	reason  string     // of that Kill
 	level   wire.Level // of a map
+	cold    bool       // it began with a process of its own
 
 	atJob, atTracker int // places in their lists
 }
@@ -100,6 +101,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	tk.attempts = append(tk.attempts, a)
 	a.atTracker, a.atJob = len(t.attempts), len(j.attempts)
 	t.attempts, j.attempts = append(t.attempts, a), append(j.attempts, a)
+	a.cold = j.crew(t).joins()
 	if id.Task.Kind.Slotted() {
 		p := phaseOf(id.Task.Kind)
 		if p == reducePhase && j.homes[id.Task.N].tracker == t {
@@ -124,6 +126,7 @@ func (l *Live) remove(a *attempt) {
 	moved.atTracker = a.atTracker
 	moved = swapOut(&j.attempts, a.atJob)
 	moved.atJob = a.atJob
+	j.crew(t).busy--
 	if kind := a.id.Task.Kind; kind.Slotted() {
 		p := phaseOf(kind)
 		t.free[p]++
@@ -216,6 +219,9 @@ func (l *Live) runs(a *attempt, state wire.AttemptState) {
 func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 	j := a.job
 	l.remove(a)
+	if state != wire.AttemptSucceeded {
+		j.crew(a.tracker).leaves()
+	}
 	l.keep(a, state, r)
 	if state == wire.AttemptSucceeded && !a.id.Task.Kind.Slotted() && r.Error != "" {
 		state = wire.AttemptFailed
@@ -224,7 +230,7 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
 			ran := time.Duration(l.wall()-a.began) * time.Millisecond
-			j.measure(a.task, a.tracker.Name, cmp.Or(r.Took, ran), r.Reads)
+			l.measure(j, a.task, a.tracker.Name, cmp.Or(r.Took, ran), r.Reads, a.cold)
 		}
 		switch a.id.Task.Kind {
 		case wire.Map:
@@ -267,7 +273,7 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 	switch r.State {
 	case wire.AttemptSucceeded:
 		if r.Attempt.Task.Kind.Slotted() && r.Result.Took > 0 {
-			j.measure(tk, t.Name, r.Result.Took, r.Result.Reads)
+			l.measure(j, tk, t.Name, r.Result.Took, r.Result.Reads, true)
 		}
 		if r.Attempt.Task.Kind.Slotted() || r.Result.Error == "" {
 			l.succeeded(j, t, tk, r.Attempt, r.Result)

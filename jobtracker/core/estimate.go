@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -25,16 +26,53 @@ const tail = 10
 // beyond they are taken together. It bounds a Step.
 const closeLook = 4096
 
+// crew is the workers that a job has on a tracker. They are kept after a success, so
+// that the first tasks on each tracker also start processes and the others do not.
+type crew struct{ busy, workers int16 }
+
+// joins says whether an attempt has to have a worker started.
+func (c *crew) joins() bool {
+	c.busy++
+	if c.busy <= c.workers {
+		return false
+	}
+	c.workers = c.busy
+	return true
+}
+
+// leaves is the end of a worker with its attempt, which failed or was killed.
+func (c *crew) leaves() { c.workers = max(c.busy, c.workers-1) }
+
+func (j *job) crew(t *tracker) *crew {
+	if more := t.index + 1 - len(j.crews); more > 0 {
+		j.crews = append(j.crews, make([]crew, more)...)
+	}
+	return &j.crews[t.index]
+}
+
 // measure notes how long a task of a phase took. Another attempt at the same task
 // tells no more.
-func (j *job) measure(tk *task, tracker string, took time.Duration, reads wire.Reads) {
+func (l *Live) measure(j *job, tk *task, tracker string, took time.Duration, reads wire.Reads, cold bool) {
 	if tk.measured {
 		return
 	}
 	tk.measured = true
+	took = max(took, leastTask)
 	j.reads.Add(reads)
-	j.measured[phaseOf(tk.id.Kind)].Add(tracker, max(took, leastTask))
+	m, w := &j.measured[phaseOf(tk.id.Kind)], &j.warm[phaseOf(tk.id.Kind)]
+	m.Add(tracker, took)
+	if cold {
+		return
+	}
+	w.Count(took)
+	if n := m.Tasks - w.Tasks; w.Tasks == fewWarm && n > 0 {
+		more := max(0, (m.Took-w.Took)/time.Duration(n)-w.Mean())
+		l.warmUp = (3*cmp.Or(l.warmUp, more) + more) / 4
+	}
 }
+
+// fewWarm is how many tasks in processes that ran before tell what it costs to start one.
+const fewWarm = 4
 
 // usualDeviation is taken for tasks of which nothing is known.
 const usualDeviation = 0.3
@@ -54,21 +92,25 @@ const (
 	sourceDefault  = "default"
 )
 
-// taskTime is how long a task of a job's phase takes, by what is known of the job.
-func (j *job) taskTime(phase int) take {
-	m, past := &j.measured[phase], j.past(phase)
-	switch {
-	case m.Tasks == 0 && past == nil:
-		return take{}
-	case past == nil:
-		return take{max(m.Recent(), leastTask), m.Deviation(), sourceMeasured}
-	case m.Tasks == 0:
-		return take{max(past.Mean(), leastTask), past.Deviation(), "history of " + j.profile.Job.String()}
-	case m.Tasks < pastTasks:
-		mean := (m.Took + pastTasks*past.Mean()) / time.Duration(m.Tasks+pastTasks)
-		return take{mean, past.Deviation(), sourceMeasured + ", and history of " + j.profile.Job.String()}
+// taskTime is how long a task of a job's phase takes in a process that has run before,
+// by what is known of the job.
+func (l *Live) taskTime(j *job, phase int) take {
+	m, w, past := &j.measured[phase], &j.warm[phase], j.past(phase)
+	own, tasks := w.Recent(), w.Tasks
+	if tasks == 0 {
+		own, tasks = max(m.Recent()-l.warmUp, m.Recent()/3), m.Tasks
 	}
-	return take{max(m.Recent(), leastTask), m.Deviation(), sourceMeasured}
+	own = max(own, leastTask)
+	switch {
+	case tasks == 0 && past == nil:
+		return take{}
+	case past == nil || tasks >= pastTasks:
+		return take{own, m.Deviation(), sourceMeasured}
+	case tasks == 0:
+		return take{max(past.Mean(), leastTask), past.Deviation(), "history of " + j.profile.Job.String()}
+	}
+	mean := (time.Duration(tasks)*own + pastTasks*past.Mean()) / time.Duration(tasks+pastTasks)
+	return take{mean, past.Deviation(), sourceMeasured + ", and history of " + j.profile.Job.String()}
 }
 
 // meanTime is that of the jobs of which it is known, one as good as the other, also
@@ -77,7 +119,7 @@ func (l *Live) meanTime(phase int) take {
 	var sum time.Duration
 	n := 0
 	for _, j := range l.order {
-		if t := j.taskTime(phase); t.time > 0 {
+		if t := l.taskTime(j, phase); t.time > 0 {
 			sum += t.time
 			n++
 		}
@@ -127,7 +169,8 @@ func (j *job) left(phase int) int {
 type look struct {
 	phase int
 	now   time.Duration
-	wall  int64 // the same in Unix milliseconds
+	wall  int64         // the same in Unix milliseconds
+	warm  time.Duration // what starting a process costs
 	close bool
 }
 
@@ -136,13 +179,21 @@ func (l *Live) lookAt(phase int, now time.Duration) look {
 	for _, j := range l.order {
 		running += j.inSlots[phase]
 	}
-	return look{phase: phase, now: now, wall: l.c.wall + now.Milliseconds(), close: running <= closeLook}
+	return look{phase: phase, now: now, wall: l.c.wall + now.Milliseconds(), warm: l.warmUp, close: running <= closeLook}
 }
 
 // rest is what a running task has left if it takes that long in all.
 func (v look) rest(a *attempt, whole time.Duration) time.Duration {
+	return max(whole-v.ran(a), whole/tail)
+}
+
+// ran is for how long an attempt has run, but for starting its process.
+func (v look) ran(a *attempt) time.Duration {
 	ran := time.Duration(v.wall-a.began) * time.Millisecond
-	return max(whole-ran, whole/tail)
+	if a.cold {
+		ran -= v.warm
+	}
+	return ran
 }
 
 // running is the tasks of a phase that run now, in no order.
@@ -191,7 +242,7 @@ func (v look) corrected(j *job, t take) take {
 func (v look) ages(j *job) []time.Duration {
 	ages := make([]time.Duration, 0, j.inSlots[v.phase])
 	for a := range j.running(v.phase) {
-		ages = append(ages, time.Duration(v.wall-a.began)*time.Millisecond)
+		ages = append(ages, max(0, v.ran(a)))
 	}
 	slices.Sort(ages)
 	return ages

@@ -62,6 +62,7 @@ func pacedMix(t *testing.T, mix, name string, seed uint64) *paced {
 	if kind == "shuffle" {
 		p.fetches = 20e6
 	}
+	p.start = 150 * time.Millisecond
 	const jobs = 10
 	var drawn []*pacedJob
 	for i := range jobs {

@@ -109,7 +109,7 @@ func (l *Live) moveTime(t *tracker, h *home) time.Duration {
 // reduceAt is how long the last of the partitions that are ready on a tracker should
 // wait for a slot there.
 func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
-	task := j.taskTime(reducePhase).time
+	task := l.taskTime(j, reducePhase).time
 	if task == 0 {
 		return 0, false
 	}
@@ -121,7 +121,7 @@ func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
 		if a.id.Task.Kind != wire.Reduce {
 			continue
 		}
-		whole := a.job.taskTime(reducePhase).time
+		whole := l.taskTime(a.job, reducePhase).time
 		if whole == 0 {
 			whole = task
 		}

@@ -32,7 +32,7 @@ func (l *Live) outlooks(now time.Duration) map[int]*outlook {
 	for _, j := range l.order {
 		o := &outlook{job: j, mapped: never, shuffled: never, end: never}
 		for i, v := range looks {
-			t := j.taskTime(i)
+			t := l.taskTime(j, i)
 			if t.time == 0 {
 				t = means[i]
 			}
@@ -152,7 +152,7 @@ func (v look) longest(j *job, t take) time.Duration {
 	for a := range j.running(v.phase) {
 		rest := v.rest(a, t.time)
 		if t.deviation > 0.01 {
-			ran := float64(time.Duration(v.wall-a.began)*time.Millisecond) / float64(t.time)
+			ran := float64(v.ran(a)) / float64(t.time)
 			p := below((ran - 1) / t.deviation)
 			if p += (1 - p) * each; p < 0.9999 {
 				rest = max(rest, time.Duration((1+t.deviation*quantile(p)-ran)*float64(t.time)))

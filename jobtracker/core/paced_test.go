@@ -26,7 +26,8 @@ type paced struct {
 	jobs     map[string]*pacedJob // by name
 	byID     map[wire.JobID]*pacedJob
 	records  []*history.Record
-	fetches  float64 // bytes a second of each tracker; 0: at once
+	start    time.Duration // of a worker
+	fetches  float64       // bytes a second of each tracker; 0: at once
 }
 
 type pacedTracker struct {
@@ -35,6 +36,8 @@ type pacedTracker struct {
 	fetched time.Duration // when its fetcher is through with what it has been told
 	homes   map[homeName]*simHome
 	slow    map[string]float64 // by job's name: a factor of its tasks' times
+	busy    map[wire.JobID]int // tasks that run
+	workers map[wire.JobID]int
 }
 
 type pacedJob struct {
@@ -54,7 +57,7 @@ func newPaced(t testing.TB, seed uint64, scheduling wire.Scheduling, trackers, m
 	p.step(Elected{Term: 1, Wall: scenarioStart})
 	p.settle()
 	for i := range trackers {
-		t := &pacedTracker{stream: Stream(i + 1), name: fmt.Sprintf("t%d", i+1), homes: make(map[homeName]*simHome), slow: make(map[string]float64)}
+		t := &pacedTracker{stream: Stream(i + 1), name: fmt.Sprintf("t%d", i+1), homes: make(map[homeName]*simHome), slow: make(map[string]float64), busy: make(map[wire.JobID]int), workers: make(map[wire.JobID]int)}
 		p.trackers = append(p.trackers, t)
 		p.step(FromTracker{t.stream, &wire.Hello{
 			Version: wire.Version, Tracker: t.name, Process: 1, Host: t.name, Addr: t.name + ":1", MapSlots: maps, ReduceSlots: reduces,
@@ -200,6 +203,12 @@ func (p *paced) launch(t *pacedTracker, m *wire.Launch) {
 		factor *= f
 	}
 	took := time.Duration(float64(j.take[phaseOf(id.Task.Kind)]) * max(0.2, factor))
+	job := id.Task.Job
+	if t.busy[job]++; t.busy[job] > t.workers[job] {
+		t.workers[job]++
+		took += p.start
+	}
+	p.after(took, func() { t.busy[job]-- })
 	r.Result.Took = took
 	switch {
 	case id.Task.Kind == wire.Map && j.reduces > 0:
