@@ -2,6 +2,7 @@ package hdfs
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,5 +101,32 @@ func TestSecurityIsRefusedByName(t *testing.T) {
 	delete(kerberos, "dfs.namenode.kerberos.principal")
 	if _, err := f.Stat("hdfs://nn/x"); err == nil || !strings.Contains(err.Error(), "dfs.namenode.kerberos.principal") {
 		t.Errorf("without a principal: %v", err)
+	}
+}
+
+func TestLocalAddr(t *testing.T) {
+	faces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	loopback := slices.IndexFunc(faces, func(f net.Interface) bool { return f.Flags&net.FlagLoopback != 0 })
+	if loopback < 0 {
+		t.Skip("no loopback interface")
+	}
+	for value, want := range map[string]string{
+		"": "", "127.0.0.3": "127.0.0.3:0", " 127.0.0.4, eth9": "127.0.0.4:0", faces[loopback].Name: "127.0.0.1:0",
+	} {
+		addr, err := Conf{"dfs.client.local.interfaces": value}.localAddr()
+		got := ""
+		if addr != nil {
+			got = addr.String()
+		}
+		if err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", value, got, err, want)
+		}
+	}
+	f := New(Options{Conf: Conf{"dfs.client.local.interfaces": "nosuch0"}})
+	if _, err := f.Stat("hdfs://nn/x"); err == nil || !strings.Contains(err.Error(), `"nosuch0" is neither`) {
+		t.Errorf("no such interface: %v", err)
 	}
 }

@@ -107,6 +107,8 @@ func judgeAnswer(answer client.Error) (verdict, error) {
 		r.is = syscall.ENOSPC
 	case name == "IOException" && strings.Contains(text, "must both be"): // a rename onto another kind
 		r.is = fs.ErrExist
+	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // to all but the superuser
+		r.is = syscall.ENOTDIR
 	case name == "NotReplicatedYetException":
 		return later, r
 	}

@@ -370,7 +370,7 @@ func (f *FS) RemoveAll(name string) error {
 			err = nil
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		err = nil
 	}
 	return failure("remove", name, err)

@@ -2,7 +2,9 @@ package hdfs_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -78,8 +80,8 @@ func TestJobLosesDataNode(t *testing.T) {
 // gone checks that there is no output.
 func (p *place) gone(out string) {
 	p.t.Helper()
-	if _, err := p.fs.Stat(out); err == nil {
-		p.t.Errorf("%s is left behind", out)
+	if _, err := p.fs.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+		p.t.Errorf("%s is left behind: %v", out, err)
 	}
 }
 

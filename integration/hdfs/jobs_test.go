@@ -17,13 +17,8 @@ import (
 // and four task trackers that have their staging directory there too: the output
 // is what a single process makes of the text, and in the same files in both places.
 func TestJobs(t *testing.T) {
-	p := newPlace(t, cluster(t))
+	c := cluster(t)
 	all := text(200 << 20)
-	third := bytes.IndexByte(all[len(all)/3:], '\n') + len(all)/3 + 1
-	p.put("in/a", all[:third], having("dfs.blocksize", "4m"))
-	p.put("in/b", all[third:], having("dfs.blocksize", "4m"))
-	in := dfs.Join(p.top, "in")
-
 	const pattern = "1f[0-9]-[a-z]*"
 	jobs := []struct {
 		program, flags, sub string
@@ -35,6 +30,12 @@ func TestJobs(t *testing.T) {
 		{"grep", "-e " + pattern, "", matching(all, pattern), false},
 		{"grep", "-count -e " + pattern, "grep-sort", mostFrequent(all, pattern), false},
 	}
+
+	p := newPlace(t, c) // now, for its time begins
+	third := bytes.IndexByte(all[len(all)/3:], '\n') + len(all)/3 + 1
+	p.put("in/a", all[:third], having("dfs.blocksize", "4m"))
+	p.put("in/b", all[third:], having("dfs.blocksize", "4m"))
+	in := dfs.Join(p.top, "in")
 	files := make(map[string][]byte) // of outputs, as they were embedded
 	for _, where := range []string{"embedded", "processes"} {
 		if where == "processes" {

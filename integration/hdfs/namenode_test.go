@@ -117,7 +117,9 @@ func TestRefusals(t *testing.T) {
 	refused("make a file a directory", f.MkdirAll(dfs.Join(top, "f")), syscall.ENOTDIR)
 	refused("make directories below a file", f.MkdirAll(dfs.Join(top, "f", "x", "y")), syscall.ENOTDIR)
 	refused("remove without permission", other.RemoveAll(dfs.Join(top, "f")), fs.ErrPermission)
-	if err := errors.Join(other.RemoveAll(dfs.Join(top, "no")), f.RemoveAll(dfs.Join(top, "f", "x"))); err != nil {
+	_, err = other.Stat(dfs.Join(top, "f", "x"))
+	refused("look below a file", err, syscall.ENOTDIR)
+	if err := errors.Join(other.RemoveAll(dfs.Join(top, "no")), other.RemoveAll(dfs.Join(top, "f", "x")), f.RemoveAll(dfs.Join(top, "f", "x"))); err != nil {
 		t.Errorf("remove what is not there: %v", err)
 	}
 

@@ -3,6 +3,7 @@ package hdfs_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -245,6 +246,9 @@ func (p *place) clean() {
 func (p *place) leavings(dir string) (list []string) {
 	p.t.Helper()
 	infos, err := p.fs.List(dir)
+	if errors.Is(err, fs.ErrNotExist) { // it went since its parent was listed: look again
+		return []string{dir}
+	}
 	if err != nil {
 		p.t.Fatal(err)
 	}

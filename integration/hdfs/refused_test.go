@@ -10,10 +10,11 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// free is an address at which nobody listens.
+// free is an address at which nobody listens, nor will: what asks for any port
+// does so at 127.0.0.1.
 func free(t *testing.T) string {
 	t.Helper()
-	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	listen, err := net.Listen("tcp", "127.0.0.99:0")
 	if err != nil {
 		t.Fatal(err)
 	}
