@@ -1,6 +1,7 @@
 package hdfs_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -87,6 +88,11 @@ func (p *place) safeMode(r *relay) <-chan error {
 	if _, err := p.hdfs.Admin(p.ctx, "-safemode", "enter"); err != nil {
 		p.t.Fatal(err)
 	}
+	p.t.Cleanup(func() { // a test that fails must not leave it to the next ones
+		if _, err := p.hdfs.Admin(context.Background(), "-safemode", "leave"); err != nil {
+			p.t.Error(err)
+		}
+	})
 	left := make(chan error, 1)
 	go func() {
 		refused := within(time.Minute, func() bool {

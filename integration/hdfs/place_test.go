@@ -146,7 +146,8 @@ type quern struct {
 func (p *place) start(q quern) {
 	p.t.Helper()
 	cfg := processes.Config{Programs: programs(p.t), Dir: filepath.Join(p.dir, "quern"), JobTrackers: q.jobTrackers, MapSlots: q.slots,
-		ReduceSlots: q.slots, Env: p.env, Staging: q.staging, JobTrackerFlags: q.flags}
+		ReduceSlots: q.slots, Env: p.env, Staging: q.staging,
+		JobTrackerFlags: append([]string{"-lease", "30s"}, q.flags...)} // a busy machine loses no tracker
 	var err error
 	if p.daemons, err = processes.Start(p.ctx, cfg); err != nil {
 		p.t.Fatal(err)
