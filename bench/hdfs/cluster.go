@@ -87,7 +87,7 @@ func (b *bench) trackers(beside []*minicluster.Daemon, slots int, flags ...strin
 		Programs: b.programs(), Dir: b.path(fmt.Sprintf("cluster%d", b.made)),
 		JobTrackers: 1, MapSlots: slots, ReduceSlots: slots,
 		JobTrackerFlags: append([]string{"-scheduler", "fifo", "-delay", "none"}, flags...),
-		Env: []string{"HADOOP_CONF_DIR=" + b.hdfs.Conf(), "HADOOP_USER_NAME=" + minicluster.Superuser},
+		Env:             []string{"HADOOP_CONF_DIR=" + b.hdfs.Conf(), "HADOOP_USER_NAME=" + minicluster.Superuser},
 	})
 	if err != nil {
 		return nil, err
