@@ -101,7 +101,9 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	tk.attempts = append(tk.attempts, a)
 	a.atTracker, a.atJob = len(t.attempts), len(j.attempts)
 	t.attempts, j.attempts = append(t.attempts, a), append(j.attempts, a)
-	a.cold = j.crew(t).joins()
+	if a.cold = j.crew(t).joins(); a.cold {
+		j.workers++
+	}
 	if id.Task.Kind.Slotted() {
 		p := phaseOf(id.Task.Kind)
 		if p == reducePhase && j.homes[id.Task.N].tracker == t {

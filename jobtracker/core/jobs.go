@@ -107,6 +107,7 @@ type job struct {
 	measured [2]history.Sums  // tasks that have succeeded, by phase
 	warm     [2]history.Sum   // those of them whose worker had run before
 	crews    []crew           // by tracker
+	workers  int              // started for it
 	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
 	reads    wire.Reads       // of maps that have succeeded
 	plans    []history.Planned

@@ -102,6 +102,9 @@ func (l *Live) phaseEnd(v look, o *outlook, from, inLine time.Duration, slots in
 		return v.now + v.longest(o.job, o.takes[v.phase])
 	}
 	side := min(slots, o.tasks[v.phase])
+	if o.job.workers < side {
+		end, from = end+v.warm, from+v.warm // others have to be started
+	}
 	if o.job.inSlots[v.phase] == 0 && o.tasks[v.phase] == side && end <= from+o.work[v.phase]/time.Duration(side) {
 		return from + allAtOnce(o.takes[v.phase], side)
 	}
