@@ -44,7 +44,7 @@ step_unit() {
 	fi
 	# What gates is the same every time; make unit RAPID_SEED=0 looks elsewhere.
 	export RAPID_SEED="${RAPID_SEED:-1}"
-	go list ./... | grep -v "/integration" | xargs go test $race -timeout 5m
+	go list ./... | grep -v "/integration" | xargs go test $race -timeout 10m
 }
 
 # The race detector links with C. Only a CI machine is changed for it.
