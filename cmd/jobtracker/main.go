@@ -109,7 +109,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	}
 	o.join, o.keep = daemon.List(join), time.Duration(keep)*24*time.Hour
 	if err := core.CheckScheduling(o.scheduling); err != nil {
-		return nil, daemon.Wrong("%v", err)
+		return nil, daemon.Wrong("-%s", strings.TrimPrefix(err.Error(), core.ErrBadScheduling.Error()+": "))
 	}
 	return o, o.check(keep)
 }

@@ -29,13 +29,16 @@ func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identi
 	}
 	who, err := identity.Load(s.TLSDir, role, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, Wrong("-tls-dir: %v", err)
 	}
 	if name := who.Self().Name; name != id {
 		return nil, nil, Wrong("-id %s: the certificate in %s is of %s", id, s.TLSDir, name)
 	}
 	key, err := who.GossipKey()
-	return who, key, err
+	if err != nil {
+		return nil, nil, Wrong("-tls-dir: %v", err)
+	}
+	return who, key, nil
 }
 
 // Check refuses to listen where others than this machine could connect, unless
