@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -275,13 +277,14 @@ func (b *bench) splittingOnce(c *cluster, seed uint64, args []string) (alone, be
 	return alone, beside, c.kill(ctx, large)
 }
 
-// kill ends a job that has served its turn.
+// kill ends a job that has served its turn, unless it is about to end by itself.
 func (c *cluster) kill(ctx context.Context, id wire.JobID) error {
-	if err := c.api.Kill(ctx, id, "it is not needed any more"); err != nil {
+	err := c.api.Kill(ctx, id, "it is not needed any more")
+	if err != nil && !errors.Is(err, core.ErrJobEnded) && !errors.Is(err, core.ErrJobCommitting) {
 		return err
 	}
-	return await(ctx, startWait, id.String()+" that is killed", func() bool {
+	return await(ctx, startWait, "end of "+id.String(), func() bool {
 		j, err := c.api.Job(ctx, id)
-		return err == nil && j.State == wire.Killed.String()
+		return err == nil && (j.State == wire.Killed.String() || j.State == wire.Succeeded.String())
 	})
 }
