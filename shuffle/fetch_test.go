@@ -405,7 +405,7 @@ func TestFetchPace(t *testing.T) {
 					paid += n
 					if n == paceBytes {
 						waits++
-						time.Sleep(wait)
+						<-time.After(wait)
 					}
 					return ctx.Err()
 				},

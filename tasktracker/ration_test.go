@@ -47,7 +47,7 @@ func (f *fetchers) during(d time.Duration) map[int]float64 {
 	f.mu.Lock()
 	clear(f.got)
 	f.mu.Unlock()
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()

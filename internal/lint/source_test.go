@@ -91,16 +91,11 @@ func TestPurePackages(t *testing.T) {
 	}
 }
 
-// TestTestsDoNotSleep: a test waits for the event, with a deadline. In the bubbles of
-// synctest sleep takes no time and is an event.
+// TestTestsDoNotSleep: a test waits for the event, with a deadline.
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, p := range listed(t) {
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
-			s := parse(t, p, file)
-			if s.names["synctest"] != "" {
-				continue
-			}
-			for _, use := range s.uses("time.Sleep") {
+			for _, use := range parse(t, p, file).uses("time.Sleep") {
 				t.Errorf("%s: a test waits for the event", use)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 var foreseeSeeds = flag.Int("foresee-seeds", 2, "how many mixes TestForesight draws for each policy")
 
-var foreseePolicies = flag.String("foresee-policies", "fair srpt hmhs", "under which policies; flex takes longer than the others together")
+var foreseePolicies = flag.String("foresee-policies", "fair flex srpt hmhs", "under which policies")
 
 // TestForesight: at half of its life a job's predicted end, as its history has it, is
 // within a quarter of its response for nine of ten jobs, of mixes as FLEX's paper has
