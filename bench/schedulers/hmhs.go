@@ -52,7 +52,7 @@ func drawUnlike(seed uint64, alike bool) *batch {
 }
 
 func (b *bench) hmhs() error {
-	seeds := b.seedsOf(3)
+	seeds := b.seedsOf(10)
 	fmt.Printf("Seeds %v: %d jobs, factors of 0.1 to 1 on %d task trackers of 10 map and 4 reduce slots. What HMHS knows of the jobs is the history of their run under FIFO.\n\n",
 		seeds, unlikeJobs, unlikeTrackers)
 	table("trackers are slow", "fifo", "hmhs", "makespan less by", "to reach")

@@ -57,7 +57,7 @@ func shuffleJobs(r *rand.Rand, of *batch) {
 }
 
 func (b *bench) overlap() error {
-	m := &matrix{seeds: b.seedsOf(4), draw: drawShuffles, shape: shape{
+	m := &matrix{seeds: b.seedsOf(10), draw: drawShuffles, shape: shape{
 		trackers: overlapTracker, maps: flexSlots / overlapTracker, reduces: 4,
 		worker: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
 	}}

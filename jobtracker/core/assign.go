@@ -11,20 +11,22 @@ import (
 type standing struct {
 	queued bool
 	out    bool // it refuses slots, and is not in the line
-	under  int  // slots below the plan's target, at least 0
+	target int  // slots that the plan gives it
+	under  int  // slots below that, at least 0
 	rank   int  // in the plan
 }
 
 func (s *standing) inLine() bool { return s.queued && !s.out }
 
-// compare puts the most under-allocated job first. Jobs that have what the plan
-// gives them follow in the plan's order, so that no slot stays empty.
+// compare puts the most under-allocated job first, relative to its target (FLEX,
+// section 1): by slots alone the last task of a small job would wait for all of a
+// large one. The plan's order decides between equals and among those that have what
+// it gives them, so that no slot stays empty.
 func (p *phase) compare(a, b *job) int {
 	x, y := &a.standings[p.index], &b.standings[p.index]
-	if x.under > 0 || y.under > 0 {
-		return cmp.Or(cmp.Compare(y.under, x.under), cmp.Compare(a.facts.n, b.facts.n))
-	}
-	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(a.facts.n, b.facts.n))
+	return cmp.Or(
+		cmp.Compare(y.under*max(x.target, 1), x.under*max(y.target, 1)),
+		cmp.Compare(x.rank, y.rank), cmp.Compare(a.facts.n, b.facts.n))
 }
 
 // standingOf places a job by the current plan. Jobs it does not name, before the
@@ -41,7 +43,11 @@ func (p *phase) standingOf(j *job) standing {
 	if !ok {
 		rank = len(p.ranks)
 	}
-	return standing{queued: true, out: p.index == mapPhase && j.refuses, under: max(p.targets[j.facts.n]-j.inSlots[p.index]-far, 0), rank: rank}
+	target := p.targets[j.facts.n]
+	return standing{
+		queued: true, out: p.index == mapPhase && j.refuses,
+		target: target, under: max(target-j.inSlots[p.index]-far, 0), rank: rank,
+	}
 }
 
 // toLaunch is how many tasks of a phase wait for a slot.
