@@ -61,8 +61,9 @@ type Level struct {
 }
 
 // Cost is the cost function of a goal under the metric. Alone is what stretch
-// divides by: the slot-seconds of the whole job, or of all jobs of a flow. A penalty given with the goal
-// replaces the metric's, with the metric's aggregate and its rule on weights.
+// divides by: the slot-seconds of a job, or the seconds that a whole flow would take
+// with all slots. A penalty given with the goal replaces the metric's, with the
+// metric's aggregate and its rule on weights.
 func (m Metric) Cost(g Goal, alone float64, now time.Duration) Cost {
 	c := Cost{Penalty: m.Penalty, Weight: 1, Due: never}
 	if g.Penalty != 0 {

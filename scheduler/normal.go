@@ -14,8 +14,8 @@ const defaultTaskSeconds = 1
 // the field that has no meaning. O(J log J).
 //
 // Refused are: negative slots; two jobs with one id; a negative Max, Min or
-// Running; Work, Alone or Share that is negative, NaN, infinite or above 1e15, and so a
-// weight; SLA steps whose times do not rise or whose costs are of that kind or fall; a
+// Running; Work, Alone, also of a flow, or Share that is negative, NaN, infinite or above
+// 1e15, and so a weight; SLA steps whose times do not rise or whose costs are of that kind or fall; a
 // metric or penalty that is not on the menu; amounts of a Transfer and a Bandwidth of
 // that kind.
 //
@@ -43,6 +43,11 @@ func (s Snapshot) Normal() (Snapshot, error) {
 	}
 	if err := s.Metric.check(); err != nil {
 		return s, fmt.Errorf("snapshot: %w", err)
+	}
+	for _, f := range s.Flows {
+		if !amount(f.Alone) {
+			return s, fmt.Errorf("snapshot: flow %d: field Alone is %v", f.First, f.Alone)
+		}
 	}
 	jobs := make([]Job, 0, len(s.Jobs))
 	for _, j := range s.Jobs {

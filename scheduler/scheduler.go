@@ -40,6 +40,7 @@ type Snapshot struct {
 	Metric Metric        // what to minimise; the zero Metric is the sum of response times
 	Usual  float64       // seconds of a task of which nothing is known; 0: the mean of those of which something is
 	Later  []Later       // phases of flows that wait for others; for policies that look ahead
+	Flows  []Flow        // of Jobs and Later, by First, likewise; none: not told
 
 	Transfers []Transfer // shuffles not done, also of jobs whose maps are; with wire.Map
 	Bandwidth float64    // bytes per second that all homes together fetch; 0: not measured
@@ -74,6 +75,12 @@ type Later struct {
 	Work  float64   // slot-seconds; 0: unknown
 	After []PhaseID // of the same flow, in Jobs or in Later; others have ended
 	Goal  Goal
+}
+
+// Flow is a flow as a whole, or a job that stands alone, with all that has ended of it.
+type Flow struct {
+	First int     // the number of its first job, which is also Job.Flow of those of a flow
+	Alone float64 // seconds that it would take with all slots: what stretch divides by; 0: not known
 }
 
 // PhaseID names a job's phase.

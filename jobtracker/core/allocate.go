@@ -114,6 +114,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	}
 	if needs.Later {
 		s.Later = l.later(&s)
+		s.Flows = l.flows(&s)
 	}
 	return l.shape(s)
 }
@@ -163,8 +164,7 @@ func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
 	return later
 }
 
-// waitingPhase is a phase that waits for others. How many maps a job has is known
-// once it begins; until then it has as many as the last one of its name, or one.
+// waitingPhase is a phase that waits for others.
 func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.left(phase),
@@ -172,10 +172,7 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	}
 	begun := j.facts.maps >= 0
 	if phase == mapPhase && !begun {
-		x.Max = 1
-		if j.profile != nil {
-			x.Max = max(1, j.profile.Phases[phase].Tasks)
-		}
+		x.Max = j.unbegun()
 	}
 	if j.facts.committing {
 		x.Max = 0

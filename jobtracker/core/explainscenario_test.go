@@ -88,6 +88,9 @@ func (s *scenario) seen(phase string) {
 		}
 		s.printf("later %s %v max=%d work=%.3g flow=%d%s %s", showJob(x.ID), x.Phase, x.Max, x.Work, x.Flow, showGoal(x.Goal), strings.Join(after, " "))
 	}
+	for _, x := range of.Flows {
+		s.printf("flow %d alone=%.3g", x.First, x.Alone)
+	}
 	for _, x := range of.Transfers {
 		s.printf("transfer %s ready=%.0f left=%.0f whole=%.0f maps=%.3g", showJob(x.ID), x.Ready, x.Left, x.Whole, x.Maps)
 	}

@@ -16,6 +16,7 @@ import (
 //
 //	job N [arrived=D] [min=N] max=N [work=W] [flow=N] [deadline=D] [weight=W]
 //	later N phase=reduce max=N [work=W] [flow=N] [after=N.map,N.reduce…] …
+//	whole N alone=T                  what a flow, or job that stands alone, takes in all
 func planScenario(t *testing.T, d *datadriven.TestData) string {
 	s := scheduler.Snapshot{Phase: wire.Map}
 	d.ScanArgs(t, "slots", &s.Slots)
@@ -55,6 +56,7 @@ func readPhase(t *testing.T, d *datadriven.TestData, s *scheduler.Snapshot, line
 	fmt.Sscan(fields[1], &n)
 	j := scheduler.Job{ID: wire.JobID{Start: 1, N: n}}
 	l := scheduler.Later{ID: j.ID}
+	whole := scheduler.Flow{First: n}
 	for _, field := range fields[2:] {
 		name, value, _ := strings.Cut(field, "=")
 		var err error
@@ -73,6 +75,8 @@ func readPhase(t *testing.T, d *datadriven.TestData, s *scheduler.Snapshot, line
 			_, err = fmt.Sscan(value, &j.Work)
 		case "flow":
 			_, err = fmt.Sscan(value, &j.Flow)
+		case "alone":
+			_, err = fmt.Sscan(value, &whole.Alone)
 		case "phase":
 			l.Phase = phaseNamed(value)
 		case "after":
@@ -89,12 +93,15 @@ func readPhase(t *testing.T, d *datadriven.TestData, s *scheduler.Snapshot, line
 			d.Fatalf(t, "%q: %v", field, err)
 		}
 	}
-	if fields[0] == "job" {
+	switch fields[0] {
+	case "job":
 		s.Jobs = append(s.Jobs, j)
-		return
+	case "whole":
+		s.Flows = append(s.Flows, whole)
+	default:
+		l.Max, l.Work, l.Flow, l.Goal = j.Max, j.Work, j.Flow, j.Goal
+		s.Later = append(s.Later, l)
 	}
-	l.Max, l.Work, l.Flow, l.Goal = j.Max, j.Work, j.Flow, j.Goal
-	s.Later = append(s.Later, l)
 }
 
 func phaseNamed(name string) wire.Kind {

@@ -21,6 +21,9 @@ import (
 // other kind run in other slots: they are given one slot for as long as they take
 // at least, so that the critical path is right and little is added to the area.
 //
+// Stretch is the time to the end by the time that the whole flow would take alone, done
+// parts included, as the Snapshot's Flows have it; without them by the slot-seconds left.
+//
 // Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share
 // their slots in proportion. Minima, which FlowFlex does not know, are given first;
 // what is left goes by the schedule, and then, so that no slot idles, by its order.
@@ -89,7 +92,8 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 // graphOf is a snapshot as flows.
 type graphOf struct {
 	flows  []Flow
-	places [][]int // by flow and job: its place in Snapshot.Jobs, -1 if it waits
+	places [][]int         // by flow and job: its place in Snapshot.Jobs, -1 if it waits
+	alone  map[int]float64 // by the number of a flow's first job
 }
 
 // node is a phase on the way to a Job.
@@ -126,7 +130,10 @@ func graph(s scheduler.Snapshot) (*graphOf, error) {
 	slices.SortStableFunc(groups, func(a, b []node) int {
 		return cmp.Or(cmp.Compare(firstArrived(a), firstArrived(b)), a[0].id.Job.Compare(b[0].id.Job))
 	})
-	g := &graphOf{}
+	g := &graphOf{alone: make(map[int]float64, len(s.Flows))}
+	for _, f := range s.Flows {
+		g.alone[f.First] = f.Alone
+	}
 	for _, group := range groups {
 		g.add(group, s)
 	}
@@ -197,9 +204,9 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 	for i, n := range group {
 		at[n.id] = i
 	}
-	f := Flow{ID: group[0].id.Job.String()}
+	f, first := Flow{ID: group[0].id.Job.String()}, group[0].id.Job.N
 	if group[0].flow != 0 {
-		f.ID = fmt.Sprint(group[0].flow)
+		f.ID, first = fmt.Sprint(group[0].flow), group[0].flow
 	}
 	alone, places := 0.0, make([]int, len(group))
 	for i, n := range group {
@@ -211,6 +218,9 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 		f.Jobs = append(f.Jobs, n.job)
 		alone += n.alone
 		places[i] = n.place
+	}
+	if whole := g.alone[first]; whole > 0 {
+		alone = whole
 	}
 	f.Cost = s.Metric.Cost(group[0].goal, alone, s.Now)
 	g.flows = append(g.flows, f)

@@ -44,7 +44,7 @@ func Policy(name string) (scheduler.Policy, error) {
 // Needs is what of a Snapshot a policy looks at beside its Jobs.
 type Needs struct {
 	Trackers  bool // and Measured
-	Later     bool
+	Later     bool // and Flows
 	Transfers bool // and Bandwidth
 	Early     bool // reduces count among Jobs once the configured part of their maps has ended
 }
