@@ -215,7 +215,7 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	if err := checkNamedOutputs(j.Outputs); err != nil {
 		return nil, err
 	}
-	plan.Output, err = c.output(i)
+	plan.Output, err = c.output(i, plan.Properties[propKeep] == "true")
 	return plan, err
 }
 
@@ -283,8 +283,8 @@ func (c *compilation) inputs(st *stage) ([]wire.InputPlan, error) {
 }
 
 // output is a job's output directory: its own, else -output, or a directory there
-// when the flow has several jobs. What only a later job reads has none.
-func (c *compilation) output(i int) (string, error) {
+// when the flow has several jobs. What only a later job reads has none unless it is kept.
+func (c *compilation) output(i int, keep bool) (string, error) {
 	j := c.jobs[i]
 	switch {
 	case j.Output != "":
@@ -293,7 +293,7 @@ func (c *compilation) output(i int) (string, error) {
 			return "", fmt.Errorf("output: %w", err)
 		}
 		return out, nil
-	case c.read[i]:
+	case c.read[i] && !keep:
 		return "", nil
 	case c.Output == "":
 		return "", usagef("no output directory: give -output")

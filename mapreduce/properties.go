@@ -34,6 +34,7 @@ const (
 
 const (
 	propReduces           = "mapreduce.job.reduces"
+	propKeep              = "quern.flow.keep"
 	propKeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
 	propTextSeparator     = "mapreduce.output.textoutputformat.separator"
 )
@@ -68,6 +69,8 @@ func Properties() []Property {
 		text("quern.embedded.dir", "", 0, "where an embedded run keeps its data; empty: the system's temporary directory"),
 		number("quern.embedded.slots", 0, 0, 1<<10, "attempts that an embedded run has at a time, of maps and reduces each; 0: one a core"),
 		number("quern.embedded.trackers", 1, 1, 64, "task trackers of an embedded run; several fetch from each other as on a cluster"),
+		flagProperty(propKeep, false,
+			"keep results of a flow that only its later jobs read, each below the output in a directory named like its job, as From reads them"),
 		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "most bytes of a record"),
 		flagProperty("quern.shuffle.split", true,
 			"partitions are gathered before their reduces take slots; false: a reduce has a slot while its partition is gathered"),

@@ -355,6 +355,21 @@ type misnamed struct{ csv }
 
 func (misnamed) Name() string { return "text" }
 
+// TestKeep: what only a later job reads has a place in the output if it is to be kept.
+func TestKeep(t *testing.T) {
+	for keep, want := range map[string]string{"false": "", "true": "hdfs://nn/out/grep-search"} {
+		s := bridge.Settings{Inputs: []string{"in"}, Output: "hdfs://nn/out", Dir: "/w", Properties: map[string]string{"quern.flow.keep": keep}}
+		c, err := grepFlow("x").Compile(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		search := c.Program.Plan.Jobs[0]
+		if search.Name != "grep-search" || search.Output != want || search.Format != "binary" {
+			t.Errorf("quern.flow.keep=%s: %+v", keep, search)
+		}
+	}
+}
+
 // TestSettings: where a job's settings come from, and what is said of unknown ones.
 func TestSettings(t *testing.T) {
 	job := Fold(wordPairs(), Sum).Job("j")

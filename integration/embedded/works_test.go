@@ -179,7 +179,34 @@ func TestGrepCount(t *testing.T) {
 	in := write(t, dir+"/in", "b a b\nc b a\n")
 	succeed(t, "grep", "-count", "-e", "[a-c]", "-input", in, "-output", dir+"/out")
 	same(t, "matches", parts(t, dir+"/out/grep-sort"), "3\tb\n2\ta\n1\tc\n")
+	same(t, "directories of the output", names(t, dir+"/out"), "grep-sort")
 	nothingLeft(t)
+}
+
+// TestFlowKeeps: what only a later job reads is kept where that is wanted.
+func TestFlowKeeps(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "b a b\nc b a\n")
+	succeed(t, "grep", "-count", "-e", "[a-c]", "-input", in, "-output", dir+"/out", "-D", "quern.flow.keep=true")
+	same(t, "matches", parts(t, dir+"/out/grep-sort"), "3\tb\n2\ta\n1\tc\n")
+	same(t, "directories of the output", names(t, dir+"/out"), "grep-search grep-sort")
+	if kept := parts(t, dir+"/out/grep-search"); !strings.HasPrefix(kept, "QBN1") {
+		t.Errorf("%q was kept, no binary file", kept)
+	}
+	nothingLeft(t)
+}
+
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries { // sorted by name
+		all = append(all, e.Name())
+	}
+	return strings.Join(all, " ")
 }
 
 // TestFaultsHealed: attempts that fail, exit or are killed are made good.
