@@ -15,14 +15,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/integration/processes"
 )
 
 // calls counts what two jobs ask the NameNode that differ in the number of their
 // maps, or of their reduces: the difference is the tasks' own.
 func (b *bench) calls() error {
-	c, err := b.trackers(b.hdfs.DataNodes[:2], 1)
+	c, err := b.trackers(2, 1)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (b *bench) calls() error {
 	if err := input.Text(local, 16<<10); err != nil {
 		return err
 	}
-	if err := b.put(local, dfs.Join(dir, "in"), nil, nil); err != nil {
+	if err := testbed.PutFile(b.hdfs, local, dfs.Join(dir, "in"), nil, nil); err != nil {
 		return err
 	}
 	const few, many = 4, 36
@@ -64,13 +64,13 @@ func (b *bench) calls() error {
 				each = append(each, fmt.Sprintf("%s %.1f", method, n))
 			}
 		}
-		row(of.name, fmt.Sprintf("%.1f", sum), strings.Join(each, ", "), of.reach)
+		testbed.Row(of.name, fmt.Sprintf("%.1f", sum), strings.Join(each, ", "), of.reach)
 	}
 	return b.remove(dir)
 }
 
 // callsOf is what a job's processes ask the NameNode, by method.
-func (b *bench) callsOf(c *processes.Cluster, count *counter, dir, property string) (map[string]int, error) {
+func (b *bench) callsOf(c *testbed.Cluster, count *counter, dir, property string) (map[string]int, error) {
 	through := "hdfs://" + count.listen.Addr().String() + strings.TrimPrefix(dir, b.hdfs.URL())
 	out := dfs.Join(through, "out")
 	count.take()

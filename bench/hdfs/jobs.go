@@ -1,23 +1,20 @@
 package main
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/dfs/local"
-	"github.com/quernmr/quern/integration/processes"
 )
 
 // jobs runs the same program in turn on a cluster of processes over HDFS and
@@ -25,7 +22,7 @@ import (
 // DataNode, and of its input a tracker has its part there.
 func (b *bench) jobs() error {
 	nodes := b.hdfs.DataNodes[:min(runtime.NumCPU(), len(b.hdfs.DataNodes))]
-	c, err := b.trackers(nodes, 1)
+	c, err := b.trackers(len(nodes), 1)
 	if err != nil {
 		return err
 	}
@@ -34,7 +31,7 @@ func (b *bench) jobs() error {
 	if err != nil {
 		return err
 	}
-	f, err := b.client(nil, nil)
+	f, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -56,7 +53,7 @@ func (b *bench) jobs() error {
 			if err := j.make(file, b.bytes/int64(len(nodes))); err != nil {
 				return err
 			}
-			if err := b.put(file, dfs.Join(in, name), node, nil); err != nil {
+			if err := testbed.PutFile(b.hdfs, file, dfs.Join(in, name), node, nil); err != nil {
 				return err
 			}
 		}
@@ -68,7 +65,7 @@ func (b *bench) jobs() error {
 }
 
 // pair runs a job in both places in turn and prints the medians.
-func (b *bench) pair(c *processes.Cluster, f *hdfs.FS, name, program, in, out, reach string, slots int) error {
+func (b *bench) pair(c *testbed.Cluster, f *hdfs.FS, name, program, in, out, reach string, slots int) error {
 	localIn, localOut := b.path(program+"-in"), b.path(program+"-out")
 	reduces := fmt.Sprintf("mapreduce.job.reduces=%d", slots)
 	var over, here []time.Duration
@@ -89,11 +86,11 @@ func (b *bench) pair(c *processes.Cluster, f *hdfs.FS, name, program, in, out, r
 			return err
 		}
 		here = append(here, t)
-		a, err := digest(f, out)
+		a, err := testbed.Digest(f, out)
 		if err != nil {
 			return err
 		}
-		p, err := digest(local.New(), "file://"+localOut)
+		p, err := testbed.Digest(local.New(), "file://"+localOut)
 		if err != nil {
 			return err
 		}
@@ -101,33 +98,10 @@ func (b *bench) pair(c *processes.Cluster, f *hdfs.FS, name, program, in, out, r
 			return fmt.Errorf("%s: the output in HDFS differs from the local one", program)
 		}
 	}
-	o, h := median(over), median(here)
+	o, h := testbed.Median(over), testbed.Median(here)
 	speed := func(d time.Duration) string {
 		return fmt.Sprintf("%.2f s (%.0f MB/s)", d.Seconds(), float64(b.bytes)/1e6/d.Seconds())
 	}
-	row(name, speed(o), speed(h), fmt.Sprintf("%.2f", h.Seconds()/o.Seconds()), reach)
+	testbed.Row(name, speed(o), speed(h), fmt.Sprintf("%.2f", h.Seconds()/o.Seconds()), reach)
 	return nil
-}
-
-// digest is a sum over a job's output, part after part.
-func digest(f dfs.FS, dir string) (sum [sha256.Size]byte, err error) {
-	infos, err := f.List(dir)
-	if err != nil {
-		return sum, err
-	}
-	all := sha256.New()
-	for _, info := range infos {
-		if !strings.HasPrefix(dfs.Base(info.Name), "part-") {
-			continue
-		}
-		file, err := f.Open(info.Name)
-		if err != nil {
-			return sum, err
-		}
-		_, err = io.Copy(all, file)
-		if err := errors.Join(err, file.Close()); err != nil {
-			return sum, err
-		}
-	}
-	return sha256.Sum256(all.Sum(nil)), nil
 }

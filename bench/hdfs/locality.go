@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
-	"github.com/quernmr/quern/integration/processes"
 )
 
 // blocks are in two files, so that data can be put on two nodes.
@@ -52,7 +52,7 @@ func (b *bench) works() []work {
 // each beside a DataNode.
 func (b *bench) locality() error {
 	for _, delay := range []string{"none", "fixed=3s"} {
-		c, err := b.trackers(b.hdfs.DataNodes, 2, "-delay", delay)
+		c, err := b.trackers(len(b.hdfs.DataNodes), 2, "-delay", delay)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (b *bench) locality() error {
 	return nil
 }
 
-func (b *bench) near(c *processes.Cluster, delay string, w work, p placement) error {
+func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) error {
 	var node, rack, other, bytes []float64
 	var took []time.Duration
 	for range b.runs {
@@ -104,8 +104,8 @@ func (b *bench) near(c *processes.Cluster, delay string, w work, p placement) er
 	if p.nodes == nil {
 		reach = map[string]string{"none": "≥ 90 %", "fixed=3s": "≥ 98 %"}[delay]
 	}
-	percent := func(list []float64) string { return fmt.Sprintf("%.0f %%", 100*median(list)) }
-	row(w.name, delay, p.name, percent(node), percent(rack), percent(other), percent(bytes), seconds(median(took)), reach)
+	percent := func(list []float64) string { return fmt.Sprintf("%.0f %%", 100*testbed.Median(list)) }
+	testbed.Row(w.name, delay, p.name, percent(node), percent(rack), percent(other), percent(bytes), seconds(testbed.Median(took)), reach)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (b *bench) place(block int64, p placement) (dir string, err error) {
 	if err := input.Text(local, block*blocks/files); err != nil {
 		return "", err
 	}
-	f, err := b.client(nil, nil)
+	f, err := b.client()
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +136,7 @@ func (b *bench) place(block int64, p placement) (dir string, err error) {
 		if p.nodes != nil {
 			at, copies = b.hdfs.DataNodes[p.nodes[i]], 1
 		}
-		err := b.put(local, dfs.Join(in, fmt.Sprint(i)), at, map[string]string{
+		err := testbed.PutFile(b.hdfs, local, dfs.Join(in, fmt.Sprint(i)), at, map[string]string{
 			"dfs.blocksize": fmt.Sprint(block), "dfs.replication": fmt.Sprint(copies)})
 		if err != nil {
 			return "", err
@@ -150,7 +150,7 @@ func (b *bench) placed(in string, p placement) error {
 	if p.nodes == nil {
 		return nil
 	}
-	f, err := b.client(nil, nil)
+	f, err := b.client()
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,10 +20,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
-	"strings"
 
 	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/processes"
 )
@@ -106,9 +104,8 @@ func run(ctx context.Context, size string, runs int, only, dir string) (err erro
 		if !wanted.MatchString(t.name) {
 			continue
 		}
-		fmt.Printf("\n%s; load before: %s\n\n", t.name, load())
-		row(t.header...)
-		row(slices.Repeat([]string{"---"}, len(t.header))...)
+		fmt.Printf("\n%s; load before: %s\n\n", t.name, testbed.Load())
+		testbed.Table(t.header...)
 		if err := t.fill(b); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
@@ -118,20 +115,3 @@ func run(ctx context.Context, size string, runs int, only, dir string) (err erro
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 func (b *bench) programs() string        { return b.path("programs") }
-
-func row(columns ...string) { fmt.Println("| " + strings.Join(columns, " | ") + " |") }
-
-// load is what others did on this machine in the last minute, as Linux tells it.
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "not known"
-	}
-	minute, _, _ := strings.Cut(string(text), " ")
-	return minute
-}
-
-func median[N cmp.Ordered](list []N) N {
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[len(sorted)/2]
-}

@@ -11,6 +11,7 @@ import (
 	bare "github.com/colinmarc/hdfs/v2"
 
 	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
@@ -32,10 +33,10 @@ func (b *bench) throughput() error {
 		return err
 	}
 	local, name := b.path(fmt.Sprintf("text%d", b.bytes)), dfs.Join(dir, "f")
-	if err := errors.Join(input.Text(local, b.bytes), b.put(local, name, nil, nil)); err != nil {
+	if err := errors.Join(input.Text(local, b.bytes), testbed.PutFile(b.hdfs, local, name, nil, nil)); err != nil {
 		return err
 	}
-	f, err := b.client(nil, nil)
+	f, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -62,8 +63,8 @@ func (b *bench) throughput() error {
 		}
 	}
 	speed := func(d time.Duration) string { return fmt.Sprintf("%.0f MB/s", float64(b.bytes)/1e6/d.Seconds()) }
-	a, p := median(ours), median(theirs)
-	row("reading a file, one stream", speed(a), speed(p), fmt.Sprintf("%.2f", p.Seconds()/a.Seconds()), "≥ 0.9")
+	a, p := testbed.Median(ours), testbed.Median(theirs)
+	testbed.Row("reading a file, one stream", speed(a), speed(p), fmt.Sprintf("%.2f", p.Seconds()/a.Seconds()), "≥ 0.9")
 	return b.remove(dir)
 }
 
@@ -93,7 +94,7 @@ func (b *bench) locate() error {
 	if err != nil {
 		return err
 	}
-	f, err := b.client(nil, map[string]string{"dfs.blocksize": fmt.Sprint(size)})
+	f, err := testbed.Client(b.hdfs, nil, map[string]string{"dfs.blocksize": fmt.Sprint(size)})
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (b *bench) locate() error {
 			return fmt.Errorf("%d blocks were located, not %d", n, files*blocks)
 		}
 	}
-	row("locations of 10,000 blocks in 500 files of a directory", fmt.Sprintf("%d ms", median(took).Milliseconds()), "", "", "≤ 2 s")
+	testbed.Row("locations of 10,000 blocks in 500 files of a directory", fmt.Sprintf("%d ms", testbed.Median(took).Milliseconds()), "", "", "≤ 2 s")
 	return b.remove(dir)
 }
 

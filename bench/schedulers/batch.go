@@ -11,21 +11,24 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
 
-// job is a job to be run.
+// job is a job to be run, or a flow of them.
 type job struct {
 	name    string
+	flow    waits.Flow // nil: a job, which is
 	maps    int
 	waits   waits.Job
 	args    []string // beside those that say this
 	bytes   int      // of output of each map; 0: the job has no reduces
 	reduces int
 	work    float64 // slot-seconds of its maps
+	alone   float64 // what stretch divides by
 	weight  float64
 	told    float64 // the weight that the cluster is told
 	due     float64 // seconds from when all are present
@@ -37,10 +40,10 @@ type batch struct{ jobs []*job }
 
 // outcome is what a run of a batch came to.
 type outcome struct {
-	ids   []wire.JobID
-	began time.Time // when all jobs were present
-	ends  []float64 // of the jobs, seconds from when all were present
-	tasks float64   // share of the machine that tasks took
+	ids   []wire.JobID // of flows that of the last job, which ends last
+	began time.Time    // when all jobs were present
+	ends  []float64    // of the jobs, seconds from when all were present
+	tasks float64      // share of the machine that tasks took
 }
 
 func (o *outcome) sum() float64 {
@@ -61,19 +64,21 @@ func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids [
 	ctx, cancel := context.WithTimeout(b.ctx, runWait)
 	defer cancel()
 	o := &outcome{}
-	run := fmt.Sprintf("%s/run%d-", c.dir, c.runs.Add(1))
+	run := fmt.Sprintf("%s/run%d-", c.Dir, c.runs.Add(1))
 	closed, err := b.barrier(ctx, c, run)
 	if err != nil {
 		return nil, err
 	}
+	var ids [][]wire.JobID
 	for i, j := range of.jobs {
-		id, err := b.submit(ctx, c, j, fmt.Sprintf("%sout%d", run, i))
+		all, err := b.submit(ctx, c, j, fmt.Sprintf("%sout%d", run, i))
 		if err != nil {
 			return nil, err
 		}
-		o.ids = append(o.ids, id)
+		ids = append(ids, all)
+		o.ids = append(o.ids, all[len(all)-1])
 	}
-	submitted, err := b.present(ctx, c, of, o.ids)
+	submitted, err := b.present(ctx, c, of, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids [
 	o.tasks = (c.processor()[0] - processor[0]) / time.Since(o.began).Seconds() / float64(runtime.NumCPU())
 	for i, j := range of.jobs {
 		o.ends = append(o.ends, submitted[i].Add(last[i].Elapsed).Sub(o.began).Seconds())
-		b.say("%v %s: %d maps, %.1f slot-seconds, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.due, o.ends[i])
+		b.say("%v %s: %d maps, %.1f slot-seconds, alone %.2f, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.alone, j.due, o.ends[i])
 	}
 	return o, nil
 }
@@ -104,55 +109,64 @@ func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids [
 // barrier runs a job that holds all map slots until its gate is opened. It has a reduce,
 // so that its maps end without asking anybody.
 func (b *bench) barrier(ctx context.Context, c *cluster, run string) (wire.JobID, error) {
-	j := &job{name: "barrier", maps: c.mapSlots, bytes: 1, reduces: 1, waits: waits.Job{Mean: time.Millisecond}, args: []string{"-gate", run + "gate"}}
-	id, err := b.submit(ctx, c, j, run+"barrier")
+	j := &job{name: "barrier", maps: c.MapSlots, bytes: 1, reduces: 1, waits: waits.Job{Mean: time.Millisecond}, args: []string{"-gate", run + "gate"}}
+	ids, err := b.submit(ctx, c, j, run+"barrier")
 	if err != nil {
-		return id, err
+		return wire.JobID{}, err
 	}
-	return id, await(ctx, startWait, "barrier", func() bool {
-		s, err := c.api.Job(ctx, id)
-		return err == nil && s.Maps.Running == c.mapSlots
+	id := ids[0]
+	return id, testbed.Await(ctx, testbed.StartWait, "barrier", func() bool {
+		s, err := c.API.Job(ctx, id)
+		return err == nil && s.Maps.Running == c.MapSlots
 	})
 }
 
 // submit does what mrsubmit run does.
-func (b *bench) submit(ctx context.Context, c *cluster, j *job, out string) (id wire.JobID, err error) {
+func (b *bench) submit(ctx context.Context, c *cluster, j *job, out string) ([]wire.JobID, error) {
 	sub, err := b.submission(ctx, c, j, out)
 	if err != nil {
-		return id, err
+		return nil, err
 	}
-	ids, err := c.api.Submit(ctx, *sub)
-	if err != nil {
-		return id, err
-	}
-	return ids[0], nil
+	return c.API.Submit(ctx, *sub)
 }
 
-// present waits until all jobs could begin and sets their goals, which count from now.
-// It gives the times at which they were submitted.
-func (b *bench) present(ctx context.Context, c *cluster, of *batch, ids []wire.JobID) ([]time.Time, error) {
+// present waits until all jobs could begin, of flows those that are after no other, and
+// sets their goals, which count from now. It gives the times at which they were submitted.
+func (b *bench) present(ctx context.Context, c *cluster, of *batch, ids [][]wire.JobID) ([]time.Time, error) {
 	submitted := make([]time.Time, len(ids))
-	for i, id := range ids {
-		var s *web.Job
-		if err := await(ctx, startWait, fmt.Sprintf("%v that is set up", id), func() (ready bool) {
-			var err error
-			s, err = c.api.Job(ctx, id)
-			return err == nil && s.Maps.Total > 0 && s.State == wire.Running.String()
-		}); err != nil {
-			return nil, err
+	for i, all := range ids {
+		for k, id := range all {
+			if k > 0 && len(of.jobs[i].flow[k].After) > 0 {
+				continue
+			}
+			s, err := b.setUp(ctx, c, id)
+			if err != nil {
+				return nil, err
+			}
+			submitted[i] = time.Now().Add(-time.Duration(s.ElapsedMillis) * time.Millisecond)
 		}
-		if s.Maps.Running+s.Maps.Done > 0 {
-			return nil, fmt.Errorf("%v has begun before all were there", id)
-		}
-		submitted[i] = time.Now().Add(-time.Duration(s.ElapsedMillis) * time.Millisecond)
 	}
-	for i, id := range ids {
+	for i, all := range ids {
 		change := of.jobs[i].goals(time.Since(submitted[i]))
-		if err := c.api.Change(ctx, id, change); err != nil {
+		if err := c.API.Change(ctx, all[0], change); err != nil {
 			return nil, err
 		}
 	}
 	return submitted, nil
+}
+
+// setUp waits until a job's maps could begin.
+func (b *bench) setUp(ctx context.Context, c *cluster, id wire.JobID) (s *web.Job, err error) {
+	if err := testbed.Await(ctx, testbed.StartWait, fmt.Sprintf("%v that is set up", id), func() (ready bool) {
+		s, err = c.API.Job(ctx, id)
+		return err == nil && s.Maps.Total > 0 && s.State == wire.Running.String()
+	}); err != nil {
+		return nil, err
+	}
+	if s.Maps.Running+s.Maps.Done > 0 {
+		return nil, fmt.Errorf("%v has begun before all were there", id)
+	}
+	return s, nil
 }
 
 // goals are a job's of that age, counted from now.
@@ -170,7 +184,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // ended watches jobs to their ends, which must be good ones.
 func ended(ctx context.Context, c *cluster, ids []wire.JobID) (last []wire.JobStatus, err error) {
-	for statuses, err := range c.api.Watch(ctx, ids) {
+	for statuses, err := range c.API.Watch(ctx, ids) {
 		if err != nil {
 			return nil, err
 		}
@@ -186,9 +200,14 @@ func ended(ctx context.Context, c *cluster, ids []wire.JobID) (last []wire.JobSt
 
 // submission stages what mrsubmit would.
 func (b *bench) submission(ctx context.Context, c *cluster, j *job, out string) (*wire.Submission, error) {
-	in, err := b.lines(j.maps)
+	in, err := b.lines(max(j.maps, 1))
 	if err != nil {
 		return nil, err
+	}
+	for _, n := range j.flow {
+		if _, err := b.lines(n.Tasks - len(n.After)); err != nil {
+			return nil, err
+		}
 	}
 	exe := c.Program("waiting")
 	args := append([]string{"-D", "mapreduce.input.fileinputformat.split.maxsize=8", "-D", "mapreduce.task.io.sort.mb=1",
@@ -196,6 +215,9 @@ func (b *bench) submission(ctx context.Context, c *cluster, j *job, out string) 
 		"-input", in, "-output", out}, j.args...)
 	if j.bytes > 0 {
 		args = append(args, "-map-bytes", fmt.Sprint(j.bytes), "-D", fmt.Sprintf("mapreduce.job.reduces=%d", j.reduces))
+	}
+	if j.flow != nil {
+		args = append(args, "-flow", j.flow.String(), "-splits", b.dir)
 	}
 	sub, err := client.Plan(ctx, exe, args, os.Stderr)
 	if err != nil {
@@ -212,8 +234,10 @@ func (b *bench) submission(ctx context.Context, c *cluster, j *job, out string) 
 	return sub, client.Stage(files, c.Staging(), sub)
 }
 
-// lines makes an input of n splits.
+// lines makes an input of n splits. Both lanes may do so at once.
 func (b *bench) lines(n int) (string, error) {
+	b.inputs.Lock()
+	defer b.inputs.Unlock()
 	name := b.path(fmt.Sprintf("in%d", n))
 	if _, err := os.Stat(name); err == nil {
 		return name, nil

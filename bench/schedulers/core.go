@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+
+	"github.com/quernmr/quern/bench/testbed"
 )
 
 // core runs the core's own benchmark: no process, no clock but the processor's.
@@ -15,13 +17,13 @@ func (b *bench) core() error {
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
-	table("fleet", "measured", "to reach")
+	testbed.Table("fleet", "measured", "to reach")
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		name, figures, found := strings.Cut(lines.Text(), "\t")
 		if !found || !strings.HasPrefix(name, "BenchmarkAssign/") {
 			continue
 		}
-		row(strings.TrimSpace(strings.TrimPrefix(name, "BenchmarkAssign/")), strings.Join(strings.Fields(figures)[1:], " "),
+		testbed.Row(strings.TrimSpace(strings.TrimPrefix(name, "BenchmarkAssign/")), strings.Join(strings.Fields(figures)[1:], " "),
 			"5,000 trackers: ≥ 200,000 assignments/cpu-s, p99 ≤ 1000 µs")
 	}
 	return nil

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/wire"
 )
@@ -51,35 +48,32 @@ func (b *bench) delay() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	slow := new(atomic.Int64)
-	for _, node := range h.DataNodes {
-		p, err := newSlower(node, slow)
-		if err != nil {
-			return err
-		}
-		defer p.listen.Close()
+	slow, err := testbed.Slow(h)
+	if err != nil {
+		return err
 	}
+	defer slow.Close()
 	ins, err := b.place(h)
 	if err != nil {
 		return err
 	}
-	c, err := b.cluster(shape{trackers: len(h.DataNodes), maps: delaySlots, reduces: 1, hdfs: h})
+	c, err := b.cluster(testbed.Shape{Trackers: len(h.DataNodes), Maps: delaySlots, Reduces: 1, HDFS: h})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	seeds := b.seedsOf(2)
 	fmt.Printf("Seeds %v: %d maps that read a block of %d MB and wait for %v, 4 task trackers of %d slots beside DataNodes, the blocks on 2 of them.\n\n",
 		seeds, delayBlocks, delayBlock>>20, delayMap, delaySlots)
-	table("copies of a block", "slower from afar by", "none", "fixed=3s", "dynamic", "to the better", "to reach", "less than fixed by", "to reach")
+	testbed.Table("copies of a block", "slower from afar by", "none", "fixed=3s", "dynamic", "to the better", "to reach", "less than fixed by", "to reach")
 	for _, copies := range []int{1, 2} {
 		for _, amount := range delaySlow() {
-			slow.Store(int64(amount) / delayBlock)
+			slow.Set(delayBlock, 0, amount)
 			if err := b.delayRow(c, ins[copies], copies, amount, seeds); err != nil {
 				return err
 			}
 		}
-		slow.Store(0)
+		slow.Set(delayBlock, 0, 0)
 	}
 	return nil
 }
@@ -88,7 +82,7 @@ func (b *bench) delayRow(c *cluster, in string, copies int, amount time.Duration
 	var sums [3]time.Duration
 	for _, seed := range seeds {
 		for i, rule := range delayRules() {
-			if err := c.api.Schedule(b.ctx, wire.Scheduling{Scheduler: "fifo", Delay: rule}); err != nil {
+			if err := c.API.Schedule(b.ctx, wire.Scheduling{Scheduler: "fifo", Delay: rule}); err != nil {
 				return err
 			}
 			took, err := b.reads(c, in, fmt.Sprintf("reads-%d-%v", copies, amount), seed)
@@ -104,14 +98,14 @@ func (b *bench) delayRow(c *cluster, in string, copies int, amount time.Duration
 	if copies == 1 {
 		reach = "≥ 10 %"
 	}
-	row(fmt.Sprint(copies), amount.String(), cell(none), cell(fixed), cell(dynamic),
+	testbed.Row(fmt.Sprint(copies), amount.String(), cell(none), cell(fixed), cell(dynamic),
 		times(dynamic.Seconds()/min(none, fixed).Seconds()), "≤ 1.05", gain(dynamic.Seconds(), fixed.Seconds()), reach)
 	return nil
 }
 
 // reads runs a job over the blocks and gives its time.
 func (b *bench) reads(c *cluster, in, name string, seed uint64) (time.Duration, error) {
-	out := fmt.Sprintf("%s/reads%d", c.dir, c.runs.Add(1))
+	out := fmt.Sprintf("%s/reads%d", c.Dir, c.runs.Add(1))
 	cmd := c.Command(b.ctx, "mrsubmit", "run", "-shared-local", "-D", "mapreduce.task.io.sort.mb=1", c.Program("waiting"), "-read",
 		"-name", name, "-seed", fmt.Sprint(seed), "-map-time", delayMap.String(), "-spread", "0.3", "-input", in, "-output", out)
 	var said bytes.Buffer
@@ -119,7 +113,7 @@ func (b *bench) reads(c *cluster, in, name string, seed uint64) (time.Duration, 
 	if err := cmd.Run(); err != nil {
 		return 0, fmt.Errorf("%w\n%s", err, said.String())
 	}
-	jobs, err := c.api.Jobs(b.ctx)
+	jobs, err := c.API.Jobs(b.ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +122,7 @@ func (b *bench) reads(c *cluster, in, name string, seed uint64) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	full, err := c.api.Job(b.ctx, job)
+	full, err := c.API.Job(b.ctx, job)
 	if err != nil {
 		return 0, err
 	}
@@ -167,82 +161,6 @@ func (b *bench) place(h *minicluster.Cluster) (ins map[int]string, err error) {
 
 // writeFile writes half of an input from beside a node.
 func writeFile(h *minicluster.Cluster, beside *minicluster.Daemon, name string, copies int) error {
-	conf, err := hdfs.ReadConf(h.Conf())
-	if err != nil {
-		return err
-	}
-	conf["dfs.client.local.interfaces"], conf["dfs.replication"] = beside.IP, fmt.Sprint(copies)
-	f := hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser})
-	defer f.Close()
-	if err := f.MkdirAll(dfs.Dir(name)); err != nil {
-		return err
-	}
-	return writeBlocks(f, name)
-}
-
-func writeBlocks(f dfs.FS, name string) error {
-	w, err := f.Create(name)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(w, strings.NewReader(strings.Repeat("0123456789abcde\n", delayBlocks/2*delayBlock/16))); err != nil {
-		return errors.Join(err, w.Abort())
-	}
-	return w.Close()
-}
-
-// slower stands before a DataNode. What it gives to readers on other nodes takes its
-// time, as over a network that is slow.
-type slower struct {
-	node   *minicluster.Daemon
-	listen net.Listener
-	slow   *atomic.Int64 // nanoseconds a byte
-}
-
-func newSlower(node *minicluster.Daemon, slow *atomic.Int64) (*slower, error) {
-	listen, err := net.Listen("tcp", node.Addr())
-	if err != nil {
-		return nil, err
-	}
-	s := &slower{node, listen, slow}
-	go func() {
-		for {
-			conn, err := listen.Accept()
-			if err != nil {
-				return
-			}
-			go s.pass(conn)
-		}
-	}()
-	return s, nil
-}
-
-// pass passes a connection on, until either end closes it.
-func (s *slower) pass(from net.Conn) {
-	defer from.Close()
-	to, err := net.Dial("tcp", s.node.Bound())
-	if err != nil {
-		return
-	}
-	defer to.Close()
-	go func() {
-		io.Copy(to, from)
-		to.Close()
-	}()
-	near := from.RemoteAddr().(*net.TCPAddr).IP.String() == s.node.IP
-	buf := make([]byte, 16<<10)
-	for {
-		n, err := to.Read(buf)
-		if slow := s.slow.Load(); n > 0 && !near && slow > 0 {
-			time.Sleep(time.Duration(int64(n) * slow))
-		}
-		if n > 0 {
-			if _, err := from.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
+	half := strings.Repeat("0123456789abcde\n", delayBlocks/2*delayBlock/16)
+	return testbed.Put(h, strings.NewReader(half), name, beside, map[string]string{"dfs.replication": fmt.Sprint(copies)})
 }

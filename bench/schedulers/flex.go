@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/sim/papers"
 	"github.com/quernmr/quern/wire"
@@ -56,6 +57,7 @@ func drawOnce(r *rand.Rand) *batch {
 			return nil
 		}
 		j.work = j.waits.Seconds(j.maps)
+		j.alone = j.work
 		j.levels = steps(r, horizon)
 		of.jobs = append(of.jobs, j)
 	}
@@ -114,9 +116,9 @@ func flexColumns() []column {
 }
 
 func (b *bench) flex() error {
-	m := &matrix{shape: shape{trackers: 4, maps: flexSlots / 4, reduces: 1}, columns: flexColumns(), seeds: b.seedsOf(10), draw: draw}
+	m := &matrix{shape: testbed.Shape{Trackers: 4, Maps: flexSlots / 4, Reduces: 1}, columns: flexColumns(), seeds: b.seedsOf(10), draw: draw}
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima.\n",
-		m.seeds, small, large, flexWork, m.shape.maps)
+		m.seeds, small, large, flexWork, m.shape.Maps)
 	said := &foresights{said: make(map[string][]foresight)}
 	m.while = func(ctx context.Context, c *cluster, of column, _ []wire.JobID) {
 		if of.name == "flex sum-response" {
@@ -142,18 +144,18 @@ func (b *bench) flex() error {
 func (r *results) responses() {
 	response := scheduler.Metric{Penalty: scheduler.Response}
 	of := func(col string) float64 { return r.cost(col, response) }
-	table("average response", "by how much less", "to reach")
+	testbed.Table("average response", "by how much less", "to reach")
 	flex := of("flex sum-response")
-	row("flex against fair", gain(flex, of("fair")), "≥ 25 %")
-	row("flex against fifo", gain(flex, of("fifo")), "more than against fair")
-	row("maxsrpt against fifo", gain(of("maxsrpt"), of("fifo")), "≥ 40 %")
-	row("srpt against fifo", gain(of("srpt"), of("fifo")), "≥ 40 %")
+	testbed.Row("flex against fair", gain(flex, of("fair")), "≥ 25 %")
+	testbed.Row("flex against fifo", gain(flex, of("fifo")), "more than against fair")
+	testbed.Row("maxsrpt against fifo", gain(of("maxsrpt"), of("fifo")), "≥ 40 %")
+	testbed.Row("srpt against fifo", gain(of("srpt"), of("fifo")), "≥ 40 %")
 }
 
 // byMetric compares FLEX set to each metric with the best of all columns.
 func (r *results) byMetric() {
 	columns := flexColumns()
-	table("metric", "fifo", "fair", "flex set to it", "best column", "its value", "flex / best", "to reach")
+	testbed.Table("metric", "fifo", "fair", "flex set to it", "best column", "its value", "flex / best", "to reach")
 	for _, name := range flexMetrics() {
 		m, err := scheduler.ParseMetric(name)
 		if err != nil {
@@ -169,7 +171,7 @@ func (r *results) byMetric() {
 		if m.Penalty == scheduler.Tardy { // counts
 			ratio = (own + 1) / (least + 1)
 		}
-		row(name, fmt.Sprintf("%.2f", values[0]), fmt.Sprintf("%.2f", values[1]), fmt.Sprintf("%.2f", own),
+		testbed.Row(name, fmt.Sprintf("%.2f", values[0]), fmt.Sprintf("%.2f", values[1]), fmt.Sprintf("%.2f", own),
 			columns[at].name, fmt.Sprintf("%.2f", least), times(ratio), "≤ 1.05")
 	}
 }

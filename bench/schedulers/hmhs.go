@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/sim/papers"
 	"github.com/quernmr/quern/wire"
 )
@@ -46,6 +47,7 @@ func drawUnlike(seed uint64, alike bool) *batch {
 			j.args = append(j.args, "-slow", fmt.Sprintf("tt%d=%.3f", t+1, f))
 		}
 		j.work = j.waits.Seconds(j.maps)
+		j.alone = j.work
 		of.jobs = append(of.jobs, j)
 	}
 	return of
@@ -55,11 +57,11 @@ func (b *bench) hmhs() error {
 	seeds := b.seedsOf(10)
 	fmt.Printf("Seeds %v: %d jobs, factors of 0.1 to 1 on %d task trackers of 10 map and 4 reduce slots. What HMHS knows of the jobs is the history of their run under FIFO.\n\n",
 		seeds, unlikeJobs, unlikeTrackers)
-	table("trackers are slow", "fifo", "hmhs", "makespan less by", "to reach")
+	testbed.Table("trackers are slow", "fifo", "hmhs", "makespan less by", "to reach")
 	for _, alike := range []bool{false, true} {
 		var fifo, hmhs float64
 		var mu sync.Mutex // guards both
-		err := b.bySeed(shape{trackers: unlikeTrackers, maps: 10, reduces: 4}, seeds, func(c *cluster, seed uint64) error {
+		err := b.bySeed(testbed.Shape{Trackers: unlikeTrackers, Maps: 10, Reduces: 4}, seeds, func(c *cluster, seed uint64) error {
 			a, err := b.makespan(c, "fifo", drawUnlike(seed, alike))
 			if err != nil {
 				return err
@@ -80,14 +82,14 @@ func (b *bench) hmhs() error {
 			name, reach = "for all jobs alike", "≥ 0 %"
 		}
 		n := float64(len(seeds))
-		row(name, fmt.Sprintf("%.2f s", fifo/n), fmt.Sprintf("%.2f s", hmhs/n), gain(hmhs, fifo), reach)
+		testbed.Row(name, fmt.Sprintf("%.2f s", fifo/n), fmt.Sprintf("%.2f s", hmhs/n), gain(hmhs, fifo), reach)
 	}
 	return nil
 }
 
 func (b *bench) makespan(c *cluster, name string, of *batch) (float64, error) {
 	s := wire.Scheduling{Scheduler: name, Metric: "max-response", Delay: "none"}
-	if err := c.api.Schedule(b.ctx, s); err != nil {
+	if err := c.API.Schedule(b.ctx, s); err != nil {
 		return 0, err
 	}
 	o, err := b.run(c, of, nil)
@@ -98,7 +100,7 @@ func (b *bench) makespan(c *cluster, name string, of *batch) (float64, error) {
 }
 
 // bySeed has each seed served by one of the lanes, on its own cluster.
-func (b *bench) bySeed(s shape, seeds []uint64, do func(c *cluster, seed uint64) error) error {
+func (b *bench) bySeed(s testbed.Shape, seeds []uint64, do func(c *cluster, seed uint64) error) error {
 	next := make(chan uint64, len(seeds))
 	for _, seed := range seeds {
 		next <- seed
@@ -118,7 +120,7 @@ func (b *bench) bySeed(s shape, seeds []uint64, do func(c *cluster, seed uint64)
 					break
 				}
 			}
-			errs[lane] = errors.Join(err, c.close())
+			errs[lane] = errors.Join(err, c.Close())
 		})
 	}
 	lanes.Wait()

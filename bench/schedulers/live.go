@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker"
@@ -34,7 +35,7 @@ const (
 // live measures from the report of an attempt's end to the launch that takes its
 // slot, as the tracker sees it.
 func (b *bench) live() error {
-	table("scheduler", "tasks", "a second", "slot freed → next task received: p50", "p99", "worst", "to reach", "plans made in: p50", "p99")
+	testbed.Table("scheduler", "tasks", "a second", "slot freed → next task received: p50", "p99", "worst", "to reach", "plans made in: p50", "p99")
 	for _, name := range []string{"fifo", "flex"} {
 		if err := b.liveUnder(name); err != nil {
 			return err
@@ -56,7 +57,7 @@ func (b *bench) liveUnder(name string) error {
 	if err := l.begin(ctx, addr); err != nil {
 		return err
 	}
-	err = await(ctx, runWait, "end of all maps", func() bool { return l.count() == l.total })
+	err = testbed.Await(ctx, runWait, "end of all maps", func() bool { return l.count() == l.total })
 	took := time.Since(began)
 	l.stop()
 	if err != nil {
@@ -68,7 +69,7 @@ func (b *bench) liveUnder(name string) error {
 	if name == "flex" {
 		reach = "p99 ≤ 20 ms"
 	}
-	row(name, fmt.Sprint(l.total), fmt.Sprintf("%.0f", float64(l.total)/took.Seconds()),
+	testbed.Row(name, fmt.Sprint(l.total), fmt.Sprintf("%.0f", float64(l.total)/took.Seconds()),
 		millis(quantile(l.waited, 0.5)), millis(quantile(l.waited, 0.99)), millis(quantile(l.waited, 1)), reach,
 		millis(quantile(l.planned, 0.5)), millis(quantile(l.planned, 0.99)))
 	return nil

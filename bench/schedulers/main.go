@@ -17,10 +17,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/integration/processes"
 )
 
@@ -60,6 +61,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"FLEX, FAIR and FIFO on ten jobs", (*bench).flex},
+		{"FlowFlex on four flows", (*bench).flows},
 		{"prediction: jobs seen once before", (*bench).predict},
 		{"overlap: policies for maps and shuffle together", (*bench).overlap},
 		{"HMHS on unlike trackers", (*bench).hmhs},
@@ -75,6 +77,7 @@ type bench struct {
 	options
 	ctx      context.Context
 	clusters atomic.Int64 // so far
+	inputs   sync.Mutex   // guards the making of inputs
 }
 
 func run(ctx context.Context, o options) error {
@@ -100,11 +103,11 @@ func run(ctx context.Context, o options) error {
 			continue
 		}
 		fmt.Printf("\n## %s\n\n", s.name)
-		began, before := time.Now(), load()
+		began, before := time.Now(), testbed.Load()
 		if err := s.measure(b); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		fmt.Printf("\nThis section took %v. The machine's load was %s before it and is %s.\n", time.Since(began).Round(time.Second), before, load())
+		fmt.Printf("\nThis section took %v. The machine's load was %s before it and is %s.\n", time.Since(began).Round(time.Second), before, testbed.Load())
 	}
 	return nil
 }
@@ -112,16 +115,6 @@ func run(ctx context.Context, o options) error {
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *bench) programs() string { return b.path("programs") }
-
-// load is how many wanted the machine's processors in the last minute, as Linux tells it.
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "not known"
-	}
-	minute, _, _ := strings.Cut(string(text), " ")
-	return minute
-}
 
 // seedsOf are the first n seeds, or as many as there are.
 func (b *bench) seedsOf(n int) []uint64 {
@@ -138,14 +131,6 @@ func (b *bench) say(format string, args ...any) {
 		fmt.Printf(format+"\n", args...)
 	}
 }
-
-// table prints the head of a table.
-func table(columns ...string) {
-	row(columns...)
-	fmt.Println(strings.Repeat("|---", len(columns)) + "|")
-}
-
-func row(columns ...string) { fmt.Println("| " + strings.Join(columns, " | ") + " |") }
 
 func times(ratio float64) string { return fmt.Sprintf("%.2f", ratio) }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -20,10 +21,11 @@ type column struct {
 
 // matrix is the same batches under several columns.
 type matrix struct {
-	shape   shape
+	shape   testbed.Shape
 	columns []column
 	seeds   []uint64
 	draw    func(seed uint64) *batch
+	known   bool                                                               // jobs keep their names, so that what earlier columns have shown of them is known
 	while   func(ctx context.Context, c *cluster, of column, ids []wire.JobID) // see bench.run; may be nil
 }
 
@@ -34,7 +36,8 @@ type results struct {
 }
 
 // measure runs a matrix, seed by seed, so that what the machine does beside it meets all
-// columns alike. Each lane has a cluster of its own.
+// columns alike. Each lane has a cluster of its own; where jobs are known, it has all
+// columns of a seed, in their order.
 func (b *bench) measure(m *matrix) (*results, error) {
 	r := &results{outcomes: make(map[string][]*outcome)}
 	for _, seed := range m.seeds {
@@ -42,6 +45,16 @@ func (b *bench) measure(m *matrix) (*results, error) {
 	}
 	for _, col := range m.columns {
 		r.outcomes[col.name] = make([]*outcome, len(m.seeds))
+	}
+	if m.known {
+		return r, b.bySeed(m.shape, m.seeds, func(c *cluster, seed uint64) error {
+			for _, col := range m.columns {
+				if err := b.cell(c, m, r, slices.Index(m.seeds, seed), col); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	type cell struct {
 		seed int
@@ -65,7 +78,7 @@ func (b *bench) measure(m *matrix) (*results, error) {
 					break
 				}
 			}
-			errs[lane] = errors.Join(err, c.close())
+			errs[lane] = errors.Join(err, c.Close())
 		})
 	}
 	for i := range m.seeds {
@@ -83,12 +96,14 @@ func (b *bench) measure(m *matrix) (*results, error) {
 
 // cell runs one batch under one column.
 func (b *bench) cell(c *cluster, m *matrix, r *results, i int, col column) error {
-	if err := c.api.Schedule(b.ctx, col.scheduling); err != nil {
+	if err := c.API.Schedule(b.ctx, col.scheduling); err != nil {
 		return fmt.Errorf("%s: %w", col.name, err)
 	}
 	of := m.draw(m.seeds[i])
 	for k, j := range of.jobs {
-		j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k) // of which nothing is known
+		if !m.known {
+			j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k) // of which nothing is known
+		}
 		if j.told = 1; strings.HasSuffix(col.scheduling.Metric, "-weighted") {
 			j.told = j.weight // else it would be the job's share under fair
 		}
@@ -112,7 +127,7 @@ func (r *results) cost(col string, m scheduler.Metric) float64 {
 	for i, o := range r.outcomes[col] {
 		costs := make([]scheduler.Cost, len(o.ends))
 		for k, j := range r.batches[i].jobs {
-			costs[k] = m.Cost(j.goal(), j.work, 0)
+			costs[k] = m.Cost(j.goal(), j.alone, 0)
 		}
 		total += m.Aggregate.Of(costs, o.ends)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/sim/papers"
 	"github.com/quernmr/quern/wire"
@@ -45,6 +46,7 @@ func drawShuffles(seed uint64) *batch {
 			waits: waits.Job{Seed: r.Uint64(), Mean: time.Duration(seconds / float64(maps) * float64(time.Second)), Spread: 0.3},
 		}
 		j.work = j.waits.Seconds(j.maps)
+		j.alone = j.work
 		of.jobs = append(of.jobs, j)
 	}
 	shuffleJobs(r, of)
@@ -57,15 +59,15 @@ func shuffleJobs(r *rand.Rand, of *batch) {
 }
 
 func (b *bench) overlap() error {
-	m := &matrix{seeds: b.seedsOf(10), draw: drawShuffles, shape: shape{
-		trackers: overlapTracker, maps: flexSlots / overlapTracker, reduces: 4,
-		worker: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
+	m := &matrix{seeds: b.seedsOf(10), draw: drawShuffles, shape: testbed.Shape{
+		Trackers: overlapTracker, Maps: flexSlots / overlapTracker, Reduces: 4,
+		Worker: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
 	}}
 	for _, name := range []string{"fair", "maxsrpt", "splitsrpt", "srpt"} {
 		m.columns = append(m.columns, column{name, wire.Scheduling{Scheduler: name, Metric: "sum-response", Delay: "none"}})
 	}
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds of maps, %.0f MB of shuffle, 4 task trackers of %d map slots that fetch %.0f MB a second each.\n\n",
-		m.seeds, small, large, mapSeconds*flexSlots, shuffleSeconds*shuffleRate*overlapTracker/1e6, m.shape.maps, shuffleRate/1e6)
+		m.seeds, small, large, mapSeconds*flexSlots, shuffleSeconds*shuffleRate*overlapTracker/1e6, m.shape.Maps, shuffleRate/1e6)
 	r, err := b.measure(m)
 	if err != nil {
 		return err
@@ -74,13 +76,13 @@ func (b *bench) overlap() error {
 	of := func(col string) float64 { return r.cost(col, response) }
 	mean, most := r.tasks()
 	fmt.Printf("Tasks took %.0f %% of the machine, at most %.0f %% in a run.\n\n", 100*mean, 100*most)
-	table("scheduler", "average response", "less than under fair by", "to reach")
+	testbed.Table("scheduler", "average response", "less than under fair by", "to reach")
 	for _, col := range m.columns {
 		reach := "–"
 		if col.name == "maxsrpt" || col.name == "srpt" {
 			reach = "≥ 30 %"
 		}
-		row(col.name, fmt.Sprintf("%.2f s", of(col.name)/float64(len(m.seeds)*(small+large))), gain(of(col.name), of("fair")), reach)
+		testbed.Row(col.name, fmt.Sprintf("%.2f s", of(col.name)/float64(len(m.seeds)*(small+large))), gain(of(col.name), of("fair")), reach)
 	}
 	fmt.Printf("\nsplitsrpt / maxsrpt: %s; to reach: ≤ 1.15\n", times(of("splitsrpt")/of("maxsrpt")))
 	return nil

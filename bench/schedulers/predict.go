@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -17,9 +18,9 @@ func (b *bench) predict() error {
 	said := &foresights{said: make(map[string][]foresight)}
 	var mu sync.Mutex // guards outcomes
 	var outcomes []*outcome
-	s := shape{trackers: 4, maps: flexSlots / 4, reduces: 1}
+	s := testbed.Shape{Trackers: 4, Maps: flexSlots / 4, Reduces: 1}
 	err := b.bySeed(s, seeds, func(c *cluster, seed uint64) error {
-		if err := c.api.Schedule(b.ctx, wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"}); err != nil {
+		if err := c.API.Schedule(b.ctx, wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"}); err != nil {
 			return err
 		}
 		for again := range 2 {
@@ -62,7 +63,7 @@ func (f *foresights) watch(ctx context.Context, c *cluster) {
 	tick := time.NewTicker(explainEvery)
 	defer tick.Stop()
 	for {
-		all, err := c.api.Explanations(ctx)
+		all, err := c.API.Explanations(ctx)
 		now := time.Now()
 		if err == nil {
 			f.mu.Lock()
@@ -112,7 +113,7 @@ func (b *bench) foreseen(f *foresights, outcomes []*outcome) {
 			}
 		}
 	}
-	table("predicted at half of a job's life", "share of jobs", "to reach")
-	row(fmt.Sprintf("within 25 %% of its response: %d jobs, %d without a prediction", all, missing),
+	testbed.Table("predicted at half of a job's life", "share of jobs", "to reach")
+	testbed.Row(fmt.Sprintf("within 25 %% of its response: %d jobs, %d without a prediction", all, missing),
 		fmt.Sprintf("%.0f %%", 100*float64(within)/float64(all)), "≥ 90 %")
 }

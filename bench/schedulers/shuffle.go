@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -27,11 +28,7 @@ func shuffling(name string, seed uint64, maps, reduces, bytes int, mean time.Dur
 
 // begin hands a job in.
 func (b *bench) begin(ctx context.Context, c *cluster, j *job) (wire.JobID, error) {
-	sub, err := b.submission(ctx, c, j, fmt.Sprintf("%s/out%d", c.dir, c.runs.Add(1)))
-	if err != nil {
-		return wire.JobID{}, err
-	}
-	ids, err := c.api.Submit(ctx, *sub)
+	ids, err := b.submit(ctx, c, j, fmt.Sprintf("%s/out%d", c.Dir, c.runs.Add(1)))
 	if err != nil {
 		return wire.JobID{}, err
 	}
@@ -57,11 +54,11 @@ const late = 500 * time.Millisecond
 // keepUp measures how much of what maps have made is at the partitions' homes when
 // the last map ends, by what the trackers say of each fetch.
 func (b *bench) keepUp() error {
-	c, err := b.cluster(shape{trackers: 4, maps: 10, reduces: 2, worker: []string{"-v"}})
+	c, err := b.cluster(testbed.Shape{Trackers: 4, Maps: 10, Reduces: 2, Worker: []string{"-v"}})
 	if err != nil {
 		return err
 	}
-	table("seed", "maps", "map output", "of maps that ended 500 ms before the last", "of that at home when it ended", "to reach")
+	testbed.Table("seed", "maps", "map output", "of maps that ended 500 ms before the last", "of that at home when it ended", "to reach")
 	all, home := 0.0, 0.0
 	for _, seed := range b.seedsOf(3) {
 		k, err := b.keepUpOnce(c, seed)
@@ -69,10 +66,10 @@ func (b *bench) keepUp() error {
 			return err
 		}
 		all, home = all+k.early, home+k.home
-		row(fmt.Sprint(seed), fmt.Sprint(k.maps), megabytes(k.all), megabytes(k.early), percent(k.home/k.early), "")
+		testbed.Row(fmt.Sprint(seed), fmt.Sprint(k.maps), megabytes(k.all), megabytes(k.early), percent(k.home/k.early), "")
 	}
-	row("all", "", "", megabytes(all), percent(home/all), "≥ 95 %")
-	return c.close()
+	testbed.Row("all", "", "", megabytes(all), percent(home/all), "≥ 95 %")
+	return c.Close()
 }
 
 func megabytes(n float64) string { return fmt.Sprintf("%.1f MB", n/1e6) }
@@ -123,7 +120,7 @@ func (b *bench) keepUpOnce(c *cluster, seed uint64) (k kept, err error) {
 
 // mapEnds is when each map ended, and the last of them.
 func mapEnds(ctx context.Context, c *cluster, id wire.JobID) (ends map[int]time.Time, last time.Time, err error) {
-	attempts, err := c.api.Attempts(ctx, id)
+	attempts, err := c.API.Attempts(ctx, id)
 	if err != nil {
 		return nil, last, err
 	}
@@ -215,14 +212,14 @@ func smallShuffle(seed uint64, args ...string) *job {
 // splitting measures what a large job's shuffle costs a small one that comes when the
 // maps of the large one have ended, with copy–compute splitting and without.
 func (b *bench) splitting() error {
-	c, err := b.cluster(shape{
-		trackers: 4, maps: 10, reduces: splitReduces, jobTracker: []string{"-scheduler", "srpt"},
-		worker: []string{"-shuffle-rate", fmt.Sprint(splitRate)},
+	c, err := b.cluster(testbed.Shape{
+		Trackers: 4, Maps: 10, Reduces: splitReduces, JobTracker: []string{"-scheduler", "srpt"},
+		Worker: []string{"-shuffle-rate", fmt.Sprint(splitRate)},
 	})
 	if err != nil {
 		return err
 	}
-	table("a reduce's slot", "small job alone", "beside a large one that shuffles", "ratio", "to reach")
+	testbed.Table("a reduce's slot", "small job alone", "beside a large one that shuffles", "ratio", "to reach")
 	for _, way := range []struct {
 		name, reach string
 		args        []string
@@ -239,9 +236,9 @@ func (b *bench) splitting() error {
 			alone, beside = alone+x, beside+y
 		}
 		n := float64(len(b.seedsOf(3)))
-		row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", beside/n), times(beside/alone), way.reach)
+		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", beside/n), times(beside/alone), way.reach)
 	}
-	return c.close()
+	return c.Close()
 }
 
 func (b *bench) splittingOnce(c *cluster, seed uint64, args []string) (alone, beside float64, err error) {
@@ -254,8 +251,8 @@ func (b *bench) splittingOnce(c *cluster, seed uint64, args []string) (alone, be
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := await(ctx, startWait, "large job whose maps have ended", func() bool {
-		j, err := c.api.Job(ctx, large)
+	if err := testbed.Await(ctx, testbed.StartWait, "large job whose maps have ended", func() bool {
+		j, err := c.API.Job(ctx, large)
 		return err == nil && j.Maps.Total > 0 && j.Maps.Done == j.Maps.Total
 	}); err != nil {
 		return 0, 0, err
@@ -263,7 +260,7 @@ func (b *bench) splittingOnce(c *cluster, seed uint64, args []string) (alone, be
 	if beside, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
 		return 0, 0, err
 	}
-	after, err := c.api.Job(ctx, large)
+	after, err := c.API.Job(ctx, large)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -279,12 +276,12 @@ func (b *bench) splittingOnce(c *cluster, seed uint64, args []string) (alone, be
 
 // kill ends a job that has served its turn, unless it is about to end by itself.
 func (c *cluster) kill(ctx context.Context, id wire.JobID) error {
-	err := c.api.Kill(ctx, id, "it is not needed any more")
+	err := c.API.Kill(ctx, id, "it is not needed any more")
 	if err != nil && !errors.Is(err, core.ErrJobEnded) && !errors.Is(err, core.ErrJobCommitting) {
 		return err
 	}
-	return await(ctx, startWait, "end of "+id.String(), func() bool {
-		j, err := c.api.Job(ctx, id)
+	return testbed.Await(ctx, testbed.StartWait, "end of "+id.String(), func() bool {
+		j, err := c.API.Job(ctx, id)
 		return err == nil && (j.State == wire.Killed.String() || j.State == wire.Succeeded.String())
 	})
 }

@@ -1,11 +1,12 @@
-// Command waiting is a job whose tasks hold their slots by waiting, for the
-// benchmarks of schedulers: what it measures is who waits where and when, on a
+// Command waiting is a job, or a flow of jobs, whose tasks hold their slots by waiting,
+// for the benchmarks of schedulers: what it measures is who waits where and when, on a
 // machine with fewer cores than slots.
 package main
 
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -31,6 +32,8 @@ var (
 	read       = flag.Bool("read", false, "read the input; what that takes comes on top")
 	output     = flag.Int("map-bytes", 0, "that a map gives out; 0: the job has no reduces")
 	gate       = flag.String("gate", "", "`file` that must be there before a map ends")
+	flow       = flag.String("flow", "", "a flow instead of a job: `jobs`, see bench/schedulers/waits")
+	splits     = flag.String("splits", "", "`directory` of the inputs of a flow's jobs: in3 has three splits")
 	slow       = factors{}
 )
 
@@ -40,13 +43,48 @@ const Tracker = "BENCH_TRACKER"
 
 func main() {
 	flag.Var(slow, "slow", "on the task tracker `name=factor` tasks take that many times as long; may be repeated")
-	mapreduce.Main(func() (*mapreduce.Job, error) {
-		nothing := mapreduce.NewInput("nothing", pass)
-		if *output == 0 {
-			return mapreduce.MapOnly(mapreduce.MapSplit(nothing, mapTask)).Job(*name), nil
+	mapreduce.Main(func() (*mapreduce.Flow, error) {
+		if *flow != "" {
+			return makeFlow()
 		}
-		return mapreduce.ReduceAll(mapreduce.MapSplit(nothing, mapTask), reduceTask).Job(*name), nil
+		return &mapreduce.Flow{Name: *name, Jobs: []*mapreduce.Job{makeJob()}}, nil
 	})
+}
+
+func makeJob() *mapreduce.Job {
+	job := task{waits.Job{Seed: *seed, Mean: *mapTime, Spread: *spread}}
+	pairs := mapreduce.MapSplit(mapreduce.NewInput("nothing", pass), job.run)
+	if *output == 0 {
+		return mapreduce.MapOnly(pairs).Job(*name)
+	}
+	return mapreduce.ReduceAll(pairs, reduceTask).Job(*name)
+}
+
+// makeFlow makes the jobs of a flow. A map of each reads the output of each job that it
+// is after, the others have splits of their own with nothing in them.
+func makeFlow() (*mapreduce.Flow, error) {
+	nodes, err := waits.Parse(*flow)
+	if err != nil {
+		return nil, fmt.Errorf("-flow: %w", err)
+	}
+	if *output == 0 {
+		return nil, errors.New("-map-bytes: jobs of a flow have reduces")
+	}
+	made := &mapreduce.Flow{Name: *name}
+	var results []*mapreduce.Result[string, int64]
+	for i, n := range nodes {
+		var parts []*mapreduce.Pairs[uint64, []byte]
+		for _, before := range n.After {
+			parts = append(parts, mapreduce.MapSplit(mapreduce.From(results[before]), task{n.Job}.runAfter))
+		}
+		if own := n.Tasks - len(n.After); own > 0 {
+			in := mapreduce.NewInput("nothing", pass, fmt.Sprintf("%s/in%d", *splits, own))
+			parts = append(parts, mapreduce.MapSplit(in, task{n.Job}.run))
+		}
+		results = append(results, mapreduce.ReduceAll(mapreduce.Merge(parts...), reduceTask))
+		made.Jobs = append(made.Jobs, results[i].Job(fmt.Sprintf("%s.%d", *name, i)))
+	}
+	return made, nil
 }
 
 // pass reads a split or does not, and gives no records.
@@ -61,10 +99,24 @@ func pass(s mapreduce.Split, from io.ReaderAt) iter.Seq2[struct{}, error] {
 	}
 }
 
-func mapTask(t *mapreduce.Task, records iter.Seq[struct{}], emit func(uint64, []byte)) error {
+// task is a map.
+type task struct{ waits.Job }
+
+func (m task) run(t *mapreduce.Task, records iter.Seq[struct{}], emit func(uint64, []byte)) error {
 	for range records {
 	}
-	if err := wait(t, *mapTime, *seed); err != nil {
+	return m.hold(t, emit)
+}
+
+// runAfter reads what another job of the flow has written.
+func (m task) runAfter(t *mapreduce.Task, records iter.Seq[mapreduce.Pair[string, int64]], emit func(uint64, []byte)) error {
+	for range records {
+	}
+	return m.hold(t, emit)
+}
+
+func (m task) hold(t *mapreduce.Task, emit func(uint64, []byte)) error {
+	if err := wait(t, m.Job); err != nil {
 		return err
 	}
 	if err := passGate(t); err != nil {
@@ -96,7 +148,7 @@ func reduceTask(t *mapreduce.Task, groups iter.Seq2[uint64, iter.Seq[[]byte]], e
 			bytes += int64(len(v))
 		}
 	}
-	if err := wait(t, *reduceTime, ^*seed); err != nil {
+	if err := wait(t, waits.Job{Seed: ^*seed, Mean: *reduceTime, Spread: *spread}); err != nil {
 		return err
 	}
 	emit("bytes", bytes)
@@ -120,8 +172,7 @@ func passGate(t *mapreduce.Task) error {
 }
 
 // wait waits as long as the task takes on its tracker.
-func wait(t *mapreduce.Task, mean time.Duration, seed uint64) error {
-	job := waits.Job{Seed: seed, Mean: mean, Spread: *spread}
+func wait(t *mapreduce.Task, job waits.Job) error {
 	factor := cmp.Or(slow[os.Getenv(Tracker)], 1)
 	return sleep(t, time.Duration(float64(job.Task(t.Partition))*factor))
 }

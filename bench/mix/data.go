@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/integration/tpch/peers"
+	"github.com/quernmr/quern/sim/papers"
+)
+
+// textBytes is the input of the sort, and as much again of the grep.
+const textBytes = 16 * block
+
+// inputs makes what all seeds have in common, on the local disk.
+func (b *bench) inputs(generator *peers.Peer) error {
+	if _, err := os.Stat(b.tables()); errors.Is(err, fs.ErrNotExist) {
+		fresh := b.tables() + ".new" // so that what is cut off is not taken for whole
+		if err := os.RemoveAll(fresh); err != nil {
+			return err
+		}
+		if err := generator.Generate(b.ctx, fresh, b.scale, 1); err != nil {
+			return err
+		}
+		if err := os.Rename(fresh, b.tables()); err != nil {
+			return err
+		}
+	}
+	return errors.Join(input.Lines(b.path("lines"), textBytes), input.Text(b.path("text"), textBytes))
+}
+
+func (b *bench) tables() string { return b.path("scale-" + b.scale) }
+
+// in is where the input of a seed is.
+func (b *bench) in(seed uint64) string { return fmt.Sprintf("%s/in/%d", b.hdfs.URL(), seed) }
+
+// place writes a seed's input: files of one block each, ending with a line, on nodes
+// that the seed draws.
+func (b *bench) place(seed uint64) error {
+	if b.placed[seed] {
+		return nil
+	}
+	tables, err := filepath.Glob(filepath.Join(b.tables(), "*.tbl"))
+	if err != nil {
+		return err
+	}
+	r := papers.Rand(seed, "mix", 0)
+	for _, file := range append(tables, b.path("lines"), b.path("text")) {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".tbl")
+		perNode := make([]int, nodes)
+		for i := 0; len(content) > 0; i++ {
+			piece := wholeLines(content)
+			content = content[len(piece):]
+			node := r.IntN(nodes)
+			perNode[node]++
+			to := fmt.Sprintf("%s/%s/%03d.tbl", b.in(seed), name, i)
+			if err := testbed.Put(b.hdfs, bytes.NewReader(piece), to, b.hdfs.DataNodes[node], nil); err != nil {
+				return err
+			}
+		}
+		b.say("seed %d: blocks of %s by node: %v", seed, name, perNode)
+	}
+	b.placed[seed] = true
+	return nil
+}
+
+// wholeLines is as many lines as fit into a block.
+func wholeLines(content []byte) []byte {
+	if len(content) <= block {
+		return content
+	}
+	return content[:1+bytes.LastIndexByte(content[:block], '\n')]
+}

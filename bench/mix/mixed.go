@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/sim/papers"
+)
+
+// The mix: so many works, drawn evenly, with exponential gaps between them.
+const (
+	arrivals = 12
+	meanGap  = 2500 * time.Millisecond
+)
+
+// arrival is a work and when it is submitted.
+type arrival struct {
+	work
+	at time.Duration
+}
+
+// drawMix draws the works of a seed. It is the same for every rule.
+func drawMix(seed uint64) []arrival {
+	r, all := papers.Rand(seed, "arrivals", 0), works()
+	var mix []arrival
+	at := time.Duration(0)
+	for range arrivals {
+		mix = append(mix, arrival{all[r.IntN(len(all))], at})
+		at += time.Duration(r.ExpFloat64() * float64(meanGap))
+	}
+	return mix
+}
+
+// mixed runs the mix of a seed under each rule in turn.
+func (b *bench) mixed() error {
+	seeds := b.seedsOf(2)
+	fmt.Printf("Seeds %v: %d arrivals, %v between them on average, under fair.\n\n", seeds, arrivals, meanGap)
+	took := make(map[string][]time.Duration) // by rule
+	for _, seed := range seeds {
+		if err := b.place(seed); err != nil {
+			return err
+		}
+		for _, rule := range rules() {
+			times, err := b.mix(drawMix(seed), seed, rule)
+			if err != nil {
+				return err
+			}
+			took[rule] = append(took[rule], times...)
+		}
+	}
+	testbed.Table("rule", "mean response", "median", "to fixed=3s")
+	for _, rule := range rules() {
+		mean := sum(took[rule]) / float64(len(took[rule]))
+		testbed.Row(rule, fmt.Sprintf("%.2f s", mean), fmt.Sprintf("%.2f s", testbed.Median(took[rule]).Seconds()),
+			fmt.Sprintf("%.2f", sum(took[rule])/sum(took["fixed=3s"])))
+	}
+	return nil
+}
+
+// mix gives how long each work took, from its arrival on.
+func (b *bench) mix(mix []arrival, seed uint64, rule string) ([]time.Duration, error) {
+	if err := b.follow(rule); err != nil {
+		return nil, err
+	}
+	times, errs := make([]time.Duration, len(mix)), make([]error, len(mix))
+	outs := make([]string, len(mix))
+	var running sync.WaitGroup
+	began := time.Now()
+	for i, a := range mix {
+		select {
+		case <-time.After(time.Until(began.Add(a.at))):
+		case <-b.ctx.Done():
+		}
+		outs[i] = b.output()
+		running.Go(func() { times[i], errs[i] = b.once(a.work, seed, outs[i]) })
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for i, a := range mix {
+		b.say("seed %d, %s at %v, %s: %v", seed, a.name, a.at.Round(time.Millisecond), rule, times[i])
+		if err := b.check(a.work, seed, outs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return times, nil
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/flowflex"
+	"github.com/quernmr/quern/sim/papers"
+	"github.com/quernmr/quern/wire"
+)
+
+// The flows of FlowFlex's experiments (section 5.1): jobs in topological order, each
+// after each earlier one with odds of a half, and the last after all that nothing else
+// is after. Tall jobs can use all slots, the others up to as many as are drawn; wide
+// jobs take longer, and so do all jobs of a big flow. There are no minima.
+const (
+	flowCount           = 4
+	flowLeast, flowMost = 5, 10 // jobs of a flow
+	flowSlots           = 24
+	flowWork            = 240.0 // slot-seconds of all flows
+	tallOdds            = 0.6
+	wideOdds            = 0.5
+	wideTimes           = 3.0
+	bigFlows            = 1
+	bigTimes            = 8.0
+)
+
+// A tall job has so many waves of tasks that none takes much longer than longWave.
+// Flows are drawn anew in which a task is shorter than shortTask: what a job costs
+// beside its tasks, about jobCost, would say more than their schedule.
+const (
+	longWave  = 0.6
+	shortTask = 0.05
+	jobCost   = 0.2
+)
+
+// flowJob is a job of a flow while it is drawn.
+type flowJob struct {
+	seconds float64 // with all the slots that it can use
+	width   int
+	tall    bool
+	after   []int
+}
+
+// drawFlows draws flows and what is asked of them. It is the same for every policy.
+func drawFlows(seed uint64) *batch {
+	for try := 0; ; try++ {
+		if of := drawFlowsOnce(papers.Rand(seed, "flowflex", try), seed); of != nil {
+			return of
+		}
+	}
+}
+
+func drawFlowsOnce(r *rand.Rand, seed uint64) *batch {
+	flows, total := make([][]flowJob, flowCount), 0.0
+	for i := range flows {
+		scale := 1.0
+		if i < bigFlows {
+			scale = bigTimes
+		}
+		flows[i] = drawDAG(r, scale)
+		for _, j := range flows[i] {
+			total += j.seconds * float64(j.width)
+		}
+	}
+	r.Shuffle(len(flows), func(i, k int) { flows[i], flows[k] = flows[k], flows[i] })
+	of := &batch{}
+	for i, jobs := range flows {
+		made := waits.Flow{}
+		for _, j := range jobs {
+			n := j.node(r, flowWork/total)
+			if n.Mean.Seconds() < shortTask {
+				return nil
+			}
+			made = append(made, n)
+		}
+		of.jobs = append(of.jobs, wishes(r, fmt.Sprintf("flow%d-%d", seed, i), made))
+	}
+	return of
+}
+
+// drawDAG draws a flow.
+func drawDAG(r *rand.Rand, scale float64) []flowJob {
+	jobs := make([]flowJob, flowLeast+r.IntN(flowMost-flowLeast+1))
+	followed := make([]bool, len(jobs))
+	for k := range jobs {
+		j := &jobs[k]
+		for before := range k {
+			if r.Float64() < 0.5 || k == len(jobs)-1 && !followed[before] {
+				j.after = append(j.after, before)
+				followed[before] = true
+			}
+		}
+		j.width, j.tall = 1+r.IntN(flowSlots), r.Float64() < tallOdds
+		if j.tall {
+			j.width = flowSlots
+		}
+		j.width = max(j.width, len(j.after)) // a map for each
+		j.seconds = scale * (1 + 3*r.Float64())
+		if r.Float64() < wideOdds {
+			j.seconds *= wideTimes
+		}
+	}
+	return jobs
+}
+
+// node is the job with its tasks, all times multiplied by factor.
+func (j flowJob) node(r *rand.Rand, factor float64) waits.Node {
+	took, waves := j.seconds*factor, 1
+	if j.tall {
+		waves = max(1, int(math.Ceil(took/longWave)))
+	}
+	return waits.Node{
+		Tasks: j.width * waves, After: j.after,
+		Job: waits.Job{Seed: r.Uint64(), Mean: time.Duration(took / float64(waves) * float64(time.Second)), Spread: 0.3},
+	}
+}
+
+// wishes draws a weight, a deadline of one to two times what the flow takes alone, and
+// steps of an SLA from then on with gaps of up to as much.
+func wishes(r *rand.Rand, name string, flow waits.Flow) *job {
+	j := &job{name: name, flow: flow, bytes: 1, reduces: 1, weight: 1 + 9*r.Float64()}
+	for _, n := range flow {
+		j.maps += n.Tasks
+		j.work += n.Seconds(n.Tasks)
+	}
+	j.alone = alone(flow, 0)
+	least := alone(flow, jobCost)
+	j.due = least * (1 + r.Float64())
+	at, cost := least, 0.0
+	for range 1 + r.IntN(5) {
+		at += least * r.Float64()
+		cost += 1 + 9*r.Float64()
+		j.levels = append(j.levels, wire.SLAStep{After: seconds(at), Cost: cost})
+	}
+	return j
+}
+
+// alone is the seconds that a flow takes at least with all slots, if each job costs so many more.
+func alone(flow waits.Flow, each float64) float64 {
+	ends, longest, area := make([]float64, len(flow)), 0.0, 0.0
+	for i, n := range flow {
+		for _, before := range n.After {
+			ends[i] = max(ends[i], ends[before])
+		}
+		work := n.Seconds(n.Tasks)
+		ends[i] += work/float64(min(n.Tasks, flowSlots)) + each
+		longest, area = max(longest, ends[i]), area+work
+	}
+	return max(longest, area/flowSlots)
+}
+
+// flowMetrics are those that FlowFlex is set to.
+func flowMetrics() []string {
+	return []string{"sum-response", "sum-response-weighted", "sum-tardiness-weighted", "sum-sla", "max-response", "max-stretch"}
+}
+
+func flowColumns() []column {
+	columns := []column{{name: "fifo"}, {name: "fair"}}
+	for i := range columns {
+		columns[i].scheduling = wire.Scheduling{Scheduler: columns[i].name, Metric: "sum-response", Delay: "none"}
+	}
+	for _, metric := range flowMetrics() {
+		columns = append(columns, column{"flowflex " + metric, wire.Scheduling{Scheduler: "flowflex", Metric: metric, Delay: "none"}})
+	}
+	return columns
+}
+
+// flows compares FlowFlex with FIFO and FAIR, which take the jobs that are ready.
+func (b *bench) flows() error {
+	m := &matrix{
+		shape:   testbed.Shape{Trackers: 4, Maps: flowSlots / 4, Reduces: 4},
+		columns: flowColumns(), seeds: b.seedsOf(10), draw: drawFlows, known: true,
+	}
+	fmt.Printf("Seeds %v: %d flows of %d to %d jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima. "+
+		"What is known of the jobs is the history of their run under FIFO, which comes first.\n",
+		m.seeds, flowCount, flowLeast, flowMost, flowWork, m.shape.Maps)
+	r, err := b.measure(m)
+	if err != nil {
+		return err
+	}
+	jobs, tasks := 0, 0
+	for _, of := range r.batches {
+		for _, j := range of.jobs {
+			jobs += len(j.flow)
+			tasks += j.maps
+		}
+	}
+	mean, most := r.tasks()
+	fmt.Printf("%d jobs and %d maps in all. Tasks took %.0f %% of the machine, at most %.0f %% in a run; at most 20 %% are wanted.\n\n",
+		jobs, tasks, 100*mean, 100*most)
+	r.weightedCompletion()
+	fmt.Println()
+	return r.byFlowMetric()
+}
+
+func (r *results) weightedCompletion() {
+	weighted := scheduler.Metric{Penalty: scheduler.Response, Weighted: true}
+	of := func(col string) float64 { return r.cost(col, weighted) }
+	testbed.Table("weighted completion", "by how much less", "to reach")
+	own := of("flowflex sum-response-weighted")
+	testbed.Row("flowflex against fair", gain(own, of("fair")), "≥ 20 %")
+	testbed.Row("flowflex against fifo", gain(own, of("fifo")), "more than against fair")
+}
+
+// byFlowMetric compares FlowFlex set to each metric with the best of all columns, and
+// with what no schedule can cost less than.
+func (r *results) byFlowMetric() error {
+	columns := flowColumns()
+	testbed.Table("metric", "fifo", "fair", "flowflex set to it", "best column", "its value", "flowflex / best", "to reach", "lower bound", "flowflex / bound")
+	for _, name := range flowMetrics() {
+		m, err := scheduler.ParseMetric(name)
+		if err != nil {
+			return err
+		}
+		var values []float64
+		for _, col := range columns {
+			values = append(values, r.cost(col.name, m))
+		}
+		bound, err := r.bound(m)
+		if err != nil {
+			return err
+		}
+		least, at := best(values)
+		own := r.cost("flowflex "+name, m)
+		cell := func(x float64) string { return fmt.Sprintf("%.2f", x) }
+		testbed.Row(name, cell(values[0]), cell(values[1]), cell(own), columns[at].name, cell(least), times(own/least), "≤ 1.05",
+			cell(bound), times(own/bound))
+	}
+	return nil
+}
+
+// bound is what the drawn flows cost at least, summed over the seeds: their tasks as
+// soon as they may and as wide as they can, and nothing beside them.
+func (r *results) bound(m scheduler.Metric) (float64, error) {
+	total := 0.0
+	for _, of := range r.batches {
+		p := flowflex.Problem{Slots: flowSlots}
+		for _, j := range of.jobs {
+			f := flowflex.Flow{ID: j.name, Cost: m.Cost(j.goal(), j.alone, 0)}
+			for k, n := range j.flow {
+				f.Jobs = append(f.Jobs, flowflex.Job{ID: fmt.Sprint(k), Work: n.Seconds(n.Tasks), Max: n.Tasks, After: n.After})
+			}
+			p.Flows = append(p.Flows, f)
+		}
+		bound, err := flowflex.RaisedBound(p, m.Aggregate)
+		if err != nil {
+			return 0, err
+		}
+		total += bound
+	}
+	return total, nil
+}

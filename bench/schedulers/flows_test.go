@@ -1,0 +1,46 @@
+package main
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestDrawFlows: the draws are what their section says of them, the same every time.
+func TestDrawFlows(t *testing.T) {
+	for seed := range uint64(50) {
+		of := drawFlows(seed)
+		if again := drawFlows(seed); !reflect.DeepEqual(of, again) {
+			t.Fatalf("seed %d: %+v, then %+v", seed, of, again)
+		}
+		if len(of.jobs) != flowCount {
+			t.Fatalf("seed %d: %d flows", seed, len(of.jobs))
+		}
+		work := 0.0
+		for _, j := range of.jobs {
+			work += j.work
+			if n := len(j.flow); n < flowLeast || n > flowMost {
+				t.Errorf("seed %d, %s: %d jobs", seed, j.name, n)
+			}
+			followed := make([]bool, len(j.flow))
+			for k, n := range j.flow {
+				for _, before := range n.After {
+					followed[before] = true
+				}
+				if n.Mean.Seconds() < shortTask {
+					t.Errorf("seed %d, %s: tasks of job %d take %v", seed, j.name, k, n.Mean)
+				}
+			}
+			for k, f := range followed[:len(followed)-1] {
+				if !f {
+					t.Errorf("seed %d, %s: nothing is after job %d", seed, j.name, k)
+				}
+			}
+			if j.due < j.alone {
+				t.Errorf("seed %d, %s: due at %v, but it takes %v alone", seed, j.name, j.due, j.alone)
+			}
+		}
+		if work < 0.9*flowWork || work > 1.1*flowWork {
+			t.Errorf("seed %d: %v slot-seconds", seed, work)
+		}
+	}
+}

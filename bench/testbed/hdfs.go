@@ -1,0 +1,81 @@
+package testbed
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"strings"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// Client makes a file system with properties of its own, of a process beside a
+// DataNode or, at nil, of one that is beside none.
+func Client(h *minicluster.Cluster, at *minicluster.Daemon, properties map[string]string) (*hdfs.FS, error) {
+	conf, err := hdfs.ReadConf(h.Conf())
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(conf, properties)
+	if at != nil {
+		conf["dfs.client.local.interfaces"] = at.IP
+	}
+	return hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser}), nil
+}
+
+// Put writes a file to HDFS, from beside a DataNode, which then has the first copy.
+func Put(h *minicluster.Cluster, content io.Reader, name string, at *minicluster.Daemon, properties map[string]string) (err error) {
+	f, err := Client(h, at, properties)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.MkdirAll(dfs.Dir(name)); err != nil {
+		return err
+	}
+	w, err := f.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, content); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return w.Close()
+}
+
+// PutFile is Put with what a local file has in it.
+func PutFile(h *minicluster.Cluster, local, name string, at *minicluster.Daemon, properties map[string]string) error {
+	in, err := os.Open(local)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return Put(h, in, name, at, properties)
+}
+
+// Digest is a sum over a job's output, part after part.
+func Digest(f dfs.FS, dir string) (sum [sha256.Size]byte, err error) {
+	infos, err := f.List(dir)
+	if err != nil {
+		return sum, err
+	}
+	all := sha256.New()
+	for _, info := range infos {
+		if !strings.HasPrefix(dfs.Base(info.Name), "part-") {
+			continue
+		}
+		file, err := f.Open(info.Name)
+		if err != nil {
+			return sum, err
+		}
+		_, err = io.Copy(all, file)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return sum, err
+		}
+	}
+	return sha256.Sum256(all.Sum(nil)), nil
+}

@@ -1,0 +1,91 @@
+package testbed
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// Slowed stands before the DataNodes of an HDFS that was started with Behind. What they
+// give to readers takes its time, as from a disk and, to those on other nodes, over a
+// network.
+type Slowed struct {
+	near, far atomic.Int64 // nanoseconds a byte
+	listens   []net.Listener
+}
+
+// Slow begins with reads that take no longer than they do.
+func Slow(h *minicluster.Cluster) (*Slowed, error) {
+	s := &Slowed{}
+	for _, node := range h.DataNodes {
+		listen, err := net.Listen("tcp", node.Addr())
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.listens = append(s.listens, listen)
+		go s.serve(listen, node)
+	}
+	return s, nil
+}
+
+// Set says what reading so many bytes takes on their own node, and on another.
+func (s *Slowed) Set(bytes int64, near, far time.Duration) {
+	s.near.Store(int64(near) / bytes)
+	s.far.Store(int64(far) / bytes)
+}
+
+// Close ends it: then no DataNode can be reached.
+func (s *Slowed) Close() error {
+	var errs []error
+	for _, listen := range s.listens {
+		errs = append(errs, listen.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Slowed) serve(listen net.Listener, node *minicluster.Daemon) {
+	for {
+		conn, err := listen.Accept()
+		if err != nil {
+			return
+		}
+		go s.pass(conn, node)
+	}
+}
+
+// pass passes a connection on, until either end closes it.
+func (s *Slowed) pass(from net.Conn, node *minicluster.Daemon) {
+	defer from.Close()
+	to, err := net.Dial("tcp", node.Bound())
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	go func() {
+		io.Copy(to, from)
+		to.Close()
+	}()
+	slow := &s.far
+	if from.RemoteAddr().(*net.TCPAddr).IP.String() == node.IP {
+		slow = &s.near
+	}
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := to.Read(buf)
+		if each := slow.Load(); n > 0 && each > 0 {
+			time.Sleep(time.Duration(int64(n) * each))
+		}
+		if n > 0 {
+			if _, err := from.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
