@@ -4,7 +4,7 @@ FUZZTIME ?= 10s
 BENCHFLAGS ?=
 SCALE ?= 0.01
 
-.PHONY: test unit lint integration fuzz bench bench-cluster bench-hdfs bench-schedulers tpch papers
+.PHONY: test unit lint integration fuzz bench bench-cluster bench-hdfs bench-schedulers bench-mix tpch papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -41,6 +41,10 @@ bench-hdfs:
 # What schedulers make of a cluster, some 40 minutes: BENCHFLAGS="-seeds 2 -only HMHS"
 bench-schedulers:
 	go run ./bench/schedulers $(BENCHFLAGS)
+
+# Delay rules on a mix of queries, sorts and greps over a real HDFS: BENCHFLAGS="-seeds 1"
+bench-mix:
+	go run ./bench/mix $(BENCHFLAGS)
 
 # TPC-H's queries, answers held to DuckDB's: SCALE=1 BENCHFLAGS="-spark -runs 1"
 tpch:
