@@ -64,7 +64,8 @@ func prepareJob(files dfs.FS, job *wire.JobPlan) (err error) {
 }
 
 // Stage gives the submission a random key and a staging directory of that name
-// below root, and writes the submission there.
+// below root, and writes the submission there. All of it is for the file system's
+// user alone, whom clients and daemons share.
 func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 	sub.Key = rand.Text()
 	sub.Staging = dfs.Join(root, sub.Key)
@@ -72,6 +73,7 @@ func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 	if err != nil {
 		return fmt.Errorf("stage: %w", err)
 	}
+	files = dfs.Private(files)
 	if err := files.MkdirAll(root); err != nil {
 		return fmt.Errorf("stage: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 // that the same program is uploaded once a day at most and a cluster knows by the
 // name what has become old. Nobody sees half of it: it gets its name at the end.
 func Upload(files dfs.FS, staging string, today time.Time, exe string, program *wire.Program) error {
+	files = dfs.Private(files)
 	hash, size, err := hashFile(exe)
 	if err != nil {
 		return fmt.Errorf("upload program: %w", err)

@@ -20,7 +20,8 @@ func (a *attempt) setup() error {
 		return err
 	}
 	staged := dfs.Join(a.sub.Staging, a.id().Task.Job.String())
-	if err := mkdir(a.fs, staged); err != nil { // not MkdirAll: removed staging stays removed
+	private := dfs.Private(a.fs)
+	if err := mkdir(private, staged); err != nil { // not MkdirAll: removed staging stays removed
 		return fmt.Errorf("make staging directory: %w", err)
 	}
 	if err := a.stageSplits(); err != nil {
@@ -35,7 +36,7 @@ func (a *attempt) setup() error {
 		return nil
 	}
 	if a.plan().Output == "" {
-		err = mkdir(a.fs, dfs.Dir(a.tree.out))
+		err = mkdir(private, dfs.Dir(a.tree.out)) // in the staging directory
 	} else {
 		err = a.fs.MkdirAll(dfs.Dir(a.tree.out))
 	}
@@ -75,7 +76,7 @@ func (a *attempt) stageSplits() error {
 		if len(data) > maxSplitsFile {
 			return Fatal(fmt.Errorf("%w: its %d splits take %d bytes to describe, the limit is %d", ErrInput, len(splits), len(data), maxSplitsFile))
 		}
-		err = writeOnce(a.fs, name, name+"."+a.id().String(), data)
+		err = writeOnce(dfs.Private(a.fs), name, name+"."+a.id().String(), data)
 	}
 	if err != nil {
 		return fmt.Errorf("stage splits: %w", err)

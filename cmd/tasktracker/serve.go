@@ -23,6 +23,9 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	if err != nil {
 		return err
 	}
+	for _, dir := range o.disks {
+		daemon.WarnOpen(log, dir)
+	}
 	toLeader := who.Dialer(identity.JobTracker)
 	find := &finder{static: o.jobTrackers, open: func(ctx context.Context, addr string) (*wire.Conn, error) {
 		return web.DialStream(ctx, addr, toLeader)

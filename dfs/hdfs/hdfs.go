@@ -261,18 +261,38 @@ func (f *FS) List(name string) ([]dfs.Info, error) {
 
 func permission(bits uint32) proto.Message { return message("FsPermission", "perm", bits) }
 
+// modes are the permissions of what is made.
+type modes struct{ dir, file uint32 }
+
+var (
+	openModes    = modes{dir: 0o755, file: 0o644}
+	privateModes = modes{dir: 0o700, file: 0o600}
+)
+
+// privateFS is an FS that makes what is for its user alone.
+type privateFS struct{ *FS }
+
+// Private makes directories of mode 0700 and files of 0600; see dfs.Private.
+func (f *FS) Private() dfs.FS { return privateFS{f} }
+
+func (p privateFS) Create(name string) (dfs.Writer, error) { return p.create(name, privateModes) }
+func (p privateFS) Mkdir(name string) error                { return p.mkdir(name, privateModes) }
+func (p privateFS) MkdirAll(name string) error             { return p.mkdirAll(name, privateModes) }
+
 // makeDir is the NameNode's mkdirs, which is content with a directory that is there.
-func (c *cluster) makeDir(path string, parents bool) error {
-	return c.call("mkdirs", message("MkdirsRequest", "src", path, "masked", permission(0o755), "createParent", parents),
+func (c *cluster) makeDir(path string, parents bool, m modes) error {
+	return c.call("mkdirs", message("MkdirsRequest", "src", path, "masked", permission(m.dir), "createParent", parents),
 		message("MkdirsResponse"))
 }
 
-func (f *FS) MkdirAll(name string) error {
+func (f *FS) MkdirAll(name string) error { return f.mkdirAll(name, openModes) }
+
+func (f *FS) mkdirAll(name string, m modes) error {
 	c, path, name, err := f.at("mkdir", name)
 	if err != nil {
 		return err
 	}
-	err = c.makeDir(path, true)
+	err = c.makeDir(path, true, m)
 	if errors.Is(err, fs.ErrExist) { // a file: a directory would do
 		err = syscall.ENOTDIR
 	}
@@ -281,7 +301,9 @@ func (f *FS) MkdirAll(name string) error {
 
 // Mkdir makes a directory beside and renames it, since of several mkdirs that
 // race all succeed.
-func (f *FS) Mkdir(name string) error {
+func (f *FS) Mkdir(name string) error { return f.mkdir(name, openModes) }
+
+func (f *FS) mkdir(name string, m modes) error {
 	c, path, name, err := f.at("mkdir", name)
 	if err != nil {
 		return err
@@ -291,7 +313,7 @@ func (f *FS) Mkdir(name string) error {
 	}
 	parent, base := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
 	beside := parent + "." + base + "." + rand.Text() + ".mkdir"
-	if err := c.makeDir(beside, false); err != nil {
+	if err := c.makeDir(beside, false, m); err != nil {
 		return failure("mkdir", name, err)
 	}
 	err = c.rename(beside, path)

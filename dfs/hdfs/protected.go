@@ -22,7 +22,7 @@ type protectedWriter struct {
 func (w *writer) byLibrary() (dfs.Writer, error) {
 	p := &protectedWriter{own: w}
 	err := w.cluster.try(func(one *conn, _ attempts) (err error) {
-		if p.out, err = view(one.client, w.link.dial).Create(w.path); err == nil {
+		if p.out, err = w.createByLibrary(one); err == nil {
 			w.cluster.mu.Lock()
 			one.users++
 			w.cluster.mu.Unlock()
@@ -35,6 +35,17 @@ func (w *writer) byLibrary() (dfs.Writer, error) {
 		return nil, failure("create", w.name, err)
 	}
 	return p, nil
+}
+
+func (w *writer) createByLibrary(one *conn) (*client.FileWriter, error) {
+	if w.mode == openModes.file { // the library's own
+		return view(one.client, w.link.dial).Create(w.path)
+	}
+	defaults, err := one.client.ServerDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return view(one.client, w.link.dial).CreateFile(w.path, defaults.Replication, defaults.BlockSize, fs.FileMode(w.mode))
 }
 
 func (p *protectedWriter) Write(b []byte) (int, error) {

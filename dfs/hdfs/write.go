@@ -35,6 +35,7 @@ type writer struct {
 	cluster   *cluster
 	name      string // URL
 	path      string
+	mode      uint32
 	id        uint64
 	blockSize int64
 	link      *link
@@ -49,7 +50,9 @@ type writer struct {
 	closed   bool
 }
 
-func (f *FS) Create(name string) (dfs.Writer, error) {
+func (f *FS) Create(name string) (dfs.Writer, error) { return f.create(name, openModes) }
+
+func (f *FS) create(name string, m modes) (dfs.Writer, error) {
 	c, path, name, err := f.at("create", name)
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func (f *FS) Create(name string) (dfs.Writer, error) {
 	if taken {
 		return nil, failure("create", name, fs.ErrExist)
 	}
-	w := &writer{cluster: c, name: name, path: path, link: &link{cluster: c}}
+	w := &writer{cluster: c, name: name, path: path, mode: m.file, link: &link{cluster: c}}
 	c.writing(1)
 	if c.protected {
 		return w.byLibrary()
@@ -85,7 +88,7 @@ func (w *writer) create(one *conn, before attempts) error {
 	}
 	w.blockSize = orDefault(w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
 	replication := orDefault(w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
-	req := message("CreateRequest", "src", w.path, "masked", permission(0o644), "clientName", w.cluster.name,
+	req := message("CreateRequest", "src", w.path, "masked", permission(w.mode), "clientName", w.cluster.name,
 		"createFlag", uint32(1|replicateIt), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
 	resp := message("CreateResponse")
 	err = one.remote.Execute("create", req, resp)

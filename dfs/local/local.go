@@ -40,12 +40,30 @@ import (
 const BlockSize = 64 << 20
 
 // FS is the local file system.
-type FS struct{}
+type FS struct{ private bool }
 
 var _ dfs.FS = FS{}
 
 // New makes an FS.
 func New() FS { return FS{} }
+
+// Private makes directories of mode 0700 and files of 0600; see dfs.Private.
+func (FS) Private() dfs.FS { return FS{private: true} }
+
+// fileMode and dirMode are for open(2) and mkdir(2), which apply the umask.
+func (f FS) fileMode() fs.FileMode {
+	if f.private {
+		return 0o600
+	}
+	return 0o666
+}
+
+func (f FS) dirMode() fs.FileMode {
+	if f.private {
+		return 0o700
+	}
+	return 0o777
+}
 
 // Path is the local path of a file:// URL or of a plain path. An authority other
 // than localhost is an error.
@@ -96,16 +114,16 @@ type file struct {
 
 func (f *file) Info() dfs.Info { return f.info }
 
-func (FS) Create(name string) (dfs.Writer, error) {
+func (f FS) Create(name string) (dfs.Writer, error) {
 	path, err := Path(name)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.fileMode())
 	if err != nil {
 		return nil, err
 	}
-	return &writer{f}, nil
+	return &writer{file}, nil
 }
 
 type writer struct{ *os.File }
@@ -115,12 +133,12 @@ func (w *writer) Abort() error {
 	return errors.Join(w.File.Close(), os.Remove(w.File.Name()))
 }
 
-func (FS) Mkdir(name string) error {
-	return at(name, func(p string) error { return os.Mkdir(p, 0o777) })
+func (f FS) Mkdir(name string) error {
+	return at(name, func(p string) error { return os.Mkdir(p, f.dirMode()) })
 }
 
-func (FS) MkdirAll(name string) error {
-	return at(name, func(p string) error { return os.MkdirAll(p, 0o777) })
+func (f FS) MkdirAll(name string) error {
+	return at(name, func(p string) error { return os.MkdirAll(p, f.dirMode()) })
 }
 
 func (FS) Remove(name string) error    { return at(name, os.Remove) }

@@ -163,5 +163,14 @@ func Lock(dir string) (*os.File, error) {
 	return lock, nil
 }
 
+// WarnOpen says so when others than its user can look into a daemon's directory,
+// which has what jobs read and write, and what is to be kept from other users.
+func WarnOpen(log *slog.Logger, dir string) {
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		log.Warn("the data directory is open to other users of this machine: chmod 700 it", "directory", dir, "mode", info.Mode().Perm())
+	}
+}
+
 // LogDir is where a job tracker keeps its log, below its -data.
 func LogDir(data string) string { return filepath.Join(data, "raft") }

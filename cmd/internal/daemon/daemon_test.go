@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,6 +82,25 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Close()
+}
+
+// TestWarnOpen: a directory that others can look into is told of.
+func TestWarnOpen(t *testing.T) {
+	dir := t.TempDir()
+	for mode, told := range map[os.FileMode]bool{0o700: false, 0o750: true, 0o711: true, 0o755: true} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		WarnOpen(slog.New(slog.NewTextHandler(&log, nil)), dir)
+		if said := strings.Contains(log.String(), dir) && strings.Contains(log.String(), "chmod 700"); said != told {
+			t.Errorf("%v: it says %q", mode, &log)
+		}
+	}
+	var log bytes.Buffer
+	if WarnOpen(slog.New(slog.NewTextHandler(&log, nil)), filepath.Join(dir, "none")); log.Len() > 0 {
+		t.Errorf("of none it says %q", &log)
+	}
 }
 
 func TestList(t *testing.T) {
