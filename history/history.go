@@ -51,6 +51,7 @@ type Record struct {
 	Ended     int64
 	Attempts  []wire.AttemptStatus // by task, oldest first; of very large jobs not all
 	Plans     []Planned            // in force, oldest first; of very long jobs not all
+	Token     string               // of the job, for its logs; empty: the record is older than tokens
 }
 
 // Planned is what a plan in force had for the job.
@@ -84,6 +85,7 @@ func Write(f dfs.FS, name string, r *Record) error {
 }
 
 func write(f dfs.FS, name string, r *Record) error {
+	f = dfs.Private(f) // it has the job's token
 	if _, err := f.Stat(name); err == nil {
 		return nil
 	}

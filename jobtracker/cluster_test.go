@@ -93,15 +93,15 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := finish(t, s, ids)[0]
-	attempts, err := s.Attempts(within(t), ids[0])
-	if err != nil || len(attempts) != 1+5+2+1 || attempts[0].Tracker != "t1" || attempts[0].State != wire.AttemptSucceeded {
-		t.Errorf("attempts %+v, %v", attempts, err)
+	a, err := s.AttemptsAs(within(t), core.Asker{}, ids[0])
+	if err != nil || len(a.Attempts) != 1+5+2+1 || a.Attempts[0].Tracker != "t1" || a.Attempts[0].State != wire.AttemptSucceeded || a.Token == "" {
+		t.Errorf("attempts %+v, %v", a, err)
 	}
 	r, err := history.Find(f, staging, ids[0])
 	if err != nil || r.Job.State != last.State || r.Job.Counters.Get("g", "MAPS") != 5 || r.Plan.Name != "count" || r.Job.Elapsed != last.Elapsed {
 		t.Errorf("history %+v, %v; the job %+v", r, err, last)
 	}
-	if _, err := s.Attempts(within(t), wire.JobID{Start: 1, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
+	if _, err := s.AttemptsAs(within(t), core.Asker{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
 		t.Errorf("attempts of an unknown job: %v", err)
 	}
 	if _, err := s.Submit(within(t), submission("b", 1)); err != nil {
@@ -132,7 +132,7 @@ func TestHistoryFails(t *testing.T) {
 	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded || !strings.Contains(strings.Join(last.Troubles, "\n"), "history could not be written") {
 		t.Errorf("ended as %+v", last)
 	}
-	if _, err := s.Attempts(within(t), ids[0]); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.AttemptsAs(within(t), core.Asker{}, ids[0]); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("attempts: %v", err)
 	}
 }
@@ -203,7 +203,7 @@ func TestFollower(t *testing.T) {
 	id := wire.JobID{Start: 1_700_000_000_000, N: 1}
 	_, submitErr := s.Submit(within(t), submission("b", 1))
 	_, jobsErr := s.Jobs(within(t))
-	_, attemptsErr := s.Attempts(within(t), id)
+	_, attemptsErr := s.AttemptsAs(within(t), core.Asker{}, id)
 	var watchErr error
 	for _, watchErr = range s.Watch(within(t), []wire.JobID{id}) {
 	}

@@ -152,6 +152,7 @@ func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
 // staging directory that is gone stays gone: this may be done late, for a leader
 // that is none any more.
 func writeDigests(f dfs.FS, name string, digests []uint64) error {
+	f = dfs.Private(f)
 	data := encodeDigests(digests)
 	if old, err := readFile(f, name); err == nil && bytes.Equal(old, data) {
 		return nil

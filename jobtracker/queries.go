@@ -26,11 +26,20 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 	return jobs, nil
 }
 
-// Attempts lists a job's attempts by task and number, those of an ended job from
-// its history. It fails with core.ErrUnknownJob, core.ErrNotLeader, or
-// fs.ErrNotExist when an ended job has no history.
-func (s *Server) Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptStatus, error) {
-	var attempts []wire.AttemptStatus
+// AttemptsAs lists a job's attempts by task and number, those of an ended job from
+// its history, with the job's token for whom that is. It fails with
+// core.ErrUnknownJob, core.ErrNotLeader, or fs.ErrNotExist when an ended job has no
+// history.
+func (s *Server) AttemptsAs(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error) {
+	a, err := s.attempts(ctx, job)
+	if !by.MayHave(a.Owner) {
+		a.Token = ""
+	}
+	return a, err
+}
+
+func (s *Server) attempts(ctx context.Context, job wire.JobID) (wire.JobAttempts, error) {
+	var attempts wire.JobAttempts
 	var running, known bool
 	err := s.query(ctx, func() {
 		attempts, running = s.core.Attempts(job)
@@ -45,10 +54,10 @@ func (s *Server) Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptSt
 	default:
 		var r *history.Record
 		if r, err = history.Find(s.cfg.FS, s.cfg.Staging, job); err == nil {
-			return r.Attempts, nil
+			return wire.JobAttempts{Attempts: r.Attempts, Owner: r.Owner, Token: r.Token}, nil
 		}
 	}
-	return nil, fmt.Errorf("list attempts: %w", err)
+	return wire.JobAttempts{}, fmt.Errorf("list attempts: %w", err)
 }
 
 // Explain says why a job has the slots it has, what it waits for and when it should

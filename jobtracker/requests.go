@@ -2,6 +2,7 @@ package jobtracker
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"iter"
 	"reflect"
@@ -15,8 +16,19 @@ import (
 // its Plan. The same key gets the same ids, so a caller may submit again after
 // core.ErrNotLeader or an error of ctx. core.ErrBadSubmission is final.
 func (s *Server) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	return s.SubmitAs(ctx, core.Asker{}, sub)
+}
+
+// secretBytes is how much of chance a submission's secret has.
+const secretBytes = 32
+
+// SubmitAs is Submit by somebody who is known: he is the owner of the jobs, whatever
+// the submission says. core.ErrNotAllowed: the key or the pool is not for him.
+func (s *Server) SubmitAs(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
+	secret := make([]byte, secretBytes)
+	rand.Read(secret) // it never fails
 	r, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Submit{Token: token, Wall: time.Now().UnixMilli(), Submission: &sub}
+		return core.Submit{Token: token, By: by, Wall: time.Now().UnixMilli(), Submission: &sub, Secret: secret}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("submit: %w", err)
@@ -28,8 +40,13 @@ func (s *Server) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID,
 // was already failing. It fails with core.ErrUnknownJob, core.ErrJobEnded,
 // core.ErrJobCommitting or core.ErrNotLeader.
 func (s *Server) Kill(ctx context.Context, job wire.JobID, reason string) error {
+	return s.KillAs(ctx, core.Asker{}, job, reason)
+}
+
+// KillAs is Kill by somebody who is known; core.ErrNotAllowed: the job is not his.
+func (s *Server) KillAs(ctx context.Context, by core.Asker, job wire.JobID, reason string) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Kill{Token: token, Job: job, Reason: reason}
+		return core.Kill{Token: token, By: by, Job: job, Reason: reason}
 	})
 	if err != nil {
 		return fmt.Errorf("kill: %w", err)
@@ -195,12 +212,12 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 	return true
 }
 
-// Change asks for other terms of the submission that a job is of, or for it to be
+// ChangeAs asks for other terms of the submission that a job is of, or for it to be
 // suspended or resumed. It fails with core.ErrUnknownJob, core.ErrJobEnded,
-// core.ErrBadTerms or core.ErrNotLeader.
-func (s *Server) Change(ctx context.Context, job wire.JobID, change wire.Change) error {
+// core.ErrBadTerms, core.ErrNotAllowed or core.ErrNotLeader.
+func (s *Server) ChangeAs(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Change{Token: token, Job: job, Change: change}
+		return core.Change{Token: token, By: by, Job: job, Change: change}
 	})
 	if err != nil {
 		return fmt.Errorf("change: %w", err)

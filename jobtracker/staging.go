@@ -19,6 +19,7 @@ import (
 // it. Every job tracker without a state may call it: the first to lead decides
 // whose cluster it is, and the others remove their own files.
 func NewCluster(f dfs.FS, staging string) (cluster, nonce string, err error) {
+	f = dfs.Private(f)
 	cluster, nonce = rand.Text(), rand.Text()
 	name := dfs.Join(staging, wire.StagingClusters, cluster)
 	if err := f.MkdirAll(dfs.Dir(name)); err != nil {

@@ -35,7 +35,8 @@ func URL(base string, job wire.JobID, m, attempt, partition int) string {
 //	/shuffle/<job>/<map>/<attempt>/<partition>
 //
 // by GET, with single ranges, and HEAD. The body is the partition's blocks. On a
-// plain TCP connection it goes from the file to the socket by sendfile. The
+// plain TCP connection it goes from the file to the socket by sendfile. Whether a
+// request may have what it asks for is for the caller to see to, before. The
 // callback resolve finds a map output's file; fs.ErrNotExist is answered 404.
 // It is called by several goroutines at once.
 func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err error)) http.Handler {

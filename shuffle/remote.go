@@ -26,6 +26,10 @@ const StallBytes = 64 << 10
 // cured by asking again; what is wrong on the other side's disk is not.
 const remoteTries = 2
 
+// ErrToken reports a server that does not give what is asked for without the job's
+// token, or for this one. It says nothing of what the server has.
+var ErrToken = errors.New("the server refuses the token")
+
 // ErrStalled reports a URL that has delivered nothing, or too little, for too long.
 var ErrStalled = errors.New("no progress")
 
@@ -43,6 +47,7 @@ type remoteInput struct {
 	client *http.Client
 	seg    wire.Segment
 	stall  time.Duration
+	token  string
 	pace   func(ctx context.Context, n int) error // see FetchOptions
 	size   int64                                  // -1: not known yet
 	told   remote                                 // by the first answer
@@ -64,7 +69,7 @@ type remote struct{ records, digest string }
 // the URL names, from the offset on.
 func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockReader, remote, error) {
 	client, stall := cmp.Or(o.Client, http.DefaultClient), cmp.Or(o.Stall, DefaultStall)
-	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, pace: o.Pace, size: -1}
+	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, token: o.Token, pace: o.Pace, size: -1}
 	if s.Length > 0 {
 		in.size = s.Length
 	}
@@ -165,6 +170,9 @@ func (r *remoteInput) request(ctx context.Context, at int64) (*http.Response, er
 	if err != nil {
 		return nil, err
 	}
+	if r.token != "" {
+		request.Header.Set("Authorization", "Bearer "+r.token)
+	}
 	from := r.seg.Offset + at
 	switch {
 	case r.seg.Length > 0:
@@ -187,6 +195,8 @@ func (r *remoteInput) accept(response *http.Response, at int64) error {
 		if got, want := header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.seg.Offset+at); !strings.HasPrefix(got, want) {
 			return fmt.Errorf("asked for the range %s, got %q", want, got)
 		}
+	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("%w: %s: %s", ErrToken, response.Status, r.text())
 	default:
 		return &refusedError{response.StatusCode, response.Status + ": " + r.text()}
 	}

@@ -151,7 +151,7 @@ func (c *client) ask(event func(core.Token) core.Event, answered func(core.Reply
 func (c *client) submit() {
 	w := c.w
 	c.ask(func(t core.Token) core.Event {
-		return core.Submit{Token: t, Wall: wallStart + w.now.Milliseconds(), Submission: c.sub}
+		return core.Submit{Token: t, Wall: wallStart + w.now.Milliseconds(), Submission: c.sub, Secret: []byte(c.sub.Key)}
 	}, func(r core.Reply) {
 		if r.Err != nil || c.ids != nil && !slices.Equal(c.ids, r.Jobs) {
 			w.fail("V7: submission %s is answered %v %v, before %v", c.sub.Key, r.Jobs, r.Err, c.ids)

@@ -22,10 +22,10 @@ const (
 // claim makes the tracker's directory, if need be, and locks it: a second tracker
 // there would kill the first one's workers. The lock ends with the process.
 func claim(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o666)
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock directory: %w", err)
 	}
@@ -86,7 +86,7 @@ func clean(cfg *Config, bad map[int]error) ([]leftOutput, error) {
 	}
 	names := []string{core.RunDir, programsDir}
 	if cfg.Fresh {
-		names = append(names, core.LogsDir)
+		names = append(names, core.LogsDir, tokensName)
 	}
 	for _, name := range names {
 		if err := os.RemoveAll(filepath.Join(cfg.Dir, name)); err != nil {

@@ -24,7 +24,8 @@ type gather struct {
 	stall    time.Duration // see shuffle.FetchOptions
 	ration   *ration       // nil: as fast as it goes
 	client   *http.Client
-	scheme   string // of other trackers' services
+	token    func(wire.JobID) string // of a job
+	scheme   string                  // of other trackers' services
 	wait     sync.WaitGroup
 	lookups  *wire.Queue[core.Fetch]
 	mu       sync.Mutex
@@ -94,7 +95,7 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), Local: true}
 		}
 		url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
-		options := shuffle.FetchOptions{Client: g.client, Stall: g.stall}
+		options := shuffle.FetchOptions{Client: g.client, Stall: g.stall, Token: g.token(c.Job)}
 		if g.ration != nil {
 			options.Pace = func(ctx context.Context, n int) error { return g.ration.take(ctx, c.Job, n) }
 		}

@@ -40,6 +40,9 @@ var peers = map[string]func(http.ResponseWriter, *http.Request){
 			conn.Close()
 		}
 	},
+	"refuses": func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "the token is not that of this job: "+r.Header.Get("Authorization"), http.StatusForbidden)
+	},
 }
 
 // TestUselessPeers: a peer that hangs, trickles or resets is complained of, and
@@ -81,6 +84,9 @@ func TestUselessPeers(t *testing.T) {
 				case *wire.OutputLost:
 					if m.Corrupt || m.Map < each || strings.Contains(m.Reason, "corrupt") {
 						t.Errorf("lost: %+v", m)
+					}
+					if refused := strings.Contains(m.Reason, "the server refuses the token: 403 Forbidden: the token is not that of this job: Bearer "+tokenOf(job1)); refused != (name == "refuses") {
+						t.Errorf("lost: %s", m.Reason)
 					}
 					lost[m.Map] = true
 				case *wire.HomeReport:

@@ -160,8 +160,17 @@ func (l *leader) accept() {
 	l.hello = await[*wire.Hello](l, nil)
 }
 
+// tokenOf is the token of a job, at every tracker.
+func tokenOf(job wire.JobID) string { return "token of " + job.String() }
+
 func (l *leader) tell(m wire.Message) {
 	l.t.Helper()
+	switch m := m.(type) {
+	case *wire.Launch:
+		m.Token = cmp.Or(m.Token, tokenOf(m.Attempt.Task.Job))
+	case *wire.SetHome:
+		m.Token = cmp.Or(m.Token, tokenOf(m.Job))
+	}
 	if err := l.conn.Send(m); err != nil {
 		l.t.Fatal(err)
 	}

@@ -100,6 +100,7 @@ func (l *loop) sweepLogs(now time.Time) {
 		for _, dir := range expiredLogs(logs, jobs, now.Add(-l.cfg.LogAge), l.cfg.LogBytes) {
 			l.remove(dir)
 		}
+		l.sweepTokens()
 	case <-l.done:
 	}
 }

@@ -19,7 +19,9 @@ func TestServeLog(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	id := l.launch(wire.Map, 0, doExit)
 	l.final(id, wire.AttemptFailed)
-	l.tell(&wire.DropJob{Epoch: 1, Job: job1}) // the logs stay
+	l.tell(&wire.DropJob{Epoch: 1, Job: job1})                          // the logs stay
+	l.tell(&wire.SetHome{Epoch: 1, Job: jobN(2), Token: tokenOf(job1)}) // whose logs may be asked for alike
+	await(l, func(h *wire.HomeReport) bool { return h.Job == jobN(2) })
 	var all strings.Builder
 	for i := range 30 {
 		fmt.Fprintln(&all, "line", i)
@@ -46,6 +48,7 @@ func TestServeLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		request.Header.Set("Authorization", "Bearer "+tokenOf(job1))
 		if c.ranged != "" {
 			request.Header.Set("Range", c.ranged)
 		}

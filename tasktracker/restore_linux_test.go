@@ -20,7 +20,7 @@ func TestEndWhileVerifying(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(dir, 0o777), syscall.Mkfifo(report, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	l := newLoop(Config{Dir: disk, Disks: []string{disk}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, core.Config{})
+	l := newLoop(Config{Dir: disk, Disks: []string{disk}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, new(tokens), core.Config{})
 	l.ctx, l.cancel = context.WithCancelCause(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -160,7 +160,11 @@ func (l *loop) fromLeader(m wire.Message) {
 		clear(l.complaints)
 		l.cfg.Logger.Info("registered", "cluster", w.Cluster, "epoch", w.Epoch, "incarnation", w.Incarnation)
 	}
+	l.learn(m)
 	l.step(core.FromLeader{Message: m})
+	if m, ok := m.(*wire.DropJob); ok {
+		l.dropped(m.Job)
+	}
 }
 
 // maxComplaints bounds those that are remembered.

@@ -24,6 +24,8 @@
 //	           their hash, copied once and removed with the last of these
 //	workers    the worker processes started, to be killed by a successor
 //	cgroup     the control group of these, if they have one, likewise
+//	tokens/    <job>: the tokens of the jobs of which something is here, for a later
+//	           process; readable by the tracker's user alone, as is the directory
 //
 // The file workers is text: the boot id of the machine in the first line, then
 // for each worker "<pid> <start time>", as /proc/<pid>/stat has it. A number that
@@ -164,6 +166,14 @@ func New(cfg Config) (*Tracker, error) {
 	return &Tracker{cfg}, nil
 }
 
+// tokensDir is where tokens are kept; empty: nowhere.
+func (cfg *Config) tokensDir() string {
+	if cfg.Fresh {
+		return ""
+	}
+	return filepath.Join(cfg.Dir, tokensName)
+}
+
 // Dial opens a stream to the job tracker that leads, or may know who does. Leader
 // is what the last one asked has said about that, host:port; empty: nothing.
 type Dial = func(ctx context.Context, leader string) (*wire.Conn, error)
@@ -192,11 +202,15 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return err
 	}
+	tokens, err := openTokens(t.cfg.tokensDir())
+	if err != nil {
+		return fmt.Errorf("read tokens: %w", err)
+	}
 	listener, err := net.Listen("tcp", t.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for fetches: %w", err)
 	}
-	l := newLoop(t.cfg, listener, core.Config{Cluster: cluster, Restore: len(outputs) > 0})
+	l := newLoop(t.cfg, listener, tokens, core.Config{Cluster: cluster, Restore: len(outputs) > 0})
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	l.serve(listener)
@@ -245,12 +259,13 @@ type loop struct {
 
 	submissions map[string]*submission // by staging URL
 
+	tokens   *tokens
 	starts   chan func() // see startWorkers
 	chores   *wire.Queue[func()]
 	programs *programs
 }
 
-func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
+func newLoop(cfg Config, listener net.Listener, tokens *tokens, found core.Config) *loop {
 	addr := cfg.Advertise
 	if addr == "" {
 		addr = listener.Addr().String()
@@ -259,8 +274,10 @@ func newLoop(cfg Config, listener net.Listener, found core.Config) *loop {
 		cfg: cfg, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
 		workers: make(map[int]*handle), complaints: make(map[string]bool), starts: make(chan func()),
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
+		tokens: tokens,
 	}
 	l.gather = newGather(l.event, cfg.Logger, cmp.Or(cfg.fetchStall, fetchStall), cfg.ShuffleRate, cfg.Dial)
+	l.gather.token = tokens.get
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
@@ -279,13 +296,17 @@ func processNumber() uint64 {
 // serve starts the shuffle service.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/", l.only(identity.TaskTracker, shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
+	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, forShuffle, shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
 		return l.outputPath(func(disk string) string { return core.MapOutputPath(disk, job, m, attempt) })
 	})))
-	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.only(identity.Client, http.HandlerFunc(l.serveLog)))
+	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, forLogs, http.HandlerFunc(l.serveLog)))
 	l.server.Handler = routes
 	l.server.ReadHeaderTimeout = 10 * time.Second
-	l.server.ErrorLog = slog.NewLogLogger(l.cfg.Logger.Handler(), slog.LevelDebug)
+	level := slog.LevelDebug
+	if l.cfg.Serve != nil {
+		level = slog.LevelWarn // who has no certificate is heard of here alone
+	}
+	l.server.ErrorLog = slog.NewLogLogger(l.cfg.Logger.Handler(), level)
 	l.wait.Go(func() {
 		if l.cfg.Serve != nil {
 			listener = tls.NewListener(listener, l.cfg.Serve)
@@ -293,21 +314,6 @@ func (l *loop) serve(listener net.Listener) {
 		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			l.cancel(fmt.Errorf("serve fetches: %w", err))
 		}
-	})
-}
-
-// only serves peers of a role, where peers have to prove one.
-func (l *loop) only(role identity.Role, h http.Handler) http.Handler {
-	if l.cfg.Serve == nil {
-		return h
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if peer, ok := identity.PeerOf(r.TLS); !ok || peer.Role != role {
-			l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path)
-			http.Error(w, "this is not for a "+string(peer.Role), http.StatusForbidden)
-			return
-		}
-		h.ServeHTTP(w, r)
 	})
 }
 

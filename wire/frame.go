@@ -13,6 +13,14 @@
 // Numbers are append-only. The length is checked against [MaxFrame] before any
 // memory is taken.
 //
+// # Tokens
+//
+// Every job has a token, a text that the job tracker sends with [Launch] and
+// [SetHome] to the trackers that have to do with the job, and tells the job's owner.
+// Whoever asks a tracker for the job's map outputs or logs, over HTTP, sends it along:
+//
+//	Authorization: Bearer <token>
+//
 // A [Conn] may be sent on from several goroutines and received on from one.
 package wire
 
@@ -27,8 +35,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Version is the protocol between trackers, told in [Hello].
-const Version = 1
+// Version is the protocol between trackers, told in [Hello]. 2: jobs have tokens,
+// without which nobody gets their map outputs.
+const Version = 2
 
 // WorkerProtocol is the protocol between a tracker and a job binary.
 const WorkerProtocol = 1

@@ -108,6 +108,7 @@ type (
 		Memory     int64  // bytes that the attempt's processes may have resident, 0: any
 		Processes  int    // how many it may have, 0: any
 		Rack       string // where the tracker stands, by what is known of racks
+		Token      string // of the job
 	}
 
 	// Kill ends an attempt.
@@ -129,7 +130,8 @@ type (
 		Job        JobID
 		Partition  int
 		Generation Generation
-		Maps       int // outputs to gather
+		Maps       int    // outputs to gather
+		Token      string // of the job
 	}
 
 	// Outputs tells a tracker with homes of the job where map outputs are. A map

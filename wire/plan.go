@@ -166,6 +166,7 @@ type JobStatus struct {
 	Held     bool          // suspended: no task is launched
 	Troubles []string      // attempts that failed and outputs that were lost, the first [MaxTroubles]
 	Elapsed  time.Duration // since submission
+	Owner    string        // who has submitted it; empty: it is not known any more
 }
 
 // MaxTroubles is how many of a job's troubles are told.

@@ -14,6 +14,13 @@ type AttemptStatus struct {
 	Reads   Reads  // as in Result, when the state is final
 }
 
+// JobAttempts is a job's attempts and what it takes to read their logs.
+type JobAttempts struct {
+	Attempts []AttemptStatus // by task and number
+	Owner    string          // of the job
+	Token    string          // of the job; empty: it is not for whoever has asked, or the job is older than tokens
+}
+
 // TrackerStatus is what can be seen of a registered task tracker.
 type TrackerStatus struct {
 	Tracker     string

@@ -145,7 +145,7 @@ func (b *bench) oneFailover(c *processes.Cluster, in, dir string) (time.Duration
 		if err != nil {
 			return false
 		}
-		first = firstOf(attempts, epoch)
+		first = firstOf(attempts.Attempts, epoch)
 		return !first.IsZero()
 	}); err != nil {
 		return 0, err

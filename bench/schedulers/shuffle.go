@@ -125,7 +125,7 @@ func mapEnds(ctx context.Context, c *cluster, id wire.JobID) (ends map[int]time.
 		return nil, last, err
 	}
 	ends = make(map[int]time.Time)
-	for _, a := range attempts {
+	for _, a := range attempts.Attempts {
 		attempt, err := wire.ParseAttemptID(a.ID)
 		if err != nil {
 			return nil, last, err

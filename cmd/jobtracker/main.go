@@ -32,6 +32,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
@@ -68,13 +69,14 @@ type options struct {
 	period, lease, raftTimeout                time.Duration
 	keep                                      time.Duration
 	keepBytes                                 int64
+	admins                                    []string
 	verbose                                   bool
 	security                                  daemon.Security
 }
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{}
-	var join string
+	var join, admins string
 	var keep int
 	set := flag.NewFlagSet("jobtracker", flag.ContinueOnError)
 	set.StringVar(&o.id, "id", "", "`name` of this job tracker in its cluster, for good (default the machine's)")
@@ -97,6 +99,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which another is elected")
 	set.IntVar(&keep, "keep", 7, "`days` for which histories of ended jobs are kept")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
+	set.StringVar(&admins, "admins", "admin", "`users`, with commas between, who may change any job and the cluster, where users have certificates")
 	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
@@ -108,6 +111,17 @@ func parse(args []string, out daemon.Output) (*options, error) {
 		return nil, err
 	}
 	o.join, o.keep = daemon.List(join), time.Duration(keep)*24*time.Hour
+	o.admins = daemon.List(admins)
+	given := false
+	set.Visit(func(f *flag.Flag) { given = given || f.Name == "admins" })
+	if given && o.security.TLSDir == "" {
+		return nil, daemon.Wrong("-admins needs -tls-dir: without certificates nobody is known, and everybody may do everything")
+	}
+	for _, name := range o.admins {
+		if err := identity.CheckName(name); err != nil {
+			return nil, daemon.Wrong("-admins: %v", err)
+		}
+	}
 	if err := core.CheckScheduling(o.scheduling); err != nil {
 		return nil, daemon.Wrong("-%s", strings.TrimPrefix(err.Error(), core.ErrBadScheduling.Error()+": "))
 	}

@@ -199,11 +199,7 @@ func localName(plan *wire.Plan) string {
 }
 
 // reach asks the job trackers what a submission to them needs to know.
-func (t *tool) reach(ctx context.Context, addrs []string, tlsDir string) (*web.Client, *web.Cluster, error) {
-	who, err := identityOf(tlsDir)
-	if err != nil {
-		return nil, nil, err
-	}
+func (t *tool) reach(ctx context.Context, addrs []string, who *identity.Identity) (*web.Client, *web.Cluster, error) {
 	c := web.NewClient(addrs)
 	c.Secure(who.Dialer(identity.JobTracker))
 	c.Note = func(line string) { fmt.Fprintln(t.stderr, line) }

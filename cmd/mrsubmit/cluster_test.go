@@ -91,7 +91,11 @@ func (f *fakeJobTracker) find(id wire.JobID) (wire.JobStatus, error) {
 	return wire.JobStatus{}, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
 }
 
-func (f *fakeJobTracker) Kill(_ context.Context, id wire.JobID, reason string) error {
+func (f *fakeJobTracker) SubmitAs(ctx context.Context, _ core.Asker, sub wire.Submission) ([]wire.JobID, error) {
+	return f.recorder.Submit(ctx, sub)
+}
+
+func (f *fakeJobTracker) KillAs(_ context.Context, _ core.Asker, id wire.JobID, reason string) error {
 	j, err := f.find(id)
 	if err == nil && j.State.Ended() {
 		err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
@@ -102,7 +106,7 @@ func (f *fakeJobTracker) Kill(_ context.Context, id wire.JobID, reason string) e
 	return err
 }
 
-func (f *fakeJobTracker) Change(_ context.Context, id wire.JobID, c wire.Change) error {
+func (f *fakeJobTracker) ChangeAs(_ context.Context, _ core.Asker, id wire.JobID, c wire.Change) error {
 	j, err := f.find(id)
 	switch {
 	case err != nil:
@@ -159,12 +163,19 @@ func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
 	}
 }
 
-func (f *fakeJobTracker) Attempts(_ context.Context, id wire.JobID) ([]wire.AttemptStatus, error) {
+func (f *fakeJobTracker) AttemptsAs(_ context.Context, _ core.Asker, id wire.JobID) (wire.JobAttempts, error) {
 	if _, err := f.find(id); err != nil {
-		return nil, err
+		return wire.JobAttempts{}, err
 	}
-	return f.attempts(id), nil
+	a := wire.JobAttempts{Attempts: f.attempts(id), Owner: "ann", Token: tokenOf(id.String())}
+	if id.N == 4 {
+		a.Token = ""
+	}
+	return a, nil
 }
+
+// tokenOf is the token of the job with that id.
+func tokenOf(job string) string { return "token of " + job }
 
 func (f *fakeJobTracker) AttachAs(*wire.Conn, string) error { return errors.New("no trackers here") }
 
@@ -182,7 +193,7 @@ func newFake(t *testing.T) *fakeJobTracker {
 	t.Helper()
 	f := &fakeJobTracker{staging: "file://" + t.TempDir(), voters: []web.Voter{{ID: "jt1", Addr: "h:1"}, {ID: "jt2", Addr: "h:2"}}}
 	f.jobs = []wire.JobStatus{
-		{ID: wire.JobID{Start: 7, N: 1}, Name: "words", State: wire.Succeeded, Maps: wire.TaskCounts{Total: 2, Done: 2}, Elapsed: 1500 * time.Millisecond,
+		{ID: wire.JobID{Start: 7, N: 1}, Name: "words", Owner: "ann", State: wire.Succeeded, Maps: wire.TaskCounts{Total: 2, Done: 2}, Elapsed: 1500 * time.Millisecond,
 			Counters: wire.Counters{"org.apache.hadoop.mapreduce.TaskCounter": {"MAP_INPUT_RECORDS": 3}}},
 		{ID: wire.JobID{Start: 7, N: 2}, Name: "so\x1brt", State: wire.Running, Maps: wire.TaskCounts{Total: 4, Done: 1, Running: 2}, Waits: "for a free map slot",
 			Held: true, Elapsed: 2 * time.Minute, Terms: wire.Terms{
@@ -198,6 +209,8 @@ func newFake(t *testing.T) *fakeJobTracker {
 		switch {
 		case !ok:
 			api.ServeHTTP(w, r)
+		case r.Header.Get("Authorization") != "Bearer "+tokenOf(strings.SplitN(rest, "/", 2)[0]):
+			http.Error(w, "not for you", http.StatusForbidden)
 		case strings.HasSuffix(rest, "_1000/stderr"):
 			fmt.Fprintf(w, "words of %s, tail %s", rest, r.URL.Query().Get("tail"))
 		case strings.HasSuffix(rest, "_1001/stdout"):
@@ -213,6 +226,7 @@ func newFake(t *testing.T) *fakeJobTracker {
 	past := &history.Record{
 		Job:   wire.JobStatus{ID: wire.JobID{Start: 6, N: 9}, Name: "old", State: wire.Failed, Error: "long ago", Elapsed: time.Minute},
 		Owner: "me", Plan: wire.JobPlan{Output: "file:///out"}, Submitted: 1, Ended: 60_001, Attempts: f.attempts(wire.JobID{Start: 6, N: 9}),
+		Token: tokenOf("job_6_0009"),
 	}
 	if err := history.Write(files(), history.Name(f.staging, time.UnixMilli(past.Ended), past.Job.ID), past); err != nil {
 		t.Fatal(err)
@@ -239,12 +253,13 @@ func TestAsking(t *testing.T) {
 		stdout string // pieces that are there in this order, "…" between
 		stderr string
 	}{
-		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s…job_7_0003…failed", ""},
+		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s…job_7_0003…failed", ""},
 		{"list -json", 0, `[…"id": "job_7_0001"…"state": "succeeded"…"id": "job_7_0003"`, ""},
 		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
+		{"status job_7_0001", 0, "job_7_0001 words  succeeded…\nowner ann\n", ""},
 		{"status job_7_0002 -json", 0, `"waits": "for a free map slot"`, ""},
-		{"status job_6_0009", 0, "job_6_0009 old  failed…long ago", ""},
+		{"status job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me\n", ""},
 		{"status job_1_0001", 1, "", "mrsubmit status: job_1_0001: unknown job\n"},
 		{"wait job_7_0001", 0, "", "job_7_0001 words succeeded\n"},
 		{"wait job_7_0002", 0, "", "job_7_0002 so?rt submitted…succeeded"},
@@ -303,7 +318,8 @@ func TestAsking(t *testing.T) {
 		{"logs job_7_0001 task_7_0001_m_000001", 1, "", "it is not known where tracker t2 is"},
 		{"logs job_7_0001 task_7_0001_m_000009", 1, "", "no such attempt is known"},
 		{"logs job_1_0001", 1, "", "unknown job"},
-		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"`, ""},
+		{"logs job_7_0004", 1, "", "job_7_0004 has no token, without which its logs are not given"},
+		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"…"token": "token of job_7_0001"`, ""},
 		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
 		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\n", ""},

@@ -25,7 +25,7 @@ func (q *query) list(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(jobs)
 	}
-	rows := [][]string{{"JOB", "STATE", "POOL", "PRIORITY", "DEADLINE", "MAPS", "REDUCES", "ELAPSED", "NAME"}}
+	rows := [][]string{{"JOB", "STATE", "POOL", "PRIORITY", "DEADLINE", "MAPS", "REDUCES", "ELAPSED", "OWNER", "NAME"}}
 	for i := range jobs {
 		j := &jobs[i]
 		state, deadline := j.State, ""
@@ -36,7 +36,7 @@ func (q *query) list(ctx context.Context) error {
 			deadline = client.DeadlineText(&s)
 		}
 		rows = append(rows, []string{
-			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), j.Name,
+			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(j.Owner, "-"), j.Name,
 		})
 	}
 	return q.table(rows)
@@ -66,7 +66,11 @@ func (q *query) status(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(web.JobOf(&job))
 	}
-	return client.PrintStatus(q.stdout, &job)
+	if err := client.PrintStatus(q.stdout, &job); err != nil || job.Owner == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(q.stdout, "owner %s\n", client.OneLine(job.Owner))
+	return err
 }
 
 // wait shows jobs until all have ended.
@@ -141,7 +145,7 @@ func (q *query) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reason := cmp.Or(q.reason, "killed by "+owner(q.getenv))
+	reason := cmp.Or(q.reason, "killed by "+q.user())
 	var all error
 	killed := make([]wire.JobID, 0, len(ids))
 	for _, id := range ids {

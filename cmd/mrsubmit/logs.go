@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,18 +38,21 @@ func (q *query) logs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	attempts, err := q.attempts(ctx, id)
+	of, err := q.attempts(ctx, id)
 	if err != nil {
 		return err
 	}
-	attempts = wanted(attempts)
+	attempts := wanted(of.Attempts)
 	if q.json {
-		return q.printJSON(q.logList(attempts))
+		return q.printJSON(q.logList(attempts, of.Token))
 	}
-	if len(attempts) == 0 {
+	switch {
+	case of.Token == "":
+		return q.noToken(id, of.Owner)
+	case len(attempts) == 0:
 		return fmt.Errorf("%v: no such attempt is known", id)
 	}
-	r := &logReader{query: q, silent: make(map[string]error), http: &http.Client{Transport: &http.Transport{
+	r := &logReader{query: q, token: of.Token, silent: make(map[string]error), http: &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
 		TLSClientConfig: q.who.Dialer(identity.TaskTracker),
 	}}}
@@ -71,6 +75,14 @@ func (q *query) logs(ctx context.Context) error {
 	return nil
 }
 
+// noToken says why a job's logs cannot be asked for.
+func (q *query) noToken(id wire.JobID, owner string) error {
+	if q.who != nil && q.who.Self().Name != owner {
+		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", core.ErrNotAllowed, id, cmp.Or(owner, "who is not known any more"), q.who.Self().Name)
+	}
+	return fmt.Errorf("%v has no token, without which its logs are not given: it is from before there were any", id)
+}
+
 // logScheme is that of trackers' URLs.
 func (q *query) logScheme() string {
 	if q.who != nil {
@@ -80,7 +92,7 @@ func (q *query) logScheme() string {
 }
 
 // attempts lists a job's attempts, from the cluster or from its history.
-func (q *query) attempts(ctx context.Context, id wire.JobID) ([]web.Attempt, error) {
+func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, error) {
 	attempts, err := q.cluster.Attempts(ctx, id)
 	switch {
 	case err == nil:
@@ -92,10 +104,7 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) ([]web.Attempt, err
 		if err != nil {
 			return nil, err
 		}
-		for i := range r.Attempts {
-			attempts = append(attempts, web.AttemptOf(&r.Attempts[i]))
-		}
-		return attempts, nil
+		return web.AttemptsOf(&wire.JobAttempts{Attempts: r.Attempts, Owner: r.Owner, Token: r.Token}), nil
 	}
 	return nil, err
 }
@@ -132,18 +141,20 @@ func failedOrAll(all []web.Attempt) []web.Attempt {
 	return all
 }
 
-// loggedAttempt is an attempt in JSON, with where its logs are.
+// loggedAttempt is an attempt in JSON, with where its logs are and what to send along
+// as "Authorization: Bearer TOKEN" to get them.
 type loggedAttempt struct {
 	web.Attempt
-	Logs map[string]string `json:"logs"`
+	Logs  map[string]string `json:"logs"`
+	Token string            `json:"token,omitempty"`
 }
 
-func (q *query) logList(attempts []web.Attempt) []loggedAttempt {
+func (q *query) logList(attempts []web.Attempt, token string) []loggedAttempt {
 	list := make([]loggedAttempt, 0, len(attempts))
 	for i := range attempts {
 		list = append(list, loggedAttempt{attempts[i], map[string]string{
 			"stdout": q.logURL(&attempts[i], "stdout", 0), "stderr": q.logURL(&attempts[i], "stderr", 0),
-		}})
+		}, token})
 	}
 	return list
 }
@@ -165,6 +176,7 @@ func (q *query) logURL(a *web.Attempt, stream string, tail int64) string {
 type logReader struct {
 	*query
 	http        *http.Client
+	token       string           // of the job
 	silent      map[string]error // by address of a tracker that did not answer: it is asked once
 	had, failed int
 	printed     bool
@@ -205,6 +217,7 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("Authorization", "Bearer "+r.token)
 	resp, err := r.http.Do(req)
 	if err != nil {
 		r.silent[a.Addr] = fmt.Errorf("tracker %s does not answer: %w", a.Tracker, err)

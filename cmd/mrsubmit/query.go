@@ -238,8 +238,12 @@ func (q *query) job(ctx context.Context, id wire.JobID) (wire.JobStatus, error) 
 	if err != nil {
 		return wire.JobStatus{}, err
 	}
+	r.Job.Owner = r.Owner
 	return r.Job, nil
 }
+
+// user is who asks.
+func (q *query) user() string { return userName(q.who, q.getenv) }
 
 // printJSON prints a value as indented JSON.
 func (t *tool) printJSON(v any) error {

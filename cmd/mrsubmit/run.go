@@ -14,6 +14,7 @@ import (
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobfile"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -35,8 +36,9 @@ in HDFS: HADOOP_CONF_DIR names its configuration, HADOOP_USER_NAME the user.`
 type runFlags struct {
 	jobtrackers []string
 	tlsDir      string
-	shared      bool     // local files are the same on all machines
-	properties  []string // NAME=VALUE, in order
+	who         *identity.Identity // that it holds; nil: nobody has to know, or there is no job tracker
+	shared      bool               // local files are the same on all machines
+	properties  []string           // NAME=VALUE, in order
 	terms       *[][2]string
 	job         string
 	args        []string
@@ -92,7 +94,10 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	var cluster *web.Client
 	var about *web.Cluster
 	if len(f.jobtrackers) > 0 { // first of all: there is nothing to be done without it
-		if cluster, about, err = t.reach(ctx, f.jobtrackers, f.tlsDir); err != nil {
+		if f.who, err = identityOf(f.tlsDir); err != nil {
+			return err
+		}
+		if cluster, about, err = t.reach(ctx, f.jobtrackers, f.who); err != nil {
 			return err
 		}
 		defer cluster.Close()
@@ -136,7 +141,7 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
 		return nil, err
 	}
-	sub.Owner = owner(t.getenv)
+	sub.Owner = userName(f.who, t.getenv)
 	if sub.Terms, err = submitTerms(sub.Plan.Jobs[0].Properties, *f.terms, time.Now()); err != nil {
 		return nil, wrong("%v", err)
 	}
@@ -195,8 +200,12 @@ func (t *tool) executable(ctx context.Context, job string) (exe string, remove f
 	return exe, remove, nil
 }
 
-// owner is the name under which jobs are submitted.
-func owner(getenv func(string) string) string {
+// userName is the name under which jobs are submitted: where there are certificates,
+// the job trackers take it from there too.
+func userName(who *identity.Identity, getenv func(string) string) string {
+	if who != nil {
+		return who.Self().Name
+	}
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}

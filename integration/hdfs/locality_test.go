@@ -95,7 +95,7 @@ func (p *place) read(maps, data, rack, other int64) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for _, a := range attempts {
+	for _, a := range attempts.Attempts {
 		if strings.Contains(a.ID, "_m_") && a.Level == "" {
 			p.t.Errorf("of %s no level is told", a.ID)
 		}

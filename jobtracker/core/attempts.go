@@ -85,6 +85,7 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.sub.staging, Index: j.facts.index,
 		Subject: subject, Timeout: j.timeout,
 		Memory: j.limits.memory(tk.id.Kind), Processes: j.limits.processes, Rack: t.rack,
+		Token: j.token,
 	}
 	switch tk.id.Kind {
 	case wire.Reduce:

@@ -112,9 +112,19 @@ func (x *readmitted) apply(f *Facts, _ uint64) {
 type submitted struct {
 	At         int64           `msgpack:"a"` // Unix milliseconds
 	Submission wire.Submission `msgpack:"s"`
+	Secret     []byte          `msgpack:"k,omitempty"` // of which its jobs' tokens are made; none: it is older than tokens
 }
 
-func (*submitted) number() byte  { return 5 }
+// submittedSecret is the number of a submission with a secret. A build that does not
+// know of secrets would lose it, and must not go on.
+const submittedSecret = 22
+
+func (x *submitted) number() byte {
+	if len(x.Secret) > 0 {
+		return submittedSecret
+	}
+	return 5
+}
 func (x *submitted) key() string { return "submitted " + x.Submission.Key }
 func (x *submitted) fits(f *Facts) bool {
 	return f.boot.Start != 0 && f.submissions[x.Submission.Key] == nil && checkSubmission(&x.Submission) == nil
@@ -122,7 +132,10 @@ func (x *submitted) fits(f *Facts) bool {
 func (x *submitted) apply(f *Facts, _ uint64) {
 	s := &submissionFacts{
 		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
-		at: x.At, staging: x.Submission.Staging, body: &x.Submission, terms: x.Submission.Terms,
+		at: x.At, staging: x.Submission.Staging, body: &x.Submission, terms: x.Submission.Terms, secret: x.Secret,
+	}
+	if len(x.Secret) > 0 { // else older builds, whose facts must be the same, would have to know it
+		s.owner = x.Submission.Owner
 	}
 	f.submissions[s.key] = s
 	for i, plan := range x.Submission.Plan.Jobs {

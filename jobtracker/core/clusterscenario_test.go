@@ -142,7 +142,7 @@ func (s *scenario) attempts(id wire.JobID) {
 	if !ok {
 		s.printf("none")
 	}
-	for _, a := range list {
+	for _, a := range list.Attempts {
 		level := strings.TrimSuffix(" "+a.Level.String(), " ")
 		if a.Reads != (wire.Reads{}) {
 			level += fmt.Sprintf(" reads=%d/%d/%d", a.Reads.Node.Bytes, a.Reads.Rack.Bytes, a.Reads.Remote.Bytes)

@@ -22,17 +22,17 @@ func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
 	return statuses
 }
 
-// Attempts lists the attempts of a job that has not ended, by task and number.
-// ok is false when there is no such job, or this job tracker does not lead.
-func (c *Core) Attempts(id wire.JobID) (attempts []wire.AttemptStatus, ok bool) {
+// Attempts lists the attempts of a job that has not ended, by task and number, with
+// its token. ok is false when there is no such job, or this job tracker does not lead.
+func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 	if c.live == nil {
-		return nil, false
+		return wire.JobAttempts{}, false
 	}
 	j := c.live.job(id)
 	if j == nil {
-		return nil, false
+		return wire.JobAttempts{}, false
 	}
-	return c.live.allAttempts(j), true
+	return wire.JobAttempts{Attempts: c.live.allAttempts(j), Owner: j.facts.sub.who(), Token: j.token}, true
 }
 
 // Cluster is what can be said of the cluster at a time: the trackers on the leader alone.

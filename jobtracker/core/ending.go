@@ -27,7 +27,8 @@ func (l *Live) writeHistory(j *job) {
 	sub := j.facts.sub
 	now := l.wall()
 	r := &history.Record{
-		Plan: *j.plan, Owner: sub.body.Owner, Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j), Plans: j.plans,
+		Plan: *j.plan, Owner: sub.who(), Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j), Plans: j.plans,
+		Token: j.token,
 	}
 	for i := range r.Attempts {
 		// What an earlier attempt's late report has made needless is dropped with the job.

@@ -64,14 +64,17 @@ type (
 	// Submit hands in a submission. The same key always gets the same answer.
 	Submit struct {
 		Token      Token
+		By         Asker
 		Wall       int64 // Unix milliseconds
 		Submission *wire.Submission
+		Secret     []byte // random, for the tokens of its jobs
 	}
 
 	// Change asks for other terms of the submission that a job is of, or for it to be
 	// suspended or resumed. What is nil stays. It is answered when it is in the log.
 	Change struct {
 		Token Token
+		By    Asker
 		Job   wire.JobID
 		wire.Change
 	}
@@ -85,6 +88,7 @@ type (
 	// Kill stops a job. It is answered when the stop is in the log.
 	Kill struct {
 		Token  Token
+		By     Asker
 		Job    wire.JobID
 		Reason string
 	}

@@ -67,6 +67,8 @@ func blankFact(number byte) fact {
 		return new(scheduled)
 	case 19:
 		return new(pooled)
+	case submittedSecret:
+		return new(submitted)
 	}
 	return nil
 }

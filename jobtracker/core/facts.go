@@ -50,6 +50,8 @@ type submissionFacts struct {
 	staging string
 	body    *wire.Submission // nil once all its jobs have ended
 	swept   bool             // its staging directory is gone
+	owner   string           // see who
+	secret  []byte           // see Facts.token
 
 	changes   int // made to what follows
 	terms     wire.Terms

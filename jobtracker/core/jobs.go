@@ -16,6 +16,7 @@ type job struct {
 	facts    *jobFacts
 	plan     *wire.JobPlan
 	id       wire.JobID
+	token    string        // see Facts.token
 	arrived  time.Duration // when it was submitted; before 0 if under an earlier leader
 	timeout  time.Duration // of its attempts
 	limits   limits
@@ -130,7 +131,7 @@ func (l *Live) job(id wire.JobID) *job {
 func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 	id := l.facts.id(f.n)
 	j := &job{
-		facts: f, plan: &f.sub.body.Plan.Jobs[f.index], id: id, arrived: arrived,
+		facts: f, plan: &f.sub.body.Plan.Jobs[f.index], id: id, token: l.facts.token(f), arrived: arrived,
 		setup:    task{id: wire.TaskID{Job: id, Kind: wire.Setup}},
 		commit:   task{id: wire.TaskID{Job: id, Kind: wire.Commit}},
 		cleanup:  task{id: wire.TaskID{Job: id, Kind: wire.Cleanup}},

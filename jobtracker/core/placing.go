@@ -48,7 +48,7 @@ func (l *Live) homeAt(j *job, p int, t *tracker) {
 }
 
 func (l *Live) setHome(j *job, p int) *wire.SetHome {
-	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.homes[p].gen, Maps: len(j.maps)}
+	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.homes[p].gen, Maps: len(j.maps), Token: j.token}
 }
 
 // site is a tracker where a partition may be at home.

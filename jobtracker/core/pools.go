@@ -100,8 +100,9 @@ func (l *Live) poolOf(id wire.JobID) string {
 	return wire.DefaultPool
 }
 
-// checkPool says why somebody may not submit to a pool.
-func (l *Live) checkPool(name, owner string) error {
+// checkPool says why an owner's jobs may not be in a pool. An administrator may have
+// anybody's jobs in any pool.
+func (l *Live) checkPool(name, owner string, by Asker) error {
 	table := &l.facts.pooled.Table
 	p, ok := table.Find(name)
 	switch {
@@ -114,8 +115,8 @@ func (l *Live) checkPool(name, owner string) error {
 		}
 		slices.Sort(names)
 		return fmt.Errorf("%w: pool %q is unknown; there are %v", ErrBadTerms, name, names)
-	case !p.Admits(owner):
-		return fmt.Errorf("%w: pool %s is not open to %q", ErrBadTerms, p.Name, owner)
+	case !by.Admin && !p.Admits(owner):
+		return fmt.Errorf("%w: pool %s is not open to %q", ErrNotAllowed, p.Name, owner)
 	}
 	return nil
 }

@@ -50,20 +50,28 @@ func (l *Live) submit(r Submit) {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
-	if known := l.facts.submissions[r.Submission.Key]; known != nil {
-		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.ids(known)})
+	sub := *r.Submission
+	if r.By.Known() {
+		sub.Owner = r.By.Name // whatever it says
+	}
+	if known := l.facts.submissions[sub.Key]; known != nil {
+		answer := Reply{Token: r.Token, Jobs: l.facts.ids(known)}
+		if err := r.By.may("submit again", answer.Jobs[0], known.who()); err != nil {
+			answer = Reply{Token: r.Token, Err: err}
+		}
+		l.c.emit(answer)
 		return
 	}
-	err := checkTerms(r.Submission.Terms)
+	err := checkTerms(sub.Terms)
 	if err == nil {
-		err = l.checkPool(r.Submission.Terms.Pool, r.Submission.Owner)
+		err = l.checkPool(sub.Terms.Pool, sub.Owner, r.By)
 	}
 	if err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
-	l.submits[r.Submission.Key] = append(l.submits[r.Submission.Key], r.Token)
-	l.propose(&submitted{At: r.Wall, Submission: *r.Submission})
+	l.submits[sub.Key] = append(l.submits[sub.Key], r.Token)
+	l.propose(&submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
 }
 
 // submitted starts the jobs of a submission and answers those who wait for its ids.
@@ -83,7 +91,14 @@ func (l *Live) submitted(x *submitted, fitted bool) {
 
 func (l *Live) killJob(r Kill) {
 	f := l.facts.job(r.Job)
-	if done, err := killable(f); done {
+	done, err := killable(f)
+	if f != nil && f.end == nil {
+		if no := r.By.may("kill", r.Job, f.sub.who()); no != nil {
+			l.c.emit(Reply{Token: r.Token, Err: no})
+			return
+		}
+	}
+	if done {
 		if err != nil {
 			err = fmt.Errorf("%v: %w", r.Job, err)
 		}

@@ -31,13 +31,14 @@ import (
 //	inventory t1                         lines below it: attempt … and home … as in report and home
 //	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before,
 //	         [reads=-/1/1/2+3]           or those that are given
+//	         [by=ann] [by=root,admin] [secret=…]
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
 //	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
 //	lost-output t1 job1/m0/1000          a home cannot fetch it
 //	digests job1 [error=…]               WriteDigests is done
 //	swept key [error=…]                  RemoveStaging is done
-//	kill job1 reason
+//	kill job1 [reason] [by=bob]
 //	tick 5s                              time passes; heartbeat t1 renews its lease
 //	sleep 1m                             time passes and the core is not woken in it
 //	log hold | undecided | release
@@ -336,14 +337,17 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 	switch d.Cmd {
 	case "submit":
 		s.token++
-		s.step(Submit{Token: s.token, Wall: scenarioStart + s.now.Milliseconds(), Submission: submission(d)})
+		s.step(Submit{
+			Token: s.token, By: asker(d), Wall: scenarioStart + s.now.Milliseconds(), Submission: submission(d),
+			Secret: []byte(value(d, "secret", "")),
+		})
 	case "kill":
 		s.token++
 		reason := ""
-		if len(d.CmdArgs) > 1 {
+		if len(d.CmdArgs) > 1 && len(d.CmdArgs[1].Vals) == 0 {
 			reason = d.CmdArgs[1].Key
 		}
-		s.step(Kill{Token: s.token, Job: parseJob(first), Reason: reason})
+		s.step(Kill{Token: s.token, By: asker(d), Job: parseJob(first), Reason: reason})
 	case "splits":
 		ev := SplitsLoaded{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)}
 		for _, a := range d.CmdArgs[1:] {
@@ -401,6 +405,12 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 	}
 	h := &j.homes[r.Partition]
 	return h.tracker != nil && h.tracker.Name == name && h.gen == r.Generation
+}
+
+// asker is who asks by a verb with by=NAME, an administrator by by=NAME,admin.
+func asker(d *datadriven.TestData) Asker {
+	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
+	return Asker{Name: name, Admin: admin == "admin"}
 }
 
 func submission(d *datadriven.TestData) *wire.Submission {

@@ -38,6 +38,10 @@ type submissionSnapshot struct {
 	Changes   int
 	Terms     wire.Terms
 	Suspended bool
+
+	// Of submissions with a secret, so that those before have the bytes they had.
+	Owner  string `msgpack:",omitempty"`
+	Secret []byte `msgpack:",omitempty"`
 }
 
 type jobSnapshot struct {
@@ -69,7 +73,7 @@ func (f *Facts) encode() ([]byte, error) {
 		x := f.submissions[key]
 		s.Submissions = append(s.Submissions, submissionSnapshot{
 			Key: key, First: x.first, Jobs: x.jobs, At: x.at, Staging: x.staging, Body: x.body, Swept: x.swept,
-			Changes: x.changes, Terms: x.terms, Suspended: x.suspended,
+			Changes: x.changes, Terms: x.terms, Suspended: x.suspended, Owner: x.owner, Secret: x.secret,
 		})
 	}
 	for _, n := range slices.Sorted(maps.Keys(f.jobs)) {
@@ -111,7 +115,7 @@ func decodeFacts(data []byte, keepEnded int) (*Facts, error) {
 	for _, x := range s.Submissions {
 		f.submissions[x.Key] = &submissionFacts{
 			key: x.Key, first: x.First, jobs: x.Jobs, at: x.At, staging: x.Staging, body: x.Body, swept: x.Swept,
-			changes: x.Changes, terms: x.Terms, suspended: x.Suspended,
+			changes: x.Changes, terms: x.Terms, suspended: x.Suspended, owner: x.Owner, secret: x.Secret,
 		}
 	}
 	for _, x := range s.Jobs {

@@ -35,6 +35,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	s = wire.JobStatus{ID: id, Name: f.name, State: c.facts.state(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.maps, 0), f.reduces
 	s.Terms, s.Held = f.sub.terms, f.sub.suspended && f.end == nil
+	s.Owner = f.sub.who()
 	if f.reduces == 0 {
 		s.Maps.Done = f.done.Len()
 	} else {

@@ -143,9 +143,13 @@ func (l *Live) change(r Change) {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
 		return
 	}
+	if err := r.By.may("change", r.Job, f.sub.who()); err != nil {
+		l.c.emit(Reply{Token: r.Token, Err: err})
+		return
+	}
 	err := checkTerms(l.changedTerms(f.sub, r))
 	if err == nil && r.Pool != nil {
-		err = l.checkPool(*r.Pool, f.sub.body.Owner)
+		err = l.checkPool(*r.Pool, f.sub.who(), r.By)
 	}
 	if err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, err)})

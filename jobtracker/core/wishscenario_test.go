@@ -16,18 +16,19 @@ import (
 // runWishes plays the verbs of what users wish:
 //
 //	submit … [owner=ann] [pool=p] [priority=HIGH] [weight=2] [deadline=5m] [sla=5m:1+10m:5] [batch=b]
-//	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true]
+//	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true] [by=bob]
 //	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
 //	pools [from=f.xml]                   the allocation file below is read
 //	pools error=…                        it cannot be
 //	jobs map                             what the policy would see of each job
 //	cluster-wide                         scheduling, pools and what is wrong with them
 //	terms job1
+//	status-owner job1
 func (s *scenario) runWishes(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "change":
 		s.token++
-		s.step(Change{Token: s.token, Job: parseJob(d.CmdArgs[0].Key), Change: parseChange(s.t, d)})
+		s.step(Change{Token: s.token, By: asker(d), Job: parseJob(d.CmdArgs[0].Key), Change: parseChange(s.t, d)})
 	case "schedule":
 		s.token++
 		s.step(Schedule{Token: s.token, Scheduling: wire.Scheduling{
@@ -43,6 +44,9 @@ func (s *scenario) runWishes(d *datadriven.TestData) bool {
 		s.seenJobs(d.CmdArgs[0].Key)
 	case "cluster-wide":
 		s.clusterWide()
+	case "status-owner":
+		st, _ := s.core.Status(parseJob(d.CmdArgs[0].Key))
+		s.printf("%s", st.Owner)
 	case "terms":
 		st, _ := s.core.Status(parseJob(d.CmdArgs[0].Key))
 		s.printf("%+v held=%v waits %q", st.Terms, st.Held, st.Waits)

@@ -354,7 +354,7 @@ func (w *world) request(make func(Token) Event, answered func(Reply)) {
 
 func (w *world) submit(s *simSubmission) {
 	w.request(func(token Token) Event {
-		return Submit{Token: token, Wall: scenarioStart + w.now.Milliseconds(), Submission: s.sub}
+		return Submit{Token: token, Wall: scenarioStart + w.now.Milliseconds(), Submission: s.sub, Secret: []byte(s.sub.Key)}
 	}, func(r Reply) {
 		if r.Err != nil || s.ids != nil && !slices.Equal(s.ids, r.Jobs) {
 			w.fail("submission %s: %v %v, before %v", s.sub.Key, r.Jobs, r.Err, s.ids)

@@ -175,13 +175,13 @@ func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	}
 	if resolve := a.r.cfg.Resolve; resolve != nil {
 		if addr := resolve(string(id)); addr != "" {
-			return raft.ServerAddress(addr), nil
+			return named(id, addr), nil
 		}
 	}
 	if r := a.raft.Load(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
 			if s.ID == id {
-				return s.Address, nil
+				return named(id, string(s.Address)), nil
 			}
 		}
 	}

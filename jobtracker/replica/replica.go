@@ -421,7 +421,7 @@ func (r *Replica) Leader() (id string, ok bool) {
 // leader, which does one change at a time. A newcomer must answer at its address:
 // one that does not could cost the cluster its majority.
 func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
-	conn, err := r.cfg.dial(v.Addr, newcomerWait)
+	conn, err := dialTo(r.cfg.dial, v.ID, v.Addr, newcomerWait)
 	if err != nil {
 		return fmt.Errorf("add job tracker %s: %w", v.ID, err)
 	}

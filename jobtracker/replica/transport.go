@@ -2,12 +2,16 @@ package replica
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/quernmr/quern/identity"
 )
 
 // network is how raft listens and dials. Names are looked up at each dial. When it
@@ -40,11 +44,41 @@ func newNetwork(l net.Listener, addr string, dial func(string, time.Duration) (n
 
 // Dial implements raft.StreamLayer.
 func (n *network) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	conn, err := n.dial(string(to), timeout)
+	id, addr, ok := strings.Cut(string(to), "@")
+	if !ok {
+		id, addr = "", string(to)
+	}
+	conn, err := dialTo(n.dial, id, addr, timeout)
 	if err != nil {
 		return nil, err
 	}
 	return n.track(conn)
+}
+
+// named is what raft dials for a job tracker, ID@HOST:PORT, so that Dial knows who
+// has to be there.
+func named(id raft.ServerID, addr string) raft.ServerAddress {
+	return raft.ServerAddress(string(id) + "@" + addr)
+}
+
+// errOther reports that somebody else than was dialled has proved who he is.
+var errOther = errors.New("another job tracker answers")
+
+// dialTo dials the job tracker of an id, "" for any. Without TLS nobody proves who
+// he is.
+func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr string, d time.Duration) (net.Conn, error) {
+	conn, err := dial(addr, d)
+	if err != nil {
+		return nil, err
+	}
+	if secure, ok := conn.(*tls.Conn); ok && id != "" {
+		state := secure.ConnectionState()
+		if peer, _ := identity.PeerOf(&state); peer.Name != id {
+			conn.Close()
+			return nil, fmt.Errorf("%w at %s: %v, not %s", errOther, addr, peer, id)
+		}
+	}
+	return conn, nil
 }
 
 // Addr implements net.Listener: what others dial, which may be a name.

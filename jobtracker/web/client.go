@@ -265,10 +265,10 @@ func (c *Client) Job(ctx context.Context, id wire.JobID) (*Job, error) {
 }
 
 // Attempts lists a job's attempts as far as the leader knows them.
-func (c *Client) Attempts(ctx context.Context, id wire.JobID) ([]Attempt, error) {
-	var answer attemptList
-	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/attempts"}, &answer)
-	return answer.Attempts, err
+func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error) {
+	answer := new(Attempts)
+	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/attempts"}, answer)
+	return answer, err
 }
 
 // Cluster tells of the cluster: what its leader says or, when none leads, what

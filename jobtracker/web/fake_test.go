@@ -72,6 +72,7 @@ type fake struct {
 	hang  chan struct{} // not nil: nothing is answered until it is closed
 	voter []Voter
 	wants []string // changes of terms and of scheduling, as they came
+	asked []core.Asker
 
 	removed error // what becomes of the answer to the removal of a voter
 }
@@ -108,10 +109,11 @@ func (f *fake) leading() error {
 	return nil
 }
 
-func (f *fake) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
+func (f *fake) SubmitAs(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
 	var ids []wire.JobID
 	var err error
 	f.log.change(func() {
+		f.asked = append(f.asked, by)
 		if err = f.leading(); err != nil {
 			return
 		}
@@ -144,9 +146,10 @@ func (f *fake) status(id wire.JobID) (wire.JobStatus, error) {
 	return f.log.jobs[i], nil
 }
 
-func (f *fake) Kill(_ context.Context, id wire.JobID, reason string) error {
+func (f *fake) KillAs(_ context.Context, by core.Asker, id wire.JobID, reason string) error {
 	var err error
 	f.log.change(func() {
+		f.asked = append(f.asked, by)
 		var s wire.JobStatus
 		if s, err = f.status(id); err != nil {
 			return
@@ -163,9 +166,10 @@ func (f *fake) Kill(_ context.Context, id wire.JobID, reason string) error {
 	return err
 }
 
-func (f *fake) Change(_ context.Context, id wire.JobID, c wire.Change) error {
+func (f *fake) ChangeAs(_ context.Context, by core.Asker, id wire.JobID, c wire.Change) error {
 	var err error
 	f.log.change(func() {
+		f.asked = append(f.asked, by)
 		var s wire.JobStatus
 		if s, err = f.status(id); err != nil {
 			return
@@ -206,17 +210,18 @@ func (f *fake) Jobs(context.Context) ([]wire.JobStatus, error) {
 	return slices.Clone(f.log.jobs), nil
 }
 
-func (f *fake) Attempts(_ context.Context, id wire.JobID) ([]wire.AttemptStatus, error) {
+func (f *fake) AttemptsAs(_ context.Context, by core.Asker, id wire.JobID) (wire.JobAttempts, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
+	f.asked = append(f.asked, by)
 	if _, err := f.status(id); err != nil {
-		return nil, err
+		return wire.JobAttempts{}, err
 	}
 	task := wire.TaskID{Job: id, Kind: wire.Map}
-	return []wire.AttemptStatus{{
+	return wire.JobAttempts{Owner: "ann", Token: "secret", Attempts: []wire.AttemptStatus{{
 		Attempt: wire.AttemptID{Task: task, N: 1000}, Tracker: "t1", Addr: "h1:1", State: wire.AttemptFailed,
 		Bytes: wire.Progress{Done: 1, Total: 2}, Began: 1234, Took: 5, Error: "boom",
-	}}, nil
+	}}}, nil
 }
 
 func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, error) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -65,8 +66,11 @@ func reply(w http.ResponseWriter, status int, answer any) {
 
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, status := h.problem(r.Context(), err)
-	if status == http.StatusInternalServerError {
+	switch status {
+	case http.StatusInternalServerError:
 		h.Logger.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	case http.StatusForbidden:
+		h.refused(r, err)
 	}
 	if p.Untouched {
 		w.Header().Set("Connection", "close") // what is left of the body is not waited for
@@ -119,7 +123,7 @@ func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := h.Server.Submit(ctx, *sub)
+	ids, err := h.Server.SubmitAs(ctx, h.asker(r), *sub)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +219,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.Server.Kill(ctx, id, body.Reason)
+	return struct{}{}, h.Server.KillAs(ctx, h.asker(r), id, body.Reason)
 }
 
 func readJSON(body io.Reader, v any) error {
@@ -231,8 +235,20 @@ func readJSON(body io.Reader, v any) error {
 	return nil
 }
 
-type attemptList struct {
+// Attempts are a job's attempts, and what it takes to read their logs.
+type Attempts struct {
 	Attempts []Attempt `json:"attempts"`
+	Owner    string    `json:"owner,omitempty"`
+	Token    string    `json:"token,omitempty"` // see package wire; not for everybody
+}
+
+// AttemptsOf are a job's attempts as they are told.
+func AttemptsOf(a *wire.JobAttempts) *Attempts {
+	told := &Attempts{Attempts: make([]Attempt, 0, len(a.Attempts)), Owner: a.Owner, Token: a.Token}
+	for i := range a.Attempts {
+		told.Attempts = append(told.Attempts, AttemptOf(&a.Attempts[i]))
+	}
+	return told
 }
 
 func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
@@ -243,15 +259,11 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
-	statuses, err := h.Server.Attempts(ctx, id)
+	a, err := h.Server.AttemptsAs(ctx, h.asker(r), id)
 	if err != nil {
 		return nil, err
 	}
-	answer := attemptList{Attempts: make([]Attempt, 0, len(statuses))}
-	for i := range statuses {
-		answer.Attempts = append(answer.Attempts, AttemptOf(&statuses[i]))
-	}
-	return answer, nil
+	return AttemptsOf(&a), nil
 }
 
 func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
@@ -278,6 +290,9 @@ func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
 	if v.ID == "" || v.Addr == "" {
 		return nil, &Error{Code: codeBadRequest, Text: "a voter has an id and an addr", Untouched: true}
 	}
+	if err := h.mayAdd(r, v.ID); err != nil {
+		return nil, err
+	}
 	if err := h.mayChangeVoters(ctx); err != nil {
 		return nil, err
 	}
@@ -285,7 +300,21 @@ func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
 	return struct{}{}, h.Voters.AddVoter(ctx, v)
 }
 
+// mayAdd lets a job tracker ask for its own vote, and administrators for any.
+func (h *handler) mayAdd(r *http.Request, id string) error {
+	if peer, ok := identity.PeerOf(r.TLS); h.Identified && ok && peer.Role == identity.JobTracker {
+		if peer.Name != id {
+			return forbidden("%v: %v cannot ask for the vote of %s, only for its own", core.ErrNotAllowed, peer, id)
+		}
+		return nil
+	}
+	return h.administers(r, "give job trackers votes")
+}
+
 func (h *handler) removeVoter(ctx context.Context, r *http.Request) (any, error) {
+	if err := h.administers(r, "take votes from job trackers"); err != nil {
+		return nil, err
+	}
 	if err := h.mayChangeVoters(ctx); err != nil {
 		return nil, err
 	}

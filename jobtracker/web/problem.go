@@ -75,7 +75,7 @@ func kinds() []kind {
 		{codeTimeout, http.StatusGatewayTimeout, context.DeadlineExceeded},
 		{codeBadRequest, http.StatusBadRequest, nil},
 		{codeNotFound, http.StatusNotFound, nil},
-		{codeForbidden, http.StatusForbidden, nil},
+		{codeForbidden, http.StatusForbidden, core.ErrNotAllowed},
 		{codeTooLarge, http.StatusRequestEntityTooLarge, nil},
 		{codeInternal, http.StatusInternalServerError, nil},
 	}

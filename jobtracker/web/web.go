@@ -11,13 +11,27 @@
 //	GET    /v1/jobs/ID               Job
 //	POST   /v1/jobs/ID/kill          body: {"reason": text}
 //	POST   /v1/jobs/ID/terms         body: Change, of the submission that the job is of
-//	GET    /v1/jobs/ID/attempts      {"attempts": [Attempt, …]}
+//	GET    /v1/jobs/ID/attempts      Attempts; with the job's token for whom that is
 //	GET    /v1/jobs/ID/explain       Explanation
 //	GET    /v1/explain               {"jobs": [Explanation, …]}, of jobs that have not ended, by id
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
 //	GET    /v1/cluster               Cluster; of a follower without task trackers
 //	POST   /v1/cluster/scheduling    body: Scheduling
 //	POST   /v1/cluster/voters        body: Voter; DELETE /v1/cluster/voters/ID
+//
+// # Who may
+//
+// Where peers have certificates, each route serves some roles: the stream task
+// trackers, what changes something users, all else users and job trackers. A job
+// tracker may ask for its own vote. Of users
+//
+//	submissions         are of whoever sends them, whatever they say
+//	kill, terms         are for the job's owner and administrators, by the core
+//	attempts            are told to all; the token, to owner and administrators
+//	POST and DELETE     below /v1/cluster are for administrators
+//
+// Whoever is refused gets 403 and the code forbidden, core.ErrNotAllowed, and the job
+// tracker logs it.
 //
 // Bodies are JSON but for the submission, which is the frame that is staged too.
 // Every failure is an [Error] with a code. A job tracker that does not lead
@@ -57,18 +71,19 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
 // JobTracker is what the handler serves: a jobtracker.Server.
 type JobTracker interface {
-	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
-	Kill(ctx context.Context, job wire.JobID, reason string) error
-	Change(ctx context.Context, job wire.JobID, change wire.Change) error
+	SubmitAs(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error)
+	KillAs(ctx context.Context, by core.Asker, job wire.JobID, reason string) error
+	ChangeAs(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
-	Attempts(ctx context.Context, job wire.JobID) ([]wire.AttemptStatus, error)
+	AttemptsAs(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context) ([]wire.Explanation, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
@@ -101,8 +116,11 @@ type Config struct {
 	Logger *slog.Logger // nil: silent
 
 	// Identified says that every peer has a certificate of package identity. Then
-	// each route serves its roles alone.
+	// each route serves its roles alone, and who asks is known to the core.
 	Identified bool
+
+	// Admins are the users who may do everything, where who asks is known.
+	Admins []string
 
 	now   func() time.Time // nil: time.Now
 	hello time.Duration    // 0: helloWait

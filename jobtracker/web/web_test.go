@@ -40,7 +40,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/jobs/job_7_0001", "", "", 200, `{"id":"job_7_0001","name":"words","state":"running"`},
 		{"GET", "/v1/jobs/job_7_0009", "", "", 404, `{"code":"unknown-job","error":"job_7_0009: unknown job"}`},
 		{"GET", "/v1/jobs/job_7_1", "", "", 400, `"code":"bad-request"`},
-		{"GET", "/v1/jobs/job_7_0001/attempts", "", "", 200, `{"attempts":[{"id":"attempt_7_0001_m_000000_1000","tracker":"t1","addr":"h1:1","state":"failed","bytes":{"done":1,"total":2},"began":"1970-01-01T00:00:01.234Z","tookMillis":5,"error":"boom"}]}`},
+		{"GET", "/v1/jobs/job_7_0001/attempts", "", "", 200, `{"attempts":[{"id":"attempt_7_0001_m_000000_1000","tracker":"t1","addr":"h1:1","state":"failed","bytes":{"done":1,"total":2},"began":"1970-01-01T00:00:01.234Z","tookMillis":5,"error":"boom"}],"owner":"ann","token":"secret"}`},
 		{"GET", "/v1/jobs/job_7_0002/attempts", "", "", 404, `"unknown-job"`},
 		{"GET", "/v1/cluster", "", "", 200, `{"id":"c1","start":"1970-01-01T00:00:00.007Z","staging":"mem://s","epoch":2,"leader":"jt1","addr":"` + f.addr + `","leads":true,"jobs":1,"wall":"1970-01-01T00:00:00.099Z","scheduling":{},"pools":{"status":"f.xml","pools":[{"name":"etl","min":[1,0],"max":[-1,2],"weight":2,"maxJobs":-1,"jobs":1,"running":[3,0]}]},"trackers":[{"id":"t1","host":"h1","addr":"h1:1","incarnation":3,"mapSlots":2,"reduceSlots":0,"maps":1,"reduces":0,"connected":true,"silentMillis":12,"excluded":"bad"}],"voters":[],"log":{"entries":0,"bytes":0}}`},
 		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
@@ -159,7 +159,7 @@ func TestSentinels(t *testing.T) {
 // TestForms: what is told in JSON comes back as it was.
 func TestForms(t *testing.T) {
 	status := wire.JobStatus{
-		ID: wire.JobID{Start: 7, N: 3}, Name: "näme\n", State: wire.Committing,
+		ID: wire.JobID{Start: 7, N: 3}, Name: "näme\n", Owner: "ann", State: wire.Committing,
 		Maps: wire.TaskCounts{Total: 4, Running: 3, Done: 2, FailedAttempts: 1}, Reduces: wire.TaskCounts{Total: 1},
 		Read: wire.Progress{Done: 1 << 60, Total: 1<<60 + 1}, Shuffled: wire.Progress{Done: 2}, Reduced: wire.Progress{Total: 3},
 		Counters: wire.Counters{"g": {"n": 1<<62 + 1}}, Error: "e", Waits: "for w", Troubles: []string{"t"}, Elapsed: 1500 * time.Millisecond,

@@ -183,7 +183,7 @@ func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.Server.Change(ctx, id, change)
+	return struct{}{}, h.Server.ChangeAs(ctx, h.asker(r), id, change)
 }
 
 func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
@@ -193,6 +193,9 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 	}
 	if body == (Scheduling{}) {
 		return nil, &Error{Code: codeBadRequest, Text: "the change changes nothing", Untouched: true}
+	}
+	if err := h.administers(r, "change how the cluster shares its slots"); err != nil {
+		return nil, err
 	}
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err

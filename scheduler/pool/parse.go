@@ -434,7 +434,7 @@ func (r *reader) submitters(pool string) ([]string, error) {
 		}
 	}
 	if all == nil {
-		all = []string{""} // nobody: every owner has a name
+		all = []string{""} // nobody
 	}
 	return all, nil
 }

@@ -52,9 +52,9 @@ func (t *Table) Find(name string) (Pool, bool) {
 	return unlimited(name), len(t.Pools) == 0 || name == wire.DefaultPool
 }
 
-// Admits says whether somebody may submit to the pool.
+// Admits says whether somebody may submit to the pool. Who has no name is nobody.
 func (p *Pool) Admits(owner string) bool {
-	return len(p.Submitters) == 0 || slices.Contains(p.Submitters, owner)
+	return len(p.Submitters) == 0 || owner != "" && slices.Contains(p.Submitters, owner)
 }
 
 // Name is the name of a pool as users of Hadoop may write it: root is the queue that

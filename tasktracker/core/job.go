@@ -70,6 +70,12 @@ func (c *Core) Live() map[wire.JobID]bool {
 	return live
 }
 
+// Has says whether a job is here that was not dropped.
+func (c *Core) Has(id wire.JobID) bool {
+	j := c.jobs[id]
+	return j != nil && !j.dropped
+}
+
 // needed says whether a submission has a job here that is not dropped.
 func (c *Core) needed(staging string) bool {
 	for _, j := range c.jobs {

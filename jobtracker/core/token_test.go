@@ -1,0 +1,169 @@
+package core
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// tokens are those of a submission's jobs.
+func tokens(f *Facts, key string) (all []string) {
+	s := f.submissions[key]
+	for j := range f.flow(s) {
+		all = append(all, f.token(j))
+	}
+	return all
+}
+
+func sent(jobs int, key string, secret string) *submitted {
+	return &submitted{Secret: []byte(secret), Submission: wire.Submission{
+		Key: key, Owner: "ann", Staging: "mem://s/" + key, Plan: wire.Plan{Jobs: make([]wire.JobPlan, jobs)},
+	}}
+}
+
+// TestTokens: every job has a token of its own, which nothing changes: no second
+// submission of the same key, no restore and no end of the job.
+func TestTokens(t *testing.T) {
+	l := &logOf{t: t, facts: newFacts(keptJobs)}
+	l.add(&bootstrapped{Start: 1, Nonce: "nonce"})
+	for _, x := range []*submitted{sent(2, "a", "one"), sent(1, "b", "two"), sent(1, "c", "one"), sent(1, "old", "")} {
+		if !l.add(x) {
+			t.Fatalf("%s does not fit", x.key())
+		}
+	}
+	var all []string
+	for _, key := range []string{"a", "b", "c", "old"} {
+		all = append(all, tokens(l.facts, key)...)
+	}
+	for i, token := range all {
+		if len(token) != 64 || slices.Contains(all[:i], token) {
+			t.Errorf("token %d is %q, of %q", i, token, all)
+		}
+	}
+	if l.add(sent(2, "a", "three")) {
+		t.Error("a key is submitted twice")
+	}
+	l.add(&stopped{Job: 1, Outcome: wire.Killed})
+	l.add(&ended{Job: 1, Outcome: wire.Killed})
+	l.add(&ended{Job: 2, Outcome: wire.Killed})
+	data, err := l.facts.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := decodeFacts(data, keptJobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, f := range map[string]*Facts{"facts": l.facts, "restored facts": restored} {
+		if got := tokens(f, "a"); !slices.Equal(got, all[:2]) {
+			t.Errorf("%s: tokens %q, before %q", what, got, all[:2])
+		}
+		if who := f.submissions["a"].who(); who != "ann" {
+			t.Errorf("%s: of an ended job the owner is %q", what, who)
+		}
+	}
+}
+
+// TestFactsBeforeSecrets: entries and snapshots of builds that knew no secrets are
+// what they were, byte for byte, and a build that knows none is not given any.
+func TestFactsBeforeSecrets(t *testing.T) {
+	type before struct {
+		At         int64           `msgpack:"a"`
+		Submission wire.Submission `msgpack:"s"`
+	}
+	x := sent(1, "k", "")
+	body, err := wire.Marshal(&before{Submission: x.Submission})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := append([]byte{factVersion, 5}, body...)
+	if got := encodeFact(x); !slices.Equal(got, entry) {
+		t.Errorf("the entry is %q, was %q", got, entry)
+	}
+	if with := encodeFact(sent(1, "k", "secret")); with[1] == 5 {
+		t.Error("a secret has the number of an entry that knows none")
+	}
+	y, err := decodeFact(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFacts(keptJobs)
+	f.apply(1, 1, &bootstrapped{Start: 1, Nonce: "nonce"})
+	f.apply(2, 1, y)
+	data, err := f.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"Secret", "Owner"} {
+		// The owner is in the body, once.
+		if n := countOf(data, field); n != map[string]int{"Secret": 0, "Owner": 1}[field] {
+			t.Errorf("the snapshot has %d fields %s", n, field)
+		}
+	}
+	if s := f.submissions["k"]; s.who() != "ann" {
+		t.Errorf("the owner of what runs is %q", s.who())
+	}
+}
+
+func countOf(data []byte, text string) (n int) {
+	for i := range data {
+		if i+len(text) <= len(data) && string(data[i:i+len(text)]) == text {
+			n++
+		}
+	}
+	return n
+}
+
+// TestTokensAreSent: launches and homes bring the job's token to their trackers, and
+// its history keeps it.
+func TestTokensAreSent(t *testing.T) {
+	c := New(Config{ID: "jt", Staging: "mem://s", History: true})
+	var index uint64
+	var inbox []FromTracker
+	var kept string
+	seen := make(map[string]int)
+	var feed func(Event)
+	feed = func(ev Event) {
+		for _, cmd := range c.Step(0, ev) {
+			switch cmd := cmd.(type) {
+			case Propose:
+				index++
+				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
+			case LoadSplits:
+				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
+			case WriteHistory:
+				kept = cmd.Record.Token
+				feed(HistoryWritten{Epoch: 1, Job: cmd.Job})
+			case Send:
+				switch m := cmd.Message.(type) {
+				case *wire.Launch:
+					seen[m.Token]++
+				case *wire.SetHome:
+					seen[m.Token]++
+				}
+				inbox = append(inbox, answer(cmd, 3)...)
+			}
+		}
+	}
+	feed(Elected{Term: 1, Wall: scenarioStart})
+	feed(FromTracker{1, &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 10, ReduceSlots: 2}})
+	feed(FromTracker{1, &wire.Inventory{}})
+	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 2}}}}, Secret: []byte("s")})
+	feed(Submit{Submission: &wire.Submission{Key: "l", Staging: "mem://s/l", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}, Secret: []byte("t")})
+	for len(inbox) > 0 {
+		m := inbox[0]
+		inbox = inbox[1:]
+		feed(m)
+	}
+	first, second := c.facts.token(c.facts.jobs[1]), c.facts.token(c.facts.jobs[2])
+	if len(seen) != 2 || seen[first] < 1+3+2 || seen[second] != 1+3+1 {
+		t.Errorf("tokens %v were sent, the jobs' are %s and %s", seen, first, second)
+	}
+	if kept != second {
+		t.Errorf("the history has the token %q, the job %q", kept, second)
+	}
+	if a, ok := c.Attempts(c.facts.id(1)); !ok || a.Token != first {
+		t.Errorf("with the attempts comes %q", a.Token)
+	}
+}

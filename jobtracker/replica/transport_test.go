@@ -1,0 +1,58 @@
+package replica
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/identity"
+)
+
+// TestNamesAreProved: who answers at a job tracker's address with the certificate of
+// another one is not that job tracker, nor is it given its vote.
+func TestNamesAreProved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	protected := func(id string) Config {
+		certs := filepath.Join(dir, id)
+		if err := authority.Issue(certs, identity.Peer{Role: identity.JobTracker, Name: id}, time.Now(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		who, err := identity.Load(certs, identity.JobTracker, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Config{
+			ID: id, Dir: t.TempDir(), Serve: who.Server(identity.JobTracker), Dial: who.Dialer(identity.JobTracker),
+		}
+	}
+	one, two := open(t, protected("jt1")), open(t, protected("jt2"))
+	dial := one.cfg.dialer()
+	for id, want := range map[string]error{"jt2": nil, "": nil, "jt3": errOther} {
+		conn, err := dialTo(dial, id, two.Addr(), patience)
+		if !errors.Is(err, want) || (err == nil) != (conn != nil) {
+			t.Errorf("dialled as %q: %v", id, err)
+		}
+		if conn != nil {
+			conn.Close()
+		}
+	}
+	if err := one.Bootstrap([]Voter{{"jt1", one.Addr()}}); err != nil {
+		t.Fatal(err)
+	}
+	g := &group{t: t, nodes: []*node{one}}
+	g.commit("before")
+	if err := one.AddVoter(within(t), Voter{"jt3", two.Addr()}); !errors.Is(err, errOther) {
+		t.Errorf("the vote of one for another: %v", err)
+	}
+	if err := one.AddVoter(within(t), Voter{"jt2", two.Addr()}); err != nil {
+		t.Error(err)
+	}
+	g.nodes = append(g.nodes, two)
+	g.commit("after")
+}

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// from is the connection of a peer that has proved who it is.
+func from(role identity.Role, name string) *tls.ConnectionState {
+	uri := &url.URL{Scheme: "quern", Host: string(role), Path: "/" + name}
+	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{URIs: []*url.URL{uri}}}}
+}
+
+// TestWhoAsks: the core is told who asks, administrators alone change what concerns
+// all, and whoever is refused is told what it would take, and logged.
+func TestWhoAsks(t *testing.T) {
+	frame, err := wire.Append(nil, &wire.Submission{Key: "k2", Owner: "root", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	voter := `{"id": "jt9", "addr": "h:9"}`
+	routes := map[string]struct {
+		method, path, body string
+		core               bool // it decides
+		admins             bool // alone, but for
+		self               string
+	}{
+		"submit":   {"POST", "/v1/submissions", string(frame), true, false, ""},
+		"kill":     {"POST", "/v1/jobs/job_7_0001/kill", `{"reason": "enough"}`, true, false, ""},
+		"terms":    {"POST", "/v1/jobs/job_7_0001/terms", `{"weight": 2}`, true, false, ""},
+		"schedule": {"POST", "/v1/cluster/scheduling", `{"scheduler": "fifo"}`, false, true, ""},
+		"vote":     {"POST", "/v1/cluster/voters", voter, false, true, "jt9"},
+		"no vote":  {"DELETE", "/v1/cluster/voters/jt9", "", false, true, ""},
+	}
+	peers := []identity.Peer{
+		{Role: identity.Client, Name: "root"}, {Role: identity.Client, Name: "ann"},
+		{Role: identity.JobTracker, Name: "jt9"}, {Role: identity.JobTracker, Name: "root"},
+		{Role: identity.TaskTracker, Name: "root"},
+	}
+	for what, q := range routes {
+		for _, p := range peers {
+			f, c := one(t)
+			if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
+				t.Fatal(err)
+			}
+			f.voter, f.asked = []Voter{{ID: "jt9"}}, nil
+			var logged bytes.Buffer
+			h := New(Config{Server: f, Voters: f, Identified: true, Admins: []string{"admin", "root"}, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+			r := httptest.NewRequest(q.method, q.path, strings.NewReader(q.body))
+			r.TLS = from(p.Role, p.Name)
+			if what == "submit" {
+				r.Header.Set("Content-Type", frameType)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			admin := p.Role == identity.Client && p.Name == "root"
+			want := http.StatusForbidden
+			if p.Role == identity.Client && (q.core || admin) || p.Role == identity.JobTracker && p.Name == q.self {
+				want = http.StatusOK
+			}
+			if w.Code != want {
+				t.Errorf("%s by %v: %d %s, want %d", what, p, w.Code, w.Body, want)
+			}
+			if want == http.StatusOK && q.core && !slices.Equal(f.asked, []core.Asker{{Name: p.Name, Admin: admin}}) {
+				t.Errorf("%s by %v: the core is asked by %+v", what, p, f.asked)
+			}
+			if want == http.StatusForbidden && (len(f.asked) > 0 || !strings.Contains(logged.String(), p.String())) {
+				t.Errorf("%s by %v: the core is asked by %+v, logged is %s", what, p, f.asked, &logged)
+			}
+			if p.Role == identity.Client && q.admins && !admin {
+				for _, part := range []string{"ann cannot", "administrators (admin, root)", codeForbidden} {
+					if !strings.Contains(w.Body.String(), part) {
+						t.Errorf("%s by %v: %s does not say %q", what, p, w.Body, part)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNobodyHasToSay: without certificates everybody may do everything.
+func TestNobodyHasToSay(t *testing.T) {
+	f, c := one(t)
+	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Schedule(t.Context(), wire.Scheduling{Scheduler: "fifo"}); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(f.asked, []core.Asker{{}}) || f.asked[0].Known() {
+		t.Errorf("the core is asked by %+v", f.asked)
+	}
+}

@@ -1,0 +1,234 @@
+package tasktracker
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// said collects what is logged.
+type said struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// get asks with a token; empty: without one.
+func get(t *testing.T, url, token string) (status int, text string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// synced waits until the tracker has done all that it was told.
+func (l *leader) synced() {
+	l.t.Helper()
+	l.next++
+	l.tell(&wire.SetHome{Epoch: 1, Job: jobN(100 + l.next)})
+	await(l, func(h *wire.HomeReport) bool { return h.Job == jobN(100+l.next) })
+	l.tell(&wire.DropJob{Epoch: 1, Job: jobN(100 + l.next)})
+}
+
+// TestTokensAreAsked: a job's outputs and logs are for its token alone, and its
+// outputs only as long as it has not ended; who is refused is logged.
+func TestTokensAreAsked(t *testing.T) {
+	log := new(said)
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil))})
+	l.connect(1)
+	o := l.succeed(wire.Map, 0, doMap).Output
+	l.tell(&wire.SetHome{Epoch: 1, Job: jobN(2)})
+	l.synced()
+	base := "http://" + l.addr
+	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: o.Attempt}
+	output := shuffle.URL(base, job1, 0, o.Attempt, 0)
+	logs := fmt.Sprintf("%s/logs/%v/%v/stderr", base, job1, id)
+	for _, c := range []struct {
+		url, token string
+		ended      bool
+		status     int
+		says       string
+	}{
+		{output, tokenOf(job1), false, 200, ""},
+		{output, "", false, 401, "without the job's token"},
+		{output, tokenOf(job1) + "x", false, 403, "not that of job_1_0001"},
+		{output, tokenOf(jobN(2)), false, 403, "not that of job_1_0001"},
+		{shuffle.URL(base, jobN(2), 0, o.Attempt, 0), tokenOf(job1), false, 403, "not that of job_1_0002"},
+		{shuffle.URL(base, jobN(9), 0, 1000, 0), tokenOf(jobN(9)), false, 403, "not that of job_1_0009"},
+		{shuffle.URL(base, job1, 1, 1000, 0), tokenOf(job1), false, 404, ""},
+		{base + "/shuffle/nonsense/0/1/0", tokenOf(job1), false, 400, "not an id"},
+		{base + "/shuffle/..%2f/0/1/0", tokenOf(job1), false, 400, "not an id"},
+		{logs, tokenOf(job1), false, 200, ""},
+		{logs, "", false, 401, "without the job's token"},
+		{logs, tokenOf(jobN(2)), false, 403, "not that of job_1_0001"},
+		{output, tokenOf(job1), true, 403, "job_1_0001 has ended"},
+		{output, tokenOf(jobN(2)), true, 403, "not that of job_1_0001"},
+		{logs, tokenOf(job1), true, 200, ""},
+		{logs, tokenOf(jobN(2)), true, 403, "not that of job_1_0001"},
+	} {
+		if c.ended {
+			l.tell(&wire.DropJob{Epoch: 1, Job: job1})
+			l.synced()
+		}
+		before := len(log.String())
+		status, text := get(t, c.url, c.token)
+		if status != c.status || !strings.Contains(text, c.says) {
+			t.Errorf("%s with %q: %d %q, want %d %q", c.url, c.token, status, text, c.status, c.says)
+		}
+		logged := log.String()[before:]
+		if refused := strings.Contains(logged, "a request is refused"); refused != (status == 401 || status == 403) {
+			t.Errorf("%s with %q: logged is %s", c.url, c.token, logged)
+		} else if refused && (!strings.Contains(logged, "addr=127.0.0.1:") || strings.Contains(logged, tokenOf(job1))) {
+			t.Errorf("%s with %q: logged is %s", c.url, c.token, logged)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestTokensStay: a tracker that is started again serves outputs and logs as before;
+// what it keeps for that is its user's alone, and goes with the last of them.
+func TestTokensStay(t *testing.T) {
+	dir, disk := filepath.Join(t.TempDir(), "made"), t.TempDir()
+	cfg := Config{ID: "t1", Dir: dir, Disks: []string{disk}, LogAge: time.Hour}
+	l := startUnwelcome(t, cfg)
+	l.connect(1)
+	o := l.succeed(wire.Map, 0, doMap).Output
+	kept := filepath.Join(dir, tokensName, job1.String())
+	waitUntil(t, "the token to be kept", func() bool { return exists(kept) })
+	for name, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(kept): 0o700, kept: 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
+		}
+	}
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, tokensName, "making"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	l = startUnwelcome(t, cfg)
+	l.connect(1)
+	base := "http://" + l.addr
+	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: o.Attempt}
+	output := shuffle.URL(base, job1, 0, o.Attempt, 0)
+	logs := fmt.Sprintf("%s/logs/%v/%v/stderr", base, job1, id)
+	for url, token := range map[string]string{output: tokenOf(job1), logs: tokenOf(job1)} {
+		if status, text := get(t, url, token); status != 200 {
+			t.Errorf("%s: %d %s", url, status, text)
+		}
+		if status, text := get(t, url, tokenOf(jobN(2))); status != 403 {
+			t.Errorf("%s with another token: %d %s", url, status, text)
+		}
+	}
+	// A job of which there are logs keeps its token, one without anything does not.
+	l.tell(&wire.SetHome{Epoch: 1, Job: jobN(2)})
+	l.tell(&wire.DropJob{Epoch: 1, Job: job1})
+	l.tell(&wire.DropJob{Epoch: 1, Job: jobN(2)})
+	l.synced()
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, filepath.Join(dir, tokensName)); !slices.Equal(got, []string{job1.String()}) {
+		t.Errorf("kept are %q", got)
+	}
+	// With the logs the token goes.
+	past := time.Now().Add(-2 * time.Hour)
+	logDir := filepath.Join(dir, core.LogsDir, job1.String())
+	if err := filepath.WalkDir(logDir, func(path string, _ os.DirEntry, err error) error {
+		if err == nil {
+			err = os.Chtimes(path, past, past)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l = startUnwelcome(t, cfg)
+	l.connect(1)
+	waitUntil(t, "the token to go with the logs", func() bool { return !exists(kept) })
+	if status, text := get(t, strings.Replace(logs, base, "http://"+l.addr, 1), tokenOf(job1)); status != 403 {
+		t.Errorf("logs that are gone: %d %s", status, text)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestTokensOfOneRun: a directory for one run keeps none.
+func TestTokensOfOneRun(t *testing.T) {
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Fresh: true})
+	l.connect(1)
+	o := l.succeed(wire.Map, 0, doMap).Output
+	if status, text := get(t, shuffle.URL("http://"+l.addr, job1, 0, o.Attempt, 0), tokenOf(job1)); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if exists(l.path(tokensName)) {
+		t.Error("tokens are kept")
+	}
+}
+
+// waitUntil polls until something holds, which it must.
+func waitUntil(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	timeout := time.After(deadline)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
