@@ -245,7 +245,12 @@ func (c *cluster) mrsubmit(args ...string) *run {
 
 func (c *cluster) command(program string, args ...string) *run {
 	c.t.Helper()
-	r := &run{t: c.t, cmd: c.Command(c.ctx, program, args...), ended: make(chan struct{})}
+	return c.begin(c.Command(c.ctx, program, args...))
+}
+
+func (c *cluster) begin(cmd *exec.Cmd) *run {
+	c.t.Helper()
+	r := &run{t: c.t, cmd: cmd, ended: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	if err := r.cmd.Start(); err != nil {
 		c.t.Fatal(err)

@@ -1,17 +1,23 @@
 package cluster_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
 )
 
 func protect(cfg *processes.Config) { cfg.TLS = true }
@@ -41,6 +47,15 @@ func TestProtected(t *testing.T) {
 	}
 }
 
+// route is one that a daemon serves, and for whom.
+type route struct {
+	at           *processes.Daemon
+	method, path string
+	body         string
+	admitted     []identity.Role
+	admins       bool // of clients, these alone
+}
+
 // Every route of every daemon, and the log's and gossip's ports: who has no
 // certificate, one of another authority or of another time, or another role, is
 // refused, and the daemon says so.
@@ -48,40 +63,45 @@ func TestStrangers(t *testing.T) {
 	c := start(t, protect, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	jt, tt := c.JobTrackers[0], c.TaskTrackers[0]
 	const id = "job_1_0001"
-	routes := []struct {
-		at           *processes.Daemon
-		method, path string
-		admitted     []identity.Role
-	}{
-		{jt, "GET", "/v1/stream", []identity.Role{identity.TaskTracker}},
-		{jt, "GET", "/v1/watch?job=" + id, []identity.Role{identity.Client, identity.JobTracker}},
-		{jt, "POST", "/v1/submissions", []identity.Role{identity.Client}},
-		{jt, "GET", "/v1/jobs", []identity.Role{identity.Client, identity.JobTracker}},
-		{jt, "GET", "/v1/jobs/" + id, []identity.Role{identity.Client, identity.JobTracker}},
-		{jt, "POST", "/v1/jobs/" + id + "/kill", []identity.Role{identity.Client}},
-		{jt, "GET", "/v1/jobs/" + id + "/attempts", []identity.Role{identity.Client, identity.JobTracker}},
-		{jt, "GET", "/v1/cluster", []identity.Role{identity.Client, identity.JobTracker}},
-		{jt, "POST", "/v1/cluster/voters", []identity.Role{identity.Client, identity.JobTracker}},
-		{jt, "DELETE", "/v1/cluster/voters/none", []identity.Role{identity.Client}},
-		{tt, "GET", "/shuffle/" + id + "/0/1/0", []identity.Role{identity.TaskTracker}},
-		{tt, "GET", "/logs/" + id + "/attempt_1_0001_m_000000_1000/stdout", []identity.Role{identity.Client}},
+	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
+	both := []identity.Role{identity.Client, identity.JobTracker}
+	routes := []route{
+		{jt, "GET", "/v1/stream", "", trackers, false},
+		{jt, "GET", "/v1/watch?job=" + id, "", both, false},
+		{jt, "POST", "/v1/submissions", "", clients, false},
+		{jt, "GET", "/v1/jobs", "", both, false},
+		{jt, "GET", "/v1/jobs/" + id, "", both, false},
+		{jt, "POST", "/v1/jobs/" + id + "/kill", `{"reason":"none"}`, clients, false},
+		{jt, "POST", "/v1/jobs/" + id + "/terms", `{"weight":2}`, clients, false},
+		{jt, "GET", "/v1/jobs/" + id + "/attempts", "", both, false},
+		{jt, "GET", "/v1/jobs/" + id + "/explain", "", both, false},
+		{jt, "GET", "/v1/explain", "", both, false},
+		{jt, "GET", "/v1/cluster", "", both, false},
+		{jt, "POST", "/v1/cluster/scheduling", `{"delay":"none"}`, clients, true},
+		{jt, "POST", "/v1/cluster/voters", `{"id":"stranger","addr":"127.0.0.1:1"}`, both, true},
+		{jt, "DELETE", "/v1/cluster/voters/none", "", clients, true},
+		{tt, "GET", "/shuffle/" + id + "/0/1/0", "", trackers, false},
+		{tt, "GET", "/logs/" + id + "/attempt_1_0001_m_000000_1000/stdout", "", clients, false},
 	}
+	checkComplete(t, routes)
 	peers := c.strangers()
 	for _, r := range routes {
 		for _, p := range peers {
-			got := ask(t, p.config, r.method, "https://"+r.at.Addr+r.path)
-			admitted := false
-			for _, role := range r.admitted {
-				admitted = admitted || role == p.role
-			}
+			got, text := ask(t, p.config, r.method, "https://"+r.at.Addr+r.path, r.body, "no token")
+			admitted := slices.Contains(r.admitted, p.role) && !(r.admins && p.role == identity.Client && !p.admin)
+			// Who may ask at all is told that the token is wrong.
+			byToken := r.at == tt && strings.Contains(text, "the token is not that of "+id)
 			switch {
 			case p.role == "" && got != 0:
 				t.Errorf("%s %s: %s gets status %d", r.method, r.path, p.name, got)
-			case p.role != "" && !admitted && got != http.StatusForbidden && got != 0:
-				t.Errorf("%s %s: %s gets status %d, want 403", r.method, r.path, p.name, got)
-			case admitted && (got == 0 || got == http.StatusForbidden):
-				t.Errorf("%s %s: %s gets status %d", r.method, r.path, p.name, got)
+			case p.role != "" && !admitted && got != http.StatusForbidden && got != 0 || !admitted && byToken:
+				t.Errorf("%s %s: %s gets status %d, want 403: %s", r.method, r.path, p.name, got, text)
+			case admitted && (got == 0 || got == http.StatusForbidden && !byToken):
+				t.Errorf("%s %s: %s gets status %d: %s", r.method, r.path, p.name, got, text)
 			}
+		}
+		if got, text := ask(t, nil, r.method, "http://"+r.at.Addr+r.path, r.body, ""); got != 0 && got != http.StatusBadRequest {
+			t.Errorf("%s %s: without TLS it is answered with %d %s", r.method, r.path, got, text)
 		}
 	}
 	for _, p := range peers { // the log is for job trackers alone
@@ -99,8 +119,12 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("the log's port: %s is let in: %v", p.name, err)
 		}
 	}
+	c.poses(peers)
 	for _, d := range []*processes.Daemon{jt, tt} {
-		for _, want := range []string{"not admitted", "a request is refused"} {
+		for _, want := range []string{
+			"not admitted", "a request is refused", "didn't provide a certificate", "unknown authority",
+			"certificate has expired or is not yet valid: current time", " is after ", " is before ",
+		} {
 			if !d.Said(want) {
 				t.Errorf("%s has not said %q", d.ID, want)
 			}
@@ -112,10 +136,64 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// checkComplete compares routes with those that the sources name.
+func checkComplete(t *testing.T, routes []route) {
+	t.Helper()
+	named := regexp.MustCompile(`\.[hH]andle(?:Func)?\((?:mux, [^"]*)?"(?:(\w+) )?(/[^"]+)"`)
+	found := 0
+	for _, file := range []string{"../../jobtracker/web/web.go", "../../tasktracker/tasktracker.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(source), -1) {
+			found++
+			pattern := regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(m[2]), "[^/?]+")
+			if strings.HasSuffix(pattern, "/") {
+				pattern += ".*"
+			}
+			path := regexp.MustCompile("^" + pattern + `(\?|$)`)
+			if !slices.ContainsFunc(routes, func(r route) bool { return (m[1] == "" || m[1] == r.method) && path.MatchString(r.path) }) {
+				t.Errorf("%s: the route %q is not asked for by strangers", file, strings.TrimSpace(m[1]+" "+m[2]))
+			}
+		}
+	}
+	if found != len(routes) {
+		t.Errorf("the sources name %d routes, %d are asked for", found, len(routes))
+	}
+}
+
+// poses has a task tracker with a certificate of its own say that it is another one.
+func (c *cluster) poses(peers []stranger) {
+	c.t.Helper()
+	jt := c.JobTrackers[0]
+	i := slices.IndexFunc(peers, func(p stranger) bool { return p.role == identity.TaskTracker })
+	ctx, cancel := context.WithTimeout(c.ctx, deadline)
+	defer cancel()
+	conn, err := web.DialStream(ctx, jt.Addr, peers[i].config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	hello := &wire.Hello{Version: wire.Version, Tracker: c.TaskTrackers[0].ID, Process: 1, Host: "h", Addr: "127.0.0.1:1", MapSlots: 1}
+	if err := conn.Send(hello); err != nil {
+		c.t.Fatal(err)
+	}
+	m, err := conn.Receive()
+	if no, ok := m.(*wire.Refuse); !ok || !containsAll(no.Reason, []string{"it is another", c.TaskTrackers[0].ID, "stranger"}) {
+		c.t.Errorf("who says that it is another tracker hears %+v, %v", m, err)
+	}
+	if m, err := conn.Receive(); err == nil {
+		c.t.Errorf("who says that it is another tracker goes on to hear %T", m)
+	}
+	c.await("word of it", func() bool { return jt.Said("the tracker says that it is another") })
+}
+
 // stranger is somebody who asks; of no role: not to be admitted anywhere.
 type stranger struct {
 	name   string
 	role   identity.Role
+	admin  bool
 	config *tls.Config
 }
 
@@ -131,9 +209,9 @@ func (c *cluster) strangers() []stranger {
 		c.t.Fatal(err)
 	}
 	now := time.Now()
-	make := func(a *identity.Authority, role identity.Role, until time.Time) *tls.Config {
+	make := func(a *identity.Authority, role identity.Role, name string, from, until time.Time) *tls.Config {
 		dir := filepath.Join(c.t.TempDir(), "certs")
-		if err := a.Issue(dir, identity.Peer{Role: role, Name: "stranger"}, now, until); err != nil {
+		if err := a.Issue(dir, identity.Peer{Role: role, Name: name}, from, until); err != nil {
 			c.t.Fatal(err)
 		}
 		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, identity.CertFile), filepath.Join(dir, identity.KeyFile))
@@ -144,28 +222,39 @@ func (c *cluster) strangers() []stranger {
 	}
 	day := 24 * time.Hour
 	all := []stranger{
-		{"no certificate", "", &tls.Config{InsecureSkipVerify: true}},
-		{"another authority", "", make(theirs, identity.Client, now.Add(day))},
-		{"an expired certificate", "", make(ours, identity.Client, now.Add(-time.Second))},
+		{"no certificate", "", false, &tls.Config{InsecureSkipVerify: true}},
+		{"another authority", "", false, make(theirs, identity.Client, "admin", now, now.Add(day))},
+		{"an expired certificate", "", false, make(ours, identity.Client, "admin", now, now.Add(-time.Second))},
+		// Made on a machine with its clock ahead.
+		{"a certificate of tomorrow", "", false, make(ours, identity.Client, "admin", now.Add(day), now.Add(2*day))},
+		{"one of a clock a little ahead", identity.Client, false, make(ours, identity.Client, "stranger", now.Add(identity.Skew/2), now.Add(day))},
+		{"an administrator", identity.Client, true, make(ours, identity.Client, "admin", now, now.Add(day))},
 	}
 	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
-		all = append(all, stranger{"a " + string(role), role, make(ours, role, now.Add(day))})
+		all = append(all, stranger{"a " + string(role), role, false, make(ours, role, "stranger", now, now.Add(day))})
 	}
 	return all
 }
 
-// ask gives the status of the answer, 0 for none.
-func ask(t *testing.T, config *tls.Config, method, url string) int {
+// ask gives the status of the answer, 0 for none, and its text.
+func ask(t *testing.T, config *tls.Config, method, url, body, token string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
+	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: deadline}
 	answer, err := client.Do(r)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
-	answer.Body.Close()
-	return answer.StatusCode
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	if err != nil {
+		return 0, ""
+	}
+	return answer.StatusCode, string(text)
 }

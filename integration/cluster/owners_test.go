@@ -1,0 +1,206 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/wire"
+)
+
+// as starts a command of mrsubmit by another user, who gets a certificate.
+func (c *cluster) as(user string, args ...string) *run {
+	c.t.Helper()
+	if err := c.Issue(identity.Client, user, time.Now()); err != nil {
+		c.t.Fatal(err)
+	}
+	cmd := c.Command(c.ctx, "mrsubmit", args...)
+	cmd.Env = append(cmd.Env, "QUERN_TLS_DIR="+c.Certs(identity.Client, user))
+	return c.begin(cmd)
+}
+
+// A job is its owner's: others neither kill nor change it, nor read its logs, under
+// whatever leader; administrators may everything, and pools take whose jobs they want.
+func TestOwners(t *testing.T) {
+	c := start(t, protect, func(cfg *processes.Config) {
+		pools := filepath.Join(cfg.Dir, "pools.xml")
+		if err := os.WriteFile(pools, []byte(`<allocations><pool name="bobs"><aclSubmitApps>bob</aclSubmitApps></pool></allocations>`), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		cfg.JobTrackerFlags = append(cfg.JobTrackerFlags, "-pools", pools, "-admins", "root,eve")
+		cfg.TaskTrackers = 2
+	})
+	c.await("pools", func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		return err == nil && strings.HasSuffix(status.Pools.Status, "pools.xml")
+	})
+	c.mrsubmit("run", "-pool", "bobs", c.Program("paced"), "-input", filepath.Join(c.dir, "pools.xml"), "-output", filepath.Join(c.dir, "none")).
+		fail(1, `pool bobs is not open to "`+processes.User+`"`)
+	j := c.paced(3, "-gate", "-held", "1")
+	j.waits("m", "ended", 2)
+	id := jobID.FindString(c.mrsubmit("list").succeed())
+	job, err := wire.ParseJobID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notHis := []string{"not allowed: bob cannot", id + ", which is alice's: only alice or an administrator can"}
+	told := func() { // a new leader has yet to hear of the attempts
+		t.Helper()
+		c.await("attempts", func() bool {
+			a, err := c.client.Attempts(c.ctx, job)
+			return err == nil && len(a.Attempts) > 2
+		})
+	}
+	for range 2 { // leaders
+		told()
+		c.as("bob", "kill", id).fail(1, append(notHis, "kill")...)
+		c.as("bob", "suspend", id).fail(1, append(notHis, "change")...)
+		c.as("bob", "set", id, "priority=HIGH").fail(1, append(notHis, "change")...)
+		c.as("bob", "logs", id).fail(1, "the logs of "+id+" are for its owner, alice, and for administrators; bob is neither")
+		if said := c.as("bob", "logs", "-json", id).succeed(); strings.Contains(said, "token") {
+			t.Errorf("bob is told %s", said)
+		}
+		c.as("bob", "cluster", "scheduler", "fifo").fail(1, "bob cannot change how the cluster shares its slots", "administrators (root, eve)")
+		c.as("bob", "cluster", "remove", "jt2").fail(1, "bob cannot take votes", "administrators (root, eve)")
+		c.mrsubmit("cluster", "scheduler", "fifo").fail(1, "alice cannot change how the cluster shares its slots")
+		c.mrsubmit("set", id, "pool=bobs").fail(1, `pool bobs is not open to "alice"`)
+		if said := c.as("bob", "list").succeed(); !containsAll(said, []string{"OWNER", processes.User}) {
+			t.Errorf("list says\n%s", said)
+		}
+		c.mrsubmit("set", id, "weight=2").succeed()
+		c.mrsubmit("logs", id).succeed()
+		if err := c.leader().Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range c.JobTrackers {
+			if !d.Running() {
+				if err := errors.Join(d.Start(), d.Ready(c.ctx)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	told()
+	c.as("root", "logs", id).succeed()
+	c.as("eve", "cluster", "scheduler", "fair").succeed()
+	if said := c.as("root", "set", id, "pool=bobs", "priority=HIGH").succeed(); !containsAll(said, []string{"pool bobs", "priority HIGH"}) {
+		t.Errorf("set says %s", said)
+	}
+	if !slices.ContainsFunc(c.JobTrackers, func(d *processes.Daemon) bool {
+		return d.Said("a request is refused") && d.Said("client bob") && d.Said("bob cannot kill "+id)
+	}) {
+		t.Error("no job tracker has said who was refused")
+	}
+	j.open()
+	j.correct()
+	c.as("bob", "logs", id).fail(1, "bob is neither") // from the history
+	c.mrsubmit("logs", id).succeed()
+	c.as("root", "logs", id).succeed()
+}
+
+// What is staged, and what daemons keep, is for their user alone.
+func TestPrivateFiles(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
+	j := c.paced(2, "-gate")
+	j.began("m", 2)
+	staging := filepath.Join(c.dir, "staging")
+	look := func(wants ...string) {
+		t.Helper()
+		var found []string
+		err := filepath.WalkDir(staging, func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // it was just being removed
+			}
+			if err != nil || path == staging { // which is what its maker has made it
+				return err
+			}
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			found = append(found, strings.TrimPrefix(path, staging))
+			if open := info.Mode().Perm() & 0o077; open != 0 {
+				t.Errorf("%s has mode %v", path, info.Mode())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if all := strings.Join(found, "\n"); !containsAll(all, wants) {
+			t.Errorf("below the staging directory there are\n%s\nwithout some of %q", all, wants)
+		}
+	}
+	look("/clusters/", "/programs/", "/"+wire.StagedSubmission, "/"+wire.StagedSplits)
+	j.open()
+	j.correct()
+	look("/clusters/", "/history/")
+	for _, d := range c.All() {
+		info, err := os.Stat(d.Data())
+		if err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", d.Data(), info.Mode(), err)
+		}
+		if d.Said("is open to other users") {
+			t.Errorf("%s says that its directory is open", d.ID)
+		}
+	}
+}
+
+// Keys that are missing or that others can read are refused, by daemons as by
+// mrsubmit, and named.
+func TestKeyFiles(t *testing.T) {
+	dir := t.TempDir()
+	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := map[identity.Role]struct {
+		code int
+		args []string
+	}{
+		identity.JobTracker:  {2, []string{"jobtracker", "-id", "a", "-data", filepath.Join(dir, "data"), "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0"}},
+		identity.TaskTracker: {2, []string{"tasktracker", "-id", "a", "-data", filepath.Join(dir, "data"), "-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-join", "127.0.0.1:1"}},
+		identity.Client:      {1, []string{"mrsubmit", "list", "-jobtracker", "127.0.0.1:1"}},
+	}
+	n := 0
+	for role, command := range commands {
+		files := []string{identity.KeyFile, identity.CertFile, identity.AuthorityFile}
+		if role != identity.Client {
+			files = append(files, identity.GossipFile)
+		}
+		for _, file := range files {
+			for what, spoil := range map[string]func(name string) error{
+				"no such file": os.Remove,
+				"chmod 600":    func(name string) error { return os.Chmod(name, 0o644) },
+			} {
+				if what == "chmod 600" && (file == identity.CertFile || file == identity.AuthorityFile) {
+					continue // no secrets
+				}
+				n++
+				certs := filepath.Join(dir, fmt.Sprint(n))
+				if err := authority.Issue(certs, identity.Peer{Role: role, Name: "a"}, time.Now(), time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+				name := filepath.Join(certs, file)
+				if err := spoil(name); err != nil {
+					t.Fatal(err)
+				}
+				refused(t, command.code, []string{name, what}, command.args[0], append(slices.Clone(command.args[1:]), "-tls-dir", certs)...)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a daemon that does not start has made its directory: %v", err)
+	}
+}
