@@ -66,10 +66,13 @@ func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation,
 	var x wire.Explanation
 	known := false
 	err := s.query(ctx, func() { x, known = s.core.Explain(s.now(), job) })
-	if err == nil && !known {
-		err = fmt.Errorf("%v: %w", job, core.ErrUnknownJob)
+	switch {
+	case err != nil: // x may be written yet
+		return wire.Explanation{}, err
+	case !known:
+		return wire.Explanation{}, fmt.Errorf("%v: %w", job, core.ErrUnknownJob)
 	}
-	return x, err
+	return x, nil
 }
 
 // Explanations is Explain of all jobs that have not ended, by id.

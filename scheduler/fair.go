@@ -8,8 +8,7 @@ import (
 
 // Fair guarantees each job its minimum and raises the lowest allocations with the
 // rest, like water: FLEX's FAIR (section 1). Jobs are raised in proportion to their
-// [Job.Share], but none waits whose share is less than a slot while there is one for
-// each. It measures nothing and minimises nothing.
+// [Job.Share]. It measures nothing and minimises nothing.
 type Fair struct{}
 
 // Plan implements [Policy] in O(J log J). The slots that cannot be shared evenly
@@ -26,25 +25,11 @@ func (Fair) Plan(s Snapshot) (Plan, error) {
 		j := &s.Jobs[i]
 		shares[k] = Share{Min: j.Min, Max: j.Max, Weight: j.Share}
 	}
-	oneEach(shares, s.Slots)
 	plan := Plan{Targets: make([]Target, 0, len(order))}
 	for k, slots := range Waterline(shares, s.Slots) {
 		plan.Targets = append(plan.Targets, Target{Job: s.Jobs[order[k]].ID, Slots: slots})
 	}
 	return plan, nil
-}
-
-// oneEach raises minima of 0 to 1 where there are slots for all of them.
-func oneEach(shares []Share, slots int) {
-	raised := slices.Clone(shares)
-	for i := range raised {
-		s := &raised[i]
-		s.Min = min(s.Max, max(s.Min, 1))
-		slots -= s.Min
-	}
-	if slots >= 0 {
-		copy(shares, raised)
-	}
 }
 
 // Share is what somebody may have of the slots.

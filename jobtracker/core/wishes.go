@@ -275,8 +275,10 @@ func checkTerms(t wire.Terms) error {
 	switch {
 	case t.Priority < wire.VeryLow || t.Priority > wire.VeryHigh:
 		return bad("priority %d", t.Priority)
-	case !amount(t.Weight):
-		return bad("weight %v: want a positive number", t.Weight)
+	case t.Weight != 0 && !(t.Weight >= leastWeight && t.Weight <= mostWeight):
+		return bad("weight %v: want a number from %g to %g", t.Weight, leastWeight, mostWeight)
+	case t.Deadline.Abs() > mostTime:
+		return bad("the deadline is %v away, at most %v", t.Deadline, mostTime)
 	case len(t.SLA) > maxSteps:
 		return bad("an SLA of %d steps, at most %d", len(t.SLA), maxSteps)
 	case len(t.Batch) > maxWord || len(t.Pool) > maxWord:
@@ -287,6 +289,8 @@ func checkTerms(t wire.Terms) error {
 		switch {
 		case !amount(step.Cost):
 			return bad("the SLA's cost %v after %v: want a number that is not negative", step.Cost, step.After)
+		case step.After.Abs() > mostTime:
+			return bad("the SLA's step after %v, at most %v", step.After, mostTime)
 		case i > 0 && (step.After <= last.After || step.Cost < last.Cost):
 			return bad("the SLA's cost %v after %v follows %v after %v: both must grow", step.Cost, step.After, last.Cost, last.After)
 		}
@@ -295,7 +299,14 @@ func checkTerms(t wire.Terms) error {
 	return nil
 }
 
-// amount says whether x can be a weight or a cost.
+// Bounds of terms, within which every policy can compute.
+const (
+	leastWeight = 1e-6
+	mostWeight  = 1e6
+	mostTime    = 10 * 365 * 24 * time.Hour
+)
+
+// amount says whether x can be a cost.
 func amount(x float64) bool { return x >= 0 && x <= 1e12 }
 
 // goalOf is what terms ask of the end of a job that was submitted at a time.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -96,7 +97,7 @@ func stepsOf(steps []wire.SLAStep) []SLAStep {
 func wireSteps(steps []SLAStep) []wire.SLAStep {
 	var all []wire.SLAStep
 	for _, s := range steps {
-		all = append(all, wire.SLAStep{After: time.Duration(s.AfterMillis) * time.Millisecond, Cost: s.Cost})
+		all = append(all, wire.SLAStep{After: fromMillis(s.AfterMillis), Cost: s.Cost})
 	}
 	return all
 }
@@ -104,7 +105,7 @@ func wireSteps(steps []SLAStep) []wire.SLAStep {
 // terms is what [termsOf] was given, to the millisecond.
 func (t *Terms) terms() (wire.Terms, error) {
 	w := wire.Terms{
-		Weight: t.Weight, Deadline: time.Duration(t.DeadlineMillis) * time.Millisecond, SLA: wireSteps(t.SLA), Batch: t.Batch,
+		Weight: t.Weight, Deadline: fromMillis(t.DeadlineMillis), SLA: wireSteps(t.SLA), Batch: t.Batch,
 	}
 	if t.Pool != wire.DefaultPool {
 		w.Pool = t.Pool
@@ -146,7 +147,7 @@ func (c *Change) change() (wire.Change, error) {
 		w.Priority = &p
 	}
 	if c.DeadlineMillis != nil {
-		d := time.Duration(*c.DeadlineMillis) * time.Millisecond
+		d := fromMillis(*c.DeadlineMillis)
 		w.Deadline = &d
 	}
 	if c.SLA != nil {
@@ -226,4 +227,10 @@ func (c *Client) Change(ctx context.Context, job wire.JobID, change wire.Change)
 // Schedule asks for another scheduler, metric or delay rule; what is empty stays.
 func (c *Client) Schedule(ctx context.Context, s wire.Scheduling) error {
 	return c.wish(ctx, "/v1/cluster/scheduling", Scheduling(s))
+}
+
+// fromMillis is a duration, or the longest where there are too many milliseconds for one.
+func fromMillis(n int64) time.Duration {
+	const most = int64(math.MaxInt64 / time.Millisecond)
+	return time.Duration(max(-most, min(n, most))) * time.Millisecond
 }

@@ -120,9 +120,10 @@ func paced(p *Problem, due []float64, r *recorder) []float64 {
 const pacedMost = 300_000
 
 // byPace looks for a better schedule than value among the paced ones, by bisection
-// on the value for minimax, else with the best ordering's own targets. It returns the
-// deadlines of the best, nil if none is better.
-func (p *Problem) byPace(value float64, targets []float64) (best []float64) {
+// on the value below that of from for minimax, else with the ends of from and of the
+// best ordering as targets. So whoever starts from the same, with a better value at
+// hand, finds nothing worse. It returns the deadlines of the best, nil if none is better.
+func (p *Problem) byPace(from start, value float64, ends []float64) (best []float64) {
 	tries := min(30, pacedMost/(len(p.Jobs)*len(p.Jobs)))
 	try := func(due []float64) float64 {
 		v := p.Value(paced(p, due, nil))
@@ -133,11 +134,12 @@ func (p *Problem) byPace(value float64, targets []float64) (best []float64) {
 	}
 	if p.Aggregate == scheduler.Sum {
 		if tries > 0 {
-			try(targets)
+			try(from.ends)
+			try(ends)
 		}
 		return best
 	}
-	low, high := p.lowerBound(), value
+	low, high := p.lowerBound(), from.value
 	for range tries {
 		limit := low + (high-low)/2
 		if v := try(p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) })); v <= limit {

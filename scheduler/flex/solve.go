@@ -40,13 +40,15 @@ func solve(p *Problem, improve bool) (*Solution, error) {
 	s.feed("arrival", sorted(make([]float64, len(p.Jobs)))) // so that there is one
 	if len(p.Jobs) > 1 {
 		s.orderings()
-		if improve {
-			s.improve()
-		}
+	}
+	// What is looked for beside orderings is the same whatever the search finds.
+	from := start{s.value, slices.Clone(s.k.pack(s.best, nil))}
+	if len(p.Jobs) > 1 && improve {
+		s.improve()
 	}
 	solution := &Solution{Schedule: s.k.schedule(s.best), Value: s.value, By: s.by}
 	if p.short() && len(p.Jobs) > 1 {
-		s.unordered(solution)
+		s.unordered(from, solution)
 	}
 	return solution, nil
 }
@@ -143,15 +145,25 @@ func (p *Problem) least() (float64, bool) {
 	return 0, true
 }
 
+// start is a value and its ends, from which paced schedules are looked for.
+type start struct {
+	value float64
+	ends  []float64
+}
+
 // unordered replaces the solution by FAIR's or a paced schedule where that is better.
-func (s *solver) unordered(best *Solution) {
+func (s *solver) unordered(from start, best *Solution) {
 	n := len(s.p.Jobs)
-	if v := s.p.Value(fairly(s.p, nil)); better(v, best.Value) {
+	ends := fairly(s.p, nil)
+	v := s.p.Value(ends)
+	if better(v, best.Value) {
 		r := newFluid(n)
-		ends := fairly(s.p, r)
-		*best = Solution{r.schedule(sorted(ends), ends), v, "fair"}
+		*best = Solution{r.schedule(sorted(ends), fairly(s.p, r)), v, "fair"}
 	}
-	if due := s.p.byPace(best.Value, best.Ends); due != nil {
+	if better(v, from.value) {
+		from = start{v, ends}
+	}
+	if due := s.p.byPace(from, best.Value, best.Ends); due != nil {
 		r := newFluid(n)
 		ends := paced(s.p, due, r)
 		*best = Solution{r.schedule(sorted(due), ends), s.p.Value(ends), "paced"}

@@ -101,6 +101,11 @@ func divide(jobs []*scheduler.Job, bound scheduler.Share, slots float64) {
 	for i := range shares {
 		shares[i].Max *= fine
 	}
+	if slots >= float64(len(shares)) { // none waits whose share is less than a slot
+		for i := range shares {
+			shares[i].Min = min(fine, shares[i].Max)
+		}
+	}
 	level := scheduler.WaterLevel(shares, int(math.Round(slots*fine)))
 	for i, s := range shares {
 		jobs[i].Share = max(s.At(level)/fine, 1.0/fine)
