@@ -65,7 +65,7 @@ func poolOf(t *wire.Terms) string {
 }
 
 // DeadlineText tells how a job stands to its deadline: "in 5m0s", "late by 3s", or
-// once it has ended "kept"; empty if it has none.
+// once it has succeeded "kept"; empty if it has none.
 func DeadlineText(job *wire.JobStatus) string {
 	left := job.Terms.Deadline - job.Elapsed
 	switch {
@@ -73,8 +73,10 @@ func DeadlineText(job *wire.JobStatus) string {
 		return ""
 	case job.Terms.Late(job.Elapsed):
 		return "late by " + roundTime(-left)
-	case job.State.Ended():
+	case job.State == wire.Succeeded:
 		return "kept"
+	case job.State.Ended():
+		return "was " + roundTime(left) + " away"
 	}
 	return "in " + roundTime(left)
 }

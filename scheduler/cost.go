@@ -8,10 +8,11 @@ import (
 
 // Goal is what the owner of a job or flow asks of its end.
 type Goal struct {
-	Penalty  Penalty       // instead of the metric's; 0: the metric's
-	Weight   float64       // 0: 1
-	Deadline time.Duration // since the core's zero time; 0: none
-	Steps    []Step        // for SLA, by time
+	Penalty   Penalty       // instead of the metric's; 0: the metric's
+	Weight    float64       // 0: 1
+	Submitted time.Duration // since the core's zero time
+	Deadline  time.Duration // since the core's zero time; 0: none
+	Steps     []Step        // for SLA, by time
 }
 
 // Step is a level of an SLA: what ending after By costs.
@@ -45,8 +46,10 @@ func (g Goal) Check() error {
 const never = 1e9
 
 // Cost is what it costs to end at a time: a non-decreasing function of seconds
-// from now. Responses too are counted from now, for all jobs alike: what a job
-// has waited is paid whatever the plan.
+// from now. Responses too are counted from now: in a sum, what a job has waited is
+// paid whatever the plan, and the greatest of them is the makespan. The greatest
+// stretch is of whole responses, since what one has waited weighs more the less
+// work it is.
 type Cost struct {
 	Penalty Penalty // any but Stretch, which is Response with a weight
 	Weight  float64
@@ -80,6 +83,9 @@ func (m Metric) Cost(g Goal, alone float64, now time.Duration) Cost {
 		c.Penalty = Response
 	case Stretch:
 		c.Penalty = Response
+		if m.Aggregate == Max {
+			c.Penalty, c.Due = Lateness, (g.Submitted - now).Seconds()
+		}
 		if alone > 0 {
 			c.Weight /= alone
 		}

@@ -142,6 +142,8 @@ func setField(j *scheduler.Job, field string) (err error) {
 		j.Running, err = strconv.Atoi(value)
 	case "arrived":
 		j.Arrived, err = time.ParseDuration(value)
+	case "submitted":
+		j.Goal.Submitted, err = time.ParseDuration(value)
 	case "work":
 		j.Work, err = strconv.ParseFloat(value, 64)
 	case "alone":

@@ -138,8 +138,10 @@ func (o *options) check(keep int) (err error) {
 	switch {
 	case o.data == "":
 		return daemon.Wrong("-data is missing: where is the log to be kept?")
-	case o.period <= 0 || o.lease < 100*time.Millisecond:
-		return daemon.Wrong("-period %v, -lease %v: want more than that", o.period, o.lease)
+	case o.period <= 0:
+		return daemon.Wrong("-period %v: want more than that", o.period)
+	case o.lease < 100*time.Millisecond:
+		return daemon.Wrong("-lease %v: at least 100ms", o.lease)
 	case o.raftTimeout < 50*time.Millisecond:
 		return daemon.Wrong("-raft-timeout %v: at least 50ms", o.raftTimeout)
 	case keep < 1 || o.keepBytes < 1:

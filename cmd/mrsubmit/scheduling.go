@@ -36,11 +36,11 @@ func (q *query) scheduler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if q.json {
-		return q.printJSON(c.Scheduling)
-	}
 	if !c.Leads {
 		return fmt.Errorf("%s", leaderText(c))
+	}
+	if q.json {
+		return q.printJSON(c.Scheduling)
 	}
 	fmt.Fprintf(q.stdout, "scheduler %s\nmetric %s\ndelay %s\n", c.Scheduling.Scheduler, c.Scheduling.Metric, c.Scheduling.Delay)
 	if q.wanted == (wire.Scheduling{}) {

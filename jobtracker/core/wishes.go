@@ -315,7 +315,7 @@ func goalOf(t wire.Terms, submitted time.Duration) scheduler.Goal {
 	if weight == 0 {
 		weight = 1
 	}
-	goal := scheduler.Goal{Weight: weight * t.Priority.Factor()}
+	goal := scheduler.Goal{Weight: weight * t.Priority.Factor(), Submitted: submitted}
 	if t.Deadline != 0 {
 		goal.Deadline = cmp.Or(submitted+t.Deadline, -1) // 0 is none
 	}
