@@ -130,7 +130,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 		}
 		j.homeless.Remove(r.Partition)
 		l.settleHome(j, r.Partition, t, r.Generation)
-		if j.classical {
+		if j.classical && !j.facts.sub.suspended {
 			l.holdSlot(j, r.Partition)
 		}
 	}

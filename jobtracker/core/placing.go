@@ -227,13 +227,47 @@ func (l *Live) launchGathered() {
 		case l.jobs[x.job.facts.n] != x.job || !h.slot || !l.canReduce(x.job, x.p):
 			h.told = false
 			return true
-		case !x.job.runnable() || x.job.facts.sub.suspended || !h.tracker.fit() || h.tracker.free[reducePhase] < 0:
-			return false // under an earlier leader others may have had the slot
+		case !x.job.runnable() || !h.tracker.fit():
+			return false
 		}
 		h.told = false
-		l.launch(x.job, &x.job.reduces[x.p], h.tracker, wire.AttemptID{})
+		l.dropSurplus(h.tracker)
+		if h.slot {
+			l.launch(x.job, &x.job.reduces[x.p], h.tracker, wire.AttemptID{})
+		}
 		return true
 	})
+}
+
+// dropSurplus has no more slots of a tracker held than it has. Under an earlier leader
+// others had them too, or there were more.
+func (l *Live) dropSurplus(t *tracker) {
+	for k := len(l.order) - 1; k >= 0 && t.free[reducePhase] < 0; k-- {
+		j := l.order[k]
+		if homes := t.homes[j]; homes != nil && j.gathering > 0 {
+			for _, p := range slices.Backward(slices.Collect(homes.All())) {
+				if t.free[reducePhase] < 0 {
+					l.letGo(j, p)
+				}
+			}
+		}
+	}
+}
+
+// letGoAll has a job that is suspended hold no slots in which nothing runs.
+func (l *Live) letGoAll(j *job) {
+	for p := 0; p < len(j.homes) && j.gathering > 0; p++ {
+		l.letGo(j, p)
+	}
+}
+
+// letGo has a partition gathered on without a slot. Then it waits for one like those
+// of other jobs.
+func (l *Live) letGo(j *job, p int) {
+	if j.homes[p].slot {
+		l.freeSlot(j, p)
+		l.updateReduce(j, p)
+	}
 }
 
 // partition is one of a job.

@@ -210,6 +210,9 @@ func (l *Live) changeApplied(x *changed, fitted bool) {
 		if j := l.jobs[s.first+i]; fitted && j != nil {
 			l.touch(j)
 			l.move(j)
+			if s.suspended {
+				l.letGoAll(j)
+			}
 		}
 	}
 	if fitted {
