@@ -77,12 +77,13 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	s := scheduler.Snapshot{Phase: l.phases[i].kind, Now: l.now, Metric: l.wishes.metric}
 	v := l.lookAt(i, l.now)
 	whole := make(map[*job]time.Duration, len(l.order))
+	usual := l.meanTime(i)
 	for _, j := range l.order {
+		t := v.corrected(j, l.taskTime(j, i))
+		whole[j] = t.time // also of jobs that get no more slots: some may run there
 		if !j.runnable() || j.facts.sub.suspended {
 			continue
 		}
-		t := v.corrected(j, l.taskTime(j, i))
-		whole[j] = t.time
 		if max := j.useful(i, needs.Early); max > 0 && !j.barred {
 			s.Jobs = append(s.Jobs, l.allocatable(j, v, t.time, max))
 		}
@@ -98,7 +99,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		}
 		s.Slots += t.slots[i]
 		if needs.Trackers && t.slots[i] > 0 {
-			s.Trackers = append(s.Trackers, scheduler.Tracker{ID: t.Name, Free: l.freeAt(t, v, whole)})
+			s.Trackers = append(s.Trackers, scheduler.Tracker{ID: t.Name, Free: l.freeAt(t, v, whole, usual.time)})
 		}
 	}
 	if needs.Trackers {
@@ -109,8 +110,8 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	if needs.Transfers && i == mapPhase {
 		s.Bandwidth, _ = l.bandwidth()
 	}
-	if t := l.meanTime(i); t.source == sourceOthers {
-		s.Usual = t.time.Seconds()
+	if usual.source == sourceOthers {
+		s.Usual = usual.time.Seconds()
 	}
 	if needs.Later {
 		s.Later = l.later(&s)

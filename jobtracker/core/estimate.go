@@ -268,8 +268,11 @@ func expected(took float64, ended int, ages []time.Duration, t take) time.Durati
 }
 
 // work is the slot-time left of a phase: of the tasks that run what they have left,
-// of the others all of it.
+// of the others all of it; 0 while nothing is known of its tasks.
 func (v look) work(j *job, whole time.Duration) time.Duration {
+	if whole == 0 {
+		return 0
+	}
 	running := j.inSlots[v.phase]
 	if v.phase == reducePhase {
 		running -= j.gathering // they hold slots, and have all their work to do
@@ -370,12 +373,13 @@ func (l *Live) bandwidth() (rate float64, all int) {
 	return sum / float64(seen) * float64(all), all
 }
 
-// freeAt is when each slot of a tracker is free, in seconds, soonest first.
-func (l *Live) freeAt(t *tracker, v look, whole map[*job]time.Duration) []float64 {
+// freeAt is when each slot of a tracker is free, in seconds, soonest first. Tasks of
+// which nothing is known are taken to be as long as others.
+func (l *Live) freeAt(t *tracker, v look, whole map[*job]time.Duration, usual time.Duration) []float64 {
 	at := make([]float64, 0, max(t.slots[v.phase], len(t.attempts)))
 	for _, a := range t.attempts {
 		if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == v.phase {
-			at = append(at, v.rest(a, whole[a.job]).Seconds())
+			at = append(at, v.rest(a, cmp.Or(whole[a.job], usual)).Seconds())
 		}
 	}
 	slices.Sort(at)
