@@ -27,6 +27,7 @@ type phase struct {
 	plan        scheduler.Plan // in force; its Targets are these two:
 	targets     map[int]int    // slots by job number, of the current plan
 	ranks       map[int]int    // places in the current plan
+	uneven      bool           // it is another one than the line and the queues are by
 	queued      bool           // its plan has Queues, in force
 	queuedUntil time.Duration  // at the latest
 	line        line           // of jobs with tasks to launch, in the order in which they are served
@@ -40,6 +41,7 @@ func newPhase(k wire.Kind) phase {
 func (p *phase) drop() {
 	p.plan, p.targets, p.ranks, p.asked = scheduler.Plan{}, nil, nil, false
 	p.seq++
+	p.uneven = true
 	p.planned()
 }
 
@@ -212,6 +214,6 @@ func (l *Live) allocated(r Allocated) {
 		}
 	}
 	p.planned()
-	l.uneven = true
+	p.uneven = true
 	l.notePlan(p)
 }

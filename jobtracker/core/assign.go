@@ -69,10 +69,12 @@ func (l *Live) move(j *job) {
 
 // lineUp brings the moved jobs to their places.
 func (l *Live) lineUp() {
-	if l.uneven {
-		l.uneven = false
-		l.requeue()
-		l.replaced()
+	for i := range l.phases {
+		if p := &l.phases[i]; p.uneven {
+			p.uneven = false
+			l.requeue(p)
+			l.replaced()
+		}
 	}
 	for k := 0; k < len(l.moved); k++ {
 		j := l.moved[k]

@@ -37,7 +37,6 @@ type Live struct {
 	order       []*job // by number
 	dirty       map[int]bool
 	moved       []*job            // whose places in the lines may have changed
-	uneven      bool              // there is another plan
 	gatheredNow []partition       // to be launched in the slots that are held for them
 	seats       []*job            // for the lines
 	parties     map[string]*party // by pool

@@ -18,32 +18,30 @@ type queued struct {
 	tasks int
 }
 
-// requeue brings the queues into line with the plans in force.
-func (l *Live) requeue() {
-	for i := range l.phases {
-		p := &l.phases[i]
-		if !p.queued && len(p.plan.Queues) == 0 {
+// requeue brings the queues into line with a new plan.
+func (l *Live) requeue(p *phase) {
+	if !p.queued && len(p.plan.Queues) == 0 {
+		return
+	}
+	l.dropQueues(p)
+	i := p.index
+	for _, q := range p.plan.Queues {
+		t := l.trackers[q.Tracker]
+		if t == nil || !t.fit() {
 			continue
 		}
-		l.dropQueues(p)
-		for _, q := range p.plan.Queues {
-			t := l.trackers[q.Tracker]
-			if t == nil || !t.fit() {
-				continue
-			}
-			for _, r := range q.Runs {
-				if j := l.job(r.Job); j != nil {
-					t.queues[i] = append(t.queues[i], queued{j, r.Tasks})
-					l.cover(j, i, r.Tasks)
-				}
-			}
-			if i == mapPhase && l.free[i].Has(t.index) {
-				l.fresh.Add(t.index)
+		for _, r := range q.Runs {
+			if j := l.job(r.Job); j != nil {
+				t.queues[i] = append(t.queues[i], queued{j, r.Tasks})
+				l.cover(j, i, r.Tasks)
 			}
 		}
-		if p.queued = len(p.plan.Queues) > 0; p.queued {
-			p.queuedUntil = l.now + queuesLast*l.c.cfg.Period
+		if i == mapPhase && l.free[i].Has(t.index) {
+			l.fresh.Add(t.index)
 		}
+	}
+	if p.queued = len(p.plan.Queues) > 0; p.queued {
+		p.queuedUntil = l.now + queuesLast*l.c.cfg.Period
 	}
 }
 
@@ -73,6 +71,7 @@ func (l *Live) dropQueue(t *tracker, phase int) {
 func (l *Live) expireQueues() {
 	for i := range l.phases {
 		if p := &l.phases[i]; l.now >= p.queuedUntil {
+			p.plan.Queues = nil
 			l.dropQueues(p)
 		}
 	}

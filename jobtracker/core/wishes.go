@@ -82,7 +82,6 @@ func (l *Live) obey() {
 		p.begun(l.now)
 	}
 	l.askAllAgain()
-	l.uneven = true
 }
 
 // noPlan says why slots are shared by an older plan, or by none.
