@@ -85,6 +85,9 @@ func (l *Live) lineUp() {
 		for i := range j.may {
 			j.may[i] = l.mayTake(j, i)
 		}
+		if !j.may[mapPhase] {
+			l.askAgain(j) // it refuses nothing, and hides nobody who does
+		}
 		offered := j.may[mapPhase] && j.covered[mapPhase] < max(1, j.pending.Len())
 		if offered && !j.offered {
 			l.offerAll(j)
