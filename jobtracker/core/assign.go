@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -94,13 +95,14 @@ func (l *Live) lineUp() {
 		}
 		j.offered = offered
 		for i := range l.phases {
-			l.phases[i].place(j)
+			l.phases[i].place(j, l.now)
 		}
 	}
 	l.moved = l.moved[:0]
 }
 
-func (p *phase) place(j *job) {
+// place brings a job to its place. The first to come asks for a plan.
+func (p *phase) place(j *job, now time.Duration) {
 	to := p.standingOf(j)
 	at := &j.standings[p.index]
 	if *at == to {
@@ -112,6 +114,9 @@ func (p *phase) place(j *job) {
 	*at = to
 	if at.inLine() {
 		p.line.insert(p.line.find(j, p.compare), j)
+		if p.due == never {
+			p.begun(now)
+		}
 	}
 }
 
