@@ -147,7 +147,7 @@ func (l *Live) mayGoFar(j *job, strict bool) (m int, ok bool) {
 		if t, _ := l.findFar(choice{j, -1}, strict); t != nil {
 			return -1, true
 		}
-		return -1, false // it has failed wherever there is a slot
+		// They have failed wherever there is a slot, and hide no others.
 	}
 	bound := j.pending.Len() - j.loose.Len()
 	if bound == 0 || j.look.roams == l.pass {
@@ -156,7 +156,7 @@ func (l *Live) mayGoFar(j *job, strict bool) (m int, ok bool) {
 	v := l.judge(j)
 	switch {
 	case !v.launch:
-		if j.far == 0 {
+		if j.far == 0 && j.loose.Len() == 0 {
 			l.passOver(j, l.now+v.again)
 		}
 		return -1, false
