@@ -158,6 +158,7 @@ func (l *loop) converse(conn *wire.Conn) (end outcome) {
 func (l *loop) fromLeader(m wire.Message) {
 	if w, ok := m.(*wire.Welcome); ok {
 		clear(l.complaints)
+		l.welcomed = l.stream
 		l.cfg.Logger.Info("registered", "cluster", w.Cluster, "epoch", w.Epoch, "incarnation", w.Incarnation)
 	}
 	l.learn(m)

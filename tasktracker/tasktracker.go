@@ -51,6 +51,7 @@
 //	GET /shuffle/...                            see package shuffle
 //	GET /logs/<job>/<attempt>/<stdout|stderr>   an attempt's log, with ranges; the
 //	                                            last bytes of it by ?tail=BYTES
+//	GET /healthz                                {"id": own, "led": it is registered}
 package tasktracker
 
 import (
@@ -59,6 +60,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -250,6 +252,7 @@ type loop struct {
 
 	// The loop's goroutine owns these.
 	stream     *stream         // nil: none
+	welcomed   *stream         // the last one on which a leader has welcomed us
 	complaints map[string]bool // why streams were ended, since the last welcome
 	workers    map[int]*handle
 	nonce      struct {
@@ -300,6 +303,7 @@ func (l *loop) serve(listener net.Listener) {
 		return l.outputPath(func(disk string) string { return core.MapOutputPath(disk, job, m, attempt) })
 	})))
 	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, forLogs, http.HandlerFunc(l.serveLog)))
+	routes.HandleFunc("GET /healthz", l.serveHealth) // for whoever was let in
 	l.server.Handler = routes
 	l.server.ReadHeaderTimeout = 10 * time.Second
 	level := slog.LevelDebug
@@ -315,6 +319,27 @@ func (l *loop) serve(listener net.Listener) {
 			l.cancel(fmt.Errorf("serve fetches: %w", err))
 		}
 	})
+}
+
+// serveHealth answers whoever looks whether the loop works.
+func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
+	answer := make(chan bool, 1)
+	select {
+	case l.inbox <- func() { answer <- l.stream != nil && l.stream == l.welcomed }:
+	case <-l.done:
+	case <-r.Context().Done():
+	}
+	select {
+	case led := <-answer:
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(struct { // who has gone needs no answer
+			ID  string `json:"id"`
+			Led bool   `json:"led"`
+		}{l.cfg.ID, led})
+	case <-l.done:
+		http.Error(w, "it ends", http.StatusServiceUnavailable)
+	case <-r.Context().Done():
+	}
 }
 
 // startWorkers starts workers on one thread that lives as long as the tracker:

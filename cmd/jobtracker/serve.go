@@ -165,7 +165,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.who != nil, Admins: j.admins}), j.log)
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.who != nil, Admins: j.admins}), j.log)
 	if j.who != nil {
 		listener = tls.NewListener(listener, j.who.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}

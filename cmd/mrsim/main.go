@@ -13,7 +13,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
+
+	"github.com/quernmr/quern/cmd/internal/build"
 )
 
 const (
@@ -66,6 +69,9 @@ func (t *tool) main(ctx context.Context, args []string) int {
 		}
 		t.usage(t.stdout)
 		return exitDone
+	case "-version", "--version", "version":
+		fmt.Fprintf(t.stdout, "mrsim %s, %s %s/%s\n", build.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return exitDone
 	default:
 		for _, c := range commands() {
 			if c.name == name {
@@ -82,5 +88,5 @@ func (t *tool) usage(w io.Writer) {
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  mrsim %s %s\n        %s\n", c.name, c.synopsis, c.summary)
 	}
-	fmt.Fprint(w, "  mrsim help [COMMAND]\n")
+	fmt.Fprint(w, "  mrsim help [COMMAND]\n  mrsim -version\n")
 }

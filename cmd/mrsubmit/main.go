@@ -11,9 +11,9 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/cmd/internal/build"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -95,7 +95,7 @@ func (t *tool) main(ctx context.Context, args []string) int {
 		return t.help(ctx, args[1:])
 	case "-version", "--version", "version":
 		fmt.Fprintf(t.stdout, "mrsubmit %s, %s %s/%s, job protocol %d\n",
-			version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, wire.WorkerProtocol)
+			build.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, wire.WorkerProtocol)
 		return exitDone
 	default:
 		for _, c := range commands() {
@@ -124,12 +124,4 @@ func (t *tool) usage(w io.Writer) {
 	}
 	fmt.Fprint(w, "  mrsubmit help [COMMAND]\n  mrsubmit -version\n\n"+
 		"All but run ask a running cluster: -jobtracker HOST:PORT,… or QUERN_JOBTRACKER names its job trackers.\n")
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
 }

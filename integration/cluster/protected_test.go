@@ -40,6 +40,14 @@ func TestProtected(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.mrsubmit("logs", jobID.FindString(c.mrsubmit("list").succeed())).succeed()
+	for role, d := range map[identity.Role]*processes.Daemon{identity.JobTracker: leader, identity.TaskTracker: c.TaskTrackers[0]} {
+		certs := c.Certs(role, d.ID)
+		c.await(d.ID+" to have a leader", func() bool {
+			said := c.command(string(role), "healthz", "-tls-dir", certs, d.Addr).succeed()
+			return said == "ok "+string(role)+" "+d.ID+", with a leader\n"
+		})
+		c.command(string(role), "healthz", d.Addr).fail(1, d.Addr)
+	}
 	without := c.Command(c.ctx, "mrsubmit", "list")
 	without.Env = append(without.Env, "QUERN_TLS_DIR=")
 	if out, err := without.CombinedOutput(); err == nil {
@@ -77,10 +85,12 @@ func TestStrangers(t *testing.T) {
 		{jt, "GET", "/v1/jobs/" + id + "/explain", "", both, false},
 		{jt, "GET", "/v1/explain", "", both, false},
 		{jt, "GET", "/v1/cluster", "", both, false},
+		{jt, "GET", "/healthz", "", append(trackers, both...), false},
 		{jt, "POST", "/v1/cluster/scheduling", `{"delay":"none"}`, clients, true},
 		{jt, "POST", "/v1/cluster/voters", `{"id":"stranger","addr":"127.0.0.1:1"}`, both, true},
 		{jt, "DELETE", "/v1/cluster/voters/none", "", clients, true},
 		{tt, "GET", "/shuffle/" + id + "/0/1/0", "", trackers, false},
+		{tt, "GET", "/healthz", "", append(clients, trackers...), false},
 		{tt, "GET", "/logs/" + id + "/attempt_1_0001_m_000000_1000/stdout", "", clients, false},
 	}
 	checkComplete(t, routes)

@@ -282,6 +282,18 @@ func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
 	return answer, nil
 }
 
+// health answers whoever looks whether this job tracker's loop works.
+func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
+	c, err := h.Server.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ID  string `json:"id"`
+		Led bool   `json:"led"`
+	}{h.ID, c.Leader != ""}, nil
+}
+
 func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
 	var v Voter
 	if err := readJSON(r.Body, &v); err != nil {

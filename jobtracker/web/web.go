@@ -16,6 +16,7 @@
 //	GET    /v1/explain               {"jobs": [Explanation, …]}, of jobs that have not ended, by id
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
 //	GET    /v1/cluster               Cluster; of a follower without task trackers
+//	GET    /healthz                  {"id": own, "led": it knows a leader}; of a follower too
 //	POST   /v1/cluster/scheduling    body: Scheduling
 //	POST   /v1/cluster/voters        body: Voter; DELETE /v1/cluster/voters/ID
 //
@@ -36,7 +37,7 @@
 // Bodies are JSON but for the submission, which is the frame that is staged too.
 // Every failure is an [Error] with a code. A job tracker that does not lead
 // answers 421 with the leader, as far as it knows, to everything but
-// /v1/cluster and /v1/stream; a tracker that comes there is refused by the core.
+// /v1/cluster, /healthz and /v1/stream; a tracker that comes there is refused by the core.
 //
 // # Watching
 //
@@ -110,6 +111,7 @@ type Stored interface {
 
 // Config says what a handler serves. Server must be set.
 type Config struct {
+	ID     string // of this job tracker
 	Server JobTracker
 	Voters Voters       // nil: the log has no others
 	Log    Stored       // nil: it is not told
@@ -167,6 +169,7 @@ func New(cfg Config) http.Handler {
 	h.handle(mux, everybody, "GET /v1/jobs/{id}/explain", h.short(h.explain))
 	h.handle(mux, everybody, "GET /v1/explain", h.short(h.explainAll))
 	h.handle(mux, everybody, "GET /v1/cluster", h.short(h.cluster))
+	h.handle(mux, append(trackers, everybody...), "GET /healthz", h.short(h.health))
 	h.handle(mux, clients, "POST /v1/cluster/scheduling", h.short(h.schedule))
 	h.handle(mux, voters, "POST /v1/cluster/voters", h.short(h.addVoter))
 	h.handle(mux, clients, "DELETE /v1/cluster/voters/{id}", h.short(h.removeVoter))

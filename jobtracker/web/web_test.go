@@ -76,6 +76,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/cluster/scheduling", jsonType, `{"policy":"fair"}`, 400, "unknown field"},
 		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2","addr":"h:2"}`, 200, "{}"},
 		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2"}`, 400, "a voter has an id and an addr"},
+		{"GET", "/healthz", "", "", 200, `{"id":"jt1","led":true}`},
 		{"GET", "/v1/cluster", "", "", 200, `"voters":[{"id":"jt2","addr":"h:2"}]`},
 		{"DELETE", "/v1/cluster/voters/jt2", "", "", 200, "{}"},
 		{"GET", "/v1/cluster", "", "", 200, `"voters":[]`},

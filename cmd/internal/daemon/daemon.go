@@ -6,6 +6,13 @@
 // output when it serves, and logs to standard error. It ends with 0 after SIGTERM
 // or SIGINT, with 1 when it cannot go on and 2 when it was started wrongly; a
 // second signal ends it at once.
+//
+// Its program also looks after one that runs, for health checks where there is no
+// other program:
+//
+//	<daemon> healthz [-tls-dir DIR] HOST:PORT
+//
+// asks GET /healthz, which every daemon answers whose loop works, with a [Health].
 package daemon
 
 import (
@@ -19,10 +26,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
+	"github.com/quernmr/quern/cmd/internal/build"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -60,12 +67,17 @@ func Main(name string, run Run) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal is not caught
 	out := Output{Stdout: os.Stdout, Stderr: os.Stderr}
-	if len(os.Args) == 2 && (os.Args[1] == "-version" || os.Args[1] == "--version") {
+	args := os.Args[1:]
+	if len(args) == 1 && (args[0] == "-version" || args[0] == "--version") {
 		fmt.Fprintf(out.Stdout, "%s %s, %s %s/%s, tracker protocol %d\n",
-			name, version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, wire.Version)
+			name, build.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, wire.Version)
 		return Done
 	}
-	switch err := run(ctx, os.Args[1:], out); {
+	if len(args) > 0 && args[0] == healthCommand {
+		args = args[1:]
+		run = func(ctx context.Context, args []string, out Output) error { return askHealth(ctx, name, args, out) }
+	}
+	switch err := run(ctx, args, out); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return Done
 	case errors.Is(err, ErrUsage):
@@ -77,21 +89,13 @@ func Main(name string, run Run) int {
 	}
 }
 
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}
-
 // Parse parses flags and refuses arguments. Asked for help, it prints about, then
 // the flags, and returns flag.ErrHelp.
 func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
 	set.SetOutput(io.Discard)
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(out.Stdout, "usage: %s [flags]\n\n%s\n", set.Name(), about)
+		fmt.Fprintf(out.Stdout, "usage: %s [flags]\n       %s %s\n       %s -version\n\n%s\n", set.Name(), set.Name(), healthSynopsis, set.Name(), about)
 		set.SetOutput(out.Stdout)
 		set.PrintDefaults()
 		return err

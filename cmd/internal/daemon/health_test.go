@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestHealth(t *testing.T) {
+	answers := map[string]string{
+		"/good":     `{"id":"tt1","led":true}`,
+		"/alone":    `{"id":"tt1","led":false}`,
+		"/other":    `<html>somebody else's page</html>`,
+		"/nameless": `{}`,
+	}
+	for path, want := range map[string]string{
+		"/good":     "ok tasktracker tt1, with a leader\n",
+		"/alone":    "ok tasktracker tt1, without a leader\n",
+		"/other":    "not a daemon's",
+		"/nameless": "not a daemon's",
+		"/broken":   "500",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/healthz" || answers[path] == "" {
+				http.Error(w, "the loop hangs", http.StatusInternalServerError)
+				return
+			}
+			fmt.Fprint(w, answers[path])
+		}))
+		var said strings.Builder
+		err := askHealth(t.Context(), "tasktracker", []string{server.Listener.Addr().String()}, Output{&said, &said})
+		server.Close()
+		switch healthy := strings.HasPrefix(want, "ok"); {
+		case healthy && (err != nil || said.String() != want):
+			t.Errorf("%s: %v, %q", path, err, said.String())
+		case !healthy && (err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrUsage)):
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
+func TestHealthRefused(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := listener.Addr().String()
+	listener.Close()
+	for _, c := range []struct {
+		args []string
+		want error
+	}{
+		{nil, ErrUsage},
+		{[]string{"one:1", "two:2"}, ErrUsage},
+		{[]string{"nowhere"}, ErrUsage},
+		{[]string{"-tls-dir", t.TempDir(), gone}, ErrUsage},
+		{[]string{"-unknown", gone}, ErrUsage},
+		{[]string{"-h"}, flag.ErrHelp},
+		{[]string{gone}, nil},
+	} {
+		var said strings.Builder
+		err := askHealth(t.Context(), "jobtracker", c.args, Output{&said, &said})
+		if err == nil || c.want != nil && !errors.Is(err, c.want) || c.want == nil && errors.Is(err, ErrUsage) {
+			t.Errorf("%q: %v, want %v", c.args, err, c.want)
+		}
+	}
+}
