@@ -18,6 +18,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -223,6 +224,29 @@ func TestSubmission(t *testing.T) {
 }
 
 // TestTerms: what a job's properties ask for, as Hadoop's do, and over it the flags.
+// What is given without effect is named, as the cluster shares its slots.
+func TestUnheeded(t *testing.T) {
+	all := [][2]string{{"priority", "HIGH"}, {"weight", "2"}, {"deadline", "1h"}, {"sla", "1m=1"}, {"pool", "a"}}
+	for _, c := range []struct{ scheduler, metric, want string }{
+		{"flex", "sum-response", "priority weight deadline sla"},
+		{"flex", "sum-tardiness-weighted", "sla"},
+		{"flowflex", "sum-sla", "priority weight deadline"},
+		{"fifo", "sum-response", "weight deadline sla"},
+		{"fair", "sum-sla", "deadline sla"},
+		{"srpt", "sum-response-weighted", "priority weight deadline sla"},
+		{"of another version", "sum-response", ""},
+		{"flex", "of another version", ""},
+	} {
+		got := strings.Join(unheeded(all, web.Scheduling{Scheduler: c.scheduler, Metric: c.metric}), " ")
+		if got != c.want {
+			t.Errorf("%s, %s: %q, want %q", c.scheduler, c.metric, got, c.want)
+		}
+	}
+	if got := unheeded([][2]string{{"deadline", "none"}}, web.Scheduling{Scheduler: "fifo", Metric: "sum-response"}); got != nil {
+		t.Errorf("a deadline that is taken away: %v", got)
+	}
+}
+
 func TestTerms(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -118,6 +118,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	if err := checkShared(&sub.Plan, about, f.shared); err != nil {
 		return err
 	}
+	t.warnUnheeded(*f.terms, about.Scheduling)
 	notes := make(chan string, 16)
 	cluster.Note = noteTo(notes)
 	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Notes = cluster, files(), about.Staging, notes

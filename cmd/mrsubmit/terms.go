@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
@@ -167,6 +170,30 @@ func submitTerms(properties map[string]string, given [][2]string, now time.Time)
 	return t, nil
 }
 
+// unheeded lists the terms among those given that have no effect as a cluster shares
+// its slots now.
+func unheeded(given [][2]string, s web.Scheduling) (names []string) {
+	m, err := scheduler.ParseMetric(s.Metric)
+	if err != nil {
+		return nil // of a job tracker that does not tell
+	}
+	heeds := menu.HeedsOf(s.Scheduler, m)
+	heeded := map[string]bool{"priority": heeds.Priority, "weight": heeds.Weight, "deadline": heeds.Deadline, "sla": heeds.SLA}
+	for _, pair := range given {
+		if effect, known := heeded[pair[0]]; known && !effect && pair[1] != none && !slices.Contains(names, pair[0]) {
+			names = append(names, pair[0])
+		}
+	}
+	return names
+}
+
+// warnUnheeded says which of the terms given have no effect now.
+func (t *tool) warnUnheeded(given [][2]string, s web.Scheduling) {
+	if names := unheeded(given, s); len(names) > 0 {
+		fmt.Fprintf(t.stderr, "warning: no effect on slots under %s, %s: %s\n", s.Scheduler, s.Metric, strings.Join(names, ", "))
+	}
+}
+
 // set changes the terms of a job.
 func (q *query) set(ctx context.Context) error {
 	id, err := wire.ParseJobID(q.args[0])
@@ -187,6 +214,9 @@ func (q *query) set(ctx context.Context) error {
 	}
 	if err := q.change(ctx, id, change); err != nil {
 		return err
+	}
+	if c, err := q.cluster.Cluster(ctx); err == nil { // it is but a warning
+		q.warnUnheeded(given, c.Scheduling)
 	}
 	job, err := q.job(ctx, id)
 	if err != nil {

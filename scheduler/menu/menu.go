@@ -63,3 +63,24 @@ func NeedsOf(name string) Needs {
 	}
 	return Needs{Trackers: true, Later: true, Transfers: true}
 }
+
+// Heeds is which of a job's terms a policy looks at.
+type Heeds struct{ Priority, Weight, Deadline, SLA bool }
+
+// HeedsOf says what a policy looks at under a metric. One that is not known heeds all.
+func HeedsOf(name string, m scheduler.Metric) Heeds {
+	switch name {
+	case "fifo":
+		return Heeds{Priority: true}
+	case "fair":
+		return Heeds{Priority: true, Weight: true}
+	case "flex", "flowflex":
+		return Heeds{
+			Priority: m.Weighted, Weight: m.Weighted, SLA: m.Penalty == scheduler.SLA,
+			Deadline: m.Penalty == scheduler.Tardy || m.Penalty == scheduler.Tardiness || m.Penalty == scheduler.Lateness,
+		}
+	case "maxsrpt", "splitsrpt", "srpt", "hmhs":
+		return Heeds{}
+	}
+	return Heeds{Priority: true, Weight: true, Deadline: true, SLA: true}
+}
