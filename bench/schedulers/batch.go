@@ -43,7 +43,7 @@ type outcome struct {
 	ids   []wire.JobID // of flows that of the last job, which ends last
 	began time.Time    // when all jobs were present
 	ends  []float64    // of the jobs, seconds from when all were present
-	tasks float64      // share of the machine that tasks took
+	took  [2]float64   // shares of the machine that tasks and daemons of this cluster took
 }
 
 func (o *outcome) sum() float64 {
@@ -98,7 +98,9 @@ func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids [
 	if err != nil {
 		return nil, err
 	}
-	o.tasks = (c.processor()[0] - processor[0]) / time.Since(o.began).Seconds() / float64(runtime.NumCPU())
+	for i, seconds := range c.processor() {
+		o.took[i] = (seconds - processor[i]) / time.Since(o.began).Seconds() / float64(runtime.NumCPU())
+	}
 	for i, j := range of.jobs {
 		o.ends = append(o.ends, submitted[i].Add(last[i].Elapsed).Sub(o.began).Seconds())
 		b.say("%v %s: %d maps, %.1f slot-seconds, alone %.2f, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.alone, j.due, o.ends[i])

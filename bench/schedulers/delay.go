@@ -80,9 +80,11 @@ func (b *bench) delay() (err error) {
 
 func (b *bench) delayRow(c *cluster, in string, copies int, amount time.Duration, seeds []uint64) error {
 	var sums [3]time.Duration
-	for _, seed := range seeds {
-		for i, rule := range delayRules() {
-			if err := c.API.Schedule(b.ctx, wire.Scheduling{Scheduler: "fifo", Delay: rule}); err != nil {
+	rules := delayRules()
+	for turn, seed := range seeds {
+		for k := range rules {
+			i := (k + turn) % len(rules) // so that none is always the first
+			if err := c.API.Schedule(b.ctx, wire.Scheduling{Scheduler: "fifo", Delay: rules[i]}); err != nil {
 				return err
 			}
 			took, err := b.reads(c, in, fmt.Sprintf("reads-%d-%v", copies, amount), seed)

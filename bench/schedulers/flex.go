@@ -129,8 +129,7 @@ func (b *bench) flex() error {
 	if err != nil {
 		return err
 	}
-	mean, most := r.tasks()
-	fmt.Printf("Tasks took %.0f %% of the machine, at most %.0f %% in a run; at most 20 %% are wanted.\n\n", 100*mean, 100*most)
+	r.sayTook(b.lanes)
 	r.responses()
 	fmt.Println()
 	r.byMetric()

@@ -191,9 +191,8 @@ func (b *bench) flows() error {
 			tasks += j.maps
 		}
 	}
-	mean, most := r.tasks()
-	fmt.Printf("%d jobs and %d maps in all. Tasks took %.0f %% of the machine, at most %.0f %% in a run; at most 20 %% are wanted.\n\n",
-		jobs, tasks, 100*mean, 100*most)
+	fmt.Printf("%d jobs and %d maps in all. ", jobs, tasks)
+	r.sayTook(b.lanes)
 	r.weightedCompletion()
 	fmt.Println()
 	return r.byFlowMetric()

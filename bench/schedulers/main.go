@@ -34,6 +34,10 @@ func main() {
 	flag.IntVar(&o.lanes, "lanes", 2, "`clusters` that run at a time where tasks only wait")
 	flag.BoolVar(&o.verbose, "v", false, "print what each job of each run took")
 	flag.Parse()
+	if o.seeds < 1 || o.lanes < 1 {
+		fmt.Fprintln(os.Stderr, "bench/schedulers: -seeds and -lanes are at least 1")
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, o)
 	stop()
@@ -98,16 +102,21 @@ func run(ctx context.Context, o options) error {
 	if err := processes.Build(b.programs(), "bench/schedulers/waiting"); err != nil {
 		return err
 	}
+	measured := 0
 	for _, s := range sections() {
 		if !wanted.MatchString(s.name) {
 			continue
 		}
+		measured++
 		fmt.Printf("\n## %s\n\n", s.name)
 		began, before := time.Now(), testbed.Load()
 		if err := s.measure(b); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		fmt.Printf("\nThis section took %v. The machine's load was %s before it and is %s.\n", time.Since(began).Round(time.Second), before, testbed.Load())
+	}
+	if measured == 0 {
+		return fmt.Errorf("-only %s: no section has such a name", o.only)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (b *bench) cell(c *cluster, m *matrix, r *results, i int, col column) error
 	if err != nil {
 		return fmt.Errorf("%s, seed %d: %w", col.name, m.seeds[i], err)
 	}
-	b.say("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.tasks)
+	b.say("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.took[0])
 	r.outcomes[col.name][i] = o
 	return nil
 }
@@ -143,17 +143,21 @@ func (j *job) goal() scheduler.Goal {
 	return g
 }
 
-// tasks is the share of the machine that tasks took, on average and at most.
-func (r *results) tasks() (mean, most float64) {
-	n := 0
+// sayTook prints what tasks and daemons took of the machine.
+func (r *results) sayTook(lanes int) {
+	var mean, most [2]float64
+	n := 0.0
 	for _, list := range r.outcomes {
 		for _, o := range list {
-			mean += o.tasks
-			most = max(most, o.tasks)
+			for i, took := range o.took {
+				mean[i] += took
+				most[i] = max(most[i], took)
+			}
 			n++
 		}
 	}
-	return mean / float64(n), most
+	fmt.Printf("Tasks of a cluster took %.0f %% of the machine, at most %.0f %% in a run, and its daemons %.0f %%; %d clusters ran at a time.\n\n",
+		100*mean[0]/n, 100*most[0], 100*mean[1]/n, lanes)
 }
 
 // best is the least of some values, and which it is.

@@ -74,8 +74,7 @@ func (b *bench) overlap() error {
 	}
 	response := scheduler.Metric{Penalty: scheduler.Response}
 	of := func(col string) float64 { return r.cost(col, response) }
-	mean, most := r.tasks()
-	fmt.Printf("Tasks took %.0f %% of the machine, at most %.0f %% in a run.\n\n", 100*mean, 100*most)
+	r.sayTook(b.lanes)
 	testbed.Table("scheduler", "average response", "less than under fair by", "to reach")
 	for _, col := range m.columns {
 		reach := "–"

@@ -97,7 +97,7 @@ func (f *foresights) halfway(id wire.JobID, began time.Time, response float64) (
 	return off, ok
 }
 
-// print judges all jobs of some outcomes.
+// foreseen judges all jobs of some outcomes.
 func (b *bench) foreseen(f *foresights, outcomes []*outcome) {
 	within, all, missing := 0, 0, 0
 	for _, o := range outcomes {
