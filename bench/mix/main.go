@@ -84,6 +84,7 @@ type bench struct {
 	options
 	ctx     context.Context
 	hdfs    *minicluster.Cluster
+	slow    *testbed.Slowed
 	cluster *testbed.Cluster
 	made    int                 // outputs so far
 	placed  map[uint64]bool     // by seed
@@ -151,23 +152,21 @@ func (b *bench) prepare() error {
 }
 
 // begin has DataNodes served slowly, and starts job tracker and task trackers.
-func (b *bench) begin() error {
-	slow, err := testbed.Slow(b.hdfs)
-	if err != nil {
+func (b *bench) begin() (err error) {
+	if b.slow, err = testbed.Slow(b.hdfs); err != nil {
 		return errors.Join(err, b.hdfs.Close())
 	}
-	slow.Set(block, fromOwn, fromFar)
+	b.slow.Set(block, fromOwn, fromFar)
 	b.cluster, err = testbed.Start(b.ctx, b.programs(), b.path("cluster"), testbed.Shape{
 		Trackers: nodes, Maps: slots, Reduces: slots, HDFS: b.hdfs,
 	})
 	if err != nil {
-		return errors.Join(err, slow.Close(), b.hdfs.Close())
+		return errors.Join(err, b.slow.Close(), b.hdfs.Close())
 	}
 	return nil
 }
 
-// close ends it all; what serves the DataNodes ends with this process.
-func (b *bench) close() error { return errors.Join(b.cluster.Close(), b.hdfs.Close()) }
+func (b *bench) close() error { return errors.Join(b.cluster.Close(), b.slow.Close(), b.hdfs.Close()) }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 func (b *bench) programs() string        { return b.path("programs") }

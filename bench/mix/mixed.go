@@ -13,7 +13,7 @@ import (
 // The mix: so many works, drawn evenly, with exponential gaps between them.
 const (
 	arrivals = 12
-	meanGap  = 2500 * time.Millisecond
+	meanGap  = 2 * time.Second
 )
 
 // arrival is a work and when it is submitted.
