@@ -8,8 +8,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// completionGap is the least time between allocations that completed tasks ask for.
-const completionGap = 20 * time.Millisecond
+// Completed tasks ask for allocations at least so far apart, and so many times as far
+// as a plan takes to make, so that planning for many jobs does not take a whole
+// processor. The period bounds both.
+const (
+	completionGap = 20 * time.Millisecond
+	planTimes     = 5
+)
 
 // phase is the allocation layer's side of the map or the reduce phase.
 type phase struct {
@@ -19,6 +24,7 @@ type phase struct {
 	asked  bool          // an Allocate is under way
 	due    time.Duration // of the next one
 	last   time.Duration // when the last was asked for
+	took   time.Duration // until the last was answered
 	noPlan string        // why there is none of it
 
 	seen      []scheduler.Job // of the last snapshot
@@ -50,7 +56,7 @@ func (p *phase) begun(now time.Duration) { p.due = min(p.due, now) }
 
 // completed asks for a plan soon: a slot is free or a job needs fewer.
 func (p *phase) completed(now time.Duration) {
-	p.due = min(p.due, max(now, p.last+completionGap))
+	p.due = min(p.due, max(now, p.last+max(completionGap, planTimes*p.took)))
 }
 
 // allocate asks for the plans that are due.
@@ -200,7 +206,7 @@ func (l *Live) allocated(r Allocated) {
 	if r.Epoch != l.epoch || r.Seq != p.seq || !p.asked {
 		return
 	}
-	p.asked = false
+	p.asked, p.took = false, l.now-p.last
 	p.noPlan = ""
 	if r.Err != nil {
 		p.noPlan = r.Err.Error()
