@@ -30,10 +30,10 @@ type phase struct {
 	seen      []scheduler.Job // of the last snapshot
 	plannedAt time.Duration   // when the plan in force was asked for
 
-	plan        scheduler.Plan // in force; its Targets are these two:
-	targets     map[int]int    // slots by job number, of the current plan
-	ranks       map[int]int    // places in the current plan
-	uneven      bool           // it is another one than the line and the queues are by
+	plan        scheduler.Plan // in force
+	inForce     uint64         // its seq; 0: none is
+	named       int            // jobs that it names
+	uneven      bool           // it is another one than the queues are by
 	queued      bool           // its plan has Queues, in force
 	queuedUntil time.Duration  // at the latest
 	line        line           // of jobs with tasks to launch, in the order in which they are served
@@ -43,10 +43,30 @@ func newPhase(k wire.Kind) phase {
 	return phase{index: phaseOf(k), kind: k, due: never, queuedUntil: never, last: -completionGap}
 }
 
+// given is what a plan has for a job.
+type given struct {
+	plan  uint64 // its seq
+	slots int
+	rank  int // in its Targets
+}
+
+// force puts a plan into force that names no job yet.
+func (p *phase) force(plan scheduler.Plan, seq uint64) { p.plan, p.inForce, p.named = plan, seq, 0 }
+
+// givenTo is what the plan in force has for a job; ok is false for one that it does not
+// name, which comes after those that it does.
+func (p *phase) givenTo(j *job) (x given, ok bool) {
+	if x = j.given[p.index]; p.inForce == 0 || x.plan != p.inForce {
+		return given{rank: p.named}, false
+	}
+	return x, true
+}
+
 // drop forgets the plan, and the one that is asked for.
 func (p *phase) drop() {
-	p.plan, p.targets, p.ranks, p.asked = scheduler.Plan{}, nil, nil, false
+	p.asked = false
 	p.seq++
+	p.force(scheduler.Plan{}, 0)
 	p.uneven = true
 	p.planned()
 }
@@ -68,7 +88,8 @@ func (l *Live) allocate() {
 		}
 		s := l.snapshot(i)
 		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
-			p.due, p.plan, p.targets, p.ranks, p.noPlan = never, scheduler.Plan{}, nil, nil, ""
+			p.due, p.noPlan = never, ""
+			p.force(scheduler.Plan{}, 0)
 			continue
 		}
 		p.seq++
@@ -112,7 +133,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	}
 	if needs.Trackers {
 		for _, j := range l.order {
-			s.Measured = append(s.Measured, j.ended(i)...)
+			s.Measured = append(s.Measured, l.endedTasks(j, i)...)
 		}
 	}
 	if needs.Transfers && i == mapPhase {
@@ -212,12 +233,17 @@ func (l *Live) allocated(r Allocated) {
 		p.noPlan = r.Err.Error()
 		return
 	}
-	p.plan, p.targets, p.ranks = r.Plan, make(map[int]int), make(map[int]int)
+	p.force(r.Plan, r.Seq)
 	p.plannedAt = p.last
 	for i, t := range r.Plan.Targets {
-		if l.job(t.Job) != nil {
-			p.targets[t.Job.N], p.ranks[t.Job.N] = t.Slots, i
+		j := l.job(t.Job)
+		if j == nil {
+			continue
 		}
+		if j.given[p.index].plan != p.inForce {
+			p.named++
+		}
+		j.given[p.index] = given{plan: p.inForce, slots: t.Slots, rank: i}
 	}
 	p.planned()
 	p.uneven = true

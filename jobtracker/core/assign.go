@@ -11,24 +11,30 @@ import (
 // The zero standing is outside of the line.
 type standing struct {
 	queued bool
-	out    bool // it refuses slots, and is not in the line
-	target int  // slots that the plan gives it
-	under  int  // slots below that, at least 0
-	rank   int  // in the plan
+	out    bool  // it refuses slots, and is not in the line
+	target int32 // slots that the plan gives it
+	under  int32 // slots below that, at least 0
+	rank   int32 // in the plan
+	number int32 // the job's
 }
-
-func (s *standing) inLine() bool { return s.queued && !s.out }
 
 // compare puts the most under-allocated job first, relative to its target (FLEX,
 // section 1): by slots alone the last task of a small job would wait for all of a
 // large one. The plan's order decides between equals and among those that have what
 // it gives them, so that no slot stays empty.
-func (p *phase) compare(a, b *job) int {
-	x, y := &a.standings[p.index], &b.standings[p.index]
-	return cmp.Or(
-		cmp.Compare(y.under*max(x.target, 1), x.under*max(y.target, 1)),
-		cmp.Compare(x.rank, y.rank), cmp.Compare(a.facts.n, b.facts.n))
+func (s standing) compare(other standing) int {
+	mine, others := int64(s.under)*int64(max(other.target, 1)), int64(other.under)*int64(max(s.target, 1))
+	switch {
+	case mine != others:
+		return cmp.Compare(others, mine)
+	case s.rank != other.rank:
+		return int(s.rank - other.rank)
+	}
+	return int(s.number - other.number)
 }
+
+// compare orders jobs by where they stand.
+func (p *phase) compare(a, b *job) int { return p.line.of(a).compare(p.line.of(b)) }
 
 // standingOf places a job by the current plan. Jobs it does not name, before the
 // first plan all, come after the others in order of arrival.
@@ -40,14 +46,11 @@ func (p *phase) standingOf(j *job) standing {
 	if j.toLaunch(p.index) <= far+covered || !j.may[p.index] {
 		return standing{}
 	}
-	rank, ok := p.ranks[j.facts.n]
-	if !ok {
-		rank = len(p.ranks)
-	}
-	target := p.targets[j.facts.n]
+	x, _ := p.givenTo(j)
 	return standing{
 		queued: true, out: p.index == mapPhase && j.refuses,
-		target: target, under: max(target-j.inSlots[p.index]-far, 0), rank: rank,
+		target: int32(x.slots), under: int32(max(x.slots-j.inSlots[p.index]-far, 0)), rank: int32(x.rank),
+		number: int32(j.facts.n),
 	}
 }
 
@@ -74,7 +77,6 @@ func (l *Live) lineUp() {
 		if p := &l.phases[i]; p.uneven {
 			p.uneven = false
 			l.requeue(p)
-			l.replaced()
 		}
 	}
 	for k := 0; k < len(l.moved); k++ {
@@ -103,31 +105,13 @@ func (l *Live) lineUp() {
 
 // place brings a job to its place. The first to come asks for a plan.
 func (p *phase) place(j *job, now time.Duration) {
-	to := p.standingOf(j)
-	at := &j.standings[p.index]
-	if *at == to {
-		return
-	}
-	if at.inLine() {
-		p.line.remove(p.line.find(j, p.compare))
-	}
-	*at = to
-	if at.inLine() {
-		p.line.insert(p.line.find(j, p.compare), j)
-		if p.due == never {
-			p.begun(now)
-		}
+	if p.line.place(j, p.standingOf(j)) && p.due == never {
+		p.begun(now)
 	}
 }
 
-// planned brings the whole line in the order of a new plan.
-func (p *phase) planned() {
-	for i := range p.line.Len() {
-		j := p.line.at(i)
-		j.standings[p.index] = p.standingOf(j)
-	}
-	p.line.sort(p.compare)
-}
+// planned brings all in the order of a new plan.
+func (p *phase) planned() { p.line.again(p.standingOf) }
 
 // assign fills free slots.
 func (l *Live) assign() {

@@ -14,49 +14,26 @@ type attempt struct {
 	id      wire.AttemptID
 	job     *job
 	task    *task
+	next    *attempt // at the task
 	tracker *tracker
-	state   wire.AttemptState // only rises
 	bytes   wire.Progress
-	digest  uint64     // of what a reduce reads, 0: not known
-	began   int64      // Unix milliseconds; of an adopted one, when it was adopted
-	killed  bool       // a Kill was sent
-	reason  string     // of that Kill
-	level   wire.Level // of a map
-	cold    bool       // it began with a process of its own
+	digest  uint64            // of what a reduce reads, 0: not known
+	began   int64             // Unix milliseconds; of an adopted one, when it was adopted
+	reason  string            // of the Kill that was sent
+	killed  bool              // it was
+	state   wire.AttemptState // only rises
+	level   wire.Level        // of a map
+	cold    bool              // it began with a process of its own
 
-	atJob, atTracker int // places in their lists
-}
-
-// task is what attempts are tries at, with or without a slot.
-type task struct {
-	id       wire.TaskID
-	next     int // attempts numbered in this epoch
-	attempts []*attempt
-	failed   []int    // numbers of the attempts that failed by their own fault
-	excused  []int    // of those that failed because segments could not be read
-	avoid    []string // trackers on which it failed
-	failedOn []string // tracker of each failure that counts against it if the task succeeds elsewhere
-	first    *failure
-	counted  bool // its counters are in the job's
-	measured bool // its time is
-	past     []past
-}
-
-// idle is the task itself when none of its attempts run.
-func (tk *task) idle() *task {
-	if len(tk.attempts) > 0 {
-		return nil
-	}
-	return tk
+	atJob, atTracker int32 // places in their lists
 }
 
 // attempt is the one of an id that runs, or nil.
 func (j *job) attempt(id wire.AttemptID) *attempt {
-	among := j.attempts // of a fence the task may be forgotten
 	if tk := j.task(id.Task); tk != nil {
-		among = tk.attempts
+		return tk.numbered(id.N)
 	}
-	for _, a := range among {
+	for _, a := range j.attempts { // of a fence the task may be forgotten
 		if a.id == id {
 			return a
 		}
@@ -75,21 +52,21 @@ func sortedAttempts(attempts []*attempt) []*attempt {
 // has no more numbers for the task: something ends its attempts for ever.
 func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	if tk.next >= wire.EpochAttempts {
-		l.stopJob(j, wire.Failed, tk.id.String()+" has used up its attempts without one that failed by its own fault")
+		l.stopJob(j, wire.Failed, j.idOf(tk).String()+" has used up its attempts without one that failed by its own fault")
 		return
 	}
-	id := wire.AttemptID{Task: tk.id, N: int(l.epoch)*wire.EpochAttempts + tk.next}
+	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.next)}
 	tk.next++
 	l.start(j, tk, t, id)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.sub.staging, Index: j.facts.index,
 		Subject: subject, Timeout: j.timeout,
-		Memory: j.limits.memory(tk.id.Kind), Processes: j.limits.processes, Rack: t.rack,
+		Memory: j.limits.memory(tk.kind), Processes: j.limits.processes, Rack: t.rack,
 		Token: j.token,
 	}
-	switch tk.id.Kind {
+	switch tk.kind {
 	case wire.Reduce:
-		m.Generation = j.homes[tk.id.N].gen
+		m.Generation = j.homes[tk.n].gen
 	case wire.Cleanup:
 		m.Outcome = j.facts.stop.Outcome
 	}
@@ -98,9 +75,10 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 
 // start notes a running attempt, launched or adopted.
 func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
-	a := &attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
-	tk.attempts = append(tk.attempts, a)
-	a.atTracker, a.atJob = len(t.attempts), len(j.attempts)
+	a := l.newAttempt()
+	*a = attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
+	tk.add(a)
+	a.atTracker, a.atJob = int32(len(t.attempts)), int32(len(j.attempts))
 	t.attempts, j.attempts = append(t.attempts, a), append(j.attempts, a)
 	if a.cold = j.crew(t).joins(); a.cold {
 		j.workers++
@@ -121,14 +99,28 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	return a
 }
 
+// newAttempt takes the memory of one that has ended, so that those that run lie together.
+func (l *Live) newAttempt() *attempt {
+	last := len(l.over) - 1
+	if last < 0 {
+		return new(attempt)
+	}
+	a := l.over[last]
+	l.over = l.over[:last]
+	return a
+}
+
 // remove forgets an attempt and frees its slot. The caller says what becomes of the task.
+// Until the end of the Step it may be looked at.
 func (l *Live) remove(a *attempt) {
 	j, t := a.job, a.tracker
-	a.task.attempts = slices.DeleteFunc(a.task.attempts, func(x *attempt) bool { return x == a })
+	a.task.remove(a)
 	moved := swapOut(&t.attempts, a.atTracker)
 	moved.atTracker = a.atTracker
 	moved = swapOut(&j.attempts, a.atJob)
 	moved.atJob = a.atJob
+	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(x *attempt) bool { return x == a })
+	l.justOver = append(l.justOver, a)
 	j.crew(t).busy--
 	if kind := a.id.Task.Kind; kind.Slotted() {
 		p := phaseOf(kind)
@@ -144,7 +136,7 @@ func (l *Live) remove(a *attempt) {
 }
 
 // swapOut puts the last of a list in the place of another, which leaves it.
-func swapOut(list *[]*attempt, at int) (moved *attempt) {
+func swapOut(list *[]*attempt, at int32) (moved *attempt) {
 	last := len(*list) - 1
 	moved = (*list)[last]
 	(*list)[at], (*list)[last] = moved, nil
@@ -233,7 +225,7 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
 			ran := time.Duration(l.wall()-a.began) * time.Millisecond
-			l.measure(j, a.task, a.tracker.Name, cmp.Or(r.Took, ran), r.Reads, a.cold)
+			l.measure(j, a.task, a.tracker, cmp.Or(r.Took, ran), r.Reads, a.cold)
 		}
 		switch a.id.Task.Kind {
 		case wire.Map:
@@ -276,7 +268,7 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 	switch r.State {
 	case wire.AttemptSucceeded:
 		if r.Attempt.Task.Kind.Slotted() && r.Result.Took > 0 {
-			l.measure(j, tk, t.Name, r.Result.Took, r.Result.Reads, true)
+			l.measure(j, tk, t, r.Result.Took, r.Result.Reads, true)
 		}
 		if r.Attempt.Task.Kind.Slotted() || r.Result.Error == "" {
 			l.succeeded(j, t, tk, r.Attempt, r.Result)
@@ -290,7 +282,7 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 // succeeded acts on a result; it may come more than once.
 func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	n := id.Task.N
-	l.redeem(tk, t)
+	l.redeem(j, tk, t)
 	switch kind := id.Task.Kind; {
 	case kind.Slotted() && kind == j.facts.kind():
 		l.taskCommitted(j, tk, id, r)
@@ -310,7 +302,7 @@ func (j *job) count(tk *task, r *wire.Result) {
 	}
 	tk.counted = true
 	j.counters.Merge(r.Counters)
-	switch tk.id.Kind {
+	switch tk.kind {
 	case wire.Map:
 		j.read += r.Bytes
 	case wire.Reduce:

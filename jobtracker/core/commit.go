@@ -110,10 +110,9 @@ func (l *Live) granted(j *job, x *granted, fitted bool) {
 	}
 	l.touch(j)
 	tk := j.committer(x.Task)
-	i := slices.IndexFunc(tk.attempts, func(a *attempt) bool { return a.id.N == x.Attempt })
-	switch {
-	case i >= 0:
-		l.ready(tk.attempts[i])
+	switch a := tk.numbered(x.Attempt); {
+	case a != nil:
+		l.ready(a)
 	case fitted:
 		l.fence(j, x.Task)
 	}
@@ -157,7 +156,7 @@ func (l *Live) proposedCommit(j *job, n, attempt int) bool {
 func (l *Live) committed(j *job, x *committed) {
 	delete(j.fences, x.Task)
 	tk := j.committer(x.Task)
-	for _, a := range slices.Clone(tk.attempts) {
+	for a := range tk.all() {
 		if a.id.N != x.Attempt {
 			l.kill(a, "another attempt of the task has committed")
 		}

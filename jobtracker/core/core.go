@@ -134,6 +134,9 @@ func (c *Core) Wake() (at time.Duration, ok bool) {
 	return c.live.wake()
 }
 
+// usualCommands is how many come of an event that has tasks launched.
+const usualCommands = 4
+
 // Step takes one event in and returns what is to be done about it.
 func (c *Core) Step(now time.Duration, ev Event) []Command {
 	if c.halted {
@@ -148,7 +151,12 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	return c.out
 }
 
-func (c *Core) emit(cmd Command) { c.out = append(c.out, cmd) }
+func (c *Core) emit(cmd Command) {
+	if c.out == nil {
+		c.out = make([]Command, 0, usualCommands)
+	}
+	c.out = append(c.out, cmd)
+}
 
 func (c *Core) take(ev Event) {
 	switch ev := ev.(type) {

@@ -31,7 +31,7 @@ const samples = 6
 // beginWait makes a map loose that waits for nothing.
 func (l *Live) beginWait(j *job, m int) {
 	t := &j.maps[m]
-	if len(t.avoid) > 0 || j.live[m] == 0 {
+	if len(t.mishaps().avoid) > 0 || j.in.live[m] == 0 {
 		l.loosen(j, m)
 		return
 	}
@@ -48,11 +48,7 @@ func (l *Live) loosen(j *job, m int) {
 	if !j.loose.Add(m) {
 		return
 	}
-	for _, rack := range j.splits[m].Racks {
-		if rack != "" {
-			j.racks[rack].back(amongLoose, m)
-		}
-	}
+	j.backInRacks(amongLoose, m)
 	l.askAgain(j)
 }
 
@@ -129,7 +125,7 @@ func (j *job) oldestRefused() int {
 }
 
 // typical is the bytes that a map of a job reads.
-func (j *job) typical() int64 { return j.input / int64(max(1, len(j.splits))) }
+func (j *job) typical() int64 { return j.input / int64(max(1, len(j.maps))) }
 
 // verdict is what the delay rule says of a slot that is near none of a job's maps.
 type verdict struct {
@@ -215,7 +211,7 @@ func (l *Live) longest(j *job) (longest int, wait time.Duration, ok bool) {
 
 // predict is how long a map should wait for a slot near its input.
 func (l *Live) predict(j *job, m int, task time.Duration) (time.Duration, bool) {
-	places := j.nodesOf(m)
+	places := j.in.nodes.at(m)
 	for len(l.scratch) < len(places) {
 		l.scratch = append(l.scratch, locality.Node{})
 	}
@@ -271,11 +267,4 @@ func (l *Live) learnReading(j *job, level wire.Level, r *wire.Result) {
 // waitsForNear tells of a job that has slots refused.
 func (j *job) waitsForNear(now time.Duration) string {
 	return fmt.Sprintf("for a free map slot on a node with its input, elsewhere in %v", max(j.refusesUntil-now, 0).Round(time.Millisecond))
-}
-
-// replaced brings those who refuse to where they stand by a new plan.
-func (l *Live) replaced() {
-	for _, j := range l.refusing {
-		l.move(j)
-	}
 }

@@ -99,12 +99,11 @@ func (l *Live) ended(j *job) {
 	delete(l.jobs, j.facts.n)
 	l.lineUp() // it is in no line any more
 	l.seats[j.seat] = nil
-	delete(l.dirty, j.facts.n)
 	l.order = slices.DeleteFunc(l.order, func(x *job) bool { return x == j })
+	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id}
 	for _, t := range l.byIndex {
 		if t != nil {
-			delete(t.outputs, j)
-			l.send(t, &wire.DropJob{Epoch: l.epoch, Job: j.id})
+			l.send(t, drop)
 		}
 	}
 	l.answerKills(j.facts)

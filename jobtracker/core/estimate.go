@@ -26,9 +26,18 @@ const tail = 10
 // beyond they are taken together. It bounds a Step.
 const closeLook = 4096
 
-// crew is the workers that a job has on a tracker. They are kept after a success, so
-// that the first tasks on each tracker also start processes and the others do not.
-type crew struct{ busy, workers int16 }
+// crew is what a job has on a tracker: its workers, which are kept after a success, so
+// that the first tasks on each tracker also start processes and the others do not; and
+// what they have done, by phase.
+type crew struct {
+	busy, workers int16
+	tasks         [2]int32 // that succeeded
+	took          [2]time.Duration
+}
+
+// crews are those on trackers whose numbers are near each other: many jobs have something
+// to do with a few trackers only.
+type crews [64]crew
 
 // joins says whether an attempt has to have a worker started.
 func (c *crew) joins() bool {
@@ -43,24 +52,62 @@ func (c *crew) joins() bool {
 // leaves is the end of a worker with its attempt, which failed or was killed.
 func (c *crew) leaves() { c.workers = max(c.busy, c.workers-1) }
 
-func (j *job) crew(t *tracker) *crew {
-	if more := t.index + 1 - len(j.crews); more > 0 {
-		j.crews = append(j.crews, make([]crew, more)...)
+// crewAt is the job's crew on the tracker whose name has a number, or nil.
+func (j *job) crewAt(number int32) *crew {
+	i, k := int(number)/len(crews{}), int(number)%len(crews{})
+	if i >= len(j.crews) || j.crews[i] == nil {
+		return nil
 	}
-	return &j.crews[t.index]
+	return &j.crews[i][k]
+}
+
+// crew is the same, made when there is none.
+func (j *job) crew(t *tracker) *crew {
+	if c := j.crewAt(t.number); c != nil {
+		return c
+	}
+	i := int(t.number) / len(crews{})
+	if more := i + 1 - len(j.crews); more > 0 {
+		j.crews = append(j.crews, make([]*crews, more)...)
+	}
+	j.crews[i] = new(crews)
+	return j.crewAt(t.number)
+}
+
+// on is the tasks of a phase that succeeded on a tracker.
+func (j *job) on(number int32, phase int) history.Sum {
+	c := j.crewAt(number)
+	if c == nil {
+		return history.Sum{}
+	}
+	return history.Sum{Tasks: int(c.tasks[phase]), Took: c.took[phase]}
+}
+
+// sums is the tasks of a phase by the names of their trackers.
+func (l *Live) sums(j *job, phase int) history.Sums {
+	all := history.Sums{Sum: j.measured[phase], Trackers: make(map[string]*history.Sum)}
+	for number, f := range l.named {
+		if s := j.on(int32(number), phase); s.Tasks > 0 {
+			all.Trackers[f.Name] = &s
+		}
+	}
+	return all
 }
 
 // measure notes how long a task of a phase took. Another attempt at the same task
 // tells no more.
-func (l *Live) measure(j *job, tk *task, tracker string, took time.Duration, reads wire.Reads, cold bool) {
+func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads wire.Reads, cold bool) {
 	if tk.measured {
 		return
 	}
 	tk.measured = true
 	took = max(took, leastTask)
 	j.reads.Add(reads)
-	m, w := &j.measured[phaseOf(tk.id.Kind)], &j.warm[phaseOf(tk.id.Kind)]
-	m.Add(tracker, took)
+	phase := phaseOf(tk.kind)
+	m, w, c := &j.measured[phase], &j.warm[phase], j.crew(t)
+	m.Count(took)
+	c.tasks[phase]++
+	c.took[phase] += took
 	if cold {
 		return
 	}
@@ -288,11 +335,11 @@ func (v look) work(j *job, whole time.Duration) time.Duration {
 	return sum
 }
 
-// ended is the tasks of earlier and of this run on each tracker, for policies to
+// endedTasks is the tasks of earlier and of this run on each tracker, for policies to
 // which trackers are not alike. What history tells weighs no more than a few tasks.
-func (j *job) ended(phase int) []scheduler.Measured {
+func (l *Live) endedTasks(j *job, phase int) []scheduler.Measured {
 	var list []scheduler.Measured
-	own := j.measured[phase].Trackers
+	own := l.sums(j, phase).Trackers
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		list = append(list, scheduler.Measured{Job: j.id, Tracker: name, Tasks: own[name].Tasks, Seconds: own[name].Took.Seconds()})
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quernmr/quern/wire"
 )
 
 // A failure counts against a tracker when the same task then succeeds on another
@@ -19,13 +21,16 @@ const (
 
 // redeem has a task's failures count against the trackers on which it failed, now
 // that it has succeeded on t.
-func (l *Live) redeem(tk *task, t *tracker) {
-	failedOn := tk.failedOn
-	tk.failedOn = nil
+func (l *Live) redeem(j *job, tk *task, t *tracker) {
+	if tk.bad == nil {
+		return
+	}
+	failedOn := tk.bad.failedOn
+	tk.bad.failedOn = nil
 	for _, name := range failedOn {
 		if bad := l.trackers[name]; bad != nil && bad != t {
 			bad.blame = append(bad.blame, l.now)
-			l.judgeTracker(bad, tk)
+			l.judgeTracker(bad, j.idOf(tk))
 		}
 	}
 }
@@ -37,7 +42,7 @@ func (t *tracker) blamed(now time.Duration) int {
 }
 
 // judgeTracker has a tracker excluded that is much worse than the others.
-func (l *Live) judgeTracker(t *tracker, last *task) {
+func (l *Live) judgeTracker(t *tracker, last wire.TaskID) {
 	blame := t.blamed(l.now)
 	if blame < maxBlame || t.losing || t.Excluded != "" {
 		return
@@ -59,7 +64,7 @@ func (l *Live) judgeTracker(t *tracker, last *task) {
 		return
 	}
 	l.propose(l.exclusion(t, fmt.Sprintf("%d attempts failed there within %v whose tasks then succeeded on other trackers, the last of %v",
-		blame, blameWindow, last.id)))
+		blame, blameWindow, last)))
 }
 
 func (l *Live) exclusion(t *tracker, reason string) *excluded {
@@ -74,7 +79,7 @@ func (l *Live) excluded(name string, fitted bool) {
 	if t == nil || !fitted {
 		return
 	}
-	t.blame = nil
+	t.blame, t.excluded = nil, t.Excluded != ""
 	l.refresh(t)
 	for p := range l.phases {
 		l.phases[p].completed(l.now)

@@ -97,12 +97,13 @@ func (l *Live) needs(j *job, all map[int]*outlook) (list []wire.Hold) {
 
 func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 	p, j := &l.phases[i], o.job
+	given, named := p.givenTo(j)
 	x := wire.PhaseExplanation{
 		Phase: p.kind, Tasks: j.total(i), Done: j.total(i) - j.left(i), Running: j.inSlots[i], Waiting: j.toLaunch(i),
-		Target: p.targets[j.facts.n], TaskSeconds: o.takes[i].time.Seconds(), Left: o.work[i].Seconds(), Source: o.takes[i].source,
+		Target: given.slots, TaskSeconds: o.takes[i].time.Seconds(), Left: o.work[i].Seconds(), Source: o.takes[i].source,
 	}
-	if r, ok := p.ranks[j.facts.n]; ok {
-		x.Place, x.Of = r+1, len(p.plan.Targets)
+	if named {
+		x.Place, x.Of = given.rank+1, len(p.plan.Targets)
 	}
 	if k, ok := slices.BinarySearchFunc(p.seen, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
 		x.Min, x.Max = p.seen[k].Min, p.seen[k].Max
@@ -156,7 +157,7 @@ func (l *Live) notePlan(p *phase) {
 	}
 	for i := range p.plan.Targets {
 		j := l.jobs[p.plan.Targets[i].Job.N]
-		if j == nil || p.ranks[j.facts.n] != i {
+		if j == nil || j.given[p.index].rank != i {
 			continue
 		}
 		note := history.Planned{

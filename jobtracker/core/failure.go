@@ -81,32 +81,31 @@ func (j *job) maxAttempts(k wire.Kind) int {
 // when it has had its attempts or another one would fail alike. Segments that a
 // reduce could not read are no fault of its own.
 func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
-	if slices.Contains(tk.failed, id.N) || slices.Contains(tk.excused, id.N) || j.taskDone(id.Task) {
+	bad := tk.mishaps()
+	if slices.Contains(bad.failed, id.N) || slices.Contains(bad.excused, id.N) || j.taskDone(id.Task) {
 		return
 	}
+	bad = tk.mishap()
 	this := newFailure(t.Name, id, r)
 	j.trouble(fmt.Sprintf("%v on tracker %s: %s", id, t.Name, this.cause))
-	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && len(tk.excused) < maxRejected {
-		tk.excused = append(tk.excused, id.N)
+	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && len(bad.excused) < maxRejected {
+		bad.excused = append(bad.excused, id.N)
 		l.reduceLost(j, id.Task.N, r.Lost)
 		return
 	}
-	tk.failed = append(tk.failed, id.N)
-	if !slices.Contains(tk.avoid, t.Name) {
-		tk.avoid = append(tk.avoid, t.Name)
-	}
-	tk.failedOn = append(tk.failedOn, t.Name)
+	tk.avoid(t.Name)
+	bad.failed, bad.failedOn = append(bad.failed, id.N), append(bad.failedOn, t.Name)
 	if id.Task.Kind.Slotted() {
 		j.failures[phaseOf(id.Task.Kind)]++
 	}
-	if tk.first == nil {
-		tk.first = this
+	if bad.first == nil {
+		bad.first = this
 	}
 	switch {
 	case r.Fatal:
 		l.giveUp(j, tk, this.String())
-	case len(tk.failed) >= j.maxAttempts(id.Task.Kind):
-		l.giveUp(j, tk, fmt.Sprintf("%v failed %d times, first %v", tk.id, len(tk.failed), tk.first))
+	case len(bad.failed) >= j.maxAttempts(id.Task.Kind):
+		l.giveUp(j, tk, fmt.Sprintf("%v failed %d times, first %v", j.idOf(tk), len(bad.failed), bad.first))
 	case !id.Task.Kind.Slotted():
 		tk.wait(l, j)
 	}
@@ -124,7 +123,7 @@ func (j *job) trouble(text string) {
 
 // giveUp ends what depends on a task: the job, or its cleanup.
 func (l *Live) giveUp(j *job, tk *task, text string) {
-	if tk.id.Kind == wire.Cleanup {
+	if tk.kind == wire.Cleanup {
 		j.cleanupError = text
 		return
 	}

@@ -83,7 +83,7 @@ func (l *Live) leaveUnfit(j *job) {
 			continue
 		}
 		for p := range homes.All() {
-			if _, grant := j.facts.grants[p]; !grant && len(j.reduces[p].attempts) == 0 {
+			if _, grant := j.facts.grants[p]; !grant && !j.reduces[p].runs() {
 				l.moveHome(j, p)
 			}
 		}
@@ -230,7 +230,7 @@ func (l *Live) missingMaps(j *job) {
 // canReduce says whether a partition that is at home can be reduced.
 func (l *Live) canReduce(j *job, p int) bool {
 	_, grant := j.facts.grants[p]
-	return j.homes[p].complete && len(j.reduces[p].attempts) == 0 && !grant && !j.facts.done.Has(p) && j.facts.running()
+	return j.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.done.Has(p) && j.facts.running()
 }
 
 // updateReduce brings a partition into or out of the set that its home's tracker can reduce.
@@ -289,17 +289,21 @@ func (l *Live) flushOutputs() {
 		if j.held {
 			continue // released, it tells everything
 		}
+		var news []wire.MapOutput // the same for all
 		for i := range j.hosts.All() {
 			t := l.byIndex[i]
 			switch {
 			case !t.usable(): // told in full when its inventory is in
 			case j.full.Has(i):
-				l.sendOutputs(j, t, j.chosenOutputs())
+				l.sendOutputs(j, t, l.chosenOutputs(j))
 			default:
-				l.sendOutputs(j, t, j.outbox)
+				if news == nil {
+					news = l.newOutputs(j)
+				}
+				l.sendOutputs(j, t, news)
 			}
 		}
-		j.outbox, j.full = nil, taskSet{}
+		j.outbox, j.full = j.outbox[:0], taskSet{}
 	}
 	l.telling = l.telling[:0]
 }
@@ -318,14 +322,31 @@ func (l *Live) tellAll(j *job, tracker int) {
 	l.tell(j)
 }
 
-func (j *job) chosenOutputs() []wire.MapOutput {
+func (l *Live) chosenOutputs(j *job) []wire.MapOutput {
 	outputs := make([]wire.MapOutput, 0, j.chosen)
 	for m := range j.maps {
-		if out := j.maps[m].output; out != nil {
-			outputs = append(outputs, *out)
+		if j.maps[m].output.atHand() {
+			outputs = append(outputs, l.outputOf(j, m))
 		}
 	}
 	return outputs
+}
+
+func (l *Live) newOutputs(j *job) []wire.MapOutput {
+	outputs := make([]wire.MapOutput, len(j.outbox))
+	for i, m := range j.outbox {
+		outputs[i] = l.outputOf(j, int(m))
+	}
+	return outputs
+}
+
+// outputOf is the chosen output of a map.
+func (l *Live) outputOf(j *job, m int) wire.MapOutput {
+	mt := &j.maps[m]
+	t := l.named[mt.output.tracker-1]
+	return wire.MapOutput{
+		Map: m, Attempt: mt.output.attempt, Tracker: t.Name, Addr: t.Addr, Bytes: mt.output.bytes, Digest: mt.digest,
+	}
 }
 
 func (l *Live) sendOutputs(j *job, t *tracker, outputs []wire.MapOutput) {

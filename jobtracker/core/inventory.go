@@ -124,7 +124,7 @@ func (l *Live) release(j *job) {
 	}
 	for _, task := range slices.Sorted(maps.Keys(j.facts.grants)) {
 		tk := j.committer(task)
-		if !slices.ContainsFunc(tk.attempts, func(a *attempt) bool { return a.id.N == j.facts.grants[task] }) {
+		if tk.numbered(j.facts.grants[task]) == nil {
 			l.fence(j, task)
 		}
 	}
@@ -173,7 +173,7 @@ func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
 	case state != wire.Running || !id.Task.Kind.Slotted():
 		return nil
 	case id.Task.Kind == wire.Map && n < len(j.maps):
-		return l.wantsTask(j, &j.maps[n].task, id, j.maps[n].output != nil, true)
+		return l.wantsTask(j, &j.maps[n].task, id, j.maps[n].output.atHand(), true)
 	case id.Task.Kind == wire.Reduce && n < len(j.reduces):
 		h := &j.homes[n]
 		return l.wantsTask(j, &j.reduces[n], id, false, h.tracker == t)
@@ -195,7 +195,7 @@ func (l *Live) wantsTask(j *job, tk *task, id wire.AttemptID, output, placed boo
 			return nil
 		}
 	}
-	if output || !placed || len(tk.attempts) > 0 {
+	if output || !placed || tk.runs() {
 		return nil
 	}
 	return tk

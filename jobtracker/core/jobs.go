@@ -22,6 +22,7 @@ type job struct {
 	limits   limits
 	held     bool // recovered: waits for the trackers' inventories
 	stopping bool // its stop is proposed
+	dirty    bool // in Live.dirty
 
 	setup, commit, cleanup task
 	fences                 map[int]*fence // by the task whose grant is in doubt
@@ -34,8 +35,8 @@ type job struct {
 
 	loading    bool // LoadSplits is under way
 	loadFailed int
-	splits     []Split // nil before they are loaded
-	input      int64   // bytes of all splits
+	in         *input // nil before the splits are loaded
+	input      int64  // bytes of all of it
 
 	maps    []mapTask
 	reduces []task
@@ -56,21 +57,22 @@ type job struct {
 	wrong    taskSet                 // partitions whose homes hold other outputs than the chosen ones
 	hosts    taskSet                 // indexes of trackers with homes
 	full     taskSet                 // indexes of trackers that get all outputs at the end of the Step
-	outbox   []wire.MapOutput
-	telling  bool // in Live.telling
-	gen      int  // home generations given in this epoch
+	outbox   []int32                 // maps of which new outputs were chosen in this Step
+	telling  bool                    // in Live.telling
+	gen      int                     // home generations given in this epoch
 
 	troubles []string // as in wire.JobStatus
-	kept     int      // attempts in its tasks' pasts
+	pasts    []past   // attempts that have ended, in that order
+	causes   []string // why, of some of them
 
 	waitsGrant  []*attempt // ready attempts that are not granted yet
 	writing     bool       // WriteDigests is under way
 	writeFailed int
 
-	attempts  []*attempt // that run, in no order
-	inSlots   [2]int     // attempts in slots, by phase
-	ready     int        // partitions that can be reduced now
-	standings [2]standing
+	attempts  []*attempt    // that run, in no order
+	inSlots   [2]int        // attempts in slots, by phase
+	ready     int           // partitions that can be reduced now
+	given     [2]given      // by the last plan that named it, by phase
 	seat      int32         // in Live.seats
 	moved     bool          // in Live.moved
 	may       [2]bool       // have more slots, as of the last look, by phase
@@ -86,28 +88,24 @@ type job struct {
 	launched  [2]int
 	levels    [wire.Remote + 1]int // launched maps by level
 
-	nears          []*near          // maps by the nodes with their input
-	firsts, places []int32          // the nodes with the input of map m are places[firsts[m]:firsts[m+1]]
-	racks          map[string]*near // maps by the racks with their input
-	live           []uint16         // nodes with the input of each map that are given work
-	loose          taskSet          // maps to launch that need not wait for a nearer slot
-	refused        []int32          // maps that slots were refused for, in that order
-	far            int              // slots set aside for it in this pass
-	look           looked
-	sampled        int // the last map that was looked at ahead
-	wait           locality.Wait
-	average        locality.Average
-	pace           locality.Pace
-	refuses        bool          // slots that are not near its input; it is not in line
-	refusedIn      int           // round
-	looked         time.Duration // when it was asked last
-	refusesUntil   time.Duration // at the latest
-	woken          time.Duration // when it is, or was, to be asked again
-	failures       [2]int
+	loose        taskSet // maps to launch that need not wait for a nearer slot
+	refused      []int32 // maps that slots were refused for, in that order
+	far          int     // slots set aside for it in this pass
+	look         looked
+	sampled      int // the last map that was looked at ahead
+	wait         locality.Wait
+	average      locality.Average
+	pace         locality.Pace
+	refuses      bool          // slots that are not near its input; it is not in line
+	refusedIn    int           // round
+	looked       time.Duration // when it was asked last
+	refusesUntil time.Duration // at the latest
+	woken        time.Duration // when it is, or was, to be asked again
+	failures     [2]int
 
-	measured [2]history.Sums  // tasks that have succeeded, by phase
+	measured [2]history.Sum   // tasks that have succeeded, by phase; for each tracker they are in crews
 	warm     [2]history.Sum   // those of them whose worker had run before
-	crews    []crew           // by tracker
+	crews    []*crews         // by number of the tracker's name; nil where it had nothing to do with it
 	workers  int              // started for it
 	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
 	reads    wire.Reads       // of maps that have succeeded
@@ -132,9 +130,9 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 	id := l.facts.id(f.n)
 	j := &job{
 		facts: f, plan: &f.sub.body.Plan.Jobs[f.index], id: id, token: l.facts.token(f), arrived: arrived,
-		setup:    task{id: wire.TaskID{Job: id, Kind: wire.Setup}},
-		commit:   task{id: wire.TaskID{Job: id, Kind: wire.Commit}},
-		cleanup:  task{id: wire.TaskID{Job: id, Kind: wire.Cleanup}},
+		setup:    task{kind: wire.Setup},
+		commit:   task{kind: wire.Commit},
+		cleanup:  task{kind: wire.Cleanup},
 		fences:   make(map[int]*fence),
 		done:     make(map[wire.Kind]bool),
 		average:  locality.Average(locality.Start),
@@ -163,12 +161,13 @@ func (l *Live) splitsWritten(j *job) {
 func (l *Live) makeTasks(j *job) {
 	j.maps = make([]mapTask, j.facts.maps)
 	for i := range j.maps {
-		j.maps[i].id = wire.TaskID{Job: j.id, Kind: wire.Map, N: i}
+		j.maps[i].kind, j.maps[i].n = wire.Map, int32(i)
 	}
+	j.pasts = slices.Grow(j.pasts, min(j.facts.maps+j.facts.reduces, maxPast))
 	j.reduces = make([]task, j.facts.reduces)
 	j.homes = make([]home, j.facts.reduces)
 	for i := range j.reduces {
-		j.reduces[i].id = wire.TaskID{Job: j.id, Kind: wire.Reduce, N: i}
+		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 		if !j.facts.done.Has(i) {
 			j.open++
 			j.homeless.Add(i)
@@ -207,7 +206,7 @@ func (j *job) taskDone(id wire.TaskID) bool {
 	case id.Kind == j.facts.kind():
 		return j.facts.done.Has(id.N)
 	case id.Kind == wire.Map:
-		return j.maps[id.N].output != nil
+		return j.maps[id.N].output.atHand()
 	}
 	return j.done[id.Kind]
 }
@@ -221,7 +220,7 @@ func (j *job) mapsDone() int {
 }
 
 // runnable says whether tasks of j may be launched.
-func (j *job) runnable() bool { return !j.held && !j.stopping && j.splits != nil && j.facts.running() }
+func (j *job) runnable() bool { return !j.held && !j.stopping && j.in != nil && j.facts.running() }
 
 // advance does whatever a job's state now allows.
 func (l *Live) advance(j *job) {
@@ -341,7 +340,7 @@ func (l *Live) advanceStopping(j *job) {
 
 // loadSplits has the splits file read, also by a new leader.
 func (l *Live) loadSplits(j *job) {
-	if j.splits != nil || j.loading {
+	if j.in != nil || j.loading {
 		return
 	}
 	j.loading = true
@@ -358,7 +357,7 @@ func (l *Live) staged(j *job, name string) string {
 
 func (l *Live) splitsLoaded(r SplitsLoaded) {
 	j := l.job(r.Job)
-	if j == nil || r.Epoch != l.epoch || !j.facts.running() || j.splits != nil {
+	if j == nil || r.Epoch != l.epoch || !j.facts.running() || j.in != nil {
 		return
 	}
 	j.loading = false
@@ -373,15 +372,14 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		}
 		return
 	}
-	j.splits = append(make([]Split, 0, len(r.Splits)), r.Splits...)
-	for m, s := range j.splits {
-		j.input += s.Bytes
-		if j.maps[m].output != nil {
-			j.outInput += s.Bytes
+	for m := range r.Splits {
+		j.input += r.Splits[m].Bytes
+		if j.maps[m].output.atHand() {
+			j.outInput += r.Splits[m].Bytes
 		}
 	}
-	l.learnRacks(j)
-	l.indexSplits(j)
+	l.learnRacks(r.Splits)
+	l.indexSplits(j, r.Splits)
 	for _, a := range sortedAttempts(j.attempts) {
 		l.countLevel(a) // adopted before this was known
 	}

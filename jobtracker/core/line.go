@@ -1,37 +1,86 @@
 package core
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
-// line is jobs in order, by their seats: numbers that are moved about without the
-// garbage collector having to know.
+// line is jobs in order, by where they stand. It holds numbers that lie together in
+// memory, and are moved about without the garbage collector having to know.
 type line struct {
-	seats *[]*job // of all lines
-	order []int32
+	seats     *[]*job    // of all lines
+	standings []standing // by seat
+	order     []int32    // the seats of those in line
+	out       []int32    // the seats of those who refuse slots, in the same order
 }
 
 func (s *line) Len() int { return len(s.order) }
 
 func (s *line) at(i int) *job { return (*s.seats)[s.order[i]] }
 
-// find is where a job stands, or would by an order.
-func (s *line) find(j *job, compare func(a, b *job) int) int {
-	i, _ := slices.BinarySearchFunc(s.order, j, func(seat int32, j *job) int { return compare((*s.seats)[seat], j) })
-	return i
+// of is where a job stands.
+func (s *line) of(j *job) standing {
+	if int(j.seat) >= len(s.standings) {
+		return standing{}
+	}
+	return s.standings[j.seat]
 }
 
-func (s *line) insert(i int, j *job) { s.order = slices.Insert(s.order, i, j.seat) }
-
-func (s *line) remove(i int) { s.order = slices.Delete(s.order, i, i+1) }
-
-func (s *line) sort(compare func(a, b *job) int) {
-	slices.SortFunc(s.order, func(a, b int32) int { return compare((*s.seats)[a], (*s.seats)[b]) })
+// place has a job stand where it is to. It says whether it has moved and is in line.
+func (s *line) place(j *job, to standing) bool {
+	at := s.of(j)
+	if at == to {
+		return false
+	}
+	if list := s.list(at); list != nil {
+		i := s.find(*list, at)
+		*list = slices.Delete(*list, i, i+1)
+	}
+	if more := int(j.seat) + 1 - len(s.standings); more > 0 {
+		s.standings = append(s.standings, make([]standing, more)...)
+	}
+	s.standings[j.seat] = to
+	list := s.list(to)
+	if list != nil {
+		*list = slices.Insert(*list, s.find(*list, to), j.seat)
+	}
+	return list == &s.order
 }
 
-// jobs lists those in line.
-func (s *line) jobs() []*job {
-	all := make([]*job, len(s.order))
-	for i := range all {
-		all[i] = s.at(i)
+// list is where those are that stand so, nil for nowhere.
+func (s *line) list(x standing) *[]int32 {
+	switch {
+	case !x.queued:
+		return nil
+	case x.out:
+		return &s.out
+	}
+	return &s.order
+}
+
+// find is where in a list one that stands so is, or would be.
+func (s *line) find(list []int32, x standing) int {
+	return sort.Search(len(list), func(i int) bool { return s.standings[list[i]].compare(x) >= 0 })
+}
+
+// again has all of them stand somewhere else, each in its list: whether it is to leave
+// that, place will see.
+func (s *line) again(where func(*job) standing) {
+	for _, list := range [][]int32{s.order, s.out} {
+		for _, seat := range list {
+			at := &s.standings[seat]
+			to := where((*s.seats)[seat])
+			at.target, at.under, at.rank = to.target, to.under, to.rank
+		}
+		slices.SortFunc(list, func(a, b int32) int { return s.standings[a].compare(s.standings[b]) })
+	}
+}
+
+// jobs are those of a list.
+func (s *line) jobs(list []int32) []*job {
+	all := make([]*job, len(list))
+	for i, seat := range list {
+		all[i] = (*s.seats)[seat]
 	}
 	return all
 }

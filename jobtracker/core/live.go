@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,20 +23,25 @@ type Live struct {
 
 	streams  map[Stream]*stream
 	trackers map[string]*tracker
-	byIndex  []*tracker // trackers by their index; nil where one is free
-	free     [2]taskSet // indexes of trackers that can take a task, by phase
-	offers   taskSet    // indexes of trackers with a free slot for a ready partition
-	unfit    taskSet    // indexes of trackers that are excluded
-	cursor   int        // where the next round of giving out maps begins
-	placed   int        // homes and service attempts placed so far, for round robin
+	byIndex  []*tracker       // trackers by their index; nil where one is free
+	free     [2]taskSet       // indexes of trackers that can take a task, by phase
+	offers   taskSet          // indexes of trackers with a free slot for a ready partition
+	unfit    taskSet          // indexes of trackers that are excluded
+	cursor   int              // where the next round of giving out maps begins
+	placed   int              // homes and service attempts placed so far, for round robin
+	numbers  map[string]int32 // of trackers' names
+	named    []*trackerFacts  // by number, the last tracker of that name
 	leaseDue time.Duration
 	awaitDue time.Duration // when recovered jobs wait no longer
 	readmits time.Duration // when the next exclusion ends
 	tidyDue  time.Duration
 
 	jobs        map[int]*job
-	order       []*job // by number
-	dirty       map[int]bool
+	order       []*job            // by number
+	dirty       []*job            // to be looked at before Step returns
+	spare       []*job            // kept for its memory, as far and scratch
+	justOver    []*attempt        // that have ended in this Step
+	over        []*attempt        // that have ended before, see newAttempt
 	moved       []*job            // whose places in the lines may have changed
 	gatheredNow []partition       // to be launched in the slots that are held for them
 	seats       []*job            // for the lines
@@ -43,14 +49,15 @@ type Live struct {
 	byNode      []*node           // nodes by their index; nil where one is free
 	pull        []int32           // by node: maps to launch with input there, see pullOf
 	nodes       map[string]*node
-	fresh       taskSet         // indexes of trackers with a free map slot that may be near to more than is known
-	idle        taskSet         // indexes of those with a free map slot that no map to launch is near to
-	refusing    []*job          // see job.refuses
-	turn        int             // of those, who looked ahead last
-	given       []*job          // maps in this round
-	far         []choice        // kept for its memory
-	scratch     []locality.Node // likewise
-	round       int             // of giving out maps
+	racks       map[string]int32 // their numbers
+	fresh       taskSet          // indexes of trackers with a free map slot that may be near to more than is known
+	idle        taskSet          // indexes of those with a free map slot that no map to launch is near to
+	refusing    []*job           // see job.refuses
+	turn        int              // of those, who looked ahead last
+	given       []*job           // maps in this round
+	far         []choice         // kept for its memory
+	scratch     []locality.Node  // likewise
+	round       int              // of giving out maps
 	meter       locality.Meter
 	pace        locality.Pace   // of all maps
 	pass        int             // over the line of maps, for job.look
@@ -96,9 +103,9 @@ func newLive(c *Core) *Live {
 	l := &Live{
 		c: c, facts: c.facts, now: c.now, epoch: c.facts.epoch,
 		streams: make(map[Stream]*stream), trackers: make(map[string]*tracker),
-		jobs: make(map[int]*job), dirty: make(map[int]bool), awaiting: make(map[string]bool),
+		jobs: make(map[int]*job), awaiting: make(map[string]bool),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
-		nodes: make(map[string]*node), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never,
+		nodes: make(map[string]*node), racks: make(map[string]int32), numbers: make(map[string]int32), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never,
 	}
 	if c.cfg.Tidy > 0 {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
@@ -244,7 +251,12 @@ func (l *Live) jobFact(x fact) {
 }
 
 // touch has a job looked at before Step returns.
-func (l *Live) touch(j *job) { l.dirty[j.facts.n] = true }
+func (l *Live) touch(j *job) {
+	if !j.dirty {
+		j.dirty = true
+		l.dirty = append(l.dirty, j)
+	}
+}
 
 // touchAll is for what every job may be waiting for, such as a tracker.
 func (l *Live) touchAll() {
@@ -276,24 +288,32 @@ func (l *Live) settle() {
 	l.checkExclusions()
 	l.expireQueues()
 	for len(l.alarms) > 0 && l.alarms[0].at <= l.now {
-		l.dirty[l.alarms[0].job] = true
+		if j := l.jobs[l.alarms[0].job]; j != nil {
+			l.touch(j)
+		}
 		l.alarms = l.alarms[1:]
 	}
 	for len(l.dirty) > 0 {
-		touched := slices.Sorted(maps.Keys(l.dirty))
-		clear(l.dirty)
-		for _, n := range touched {
-			if j := l.jobs[n]; j != nil {
+		touched := l.dirty
+		l.dirty = l.spare
+		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.n, b.facts.n) })
+		for _, j := range touched {
+			j.dirty = false
+		}
+		for _, j := range touched {
+			if l.jobs[j.facts.n] == j {
 				l.advance(j)
 				l.move(j)
 			}
 		}
+		l.spare = touched[:0]
 	}
 	l.assign()
 	l.tidy()
 	l.flushOutputs()
 	l.tellShares()
 	l.allocate()
+	l.over, l.justOver = append(l.over, l.justOver...), l.justOver[:0]
 }
 
 // never is a time that does not come.

@@ -15,24 +15,34 @@ const maxRejected = 10
 // lost: homes that hold the records need not gather them again.
 type mapTask struct {
 	task
-	output   *wire.MapOutput // the chosen one, nil: none at hand
-	digest   uint64
-	known    bool
-	expected bool  // its output may come back with its tracker, see expectation
-	rejected []int // attempts whose outputs could not be read
-
-	refused time.Duration // 1 + for how long its job had been refusing slots when it refused the first for this map; 0: it has not
+	known    bool          // its digest is
+	expected bool          // its output may come back with its tracker, see expectation
+	output   output        // the chosen one
+	digest   uint64        // of the last one
+	refused  time.Duration // 1 + for how long its job had been refusing slots when it refused the first for this map; 0: it has not
 }
+
+// output is a chosen output of a map: what a wire.MapOutput says, without names.
+type output struct {
+	attempt int // the AttemptID's N
+	bytes   int64
+	tracker int32 // 1 + its number; 0: there is no output at hand
+}
+
+func (o *output) atHand() bool { return o.tracker != 0 }
+
+// outputAt is a map whose chosen output is, or was, on a tracker.
+type outputAt struct{ job, m int32 }
 
 // updateMap brings map m into or out of the set of maps to launch.
 func (l *Live) updateMap(j *job, m int) {
 	t := &j.maps[m]
-	wanted := len(t.attempts) == 0 && j.facts.running()
+	wanted := !t.runs() && j.facts.running()
 	if j.facts.reduces == 0 {
 		_, grant := j.facts.grants[m]
 		wanted = wanted && !grant && !j.facts.done.Has(m)
 	} else {
-		wanted = wanted && t.output == nil && (!t.known || j.open > 0) && !t.expected
+		wanted = wanted && !t.output.atHand() && (!t.known || j.open > 0) && !t.expected
 	}
 	if !j.pending.Set(m, wanted) {
 		return
@@ -57,7 +67,7 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 	out.Map, out.Attempt, out.Tracker, out.Addr = m, id.N, t.Name, t.Addr
 	if l.choose(j, t, &out) {
 		j.count(&j.maps[m].task, r)
-		for _, other := range slices.Clone(j.maps[m].attempts) {
+		for other := range j.maps[m].all() {
 			l.kill(other, "another attempt of the map has succeeded")
 		}
 	}
@@ -68,12 +78,12 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 // outputs with the same digest are interchangeable.
 func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
-	if slices.Contains(m.rejected, out.Attempt) {
+	if slices.Contains(m.mishaps().rejected, out.Attempt) {
 		return false
 	}
-	if m.output != nil {
+	if m.output.atHand() {
 		// While inventories come in, the later attempt is what homes went on with.
-		if !j.held || out.Attempt <= m.output.Attempt || out.Digest == m.digest {
+		if !j.held || out.Attempt <= m.output.attempt || out.Digest == m.digest {
 			return false
 		}
 		l.dropOutput(j, out.Map)
@@ -87,7 +97,8 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 		j.known++
 	}
 	j.hash = 0
-	m.output, m.digest, m.known = out, out.Digest, true
+	m.output = output{attempt: out.Attempt, bytes: out.Bytes, tracker: t.number + 1}
+	m.digest, m.known = out.Digest, true
 	j.digestSum += out.Digest
 	j.chosen++
 	if j.chosen == len(j.maps) {
@@ -98,8 +109,8 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	}
 	j.outBytes += out.Bytes
 	j.outInput += j.inputOf(out.Map)
-	t.outputs[j] = append(t.outputs[j], int32(out.Map))
-	j.outbox = append(j.outbox, *out)
+	l.lies(t, outputAt{int32(j.facts.n), int32(out.Map)})
+	j.outbox = append(j.outbox, int32(out.Map))
 	l.tell(j)
 	if j.known == len(j.maps) {
 		l.judgeHomes(j)
@@ -111,16 +122,17 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 // changed deals with a map that gives other records than before: what reduces
 // have read of it must not reach the output. It says whether the job can go on.
 func (l *Live) changed(j *job, out *wire.MapOutput) bool {
+	id := j.idOf(&j.maps[out.Map].task)
 	if j.facts.used() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf(
 			"%v is not deterministic: %v gives other records than an attempt that committed reduces have read",
-			j.maps[out.Map].id, wire.AttemptID{Task: j.maps[out.Map].id, N: out.Attempt}))
+			id, wire.AttemptID{Task: id, N: out.Attempt}))
 		return false
 	}
 	for p := range j.reduces {
 		l.setComplete(j, p, false)
-		for _, a := range j.reduces[p].attempts {
-			l.kill(a, fmt.Sprintf("%v is not deterministic and ran again", j.maps[out.Map].id))
+		for a := range j.reduces[p].all() {
+			l.kill(a, fmt.Sprintf("%v is not deterministic and ran again", id))
 		}
 	}
 	j.waitsGrant = nil
@@ -134,36 +146,52 @@ func (l *Live) dropOutput(j *job, n int) {
 	if j.classical {
 		l.move(j)
 	}
-	j.outBytes -= m.output.Bytes
+	j.outBytes -= m.output.bytes
 	j.outInput -= j.inputOf(n)
-	j.outbox = slices.DeleteFunc(j.outbox, func(o wire.MapOutput) bool { return o.Map == n })
-	m.output = nil
+	j.outbox = slices.DeleteFunc(j.outbox, func(m int32) bool { return int(m) == n })
+	m.output = output{}
 }
 
 // inputOf is the bytes that a map reads, 0 before its split is known.
 func (j *job) inputOf(m int) int64 {
-	if j.splits == nil {
+	if j.in == nil {
 		return 0
 	}
-	return j.splits[m].Bytes
+	return j.in.bytes[m]
 }
 
-// outputsOn lists the maps of a job whose chosen outputs are on a tracker.
-func (j *job) outputsOn(t *tracker) []int {
-	var maps []int
-	for _, m := range t.outputs[j] { // were there, at least once
-		if out := j.maps[m].output; out != nil && out.Tracker == t.Name {
-			maps = append(maps, int(m))
+// lies notes that a chosen output is on a tracker. Before the list grows, those leave it
+// that are not there any more.
+func (l *Live) lies(t *tracker, o outputAt) {
+	if len(t.outputs) == cap(t.outputs) {
+		t.outputs = slices.DeleteFunc(t.outputs, func(o outputAt) bool { return !l.stillOn(t, o) })
+		t.outputs = slices.Grow(t.outputs, len(t.outputs)+1)
+	}
+	t.outputs = append(t.outputs, o)
+}
+
+func (l *Live) stillOn(t *tracker, o outputAt) bool {
+	j := l.jobs[int(o.job)]
+	return j != nil && j.maps[o.m].output.tracker == t.number+1
+}
+
+// outputsOn lists the maps whose chosen outputs are on a tracker, by their jobs' numbers.
+func (l *Live) outputsOn(t *tracker) map[int][]int {
+	outputs := make(map[int][]int)
+	for _, o := range t.outputs {
+		if l.stillOn(t, o) {
+			outputs[int(o.job)] = append(outputs[int(o.job)], int(o.m))
 		}
 	}
-	slices.Sort(maps)
-	return slices.Compact(maps)
+	for n, maps := range outputs {
+		slices.Sort(maps)
+		outputs[n] = slices.Compact(maps)
+	}
+	return outputs
 }
 
 // outputsGone takes back the map outputs of a lost tracker.
-func (l *Live) outputsGone(j *job, t *tracker) {
-	outputs := j.outputsOn(t)
-	delete(t.outputs, j)
+func (l *Live) outputsGone(j *job, outputs []int) {
 	for _, m := range outputs {
 		l.dropOutput(j, m)
 		l.updateMap(j, m)
@@ -177,19 +205,18 @@ func (l *Live) outputLost(r *wire.OutputLost) {
 		return
 	}
 	m := &j.maps[r.Map]
-	if m.output == nil || m.output.Attempt != r.Attempt {
+	if !m.output.atHand() || m.output.attempt != r.Attempt {
 		return
 	}
-	m.rejected = append(m.rejected, r.Attempt)
-	j.trouble(fmt.Sprintf("%v runs again, its output is lost: %s", m.id, r.Reason))
-	if !slices.Contains(m.avoid, m.output.Tracker) {
-		m.avoid = append(m.avoid, m.output.Tracker)
-	}
+	bad := m.mishap()
+	bad.rejected = append(bad.rejected, r.Attempt)
+	j.trouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
+	m.avoid(l.outputOf(j, r.Map).Tracker)
 	l.dropOutput(j, r.Map)
 	l.updateMap(j, r.Map)
 	l.touch(j)
-	if len(m.rejected) > maxRejected {
-		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %d outputs could not be read, the last: %s", m.id, len(m.rejected), r.Reason))
+	if n := len(bad.rejected); n > maxRejected {
+		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %d outputs could not be read, the last: %s", j.idOf(&m.task), n, r.Reason))
 	}
 }
 

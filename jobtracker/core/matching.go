@@ -1,10 +1,6 @@
 package core
 
-import (
-	"slices"
-
-	"github.com/quernmr/quern/wire"
-)
+import "github.com/quernmr/quern/wire"
 
 // assignMaps gives the free map slots away. The job first in line has the first
 // slot, on whichever tracker is best for it. One that has no map near any of them
@@ -100,21 +96,17 @@ func (l *Live) recallNear(strict bool) {
 	if len(l.refusing) == 0 {
 		return
 	}
-	p := &l.phases[mapPhase]
+	l.lineUp()
 	for i := range l.fresh.All() {
-		if !l.free[mapPhase].Has(i) {
+		t := l.byIndex[i]
+		if !l.free[mapPhase].Has(i) || l.pull[t.node.index] == 0 {
 			continue
 		}
-		t := l.byIndex[i]
-		var first *job
-		for k := 0; k < len(l.refusing) && l.pull[t.node.index] > 0; k++ {
-			j := l.refusing[k]
-			if (first == nil || p.compare(j, first) < 0) && t.node.find(j).pick(amongPending, t, strict) >= 0 {
-				first = j
+		for _, seat := range l.phases[mapPhase].line.out {
+			if j := l.seats[seat]; j.refuses && j.pickNear(t, strict) >= 0 {
+				l.askAgain(j)
+				break
 			}
-		}
-		if first != nil {
-			l.askAgain(first)
 		}
 	}
 }
@@ -125,7 +117,7 @@ type looked struct{ near, blocked, roams int }
 
 // giveNear launches a map of a job on a node that keeps its input.
 func (l *Live) giveNear(j *job, strict bool) bool {
-	if j.look.near == l.pass || len(j.nears) == 0 {
+	if j.look.near == l.pass || len(j.in.atNodes.all) == 0 {
 		return false
 	}
 	t, m := l.find(&l.fresh, func(t *tracker) int { return j.pickNear(t, strict) })
@@ -186,8 +178,8 @@ func (l *Live) findFar(c choice, strict bool) (*tracker, int) {
 			return -1
 		})
 	}
-	if len(j.racks) > 0 {
-		if t, m := l.find(free, func(t *tracker) int { return j.racks[t.rack].pick(which, t, strict) }); t != nil {
+	if len(j.in.inRacks.all) > 0 {
+		if t, m := l.find(free, func(t *tracker) int { return j.pickInRack(which, t, strict) }); t != nil {
 			return t, m
 		}
 	}
@@ -210,23 +202,4 @@ func (l *Live) find(among *taskSet, pick func(*tracker) int) (*tracker, int) {
 		i++
 	}
 	return nil, -1
-}
-
-// pickNear is the lowest map to launch whose input is on t's node, or -1.
-func (j *job) pickNear(t *tracker, strict bool) int {
-	return t.node.find(j).pick(amongPending, t, strict)
-}
-
-// pickAny is the lowest one of a set, or -1.
-func (j *job) pickAny(which int, t *tracker, strict bool) int {
-	for m := range j.among(which).All() {
-		if j.mayRun(m, t, strict) {
-			return m
-		}
-	}
-	return -1
-}
-
-func (j *job) mayRun(m int, t *tracker, strict bool) bool {
-	return !strict || !slices.Contains(j.maps[m].avoid, t.Name)
 }

@@ -33,7 +33,7 @@ func (l *Live) moveHomes() {
 	if free.Len() == 0 || p.line.Len() == 0 {
 		return
 	}
-	for _, j := range p.line.jobs() {
+	for _, j := range p.line.jobs(p.line.order) {
 		if j.ready == 0 || l.now < j.movesDue && j.movesAsOf == free.Len() {
 			continue
 		}
@@ -139,8 +139,8 @@ func (l *Live) landing(j *job, from *tracker) *tracker {
 		return t != nil && t != from && free.Has(t.index) && t.mayHome() && t.free[reducePhase] > t.incoming
 	}
 	p := &l.phases[reducePhase]
-	if rank, ok := p.ranks[j.facts.n]; ok && rank < len(p.plan.Targets) {
-		for _, name := range p.plan.Targets[rank].Trackers {
+	if x, ok := p.givenTo(j); ok {
+		for _, name := range p.plan.Targets[x.rank].Trackers {
 			if t := l.trackers[name]; may(t) {
 				return t
 			}

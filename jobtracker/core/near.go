@@ -1,75 +1,119 @@
 package core
 
 import (
+	"iter"
+	"math/bits"
 	"slices"
 
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
-// learnRacks takes the racks in that the file system names in a job's splits.
-func (l *Live) learnRacks(j *job) {
-	news := false
-	for i := range j.splits {
-		s := &j.splits[i]
-		for k, host := range s.Hosts {
-			s.Hosts[k] = locality.HostKey(host)
-			if k < len(s.Racks) && l.topo.Learn(host, s.Racks[k]) {
-				news = true
+// input is where the input of a job's maps lies. Of its splits nothing else is kept:
+// there are many of them.
+type input struct {
+	bytes []int64  // by map
+	live  []uint16 // nodes with the input of each map that are given work
+	nodes lists    // by map, the indexes of the nodes with its input
+	racks lists    // by map, the numbers of the racks with its input
+
+	atNodes, inRacks places
+	closed           bool // the job is in no index any more
+}
+
+// places is a job's maps by where their input is. To find those in a place takes no
+// search: it is known how many places come before it.
+type places struct {
+	there []word  // the places with some, in a bit each
+	all   []near  // in the order of the places
+	maps  []int32 // of all places, end to end
+}
+
+// word is 64 places.
+type word struct {
+	bits   uint64
+	before int32 // how many places with some are in the words before
+}
+
+// near is the maps of a job with input in one place, a node or a rack, ascending.
+type near struct {
+	from, to int32    // in places.maps
+	low      [2]int32 // those before are not among the ones to pick from: not to launch, or not loose
+}
+
+// turned is the maps by their places, of what the places by map are.
+func (x *lists) turned() (p places) {
+	if len(x.all) == 0 {
+		return p
+	}
+	p.there = make([]word, slices.Max(x.all)>>6+1)
+	for _, place := range x.all {
+		p.there[place>>6].bits |= 1 << (place & 63)
+	}
+	n := 0
+	for w := range p.there {
+		p.there[w].before = int32(n)
+		n += bits.OnesCount64(p.there[w].bits)
+	}
+	p.all, p.maps = make([]near, n), make([]int32, len(x.all))
+	for _, place := range x.all {
+		p.find(place).to++ // how many, for now
+	}
+	from := int32(0)
+	for i := range p.all {
+		n := p.all[i].to
+		p.all[i] = near{from: from, to: from, low: [2]int32{from, from}}
+		from += n
+	}
+	for m := range x.n {
+		for _, place := range x.at(m) {
+			n := p.find(place)
+			p.maps[n.to] = int32(m)
+			n.to++
+		}
+	}
+	return p
+}
+
+// find is the maps in one place, or nil.
+func (p *places) find(place int32) *near {
+	if int(place>>6) >= len(p.there) {
+		return nil
+	}
+	w, bit := &p.there[place>>6], uint64(1)<<(place&63)
+	if w.bits&bit == 0 {
+		return nil
+	}
+	return &p.all[w.before+int32(bits.OnesCount64(w.bits&(bit-1)))]
+}
+
+// each yields the places with some.
+func (p *places) each() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, w := range p.there {
+			for ; w.bits != 0; w.bits &= w.bits - 1 {
+				if !yield(i<<6 + bits.TrailingZeros64(w.bits)) {
+					return
+				}
 			}
 		}
 	}
-	if !news {
-		return
-	}
-	for _, t := range l.byIndex {
-		if t != nil {
-			t.rack = l.topo.Rack(t.Host, t.trackerFacts.Rack)
-		}
-	}
 }
 
-// levelOf is how near map m of a job is to its input on a tracker.
-func (j *job) levelOf(m int, t *tracker) wire.Level {
-	if slices.Contains(j.nodesOf(m), t.node.index) { // which needs no look at names
-		return wire.NodeLocal
+// at is the maps in one place.
+func (p *places) at(place int32) []int32 {
+	n := p.find(place)
+	if n == nil {
+		return nil
 	}
-	s := &j.splits[m]
-	return locality.Level(s.Hosts, s.Racks, t.host, t.rack)
+	return p.maps[n.from:n.to]
 }
 
-// countLevel notes how near a launched map is to its input. Of one adopted from
-// an earlier leader it is counted once the splits are read.
-func (l *Live) countLevel(a *attempt) {
-	if a.id.Task.Kind == wire.Map && a.job.splits != nil {
-		a.level = a.job.levelOf(a.id.Task.N, a.tracker)
-		a.job.levels[a.level]++
-	}
-}
-
-// node is a machine: the trackers on it, and the jobs with input there.
-type node struct {
-	host     string
-	trackers []*tracker
-	working  int     // trackers that are given work
-	nears    []*near // by the jobs' numbers,
-	numbers  []int32 // which are these: they lie together in memory
-	index    int32   // in Live.byNode and Live.pull
-}
-
-// whole is a map to launch in Live.pull; one with input on r nodes pulls each of them
-// with an r-th.
-const whole = 840
-
-func pullOf(nodes int) int32 { return int32(max(1, whole/max(1, nodes))) }
-
-// near is the maps of a job with input in one place, ascending: on a node, or in a
-// rack, which is no node.
-type near struct {
-	job  *job
-	node *node
-	maps []int32
-	low  [2]int // those before are not among the ones to pick from: not to launch, or not loose
+// back has a map looked at again.
+func (p *places) back(place int32, which, m int) {
+	n := p.find(place)
+	i, _ := slices.BinarySearch(p.maps[n.from:n.to], int32(m))
+	n.low[which] = min(n.low[which], n.from+int32(i))
 }
 
 // The sets of maps that one is picked from, as indexes of near.low.
@@ -85,38 +129,124 @@ func (j *job) among(which int) *taskSet {
 	return &j.pending
 }
 
-// find is the maps of a job that have input on the node, or nil.
-func (n *node) find(j *job) *near {
-	i, found := slices.BinarySearch(n.numbers, int32(j.facts.n))
-	if !found {
-		return nil
-	}
-	return n.nears[i]
-}
-
-// pick is the lowest map that is in one of the sets and may run on t, or -1.
+// pickAt is the lowest map in a place that is in one of the sets and may run on t, or -1.
 // It costs amortized O(1), but for maps that have failed on t.
-func (n *near) pick(which int, t *tracker, strict bool) int {
+func (j *job) pickAt(p *places, place int32, which int, t *tracker, strict bool) int {
+	n := p.find(place)
 	if n == nil {
 		return -1
 	}
-	from, low := n.job.among(which), &n.low[which]
-	for *low < len(n.maps) && !from.Has(int(n.maps[*low])) {
+	from, low := j.among(which), &n.low[which]
+	for *low < n.to && !from.Has(int(p.maps[*low])) {
 		*low++
 	}
-	for _, m := range n.maps[*low:] {
-		if from.Has(int(m)) && n.job.mayRun(int(m), t, strict) {
+	for _, m := range p.maps[*low:n.to] {
+		if from.Has(int(m)) && j.mayRun(int(m), t, strict) {
 			return int(m)
 		}
 	}
 	return -1
 }
 
-// back has a map looked at again.
-func (n *near) back(which, m int) {
-	i, _ := slices.BinarySearch(n.maps, int32(m))
-	n.low[which] = min(n.low[which], i)
+// pickNear is the lowest map to launch whose input is on t's node, or -1.
+func (j *job) pickNear(t *tracker, strict bool) int {
+	return j.pickAt(&j.in.atNodes, t.node.index, amongPending, t, strict)
 }
+
+// pickInRack is the lowest map of a set whose input is in t's rack, or -1.
+func (j *job) pickInRack(which int, t *tracker, strict bool) int {
+	return j.pickAt(&j.in.inRacks, t.rackNumber, which, t, strict)
+}
+
+// pickAny is the lowest one of a set, or -1.
+func (j *job) pickAny(which int, t *tracker, strict bool) int {
+	for m := range j.among(which).All() {
+		if j.mayRun(m, t, strict) {
+			return m
+		}
+	}
+	return -1
+}
+
+func (j *job) mayRun(m int, t *tracker, strict bool) bool {
+	return !strict || !j.maps[m].avoids(t.Name)
+}
+
+// learnRacks takes the racks in that the file system names in a job's splits.
+func (l *Live) learnRacks(splits []Split) {
+	news := false
+	for i := range splits {
+		s := &splits[i]
+		for k, host := range s.Hosts {
+			if k < len(s.Racks) && l.topo.Learn(host, s.Racks[k]) {
+				news = true
+			}
+		}
+	}
+	if !news {
+		return
+	}
+	for _, t := range l.byIndex {
+		if t != nil {
+			l.setRack(t)
+		}
+	}
+}
+
+// setRack notes where a tracker stands, by what is known of racks.
+func (l *Live) setRack(t *tracker) {
+	t.rack = l.topo.Rack(t.Host, t.trackerFacts.Rack)
+	t.rackNumber = l.rackOf(t.rack)
+}
+
+// rackOf numbers the names of racks.
+func (l *Live) rackOf(rack string) int32 {
+	n, ok := l.racks[rack]
+	if !ok {
+		n = int32(len(l.racks))
+		l.racks[rack] = n
+	}
+	return n
+}
+
+// levelOf is how near map m of a job is to its input on a tracker, as [locality.Level]
+// has it, without a look at names. Input that is nowhere in particular has no level.
+func (j *job) levelOf(m int, t *tracker) wire.Level {
+	nodes := j.in.nodes.at(m)
+	switch {
+	case len(nodes) == 0:
+		return 0
+	case slices.Contains(nodes, t.node.index):
+		return wire.NodeLocal
+	case slices.Contains(j.in.racks.at(m), t.rackNumber):
+		return wire.RackLocal
+	}
+	return wire.Remote
+}
+
+// countLevel notes how near a launched map is to its input. Of one adopted from
+// an earlier leader it is counted once the splits are read.
+func (l *Live) countLevel(a *attempt) {
+	if a.id.Task.Kind == wire.Map && a.job.in != nil && !a.job.in.closed {
+		a.level = a.job.levelOf(a.id.Task.N, a.tracker)
+		a.job.levels[a.level]++
+	}
+}
+
+// node is a machine with trackers, or with input of jobs.
+type node struct {
+	host     string
+	trackers []*tracker
+	working  int   // trackers that are given work
+	jobs     int   // that have input there
+	index    int32 // in Live.byNode and Live.pull
+}
+
+// whole is a map to launch in Live.pull; one with input on r nodes pulls each of them
+// with an r-th.
+const whole = 840
+
+func pullOf(nodes int) int32 { return int32(max(1, whole/max(1, nodes))) }
 
 // nodeOf finds the node of a host, or makes it.
 func (l *Live) nodeOf(host string) *node {
@@ -134,7 +264,7 @@ func (l *Live) nodeOf(host string) *node {
 }
 
 func (l *Live) dropNode(n *node) {
-	if len(n.trackers) == 0 && len(n.nears) == 0 {
+	if len(n.trackers) == 0 && n.jobs == 0 {
 		delete(l.nodes, n.host)
 		l.byNode[n.index] = nil
 	}
@@ -167,14 +297,16 @@ func (l *Live) worked(t *tracker, works bool) {
 			return
 		}
 	}
-	for _, near := range n.nears {
-		j := near.job
-		for _, m := range near.maps {
+	for _, j := range l.order {
+		if !j.indexed() {
+			continue
+		}
+		for _, m := range j.in.atNodes.at(n.index) {
 			if works {
-				j.live[m]++
+				j.in.live[m]++
 				continue
 			}
-			if j.live[m]--; j.live[m] == 0 && j.pending.Has(int(m)) {
+			if j.in.live[m]--; j.in.live[m] == 0 && j.pending.Has(int(m)) {
 				l.loosen(j, int(m))
 			}
 		}
@@ -183,104 +315,96 @@ func (l *Live) worked(t *tracker, works bool) {
 
 // indexSplits makes the indexes by node and by rack, and enters the maps that
 // wait already.
-func (l *Live) indexSplits(j *job) {
-	nears := make(map[*node]*near)
-	j.racks = make(map[string]*near)
-	j.firsts, j.live = make([]int32, len(j.splits)+1), make([]uint16, len(j.splits))
-	for m := range j.splits {
-		s := &j.splits[m]
-		for k, host := range s.Hosts {
-			n := l.nodeOf(host)
-			s.Hosts[k] = n.host // one string for all
-			here := nears[n]
-			if here == nil {
-				here = &near{job: j, node: n}
-				nears[n] = here
-				j.nears = append(j.nears, here)
-			}
-			if here.add(m) {
-				j.places = append(j.places, n.index)
-				if n.working > 0 {
-					j.live[m]++
-				}
+func (l *Live) indexSplits(j *job, splits []Split) {
+	hosts, racks := 0, 0
+	for m := range splits {
+		hosts, racks = hosts+len(splits[m].Hosts), racks+len(splits[m].Racks)
+	}
+	in := &input{
+		bytes: make([]int64, len(splits)), live: make([]uint16, len(splits)),
+		nodes: lists{all: make([]int32, 0, hosts)}, racks: lists{all: make([]int32, 0, racks)},
+	}
+	for m := range splits {
+		s := &splits[m]
+		in.bytes[m] = s.Bytes
+		for _, host := range s.Hosts {
+			in.nodes.add(l.nodeOf(locality.HostKey(host)).index)
+		}
+		for _, rack := range s.Racks {
+			if rack != "" {
+				in.racks.add(l.rackOf(rack))
 			}
 		}
-		j.firsts[m+1] = int32(len(j.places))
-		for _, rack := range s.Racks {
-			if rack != "" && j.racks[rack] == nil {
-				j.racks[rack] = &near{job: j}
-			}
-			if rack != "" {
-				j.racks[rack].add(m)
+		in.nodes.end()
+		in.racks.end()
+		for _, i := range in.nodes.at(m) {
+			if l.byNode[i].working > 0 {
+				in.live[m]++
 			}
 		}
 	}
-	for _, n := range j.nears {
-		i, _ := slices.BinarySearch(n.node.numbers, int32(j.facts.n))
-		n.node.nears, n.node.numbers = slices.Insert(n.node.nears, i, n), slices.Insert(n.node.numbers, i, int32(j.facts.n))
+	in.atNodes, in.inRacks = in.nodes.turned(), in.racks.turned()
+	j.in = in
+	for i := range in.atNodes.each() {
+		l.byNode[i].jobs++
 	}
 	for m := range j.pending.All() {
 		l.enter(j, m)
 	}
 }
 
-// add adds a map, once, and says whether it was new.
-func (n *near) add(m int) bool {
-	if k := len(n.maps); k > 0 && n.maps[k-1] == int32(m) {
-		return false
-	}
-	n.maps = append(n.maps, int32(m))
-	return true
-}
-
-// nodesOf is the nodes with the input of a map, by their indexes.
-func (j *job) nodesOf(m int) []int32 { return j.places[j.firsts[m]:j.firsts[m+1]] }
-
 // dropNears takes a job out of the nodes.
 func (l *Live) dropNears(j *job) {
+	in := j.in
+	if in == nil || in.closed {
+		return
+	}
 	for m := range j.pending.All() {
-		if j.splits != nil {
-			l.unpull(j, m)
-		}
+		l.unpull(j, m)
 	}
-	for _, n := range j.nears {
-		i, _ := slices.BinarySearch(n.node.numbers, int32(j.facts.n))
-		n.node.nears, n.node.numbers = slices.Delete(n.node.nears, i, i+1), slices.Delete(n.node.numbers, i, i+1)
-		l.dropNode(n.node)
+	for i := range in.atNodes.each() {
+		n := l.byNode[i]
+		n.jobs--
+		l.dropNode(n)
 	}
-	j.nears, j.places, j.racks = nil, nil, nil
-	clear(j.firsts)
+	in.closed = true
+	in.atNodes, in.inRacks = places{}, places{}
 }
+
+// indexed says whether a job's maps are in the indexes by place.
+func (j *job) indexed() bool { return j.in != nil && !j.in.closed }
 
 // enter notes a map that is to be launched from now on. The free slots on the nodes
 // with its input are offered anew.
 func (l *Live) enter(j *job, m int) {
-	if j.splits == nil {
+	if !j.indexed() {
 		return
 	}
-	nodes := j.nodesOf(m)
+	nodes := j.in.nodes.at(m)
 	for _, i := range nodes {
-		n := l.byNode[i]
-		n.find(j).back(amongPending, m)
+		j.in.atNodes.back(i, amongPending, m)
 		l.pull[i] += pullOf(len(nodes))
-		for _, t := range n.trackers {
+		for _, t := range l.byNode[i].trackers {
 			l.idle.Remove(t.index)
 			if l.free[mapPhase].Has(t.index) {
 				l.fresh.Add(t.index)
 			}
 		}
 	}
-	for _, rack := range j.splits[m].Racks {
-		if rack != "" {
-			j.racks[rack].back(amongPending, m)
-		}
-	}
+	j.backInRacks(amongPending, m)
 	l.beginWait(j, m)
+}
+
+// backInRacks has a map looked at again that comes into a set.
+func (j *job) backInRacks(which, m int) {
+	for _, rack := range j.in.racks.at(m) {
+		j.in.inRacks.back(rack, which, m)
+	}
 }
 
 // leave ends that.
 func (l *Live) leave(j *job, m int) {
-	if j.splits == nil {
+	if !j.indexed() {
 		return
 	}
 	j.loose.Remove(m)
@@ -292,7 +416,7 @@ func (l *Live) leave(j *job, m int) {
 
 // unpull takes back what a map to launch has added to Live.pull.
 func (l *Live) unpull(j *job, m int) {
-	nodes := j.nodesOf(m)
+	nodes := j.in.nodes.at(m)
 	for _, i := range nodes {
 		l.pull[i] -= pullOf(len(nodes))
 		if l.pull[i] > 0 {
@@ -307,8 +431,11 @@ func (l *Live) unpull(j *job, m int) {
 // offerAll has the free slots near a job's maps offered anew: it may be given some
 // from now on.
 func (l *Live) offerAll(j *job) {
-	for _, n := range j.nears {
-		for _, t := range n.node.trackers {
+	if !j.indexed() {
+		return
+	}
+	for i := range j.in.atNodes.each() {
+		for _, t := range l.byNode[i].trackers {
 			if l.free[mapPhase].Has(t.index) {
 				l.fresh.Add(t.index)
 			}

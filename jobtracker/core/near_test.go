@@ -37,11 +37,11 @@ func (w *world) checkNear() {
 		return
 	}
 	free, p := &l.free[mapPhase], &l.phases[mapPhase]
-	if line := l.phases[mapPhase].line.jobs(); free.Len() > 0 && len(line) > 0 {
-		w.fail("%d map slots are free, and %v is in line for one", free.Len(), line[0].id)
+	if line := &p.line; free.Len() > 0 && line.Len() > 0 {
+		w.fail("%d map slots are free, and %v is in line for one", free.Len(), line.at(0).id)
 	}
 	for _, j := range l.order {
-		if j.splits == nil {
+		if j.in == nil {
 			continue
 		}
 		w.checkHeld(l, j)
@@ -99,7 +99,7 @@ func (w *world) checkIdle(l *Live) {
 		wanted := false
 		for _, j := range l.order {
 			for m := range j.pending.All() {
-				wanted = wanted || j.splits != nil && slices.Contains(j.splits[m].Hosts, t.host)
+				wanted = wanted || j.in != nil && slices.Contains(w.splitsOf(j)[m].Hosts, t.host)
 			}
 		}
 		if idle := l.free[mapPhase].Has(t.index) && !wanted; l.idle.Has(t.index) != idle {
@@ -128,30 +128,44 @@ func (w *world) checkMatched(commands []Command) {
 	}
 	for _, a := range far {
 		for _, b := range far {
-			if a.job == b.job && len(a.task.avoid) == 0 && slices.Contains(a.job.splits[a.id.Task.N].Hosts, b.tracker.host) {
+			if a.job == b.job && len(a.task.mishaps().avoid) == 0 && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
 				w.fail("%v runs on %s, away from its input, and %v, away from its own, on %s where that is", a.id, a.tracker.Name, b.id, b.tracker.Name)
 			}
 		}
 	}
 }
 
+// splitsOf is a job's splits as they were loaded.
+func (w *world) splitsOf(j *job) []Split {
+	if w.splits[j.id] == nil {
+		w.splits[j.id] = w.simSplits(LoadSplits{Job: j.id, Maps: len(j.maps)})
+	}
+	return w.splits[j.id]
+}
+
 // checkPicks compares what the indexes find with what a look at every map does.
 func (w *world) checkPicks(j *job, t *tracker, strict bool) {
+	splits := w.splitsOf(j)
 	lowest := func(may func(m int) bool) int {
 		for m := range j.maps {
-			if j.pending.Has(m) && (!strict || !slices.Contains(j.maps[m].avoid, t.Name)) && may(m) {
+			if j.pending.Has(m) && (!strict || !slices.Contains(j.maps[m].mishaps().avoid, t.Name)) && may(m) {
 				return m
 			}
 		}
 		return -1
 	}
 	host, rack := locality.HostKey(t.Host), t.rack
-	near := lowest(func(m int) bool { return slices.Contains(j.splits[m].Hosts, host) })
-	inRack := lowest(func(m int) bool { return slices.Contains(j.splits[m].Racks, rack) })
-	loose := lowest(func(m int) bool { return j.loose.Has(m) && slices.Contains(j.splits[m].Racks, rack) })
-	a, b, c := j.pickNear(t, strict), j.racks[rack].pick(amongPending, t, strict), j.racks[rack].pick(amongLoose, t, strict)
+	near := lowest(func(m int) bool { return slices.Contains(splits[m].Hosts, host) })
+	inRack := lowest(func(m int) bool { return slices.Contains(splits[m].Racks, rack) })
+	loose := lowest(func(m int) bool { return j.loose.Has(m) && slices.Contains(splits[m].Racks, rack) })
+	a, b, c := j.pickNear(t, strict), j.pickInRack(amongPending, t, strict), j.pickInRack(amongLoose, t, strict)
 	if a != near || b != inRack || c != loose {
 		w.fail("%v on %s: maps %d, %d, %d are picked, not %d, %d, %d", j.id, t.Name, a, b, c, near, inRack, loose)
+	}
+	for m := range splits {
+		if level := locality.Level(splits[m].Hosts, splits[m].Racks, host, rack); !j.in.closed && j.levelOf(m, t) != level {
+			w.fail("map %d of %v is at level %v on %s, not %v", m, j.id, j.levelOf(m, t), t.Name, level)
+		}
 	}
 }
 
@@ -159,7 +173,7 @@ func (w *world) checkPicks(j *job, t *tracker, strict bool) {
 // asked again when that ends.
 func (w *world) checkHeld(l *Live, j *job) {
 	for m := range j.maps {
-		if j.pending.Has(m) && !j.loose.Has(m) && j.live[m] == 0 || j.loose.Has(m) && !j.pending.Has(m) {
+		if j.pending.Has(m) && !j.loose.Has(m) && j.in.live[m] == 0 || j.loose.Has(m) && !j.pending.Has(m) {
 			w.fail("%v map %d: to be launched %v, loose %v", j.id, m, j.pending.Has(m), j.loose.Has(m))
 		}
 		if at := j.maps[m].refused; at > 0 && at > j.wait.Total(l.now)+1 {
@@ -190,14 +204,14 @@ func BenchmarkNear(b *testing.B) {
 		l.refresh(t)
 		l.fresh.Add(t.index)
 	}
-	j := &job{facts: new(jobFacts), splits: make([]Split, maps), maps: make([]mapTask, maps)}
-	for m := range j.splits {
+	j, splits := &job{facts: new(jobFacts), maps: make([]mapTask, maps)}, make([]Split, maps)
+	for m := range splits {
 		for k := range 3 {
-			j.splits[m].Hosts = append(j.splits[m].Hosts, fmt.Sprintf("t%d", (m*7+k*331)%nodes))
+			splits[m].Hosts = append(splits[m].Hosts, fmt.Sprintf("t%d", (m*7+k*331)%nodes))
 		}
 		j.pending.Add(m)
 	}
-	l.indexSplits(j)
+	l.indexSplits(j, splits)
 	given := 0
 	for b.Loop() {
 		l.pass++

@@ -82,10 +82,8 @@ func (p *phase) precedence(jobs []*job) []*job {
 
 // rankOf is a job's place in the plan in force.
 func (p *phase) rankOf(j *job) int {
-	if r, ok := p.ranks[j.facts.n]; ok {
-		return r
-	}
-	return len(p.ranks)
+	x, _ := p.givenTo(j)
+	return x.rank
 }
 
 // phaseEnd is when a phase of a job ends that begins at from: when the plan in force
@@ -94,8 +92,8 @@ func (p *phase) rankOf(j *job) int {
 func (l *Live) phaseEnd(v look, o *outlook, from, inLine time.Duration, slots int) time.Duration {
 	p := &l.phases[v.phase]
 	end, discrete := max(from, v.now+inLine), false
-	if r, ok := p.ranks[o.job.facts.n]; ok && p.plan.Targets[r].End > 0 && v.phase == mapPhase {
-		end = max(v.now, p.plannedAt+secondsOf(p.plan.Targets[r].End))
+	if x, ok := p.givenTo(o.job); ok && p.plan.Targets[x.rank].End > 0 && v.phase == mapPhase {
+		end = max(v.now, p.plannedAt+secondsOf(p.plan.Targets[x.rank].End))
 		discrete = len(p.plan.Queues) > 0 // such a plan has counted whole tasks
 	}
 	if o.tasks[v.phase] <= o.job.inSlots[v.phase] {

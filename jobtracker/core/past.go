@@ -9,27 +9,29 @@ import (
 // maxPast is how many ended attempts of one job are kept for display and history.
 const maxPast = 100_000
 
-// past is an attempt that has ended.
+// past is an attempt that has ended. There are as many as tasks, so that it holds no
+// texts: these are in job.causes, and in Live.named.
 type past struct {
-	n       int // the AttemptID's
-	tracker string
-	addr    string
-	state   wire.AttemptState
+	number  int // the AttemptID's
 	bytes   int64
 	began   int64 // Unix milliseconds
 	took    int64 // milliseconds
-	cause   string
-	lost    bool // how it ended is not known
-	level   wire.Level
 	reads   wire.Reads
+	task    int32 // the TaskID's number
+	tracker int32 // number of its name
+	cause   int32 // 1 + its place in job.causes; 0: none
+	before  int32 // as task.past, of the attempt at the task that ended before
+	kind    wire.Kind
+	state   wire.AttemptState
+	level   wire.Level
+	lost    bool // how it ended is not known
 }
 
 // keep notes how an attempt of this office has ended.
 func (l *Live) keep(a *attempt, state wire.AttemptState, r *wire.Result) {
 	p := past{
-		n: a.id.N, tracker: a.tracker.Name, addr: a.tracker.Addr, state: state, bytes: max(r.Bytes, a.bytes.Done),
-		began: a.began, took: r.Took.Milliseconds(), cause: bounded(r.Error, maxTrouble),
-		level: a.level, reads: r.Reads,
+		number: a.id.N, tracker: a.tracker.number, state: state, bytes: max(r.Bytes, a.bytes.Done),
+		began: a.began, took: r.Took.Milliseconds(), level: a.level, reads: r.Reads,
 	}
 	switch {
 	case p.took > 0:
@@ -37,10 +39,11 @@ func (l *Live) keep(a *attempt, state wire.AttemptState, r *wire.Result) {
 	default:
 		p.took = l.wall() - p.began
 	}
+	cause := r.Error
 	if state == wire.AttemptKilled && a.reason != "" {
-		p.cause = bounded(a.reason, maxTrouble)
+		cause = a.reason
 	}
-	a.job.keep(a.task, p)
+	a.job.keep(a.task, p, cause)
 }
 
 // keepLost notes an attempt that nobody will report on any more.
@@ -50,9 +53,9 @@ func (l *Live) keepLost(a *attempt) {
 		cause = "unknown to its tracker, which may not have got the launch"
 	}
 	a.job.keep(a.task, past{
-		n: a.id.N, tracker: a.tracker.Name, addr: a.tracker.Addr, state: wire.AttemptKilled, lost: true,
-		began: a.began, took: l.wall() - a.began, cause: cause, level: a.level,
-	})
+		number: a.id.N, tracker: a.tracker.number, state: wire.AttemptKilled, lost: true,
+		began: a.began, took: l.wall() - a.began, level: a.level,
+	}, cause)
 }
 
 // keepLate notes an attempt that ended under an earlier leader, or while it was
@@ -60,46 +63,54 @@ func (l *Live) keepLost(a *attempt) {
 func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 	took := r.Result.Took.Milliseconds()
 	j.keep(tk, past{
-		n: r.Attempt.N, tracker: t.Name, addr: t.Addr, state: r.State, bytes: r.Result.Bytes,
-		began: l.wall() - took, took: took, cause: bounded(r.Result.Error, maxTrouble),
-		reads: r.Result.Reads,
-	})
+		number: r.Attempt.N, tracker: t.number, state: r.State, bytes: r.Result.Bytes,
+		began: l.wall() - took, took: took, reads: r.Result.Reads,
+	}, r.Result.Error)
 }
 
-// keep adds p to the task's past, once.
-func (j *job) keep(tk *task, p past) {
-	i := slices.IndexFunc(tk.past, func(x past) bool { return x.n == p.n })
-	switch {
-	case i >= 0 && tk.past[i].lost:
-		tk.past[i] = p
-	case i < 0 && j.kept < maxPast:
-		tk.past = append(tk.past, p)
-		j.kept++
+// keep adds p to the task's past, once. A fence is settled and has none.
+func (j *job) keep(tk *task, p past, cause string) {
+	if tk.kind == wire.Fence {
+		return
 	}
+	p.kind, p.task, p.before = tk.kind, tk.n, tk.past
+	at := tk.past
+	for at != 0 && j.pasts[at-1].number != p.number {
+		at = j.pasts[at-1].before
+	}
+	switch {
+	case at != 0 && j.pasts[at-1].lost:
+		p.before = j.pasts[at-1].before
+	case at == 0 && len(j.pasts) < maxPast:
+		j.pasts = append(j.pasts, past{})
+		at = int32(len(j.pasts))
+		tk.past = at
+	default:
+		return
+	}
+	if cause != "" {
+		j.causes = append(j.causes, bounded(cause, maxTrouble))
+		p.cause = int32(len(j.causes))
+	}
+	j.pasts[at-1] = p
 }
 
 // allAttempts lists a job's attempts by task and number, those that run as of now.
 func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
-	list := make([]wire.AttemptStatus, 0, j.kept+len(j.attempts))
-	add := func(tk *task) {
-		for i := range tk.past {
-			p := &tk.past[i]
-			list = append(list, wire.AttemptStatus{
-				Attempt: wire.AttemptID{Task: tk.id, N: p.n}, Tracker: p.tracker, Addr: p.addr, State: p.state,
-				Bytes: wire.Progress{Done: p.bytes, Total: p.bytes}, Began: p.began, Took: p.took, Error: p.cause,
-				Level: p.level, Reads: p.reads,
-			})
+	list := make([]wire.AttemptStatus, 0, len(j.pasts)+len(j.attempts))
+	for i := range j.pasts {
+		p := &j.pasts[i]
+		s := wire.AttemptStatus{
+			Attempt: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: p.kind, N: int(p.task)}, N: p.number},
+			Tracker: l.named[p.tracker].Name, Addr: l.named[p.tracker].Addr, State: p.state,
+			Bytes: wire.Progress{Done: p.bytes, Total: p.bytes}, Began: p.began, Took: p.took,
+			Level: p.level, Reads: p.reads,
 		}
+		if p.cause > 0 {
+			s.Error = j.causes[p.cause-1]
+		}
+		list = append(list, s)
 	}
-	add(&j.setup)
-	for i := range j.maps {
-		add(&j.maps[i].task)
-	}
-	for i := range j.reduces {
-		add(&j.reduces[i])
-	}
-	add(&j.commit)
-	add(&j.cleanup)
 	for _, a := range j.attempts {
 		list = append(list, wire.AttemptStatus{
 			Attempt: a.id, Tracker: a.tracker.Name, Addr: a.tracker.Addr, State: a.state, Bytes: a.bytes, Began: a.began,

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/wire"
@@ -105,11 +106,12 @@ const enough = 2
 // slowness is how much longer than elsewhere a job's reduces take on a tracker, as far
 // as was measured: of this job, of the last one of its name, else of all jobs.
 func (l *Live) slowness(j *job, t *tracker) float64 {
-	if f := slownessOf(&j.measured[reducePhase], t.Name); f > 0 {
+	if f := slownessOf(j.on(t.number, reducePhase), j.measured[reducePhase].Mean()); f > 0 {
 		return f
 	}
 	if j.profile != nil {
-		if f := slownessOf(&j.profile.Phases[reducePhase], t.Name); f > 0 {
+		past := &j.profile.Phases[reducePhase]
+		if f := slownessOf(past.On(t.Name), past.Mean()); f > 0 {
 			return f
 		}
 	}
@@ -122,8 +124,7 @@ func (l *Live) slowness(j *job, t *tracker) float64 {
 // Tasks scatter: no tracker is taken to be better or worse than this.
 const leastSlow, mostSlow = 0.1, 10.0
 
-func slownessOf(s *history.Sums, tracker string) float64 {
-	own, mean := s.On(tracker), s.Mean()
+func slownessOf(own history.Sum, mean time.Duration) float64 {
 	if own.Tasks < enough || mean <= 0 {
 		return 0
 	}

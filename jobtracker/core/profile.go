@@ -78,7 +78,7 @@ func (l *Live) remember(j *job) {
 		return
 	}
 	l.profiles.keep(j.facts.name, &history.Profile{
-		Job: j.id, Phases: j.measured, Read: j.read, Shuffled: j.outBytes,
+		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.read, Shuffled: j.outBytes,
 		Elapsed: time.Duration(j.facts.end.Elapsed) * time.Millisecond, Reads: j.reads,
 	})
 }

@@ -129,7 +129,7 @@ func (j *job) pickFor(t *tracker) int {
 	if m := j.pickNear(t, true); m >= 0 {
 		return m
 	}
-	if m := j.racks[t.rack].pick(amongPending, t, true); m >= 0 {
+	if m := j.pickInRack(amongPending, t, true); m >= 0 {
 		return m
 	}
 	return j.pickAny(amongPending, t, true)

@@ -16,9 +16,10 @@ type expectation struct {
 
 // restarted ends an incarnation whose tracker is registered by another process.
 func (l *Live) restarted(t *tracker) {
+	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		if outputs := j.outputsOn(t); len(outputs) > 0 && j.facts.running() {
-			l.expect(j, t.Name, outputs)
+		if maps := outputs[j.facts.n]; len(maps) > 0 && j.facts.running() {
+			l.expect(j, t.Name, maps)
 		}
 	}
 	l.detach(t)
@@ -60,6 +61,9 @@ func (l *Live) expectedNoMore(j *job, name string) {
 
 // expectedTooLong ends the expectations that a lease has passed over.
 func (l *Live) expectedTooLong(j *job) {
+	if len(j.expected) == 0 {
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(j.expected)) {
 		if l.now >= j.expected[name].due {
 			l.expectedNoMore(j, name)

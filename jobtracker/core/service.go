@@ -15,11 +15,16 @@ type fence struct {
 	subject wire.AttemptID
 }
 
-func sortedFences(fences map[int]*fence) []int { return slices.Sorted(maps.Keys(fences)) }
+func sortedFences(fences map[int]*fence) []int {
+	if len(fences) == 0 {
+		return nil // as in nearly every Step
+	}
+	return slices.Sorted(maps.Keys(fences))
+}
 
 // wait holds back the next attempt of a service task that has failed.
 func (tk *task) wait(l *Live, j *job) {
-	if delay := retryDelay(len(tk.failed)); delay > 0 {
+	if delay := retryDelay(len(tk.mishaps().failed)); delay > 0 {
 		j.retryAt = l.now + delay
 		l.alarm(j, j.retryAt)
 	}
@@ -29,11 +34,11 @@ func (tk *task) wait(l *Live, j *job) {
 // failure, for inventories, or for a tracker.
 func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 	switch {
-	case j.held, len(tk.attempts) > 0, j.done[tk.id.Kind], l.now < j.retryAt:
+	case j.held, tk.runs(), j.done[tk.kind], l.now < j.retryAt:
 		return
-	case j.stopping && tk.id.Kind != wire.Cleanup:
+	case j.stopping && tk.kind != wire.Cleanup:
 		return
-	case j.facts.sub.suspended && tk.id.Kind == wire.Setup:
+	case j.facts.sub.suspended && tk.kind == wire.Setup:
 		return
 	}
 	if t := l.serviceTracker(tk); t != nil {
@@ -50,7 +55,7 @@ func (l *Live) serviceTracker(tk *task) *tracker {
 		if t == nil || !t.usable() {
 			continue
 		}
-		if slices.Contains(tk.avoid, t.Name) || !t.fit() || t.slots == [2]int{} {
+		if tk.avoids(t.Name) || !t.fit() || t.slots == [2]int{} {
 			if second == nil {
 				second = t
 			}
@@ -92,7 +97,7 @@ func (l *Live) fence(j *job, n int) {
 		return
 	}
 	j.fences[n] = &fence{
-		task:    task{id: wire.TaskID{Job: j.id, Kind: wire.Fence, N: j.numbered}},
+		task:    task{kind: wire.Fence, n: int32(j.numbered)},
 		subject: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: j.facts.kind(), N: n}, N: attempt},
 	}
 	j.numbered++
@@ -103,7 +108,7 @@ func (l *Live) fence(j *job, n int) {
 func (l *Live) fenced(j *job, n int, r *wire.Result) {
 	for _, taskN := range sortedFences(j.fences) {
 		f := j.fences[taskN]
-		if f.id.N != n {
+		if int(f.n) != n {
 			continue
 		}
 		delete(j.fences, taskN)

@@ -155,7 +155,7 @@ func (l *Live) waits(j *job) string {
 // waitsForTasks says why no task of a running job runs.
 func (j *job) waitsForTasks() string {
 	switch {
-	case j.splits == nil:
+	case j.in == nil:
 		return "for its splits to be read"
 	case len(j.expected) > 0 && j.pending.Len() == 0:
 		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.expected)), ", ") + ", which began anew"

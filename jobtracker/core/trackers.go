@@ -9,33 +9,37 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tracker is a registered task tracker as the leader sees it.
+// tracker is a registered task tracker as the leader sees it. What is looked at whenever
+// a task ends there comes first, so that it lies together in memory.
 type tracker struct {
 	*trackerFacts
-	index       int
-	host        string // see locality.HostKey
-	rack        string
 	stream      Stream // 0: none
-	inventoried bool   // its inventory is in, so it may be given work
-	taking      bool   // its inventory is being taken in
-	fresh       bool   // its incarnation began in this office: it cannot have attempts of ours
-	losing      bool   // its loss is proposed
-	works       bool   // it is given work and has map slots
-	node        *node
-	queues      [2][]queued // see queues.go
-	load        float64     // bytes that its homes are taken to gather
-	slow        float64     // how much longer than elsewhere reduces take; 0: not measured
-	incoming    int         // partitions that are gathered for its free slots
 	heard       time.Duration
-	blame       []time.Duration // see blamed
-	rate        float64         // bytes a second that its homes fetch; 0: not measured
+	node        *node
+	index       int        // in Live.byIndex
+	number      int32      // of its name, see Live.named
+	rackNumber  int32      // see Live.racks
+	inventoried bool       // its inventory is in, so it may be given work
+	taking      bool       // its inventory is being taken in
+	fresh       bool       // its incarnation began in this office: it cannot have attempts of ours
+	losing      bool       // its loss is proposed
+	excluded    bool       // as trackerFacts.Excluded has it
+	works       bool       // it is given work and has map slots
+	free        [2]int     // slots by phase; below 0 while it runs more than it may by now
+	slots       [2]int     // by phase, as it said last
+	attempts    []*attempt // that run there, in no order
+	outputs     []outputAt // maps whose chosen output is here, or was
 
-	slots    [2]int            // by phase, as it said last
-	free     [2]int            // of these; below 0 while it runs more than it may by now
+	host     string            // see locality.HostKey
+	rack     string            // see locality.Topology
+	queues   [2][]queued       // see queues.go
+	load     float64           // bytes that its homes are taken to gather
+	slow     float64           // how much longer than elsewhere reduces take; 0: not measured
+	incoming int               // partitions that are gathered for its free slots
+	blame    []time.Duration   // see blamed
+	rate     float64           // bytes a second that its homes fetch; 0: not measured
 	shares   int               // version of Live.parts that it was told last
 	trouble  string            // what it says is wrong with it
-	attempts []*attempt        // that run there, in no order
-	outputs  map[*job][]int32  // maps whose chosen output is here, or was
 	homes    map[*job]*taskSet // partitions at home here and not committed
 	ready    map[*job]*taskSet // of those, partitions that can be reduced now
 	offers   int               // members of ready, all jobs
@@ -58,18 +62,17 @@ func (s *stream) waits(tracker string) bool {
 func (t *tracker) usable() bool { return t.inventoried && !t.losing }
 
 // fit says whether it is given work.
-func (t *tracker) fit() bool { return t.usable() && t.Excluded == "" }
+func (t *tracker) fit() bool { return t.usable() && !t.excluded }
 
 // mayHome says whether partitions may be at home there.
 func (t *tracker) mayHome() bool { return t.Excluded == "" && t.slots[reducePhase] > 0 }
 
 func (l *Live) addTracker(f *trackerFacts) *tracker {
 	t := &tracker{
-		trackerFacts: f, heard: l.now,
-		host: locality.HostKey(f.Host), rack: l.topo.Rack(f.Host, f.Rack),
-		slots:   [2]int{f.MapSlots, f.ReduceSlots},
-		free:    [2]int{f.MapSlots, f.ReduceSlots},
-		outputs: make(map[*job][]int32), homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
+		trackerFacts: f, number: l.name(f), host: locality.HostKey(f.Host), heard: l.now, excluded: f.Excluded != "",
+		slots: [2]int{f.MapSlots, f.ReduceSlots},
+		free:  [2]int{f.MapSlots, f.ReduceSlots},
+		homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
 	}
 	t.index = slices.Index(l.byIndex, nil)
 	if t.index < 0 {
@@ -78,9 +81,22 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 	}
 	l.byIndex[t.index] = t
 	l.trackers[f.Name] = t
+	l.setRack(t)
 	l.settleOn(t, true)
 	l.leaseDue = min(l.leaseDue, t.heard+l.c.cfg.Lease)
 	return t
+}
+
+// name numbers the names of trackers, so that what there is much of need not hold them.
+// A name keeps its number as long as the office lasts.
+func (l *Live) name(f *trackerFacts) int32 {
+	n, known := l.numbers[f.Name]
+	if !known {
+		n = int32(len(l.named))
+		l.numbers[f.Name], l.named = n, append(l.named, nil)
+	}
+	l.named[n] = f
+	return n
 }
 
 // refresh keeps the sets of trackers that can take tasks.
@@ -340,8 +356,9 @@ func (l *Live) lost(x *trackerLost) {
 // partition still has to be gathered.
 func (l *Live) gone(t *tracker) {
 	l.detach(t)
+	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		l.outputsGone(j, t)
+		l.outputsGone(j, outputs[j.facts.n])
 		l.expectedNoMore(j, t.Name)
 	}
 	l.needTracker()

@@ -37,6 +37,7 @@ type world struct {
 	calm     bool // no more faults
 
 	jobs       map[wire.JobID]*simJob
+	splits     map[wire.JobID][]Split
 	scheduling wire.Scheduling
 	policies   *rand.Rand
 	asked      []*simSubmission
@@ -97,7 +98,7 @@ func (q *timeline) Pop() any {
 func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)),
-		streams: make(map[Stream]*link), jobs: make(map[wire.JobID]*simJob), tokens: make(map[Token]func(Reply)),
+		streams: make(map[Stream]*link), jobs: make(map[wire.JobID]*simJob), splits: make(map[wire.JobID][]Split), tokens: make(map[Token]func(Reply)),
 		fs: make(map[wire.TaskID]*place), fenced: make(map[wire.AttemptID]bool),
 		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool), told: make(map[wire.JobID]wire.State),
 	}
@@ -429,22 +430,28 @@ func (w *world) checkLines() {
 	}
 	for i := range l.phases {
 		p := &l.phases[i]
-		var want []*job
+		var want, out []*job
 		for _, j := range l.order {
 			if j.may != [2]bool{l.mayTake(j, 0), l.mayTake(j, 1)} {
 				w.fail("%v may have slots: %v", j.id, j.may)
 			}
 			if j.may[i] && p.standingOf(j).queued {
-				if j.standings[i] != p.standingOf(j) {
-					w.fail("%v stands at %+v, not %+v", j.id, j.standings[i], p.standingOf(j))
+				if p.line.of(j) != p.standingOf(j) {
+					w.fail("%v stands at %+v, not %+v", j.id, p.line.of(j), p.standingOf(j))
 				}
 				if i == reducePhase || !j.refuses {
 					want = append(want, j)
+				} else {
+					out = append(out, j)
 				}
 			}
 		}
 		slices.SortFunc(want, p.compare)
-		if !slices.Equal(p.line.jobs(), want) {
+		slices.SortFunc(out, p.compare)
+		if !slices.Equal(p.line.jobs(p.line.out), out) {
+			w.fail("%d jobs are out of the line for a %v slot, not %d, or in another order", len(p.line.out), p.kind, len(out))
+		}
+		if !slices.Equal(p.line.jobs(p.line.order), want) {
 			w.fail("%d jobs are in line for a %v slot, not %d, or in another order", p.line.Len(), p.kind, len(want))
 		}
 	}

@@ -1,0 +1,49 @@
+package core
+
+import "slices"
+
+// lists is lists of small numbers, of which there are as many as tasks. They lie end to
+// end, so that the garbage collector has nothing to look at; where each ends is noted
+// once they are not all of one length, as with three replicas of each block they are.
+type lists struct {
+	n, each int     // how many, and of which length
+	ends    []int32 // of each in all; nil: they are of one length
+	all     []int32
+	from    int // of the list that is being made, in all
+}
+
+// at is list i.
+func (x *lists) at(i int) []int32 {
+	switch {
+	case x.ends == nil:
+		return x.all[i*x.each : (i+1)*x.each]
+	case i == 0:
+		return x.all[:x.ends[0]]
+	}
+	return x.all[x.ends[i-1]:x.ends[i]]
+}
+
+// add appends a number to the list that is being made, once.
+func (x *lists) add(n int32) {
+	if !slices.Contains(x.all[x.from:], n) {
+		x.all = append(x.all, n)
+	}
+}
+
+// end ends the list that is being made.
+func (x *lists) end() {
+	length := len(x.all) - x.from
+	if x.n == 0 {
+		x.each = length
+	}
+	if x.ends == nil && length != x.each {
+		for i := range x.n {
+			x.ends = append(x.ends, int32((i+1)*x.each))
+		}
+	}
+	x.n++
+	x.from = len(x.all)
+	if x.ends != nil {
+		x.ends = append(x.ends, int32(x.from))
+	}
+}

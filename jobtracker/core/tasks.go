@@ -1,0 +1,118 @@
+package core
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// task is what attempts are tries at, with or without a slot. There may be a million of
+// them, of which nearly all run once and well: what only the others need is apart.
+type task struct {
+	attempts *attempt // that run, the oldest first: seldom more than one
+	bad      *mishaps // nil: none
+	n        int32    // the TaskID's
+	past     int32    // 1 + the place of its last attempt that has ended in job.pasts; 0: none has
+	next     int16    // attempts numbered in this epoch
+	kind     wire.Kind
+	counted  bool // its counters are in the job's
+	measured bool // its time is
+}
+
+// mishaps is what has gone wrong with a task.
+type mishaps struct {
+	failed   []int    // numbers of the attempts that failed by their own fault
+	excused  []int    // of those that failed because segments could not be read
+	avoid    []string // trackers on which it failed
+	failedOn []string // tracker of each failure that counts against it if the task succeeds elsewhere
+	first    *failure
+	rejected []int // attempts at a map whose outputs could not be read
+}
+
+// none is shared by all tasks without mishaps, and never changed.
+var none mishaps
+
+// mishaps is what has gone wrong with the task so far, to look at.
+func (tk *task) mishaps() *mishaps {
+	if tk.bad == nil {
+		return &none
+	}
+	return tk.bad
+}
+
+// mishap is the same to add to.
+func (tk *task) mishap() *mishaps {
+	if tk.bad == nil {
+		tk.bad = new(mishaps)
+	}
+	return tk.bad
+}
+
+// avoids says whether the task has failed on a tracker, or its output was lost there.
+func (tk *task) avoids(tracker string) bool {
+	return tk.bad != nil && slices.Contains(tk.bad.avoid, tracker)
+}
+
+// avoid has the task run elsewhere, if it can.
+func (tk *task) avoid(tracker string) {
+	if !tk.avoids(tracker) {
+		m := tk.mishap()
+		m.avoid = append(m.avoid, tracker)
+	}
+}
+
+// idOf is the id of one of the job's tasks.
+func (j *job) idOf(tk *task) wire.TaskID {
+	return wire.TaskID{Job: j.id, Kind: tk.kind, N: int(tk.n)}
+}
+
+// runs says whether an attempt at the task runs.
+func (tk *task) runs() bool { return tk.attempts != nil }
+
+// all yields the attempts that run, the oldest first. The one yielded may be removed.
+func (tk *task) all() iter.Seq[*attempt] {
+	return func(yield func(*attempt) bool) {
+		for a := tk.attempts; a != nil; {
+			next := a.next
+			if !yield(a) {
+				return
+			}
+			a = next
+		}
+	}
+}
+
+// numbered is the attempt with a number that runs, or nil.
+func (tk *task) numbered(n int) *attempt {
+	for a := range tk.all() {
+		if a.id.N == n {
+			return a
+		}
+	}
+	return nil
+}
+
+func (tk *task) add(a *attempt) {
+	at := &tk.attempts
+	for *at != nil {
+		at = &(*at).next
+	}
+	*at = a
+}
+
+func (tk *task) remove(a *attempt) {
+	at := &tk.attempts
+	for *at != a {
+		at = &(*at).next
+	}
+	*at, a.next = a.next, nil
+}
+
+// idle is the task itself when none of its attempts run.
+func (tk *task) idle() *task {
+	if tk.runs() {
+		return nil
+	}
+	return tk
+}
