@@ -165,8 +165,8 @@ func (l *Live) allocatable(j *job, v look, whole time.Duration, max int) schedul
 	terms := j.facts.sub.terms
 	return scheduler.Job{
 		ID: j.id, Arrived: j.arrived, Running: j.inSlots[v.phase], Max: max,
-		Work:  v.work(j, whole).Seconds(),
-		Alone: (time.Duration(j.total(v.phase)) * whole).Seconds(),
+		Work:  v.work(j, whole),
+		Alone: times(j.total(v.phase), whole),
 		Goal:  goalOf(terms, j.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
 	}
 }
@@ -207,7 +207,7 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	if j.facts.committing {
 		x.Max = 0
 	}
-	x.Work = (time.Duration(x.Max) * l.taskTime(j, phase).time).Seconds()
+	x.Work = times(x.Max, l.taskTime(j, phase).time)
 	switch {
 	case phase == reducePhase && (!begun || j.left(mapPhase) > 0):
 		x.After = []scheduler.PhaseID{{Job: j.id, Phase: wire.Map}}

@@ -314,25 +314,34 @@ func expected(took float64, ended int, ages []time.Duration, t take) time.Durati
 	return time.Duration(mean * float64(time.Second))
 }
 
-// work is the slot-time left of a phase: of the tasks that run what they have left,
+// work is the slot-seconds left of a phase: of the tasks that run what they have left,
 // of the others all of it; 0 while nothing is known of its tasks.
-func (v look) work(j *job, whole time.Duration) time.Duration {
+func (v look) work(j *job, whole time.Duration) float64 {
 	if whole == 0 {
 		return 0
 	}
-	running := j.inSlots[v.phase]
-	if v.phase == reducePhase {
-		running -= j.gathering // they hold slots, and have all their work to do
-	}
-	waiting := max(0, j.left(v.phase)-running)
-	sum := time.Duration(waiting) * whole
+	running := j.working(v.phase)
+	sum := times(max(0, j.left(v.phase)-running), whole)
 	if !v.close {
-		return sum + time.Duration(running)*whole/2 // as many are young as are old
+		return sum + times(running, whole)/2 // as many are young as are old
 	}
 	for a := range j.running(v.phase) {
-		sum += v.rest(a, whole)
+		sum += v.rest(a, whole).Seconds()
 	}
 	return sum
+}
+
+// times is how many seconds so many tasks take one after the other, which may be more
+// than a time.Duration can hold.
+func times(tasks int, each time.Duration) float64 { return float64(tasks) * each.Seconds() }
+
+// working is how many tasks of a phase run. Partitions that are gathered in slots have
+// all their work yet to do.
+func (j *job) working(phase int) int {
+	if phase == reducePhase {
+		return j.inSlots[phase] - j.gathering
+	}
+	return j.inSlots[phase]
 }
 
 // endedTasks is the tasks of earlier and of this run on each tracker, for policies to

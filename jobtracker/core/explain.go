@@ -100,7 +100,7 @@ func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 	given, named := p.givenTo(j)
 	x := wire.PhaseExplanation{
 		Phase: p.kind, Tasks: j.total(i), Done: j.total(i) - j.left(i), Running: j.inSlots[i], Waiting: j.toLaunch(i),
-		Target: given.slots, TaskSeconds: o.takes[i].time.Seconds(), Left: o.work[i].Seconds(), Source: o.takes[i].source,
+		Target: given.slots, TaskSeconds: o.takes[i].time.Seconds(), Left: o.work[i], Source: o.takes[i].source,
 	}
 	if named {
 		x.Place, x.Of = given.rank+1, len(p.plan.Targets)

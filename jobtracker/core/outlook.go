@@ -17,8 +17,8 @@ import (
 type outlook struct {
 	job      *job
 	takes    [2]take
-	tasks    [2]int           // left
-	work     [2]time.Duration // slot-time left
+	tasks    [2]int     // left
+	work     [2]float64 // slot-seconds left
 	mapped   time.Duration
 	shuffled time.Duration
 	end      time.Duration // of the job
@@ -60,7 +60,7 @@ func (o *outlook) goes() bool {
 // foreseeMaps sets when maps end.
 func (l *Live) foreseeMaps(v look, all map[int]*outlook) {
 	slots := l.slotsOf(mapPhase)
-	ahead := time.Duration(0) // work of the jobs that come first
+	ahead := 0.0 // work of the jobs that come first
 	for _, j := range l.phases[mapPhase].precedence(l.order) {
 		switch o := all[j.facts.n]; {
 		case !o.goes():
@@ -68,7 +68,7 @@ func (l *Live) foreseeMaps(v look, all map[int]*outlook) {
 			o.mapped = v.now
 		case slots > 0:
 			ahead += o.work[mapPhase]
-			o.mapped = l.phaseEnd(v, o, v.now, ahead/time.Duration(slots), slots)
+			o.mapped = l.phaseEnd(v, o, v.now, timeOf(ahead/float64(slots)), slots)
 		}
 	}
 }
@@ -93,22 +93,23 @@ func (l *Live) phaseEnd(v look, o *outlook, from, inLine time.Duration, slots in
 	p := &l.phases[v.phase]
 	end, discrete := max(from, v.now+inLine), false
 	if x, ok := p.givenTo(o.job); ok && p.plan.Targets[x.rank].End > 0 && v.phase == mapPhase {
-		end = max(v.now, p.plannedAt+secondsOf(p.plan.Targets[x.rank].End))
+		end = max(v.now, p.plannedAt+timeOf(p.plan.Targets[x.rank].End))
 		discrete = len(p.plan.Queues) > 0 // such a plan has counted whole tasks
 	}
-	if o.tasks[v.phase] <= o.job.inSlots[v.phase] {
-		return v.now + v.longest(o.job, o.takes[v.phase])
+	if o.tasks[v.phase] <= o.job.working(v.phase) {
+		return max(from, v.now+v.longest(o.job, o.takes[v.phase]))
 	}
 	side := min(slots, o.tasks[v.phase])
 	if o.job.workers < side {
 		end, from = end+v.warm, from+v.warm // others have to be started
 	}
-	if o.job.inSlots[v.phase] == 0 && o.tasks[v.phase] == side && end <= from+o.work[v.phase]/time.Duration(side) {
+	soonest := from + timeOf(o.work[v.phase]/float64(side))
+	if o.job.working(v.phase) == 0 && o.tasks[v.phase] == side && end <= soonest {
 		return from + allAtOnce(o.takes[v.phase], side)
 	}
-	end = max(end, from+o.work[v.phase]/time.Duration(side))
+	end = max(end, soonest)
 	if took := end - from; took > 0 {
-		side = min(side, max(1, int(o.work[v.phase]/took)))
+		side = min(side, max(1, int(o.work[v.phase]/took.Seconds())))
 	}
 	if discrete {
 		return end
@@ -116,6 +117,8 @@ func (l *Live) phaseEnd(v look, o *outlook, from, inLine time.Duration, slots in
 	return end + lastTasks(o.takes[v.phase], side)
 }
 
+// lateFactor is how much of what the longest of so many tasks takes beyond the mean is
+// waited for: half, for it begins as likely early as late.
 const lateFactor = 0.5
 
 // lastTasks is by how much the last tasks end later than a fluid plan has it, for they
@@ -144,7 +147,7 @@ func below(x float64) float64 { return (1 + math.Erf(x/math.Sqrt2)) / 2 }
 // longest is when the last of the tasks ends that run, in the mean: of each it is known
 // for how long it has run.
 func (v look) longest(j *job, t take) time.Duration {
-	n := j.inSlots[v.phase]
+	n := j.working(v.phase)
 	if !v.close {
 		return allAtOnce(t, n)
 	}
@@ -205,7 +208,7 @@ func (l *Live) foreseeShuffles(now time.Duration, all map[int]*outlook) {
 		// is fetched after them.
 		own := rate * float64(min(homes, max(1, s.o.job.hosts.Len()))) / float64(homes)
 		last := s.left / float64(max(1, s.o.tasks[mapPhase])) * float64(min(1, s.o.tasks[mapPhase]))
-		s.o.shuffled = max(s.o.mapped+secondsOf(last/own), now+secondsOf(max(s.queue/rate, s.left/own)))
+		s.o.shuffled = max(s.o.mapped+timeOf(last/own), now+timeOf(max(s.queue/rate, s.left/own)))
 	}
 }
 
@@ -219,7 +222,7 @@ func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
 	}
 	slices.SortStableFunc(order, func(a, b *outlook) int { return cmp.Compare(a.shuffled, b.shuffled) })
 	slots := l.slotsOf(reducePhase)
-	through := v.now // when the slots are through with the jobs so far
+	through := 0.0 // seconds until the slots are through with the jobs so far
 	for _, o := range order {
 		end := o.shuffled
 		switch {
@@ -227,8 +230,8 @@ func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
 		case slots == 0:
 			end = never
 		default:
-			through = max(through, o.shuffled) + o.work[reducePhase]/time.Duration(slots)
-			end = l.phaseEnd(v, o, o.shuffled, through-v.now, slots)
+			through = max(through, (o.shuffled-v.now).Seconds()) + o.work[reducePhase]/float64(slots)
+			end = l.phaseEnd(v, o, o.shuffled, timeOf(through), slots)
 		}
 		if end == never {
 			continue
@@ -244,16 +247,16 @@ func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
 // name: they come when those end whose output they read, and after the others.
 func (l *Live) foreseeComing(now time.Duration, all map[int]*outlook) {
 	slots := [2]int{l.slotsOf(mapPhase), l.slotsOf(reducePhase)}
-	ahead := time.Duration(0)
-	for _, o := range all {
-		ahead += o.work[mapPhase]
+	ahead := 0.0
+	for _, j := range l.order {
+		ahead += all[j.facts.n].work[mapPhase]
 	}
 	for _, j := range l.order {
 		o := all[j.facts.n]
 		if j.facts.maps >= 0 || j.facts.stop != nil || j.facts.sub.suspended || j.profile == nil || slots[mapPhase] == 0 {
 			continue
 		}
-		at := now + ahead/time.Duration(slots[mapPhase])
+		at := now + timeOf(ahead/float64(slots[mapPhase]))
 		for _, f := range l.facts.after(j.facts) {
 			if before := all[f.n]; before != nil {
 				at = max(at, before.end)
@@ -268,8 +271,8 @@ func (l *Live) foreseeComing(now time.Duration, all map[int]*outlook) {
 				continue
 			}
 			waves := (tasks + slots[phase] - 1) / slots[phase]
-			o.tasks[phase], o.work[phase] = tasks, time.Duration(tasks)*o.takes[phase].time
-			at += time.Duration(waves) * o.takes[phase].time
+			o.tasks[phase], o.work[phase] = tasks, times(tasks, o.takes[phase].time)
+			at = min(at+timeOf(times(waves, o.takes[phase].time)), now+timeOf(absurd))
 		}
 		ahead += o.work[mapPhase]
 		if o.end = at; at != never {
@@ -289,11 +292,13 @@ func (l *Live) slotsOf(phase int) int {
 	return slots
 }
 
-// secondsOf is a time that a policy or a quotient gives; what is absurd is very long.
-func secondsOf(s float64) time.Duration {
-	const most = 1e9
-	if !(s < most) {
-		s = most
+// absurd is a time after which nothing is foreseen: thirty years, in seconds.
+const absurd = 1e9
+
+// timeOf is so many seconds, as a policy or a quotient gives them.
+func timeOf(seconds float64) time.Duration {
+	if !(seconds < absurd) {
+		seconds = absurd
 	}
-	return time.Duration(s * float64(time.Second))
+	return time.Duration(seconds * float64(time.Second))
 }
