@@ -22,8 +22,11 @@ const (
 	words     = 500_000
 	zipfS     = 1.1
 	zipfV     = 2.7
-	lineBytes = 100 // of the sort input, newline included
+	lineBytes = LineBytes
 )
+
+// LineBytes is the length of the lines that are to be sorted, newline included.
+const LineBytes = 100
 
 // Text writes about n bytes of Zipf text, unless the file is there.
 func Text(file string, n int64) error {
