@@ -274,6 +274,24 @@ func TestAnotherLabelIsNoGossip(t *testing.T) {
 	a.sees(t, "a")
 }
 
+// TestWithoutTheKey: who has no key, or another, is not met, and hears nothing.
+func TestWithoutTheKey(t *testing.T) {
+	key, other := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
+	a := beginWith(t, Config{Self: jobTracker("a"), Key: key})
+	for id, wrong := range map[string][]byte{"rogue": nil, "thief": other} {
+		p := beginWith(t, Config{Self: taskTracker(id), Join: []string{a.Addr()}, Key: wrong})
+		select {
+		case <-p.Tried():
+		case <-time.After(deadline):
+			t.Fatalf("%s has not tried", id)
+		}
+		p.journal.waitFor(t, "cannot join")
+		p.sees(t, id)
+	}
+	beginWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()}, Key: key}).sees(t, "a", "b")
+	a.sees(t, "a", "b")
+}
+
 // TestASplitHeals: two that know each other only through a third, which is gone for
 // good, find each other again after each has taken the other for dead.
 func TestASplitHeals(t *testing.T) {

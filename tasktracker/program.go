@@ -107,6 +107,10 @@ func (p *programs) get(s *submission, from *wire.Program) (string, error) {
 	if err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != from.Hash {
 		return "", fmt.Errorf("%q is no SHA-256", from.Hash)
 	}
+	name := path.Base(from.Path)
+	if name == "." || name == ".." || name == "/" {
+		return "", fmt.Errorf("%q ends in no file name", from.Path)
+	}
 	for {
 		p.mu.Lock()
 		if s.forgotten {
@@ -117,7 +121,7 @@ func (p *programs) get(s *submission, from *wire.Program) (string, error) {
 		switch {
 		case have == nil:
 			have = &program{
-				hash: from.Hash, file: filepath.Join(p.dir, from.Hash, path.Base(from.Path)),
+				hash: from.Hash, file: filepath.Join(p.dir, from.Hash, name),
 				users: map[*submission]bool{s: true}, ready: make(chan struct{}),
 			}
 			p.byHash[from.Hash] = have

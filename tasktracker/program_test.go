@@ -80,6 +80,8 @@ func TestProgramWithAnotherHash(t *testing.T) {
 		{uploaded, "../../x", "is no SHA-256"},
 		{uploaded, strings.ToUpper(hash), "is no SHA-256"},
 		{uploaded + ".missing", hash, uploaded + ".missing"},
+		{filepath.Dir(uploaded) + "/..", hash, "ends in no file name"},
+		{filepath.Dir(uploaded) + "/.", hash, "ends in no file name"},
 	} {
 		l.staging = stageProgramAs(t, wire.Program{Path: "file://" + c.path, Hash: c.hash})
 		if r := l.fail(doSucceed); !strings.Contains(r.Error, c.want) {

@@ -40,6 +40,8 @@ func TestFlagsRefused(t *testing.T) {
 		{"jobtracker", 2, []string{"-scheduler", "lottery"}, []string{"-id", "a", "-data", dir, "-scheduler", "lottery"}},
 		{"jobtracker", 2, []string{"-staging"}, []string{"-id", "a", "-data", dir, "-join", "127.0.0.1:1", "-bootstrap-expect", "3"}},
 		{"jobtracker", 2, []string{"-nonsense"}, []string{"-nonsense"}},
+		{"tasktracker", 2, []string{"-id", "letters"}, []string{"-id", "a;$(touch pwned)", "-data", dir, "-join", "127.0.0.1:1"}},
+		{"jobtracker", 2, []string{"-id", "letters"}, []string{"-id", "a\nb", "-data", dir}},
 		{"tasktracker", 2, []string{"-map-slots"}, []string{"-id", "a", "-data", dir, "-map-slots", "-1", "-join", "127.0.0.1:1"}},
 	} {
 		refused(t, x.code, x.wants, x.program, x.args...)

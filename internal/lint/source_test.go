@@ -151,3 +151,32 @@ func TestPackageComments(t *testing.T) {
 		}
 	}
 }
+
+// TestNoShell: what users name is never read by a shell. Processes are started by three
+// packages alone, with their arguments as they are.
+func TestNoShell(t *testing.T) {
+	tools := []string{"bench", "examples", "integration", "tools"} // which no daemon or command of ours imports
+	may := []string{"client", "jobfile", "tasktracker"}
+	shell := regexp.MustCompile(`"(/usr)?(/bin/)?(sh|bash|dash|ksh|zsh|env|cmd|cmd\.exe|powershell)"`)
+	found := make(map[string]bool)
+	for _, p := range listed(t) {
+		if slices.ContainsFunc(tools, func(tree string) bool { return within(p.path(), tree) }) {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			s := parse(t, p, file)
+			if word := shell.Find(s.text); word != nil {
+				t.Errorf("%s names the shell %s", s.name, word)
+			}
+			uses := s.uses("os/exec.Command", "os/exec.CommandContext", "os.StartProcess", "syscall.ForkExec", "syscall.StartProcess", "syscall.Exec", "golang.org/x/sys/unix.Exec")
+			if found[p.path()] = found[p.path()] || len(uses) > 0; len(uses) > 0 && !slices.Contains(may, p.path()) {
+				t.Errorf("%v: only %v start processes", uses, may)
+			}
+		}
+	}
+	for _, path := range may {
+		if !found[path] {
+			t.Errorf("%s starts no process: is what is looked for still what is used?", path)
+		}
+	}
+}

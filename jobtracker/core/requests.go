@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/wire"
@@ -45,8 +46,23 @@ func checkSubmission(s *wire.Submission) error {
 	return nil
 }
 
+// checkPlace says why the directory that a submission names cannot be its own: it is
+// removed with its jobs, by this job tracker's rights.
+func checkPlace(s *wire.Submission, staging string) error {
+	name, below := strings.CutPrefix(s.Staging, strings.TrimRight(staging, "/")+"/")
+	reserved := []string{"", ".", "..", wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory}
+	if staging != "" && (!below || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
+		return fmt.Errorf("%w: %q is no directory for a submission below %s", ErrBadSubmission, s.Staging, staging)
+	}
+	return nil
+}
+
 func (l *Live) submit(r Submit) {
-	if err := checkSubmission(r.Submission); err != nil {
+	err := checkSubmission(r.Submission)
+	if err == nil {
+		err = checkPlace(r.Submission, l.facts.boot.Staging)
+	}
+	if err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
@@ -62,7 +78,7 @@ func (l *Live) submit(r Submit) {
 		l.c.emit(answer)
 		return
 	}
-	err := checkTerms(sub.Terms)
+	err = checkTerms(sub.Terms)
 	if err == nil {
 		err = l.checkPool(sub.Terms.Pool, sub.Owner, r.By)
 	}

@@ -48,11 +48,13 @@ func serveReal(t *testing.T) string {
 func TestRealJobTracker(t *testing.T) {
 	addr := serveReal(t)
 	c := testClient(t, addr)
-	ids, err := c.Submit(t.Context(), submission("k"))
+	sub := submission("k")
+	sub.Staging = "mem://t/staging/k"
+	ids, err := c.Submit(t.Context(), sub)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := c.Submit(t.Context(), submission("k"))
+	again, err := c.Submit(t.Context(), sub)
 	if err != nil || len(ids) != 1 || len(again) != 1 || again[0] != ids[0] {
 		t.Fatalf("%v and %v, %v", ids, again, err)
 	}

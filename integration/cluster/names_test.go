@@ -1,0 +1,70 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/wire"
+)
+
+// Row 39. What users name is never read by a shell: a job whose program, input, output
+// and properties are called like commands runs as any other, and nothing else does.
+func TestNamesLikeCommands(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 2 })
+	const odd = "a;touch pwned;$(touch pwned)`touch pwned`|touch pwned&'\"\\ \nb"
+	dir := filepath.Join(c.dir, odd)
+	program := filepath.Join(dir, "job "+odd)
+	content, err := os.ReadFile(c.Program("wordcount"))
+	err = errors.Join(err, os.Mkdir(dir, 0o777), os.WriteFile(program, content, 0o777),
+		os.WriteFile(filepath.Join(dir, "in"), []byte(text(5)), 0o666))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{program, c.Program("wordcount")} {
+		out := filepath.Join(dir, "out "+filepath.Base(filepath.Dir(what)))
+		c.mrsubmit("run", "-batch", odd, "-pool", odd, "-D", "my.odd="+odd, "-D", "mapreduce.input.fileinputformat.split.maxsize=128",
+			what, "-input", filepath.Join(dir, "in"), "-output", out).succeed()
+		if got, want := parts(t, out), countWords(text(5)); got != want {
+			t.Errorf("%q: output differs: got %s, want %s", what, brief(got), brief(want))
+		}
+	}
+	for _, args := range [][]string{{"kill", odd}, {"logs", odd}, {"status", "job_1_1;touch pwned"}} {
+		c.mrsubmit(args...).fail(2, "not an id")
+	}
+	c.mrsubmit("cluster", "drain", odd).fail(1, fmt.Sprintf("unknown task tracker %q", odd))
+	c.mrsubmit("history", "job_1_0001;touch pwned").fail(2, "not an id")
+	filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "pwned" {
+			t.Errorf("a shell has made %q", path)
+		}
+		return nil
+	})
+}
+
+// Row 39. A submission whose directory is not its own is refused, and that is not removed.
+func TestPlacesOfOthers(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
+	mine := filepath.Join(c.dir, "mine")
+	if err := os.Mkdir(mine, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range []string{"file://" + mine, c.Staging(), c.Staging() + "/../mine", c.Staging() + "/clusters", c.Staging() + "/history"} {
+		_, err := c.client.Submit(c.ctx, wire.Submission{
+			Key: "k", Staging: place, Owner: processes.User, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Output: "file://" + mine + "/out"}}},
+		})
+		if err == nil {
+			t.Errorf("a submission that lies in %s is taken", place)
+		}
+	}
+	c.paced(2).correct()
+	for _, dir := range []string{mine, filepath.Join(c.dir, "staging", "clusters")} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}
