@@ -237,3 +237,16 @@ func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	}
 	return nil
 }
+
+// Drain has a task tracker leave as soon as nobody needs what it has or, undone, be
+// given work again. It returns when that is in the log. It fails with
+// core.ErrUnknownTracker or core.ErrNotLeader.
+func (s *Server) Drain(ctx context.Context, tracker string, undo bool) error {
+	_, err := s.request(ctx, func(token core.Token) core.Event {
+		return core.Drain{Token: token, Tracker: tracker, Undo: undo}
+	})
+	if err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	return nil
+}

@@ -29,6 +29,7 @@ type book struct {
 	lives     map[int]*life           // by number
 	keys      map[string]bool         // of submissions in the log
 	unswept   map[string]int          // failed removals of staging directories
+	homes     map[string]bool         // that leaders have given
 }
 
 func newBook(r *Result) book {
@@ -36,7 +37,7 @@ func newBook(r *Result) book {
 		offices: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
 		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
-		lives: make(map[int]*life), keys: make(map[string]bool), unswept: make(map[string]int),
+		lives: make(map[int]*life), keys: make(map[string]bool), unswept: make(map[string]int), homes: make(map[string]bool),
 	}
 }
 
@@ -149,6 +150,7 @@ func (b *book) applied(w *world, n *jobTracker) {
 
 // sent looks at what a leader sends.
 func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
+	b.checkDrain(w, n, l, m)
 	launch, ok := m.(*wire.Launch)
 	if !ok {
 		return
@@ -173,6 +175,10 @@ func (b *book) heard(w *world, t *taskTracker, m wire.Message) {
 		if m.Incarnation != t.incarnation { // what still runs is ended without a report
 			t.incarnation = m.Incarnation
 			clear(t.open)
+		}
+	case *wire.Drained:
+		if m.Epoch >= t.epoch {
+			b.letGo(w, t)
 		}
 	case *wire.DropJob:
 		for id := range t.open {

@@ -36,6 +36,7 @@ const (
 	Lose      Kind = "lose files of"
 	EndWorker Kind = "kill a worker of"
 	BadDisk   Kind = "break a disk of"
+	Drain     Kind = "drain"
 )
 
 // All the time.
@@ -150,7 +151,7 @@ func steady() []Fault {
 func sudden() []Kind {
 	return []Kind{
 		Cut, Cut, Cut, Crash, Crash, Crash, CrashAll, Pause, Pause, Isolate, Isolate, Partition, Partition,
-		OneWay, Estrange, Estrange, Transfer, Transfer, Damage, Lose, EndWorker, BadDisk, BadDisk,
+		OneWay, Estrange, Estrange, Transfer, Transfer, Damage, Lose, EndWorker, BadDisk, BadDisk, Drain, Drain,
 	}
 }
 
@@ -204,6 +205,8 @@ func drawFault(rnd *rand.Rand, k Kind) Fault {
 		f.Node, f.For = task, 0
 	case Crash, Pause, Isolate:
 		f.Node = either
+	case Drain:
+		f.Node, f.For = task, 2*f.For
 	case BadDisk:
 		f.Node, f.Disk = task, disks()[rnd.IntN(len(disks()))]
 	case Partition, OneWay:
@@ -265,6 +268,8 @@ func (w *world) strike(f Fault) {
 		t.loseWorker()
 	case BadDisk:
 		t.breakDisk(f.Disk, f.For)
+	case Drain:
+		w.drain(t.name, f.For)
 	}
 }
 

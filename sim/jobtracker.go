@@ -40,6 +40,7 @@ func (n *jobTracker) boot() {
 	n.core = core.New(core.Config{
 		ID: n.name, Addr: n.addr(), Lease: lease, Staging: clusterStaging,
 		Cluster: clusterOf(n.name), Nonce: nonceOf(n.name), History: true, Tidy: 10 * time.Minute,
+		DrainServes: drainServes, DrainLasts: drainLasts,
 		Scheduling: n.w.scheduling,
 	})
 	n.term, n.applied, n.queued = 0, 0, 0

@@ -14,7 +14,7 @@
 //
 // A seed draws a workload and a list of [Fault]s, most of them at a time and for
 // a while: streams break, nodes crash, stop and go on, are cut off from some or
-// all others, the office moves, disks lose and damage files, workers die. Some
+// all others, the office moves, trackers drain, disks lose and damage files, workers die. Some
 // are chances that hold through the storm: slow networks, calls to the file
 // system that fail or only seem to, proposals of which nobody knows the outcome,
 // attempts that fail or hang. After the storm all is healed, and every job must
@@ -41,6 +41,8 @@
 //	V8  Nothing reads a local file that was removed.
 //	V13 No task of a suspended job is launched, and none that its pool has no slot for.
 //	V14 Every policy answers every snapshot with a plan that is valid.
+//	V15 A tracker that drains is launched nothing on and given no home by a leader that
+//	    knows it, and is let go only when it runs nothing.
 //
 // In the end:
 //
@@ -50,7 +52,7 @@
 //	    of maps that give other records each time, one output of each.
 //	V11 Nothing is left: no attempt, home or file on a tracker, no process, no
 //	    staging, nothing in the outputs' file system that belongs to no job.
-//	V12 Terms, scheduling and pools are as they were last granted: a change that was
+//	V12 Terms, scheduling, pools and who drains are as they were last granted: a change that was
 //	    asked for twice, or of an earlier leader, undoes none that came after it.
 //
 //	V12 A job begins when all jobs whose output it reads have succeeded, and reads

@@ -123,6 +123,7 @@ func toReach() reached {
 		"an attempt hangs":                       "no progress for",
 		"a worker does not start":                "resource temporarily unavailable",
 		"a tracker is excluded":                  ": excluded ",
+		"a tracker is drained":                   " has drained and leaves",
 		"a job is cleaned up":                    "_x_",
 		"a job takes others with it":             "takes 1 of its flow with it",
 		"a disk fails":                           "input/output error",

@@ -206,6 +206,8 @@ func (t *taskTracker) carryOut(c core.Command) {
 		}
 	case core.KeepCluster:
 		t.cluster = c.Cluster
+	case core.Leave:
+		t.leave()
 	case core.Quit:
 		t.w.fail("%s quits: %s", t.name, c.Reason)
 	case core.Forget, core.Share:

@@ -255,6 +255,9 @@ func (w *world) checkWishes() {
 		if want := w.asked.Over(w.scheduling); !w.operating && s.Scheduling != want {
 			w.fail("V12: slots are shared by %v, not %v", s.Scheduling, want)
 		}
+		if len(s.Drains) > 0 && w.draining == 0 {
+			w.fail("V12: %+v are to drain, and nobody is", s.Drains)
+		}
 		have := make(map[string]wire.PoolStatus)
 		for _, p := range s.InPools {
 			have[p.Name] = p

@@ -32,6 +32,7 @@ type world struct {
 	scheduling wire.Scheduling // with which job trackers start
 	asked      wire.Scheduling // by an operator since
 	operating  bool            // that is not answered yet
+	draining   int             // requests for trackers to drain, likewise
 	allocation core.Pools      // what the allocation file holds
 	policies   []string        // that have answered
 	broken     sabotage

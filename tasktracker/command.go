@@ -21,6 +21,8 @@ func (l *loop) do(c core.Command) {
 		l.askNonce(c)
 	case core.KeepCluster:
 		l.wait.Go(func() { l.keepCluster(c.Cluster) })
+	case core.Leave:
+		l.cancel(ErrDrained)
 	case core.Quit:
 		l.cancel(errors.New(c.Reason))
 	case core.StartWorker:

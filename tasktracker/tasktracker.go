@@ -180,8 +180,12 @@ func (cfg *Config) tokensDir() string {
 // is what the last one asked has said about that, host:port; empty: nothing.
 type Dial = func(ctx context.Context, leader string) (*wire.Conn, error)
 
+// ErrDrained ends a tracker that was to drain and has nothing left that is needed.
+var ErrDrained = errors.New("drained")
+
 // Run serves until ctx ends, then kills all workers and returns nil. A stream that
-// ends is dialled again. It returns an error when the directory or the address
+// ends is dialled again. It returns ErrDrained when the leader lets the tracker go,
+// and an error when the directory or the address
 // cannot be had, or the shuffle service fails.
 func (t *Tracker) Run(ctx context.Context, dial Dial) error {
 	if err := t.run(ctx, dial); err != nil {

@@ -1,6 +1,7 @@
 package tasktracker
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -142,5 +143,14 @@ func TestLastLines(t *testing.T) {
 				t.Errorf("got %q of %d bytes, want %d", got[:min(len(got), 100)], len(got), len(c.want))
 			}
 		})
+	}
+}
+
+// A tracker that is let go ends by itself, and says why.
+func TestDrained(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	l.tell(&wire.Drained{Epoch: 1})
+	if err := l.ended(); !errors.Is(err, ErrDrained) {
+		t.Errorf("it ended with %v", err)
 	}
 }

@@ -150,6 +150,9 @@ type (
 		Shares []JobShare
 	}
 
+	// Drained tells a tracker that was to drain that nobody needs it any more. It ends.
+	Drained struct{ Epoch uint64 }
+
 	// DropJob lets a tracker forget an ended job and remove its data.
 	DropJob struct {
 		Epoch uint64
@@ -312,6 +315,7 @@ func (*Staging) number() byte        { return 24 }
 func (*NoStaging) number() byte      { return 25 }
 func (*Capacity) number() byte       { return 26 }
 func (*Shares) number() byte         { return 27 }
+func (*Drained) number() byte        { return 28 }
 
 // blank makes the empty message of a number, nil for an unknown one.
 func blank(number byte) Message {
@@ -370,6 +374,8 @@ func blank(number byte) Message {
 		return new(Capacity)
 	case 27:
 		return new(Shares)
+	case 28:
+		return new(Drained)
 	}
 	return nil
 }

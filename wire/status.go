@@ -55,6 +55,15 @@ type ClusterStatus struct {
 	InPools    []PoolStatus
 	PoolNotes  []string // what the pool table's file says and nobody obeys
 	Trackers   []TrackerStatus
+	Drains     []DrainStatus // by name
+}
+
+// DrainStatus is what can be seen of a task tracker that is to drain.
+type DrainStatus struct {
+	Tracker string
+	Drained bool   // nothing there is needed any more
+	Here    bool   // it is registered, perhaps again after it was drained
+	Needs   string // what of it is still needed; empty: nothing, or nobody knows
 }
 
 // PoolStatus is what can be seen of a pool on the leader. Slots are by phase: maps,

@@ -14,7 +14,7 @@ import (
 )
 
 // lastNumber is the highest message number in use.
-const lastNumber = 27
+const lastNumber = 28
 
 // draw fills a value of any message type at random. Empty slices and maps are
 // left nil: nil and empty mean the same everywhere.
@@ -79,7 +79,7 @@ func drawMessage(t *rapid.T) Message {
 func TestNumbers(t *testing.T) {
 	names := strings.Fields(`Hello Welcome Refuse Inventory Heartbeat Report HomeReport OutputLost Launch Kill Grant
 		SetHome Outputs DropJob WorkerHello Run WorkerProgress CommitReady CommitGranted WorkerDone Submission Plan
-		Ack Staging NoStaging Capacity Shares`)
+		Ack Staging NoStaging Capacity Shares Drained`)
 	for i, name := range names {
 		m := blank(byte(i + 1))
 		if m.number() != byte(i+1) || reflect.TypeOf(m).Elem().Name() != name {

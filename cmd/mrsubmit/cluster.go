@@ -25,6 +25,18 @@ are.
         whatever the job trackers were started with; what is not said stays.
         docs/scheduling.md tells which scheduler is for what.
 
+  mrsubmit cluster drain TRACKER [-wait]
+        lets a task tracker leave: it is given no new work, what it runs ends by itself,
+        and its map outputs are served until no job needs them, or made anew elsewhere
+        if that would take long. Then it ends, with status 0. No job fails or loses
+        time by it but for the slots that are gone. -wait waits until it is drained.
+        Started again it is given nothing. For administrators. (kubectl drain, YARN's
+        decommissioning)
+
+  mrsubmit cluster undrain TRACKER
+        has a task tracker given work again that drains or is drained; one that has
+        ended is to be started. (kubectl uncordon, YARN's recommissioning)
+
   mrsubmit cluster remove ID
         takes the vote of a job tracker away that will not come back
 
@@ -49,6 +61,10 @@ func (t *tool) clusterCommand(ctx context.Context, args []string) int {
 			return t.certs(args[1:])
 		case "scheduler":
 			return asking("cluster", 0, 1, (*query).scheduler, schedulingFlags)(t, ctx, args[1:])
+		case "drain":
+			return asking("cluster", 1, 1, (*query).drain, drainFlags)(t, ctx, args[1:])
+		case "undrain":
+			return asking("cluster", 1, 1, (*query).undrain)(t, ctx, args[1:])
 		case "remove":
 			return asking("cluster", 1, 1, (*query).removeVoter)(t, ctx, args[1:])
 		}
@@ -85,8 +101,13 @@ func (q *query) showCluster(ctx context.Context) error {
 	for i := range c.Trackers {
 		t := &c.Trackers[i]
 		rows = append(rows, []string{
-			t.ID, t.Host, t.Rack, t.Addr, fmt.Sprintf("%d/%d", t.Maps, t.MapSlots), fmt.Sprintf("%d/%d", t.Reduces, t.ReduceSlots), trackerState(t),
+			t.ID, t.Host, t.Rack, t.Addr, fmt.Sprintf("%d/%d", t.Maps, t.MapSlots), fmt.Sprintf("%d/%d", t.Reduces, t.ReduceSlots), trackerState(t, c.Drain(t.ID)),
 		})
+	}
+	for i := range c.Drains {
+		if d := &c.Drains[i]; !d.Here {
+			rows = append(rows, []string{d.Tracker, "-", "-", "-", "-", "-", drainState(d)})
+		}
 	}
 	return q.table(rows)
 }
@@ -106,11 +127,14 @@ func leaderText(c *web.Cluster) string {
 // skewTold is the difference of clocks from which it is worth a line.
 const skewTold = 5 * time.Second
 
-func trackerState(t *web.Tracker) string {
+func trackerState(t *web.Tracker, d *web.Drain) string {
 	var parts []string
 	if !t.Connected {
 		silent := (time.Duration(t.SilentMillis) * time.Millisecond).Round(100 * time.Millisecond)
 		parts = append(parts, fmt.Sprintf("not connected, silent for %v", silent))
+	}
+	if d != nil {
+		parts = append(parts, drainState(d))
 	}
 	if t.Excluded != "" {
 		parts = append(parts, "excluded: "+t.Excluded)

@@ -34,12 +34,30 @@ type fakeJobTracker struct {
 	killed   []string
 	changed  []string // changes of terms and of scheduling
 	sched    wire.Scheduling
+	drains   []wire.DrainStatus
+	looks    int // at the cluster while something drains
 	trackers []wire.TrackerStatus
 	voters   []web.Voter
 }
 
+// Drain has tracker t1 drained when it is looked at for the fourth time, and others at once.
+func (f *fakeJobTracker) Drain(_ context.Context, tracker string, undo bool) error {
+	if tracker == "t9" {
+		return fmt.Errorf("drain: %w %q", core.ErrUnknownTracker, tracker)
+	}
+	f.looks, f.drains = 0, nil
+	if !undo {
+		f.drains = []wire.DrainStatus{{Tracker: tracker, Here: true, Needs: "2 attempts"}}
+	}
+	return nil
+}
+
 func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
+	if f.looks++; f.looks > 3 && len(f.drains) > 0 {
+		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Here: true}, {Tracker: "t7", Drained: true}}
+	}
 	return wire.ClusterStatus{
+		Drains:  f.drains,
 		Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, Leads: true, Jobs: 1, Trackers: f.trackers,
 		Scheduling: f.sched, NoPlan: "the policy panicked: boom\nstack", Pools: "f.xml as it was: f.xml:7: weight is \"heavy\"",
 		InPools: []wire.PoolStatus{
@@ -330,6 +348,14 @@ func TestAsking(t *testing.T) {
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
 		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the one before holds: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default     1…etl         2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (gone)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": [`, ""},
+		{"cluster drain t9", 1, "", `mrsubmit cluster: drain: unknown task tracker "t9"`},
+		{"cluster drain", 2, "", "too few arguments"},
+		{"cluster drain t1", 0, "t1 draining: 2 attempts\n", ""},
+		{"cluster", 0, "TRACKER…t1…draining: 2 attempts…t2", ""},
+		{"cluster drain t1 -wait", 0, "t1 drained, is given no work\n", "t1 draining: 2 attempts\n"},
+		{"cluster", 0, "TRACKER…t1…drained, is given no work\nt2…excluded…t7…-…drained, has left", ""},
+		{"cluster drain -json t1", 0, `"needs": "2 attempts"`, ""},
+		{"cluster undrain t1", 0, "", ""},
 		{"cluster remove jt2", 0, "", ""},
 		{"cluster remove", 2, "", "too few arguments"},
 		{"cluster mend", 2, "", `unexpected argument "mend"`},

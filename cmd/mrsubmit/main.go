@@ -81,7 +81,7 @@ func commands() []command {
 				q.flags.IntVar(&q.most, "n", 20, "list so many `jobs`; 0: all")
 				q.flags.StringVar(&q.staging, "staging", "", "the cluster's staging `directory`, to read it without a job tracker")
 			})},
-		{"cluster", "[-json] | scheduler [-metric METRIC] [-delay RULE] [NAME] | certs DIR … | remove ID | recover -data DIR -id ID -raft HOST:PORT", "tell how the cluster is, change how it shares its slots, or mend it", clusterHelp, (*tool).clusterCommand},
+		{"cluster", "[-json] | scheduler [-metric METRIC] [-delay RULE] [NAME] | drain TRACKER [-wait] | undrain TRACKER | certs DIR … | remove ID | recover -data DIR -id ID -raft HOST:PORT", "tell how the cluster is, change how it shares its slots, or mend it", clusterHelp, (*tool).clusterCommand},
 	}
 }
 

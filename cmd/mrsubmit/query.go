@@ -53,6 +53,7 @@ type query struct {
 	who       *identity.Identity // nil: nobody has to know
 
 	reason string // of a kill
+	stays  bool   // until a task tracker is drained
 	wanted wire.Scheduling
 	most   int   // lines of a listing
 	tail   int64 // bytes of each log

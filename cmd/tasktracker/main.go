@@ -4,7 +4,9 @@
 // Start and stop, in this order:
 //
 //	gossip ─ the directory is locked, HTTP listens ─ "ready" ─ streams to the leader ─
-//	… ─ SIGTERM ─ attempts are ended ─ gossip says good-bye
+//	… ─ SIGTERM, or drained ─ attempts are ended ─ gossip says good-bye
+//
+// One that is drained (mrsubmit cluster drain) prints a line "drained" and ends with 0.
 //
 // docs/cluster.md tells how clusters are run.
 package main

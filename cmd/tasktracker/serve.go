@@ -54,7 +54,12 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	if err != nil {
 		return err
 	}
-	if err := tracker.Run(ctx, find.dial); err != nil && !errors.Is(err, context.Canceled) {
+	err = tracker.Run(ctx, find.dial)
+	switch {
+	case errors.Is(err, tasktracker.ErrDrained):
+		fmt.Fprintf(out.Stdout, "drained tasktracker %s\n", o.id)
+		log.Info("drained: nothing here is needed any more", "id", o.id)
+	case err != nil && !errors.Is(err, context.Canceled):
 		return err
 	}
 	log.Info("stopped", "id", o.id)

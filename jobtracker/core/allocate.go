@@ -123,7 +123,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		}
 	}
 	for _, t := range l.byIndex {
-		if t == nil || t.losing || t.Excluded != "" {
+		if t == nil || t.losing || t.shut() {
 			continue
 		}
 		s.Slots += t.slots[i]

@@ -20,6 +20,8 @@ import (
 //	capacity t1 slots=2,1 [reason=…]
 //	history job1 [error=…]               WriteHistory is done
 //	tidied
+//	lease t1 t2 5m                       time passes in which these renew their leases
+//	drain t1 | undrain t1                what an operator wishes
 //	fail error=…                         the log fails for good
 //	trackers                             what Cluster tells
 //	holds job1                           what keeps it from free slots
@@ -53,6 +55,11 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 		}
 	case "tidied":
 		s.step(Tidied{Epoch: s.core.Epoch()})
+	case "lease":
+		s.lease(d)
+	case "drain", "undrain":
+		s.token++
+		s.step(Drain{Token: s.token, Tracker: first, Undo: d.Cmd == "undrain"})
 	case "fail":
 		s.step(LogFailed{Err: givenError(d)})
 	case "trackers":
@@ -134,6 +141,41 @@ func (s *scenario) trackers() {
 		if t.Trouble != "" {
 			s.printf("  trouble: %s", t.Trouble)
 		}
+	}
+	s.showDrains()
+}
+
+// lease lets time pass, and has what is said in it printed but for the acknowledgements.
+func (s *scenario) lease(d *datadriven.TestData) {
+	last := len(d.CmdArgs) - 1
+	end := s.now + duration(d.CmdArgs[last].Key)
+	for s.now < end {
+		s.tick(min(time.Second, end-s.now))
+		for _, a := range d.CmdArgs[:last] {
+			if stream, ok := s.streams[a.Key]; ok {
+				s.step(FromTracker{stream, &wire.Heartbeat{}})
+			}
+		}
+	}
+	said := s.out.String()
+	s.out.Reset()
+	for line := range strings.Lines(said) {
+		if !strings.HasSuffix(line, "<- ack\n") {
+			s.out.WriteString(line)
+		}
+	}
+}
+
+func (s *scenario) showDrains() {
+	for _, d := range s.core.Cluster(s.now).Drains {
+		state := "draining"
+		if d.Drained {
+			state = "drained"
+		}
+		if !d.Here {
+			state += ", not here"
+		}
+		s.printf("%s %s", d.Tracker, strings.TrimSuffix(state+": "+d.Needs, ": "))
 	}
 }
 

@@ -48,6 +48,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	}
 	s.Scheduling, s.NoPlan, s.Pools = c.scheduling(), c.live.noPlan(), c.live.poolStatus()
 	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(c.facts.pooled.Table.Warnings)
+	s.Drains = c.live.drains()
 	for _, t := range c.live.trackers {
 		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
 	}

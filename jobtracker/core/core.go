@@ -37,6 +37,8 @@
 //	I8  No task that could be launched waits while a slot is free, unless a rule holds it
 //	    back: delay scheduling, the queues of a plan, the limits of its pool, a ready
 //	    partition's home. Each such hold has a reason and an end ([Live.holds]).
+//	I9  A tracker that drains is launched nothing on and is nobody's new home. It is let
+//	    go when it runs nothing and has nothing that is needed, or that can be made again.
 //
 // # Flows
 //
@@ -91,6 +93,10 @@ type Config struct {
 	Lease   time.Duration // silence after which a tracker is lost; default 5 s
 	Period  time.Duration // between allocations; default 500 ms
 
+	// How long a tracker that drains and runs nothing serves map outputs before they are
+	// made anew elsewhere, and before they are given up; default 2 min and 10 min.
+	DrainServes, DrainLasts time.Duration
+
 	Scheduling wire.Scheduling // until another is asked for; default fifo, sum-response, none
 }
 
@@ -116,6 +122,12 @@ func New(cfg Config) *Core {
 	}
 	if cfg.Period <= 0 {
 		cfg.Period = 500 * time.Millisecond
+	}
+	if cfg.DrainServes <= 0 {
+		cfg.DrainServes = 2 * time.Minute
+	}
+	if cfg.DrainLasts <= 0 {
+		cfg.DrainLasts = 10 * time.Minute
 	}
 	return &Core{cfg: cfg, facts: newFacts(keptJobs)}
 }
@@ -202,6 +214,8 @@ func (c *Core) turnAway(ev Event) {
 	case Change:
 		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
 	case Schedule:
+		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
+	case Drain:
 		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
 	case FromTracker:
 		if _, ok := ev.Message.(*wire.Hello); ok {

@@ -85,6 +85,13 @@ type (
 		Scheduling wire.Scheduling
 	}
 
+	// Drain has a task tracker leave as soon as nobody needs it, or, undone, stay.
+	Drain struct {
+		Token   Token
+		Tracker string
+		Undo    bool
+	}
+
 	// Kill stops a job. It is answered when the stop is in the log.
 	Kill struct {
 		Token  Token
@@ -177,6 +184,7 @@ func (Submit) event()         {}
 func (Kill) event()           {}
 func (Change) event()         {}
 func (Schedule) event()       {}
+func (Drain) event()          {}
 func (Pools) event()          {}
 func (SplitsLoaded) event()   {}
 func (DigestsWritten) event() {}

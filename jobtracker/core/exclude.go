@@ -51,7 +51,7 @@ func (l *Live) judgeTracker(t *tracker, last wire.TaskID) {
 	for _, o := range l.byIndex {
 		switch {
 		case o == nil || o == t:
-		case o.Excluded != "" || l.c.pending.has(l.exclusion(o, "")):
+		case o.shut() || l.c.pending.has(l.exclusion(o, "")):
 			out++
 		default:
 			others += o.blamed(l.now)
@@ -116,7 +116,7 @@ func (l *Live) readmit(t *tracker) {
 // needTracker readmits all trackers when no other is left.
 func (l *Live) needTracker() {
 	if slices.ContainsFunc(l.byIndex, func(t *tracker) bool {
-		return t != nil && !t.losing && t.Excluded == "" && t.slots != [2]int{}
+		return t != nil && !t.losing && !t.shut() && t.slots != [2]int{}
 	}) {
 		return
 	}

@@ -67,6 +67,10 @@ func blankFact(number byte) fact {
 		return new(scheduled)
 	case 19:
 		return new(pooled)
+	case 20:
+		return new(drain)
+	case 21:
+		return new(drained)
 	case submittedSecret:
 		return new(submitted)
 	}

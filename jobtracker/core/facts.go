@@ -20,8 +20,10 @@ type Facts struct {
 	keepEnded    int       // keptJobs, except in tests
 	scheduled    scheduled // the last one
 	pooled       pooled    // likewise
+	drains       int       // wishes about task trackers that are to leave, so far
 
 	trackers    map[string]*trackerFacts
+	draining    map[string]*drainFacts // by tracker, registered or not
 	submissions map[string]*submissionFacts
 	jobs        map[int]*jobFacts // by the id's N
 	ended       []int             // job numbers in order of their end
@@ -87,6 +89,7 @@ func newFacts(keepEnded int) *Facts {
 	return &Facts{
 		keepEnded:   keepEnded,
 		trackers:    make(map[string]*trackerFacts),
+		draining:    make(map[string]*drainFacts),
 		submissions: make(map[string]*submissionFacts),
 		jobs:        make(map[int]*jobFacts),
 	}

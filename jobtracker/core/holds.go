@@ -43,6 +43,12 @@ func (l *Live) holds(j *job) []wire.Hold {
 			}
 		}
 	}
+	for i, kind := range []string{"map", "reduce"} {
+		empty := func(t *tracker) bool { return t.usable() && t.free[i] > 0 }
+		if names := l.drainingNames(empty); names != "" && j.toLaunch(i) > 0 {
+			hold(0, "%s slots stay empty where trackers drain: %s, until that is undone", kind, names)
+		}
+	}
 	if n := min(j.covered[mapPhase], j.pending.Len()); n > 0 {
 		hold(l.phases[mapPhase].queuedUntil, "%s in the queues of trackers where they should end soonest, by the plan", count(n, "map"))
 	}

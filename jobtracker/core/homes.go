@@ -73,7 +73,7 @@ func (l *Live) moveHome(j *job, p int) {
 	l.touch(j)
 }
 
-// leaveUnfit moves the homes of excluded trackers, if there are others to be homes.
+// leaveUnfit moves the homes of trackers that are shut, if there are others to be homes.
 // A partition that is being reduced stays until that has ended.
 func (l *Live) leaveUnfit(j *job) {
 	for i := range l.unfit.All() {

@@ -206,7 +206,7 @@ func (j *job) taskDone(id wire.TaskID) bool {
 	case id.Kind == j.facts.kind():
 		return j.facts.done.Has(id.N)
 	case id.Kind == wire.Map:
-		return j.maps[id.N].output.atHand()
+		return j.maps[id.N].output.atHand() && !j.maps[id.N].leaving
 	}
 	return j.done[id.Kind]
 }

@@ -26,7 +26,8 @@ type Live struct {
 	byIndex  []*tracker       // trackers by their index; nil where one is free
 	free     [2]taskSet       // indexes of trackers that can take a task, by phase
 	offers   taskSet          // indexes of trackers with a free slot for a ready partition
-	unfit    taskSet          // indexes of trackers that are excluded
+	unfit    taskSet          // indexes of trackers that are shut
+	draining taskSet          // indexes of those that drain
 	cursor   int              // where the next round of giving out maps begins
 	placed   int              // homes and service attempts placed so far, for round robin
 	numbers  map[string]int32 // of trackers' names
@@ -35,6 +36,7 @@ type Live struct {
 	awaitDue time.Duration // when recovered jobs wait no longer
 	readmits time.Duration // when the next exclusion ends
 	tidyDue  time.Duration
+	drainDue time.Duration // when it is to be seen what those that drain still have
 
 	jobs        map[int]*job
 	order       []*job            // by number
@@ -105,7 +107,7 @@ func newLive(c *Core) *Live {
 		streams: make(map[Stream]*stream), trackers: make(map[string]*tracker),
 		jobs: make(map[int]*job), awaiting: make(map[string]bool),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
-		nodes: make(map[string]*node), racks: make(map[string]int32), numbers: make(map[string]int32), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never,
+		nodes: make(map[string]*node), racks: make(map[string]int32), numbers: make(map[string]int32), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never, drainDue: never,
 	}
 	if c.cfg.Tidy > 0 {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
@@ -176,6 +178,8 @@ func (l *Live) handle(ev Event) {
 		l.change(ev)
 	case Schedule:
 		l.schedule(ev)
+	case Drain:
+		l.drainTracker(ev)
 	case Pools:
 		l.pools(ev)
 	case SplitsLoaded:
@@ -224,6 +228,8 @@ func (l *Live) applied(x fact, fitted bool) {
 		l.scheduleApplied(x, fitted)
 	case *pooled:
 		l.pooled(fitted)
+	case *drain:
+		l.drainApplied(x, fitted)
 	default:
 		if fitted {
 			l.jobFact(x)
@@ -293,6 +299,19 @@ func (l *Live) settle() {
 		}
 		l.alarms = l.alarms[1:]
 	}
+	l.advanceTouched()
+	l.checkDrains()
+	l.advanceTouched()
+	l.assign()
+	l.tidy()
+	l.flushOutputs()
+	l.tellShares()
+	l.allocate()
+	l.over, l.justOver = append(l.over, l.justOver...), l.justOver[:0]
+}
+
+// advanceTouched does for all that were touched what their states allow.
+func (l *Live) advanceTouched() {
 	for len(l.dirty) > 0 {
 		touched := l.dirty
 		l.dirty = l.spare
@@ -308,12 +327,6 @@ func (l *Live) settle() {
 		}
 		l.spare = touched[:0]
 	}
-	l.assign()
-	l.tidy()
-	l.flushOutputs()
-	l.tellShares()
-	l.allocate()
-	l.over, l.justOver = append(l.over, l.justOver...), l.justOver[:0]
 }
 
 // never is a time that does not come.
@@ -323,7 +336,7 @@ func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake is when something is due, if anything is.
 func (l *Live) wake() (time.Duration, bool) {
-	at := min(l.phases[mapPhase].queuedUntil, l.phases[reducePhase].queuedUntil, l.leaseDue, l.awaitDue, l.readmits, l.tidyDue)
+	at := min(l.phases[mapPhase].queuedUntil, l.phases[reducePhase].queuedUntil, l.leaseDue, l.awaitDue, l.readmits, l.tidyDue, l.drainDue)
 	if len(l.alarms) > 0 {
 		at = min(at, l.alarms[0].at)
 	}

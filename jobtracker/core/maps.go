@@ -17,6 +17,7 @@ type mapTask struct {
 	task
 	known    bool          // its digest is
 	expected bool          // its output may come back with its tracker, see expectation
+	leaving  bool          // its output is on a tracker that drains, and is made anew elsewhere
 	output   output        // the chosen one
 	digest   uint64        // of the last one
 	refused  time.Duration // 1 + for how long its job had been refusing slots when it refused the first for this map; 0: it has not
@@ -42,7 +43,7 @@ func (l *Live) updateMap(j *job, m int) {
 		_, grant := j.facts.grants[m]
 		wanted = wanted && !grant && !j.facts.done.Has(m)
 	} else {
-		wanted = wanted && !t.output.atHand() && (!t.known || j.open > 0) && !t.expected
+		wanted = wanted && (!t.output.atHand() || t.leaving) && (!t.known || j.open > 0) && !t.expected
 	}
 	if !j.pending.Set(m, wanted) {
 		return
@@ -83,7 +84,8 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	}
 	if m.output.atHand() {
 		// While inventories come in, the later attempt is what homes went on with.
-		if !j.held || out.Attempt <= m.output.attempt || out.Digest == m.digest {
+		anew := m.leaving && m.output.tracker != t.number+1
+		if !anew && (!j.held || out.Attempt <= m.output.attempt || out.Digest == m.digest) {
 			return false
 		}
 		l.dropOutput(j, out.Map)
@@ -149,7 +151,7 @@ func (l *Live) dropOutput(j *job, n int) {
 	j.outBytes -= m.output.bytes
 	j.outInput -= j.inputOf(n)
 	j.outbox = slices.DeleteFunc(j.outbox, func(m int32) bool { return int(m) == n })
-	m.output = output{}
+	m.output, m.leaving = output{}, false
 }
 
 // inputOf is the bytes that a map reads, 0 before its split is known.

@@ -67,6 +67,8 @@ func showMessage(m wire.Message) string {
 		return text
 	case *wire.DropJob:
 		return "drop " + showJob(m.Job)
+	case *wire.Drained:
+		return "drained"
 	case *wire.Ack:
 		return "ack"
 	case *wire.Staging:

@@ -285,7 +285,7 @@ func (l *Live) foreseeComing(now time.Duration, all map[int]*outlook) {
 func (l *Live) slotsOf(phase int) int {
 	slots := 0
 	for _, t := range l.byIndex {
-		if t != nil && !t.losing && t.Excluded == "" {
+		if t != nil && !t.losing && !t.shut() {
 			slots += t.slots[phase]
 		}
 	}

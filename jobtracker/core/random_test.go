@@ -26,6 +26,7 @@ func TestRandom(t *testing.T) {
 		seed := *firstSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
+			w.drainSome(seed)
 			w.play()
 			for _, s := range w.asked {
 				for _, id := range s.ids {

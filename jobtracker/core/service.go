@@ -47,12 +47,12 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 }
 
 // serviceTracker picks a tracker round robin, one where tk has failed, or that is
-// given no other work, only if there is no other.
+// given no other work, only if there is no other. One that drains never is.
 func (l *Live) serviceTracker(tk *task) *tracker {
 	var second *tracker
 	for i := range l.byIndex {
 		t := l.byIndex[(l.placed+i)%len(l.byIndex)]
-		if t == nil || !t.usable() {
+		if t == nil || !t.usable() || t.drain != nil {
 			continue
 		}
 		if tk.avoids(t.Name) || !t.fit() || t.slots == [2]int{} {

@@ -244,6 +244,8 @@ func (t *simTracker) receive(m wire.Message) {
 		t.hear(m)
 	case *wire.DropJob:
 		t.drop(m.Job)
+	case *wire.Drained:
+		t.leave()
 	}
 }
 

@@ -24,6 +24,14 @@ type factsSnapshot struct {
 	Ended        []int
 	Scheduled    scheduled
 	Pooled       pooled
+	Drains       int
+	Draining     []drainSnapshot
+}
+
+type drainSnapshot struct {
+	Tracker string
+	N       int
+	Process uint64
 }
 
 type submissionSnapshot struct {
@@ -65,9 +73,13 @@ func (f *Facts) encode() ([]byte, error) {
 	s := factsSnapshot{
 		Index: f.index, Epoch: f.epoch, Leader: f.leader, Boot: f.boot, Incarnations: f.incarnations,
 		LastJob: f.lastJob, Ended: f.ended, Scheduled: f.scheduled, Pooled: f.pooled,
+		Drains: f.drains,
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.trackers)) {
 		s.Trackers = append(s.Trackers, *f.trackers[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.draining)) {
+		s.Draining = append(s.Draining, drainSnapshot{name, f.draining[name].N, f.draining[name].Process})
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.submissions)) {
 		x := f.submissions[key]
@@ -111,6 +123,10 @@ func decodeFacts(data []byte, keepEnded int) (*Facts, error) {
 	f.lastJob, f.ended, f.scheduled, f.pooled = s.LastJob, s.Ended, s.Scheduled, s.Pooled
 	for _, t := range s.Trackers {
 		f.trackers[t.Name] = &t
+	}
+	f.drains = s.Drains
+	for _, d := range s.Draining {
+		f.draining[d.Tracker] = &drainFacts{N: d.N, Process: d.Process}
 	}
 	for _, x := range s.Submissions {
 		f.submissions[x.Key] = &submissionFacts{

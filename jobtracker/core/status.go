@@ -144,6 +144,8 @@ func (l *Live) waits(j *job) string {
 		return j.waitsForNear(l.now)
 	case len(j.attempts) > 0:
 		return ""
+	case l.allDrain():
+		return "for a task tracker; those that are there drain: " + l.drainingNames((*tracker).usable)
 	case !slices.ContainsFunc(l.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):
 		return "for a task tracker"
 	case state == wire.Running:

@@ -16,19 +16,20 @@ type tracker struct {
 	stream      Stream // 0: none
 	heard       time.Duration
 	node        *node
-	index       int        // in Live.byIndex
-	number      int32      // of its name, see Live.named
-	rackNumber  int32      // see Live.racks
-	inventoried bool       // its inventory is in, so it may be given work
-	taking      bool       // its inventory is being taken in
-	fresh       bool       // its incarnation began in this office: it cannot have attempts of ours
-	losing      bool       // its loss is proposed
-	excluded    bool       // as trackerFacts.Excluded has it
-	works       bool       // it is given work and has map slots
-	free        [2]int     // slots by phase; below 0 while it runs more than it may by now
-	slots       [2]int     // by phase, as it said last
-	attempts    []*attempt // that run there, in no order
-	outputs     []outputAt // maps whose chosen output is here, or was
+	index       int         // in Live.byIndex
+	number      int32       // of its name, see Live.named
+	rackNumber  int32       // see Live.racks
+	inventoried bool        // its inventory is in, so it may be given work
+	taking      bool        // its inventory is being taken in
+	fresh       bool        // its incarnation began in this office: it cannot have attempts of ours
+	losing      bool        // its loss is proposed
+	excluded    bool        // as trackerFacts.Excluded has it
+	works       bool        // it is given work and has map slots
+	drain       *drainFacts // nil: it does not drain
+	free        [2]int      // slots by phase; below 0 while it runs more than it may by now
+	slots       [2]int      // by phase, as it said last
+	attempts    []*attempt  // that run there, in no order
+	outputs     []outputAt  // maps whose chosen output is here, or was
 
 	host     string            // see locality.HostKey
 	rack     string            // see locality.Topology
@@ -38,6 +39,8 @@ type tracker struct {
 	incoming int               // partitions that are gathered for its free slots
 	blame    []time.Duration   // see blamed
 	rate     float64           // bytes a second that its homes fetch; 0: not measured
+	idle     time.Duration     // 1 + since when it drains and runs nothing; 0: it does not
+	remade   bool              // see remake
 	shares   int               // version of Live.parts that it was told last
 	trouble  string            // what it says is wrong with it
 	homes    map[*job]*taskSet // partitions at home here and not committed
@@ -62,10 +65,10 @@ func (s *stream) waits(tracker string) bool {
 func (t *tracker) usable() bool { return t.inventoried && !t.losing }
 
 // fit says whether it is given work.
-func (t *tracker) fit() bool { return t.usable() && !t.excluded }
+func (t *tracker) fit() bool { return t.usable() && !t.shut() }
 
 // mayHome says whether partitions may be at home there.
-func (t *tracker) mayHome() bool { return t.Excluded == "" && t.slots[reducePhase] > 0 }
+func (t *tracker) mayHome() bool { return !t.shut() && t.slots[reducePhase] > 0 }
 
 func (l *Live) addTracker(f *trackerFacts) *tracker {
 	t := &tracker{
@@ -81,6 +84,8 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 	}
 	l.byIndex[t.index] = t
 	l.trackers[f.Name] = t
+	t.drain = l.facts.draining[f.Name]
+	l.draining.Set(t.index, t.drain != nil)
 	l.setRack(t)
 	l.settleOn(t, true)
 	l.leaseDue = min(l.leaseDue, t.heard+l.c.cfg.Lease)
@@ -115,7 +120,7 @@ func (l *Live) refresh(t *tracker) {
 		t.works = works
 		l.worked(t, works)
 	}
-	l.unfit.Set(t.index, !t.losing && t.Excluded != "")
+	l.unfit.Set(t.index, !t.losing && t.shut())
 	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
 }
 
@@ -376,6 +381,7 @@ func (l *Live) detach(t *tracker) {
 	t.slots, t.free = [2]int{}, [2]int{}
 	l.refresh(t)
 	l.offers.Remove(t.index)
+	l.draining.Remove(t.index)
 	l.settleOn(t, false)
 	for _, a := range sortedAttempts(t.attempts) {
 		l.vanished(a)

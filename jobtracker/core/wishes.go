@@ -29,6 +29,7 @@ type wishes struct {
 	changes   map[string][]Change // by submission key; the first is proposed
 	proposed  map[string]*changed // as what
 	schedules []Schedule          // the first is proposed
+	drains    []Drain             // likewise
 	rule      locality.Rule       // in force
 	metric    scheduler.Metric
 	name      string      // of the policy
@@ -255,6 +256,9 @@ func (w *wishes) tokens() []Token {
 		for _, r := range waiting {
 			all = append(all, r.Token)
 		}
+	}
+	for _, r := range w.drains {
+		all = append(all, r.Token)
 	}
 	for _, r := range w.schedules {
 		all = append(all, r.Token)

@@ -48,6 +48,7 @@ type world struct {
 	grants     map[wire.TaskID]wire.AttemptID // granted and neither ended nor fenced
 	done       map[wire.TaskID]bool           // committed in the log
 	told       map[wire.JobID]wire.State      // outcomes in histories
+	settled    map[settled]bool               // homes that were given
 	trace      []string
 }
 
@@ -100,7 +101,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)),
 		streams: make(map[Stream]*link), jobs: make(map[wire.JobID]*simJob), splits: make(map[wire.JobID][]Split), tokens: make(map[Token]func(Reply)),
 		fs: make(map[wire.TaskID]*place), fenced: make(map[wire.AttemptID]bool),
-		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool), told: make(map[wire.JobID]wire.State),
+		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool), told: make(map[wire.JobID]wire.State), settled: make(map[settled]bool),
 	}
 	w.drawScheduling(seed)
 	w.core = New(w.config())
@@ -178,6 +179,7 @@ func (w *world) step(ev Event) {
 func (w *world) carryOut(c Command) {
 	switch c := c.(type) {
 	case Propose:
+		w.checkProposal(c)
 		p := &proposal{c.Key, c.Data, w.term}
 		w.inFlight = append(w.inFlight, p)
 		w.after(w.upTo(20*time.Millisecond), func() { w.decide(p) })
@@ -204,7 +206,9 @@ func (w *world) carryOut(c Command) {
 	}
 }
 
-var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()}}
+var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()},
+	DrainServes: 3 * time.Second, DrainLasts: 9 * time.Second,
+}
 
 var errSim = errors.New("simulated fault")
 
@@ -388,6 +392,7 @@ func (w *world) digest(id wire.AttemptID) uint64 {
 
 // checkSend checks a message that the leader sends.
 func (w *world) checkSend(c Send) {
+	w.checkDrained(c)
 	m, ok := c.Message.(*wire.Launch)
 	if !ok {
 		return

@@ -41,6 +41,7 @@ func TestWhoAsks(t *testing.T) {
 		"kill":     {"POST", "/v1/jobs/job_7_0001/kill", `{"reason": "enough"}`, true, false, ""},
 		"terms":    {"POST", "/v1/jobs/job_7_0001/terms", `{"weight": 2}`, true, false, ""},
 		"schedule": {"POST", "/v1/cluster/scheduling", `{"scheduler": "fifo"}`, false, true, ""},
+		"drain":    {"POST", "/v1/cluster/drains", `{"tracker": "t1"}`, false, true, ""},
 		"vote":     {"POST", "/v1/cluster/voters", voter, false, true, "jt9"},
 		"no vote":  {"DELETE", "/v1/cluster/voters/jt9", "", false, true, ""},
 	}

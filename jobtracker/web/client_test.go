@@ -203,7 +203,16 @@ func TestWishes(t *testing.T) {
 	if err := c.Schedule(t.Context(), wire.Scheduling{Metric: "sum-joy"}); !errors.Is(err, core.ErrBadScheduling) {
 		t.Error(err)
 	}
+	if err := c.Drain(t.Context(), "t1", false); err != nil {
+		t.Error(err)
+	}
+	if err := c.Drain(t.Context(), "nobody", false); !errors.Is(err, core.ErrUnknownTracker) {
+		t.Error(err)
+	}
 	about, err := c.Cluster(t.Context())
+	if d := about.Drain("t1"); err != nil || d == nil || d.Needs == "" || about.Drain("t2") != nil {
+		t.Errorf("%+v, %v", about.Drains, err)
+	}
 	if err != nil || about.Scheduling != (Scheduling{Scheduler: "flex", Delay: "dynamic"}) {
 		t.Errorf("%+v, %v", about.Scheduling, err)
 	}

@@ -27,6 +27,7 @@ type fakeLog struct {
 	submits int // of new keys
 
 	scheduling wire.Scheduling
+	drains     []wire.DrainStatus
 	changed    chan struct{}
 }
 
@@ -95,7 +96,7 @@ func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 		c.Addr = f.hint
 	}
 	if c.Leads {
-		c.Jobs, c.Scheduling = len(f.log.jobs), f.log.scheduling
+		c.Jobs, c.Scheduling, c.Drains = len(f.log.jobs), f.log.scheduling, slices.Clone(f.log.drains)
 		c.Pools, c.InPools = "f.xml", []wire.PoolStatus{{Name: "etl", Min: [2]int{1, 0}, Max: [2]int{-1, 2}, Weight: 2, MaxJobs: -1, Jobs: 1, Running: [2]int{3, 0}}}
 		c.Trackers = []wire.TrackerStatus{{Tracker: "t1", Host: "h1", Addr: "h1:1", Incarnation: 3, MapSlots: 2, Maps: 1, Connected: true, Silent: 12, Excluded: "bad"}}
 	}
@@ -199,6 +200,25 @@ func (f *fake) Schedule(_ context.Context, s wire.Scheduling) error {
 		}
 		if err == nil {
 			f.log.scheduling = s.Over(f.log.scheduling)
+		}
+	})
+	return err
+}
+
+func (f *fake) Drain(_ context.Context, tracker string, undo bool) error {
+	var err error
+	f.log.change(func() {
+		if err = f.leading(); err != nil {
+			return
+		}
+		i := slices.IndexFunc(f.log.drains, func(d wire.DrainStatus) bool { return d.Tracker == tracker })
+		switch {
+		case tracker == "nobody":
+			err = fmt.Errorf("drain: %w %q", core.ErrUnknownTracker, tracker)
+		case undo && i >= 0:
+			f.log.drains = slices.Delete(f.log.drains, i, i+1)
+		case !undo && i < 0:
+			f.log.drains = append(f.log.drains, wire.DrainStatus{Tracker: tracker, Here: true, Needs: "1 attempt"})
 		}
 	})
 	return err

@@ -85,6 +85,7 @@ type (
 		Pools      Pools      `json:"pools"`            // told by the leader
 
 		Trackers []Tracker `json:"trackers"`
+		Drains   []Drain   `json:"drains,omitempty"` // by tracker, told by the leader
 		Voters   []Voter   `json:"voters"`
 		Log      Log       `json:"log"`
 	}
@@ -216,7 +217,7 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 	c := Cluster{
 		ID: s.Cluster, Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, Leads: s.Leads,
 		Jobs: s.Jobs, Wall: wall.UTC(), Trackers: make([]Tracker, 0, len(s.Trackers)), Voters: voters,
-		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s),
+		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s), Drains: drainsOf(s.Drains),
 	}
 	if s.Start != 0 {
 		c.Start = time.UnixMilli(s.Start).UTC()

@@ -67,6 +67,7 @@ func kinds() []kind {
 		{"bad-submission", http.StatusBadRequest, core.ErrBadSubmission},
 		{"bad-terms", http.StatusBadRequest, core.ErrBadTerms},
 		{"bad-scheduling", http.StatusBadRequest, core.ErrBadScheduling},
+		{"unknown-tracker", http.StatusNotFound, core.ErrUnknownTracker},
 		{"other-staging", http.StatusConflict, core.ErrOtherStaging},
 		{"no-history", http.StatusNotFound, fs.ErrNotExist},
 		{codeStopped, http.StatusServiceUnavailable, jobtracker.ErrStopped},

@@ -18,6 +18,7 @@
 //	GET    /v1/cluster               Cluster; of a follower without task trackers
 //	GET    /healthz                  {"id": own, "led": it knows a leader}; of a follower too
 //	POST   /v1/cluster/scheduling    body: Scheduling
+//	POST   /v1/cluster/drains        body: {"tracker": id, "undo": false}
 //	POST   /v1/cluster/voters        body: Voter; DELETE /v1/cluster/voters/ID
 //
 // # Who may
@@ -82,6 +83,7 @@ type JobTracker interface {
 	KillAs(ctx context.Context, by core.Asker, job wire.JobID, reason string) error
 	ChangeAs(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
+	Drain(ctx context.Context, tracker string, undo bool) error
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
 	AttemptsAs(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error)
@@ -171,6 +173,7 @@ func New(cfg Config) http.Handler {
 	h.handle(mux, everybody, "GET /v1/cluster", h.short(h.cluster))
 	h.handle(mux, append(trackers, everybody...), "GET /healthz", h.short(h.health))
 	h.handle(mux, clients, "POST /v1/cluster/scheduling", h.short(h.schedule))
+	h.handle(mux, clients, "POST /v1/cluster/drains", h.short(h.drain))
 	h.handle(mux, voters, "POST /v1/cluster/voters", h.short(h.addVoter))
 	h.handle(mux, clients, "DELETE /v1/cluster/voters/{id}", h.short(h.removeVoter))
 	mux.HandleFunc("/", h.short(func(_ context.Context, r *http.Request) (any, error) {

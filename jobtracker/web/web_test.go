@@ -74,6 +74,11 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/cluster/scheduling", jsonType, `{"scheduler":"best"}`, 400, `{"code":"bad-scheduling","error":"bad scheduling: scheduler \"best\": want one of fifo, fair,`},
 		{"POST", "/v1/cluster/scheduling", jsonType, `{}`, 400, "changes nothing"},
 		{"POST", "/v1/cluster/scheduling", jsonType, `{"policy":"fair"}`, 400, "unknown field"},
+		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"t1"}`, 200, "{}"},
+		{"GET", "/v1/cluster", "", "", 200, `"drains":[{"tracker":"t1","drained":false,"here":true,"needs":"1 attempt"}]`},
+		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"t1","undo":true}`, 200, "{}"},
+		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"nobody"}`, 404, `{"code":"unknown-tracker","error":"drain: unknown task tracker \"nobody\""}`},
+		{"POST", "/v1/cluster/drains", jsonType, `{"undo":true}`, 400, "no tracker is named"},
 		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2","addr":"h:2"}`, 200, "{}"},
 		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2"}`, 400, "a voter has an id and an addr"},
 		{"GET", "/healthz", "", "", 200, `{"id":"jt1","led":true}`},
@@ -114,6 +119,7 @@ func TestPagesAreRefused(t *testing.T) {
 	for _, q := range []struct{ method, path string }{
 		{"POST", "/v1/jobs/job_7_0001/kill"}, {"POST", "/v1/submissions"}, {"DELETE", "/v1/cluster/voters/jt1"},
 		{"POST", "/v1/cluster/voters"}, {"POST", "/v1/jobs/job_7_0001/terms"}, {"POST", "/v1/cluster/scheduling"},
+		{"POST", "/v1/cluster/drains"},
 	} {
 		r := httptest.NewRequest(q.method, q.path, strings.NewReader("{}"))
 		r.Header.Set("Origin", "http://"+r.Host)

@@ -137,6 +137,9 @@ type (
 	// KeepCluster keeps the id of the cluster that the tracker's directory belongs to.
 	KeepCluster struct{ Cluster string }
 
+	// Leave ends the tracker, which was to drain and is not needed any more.
+	Leave struct{}
+
 	// Quit ends the tracker with an error.
 	Quit struct{ Reason string }
 
@@ -224,6 +227,7 @@ func (Send) command()        {}
 func (Hangup) command()      {}
 func (ReadNonce) command()   {}
 func (KeepCluster) command() {}
+func (Leave) command()       {}
 func (Quit) command()        {}
 func (StartWorker) command() {}
 func (SendWorker) command()  {}

@@ -57,6 +57,10 @@ func (c *Core) fromLeader(m wire.Message) {
 		if c.obeys(m.Epoch) {
 			c.dropJob(m.Job)
 		}
+	case *wire.Drained:
+		if c.obeys(m.Epoch) {
+			c.do(Leave{})
+		}
 	case *wire.Ack: // it was heard
 	default:
 		c.hangup(fmt.Sprintf("a job tracker does not send a %T", m))

@@ -183,6 +183,8 @@ func (s *scenario) message(a args) wire.Message {
 			m.Shares = append(m.Shares, share)
 		}
 		return m
+	case "drained":
+		return &wire.Drained{Epoch: epoch}
 	case "drop":
 		return &wire.DropJob{Epoch: epoch, Job: job}
 	}

@@ -1,0 +1,78 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+// drains is what the leader says of a task tracker that is to drain; nil: nothing.
+func (c *cluster) drains(d *processes.Daemon) *web.Drain {
+	status, err := c.client.Cluster(c.ctx)
+	if err != nil {
+		return nil
+	}
+	return status.Drain(d.ID)
+}
+
+// Row 37. Two of three trackers are drained under a job: the one that runs its last map,
+// and one that has only outputs of it. Both go when the third has gathered all, with
+// status 0, and nothing runs twice.
+func TestDrained(t *testing.T) {
+	c := start(t)
+	c.mrsubmit("cluster", "drain", "tt9").fail(1, `unknown task tracker "tt9"`)
+	j, busy := holding(c)
+	var idle *processes.Daemon
+	for _, d := range c.TaskTrackers {
+		if d != busy {
+			idle = d
+		}
+	}
+	var waits []*run
+	for _, d := range []*processes.Daemon{busy, idle} {
+		waits = append(waits, c.mrsubmit("cluster", "drain", d.ID, "-wait"))
+		c.await("word of what is needed of "+d.ID, func() bool {
+			x := c.drains(d)
+			return x != nil && x.Needs != "" && !strings.Contains(x.Needs, "at home")
+		})
+	}
+	if said := c.mrsubmit("cluster").succeed(); !containsAll(said, []string{"draining: 1 attempt", " of job_"}) {
+		t.Errorf("the cluster says\n%s", said)
+	}
+	j.open()
+	j.correct()
+	j.once("m")
+	j.once("r")
+	for i, d := range []*processes.Daemon{busy, idle} {
+		waits[i].succeed()
+		if code, err := d.Ended(c.ctx); err != nil || code != 0 || !d.Said("drained") {
+			t.Errorf("%s ended with %d, %v", d.ID, code, err)
+		}
+	}
+
+	// One that is started again is known, and is given nothing until that is undone.
+	if err := idle.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.await("drained tracker", func() bool { x := c.drains(idle); return x != nil && x.Drained && x.Here })
+	j = c.paced(4, "-gate")
+	j.began("m", 2)
+	if n := c.maps(idle); n != 0 {
+		t.Errorf("%d maps run on a tracker that is drained", n)
+	}
+	ids := jobID.FindAllString(c.mrsubmit("list").succeed(), -1)
+	if said := c.mrsubmit("explain", ids[len(ids)-1]).succeed(); !strings.Contains(said, "map slots stay empty where trackers drain: "+idle.ID) {
+		t.Errorf("explain says\n%s", said)
+	}
+	c.mrsubmit("cluster", "undrain", idle.ID).succeed()
+	j.began("m", 4)
+	c.await("work for the tracker that was drained", func() bool { return c.maps(idle) > 0 })
+	j.open()
+	j.correct()
+	j.once("m")
+	if x := c.drains(busy); x == nil || !x.Drained || x.Here {
+		t.Errorf("%s, which has left, is said to be %+v", busy.ID, x)
+	}
+}

@@ -1,0 +1,245 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// A tracker that drains is launched nothing on and is no new home; the homes that it
+// has move. What runs there ends by itself. Then it serves the map outputs that homes
+// of other trackers have not gathered yet, until nobody needs them, and is told that
+// it may go. For a job whose maps go on for long that would be long too, since it is
+// not known before the last map whose output is needed: after Config.DrainServes such
+// maps run again on other trackers, which costs slots and hardly time, for what homes
+// have gathered they keep. What was not made anew by Config.DrainLasts, as of a job that
+// is suspended or has no other tracker to go to, is given up like that of a tracker
+// that is lost: it is made when the job goes on. A new leader counts both anew.
+
+// ErrUnknownTracker answers a wish about a task tracker that nobody has heard of.
+var ErrUnknownTracker = errors.New("unknown task tracker")
+
+// shut says whether a tracker is given no work: it is excluded, or drains.
+func (t *tracker) shut() bool { return t.excluded || t.drain != nil }
+
+// drainTracker has a tracker drain, or drain no more, one request after the other.
+func (l *Live) drainTracker(r Drain) {
+	if l.trackers[r.Tracker] == nil && l.facts.draining[r.Tracker] == nil {
+		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker)})
+		return
+	}
+	l.wishes.drains = append(l.wishes.drains, r)
+	if len(l.wishes.drains) == 1 {
+		l.proposeDrain()
+	}
+}
+
+func (l *Live) proposeDrain() {
+	r := l.wishes.drains[0]
+	l.propose(&drain{N: l.facts.drains + 1, Tracker: r.Tracker, Undo: r.Undo})
+}
+
+// drainApplied answers the request that has become a fact. One of an earlier leader may
+// have come before it, which is then asked for anew.
+func (l *Live) drainApplied(x *drain, fitted bool) {
+	if t := l.trackers[x.Tracker]; fitted && t != nil {
+		l.drainChanged(t)
+	}
+	waiting := l.wishes.drains
+	if len(waiting) == 0 {
+		return
+	}
+	if r := waiting[0]; fitted && r.Tracker == x.Tracker && r.Undo == x.Undo {
+		l.c.emit(Reply{Token: r.Token})
+		l.wishes.drains = waiting[1:]
+	}
+	if len(l.wishes.drains) > 0 {
+		l.proposeDrain()
+	}
+}
+
+// drainChanged brings a tracker into line with what is wished of its name.
+func (l *Live) drainChanged(t *tracker) {
+	was := t.drain
+	if t.drain = l.facts.draining[t.Name]; t.drain == was {
+		return
+	}
+	t.idle, t.remade = 0, false
+	l.draining.Set(t.index, t.drain != nil)
+	if t.drain == nil {
+		l.keepOutputs(t)
+	}
+	l.refresh(t)
+	for p := range l.phases {
+		l.phases[p].completed(l.now)
+	}
+	l.needTracker()
+	l.touchAll()
+}
+
+// checkDrains looks how far the trackers are that drain.
+func (l *Live) checkDrains() {
+	l.drainDue = never
+	for i := range l.draining.All() {
+		if t := l.byIndex[i]; t.usable() && len(l.awaiting) == 0 {
+			l.checkDrain(t)
+		}
+	}
+}
+
+func (l *Live) checkDrain(t *tracker) {
+	d := t.drain
+	switch {
+	case d.Process == t.Process:
+		l.dismiss(t)
+		return
+	case d.Process != 0:
+		return // started again since
+	case len(t.attempts) > 0:
+		t.idle, t.remade = 0, false
+		return
+	}
+	if t.idle == 0 {
+		t.idle = l.now + 1
+	}
+	began := t.idle - 1
+	serves, lasts := began+l.c.cfg.DrainServes, began+l.c.cfg.DrainLasts
+	if l.now >= lasts {
+		l.giveUpRest(t)
+	}
+	switch {
+	case len(t.homes) == 0 && !l.serves(t):
+		l.propose(&drained{N: d.N, Tracker: t.Name, Incarnation: t.Incarnation})
+	case l.now < serves:
+		l.drainDue = min(l.drainDue, serves)
+	default:
+		l.remake(t)
+		l.drainDue = min(l.drainDue, lasts)
+	}
+}
+
+// dismiss lets a tracker go that is drained. What it had is nobody's any more, so that
+// it need not be waited for as for one that is lost.
+func (l *Live) dismiss(t *tracker) {
+	l.send(t, &wire.Drained{Epoch: l.epoch})
+	t.losing = true
+	l.refresh(t)
+	l.propose(&trackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
+}
+
+// serves says whether a tracker has map outputs that somebody has yet to gather.
+func (l *Live) serves(t *tracker) bool {
+	return slices.ContainsFunc(t.outputs, func(o outputAt) bool {
+		return l.stillOn(t, o) && l.jobs[int(o.job)].gathers()
+	})
+}
+
+// gathers says whether some of a job's partitions are not gathered yet.
+func (j *job) gathers() bool { return j.open > 0 && j.facts.running() }
+
+// remake has those maps run again on other trackers whose outputs a tracker would have
+// to serve for long. It serves them until then.
+func (l *Live) remake(t *tracker) {
+	if t.remade {
+		return
+	}
+	t.remade = true
+	outputs := l.outputsOn(t)
+	for _, j := range l.order {
+		if !j.gathers() {
+			continue
+		}
+		for _, m := range outputs[j.facts.n] {
+			j.maps[m].leaving = true
+			l.updateMap(j, m)
+		}
+		l.touch(j)
+	}
+}
+
+// keepOutputs ends that.
+func (l *Live) keepOutputs(t *tracker) {
+	outputs := l.outputsOn(t)
+	for _, j := range l.order {
+		for _, m := range outputs[j.facts.n] {
+			if !j.maps[m].leaving {
+				continue
+			}
+			j.maps[m].leaving = false
+			for a := range j.maps[m].all() {
+				l.kill(a, "the output of the map stays where it is")
+			}
+			l.updateMap(j, m)
+		}
+	}
+}
+
+// giveUpRest takes back what a tracker still has, as if it were lost.
+func (l *Live) giveUpRest(t *tracker) {
+	outputs := l.outputsOn(t)
+	t.outputs = nil
+	for _, j := range l.order {
+		l.homesGone(j, t)
+		l.outputsGone(j, outputs[j.facts.n])
+	}
+}
+
+// drains tells of all trackers that are to drain, by name.
+func (l *Live) drains() []wire.DrainStatus {
+	var all []wire.DrainStatus
+	for _, name := range slices.Sorted(maps.Keys(l.facts.draining)) {
+		d, t := l.facts.draining[name], l.trackers[name]
+		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Here: t != nil && !t.losing}
+		if t != nil && !s.Drained {
+			s.Needs = l.keepsFromGoing(t)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// keepsFromGoing says what a tracker that drains still has that is needed.
+func (l *Live) keepsFromGoing(t *tracker) string {
+	var parts []string
+	if n := len(t.attempts); n > 0 {
+		parts = append(parts, count(n, "attempt"))
+	}
+	homes := 0
+	for _, set := range t.homes {
+		homes += set.Len()
+	}
+	if homes > 0 {
+		parts = append(parts, count(homes, "partition")+" at home there")
+	}
+	outputs := l.outputsOn(t)
+	for _, j := range l.order {
+		if n := len(outputs[j.facts.n]); n > 0 && j.gathers() {
+			parts = append(parts, count(n, "map output")+" of "+j.id.String())
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// drainingNames names trackers that drain.
+func (l *Live) drainingNames(which func(*tracker) bool) string {
+	var names []string
+	for i := range l.draining.All() {
+		if t := l.byIndex[i]; which(t) {
+			names = append(names, t.Name)
+		}
+	}
+	slices.SortFunc(names, cmp.Compare)
+	return strings.Join(names, ", ")
+}
+
+// allDrain says whether nobody can be given anything since all who could drain.
+func (l *Live) allDrain() bool {
+	return l.draining.Len() > 0 && !slices.ContainsFunc(l.byIndex, func(t *tracker) bool {
+		return t != nil && t.usable() && t.drain == nil
+	})
+}

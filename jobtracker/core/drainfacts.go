@@ -1,0 +1,53 @@
+package core
+
+import "fmt"
+
+// drainFacts is what is wished of a task tracker that is to leave. It goes by the name:
+// it holds for every process that has it, until it is undone.
+type drainFacts struct {
+	N       int    `msgpack:"n"` // of the wish
+	Process uint64 `msgpack:"p"` // that is drained and ends by itself; 0: none is yet
+}
+
+// drain says that a tracker is to drain, or to drain no more.
+type drain struct {
+	N       int    `msgpack:"n"`
+	Tracker string `msgpack:"t"`
+	Undo    bool   `msgpack:"u"`
+}
+
+func (*drain) number() byte { return 20 }
+func (x *drain) key() string {
+	if x.Undo {
+		return fmt.Sprintf("drain %d not %s", x.N, x.Tracker)
+	}
+	return fmt.Sprintf("drain %d %s", x.N, x.Tracker)
+}
+func (x *drain) fits(f *Facts) bool { return x.N == f.drains+1 && x.Tracker != "" }
+func (x *drain) apply(f *Facts, _ uint64) {
+	f.drains = x.N
+	switch d := f.draining[x.Tracker]; {
+	case x.Undo:
+		delete(f.draining, x.Tracker)
+	case d == nil || d.Process != 0: // one that was started again is to drain again
+		f.draining[x.Tracker] = &drainFacts{N: x.N}
+	}
+}
+
+// drained says that an incarnation has nothing left that anybody needs. A process that
+// is started under the same name later is given nothing, but is not sent away again.
+type drained struct {
+	N           int    `msgpack:"n"` // of the wish
+	Tracker     string `msgpack:"t"`
+	Incarnation uint64 `msgpack:"i"`
+}
+
+func (*drained) number() byte  { return 21 }
+func (x *drained) key() string { return fmt.Sprintf("drained %s/%d", x.Tracker, x.Incarnation) }
+func (x *drained) fits(f *Facts) bool {
+	d, t := f.draining[x.Tracker], f.trackers[x.Tracker]
+	return d != nil && d.N == x.N && d.Process == 0 && t != nil && t.Incarnation == x.Incarnation
+}
+func (x *drained) apply(f *Facts, _ uint64) {
+	f.draining[x.Tracker].Process = f.trackers[x.Tracker].Process
+}

@@ -1,0 +1,142 @@
+package core
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// drainSome has trackers drain and, some time later, drain no more.
+func (w *world) drainSome(seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 9))
+	w.after(stormy, func() { // in whichever order what follows was answered
+		for _, t := range w.trackers {
+			w.askDrain(t.name, true)
+		}
+	})
+	if rnd.IntN(2) == 0 {
+		return
+	}
+	for range 1 + rnd.IntN(4) {
+		name := w.trackers[rnd.IntN(len(w.trackers))].name
+		at := time.Duration(rnd.Int64N(int64(stormy)))
+		for undo := range 2 {
+			w.after(at, func() { w.askDrain(name, undo == 1) })
+			at = min(at+time.Duration(rnd.Int64N(int64(20*time.Second))), stormy)
+		}
+	}
+}
+
+// askDrain asks for it. Nobody drains when it is calm.
+func (w *world) askDrain(name string, undo bool) {
+	undo = undo || w.calm
+	w.request(func(token Token) Event { return Drain{Token: token, Tracker: name, Undo: undo} }, func(r Reply) {
+		w.note("drain %s, undone %v: %v", name, undo, r.Err)
+		if r.Err != nil && !errors.Is(r.Err, ErrUnknownTracker) {
+			w.fail("drain %s, undone %v: %v", name, undo, r.Err)
+		}
+		if w.calm && !undo {
+			w.askDrain(name, true)
+		}
+	})
+}
+
+// settled is a home that a tracker was given.
+type settled struct {
+	tracker string
+	home    homeKey
+}
+
+// checkDrained checks what is sent to a tracker that drains.
+func (w *world) checkDrained(c Send) {
+	if w.core.live == nil {
+		return
+	}
+	s := w.core.live.streams[c.Stream]
+	if s == nil || s.tracker == nil {
+		return
+	}
+	t := s.tracker
+	switch m := c.Message.(type) {
+	case *wire.Launch:
+		if w.core.facts.draining[t.Name] != nil {
+			w.fail("%v launched on %s, which drains", m.Attempt, t.Name)
+		}
+	case *wire.SetHome:
+		is := settled{t.Name, homeKey{m.Job, m.Partition, m.Generation}}
+		if !w.settled[is] && w.core.facts.draining[t.Name] != nil {
+			w.fail("partition %d of %v is to be at home on %s, which drains", m.Partition, m.Job, t.Name)
+		}
+		w.settled[is] = true
+	case *wire.Drained:
+		for _, a := range w.tracker(t.Name).sorted() {
+			f := w.core.facts.job(a.report.Attempt.Task.Job)
+			if !a.report.State.Final() && f != nil && f.end == nil && w.tracker(t.Name).process == t.Process {
+				w.fail("%s is let go and runs %v", t.Name, a.report.Attempt)
+			}
+		}
+	}
+}
+
+func (w *world) tracker(name string) *simTracker {
+	return w.trackers[slices.IndexFunc(w.trackers, func(x *simTracker) bool { return x.name == name })]
+}
+
+// checkProposal checks what is about to be said of a tracker that drains.
+func (w *world) checkProposal(c Propose) {
+	x, err := decodeFact(c.Data)
+	if err != nil {
+		w.fail("%v", err)
+	}
+	if x, ok := x.(*drained); ok {
+		w.checkLetGo(w.core.live.trackers[x.Tracker])
+	}
+}
+
+// checkLetGo checks that a tracker is said to be drained only when every uncommitted
+// partition has elsewhere what the tracker has of it, or when that was waited for so
+// long that it is given up.
+func (w *world) checkLetGo(t *tracker) {
+	if w.now >= t.idle-1+worldConfig.DrainLasts {
+		return
+	}
+	for _, j := range w.core.live.order {
+		if !j.facts.running() {
+			continue
+		}
+		for p := range j.homes {
+			if !j.facts.done.Has(p) {
+				w.checkHas(j, p, t)
+			}
+		}
+	}
+}
+
+// checkHas checks that a home has all outputs of a tracker that goes.
+func (w *world) checkHas(j *job, p int, t *tracker) {
+	var at *simHome
+	if h := j.homes[p].tracker; h != nil {
+		x := w.tracker(h.Name)
+		if x.down || x.process != h.Process || x.incarnation != h.Incarnation {
+			return // the leader cannot know yet
+		}
+		at = x.homes[homeName{j.id, p}]
+	}
+	for m := range j.maps {
+		if x := &j.maps[m]; !x.output.atHand() || w.core.live.outputOf(j, m).Tracker != t.Name {
+			continue
+		}
+		if at == nil || at.has[m].Digest != j.maps[m].digest {
+			w.fail("%s is let go, and partition %d of %v has not the output of map %d there", t.Name, p, j.id, m)
+		}
+	}
+}
+
+// leave ends the process of a tracker that is drained; it is started again.
+func (t *simTracker) leave() {
+	t.w.note("%s has drained", t.name)
+	t.crash()
+}
