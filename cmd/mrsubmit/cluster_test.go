@@ -245,6 +245,7 @@ func newFake(t *testing.T) *fakeJobTracker {
 		Job:   wire.JobStatus{ID: wire.JobID{Start: 6, N: 9}, Name: "old", State: wire.Failed, Error: "long ago", Elapsed: time.Minute},
 		Owner: "me", Plan: wire.JobPlan{Output: "file:///out"}, Submitted: 1, Ended: 60_001, Attempts: f.attempts(wire.JobID{Start: 6, N: 9}),
 		Token: tokenOf("job_6_0009"),
+		Plans: []history.Planned{{At: 1, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex"}, Target: 3, Place: 1, Of: 2}},
 	}
 	if err := history.Write(files(), history.Name(f.staging, time.UnixMilli(past.Ended), past.Job.ID), past); err != nil {
 		t.Fatal(err)
@@ -341,7 +342,7 @@ func TestAsking(t *testing.T) {
 		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
 		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\n", ""},
-		{"history -json job_6_0009", 0, `"attempts": [`, ""},
+		{"history -json job_6_0009", 0, `"attempts": […"plans": […"phase": "map"…"scheduler": "flex"…"slots": 3…"place": 1`, ""},
 		{"history job_7_0001", 1, "", "job_7_0001 has no history in " + f.staging + ": it has not ended"},
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},
 		{"history -n -1", 2, "", "-n -1: want a number of lines"},

@@ -22,6 +22,20 @@ type pastJob struct {
 	Ended     time.Time     `json:"ended,omitzero"`
 	Output    string        `json:"output,omitempty"`
 	Attempts  []web.Attempt `json:"attempts,omitempty"`
+	Plans     []pastPlan    `json:"plans,omitempty"`
+}
+
+// pastPlan is what a plan in force had for the job.
+type pastPlan struct {
+	At        time.Time `json:"at"`
+	Phase     string    `json:"phase"`
+	Scheduler string    `json:"scheduler"`
+	Metric    string    `json:"metric"`
+	Delay     string    `json:"delay"`
+	Slots     int       `json:"slots"`
+	Place     int       `json:"place"` // in the order of precedence, from 1
+	Of        int       `json:"of"`
+	End       time.Time `json:"end,omitzero"` // foreseen
 }
 
 func pastOf(r *history.Record) pastJob {
@@ -30,6 +44,12 @@ func pastOf(r *history.Record) pastJob {
 	}
 	for i := range r.Attempts {
 		p.Attempts = append(p.Attempts, web.AttemptOf(&r.Attempts[i]))
+	}
+	for _, x := range r.Plans {
+		p.Plans = append(p.Plans, pastPlan{
+			At: unixMilli(x.At), Phase: x.Phase.String(), Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
+			Slots: x.Target, Place: x.Place, Of: x.Of, End: unixMilli(x.End),
+		})
 	}
 	return p
 }
@@ -73,7 +93,7 @@ func (q *query) history(ctx context.Context) error {
 			fmt.Fprintf(q.stderr, "mrsubmit history: %v\n", err)
 			continue
 		}
-		r.Attempts, r.Job.Counters, r.Job.Troubles = nil, nil, nil
+		r.Attempts, r.Plans, r.Job.Counters, r.Job.Troubles = nil, nil, nil, nil
 		past = append(past, pastOf(r))
 	}
 	if q.json {
