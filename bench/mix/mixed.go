@@ -39,11 +39,12 @@ func (b *bench) mixed() error {
 	seeds := b.seedsOf(2)
 	fmt.Printf("Seeds %v: %d arrivals, %v between them on average, under fair.\n\n", seeds, arrivals, meanGap)
 	took := make(map[string][]time.Duration) // by rule
-	for _, seed := range seeds {
+	for turn, seed := range seeds {
 		if err := b.place(seed); err != nil {
 			return err
 		}
-		for _, rule := range rules() {
+		for k := range rules() {
+			rule := rules()[(k+turn)%len(rules())]
 			times, err := b.mix(drawMix(seed), seed, rule)
 			if err != nil {
 				return err

@@ -23,18 +23,18 @@ const (
 	flowLeast, flowMost = 5, 10 // jobs of a flow
 	flowSlots           = 24
 	flowWork            = 240.0 // slot-seconds of all flows
-	tallOdds            = 0.6
+	tallOdds            = 0.8
 	wideOdds            = 0.5
 	wideTimes           = 3.0
 	bigFlows            = 1
-	bigTimes            = 8.0
+	bigTimes            = 5.0
 )
 
 // A tall job has so many waves of tasks that none takes much longer than longWave.
 // Flows are drawn anew in which a task is shorter than shortTask: what a job costs
 // beside its tasks, about jobCost, would say more than their schedule.
 const (
-	longWave  = 0.6
+	longWave  = 0.4
 	shortTask = 0.05
 	jobCost   = 0.2
 )
@@ -178,7 +178,7 @@ func (b *bench) flows() error {
 		columns: flowColumns(), seeds: b.seedsOf(10), draw: drawFlows, known: true,
 	}
 	fmt.Printf("Seeds %v: %d flows of %d to %d jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima. "+
-		"What is known of the jobs is the history of their run under FIFO, which comes first.\n",
+		"What is known of the jobs is the history of a run under FIFO before all others, which does not count.\n",
 		m.seeds, flowCount, flowLeast, flowMost, flowWork, m.shape.Maps)
 	r, err := b.measure(m)
 	if err != nil {

@@ -25,7 +25,7 @@ type matrix struct {
 	columns []column
 	seeds   []uint64
 	draw    func(seed uint64) *batch
-	known   bool                                                               // jobs keep their names, so that what earlier columns have shown of them is known
+	known   bool                                                               // jobs keep their names: they are known from a run under the first column that does not count
 	while   func(ctx context.Context, c *cluster, of column, ids []wire.JobID) // see bench.run; may be nil
 }
 
@@ -37,7 +37,7 @@ type results struct {
 
 // measure runs a matrix, seed by seed, so that what the machine does beside it meets all
 // columns alike. Each lane has a cluster of its own; where jobs are known, it has all
-// columns of a seed, in their order.
+// columns of a seed, each time another one first.
 func (b *bench) measure(m *matrix) (*results, error) {
 	r := &results{outcomes: make(map[string][]*outcome)}
 	for _, seed := range m.seeds {
@@ -48,8 +48,12 @@ func (b *bench) measure(m *matrix) (*results, error) {
 	}
 	if m.known {
 		return r, b.bySeed(m.shape, m.seeds, func(c *cluster, seed uint64) error {
-			for _, col := range m.columns {
-				if err := b.cell(c, m, r, slices.Index(m.seeds, seed), col); err != nil {
+			i := slices.Index(m.seeds, seed)
+			if err := b.cell(c, m, r, i, m.columns[0]); err != nil {
+				return err
+			}
+			for k := range m.columns {
+				if err := b.cell(c, m, r, i, m.columns[(k+i)%len(m.columns)]); err != nil {
 					return err
 				}
 			}
