@@ -32,7 +32,6 @@ type phase struct {
 
 	plan        scheduler.Plan // in force
 	inForce     uint64         // its seq; 0: none is
-	named       int            // jobs that it names
 	uneven      bool           // it is another one than the queues are by
 	queued      bool           // its plan has Queues, in force
 	queuedUntil time.Duration  // at the latest
@@ -51,13 +50,13 @@ type given struct {
 }
 
 // force puts a plan into force that names no job yet.
-func (p *phase) force(plan scheduler.Plan, seq uint64) { p.plan, p.inForce, p.named = plan, seq, 0 }
+func (p *phase) force(plan scheduler.Plan, seq uint64) { p.plan, p.inForce = plan, seq }
 
 // givenTo is what the plan in force has for a job; ok is false for one that it does not
 // name, which comes after those that it does.
 func (p *phase) givenTo(j *job) (x given, ok bool) {
 	if x = j.given[p.index]; p.inForce == 0 || x.plan != p.inForce {
-		return given{rank: p.named}, false
+		return given{rank: len(p.plan.Targets)}, false
 	}
 	return x, true
 }
@@ -236,14 +235,9 @@ func (l *Live) allocated(r Allocated) {
 	p.force(r.Plan, r.Seq)
 	p.plannedAt = p.last
 	for i, t := range r.Plan.Targets {
-		j := l.job(t.Job)
-		if j == nil {
-			continue
+		if j := l.job(t.Job); j != nil {
+			j.given[p.index] = given{plan: p.inForce, slots: t.Slots, rank: i}
 		}
-		if j.given[p.index].plan != p.inForce {
-			p.named++
-		}
-		j.given[p.index] = given{plan: p.inForce, slots: t.Slots, rank: i}
 	}
 	p.planned()
 	p.uneven = true
