@@ -118,6 +118,9 @@ func (l *Live) assign() {
 	l.lineUp()
 	l.assignMaps()
 	l.assignReduces()
+	if l.free[mapPhase].Len() > 0 && l.phases[mapPhase].line.Len() > 0 {
+		l.assignMaps() // lost outputs are made again, see makeAgain
+	}
 }
 
 // assignReduces fills the slots of trackers that are home to ready partitions,

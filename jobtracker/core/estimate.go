@@ -206,7 +206,7 @@ func (j *job) left(phase int) int {
 		return j.total(phase) - j.facts.done.Len()
 	case phase == reducePhase:
 		return 0 // it has none
-	case j.known == len(j.maps) && j.open == 0:
+	case j.known == len(j.maps) && j.open == 0 && !j.remaking:
 		return 0 // outputs lost since are not needed
 	}
 	return j.total(phase) - j.chosen

@@ -55,18 +55,22 @@ func (l *Live) holds(j *job) []wire.Hold {
 	if n := j.pending.Len() - j.loose.Len(); j.refuses && n > 0 {
 		hold(j.refusesUntil, "%s waiting for a slot on a node with their input", count(n, "map"))
 	}
-	if n := j.stuck(); n > 0 && l.free[reducePhase].Len() > 0 {
-		hold(j.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
+	if n := j.stuck(); n > 0 && j.may[reducePhase] && l.free[reducePhase].Len() > 0 {
+		if j.remaking {
+			hold(0, "%s waiting for a slot where the partition is at home, until it can move: map output that was lost is made again", count(n, "reduce"))
+		} else {
+			hold(j.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
+		}
 	}
 	return all
 }
 
 // stuck is how many ready partitions wait for slots of their homes' trackers while
-// others have some, and may yet move.
+// others have some.
 func (j *job) stuck() int {
 	n := 0
 	for p := range j.homes {
-		if h := &j.homes[p]; h.stuck > 0 && h.moves < maxMoves {
+		if h := &j.homes[p]; h.stuck > 0 {
 			n++
 		}
 	}

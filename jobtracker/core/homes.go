@@ -258,7 +258,9 @@ func (l *Live) updateReduce(j *job, p int) {
 		}
 	} else {
 		t.offers--
-		j.ready--
+		if j.ready--; j.ready == 0 {
+			l.madeAgain(j)
+		}
 	}
 	l.refresh(t)
 }

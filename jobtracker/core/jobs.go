@@ -49,6 +49,7 @@ type job struct {
 	outInput  int64  // bytes of input of those maps
 	fetched   int64  // bytes of them at homes
 	open      int    // partitions not committed and not complete at home
+	remaking  bool   // lost outputs are made again all the same, see makeAgain
 	hash      uint64 // of all digests when all are known, 0: to be computed
 
 	expected map[string]*expectation // by tracker that has begun anew

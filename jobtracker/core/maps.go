@@ -43,7 +43,7 @@ func (l *Live) updateMap(j *job, m int) {
 		_, grant := j.facts.grants[m]
 		wanted = wanted && !grant && !j.facts.done.Has(m)
 	} else {
-		wanted = wanted && (!t.output.atHand() || t.leaving) && (!t.known || j.open > 0) && !t.expected
+		wanted = wanted && (!t.output.atHand() || t.leaving) && (!t.known || j.open > 0 || j.remaking) && !t.expected
 	}
 	if !j.pending.Set(m, wanted) {
 		return
@@ -105,6 +105,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	j.chosen++
 	if j.chosen == len(j.maps) {
 		j.movesDue = 0 // partitions may move again
+		l.madeAgain(j)
 	}
 	if j.classical {
 		l.move(j) // perhaps enough for its reduces

@@ -10,12 +10,13 @@ import (
 
 // A ready partition is reduced at its home. While its home's tracker has no free
 // reduce slot and another has, it waits as the delay rule says; then its home moves
-// there and gathers it anew from the map outputs, which are at hand.
+// there and gathers it anew from the map outputs. Those that were lost are made again
+// before, which the partition waits for where it is.
 
-// maxMoves is how often one partition moves so at most, movesAtOnce how many of a
-// job's partitions are looked at in one Step.
+// quickMoves is how often one partition moves so before it waits twice as long for each
+// further move, movesAtOnce how many of a job's partitions are looked at in one Step.
 const (
-	maxMoves    = 2
+	quickMoves  = 2
 	movesAtOnce = 32
 )
 
@@ -56,9 +57,6 @@ func (l *Live) moveSome(j *job) time.Duration {
 		}
 		for p := range ready.All() {
 			h := &j.homes[p]
-			if h.moves >= maxMoves || j.chosen < len(j.maps) {
-				continue
-			}
 			if looked++; looked > movesAtOnce {
 				return min(due, l.now+lookGap)
 			}
@@ -68,6 +66,10 @@ func (l *Live) moveSome(j *job) time.Duration {
 			until := h.stuck - 1 + l.movePatience(j, t, h)
 			if l.now < until {
 				due = min(due, until)
+				continue
+			}
+			if j.chosen < len(j.maps) {
+				l.makeAgain(j)
 				continue
 			}
 			to := l.landing(j, t)
@@ -84,26 +86,53 @@ func (l *Live) moveSome(j *job) time.Duration {
 // while another is free. Without a rule, and by the dynamic one, it is as long as
 // moving would take, unless that is known to be shorter than what it would wait.
 func (l *Live) movePatience(j *job, t *tracker, h *home) time.Duration {
-	takes := l.moveTime(t, h)
+	takes := l.moveTime(j, t, h)
+	patience := takes
 	switch l.wishes.rule.Kind {
 	case locality.Fixed:
-		return l.wishes.rule.Delay
+		patience = l.wishes.rule.Delay
 	case locality.Paper:
-		return time.Duration(j.average)
+		patience = time.Duration(j.average)
+	default:
+		if at, ok := l.reduceAt(j, t); ok && at > takes {
+			patience = 0
+		}
 	}
-	if at, ok := l.reduceAt(j, t); ok && at > takes {
-		return 0
+	if more := h.moves - quickMoves; more >= 0 { // others were quicker each time
+		patience = max(patience, takes) << min(more+1, 10)
 	}
-	return takes
+	return patience
+}
+
+// makeAgain has the maps run again whose outputs were lost, though all partitions were
+// gathered: one is to be gathered anew.
+func (l *Live) makeAgain(j *job) {
+	if !j.remaking {
+		j.remaking = true
+		l.missingMaps(j)
+	}
+}
+
+// madeAgain ends that: all outputs are at hand, or nobody waits for them any more.
+func (l *Live) madeAgain(j *job) {
+	if j.remaking {
+		j.remaking = false
+		for m := range j.pending.All() {
+			l.updateMap(j, m)
+		}
+	}
 }
 
 // moveTime is how long it should take to gather a partition anew.
-func (l *Live) moveTime(t *tracker, h *home) time.Duration {
-	rate := t.rate
+func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
+	rate, made := t.rate, time.Duration(0)
 	if rate <= 0 {
 		rate = usualRate
 	}
-	return leastMove + time.Duration(min(float64(h.report.Bytes)/rate, locality.MaxDelay.Seconds())*float64(time.Second))
+	if j.chosen < len(j.maps) {
+		made = l.taskTime(j, mapPhase).time
+	}
+	return leastMove + made + time.Duration(min(float64(h.report.Bytes)/rate, locality.MaxDelay.Seconds())*float64(time.Second))
 }
 
 // reduceAt is how long the last of the partitions that are ready on a tracker should

@@ -80,12 +80,42 @@ func (w *world) checkReduces() {
 			if free.Has(h.tracker.index) {
 				w.fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
-			if free.Len() > 0 && h.moves < maxMoves && j.chosen == len(j.maps) && (!wakes || wake > j.movesDue || j.movesDue == never) {
+			if free.Len() > 0 && !j.remaking && (!wakes || wake > j.movesDue || j.movesDue == never) {
 				w.fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.movesDue)
+			}
+		}
+		for m := range j.maps {
+			if t := &j.maps[m]; j.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.pending.Has(m) {
+				w.fail("output %d of %v is to be made again, and nobody does", m, j.id)
 			}
 		}
 		if n := j.toGather(); n > 0 && j.may[reducePhase] && free.Len() > 0 {
 			w.fail("%d partitions of %v wait to be gathered, and reduce slots are free", n, j.id)
+		}
+	}
+}
+
+// checkHolds: where a task waits and a slot is free, something is said to hold it, and
+// nothing is said to hold it until a time that has passed.
+func (w *world) checkHolds() {
+	l := w.core.live
+	if l == nil {
+		return
+	}
+	for _, j := range l.order {
+		if j.in == nil || j.stopping || !j.facts.running() {
+			continue
+		}
+		holds := l.holds(j)
+		for i := range l.phases {
+			if n := j.toLaunch(i); n > 0 && l.free[i].Len() > 0 && len(holds) == 0 {
+				w.fail("%d %vs of %v wait while slots are free, and nothing holds them", n, l.phases[i].kind, j.id)
+			}
+		}
+		for _, h := range holds {
+			if h.Until != 0 && h.Until < l.wall() {
+				w.fail("%v is held until %d ms ago: %s", j.id, l.wall()-h.Until, h.What)
+			}
 		}
 	}
 }

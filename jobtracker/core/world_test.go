@@ -169,6 +169,7 @@ func (w *world) step(ev Event) {
 	w.checkLines()
 	w.checkNear()
 	w.checkReduces()
+	w.checkHolds()
 	w.checkMatched(commands)
 	w.checkShares(commands)
 	for _, c := range commands {
