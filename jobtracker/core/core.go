@@ -39,6 +39,8 @@
 //	    partition's home. Each such hold has a reason and an end ([Live.holds]).
 //	I9  A tracker that drains is launched nothing on and is nobody's new home. It is let
 //	    go when it runs nothing and has nothing that is needed, or that can be made again.
+//	I10 Where it is known who asks ([Asker]), a job is killed and changed for its owner
+//	    and for administrators alone. Its token depends on the log and on nothing else.
 //
 // # Flows
 //
