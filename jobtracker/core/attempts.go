@@ -243,6 +243,7 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 // vanished ends an attempt that nobody will report on any more. It is no failure.
 func (l *Live) vanished(a *attempt) {
 	l.remove(a)
+	a.job.crew(a.tracker).leaves()
 	l.keepLost(a)
 	l.attemptOver(a)
 }

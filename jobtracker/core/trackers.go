@@ -387,6 +387,9 @@ func (l *Live) detach(t *tracker) {
 		l.vanished(a)
 	}
 	for _, j := range l.order {
+		if c := j.crewAt(t.number); c != nil {
+			c.workers = 0
+		}
 		l.homesGone(j, t)
 	}
 }
