@@ -134,6 +134,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		for _, j := range l.order {
 			s.Measured = append(s.Measured, l.endedTasks(j, i)...)
 		}
+		s.Measured = append(s.Measured, l.endedJobs(i)...)
 	}
 	if needs.Transfers && i == mapPhase {
 		s.Bandwidth, _ = l.bandwidth()

@@ -373,6 +373,25 @@ func (l *Live) endedTasks(j *job, phase int) []scheduler.Measured {
 	return list
 }
 
+// toldPast is of how many jobs that have ended policies are told at most.
+const toldPast = 16
+
+// endedJobs is the tasks of the last jobs that have ended, each of another name: they tell
+// of the trackers. Those that a job goes by that has not ended are among its own.
+func (l *Live) endedJobs(phase int) (list []scheduler.Measured) {
+	past := slices.SortedFunc(maps.Values(l.profiles.known), func(a, b *history.Profile) int { return b.Job.Compare(a.Job) })
+	for _, x := range past[:min(toldPast, len(past))] {
+		if slices.ContainsFunc(l.order, func(j *job) bool { return j.profile == x }) {
+			continue
+		}
+		on := x.Phases[phase].Trackers
+		for _, name := range slices.Sorted(maps.Keys(on)) {
+			list = append(list, scheduler.Measured{Job: x.Job, Tracker: name, Tasks: on[name].Tasks, Seconds: on[name].Took.Seconds()})
+		}
+	}
+	return list
+}
+
 // pastTasks is how many tasks what history tells of a tracker is worth at most.
 const pastTasks = 4
 

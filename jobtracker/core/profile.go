@@ -51,19 +51,24 @@ func (l *Live) historyFiles(f *jobFacts) []string {
 	return files
 }
 
-// historyLoaded has jobs of the name go by it. Without a history they are as new.
+// historyLoaded has jobs of the name go by it, or by one of them that has ended
+// meanwhile. Without a history they are as new.
 func (l *Live) historyLoaded(r HistoryLoaded) {
 	if r.Epoch != l.epoch || !l.profiles.loading[r.Name] {
 		return
 	}
 	delete(l.profiles.loading, r.Name)
-	if r.Err != nil || r.Profile == nil || l.profiles.known[r.Name] != nil {
+	known := l.profiles.known[r.Name]
+	if known == nil && r.Err == nil && r.Profile != nil {
+		known = r.Profile
+		l.profiles.keep(r.Name, known)
+	}
+	if known == nil {
 		return
 	}
-	l.profiles.keep(r.Name, r.Profile)
 	for _, j := range l.order {
 		if j.facts.name == r.Name && j.profile == nil {
-			j.profile = r.Profile
+			j.profile = known
 		}
 	}
 	for i := range l.phases {
