@@ -74,6 +74,7 @@ type Later struct {
 	Max   int       // tasks
 	Work  float64   // slot-seconds; 0: unknown
 	After []PhaseID // of the same flow, in Jobs or in Later; others have ended
+	Lag   float64   // seconds that pass after those, before it can use slots
 	Goal  Goal
 }
 

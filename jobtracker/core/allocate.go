@@ -217,8 +217,27 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 				x.After = append(x.After, scheduler.PhaseID{Job: l.facts.id(f.n), Phase: f.kind()})
 			}
 		}
+		x.Lag = l.lag(j).Seconds()
 	}
 	return x
+}
+
+// lag is what passes until a job's maps can be launched once the last tasks of those
+// that it waits for have ended: these close, and it is set up.
+func (l *Live) lag(j *job) time.Duration {
+	rest := func(takes, since time.Duration) time.Duration {
+		if since == 0 {
+			return takes
+		}
+		return max(0, takes-(l.now-since))
+	}
+	closes := time.Duration(0)
+	for _, f := range l.facts.after(j.facts) {
+		if before := l.jobs[f.n]; before != nil {
+			closes = max(closes, rest(l.closeTime, before.committing))
+		}
+	}
+	return closes + rest(l.setUpTime, j.preparing)
 }
 
 // allocated takes a new plan over. Without one the old plan stays.

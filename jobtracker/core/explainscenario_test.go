@@ -86,7 +86,11 @@ func (s *scenario) seen(phase string) {
 		for _, a := range x.After {
 			after = append(after, fmt.Sprintf("%s's %ss", showJob(a.Job), a.Phase))
 		}
-		s.printf("later %s %v max=%d work=%.3g flow=%d%s %s", showJob(x.ID), x.Phase, x.Max, x.Work, x.Flow, showGoal(x.Goal), strings.Join(after, " "))
+		lag := ""
+		if x.Lag > 0 {
+			lag = fmt.Sprintf(" lag=%.3g", x.Lag)
+		}
+		s.printf("later %s %v max=%d work=%.3g flow=%d%s%s %s", showJob(x.ID), x.Phase, x.Max, x.Work, x.Flow, showGoal(x.Goal), lag, strings.Join(after, " "))
 	}
 	for _, x := range of.Flows {
 		s.printf("flow %d alone=%.3g", x.First, x.Alone)

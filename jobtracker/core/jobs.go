@@ -113,6 +113,7 @@ type job struct {
 	plans    []history.Planned
 	noted    [2]history.Planned // the last ones, by phase
 
+	preparing  time.Duration // since when, its last setup attempt
 	committing time.Duration // since when
 
 	counters wire.Counters
@@ -378,6 +379,9 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		if j.maps[m].output.atHand() {
 			j.outInput += r.Splits[m].Bytes
 		}
+	}
+	if took := l.now - j.preparing; j.preparing > 0 {
+		l.setUpTime = (3*cmp.Or(l.setUpTime, took) + took) / 4
 	}
 	l.learnRacks(r.Splits)
 	l.indexSplits(j, r.Splits)

@@ -76,6 +76,7 @@ type Live struct {
 
 	profiles   profiles
 	closeTime  time.Duration    // from a job's last task to its end, as it was of late
+	setUpTime  time.Duration    // from its beginning to when its maps can be launched, likewise
 	warmUp     time.Duration    // by how much longer a task takes that also starts its process
 	foreseen   map[int]*outlook // at the last look for histories
 	foreseenAt time.Duration

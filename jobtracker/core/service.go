@@ -42,6 +42,9 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 		return
 	}
 	if t := l.serviceTracker(tk); t != nil {
+		if tk.kind == wire.Setup {
+			j.preparing = l.now
+		}
 		l.launch(j, tk, t, subject)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // planScenario prints the Plan of a snapshot: plan slots=N [metric=M] [phase=reduce]
 //
 //	job N [arrived=D] [min=N] max=N [work=W] [flow=N] [deadline=D] [weight=W]
-//	later N phase=reduce max=N [work=W] [flow=N] [after=N.map,N.reduce…] …
+//	later N phase=reduce max=N [work=W] [flow=N] [lag=T] [after=N.map,N.reduce…] …
 //	whole N alone=T                  what a flow, or job that stands alone, takes in all
 func planScenario(t *testing.T, d *datadriven.TestData) string {
 	s := scheduler.Snapshot{Phase: wire.Map}
@@ -75,6 +75,8 @@ func readPhase(t *testing.T, d *datadriven.TestData, s *scheduler.Snapshot, line
 			_, err = fmt.Sscan(value, &j.Work)
 		case "flow":
 			_, err = fmt.Sscan(value, &j.Flow)
+		case "lag":
+			_, err = fmt.Sscan(value, &l.Lag)
 		case "alone":
 			_, err = fmt.Sscan(value, &whole.Alone)
 		case "phase":

@@ -19,7 +19,8 @@ import (
 // is among the Jobs once a configured part of its maps has ended; slots that it cannot
 // use yet go to the others, for assignment lets none idle. Phases of the
 // other kind run in other slots: they are given one slot for as long as they take
-// at least, so that the critical path is right and little is added to the area.
+// at least, so that the critical path is right and little is added to the area. So does
+// what passes between jobs of a flow while one closes and another is set up.
 //
 // Stretch is the time to the end by the time that the whole flow would take alone, done
 // parts included, as the Snapshot's Flows have it; without them by the slot-seconds left.
@@ -106,6 +107,7 @@ type node struct {
 	goal    scheduler.Goal
 	place   int
 	after   []scheduler.PhaseID
+	lag     float64
 }
 
 // graph makes flows of a normal snapshot, in order of arrival; a flow has arrived
@@ -173,7 +175,7 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 	}
 	for _, l := range s.Later {
 		id := scheduler.PhaseID{Job: l.ID, Phase: l.Phase}
-		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, place: -1, after: l.After}
+		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, place: -1, after: l.After, lag: l.Lag}
 		switch {
 		case seen[id]:
 			return nil, fmt.Errorf("%v: its phase %v is given twice", l.ID, l.Phase)
@@ -218,6 +220,12 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 		f.Jobs = append(f.Jobs, n.job)
 		alone += n.alone
 		places[i] = n.place
+	}
+	for i, n := range group {
+		if n.lag != 0 { // something that takes that long comes between
+			f.Jobs = append(f.Jobs, Job{ID: n.job.ID, Work: n.lag, Max: 1, After: f.Jobs[i].After})
+			f.Jobs[i].After, places = []int{len(f.Jobs) - 1}, append(places, -1)
+		}
 	}
 	if whole := g.alone[first]; whole > 0 {
 		alone = whole
