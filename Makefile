@@ -4,11 +4,11 @@ FUZZTIME ?= 10s
 BENCHFLAGS ?=
 SCALE ?= 0.01
 
-.PHONY: test unit lint integration fuzz bench bench-cluster bench-hdfs bench-schedulers bench-mix tpch papers
+.PHONY: test unit lint integration cluster cluster-down cluster-test fuzz bench bench-cluster bench-hdfs bench-schedulers bench-mix tpch papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
-	@tools/check.sh gofmt vet staticcheck unit integration
+	@tools/check.sh gofmt vet staticcheck unit integration compose
 
 # The quick part: every package's own tests, under the race detector.
 unit:
@@ -21,6 +21,19 @@ lint:
 # Jobs as real processes, from the command line to the output.
 integration:
 	@tools/check.sh integration
+
+# A cluster of containers over HDFS to try things on: docs/compose.md. Its HDFS is
+# HDFS_IMAGE, or with HDFS_IMAGE=build made here.
+cluster:
+	@go run ./integration/compose/cluster up
+
+# The end of it, with all that it has stored.
+cluster-down:
+	@go run ./integration/compose/cluster down -volumes
+
+# Starts such a cluster, takes it apart while jobs run, and leaves nothing.
+cluster-test:
+	@tools/check.sh compose
 
 # Every fuzz target for FUZZTIME.
 fuzz:

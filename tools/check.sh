@@ -66,6 +66,14 @@ step_integration() {
 	go test -count=1 -p 1 -timeout 20m ./integration/...
 }
 
+# A cluster of containers, where an engine for them can be had. That a run hangs is
+# prevented thrice: by the test, by go test and by engine.sh.
+step_compose() {
+	[ -d integration/compose ] || { echo "no cluster of containers here"; return $skipped; }
+	QUERN_COMPOSE=1 COMPOSE_LIMIT=12m integration/compose/engine.sh \
+		go test -count=1 -v -timeout 11m30s ./integration/compose
+}
+
 step_fuzz() {
 	local package target failed=0
 	for package in $(go list ./...); do

@@ -118,6 +118,9 @@ func missing(programs []string) (names []string) {
 	return names
 }
 
+// Dir is where they are: jars/*.jar, and classes/ with the pages that the jars lack.
+func (j *Jars) Dir() string { return j.dir }
+
 func (j *Jars) classpath() string {
 	return filepath.Join(j.dir, "classes") + ":" + filepath.Join(j.dir, "jars", "*")
 }

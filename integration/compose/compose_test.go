@@ -1,0 +1,428 @@
+// Package compose_test runs the cluster of docker-compose.yml and jobs on it, from a
+// client's container over HDFS, while faults of a real cluster befall it: processes are
+// killed, machines cut off, paused, slowed down and restarted. Output must be that of a
+// single process.
+//
+//	make cluster-test
+package compose_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/integration/compose/stack"
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+const (
+	// deadline is generous: it only ends what would hang for ever.
+	deadline = 2 * time.Minute
+	// limit bounds everything, so that what is left can still be told and removed.
+	limit = 10 * time.Minute
+
+	network  = "172.30.78"
+	namenode = network + ".10"
+)
+
+// TestCluster is one test, since a cluster takes long to start; each of its parts
+// leaves the cluster whole.
+func TestCluster(t *testing.T) {
+	if os.Getenv("QUERN_COMPOSE") == "" {
+		t.Skip("it needs a Docker engine: make cluster-test")
+	}
+	c := start(t)
+	for _, part := range []struct {
+		name string
+		run  func(*cluster)
+	}{
+		{"images", images},
+		{"idle", idle},
+		{"jobs", jobs},
+		{"leader killed", leaderKilled},
+		{"task tracker killed", trackerKilled},
+		{"DataNode killed", dataNodeKilled},
+		{"machine disconnected", podDisconnected},
+		{"leader paused", leaderPaused},
+		{"one-way partition", oneWay},
+		{"slow machine", slow},
+		{"memory", gorges},
+		{"disk full", diskFull},
+		{"NameNode restarted", nameNodeRestarted},
+		{"rolling restart", rolling},
+		{"down and up", downAndUp},
+	} {
+		if !t.Run(part.name, func(t *testing.T) {
+			began := time.Now()
+			own := *c
+			own.t = t
+			part.run(&own)
+			own.whole()
+			t.Logf("took %v", time.Since(began).Round(100*time.Millisecond))
+		}) {
+			c.tell()
+			return
+		}
+	}
+}
+
+// cluster is the running cluster, for one part of the test.
+type cluster struct {
+	*stack.Stack
+	t       *testing.T
+	ctx     context.Context
+	project string
+	dir     string // of this machine
+	files   *hdfs.FS
+	who     *identity.Identity
+	made    *int // jobs so far, for their names
+}
+
+// start brings the cluster up. When the test ends it takes it down and looks at what
+// it leaves.
+func start(t *testing.T) *cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	c := &cluster{t: t, ctx: ctx, dir: t.TempDir(), project: fmt.Sprintf("quern-test-%d", os.Getpid()), made: new(int)}
+	if err := errors.Join(os.Mkdir(c.traces(), 0o777), os.Chmod(c.traces(), 0o777), os.Chmod(c.dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	c.Stack, err = stack.New(ctx, stack.Config{
+		Project: c.project, Dir: c.dir, Net: network, Tag: "test", Files: []string{"docker-compose.test.yml"},
+		Jobs: []string{"integration/cluster/paced", "integration/embedded/faulty"}, Env: []string{"QUERN_TRACES=" + c.traces()},
+	})
+	skipOrFail(t, err)
+	c.images()
+	skipOrFail(t, c.Certificates())
+	c.who, err = identity.Load(filepath.Join(c.dir, "certs", "client-admin"), identity.Client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.files = c.openHDFS()
+	t.Cleanup(c.end)
+	c.up()
+	return c
+}
+
+// images makes all images: the programs while HDFS's, which waits for the network.
+func (c *cluster) images() {
+	c.t.Helper()
+	began := time.Now()
+	built := make(chan error, 1)
+	go func() { built <- c.Programs(c.ctx) }()
+	base, image := "debian:bookworm-slim", os.Getenv(stack.HDFSVariable)
+	var err error
+	if image == "" { // no registry is asked
+		image = stack.BuildHDFS
+		base, err = c.Debian(c.ctx)
+	}
+	if err == nil {
+		err = c.HDFS(c.ctx, image)
+	}
+	hdfs := time.Since(began)
+	if failed := <-built; failed != nil {
+		c.t.Fatal(failed)
+	}
+	skipOrFail(c.t, err)
+	if err := c.Images(c.ctx, base); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Logf("image of HDFS after %v, all images after %v", hdfs.Round(time.Second), time.Since(began).Round(time.Second))
+}
+
+func skipOrFail(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, stack.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// up starts everything and measures how long it is until a job is accepted.
+func (c *cluster) up() {
+	c.t.Helper()
+	began := time.Now()
+	if err := c.Up(c.ctx); err != nil {
+		c.t.Fatal(err)
+	}
+	started := time.Since(began)
+	j := c.paced(4)
+	c.await("a job that is accepted", func() bool { return len(c.list()) > 0 })
+	c.t.Logf("up: containers %v, first job accepted %v", started.Round(100*time.Millisecond), time.Since(began).Round(100*time.Millisecond))
+	j.correct()
+	c.whole()
+}
+
+// end takes the cluster down. Nothing of the project may be left.
+func (c *cluster) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c.files.Close()
+	if err := c.Down(ctx, true); err != nil {
+		c.t.Error(err)
+	}
+	left, err := c.Left(ctx)
+	if err != nil || len(left) > 0 {
+		c.t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// openHDFS makes a client of HDFS on this machine, and the configuration for programs
+// that run here: names are of the containers' own world.
+func (c *cluster) openHDFS() *hdfs.FS {
+	c.t.Helper()
+	conf := fmt.Sprintf(`<configuration><property><name>fs.defaultFS</name><value>hdfs://%s:8020</value></property></configuration>`, namenode)
+	err := os.MkdirAll(c.conf(), 0o755)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(c.conf(), "core-site.xml"), []byte(conf), 0o644)); err != nil {
+		c.t.Fatal(err)
+	}
+	read, err := hdfs.ReadConf(c.conf())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return hdfs.New(hdfs.Options{Conf: read, User: "quern", FirstPatience: deadline, Patience: deadline})
+}
+
+func (c *cluster) conf() string   { return filepath.Join(c.dir, "conf") }
+func (c *cluster) traces() string { return filepath.Join(c.dir, "traces") }
+
+// docker runs a command that must succeed.
+func (c *cluster) docker(args ...string) string {
+	c.t.Helper()
+	out, err := c.Docker(c.ctx, args...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return out
+}
+
+// container is a service's container.
+func (c *cluster) container(service string) string {
+	c.t.Helper()
+	id, err := c.Container(c.ctx, service)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return id
+}
+
+// inspect is what docker knows of a service's container.
+func (c *cluster) inspect(service, format string) string {
+	c.t.Helper()
+	return c.docker("inspect", "-f", format, c.container(service))
+}
+
+// pid is a service's daemon's number on this machine: below that of docker's init,
+// where there is one.
+func (c *cluster) pid(service string) string {
+	c.t.Helper()
+	pid := c.inspect(service, "{{.State.Pid}}")
+	if c.inspect(service, "{{.HostConfig.Init}}") != "true" {
+		return pid
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%s/task/%s/children", pid, pid))
+	if err != nil || len(strings.Fields(string(children))) == 0 {
+		c.t.Fatalf("%s has no daemon: %q, %v", service, children, err)
+	}
+	return strings.Fields(string(children))[0]
+}
+
+// within polls until something holds; false: it did not in that time.
+func within(limit time.Duration, holds func() bool) bool {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-timeout.C:
+			return holds()
+		}
+	}
+	return true
+}
+
+// await waits until something holds, which it must.
+func (c *cluster) await(what string, holds func() bool) {
+	c.t.Helper()
+	if !within(deadline, func() bool { return c.ctx.Err() != nil || holds() }) || c.ctx.Err() != nil {
+		c.t.Fatalf("no %s after %v (%v)", what, deadline, c.ctx.Err())
+	}
+}
+
+// says is what one job tracker says of the cluster; nil: nothing now. It is asked from
+// this machine, since mrsubmit would go on to who leads.
+func (c *cluster) says(id string) *web.Cluster {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address(id)+":7400/v1/cluster", nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: c.who.Dialer(identity.JobTracker), DisableKeepAlives: true}
+	answer, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		return nil
+	}
+	defer answer.Body.Close()
+	status := new(web.Cluster)
+	if err := json.NewDecoder(answer.Body).Decode(status); err != nil {
+		return nil
+	}
+	return status
+}
+
+// seen is what the leader, other than the job trackers given, says; nil: none leads now.
+func (c *cluster) seen(but ...string) *web.Cluster {
+	c.t.Helper()
+	for _, id := range stack.JobTrackers() {
+		if slices.Contains(but, id) {
+			continue
+		}
+		if status := c.says(id); status != nil && status.Leads {
+			return status
+		}
+	}
+	return nil
+}
+
+// leader waits for a job tracker that leads, other than those given.
+func (c *cluster) leader(but ...string) string {
+	c.t.Helper()
+	leader := ""
+	c.await("leader", func() bool {
+		if status := c.seen(but...); status != nil {
+			leader = status.Leader
+		}
+		return leader != ""
+	})
+	return leader
+}
+
+// tracker is how the leader sees a task tracker; nil: it does not.
+func (c *cluster) tracker(id string) *web.Tracker {
+	c.t.Helper()
+	status := c.seen()
+	if status == nil {
+		return nil
+	}
+	for i := range status.Trackers {
+		if status.Trackers[i].ID == id {
+			return &status.Trackers[i]
+		}
+	}
+	return nil
+}
+
+// list is the jobs that the cluster knows.
+func (c *cluster) list() (jobs []web.Job) {
+	c.t.Helper()
+	out, err := c.Docker(c.ctx, "exec", c.container("client"), "mrsubmit", "list", "-json")
+	if err != nil {
+		return nil
+	}
+	for dec := json.NewDecoder(strings.NewReader(out)); dec.More(); {
+		var some []web.Job
+		if err := dec.Decode(&some); err != nil {
+			c.t.Fatalf("list of jobs: %v\n%s", err, out)
+		}
+		jobs = append(jobs, some...)
+	}
+	return jobs
+}
+
+// whole waits until every daemon does its part.
+func (c *cluster) whole() {
+	c.t.Helper()
+	var lacks string
+	defer func() {
+		if c.t.Failed() {
+			c.t.Logf("the cluster lacks %s", lacks)
+		}
+	}()
+	c.await("whole cluster", func() bool {
+		lacks = c.lacks()
+		return lacks == ""
+	})
+}
+
+// lacks is what the cluster is not whole for; empty: nothing.
+func (c *cluster) lacks() string {
+	status := c.seen()
+	if status == nil {
+		return "a leader"
+	}
+	good := 0
+	for i := range status.Trackers {
+		if t := &status.Trackers[i]; t.Connected && t.MapSlots == 2 && t.Trouble == "" && t.Excluded == "" {
+			good++
+		}
+	}
+	if good < len(stack.TaskTrackers()) {
+		return fmt.Sprintf("good task trackers: %+v", status.Trackers)
+	}
+	for _, id := range stack.JobTrackers() {
+		if follower := c.says(id); follower == nil || follower.Leader != status.Leader || follower.Epoch != status.Epoch {
+			return fmt.Sprintf("%s, which is to follow %s: %+v", id, status.Leader, follower)
+		}
+	}
+	if live := c.liveDataNodes(); live < len(stack.Nodes()) {
+		return fmt.Sprintf("live DataNodes: %d", live)
+	}
+	return ""
+}
+
+// liveDataNodes is how many the NameNode knows, none in safe mode.
+func (c *cluster) liveDataNodes() int {
+	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+namenode+":9870/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState", nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	var doc struct {
+		Beans []struct {
+			NumLiveDataNodes int
+			FSState          string
+		} `json:"beans"`
+	}
+	if json.NewDecoder(answer.Body).Decode(&doc) != nil || len(doc.Beans) != 1 || doc.Beans[0].FSState != "Operational" {
+		return 0
+	}
+	return doc.Beans[0].NumLiveDataNodes
+}
+
+// tell logs the end of what every daemon has said.
+func (c *cluster) tell() {
+	services := append(append([]string{"namenode"}, stack.JobTrackers()...), stack.TaskTrackers()...)
+	for _, service := range services {
+		id, err := c.Container(c.ctx, service)
+		if err != nil {
+			c.t.Logf("== %s: %v", service, err)
+			continue
+		}
+		out, err := c.Combined(c.ctx, "logs", "--tail", "30", id)
+		c.t.Logf("== %s (%v)\n%s", service, err, out)
+	}
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# engine.sh COMMAND…: runs a command that needs a Docker engine and compose. Where
+# no engine runs, root starts one for as long as the command runs: with its images
+# in the cache, its networks apart from the firewall's rules, and nothing left in
+# the end. What is missing is installed on a machine of continuous integration only.
+#
+# Exit code 3: no engine can be had, and why was said; else the command's.
+set -uo pipefail
+
+unavailable=3
+limit=${COMPOSE_LIMIT:-11m} # of the command
+cache=${QUERN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quern}
+data=$cache/docker
+
+none() {
+	echo "no Docker engine can be had: $*"
+	exit $unavailable
+}
+
+has_compose() { docker compose version || docker-compose version; } >/dev/null 2>&1
+
+answers() { timeout 20 docker info --format '{{.ServerVersion}}' >/dev/null 2>&1; }
+
+missing() {
+	local need
+	for need in dockerd docker iptables tc nsenter; do
+		command -v "$need" >/dev/null || echo "$need"
+	done
+	has_compose || echo docker-compose
+}
+
+# ready installs what the engine and the tests need, on a machine of CI alone.
+ready() {
+	[ -n "$(missing)" ] || return 0
+	if [ "${CI:-}" = true ] && command -v apt-get >/dev/null; then
+		# Nothing that is installed shall start by itself.
+		local policy=/usr/sbin/policy-rc.d made=
+		[ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy && made=1; }
+		timeout 300 sh -c 'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
+			docker.io docker-compose iptables iproute2 util-linux debootstrap' >"$run/install" 2>&1 ||
+			tail -n 5 "$run/install"
+		[ -z "$made" ] || rm -f $policy
+	fi
+	local names
+	names=$(missing | paste -sd ' ')
+	[ -z "$names" ] || none "not installed: $names (CI=true has them installed)"
+}
+
+# emptied ends the containers of our own engine, and no other's.
+emptied() {
+	local left
+	left=$(timeout 30 docker ps -aq 2>/dev/null)
+	[ -z "$left" ] || timeout 60 docker rm -fv $left >/dev/null 2>&1
+	timeout 30 docker network prune -f >/dev/null 2>&1
+	timeout 30 docker volume prune -f >/dev/null 2>&1
+}
+
+# ended ends a process that we have started, by its number: with what it started.
+ended() {
+	local pid=$1 n
+	kill -TERM "$pid" 2>/dev/null || return 0
+	for n in $(seq 100); do
+		kill -0 "$pid" 2>/dev/null || return 0
+		sleep 0.2
+	done
+	kill -KILL -- "-$pid" 2>/dev/null
+}
+
+# ours says whether a process is an engine that we have started: it may have been
+# left by a run that was killed.
+ours() { [ -n "$1" ] && tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -qF -- "--data-root $data "; }
+
+stop() {
+	local code=$?
+	trap - EXIT INT TERM
+	[ -z "${command:-}" ] || kill -TERM "$command" 2>/dev/null
+	if [ -n "${engine:-}" ]; then
+		emptied
+		ended "$engine"
+		rm -f "$data/engine"
+	fi
+	grep -oE " $run/[^ ]*" /proc/mounts | sort -r | xargs -r umount -l 2>/dev/null
+	rm -rf "$run"
+	exit $code
+}
+
+start() {
+	local before n
+	mkdir -p "$data" || none "no room for images at $data"
+	exec 9>"$data/lock"
+	flock -w 600 9 || none "another run uses the engine's directory $data"
+	before=$(cat "$data/engine" 2>/dev/null)
+	! ours "$before" || ended "$before"
+	rm -f "$data/engine"
+	export DOCKER_HOST=unix://$run/socket
+	# No rule of the firewall is touched: containers see each other and this machine.
+	setsid dockerd --host "$DOCKER_HOST" --data-root "$data" --exec-root "$run/exec" --pidfile "$run/pid" \
+		--bridge none --iptables=false --ip-forward=false --ip-masq=false --userland-proxy=false \
+		--log-level warn >"$run/log" 2>&1 9>&- &
+	engine=$!
+	echo $engine >"$data/engine"
+	for n in $(seq 120); do
+		answers && return 0
+		kill -0 $engine 2>/dev/null || break
+		sleep 0.5
+	done
+	tail -n 20 "$run/log"
+	none "dockerd does not start"
+}
+
+[ $# -gt 0 ] || { echo "usage: engine.sh COMMAND…" >&2; exit 2; }
+if answers && has_compose; then
+	exec timeout -k 60 "$limit" "$@"
+fi
+[ "$(id -u)" = 0 ] || none "none answers, and only root can start one"
+run=$(mktemp -d /tmp/quern-engine.XXXXXX)
+engine= command=
+trap stop EXIT
+trap 'exit 130' INT TERM
+ready
+start
+emptied # what a run that was killed has left
+timeout -k 60 "$limit" "$@" 9>&- &
+command=$!
+wait $command
+code=$?
+command=
+exit $code

@@ -1,0 +1,181 @@
+package compose_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quernmr/quern/integration/compose/stack"
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+// kill ends a service's processes as kill -9 does; they are not started again.
+func (c *cluster) kill(service string) {
+	c.t.Helper()
+	c.docker("kill", "-s", "KILL", c.container(service))
+}
+
+func (c *cluster) start(service string) {
+	c.t.Helper()
+	c.docker("start", c.container(service))
+}
+
+// busy waits until a task tracker runs maps, and gives it and how many.
+func (c *cluster) busy() (id string, maps int) {
+	c.t.Helper()
+	c.await("task tracker that runs maps", func() bool {
+		if status := c.seen(); status != nil {
+			for i := range status.Trackers {
+				if t := &status.Trackers[i]; t.Maps > maps {
+					id, maps = t.ID, t.Maps
+				}
+			}
+		}
+		return id != ""
+	})
+	return id, maps
+}
+
+// lost waits until the leader has given a task tracker up.
+func (c *cluster) lost(id string) {
+	c.t.Helper()
+	c.await("loss of "+id, func() bool {
+		status := c.seen()
+		return status != nil && !slices.ContainsFunc(status.Trackers, func(t web.Tracker) bool { return t.ID == id && t.Connected })
+	})
+}
+
+// leaderKilled: the next leader takes the running attempts up; none runs twice.
+func leaderKilled(c *cluster) {
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	old := c.leader()
+	c.kill(old)
+	c.leader(old)
+	j.open()
+	j.correct()
+	j.once()
+	c.start(old)
+}
+
+// trackerKilled: only what ran there runs again.
+func trackerKilled(c *cluster) {
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	id, maps := c.busy()
+	c.kill(id)
+	j.began("m", 6+maps)
+	j.open()
+	j.correct()
+	if n := len(j.traces("m", "began")); n != 6+maps {
+		c.t.Errorf("%d maps have begun, want 6 and %d again", n, maps)
+	}
+	c.start(id)
+}
+
+// dataNodeKilled: a job that begins while HDFS believes in a dead DataNode reads its
+// blocks elsewhere, and writes elsewhere.
+func dataNodeKilled(c *cluster) {
+	c.books()
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	c.kill("datanode2")
+	c.likeAlone("wordcount", "", "-input", books)
+	j.open()
+	j.correct()
+	j.once()
+	c.start("datanode2")
+}
+
+// leaderPaused: a leader that stands still for half a minute and goes on finds itself
+// out of office.
+func leaderPaused(c *cluster) {
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	old := c.leader()
+	c.docker("pause", c.container(old))
+	half := time.After(30 * time.Second)
+	c.leader(old)
+	j.open()
+	j.correct()
+	j.once()
+	c.paced(3).correct()
+	<-half
+	c.docker("unpause", c.container(old))
+	c.follows(old)
+	c.paced(3).correct()
+}
+
+// follows waits until a job tracker says that another leads.
+func (c *cluster) follows(id string) {
+	c.t.Helper()
+	c.await(id+" out of office", func() bool {
+		status := c.says(id)
+		return status != nil && !status.Leads && status.Leader != "" && status.Leader != id
+	})
+}
+
+// gorges: of a task that takes more memory than it may only the attempt ends; what else
+// runs goes on, and so do the task trackers.
+func gorges(c *cluster) {
+	j := c.paced(4, "-gate")
+	j.began("m", 4)
+	before := c.starts()
+	c.put("hdfs:///test/gorge", []byte(lines(1)))
+	c.client("run", "-D", "mapreduce.map.maxattempts=2", "-D", "mapreduce.map.memory.mb=200", "/jobs/faulty",
+		"-input", "hdfs:///test/gorge", "-output", "hdfs:///test/gorged", "-at", "map", "-do", "gorge").fail(1, "memory", "200")
+	j.open()
+	j.correct()
+	j.once()
+	if after := c.starts(); after != before {
+		c.t.Errorf("task trackers have started again: %s, before %s", after, before)
+	}
+}
+
+// starts tells when each task tracker was started.
+func (c *cluster) starts() string {
+	c.t.Helper()
+	var all []string
+	for _, id := range stack.TaskTrackers() {
+		all = append(all, id+" "+c.inspect(id, "{{.State.StartedAt}} {{.RestartCount}} {{.State.OOMKilled}}"))
+	}
+	return strings.Join(all, ", ")
+}
+
+// diskFull: a task tracker's small disk is filled; what it was to hold is made again
+// elsewhere, the disk is said to be bad, and when there is room it is used again.
+func diskFull(c *cluster) {
+	c.books()
+	disk := fmt.Sprintf("/proc/%s/root/small", c.pid("tt4"))
+	fill(c, disk+"/fill")
+	j := c.paced(24)
+	c.likeAlone("sort", "", "-input", books)
+	j.correct()
+	c.await("word of the full disk", func() bool {
+		seen := c.tracker("tt4")
+		return seen != nil && strings.Contains(seen.Trouble, "/small")
+	})
+	if err := os.Remove(disk + "/fill"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// fill writes until there is no room.
+func fill(c *cluster, name string) {
+	c.t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 1<<20); err == nil; {
+		_, err = f.Write(chunk)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		c.t.Fatal(err)
+	}
+}

@@ -1,0 +1,118 @@
+package compose_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/integration/compose/stack"
+)
+
+// maxImage bounds the image of a daemon.
+const maxImage = 30 << 20
+
+// images: they are small, say what they were built from, and nothing in them is root's
+// or needs to write elsewhere than it may.
+func images(c *cluster) {
+	for _, target := range stack.Targets() {
+		image := c.Image(target)
+		size, err := strconv.Atoi(c.docker("image", "inspect", "-f", "{{.Size}}", image))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.t.Logf("image %s: %.1f MB", image, float64(size)/1e6)
+		if target != "client" && size > maxImage {
+			c.t.Errorf("image %s has %d bytes, at most %d", image, size, maxImage)
+		}
+		label := c.docker("image", "inspect", "-f", `{{index .Config.Labels "org.opencontainers.image.revision"}}`, image)
+		said := c.docker("run", "--rm", "--network", "none", image, "-version")
+		if label == "" || !strings.Contains(said, label[:min(len(label), 12)]) {
+			c.t.Errorf("image %s is labelled %q and says %q", image, label, said)
+		}
+	}
+	for _, service := range daemons() {
+		if root := uid(c, c.pid(service)); root == "0" {
+			c.t.Errorf("%s runs as root", service)
+		}
+		if c.inspect(service, "{{.HostConfig.ReadonlyRootfs}}") != "true" {
+			c.t.Errorf("%s can write everywhere", service)
+		}
+	}
+	c.await("daemons whose health is looked at and good", func() bool {
+		return !slices.ContainsFunc(daemons(), func(service string) bool {
+			return c.inspect(service, "{{.State.Health.Status}}") != "healthy"
+		})
+	})
+}
+
+func daemons() []string { return append(stack.JobTrackers(), stack.TaskTrackers()...) }
+
+// uid is whom a process runs as.
+func uid(c *cluster, pid string) string {
+	c.t.Helper()
+	return field(c, pid, "Uid:")
+}
+
+// field is the first word of a line of a process's status.
+func field(c *cluster, pid, name string) string {
+	c.t.Helper()
+	text, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			return strings.Fields(rest)[0]
+		}
+	}
+	c.t.Fatalf("process %s has no %s", pid, name)
+	return ""
+}
+
+// idleFor is how long daemons are watched that have nothing to do, maxIdle what each
+// may have in memory then.
+const (
+	idleFor = 20 * time.Second
+	maxIdle = 40 << 20
+)
+
+// idle measures what the daemons take that have nothing to do.
+func idle(c *cluster) {
+	before := make(map[string]time.Duration)
+	for _, service := range daemons() {
+		before[service] = cpu(c, c.pid(service))
+	}
+	began := time.Now()
+	<-time.After(idleFor) // what is watched is time passing
+	for _, service := range daemons() {
+		pid := c.pid(service)
+		share := float64(cpu(c, pid)-before[service]) / float64(time.Since(began))
+		kilobytes, err := strconv.Atoi(field(c, pid, "VmRSS:"))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.t.Logf("idle %s: %.1f MB in memory, %.2f %% of a CPU", service, float64(kilobytes)*1024/1e6, 100*share)
+		if kilobytes<<10 > maxIdle {
+			c.t.Errorf("%s has %d kB in memory, at most %d", service, kilobytes, maxIdle>>10)
+		}
+	}
+}
+
+// cpu is the processor time that a process has had.
+func cpu(c *cluster, pid string) time.Duration {
+	c.t.Helper()
+	text, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var user, system int64
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		c.t.Fatal(err)
+	}
+	const tick = 10 * time.Millisecond // Linux's USER_HZ is 100 everywhere
+	return time.Duration(user+system) * tick
+}

@@ -1,0 +1,103 @@
+package compose_test
+
+import (
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/integration/compose/stack"
+)
+
+// podDisconnected: a machine's cable is pulled, task tracker and DataNode together, and
+// put in again. What ran there runs elsewhere meanwhile, and ends when it is back.
+func podDisconnected(c *cluster) {
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	id, maps := c.busy()
+	node := "node" + strings.TrimPrefix(id, "tt")
+	net := c.project + "_quern"
+	c.docker("network", "disconnect", net, c.container(node))
+	c.lost(id)
+	j.began("m", 6+maps)
+	c.docker("network", "connect", "--ip", address(node), "--alias", node, net, c.container(node))
+	c.whole()
+	j.open()
+	j.correct()
+}
+
+// address is a service's in the network.
+func address(service string) string {
+	kind, number := strings.TrimRight(service, "1234"), service[len(service)-1:]
+	return network + "." + map[string]string{"jt": "1", "node": "2"}[kind] + number
+}
+
+// oneWay: what the other job trackers send does not reach the leader any more, and what
+// it sends still goes out. It leaves office, another leads; healed, it follows.
+func oneWay(c *cluster) {
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	old := c.leader()
+	rule := func(what string) {
+		for _, other := range stack.JobTrackers() {
+			if other != old {
+				c.inNetworkOf(old, "iptables", what, "INPUT", "-s", address(other), "-j", "DROP")
+			}
+		}
+	}
+	rule("-A")
+	c.leader(old)
+	c.await("end of "+old+"'s office", func() bool {
+		status := c.says(old)
+		return status != nil && !status.Leads
+	})
+	j.open()
+	j.correct()
+	j.once()
+	rule("-D")
+	c.follows(old)
+}
+
+// slow: one machine sends two megabits a second. A job of which a part has its data and
+// runs there ends all the same, and right.
+func slow(c *cluster) {
+	c.books()
+	device := c.device("node3")
+	c.inNetworkOf("node3", "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", "2mbit", "burst", "16kb", "latency", "200ms")
+	c.likeAlone("wordcount", "", "-input", books)
+	shown := c.inNetworkOf("node3", "tc", "-s", "qdisc", "show", "dev", device)
+	c.inNetworkOf("node3", "tc", "qdisc", "del", "dev", device, "root")
+	var sent int
+	if _, after, ok := strings.Cut(shown, "Sent "); ok {
+		sent, _ = strconv.Atoi(strings.Fields(after)[0]) // 0 is told
+	}
+	if sent < 100_000 {
+		c.t.Errorf("nothing to speak of went the slow way: %s", shown)
+	}
+}
+
+// device is the name of a container's interface in the network, which changes when it
+// is disconnected and connected.
+func (c *cluster) device(service string) string {
+	c.t.Helper()
+	out := c.inNetworkOf(service, "ip", "-o", "-4", "addr", "show")
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) > 3 && strings.HasPrefix(fields[3], address(service)+"/") {
+			return fields[1]
+		}
+	}
+	c.t.Fatalf("%s has no interface with %s: %s", service, address(service), out)
+	return ""
+}
+
+// inNetworkOf runs a command of this machine in a container's network.
+func (c *cluster) inNetworkOf(service, command string, args ...string) string {
+	c.t.Helper()
+	pid := c.inspect(service, "{{.State.Pid}}")
+	line := append([]string{"-t", pid, "-n", command}, args...)
+	out, err := exec.CommandContext(c.ctx, "nsenter", line...).CombinedOutput()
+	if err != nil {
+		c.t.Fatal(fmt.Errorf("%s in the network of %s: %w\n%s", command, service, err, out))
+	}
+	return string(out)
+}

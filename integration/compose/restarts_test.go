@@ -1,0 +1,67 @@
+package compose_test
+
+import (
+	"slices"
+
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+// nameNodeRestarted: what runs waits for HDFS and goes on.
+func nameNodeRestarted(c *cluster) {
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	c.docker("stop", "-t", "1", c.container("namenode"))
+	j.open()
+	c.start("namenode")
+	j.correct()
+	j.once()
+}
+
+// rolling: every daemon is restarted, one after the other, while jobs run; each is back
+// before the next goes.
+func rolling(c *cluster) {
+	long := c.paced(6, "-gate")
+	long.began("m", 6)
+	for _, service := range daemons() {
+		short := c.paced(8, "-map-time", "300ms")
+		short.began("m", 1)
+		c.docker("restart", "-t", "20", c.container(service))
+		if code := c.inspect(service, "{{.RestartCount}}"); code != "0" {
+			c.t.Errorf("%s was restarted by docker %s times", service, code)
+		}
+		short.correct()
+		c.whole()
+	}
+	long.open()
+	long.correct()
+}
+
+// downAndUp: all containers are ended and made anew with the volumes kept. Jobs that
+// were acknowledged are known, and one that ran ends right without its client.
+func downAndUp(c *cluster) {
+	c.paced(3).correct()
+	j := c.paced(6, "-gate")
+	j.began("m", 6)
+	before := c.list()
+	if len(before) < 2 {
+		c.t.Fatalf("the jobs before: %+v", before)
+	}
+	running := before[slices.IndexFunc(before, func(j web.Job) bool { return j.State == "running" })].ID
+	if err := c.Down(c.ctx, false); err != nil {
+		c.t.Fatal(err)
+	}
+	<-j.ended
+	if err := c.Up(c.ctx); err != nil {
+		c.t.Fatal(err)
+	}
+	c.whole()
+	after := c.list()
+	for _, known := range before {
+		if !slices.ContainsFunc(after, func(j web.Job) bool { return j.ID == known.ID }) {
+			c.t.Errorf("%s is not known any more", known.ID)
+		}
+	}
+	j.open()
+	c.client("wait", running).succeed()
+	j.same()
+}

@@ -1,0 +1,137 @@
+package stack
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// HDFSVariable names the image of HDFS; BuildHDFS as its value has one built.
+const (
+	HDFSVariable = "HDFS_IMAGE"
+	BuildHDFS    = "build"
+)
+
+// HDFS makes sure that there is an image of HDFS: one with Hadoop's command hdfs. An
+// empty image is that of docker-compose.yml, which the engine fetches.
+func (s *Stack) HDFS(ctx context.Context, image string) error {
+	if image == BuildHDFS {
+		var err error
+		if image, err = s.buildHDFS(ctx); err != nil {
+			return fmt.Errorf("image of HDFS: %w", err)
+		}
+	}
+	if image != "" {
+		s.env = append(s.env, HDFSVariable+"="+image)
+	}
+	return nil
+}
+
+// buildHDFS puts Hadoop's jars on Debian with Java.
+func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
+	jars, err := minicluster.Fetch(ctx)
+	if errors.Is(err, minicluster.ErrUnavailable) {
+		return "", fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	base, err := s.Debian(ctx)
+	if err != nil {
+		return "", err
+	}
+	own := filepath.Join(s.dir(), "hdfs")
+	sum := sha256.New()
+	fmt.Fprintln(sum, base, jars.Dir())
+	for _, name := range []string{"Dockerfile", "hdfs"} {
+		text, err := os.ReadFile(filepath.Join(own, name))
+		if err != nil {
+			return "", err
+		}
+		sum.Write(text)
+	}
+	image := fmt.Sprintf("quern-hdfs:%x", sum.Sum(nil)[:6])
+	if _, err := s.Docker(ctx, "image", "inspect", image); err == nil {
+		return image, nil
+	}
+	parts := filepath.Join(s.cfg.Dir, "hdfs")
+	defer os.RemoveAll(parts)
+	if err := errors.Join(os.RemoveAll(parts), os.MkdirAll(parts, 0o755)); err != nil {
+		return "", err
+	}
+	for _, from := range []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(own, "Dockerfile"), filepath.Join(own, "hdfs")} {
+		if _, err := s.run(ctx, shortWait, "cp", "-R", from, parts); err != nil {
+			return "", err
+		}
+	}
+	if err := os.Chmod(filepath.Join(parts, "hdfs"), 0o755); err != nil {
+		return "", err
+	}
+	_, err = s.run(ctx, longWait, "docker", "build", "-q", "--build-arg", "BASE="+base, "-t", image, parts)
+	return image, err
+}
+
+// suite and packages are what the base consists of.
+const (
+	suite    = "bookworm"
+	packages = "openjdk-17-jre-headless,ca-certificates"
+)
+
+// baseWait bounds how long the base may take to be made.
+const baseWait = 6 * time.Minute
+
+// Debian is an image of Debian with Java, made of Debian's packages the first time.
+func (s *Stack) Debian(ctx context.Context) (string, error) {
+	sum := sha256.Sum256([]byte(suite + " " + packages))
+	image := fmt.Sprintf("quern-debian:%x", sum[:6])
+	if _, err := s.Docker(ctx, "image", "inspect", image); err == nil {
+		return image, nil
+	}
+	if os.Getuid() != 0 {
+		return "", fmt.Errorf("%w: only root can make an image of Debian's packages", ErrUnavailable)
+	}
+	if _, err := exec.LookPath("debootstrap"); err != nil {
+		return "", fmt.Errorf("%w: an image of Debian's packages needs debootstrap: %w", ErrUnavailable, err)
+	}
+	root, err := os.MkdirTemp("", "quern-debian-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(root)
+	if _, err := s.run(ctx, baseWait, "debootstrap", "--variant=minbase", "--include="+packages, suite, root); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return image, s.importTree(ctx, root, image)
+}
+
+// importTree makes an image of a directory, without what only installing needs.
+func (s *Stack) importTree(ctx context.Context, root, image string) error {
+	ctx, cancel := context.WithTimeout(ctx, longWait)
+	defer cancel()
+	args := []string{"-C", root, "-c"}
+	for _, dir := range []string{"var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale", "debootstrap", "proc", "sys"} {
+		args = append(args, "--exclude=./"+dir+"/*")
+	}
+	tar, load := exec.CommandContext(ctx, "tar", append(args, ".")...), exec.CommandContext(ctx, "docker", "import", "-", image)
+	var said strings.Builder
+	load.Stdout, load.Stderr = &said, &said
+	var err error
+	if load.Stdin, err = tar.StdoutPipe(); err != nil {
+		return err
+	}
+	if err := errors.Join(tar.Start(), load.Start()); err != nil {
+		return fmt.Errorf("import %s: %w", image, err)
+	}
+	if err := errors.Join(load.Wait(), tar.Wait()); err != nil {
+		return fmt.Errorf("import %s: %w\n%s", image, err, said.String())
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const module = "github.com/quernmr/quern"
+
+// examples are the programs of jobs in the client's image.
+func examples() []string {
+	return []string{"examples/wordcount", "examples/sort", "examples/grep", "examples/tpch"}
+}
+
+// Targets are Quern's images that need no base, by their targets in the Dockerfile.
+func Targets() []string { return []string{"jobtracker", "tasktracker", "client"} }
+
+// Image is the name of one of Quern's images.
+func (s *Stack) Image(target string) string { return "quern-" + target + ":" + s.cfg.Tag }
+
+// onDebian is the target that needs a base.
+const onDebian = "tasktracker-debian"
+
+// Programs builds what is packed into images.
+func (s *Stack) Programs(ctx context.Context) error {
+	if err := s.layOut(ctx, s.parts()); err != nil {
+		return fmt.Errorf("build programs for images: %w", err)
+	}
+	return nil
+}
+
+// Images packs what Programs has built; where a base is given, the task tracker on
+// that too.
+func (s *Stack) Images(ctx context.Context, base string) error {
+	defer os.RemoveAll(s.parts())
+	for _, target := range Targets() {
+		if err := s.pack(ctx, target); err != nil {
+			return err
+		}
+	}
+	if base == "" {
+		return nil
+	}
+	return s.pack(ctx, onDebian, "--build-arg", "BASE="+base)
+}
+
+// parts is the context of the Dockerfile.
+func (s *Stack) parts() string { return filepath.Join(s.cfg.Dir, "context") }
+
+func (s *Stack) pack(ctx context.Context, target string, flags ...string) error {
+	parts := s.parts()
+	version, revision := s.source(ctx)
+	args := append([]string{"build", "-q", "--target", target, "-t", s.Image(target), "-f", filepath.Join(parts, "Dockerfile"),
+		"--build-arg", "VERSION=" + version, "--build-arg", "REVISION=" + revision}, flags...)
+	if _, err := s.run(ctx, longWait, "docker", append(args, parts)...); err != nil {
+		return fmt.Errorf("image of %s: %w", target, err)
+	}
+	return nil
+}
+
+// source is the version and the revision that is built, as far as git knows.
+func (s *Stack) source(ctx context.Context) (version, revision string) {
+	version, revision = "devel", "unknown"
+	if out, err := s.runIn(ctx, shortWait, s.root, nil, "git", "rev-parse", "HEAD"); err == nil {
+		revision = out
+	}
+	if out, err := s.runIn(ctx, shortWait, s.root, nil, "git", "describe", "--tags", "--dirty"); err == nil {
+		version = out
+	}
+	return version, revision
+}
+
+// layOut makes the context of the Dockerfile.
+func (s *Stack) layOut(ctx context.Context, parts string) error {
+	if err := os.RemoveAll(parts); err != nil {
+		return err
+	}
+	for _, dir := range []string{"bin", "jobs", "etc", "state/data", "state/tmp"} {
+		if err := os.MkdirAll(filepath.Join(parts, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	// Whoever the containers run as, these two are theirs to make directories in.
+	for _, dir := range []string{"data", "tmp"} {
+		if err := os.Chmod(filepath.Join(parts, "state", dir), 0o777|os.ModeSticky); err != nil {
+			return err
+		}
+	}
+	dockerfile, err := os.ReadFile(filepath.Join(s.dir(), "Dockerfile"))
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"Dockerfile": string(dockerfile),
+		"etc/passwd": fmt.Sprintf("quern:x:%d:%d::/data:/sbin/nologin\n", imageUser, imageUser),
+		"etc/group":  fmt.Sprintf("quern:x:%d:\n", imageUser),
+	} {
+		if err := os.WriteFile(filepath.Join(parts, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := s.build(ctx, filepath.Join(parts, "bin"), "cmd/jobtracker", "cmd/tasktracker", "cmd/mrsubmit", "integration/compose/idle"); err != nil {
+		return err
+	}
+	return s.build(ctx, filepath.Join(parts, "jobs"), append(examples(), s.cfg.Jobs...)...)
+}
+
+// build builds static programs into a directory.
+func (s *Stack) build(ctx context.Context, dir string, packages ...string) error {
+	const stamp = module + "/cmd/internal/build."
+	version, revision := s.source(ctx)
+	flags := []string{"build", "-trimpath", "-buildvcs=false",
+		"-ldflags", strings.Join([]string{"-s", "-w", "-X", stamp + "version=" + version, "-X", stamp + "revision=" + revision}, " "),
+		"-o", dir + string(filepath.Separator)}
+	for _, p := range packages {
+		flags = append(flags, module+"/"+p)
+	}
+	_, err := s.runIn(ctx, longWait, s.root, []string{"CGO_ENABLED=0"}, "go", flags...)
+	return err
+}

@@ -1,0 +1,272 @@
+// Package stack runs the cluster of docker-compose.yml: it makes images and
+// certificates, starts and ends the cluster, and runs commands in its containers,
+// with whichever compose there is: docker compose or docker-compose.
+//
+// Quern's images are built here and packed by the Dockerfile beside this package.
+// HDFS's is $HDFS_IMAGE, or where that is "build" one that is made of Debian's
+// packages and Maven's jars, for machines that reach no registry of images.
+//
+// All that a Stack makes bears its project's name, or lies in its directory; images
+// stay for the next time. A Stack may be used from several goroutines once it is up.
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/identity"
+)
+
+// ErrUnavailable reports that this machine cannot run the cluster.
+var ErrUnavailable = errors.New("the cluster cannot run here")
+
+// Config says which cluster.
+type Config struct {
+	Project string   // name of all its containers, networks and volumes
+	Dir     string   // for certificates and what images are made of
+	Net     string   // first three numbers of its addresses; empty: those of docker-compose.yml
+	Tag     string   // of Quern's images; empty: "dev"
+	Files   []string // of compose, added to docker-compose.yml, beside it
+	Jobs    []string // packages of programs in the client's image, beside the examples; paths in the module
+	Env     []string // NAME=value, for the files
+}
+
+// Stack is a cluster, up or down.
+type Stack struct {
+	cfg     Config
+	root    string   // of the repository
+	compose []string // the command
+	env     []string
+}
+
+// How long things may take: to say something, to build or start or end all.
+const (
+	shortWait = time.Minute
+	longWait  = 5 * time.Minute
+)
+
+// New looks for an engine and for compose.
+func New(ctx context.Context, cfg Config) (*Stack, error) {
+	if cfg.Tag == "" {
+		cfg.Tag = "dev"
+	}
+	s := &Stack{cfg: cfg}
+	var err error
+	if s.cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if s.root, err = s.run(ctx, shortWait, "go", "list", "-m", "-f", "{{.Dir}}"); err != nil {
+		return nil, err
+	}
+	if _, err := s.Docker(ctx, "info"); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	for _, compose := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
+		if _, err = s.run(ctx, shortWait, compose[0], append(compose[1:], "version")...); err == nil {
+			s.compose = compose
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: neither docker compose nor docker-compose: %w", ErrUnavailable, err)
+	}
+	s.env = append([]string{
+		"COMPOSE_PROJECT_NAME=" + cfg.Project, "QUERN_TAG=" + s.cfg.Tag, "QUERN_RUN=" + s.cfg.Dir, "QUERN_USER=" + user(),
+	}, cfg.Env...)
+	if cfg.Net != "" {
+		s.env = append(s.env, "QUERN_NET="+cfg.Net)
+	}
+	return s, nil
+}
+
+// imageUser is who the images' programs run as, unless told otherwise.
+const imageUser = 65532
+
+// user is whom the daemons run as: somebody without rights who can read certificates
+// that this process has made.
+func user() string {
+	if os.Getuid() == 0 {
+		return fmt.Sprintf("%d:%d", imageUser, imageUser)
+	}
+	return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid())
+}
+
+// dir is where the files of this package and of compose are.
+func (s *Stack) dir() string { return filepath.Join(s.root, "integration", "compose") }
+
+// Certificates makes those of all daemons and of the client, who is the
+// administrator; the authority of an earlier time stays.
+func (s *Stack) Certificates() error {
+	now := time.Now()
+	certs := filepath.Join(s.cfg.Dir, "certs")
+	authority, err := identity.OpenAuthority(filepath.Join(certs, "authority"), now)
+	if err != nil {
+		return err
+	}
+	for role, names := range map[identity.Role][]string{
+		identity.JobTracker: JobTrackers(), identity.TaskTracker: TaskTrackers(), identity.Client: {"admin"},
+	} {
+		for _, name := range names {
+			own := filepath.Join(certs, string(role)+"-"+name)
+			if err := authority.Issue(own, identity.Peer{Role: role, Name: name}, now, now.AddDate(1, 0, 0)); err != nil {
+				return err
+			}
+			if err := handOver(own); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// handOver gives a directory of certificates to whom the daemons run as.
+func handOver(dir string) error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range append(files, dir) {
+		if err := os.Chown(name, imageUser, imageUser); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JobTrackers and TaskTrackers are the services of these, which bear the daemons' names.
+func JobTrackers() []string  { return []string{"jt1", "jt2", "jt3"} }
+func TaskTrackers() []string { return []string{"tt1", "tt2", "tt3", "tt4"} }
+
+// Nodes are the services whose network task tracker and DataNode of the same number share.
+func Nodes() []string { return []string{"node1", "node2", "node3", "node4"} }
+
+// Up starts all that does not run.
+func (s *Stack) Up(ctx context.Context) error {
+	_, err := s.Compose(ctx, "up", "-d", "--no-build")
+	return err
+}
+
+// Down ends everything and removes it, but for volumes unless told to.
+func (s *Stack) Down(ctx context.Context, volumes bool) error {
+	args := []string{"down", "--remove-orphans", "-t", "10"}
+	if volumes {
+		args = append(args, "-v")
+	}
+	_, err := s.Compose(ctx, args...)
+	return err
+}
+
+// ComposeCommand is the command line with which a user reaches the cluster.
+func (s *Stack) ComposeCommand(args ...string) []string {
+	line := append(append([]string(nil), s.compose...), "-p", s.cfg.Project)
+	for _, file := range append([]string{"docker-compose.yml"}, s.cfg.Files...) {
+		line = append(line, "-f", filepath.Join(s.dir(), file))
+	}
+	return append(line, args...)
+}
+
+// Compose runs a command of compose.
+func (s *Stack) Compose(ctx context.Context, args ...string) (string, error) {
+	line := s.ComposeCommand(args...)
+	return s.run(ctx, longWait, line[0], line[1:]...)
+}
+
+// Docker runs a command of docker and gives what it prints.
+func (s *Stack) Docker(ctx context.Context, args ...string) (string, error) {
+	return s.run(ctx, shortWait, "docker", args...)
+}
+
+// Combined runs a command of docker and gives all that it says.
+func (s *Stack) Combined(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, shortWait)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
+	return string(out), err
+}
+
+// Container is the number of a service's container, running or not.
+func (s *Stack) Container(ctx context.Context, service string) (string, error) {
+	out, err := s.Docker(ctx, "ps", "-aq", "--no-trunc", "--filter", "label=com.docker.compose.project="+s.cfg.Project,
+		"--filter", "label=com.docker.compose.service="+service)
+	if err != nil {
+		return "", err
+	}
+	if ids := strings.Fields(out); len(ids) != 1 {
+		return "", fmt.Errorf("service %s has %d containers", service, len(ids))
+	}
+	return out, nil
+}
+
+// Put copies a file of the repository into HDFS, once that is ready.
+func (s *Stack) Put(ctx context.Context, name, to string) error {
+	namenode, err := s.Container(ctx, "namenode")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, longWait)
+	defer cancel()
+	script := fmt.Sprintf("hdfs dfsadmin -safemode wait && hdfs dfs -mkdir -p %s && hdfs dfs -put -f - %s", path.Dir(to), to)
+	cmd := exec.CommandContext(ctx, "docker", "exec", "-i", namenode, "/bin/bash", "-c", script)
+	file, err := os.Open(filepath.Join(s.root, name))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	cmd.Stdin = file
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("put %s into HDFS: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+// Left lists what there is of the project: containers, networks, volumes.
+func (s *Stack) Left(ctx context.Context) ([]string, error) {
+	var left []string
+	for _, kind := range []string{"container", "network", "volume"} {
+		args := []string{kind, "ls", "-q", "--filter", "label=com.docker.compose.project=" + s.cfg.Project}
+		if kind == "container" {
+			args = append(args, "-a")
+		}
+		out, err := s.Docker(ctx, args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range strings.Fields(out) {
+			left = append(left, kind+" "+name)
+		}
+	}
+	return left, nil
+}
+
+// run runs a command to its end and gives its standard output without the white
+// space around it; an error has all that it said.
+func (s *Stack) run(ctx context.Context, limit time.Duration, name string, args ...string) (string, error) {
+	return s.runIn(ctx, limit, "", nil, name, args...)
+}
+
+func (s *Stack) runIn(ctx context.Context, limit time.Duration, dir string, env []string, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), s.env...), env...)
+	cmd.WaitDelay = 10 * time.Second
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), last(stdout.String()), last(stderr.String()))
+	}
+	return strings.TrimSpace(stdout.String()), nil
+}
+
+// last is the end of a text.
+func last(text string) string { return text[max(0, len(text)-4<<10):] }
