@@ -167,12 +167,9 @@ func (l *Live) landing(j *job, from *tracker) *tracker {
 	may := func(t *tracker) bool {
 		return t != nil && t != from && free.Has(t.index) && t.mayHome() && t.free[reducePhase] > t.incoming
 	}
-	p := &l.phases[reducePhase]
-	if x, ok := p.givenTo(j); ok {
-		for _, name := range p.plan.Targets[x.rank].Trackers {
-			if t := l.trackers[name]; may(t) {
-				return t
-			}
+	for _, name := range l.ranking(j) {
+		if t := l.trackers[name]; may(t) {
+			return t
 		}
 	}
 	i := l.placed

@@ -13,8 +13,9 @@ import (
 
 // A job's homes are placed so that trackers have as many as their reduce slots get
 // through: those with more slots, and those that are faster, get more. Of those that
-// are equal the one is taken that has less to reduce of all jobs, in bytes for each of
-// its slots at its speed, then each in turn, going on from job to job.
+// are equal the one is taken where the plan in force has the job's tasks end soonest, if
+// it says so (HMHS), then the one that has less to reduce of all jobs, in bytes for each
+// of its slots at its speed, then each in turn, going on from job to job.
 
 // placeHomes finds homes for partitions that have none, but for classical ones, which
 // get them with their slots.
@@ -57,6 +58,7 @@ type site struct {
 	t    *tracker
 	own  float64 // partitions of the job, with one more
 	load float64 // bytes, likewise
+	rank int     // see ranking
 	turn int
 }
 
@@ -64,7 +66,8 @@ type sites struct{ all []site }
 
 func (s *sites) Len() int { return len(s.all) }
 func (s *sites) Less(a, b int) bool {
-	return cmp.Or(cmp.Compare(s.all[a].own, s.all[b].own), cmp.Compare(s.all[a].load, s.all[b].load), cmp.Compare(s.all[a].turn, s.all[b].turn)) < 0
+	x, y := &s.all[a], &s.all[b]
+	return cmp.Or(cmp.Compare(x.own, y.own), cmp.Compare(x.rank, y.rank), cmp.Compare(x.load, y.load), cmp.Compare(x.turn, y.turn)) < 0
 }
 func (s *sites) Swap(a, b int) { s.all[a], s.all[b] = s.all[b], s.all[a] }
 func (s *sites) Push(x any)    { s.all = append(s.all, x.(site)) }
@@ -74,14 +77,35 @@ func (s *sites) Pop() any      { panic("core: sites only get others' loads") }
 func (l *Live) sites(j *job, w float64) *sites {
 	s := new(sites)
 	n := len(l.byIndex)
+	best := l.ranking(j)
+	ranks := make(map[*tracker]int, len(best))
+	for i, name := range best {
+		ranks[l.trackers[name]] = i
+	}
 	for i, t := range l.byIndex {
 		if t != nil && t.usable() && t.mayHome() {
 			own, load := l.loads(j, t, w)
-			s.Push(site{t, own, load, (i - l.placed%n + n) % n})
+			rank, ok := ranks[t]
+			if !ok {
+				rank = len(best)
+			}
+			s.Push(site{t, own, load, rank, (i - l.placed%n + n) % n})
 		}
 	}
 	heap.Init(s)
 	return s
+}
+
+// ranking is the trackers where the plans in force have a job's tasks end soonest, the
+// best first: its reduces, else its maps. Most policies have no opinion.
+func (l *Live) ranking(j *job) []string {
+	for _, i := range []int{reducePhase, mapPhase} {
+		p := &l.phases[i]
+		if x, ok := p.givenTo(j); ok && len(p.plan.Targets[x.rank].Trackers) > 0 {
+			return p.plan.Targets[x.rank].Trackers
+		}
+	}
+	return nil
 }
 
 // loads is how long a tracker's slots have to reduce with another w bytes of a job: of

@@ -44,6 +44,7 @@ import (
 //	log hold | undecided | release
 //	plans made                           Allocate is answered by the scheduler in force, and the plan shown when it is new
 //	plan map job1=2 job2=1 shuffle job2=0.5  answers Allocate (after "plans shown")
+//	plan map job1=2@t3+t1 t2=job1+job2   likewise, with where job1's tasks end soonest, and what t2 runs
 //	status job1
 //
 // The verbs of a cluster of processes are those of [scenario.runCluster], those of
@@ -318,7 +319,12 @@ func (s *scenario) plan(d *datadriven.TestData) {
 			ev.Plan.Portions = append(ev.Plan.Portions, scheduler.Portion{Job: parseJob(a.Key), Share: share})
 			continue
 		}
-		ev.Plan.Targets = append(ev.Plan.Targets, scheduler.Target{Job: parseJob(a.Key), Slots: int(num(a.Vals[0]))})
+		slots, best, ranked := strings.Cut(a.Vals[0], "@")
+		target := scheduler.Target{Job: parseJob(a.Key), Slots: int(num(slots))}
+		if ranked {
+			target.Trackers = strings.Split(best, "+")
+		}
+		ev.Plan.Targets = append(ev.Plan.Targets, target)
 	}
 	s.step(ev)
 }

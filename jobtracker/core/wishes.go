@@ -83,6 +83,9 @@ func (l *Live) obey() {
 		p.begun(l.now)
 	}
 	l.askAllAgain()
+	for _, j := range l.order {
+		j.movesDue = 0
+	}
 }
 
 // noPlan says why slots are shared by an older plan, or by none.
