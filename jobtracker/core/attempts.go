@@ -25,7 +25,7 @@ type attempt struct {
 	level   wire.Level        // of a map
 	cold    bool              // it began with a process of its own
 
-	atJob, atTracker int32 // places in their lists
+	atJob int32 // place in job.attempts
 }
 
 // attempt is the one of an id that runs, or nil.
@@ -78,7 +78,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	a := l.newAttempt()
 	*a = attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
 	tk.add(a)
-	a.atTracker, a.atJob = int32(len(t.attempts)), int32(len(j.attempts))
+	a.atJob = int32(len(j.attempts))
 	t.attempts, j.attempts = append(t.attempts, a), append(j.attempts, a)
 	if a.cold = j.crew(t).joins(); a.cold {
 		j.workers++
@@ -115,10 +115,8 @@ func (l *Live) newAttempt() *attempt {
 func (l *Live) remove(a *attempt) {
 	j, t := a.job, a.tracker
 	a.task.remove(a)
-	moved := swapOut(&t.attempts, a.atTracker)
-	moved.atTracker = a.atTracker
-	moved = swapOut(&j.attempts, a.atJob)
-	moved.atJob = a.atJob
+	swapOut(&t.attempts, slices.Index(t.attempts, a)) // they are few
+	swapOut(&j.attempts, int(a.atJob)).atJob = a.atJob
 	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(x *attempt) bool { return x == a })
 	l.justOver = append(l.justOver, a)
 	j.crew(t).busy--
@@ -136,7 +134,7 @@ func (l *Live) remove(a *attempt) {
 }
 
 // swapOut puts the last of a list in the place of another, which leaves it.
-func swapOut(list *[]*attempt, at int32) (moved *attempt) {
+func swapOut(list *[]*attempt, at int) (moved *attempt) {
 	last := len(*list) - 1
 	moved = (*list)[last]
 	(*list)[at], (*list)[last] = moved, nil

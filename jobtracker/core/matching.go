@@ -29,7 +29,10 @@ func (l *Live) assignMaps() {
 			j.wait.Settle(l.now)
 		}
 	}
-	l.given, l.fresh = l.given[:0], taskSet{words: l.fresh.words[:0]}
+	l.given = l.given[:0]
+	for i := range l.fresh.All() {
+		l.fresh.Remove(i)
+	}
 }
 
 // choice is a slot set aside for a job, for one map or, -1, any that may go far.
@@ -41,6 +44,9 @@ type choice struct {
 // matchMaps goes through the line once. It says whether that changed anything.
 func (l *Live) matchMaps(strict bool) bool {
 	free, p := &l.free[mapPhase], &l.phases[mapPhase]
+	if free.Len() == 0 {
+		return false
+	}
 	l.recallNear(strict)
 	l.lineUp()
 	changed := false
@@ -99,7 +105,7 @@ func (l *Live) recallNear(strict bool) {
 	l.lineUp()
 	for i := range l.fresh.All() {
 		t := l.byIndex[i]
-		if !l.free[mapPhase].Has(i) || l.pull[t.node.index] == 0 {
+		if !l.free[mapPhase].Has(i) || l.pull[t.place] == 0 {
 			continue
 		}
 		for _, seat := range l.phases[mapPhase].line.out {

@@ -150,7 +150,7 @@ func (j *job) pickAt(p *places, place int32, which int, t *tracker, strict bool)
 
 // pickNear is the lowest map to launch whose input is on t's node, or -1.
 func (j *job) pickNear(t *tracker, strict bool) int {
-	return j.pickAt(&j.in.atNodes, t.node.index, amongPending, t, strict)
+	return j.pickAt(&j.in.atNodes, t.place, amongPending, t, strict)
 }
 
 // pickInRack is the lowest map of a set whose input is in t's rack, or -1.
@@ -216,7 +216,7 @@ func (j *job) levelOf(m int, t *tracker) wire.Level {
 	switch {
 	case len(nodes) == 0:
 		return 0
-	case slices.Contains(nodes, t.node.index):
+	case slices.Contains(nodes, t.place):
 		return wire.NodeLocal
 	case slices.Contains(j.in.racks.at(m), t.rackNumber):
 		return wire.RackLocal
@@ -275,7 +275,7 @@ func (l *Live) settleOn(t *tracker, there bool) {
 	n := t.node
 	if there {
 		n = l.nodeOf(t.host)
-		t.node = n
+		t.node, t.place = n, n.index
 		n.trackers = append(n.trackers, t)
 		return
 	}

@@ -16,6 +16,7 @@ type tracker struct {
 	stream      Stream // 0: none
 	heard       time.Duration
 	node        *node
+	place       int32       // its index
 	index       int         // in Live.byIndex
 	number      int32       // of its name, see Live.named
 	rackNumber  int32       // see Live.racks
@@ -109,7 +110,7 @@ func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
 		if l.free[p].Set(t.index, t.fit() && t.free[p] > 0) && p == mapPhase {
 			l.fresh.Set(t.index, l.free[p].Has(t.index))
-			l.idle.Set(t.index, l.free[p].Has(t.index) && l.pull[t.node.index] == 0)
+			l.idle.Set(t.index, l.free[p].Has(t.index) && l.pull[t.place] == 0)
 		}
 	}
 	if !t.fit() {
