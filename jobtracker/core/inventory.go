@@ -9,17 +9,16 @@ import (
 
 // inventoryPage collects a tracker's inventory and, when it is whole, brings what
 // the leader believes of that tracker into line with it.
-func (l *Live) inventoryPage(s *stream, page *wire.Inventory) {
-	if s.tracker.inventoried {
+func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
+	if t.inventoried {
 		return // a stream has one inventory
 	}
-	s.pages = append(s.pages, page)
+	t.pages = append(t.pages, page)
 	if page.More {
 		return
 	}
-	pages := s.pages
-	s.pages = nil
-	t := s.tracker
+	pages := t.pages
+	t.pages = nil
 	t.taking = true
 	defer func() { t.taking = false }()
 	homes := make(map[homeKey]bool)

@@ -21,7 +21,8 @@ type Live struct {
 	now   time.Duration
 	epoch uint64
 
-	streams  map[Stream]*stream
+	streams  map[Stream]*stream  // that wait to be welcomed
+	bound    map[Stream]*tracker // by the streams that are
 	trackers map[string]*tracker
 	byIndex  []*tracker       // trackers by their index; nil where one is free
 	free     [2]taskSet       // indexes of trackers that can take a task, by phase
@@ -105,7 +106,7 @@ func phaseOf(k wire.Kind) int {
 func newLive(c *Core) *Live {
 	l := &Live{
 		c: c, facts: c.facts, now: c.now, epoch: c.facts.epoch,
-		streams: make(map[Stream]*stream), trackers: make(map[string]*tracker),
+		streams: make(map[Stream]*stream), bound: make(map[Stream]*tracker), trackers: make(map[string]*tracker),
 		jobs: make(map[int]*job), awaiting: make(map[string]bool),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
 		nodes: make(map[string]*node), racks: make(map[string]int32), numbers: make(map[string]int32), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never, drainDue: never,
@@ -142,7 +143,9 @@ func newLive(c *Core) *Live {
 
 // drop ends the office: streams are closed and open requests answered.
 func (l *Live) drop() {
-	for _, id := range slices.Sorted(maps.Keys(l.streams)) {
+	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.streams)), maps.Keys(l.bound))
+	slices.Sort(streams)
+	for _, id := range streams {
 		l.c.emit(CloseStream{Stream: id})
 	}
 	var tokens []Token

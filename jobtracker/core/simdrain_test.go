@@ -55,11 +55,10 @@ func (w *world) checkDrained(c Send) {
 	if w.core.live == nil {
 		return
 	}
-	s := w.core.live.streams[c.Stream]
-	if s == nil || s.tracker == nil {
+	t := w.core.live.bound[c.Stream]
+	if t == nil {
 		return
 	}
-	t := s.tracker
 	switch m := c.Message.(type) {
 	case *wire.Launch:
 		if w.core.facts.draining[t.Name] != nil {

@@ -39,6 +39,7 @@ type tracker struct {
 	slow     float64           // how much longer than elsewhere reduces take; 0: not measured
 	incoming int               // partitions that are gathered for its free slots
 	blame    []time.Duration   // see blamed
+	pages    []*wire.Inventory // of the one that is coming in
 	rate     float64           // bytes a second that its homes fetch; 0: not measured
 	idle     time.Duration     // 1 + since when it drains and runs nothing; 0: it does not
 	remade   bool              // see remake
@@ -49,17 +50,15 @@ type tracker struct {
 	offers   int               // members of ready, all jobs
 }
 
-// stream is one connection of a tracker.
+// stream is one connection of a tracker that is not welcomed yet.
 type stream struct {
-	hello   *wire.Hello
-	asked   bool     // it was sent a Staging
-	tracker *tracker // nil before it is welcomed
-	pages   []*wire.Inventory
+	hello *wire.Hello
+	asked bool // it was sent a Staging
 }
 
 // waits says whether a tracker waits there for its registration.
 func (s *stream) waits(tracker string) bool {
-	return s.tracker == nil && !s.asked && s.hello.Tracker == tracker
+	return !s.asked && s.hello.Tracker == tracker
 }
 
 // usable says whether the tracker can be spoken to.
@@ -132,25 +131,24 @@ func (l *Live) send(t *tracker, m wire.Message) {
 }
 
 func (l *Live) fromTracker(id Stream, m wire.Message) {
-	s := l.streams[id]
+	t := l.bound[id]
 	switch m := m.(type) {
 	case *wire.Hello:
 		l.hello(id, m)
 		return
 	case *wire.NoStaging:
-		if s != nil && s.tracker == nil {
+		if s := l.streams[id]; s != nil {
 			l.notShared(id, s.hello.Tracker, m.Reason)
 		}
 		return
 	}
-	if s == nil || s.tracker == nil || s.tracker.losing {
+	if t == nil || t.losing {
 		return
 	}
-	t := s.tracker
 	t.heard = l.now
 	switch m := m.(type) {
 	case *wire.Inventory:
-		l.inventoryPage(s, m)
+		l.inventoryPage(t, m)
 	case *wire.Heartbeat:
 		if m.Rate > 0 && m.Rate <= maxRate {
 			t.rate = m.Rate
@@ -178,7 +176,7 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	s := l.streams[id]
 	known := l.trackers[h.Tracker]
 	switch {
-	case s != nil && (s.tracker != nil || !s.asked || h.Nonce == ""):
+	case l.bound[id] != nil || s != nil && (!s.asked || h.Nonce == ""):
 		return // once more
 	case h.Version != wire.Version:
 		l.refuse(id, fmt.Sprintf("tracker %s speaks protocol version %d, this job tracker %d: one of them is of another build", h.Tracker, h.Version, wire.Version))
@@ -244,11 +242,12 @@ func (l *Live) closeStream(id Stream) {
 }
 
 func (l *Live) streamClosed(id Stream) {
-	s := l.streams[id]
+	t := l.bound[id]
 	delete(l.streams, id)
-	if s != nil && s.tracker != nil && s.tracker.stream == id {
-		s.tracker.stream, s.tracker.inventoried = 0, false
-		l.refresh(s.tracker)
+	delete(l.bound, id)
+	if t != nil && t.stream == id {
+		t.stream, t.inventoried, t.pages = 0, false, nil
+		l.refresh(t)
 	}
 }
 
@@ -286,7 +285,8 @@ func (l *Live) welcome(id Stream, t *tracker) {
 		l.closeStream(t.stream)
 	}
 	s := l.streams[id]
-	s.tracker = t
+	delete(l.streams, id)
+	l.bound[id] = t
 	t.stream, t.heard = id, l.now
 	l.capacity(t, [2]int{s.hello.MapSlots, s.hello.ReduceSlots}, "")
 	l.send(t, &wire.Welcome{

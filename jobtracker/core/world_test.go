@@ -406,7 +406,7 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v launched for a job that stops", m.Attempt)
 	case kind == f.kind() && f.done.Has(m.Attempt.Task.N):
 		w.fail("%v launched for a committed task", m.Attempt)
-	case kind.Slotted() && w.core.live.streams[c.Stream].tracker.Excluded != "":
+	case kind.Slotted() && w.core.live.bound[c.Stream].Excluded != "":
 		w.fail("%v launched on a tracker that is excluded", m.Attempt)
 	}
 }
