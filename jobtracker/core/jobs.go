@@ -374,10 +374,12 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		}
 		return
 	}
-	for m := range r.Splits {
-		j.input += r.Splits[m].Bytes
-		if j.maps[m].output.atHand() {
-			j.outInput += r.Splits[m].Bytes
+	for i := range r.Splits {
+		m := &j.maps[i]
+		m.input = r.Splits[i].Bytes
+		j.input += m.input
+		if m.output.atHand() {
+			j.outInput += m.input
 		}
 	}
 	if took := l.now - j.preparing; j.preparing > 0 {

@@ -20,6 +20,7 @@ type mapTask struct {
 	leaving  bool          // its output is on a tracker that drains, and is made anew elsewhere
 	output   output        // the chosen one
 	digest   uint64        // of the last one
+	input    int64         // bytes that it reads, 0 before its split is known
 	refused  time.Duration // 1 + for how long its job had been refusing slots when it refused the first for this map; 0: it has not
 }
 
@@ -65,7 +66,7 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 		return
 	}
 	out := *r.Output
-	out.Map, out.Attempt, out.Tracker, out.Addr = m, id.N, t.Name, t.Addr
+	out.Map, out.Attempt = m, id.N
 	if l.choose(j, t, &out) {
 		j.count(&j.maps[m].task, r)
 		for other := range j.maps[m].all() {
@@ -111,7 +112,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 		l.move(j) // perhaps enough for its reduces
 	}
 	j.outBytes += out.Bytes
-	j.outInput += j.inputOf(out.Map)
+	j.outInput += m.input
 	l.lies(t, outputAt{int32(j.facts.n), int32(out.Map)})
 	j.outbox = append(j.outbox, int32(out.Map))
 	l.tell(j)
@@ -150,17 +151,9 @@ func (l *Live) dropOutput(j *job, n int) {
 		l.move(j)
 	}
 	j.outBytes -= m.output.bytes
-	j.outInput -= j.inputOf(n)
+	j.outInput -= m.input
 	j.outbox = slices.DeleteFunc(j.outbox, func(m int32) bool { return int(m) == n })
 	m.output, m.leaving = output{}, false
-}
-
-// inputOf is the bytes that a map reads, 0 before its split is known.
-func (j *job) inputOf(m int) int64 {
-	if j.in == nil {
-		return 0
-	}
-	return j.in.bytes[m]
 }
 
 // lies notes that a chosen output is on a tracker. Before the list grows, those leave it

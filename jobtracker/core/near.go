@@ -12,7 +12,6 @@ import (
 // input is where the input of a job's maps lies. Of its splits nothing else is kept:
 // there are many of them.
 type input struct {
-	bytes []int64  // by map
 	live  []uint16 // nodes with the input of each map that are given work
 	nodes lists    // by map, the indexes of the nodes with its input
 	racks lists    // by map, the numbers of the racks with its input
@@ -169,7 +168,7 @@ func (j *job) pickAny(which int, t *tracker, strict bool) int {
 }
 
 func (j *job) mayRun(m int, t *tracker, strict bool) bool {
-	return !strict || !j.maps[m].avoids(t.Name)
+	return !strict || !j.maps[m].avoids(t)
 }
 
 // learnRacks takes the racks in that the file system names in a job's splits.
@@ -321,12 +320,11 @@ func (l *Live) indexSplits(j *job, splits []Split) {
 		hosts, racks = hosts+len(splits[m].Hosts), racks+len(splits[m].Racks)
 	}
 	in := &input{
-		bytes: make([]int64, len(splits)), live: make([]uint16, len(splits)),
+		live:  make([]uint16, len(splits)),
 		nodes: lists{all: make([]int32, 0, hosts)}, racks: lists{all: make([]int32, 0, racks)},
 	}
 	for m := range splits {
 		s := &splits[m]
-		in.bytes[m] = s.Bytes
 		for _, host := range s.Hosts {
 			in.nodes.add(l.nodeOf(locality.HostKey(host)).index)
 		}

@@ -58,7 +58,7 @@ func (l *Live) serviceTracker(tk *task) *tracker {
 		if t == nil || !t.usable() || t.drain != nil {
 			continue
 		}
-		if tk.avoids(t.Name) || !t.fit() || t.slots == [2]int{} {
+		if tk.avoids(t) || !t.fit() || t.slots == [2]int{} {
 			if second == nil {
 				second = t
 			}

@@ -50,14 +50,13 @@ func (tk *task) mishap() *mishaps {
 }
 
 // avoids says whether the task has failed on a tracker, or its output was lost there.
-func (tk *task) avoids(tracker string) bool {
-	return tk.bad != nil && slices.Contains(tk.bad.avoid, tracker)
+func (tk *task) avoids(t *tracker) bool {
+	return tk.bad != nil && slices.Contains(tk.bad.avoid, t.Name)
 }
 
 // avoid has the task run elsewhere, if it can.
 func (tk *task) avoid(tracker string) {
-	if !tk.avoids(tracker) {
-		m := tk.mishap()
+	if m := tk.mishap(); !slices.Contains(m.avoid, tracker) {
 		m.avoid = append(m.avoid, tracker)
 	}
 }
