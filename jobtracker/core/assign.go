@@ -79,12 +79,16 @@ func (l *Live) lineUp() {
 			l.requeue(p)
 		}
 	}
+	joined := 0
 	for k := 0; k < len(l.moved); k++ {
+		if k == joined && len(l.parties) > 0 {
+			for ; joined < len(l.moved); joined++ {
+				l.join(l.moved[joined])
+			}
+			l.admitAll() // which may move others
+		}
 		j := l.moved[k]
 		j.moved = false
-		if len(l.parties) > 0 {
-			l.join(j)
-		}
 		for i := range j.may {
 			j.may[i] = l.mayTake(j, i)
 		}

@@ -49,6 +49,7 @@ type Live struct {
 	gatheredNow []partition       // to be launched in the slots that are held for them
 	seats       []*job            // for the lines
 	parties     map[string]*party // by pool
+	stale       []*party          // of which it is to be seen who may have slots
 	byNode      []*node           // nodes by their index; nil where one is free
 	pull        []int32           // by node: maps to launch with input there, see pullOf
 	nodes       map[string]*node

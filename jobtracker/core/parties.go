@@ -12,8 +12,9 @@ import (
 // a time. Its limits hold whatever the plan says.
 type party struct {
 	pool.Pool
-	used [2]int // slots of its jobs
-	jobs []*job // that have not ended, by number
+	used  [2]int // slots of its jobs
+	jobs  []*job // that have not ended, by number
+	stale bool   // in Live.stale
 }
 
 // full says whether no more slots of a phase may be given to jobs of the pool.
@@ -23,7 +24,7 @@ func (p *party) full(phase int) bool {
 
 // makeParties takes the limits of the pool table in force over.
 func (l *Live) makeParties() {
-	l.parties = make(map[string]*party)
+	l.parties, l.stale = make(map[string]*party), nil
 	for _, p := range l.facts.pooled.Table.Pools {
 		if p.Max != [2]int{pool.Unlimited, pool.Unlimited} || p.MaxRunning != pool.Unlimited {
 			l.parties[p.Name] = &party{Pool: p}
@@ -57,8 +58,24 @@ func (l *Live) join(j *job) {
 		l.opened(p)
 	}
 	if j.party != nil {
-		l.admit(j.party)
+		l.staled(j.party)
 	}
+}
+
+// staled has it looked at which jobs of a party may have slots.
+func (l *Live) staled(p *party) {
+	if !p.stale {
+		p.stale = true
+		l.stale = append(l.stale, p)
+	}
+}
+
+func (l *Live) admitAll() {
+	for _, p := range l.stale {
+		p.stale = false
+		l.admit(p)
+	}
+	l.stale = l.stale[:0]
 }
 
 // part takes a job out of its party.
@@ -72,7 +89,7 @@ func (l *Live) part(j *job) {
 		p.used[i] -= j.inSlots[i]
 	}
 	p.jobs = slices.DeleteFunc(p.jobs, func(x *job) bool { return x == j })
-	l.admit(p)
+	l.staled(p)
 	l.opened(p)
 }
 
