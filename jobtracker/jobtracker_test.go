@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,8 +193,8 @@ type policyFunc func(s scheduler.Snapshot) (scheduler.Plan, error)
 
 func (f policyFunc) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return f(s) }
 
-// TestBadPolicies: whatever a policy does, jobs go on by the plan before, the cluster
-// says what is wrong, and another policy can be chosen.
+// TestBadPolicies: whatever a policy does, jobs go on by the plan before, or without one
+// when it has made none, the cluster says what is wrong, and another policy can be chosen.
 func TestBadPolicies(t *testing.T) {
 	loops := make(stuck)
 	defer close(loops)
@@ -250,6 +251,51 @@ func TestBadPolicies(t *testing.T) {
 			finish(t, s, ids)
 		})
 	}
+}
+
+// TestPolicyTurnsBad: the plan before stays in force when a policy makes none any more.
+func TestPolicyTurnsBad(t *testing.T) {
+	var bad atomic.Bool
+	s := start(t, func(cfg *Config) {
+		cfg.Period = 10 * time.Millisecond
+		cfg.Policies = func(string) (scheduler.Policy, error) {
+			return policyFunc(func(s scheduler.Snapshot) (scheduler.Plan, error) {
+				if bad.Load() {
+					return scheduler.Plan{}, errors.New("no idea")
+				}
+				return scheduler.Fair{}.Plan(s)
+			}), nil
+		}
+	})
+	tracker := attach(t, s, "t1", 1, 5)
+	hangs := make(chan *wire.Launch, 10)
+	tracker.onMap = func(m *wire.Launch) bool { hangs <- m; return false }
+	go tracker.run()
+	ids, err := s.Submit(within(t), submission("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-hangs
+	planned := func() bool {
+		x, err := s.Explain(within(t), ids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(x.Phases) > 0 && x.Phases[0].Place == 1
+	}
+	waitFor(t, "a plan", planned)
+	bad.Store(true)
+	waitFor(t, "the cluster to say that there is no other", func() bool {
+		status, err := s.Cluster(within(t))
+		return err == nil && strings.Contains(status.NoPlan, "no idea")
+	})
+	if !planned() {
+		t.Error("the plan before is not in force any more")
+	}
+	if err := s.Kill(within(t), ids[0], "enough"); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, s, ids)
 }
 
 // TestPolicyHangs: a job comes to its end without any plan.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/scheduler"
@@ -92,7 +93,7 @@ func (l *Live) allocate() {
 			continue
 		}
 		p.seq++
-		p.seen = s.Jobs
+		p.seen = slices.Clone(s.Jobs) // the policy has the others
 		p.asked, p.last, p.due = true, l.now, l.now+l.c.cfg.Period
 		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.wishes.name, Snapshot: s})
 	}
@@ -112,8 +113,8 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		if !j.runnable() || j.facts.sub.suspended {
 			continue
 		}
-		if max := j.useful(i, needs.Early); max > 0 && !j.barred {
-			s.Jobs = append(s.Jobs, l.allocatable(j, v, t.time, max))
+		if most := j.useful(i, needs.Early); most > 0 && !j.barred {
+			s.Jobs = append(s.Jobs, l.allocatable(j, v, t.time, most))
 		}
 		if needs.Transfers && i == mapPhase {
 			if t, ok := j.transfer(t); ok {
@@ -161,10 +162,10 @@ func (j *job) useful(phase int, early bool) int {
 
 // allocatable is a job's phase with tasks that run or could. Of a phase of which
 // nothing is known the work is 0: the policy is to have it measured.
-func (l *Live) allocatable(j *job, v look, whole time.Duration, max int) scheduler.Job {
+func (l *Live) allocatable(j *job, v look, whole time.Duration, most int) scheduler.Job {
 	terms := j.facts.sub.terms
 	return scheduler.Job{
-		ID: j.id, Arrived: j.arrived, Running: j.inSlots[v.phase], Max: max,
+		ID: j.id, Arrived: j.arrived, Running: j.inSlots[v.phase], Max: most,
 		Work:  v.work(j, whole),
 		Alone: times(j.total(v.phase), whole),
 		Goal:  goalOf(terms, j.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),

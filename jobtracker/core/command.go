@@ -34,7 +34,9 @@ type (
 		Err   error
 	}
 
-	// Allocate asks the policy for a Plan. At most one is under way for a phase.
+	// Allocate asks the policy for a Plan. Of a phase one is waited for
+	// at most; when another scheduling is in force the next is asked for at once, and the
+	// answer to this one comes to nothing.
 	Allocate struct {
 		Epoch    uint64
 		Seq      uint64

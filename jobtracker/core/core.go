@@ -36,7 +36,9 @@
 //	I7  An excluded tracker is given no task with a slot. It is never the last usable one.
 //	I8  No task that could be launched waits while a slot is free, unless a rule holds it
 //	    back: delay scheduling, the queues of a plan, the limits of its pool, a ready
-//	    partition's home. Each such hold has a reason and an end ([Live.holds]).
+//	    partition's home, a suspension, the inventories that a recovered job waits for, the
+//	    outputs of a tracker that began anew. Each such hold has a reason and an end
+//	    ([Live.holds]).
 //	I9  A tracker that drains is launched nothing on and is nobody's new home. It is let
 //	    go when it runs nothing and has nothing that is needed, or that can be made again.
 //	I10 Where it is known who asks ([Asker]), a job is killed and changed for its owner

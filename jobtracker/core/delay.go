@@ -217,7 +217,7 @@ func (l *Live) predict(j *job, m int, task time.Duration) (time.Duration, bool) 
 	}
 	for k, i := range places {
 		n, s := l.byNode[i], &l.scratch[k]
-		s.Releases, s.Ahead, s.Task = s.Releases[:0], float64(l.pull[i])/whole-1, task
+		s.Releases, s.Ahead, s.Task = s.Releases[:0], float64(l.pull[i])/wholePull-1, task
 		for _, t := range n.trackers {
 			if t.works {
 				s.Releases = l.releases(t, s.Releases)

@@ -363,7 +363,7 @@ func (l *Live) endedTasks(j *job, phase int) []scheduler.Measured {
 			continue
 		}
 		seconds := p.Took.Seconds() * float64(tasks) / float64(p.Tasks)
-		i, found := slices.BinarySearchFunc(list, name, func(m scheduler.Measured, name string) int { return compareText(m.Tracker, name) })
+		i, found := slices.BinarySearchFunc(list, name, func(m scheduler.Measured, name string) int { return cmp.Compare(m.Tracker, name) })
 		if !found {
 			list = slices.Insert(list, i, scheduler.Measured{Job: j.id, Tracker: name})
 		}

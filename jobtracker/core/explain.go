@@ -46,11 +46,8 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 // explain says what Facts know.
 func (f *Facts) explain(j *jobFacts) wire.Explanation {
 	x := wire.Explanation{
-		Job: f.id(j.n), Name: j.name, Pool: j.sub.terms.Pool, State: f.state(j),
+		Job: f.id(j.n), Name: j.name, Pool: poolName(j.sub), State: f.state(j),
 		Suspended: j.sub.suspended && j.end == nil, Submitted: j.sub.at,
-	}
-	if x.Pool == "" {
-		x.Pool = wire.DefaultPool
 	}
 	if d := j.sub.terms.Deadline; d != 0 {
 		x.Deadline = j.sub.at + d.Milliseconds()
@@ -74,7 +71,7 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all m
 	}
 	x.Shuffle = l.explainShuffle(j)
 	x.Holds = append(l.needs(j, all), l.holds(j)...)
-	if waits := l.waits(j); waits != "" && len(x.Holds) == 0 {
+	if waits := l.waits(j, now); waits != "" && len(x.Holds) == 0 {
 		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
 	}
 }

@@ -35,11 +35,11 @@ func (l *Live) holds(j *job) []wire.Hold {
 	}
 	if p := j.party; p != nil {
 		if j.barred {
-			hold(0, "pool %s runs %s at a time, until one of them has ended", p.Name, count(p.MaxRunning, "job"))
+			hold(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), ends(p.MaxRunning, "one of them has ended"))
 		}
 		for i, kind := range []string{"map", "reduce"} {
 			if p.full(i) && j.toLaunch(i) > 0 {
-				hold(0, "pool %s has all of its %s, until one is free", p.Name, count(p.Max[i], kind+" slot"))
+				hold(0, "pool %s has all of its %s, until %s", p.Name, count(p.Max[i], kind+" slot"), ends(p.Max[i], "one is free"))
 			}
 		}
 	}
@@ -63,6 +63,14 @@ func (l *Live) holds(j *job) []wire.Hold {
 		}
 	}
 	return all
+}
+
+// ends says what ends that a limit of a pool holds jobs back.
+func ends(limit int, otherwise string) string {
+	if limit == 0 {
+		return "it may have some"
+	}
+	return otherwise
 }
 
 // stuck is how many ready partitions wait for slots of their homes' trackers while

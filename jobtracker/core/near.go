@@ -241,11 +241,11 @@ type node struct {
 	index    int32 // in Live.byNode and Live.pull
 }
 
-// whole is a map to launch in Live.pull; one with input on r nodes pulls each of them
+// wholePull is a map to launch in Live.pull; one with input on r nodes pulls each of them
 // with an r-th.
-const whole = 840
+const wholePull = 840
 
-func pullOf(nodes int) int32 { return int32(max(1, whole/max(1, nodes))) }
+func pullOf(nodes int) int32 { return int32(max(1, wholePull/max(1, nodes))) }
 
 // nodeOf finds the node of a host, or makes it.
 func (l *Live) nodeOf(host string) *node {

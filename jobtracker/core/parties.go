@@ -41,11 +41,7 @@ func (l *Live) join(j *job) {
 	if l.jobs[j.facts.n] != j {
 		return // it has ended
 	}
-	name := j.facts.sub.terms.Pool
-	if name == "" {
-		name = wire.DefaultPool
-	}
-	if p := l.parties[name]; p != j.party {
+	if p := l.parties[poolName(j.facts.sub)]; p != j.party {
 		l.part(j)
 		if j.party = p; p == nil {
 			return

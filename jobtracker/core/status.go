@@ -93,7 +93,7 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Shuffled.Total = max(expectedOutput(j), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
-	s.Waits, s.Troubles = l.waits(j), slices.Clone(j.troubles)
+	s.Waits, s.Troubles = l.waits(j, now), slices.Clone(j.troubles)
 }
 
 // expectedOutput is the bytes of map output, taken to go on as it began.
@@ -127,7 +127,7 @@ func (l *Live) totals(j *job) wire.Counters {
 }
 
 // waits says what a job waits for, empty when its tasks run.
-func (l *Live) waits(j *job) string {
+func (l *Live) waits(j *job, now time.Duration) string {
 	state := l.facts.state(j.facts)
 	switch {
 	case state == wire.Waiting:
@@ -141,7 +141,7 @@ func (l *Live) waits(j *job) string {
 	case j.facts.sub.suspended:
 		return "to be resumed"
 	case j.refuses:
-		return j.waitsForNear(l.now)
+		return j.waitsForNear(now)
 	case len(j.attempts) > 0:
 		return ""
 	case l.allDrain():

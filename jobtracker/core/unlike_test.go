@@ -9,8 +9,8 @@ import (
 
 // TestUnlikeTrackers: on trackers that are fast for some jobs and slow for others HMHS
 // ends a batch sooner than FIFO when the jobs ran before. With nothing measured it loses
-// nothing, other than in docs/papers/hmhs.md: plans are made anew as tasks end, and no
-// slot stays empty for a queue. So too where trackers are merely slow.
+// nothing, other than in docs/papers/hmhs.md: plans are made anew as tasks end, and queues
+// with them. So too where trackers are merely slow.
 func TestUnlikeTrackers(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -22,8 +22,6 @@ var (
 	ErrBadScheduling = errors.New("bad scheduling")
 )
 
-func compareText(a, b string) int { return cmp.Compare(a, b) }
-
 // wishes is what users wish and is not in the log yet.
 type wishes struct {
 	changes   map[string][]Change // by submission key; the first is proposed

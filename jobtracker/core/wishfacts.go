@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -57,5 +58,5 @@ func (x *pooled) fits(f *Facts) bool {
 }
 func (x *pooled) apply(f *Facts, _ uint64) {
 	f.pooled = *x
-	slices.SortFunc(f.pooled.Table.Pools, func(a, b pool.Pool) int { return compareText(a.Name, b.Name) })
+	slices.SortFunc(f.pooled.Table.Pools, func(a, b pool.Pool) int { return cmp.Compare(a.Name, b.Name) })
 }
