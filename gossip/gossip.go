@@ -263,6 +263,27 @@ func (g *Gossip) Members() []Member {
 	return members
 }
 
+// Find gives the member of a role and id that Members has. It is cheap: each message
+// to another job tracker's log asks where that is now.
+func (g *Gossip) Find(role Role, id string) (m Member, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.self.Role == role && g.self.ID == id {
+		return g.self, true
+	}
+	for _, n := range g.nodes {
+		if n.Role != role || n.ID != id {
+			continue
+		}
+		other := n.Member
+		other.Suspect = n.suspect
+		if !ok || other.betterThan(m) {
+			m, ok = other, true
+		}
+	}
+	return m, ok
+}
+
 // Foreign lists job trackers of other clusters that were met, by id.
 func (g *Gossip) Foreign() []Member {
 	g.mu.Lock()

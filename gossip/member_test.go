@@ -1,6 +1,8 @@
 package gossip
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -63,6 +65,35 @@ func FuzzAsk(f *testing.F) {
 		}
 		if got, ok := decodeAsk(encodeAsk(a)); !ok || got != a {
 			t.Fatalf("%+v, %v\nfrom %+v", got, ok, a)
+		}
+	})
+}
+
+// TestFind: it finds those that Members has, and no other.
+func TestFind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(what string) Member {
+			return Member{
+				Role:    rapid.SampledFrom([]Role{JobTracker, TaskTracker}).Draw(t, what+"'s role"),
+				ID:      rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, what+"'s id"),
+				Started: rapid.Int64Range(1, 1<<40).Draw(t, what+"'s start"),
+			}
+		}
+		g := &Gossip{self: draw("its own"), nodes: make(map[string]*node)}
+		for i := range rapid.IntRange(0, 8).Draw(t, "others") {
+			what := fmt.Sprint("other ", i)
+			g.nodes[what] = &node{Member: draw(what), suspect: rapid.Bool().Draw(t, what+" is suspected")}
+		}
+		members := g.Members()
+		for _, role := range []Role{JobTracker, TaskTracker} {
+			for _, id := range []string{"a", "b", "c"} {
+				i := slices.IndexFunc(members, func(m Member) bool { return m.Role == role && m.ID == id })
+				got, ok := g.Find(role, id)
+				// Of two that were started at one time either may be it.
+				if ok != (i >= 0) || ok && (got.Suspect != members[i].Suspect || got.Started != members[i].Started) {
+					t.Fatalf("%s %s: %+v, %v; members %+v", role, id, got, ok, members)
+				}
+			}
 		}
 	})
 }

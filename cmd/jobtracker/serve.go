@@ -152,12 +152,8 @@ func (j *jobTracker) openLog() error {
 
 // resolve finds a job tracker's log where it is now.
 func (j *jobTracker) resolve(id string) string {
-	for _, m := range j.gossip.Members() {
-		if m.Role == gossip.JobTracker && m.ID == id {
-			return m.Raft
-		}
-	}
-	return ""
+	m, _ := j.gossip.Find(gossip.JobTracker, id)
+	return m.Raft
 }
 
 // run serves with everything open, and closes the log.

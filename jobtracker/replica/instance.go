@@ -71,7 +71,7 @@ func (r *Replica) raftConfig() *raft.Config {
 	cfg.HeartbeatTimeout = r.cfg.Timeout
 	cfg.ElectionTimeout = r.cfg.Timeout
 	cfg.LeaderLeaseTimeout = r.cfg.Timeout / 2
-	cfg.CommitTimeout = r.cfg.Timeout / 2 // followers, who serve nobody, may learn late of what is committed
+	cfg.CommitTimeout = r.cfg.Timeout // followers, who serve nobody, may learn late of what is committed
 	cfg.MaxAppendEntries = 256
 	cfg.BatchApplyCh = true
 	cfg.ShutdownOnRemove = false
