@@ -256,12 +256,17 @@ func (l *Live) learnReading(j *job, level wire.Level, r *wire.Result) {
 	if r.Reads == (wire.Reads{}) {
 		return
 	}
-	local, away := r.Reads.Node, r.Reads.Rack
-	away.Bytes += r.Reads.Remote.Bytes
-	away.Took += r.Reads.Remote.Took
+	j.average.Add(l.meterReads(r.Reads))
+}
+
+// meterReads measures reads, and says how long those away from the input's nodes took.
+func (l *Live) meterReads(r wire.Reads) time.Duration {
+	local, away := r.Node, r.Rack
+	away.Bytes += r.Remote.Bytes
+	away.Took += r.Remote.Took
 	l.meter.Add(locality.Read{Bytes: local.Bytes, Took: local.Took})
 	l.meter.Add(locality.Read{Remote: true, Bytes: away.Bytes, Took: away.Took})
-	j.average.Add(away.Took)
+	return away.Took
 }
 
 // waitsForNear tells of a job that has slots refused.

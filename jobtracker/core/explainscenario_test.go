@@ -16,7 +16,7 @@ import (
 //
 //	explain job1
 //	seen map                             what the policy would see
-//	remembered n1 job1 map=6/12s/t1 [read=100 shuffled=50] [error=…]   LoadHistory is done: tasks, their time, where
+//	remembered n1 job1 map=6/12s/t1 [read=100 shuffled=50 reads=100/1s+0/0s+100/3s] [error=…]   LoadHistory is done: tasks, their time, where
 //	beat t1 rate=1000                    a heartbeat with the bytes a second that homes fetch
 //	planned                              what the last history written has of plans
 func (s *scenario) runExplains(d *datadriven.TestData) bool {
@@ -110,6 +110,16 @@ func (s *scenario) seen(phase string) {
 	}
 }
 
+// parseReads reads bytes and how long they took, from the node, the rack and elsewhere.
+func parseReads(text string) (r wire.Reads) {
+	for i, part := range strings.Split(text, "+") {
+		bytes, took, _ := strings.Cut(part, "/")
+		x := r.At(wire.NodeLocal + wire.Level(i))
+		x.Bytes, x.Took = int64(num(bytes)), duration(took)
+	}
+	return r
+}
+
 func remembered(epoch uint64, d *datadriven.TestData) HistoryLoaded {
 	r := HistoryLoaded{Epoch: epoch, Name: d.CmdArgs[0].Key, Err: givenError(d)}
 	if r.Err != nil {
@@ -124,6 +134,8 @@ func remembered(epoch uint64, d *datadriven.TestData) HistoryLoaded {
 			for range tasks {
 				r.Profile.Phases[map[string]int{"map": mapPhase, "reduce": reducePhase}[a.Key]].Add(parts[2], duration(parts[1])/time.Duration(tasks))
 			}
+		case "reads":
+			r.Profile.Reads = parseReads(a.Vals[0])
 		case "read":
 			r.Profile.Read = int64(num(a.Vals[0]))
 		case "shuffled":
