@@ -390,5 +390,6 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 	for _, a := range sortedAttempts(j.attempts) {
 		l.countLevel(a) // adopted before this was known
 	}
+	l.levelLate(j)
 	l.phases[mapPhase].begun(l.now)
 }

@@ -59,13 +59,28 @@ func (l *Live) keepLost(a *attempt) {
 }
 
 // keepLate notes an attempt that ended under an earlier leader, or while it was
-// taken for lost.
+// taken for lost. When that was it does not say: it is taken to be now.
 func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 	took := r.Result.Took.Milliseconds()
-	j.keep(tk, past{
+	p := past{
 		number: r.Attempt.N, tracker: t.number, state: r.State, bytes: r.Result.Bytes,
 		began: l.wall() - took, took: took, reads: r.Result.Reads,
-	}, r.Result.Error)
+	}
+	if tk.kind == wire.Map && j.in != nil && !j.in.closed {
+		p.level = j.levelOf(int(tk.n), t)
+	}
+	j.keep(tk, p, r.Result.Error)
+}
+
+// levelLate notes how near their input those maps were that had ended before the splits
+// were read.
+func (l *Live) levelLate(j *job) {
+	for i := range j.pasts {
+		p := &j.pasts[i]
+		if t := l.trackers[l.named[p.tracker].Name]; t != nil && p.kind == wire.Map && p.level == 0 {
+			p.level = j.levelOf(int(p.task), t)
+		}
+	}
 }
 
 // keep adds p to the task's past, once. A fence is settled and has none.
