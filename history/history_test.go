@@ -186,14 +186,19 @@ func TestDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	whole, err := decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		bad := bytes.Clone(data[:rapid.IntRange(0, len(data)-1).Draw(t, "length")])
 		if rapid.Bool().Draw(t, "flip") {
 			bad = bytes.Clone(data)
 			bad[rapid.IntRange(14, len(bad)-1).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		}
-		if _, err := decode(bytes.NewReader(bad)); !errors.Is(err, ErrNotHistory) {
-			t.Fatalf("decoded: %v", err)
+		// The bits that fill deflate's last byte mean nothing.
+		if r, err := decode(bytes.NewReader(bad)); !errors.Is(err, ErrNotHistory) && (err != nil || !reflect.DeepEqual(r, whole)) {
+			t.Fatalf("decoded %+v: %v", r, err)
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	"github.com/quernmr/quern/examples/tpch/table"
 	"github.com/quernmr/quern/mapreduce"
 )
@@ -29,7 +31,11 @@ func pricingOf(r *table.Row) pricing {
 	return p
 }
 
+// add fails the task where a sum does not fit, as beyond a scale of about 80.
 func (p pricing) add(q pricing) pricing {
+	if q.Charge > 0 && p.Charge > math.MaxInt64-q.Charge {
+		panic("a group's charge does not fit an int64 in millionths")
+	}
 	return pricing{p.Quantity + q.Quantity, p.Price + q.Price, p.Discount + q.Discount,
 		p.Discounted + q.Discounted, p.Charge + q.Charge, p.Lines + q.Lines}
 }

@@ -38,9 +38,9 @@ func shippingPriority(db *database) *mapreduce.Flow {
 			return order, mapreduce.PairOf(t, revenue)
 		})
 
-	answer := table.Top(10, unshipped, func(order int64, row mapreduce.Pair[terms, int64]) (mapreduce.Pair[mapreduce.Desc[int64], table.Date], string) {
+	answer := table.Top(10, unshipped, func(order int64, row mapreduce.Pair[terms, int64]) (mapreduce.Pair[mapreduce.Desc[int64], mapreduce.Pair[table.Date, int64]], string) {
 		t, revenue := row.A, row.B
-		return mapreduce.PairOf(mapreduce.Descending(revenue), t.A), table.Line(order, table.Fixed(revenue, 4), t.A, t.B)
+		return mapreduce.PairOf(mapreduce.Descending(revenue), mapreduce.PairOf(t.A, order)), table.Line(order, table.Fixed(revenue, 4), t.A, t.B)
 	})
 	return &mapreduce.Flow{Name: "tpch-3", Jobs: []*mapreduce.Job{
 		table.Job("orders", orders), table.Job("unshipped", unshipped), table.Job("answer", answer),

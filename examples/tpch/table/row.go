@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/mapreduce"
 )
@@ -54,9 +55,13 @@ func (r *Row) String(column int) string {
 	return r.line[r.ends[column-1]+1 : r.ends[column]]
 }
 
-// maxDigits is what a field may have so that it fits an int64, with room for a
-// product of three.
-const maxDigits = 15
+// maxDigits is what a number may have so that it fits an int64 in hundredths, and
+// what a decimal may have before its point so that its product with two of a
+// hundred at most does, in millionths.
+const (
+	maxDigits = 15
+	maxWhole  = 12
+)
 
 // Int is a field that is a whole number.
 func (r *Row) Int(column int) int64 {
@@ -74,7 +79,7 @@ func (r *Row) Decimal(column int) int64 {
 	whole, places, _ := strings.Cut(text, ".")
 	n, ok := digits(whole)
 	hundredths, also := digits(places)
-	if !ok || !also || len(text) == 0 || len(places) > 2 || text[0] == '.' || text[len(text)-1] == '.' {
+	if !ok || !also || len(text) == 0 || len(whole) > maxWhole || len(places) > 2 || text[0] == '.' || text[len(text)-1] == '.' {
 		return r.wrong(column, "a decimal of two places")
 	}
 	if len(places) == 1 {
@@ -133,7 +138,11 @@ func parseDate(s string) (Date, bool) {
 	y, yes := digits(s[:4])
 	m, also := digits(s[5:7])
 	d, too := digits(s[8:])
-	return Date(y*10000 + m*100 + d), yes && also && too && m >= 1 && m <= 12 && d >= 1 && d <= 31
+	if !yes || !also || !too {
+		return 0, false
+	}
+	at := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, time.UTC) // 31 February would be a day in March
+	return Date(y*10000 + m*100 + d), at.Month() == time.Month(m) && at.Day() == int(d)
 }
 
 func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d/10000, d/100%100, d%100) }
