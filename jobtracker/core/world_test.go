@@ -494,6 +494,3 @@ func sortedNumbers[V any](m map[int]V) []int {
 	slices.Sort(ns)
 	return ns
 }
-
-func (q *timeline) push(m moment) { heap.Push(q, m) }
-func (q *timeline) pop() moment   { return heap.Pop(q).(moment) }
