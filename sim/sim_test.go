@@ -17,7 +17,7 @@ var (
 )
 
 // enough is how many storms must reach all that storms are for.
-const enough = 80
+const enough = 100
 
 // TestStorms plays random clusters: 500, under the race detector as many as fit
 // beside the others' tests (the test of cmd/mrsim plays 500 without it). A failing

@@ -293,7 +293,7 @@ func (l *Live) stopTasks(f *jobFacts) {
 func (l *Live) clearTasks(j *job) {
 	l.dropNears(j)
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
-	j.full, j.wrong = taskSet{}, taskSet{}
+	j.full, j.wrong, j.remaking = taskSet{}, taskSet{}, false
 	j.loose, j.refused = taskSet{}, nil
 	l.askAgain(j)
 	clear(j.fences)
