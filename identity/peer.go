@@ -64,8 +64,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// verify checks a certificate against the authority. Both uses are asked of all:
-// daemons dial and listen.
+// verify checks a certificate against the authority. The authority gives every
+// certificate both uses, since daemons dial and listen: one is asked of all.
 func verify(cert *x509.Certificate, roots *x509.CertPool, now time.Time) error {
 	_, err := cert.Verify(x509.VerifyOptions{
 		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},

@@ -30,6 +30,14 @@ type PhaseExplanation struct {
 	TaskSeconds, Left    float64
 	Source               string // of TaskSeconds: "measured", "history of job_…", "other jobs", "default"
 	End                  int64  // by the plan or the estimates
+	Speeds               []TrackerSpeed
+}
+
+// TrackerSpeed is how fast a job's tasks of a phase were on a tracker.
+type TrackerSpeed struct {
+	Tracker     string
+	Tasks       int     // that succeeded there
+	TaskSeconds float64 // of one, on average
 }
 
 // ShuffleExplanation is a job's part of the shuffle, in bytes.
@@ -37,6 +45,7 @@ type ShuffleExplanation struct {
 	Ready, Left, Whole int64
 	Share              float64 // by the plan in force; 0: none said
 	Place, Of          int
+	PerByte            float64 // bytes made of a byte of input so far; 0: not known
 }
 
 // Hold is something that keeps tasks of a job from free slots.

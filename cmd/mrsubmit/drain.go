@@ -54,8 +54,10 @@ func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster,
 		switch {
 		case c.Leads && d == nil:
 			return nil, fmt.Errorf("%s drains no more: somebody has undone it", name)
-		case c.Leads && (d.Drained || !d.Here):
+		case c.Leads && d.Drained:
 			return c, nil
+		case c.Leads && !d.Here:
+			return nil, fmt.Errorf("%s is not there: it has been lost before it was drained, or was never there", name)
 		case c.Leads && d.Needs != told:
 			told = d.Needs
 			fmt.Fprintf(q.stderr, "%s %s\n", client.OneLine(name), client.OneLine(drainState(d)))

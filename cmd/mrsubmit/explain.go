@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/client"
@@ -165,6 +166,12 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("; should end %s", untilText(x.End, now))
 	}
 	p.printf("\n")
+	if len(x.Speeds) > 1 {
+		by := func(a, b web.Speed) int { return cmp.Compare(a.TaskSeconds, b.TaskSeconds) }
+		fast, slow := slices.MinFunc(x.Speeds, by), slices.MaxFunc(x.Speeds, by)
+		p.printf("             fastest on %s, %s; slowest on %s, %s\n",
+			client.OneLine(fast.Tracker), secondsText(fast.TaskSeconds), client.OneLine(slow.Tracker), secondsText(slow.TaskSeconds))
+	}
 }
 
 func (p *printer) ends(x *web.Explanation, now time.Time) {

@@ -141,7 +141,7 @@ func TestStrangers(t *testing.T) {
 			}
 		}
 	}
-	// A task tracker without the key of gossip finds nobody and is found by nobody.
+	// Of who has no key of gossip see gossip.TestWithoutTheKey.
 	if text, err := os.ReadFile(filepath.Join(c.Certs(identity.TaskTracker, tt.ID), identity.GossipFile)); err != nil || len(text) == 0 {
 		t.Errorf("the key of gossip: %v", err)
 	}

@@ -28,8 +28,9 @@ import (
 const (
 	// deadline is generous: it only ends what would hang for ever.
 	deadline = 2 * time.Minute
-	// limit bounds everything, so that what is left can still be told and removed.
-	limit = 10 * time.Minute
+	// limits bound everything, so that what is left can still be told and removed.
+	imagesLimit = 6 * time.Minute // of what may have to be fetched first
+	limit       = 10 * time.Minute
 
 	network  = "172.30.78"
 	namenode = network + ".10"
@@ -92,7 +93,7 @@ type cluster struct {
 // it leaves.
 func start(t *testing.T) *cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), imagesLimit)
 	t.Cleanup(cancel)
 	c := &cluster{t: t, ctx: ctx, dir: t.TempDir(), project: fmt.Sprintf("quern-test-%d", os.Getpid()), made: new(int)}
 	if err := errors.Join(os.Mkdir(c.traces(), 0o777), os.Chmod(c.traces(), 0o777), os.Chmod(c.dir, 0o755)); err != nil {
@@ -105,6 +106,8 @@ func start(t *testing.T) *cluster {
 	})
 	skipOrFail(t, err)
 	c.images()
+	c.ctx, cancel = context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
 	skipOrFail(t, c.Certificates())
 	c.who, err = identity.Load(filepath.Join(c.dir, "certs", "client-admin"), identity.Client, nil)
 	if err != nil {
@@ -124,7 +127,7 @@ func (c *cluster) images() {
 	go func() { built <- c.Programs(c.ctx) }()
 	base, image := "debian:bookworm-slim", os.Getenv(stack.HDFSVariable)
 	var err error
-	if image == "" { // no registry is asked
+	if image == "" || image == stack.BuildHDFS { // no registry is asked
 		image = stack.BuildHDFS
 		base, err = c.Debian(c.ctx)
 	}

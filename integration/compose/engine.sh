@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# engine.sh COMMAND…: runs a command that needs a Docker engine and compose. Where
-# no engine runs, root starts one for as long as the command runs: with its images
-# in the cache, its networks apart from the firewall's rules, and nothing left in
-# the end. What is missing is installed on a machine of continuous integration only.
+# engine.sh COMMAND…: runs a command that needs root, a Docker engine on this machine
+# and compose. Where no engine runs it starts one for as long as the command runs:
+# with its images in the cache, its networks apart from the firewall's rules, and
+# nothing left in the end. What is missing is installed on a machine of continuous integration only.
 #
 # Exit code 3: no engine can be had, and why was said; else the command's.
 set -uo pipefail
@@ -29,13 +29,21 @@ missing() {
 	has_compose || echo docker-compose
 }
 
+# local_engine says whether the engine that answers is on this machine.
+local_engine() {
+	local host=${DOCKER_HOST:-$(docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null)}
+	[[ ${host:-unix://} == unix://* ]]
+}
+
 # ready installs what the engine and the tests need, on a machine of CI alone.
 ready() {
 	[ -n "$(missing)" ] || return 0
 	if [ "${CI:-}" = true ] && command -v apt-get >/dev/null; then
-		# Nothing that is installed shall start by itself.
+		# Nothing that is installed shall start by itself. What a run that was killed
+		# here has left is known by its second line.
 		local policy=/usr/sbin/policy-rc.d made=
-		[ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy && made=1; }
+		! grep -qs '^# quern$' $policy || rm -f $policy
+		[ -e $policy ] || { printf '#!/bin/sh\n# quern\nexit 101\n' >$policy && chmod 755 $policy && made=1; }
 		timeout 300 sh -c 'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
 			docker.io docker-compose iptables iproute2 util-linux debootstrap' >"$run/install" 2>&1 ||
 			tail -n 5 "$run/install"
@@ -52,8 +60,16 @@ emptied() {
 	left=$(timeout 30 docker ps -aq 2>/dev/null)
 	[ -z "$left" ] || timeout 60 docker rm -fv $left >/dev/null 2>&1
 	timeout 30 docker network prune -f >/dev/null 2>&1
-	timeout 30 docker volume prune -f >/dev/null 2>&1
+	timeout 30 docker volume ls -q 2>/dev/null | xargs -r timeout 60 docker volume rm -f >/dev/null 2>&1
+	timeout 60 docker image prune -f >/dev/null 2>&1
 }
+
+# swept removes what a test that was killed has left at somebody's engine.
+swept() {
+	timeout 30 docker ps -aq --filter name=quern-test- | xargs -r timeout 60 docker rm -fv
+	timeout 30 docker network ls -q --filter name=quern-test- | xargs -r timeout 30 docker network rm
+	timeout 30 docker volume ls -q --filter name=quern-test- | xargs -r timeout 60 docker volume rm -f
+} >/dev/null 2>&1
 
 # ended ends a process that we have started, by its number: with what it started.
 ended() {
@@ -78,9 +94,13 @@ stop() {
 		emptied
 		ended "$engine"
 		rm -f "$data/engine"
+	elif [ -n "${theirs:-}" ]; then
+		swept
 	fi
-	grep -oE " $run/[^ ]*" /proc/mounts | sort -r | xargs -r umount -l 2>/dev/null
-	rm -rf "$run"
+	if [[ $run == /tmp/quern-engine.* ]]; then # never of an empty name
+		awk -v run="$run/" 'index($2, run) == 1 {print $2}' /proc/mounts | sort -r | xargs -r umount -l 2>/dev/null
+		rm -rf "$run"
+	fi
 	exit $code
 }
 
@@ -109,17 +129,23 @@ start() {
 }
 
 [ $# -gt 0 ] || { echo "usage: engine.sh COMMAND…" >&2; exit 2; }
+[ "$(id -u)" = 0 ] || none "only root can start one, and take apart what runs in one"
+theirs=
 if answers && has_compose; then
-	exec timeout -k 60 "$limit" "$@"
+	local_engine || none "the one that answers is on another machine"
+	theirs=1
 fi
-[ "$(id -u)" = 0 ] || none "none answers, and only root can start one"
-run=$(mktemp -d /tmp/quern-engine.XXXXXX)
 engine= command=
+run=$(mktemp -d /tmp/quern-engine.XXXXXX) && [ -d "$run" ] || none "there is no room in /tmp"
 trap stop EXIT
 trap 'exit 130' INT TERM
 ready
-start
-emptied # what a run that was killed has left
+if [ -n "$theirs" ]; then
+	swept
+else
+	start
+	emptied # what a run that was killed has left
+fi
 timeout -k 60 "$limit" "$@" 9>&- &
 command=$!
 wait $command

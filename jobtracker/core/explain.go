@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,9 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	if l := c.live; l != nil && l.jobs[f.n] != nil {
 		now = max(now, c.now)
 		l.explain(&x, now, f.n, l.outlooks(now))
+		for i := range x.Phases {
+			x.Phases[i].Speeds = l.speeds(l.jobs[f.n], i)
+		}
 	}
 	return x, true
 }
@@ -115,6 +119,15 @@ func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 	return x
 }
 
+// speeds is how long a job's tasks of a phase took by tracker.
+func (l *Live) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
+	sums := l.sums(j, phase).Trackers
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		list = append(list, wire.TrackerSpeed{Tracker: name, Tasks: sums[name].Tasks, TaskSeconds: sums[name].Mean().Seconds()})
+	}
+	return list
+}
+
 // explainShuffle is nil for a job that has none.
 func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 	if j.facts.reduces == 0 {
@@ -122,6 +135,9 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 	}
 	gathered, made, whole := j.outputs()
 	x := &wire.ShuffleExplanation{Ready: made - gathered, Left: whole - gathered, Whole: whole}
+	if j.outInput > 0 {
+		x.PerByte = float64(made) / float64(j.outInput)
+	}
 	portions := l.phases[mapPhase].plan.Portions
 	for i := range portions {
 		if portions[i].Job == j.id {

@@ -62,9 +62,15 @@ func (s *scenario) explained(x *wire.Explanation) {
 	for _, p := range x.Phases {
 		s.printf("  %v: %d of %d done, %d run, %d wait; place %d of %d, target %d of %d to %d; %.3gs a task (%s), %.3gs left, end %s", p.Phase,
 			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.Left, since(p.End))
+		for _, v := range p.Speeds {
+			s.printf("    on %s: %d in %.3gs each", v.Tracker, v.Tasks, v.TaskSeconds)
+		}
 	}
 	if f := x.Shuffle; f != nil {
 		s.printf("  shuffle: %d ready, %d left of %d; place %d of %d, share %.2g", f.Ready, f.Left, f.Whole, f.Place, f.Of, f.Share)
+		if f.PerByte > 0 {
+			s.printf("    %.3g bytes for one of input", f.PerByte)
+		}
 	}
 	for _, h := range x.Holds {
 		due := ""

@@ -84,7 +84,7 @@ func (p *paced) submit(j *pacedJob) {
 	p.jobs[j.name] = j
 	p.after(j.at-p.now, func() {
 		p.step(Submit{Wall: scenarioStart + p.now.Milliseconds(), Submission: &wire.Submission{
-			Key: fmt.Sprint(j.name, "@", j.at), Staging: "mem://s/" + j.name, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: j.name, Reduces: j.reduces}}},
+			Key: fmt.Sprint(j.name, "@", j.at), Staging: fmt.Sprint("mem://s/", j.name, "@", j.at), Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: j.name, Reduces: j.reduces}}},
 		}})
 	})
 }

@@ -57,6 +57,16 @@ func checkPlace(s *wire.Submission, staging string) error {
 	return nil
 }
 
+// checkOwnPlace refuses the directory of another submission whose files are there yet.
+func (l *Live) checkOwnPlace(s *wire.Submission) error {
+	for _, other := range l.facts.submissions {
+		if l.facts.boot.Staging != "" && !other.swept && other.staging == s.Staging {
+			return fmt.Errorf("%w: the directory %q is another submission's", ErrBadSubmission, s.Staging)
+		}
+	}
+	return nil
+}
+
 func (l *Live) submit(r Submit) {
 	err := checkSubmission(r.Submission)
 	if err == nil {
@@ -79,6 +89,9 @@ func (l *Live) submit(r Submit) {
 		return
 	}
 	err = checkTerms(sub.Terms)
+	if err == nil {
+		err = l.checkOwnPlace(&sub)
+	}
 	if err == nil {
 		err = l.checkPool(sub.Terms.Pool, sub.Owner, r.By)
 	}

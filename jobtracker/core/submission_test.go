@@ -85,5 +85,13 @@ func TestPlaces(t *testing.T) {
 		case !want && (len(entries) != before || len(replies) != 1 || !errors.Is(replies[0].Err, ErrBadSubmission)):
 			t.Errorf("%s: %+v", place, replies)
 		}
+		if !want {
+			continue
+		}
+		feed(Entry{Index: uint64(before + 1), Term: 1, Data: entries[before].Data})
+		replies = feed(Submit{Token: 2, Submission: &wire.Submission{Key: "another", Staging: place, Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}})
+		if len(replies) != 1 || !errors.Is(replies[0].Err, ErrBadSubmission) {
+			t.Errorf("%s, which is another's: %+v", place, replies)
+		}
 	}
 }

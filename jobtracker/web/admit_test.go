@@ -25,6 +25,23 @@ func from(role identity.Role, name string) *tls.ConnectionState {
 
 // TestWhoAsks: the core is told who asks, administrators alone change what concerns
 // all, and whoever is refused is told what it would take, and logged.
+// What attempts wrote is told to those alone who may read their logs.
+func TestErrorsAreTheOwners(t *testing.T) {
+	status := &wire.JobStatus{Owner: "ann", State: wire.Failed, Error: "m3 failed\nsecret of ann", Troubles: []string{"m2 failed\nsecret of ann"}}
+	for _, c := range []struct {
+		by   core.Asker
+		told bool
+	}{
+		{core.Asker{}, true}, {core.Asker{Name: "ann"}, true}, {core.Asker{Name: "root", Admin: true}, true},
+		{core.Asker{Name: "bob"}, false}, {core.Asker{Name: "daemon jobtracker jt1"}, false},
+	} {
+		job := jobFor(c.by, status)
+		if told := strings.Contains(job.Error+strings.Join(job.Troubles, ""), "secret"); told != c.told || !strings.HasPrefix(job.Error, "m3 failed") {
+			t.Errorf("%+v is told %q, %q", c.by, job.Error, job.Troubles)
+		}
+	}
+}
+
 func TestWhoAsks(t *testing.T) {
 	frame, err := wire.Append(nil, &wire.Submission{Key: "k2", Owner: "root", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}})
 	if err != nil {

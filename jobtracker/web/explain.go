@@ -46,6 +46,14 @@ type (
 		LeftSeconds float64   `json:"leftSeconds"`      // of one slot, of all tasks left
 		Source      string    `json:"source,omitempty"` // whence TaskSeconds is known
 		End         time.Time `json:"end,omitzero"`
+		Speeds      []Speed   `json:"speeds,omitempty"` // by tracker; left out where many jobs are explained
+	}
+
+	// Speed is how fast the job's tasks were on a tracker.
+	Speed struct {
+		Tracker     string  `json:"tracker"`
+		Tasks       int     `json:"tasks"`
+		TaskSeconds float64 `json:"taskSeconds"`
 	}
 
 	// Shuffle is a job's part of the shuffle, in bytes.
@@ -56,6 +64,8 @@ type (
 		Share float64 `json:"share,omitempty"` // of what homes fetch, by the plan in force
 		Place int     `json:"place,omitempty"`
 		Of    int     `json:"of,omitempty"`
+
+		PerByte float64 `json:"perByte,omitempty"` // bytes made of a byte of input so far
 	}
 
 	// Hold is something that keeps tasks of the job from free slots.
@@ -82,10 +92,14 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 	}
 	for i := range x.Phases {
 		p := &x.Phases[i]
+		var speeds []Speed
+		for _, s := range p.Speeds {
+			speeds = append(speeds, Speed(s))
+		}
 		e.Phases = append(e.Phases, Phase{
 			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max,
-			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: instant(p.End),
+			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: instant(p.End), Speeds: speeds,
 		})
 	}
 	if x.Shuffle != nil {

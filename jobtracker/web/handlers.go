@@ -161,7 +161,7 @@ type jobList struct {
 	Jobs []Job `json:"jobs"`
 }
 
-func (h *handler) jobs(ctx context.Context, _ *http.Request) (any, error) {
+func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (h *handler) jobs(ctx context.Context, _ *http.Request) (any, error) {
 	}
 	answer := jobList{Jobs: make([]Job, 0, len(statuses))}
 	for i := range statuses {
-		job := JobOf(&statuses[i])
+		job := jobFor(h.asker(r), &statuses[i])
 		job.Counters, job.Troubles = nil, nil
 		answer.Jobs = append(answer.Jobs, job)
 	}
@@ -198,7 +198,7 @@ func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return JobOf(&statuses[0]), nil
+		return jobFor(h.asker(r), &statuses[0]), nil
 	}
 	return nil, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
 }

@@ -43,7 +43,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 	if out.write(&watchLine{Leader: c.Leader, Epoch: c.Epoch}) != nil {
 		return
 	}
-	if err := h.tell(ctx, out, ids, c.Epoch); err != nil {
+	if err := h.tell(ctx, out, h.asker(r), ids, c.Epoch); err != nil {
 		p, _ := h.problem(ctx, err)
 		out.write(&watchLine{Error: p}) // the last; a client that has gone needs none
 		return
@@ -74,7 +74,7 @@ type watchNews struct {
 
 // tell writes a line for each news of the jobs, and beats between. It returns
 // nil after the last.
-func (h *handler) tell(ctx context.Context, out *lines, ids []wire.JobID, epoch uint64) error {
+func (h *handler) tell(ctx context.Context, out *lines, by core.Asker, ids []wire.JobID, epoch uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	news := make(chan watchNews)
@@ -98,7 +98,7 @@ func (h *handler) tell(ctx context.Context, out *lines, ids []wire.JobID, epoch 
 			}
 			line := watchLine{Jobs: make([]Job, 0, len(n.statuses))}
 			for i := range n.statuses {
-				line.Jobs = append(line.Jobs, JobOf(&n.statuses[i]))
+				line.Jobs = append(line.Jobs, jobFor(by, &n.statuses[i]))
 			}
 			if err := out.write(&line); err != nil {
 				return err

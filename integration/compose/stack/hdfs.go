@@ -123,13 +123,15 @@ func (s *Stack) importTree(ctx context.Context, root, image string) error {
 	tar, load := exec.CommandContext(ctx, "tar", append(args, ".")...), exec.CommandContext(ctx, "docker", "import", "-", image)
 	var said strings.Builder
 	load.Stdout, load.Stderr = &said, &said
-	var err error
-	if load.Stdin, err = tar.StdoutPipe(); err != nil {
+	pipe, err := tar.StdoutPipe()
+	if err != nil {
 		return err
 	}
+	load.Stdin = pipe
 	if err := errors.Join(tar.Start(), load.Start()); err != nil {
 		return fmt.Errorf("import %s: %w", image, err)
 	}
+	pipe.Close() // else tar would wait for ever for an import that has died
 	if err := errors.Join(load.Wait(), tar.Wait()); err != nil {
 		return fmt.Errorf("import %s: %w\n%s", image, err, said.String())
 	}
