@@ -39,8 +39,8 @@ type FetchOptions struct {
 // for once more; a URL that takes longer than o.Stall for the
 // next [StallBytes] has failed by [ErrStalled]. A [CorruptError] says that what
 // the server has is damaged, an [UnreadableError] that it cannot be had, with
-// fs.ErrNotExist in its chain when the server answers that it does not have it, and
-// ErrToken when it does not give it for the token; any other error is the local file's. After an error the file is gone.
+// fs.ErrNotExist in its chain when the server answers that it does not have it; any
+// other error is the local file's. After an error the file is gone.
 func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, error) {
 	s := segmentAt(from)
 	r, told, err := openRemote(ctx, s, o)

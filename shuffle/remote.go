@@ -26,10 +26,6 @@ const StallBytes = 64 << 10
 // cured by asking again; what is wrong on the other side's disk is not.
 const remoteTries = 2
 
-// ErrToken reports a server that does not give what is asked for without the job's
-// token, or for this one. It says nothing of what the server has.
-var ErrToken = errors.New("the server refuses the token")
-
 // ErrStalled reports a URL that has delivered nothing, or too little, for too long.
 var ErrStalled = errors.New("no progress")
 
@@ -196,7 +192,8 @@ func (r *remoteInput) accept(response *http.Response, at int64) error {
 			return fmt.Errorf("asked for the range %s, got %q", want, got)
 		}
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%w: %s: %s", ErrToken, response.Status, r.text())
+		// That is no word about what the server has.
+		return fmt.Errorf("the server refuses the token: %s: %s", response.Status, r.text())
 	default:
 		return &refusedError{response.StatusCode, response.Status + ": " + r.text()}
 	}

@@ -37,9 +37,6 @@ func (l *Live) alone(sub *submissionFacts, slots [2]int, means [2]take) float64 
 	longest, area := 0.0, [2]float64{}
 	ends := make(map[int]float64, sub.jobs)
 	for f := range l.facts.flow(sub) {
-		if f == nil {
-			continue // so long ago that it is in the histories alone
-		}
 		at := 0.0
 		for _, before := range l.facts.after(f) {
 			at = max(at, ends[before.n])
@@ -49,7 +46,7 @@ func (l *Live) alone(sub *submissionFacts, slots [2]int, means [2]take) float64 
 			if each == 0 {
 				each = means[phase].time
 			}
-			work := (time.Duration(tasks) * each).Seconds()
+			work := times(tasks, each)
 			area[phase] += work
 			at += work / float64(max(1, min(tasks, slots[phase])))
 		}

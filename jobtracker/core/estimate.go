@@ -424,7 +424,7 @@ func (j *job) transfer(maps take) (t scheduler.Transfer, ok bool) {
 	}
 	return scheduler.Transfer{
 		ID: j.id, Ready: float64(made - gathered), Left: float64(whole - gathered), Whole: float64(whole),
-		Maps: (time.Duration(j.total(mapPhase)) * maps.time).Seconds(),
+		Maps: times(j.total(mapPhase), maps.time),
 	}, true
 }
 
