@@ -20,7 +20,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/quernmr/quern/bench/testbed"
@@ -67,16 +66,10 @@ const (
 
 func rules() []string { return []string{"none", "fixed=3s", "paper", "dynamic"} }
 
-// section is a part of what is printed.
-type section struct {
-	name    string
-	measure func(b *bench) error
-}
-
-func sections() []section {
-	return []section{
-		{"queries, a sort and a grep, one at a time", (*bench).alone},
-		{"a mix of them, with arrivals", (*bench).mixed},
+func (b *bench) sections() []testbed.Section {
+	return []testbed.Section{
+		{"queries, a sort and a grep, one at a time", b.alone},
+		{"a mix of them, with arrivals", b.mixed},
 	}
 }
 
@@ -92,10 +85,6 @@ type bench struct {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	wanted, err := regexp.Compile(o.only)
-	if err != nil {
-		return err
-	}
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "quern-bench-"); err != nil {
 			return err
@@ -103,24 +92,17 @@ func run(ctx context.Context, o options) (err error) {
 		defer os.RemoveAll(o.dir)
 	}
 	b := &bench{options: o, ctx: ctx, placed: make(map[uint64]bool), answers: make(map[string][32]byte)}
+	wanted, err := testbed.Wanted(o.only, b.sections())
+	if err != nil {
+		return err
+	}
 	if err := b.prepare(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	fmt.Printf("TPC-H at scale %s, blocks of %d MB with one replica on %d nodes of %d slots; one takes %v from the own node, %v from another.\n",
 		o.scale, block>>20, nodes, slots, fromOwn, fromFar)
-	for _, s := range sections() {
-		if !wanted.MatchString(s.name) {
-			continue
-		}
-		fmt.Printf("\n## %s\n\n", s.name)
-		began, before := time.Now(), testbed.Load()
-		if err := s.measure(b); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		fmt.Printf("\nThis section took %v. The machine's load was %s before it and is %s.\n", time.Since(began).Round(time.Second), before, testbed.Load())
-	}
-	return nil
+	return testbed.Measure(wanted)
 }
 
 // prepare makes tables and texts and starts everything.
@@ -172,13 +154,7 @@ func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 func (b *bench) programs() string        { return b.path("programs") }
 
 // seedsOf are the first n seeds, or as many as there are.
-func (b *bench) seedsOf(n int) []uint64 {
-	var seeds []uint64
-	for i := range min(n, b.seeds) {
-		seeds = append(seeds, b.seed+uint64(i))
-	}
-	return seeds
-}
+func (b *bench) seedsOf(n int) []uint64 { return testbed.Seeds(b.seed, b.seeds, n) }
 
 // say tells how far it is.
 func (b *bench) say(format string, args ...any) {

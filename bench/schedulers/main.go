@@ -16,10 +16,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/integration/processes"
@@ -56,24 +54,18 @@ type options struct {
 	verbose bool
 }
 
-// section is a part of the table.
-type section struct {
-	name    string
-	measure func(b *bench) error
-}
-
-func sections() []section {
-	return []section{
-		{"FLEX, FAIR and FIFO on ten jobs", (*bench).flex},
-		{"FlowFlex on four flows", (*bench).flows},
-		{"prediction: jobs seen once before", (*bench).predict},
-		{"overlap: policies for maps and shuffle together", (*bench).overlap},
-		{"HMHS on unlike trackers", (*bench).hmhs},
-		{"shuffle: homes keep up with maps", (*bench).keepUp},
-		{"shuffle: copy–compute splitting", (*bench).splitting},
-		{"delay rules over HDFS", (*bench).delay},
-		{"live: 1,000 trackers", (*bench).live},
-		{"core: assignment", (*bench).core},
+func (b *bench) sections() []testbed.Section {
+	return []testbed.Section{
+		{"FLEX, FAIR and FIFO on ten jobs", b.flex},
+		{"FlowFlex on four flows", b.flows},
+		{"prediction: jobs seen once before", b.predict},
+		{"overlap: policies for maps and shuffle together", b.overlap},
+		{"HMHS on unlike trackers", b.hmhs},
+		{"shuffle: homes keep up with maps", b.keepUp},
+		{"shuffle: copy–compute splitting", b.splitting},
+		{"delay rules over HDFS", b.delay},
+		{"live: 1,000 trackers", b.live},
+		{"core: assignment", b.core},
 	}
 }
 
@@ -84,11 +76,7 @@ type bench struct {
 	inputs   sync.Mutex   // guards the making of inputs
 }
 
-func run(ctx context.Context, o options) error {
-	wanted, err := regexp.Compile(o.only)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, o options) (err error) {
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "quern-bench-"); err != nil {
 			return err
@@ -96,29 +84,17 @@ func run(ctx context.Context, o options) error {
 		defer os.RemoveAll(o.dir)
 	}
 	b := &bench{options: o, ctx: ctx}
+	wanted, err := testbed.Wanted(o.only, b.sections())
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(b.programs(), 0o777); err != nil {
 		return err
 	}
 	if err := processes.Build(b.programs(), "bench/schedulers/waiting"); err != nil {
 		return err
 	}
-	measured := 0
-	for _, s := range sections() {
-		if !wanted.MatchString(s.name) {
-			continue
-		}
-		measured++
-		fmt.Printf("\n## %s\n\n", s.name)
-		began, before := time.Now(), testbed.Load()
-		if err := s.measure(b); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		fmt.Printf("\nThis section took %v. The machine's load was %s before it and is %s.\n", time.Since(began).Round(time.Second), before, testbed.Load())
-	}
-	if measured == 0 {
-		return fmt.Errorf("-only %s: no section has such a name", o.only)
-	}
-	return nil
+	return testbed.Measure(wanted)
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
@@ -126,13 +102,7 @@ func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 func (b *bench) programs() string { return b.path("programs") }
 
 // seedsOf are the first n seeds, or as many as there are.
-func (b *bench) seedsOf(n int) []uint64 {
-	var seeds []uint64
-	for i := range min(n, b.seeds) {
-		seeds = append(seeds, b.seed+uint64(i))
-	}
-	return seeds
-}
+func (b *bench) seedsOf(n int) []uint64 { return testbed.Seeds(b.seed, b.seeds, n) }
 
 // say tells how far it is.
 func (b *bench) say(format string, args ...any) {
