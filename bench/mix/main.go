@@ -68,8 +68,8 @@ func rules() []string { return []string{"none", "fixed=3s", "paper", "dynamic"} 
 
 func (b *bench) sections() []testbed.Section {
 	return []testbed.Section{
-		{"queries, a sort and a grep, one at a time", b.alone},
-		{"a mix of them, with arrivals", b.mixed},
+		{Name: "queries, a sort and a grep, one at a time", Measure: b.alone},
+		{Name: "a mix of them, with arrivals", Measure: b.mixed},
 	}
 }
 

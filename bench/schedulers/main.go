@@ -56,16 +56,16 @@ type options struct {
 
 func (b *bench) sections() []testbed.Section {
 	return []testbed.Section{
-		{"FLEX, FAIR and FIFO on ten jobs", b.flex},
-		{"FlowFlex on four flows", b.flows},
-		{"prediction: jobs seen once before", b.predict},
-		{"overlap: policies for maps and shuffle together", b.overlap},
-		{"HMHS on unlike trackers", b.hmhs},
-		{"shuffle: homes keep up with maps", b.keepUp},
-		{"shuffle: copy–compute splitting", b.splitting},
-		{"delay rules over HDFS", b.delay},
-		{"live: 1,000 trackers", b.live},
-		{"core: assignment", b.core},
+		{Name: "FLEX, FAIR and FIFO on ten jobs", Measure: b.flex},
+		{Name: "FlowFlex on four flows", Measure: b.flows},
+		{Name: "prediction: jobs seen once before", Measure: b.predict},
+		{Name: "overlap: policies for maps and shuffle together", Measure: b.overlap},
+		{Name: "HMHS on unlike trackers", Measure: b.hmhs},
+		{Name: "shuffle: homes keep up with maps", Measure: b.keepUp},
+		{Name: "shuffle: copy–compute splitting", Measure: b.splitting},
+		{Name: "delay rules over HDFS", Measure: b.delay},
+		{Name: "live: 1,000 trackers", Measure: b.live},
+		{Name: "core: assignment", Measure: b.core},
 	}
 }
 
