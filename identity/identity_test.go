@@ -211,6 +211,39 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	}
 }
 
+// BenchmarkHandshake has both ends in one process; beside it one without the part of
+// the key exchange that a quantum computer does not break.
+func BenchmarkHandshake(b *testing.B) {
+	authority, now := b.TempDir(), time.Now()
+	a, err := OpenAuthority(authority, now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	id := func(p Peer) *Identity {
+		dir := filepath.Join(authority, p.Name)
+		if err := a.Issue(dir, p, now, now.Add(day)); err != nil {
+			b.Fatal(err)
+		}
+		id, err := Load(dir, p.Role, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return id
+	}
+	server, client := id(Peer{JobTracker, "jt1"}), id(Peer{Client, "alice"})
+	for name, curves := range map[string][]tls.CurveID{"default": nil, "X25519": {tls.X25519}} {
+		b.Run(name, func(b *testing.B) {
+			config := client.Dialer(JobTracker)
+			config.CurvePreferences = curves
+			for b.Loop() {
+				if _, err := meet(server.Server(Client), config); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // An authority that is opened again is the same one.
 func TestAuthorityStays(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
