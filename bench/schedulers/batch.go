@@ -82,7 +82,7 @@ func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids [
 	if err != nil {
 		return nil, err
 	}
-	processor := c.processor()
+	tasks, daemons := c.Processor()
 	o.began = time.Now()
 	if err := os.WriteFile(run+"gate", nil, 0o666); err != nil {
 		return nil, err
@@ -98,9 +98,9 @@ func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids [
 	if err != nil {
 		return nil, err
 	}
-	for i, seconds := range c.processor() {
-		o.took[i] = (seconds - processor[i]) / time.Since(o.began).Seconds() / float64(runtime.NumCPU())
-	}
+	tasksNow, daemonsNow := c.Processor()
+	machine := time.Since(o.began).Seconds() * float64(runtime.NumCPU())
+	o.took = [2]float64{(tasksNow - tasks) / machine, (daemonsNow - daemons) / machine}
 	for i, j := range of.jobs {
 		o.ends = append(o.ends, submitted[i].Add(last[i].Elapsed).Sub(o.began).Seconds())
 		b.say("%v %s: %d maps, %.1f slot-seconds, alone %.2f, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.alone, j.due, o.ends[i])
