@@ -30,6 +30,7 @@ type book struct {
 	keys      map[string]bool         // of submissions in the log
 	unswept   map[string]int          // failed removals of staging directories
 	homes     map[string]bool         // that leaders have given
+	sinceCalm map[wire.TaskID]bool    // that were launched since it is calm
 }
 
 func newBook(r *Result) book {
@@ -38,6 +39,7 @@ func newBook(r *Result) book {
 		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
 		lives: make(map[int]*life), keys: make(map[string]bool), unswept: make(map[string]int), homes: make(map[string]bool),
+		sinceCalm: make(map[wire.TaskID]bool),
 	}
 }
 
@@ -161,6 +163,9 @@ func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
 		w.fail("V2: %v is launched on %s, before on %s", launch.Attempt, l.tt.name, before)
 	}
 	b.launched[launch.Attempt] = l.tt.name
+	if task := launch.Attempt.Task; w.calm && task.Kind != wire.Fence { // of fences there may be any number
+		b.sinceCalm[task] = true
+	}
 	b.begun(w, launch.Attempt)
 }
 

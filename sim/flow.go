@@ -76,7 +76,7 @@ func (b *book) begun(w *world, id wire.AttemptID) {
 	c, i := w.job(job)
 	for _, before := range c.sub.Plan.Jobs[i].After() {
 		if x := b.lives[job.N-i+before]; x.ended != wire.Succeeded.String() {
-			w.fail("V12: %v is launched, and job %d, whose output it reads, is not done: %+v", id, job.N-i+before, *x)
+			w.fail("V16: %v is launched, and job %d, whose output it reads, is not done: %+v", id, job.N-i+before, *x)
 		}
 	}
 }
@@ -101,11 +101,11 @@ func (b *book) prepared(w *world, job int) {
 			success = success || strings.HasSuffix(f.Name, "/_SUCCESS")
 		}
 		if !success {
-			w.fail("V12: job %d reads what job %d has not finished", job, job-p.index+before)
+			w.fail("V16: job %d reads what job %d has not finished", job, job-p.index+before)
 		}
 	}
 	if have != want && len(plan.After()) > 0 {
-		w.fail("V12: job %d reads %d bytes of the %d that the jobs before it have written", job, have, want)
+		w.fail("V16: job %d reads %d bytes of the %d that the jobs before it have written", job, have, want)
 	}
 }
 
@@ -120,14 +120,14 @@ func (b *book) splits(w *world, staging string, job int) []mrruntime.SplitInfo {
 			return infos
 		}
 	}
-	w.fail("V12: nothing is staged of job %d", job)
+	w.fail("V16: nothing is staged of job %d", job)
 	return nil
 }
 
 // outlived checks that a job has ended as the log has it.
 func (b *book) outlived(w *world, s wire.JobStatus) {
 	if x := b.lives[s.ID.N]; x.ended != s.State.String() {
-		w.fail("V12: %v is %v, by the log it is %+v", s.ID, s.State, *x)
+		w.fail("V16: %v is %v, by the log it is %+v", s.ID, s.State, *x)
 	}
 }
 

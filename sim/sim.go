@@ -18,7 +18,7 @@
 // are chances that hold through the storm: slow networks, calls to the file
 // system that fail or only seem to, proposals of which nobody knows the outcome,
 // attempts that fail or hang. After the storm all is healed, and every job must
-// end within a bound.
+// end within a bound: a minute, and what the tasks that are left take in one slot.
 //
 // Clocks of job trackers are up to an hour apart: only durations may matter.
 //
@@ -43,6 +43,9 @@
 //	V14 Every policy answers every snapshot with a plan that is valid.
 //	V15 A tracker that drains is launched nothing on and given no home by a leader that
 //	    knows it, and is let go only when it runs nothing.
+//	V16 A job begins when all jobs whose output it reads have succeeded, and reads
+//	    all of it. One that fails or is killed takes its flow with it, but for
+//	    what has ended or commits.
 //
 // In the end:
 //
@@ -54,10 +57,6 @@
 //	    staging, nothing in the outputs' file system that belongs to no job.
 //	V12 Terms, scheduling, pools and who drains are as they were last granted: a change that was
 //	    asked for twice, or of an earlier leader, undoes none that came after it.
-//
-//	V12 A job begins when all jobs whose output it reads have succeeded, and reads
-//	    all of it. One that fails or is killed takes its flow with it, but for
-//	    what has ended or commits.
 //
 // A violation ends the run. [Run] tells it with the last of what happened;
 // [Shrink] drops the faults without which it happens all the same.

@@ -78,6 +78,16 @@ func TestCalm(t *testing.T) {
 	}
 }
 
+// TestOneSlot: pools may leave a cluster one map slot and more work than the bound has time
+// for. Such runs end too, later.
+func TestOneSlot(t *testing.T) {
+	for _, o := range []Options{{Seed: 2349, Keep: []int{8, 9}}, {Seed: 3095, Keep: []int{}}} {
+		if r := Run(o); r.Violation != "" || r.Recovered <= bound {
+			t.Errorf("%s: %s, ended %v after the last fault", r.Command(), r.Violation, r.Recovered)
+		}
+	}
+}
+
 // TestRepeats: a seed is one run, to the last message.
 func TestRepeats(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
