@@ -93,12 +93,8 @@ func (l *Live) checkDrains() {
 }
 
 func (l *Live) checkDrain(t *tracker) {
-	d := t.drain
-	switch {
-	case d.Process == t.Process:
-		l.dismiss(t)
-		return
-	case d.Process != 0:
+	switch d := t.drain; {
+	case d.Process != 0 && d.Process != t.Process:
 		return // started again since
 	case len(t.attempts) > 0:
 		t.idle, t.remade = 0, false
@@ -113,8 +109,7 @@ func (l *Live) checkDrain(t *tracker) {
 		l.giveUpRest(t)
 	}
 	switch {
-	case len(t.homes) == 0 && !l.serves(t):
-		l.propose(&drained{N: d.N, Tracker: t.Name, Incarnation: t.Incarnation})
+	case !l.needed(t):
 	case l.now < serves:
 		l.drainDue = min(l.drainDue, serves)
 	default:
@@ -122,6 +117,25 @@ func (l *Live) checkDrain(t *tracker) {
 		l.drainDue = min(l.drainDue, lasts)
 	}
 }
+
+// sendAway has the log say which trackers are drained, and sends those away of which it
+// does. Partitions that have moved in this Step, or since the log was told, may need
+// something of them again.
+func (l *Live) sendAway() {
+	for i := range l.draining.All() {
+		t := l.byIndex[i]
+		switch {
+		case t.idle == 0 || !t.usable() || len(l.awaiting) > 0 || l.needed(t):
+		case t.drain.Process == t.Process:
+			l.dismiss(t)
+		default:
+			l.propose(&drained{N: t.drain.N, Tracker: t.Name, Incarnation: t.Incarnation})
+		}
+	}
+}
+
+// needed says whether a tracker that runs nothing has something that is needed.
+func (l *Live) needed(t *tracker) bool { return len(t.homes) > 0 || l.serves(t) }
 
 // dismiss lets a tracker go that is drained. What it had is nobody's any more, so that
 // it need not be waited for as for one that is lost.

@@ -308,6 +308,7 @@ func (l *Live) settle() {
 	l.checkDrains()
 	l.advanceTouched()
 	l.assign()
+	l.sendAway()
 	l.tidy()
 	l.flushOutputs()
 	l.tellShares()

@@ -64,13 +64,13 @@ func (w *world) checkNear() {
 // checkReduces: no reduce slot is free where a partition is ready, unless its job may
 // have no more; and elsewhere only if the partition is to be looked at again, is on its
 // way for the last time, or could not be gathered anew.
-func (w *world) checkReduces() {
-	l := w.core.live
+func checkReduces(c *Core, fail func(string, ...any)) {
+	l := c.live
 	if l == nil {
 		return
 	}
 	free := &l.free[reducePhase]
-	wake, wakes := w.core.Wake()
+	wake, wakes := c.Wake()
 	for _, j := range l.order {
 		for p := range j.homes {
 			h := &j.homes[p]
@@ -78,27 +78,27 @@ func (w *world) checkReduces() {
 				continue
 			}
 			if free.Has(h.tracker.index) {
-				w.fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
+				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
 			if free.Len() > 0 && !j.remaking && (!wakes || wake > j.movesDue || j.movesDue == never) {
-				w.fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.movesDue)
+				fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.movesDue)
 			}
 		}
 		for m := range j.maps {
 			if t := &j.maps[m]; j.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.pending.Has(m) {
-				w.fail("output %d of %v is to be made again, and nobody does", m, j.id)
+				fail("output %d of %v is to be made again, and nobody does", m, j.id)
 			}
 		}
 		if n := j.toGather(); n > 0 && j.may[reducePhase] && free.Len() > 0 {
-			w.fail("%d partitions of %v wait to be gathered, and reduce slots are free", n, j.id)
+			fail("%d partitions of %v wait to be gathered, and reduce slots are free", n, j.id)
 		}
 	}
 }
 
 // checkHolds: where a task waits and a slot is free, something is said to hold it, and
 // nothing is said to hold it until a time that has passed.
-func (w *world) checkHolds() {
-	l := w.core.live
+func checkHolds(c *Core, fail func(string, ...any)) {
+	l := c.live
 	if l == nil {
 		return
 	}
@@ -109,12 +109,12 @@ func (w *world) checkHolds() {
 		holds := l.holds(j)
 		for i := range l.phases {
 			if n := j.toLaunch(i); n > 0 && l.free[i].Len() > 0 && len(holds) == 0 {
-				w.fail("%d %vs of %v wait while slots are free, and nothing holds them", n, l.phases[i].kind, j.id)
+				fail("%d %vs of %v wait while slots are free, and nothing holds them", n, l.phases[i].kind, j.id)
 			}
 		}
 		for _, h := range holds {
 			if h.Until != 0 && h.Until < l.wall() {
-				w.fail("%v is held until %d ms ago: %s", j.id, l.wall()-h.Until, h.What)
+				fail("%v is held until %d ms ago: %s", j.id, l.wall()-h.Until, h.What)
 			}
 		}
 	}

@@ -98,9 +98,12 @@ func newScenario(t *testing.T) *scenario {
 	}
 }
 
-// step feeds an event, prints the commands, and lets the log commit.
+// step feeds an event, prints the commands, and lets the log commit. What random worlds
+// check of what waits holds here too.
 func (s *scenario) step(ev Event) {
 	commands := s.core.Step(s.now, ev)
+	checkReduces(s.core, s.t.Fatalf)
+	checkHolds(s.core, s.t.Fatalf)
 	for _, c := range commands {
 		s.carryOut(c)
 	}

@@ -71,6 +71,7 @@ func (w *world) checkDrained(c Send) {
 		}
 		w.settled[is] = true
 	case *wire.Drained:
+		w.checkLetGo(t)
 		for _, a := range w.tracker(t.Name).sorted() {
 			f := w.core.facts.job(a.report.Attempt.Task.Job)
 			if !a.report.State.Final() && f != nil && f.end == nil && w.tracker(t.Name).process == t.Process {

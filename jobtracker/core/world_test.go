@@ -168,8 +168,8 @@ func (w *world) step(ev Event) {
 	commands := w.core.Step(w.now, ev)
 	w.checkLines()
 	w.checkNear()
-	w.checkReduces()
-	w.checkHolds()
+	checkReduces(w.core, w.fail)
+	checkHolds(w.core, w.fail)
 	w.checkMatched(commands)
 	w.checkShares(commands)
 	for _, c := range commands {
