@@ -288,7 +288,7 @@ func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wir
 	case kind == wire.Map:
 		l.mapSucceeded(j, t, n, id, r)
 	case kind == wire.Fence:
-		l.fenced(j, n, r)
+		l.fenced(j, tk, r)
 	default:
 		l.served(j, t, tk, id, r)
 	}

@@ -144,6 +144,9 @@ func (l *Live) release(j *job) {
 // write, until it has ended.
 func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	tk := j.task(r.Attempt.Task)
+	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // whose task went with its leader
+		tk = &task{kind: wire.Fence, n: int32(r.Attempt.Task.N)}
+	}
 	if tk == nil {
 		l.send(t, &wire.Kill{Epoch: l.epoch, Attempt: r.Attempt, Reason: "no longer wanted"})
 		return nil

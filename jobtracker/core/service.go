@@ -107,11 +107,11 @@ func (l *Live) fence(j *job, n int) {
 	l.touch(j)
 }
 
-// fenced acts on what a fence found. n is the fence's own number.
-func (l *Live) fenced(j *job, n int, r *wire.Result) {
+// fenced acts on what a fence found, unless it is of an earlier leader.
+func (l *Live) fenced(j *job, tk *task, r *wire.Result) {
 	for _, taskN := range sortedFences(j.fences) {
 		f := j.fences[taskN]
-		if int(f.n) != n {
+		if &f.task != tk {
 			continue
 		}
 		delete(j.fences, taskN)
