@@ -78,8 +78,8 @@ func (j *job) maxAttempts(k wire.Kind) int {
 }
 
 // failed counts a failed attempt against its task, once, and gives the task up
-// when it has had its attempts or another one would fail alike. Segments that a
-// reduce could not read are no fault of its own.
+// when it has had its attempts or another one would fail alike, and somebody needs it.
+// Segments that a reduce could not read are no fault of its own.
 func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	bad := tk.mishaps()
 	if slices.Contains(bad.failed, id.N) || slices.Contains(bad.excused, id.N) || j.taskDone(id.Task) {
@@ -102,6 +102,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		bad.first = this
 	}
 	switch {
+	case !j.needs(tk):
 	case r.Fatal:
 		l.giveUp(j, tk, this.String())
 	case len(bad.failed) >= j.maxAttempts(id.Task.Kind):
@@ -130,9 +131,16 @@ func (l *Live) giveUp(j *job, tk *task, text string) {
 	l.stopJob(j, wire.Failed, text)
 }
 
-// stopJob has the job stopped with a reason that names it.
+// needs says whether the job cannot succeed without a task: one without a map that runs
+// again for a partition that has been gathered meanwhile.
+func (j *job) needs(tk *task) bool {
+	return tk.kind != wire.Map || j.facts.reduces == 0 || j.facts.running() && j.awaits(&j.maps[tk.n])
+}
+
+// stopJob has the job stopped with a reason that names it. One that is about to end as it
+// should is not: its history may say so already.
 func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
-	if j.stopping {
+	if j.stopping || j.closing != nil {
 		return
 	}
 	j.stopping = true

@@ -44,7 +44,7 @@ func (l *Live) updateMap(j *job, m int) {
 		_, grant := j.facts.grants[m]
 		wanted = wanted && !grant && !j.facts.done.Has(m)
 	} else {
-		wanted = wanted && (!t.output.atHand() || t.leaving) && (!t.known || j.open > 0 || j.remaking) && !t.expected
+		wanted = wanted && (!t.output.atHand() || t.leaving) && j.awaits(t) && !t.expected
 	}
 	if !j.pending.Set(m, wanted) {
 		return
@@ -59,6 +59,9 @@ func (l *Live) updateMap(j *job, m int) {
 		l.phases[mapPhase].begun(l.now)
 	}
 }
+
+// awaits says whether somebody has yet to learn a map's digest, or to gather its output.
+func (j *job) awaits(t *mapTask) bool { return !t.known || j.open > 0 || j.remaking }
 
 // mapSucceeded takes the output of a map whose job has reduces.
 func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {

@@ -82,7 +82,7 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		j.done[wire.Setup] = true
 		j.count(tk, r)
 		l.propose(&splitsWritten{Job: j.facts.n, Maps: r.Splits.Maps, Hash: r.Splits.Hash})
-	case id.Task.Kind == wire.Commit && state == wire.Committing:
+	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.stopping: // else that is about to be in the log
 		j.done[wire.Commit] = true
 		j.count(tk, r)
 		l.end(j, wire.Succeeded, "")
