@@ -5,12 +5,13 @@ import (
 	"math/bits"
 )
 
-// taskSet is a set of small numbers, one bit each. Finding the lowest member
-// costs amortized O(1) because the words below low are known to be empty.
+// taskSet is a set of small numbers, one bit each. Finding the lowest member, and that
+// there is none after the highest, costs amortized O(1) because the words below low and
+// those from high on are known to be empty.
 type taskSet struct {
-	words []uint64
-	n     int
-	low   int
+	words     []uint64
+	n         int
+	low, high int
 }
 
 func (s *taskSet) Len() int { return s.n }
@@ -31,7 +32,7 @@ func (s *taskSet) Add(i int) bool {
 	}
 	s.words[w] |= 1 << (i & 63)
 	s.n++
-	s.low = min(s.low, w)
+	s.low, s.high = min(s.low, w), max(s.high, w+1)
 	return true
 }
 
@@ -61,8 +62,8 @@ func (s *taskSet) Next(from int) int {
 	for s.words[s.low] == 0 {
 		s.low++
 	}
-	w := max(from>>6, s.low)
-	for ; w < len(s.words); w++ {
+	first := max(from>>6, s.low)
+	for w := first; w < s.high; w++ {
 		word := s.words[w]
 		if w == from>>6 {
 			word &= ^uint64(0) << (from & 63)
@@ -71,6 +72,7 @@ func (s *taskSet) Next(from int) int {
 			return w<<6 + bits.TrailingZeros64(word)
 		}
 	}
+	s.high = min(s.high, first+1)
 	return -1
 }
 
@@ -87,7 +89,7 @@ func (s *taskSet) All() iter.Seq[int] {
 
 // newTaskSet makes the set with the given words, which it keeps.
 func newTaskSet(words []uint64) taskSet {
-	s := taskSet{words: words}
+	s := taskSet{words: words, high: len(words)}
 	for _, w := range words {
 		s.n += bits.OnesCount64(w)
 	}
