@@ -23,9 +23,10 @@ type input struct {
 // places is a job's maps by where their input is. To find those in a place takes no
 // search: it is known how many places come before it.
 type places struct {
-	there []word  // the places with some, in a bit each
-	all   []near  // in the order of the places
-	maps  []int32 // of all places, end to end
+	there   []word  // the places with some, in a bit each
+	waiting taskSet // those of them where some were to be launched at the last look
+	all     []near  // in the order of the places
+	maps    []int32 // of all places, end to end
 }
 
 // word is 64 places.
@@ -48,6 +49,7 @@ func (x *lists) turned() (p places) {
 	p.there = make([]word, slices.Max(x.all)>>6+1)
 	for _, place := range x.all {
 		p.there[place>>6].bits |= 1 << (place & 63)
+		p.waiting.Add(int(place))
 	}
 	n := 0
 	for w := range p.there {
@@ -110,6 +112,7 @@ func (p *places) at(place int32) []int32 {
 
 // back has a map looked at again.
 func (p *places) back(place int32, which, m int) {
+	p.waiting.Add(int(place))
 	n := p.find(place)
 	i, _ := slices.BinarySearch(p.maps[n.from:n.to], int32(m))
 	n.low[which] = min(n.low[which], n.from+int32(i))
@@ -129,15 +132,19 @@ func (j *job) among(which int) *taskSet {
 }
 
 // pickAt is the lowest map in a place that is in one of the sets and may run on t, or -1.
-// It costs amortized O(1), but for maps that have failed on t.
+// It costs amortized O(1), but for maps that have failed on t. A job that refuses slots is
+// asked at each that becomes free, mostly in vain, which the bits of p.waiting tell.
 func (j *job) pickAt(p *places, place int32, which int, t *tracker, strict bool) int {
-	n := p.find(place)
-	if n == nil {
+	if !p.waiting.Has(int(place)) {
 		return -1
 	}
+	n := p.find(place)
 	from, low := j.among(which), &n.low[which]
 	for *low < n.to && !from.Has(int(p.maps[*low])) {
 		*low++
+	}
+	if *low == n.to && which == amongPending {
+		p.waiting.Remove(int(place))
 	}
 	for _, m := range p.maps[*low:n.to] {
 		if from.Has(int(m)) && j.mayRun(int(m), t, strict) {
