@@ -30,14 +30,13 @@ const samples = 6
 
 // beginWait makes a map loose that waits for nothing.
 func (l *Live) beginWait(j *job, m int) {
-	t := &j.maps[m]
-	if len(t.mishaps().avoid) > 0 || j.in.live[m] == 0 {
+	if len(j.mishaps(&j.maps[m].task).avoid) > 0 || j.in.live[m] == 0 {
 		l.loosen(j, m)
 		return
 	}
-	if t.refused > 0 { // before, and still to be launched
-		i, _ := slices.BinarySearchFunc(j.refused, t.refused, func(m int32, at time.Duration) int {
-			return compareTimes(j.maps[m].refused, at)
+	if at, refused := j.refusedAt[int32(m)]; refused { // before, and still to be launched
+		i, _ := slices.BinarySearchFunc(j.refused, at, func(m int32, at time.Duration) int {
+			return compareTimes(j.refusedAt[m], at)
 		})
 		j.refused = slices.Insert(j.refused, i, int32(m))
 	}
@@ -158,15 +157,15 @@ func (l *Live) judge(j *job) verdict {
 	}
 	oldest := j.oldestRefused()
 	if oldest >= 0 {
-		o.Total = j.wait.Total(l.now) - (j.maps[oldest].refused - 1)
+		o.Total = j.wait.Total(l.now) - j.refusedAt[int32(oldest)]
 	}
 	d := rule.Decide(o)
 	if d.Launch {
 		l.loosen(j, oldest)
 		return verdict{launch: true, m: oldest}
 	}
-	if t := &j.maps[m]; t.refused == 0 {
-		t.refused = j.wait.Total(l.now) + 1
+	if _, refused := j.refusedAt[int32(m)]; !refused {
+		j.refusedAt[int32(m)] = j.wait.Total(l.now)
 		j.refused = append(j.refused, int32(m))
 	}
 	return verdict{again: d.Again}

@@ -22,11 +22,12 @@ const (
 // redeem has a task's failures count against the trackers on which it failed, now
 // that it has succeeded on t.
 func (l *Live) redeem(j *job, tk *task, t *tracker) {
-	if tk.bad == nil {
+	m := j.bad[tk]
+	if m == nil {
 		return
 	}
-	failedOn := tk.bad.failedOn
-	tk.bad.failedOn = nil
+	failedOn := m.failedOn
+	m.failedOn = nil
 	for _, name := range failedOn {
 		if bad := l.trackers[name]; bad != nil && bad != t {
 			bad.blame = append(bad.blame, l.now)

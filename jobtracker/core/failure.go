@@ -81,11 +81,11 @@ func (j *job) maxAttempts(k wire.Kind) int {
 // when it has had its attempts or another one would fail alike, and somebody needs it.
 // Segments that a reduce could not read are no fault of its own.
 func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
-	bad := tk.mishaps()
+	bad := j.mishaps(tk)
 	if slices.Contains(bad.failed, id.N) || slices.Contains(bad.excused, id.N) || j.taskDone(id.Task) {
 		return
 	}
-	bad = tk.mishap()
+	bad = j.mishap(tk)
 	this := newFailure(t.Name, id, r)
 	j.trouble(fmt.Sprintf("%v on tracker %s: %s", id, t.Name, this.cause))
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && len(bad.excused) < maxRejected {
@@ -93,7 +93,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		l.reduceLost(j, id.Task.N, r.Lost)
 		return
 	}
-	tk.avoid(t.Name)
+	j.avoid(tk, t.Name)
 	bad.failed, bad.failedOn = append(bad.failed, id.N), append(bad.failedOn, t.Name)
 	if id.Task.Kind.Slotted() {
 		j.failures[phaseOf(id.Task.Kind)]++

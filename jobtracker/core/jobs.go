@@ -25,8 +25,9 @@ type job struct {
 	dirty    bool // in Live.dirty
 
 	setup, commit, cleanup task
-	fences                 map[int]*fence // by the task whose grant is in doubt
-	numbered               int            // fences numbered in this epoch
+	bad                    map[*task]*mishaps // of tasks that have had some
+	fences                 map[int]*fence     // by the task whose grant is in doubt
+	numbered               int                // fences numbered in this epoch
 	done                   map[wire.Kind]bool
 	retryAt                time.Duration // of a service task that failed
 	cleanupError           string
@@ -89,9 +90,10 @@ type job struct {
 	launched  [2]int
 	levels    [wire.Remote + 1]int // launched maps by level
 
-	loose        taskSet // maps to launch that need not wait for a nearer slot
-	refused      []int32 // maps that slots were refused for, in that order
-	far          int     // slots set aside for it in this pass
+	loose        taskSet                 // maps to launch that need not wait for a nearer slot
+	refused      []int32                 // maps to launch that slots were refused for, in that order
+	refusedAt    map[int32]time.Duration // for how long it had been refusing when it refused the first for a map
+	far          int                     // slots set aside for it in this pass
 	look         looked
 	sampled      int // the last map that was looked at ahead
 	wait         locality.Wait
@@ -132,13 +134,15 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 	id := l.facts.id(f.n)
 	j := &job{
 		facts: f, plan: &f.sub.body.Plan.Jobs[f.index], id: id, token: l.facts.token(f), arrived: arrived,
-		setup:    task{kind: wire.Setup},
-		commit:   task{kind: wire.Commit},
-		cleanup:  task{kind: wire.Cleanup},
-		fences:   make(map[int]*fence),
-		done:     make(map[wire.Kind]bool),
-		average:  locality.Average(locality.Start),
-		counters: make(wire.Counters),
+		setup:     task{kind: wire.Setup},
+		commit:    task{kind: wire.Commit},
+		cleanup:   task{kind: wire.Cleanup},
+		bad:       make(map[*task]*mishaps),
+		refusedAt: make(map[int32]time.Duration),
+		fences:    make(map[int]*fence),
+		done:      make(map[wire.Kind]bool),
+		average:   locality.Average(locality.Start),
+		counters:  make(wire.Counters),
 	}
 	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
 	j.classical, j.slowstart = isClassical(j.plan), slowstartOf(j.plan)

@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -11,24 +10,25 @@ import (
 // maxRejected is how many outputs of one map may turn out unreadable before the job fails.
 const maxRejected = 10
 
-// mapTask is a map. Its digest stays known when the output it was taken from is
-// lost: homes that hold the records need not gather them again.
+// mapTask is a map, in 64 bytes: whatever becomes of it, the processor waits once for
+// the memory that it is in.
 type mapTask struct {
 	task
-	known    bool          // its digest is
-	expected bool          // its output may come back with its tracker, see expectation
-	leaving  bool          // its output is on a tracker that drains, and is made anew elsewhere
-	output   output        // the chosen one
-	digest   uint64        // of the last one
-	input    int64         // bytes that it reads, 0 before its split is known
-	refused  time.Duration // 1 + for how long its job had been refusing slots when it refused the first for this map; 0: it has not
+	output
+	input int64 // bytes that it reads, 0 before its split is known
 }
 
-// output is a chosen output of a map: what a wire.MapOutput says, without names.
+// output is what is known of a map's output: what a wire.MapOutput says, without names.
+// Its digest stays known when the chosen one is lost: homes that hold the records need
+// not gather them again.
 type output struct {
-	attempt int // the AttemptID's N
-	bytes   int64
-	tracker int32 // 1 + its number; 0: there is no output at hand
+	attempt  int // the AttemptID's N, of the chosen one
+	bytes    int64
+	digest   uint64 // of the last one
+	tracker  int32  // 1 + its number; 0: there is no output at hand
+	known    bool   // its digest is
+	expected bool   // it may come back with its tracker, see expectation
+	leaving  bool   // it is on a tracker that drains, and is made anew elsewhere
 }
 
 func (o *output) atHand() bool { return o.tracker != 0 }
@@ -83,7 +83,7 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 // outputs with the same digest are interchangeable.
 func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
-	if slices.Contains(m.mishaps().rejected, out.Attempt) {
+	if slices.Contains(j.mishaps(&m.task).rejected, out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
@@ -103,7 +103,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 		j.known++
 	}
 	j.hash = 0
-	m.output = output{attempt: out.Attempt, bytes: out.Bytes, tracker: t.number + 1}
+	m.output.tracker, m.output.attempt, m.output.bytes = t.number+1, out.Attempt, out.Bytes
 	m.digest, m.known = out.Digest, true
 	j.digestSum += out.Digest
 	j.chosen++
@@ -156,7 +156,7 @@ func (l *Live) dropOutput(j *job, n int) {
 	j.outBytes -= m.output.bytes
 	j.outInput -= m.input
 	j.outbox = slices.DeleteFunc(j.outbox, func(m int32) bool { return int(m) == n })
-	m.output, m.leaving = output{}, false
+	m.output.tracker, m.leaving = 0, false
 }
 
 // lies notes that a chosen output is on a tracker. Before the list grows, those leave it
@@ -207,10 +207,10 @@ func (l *Live) outputLost(r *wire.OutputLost) {
 	if !m.output.atHand() || m.output.attempt != r.Attempt {
 		return
 	}
-	bad := m.mishap()
+	bad := j.mishap(&m.task)
 	bad.rejected = append(bad.rejected, r.Attempt)
 	j.trouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
-	m.avoid(l.outputOf(j, r.Map).Tracker)
+	j.avoid(&m.task, l.outputOf(j, r.Map).Tracker)
 	l.dropOutput(j, r.Map)
 	l.updateMap(j, r.Map)
 	l.touch(j)

@@ -175,7 +175,7 @@ func (j *job) pickAny(which int, t *tracker, strict bool) int {
 }
 
 func (j *job) mayRun(m int, t *tracker, strict bool) bool {
-	return !strict || !j.maps[m].avoids(t)
+	return !strict || !j.avoids(&j.maps[m].task, t)
 }
 
 // learnRacks takes the racks in that the file system names in a job's splits.

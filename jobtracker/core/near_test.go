@@ -158,7 +158,7 @@ func (w *world) checkMatched(commands []Command) {
 	}
 	for _, a := range far {
 		for _, b := range far {
-			if a.job == b.job && len(a.task.mishaps().avoid) == 0 && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
+			if a.job == b.job && len(a.job.mishaps(a.task).avoid) == 0 && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
 				w.fail("%v runs on %s, away from its input, and %v, away from its own, on %s where that is", a.id, a.tracker.Name, b.id, b.tracker.Name)
 			}
 		}
@@ -178,7 +178,7 @@ func (w *world) checkPicks(j *job, t *tracker, strict bool) {
 	splits := w.splitsOf(j)
 	lowest := func(may func(m int) bool) int {
 		for m := range j.maps {
-			if j.pending.Has(m) && (!strict || !slices.Contains(j.maps[m].mishaps().avoid, t.Name)) && may(m) {
+			if j.pending.Has(m) && (!strict || !slices.Contains(j.mishaps(&j.maps[m].task).avoid, t.Name)) && may(m) {
 				return m
 			}
 		}
@@ -206,7 +206,7 @@ func (w *world) checkHeld(l *Live, j *job) {
 		if j.pending.Has(m) && !j.loose.Has(m) && j.in.live[m] == 0 || j.loose.Has(m) && !j.pending.Has(m) {
 			w.fail("%v map %d: to be launched %v, loose %v", j.id, m, j.pending.Has(m), j.loose.Has(m))
 		}
-		if at := j.maps[m].refused; at > 0 && at > j.wait.Total(l.now)+1 {
+		if at := j.refusedAt[int32(m)]; at > j.wait.Total(l.now) {
 			w.fail("%v map %d was first refused after %v of %v", j.id, m, at, j.wait.Total(l.now))
 		}
 	}

@@ -24,7 +24,7 @@ func sortedFences(fences map[int]*fence) []int {
 
 // wait holds back the next attempt of a service task that has failed.
 func (tk *task) wait(l *Live, j *job) {
-	if delay := retryDelay(len(tk.mishaps().failed)); delay > 0 {
+	if delay := retryDelay(len(j.mishaps(tk).failed)); delay > 0 {
 		j.retryAt = l.now + delay
 		l.alarm(j, j.retryAt)
 	}
@@ -41,7 +41,7 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 	case j.facts.sub.suspended && tk.kind == wire.Setup:
 		return
 	}
-	if t := l.serviceTracker(tk); t != nil {
+	if t := l.serviceTracker(j, tk); t != nil {
 		if tk.kind == wire.Setup {
 			j.preparing = l.now
 		}
@@ -51,14 +51,14 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 
 // serviceTracker picks a tracker round robin, one where tk has failed, or that is
 // given no other work, only if there is no other. One that drains never is.
-func (l *Live) serviceTracker(tk *task) *tracker {
+func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 	var second *tracker
 	for i := range l.byIndex {
 		t := l.byIndex[(l.placed+i)%len(l.byIndex)]
 		if t == nil || !t.usable() || t.drain != nil {
 			continue
 		}
-		if tk.avoids(t) || !t.fit() || t.slots == [2]int{} {
+		if j.avoids(tk, t) || !t.fit() || t.slots == [2]int{} {
 			if second == nil {
 				second = t
 			}

@@ -8,10 +8,9 @@ import (
 )
 
 // task is what attempts are tries at, with or without a slot. There may be a million of
-// them, of which nearly all run once and well: what only the others need is apart.
+// them, of which nearly all run once and well: what only the others need is in job.bad.
 type task struct {
 	attempts *attempt // that run, the oldest first: seldom more than one
-	bad      *mishaps // nil: none
 	n        int32    // the TaskID's
 	past     int32    // 1 + the place of its last attempt that has ended in job.pasts; 0: none has
 	next     int16    // attempts numbered in this epoch
@@ -33,30 +32,32 @@ type mishaps struct {
 // none is shared by all tasks without mishaps, and never changed.
 var none mishaps
 
-// mishaps is what has gone wrong with the task so far, to look at.
-func (tk *task) mishaps() *mishaps {
-	if tk.bad == nil {
-		return &none
+// mishaps is what has gone wrong with a task so far, to look at.
+func (j *job) mishaps(tk *task) *mishaps {
+	if m := j.bad[tk]; m != nil {
+		return m
 	}
-	return tk.bad
+	return &none
 }
 
 // mishap is the same to add to.
-func (tk *task) mishap() *mishaps {
-	if tk.bad == nil {
-		tk.bad = new(mishaps)
+func (j *job) mishap(tk *task) *mishaps {
+	m := j.bad[tk]
+	if m == nil {
+		m = new(mishaps)
+		j.bad[tk] = m
 	}
-	return tk.bad
+	return m
 }
 
-// avoids says whether the task has failed on a tracker, or its output was lost there.
-func (tk *task) avoids(t *tracker) bool {
-	return tk.bad != nil && slices.Contains(tk.bad.avoid, t.Name)
+// avoids says whether a task has failed on a tracker, or its output was lost there.
+func (j *job) avoids(tk *task, t *tracker) bool {
+	return len(j.bad) > 0 && slices.Contains(j.mishaps(tk).avoid, t.Name)
 }
 
-// avoid has the task run elsewhere, if it can.
-func (tk *task) avoid(tracker string) {
-	if m := tk.mishap(); !slices.Contains(m.avoid, tracker) {
+// avoid has a task run elsewhere, if it can.
+func (j *job) avoid(tk *task, tracker string) {
+	if m := j.mishap(tk); !slices.Contains(m.avoid, tracker) {
 		m.avoid = append(m.avoid, tracker)
 	}
 }
