@@ -159,11 +159,12 @@ func (l *Live) dropOutput(j *job, n int) {
 	m.output.tracker, m.leaving = 0, false
 }
 
-// lies notes that a chosen output is on a tracker. Before the list grows, those leave it
-// that are not there any more.
+// lies notes that a chosen output is on a tracker. Before the list grows, those of jobs
+// that have ended leave it. Others that are not there any more stay: they are few, and
+// to find them each map would have to be looked at.
 func (l *Live) lies(t *tracker, o outputAt) {
 	if len(t.outputs) == cap(t.outputs) {
-		t.outputs = slices.DeleteFunc(t.outputs, func(o outputAt) bool { return !l.stillOn(t, o) })
+		t.outputs = slices.DeleteFunc(t.outputs, func(o outputAt) bool { return l.jobs[int(o.job)] == nil })
 		t.outputs = slices.Grow(t.outputs, len(t.outputs)+1)
 	}
 	t.outputs = append(t.outputs, o)
