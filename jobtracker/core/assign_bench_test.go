@@ -71,7 +71,7 @@ func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
 		f.step(Submit{Submission: &wire.Submission{
 			Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: fmt.Sprint(i), Reduces: 1}}},
 		}})
-		for _, a := range f.core.live.jobs[i+1].attempts {
+		for a := range f.core.live.jobs[i+1].attempts.all() {
 			f.step(FromTracker{a.tracker.stream, &wire.Report{
 				Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: size.maps}},
 			}})

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -25,7 +26,43 @@ type attempt struct {
 	level   wire.Level        // of a map
 	cold    bool              // it began with a process of its own
 
-	atJob int32 // place in job.attempts
+	place int32 // in job.attempts
+}
+
+// attempts is those of a job that run, in no order. One that ends leaves its place to the
+// next that begins, so that the others need not be looked at.
+type attempts struct {
+	places []*attempt // nil where one is vacant
+	vacant []int32
+}
+
+func (s *attempts) Len() int { return len(s.places) - len(s.vacant) }
+
+func (s *attempts) add(a *attempt) {
+	last := len(s.vacant) - 1
+	if last < 0 {
+		a.place = int32(len(s.places))
+		s.places = append(s.places, a)
+		return
+	}
+	a.place, s.vacant = s.vacant[last], s.vacant[:last]
+	s.places[a.place] = a
+}
+
+func (s *attempts) remove(a *attempt) {
+	s.places[a.place] = nil
+	s.vacant = append(s.vacant, a.place)
+}
+
+// all yields them. The one yielded may be removed.
+func (s *attempts) all() iter.Seq[*attempt] {
+	return func(yield func(*attempt) bool) {
+		for _, a := range s.places {
+			if a != nil && !yield(a) {
+				return
+			}
+		}
+	}
 }
 
 // attempt is the one of an id that runs, or nil.
@@ -33,7 +70,7 @@ func (j *job) attempt(id wire.AttemptID) *attempt {
 	if tk := j.task(id.Task); tk != nil {
 		return tk.numbered(id.N)
 	}
-	for _, a := range j.attempts { // of a fence the task may be forgotten
+	for a := range j.attempts.all() { // of a fence the task may be forgotten
 		if a.id == id {
 			return a
 		}
@@ -42,10 +79,8 @@ func (j *job) attempt(id wire.AttemptID) *attempt {
 }
 
 // sortedAttempts lists attempts by id, as they are now.
-func sortedAttempts(attempts []*attempt) []*attempt {
-	list := slices.Clone(attempts)
-	slices.SortFunc(list, func(x, y *attempt) int { return x.id.Compare(y.id) })
-	return list
+func sortedAttempts(all iter.Seq[*attempt]) []*attempt {
+	return slices.SortedFunc(all, func(x, y *attempt) int { return x.id.Compare(y.id) })
 }
 
 // launch starts the next attempt of a task. It gives up the job when the epoch
@@ -78,8 +113,8 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	a := l.newAttempt()
 	*a = attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
 	tk.add(a)
-	a.atJob = int32(len(j.attempts))
-	t.attempts, j.attempts = append(t.attempts, a), append(j.attempts, a)
+	j.attempts.add(a)
+	t.attempts = append(t.attempts, a)
 	if a.cold = j.crew(t).joins(); a.cold {
 		j.workers++
 	}
@@ -115,8 +150,8 @@ func (l *Live) newAttempt() *attempt {
 func (l *Live) remove(a *attempt) {
 	j, t := a.job, a.tracker
 	a.task.remove(a)
-	swapOut(&t.attempts, slices.Index(t.attempts, a)) // they are few
-	swapOut(&j.attempts, int(a.atJob)).atJob = a.atJob
+	j.attempts.remove(a)
+	t.remove(a)
 	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(x *attempt) bool { return x == a })
 	l.justOver = append(l.justOver, a)
 	j.crew(t).busy--
@@ -133,13 +168,11 @@ func (l *Live) remove(a *attempt) {
 	l.touch(j)
 }
 
-// swapOut puts the last of a list in the place of another, which leaves it.
-func swapOut(list *[]*attempt, at int) (moved *attempt) {
-	last := len(*list) - 1
-	moved = (*list)[last]
-	(*list)[at], (*list)[last] = moved, nil
-	*list = (*list)[:last]
-	return moved
+// remove puts the last of a tracker's attempts, which are few, in the place of another.
+func (t *tracker) remove(a *attempt) {
+	last := len(t.attempts) - 1
+	t.attempts[slices.Index(t.attempts, a)] = t.attempts[last]
+	t.attempts[last], t.attempts = nil, t.attempts[:last]
 }
 
 // update brings the task of an attempt into or out of the sets it is picked from.

@@ -93,7 +93,7 @@ func (l *Live) ended(j *job) {
 	}
 	l.clearTasks(j)
 	l.part(j)
-	for _, a := range sortedAttempts(j.attempts) {
+	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.remove(a)
 	}
 	delete(l.jobs, j.facts.n)

@@ -246,7 +246,7 @@ func (v look) ran(a *attempt) time.Duration {
 // running is the tasks of a phase that run now, in no order.
 func (j *job) running(phase int) func(yield func(*attempt) bool) {
 	return func(yield func(*attempt) bool) {
-		for _, a := range j.attempts {
+		for a := range j.attempts.all() {
 			if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == phase && !yield(a) {
 				return
 			}

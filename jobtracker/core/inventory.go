@@ -76,7 +76,7 @@ func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]boo
 // missing ends the attempts that the tracker was to run and does not have: the
 // launch was lost with an earlier stream.
 func (l *Live) missing(t *tracker, reported map[wire.AttemptID]bool) {
-	for _, a := range sortedAttempts(t.attempts) {
+	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		if !reported[a.id] {
 			l.vanished(a)
 		}

@@ -71,7 +71,7 @@ type job struct {
 	writing     bool       // WriteDigests is under way
 	writeFailed int
 
-	attempts  []*attempt    // that run, in no order
+	attempts  attempts      // that run
 	inSlots   [2]int        // attempts in slots, by phase
 	ready     int           // partitions that can be reduced now
 	given     [2]given      // by the last plan that named it, by phase
@@ -288,7 +288,7 @@ func (l *Live) stopTasks(f *jobFacts) {
 	j := l.jobs[f.n]
 	l.touch(j)
 	l.clearTasks(j)
-	for _, a := range sortedAttempts(j.attempts) {
+	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.kill(a, bounded(f.stop.Reason, 200))
 	}
 }
@@ -339,7 +339,7 @@ func (l *Live) advanceStopping(j *job) {
 		l.end(j, j.facts.stop.Outcome, j.facts.stop.Reason+"\ncleaning up: "+j.cleanupError)
 	case j.facts.maps < 0 && l.facts.waiting(j.facts):
 		l.end(j, j.facts.stop.Outcome, j.facts.stop.Reason)
-	case len(j.attempts) == 0:
+	case j.attempts.Len() == 0:
 		l.serve(j, &j.cleanup, wire.AttemptID{})
 	}
 }
@@ -391,7 +391,7 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 	}
 	l.learnRacks(r.Splits)
 	l.indexSplits(j, r.Splits)
-	for _, a := range sortedAttempts(j.attempts) {
+	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.countLevel(a) // adopted before this was known
 	}
 	l.levelLate(j)

@@ -112,7 +112,7 @@ func (j *job) keep(tk *task, p past, cause string) {
 
 // allAttempts lists a job's attempts by task and number, those that run as of now.
 func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
-	list := make([]wire.AttemptStatus, 0, len(j.pasts)+len(j.attempts))
+	list := make([]wire.AttemptStatus, 0, len(j.pasts)+j.attempts.Len())
 	for i := range j.pasts {
 		p := &j.pasts[i]
 		s := wire.AttemptStatus{
@@ -126,7 +126,7 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 		}
 		list = append(list, s)
 	}
-	for _, a := range j.attempts {
+	for a := range j.attempts.all() {
 		list = append(list, wire.AttemptStatus{
 			Attempt: a.id, Tracker: a.tracker.Name, Addr: a.tracker.Addr, State: a.state, Bytes: a.bytes, Began: a.began,
 			Level: a.level,

@@ -77,7 +77,7 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Maps.Done = j.mapsDone()
 	s.Read = wire.Progress{Done: j.read, Total: j.input}
 	s.Reduced.Done = j.reduced
-	for _, a := range j.attempts {
+	for a := range j.attempts.all() {
 		switch {
 		case a.task.counted:
 		case a.id.Task.Kind == wire.Map:
@@ -142,7 +142,7 @@ func (l *Live) waits(j *job, now time.Duration) string {
 		return "to be resumed"
 	case j.refuses:
 		return j.waitsForNear(now)
-	case len(j.attempts) > 0:
+	case j.attempts.Len() > 0:
 		return ""
 	case l.allDrain():
 		return "for a task tracker; those that are there drain: " + l.drainingNames((*tracker).usable)

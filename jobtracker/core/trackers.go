@@ -384,7 +384,7 @@ func (l *Live) detach(t *tracker) {
 	l.offers.Remove(t.index)
 	l.draining.Remove(t.index)
 	l.settleOn(t, false)
-	for _, a := range sortedAttempts(t.attempts) {
+	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		l.vanished(a)
 	}
 	for _, j := range l.order {
