@@ -128,7 +128,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		j.launched[p]++
 		l.countLevel(a)
 		l.move(j)
-		l.refresh(t)
+		l.refreshFree(t, p)
 		l.update(a)
 	}
 	return a
@@ -159,7 +159,7 @@ func (l *Live) remove(a *attempt) {
 		p := phaseOf(kind)
 		t.free[p]++
 		l.takes(j, p, -1)
-		l.refresh(t)
+		l.refreshFree(t, p)
 		l.phases[p].completed(l.now)
 		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.wishes.name).Early {
 			l.phases[reducePhase].completed(l.now) // reduces may count from now on

@@ -225,7 +225,7 @@ func (l *Live) holdSlot(j *job, p int) {
 	h.tracker.free[reducePhase]--
 	j.gathering++
 	l.takes(j, reducePhase, 1)
-	l.refresh(h.tracker)
+	l.refreshFree(h.tracker, reducePhase)
 	l.move(j)
 }
 
@@ -239,7 +239,7 @@ func (l *Live) freeSlot(j *job, p int) {
 	h.tracker.free[reducePhase]++
 	j.gathering--
 	l.takes(j, reducePhase, -1)
-	l.refresh(h.tracker)
+	l.refreshFree(h.tracker, reducePhase)
 	l.phases[reducePhase].completed(l.now)
 	l.move(j)
 }

@@ -29,11 +29,12 @@ type tracker struct {
 	drain       *drainFacts // nil: it does not drain
 	free        [2]int      // slots by phase; below 0 while it runs more than it may by now
 	slots       [2]int      // by phase, as it said last
+	offers      int         // members of ready, all jobs
 	attempts    []*attempt  // that run there, in no order
 	outputs     []outputAt  // maps whose chosen output is here, or was
+	rack        string      // see locality.Topology
 
 	host     string            // see locality.HostKey
-	rack     string            // see locality.Topology
 	queues   [2][]queued       // see queues.go
 	load     float64           // bytes that its homes are taken to gather
 	slow     float64           // how much longer than elsewhere reduces take; 0: not measured
@@ -47,7 +48,6 @@ type tracker struct {
 	trouble  string            // what it says is wrong with it
 	homes    map[*job]*taskSet // partitions at home here and not committed
 	ready    map[*job]*taskSet // of those, partitions that can be reduced now
-	offers   int               // members of ready, all jobs
 }
 
 // stream is one connection of a tracker that is not welcomed yet.
@@ -104,13 +104,23 @@ func (l *Live) name(f *trackerFacts) int32 {
 	return n
 }
 
-// refresh keeps the sets of trackers that can take tasks.
+// refreshFree keeps the sets of trackers that can take tasks of a phase.
+func (l *Live) refreshFree(t *tracker, phase int) {
+	free := t.fit() && t.free[phase] > 0
+	changed := l.free[phase].Set(t.index, free)
+	switch {
+	case phase == reducePhase:
+		l.offers.Set(t.index, free && t.offers > 0)
+	case changed:
+		l.fresh.Set(t.index, free)
+		l.idle.Set(t.index, free && l.pull[t.place] == 0)
+	}
+}
+
+// refresh does so for both phases, and follows whether a tracker is given work at all.
 func (l *Live) refresh(t *tracker) {
 	for p := range l.free {
-		if l.free[p].Set(t.index, t.fit() && t.free[p] > 0) && p == mapPhase {
-			l.fresh.Set(t.index, l.free[p].Has(t.index))
-			l.idle.Set(t.index, l.free[p].Has(t.index) && l.pull[t.place] == 0)
-		}
+		l.refreshFree(t, p)
 	}
 	if !t.fit() {
 		l.dropQueue(t, mapPhase)
@@ -121,7 +131,6 @@ func (l *Live) refresh(t *tracker) {
 		l.worked(t, works)
 	}
 	l.unfit.Set(t.index, !t.losing && t.shut())
-	l.offers.Set(t.index, t.offers > 0 && l.free[reducePhase].Has(t.index))
 }
 
 func (l *Live) send(t *tracker, m wire.Message) {
