@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/quernmr/quern/wire"
@@ -11,22 +10,22 @@ import (
 // The zero standing is outside of the line.
 type standing struct {
 	queued bool
-	out    bool  // it refuses slots, and is not in the line
-	target int32 // slots that the plan gives it
-	under  int32 // slots below that, at least 0
-	rank   int32 // in the plan
-	number int32 // the job's
+	out    bool    // it refuses slots, and is not in the line
+	lacks  float64 // what part of the slots that the plan gives it
+	rank   int32   // in the plan
+	number int32   // the job's
 }
 
 // compare puts the most under-allocated job first, relative to its target (FLEX,
 // section 1): by slots alone the last task of a small job would wait for all of a
 // large one. The plan's order decides between equals and among those that have what
 // it gives them, so that no slot stays empty.
-func (s standing) compare(other standing) int {
-	mine, others := int64(s.under)*int64(max(other.target, 1)), int64(other.under)*int64(max(s.target, 1))
+func (s *standing) compare(other *standing) int {
 	switch {
-	case mine != others:
-		return cmp.Compare(others, mine)
+	case s.lacks > other.lacks:
+		return -1
+	case s.lacks < other.lacks:
+		return 1
 	case s.rank != other.rank:
 		return int(s.rank - other.rank)
 	}
@@ -34,7 +33,10 @@ func (s standing) compare(other standing) int {
 }
 
 // compare orders jobs by where they stand.
-func (p *phase) compare(a, b *job) int { return p.line.of(a).compare(p.line.of(b)) }
+func (p *phase) compare(a, b *job) int {
+	x, y := p.line.of(a), p.line.of(b)
+	return x.compare(&y)
+}
 
 // standingOf places a job by the current plan. Jobs it does not name, before the
 // first plan all, come after the others in order of arrival.
@@ -47,10 +49,10 @@ func (p *phase) standingOf(j *job) standing {
 		return standing{}
 	}
 	x, _ := p.givenTo(j)
+	under := max(x.slots-j.inSlots[p.index]-far, 0)
 	return standing{
 		queued: true, out: p.index == mapPhase && j.refuses,
-		target: int32(x.slots), under: int32(max(x.slots-j.inSlots[p.index]-far, 0)), rank: int32(x.rank),
-		number: int32(j.facts.n),
+		lacks: float64(under) / float64(max(x.slots, 1)), rank: int32(x.rank), number: int32(j.facts.n),
 	}
 }
 

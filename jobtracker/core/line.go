@@ -32,19 +32,36 @@ func (s *line) place(j *job, to standing) bool {
 	if at == to {
 		return false
 	}
-	if list := s.list(at); list != nil {
-		i := s.find(*list, at)
-		*list = slices.Delete(*list, i, i+1)
+	old, list := s.list(at), s.list(to)
+	switch {
+	case old != list:
+		if old != nil {
+			i := s.find(*old, &at)
+			*old = slices.Delete(*old, i, i+1)
+		}
+		if list != nil {
+			*list = slices.Insert(*list, s.find(*list, &to), j.seat)
+		}
+	case list != nil:
+		shift(*list, s.find(*list, &at), s.find(*list, &to))
 	}
 	if more := int(j.seat) + 1 - len(s.standings); more > 0 {
 		s.standings = append(s.standings, make([]standing, more)...)
 	}
 	s.standings[j.seat] = to
-	list := s.list(to)
-	if list != nil {
-		*list = slices.Insert(*list, s.find(*list, to), j.seat)
-	}
 	return list == &s.order
+}
+
+// shift moves what is at i in a list to before what is at k.
+func shift(list []int32, i, k int) {
+	seat := list[i]
+	if i < k {
+		k--
+		copy(list[i:k], list[i+1:])
+	} else {
+		copy(list[k+1:i+1], list[k:])
+	}
+	list[k] = seat
 }
 
 // list is where those are that stand so, nil for nowhere.
@@ -59,7 +76,7 @@ func (s *line) list(x standing) *[]int32 {
 }
 
 // find is where in a list one that stands so is, or would be.
-func (s *line) find(list []int32, x standing) int {
+func (s *line) find(list []int32, x *standing) int {
 	return sort.Search(len(list), func(i int) bool { return s.standings[list[i]].compare(x) >= 0 })
 }
 
@@ -70,9 +87,9 @@ func (s *line) again(where func(*job) standing) {
 		for _, seat := range list {
 			at := &s.standings[seat]
 			to := where((*s.seats)[seat])
-			at.target, at.under, at.rank = to.target, to.under, to.rank
+			at.lacks, at.rank = to.lacks, to.rank
 		}
-		slices.SortFunc(list, func(a, b int32) int { return s.standings[a].compare(s.standings[b]) })
+		slices.SortFunc(list, func(a, b int32) int { return s.standings[a].compare(&s.standings[b]) })
 	}
 }
 
