@@ -122,16 +122,13 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 			}
 		}
 	}
-	for _, t := range l.byIndex {
-		if t == nil || t.losing || t.shut() {
-			continue
-		}
-		s.Slots += t.slots[i]
-		if needs.Trackers && t.slots[i] > 0 {
-			s.Trackers = append(s.Trackers, scheduler.Tracker{ID: t.Name, Free: l.freeAt(t, v, whole, usual.time)})
-		}
-	}
+	s.Slots = l.slots[i]
 	if needs.Trackers {
+		for _, t := range l.byIndex {
+			if t != nil && t.counted[i] > 0 {
+				s.Trackers = append(s.Trackers, scheduler.Tracker{ID: t.Name, Free: l.freeAt(t, v, whole, usual.time)})
+			}
+		}
 		for _, j := range l.order {
 			s.Measured = append(s.Measured, l.endedTasks(j, i)...)
 		}

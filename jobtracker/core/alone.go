@@ -20,7 +20,7 @@ func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
 	for _, x := range s.Later {
 		seen[x.ID.N] = true
 	}
-	slots, means := [2]int{l.slotsOf(mapPhase), l.slotsOf(reducePhase)}, [2]take{l.meanTime(mapPhase), l.meanTime(reducePhase)}
+	slots, means := l.slots, [2]take{l.meanTime(mapPhase), l.meanTime(reducePhase)}
 	var flows []scheduler.Flow
 	for _, j := range l.order { // by number, so that a submission's jobs are neighbours
 		if first := j.facts.sub.first; seen[j.facts.n] && (len(flows) == 0 || flows[len(flows)-1].First != first) {

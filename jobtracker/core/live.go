@@ -25,6 +25,7 @@ type Live struct {
 	bound    map[Stream]*tracker // by the streams that are
 	trackers map[string]*tracker
 	byIndex  []*tracker       // trackers by their index; nil where one is free
+	slots    [2]int           // of all trackers that are given work, or will be once their inventories are in
 	free     [2]taskSet       // indexes of trackers that can take a task, by phase
 	offers   taskSet          // indexes of trackers with a free slot for a ready partition
 	unfit    taskSet          // indexes of trackers that are shut

@@ -59,6 +59,21 @@ func (w *world) checkNear() {
 		}
 	}
 	w.checkIdle(l)
+	w.checkSlots(l)
+}
+
+// checkSlots counts the slots of all trackers that may be given work.
+func (w *world) checkSlots(l *Live) {
+	slots := [2]int{}
+	for _, t := range l.byIndex {
+		if t != nil && !t.losing && !t.shut() {
+			slots[mapPhase] += t.slots[mapPhase]
+			slots[reducePhase] += t.slots[reducePhase]
+		}
+	}
+	if l.slots != slots {
+		w.fail("there are %d slots, not %d", slots, l.slots)
+	}
 }
 
 // checkReduces: no reduce slot is free where a partition is ready, unless its job may

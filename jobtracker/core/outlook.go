@@ -59,7 +59,7 @@ func (o *outlook) goes() bool {
 
 // foreseeMaps sets when maps end.
 func (l *Live) foreseeMaps(v look, all map[int]*outlook) {
-	slots := l.slotsOf(mapPhase)
+	slots := l.slots[mapPhase]
 	ahead := 0.0 // work of the jobs that come first
 	for _, j := range l.phases[mapPhase].precedence(l.order) {
 		switch o := all[j.facts.n]; {
@@ -221,7 +221,7 @@ func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b *outlook) int { return cmp.Compare(a.shuffled, b.shuffled) })
-	slots := l.slotsOf(reducePhase)
+	slots := l.slots[reducePhase]
 	through := 0.0 // seconds until the slots are through with the jobs so far
 	for _, o := range order {
 		end := o.shuffled
@@ -246,7 +246,7 @@ func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
 // foreseeComing sets the ends of jobs that have not begun, by the last one of their
 // name: they come when those end whose output they read, and after the others.
 func (l *Live) foreseeComing(now time.Duration, all map[int]*outlook) {
-	slots := [2]int{l.slotsOf(mapPhase), l.slotsOf(reducePhase)}
+	slots := l.slots
 	ahead := 0.0
 	for _, j := range l.order {
 		ahead += all[j.facts.n].work[mapPhase]
@@ -279,17 +279,6 @@ func (l *Live) foreseeComing(now time.Duration, all map[int]*outlook) {
 			o.end += l.closeTime
 		}
 	}
-}
-
-// slotsOf is how many slots of a phase there are for jobs.
-func (l *Live) slotsOf(phase int) int {
-	slots := 0
-	for _, t := range l.byIndex {
-		if t != nil && !t.losing && !t.shut() {
-			slots += t.slots[phase]
-		}
-	}
-	return slots
 }
 
 // absurd is a time after which nothing is foreseen: thirty years, in seconds.

@@ -39,6 +39,7 @@ type tracker struct {
 	load     float64           // bytes that its homes are taken to gather
 	slow     float64           // how much longer than elsewhere reduces take; 0: not measured
 	incoming int               // partitions that are gathered for its free slots
+	counted  [2]int            // of its slots, in Live.slots
 	blame    []time.Duration   // see blamed
 	pages    []*wire.Inventory // of the one that is coming in
 	rate     float64           // bytes a second that its homes fetch; 0: not measured
@@ -89,6 +90,7 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 	l.setRack(t)
 	l.settleOn(t, true)
 	l.leaseDue = min(l.leaseDue, t.heard+l.c.cfg.Lease)
+	l.countSlots(t)
 	return t
 }
 
@@ -117,8 +119,21 @@ func (l *Live) refreshFree(t *tracker, phase int) {
 	}
 }
 
+// countSlots keeps Live.slots.
+func (l *Live) countSlots(t *tracker) {
+	counted := t.slots
+	if t.losing || t.shut() {
+		counted = [2]int{}
+	}
+	for p := range counted {
+		l.slots[p] += counted[p] - t.counted[p]
+	}
+	t.counted = counted
+}
+
 // refresh does so for both phases, and follows whether a tracker is given work at all.
 func (l *Live) refresh(t *tracker) {
+	l.countSlots(t)
 	for p := range l.free {
 		l.refreshFree(t, p)
 	}
