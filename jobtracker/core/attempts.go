@@ -115,9 +115,6 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	tk.add(a)
 	j.attempts.add(a)
 	t.attempts = append(t.attempts, a)
-	if a.cold = j.crew(t).joins(); a.cold {
-		j.workers++
-	}
 	if id.Task.Kind.Slotted() {
 		p := phaseOf(id.Task.Kind)
 		if p == reducePhase && j.homes[id.Task.N].tracker == t {
@@ -130,6 +127,9 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		l.move(j)
 		l.refreshFree(t, p)
 		l.update(a)
+	}
+	if a.cold = j.crew(t).joins(); a.cold {
+		j.workers++
 	}
 	return a
 }
@@ -151,10 +151,10 @@ func (l *Live) remove(a *attempt) {
 	j, t := a.job, a.tracker
 	a.task.remove(a)
 	j.attempts.remove(a)
+	j.crew(t).busy--
 	t.remove(a)
 	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(x *attempt) bool { return x == a })
 	l.justOver = append(l.justOver, a)
-	j.crew(t).busy--
 	if kind := a.id.Task.Kind; kind.Slotted() {
 		p := phaseOf(kind)
 		t.free[p]++
@@ -168,10 +168,16 @@ func (l *Live) remove(a *attempt) {
 	l.touch(j)
 }
 
-// remove puts the last of a tracker's attempts, which are few, in the place of another.
+// remove puts the last of a tracker's attempts in the place of another. They are few, and
+// all are looked at: see has.
 func (t *tracker) remove(a *attempt) {
-	last := len(t.attempts) - 1
-	t.attempts[slices.Index(t.attempts, a)] = t.attempts[last]
+	at, last := 0, len(t.attempts)-1
+	for i, x := range t.attempts {
+		if x == a {
+			at = i
+		}
+	}
+	t.attempts[at] = t.attempts[last]
 	t.attempts[last], t.attempts = nil, t.attempts[:last]
 }
 

@@ -23,6 +23,18 @@ func (x *lists) at(i int) []int32 {
 	return x.all[x.ends[i-1]:x.ends[i]]
 }
 
+// has says whether a number is in a short list. It looks at all of that: where the number
+// is the processor cannot foresee, and it would have to wait for the list before it goes on.
+func has(list []int32, n int32) bool {
+	found := false
+	for _, other := range list {
+		if other == n {
+			found = true
+		}
+	}
+	return found
+}
+
 // add appends a number to the list that is being made, once.
 func (x *lists) add(n int32) {
 	if !slices.Contains(x.all[x.from:], n) {

@@ -33,7 +33,7 @@ type Live struct {
 	cursor   int              // where the next round of giving out maps begins
 	placed   int              // homes and service attempts placed so far, for round robin
 	numbers  map[string]int32 // of trackers' names
-	named    []*trackerFacts  // by number, the last tracker of that name
+	named    []named          // by number, the last tracker of that name
 	leaseDue time.Duration
 	awaitDue time.Duration // when recovered jobs wait no longer
 	readmits time.Duration // when the next exclusion ends

@@ -222,9 +222,9 @@ func (j *job) levelOf(m int, t *tracker) wire.Level {
 	switch {
 	case len(nodes) == 0:
 		return 0
-	case slices.Contains(nodes, t.place):
+	case has(nodes, t.place):
 		return wire.NodeLocal
-	case slices.Contains(j.in.racks.at(m), t.rackNumber):
+	case has(j.in.racks.at(m), t.rackNumber):
 		return wire.RackLocal
 	}
 	return wire.Remote

@@ -94,15 +94,18 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 	return t
 }
 
+// named is what is told of a tracker by its number.
+type named struct{ Name, Addr string }
+
 // name numbers the names of trackers, so that what there is much of need not hold them.
 // A name keeps its number as long as the office lasts.
 func (l *Live) name(f *trackerFacts) int32 {
 	n, known := l.numbers[f.Name]
 	if !known {
 		n = int32(len(l.named))
-		l.numbers[f.Name], l.named = n, append(l.named, nil)
+		l.numbers[f.Name], l.named = n, append(l.named, named{})
 	}
-	l.named[n] = f
+	l.named[n] = named{f.Name, f.Addr}
 	return n
 }
 
