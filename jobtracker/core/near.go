@@ -23,22 +23,24 @@ type input struct {
 // places is a job's maps by where their input is. To find those in a place takes no
 // search: it is known how many places come before it.
 type places struct {
-	there   []word  // the places with some, in a bit each
-	waiting taskSet // those of them where some were to be launched at the last look
-	all     []near  // in the order of the places
-	maps    []int32 // of all places, end to end
+	there []word  // the places with some, in a bit each
+	all   []near  // in the order of the places
+	maps  []int32 // of all places, end to end
 }
 
 // word is 64 places.
 type word struct {
-	bits   uint64
-	before int32 // how many places with some are in the words before
+	bits    uint64
+	waiting uint64 // of those, where some were to be launched at the last look
+	before  int32  // how many places with some are in the words before
 }
 
-// near is the maps of a job with input in one place, a node or a rack, ascending.
+// near is the maps of a job with input in one place, a node or a rack, ascending. The
+// first of them are here too: mostly there are no others.
 type near struct {
 	from, to int32    // in places.maps
 	low      [2]int32 // those before are not among the ones to pick from: not to launch, or not loose
+	first    [4]int32
 }
 
 // turned is the maps by their places, of what the places by map are.
@@ -49,11 +51,10 @@ func (x *lists) turned() (p places) {
 	p.there = make([]word, slices.Max(x.all)>>6+1)
 	for _, place := range x.all {
 		p.there[place>>6].bits |= 1 << (place & 63)
-		p.waiting.Add(int(place))
 	}
 	n := 0
 	for w := range p.there {
-		p.there[w].before = int32(n)
+		p.there[w].before, p.there[w].waiting = int32(n), p.there[w].bits
 		n += bits.OnesCount64(p.there[w].bits)
 	}
 	p.all, p.maps = make([]near, n), make([]int32, len(x.all))
@@ -73,7 +74,16 @@ func (x *lists) turned() (p places) {
 			n.to++
 		}
 	}
+	for i := range p.all {
+		n := &p.all[i]
+		copy(n.first[:], p.maps[n.from:n.to])
+	}
 	return p
+}
+
+// waits says whether some maps in a place may be to be launched.
+func (p *places) waits(place int32) bool {
+	return int(place>>6) < len(p.there) && p.there[place>>6].waiting&(1<<(place&63)) != 0
 }
 
 // find is the maps in one place, or nil.
@@ -110,9 +120,17 @@ func (p *places) at(place int32) []int32 {
 	return p.maps[n.from:n.to]
 }
 
+// get is map i of places.maps, which is in n.
+func (p *places) get(n *near, i int32) int {
+	if k := int(i - n.from); k < len(n.first) {
+		return int(n.first[k])
+	}
+	return int(p.maps[i])
+}
+
 // back has a map looked at again.
 func (p *places) back(place int32, which, m int) {
-	p.waiting.Add(int(place))
+	p.there[place>>6].waiting |= 1 << (place & 63)
 	n := p.find(place)
 	i, _ := slices.BinarySearch(p.maps[n.from:n.to], int32(m))
 	n.low[which] = min(n.low[which], n.from+int32(i))
@@ -133,22 +151,22 @@ func (j *job) among(which int) *taskSet {
 
 // pickAt is the lowest map in a place that is in one of the sets and may run on t, or -1.
 // It costs amortized O(1), but for maps that have failed on t. A job that refuses slots is
-// asked at each that becomes free, mostly in vain, which the bits of p.waiting tell.
+// asked at each that becomes free, mostly in vain, which a bit tells.
 func (j *job) pickAt(p *places, place int32, which int, t *tracker, strict bool) int {
-	if !p.waiting.Has(int(place)) {
+	if !p.waits(place) {
 		return -1
 	}
 	n := p.find(place)
 	from, low := j.among(which), &n.low[which]
-	for *low < n.to && !from.Has(int(p.maps[*low])) {
+	for *low < n.to && !from.Has(p.get(n, *low)) {
 		*low++
 	}
 	if *low == n.to && which == amongPending {
-		p.waiting.Remove(int(place))
+		p.there[place>>6].waiting &^= 1 << (place & 63)
 	}
-	for _, m := range p.maps[*low:n.to] {
-		if from.Has(int(m)) && j.mayRun(int(m), t, strict) {
-			return int(m)
+	for i := *low; i < n.to; i++ {
+		if m := p.get(n, i); from.Has(m) && j.mayRun(m, t, strict) {
+			return m
 		}
 	}
 	return -1
