@@ -31,6 +31,7 @@ type book struct {
 	unswept   map[string]int          // failed removals of staging directories
 	homes     map[string]bool         // that leaders have given
 	sinceCalm map[wire.TaskID]bool    // that were launched since it is calm
+	lateDirs  map[string]bool         // that were made for processes which had died
 }
 
 func newBook(r *Result) book {
@@ -39,7 +40,7 @@ func newBook(r *Result) book {
 		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
 		lives: make(map[int]*life), keys: make(map[string]bool), unswept: make(map[string]int), homes: make(map[string]bool),
-		sinceCalm: make(map[wire.TaskID]bool),
+		sinceCalm: make(map[wire.TaskID]bool), lateDirs: make(map[string]bool),
 	}
 }
 

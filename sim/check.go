@@ -89,12 +89,20 @@ func (w *world) leavings() string {
 		infos, err := w.fs.List(dir)
 		w.must(err)
 		for _, info := range infos {
-			if !known[info.Name] {
+			if !known[info.Name] && !w.madeTooLate(info.Name) {
 				text += "\nleft: " + info.Name
 			}
 		}
 	}
 	return text
+}
+
+// madeTooLate says whether something is an empty directory that a call of a dead setup
+// attempt has made beside an output, after all of the job was removed. Nobody can know of
+// that: the parent of an output is not the job's.
+func (w *world) madeTooLate(name string) bool {
+	inside, err := w.fs.List(name)
+	return err == nil && len(inside) == 0 && w.book.lateDirs[name]
 }
 
 // finished says whether a job has failed with its output complete: what was

@@ -54,7 +54,8 @@
 //	V10 The output of a job that succeeded is what its input makes, all of it, once;
 //	    of maps that give other records each time, one output of each.
 //	V11 Nothing is left: no attempt, home or file on a tracker, no process, no
-//	    staging, nothing in the outputs' file system that belongs to no job.
+//	    staging, nothing in the outputs' file system that belongs to no job, but for
+//	    an empty directory that a dead process's call has made after that.
 //	V12 Terms, scheduling, pools and who drains are as they were last granted: a change that was
 //	    asked for twice, or of an earlier leader, undoes none that came after it.
 //

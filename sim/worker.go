@@ -388,7 +388,9 @@ func (p *worker) die() {
 		run := p.run
 		p.w.after(p.w.upTo(3*time.Second), func() {
 			p.w.note("late: %v of %v", call, run.Attempt)
-			_ = p.carryOut(call)
+			if err := p.carryOut(call); err == nil && call.op == "mkdir" {
+				p.w.book.lateDirs[call.name] = true
+			}
 		})
 	}
 	if p.conn == nil || p.over {
