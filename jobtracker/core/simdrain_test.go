@@ -120,8 +120,8 @@ func (w *world) checkHas(j *job, p int, t *tracker) {
 	var at *simHome
 	if h := j.homes[p].tracker; h != nil {
 		x := w.tracker(h.Name)
-		if x.down || x.process != h.Process || x.incarnation != h.Incarnation || x.slots != x.has || x.link == nil {
-			return // the leader cannot know yet
+		if x.down || x.process != h.Process || x.incarnation != h.Incarnation || x.slots != x.has || x.link == nil || x.link.up >= w.now {
+			return // the leader cannot know yet what has been said, or is under way
 		}
 		at = x.homes[homeName{j.id, p}]
 	}
