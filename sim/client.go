@@ -32,6 +32,7 @@ func newWorld(r *Result) *world {
 	}
 	w.book = newBook(r)
 	plan, wishes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
+	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, wishes)
 	w.drawPools(wishes)
 	w.operate(wishes, wishes.IntN(3))
@@ -84,6 +85,9 @@ func (w *world) addClient(plan, wishes, shapes *rand.Rand, i int) {
 	}
 }
 
+// splitProperty says whether a job's reduces have slots only once their partitions are gathered.
+const splitProperty = "quern.shuffle.split"
+
 func (c *client) addJob(plan *rand.Rand, i, k int) {
 	j := wire.JobPlan{
 		Name: fmt.Sprintf("job%d.%d", i, k), Reduces: plan.IntN(4), Format: "text",
@@ -97,6 +101,10 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	}
 	if plan.IntN(3) == 0 {
 		j.Properties["mapreduce.map.memory.mb"] = "100"
+	}
+	if c.w.shuffles.IntN(4) == 0 {
+		j.Properties[splitProperty] = "false"
+		j.Properties["mapreduce.job.reduce.slowstart.completedmaps"] = []string{"0", "0.5", "1"}[c.w.shuffles.IntN(3)]
 	}
 	name := fmt.Sprintf("mem://c/in/%d", i)
 	if k == 0 {

@@ -78,13 +78,12 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// TestOneSlot: pools may leave a cluster one map slot and more work than the bound has time
-// for. Such runs end too, later.
+// TestOneSlot: a pool may leave a cluster one map slot and more work than the bound has time
+// for. Such a run ends too, later.
 func TestOneSlot(t *testing.T) {
-	for _, o := range []Options{{Seed: 2349, Keep: []int{8, 9}}, {Seed: 3095, Keep: []int{}}} {
-		if r := Run(o); r.Violation != "" || r.Recovered <= bound {
-			t.Errorf("%s: %s, ended %v after the last fault", r.Command(), r.Violation, r.Recovered)
-		}
+	r := Run(Options{Seed: 3095, Keep: []int{}})
+	if r.Violation != "" || r.Recovered <= bound {
+		t.Errorf("%s: %s; it ended %v after the storm, which is to be more than %v", r.Command(), r.Violation, r.Recovered, bound)
 	}
 }
 

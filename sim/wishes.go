@@ -233,6 +233,9 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	if s.Held {
 		w.fail("V13: %s launches %v of a suspended job", n.name, id)
 	}
+	if c, i := w.job(id.Task.Job); id.Task.Kind == wire.Reduce && c.sub.Plan.Jobs[i].Properties[splitProperty] == "false" {
+		return // it had its slot while its partition was gathered, perhaps before its pool had too few
+	}
 	name := s.Terms.Pool
 	if name == "" {
 		name = wire.DefaultPool

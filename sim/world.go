@@ -16,6 +16,7 @@ import (
 // world is one run.
 type world struct {
 	rnd        *rand.Rand
+	shuffles   *rand.Rand // how jobs shuffle
 	now        time.Duration
 	seq        int
 	todo       timeline
