@@ -348,6 +348,10 @@ func (t *tree) takeBack() error {
 // cleanup removes all that a failed or killed job has left of its output. What
 // is not this job's stays.
 func (t *tree) cleanup() error {
+	// First of all, so that no late call of a setup attempt that is dead puts it into place.
+	if err := t.fs.RemoveAll(t.beside(".new")); err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
 	old := t.beside(".old")
 	state, why := t.claimed()
 	if state == foreign && !isFatal(why) {

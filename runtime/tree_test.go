@@ -289,6 +289,29 @@ func TestTwoSetups(t *testing.T) {
 	}
 }
 
+// The last call of a setup attempt that was killed may be carried out at any time of the
+// cleanup: nothing is left, or it has no effect.
+func TestCleanupBesideSetup(t *testing.T) {
+	for stop := range 6 {
+		f := mem.New(1)
+		_ = f.MkdirAll("mem://t/data")
+		tr, id := newTree(f), testAttempt(wire.Setup, 0, 0)
+		_ = f.SetFaults("renamedir ** times=1")
+		if err := tr.build(id); err == nil {
+			t.Fatal("the output is in place")
+		}
+		_ = f.SetFaults("")
+		between := &interrupted{FS: f, left: stop}
+		between.meanwhile = func() { _ = f.RenameDir(dfs.Join(tr.beside(".new"), id.String()), testOut) }
+		if err := newTree(between).cleanup(); err != nil {
+			t.Fatal(err)
+		}
+		if got := state(f, "mem://t/data"); got != "" {
+			t.Fatalf("put into place before call %d: left %s", stop, got)
+		}
+	}
+}
+
 // interrupted lets something happen before one call that changes the tree.
 type interrupted struct {
 	dfs.FS
