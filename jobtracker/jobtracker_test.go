@@ -381,6 +381,33 @@ func TestPools(t *testing.T) {
 	}
 }
 
+// timeless tells one time of all files.
+type timeless struct{ dfs.FS }
+
+func (f timeless) Stat(name string) (dfs.Info, error) {
+	info, err := f.FS.Stat(name)
+	info.Modified = time.Unix(1, 0)
+	return info, err
+}
+
+// TestPoolsSameSize: an allocation file that has changed is read again though its size
+// and its time are what they were.
+func TestPoolsSameSize(t *testing.T) {
+	files := timeless{mem.New(1 << 20)}
+	writePools(t, files, `<allocations><pool name="abc"/></allocations>`)
+	s := start(t, func(c *Config) { c.FS, c.Pools, c.PoolsEvery = files, poolsURL, time.Millisecond })
+	has := func(name string) {
+		t.Helper()
+		waitFor(t, "pool "+name, func() bool {
+			c, err := s.Cluster(within(t))
+			return err == nil && len(c.InPools) == 1 && c.InPools[0].Name == name
+		})
+	}
+	has("abc")
+	writePools(t, files, `<allocations><pool name="xyz"/></allocations>`)
+	has("xyz")
+}
+
 // A refused tracker asks again and again: that is logged once.
 func TestRefusals(t *testing.T) {
 	var said bytes.Buffer // of Run's goroutine

@@ -1,6 +1,7 @@
 package jobtracker
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"reflect"
@@ -17,11 +18,10 @@ const maxPoolsFile = 1 << 20
 
 // poolsFile is what is known of the allocation file.
 type poolsFile struct {
-	epoch    uint64 // of the office in which the core was told
-	size     int64
-	modified time.Time
-	table    pool.Table
-	trouble  string // why it could not be used
+	epoch   uint64 // of the office in which the core was told
+	hash    [sha256.Size]byte
+	table   pool.Table
+	trouble string // why it could not be used
 }
 
 // watchPools tells the core what the allocation file holds, whenever this job
@@ -43,17 +43,23 @@ func (s *Server) watchPools() {
 	}
 }
 
+// lookAtPools reads the file, small as it is, each time: neither its size nor its time
+// need differ when it has changed.
 func (s *Server) lookAtPools(f *poolsFile, epoch uint64) {
-	info, err := s.cfg.FS.Stat(s.cfg.Pools)
-	if err == nil && f.epoch == epoch && f.trouble == "" && f.size == info.Size && f.modified.Equal(info.Modified) {
-		return
+	var hash [sha256.Size]byte // of a file that cannot be read none
+	data, err := readPools(s.cfg.FS, s.cfg.Pools)
+	if err == nil {
+		hash = sha256.Sum256(data)
+		if f.epoch == epoch && f.hash == hash {
+			return
+		}
 	}
 	var table pool.Table
 	if err == nil {
-		table, err = readPools(s.cfg.FS, s.cfg.Pools)
+		table, err = pool.Parse(strings.TrimPrefix(s.cfg.Pools, "file://"), data)
 	}
 	news := f.epoch != epoch
-	f.epoch = epoch
+	f.epoch, f.hash = epoch, hash
 	if err != nil {
 		if news || f.trouble != err.Error() {
 			s.cfg.Logger.Warn("the pools stay as they are", "error", err)
@@ -68,28 +74,22 @@ func (s *Server) lookAtPools(f *poolsFile, epoch uint64) {
 			s.cfg.Logger.Warn("pools", "warning", w)
 		}
 	}
-	f.size, f.modified, f.table, f.trouble = info.Size, info.Modified, table, ""
-	if time.Since(info.Modified) < coarseTime {
-		f.size = -1 // it may change again without looking changed
-	}
+	f.table, f.trouble = table, ""
 	s.post(func() { s.step(core.Pools{Table: table}) })
 }
 
-// coarseTime is more than what file systems round times of changes to.
-const coarseTime = 3 * time.Second
-
-func readPools(f dfs.FS, name string) (pool.Table, error) {
+func readPools(f dfs.FS, name string) ([]byte, error) {
 	file, err := f.Open(name)
 	if err != nil {
-		return pool.Table{}, err
+		return nil, err
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxPoolsFile+1))
 	switch {
 	case err != nil:
-		return pool.Table{}, fmt.Errorf("read %s: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(data) > maxPoolsFile:
-		return pool.Table{}, fmt.Errorf("%s: longer than %d bytes", name, maxPoolsFile)
+		return nil, fmt.Errorf("%s: longer than %d bytes", name, maxPoolsFile)
 	}
-	return pool.Parse(strings.TrimPrefix(name, "file://"), data)
+	return data, nil
 }
