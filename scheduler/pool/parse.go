@@ -43,8 +43,8 @@ const SlotMemory = 1024
 //
 // Resources are slots of each phase: of 1 vcore and [SlotMemory], whichever gives
 // fewer; what is 0 beside one that is not does not count. Queues in queues are pools
-// of their own, "a.b"; root is left out of names. What is not in the list above is
-// warned of by its name and line, and has no effect. From names the file in errors
+// of their own, "a.b"; root is left out of names. What is not in the list above, other
+// resources included, is warned of by its name and line, and has no effect. From names the file in errors
 // and warnings, with the line.
 func Parse(from string, data []byte) (Table, error) {
 	r := &reader{Decoder: xml.NewDecoder(bytes.NewReader(data)), from: from, table: Table{From: from}, jobsDefault: Unlimited, maxDefault: Unlimited}
@@ -369,10 +369,15 @@ func (r *reader) slots(e *xml.StartElement) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	memory, cores, err := resources(text)
+	memory, cores, others, err := resources(text)
+	for _, name := range others {
+		r.warn("resource %s of %s is not known to Quern and has no effect", name, e.Name.Local)
+	}
 	switch {
 	case err != nil:
 		return 0, r.fail("%s is %q: want \"X mb, N vcores\" or \"N vcores\"", e.Name.Local, strings.TrimSpace(text))
+	case memory < 0 && cores < 0 && len(others) > 0:
+		return Unlimited, nil
 	case memory < 0 && cores < 0:
 		r.warn("%s is %q: parts of a cluster are not known to Quern and have no effect", e.Name.Local, strings.TrimSpace(text))
 		return Unlimited, nil
@@ -387,34 +392,49 @@ func (r *reader) slots(e *xml.StartElement) (int, error) {
 }
 
 // resources reads "X mb, N vcores" in any order and without one of them, also as
-// "memory-mb=X, vcores=N". What is not given is -1, as percentages are.
-func resources(text string) (memory, cores int, err error) {
+// "memory-mb=X, vcores=N", where there may be others. What is not given is -1, as
+// percentages are.
+func resources(text string) (memory, cores int, others []string, err error) {
 	memory, cores = -1, -1
 	if strings.Contains(text, "%") {
-		return memory, cores, nil
+		return memory, cores, nil, nil
 	}
 	bad := errors.New("no resources")
-	for part := range strings.SplitSeq(strings.ToLower(text), ",") {
+	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		unit, number, named := strings.Cut(part, "=")
 		if !named {
 			digits := len(part) - len(strings.TrimLeft(part, "0123456789"))
 			number, unit = part[:digits], part[digits:]
 		}
+		unit = strings.TrimSpace(unit)
+		into := &memory
+		switch strings.ToLower(unit) {
+		case "mb", "memory-mb":
+		case "vcores", "vcore":
+			into = &cores
+		default:
+			if !named || !isResource(unit) {
+				return 0, 0, nil, bad
+			}
+			others = append(others, unit)
+			continue
+		}
 		n, err := strconv.Atoi(strings.TrimSpace(number))
 		if err != nil || n < 0 || n > maxAmount {
-			return 0, 0, bad
+			return 0, 0, nil, bad
 		}
-		switch strings.TrimSpace(unit) {
-		case "mb", "memory-mb":
-			memory = n
-		case "vcores", "vcore":
-			cores = n
-		default:
-			return 0, 0, bad
-		}
+		*into = n
 	}
-	return memory, cores, nil
+	return memory, cores, others, nil
+}
+
+// isResource says whether text can be the name of a resource, such as "yarn.io/gpu".
+func isResource(text string) bool {
+	strange := func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-/", c))
+	}
+	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, strange)
 }
 
 // submitters reads Hadoop's list of users and, after a space, of groups.
