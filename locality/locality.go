@@ -134,7 +134,7 @@ const patience, patienceDivisor = 2, 3
 // ahead: it waits only for a local slot that should be free well before reading remotely
 // has cost as much.
 func (r Rule) Decide(o Offer) Decision {
-	limit := max(0, r.limit(o))
+	limit := r.Limit(o)
 	waited := max(o.Spell, o.Total)
 	hopeless := r.Kind == Dynamic && !o.Contended && o.Predicted && o.Local > limit/patienceDivisor*patience
 	if o.Stranded || hopeless || waited >= limit {
@@ -146,17 +146,18 @@ func (r Rule) Decide(o Offer) Decision {
 // Patience is how long a task waits in all for a slot at a level, by a rule that needs
 // no measurements: none or fixed. It is the same for all levels; of the slots that are
 // free when it ends, one in the rack comes first.
-func (r Rule) Patience(wire.Level) time.Duration { return max(0, r.limit(Offer{})) }
+func (r Rule) Patience(wire.Level) time.Duration { return r.Limit(Offer{}) }
 
-// limit is how long a task waits at most.
-func (r Rule) limit(o Offer) time.Duration {
+// Limit is how long a task waits at most, in all.
+func (r Rule) Limit(o Offer) time.Duration {
+	limit := time.Duration(0)
 	switch r.Kind {
 	case Fixed:
-		return min(r.Delay, MaxDelay)
+		limit = r.Delay
 	case Paper:
-		return min(o.Average, MaxDelay)
+		limit = o.Average
 	case Dynamic:
-		return min(o.Overhead, MaxDelay)
+		limit = o.Overhead
 	}
-	return 0
+	return min(max(limit, 0), MaxDelay)
 }

@@ -1,5 +1,7 @@
 package wire
 
+import "time"
+
 // Explanation says why a job has the slots it has, what it waits for, and when it
 // should end. Times are Unix milliseconds by the leader's clock, 0 where not known.
 type Explanation struct {
@@ -31,6 +33,7 @@ type PhaseExplanation struct {
 	Source               string // of TaskSeconds: "measured", "history of job_…", "other jobs", "default"
 	End                  int64  // by the plan or the estimates
 	Speeds               []TrackerSpeed
+	Wait                 time.Duration // for a slot near its input a map waits no longer, by the delay rule; 0: not at all, or not known yet
 }
 
 // TrackerSpeed is how fast a job's tasks of a phase were on a tracker.

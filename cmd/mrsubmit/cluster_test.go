@@ -79,7 +79,7 @@ func (f *fakeJobTracker) Explain(_ context.Context, id wire.JobID) (wire.Explana
 	default:
 		x.Scheduling = wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "dynamic"}
 		x.Phases = []wire.PhaseExplanation{
-			{Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4, TaskSeconds: 1.5, Left: 4, Source: "measured", End: 8000},
+			{Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4, TaskSeconds: 1.5, Left: 4, Source: "measured", End: 8000, Wait: 2500 * time.Millisecond},
 			{Phase: wire.Reduce, Tasks: 2, TaskSeconds: 1, Left: 2, Source: "default"},
 		}
 		x.Shuffle = &wire.ShuffleExplanation{Ready: 1 << 20, Left: 2 << 20, Whole: 3 << 20, Share: 0.5, Place: 1, Of: 1}
@@ -322,12 +322,12 @@ func TestAsking(t *testing.T) {
 		{"counters -json job_7_0001", 0, `"MAP_INPUT_RECORDS": 3`, ""},
 		{"counters -json job_7_0002", 0, "{}\n", ""},
 		{"explain job_7_0002", 0, "job_7_0002 so?rt: running, pool default\n  scheduler  flex, metric sum-response, delay dynamic\n  maps       1 of 4 done, 2 running, 1 could run; place 1 of 2 in the plan, which has 3 slots for it, 1 guaranteed\n" +
-			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n  reduces    0 of 2 done…not in the plan in force…(default)…" +
+			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n             one waits for a slot near its input for 2.5s at most\n  reduces    0 of 2 done…not in the plan in force…(default)…" +
 			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input…at the latest\n  ends…8s after it was submitted; deadline…: 500ms late\n", ""},
 		{"explain job_7_0001", 0, "job_7_0001 words: succeeded, pool default\n  ended…ago\n", ""},
 		{"explain job_6_0009", 0, "job_6_0009 old: failed…ended", ""},
 		{"explain job_1_0001", 1, "", "mrsubmit explain: job_1_0001: unknown job\n"},
-		{"explain -json job_7_0002", 0, `"job": "job_7_0002"…"scheduler": "flex"…"phase": "map"…"until": "1970-01-01T00:00:07Z"`, ""},
+		{"explain -json job_7_0002", 0, `"job": "job_7_0002"…"scheduler": "flex"…"phase": "map"…"waitSeconds": 2.5…"until": "1970-01-01T00:00:07Z"`, ""},
 		{"explain", 0, "JOB…DEADLINE…job_7_0002  running  1/4   1 of 2  2 of 3  0/2…2.0 MiB left…1 map waits…so?rt\n", ""},
 		{"explain -json", 0, `[…"job": "job_7_0002"`, ""},
 		{"logs job_7_0001", 0, "==> attempt_7_0001_m_000000_1000 stderr on t1, failed <==\nwords of job_7_0001/attempt_7_0001_m_000000_1000/stderr, tail 65536\n", ""},

@@ -166,6 +166,9 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("; should end %s", untilText(x.End, now))
 	}
 	p.printf("\n")
+	if x.WaitSeconds > 0 {
+		p.printf("             one waits for a slot near its input for %s at most\n", secondsText(x.WaitSeconds))
+	}
 	if len(x.Speeds) > 1 {
 		by := func(a, b web.Speed) int { return cmp.Compare(a.TaskSeconds, b.TaskSeconds) }
 		fast, slow := slices.MinFunc(x.Speeds, by), slices.MaxFunc(x.Speeds, by)

@@ -133,13 +133,18 @@ type verdict struct {
 	again  time.Duration // else: when to ask again
 }
 
+// offer is what the delay rule is to know of a job, whatever slot it is about.
+func (l *Live) offer(j *job) locality.Offer {
+	return locality.Offer{Average: time.Duration(j.average), Overhead: l.meter.Wait(j.typical())}
+}
+
 // judge asks the delay rule for a job with maps that are not loose.
 func (l *Live) judge(j *job) verdict {
 	rule := l.wishes.rule
-	o := locality.Offer{Spell: j.wait.Spell(l.now), Average: time.Duration(j.average)}
+	o := l.offer(j)
+	o.Spell = j.wait.Spell(l.now)
 	m := -1
 	if rule.Kind == locality.Dynamic {
-		o.Overhead = l.meter.Wait(j.typical())
 		if o.Contended = l.idle.Len() == 0; !o.Contended {
 			m, o.Local, o.Predicted = l.longest(j)
 		}

@@ -109,6 +109,9 @@ func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 	if k, ok := slices.BinarySearchFunc(p.seen, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
 		x.Min, x.Max = p.seen[k].Min, p.seen[k].Max
 	}
+	if i == mapPhase && j.in != nil {
+		x.Wait = l.wishes.rule.Limit(l.offer(j))
+	}
 	switch {
 	case j.left(i) == 0 && j.facts.maps >= 0:
 	case i == reducePhase && o.end != never:

@@ -62,6 +62,9 @@ func (s *scenario) explained(x *wire.Explanation) {
 	for _, p := range x.Phases {
 		s.printf("  %v: %d of %d done, %d run, %d wait; place %d of %d, target %d of %d to %d; %.3gs a task (%s), %.3gs left, end %s", p.Phase,
 			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.Left, since(p.End))
+		if p.Wait > 0 {
+			s.printf("    one waits for a slot near its input for %v at most", p.Wait.Round(time.Millisecond))
+		}
 		for _, v := range p.Speeds {
 			s.printf("    on %s: %d in %.3gs each", v.Tracker, v.Tasks, v.TaskSeconds)
 		}

@@ -46,7 +46,8 @@ type (
 		LeftSeconds float64   `json:"leftSeconds"`      // of one slot, of all tasks left
 		Source      string    `json:"source,omitempty"` // whence TaskSeconds is known
 		End         time.Time `json:"end,omitzero"`
-		Speeds      []Speed   `json:"speeds,omitempty"` // by tracker; left out where many jobs are explained
+		WaitSeconds float64   `json:"waitSeconds,omitempty"` // for a slot near its input a map waits no longer
+		Speeds      []Speed   `json:"speeds,omitempty"`      // by tracker; left out where many jobs are explained
 	}
 
 	// Speed is how fast the job's tasks were on a tracker.
@@ -99,7 +100,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Phases = append(e.Phases, Phase{
 			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max,
-			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: instant(p.End), Speeds: speeds,
+			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: instant(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})
 	}
 	if x.Shuffle != nil {
