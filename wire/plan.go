@@ -79,6 +79,10 @@ type Submission struct {
 	Plan    Plan
 	Program Program
 	Terms   Terms
+
+	// When Terms.Deadline is over, in Unix milliseconds by the leader's clock; 0: the
+	// deadline is counted from when the submission is taken. The log has it in the Terms.
+	Due int64 `msgpack:",omitempty"`
 }
 
 // Program says how to start the job's binary.

@@ -223,8 +223,7 @@ func TestSubmission(t *testing.T) {
 	}
 }
 
-// TestTerms: what a job's properties ask for, as Hadoop's do, and over it the flags.
-// What is given without effect is named, as the cluster shares its slots.
+// TestUnheeded: what is given without effect is named, as the cluster shares its slots.
 func TestUnheeded(t *testing.T) {
 	all := [][2]string{{"priority", "HIGH"}, {"weight", "2"}, {"deadline", "1h"}, {"sla", "1m=1"}, {"pool", "a"}}
 	for _, c := range []struct{ scheduler, metric, want string }{
@@ -247,6 +246,8 @@ func TestUnheeded(t *testing.T) {
 	}
 }
 
+// TestTerms: what a job's properties ask for, as Hadoop's do, and over it the flags. A
+// deadline is a time, which what comes before its submission does not put off.
 func TestTerms(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -268,8 +269,16 @@ func TestTerms(t *testing.T) {
 		{"-deadline 2001-01-01T00:00:00Z", "the job is late", wire.Terms{Deadline: -1}},
 	} {
 		args := append([]string{"run"}, strings.Fields(c.flags)...)
+		before := time.Now()
 		s := submit(t, nil, wire.Succeeded, append(args, exe, "-input", exe, "-output", t.TempDir()+"/out")...)
 		got := s.cluster.got.Terms
+		least, most := before.Add(c.want.Deadline).UnixMilli(), time.Now().Add(c.want.Deadline).UnixMilli()
+		switch due := s.cluster.got.Due; {
+		case c.want.Deadline == 0 && due != 0, c.want.Deadline == -1 && due != time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli():
+			t.Errorf("%s: due at %d", c.flags, due)
+		case c.want.Deadline != 0 && c.want.Deadline != -1 && (due < least || due > most):
+			t.Errorf("%s: due at %d, want %d to %d", c.flags, due, least, most)
+		}
 		if c.want.Deadline == -1 && got.Deadline < -time.Hour {
 			got.Deadline = -1
 		}

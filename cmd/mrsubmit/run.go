@@ -40,6 +40,8 @@ type runFlags struct {
 	shared      bool               // local files are the same on all machines
 	properties  []string           // NAME=VALUE, in order
 	terms       *[][2]string
+	began       time.Time     // from which durations count
+	ahead       time.Duration // of our clock the cluster's is
 	job         string
 	args        []string
 }
@@ -61,7 +63,7 @@ func (t *tool) run(ctx context.Context, args []string) int {
 }
 
 func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
-	f := &runFlags{}
+	f := &runFlags{began: time.Now()}
 	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
 	set.StringVar(&f.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
 	set.BoolVar(&f.shared, "shared-local", false, "local files are the same on all of the cluster's machines")
@@ -101,6 +103,9 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 			return err
 		}
 		defer cluster.Close()
+		if !about.Wall.IsZero() { // of a job tracker that tells it
+			f.ahead = time.Until(about.Wall)
+		}
 	}
 	exe, remove, err := t.executable(ctx, f.job)
 	if err != nil {
@@ -143,8 +148,12 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 		return nil, err
 	}
 	sub.Owner = userName(f.who, t.getenv)
-	if sub.Terms, err = submitTerms(sub.Plan.Jobs[0].Properties, *f.terms, time.Now()); err != nil {
+	began := f.began.Add(f.ahead)
+	if sub.Terms, err = submitTerms(sub.Plan.Jobs[0].Properties, *f.terms, began); err != nil {
 		return nil, wrong("%v", err)
+	}
+	if d := sub.Terms.Deadline; d != 0 { // building and uploading take their time
+		sub.Due = began.Add(d).UnixMilli()
 	}
 	if sub.Terms.Late(0) {
 		fmt.Fprintln(t.stderr, "warning: the deadline has passed already: the job is late")

@@ -1,9 +1,11 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -87,6 +89,10 @@ func (l *Live) submit(r Submit) {
 		}
 		l.c.emit(answer)
 		return
+	}
+	if sub.Due != 0 {
+		sub.Terms.Deadline = cmp.Or(time.UnixMilli(sub.Due).Sub(time.UnixMilli(r.Wall)), -1) // 0 is none
+		sub.Due = 0
 	}
 	err = checkTerms(sub.Terms)
 	if err == nil {

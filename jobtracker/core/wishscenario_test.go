@@ -15,7 +15,7 @@ import (
 
 // runWishes plays the verbs of what users wish:
 //
-//	submit … [owner=ann] [pool=p] [priority=HIGH] [weight=2] [deadline=5m] [sla=5m:1+10m:5] [batch=b]
+//	submit … [owner=ann] [pool=p] [priority=HIGH] [weight=2] [deadline=5m] [due=5m] [sla=5m:1+10m:5] [batch=b]
 //	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true] [by=bob]
 //	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
 //	pools [from=f.xml]                   the allocation file below is read
@@ -54,6 +54,14 @@ func (s *scenario) runWishes(d *datadriven.TestData) bool {
 		return false
 	}
 	return true
+}
+
+// due is when a submission's deadline is over, in Unix milliseconds.
+func due(d *datadriven.TestData) int64 {
+	if text := value(d, "due", ""); text != "" {
+		return scenarioStart + duration(text).Milliseconds()
+	}
+	return 0
 }
 
 func submittedTerms(d *datadriven.TestData) wire.Terms {
