@@ -8,15 +8,27 @@ import (
 
 // FIFO gives slots in order of priority, then of arrival, each job as many as it can
 // use. Jobs of one batch count as arrived with the first of them.
-type FIFO struct{}
+type FIFO struct {
+	Minima bool // each job has its Min before others have more; FLEX's FIFO knows none
+}
 
 // Plan implements [Policy] in O(J log J).
-func (FIFO) Plan(s Snapshot) (Plan, error) {
+func (f FIFO) Plan(s Snapshot) (Plan, error) {
 	plan := Plan{Targets: make([]Target, 0, len(s.Jobs))}
-	left := s.Slots
+	least := func(j *Job) int {
+		if !f.Minima {
+			return 0
+		}
+		return min(j.Min, j.Max)
+	}
+	left, kept := s.Slots, 0 // for the minima of those to come
+	for i := range s.Jobs {
+		kept += least(&s.Jobs[i])
+	}
 	for _, i := range byArrival(s.Jobs) {
 		j := &s.Jobs[i]
-		give := min(j.Max, left)
+		kept -= least(j)
+		give := min(left, max(least(j), min(j.Max, left-kept)))
 		left -= give
 		plan.Targets = append(plan.Targets, Target{Job: j.ID, Slots: give})
 	}

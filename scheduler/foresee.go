@@ -32,9 +32,16 @@ func (f Foreseeing) Plan(s Snapshot) (Plan, error) {
 
 // ends plays the policy to the end of all it is told of, in O(J) plans.
 func (f Foreseeing) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error) {
+	asked := make(map[wire.JobID]int, len(s.Jobs))
+	for _, j := range s.Jobs {
+		asked[j.ID] = j.Min
+	}
 	s, err := s.Normal()
 	if err != nil {
 		return nil, err
+	}
+	for i := range s.Jobs { // measured, they need no slot for that
+		s.Jobs[i].Min = min(asked[s.Jobs[i].ID], s.Jobs[i].Max)
 	}
 	s.Trackers, s.Measured = nil, nil // their times are of now
 	s.Transfers = slices.Clone(s.Transfers)

@@ -13,8 +13,8 @@ const defaultTaskSeconds = 1
 // Normal is s as the optimizers work on it, or an error that names the job and
 // the field that has no meaning. O(J log J).
 //
-// Refused are: negative slots; two jobs with one id; a negative Max, Min or
-// Running; Work, Alone, also of a flow, or Share that is negative, NaN, infinite or above
+// Refused are: negative slots; two jobs with one id; a negative Max, Min, Tasks or
+// Running; a Pool that is not in Pools, or in which Max is below Min; Work, Alone, also of a flow, or Share that is negative, NaN, infinite or above
 // 1e15, and so a weight; SLA steps whose times do not rise or whose costs are of that kind or fall; a
 // metric or penalty that is not on the menu; amounts of a Transfer and a Bandwidth of
 // that kind.
@@ -27,7 +27,8 @@ const defaultTaskSeconds = 1
 //   - minima that together exceed the slots are scaled down in proportion, rounded
 //     by largest remainder; phases not measured yet keep their one slot before that,
 //     in order of arrival, while there are slots;
-//   - Work not measured becomes Max times Usual, or the mean task of the measured jobs,
+//   - Tasks is at least Max;
+//   - Work not measured becomes Tasks times Usual, or the mean task of the measured jobs,
 //     or one second if there is none; Alone is at least Work;
 //   - transfers are sorted by id, those with nothing left are left out; Left is at
 //     least Ready, Whole at least Left;
@@ -44,6 +45,11 @@ func (s Snapshot) Normal() (Snapshot, error) {
 	if err := s.Metric.check(); err != nil {
 		return s, fmt.Errorf("snapshot: %w", err)
 	}
+	for _, p := range s.Pools {
+		if p.Min < 0 || p.Max < p.Min {
+			return s, fmt.Errorf("snapshot: field Pools has %+v", p)
+		}
+	}
 	for _, f := range s.Flows {
 		if !amount(f.Alone) {
 			return s, fmt.Errorf("snapshot: flow %d: field Alone is %v", f.First, f.Alone)
@@ -53,6 +59,9 @@ func (s Snapshot) Normal() (Snapshot, error) {
 	for _, j := range s.Jobs {
 		if err := j.check(); err != nil {
 			return s, fmt.Errorf("%v: %w", j.ID, err)
+		}
+		if j.Pool > len(s.Pools) {
+			return s, fmt.Errorf("%v: field Pool is %d of %d", j.ID, j.Pool, len(s.Pools))
 		}
 		if j.Max > 0 {
 			jobs = append(jobs, j)
@@ -79,6 +88,10 @@ func (j Job) check() error {
 		return fmt.Errorf("field Max is %d", j.Max)
 	case j.Min < 0:
 		return fmt.Errorf("field Min is %d", j.Min)
+	case j.Tasks < 0:
+		return fmt.Errorf("field Tasks is %d", j.Tasks)
+	case j.Pool < 0:
+		return fmt.Errorf("field Pool is %d", j.Pool)
 	case j.Running < 0:
 		return fmt.Errorf("field Running is %d", j.Running)
 	case !amount(j.Work):
@@ -105,7 +118,7 @@ func normalWork(jobs []Job, usual float64) {
 	for _, j := range jobs {
 		if j.Work > 0 {
 			work += j.Work
-			tasks += j.Max
+			tasks += max(j.Tasks, j.Max)
 		}
 	}
 	perTask := float64(defaultTaskSeconds)
@@ -117,8 +130,9 @@ func normalWork(jobs []Job, usual float64) {
 	}
 	for i := range jobs {
 		j := &jobs[i]
+		j.Tasks = max(j.Tasks, j.Max)
 		if j.Work == 0 {
-			j.Work = perTask * float64(j.Max)
+			j.Work = perTask * float64(j.Tasks)
 		}
 		j.Alone = max(j.Alone, j.Work)
 		j.Goal.Weight = cmp.Or(j.Goal.Weight, 1)

@@ -16,7 +16,10 @@
 //	S3  Maps and reduces are planned apart, by one Plan each.
 //	S4  Every policy but FIFO gives each job at least its minimum as [Snapshot.Normal]
 //	    leaves it ([Plan.KeepsMinima]); a phase that has not been measured yet has
-//	    a minimum of one slot as long as there are slots.
+//	    a minimum of one slot as long as there are slots. FIFO knows only minima that
+//	    are asked for, and with [FIFO.Minima] alone.
+//	S5  The jobs of a pool have together no more than its Max ([Plan.Validate]). They
+//	    have its Min as long as they can use it and minima fit the slots.
 //
 // Units: slots are counted, work is in slot-seconds, times of costs are seconds
 // from the snapshot's time. Times on the core's clock are time.Durations.
@@ -45,6 +48,8 @@ type Snapshot struct {
 	Transfers []Transfer // shuffles not done, also of jobs whose maps are; with wire.Map
 	Bandwidth float64    // bytes per second that all homes together fetch; 0: not measured
 
+	Pools []Pool // whose bounds their jobs share as the policy has it, see [Within]
+
 	Trackers []Tracker  // with slots of this phase; none: not told, all slots are alike
 	Measured []Measured // what ended where, also of jobs that have ended
 }
@@ -55,7 +60,9 @@ type Job struct {
 	Arrived time.Duration // since the core's zero time
 	Running int           // tasks in slots now
 	Max     int           // useful slots: tasks not yet done, runnable or running
+	Tasks   int           // those where Max is less, as the most that it may have; 0: Max
 	Min     int           // guaranteed slots
+	Pool    int           // 1 + its place in Pools; 0: in none that is bounded
 	Work    float64       // slot-seconds left, as far as measured; 0: not measured yet
 	Alone   float64       // slot-seconds of the whole phase, what stretch divides by; 0: Work
 	Goal    Goal
@@ -64,6 +71,11 @@ type Job struct {
 	Priority int     // the higher goes first where order is that of arrival
 	Share    float64 // of slots, in proportion to others', where they are shared evenly; 0: 1
 	Batch    string  // jobs of one batch are planned as one arrival; empty: alone
+}
+
+// Pool is what jobs may have together. Minima fit the slots.
+type Pool struct {
+	Min, Max int // slots
 }
 
 // Later is a phase of a flow that cannot use slots yet.
@@ -133,13 +145,17 @@ func (p Plan) Validate(s Snapshot) error {
 	if total > s.Slots {
 		return fmt.Errorf("plan gives %d slots of %d", total, s.Slots)
 	}
+	if err := p.validatePools(s); err != nil {
+		return err
+	}
 	if err := p.validatePortions(s); err != nil {
 		return err
 	}
 	return p.validateQueues(s)
 }
 
-// KeepsMinima reports the first job to which p gives less than S4 asks for.
+// KeepsMinima reports the first job to which p gives less than S4 asks for, or the first
+// pool to which it gives less than S5 does.
 func (p Plan) KeepsMinima(s Snapshot) error {
 	normal, err := s.Normal()
 	if err != nil {
@@ -149,10 +165,12 @@ func (p Plan) KeepsMinima(s Snapshot) error {
 	for _, t := range p.Targets {
 		given[t.Job] = t.Slots
 	}
+	has := p.inPools(normal)
 	for _, j := range normal.Jobs {
-		if given[j.ID] < j.Min {
+		full := j.Pool > 0 && has[j.Pool] == s.Pools[j.Pool-1].Max
+		if given[j.ID] < j.Min && !full {
 			return fmt.Errorf("plan gives %v %d slots of at least %d", j.ID, given[j.ID], j.Min)
 		}
 	}
-	return nil
+	return p.keepsPools(normal, has)
 }

@@ -29,6 +29,7 @@ type PhaseExplanation struct {
 	Place, Of            int // in the order of the plan in force, from 1; 0: not in it
 	Target               int // slots by that plan
 	Min, Max             int // slots guaranteed and useful
+	PoolMin              int // slots guaranteed to all jobs of its pool together
 	TaskSeconds, Left    float64
 	Source               string // of TaskSeconds: "measured", "history of job_…", "other jobs", "default"
 	End                  int64  // by the plan or the estimates

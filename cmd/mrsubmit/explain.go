@@ -161,6 +161,9 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 	if x.Min > 0 {
 		p.printf(", %d guaranteed", x.Min)
 	}
+	if x.PoolMin > 0 {
+		p.printf(", %d guaranteed to its pool", x.PoolMin)
+	}
 	p.printf("\n             a task takes %s (%s), %s of one slot left", secondsText(x.TaskSeconds), client.OneLine(x.Source), secondsText(x.LeftSeconds))
 	if !x.End.IsZero() {
 		p.printf("; should end %s", untilText(x.End, now))

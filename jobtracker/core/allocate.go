@@ -29,7 +29,8 @@ type phase struct {
 	noPlan string        // why there is none of it
 
 	seen      []scheduler.Job // of the last snapshot
-	plannedAt time.Duration   // when the plan in force was asked for
+	bounds    []scheduler.Pool
+	plannedAt time.Duration // when the plan in force was asked for
 
 	plan        scheduler.Plan // in force
 	inForce     uint64         // its seq; 0: none is
@@ -93,7 +94,7 @@ func (l *Live) allocate() {
 			continue
 		}
 		p.seq++
-		p.seen = slices.Clone(s.Jobs) // the policy has the others
+		p.seen, p.bounds = slices.Clone(s.Jobs), s.Pools // the policy has the others
 		p.asked, p.last, p.due = true, l.now, l.now+l.c.cfg.Period
 		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.wishes.name, Snapshot: s})
 	}

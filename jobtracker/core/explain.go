@@ -108,6 +108,9 @@ func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 	}
 	if k, ok := slices.BinarySearchFunc(p.seen, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
 		x.Min, x.Max = p.seen[k].Min, p.seen[k].Max
+		if in := p.seen[k].Pool; in > 0 {
+			x.PoolMin, x.Max = p.bounds[in-1].Min, min(x.Max, p.bounds[in-1].Max)
+		}
 	}
 	if i == mapPhase && j.in != nil {
 		x.Wait = l.wishes.rule.Limit(l.offer(j))

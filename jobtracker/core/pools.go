@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -136,5 +137,5 @@ func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
 			s.Jobs[i].Arrived = first[batch]
 		}
 	}
-	return l.facts.pooled.Table.Shape(s, l.poolOf)
+	return l.facts.pooled.Table.Shape(s, l.poolOf, menu.NeedsOf(l.wishes.name).Pools)
 }

@@ -140,7 +140,8 @@ func (s *scenario) seenJobs(phase string) {
 	if phase == "reduce" {
 		i = reducePhase
 	}
-	for _, j := range l.snapshot(i).Jobs {
+	seen := l.snapshot(i)
+	for _, j := range seen.Jobs {
 		text := fmt.Sprintf("%s arrived=%v running=%d max=%d min=%d share=%.4g priority=%d weight=%v",
 			showJob(j.ID), j.Arrived, j.Running, j.Max, j.Min, j.Share, j.Priority, j.Goal.Weight)
 		if j.Goal.Deadline != 0 {
@@ -148,6 +149,9 @@ func (s *scenario) seenJobs(phase string) {
 		}
 		for _, step := range j.Goal.Steps {
 			text += fmt.Sprintf(" %v:%v", step.By, step.Cost)
+		}
+		if j.Pool > 0 {
+			text += fmt.Sprintf(" with its pool %d to %d", seen.Pools[j.Pool-1].Min, seen.Pools[j.Pool-1].Max)
 		}
 		s.printf("%s", text)
 	}

@@ -36,15 +36,16 @@ type (
 		Tasks       int       `json:"tasks"`
 		Done        int       `json:"done"`
 		Running     int       `json:"running"`
-		Waiting     int       `json:"waiting"`          // could be launched now
-		Place       int       `json:"place,omitempty"`  // in the order of the plan in force, from 1
-		Of          int       `json:"of,omitempty"`     // jobs in it
-		Target      int       `json:"target"`           // slots by that plan
-		Min         int       `json:"min"`              // slots guaranteed
-		Max         int       `json:"max"`              // slots useful
-		TaskSeconds float64   `json:"taskSeconds"`      // of one task
-		LeftSeconds float64   `json:"leftSeconds"`      // of one slot, of all tasks left
-		Source      string    `json:"source,omitempty"` // whence TaskSeconds is known
+		Waiting     int       `json:"waiting"`           // could be launched now
+		Place       int       `json:"place,omitempty"`   // in the order of the plan in force, from 1
+		Of          int       `json:"of,omitempty"`      // jobs in it
+		Target      int       `json:"target"`            // slots by that plan
+		Min         int       `json:"min"`               // slots guaranteed
+		Max         int       `json:"max"`               // slots useful
+		PoolMin     int       `json:"poolMin,omitempty"` // slots guaranteed to all jobs of its pool together
+		TaskSeconds float64   `json:"taskSeconds"`       // of one task
+		LeftSeconds float64   `json:"leftSeconds"`       // of one slot, of all tasks left
+		Source      string    `json:"source,omitempty"`  // whence TaskSeconds is known
 		End         time.Time `json:"end,omitzero"`
 		WaitSeconds float64   `json:"waitSeconds,omitempty"` // for a slot near its input a map waits no longer
 		Speeds      []Speed   `json:"speeds,omitempty"`      // by tracker; left out where many jobs are explained
@@ -99,7 +100,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		}
 		e.Phases = append(e.Phases, Phase{
 			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting,
-			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max,
+			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max, PoolMin: p.PoolMin,
 			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: instant(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})
 	}

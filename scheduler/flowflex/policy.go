@@ -157,7 +157,7 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 	var nodes []node
 	for i, j := range s.Jobs {
 		work += j.Work
-		tasks += j.Max
+		tasks += j.Tasks
 		nodes = append(nodes, node{
 			id:      scheduler.PhaseID{Job: j.ID, Phase: s.Phase},
 			flow:    j.Flow,

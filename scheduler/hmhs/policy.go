@@ -15,7 +15,7 @@ import (
 // Tasks not started are dispatched to the slots as they become free: maps by Min-Min and
 // then by Pri on each tracker; reduces, of jobs whose maps have ended, by
 // Dynamic-Min-Min. A job's normal time and its factors are those of [Estimate], and
-// before any of its tasks has ended Work by Max, which the caller has from history, and
+// before any of its tasks has ended Work by Tasks, which the caller has from history, and
 // the trackers' means. Pri takes the reduces' work from Later; where it is not known
 // they take what a mean task takes.
 //
@@ -89,7 +89,7 @@ func newOutlook(s scheduler.Snapshot) *outlook {
 	}
 	speeds := Estimate(s.Measured)
 	for i, j := range s.Jobs {
-		stage := Stage{Tasks: max(0, j.Max-j.Running), Time: j.Work / float64(j.Max), Factor: make([]float64, len(b.Maps))}
+		stage := Stage{Tasks: max(0, j.Tasks-j.Running), Time: j.Work / float64(j.Tasks), Factor: make([]float64, len(b.Maps))}
 		if seconds, ok := speeds.Time(j.ID); ok {
 			stage.Time = seconds
 		}
@@ -131,7 +131,7 @@ func priorities(s scheduler.Snapshot) []float64 {
 	work, tasks := 0.0, 0
 	for _, j := range s.Jobs {
 		work += j.Work
-		tasks += j.Max
+		tasks += j.Tasks
 	}
 	reduces := make(map[wire.JobID]float64, len(s.Later))
 	for _, l := range s.Later {

@@ -18,25 +18,26 @@ func Names() []string {
 	return []string{"fifo", "fair", "flex", "flowflex", "maxsrpt", "splitsrpt", "srpt", "hmhs"}
 }
 
-// Policy finds a policy by its name. All say when phases should end.
+// Policy finds a policy by its name. All say when phases should end, and all keep the
+// bounds of pools, as [NeedsOf] has them told.
 func Policy(name string) (scheduler.Policy, error) {
 	switch name {
 	case "fifo":
-		return scheduler.Foreseeing{Policy: scheduler.FIFO{}}, nil
+		return scheduler.Foreseeing{Policy: scheduler.Within{Policy: scheduler.FIFO{Minima: true}}}, nil
 	case "fair":
 		return scheduler.Foreseeing{Policy: scheduler.Fair{}}, nil
 	case "flex":
-		return flex.Policy{}, nil
+		return scheduler.Within{Policy: flex.Policy{}}, nil
 	case "flowflex":
-		return flowflex.Policy{}, nil
+		return scheduler.Within{Policy: flowflex.Policy{}}, nil
 	case "maxsrpt":
-		return scheduler.Foreseeing{Policy: overlap.MaxSRPT{}}, nil
+		return scheduler.Foreseeing{Policy: scheduler.Within{Policy: overlap.MaxSRPT{}}}, nil
 	case "splitsrpt":
-		return scheduler.Foreseeing{Policy: overlap.SplitSRPT{}}, nil
+		return scheduler.Foreseeing{Policy: scheduler.Within{Policy: overlap.SplitSRPT{}}}, nil
 	case "srpt":
-		return scheduler.Foreseeing{Policy: overlap.SRPT{}}, nil
+		return scheduler.Foreseeing{Policy: scheduler.Within{Policy: overlap.SRPT{}}}, nil
 	case "hmhs":
-		return hmhs.Policy{}, nil
+		return scheduler.Within{Policy: hmhs.Policy{}}, nil
 	}
 	return nil, fmt.Errorf("scheduler %q: want one of %s", name, strings.Join(Names(), ", "))
 }
@@ -46,20 +47,24 @@ type Needs struct {
 	Trackers  bool // and Measured
 	Later     bool // and Flows
 	Transfers bool // and Bandwidth
+	Pools     bool // with their bounds; else each job has its part of these
 	Early     bool // reduces count among Jobs once the configured part of their maps has ended
 }
 
-// NeedsOf says what a policy looks at. One that is not known is shown everything.
+// NeedsOf says what a policy looks at. One that is not known is shown everything,
+// and no pools.
 func NeedsOf(name string) Needs {
 	switch name {
-	case "fifo", "fair", "flex":
+	case "fair":
 		return Needs{}
+	case "fifo", "flex":
+		return Needs{Pools: true}
 	case "flowflex":
-		return Needs{Later: true, Early: true}
+		return Needs{Later: true, Pools: true, Early: true}
 	case "maxsrpt", "splitsrpt", "srpt":
-		return Needs{Transfers: true}
+		return Needs{Transfers: true, Pools: true}
 	case "hmhs":
-		return Needs{Trackers: true, Later: true}
+		return Needs{Trackers: true, Later: true, Pools: true}
 	}
 	return Needs{Trackers: true, Later: true, Transfers: true}
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
@@ -23,8 +24,9 @@ import (
 //
 //	parse              the table of the file below, or its error
 //	shape slots=N [reduce]   what the last table makes of the jobs below, one a line as
-//	                   in "job1 pool=a max=4 weight=2 priority=1 arrived=2s", and what
-//	                   FAIR then gives them
+//	                   in "job1 pool=a max=4 weight=2 priority=1 arrived=2s work=4",
+//	                   and what FAIR then gives them
+//	shape slots=N by=POLICY  what another gives them within the bounds of their pools
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -77,7 +79,7 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 		if err != nil {
 			d.Fatalf(t, "%q: %v", line, err)
 		}
-		j := scheduler.Job{ID: job(n), Work: 1}
+		j := scheduler.Job{ID: job(n), Work: 1, Arrived: time.Duration(n)}
 		for _, f := range fields[1:] {
 			key, value, _ := strings.Cut(f, "=")
 			switch key {
@@ -85,6 +87,8 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 				pools[j.ID] = value
 			case "max":
 				j.Max, err = strconv.Atoi(value)
+			case "work":
+				j.Work, err = strconv.ParseFloat(value, 64)
 			case "weight":
 				j.Goal.Weight, err = strconv.ParseFloat(value, 64)
 			case "priority":
@@ -98,10 +102,24 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 		}
 		s.Jobs = append(s.Jobs, j)
 	}
-	shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] })
-	plan, err := scheduler.Fair{}.Plan(shaped)
+	by := "fair"
+	if d.HasArg("by") {
+		d.ScanArgs(t, "by", &by)
+	}
+	shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] }, menu.NeedsOf(by).Pools)
+	policy, err := menu.Policy(by)
 	if err != nil {
 		return err.Error()
+	}
+	plan, err := policy.Plan(shaped)
+	if err == nil {
+		err = plan.Validate(shaped)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	if by != "fair" {
+		return within(&shaped, plan)
 	}
 	given := make(map[wire.JobID]int)
 	for _, target := range plan.Targets {
@@ -110,6 +128,21 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 	var b strings.Builder
 	for _, j := range shaped.Jobs {
 		fmt.Fprintf(&b, "job%d min=%d max=%d share=%.4g fair=%d\n", j.ID.N, j.Min, j.Max, j.Share, given[j.ID])
+	}
+	return b.String()
+}
+
+// within tells a plan, and the bounds of the pools that its jobs are in.
+func within(s *scheduler.Snapshot, plan scheduler.Plan) string {
+	var b strings.Builder
+	for _, target := range plan.Targets {
+		fmt.Fprintf(&b, "job%d %d", target.Job.N, target.Slots)
+		for _, j := range s.Jobs {
+			if j.ID == target.Job && j.Pool > 0 {
+				fmt.Fprintf(&b, " of its pool's %d to %d", s.Pools[j.Pool-1].Min, s.Pools[j.Pool-1].Max)
+			}
+		}
+		fmt.Fprintf(&b, ", end %.3g\n", target.End)
 	}
 	return b.String()
 }
@@ -138,7 +171,7 @@ func TestShape(t *testing.T) {
 			s.Jobs = append(s.Jobs, j)
 		}
 		before := slices.Clone(s.Jobs)
-		shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] })
+		shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] }, false)
 		if !slices.EqualFunc(before, s.Jobs, func(a, b scheduler.Job) bool { return a.Max == b.Max && a.Share == b.Share }) {
 			t.Fatal("the snapshot has changed")
 		}

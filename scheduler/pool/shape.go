@@ -10,16 +10,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Shape gives the jobs of a snapshot what their pools have: parts of the pool's
-// minimum and maximum as Min and Max, and as Share what each would have of all slots
-// if pools were filled like water in proportion to their weights, and then jobs
-// within their pool in proportion to their goals' weights. What a job cannot use is
-// so its pool's before it is anybody else's. Min is guaranteed by every policy that
-// guarantees any, Share is for those that share evenly.
+// Shape gives the jobs of a snapshot what their pools have. Share is what each would
+// have of all slots if pools were filled like water in proportion to their weights, and
+// then jobs within their pool in proportion to their goals' weights: what a job cannot
+// use is so its pool's before it is anybody else's. That is for policies that share
+// evenly. To them parts of the pool's minimum and maximum are given as Min and Max;
+// others have the pools' bounds whole, as the snapshot's Pools, and share them as they
+// see fit.
 //
 // How many jobs a pool runs at a time is not looked at: who may not run is not in the
 // snapshot. O(J log J).
-func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string) scheduler.Snapshot {
+func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whole bool) scheduler.Snapshot {
 	s.Jobs = slices.Clone(s.Jobs)
 	members := make(map[string][]*scheduler.Job)
 	for i := range s.Jobs {
@@ -33,12 +34,22 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string) sche
 		slices.SortFunc(members[name], first)
 		shares[i] = p.bound(PhaseOf(s.Phase), members[name])
 	}
-	level := scheduler.WaterLevel(scaled(shares, s.Slots), s.Slots)
+	fitting := scaled(shares, s.Slots)
+	level := scheduler.WaterLevel(fitting, s.Slots)
 	for i, name := range names {
-		divide(members[name], shares[i], shares[i].At(level))
+		divide(members[name], shares[i], shares[i].At(level), whole)
+		if p, _ := t.Find(name); whole && p.bounds(PhaseOf(s.Phase)) {
+			s.Pools = append(s.Pools, scheduler.Pool{Min: fitting[i].Min, Max: shares[i].Max})
+			for _, j := range members[name] {
+				j.Pool = len(s.Pools)
+			}
+		}
 	}
 	return s
 }
+
+// bounds says whether a pool bounds what its jobs have.
+func (p *Pool) bounds(phase int) bool { return p.Min[phase] > 0 || p.Max[phase] != Unlimited }
 
 // PhaseOf is where a phase is in Min and Max.
 func PhaseOf(k wire.Kind) int {
@@ -82,19 +93,23 @@ func scaled(shares []scheduler.Share, slots int) []scheduler.Share {
 	return shares
 }
 
-// divide gives the jobs of a pool their parts of its bounds, and of the slots that
-// it would have.
-func divide(jobs []*scheduler.Job, bound scheduler.Share, slots float64) {
+// divide gives the jobs of a pool their parts of the slots that it would have and, unless
+// these are to be had whole, of its bounds.
+func divide(jobs []*scheduler.Job, bound scheduler.Share, slots float64, whole bool) {
 	shares := make([]scheduler.Share, len(jobs))
 	for i, j := range jobs {
 		shares[i] = scheduler.Share{Max: j.Max, Weight: j.Goal.Weight}
 	}
 	for i, most := range scheduler.Waterline(shares, bound.Max) {
 		shares[i].Max = most
-		jobs[i].Max = most
+		if !whole {
+			jobs[i].Max = most
+		}
 	}
 	for i, least := range scheduler.Waterline(shares, bound.Min) {
-		jobs[i].Min = least
+		if !whole {
+			jobs[i].Min = least
+		}
 	}
 	// To a thousandth of a slot: pools that have no slots still have proportions.
 	const fine = 1000
