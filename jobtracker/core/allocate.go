@@ -256,6 +256,9 @@ func (l *Live) allocated(r Allocated) {
 	for i, t := range r.Plan.Targets {
 		if j := l.job(t.Job); j != nil {
 			j.given[p.index] = given{plan: p.inForce, slots: t.Slots, rank: i}
+			if j.homeless.Len() > 0 {
+				l.touch(j) // its homes may have waited for this
+			}
 		}
 	}
 	p.planned()

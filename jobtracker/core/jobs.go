@@ -82,6 +82,7 @@ type job struct {
 	slowstart float64       // likewise
 	gathering int           // reduce slots held while it is gathered
 	movesDue  time.Duration // when it is to be seen which of its ready partitions move
+	rankedBy  time.Duration // when its homes wait no longer for a plan, see awaitsRanking
 	movesAsOf int           // trackers with free reduce slots then
 	offered   bool          // to have map slots that are in no queue, as of the last look
 	party     *party

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -15,12 +16,13 @@ import (
 // through: those with more slots, and those that are faster, get more. Of those that
 // are equal the one is taken where the plan in force has the job's tasks end soonest, if
 // it says so (HMHS), then the one that has less to reduce of all jobs, in bytes for each
-// of its slots at its speed, then each in turn, going on from job to job.
+// of its slots at its speed, then each in turn, going on from job to job. A policy that
+// has something to say is waited for, since a job's homes are placed before its first plan.
 
 // placeHomes finds homes for partitions that have none, but for classical ones, which
 // get them with their slots.
 func (l *Live) placeHomes(j *job) {
-	if j.classical || j.homeless.Len() == 0 {
+	if j.classical || j.homeless.Len() == 0 || l.awaitsRanking(j) {
 		return
 	}
 	w := l.partitionBytes(j)
@@ -36,6 +38,33 @@ func (l *Live) placeHomes(j *job) {
 		s.own, s.load = l.loads(j, s.t, w)
 		heap.Fix(sites, 0)
 	}
+}
+
+// rankingWait is how long homes wait for a plan that ranks trackers, in allocation periods.
+const rankingWait = 4
+
+// awaitsRanking says whether the homes of a job wait for the first plan that names it:
+// under a policy that ranks trackers, as long as there is nothing to be gathered, and not
+// for ever.
+func (l *Live) awaitsRanking(j *job) bool {
+	if !menu.NeedsOf(l.wishes.name).Trackers || j.chosen > 0 || l.isNamed(j) {
+		return false
+	}
+	if j.rankedBy == 0 {
+		j.rankedBy = l.now + rankingWait*l.c.cfg.Period
+		l.alarm(j, j.rankedBy)
+	}
+	return l.now < j.rankedBy
+}
+
+// isNamed says whether a plan in force names a job.
+func (l *Live) isNamed(j *job) bool {
+	for i := range l.phases {
+		if _, ok := l.phases[i].givenTo(j); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // homeAt has a partition gathered on a tracker from now on.
