@@ -19,7 +19,15 @@
 //	+--------+------------------------------------------------+
 //
 // A reader ignores fields it does not know. Lengths are bounded before memory is
-// taken: [MaxRecord].
+// taken: [MaxRecord], [MaxPlanLog].
+//
+// # A run again
+//
+// With the histories of the jobs of a time it can be played again what the job tracker
+// did. An attempt had a slot of its tracker from Launched to Began and Took together; the
+// plan in force says how many slots, in which order, from which queues its job was to
+// have ([Planned]). What History does not have: why a slot near no input was refused,
+// which depends on measurements of that moment, and what earlier leaders planned.
 package history
 
 import (
@@ -49,24 +57,14 @@ type Record struct {
 	Owner     string
 	Submitted int64 // Unix milliseconds, as Ended
 	Ended     int64
-	Attempts  []wire.AttemptStatus // by task, oldest first; of very large jobs not all
-	Plans     []Planned            // in force, oldest first; of very long jobs not all
+	Attempts  []wire.AttemptStatus // by task, oldest first
+	Unkept    int                  // attempts beside those, of very large jobs
+	Plans     []Planned            // what was in force whenever that changed, oldest first
 	Token     string               // of the job, for its logs; empty: the record is older than tokens
-}
 
-// Planned is what a plan in force had for the job.
-type Planned struct {
-	At         int64 // Unix milliseconds since when
-	Phase      wire.Kind
-	Scheduling wire.Scheduling
-	Target     int   // slots
-	Place, Of  int   // in the order of precedence, from 1
-	End        int64 // Unix milliseconds at which the job was to end by then; 0: not known
-}
-
-// Same says whether two plans had the same for the job.
-func (p *Planned) Same(other *Planned) bool {
-	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of
+	PlanLog    []byte // Plans in few bytes, instead of them: what files have, see [Record.Unpack]
+	PlansSince int64  // Unix milliseconds: what was in force before is not known; 0: all is
+	PlansLack  string // why it is not
 }
 
 // Name is the URL of a job's file.
@@ -146,7 +144,15 @@ func Read(f dfs.FS, name string) (*Record, error) {
 const magic = "qhs1"
 
 func encode(r *Record) ([]byte, error) {
-	body, err := wire.Marshal(r)
+	packed := *r
+	if len(r.Plans) > 0 {
+		var log PlanLog
+		for _, p := range r.Plans {
+			log.Add(p)
+		}
+		packed.Plans, packed.PlanLog = nil, log.Bytes()
+	}
+	body, err := wire.Marshal(&packed)
 	if err != nil {
 		return nil, err
 	}
@@ -188,5 +194,17 @@ func parse(body []byte) (*Record, error) {
 	if err := wire.Unmarshal(body, r); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotHistory, err)
 	}
+	if err := r.Unpack(); err != nil {
+		return nil, err
+	}
 	return r, nil
+}
+
+// Unpack makes Plans of a PlanLog. Records that are older than that have none.
+func (r *Record) Unpack() (err error) {
+	if len(r.PlanLog) > 0 {
+		r.Plans, err = ParsePlans(r.PlanLog)
+		r.PlanLog = nil
+	}
+	return err
 }

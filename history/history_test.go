@@ -32,8 +32,14 @@ func record(n int) *Record {
 		Owner: "ann", Submitted: 5, Ended: 9,
 		Attempts: []wire.AttemptStatus{{
 			Attempt: wire.AttemptID{Task: wire.TaskID{Job: job(n), Kind: wire.Map, N: 1}, N: 1000},
-			Tracker: "t1", Addr: "h:1", State: wire.AttemptFailed, Began: 5, Took: 3, Error: "oops",
+			Tracker: "t1", Addr: "h:1", State: wire.AttemptFailed, Began: 5, Launched: 4, Took: 3, Error: "oops",
 		}},
+		Unkept: 2,
+		Plans: []Planned{
+			{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "hmhs"}, Target: 2, Place: 1, Of: 3, End: 9, Queues: []Queued{{"t1", 4, 2}}},
+			{At: 6, Phase: wire.Map, Share: 0.25, Turn: 1},
+		},
+		PlansSince: 5, PlansLack: "they were an earlier leader's",
 	}
 }
 
@@ -79,6 +85,17 @@ func TestWriteAndFind(t *testing.T) {
 	}
 	if _, err := Find(f, staging, job(2)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a job without a history: %v", err)
+	}
+}
+
+// A file of before there was a log of plans has them one by one.
+func TestOlderPlans(t *testing.T) {
+	body, err := wire.Marshal(record(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := parse(body); err != nil || !reflect.DeepEqual(r, record(1)) {
+		t.Errorf("read %+v, %v", r, err)
 	}
 }
 

@@ -26,6 +26,7 @@ type PhaseExplanation struct {
 	Phase                Kind
 	Tasks, Done, Running int
 	Waiting              int // could be launched now
+	Adopted              int // of those that run: launched by an earlier leader; since when they run is not known
 	Place, Of            int // in the order of the plan in force, from 1; 0: not in it
 	Target               int // slots by that plan
 	Min, Max             int // slots guaranteed and useful

@@ -12,6 +12,10 @@ type AttemptStatus struct {
 	Error   string // why it failed or was killed
 	Level   Level  // of a map: how near to its input it was launched
 	Reads   Reads  // as in Result, when the state is final
+
+	// When it was given its slot, likewise; 0: under an earlier leader, and Began is but
+	// Took before it was heard of, or when it was. It has the slot until Began and Took.
+	Launched int64
 }
 
 // JobAttempts is a job's attempts and what it takes to read their logs.

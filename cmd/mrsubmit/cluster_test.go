@@ -175,7 +175,7 @@ func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
 	task := wire.TaskID{Job: id, Kind: wire.Map}
 	other := wire.TaskID{Job: id, Kind: wire.Map, N: 1}
 	return []wire.AttemptStatus{
-		{Attempt: wire.AttemptID{Task: task, N: 1000}, Tracker: "t1", Addr: f.addr, State: wire.AttemptFailed, Began: 1000, Took: 500, Error: "boom\nstack"},
+		{Attempt: wire.AttemptID{Task: task, N: 1000}, Tracker: "t1", Addr: f.addr, State: wire.AttemptFailed, Began: 1000, Launched: 900, Took: 500, Error: "boom\nstack"},
 		{Attempt: wire.AttemptID{Task: task, N: 1001}, Tracker: "t1", Addr: f.addr, State: wire.AttemptSucceeded, Began: 2000, Took: 500},
 		{Attempt: wire.AttemptID{Task: other, N: 1000}, Tracker: "t2", State: wire.AttemptSucceeded},
 	}
@@ -243,9 +243,9 @@ func newFake(t *testing.T) *fakeJobTracker {
 	}
 	past := &history.Record{
 		Job:   wire.JobStatus{ID: wire.JobID{Start: 6, N: 9}, Name: "old", State: wire.Failed, Error: "long ago", Elapsed: time.Minute},
-		Owner: "me", Plan: wire.JobPlan{Output: "file:///out"}, Submitted: 1, Ended: 60_001, Attempts: f.attempts(wire.JobID{Start: 6, N: 9}),
-		Token: tokenOf("job_6_0009"),
-		Plans: []history.Planned{{At: 1, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex"}, Target: 3, Place: 1, Of: 2}},
+		Owner: "me", Token: tokenOf("job_6_0009"), Plan: wire.JobPlan{Output: "file:///out"}, Submitted: 1, Ended: 60_001, Attempts: f.attempts(wire.JobID{Start: 6, N: 9}),
+		Plans: []history.Planned{{At: 1, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex"}, Target: 3, Place: 1, Of: 2,
+			Queues: []history.Queued{{Tracker: "t1", After: 2, Tasks: 5}}, Share: 0.25, Turn: 2}}, Unkept: 7, PlansSince: 1, PlansLack: "they were an earlier leader's",
 	}
 	if err := history.Write(files(), history.Name(f.staging, time.UnixMilli(past.Ended), past.Job.ID), past); err != nil {
 		t.Fatal(err)
@@ -341,8 +341,8 @@ func TestAsking(t *testing.T) {
 		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"…"token": "token of job_7_0001"`, ""},
 		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
-		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\n", ""},
-		{"history -json job_6_0009", 0, `"attempts": […"plans": […"phase": "map"…"scheduler": "flex"…"slots": 3…"place": 1`, ""},
+		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans in force before…are not known: they were an earlier leader's\n7 attempts beside these are not known\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ about: an earlier leader", ""},
+		{"history -json job_6_0009", 0, `"attempts": […"plans": […"phase": "map"…"scheduler": "flex"…"slots": 3…"place": 1…"queues": […"tracker": "t1"…"after": 2…"tasks": 5…"share": 0.25…"turn": 2…"plansSince"…"plansLack": "they were`, ""},
 		{"history job_7_0001", 1, "", "job_7_0001 has no history in " + f.staging + ": it has not ended"},
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},
 		{"history -n -1", 2, "", "-n -1: want a number of lines"},

@@ -169,6 +169,9 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("; should end %s", untilText(x.End, now))
 	}
 	p.printf("\n")
+	if x.Adopted > 0 {
+		p.printf("             %d of those that run began under an earlier leader, and count as begun with this one\n", x.Adopted)
+	}
 	if x.WaitSeconds > 0 {
 		p.printf("             one waits for a slot near its input for %s at most\n", secondsText(x.WaitSeconds))
 	}

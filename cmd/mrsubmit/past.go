@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,33 +23,52 @@ type pastJob struct {
 	Ended     time.Time     `json:"ended,omitzero"`
 	Output    string        `json:"output,omitempty"`
 	Attempts  []web.Attempt `json:"attempts,omitempty"`
-	Plans     []pastPlan    `json:"plans,omitempty"`
+	Unkept    int           `json:"unkeptAttempts,omitempty"` // beside those
+
+	Plans      []pastPlan `json:"plans,omitempty"`
+	PlansSince time.Time  `json:"plansSince,omitzero"` // what was in force before is not known
+	PlansLack  string     `json:"plansLack,omitempty"` // why
 }
 
-// pastPlan is what a plan in force had for the job.
+// pastPlan is what the plan in force had for the job from a time on, in one phase.
 type pastPlan struct {
-	At        time.Time `json:"at"`
-	Phase     string    `json:"phase"`
-	Scheduler string    `json:"scheduler"`
-	Metric    string    `json:"metric"`
-	Delay     string    `json:"delay"`
-	Slots     int       `json:"slots"`
-	Place     int       `json:"place"` // in the order of precedence, from 1
-	Of        int       `json:"of"`
-	End       time.Time `json:"end,omitzero"` // foreseen
+	At        time.Time    `json:"at"`
+	Phase     string       `json:"phase"`
+	Scheduler string       `json:"scheduler"`
+	Metric    string       `json:"metric"`
+	Delay     string       `json:"delay"`
+	Slots     int          `json:"slots"`
+	Place     int          `json:"place"` // in the order of precedence, from 1; 0: the plan did not name it
+	Of        int          `json:"of"`
+	End       time.Time    `json:"end,omitzero"`     // foreseen
+	Queues    []pastQueued `json:"queues,omitempty"` // what trackers were to run of it
+	Share     float64      `json:"share,omitempty"`  // of what homes fetch
+	Turn      int          `json:"turn,omitempty"`   // in the order of those shares, from 1
+}
+
+// pastQueued is tasks of the job in the queue of a tracker.
+type pastQueued struct {
+	Tracker string `json:"tracker"`
+	After   int    `json:"after"` // tasks that it was to run before
+	Tasks   int    `json:"tasks"`
 }
 
 func pastOf(r *history.Record) pastJob {
 	p := pastJob{
 		Job: web.JobOf(&r.Job), Owner: r.Owner, Submitted: unixMilli(r.Submitted), Ended: unixMilli(r.Ended), Output: r.Plan.Output,
+		Unkept: r.Unkept, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansLack,
 	}
 	for i := range r.Attempts {
 		p.Attempts = append(p.Attempts, web.AttemptOf(&r.Attempts[i]))
 	}
 	for _, x := range r.Plans {
+		var queues []pastQueued
+		for _, q := range x.Queues {
+			queues = append(queues, pastQueued(q))
+		}
 		p.Plans = append(p.Plans, pastPlan{
 			At: unixMilli(x.At), Phase: x.Phase.String(), Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
-			Slots: x.Target, Place: x.Place, Of: x.Of, End: unixMilli(x.End),
+			Slots: x.Target, Place: x.Place, Of: x.Of, End: unixMilli(x.End), Queues: queues, Share: x.Share, Turn: x.Turn,
 		})
 	}
 	return p
@@ -137,16 +157,36 @@ func (q *query) historyOf(staging string) error {
 	if p.Output != "" {
 		fmt.Fprintf(q.stdout, "output %s\n", client.OneLine(p.Output))
 	}
-	return q.table(attemptRows(p.Attempts))
+	if p.PlansLack != "" {
+		fmt.Fprintf(q.stdout, "plans in force before %s are not known: %s\n", timeText(p.PlansSince), client.OneLine(p.PlansLack))
+	}
+	if p.Unkept > 0 {
+		fmt.Fprintf(q.stdout, "%d attempts beside these are not known\n", p.Unkept)
+	}
+	if err := q.table(attemptRows(p.Attempts)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(p.Attempts, func(a web.Attempt) bool { return a.Launched.IsZero() }) {
+		fmt.Fprintln(q.stdout, "~ about: an earlier leader, or build, has launched it")
+	}
+	return nil
 }
 
 func attemptRows(attempts []web.Attempt) [][]string {
 	rows := [][]string{{"ATTEMPT", "STATE", "TRACKER", "LEVEL", "BEGAN", "TOOK", "ERROR"}}
 	for i := range attempts {
 		a := &attempts[i]
-		rows = append(rows, []string{a.ID, a.State, a.Tracker, a.Level, timeText(a.Began), elapsedText(a.TookMillis), firstLine(a.Error)})
+		rows = append(rows, []string{a.ID, a.State, a.Tracker, a.Level, begunText(a), elapsedText(a.TookMillis), firstLine(a.Error)})
 	}
 	return rows
+}
+
+// begunText is when an attempt began; of one of an earlier leader that is about.
+func begunText(a *web.Attempt) string {
+	if a.Launched.IsZero() && !a.Began.IsZero() {
+		return "~" + timeText(a.Began)
+	}
+	return timeText(a.Began)
 }
 
 func firstLine(text string) string {

@@ -90,7 +90,10 @@ func (l *Live) allocate() {
 		s := l.snapshot(i)
 		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
 			p.due, p.noPlan = never, ""
-			p.force(scheduler.Plan{}, 0)
+			if p.inForce != 0 {
+				p.force(scheduler.Plan{}, 0)
+				l.notePlan(p)
+			}
 			continue
 		}
 		p.seq++

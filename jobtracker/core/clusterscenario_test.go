@@ -189,8 +189,12 @@ func (s *scenario) attempts(id wire.JobID) {
 		if a.Reads != (wire.Reads{}) {
 			level += fmt.Sprintf(" reads=%d/%d/%d", a.Reads.Node.Bytes, a.Reads.Rack.Bytes, a.Reads.Remote.Bytes)
 		}
-		s.printf("%s on %s %v since %v took %dms%s %s", showAttempt(a.Attempt), a.Tracker, a.State,
-			time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, level, a.Error)
+		about := ""
+		if a.Launched == 0 {
+			about = "about "
+		}
+		s.printf("%s on %s %v since %s%v took %dms%s %s", showAttempt(a.Attempt), a.Tracker, a.State,
+			about, time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, level, a.Error)
 	}
 }
 

@@ -27,9 +27,10 @@ func (l *Live) writeHistory(j *job) {
 	sub := j.facts.sub
 	now := l.wall()
 	r := &history.Record{
-		Plan: *j.plan, Owner: sub.who(), Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j), Plans: j.plans,
-		Token: j.token,
+		Plan: *j.plan, Owner: sub.who(), Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j), PlanLog: j.plans.Bytes(),
+		Token: j.token, Unkept: j.unkept,
 	}
+	r.PlansSince, r.PlansLack = l.plansLack(j)
 	for i := range r.Attempts {
 		// What an earlier attempt's late report has made needless is dropped with the job.
 		if a := &r.Attempts[i]; !a.State.Final() {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -112,6 +111,11 @@ func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 			x.PoolMin, x.Max = p.bounds[in-1].Min, min(x.Max, p.bounds[in-1].Max)
 		}
 	}
+	for a := range j.running(i) {
+		if l.adopted(a) {
+			x.Adopted++
+		}
+	}
 	if i == mapPhase && j.in != nil {
 		x.Wait = l.wishes.rule.Limit(l.offer(j))
 	}
@@ -159,55 +163,4 @@ func (l *Live) wallOf(at time.Duration) int64 {
 		return 0
 	}
 	return l.c.wall + at.Milliseconds()
-}
-
-// maxPlanned bounds the plans of one job that are kept for its history. When there
-// are more every other one goes: the plans of its whole life are to be seen.
-const maxPlanned = 256
-
-// foreseeGap is the least time between looks into the future for histories.
-const foreseeGap = 100 * time.Millisecond
-
-// notePlan notes what the plan that came into force just now means for its jobs, if
-// that is another than before or some part of their lives has passed since.
-func (l *Live) notePlan(p *phase) {
-	if !l.c.cfg.History {
-		return
-	}
-	for i := range p.plan.Targets {
-		j := l.jobs[p.plan.Targets[i].Job.N]
-		if j == nil || j.given[p.index].rank != i {
-			continue
-		}
-		note := history.Planned{
-			At: l.wall(), Phase: p.kind, Scheduling: l.c.scheduling(),
-			Target: p.plan.Targets[i].Slots, Place: i + 1, Of: len(p.plan.Targets),
-		}
-		last := j.noted[p.index]
-		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.arrived)/64
-		if !old && note.Same(&last) {
-			continue
-		}
-		if l.foreseen == nil || l.now-l.foreseenAt >= foreseeGap {
-			l.foreseen, l.foreseenAt = l.outlooks(l.now), l.now
-		}
-		if o := l.foreseen[j.facts.n]; o != nil {
-			note.End = l.wallOf(o.end)
-		}
-		j.noted[p.index] = note
-		j.note(note)
-	}
-}
-
-func (j *job) note(n history.Planned) {
-	if len(j.plans) == maxPlanned {
-		kept := j.plans[:0]
-		for i := range j.plans {
-			if i%2 == 0 {
-				kept = append(kept, j.plans[i])
-			}
-		}
-		j.plans = kept
-	}
-	j.plans = append(j.plans, n)
 }

@@ -39,9 +39,7 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 	case "beat":
 		s.step(FromTracker{s.streams[first], &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0")))}})
 	case "planned":
-		for _, p := range s.record.Plans {
-			s.printf("%v %v %s: %d slots, place %d of %d, end %s", since(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Of, since(p.End))
-		}
+		s.showPlanned()
 	default:
 		return false
 	}
@@ -62,6 +60,9 @@ func (s *scenario) explained(x *wire.Explanation) {
 	for _, p := range x.Phases {
 		s.printf("  %v: %d of %d done, %d run, %d wait; place %d of %d, target %d of %d to %d; %.3gs a task (%s), %.3gs left, end %s", p.Phase,
 			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.Left, since(p.End))
+		if p.Adopted > 0 {
+			s.printf("    %d of an earlier leader", p.Adopted)
+		}
 		if p.Wait > 0 {
 			s.printf("    one waits for a slot near its input for %v at most", p.Wait.Round(time.Millisecond))
 		}
@@ -81,6 +82,25 @@ func (s *scenario) explained(x *wire.Explanation) {
 			due = ", due " + since(h.Due)
 		}
 		s.printf("  held: %s%s%s", h.What, showUntil(h.Until), due)
+	}
+}
+
+func (s *scenario) showPlanned() {
+	if err := s.record.Unpack(); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range s.record.Plans {
+		more := ""
+		for _, q := range p.Queues {
+			more += fmt.Sprintf(", %d on %s after %d", q.Tasks, q.Tracker, q.After)
+		}
+		if p.Turn > 0 {
+			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.Turn)
+		}
+		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", since(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Of, since(p.End), more)
+	}
+	if r := s.record; r.PlansSince > 0 {
+		s.printf("not known before %s: %s", since(r.PlansSince), r.PlansLack)
 	}
 }
 

@@ -66,6 +66,7 @@ type job struct {
 	troubles []string // as in wire.JobStatus
 	pasts    []past   // attempts that have ended, in that order
 	causes   []string // why, of some of them
+	unkept   int      // attempts that have ended and are not in pasts
 
 	waitsGrant  []*attempt // ready attempts that are not granted yet
 	writing     bool       // WriteDigests is under way
@@ -113,8 +114,11 @@ type job struct {
 	workers  int              // started for it
 	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
 	reads    wire.Reads       // of maps that have succeeded
-	plans    []history.Planned
-	noted    [2]history.Planned // the last ones, by phase
+	plans    history.PlanLog
+	turn     int     // among those whose share of the shuffle trackers are told, from 1
+	share    float64 // that they are told
+
+	plansSince int64 // Unix milliseconds since when plans are known, if an earlier leader had others
 
 	preparing  time.Duration // since when, its last setup attempt
 	committing time.Duration // since when

@@ -132,7 +132,8 @@ func newLive(c *Core) *Live {
 	for _, n := range slices.Sorted(maps.Keys(l.facts.jobs)) {
 		if f := l.facts.jobs[n]; f.end == nil {
 			age := time.Duration(l.wall()-f.sub.at) * time.Millisecond
-			l.addJob(f, l.now-max(age, 0)).held = true
+			j := l.addJob(f, l.now-max(age, 0))
+			j.held, j.plansSince = true, l.wall()
 		}
 	}
 	l.releaseIfDue()

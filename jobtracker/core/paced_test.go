@@ -144,6 +144,9 @@ func (p *paced) carryOut(c Command) {
 	case WriteDigests:
 		p.after(time.Millisecond, func() { p.step(DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash}) })
 	case WriteHistory:
+		if err := c.Record.Unpack(); err != nil {
+			p.t.Fatal(err)
+		}
 		p.records = append(p.records, c.Record)
 		p.after(time.Millisecond, func() { p.step(HistoryWritten{Epoch: c.Epoch, Job: c.Job}) })
 	case RemoveStaging:

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"slices"
 
 	"github.com/quernmr/quern/wire"
@@ -17,6 +18,7 @@ type past struct {
 	began   int64 // Unix milliseconds
 	took    int64 // milliseconds
 	reads   wire.Reads
+	waited  int32 // milliseconds before it began since it was launched, or unknownLaunch
 	task    int32 // the TaskID's number
 	tracker int32 // number of its name
 	cause   int32 // 1 + its place in job.causes; 0: none
@@ -25,6 +27,21 @@ type past struct {
 	state   wire.AttemptState
 	level   wire.Level
 	lost    bool // how it ended is not known
+}
+
+// unknownLaunch is of attempts that an earlier leader has launched. When that was is not
+// known, nor when they began: that is taken to be by their time before they were heard of.
+const unknownLaunch = -1
+
+// adopted says whether an earlier leader has launched an attempt.
+func (l *Live) adopted(a *attempt) bool { return a.id.N/wire.EpochAttempts != int(l.epoch) }
+
+// waited is how long before a time in Unix milliseconds an attempt was launched.
+func (l *Live) waited(a *attempt, began int64) int32 {
+	if l.adopted(a) {
+		return unknownLaunch
+	}
+	return int32(min(max(began-a.began, 0), math.MaxInt32))
 }
 
 // keep notes how an attempt of this office has ended.
@@ -39,6 +56,7 @@ func (l *Live) keep(a *attempt, state wire.AttemptState, r *wire.Result) {
 	default:
 		p.took = l.wall() - p.began
 	}
+	p.waited = l.waited(a, p.began)
 	cause := r.Error
 	if state == wire.AttemptKilled && a.reason != "" {
 		cause = a.reason
@@ -54,7 +72,7 @@ func (l *Live) keepLost(a *attempt) {
 	}
 	a.job.keep(a.task, past{
 		number: a.id.N, tracker: a.tracker.number, state: wire.AttemptKilled, lost: true,
-		began: a.began, took: l.wall() - a.began, level: a.level,
+		began: a.began, took: l.wall() - a.began, waited: l.waited(a, a.began), level: a.level,
 	}, cause)
 }
 
@@ -64,7 +82,7 @@ func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 	took := r.Result.Took.Milliseconds()
 	p := past{
 		number: r.Attempt.N, tracker: t.number, state: r.State, bytes: r.Result.Bytes,
-		began: l.wall() - took, took: took, reads: r.Result.Reads,
+		began: l.wall() - took, took: took, waited: unknownLaunch, reads: r.Result.Reads,
 	}
 	if tk.kind == wire.Map && j.in != nil && !j.in.closed {
 		p.level = j.levelOf(int(tk.n), t)
@@ -96,7 +114,10 @@ func (j *job) keep(tk *task, p past, cause string) {
 	switch {
 	case at != 0 && j.pasts[at-1].lost:
 		p.before = j.pasts[at-1].before
-	case at == 0 && len(j.pasts) < maxPast:
+	case at == 0 && len(j.pasts) == maxPast:
+		j.unkept++
+		return
+	case at == 0:
 		j.pasts = append(j.pasts, past{})
 		at = int32(len(j.pasts))
 		tk.past = at
@@ -121,16 +142,23 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 			Bytes: wire.Progress{Done: p.bytes, Total: p.bytes}, Began: p.began, Took: p.took,
 			Level: p.level, Reads: p.reads,
 		}
+		if p.waited != unknownLaunch {
+			s.Launched = p.began - int64(p.waited)
+		}
 		if p.cause > 0 {
 			s.Error = j.causes[p.cause-1]
 		}
 		list = append(list, s)
 	}
 	for a := range j.attempts.all() {
-		list = append(list, wire.AttemptStatus{
+		s := wire.AttemptStatus{
 			Attempt: a.id, Tracker: a.tracker.Name, Addr: a.tracker.Addr, State: a.state, Bytes: a.bytes, Began: a.began,
 			Level: a.level,
-		})
+		}
+		if !l.adopted(a) {
+			s.Launched = a.began
+		}
+		list = append(list, s)
 	}
 	slices.SortFunc(list, func(a, b wire.AttemptStatus) int { return a.Attempt.Compare(b.Attempt) })
 	return list

@@ -73,6 +73,7 @@ func (l *Live) expireQueues() {
 		if p := &l.phases[i]; l.now >= p.queuedUntil {
 			p.plan.Queues = nil
 			l.dropQueues(p)
+			l.notePlan(p)
 		}
 	}
 }

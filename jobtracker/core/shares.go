@@ -61,11 +61,33 @@ func (l *Live) reshare() {
 	if sameShares(now.list, list) || soon && len(list) > 0 && len(now.list) > 0 && list[0].Job == now.list[0].Job {
 		return
 	}
+	l.noteShares(list)
 	now.list, now.at = list, l.now
 	now.version++
 	for i, t := range l.byIndex {
 		if t != nil {
 			now.owed.Add(i)
+		}
+	}
+}
+
+// noteShares notes what changes for those who have a share told, and who have none any more.
+func (l *Live) noteShares(list []wire.JobShare) {
+	had := l.parts.list
+	for _, s := range had {
+		if j := l.job(s.Job); j != nil {
+			j.turn, j.share = 0, 0
+		}
+	}
+	for i, s := range list {
+		if j := l.job(s.Job); j != nil {
+			j.turn, j.share = i+1, s.Share
+			l.noteShare(j)
+		}
+	}
+	for _, s := range had {
+		if j := l.job(s.Job); j != nil && j.turn == 0 {
+			l.noteShare(j)
 		}
 	}
 }

@@ -30,10 +30,11 @@ type wishes struct {
 	drains    []Drain             // likewise
 	rule      locality.Rule       // in force
 	metric    scheduler.Metric
-	name      string      // of the policy
-	unknown   string      // what of the scheduling asked for is not known here
-	pools     *pool.Table // read last, until it is in force
-	badPools  string      // why the newest pool table is not in force
+	name      string          // of the policy
+	asked     wire.Scheduling // in force, known to this build or not
+	unknown   string          // what of the scheduling asked for is not known here
+	pools     *pool.Table     // read last, until it is in force
+	badPools  string          // why the newest pool table is not in force
 }
 
 // defaultScheduling is in force where nobody says otherwise.
@@ -68,7 +69,7 @@ func parseScheduling(s wire.Scheduling) (metric scheduler.Metric, rule locality.
 func (l *Live) obey() {
 	s := l.c.scheduling()
 	metric, rule, err := parseScheduling(s)
-	l.wishes.unknown = ""
+	l.wishes.asked, l.wishes.unknown = s, ""
 	if err != nil {
 		l.wishes.unknown = err.Error()
 		s = defaultScheduling
@@ -78,6 +79,7 @@ func (l *Live) obey() {
 	for i := range l.phases {
 		p := &l.phases[i]
 		p.drop()
+		l.notePlan(p)
 		p.begun(l.now)
 	}
 	l.askAllAgain()

@@ -37,6 +37,7 @@ type (
 		Done        int       `json:"done"`
 		Running     int       `json:"running"`
 		Waiting     int       `json:"waiting"`           // could be launched now
+		Adopted     int       `json:"adopted,omitempty"` // of those that run: launched by an earlier leader; since when they run is not known
 		Place       int       `json:"place,omitempty"`   // in the order of the plan in force, from 1
 		Of          int       `json:"of,omitempty"`      // jobs in it
 		Target      int       `json:"target"`            // slots by that plan
@@ -99,7 +100,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 			speeds = append(speeds, Speed(s))
 		}
 		e.Phases = append(e.Phases, Phase{
-			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting,
+			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting, Adopted: p.Adopted,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max, PoolMin: p.PoolMin,
 			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: instant(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})

@@ -51,6 +51,7 @@ type (
 		Addr       string    `json:"addr"` // host:port that serves its logs
 		State      string    `json:"state"`
 		Bytes      Bytes     `json:"bytes"`
+		Launched   time.Time `json:"launched,omitzero"` // when it was given its slot; not given: under an earlier leader, and began is about
 		Began      time.Time `json:"began,omitzero"`
 		TookMillis int64     `json:"tookMillis"`
 		Error      string    `json:"error,omitempty"`
@@ -164,6 +165,9 @@ func AttemptOf(s *wire.AttemptStatus) Attempt {
 	if s.Began != 0 {
 		a.Began = time.UnixMilli(s.Began).UTC()
 	}
+	if s.Launched != 0 {
+		a.Launched = time.UnixMilli(s.Launched).UTC()
+	}
 	return a
 }
 
@@ -192,6 +196,9 @@ func (a *Attempt) Status() (wire.AttemptStatus, error) {
 	}
 	if !a.Began.IsZero() {
 		s.Began = a.Began.UnixMilli()
+	}
+	if !a.Launched.IsZero() {
+		s.Launched = a.Launched.UnixMilli()
 	}
 	return s, nil
 }

@@ -191,7 +191,7 @@ func TestForms(t *testing.T) {
 	}
 	attempt := wire.AttemptStatus{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Job: status.ID, Kind: wire.Reduce, N: 2}, N: 1001}, Tracker: "t", Addr: "a",
-		State: wire.AttemptReady, Bytes: wire.Progress{Done: 5, Total: 6}, Began: 1, Took: 2, Error: "e", Level: wire.RackLocal,
+		State: wire.AttemptReady, Bytes: wire.Progress{Done: 5, Total: 6}, Began: 1, Launched: 3, Took: 2, Error: "e", Level: wire.RackLocal,
 		Reads: wire.Reads{Node: wire.Reading{Bytes: 1, Took: 2 * time.Millisecond}, Rack: wire.Reading{Bytes: 3}, Remote: wire.Reading{Bytes: 4, Took: time.Millisecond}},
 	}
 	a := AttemptOf(&attempt)

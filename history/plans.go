@@ -1,0 +1,324 @@
+package history
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Planned is what the plan in force has for the job from a time on, in one phase, until
+// the next one of that phase. Together with those of the other jobs that were there at
+// the time, and with what the attempts say, it is what slots were given away by.
+type Planned struct {
+	At         int64 // Unix milliseconds since when
+	Phase      wire.Kind
+	Scheduling wire.Scheduling
+	Target     int      // slots
+	Place, Of  int      // in the order of precedence, from 1; 0: the plan does not name the job, or there is none
+	End        int64    // Unix milliseconds at which the job was to end by then; 0: not known
+	Queues     []Queued // what trackers are to run of it, of plans that say so
+	Share      float64  // of what homes fetch, as trackers were told; with maps
+	Turn       int      // in the order of those shares, from 1; 0: it has none of its own
+}
+
+// Queued is tasks of the job in the queue of a tracker.
+type Queued struct {
+	Tracker string
+	After   int // tasks that the tracker is to run before, of this job and of others
+	Tasks   int
+}
+
+// Same says whether two plans had the same for the job, but for its end.
+func (p *Planned) Same(other *Planned) bool {
+	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of &&
+		p.Share == other.Share && p.Turn == other.Turn && slices.Equal(p.Queues, other.Queues)
+}
+
+// MaxPlanLog bounds a PlanLog's bytes. A change of slots and place takes about six.
+const MaxPlanLog = 1 << 20
+
+// PlanLog is the Planned of one job, oldest first, in few bytes. The zero PlanLog is
+// empty.
+//
+//	a log      Planned …
+//	a Planned  milliseconds since the one before (of the first: since 1970), flags, then what
+//	           differs from the one before of its phase:
+//	           scheduling: three texts | target | place, of | end, as a difference |
+//	           queues: their number, then each tracker, after, tasks | share in millionths, turn
+//	a text     length, bytes
+//	a tracker  its place among those named so far, from 1; or 0, a text: one not named yet
+//
+// Numbers are unsigned varints, the end's difference a signed one.
+type PlanLog struct {
+	Lost  int64 // those before this time are no more there: there were too many
+	bytes []byte
+	state planState
+}
+
+// planState is what is known of a log at some place in it.
+type planState struct {
+	at       int64
+	last     [2]Planned
+	trackers []string
+	places   map[string]int // of trackers, from 1; for writers
+}
+
+// The flags of a Planned.
+const (
+	planReduces = 1 << iota
+	planScheduling
+	planTarget
+	planPlace
+	planEnd
+	planQueues
+	planShare
+	planFlags
+)
+
+func planPhase(k wire.Kind) int {
+	if k == wire.Reduce {
+		return 1
+	}
+	return 0
+}
+
+// Last is the last one of a phase, the zero Planned if there is none.
+func (l *PlanLog) Last(phase wire.Kind) *Planned { return &l.state.last[planPhase(phase)] }
+
+// Bytes is the log.
+func (l *PlanLog) Bytes() []byte { return l.bytes }
+
+// Add adds what is in force from its At on, which is not before that of the one before.
+// When there are too many the older half goes.
+func (l *PlanLog) Add(p Planned) {
+	p.At, p.Share = max(p.At, l.state.at), math.Round(min(max(p.Share, 0), 1)*shareUnit)/shareUnit
+	before := len(l.bytes)
+	l.bytes = l.state.add(l.bytes, &p)
+	if len(l.bytes) <= MaxPlanLog {
+		return
+	}
+	all, err := ParsePlans(l.bytes[:before])
+	if err != nil {
+		panic(fmt.Sprintf("history: our own log of plans: %v", err))
+	}
+	all = append(all, p)
+	newer := all[len(all)/2:]
+	l.bytes, l.state, l.Lost = nil, planState{}, newer[0].At
+	for _, phase := range []wire.Kind{wire.Map, wire.Reduce} { // what is in force as the rest begins
+		for i := len(all) - len(newer) - 1; i >= 0; i-- {
+			if all[i].Phase == phase && newer[0].Phase != phase {
+				all[i].At = l.Lost
+				l.bytes = l.state.add(l.bytes, &all[i])
+				break
+			}
+		}
+	}
+	for i := range newer {
+		l.bytes = l.state.add(l.bytes, &newer[i])
+	}
+	if len(l.bytes) > MaxPlanLog { // of thousands of queues
+		l.bytes, l.state, l.Lost = nil, planState{}, p.At+1
+	}
+}
+
+// add writes what p changes.
+func (s *planState) add(to []byte, p *Planned) []byte {
+	phase := planPhase(p.Phase)
+	last := &s.last[phase]
+	flags := 0
+	for _, f := range []struct {
+		flag int
+		set  bool
+	}{
+		{planReduces, phase == 1},
+		{planScheduling, p.Scheduling != last.Scheduling},
+		{planTarget, p.Target != last.Target},
+		{planPlace, p.Place != last.Place || p.Of != last.Of},
+		{planEnd, p.End != last.End},
+		{planQueues, !slices.Equal(p.Queues, last.Queues)},
+		{planShare, p.Share != last.Share || p.Turn != last.Turn},
+	} {
+		if f.set {
+			flags |= f.flag
+		}
+	}
+	number := func(n int) { to = binary.AppendUvarint(to, uint64(max(n, 0))) }
+	text := func(t string) {
+		number(len(t))
+		to = append(to, t...)
+	}
+	to = binary.AppendUvarint(to, uint64(p.At-s.at))
+	to = append(to, byte(flags))
+	if flags&planScheduling != 0 {
+		text(p.Scheduling.Scheduler)
+		text(p.Scheduling.Metric)
+		text(p.Scheduling.Delay)
+	}
+	if flags&planTarget != 0 {
+		number(p.Target)
+	}
+	if flags&planPlace != 0 {
+		number(p.Place)
+		number(p.Of)
+	}
+	if flags&planEnd != 0 {
+		to = binary.AppendVarint(to, p.End-last.End)
+	}
+	if flags&planQueues != 0 {
+		number(len(p.Queues))
+		for _, q := range p.Queues {
+			place, known := s.places[q.Tracker]
+			number(place)
+			if !known {
+				text(q.Tracker)
+				s.name(q.Tracker)
+			}
+			number(q.After)
+			number(q.Tasks)
+		}
+	}
+	if flags&planShare != 0 {
+		number(int(math.Round(p.Share * shareUnit)))
+		number(p.Turn)
+	}
+	s.at, *last = p.At, *p
+	return to
+}
+
+// shareUnit is how fine shares are told.
+const shareUnit = 1e6
+
+func (s *planState) name(tracker string) {
+	s.trackers = append(s.trackers, tracker)
+	if s.places == nil {
+		s.places = make(map[string]int)
+	}
+	s.places[tracker] = len(s.trackers)
+}
+
+// ParsePlans reads a PlanLog's bytes.
+func ParsePlans(log []byte) ([]Planned, error) {
+	if len(log) > MaxPlanLog {
+		return nil, fmt.Errorf("%w: a log of plans of %d bytes, at most %d", ErrNotHistory, len(log), MaxPlanLog)
+	}
+	r := &planReader{rest: log}
+	var s planState
+	var all []Planned
+	for len(r.rest) > 0 && !r.bad {
+		all = append(all, r.next(&s))
+	}
+	if r.bad {
+		return nil, fmt.Errorf("%w: its log of plans breaks off after %d", ErrNotHistory, len(all)-1)
+	}
+	return all, nil
+}
+
+// planReader reads numbers and texts until one is not there.
+type planReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *planReader) fail() { r.rest, r.bad = nil, true }
+
+func (r *planReader) number() int {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 || n > math.MaxInt64 {
+		r.fail()
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return int(n)
+}
+
+func (r *planReader) difference() int64 {
+	n, size := binary.Varint(r.rest)
+	if size <= 0 {
+		r.fail()
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *planReader) text() string {
+	n := r.number()
+	if n > len(r.rest) {
+		r.fail()
+		return ""
+	}
+	text := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return text
+}
+
+// next reads a Planned that follows those by which s is what it is.
+func (r *planReader) next(s *planState) Planned {
+	s.at += int64(r.number())
+	if s.at < 0 || len(r.rest) == 0 || r.rest[0] >= planFlags {
+		r.fail()
+		return Planned{}
+	}
+	flags := int(r.rest[0])
+	r.rest = r.rest[1:]
+	phase, kind := 0, wire.Map
+	if flags&planReduces != 0 {
+		phase, kind = 1, wire.Reduce
+	}
+	p := s.last[phase]
+	p.At, p.Phase = s.at, kind
+	if flags&planScheduling != 0 {
+		p.Scheduling = wire.Scheduling{Scheduler: r.text(), Metric: r.text(), Delay: r.text()}
+	}
+	if flags&planTarget != 0 {
+		p.Target = r.number()
+	}
+	if flags&planPlace != 0 {
+		p.Place, p.Of = r.number(), r.number()
+	}
+	if flags&planEnd != 0 {
+		p.End += r.difference()
+	}
+	if flags&planQueues != 0 {
+		p.Queues = r.queues(s)
+	}
+	if flags&planShare != 0 {
+		share := r.number()
+		if share > shareUnit {
+			r.fail()
+		}
+		p.Share, p.Turn = float64(share)/shareUnit, r.number()
+	}
+	s.last[phase] = p
+	return p
+}
+
+func (r *planReader) queues(s *planState) []Queued {
+	n := r.number()
+	if n > len(r.rest) { // each has three bytes at least
+		r.fail()
+		return nil
+	}
+	var all []Queued
+	for range n {
+		var q Queued
+		switch place := r.number(); {
+		case place > len(s.trackers):
+			r.fail()
+		case place > 0:
+			q.Tracker = s.trackers[place-1]
+		default:
+			q.Tracker = r.text()
+			s.name(q.Tracker)
+		}
+		q.After, q.Tasks = r.number(), r.number()
+		if r.bad {
+			return nil
+		}
+		all = append(all, q)
+	}
+	return all
+}

@@ -1,0 +1,143 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/wire"
+)
+
+func drawPlanned(t *rapid.T, at int64) Planned {
+	p := Planned{
+		At: at, Phase: rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase"),
+		Scheduling: wire.Scheduling{Scheduler: rapid.SampledFrom([]string{"", "fifo", "flex"}).Draw(t, "scheduler"), Delay: "none"},
+		Target:     rapid.IntRange(0, 3).Draw(t, "target"),
+		End:        rapid.SampledFrom([]int64{0, 5, at + 1000}).Draw(t, "end"),
+		Share:      float64(rapid.IntRange(0, 1_000_000).Draw(t, "share")) / 1e6,
+		Turn:       rapid.IntRange(0, 3).Draw(t, "turn"),
+	}
+	if p.Of = rapid.IntRange(0, 4).Draw(t, "of"); p.Of > 0 {
+		p.Place = rapid.IntRange(0, p.Of).Draw(t, "place")
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "queues") {
+		p.Queues = append(p.Queues, Queued{
+			Tracker: rapid.SampledFrom([]string{"", "t1", "t2", "t3"}).Draw(t, "tracker"),
+			After:   rapid.IntRange(0, 200).Draw(t, "after"), Tasks: rapid.IntRange(1, 300).Draw(t, "tasks"),
+		})
+	}
+	return p
+}
+
+// TestPlanLog: what is added is what is read.
+func TestPlanLog(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var log PlanLog
+		var want []Planned
+		at := int64(1_700_000_000_000)
+		for range rapid.IntRange(0, 30).Draw(t, "plans") {
+			at += rapid.Int64Range(0, 1000).Draw(t, "later")
+			p := drawPlanned(t, at)
+			want = append(want, p)
+			log.Add(p)
+			if got := log.Last(p.Phase); !reflect.DeepEqual(*got, p) {
+				t.Fatalf("the last is %+v, not %+v", *got, p)
+			}
+		}
+		got, err := ParsePlans(log.Bytes())
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("read %+v, %v\nwant %+v", got, err, want)
+		}
+		if cut := rapid.IntRange(0, len(log.Bytes())).Draw(t, "cut"); cut < len(log.Bytes()) {
+			got, err := ParsePlans(log.Bytes()[:cut])
+			if err == nil && len(got) > 0 && !reflect.DeepEqual(got, want[:len(got)]) || err != nil && !errors.Is(err, ErrNotHistory) {
+				t.Fatalf("cut off after %d bytes it is read as %+v, %v", cut, got, err)
+			}
+		}
+	})
+}
+
+// TestPlanLogSize: a change of slots and place takes few bytes; when there are too many
+// the older half goes, of both phases what was in force then stays, and that is told.
+func TestPlanLogSize(t *testing.T) {
+	var log PlanLog
+	plan := func(i int) Planned {
+		p := Planned{At: 1_700_000_000_000 + int64(i)*20, Phase: wire.Map, Target: i % 90, Place: i%7 + 1, Of: 7}
+		if i%1000 == 0 {
+			p.Phase = wire.Reduce
+		}
+		return p
+	}
+	const few = 1000
+	for i := range few {
+		log.Add(plan(i))
+	}
+	each := float64(len(log.Bytes())) / few
+	t.Logf("%.1f bytes a plan", each)
+	if each > 6 {
+		t.Errorf("%.1f bytes a plan", each)
+	}
+	n := few
+	for ; log.Lost == 0; n++ {
+		if n > MaxPlanLog {
+			t.Fatal("nothing is ever dropped")
+		}
+		log.Add(plan(n))
+	}
+	for end := n + 10; n < end; n++ {
+		log.Add(plan(n))
+	}
+	got, err := ParsePlans(log.Bytes())
+	if err != nil || len(log.Bytes()) > MaxPlanLog {
+		t.Fatalf("%d bytes: %v", len(log.Bytes()), err)
+	}
+	first := slices.IndexFunc(got, func(p Planned) bool { return p.Phase == wire.Map })
+	if first != 1 || got[0].Phase != wire.Reduce || got[0].At != log.Lost || got[first].At != log.Lost {
+		t.Errorf("it begins with %+v, %+v; lost before %d", got[0], got[1], log.Lost)
+	}
+	for i, p := range got[first:] {
+		if want := plan(n - len(got) + first + i); !reflect.DeepEqual(p, want) {
+			t.Fatalf("%+v, not %+v", p, want)
+		}
+	}
+	huge := plan(n)
+	for i := range MaxPlanLog / 4 {
+		huge.Queues = append(huge.Queues, Queued{Tracker: fmt.Sprint(i), Tasks: 1})
+	}
+	log.Add(huge)
+	if len(log.Bytes()) > 0 || log.Lost <= huge.At {
+		t.Errorf("after one that is too large %d bytes, lost before %d", len(log.Bytes()), log.Lost)
+	}
+	log.Add(plan(n + 1))
+	if got, err := ParsePlans(log.Bytes()); err != nil || !reflect.DeepEqual(got, []Planned{plan(n + 1)}) {
+		t.Errorf("then %+v, %v", got, err)
+	}
+}
+
+// FuzzPlans: whatever a log holds, it is read or refused, and what is read is written again.
+func FuzzPlans(f *testing.F) {
+	var log PlanLog
+	log.Add(Planned{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "m", Delay: "d"}, Target: 3, Place: 1, Of: 2, End: 9})
+	log.Add(Planned{At: 9, Phase: wire.Reduce, Queues: []Queued{{"t1", 0, 3}, {"t2", 4, 1}}, Share: 0.5, Turn: 1})
+	f.Add(log.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		plans, err := ParsePlans(data)
+		if err != nil {
+			if !errors.Is(err, ErrNotHistory) {
+				t.Fatal(err)
+			}
+			return
+		}
+		var again PlanLog
+		for _, p := range plans {
+			again.Add(p)
+		}
+		if got, err := ParsePlans(again.Bytes()); err != nil || !reflect.DeepEqual(got, plans) {
+			t.Fatalf("%+v is read again as %+v, %v", plans, got, err)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package core
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/scheduler"
+)
+
+// Histories have what the plans in force had for their jobs whenever that changed, so
+// that a run can be played again. What an earlier leader had planned nobody knows: plans
+// are not in the log, for each would be there for good, and whoever leads next makes
+// his own at once.
+
+// foreseeGap is the least time between looks into the future for histories.
+const foreseeGap = 100 * time.Millisecond
+
+// notePlan notes what the plan that is in force from now on, or that there is none, means
+// for all jobs.
+func (l *Live) notePlan(p *phase) {
+	if !l.c.cfg.History {
+		return
+	}
+	queues := queuesOf(p.plan.Queues)
+	for _, j := range l.order {
+		note := l.noteOf(j, p)
+		note.Queues = queues[j.facts.n]
+		l.note(j, note)
+	}
+}
+
+// noteShare notes the share of a job's shuffle that trackers are told from now on.
+func (l *Live) noteShare(j *job) {
+	if l.c.cfg.History {
+		p := &l.phases[mapPhase]
+		note := l.noteOf(j, p)
+		note.Queues = j.plans.Last(p.kind).Queues
+		l.note(j, note)
+	}
+}
+
+// noteOf is what the plan in force has for a job, but for queues.
+func (l *Live) noteOf(j *job, p *phase) history.Planned {
+	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.wishes.asked}
+	if x, ok := p.givenTo(j); ok {
+		note.Target, note.Place, note.Of = x.slots, x.rank+1, len(p.plan.Targets)
+	}
+	if p.index == mapPhase {
+		note.Share, note.Turn = j.share, j.turn
+	}
+	return note
+}
+
+// note adds what is another than before, and the end that is foreseen now and then.
+func (l *Live) note(j *job, note history.Planned) {
+	last := j.plans.Last(note.Phase)
+	switch named := note.Place > 0 || note.Turn > 0; {
+	case last.At == 0 && !named:
+		return // no plan has it yet
+	case note.Same(last):
+		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.arrived)/64
+		if !named || !old {
+			return
+		}
+	}
+	if l.foreseen == nil || l.now-l.foreseenAt >= foreseeGap {
+		l.foreseen, l.foreseenAt = l.outlooks(l.now), l.now
+	}
+	if o := l.foreseen[j.facts.n]; o != nil {
+		note.End = l.wallOf(o.end)
+	}
+	j.plans.Add(note)
+}
+
+// queuesOf is what stands in the queues of trackers, by the jobs' numbers.
+func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
+	if len(queues) == 0 {
+		return nil
+	}
+	all := make(map[int][]history.Queued)
+	for _, q := range queues {
+		after := 0
+		for _, r := range q.Runs {
+			all[r.Job.N] = append(all[r.Job.N], history.Queued{Tracker: q.Tracker, After: after, Tasks: r.Tasks})
+			after += r.Tasks
+		}
+	}
+	return all
+}
+
+// plansLack says since when all plans are known of a job, and why not those before; 0
+// when all are.
+func (l *Live) plansLack(j *job) (since int64, why string) {
+	switch {
+	case j.plans.Lost > 0:
+		return j.plans.Lost, "there were too many, and the older ones are not kept"
+	case j.plansSince > 0:
+		return j.plansSince, "they were an earlier leader's"
+	}
+	return 0, ""
+}

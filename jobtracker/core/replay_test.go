@@ -1,0 +1,230 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/scheduler/menu"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestReplay plays runs again from nothing but the histories of their jobs: no tracker ever
+// had more in its slots than it has, no plan gave away more than there were, and each slot
+// went to the job that the plan in force had first, from a queue if it has some.
+func TestReplay(t *testing.T) {
+	for _, name := range menu.Names() {
+		for _, mix := range []string{"maps", "arrivals"} {
+			t.Run(name+"/"+mix, func(t *testing.T) {
+				p := pacedMix(t, mix, name, 1)
+				r := newReplay(t, p.records)
+				r.checkSlots([2]int{10, 5})
+				r.checkPlans([2]int{40, 20})
+				if n := r.checkOrder(name == "hmhs"); n < 50 {
+					t.Errorf("only %d of %d assignments were looked at", n, len(r.launches))
+				} else {
+					t.Logf("%d of %d assignments were looked at", n, len(r.launches))
+				}
+			})
+		}
+	}
+}
+
+// replay is the histories of all jobs of a run.
+type replay struct {
+	t        *testing.T
+	jobs     map[wire.JobID]*history.Record
+	attempts []wire.AttemptStatus
+	launches []wire.AttemptStatus // of maps, by time
+}
+
+func newReplay(t *testing.T, records []*history.Record) *replay {
+	r := &replay{t: t, jobs: make(map[wire.JobID]*history.Record)}
+	for _, x := range records {
+		r.jobs[x.Job.ID] = x
+		if x.PlansSince != 0 || x.Unkept != 0 {
+			t.Fatalf("%v is not known whole", x.Job.ID)
+		}
+		for _, a := range x.Attempts {
+			if !a.Attempt.Task.Kind.Slotted() {
+				continue
+			}
+			if a.Launched == 0 || a.Launched > a.Began {
+				t.Fatalf("%v was launched at %d and began at %d", a.Attempt, a.Launched, a.Began)
+			}
+			r.attempts = append(r.attempts, a)
+			if a.Attempt.Task.Kind == wire.Map {
+				r.launches = append(r.launches, a)
+			}
+		}
+	}
+	slices.SortFunc(r.launches, func(a, b wire.AttemptStatus) int {
+		return cmp.Or(cmp.Compare(a.Launched, b.Launched), a.Attempt.Compare(b.Attempt))
+	})
+	return r
+}
+
+// checkSlots counts what is in each tracker's slots.
+func (r *replay) checkSlots(slots [2]int) {
+	type change struct {
+		at int64
+		by int
+	}
+	type pool struct {
+		tracker string
+		phase   int
+	}
+	changes := make(map[pool][]change)
+	for _, a := range r.attempts {
+		key := pool{a.Tracker, phaseOf(a.Attempt.Task.Kind)}
+		changes[key] = append(changes[key], change{a.Launched, 1}, change{a.Began + a.Took, -1})
+	}
+	for key, list := range changes {
+		slices.SortFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), a.by-b.by) })
+		has := 0
+		for _, c := range list {
+			if has += c.by; has > slots[key.phase] {
+				r.t.Fatalf("%s has %d in its %d slots of phase %d at %d", key.tracker, has, slots[key.phase], key.phase, c.at)
+			}
+		}
+	}
+}
+
+// inForce is what is in force for a job at a time; changed: it is another since then.
+func (r *replay) inForce(x *history.Record, phase wire.Kind, at int64) (p history.Planned, changed bool) {
+	for _, q := range x.Plans {
+		if q.Phase == phase && q.At <= at {
+			p, changed = q, q.At == at
+		}
+	}
+	return p, changed
+}
+
+// checkPlans adds up what the plans in force give all jobs.
+func (r *replay) checkPlans(slots [2]int) {
+	seen := 0
+	for _, phase := range []wire.Kind{wire.Map, wire.Reduce} {
+		var times []int64
+		for _, x := range r.jobs {
+			for _, p := range x.Plans {
+				times = append(times, p.At)
+			}
+		}
+		slices.Sort(times)
+		for _, at := range slices.Compact(times) {
+			total, places := 0, make(map[int]wire.JobID)
+			for id, x := range r.jobs {
+				p, _ := r.inForce(x, phase, at)
+				if p.Place == 0 || x.Ended <= at {
+					continue
+				}
+				seen++
+				total += p.Target
+				if other, taken := places[p.Place]; taken || p.Place > p.Of {
+					r.t.Fatalf("%v is in place %d of %d at %d, %v too", id, p.Place, p.Of, at, other)
+				}
+				places[p.Place] = id
+			}
+			if total > slots[phaseOf(phase)] {
+				r.t.Fatalf("the plan of %v at %d gives away %d slots", phase, at, total)
+			}
+		}
+	}
+	if seen == 0 {
+		r.t.Error("no plan is known")
+	}
+}
+
+// at is a job's maps at the end of a millisecond.
+func (r *replay) at(x *history.Record, at int64) (running, waiting int) {
+	waiting = x.Job.Maps.Total
+	for _, a := range x.Attempts {
+		if a.Attempt.Task.Kind == wire.Map && a.Launched <= at {
+			waiting--
+			if a.Began+a.Took > at {
+				running++
+			}
+		}
+	}
+	return running, waiting
+}
+
+// claim is what a job may say for itself when a slot is given away.
+type claim struct{ target, under, place int }
+
+// before: who lacks more of what the plan has for it, as a part of that, then who is
+// earlier in the plan.
+func (c claim) before(other claim) bool {
+	mine, others := c.under*max(other.target, 1), other.under*max(c.target, 1)
+	return mine > others || mine == others && c.place < other.place
+}
+
+// checkOrder looks at those maps that were launched when one ended and nothing else
+// happened in that millisecond. It says how many.
+func (r *replay) checkOrder(queues bool) (looked int) {
+	ended, launched := make(map[int64]int), make(map[int64]int)
+	for _, a := range r.launches {
+		ended[a.Began+a.Took]++
+		launched[a.Launched]++
+	}
+	for _, a := range r.launches {
+		at := a.Launched
+		mine, fresh := r.inForce(r.jobs[a.Attempt.Task.Job], wire.Map, at)
+		if ended[at] != 1 || launched[at] != 1 || fresh || mine.Place == 0 {
+			continue
+		}
+		if queues {
+			if r.checkQueue(&a, &mine) {
+				looked++
+			}
+			continue
+		}
+		running, _ := r.at(r.jobs[a.Attempt.Task.Job], at)
+		got := claim{mine.Target, max(0, mine.Target-running+1), mine.Place}
+		for id, x := range r.jobs {
+			other, fresh := r.inForce(x, wire.Map, at)
+			running, waiting := r.at(x, at)
+			if id == a.Attempt.Task.Job || fresh || other.Place == 0 || waiting == 0 || x.Ended <= at {
+				continue
+			}
+			if had := (claim{other.Target, max(0, other.Target-running), other.Place}); had.before(got) {
+				r.t.Fatalf("%v has a slot at %d by %+v, and %v with %d that run and %d that wait is before it by %+v",
+					a.Attempt, at, mine, id, running, waiting, other)
+			}
+		}
+		looked++
+	}
+	return looked
+}
+
+// checkQueue holds a launch to the queues: it is from that of its tracker, or the job has
+// more maps to launch than stand in any. It says whether that can be told.
+func (r *replay) checkQueue(a *wire.AttemptStatus, p *history.Planned) bool {
+	x := r.jobs[a.Attempt.Task.Job]
+	_, waiting := r.at(x, a.Launched)
+	left := make(map[string]int)
+	for _, q := range p.Queues {
+		left[q.Tracker] += q.Tasks
+	}
+	for _, b := range x.Attempts {
+		switch {
+		case b.Attempt.Task.Kind != wire.Map:
+		case b.Launched == p.At:
+			return false // before these queues, or from them
+		case b.Launched > p.At && b.Launched < a.Launched:
+			left[b.Tracker]--
+		}
+	}
+	if left[a.Tracker] > 0 {
+		return true
+	}
+	queued := 0
+	for _, n := range left {
+		queued += max(n, 0)
+	}
+	if queued > waiting {
+		r.t.Fatalf("%v on %s is from no queue, and %d of %d stand in some: %+v", a.Attempt, a.Tracker, queued, waiting, p)
+	}
+	return true
+}
