@@ -27,7 +27,8 @@ type Raw struct {
 	Keys bool // write the key's bytes too, before the value's
 }
 
-// Binary writes records as [From] and later jobs read them: typed and compact.
+// Binary writes records as [From] and later jobs read them: typed and compact, in
+// files as the shuffle's, whose checksums are verified.
 type Binary struct{}
 
 func (Text) Name() string { return "text" }

@@ -305,14 +305,15 @@ func (s *fakeSplit) Files() iter.Seq2[string, []byte] {
 func (s *fakeSplit) Binary() iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		rest := []byte(s.text)
-		take := func() []byte {
+		length := func() int {
 			n, size := binary.Uvarint(rest)
-			b := bytes.Clone(rest[size : size+int(n)])
-			rest = rest[size+int(n):]
-			return b
+			rest = rest[size:]
+			return int(n)
 		}
 		for len(rest) > 0 {
-			k, v := take(), take()
+			key, value := length(), length()
+			k, v := bytes.Clone(rest[:key]), bytes.Clone(rest[key:key+value])
+			rest = rest[key+value:]
 			if !yield(k, v) {
 				return
 			}

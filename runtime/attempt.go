@@ -250,7 +250,7 @@ func (a *attempt) writing(records string, work func() error) error {
 	out.count(a.counters, records)
 	m := &manifest{Attempt: a.id().String(), Counters: a.total()}
 	for _, f := range out.sorted() {
-		m.Files = append(m.Files, manifestFile{Name: f.name, Size: f.size})
+		m.Files = append(m.Files, manifestFile{Name: f.name, Size: f.file.size})
 	}
 	if err := a.tree.writeManifest(a.id(), m); err != nil {
 		return fmt.Errorf("complete attempt's output: %w", err)

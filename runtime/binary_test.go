@@ -3,10 +3,10 @@ package runtime
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,7 +22,7 @@ type pair struct{ key, value []byte }
 func writeBinary(t fataler, f dfs.FS, name string, records []pair) {
 	t.Helper()
 	o := &outputs{fs: f, dir: dfs.Dir(name), bin: true, pulse: new(pulse), files: map[string]*Output{}}
-	out, err := o.open(dfs.Base(name))
+	out, err := o.open("")
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -33,7 +33,7 @@ func writeBinary(t fataler, f dfs.FS, name string, records []pair) {
 			t.Fatalf("%v", err)
 		}
 	}
-	if err := out.flush(); err != nil {
+	if err := o.close(); err != nil {
 		t.Fatalf("%v", err)
 	}
 	if err := f.RenameFile(dfs.Join(o.dir, out.name), name); err != nil {
@@ -69,7 +69,7 @@ func samePairs(a, b []pair) bool {
 // What was written is read once, whatever the records' sizes and the splits,
 // which need not even begin at blocks.
 func TestBinary(t *testing.T) {
-	const payload = binaryBlock - binaryHead
+	const payload = binaryUnit
 	sizes := []int{0, 1, 10, 127, 128, 1000, payload - 5, payload - 4, payload - 3, payload, payload + 1, 3 * payload}
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -104,85 +104,43 @@ func TestBinary(t *testing.T) {
 	})
 }
 
-// fixedBinary makes a binary file in memory.
-func fixedBinary(t fataler, records []pair) []byte {
+// What is wrong with a file is said with its path and offset. Damage may be that of
+// one replica; a record above the limit is not.
+func TestBinaryErrors(t *testing.T) {
 	f := mem.New(1 << 20)
-	_ = f.MkdirAll("mem://t")
-	writeBinary(t, f, "mem://t/in", records)
-	return must(readAll(f, "mem://t/in", math.MaxInt32))
-}
-
-// scan reads a whole binary file from memory.
-func scan(data []byte, most int) (records []pair, err error) {
-	b := binaryReader{most: most, block: make([]byte, binaryBlock), at: -binaryBlock,
-		more: func(p []byte, at int64) (int, error) {
-			n, err := bytes.NewReader(data).ReadAt(p, at)
-			if err == io.EOF {
-				err = nil
+	must(0, f.MkdirAll("mem://t"))
+	writeBinary(t, f, "mem://t/in", []pair{{[]byte("key"), make([]byte, 100)}, {nil, make([]byte, 2*binaryUnit)}})
+	good := must(readAll(f, "mem://t/in", math.MaxInt32))
+	in := wire.InputPlan{Format: formatBinary, Paths: []string{"mem://t/in"}}
+	for name, c := range map[string]struct {
+		change func(data []byte) []byte
+		most   int
+		err    error
+		want   string
+	}{
+		"whole":       {most: 1 << 20},
+		"block":       {change: func(b []byte) []byte { b[50] ^= 1; return b }, most: 1 << 20, err: ErrCorrupt, want: "at offset 20: block of 105 bytes"},
+		"index":       {change: func(b []byte) []byte { b[len(b)-30] ^= 1; return b }, most: 1 << 20, err: ErrCorrupt, want: "index has checksum"},
+		"cut":         {change: func(b []byte) []byte { return b[:len(b)-1] }, most: 1 << 20, err: ErrCorrupt, want: "not as a segment file"},
+		"other file":  {change: func([]byte) []byte { return []byte("some text, longer than an index") }, most: 1 << 20, err: ErrCorrupt, want: "offset 0: begins with"},
+		"large":       {most: 1000, err: ErrRecordTooLarge, want: RecordMaxBytes + "=1000"},
+		"small limit": {most: 10, err: ErrRecordTooLarge, want: RecordMaxBytes + "=10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := bytes.Clone(good)
+			if c.change != nil {
+				data = c.change(data)
 			}
-			return n, err
-		}}
-	_, err = b.run(int64(len(data)), func(k, v []byte) bool {
-		records = append(records, pair{bytes.Clone(k), bytes.Clone(v)})
-		return true
-	})
-	return records, err
-}
-
-// Damage is found: no changed byte, and no missing end, gives other records.
-func TestBinaryDamage(t *testing.T) {
-	want := []pair{{[]byte("key"), make([]byte, 100)}, {nil, make([]byte, 2*binaryBlock)}, {[]byte("k"), []byte("v")}}
-	data := fixedBinary(t, want)
-	if got, err := scan(data, math.MaxInt32); err != nil || !samePairs(got, want) {
-		t.Fatalf("undamaged: %v", err)
-	}
-	for i := 0; i < len(data); i += 1 + i%97 {
-		damaged := bytes.Clone(data)
-		damaged[i] ^= 1
-		if _, err := scan(damaged, math.MaxInt32); err == nil {
-			t.Fatalf("damage at %d was not found", i)
-		}
-	}
-	for n := 1; n < len(data); n += 1 + n%97 {
-		got, err := scan(data[:n], math.MaxInt32)
-		if err == nil && !samePairs(got, want[:len(got)]) {
-			t.Fatalf("cut to %d: other records", n)
-		}
-		if err == nil && n%binaryBlock != 0 {
-			t.Fatalf("cut to %d: not found", n)
-		}
-	}
-	if _, err := scan(data, 1000); err == nil {
-		t.Error("a record above the limit was read")
-	}
-}
-
-func FuzzBinary(f *testing.F) {
-	f.Add([]byte{})
-	f.Add(fixedBinary(f, []pair{{[]byte("key"), []byte("value")}, {nil, make([]byte, 70_000)}, {nil, nil}}))
-	f.Add([]byte(binaryMagic + "0123456789012345678901234567890"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		// Checksums would keep the fuzzer out: seal each block as it is.
-		for at := 0; at+binaryHead <= len(data); at += binaryBlock {
-			block := data[at:min(at+binaryBlock, len(data))]
-			copy(block, binaryMagic)
-			copy(block[4:8], fmt.Appendf(nil, "%s", leBytes(castagnoli(block[8:]))))
-		}
-		records, err := scan(data, 1<<20)
-		total := 0
-		for _, r := range records {
-			total += len(r.key) + len(r.value)
-		}
-		if total > len(data) {
-			t.Fatalf("%d bytes of records from %d, %v", total, len(data), err)
-		}
-		if err == nil {
-			again, err := scan(fixedBinary(t, records), 1<<20)
-			if err != nil || !samePairs(again, records) {
-				t.Fatalf("written again: %v", err)
+			put(f, "mem://t/in", data)
+			s := bounds(math.MaxInt64)
+			s.recordMax = c.most
+			err := firstError(reader(t, f, in, s, blockSize))
+			if !errors.Is(err, c.err) || isFatal(err) != errors.Is(err, ErrRecordTooLarge) {
+				t.Fatalf("error %v, want %v", err, c.err)
 			}
-		}
-	})
+			if c.err != nil && (strings.Count(err.Error(), "mem://t/in") != 1 || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%q lacks the path or %q", err, c.want)
+			}
+		})
+	}
 }
-
-func leBytes(n uint32) []byte { return []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)} }

@@ -152,7 +152,7 @@ func (s *Split) places(c Chunk, most int64) []Chunk {
 	case s.format == formatRecords:
 		unit = int64(s.recordSize)
 	case s.format == formatBinary:
-		unit = binaryBlock
+		unit = binaryUnit
 	case !builtIn(s.format):
 		n = 1
 	}

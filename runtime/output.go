@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -18,14 +19,26 @@ const outputBuffer = 256 << 10
 // Output is one file that an attempt writes. Its first error is final.
 type Output struct {
 	name    string // of the file
-	file    dfs.Writer
+	file    *countedFile
+	bin     bool
+	segment *shuffle.Writer // of the binary format, from the first record on: without any the file is empty
 	pulse   *pulse
-	buf     []byte
-	head    int // bytes reserved at the beginning of buf, for a block's header
-	first   int // where in the block's payload the first record begins, noRecord before one does
+	buf     []byte // of other formats
 	records int64
-	size    int64 // bytes given to the file
+	open    bool // the file is
 	err     error
+}
+
+// countedFile counts the bytes that are given to a file.
+type countedFile struct {
+	dfs.Writer
+	size int64
+}
+
+func (f *countedFile) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	f.size += int64(n)
+	return n, err
 }
 
 // Write appends the bytes of one record and counts it.
@@ -35,58 +48,56 @@ func (o *Output) Write(record []byte) error {
 	}
 	o.records++
 	o.pulse.beat()
-	if len(record) == 0 {
-		return nil
+	if o.bin {
+		return o.store(record)
 	}
-	if o.first == noRecord {
-		o.first = len(o.buf) - o.head
-	}
-	if len(record) <= cap(o.buf)-len(o.buf) {
-		o.buf = append(o.buf, record...)
-		return nil
-	}
-	return o.writeOver(record)
-}
-
-// writeOver writes a record that the buffer cannot take whole.
-func (o *Output) writeOver(record []byte) error {
-	if len(o.buf) == cap(o.buf) { // the record begins in the next block
-		if o.first == len(o.buf)-o.head {
-			o.first = noRecord
-		}
+	if len(record) > cap(o.buf)-len(o.buf) {
 		if err := o.flush(); err != nil {
 			return err
 		}
-		o.first = 0
 	}
-	for len(record) > 0 {
-		if len(o.buf) == cap(o.buf) {
-			if err := o.flush(); err != nil {
-				return err
-			}
-		}
-		n := min(len(record), cap(o.buf)-len(o.buf))
-		o.buf = append(o.buf, record[:n]...)
-		record = record[n:]
+	if len(record) > cap(o.buf) {
+		return o.put(record)
 	}
+	o.buf = append(o.buf, record...)
 	return nil
 }
 
+// store writes a record of the binary format.
+func (o *Output) store(record []byte) error {
+	if o.segment == nil {
+		o.segment = shuffle.NewWriter(o.file)
+	}
+	return o.failed(o.segment.Write(record))
+}
+
+// finish gives the file what it has not got yet.
+func (o *Output) finish() error {
+	if o.err != nil || o.segment == nil {
+		return o.flush()
+	}
+	return o.failed(o.segment.Close())
+}
+
 func (o *Output) flush() error {
-	if len(o.buf) == o.head || o.err != nil {
+	if len(o.buf) == 0 || o.err != nil {
 		return o.err
 	}
-	if o.head > 0 {
-		sealBlock(o.buf, o.first)
-		o.first = noRecord
-	}
-	if _, err := o.file.Write(o.buf); err != nil {
+	err := o.put(o.buf)
+	o.buf = o.buf[:0]
+	return err
+}
+
+func (o *Output) put(p []byte) error {
+	_, err := o.file.Write(p)
+	return o.failed(err)
+}
+
+func (o *Output) failed(err error) error {
+	if err != nil {
 		o.err = fmt.Errorf("write output: %w", err)
-		return o.err
 	}
-	o.size += int64(len(o.buf))
-	o.buf = o.buf[:o.head]
-	return nil
+	return o.err
 }
 
 // outputs are the files of one attempt, in its directory.
@@ -106,17 +117,15 @@ func (o *outputs) open(name string) (*Output, error) {
 	if out := o.files[name]; out != nil {
 		return out, nil
 	}
-	out := &Output{name: outputName(name, o.task.Kind, o.task.N), pulse: o.pulse}
-	if o.bin {
-		out.buf = make([]byte, binaryHead, binaryBlock)
-		out.head, out.first = binaryHead, noRecord
-	} else {
+	out := &Output{name: outputName(name, o.task.Kind, o.task.N), bin: o.bin, pulse: o.pulse}
+	if !o.bin {
 		out.buf = make([]byte, 0, outputBuffer)
 	}
-	var err error
-	if out.file, err = o.fs.Create(dfs.Join(o.dir, out.name)); err != nil {
+	file, err := o.fs.Create(dfs.Join(o.dir, out.name))
+	if err != nil {
 		return nil, fmt.Errorf("create output: %w", err)
 	}
+	out.file, out.open = &countedFile{Writer: file}, true
 	o.files[name] = out
 	return out, nil
 }
@@ -146,15 +155,13 @@ func (o *outputs) close() error {
 		return err
 	}
 	for _, out := range o.sorted() {
-		err := out.flush()
-		if err == nil {
-			if err = out.file.Close(); err != nil {
-				err = fmt.Errorf("close output: %w", err)
-			}
-			out.file = nil
-		}
-		if err != nil {
+		if err := out.finish(); err != nil {
 			return err
+		}
+		err := out.file.Close()
+		out.open = false
+		if err != nil {
+			return fmt.Errorf("close output: %w", err)
 		}
 	}
 	return nil
@@ -164,9 +171,9 @@ func (o *outputs) close() error {
 func (o *outputs) abort() error {
 	var errs []error
 	for _, out := range o.sorted() {
-		if out.file != nil {
+		if out.open {
 			errs = append(errs, out.file.Abort())
-			out.file = nil
+			out.open = false
 		}
 		out.err = cmp.Or(out.err, errClosed)
 	}
@@ -181,7 +188,7 @@ func (o *outputs) count(c wire.Counters, records string) {
 		if name == mainOutput {
 			c.Add(TaskCounters, records, out.records)
 		}
-		c.Add(OutputCounters, "BYTES_WRITTEN", out.size)
-		countBytes(c, o.dir, "BYTES_WRITTEN", out.size)
+		c.Add(OutputCounters, "BYTES_WRITTEN", out.file.size)
+		countBytes(c, o.dir, "BYTES_WRITTEN", out.file.size)
 	}
 }

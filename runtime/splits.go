@@ -92,7 +92,7 @@ func planSplits(input int, in *wire.InputPlan, files []dfs.Info, s settings) ([]
 }
 
 // splitSize is Hadoop's: the block size within the two bounds; then rounded to
-// whole records where their size is fixed, to whole blocks in a binary file.
+// whole records where their size is fixed, to about whole blocks in a binary file.
 func splitSize(in *wire.InputPlan, info dfs.Info, s settings) int64 {
 	size := max(s.splitMin, min(s.splitMax, info.BlockSize), 1)
 	unit := int64(1)
@@ -100,7 +100,7 @@ func splitSize(in *wire.InputPlan, info dfs.Info, s settings) int64 {
 	case formatRecords:
 		unit = int64(max(in.RecordSize, 1))
 	case formatBinary:
-		unit = binaryBlock
+		unit = binaryUnit
 	}
 	return max(size/unit, 1) * unit
 }

@@ -33,6 +33,7 @@ type blockReader struct {
 	seg   wire.Segment
 	in    input
 	size  int64         // of the range
+	most  int           // bytes of a record; 0: MaxMaxRecord
 	tries int           // how often to read a block that cannot be read or is damaged
 	bytes *atomic.Int64 // counts what was delivered; may be nil
 	alive func()        // called for every block; may be nil
@@ -67,6 +68,16 @@ func (r *blockReader) next() (payload []byte, whole bool, err error) {
 		}
 		r.ahead = false
 	}
+}
+
+// wholeBlock is next that delivers all of a large block too, in big if it fits.
+func (r *blockReader) wholeBlock(big *[]byte) (payload []byte, err error) {
+	payload, whole, err := r.next()
+	if err != nil || whole {
+		return payload, err
+	}
+	*big, err = r.load(*big)
+	return *big, err
 }
 
 // load reads the rest of the block of which next delivered the beginning, into
@@ -200,6 +211,9 @@ const keyGuess = 4 << 10
 
 // beginning reads the beginning of a large block.
 func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
+	if r.most > 0 && length > r.most+maxLengths {
+		return nil, tooLarge(length, r.most)
+	}
 	var err error
 	if r.buf, err = r.fill(r.buf[:0], min(length, keyGuess), at); err != nil {
 		return nil, err
@@ -211,8 +225,8 @@ func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
 }
 
 // fill extends buf, which holds what is at offset at, to at least n bytes.
-// Memory is taken as bytes arrive: a length that lies takes little. Of a local
-// file the length is believed once its first bytes are there: growing takes half
+// Memory is taken as bytes arrive: a length that lies takes little. Of a file the
+// length is believed once its first bytes are there: growing takes half
 // as much memory again.
 func (r *blockReader) fill(buf []byte, n int, at int64) ([]byte, error) {
 	const step = 1 << 20
@@ -222,7 +236,7 @@ func (r *blockReader) fill(buf []byte, n int, at int64) ([]byte, error) {
 	for len(buf) < n {
 		start := len(buf)
 		end := min(n, start+max(start, step))
-		if _, local := r.in.(*fileInput); local && start >= step {
+		if _, isFile := r.in.(*fileInput); isFile && start >= step {
 			end = n
 		}
 		buf = slices.Grow(buf, end-start)[:end]
@@ -240,11 +254,11 @@ func verify(payload []byte, want uint32, at int64) error {
 	return nil
 }
 
-// fileInput reads a range of a local file.
+// fileInput reads a range of a file.
 type fileInput struct {
-	file *os.File
-	base int64
-	keep bool // the file is another's to close
+	file  io.ReaderAt
+	base  int64
+	owned io.Closer // the file; nil where it is another's to close
 }
 
 func (f *fileInput) readAt(p []byte, at int64) error {
@@ -259,10 +273,10 @@ func (f *fileInput) readAt(p []byte, at int64) error {
 }
 
 func (f *fileInput) close() error {
-	if f.keep {
+	if f.owned == nil {
 		return nil
 	}
-	return f.file.Close()
+	return f.owned.Close()
 }
 
 // openFile opens a segment in a local file.
@@ -275,5 +289,5 @@ func openFile(ctx context.Context, s wire.Segment) (*blockReader, error) {
 		f.Close()
 		return nil, &UnreadableError{Segment: s, Err: fmt.Errorf("offset %d, length %d", s.Offset, s.Length)}
 	}
-	return &blockReader{ctx: ctx, seg: s, in: &fileInput{file: f, base: s.Offset}, size: s.Length}, nil
+	return &blockReader{ctx: ctx, seg: s, in: &fileInput{file: f, base: s.Offset, owned: f}, size: s.Length}, nil
 }

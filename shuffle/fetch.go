@@ -77,13 +77,9 @@ func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, err
 func copyBlocks(w *segmentWriter, r *blockReader) error {
 	var big []byte
 	for {
-		payload, whole, err := r.next()
+		payload, err := r.wholeBlock(&big)
 		if err == io.EOF {
 			return nil
-		}
-		if err == nil && !whole {
-			big, err = r.load(big)
-			payload = big
 		}
 		if err != nil {
 			return err

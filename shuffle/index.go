@@ -71,7 +71,7 @@ func readIndex(f *os.File) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
-	index, err := decodeIndex(f, info.Size())
+	index, err := decodeIndex(f, info.Size(), tailGuess)
 	var damage *damageError
 	switch {
 	case errors.As(err, &damage):
@@ -98,10 +98,20 @@ func damaged(offset int64, format string, args ...any) error {
 	return &damageError{offset, fmt.Sprintf(format, args...)}
 }
 
-// decodeIndex reads the index of a segment file of size bytes.
-func decodeIndex(r io.ReaderAt, size int64) (*Index, error) {
+// tailGuess is how much of a file's end is read at first: the index of 126 partitions
+// fits into it.
+const tailGuess = 4 << 10
+
+// decodeIndex reads the index of a segment file of size bytes. It reads the end at
+// once if it is no longer than guess, then the beginning: where the file is far away,
+// each other place that is read from costs a connection.
+func decodeIndex(r io.ReaderAt, size int64, guess int) (*Index, error) {
 	if size < int64(len(magic)+footerBytes) {
 		return nil, damaged(0, "%d bytes are too few for a segment file", size)
+	}
+	tail, err := readTail(r, size, int64(guess))
+	if err != nil {
+		return nil, err
 	}
 	var head [len(magic)]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil {
@@ -110,27 +120,38 @@ func decodeIndex(r io.ReaderAt, size int64) (*Index, error) {
 	if string(head[:]) != magic {
 		return nil, damaged(0, "begins with %q, not as a segment file", head)
 	}
-	end := size - int64(footerBytes)
-	var footer [footerBytes]byte
-	if _, err := r.ReadAt(footer[:], end); err != nil {
-		return nil, err
-	}
+	footer, end := tail[len(tail)-footerBytes:], size-int64(footerBytes)
 	if string(footer[8:]) != magic {
 		return nil, damaged(end+8, "ends with %q, not as a segment file", footer[8:])
 	}
-	partitions := int64(binary.BigEndian.Uint32(footer[:]))
+	partitions := int64(binary.BigEndian.Uint32(footer))
 	start := end - partitions*entryBytes
 	if partitions > MaxPartitions || start < int64(len(magic)) {
 		return nil, damaged(end, "%d partitions in a file of %d bytes", partitions, size)
 	}
-	table := make([]byte, partitions*entryBytes+4)
-	if _, err := r.ReadAt(table, start); err != nil {
-		return nil, err
+	if size-start > int64(len(tail)) {
+		if tail, err = readTail(r, size, size-start); err != nil {
+			return nil, err
+		}
 	}
-	if got, want := checksum(table), binary.BigEndian.Uint32(footer[4:]); got != want {
+	table := tail[int64(len(tail))-(size-start) : len(tail)-footerBytes+4]
+	if got, want := checksum(table), binary.BigEndian.Uint32(tail[len(tail)-footerBytes+4:]); got != want {
 		return nil, damaged(start, "index has checksum %08x, should have %08x", got, want)
 	}
 	return parseIndex(table[:len(table)-4], start)
+}
+
+// readTail reads the last bytes of a file, or all.
+func readTail(r io.ReaderAt, size, most int64) ([]byte, error) {
+	tail := make([]byte, min(most, size))
+	n, err := r.ReadAt(tail, size-int64(len(tail)))
+	switch {
+	case n == len(tail):
+		return tail, nil
+	case errors.Is(err, io.EOF):
+		return nil, damaged(size-int64(len(tail)-n), "the file ends here")
+	}
+	return nil, err
 }
 
 // parseIndex decodes the entries of an index that begins at offset end.

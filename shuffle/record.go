@@ -33,6 +33,14 @@ func putRecord(dst, key, value []byte) {
 	copy(dst[n:], value)
 }
 
+// AppendRecord encodes a record behind dst, as a [Writer] takes it.
+func AppendRecord(dst, key, value []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(key)))
+	dst = binary.AppendUvarint(dst, uint64(len(value)))
+	dst = append(dst, key...)
+	return append(dst, value...)
+}
+
 // lengths decodes the lengths at the start of an encoded record: the key is
 // b[start:mid], the value b[mid:end]. It fails when they are damaged or
 // impossibly large; it does not look whether b is long enough for the record.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 
 	"github.com/cespare/xxhash/v2"
@@ -21,10 +22,11 @@ const (
 
 // segmentWriter writes a segment file, partition after partition.
 type segmentWriter struct {
-	file    *os.File
-	buf     []byte // not yet written; ends with the open block, if one is
-	open    int    // where the open block begins in buf, -1: none is open
-	written int64  // bytes before buf in the file
+	to      io.Writer
+	file    *os.File // the same, where it is the writer's own to close and remove
+	buf     []byte   // not yet written; ends with the open block, if one is
+	open    int      // where the open block begins in buf, -1: none is open
+	written int64    // bytes before buf in the file
 	index   Index
 	current Partition
 	alive   func() // called with every write; may be nil
@@ -36,9 +38,16 @@ func createSegment(name string) (*segmentWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write segment: %w", err)
 	}
-	w := &segmentWriter{file: f, open: -1, buf: append(make([]byte, 0, flushSize+2*blockTarget), magic...)}
-	w.current.Offset = int64(len(magic))
+	w := newSegment(f)
+	w.file = f
 	return w, nil
+}
+
+// newSegment begins a segment file in what is the caller's to close.
+func newSegment(to io.Writer) *segmentWriter {
+	w := &segmentWriter{to: to, open: -1, buf: append(make([]byte, 0, flushSize+2*blockTarget), magic...)}
+	w.current.Offset = int64(len(magic))
+	return w
 }
 
 // add appends a record.
@@ -133,16 +142,19 @@ func (w *segmentWriter) count(record []byte) {
 
 // room makes an open block that a record of size bytes may be appended to.
 func (w *segmentWriter) room(size int) error {
-	if w.open >= 0 {
-		if len(w.buf)+size <= w.open+blockHeader+blockTarget {
-			return nil
-		}
-		if err := w.closeBlock(); err != nil {
-			return err
-		}
+	if w.fits(size) {
+		return nil
+	}
+	if err := w.closeBlock(); err != nil {
+		return err
 	}
 	w.openBlock()
 	return nil
+}
+
+// fits says whether a record of size bytes may be appended to the open block.
+func (w *segmentWriter) fits(size int) bool {
+	return w.open >= 0 && len(w.buf)+size <= w.open+blockHeader+blockTarget
 }
 
 func (w *segmentWriter) openBlock() {
@@ -179,7 +191,7 @@ func (w *segmentWriter) flush() error {
 }
 
 func (w *segmentWriter) write(p []byte) error {
-	n, err := w.file.Write(p)
+	n, err := w.to.Write(p)
 	w.written += int64(n)
 	if err != nil {
 		return fmt.Errorf("write segment: %w", err)
@@ -200,11 +212,16 @@ func (w *segmentWriter) endPartition() error {
 	return nil
 }
 
-// close writes the index and closes the file. After an error, as when close is
-// never reached, abort has to be called.
-func (w *segmentWriter) close() error {
+// finish writes what is left and the index.
+func (w *segmentWriter) finish() error {
 	w.buf = appendIndex(w.buf, &w.index)
-	if err := w.flush(); err != nil {
+	return w.flush()
+}
+
+// close finishes and closes the file. After an error, as when close is never
+// reached, abort has to be called.
+func (w *segmentWriter) close() error {
+	if err := w.finish(); err != nil {
 		return err
 	}
 	f := w.file

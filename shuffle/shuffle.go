@@ -1,7 +1,8 @@
 // Package shuffle moves records from maps to reduces: it collects them in a
 // bounded piece of memory, sorts, combines and spills them, writes one segment
 // file for each map attempt, serves and fetches partitions of it, and merges
-// sorted runs. It knows bytes, partitions and byte order; it knows nothing of
+// sorted runs. From job to job of a flow records travel in the same files, as they
+// come. It knows bytes, partitions and byte order; it knows nothing of
 // types, of the job's code, of who should fetch what, or of durability: its
 // files are lost with their machine and are made again by another attempt.
 //
@@ -34,7 +35,9 @@
 // # Segment file
 //
 // Map outputs, spilled runs, fetched partitions and merged runs are all segment
-// files, the latter two with one partition. Integers are big-endian.
+// files, the latter two with one partition. So is what a job of a flow writes for a
+// later one, by a [Writer]: not sorted, and with a partition for each block, where a
+// map of the later job can begin. Integers are big-endian.
 //
 //	+----------------------+ 0
 //	| "QSEG"   version u32 |
@@ -81,7 +84,7 @@ const (
 	MaxPartitions = 1 << 20
 )
 
-// ErrRecordTooLarge reports a record above [Config.MaxRecord].
+// ErrRecordTooLarge reports a record above [Config.MaxRecord] or [Range.MaxRecord].
 var ErrRecordTooLarge = errors.New("record too large")
 
 // Records is a cursor over records sorted by key. Key and Value are valid until

@@ -166,7 +166,7 @@ func (r *spilledRun) partition(p int, alive func()) source {
 	r.reader = blockReader{
 		ctx:  context.Background(),
 		seg:  wire.Segment{Map: -1, File: r.file.Name(), Offset: part.Offset, Length: part.Length},
-		in:   &fileInput{file: r.file, base: part.Offset, keep: true},
+		in:   &fileInput{file: r.file, base: part.Offset},
 		size: part.Length,
 		buf:  r.reader.buf,
 		// Where a combiner leaves little to write, reading shows life.

@@ -26,7 +26,7 @@ func Verify(ctx context.Context, file string) (*Index, error) {
 	for _, p := range index.Partitions {
 		*r = blockReader{
 			ctx: ctx, seg: wire.Segment{Map: -1, File: file, Offset: p.Offset, Length: p.Length},
-			in: &fileInput{file: f, base: p.Offset, keep: true}, size: p.Length, buf: r.buf,
+			in: &fileInput{file: f, base: p.Offset}, size: p.Length, buf: r.buf,
 		}
 		if err := r.verifyAll(); err != nil {
 			return nil, err
@@ -39,10 +39,7 @@ func Verify(ctx context.Context, file string) (*Index, error) {
 func (r *blockReader) verifyAll() error {
 	var big []byte
 	for {
-		_, whole, err := r.next()
-		if err == nil && !whole {
-			big, err = r.load(big)
-		}
+		_, err := r.wholeBlock(&big)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -190,8 +190,8 @@ func TestFlowKeeps(t *testing.T) {
 	succeed(t, "grep", "-count", "-e", "[a-c]", "-input", in, "-output", dir+"/out", "-D", "quern.flow.keep=true")
 	same(t, "matches", parts(t, dir+"/out/grep-sort"), "3\tb\n2\ta\n1\tc\n")
 	same(t, "directories of the output", names(t, dir+"/out"), "grep-search grep-sort")
-	if kept := parts(t, dir+"/out/grep-search"); !strings.HasPrefix(kept, "QBN1") {
-		t.Errorf("%q was kept, no binary file", kept)
+	if kept := parts(t, dir+"/out/grep-search"); !strings.HasPrefix(kept, "QSEG") {
+		t.Errorf("%q was kept, no segment file", kept)
 	}
 	nothingLeft(t)
 }

@@ -1,0 +1,129 @@
+package shuffle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Writer writes records in the order in which they are given as a segment file, for
+// a [Reader]. Every block is a partition of its own, so that the index tells where
+// one may begin to read; should there be more than [MaxPartitions] blocks, the last
+// partition has the rest.
+type Writer struct{ s *segmentWriter }
+
+// NewWriter begins a segment file in what stays the caller's to close.
+func NewWriter(to io.Writer) *Writer { return &Writer{newSegment(to)} }
+
+// Write appends a record that [AppendRecord] has encoded.
+func (w *Writer) Write(record []byte) error {
+	if len(record) > MaxMaxRecord {
+		return tooLarge(len(record), MaxMaxRecord)
+	}
+	if !w.s.fits(len(record)) && len(w.s.index.Partitions) < MaxPartitions-1 {
+		if err := w.endBlock(); err != nil {
+			return err
+		}
+	}
+	return w.s.addEncoded(record)
+}
+
+// endBlock ends the partition, unless it is empty.
+func (w *Writer) endBlock() error {
+	if w.s.current.Records == 0 {
+		return nil
+	}
+	return w.s.endPartition()
+}
+
+// Close writes what is left and the index. After an error the file is worth nothing.
+func (w *Writer) Close() error {
+	if err := w.endBlock(); err != nil {
+		return err
+	}
+	return w.s.finish()
+}
+
+// Range is a part of a segment file: the partitions that begin in it.
+type Range struct {
+	Name      string // of the file, for errors
+	File      io.ReaderAt
+	Size      int64 // of the file
+	From, To  int64 // offsets; a partition belongs to the range when From <= its offset < To
+	MaxRecord int   // bytes of key and value; 0: [DefaultMaxRecord]
+}
+
+// Reader is [Records] in the order in which they are stored; it does not ask that
+// they are sorted. Errors are those of a [Merger], or [ErrRecordTooLarge].
+type Reader struct {
+	blocks     blockReader
+	rest       []byte // of the block, behind the record
+	big        []byte // holds a large block
+	key, value []byte
+	err        error // io.EOF at the end
+}
+
+var _ Records = (*Reader)(nil)
+
+// NewReader reads the index of the file, of which it uses nothing when it fails.
+func NewReader(ctx context.Context, r Range) (*Reader, error) {
+	seg := wire.Segment{Map: -1, File: r.Name}
+	index, err := decodeIndex(r.File, r.Size, int(min(r.Size/blockTarget, 1<<15)+2)*entryBytes+footerBytes)
+	if damage, ok := errors.AsType[*damageError](err); ok {
+		return nil, damage.in(seg)
+	}
+	if err != nil {
+		return nil, &UnreadableError{Segment: seg, Err: err}
+	}
+	in := slices.DeleteFunc(index.Partitions, func(p Partition) bool { return p.Offset < r.From || p.Offset >= r.To })
+	if len(in) > 0 {
+		last := in[len(in)-1]
+		seg.Offset, seg.Length = in[0].Offset, last.Offset+last.Length-in[0].Offset
+	}
+	return &Reader{blocks: blockReader{ctx: ctx, seg: seg, in: &fileInput{file: r.File, base: seg.Offset},
+		size: seg.Length, most: cmp.Or(r.MaxRecord, DefaultMaxRecord)}}, nil
+}
+
+// Next moves to the next record.
+func (r *Reader) Next() bool {
+	if len(r.rest) == 0 && r.err == nil {
+		r.rest, r.err = r.blocks.wholeBlock(&r.big)
+	}
+	if r.err != nil {
+		return false
+	}
+	start, mid, end, ok := lengths(r.rest)
+	switch {
+	case !ok || end > len(r.rest):
+		r.err = badRecord(&r.blocks)
+		return false
+	case end-start > r.blocks.most:
+		r.err = tooLarge(end-start, r.blocks.most)
+		return false
+	}
+	r.key, r.value, r.rest = r.rest[start:mid:mid], r.rest[mid:end:end], r.rest[end:]
+	return true
+}
+
+func tooLarge(size, most int) error {
+	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrRecordTooLarge, size, most)
+}
+
+// Key is the current record's key, valid until the next call of Next.
+func (r *Reader) Key() []byte { return r.key }
+
+// Value is the current record's value, valid until the next call of Next.
+func (r *Reader) Value() []byte { return r.value }
+
+// Err is why Next returned false; nil at the end.
+func (r *Reader) Err() error {
+	if r.err == io.EOF {
+		return nil
+	}
+	return r.err
+}

@@ -1,0 +1,195 @@
+package shuffle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// store writes records in their order as a segment file in memory.
+func store(t tester, recs []rec) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	w := NewWriter(&file)
+	var buf []byte
+	for _, r := range recs {
+		buf = AppendRecord(buf[:0], []byte(r.key), []byte(r.value))
+		if err := w.Write(buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// stored reads the partitions that begin in a range; it returns what came before an error.
+func stored(file []byte, from, to int64, most int) (recs []rec, err error) {
+	r, err := NewReader(context.Background(), Range{Name: "f", File: bytes.NewReader(file), Size: int64(len(file)), From: from, To: to, MaxRecord: most})
+	if err != nil {
+		return nil, err
+	}
+	for r.Next() {
+		recs = append(recs, rec{0, string(r.Key()), string(r.Value())})
+	}
+	return recs, r.Err()
+}
+
+// TestStored: what was written is read once and in its order, wherever the ranges are
+// parted; and the file is the segment file that it says it is.
+func TestStored(t *testing.T) {
+	sizes := []int{0, 1, 10, 127, 128, 1000, blockTarget - 9, blockTarget - 4, blockTarget, blockTarget + 1, 3 * blockTarget}
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		var want []rec
+		for range rapid.IntRange(0, 15).Draw(t, "records") {
+			data := make([]byte, rapid.SampledFrom(sizes).Draw(t, "size"))
+			for i := range data {
+				data[i] = byte(random.Uint32())
+			}
+			n := random.IntN(len(data) + 1)
+			want = append(want, rec{0, string(data[:n]), string(data[n:])})
+		}
+		file := store(t, want)
+		var got []rec
+		for from := int64(0); from < int64(len(file)); {
+			to := min(from+1+random.Int64N(2*blockTarget), int64(len(file)))
+			some, err := stored(file, from, to, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, from = append(got, some...), to
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%d records of %d, or others", len(got), len(want))
+		}
+		index, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range index.Partitions {
+			if p.Records == 0 || p.Records > 1 && p.Length > blockHeader+blockTarget {
+				t.Fatalf("partition %+v is empty or more than a block", p)
+			}
+		}
+	})
+}
+
+// TestManyStored: an index that is longer than what is read at first.
+func TestManyStored(t *testing.T) {
+	value := string(make([]byte, blockTarget+1))
+	var want []rec
+	for i := range tailGuess/entryBytes + 1 {
+		want = append(want, rec{0, fmt.Sprint(i), value}, rec{0, "small", ""})
+	}
+	file := store(t, want)
+	if got, err := stored(file, 0, int64(len(file)), 0); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d records of %d, or others: %v", len(got), len(want), err)
+	}
+	if _, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStoredDamage: no changed byte, and no missing end, gives other records.
+func TestStoredDamage(t *testing.T) {
+	want := []rec{{0, "key", string(make([]byte, 100))}, {0, "", string(make([]byte, 2*blockTarget))}, {0, "k", "v"}}
+	good := store(t, want)
+	refused := func(what string, at int, file []byte) {
+		t.Helper()
+		got, err := stored(file, 0, int64(len(file)), 0)
+		if _, corrupt := errors.AsType[*CorruptError](err); !corrupt || !slices.Equal(got, want[:len(got)]) {
+			t.Fatalf("%s at %d: %d records, %v", what, at, len(got), err)
+		}
+	}
+	for at := range good {
+		if at > 500 && at < len(good)-500 && at%97 != 0 {
+			continue // within the large value one byte is like another
+		}
+		bad := slices.Clone(good)
+		bad[at] ^= 1
+		refused("changed", at, bad)
+		refused("cut", at, good[:at])
+	}
+	if got, err := stored(good, 0, int64(len(good)), 103); !errors.Is(err, ErrRecordTooLarge) || len(got) != 1 {
+		t.Errorf("a large record above the limit: %d records, %v", len(got), err)
+	}
+	if got, err := stored(good, 0, int64(len(good)), 102); !errors.Is(err, ErrRecordTooLarge) || len(got) != 0 {
+		t.Errorf("a record above the limit: %d records, %v", len(got), err)
+	}
+}
+
+// failing is a file, or a place for one, that fails.
+type failing struct{}
+
+func (failing) ReadAt([]byte, int64) (int, error) { return 0, fs.ErrPermission }
+func (failing) Write([]byte) (int, error)         { return 0, fs.ErrPermission }
+
+func TestStoredFails(t *testing.T) {
+	_, err := NewReader(t.Context(), Range{Name: "f", File: failing{}, Size: 1000})
+	if unread, ok := errors.AsType[*UnreadableError](err); !ok || unread.Segment.File != "f" || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("read: %v", err)
+	}
+	w := NewWriter(failing{})
+	if err := errors.Join(w.Write(AppendRecord(nil, nil, nil)), w.Close()); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("write: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	file := store(t, []rec{{0, "k", "v"}})
+	r, err := NewReader(ctx, Range{Name: "f", File: bytes.NewReader(file), Size: int64(len(file)), To: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cancel(); r.Next() || !errors.Is(r.Err(), context.Canceled) {
+		t.Errorf("canceled: %v", r.Err())
+	}
+}
+
+// FuzzStored: blocks of anything, with checksums and an index that are right, are
+// records or refused.
+func FuzzStored(f *testing.F) {
+	f.Add([]byte{}, uint8(1))
+	f.Add([]byte("\x01\x02kvw\x00\x00"), uint8(1))
+	f.Add([]byte("\x01\x02kvw\x00\x00"), uint8(3))
+	f.Add(append([]byte{1, 0x82, 0x80, 4}, make([]byte, blockTarget+3)...), uint8(1))
+	f.Fuzz(func(t *testing.T, payload []byte, blocks uint8) {
+		file, index := []byte(magic), new(Index)
+		for i := range int(blocks) {
+			part := payload[i*len(payload)/int(blocks) : (i+1)*len(payload)/int(blocks)]
+			if len(part) == 0 {
+				continue
+			}
+			start := len(file)
+			file = append(append(file, make([]byte, blockHeader)...), part...)
+			putBlockHeader(file[start:], len(part), checksum(part))
+			index.Partitions = append(index.Partitions, Partition{Offset: int64(start), Length: int64(len(file) - start), Records: 1})
+		}
+		file = appendIndex(file, index)
+		got, err := stored(file, 0, int64(len(file)), 1<<20)
+		if _, corrupt := errors.AsType[*CorruptError](err); err != nil && !corrupt && !errors.Is(err, ErrRecordTooLarge) {
+			t.Fatal(err)
+		}
+		total := 0
+		for _, r := range got {
+			total += len(r.key) + len(r.value)
+		}
+		if total > len(payload) {
+			t.Fatalf("%d bytes of records from %d", total, len(payload))
+		}
+		if err != nil {
+			return
+		}
+		again := store(t, got)
+		if same, err := stored(again, 0, int64(len(again)), 1<<20); err != nil || !slices.Equal(same, got) {
+			t.Fatalf("written again: %v", err)
+		}
+	})
+}
