@@ -52,6 +52,7 @@ type host interface {
 	Status(text string)
 	Property(name string) string
 	File(name string) (string, error)
+	Parts(name string) ([]SidePart, error)
 	open(name string) (recordWriter, error)
 }
 
@@ -102,6 +103,14 @@ func (t *Task) Property(name string) string { return t.host.Property(name) }
 // File gives the local path of a side file named in Job.Files. Of a directory or
 // glob it holds the contents of the files, one after the other.
 func (t *Task) File(name string) (path string, err error) { return t.host.File(name) }
+
+// SidePart is one of the files that a path of Job.Files stands for: its URL, and the
+// local path to read it by.
+type SidePart = mrruntime.SidePart
+
+// Parts gives the files of a side file named in Job.Files one by one: of a directory or
+// glob several, by name.
+func (t *Task) Parts(name string) ([]SidePart, error) { return t.host.Parts(name) }
 
 // Splits are the pieces of files that this map reads, one in most cases; several
 // when files are small. A reduce has none.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/dfs"
@@ -11,7 +12,8 @@ import (
 // maxAlternatives bounds what the braces of one path may multiply to.
 const maxAlternatives = 4096
 
-// hasGlob says whether a path is a pattern: *, ?, [a-z], {a,b} and \ before any of them.
+// hasGlob says whether a path is a pattern: *, ?, [a-z], {a,b}, {a|b} and \ before any
+// of them.
 func hasGlob(name string) bool { return strings.ContainsAny(name, `*?[{\`) }
 
 // hidden says whether a file is left out of directories and patterns.
@@ -20,34 +22,70 @@ func hidden(name string) bool {
 	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
-// expandBraces writes out the alternatives of a pattern, in order. A comma list
-// may hold slashes and braces.
-func expandBraces(pattern string) ([]string, error) {
-	open, close, commas := firstBraces(pattern)
-	if open < 0 {
-		return []string{pattern}, nil
+// expand gives what match finds for each way to write out a pattern's braces, in
+// order and each name once. Both of {a,b} may match, but only one of {a|b}. What is
+// between braces may hold slashes and braces.
+func expand(pattern string, match func(pattern string) ([]dfs.Info, error)) ([]dfs.Info, error) {
+	e := &expansion{pattern: pattern, match: match}
+	return e.of(pattern)
+}
+
+type expansion struct {
+	pattern string // the whole
+	match   func(pattern string) ([]dfs.Info, error)
+	matched int // how often
+}
+
+func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
+	open, close, between := firstBraces(pattern)
+	switch {
+	case open < 0 && e.matched == maxAlternatives:
+		return nil, e.wrong("more than %d alternatives", maxAlternatives)
+	case open < 0:
+		e.matched++
+		return e.match(pattern)
+	case close < 0:
+		return nil, e.wrong("{ without }")
 	}
-	if close < 0 {
-		return nil, fmt.Errorf("pattern %q: { without }", pattern)
-	}
-	var all []string
+	either := slices.ContainsFunc(between, func(i int) bool { return pattern[i] == '|' })
 	from := open + 1
-	for _, to := range append(commas, close) {
-		more, err := expandBraces(pattern[:open] + pattern[from:to] + pattern[close+1:])
+	for _, to := range append(between, close) {
+		more, err := e.of(pattern[:open] + pattern[from:to] + pattern[close+1:])
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, more...); len(all) > maxAlternatives {
-			return nil, fmt.Errorf("pattern %q: more than %d alternatives", pattern, maxAlternatives)
+		if either && len(found) > 0 && len(more) > 0 {
+			return nil, e.wrong("both %s and %s are there, and only one may be", found[0].Name, more[0].Name)
 		}
-		from = to + 1
+		found, from = appendNew(found, more), to+1
 	}
-	return all, nil
+	return found, nil
 }
 
-// firstBraces finds the first { of a pattern, its } and the commas between that
-// belong to them; -1 where there is none.
-func firstBraces(pattern string) (open, close int, commas []int) {
+func (e *expansion) wrong(format string, args ...any) error {
+	return fmt.Errorf("%w: pattern %q: %s", ErrInput, e.pattern, fmt.Sprintf(format, args...))
+}
+
+// appendNew leaves out names that are there.
+func appendNew(list, more []dfs.Info) []dfs.Info {
+	if len(list) == 0 {
+		return more
+	}
+	seen := make(map[string]bool)
+	for _, info := range list {
+		seen[info.Name] = true
+	}
+	for _, info := range more {
+		if !seen[info.Name] {
+			list = append(list, info)
+		}
+	}
+	return list
+}
+
+// firstBraces finds the first { of a pattern, its } and the commas and bars between
+// that belong to them; -1 where there is none.
+func firstBraces(pattern string) (open, close int, between []int) {
 	open, depth, class := -1, 0, false
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
@@ -64,10 +102,10 @@ func firstBraces(pattern string) (open, close int, commas []int) {
 			depth++
 		case c == '}' && depth > 0:
 			if depth--; depth == 0 {
-				return open, i, commas
+				return open, i, between
 			}
-		case c == ',' && depth == 1:
-			commas = append(commas, i)
+		case (c == ',' || c == '|') && depth == 1:
+			between = append(between, i)
 		}
 	}
 	return open, -1, nil

@@ -49,33 +49,20 @@ func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
 	if !missing(err) || !hasGlob(name) {
 		return nil, err
 	}
-	patterns, err := expandBraces(name)
+	matched, err := expand(name, func(pattern string) ([]dfs.Info, error) { return glob(f, pattern) })
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+		return nil, err
+	}
+	if len(matched) == 0 {
+		return nil, fmt.Errorf("%w: no file matches %s", ErrInput, name)
 	}
 	var files []dfs.Info
-	matches := 0
-	seen := make(map[string]bool)
-	for _, pattern := range patterns {
-		matched, err := glob(f, pattern)
+	for _, info := range matched {
+		more, err := filesOf(f, info, recursive)
 		if err != nil {
 			return nil, err
 		}
-		for _, info := range matched {
-			if seen[info.Name] {
-				continue // by an earlier alternative
-			}
-			seen[info.Name] = true
-			matches++
-			more, err := filesOf(f, info, recursive)
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, more...)
-		}
-	}
-	if matches == 0 {
-		return nil, fmt.Errorf("%w: no file matches %s", ErrInput, name)
+		files = append(files, more...)
 	}
 	return files, nil
 }

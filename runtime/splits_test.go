@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/wire"
 )
@@ -52,8 +53,11 @@ func TestSplits(t *testing.T) {
 			}
 			return ""
 		case "expand":
-			all, err := expandBraces(strings.TrimSpace(d.Input))
-			if err != nil {
+			var all []string
+			if _, err := expand(strings.TrimSpace(d.Input), func(pattern string) ([]dfs.Info, error) {
+				all = append(all, pattern)
+				return nil, nil
+			}); err != nil {
 				return err.Error()
 			}
 			return strings.Join(all, "\n")

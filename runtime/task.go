@@ -46,6 +46,7 @@ type Task struct {
 	counters map[counterName]*Counter
 	status   string
 	files    map[string]string // local paths of side files at hand
+	parts    map[string][]SidePart
 
 	fs      dfs.FS
 	work    string // the attempt's working directory
@@ -143,31 +144,90 @@ func (t *Task) File(name string) (string, error) {
 }
 
 func (t *Task) fetch(name string) (string, error) {
-	if t.Plan == nil || t.Plan.Files[name] == "" {
-		return "", Fatal(errors.New("not declared in the job"))
+	from, err := t.declared(name)
+	if err != nil {
+		return "", err
 	}
-	from := t.Plan.Files[name]
-	if path, ok := strings.CutPrefix(from, "file://"); ok {
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			return path, nil
-		}
-	}
-	if name != filepath.Base(name) || !filepath.IsLocal(name) {
-		return "", Fatal(errors.New("its name is no file name"))
+	if path, ok := localFile(from); ok {
+		return path, nil
 	}
 	files, err := SideFiles(t.fs, from)
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(t.work, name)
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	return path, t.copy(path, files...)
+}
+
+// declared is the path of a side file, as the job has it.
+func (t *Task) declared(name string) (string, error) {
+	if t.Plan == nil || t.Plan.Files[name] == "" {
+		return "", Fatal(errors.New("not declared in the job"))
+	}
+	if name != filepath.Base(name) || !filepath.IsLocal(name) {
+		return "", Fatal(errors.New("its name is no file name"))
+	}
+	return t.Plan.Files[name], nil
+}
+
+func localFile(url string) (path string, ok bool) {
+	if path, ok = strings.CutPrefix(url, "file://"); !ok {
+		return "", false
+	}
+	info, err := os.Stat(path)
+	return path, err == nil && !info.IsDir()
+}
+
+// SidePart is one of the files that the path of a side file stands for.
+type SidePart struct {
+	URL  string // of the file
+	Path string // where it can be read: of a local one itself, of another a copy
+}
+
+// Parts gives the files of a side file declared in the job one by one, in order. Files
+// that are not local are copied into the attempt's directory, at first use.
+func (t *Task) Parts(name string) ([]SidePart, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if parts, ok := t.parts[name]; ok {
+		return parts, nil
+	}
+	parts, err := t.fetchParts(name)
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("side file %q: %w", name, err)
 	}
-	for _, file := range files {
-		err = cmp.Or(err, t.copy(out, file.Name))
+	if t.parts == nil {
+		t.parts = make(map[string][]SidePart)
 	}
-	return path, errors.Join(err, out.Close())
+	t.parts[name] = parts
+	return parts, nil
+}
+
+func (t *Task) fetchParts(name string) ([]SidePart, error) {
+	from, err := t.declared(name)
+	if err != nil {
+		return nil, err
+	}
+	files, err := SideFiles(t.fs, from)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(t.work, "parts-")
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]SidePart, len(files))
+	for i, file := range files {
+		path, ok := localFile(file.Name)
+		if !ok {
+			path = filepath.Join(dir, fmt.Sprint(i))
+			if err := t.copy(path, file); err != nil {
+				return nil, err
+			}
+		}
+		parts[i] = SidePart{URL: file.Name, Path: path}
+	}
+	return parts, nil
 }
 
 // SideFiles lists the files whose contents, one after the other, are a side file:
@@ -176,7 +236,19 @@ func SideFiles(f dfs.FS, path string) ([]dfs.Info, error) {
 	return filesAt(f, path, false)
 }
 
-func (t *Task) copy(to io.Writer, name string) error {
+// copy makes a local file of the contents of others.
+func (t *Task) copy(path string, files ...dfs.Info) error {
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		err = cmp.Or(err, t.append(to, file.Name))
+	}
+	return errors.Join(err, to.Close())
+}
+
+func (t *Task) append(to io.Writer, name string) error {
 	in, err := t.fs.Open(name)
 	if err != nil {
 		return err

@@ -264,6 +264,15 @@ func TestMapOnlyWithNamedOutput(t *testing.T) {
 			return err
 		}
 		side = append(side, must(os.ReadFile(many))...)
+		parts, err := t.Parts("many")
+		if err != nil || len(parts) != 2 {
+			return fmt.Errorf("parts %v, error %v", parts, err)
+		}
+		for i, want := range []string{"mem://t/more/a ?", "mem://t/more/b ."} {
+			if got := parts[i].URL + " " + string(must(os.ReadFile(parts[i].Path))); got != want {
+				return fmt.Errorf("part %q, want %q", got, want)
+			}
+		}
 		for line := range in.Lines() {
 			name := ""
 			if len(line) < 12 {
@@ -276,6 +285,9 @@ func TestMapOnlyWithNamedOutput(t *testing.T) {
 			if err := out.Write([]byte(line + string(side))); err != nil {
 				return err
 			}
+		}
+		if _, err := t.Parts("other"); err == nil || !strings.Contains(err.Error(), `"other": not declared`) {
+			return fmt.Errorf("undeclared side file: %v", err)
 		}
 		_, err = t.Output("other")
 		if err == nil || !strings.Contains(err.Error(), "other") {

@@ -10,17 +10,27 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
+// queries by TPC-H's number. Their parameters are those of its validation run.
+var queries = map[int]func(*database) *mapreduce.Flow{
+	1:  pricingSummary,
+	3:  shippingPriority,
+	5:  localSupplierVolume,
+	6:  forecastRevenueChange,
+	10: returnedItems,
+	13: customerDistribution,
+}
+
 func main() {
 	query := flag.Int("query", 0, "`number` of the query: 1, 3, 5, 6, 10 or 13")
 	tables := flag.String("tables", "", "`directory`, or URL of one, with lineitem.tbl or lineitem/*.tbl, and so on")
 	mapreduce.Main(func() (*mapreduce.Flow, error) {
-		make := queries[*query]
-		if make == nil {
+		flow := queries[*query]
+		if flow == nil {
 			return nil, fmt.Errorf("-query %d: want 1, 3, 5, 6, 10 or 13", *query)
 		}
 		if *tables == "" {
 			return nil, errors.New("-tables is not given: want the directory of the .tbl files")
 		}
-		return make(open(*tables)), nil
+		return flow(open(*tables)), nil
 	})
 }

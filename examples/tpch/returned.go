@@ -27,7 +27,7 @@ func returnedItems(db *database) *mapreduce.Flow {
 	first, after := table.Day("1993-10-01"), table.Day("1994-01-01")
 
 	nation := table.NewSide("nation", db.nation, func(r *table.Row) (int64, string) { return r.Int(nNationkey), r.String(nName) })
-	quarter := table.Scan(db.orders.Where(func(r *table.Row) bool { d := r.Date(oOrderdate); return first <= d && d < after }),
+	quarter := table.Scan(db.orders.Where(func(r *table.Row) bool { return r.Date(oOrderdate).Within(first, after) }),
 		func(r *table.Row) (int64, int64) { return r.Int(oOrderkey), r.Int(oCustkey) })
 	returned := table.Scan(db.lineitem.Where(func(r *table.Row) bool { return r.String(lReturnflag) == "R" }),
 		func(r *table.Row) (int64, int64) { return r.Int(lOrderkey), revenue(r) })

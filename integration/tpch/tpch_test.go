@@ -87,6 +87,17 @@ func small(t *testing.T) (dir string) {
 	return dir
 }
 
+// divide makes a directory of parts of a table.
+func divide(t *testing.T, dir, table string, parts ...string) {
+	t.Helper()
+	if err := errors.Join(os.Remove(filepath.Join(dir, table+".tbl")), os.Mkdir(filepath.Join(dir, table), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range parts {
+		write(t, filepath.Join(dir, table, fmt.Sprintf("%s.%d.tbl", table, i+1)), part)
+	}
+}
+
 func write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
@@ -94,8 +105,8 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
-// TestAnswers: at scale 0.01, from one file a table and from several, with many maps
-// and reduces, the answers are DuckDB's.
+// TestAnswers: from one file a table and from several, with many maps and reduces, the
+// answers are DuckDB's, to the cent.
 func TestAnswers(t *testing.T) {
 	duckdb, err := peers.DuckDB(t.Context())
 	if errors.Is(err, peers.ErrUnavailable) {
@@ -104,22 +115,28 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := map[int]string{1: t.TempDir(), 3: t.TempDir()} // by the number of files of each
-	for parts, dir := range tables {
-		if err := duckdb.Generate(t.Context(), dir, "0.01", parts); err != nil {
+	for _, c := range []struct {
+		scale string
+		parts int // files of each table, and reduces of each job
+		split int // bytes, at most
+	}{
+		{"0.01", 1, 1_000_000},
+		{"0.01", 3, 1_000_000},
+		{"0.1", 2, 8_000_000},
+	} {
+		dir := t.TempDir()
+		if err := duckdb.Generate(t.Context(), dir, c.scale, c.parts); err != nil {
 			t.Fatal(err)
 		}
-	}
-	for _, query := range peers.Queries() {
-		want, err := duckdb.Ask(t.Context(), tables[1], query, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for parts, dir := range tables {
-			t.Run(fmt.Sprintf("query %d of %d files", query, parts), func(t *testing.T) {
+		for _, query := range peers.Queries() {
+			t.Run(fmt.Sprintf("scale %s, %d files, query %d", c.scale, c.parts, query), func(t *testing.T) {
+				want, err := duckdb.Ask(t.Context(), dir, query, 2)
+				if err != nil {
+					t.Fatal(err)
+				}
 				out := filepath.Join(t.TempDir(), "out")
 				exit, stderr := run(t, "-query", fmt.Sprint(query), "-tables", dir, "-output", out,
-					"-D", fmt.Sprintf("mapreduce.job.reduces=%d", parts), "-D", "mapreduce.input.fileinputformat.split.maxsize=1000000")
+					"-D", fmt.Sprintf("mapreduce.job.reduces=%d", c.parts), "-D", fmt.Sprintf("mapreduce.input.fileinputformat.split.maxsize=%d", c.split))
 				if exit != 0 {
 					t.Fatalf("exit %d\n%s", exit, stderr)
 				}
@@ -163,8 +180,8 @@ func TestRefusedTables(t *testing.T) {
 	}
 	t.Run("side table", func(t *testing.T) {
 		dir := small(t)
-		write(t, filepath.Join(dir, "nation.tbl"), "0|KENYA|0|x|\n1|INDIA|one|x|\n")
-		refused(t, []string{"nation{.tbl", "offset 13", "field 3, n_regionkey", `"one"`}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
+		divide(t, dir, "nation", "0|KENYA|0|x|\n", "1|INDIA|1|x|\n2|CHINA|one|x|\n")
+		refused(t, []string{dir + "/nation/nation.2.tbl, offset 13", "field 3, n_regionkey", `"one"`}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
 	})
 }
 
@@ -179,6 +196,12 @@ func TestRefusedAtSubmission(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused(t, []string{"no file matches", dir + "/" + table}, "-query", "5", "-tables", dir)
+	}
+	for _, table := range []string{"lineitem", "nation"} { // the latter is a side table
+		dir := small(t)
+		divide(t, dir, table, "")
+		write(t, filepath.Join(dir, table+".tbl"), peers.Small(30)[table])
+		refused(t, []string{dir + "/" + table + ".tbl", dir + "/" + table + "/" + table + ".1.tbl", "only one"}, "-query", "5", "-tables", dir)
 	}
 	refused(t, []string{"-query 7", "1, 3, 5, 6, 10 or 13"}, "-query", "7", "-tables", empty)
 	refused(t, []string{"-tables"}, "-query", "1")

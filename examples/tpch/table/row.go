@@ -121,6 +121,9 @@ func (r *Row) Date(column int) Date {
 	return d
 }
 
+// Within says whether a day is the first one or later, and before the other.
+func (d Date) Within(first, before Date) bool { return first <= d && d < before }
+
 // Day is the date written as 1998-12-01. It panics where that is none: it is for
 // constants.
 func Day(text string) Date {

@@ -1,10 +1,9 @@
 package table
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"os"
+	"strings"
 
 	"github.com/quernmr/quern/mapreduce"
 )
@@ -52,36 +51,33 @@ func (s *Side[K, V]) Has(r *Row, key K) bool {
 }
 
 func (s *Side[K, V]) load(t *mapreduce.Task) error {
-	path, err := t.File(s.name)
+	parts, err := t.Parts(s.name)
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	rows := make(map[K]V)
-	r := &Row{table: s.table, task: t}
-	in, offset := bufio.NewReader(f), 0
-	for {
-		line, err := in.ReadString('\n')
-		if err == io.EOF && line == "" {
-			s.task, s.rows = t, rows
-			return nil
+	for _, part := range parts {
+		if err := s.read(&Row{table: s.table, task: t}, part, rows); err != nil {
+			return err
 		}
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("read %s: %w", s.table.path, err)
-		}
-		end := len(line)
-		for end > 0 && (line[end-1] == '\n' || line[end-1] == '\r') {
-			end--
-		}
-		if err := scanned(r, line[:end], s.project, func(k K, v V) { rows[k] = v }); err != nil {
-			return fmt.Errorf("%s, offset %d: %w", s.table.path, offset, err)
+	}
+	s.task, s.rows = t, rows
+	return nil
+}
+
+func (s *Side[K, V]) read(r *Row, part mapreduce.SidePart, rows map[K]V) error {
+	content, err := os.ReadFile(part.Path)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", part.URL, err)
+	}
+	offset := 0
+	for line := range strings.Lines(string(content)) {
+		if err := scanned(r, strings.TrimRight(line, "\r\n"), s.project, func(k K, v V) { rows[k] = v }); err != nil {
+			return fmt.Errorf("%s, offset %d: %w", part.URL, offset, err)
 		}
 		offset += len(line)
 	}
+	return nil
 }
 
 func (s *Side[K, V]) file() (name, path string) { return s.name, s.table.path }

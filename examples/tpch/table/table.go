@@ -88,7 +88,7 @@ func project[K, V, KO, VO any](r *mapreduce.Result[K, V], f func(K, V) (KO, VO))
 }
 
 // Path is where the table called name is below dir: in name.tbl, or in the files
-// name/*.tbl.
+// name/*.tbl. Where there are both, it is refused: one would be the other's copy.
 func Path(dir, name string) string {
 	var b strings.Builder
 	for _, c := range strings.TrimRight(dir, "/") {
@@ -97,5 +97,5 @@ func Path(dir, name string) string {
 		}
 		b.WriteRune(c)
 	}
-	return b.String() + "/" + name + "{.tbl,/*.tbl}"
+	return b.String() + "/" + name + "{.tbl|/*.tbl}"
 }

@@ -95,8 +95,8 @@ func TestTotal(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	for dir, want := range map[string]string{"a/b": "a/b/t{.tbl,/*.tbl}", "a/": "a/t{.tbl,/*.tbl}", "/": "/t{.tbl,/*.tbl}",
-		"hdfs://nn/x[1]": `hdfs://nn/x\[1\]/t{.tbl,/*.tbl}`} {
+	for dir, want := range map[string]string{"a/b": "a/b/t{.tbl|/*.tbl}", "a/": "a/t{.tbl|/*.tbl}", "/": "/t{.tbl|/*.tbl}",
+		"hdfs://nn/x[1]": `hdfs://nn/x\[1\]/t{.tbl|/*.tbl}`} {
 		if got := Path(dir, "t"); got != want {
 			t.Errorf("%s: %s, want %s", dir, got, want)
 		}
