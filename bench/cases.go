@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
 )
 
 type bench struct {
@@ -179,7 +180,7 @@ func (b *bench) small() ([]string, error) {
 		times = append(times, t)
 	}
 	slices.Sort(times)
-	return []string{fmt.Sprintf("p50 %d ms", median(times).Milliseconds()),
+	return []string{fmt.Sprintf("p50 %d ms", testbed.Median(times).Milliseconds()),
 		fmt.Sprintf("(slowest %d ms)", times[len(times)-1].Milliseconds()), "", "p50 ≤ 150 ms"}, nil
 }
 
@@ -204,7 +205,7 @@ func (b *bench) pair(ours, peer *exec.Cmd) (time.Duration, time.Duration, error)
 		}
 		a, p = append(a, t), append(p, u)
 	}
-	return median(a), median(p), nil
+	return testbed.Median(a), testbed.Median(p), nil
 }
 
 // once runs a copy of cmd from a clean start and times its whole process.
@@ -232,11 +233,6 @@ func (b *bench) row(ours, peer time.Duration, ratio float64, reach string) []str
 		fmt.Sprintf("%.2f s (%.0f MB/s)", ours.Seconds(), rate/ours.Seconds()),
 		fmt.Sprintf("%.2f s (%.0f MB/s)", peer.Seconds(), rate/peer.Seconds()),
 		fmt.Sprintf("%.2f", ratio), reach}
-}
-
-func median(d []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(d))
-	return sorted[len(sorted)/2]
 }
 
 // sameOutput compares our parts, joined in order, with the peer's file, byte for

@@ -14,9 +14,9 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"strings"
 
 	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
 )
 
 func main() {
@@ -60,8 +60,7 @@ func run(size string, cores, runs int, only, dir string) error {
 		return err
 	}
 	fmt.Printf("%s of input, %d cores, median of %d, go %s\n\n", size, cores, runs, runtime.Version())
-	fmt.Println("| benchmark | quern | peer | ratio | to reach |")
-	fmt.Println("|---|---|---|---|---|")
+	testbed.Table("benchmark", "quern", "peer", "ratio", "to reach")
 	for _, c := range b.cases() {
 		if !wanted.MatchString(c.name) {
 			continue
@@ -70,7 +69,7 @@ func run(size string, cores, runs int, only, dir string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		fmt.Printf("| %s | %s |\n", c.name, strings.Join(row, " | "))
+		testbed.Row(append([]string{c.name}, row...)...)
 	}
 	return nil
 }

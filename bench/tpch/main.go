@@ -1,12 +1,14 @@
 // Command tpch answers TPC-H's queries with examples/tpch, compares every answer
 // with DuckDB's, and prints times beside each other.
 //
-//	go run ./bench/tpch [-scale 0.01] [-cores 2] [-runs 3] [-queries 1,3] [-spark] [-dir DIR]
+//	go run ./bench/tpch [-scale 0.01] [-runs 3] [-queries 1,3] [-spark] [-dir DIR]
 //
 // The generator, DuckDB and Spark are fetched into the project's cache; Spark runs
 // only when asked for. Tables are read once before, so that they are in the page
-// cache. A run is a whole process, from its start to its end; ours and the peers'
-// take turns. It asserts no timing.
+// cache. A run is a whole process, from its start to its end. All engines have the
+// processors that this command has, and are told how many: with fewer it is run under
+// taskset. They take turns, and who begins changes from run to run; before each run
+// what the one before it has written is written back. It asserts no timing.
 package main
 
 import (
@@ -22,20 +24,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
 func main() {
-	scale := flag.String("scale", "0.01", "TPC-H's scale `factor`; 1 is a gigabyte")
-	parts := flag.Int("parts", 1, "`files` that each table is divided into")
-	cores := flag.Int("cores", runtime.NumCPU(), "map and reduce `slots`, and the cores that peers may use")
-	runs := flag.Int("runs", 3, "runs of each query; the median is printed")
+	b := &bench{cores: runtime.NumCPU()}
+	flag.StringVar(&b.scale, "scale", "0.01", "TPC-H's scale `factor`; 1 is a gigabyte")
+	flag.IntVar(&b.parts, "parts", 1, "`files` that each table is divided into")
+	flag.IntVar(&b.runs, "runs", 3, "runs of each query; the median is printed")
+	flag.StringVar(&b.dir, "dir", "", "working `directory`, kept with the tables; default: a temporary one, removed")
 	queries := flag.String("queries", "1,3,5,6,10,13", "`numbers` of the queries")
 	spark := flag.Bool("spark", false, "run Spark too")
-	dir := flag.String("dir", "", "working `directory`, kept with the tables; default: a temporary one, removed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	b := &bench{scale: *scale, parts: *parts, cores: *cores, runs: *runs, dir: *dir}
 	err := b.run(ctx, *queries, *spark)
 	stop()
 	if err != nil {
@@ -48,7 +50,8 @@ type bench struct {
 	scale              string
 	parts, cores, runs int
 	dir                string
-	peers              []*peers.Peer // DuckDB, and Spark when it is asked for
+	engines            []engine // Quern and DuckDB, and Spark when it is asked for
+	begun              int      // rounds so far
 }
 
 func (b *bench) run(ctx context.Context, list string, spark bool) error {
@@ -60,8 +63,8 @@ func (b *bench) run(ctx context.Context, list string, spark bool) error {
 		}
 		queries = append(queries, n)
 	}
-	if b.runs < 1 || b.cores < 1 {
-		return fmt.Errorf("-runs %d -cores %d: want 1 or more", b.runs, b.cores)
+	if b.runs < 1 {
+		return fmt.Errorf("-runs %d: want 1 or more", b.runs)
 	}
 	if b.dir == "" {
 		dir, err := os.MkdirTemp("", "quern-tpch-")
@@ -74,7 +77,8 @@ func (b *bench) run(ctx context.Context, list string, spark bool) error {
 	if err := b.prepare(ctx, spark); err != nil {
 		return err
 	}
-	return b.table(ctx, queries)
+	name := fmt.Sprintf("TPC-H at scale %s, %d cores, median of %d", b.scale, b.cores, b.runs)
+	return testbed.Measure([]testbed.Section{{Name: name, Measure: func() error { return b.table(ctx, queries) }}})
 }
 
 // prepare fetches the peers, builds our program and makes the tables.
@@ -83,16 +87,16 @@ func (b *bench) prepare(ctx context.Context, spark bool) error {
 	if err != nil {
 		return err
 	}
-	b.peers = append(b.peers, duckdb)
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	b.engines = []engine{b.quern(), b.peer(duckdb, fmt.Sprintf("%d threads", b.cores))}
 	if spark {
 		p, err := peers.Spark(ctx)
 		if err != nil {
 			return err
 		}
-		b.peers = append(b.peers, p)
-	}
-	if err := b.build(ctx); err != nil {
-		return err
+		b.engines = append(b.engines, b.peer(p, fmt.Sprintf("local[%d] and %d shuffle partitions", b.cores, b.cores)))
 	}
 	if _, err := os.Stat(b.tables()); err != nil {
 		fresh := b.tables() + ".new" // so that what is cut off is not taken for whole
@@ -106,7 +110,12 @@ func (b *bench) prepare(ctx context.Context, spark bool) error {
 			return err
 		}
 	}
-	return filepath.WalkDir(b.tables(), func(path string, d fs.DirEntry, err error) error {
+	return readAll(b.tables())
+}
+
+// readAll reads files into the page cache.
+func readAll(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -115,7 +124,7 @@ func (b *bench) prepare(ctx context.Context, spark bool) error {
 			return err
 		}
 		defer f.Close()
-		_, err = io.Copy(io.Discard, f) // into the page cache
+		_, err = io.Copy(io.Discard, f)
 		return err
 	})
 }

@@ -3,138 +3,88 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/quernmr/quern/bench/testbed"
 )
 
-func (b *bench) program() string { return filepath.Join(b.dir, "tpch") }
-
-func (b *bench) build(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.program(), "github.com/quernmr/quern/examples/tpch")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build examples/tpch: %w\n%s", err, out)
-	}
-	return nil
-}
+// Places among the engines.
+const (
+	quern  = 0
+	duckdb = 1 // whose answers are the truth
+)
 
 // table prints a line for each query, and the sums.
 func (b *bench) table(ctx context.Context, queries []int) error {
-	fmt.Printf("TPC-H at scale %s, %d cores, median of %d\n\n", b.scale, b.cores, b.runs)
-	head := "| query | quern |"
-	for _, p := range b.peers {
-		head += fmt.Sprintf(" %s | its query alone | %s / quern |", p.Name, p.Name)
+	columns := []string{"query", "quern"}
+	fmt.Printf("All have the same %d processors.", b.cores)
+	for _, e := range b.engines {
+		fmt.Printf(" %s: %s.", e.name, e.cores)
+		if e.name != b.engines[quern].name {
+			columns = append(columns, e.name, "its query alone", e.name+" / quern")
+		}
 	}
-	fmt.Println(head)
-	fmt.Println(strings.Repeat("|---", strings.Count(head, "|")-1) + "|")
-	sum := newTimes(len(b.peers))
+	fmt.Print("\n\n")
+	testbed.Table(columns...)
+	sum := make([]times, len(b.engines))
 	for _, q := range queries {
 		t, err := b.query(ctx, q)
 		if err != nil {
 			return fmt.Errorf("query %d: %w", q, err)
 		}
-		fmt.Println(t.row(fmt.Sprint(q)))
-		sum.ours += t.ours
-		for i := range b.peers {
-			sum.whole[i] += t.whole[i]
-			sum.alone[i] += t.alone[i]
+		row(fmt.Sprint(q), t)
+		for i := range sum {
+			sum[i].whole += t[i].whole
+			sum[i].alone += t[i].alone
 		}
 	}
-	fmt.Println(sum.row("all"))
+	row("all", sum)
 	return nil
 }
 
-// times are a query's, by peer.
+// times are an engine's of a query.
 type times struct {
-	ours         time.Duration
-	whole, alone []time.Duration
+	whole, alone time.Duration // of the process, and of the query without its start
 }
 
-func newTimes(peers int) *times {
-	return &times{whole: make([]time.Duration, peers), alone: make([]time.Duration, peers)}
-}
-
-func (t *times) row(name string) string {
-	row := fmt.Sprintf("| %s | %.2f s |", name, t.ours.Seconds())
-	for i := range t.whole {
-		row += fmt.Sprintf(" %.2f s | %.2f s | %.2f |", t.whole[i].Seconds(), t.alone[i].Seconds(), t.whole[i].Seconds()/t.ours.Seconds())
+func row(name string, t []times) {
+	columns := []string{name, seconds(t[quern].whole)}
+	for _, peer := range t[duckdb:] {
+		columns = append(columns, seconds(peer.whole), seconds(peer.alone), fmt.Sprintf("%.2f", peer.whole.Seconds()/t[quern].whole.Seconds()))
 	}
-	return row
+	testbed.Row(columns...)
 }
 
-// query runs one in turn by us and each peer. Every answer must be the first
-// peer's, which is DuckDB.
-func (b *bench) query(ctx context.Context, q int) (*times, error) {
-	var ours []time.Duration
-	whole, alone := make([][]time.Duration, len(b.peers)), make([][]time.Duration, len(b.peers))
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+// query has every engine answer one in turn, and gives the medians. Every answer must be
+// DuckDB's.
+func (b *bench) query(ctx context.Context, q int) ([]times, error) {
+	whole, alone := make([][]time.Duration, len(b.engines)), make([][]time.Duration, len(b.engines))
 	for range b.runs {
-		mine, took, err := b.once(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		ours = append(ours, took)
-		var truth string
-		for i, p := range b.peers {
-			a, err := p.Ask(ctx, b.tables(), q, b.cores)
+		lines := make([]string, len(b.engines))
+		for k := range b.engines {
+			i := (k + b.begun) % len(b.engines) // so that none is always behind the same one
+			a, err := b.engines[i].ask(ctx, q)
 			if err != nil {
 				return nil, err
 			}
-			if i == 0 {
-				truth = a.Lines
-			} else if err := same(p.Name, a.Lines, truth); err != nil {
-				return nil, err
-			}
+			lines[i] = a.Lines
 			whole[i], alone[i] = append(whole[i], a.Whole), append(alone[i], a.Query)
 		}
-		if err := same("quern", mine, truth); err != nil {
-			return nil, err
+		b.begun++
+		for i, e := range b.engines {
+			if err := same(e.name, lines[i], lines[duckdb]); err != nil {
+				return nil, err
+			}
 		}
 	}
-	t := newTimes(len(b.peers))
-	t.ours = median(ours)
-	for i := range b.peers {
-		t.whole[i], t.alone[i] = median(whole[i]), median(alone[i])
+	t := make([]times, len(b.engines))
+	for i := range t {
+		t[i] = times{testbed.Median(whole[i]), testbed.Median(alone[i])}
 	}
 	return t, nil
-}
-
-// once runs our program from a clean start and times its whole process.
-func (b *bench) once(ctx context.Context, q int) (answer string, took time.Duration, err error) {
-	out := filepath.Join(b.dir, "out")
-	if err := os.RemoveAll(out); err != nil {
-		return "", 0, err
-	}
-	unix.Sync() // an earlier run's dirty pages are not this run's work
-	cmd := exec.CommandContext(ctx, b.program(), "-query", fmt.Sprint(q), "-tables", b.tables(), "-output", out,
-		"-D", fmt.Sprintf("quern.embedded.slots=%d", b.cores), "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.cores))
-	began := time.Now()
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
-	}
-	took = time.Since(began)
-	answer, err = parts(out)
-	return answer, took, err
-}
-
-// parts joins the part files below a directory, in the order of their names.
-func parts(dir string) (string, error) {
-	var all strings.Builder
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasPrefix(d.Name(), "part-") {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		all.Write(content)
-		return err
-	})
-	return all.String(), err
 }
 
 func same(who, got, want string) error {
@@ -155,9 +105,4 @@ func at(lines []string, i int) string {
 		return lines[i]
 	}
 	return ""
-}
-
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
 }
