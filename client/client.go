@@ -149,6 +149,9 @@ func (s *session) run(ctx context.Context) error {
 		outputs[id] = s.sub.Plan.Jobs[i].Output
 	}
 	s.display = NewDisplay(s.Out, s.Width, outputs, s.Now())
+	if len(s.ids) > 1 {
+		s.display.Note(fmt.Sprintf("%v %s submitted, of %d jobs", wire.FlowID(s.ids[0]), OneLine(s.sub.Plan.Flow), len(s.ids)))
+	}
 	return s.follow(ctx)
 }
 

@@ -60,6 +60,14 @@ func (id JobID) Compare(other JobID) int {
 	return cmp.Or(cmp.Compare(id.Start, other.Start), cmp.Compare(id.N, other.N))
 }
 
+// FlowID names the jobs of a flow, after the first of them: flow_<start>_0001.
+type FlowID JobID
+
+// IsZero says whether id names no flow.
+func (id FlowID) IsZero() bool { return id == FlowID{} }
+
+func (id FlowID) String() string { return fmt.Sprintf("flow_%d_%04d", id.Start, id.N) }
+
 // TaskID names a task of a job: task_<start>_0001_m_000003.
 type TaskID struct {
 	Job  JobID
@@ -120,6 +128,16 @@ func ParseJobID(s string) (JobID, error) {
 		return JobID{}, fmt.Errorf("%w of a job: %q", ErrBadID, s)
 	}
 	return job, nil
+}
+
+// ParseFlowID reads what [FlowID.String] wrote.
+func ParseFlowID(s string) (FlowID, error) {
+	if rest, ok := strings.CutPrefix(s, "flow_"); ok {
+		if first, err := ParseJobID("job_" + rest); err == nil {
+			return FlowID(first), nil
+		}
+	}
+	return FlowID{}, fmt.Errorf("%w of a flow: %q", ErrBadID, s)
 }
 
 // ParseTaskID reads what [TaskID.String] wrote.

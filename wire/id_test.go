@@ -26,8 +26,9 @@ func TestIDsParseAsPrinted(t *testing.T) {
 		attempt, errA := ParseAttemptID(id.String())
 		task, errT := ParseTaskID(id.Task.String())
 		job, errJ := ParseJobID(id.Task.Job.String())
-		if err := errors.Join(errA, errT, errJ); err != nil || attempt != id || task != id.Task || job != id.Task.Job {
-			t.Fatalf("%v read as %v, %v, %v: %v", id, attempt, task, job, err)
+		flow, errF := ParseFlowID(FlowID(id.Task.Job).String())
+		if err := errors.Join(errA, errT, errJ, errF); err != nil || attempt != id || task != id.Task || job != id.Task.Job || flow != FlowID(job) {
+			t.Fatalf("%v read as %v, %v, %v, %v: %v", id, attempt, task, job, flow, err)
 		}
 	})
 }
@@ -69,6 +70,11 @@ func TestIDTexts(t *testing.T) {
 	} {
 		if id, err := ParseJobID(text); !errors.Is(err, ErrBadID) {
 			t.Errorf("ParseJobID(%q) = %v, %v", text, id, err)
+		}
+	}
+	for _, text := range []string{"", "flow", "flow_", "flow_1", "flow_1_1", "flow_1_0000", "flow_1_0001_", "job_1_0001", "flow_job_1_0001"} {
+		if id, err := ParseFlowID(text); !errors.Is(err, ErrBadID) {
+			t.Errorf("ParseFlowID(%q) = %v, %v", text, id, err)
 		}
 	}
 	for _, text := range []string{

@@ -171,6 +171,7 @@ type JobStatus struct {
 	Troubles []string      // attempts that failed and outputs that were lost, the first [MaxTroubles]
 	Elapsed  time.Duration // since submission
 	Owner    string        // who has submitted it; empty: it is not known any more
+	Flow     FlowID        // that it is of; zero: it stands alone
 }
 
 // MaxTroubles is how many of a job's troubles are told.

@@ -24,13 +24,13 @@ func (q *query) explain(ctx context.Context) error {
 	if len(q.args) == 0 {
 		return q.explainAll(ctx)
 	}
-	ids, err := q.jobIDs()
+	id, err := q.oneJob()
 	if err != nil {
 		return err
 	}
-	x, err := q.cluster.Explain(ctx, ids[0])
+	x, err := q.cluster.Explain(ctx, id)
 	if err != nil {
-		r, err := q.past(ctx, ids[0], err)
+		r, err := q.past(ctx, id, err)
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func (q *query) list(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(jobs)
 	}
-	rows := [][]string{{"JOB", "STATE", "POOL", "PRIORITY", "DEADLINE", "MAPS", "REDUCES", "ELAPSED", "OWNER", "NAME"}}
+	rows := [][]string{{"JOB", "STATE", "POOL", "PRIORITY", "DEADLINE", "MAPS", "REDUCES", "ELAPSED", "OWNER", "FLOW", "NAME"}}
 	for i := range jobs {
 		j := &jobs[i]
 		state, deadline := j.State, ""
@@ -36,7 +36,7 @@ func (q *query) list(ctx context.Context) error {
 			deadline = client.DeadlineText(&s)
 		}
 		rows = append(rows, []string{
-			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(j.Owner, "-"), j.Name,
+			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
 		})
 	}
 	return q.table(rows)
@@ -53,29 +53,55 @@ func elapsedText(millis int64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// status tells how a job is getting on.
+// status tells how a job is getting on, or each of a flow.
 func (q *query) status(ctx context.Context) error {
-	ids, err := q.jobIDs()
+	ids, err := q.jobIDs(ctx)
 	if err != nil {
 		return err
 	}
-	job, err := q.job(ctx, ids[0])
-	if err != nil {
-		return err
+	jobs := make([]wire.JobStatus, len(ids))
+	for i, id := range ids {
+		if jobs[i], err = q.job(ctx, id); err != nil {
+			return err
+		}
 	}
 	if q.json {
-		return q.printJSON(web.JobOf(&job))
+		return q.printJobs(jobs)
 	}
-	if err := client.PrintStatus(q.stdout, &job); err != nil || job.Owner == "" {
-		return err
+	for i := range jobs {
+		if err := q.printStatus(&jobs[i]); err != nil {
+			return err
+		}
 	}
-	_, err = fmt.Fprintf(q.stdout, "owner %s\n", client.OneLine(job.Owner))
+	return nil
+}
+
+// printJobs prints one as an object, several as an array.
+func (q *query) printJobs(jobs []wire.JobStatus) error {
+	if len(jobs) == 1 {
+		return q.printJSON(web.JobOf(&jobs[0]))
+	}
+	all := make([]web.Job, len(jobs))
+	for i := range jobs {
+		all[i] = web.JobOf(&jobs[i])
+	}
+	return q.printJSON(all)
+}
+
+func (q *query) printStatus(job *wire.JobStatus) error {
+	err := client.PrintStatus(q.stdout, job)
+	if err == nil && !job.Flow.IsZero() {
+		_, err = fmt.Fprintf(q.stdout, "of %v\n", job.Flow)
+	}
+	if err == nil && job.Owner != "" {
+		_, err = fmt.Fprintf(q.stdout, "owner %s\n", client.OneLine(job.Owner))
+	}
 	return err
 }
 
 // wait shows jobs until all have ended.
 func (q *query) wait(ctx context.Context) error {
-	ids, err := q.jobIDs()
+	ids, err := q.jobIDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +167,7 @@ func noteTo(notes chan<- string) func(string) {
 
 // kill has jobs killed; it does not wait for their ends.
 func (q *query) kill(ctx context.Context) error {
-	ids, err := q.jobIDs()
+	ids, err := q.wholes(ctx, q.args)
 	if err != nil {
 		return err
 	}
@@ -172,11 +198,11 @@ func (q *query) kill(ctx context.Context) error {
 
 // counters prints a job's counters by their names.
 func (q *query) counters(ctx context.Context) error {
-	ids, err := q.jobIDs()
+	id, err := q.oneJob()
 	if err != nil {
 		return err
 	}
-	job, err := q.job(ctx, ids[0])
+	job, err := q.job(ctx, id)
 	if err != nil {
 		return err
 	}

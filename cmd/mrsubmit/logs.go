@@ -30,9 +30,9 @@ const logWait = 10 * time.Second
 // logs prints what a job's attempts have written: those of a task, one of them,
 // or else those that failed, or else all.
 func (q *query) logs(ctx context.Context) error {
-	id, err := wire.ParseJobID(q.args[0])
+	id, err := q.oneJob()
 	if err != nil {
-		return wrong("%v", err)
+		return err
 	}
 	wanted, err := wantedAttempts(id, q.args[1:])
 	if err != nil {

@@ -61,14 +61,14 @@ func commands() []command {
 	return []command{
 		{"run", runSynopsis, "run a job and wait for its end", runHelp, (*tool).run},
 		{"list", "[-json]", "list the jobs that the cluster knows", "", asking("list", 0, 0, (*query).list)},
-		{"status", "[-json] JOB", "tell how a job is getting on", "", asking("status", 1, 1, (*query).status)},
-		{"wait", "[-json] JOB…", "wait for the end of jobs; exit code 0 if all succeed", "", asking("wait", 1, 1000, (*query).wait)},
-		{"kill", "[-reason TEXT] [-json] JOB…", "kill jobs", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
+		{"status", "[-json] JOB|FLOW", "tell how a job, or each of a flow, is getting on", "", asking("status", 1, 1, (*query).status)},
+		{"wait", "[-json] JOB|FLOW…", "wait for the end of jobs; exit code 0 if all succeed", "", asking("wait", 1, 1000, (*query).wait)},
+		{"kill", "[-reason TEXT] [-json] JOB|FLOW…", "kill jobs, each with all of its flow", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
 			q.flags.StringVar(&q.reason, "reason", "", "what the job's status will say")
 		})},
-		{"suspend", "[-json] JOB…", "have jobs get no more slots; what runs goes on", suspendHelp, asking("suspend", 1, 1000, hold(true))},
-		{"resume", "[-json] JOB…", "have suspended jobs go on", "", asking("resume", 1, 1000, hold(false))},
-		{"set", "[-json] JOB TERM=VALUE…", "change what is asked for a job while it runs", setHelp, asking("set", 2, 100, (*query).set)},
+		{"suspend", "[-json] JOB|FLOW…", "have jobs get no more slots; what runs goes on", suspendHelp, asking("suspend", 1, 1000, hold(true))},
+		{"resume", "[-json] JOB|FLOW…", "have suspended jobs go on", "", asking("resume", 1, 1000, hold(false))},
+		{"set", "[-json] JOB|FLOW TERM=VALUE…", "change what is asked for a job while it runs", setHelp, asking("set", 2, 100, (*query).set)},
 		{"counters", "[-json] JOB", "print a job's counters", "", asking("counters", 1, 1, (*query).counters)},
 		{"explain", "[-json] [JOB]", "tell why a job has the slots it has, and when it should end", explainHelp, asking("explain", 0, 1, (*query).explain)},
 		{"logs", "[-tail BYTES] [-json] JOB [TASK]", "print what attempts wrote to standard output and error",

@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -177,21 +176,6 @@ func (t *tool) commandHelp(name string, set *flag.FlagSet) {
 	}
 	set.SetOutput(t.stdout)
 	set.PrintDefaults()
-}
-
-// jobIDs reads the arguments as ids of jobs.
-func (q *query) jobIDs() ([]wire.JobID, error) {
-	ids := make([]wire.JobID, 0, len(q.args))
-	for _, text := range q.args {
-		id, err := wire.ParseJobID(text)
-		if err != nil {
-			return nil, wrong("%v", err)
-		}
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
 }
 
 // files is what a command reads histories from and a client stages to.

@@ -196,10 +196,6 @@ func (t *tool) warnUnheeded(given [][2]string, s web.Scheduling) {
 
 // set changes the terms of a job.
 func (q *query) set(ctx context.Context) error {
-	id, err := wire.ParseJobID(q.args[0])
-	if err != nil {
-		return wrong("%v", err)
-	}
 	var given [][2]string
 	for _, arg := range q.args[1:] {
 		name, value, ok := strings.Cut(arg, "=")
@@ -212,6 +208,11 @@ func (q *query) set(ctx context.Context) error {
 	if err != nil {
 		return wrong("%v", err)
 	}
+	ids, err := q.wholes(ctx, q.args[:1])
+	if err != nil {
+		return err
+	}
+	id := ids[0]
 	if err := q.change(ctx, id, change); err != nil {
 		return err
 	}
@@ -243,7 +244,7 @@ func (q *query) change(ctx context.Context, id wire.JobID, change wire.Change) e
 // hold makes the commands that suspend jobs and resume them.
 func hold(suspended bool) func(q *query, ctx context.Context) error {
 	return func(q *query, ctx context.Context) error {
-		ids, err := q.jobIDs()
+		ids, err := q.wholes(ctx, q.args)
 		if err != nil {
 			return err
 		}

@@ -448,6 +448,9 @@ func (s *scenario) status(id wire.JobID) string {
 	s.printf("%s %s maps=%d/%d running=%d reduces=%d/%d running=%d read=%d/%d shuffled=%d/%d elapsed=%v", st.Name, st.State,
 		st.Maps.Done, st.Maps.Total, st.Maps.Running, st.Reduces.Done, st.Reduces.Total, st.Reduces.Running,
 		st.Read.Done, st.Read.Total, st.Shuffled.Done, st.Shuffled.Total, st.Elapsed)
+	if !st.Flow.IsZero() {
+		s.printf("of %v", st.Flow)
+	}
 	if st.Waits != "" {
 		s.printf("waits %s", st.Waits)
 	}

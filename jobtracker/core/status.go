@@ -36,6 +36,9 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	s.Maps.Total, s.Reduces.Total = max(f.maps, 0), f.reduces
 	s.Terms, s.Held = f.sub.terms, f.sub.suspended && f.end == nil
 	s.Owner = f.sub.who()
+	if f.sub.jobs > 1 {
+		s.Flow = wire.FlowID(c.facts.id(f.sub.first))
+	}
 	if f.reduces == 0 {
 		s.Maps.Done = f.done.Len()
 	} else {

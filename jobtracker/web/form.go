@@ -14,6 +14,7 @@ type (
 	Job struct {
 		ID            string                      `json:"id"`
 		Name          string                      `json:"name"`
+		Flow          string                      `json:"flow,omitempty"` // that it is of; empty: it stands alone
 		Owner         string                      `json:"owner,omitempty"`
 		State         string                      `json:"state"`
 		Maps          Tasks                       `json:"maps"`
@@ -117,11 +118,15 @@ type (
 
 // JobOf is a job's status as it is told.
 func JobOf(s *wire.JobStatus) Job {
-	return Job{
+	j := Job{
 		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Held: s.Held, Terms: termsOf(&s.Terms, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
 		Error: s.Error, Waits: s.Waits, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
 	}
+	if !s.Flow.IsZero() {
+		j.Flow = s.Flow.String()
+	}
+	return j
 }
 
 // Status is what [JobOf] was given, to the millisecond.
@@ -134,12 +139,18 @@ func (j *Job) Status() (wire.JobStatus, error) {
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
+	var flow wire.FlowID
+	if j.Flow != "" {
+		if flow, err = wire.ParseFlowID(j.Flow); err != nil {
+			return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
+		}
+	}
 	terms, err := j.Terms.terms()
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	return wire.JobStatus{
-		ID: id, Name: j.Name, Owner: j.Owner, State: state, Held: j.Held, Terms: terms, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		ID: id, Name: j.Name, Flow: flow, Owner: j.Owner, State: state, Held: j.Held, Terms: terms, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, Waits: j.Waits, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond,

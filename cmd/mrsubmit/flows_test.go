@@ -1,0 +1,57 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestFlows: a flow's id stands for its jobs, and for the job that can still be changed
+// where that is enough.
+func TestFlows(t *testing.T) {
+	f := newFake(t)
+	flow := wire.FlowID{Start: 7, N: 5}
+	for i, j := range []wire.JobStatus{
+		{Name: "orders", State: wire.Succeeded},
+		{Name: "sold", State: wire.Committing, Owner: "ann"},
+		{Name: "answer", State: wire.Waiting, Waits: "for job_7_0006"},
+	} {
+		j.ID, j.Flow = wire.JobID{Start: 7, N: 5 + i}, flow
+		f.jobs = append(f.jobs, j)
+	}
+	for _, c := range []struct {
+		args   string
+		code   int
+		stdout string // pieces that are there in this order, "…" between
+		stderr string
+	}{
+		{"list", 0, "OWNER  FLOW…NAME\n…job_7_0001…ann…-…words\n…job_7_0006…ann…flow_7_0005  sold\n…job_7_0007…-…flow_7_0005  answer\n", ""},
+		{"list -json", 0, `"id": "job_7_0005"…"flow": "flow_7_0005"`, ""},
+		{"status flow_7_0005", 0, "job_7_0005 orders  succeeded…of flow_7_0005\njob_7_0006 sold  committing its output…of flow_7_0005\nowner ann\njob_7_0007 answer  waiting for job_7_0006…of flow_7_0005\n", ""},
+		{"status job_7_0007", 0, "job_7_0007 answer…of flow_7_0005\n", ""},
+		{"status -json flow_7_0005", 0, `[…"id": "job_7_0005"…"id": "job_7_0006"…"id": "job_7_0007"…"flow": "flow_7_0005"…]`, ""},
+		{"status flow_7_0001", 1, "", "mrsubmit status: flow_7_0001: unknown job of a flow\n"},
+		{"status flow_7_5", 2, "", `not an id of a job: "flow_7_5"`},
+		{"wait flow_7_0005 job_7_0005", 0, "", "job_7_0005 orders succeeded\n…job_7_0006 sold succeeded…job_7_0007 answer succeeded"},
+		{"kill -reason why flow_7_0005", 0, "", ""},
+		{"suspend flow_7_0005", 0, "", ""},
+		{"resume -json flow_7_0005", 0, "{…\"resumed\": [\n    \"job_7_0007\"\n  ]", ""},
+		{"set flow_7_0005 weight=2", 0, "job_7_0007 ", ""},
+		{"counters flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
+		{"explain flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
+		{"logs flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
+	} {
+		code, stdout, stderr := f.ask(t, strings.Fields(c.args)...)
+		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+			t.Errorf("%s: exit code %d, want %d\nstdout %s\nwant   %s\nstderr %s\nwant   %s", c.args, code, c.code, stdout, c.stdout, stderr, c.stderr)
+		}
+	}
+	if want := []string{"job_7_0007 why"}; !slices.Equal(f.killed, want) {
+		t.Errorf("killed %q, want %q", f.killed, want)
+	}
+	if want := []string{`job_7_0007 {"suspended":true}`, `job_7_0007 {"suspended":false}`, `job_7_0007 {"weight":2}`}; !slices.Equal(f.changed, want) {
+		t.Errorf("changed %q, want %q", f.changed, want)
+	}
+}

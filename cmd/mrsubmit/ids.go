@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// jobIDs reads the arguments as ids of jobs, and of flows, which stand for all their jobs.
+func (q *query) jobIDs(ctx context.Context) ([]wire.JobID, error) {
+	return q.resolve(ctx, q.args, func(jobs []wire.JobStatus) []wire.JobStatus { return jobs })
+}
+
+// wholes is jobIDs for what is done to whole flows: one job of each stands for it, if
+// possible one to which something can still be done.
+func (q *query) wholes(ctx context.Context, args []string) ([]wire.JobID, error) {
+	return q.resolve(ctx, args, func(jobs []wire.JobStatus) []wire.JobStatus {
+		best := slices.MinFunc(jobs, func(a, b wire.JobStatus) int { return settled(a.State) - settled(b.State) })
+		return []wire.JobStatus{best}
+	})
+}
+
+// settled is how much of a job's fate is.
+func settled(s wire.State) int {
+	switch {
+	case s.Ended():
+		return 2
+	case s == wire.Committing:
+		return 1
+	}
+	return 0
+}
+
+// oneJob reads the first argument as the id of a job, which a flow is not.
+func (q *query) oneJob() (wire.JobID, error) {
+	id, err := wire.ParseJobID(q.args[0])
+	if _, bad := wire.ParseFlowID(q.args[0]); bad == nil {
+		err = fmt.Errorf("%s is a flow: name one of its jobs, which mrsubmit list shows", q.args[0])
+	}
+	if err != nil {
+		return id, wrong("%v", err)
+	}
+	return id, nil
+}
+
+// resolve reads ids, each once. Of the jobs of a flow it takes those that choose does.
+func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.JobStatus) []wire.JobStatus) ([]wire.JobID, error) {
+	var ids []wire.JobID
+	var flows []wire.FlowID
+	for _, text := range args {
+		if flow, err := wire.ParseFlowID(text); err == nil {
+			flows = append(flows, flow)
+			continue
+		}
+		id, err := wire.ParseJobID(text)
+		if err != nil {
+			return nil, wrong("%v", err)
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(flows) == 0 {
+		return ids, nil
+	}
+	all, err := q.cluster.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, flow := range flows {
+		var jobs []wire.JobStatus
+		for i := range all {
+			if all[i].Flow != flow.String() {
+				continue
+			}
+			job, err := all[i].Status()
+			if err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, job)
+		}
+		if len(jobs) == 0 {
+			return nil, fmt.Errorf("%v: %w of a flow", flow, core.ErrUnknownJob)
+		}
+		for _, job := range choose(jobs) {
+			if !slices.Contains(ids, job.ID) {
+				ids = append(ids, job.ID)
+			}
+		}
+	}
+	return ids, nil
+}
