@@ -65,9 +65,10 @@ func (j *job) toLaunch(phase int) int {
 }
 
 // move has a job's places looked at before slots are given away. The lines are
-// kept from Step to Step, so that jobs that wait cost nothing.
+// kept from Step to Step, so that jobs that wait cost nothing. One that has ended may be
+// in a queue yet, and its seat another's.
 func (l *Live) move(j *job) {
-	if !j.moved {
+	if !j.moved && l.seats[j.seat] == j {
 		j.moved = true
 		l.moved = append(l.moved, j)
 	}
