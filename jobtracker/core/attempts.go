@@ -146,9 +146,9 @@ func (l *Live) newAttempt() *attempt {
 }
 
 // remove forgets an attempt and frees its slot. The caller says what becomes of the task.
-// Until the end of the Step it may be looked at.
-func (l *Live) remove(a *attempt) {
-	j, t := a.job, a.tracker
+// Until the end of the Step it may be looked at. The job and the tracker are the attempt's:
+// who has them already need not wait for its memory to find theirs.
+func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
 	j.crew(t).busy--
@@ -227,7 +227,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	if result == nil {
 		result = &wire.Result{Error: "the tracker sent no result"}
 	}
-	l.finished(a, r.State, result)
+	l.finished(j, t, a, r.State, result)
 }
 
 // runs follows an attempt that has not ended. On a new stream what was sent on
@@ -248,11 +248,10 @@ func (l *Live) runs(a *attempt, state wire.AttemptState) {
 }
 
 // finished ends an attempt and does what its end means for the job.
-func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
-	j := a.job
-	l.remove(a)
+func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
+	l.remove(j, t, a)
 	if state != wire.AttemptSucceeded {
-		j.crew(a.tracker).leaves()
+		j.crew(t).leaves()
 	}
 	l.keep(a, state, r)
 	if state == wire.AttemptSucceeded && !a.id.Task.Kind.Slotted() && r.Error != "" {
@@ -262,24 +261,24 @@ func (l *Live) finished(a *attempt, state wire.AttemptState, r *wire.Result) {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
 			ran := time.Duration(l.wall()-a.began) * time.Millisecond
-			l.measure(j, a.task, a.tracker, cmp.Or(r.Took, ran), r.Reads, a.cold)
+			l.measure(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.cold)
 		}
 		switch a.id.Task.Kind {
 		case wire.Map:
 			l.learnReading(j, a.level, r)
 		case wire.Reduce:
-			l.learnSpeed(j, a.tracker, r)
+			l.learnSpeed(j, t, r)
 		}
-		l.succeeded(j, a.tracker, a.task, a.id, r)
+		l.succeeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
-		l.failed(j, a.tracker, a.task, a.id, r)
+		l.failed(j, t, a.task, a.id, r)
 	}
 	l.attemptOver(a)
 }
 
 // vanished ends an attempt that nobody will report on any more. It is no failure.
 func (l *Live) vanished(a *attempt) {
-	l.remove(a)
+	l.remove(a.job, a.tracker, a)
 	a.job.crew(a.tracker).leaves()
 	l.keepLost(a)
 	l.attemptOver(a)

@@ -95,7 +95,7 @@ func (l *Live) ended(j *job) {
 	l.clearTasks(j)
 	l.part(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.remove(a)
+		l.remove(j, a.tracker, a)
 	}
 	delete(l.jobs, j.facts.n)
 	l.lineUp() // it is in no line any more

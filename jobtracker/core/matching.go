@@ -93,6 +93,9 @@ func (l *Live) mayTake(j *job, phase int) bool { return l.mayLaunch(j) && !j.par
 func (l *Live) giveMap(j *job, m int, t *tracker) {
 	l.cursor = t.index + 1
 	l.given = append(l.given, j)
+	if j.pending.Remove(m) { // here, since where its input is can be found before the map itself
+		l.leave(j, m)
+	}
 	l.launch(j, &j.maps[m].task, t, wire.AttemptID{})
 }
 
