@@ -128,9 +128,9 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		l.refreshFree(t, p)
 		l.update(a)
 	}
-	if a.cold = j.crew(t).joins(); a.cold {
-		j.workers++
-	}
+	started := j.crew(t).joins()
+	a.cold = started > 0
+	j.workers += started
 	return a
 }
 

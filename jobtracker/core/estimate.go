@@ -39,14 +39,12 @@ type crew struct {
 // to do with a few trackers only.
 type crews [64]crew
 
-// joins says whether an attempt has to have a worker started.
-func (c *crew) joins() bool {
+// joins is how many workers have to be started for an attempt, one or none.
+func (c *crew) joins() int {
 	c.busy++
-	if c.busy <= c.workers {
-		return false
-	}
-	c.workers = c.busy
-	return true
+	started := max(0, c.busy-c.workers)
+	c.workers += started
+	return int(started)
 }
 
 // leaves is the end of a worker with its attempt, which failed or was killed.
