@@ -2,15 +2,12 @@ package sim
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	iofs "io/fs"
 	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/dfs/mem"
-	"github.com/quernmr/quern/history"
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
@@ -122,11 +119,12 @@ func (w *world) checkEnd() {
 	if left := w.leavings(); left != "" {
 		w.fail("V11: %v after the last job has ended:%s", quiet, left)
 	}
+	var past histories
 	for _, c := range w.clients {
 		for i, id := range c.ids {
 			s, _ := w.status(id)
 			w.book.outlived(w, s)
-			w.checkHistory(s)
+			past.checkHistory(w, s)
 			switch {
 			case s.State == wire.Succeeded || w.finished(c, i, s):
 				if c.sub.Plan.Jobs[i].Output != "" { // else it is gone by now
@@ -142,25 +140,11 @@ func (w *world) checkEnd() {
 			}
 		}
 	}
+	past.checkSlots(w)
 	for _, n := range w.jts {
 		if n.applied == len(w.raft.log) {
 			w.book.applied(w, n)
 		}
-	}
-}
-
-// checkHistory checks that a job's history says how it ended, or the job why it has none.
-func (w *world) checkHistory(s wire.JobStatus) {
-	r, err := history.Find(w.fs, clusterStaging, s.ID)
-	switch {
-	case errors.Is(err, iofs.ErrNotExist):
-		if !slices.ContainsFunc(s.Troubles, func(text string) bool { return strings.Contains(text, "history") }) {
-			w.fail("V17: %v has no history, and does not say why", s.ID)
-		}
-	case err != nil:
-		w.must(err)
-	case r.Job.State != s.State:
-		w.fail("V17: %v is %v, and %v in its history", s.ID, s.State, r.Job.State)
 	}
 }
 

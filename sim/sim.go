@@ -58,7 +58,9 @@
 //	    an empty directory that a dead process's call has made after that.
 //	V12 Terms, scheduling, pools and who drains are as they were last granted: a change that was
 //	    asked for twice, or of an earlier leader, undoes none that came after it.
-//	V17 The history of a job says how it ended; one without says why.
+//	V17 The history of a job says how it ended; one without says why. By histories no
+//	    leader has given away more slots of a tracker than it has, and no plan is known of
+//	    before it is said that they are.
 //
 // A violation ends the run. [Run] tells it with the last of what happened;
 // [Shrink] drops the faults without which it happens all the same.
