@@ -134,7 +134,6 @@ func send(w http.ResponseWriter, f *os.File, length int64) {
 		}
 		sent += n
 	}
-	_ = control.SetWriteDeadline(time.Time{})
 }
 
 // parseNumber reads a number that is not negative and written in the one way

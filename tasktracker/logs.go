@@ -43,7 +43,8 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 	serveText(w, r, filepath.Join(core.LogPath(l.cfg.Dir, attempt), stream), tail)
 }
 
-// serveText answers with a file that may be growing: what it has now.
+// serveText answers with a file that may be growing: what it has now, for as long as
+// the reader goes on taking some of it.
 func serveText(w http.ResponseWriter, r *http.Request, file string, tail int64) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +68,20 @@ func serveText(w http.ResponseWriter, r *http.Request, file string, tail int64) 
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(f, from, size-from))
+	http.ServeContent(patient{w, http.NewResponseController(w)}, r, "", time.Time{}, io.NewSectionReader(f, from, size-from))
+}
+
+// patient gives whoever reads an answer the time of a whole one for each piece of it,
+// of which there are many in a file.
+type patient struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (p patient) Write(b []byte) (int, error) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(answerWait)) // a writer that knows none does without
+	return p.ResponseWriter.Write(b)
 }
 
 // logsEvery is how often the logs of ended jobs are looked through.
@@ -93,6 +107,7 @@ func (l *loop) sweepLogs(now time.Time) {
 		l.cfg.Logger.Warn("cannot look through logs", "error", err)
 		return
 	}
+	tokens := l.tokens.known()
 	live := make(chan map[wire.JobID]bool, 1)
 	l.post(func() { live <- l.core.Live() })
 	select {
@@ -100,7 +115,7 @@ func (l *loop) sweepLogs(now time.Time) {
 		for _, dir := range expiredLogs(logs, jobs, now.Add(-l.cfg.LogAge), l.cfg.LogBytes) {
 			l.remove(dir)
 		}
-		l.sweepTokens()
+		l.sweepTokens(tokens, jobs)
 	case <-l.done:
 	}
 }

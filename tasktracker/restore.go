@@ -109,6 +109,9 @@ func (l *loop) restore(outputs []leftOutput) {
 		if l.ctx.Err() != nil {
 			return // it says nothing of the output
 		}
+		if err == nil && l.tokens.get(o.id.Task.Job) == "" {
+			err = errors.New("the job's token is lost, so it could be served to nobody")
+		}
 		if err != nil {
 			l.cfg.Logger.Info("a map output of an earlier run is of no use", "attempt", o.id, "error", err)
 			l.remove(o.dir)

@@ -25,7 +25,8 @@
 //	workers    the worker processes started, to be killed by a successor
 //	cgroup     the control group of these, if they have one, likewise
 //	tokens/    <job>: the tokens of the jobs of which something is here, for a later
-//	           process; readable by the tracker's user alone, as is the directory
+//	           process; readable by the tracker's user alone, as is the directory. One
+//	           that cannot be read is <job>.damaged until the next start
 //
 // The file workers is text: the boot id of the machine in the first line, then
 // for each worker "<pid> <start time>", as /proc/<pid>/stat has it. A number that
@@ -52,6 +53,9 @@
 //	GET /logs/<job>/<attempt>/<stdout|stderr>   an attempt's log, with ranges; the
 //	                                            last bytes of it by ?tail=BYTES
 //	GET /healthz                                {"id": own, "led": it is registered}
+//
+// Whoever asks has some time for it, whoever is answered for each piece of the answer;
+// then the connection is closed.
 package tasktracker
 
 import (
@@ -60,7 +64,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,8 +78,6 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/identity"
-	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -208,7 +209,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := openTokens(t.cfg.tokensDir())
+	tokens, err := openTokens(t.cfg.tokensDir(), t.cfg.Logger)
 	if err != nil {
 		return fmt.Errorf("read tokens: %w", err)
 	}
@@ -251,7 +252,7 @@ type loop struct {
 	done   chan struct{}
 	wait   sync.WaitGroup
 	loose  sync.WaitGroup // see detached
-	server http.Server
+	server *http.Server
 	begin  time.Time
 
 	// The loop's goroutine owns these.
@@ -298,52 +299,6 @@ func processNumber() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // it never fails
 	return binary.NativeEndian.Uint64(b[:]) | 1
-}
-
-// serve starts the shuffle service.
-func (l *loop) serve(listener net.Listener) {
-	routes := http.NewServeMux()
-	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, forShuffle, shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
-		return l.outputPath(func(disk string) string { return core.MapOutputPath(disk, job, m, attempt) })
-	})))
-	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, forLogs, http.HandlerFunc(l.serveLog)))
-	routes.HandleFunc("GET /healthz", l.serveHealth) // for whoever was let in
-	l.server.Handler = routes
-	l.server.ReadHeaderTimeout = 10 * time.Second
-	level := slog.LevelDebug
-	if l.cfg.Serve != nil {
-		level = slog.LevelWarn // who has no certificate is heard of here alone
-	}
-	l.server.ErrorLog = slog.NewLogLogger(l.cfg.Logger.Handler(), level)
-	l.wait.Go(func() {
-		if l.cfg.Serve != nil {
-			listener = tls.NewListener(listener, l.cfg.Serve)
-		}
-		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			l.cancel(fmt.Errorf("serve fetches: %w", err))
-		}
-	})
-}
-
-// serveHealth answers whoever looks whether the loop works.
-func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
-	answer := make(chan bool, 1)
-	select {
-	case l.inbox <- func() { answer <- l.stream != nil && l.stream == l.welcomed }:
-	case <-l.done:
-	case <-r.Context().Done():
-	}
-	select {
-	case led := <-answer:
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(struct { // who has gone needs no answer
-			ID  string `json:"id"`
-			Led bool   `json:"led"`
-		}{l.cfg.ID, led})
-	case <-l.done:
-		http.Error(w, "it ends", http.StatusServiceUnavailable)
-	case <-r.Context().Done():
-	}
 }
 
 // startWorkers starts workers on one thread that lives as long as the tracker:

@@ -4,7 +4,9 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,21 +27,27 @@ const (
 // another token, or without one, is not given. They are kept for a later process,
 // which may have outputs and logs to serve, each in a file of its own.
 //
-// It may be used by any goroutine.
+// It may be used by any goroutine, but keep and forget by one, which calls keep for
+// each token that is news: then files follow what is known. Whoever finds that nothing
+// is left of a job may be late; so a token is forgotten only if it was not learned
+// again since it was looked for.
 type tokens struct {
 	dir string // empty: nothing is kept
 
-	mu sync.Mutex
-	of map[wire.JobID]jobToken
+	mu    sync.Mutex
+	of    map[wire.JobID]jobToken
+	count int // of those that were learned
 }
 
 type jobToken struct {
-	text  string
-	ended bool // the job has: nothing but its logs is left
+	text    string
+	ended   bool // the job has: nothing but its logs is left
+	learned int  // by count: when it was last; 0: by an earlier process
 }
 
-// openTokens reads what an earlier process has kept.
-func openTokens(dir string) (*tokens, error) {
+// openTokens reads what an earlier process has kept. A file that cannot be used costs
+// its own job what it has here, and no other: it is put aside, until the next start.
+func openTokens(dir string, log *slog.Logger) (*tokens, error) {
 	t := &tokens{dir: dir, of: make(map[wire.JobID]jobToken)}
 	if dir == "" {
 		return t, nil
@@ -51,34 +59,56 @@ func openTokens(dir string) (*tokens, error) {
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
 		job, err := wire.ParseJobID(e.Name())
-		if err != nil { // what was being written
-			_ = os.Remove(name)
+		if err != nil { // what was being written, or put aside
+			_ = os.RemoveAll(name)
 			continue
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
+		text, err := readToken(name)
+		if err == nil {
+			t.of[job] = jobToken{text: text}
+			continue
 		}
-		if token := strings.TrimSpace(string(text)); token != "" && len(token) <= maxToken {
-			t.of[job] = jobToken{text: token}
-		}
+		err = errors.Join(err, os.Rename(name, name+".damaged"))
+		log.Error("a job's token cannot be read: its outputs and logs here are served to nobody", "job", job, "error", err)
 	}
 	return t, nil
 }
 
+// readToken reads a token's file, which must be whole.
+func readToken(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxToken+2))
+	if err != nil {
+		return "", err
+	}
+	token, whole := strings.CutSuffix(string(text), "\n")
+	if !whole || !isToken(token) {
+		return "", fmt.Errorf("%s is damaged", name)
+	}
+	return token, nil
+}
+
+// isToken says whether a text can be a token: what is torn or was never written does
+// not look like one.
+func isToken(text string) bool {
+	return text != "" && len(text) <= maxToken && strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
 // learn takes a job's token in; news says that it is to be kept.
 func (t *tokens) learn(job wire.JobID, token string) (news bool) {
-	if token == "" || len(token) > maxToken {
+	if !isToken(token) {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.of[job]
-	if known.text == token {
-		return false
-	}
-	t.of[job] = jobToken{text: token}
-	return true
+	t.count++
+	t.of[job] = jobToken{text: token, learned: t.count}
+	return known.text != token
 }
 
 // keep writes a job's token for a later process, unless it is forgotten by now.
@@ -104,22 +134,28 @@ func (t *tokens) get(job wire.JobID) string {
 	return t.of[job].text
 }
 
-// end leaves a job's token for its logs alone.
-func (t *tokens) end(job wire.JobID) {
+// end leaves a job's token for its logs alone, until it is learned again. It gives
+// when that was last.
+func (t *tokens) end(job wire.JobID) (learned int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known, ok := t.of[job]; ok {
+	known, ok := t.of[job]
+	if ok {
 		known.ended = true
 		t.of[job] = known
 	}
+	return known.learned
 }
 
-// forget removes a job's token.
-func (t *tokens) forget(job wire.JobID) error {
+// forget removes a job's token that was learned then, and not since.
+func (t *tokens) forget(job wire.JobID, learned int) error {
 	t.mu.Lock()
-	delete(t.of, job)
+	known, ok := t.of[job]
+	if ok && known.learned == learned {
+		delete(t.of, job)
+	}
 	t.mu.Unlock()
-	if t.dir == "" {
+	if !ok || known.learned != learned || t.dir == "" {
 		return nil
 	}
 	if err := os.Remove(filepath.Join(t.dir, job.String())); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -128,13 +164,13 @@ func (t *tokens) forget(job wire.JobID) error {
 	return nil
 }
 
-// jobs lists those that have a token.
-func (t *tokens) jobs() []wire.JobID {
+// known tells of all jobs that have a token when it was learned.
+func (t *tokens) known() map[wire.JobID]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	jobs := make([]wire.JobID, 0, len(t.of))
-	for job := range t.of {
-		jobs = append(jobs, job)
+	jobs := make(map[wire.JobID]int, len(t.of))
+	for job, token := range t.of {
+		jobs[job] = token.learned
 	}
 	return jobs
 }
@@ -220,36 +256,29 @@ func (l *loop) dropped(job wire.JobID) {
 	if l.core.Has(job) {
 		return // it was an older leader's wish
 	}
-	l.tokens.end(job)
+	learned := l.tokens.end(job)
 	l.chores.Put(func() {
 		if l.cfg.Fresh || !exists(filepath.Join(l.cfg.Dir, core.LogsDir, job.String())) {
-			l.forgetToken(job)
+			l.forgetToken(job, learned)
 		}
 	})
 }
 
-func (l *loop) forgetToken(job wire.JobID) {
-	if err := l.tokens.forget(job); err != nil {
+func (l *loop) forgetToken(job wire.JobID, learned int) {
+	if err := l.tokens.forget(job, learned); err != nil {
 		l.cfg.Logger.Warn("cannot remove a token", "job", job, "error", err)
 	}
 }
 
-// sweepTokens forgets the tokens of jobs of which nothing is here: no logs, no
-// outputs, and nothing that runs.
-func (l *loop) sweepTokens() {
-	var idle []wire.JobID
-	for _, job := range l.tokens.jobs() {
-		if !l.leaves(job) {
-			idle = append(idle, job)
+// sweepTokens forgets those of the tokens known that are of jobs of which nothing is
+// here: no logs, no outputs, and nothing that runs. Which jobs are live was asked
+// after which tokens are known.
+func (l *loop) sweepTokens(known map[wire.JobID]int, live map[wire.JobID]bool) {
+	for job, learned := range known {
+		if !live[job] && !l.leaves(job) {
+			l.chores.Put(func() { l.forgetToken(job, learned) })
 		}
 	}
-	l.post(func() {
-		for _, job := range idle {
-			if !l.core.Has(job) {
-				l.chores.Put(func() { l.forgetToken(job) })
-			}
-		}
-	})
 }
 
 // leaves says whether files of a job are here.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
@@ -187,6 +189,236 @@ func TestTokensStay(t *testing.T) {
 		t.Errorf("logs that are gone: %d %s", status, text)
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestDamagedTokens: a token that cannot be read costs its job what it has left here,
+// which is told, and no other job anything.
+func TestDamagedTokens(t *testing.T) {
+	dir := t.TempDir()
+	cfg := Config{ID: "t1", Dir: dir}
+	l := startUnwelcome(t, cfg)
+	l.connect(1)
+	output := func(job wire.JobID) *wire.MapOutput {
+		id := l.launchAs(wire.TaskID{Job: job, Kind: wire.Map}, wire.Launch{Index: doMap})
+		return l.final(id, wire.AttemptSucceeded).Output
+	}
+	url := func(job wire.JobID, o *wire.MapOutput) string {
+		return shuffle.URL("http://"+l.addr, job, 0, o.Attempt, 0)
+	}
+	output(job1)
+	whole := output(jobN(2))
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(dir, tokensName, job1.String())
+	if err := os.Truncate(kept, 5); err != nil {
+		t.Fatal(err)
+	}
+
+	log := new(said)
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	l = startUnwelcome(t, cfg)
+	inventory := l.connect(1)
+	if len(inventory.Attempts) != 1 || inventory.Attempts[0].Attempt.Task.Job != jobN(2) {
+		t.Errorf("inventory is %+v", inventory)
+	}
+	for _, want := range []string{"level=ERROR", "served to nobody", "job=job_1_0001", kept + " is damaged", "token is lost"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no word of %q:\n%s", want, log)
+		}
+	}
+	if status, text := get(t, url(jobN(2), whole), tokenOf(jobN(2))); status != 200 {
+		t.Errorf("another job's output: %d %s", status, text)
+	}
+	if !exists(kept+".damaged") || exists(kept) {
+		t.Errorf("kept are %q", names(t, filepath.Dir(kept)))
+	}
+	// What the job leaves from now on is served, also by a later process.
+	again := output(job1)
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	l = startUnwelcome(t, cfg)
+	l.connect(1)
+	if status, text := get(t, url(job1, again), tokenOf(job1)); status != 200 {
+		t.Errorf("its output after that: %d %s", status, text)
+	}
+	if got := names(t, filepath.Dir(kept)); !slices.Equal(got, []string{job1.String(), jobN(2).String()}) {
+		t.Errorf("kept are %q", got)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestTokenFiles: what is no whole token is none.
+func TestTokenFiles(t *testing.T) {
+	good := strings.Repeat("0123456789abcdef", 4)
+	for content, want := range map[string]string{
+		good + "\n":                            good,
+		strings.Repeat("x", maxToken) + "\n":   strings.Repeat("x", maxToken),
+		"":                                     "",
+		"\n":                                   "",
+		good:                                   "",
+		good + "\n\n":                          "",
+		good + "\n" + good + "\n":              "",
+		good[:20] + "\x00\x00\x00\n":           "",
+		good + "\xff\n":                        "",
+		strings.Repeat("x", maxToken+1) + "\n": "",
+		strings.Repeat("x", 1<<20) + "\n":      "",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, job1.String()), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := openTokens(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tokens.get(job1); got != want {
+			t.Errorf("%.100q is taken for %.100q", content, got)
+		}
+	}
+	// One that cannot be read at all, whoever tries.
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, job1.String(), "inside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{{job1.String() + ".damaged"}, {}} {
+		tokens, err := openTokens(dir, slog.New(slog.DiscardHandler))
+		if err != nil || tokens.get(job1) != "" {
+			t.Errorf("%q, %v", tokens.get(job1), err)
+		}
+		if got := names(t, dir); !slices.Equal(got, want) {
+			t.Errorf("there are %q, want %q", got, want)
+		}
+	}
+}
+
+// TestTokensFollow has tokens learned, ended and forgotten, with what files are done
+// late: none is forgotten that was learned since it was found to be of no use, and in
+// the end files hold what is known.
+func TestTokensFollow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "quern-tokens-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		tokens, err := openTokens(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		type use struct{ text, at int } // a token, and when it was learned; 0: it is not known
+		var (
+			want   [4]use // by job, from 1
+			chores []func()
+			clock  int
+		)
+		do := func() {
+			chores[0]()
+			chores = chores[1:]
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"learn": func(t *rapid.T) {
+				clock++
+				n, text := rapid.IntRange(1, 3).Draw(t, "job"), rapid.IntRange(1, 2).Draw(t, "text")
+				want[n] = use{text, clock}
+				if tokens.learn(jobN(n), fmt.Sprint("token", text)) {
+					chores = append(chores, func() { must(t, tokens.keep(jobN(n))) })
+				}
+			},
+			"forget": func(t *rapid.T) {
+				n, since := rapid.IntRange(1, 3).Draw(t, "job"), clock
+				learned := 0
+				if rapid.Bool().Draw(t, "dropped") {
+					learned = tokens.end(jobN(n))
+				} else {
+					learned = tokens.known()[jobN(n)]
+				}
+				chores = append(chores, func() {
+					must(t, tokens.forget(jobN(n), learned))
+					if want[n].at <= since {
+						want[n] = use{}
+					}
+				})
+			},
+			"chore": func(t *rapid.T) {
+				if len(chores) > 0 {
+					do()
+				}
+			},
+			"": func(t *rapid.T) {
+				for n, w := range want[1:] {
+					n++
+					text := fmt.Sprint("token", w.text)
+					if w.at == 0 {
+						text = ""
+					}
+					if got := tokens.get(jobN(n)); got != text {
+						t.Fatalf("job %d has %q, want %q", n, got, text)
+					}
+				}
+			},
+		})
+		for len(chores) > 0 {
+			do()
+		}
+		later, err := openTokens(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n < len(want); n++ {
+			if got, want := later.get(jobN(n)), tokens.get(jobN(n)); got != want {
+				t.Fatalf("job %d has %q later, had %q", n, got, want)
+			}
+		}
+	})
+}
+
+func must(t *rapid.T, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTokenOfAJobThatReturns: a job that is launched anew while its token is being
+// swept or dropped keeps it.
+func TestTokenOfAJobThatReturns(t *testing.T) {
+	dir := t.TempDir()
+	tokens, err := openTokens(filepath.Join(dir, tokensName), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLoop(Config{Dir: dir, Disks: []string{dir}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, tokens, core.Config{})
+	launched := func() { l.learn(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
+	kept := func(want bool) {
+		t.Helper()
+		for _, do := range l.chores.Take() {
+			do()
+		}
+		if served := tokens.admits(job1, tokenOf(job1), forShuffle) == nil; served != want || exists(filepath.Join(dir, tokensName, job1.String())) != want {
+			t.Errorf("outputs are served: %v, kept are %q", served, names(t, filepath.Join(dir, tokensName)))
+		}
+	}
+	launched()
+	kept(true)
+
+	l.dropped(job1)
+	launched()
+	kept(true)
+
+	found := tokens.known()
+	launched()
+	l.sweepTokens(found, nil)
+	kept(true)
+
+	found = tokens.known()
+	l.sweepTokens(found, nil)
+	launched()
+	kept(true)
+
+	l.sweepTokens(tokens.known(), map[wire.JobID]bool{job1: true})
+	l.dropped(job1)
+	kept(false)
 }
 
 // TestTokensOfOneRun: a directory for one run keeps none.

@@ -1,0 +1,84 @@
+package tasktracker
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// What a connection may take, so that none holds a goroutine or a file for ever.
+// Answers that are long get more time as they are read: see patient, and package shuffle.
+const (
+	headerWait = 10 * time.Second // for a request, which has no body
+	answerWait = time.Minute      // for an answer
+	idleWait   = 2 * time.Minute  // for the next request; longer than those who fetch keep a connection
+	maxHeader  = 16 << 10         // bytes
+)
+
+// newServer is the HTTP server of a task tracker.
+func newServer(routes http.Handler, errors *log.Logger) *http.Server {
+	return &http.Server{
+		Handler:           routes,
+		ReadHeaderTimeout: headerWait,
+		ReadTimeout:       headerWait,
+		WriteTimeout:      answerWait,
+		IdleTimeout:       idleWait,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          errors,
+	}
+}
+
+// serve starts the shuffle service.
+func (l *loop) serve(listener net.Listener) {
+	routes := http.NewServeMux()
+	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, forShuffle, shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
+		return l.outputPath(func(disk string) string { return core.MapOutputPath(disk, job, m, attempt) })
+	})))
+	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, forLogs, http.HandlerFunc(l.serveLog)))
+	routes.HandleFunc("GET /healthz", l.serveHealth) // for whoever was let in
+	level := slog.LevelDebug
+	if l.cfg.Serve != nil {
+		level = slog.LevelWarn // who has no certificate is heard of here alone
+	}
+	l.server = newServer(routes, slog.NewLogLogger(l.cfg.Logger.Handler(), level))
+	l.wait.Go(func() {
+		if l.cfg.Serve != nil {
+			listener = tls.NewListener(listener, l.cfg.Serve)
+		}
+		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			l.cancel(fmt.Errorf("serve fetches: %w", err))
+		}
+	})
+}
+
+// serveHealth answers whoever looks whether the loop works.
+func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
+	answer := make(chan bool, 1)
+	select {
+	case l.inbox <- func() { answer <- l.stream != nil && l.stream == l.welcomed }:
+	case <-l.done:
+	case <-r.Context().Done():
+	}
+	select {
+	case led := <-answer:
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(struct { // who has gone needs no answer
+			ID  string `json:"id"`
+			Led bool   `json:"led"`
+		}{l.cfg.ID, led})
+	case <-l.done:
+		http.Error(w, "it ends", http.StatusServiceUnavailable)
+	case <-r.Context().Done():
+	}
+}

@@ -1,0 +1,162 @@
+package tasktracker
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipes is a listener whose connections are made by dial, in memory, so that time
+// passes only as a test wants it to.
+type pipes struct {
+	conns chan net.Conn
+	ended chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.ended); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial() net.Conn {
+	near, far := net.Pipe()
+	p.conns <- far
+	return near
+}
+
+// serving serves a text at /, in a bubble. What a request's handler takes is sent to ended.
+func serving(t *testing.T, file string) (server *pipes, ended <-chan time.Duration) {
+	times := make(chan time.Duration, 1)
+	p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
+	s := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		serveText(w, r, file, -1)
+		times <- time.Since(began)
+	}), log.New(io.Discard, "", 0))
+	served := make(chan error)
+	go func() { served <- s.Serve(p) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return p, times
+}
+
+func logFile(t *testing.T, size int) (name string, text []byte) {
+	t.Helper()
+	name, text = filepath.Join(t.TempDir(), "stderr"), bytes.Repeat([]byte("a line of 16 b.\n"), size/16)
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name, text
+}
+
+// ask sends a request and reads the answer up to its body.
+func ask(t *testing.T, conn net.Conn) *http.Response {
+	t.Helper()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: t1\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response, err)
+	}
+	return response
+}
+
+// TestReadersWhoStall: whoever reads a log slowly gets all of it, however long that
+// takes; one who reads no more is given up, and the file is let go.
+func TestReadersWhoStall(t *testing.T) {
+	const piece = 32 << 10
+	file, want := logFile(t, 16*piece)
+	for _, pieces := range []int{16, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			server, ended := serving(t, file)
+			conn := server.dial()
+			defer conn.Close()
+			body := ask(t, conn).Body
+			var got []byte
+			for range pieces {
+				<-time.After(answerWait * 5 / 6)
+				chunk := make([]byte, piece)
+				if _, err := io.ReadFull(body, chunk); err != nil {
+					t.Fatalf("after %d bytes: %v", len(got), err)
+				}
+				got = append(got, chunk...)
+			}
+			took := <-ended
+			switch whole := bytes.Equal(got, want); {
+			case pieces == 16 && (!whole || took < 10*answerWait):
+				t.Errorf("a slow reader got %d bytes in %v", len(got), took)
+			case pieces < 16 && (whole || took > time.Duration(pieces+1)*answerWait):
+				t.Errorf("a reader who stalls after %d bytes is given up after %v", len(got), took)
+			}
+			if rest, err := io.ReadAll(body); pieces < 16 && err == nil {
+				t.Errorf("the connection goes on after that, with %d bytes", len(rest))
+			}
+		})
+	}
+}
+
+// TestIdleConnections: whoever says nothing, or does not come to an end, is hung up on.
+func TestIdleConnections(t *testing.T) {
+	file, _ := logFile(t, 64)
+	for _, c := range []struct {
+		name, says string
+		asks       bool // before that, a good request
+		wait       time.Duration
+		answer     string
+	}{
+		{"nothing is said", "", false, headerWait, ""},
+		{"half a request", "GET / HTTP/1.1\r\nHost: ", false, headerWait, ""},
+		{"a body that does not come", "GET / HTTP/1.1\r\nHost: t1\r\nContent-Length: 9\r\n\r\n", false, headerWait, ""},
+		{"nothing after an answer", "", true, idleWait, ""},
+		{"half a request after an answer", "GET ", true, headerWait, ""},
+		{"a header without end", "GET / HTTP/1.1\r\nHost: t1\r\nX: " + strings.Repeat("x", 2*maxHeader) + "\r\n\r\n", false, 0, "431"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, _ := serving(t, file)
+				conn := server.dial()
+				defer conn.Close()
+				if c.asks {
+					if _, err := io.ReadAll(ask(t, conn).Body); err != nil {
+						t.Fatal(err)
+					}
+				}
+				began := time.Now()
+				go io.WriteString(conn, c.says) // as far as it is read
+				answer, err := io.ReadAll(conn)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > c.wait+time.Second || took < c.wait {
+					t.Errorf("it was hung up on after %v, not %v", took, c.wait)
+				}
+				if !strings.Contains(string(answer), c.answer) {
+					t.Errorf("the answer is %s", fmt.Sprintf("%.100q", answer))
+				}
+			})
+		})
+	}
+}
