@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -19,7 +20,8 @@ import (
 // maps run again on other trackers, which costs slots and hardly time, for what homes
 // have gathered they keep. What was not made anew by Config.DrainLasts, as of a job that
 // is suspended or has no other tracker to go to, is given up like that of a tracker
-// that is lost: it is made when the job goes on. A new leader counts both anew.
+// that is lost: it is made when the job goes on. How long it has run nothing is noted in
+// the log by steps, so that leaders who come and go make both waits hardly longer.
 
 // ErrUnknownTracker answers a wish about a task tracker that nobody has heard of.
 var ErrUnknownTracker = errors.New("unknown task tracker")
@@ -69,7 +71,7 @@ func (l *Live) drainChanged(t *tracker) {
 	if t.drain = l.facts.draining[t.Name]; t.drain == was {
 		return
 	}
-	t.idle, t.remade = 0, false
+	t.resting, t.remade = false, false
 	l.draining.Set(t.index, t.drain != nil)
 	if t.drain == nil {
 		l.keepOutputs(t)
@@ -93,30 +95,37 @@ func (l *Live) checkDrains() {
 }
 
 func (l *Live) checkDrain(t *tracker) {
-	switch d := t.drain; {
+	d := t.drain
+	switch {
 	case d.Process != 0 && d.Process != t.Process:
 		return // started again since
 	case len(t.attempts) > 0:
-		t.idle, t.remade = 0, false
+		t.resting, t.remade = false, false
 		return
 	}
-	if t.idle == 0 {
-		t.idle = l.now + 1
+	step := l.c.cfg.DrainServes / restSteps
+	if !t.resting {
+		t.resting, t.since = true, l.now-time.Duration(d.Rested)*step
 	}
-	began := t.idle - 1
-	serves, lasts := began+l.c.cfg.DrainServes, began+l.c.cfg.DrainLasts
+	serves, lasts := t.since+l.c.cfg.DrainServes, t.since+l.c.cfg.DrainLasts
 	if l.now >= lasts {
 		l.giveUpRest(t)
 	}
 	switch {
 	case !l.needed(t):
-	case l.now < serves:
-		l.drainDue = min(l.drainDue, serves)
-	default:
+		return
+	case l.now >= serves:
 		l.remake(t)
-		l.drainDue = min(l.drainDue, lasts)
 	}
+	steps := int((l.now - t.since) / step)
+	if steps > d.Rested {
+		l.propose(&rested{N: d.N, Tracker: t.Name, Steps: steps})
+	}
+	l.drainDue = min(l.drainDue, t.since+time.Duration(steps+1)*step, lasts)
 }
+
+// restSteps is how many steps Config.DrainServes has.
+const restSteps = 2
 
 // sendAway has the log say which trackers are drained, and sends those away of which it
 // does. Partitions that have moved in this Step, or since the log was told, may need
@@ -125,7 +134,7 @@ func (l *Live) sendAway() {
 	for i := range l.draining.All() {
 		t := l.byIndex[i]
 		switch {
-		case t.idle == 0 || !t.usable() || len(l.awaiting) > 0 || l.needed(t):
+		case !t.resting || !t.usable() || len(l.awaiting) > 0 || l.needed(t):
 		case t.drain.Process == t.Process:
 			l.dismiss(t)
 		default:

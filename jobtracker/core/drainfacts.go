@@ -7,6 +7,7 @@ import "fmt"
 type drainFacts struct {
 	N       int    `msgpack:"n"` // of the wish
 	Process uint64 `msgpack:"p"` // that is drained and ends by itself; 0: none is yet
+	Rested  int    `msgpack:"r"` // steps of time for which the tracker has run nothing
 }
 
 // drain says that a tracker is to drain, or to drain no more.
@@ -33,6 +34,22 @@ func (x *drain) apply(f *Facts, _ uint64) {
 		f.draining[x.Tracker] = &drainFacts{N: x.N}
 	}
 }
+
+// rested says for how many steps of time a tracker that drains has run nothing. What
+// a step is, is the leader's to know.
+type rested struct {
+	N       int    `msgpack:"n"` // of the wish
+	Tracker string `msgpack:"t"`
+	Steps   int    `msgpack:"s"`
+}
+
+func (*rested) number() byte  { return 23 }
+func (x *rested) key() string { return fmt.Sprintf("rested %d %s/%d", x.Steps, x.Tracker, x.N) }
+func (x *rested) fits(f *Facts) bool {
+	d := f.draining[x.Tracker]
+	return d != nil && d.N == x.N && d.Process == 0 && x.Steps > d.Rested
+}
+func (x *rested) apply(f *Facts, _ uint64) { f.draining[x.Tracker].Rested = x.Steps }
 
 // drained says that an incarnation has nothing left that anybody needs. A process that
 // is started under the same name later is given nothing, but is not sent away again.

@@ -73,6 +73,8 @@ func blankFact(number byte) fact {
 		return new(drained)
 	case submittedSecret:
 		return new(submitted)
+	case 23:
+		return new(rested)
 	}
 	return nil
 }

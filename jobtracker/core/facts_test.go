@@ -147,6 +147,7 @@ func FuzzEntry(f *testing.F) {
 		&granted{Job: 1}, &revoked{Job: 1, Task: 1, Attempt: 1000}, &committed{Job: 1, Task: 1, Attempt: 1000},
 		&stopped{Job: 1, Outcome: wire.Failed}, &committing{Job: 1}, &ended{Job: 1}, &swept{Key: "k"},
 		&excluded{Tracker: "t1", Incarnation: 1, Reason: "bad"}, &readmitted{Tracker: "t1", Incarnation: 1},
+		&drain{N: 1, Tracker: "t1"}, &rested{N: 1, Tracker: "t1", Steps: 2}, &drained{N: 1, Tracker: "t1", Incarnation: 1},
 		&submitted{Secret: []byte("s"), Submission: wire.Submission{Key: "s", Owner: "ann", Staging: "mem://s/s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}}},
 	} {
 		f.Add(encodeFact(x))

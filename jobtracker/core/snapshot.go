@@ -32,6 +32,7 @@ type drainSnapshot struct {
 	Tracker string
 	N       int
 	Process uint64
+	Rested  int `msgpack:",omitempty"`
 }
 
 type submissionSnapshot struct {
@@ -79,7 +80,7 @@ func (f *Facts) encode() ([]byte, error) {
 		s.Trackers = append(s.Trackers, *f.trackers[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.draining)) {
-		s.Draining = append(s.Draining, drainSnapshot{name, f.draining[name].N, f.draining[name].Process})
+		s.Draining = append(s.Draining, drainSnapshot{name, f.draining[name].N, f.draining[name].Process, f.draining[name].Rested})
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.submissions)) {
 		x := f.submissions[key]
@@ -126,7 +127,7 @@ func decodeFacts(data []byte, keepEnded int) (*Facts, error) {
 	}
 	f.drains = s.Drains
 	for _, d := range s.Draining {
-		f.draining[d.Tracker] = &drainFacts{N: d.N, Process: d.Process}
+		f.draining[d.Tracker] = &drainFacts{N: d.N, Process: d.Process, Rested: d.Rested}
 	}
 	for _, x := range s.Submissions {
 		f.submissions[x.Key] = &submissionFacts{

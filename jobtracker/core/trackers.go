@@ -43,7 +43,8 @@ type tracker struct {
 	blame    []time.Duration   // see blamed
 	pages    []*wire.Inventory // of the one that is coming in
 	rate     float64           // bytes a second that its homes fetch; 0: not measured
-	idle     time.Duration     // 1 + since when it drains and runs nothing; 0: it does not
+	since    time.Duration     // when it began to run nothing, if it is resting
+	resting  bool              // it drains and runs nothing
 	remade   bool              // see remake
 	shares   int               // version of Live.parts that it was told last
 	trouble  string            // what it says is wrong with it
