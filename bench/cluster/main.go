@@ -79,7 +79,7 @@ func run(ctx context.Context, runs int, only, size, dir string) error {
 	if err := os.MkdirAll(b.programs(), 0o777); err != nil {
 		return err
 	}
-	if err := processes.Build(b.programs(), "examples/wordcount", "examples/sort", "integration/cluster/paced"); err != nil {
+	if err := processes.Build(b.programs(), "examples/wordcount", "examples/sort", "integration/trial/paced"); err != nil {
 		return err
 	}
 	fmt.Println("| figure | median | worst | to reach |")

@@ -86,7 +86,7 @@ func run(ctx context.Context, size string, runs int, only, dir string) (err erro
 	if err := errors.Join(os.MkdirAll(b.programs(), 0o777), os.RemoveAll(b.path("hdfs"))); err != nil {
 		return err
 	}
-	if err := processes.Build(b.programs(), "examples/wordcount", "examples/sort", "examples/grep", "integration/cluster/paced"); err != nil {
+	if err := processes.Build(b.programs(), "examples/wordcount", "examples/sort", "examples/grep", "integration/trial/paced"); err != nil {
 		return err
 	}
 	jars, err := minicluster.Fetch(ctx)

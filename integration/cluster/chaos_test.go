@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 var (
@@ -18,7 +19,7 @@ var (
 // TestChaos kills and stops daemons at random while jobs are submitted. Every job
 // that is acknowledged ends, and ends right.
 func TestChaos(t *testing.T) {
-	c := startFor(t, *chaosTime+2*deadline, shortLease)
+	c := startFor(t, *chaosTime+2*trial.Deadline, shortLease)
 	t.Logf("seed %d: repeat with -chaos=%v -chaos-seed=%d", *chaosSeed, *chaosTime, *chaosSeed)
 	r := rand.New(rand.NewPCG(*chaosSeed, 0))
 	end := time.NewTimer(*chaosTime)
@@ -39,7 +40,7 @@ func TestChaos(t *testing.T) {
 		kept := running[:0]
 		for _, j := range running {
 			select {
-			case <-j.ended:
+			case <-j.Ended:
 				j.correct()
 				ended++
 			default:

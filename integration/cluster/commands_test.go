@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 var jobID = regexp.MustCompile(`job_\d+_\d{4,}`)
@@ -20,9 +21,9 @@ func TestCommands(t *testing.T) {
 	done := c.paced(3)
 	done.correct()
 	running := c.paced(6, "-gate")
-	running.began("m", 6)
+	running.Began("m", 6)
 
-	list := c.mrsubmit("list").succeed()
+	list := c.mrsubmit("list").Succeed()
 	ids := jobID.FindAllString(list, -1)
 	if len(ids) != 2 || !strings.Contains(list, "succeeded") || !strings.Contains(list, "running") {
 		t.Fatalf("list:\n%s", list)
@@ -42,14 +43,14 @@ func TestCommands(t *testing.T) {
 		{[]string{"cluster"}, []string{"tt1", "tt2", "tt3", "jt1", "leader"}},
 		{[]string{"logs", ended}, nil},
 	} {
-		said := c.mrsubmit(x.args...).succeed()
-		if !containsAll(said, x.wants) {
+		said := c.mrsubmit(x.args...).Succeed()
+		if !trial.ContainsAll(said, x.wants) {
 			t.Errorf("%v lacks one of %q:\n%s", x.args, x.wants, said)
 		}
 		if x.args[0] == "logs" {
 			continue
 		}
-		said = c.mrsubmit(append([]string{x.args[0], "-json"}, x.args[1:]...)...).succeed()
+		said = c.mrsubmit(append([]string{x.args[0], "-json"}, x.args[1:]...)...).Succeed()
 		for dec := json.NewDecoder(strings.NewReader(said)); dec.More(); {
 			var v any
 			if err := dec.Decode(&v); err != nil {
@@ -60,13 +61,13 @@ func TestCommands(t *testing.T) {
 	}
 
 	wait := c.mrsubmit("wait", live)
-	c.mrsubmit("kill", live).succeed()
-	wait.fail(1)
-	running.fail(1, "killed")
-	c.mrsubmit("kill", live).fail(1, "has ended")
-	c.mrsubmit("wait", ended).succeed()
-	c.mrsubmit("status", "job_1_0001").fail(1, "unknown job")
-	c.mrsubmit("status", "nonsense").fail(2, "nonsense")
+	c.mrsubmit("kill", live).Succeed()
+	wait.Fail(1)
+	running.Fail(1, "killed")
+	c.mrsubmit("kill", live).Fail(1, "has ended")
+	c.mrsubmit("wait", ended).Succeed()
+	c.mrsubmit("status", "job_1_0001").Fail(1, "unknown job")
+	c.mrsubmit("status", "nonsense").Fail(2, "nonsense")
 }
 
 // Row 41. A job is killed by Ctrl-C at any time; it has ended one way or the other,
@@ -74,19 +75,19 @@ func TestCommands(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	c := start(t)
 	for _, moment := range []func(j *job){
-		func(j *job) { j.began("m", 1) },
-		func(j *job) { j.began("r", 1) },
-		func(j *job) { j.waits("r", "ended", 1) },
+		func(j *job) { j.Began("m", 1) },
+		func(j *job) { j.Began("r", 1) },
+		func(j *job) { j.Reached("r", "ended", 1) },
 	} {
 		j := c.paced(3, "-reduce-time", "200ms")
 		moment(j)
-		j.interrupt(syscall.SIGINT)
-		if j.exit() == 0 {
+		j.Signal(syscall.SIGINT)
+		if j.Exit() == 0 {
 			j.correct()
 			continue
 		}
-		if entries, _ := os.ReadDir(j.out); len(entries) > 0 {
-			t.Errorf("killed, and %v is left in %s", entries, j.out)
+		if entries, _ := os.ReadDir(j.Out); len(entries) > 0 {
+			t.Errorf("killed, and %v is left in %s", entries, j.Out)
 		}
 	}
 }
@@ -114,7 +115,7 @@ func TestOneAddress(t *testing.T) {
 			continue
 		}
 		said := c.mrsubmit("list", "-jobtracker", j.Addr)
-		said.succeed()
+		said.Succeed()
 		break
 	}
 }
@@ -122,13 +123,13 @@ func TestOneAddress(t *testing.T) {
 // A client that knows nobody says so, and whom it has asked.
 func TestUnreachable(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
-	c.mrsubmit("list", "-jobtracker", "127.0.0.1:1").fail(1, "127.0.0.1:1")
+	c.mrsubmit("list", "-jobtracker", "127.0.0.1:1").Fail(1, "127.0.0.1:1")
 	in := filepath.Join(c.dir, "in")
-	if err := os.WriteFile(in, []byte(text(1)), 0o666); err != nil {
+	if err := os.WriteFile(in, trial.Lines(1), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	c.mrsubmit("run", "-jobtracker", "127.0.0.1:1", c.Program("wordcount"), "-input", in, "-output", filepath.Join(c.dir, "out")).
-		fail(1, "127.0.0.1:1")
+		Fail(1, "127.0.0.1:1")
 	if err := c.JobTrackers[0].Kill(); err != nil {
 		t.Fatal(err)
 	}

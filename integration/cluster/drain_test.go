@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
@@ -22,7 +23,7 @@ func (c *cluster) drains(d *processes.Daemon) *web.Drain {
 // status 0, and nothing runs twice.
 func TestDrained(t *testing.T) {
 	c := start(t)
-	c.mrsubmit("cluster", "drain", "tt9").fail(1, `unknown task tracker "tt9"`)
+	c.mrsubmit("cluster", "drain", "tt9").Fail(1, `unknown task tracker "tt9"`)
 	j, busy := holding(c)
 	var idle *processes.Daemon
 	for _, d := range c.TaskTrackers {
@@ -30,7 +31,7 @@ func TestDrained(t *testing.T) {
 			idle = d
 		}
 	}
-	var waits []*run
+	var waits []*trial.Run
 	for _, d := range []*processes.Daemon{busy, idle} {
 		waits = append(waits, c.mrsubmit("cluster", "drain", d.ID, "-wait"))
 		c.await("word of what is needed of "+d.ID, func() bool {
@@ -38,15 +39,15 @@ func TestDrained(t *testing.T) {
 			return x != nil && x.Needs != "" && !strings.Contains(x.Needs, "at home")
 		})
 	}
-	if said := c.mrsubmit("cluster").succeed(); !containsAll(said, []string{"draining: 1 attempt", " of job_"}) {
+	if said := c.mrsubmit("cluster").Succeed(); !trial.ContainsAll(said, []string{"draining: 1 attempt", " of job_"}) {
 		t.Errorf("the cluster says\n%s", said)
 	}
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
-	j.once("r")
+	j.Once("m")
+	j.Once("r")
 	for i, d := range []*processes.Daemon{busy, idle} {
-		waits[i].succeed()
+		waits[i].Succeed()
 		if code, err := d.Ended(c.ctx); err != nil || code != 0 || !d.Said("drained") {
 			t.Errorf("%s ended with %d, %v", d.ID, code, err)
 		}
@@ -58,20 +59,20 @@ func TestDrained(t *testing.T) {
 	}
 	c.await("drained tracker", func() bool { x := c.drains(idle); return x != nil && x.Drained && x.Here })
 	j = c.paced(4, "-gate")
-	j.began("m", 2)
+	j.Began("m", 2)
 	if n := c.maps(idle); n != 0 {
 		t.Errorf("%d maps run on a tracker that is drained", n)
 	}
-	ids := jobID.FindAllString(c.mrsubmit("list").succeed(), -1)
-	if said := c.mrsubmit("explain", ids[len(ids)-1]).succeed(); !strings.Contains(said, "map slots stay empty where trackers drain: "+idle.ID) {
+	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
+	if said := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(said, "map slots stay empty where trackers drain: "+idle.ID) {
 		t.Errorf("explain says\n%s", said)
 	}
-	c.mrsubmit("cluster", "undrain", idle.ID).succeed()
-	j.began("m", 4)
+	c.mrsubmit("cluster", "undrain", idle.ID).Succeed()
+	j.Began("m", 4)
 	c.await("work for the tracker that was drained", func() bool { return c.maps(idle) > 0 })
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
+	j.Once("m")
 	if x := c.drains(busy); x == nil || !x.Drained || x.Here {
 		t.Errorf("%s, which has left, is said to be %+v", busy.ID, x)
 	}

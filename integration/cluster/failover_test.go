@@ -20,10 +20,10 @@ func TestLeaderKilled(t *testing.T) {
 	c := start(t)
 	for i, moment := range []func(j *job){
 		func(j *job) {}, // about when it is submitted
-		func(j *job) { j.began("m", 3) },
-		func(j *job) { j.waits("m", "ended", 24) },
-		func(j *job) { j.began("r", 1) },
-		func(j *job) { j.waits("r", "ended", 2) }, // about when it commits
+		func(j *job) { j.Began("m", 3) },
+		func(j *job) { j.Reached("m", "ended", 24) },
+		func(j *job) { j.Began("r", 1) },
+		func(j *job) { j.Reached("r", "ended", 2) }, // about when it commits
 	} {
 		j := c.paced(24, "-map-time", "100ms", "-reduce-time", "300ms", "-D", "mapreduce.job.reduces=2")
 		moment(j)
@@ -32,8 +32,8 @@ func TestLeaderKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		j.correct()
-		j.once("m")
-		j.once("r")
+		j.Once("m")
+		j.Once("r")
 		if err := errors.Join(old.Start(), old.Ready(c.ctx)); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestAllJobTrackersKilled(t *testing.T) {
 	first := c.paced(3)
 	first.correct()
 	j := c.paced(12, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	for _, d := range c.JobTrackers {
 		if err := d.Kill(); err != nil {
 			t.Fatal(err)
@@ -64,10 +64,10 @@ func TestAllJobTrackersKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
-	list := c.mrsubmit("list").succeed()
+	j.Once("m")
+	list := c.mrsubmit("list").Succeed()
 	if n := strings.Count(list, "succeeded"); n != 2 {
 		t.Errorf("%d jobs are listed as succeeded, want 2:\n%s", n, list)
 	}
@@ -77,15 +77,15 @@ func TestAllJobTrackersKilled(t *testing.T) {
 func TestLeaderStopped(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} })
 	j := c.paced(12, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	old := c.leader()
 	if err := old.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	c.await("other leader", func() bool { return c.leaderAmong(old) != nil })
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
+	j.Once("m")
 	if err := old.Continue(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,14 +115,14 @@ func proxied(cfg *processes.Config) {
 func TestLeaderIsolated(t *testing.T) {
 	c := start(t, proxied)
 	j := c.paced(12, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	old := c.leader()
 	c.Isolate(old)
 	c.await("end of the isolated leader's office", func() bool { return !c.leads(old) })
 	c.await("other leader", func() bool { return c.leaderAmong(old) != nil })
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
+	j.Once("m")
 
 	// The minority refuses to take anything on, and says where to turn to.
 	c.misdirected(old)
@@ -161,7 +161,7 @@ func (c *cluster) misdirected(d *processes.Daemon) {
 func TestNoMajority(t *testing.T) {
 	c := start(t)
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	leader := c.leader()
 	var gone []*processes.Daemon
 	for _, d := range c.JobTrackers {
@@ -179,9 +179,9 @@ func TestNoMajority(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
+	j.Once("m")
 }
 
 // After a lost majority, recover makes one job tracker's state a cluster of its
@@ -197,17 +197,17 @@ func TestRecover(t *testing.T) {
 			}
 		}
 	}
-	c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).fail(1, "in use")
+	c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).Fail(1, "in use")
 	if err := survivor.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	said := c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).succeed()
+	said := c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).Succeed()
 	t.Log(said)
 	if err := errors.Join(survivor.Start(), survivor.Ready(c.ctx)); err != nil {
 		t.Fatal(err)
 	}
 	c.paced(3).correct()
-	if list := c.mrsubmit("list").succeed(); strings.Count(list, "succeeded") != 2 {
+	if list := c.mrsubmit("list").Succeed(); strings.Count(list, "succeeded") != 2 {
 		t.Errorf("want two jobs:\n%s", list)
 	}
 }
@@ -235,7 +235,7 @@ func (c *cluster) submission() *wire.Submission {
 func TestSubmittedTwice(t *testing.T) {
 	c := start(t)
 	j := c.paced(3, "-gate")
-	j.began("m", 3)
+	j.Began("m", 3)
 	jobs, err := c.client.Jobs(c.ctx)
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs: %v", len(jobs), err)
@@ -257,9 +257,9 @@ func TestSubmittedTwice(t *testing.T) {
 			}
 		}
 	}
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
+	j.Once("m")
 	if jobs, err := c.client.Jobs(c.ctx); err != nil || len(jobs) != 1 {
 		t.Errorf("%d jobs in the end: %v", len(jobs), err)
 	}
@@ -269,13 +269,13 @@ func TestSubmittedTwice(t *testing.T) {
 func TestFiveJobTrackers(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 5, 1 })
 	j := c.paced(4, "-gate")
-	j.began("m", 2)
+	j.Began("m", 2)
 	for range 2 {
 		if err := c.leader().Kill(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
+	j.Once("m")
 }

@@ -13,18 +13,19 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/wire"
 )
 
 // as starts a command of mrsubmit by another user, who gets a certificate.
-func (c *cluster) as(user string, args ...string) *run {
+func (c *cluster) as(user string, args ...string) *trial.Run {
 	c.t.Helper()
 	if err := c.Issue(identity.Client, user, time.Now()); err != nil {
 		c.t.Fatal(err)
 	}
 	cmd := c.Command(c.ctx, "mrsubmit", args...)
 	cmd.Env = append(cmd.Env, "QUERN_TLS_DIR="+c.Certs(identity.Client, user))
-	return c.begin(cmd)
+	return trial.Begin(c.t, cmd)
 }
 
 // A job is its owner's: others neither kill nor change it, nor read its logs, under
@@ -43,10 +44,10 @@ func TestOwners(t *testing.T) {
 		return err == nil && strings.HasSuffix(status.Pools.Status, "pools.xml")
 	})
 	c.mrsubmit("run", "-pool", "bobs", c.Program("paced"), "-input", filepath.Join(c.dir, "pools.xml"), "-output", filepath.Join(c.dir, "none")).
-		fail(1, `pool bobs is not open to "`+processes.User+`"`)
+		Fail(1, `pool bobs is not open to "`+processes.User+`"`)
 	j := c.paced(3, "-gate", "-held", "1")
-	j.waits("m", "ended", 2)
-	id := jobID.FindString(c.mrsubmit("list").succeed())
+	j.Reached("m", "ended", 2)
+	id := jobID.FindString(c.mrsubmit("list").Succeed())
 	job, err := wire.ParseJobID(id)
 	if err != nil {
 		t.Fatal(err)
@@ -61,22 +62,22 @@ func TestOwners(t *testing.T) {
 	}
 	for range 2 { // leaders
 		told()
-		c.as("bob", "kill", id).fail(1, append(notHis, "kill")...)
-		c.as("bob", "suspend", id).fail(1, append(notHis, "change")...)
-		c.as("bob", "set", id, "priority=HIGH").fail(1, append(notHis, "change")...)
-		c.as("bob", "logs", id).fail(1, "the logs of "+id+" are for its owner, alice, and for administrators; bob is neither")
-		if said := c.as("bob", "logs", "-json", id).succeed(); strings.Contains(said, "token") {
+		c.as("bob", "kill", id).Fail(1, append(notHis, "kill")...)
+		c.as("bob", "suspend", id).Fail(1, append(notHis, "change")...)
+		c.as("bob", "set", id, "priority=HIGH").Fail(1, append(notHis, "change")...)
+		c.as("bob", "logs", id).Fail(1, "the logs of "+id+" are for its owner, alice, and for administrators; bob is neither")
+		if said := c.as("bob", "logs", "-json", id).Succeed(); strings.Contains(said, "token") {
 			t.Errorf("bob is told %s", said)
 		}
-		c.as("bob", "cluster", "scheduler", "fifo").fail(1, "bob cannot change how the cluster shares its slots", "administrators (root, eve)")
-		c.as("bob", "cluster", "remove", "jt2").fail(1, "bob cannot take votes", "administrators (root, eve)")
-		c.mrsubmit("cluster", "scheduler", "fifo").fail(1, "alice cannot change how the cluster shares its slots")
-		c.mrsubmit("set", id, "pool=bobs").fail(1, `pool bobs is not open to "alice"`)
-		if said := c.as("bob", "list").succeed(); !containsAll(said, []string{"OWNER", processes.User}) {
+		c.as("bob", "cluster", "scheduler", "fifo").Fail(1, "bob cannot change how the cluster shares its slots", "administrators (root, eve)")
+		c.as("bob", "cluster", "remove", "jt2").Fail(1, "bob cannot take votes", "administrators (root, eve)")
+		c.mrsubmit("cluster", "scheduler", "fifo").Fail(1, "alice cannot change how the cluster shares its slots")
+		c.mrsubmit("set", id, "pool=bobs").Fail(1, `pool bobs is not open to "alice"`)
+		if said := c.as("bob", "list").Succeed(); !trial.ContainsAll(said, []string{"OWNER", processes.User}) {
 			t.Errorf("list says\n%s", said)
 		}
-		c.mrsubmit("set", id, "weight=2").succeed()
-		c.mrsubmit("logs", id).succeed()
+		c.mrsubmit("set", id, "weight=2").Succeed()
+		c.mrsubmit("logs", id).Succeed()
 		if err := c.leader().Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -89,9 +90,9 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	told()
-	c.as("root", "logs", id).succeed()
-	c.as("eve", "cluster", "scheduler", "fair").succeed()
-	if said := c.as("root", "set", id, "pool=bobs", "priority=HIGH").succeed(); !containsAll(said, []string{"pool bobs", "priority HIGH"}) {
+	c.as("root", "logs", id).Succeed()
+	c.as("eve", "cluster", "scheduler", "fair").Succeed()
+	if said := c.as("root", "set", id, "pool=bobs", "priority=HIGH").Succeed(); !trial.ContainsAll(said, []string{"pool bobs", "priority HIGH"}) {
 		t.Errorf("set says %s", said)
 	}
 	if !slices.ContainsFunc(c.JobTrackers, func(d *processes.Daemon) bool {
@@ -99,18 +100,18 @@ func TestOwners(t *testing.T) {
 	}) {
 		t.Error("no job tracker has said who was refused")
 	}
-	j.open()
+	j.Open()
 	j.correct()
-	c.as("bob", "logs", id).fail(1, "bob is neither") // from the history
-	c.mrsubmit("logs", id).succeed()
-	c.as("root", "logs", id).succeed()
+	c.as("bob", "logs", id).Fail(1, "bob is neither") // from the history
+	c.mrsubmit("logs", id).Succeed()
+	c.as("root", "logs", id).Succeed()
 }
 
 // What is staged, and what daemons keep, is for their user alone.
 func TestPrivateFiles(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	j := c.paced(2, "-gate")
-	j.began("m", 2)
+	j.Began("m", 2)
 	staging := filepath.Join(c.dir, "staging")
 	look := func(wants ...string) {
 		t.Helper()
@@ -138,12 +139,12 @@ func TestPrivateFiles(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if all := strings.Join(found, "\n"); !containsAll(all, wants) {
+		if all := strings.Join(found, "\n"); !trial.ContainsAll(all, wants) {
 			t.Errorf("below the staging directory there are\n%s\nwithout some of %q", all, wants)
 		}
 	}
 	look("/clusters/", "/programs/", "/"+wire.StagedSubmission, "/"+wire.StagedSplits)
-	j.open()
+	j.Open()
 	j.correct()
 	look("/clusters/", "/history/")
 	for _, d := range c.All() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -26,12 +27,12 @@ func protect(cfg *processes.Config) { cfg.TLS = true }
 func TestProtected(t *testing.T) {
 	c := start(t, protect)
 	j := c.paced(6, "-gate")
-	j.began("m", 1)
+	j.Began("m", 1)
 	leader, _ := c.Leader(c.ctx, nil)
 	if err := leader.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.open()
+	j.Open()
 	j.correct()
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
@@ -39,14 +40,14 @@ func TestProtected(t *testing.T) {
 	if err := leader.Ready(c.ctx); err != nil {
 		t.Fatal(err)
 	}
-	c.mrsubmit("logs", jobID.FindString(c.mrsubmit("list").succeed())).succeed()
+	c.mrsubmit("logs", jobID.FindString(c.mrsubmit("list").Succeed())).Succeed()
 	for role, d := range map[identity.Role]*processes.Daemon{identity.JobTracker: leader, identity.TaskTracker: c.TaskTrackers[0]} {
 		certs := c.Certs(role, d.ID)
 		c.await(d.ID+" to have a leader", func() bool {
-			said := c.command(string(role), "healthz", "-tls-dir", certs, d.Addr).succeed()
+			said := c.command(string(role), "healthz", "-tls-dir", certs, d.Addr).Succeed()
 			return said == "ok "+string(role)+" "+d.ID+", with a leader\n"
 		})
-		c.command(string(role), "healthz", d.Addr).fail(1, d.Addr)
+		c.command(string(role), "healthz", d.Addr).Fail(1, d.Addr)
 	}
 	without := c.Command(c.ctx, "mrsubmit", "list")
 	without.Env = append(without.Env, "QUERN_TLS_DIR=")
@@ -121,7 +122,7 @@ func TestStrangers(t *testing.T) {
 		}
 		conn, err := tls.Dial("tcp", jt.Raft, p.config)
 		if err == nil {
-			conn.SetDeadline(time.Now().Add(deadline))
+			conn.SetDeadline(time.Now().Add(trial.Deadline))
 			conn.Write([]byte{0})
 			_, err = conn.Read(make([]byte, 1)) // TLS 1.3 tells of a refusal only here
 			conn.Close()
@@ -179,7 +180,7 @@ func (c *cluster) poses(peers []stranger) {
 	c.t.Helper()
 	jt := c.JobTrackers[0]
 	i := slices.IndexFunc(peers, func(p stranger) bool { return p.role == identity.TaskTracker })
-	ctx, cancel := context.WithTimeout(c.ctx, deadline)
+	ctx, cancel := context.WithTimeout(c.ctx, trial.Deadline)
 	defer cancel()
 	conn, err := web.DialStream(ctx, jt.Addr, peers[i].config)
 	if err != nil {
@@ -191,7 +192,7 @@ func (c *cluster) poses(peers []stranger) {
 		c.t.Fatal(err)
 	}
 	m, err := conn.Receive()
-	if no, ok := m.(*wire.Refuse); !ok || !containsAll(no.Reason, []string{"it is another", c.TaskTrackers[0].ID, "stranger"}) {
+	if no, ok := m.(*wire.Refuse); !ok || !trial.ContainsAll(no.Reason, []string{"it is another", c.TaskTrackers[0].ID, "stranger"}) {
 		c.t.Errorf("who says that it is another tracker hears %+v, %v", m, err)
 	}
 	if m, err := conn.Receive(); err == nil {
@@ -257,7 +258,7 @@ func ask(t *testing.T, config *tls.Config, method, url, body, token string) (int
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: deadline}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: trial.Deadline}
 	answer, err := client.Do(r)
 	if err != nil {
 		return 0, ""

@@ -12,16 +12,17 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // refused runs a daemon that must not start.
 func refused(t *testing.T, code int, wants []string, program string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Deadline)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, filepath.Join(programs, program), args...).CombinedOutput()
 	exit, ok := err.(*exec.ExitError)
-	if !ok || exit.ExitCode() != code || !containsAll(string(out), wants) {
+	if !ok || exit.ExitCode() != code || !trial.ContainsAll(string(out), wants) {
 		t.Errorf("%s %v: %v, want exit %d and %q\n%s", program, args, err, code, wants, out)
 	}
 }
@@ -99,7 +100,7 @@ func TestOtherClustersData(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 3, 1 })
 	j := c.paced(2, "-gate")
-	j.began("m", 2)
+	j.Began("m", 2)
 	noise := make([]byte, 64<<10)
 	rand.Read(noise)
 	huge := "\xff\xff\xff\xff\x01"
@@ -115,7 +116,7 @@ func TestGarbage(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s %s: %v", d.ID, addr, err)
 				}
-				conn.SetDeadline(time.Now().Add(deadline))
+				conn.SetDeadline(time.Now().Add(trial.Deadline))
 				conn.Write([]byte(what))
 				conn.(*net.TCPConn).CloseWrite()
 				conn.Close()
@@ -126,9 +127,9 @@ func TestGarbage(t *testing.T) {
 			}
 		}
 	}
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
+	j.Once("m")
 	for _, d := range c.All() {
 		if !d.Running() {
 			t.Errorf("%s has ended", d.ID)

@@ -27,7 +27,7 @@ func TestTokens(t *testing.T) {
 			var held []*job
 			for range 2 {
 				j := c.paced(2, "-gate", "-held", "1")
-				j.waits("m", "ended", 1)
+				j.Reached("m", "ended", 1)
 				held = append(held, j)
 			}
 			jobs, err := c.client.Jobs(c.ctx)
@@ -84,7 +84,7 @@ func TestTokens(t *testing.T) {
 			check("after a restart", logs[0], peers[identity.Client], tokens[0], http.StatusOK)
 			check("after a restart", logs[0], peers[identity.Client], tokens[1], http.StatusForbidden)
 			for _, j := range held {
-				j.open()
+				j.Open()
 				j.correct()
 			}
 			for i := range 2 {

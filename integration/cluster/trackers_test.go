@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }
@@ -56,16 +58,16 @@ func (c *cluster) running(kind string) *processes.Daemon {
 func TestTrackerKilled(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(4, "-gate")
-	j.began("m", 4)
+	j.Began("m", 4)
 	d := c.running("m")
 	lost := c.maps(d)
 	if err := d.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.began("m", 4+lost)
-	j.open()
+	j.Began("m", 4+lost)
+	j.Open()
 	j.correct()
-	if n := len(j.traces("m", "began")); n != 4+lost {
+	if n := len(j.Traces("m", "began")); n != 4+lost {
 		t.Errorf("%d map attempts, want 4 and %d again", n, lost)
 	}
 }
@@ -105,9 +107,9 @@ func TestTrackerKilledWithOutputs(t *testing.T) {
 		status, err := c.client.Cluster(c.ctx)
 		return err == nil && len(status.Trackers) == 1
 	})
-	j.open()
+	j.Open()
 	j.correct()
-	if n := len(j.traces("m", "began")); n < 8 {
+	if n := len(j.Traces("m", "began")); n < 8 {
 		t.Errorf("%d map attempts: nothing ran again", n)
 	}
 }
@@ -117,14 +119,14 @@ func TestTrackerKilledWithOutputs(t *testing.T) {
 func TestTrackerStopped(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(4, "-gate")
-	j.began("m", 4)
+	j.Began("m", 4)
 	d := c.running("m")
 	lost := c.maps(d)
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	j.began("m", 4+lost)
-	j.open()
+	j.Began("m", 4+lost)
+	j.Open()
 	if err := d.Continue(); err != nil {
 		t.Fatal(err)
 	}
@@ -143,29 +145,29 @@ func TestTrackerRestarted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j.open()
+	j.Open()
 	j.correct()
-	j.once("m")
+	j.Once("m")
 }
 
 // A tracker without a job tracker goes on with what it runs.
 func TestTrackersAlone(t *testing.T) {
 	c := start(t)
 	j := c.paced(6, "-map-time", "1s")
-	j.began("m", 6)
+	j.Began("m", 6)
 	for _, d := range c.JobTrackers {
 		if err := d.Kill(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	j.waits("m", "ended", 6)
+	j.Reached("m", "ended", 6)
 	for _, d := range c.JobTrackers {
 		if err := d.Start(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	j.correct()
-	j.once("m")
+	j.Once("m")
 }
 
 // Row 21. A disk that cannot be written fails what ran on it and is left alone;
@@ -202,7 +204,7 @@ func TestDiskFails(t *testing.T) {
 func TestBadPrograms(t *testing.T) {
 	c := start(t)
 	in := filepath.Join(c.dir, "in")
-	if err := os.WriteFile(in, []byte(text(3)), 0o666); err != nil {
+	if err := os.WriteFile(in, trial.Lines(3), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range []struct {
@@ -220,9 +222,7 @@ func TestBadPrograms(t *testing.T) {
 		t.Run(x.do, func(t *testing.T) {
 			args := append([]string{"run", "-D", "mapreduce.map.maxattempts=2"}, x.flags...)
 			args = append(args, c.Program("faulty"), "-input", in, "-output", filepath.Join(c.dir, "out-"+x.do), "-at", "map", "-do", x.do)
-			r := c.mrsubmit(args...)
-			r.t = t
-			r.fail(1, x.wants...)
+			trial.Begin(t, c.Command(c.ctx, "mrsubmit", args...)).Fail(1, x.wants...)
 		})
 	}
 	c.paced(3).correct()
@@ -232,18 +232,18 @@ func TestBadPrograms(t *testing.T) {
 func TestMoodyMap(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(6, "-moody", "-D", "mapreduce.job.reduces=2", "-reduce-time", "2s")
-	j.waits("m", "ended", 6)
+	j.Reached("m", "ended", 6)
 	if err := c.running("r").Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if j.exit() != 0 {
-		if !strings.Contains(j.stderr.String(), "not deterministic") {
-			t.Errorf("it failed for another reason:\n%s", j.stderr.String())
+	if j.Exit() != 0 {
+		if !strings.Contains(j.Stderr.String(), "not deterministic") {
+			t.Errorf("it failed for another reason:\n%s", j.Stderr.String())
 		}
 		return
 	}
 	// It ended well: each map's word is there once.
-	if n := strings.Count(parts(t, j.out), "attempt-"); n != 6 {
+	if n := bytes.Count(output(t, j.Out), []byte("attempt-")); n != 6 {
 		t.Errorf("the words of %d attempts are in the output, want 6", n)
 	}
 }
@@ -252,27 +252,25 @@ func TestMoodyMap(t *testing.T) {
 func TestOneOutput(t *testing.T) {
 	c := start(t)
 	in, out := filepath.Join(c.dir, "in"), filepath.Join(c.dir, "out")
-	if err := os.WriteFile(in, []byte(text(3)), 0o666); err != nil {
+	if err := os.WriteFile(in, trial.Lines(3), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	var runs []*run
+	var runs []*trial.Run
 	for range 3 {
 		runs = append(runs, c.mrsubmit("run", c.Program("wordcount"), "-input", in, "-output", out))
 	}
 	won := 0
 	for _, r := range runs {
-		if r.exit() == 0 {
+		if r.Exit() == 0 {
 			won++
-		} else if !strings.Contains(r.stderr.String(), out) {
-			t.Errorf("the message does not name %s:\n%s", out, r.stderr.String())
+		} else if !strings.Contains(r.Stderr.String(), out) {
+			t.Errorf("the message does not name %s:\n%s", out, r.Stderr.String())
 		}
 	}
 	if won != 1 {
 		t.Errorf("%d of three jobs with one output have succeeded", won)
 	}
-	if got, want := parts(t, out), countWords(text(3)); got != want {
-		t.Errorf("output differs: %s, want %s", brief(got), brief(want))
-	}
+	counts(t, out, trial.Lines(3))
 }
 
 // Gossip that does not pass costs no task: it finds and suspects, no more.
@@ -284,8 +282,8 @@ func TestNoUDP(t *testing.T) {
 	for over := false; !over; {
 		j := c.paced(12, "-map-time", "1s", "-D", "mapreduce.job.reduces=2")
 		j.correct()
-		j.once("m")
-		j.once("r")
+		j.Once("m")
+		j.Once("r")
 		select {
 		case <-silence.C:
 			over = true

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
@@ -38,33 +39,33 @@ func TestWishes(t *testing.T) {
 	c.await("pools", func() bool { return about().Pools.Status == pools })
 
 	c.mrsubmit("run", "-pool", "nowhere", c.Program("paced"), "-input", pools, "-output", filepath.Join(c.dir, "none")).
-		fail(1, `pool "nowhere" is unknown; there are [default etl]`)
+		Fail(1, `pool "nowhere" is unknown; there are [default etl]`)
 	held := c.paced(8, "-gate", "-D", "mapreduce.job.queuename=root.etl")
-	held.began("m", 2)
+	held.Began("m", 2)
 	c.paced(3).correct() // beside it, though six maps of etl wait
-	if n := len(held.traces("m", "began")); n != 2 {
+	if n := len(held.Traces("m", "began")); n != 2 {
 		t.Errorf("pool etl has had %d maps of at most 2", n)
 	}
-	id := jobID.FindString(c.mrsubmit("list").succeed())
+	id := jobID.FindString(c.mrsubmit("list").Succeed())
 
-	c.mrsubmit("suspend", id).succeed()
-	held.open()
-	held.waits("m", "ended", 2)
+	c.mrsubmit("suspend", id).Succeed()
+	held.Open()
+	held.Reached("m", "ended", 2)
 	c.paced(3).correct()
-	if n := len(held.traces("m", "began")); n != 2 {
+	if n := len(held.Traces("m", "began")); n != 2 {
 		t.Errorf("%d maps of a suspended job have begun, want the two that ran", n)
 	}
-	c.mrsubmit("cluster", "scheduler", "flex", "-metric", "max-stretch", "-delay", "dynamic").succeed()
+	c.mrsubmit("cluster", "scheduler", "flex", "-metric", "max-stretch", "-delay", "dynamic").Succeed()
 	if err := c.leader().Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if said := c.mrsubmit("set", id, "priority=HIGH", "deadline=-1m").succeed(); !containsAll(said, []string{"pool etl", "priority HIGH", "late by", "suspended"}) {
+	if said := c.mrsubmit("set", id, "priority=HIGH", "deadline=-1m").Succeed(); !trial.ContainsAll(said, []string{"pool etl", "priority HIGH", "late by", "suspended"}) {
 		t.Errorf("set says %s", said)
 	}
 	if got, want := about().Scheduling, (web.Scheduling{Scheduler: "flex", Metric: "max-stretch", Delay: "dynamic"}); got != want {
 		t.Errorf("with another leader slots are shared by %+v", got)
 	}
-	if said := c.mrsubmit("list").succeed(); !containsAll(said, []string{"running, suspended", "etl", "HIGH", "late by"}) {
+	if said := c.mrsubmit("list").Succeed(); !trial.ContainsAll(said, []string{"running, suspended", "etl", "HIGH", "late by"}) {
 		t.Errorf("list says\n%s", said)
 	}
 
@@ -80,13 +81,13 @@ func TestWishes(t *testing.T) {
 		p := about().Pools
 		return p.Status == pools && p.Pools[len(p.Pools)-1].Max[0] == -1
 	})
-	c.mrsubmit("resume", id).succeed()
+	c.mrsubmit("resume", id).Succeed()
 	held.correct()
-	held.once("m")
-	c.mrsubmit("set", id, "weight=2").fail(1, "the job has ended")
+	held.Once("m")
+	c.mrsubmit("set", id, "weight=2").Fail(1, "the job has ended")
 
 	var jobs []web.Job
-	if err := json.Unmarshal([]byte(c.mrsubmit("list", "-json").succeed()), &jobs); err != nil {
+	if err := json.Unmarshal([]byte(c.mrsubmit("list", "-json").Succeed()), &jobs); err != nil {
 		t.Fatal(err)
 	}
 	if len(jobs) != 3 || jobs[0].Terms.Pool != "etl" || !jobs[0].Terms.Late || jobs[0].Held {

@@ -22,12 +22,11 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/compose/stack"
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
 const (
-	// deadline is generous: it only ends what would hang for ever.
-	deadline = 2 * time.Minute
 	// limits bound everything, so that what is left can still be told and removed.
 	imagesLimit = 6 * time.Minute // of what may have to be fetched first
 	limit       = 10 * time.Minute
@@ -102,7 +101,7 @@ func start(t *testing.T) *cluster {
 	var err error
 	c.Stack, err = stack.New(ctx, stack.Config{
 		Project: c.project, Dir: c.dir, Net: network, Tag: "test", Files: []string{"docker-compose.test.yml"},
-		Jobs: []string{"integration/cluster/paced", "integration/embedded/faulty"}, Env: []string{"QUERN_TRACES=" + c.traces()},
+		Jobs: []string{trial.Paced, "integration/embedded/faulty"}, Env: []string{"QUERN_TRACES=" + c.traces()},
 	})
 	skipOrFail(t, err)
 	c.images()
@@ -197,7 +196,7 @@ func (c *cluster) openHDFS() *hdfs.FS {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return hdfs.New(hdfs.Options{Conf: read, User: "quern", FirstPatience: deadline, Patience: deadline})
+	return hdfs.New(hdfs.Options{Conf: read, User: "quern", FirstPatience: trial.Deadline, Patience: trial.Deadline})
 }
 
 func (c *cluster) conf() string   { return filepath.Join(c.dir, "conf") }
@@ -244,28 +243,15 @@ func (c *cluster) pid(service string) string {
 	return strings.Fields(string(children))[0]
 }
 
-// within polls until something holds; false: it did not in that time.
-func within(limit time.Duration, holds func() bool) bool {
-	timeout := time.NewTimer(limit)
-	defer timeout.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-timeout.C:
-			return holds()
-		}
-	}
-	return true
-}
-
 // await waits until something holds, which it must.
 func (c *cluster) await(what string, holds func() bool) {
 	c.t.Helper()
-	if !within(deadline, func() bool { return c.ctx.Err() != nil || holds() }) || c.ctx.Err() != nil {
-		c.t.Fatalf("no %s after %v (%v)", what, deadline, c.ctx.Err())
-	}
+	trial.Await(c.t, what, func() bool {
+		if err := c.ctx.Err(); err != nil {
+			c.t.Fatalf("%s: %v", what, err)
+		}
+		return holds()
+	})
 }
 
 // says is what one job tracker says of the cluster; nil: nothing now. It is asked from

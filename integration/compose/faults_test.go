@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/integration/compose/stack"
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
@@ -52,26 +53,26 @@ func (c *cluster) lost(id string) {
 // leaderKilled: the next leader takes the running attempts up; none runs twice.
 func leaderKilled(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	old := c.leader()
 	c.kill(old)
 	c.leader(old)
-	j.open()
+	j.Open()
 	j.correct()
-	j.once()
+	j.Once("m")
 	c.start(old)
 }
 
 // trackerKilled: only what ran there runs again.
 func trackerKilled(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	id, maps := c.busy()
 	c.kill(id)
-	j.began("m", 6+maps)
-	j.open()
+	j.Began("m", 6+maps)
+	j.Open()
 	j.correct()
-	if n := len(j.traces("m", "began")); n != 6+maps {
+	if n := len(j.Traces("m", "began")); n != 6+maps {
 		c.t.Errorf("%d maps have begun, want 6 and %d again", n, maps)
 	}
 	c.start(id)
@@ -82,12 +83,12 @@ func trackerKilled(c *cluster) {
 func dataNodeKilled(c *cluster) {
 	c.books()
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	c.kill("datanode2")
 	c.likeAlone("wordcount", "", "-input", books)
-	j.open()
+	j.Open()
 	j.correct()
-	j.once()
+	j.Once("m")
 	c.start("datanode2")
 }
 
@@ -95,14 +96,14 @@ func dataNodeKilled(c *cluster) {
 // out of office.
 func leaderPaused(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	old := c.leader()
 	c.docker("pause", c.container(old))
 	half := time.After(30 * time.Second)
 	c.leader(old)
-	j.open()
+	j.Open()
 	j.correct()
-	j.once()
+	j.Once("m")
 	c.paced(3).correct()
 	<-half
 	c.docker("unpause", c.container(old))
@@ -123,14 +124,14 @@ func (c *cluster) follows(id string) {
 // runs goes on, and so do the task trackers.
 func gorges(c *cluster) {
 	j := c.paced(4, "-gate")
-	j.began("m", 4)
+	j.Began("m", 4)
 	before := c.starts()
-	c.put("hdfs:///test/gorge", []byte(lines(1)))
+	c.put("hdfs:///test/gorge", trial.Lines(1))
 	c.client("run", "-D", "mapreduce.map.maxattempts=2", "-D", "mapreduce.map.memory.mb=200", "/jobs/faulty",
-		"-input", "hdfs:///test/gorge", "-output", "hdfs:///test/gorged", "-at", "map", "-do", "gorge").fail(1, "memory", "200")
-	j.open()
+		"-input", "hdfs:///test/gorge", "-output", "hdfs:///test/gorged", "-at", "map", "-do", "gorge").Fail(1, "memory", "200")
+	j.Open()
 	j.correct()
-	j.once()
+	j.Once("m")
 	if after := c.starts(); after != before {
 		c.t.Errorf("task trackers have started again: %s, before %s", after, before)
 	}

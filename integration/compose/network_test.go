@@ -13,16 +13,16 @@ import (
 // put in again. What ran there runs elsewhere meanwhile, and ends when it is back.
 func podDisconnected(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	id, maps := c.busy()
 	node := "node" + strings.TrimPrefix(id, "tt")
 	net := c.project + "_quern"
 	c.docker("network", "disconnect", net, c.container(node))
 	c.lost(id)
-	j.began("m", 6+maps)
+	j.Began("m", 6+maps)
 	c.docker("network", "connect", "--ip", address(node), "--alias", node, net, c.container(node))
 	c.whole()
-	j.open()
+	j.Open()
 	j.correct()
 }
 
@@ -36,7 +36,7 @@ func address(service string) string {
 // it sends still goes out. It leaves office, another leads; healed, it follows.
 func oneWay(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	old := c.leader()
 	rule := func(what string) {
 		for _, other := range stack.JobTrackers() {
@@ -51,9 +51,9 @@ func oneWay(c *cluster) {
 		status := c.says(old)
 		return status != nil && !status.Leads
 	})
-	j.open()
+	j.Open()
 	j.correct()
-	j.once()
+	j.Once("m")
 	rule("-D")
 	c.follows(old)
 }

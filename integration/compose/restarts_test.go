@@ -9,22 +9,22 @@ import (
 // nameNodeRestarted: what runs waits for HDFS and goes on.
 func nameNodeRestarted(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	c.docker("stop", "-t", "1", c.container("namenode"))
-	j.open()
+	j.Open()
 	c.start("namenode")
 	j.correct()
-	j.once()
+	j.Once("m")
 }
 
 // rolling: every daemon is restarted, one after the other, while jobs run; each is back
 // before the next goes.
 func rolling(c *cluster) {
 	long := c.paced(6, "-gate")
-	long.began("m", 6)
+	long.Began("m", 6)
 	for _, service := range daemons() {
 		short := c.paced(8, "-map-time", "300ms")
-		short.began("m", 1)
+		short.Began("m", 1)
 		c.docker("restart", "-t", "20", c.container(service))
 		if code := c.inspect(service, "{{.RestartCount}}"); code != "0" {
 			c.t.Errorf("%s was restarted by docker %s times", service, code)
@@ -32,7 +32,7 @@ func rolling(c *cluster) {
 		short.correct()
 		c.whole()
 	}
-	long.open()
+	long.Open()
 	long.correct()
 }
 
@@ -41,7 +41,7 @@ func rolling(c *cluster) {
 func downAndUp(c *cluster) {
 	c.paced(3).correct()
 	j := c.paced(6, "-gate")
-	j.began("m", 6)
+	j.Began("m", 6)
 	before := c.list()
 	if len(before) < 2 {
 		c.t.Fatalf("the jobs before: %+v", before)
@@ -50,7 +50,7 @@ func downAndUp(c *cluster) {
 	if err := c.Down(c.ctx, false); err != nil {
 		c.t.Fatal(err)
 	}
-	<-j.ended
+	<-j.Ended
 	if err := c.Up(c.ctx); err != nil {
 		c.t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func downAndUp(c *cluster) {
 			c.t.Errorf("%s is not known any more", known.ID)
 		}
 	}
-	j.open()
-	c.client("wait", running).succeed()
+	j.Open()
+	c.client("wait", running).Succeed()
 	j.same()
 }

@@ -7,14 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // programs are built once, by TestMain, under their directory's name.
@@ -157,63 +158,15 @@ func write(t *testing.T, name, content string) string {
 // parts joins the part files of an output directory, whose _SUCCESS must be there.
 func parts(t *testing.T, output string) string {
 	t.Helper()
-	entries, err := os.ReadDir(output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var joined strings.Builder
-	success := false
-	for _, e := range entries { // sorted by name
-		switch {
-		case e.Name() == "_SUCCESS":
-			success = true
-		case strings.HasPrefix(e.Name(), "part-"):
-			content, err := os.ReadFile(filepath.Join(output, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			joined.Write(content)
-		default:
-			t.Errorf("%s holds %s", output, e.Name())
-		}
-	}
-	if !success {
-		t.Errorf("%s lacks _SUCCESS", output)
-	}
-	return joined.String()
+	return string(trial.Joined(trial.Parts(t, local.FS{}, output)))
 }
 
 // countWords is the oracle: what a single-process word count prints.
-func countWords(text string) string {
-	counts := map[string]int{}
-	for _, line := range strings.Split(text, "\n") {
-		for _, w := range strings.Fields(line) {
-			counts[w]++
-		}
-	}
-	var b strings.Builder
-	for _, w := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(&b, "%s\t%d\n", w, counts[w])
-	}
-	return b.String()
-}
+func countWords(text string) string { return string(trial.Counted([]byte(text))) }
 
-func sortedLines(s string) string {
-	lines := strings.SplitAfter(s, "\n")
-	slices.Sort(lines)
-	return strings.Join(lines, "")
-}
+func sortedLines(s string) string { return string(trial.Sorted([]byte(s))) }
 
 func same(t *testing.T, what, got, want string) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %s, want %s", what, brief(got), brief(want))
-	}
-}
-
-func brief(s string) string {
-	if len(s) > 300 {
-		return fmt.Sprintf("%q… (%d bytes)", s[:300], len(s))
-	}
-	return fmt.Sprintf("%q", s)
+	trial.Same(t, what, []byte(got), []byte(want))
 }

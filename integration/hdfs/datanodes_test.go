@@ -18,6 +18,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // noise is bytes that no two places of share.
@@ -45,7 +46,7 @@ func daemonAt(c *minicluster.Cluster, addr string) *minicluster.Daemon {
 // restart brings a DataNode back and waits until all are known.
 func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemon) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), deadline) // also in a cleanup
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), trial.Deadline) // also in a cleanup
 	defer cancel()
 	for _, d := range daemons {
 		if !d.Running() {
@@ -118,7 +119,7 @@ func TestReaderLosesDataNode(t *testing.T) {
 			}
 		}
 		restart(t, c, near)
-		waitFor(t, "reads come from the near DataNode again", func() bool {
+		trial.Await(t, "reads come from the near DataNode again", func() bool {
 			file, err := f.Open(name)
 			if err != nil {
 				t.Fatal(err)
@@ -130,30 +131,6 @@ func TestReaderLosesDataNode(t *testing.T) {
 			return last(t, c, file) == near
 		})
 	}
-}
-
-// waitFor asks until it is so, with a generous deadline.
-func waitFor(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	if !within(deadline, so) {
-		t.Fatalf("waited in vain until %s", what)
-	}
-}
-
-// within asks until it is so; false: it was not in that time.
-func within(limit time.Duration, so func() bool) bool {
-	ticks := time.NewTicker(50 * time.Millisecond)
-	defer ticks.Stop()
-	timeout := time.NewTimer(limit)
-	defer timeout.Stop()
-	for !so() {
-		select {
-		case <-ticks.C:
-		case <-timeout.C:
-			return so()
-		}
-	}
-	return true
 }
 
 // Row 29: a DataNode is lost while a block is written to it: at the block's
@@ -295,7 +272,7 @@ func TestFileChanges(t *testing.T) {
 			}
 			// The DataNodes remove the old blocks when they hear of it, so until
 			// then there may be something to read.
-			waitFor(t, "the old blocks are gone", func() bool {
+			trial.Await(t, "the old blocks are gone", func() bool {
 				got := make([]byte, len(content))
 				n, err := file.ReadAt(got, 0)
 				if !bytes.Equal(got[:n], content[:n]) {

@@ -17,6 +17,7 @@ import (
 	"github.com/quernmr/quern/dfs/dfstest"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // shared is the cluster of the tests that leave all its daemons as they were:
@@ -165,7 +166,7 @@ func write(t *testing.T, f dfs.FS, name string, content []byte) {
 func replicated(t *testing.T, f *hdfs.FS, name string, n int) []dfs.Block {
 	t.Helper()
 	var blocks []dfs.Block
-	waitFor(t, name+" has its replicas", func() bool {
+	trial.Await(t, name+" has its replicas", func() bool {
 		located, err := f.Locate(name)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package hdfs_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,29 +12,8 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/trial"
 )
-
-// once checks that no attempt has failed or run twice.
-func (j *job) once() {
-	j.t.Helper()
-	tasks := make(map[string]bool)
-	for _, kind := range []string{"m", "r"} {
-		for _, file := range j.traces(kind, "began") {
-			task, _, _ := strings.Cut(filepath.Base(file), ".")
-			if tasks[task] {
-				j.t.Errorf("%s ran twice", task)
-			}
-			tasks[task] = true
-		}
-	}
-}
-
-// counts compares a word count, whose part files are each in order.
-func (p *place) counts(out string, text []byte) {
-	p.t.Helper()
-	_, contents := parts(p.t, p.fs, out)
-	compare(p.t, out, sortedLines(bytes.Join(contents, nil)), sortedLines(counted(text)))
-}
 
 // Row 29: a DataNode is killed in the middle of the blocks that maps read from it,
 // while its tracker stays: the maps go on, with other replicas. Then of a file
@@ -54,12 +32,12 @@ func TestJobLosesDataNode(t *testing.T) {
 
 	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
 	j := p.paced(in, "-map-only", "-early", "-gate")
-	j.reached("m", "began", 4)
+	j.Reached("m", "began", 4)
 	p.kill(lost)
-	j.open()
-	j.succeed()
-	j.once()
-	p.same(j.out, content)
+	j.Open()
+	j.Succeed()
+	j.Once("m", "r")
+	p.same(j.Out, content)
 	if failed := jobCounter(p.last(), "NUM_FAILED_MAPS"); failed != 0 {
 		t.Errorf("%d attempts have failed", failed)
 	}
@@ -70,11 +48,11 @@ func TestJobLosesDataNode(t *testing.T) {
 
 	// One map, which begins with the file's first block.
 	j = p.paced(single, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.input.fileinputformat.split.minsize=4194304")
-	j.fail(1, single, filepath.Base(blockFile(t, lost, alone[:blockSize])))
-	p.gone(j.out)
+	j.Fail(1, single, filepath.Base(blockFile(t, lost, alone[:blockSize])))
+	p.gone(j.Out)
 	p.connected(len(c.DataNodes))
 	restart(t, c, lost)
-	p.paced(single).succeed()
+	p.paced(single).Succeed()
 }
 
 // gone checks that there is no output.
@@ -96,7 +74,7 @@ func TestJobInputChanges(t *testing.T) {
 	for _, replaced := range []bool{true, false} {
 		in := p.put(fmt.Sprintf("in-%v", replaced), content)
 		j := p.paced(in, "-gate", "-D", "quern.embedded.slots=2")
-		j.reached("m", "began", 2)
+		j.Reached("m", "began", 2)
 		if err := p.fs.Remove(in); err != nil {
 			t.Fatal(err)
 		}
@@ -105,9 +83,9 @@ func TestJobInputChanges(t *testing.T) {
 			p.put(in, other)
 			want = "has changed"
 		}
-		j.open()
-		j.fail(1, in, want)
-		p.gone(j.out)
+		j.Open()
+		j.Fail(1, in, want)
+		p.gone(j.Out)
 	}
 }
 
@@ -120,21 +98,19 @@ func TestJobKilledWhileWriting(t *testing.T) {
 	in := p.put("in", content)
 	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging"), flags: []string{"-lease", "2s"}})
 	j := p.paced(in, "-map-only", "-early", "-gate")
-	j.reached("m", "began", 4)
+	j.Reached("m", "began", 4)
 	if err := p.daemons.TaskTrackers[2].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.open()
-	j.succeed()
-	p.same(j.out, content)
+	j.Open()
+	j.Succeed()
+	p.same(j.Out, content)
 
 	killed := p.paced(in, "-map-only", "-early", "-gate")
-	killed.reached("m", "began", 3)
-	if err := killed.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	killed.fail(1, "killed")
-	p.gone(killed.out)
+	killed.Reached("m", "began", 3)
+	killed.Signal(os.Interrupt)
+	killed.Fail(1, "killed")
+	p.gone(killed.Out)
 }
 
 // Row 30: answers to every kind of change that a job asks the NameNode for are
@@ -156,7 +132,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 	top := r.url(p.top)
 	p.command("mrsubmit", "run", "-D", "mapreduce.job.reduces=3", programs(t)+"/wordcount",
-		"-input", top+"/in", "-output", top+"/out").succeed()
+		"-input", top+"/in", "-output", top+"/out").Succeed()
 	p.counts(p.top+"/out", content)
 	for _, method := range []string{"rename2", "create", "mkdirs", "complete", "delete", "addBlock"} {
 		if _, lost := r.calls(method); lost == 0 {
@@ -176,12 +152,12 @@ func TestIdleWorkers(t *testing.T) {
 	content := text(8 * blockSize)
 	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
 	j := p.paced(p.put("in", content), "-gate", "-held", "0")
-	j.reached("m", "ended", 7)
+	j.Reached("m", "ended", 7)
 	workers := p.workers()
 	if len(workers) < 2 {
 		t.Errorf("%d workers are there, want one that runs and others that wait", len(workers))
 	}
-	waitFor(t, "no worker is connected to HDFS", func() bool {
+	trial.Await(t, "no worker is connected to HDFS", func() bool {
 		open := connections(t, c.NameNodes[0], workers...)
 		for _, d := range c.DataNodes {
 			open += connections(t, d, workers...)
@@ -191,8 +167,8 @@ func TestIdleWorkers(t *testing.T) {
 	if still := p.workers(); len(still) < len(workers) {
 		t.Errorf("of %d workers only %d are left", len(workers), len(still))
 	}
-	j.open()
-	j.succeed()
-	j.once()
-	p.counts(j.out, content)
+	j.Open()
+	j.Succeed()
+	j.Once("m", "r")
+	p.counts(j.Out, content)
 }

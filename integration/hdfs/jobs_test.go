@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // Word count, sort and grep of 200 MB in HDFS, embedded and on three job trackers
@@ -20,13 +21,13 @@ func TestJobs(t *testing.T) {
 	c := cluster(t)
 	all := text(200 << 20)
 	const pattern = "1f[0-9]-[a-z]*"
-	jobs := []struct {
+	cases := []struct {
 		program, flags, sub string
 		want                []byte
 		merged              bool // each part file is in order, all of them are not
 	}{
-		{"wordcount", "-D mapreduce.job.reduces=3", "", counted(all), true},
-		{"sort", "-D mapreduce.job.reduces=3", "", sortedLines(all), false},
+		{"wordcount", "-D mapreduce.job.reduces=3", "", trial.Counted(all), true},
+		{"sort", "-D mapreduce.job.reduces=3", "", trial.Sorted(all), false},
 		{"grep", "-e " + pattern, "", matching(all, pattern), false},
 		{"grep", "-count -e " + pattern, "grep-sort", mostFrequent(all, pattern), false},
 	}
@@ -41,26 +42,26 @@ func TestJobs(t *testing.T) {
 		if where == "processes" {
 			p.start(quern{jobTrackers: 3, nodes: p.hdfs.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
 		}
-		for i, j := range jobs {
+		for i, j := range cases {
 			what := fmt.Sprintf("%s %s %s", where, j.program, j.flags)
 			out := dfs.Join(p.top, where, fmt.Sprint(i))
-			p.submit(j.program, append([]string{"-input", in, "-output", out}, strings.Fields(j.flags)...)...).succeed()
-			names, contents := parts(t, p.fs, strings.TrimSuffix(dfs.Join(out, j.sub), "/"))
-			for n, content := range contents {
-				if key := fmt.Sprint(i, " ", names[n]); where == "embedded" {
+			p.submit(j.program, append([]string{"-input", in, "-output", out}, strings.Fields(j.flags)...)...).Succeed()
+			parts := trial.Parts(t, p.fs, strings.TrimSuffix(dfs.Join(out, j.sub), "/"))
+			for name, content := range parts {
+				if key := fmt.Sprint(i, " ", name); where == "embedded" {
 					files[key] = content
 				} else {
-					compare(t, what+" "+names[n], content, files[key])
+					trial.Same(t, what+" "+name, content, files[key])
 				}
 				if j.merged && !slices.IsSorted(strings.SplitAfter(strings.TrimSuffix(string(content), "\n"), "\n")) {
-					t.Errorf("%s: %s is not in order", what, names[n])
+					t.Errorf("%s: %s is not in order", what, name)
 				}
 			}
-			got := bytes.Join(contents, nil)
+			got := trial.Joined(parts)
 			if j.merged {
-				got = sortedLines(got)
+				got = trial.Sorted(got)
 			}
-			compare(t, what, got, j.want)
+			trial.Same(t, what, got, j.want)
 			if err := p.fs.RemoveAll(out); err != nil {
 				t.Fatal(err)
 			}

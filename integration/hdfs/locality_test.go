@@ -54,16 +54,16 @@ func TestLocality(t *testing.T) {
 				running = 2 * slots
 			}
 			j := p.paced(dfs.Join(p.top, "in"), "-map-only", "-gate")
-			j.reached("m", "began", running)
-			j.open()
-			j.succeed()
+			j.Reached("m", "began", running)
+			j.Open()
+			j.Succeed()
 			data, rack, other := p.levels(splits)
 			t.Logf("%d data-local maps, %d rack-local, %d other", data, rack, other)
 			if !x.check(data, rack, other) {
 				t.Errorf("%d data-local maps, %d rack-local, %d other", data, rack, other)
 			}
 			p.read(splits, data, rack, other)
-			p.same(j.out, bytes.Repeat(content, len(x.nodes)))
+			p.same(j.Out, bytes.Repeat(content, len(x.nodes)))
 			status, err := p.client.Cluster(p.ctx)
 			if err != nil {
 				t.Fatal(err)

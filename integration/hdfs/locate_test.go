@@ -13,6 +13,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // webBlock is what WebHDFS says of a block.
@@ -162,7 +163,7 @@ func TestNameNodeCalls(t *testing.T) {
 		counted := &cutter{nameNode: nn.Addr()}
 		f := client(t, c, func(o *hdfs.Options) { o.Dial = counted.dial })
 		do(f)
-		waitFor(t, "nothing is connected any more", func() bool { return connections(t, nn) == 0 })
+		trial.Await(t, "nothing is connected any more", func() bool { return connections(t, nn) == 0 })
 		counted.mu.Lock()
 		defer counted.mu.Unlock()
 		t.Log(counted.methods)

@@ -15,6 +15,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // Row 29: the NameNode is down at the start, restarted under open readers and
@@ -184,17 +185,17 @@ func TestFailover(t *testing.T) {
 	p := newPlace(t, c)
 	counted := text(8 * blockSize)
 	in := p.put("in", counted)
-	jobs := []*job{p.paced(in, "-early", "-gate", "-D", "quern.embedded.slots=2")}
+	jobs := []*trial.Job{p.paced(in, "-early", "-gate", "-D", "quern.embedded.slots=2")}
 	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
 	jobs = append(jobs, p.paced(in, "-early", "-gate", "-D", "mapreduce.job.reduces=2"))
 	for _, j := range jobs {
-		j.reached("m", "began", 2)
+		j.Reached("m", "began", 2)
 	}
 	if err := c.NameNodes[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		j.open()
+		j.Open()
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -218,8 +219,8 @@ func TestFailover(t *testing.T) {
 		t.Error(err)
 	}
 	for _, j := range jobs {
-		j.succeed()
-		p.counts(j.out, counted)
+		j.Succeed()
+		p.counts(j.Out, counted)
 	}
 }
 
@@ -244,6 +245,6 @@ func TestFull(t *testing.T) {
 	if err := os.WriteFile(in, text(1000), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	p.submit("wordcount", "-input", in, "-output", out).fail(1, "no space left", p.top)
+	p.submit("wordcount", "-input", in, "-output", out).Fail(1, "no space left", p.top)
 	p.gone(out)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // Row 29: the NameNode is in safe mode while a cluster with its staging directory
@@ -32,14 +33,14 @@ func TestJobsNameNodeAway(t *testing.T) {
 	if err := <-left; err != nil {
 		t.Fatal(err)
 	}
-	j.reached("m", "began", 4)
+	j.Reached("m", "began", 4)
 	p.kill(nn)
-	j.open()
+	j.Open()
 	if err := nn.Start(); err != nil {
 		t.Fatal(err)
 	}
-	j.succeed()
-	p.counts(j.out, content)
+	j.Succeed()
+	p.counts(j.Out, content)
 
 	jt := p.daemons.JobTrackers[0]
 	if err := jt.Kill(); err != nil {
@@ -50,12 +51,12 @@ func TestJobsNameNodeAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = p.paced(in)
-	j.waits("the client has turned to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.cmd.Process.Pid)) > 0 })
+	j.Until("the client has turned to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.Pid())) > 0 })
 	if err := nn.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	j.succeed()
-	p.counts(j.out, content)
+	j.Succeed()
+	p.counts(j.Out, content)
 }
 
 // pause halts one of HDFS's daemons, for the test at the longest.
@@ -95,7 +96,7 @@ func (p *place) safeMode(r *relay) <-chan error {
 	})
 	left := make(chan error, 1)
 	go func() {
-		refused := within(time.Minute, func() bool {
+		refused := trial.Within(time.Minute, func() bool {
 			n, _ := r.calls("mkdirs")
 			return n > before
 		})

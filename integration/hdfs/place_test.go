@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	bare "github.com/colinmarc/hdfs/v2"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -35,14 +35,11 @@ func programs(t *testing.T) string {
 		t.Fatal(err)
 	}
 	built = dir
-	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "integration/cluster/paced"); err != nil {
+	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", trial.Paced); err != nil {
 		t.Fatal(err)
 	}
 	return built
 }
-
-// deadline is generous: it only ends what would hang for ever.
-const deadline = 3 * time.Minute
 
 // jobUser is who runs jobs: nobody in particular.
 const jobUser = "ada"
@@ -66,7 +63,7 @@ type place struct {
 func newPlace(t *testing.T, c *minicluster.Cluster) *place {
 	t.Helper()
 	programs(t) // not in the time that the test has
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*deadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*trial.Deadline)
 	t.Cleanup(cancel)
 	super := client(t, c)
 	p := &place{t: t, ctx: ctx, hdfs: c, top: root(t, c, super), dir: t.TempDir()}
@@ -185,19 +182,7 @@ func (p *place) beside(node *minicluster.Daemon, flags ...string) *processes.Dae
 // connected waits until so many task trackers can be given work.
 func (p *place) connected(n int) {
 	p.t.Helper()
-	waitFor(p.t, "task trackers are connected", func() bool {
-		status, err := p.client.Cluster(p.ctx)
-		if err != nil {
-			return false
-		}
-		ready := 0
-		for _, one := range status.Trackers {
-			if one.Connected {
-				ready++
-			}
-		}
-		return ready >= n
-	})
+	trial.Await(p.t, "task trackers are connected", func() bool { return processes.Connected(p.ctx, p.client) >= n })
 }
 
 // stop ends the daemons: every test leaves HDFS as they can use it.
@@ -217,16 +202,8 @@ func (p *place) stop() {
 	}
 }
 
-// workers lists the processes whose executable lies in the place's directory.
-func (p *place) workers() (pids []string) {
-	exes, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is well-formed
-	for _, exe := range exes {
-		if to, err := os.Readlink(exe); err == nil && strings.HasPrefix(to, p.dir) {
-			pids = append(pids, strings.Split(exe, "/")[2])
-		}
-	}
-	return pids
-}
+// workers lists the processes of programs in the place's directory.
+func (p *place) workers() (pids []string) { return trial.Processes(p.dir) }
 
 // clean waits until HDFS holds nothing of jobs but their output and what is kept
 // of them on purpose.
@@ -238,7 +215,7 @@ func (p *place) clean() {
 			p.t.Logf("left in HDFS: %q", left)
 		}
 	}()
-	waitFor(p.t, "nothing is left of jobs in "+p.top, func() bool {
+	trial.Await(p.t, "nothing is left of jobs in "+p.top, func() bool {
 		left = p.leavings(p.top)
 		return len(left) == 0
 	})

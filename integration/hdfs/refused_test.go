@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // free is an address at which nobody listens, nor will: what asks for any port
@@ -51,7 +52,7 @@ func TestJobsRefused(t *testing.T) {
 	out := dfs.Join(p.top, "out")
 	theirs := dfs.Dir(p.put("theirs/file", nil))
 	p.own(theirs, stranger, 0o755)
-	runs := make(map[*run][]string)
+	runs := make(map[*trial.Run][]string)
 	for _, x := range []struct {
 		user, conf, in, out string
 		wants               []string
@@ -90,11 +91,11 @@ func TestJobsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := p.put("large", text(6*blockSize))
-	p.submit("sort", "-input", large, "-output", small+"/out").fail(1, small+"/out", "quota exceeded")
+	p.submit("sort", "-input", large, "-output", small+"/out").Fail(1, small+"/out", "quota exceeded")
 	p.gone(small + "/out")
 
 	for r, wants := range runs {
-		r.fail(1, wants...)
+		r.Fail(1, wants...)
 	}
 	for _, dir := range []string{out, theirs + "/out1", theirs + "/out2"} {
 		p.gone(dir)
@@ -108,7 +109,7 @@ func TestStagingRefused(t *testing.T) {
 	p := newPlace(t, c)
 	in := p.put("in", []byte("a\n"))
 	nobody := "hdfs://" + free(t)
-	runs := make(map[*run][]string)
+	runs := make(map[*trial.Run][]string)
 	for staging, want := range map[string]string{
 		"hdfs://nosuchservice.invalid/s":      "neither a nameservice",
 		nobody + "/s":                         "connection refused",
@@ -130,14 +131,14 @@ func TestStagingRefused(t *testing.T) {
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the tracker is refused", func() bool { return other.Said("not shared with tracker tt-lost") && other.Said("nowhere") })
+	trial.Await(t, "the tracker is refused", func() bool { return other.Said("not shared with tracker tt-lost") && other.Said("nowhere") })
 	out := dfs.Join(p.top, "out")
-	p.with("HADOOP_USER_NAME="+stranger).submit("wordcount", "-input", in, "-output", out).fail(1, staging, "permission denied")
+	p.with("HADOOP_USER_NAME="+stranger).submit("wordcount", "-input", in, "-output", out).Fail(1, staging, "permission denied")
 	p.gone(out)
 	byDefault := "hdfs://" + strings.TrimPrefix(p.top, c.URL())
-	p.submit("wordcount", "-input", byDefault+"/in", "-output", byDefault+"/out").succeed()
+	p.submit("wordcount", "-input", byDefault+"/in", "-output", byDefault+"/out").Succeed()
 	p.same(out, []byte("a\t1\n"))
 	for r, wants := range runs {
-		r.fail(1, wants...)
+		r.Fail(1, wants...)
 	}
 }

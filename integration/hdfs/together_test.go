@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // Many files are written and read at once over the few connections of one FS,
@@ -74,7 +75,7 @@ func TestTogether(t *testing.T) {
 	if _, err := f.Stat(top); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	waitFor(t, "nothing runs any more", func() bool {
+	trial.Await(t, "nothing runs any more", func() bool {
 		open := connections(t, c.NameNodes[0])
 		for _, d := range c.DataNodes {
 			open += connections(t, d)

@@ -49,3 +49,18 @@ func (c *Cluster) Leader(ctx context.Context, but *Daemon) (*Daemon, *web.Cluste
 	}
 	return nil, nil
 }
+
+// Connected counts the task trackers that can be given work; -1: nobody tells.
+func Connected(ctx context.Context, client *web.Client) int {
+	status, err := client.Cluster(ctx)
+	if err != nil {
+		return -1
+	}
+	n := 0
+	for _, t := range status.Trackers {
+		if t.Connected {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,138 @@
+package trial
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// SplitBytes is the length of one of Lines, as one split is to have.
+const SplitBytes = 128
+
+// BySplit has each of Lines be a split of its own.
+func BySplit() []string {
+	return []string{"-D", fmt.Sprintf("mapreduce.input.fileinputformat.split.maxsize=%d", SplitBytes)}
+}
+
+// Lines makes so many lines of words, of SplitBytes each.
+func Lines(n int) []byte {
+	r := rand.New(rand.NewPCG(7, uint64(n)))
+	var b []byte
+	for range n {
+		line := ""
+		for len(line) < SplitBytes-6 {
+			line += fmt.Sprintf("w%d ", r.IntN(300))
+		}
+		b = fmt.Appendf(b, "%-*s\n", SplitBytes-1, line)
+	}
+	return b
+}
+
+// Words makes about so many bytes of lines of words, some words often and most seldom.
+func Words(seed uint64, size int) []byte {
+	r := rand.New(rand.NewPCG(5, seed))
+	vocabulary := make([]string, 1<<14)
+	for i := range vocabulary {
+		vocabulary[i] = fmt.Sprintf("%x-%s", i, "abcdefghijklmnop"[:r.IntN(16)])
+	}
+	b := make([]byte, 0, size+200)
+	for len(b) < size {
+		for range 4 + r.IntN(12) {
+			b = append(append(b, vocabulary[r.IntN(len(vocabulary))&r.IntN(len(vocabulary))]...), ' ')
+		}
+		b[len(b)-1] = '\n'
+	}
+	return b
+}
+
+// Counted is what a word count with one reduce makes of a text.
+func Counted(text []byte) []byte {
+	counts := make(map[string]*int)
+	for w := range bytes.FieldsSeq(text) {
+		n := counts[string(w)]
+		if n == nil {
+			n = new(int)
+			counts[string(w)] = n
+		}
+		*n++
+	}
+	var b []byte
+	for _, w := range slices.Sorted(maps.Keys(counts)) {
+		b = fmt.Appendf(b, "%s\t%d\n", w, *counts[w])
+	}
+	return b
+}
+
+// Sorted puts lines in order.
+func Sorted(text []byte) []byte {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	slices.SortFunc(lines, bytes.Compare)
+	return bytes.Join(lines, nil)
+}
+
+// Parts reads the part files of an output directory, which must be whole and hold
+// nothing else.
+func Parts(t testing.TB, files dfs.FS, out string) map[string][]byte {
+	t.Helper()
+	infos, err := files.List(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, success := make(map[string][]byte), false
+	for _, info := range infos {
+		switch name := dfs.Base(info.Name); {
+		case name == "_SUCCESS":
+			success = true
+		case strings.HasPrefix(name, "part-"):
+			if parts[name], err = read(files, info.Name); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("%s holds %s", out, name)
+		}
+	}
+	if !success {
+		t.Errorf("%s lacks _SUCCESS", out)
+	}
+	return parts
+}
+
+func read(files dfs.FS, name string) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// Joined is part files one after the other, by their names.
+func Joined(parts map[string][]byte) []byte {
+	var b []byte
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		b = append(b, parts[name]...)
+	}
+	return b
+}
+
+// Same compares what there is with what is right.
+func Same(t testing.TB, what string, got, want []byte) {
+	t.Helper()
+	if bytes.Equal(got, want) {
+		return
+	}
+	at := 0
+	for at < len(got) && at < len(want) && got[at] == want[at] {
+		at++
+	}
+	t.Errorf("%s: %d bytes, want %d; from byte %d on they differ: %q, want %q", what, len(got), len(want), at, piece(got, at), piece(want, at))
+}
+
+func piece(b []byte, at int) []byte { return b[max(0, at-50):min(len(b), at+50)] }

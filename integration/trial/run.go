@@ -1,0 +1,161 @@
+package trial
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Deadline is generous: it only ends what would hang for ever.
+const Deadline = 3 * time.Minute
+
+// How often is looked: at files, and at what has to be asked for.
+const (
+	lookEvery = 10 * time.Millisecond
+	askEvery  = 50 * time.Millisecond
+)
+
+// Within asks until something holds; false: it did not in that time.
+func Within(limit time.Duration, holds func() bool) bool { return within(limit, askEvery, holds) }
+
+func within(limit, every time.Duration, holds func() bool) bool {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-timeout.C:
+			return holds()
+		}
+	}
+	return true
+}
+
+// Await waits until something holds, which it must.
+func Await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	if !Within(Deadline, holds) {
+		t.Fatalf("waited %v in vain: %s", Deadline, what)
+	}
+}
+
+// Output collects what a program says, while it says it.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// Run is a command that runs.
+type Run struct {
+	Stdout, Stderr Output
+	Ended          chan struct{} // closed when it has
+
+	t   testing.TB
+	cmd *exec.Cmd
+}
+
+// Begin starts a command.
+func Begin(t testing.TB, cmd *exec.Cmd) *Run {
+	t.Helper()
+	r := &Run{t: t, cmd: cmd, Ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &r.Stdout, &r.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(r.Ended)
+		cmd.Wait()
+	}()
+	return r
+}
+
+// Pid is the process's number.
+func (r *Run) Pid() int { return r.cmd.Process.Pid }
+
+// Signal sends a signal.
+func (r *Run) Signal(s os.Signal) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// Exit waits for the command's end and gives its exit code.
+func (r *Run) Exit() int {
+	<-r.Ended
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// Succeed waits for the command, which must exit 0, and gives its standard output.
+func (r *Run) Succeed() string {
+	r.t.Helper()
+	if code := r.Exit(); code != 0 {
+		r.t.Fatalf("%s: exit %d\n%s", r, code, r.said())
+	}
+	return r.Stdout.String()
+}
+
+// Fail waits for the command, which must exit so and say all that on standard error.
+func (r *Run) Fail(code int, wants ...string) {
+	r.t.Helper()
+	if got := r.Exit(); got != code || !ContainsAll(r.Stderr.String(), wants) {
+		r.t.Errorf("%s: exit %d, want %d and %q:\n%s", r, got, code, wants, r.said())
+	}
+}
+
+// Until waits until something holds, before the command ends or by then.
+func (r *Run) Until(what string, holds func() bool) {
+	r.t.Helper()
+	within(Deadline, lookEvery, func() bool {
+		select {
+		case <-r.Ended:
+			return true
+		default:
+			return holds()
+		}
+	})
+	if !holds() {
+		r.t.Fatalf("%s: waited in vain: %s\n%s", r, what, r.said())
+	}
+}
+
+func (r *Run) String() string { return strings.Join(r.cmd.Args, " ") }
+
+func (r *Run) said() string { return r.Stdout.String() + r.Stderr.String() }
+
+// ContainsAll says whether a text has all that.
+func ContainsAll(text string, wants []string) bool {
+	return !slices.ContainsFunc(wants, func(want string) bool { return !strings.Contains(text, want) })
+}
+
+// Processes lists, by their numbers, those whose programs lie in a directory.
+func Processes(dir string) (pids []string) {
+	exes, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is well-formed
+	for _, exe := range exes {
+		if to, err := os.Readlink(exe); err == nil && strings.HasPrefix(to, dir) {
+			pids = append(pids, filepath.Base(filepath.Dir(exe)))
+		}
+	}
+	return pids
+}
