@@ -52,9 +52,13 @@ func (s *Stack) parts() string { return filepath.Join(s.cfg.Dir, "context") }
 
 func (s *Stack) pack(ctx context.Context, target string, flags ...string) error {
 	parts := s.parts()
+	args := append([]string{"build", "-q", "--target", target, "-t", s.Image(target), "-f", filepath.Join(parts, "Dockerfile")}, flags...)
 	version, revision := s.source(ctx)
-	args := append([]string{"build", "-q", "--target", target, "-t", s.Image(target), "-f", filepath.Join(parts, "Dockerfile"),
-		"--build-arg", "VERSION=" + version, "--build-arg", "REVISION=" + revision}, flags...)
+	for name, value := range map[string]string{
+		"title": "Quern " + target, "licenses": "Apache-2.0", "source": "https://" + module, "version": version, "revision": revision,
+	} {
+		args = append(args, "--label", "org.opencontainers.image."+name+"="+value)
+	}
 	if _, err := s.run(ctx, longWait, "docker", append(args, parts)...); err != nil {
 		return fmt.Errorf("image of %s: %w", target, err)
 	}
