@@ -169,7 +169,6 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	conf.Logger = g.memberlistLogger()
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge, conf.Ping = g, events{g}, g, g, g
 	conf.EnableCompression = false // messages are small
-	conf.GossipInterval = 100 * time.Millisecond
 	conf.ProbeInterval, conf.ProbeTimeout = 2*time.Second, time.Second
 	conf.PushPullInterval = 5 * time.Second // what UDP does not deliver comes by this
 	conf.TCPTimeout = 3 * time.Second
