@@ -1,6 +1,7 @@
 package tasktracker
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -64,11 +65,13 @@ func (l *loop) serve(listener net.Listener) {
 
 // serveHealth answers whoever looks whether the loop works.
 func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), headerWait)
+	defer cancel()
 	answer := make(chan bool, 1)
 	select {
 	case l.inbox <- func() { answer <- l.stream != nil && l.stream == l.welcomed }:
 	case <-l.done:
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	}
 	select {
 	case led := <-answer:
@@ -79,6 +82,7 @@ func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
 		}{l.cfg.ID, led})
 	case <-l.done:
 		http.Error(w, "it ends", http.StatusServiceUnavailable)
-	case <-r.Context().Done():
+	case <-ctx.Done():
+		http.Error(w, "its loop does not answer", http.StatusServiceUnavailable)
 	}
 }

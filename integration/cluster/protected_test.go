@@ -153,7 +153,7 @@ func checkComplete(t *testing.T, routes []route) {
 	t.Helper()
 	named := regexp.MustCompile(`\.[hH]andle(?:Func)?\((?:mux, [^"]*)?"(?:(\w+) )?(/[^"]+)"`)
 	found := 0
-	for _, file := range []string{"../../jobtracker/web/web.go", "../../tasktracker/tasktracker.go"} {
+	for _, file := range []string{"../../jobtracker/web/web.go", "../../tasktracker/serve.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
