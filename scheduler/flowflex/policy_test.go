@@ -13,7 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// drawSnapshot draws jobs that stand alone and flows, with phases that wait.
+// drawSnapshot draws jobs that stand alone and flows, some of whose jobs have ended and
+// some of which wait for others.
 func drawSnapshot(t *rapid.T) scheduler.Snapshot {
 	s := scheduler.Snapshot{
 		Phase:  rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase"),
@@ -21,29 +22,67 @@ func drawSnapshot(t *rapid.T) scheduler.Snapshot {
 		Now:    time.Duration(rapid.IntRange(0, 9).Draw(t, "now")) * time.Second,
 		Metric: rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric"),
 	}
-	for n := range rapid.IntRange(0, 7).Draw(t, "jobs") {
-		j := scheduler.Job{
-			ID:      wire.JobID{Start: 1, N: n + 1},
-			Arrived: time.Duration(rapid.IntRange(-3, 3).Draw(t, "arrived")),
-			Max:     rapid.IntRange(0, 9).Draw(t, "max"),
-			Min:     rapid.IntRange(0, 3).Draw(t, "min"),
-			Work:    float64(rapid.IntRange(0, 30).Draw(t, "work")),
-			Flow:    rapid.IntRange(0, 2).Draw(t, "flow"),
-			Goal:    drawGoal(t),
+	next := 1
+	for range rapid.IntRange(0, 4).Draw(t, "submissions") {
+		first, jobs := next, rapid.IntRange(1, 4).Draw(t, "jobs")
+		if next += jobs; rapid.Bool().Draw(t, "whole") {
+			s.Flows = append(s.Flows, scheduler.Flow{First: first, Alone: rapid.Float64Range(0, 50).Draw(t, "alone")})
 		}
-		if rapid.Bool().Draw(t, "waits") {
-			s.Later = append(s.Later, scheduler.Later{
-				ID: j.ID, Phase: wire.Reduce, Flow: j.Flow, Max: j.Max, Work: j.Work, Goal: j.Goal,
-				After: []scheduler.PhaseID{{Job: j.ID, Phase: wire.Map}},
-			})
-			if s.Phase == wire.Reduce {
-				s.Later[len(s.Later)-1].Phase = wire.Map
-				s.Later[len(s.Later)-1].After = nil
+		flow, goal := 0, drawGoal(t)
+		if jobs > 1 {
+			flow = first
+		}
+		for n := first; n < next; n++ {
+			id := wire.JobID{Start: 1, N: n}
+			switch rapid.SampledFrom([]string{"ready", "ready", "waits", "ended"}).Draw(t, "state") {
+			case "ready":
+				drawReady(t, &s, id, flow, goal)
+			case "waits":
+				drawWaiting(t, &s, id, flow, goal)
 			}
 		}
-		s.Jobs = append(s.Jobs, j)
 	}
 	return s
+}
+
+// drawReady draws a job that has slots or can, and perhaps its other phase.
+func drawReady(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goal scheduler.Goal) {
+	j := scheduler.Job{
+		ID: id, Flow: flow, Goal: goal,
+		Arrived: time.Duration(rapid.IntRange(-3, 3).Draw(t, "arrived")),
+		Max:     rapid.IntRange(0, 9).Draw(t, "max"),
+		Min:     rapid.IntRange(0, 3).Draw(t, "min"),
+		Work:    float64(rapid.IntRange(0, 30).Draw(t, "work")),
+	}
+	s.Jobs = append(s.Jobs, j)
+	if !rapid.Bool().Draw(t, "other") {
+		return
+	}
+	l := scheduler.Later{ID: id, Phase: wire.Map, Flow: flow, Max: j.Max, Work: j.Work, Goal: goal}
+	if s.Phase == wire.Map {
+		l.Phase, l.After = wire.Reduce, []scheduler.PhaseID{{Job: id, Phase: wire.Map}}
+	}
+	s.Later = append(s.Later, l)
+}
+
+// drawWaiting draws a job that comes after some of those before it in its flow, some
+// time after they have ended.
+func drawWaiting(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goal scheduler.Goal) {
+	maps := scheduler.Later{
+		ID: id, Phase: wire.Map, Flow: flow, Goal: goal,
+		Max:  rapid.IntRange(0, 9).Draw(t, "max"),
+		Work: float64(rapid.IntRange(0, 30).Draw(t, "work")),
+		Lag:  rapid.SampledFrom([]float64{0, 0.2, 7}).Draw(t, "lag"),
+	}
+	for n := flow; flow > 0 && n < id.N; n++ {
+		if rapid.Bool().Draw(t, "after") {
+			maps.After = append(maps.After, scheduler.PhaseID{Job: wire.JobID{Start: 1, N: n}, Phase: wire.Reduce})
+		}
+	}
+	reduces := scheduler.Later{
+		ID: id, Phase: wire.Reduce, Flow: flow, Max: 1, Goal: goal, After: []scheduler.PhaseID{{Job: id, Phase: wire.Map}},
+	}
+	s.Later = append(s.Later, maps, reduces)
 }
 
 func drawGoal(t *rapid.T) scheduler.Goal {
@@ -82,10 +121,11 @@ func TestPolicy(t *testing.T) {
 			t.Fatalf("%d slots given, of %d, to jobs that can use %d", given, s.Slots, useful)
 		}
 		other := s
-		other.Jobs, other.Later = slices.Clone(s.Jobs), slices.Clone(s.Later)
+		other.Jobs, other.Later, other.Flows = slices.Clone(s.Jobs), slices.Clone(s.Later), slices.Clone(s.Flows)
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "shuffle"), 0))
 		random.Shuffle(len(other.Jobs), func(i, j int) { other.Jobs[i], other.Jobs[j] = other.Jobs[j], other.Jobs[i] })
 		random.Shuffle(len(other.Later), func(i, j int) { other.Later[i], other.Later[j] = other.Later[j], other.Later[i] })
+		random.Shuffle(len(other.Flows), func(i, j int) { other.Flows[i], other.Flows[j] = other.Flows[j], other.Flows[i] })
 		for _, again := range []scheduler.Snapshot{s, other} {
 			if p, err := (Policy{}).Plan(again); err != nil || !reflect.DeepEqual(p, plan) {
 				t.Fatalf("plan %+v, but %+v (%v) of %+v", plan, p, err, again)
