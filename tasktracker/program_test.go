@@ -54,7 +54,7 @@ func TestProgramByHash(t *testing.T) {
 	}
 	l.fail(doExit)
 	l.succeed(wire.Map, 0, doSucceed)
-	l.tell(&wire.DropJob{Epoch: 1, Job: job1})
+	l.tell(&wire.DropJob{Epoch: 1, Job: job1, Done: staging})
 	l.tell(&wire.Kill{Epoch: 1, Attempt: first})
 	await(l, func(r *wire.Report) bool { return r.Attempt == first })
 	if err := l.stop(); err != nil {

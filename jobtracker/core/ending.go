@@ -101,7 +101,7 @@ func (l *Live) ended(j *job) {
 	l.lineUp() // it is in no line any more
 	l.seats[j.seat] = nil
 	l.order = slices.DeleteFunc(l.order, func(x *job) bool { return x == j })
-	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id}
+	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.doneWith(j.facts.sub)}
 	for _, t := range l.byIndex {
 		if t != nil {
 			l.send(t, drop)

@@ -126,6 +126,17 @@ func (f *Facts) flow(s *submissionFacts) iter.Seq[*jobFacts] {
 	}
 }
 
+// doneWith is the staging directory of a submission all of whose jobs have ended, else
+// empty.
+func (f *Facts) doneWith(s *submissionFacts) string {
+	for j := range f.flow(s) {
+		if j.end == nil {
+			return ""
+		}
+	}
+	return s.staging
+}
+
 // after lists the jobs whose output j reads.
 func (f *Facts) after(j *jobFacts) []*jobFacts {
 	if j.sub.body == nil {

@@ -66,11 +66,16 @@ type homeKey struct {
 
 // dropUnknown lets a tracker forget a job that has ended behind its back, once.
 func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]bool) {
-	if f := l.facts.job(id); f != nil && f.end == nil || dropped[id] {
+	f := l.facts.job(id)
+	if f != nil && f.end == nil || dropped[id] {
 		return
 	}
 	dropped[id] = true
-	l.send(t, &wire.DropJob{Epoch: l.epoch, Job: id})
+	drop := &wire.DropJob{Epoch: l.epoch, Job: id}
+	if f != nil {
+		drop.Done = l.facts.doneWith(f.sub)
+	}
+	l.send(t, drop)
 }
 
 // missing ends the attempts that the tracker was to run and does not have: the

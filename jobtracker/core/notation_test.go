@@ -66,6 +66,9 @@ func showMessage(m wire.Message) string {
 		}
 		return text
 	case *wire.DropJob:
+		if m.Done == "" {
+			return "drop " + showJob(m.Job) + ", not the last"
+		}
 		return "drop " + showJob(m.Job)
 	case *wire.Drained:
 		return "drained"

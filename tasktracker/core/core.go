@@ -171,6 +171,8 @@ type Core struct {
 	workers  map[int]*worker
 	idle     []*worker // longest idle first
 
+	lingering []lingering // the first to be left first
+
 	// The homes' work.
 	hosts    []*host  // with something queued or fetched, by address
 	queued   []*job   // with queues there, by id
@@ -240,6 +242,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.diskProbed(ev)
 	}
 	c.checkTimeouts()
+	c.endLingering()
 	c.checkLeader()
 	c.payInventory()
 	c.probeAgain()
@@ -266,6 +269,9 @@ func (c *Core) Wake() (time.Duration, bool) {
 	}
 	if len(c.retries) > 0 {
 		at(c.retries[0].due)
+	}
+	if len(c.lingering) > 0 {
+		at(c.lingering[0].until)
 	}
 	if c.registered {
 		at(c.nextBeat())

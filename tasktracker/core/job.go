@@ -3,6 +3,7 @@ package core
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -36,8 +37,8 @@ func (c *Core) sortedJobs() []*job {
 }
 
 // dropJob ends all of a job. Its directories go when nothing writes there any more.
-func (c *Core) dropJob(id wire.JobID) {
-	j := c.job(id)
+func (c *Core) dropJob(m *wire.DropJob) {
+	j := c.job(m.Job)
 	if j.dropped {
 		return
 	}
@@ -52,11 +53,50 @@ func (c *Core) dropJob(id wire.JobID) {
 	for len(j.homes) > 0 {
 		c.dropHome(j.homes[0])
 	}
-	if j.staging != "" && !c.needed(j.staging) {
-		c.stopIdle(func(w *worker) bool { return w.staging == j.staging })
-		c.do(Forget{j.staging})
+	switch {
+	case m.Done != "":
+		c.leave(m.Done)
+	case j.staging != "":
+		c.linger(j.staging)
 	}
 	c.jobIdle(j)
+}
+
+// lingering is a submission of which more jobs are to come.
+type lingering struct {
+	staging string
+	until   time.Duration
+}
+
+// lingers is for how long a submission is waited with while none of its jobs is here.
+const lingers = 5 * time.Second
+
+// linger keeps what idles for a submission one of whose jobs has ended: if processes were
+// started, and the program was fetched, for each job of a flow anew, that would take
+// longer than many a task.
+func (c *Core) linger(staging string) {
+	c.lingerNoMore(staging)
+	c.lingering = append(c.lingering, lingering{staging, c.now + lingers})
+}
+
+func (c *Core) lingerNoMore(staging string) {
+	c.lingering = slices.DeleteFunc(c.lingering, func(x lingering) bool { return x.staging == staging })
+}
+
+// endLingering leaves submissions that were waited with for too long.
+func (c *Core) endLingering() {
+	for len(c.lingering) > 0 && c.lingering[0].until <= c.now {
+		c.leave(c.lingering[0].staging)
+	}
+}
+
+// leave stops what idles for a submission, unless it has jobs here.
+func (c *Core) leave(staging string) {
+	c.lingerNoMore(staging)
+	if !c.needed(staging) {
+		c.stopIdle(func(w *worker) bool { return w.staging == staging })
+		c.do(Forget{staging})
+	}
 }
 
 // Live lists the jobs that were not dropped.
@@ -76,8 +116,11 @@ func (c *Core) Has(id wire.JobID) bool {
 	return j != nil && !j.dropped
 }
 
-// needed says whether a submission has a job here that is not dropped.
+// needed says whether a submission has a job here that is not dropped, or is waited with.
 func (c *Core) needed(staging string) bool {
+	if slices.ContainsFunc(c.lingering, func(x lingering) bool { return x.staging == staging }) {
+		return true
+	}
 	for _, j := range c.jobs {
 		if j.staging == staging && !j.dropped {
 			return true

@@ -55,7 +55,7 @@ func (c *Core) fromLeader(m wire.Message) {
 		}
 	case *wire.DropJob:
 		if c.obeys(m.Epoch) {
-			c.dropJob(m.Job)
+			c.dropJob(m)
 		}
 	case *wire.Drained:
 		if c.obeys(m.Epoch) {

@@ -115,7 +115,7 @@ func (w *world) launch() {
 	}
 	w.next++
 	id := wire.AttemptID{Task: wire.TaskID{Job: j, Kind: kind, N: n}, N: w.next}
-	m := &wire.Launch{Epoch: w.epoch, Attempt: id, Staging: "s" + string(rune('0'+j.N%2)), Timeout: 30 * time.Second}
+	m := &wire.Launch{Epoch: w.epoch, Attempt: id, Staging: stagingOf(j), Timeout: 30 * time.Second}
 	if set := w.homes[homeName{j, n}]; set != nil {
 		m.Generation = set.Generation
 	}
@@ -219,6 +219,9 @@ func (w *world) sendOutputs(j wire.JobID) {
 	}
 }
 
+// stagingOf tells of which of two submissions a job is.
+func stagingOf(j wire.JobID) string { return "s" + string(rune('0'+j.N%2)) }
+
 func (w *world) drop() {
 	if w.registered && w.percent(20) {
 		j := w.job()
@@ -228,7 +231,11 @@ func (w *world) drop() {
 
 func (w *world) dropJob(j wire.JobID) {
 	w.dropped[j] = true
-	w.tell(&wire.DropJob{Epoch: w.epoch, Job: j})
+	m := &wire.DropJob{Epoch: w.epoch, Job: j}
+	if rapid.Bool().Draw(w.t, "last") {
+		m.Done = stagingOf(j)
+	}
+	w.tell(m)
 }
 
 // workerActs lets one worker do its next thing.
@@ -480,7 +487,7 @@ func (w *world) end() {
 		w.pass(time.Second) // hosts that have failed are forgotten after a while
 	}
 	c := w.core
-	left := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts) + len(c.queued)
+	left := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts) + len(c.queued) + len(c.lingering)
 	if left > 0 || len(w.files) > 0 {
 		w.t.Fatalf("left: %d jobs %d attempts %d workers %d fetches %d merges, files %v",
 			len(c.jobs), len(c.attempts), len(c.workers), len(c.fetches), len(c.merges), w.files)
