@@ -37,6 +37,8 @@ type phase struct {
 	uneven      bool           // it is another one than the queues are by
 	queued      bool           // its plan has Queues, in force
 	queuedUntil time.Duration  // at the latest
+	strictUntil time.Duration  // its plan gives nobody more than its target until then
+	bound       bool           // some are out of line for that
 	line        line           // of jobs with tasks to launch, in the order in which they are served
 }
 
@@ -52,7 +54,12 @@ type given struct {
 }
 
 // force puts a plan into force that names no job yet.
-func (p *phase) force(plan scheduler.Plan, seq uint64) { p.plan, p.inForce = plan, seq }
+func (p *phase) force(plan scheduler.Plan, seq uint64) {
+	p.plan, p.inForce, p.strictUntil = plan, seq, 0
+	if plan.Strict > 0 {
+		p.strictUntil = p.last + timeOf(plan.Strict)
+	}
+}
 
 // givenTo is what the plan in force has for a job; ok is false for one that it does not
 // name, which comes after those that it does.

@@ -67,13 +67,18 @@ func (l *Live) dropQueue(t *tracker, phase int) {
 	t.queues[phase] = nil
 }
 
-// expireQueues drops those of plans that no other has followed for too long.
-func (l *Live) expireQueues() {
+// expirePlans drops queues of plans that no other has followed for too long, and lets
+// all have slots again that strict ones kept free.
+func (l *Live) expirePlans() {
 	for i := range l.phases {
-		if p := &l.phases[i]; l.now >= p.queuedUntil {
+		p := &l.phases[i]
+		if l.now >= p.queuedUntil {
 			p.plan.Queues = nil
 			l.dropQueues(p)
 			l.notePlan(p)
+		}
+		if p.bound && l.now >= p.strictUntil {
+			l.bind(p)
 		}
 	}
 }

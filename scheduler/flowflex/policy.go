@@ -17,7 +17,7 @@ import (
 // their reduces after their maps. Phases that cannot use slots yet count with
 // their tasks and, if not measured, the mean task of those that are. A reduce phase
 // is among the Jobs once a configured part of its maps has ended; slots that it cannot
-// use yet go to the others, for assignment lets none idle. Phases of the
+// use yet go to the others. Phases of the
 // other kind run in other slots: they are given one slot for as long as they take
 // at least, so that the critical path is right and little is added to the area. So does
 // what passes between jobs of a flow while one closes and another is set up.
@@ -27,9 +27,10 @@ import (
 //
 // Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share
 // their slots in proportion. Minima, which FlowFlex does not know, are given first;
-// what is left goes by the schedule, and then, so that no slot idles, by its order.
+// what is left goes by the schedule, and then, so that no slot idles, by its order, in
+// which targets are filled. Some slots idle where a job is about to come, see keep.
 //
-// O(J log J) beside Solve, for J phases.
+// O(J log J) beside Solve, and keep, for J phases.
 type Policy struct{ Options Options }
 
 // Plan implements [scheduler.Policy].
@@ -57,7 +58,7 @@ func (p Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 // fill gives minima, then the schedule's shares, then what is left. Without a
 // schedule there is nothing to share.
 func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
-	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
+	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs)), InOrder: true}
 	if schedule == nil {
 		for _, j := range s.Jobs {
 			plan.Targets = append(plan.Targets, scheduler.Target{Job: j.ID})
@@ -69,9 +70,11 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 		slots[i] = j.Min
 		left -= j.Min
 	}
+	most, strict := g.keep(s, schedule)
+	plan.Strict = strict
 	for _, share := range schedule.Now {
 		if at := g.places[share.Flow][share.Job]; at >= 0 {
-			more := max(0, min(left, share.Slots-slots[at]))
+			more := max(0, min(left, min(share.Slots, most[at])-slots[at]))
 			slots[at] += more
 			left -= more
 		}
@@ -81,7 +84,7 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 			if at < 0 {
 				continue
 			}
-			more := min(left, s.Jobs[at].Max-slots[at])
+			more := min(left, most[at]-slots[at])
 			left -= more
 			plan.Targets = append(plan.Targets,
 				scheduler.Target{Job: s.Jobs[at].ID, Slots: slots[at] + more, End: schedule.Ends[i][k]})
@@ -93,9 +96,15 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 // graphOf is a snapshot as flows.
 type graphOf struct {
 	flows  []Flow
-	places [][]int         // by flow and job: its place in Snapshot.Jobs, -1 if it waits
+	places [][]int         // by flow and job: its place in Snapshot.Jobs, or one of those below
 	alone  map[int]float64 // by the number of a flow's first job
 }
+
+// Places of what is not in Snapshot.Jobs.
+const (
+	toCome    = -1 // of the snapshot's phase
+	elsewhere = -2 // of the other phase, or none at all
+)
 
 // node is a phase on the way to a Job.
 type node struct {
@@ -175,7 +184,7 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 	}
 	for _, l := range s.Later {
 		id := scheduler.PhaseID{Job: l.ID, Phase: l.Phase}
-		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, place: -1, after: l.After, lag: l.Lag}
+		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, place: toCome, after: l.After, lag: l.Lag}
 		switch {
 		case seen[id]:
 			return nil, fmt.Errorf("%v: its phase %v is given twice", l.ID, l.Phase)
@@ -192,8 +201,11 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 			n.job.Work = perTask * float64(l.Max)
 		}
 		n.alone = n.job.Work
-		if l.Phase != s.Phase && l.Max > 0 {
-			n.job.Work, n.job.Max = n.job.Work/float64(l.Max), 1
+		if l.Phase != s.Phase {
+			n.place = elsewhere
+			if l.Max > 0 {
+				n.job.Work, n.job.Max = n.job.Work/float64(l.Max), 1
+			}
 		}
 		nodes = append(nodes, n)
 	}
@@ -224,7 +236,7 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 	for i, n := range group {
 		if n.lag != 0 { // something that takes that long comes between
 			f.Jobs = append(f.Jobs, Job{ID: n.job.ID, Work: n.lag, Max: 1, After: f.Jobs[i].After})
-			f.Jobs[i].After, places = []int{len(f.Jobs) - 1}, append(places, -1)
+			f.Jobs[i].After, places = []int{len(f.Jobs) - 1}, append(places, elsewhere)
 		}
 	}
 	if whole := g.alone[first]; whole > 0 {
