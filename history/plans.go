@@ -22,6 +22,7 @@ type Planned struct {
 	Queues     []Queued // what trackers are to run of it, of plans that say so
 	Share      float64  // of what homes fetch, as trackers were told; with maps
 	Turn       int      // in the order of those shares, from 1; 0: it has none of its own
+	Strict     int64    // Unix milliseconds until which nobody was to have more than its target; 0: the plan was not strict
 }
 
 // Queued is tasks of the job in the queue of a tracker.
@@ -34,7 +35,7 @@ type Queued struct {
 // Same says whether two plans had the same for the job, but for its end.
 func (p *Planned) Same(other *Planned) bool {
 	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of &&
-		p.Share == other.Share && p.Turn == other.Turn && slices.Equal(p.Queues, other.Queues)
+		p.Share == other.Share && p.Turn == other.Turn && p.Strict == other.Strict && slices.Equal(p.Queues, other.Queues)
 }
 
 // MaxPlanLog bounds a PlanLog's bytes. A change of slots and place takes about six.
@@ -47,11 +48,12 @@ const MaxPlanLog = 1 << 20
 //	a Planned  milliseconds since the one before (of the first: since 1970), flags, then what
 //	           differs from the one before of its phase:
 //	           scheduling: three texts | target | place, of | end, as a difference |
-//	           queues: their number, then each tracker, after, tasks | share in millionths, turn
+//	           queues: their number, then each tracker, after, tasks | share in millionths, turn |
+//	           strict, as a difference
 //	a text     length, bytes
 //	a tracker  its place among those named so far, from 1; or 0, a text: one not named yet
 //
-// Numbers are unsigned varints, the end's difference a signed one.
+// Numbers are unsigned varints, differences signed ones.
 type PlanLog struct {
 	Lost  int64 // those before this time are no more there: there were too many
 	bytes []byte
@@ -75,7 +77,7 @@ const (
 	planEnd
 	planQueues
 	planShare
-	planFlags
+	planStrict // the last that a byte has room for
 )
 
 func planPhase(k wire.Kind) int {
@@ -140,6 +142,7 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 		{planEnd, p.End != last.End},
 		{planQueues, !slices.Equal(p.Queues, last.Queues)},
 		{planShare, p.Share != last.Share || p.Turn != last.Turn},
+		{planStrict, p.Strict != last.Strict},
 	} {
 		if f.set {
 			flags |= f.flag
@@ -183,6 +186,9 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	if flags&planShare != 0 {
 		number(int(math.Round(p.Share * shareUnit)))
 		number(p.Turn)
+	}
+	if flags&planStrict != 0 {
+		to = binary.AppendVarint(to, p.Strict-last.Strict)
 	}
 	s.at, *last = p.At, *p
 	return to
@@ -258,7 +264,7 @@ func (r *planReader) text() string {
 // next reads a Planned that follows those by which s is what it is.
 func (r *planReader) next(s *planState) Planned {
 	s.at += int64(r.number())
-	if s.at < 0 || len(r.rest) == 0 || r.rest[0] >= planFlags {
+	if s.at < 0 || len(r.rest) == 0 {
 		r.fail()
 		return Planned{}
 	}
@@ -291,6 +297,9 @@ func (r *planReader) next(s *planState) Planned {
 			r.fail()
 		}
 		p.Share, p.Turn = float64(share)/shareUnit, r.number()
+	}
+	if flags&planStrict != 0 {
+		p.Strict += r.difference()
 	}
 	s.last[phase] = p
 	return p

@@ -311,11 +311,9 @@ func (s *scenario) plan(d *datadriven.TestData) {
 			ev.Plan.InOrder = true
 			continue
 		case "strict":
-			at, err := time.ParseDuration(a.Vals[0])
-			if err != nil {
+			if _, err := fmt.Sscan(a.Vals[0], &ev.Plan.Strict); err != nil {
 				s.t.Fatalf("%s: %v", d.Pos, err)
 			}
-			ev.Plan.Strict = at.Seconds()
 			continue
 		}
 		if len(a.Vals) > 0 && a.Key[0] == 't' {
