@@ -102,15 +102,19 @@ func (l *Live) homesGone(j *job, t *tracker) {
 }
 
 // homesAgain tells a tracker on a new stream of its homes that its inventory did
-// not name, and of all outputs, since messages may have been lost.
+// not name, and of all outputs, since messages may have been lost. Homes of a recovered
+// job, which an earlier inventory has named, may be gone with a disk.
 func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
 	homes := t.homes[j]
-	if homes == nil || j.held {
+	if homes == nil {
 		return
 	}
 	for p := range homes.All() {
-		if !named[homeKey{j.id, p, j.homes[p].gen}] {
-			l.setComplete(j, p, false)
+		h := &j.homes[p]
+		if !named[homeKey{j.id, p, h.gen}] {
+			j.fetched -= h.report.Bytes
+			h.report = wire.HomeReport{}
+			l.judgeHome(j, p)
 			l.send(t, l.setHome(j, p))
 		}
 	}
