@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
@@ -78,12 +79,22 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// TestOneSlot: a pool may leave a cluster one map slot and more work than the bound has time
-// for. Such a run ends too, later.
-func TestOneSlot(t *testing.T) {
-	r := Run(Options{Seed: 3095, Keep: []int{}})
-	if r.Violation != "" || r.Recovered <= bound {
-		t.Errorf("%s: %s; it ended %v after the storm, which is to be more than %v", r.Command(), r.Violation, r.Recovered, bound)
+// TestDeadline: a run with more work left than the bound has time for ends later. One that
+// does the same again and again is found out.
+func TestDeadline(t *testing.T) {
+	for tasks, ends := range map[int]bool{100: true, 1: false} {
+		w := &world{now: stormy, pace: 2 * time.Second, book: newBook(&Result{})}
+		c := &client{w: w}
+		w.clients = []*client{c}
+		for i := range 100 {
+			w.after(time.Duration(i)*w.pace/2, func() {
+				w.book.sinceCalm[wire.TaskID{Kind: wire.Map, N: i % tasks}] = true
+			})
+		}
+		w.after(2*bound, func() { c.ids = []wire.JobID{} })
+		if got := w.runToEnd(); got != ends {
+			t.Errorf("%d tasks: it ends in time: %v", tasks, got)
+		}
 	}
 }
 
