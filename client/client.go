@@ -103,20 +103,22 @@ func (s *session) exitCode(err error) int {
 		fmt.Fprintf(s.Out, "error: %v\n", err)
 		return 1
 	}
-	for _, job := range s.jobs {
-		if job.State != wire.Succeeded {
-			s.flowFailed(&job)
-			return 1
-		}
+	i := slices.IndexFunc(s.jobs, func(j wire.JobStatus) bool { return j.State != wire.Succeeded && j.With.IsZero() })
+	if i < 0 {
+		i = slices.IndexFunc(s.jobs, func(j wire.JobStatus) bool { return j.State != wire.Succeeded })
 	}
-	return 0
+	if i < 0 {
+		return 0
+	}
+	s.flowFailed(&s.jobs[i])
+	return 1
 }
 
-// flowFailed says in the end which job of a flow has not succeeded first: others
+// flowFailed says in the end which job of a flow has not succeeded by itself: others
 // may have been reported since.
 func (s *session) flowFailed(first *wire.JobStatus) {
 	if len(s.jobs) > 1 && s.sub.Plan.Flow != "" {
-		fmt.Fprintf(s.Out, "flow %s failed: %v %s %v\n", OneLine(s.sub.Plan.Flow), first.ID, OneLine(first.Name), first.State)
+		fmt.Fprintf(s.Out, "flow %s %v: %v %s %v\n", OneLine(s.sub.Plan.Flow), first.State, first.ID, OneLine(first.Name), first.State)
 	}
 }
 

@@ -212,6 +212,21 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestFlowFailed: of a flow's jobs the one is named that has taken the others with it.
+func TestFlowFailed(t *testing.T) {
+	id := func(n int) wire.JobID { return wire.JobID{Start: 7, N: n} }
+	var out strings.Builder
+	s := &session{Config: Config{Out: &out}, sub: &wire.Submission{Plan: wire.Plan{Flow: "both"}}, jobs: []wire.JobStatus{
+		{ID: id(1), Name: "a", State: wire.Succeeded},
+		{ID: id(2), Name: "b", State: wire.Killed, With: id(3)},
+		{ID: id(3), Name: "c", State: wire.Killed},
+		{ID: id(4), Name: "d", State: wire.Killed, With: id(3)},
+	}}
+	if code := s.exitCode(nil); code != 1 || out.String() != "flow both killed: job_7_0003 c killed\n" {
+		t.Errorf("exit code %d, output %q", code, out.String())
+	}
+}
+
 // TestStagedSubmission reads back what a tracker will read.
 func TestStagedSubmission(t *testing.T) {
 	cluster := &fakeCluster{each: time.Second}

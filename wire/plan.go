@@ -172,6 +172,7 @@ type JobStatus struct {
 	Elapsed  time.Duration // since submission
 	Owner    string        // who has submitted it; empty: it is not known any more
 	Flow     FlowID        // that it is of; zero: it stands alone
+	With     JobID         // the job of its flow that has taken it with it; zero: none has
 }
 
 // MaxTroubles is how many of a job's troubles are told.

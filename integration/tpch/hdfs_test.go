@@ -2,15 +2,19 @@ package tpch_test
 
 import (
 	"errors"
+	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// TestHDFS: tables in HDFS, also those that are looked up in, give the same answers.
+// TestHDFS: tables in HDFS, also those that are looked up in, give the same answers, and
+// so does a flow whose jobs leave each other their results there.
 func TestHDFS(t *testing.T) {
 	jars, err := minicluster.Fetch(t.Context())
 	if errors.Is(err, minicluster.ErrUnavailable) {
@@ -33,6 +37,7 @@ func TestHDFS(t *testing.T) {
 	t.Setenv("HADOOP_CONF_DIR", cluster.Conf())
 	t.Setenv("HADOOP_USER_NAME", minicluster.Superuser)
 	local := small(t)
+	var five string
 	for _, query := range []string{"1", "5"} {
 		var answers []string
 		for _, tables := range []string{local, remote} {
@@ -45,18 +50,57 @@ func TestHDFS(t *testing.T) {
 		if answers[0] != answers[1] || answers[0] == "" {
 			t.Errorf("query %s: from local files\n%s\nfrom HDFS\n%s", query, answers[0], answers[1])
 		}
+		five = answers[0]
+	}
+	out := remote + "/out"
+	if exit, stderr := run(t, "-query", "5", "-tables", local, "-output", out, "-D", "quern.flow.keep=true"); exit != 0 {
+		t.Fatalf("exit %d\n%s", exit, stderr)
+	}
+	if got := answerThere(t, cluster, out+"/answer"); got != five || got == "" {
+		t.Errorf("from what jobs have left each other in HDFS\n%s\nwant\n%s", got, five)
 	}
 	refused(t, []string{"no file matches", remote + "/none/lineitem"}, "-query", "6", "-tables", remote+"/none")
 }
 
-// put writes the small database to HDFS, one table as a directory.
-func put(t *testing.T, cluster *minicluster.Cluster, dir string) {
+// answerThere is the part files of a directory in HDFS, in order.
+func answerThere(t *testing.T, cluster *minicluster.Cluster, dir string) string {
+	t.Helper()
+	f := connect(t, cluster)
+	defer f.Close()
+	infos, err := f.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, info := range infos {
+		if !strings.HasPrefix(dfs.Base(info.Name), "part-r-") {
+			continue
+		}
+		file, err := f.Open(info.Name)
+		if err == nil {
+			_, err = io.Copy(&all, file)
+			err = errors.Join(err, file.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
+
+func connect(t *testing.T, cluster *minicluster.Cluster) *hdfs.FS {
 	t.Helper()
 	conf, err := hdfs.ReadConf(cluster.Conf())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser})
+	return hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser})
+}
+
+// put writes the small database to HDFS, one table as a directory.
+func put(t *testing.T, cluster *minicluster.Cluster, dir string) {
+	t.Helper()
+	f := connect(t, cluster)
 	defer f.Close()
 	if err := f.MkdirAll(dir + "/supplier"); err != nil {
 		t.Fatal(err)

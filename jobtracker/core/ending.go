@@ -74,6 +74,9 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
 	if outcome == wire.Succeeded {
 		x.Maps = len(j.maps)
 	}
+	if stop := j.facts.stop; stop != nil {
+		x.With = stop.With
+	}
 	total := l.totals(j)
 	for group, names := range total {
 		for name, value := range names {

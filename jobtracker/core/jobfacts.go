@@ -179,12 +179,13 @@ type ended struct {
 	Job      int        `msgpack:"j"`
 	Outcome  wire.State `msgpack:"o"` // Succeeded, Failed or Killed
 	Error    string     `msgpack:"e"`
-	Elapsed  int64      `msgpack:"t"` // milliseconds since submission
-	Troubles []string   `msgpack:"x"` // as in wire.JobStatus
-	Counters []counter  `msgpack:"c"` // sorted, so that equal facts are equal bytes
-	Read     int64      `msgpack:"r"` // bytes of input
-	Shuffled int64      `msgpack:"s"` // bytes of map output
-	Maps     int        `msgpack:"m"` // done
+	Elapsed  int64      `msgpack:"t"`           // milliseconds since submission
+	Troubles []string   `msgpack:"x"`           // as in wire.JobStatus
+	Counters []counter  `msgpack:"c"`           // sorted, so that equal facts are equal bytes
+	Read     int64      `msgpack:"r"`           // bytes of input
+	Shuffled int64      `msgpack:"s"`           // bytes of map output
+	Maps     int        `msgpack:"m"`           // done
+	With     int        `msgpack:"w,omitempty"` // as in stopped
 }
 
 // counter is one counter of a job's total.

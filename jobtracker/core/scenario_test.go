@@ -450,7 +450,7 @@ func (s *scenario) status(id wire.JobID) string {
 		st.Maps.Done, st.Maps.Total, st.Maps.Running, st.Reduces.Done, st.Reduces.Total, st.Reduces.Running,
 		st.Read.Done, st.Read.Total, st.Shuffled.Done, st.Shuffled.Total, st.Elapsed)
 	if !st.Flow.IsZero() {
-		s.printf("of %v", st.Flow)
+		s.printf("of %v%s", st.Flow, map[bool]string{true: fmt.Sprint(", with ", st.With)}[!st.With.IsZero()])
 	}
 	if st.Waits != "" {
 		s.printf("waits %s", st.Waits)

@@ -44,14 +44,19 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	} else {
 		s.Reduces.Done = f.done.Len()
 	}
+	with := 0
 	switch {
 	case f.end != nil:
 		f.end.status(&s)
+		with = f.end.With
 	case c.live != nil:
 		c.live.status(c.live.jobs[f.n], &s, max(now, c.now))
 	}
 	if f.stop != nil {
-		s.Error = f.stop.Reason
+		s.Error, with = f.stop.Reason, f.stop.With
+	}
+	if with != 0 {
+		s.With = c.facts.id(with)
 	}
 	return s, true
 }

@@ -15,6 +15,7 @@ type (
 		ID            string                      `json:"id"`
 		Name          string                      `json:"name"`
 		Flow          string                      `json:"flow,omitempty"` // that it is of; empty: it stands alone
+		With          string                      `json:"with,omitempty"` // the job of its flow that has taken it with it
 		Owner         string                      `json:"owner,omitempty"`
 		State         string                      `json:"state"`
 		Maps          Tasks                       `json:"maps"`
@@ -126,6 +127,9 @@ func JobOf(s *wire.JobStatus) Job {
 	if !s.Flow.IsZero() {
 		j.Flow = s.Flow.String()
 	}
+	if !s.With.IsZero() {
+		j.With = s.With.String()
+	}
 	return j
 }
 
@@ -140,17 +144,22 @@ func (j *Job) Status() (wire.JobStatus, error) {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	var flow wire.FlowID
+	var with wire.JobID
 	if j.Flow != "" {
-		if flow, err = wire.ParseFlowID(j.Flow); err != nil {
-			return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
-		}
+		flow, err = wire.ParseFlowID(j.Flow)
+	}
+	if j.With != "" && err == nil {
+		with, err = wire.ParseJobID(j.With)
+	}
+	if err != nil {
+		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	terms, err := j.Terms.terms()
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	return wire.JobStatus{
-		ID: id, Name: j.Name, Flow: flow, Owner: j.Owner, State: state, Held: j.Held, Terms: terms, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		ID: id, Name: j.Name, Flow: flow, With: with, Owner: j.Owner, State: state, Held: j.Held, Terms: terms, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, Waits: j.Waits, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond,
