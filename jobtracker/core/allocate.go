@@ -100,6 +100,8 @@ func (l *Live) allocate() {
 			if p.inForce != 0 {
 				p.force(scheduler.Plan{}, 0)
 				l.notePlan(p)
+				l.bind(p) // it is strict no more
+				l.lineUp()
 			}
 			continue
 		}
