@@ -47,7 +47,7 @@ const rankingWait = 4
 // under a policy that ranks trackers, as long as there is nothing to be gathered, and not
 // for ever.
 func (l *Live) awaitsRanking(j *job) bool {
-	if !menu.NeedsOf(l.wishes.name).Trackers || j.chosen > 0 || l.isNamed(j) {
+	if !menu.NeedsOf(l.wishes.name).Trackers || j.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
 		return false
 	}
 	if j.rankedBy == 0 {

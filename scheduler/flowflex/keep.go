@@ -8,13 +8,13 @@ import (
 )
 
 // The model takes slots back at any time; a running system waits until tasks end. While
-// one job of a flow closes and the next is set up, its slots would go to the flows after
-// it, and where their tasks are long, that flow would find them taken. So slots are kept
-// free for it, for r seconds until it comes, from tasks of d seconds, if by what flows
-// cost it is worse for this one to wait for d - r than for all those after it to end by r
-// later.
+// one job of a flow closes and the next is set up, or a job that stands alone is, its slots
+// would go to the flows after it, and where their tasks are long, that flow would find them
+// taken. So slots are kept free for it, for r seconds until it comes, from tasks of d
+// seconds, if by what flows cost it is worse for this one to wait for d - r than for all
+// those after it to end by r later.
 
-// coming is a job, or several, that a flow is about to have.
+// coming is the next job that a flow is about to have, or several at once.
 type coming struct {
 	rank  int     // of the flow in the schedule's order
 	in    float64 // seconds
@@ -25,14 +25,15 @@ type coming struct {
 
 // keep is how many slots each job may have at most, and for how many seconds; 0: nothing
 // is kept free. In map slots only: reduces come when maps have ended, one by one. For
-// sums only: a flow that does not cost most loses nothing that can be seen.
+// sums only: a flow that does not cost most loses nothing that can be seen. Not where pools
+// bound jobs: what comes may be in one that has all it may.
 // O(F (F + J)) for the F flows of which something is about to come.
 func (g *graphOf) keep(s scheduler.Snapshot, schedule *Schedule) (most []int, seconds float64) {
 	most = make([]int, len(s.Jobs))
 	for i, j := range s.Jobs {
 		most[i] = j.Max
 	}
-	if s.Phase != wire.Map || s.Metric.Aggregate == scheduler.Max {
+	if s.Phase != wire.Map || s.Metric.Aggregate == scheduler.Max || len(s.Pools) > 0 {
 		return most, 0
 	}
 	all := g.coming(s, schedule)
@@ -50,8 +51,8 @@ func (g *graphOf) keep(s scheduler.Snapshot, schedule *Schedule) (most []int, se
 				if !g.worse(c, taskOf(j), schedule) {
 					continue
 				}
-				if may := j.Running + c.spare; may < most[at] {
-					most[at], seconds = max(j.Min, may), max(seconds, c.in)
+				if may := max(j.Min, j.Running+c.spare); may < most[at] {
+					most[at], seconds = may, max(seconds, c.in)
 				}
 				c.spare = max(0, c.spare-max(0, most[at]-j.Running))
 			}
@@ -70,8 +71,12 @@ func (g *graphOf) coming(s scheduler.Snapshot, schedule *Schedule) []coming {
 	for rank, i := range schedule.Order {
 		c := coming{rank: rank, in: longest}
 		for k, at := range g.places[i] {
-			if in := g.comesIn(i, k); at == toCome && in > 0 && in < longest {
-				c.in, c.slots = min(c.in, in), c.slots+g.flows[i].Jobs[k].Max
+			switch in := g.comesIn(i, k); {
+			case at != toCome || in <= 0 || in >= longest || in > c.in:
+			case in < c.in:
+				c.in, c.slots = in, g.flows[i].Jobs[k].Max
+			default: // both at once
+				c.slots += g.flows[i].Jobs[k].Max
 			}
 		}
 		if c.slots == 0 {
@@ -124,5 +129,5 @@ func (g *graphOf) delay(i int, by float64, schedule *Schedule) float64 {
 
 // taskOf is the seconds that a task of a job takes; those that run are half done.
 func taskOf(j *scheduler.Job) float64 {
-	return j.Work / (float64(j.Max) - float64(min(j.Running, j.Max))/2)
+	return j.Work / (float64(j.Tasks) - float64(min(j.Running, j.Tasks))/2)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
 )
 
 // Policy is FlowFlex in a running system (section 5.2): each allocation period the
@@ -27,8 +28,9 @@ import (
 //
 // Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share
 // their slots in proportion. Minima, which FlowFlex does not know, are given first;
-// what is left goes by the schedule, and then, so that no slot idles, by its order, in
-// which targets are filled. Some slots idle where a job is about to come, see keep.
+// what is left goes by the schedule, and then, so that no slot idles, by its order. In
+// that order targets are filled, but of those first who have not their minimum. Some slots
+// idle where a job is about to come, see keep.
 //
 // O(J log J) beside Solve, and keep, for J phases.
 type Policy struct{ Options Options }
@@ -90,7 +92,25 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 				scheduler.Target{Job: s.Jobs[at].ID, Slots: slots[at] + more, End: schedule.Ends[i][k]})
 		}
 	}
+	plan.Targets = needyFirst(plan.Targets, s.Jobs)
 	return plan
+}
+
+// needyFirst puts those first that have fewer slots than they are guaranteed.
+func needyFirst(targets []scheduler.Target, jobs []scheduler.Job) []scheduler.Target {
+	needy := make(map[wire.JobID]bool)
+	for _, j := range jobs {
+		needy[j.ID] = j.Running < j.Min
+	}
+	ordered := make([]scheduler.Target, 0, len(targets))
+	for _, first := range []bool{true, false} {
+		for _, t := range targets {
+			if needy[t.Job] == first {
+				ordered = append(ordered, t)
+			}
+		}
+	}
+	return ordered
 }
 
 // graphOf is a snapshot as flows.
@@ -104,6 +124,7 @@ type graphOf struct {
 const (
 	toCome    = -1 // of the snapshot's phase
 	elsewhere = -2 // of the other phase, or none at all
+	guessed   = -3 // likewise, and nobody knows how long it takes
 )
 
 // node is a phase on the way to a Job.
@@ -202,7 +223,9 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 		}
 		n.alone = n.job.Work
 		if l.Phase != s.Phase {
-			n.place = elsewhere
+			if n.place = elsewhere; l.Work == 0 {
+				n.place = guessed
+			}
 			if l.Max > 0 {
 				n.job.Work, n.job.Max = n.job.Work/float64(l.Max), 1
 			}
