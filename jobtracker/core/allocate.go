@@ -112,8 +112,6 @@ func (l *Live) allocate() {
 			p.due, p.noPlan = never, ""
 			if p.inForce != 0 {
 				p.force(scheduler.Plan{}, 0)
-				l.bind(p)
-				l.lineUp()
 				l.notePlan(p)
 				l.bind(p) // it is strict no more
 				l.lineUp()
