@@ -32,13 +32,14 @@ func TestFlows(t *testing.T) {
 		{"status flow_7_0005", 0, "job_7_0005 orders  succeeded…of flow_7_0005\njob_7_0006 sold  committing its output…of flow_7_0005\nowner ann\njob_7_0007 answer  waiting for job_7_0006…of flow_7_0005\n", ""},
 		{"status job_7_0007", 0, "job_7_0007 answer…of flow_7_0005\n", ""},
 		{"status -json flow_7_0005", 0, `[…"id": "job_7_0005"…"id": "job_7_0006"…"id": "job_7_0007"…"flow": "flow_7_0005"…]`, ""},
-		{"status flow_7_0001", 1, "", "mrsubmit status: flow_7_0001: unknown job of a flow\n"},
-		{"status flow_7_5", 2, "", `not an id of a job: "flow_7_5"`},
+		{"status flow_7_0001", 1, "", "mrsubmit status: flow_7_0001: unknown job: no job of this flow is there\n"},
+		{"status flow_7_5", 2, "", `not an id of a job: "flow_7_5", nor of a flow`},
 		{"wait flow_7_0005 job_7_0005", 0, "", "job_7_0005 orders succeeded\n…job_7_0006 sold succeeded…job_7_0007 answer succeeded"},
 		{"kill -reason why flow_7_0005", 0, "", ""},
 		{"suspend flow_7_0005", 0, "", ""},
 		{"resume -json flow_7_0005", 0, "{…\"resumed\": [\n    \"job_7_0007\"\n  ]", ""},
 		{"set flow_7_0005 weight=2", 0, "job_7_0007 ", ""},
+		{"history flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
 		{"counters flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
 		{"explain flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
 		{"logs flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
@@ -52,6 +53,27 @@ func TestFlows(t *testing.T) {
 		t.Errorf("killed %q, want %q", f.killed, want)
 	}
 	if want := []string{`job_7_0007 {"suspended":true}`, `job_7_0007 {"suspended":false}`, `job_7_0007 {"weight":2}`}; !slices.Equal(f.changed, want) {
+		t.Errorf("changed %q, want %q", f.changed, want)
+	}
+}
+
+// TestFlowAmongEquals: what is done to a flow of several jobs that have not ended is done
+// to the last: one before it may end before the request is there.
+func TestFlowAmongEquals(t *testing.T) {
+	f := newFake(t)
+	flow := wire.FlowID{Start: 7, N: 5}
+	for i, state := range []wire.State{wire.Succeeded, wire.Running, wire.Waiting, wire.Waiting} {
+		f.jobs = append(f.jobs, wire.JobStatus{ID: wire.JobID{Start: 7, N: 5 + i}, Flow: flow, Name: "j", State: state})
+	}
+	for _, args := range []string{"kill -reason why flow_7_0005", "suspend flow_7_0005", "set flow_7_0005 weight=2"} {
+		if code, _, stderr := f.ask(t, strings.Fields(args)...); code != 0 {
+			t.Errorf("%s: exit code %d\n%s", args, code, stderr)
+		}
+	}
+	if want := []string{"job_7_0008 why"}; !slices.Equal(f.killed, want) {
+		t.Errorf("killed %q, want %q", f.killed, want)
+	}
+	if want := []string{`job_7_0008 {"suspended":true}`, `job_7_0008 {"weight":2}`}; !slices.Equal(f.changed, want) {
 		t.Errorf("changed %q, want %q", f.changed, want)
 	}
 }

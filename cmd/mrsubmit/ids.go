@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,16 +15,17 @@ func (q *query) jobIDs(ctx context.Context) ([]wire.JobID, error) {
 	return q.resolve(ctx, q.args, func(jobs []wire.JobStatus) []wire.JobStatus { return jobs })
 }
 
-// wholes is jobIDs for what is done to whole flows: one job of each stands for it, if
-// possible one to which something can still be done.
+// wholes is jobIDs for what is done to whole flows: one job of each stands for it, the
+// one to which something can be done for longest: of those that are as little settled as
+// any the last, for a flow's jobs end from the first on.
 func (q *query) wholes(ctx context.Context, args []string) ([]wire.JobID, error) {
 	return q.resolve(ctx, args, func(jobs []wire.JobStatus) []wire.JobStatus {
-		best := slices.MinFunc(jobs, func(a, b wire.JobStatus) int { return settled(a.State) - settled(b.State) })
+		best := slices.MinFunc(jobs, func(a, b wire.JobStatus) int { return cmp.Or(settled(a.State)-settled(b.State), b.ID.Compare(a.ID)) })
 		return []wire.JobStatus{best}
 	})
 }
 
-// settled is how much of a job's fate is.
+// settled orders states: 0 may still be changed, 1 is committing, 2 has ended.
 func settled(s wire.State) int {
 	switch {
 	case s.Ended():
@@ -57,7 +59,7 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 		}
 		id, err := wire.ParseJobID(text)
 		if err != nil {
-			return nil, wrong("%v", err)
+			return nil, wrong("%v, nor of a flow", err)
 		}
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -83,7 +85,7 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 			jobs = append(jobs, job)
 		}
 		if len(jobs) == 0 {
-			return nil, fmt.Errorf("%v: %w of a flow", flow, core.ErrUnknownJob)
+			return nil, fmt.Errorf("%v: %w: no job of this flow is there", flow, core.ErrUnknownJob)
 		}
 		for _, job := range choose(jobs) {
 			if !slices.Contains(ids, job.ID) {

@@ -12,7 +12,6 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/web"
-	"github.com/quernmr/quern/wire"
 )
 
 // pastJob is a job's history in JSON.
@@ -136,9 +135,9 @@ func timeText(t time.Time) string {
 }
 
 func (q *query) historyOf(staging string) error {
-	id, err := wire.ParseJobID(q.args[0])
+	id, err := q.oneJob()
 	if err != nil {
-		return wrong("%v", err)
+		return err
 	}
 	r, err := history.Find(files(), staging, id)
 	switch {
@@ -167,7 +166,7 @@ func (q *query) historyOf(staging string) error {
 	if err := q.table(attemptRows(p.Attempts)); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(p.Attempts, func(a web.Attempt) bool { return a.Launched.IsZero() }) {
+	if slices.ContainsFunc(p.Attempts, func(a web.Attempt) bool { return about(&a) }) {
 		fmt.Fprintln(q.stdout, "~ about: an earlier leader, or build, has launched it")
 	}
 	return nil
@@ -182,9 +181,12 @@ func attemptRows(attempts []web.Attempt) [][]string {
 	return rows
 }
 
+// about says whether it is not known exactly when an attempt began, but is about.
+func about(a *web.Attempt) bool { return a.Launched.IsZero() && !a.Began.IsZero() }
+
 // begunText is when an attempt began; of one of an earlier leader that is about.
 func begunText(a *web.Attempt) string {
-	if a.Launched.IsZero() && !a.Began.IsZero() {
+	if about(a) {
 		return "~" + timeText(a.Began)
 	}
 	return timeText(a.Began)
