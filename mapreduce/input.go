@@ -35,8 +35,9 @@ type recordSource interface {
 // Lines reads text line by line, without the line ends, which are LF and CR LF; a
 // CR elsewhere is data. Paths are files, directories (their files, but hidden
 // ones) and globs, as local paths or URLs; {a,b} in a glob is both, {a|b} the one that
-// is there, and a backslash takes a special character's meaning away. Without any,
-// -input is read. Files ending in .gz and .zst are
+// is there, and a backslash takes a special character's meaning away. (| is not
+// Hadoop's, to which it is a character as others; braces with both , and | are
+// refused.) Without any path, -input is read. Files ending in .gz and .zst are
 // decompressed. A line is a part of a block that never changes: it may be kept.
 func Lines(paths ...string) Input[string] {
 	return Input[string]{

@@ -23,8 +23,8 @@ func hidden(name string) bool {
 }
 
 // expand gives what match finds for each way to write out a pattern's braces, in
-// order and each name once. Both of {a,b} may match, but only one of {a|b}. What is
-// between braces may hold slashes and braces.
+// order and each name once. Both of {a,b} may match, but only one of {a|b}; one pair of
+// braces has either commas or bars. What is between braces may hold slashes and braces.
 func expand(pattern string, match func(pattern string) ([]dfs.Info, error)) ([]dfs.Info, error) {
 	e := &expansion{pattern: pattern, match: match}
 	return e.of(pattern)
@@ -47,7 +47,12 @@ func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
 	case close < 0:
 		return nil, e.wrong("{ without }")
 	}
-	either := slices.ContainsFunc(between, func(i int) bool { return pattern[i] == '|' })
+	bar := func(i int) bool { return pattern[i] == '|' }
+	either := slices.ContainsFunc(between, bar)
+	if either && slices.ContainsFunc(between, func(i int) bool { return !bar(i) }) {
+		return nil, e.wrong("both , and | divide %s", pattern[open:close+1])
+	}
+	seen := make(map[string]bool)
 	from := open + 1
 	for _, to := range append(between, close) {
 		more, err := e.of(pattern[:open] + pattern[from:to] + pattern[close+1:])
@@ -57,30 +62,19 @@ func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
 		if either && len(found) > 0 && len(more) > 0 {
 			return nil, e.wrong("both %s and %s are there, and only one may be", found[0].Name, more[0].Name)
 		}
-		found, from = appendNew(found, more), to+1
+		for _, info := range more {
+			if !seen[info.Name] {
+				found = append(found, info)
+			}
+			seen[info.Name] = true
+		}
+		from = to + 1
 	}
 	return found, nil
 }
 
 func (e *expansion) wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: pattern %q: %s", ErrInput, e.pattern, fmt.Sprintf(format, args...))
-}
-
-// appendNew leaves out names that are there.
-func appendNew(list, more []dfs.Info) []dfs.Info {
-	if len(list) == 0 {
-		return more
-	}
-	seen := make(map[string]bool)
-	for _, info := range list {
-		seen[info.Name] = true
-	}
-	for _, info := range more {
-		if !seen[info.Name] {
-			list = append(list, info)
-		}
-	}
-	return list
 }
 
 // firstBraces finds the first { of a pattern, its } and the commas and bars between

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -243,7 +242,9 @@ func (t *Task) copy(path string, files ...dfs.Info) error {
 		return err
 	}
 	for _, file := range files {
-		err = cmp.Or(err, t.append(to, file.Name))
+		if err = t.append(to, file.Name); err != nil {
+			break
+		}
 	}
 	return errors.Join(err, to.Close())
 }
