@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 
 	"github.com/quernmr/quern/shuffle"
@@ -20,8 +22,7 @@ func BinaryRecord(dst, key, value []byte) []byte { return shuffle.AppendRecord(d
 func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		s.each(atOffset, func(c Chunk, in *stream, _ int64) (bool, error) {
-			records, err := shuffle.NewReader(s.ctx, shuffle.Range{Name: c.Path, File: &openChunk{File: in.file, split: s},
-				Size: c.Size, From: c.Offset, To: in.end, MaxRecord: s.recordMax})
+			records, err := s.stored(c, in)
 			if err != nil {
 				return false, storedError(c, s.recordMax, err)
 			}
@@ -38,11 +39,33 @@ func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// stored begins to read a chunk. The index of the file is no part of it: what reading
+// that took, from wherever the file's end is, says nothing of what the chunk takes. A
+// file of one block is read at once.
+func (s *Split) stored(c Chunk, in *stream) (*shuffle.Reader, error) {
+	var file io.ReaderAt = &openChunk{File: in.file, split: s}
+	small := c.Size <= binaryUnit
+	if small {
+		content := make([]byte, c.Size)
+		n, err := file.ReadAt(content, 0)
+		if n < len(content) && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		file = bytes.NewReader(content[:n])
+	}
+	records, err := shuffle.NewReader(s.ctx, shuffle.Range{Name: c.Path, File: file,
+		Size: c.Size, From: c.Offset, To: in.end, MaxRecord: s.recordMax})
+	if !small {
+		in.file.forget()
+	}
+	return records, err
+}
+
 // storedError says it in terms of the file: it is input, not an output of this job's
 // that could be made again.
 func storedError(c Chunk, most int, err error) error {
-	if errors.Is(err, shuffle.ErrRecordTooLarge) {
-		return Fatal(fmt.Errorf("read %s: %w: %s=%d", c.Path, ErrRecordTooLarge, RecordMaxBytes, most))
+	if large, ok := errors.AsType[*shuffle.TooLargeError](err); ok {
+		return Fatal(fmt.Errorf("read %s: %w: at offset %d one of %d bytes, with %s=%d", c.Path, ErrRecordTooLarge, large.Offset, large.Size, RecordMaxBytes, most))
 	}
 	if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
 		return fmt.Errorf("%w at offset %d: %s", ErrCorrupt, damaged.Offset, damaged.Reason)

@@ -43,19 +43,19 @@ func (m *meter) level(addr string) wire.Level {
 	return wire.Remote
 }
 
-// count takes what a file tells that was read. A file system that does not know
-// is not asked.
-func (m *meter) count(f dfs.File) {
-	known, ok := f.(dfs.Metered)
-	if !ok {
-		return
-	}
+// count adds what was read from machines, but for what of it is left out.
+func (m *meter) count(reads, left []dfs.Read) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range known.Reads() {
+	for _, r := range reads {
 		sum := m.reads.At(m.level(r.Addr))
 		sum.Bytes += r.Bytes
 		sum.Took += r.Time
+	}
+	for _, r := range left {
+		sum := m.reads.At(m.level(r.Addr))
+		sum.Bytes -= r.Bytes
+		sum.Took -= r.Time
 	}
 }
 
@@ -75,15 +75,29 @@ func countReads(c wire.Counters, reads wire.Reads) {
 	}
 }
 
-// meteredFile is a file of a split. It is counted when it is closed.
+// meteredFile is a file of a split. It is counted when it is closed, but for what it
+// was told to forget.
 type meteredFile struct {
 	dfs.File
-	meter *meter
-	once  sync.Once
+	meter     *meter
+	forgotten []dfs.Read
+	once      sync.Once
 }
+
+// reads is what the file tells that was read. A file system that does not know is not
+// asked.
+func (f *meteredFile) reads() []dfs.Read {
+	if known, ok := f.File.(dfs.Metered); ok {
+		return known.Reads()
+	}
+	return nil
+}
+
+// forget leaves what was read until now out of the count.
+func (f *meteredFile) forget() { f.forgotten = f.reads() }
 
 func (f *meteredFile) Close() error {
 	err := f.File.Close()
-	f.once.Do(func() { f.meter.count(f.File) })
+	f.once.Do(func() { f.meter.count(f.reads(), f.forgotten) })
 	return err
 }

@@ -101,7 +101,7 @@ func (s *Split) CountRecord() {
 
 // open opens a chunk's file, which must be the one that the splits were computed
 // from: other maps have read, or will read, what it held then.
-func (s *Split) open(c Chunk) (dfs.File, error) {
+func (s *Split) open(c Chunk) (*meteredFile, error) {
 	f, err := s.fs.Open(c.Path)
 	if err != nil {
 		return nil, inputError(err)
@@ -193,7 +193,7 @@ func compressed(format, name string) string {
 // a compressed one.
 type stream struct {
 	io.Reader
-	file dfs.File
+	file *meteredFile
 	end  int64 // offset in the content where the chunk ends
 }
 

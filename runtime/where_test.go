@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -158,6 +159,34 @@ func TestMeter(t *testing.T) {
 		*want.At(c.want) = wire.Reading{Bytes: 8, Took: 8}
 		if s.Err() != nil || reads != want || counters.Get(ReadCounters, c.counter) != 8 || len(counters[ReadCounters]) != 1 {
 			t.Errorf("%+v: %+v, %v, %v", c, reads, counters, s.Err())
+		}
+	}
+}
+
+// What the index of a file in the binary format took is not told: delays are tuned by how
+// long input takes, and an index is a few bytes from anywhere. A file of one block is read
+// whole, all of it from where its split is.
+func TestMeterIndex(t *testing.T) {
+	const nearby = "10.0.0.1:9866"
+	for _, c := range []struct {
+		records int
+		index   int64 // bytes that do not count
+	}{{1, 0}, {3, 8 + 3*32 + 16}} {
+		f := &meteredFS{FS: mem.New(1 << 20), addr: nearby}
+		must(0, f.MkdirAll("mem://t"))
+		writeBinary(t, f.FS, "mem://t/a", slices.Repeat([]pair{{nil, make([]byte, binaryUnit-1000)}}, c.records))
+		info := must(f.Stat("mem://t/a"))
+		e := splitEntry{Chunks: []Chunk{{Path: info.Name, Length: info.Size, Size: info.Size}}, Nodes: []node{{"n1", "/r1", nearby}}}
+		s := newSplit(t.Context(), f, e, formatBinary, 0, bounds(math.MaxInt64), new(pulse))
+		s.meter.host = "n1"
+		if got := readBinary(t, []*Split{s}); len(got) != c.records {
+			t.Fatalf("%d records of %d", len(got), c.records)
+		}
+		n := info.Size - c.index
+		var want wire.Reads
+		*want.At(wire.NodeLocal) = wire.Reading{Bytes: n, Took: time.Duration(n)}
+		if reads := s.meter.sum(); reads != want {
+			t.Errorf("%d records: %+v, want %+v", c.records, reads, want)
 		}
 	}
 }

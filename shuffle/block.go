@@ -127,6 +127,8 @@ func (r *blockReader) explain(err error) error {
 		return corrupt
 	case errors.As(err, &corrupt):
 		return corrupt
+	case errors.Is(err, ErrRecordTooLarge):
+		return err
 	}
 	return &UnreadableError{Segment: r.seg, Err: err}
 }
@@ -212,7 +214,7 @@ const keyGuess = 4 << 10
 // beginning reads the beginning of a large block.
 func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
 	if r.most > 0 && length > r.most+maxLengths {
-		return nil, tooLarge(length, r.most)
+		return nil, tooLarge(r.seg.Offset+at, length, r.most)
 	}
 	var err error
 	if r.buf, err = r.fill(r.buf[:0], min(length, keyGuess), at); err != nil {

@@ -17,7 +17,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add(append(make([]byte, 20), appendIndex(nil, &index)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := append([]byte(magic), data...)
-		index, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess)
+		index, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess, true)
 		if err != nil {
 			return
 		}

@@ -71,7 +71,7 @@ func readIndex(f *os.File) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
-	index, err := decodeIndex(f, info.Size(), tailGuess)
+	index, err := decodeIndex(f, info.Size(), tailGuess, true)
 	var damage *damageError
 	switch {
 	case errors.As(err, &damage):
@@ -103,9 +103,10 @@ func damaged(offset int64, format string, args ...any) error {
 const tailGuess = 4 << 10
 
 // decodeIndex reads the index of a segment file of size bytes. It reads the end at
-// once if it is no longer than guess, then the beginning: where the file is far away,
-// each other place that is read from costs a connection.
-func decodeIndex(r io.ReaderAt, size int64, guess int) (*Index, error) {
+// once if it is no longer than guess, then, if head says so, the beginning: where the
+// file is far away, each other place that is read from costs a connection. Without the
+// beginning it is known by its end alone.
+func decodeIndex(r io.ReaderAt, size int64, guess int, head bool) (*Index, error) {
 	if size < int64(len(magic)+footerBytes) {
 		return nil, damaged(0, "%d bytes are too few for a segment file", size)
 	}
@@ -113,12 +114,10 @@ func decodeIndex(r io.ReaderAt, size int64, guess int) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	var head [len(magic)]byte
-	if _, err := r.ReadAt(head[:], 0); err != nil {
-		return nil, err
-	}
-	if string(head[:]) != magic {
-		return nil, damaged(0, "begins with %q, not as a segment file", head)
+	if head {
+		if err := readHead(r); err != nil {
+			return nil, err
+		}
 	}
 	footer, end := tail[len(tail)-footerBytes:], size-int64(footerBytes)
 	if string(footer[8:]) != magic {
@@ -139,6 +138,18 @@ func decodeIndex(r io.ReaderAt, size int64, guess int) (*Index, error) {
 		return nil, damaged(start, "index has checksum %08x, should have %08x", got, want)
 	}
 	return parseIndex(table[:len(table)-4], start)
+}
+
+// readHead checks how a file begins.
+func readHead(r io.ReaderAt) error {
+	var head [len(magic)]byte
+	if _, err := r.ReadAt(head[:], 0); err != nil {
+		return err
+	}
+	if string(head[:]) != magic {
+		return damaged(0, "begins with %q, not as a segment file", head)
+	}
+	return nil
 }
 
 // readTail reads the last bytes of a file, or all.

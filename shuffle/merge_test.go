@@ -160,7 +160,7 @@ func TestImpossibleIndex(t *testing.T) {
 		{{Offset: 8, Length: 100, Records: 101}},
 	} {
 		data := appendIndex(slices.Clip(file), &Index{Partitions: partitions})
-		if _, err := decodeIndex(bytes.NewReader(data), int64(len(data)), tailGuess); err == nil {
+		if _, err := decodeIndex(bytes.NewReader(data), int64(len(data)), tailGuess, true); err == nil {
 			t.Errorf("accepted %+v", partitions)
 		}
 	}

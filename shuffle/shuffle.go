@@ -3,8 +3,9 @@
 // file for each map attempt, serves and fetches partitions of it, and merges
 // sorted runs. From job to job of a flow records travel in the same files, as they
 // come. It knows bytes, partitions and byte order; it knows nothing of
-// types, of the job's code, of who should fetch what, or of durability: its
-// files are lost with their machine and are made again by another attempt.
+// types, of the job's code, of who should fetch what, or of durability: its own
+// files are lost with their machine and are made again by another attempt; what a
+// [Writer] writes lives where its caller puts it.
 //
 // # Invariants
 //
@@ -87,6 +88,18 @@ const (
 // ErrRecordTooLarge reports a record above [Config.MaxRecord] or [Range.MaxRecord].
 var ErrRecordTooLarge = errors.New("record too large")
 
+// TooLargeError is the [ErrRecordTooLarge] of a [Reader].
+type TooLargeError struct {
+	Offset     int64 // of the record in the file
+	Size, Most int   // bytes; of a record in a block of its own Size is that of the block
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%v: at offset %d one of %d bytes, the limit is %d", ErrRecordTooLarge, e.Offset, e.Size, e.Most)
+}
+
+func (e *TooLargeError) Unwrap() error { return ErrRecordTooLarge }
+
 // Records is a cursor over records sorted by key. Key and Value are valid until
 // the next call of Next.
 type Records interface {
@@ -97,7 +110,7 @@ type Records interface {
 }
 
 // CorruptError reports bytes that are not what was written: a checksum failed,
-// or a file ends early. The output has to be made again.
+// or a file ends early. A map's output has to be made again.
 type CorruptError struct {
 	Segment wire.Segment
 	Offset  int64 // of the damage, in the file or in what the URL names

@@ -13,8 +13,9 @@ import (
 
 // Writer writes records in the order in which they are given as a segment file, for
 // a [Reader]. Every block is a partition of its own, so that the index tells where
-// one may begin to read; should there be more than [MaxPartitions] blocks, the last
-// partition has the rest.
+// one may begin to read; should there be more than [MaxPartitions] blocks, which is in
+// files of more than 64 GiB, the last partition has the rest. Each Reader reads the
+// whole index, 1/2048 of a file of full blocks.
 type Writer struct{ s *segmentWriter }
 
 // NewWriter begins a segment file in what stays the caller's to close.
@@ -23,7 +24,7 @@ func NewWriter(to io.Writer) *Writer { return &Writer{newSegment(to)} }
 // Write appends a record that [AppendRecord] has encoded.
 func (w *Writer) Write(record []byte) error {
 	if len(record) > MaxMaxRecord {
-		return tooLarge(len(record), MaxMaxRecord)
+		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrRecordTooLarge, len(record), MaxMaxRecord)
 	}
 	if !w.s.fits(len(record)) && len(w.s.index.Partitions) < MaxPartitions-1 {
 		if err := w.endBlock(); err != nil {
@@ -59,7 +60,7 @@ type Range struct {
 }
 
 // Reader is [Records] in the order in which they are stored; it does not ask that
-// they are sorted. Errors are those of a [Merger], or [ErrRecordTooLarge].
+// they are sorted. Errors are those of a [Merger], or [TooLargeError].
 type Reader struct {
 	blocks     blockReader
 	rest       []byte // of the block, behind the record
@@ -70,10 +71,11 @@ type Reader struct {
 
 var _ Records = (*Reader)(nil)
 
-// NewReader reads the index of the file, of which it uses nothing when it fails.
+// NewReader reads the index of the file, and of a range from 0 the file's beginning.
+// The file stays the caller's to close.
 func NewReader(ctx context.Context, r Range) (*Reader, error) {
 	seg := wire.Segment{Map: -1, File: r.Name}
-	index, err := decodeIndex(r.File, r.Size, int(min(r.Size/blockTarget, 1<<15)+2)*entryBytes+footerBytes)
+	index, err := decodeIndex(r.File, r.Size, int(min(r.Size/blockTarget, 1<<15)+2)*entryBytes+footerBytes, r.From <= 0)
 	if damage, ok := errors.AsType[*damageError](err); ok {
 		return nil, damage.in(seg)
 	}
@@ -103,15 +105,15 @@ func (r *Reader) Next() bool {
 		r.err = badRecord(&r.blocks)
 		return false
 	case end-start > r.blocks.most:
-		r.err = tooLarge(end-start, r.blocks.most)
+		r.err = tooLarge(r.blocks.seg.Offset+r.blocks.at-int64(len(r.rest)), end-start, r.blocks.most)
 		return false
 	}
 	r.key, r.value, r.rest = r.rest[start:mid:mid], r.rest[mid:end:end], r.rest[end:]
 	return true
 }
 
-func tooLarge(size, most int) error {
-	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrRecordTooLarge, size, most)
+func tooLarge(offset int64, size, most int) error {
+	return &TooLargeError{Offset: offset, Size: size, Most: most}
 }
 
 // Key is the current record's key, valid until the next call of Next.

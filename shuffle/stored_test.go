@@ -71,7 +71,7 @@ func TestStored(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%d records of %d, or others", len(got), len(want))
 		}
-		index, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess)
+		index, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestManyStored(t *testing.T) {
 	if got, err := stored(file, 0, int64(len(file)), 0); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%d records of %d, or others: %v", len(got), len(want), err)
 	}
-	if _, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess); err != nil {
+	if _, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess, true); err != nil {
 		t.Error(err)
 	}
 }
@@ -119,11 +119,45 @@ func TestStoredDamage(t *testing.T) {
 		refused("changed", at, bad)
 		refused("cut", at, good[:at])
 	}
-	if got, err := stored(good, 0, int64(len(good)), 103); !errors.Is(err, ErrRecordTooLarge) || len(got) != 1 {
+	large := &TooLargeError{Offset: 137, Size: 2*blockTarget + 4, Most: 103}
+	if got, err := stored(good, 0, int64(len(good)), 103); !errors.Is(err, ErrRecordTooLarge) || err.Error() != large.Error() || len(got) != 1 {
 		t.Errorf("a large record above the limit: %d records, %v", len(got), err)
 	}
 	if got, err := stored(good, 0, int64(len(good)), 102); !errors.Is(err, ErrRecordTooLarge) || len(got) != 0 {
 		t.Errorf("a record above the limit: %d records, %v", len(got), err)
+	}
+}
+
+// asked notes where a file is read.
+type asked struct {
+	*bytes.Reader
+	at []int64
+}
+
+func (a *asked) ReadAt(p []byte, off int64) (int, error) {
+	a.at = append(a.at, off)
+	return a.Reader.ReadAt(p, off)
+}
+
+// TestStoredPlaces: where a file is far away each place costs a connection. A range that
+// is not the file's beginning has two: the index and its own blocks.
+func TestStoredPlaces(t *testing.T) {
+	file := store(t, slices.Repeat([]rec{{0, "k", string(make([]byte, blockTarget-100))}}, 4))
+	size := int64(len(file))
+	for _, from := range []int64{0, size / 2} {
+		in := &asked{Reader: bytes.NewReader(file)}
+		r, err := NewReader(t.Context(), Range{Name: "f", File: in, Size: size, From: from, To: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r.Next() {
+		}
+		if r.Err() != nil {
+			t.Fatal(r.Err())
+		}
+		if len(in.at) < 2 || in.at[0] <= size-tailGuess || from == 0 && in.at[1] != 0 || !slices.IsSorted(in.at[1:]) || in.at[1] < from {
+			t.Errorf("from %d of %d: reads at %d", from, size, in.at)
+		}
 	}
 }
 
