@@ -157,7 +157,7 @@ type (
 	DropJob struct {
 		Epoch uint64
 		Job   JobID
-		Done  string // staging directory of its submission, if that was the last of its jobs
+		Done  string // staging directory of its submission, if that was the last of its jobs; empty also from a leader that does not know the job any more
 	}
 )
 

@@ -13,8 +13,9 @@ type AttemptStatus struct {
 	Level   Level  // of a map: how near to its input it was launched
 	Reads   Reads  // as in Result, when the state is final
 
-	// When it was given its slot, likewise; 0: under an earlier leader, and Began is but
-	// Took before it was heard of, or when it was. It has the slot until Began and Took.
+	// When it was given its slot, like Began; it has the slot until Took after Began.
+	// 0: an earlier leader has given it. Then Began is worked out: Took before this leader
+	// heard of the attempt's end, or when it first heard of the attempt.
 	Launched int64
 }
 

@@ -219,7 +219,8 @@ type (
 	// Remove removes a file or a tree; a missing one is no error.
 	Remove struct{ Path string }
 
-	// Forget says that a submission has no job here any more.
+	// Forget says that a submission has no job here any more, and has ended or had none
+	// here for the time that workers stay for the next job of a flow.
 	Forget struct{ Staging string }
 )
 
