@@ -75,7 +75,7 @@ func TestAllJobTrackersKilled(t *testing.T) {
 
 // Row 3. A leader that was stopped and goes on finds itself out of office.
 func TestLeaderStopped(t *testing.T) {
-	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} })
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "5s"} })
 	j := c.paced(12, "-gate")
 	j.Began("m", 6)
 	old := c.leader()
