@@ -27,8 +27,10 @@ const (
 	maxHeader  = 16 << 10         // bytes
 )
 
-// newServer is the HTTP server of a task tracker.
-func newServer(routes http.Handler, errors *log.Logger) *http.Server {
+// newServer is the HTTP server of a task tracker. ReadTimeout also ends each request's
+// context, headerWait after its beginning: an answer that may take longer has to leave
+// that context alone.
+func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 	return &http.Server{
 		Handler:           routes,
 		ReadHeaderTimeout: headerWait,
@@ -36,7 +38,7 @@ func newServer(routes http.Handler, errors *log.Logger) *http.Server {
 		WriteTimeout:      answerWait,
 		IdleTimeout:       idleWait,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          errors,
+		ErrorLog:          errorLog,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/shuffle"
@@ -90,7 +91,7 @@ func (b *bench) tlsSort(pair []*processes.Cluster) ([]string, error) {
 	text := fmt.Sprintf("TLS: sort of %d MB, three trackers", b.size/1_000_000)
 	return []string{
 		seconds(text+", without", took[0]), seconds("the same with TLS", took[1]),
-		row("ratio of the medians", fmt.Sprintf("%.2f", median(took[1]).Seconds()/median(took[0]).Seconds()), "", "≤ 1.25"),
+		row("ratio of the medians", fmt.Sprintf("%.2f", testbed.Median(took[1]).Seconds()/testbed.Median(took[0]).Seconds()), "", "≤ 1.25"),
 		row("the same of the processor time of daemons and tasks", fmt.Sprintf("%.2f", processor[1]/processor[0]), "", "–"),
 	}, nil
 }
@@ -119,7 +120,7 @@ func (b *bench) tlsSmall(pair []*processes.Cluster) ([]string, error) {
 			}
 		}
 	}
-	more := float64((median(took[1]) - median(took[0])).Microseconds()) / 1000
+	more := float64((testbed.Median(took[1]) - testbed.Median(took[0])).Microseconds()) / 1000
 	return []string{
 		times("TLS: word count of 1 KB, mrsubmit's start to its end, without", took[0], "–"), times("the same with TLS", took[1], "–"),
 		row("difference of the medians", fmt.Sprintf("%.1f ms", more), "", "≤ 5 ms"),
@@ -270,13 +271,8 @@ func fetchRate(ctx context.Context, segment, to string, server, dialer *tls.Conf
 	return rate, os.Remove(to)
 }
 
-func median(list []time.Duration) time.Duration {
-	slices.Sort(list)
-	return list[len(list)/2]
-}
-
 // seconds makes a row of long durations.
 func seconds(name string, list []time.Duration) string {
 	slices.Sort(list)
-	return row(name, fmt.Sprintf("%.2f s", median(list).Seconds()), fmt.Sprintf("%.2f s", list[len(list)-1].Seconds()), "–")
+	return row(name, fmt.Sprintf("%.2f s", testbed.Median(list).Seconds()), fmt.Sprintf("%.2f s", list[len(list)-1].Seconds()), "–")
 }
