@@ -43,6 +43,7 @@ type jobToken struct {
 	text    string
 	ended   bool // the job has: nothing but its logs is left
 	learned int  // by count: when it was last; 0: by an earlier process
+	unkept  bool // it could not be written: to be tried again when it is learned again
 }
 
 // openTokens reads what an earlier process has kept. A file that cannot be used costs
@@ -108,15 +109,27 @@ func (t *tokens) learn(job wire.JobID, token string) (news bool) {
 	known := t.of[job]
 	t.count++
 	t.of[job] = jobToken{text: token, learned: t.count}
-	return known.text != token
+	return known.text != token || known.unkept
 }
 
-// keep writes a job's token for a later process, unless it is forgotten by now.
+// keep writes a job's token for a later process, unless it is forgotten by now. One that
+// cannot be written is news again.
 func (t *tokens) keep(job wire.JobID) error {
 	token := t.get(job)
 	if t.dir == "" || token == "" {
 		return nil
 	}
+	err := t.write(job, token)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, ok := t.of[job]; ok && known.text == token {
+		known.unkept = err != nil
+		t.of[job] = known
+	}
+	return err
+}
+
+func (t *tokens) write(job wire.JobID, token string) error {
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
 		return err
 	}

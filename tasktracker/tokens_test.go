@@ -191,6 +191,36 @@ func TestTokensStay(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// TestUnkeptToken: a token that could not be written is written when it comes again.
+func TestUnkeptToken(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), tokensName)
+	tokens, err := openTokens(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // where the directory would be
+		t.Fatal(err)
+	}
+	if news := tokens.learn(job1, "token"); !news || tokens.keep(job1) == nil {
+		t.Fatal("a token was kept where nothing can be")
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if news := tokens.learn(job1, "token"); !news {
+		t.Error("the token will not be tried again")
+	}
+	if err := tokens.keep(job1); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := readToken(filepath.Join(dir, job1.String())); text != "token" {
+		t.Errorf("kept is %q, %v", text, err)
+	}
+	if tokens.learn(job1, "token") {
+		t.Error("a token that is kept is news")
+	}
+}
+
 // TestDamagedTokens: a token that cannot be read costs its job what it has left here,
 // which is told, and no other job anything.
 func TestDamagedTokens(t *testing.T) {
