@@ -1,7 +1,9 @@
 package table
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -66,12 +68,20 @@ func (s *Side[K, V]) load(t *mapreduce.Task) error {
 }
 
 func (s *Side[K, V]) read(r *Row, part mapreduce.SidePart, rows map[K]V) error {
-	content, err := os.ReadFile(part.Path)
+	f, err := os.Open(part.Path)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", part.URL, err)
 	}
-	offset := 0
-	for line := range strings.Lines(string(content)) {
+	defer f.Close()
+	in, end := bufio.NewReader(f), false // line by line: what is held of a row holds its line alone
+	for offset := 0; !end; {
+		line, err := in.ReadString('\n')
+		if end = err == io.EOF; err != nil && !end {
+			return fmt.Errorf("read %s: %w", part.URL, err)
+		}
+		if line == "" {
+			break
+		}
 		if err := scanned(r, strings.TrimRight(line, "\r\n"), s.project, func(k K, v V) { rows[k] = v }); err != nil {
 			return fmt.Errorf("%s, offset %d: %w", part.URL, offset, err)
 		}
