@@ -11,7 +11,9 @@ import (
 
 // Planned is what the plan in force has for the job from a time on, in one phase, until
 // the next one of that phase. Together with those of the other jobs that were there at
-// the time, and with what the attempts say, it is what slots were given away by.
+// the time, and with what the attempts say, it is what slots were given away by: to the
+// job that lacked most of its Target, as a part of it, under flowflex to the first that
+// lacked any, and then by place.
 type Planned struct {
 	At         int64 // Unix milliseconds since when
 	Phase      wire.Kind
