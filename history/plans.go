@@ -11,9 +11,7 @@ import (
 
 // Planned is what the plan in force has for the job from a time on, in one phase, until
 // the next one of that phase. Together with those of the other jobs that were there at
-// the time, and with what the attempts say, it is what slots were given away by: to the
-// job that lacked most of its Target, as a part of it, under flowflex to the first that
-// lacked any, and then by place.
+// the time, and with what the attempts say, it is what slots were given away by.
 type Planned struct {
 	At         int64 // Unix milliseconds since when
 	Phase      wire.Kind
@@ -24,7 +22,6 @@ type Planned struct {
 	Queues     []Queued // what trackers are to run of it, of plans that say so
 	Share      float64  // of what homes fetch, as trackers were told; with maps
 	Turn       int      // in the order of those shares, from 1; 0: it has none of its own
-	Strict     int64    // Unix milliseconds until which nobody was to have more than its target; 0: the plan was not strict
 }
 
 // Queued is tasks of the job in the queue of a tracker.
@@ -37,7 +34,7 @@ type Queued struct {
 // Same says whether two plans had the same for the job, but for its end.
 func (p *Planned) Same(other *Planned) bool {
 	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of &&
-		p.Share == other.Share && p.Turn == other.Turn && p.Strict == other.Strict && slices.Equal(p.Queues, other.Queues)
+		p.Share == other.Share && p.Turn == other.Turn && slices.Equal(p.Queues, other.Queues)
 }
 
 // MaxPlanLog bounds a PlanLog's bytes. A change of slots and place takes about six.
@@ -50,12 +47,11 @@ const MaxPlanLog = 1 << 20
 //	a Planned  milliseconds since the one before (of the first: since 1970), flags, then what
 //	           differs from the one before of its phase:
 //	           scheduling: three texts | target | place, of | end, as a difference |
-//	           queues: their number, then each tracker, after, tasks | share in millionths, turn |
-//	           strict, as a difference
+//	           queues: their number, then each tracker, after, tasks | share in millionths, turn
 //	a text     length, bytes
 //	a tracker  its place among those named so far, from 1; or 0, a text: one not named yet
 //
-// Numbers are unsigned varints, differences signed ones.
+// Numbers are unsigned varints, the end's difference a signed one.
 type PlanLog struct {
 	Lost  int64 // those before this time are no more there: there were too many
 	bytes []byte
@@ -79,7 +75,7 @@ const (
 	planEnd
 	planQueues
 	planShare
-	planStrict // the last that a byte has room for
+	planFlags
 )
 
 func planPhase(k wire.Kind) int {
@@ -144,7 +140,6 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 		{planEnd, p.End != last.End},
 		{planQueues, !slices.Equal(p.Queues, last.Queues)},
 		{planShare, p.Share != last.Share || p.Turn != last.Turn},
-		{planStrict, p.Strict != last.Strict},
 	} {
 		if f.set {
 			flags |= f.flag
@@ -188,9 +183,6 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	if flags&planShare != 0 {
 		number(int(math.Round(p.Share * shareUnit)))
 		number(p.Turn)
-	}
-	if flags&planStrict != 0 {
-		to = binary.AppendVarint(to, p.Strict-last.Strict)
 	}
 	s.at, *last = p.At, *p
 	return to
@@ -266,7 +258,7 @@ func (r *planReader) text() string {
 // next reads a Planned that follows those by which s is what it is.
 func (r *planReader) next(s *planState) Planned {
 	s.at += int64(r.number())
-	if s.at < 0 || len(r.rest) == 0 {
+	if s.at < 0 || len(r.rest) == 0 || r.rest[0] >= planFlags {
 		r.fail()
 		return Planned{}
 	}
@@ -299,9 +291,6 @@ func (r *planReader) next(s *planState) Planned {
 			r.fail()
 		}
 		p.Share, p.Turn = float64(share)/shareUnit, r.number()
-	}
-	if flags&planStrict != 0 {
-		p.Strict += r.difference()
 	}
 	s.last[phase] = p
 	return p

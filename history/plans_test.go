@@ -20,7 +20,6 @@ func drawPlanned(t *rapid.T, at int64) Planned {
 		End:        rapid.SampledFrom([]int64{0, 5, at + 1000}).Draw(t, "end"),
 		Share:      float64(rapid.IntRange(0, 1_000_000).Draw(t, "share")) / 1e6,
 		Turn:       rapid.IntRange(0, 3).Draw(t, "turn"),
-		Strict:     rapid.SampledFrom([]int64{0, at + 100}).Draw(t, "strict"),
 	}
 	if p.Of = rapid.IntRange(0, 4).Draw(t, "of"); p.Of > 0 {
 		p.Place = rapid.IntRange(0, p.Of).Draw(t, "place")

@@ -107,13 +107,6 @@ type Plan struct {
 	Targets  []Target  // in order of precedence: earlier ones are served first when short
 	Portions []Portion // of the shuffle, in order of precedence: what one cannot use is the next one's; none: no opinion
 	Queues   []Queue   // what each tracker should run, in order; none: no opinion
-
-	// InOrder fills Targets one after the other; else the job goes first that lacks most
-	// of its own.
-	InOrder bool
-	// Strict is for how many seconds nobody is to have more slots than its Target, because
-	// jobs are about to come; 0: what is left over is for whoever can use it.
-	Strict float64
 }
 
 // Target is one job's allocation.
@@ -151,9 +144,6 @@ func (p Plan) Validate(s Snapshot) error {
 	}
 	if total > s.Slots {
 		return fmt.Errorf("plan gives %d slots of %d", total, s.Slots)
-	}
-	if !amount(p.Strict) {
-		return fmt.Errorf("plan is strict for %v seconds", p.Strict)
 	}
 	if err := p.validatePools(s); err != nil {
 		return err

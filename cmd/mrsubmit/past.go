@@ -43,7 +43,6 @@ type pastPlan struct {
 	Queues    []pastQueued `json:"queues,omitempty"` // what trackers were to run of it
 	Share     float64      `json:"share,omitempty"`  // of what homes fetch
 	Turn      int          `json:"turn,omitempty"`   // in the order of those shares, from 1
-	Strict    time.Time    `json:"strict,omitzero"`  // until then nobody was to have more
 }
 
 // pastQueued is tasks of the job in the queue of a tracker.
@@ -68,7 +67,7 @@ func pastOf(r *history.Record) pastJob {
 		}
 		p.Plans = append(p.Plans, pastPlan{
 			At: unixMilli(x.At), Phase: x.Phase.String(), Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
-			Slots: x.Target, Place: x.Place, Of: x.Of, End: unixMilli(x.End), Queues: queues, Share: x.Share, Turn: x.Turn, Strict: unixMilli(x.Strict),
+			Slots: x.Target, Place: x.Place, Of: x.Of, End: unixMilli(x.End), Queues: queues, Share: x.Share, Turn: x.Turn,
 		})
 	}
 	return p

@@ -37,8 +37,6 @@ type phase struct {
 	uneven      bool           // it is another one than the queues are by
 	queued      bool           // its plan has Queues, in force
 	queuedUntil time.Duration  // at the latest
-	strictUntil time.Duration  // strict plans give nobody more than its target until then; 0: the last was not strict
-	bound       bool           // some are out of line for that
 	line        line           // of jobs with tasks to launch, in the order in which they are served
 }
 
@@ -54,25 +52,7 @@ type given struct {
 }
 
 // force puts a plan into force that names no job yet.
-func (p *phase) force(plan scheduler.Plan, seq uint64) {
-	p.plan, p.inForce = plan, seq
-	if plan.Strict == 0 {
-		p.strictUntil = 0
-	}
-}
-
-// keepStrict has nobody get more than its target while the plan says so. A plan that
-// follows a strict one does not prolong this, unless somebody has come since: what slots
-// are kept free for may be late for ever.
-func (p *phase) keepStrict(come bool) {
-	if p.plan.Strict == 0 {
-		return
-	}
-	until := p.last + timeOf(p.plan.Strict)
-	if p.strictUntil == 0 || come || until < p.strictUntil {
-		p.strictUntil = until
-	}
-}
+func (p *phase) force(plan scheduler.Plan, seq uint64) { p.plan, p.inForce = plan, seq }
 
 // givenTo is what the plan in force has for a job; ok is false for one that it does not
 // name, which comes after those that it does.
@@ -113,8 +93,6 @@ func (l *Live) allocate() {
 			if p.inForce != 0 {
 				p.force(scheduler.Plan{}, 0)
 				l.notePlan(p)
-				l.bind(p) // it is strict no more
-				l.lineUp()
 			}
 			continue
 		}
@@ -278,17 +256,14 @@ func (l *Live) allocated(r Allocated) {
 	}
 	p.force(r.Plan, r.Seq)
 	p.plannedAt = p.last
-	come := false
 	for i, t := range r.Plan.Targets {
 		if j := l.job(t.Job); j != nil {
-			come = come || j.given[p.index].plan == 0
 			j.given[p.index] = given{plan: p.inForce, slots: t.Slots, rank: i}
 			if j.homeless.Len() > 0 {
 				l.touch(j) // its homes may have waited for this
 			}
 		}
 	}
-	p.keepStrict(come)
 	p.planned()
 	p.uneven = true
 	l.notePlan(p)

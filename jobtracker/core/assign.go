@@ -18,8 +18,8 @@ type standing struct {
 
 // compare puts the most under-allocated job first, relative to its target (FLEX,
 // section 1): by slots alone the last task of a small job would wait for all of a
-// large one. The plan's order decides between equals, which by its wish all are that
-// lack slots, and among those that have what it gives them, so that no slot stays empty.
+// large one. The plan's order decides between equals and among those that have what
+// it gives them, so that no slot stays empty.
 func (s *standing) compare(other *standing) int {
 	switch {
 	case s.lacks > other.lacks:
@@ -50,42 +50,10 @@ func (p *phase) standingOf(j *job) standing {
 	}
 	x, _ := p.givenTo(j)
 	under := max(x.slots-j.inSlots[p.index]-far, 0)
-	lacks := float64(under) / float64(max(x.slots, 1))
-	if p.plan.InOrder && under > 0 {
-		lacks = 1
-	}
 	return standing{
 		queued: true, out: p.index == mapPhase && j.refuses,
-		lacks: lacks, rank: int32(x.rank), number: int32(j.facts.n),
+		lacks: float64(under) / float64(max(x.slots, 1)), rank: int32(x.rank), number: int32(j.facts.n),
 	}
-}
-
-// bind brings those into line, or takes them out of it, whom a strict plan gives no more
-// slots, or an earlier one gave none.
-func (l *Live) bind(p *phase) {
-	strict := l.now < p.strictUntil
-	if !strict && !p.bound {
-		return
-	}
-	p.bound = strict
-	for _, j := range l.order {
-		l.move(j)
-	}
-}
-
-// sated says whether a strict plan gives a job no more slots. It says nothing of jobs
-// that it does not name: it may be them whom slots were kept for.
-func (l *Live) sated(j *job, phase int) bool {
-	p := &l.phases[phase]
-	if l.now >= p.strictUntil {
-		return false
-	}
-	has := j.inSlots[phase]
-	if phase == mapPhase {
-		has += j.far
-	}
-	x, ok := p.givenTo(j)
-	return ok && has >= x.slots
 }
 
 // toLaunch is how many tasks of a phase wait for a slot.
@@ -112,7 +80,6 @@ func (l *Live) lineUp() {
 		if p := &l.phases[i]; p.uneven {
 			p.uneven = false
 			l.requeue(p)
-			l.bind(p)
 		}
 	}
 	joined := 0

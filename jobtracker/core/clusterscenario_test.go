@@ -9,7 +9,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/quernmr/quern/locality"
-	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -245,13 +244,4 @@ func TestHints(t *testing.T) {
 	if id, addr := restored.Leader(); id != "a" || addr != "a:1" {
 		t.Errorf("a snapshot knows %s at %s", id, addr)
 	}
-}
-
-// parseQueue reads what a tracker is to run: job2+job1
-func parseQueue(tracker, text string) scheduler.Queue {
-	q := scheduler.Queue{Tracker: tracker}
-	for job := range strings.SplitSeq(text, "+") {
-		q.Runs = append(q.Runs, scheduler.Run{Job: parseJob(job), Tasks: 1})
-	}
-	return q
 }

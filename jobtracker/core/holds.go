@@ -44,9 +44,6 @@ func (l *Live) holds(j *job) []wire.Hold {
 		}
 	}
 	for i, kind := range []string{"map", "reduce"} {
-		if l.sated(j, i) && j.toLaunch(i) > 0 && l.free[i].Len() > 0 {
-			hold(l.phases[i].strictUntil, "%s slots stay free for jobs that are about to come, by the plan", kind)
-		}
 		empty := func(t *tracker) bool { return t.usable() && t.free[i] > 0 }
 		if names := l.drainingNames(empty); names != "" && j.toLaunch(i) > 0 {
 			hold(0, "%s slots stay empty where trackers drain: %s, until that is undone", kind, names)

@@ -45,9 +45,6 @@ func (l *Live) noteOf(j *job, p *phase) history.Planned {
 	if x, ok := p.givenTo(j); ok {
 		note.Target, note.Place, note.Of = x.slots, x.rank+1, len(p.plan.Targets)
 	}
-	if l.now < p.strictUntil {
-		note.Strict = l.wallOf(p.strictUntil)
-	}
 	if p.index == mapPhase {
 		note.Share, note.Turn = j.share, j.turn
 	}

@@ -299,7 +299,7 @@ func (l *Live) settle() {
 	l.checkLeases()
 	l.checkAwaited()
 	l.checkExclusions()
-	l.expirePlans()
+	l.expireQueues()
 	for len(l.alarms) > 0 && l.alarms[0].at <= l.now {
 		if j := l.jobs[l.alarms[0].job]; j != nil {
 			l.touch(j)
@@ -349,12 +349,8 @@ func (l *Live) wake() (time.Duration, bool) {
 		at = min(at, l.alarms[0].at)
 	}
 	for i := range l.phases {
-		p := &l.phases[i]
-		if !p.asked {
-			at = min(at, p.due)
-		}
-		if p.bound {
-			at = min(at, p.strictUntil)
+		if !l.phases[i].asked {
+			at = min(at, l.phases[i].due)
 		}
 	}
 	return at, at != never

@@ -88,9 +88,7 @@ func (l *Live) mayLaunch(j *job) bool {
 }
 
 // mayTake says whether a job may have another slot of a phase.
-func (l *Live) mayTake(j *job, phase int) bool {
-	return l.mayLaunch(j) && !j.party.full(phase) && !l.sated(j, phase)
-}
+func (l *Live) mayTake(j *job, phase int) bool { return l.mayLaunch(j) && !j.party.full(phase) }
 
 func (l *Live) giveMap(j *job, m int, t *tracker) {
 	l.cursor = t.index + 1

@@ -67,18 +67,13 @@ func (l *Live) dropQueue(t *tracker, phase int) {
 	t.queues[phase] = nil
 }
 
-// expirePlans drops queues of plans that no other has followed for too long, and lets
-// all have slots again that strict ones kept free.
-func (l *Live) expirePlans() {
+// expireQueues drops those of plans that no other has followed for too long.
+func (l *Live) expireQueues() {
 	for i := range l.phases {
-		p := &l.phases[i]
-		if l.now >= p.queuedUntil {
+		if p := &l.phases[i]; l.now >= p.queuedUntil {
 			p.plan.Queues = nil
 			l.dropQueues(p)
 			l.notePlan(p)
-		}
-		if p.bound && l.now >= p.strictUntil {
-			l.bind(p)
 		}
 	}
 }

@@ -153,16 +153,6 @@ func (r *replay) at(x *history.Record, at int64) (running, waiting int) {
 // claim is what a job may say for itself when a slot is given away.
 type claim struct{ target, under, place int }
 
-// claimOf is what a job says that has so many slots. Where targets are filled in order
-// all that lack slots say the same.
-func claimOf(p *history.Planned, has int) claim {
-	c := claim{p.Target, max(0, p.Target-has), p.Place}
-	if p.Scheduling.Scheduler == "flowflex" && c.under > 0 {
-		c.target, c.under = 1, 1
-	}
-	return c
-}
-
 // before: who lacks more of what the plan has for it, as a part of that, then who is
 // earlier in the plan.
 func (c claim) before(other claim) bool {
@@ -191,17 +181,14 @@ func (r *replay) checkOrder(queues bool) (looked int) {
 			continue
 		}
 		running, _ := r.at(r.jobs[a.Attempt.Task.Job], at)
-		got := claimOf(&mine, running-1)
-		if got.under == 0 && at < mine.Strict {
-			r.t.Fatalf("%v has a slot at %d beyond %+v", a.Attempt, at, mine)
-		}
+		got := claim{mine.Target, max(0, mine.Target-running+1), mine.Place}
 		for id, x := range r.jobs {
 			other, fresh := r.inForce(x, wire.Map, at)
 			running, waiting := r.at(x, at)
 			if id == a.Attempt.Task.Job || fresh || other.Place == 0 || waiting == 0 || x.Ended <= at {
 				continue
 			}
-			if had := claimOf(&other, running); had.before(got) && (had.under > 0 || at >= other.Strict) {
+			if had := (claim{other.Target, max(0, other.Target-running), other.Place}); had.before(got) {
 				r.t.Fatalf("%v has a slot at %d by %+v, and %v with %d that run and %d that wait is before it by %+v",
 					a.Attempt, at, mine, id, running, waiting, other)
 			}

@@ -303,17 +303,8 @@ func (s *scenario) plan(d *datadriven.TestData) {
 	ev := Allocated{Epoch: s.core.Epoch(), Seq: s.seq[phase], Phase: phase}
 	shuffle := false
 	for _, a := range d.CmdArgs[1:] {
-		switch a.Key {
-		case "error":
+		if a.Key == "error" {
 			ev.Err = errors.New(a.Vals[0])
-			continue
-		case "in-order":
-			ev.Plan.InOrder = true
-			continue
-		case "strict":
-			if _, err := fmt.Sscan(a.Vals[0], &ev.Plan.Strict); err != nil {
-				s.t.Fatalf("%s: %v", d.Pos, err)
-			}
 			continue
 		}
 		if len(a.Vals) > 0 && a.Key[0] == 't' {
@@ -340,6 +331,15 @@ func (s *scenario) plan(d *datadriven.TestData) {
 		ev.Plan.Targets = append(ev.Plan.Targets, target)
 	}
 	s.step(ev)
+}
+
+// parseQueue reads what a tracker is to run: job2+job1
+func parseQueue(tracker, text string) scheduler.Queue {
+	q := scheduler.Queue{Tracker: tracker}
+	for job := range strings.SplitSeq(text, "+") {
+		q.Runs = append(q.Runs, scheduler.Run{Job: parseJob(job), Tasks: 1})
+	}
+	return q
 }
 
 func (s *scenario) runMore(d *datadriven.TestData) {

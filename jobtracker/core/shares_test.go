@@ -40,15 +40,3 @@ func (w *world) portions(s scheduler.Snapshot) (list []scheduler.Portion) {
 	}
 	return list
 }
-
-// keepFree has some plans be strict, and give less than they could, whatever is to come.
-func (w *world) keepFree(plan scheduler.Plan) scheduler.Plan {
-	plan.InOrder = plan.InOrder || w.chance(0.2)
-	if w.chance(0.2) {
-		plan.Strict = float64(w.rnd.IntN(3000)) / 1000
-		for i := range plan.Targets {
-			plan.Targets[i].Slots = w.rnd.IntN(plan.Targets[i].Slots + 1)
-		}
-	}
-	return plan
-}

@@ -283,7 +283,6 @@ func (w *world) effect(c Command) {
 			w.fail("policy: %v", verr)
 		}
 		plan.Portions = w.portions(c.Snapshot)
-		plan = w.keepFree(plan)
 		ev = Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan, Err: err}
 	default:
 		w.fail("unknown command %T", c)

@@ -25,7 +25,6 @@
 //	fair.go     FAIR and FIFO, as ready lists
 //	printed.go  the paper's algorithm to the letter, for comparison
 //	policy.go   the policy of a running system: a Snapshot in, a Plan out
-//	keep.go     slots that it keeps free for what is about to come
 //
 // Invariants
 //

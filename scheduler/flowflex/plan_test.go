@@ -14,7 +14,7 @@ import (
 
 // planScenario prints the Plan of a snapshot: plan slots=N [metric=M] [phase=reduce]
 //
-//	job N [arrived=D] [running=N] [min=N] max=N [work=W] [flow=N] [deadline=D] [weight=W]
+//	job N [arrived=D] [min=N] max=N [work=W] [flow=N] [deadline=D] [weight=W]
 //	later N phase=reduce max=N [work=W] [flow=N] [lag=T] [after=N.map,N.reduce…] …
 //	whole N alone=T                  what a flow, or job that stands alone, takes in all
 func planScenario(t *testing.T, d *datadriven.TestData) string {
@@ -42,9 +42,6 @@ func planScenario(t *testing.T, d *datadriven.TestData) string {
 	for _, target := range plan.Targets {
 		fmt.Fprintf(&out, "job%d %d, ends in %.6g\n", target.Job.N, target.Slots, target.End)
 	}
-	if plan.Strict > 0 {
-		fmt.Fprintf(&out, "strict for %.6g\n", plan.Strict)
-	}
 	for _, err := range []error{plan.Validate(s), plan.KeepsMinima(s)} {
 		if err != nil {
 			fmt.Fprintln(&out, err)
@@ -70,8 +67,6 @@ func readPhase(t *testing.T, d *datadriven.TestData, s *scheduler.Snapshot, line
 			j.Goal.Deadline, err = time.ParseDuration(value)
 		case "weight":
 			_, err = fmt.Sscan(value, &j.Goal.Weight)
-		case "running":
-			_, err = fmt.Sscan(value, &j.Running)
 		case "min":
 			_, err = fmt.Sscan(value, &j.Min)
 		case "max":

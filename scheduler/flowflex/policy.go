@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/scheduler"
-	"github.com/quernmr/quern/wire"
 )
 
 // Policy is FlowFlex in a running system (section 5.2): each allocation period the
@@ -18,7 +17,7 @@ import (
 // their reduces after their maps. Phases that cannot use slots yet count with
 // their tasks and, if not measured, the mean task of those that are. A reduce phase
 // is among the Jobs once a configured part of its maps has ended; slots that it cannot
-// use yet go to the others. Phases of the
+// use yet go to the others, for assignment lets none idle. Phases of the
 // other kind run in other slots: they are given one slot for as long as they take
 // at least, so that the critical path is right and little is added to the area. So does
 // what passes between jobs of a flow while one closes and another is set up.
@@ -28,11 +27,9 @@ import (
 //
 // Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share
 // their slots in proportion. Minima, which FlowFlex does not know, are given first;
-// what is left goes by the schedule, and then, so that no slot idles, by its order. In
-// that order targets are filled, but of those first who have not their minimum. Some slots
-// idle where a job is about to come, see keep.
+// what is left goes by the schedule, and then, so that no slot idles, by its order.
 //
-// O(J log J) beside Solve, and keep, for J phases.
+// O(J log J) beside Solve, for J phases.
 type Policy struct{ Options Options }
 
 // Plan implements [scheduler.Policy].
@@ -60,7 +57,7 @@ func (p Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 // fill gives minima, then the schedule's shares, then what is left. Without a
 // schedule there is nothing to share.
 func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
-	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs)), InOrder: true}
+	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
 	if schedule == nil {
 		for _, j := range s.Jobs {
 			plan.Targets = append(plan.Targets, scheduler.Target{Job: j.ID})
@@ -72,11 +69,9 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 		slots[i] = j.Min
 		left -= j.Min
 	}
-	most, strict := g.keep(s, schedule)
-	plan.Strict = strict
 	for _, share := range schedule.Now {
 		if at := g.places[share.Flow][share.Job]; at >= 0 {
-			more := max(0, min(left, min(share.Slots, most[at])-slots[at]))
+			more := max(0, min(left, share.Slots-slots[at]))
 			slots[at] += more
 			left -= more
 		}
@@ -86,46 +81,21 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 			if at < 0 {
 				continue
 			}
-			more := min(left, most[at]-slots[at])
+			more := min(left, s.Jobs[at].Max-slots[at])
 			left -= more
 			plan.Targets = append(plan.Targets,
 				scheduler.Target{Job: s.Jobs[at].ID, Slots: slots[at] + more, End: schedule.Ends[i][k]})
 		}
 	}
-	plan.Targets = needyFirst(plan.Targets, s.Jobs)
 	return plan
-}
-
-// needyFirst puts those first that have fewer slots than they are guaranteed.
-func needyFirst(targets []scheduler.Target, jobs []scheduler.Job) []scheduler.Target {
-	needy := make(map[wire.JobID]bool)
-	for _, j := range jobs {
-		needy[j.ID] = j.Running < j.Min
-	}
-	ordered := make([]scheduler.Target, 0, len(targets))
-	for _, first := range []bool{true, false} {
-		for _, t := range targets {
-			if needy[t.Job] == first {
-				ordered = append(ordered, t)
-			}
-		}
-	}
-	return ordered
 }
 
 // graphOf is a snapshot as flows.
 type graphOf struct {
 	flows  []Flow
-	places [][]int         // by flow and job: its place in Snapshot.Jobs, or one of those below
+	places [][]int         // by flow and job: its place in Snapshot.Jobs, -1 if it waits
 	alone  map[int]float64 // by the number of a flow's first job
 }
-
-// Places of what is not in Snapshot.Jobs.
-const (
-	toCome    = -1 // of the snapshot's phase
-	elsewhere = -2 // of the other phase, or none at all
-	guessed   = -3 // likewise, and nobody knows how long it takes
-)
 
 // node is a phase on the way to a Job.
 type node struct {
@@ -205,7 +175,7 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 	}
 	for _, l := range s.Later {
 		id := scheduler.PhaseID{Job: l.ID, Phase: l.Phase}
-		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, place: toCome, after: l.After, lag: l.Lag}
+		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, place: -1, after: l.After, lag: l.Lag}
 		switch {
 		case seen[id]:
 			return nil, fmt.Errorf("%v: its phase %v is given twice", l.ID, l.Phase)
@@ -222,13 +192,8 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 			n.job.Work = perTask * float64(l.Max)
 		}
 		n.alone = n.job.Work
-		if l.Phase != s.Phase {
-			if n.place = elsewhere; l.Work == 0 {
-				n.place = guessed
-			}
-			if l.Max > 0 {
-				n.job.Work, n.job.Max = n.job.Work/float64(l.Max), 1
-			}
+		if l.Phase != s.Phase && l.Max > 0 {
+			n.job.Work, n.job.Max = n.job.Work/float64(l.Max), 1
 		}
 		nodes = append(nodes, n)
 	}
@@ -259,7 +224,7 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 	for i, n := range group {
 		if n.lag != 0 { // something that takes that long comes between
 			f.Jobs = append(f.Jobs, Job{ID: n.job.ID, Work: n.lag, Max: 1, After: f.Jobs[i].After})
-			f.Jobs[i].After, places = []int{len(f.Jobs) - 1}, append(places, elsewhere)
+			f.Jobs[i].After, places = []int{len(f.Jobs) - 1}, append(places, -1)
 		}
 	}
 	if whole := g.alone[first]; whole > 0 {
