@@ -124,11 +124,10 @@ func (l *PlanLog) Add(p Planned) {
 	}
 }
 
-// add writes what p changes.
-func (s *planState) add(to []byte, p *Planned) []byte {
+// changed is the flags of what p changes.
+func (s *planState) changed(p *Planned) (flags int) {
 	phase := planPhase(p.Phase)
 	last := &s.last[phase]
-	flags := 0
 	for _, f := range []struct {
 		flag int
 		set  bool
@@ -145,6 +144,12 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 			flags |= f.flag
 		}
 	}
+	return flags
+}
+
+// add writes what p changes.
+func (s *planState) add(to []byte, p *Planned) []byte {
+	flags, last := s.changed(p), &s.last[planPhase(p.Phase)]
 	number := func(n int) { to = binary.AppendUvarint(to, uint64(max(n, 0))) }
 	text := func(t string) {
 		number(len(t))
