@@ -341,3 +341,33 @@ func TestLineOfManyJobs(t *testing.T) {
 		t.Fatal("a circle is accepted")
 	}
 }
+
+// TestCostsBelowZero: moving every due date by the same time moves every schedule's
+// cost by the same, so the search finds as good a one where costs are negative, and
+// packs as many orders for it.
+func TestCostsBelowZero(t *testing.T) {
+	search := func(flows int, due float64) (cost float64, orders int) {
+		p, moved := cluster(flows, 25, scheduler.Metric{Penalty: scheduler.Lateness}), 0.0
+		for i := range p.Flows {
+			p.Flows[i].Cost.Due = due
+			moved += p.Flows[i].Cost.Weight * due
+		}
+		made, err := prepare(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSearch(made, Options{})
+		if err := s.minisum(Options{}); err != nil {
+			t.Fatal(err)
+		}
+		s.polish(DefaultEffort)
+		return s.best.cost + moved, len(s.seen)
+	}
+	for flows := 4; flows <= 16; flows++ {
+		late, packed := search(flows, 0)
+		early, also := search(flows, 1e4)
+		if also != packed || early > late*(1+1e-3) {
+			t.Errorf("%d flows: %d orders and %v at best where costs are negative, else %d and %v", flows, also, early, packed, late)
+		}
+	}
+}

@@ -231,7 +231,7 @@ func (s *search) polish(effort int) {
 			return c.At(s.flows[i].alone) - c.At(before.done[i])
 		}) {
 			s.moveAbout(i, until)
-			if s.best.cost < before.cost*(1-sameInstant) {
+			if s.best.cost < before.cost-sameInstant*math.Abs(before.cost) {
 				break
 			}
 		}
