@@ -12,10 +12,10 @@ func forecastRevenueChange(db *database) *mapreduce.Flow {
 		discount := r.Decimal(lDiscount)
 		return r.Date(lShipdate).Within(first, after) && 5 <= discount && discount <= 7 && r.Decimal(lQuantity) < 24_00
 	}), func(r *table.Row) (struct{}, int64) {
-		return struct{}{}, r.Decimal(lExtendedprice) * r.Decimal(lDiscount)
+		return struct{}{}, r.Times(r.Decimal(lExtendedprice), r.Decimal(lDiscount))
 	})
 
-	answer := table.Total(discounted, mapreduce.Sum, func(sum int64, some bool) string {
+	answer := table.Total(discounted, table.Add, func(sum int64, some bool) string {
 		if !some {
 			return "NULL"
 		}

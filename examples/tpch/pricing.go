@@ -1,8 +1,6 @@
 package main
 
 import (
-	"math"
-
 	"github.com/quernmr/quern/examples/tpch/table"
 	"github.com/quernmr/quern/mapreduce"
 )
@@ -26,18 +24,15 @@ func (p *pricing) Fields(f *mapreduce.Fields) {
 
 func pricingOf(r *table.Row) pricing {
 	p := pricing{Quantity: r.Decimal(lQuantity), Price: r.Decimal(lExtendedprice), Discount: r.Decimal(lDiscount), Lines: 1}
-	p.Discounted = p.Price * (100 - p.Discount)
-	p.Charge = p.Discounted * (100 + r.Decimal(lTax))
+	p.Discounted = r.Times(p.Price, 100-p.Discount)
+	p.Charge = r.Times(p.Discounted, 100+r.Decimal(lTax))
 	return p
 }
 
-// add fails the task where a sum does not fit, as beyond a scale of about 80.
+// add fails the task where a sum does not fit: charges, beyond a scale of about 80.
 func (p pricing) add(q pricing) pricing {
-	if q.Charge > 0 && p.Charge > math.MaxInt64-q.Charge {
-		panic("a group's charge does not fit an int64 in millionths")
-	}
-	return pricing{p.Quantity + q.Quantity, p.Price + q.Price, p.Discount + q.Discount,
-		p.Discounted + q.Discounted, p.Charge + q.Charge, p.Lines + q.Lines}
+	return pricing{table.Add(p.Quantity, q.Quantity), table.Add(p.Price, q.Price), table.Add(p.Discount, q.Discount),
+		table.Add(p.Discounted, q.Discounted), table.Add(p.Charge, q.Charge), p.Lines + q.Lines}
 }
 
 // columns are sums and averages, the latter to hundredths.

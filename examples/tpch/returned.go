@@ -31,7 +31,7 @@ func returnedItems(db *database) *mapreduce.Flow {
 		func(r *table.Row) (int64, int64) { return r.Int(oOrderkey), r.Int(oCustkey) })
 	returned := table.Scan(db.lineitem.Where(func(r *table.Row) bool { return r.String(lReturnflag) == "R" }),
 		func(r *table.Row) (int64, int64) { return r.Int(lOrderkey), revenue(r) })
-	orders := table.JoinGroup(quarter, returned, mapreduce.Sum,
+	orders := table.JoinGroup(quarter, returned, table.Add,
 		func(_ int64, customer, revenue int64) (int64, int64) { return customer, revenue })
 
 	accounts := table.Scan(db.customer.Where(func(r *table.Row) bool { return nation.Has(r, r.Int(cNationkey)) }),
@@ -39,7 +39,7 @@ func returnedItems(db *database) *mapreduce.Flow {
 			return r.Int(cCustkey), account{Name: r.String(cName), Nation: nation.Of(r, r.Int(cNationkey)), Address: r.String(cAddress),
 				Phone: r.String(cPhone), Comment: r.String(cComment), Balance: r.Decimal(cAcctbal)}
 		})
-	losses := table.JoinGroup(accounts, table.Rows(orders), mapreduce.Sum,
+	losses := table.JoinGroup(accounts, table.Rows(orders), table.Add,
 		func(customer int64, a account, revenue int64) (int64, loss) {
 			return customer, mapreduce.PairOf(a, revenue)
 		})

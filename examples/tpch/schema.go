@@ -44,4 +44,6 @@ const (
 )
 
 // revenue is what a line of an order brings, in ten-thousandths.
-func revenue(r *table.Row) int64 { return r.Decimal(lExtendedprice) * (100 - r.Decimal(lDiscount)) }
+func revenue(r *table.Row) int64 {
+	return r.Times(r.Decimal(lExtendedprice), 100-r.Decimal(lDiscount))
+}

@@ -33,7 +33,7 @@ func shippingPriority(db *database) *mapreduce.Flow {
 
 	later := table.Scan(db.lineitem.Where(func(r *table.Row) bool { return r.Date(lShipdate) > day }),
 		func(r *table.Row) (int64, int64) { return r.Int(lOrderkey), revenue(r) })
-	unshipped := table.JoinGroup(table.Rows(orders), later, mapreduce.Sum,
+	unshipped := table.JoinGroup(table.Rows(orders), later, table.Add,
 		func(_ int64, o order, revenue int64) (order, int64) { return o, revenue })
 
 	answer := table.Top(10, unshipped, func(o order, revenue int64) (mapreduce.Pair[mapreduce.Desc[int64], order], string) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,27 @@ func TestQueries(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", got, want)
 			}
 		})
+	}
+}
+
+// TestPricingFits: no sum of query 1 wraps.
+func TestPricingFits(t *testing.T) {
+	one := pricing{1, 1, 1, 1, 1, 1}
+	for _, full := range []pricing{
+		{Quantity: math.MaxInt64}, {Price: math.MaxInt64}, {Discount: math.MaxInt64}, {Discounted: math.MaxInt64}, {Charge: math.MaxInt64},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%+v and one more do not fail", full)
+				}
+			}()
+			full.add(one)
+		}()
+	}
+	most := pricing{Charge: math.MaxInt64 - 1}
+	if sum := most.add(one); sum.Charge != math.MaxInt64 {
+		t.Errorf("%+v", sum)
 	}
 }
 

@@ -30,10 +30,10 @@ func localSupplierVolume(db *database) *mapreduce.Flow {
 		func(r *table.Row) (orderIn, int64) {
 			return mapreduce.PairOf(r.Int(lOrderkey), supplier.Of(r, r.Int(lSuppkey))), revenue(r)
 		})
-	sold := table.JoinGroup(table.Rows(orders), lines, mapreduce.Sum,
+	sold := table.JoinGroup(table.Rows(orders), lines, table.Add,
 		func(o orderIn, _ struct{}, revenue int64) (string, int64) { return o.B, revenue })
 
-	volume := table.Group(table.Rows(sold), mapreduce.Sum)
+	volume := table.Group(table.Rows(sold), table.Add)
 	answer := table.Order(volume, func(nation string, revenue int64) (mapreduce.Desc[int64], string) {
 		return mapreduce.Descending(revenue), table.Line(nation, table.Fixed(revenue, 4))
 	})

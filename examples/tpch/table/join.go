@@ -1,6 +1,7 @@
 package table
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
@@ -10,6 +11,16 @@ import (
 // Group folds the values of each key to one.
 func Group[K, V any](rows *mapreduce.Pairs[K, V], add func(a, b V) V) *mapreduce.Result[K, V] {
 	return mapreduce.Fold(rows, add)
+}
+
+// Add is a sum for Group, JoinGroup and Total. One that does not fit an int64 fails the
+// task, where [mapreduce.Sum] would wrap.
+func Add(a, b int64) int64 {
+	sum := a + b
+	if (sum < a) != (b < 0) {
+		panic(fmt.Sprintf("%d and %d: the sum does not fit an int64", a, b))
+	}
+	return sum
 }
 
 // Join calls f for every left and right row with the same key; f gives the key and

@@ -2,6 +2,8 @@ package table
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -55,12 +57,9 @@ func (r *Row) String(column int) string {
 	return r.line[r.ends[column-1]+1 : r.ends[column]]
 }
 
-// maxDigits is what a number may have so that it fits an int64 in hundredths, and
-// what a decimal may have before its point so that its product with two of a
-// hundred at most does, in millionths.
 const (
-	maxDigits = 15
-	maxWhole  = 12
+	maxDigits = 15 // of a whole number: it fits an int64 in hundredths too
+	maxWhole  = 12 // of a decimal, before its point: its product with two factors of at most 2.00 fits, in millionths
 )
 
 // Int is a field that is a whole number.
@@ -80,12 +79,30 @@ func (r *Row) Decimal(column int) int64 {
 	n, ok := digits(whole)
 	hundredths, also := digits(places)
 	if !ok || !also || len(text) == 0 || len(whole) > maxWhole || len(places) > 2 || text[0] == '.' || text[len(text)-1] == '.' {
-		return r.wrong(column, "a decimal of two places")
+		return r.wrong(column, "a decimal of up to two places")
 	}
 	if len(places) == 1 {
 		hundredths *= 10
 	}
 	return sign * (n*100 + hundredths)
+}
+
+// Times is a product of fields. One that does not fit an int64 fails the map as a
+// field that cannot be read does.
+func (r *Row) Times(a, b int64) int64 {
+	high, low := bits.Mul64(magnitude(a), magnitude(b))
+	if high > 0 || low > math.MaxInt64 {
+		r.fail("%d times %d does not fit an int64", a, b)
+		return 0
+	}
+	return a * b
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
 }
 
 func signed(text string) (rest string, sign int64) {

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -28,7 +29,7 @@ func TestFields(t *testing.T) {
 		{".5", (*Row).Decimal, 0, "decimal"},
 		{"5.", (*Row).Decimal, 0, "decimal"},
 		{".", (*Row).Decimal, 0, "decimal"},
-		{"1.234", (*Row).Decimal, 0, `field 2, b: "1.234" is not a decimal of two places`},
+		{"1.234", (*Row).Decimal, 0, `field 2, b: "1.234" is not a decimal of up to two places`},
 		{"1,2", (*Row).Decimal, 0, "decimal"},
 		{"1e3", (*Row).Decimal, 0, "decimal"},
 		{"--1", (*Row).Decimal, 0, "decimal"},
@@ -55,6 +56,23 @@ func TestFields(t *testing.T) {
 }
 
 func day(r *Row, column int) int64 { return int64(r.Date(column)) }
+
+// TestTimes: a product is exact or an error of the row.
+func TestTimes(t *testing.T) {
+	for _, c := range []struct {
+		a, b int64
+		fits bool
+	}{
+		{0, math.MinInt64, true}, {-7, 3, true}, {1 << 31, 1 << 31, true}, {-1 << 32, 1 << 30, true}, {math.MaxInt64, -1, true},
+		{1 << 32, 1 << 31, false}, {-1 << 33, 1 << 32, false}, {math.MinInt64, -1, false}, {99_999_999_999_999, -99_999_999_999_999, false},
+	} {
+		r := new(Row)
+		got := r.Times(c.a, c.b)
+		if c.fits && (r.err != nil || got != c.a*c.b) || !c.fits && (r.err == nil || !strings.Contains(r.err.Error(), "does not fit")) {
+			t.Errorf("%d times %d is %d (%v)", c.a, c.b, got, r.err)
+		}
+	}
+}
 
 func TestLines(t *testing.T) {
 	for line, want := range map[string]string{

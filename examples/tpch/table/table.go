@@ -12,8 +12,8 @@
 //   - [Order], [Top] and [Total] write the answer as lines of text.
 //
 // Numbers are integers: decimals of two places are counted in hundredths, and a
-// product of two such in ten-thousandths; [Fixed] prints them. So sums are exact,
-// up to 9.2e18 of their unit.
+// product of two such in ten-thousandths; [Fixed] prints them. So sums are exact, up
+// to 9.2e18 of their unit; beyond, [Add] and [Row.Times] fail the job.
 //
 // A line with too few or too many fields, or a field that is no number, decimal or
 // date where one is read, fails the job; the error has the line's file and offset.

@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/quernmr/quern/mapreduce"
@@ -55,6 +56,28 @@ func TestSide(t *testing.T) {
 		func(r *Row) (int64, string) { return r.Int(0), r.String(1) })
 	runs(t, "ann\t3\ncid\t1\n", Job("j", Group(Scan(sales().Where(func(r *Row) bool { return rich.Has(r, r.Int(0)) }),
 		func(r *Row) (string, int64) { return rich.Of(r, r.Int(0)), 1 }), mapreduce.Sum), city, rich))
+}
+
+// TestAdd: a sum is exact or a panic.
+func TestAdd(t *testing.T) {
+	for _, c := range []struct {
+		a, b int64
+		fits bool
+	}{
+		{1, -3, true}, {math.MaxInt64, 0, true}, {math.MinInt64, 0, true}, {math.MaxInt64 - 1, 1, true}, {math.MinInt64, math.MaxInt64, true},
+		{math.MaxInt64, 1, false}, {1, math.MaxInt64, false}, {math.MinInt64, -1, false}, {math.MinInt64, math.MinInt64, false},
+	} {
+		func() {
+			defer func() {
+				if fits := recover() == nil; fits != c.fits {
+					t.Errorf("%d and %d: %t, want %t", c.a, c.b, fits, c.fits)
+				}
+			}()
+			if sum := Add(c.a, c.b); sum != c.a+c.b {
+				t.Errorf("%d and %d are %d", c.a, c.b, sum)
+			}
+		}()
+	}
 }
 
 func TestJoins(t *testing.T) {
