@@ -154,6 +154,7 @@ func TestRefusedTables(t *testing.T) {
 	lines := peers.Small(30)["lineitem"]
 	first, rest, _ := strings.Cut(lines, "\n")
 	at := fmt.Sprint("lineitem.tbl, offset ", len(first)+1)
+	last := strings.LastIndexByte(lines[:len(lines)-1], '\n') + 1
 	fields := strings.SplitAfter(strings.SplitN(rest, "\n", 2)[0], "|")
 	edit := func(column int, text string) string {
 		changed := append([]string(nil), fields...)
@@ -165,7 +166,7 @@ func TestRefusedTables(t *testing.T) {
 		wants   []string
 	}{
 		"too few fields":  {edit(7, ""), []string{at, "15 fields", "want 16"}},
-		"cut off":         {lines[:len(lines)-9], []string{"lineitem.tbl, offset ", "want 16"}},
+		"cut off":         {lines[:len(lines)-9], []string{fmt.Sprintf("lineitem.tbl, offset %d: ", last), "want 16"}},
 		"too many fields": {edit(7, "1.00|2.00|"), []string{at, "more than 16 fields"}},
 		"empty line":      {edit(0, "\n"), []string{at, "0 fields"}},
 		"bad decimal":     {edit(5, "1O.00|"), []string{at, "field 6, l_extendedprice", `"1O.00"`, "decimal"}},
@@ -178,11 +179,41 @@ func TestRefusedTables(t *testing.T) {
 			refused(t, append(c.wants, dir, "attempt_"), "-query", "1", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
 		})
 	}
-	t.Run("side table", func(t *testing.T) {
+	for name, c := range map[string]struct{ line, want string }{
+		"side table, bad number":     {"2|CHINA|one|x|", `field 3, n_regionkey: "one"`},
+		"side table, too few fields": {"2|CHINA|1|", "a line of 3 fields that end with '|', want 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t)
+			divide(t, dir, "nation", "0|KENYA|0|x|\n", "1|INDIA|1|x|\n"+c.line+"\n")
+			want := fmt.Sprintf("%[1]s/customer.tbl, offset 0: look up in nation: file://%[1]s/nation/nation.2.tbl, offset 13: %[2]s", dir, c.want)
+			refused(t, []string{want}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
+		})
+	}
+}
+
+// TestTooLarge: a query whose numbers do not fit fails, and answers nothing wrong.
+func TestTooLarge(t *testing.T) {
+	for _, c := range []struct {
+		query, discount string
+		wants           []string
+	}{
+		{"1", "-1.00", []string{"the sum does not fit an int64"}},
+		{"1", "999999999999.00", []string{"lineitem.tbl, offset 0: ", "99999999999999 times -99999999999800 does not fit an int64"}},
+		{"3", "-899.99", []string{"the sum does not fit an int64"}},
+		{"5", "-899.99", []string{"the sum does not fit an int64"}},
+		{"10", "-899.99", []string{"the sum does not fit an int64"}},
+	} {
 		dir := small(t)
-		divide(t, dir, "nation", "0|KENYA|0|x|\n", "1|INDIA|1|x|\n2|CHINA|one|x|\n")
-		refused(t, []string{dir + "/nation/nation.2.tbl, offset 13", "field 3, n_regionkey", `"one"`}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
-	})
+		var lines strings.Builder
+		for line := range strings.Lines(peers.Small(30)["lineitem"]) {
+			fields := strings.Split(line, "|")
+			fields[5], fields[6], fields[7] = "999999999999.99", c.discount, "1.00"
+			lines.WriteString(strings.Join(fields, "|"))
+		}
+		write(t, filepath.Join(dir, "lineitem.tbl"), lines.String())
+		refused(t, c.wants, "-query", c.query, "-tables", dir, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1")
+	}
 }
 
 // TestRefusedAtSubmission: what is missing is said before anything runs.

@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// Side is a small table that is looked up in: every map reads it whole, before its
-// first row, from a side file of the job. See [Job].
+// Side is a small table that is looked up in: every map reads it whole, when it
+// first looks something up, from a side file of the job. See [Job].
 type Side[K comparable, V any] struct {
 	name    string
 	table   *Table
@@ -32,7 +32,7 @@ func NewSide[K comparable, V any](name string, t *Table, project func(*Row) (K, 
 func (s *Side[K, V]) Get(r *Row, key K) (value V, ok bool) {
 	if s.task != r.task {
 		if err := s.load(r.task); err != nil {
-			r.fail("%w", err)
+			r.fail("look up in %s: %w", s.name, err)
 			return value, false
 		}
 	}
