@@ -36,7 +36,7 @@ func checkSubmission(s *wire.Submission) error {
 		}
 		for _, after := range j.After() {
 			if after >= i {
-				return fmt.Errorf("%w: job %q reads a job that is not before it", ErrBadSubmission, j.Name)
+				return fmt.Errorf("%w: job %q reads job number %d, which is not before it", ErrBadSubmission, j.Name, after+1)
 			}
 		}
 		out := strings.TrimRight(j.Output, "/")

@@ -23,9 +23,9 @@ func TestBadFlows(t *testing.T) {
 	}{
 		"a diamond":                 {[]wire.JobPlan{job("a", ""), job("b", "", 1), job("c", "", 1), job("d", "o", 2, 3)}, ""},
 		"no jobs":                   {nil, "no jobs"},
-		"a cycle":                   {[]wire.JobPlan{job("a", "", 2), job("b", "", 1)}, `job "a" reads a job that is not before it`},
-		"a job that reads itself":   {[]wire.JobPlan{job("a", "", 1)}, `job "a" reads a job that is not before it`},
-		"an output nobody writes":   {[]wire.JobPlan{job("a", ""), job("b", "", 1, 7)}, `job "b" reads a job that is not before it`},
+		"a cycle":                   {[]wire.JobPlan{job("a", "", 2), job("b", "", 1)}, `job "a" reads job number 2, which is not before it`},
+		"a job that reads itself":   {[]wire.JobPlan{job("a", "", 1)}, `job "a" reads job number 1, which is not before it`},
+		"an output nobody writes":   {[]wire.JobPlan{job("a", ""), job("b", "", 1, 7)}, `job "b" reads job number 7, which is not before it`},
 		"two jobs of one output":    {[]wire.JobPlan{job("a", "mem://c/o"), job("b", "mem://c/o/")}, `jobs "a" and "b" have one output: mem://c/o`},
 		"two of temporary outputs":  {[]wire.JobPlan{job("a", ""), job("b", ""), job("c", "o", 1, 2)}, ""},
 		"a negative number to read": {[]wire.JobPlan{job("a", ""), job("b", "", -1)}, `job "b" reads job number -1`},
