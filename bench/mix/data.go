@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,19 +19,8 @@ const textBytes = 16 * block
 
 // inputs makes what all seeds have in common, on the local disk.
 func (b *bench) inputs(generator *peers.Peer) error {
-	if _, err := os.Stat(b.tables()); errors.Is(err, fs.ErrNotExist) {
-		fresh := b.tables() + ".new" // so that what is cut off is not taken for whole
-		if err := os.RemoveAll(fresh); err != nil {
-			return err
-		}
-		if err := generator.Generate(b.ctx, fresh, b.scale, 1); err != nil {
-			return err
-		}
-		if err := os.Rename(fresh, b.tables()); err != nil {
-			return err
-		}
-	}
-	return errors.Join(input.Lines(b.path("lines"), textBytes), input.Text(b.path("text"), textBytes))
+	return errors.Join(generator.Generate(b.ctx, b.tables(), b.scale, 1),
+		input.Lines(b.path("lines"), textBytes), input.Text(b.path("text"), textBytes))
 }
 
 func (b *bench) tables() string { return b.path("scale-" + b.scale) }

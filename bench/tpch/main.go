@@ -98,17 +98,8 @@ func (b *bench) prepare(ctx context.Context, spark bool) error {
 		}
 		b.engines = append(b.engines, b.peer(p, fmt.Sprintf("local[%d] and %d shuffle partitions", b.cores, b.cores)))
 	}
-	if _, err := os.Stat(b.tables()); err != nil {
-		fresh := b.tables() + ".new" // so that what is cut off is not taken for whole
-		if err := os.RemoveAll(fresh); err != nil {
-			return err
-		}
-		if err := duckdb.Generate(ctx, fresh, b.scale, b.parts); err != nil {
-			return err
-		}
-		if err := os.Rename(fresh, b.tables()); err != nil {
-			return err
-		}
+	if err := duckdb.Generate(ctx, b.tables(), b.scale, b.parts); err != nil {
+		return err
 	}
 	return readAll(b.tables())
 }

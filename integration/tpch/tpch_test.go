@@ -124,7 +124,7 @@ func TestAnswers(t *testing.T) {
 		{"0.01", 3, 1_000_000},
 		{"0.1", 2, 8_000_000},
 	} {
-		dir := t.TempDir()
+		dir := filepath.Join(t.TempDir(), "tables")
 		if err := duckdb.Generate(t.Context(), dir, c.scale, c.parts); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,9 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,17 +68,25 @@ func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answe
 	return a, nil
 }
 
-// Generate makes the tables of a scale, such as "0.01", in a directory; in files
-// <table>.tbl, or where parts is more than 1, in as many <table>/*.tbl.
+// Generate makes a directory with the tables of a scale, such as "0.01", unless it is
+// there; in files <table>.tbl, or where parts is more than 1, in as many <table>/*.tbl.
+// When it fails or is cut off, there is no such directory.
 func (p *Peer) Generate(ctx context.Context, dir, scale string, parts int) error {
-	args := []string{"tbl", "--scale-factor", scale, "--output-dir", dir, "--tables", "region,nation,supplier,customer,orders,lineitem"}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	fresh := dir + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
+	args := []string{"tbl", "--scale-factor", scale, "--output-dir", fresh, "--tables", "region,nation,supplier,customer,orders,lineitem"}
 	if parts > 1 {
 		args = append(args, "--parts", strconv.Itoa(parts))
 	}
 	if out, err := exec.CommandContext(ctx, p.program("tpchgen-cli"), args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("make tables of scale %s: %w\n%s", scale, err, out)
 	}
-	return nil
+	return os.Rename(fresh, dir)
 }
 
 func (p *Peer) program(name string) string { return filepath.Join(p.dir, "bin", name) }
