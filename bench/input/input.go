@@ -25,6 +25,9 @@ const (
 	lineBytes = LineBytes
 )
 
+// Needle is for a grep of the text: it is in a few lines of each megabyte.
+const Needle = "que"
+
 // LineBytes is the length of the lines that are to be sorted, newline included.
 const LineBytes = 100
 

@@ -45,7 +45,7 @@ func (b *bench) mixed() error {
 		}
 		for k := range rules() {
 			rule := rules()[(k+turn)%len(rules())]
-			times, err := b.mix(drawMix(seed), seed, rule)
+			times, err := b.runMix(drawMix(seed), seed, rule)
 			if err != nil {
 				return err
 			}
@@ -61,8 +61,8 @@ func (b *bench) mixed() error {
 	return nil
 }
 
-// mix gives how long each work took, from its arrival on.
-func (b *bench) mix(mix []arrival, seed uint64, rule string) ([]time.Duration, error) {
+// runMix gives how long each work took, from its arrival on.
+func (b *bench) runMix(mix []arrival, seed uint64, rule string) ([]time.Duration, error) {
 	if err := b.follow(rule); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package testbed
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -57,13 +58,14 @@ func PutFile(h *minicluster.Cluster, local, name string, at *minicluster.Daemon,
 	return Put(h, in, name, at, properties)
 }
 
-// Digest is a sum over a job's output, part after part.
+// Digest is a sum over a job's output, part after part. One of no bytes is refused: it
+// would equal any other such, however wrong.
 func Digest(f dfs.FS, dir string) (sum [sha256.Size]byte, err error) {
 	infos, err := f.List(dir)
 	if err != nil {
 		return sum, err
 	}
-	all := sha256.New()
+	all, size := sha256.New(), int64(0)
 	for _, info := range infos {
 		if !strings.HasPrefix(dfs.Base(info.Name), "part-") {
 			continue
@@ -72,10 +74,14 @@ func Digest(f dfs.FS, dir string) (sum [sha256.Size]byte, err error) {
 		if err != nil {
 			return sum, err
 		}
-		_, err = io.Copy(all, file)
+		n, err := io.Copy(all, file)
 		if err := errors.Join(err, file.Close()); err != nil {
 			return sum, err
 		}
+		size += n
+	}
+	if size == 0 {
+		return sum, fmt.Errorf("the part files in %s are empty, or there are none", dir)
 	}
 	return sha256.Sum256(all.Sum(nil)), nil
 }
