@@ -37,6 +37,10 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "working `directory`, kept with the tables; default: a temporary one, removed")
 	flag.BoolVar(&o.verbose, "v", false, "print what each run took")
 	flag.Parse()
+	if err := o.check(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench/mix:", err)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, o)
 	stop()
@@ -53,6 +57,13 @@ type options struct {
 	only    string
 	dir     string
 	verbose bool
+}
+
+func (o options) check() error {
+	if o.seeds < 1 {
+		return fmt.Errorf("-seeds %d: want 1 or more", o.seeds)
+	}
+	return nil
 }
 
 // The cluster, and how long its disks and network take.
