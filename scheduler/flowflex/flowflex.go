@@ -19,9 +19,10 @@
 //	relax.go    stage 2b, sums: the relaxation as a minimum-cost flow; deadlines from it
 //	orders.go   cheap orders, and local search on a surrogate
 //	solve.go    the search for an order, sums; maxima are in minimax.go
+//	mend.go     deadlines moved by how late or early flows were, packed by urgency
 //	shift.go    stage 3: back from pseudo-jobs to jobs; proportional shares
 //	reach.go    how early jobs can start, and flows end, at best
-//	bounds.go   lower bounds on the cost of any schedule
+//	bounds.go   lower bounds on the cost of any schedule; higher ones in raised.go
 //	fair.go     FAIR and FIFO, as ready lists
 //	printed.go  the paper's algorithm to the letter, for comparison
 //	policy.go   the policy of a running system: a Snapshot in, a Plan out
@@ -35,9 +36,10 @@
 //	    that is given first: order them by id.
 //
 // Complexity: one order is packed in O(N A), N jobs in all and A jobs that have
-// slots at a time. The search packs some tens of orders, and Options.Effort more;
-// the relaxation is one minimum-cost flow over m flows and as many time slices as
-// Grid, the flows and the steps of their costs together.
+// slots at a time. The search packs some tens of orders and at most 60 times by mended
+// deadlines, and Options.Effort orders more; the relaxation is one minimum-cost flow
+// over m flows and as many time slices as Grid, the flows and the steps of their costs
+// together.
 package flowflex
 
 import (

@@ -10,8 +10,8 @@ import "math"
 // there is, not twice that, which the proof needs and practice does not; every
 // schedule is kept if its own cost is the least so far, whether it meets its
 // deadlines or not; jobs are also packed by how late they may start or end, whatever
-// their flow, which the paper does not try; and the first lastsuccess is the cost of a schedule, where the
-// figure may end without having computed one.
+// their flow, which the paper does not try; and the first lastsuccess is the cost of
+// a schedule, where the figure may end without having computed one.
 func (s *search) minimax() {
 	fail := math.Inf(-1)
 	for i := range s.flows {

@@ -21,8 +21,9 @@ type Options struct {
 	AsPrinted bool
 	// Assign fills in Schedule.Assigned, which may be as long as the square of the jobs.
 	Assign bool
-	// Effort is how many orders the last local search tries at
-	// most; below 0: none, 0: DefaultEffort.
+	// Effort is how many orders the last local search tries at most, and how often
+	// either rule's deadlines are mended before it, if less than usual; below 0:
+	// neither is done, 0: DefaultEffort.
 	Effort int
 }
 
