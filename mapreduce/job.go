@@ -26,13 +26,13 @@ type Job struct {
 
 // Flow is several jobs run as one submission. A job that reads another's result
 // by [From] starts when that has ended; the order of Jobs says nothing. A flow has
-// one deadline, weight, priority and pool. A job that fails or is killed takes the
-// others with it; only those that have ended, or are moving their files into place,
-// keep their outputs. Results that have no Output are kept in the cluster's staging
-// directory, in the format that [From] reads, until the flow has ended; with the
-// property quern.flow.keep, of one job or all, in a directory of the flow's output. They
-// are not made anew: when files of theirs are lost, which only that file system can do,
-// the job that reads them fails and names the first one.
+// one deadline, SLA, weight, priority, batch and pool. A job that fails or is killed
+// takes the others with it; only those that have ended, or are moving their files
+// into place, keep their outputs. Results that have no Output are kept in the
+// cluster's staging directory, in the format that [From] reads, until the flow has
+// ended; with the property quern.flow.keep, of one job or all, in a directory of the
+// flow's output. They are not made anew: when files of theirs are lost, which only
+// that file system can do, the job that reads them fails and names the first one.
 type Flow struct {
 	Name string
 	Jobs []*Job
