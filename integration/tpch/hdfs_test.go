@@ -37,7 +37,7 @@ func TestHDFS(t *testing.T) {
 	t.Setenv("HADOOP_CONF_DIR", cluster.Conf())
 	t.Setenv("HADOOP_USER_NAME", minicluster.Superuser)
 	local := small(t)
-	var five string
+	locally := make(map[string]string) // answers by query
 	for _, query := range []string{"1", "5"} {
 		var answers []string
 		for _, tables := range []string{local, remote} {
@@ -50,14 +50,14 @@ func TestHDFS(t *testing.T) {
 		if answers[0] != answers[1] || answers[0] == "" {
 			t.Errorf("query %s: from local files\n%s\nfrom HDFS\n%s", query, answers[0], answers[1])
 		}
-		five = answers[0]
+		locally[query] = answers[0]
 	}
 	out := remote + "/out"
 	if exit, stderr := run(t, "-query", "5", "-tables", local, "-output", out, "-D", "quern.flow.keep=true"); exit != 0 {
 		t.Fatalf("exit %d\n%s", exit, stderr)
 	}
-	if got := answerThere(t, cluster, out+"/answer"); got != five || got == "" {
-		t.Errorf("from what jobs have left each other in HDFS\n%s\nwant\n%s", got, five)
+	if got := answerThere(t, cluster, out+"/answer"); got != locally["5"] || got == "" {
+		t.Errorf("from what jobs have left each other in HDFS\n%s\nwant\n%s", got, locally["5"])
 	}
 	refused(t, []string{"no file matches", remote + "/none/lineitem"}, "-query", "6", "-tables", remote+"/none")
 }
