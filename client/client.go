@@ -117,8 +117,12 @@ func (s *session) exitCode(err error) int {
 // flowFailed says in the end which job of a flow has not succeeded by itself: others
 // may have been reported since.
 func (s *session) flowFailed(first *wire.JobStatus) {
-	if len(s.jobs) > 1 && s.sub.Plan.Flow != "" {
-		fmt.Fprintf(s.Out, "flow %s %v: %v %s %v\n", OneLine(s.sub.Plan.Flow), first.State, first.ID, OneLine(first.Name), first.State)
+	flow := "flow " + OneLine(s.sub.Plan.Flow)
+	if s.sub.Plan.Flow == "" { // it was submitted by others
+		flow = first.Flow.String()
+	}
+	if len(s.jobs) > 1 && (s.sub.Plan.Flow != "" || !first.Flow.IsZero()) {
+		fmt.Fprintf(s.Out, "%s %v: %v %s %v\n", flow, first.State, first.ID, OneLine(first.Name), first.State)
 	}
 }
 

@@ -215,15 +215,21 @@ func TestRun(t *testing.T) {
 // TestFlowFailed: of a flow's jobs the one is named that has taken the others with it.
 func TestFlowFailed(t *testing.T) {
 	id := func(n int) wire.JobID { return wire.JobID{Start: 7, N: n} }
-	var out strings.Builder
-	s := &session{Config: Config{Out: &out}, sub: &wire.Submission{Plan: wire.Plan{Flow: "both"}}, jobs: []wire.JobStatus{
-		{ID: id(1), Name: "a", State: wire.Succeeded},
-		{ID: id(2), Name: "b", State: wire.Killed, With: id(3)},
-		{ID: id(3), Name: "c", State: wire.Killed},
-		{ID: id(4), Name: "d", State: wire.Killed, With: id(3)},
-	}}
-	if code := s.exitCode(nil); code != 1 || out.String() != "flow both killed: job_7_0003 c killed\n" {
-		t.Errorf("exit code %d, output %q", code, out.String())
+	flow := wire.FlowID{Start: 7, N: 1}
+	for name, want := range map[string]string{
+		"both": "flow both killed: job_7_0003 c killed\n",
+		"":     "flow_7_0001 killed: job_7_0003 c killed\n", // of others
+	} {
+		var out strings.Builder
+		s := &session{Config: Config{Out: &out}, sub: &wire.Submission{Plan: wire.Plan{Flow: name}}, jobs: []wire.JobStatus{
+			{ID: id(1), Flow: flow, Name: "a", State: wire.Succeeded},
+			{ID: id(2), Flow: flow, Name: "b", State: wire.Killed, With: id(3)},
+			{ID: id(3), Flow: flow, Name: "c", State: wire.Killed},
+			{ID: id(4), Flow: flow, Name: "d", State: wire.Killed, With: id(3)},
+		}}
+		if code := s.exitCode(nil); code != 1 || out.String() != want {
+			t.Errorf("exit code %d, output %q, want %q", code, out.String(), want)
+		}
 	}
 }
 
