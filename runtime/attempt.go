@@ -58,13 +58,13 @@ func (a *attempt) do() error {
 		return err
 	}
 	var err error
-	if a.sub, err = a.worker.submission(a.cmd.Staging); err != nil {
+	if a.sub, err = a.worker.submission(a.cmd.Staging, a.id().Task.Kind); err != nil {
 		return err
 	}
 	if a.cmd.Index < 0 || a.cmd.Index >= len(a.sub.Plan.Jobs) {
 		return Fatal(fmt.Errorf("%w: the submission has no job %d", ErrCorrupt, a.cmd.Index))
 	}
-	a.tree = &tree{fs: a.fs, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key}
+	a.tree = &tree{fs: a.fs, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
 	switch a.id().Task.Kind {
 	case wire.Commit:

@@ -46,6 +46,7 @@
 // Below the submission's staging URL, see package wire for their names:
 //
 //	submission       frame of wire.Submission
+//	stopped          its name from the first cleanup of one of its jobs on, see tree
 //	tmp/<index>      output of a job of a flow that only later jobs read: segment files
 //	<job>/splits     see splitsfile.go for the bytes
 //	<job>/cuts       see cuts.go

@@ -25,12 +25,22 @@ import (
 // renames OUT/_temporary to .<OUT>.<job>.<key>.old before it removes anything. A crash
 // between any two steps leaves a state that tells what is still to be done.
 //
+// A setup attempt may also go on while its job is cleaned up, and after that. So cleanup
+// first renames the staged submission, which nobody makes again, and then away whatever
+// setup attempts build there; and a setup attempt looks for the submission when it has made
+// the directory to build in. If it finds it, the cleanup will find the directory, or the
+// output in place. If not, it removes the directory, which is empty yet: that is the most
+// that it leaves if it dies just then. This ends all setup attempts of the submission, as
+// they should: its jobs are stopped together, but for those that have run or commit.
+//
 // The key is random: ids of two clusters that started in one millisecond are equal.
 type tree struct {
 	fs  dfs.FS
 	out string // URL of OUT
 	job wire.JobID
 	key string // of the submission
+
+	staging string // URL of the submission's directory
 }
 
 const (
@@ -38,6 +48,7 @@ const (
 	ownerName     = "OWNER"
 	successName   = "_SUCCESS"
 	manifestName  = ".attempt"
+	fencedSuffix  = ".fenced" // of what an attempt has built and cannot put into place any more
 	maxOwner      = 1 << 10
 	maxManifest   = 64 << 20
 )
@@ -51,7 +62,7 @@ func (t *tree) below(elem ...string) string {
 }
 
 func (t *tree) attempt(id wire.AttemptID) string { return t.below("a", id.String()) }
-func (t *tree) fenced(id wire.AttemptID) string  { return t.below("a", id.String()+".fenced") }
+func (t *tree) fenced(id wire.AttemptID) string  { return t.below("a", id.String()+fencedSuffix) }
 func (t *tree) task(id wire.TaskID) string       { return t.below("t", id.String()) }
 
 func (t *tree) beside(suffix string) string {
@@ -115,10 +126,11 @@ func (t *tree) build(id wire.AttemptID) error {
 	scratch := t.beside(".new")
 	fresh := dfs.Join(scratch, id.String())
 	inside := &tree{fs: t.fs, out: fresh, job: t.job, key: t.key}
-	if err := mkdir(t.fs, scratch); err != nil {
+	if err := t.begin(scratch, fresh); err != nil {
+		t.abandon(scratch, fresh)
 		return fmt.Errorf("make output: %w", err)
 	}
-	for _, dir := range []string{fresh, inside.temporary(), inside.below(), inside.below("a"), inside.below("t")} {
+	for _, dir := range []string{inside.temporary(), inside.below(), inside.below("a"), inside.below("t")} {
 		if err := t.fs.Mkdir(dir); err != nil {
 			return fmt.Errorf("make output: %w", err)
 		}
@@ -131,13 +143,55 @@ func (t *tree) build(id wire.AttemptID) error {
 		state, why := t.claimed()
 		switch {
 		case state == foreign && isFatal(why):
-			return fmt.Errorf("make output: %w", errors.Join(why, t.fs.RemoveAll(scratch)))
+			t.abandon(scratch, fresh)
+			return fmt.Errorf("make output: %w", why)
 		case state != ours:
 			return fmt.Errorf("make output: %w", err)
 		}
 	}
 	if err := t.fs.RemoveAll(scratch); err != nil {
 		return fmt.Errorf("make output: %w", err)
+	}
+	return nil
+}
+
+// begin makes the directory that a setup attempt builds in, unless no job of the
+// submission is to be set up any more.
+func (t *tree) begin(scratch, fresh string) error {
+	if err := mkdir(t.fs, scratch); err != nil {
+		return err
+	}
+	if err := t.fs.Mkdir(fresh); err != nil {
+		return err
+	}
+	_, err := t.fs.Stat(dfs.Join(t.staging, wire.StagedSubmission))
+	if missing(err) {
+		return fmt.Errorf("the job was stopped or is over: %w", err)
+	}
+	return err
+}
+
+// abandon removes what a setup attempt has built, and nothing of another's. What it
+// cannot remove is left to the cleanup, if that is still to come.
+func (t *tree) abandon(scratch, fresh string) {
+	_ = t.fs.RemoveAll(fresh)
+	_ = t.fs.Remove(scratch) // unless another attempt builds there
+}
+
+// endSetups sees to it that no setup attempt puts anything into place any more.
+func (t *tree) endSetups() error {
+	staged, stopped := dfs.Join(t.staging, wire.StagedSubmission), dfs.Join(t.staging, wire.StagedStopped)
+	if err := t.fs.RenameFile(staged, stopped); err != nil && !missing(err) {
+		return err
+	}
+	dirs, err := t.fs.List(t.beside(".new"))
+	if err != nil && !missing(err) {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := t.fs.RenameDir(dir.Name, dir.Name+fencedSuffix); err != nil && !missing(err) {
+			return err
+		}
 	}
 	return nil
 }
@@ -312,9 +366,10 @@ func (t *tree) moveFile(from, to string, size int64) error {
 	return renamed
 }
 
-// takeBack removes the files that a job commit has moved which failed before it
+// takeBack moves back the files that a job commit has moved which failed before it
 // could write _SUCCESS. A file that it could not move is still in its task's
-// directory, so what stands in its place is somebody else's and stays.
+// directory, so what stands in its place is somebody else's and stays. Nothing can be
+// moved there either when another cleanup has gone on.
 func (t *tree) takeBack() error {
 	if done, err := t.exists(t.success()); err != nil || done {
 		return err
@@ -333,11 +388,8 @@ func (t *tree) takeBack() error {
 			return err
 		}
 		for _, f := range m.Files {
-			there, err := t.exists(dfs.Join(dir.Name, f.Name))
-			if err == nil && !there {
-				err = t.fs.Remove(dfs.Join(t.out, f.Name))
-			}
-			if err != nil && !missing(err) {
+			err := t.fs.RenameFile(dfs.Join(t.out, f.Name), dfs.Join(dir.Name, f.Name))
+			if err != nil && !missing(err) && !errors.Is(err, fs.ErrExist) {
 				return fmt.Errorf("take back moved output: %w", err)
 			}
 		}
@@ -348,8 +400,7 @@ func (t *tree) takeBack() error {
 // cleanup removes all that a failed or killed job has left of its output. What
 // is not this job's stays.
 func (t *tree) cleanup() error {
-	// First of all, so that no late call of a setup attempt that is dead puts it into place.
-	if err := t.fs.RemoveAll(t.beside(".new")); err != nil {
+	if err := t.endSetups(); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	old := t.beside(".old")
@@ -358,10 +409,10 @@ func (t *tree) cleanup() error {
 		return fmt.Errorf("clean up: %w", why)
 	}
 	if state == ours {
-		if err := errors.Join(t.takeBack(), t.fs.RemoveAll(old)); err != nil {
+		if err := t.takeBack(); err != nil {
 			return fmt.Errorf("clean up: %w", err)
 		}
-		// A call of an attempt that is dead may be done this late, and be first.
+		// Another cleanup that is thought lost may be first.
 		if err := t.fs.RenameDir(t.temporary(), old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("clean up: %w", err)
 		}

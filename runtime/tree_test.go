@@ -23,7 +23,15 @@ func testAttempt(kind wire.Kind, n, attempt int) wire.AttemptID {
 
 const testOut = "mem://t/data/out"
 
-func newTree(f dfs.FS) *tree { return &tree{fs: f, out: testOut, job: testJob} }
+func newTree(f dfs.FS) *tree { return &tree{fs: f, out: testOut, job: testJob, staging: testStaging} }
+
+// newData is a file system with what is there before a job's first attempt.
+func newData() *mem.FS {
+	f := mem.New(1)
+	must(0, f.MkdirAll("mem://t/data"))
+	put(f, dfs.Join(testStaging, wire.StagedSubmission), nil)
+	return f
+}
 
 // state lists everything below a directory: files with their content.
 func state(f dfs.FS, dir string) string {
@@ -107,7 +115,6 @@ func life(t *testing.T, f *mem.FS, again func(step string, do func(try int) erro
 func TestLifeWithFaults(t *testing.T) {
 	const want = "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1"
 	run := func(f *mem.FS, tries int) {
-		_ = f.MkdirAll("mem://t/data")
 		life(t, f, func(step string, do func(int) error) {
 			var err error
 			for try := range tries {
@@ -121,15 +128,16 @@ func TestLifeWithFaults(t *testing.T) {
 			t.Fatalf("%s: %v", step, err)
 		})
 	}
-	f := mem.New(1)
+	f := newData()
+	before := f.Calls()
 	run(f, 1)
-	calls := f.Calls()
+	calls := f.Calls() - before
 	if got := state(f, "mem://t/data"); got != want {
 		t.Fatalf("without faults: %s", got)
 	}
 	for _, kind := range []string{"times=1", "times=1 done", "times=1 torn=3", "times=3", "times=3 done"} {
-		for i := 1; i < calls; i++ { // the first one makes the parent
-			f := mem.New(1)
+		for i := range calls {
+			f := newData()
 			spec := fmt.Sprintf("any ** after=%d %s", i, kind)
 			if err := f.SetFaults(spec); err != nil {
 				t.Fatal(err)
@@ -148,8 +156,7 @@ func TestLifeWithFaults(t *testing.T) {
 func TestCleanupWithFaults(t *testing.T) {
 	var calls int
 	for stop := 1; ; stop++ {
-		f := mem.New(1)
-		_ = f.MkdirAll("mem://t/data")
+		f := newData()
 		put(f, "mem://t/data/other", []byte("other"))
 		before := f.Calls()
 		if err := f.SetFaults(fmt.Sprintf("any ** after=%d", stop-1)); err != nil {
@@ -195,8 +202,7 @@ func TestCleanupWithFaults(t *testing.T) {
 func TestCleanupTwice(t *testing.T) {
 	for _, kind := range []string{"", "done"} {
 		for i := range 30 {
-			f := mem.New(1)
-			_ = f.MkdirAll("mem://t/data")
+			f := newData()
 			tr := newTree(f)
 			if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, testAttempt(wire.Reduce, 0, 0), "x")); err != nil {
 				t.Fatal(err)
@@ -221,9 +227,9 @@ func TestCleanupTwice(t *testing.T) {
 // Of two jobs with one output one sets up; the other fails, and its cleanup
 // leaves the first alone, now and when it is done.
 func TestTwoJobsOneOutput(t *testing.T) {
-	f := mem.New(1)
-	_ = f.MkdirAll("mem://t/data")
-	first, second := newTree(f), &tree{fs: f, out: testOut, job: testJob, key: "another cluster's"}
+	f := newData()
+	first, second := newTree(f), &tree{fs: f, out: testOut, job: testJob, key: "another cluster's", staging: "mem://t/staging/s2"}
+	put(f, dfs.Join(second.staging, wire.StagedSubmission), nil)
 	if err := first.build(testAttempt(wire.Setup, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +269,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 // in, the output is there once and whole, and a commit leaves nothing else.
 func TestTwoSetups(t *testing.T) {
 	for stop := range 12 {
-		f := mem.New(1)
-		_ = f.MkdirAll("mem://t/data")
+		f := newData()
 		between := &interrupted{FS: f, left: stop}
 		between.meanwhile = func() {
 			tr := newTree(f)
@@ -285,29 +290,6 @@ func TestTwoSetups(t *testing.T) {
 		}
 		if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=x" {
 			t.Fatalf("second setup before call %d: %s", stop, got)
-		}
-	}
-}
-
-// The last call of a setup attempt that was killed may be carried out at any time of the
-// cleanup: nothing is left, or it has no effect.
-func TestCleanupBesideSetup(t *testing.T) {
-	for stop := range 6 {
-		f := mem.New(1)
-		_ = f.MkdirAll("mem://t/data")
-		tr, id := newTree(f), testAttempt(wire.Setup, 0, 0)
-		_ = f.SetFaults("renamedir ** times=1")
-		if err := tr.build(id); err == nil {
-			t.Fatal("the output is in place")
-		}
-		_ = f.SetFaults("")
-		between := &interrupted{FS: f, left: stop}
-		between.meanwhile = func() { _ = f.RenameDir(dfs.Join(tr.beside(".new"), id.String()), testOut) }
-		if err := newTree(between).cleanup(); err != nil {
-			t.Fatal(err)
-		}
-		if got := state(f, "mem://t/data"); got != "" {
-			t.Fatalf("put into place before call %d: left %s", stop, got)
 		}
 	}
 }
@@ -358,8 +340,7 @@ func TestOutputExists(t *testing.T) {
 
 // A file that somebody has put where the commit wants to write stays.
 func TestCommitOverwritesNothing(t *testing.T) {
-	f := mem.New(1)
-	_ = f.MkdirAll("mem://t/data")
+	f := newData()
 	tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
 	if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, id, "job's"), tr.commitTask(id)); err != nil {
 		t.Fatal(err)
@@ -377,8 +358,7 @@ func TestCommitOverwritesNothing(t *testing.T) {
 // Of two attempts of one task the second to commit is told so; a fenced one can
 // never commit.
 func TestOneCommit(t *testing.T) {
-	f := mem.New(1)
-	_ = f.MkdirAll("mem://t/data")
+	f := newData()
 	tr := newTree(f)
 	a, b, c := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 0, 1), testAttempt(wire.Reduce, 1, 0)
 	if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, a, "A"), writeAttempt(tr, b, "B"), writeAttempt(tr, c, "C")); err != nil {
@@ -415,8 +395,7 @@ func TestOneCommit(t *testing.T) {
 // A _SUCCESS that this job has not written loses no output, and what a reader has
 // taken away once _SUCCESS was there is not missed.
 func TestCommitWithSuccessThere(t *testing.T) {
-	f := mem.New(1)
-	_ = f.MkdirAll("mem://t/data")
+	f := newData()
 	tr := newTree(f)
 	moved, left := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
 	err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)),
@@ -439,8 +418,7 @@ func TestCommitWithSuccessThere(t *testing.T) {
 // A job commit that fails half-way is taken back by the cleanup, but for files
 // that are not the job's.
 func TestCleanupAfterCommit(t *testing.T) {
-	f := mem.New(1)
-	_ = f.MkdirAll("mem://t/data")
+	f := newData()
 	tr := newTree(f)
 	first, second := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
 	err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)),

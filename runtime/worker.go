@@ -183,13 +183,17 @@ func (a *attempt) report() (stop func()) {
 	}
 }
 
-// submission reads the staged submission; a worker serves one for its life, so
-// the last one read is kept.
-func (w *worker) submission(staging string) (*wire.Submission, error) {
+// submission reads the staged submission for an attempt of some kind; a worker serves
+// one for its life, so the last one read is kept. When it is stopped it is there for
+// those kinds alone that are still to run.
+func (w *worker) submission(staging string, kind wire.Kind) (*wire.Submission, error) {
 	if w.staged != nil && w.staged.Staging == staging {
 		return w.staged, nil
 	}
 	f, err := w.fs.Open(dfs.Join(staging, wire.StagedSubmission))
+	if missing(err) && (kind == wire.Cleanup || kind == wire.Commit) {
+		f, err = w.fs.Open(dfs.Join(staging, wire.StagedStopped))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read submission: %w", err)
 	}

@@ -86,8 +86,11 @@ func (p *programs) prepare(s *submission) (*wire.Submission, error) {
 	return &local, nil
 }
 
-func readSubmission(fs dfs.FS, staging string) (*wire.Submission, error) {
-	f, err := fs.Open(dfs.Join(staging, wire.StagedSubmission))
+func readSubmission(files dfs.FS, staging string) (*wire.Submission, error) {
+	f, err := files.Open(dfs.Join(staging, wire.StagedSubmission))
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = files.Open(dfs.Join(staging, wire.StagedStopped))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read submission: %w", err)
 	}

@@ -63,6 +63,18 @@ func TestProgramByHash(t *testing.T) {
 	mustBeEmpty(t, l.path(programsDir))
 }
 
+// TestProgramOfStopped: a tracker that has not seen a submission cleans up its jobs after
+// another has begun to.
+func TestProgramOfStopped(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	l.staging = stage(t)
+	dir := strings.TrimPrefix(l.staging, "file://")
+	if err := os.Rename(filepath.Join(dir, wire.StagedSubmission), filepath.Join(dir, wire.StagedStopped)); err != nil {
+		t.Fatal(err)
+	}
+	l.succeed(wire.Cleanup, 0, doSucceed)
+}
+
 func TestProgramWithAnotherHash(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	_, uploaded, hash := stageHashed(t)

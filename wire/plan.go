@@ -104,6 +104,7 @@ const (
 // Staged file names, below Submission.Staging; the per-job ones below its <job id>/.
 const (
 	StagedSubmission = "submission" // the Submission, a frame
+	StagedStopped    = "stopped"    // its name once a job of it is cleaned up: no job is set up any more
 	StagedSplits     = "splits"     // written by the setup attempt
 	StagedCuts       = "cuts"       // partition boundaries of a total order, written by the setup attempt
 	StagedDigests    = "digests"    // the chosen map outputs, written before the first reduce grant
