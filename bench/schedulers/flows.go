@@ -22,8 +22,7 @@ const (
 	flowCount           = 4
 	flowLeast, flowMost = 5, 10 // jobs of a flow
 	flowSlots           = 24
-	flowWork            = 240.0 // slot-seconds of all flows
-	tallOdds            = 0.6   // as in sim/papers/flowflex
+	tallOdds            = 0.6 // as in sim/papers/flowflex
 	wideOdds            = 0.5
 	wideTimes           = 3.0
 	bigFlows            = 1
@@ -47,16 +46,16 @@ type flowJob struct {
 	after   []int
 }
 
-// drawFlows draws flows and what is asked of them. It is the same for every policy.
-func drawFlows(seed uint64) *batch {
+// drawFlows draws flows of so many slot-seconds, and what is asked of them. It is the same for every policy.
+func drawFlows(seed uint64, work float64) *batch {
 	for try := 0; ; try++ {
-		if of := drawFlowsOnce(papers.Rand(seed, "flowflex", try), seed); of != nil {
+		if of := drawFlowsOnce(papers.Rand(seed, "flowflex", try), seed, work); of != nil {
 			return of
 		}
 	}
 }
 
-func drawFlowsOnce(r *rand.Rand, seed uint64) *batch {
+func drawFlowsOnce(r *rand.Rand, seed uint64, work float64) *batch {
 	flows, total := make([][]flowJob, flowCount), 0.0
 	for i := range flows {
 		scale := 1.0
@@ -73,7 +72,7 @@ func drawFlowsOnce(r *rand.Rand, seed uint64) *batch {
 	for i, jobs := range flows {
 		made := waits.Flow{}
 		for _, j := range jobs {
-			n := j.node(r, flowWork/total)
+			n := j.node(r, work/total)
 			if n.Mean.Seconds() < shortTask {
 				return nil
 			}
@@ -179,11 +178,12 @@ func flowColumns() []column {
 func (b *bench) flows() error {
 	m := &matrix{
 		shape:   testbed.Shape{Trackers: 4, Maps: flowSlots / 4, Reduces: 4},
-		columns: flowColumns(), seeds: b.seedsOf(10), draw: drawFlows, known: true,
+		columns: flowColumns(), seeds: b.seedsOf(10), known: true,
+		draw: func(seed uint64) *batch { return drawFlows(seed, b.flowWork) },
 	}
 	fmt.Printf("Seeds %v: %d flows of %d to %d jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima. "+
 		"What is known of the jobs is the history of a run under FIFO before all others, which does not count.\n",
-		m.seeds, flowCount, flowLeast, flowMost, flowWork, m.shape.Maps)
+		m.seeds, flowCount, flowLeast, flowMost, b.flowWork, m.shape.Maps)
 	r, err := b.measure(m)
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 // TestDrawFlows: the draws are what their section says of them, the same every time.
 func TestDrawFlows(t *testing.T) {
 	for seed := range uint64(50) {
-		of := drawFlows(seed)
-		if again := drawFlows(seed); !reflect.DeepEqual(of, again) {
+		of := drawFlows(seed, flexWork)
+		if again := drawFlows(seed, flexWork); !reflect.DeepEqual(of, again) {
 			t.Fatalf("seed %d: %+v, then %+v", seed, of, again)
 		}
 		if len(of.jobs) != flowCount {
@@ -39,7 +39,7 @@ func TestDrawFlows(t *testing.T) {
 				t.Errorf("seed %d, %s: due at %v, but it takes %v alone", seed, j.name, j.due, j.alone)
 			}
 		}
-		if work < 0.9*flowWork || work > 1.1*flowWork {
+		if work < 0.9*flexWork || work > 1.1*flexWork {
 			t.Errorf("seed %d: %v slot-seconds", seed, work)
 		}
 	}

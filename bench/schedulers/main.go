@@ -30,10 +30,11 @@ func main() {
 	flag.StringVar(&o.only, "only", ".", "`regexp` of the sections to measure")
 	flag.StringVar(&o.dir, "dir", "", "working `directory`, kept; default: a temporary one, removed")
 	flag.IntVar(&o.lanes, "lanes", 2, "`clusters` that run at a time where tasks only wait")
+	flag.Float64Var(&o.flowWork, "flow-work", flexWork, "`slot-seconds` of four flows: the fewer, the more what jobs cost beside their tasks says")
 	flag.BoolVar(&o.verbose, "v", false, "print what each job of each run took")
 	flag.Parse()
-	if o.seeds < 1 || o.lanes < 1 {
-		fmt.Fprintln(os.Stderr, "bench/schedulers: -seeds and -lanes are at least 1")
+	if o.seeds < 1 || o.lanes < 1 || !(o.flowWork >= 200 && o.flowWork <= 1e5) {
+		fmt.Fprintln(os.Stderr, "bench/schedulers: -seeds and -lanes are at least 1, -flow-work is from 200 to 100000")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -46,12 +47,13 @@ func main() {
 }
 
 type options struct {
-	seeds   int
-	seed    uint64
-	only    string
-	dir     string
-	lanes   int
-	verbose bool
+	seeds    int
+	seed     uint64
+	only     string
+	dir      string
+	lanes    int
+	flowWork float64
+	verbose  bool
 }
 
 func (b *bench) sections() []testbed.Section {
