@@ -121,7 +121,8 @@ func (j flowJob) node(r *rand.Rand, factor float64) waits.Node {
 }
 
 // wishes draws a weight, a deadline of one to two times what the flow takes alone, and
-// steps of an SLA from then on with gaps of up to as much.
+// the steps of an SLA: the first comes after it could have ended, with a gap of up to as
+// much, and so on.
 func wishes(r *rand.Rand, name string, flow waits.Flow) *job {
 	j := &job{name: name, flow: flow, bytes: 1, reduces: 1, weight: 1 + 9*r.Float64()}
 	for _, n := range flow {
