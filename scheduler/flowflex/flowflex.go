@@ -25,6 +25,7 @@
 //	bounds.go   lower bounds on the cost of any schedule; higher ones in raised.go
 //	fair.go     FAIR and FIFO, as ready lists
 //	printed.go  the paper's algorithm to the letter, for comparison
+//	late.go     costs with steps, of flows that end later than foreseen
 //	policy.go   the policy of a running system: a Snapshot in, a Plan out
 //
 // Invariants

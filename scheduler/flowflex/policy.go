@@ -25,6 +25,9 @@ import (
 // Stretch is the time to the end by the time that the whole flow would take alone, done
 // parts included, as the Snapshot's Flows have it; without them by the slot-seconds left.
 //
+// A step of a cost, a deadline or an SLA's, is missed in part by a schedule that meets it
+// with little to spare; see expected.
+//
 // Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share
 // their slots in proportion. Minima, which FlowFlex does not know, are given first;
 // what is left goes by the schedule, and then, so that no slot idles, by its order.
@@ -230,7 +233,7 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 	if whole := g.alone[first]; whole > 0 {
 		alone = whole
 	}
-	f.Cost = s.Metric.Cost(group[0].goal, alone, s.Now)
+	f.Cost = expected(s.Metric.Cost(group[0].goal, alone, s.Now))
 	g.flows = append(g.flows, f)
 	g.places = append(g.places, places)
 }
