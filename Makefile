@@ -51,7 +51,7 @@ bench-cluster:
 bench-hdfs:
 	go run ./bench/hdfs $(BENCHFLAGS)
 
-# What schedulers make of a cluster, some 40 minutes: BENCHFLAGS="-seeds 2 -only HMHS"
+# What schedulers make of a cluster, an hour: BENCHFLAGS="-seeds 2 -only HMHS"
 bench-schedulers:
 	go run ./bench/schedulers $(BENCHFLAGS)
 

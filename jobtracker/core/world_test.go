@@ -31,6 +31,7 @@ type world struct {
 	term     uint64
 	log      []Entry
 	inFlight []*proposal
+	repeated string // key of the proposal that is made again
 	streams  map[Stream]*link
 	last     Stream
 	trackers []*simTracker
@@ -180,7 +181,9 @@ func (w *world) step(ev Event) {
 func (w *world) carryOut(c Command) {
 	switch c := c.(type) {
 	case Propose:
-		w.checkProposal(c)
+		if c.Key != w.repeated {
+			w.checkProposal(c)
+		}
 		p := &proposal{c.Key, c.Data, w.term}
 		w.inFlight = append(w.inFlight, p)
 		w.after(w.upTo(20*time.Millisecond), func() { w.decide(p) })
@@ -303,7 +306,9 @@ func (w *world) decide(p *proposal) {
 	}
 	if unknown && w.leading && w.term == p.term {
 		w.note("undecided %s", p.key)
+		w.repeated = p.key // as it was, though meanwhile it may not be so; what follows from it is checked
 		w.step(Undecided{Key: p.key})
+		w.repeated = ""
 	}
 }
 
