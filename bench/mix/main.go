@@ -3,7 +3,7 @@
 // NameNode, four DataNodes, and a task tracker of two slots beside each, run on
 // loopback, on this machine.
 //
-//	go run ./bench/mix [-scale 0.05] [-seeds 3] [-seed 1] [-only REGEXP] [-dir DIR]
+//	go run ./bench/mix [-scale 0.05] [-seeds 9] [-seed 1] [-only REGEXP] [-dir DIR]
 //
 // Blocks have one replica, on a node that the seed draws. Reading one takes its time, as
 // from a disk, and longer from another node, as over a network: tasks wait more than they
@@ -31,7 +31,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.scale, "scale", "0.05", "TPC-H's scale `factor`; 1 is a gigabyte")
-	flag.IntVar(&o.seeds, "seeds", 3, "`number` of seeds; the mix takes two at most")
+	flag.IntVar(&o.seeds, "seeds", 9, "`number` of seeds; the mix takes two at most")
 	flag.Uint64Var(&o.seed, "seed", 1, "the first `seed`; the others follow it")
 	flag.StringVar(&o.only, "only", ".", "`regexp` of the sections to measure")
 	flag.StringVar(&o.dir, "dir", "", "working `directory`, kept with the tables; default: a temporary one, removed")
