@@ -85,8 +85,12 @@ func (w *world) tracker(name string) *simTracker {
 	return w.trackers[slices.IndexFunc(w.trackers, func(x *simTracker) bool { return x.name == name })]
 }
 
-// checkProposal checks what is about to be said of a tracker that drains.
+// checkProposal checks what is about to be said of a tracker that drains, when it is said
+// first: meanwhile the tracker may be needed again, and is not let go then.
 func (w *world) checkProposal(c Propose) {
+	if c.Key == w.repeated {
+		return
+	}
 	x, err := decodeFact(c.Data)
 	if err != nil {
 		w.fail("%v", err)

@@ -181,9 +181,7 @@ func (w *world) step(ev Event) {
 func (w *world) carryOut(c Command) {
 	switch c := c.(type) {
 	case Propose:
-		if c.Key != w.repeated {
-			w.checkProposal(c)
-		}
+		w.checkProposal(c)
 		p := &proposal{c.Key, c.Data, w.term}
 		w.inFlight = append(w.inFlight, p)
 		w.after(w.upTo(20*time.Millisecond), func() { w.decide(p) })
@@ -306,7 +304,7 @@ func (w *world) decide(p *proposal) {
 	}
 	if unknown && w.leading && w.term == p.term {
 		w.note("undecided %s", p.key)
-		w.repeated = p.key // as it was, though meanwhile it may not be so; what follows from it is checked
+		w.repeated = p.key
 		w.step(Undecided{Key: p.key})
 		w.repeated = ""
 	}
