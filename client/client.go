@@ -121,7 +121,11 @@ func (s *session) flowFailed(first *wire.JobStatus) {
 	if s.sub.Plan.Flow == "" { // it was submitted by others
 		flow = first.Flow.String()
 	}
-	if len(s.jobs) > 1 && (s.sub.Plan.Flow != "" || !first.Flow.IsZero()) {
+	switch {
+	case len(s.jobs) < 2 || s.sub.Plan.Flow == "" && first.Flow.IsZero():
+	case !first.With.IsZero(): // it had ended before these were looked at
+		fmt.Fprintf(s.Out, "%s %v: with %v\n", flow, first.State, first.With)
+	default:
 		fmt.Fprintf(s.Out, "%s %v: %v %s %v\n", flow, first.State, first.ID, OneLine(first.Name), first.State)
 	}
 }

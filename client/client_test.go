@@ -216,19 +216,25 @@ func TestRun(t *testing.T) {
 func TestFlowFailed(t *testing.T) {
 	id := func(n int) wire.JobID { return wire.JobID{Start: 7, N: n} }
 	flow := wire.FlowID{Start: 7, N: 1}
-	for name, want := range map[string]string{
-		"both": "flow both killed: job_7_0003 c killed\n",
-		"":     "flow_7_0001 killed: job_7_0003 c killed\n", // of others
+	jobs := []wire.JobStatus{
+		{ID: id(1), Flow: flow, Name: "a", State: wire.Succeeded},
+		{ID: id(2), Flow: flow, Name: "b", State: wire.Killed, With: id(3)},
+		{ID: id(4), Flow: flow, Name: "d", State: wire.Killed, With: id(3)},
+		{ID: id(3), Flow: flow, Name: "c", State: wire.Killed},
+	}
+	for what, c := range map[string]struct {
+		name string // of the flow, known to who has submitted it
+		jobs []wire.JobStatus
+		want string
+	}{
+		"own":                  {"both", jobs, "flow both killed: job_7_0003 c killed\n"},
+		"others'":              {"", jobs, "flow_7_0001 killed: job_7_0003 c killed\n"},
+		"others', it is ended": {"", jobs[1:3], "flow_7_0001 killed: with job_7_0003\n"},
 	} {
 		var out strings.Builder
-		s := &session{Config: Config{Out: &out}, sub: &wire.Submission{Plan: wire.Plan{Flow: name}}, jobs: []wire.JobStatus{
-			{ID: id(1), Flow: flow, Name: "a", State: wire.Succeeded},
-			{ID: id(2), Flow: flow, Name: "b", State: wire.Killed, With: id(3)},
-			{ID: id(3), Flow: flow, Name: "c", State: wire.Killed},
-			{ID: id(4), Flow: flow, Name: "d", State: wire.Killed, With: id(3)},
-		}}
-		if code := s.exitCode(nil); code != 1 || out.String() != want {
-			t.Errorf("exit code %d, output %q, want %q", code, out.String(), want)
+		s := &session{Config: Config{Out: &out}, sub: &wire.Submission{Plan: wire.Plan{Flow: c.name}}, jobs: c.jobs}
+		if code := s.exitCode(nil); code != 1 || out.String() != c.want {
+			t.Errorf("%s: exit code %d, output %q, want %q", what, code, out.String(), c.want)
 		}
 	}
 }

@@ -149,8 +149,12 @@ func act(f dfs.FS, cleans bool, code func(dfs.FS) error) *actor {
 	x := &actor{cleans: cleans}
 	x.next, _ = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
-			if died := recover(); died != nil {
-				x.err = died.(error)
+			switch died := recover(); died {
+			case nil:
+			case errDied:
+				x.err = errDied
+			default:
+				panic(died)
 			}
 		}()
 		x.err = code(&turns{FS: f, take: func(call func() error) error {

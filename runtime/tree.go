@@ -31,7 +31,9 @@ import (
 // the directory to build in. If it finds it, the cleanup will find the directory, or the
 // output in place. If not, it removes the directory, which is empty yet: that is the most
 // that it leaves if it dies just then. This ends all setup attempts of the submission, as
-// they should: its jobs are stopped together, but for those that have run or commit.
+// they should: its jobs are stopped together, but for those that have run or commit. A
+// setup attempt of a job that has succeeded is refused by its output; if it dies before,
+// what it has built stays.
 //
 // The key is random: ids of two clusters that started in one millisecond are equal.
 type tree struct {

@@ -2,7 +2,7 @@
 // processes on this machine, four task trackers beside one job tracker, and what
 // their decisions cost.
 //
-//	go run ./bench/schedulers [-seeds 10] [-seed 1] [-only REGEXP] [-dir DIR]
+//	go run ./bench/schedulers [-seeds 10] [-seed 1] [-only REGEXP] [-lanes 2] [-flow-work 600] [-dir DIR]
 //
 // Tasks hold their slots by waiting for times that the seed draws, so that a cluster
 // of forty slots fits two cores; what they take of these all the same is printed. A
@@ -30,7 +30,7 @@ func main() {
 	flag.StringVar(&o.only, "only", ".", "`regexp` of the sections to measure")
 	flag.StringVar(&o.dir, "dir", "", "working `directory`, kept; default: a temporary one, removed")
 	flag.IntVar(&o.lanes, "lanes", 2, "`clusters` that run at a time where tasks only wait")
-	flag.Float64Var(&o.flowWork, "flow-work", flexWork, "`slot-seconds` of four flows: the fewer, the more what jobs cost beside their tasks says")
+	flag.Float64Var(&o.flowWork, "flow-work", flexWork, "`slot-seconds` of all four flows; with fewer, what a job costs beside its tasks weighs more")
 	flag.BoolVar(&o.verbose, "v", false, "print what each job of each run took")
 	flag.Parse()
 	if o.seeds < 1 || o.lanes < 1 || !(o.flowWork >= 200 && o.flowWork <= 1e5) {

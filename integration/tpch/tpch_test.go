@@ -202,6 +202,7 @@ func TestTooLarge(t *testing.T) {
 		{"1", "999999999999.00", []string{"lineitem.tbl, offset 0: ", "99999999999999 times -99999999999800 does not fit an int64"}},
 		{"3", "-899.99", []string{"the sum does not fit an int64"}},
 		{"5", "-899.99", []string{"the sum does not fit an int64"}},
+		{"6", "0.07", []string{"the sum does not fit an int64"}},
 		{"10", "-899.99", []string{"the sum does not fit an int64"}},
 	} {
 		dir := small(t)
@@ -209,7 +210,16 @@ func TestTooLarge(t *testing.T) {
 		for line := range strings.Lines(peers.Small(30)["lineitem"]) {
 			fields := strings.Split(line, "|")
 			fields[5], fields[6], fields[7] = "999999999999.99", c.discount, "1.00"
+			if c.query == "6" {
+				fields[4], fields[10] = "1.00", "1994-06-01"
+			}
 			lines.WriteString(strings.Join(fields, "|"))
+		}
+		if c.query == "6" { // whose discounts are small
+			one := lines.String()
+			for range 14_000 / strings.Count(one, "\n") {
+				lines.WriteString(one)
+			}
 		}
 		write(t, filepath.Join(dir, "lineitem.tbl"), lines.String())
 		refused(t, c.wants, "-query", c.query, "-tables", dir, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1")

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,10 +94,10 @@ func Begin(t testing.TB, cmd *exec.Cmd) *Run {
 // Pid is the process's number.
 func (r *Run) Pid() int { return r.cmd.Process.Pid }
 
-// Signal sends a signal.
+// Signal sends a signal. One that comes after the end is none.
 func (r *Run) Signal(s os.Signal) {
 	r.t.Helper()
-	if err := r.cmd.Process.Signal(s); err != nil {
+	if err := r.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		r.t.Fatal(err)
 	}
 }

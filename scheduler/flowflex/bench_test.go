@@ -36,6 +36,7 @@ func cluster(flows, slots int, m scheduler.Metric) Problem {
 			l := scheduler.Level{Due: path + span*(float64(k)+random.Float64())/5, Cost: float64(k + 1)}
 			f.Cost.Levels = append(f.Cost.Levels, l)
 		}
+		f.Cost = expected(f.Cost)
 		p.Flows = append(p.Flows, f)
 	}
 	return p

@@ -171,18 +171,21 @@ func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d/10000, d/
 func Fixed(n int64, places int) string {
 	sign := ""
 	if n < 0 {
-		sign, n = "-", -n
+		sign = "-"
 	}
-	text := fmt.Sprintf("%0*d", places+1, n)
+	text := fmt.Sprintf("%0*d", places+1, magnitude(n))
 	return sign + text[:len(text)-places] + "." + text[len(text)-places:]
 }
 
 // Average divides a sum by a positive count, rounding halves away from zero as
 // decimals of SQL are.
 func Average(sum, count int64) int64 {
-	half := count / 2
-	if sum < 0 {
-		half = -half
+	whole, rest := sum/count, sum%count
+	switch { // without a sum that may not fit
+	case rest >= count-rest:
+		whole++
+	case -rest >= count+rest:
+		whole--
 	}
-	return (sum + half) / count
+	return whole
 }

@@ -97,7 +97,7 @@ func TestFixed(t *testing.T) {
 		n      int64
 		places int
 		want   string
-	}{{0, 2, "0.00"}, {-5, 2, "-0.05"}, {123456, 4, "12.3456"}, {7, 6, "0.000007"}, {-1200, 2, "-12.00"}} {
+	}{{0, 2, "0.00"}, {-5, 2, "-0.05"}, {123456, 4, "12.3456"}, {7, 6, "0.000007"}, {-1200, 2, "-12.00"}, {math.MinInt64, 2, "-92233720368547758.08"}} {
 		if got := Fixed(c.n, c.places); got != c.want {
 			t.Errorf("%d with %d places is %s, want %s", c.n, c.places, got, c.want)
 		}
@@ -105,7 +105,7 @@ func TestFixed(t *testing.T) {
 }
 
 func TestAverage(t *testing.T) {
-	for _, c := range [][3]int64{{7, 2, 4}, {5, 3, 2}, {4, 3, 1}, {-7, 2, -4}, {-5, 3, -2}, {0, 9, 0}} {
+	for _, c := range [][3]int64{{7, 2, 4}, {5, 3, 2}, {4, 3, 1}, {-7, 2, -4}, {-5, 3, -2}, {0, 9, 0}, {math.MaxInt64, 2, 1 << 62}, {math.MinInt64, 3, math.MinInt64/3 - 1}} {
 		if got := Average(c[0], c[1]); got != c[2] {
 			t.Errorf("%d / %d is %d, want %d", c[0], c[1], got, c[2])
 		}
