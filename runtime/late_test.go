@@ -66,18 +66,7 @@ func TestLateCleanups(t *testing.T) {
 	for seed := range uint64(2_000) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		f := newData()
-		tr := newTree(f)
-		first, second := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
-		err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)),
-			writeAttempt(tr, first, "x"), tr.commitTask(first),
-			writeAttempt(tr, second, "y"), tr.commitTask(second),
-			writeAll(f, testOut+"/part-r-00001", []byte("foreign")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := tr.commitJob([]wire.TaskID{first.Task, second.Task}, func() error { return nil }); !errors.Is(err, ErrOutputExists) {
-			t.Fatal(err)
-		}
+		commitsHalf(t, f)
 		var running []*actor
 		for range 2 {
 			running = append(running, act(f, true, func(f dfs.FS) error { return newTree(f).cleanup() }))
@@ -90,7 +79,7 @@ func TestLateCleanups(t *testing.T) {
 				running = append(running[:at], running[at+1:]...)
 			}
 		}
-		if err := tr.cleanup(); err != nil {
+		if err := newTree(f).cleanup(); err != nil {
 			t.Fatal(err)
 		}
 		if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/part-r-00001=foreign" {

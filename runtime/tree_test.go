@@ -415,10 +415,10 @@ func TestCommitWithSuccessThere(t *testing.T) {
 	}
 }
 
-// A job commit that fails half-way is taken back by the cleanup, but for files
-// that are not the job's.
-func TestCleanupAfterCommit(t *testing.T) {
-	f := newData()
+// commitsHalf commits two tasks, and of their job the first, since a file of somebody
+// else's is where the second's is to be.
+func commitsHalf(t *testing.T, f dfs.FS) {
+	t.Helper()
 	tr := newTree(f)
 	first, second := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
 	err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)),
@@ -431,7 +431,14 @@ func TestCleanupAfterCommit(t *testing.T) {
 	if err := tr.commitJob([]wire.TaskID{first.Task, second.Task}, func() error { return nil }); !errors.Is(err, ErrOutputExists) {
 		t.Fatal(err)
 	}
-	if err := tr.cleanup(); err != nil {
+}
+
+// A job commit that fails half-way is taken back by the cleanup, but for files
+// that are not the job's.
+func TestCleanupAfterCommit(t *testing.T) {
+	f := newData()
+	commitsHalf(t, f)
+	if err := newTree(f).cleanup(); err != nil {
 		t.Fatal(err)
 	}
 	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/part-r-00001=foreign" {
