@@ -74,14 +74,13 @@ func TestCommands(t *testing.T) {
 // and its output says the same.
 func TestInterrupted(t *testing.T) {
 	c := start(t)
-	for _, moment := range []func(j *job){
-		func(j *job) { j.Began("m", 1) },
-		func(j *job) { j.Began("r", 1) },
-		func(j *job) { j.Reached("r", "ended", 1) },
+	for _, interrupt := range []func(j *job){
+		func(j *job) { j.Began("m", 1); j.Signal(syscall.SIGINT) },
+		func(j *job) { j.Began("r", 1); j.Signal(syscall.SIGINT) },
+		func(j *job) { j.Reached("r", "ended", 1); j.SignalInTime(syscall.SIGINT) }, // else the job must be right, too
 	} {
 		j := c.paced(3, "-reduce-time", "200ms")
-		moment(j)
-		j.Signal(syscall.SIGINT)
+		interrupt(j)
 		if j.Exit() == 0 {
 			j.correct()
 			continue

@@ -94,12 +94,22 @@ func Begin(t testing.TB, cmd *exec.Cmd) *Run {
 // Pid is the process's number.
 func (r *Run) Pid() int { return r.cmd.Process.Pid }
 
-// Signal sends a signal. One that comes after the end is none.
+// Signal sends a signal to a command that still runs.
 func (r *Run) Signal(s os.Signal) {
 	r.t.Helper()
-	if err := r.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if !r.SignalInTime(s) {
+		r.t.Fatalf("%v comes too late: the command has ended", s)
+	}
+}
+
+// SignalInTime sends a signal, and says whether the command still ran.
+func (r *Run) SignalInTime(s os.Signal) bool {
+	r.t.Helper()
+	err := r.cmd.Process.Signal(s)
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		r.t.Fatal(err)
 	}
+	return err == nil
 }
 
 // Exit waits for the command's end and gives its exit code.

@@ -9,9 +9,8 @@ import (
 
 // lateness is by what factors flows end later than a schedule has it that divides slots
 // at will, one as likely as another: tasks are whole, and slots come back one by one.
-// These were chosen by trial. Of 70 batches of four flows like those of bench/schedulers,
-// on the core in virtual time, SLAs cost a tenth less than without; with a wider or a
-// narrower spread less was gained.
+// These were chosen by trial on flows like those of bench/schedulers; with a wider or a
+// narrower spread less was gained. What they gain there is in docs/benchmarks.md.
 var lateness = [...]float64{1, 1.1, 1.25, 1.6}
 
 // expected is the mean of what a flow costs that ends that much later than foreseen, where
