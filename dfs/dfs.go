@@ -15,6 +15,13 @@
 //  3. [FS.RenameFile] and [FS.RenameDir] never replace anything that holds data:
 //     see their comments. The commit of a job's output rests on this alone.
 //  4. Errors satisfy errors.Is with the io/fs sentinels and name the path, once.
+//  5. What [Writer.Close], [FS.SyncDir] and [FS.MkdirAll] make durable survives a
+//     power cut. A rename is in both of its directories or in neither. Nothing
+//     else is sure to survive, and nothing is of what [Volatile] writes.
+//
+// In HDFS the NameNode's log makes every change of a directory durable. A file is
+// durable when it is on several DataNodes; that these sync it too is an option of
+// theirs (dfs.datanode.synconclose).
 //
 // An FS is safe for concurrent use; a File or Writer is not, except [File.ReadAt].
 package dfs
@@ -38,7 +45,13 @@ type FS interface {
 	Mkdir(name string) error
 
 	// MkdirAll makes a directory and its missing parents; it may exist already.
+	// Those that it makes are durable.
 	MkdirAll(name string) error
+
+	// SyncDir makes a directory's entries durable: what was created in it, renamed
+	// into it or out of it, and removed from it. It does so once for many, so what
+	// publishes a file calls it, and neither Create nor a rename does.
+	SyncDir(name string) error
 
 	// Stat describes a file or directory, following symbolic links.
 	Stat(name string) (Info, error)
@@ -73,8 +86,10 @@ type File interface {
 	Info() Info // as of the opening
 }
 
-// Writer writes a new file. Close makes the content durable and visible; a
-// Writer abandoned by Abort, or by a crash, may leave a partial file behind.
+// Writer writes a new file. Close makes the content durable and visible; the
+// file's name is durable after [FS.SyncDir]. What a Close that fails has written may be
+// lost: it is to be written again, to another file. A Writer abandoned by Abort, or
+// by a crash, may leave a partial file behind.
 type Writer interface {
 	io.Writer
 	Close() error

@@ -97,6 +97,10 @@ func (m Mux) MkdirAll(name string) error {
 	return m.do(name, func(f FS) error { return f.MkdirAll(name) })
 }
 
+func (m Mux) SyncDir(name string) error {
+	return m.do(name, func(f FS) error { return f.SyncDir(name) })
+}
+
 func (m Mux) Remove(name string) error {
 	return m.do(name, func(f FS) error { return f.Remove(name) })
 }

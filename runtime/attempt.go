@@ -18,12 +18,13 @@ import (
 type attempt struct {
 	worker *worker
 	cmd    *wire.Run
-	fs     dfs.FS
+	fs     dfs.FS // to read
 	task   *Task
 
 	sub      *wire.Submission
 	settings settings
-	job      *Job // the code; nil until loaded
+	job      *Job   // the code; nil until loaded
+	staging  dfs.FS // to write staged files
 	tree     *tree
 
 	counters wire.Counters // beside the task's
@@ -64,7 +65,13 @@ func (a *attempt) do() error {
 	if a.cmd.Index < 0 || a.cmd.Index >= len(a.sub.Plan.Jobs) {
 		return Fatal(fmt.Errorf("%w: the submission has no job %d", ErrCorrupt, a.cmd.Index))
 	}
-	a.tree = &tree{fs: a.fs, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
+	embedded := a.sub.Program.Hash == "" // else it is not run where it lies
+	sync, err := syncsOutput(a.plan().Properties, embedded)
+	if err != nil {
+		return err
+	}
+	a.staging = dfs.Private(volatile(a.fs, embedded))
+	a.tree = &tree{fs: volatile(a.fs, !sync), out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
 	switch a.id().Task.Kind {
 	case wire.Commit:
@@ -83,6 +90,14 @@ func (a *attempt) do() error {
 		a.result.Counters = a.total()
 	}
 	return nil
+}
+
+// volatile is f, or the volatile form of it.
+func volatile(f dfs.FS, yes bool) dfs.FS {
+	if yes {
+		return dfs.Volatile(f)
+	}
+	return f
 }
 
 // doLoaded runs the kinds that need the job's code.
@@ -227,10 +242,10 @@ func (a *attempt) progress() wire.Progress {
 // writing runs code that writes outputs, and commits them when the tracker lets it.
 func (a *attempt) writing(records string, work func() error) error {
 	dir := a.tree.attempt(a.id())
-	if err := a.fs.Mkdir(dir); err != nil {
+	if err := a.tree.fs.Mkdir(dir); err != nil {
 		return fmt.Errorf("make attempt's output: %w", err)
 	}
-	out := &outputs{fs: a.fs, dir: dir, task: a.id().Task, bin: a.plan().Format == formatBinary,
+	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, bin: a.plan().Format == formatBinary,
 		pulse: &a.task.pulse, files: make(map[string]*Output)}
 	a.task.outputs = out
 	complete := false
@@ -238,7 +253,7 @@ func (a *attempt) writing(records string, work func() error) error {
 		aborted := out.abort()
 		if !complete {
 			// Room is made early; the job's end would remove it too.
-			_ = errors.Join(aborted, a.fs.RemoveAll(dir))
+			_ = errors.Join(aborted, a.tree.fs.RemoveAll(dir))
 		}
 	}()
 	if err := work(); err != nil {

@@ -51,7 +51,7 @@ func (a *attempt) stageCuts() error {
 		return err
 	}
 	data = binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
-	if err := writeOnce(dfs.Private(a.fs), name, name+"."+a.id().String(), data); err != nil {
+	if err := writeOnce(a.staging, name, name+"."+a.id().String(), data); err != nil {
 		return fmt.Errorf("stage cuts: %w", err)
 	}
 	return nil

@@ -16,6 +16,7 @@ const (
 	InputRecursive = "mapreduce.input.fileinputformat.input.dir.recursive"
 	SortMB         = "mapreduce.task.io.sort.mb"
 	RecordMaxBytes = "quern.record.max.bytes"
+	OutputSync     = "quern.output.sync" // empty: unless the run is an embedded one
 )
 
 // settings are those properties of one job, read.
@@ -36,6 +37,15 @@ func readSettings(properties map[string]string) (settings, error) {
 		recordMax: int(p.number(RecordMaxBytes, 64<<20, 1, shuffle.MaxMaxRecord)),
 	}
 	return s, p.err
+}
+
+// syncsOutput says whether a job's output is to be durable.
+func syncsOutput(properties map[string]string, embedded bool) (bool, error) {
+	if properties[OutputSync] == "" {
+		return !embedded, nil
+	}
+	p := propertyReader{properties: properties}
+	return p.boolean(OutputSync), p.err
 }
 
 // propertyReader keeps the first error.

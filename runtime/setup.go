@@ -20,8 +20,7 @@ func (a *attempt) setup() error {
 		return err
 	}
 	staged := dfs.Join(a.sub.Staging, a.id().Task.Job.String())
-	private := dfs.Private(a.fs)
-	if err := mkdir(private, staged); err != nil { // not MkdirAll: removed staging stays removed
+	if err := mkdir(a.staging, staged); err != nil { // not MkdirAll: removed staging stays removed
 		return fmt.Errorf("make staging directory: %w", err)
 	}
 	if err := a.stageSplits(); err != nil {
@@ -32,18 +31,35 @@ func (a *attempt) setup() error {
 			return err
 		}
 	}
-	if state == ours {
-		return nil
+	if state == unclaimed {
+		if err := a.makeOutput(); err != nil {
+			return unwritable(err)
+		}
 	}
+	// Also what an earlier attempt has made, which may have died before it could do this.
+	for _, dir := range []string{staged, a.sub.Staging} {
+		if err := a.staging.SyncDir(dir); err != nil {
+			return fmt.Errorf("stage: %w", err)
+		}
+	}
+	if err := a.tree.fs.SyncDir(dfs.Dir(a.tree.out)); err != nil {
+		return fmt.Errorf("make output: %w", err)
+	}
+	return nil
+}
+
+// makeOutput makes the output's directories.
+func (a *attempt) makeOutput() (err error) {
+	parent := dfs.Dir(a.tree.out)
 	if a.plan().Output == "" {
-		err = mkdir(private, dfs.Dir(a.tree.out)) // in the staging directory
+		err = mkdir(a.staging, parent) // in the staging directory
 	} else {
-		err = a.fs.MkdirAll(dfs.Dir(a.tree.out))
+		err = a.tree.fs.MkdirAll(parent)
 	}
 	if err != nil {
-		return unwritable(fmt.Errorf("make the output's parent: %w", err))
+		return fmt.Errorf("make the output's parent: %w", err)
 	}
-	return unwritable(a.tree.build(a.id()))
+	return a.tree.build(a.id())
 }
 
 // unwritable makes an error fatal that says that the output cannot be written
@@ -76,7 +92,7 @@ func (a *attempt) stageSplits() error {
 		if len(data) > maxSplitsFile {
 			return Fatal(fmt.Errorf("%w: its %d splits take %d bytes to describe, the limit is %d", ErrInput, len(splits), len(data), maxSplitsFile))
 		}
-		err = writeOnce(dfs.Private(a.fs), name, name+"."+a.id().String(), data)
+		err = writeOnce(a.staging, name, name+"."+a.id().String(), data)
 	}
 	if err != nil {
 		return fmt.Errorf("stage splits: %w", err)

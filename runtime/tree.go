@@ -35,6 +35,10 @@ import (
 // setup attempt of a job that has succeeded is refused by its output; if it dies before,
 // what it has built stays.
 //
+// What a rename publishes is durable before it, and the rename when it is reported: so
+// a power cut takes back nothing that was reported, and leaves no _SUCCESS beside less
+// than the whole output. This holds unless fs is volatile, see [OutputSync].
+//
 // The key is random: ids of two clusters that started in one millisecond are equal.
 type tree struct {
 	fs  dfs.FS
@@ -140,6 +144,11 @@ func (t *tree) build(id wire.AttemptID) error {
 	if err := writeAll(t.fs, inside.owner(), []byte(t.self())); err != nil {
 		return fmt.Errorf("make output: %w", err)
 	}
+	for _, dir := range []string{inside.below(), inside.temporary(), fresh} {
+		if err := t.fs.SyncDir(dir); err != nil {
+			return fmt.Errorf("make output: %w", err)
+		}
+	}
 	if err := t.fs.RenameDir(fresh, t.out); err != nil {
 		// It may have been done all the same, or another was first.
 		state, why := t.claimed()
@@ -216,7 +225,10 @@ func (t *tree) writeManifest(id wire.AttemptID, m *manifest) error {
 	if err != nil {
 		return err
 	}
-	return writeAll(t.fs, dfs.Join(t.attempt(id), manifestName), data)
+	if err := writeAll(t.fs, dfs.Join(t.attempt(id), manifestName), data); err != nil {
+		return err
+	}
+	return t.fs.SyncDir(t.attempt(id))
 }
 
 // committed reads the manifest of a committed task; nil when there is none.
@@ -244,18 +256,19 @@ func (t *tree) committed(task wire.TaskID) (*manifest, error) {
 // commitTask renames an attempt's directory to its task's: of all attempts one
 // succeeds, whatever the outcome that its rename reports.
 func (t *tree) commitTask(id wire.AttemptID) error {
-	renamed := t.fs.RenameDir(t.attempt(id), t.task(id.Task))
-	if renamed == nil {
-		return nil
+	if renamed := t.fs.RenameDir(t.attempt(id), t.task(id.Task)); renamed != nil {
+		m, err := t.committed(id.Task)
+		switch {
+		case err != nil:
+			return errors.Join(fmt.Errorf("commit task: %w", renamed), err)
+		case m == nil:
+			return fmt.Errorf("commit task: %w", renamed)
+		case m.Attempt != id.String():
+			return fmt.Errorf("commit task: %s has committed: %w", m.Attempt, renamed)
+		}
 	}
-	m, err := t.committed(id.Task)
-	switch {
-	case err != nil:
-		return errors.Join(fmt.Errorf("commit task: %w", renamed), err)
-	case m == nil:
-		return fmt.Errorf("commit task: %w", renamed)
-	case m.Attempt != id.String():
-		return fmt.Errorf("commit task: %s has committed: %w", m.Attempt, renamed)
+	if err := t.fs.SyncDir(t.below("t")); err != nil {
+		return fmt.Errorf("commit task: %w", err)
 	}
 	return nil
 }
@@ -270,6 +283,9 @@ func (t *tree) fence(id wire.AttemptID) (*manifest, error) {
 	m, err := t.committed(id.Task)
 	if err != nil || m == nil || m.Attempt != id.String() {
 		return nil, err
+	}
+	if err := t.fs.SyncDir(t.below("t")); err != nil { // the attempt may have died before it could
+		return nil, fmt.Errorf("fence %s: %w", id, err)
 	}
 	return m, nil
 }
@@ -294,10 +310,16 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 			return fmt.Errorf("commit job: %s: %w", task, err)
 		}
 	}
+	if err := t.fs.SyncDir(t.out); err != nil {
+		return fmt.Errorf("commit job: %w", err)
+	}
 	if !done {
 		if err := writeAll(t.fs, t.success(), nil); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("commit job: %w", err)
 		}
+	}
+	if err := t.fs.SyncDir(t.out); err != nil { // before what a commit after a power cut would need is removed
+		return fmt.Errorf("commit job: %w", err)
 	}
 	for _, dir := range []string{t.beside(".new"), t.below(), t.temporary()} {
 		if err := each(); err != nil {

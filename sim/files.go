@@ -114,6 +114,10 @@ func (f *processFS) MkdirAll(name string) error {
 	return f.call("mkdirall", name, "", func() error { return f.fs().MkdirAll(name) })
 }
 
+func (f *processFS) SyncDir(name string) error {
+	return f.call("syncdir", name, "", func() error { return f.fs().SyncDir(name) })
+}
+
 func (f *processFS) Stat(name string) (info dfs.Info, err error) {
 	err = f.call("stat", name, "", func() error {
 		info, err = f.fs().Stat(name)

@@ -172,6 +172,7 @@ func (t *tree) directories() {
 	t.write("d/B", "1")
 	t.lists("d", "B:1 f:2 x/")
 	t.lists("d/x/y", "")
+	t.ok(t.fs.SyncDir(t.at("d")))
 	info, err := t.fs.Stat(t.at("d"))
 	t.ok(err)
 	if !info.Dir || info.Size != 0 {

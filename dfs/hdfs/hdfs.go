@@ -331,6 +331,9 @@ func (f *FS) mkdir(name string, m modes) error {
 	return failure("mkdir", name, err)
 }
 
+// SyncDir has nothing to do: what the NameNode has answered is in its log.
+func (f *FS) SyncDir(string) error { return nil }
+
 // rename is the NameNode's rename2 without its flag to overwrite, which the
 // library always sets: it is refused when the target is there, of whatever kind.
 func (c *cluster) rename(from, to string) error {

@@ -3,13 +3,11 @@
 //
 // # Durability
 //
-// Close does not call fsync. What was written survives the death of every
-// process here, which is the failure that Quern recovers from by itself, but a
-// power cut soon after a job may lose or truncate its newest files. HDFS makes
-// the same choice (dfs.datanode.synconclose is false by default), sort(1) and
-// cp(1) too, and fsync would cost more than the sort itself on a job whose
-// output is as large as its input. Where a hash of a file is in the job
-// tracker's log, a file lost in this way is found out when it is read.
+// Close and SyncDir call fsync, MkdirAll does for the directories that it has changed.
+// An error is the caller's to act on: the kernel may have dropped the content of a file
+// whose fsync has failed, and a second fsync would not say so. So Close closes the file
+// then, and what was in it must be written again. A journal that has failed stays failed: a
+// directory may be synced again.
 //
 // # Renames
 //
@@ -39,16 +37,28 @@ import (
 // keeps two cores busy; smaller ones made combining maps slower.
 const BlockSize = 64 << 20
 
-// FS is the local file system.
-type FS struct{ private bool }
+// FS is the local file system. The zero value is a volatile one.
+type FS struct {
+	private bool
+	sync    func(*os.File) error // nil: nothing is synced
+}
 
 var _ dfs.FS = FS{}
 
 // New makes an FS.
-func New() FS { return FS{} }
+func New() FS { return FS{sync: (*os.File).Sync} }
 
 // Private makes directories of mode 0700 and files of 0600; see dfs.Private.
-func (FS) Private() dfs.FS { return FS{private: true} }
+func (f FS) Private() dfs.FS {
+	f.private = true
+	return f
+}
+
+// Volatile syncs nothing; see dfs.Volatile.
+func (f FS) Volatile() dfs.FS {
+	f.sync = nil
+	return f
+}
 
 // fileMode and dirMode are for open(2) and mkdir(2), which apply the umask.
 func (f FS) fileMode() fs.FileMode {
@@ -123,10 +133,23 @@ func (f FS) Create(name string) (dfs.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writer{file}, nil
+	return &writer{File: file, sync: f.sync}, nil
 }
 
-type writer struct{ *os.File }
+type writer struct {
+	*os.File
+	sync func(*os.File) error // as in FS
+}
+
+func (w *writer) Close() error {
+	if w.sync == nil {
+		return w.File.Close()
+	}
+	if err := w.sync(w.File); err != nil {
+		return errors.Join(err, w.File.Close())
+	}
+	return w.File.Close()
+}
 
 // Abort removes the file: nobody but its writer can have used it.
 func (w *writer) Abort() error {
@@ -137,8 +160,44 @@ func (f FS) Mkdir(name string) error {
 	return at(name, func(p string) error { return os.Mkdir(p, f.dirMode()) })
 }
 
-func (f FS) MkdirAll(name string) error {
-	return at(name, func(p string) error { return os.MkdirAll(p, f.dirMode()) })
+func (f FS) MkdirAll(name string) error { return at(name, f.mkdirAll) }
+
+func (f FS) mkdirAll(path string) error {
+	var parents []string // that get a directory
+	for dir := path; f.sync != nil && dir != filepath.Dir(dir); {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		dir = filepath.Dir(dir)
+		parents = append(parents, dir)
+	}
+	if err := os.MkdirAll(path, f.dirMode()); err != nil {
+		return err
+	}
+	for _, dir := range parents {
+		if err := f.syncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f FS) SyncDir(name string) error { return at(name, f.syncDir) }
+
+func (f FS) syncDir(path string) error {
+	if f.sync == nil {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = f.sync(dir)
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil // the file system has no fsync of directories
+	}
+	return err
 }
 
 func (FS) Remove(name string) error    { return at(name, os.Remove) }

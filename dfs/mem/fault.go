@@ -28,7 +28,7 @@ type strike struct {
 	done bool // the call does its work and is reported as failed
 }
 
-const operations = " open read create write close mkdir mkdirall stat list renamefile renamedir remove removeall rename any "
+const operations = " open read create write close mkdir mkdirall syncdir stat list renamefile renamedir remove removeall rename any "
 
 // SetFaults replaces the faults by those of a specification; empty: none.
 func (f *FS) SetFaults(spec string) error {

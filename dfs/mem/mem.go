@@ -17,13 +17,16 @@
 //	write      /out/*   torn=10                 10 bytes of the write arrive, then it fails
 //	any        **       after=17                from the 18th call on nothing works
 //
-// OPERATION is open, read, create, write, close, mkdir, mkdirall, stat, list,
+// OPERATION is open, read, create, write, close, mkdir, mkdirall, syncdir, stat, list,
 // renamefile, renamedir, remove, removeall, rename for both renames, or any.
 // PATTERN is matched against the path without scheme and authority as by
 // path.Match; X/** is X and all below it, ** is everything. A rename is matched
 // by either of its paths. NAME is eio (the default), enospc, erofs, eacces or
 // timeout. The first line that fits a call and is due decides; every line that
 // fits counts the call.
+//
+// A process that dies is a fault in all calls from some moment on. A machine that does
+// so loses more: see [FS.PowerCut].
 //
 // An FS is safe for concurrent use; one lock guards all of it.
 package mem
@@ -52,12 +55,18 @@ type FS struct {
 	clock  int64 // one second for each change: what Modified tells
 	calls  int
 	faults []*fault
+
+	tracked bool     // what is durable is kept track of
+	changes []change // of directories, not durable yet, oldest first
 }
 
 type node struct {
 	entries  map[string]*node // of a directory
 	data     []byte           // of a file; only ever appended to
 	modified int64
+
+	kept   map[string]*node // the entries that are durable
+	synced int              // how many bytes of data are
 }
 
 var _ dfs.FS = (*FS)(nil)
@@ -176,7 +185,7 @@ func (f *FS) Create(name string) (dfs.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writer{fs: f, name: name, node: made}, nil
+	return &writer{fs: f, name: name, node: made, durable: true}, nil
 }
 
 func (f *FS) Mkdir(name string) error {
@@ -193,10 +202,13 @@ func (f *FS) add(name string, n *node) error {
 	}
 	dir.entries[base] = n
 	f.changed(n)
+	f.track(entry{dir, base, n})
 	return nil
 }
 
-func (f *FS) MkdirAll(name string) error {
+func (f *FS) MkdirAll(name string) error { return f.mkdirAll(name, true) }
+
+func (f *FS) mkdirAll(name string, durable bool) error {
 	return f.call("mkdirall", name, func() error {
 		n := f.root
 		for _, e := range split(name) {
@@ -208,6 +220,10 @@ func (f *FS) MkdirAll(name string) error {
 				next = &node{entries: map[string]*node{}}
 				n.entries[e] = next
 				f.changed(next)
+				f.track(entry{n, e, next})
+				if durable {
+					f.sync(n)
+				}
 			}
 			n = next
 		}
@@ -299,6 +315,7 @@ func (f *FS) move(from, to string, may func(source, target *node) error) error {
 	delete(old.entries, oldBase)
 	dir.entries[base] = source
 	f.changed(source)
+	f.track(entry{old, oldBase, nil}, entry{dir, base, source})
 	return nil
 }
 
@@ -316,6 +333,7 @@ func (f *FS) Remove(name string) error {
 			return syscall.ENOTEMPTY
 		}
 		delete(dir.entries, base)
+		f.track(entry{dir, base, nil})
 		return nil
 	})
 }
@@ -327,6 +345,7 @@ func (f *FS) RemoveAll(name string) error {
 			return nil
 		}
 		if err == nil {
+			f.trackTree(dir, base)
 			delete(dir.entries, base)
 		}
 		return err
@@ -372,10 +391,11 @@ func (r *file) ReadAt(p []byte, off int64) (int, error) {
 }
 
 type writer struct {
-	fs     *FS
-	name   string
-	node   *node
-	closed bool
+	fs      *FS
+	name    string
+	node    *node
+	durable bool // by Close
+	closed  bool
 }
 
 func (w *writer) Write(p []byte) (int, error) {
@@ -405,6 +425,9 @@ func (w *writer) Close() error {
 	w.closed = true
 	if s != nil {
 		return failure("close", w.name, s.err)
+	}
+	if w.durable {
+		w.node.synced = len(w.node.data)
 	}
 	return nil
 }

@@ -1,0 +1,162 @@
+package mem
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// change is what one call has changed in directories: it becomes durable as a whole.
+type change []entry
+
+// entry is what a name in a directory has come to stand for.
+type entry struct {
+	dir  *node
+	name string
+	node *node // nil: nothing
+}
+
+func (e entry) slot() slot { return slot{e.dir, e.name} }
+
+type slot struct {
+	dir  *node
+	name string
+}
+
+// Settle makes all that is there durable. Before its first call an FS does not keep
+// track of what is, and PowerCut must not be called.
+func (f *FS) Settle() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.settle()
+}
+
+func (f *FS) settle() {
+	f.tracked, f.changes = true, nil
+	f.root.settle()
+}
+
+func (n *node) settle() {
+	n.kept, n.synced = maps.Clone(n.entries), len(n.data)
+	for _, child := range n.entries {
+		child.settle()
+	}
+}
+
+// PowerCut takes the FS back to what is durable and to what else may have survived by
+// chance: of the other changes of directories some, in any order but that of each
+// name, and of what was written to files since they were made durable the first part.
+// Open files must not be used after it.
+func (f *FS) PowerCut(chance *rand.Rand) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	luck := chance.Float64()
+	f.keep(func(change) bool { return chance.Float64() < luck })
+	f.root.lose(chance)
+	f.settle()
+}
+
+func (n *node) lose(chance *rand.Rand) {
+	n.data = n.data[:n.synced+chance.IntN(len(n.data)-n.synced+1)]
+	if n.entries == nil {
+		return
+	}
+	n.entries = make(map[string]*node, len(n.kept))
+	for _, name := range slices.Sorted(maps.Keys(n.kept)) { // chance must be the same again
+		n.entries[name] = n.kept[name]
+		n.kept[name].lose(chance)
+	}
+}
+
+// SyncDir makes a directory's entries durable, and nothing else.
+func (f *FS) SyncDir(name string) error {
+	return f.call("syncdir", name, func() error {
+		n, err := f.find(name)
+		if err == nil && n.entries == nil {
+			err = syscall.ENOTDIR
+		}
+		if err == nil {
+			f.sync(n)
+		}
+		return err
+	})
+}
+
+func (f *FS) sync(dir *node) {
+	f.keep(func(c change) bool {
+		return slices.ContainsFunc(c, func(e entry) bool { return e.dir == dir })
+	})
+}
+
+// track notes a change of directories.
+func (f *FS) track(c ...entry) {
+	if f.tracked {
+		f.changes = append(f.changes, c)
+	}
+}
+
+// trackTree notes that a tree is removed, name by name.
+func (f *FS) trackTree(dir *node, name string) {
+	n := dir.entries[name]
+	if n == nil || !f.tracked {
+		return
+	}
+	for _, child := range slices.Sorted(maps.Keys(n.entries)) {
+		f.trackTree(n, child)
+	}
+	f.track(entry{dir, name, nil})
+}
+
+// keep makes the wanted changes durable, and the earlier ones of the names in them.
+func (f *FS) keep(wanted func(change) bool) {
+	var kept, left []change
+	names := make(map[slot]bool)
+	for _, c := range slices.Backward(f.changes) {
+		if !wanted(c) && !slices.ContainsFunc(c, func(e entry) bool { return names[e.slot()] }) {
+			left = append(left, c)
+			continue
+		}
+		for _, e := range c {
+			names[e.slot()] = true
+		}
+		kept = append(kept, c)
+	}
+	slices.Reverse(left)
+	f.changes = left
+	for _, c := range slices.Backward(kept) {
+		for _, e := range c {
+			e.keep()
+		}
+	}
+}
+
+func (e entry) keep() {
+	if e.node == nil {
+		delete(e.dir.kept, e.name)
+		return
+	}
+	if e.dir.kept == nil {
+		e.dir.kept = make(map[string]*node)
+	}
+	e.dir.kept[e.name] = e.node
+}
+
+// Volatile is the FS but that a power cut spares what is written by it at best by
+// chance; see dfs.Volatile.
+func (f *FS) Volatile() dfs.FS { return volatile{f} }
+
+type volatile struct{ *FS }
+
+func (f volatile) SyncDir(string) error       { return nil }
+func (f volatile) MkdirAll(name string) error { return f.mkdirAll(name, false) }
+
+func (f volatile) Create(name string) (dfs.Writer, error) {
+	w, err := f.FS.Create(name)
+	if err == nil {
+		w.(*writer).durable = false
+	}
+	return w, err
+}
