@@ -3,6 +3,7 @@ package jobtracker
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"strings"
 	"sync"
@@ -64,7 +65,11 @@ func TestNonce(t *testing.T) {
 		t.Errorf("the blind tracker got %+v", m)
 	}
 	seeing, name := open()
-	nonce, err := readFile(f, name)
+	file, err := f.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce, err := io.ReadAll(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,12 @@
 package jobtracker
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"runtime/debug"
 	"time"
 
-	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/scheduler"
@@ -63,11 +59,6 @@ func (s *Server) effect(c core.Command) {
 			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job}
 			r.Splits, r.Err = s.loadSplits(c)
 			return r
-		})
-	case core.WriteDigests:
-		s.do(c.Epoch, c.After, func() core.Event {
-			err := writeDigests(s.cfg.FS, c.Name, c.Digests)
-			return core.DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash, Err: err}
 		})
 	case core.RemoveStaging:
 		s.do(c.Epoch, c.After, func() core.Event {
@@ -146,52 +137,6 @@ func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
 		err = fmt.Errorf("splits of %v: hash %x, the setup attempt wrote %x", c.Job, hash, c.Hash)
 	}
 	return splits, err
-}
-
-// writeDigests writes the digests file, unless it is there with this content. A
-// staging directory that is gone stays gone: this may be done late, for a leader
-// that is none any more.
-func writeDigests(f dfs.FS, name string, digests []uint64) error {
-	f = dfs.Private(f)
-	data := encodeDigests(digests)
-	if old, err := readFile(f, name); err == nil && bytes.Equal(old, data) {
-		return nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := f.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := f.Mkdir(dfs.Dir(name)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	w, err := f.Create(name)
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(data); err != nil {
-		return errors.Join(err, w.Abort())
-	}
-	return w.Close()
-}
-
-const digestsMagic = "qdg1"
-
-func encodeDigests(digests []uint64) []byte {
-	data := binary.BigEndian.AppendUint32([]byte(digestsMagic), uint32(len(digests)))
-	for _, d := range digests {
-		data = binary.BigEndian.AppendUint64(data, d)
-	}
-	return data
-}
-
-func readFile(f dfs.FS, name string) ([]byte, error) {
-	file, err := f.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(file)
 }
 
 // plan runs the policy, one call at a time, and gives up waiting at the deadline.

@@ -15,12 +15,6 @@
 //
 // A stream's queue is bounded: when it is full the stream is closed, and the
 // tracker registers again.
-//
-// # The digests file
-//
-//	+---------+--------------------+--------------------------+
-//	| "qdg1"  | count u32, big-e.  | count × digest u64, b.-e. |
-//	+---------+--------------------+--------------------------+
 package jobtracker
 
 import (
@@ -50,7 +44,7 @@ type Config struct {
 	Nonce   string // staged proof of the staging directory, likewise
 
 	Log Log
-	FS  dfs.FS // for splits, digests and the removal of staging
+	FS  dfs.FS // for splits, histories and the removal of staging
 
 	Scheduling wire.Scheduling // until another is asked for; default fifo, sum-response, none
 	Pools      string          // URL of the allocation file; empty: the pools stay as the log has them

@@ -484,17 +484,3 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("the snapshot is of entry %d", restored.Applied())
 	}
 }
-
-func TestWriteDigests(t *testing.T) {
-	f := mem.New(1 << 20)
-	name := "mem://s/job/digests"
-	for _, digests := range [][]uint64{{1, 2}, {1, 2}, {3}} {
-		if err := writeDigests(f, name, digests); err != nil {
-			t.Fatal(err)
-		}
-		data, err := readFile(f, name)
-		if err != nil || !slices.Equal(data, encodeDigests(digests)) {
-			t.Fatalf("%v: read %x %v", digests, data, err)
-		}
-	}
-}

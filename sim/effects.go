@@ -3,10 +3,8 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
-	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	mrruntime "github.com/quernmr/quern/runtime"
@@ -24,13 +22,6 @@ func (n *jobTracker) effect(c core.Command) {
 				r.Splits, r.Err = loadSplits(w, c)
 			}
 			return r
-		})
-	case core.WriteDigests:
-		n.run(c.After, func(err error) core.Event {
-			if err == nil {
-				err = writeDigests(w, c.Name, c.Digests)
-			}
-			return core.DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash, Err: err}
 		})
 	case core.RemoveStaging:
 		n.run(c.After, func(err error) core.Event {
@@ -111,16 +102,6 @@ func loadSplits(w *world, c core.LoadSplits) ([]core.Split, error) {
 		splits[i] = core.Split{Bytes: info.Length, Hosts: info.Hosts, Racks: info.Racks}
 	}
 	return splits, nil
-}
-
-// writeDigests does what the job tracker does.
-func writeDigests(w *world, name string, digests []uint64) error {
-	// What is there, or is not, is replaced.
-	_ = w.fs.Remove(name)
-	if err := w.fs.Mkdir(dfs.Dir(name)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return writeFile(w, name, fmt.Append(nil, digests))
 }
 
 func writeFile(w *world, name string, data []byte) error {

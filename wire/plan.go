@@ -107,7 +107,6 @@ const (
 	StagedStopped    = "stopped"    // its name once a job of it is cleaned up: no job is set up any more
 	StagedSplits     = "splits"     // written by the setup attempt
 	StagedCuts       = "cuts"       // partition boundaries of a total order, written by the setup attempt
-	StagedDigests    = "digests"    // the chosen map outputs, written before the first reduce grant
 )
 
 // State is where a job is in its life.

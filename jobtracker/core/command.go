@@ -55,16 +55,6 @@ type (
 		After   time.Duration // how long to wait before, for it has failed before
 	}
 
-	// WriteDigests writes the digests of a job's chosen map outputs, replacing what is there.
-	WriteDigests struct {
-		Epoch   uint64
-		Job     wire.JobID
-		Name    string   // URL of the file
-		Digests []uint64 // by map
-		Hash    uint64   // of Digests
-		After   time.Duration
-	}
-
 	// RemoveStaging removes the directory of a submission whose jobs have all ended.
 	RemoveStaging struct {
 		Epoch uint64
@@ -112,7 +102,6 @@ func (CloseStream) command()   {}
 func (Reply) command()         {}
 func (Allocate) command()      {}
 func (LoadSplits) command()    {}
-func (WriteDigests) command()  {}
 func (RemoveStaging) command() {}
 func (WriteHistory) command()  {}
 func (LoadHistory) command()   {}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/quernmr/quern/wire"
@@ -44,9 +43,8 @@ func (l *Live) grantReady(j *job) {
 	})
 }
 
-// digestsReady says whether the digests of what reduces read are in staging. If
-// not it has them written. Digests that differ from those of committed output
-// end the job.
+// digestsReady says whether the log has the digests of what reduces read. If not it
+// proposes them. Digests that differ from those of committed output end the job.
 func (l *Live) digestsReady(j *job) bool {
 	if j.known < len(j.maps) {
 		return false
@@ -57,13 +55,8 @@ func (l *Live) digestsReady(j *job) bool {
 		return true
 	case j.facts.done.Len() > 0:
 		l.stopJob(j, wire.Failed, "a map is not deterministic: it gave other records when it ran again, and reduces have committed output made of the first")
-	case len(j.facts.grants) > 0 || j.writing || l.c.pending.has(&digestsWritten{Job: j.facts.n, Hash: hash}):
-	default:
-		j.writing = true
-		l.c.emit(WriteDigests{
-			Epoch: l.epoch, Job: j.id, Name: l.staged(j, wire.StagedDigests),
-			Digests: j.digests(), Hash: hash, After: retryDelay(j.writeFailed),
-		})
+	default: // which does nothing while a grant is out
+		l.propose(&digestsKnown{Job: j.facts.n, Hash: hash})
 	}
 	return false
 }
@@ -82,24 +75,6 @@ func (l *Live) hashOf(j *job) uint64 {
 		j.hash = digestsHash(j.digests())
 	}
 	return j.hash
-}
-
-func (l *Live) digestsWritten(r DigestsWritten) {
-	j := l.job(r.Job)
-	if j == nil || r.Epoch != l.epoch || !j.facts.running() || !j.writing {
-		return
-	}
-	j.writing = false
-	l.touch(j)
-	if r.Err == nil {
-		if r.Hash == l.hashOf(j) {
-			l.propose(&digestsWritten{Job: j.facts.n, Hash: r.Hash})
-		}
-		return
-	}
-	if j.writeFailed++; j.writeFailed >= serviceAttempts {
-		l.stopJob(j, wire.Failed, fmt.Sprintf("write the digests of the map outputs: %v", r.Err))
-	}
 }
 
 // granted sends the grant that is now in the log, or settles it if the attempt

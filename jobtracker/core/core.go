@@ -17,7 +17,7 @@
 //  5. A proposal whose outcome is not known is answered by [Undecided]; it is then
 //     proposed again under the same key. Facts are idempotent, so that it may have
 //     been committed after all does no harm.
-//  6. Every effect (Allocate, LoadSplits, WriteDigests, WriteHistory, LoadHistory,
+//  6. Every effect (Allocate, LoadSplits, WriteHistory, LoadHistory,
 //     RemoveStaging, Tidy) is answered once by its result, failed or not. Results of an earlier
 //     epoch are ignored.
 //  7. On [Halt] stop: this build must not go on.

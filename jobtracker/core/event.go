@@ -118,14 +118,6 @@ type (
 		Err    error
 	}
 
-	// DigestsWritten answers WriteDigests.
-	DigestsWritten struct {
-		Epoch uint64
-		Job   wire.JobID
-		Hash  uint64
-		Err   error
-	}
-
 	// StagingRemoved answers RemoveStaging.
 	StagingRemoved struct {
 		Epoch uint64
@@ -187,7 +179,6 @@ func (Schedule) event()       {}
 func (Drain) event()          {}
 func (Pools) event()          {}
 func (SplitsLoaded) event()   {}
-func (DigestsWritten) event() {}
 func (StagingRemoved) event() {}
 func (HistoryWritten) event() {}
 func (HistoryLoaded) event()  {}

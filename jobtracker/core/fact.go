@@ -42,7 +42,7 @@ func blankFact(number byte) fact {
 	case 6:
 		return new(splitsWritten)
 	case 7:
-		return new(digestsWritten)
+		return new(digestsKnown)
 	case 8:
 		return new(granted)
 	case 9:

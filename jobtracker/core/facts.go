@@ -71,7 +71,7 @@ type jobFacts struct {
 
 	maps        int // -1 before the splits are written
 	splitsHash  uint64
-	digests     bool // the chosen map outputs' digests are written
+	digests     bool // the chosen map outputs' digests are known
 	digestsHash uint64
 
 	done       taskSet     // tasks whose output is committed

@@ -36,7 +36,7 @@ func begin(t testing.TB) *logOf {
 		&bootstrapped{Start: scenarioStart}, &tookOffice{Leader: "a"},
 		&trackerRegistered{Tracker: trackerFacts{Name: "t1", Process: 4, MapSlots: 1}},
 		&submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 2}}}}},
-		&splitsWritten{Job: 1, Maps: 3}, &digestsWritten{Job: 1, Hash: 8}, &granted{Job: 1, Task: 1, Attempt: 1000},
+		&splitsWritten{Job: 1, Maps: 3}, &digestsKnown{Job: 1, Hash: 8}, &granted{Job: 1, Task: 1, Attempt: 1000},
 	} {
 		if !l.add(x) {
 			t.Fatalf("%s does not fit", x.key())
@@ -55,7 +55,7 @@ func TestFactsThatDoNotFit(t *testing.T) {
 		&submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 2)}}},
 		&submitted{Submission: wire.Submission{Key: "no jobs", Staging: "mem://s/k"}},
 		&splitsWritten{Job: 1, Maps: 9},
-		&digestsWritten{Job: 1, Hash: 9}, // a grant is out
+		&digestsKnown{Job: 1, Hash: 9}, // a grant is out
 		&granted{Job: 1, Task: 1, Attempt: 1001},
 		&granted{Job: 1, Task: 2, Attempt: 1000}, // there are two reduces
 		&granted{Job: 2, Task: 0, Attempt: 1000},
@@ -143,7 +143,7 @@ func TestForget(t *testing.T) {
 func FuzzEntry(f *testing.F) {
 	l := begin(f)
 	for _, x := range []fact{
-		&bootstrapped{}, &tookOffice{}, &trackerRegistered{}, &trackerLost{}, &submitted{}, &splitsWritten{}, &digestsWritten{},
+		&bootstrapped{}, &tookOffice{}, &trackerRegistered{}, &trackerLost{}, &submitted{}, &splitsWritten{}, &digestsKnown{},
 		&granted{Job: 1}, &revoked{Job: 1, Task: 1, Attempt: 1000}, &committed{Job: 1, Task: 1, Attempt: 1000},
 		&stopped{Job: 1, Outcome: wire.Failed}, &committing{Job: 1}, &ended{Job: 1}, &swept{Key: "k"},
 		&excluded{Tracker: "t1", Incarnation: 1, Reason: "bad"}, &readmitted{Tracker: "t1", Incarnation: 1},
@@ -274,5 +274,23 @@ func runMaps(size int) {
 		now += time.Millisecond
 		result := &wire.Result{Splits: &wire.SplitsDone{Maps: size}, Output: &wire.MapOutput{Digest: 1}}
 		feed(FromTracker{s.Stream, &wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: result}})
+	}
+}
+
+// An entry of a build that also wrote the digests to a file still counts.
+func TestDigestsOfOlderLogs(t *testing.T) {
+	data := append([]byte{factVersion, 7}, "\x82\xa1j\x01\xa1h\x09"...)
+	x, err := decodeFact(data)
+	if err != nil || x.key() != "digests-known 1 9" {
+		t.Fatalf("it is %v, %v", x, err)
+	}
+	l := begin(t)
+	l.add(&revoked{Job: 1, Task: 1, Attempt: 1000})
+	l.index++
+	if j := l.facts.jobs[1]; !l.facts.apply(l.index, 1, x) || j.digestsHash != 9 {
+		t.Errorf("the job's digests are %x", j.digestsHash)
+	}
+	if got := encodeFact(x); !slices.Equal(got, data) {
+		t.Errorf("it is written as %q", got)
 	}
 }

@@ -25,20 +25,20 @@ func (x *splitsWritten) apply(f *Facts, _ uint64) {
 	j.maps, j.splitsHash = x.Maps, x.Hash
 }
 
-// digestsWritten: the digests of the chosen map outputs are in staging. They may
-// be written anew only while no reduce can have used the old ones.
-type digestsWritten struct {
+// digestsKnown: reduces commit what they make of map outputs with these digests, and of
+// no others. Another such fact fits only while no reduce can have used the old ones.
+type digestsKnown struct {
 	Job  int    `msgpack:"j"`
 	Hash uint64 `msgpack:"h"`
 }
 
-func (*digestsWritten) number() byte  { return 7 }
-func (x *digestsWritten) key() string { return fmt.Sprintf("digests-written %d %x", x.Job, x.Hash) }
-func (x *digestsWritten) fits(f *Facts) bool {
+func (*digestsKnown) number() byte  { return 7 }
+func (x *digestsKnown) key() string { return fmt.Sprintf("digests-known %d %x", x.Job, x.Hash) }
+func (x *digestsKnown) fits(f *Facts) bool {
 	j := f.jobs[x.Job]
 	return j.running() && !j.used() && (!j.digests || j.digestsHash != x.Hash)
 }
-func (x *digestsWritten) apply(f *Facts, _ uint64) {
+func (x *digestsKnown) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
 	j.digests, j.digestsHash = true, x.Hash
 }

@@ -68,9 +68,7 @@ type job struct {
 	causes   []string // why, of some of them
 	unkept   int      // attempts that have ended and are not in pasts
 
-	waitsGrant  []*attempt // ready attempts that are not granted yet
-	writing     bool       // WriteDigests is under way
-	writeFailed int
+	waitsGrant []*attempt // ready attempts that are not granted yet
 
 	attempts  attempts      // that run
 	inSlots   [2]int        // attempts in slots, by phase
@@ -359,11 +357,6 @@ func (l *Live) loadSplits(j *job) {
 		Epoch: l.epoch, Job: j.id, Staging: j.facts.sub.staging,
 		Maps: j.facts.maps, Hash: j.facts.splitsHash, After: retryDelay(j.loadFailed),
 	})
-}
-
-// staged is the URL of a file of the job's own in its staging directory.
-func (l *Live) staged(j *job, name string) string {
-	return j.facts.sub.staging + "/" + j.id.String() + "/" + name
 }
 
 func (l *Live) splitsLoaded(r SplitsLoaded) {

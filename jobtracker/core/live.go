@@ -191,8 +191,6 @@ func (l *Live) handle(ev Event) {
 		l.pools(ev)
 	case SplitsLoaded:
 		l.splitsLoaded(ev)
-	case DigestsWritten:
-		l.digestsWritten(ev)
 	case StagingRemoved:
 		l.stagingRemoved(ev)
 	case HistoryWritten:
@@ -249,7 +247,7 @@ func (l *Live) jobFact(x fact) {
 	switch x := x.(type) {
 	case *splitsWritten:
 		l.splitsWritten(l.jobs[x.Job])
-	case *digestsWritten:
+	case *digestsKnown:
 		l.touch(l.jobs[x.Job])
 	case *revoked:
 		l.revoked(l.jobs[x.Job], x)

@@ -141,8 +141,6 @@ func (p *paced) carryOut(c Command) {
 			splits[i].Bytes = 1 << 20
 		}
 		p.after(time.Millisecond, func() { p.step(SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: splits}) })
-	case WriteDigests:
-		p.after(time.Millisecond, func() { p.step(DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash}) })
 	case WriteHistory:
 		if err := c.Record.Unpack(); err != nil {
 			p.t.Fatal(err)

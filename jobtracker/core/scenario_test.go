@@ -37,7 +37,6 @@ import (
 //	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
 //	lost-output t1 job1/m0/1000          a home cannot fetch it
-//	digests job1 [error=…]               WriteDigests is done
 //	swept key [error=…]                  RemoveStaging is done
 //	kill job1 [reason] [by=bob]
 //	tick 5s                              time passes; heartbeat t1 renews its lease
@@ -82,7 +81,6 @@ type scenario struct {
 	last    map[wire.Kind]string // plan that was shown
 	seq     map[wire.Kind]uint64
 	token   Token
-	hashes  map[wire.JobID]uint64
 	nonce   string          // of the next hello
 	rack    string          // likewise
 	record  *history.Record // the last one that was written
@@ -95,7 +93,7 @@ func newScenario(t *testing.T) *scenario {
 	return &scenario{
 		t: t, core: New(Config{ID: "jt", Staging: "mem://s/staging"}),
 		streams: make(map[string]Stream), names: make(map[Stream]string),
-		seq: make(map[wire.Kind]uint64), last: make(map[wire.Kind]string), hashes: make(map[wire.JobID]uint64),
+		seq: make(map[wire.Kind]uint64), last: make(map[wire.Kind]string),
 	}
 }
 
@@ -149,9 +147,6 @@ func (s *scenario) carryOut(c Command) {
 		s.allocate(c)
 	case LoadSplits:
 		s.printf("load splits of %s%s", showJob(c.Job), showAfter(c.After))
-	case WriteDigests:
-		s.hashes[c.Job] = c.Hash
-		s.printf("write digests %v of %s%s", c.Digests, showJob(c.Job), showAfter(c.After))
 	case RemoveStaging:
 		s.printf("remove %s%s", c.Name, showAfter(c.After))
 	case Halt:
@@ -366,9 +361,6 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 			}
 		}
 		s.step(ev)
-	case "digests":
-		id := parseJob(first)
-		s.step(DigestsWritten{Epoch: s.core.Epoch(), Job: id, Hash: s.hashes[id], Err: givenError(d)})
 	case "swept":
 		s.step(StagingRemoved{Epoch: s.core.Epoch(), Key: first, Err: givenError(d)})
 	case "heartbeat":

@@ -252,9 +252,6 @@ func (w *world) effect(c Command) {
 	case LoadSplits:
 		ev = SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: w.simSplits(c), Err: err}
 		delay += c.After
-	case WriteDigests:
-		ev = DigestsWritten{Epoch: c.Epoch, Job: c.Job, Hash: c.Hash, Err: err}
-		delay += c.After
 	case RemoveStaging:
 		ev = StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		delay += c.After
