@@ -80,7 +80,11 @@ func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 	if err := files.Mkdir(sub.Staging); err != nil {
 		return fmt.Errorf("stage: %w", err)
 	}
-	if err := writeNew(files, dfs.Join(sub.Staging, wire.StagedSubmission), frame); err != nil {
+	err = writeNew(files, dfs.Join(sub.Staging, wire.StagedSubmission), frame)
+	if err == nil { // a job that is acknowledged survives a power cut
+		err = errors.Join(files.SyncDir(sub.Staging), files.SyncDir(root))
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("stage: %w", err), files.RemoveAll(sub.Staging))
 	}
 	return nil

@@ -83,10 +83,10 @@ func upload(files dfs.FS, dir, name, exe, hash string) error {
 	if err != nil {
 		err = errors.Join(err, removeMade(files, making))
 	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil // another client was faster
+	if err != nil && !errors.Is(err, fs.ErrExist) { // else another client was faster
+		return err
 	}
-	return err
+	return files.SyncDir(dir)
 }
 
 // removeMade removes what was written in vain; there may be nothing.

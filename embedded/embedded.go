@@ -61,10 +61,11 @@ func Start(cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{fs: cfg.FS, log: cfg.Logger, dir: dir, cancel: cancel}
+	own := dfs.Volatile(cfg.FS) // a power cut ends the cluster, and what it has staged with it
+	c := &Cluster{fs: own, log: cfg.Logger, dir: dir, cancel: cancel}
 	c.Server = jobtracker.New(jobtracker.Config{
 		Log:     jobtracker.NewMemoryLog(),
-		FS:      cfg.FS,
+		FS:      own,
 		Staging: c.Staging(),
 		Logger:  cfg.Logger,
 	})

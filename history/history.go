@@ -74,7 +74,7 @@ func Name(staging string, ended time.Time, job wire.JobID) string {
 
 func root(staging string) string { return dfs.Join(staging, wire.StagingHistory) }
 
-// Write writes a job's file. One that is there already stays.
+// Write writes a job's file, durably. One that is there already stays.
 func Write(f dfs.FS, name string, r *Record) error {
 	if err := write(f, name, r); err != nil {
 		return fmt.Errorf("write history: %w", err)
@@ -85,7 +85,7 @@ func Write(f dfs.FS, name string, r *Record) error {
 func write(f dfs.FS, name string, r *Record) error {
 	f = dfs.Private(f) // it has the job's token
 	if _, err := f.Stat(name); err == nil {
-		return nil
+		return f.SyncDir(dfs.Dir(name)) // its writer may have died before this
 	}
 	data, err := encode(r)
 	if err != nil {
@@ -103,9 +103,11 @@ func write(f dfs.FS, name string, r *Record) error {
 		if _, there := f.Stat(name); there == nil {
 			err = nil
 		}
-		return errors.Join(err, remove(f, making))
+		if err = errors.Join(err, remove(f, making)); err != nil {
+			return err
+		}
 	}
-	return nil
+	return f.SyncDir(dfs.Dir(name))
 }
 
 func create(f dfs.FS, name string, data []byte) error {

@@ -33,7 +33,7 @@ func NewCluster(f dfs.FS, staging string) (cluster, nonce string, err error) {
 		w.Abort()
 		return "", "", fmt.Errorf("prepare staging directory: %w", err)
 	}
-	if err := w.Close(); err != nil {
+	if err := errors.Join(w.Close(), f.SyncDir(dfs.Dir(name))); err != nil {
 		return "", "", fmt.Errorf("prepare staging directory: %w", err)
 	}
 	return cluster, nonce, nil

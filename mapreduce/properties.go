@@ -71,6 +71,8 @@ func Properties() []Property {
 		number("quern.embedded.trackers", 1, 1, 64, "task trackers of an embedded run; several fetch from each other as on a cluster"),
 		flagProperty(propKeep, false,
 			"keep results of a flow that only its later jobs read, each below the output in a directory named like its job, as From reads them"),
+		{Name: "quern.output.sync", kind: boolProperty,
+			Doc: "sync the output to disk before it is reported to be complete, so that a power cut loses none of it; in HDFS DataNodes decide; empty: true on a cluster, false in an embedded run"},
 		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "most bytes of a record"),
 		flagProperty("quern.shuffle.split", true,
 			"partitions are gathered before their reduces take slots; false: a reduce has a slot while its partition is gathered"),
@@ -121,7 +123,7 @@ func (p *Property) check(value string) error {
 			return fmt.Errorf("property %s: %w", p.Name, err)
 		}
 	case boolProperty:
-		if value != "true" && value != "false" {
+		if value != "true" && value != "false" && value != p.Default {
 			return fmt.Errorf("property %s=%q: want true or false", p.Name, value)
 		}
 	}

@@ -57,6 +57,32 @@ func TestPowerCutUnsynced(t *testing.T) {
 	}
 }
 
+// What is synced depends on the place, and of the output on the property if that is set.
+func TestSyncByPlace(t *testing.T) {
+	for _, c := range []struct{ hash, property, synced string }{
+		{"", "", ""}, {"", "true", "/data"}, {"", "false", ""},
+		{"of a cluster", "", "/data /staging"}, {"of a cluster", "true", "/data /staging"}, {"of a cluster", "false", "/staging"},
+	} {
+		var synced []string
+		for _, dir := range []string{"/data", "/staging"} {
+			x := newPowered(t, c.property)
+			x.sub.Program.Hash = c.hash
+			x.stage()
+			must(0, x.fs.SetFaults("syncdir "+dir+"/**"))
+			if x.runs(-1) != "" {
+				synced = append(synced, dir)
+			}
+		}
+		if got := strings.Join(synced, " "); got != c.synced {
+			t.Errorf("program hash %q, %s=%q: synced %q, want %q", c.hash, OutputSync, c.property, got, c.synced)
+		}
+	}
+	x := newPowered(t, "perhaps")
+	if r := x.try(wire.Setup, 0, nil); !r.Fatal || !strings.Contains(r.Error, OutputSync+`="perhaps": want true or false`) {
+		t.Errorf("a value that is none: %+v", r)
+	}
+}
+
 // A sync that fails ends the attempt, naming the path; the next one does the work again.
 func TestSyncFails(t *testing.T) {
 	for _, c := range []struct{ call, path string }{
