@@ -47,6 +47,9 @@ func (b *bench) cases() []benchCase {
 		{"peak memory of a worker, sort, input 20 × the budget", (*bench).memory},
 		{"heap objects per input record: word count, sort, grep", (*bench).objects},
 		{"word count of 1 KB, start to _SUCCESS", (*bench).small},
+		{"synced output: word count against unsynced", func(b *bench) ([]string, error) { return b.synced("wordcount", "text", b.cores) }},
+		{"synced output: sort of 100-byte lines against unsynced", func(b *bench) ([]string, error) { return b.synced("sort", "lines", b.cores) }},
+		{"synced output: word count of 1 KB against unsynced", func(b *bench) ([]string, error) { return b.synced("wordcount", "small", 1) }},
 	}
 }
 
@@ -182,6 +185,19 @@ func (b *bench) small() ([]string, error) {
 	slices.Sort(times)
 	return []string{fmt.Sprintf("p50 %d ms", testbed.Median(times).Milliseconds()),
 		fmt.Sprintf("(slowest %d ms)", times[len(times)-1].Milliseconds()), "", "p50 ≤ 150 ms"}, nil
+}
+
+// synced compares a job with itself, which leaves its output to the page cache.
+func (b *bench) synced(name, file string, reduces int) ([]string, error) {
+	job := func(sync bool) *exec.Cmd {
+		return b.job(name, file, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces), "-D", fmt.Sprintf("quern.output.sync=%v", sync))
+	}
+	ours, peer, err := b.pair(job(true), job(false))
+	if err != nil {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%.3f s", ours.Seconds()), fmt.Sprintf("%.3f s", peer.Seconds()),
+		fmt.Sprintf("%.2f", peer.Seconds()/ours.Seconds()), "–"}, nil
 }
 
 // job is one of the built examples over an input of the working directory.

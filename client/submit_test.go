@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -207,5 +209,47 @@ func TestUpload(t *testing.T) {
 	}
 	if _, err := upload(""); err == nil || !strings.Contains(err.Error(), exe) {
 		t.Errorf("no program: %v", err)
+	}
+}
+
+// What a client has staged is there and whole after a power cut, wherever that fails another.
+func TestStagedPowerCut(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "job")
+	program := bytes.Repeat([]byte("program"), 100)
+	if err := os.WriteFile(exe, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for calls, met := 0, true; met; calls++ {
+		for seed := range uint64(10) {
+			sub, memory := newSubmission("mem://t/in"), mem.New(1<<20)
+			memory.Settle()
+			if err := memory.SetFaults(fmt.Sprintf("any ** after=%d", calls)); err != nil {
+				t.Fatal(err)
+			}
+			err := Upload(memory, "mem://t/s", time.Unix(0, 0), exe, &sub.Program)
+			if err == nil {
+				err = Stage(memory, "mem://t/s", sub)
+			}
+			met = err != nil
+			if err := memory.SetFaults(""); err != nil {
+				t.Fatal(err)
+			}
+			memory.PowerCut(rand.New(rand.NewPCG(seed, uint64(calls))))
+			programs, err := memory.List("mem://t/s/programs/19700101")
+			for _, info := range programs {
+				if info.Size != int64(len(program)) && !strings.Contains(info.Name, "/.making-") {
+					t.Errorf("the power fails at call %d: %+v", calls, info)
+				}
+			}
+			if met {
+				continue
+			}
+			if err != nil || len(programs) != 1 {
+				t.Errorf("programs that have survived: %v, %v", programs, err)
+			}
+			if info, err := memory.Stat(dfs.Join(sub.Staging, wire.StagedSubmission)); err != nil || info.Size == 0 {
+				t.Errorf("the submission: %+v, %v", info, err)
+			}
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
@@ -85,6 +86,40 @@ func TestWriteAndFind(t *testing.T) {
 	}
 	if _, err := Find(f, staging, job(2)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a job without a history: %v", err)
+	}
+}
+
+// The power fails at any call: the file is whole or not there, and there once it was written,
+// by whomever.
+func TestWritePowerCut(t *testing.T) {
+	name := Name(staging, first, job(1))
+	for calls, met := 0, true; met; calls++ {
+		for seed := range uint64(10) {
+			f := mem.New(1 << 20)
+			f.Settle()
+			if err := f.SetFaults(fmt.Sprintf("any ** after=%d times=1", calls)); err != nil {
+				t.Fatal(err)
+			}
+			failed := Write(f, name, record(1))
+			met = f.Calls() > calls
+			again := failed != nil && seed%2 == 0
+			if again {
+				if err := Write(f, name, record(1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.SetFaults(""); err != nil {
+				t.Fatal(err)
+			}
+			f.PowerCut(rand.New(rand.NewPCG(seed, uint64(calls))))
+			got, err := Read(f, name)
+			if errors.Is(err, fs.ErrNotExist) && failed != nil && !again {
+				continue
+			}
+			if err != nil || !reflect.DeepEqual(got, record(1)) {
+				t.Fatalf("call %d: wrote %v, read %v, %v", calls, failed, got, err)
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,23 @@ func proven(t *testing.T, f dfs.FS, c *Config) {
 		t.Fatal(err)
 	}
 	c.FS = f
+}
+
+// A cluster's nonce survives a power cut, as the log does that has it.
+func TestNoncePowerCut(t *testing.T) {
+	for seed := range uint64(10) {
+		f := mem.New(1 << 20)
+		f.Settle()
+		cluster, nonce, err := NewCluster(f, staging)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.PowerCut(rand.New(rand.NewPCG(seed, 0)))
+		info, err := f.Stat(dfs.Join(staging, wire.StagingClusters, cluster))
+		if err != nil || info.Size != int64(len(nonce)) {
+			t.Errorf("seed %d: %+v, %v", seed, info, err)
+		}
+	}
 }
 
 // A tracker that can read the nonce is welcomed to the cluster, another is refused.
