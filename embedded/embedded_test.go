@@ -67,10 +67,24 @@ func splitWords(t *runtime.Task, in *runtime.Split, out runtime.Collector) error
 	return in.Err()
 }
 
+// unsynced fails the test when a directory is synced: an embedded run is to use the
+// volatile form, for its output and for what it stages.
+type unsynced struct {
+	dfs.FS
+	t *testing.T
+}
+
+func (f unsynced) SyncDir(name string) error {
+	f.t.Errorf("%s is synced", name)
+	return nil
+}
+
+func (f unsynced) Volatile() dfs.FS { return dfs.Volatile(f.FS) }
+
 // start starts a cluster whose attempts run the job in this process.
 func start(t *testing.T, cfg Config, job runtime.Job) *Cluster {
 	t.Helper()
-	memory := dfs.Mux{"mem": mem.New(1 << 20), "file": local.New()}
+	memory := dfs.Mux{"mem": unsynced{mem.New(1 << 20), t}, "file": unsynced{local.New(), t}}
 	if err := memory.MkdirAll("mem://t/in"); err != nil {
 		t.Fatal(err)
 	}

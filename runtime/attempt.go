@@ -66,12 +66,9 @@ func (a *attempt) do() error {
 		return Fatal(fmt.Errorf("%w: the submission has no job %d", ErrCorrupt, a.cmd.Index))
 	}
 	embedded := a.sub.Program.Hash == "" // else it is not run where it lies
-	sync, err := syncsOutput(a.plan().Properties, embedded)
-	if err != nil {
-		return err
-	}
 	a.staging = dfs.Private(volatile(a.fs, embedded))
-	a.tree = &tree{fs: volatile(a.fs, !sync), out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
+	output := volatile(a.fs, !syncsOutput(a.plan().Properties, embedded))
+	a.tree = &tree{fs: output, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
 	switch a.id().Task.Kind {
 	case wire.Commit:

@@ -17,7 +17,7 @@ import (
 func TestPowerCut(t *testing.T) {
 	calls := 0
 	for ended := false; !ended && !t.Failed(); calls++ {
-		for seed := range uint64(6) {
+		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("call %d/%d", calls, seed), func(t *testing.T) {
 				x := newPowered(t, "true")
 				ended = x.runs(calls) == ""

@@ -36,16 +36,21 @@ func readSettings(properties map[string]string) (settings, error) {
 		sortBytes: p.number(SortMB, 100, 1, 2047) << 20,
 		recordMax: int(p.number(RecordMaxBytes, 64<<20, 1, shuffle.MaxMaxRecord)),
 	}
+	if properties[OutputSync] != "" {
+		p.boolean(OutputSync)
+	}
 	return s, p.err
 }
 
 // syncsOutput says whether a job's output is to be durable.
-func syncsOutput(properties map[string]string, embedded bool) (bool, error) {
-	if properties[OutputSync] == "" {
-		return !embedded, nil
+func syncsOutput(properties map[string]string, embedded bool) bool {
+	switch strings.TrimSpace(properties[OutputSync]) {
+	case "true":
+		return true
+	case "false":
+		return false
 	}
-	p := propertyReader{properties: properties}
-	return p.boolean(OutputSync), p.err
+	return !embedded
 }
 
 // propertyReader keeps the first error.

@@ -19,13 +19,6 @@ type entry struct {
 	node *node // nil: nothing
 }
 
-func (e entry) slot() slot { return slot{e.dir, e.name} }
-
-type slot struct {
-	dir  *node
-	name string
-}
-
 // Settle makes all that is there durable. Before its first call an FS does not keep
 // track of what is, and PowerCut must not be called.
 func (f *FS) Settle() {
@@ -113,14 +106,14 @@ func (f *FS) trackTree(dir *node, name string) {
 // keep makes the wanted changes durable, and the earlier ones of the names in them.
 func (f *FS) keep(wanted func(change) bool) {
 	var kept, left []change
-	names := make(map[slot]bool)
+	names := make(map[entry]bool) // of no nodes
 	for _, c := range slices.Backward(f.changes) {
-		if !wanted(c) && !slices.ContainsFunc(c, func(e entry) bool { return names[e.slot()] }) {
+		if !wanted(c) && !slices.ContainsFunc(c, func(e entry) bool { return names[entry{e.dir, e.name, nil}] }) {
 			left = append(left, c)
 			continue
 		}
 		for _, e := range c {
-			names[e.slot()] = true
+			names[entry{e.dir, e.name, nil}] = true
 		}
 		kept = append(kept, c)
 	}
