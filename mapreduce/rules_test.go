@@ -405,12 +405,20 @@ func TestSettings(t *testing.T) {
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.priority": "URGENT"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{propKeyValueSeparator: ""}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.task.inprocess": "yes"}},
+		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.task.inprocess": ""}},
+		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.output.sync": "yes"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.reduce.slowstart.completedmaps": "1.5"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.reduce.slowstart.completedmaps": "NaN"}},
 	} {
 		_, err := Fold(wordPairs(), Sum).Job("j").Compile(bad)
 		if _, usage := errors.AsType[usageError](err); !usage {
 			t.Errorf("%+v: %v, want an error of usage", bad, err)
+		}
+	}
+	for _, sync := range []string{"", "true", "false"} {
+		good := bridge.Settings{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.output.sync": sync}}
+		if _, err := Fold(wordPairs(), Sum).Job("j").Compile(good); err != nil {
+			t.Errorf("quern.output.sync=%q: %v", sync, err)
 		}
 	}
 }
