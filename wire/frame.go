@@ -10,8 +10,8 @@
 //
 // The body is the message's struct in msgpack, a map by field name: a reader
 // ignores names it does not know and leaves fields it does not find at zero.
-// Numbers are append-only. The length is checked against [MaxFrame] before any
-// memory is taken.
+// Numbers are append-only. The length is checked against [MaxFrame], and what the body
+// decodes to against a multiple of its bytes, before any memory is taken.
 //
 // # Tokens
 //
@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -73,9 +74,16 @@ func appendBody(dst []byte, v any) ([]byte, error) {
 }
 
 // Unmarshal decodes what [Marshal] encoded, into a zero value. Anything else is
-// refused with [ErrMalformed] before memory is taken for the lengths it claims.
-func Unmarshal(data []byte, v any) error {
-	if err := checkShape(data); err != nil {
+// refused with [ErrMalformed] before memory is taken for the lengths it claims. It is for
+// data of ours: what others send is read by [Read], which also weighs it.
+func Unmarshal(data []byte, v any) error { return decode(data, v, false) }
+
+func decode(data []byte, v any, weigh bool) error {
+	err := checkShape(data)
+	if err == nil && weigh {
+		err = checkWeight(data, reflect.TypeOf(v).Elem())
+	}
+	if err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
 	}
 	if err := msgpack.Unmarshal(data, v); err != nil {
@@ -103,6 +111,15 @@ func Append(dst []byte, m Message) ([]byte, error) {
 // Read reads one frame. It returns io.EOF when r ends before one begins, and
 // io.ErrUnexpectedEOF when r ends within one.
 func Read(r io.Reader) (Message, error) {
+	m, err := read(r, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// read reads one frame, which must be of want's type where that is not nil.
+func read(r io.Reader, want Message) (Message, error) {
 	var header [frameHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return nil, err
@@ -123,24 +140,20 @@ func Read(r io.Reader) (Message, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: %d", ErrUnknownMessage, header[4])
 	}
-	if err := Unmarshal(body.Bytes(), m); err != nil {
-		return nil, err
+	if want != nil && m.number() != want.number() {
+		return nil, fmt.Errorf("got a %T where a %T was due", m, want)
 	}
-	return m, nil
+	return m, decode(body.Bytes(), m, true)
 }
 
 // ReadAs reads one frame that must be a T.
 func ReadAs[T Message](r io.Reader) (T, error) {
 	var none T
-	m, err := Read(r)
+	m, err := read(r, none)
 	if err != nil {
 		return none, err
 	}
-	t, ok := m.(T)
-	if !ok {
-		return none, fmt.Errorf("got a %T where a %T was due", m, none)
-	}
-	return t, nil
+	return m.(T), nil
 }
 
 // Conn carries messages both ways over a byte stream.

@@ -206,8 +206,15 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Add(frame(4, append([]byte{0x81, 0xa8}, "Attempts\xdd\xff\xff\xff\xff"...)...))
+	f.Add(frame(21, nested("Plan", list("Jobs", 10_000, 0xc0))...))
+	f.Add(frame(20, nested("Result", list("Lost", 1_000, 0x80))...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := Read(bytes.NewReader(data))
+		var m Message
+		var err error
+		took := taken(func() { m, err = Read(bytes.NewReader(data)) })
+		if most := uint64(2 * (freeMemory + memoryPerByte*len(data))); took > most {
+			t.Fatalf("reading %d bytes took %d of memory", len(data), took)
+		}
 		if err != nil {
 			return
 		}

@@ -151,7 +151,7 @@ func readSubmission(body io.Reader) (*wire.Submission, error) {
 	switch {
 	case err == nil:
 		return sub, nil
-	case errors.As(err, &large), errors.Is(err, wire.ErrFrameTooLarge):
+	case errors.As(err, &large), errors.Is(err, wire.ErrFrameTooLarge), errors.Is(err, wire.ErrInflated):
 		return nil, &Error{Code: codeTooLarge, Text: fmt.Sprintf("read submission: %v", err), Untouched: true}
 	}
 	return nil, &Error{Code: codeBadRequest, Text: fmt.Sprintf("read submission: %v", err), Untouched: true}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/submissions", frameType, string(frame[:9]), 400, "unexpected EOF"},
 		{"POST", "/v1/submissions", frameType, "\xff\xff\xff\xff\x15", 413, "frame length out of bounds"},
 		{"POST", "/v1/submissions", frameType, "\x00\x00\x00\x02\x17\x80", 400, "got a *wire.Ack"},
+		{"POST", "/v1/submissions", frameType, nilJobs(20_000), 413, "message decodes to too much memory: 20017 bytes of a wire.Submission"},
+		{"POST", "/v1/submissions", frameType, nilJobs(200_000), 413, "message decodes to too much memory"},
 		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reason":"why not"}`, 200, "{}"},
 		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{}`, 409, `{"code":"job-ended","error":"kill: job_7_0002: the job has ended"}`},
 		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reasons":1}`, 400, "unknown field"},
@@ -336,6 +339,12 @@ func TestStreamRefusals(t *testing.T) {
 	}
 }
 
+// nilJobs is the frame of a submission whose n jobs take a byte each.
+func nilJobs(n int) string {
+	body := "\x15\x81\xa4Plan\x81\xa4Jobs\xdd" + string(binary.BigEndian.AppendUint32(nil, uint32(n))) + strings.Repeat("\xc0", n)
+	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + body
+}
+
 // FuzzRequest hands the routes that take a body whatever comes.
 func FuzzRequest(f *testing.F) {
 	good := submission("k")
@@ -346,6 +355,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("/v1/submissions", frame)
 	f.Add("/v1/submissions", []byte("\xff\xff\xff\xff\x15\x80"))
 	f.Add("/v1/submissions", []byte("\x00\x00\x00\x06\x15\xdd\xff\xff\xff\xff"))
+	f.Add("/v1/submissions", []byte(nilJobs(20_000)))
 	f.Add("/v1/jobs/job_7_0001/kill", []byte(`{"reason":"x"}`))
 	f.Add("/v1/cluster/voters", []byte(`{"id":"a","addr":"b"}`))
 	f.Fuzz(func(t *testing.T, path string, body []byte) {

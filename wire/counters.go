@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Groups of counters that Quern itself makes, beside Hadoop's.
+const (
+	ReadCounters  = "quern.ReadCounter"
+	QuernCounters = "Quern"
+)
+
+// ErrCounterLimit reports a counter beyond a job's [CounterLimits].
+var ErrCounterLimit = errors.New("counter limit exceeded")
+
+// CounterLimits bound the counters of a job and of each of its attempts. Hadoop's own
+// groups and Quern's do not count, up to [MaxBuiltInCounters] of them.
+type CounterLimits struct{ Counters, Groups, Name, GroupName int }
+
+// CounterProperty is a property that sets a limit: Hadoop's, with Hadoop's default.
+type CounterProperty struct {
+	Name    string
+	Default int
+	Most    int // a higher value is refused
+}
+
+// The limits' properties. The highest values let an attempt's counters fit into its
+// report (350 KB of 2 MiB), and those of the 1,000 ended jobs that a job tracker keeps into
+// its memory and its snapshots.
+var (
+	CountersMax      = CounterProperty{"mapreduce.job.counters.max", 120, 2000}
+	CounterGroupsMax = CounterProperty{"mapreduce.job.counters.groups.max", 50, 200}
+	CounterNameMax   = CounterProperty{"mapreduce.job.counters.counter.name.max", 64, 128}
+	CounterGroupMax  = CounterProperty{"mapreduce.job.counters.group.name.max", 128, 256}
+)
+
+// MaxBuiltInCounters bounds the counters of a job in groups that are Hadoop's or
+// Quern's, of which about 60 are in use.
+const MaxBuiltInCounters = 200
+
+// CounterLimitsOf reads the limits from a job's properties. The client has checked them;
+// what makes no sense all the same is the default.
+func CounterLimitsOf(properties map[string]string) CounterLimits {
+	read := func(p CounterProperty) int {
+		n, err := strconv.Atoi(properties[p.Name])
+		if err != nil || n < 0 || n > p.Most {
+			return p.Default
+		}
+		return n
+	}
+	return CounterLimits{read(CountersMax), read(CounterGroupsMax), read(CounterNameMax), read(CounterGroupMax)}
+}
+
+// BuiltInCounters says whether a group of counters is Hadoop's or Quern's.
+func BuiltInCounters(group string) bool {
+	return strings.HasPrefix(group, "org.apache.hadoop.mapreduce.") || group == ReadCounters || group == QuernCounters
+}
+
+// Admit says why c can have no counter of this name beside those that it has. A name that
+// is too long is refused and not cut, as Hadoop does: two that begin alike would be one.
+func (l CounterLimits) Admit(c Counters, group, name string) error {
+	switch {
+	case len(name) > l.Name:
+		return l.exceeded(CounterNameMax, l.Name, "the name of counter %s in group %s has %d bytes", quote(name), quote(group), len(name))
+	case len(group) > l.GroupName:
+		return l.exceeded(CounterGroupMax, l.GroupName, "the name of counter group %s has %d bytes", quote(group), len(group))
+	}
+	groups, user, builtIn := 0, 0, 0
+	for g, names := range c {
+		if BuiltInCounters(g) {
+			builtIn += len(names)
+		} else {
+			groups, user = groups+1, user+len(names)
+		}
+	}
+	switch {
+	case BuiltInCounters(group):
+		if builtIn >= MaxBuiltInCounters {
+			return fmt.Errorf("%w: counter %s is one more than the %d that groups like %s may have",
+				ErrCounterLimit, quote(name), MaxBuiltInCounters, quote(group))
+		}
+	case user >= l.Counters:
+		return l.exceeded(CountersMax, l.Counters, "counter %s of group %s is one too many", quote(name), quote(group))
+	case c[group] == nil && groups >= l.Groups:
+		return l.exceeded(CounterGroupsMax, l.Groups, "counter group %s is one too many", quote(group))
+	}
+	return nil
+}
+
+func (l CounterLimits) exceeded(p CounterProperty, limit int, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: at most %d; %s can raise it to %d", ErrCounterLimit, fmt.Sprintf(format, args...), limit, p.Name, p.Most)
+}
+
+// quote is a name as an error can hold it.
+func quote(name string) string { return strconv.Quote(Bounded(name, 80)) }
+
+// Merge adds other to c, or, where [CounterLimits.Admit] refuses a counter of it, nothing.
+func (l CounterLimits) Merge(c, other Counters) error {
+	if !c.hasAll(other) {
+		all := make(Counters)
+		all.Merge(c)
+		for _, group := range slices.Sorted(maps.Keys(other)) {
+			for _, name := range slices.Sorted(maps.Keys(other[group])) {
+				if _, known := all[group][name]; known {
+					continue
+				}
+				if err := l.Admit(all, group, name); err != nil {
+					return err
+				}
+				all.Add(group, name, 0)
+			}
+		}
+	}
+	c.Merge(other)
+	return nil
+}
+
+// hasAll says whether c has every counter of other.
+func (c Counters) hasAll(other Counters) bool {
+	for group, names := range other {
+		known := c[group]
+		for name := range names {
+			if _, ok := known[name]; !ok {
+				return false
+			}
+		}
+	}
+	return true
+}

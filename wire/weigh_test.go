@@ -1,0 +1,160 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+)
+
+// list is a body with one list, of n elements that are one byte each.
+func list(field string, n int, element byte) []byte {
+	body := append([]byte{0x81, 0xa0 | byte(len(field))}, field...)
+	body = binary.BigEndian.AppendUint32(append(body, 0xdd), uint32(n))
+	return append(body, bytes.Repeat([]byte{element}, n)...)
+}
+
+// nested is a body whose only field has another body.
+func nested(field string, body []byte) []byte {
+	return append(append([]byte{0x81, 0xa0 | byte(len(field))}, field...), body...)
+}
+
+// taken is how much memory f takes, what it leaves to the collector included.
+func taken(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestInflated reads frames of 200 KB and 4 MB whose elements are a byte each. Without
+// a bound the largest of them take 1.7 GB.
+func TestInflated(t *testing.T) {
+	counters := append([]byte{0x81, 0xa8}, "Counters"...)
+	counters = append(counters, 0xde, 0xff, 0xff)
+	for i := range 65535 {
+		counters = append(counters, 0xa3, byte(i>>16), byte(i>>8), byte(i), 0x81, 0xa0, 0x00)
+	}
+	for _, n := range []int{200_000, MaxFrame - 100} {
+		for _, c := range []struct {
+			name   string
+			number byte
+			body   []byte
+		}{
+			{"jobs", 21, nested("Plan", list("Jobs", n, 0xc0))},
+			{"empty jobs", 21, nested("Plan", list("Jobs", n, 0x80))},
+			{"jobs as lists", 21, nested("Plan", append([]byte{0x92, 0xa0}, list("Jobs", n, 0x90)[6:]...))},
+			{"reports", 4, list("Attempts", n, 0xc0)},
+			{"homes", 4, list("Homes", n, 0xc0)},
+			{"outputs", 13, list("Outputs", n, 0x80)},
+			{"lost outputs", 20, nested("Result", list("Lost", n, 0xc0))},
+			{"counters", 20, nested("Result", counters)},
+		} {
+			sent := frame(c.number, c.body...)
+			var err error
+			took := taken(func() { _, err = Read(bytes.NewReader(sent)) })
+			if !errors.Is(err, ErrInflated) {
+				t.Errorf("%d %s: %v", n, c.name, err)
+			}
+			if most := 4*uint64(len(sent)) + 1<<20; took > most {
+				t.Errorf("%d %s: refusing it took %d bytes for %d", n, c.name, took, len(sent))
+			}
+		}
+	}
+}
+
+// TestFullFrames reads what fills a frame and is meant.
+func TestFullFrames(t *testing.T) {
+	sub := &Submission{Plan: Plan{Jobs: make([]JobPlan, MaxJobs)}}
+	for i := range sub.Plan.Jobs {
+		j := &sub.Plan.Jobs[i]
+		j.Inputs = []InputPlan{{Paths: []string{fmt.Sprintf("/in/%d", i)}}}
+		j.Properties = map[string]string{"mapreduce.job.reduces": "1"}
+	}
+	paths := &Submission{Plan: Plan{Jobs: []JobPlan{{Inputs: []InputPlan{{Paths: make([]string, MaxInputs)}}}}}}
+	for i := range MaxInputs {
+		paths.Plan.Jobs[0].Inputs[0].Paths[i] = fmt.Sprint("file:///data/in/part-", i)
+	}
+	inventory := &Inventory{Attempts: make([]Report, 5000)}
+	for i := range inventory.Attempts {
+		inventory.Attempts[i].Result = &Result{Counters: Counters{"g": {"a": 1, "b": 2}}, Output: &MapOutput{}}
+	}
+	beat := &Heartbeat{Attempts: make([]Report, 30_000)}
+	outputs := &Outputs{Outputs: make([]MapOutput, 50_000)}
+	shares := &Shares{Shares: make([]JobShare, 100_000)}
+	done := &WorkerDone{Result: Result{Counters: make(Counters)}}
+	for i := range CountersMax.Most {
+		done.Result.Counters.Add(fmt.Sprint(i%CounterGroupsMax.Most), fmt.Sprint(i), 1)
+	}
+	for _, m := range []Message{sub, paths, inventory, beat, outputs, shares, done} {
+		sent, err := Append(nil, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(bytes.NewReader(sent)); err != nil {
+			t.Errorf("%d bytes: %v", len(sent), err)
+		}
+	}
+}
+
+// TestWeighedTypes holds the messages to what the weigher knows of types.
+func TestWeighedTypes(t *testing.T) {
+	var look func(path string, typ reflect.Type)
+	look = func(path string, typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Struct:
+			if 2*typ.Size() > heaviestByte {
+				t.Errorf("%s takes %d bytes: see heaviestByte", path, typ.Size())
+			}
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				if f.Anonymous || !f.IsExported() {
+					t.Errorf("%s.%s: the weigher knows no such field", path, f.Name)
+				}
+				look(path+"."+f.Name, f.Type)
+			}
+		case reflect.Slice, reflect.Pointer:
+			look(path, typ.Elem())
+		case reflect.Map:
+			if mapWeight(1, int(typ.Key().Size()+typ.Elem().Size())) > heaviestByte {
+				t.Errorf("%s: see heaviestByte", path)
+			}
+			look(path, typ.Elem())
+		case reflect.Interface, reflect.Array:
+			t.Errorf("%s: the weigher knows no %v", path, typ.Kind())
+		}
+		if p := reflect.New(typ).Interface(); typ.Kind() != reflect.Pointer {
+			if _, ok := p.(interface{ UnmarshalText([]byte) error }); ok {
+				t.Errorf("%s decodes itself", path)
+			}
+			if _, ok := p.(interface{ UnmarshalBinary([]byte) error }); ok {
+				t.Errorf("%s decodes itself", path)
+			}
+		}
+	}
+	for n := byte(1); n <= lastNumber; n++ {
+		typ := reflect.TypeOf(blank(n)).Elem()
+		look(typ.Name(), typ)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	beat := &Heartbeat{}
+	for i := range 100 {
+		beat.Attempts = append(beat.Attempts, Report{Attempt: AttemptID{Task: TaskID{Job: JobID{Start: 1700000000000, N: 12}, Kind: Map, N: i}, N: 1000}, State: AttemptRunning, Bytes: Progress{Done: 123456, Total: 12345678}})
+	}
+	sent, err := Append(nil, beat)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(sent)))
+	for b.Loop() {
+		if _, err := Read(bytes.NewReader(sent)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
