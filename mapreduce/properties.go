@@ -51,6 +51,10 @@ func Properties() []Property {
 		flagProperty("mapreduce.input.fileinputformat.input.dir.recursive", false,
 			"read the directories in input directories too"),
 		text(propKeyValueSeparator, "\t", 1, "what divides key and value in a line of KeyValues; its first character counts"),
+		counterLimit(wire.CounterNameMax, "most bytes of a counter's name; a job with a longer one fails"),
+		counterLimit(wire.CounterGroupMax, "most bytes of a counter group's name; a job with a longer one fails"),
+		counterLimit(wire.CounterGroupsMax, "most counter groups of a job; a job with more fails"),
+		counterLimit(wire.CountersMax, "most counters of a job, besides those that Hadoop and Quern make; a job with more fails"),
 		priorityProperty("mapreduce.job.priority", "VERY_LOW, LOW, NORMAL, HIGH or VERY_HIGH, of all jobs of a flow that of the first; `mrsubmit run -priority` wins"),
 		text("mapreduce.job.queuename", "default", 1, "pool in which the job shares a cluster, likewise; `mrsubmit run -pool` wins"),
 		part("mapreduce.job.reduce.slowstart.completedmaps", 0.05,
@@ -84,6 +88,10 @@ func Properties() []Property {
 
 func number(name string, standard, low, high int64, doc string) Property {
 	return Property{Name: name, Default: strconv.FormatInt(standard, 10), Doc: doc, kind: integerProperty, low: low, high: high}
+}
+
+func counterLimit(p wire.CounterProperty, doc string) Property {
+	return number(p.Name, int64(p.Default), 0, int64(p.Most), doc)
 }
 
 func part(name string, standard float64, doc string) Property {

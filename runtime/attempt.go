@@ -40,7 +40,8 @@ type attempt struct {
 
 func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
 	a := &attempt{worker: w, cmd: run, fs: w.fs, counters: make(wire.Counters)}
-	a.task = &Task{Ctx: ctx, ID: run.Attempt, fs: w.fs, work: filepath.Join(run.Dir, "work")}
+	a.task = &Task{ID: run.Attempt, fs: w.fs, work: filepath.Join(run.Dir, "work")}
+	a.task.Ctx, a.task.end = context.WithCancelCause(ctx)
 	a.task.pulse.ask()
 	if !w.opts.InProcess {
 		a.began = measure()
@@ -79,6 +80,9 @@ func (a *attempt) do() error {
 		err = a.fence()
 	default:
 		err = a.doLoaded()
+		if refused := a.task.refusal(); refused != nil {
+			err = refused // which has led to whatever else went wrong
+		}
 	}
 	if err != nil {
 		return err
@@ -170,18 +174,23 @@ func (a *attempt) total() wire.Counters {
 	return all
 }
 
+// maxStatus bounds a status that is told, in bytes.
+const maxStatus = 1 << 10
+
 // failed makes the result of an attempt that did not succeed. A reduce that could
-// not read a segment is not to blame: whoever made that has to make it again.
+// not read a segment is not to blame: whoever made that has to make it again. Texts may be
+// of any length, and the result must fit into a message.
 func (a *attempt) failed(err error) wire.Result {
-	r := wire.Result{Error: err.Error(), Bytes: a.progress().Done,
+	cause := wire.Bounded(err.Error(), wire.MaxText)
+	r := wire.Result{Error: cause, Bytes: a.progress().Done,
 		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge)}
 	if status := a.task.said(); status != "" {
-		r.Error += "\n(its status: " + status + ")"
+		r.Error += "\n(its status: " + wire.Bounded(status, maxStatus) + ")"
 	}
 	if s := a.split.Load(); s != nil {
 		r.Reads = s.meter.sum()
 	}
-	lost := wire.OutputLost{Job: a.id().Task.Job, Reason: err.Error()}
+	lost := wire.OutputLost{Job: a.id().Task.Job, Reason: cause}
 	if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
 		lost.Map, lost.Attempt, lost.Corrupt = damaged.Segment.Map, damaged.Segment.Attempt, true
 		r.Lost = []wire.OutputLost{lost}
@@ -254,6 +263,9 @@ func (a *attempt) writing(records string, work func() error) error {
 		}
 	}()
 	if err := work(); err != nil {
+		return err
+	}
+	if err := a.task.refusal(); err != nil {
 		return err
 	}
 	if err := out.close(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+
+	"github.com/quernmr/quern/wire"
 )
 
 var (
@@ -48,7 +50,7 @@ func isFatal(err error) bool {
 func protect(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v\n\n%s", ErrPanic, p, panicStack())
+			err = fmt.Errorf("%w: %s\n\n%s", ErrPanic, wire.Bounded(fmt.Sprint(p), wire.MaxText/2), panicStack())
 		}
 	}()
 	return f()

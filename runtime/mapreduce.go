@@ -128,6 +128,9 @@ func (m *merged) Next() bool {
 	if m.attempt.task.pulse.asked.Load() {
 		m.attempt.task.pulse.answer()
 		m.attempt.merged.Store(m.BytesRead())
+		if m.attempt.task.refusal() != nil {
+			return false
+		}
 	}
 	if !m.Merger.Next() {
 		return false

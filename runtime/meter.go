@@ -12,7 +12,7 @@ import (
 
 // ReadCounters is the group of the bytes that maps have read from machines which
 // the file system names, by how near they were.
-const ReadCounters = "quern.ReadCounter"
+const ReadCounters = wire.ReadCounters
 
 // meter adds up from where a map's input was read.
 type meter struct {

@@ -43,6 +43,9 @@ type Task struct {
 	pulse    pulse
 	mu       sync.Mutex // guards what follows
 	counters map[counterName]*Counter
+	made     wire.Counters       // their names
+	limits   *wire.CounterLimits // the job's, once a counter was asked for
+	refused  error               // of the first counter beyond them
 	status   string
 	files    map[string]string // local paths of side files at hand
 	parts    map[string][]SidePart
@@ -50,6 +53,7 @@ type Task struct {
 	fs      dfs.FS
 	work    string // the attempt's working directory
 	outputs *outputs
+	end     context.CancelCauseFunc // of Ctx; nil: the attempt cannot be ended
 }
 
 type counterName struct{ group, name string }
@@ -70,19 +74,46 @@ func (c *Counter) Add(n int64) {
 // Value is this attempt's sum.
 func (c *Counter) Value() int64 { return c.n.Load() }
 
-// Counter gives the counter of this name, made at first use.
+// Counter gives the counter of this name, made at first use. One beyond the job's
+// [wire.CounterLimits] fails the attempt, and the job with it.
 func (t *Task) Counter(group, name string) *Counter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.counters[counterName{group, name}]
-	if c == nil {
-		if t.counters == nil {
-			t.counters = make(map[counterName]*Counter)
-		}
-		c = &Counter{pulse: &t.pulse}
-		t.counters[counterName{group, name}] = c
+	if c != nil {
+		return c
 	}
+	c = &Counter{pulse: &t.pulse}
+	if t.refused != nil {
+		return c // which nobody reads
+	}
+	if t.limits == nil {
+		var properties map[string]string
+		if t.Plan != nil {
+			properties = t.Plan.Properties
+		}
+		limits := wire.CounterLimitsOf(properties)
+		t.limits, t.made, t.counters = &limits, make(wire.Counters), make(map[counterName]*Counter)
+	}
+	if err := t.limits.Admit(t.made, group, name); err != nil {
+		if t.refused == nil {
+			t.refused = Fatal(err)
+			if t.end != nil {
+				t.end(t.refused)
+			}
+		}
+		return c
+	}
+	t.made.Add(group, name, 0)
+	t.counters[counterName{group, name}] = c
 	return c
+}
+
+// refusal is why the attempt must fail whatever its code returns: a counter was refused.
+func (t *Task) refusal() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.refused
 }
 
 // sums is what the counters stand at.

@@ -9,7 +9,7 @@ import (
 )
 
 // QuernCounters is the group of counters that Hadoop does not have.
-const QuernCounters = "Quern"
+const QuernCounters = wire.QuernCounters
 
 // usage is what this process has used since it started. The difference of two is
 // what an attempt used, which has its process for itself.

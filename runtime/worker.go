@@ -144,6 +144,7 @@ func (w *worker) run(ctx context.Context, run *wire.Run) {
 	result := wire.Result{Error: "the job's code has ended its goroutine (runtime.Goexit)"}
 	defer func() {
 		stop()
+		a.task.end(nil)
 		w.done <- result
 	}()
 	if err := protect(a.do); err != nil {

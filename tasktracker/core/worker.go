@@ -132,6 +132,7 @@ func (c *Core) workerProgress(a *attempt, m *wire.WorkerProgress) {
 // workerDone takes an attempt's own end in. A worker is used again only after a
 // success that left no processes behind.
 func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool) {
+	result.Bound()
 	if size := resultBytes(result); size > maxResult {
 		result = &wire.Result{Error: fmt.Sprintf("its result of %d bytes is too long to report: too many counters?", size), Fatal: true}
 	}

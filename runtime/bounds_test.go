@@ -1,0 +1,114 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// count makes n counters of a group.
+func count(t *Task, group string, n int) {
+	for i := range n {
+		t.Counter(group, fmt.Sprintf("c%04d", i)).Add(1)
+	}
+}
+
+// TestCounterLimits: a counter beyond the job's limits fails the attempt for good, whatever
+// its code makes of it, and nothing is committed.
+func TestCounterLimits(t *testing.T) {
+	long := strings.Repeat("x", 65)
+	for name, c := range map[string]struct {
+		properties map[string]string
+		code       func(t *Task)
+		want       []string // nil: it succeeds
+	}{
+		"all":           {code: func(t *Task) { count(t, "mine", 120) }},
+		"one more":      {code: func(t *Task) { count(t, "mine", 121) }, want: []string{`"c0120"`, `"mine"`, "at most 120", "mapreduce.job.counters.max"}},
+		"raised":        {properties: map[string]string{"mapreduce.job.counters.max": "130"}, code: func(t *Task) { count(t, "mine", 130) }},
+		"beyond raised": {properties: map[string]string{"mapreduce.job.counters.max": "130"}, code: func(t *Task) { count(t, "mine", 131) }, want: []string{"at most 130"}},
+		"a million":     {code: func(t *Task) { count(t, "mine", 1_200_000) }, want: []string{"at most 120"}},
+		"groups": {code: func(t *Task) {
+			for i := range 51 {
+				count(t, fmt.Sprint("g", i), 1)
+			}
+		}, want: []string{`"g50"`, "at most 50", "mapreduce.job.counters.groups.max"}},
+		"a long name":  {code: func(t *Task) { t.Counter("mine", long) }, want: []string{long, "65 bytes", "mapreduce.job.counters.counter.name.max"}},
+		"a long group": {code: func(t *Task) { t.Counter(long+long, "c") }, want: []string{"130 bytes", "mapreduce.job.counters.group.name.max"}},
+		"not ours":     {code: func(t *Task) { count(t, TaskCounters, 300) }, want: []string{"200"}},
+		"from another goroutine": {code: func(t *Task) {
+			done := make(chan bool)
+			go func() { defer close(done); count(t, "mine", 121) }()
+			<-done
+		}, want: []string{"at most 120"}},
+		"awaiting the end": {code: func(t *Task) { count(t, "mine", 121); <-t.Ctx.Done() }, want: []string{"at most 120"}},
+		"and a panic":      {code: func(t *Task) { count(t, "mine", 121); panic("lost") }, want: []string{"at most 120"}},
+	} {
+		for _, reduces := range []int{0, 2} {
+			t.Run(fmt.Sprint(name, " ", reduces), func(t *testing.T) {
+				plan := linesPlan()
+				plan.Properties = c.properties
+				job := Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
+					c.code(t)
+					for range in.Lines() { // reads on
+					}
+					return nil
+				}}}
+				if plan.Reduces = reduces; reduces > 0 {
+					job.Reduce = wordCount().Reduce
+				}
+				b := newBench(t, plan, job)
+				b.must(wire.Setup, 0, nil)
+				r := b.try(wire.Map, 0, nil)
+				if c.want == nil {
+					if r.Error != "" || len(r.Counters["mine"]) < 120 {
+						t.Errorf("error %q, %d counters", r.Error, len(r.Counters["mine"]))
+					}
+					return
+				}
+				if !r.Fatal || len(r.Counters) > 0 {
+					t.Errorf("fatal is %v, counters in %d groups", r.Fatal, len(r.Counters))
+				}
+				for _, want := range c.want {
+					if !strings.Contains(r.Error, want) {
+						t.Errorf("error %.300q does not say %q", r.Error, want)
+					}
+				}
+				b.must(wire.Cleanup, 0, nil)
+				b.output("")
+			})
+		}
+	}
+}
+
+// TestLongTexts: an error, a status and a panic of any length are told, cause first and the
+// cut marked, and are no reason to give the job up.
+func TestLongTexts(t *testing.T) {
+	long := "the cause " + strings.Repeat("x", 5<<20)
+	for name, c := range map[string]struct {
+		code func(t *Task) error
+		want []string
+	}{
+		"error":  {func(*Task) error { return errors.New(long) }, []string{"xxx…"}},
+		"panic":  {func(*Task) error { panic(long) }, []string{"xxx…", "bounds_test.go"}},
+		"status": {func(t *Task) error { t.Status(long); return errors.New("the cause") }, []string{"(its status: the cause xxx", "xxx…)"}},
+		"both":   {func(t *Task) error { t.Status(long); return errors.New(long) }, []string{"xxx…\n(its status: the cause xxx", "xxx…)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, linesPlan(), Job{Maps: []MapFunc{func(t *Task, _ *Split, _ Collector) error { return c.code(t) }}, Reduce: wordCount().Reduce})
+			b.must(wire.Setup, 0, nil)
+			r := b.try(wire.Map, 0, nil)
+			cause, _, _ := strings.Cut(r.Error, "xxx")
+			if r.Fatal || !strings.Contains(cause, "the cause") || len(cause) > 50 || len(r.Error) > 2*wire.MaxText {
+				t.Errorf("fatal is %v, %d bytes: %.100s", r.Fatal, len(r.Error), r.Error)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(r.Error, want) {
+					t.Errorf("%.100s … does not say %q", r.Error, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package core
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestLongResults: a worker's error, log and lost segments are reported, cause first, however
+// many it tells, and the job is not given up for them.
+func TestLongResults(t *testing.T) {
+	cause := "the cause " + strings.Repeat("x", 3<<20)
+	lost := make([]wire.OutputLost, 10_000)
+	for i := range lost {
+		lost[i] = wire.OutputLost{Map: i, Reason: "the cause " + strings.Repeat("x", 300)}
+	}
+	for name, result := range map[string]wire.Result{
+		"error": {Error: cause},
+		"log":   {Error: "the cause x", Log: cause},
+		"lost":  {Error: "the cause x", Lost: lost},
+	} {
+		c := New(Config{Tracker: "t1", Process: 1, MapSlots: 1, Dir: "D"})
+		var told []*wire.Report
+		step := func(ev Event) {
+			for _, cmd := range c.Step(0, ev) {
+				if tell, ok := cmd.(Send); ok {
+					if r, ok := tell.Message.(*wire.Report); ok {
+						told = append(told, r)
+					}
+				}
+			}
+		}
+		step(StreamUp{})
+		step(FromLeader{&wire.Welcome{Epoch: 1, Incarnation: 1, Lease: time.Hour}})
+		id := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 1, N: 1}, Kind: wire.Map}, N: 1000}
+		step(FromLeader{&wire.Launch{Epoch: 1, Attempt: id, Staging: "s"}})
+		step(FromWorker{Worker: 1, Message: &wire.WorkerHello{Protocol: wire.WorkerProtocol}})
+		step(FromWorker{Worker: 1, Message: &wire.WorkerDone{Result: result}})
+		step(WorkerExited{Worker: 1, Reason: "exit status 1"})
+		step(LogRead{Attempt: id, Text: "last words"})
+		if len(told) != 1 || told[0].Result == nil {
+			t.Fatalf("%s: reported %+v", name, told)
+		}
+		r := told[0].Result
+		frame, err := wire.Append(nil, told[0])
+		if err != nil || len(frame) > 64<<10 || r.Fatal || !strings.HasPrefix(r.Error, "the cause x") {
+			t.Errorf("%s: %d bytes, %v, fatal is %v: %.100s", name, len(frame), err, r.Fatal, r.Error)
+		}
+		if len(r.Lost) > wire.MaxLost || name == "lost" && len(r.Lost) == 0 {
+			t.Errorf("%s: %d lost segments", name, len(r.Lost))
+		}
+	}
+}
