@@ -140,6 +140,9 @@ type session struct {
 }
 
 func (s *session) run(ctx context.Context) error {
+	if err := s.sub.Bound(); err != nil {
+		return err
+	}
 	if err := Prepare(ctx, s.FS, &s.sub.Plan); err != nil {
 		return err
 	}

@@ -70,6 +70,9 @@ func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 	sub.Key = rand.Text()
 	sub.Staging = dfs.Join(root, sub.Key)
 	frame, err := wire.Append(nil, sub)
+	if errors.Is(err, wire.ErrFrameTooLarge) {
+		err = fmt.Errorf("%w: %w", wire.ErrTooLarge, err)
+	}
 	if err != nil {
 		return fmt.Errorf("stage: %w", err)
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -332,13 +333,16 @@ func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wir
 	}
 }
 
-// count adds a task's counters to the job's, once.
-func (j *job) count(tk *task, r *wire.Result) {
+// count adds a task's counters to the job's, once. Each attempt has kept the job's limits;
+// a job whose tasks together do not fails.
+func (l *Live) count(j *job, tk *task, r *wire.Result) {
 	if tk.counted {
 		return
 	}
 	tk.counted = true
-	j.counters.Merge(r.Counters)
+	if err := j.counterLimits.Merge(j.counters, r.Counters); err != nil && tk.kind.Slotted() {
+		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %v", j.idOf(tk), err))
+	}
 	switch tk.kind {
 	case wire.Map:
 		j.read += r.Bytes

@@ -12,7 +12,7 @@ import (
 type Command interface{ command() }
 
 type (
-	// Propose asks for an entry to be committed. It comes back as Entry, or as Undecided.
+	// Propose asks for an entry to be committed. It comes back as Entry, as Undecided or as Refused.
 	Propose struct {
 		Key  string // says what it is; names it in Undecided
 		Data []byte

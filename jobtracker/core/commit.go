@@ -115,9 +115,9 @@ func (l *Live) taskCommitted(j *job, tk *task, id wire.AttemptID, r *wire.Result
 	n := id.Task.N
 	switch {
 	case j.facts.done.Has(n):
-		j.count(tk, r)
+		l.count(j, tk, r)
 	case j.facts.holds(n, id.N):
-		j.count(tk, r)
+		l.count(j, tk, r)
 		l.propose(&committed{Job: j.facts.n, Task: n, Attempt: id.N})
 	}
 }

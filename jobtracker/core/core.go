@@ -16,7 +16,8 @@
 //  4. Hand every committed entry to Step exactly once and in order, followers too.
 //  5. A proposal whose outcome is not known is answered by [Undecided]; it is then
 //     proposed again under the same key. Facts are idempotent, so that it may have
-//     been committed after all does no harm.
+//     been committed after all does no harm. One that the log will never take is
+//     answered by [Refused].
 //  6. Every effect (Allocate, LoadSplits, WriteHistory, LoadHistory,
 //     RemoveStaging, Tidy) is answered once by its result, failed or not. Results of an earlier
 //     epoch are ignored.
@@ -189,6 +190,8 @@ func (c *Core) take(ev Event) {
 		c.halt(fmt.Errorf("the log has failed: %w", ev.Err))
 	case Undecided:
 		c.pending.again(c, ev.Key)
+	case Refused:
+		c.refused(ev)
 	case Tick:
 	default:
 		c.forLeader(ev)

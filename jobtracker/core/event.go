@@ -40,6 +40,12 @@ type (
 	// Undecided says that the outcome of a proposal is not known.
 	Undecided struct{ Key string }
 
+	// Refused says that the log will not take a proposal, now or later.
+	Refused struct {
+		Key string
+		Err error
+	}
+
 	// LogFailed says that the log will never work again in this process.
 	LogFailed struct{ Err error }
 )
@@ -168,6 +174,7 @@ func (Restored) event()       {}
 func (Elected) event()        {}
 func (Deposed) event()        {}
 func (Undecided) event()      {}
+func (Refused) event()        {}
 func (LogFailed) event()      {}
 func (Tick) event()           {}
 func (FromTracker) event()    {}

@@ -126,6 +126,17 @@ func (f *Facts) flow(s *submissionFacts) iter.Seq[*jobFacts] {
 	}
 }
 
+// mapsAtATime is how many maps the jobs of a submission have that have not ended.
+func (f *Facts) mapsAtATime(s *submissionFacts) int {
+	n := 0
+	for j := range f.flow(s) {
+		if j.end == nil {
+			n += max(j.maps, 0)
+		}
+	}
+	return n
+}
+
 // doneWith is the staging directory of a submission all of whose jobs have ended, else
 // empty.
 func (f *Facts) doneWith(s *submissionFacts) string {

@@ -121,9 +121,10 @@ type job struct {
 	preparing  time.Duration // since when, its last setup attempt
 	committing time.Duration // since when
 
-	counters wire.Counters
-	read     int64 // bytes, of counted maps
-	reduced  int64 // bytes, of counted reduces
+	counters      wire.Counters
+	counterLimits wire.CounterLimits
+	read          int64 // bytes, of counted maps
+	reduced       int64 // bytes, of counted reduces
 }
 
 func (l *Live) job(id wire.JobID) *job {
@@ -148,6 +149,7 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 		counters:  make(wire.Counters),
 	}
 	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
+	j.counterLimits = wire.CounterLimitsOf(j.plan.Properties)
 	j.classical, j.slowstart = isClassical(j.plan), slowstartOf(j.plan)
 	l.recall(j)
 	l.sit(j)

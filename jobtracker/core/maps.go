@@ -71,7 +71,7 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 	out := *r.Output
 	out.Map, out.Attempt = m, id.N
 	if l.choose(j, t, &out) {
-		j.count(&j.maps[m].task, r)
+		l.count(j, &j.maps[m].task, r)
 		for other := range j.maps[m].all() {
 			l.kill(other, "another attempt of the map has succeeded")
 		}

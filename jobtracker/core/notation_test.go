@@ -156,6 +156,12 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		r.Result.Committed = true
 	case "count":
 		r.Result.Counters = wire.Counters{"g": {"COUNT": int64(num(a.Vals[0]))}}
+	case "counters": // which, by number
+		first, last, _ := strings.Cut(a.Vals[0], "-")
+		r.Result.Counters = make(wire.Counters)
+		for n := num(first); n <= num(last); n++ {
+			r.Result.Counters.Add("g", fmt.Sprintf("C%d", n), 1)
+		}
 	case "lost":
 		id := parseAttempt(a.Vals[0])
 		r.Result.Lost = append(r.Result.Lost, wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "bad checksum"})

@@ -11,9 +11,10 @@ import (
 )
 
 // maxTasks bounds the maps and the reduces of one job.
-const maxTasks = 1_000_000
+const maxTasks = wire.MaxTasks
 
-// checkSubmission says why a submission makes no sense.
+// checkSubmission says why a submission makes no sense. It decides whether an entry of the
+// log applies, so it must say the same of what earlier builds took.
 func checkSubmission(s *wire.Submission) error {
 	switch {
 	case s == nil || s.Key == "":
@@ -48,6 +49,14 @@ func checkSubmission(s *wire.Submission) error {
 	return nil
 }
 
+// checkBounds says why a submission is too large to propose.
+func checkBounds(s *wire.Submission) error {
+	if err := s.Bound(); err != nil {
+		return fmt.Errorf("%w: %w", ErrBadSubmission, err)
+	}
+	return nil
+}
+
 // checkPlace says why the directory that a submission names cannot be its own: it is
 // removed with its jobs, by this job tracker's rights.
 func checkPlace(s *wire.Submission, staging string) error {
@@ -71,6 +80,9 @@ func (l *Live) checkOwnPlace(s *wire.Submission) error {
 
 func (l *Live) submit(r Submit) {
 	err := checkSubmission(r.Submission)
+	if err == nil {
+		err = checkBounds(r.Submission)
+	}
 	if err == nil {
 		err = checkPlace(r.Submission, l.facts.boot.Staging)
 	}

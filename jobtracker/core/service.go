@@ -75,16 +75,21 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	state := l.facts.state(j.facts)
 	switch {
 	case id.Task.Kind == wire.Setup && state == wire.Preparing:
-		if r.Splits == nil || r.Splits.Maps < 0 || r.Splits.Maps > maxTasks {
-			l.failed(j, t, tk, id, &wire.Result{Error: fmt.Sprintf("setup reported no number of splits up to %d", maxTasks)})
+		if r.Splits == nil || r.Splits.Maps < 0 {
+			l.failed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"})
+			return
+		}
+		if n := r.Splits.Maps + l.facts.mapsAtATime(j.facts.sub); n > maxTasks || n < 0 {
+			l.failed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unended jobs of the submission have %d, at most %d: "+
+				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, maxTasks)})
 			return
 		}
 		j.done[wire.Setup] = true
-		j.count(tk, r)
+		l.count(j, tk, r)
 		l.propose(&splitsWritten{Job: j.facts.n, Maps: r.Splits.Maps, Hash: r.Splits.Hash})
 	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.stopping: // else that is about to be in the log
 		j.done[wire.Commit] = true
-		j.count(tk, r)
+		l.count(j, tk, r)
 		l.end(j, wire.Succeeded, "")
 	case id.Task.Kind == wire.Cleanup && state == wire.Stopping:
 		j.done[wire.Cleanup] = true
@@ -116,7 +121,7 @@ func (l *Live) fenced(j *job, tk *task, r *wire.Result) {
 		}
 		delete(j.fences, taskN)
 		if r.Committed {
-			j.count(j.committer(taskN), r)
+			l.count(j, j.committer(taskN), r)
 			l.propose(&committed{Job: j.facts.n, Task: taskN, Attempt: f.subject.N})
 		} else {
 			l.propose(&revoked{Job: j.facts.n, Task: taskN, Attempt: f.subject.N})

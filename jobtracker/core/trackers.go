@@ -212,6 +212,9 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	case h.Tracker == "" || h.Process == 0 || h.MapSlots < 0 || h.ReduceSlots < 0:
 		l.refuse(id, "a tracker needs an id, a process number and slots")
 		return
+	case checkHello(h) != nil:
+		l.refuse(id, checkHello(h).Error())
+		return
 	case known != nil && known.Process != h.Process && known.stream != 0 && l.now-known.heard <= l.c.cfg.Lease:
 		l.refuse(id, fmt.Sprintf("tracker id %s is in use by another process", h.Tracker))
 		return
@@ -225,6 +228,16 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 		return
 	}
 	l.register(h)
+}
+
+// checkHello says why a tracker's names are longer than the log should keep.
+func checkHello(h *wire.Hello) error {
+	for _, x := range []struct{ what, name string }{{"id", h.Tracker}, {"host", h.Host}, {"address", h.Addr}, {"rack", h.Rack}} {
+		if len(x.name) > wire.MaxName {
+			return fmt.Errorf("a tracker's %s has %d bytes, at most %d", x.what, len(x.name), wire.MaxName)
+		}
+	}
+	return nil
 }
 
 // shares says whether a tracker has proved that it sees the cluster's staging

@@ -1,0 +1,174 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// office is a core that leads, with a log that takes what it proposes at once, but for
+// what refuse names.
+type office struct {
+	*Core
+	entries uint64
+	refuse  func(x fact) error
+	kinds   []string // of the facts proposed
+	others  []Command
+}
+
+func newOffice(cfg Config) *office {
+	o := &office{Core: New(cfg)}
+	o.feed(Elected{Term: 1, Wall: 1})
+	return o
+}
+
+// feed returns the commands that are none of the log's.
+func (o *office) feed(ev Event) []Command {
+	o.others = nil
+	o.carryOut(o.Step(0, ev))
+	return o.others
+}
+
+func (o *office) carryOut(commands []Command) {
+	for _, cmd := range commands {
+		p, ok := cmd.(Propose)
+		if !ok {
+			o.others = append(o.others, cmd)
+			continue
+		}
+		x, err := decodeFact(p.Data)
+		if err != nil {
+			panic(err)
+		}
+		o.kinds = append(o.kinds, strings.Fields(x.key())[0])
+		if o.refuse != nil {
+			err = o.refuse(x)
+		}
+		if err != nil {
+			o.carryOut(o.Step(0, Refused{Key: p.Key, Err: err}))
+			continue
+		}
+		o.entries++
+		o.carryOut(o.Step(0, Entry{Index: o.entries, Term: 1, Data: p.Data}))
+	}
+}
+
+func replies(commands []Command) (all []Reply) {
+	for _, c := range commands {
+		if r, ok := c.(Reply); ok {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func sized(jobs int, fill func(*wire.JobPlan)) *wire.Submission {
+	s := &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, jobs)}}
+	for i := range s.Plan.Jobs {
+		fill(&s.Plan.Jobs[i])
+	}
+	return s
+}
+
+// TestSubmissionsTooLarge: what a few bytes can make large is refused before it is proposed,
+// and an entry of an earlier build, which took it, is applied as it was.
+func TestSubmissionsTooLarge(t *testing.T) {
+	for name, c := range map[string]struct {
+		sub  *wire.Submission
+		want string
+	}{
+		"20,000 jobs": {sized(20_000, func(*wire.JobPlan) {}), "20000 jobs, at most 1000"},
+		"reduces":     {sized(1000, func(j *wire.JobPlan) { j.Reduces = 1_000_000 }), "1000000000 reduces in all its jobs, at most 1000000"},
+		"inputs":      {sized(1, func(j *wire.JobPlan) { j.Inputs = make([]wire.InputPlan, 100_001) }), "100001 inputs, at most 100000"},
+		"a name":      {sized(1, func(j *wire.JobPlan) { j.Name = strings.Repeat("x", 1<<20) }), "has 1048576 bytes, at most 1000"},
+	} {
+		o := newOffice(Config{})
+		before := o.entries
+		answers := replies(o.feed(Submit{Token: 1, Submission: c.sub}))
+		if len(answers) != 1 || !errors.Is(answers[0].Err, ErrBadSubmission) || !errors.Is(answers[0].Err, wire.ErrTooLarge) ||
+			!strings.Contains(answers[0].Err.Error(), c.want) || o.entries != before {
+			t.Errorf("%s: %d entries, %+v", name, o.entries-before, answers)
+		}
+		f := newFacts(keptJobs)
+		f.apply(1, 1, &bootstrapped{Start: 1})
+		if !f.apply(2, 1, &submitted{Submission: *c.sub}) || len(f.jobs) != len(c.sub.Plan.Jobs) {
+			t.Errorf("%s: the entry of an earlier build makes %d jobs", name, len(f.jobs))
+		}
+	}
+}
+
+// TestTrackersOfLongNames: they do not come into the log.
+func TestTrackersOfLongNames(t *testing.T) {
+	long := strings.Repeat("x", wire.MaxName+1)
+	for what, change := range map[string]func(*wire.Hello){
+		"id":      func(h *wire.Hello) { h.Tracker = long },
+		"host":    func(h *wire.Hello) { h.Host = long },
+		"address": func(h *wire.Hello) { h.Addr = long },
+		"rack":    func(h *wire.Hello) { h.Rack = long },
+	} {
+		o := newOffice(Config{})
+		h := &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}
+		change(h)
+		commands := o.feed(FromTracker{Stream: 1, Message: h})
+		refused := false
+		for _, c := range commands {
+			if s, ok := c.(Send); ok {
+				m, ok := s.Message.(*wire.Refuse)
+				refused = ok && m.Reason == fmt.Sprintf("a tracker's %s has 1001 bytes, at most 1000", what)
+			}
+		}
+		if !refused || len(o.facts.trackers) > 0 {
+			t.Errorf("%s: %+v", what, commands)
+		}
+	}
+}
+
+// TestRefused: what the log will not take is not proposed again. Who waits for a submission
+// is told; a job that has counted too much ends without its counters.
+func TestRefused(t *testing.T) {
+	large := errors.New("log entry of 17 MB")
+	o := newOffice(Config{})
+	o.refuse = func(x fact) error {
+		if _, ok := x.(*submitted); ok {
+			return large
+		}
+		return nil
+	}
+	answers := replies(o.feed(Submit{Token: 1, Submission: sized(1, func(*wire.JobPlan) {})}))
+	if len(answers) != 1 || !errors.Is(answers[0].Err, ErrBadSubmission) || !errors.Is(answers[0].Err, large) {
+		t.Errorf("a submission: %+v", answers)
+	}
+
+	o.refuse = func(x fact) error {
+		if x, ok := x.(*ended); ok && len(x.Counters) > 0 {
+			return large
+		}
+		return nil
+	}
+	if answers := replies(o.feed(Submit{Token: 2, Submission: sized(1, func(*wire.JobPlan) {})})); len(answers) != 1 || answers[0].Err != nil {
+		t.Fatalf("the same once more: %+v", answers)
+	}
+	j := o.live.jobs[1]
+	j.counters.Add("g", "n", 1)
+	o.feed(Kill{Token: 3, Job: j.id})
+	o.out = nil
+	o.live.end(j, wire.Killed, "killed")
+	o.carryOut(o.out)
+	end := o.facts.jobs[1].end
+	if end == nil || end.Outcome != wire.Killed || end.Error != "killed" || len(end.Counters) > 0 ||
+		len(end.Troubles) != 1 || !strings.Contains(end.Troubles[0], large.Error()) {
+		t.Errorf("the job ended as %+v", end)
+	}
+
+	o.refuse = func(fact) error { return large }
+	n := len(o.kinds)
+	o.feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}})
+	if got := o.kinds[n:]; !slices.Equal(got, []string{"registered"}) {
+		t.Errorf("a log that takes nothing is asked for %v", got)
+	}
+	o.feed(Refused{Key: "nothing", Err: large})
+}

@@ -1,0 +1,47 @@
+package core
+
+import "fmt"
+
+// Facts are bounded where what they hold comes in, so that the log can take them. What is
+// refused by the log all the same is not proposed again.
+
+// refused gives up a proposal that the log cannot take.
+func (c *Core) refused(r Refused) {
+	data := c.pending[r.Key]
+	delete(c.pending, r.Key)
+	x, err := decodeFact(data)
+	if err != nil || c.live == nil {
+		return // settled, or of a job tracker that does not lead any more
+	}
+	c.live.now = c.now
+	switch x := x.(type) {
+	case *submitted:
+		c.live.submitRefused(x, r.Err)
+	case *ended:
+		c.live.endRefused(x, r.Err)
+	case *pooled:
+		c.live.wishes.pools, c.live.wishes.badPools = nil, r.Err.Error()
+	}
+}
+
+// submitRefused answers those who wait for the jobs of a submission.
+func (l *Live) submitRefused(x *submitted, why error) {
+	key := x.Submission.Key
+	for _, token := range l.submits[key] {
+		l.c.emit(Reply{Token: token, Err: fmt.Errorf("%w: %w", ErrBadSubmission, why)})
+	}
+	delete(l.submits, key)
+}
+
+// endRefused lets a job end without its counters and troubles, which alone can be many.
+func (l *Live) endRefused(x *ended, why error) {
+	j := l.jobs[x.Job]
+	if j == nil || j.closing == nil || len(x.Counters) == 0 {
+		return
+	}
+	shorter := *j.closing
+	shorter.Counters = nil
+	shorter.Troubles = []string{bounded(fmt.Sprintf("its counters are not kept: %v", why), maxTrouble)}
+	j.closing = &shorter
+	l.propose(j.closing)
+}
