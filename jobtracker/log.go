@@ -10,7 +10,8 @@ import (
 // called from the goroutine of [Server.Run] and must not block.
 type Log interface {
 	// Propose asks for an entry to be committed. It comes back as a core.Entry, or,
-	// when that is not known in time, as core.Undecided with the key.
+	// when that is not known in time, as core.Undecided with the key, or, when the log
+	// cannot take it, as core.Refused.
 	Propose(key string, data []byte)
 
 	// Ready has a value when Take has something.
@@ -18,7 +19,7 @@ type Log interface {
 
 	// Take returns what has happened since the last call, in order: core.Entry for
 	// every committed entry, on followers too, core.Elected, core.Deposed,
-	// core.Undecided, core.Restored.
+	// core.Undecided, core.Refused, core.Restored.
 	Take() []LogEvent
 
 	// Close ends the log's work. It may wish for a last snapshot: Ready and Take are

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/jobtracker/replica"
 )
 
 // asDaemon makes this test binary the command itself.
@@ -175,5 +177,16 @@ func TestFlagsAreDocumented(t *testing.T) {
 				t.Errorf("docs/cluster.md does not name %s", name)
 			}
 		}
+	}
+}
+
+// TestGoOn: a log that cannot be read back is opened with the command that can be typed.
+func TestGoOn(t *testing.T) {
+	err := goOn(fmt.Errorf("jt2's log: %w: use: mrsubmit cluster recover", replica.ErrUnreadable), "/var/lib/quern", "jt2", "10.0.0.2:7401")
+	if !errors.Is(err, replica.ErrUnreadable) || !strings.HasSuffix(err.Error(), "mrsubmit cluster recover -data /var/lib/quern -id jt2 -raft 10.0.0.2:7401") {
+		t.Error(err)
+	}
+	if err := goOn(replica.ErrInUse, "/var/lib/quern", "jt2", "10.0.0.2:7401"); err != replica.ErrInUse {
+		t.Error(err)
 	}
 }

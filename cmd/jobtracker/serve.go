@@ -132,7 +132,7 @@ func (j *jobTracker) openLog() error {
 		Serve: j.who.Server(identity.JobTracker), Dial: j.who.Dialer(identity.JobTracker),
 	})
 	if err != nil {
-		return err
+		return goOn(err, j.data, j.id, raftAddr)
 	}
 	j.raftAddr = j.replica.Addr()
 	cfg := jobtracker.Config{
@@ -148,6 +148,15 @@ func (j *jobTracker) openLog() error {
 	}
 	j.server = jobtracker.New(cfg)
 	return nil
+}
+
+// goOn adds to the error of a log that cannot be opened the command that goes on with it,
+// where there is one.
+func goOn(err error, data, id, raftAddr string) error {
+	if errors.Is(err, replica.ErrUnreadable) {
+		return fmt.Errorf("%w -data %s -id %s -raft %s", err, data, id, raftAddr)
+	}
+	return err
 }
 
 // resolve finds a job tracker's log where it is now.

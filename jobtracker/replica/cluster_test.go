@@ -49,6 +49,7 @@ type node struct {
 	index     uint64
 	term      uint64 // it leads in; 0: it does not
 	undecided map[string]int
+	refused   []core.Refused
 	restores  int
 	snapshots int
 	failure   error
@@ -131,6 +132,8 @@ func (n *node) event(ev jobtracker.LogEvent) {
 		n.term = 0
 	case core.Undecided:
 		n.undecided[e.Key]++
+	case core.Refused:
+		n.refused = append(n.refused, e)
 	case core.LogFailed:
 		n.failure = e.Err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 
@@ -12,7 +13,10 @@ import (
 )
 
 // checkedCodec is raft-wal's form of an entry and a checksum.
-type checkedCodec struct{ wal.BinaryCodec }
+type checkedCodec struct {
+	wal.BinaryCodec
+	most int // bytes that are written of an entry, 0: any
+}
 
 // codecID is in the header of each segment; another form gets another number.
 const codecID = wal.FirstExternalCodecID + 1
@@ -29,6 +33,9 @@ func (c checkedCodec) Encode(l *raft.Log, w io.Writer) error {
 	var buf bytes.Buffer
 	if err := c.BinaryCodec.Encode(l, &buf); err != nil {
 		return err
+	}
+	if n := buf.Len() + crc32.Size; c.most > 0 && n > c.most {
+		return fmt.Errorf("%w: entry %d has %d bytes, at most %d", ErrUnreadable, l.Index, n, c.most)
 	}
 	sum := crc32.Checksum(buf.Bytes(), crcTable)
 	_, err := w.Write(binary.LittleEndian.AppendUint32(buf.Bytes(), sum))

@@ -79,7 +79,9 @@ func (p *proposals) stuck() bool {
 
 // Propose implements [jobtracker.Log].
 func (r *Replica) Propose(key string, data []byte) {
-	r.proposals.put(proposal{key, data})
+	if !r.tooLong(key, data) {
+		r.proposals.put(proposal{key, data})
+	}
 }
 
 // proposeLoop gives raft what is proposed.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 
@@ -22,6 +23,7 @@ func Recover(dir, id, addr string) error {
 	if err := cfg.complete(); err != nil {
 		return err
 	}
+	cfg.readable = math.MaxInt // what an earlier build wrote becomes a snapshot, which may be of any size
 	if err := recoverState(&cfg); err != nil {
 		return fmt.Errorf("recover the job tracker in %s: %w", dir, err)
 	}

@@ -11,7 +11,8 @@
 //	P2  State that was damaged on disk is refused by [Open], naming file and offset. Only
 //	    a last write that a crash has torn, and that was therefore never acknowledged,
 //	    is dropped.
-//	P3  Every proposal is answered: by its entry, or after a while by core.Undecided.
+//	P3  Every proposal is answered: by its entry, after a while by core.Undecided, or, when
+//	    it is longer than [MaxEntry], by core.Refused.
 //	P4  Nothing here blocks the caller: Propose and Take return at once, [Replica.Close]
 //	    within a bound even when raft hangs.
 //	P5  Job trackers that have the same entries have the same facts: they compare
@@ -129,6 +130,8 @@ type Config struct {
 	Logger *slog.Logger // nil: silent
 
 	segmentSize int           // default 8 MiB
+	maxEntry    int           // default MaxEntry
+	readable    int           // bytes of an encoded entry; default maxReadable
 	vfs         types.VFS     // nil: the machine's
 	stall       time.Duration // of a write that ends the replica; default 10 s or 20 × Timeout
 	stuck       time.Duration // without progress after which raft is restarted; default 5 s or 10 × Timeout
@@ -150,6 +153,8 @@ func (c *Config) complete() error {
 	defaults(&c.SnapshotInterval, 10*time.Minute)
 	defaults(&c.TrailingEntries, 2048)
 	defaults(&c.segmentSize, 8<<20)
+	defaults(&c.maxEntry, MaxEntry)
+	defaults(&c.readable, maxReadable)
 	defaults(&c.stall, max(10*time.Second, 20*c.Timeout))
 	defaults(&c.stuck, max(5*time.Second, 10*c.Timeout))
 	defaults(&c.stopWait, 5*time.Second)

@@ -45,7 +45,7 @@ var (
 
 // openState opens log and snapshots, after a check of all that is there.
 func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
-	found, err := verifyState(cfg.Dir)
+	found, err := verifyState(cfg.Dir, cfg.readable)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,6 +54,7 @@ func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
 		vfs = walfs.New()
 	}
 	s := &store{dir: cfg.Dir, filer: newFiler(cfg.Dir, vfs), stall: cfg.stall, failed: func(error) {}}
+	s.filer.long = cfg.readable > maxReadable
 	s.meta = &metaStore{fault: cfg.metaFault, rotated: s.filer.rotated}
 	s.found = found
 	err = withoutPanic("read the log in "+cfg.Dir, func() (err error) {
@@ -62,7 +63,7 @@ func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
 			wal.WithMetaStore(s.meta),
 			wal.WithSegmentFiler(s.filer),
 			wal.WithSegmentSize(cfg.segmentSize),
-			wal.WithCodec(checkedCodec{}),
+			wal.WithCodec(checkedCodec{most: cfg.readable}),
 			wal.WithLogger(newLogger(cfg.Logger)))
 		return err
 	})

@@ -43,8 +43,8 @@ func holdsState(dir string) (bool, error) {
 }
 
 // verifyState reads everything, and removes what a crash left of writes that were
-// never acknowledged.
-func verifyState(dir string) (found, error) {
+// never acknowledged. Entries may be so long that raft-wal can read them.
+func verifyState(dir string, readable int) (found, error) {
 	var f found
 	snapshots, err := listSnapshots(dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func verifyState(dir string) (found, error) {
 		}
 		f.snapshot = newest.index
 	}
-	if err := f.verifyLog(dir); err != nil {
+	if err := f.verifyLog(dir, readable); err != nil {
 		return f, err
 	}
 	if f.first > f.snapshot+1 {
@@ -79,7 +79,7 @@ func verifyState(dir string) (found, error) {
 	return f, nil
 }
 
-func (f *found) verifyLog(dir string) error {
+func (f *found) verifyLog(dir string, readable int) error {
 	state, err := loadMeta(dir)
 	if err != nil {
 		return err
@@ -96,6 +96,9 @@ func (f *found) verifyLog(dir string) error {
 		}
 		s, err := scanSegment(name, data, info)
 		if err != nil {
+			return err
+		}
+		if err := checkReadable(name, data, s.entries, info.BaseIndex, readable); err != nil {
 			return err
 		}
 		if size := int(info.SizeLimit); len(data) < size && lastWord(data, 0) > 0 {

@@ -22,6 +22,8 @@ import (
 //     meantime leaves a list that no entry fits any more: awaitRotation lets nothing
 //     happen in between, and rotate, in verify.go, makes up for a crash there.
 //   - It cannot read a segment any more that such a cut has ended: segmentReader can.
+//   - It writes entries that are longer than it reads: checkedCodec does not, and
+//     segmentReader can read them, for Recover.
 
 // metaStore holds the list of segments, the term and the vote.
 type metaStore struct {
@@ -64,6 +66,7 @@ func tell(to chan<- error, err error) {
 type filer struct {
 	*segment.Filer
 	dir     string
+	long    bool        // entries may be longer than raft-wal can read
 	full    atomic.Bool // the last segment is, and another is being made
 	rotated chan error  // has a value when another was made, or could not be
 }
@@ -81,7 +84,7 @@ func (f *filer) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &segmentWriter{w, f}, nil
+	return &segmentWriter{SegmentWriter: w, f: f}, nil
 }
 
 // RecoverTail implements types.SegmentFiler.
@@ -90,12 +93,28 @@ func (f *filer) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error)
 	if err != nil {
 		return nil, err
 	}
-	return &segmentWriter{w, f}, nil
+	s := &segmentWriter{SegmentWriter: w, f: f}
+	if f.long {
+		info.MaxIndex = w.LastIndex()
+		if s.was, err = f.read(info); err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+	}
+	return s, nil
 }
 
 type segmentWriter struct {
 	types.SegmentWriter
-	f *filer
+	f   *filer
+	was *segmentReader // of what it began with; nil: it is not needed
+}
+
+// GetLog implements types.SegmentReader.
+func (w *segmentWriter) GetLog(index uint64) (*types.PooledBuffer, error) {
+	if w.was != nil && index <= w.was.info.MaxIndex {
+		return w.was.GetLog(index)
+	}
+	return w.SegmentWriter.GetLog(index)
 }
 
 // Sealed implements types.SegmentWriter. Raft-wal asks after each write, and makes
@@ -125,7 +144,7 @@ func (f *filer) awaitRotation(wait time.Duration) error {
 	}
 }
 
-// segmentReader reads a segment without an index.
+// segmentReader reads a segment without an index, and entries of any length.
 type segmentReader struct {
 	info types.SegmentInfo
 	data []byte
@@ -134,9 +153,13 @@ type segmentReader struct {
 
 // Open implements types.SegmentFiler.
 func (f *filer) Open(info types.SegmentInfo) (types.SegmentReader, error) {
-	if info.IndexStart != 0 {
+	if info.IndexStart != 0 && !f.long {
 		return f.Filer.Open(info)
 	}
+	return f.read(info)
+}
+
+func (f *filer) read(info types.SegmentInfo) (*segmentReader, error) {
 	name := filepath.Join(f.dir, segment.FileName(info))
 	data, err := os.ReadFile(name)
 	if err != nil {
