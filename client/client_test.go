@@ -275,6 +275,27 @@ func TestStageLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestTooLarge: a submission that no cluster takes is refused before anything is staged.
+func TestTooLarge(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*wire.Submission)
+		want   string
+	}{
+		"jobs":  {func(s *wire.Submission) { s.Plan.Jobs = make([]wire.JobPlan, 1001) }, "error: submission too large: 1001 jobs, at most 1000"},
+		"bytes": {func(s *wire.Submission) { s.Program.Args = []string{strings.Repeat("x", wire.MaxFrame)} }, "error: stage: submission too large: "},
+	} {
+		files, sub, text := newFiles(t), newSubmission("mem://t/in"), new(bytes.Buffer)
+		c.change(sub)
+		cluster := &fakeCluster{}
+		if code := Run(t.Context(), Config{Cluster: cluster, FS: files, Staging: "mem://t/staging", Out: text}, sub); code != 1 || !strings.HasPrefix(text.String(), c.want) {
+			t.Errorf("%s: exit code %d, %s", name, code, text)
+		}
+		if n := stagingDirs(t, files); n != 0 {
+			t.Errorf("%s: %d staging directories", name, n)
+		}
+	}
+}
+
 func TestPrepare(t *testing.T) {
 	for _, c := range []struct {
 		input, output, file string

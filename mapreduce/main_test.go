@@ -92,6 +92,7 @@ func TestModes(t *testing.T) {
 		"bad -D":        {2, []string{"name=value"}, []string{"-D", "x"}},
 		"no input":      {2, []string{"-input"}, []string{"-output", "x"}},
 		"no output":     {2, []string{"-output"}, []string{"-input", "x"}},
+		"too much":      {2, []string{"mapreduce.job.counters.max", "from 0 to 2000"}, []string{"-input", "x", "-output", "y", "-D", "mapreduce.job.counters.max=1000000000"}},
 		"bad property":  {2, []string{"mapreduce.job.reduces", `"many"`}, []string{"-input", "x", "-output", "y", "-D", "mapreduce.job.reduces=many"}},
 		"build error":   {1, []string{"deliberate error"}, []string{"-input", "x", "-output", "y", "-fault", "error"}},
 		"built nothing": {1, []string{"built nothing"}, []string{"-input", "x", "-output", "y", "-fault", "nil"}},

@@ -89,7 +89,8 @@ func newTask(t *mrruntime.Task, job *jobSpec) *Task {
 }
 
 // Counter gives the counter of a group and name, made at first use. Ask for it
-// once, before the loop over records.
+// once, before the loop over records. A job that makes more than
+// mapreduce.job.counters.max, or gives one too long a name, fails.
 func (t *Task) Counter(group, name string) *Counter { return t.host.Counter(group, name) }
 
 // Status says what the attempt is doing. It is also a sign of life, which a

@@ -104,6 +104,7 @@ func TestGarbage(t *testing.T) {
 	noise := make([]byte, 64<<10)
 	rand.Read(noise)
 	huge := "\xff\xff\xff\xff\x01"
+	nils := "\x00\x03\x0d\x52\x15\x81\xa4Plan\x81\xa4Jobs\xdd\x00\x03\x0d\x40" + strings.Repeat("\xc0", 200_000)
 	upgrade := "GET /v1/stream HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: quern-stream/1\r\n\r\n"
 	for _, d := range c.All() {
 		for _, addr := range []string{d.Addr, d.Gossip, d.Raft} {
@@ -111,7 +112,8 @@ func TestGarbage(t *testing.T) {
 				continue
 			}
 			for _, what := range []string{string(noise), huge + string(noise), "GET / HTTP/1.1\r\n\r\n", upgrade + huge, upgrade + string(noise),
-				"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n" + huge} {
+				"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n" + huge,
+				"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-quern-frame\r\nContent-Length: 200022\r\n\r\n" + nils} {
 				conn, err := net.Dial("tcp", addr)
 				if err != nil {
 					t.Fatalf("%s %s: %v", d.ID, addr, err)

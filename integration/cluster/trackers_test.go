@@ -214,6 +214,8 @@ func TestBadPrograms(t *testing.T) {
 	}{
 		{"panic", nil, []string{"deliberate panic", "on tracker tt"}},
 		{"exit", nil, []string{"deliberate exit", "exit status 3"}},
+		{"moan", nil, []string{"failed 2 times", "deliberate error, which is told", "…"}},
+		{"count", nil, []string{`counter limit exceeded: counter "120"`, "at most 120", "mapreduce.job.counters.max"}},
 		{"hang", []string{"-D", "mapreduce.task.timeout=1000"}, []string{"no progress for 1s"}},
 		{"orphan", []string{"-D", "mapreduce.task.timeout=1000"}, []string{"no progress for 1s"}},
 		{"gorge", []string{"-D", "mapreduce.map.memory.mb=200"}, []string{"memory", "200"}},

@@ -95,8 +95,9 @@ func TestSubmissionsTooLarge(t *testing.T) {
 		}
 		f := newFacts(keptJobs)
 		f.apply(1, 1, &bootstrapped{Start: 1})
-		if !f.apply(2, 1, &submitted{Submission: *c.sub}) || len(f.jobs) != len(c.sub.Plan.Jobs) {
-			t.Errorf("%s: the entry of an earlier build makes %d jobs", name, len(f.jobs))
+		entry, err := decodeFact(encodeFact(&submitted{Submission: *c.sub}))
+		if err != nil || !f.apply(2, 1, entry) || len(f.jobs) != len(c.sub.Plan.Jobs) {
+			t.Errorf("%s: the entry of an earlier build makes %d jobs: %v", name, len(f.jobs), err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 var (
 	at    = flag.String("at", "", "where to misbehave: start, build, map or reduce")
-	do    = flag.String("do", "", "how: error, panic, exit, kill, hang, shout, corrupt, rewrite, orphan, gorge or fork")
+	do    = flag.String("do", "", "how: error, moan, panic, exit, kill, hang, count, shout, corrupt, rewrite, orphan, gorge or fork")
 	times = flag.Int("times", 1000, "how many attempts of a task misbehave")
 )
 
@@ -62,6 +62,11 @@ func try(t *mapreduce.Task, where string) error {
 	if *at != where || t.Attempt >= *times {
 		return nil
 	}
+	if *do == "count" {
+		for i := range 1_200_000 {
+			t.Counter("faulty", fmt.Sprint(i)).Add(1)
+		}
+	}
 	return misbehave(*do)
 }
 
@@ -69,6 +74,8 @@ func misbehave(how string) error {
 	switch how {
 	case "error":
 		return errors.New("deliberate error")
+	case "moan":
+		return errors.New("deliberate error" + strings.Repeat(", which is told at length", 1<<18))
 	case "panic":
 		panic("deliberate panic")
 	case "exit":
