@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,27 +13,26 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
 // TestLongProposals: what could not be read back is not written. The log goes on.
 func TestLongProposals(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t, 1, nil)
+	if MaxEntry > maxReadable/2 {
+		t.Errorf("%d bytes are proposed, and %d can be read back", MaxEntry, maxReadable)
+	}
+	g := newGroup(t, 1, func(c *Config) { c.maxEntry = 1000 })
 	n := g.leader()
-	n.Propose("a key", make([]byte, MaxEntry+1))
+	n.Propose("a key", make([]byte, 1001))
 	n.await("the refusal", func() bool { return len(n.refused) > 0 })
-	if r := n.refused[0]; r.Key != "a key" || r.Err.Error() != `log entry "a key" has 16777217 bytes, at most 16777216` {
+	if r := n.refused[0]; r.Key != "a key" || r.Err.Error() != `log entry "a key" has 1001 bytes, at most 1000` {
 		t.Errorf("refused: %+v", r)
 	}
-	longest := strings.Repeat("x", MaxEntry)
-	n.Propose("another key", []byte(longest))
-	n.await("the longest entry", func() bool { return n.has(longest) })
-	n.crash()
-	again := open(t, n.cfg)
-	again.await("the longest entry, read back", func() bool { return again.has(longest) })
-	if len(again.refused) > 0 || len(again.applied) != 1 {
-		t.Errorf("%d entries", len(again.applied))
+	g.commit(strings.Repeat("x", 1000))
+	if len(n.refused) > 1 || n.has(string(make([]byte, 1001))) {
+		t.Errorf("%d are refused, %d entries", len(n.refused), len(n.applied))
 	}
 }
 
@@ -54,10 +54,66 @@ func TestUnwrittenEntries(t *testing.T) {
 	}
 }
 
+// writeLong writes the log of a voter that an earlier build was, with two submissions: one
+// of the key before, one with a long argument.
+func writeLong(t *testing.T, cfg Config, segmentSize int, before, argument string) {
+	t.Helper()
+	if err := cfg.complete(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.segmentSize, cfg.readable = segmentSize, math.MaxInt
+	s, snaps, err := openState(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	raftCfg := raft.DefaultConfig()
+	raftCfg.LocalID = raft.ServerID(cfg.ID)
+	_, trans := raft.NewInmemTransport(raft.ServerAddress(cfg.Listen))
+	defer trans.Close()
+	if err := raft.BootstrapCluster(raftCfg, s, s, snaps, trans, raft.Configuration{
+		Servers: []raft.Server{{ID: raftCfg.LocalID, Address: raft.ServerAddress(cfg.Listen)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c, index := core.New(core.Config{ID: cfg.ID, Staging: "mem://s/staging"}), uint64(1)
+	var step func(ev core.Event)
+	step = func(ev core.Event) {
+		for _, cmd := range c.Step(0, ev) {
+			if p, ok := cmd.(core.Propose); ok {
+				index++
+				if err := s.StoreLog(&raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: p.Data}); err != nil {
+					t.Fatal(err)
+				}
+				step(core.Entry{Index: index, Term: 1, Data: p.Data})
+			}
+		}
+	}
+	submit := func(key, argument string) {
+		step(core.Submit{Wall: 8, Submission: &wire.Submission{
+			Key: key, Staging: "mem://s/staging/" + key, Program: wire.Program{Args: []string{argument}},
+			Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "count", Reduces: 1}}},
+		}})
+	}
+	step(core.Elected{Term: 1, Wall: 7})
+	submit(before, "")
+	submit("long", argument)
+}
+
+// freeAddress is one that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // TestUnreadable: a log with an entry that is too long to be read back says so when it is
 // opened, and how to go on, and that works: nothing of it is lost.
 func TestUnreadable(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		argument int // bytes of it
 		segment  int
@@ -70,29 +126,10 @@ func TestUnreadable(t *testing.T) {
 		"in a full one, 65 KiB": {65 << 10, 4096, 65 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := mem.New(1 << 20)
-			cfg := Config{ID: "jt1", Dir: t.TempDir(), segmentSize: c.segment, maxEntry: math.MaxInt, readable: math.MaxInt, SnapshotBytes: math.MaxInt64}
-			earlier := serve(t, cfg, files)
-			if err := earlier.replica.Bootstrap([]Voter{{"jt1", earlier.replica.Addr()}}); err != nil {
-				t.Fatal(err)
-			}
-			before := submit(t, []*server{earlier}, "before")
-			ids, err := earlier.Submit(t.Context(), wire.Submission{
-				Key: "long", Staging: "mem://s/staging/long", Program: wire.Program{Args: []string{strings.Repeat("x", c.argument)}},
-				Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "long"}}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			cfg = earlier.cfg
-			cfg.Dir = t.TempDir() // as a kill leaves it, without a last snapshot
-			if err := os.CopyFS(cfg.Dir, os.DirFS(earlier.cfg.Dir)); err != nil {
-				t.Fatal(err)
-			}
-			earlier.end(t)
-
-			cfg.maxEntry, cfg.readable = 0, c.readable
-			_, err = Open(cfg)
+			cfg := Config{ID: "jt1", Dir: t.TempDir(), Listen: freeAddress(t)}
+			writeLong(t, cfg, c.segment, "before", strings.Repeat("x", c.argument))
+			cfg.readable = c.readable
+			_, err := Open(cfg)
 			if !errors.Is(err, ErrUnreadable) {
 				t.Fatalf("opened: %v", err)
 			}
@@ -111,14 +148,13 @@ func TestUnreadable(t *testing.T) {
 			if err := Recover(cfg.Dir, cfg.ID, cfg.Listen); err != nil {
 				t.Fatal(err)
 			}
+			files := mem.New(1 << 20)
 			alone := serve(t, cfg, files)
-			if again := submit(t, []*server{alone}, "before"); again != before {
-				t.Errorf("%v is known as %v afterwards", before, again)
+			for i, key := range []string{"before", "long", "after"} {
+				if id := submit(t, []*server{alone}, key); id != (wire.JobID{Start: 7, N: i + 1}) {
+					t.Errorf("%s is %v afterwards", key, id)
+				}
 			}
-			if again := submit(t, []*server{alone}, "long"); again != ids[0] {
-				t.Errorf("%v is known as %v afterwards", ids[0], again)
-			}
-			submit(t, []*server{alone}, "after")
 			alone.end(t)
 			serve(t, cfg, files)
 		})
