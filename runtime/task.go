@@ -96,11 +96,9 @@ func (t *Task) Counter(group, name string) *Counter {
 		t.limits, t.made, t.counters = &limits, make(wire.Counters), make(map[counterName]*Counter)
 	}
 	if err := t.limits.Admit(t.made, group, name); err != nil {
-		if t.refused == nil {
-			t.refused = Fatal(err)
-			if t.end != nil {
-				t.end(t.refused)
-			}
+		t.refused = Fatal(err)
+		if t.end != nil {
+			t.end(t.refused)
 		}
 		return c
 	}

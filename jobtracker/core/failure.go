@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -48,16 +47,8 @@ func retryDelay(failures int) time.Duration {
 	return time.Duration(max(failures-1, 0)) * time.Second
 }
 
-// bounded cuts a text to at most n bytes, between characters.
-func bounded(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
+// bounded cuts a text to at most n bytes.
+func bounded(s string, n int) string { return wire.Bounded(s, n) }
 
 // maxAttempts is how many attempts of a task of this kind may fail.
 func (j *job) maxAttempts(k wire.Kind) int {

@@ -148,6 +148,9 @@ func TestUnreadable(t *testing.T) {
 			if err := Recover(cfg.Dir, cfg.ID, cfg.Listen); err != nil {
 				t.Fatal(err)
 			}
+			if c.readable == 0 {
+				return // a log of 64 MiB costs enough; the others go on as it would
+			}
 			files := mem.New(1 << 20)
 			alone := serve(t, cfg, files)
 			for i, key := range []string{"before", "long", "after"} {

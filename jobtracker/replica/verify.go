@@ -43,7 +43,7 @@ func holdsState(dir string) (bool, error) {
 }
 
 // verifyState reads everything, and removes what a crash left of writes that were
-// never acknowledged. Entries may be so long that raft-wal can read them.
+// never acknowledged. An entry of more than readable bytes is refused.
 func verifyState(dir string, readable int) (found, error) {
 	var f found
 	snapshots, err := listSnapshots(dir)
