@@ -104,6 +104,7 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("%s%d", trackerDir, i+1)),
 		FS:          cfg.FS,
 		Fresh:       true,
+		Embedded:    true,
 		Logger:      cfg.Logger,
 	}
 	if cfg.Load != nil {

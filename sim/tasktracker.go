@@ -14,6 +14,7 @@ type taskTracker struct {
 	core    *core.Core
 	slots   [2]int
 	cluster string // that its directory belongs to
+	staging string // likewise
 	link    *link  // nil: none
 	dialing bool
 	turn    int    // the job tracker dialled last
@@ -58,7 +59,7 @@ func (t *taskTracker) boot() {
 	t.epoch, t.incarnation = 0, 0
 	t.core = core.New(core.Config{
 		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(), Rack: rackOf(t.name),
-		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Dir: "D", Cluster: t.cluster,
+		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Dir: "D", Cluster: t.cluster, Staging: t.staging,
 		Disks: disks(), KeepLogs: t.w.keepLogs, Record: true, Restore: true, ProbeAgain: 5 * time.Second,
 		StartTimeout: 10 * time.Second, MergeFactor: 2, RetryMax: 3 * time.Second,
 	})
@@ -206,6 +207,8 @@ func (t *taskTracker) carryOut(c core.Command) {
 		}
 	case core.KeepCluster:
 		t.cluster = c.Cluster
+	case core.KeepStaging:
+		t.staging = c.Staging
 	case core.Leave:
 		t.leave()
 	case core.Quit:

@@ -66,7 +66,7 @@ func TestControlGroup(t *testing.T) {
 
 // TestControlGroupOfPredecessor: what a killed tracker has left there is ended.
 func TestControlGroupOfPredecessor(t *testing.T) {
-	dir := t.TempDir()
+	dir := trackerDir(t)
 	groups := &cgroups{stateDir: dir}
 	cmd, group, err := groups.start(func() *exec.Cmd {
 		cmd := exec.Command("sleep", "1000")

@@ -2,7 +2,6 @@ package tasktracker
 
 import (
 	"errors"
-	"os"
 
 	"github.com/quernmr/quern/tasktracker/core"
 )
@@ -20,13 +19,15 @@ func (l *loop) do(c core.Command) {
 	case core.ReadNonce:
 		l.askNonce(c)
 	case core.KeepCluster:
-		l.wait.Go(func() { l.keepCluster(c.Cluster) })
+		l.wait.Go(func() { l.keep(clusterName, c.Cluster) })
+	case core.KeepStaging:
+		l.wait.Go(func() { l.keep(stagingName, c.Staging) })
 	case core.Leave:
 		l.cancel(ErrDrained)
 	case core.Quit:
 		l.cancel(errors.New(c.Reason))
 	case core.StartWorker:
-		h := newHandle(l, c.Worker, l.submission(c.Staging))
+		h := newHandle(l, c.Worker, l.submission(c.Staging, c.Root))
 		l.workers[c.Worker] = h
 		l.wait.Go(func() { h.live(c.Dir) })
 	case core.SendWorker:
@@ -79,7 +80,7 @@ func (l *loop) doChores() {
 
 // remove removes a file or a tree.
 func (l *loop) remove(path string) {
-	if err := os.RemoveAll(path); err != nil {
+	if err := l.dirs.remove(path); err != nil {
 		l.cfg.Logger.Warn("cannot remove", "path", path, "error", err)
 	}
 }

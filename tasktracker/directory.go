@@ -8,32 +8,79 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync"
 
+	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
 const (
-	lockName    = "lock"
 	recordName  = "workers"
 	clusterName = "cluster"
+	stagingName = "staging"
 )
 
-// claim makes the tracker's directory, if need be, and locks it: a second tracker
-// there would kill the first one's workers. The lock ends with the process.
-func claim(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make directory: %w", err)
+// layout is what a tracker makes in its directory and on its disks.
+var layout = datadir.Layout{
+	Daemon: "task tracker", Marker: "quern-tasktracker",
+	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, programsDir, tokensName, trashName},
+	Files: []string{recordName, clusterName, clusterName + ".new", stagingName, stagingName + ".new", cgroupRecord, probeName},
+}
+
+// directories are the tracker's directory and its disks, as far as they could be had.
+type directories struct {
+	mu   sync.Mutex
+	open map[string]*datadir.Dir // by path
+}
+
+// claim makes a directory, if need be, and locks it: a second tracker there would kill
+// the first one's workers. One that is claimed stays so.
+func (d *directories) claim(path string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[path] != nil {
+		return nil
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	dir, err := datadir.Open(path, layout)
 	if err != nil {
-		return nil, fmt.Errorf("lock directory: %w", err)
+		return err
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("directory %s is in use by another tracker: %w", dir, err)
+	if d.open == nil {
+		d.open = make(map[string]*datadir.Dir)
 	}
-	return lock, nil
+	d.open[path] = dir
+	return nil
+}
+
+func (d *directories) at(path string) *datadir.Dir {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.open[path]
+}
+
+// remove removes a file or tree below one of them, and no other.
+func (d *directories) remove(path string) error {
+	d.mu.Lock()
+	var in *datadir.Dir
+	var name string
+	for at, dir := range d.open {
+		if below, ok := strings.CutPrefix(path, at+"/"); ok {
+			in, name = dir, below
+		}
+	}
+	d.mu.Unlock()
+	if in == nil {
+		return fmt.Errorf("%s is in no directory of this tracker", path)
+	}
+	return in.Remove(name)
+}
+
+func (d *directories) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, dir := range d.open {
+		dir.Close()
+	}
 }
 
 // Bury ends what a tracker that has died has left running. It is for directories
@@ -42,54 +89,42 @@ func Bury(dir string) error {
 	return errors.Join(killRecorded(filepath.Join(dir, recordName)), killCgroup(dir))
 }
 
-// claimAll locks the tracker's directory and its disks. A disk that cannot be had,
+// claimAll claims the tracker's directory and its disks. A disk that cannot be had,
 // other than because it is in use, is none to run without.
-func claimAll(cfg *Config) (locks []*os.File, bad map[int]error, err error) {
-	defer func() {
-		if err != nil {
-			unlock(locks)
-		}
-	}()
-	lock, err := claim(cfg.Dir)
-	if err != nil {
+func claimAll(cfg *Config) (dirs *directories, bad map[int]error, err error) {
+	dirs, bad = new(directories), make(map[int]error)
+	if err := dirs.claim(cfg.Dir); err != nil {
 		return nil, nil, err
 	}
-	locks, bad = append(locks, lock), make(map[int]error)
 	for i, disk := range cfg.Disks {
-		if disk == cfg.Dir {
-			continue
+		err := dirs.claim(disk)
+		if errors.Is(err, datadir.ErrInUse) {
+			dirs.close()
+			return nil, nil, err
 		}
-		lock, err := claim(disk)
-		switch {
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return locks, nil, err
-		case err != nil:
+		if err != nil {
 			bad[i] = err
-		default:
-			locks = append(locks, lock)
 		}
 	}
-	return locks, bad, nil
-}
-
-func unlock(locks []*os.File) {
-	for _, lock := range locks {
-		lock.Close()
-	}
+	return dirs, bad, nil
 }
 
 // clean ends what a predecessor has left running and removes its files, but for
 // what it may have left to this one. Processes go first, as they may write.
-func clean(cfg *Config, bad map[int]error) ([]leftOutput, error) {
+func clean(cfg *Config, dirs *directories, bad map[int]error) ([]leftOutput, error) {
 	if err := Bury(cfg.Dir); err != nil {
 		return nil, err
 	}
+	own := dirs.at(cfg.Dir)
 	names := []string{core.RunDir, programsDir}
 	if cfg.Fresh {
 		names = append(names, core.LogsDir, tokensName)
 	}
+	if !slices.Contains(cfg.Disks, cfg.Dir) { // of service attempts
+		names = append(names, core.JobsDir)
+	}
 	for _, name := range names {
-		if err := os.RemoveAll(filepath.Join(cfg.Dir, name)); err != nil {
+		if err := own.Remove(name); err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +133,7 @@ func clean(cfg *Config, bad map[int]error) ([]leftOutput, error) {
 		if bad[i] != nil {
 			continue
 		}
-		found, err := cleanDisk(disk, cfg.Fresh)
+		found, err := cleanDisk(dirs.at(disk), cfg.Fresh)
 		if err != nil && disk != cfg.Dir {
 			bad[i] = err
 			continue
@@ -111,44 +146,42 @@ func clean(cfg *Config, bad map[int]error) ([]leftOutput, error) {
 		}
 		outputs = append(outputs, found...)
 	}
-	if !slices.Contains(cfg.Disks, cfg.Dir) { // of service attempts
-		if err := os.RemoveAll(filepath.Join(cfg.Dir, core.JobsDir)); err != nil {
-			return nil, err
-		}
-	}
 	return outputs, newRecord(filepath.Join(cfg.Dir, recordName))
 }
 
-func cleanDisk(disk string, fresh bool) ([]leftOutput, error) {
+func cleanDisk(disk *datadir.Dir, fresh bool) ([]leftOutput, error) {
 	if !fresh {
 		return sift(disk)
 	}
-	return nil, errors.Join(os.RemoveAll(filepath.Join(disk, core.JobsDir)), os.RemoveAll(filepath.Join(disk, trashName)))
+	return nil, errors.Join(disk.Remove(core.JobsDir), disk.Remove(trashName))
 }
 
-// readCluster is the id of the cluster that a directory belongs to; empty: none.
-func readCluster(dir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, clusterName))
+// readWord reads what is kept in a file of one line; empty: nothing.
+func readWord(dir, name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read cluster of directory: %w", err)
+		return "", fmt.Errorf("read %s of directory: %w", name, err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
 
-// writeCluster keeps that id.
-func writeCluster(dir, cluster string) error {
-	name := filepath.Join(dir, clusterName)
-	if err := os.WriteFile(name+".new", []byte(cluster+"\n"), 0o666); err != nil {
-		return err
+// writeWord keeps it.
+func writeWord(dir, name, word string) error {
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file+".new", []byte(word+"\n"), 0o666); err != nil {
+		return fmt.Errorf("keep %s of directory: %w", name, err)
 	}
-	return os.Rename(name+".new", name)
+	if err := os.Rename(file+".new", file); err != nil {
+		return fmt.Errorf("keep %s of directory: %w", name, err)
+	}
+	return nil
 }
 
-func (l *loop) keepCluster(cluster string) {
-	if err := writeCluster(l.cfg.Dir, cluster); err != nil {
-		l.cancel(fmt.Errorf("keep cluster of directory: %w", err))
+func (l *loop) keep(name, word string) {
+	if err := writeWord(l.cfg.Dir, name, word); err != nil {
+		l.cancel(err)
 	}
 }

@@ -29,7 +29,10 @@ const (
 // probe tries whether a disk can be written and read.
 func (l *loop) probe(c core.Probe) {
 	ev := core.DiskProbed{Disk: c.Disk}
-	err := probeDisk(c.Path)
+	err := l.dirs.claim(c.Path) // one that was bad at the start
+	if err == nil {
+		err = probeDisk(c.Path)
+	}
 	if err != nil {
 		ev.Error = err.Error()
 	}

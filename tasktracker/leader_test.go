@@ -53,6 +53,7 @@ func startUnwelcome(t *testing.T, cfg Config, args ...string) *leader {
 		t: t, dir: cfg.Dir, dials: make(chan *wire.Conn, 1), staging: stage(t, args...),
 		hints: make(chan string, 1000), mute: new(atomic.Bool), incarnation: 9,
 	}
+	cfg.Embedded = cfg.Staging == "" // its submissions are anywhere, and name no hash
 	ready := make(chan string, 1)
 	cfg.Host, cfg.Listen, cfg.MapSlots, cfg.ReduceSlots = "here", "127.0.0.1:0", 2, 2
 	if cfg.FS == nil {
@@ -88,6 +89,16 @@ func startUnwelcome(t *testing.T, cfg Config, args ...string) *leader {
 	t.Cleanup(func() { l.stop() })
 	l.addr = receive(t, ready, "the shuffle service")
 	return l
+}
+
+// trackerDir is a directory that a tracker of an earlier time has made.
+func trackerDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, layout.Marker), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // stage makes a staging directory of a submission of this test's binary.

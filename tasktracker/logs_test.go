@@ -97,7 +97,7 @@ func TestExpiredLogs(t *testing.T) {
 
 // TestLogsAreSwept: at the start of a tracker logs that are too old go.
 func TestLogsAreSwept(t *testing.T) {
-	dir := t.TempDir()
+	dir := trackerDir(t)
 	old := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 3}.String()) // not of the job that runs, whose logs stay
 	young := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 2}.String())
 	for _, d := range []string{old, young} {

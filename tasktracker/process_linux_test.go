@@ -184,7 +184,7 @@ func TestTimeout(t *testing.T) {
 // TestSurvivors has a tracker end what a killed predecessor has left running, and
 // nothing else.
 func TestSurvivors(t *testing.T) {
-	dir := t.TempDir()
+	dir := trackerDir(t)
 	if err := newRecord(filepath.Join(dir, recordName)); err != nil {
 		t.Fatal(err)
 	}

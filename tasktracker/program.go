@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -23,6 +24,7 @@ const programsDir = "programs"
 // submission is a staged submission with jobs on this tracker.
 type submission struct {
 	staging string
+	root    string // the cluster's staging directory
 
 	// Guarded by programs.mu.
 	forgotten bool // it has no jobs here any more
@@ -33,8 +35,9 @@ type submission struct {
 // programs has what submissions are run by: their staged descriptions, and copies
 // of their executables, each made once.
 type programs struct {
-	dir string
-	fs  dfs.FS
+	dir      string
+	fs       dfs.FS
+	embedded bool // programs may be anywhere, and are run where they are if they have no hash
 
 	mu     sync.Mutex
 	byHash map[string]*program
@@ -51,7 +54,7 @@ type program struct {
 }
 
 func newPrograms(cfg *Config) *programs {
-	return &programs{dir: filepath.Join(cfg.Dir, programsDir), fs: cfg.FS, byHash: make(map[string]*program)}
+	return &programs{dir: filepath.Join(cfg.Dir, programsDir), fs: cfg.FS, embedded: cfg.Embedded, byHash: make(map[string]*program)}
 }
 
 var errForgotten = errors.New("its submission has no jobs here any more")
@@ -67,6 +70,13 @@ func (p *programs) prepare(s *submission) (*wire.Submission, error) {
 		if staged, err = readSubmission(p.fs, s.staging); err != nil {
 			return nil, err
 		}
+	}
+	switch {
+	case p.embedded:
+	case staged.Program.Hash == "":
+		return nil, fmt.Errorf("submission %s names program %q without its SHA-256, and is no embedded run", s.staging, staged.Program.Path)
+	case !core.Within(s.root, staged.Program.Path):
+		return nil, fmt.Errorf("submission %s names program %q, which is not in the staging directory %s", s.staging, staged.Program.Path, s.root)
 	}
 	if staged.Program.Hash == "" {
 		p.mu.Lock()
@@ -236,10 +246,10 @@ func (p *programs) remove(have *program) {
 }
 
 // submission finds a submission or begins it. It belongs to the loop's goroutine.
-func (l *loop) submission(staging string) *submission {
+func (l *loop) submission(staging, root string) *submission {
 	s := l.submissions[staging]
 	if s == nil {
-		s = &submission{staging: staging}
+		s = &submission{staging: staging, root: root}
 		l.submissions[staging] = s
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
@@ -22,35 +23,34 @@ type leftOutput struct {
 
 // sift goes through what an earlier process has left of jobs on a disk. Map outputs
 // with a report stay; all else is moved out of the way of new attempts and homes.
-func sift(disk string) ([]leftOutput, error) {
-	jobs := filepath.Join(disk, core.JobsDir)
-	entries, err := readDir(jobs)
+func sift(disk *datadir.Dir) ([]leftOutput, error) {
+	entries, err := entriesOf(disk.Root(), core.JobsDir)
 	if err != nil {
 		return nil, err
 	}
-	t := &trash{dir: filepath.Join(disk, trashName)}
+	t := &trash{root: disk.Root()}
 	var outputs []leftOutput
 	for _, e := range entries {
-		dir := filepath.Join(jobs, e.Name())
+		dir := filepath.Join(core.JobsDir, e.Name())
 		job, err := wire.ParseJobID(e.Name())
-		if err != nil {
-			t.put(dir)
-			continue
+		if err != nil || !e.IsDir() {
+			continue // no tracker has made it
 		}
-		attempts, err := readDir(dir)
+		attempts, err := entriesOf(disk.Root(), dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range attempts {
-			left := leftOutput{dir: filepath.Join(dir, a.Name())}
-			if left.id, err = wire.ParseAttemptID(a.Name()); err == nil && left.id.Task.Job == job && left.complete() {
+			name := filepath.Join(dir, a.Name())
+			left := leftOutput{dir: filepath.Join(disk.Path(), name)}
+			if left.id, err = wire.ParseAttemptID(a.Name()); err == nil && a.IsDir() && left.id.Task.Job == job && left.complete() {
 				outputs = append(outputs, left)
-				t.put(core.WorkDir(left.dir))
+				t.put(core.WorkDir(name))
 				continue
 			}
-			t.put(left.dir)
+			t.put(name)
 		}
-		_ = os.Remove(dir) // if nothing is left in it
+		_ = disk.Root().Remove(dir) // if nothing is left in it
 	}
 	return outputs, t.err
 }
@@ -61,6 +61,19 @@ func readDir(dir string) ([]os.DirEntry, error) {
 		err = nil
 	}
 	return entries, err
+}
+
+// entriesOf is readDir where no link may lead out.
+func entriesOf(root *os.Root, dir string) ([]os.DirEntry, error) {
+	f, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.ReadDir(-1)
 }
 
 // complete says whether both files are there, which is so only for what was reported.
@@ -75,25 +88,25 @@ func (o *leftOutput) complete() bool {
 
 // trash is a directory of things to be removed. Moving them there is quick.
 type trash struct {
-	dir string
-	n   int
-	err error
+	root *os.Root // of the disk
+	n    int
+	err  error
 }
 
-func (t *trash) put(path string) {
+func (t *trash) put(name string) {
 	if t.err != nil {
 		return
 	}
-	if t.err = os.MkdirAll(t.dir, 0o777); t.err != nil {
+	if t.err = t.root.MkdirAll(trashName, 0o777); t.err != nil {
 		return
 	}
 	for {
 		t.n++
-		to := filepath.Join(t.dir, strconv.Itoa(t.n))
-		if _, err := os.Lstat(to); err == nil {
+		to := filepath.Join(trashName, strconv.Itoa(t.n))
+		if _, err := t.root.Lstat(to); err == nil {
 			continue // of a predecessor that did not get that far
 		}
-		if err := os.Rename(path, to); !errors.Is(err, fs.ErrNotExist) {
+		if err := t.root.Rename(name, to); !errors.Is(err, fs.ErrNotExist) {
 			t.err = err
 		}
 		return
@@ -121,7 +134,9 @@ func (l *loop) restore(outputs []leftOutput) {
 	}
 	l.event(core.RestoreEnded{})
 	for _, disk := range l.cfg.Disks {
-		l.remove(filepath.Join(disk, trashName))
+		if l.dirs.at(disk) != nil {
+			l.remove(filepath.Join(disk, trashName))
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 func TestStagingNonce(t *testing.T) {
 	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir()})
-	file := filepath.Join(t.TempDir(), "c1")
+	file := nonceFile(t)
 	ask := func() {
 		l.accept()
 		l.tell(&wire.Staging{File: "file://" + file})
@@ -41,6 +41,16 @@ func TestStagingNonce(t *testing.T) {
 	if l.connect(2); l.hello.Nonce != "n1" {
 		t.Errorf("later nonce is %q", l.hello.Nonce)
 	}
+}
+
+// nonceFile is where a cluster has its nonce.
+func nonceFile(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), wire.StagingClusters)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "c1")
 }
 
 // hangingFS hangs when its file is opened, until it is released.
@@ -67,7 +77,7 @@ func (fs *hangingFS) Open(name string) (dfs.File, error) {
 
 // TestStagingHangs: however many streams ask for the nonce, one waits for the disk.
 func TestStagingHangs(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "c1")
+	file := nonceFile(t)
 	if err := os.WriteFile(file, []byte("n1"), 0o666); err != nil {
 		t.Fatal(err)
 	}

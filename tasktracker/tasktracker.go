@@ -18,8 +18,11 @@
 //
 // Below the tracker's directory, beside those that tasktracker/core names:
 //
-//	lock       locked as long as a tracker uses the directory
+//	lock       locked as long as a tracker uses the directory, see package datadir
+//	quern-tasktracker
+//	           the marker of that package
 //	cluster    id of the cluster it belongs to; a tracker serves no other one
+//	staging    URL of the staging directory, of which alone it reads and runs anything
 //	programs/  <sha-256>/<name>: executables that submissions with jobs here name by
 //	           their hash, copied once and removed with the last of these
 //	workers    the worker processes started, to be killed by a successor
@@ -32,8 +35,8 @@
 // for each worker "<pid> <start time>", as /proc/<pid>/stat has it. A number that
 // names another process by now is told by its start time and left alone.
 //
-// and below each disk, which may be the directory itself, its jobs/, a lock, trash/
-// for what is being removed, and the file probe while the disk is probed.
+// and below each disk, which may be the directory itself, its jobs/, a lock and a marker,
+// trash/ for what is being removed, and the file probe while the disk is probed.
 //
 // What a predecessor left is removed first, processes and files, but logs, which
 // are kept for some time, and finished map outputs with their reports: these are
@@ -94,6 +97,8 @@ type Config struct {
 	Dir         string   // for local files, this tracker's alone
 	Disks       []string // directories for the data of jobs, each on a disk of its own, this tracker's alone; empty: Dir
 	FS          dfs.FS
+	Staging     string                  // URL of the cluster's staging directory; empty: that which the first job tracker names
+	Embedded    bool                    // the job tracker is in this process: it is believed, see core.Config
 	ShuffleRate float64                 // bytes a second that it fetches from other trackers at most; 0: any
 	Fresh       bool                    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
 	LogAge      time.Duration           // how long the logs of ended jobs are kept; 0: [DefaultLogAge]
@@ -148,6 +153,11 @@ func New(cfg Config) (*Tracker, error) {
 			return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
 		}
 	}
+	if cfg.Staging != "" {
+		if cfg.Staging, err = dfs.Clean(cfg.Staging); err != nil {
+			return nil, fmt.Errorf("task tracker %s: staging directory: %w", cfg.ID, err)
+		}
+	}
 	cfg.LogAge = cmp.Or(cfg.LogAge, DefaultLogAge)
 	cfg.LogBytes = cmp.Or(cfg.LogBytes, DefaultLogBytes)
 	if cfg.Host == "" {
@@ -196,17 +206,20 @@ func (t *Tracker) Run(ctx context.Context, dial Dial) error {
 }
 
 func (t *Tracker) run(ctx context.Context, dial Dial) error {
-	locks, bad, err := claimAll(&t.cfg)
+	dirs, bad, err := claimAll(&t.cfg)
 	if err != nil {
 		return err
 	}
-	defer unlock(locks)
-	outputs, err := clean(&t.cfg, bad)
+	defer dirs.close()
+	outputs, err := clean(&t.cfg, dirs, bad)
 	if err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
-	cluster, err := readCluster(t.cfg.Dir)
-	if err != nil {
+	found := core.Config{Restore: len(outputs) > 0}
+	if found.Cluster, err = readWord(t.cfg.Dir, clusterName); err != nil {
+		return err
+	}
+	if found.Staging, err = t.staging(); err != nil {
 		return err
 	}
 	tokens, err := openTokens(t.cfg.tokensDir(), t.cfg.Logger)
@@ -217,7 +230,8 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return fmt.Errorf("listen for fetches: %w", err)
 	}
-	l := newLoop(t.cfg, listener, tokens, core.Config{Cluster: cluster, Restore: len(outputs) > 0})
+	l := newLoop(t.cfg, listener, tokens, found)
+	l.dirs = dirs
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	l.serve(listener)
@@ -241,9 +255,19 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	return nil
 }
 
+// staging is the staging directory that is known from the start: as configured, which
+// is kept for later starts, or as kept; empty: none.
+func (t *Tracker) staging() (string, error) {
+	if t.cfg.Staging == "" {
+		return readWord(t.cfg.Dir, stagingName)
+	}
+	return t.cfg.Staging, writeWord(t.cfg.Dir, stagingName, t.cfg.Staging)
+}
+
 // loop is a running tracker.
 type loop struct {
 	cfg    Config
+	dirs   *directories
 	core   *core.Core
 	gather *gather
 	ctx    context.Context
@@ -279,7 +303,7 @@ func newLoop(cfg Config, listener net.Listener, tokens *tokens, found core.Confi
 		addr = listener.Addr().String()
 	}
 	l := &loop{
-		cfg: cfg, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
+		cfg: cfg, dirs: new(directories), inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
 		workers: make(map[int]*handle), complaints: make(map[string]bool), starts: make(chan func()),
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 		tokens: tokens,
@@ -289,7 +313,7 @@ func newLoop(cfg Config, listener net.Listener, tokens *tokens, found core.Confi
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
-	found.Dir, found.Disks = cfg.Dir, cfg.Disks
+	found.Dir, found.Disks, found.Embedded = cfg.Dir, cfg.Disks, cfg.Embedded
 	found.KeepLogs, found.Record = !cfg.Fresh, !cfg.Fresh
 	l.core = core.New(found)
 	return l

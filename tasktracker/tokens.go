@@ -21,6 +21,9 @@ import (
 const (
 	tokensName = "tokens"
 	maxToken   = 256 // bytes
+
+	makingName    = "making"   // what is being written
+	damagedSuffix = ".damaged" // what was put aside
 )
 
 // tokens are those of the jobs that have something here: what is asked for with
@@ -60,8 +63,10 @@ func openTokens(dir string, log *slog.Logger) (*tokens, error) {
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
 		job, err := wire.ParseJobID(e.Name())
-		if err != nil { // what was being written, or put aside
-			_ = os.RemoveAll(name)
+		if err != nil {
+			if e.Name() == makingName || strings.HasSuffix(e.Name(), damagedSuffix) {
+				_ = os.RemoveAll(name)
+			}
 			continue
 		}
 		text, err := readToken(name)
@@ -69,7 +74,7 @@ func openTokens(dir string, log *slog.Logger) (*tokens, error) {
 			t.of[job] = jobToken{text: text}
 			continue
 		}
-		err = errors.Join(err, os.Rename(name, name+".damaged"))
+		err = errors.Join(err, os.Rename(name, name+damagedSuffix))
 		log.Error("a job's token cannot be read: its outputs and logs here are served to nobody", "job", job, "error", err)
 	}
 	return t, nil
@@ -133,7 +138,7 @@ func (t *tokens) write(job wire.JobID, token string) error {
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
 		return err
 	}
-	making := filepath.Join(t.dir, "making")
+	making := filepath.Join(t.dir, makingName)
 	if err := os.WriteFile(making, []byte(token+"\n"), 0o600); err != nil {
 		return err
 	}

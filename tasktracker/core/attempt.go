@@ -88,12 +88,18 @@ func (c *Core) launch(m *wire.Launch) {
 		c.tellKilled(m.Attempt, "the job has ended")
 		return
 	}
-	j.staging = m.Staging
+	outside := c.outside(m.Staging)
+	if outside == "" {
+		j.staging = m.Staging
+	}
 	j.busy++
 	a := &attempt{id: m.Attempt, job: j, launch: m, began: c.now, alive: c.now}
 	j.attempts = append(j.attempts, a)
 	c.attempts[a.id] = a
 	c.active = append(c.active, a)
+	if outside != "" {
+		c.finish(a, wire.AttemptFailed, &wire.Result{Error: outside, Fatal: true})
+	}
 }
 
 // tellKilled answers for an attempt that is not here, so that nobody waits for it.

@@ -81,6 +81,8 @@ type Config struct {
 	Record      bool     // map outputs outlive this process: a report is kept beside each
 	Restore     bool     // [Restored] will come for those of an earlier one, then [RestoreEnded]
 	Cluster     string   // id of the cluster that Dir belongs to; empty: none yet
+	Staging     string   // cleaned URL of its staging directory; empty: none yet
+	Embedded    bool     // the leader is in this process: it names no cluster, and what it names is believed
 
 	IdleWorkers    int           // kept warm; default all slots and one
 	StartTimeout   time.Duration // for a worker's hello; default 1 min
@@ -148,6 +150,9 @@ type Core struct {
 	reading     bool          // the nonce is being read
 	nonce       string
 	cluster     string
+	staging     string        // of which alone anything is read
+	proving     string        // the staging directory whose nonce was asked for last
+	proved      string        // that of which nonce is
 	heard       time.Duration // when anything came from the leader
 	epoch       uint64
 	incarnation uint64
@@ -193,6 +198,7 @@ func New(cfg Config) *Core {
 	c := &Core{
 		cfg:       cfg.withDefaults(),
 		cluster:   cfg.Cluster,
+		staging:   cfg.Staging,
 		restoring: cfg.Restore,
 		jobs:      make(map[wire.JobID]*job),
 		attempts:  make(map[wire.AttemptID]*attempt),

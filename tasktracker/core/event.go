@@ -137,6 +137,9 @@ type (
 	// KeepCluster keeps the id of the cluster that the tracker's directory belongs to.
 	KeepCluster struct{ Cluster string }
 
+	// KeepStaging keeps the URL of the staging directory that the first leader has named.
+	KeepStaging struct{ Staging string }
+
 	// Leave ends the tracker, which was to drain and is not needed any more.
 	Leave struct{}
 
@@ -147,6 +150,7 @@ type (
 	StartWorker struct {
 		Worker  int
 		Staging string
+		Root    string // the staging directory, in which its program is too; empty: anywhere
 		Dir     string
 	}
 
@@ -228,6 +232,7 @@ func (Send) command()        {}
 func (Hangup) command()      {}
 func (ReadNonce) command()   {}
 func (KeepCluster) command() {}
+func (KeepStaging) command() {}
 func (Leave) command()       {}
 func (Quit) command()        {}
 func (StartWorker) command() {}

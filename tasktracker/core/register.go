@@ -2,8 +2,10 @@ package core
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -37,6 +39,17 @@ func (c *Core) readNonce(m *wire.Staging) {
 		c.hangup("a *wire.Staging came where none was due")
 		return
 	}
+	staging, ok := rootOf(m.File)
+	if !ok {
+		c.refuse(fmt.Sprintf("the job tracker names no file of a staging directory: %q", m.File))
+		return
+	}
+	if c.staging != "" && staging != c.staging {
+		c.refuse(fmt.Sprintf("the job tracker names staging directory %s, this task tracker serves %s alone: if the cluster has moved, start it with -staging %s",
+			staging, c.staging, staging))
+		return
+	}
+	c.proving = staging
 	c.asks, c.reading, c.asked = true, true, c.now
 	c.do(ReadNonce{Stream: c.streams, File: m.File})
 }
@@ -51,13 +64,13 @@ func (c *Core) nonceRead(ev NonceRead) {
 		c.do(Send{&wire.NoStaging{Reason: ev.Error}})
 		return
 	}
-	c.nonce = ev.Nonce
+	c.nonce, c.proved = ev.Nonce, c.proving
 	c.hello()
 }
 
 func (c *Core) refused(m *wire.Refuse) {
 	if !c.registered && m.Leader == "" {
-		c.nonce = "" // it may have been another staging directory's
+		c.nonce, c.proved = "", "" // it may have been another staging directory's
 	}
 	c.up, c.registered = false, false
 	c.do(Hangup{Reason: "refused: " + m.Reason, Fault: c.asks})
@@ -66,6 +79,12 @@ func (c *Core) refused(m *wire.Refuse) {
 func (c *Core) hangup(reason string) {
 	c.up, c.registered = false, false
 	c.do(Hangup{Reason: reason})
+}
+
+// refuse leaves a job tracker that is not to be served, however often it is met.
+func (c *Core) refuse(reason string) {
+	c.up, c.registered = false, false
+	c.do(Hangup{Reason: reason, Fault: true})
 }
 
 // leaderDue is when a leader that stays silent is left.
@@ -108,6 +127,10 @@ func (c *Core) welcome(w *wire.Welcome) {
 		c.do(Quit{reason})
 		return
 	}
+	if w.Cluster == "" && !c.cfg.Embedded {
+		c.refuse("the job tracker names no cluster")
+		return
+	}
 	if !c.obeys(w.Epoch) {
 		c.hangup(fmt.Sprintf("the leader of epoch %d is not the leader any more, %d is known", w.Epoch, c.epoch))
 		return
@@ -115,6 +138,10 @@ func (c *Core) welcome(w *wire.Welcome) {
 	if w.Cluster != "" && c.cluster == "" {
 		c.cluster = w.Cluster
 		c.do(KeepCluster{w.Cluster})
+	}
+	if c.proved != "" && c.staging == "" {
+		c.staging = c.proved
+		c.do(KeepStaging{c.staging})
 	}
 	if c.incarnation != 0 && w.Incarnation != c.incarnation {
 		c.endIncarnation()
@@ -126,4 +153,30 @@ func (c *Core) welcome(w *wire.Welcome) {
 	c.owe()
 	c.beat, c.progress = c.now, false
 	c.lostAgain()
+}
+
+// rootOf is the staging directory of a file that proves that it is shared, which is
+// clusters/<cluster> there.
+func rootOf(file string) (string, bool) {
+	staging, ok := strings.CutSuffix(dfs.Dir(file), "/"+wire.StagingClusters)
+	return staging, ok && clean(file) && clean(staging)
+}
+
+func clean(url string) bool {
+	cleaned, err := dfs.Clean(url)
+	return strings.Contains(url, "://") && err == nil && cleaned == url
+}
+
+// Within says whether a URL is of something in a directory, given as a cleaned URL.
+func Within(dir, url string) bool { return clean(url) && strings.HasPrefix(url, dir+"/") }
+
+// outside says why a submission is not read; empty: it is in the staging directory.
+func (c *Core) outside(submission string) string {
+	switch {
+	case c.cfg.Embedded, c.staging != "" && Within(c.staging, submission):
+		return ""
+	case c.staging == "":
+		return fmt.Sprintf("task tracker %s knows no staging directory yet, and reads nothing elsewhere: %s", c.cfg.Tracker, submission)
+	}
+	return fmt.Sprintf("%s is not in the staging directory %s, and task tracker %s reads nothing elsewhere", submission, c.staging, c.cfg.Tracker)
 }

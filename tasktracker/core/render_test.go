@@ -25,6 +25,8 @@ func render(c Command) string {
 		return "read nonce in " + c.File
 	case KeepCluster:
 		return "keep cluster " + c.Cluster
+	case KeepStaging:
+		return "keep staging " + c.Staging
 	case Leave:
 		return "leave"
 	case Quit:

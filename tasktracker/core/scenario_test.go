@@ -40,6 +40,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "tracker" {
 		s.core = New(Config{
 			Tracker: "t1", Process: 7, Host: "h1", Addr: "t1:1", Dir: "D", Cluster: a.text("cluster"),
+			Staging: a.text("staging"), Embedded: !a.d.HasArg("clustered"),
 			MapSlots: a.int("maps", 2), ReduceSlots: a.int("reduces", 1), IdleWorkers: a.int("idle", 0),
 			Fetches: a.int("fetches", 0), FetchesPerHost: a.int("per-host", 0), FetchTries: a.int("tries", 0),
 			FetchRate: float64(a.int("rate", 0)), MergeFactor: a.int("factor", 0), Merges: a.int("merges", 0),

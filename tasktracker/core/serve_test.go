@@ -13,7 +13,7 @@ import (
 func BenchmarkFetches(b *testing.B) {
 	for _, size := range []struct{ hosts, jobs int }{{10, 1}, {100, 20}, {1000, 20}, {1000, 200}} {
 		b.Run(fmt.Sprintf("hosts=%d/jobs=%d", size.hosts, size.jobs), func(b *testing.B) {
-			c := New(Config{Tracker: "t1", Process: 1, MapSlots: 1, ReduceSlots: 1, Dir: "D", RetryBase: 1, RetryMax: 1})
+			c := New(Config{Tracker: "t1", Process: 1, MapSlots: 1, ReduceSlots: 1, Dir: "D", RetryBase: 1, RetryMax: 1, Embedded: true})
 			c.Step(0, StreamUp{})
 			c.Step(0, FromLeader{&wire.Welcome{Epoch: 1, Incarnation: 1, Lease: 1e6 * time.Hour}})
 			var running []int

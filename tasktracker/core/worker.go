@@ -22,7 +22,7 @@ func (c *Core) startWorker(staging string) *worker {
 	w := &worker{id: next(&c.last.worker), staging: staging}
 	w.dir = c.workerDir(w.id)
 	c.workers[w.id] = w
-	c.do(StartWorker{w.id, staging, w.dir})
+	c.do(StartWorker{Worker: w.id, Staging: staging, Root: c.staging, Dir: w.dir})
 	return w
 }
 

@@ -76,7 +76,7 @@ func newWorld(t *rapid.T) *world {
 	w.core = New(Config{
 		Tracker: "t1", Process: 1, Addr: "t1:1", Dir: "D", MapSlots: 2, ReduceSlots: 1, IdleWorkers: 2,
 		Fetches: 3, FetchesPerHost: 2, FetchTries: 2, MergeFactor: 2,
-		Disks: []string{"A", "B"}, Record: true, DiskStrikes: 3,
+		Disks: []string{"A", "B"}, Record: true, DiskStrikes: 3, Embedded: true,
 	})
 	return w
 }

@@ -1,0 +1,327 @@
+package datadir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var layout = Layout{Daemon: "tester", Marker: "quern-tester", Dirs: []string{"jobs", "tracker*"}, Files: []string{"cluster"}}
+
+// place is a directory whose parents are open to look at, as /tmp/x is.
+func place(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func write(t *testing.T, elem ...string) {
+	t.Helper()
+	name := filepath.Join(elem...)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte("x"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustOpen(t *testing.T, dir string) *Dir {
+	t.Helper()
+	d, err := Open(dir, layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// TestPaths: what lies above a directory, and the directory itself.
+func TestPaths(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T, base string) error
+		want string // empty: taken
+	}{
+		{"missing", func(*testing.T, string) error { return nil }, ""},
+		{"empty", func(_ *testing.T, base string) error { return os.MkdirAll(base+"/a/data", 0o755) }, ""},
+		{"sticky parent", func(_ *testing.T, base string) error {
+			return errors.Join(os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o777|fs.ModeSticky))
+		}, ""},
+		{"parent that all may write to", func(_ *testing.T, base string) error {
+			return errors.Join(os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o777))
+		}, "/a ("},
+		{"parent that a group may write to", func(_ *testing.T, base string) error {
+			return errors.Join(os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o775))
+		}, "/a ("},
+		{"the same where nobody can get at it", func(_ *testing.T, base string) error {
+			return errors.Join(os.Chmod(base, 0o700), os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o777))
+		}, ""},
+		{"directory that others may write to", func(_ *testing.T, base string) error {
+			return errors.Join(os.MkdirAll(base+"/a/data", 0o777), os.Chmod(base+"/a/data", 0o777))
+		}, "chmod go-w"},
+		{"sticky directory", func(_ *testing.T, base string) error {
+			return errors.Join(os.MkdirAll(base+"/a/data", 0o777), os.Chmod(base+"/a/data", 0o777|fs.ModeSticky))
+		}, "chmod go-w"},
+		{"link", func(_ *testing.T, base string) error {
+			return errors.Join(os.MkdirAll(base+"/other", 0o755), os.Mkdir(base+"/a", 0o755), os.Symlink(base+"/other", base+"/a/data"))
+		}, "a/data is a symbolic link"},
+		{"link above", func(_ *testing.T, base string) error {
+			return errors.Join(os.MkdirAll(base+"/other", 0o755), os.Symlink(base+"/other", base+"/a"))
+		}, "/a is a symbolic link"},
+		{"file", func(t *testing.T, base string) error { write(t, base, "a", "data"); return nil }, "not a directory"},
+		{"file above", func(t *testing.T, base string) error { write(t, base, "a"); return nil }, "not a directory"},
+		{"parent of another user", func(t *testing.T, base string) error {
+			needRoot(t)
+			return errors.Join(os.MkdirAll(base+"/a", 0o755), os.Chown(base+"/a", 4711, 4711))
+		}, "/a belongs to user 4711"},
+		{"directory of another user", func(t *testing.T, base string) error {
+			needRoot(t)
+			return errors.Join(os.MkdirAll(base+"/a/data", 0o755), os.Chown(base+"/a/data", 4711, 4711))
+		}, "it belongs to user 4711"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base := place(t)
+			if err := c.make(t, base); err != nil {
+				t.Fatal(err)
+			}
+			d, err := Open(base+"/a/data", layout)
+			if err == nil {
+				d.Close()
+			}
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), base+"/a/data")):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if exists(base + "/other/data") {
+				t.Error("it was made at the other end of a link")
+			}
+		})
+	}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+}
+
+// A directory that is root's is not this user's.
+func TestNotOwn(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root owns it")
+	}
+	if _, err := Open("/usr", layout); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "belongs to user 0") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRelativePath(t *testing.T) {
+	if _, err := Open("data", layout); err == nil || !strings.Contains(err.Error(), "not absolute") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestSystemLinks: a link that only root can have made is followed, as /tmp is on some
+// systems.
+func TestSystemLinks(t *testing.T) {
+	for _, c := range []struct {
+		onlyRoot bool
+		owner    int
+		want     bool
+	}{{true, 0, true}, {false, 0, false}, {true, 4711, false}} {
+		dir := t.TempDir()
+		if err := os.Symlink("x", dir+"/link"); err != nil {
+			t.Fatal(err)
+		}
+		if os.Geteuid() != 0 {
+			t.Skip("only root can make such a link")
+		}
+		if err := os.Lchown(dir+"/link", c.owner, 0); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Lstat(dir + "/link")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&walk{onlyRoot: c.onlyRoot}).mayFollow(info); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestNames: which directories are taken for the daemon's.
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T, dir string) error
+		want string // empty: taken
+	}{
+		{"a file system's own", func(_ *testing.T, dir string) error { return os.Mkdir(dir+"/lost+found", 0o700) }, ""},
+		{"a user's", func(t *testing.T, dir string) error { write(t, dir, "thesis.tex"); return nil }, "thesis.tex is in it"},
+		{"many of a user's", func(t *testing.T, dir string) error {
+			for _, name := range []string{"e", "d", "c", "b", "a"} {
+				write(t, dir, name)
+			}
+			return nil
+		}, "a, b, c and 2 more is in it"},
+		{"a user's in names of ours", func(t *testing.T, dir string) error { write(t, dir, "jobs", "thesis.tex"); return nil }, "neither a file quern-tester"},
+		{"of an older build", func(t *testing.T, dir string) error {
+			write(t, dir, "jobs", "x")
+			write(t, dir, "cluster")
+			return os.WriteFile(dir+"/lock", nil, 0o600)
+		}, ""},
+		{"of an older build, and more", func(t *testing.T, dir string) error {
+			write(t, dir, "jobs", "x")
+			write(t, dir, "more")
+			return os.WriteFile(dir+"/lock", nil, 0o600)
+		}, "more is in it"},
+		{"with a lock that says something", func(t *testing.T, dir string) error { write(t, dir, "lock"); return nil }, "neither a file quern-tester"},
+		{"of another daemon", func(t *testing.T, dir string) error {
+			other := layout
+			other.Marker = "quern-other"
+			d, err := Open(dir, other)
+			if err != nil {
+				return err
+			}
+			return d.Close()
+		}, "quern-other is in it"},
+		{"marked, and more", func(t *testing.T, dir string) error { write(t, dir, "quern-tester"); write(t, dir, "more"); return nil }, ""},
+		{"marked, with a link", func(t *testing.T, dir string) error {
+			write(t, dir, "quern-tester")
+			return os.Symlink("/usr", dir+"/jobs")
+		}, "jobs in it is a symbolic link"},
+		{"marked, with a file for a directory", func(t *testing.T, dir string) error {
+			write(t, dir, "quern-tester")
+			write(t, dir, "jobs")
+			return nil
+		}, "jobs in it is a file"},
+		{"marked by a link", func(t *testing.T, dir string) error { return os.Symlink("/etc/passwd", dir+"/quern-tester") }, "quern-tester in it is a symbolic link"},
+		{"marked, with another user's", func(t *testing.T, dir string) error {
+			needRoot(t)
+			write(t, dir, "quern-tester")
+			return errors.Join(os.Mkdir(dir+"/jobs", 0o755), os.Chown(dir+"/jobs", 4711, 4711))
+		}, "of user 4711"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := place(t)
+			if err := c.make(t, dir); err != nil {
+				t.Fatal(err)
+			}
+			before := list(t, dir)
+			d, err := Open(dir, layout)
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (!errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir)):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if err != nil {
+				if after := list(t, dir); after != before {
+					t.Errorf("it had %s, has %s", before, after)
+				}
+				return
+			}
+			d.Close()
+			mustOpen(t, dir).Close()
+		})
+	}
+}
+
+func list(t *testing.T, dir string) string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		all = append(all, strings.TrimPrefix(name, dir))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestInUse: one process at a time, and of two that find nothing, one.
+func TestInUse(t *testing.T) {
+	dir := place(t)
+	d := mustOpen(t, dir)
+	if _, err := Open(dir, layout); !errors.Is(err, ErrInUse) {
+		t.Errorf("opened twice: %v", err)
+	}
+	d.Close()
+	mustOpen(t, dir).Close()
+	if _, err := Reopen(dir+"/missing", layout); !errors.Is(err, fs.ErrNotExist) || exists(dir+"/missing") {
+		t.Errorf("a missing one: %v", err)
+	}
+	fresh := dir + "/tracker1"
+	taken := make(chan *Dir, 8)
+	for range cap(taken) {
+		go func() {
+			d, err := Open(fresh, layout)
+			if err != nil && !errors.Is(err, ErrInUse) {
+				t.Error(err)
+			}
+			taken <- d
+		}()
+	}
+	holders := 0
+	for range cap(taken) {
+		if d := <-taken; d != nil {
+			holders++
+			defer d.Close()
+		}
+	}
+	if holders != 1 {
+		t.Errorf("%d have it", holders)
+	}
+}
+
+// TestRemove: only what the daemon has made, and nothing that links lead to.
+func TestRemove(t *testing.T) {
+	dir, user := place(t), place(t)
+	d := mustOpen(t, dir)
+	write(t, user, "thesis.tex")
+	write(t, dir, "mine")
+	write(t, dir, "jobs", "1", "x")
+	write(t, dir, "tracker7", "x")
+	if err := errors.Join(os.Symlink(user, dir+"/jobs/1/out"), os.Symlink(user, dir+"/jobs/2"), os.Symlink(user, dir+"/tracker8")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"mine", "../" + filepath.Base(user), "/etc/passwd", ".", ""} {
+		if err := d.Remove(name); err == nil {
+			t.Errorf("removed %q", name)
+		}
+	}
+	if err := d.Remove("jobs/2/thesis.tex"); err == nil {
+		t.Error("removed what a link leads to")
+	}
+	if err := errors.Join(d.Remove("jobs/1"), d.Remove("jobs/missing")); err != nil {
+		t.Error(err)
+	}
+	if exists(dir + "/jobs/1") {
+		t.Error("jobs/1 is left")
+	}
+	if err := d.Destroy(); err == nil {
+		t.Error("the directory went with what is not the daemon's")
+	}
+	if !exists(dir+"/mine") || !exists(user+"/thesis.tex") {
+		t.Error("a user's files are gone")
+	}
+	if exists(dir+"/jobs") || exists(dir+"/tracker7") || exists(dir+"/tracker8") {
+		t.Errorf("left: %s", list(t, dir))
+	}
+	own := mustOpen(t, dir+"/tracker9")
+	if err := own.Destroy(); err != nil || exists(dir+"/tracker9") {
+		t.Errorf("left: %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// refusal is a directory that is there and must not be used: an fs.ErrPermission.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func (r refusal) Is(target error) bool { return target == fs.ErrPermission }
+
+// maxLinks bounds the links that are followed.
+const maxLinks = 20
+
+// checkPath looks at a directory and all above it, from the top down, and makes what
+// is missing if it may.
+func checkPath(dir string, missing bool) (fs.FileInfo, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, errors.New("its path is not absolute")
+	}
+	at, rest := "/", split(dir)
+	w := walk{onlyRoot: true}
+	for links := 0; ; {
+		info, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) && missing {
+			if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+				return nil, err
+			}
+			info, err = os.Lstat(at)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode().Type() == fs.ModeSymlink && w.mayFollow(info) && len(rest) > 0 && links < maxLinks {
+			target, err := os.Readlink(at)
+			if err != nil {
+				return nil, err
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(at), target)
+			}
+			links++
+			at, rest, w = "/", append(split(target), rest...), walk{onlyRoot: true}
+			continue
+		}
+		if err := w.enter(at, info, len(rest) == 0); err != nil {
+			return nil, err
+		}
+		if len(rest) == 0 {
+			return info, nil
+		}
+		at, rest = filepath.Join(at, rest[0]), rest[1:]
+	}
+}
+
+func split(dir string) []string {
+	return strings.FieldsFunc(filepath.Clean(dir), func(r rune) bool { return r == filepath.Separator })
+}
+
+// walk is what is known of the directories passed.
+type walk struct {
+	onlyRoot bool // nobody but root can have made what is in them
+	closed   bool // other users cannot get this far
+}
+
+func (w *walk) mayFollow(link fs.FileInfo) bool { return w.onlyRoot && owner(link) == 0 }
+
+// enter passes one more directory, or says why not. The last is the one that is meant.
+func (w *walk) enter(at string, info fs.FileInfo, last bool) error {
+	mode := info.Mode()
+	othersWrite := mode.Perm()&0o022 != 0 && !w.closed
+	switch {
+	case mode.Type() == fs.ModeSymlink:
+		return refusal(fmt.Sprintf("%s is a symbolic link: name the directory that it leads to", at))
+	case !mode.IsDir():
+		return &fs.PathError{Op: "open", Path: at, Err: syscall.ENOTDIR}
+	case last && owner(info) != os.Geteuid():
+		return refusal(fmt.Sprintf("it belongs to user %d, and this process is user %d's: chown it, or name another directory", owner(info), os.Geteuid()))
+	case !trusted(info):
+		return refusal(fmt.Sprintf("%s belongs to user %d, who could replace what is in it: only root and user %d may own the directories above",
+			at, owner(info), os.Geteuid()))
+	case othersWrite && (last || mode&fs.ModeSticky == 0):
+		return refusal(fmt.Sprintf("other users can write to %s (%v): chmod go-w it, or name another directory", at, mode))
+	}
+	w.onlyRoot = w.onlyRoot && owner(info) == 0 && mode.Perm()&0o022 == 0
+	w.closed = w.closed || owner(info) == os.Geteuid() && mode.Perm()&0o011 == 0
+	return nil
+}
+
+// trusted says whether something is root's or this process's user's.
+func trusted(info fs.FileInfo) bool { return owner(info) == 0 || owner(info) == os.Geteuid() }
+
+// owner is the user that a file belongs to; -1: not known.
+func owner(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return -1
+}
+
+func kindText(mode fs.FileMode) string {
+	switch mode.Type() {
+	case 0:
+		return "a file"
+	case fs.ModeDir:
+		return "a directory"
+	case fs.ModeSymlink:
+		return "a symbolic link"
+	}
+	return "something else"
+}
