@@ -49,10 +49,11 @@ type Layout struct {
 	Files  []string // likewise
 }
 
-const (
-	lockName = "lock"
-	newLock  = ".lock"
-)
+// LockName is a file in every directory that is open or was.
+const LockName = "lock"
+
+// newLock is a lock that is not held yet.
+const newLock = ".lock"
 
 // ErrInUse is a directory that another process has open.
 var ErrInUse = errors.New("it is in use by another process")
@@ -64,6 +65,16 @@ type Dir struct {
 	layout Layout
 	root   *os.Root
 	lock   *os.File
+}
+
+// Make makes a directory that may be open to other users of this package, if need be,
+// and looks at it and at all above it as Open does.
+func Make(dir string) error {
+	_, err := checkPath(filepath.Clean(dir), true)
+	if err != nil {
+		err = fmt.Errorf("use directory %s: %w", dir, err)
+	}
+	return err
 }
 
 // Open makes the directory, if need be, and opens it.
@@ -126,14 +137,14 @@ func (d *Dir) Destroy() error {
 	defer d.Close()
 	entries, err := d.entries()
 	for _, e := range entries {
-		if e.Name() != lockName && e.Name() != d.layout.Marker && d.layout.has(e.Name()) {
+		if e.Name() != LockName && e.Name() != d.layout.Marker && d.layout.has(e.Name()) {
 			err = errors.Join(err, d.root.RemoveAll(e.Name()))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(d.root.RemoveAll(d.layout.Marker), d.root.RemoveAll(lockName)); err != nil {
+	if err := errors.Join(d.root.RemoveAll(d.layout.Marker), d.root.RemoveAll(LockName)); err != nil {
 		return err
 	}
 	return os.Remove(d.path)
@@ -187,7 +198,7 @@ func (d *Dir) checkNames() error {
 				name, kindText(info.Mode()), owner(info), d.layout.Daemon, kindText(want)))
 		}
 		marked = marked || name == d.layout.Marker
-		locked = locked || name == lockName && info.Size() == 0
+		locked = locked || name == LockName && info.Size() == 0
 	}
 	slices.Sort(foreign)
 	switch {
@@ -197,7 +208,7 @@ func (d *Dir) checkNames() error {
 			shorten(foreign), d.layout.Marker, d.layout.Daemon))
 	case len(entries) > 0 && !locked && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "lost+found" && e.Name() != newLock }):
 		return refusal(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s: no %s has made it, and what is in it could be lost; name a new or an empty directory",
-			d.layout.Marker, lockName, d.layout.Daemon))
+			d.layout.Marker, LockName, d.layout.Daemon))
 	}
 	return nil
 }
@@ -217,7 +228,7 @@ func (l *Layout) kind(name string) (fs.FileMode, bool) {
 		return ok && err == nil
 	}
 	switch {
-	case name == l.Marker, name == lockName, name == newLock, slices.ContainsFunc(l.Files, is):
+	case name == l.Marker, name == LockName, name == newLock, slices.ContainsFunc(l.Files, is):
 		return 0, true
 	case slices.ContainsFunc(l.Dirs, is):
 		return fs.ModeDir, true
@@ -234,7 +245,7 @@ func (l *Layout) has(name string) bool {
 // free knows that its holder is dead.
 func (d *Dir) take() error {
 	for {
-		lock, err := d.root.OpenFile(lockName, os.O_RDWR, 0)
+		lock, err := d.root.OpenFile(LockName, os.O_RDWR, 0)
 		made := errors.Is(err, fs.ErrNotExist)
 		if made {
 			lock, err = d.root.OpenFile(newLock, os.O_RDWR|os.O_CREATE, 0o600)
@@ -253,7 +264,7 @@ func (d *Dir) take() error {
 			d.lock = lock
 			return nil
 		}
-		err = d.root.Link(newLock, lockName)
+		err = d.root.Link(newLock, LockName)
 		if errors.Is(err, fs.ErrExist) { // another process was quicker
 			lock.Close()
 			continue

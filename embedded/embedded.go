@@ -139,7 +139,7 @@ func (c *Cluster) loop(run func() error) {
 func (c *Cluster) FS() dfs.FS { return c.fs }
 
 // Staging is the URL below which clients make their staging directories.
-func (c *Cluster) Staging() string { return "file://" + filepath.Join(c.dir.path, "staging") }
+func (c *Cluster) Staging() string { return "file://" + filepath.Join(c.dir.path, stagingDir) }
 
 // Watch yields the jobs' states until all have ended. It ends with the
 // cluster's own error if that fails first.
@@ -165,7 +165,7 @@ func (c *Cluster) Hold(sub *wire.Submission) error {
 	if err != nil {
 		return fmt.Errorf("hold program: %w", err)
 	}
-	dir, err := os.MkdirTemp(c.dir.path, "program")
+	dir, err := os.MkdirTemp(c.dir.path, programDir)
 	if err != nil {
 		return fmt.Errorf("hold program: %w", err)
 	}

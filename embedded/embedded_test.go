@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/dfs/mem"
@@ -241,26 +242,30 @@ func TestDeadClusters(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dead, "tracker1", "jobs"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	foreign := filepath.Join(root, "foreign")
-	if err := os.Mkdir(foreign, 0o700); err != nil {
+	foreign, thesis := filepath.Join(root, "foreign"), filepath.Join(root, "mine", "thesis.tex")
+	err := errors.Join(os.Mkdir(foreign, 0o700), os.Mkdir(filepath.Dir(thesis), 0o700), os.WriteFile(thesis, nil, 0o600),
+		os.WriteFile(filepath.Join(filepath.Dir(thesis), datadir.LockName), nil, 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dead, lockName), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dead, datadir.LockName), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	second := start(t, Config{Dir: dir}, wordCount(splitWords, func(int) {}))
 	if _, err := os.Stat(dead); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a dead cluster's directory is left: %v", err)
 	}
-	if _, err := os.Stat(foreign); err != nil {
-		t.Errorf("what no cluster made is gone: %v", err)
+	for _, name := range []string{foreign, thesis} {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("what no cluster made is gone: %v", err)
+		}
 	}
 	if got := succeed(t, live, submit(t, live)); got == "" {
 		t.Error("no output")
 	}
 	closeCluster(t, second)
 	closeCluster(t, live)
-	if err := os.Remove(foreign); err != nil {
+	if err := errors.Join(os.Remove(foreign), os.RemoveAll(filepath.Dir(thesis))); err != nil {
 		t.Fatal(err)
 	}
 	closeCluster(t, start(t, Config{Dir: dir}, wordCount(splitWords, func(int) {})))
@@ -293,6 +298,13 @@ func TestUnusableDirectory(t *testing.T) {
 	}
 	if _, err := Start(Config{Dir: dir}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("somebody's link instead of the directory: %v", err)
+	}
+	open := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(open), 0o755), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(Config{Dir: open}); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), open) {
+		t.Errorf("a directory above that others can write to: %v", err)
 	}
 }
 

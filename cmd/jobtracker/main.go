@@ -12,7 +12,9 @@
 //
 // Below -data, beside the log in raft/:
 //
-//	lock        held while it runs
+//	lock        held while it runs, see package datadir
+//	quern-jobtracker
+//	            the marker of that package
 //	cluster     id of the cluster it belongs to, once it knows
 //	candidate   there from before it may become a voter until it has state: a
 //	            directory without both has lost what this job tracker has promised
@@ -165,6 +167,9 @@ func (o *options) check(keep int) (err error) {
 	return o.chooseStaging()
 }
 
+// ownStaging is the staging directory below -data.
+const ownStaging = "staging"
+
 // mostVoters is more than any cluster gains from.
 const mostVoters = 9
 
@@ -174,16 +179,11 @@ func (o *options) chooseStaging() (err error) {
 		if len(o.join) > 0 || o.expect != 1 || !o.onLoopback() {
 			return daemon.Wrong("-staging is missing: only a job tracker that is alone and on loopback has one of its own")
 		}
-		o.staging = "file://" + filepath.ToSlash(filepath.Join(o.data, "staging"))
+		o.staging = "file://" + filepath.ToSlash(filepath.Join(o.data, ownStaging))
 		return nil
 	}
-	if !strings.Contains(o.staging, "://") {
-		return daemon.Wrong("-staging %s: want a URL, like file:///shared/quern", o.staging)
-	}
-	if o.staging, err = dfs.Clean(o.staging); err != nil {
-		return daemon.Wrong("-staging: %v", err)
-	}
-	return nil
+	o.staging, err = daemon.CheckStaging(o.staging)
+	return err
 }
 
 func (o *options) onLoopback() bool {

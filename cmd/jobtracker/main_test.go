@@ -161,6 +161,22 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// TestForeignData: a directory that no daemon has made is refused, and stays as it is.
+func TestForeignData(t *testing.T) {
+	thesis := filepath.Join(t.TempDir(), "thesis.tex")
+	if err := os.WriteFile(thesis, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "-data", filepath.Dir(thesis), "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0")
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "thesis.tex is in it") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+	if all, err := os.ReadDir(filepath.Dir(thesis)); err != nil || len(all) != 1 {
+		t.Errorf("there are %v, %v", all, err)
+	}
+}
+
 // TestFlagsAreDocumented: docs/cluster.md names every flag.
 func TestFlagsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/cluster.md")

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/gossip"
@@ -23,6 +25,13 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
+
+// layout is what a job tracker makes below -data.
+var layout = datadir.Layout{
+	Daemon: "job tracker", Marker: "quern-jobtracker",
+	Dirs:  []string{filepath.Base(daemon.LogDir("")), ownStaging},
+	Files: []string{clusterFile, "." + clusterFile + "*", candidateFile, "." + candidateFile + "*"},
+}
 
 // jobTracker is a running one.
 type jobTracker struct {
@@ -55,11 +64,11 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	if j.who, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
 		return err
 	}
-	lock, err := daemon.Lock(o.data)
+	dir, err := datadir.Open(o.data, layout)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer dir.Close()
 	daemon.WarnOpen(j.log, o.data)
 	if j.cluster, err = readCluster(o.data); err != nil {
 		return err

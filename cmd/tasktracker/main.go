@@ -52,6 +52,7 @@ type options struct {
 	mapSlots, reduceSlots   int
 	shuffleRate             int64
 	disks                   []string
+	staging                 string // URL; empty: that of the first job tracker
 	keep                    time.Duration
 	keepBytes               int64
 	verbose                 bool
@@ -76,6 +77,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.Int64Var(&o.shuffleRate, "shuffle-rate", 0, "`bytes` a second that it fetches of map outputs from other task trackers at most, all jobs together (default any)")
 	set.StringVar(&o.rack, "rack", "", "`path` of the machine's rack, like /dc1/r7, for a machine whose rack the file system does not tell (default "+locality.DefaultRack+")")
 	set.StringVar(&data, "data", "", "`directories`, each on a disk of its own, with commas between, this task tracker's alone; needed")
+	set.StringVar(&o.staging, "staging", "", "`URL` of the cluster's staging directory: it reads and runs nothing that a job tracker names elsewhere (default the one that the first job tracker names, from then on)")
 	set.IntVar(&keep, "keep", 7, "`days` for which logs of ended jobs are kept")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
 	o.security.Flags(set)
@@ -118,6 +120,9 @@ func (o *options) check(keep int) (err error) {
 		return daemon.Wrong("-shuffle-rate %d: at least %d bytes a second", o.shuffleRate, tasktracker.MinShuffleRate)
 	case keep < 1 || o.keepBytes < 1:
 		return daemon.Wrong("-keep %d, -keep-bytes %d: at least 1", keep, o.keepBytes)
+	}
+	if o.staging, err = daemon.CheckStaging(o.staging); err != nil {
+		return err
 	}
 	return o.checkAdvertised()
 }

@@ -72,6 +72,9 @@ func TestRefusedFlags(t *testing.T) {
 		{"-join a:1 -gossip 0.0.0.0:0 -insecure", "-gossip-advertise: others cannot dial"},
 		{"-join a:1 -advertise a:http", "-advertise"},
 		{"-join a:1 -keep 0", "-keep"},
+		{"-join a:1 -staging file:///shared/quern/", ""},
+		{"-join a:1 -staging /shared/quern", "-staging /shared/quern: want a URL"},
+		{"-join a:1 -staging ://shared", "-staging"},
 		{"-join a:1 stray", "unexpected argument"},
 	} {
 		args := append([]string{"-id", "a", "-data", "/d"}, strings.Fields(c.args)...)
@@ -128,6 +131,22 @@ func start(t *testing.T, args []string) {
 	cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%q: after SIGTERM: %v\n%s", args, err, &stderr)
+	}
+}
+
+// TestForeignData: a directory that no daemon has made is refused, and stays as it is.
+func TestForeignData(t *testing.T) {
+	thesis := filepath.Join(t.TempDir(), "thesis.tex")
+	if err := os.WriteFile(thesis, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "-data", filepath.Dir(thesis), "-jobtracker", "127.0.0.1:1", "-listen", "127.0.0.1:0")
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "thesis.tex is in it") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+	if all, err := os.ReadDir(filepath.Dir(thesis)); err != nil || len(all) != 1 {
+		t.Errorf("there are %v, %v", all, err)
 	}
 }
 

@@ -30,7 +30,7 @@ func layers() [][]string {
 		{"runtime", "jobfile", "history"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"identity", "dfs", "dfs/local", "dfs/hdfs", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
+		{"identity", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
 		{"wire"},
 	}
 }

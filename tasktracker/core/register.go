@@ -2,10 +2,8 @@ package core
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -153,30 +151,4 @@ func (c *Core) welcome(w *wire.Welcome) {
 	c.owe()
 	c.beat, c.progress = c.now, false
 	c.lostAgain()
-}
-
-// rootOf is the staging directory of a file that proves that it is shared, which is
-// clusters/<cluster> there.
-func rootOf(file string) (string, bool) {
-	staging, ok := strings.CutSuffix(dfs.Dir(file), "/"+wire.StagingClusters)
-	return staging, ok && clean(file) && clean(staging)
-}
-
-func clean(url string) bool {
-	cleaned, err := dfs.Clean(url)
-	return strings.Contains(url, "://") && err == nil && cleaned == url
-}
-
-// Within says whether a URL is of something in a directory, given as a cleaned URL.
-func Within(dir, url string) bool { return clean(url) && strings.HasPrefix(url, dir+"/") }
-
-// outside says why a submission is not read; empty: it is in the staging directory.
-func (c *Core) outside(submission string) string {
-	switch {
-	case c.cfg.Embedded, c.staging != "" && Within(c.staging, submission):
-		return ""
-	case c.staging == "":
-		return fmt.Sprintf("task tracker %s knows no staging directory yet, and reads nothing elsewhere: %s", c.cfg.Tracker, submission)
-	}
-	return fmt.Sprintf("%s is not in the staging directory %s, and task tracker %s reads nothing elsewhere", submission, c.staging, c.cfg.Tracker)
 }

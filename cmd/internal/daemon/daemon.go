@@ -30,6 +30,7 @@ import (
 	"syscall"
 
 	"github.com/quernmr/quern/cmd/internal/build"
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -147,24 +148,19 @@ func Logger(w io.Writer, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// Lock makes a directory, if need be, and keeps other processes out of it until
-// the file is closed.
-func Lock(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+// CheckStaging cleans the URL of a staging directory; none is allowed.
+func CheckStaging(url string) (string, error) {
+	if url == "" {
+		return "", nil
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if !strings.Contains(url, "://") {
+		return "", Wrong("-staging %s: want a URL, like file:///shared/quern", url)
+	}
+	clean, err := dfs.Clean(url)
 	if err != nil {
-		return nil, err
+		return "", Wrong("-staging: %v", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("directory %s is in use by another process", dir)
-		}
-		return nil, fmt.Errorf("lock directory %s: %w", dir, err)
-	}
-	return lock, nil
+	return clean, nil
 }
 
 // WarnOpen says so when others than its user can look into a daemon's directory,

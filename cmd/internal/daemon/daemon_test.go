@@ -67,23 +67,6 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-func TestLock(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "made", "for it")
-	lock, err := Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Lock(dir); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("locked twice: %v", err)
-	}
-	lock.Close()
-	again, err := Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again.Close()
-}
-
 // TestWarnOpen: a directory that others can look into is told of.
 func TestWarnOpen(t *testing.T) {
 	dir := t.TempDir()
