@@ -39,10 +39,7 @@ type cgroups struct {
 	last   int
 }
 
-const (
-	cgroupPrefix = "quern-"
-	cgroupRecord = "cgroup"
-)
+const cgroupPrefix = "quern-"
 
 // start starts a process in a group of its own, or, where that is not possible,
 // without one.

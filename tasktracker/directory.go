@@ -18,6 +18,8 @@ const (
 	recordName  = "workers"
 	clusterName = "cluster"
 	stagingName = "staging"
+
+	cgroupRecord = "cgroup" // see cgroups
 )
 
 // layout is what a tracker makes in its directory and on its disks.

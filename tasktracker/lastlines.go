@@ -3,7 +3,6 @@ package tasktracker
 import (
 	"bytes"
 	"io"
-	"os"
 )
 
 // What is kept of an attempt's stderr in its report.
@@ -25,18 +24,14 @@ func lastLines(files []string) string {
 // tail reads the last lines of a file, as far as they can be read. A line that is
 // cut at its beginning counts, unless a whole one follows.
 func tail(file string) []byte {
-	f, err := os.Open(file)
+	log, err := openLog(file)
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil
-	}
+	defer log.Close()
 	// One byte more tells whether the first line is whole.
-	from := max(info.Size()-logBytes-1, 0)
-	text, err := io.ReadAll(io.NewSectionReader(f, from, logBytes+1))
+	from := max(log.size-logBytes-1, 0)
+	text, err := io.ReadAll(io.NewSectionReader(log, from, logBytes+1))
 	if err != nil {
 		return nil
 	}

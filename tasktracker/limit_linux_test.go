@@ -3,6 +3,7 @@ package tasktracker
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,7 +93,16 @@ func TestLimitAfterEnd(t *testing.T) {
 	}
 	defer ours.Close()
 	defer theirs.Close()
-	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours}
+	stderr, theirStderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirStderr.Close()
+	own, err := captureTo(stderr, filepath.Join(t.TempDir(), "stderr"), DefaultAttemptLogs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours, own: own}
 	w.cmd.SysProcAttr = processAttributes()
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)

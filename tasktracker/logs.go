@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -43,10 +42,10 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 	serveText(w, r, filepath.Join(core.LogPath(l.cfg.Dir, attempt), stream), tail)
 }
 
-// serveText answers with a file that may be growing: what it has now, for as long as
+// serveText answers with a log that may be growing: what it has now, for as long as
 // the reader goes on taking some of it.
 func serveText(w http.ResponseWriter, r *http.Request, file string, tail int64) {
-	f, err := os.Open(file)
+	text, err := openLog(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		http.Error(w, "no such log here", http.StatusNotFound)
 		return
@@ -55,20 +54,15 @@ func serveText(w http.ResponseWriter, r *http.Request, file string, tail int64) 
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	from, size := int64(0), info.Size()
+	defer text.Close()
+	from, size := int64(0), text.size
 	if tail >= 0 {
 		from = max(size-tail, 0)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(patient{w, http.NewResponseController(w)}, r, "", time.Time{}, io.NewSectionReader(f, from, size-from))
+	http.ServeContent(patient{w, http.NewResponseController(w)}, r, "", time.Time{}, io.NewSectionReader(text, from, size-from))
 }
 
 // patient gives whoever reads an answer the time of a whole one for each piece of it,

@@ -26,8 +26,12 @@ const (
 type processes struct {
 	record string // file of the processes started
 	check  func(path string) error
+	logs   int64 // bytes that the logs of an attempt may take
 	meter  meter
 	groups cgroups
+
+	mu       sync.Mutex
+	captures map[*capture]bool // that have been begun
 }
 
 var _ WorkerStarter = (*processes)(nil)
@@ -42,11 +46,16 @@ func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
 			return nil, err
 		}
 	}
-	stderr, err := os.Create(filepath.Join(dir, "stderr"))
+	from, stderr, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
 	defer stderr.Close()
+	own, err := captureTo(from, filepath.Join(dir, "stderr"), p.logs/2, nil)
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	p.begun(own)
 	theirIn, ourOut, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
@@ -67,7 +76,7 @@ func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
 		cmd.SysProcAttr = processAttributes()
 		return cmd
 	}
-	w := &process{meter: &p.meter, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
+	w := &process{started: p, meter: &p.meter, dir: dir, own: own, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
 		return errors.Join(ourIn.Close(), ourOut.Close())
 	})}
 	if w.cmd, w.group, err = p.groups.start(command); err != nil {
@@ -109,15 +118,19 @@ func workerEnvironment(own []string) []string {
 
 // process is a worker process.
 type process struct {
-	meter *meter
-	cmd   *exec.Cmd
-	group *cgroup // nil: none
-	conn  *wire.Conn
-	in    *os.File // what conn reads
+	started *processes
+	meter   *meter
+	cmd     *exec.Cmd
+	group   *cgroup // nil: none
+	conn    *wire.Conn
+	in      *os.File // what conn reads
+	dir     string
+	own     *capture // what it writes outside of attempts
 
 	mu     sync.Mutex
-	reaped bool       // its number, and its group's, may be another's by now
-	most   core.Limit // last
+	logs   *attemptLogs // of its last attempt; nil: none
+	reaped bool         // its number, and its group's, may be another's by now
+	most   core.Limit   // last
 }
 
 func (w *process) Conn() *wire.Conn { return w.conn }
@@ -149,6 +162,8 @@ func (w *process) ended() bool {
 // Wait waits for the process, and kills what is left of its group.
 func (w *process) Wait() error {
 	err := w.reap()
+	w.Drain()
+	w.takeLogs(nil).end()
 	w.meter.leave(w)
 	w.mu.Lock()
 	if reason := w.group.overrun(&w.most); reason != "" {
@@ -177,5 +192,65 @@ func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
 // Alone says whether the process's groups have no other member.
 func (w *process) Alone() bool { return len(others(w.pid())) == 0 && len(w.group.members()) <= 1 }
 
-// Close removes the control group of all workers, once these are gone.
-func (p *processes) Close() error { return p.groups.close() }
+// Capture has the next attempt's logs pass through this process, to a directory, and
+// says where the attempt finds their ends.
+func (w *process) Capture(logs string, failed func(error)) (string, error) {
+	if !namedPipes {
+		return logs, nil
+	}
+	dir := filepath.Join(w.dir, "logs")
+	w.takeLogs(nil).end()
+	made, err := newAttemptLogs(dir, logs, w.started.logs, failed)
+	if err != nil {
+		return "", err
+	}
+	w.started.begun(made.captures...)
+	w.takeLogs(made)
+	return dir, nil
+}
+
+// takeLogs exchanges the logs of the last attempt for others.
+func (w *process) takeLogs(next *attemptLogs) (last *attemptLogs) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, w.logs = w.logs, next
+	return last
+}
+
+// Drain takes what was written so far into the logs.
+func (w *process) Drain() {
+	w.mu.Lock()
+	logs := w.logs
+	w.mu.Unlock()
+	w.own.drain()
+	logs.drain()
+}
+
+// begun notes captures, which end when nothing writes to them any more, or with Close.
+func (p *processes) begun(captures ...*capture) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.captures == nil {
+		p.captures = make(map[*capture]bool)
+	}
+	for _, c := range captures {
+		p.captures[c] = true
+		go func() {
+			c.run()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.captures, c)
+		}()
+	}
+}
+
+// Close removes the control group of all workers, once these are gone, and leaves to
+// themselves what they have started and could not be ended.
+func (p *processes) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.captures {
+		c.stop()
+	}
+	return p.groups.close()
+}

@@ -103,6 +103,7 @@ type Config struct {
 	Fresh       bool                    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
 	LogAge      time.Duration           // how long the logs of ended jobs are kept; 0: [DefaultLogAge]
 	LogBytes    int64                   // how many bytes of them; 0: [DefaultLogBytes]
+	AttemptLogs int64                   // how many bytes the logs of an attempt may take; 0: [DefaultAttemptLogs]
 	Workers     WorkerStarter           // nil: processes of the job's program
 	Check       func(path string) error // of an executable, each time before a process is started; nil: none
 	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
@@ -121,6 +122,12 @@ const (
 	DefaultLogBytes = 1 << 30
 )
 
+// Of an attempt's stdout and stderr, the first and the last part of each are kept.
+const (
+	DefaultAttemptLogs = 32 << 20
+	MinAttemptLogs     = 64 << 10
+)
+
 // MinShuffleRate is the least rate that fetches can be held to.
 const MinShuffleRate = 64 << 10
 
@@ -136,6 +143,8 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, fmt.Errorf("task tracker %s: %d map and %d reduce slots", cfg.ID, cfg.MapSlots, cfg.ReduceSlots)
 	case cfg.ShuffleRate != 0 && !(cfg.ShuffleRate >= MinShuffleRate):
 		return nil, fmt.Errorf("task tracker %s: a shuffle rate of %v bytes a second, at least %d", cfg.ID, cfg.ShuffleRate, MinShuffleRate)
+	case cfg.AttemptLogs != 0 && cfg.AttemptLogs < MinAttemptLogs:
+		return nil, fmt.Errorf("task tracker %s: %d bytes for the logs of an attempt, at least %d", cfg.ID, cfg.AttemptLogs, MinAttemptLogs)
 	case cfg.Dir == "" || cfg.FS == nil || cfg.Listen == "":
 		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
 	}
@@ -160,6 +169,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.LogAge = cmp.Or(cfg.LogAge, DefaultLogAge)
 	cfg.LogBytes = cmp.Or(cfg.LogBytes, DefaultLogBytes)
+	cfg.AttemptLogs = cmp.Or(cfg.AttemptLogs, DefaultAttemptLogs)
 	if cfg.Host == "" {
 		if cfg.Host, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
@@ -170,7 +180,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		p := &processes{record: filepath.Join(dir, recordName), check: cfg.Check}
+		p := &processes{record: filepath.Join(dir, recordName), check: cfg.Check, logs: cfg.AttemptLogs}
 		if !cfg.Fresh {
 			p.groups.stateDir = dir
 		}

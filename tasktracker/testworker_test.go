@@ -1,8 +1,10 @@
 package tasktracker
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +31,9 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "hog":
 		takeMemory()
+	case "flood":
+		flood(floodLines/2, floodLines)
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -48,9 +53,13 @@ const (
 	doHog        // takes more and more memory, half of it in a process outside the group
 	doFork       // starts processes, every other one outside the group
 	doSpill      // writes 64 MiB where its output should be
+	doFlood      // writes floodLines to both logs, half of it by a child, then asks for the grant
 )
 
 func testWorker() {
+	if slices.Contains(os.Args, "-flood") {
+		flood(0, floodLines)
+	}
 	if slices.Contains(os.Args, "-crash") {
 		fmt.Fprintln(os.Stderr, "crash before the first message")
 		os.Exit(7)
@@ -72,6 +81,12 @@ func testWorker() {
 		}
 		unix.Dup2(int(stderr.Fd()), 2)
 		stderr.Close()
+		stdout, err := os.OpenFile(filepath.Join(run.Logs, "stdout"), os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			panic(err)
+		}
+		unix.Dup2(int(stdout.Fd()), 1)
+		stdout.Close()
 		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 1, Total: 2}, Activity: 1})
 		conn.Send(&wire.WorkerDone{Result: testAttempt(conn, in, out, run)})
 	}
@@ -131,10 +146,43 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		if err := os.WriteFile(filepath.Join(run.Dir, "output"), make([]byte, 64<<20), 0o666); err != nil {
 			r.Error = err.Error()
 		}
+	case doFlood:
+		flood(0, floodLines/2)
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), modeVariable+"=flood")
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		if err := child.Run(); err != nil {
+			r.Error = err.Error()
+			return r
+		}
+		conn.Send(&wire.CommitReady{})
+		if _, err := wire.ReadAs[*wire.CommitGranted](in); err != nil {
+			r.Error = err.Error()
+		}
 	default:
 		r.Counters.Add("env", strings.Join(ownVariables(), " "), 1)
 	}
 	return r
+}
+
+// floodLines of 100 bytes are 20 MB.
+const floodLines = 200_000
+
+func floodLine(n int) string { return fmt.Sprintf("line %94d\n", n) }
+
+// flood writes numbered lines, and says so when it cannot.
+func flood(from, to int) {
+	out, errs := bufio.NewWriter(os.Stdout), bufio.NewWriter(os.Stderr)
+	for n := from; n < to; n++ {
+		_, err := out.WriteString(floodLine(n))
+		_, err2 := errs.WriteString(floodLine(n))
+		if err := errors.Join(err, err2); err != nil {
+			panic(err)
+		}
+	}
+	if err := errors.Join(out.Flush(), errs.Flush()); err != nil {
+		panic(err)
+	}
 }
 
 // takeMemory takes a gibibyte, and waits to be killed for it.

@@ -38,6 +38,15 @@ type Worker interface {
 // cannot has none.
 type loner interface{ Alone() bool }
 
+// captured is a Worker whose attempts' logs pass through this process. Capture is called
+// before each attempt, with the directory of its logs, and says which it is told of.
+// Failed is called when a log cannot be written. Drain has what was written so far in
+// the logs.
+type captured interface {
+	Capture(logs string, failed func(error)) (string, error)
+	Drain()
+}
+
 // limited is a Worker that can be held to a limit, which may take a while and may
 // come after its end. Exceeded is called, once, by another goroutine before the
 // worker is killed for it; it may wait.
@@ -184,8 +193,8 @@ func (h *handle) write(conn *wire.Conn) {
 		}
 		for _, m := range batch {
 			if run, ok := m.(*wire.Run); ok {
-				err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
-				if err != nil {
+				var err error
+				if m, err = h.prepare(run); err != nil {
 					h.giveUp(fmt.Errorf("make attempt's directories: %w", err))
 					return
 				}
@@ -196,6 +205,25 @@ func (h *handle) write(conn *wire.Conn) {
 			}
 		}
 	}
+}
+
+// prepare makes what an attempt finds when it begins.
+func (h *handle) prepare(run *wire.Run) (*wire.Run, error) {
+	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
+	h.mu.Lock()
+	worker := h.worker
+	h.mu.Unlock()
+	w, ok := worker.(captured)
+	if err != nil || !ok {
+		return run, err
+	}
+	disk, told := h.loop.cfg.Dir, *run
+	told.Logs, err = w.Capture(run.Logs, func(err error) {
+		if run.Attempt.Task.Kind.Slotted() { // others write little, and are needed to go on
+			h.giveUp(fmt.Errorf("disk %s cannot take its log: %w", disk, err))
+		}
+	})
+	return &told, err
 }
 
 // listen passes on what the worker says until its pipe ends.
@@ -212,6 +240,9 @@ func (h *handle) listen(w Worker) {
 		if done, ok := m.(*wire.WorkerDone); ok && done.Result.Error == "" {
 			l, asked := w.(loner)
 			ev.Alone = !asked || l.Alone()
+			if w, ok := w.(captured); ok {
+				w.Drain()
+			}
 		}
 		h.loop.event(ev)
 	}
