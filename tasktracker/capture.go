@@ -71,9 +71,10 @@ func (c *capture) take(fd uintptr, buf []byte) (done, ended bool) {
 	}
 	if _, err := c.log.Write(buf[:n]); err != nil {
 		c.bad = true
-		if c.failed != nil && !errors.Is(err, fs.ErrNotExist) { // it was removed with its job
+		if c.failed != nil && !errors.Is(err, fs.ErrNotExist) { // else it was removed with its job
 			c.failed(err)
 		}
+		c.log.shrink()
 	}
 	return true, false
 }

@@ -2,6 +2,7 @@ package tasktracker
 
 import (
 	"errors"
+	"time"
 
 	"github.com/quernmr/quern/tasktracker/core"
 )
@@ -41,13 +42,21 @@ func (l *loop) do(c core.Command) {
 	case core.Record:
 		l.wait.Go(func() { l.record(c) })
 	case core.Probe:
-		l.detached(func() { l.probe(c) })
+		removed := make(chan struct{})
+		l.chores.Put(func() { close(removed) })
+		l.detached(func() {
+			select {
+			case <-removed:
+			case <-time.After(removeWait): // that hangs, too
+			}
+			l.probe(c)
+		})
 	case core.KillWorker:
 		if h := l.workers[c.Worker]; h != nil {
 			h.kill()
 		}
 	case core.ReadLog:
-		l.wait.Go(func() { l.event(core.LogRead{Attempt: c.Attempt, Text: lastLines(c.Files)}) })
+		l.wait.Go(func() { l.event(readLog(c)) })
 	case core.Fetch:
 		l.gather.fetch(l.ctx, c)
 	case core.Share:

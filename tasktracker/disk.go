@@ -9,17 +9,29 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// What a disk must have room for to be of use.
+// What a disk must have room for to be of use, and with how little room left an
+// attempt is ended that takes most of it.
 const (
 	probeBytes = 64 << 10
 	leastFree  = 16 << 20
+	lowFree    = 2 * leastFree
 )
+
+// removeWait is how long files may take to be removed that are to make room.
+const removeWait = 10 * time.Second
+
+// roomEvery is how often the room on the disks is looked at.
+const roomEvery = time.Second
+
+var errNoRoom = errors.New("there is no room")
 
 const (
 	probeName = "probe"
@@ -31,7 +43,10 @@ func (l *loop) probe(c core.Probe) {
 	ev := core.DiskProbed{Disk: c.Disk}
 	err := l.dirs.claim(c.Path) // one that was bad at the start
 	if err == nil {
-		err = probeDisk(c.Path)
+		err = l.probeDisk(c.Path)
+	}
+	for errors.Is(err, errNoRoom) && l.relieve(c.Disk, c.Path) {
+		err = l.probeDisk(c.Path)
 	}
 	if err != nil {
 		ev.Error = err.Error()
@@ -44,16 +59,16 @@ func (l *loop) probe(c core.Probe) {
 	})
 }
 
-func probeDisk(dir string) (err error) {
+func (l *loop) probeDisk(dir string) (err error) {
 	if err := os.MkdirAll(filepath.Join(dir, core.JobsDir), 0o777); err != nil {
 		return err
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("look at free space: %w", err)
+	free, err := l.cfg.free(dir)
+	if err != nil {
+		return err
 	}
-	if free := st.Bavail * uint64(st.Bsize); free < leastFree {
-		return fmt.Errorf("%d MiB are free, fewer than %d", free>>20, leastFree>>20)
+	if free < leastFree {
+		return fmt.Errorf("%w: %d MiB are free, fewer than %d", errNoRoom, free>>20, leastFree>>20)
 	}
 	name := filepath.Join(dir, probeName)
 	f, err := os.Create(name)
@@ -76,6 +91,92 @@ func probeDisk(dir string) (err error) {
 		return fmt.Errorf("%s reads otherwise than it was written", name)
 	}
 	return nil
+}
+
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("look at free space: %w", err)
+	}
+	return int64(st.Bavail * uint64(st.Bsize)), nil
+}
+
+// watchRoom ends attempts that fill disks before others find these full.
+func (l *loop) watchRoom(disk int, path string) {
+	tick := time.NewTicker(roomEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-l.ctx.Done():
+			return
+		}
+		if free, err := l.cfg.free(path); err == nil && free < lowFree && l.dirs.at(path) != nil {
+			l.relieve(disk, path)
+		}
+	}
+}
+
+// relieve ends the attempt that takes most of a disk, if that makes it fit for use, and
+// waits until its files are gone. One looks for it at a time.
+func (l *loop) relieve(disk int, path string) bool {
+	l.relieving.Lock()
+	defer l.relieving.Unlock()
+	free, err := l.cfg.free(path)
+	if err != nil || free >= lowFree {
+		return err == nil // another has made room
+	}
+	var most core.Running
+	size := int64(0)
+	for _, r := range l.running(disk) {
+		if n := treeBytes(r.Dir); n > size {
+			most, size = r, n
+		}
+	}
+	if free+size < lowFree {
+		return false
+	}
+	reason := fmt.Sprintf("it has filled disk %s of tracker %s: its files take %d MiB there, and %d MiB are free",
+		path, l.cfg.ID, size>>20, free>>20)
+	l.post(func() {
+		if slices.Contains(l.core.Running(disk), most) {
+			l.step(core.Exceeded{Worker: most.Worker, Reason: reason})
+		}
+	})
+	for end := time.Now().Add(removeWait); time.Now().Before(end) && l.ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Lstat(most.Dir); errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+// running lists the attempts on a disk, if the loop still goes.
+func (l *loop) running(disk int) []core.Running {
+	list := make(chan []core.Running, 1)
+	l.post(func() { list <- l.core.Running(disk) })
+	select {
+	case r := <-list:
+		return r
+	case <-l.done:
+		return nil
+	}
+}
+
+// treeBytes is what a tree takes of its disk, as far as it can be seen.
+func treeBytes(dir string) (sum int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // just removed
+		}
+		if info, err := d.Info(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				sum += st.Blocks * 512
+			}
+		}
+		return nil
+	})
+	return sum
 }
 
 // reportDisks tells the core of disks that were found bad at start.

@@ -58,6 +58,76 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
+// TestAttemptFillsDisk: an attempt that fills a disk fails, saying so. Another that runs
+// there goes on, and the disk is used on.
+func TestAttemptFillsDisk(t *testing.T) {
+	const size = 100 << 20
+	disk := t.TempDir()
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, free: func(dir string) (int64, error) {
+		if dir != disk {
+			return size, nil
+		}
+		return max(size-treeBytes(disk), 0), nil
+	}})
+	l.connect(1)
+	other := l.launch(wire.Map, 0, doCommit)
+	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
+	r := l.fail(doFill)
+	if !strings.Contains(r.Error, "it has filled disk "+disk+" of tracker t1: its files take 90 MiB there, and ") {
+		t.Errorf("error is %q", r.Error)
+	}
+	l.tell(&wire.Grant{Epoch: 1, Attempt: other})
+	for done := false; !done; {
+		switch m := receive(t, l.heard, "the other attempt's end").(type) {
+		case *wire.Capacity:
+			t.Errorf("capacity is %+v", m)
+		case *wire.Report:
+			if done = m.Attempt == other && m.State.Final(); done && m.State != wire.AttemptSucceeded {
+				t.Errorf("it is %v: %+v", m.State, m.Result)
+			}
+		}
+	}
+	l.succeed(wire.Map, 2, doSucceed)
+}
+
+// TestFullByAttempt: the same where the disk is full before that is noticed: an attempt
+// that finds it full fails, and no more.
+func TestFullByAttempt(t *testing.T) {
+	disk := t.TempDir()
+	if err := unix.Mount("none", disk, "tmpfs", 0, "size=100m"); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	defer unix.Unmount(disk, unix.MNT_DETACH)
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
+	l.connect(1)
+	other := l.launch(wire.Map, 0, doCommit)
+	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
+	for range 3 { // twice as much as the disk has
+		if r := l.fail(doGrow); !strings.Contains(r.Error, disk) {
+			t.Errorf("error is %q", r.Error)
+		}
+	}
+	l.tell(&wire.Grant{Epoch: 1, Attempt: other})
+	l.final(other, wire.AttemptSucceeded)
+	l.succeed(wire.Map, 2, doSucceed)
+}
+
+// TestLogsFillDisk: an attempt whose log finds no room fails, naming the disk.
+func TestLogsFillDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=20m"); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	l := startUnwelcome(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, AttemptLogs: 100 << 20})
+	l.connect(1)
+	r := l.fail(doFlood)
+	if !strings.Contains(r.Error, "disk "+dir+" cannot take its log") || !strings.Contains(r.Error, "no space left") {
+		t.Errorf("error is %q", r.Error)
+	}
+	l.succeed(wire.Map, 1, doSucceed) // its logs have made room
+}
+
 // TestDiskIsFull: the attempt fails, and without another disk the slots go.
 func TestDiskIsFull(t *testing.T) {
 	disk := t.TempDir()

@@ -3,6 +3,9 @@ package tasktracker
 import (
 	"bytes"
 	"io"
+	"slices"
+
+	"github.com/quernmr/quern/tasktracker/core"
 )
 
 // What is kept of an attempt's stderr in its report.
@@ -10,6 +13,29 @@ const (
 	logLines = 20
 	logBytes = 4 << 10
 )
+
+// readLog reads what is reported of the log of an attempt that failed: its end or, if its
+// worker has crashed, what Go says of that.
+func readLog(c core.ReadLog) core.LogRead {
+	ev := core.LogRead{Attempt: c.Attempt, Text: lastLines(c.Files)}
+	if !c.Crashed {
+		return ev
+	}
+	ev.Limits = limitsInForce(c.Limit)
+	for _, file := range slices.Backward(c.Files) {
+		log, err := openLog(file)
+		if err != nil {
+			continue
+		}
+		found := findCrash(io.NewSectionReader(log, 0, log.size))
+		log.Close()
+		if found.cause != "" {
+			ev.Cause, ev.Text = found.cause, found.text
+			break
+		}
+	}
+	return ev
+}
 
 // lastLines is the end of the last of the files that has anything in it.
 func lastLines(files []string) string {

@@ -71,6 +71,19 @@ func (l *logWriter) next() error {
 	return nil
 }
 
+// leastLog is what is kept of a log for which there is no room.
+const leastLog = 32 << 10
+
+// shrink makes room for others, as far as it can: the log is written no more.
+func (l *logWriter) shrink() {
+	for _, name := range l.pieces {
+		_ = os.Remove(name)
+	}
+	if info, err := os.Stat(l.name); err == nil && info.Mode().IsRegular() && info.Size() > leastLog {
+		_ = os.Truncate(l.name, leastLog)
+	}
+}
+
 func (l *logWriter) Close() error { return l.file.Close() }
 
 // logText is a log as it is at some moment, in one piece: a line says how much was left

@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-func readLog(t *testing.T, name string) string {
+func readWholeLog(t *testing.T, name string) string {
 	t.Helper()
 	log, err := openLog(name)
 	if err != nil {
@@ -80,8 +80,8 @@ func TestLogWriter(t *testing.T) {
 			if err := log.Close(); err != nil {
 				t.Fatal(err)
 			}
-			checkLog(t, readLog(t, name), all.String()[:total], most)
-			text := readLog(t, name)
+			checkLog(t, readWholeLog(t, name), all.String()[:total], most)
+			text := readWholeLog(t, name)
 			whole, err := openLog(name)
 			if err != nil {
 				t.Fatal(err)
@@ -131,7 +131,7 @@ func TestLongLogs(t *testing.T) {
 		t.Errorf("the logs take %d bytes", n)
 	}
 	for _, stream := range []string{"stdout", "stderr"} {
-		checkLog(t, readLog(t, filepath.Join(core.LogPath(l.dir, id), stream)), all.String(), most/2)
+		checkLog(t, readWholeLog(t, filepath.Join(core.LogPath(l.dir, id), stream)), all.String(), most/2)
 		url := fmt.Sprintf("http://%s/logs/%v/%v/%s", l.addr, job1, id, stream)
 		if code, text := get(t, url, tokenOf(job1)); code != http.StatusOK {
 			t.Errorf("code %d", code)
@@ -145,7 +145,7 @@ func TestLongLogs(t *testing.T) {
 	// The next attempt of the same worker has logs of its own.
 	next := l.launch(wire.Map, 1, doExit)
 	l.final(next, wire.AttemptFailed)
-	if text := readLog(t, filepath.Join(core.LogPath(l.dir, next), "stderr")); !strings.HasPrefix(text, "line 0\n") || !strings.HasSuffix(text, "line 29\n") {
+	if text := readWholeLog(t, filepath.Join(core.LogPath(l.dir, next), "stderr")); !strings.HasPrefix(text, "line 0\n") || !strings.HasSuffix(text, "line 29\n") {
 		t.Errorf("the next log is %q", text)
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -183,7 +183,7 @@ func TestWritersWhoStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	logs.drain()
-	checkLog(t, readLog(t, filepath.Join(dir, "stderr")), all, most)
+	checkLog(t, readWholeLog(t, filepath.Join(dir, "stderr")), all, most)
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}

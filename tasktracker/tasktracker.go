@@ -112,6 +112,8 @@ type Config struct {
 	fetchStall  time.Duration // see gather; 0: its own
 	lonelyAfter time.Duration // see connect; 0: its own
 
+	free func(dir string) (int64, error) // bytes on the disk of a directory; nil: as the system says
+
 	// Serve and Dial, when not nil, protect its service and its fetches from others'.
 	Serve, Dial *tls.Config
 }
@@ -174,6 +176,9 @@ func New(cfg Config) (*Tracker, error) {
 		if cfg.Host, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
 		}
+	}
+	if cfg.free == nil {
+		cfg.free = freeBytes
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -250,6 +255,9 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	l.wait.Go(l.doChores)
 	l.wait.Go(func() { l.restore(outputs) })
 	l.wait.Go(func() { l.reportDisks(bad) })
+	for i, disk := range t.cfg.Disks {
+		l.detached(func() { l.watchRoom(i, disk) })
+	}
 	if !t.cfg.Fresh {
 		l.wait.Go(l.keepLogs)
 	}
@@ -305,6 +313,8 @@ type loop struct {
 	starts   chan func() // see startWorkers
 	chores   *wire.Queue[func()]
 	programs *programs
+
+	relieving sync.Mutex // see relieve
 }
 
 func newLoop(cfg Config, listener net.Listener, tokens *tokens, found core.Config) *loop {

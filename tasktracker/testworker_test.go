@@ -53,6 +53,9 @@ const (
 	doHog        // takes more and more memory, half of it in a process outside the group
 	doFork       // starts processes, every other one outside the group
 	doSpill      // writes 64 MiB where its output should be
+	doFill       // writes 90 MiB where it works, and goes on
+	doGrow       // writes 200 MiB where its output should be, a bit at a time
+	doCrash      // for want of memory, with many goroutines, after lines that look like a panic
 	doFlood      // writes floodLines to both logs, half of it by a child, then asks for the grant
 )
 
@@ -146,6 +149,25 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		if err := os.WriteFile(filepath.Join(run.Dir, "output"), make([]byte, 64<<20), 0o666); err != nil {
 			r.Error = err.Error()
 		}
+	case doFill:
+		_ = os.WriteFile("scratch", make([]byte, 90<<20), 0o666) // as a program does that does not look
+		waitToBeKilled()
+	case doGrow:
+		out, err := os.Create(filepath.Join(run.Dir, "output"))
+		for range 200 {
+			if err == nil {
+				_, err = out.Write(make([]byte, 1<<20))
+			}
+		}
+		if err != nil {
+			r.Error = err.Error()
+		}
+	case doCrash:
+		for range 100 {
+			go func() { select {} }()
+		}
+		fmt.Fprintln(os.Stderr, "panic: not at all, this is what the job says")
+		takeTooMuch(1 << 40)
 	case doFlood:
 		flood(0, floodLines/2)
 		child := exec.Command(os.Args[0])
@@ -184,6 +206,9 @@ func flood(from, to int) {
 		panic(err)
 	}
 }
+
+// takeTooMuch wants more memory than there is.
+func takeTooMuch(n int) { fmt.Fprintln(os.Stderr, len(make([]byte, n))) }
 
 // takeMemory takes a gibibyte, and waits to be killed for it.
 func takeMemory() {

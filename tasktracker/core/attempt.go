@@ -298,12 +298,14 @@ func (c *Core) checkTimeouts() {
 func (c *Core) workerGone(a *attempt, w *worker, reason string) {
 	a.worker = nil
 	c.releaseRuns(a)
+	crashed := false
 	if a.phase < ending {
 		what := "its worker ended before it did: "
 		if a.phase == starting {
 			what = "its worker did not start: "
 		}
 		a.state, a.result = wire.AttemptFailed, &wire.Result{Error: what + reason}
+		crashed = mayHaveCrashed(reason)
 	}
 	if a.state != wire.AttemptFailed || a.result.Log != "" || a.job.dropped {
 		c.do(Remove{w.dir})
@@ -311,7 +313,10 @@ func (c *Core) workerGone(a *attempt, w *worker, reason string) {
 		return
 	}
 	a.phase, a.scrap = reading, w.dir
-	c.do(ReadLog{a.id, []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}})
+	c.do(ReadLog{
+		Attempt: a.id, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed,
+		Limit: Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
+	})
 }
 
 func (c *Core) logRead(ev LogRead) {
@@ -320,6 +325,7 @@ func (c *Core) logRead(ev LogRead) {
 		return
 	}
 	a.result.Log = ev.Text
+	a.result.Error = crashError(a.result.Error, ev.Cause, ev.Limits)
 	c.do(Remove{a.scrap})
 	c.finish(a, a.state, a.result)
 }
@@ -357,10 +363,6 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 	began := a.phase != waiting
 	a.phase, a.state, a.result = final, state, result
 	result.Took = c.now - a.began
-	if began && state == wire.AttemptFailed && !result.Fatal {
-		c.suspect(a.disk)
-		c.suspect(c.state)
-	}
 	c.active = slices.DeleteFunc(c.active, func(x *attempt) bool { return x == a })
 	c.releaseRuns(a)
 	switch {
@@ -370,6 +372,10 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 		c.do(Remove{WorkDir(a.dir())})
 	case began:
 		c.do(Remove{a.dir()})
+	}
+	if began && state == wire.AttemptFailed && !result.Fatal { // which may have been for want of what is just removed
+		c.suspect(a.disk)
+		c.suspect(c.state)
 	}
 	if !a.job.dropped {
 		c.tell(a.report())

@@ -177,6 +177,23 @@ func (c *Core) withdraw(why string) {
 	}
 }
 
+// Running is an attempt that may be writing to a disk.
+type Running struct {
+	Worker  int
+	Attempt wire.AttemptID
+	Dir     string
+}
+
+// Running lists those on a disk.
+func (c *Core) Running(disk int) (list []Running) {
+	for _, a := range c.active {
+		if a.worker != nil && a.phase < ending && a.disk.n == disk {
+			list = append(list, Running{a.worker.id, a.id, a.dir()})
+		}
+	}
+	return list
+}
+
 // slots is how many attempts of each phase may run.
 func (c *Core) slots() [2]int {
 	if c.withdrawn() {

@@ -41,10 +41,13 @@ type (
 		Reason string // "exit status 3", "signal: killed", why it did not start
 	}
 
-	// LogRead answers a [ReadLog].
+	// LogRead answers a [ReadLog]. Cause is why a worker has crashed, as Go says; empty:
+	// it does not. Limits are those in force then.
 	LogRead struct {
 		Attempt wire.AttemptID
 		Text    string
+		Cause   string
+		Limits  string
 	}
 
 	// FetchDone answers a [Fetch], once, also when it was cancelled. After an error
@@ -173,10 +176,13 @@ type (
 	// KillWorker kills a worker's process group.
 	KillWorker struct{ Worker int }
 
-	// ReadLog reads the last lines of the last of the files that has any.
+	// ReadLog reads the last lines of the last of the files that has any, or of a crash
+	// in them.
 	ReadLog struct {
 		Attempt wire.AttemptID
 		Files   []string
+		Crashed bool  // the worker ended by itself, as a Go program does that crashes
+		Limit   Limit // that the worker was held to
 	}
 
 	// Fetch gets one partition of a map output: from the shuffle service at the
@@ -214,7 +220,8 @@ type (
 		Report *wire.Report
 	}
 
-	// Probe tries whether a disk can be written and read.
+	// Probe tries whether a disk can be written and read, once what was to be removed
+	// before is gone.
 	Probe struct {
 		Disk int
 		Path string

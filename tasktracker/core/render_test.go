@@ -44,7 +44,11 @@ func render(c Command) string {
 	case KillWorker:
 		return fmt.Sprintf("kill worker %d", c.Worker)
 	case ReadLog:
-		return fmt.Sprintf("read log of %s: %s", shortID(c.Attempt), strings.Join(c.Files, " "))
+		what := "log"
+		if c.Crashed {
+			what = fmt.Sprintf("log of a crash (%d bytes, %d processes)", c.Limit.Memory, c.Limit.Processes)
+		}
+		return fmt.Sprintf("read %s of %s: %s", what, shortID(c.Attempt), strings.Join(c.Files, " "))
 	case Fetch:
 		if c.InPlace {
 			return fmt.Sprintf("look up %d: partition %d in %s", c.Fetch, c.Partition, c.File)

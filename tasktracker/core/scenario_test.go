@@ -117,7 +117,7 @@ func (s *scenario) event(a args) Event {
 	case "exited":
 		return WorkerExited{Worker: a.int("w", 1), Reason: a.text("reason")}
 	case "log":
-		return LogRead{Attempt: a.attempt(), Text: a.text("text")}
+		return LogRead{Attempt: a.attempt(), Text: a.text("text"), Cause: a.text("cause"), Limits: a.text("limits")}
 	case "fetched":
 		file := s.core.fetches[a.int("f", 1)]
 		ev := FetchDone{Fetch: a.int("f", 1), Records: int64(a.int("records", 1)), Error: a.text("error"),

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -129,6 +130,9 @@ func (c *Core) workerProgress(a *attempt, m *wire.WorkerProgress) {
 	}
 }
 
+// noSpace is what the system says of a full disk.
+const noSpace = "no space left on device"
+
 // workerDone takes an attempt's own end in. A worker is used again only after a
 // success that left no processes behind.
 func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool) {
@@ -139,6 +143,9 @@ func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool
 	if result.Error != "" {
 		for i := range result.Lost {
 			c.unreadable(&result.Lost[i])
+		}
+		if strings.Contains(result.Error, noSpace) && !strings.Contains(result.Error, a.disk.path) {
+			result.Error += fmt.Sprintf(" (its own disk is %s of tracker %s)", a.disk.path, c.cfg.Tracker)
 		}
 		c.end(a, wire.AttemptFailed, result)
 		return
