@@ -54,7 +54,7 @@ type options struct {
 	disks                   []string
 	staging                 string // URL; empty: that of the first job tracker
 	keep                    time.Duration
-	keepBytes               int64
+	keepBytes, attemptLogs  int64
 	verbose                 bool
 	security                daemon.Security
 }
@@ -80,6 +80,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&o.staging, "staging", "", "`URL` of the cluster's staging directory: it reads and runs nothing that a job tracker names elsewhere (default the one that the first job tracker names, from then on)")
 	set.IntVar(&keep, "keep", 7, "`days` for which logs of ended jobs are kept")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
+	set.Int64Var(&o.attemptLogs, "attempt-log-bytes", tasktracker.DefaultAttemptLogs, "`bytes` that the logs of one attempt may take, while it runs too: the first and the last part of each are kept")
 	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
@@ -118,6 +119,8 @@ func (o *options) check(keep int) (err error) {
 		return daemon.Wrong("-map-slots %d, -reduce-slots %d: it would run nothing", o.mapSlots, o.reduceSlots)
 	case o.shuffleRate != 0 && o.shuffleRate < tasktracker.MinShuffleRate:
 		return daemon.Wrong("-shuffle-rate %d: at least %d bytes a second", o.shuffleRate, tasktracker.MinShuffleRate)
+	case o.attemptLogs < tasktracker.MinAttemptLogs:
+		return daemon.Wrong("-attempt-log-bytes %d: at least %d", o.attemptLogs, tasktracker.MinAttemptLogs)
 	case keep < 1 || o.keepBytes < 1:
 		return daemon.Wrong("-keep %d, -keep-bytes %d: at least 1", keep, o.keepBytes)
 	}

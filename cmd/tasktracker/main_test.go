@@ -72,6 +72,8 @@ func TestRefusedFlags(t *testing.T) {
 		{"-join a:1 -gossip 0.0.0.0:0 -insecure", "-gossip-advertise: others cannot dial"},
 		{"-join a:1 -advertise a:http", "-advertise"},
 		{"-join a:1 -keep 0", "-keep"},
+		{"-join a:1 -attempt-log-bytes 0", "-attempt-log-bytes 0: at least"},
+		{"-join a:1 -attempt-log-bytes 65536", ""},
 		{"-join a:1 -staging file:///shared/quern/", ""},
 		{"-join a:1 -staging /shared/quern", "-staging /shared/quern: want a URL"},
 		{"-join a:1 -staging ://shared", "-staging"},

@@ -41,7 +41,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	tracker, err := tasktracker.New(tasktracker.Config{
 		ID: o.id, Host: o.host, Rack: o.rack, Listen: o.listen, Advertise: o.advertised(),
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
-		FS: builtin.FileSystems(), LogAge: o.keep, LogBytes: o.keepBytes,
+		FS: builtin.FileSystems(), LogAge: o.keep, LogBytes: o.keepBytes, AttemptLogs: o.attemptLogs,
 		ShuffleRate: float64(o.shuffleRate),
 		Check: func(path string) error {
 			_, err := jobfile.Check(path)
