@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -17,9 +18,10 @@ type capture struct {
 	raw    syscall.RawConn
 	failed func(error) // is told once why the log is not written any more; nil: nothing is
 
-	mu  sync.Mutex
-	log *logWriter
-	bad bool
+	mu   sync.Mutex
+	log  *logWriter
+	bad  bool // the log is not written any more
+	full bool // since it could not be
 }
 
 const captureBuffer = 32 << 10
@@ -70,7 +72,7 @@ func (c *capture) take(fd uintptr, buf []byte) (done, ended bool) {
 		return true, false
 	}
 	if _, err := c.log.Write(buf[:n]); err != nil {
-		c.bad = true
+		c.bad, c.full = true, true
 		if c.failed != nil && !errors.Is(err, fs.ErrNotExist) { // else it was removed with its job
 			c.failed(err)
 		}
@@ -92,6 +94,20 @@ func (c *capture) drain() {
 			}
 		}
 	})
+}
+
+func (c *capture) isFull() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.full
+}
+
+// shrink makes room where another log of the attempt found none.
+func (c *capture) shrink() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bad = true
+	c.log.shrink()
 }
 
 // stop takes no more, whoever still writes.
@@ -146,6 +162,11 @@ func (a *attemptLogs) drain() {
 	}
 	for _, c := range a.captures {
 		c.drain()
+	}
+	if slices.ContainsFunc(a.captures, (*capture).isFull) {
+		for _, c := range a.captures {
+			c.shrink()
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package tasktracker
 import (
 	"bufio"
 	"io"
-	"regexp"
 	"strings"
 )
 
@@ -20,12 +19,21 @@ type crash struct {
 	text  string // the same, then where it was: frames of the first goroutine, but for the runtime's
 }
 
-var (
-	crashBegins = regexp.MustCompile(`^(panic|fatal error|SIG[A-Z]+): `)
-	// What may come before one of these lines.
-	crashPrelude = regexp.MustCompile(`^(runtime|runtime/cgo): |^unexpected fault address `)
-	crashTrace   = regexp.MustCompile(`^(runtime stack:|goroutine \d+ .*\[)`)
-)
+// beginsCrash says whether a line is the first of a crash.
+func beginsCrash(line string) bool {
+	what, _, ok := strings.Cut(line, ": ")
+	return ok && (what == "panic" || what == "fatal error" || strings.HasPrefix(what, "SIG") && !strings.Contains(what, " "))
+}
+
+// mayPrecedeCrash says whether a line may come before the first of a crash.
+func mayPrecedeCrash(line string) bool {
+	return strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "runtime/cgo: ") || strings.HasPrefix(line, "unexpected fault address ")
+}
+
+// tellsWhere says whether a line is followed by where a crash was.
+func tellsWhere(line string) bool {
+	return strings.HasPrefix(line, "runtime stack:") || strings.HasPrefix(line, "goroutine ") && strings.Contains(line, "[")
+}
 
 // maxPrelude bounds the lines from the first of a crash to where it was.
 const maxPrelude = 40
@@ -45,15 +53,15 @@ func findCrash(log io.Reader) (last crash) {
 	const before, within, after = 0, 1, 2
 	state := before // of the first goroutine's frames
 	for line := range linesOf(log) {
-		begins := crashBegins.MatchString(line)
+		begins := beginsCrash(line)
 		switch {
-		case begins && (begun || len(lines) == 0), len(lines) == 0 && crashPrelude.MatchString(line):
+		case begins && (begun || len(lines) == 0), len(lines) == 0 && mayPrecedeCrash(line):
 			keep()
 			lines, frames, begun, traced, state = []string{line}, nil, begins, false, before
 		case len(lines) == 0:
 		case begins && !traced:
 			lines, begun = append(lines, line), true
-		case crashTrace.MatchString(line):
+		case tellsWhere(line):
 			traced = true
 			switch {
 			case state == within:

@@ -98,7 +98,7 @@ func TestLogWriter(t *testing.T) {
 	}
 }
 
-// TestLongLogs: the logs of an attempt that writes 40 MB take what they may, also while it
+// TestLongLogs: the logs of an attempt that writes 12 MB take what they may, also while it
 // runs, and are served with their first and last part.
 func TestLongLogs(t *testing.T) {
 	const most = 1 << 20

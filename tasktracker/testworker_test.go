@@ -56,6 +56,7 @@ const (
 	doFill       // writes 90 MiB where it works, and goes on
 	doGrow       // writes 200 MiB where its output should be, a bit at a time
 	doCrash      // for want of memory, with many goroutines, after lines that look like a panic
+	doGush       // writes 64 MB on stderr, then succeeds
 	doFlood      // writes floodLines to both logs, half of it by a child, then asks for the grant
 )
 
@@ -168,6 +169,10 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		}
 		fmt.Fprintln(os.Stderr, "panic: not at all, this is what the job says")
 		takeTooMuch(1 << 40)
+	case doGush:
+		for range 64 {
+			os.Stderr.Write(make([]byte, 1<<20))
+		}
 	case doFlood:
 		flood(0, floodLines/2)
 		child := exec.Command(os.Args[0])
@@ -187,8 +192,8 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 	return r
 }
 
-// floodLines of 100 bytes are 20 MB.
-const floodLines = 200_000
+// floodLines of 100 bytes are 6 MB.
+const floodLines = 60_000
 
 func floodLine(n int) string { return fmt.Sprintf("line %94d\n", n) }
 
