@@ -26,6 +26,9 @@ type capture struct {
 
 const captureBuffer = 32 << 10
 
+// buffers are what captures read into: most wait, and then need none.
+var buffers = sync.Pool{New: func() any { return new([captureBuffer]byte) }}
+
 // captureTo makes a capture into a file.
 func captureTo(from *os.File, name string, most int64, failed func(error)) (*capture, error) {
 	raw, err := from.SyscallConn()
@@ -43,9 +46,8 @@ func captureTo(from *os.File, name string, most int64, failed func(error)) (*cap
 
 // run takes what comes until no writer is left, or until stop.
 func (c *capture) run() {
-	buf := make([]byte, captureBuffer)
 	for ended := false; !ended; {
-		if err := c.raw.Read(func(fd uintptr) (done bool) { done, ended = c.take(fd, buf); return done }); err != nil {
+		if err := c.raw.Read(func(fd uintptr) (done bool) { done, ended = c.take(fd); return done }); err != nil {
 			ended = true
 		}
 	}
@@ -57,10 +59,12 @@ func (c *capture) run() {
 }
 
 // take moves what is there to the log; not done: nothing is, yet.
-func (c *capture) take(fd uintptr, buf []byte) (done, ended bool) {
+func (c *capture) take(fd uintptr) (done, ended bool) {
+	buf := buffers.Get().(*[captureBuffer]byte)
+	defer buffers.Put(buf)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n, err := syscall.Read(int(fd), buf)
+	n, err := syscall.Read(int(fd), buf[:])
 	switch {
 	case errors.Is(err, syscall.EINTR):
 		return true, false
@@ -86,10 +90,9 @@ const drainReads = 1 << 20 / captureBuffer
 
 // drain takes what has come so far.
 func (c *capture) drain() {
-	buf := make([]byte, captureBuffer)
 	_ = c.raw.Control(func(fd uintptr) { // a closed pipe has nothing
 		for range drainReads {
-			if done, ended := c.take(fd, buf); !done || ended {
+			if done, ended := c.take(fd); !done || ended {
 				return
 			}
 		}
@@ -116,7 +119,7 @@ func (c *capture) stop() { c.from.Close() }
 // attemptLogs are the pipes of an attempt, which are found by name in a directory.
 type attemptLogs struct {
 	dir      string
-	writers  []*os.File // our own ends: without a writer a pipe would be at its end
+	writers  []*os.File // our own ends, by name: without a writer a pipe would be at its end
 	captures []*capture
 }
 
@@ -129,7 +132,7 @@ func newAttemptLogs(dir, logs string, most int64, failed func(error)) (_ *attemp
 			err = fmt.Errorf("make pipes of the attempt's logs: %w", err)
 		}
 	}()
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return a, err
 	}
 	for _, name := range []string{"stdout", "stderr"} {
@@ -177,6 +180,6 @@ func (a *attemptLogs) end() {
 	}
 	for _, w := range a.writers {
 		w.Close()
+		_ = os.Remove(w.Name()) // if it stays, the next one finds out
 	}
-	_ = os.RemoveAll(a.dir) // which the next one finds out
 }
