@@ -124,6 +124,7 @@ func (d *Dir) Root() *os.Root { return d.root }
 // Remove removes a file or tree by its path in the directory. A missing one is no
 // error; one that is not of the layout is.
 func (d *Dir) Remove(name string) error {
+	name = filepath.Clean(name)
 	if top, _, _ := strings.Cut(filepath.ToSlash(name), "/"); !d.layout.has(top) {
 		return refusal(fmt.Sprintf("remove %s: no %s has made it", filepath.Join(d.path, name), d.layout.Daemon))
 	}

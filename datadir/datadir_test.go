@@ -11,14 +11,39 @@ import (
 
 var layout = Layout{Daemon: "tester", Marker: "quern-tester", Dirs: []string{"jobs", "tracker*"}, Files: []string{"cluster"}}
 
-// place is a directory whose parents are open to look at, as /tmp/x is.
+// place is a directory that others can enter, as /tmp/x is, wherever TMPDIR is.
 func place(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)); err != nil {
-		t.Fatal(err)
+	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		dir, err := os.MkdirTemp(parent, "")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := checkPath(dir, false); err == nil && !private(t, dir) {
+			return dir
+		}
 	}
-	return dir
+	t.Skip("there is no temporary directory that others can enter")
+	return ""
+}
+
+// private says whether others cannot enter a directory.
+func private(t *testing.T, dir string) bool {
+	t.Helper()
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner(info) == os.Geteuid() && info.Mode().Perm()&0o011 == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func write(t *testing.T, elem ...string) {
@@ -297,7 +322,7 @@ func TestRemove(t *testing.T) {
 	if err := errors.Join(os.Symlink(user, dir+"/jobs/1/out"), os.Symlink(user, dir+"/jobs/2"), os.Symlink(user, dir+"/tracker8")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"mine", "../" + filepath.Base(user), "/etc/passwd", ".", ""} {
+	for _, name := range []string{"mine", "../" + filepath.Base(user), "/etc/passwd", ".", "", "jobs/../mine", "jobs/../../x"} {
 		if err := d.Remove(name); err == nil {
 			t.Errorf("removed %q", name)
 		}

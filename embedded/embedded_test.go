@@ -299,12 +299,12 @@ func TestUnusableDirectory(t *testing.T) {
 	if _, err := Start(Config{Dir: dir}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("somebody's link instead of the directory: %v", err)
 	}
-	open := t.TempDir()
-	if err := errors.Join(os.Chmod(filepath.Dir(open), 0o755), os.Chmod(open, 0o777)); err != nil {
+	root := filepath.Join(t.TempDir(), fmt.Sprintf("quern-%d", os.Getuid()))
+	if err := os.WriteFile(root, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(Config{Dir: open}); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), open) {
-		t.Errorf("a directory above that others can write to: %v", err)
+	if _, err := Start(Config{Dir: filepath.Dir(root)}); err == nil || !strings.Contains(err.Error(), root) {
+		t.Errorf("a file instead of the directory: %v", err)
 	}
 }
 

@@ -31,8 +31,9 @@ var layout = datadir.Layout{
 
 // directories are the tracker's directory and its disks, as far as they could be had.
 type directories struct {
-	mu   sync.Mutex
-	open map[string]*datadir.Dir // by path
+	mu     sync.Mutex
+	open   map[string]*datadir.Dir // by path
+	closed bool
 }
 
 // claim makes a directory, if need be, and locks it: a second tracker there would kill
@@ -40,7 +41,7 @@ type directories struct {
 func (d *directories) claim(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.open[path] != nil {
+	if d.open[path] != nil || d.closed {
 		return nil
 	}
 	dir, err := datadir.Open(path, layout)
@@ -80,6 +81,7 @@ func (d *directories) remove(path string) error {
 func (d *directories) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.closed = true
 	for _, dir := range d.open {
 		dir.Close()
 	}

@@ -17,12 +17,17 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// What a disk must have room for to be of use, and with how little room left an
-// attempt is ended that takes most of it.
+// What a disk must have room for to be of use.
 const (
 	probeBytes = 64 << 10
 	leastFree  = 16 << 20
-	lowFree    = 2 * leastFree
+)
+
+// With how little room left an attempt is looked for that has filled a disk, and how much
+// of that it must take to be the one.
+const (
+	lowFree = 2 * leastFree
+	hogSize = 64 << 20
 )
 
 // removeWait is how long files may take to be removed that are to make room.
@@ -117,8 +122,8 @@ func (l *loop) watchRoom(disk int, path string) {
 	}
 }
 
-// relieve ends the attempt that takes most of a disk, if that makes it fit for use, and
-// waits until its files are gone. One looks for it at a time.
+// relieve ends the attempt that has filled a disk, if there is one, and waits until its
+// files are gone. One goroutine at a time looks for it.
 func (l *loop) relieve(disk int, path string) bool {
 	l.relieving.Lock()
 	defer l.relieving.Unlock()
@@ -133,7 +138,7 @@ func (l *loop) relieve(disk int, path string) bool {
 			most, size = r, n
 		}
 	}
-	if free+size < lowFree {
+	if size < hogSize {
 		return false
 	}
 	reason := fmt.Sprintf("it has filled disk %s of tracker %s: its files take %d MiB there, and %d MiB are free",

@@ -206,6 +206,9 @@ func (w *process) Capture(logs string, failed func(error)) (string, error) {
 	}
 	w.started.begun(made.captures...)
 	w.takeLogs(made)
+	if w.ended() { // and Wait may have looked before
+		w.takeLogs(nil).end()
+	}
 	return dir, nil
 }
 

@@ -37,6 +37,7 @@
 //	T7  A dropped job starts nothing; its directories go when all it had is over.
 //	T8  Nothing new is put on a disk that failed, until it is found good again.
 //	T9  A map output of an earlier process counts for no more than an offer.
+//	T10 Nothing starts for a submission outside the staging directory.
 //
 // # Who fetches first
 //
