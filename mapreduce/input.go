@@ -38,7 +38,8 @@ type recordSource interface {
 // is there, and a backslash takes a special character's meaning away. (| is not
 // Hadoop's, to which it is a character as others; braces with both , and | are
 // refused.) Without any path, -input is read. Files ending in .gz and .zst are
-// decompressed. A line is a part of a block that never changes: it may be kept.
+// decompressed; those of other codecs and archives are refused by their suffixes. A
+// line is a part of a block that never changes: it may be kept.
 func Lines(paths ...string) Input[string] {
 	return Input[string]{
 		spec: &inputSpec{format: "lines", paths: paths},
@@ -83,7 +84,7 @@ func Records(size int, paths ...string) Input[[]byte] {
 }
 
 // Files reads whole files: A is the file's URL, B its content, valid until the
-// next one. Paths are as for [Lines].
+// next one. Paths are as for [Lines]; archives are read as they are.
 func Files(paths ...string) Input[Pair[string, []byte]] {
 	return Input[Pair[string, []byte]]{
 		spec: &inputSpec{format: "files", paths: paths},

@@ -24,6 +24,9 @@ func inputFiles(f dfs.FS, in *wire.InputPlan, s settings) ([]dfs.Info, error) {
 	var files []dfs.Info
 	for _, p := range in.Paths {
 		more, err := filesAt(f, p, s.recursive)
+		for i := 0; i < len(more) && err == nil; i++ {
+			err = checkPacking(in.Format, more[i].Name)
+		}
 		if err != nil {
 			return nil, inputError(err)
 		}

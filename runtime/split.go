@@ -160,7 +160,7 @@ func (s *Split) fail(c Chunk, err error) {
 		return
 	}
 	if kind := compressed(s.format, c.Path); kind != "" && errors.Is(err, io.ErrUnexpectedEOF) {
-		err = Fatal(fmt.Errorf("%w: it ends within its %s data", ErrTruncated, kind))
+		err = Fatal(fmt.Errorf("%w: it ends within its %s", ErrTruncated, kind))
 	}
 	if !strings.Contains(err.Error(), c.Path) {
 		err = fmt.Errorf("read %s: %w", c.Path, err)
@@ -175,18 +175,6 @@ func builtIn(format string) bool {
 		return true
 	}
 	return false
-}
-
-// compressed is the kind of compression of a file that this package reads, "" for none.
-func compressed(format, name string) string {
-	switch {
-	case !builtIn(format): // which sees the bytes as they are
-	case strings.HasSuffix(name, ".gz"):
-		return "gzip"
-	case strings.HasSuffix(name, ".zst"):
-		return "zstd"
-	}
-	return ""
 }
 
 // stream reads a chunk's file from an offset to its end, or the whole content of
@@ -226,9 +214,9 @@ func (s *Split) decompress(kind string, raw io.Reader) (io.Reader, error) {
 	s.plain.Reset(raw)
 	var err error
 	switch {
-	case kind == "gzip" && s.gzip == nil:
+	case kind == gzipped && s.gzip == nil:
 		s.gzip, err = gzip.NewReader(s.plain)
-	case kind == "gzip":
+	case kind == gzipped:
 		err = s.gzip.Reset(s.plain)
 	case s.zstd == nil:
 		s.zstd, err = zstd.NewReader(s.plain, zstd.WithDecoderConcurrency(1),
@@ -242,7 +230,7 @@ func (s *Split) decompress(kind string, raw io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind == "gzip" {
+	if kind == gzipped {
 		return s.gzip, nil
 	}
 	return s.zstd, nil

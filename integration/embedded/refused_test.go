@@ -22,6 +22,7 @@ func TestRefusedInput(t *testing.T) {
 	fmt.Fprint(w, text(100_000))
 	w.Close()
 	truncated := write(t, dir+"/cut.gz", zipped.String()[:zipped.Len()/2])
+	packed := write(t, dir+"/x.bz2", "BZh91AY&SY")
 	long := write(t, dir+"/long", strings.Repeat("y", 3<<20)+"\n")
 	odd := write(t, dir+"/odd", strings.Repeat("z", 250))
 	for name, c := range map[string]struct {
@@ -38,6 +39,7 @@ func TestRefusedInput(t *testing.T) {
 		"unknown property":  {2, []string{"quern.bogus"}, []string{"wordcount", "-input", in, "-D", "quern.bogus=1"}},
 		"bad regexp":        {1, []string{"missing closing )"}, []string{"grep", "-e", "(", "-input", in}},
 		"truncated gzip":    {1, []string{truncated, "truncated"}, []string{"wordcount", "-input", truncated}},
+		"unknown codec":     {1, []string{packed, "bzip2"}, []string{"wordcount", "-input", packed}},
 		"record too large":  {1, []string{long, "quern.record.max.bytes"}, []string{"wordcount", "-input", long, "-D", "quern.record.max.bytes=1048576"}},
 		"records not whole": {1, []string{odd, "100"}, []string{"sort", "-records", "-input", odd}},
 		"build error":       {1, []string{"deliberate error"}, []string{"faulty", "-at", "build", "-do", "error", "-input", in}},

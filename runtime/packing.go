@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// packing is how a file's data is packed.
+type packing struct {
+	what    string // for errors
+	read    bool   // by this package
+	archive bool   // of several files, which a reader of records could not tell apart
+}
+
+const (
+	gzipped = "gzip data"
+	zstded  = "zstd data"
+)
+
+// packings has the suffixes of names that say how a file is packed, in lower case.
+var packings = map[string]packing{
+	".gz":  {what: gzipped, read: true},
+	".zst": {what: zstded, read: true},
+
+	".br":          {what: "Brotli data"},
+	".bz":          {what: "bzip data"},
+	".bz2":         {what: "bzip2 data"},
+	".deflate":     {what: "zlib data"},
+	".gzip":        {what: gzipped},
+	".lz":          {what: "lzip data"},
+	".lz4":         {what: "LZ4 data"},
+	".lzma":        {what: "LZMA data"},
+	".lzo":         {what: "LZO data"},
+	".lzo_deflate": {what: "LZO data"},
+	".snappy":      {what: "Snappy data"},
+	".sz":          {what: "Snappy data"},
+	".xz":          {what: "XZ data"},
+	".z":           {what: "data of compress or pack"},
+	".zstd":        {what: zstded},
+
+	".7z":   {what: "a 7z archive", archive: true},
+	".rar":  {what: "a RAR archive", archive: true},
+	".tar":  {what: "a tar archive", archive: true},
+	".tbz":  {what: "a packed tar archive", archive: true},
+	".tbz2": {what: "a packed tar archive", archive: true},
+	".tgz":  {what: "a packed tar archive", archive: true},
+	".txz":  {what: "a packed tar archive", archive: true},
+	".tzst": {what: "a packed tar archive", archive: true},
+	".zip":  {what: "a zip archive", archive: true},
+}
+
+// packingOf goes by the last suffix of a name, whatever its case.
+func packingOf(name string) (p packing, suffix string) {
+	suffix = path.Ext(name)
+	return packings[strings.ToLower(suffix)], suffix
+}
+
+// compressed is how the data of a file is compressed that this package unpacks; "" of
+// any other.
+func compressed(format, name string) string {
+	if !builtIn(format) { // which sees the bytes as they are
+		return ""
+	}
+	if p, _ := packingOf(name); p.read {
+		return p.what
+	}
+	return ""
+}
+
+// checkPacking refuses a file whose packed bytes would be taken for records. A format
+// of the author's own sees the bytes as they are, and so may whole files be archives.
+// The binary format reads what jobs have written, under names of this package's.
+func checkPacking(format, name string) error {
+	if !builtIn(format) || format == formatBinary {
+		return nil
+	}
+	p, suffix := packingOf(name)
+	what, readable := p.what, p.read || p.archive && format == formatFiles
+	if inner, _ := packingOf(strings.TrimSuffix(name, suffix)); p.read && format != formatFiles && inner.what != "" {
+		what, readable = inner.what+" within "+p.what, false
+	}
+	if what == "" || readable {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is %s by its name, which cannot be read; unpack it, or compress the content with gzip (.gz) or zstd (.zst); if the name is misleading, rename it",
+		ErrInput, name, what)
+}

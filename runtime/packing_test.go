@@ -1,0 +1,59 @@
+package runtime
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestPackings: no packed file is taken for its records; what cannot be unpacked is
+// refused by name before anything is read.
+func TestPackings(t *testing.T) {
+	const (
+		records = "lines keyvalues records"
+		every   = records + " files"
+	)
+	f := mem.New(1 << 20)
+	for name, refused := range map[string]string{ // in which formats
+		"x.bz2": every, "x.lz4": every, "x.snappy": every, "x.deflate": every, "x.xz": every, "x.lzo": every, "x.lzo_deflate": every,
+		"x.br": every, "x.lzma": every, "x.Z": every, "x.zstd": every, "UPPER.BZ2": every, "dir.d/x.bz2": every,
+		"x.zip": records, "x.tar": records, "x.TGZ": records, "x.7z": records,
+		"x.tar.gz": records, "x.bz2.zst": records, "x.gz.gz": records, "x.Tar.GZ": records,
+		"x.txt": "", "x": "", "x.gz": "", "x.GZ": "", "x.zst": "", "x.Zst": "", "bz2": "", "x.bz2.txt": "", "x.2024.gz": "", "dir.bz2/x": "",
+	} {
+		url := "mem://t/" + name
+		content := []byte("a line\n")
+		switch {
+		case strings.HasSuffix(strings.ToLower(name), ".gz"):
+			put(f, url, squeeze(".gz", content))
+		case strings.HasSuffix(strings.ToLower(name), ".zst"):
+			put(f, url, squeeze(".zst", content))
+		default:
+			put(f, url, content)
+		}
+		for _, format := range strings.Fields(every + " binary own") {
+			in := wire.InputPlan{Format: format, Paths: []string{url}, RecordSize: len(content)}
+			_, err := inputFiles(f, &in, bounds(math.MaxInt64))
+			if strings.Contains(refused, format) {
+				if !errors.Is(err, ErrInput) || !isFatal(err) || strings.Count(err.Error(), name) != 1 {
+					t.Errorf("%s as %s: %v", name, format, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s as %s: %v", name, format, err)
+				continue
+			}
+			if format != formatLines {
+				continue
+			}
+			if got, _ := readLines(t, reader(t, f, in, bounds(math.MaxInt64), 64)); len(got) != 1 || got[0] != "a line" {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+}
