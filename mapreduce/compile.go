@@ -238,11 +238,11 @@ func (c *compilation) files(given map[string]string) (map[string]string, error) 
 	return files, nil
 }
 
-// cleanInput is clean for what may be a pattern: where it is one, the directory
-// that it is relative to must not be taken for a part of it.
+// cleanInput is clean for what may be a pattern: the directory that it is relative to
+// must not be taken for a part of it.
 func (c *compilation) cleanInput(name string) (string, error) {
 	const special = `*?[]{}\`
-	if !c.relative(name) || !strings.ContainsAny(name, special) {
+	if !c.relative(name) {
 		return c.clean(name)
 	}
 	var dir strings.Builder

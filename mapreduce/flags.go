@@ -46,8 +46,12 @@ func (p *program) compile(dir string) (*bridge.Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
+	inputs, err := splitList(p.flags.input)
+	if err != nil {
+		return nil, usage(fmt.Errorf("-input %q: %w", p.flags.input, err))
+	}
 	return made.Compile(bridge.Settings{
-		Inputs:     splitList(p.flags.input),
+		Inputs:     inputs,
 		Output:     p.flags.output,
 		Properties: p.flags.properties,
 		Dir:        dir,
@@ -176,8 +180,10 @@ func (f *jobFlags) restore(from *wire.Program) error {
 
 // splitList divides a comma-separated list of paths. Commas within the braces of a
 // glob do not divide, nor does one after a backslash, which the glob then takes.
-func splitList(list string) []string {
-	var all []string
+func splitList(list string) (all []string, err error) {
+	if list == "" {
+		return nil, nil
+	}
 	depth, start := 0, 0
 	for i := 0; i <= len(list); i++ {
 		if i < len(list) {
@@ -194,11 +200,12 @@ func splitList(list string) []string {
 			}
 		}
 		if i == len(list) || list[i] == ',' && depth <= 0 {
-			if part := list[start:i]; part != "" {
-				all = append(all, part)
+			if i == start {
+				return nil, errors.New("a path is empty")
 			}
+			all = append(all, list[start:i])
 			start = i + 1
 		}
 	}
-	return all
+	return all, nil
 }

@@ -34,10 +34,10 @@ type recordSource interface {
 
 // Lines reads text line by line, without the line ends, which are LF and CR LF; a
 // CR elsewhere is data. Paths are files, directories (their files, but hidden
-// ones) and globs, as local paths or URLs; {a,b} in a glob is both, {a|b} the one that
-// is there, and a backslash takes a special character's meaning away. (| is not
-// Hadoop's, to which it is a character as others; braces with both , and | are
-// refused.) Without any path, -input is read. Files ending in .gz and .zst are
+// ones) and globs, as local paths or URLs. Globs are Hadoop's: *, ?, [a-c], [!a], {a,b},
+// and a backslash takes a special character's meaning away; hidden files do not match.
+// {a|b} is the one that is there. (| is not Hadoop's, to which it is a character as
+// others; braces with both , and | are refused.) Without any path, -input is read. Files ending in .gz and .zst are
 // decompressed; those of other codecs and archives are refused by their suffixes. A
 // line is a part of a block that never changes: it may be kept.
 func Lines(paths ...string) Input[string] {

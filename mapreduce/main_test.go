@@ -61,7 +61,7 @@ func TestModes(t *testing.T) {
 	}
 	program := build(t, "program")
 	t.Run("plan", func(t *testing.T) {
-		sub, stderr, code := planOf(t, program, "-input", "a,b{1,2},", "-D", "mapreduce.job.reduces=4", "-output", "/out", "-D", "x=y=z", "-D", "mapreduce.odd=1")
+		sub, stderr, code := planOf(t, program, "-input", "a,b{1,2}", "-D", "mapreduce.job.reduces=4", "-output", "/out", "-D", "x=y=z", "-D", "mapreduce.odd=1")
 		if code != 0 || sub == nil {
 			t.Fatalf("exit %d\n%s", code, stderr)
 		}
@@ -73,7 +73,7 @@ func TestModes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{"input": "a,b{1,2},", "output": "/out", "fault": "", "D mapreduce.job.reduces": "4", "D x": "y=z", "D mapreduce.odd": "1"}
+		want := map[string]string{"input": "a,b{1,2}", "output": "/out", "fault": "", "D mapreduce.job.reduces": "4", "D x": "y=z", "D mapreduce.odd": "1"}
 		if !maps.Equal(sub.Program.Flags, want) || sub.Program.Dir != dir || len(sub.Program.Args) != 10 {
 			t.Errorf("program %+v", sub.Program)
 		}
@@ -225,7 +225,7 @@ func TestInputList(t *testing.T) {
 	for list, want := range map[string][]string{
 		"":             nil,
 		"a":            {"a"},
-		",a,,b c,":     {"a", "b c"},
+		"a,b c,a":      {"a", "b c", "a"},
 		"x{1,2},y":     {"x{1,2}", "y"},
 		"x{1,{2,3}},y": {"x{1,{2,3}}", "y"},
 		`a\,b,c`:       {`a\,b`, "c"},
@@ -233,13 +233,18 @@ func TestInputList(t *testing.T) {
 		`a\`:           {`a\`},
 		`\{,x`:         {`\{`, "x"},
 	} {
-		if got := splitList(list); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", list, got, want)
+		if got, err := splitList(list); !slices.Equal(got, want) || err != nil {
+			t.Errorf("%s: %q, %v; want %q", list, got, err, want)
+		}
+	}
+	for _, list := range []string{",", "a,", ",a", "a,,b", "{a,},,b"} { // which Hadoop refuses too
+		if got, err := splitList(list); err == nil {
+			t.Errorf("%s: %q", list, got)
 		}
 	}
 	c := &compilation{Settings: bridge.Settings{Dir: "/my [old] ü,files"}}
 	for name, want := range map[string]string{
-		"a b":      "file:///my [old] ü,files/a b",
+		"a b":      `file:///my \[old\] ü,files/a b`,
 		"*.txt":    `file:///my \[old\] ü,files/*.txt`,
 		"../*.txt": "file:///*.txt",
 		"/x/*":     "file:///x/*",

@@ -1,20 +1,28 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/dfs"
 )
 
+// Patterns are Hadoop's, as its FileSystem.globStatus takes them: * and ? match within
+// one name, [abc], [a-c], [!a] and [^a] one character, {a,b} either, and \ takes the
+// meaning of the next character away. Where Hadoop gives a special character in
+// brackets or braces a meaning of its own accident, the pattern is refused. Of {a|b},
+// which is not Hadoop's, one alone may match.
+
 // maxAlternatives bounds what the braces of one path may multiply to.
 const maxAlternatives = 4096
 
-// hasGlob says whether a path is a pattern: *, ?, [a-z], {a,b}, {a|b} and \ before any
-// of them.
-func hasGlob(name string) bool { return strings.ContainsAny(name, `*?[{\`) }
+// special are the characters that make a path a pattern.
+const special = `*?[{\`
+
+func hasGlob(name string) bool { return strings.ContainsAny(name, special) }
 
 // hidden says whether a file is left out of directories and patterns.
 func hidden(name string) bool {
@@ -22,9 +30,9 @@ func hidden(name string) bool {
 	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
-// expand gives what match finds for each way to write out a pattern's braces, in
-// order and each name once. Both of {a,b} may match, but only one of {a|b}; one pair of
-// braces has either commas or bars. What is between braces may hold slashes and braces.
+// expand gives what match finds for each way to write out those braces of a pattern
+// that hold slashes or bars, in order. As in Hadoop, what two alternatives with slashes
+// match is found twice.
 func expand(pattern string, match func(pattern string) ([]dfs.Info, error)) ([]dfs.Info, error) {
 	e := &expansion{pattern: pattern, match: match}
 	return e.of(pattern)
@@ -37,7 +45,7 @@ type expansion struct {
 }
 
 func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
-	open, close, between := firstBraces(pattern)
+	open, close, between := braces(pattern)
 	switch {
 	case open < 0 && e.matched == maxAlternatives:
 		return nil, e.wrong("more than %d alternatives", maxAlternatives)
@@ -49,8 +57,12 @@ func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
 	}
 	bar := func(i int) bool { return pattern[i] == '|' }
 	either := slices.ContainsFunc(between, bar)
-	if either && slices.ContainsFunc(between, func(i int) bool { return !bar(i) }) {
+	slash := strings.Contains(pattern[open:close], "/")
+	switch {
+	case either && slices.ContainsFunc(between, func(i int) bool { return !bar(i) }):
 		return nil, e.wrong("both , and | divide %s", pattern[open:close+1])
+	case !either && slash && strings.Contains(pattern[open:close], `\`):
+		return nil, e.wrong(`Hadoop takes a \ within braces that hold a / for nothing; give the alternatives as paths of their own`)
 	}
 	seen := make(map[string]bool)
 	from := open + 1
@@ -63,7 +75,7 @@ func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
 			return nil, e.wrong("both %s and %s are there, and only one may be", found[0].Name, more[0].Name)
 		}
 		for _, info := range more {
-			if !seen[info.Name] {
+			if slash || !seen[info.Name] {
 				found = append(found, info)
 			}
 			seen[info.Name] = true
@@ -77,10 +89,10 @@ func (e *expansion) wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: pattern %q: %s", ErrInput, e.pattern, fmt.Sprintf(format, args...))
 }
 
-// firstBraces finds the first { of a pattern, its } and the commas and bars between
-// that belong to them; -1 where there is none.
-func firstBraces(pattern string) (open, close int, between []int) {
-	open, depth, class := -1, 0, false
+// braces finds the first outer { of a pattern that holds a slash or bar, its } and the
+// commas and bars between that belong to them; -1 where there is none.
+func braces(pattern string) (open, close int, between []int) {
+	open, depth, class, found := -1, 0, false, false
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
 		case c == '\\':
@@ -91,79 +103,137 @@ func firstBraces(pattern string) (open, close int, between []int) {
 			class = true
 		case c == '{':
 			if depth == 0 {
-				open = i
+				open, between = i, nil
 			}
 			depth++
 		case c == '}' && depth > 0:
 			if depth--; depth == 0 {
-				return open, i, between
+				if found {
+					return open, i, between
+				}
+				open = -1
 			}
 		case (c == ',' || c == '|') && depth == 1:
 			between = append(between, i)
+			found = found || c == '|'
+		case (c == '/' || c == '|') && depth > 0:
+			found = true
 		}
 	}
 	return open, -1, nil
 }
 
-// glob lists what a pattern without braces matches, sorted by name. Hidden names
-// match only where the pattern's element begins with the hiding character.
+// glob lists what a pattern matches whose braces hold no slashes. Hidden files are
+// left out, but not what is in hidden directories.
 func glob(f dfs.FS, pattern string) ([]dfs.Info, error) {
 	scheme, rest, _ := strings.Cut(pattern, "://")
 	authority, p, _ := strings.Cut(rest, "/")
-	elements := strings.Split(p, "/")
+	elements := strings.FieldsFunc(p, func(r rune) bool { return r == '/' })
 	matched := []dfs.Info{{Name: scheme + "://" + authority + "/", Dir: true}}
 	for i, element := range elements {
-		last := i == len(elements)-1
+		find, err := finder(f, element, i == len(elements)-1)
+		if err != nil {
+			return nil, fmt.Errorf("%w: pattern %q: %w", ErrInput, pattern, err)
+		}
 		var next []dfs.Info
 		for _, dir := range matched {
 			if !dir.Dir {
 				continue
 			}
-			if !hasGlob(element) && !last {
-				next = append(next, dfs.Info{Name: dfs.Join(dir.Name, element), Dir: true})
-				continue
-			}
-			infos, err := globIn(f, dir.Name, element)
-			if err != nil {
+			infos, err := find(dir.Name)
+			if err != nil && !missing(err) {
 				return nil, err
 			}
 			next = append(next, infos...)
 		}
 		matched = next
 	}
-	return matched, nil
+	return slices.DeleteFunc(matched, func(i dfs.Info) bool { return hidden(i.Name) }), nil
 }
 
-// globIn matches one element of a pattern in one directory; one that is missing
-// matches nothing.
-func globIn(f dfs.FS, dir, element string) ([]dfs.Info, error) {
-	if !hasGlob(element) {
-		info, err := f.Stat(dfs.Join(dir, element))
-		if missing(err) {
-			return nil, nil
-		}
-		return []dfs.Info{info}, err
-	}
-	infos, err := f.List(dir)
-	if missing(err) {
-		return nil, nil
-	}
+// finder makes the function that finds in a directory what an element of a pattern matches.
+func finder(f dfs.FS, element string, last bool) (func(dir string) ([]dfs.Info, error), error) {
+	re, err := translate(element)
 	if err != nil {
 		return nil, err
 	}
-	var matched []dfs.Info
-	for _, info := range infos {
-		base := dfs.Base(info.Name)
-		if hidden(base) && base[0] != element[0] {
-			continue
-		}
-		ok, err := path.Match(element, base)
-		if err != nil {
-			return nil, fmt.Errorf("pattern %q in %s: %w", element, dir, err)
-		}
-		if ok {
-			matched = append(matched, info)
+	name, plain := re.LiteralPrefix()
+	switch {
+	case plain && !last:
+		return func(dir string) ([]dfs.Info, error) { return []dfs.Info{{Name: dfs.Join(dir, name), Dir: true}}, nil }, nil
+	case plain:
+		return func(dir string) ([]dfs.Info, error) {
+			info, err := f.Stat(dfs.Join(dir, name))
+			if err != nil {
+				return nil, err
+			}
+			return []dfs.Info{info}, nil
+		}, nil
+	}
+	return func(dir string) ([]dfs.Info, error) {
+		infos, err := f.List(dir)
+		return slices.DeleteFunc(infos, func(i dfs.Info) bool { return !re.MatchString(dfs.Base(i.Name)) }), err
+	}, nil
+}
+
+// translate makes a regular expression of an element of a pattern.
+func translate(element string) (*regexp.Regexp, error) {
+	var re strings.Builder
+	depth, class := 0, 0 // of braces; where a class begins, behind its [ and !
+	for i := 0; i < len(element); i++ {
+		c := element[i]
+		switch {
+		case c == '\\':
+			if i++; i == len(element) {
+				return nil, errors.New(`a \ at the end`)
+			}
+			if c = element[i]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+				return nil, fmt.Errorf(`\%c: Hadoop does not take it for %c`, c, c)
+			}
+			re.WriteString(quoted(element[i : i+1]))
+		case class > 0 && c == ']' && i > class:
+			re.WriteByte(c)
+			class = 0
+		case class > 0 && (strings.IndexByte(special, c) >= 0 || c == ',' && depth > 0):
+			return nil, fmt.Errorf(`within [ ], write \%c: Hadoop does not take %c for itself there`, c, c)
+		case class > 0 && c == '-':
+			re.WriteByte(c)
+		case c == '[':
+			re.WriteByte(c)
+			if i+1 < len(element) && (element[i+1] == '!' || element[i+1] == '^') {
+				re.WriteByte('^')
+				i++
+			}
+			class = i + 1
+		case class == 0 && c == '*':
+			re.WriteString(".*")
+		case class == 0 && c == '?':
+			re.WriteByte('.')
+		case class == 0 && c == '{':
+			re.WriteString("(?:")
+			depth++
+		case class == 0 && c == '}' && depth > 0:
+			re.WriteByte(')')
+			depth--
+		case class == 0 && c == ',' && depth > 0:
+			re.WriteByte('|')
+		default:
+			re.WriteString(quoted(element[i : i+1]))
 		}
 	}
-	return matched, nil
+	switch {
+	case class > 0:
+		return nil, errors.New("[ without ]")
+	case depth > 0:
+		return nil, errors.New("{ without }")
+	}
+	return regexp.Compile(`(?s)\A(?:` + re.String() + `)\z`)
+}
+
+// quoted makes a byte stand for itself, in a class too.
+func quoted(c string) string {
+	if c == "-" {
+		return `\-`
+	}
+	return regexp.QuoteMeta(c)
 }

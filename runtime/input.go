@@ -1,10 +1,11 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -38,26 +39,16 @@ func inputFiles(f dfs.FS, in *wire.InputPlan, s settings) ([]dfs.Info, error) {
 // inputError makes an error of input that another attempt would meet fatal.
 func inputError(err error) error {
 	if missing(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR) ||
-		errors.Is(err, ErrInput) || errors.Is(err, dfs.ErrChanged) || errors.Is(err, path.ErrBadPattern) || errors.Is(err, dfs.ErrUnknownScheme) {
+		errors.Is(err, ErrInput) || errors.Is(err, dfs.ErrChanged) || errors.Is(err, dfs.ErrUnknownScheme) {
 		return Fatal(fmt.Errorf("input: %w", err))
 	}
 	return fmt.Errorf("input: %w", err)
 }
 
 func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
-	info, err := f.Stat(name)
-	if err == nil {
-		return filesOf(f, info, recursive)
-	}
-	if !missing(err) || !hasGlob(name) {
-		return nil, err
-	}
-	matched, err := expand(name, func(pattern string) ([]dfs.Info, error) { return glob(f, pattern) })
+	matched, err := matches(f, name)
 	if err != nil {
 		return nil, err
-	}
-	if len(matched) == 0 {
-		return nil, fmt.Errorf("%w: no file matches %s", ErrInput, name)
 	}
 	var files []dfs.Info
 	for _, info := range matched {
@@ -68,6 +59,29 @@ func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
 		files = append(files, more...)
 	}
 	return files, nil
+}
+
+// matches is what a path names or, as a pattern, matches, by name. A path that is a
+// file's name as it stands and matches others as a pattern is refused.
+func matches(f dfs.FS, name string) ([]dfs.Info, error) {
+	info, err := f.Stat(name)
+	if !hasGlob(name) {
+		return []dfs.Info{info}, err
+	}
+	there := err == nil
+	matched, err := expand(name, func(pattern string) ([]dfs.Info, error) { return glob(f, pattern) })
+	switch {
+	case there && (err != nil || len(matched) == 0 || len(matched) == 1 && matched[0].Name == info.Name):
+		return []dfs.Info{info}, nil
+	case err != nil:
+		return nil, err
+	case there:
+		return nil, fmt.Errorf(`%w: %s is there, and as a pattern matches %d names; write \ before each of its special characters to mean it, or rename it`, ErrInput, name, len(matched))
+	case len(matched) == 0:
+		return nil, fmt.Errorf("%w: no file matches %s", ErrInput, name)
+	}
+	slices.SortStableFunc(matched, func(a, b dfs.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return matched, nil
 }
 
 // filesOf is a file itself, or a directory's files without the hidden ones.

@@ -1,0 +1,75 @@
+package runtime
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+)
+
+// TestGlobs compares with what Hadoop finds, as recorded in testdata/globs.txt.
+func TestGlobs(t *testing.T) {
+	f := mem.New(1 << 20)
+	cases := 0
+	for line := range strings.Lines(string(must(os.ReadFile("testdata/globs.txt")))) {
+		line = strings.TrimSuffix(line, "\n")
+		if names, ok := strings.CutPrefix(line, "files "); ok {
+			for _, name := range strings.Fields(names) {
+				put(f, "mem://t"+name, []byte("x\n"))
+			}
+			continue
+		}
+		if name, ok := strings.CutPrefix(line, "empty "); ok {
+			if err := f.MkdirAll("mem://t" + name); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		pattern, want, ok := strings.Cut(line, " = ")
+		if !ok || pattern[0] != '/' {
+			continue
+		}
+		cases++
+		want, refused, _ := strings.Cut(want, " ! ")
+		if _, own, ok := strings.Cut(want, " + "); ok {
+			want = own
+		}
+		found, err := matches(f, must(dfs.Clean("mem://t"+pattern)))
+		if refused != "" || want == "none" || want == "error" {
+			if err == nil || !strings.Contains(err.Error(), refused) {
+				t.Errorf("%s: found %v, %v; want an error: %s", pattern, found, err, refused)
+			}
+			continue
+		}
+		var got []string
+		for _, info := range found {
+			got = append(got, strings.TrimPrefix(info.Name, "mem://t"))
+		}
+		if wanted := strings.Fields(want); err != nil || !slices.Equal(got, wanted) {
+			t.Errorf("%s: found %q, %v; Hadoop %q", pattern, got, err, wanted)
+		}
+	}
+	if cases < 100 {
+		t.Errorf("%d cases: testdata/globs.txt is cut short", cases)
+	}
+}
+
+// TestGlobAmbiguous: what is a file's name, and a pattern that matches others, is refused.
+func TestGlobAmbiguous(t *testing.T) {
+	f := mem.New(1 << 20)
+	put(f, "mem://t/a[1]", []byte("x\n"))
+	found, err := matches(f, "mem://t/a[1]")
+	if err != nil || len(found) != 1 || found[0].Name != "mem://t/a[1]" {
+		t.Errorf("a name that matches nothing else: %v, %v", found, err)
+	}
+	put(f, "mem://t/a1", []byte("y\n"))
+	if _, err := matches(f, "mem://t/a[1]"); err == nil || !isFatal(inputError(err)) || strings.Count(err.Error(), "mem://t/a[1]") != 1 {
+		t.Errorf("a name that is a pattern for another: %v", err)
+	}
+	if found, err := matches(f, `mem://t/a\[1\]`); err != nil || len(found) != 1 || found[0].Name != "mem://t/a[1]" {
+		t.Errorf("escaped: %v, %v", found, err)
+	}
+}
