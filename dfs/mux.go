@@ -1,11 +1,13 @@
 package dfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,26 +19,58 @@ var ErrUnknownScheme = errors.New("unknown file system")
 // made, and itself an FS.
 type Mux map[string]FS
 
-// Clean puts a name into the one form used everywhere: scheme://authority/path,
-// the path absolute and without dots or doubled slashes. A name without a scheme
-// is a local path, relative to the working directory.
-func Clean(name string) (string, error) {
-	if name == "" {
-		return "", fmt.Errorf("empty path: %w", fs.ErrInvalid)
+// Scheme divides a name as Hadoop does: what is before the first colon, if no slash
+// precedes it, is the scheme of a URL, whose path begins with a slash. Of any other name,
+// which is a local path, the scheme is empty.
+func Scheme(name string) (scheme, rest string, err error) {
+	scheme, rest, colon := strings.Cut(name, ":")
+	switch {
+	case name == "":
+		return "", "", fmt.Errorf("empty path: %w", fs.ErrInvalid)
+	case strings.ContainsRune(name, 0):
+		return "", "", fmt.Errorf("path %q: %w", name, fs.ErrInvalid)
+	case !colon || strings.Contains(scheme, "/"):
+		return "", name, nil
+	case !schemeName.MatchString(scheme):
+		return "", "", fmt.Errorf("path %q: %w: %q is not a URL's scheme; for a local file of this name write ./%s", name, fs.ErrInvalid, scheme, name)
+	case !strings.HasPrefix(rest, "/"):
+		return "", "", fmt.Errorf("path %q: %w: a URL has a slash after its scheme; for a local file of this name write ./%s", name, fs.ErrInvalid, name)
 	}
-	scheme, rest, ok := strings.Cut(name, "://")
-	if !ok {
+	return scheme, rest, nil
+}
+
+var schemeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
+
+// Clean puts a name into the one form used everywhere: scheme://authority/path,
+// the path absolute and without dots or doubled slashes. Hadoop's short form
+// scheme:/path has no authority. A name without a scheme is a local path, relative to
+// the working directory.
+func Clean(name string) (string, error) {
+	scheme, rest, err := Scheme(name)
+	if err != nil {
+		return "", err
+	}
+	if scheme == "" {
 		abs, err := filepath.Abs(name)
 		if err != nil {
 			return "", fmt.Errorf("path %q: %w", name, err)
 		}
 		return "file://" + filepath.ToSlash(abs), nil
 	}
-	authority, p, _ := strings.Cut(rest, "/")
-	if scheme == "" || strings.ContainsRune(name, 0) {
-		return "", fmt.Errorf("path %q: %w", name, fs.ErrInvalid)
+	authority := ""
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		authority, rest, _ = strings.Cut(after, "/")
 	}
-	return scheme + "://" + authority + path.Clean("/"+p), nil
+	return scheme + "://" + authority + path.Clean("/"+rest), nil
+}
+
+// Clean is the function Clean for the URLs of m's schemes; any other is refused.
+func (m Mux) Clean(name string) (string, error) {
+	clean, err := Clean(name)
+	if err == nil {
+		_, err = m.of(clean)
+	}
+	return clean, err
 }
 
 // Join appends path elements to a cleaned URL.
@@ -58,11 +92,11 @@ func Dir(name string) string {
 }
 
 func (m Mux) of(name string) (FS, error) {
-	scheme, _, ok := strings.Cut(name, "://")
-	if !ok {
-		scheme = "file"
+	scheme, _, err := Scheme(name)
+	if err != nil {
+		return nil, err
 	}
-	if f := m[scheme]; f != nil {
+	if f := m[cmp.Or(scheme, "file")]; f != nil {
 		return f, nil
 	}
 	known := make([]string, 0, len(m))

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/quernmr/quern/datadir"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/tasktracker"
 )
 
@@ -34,7 +35,7 @@ func openDirectory(parent string) (*directory, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	parent, err := filepath.Abs(parent)
+	parent, err := local.Path(parent)
 	if err != nil {
 		return nil, fmt.Errorf("find directory of embedded cluster: %w", err)
 	}

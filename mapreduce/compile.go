@@ -256,7 +256,8 @@ func (c *compilation) cleanInput(name string) (string, error) {
 }
 
 func (c *compilation) relative(name string) bool {
-	return c.Dir != "" && name != "" && !path.IsAbs(name) && !strings.Contains(name, "://")
+	scheme, _, err := dfs.Scheme(name) // an error is for Clean to tell
+	return c.Dir != "" && err == nil && scheme == "" && !path.IsAbs(name)
 }
 
 // clean makes a path a URL. It is the same in every process: relative paths are

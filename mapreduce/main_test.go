@@ -249,8 +249,23 @@ func TestInputList(t *testing.T) {
 		"../*.txt": "file:///*.txt",
 		"/x/*":     "file:///x/*",
 		"mem://x*": "mem://x*/",
+		"mem:/x*":  "mem:///x*",
+		"file:/x":  "file:///x",
+		"./a:*":    `file:///my \[old\] ü,files/a:*`,
+		"a:b":      "",
+		"{a:b,c}":  "",
 	} {
-		if got, err := c.cleanInput(name); got != want || err != nil {
+		if got, err := c.cleanInput(name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, want %s (%v)", name, got, want, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"out":           "file:///my [old] ü,files/out",
+		"hdfs:/user/x":  "hdfs:///user/x",
+		"./hdfs:/user":  "file:///my [old] ü,files/hdfs:/user",
+		"hdfs:relative": "",
+	} {
+		if got, err := c.clean(name); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %s, want %s (%v)", name, got, want, err)
 		}
 	}

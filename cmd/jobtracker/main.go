@@ -26,14 +26,14 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
-	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/builtin"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/scheduler/menu"
@@ -153,11 +153,11 @@ func (o *options) check(keep int) (err error) {
 	case o.expect > 1 && len(o.join) == 0:
 		return daemon.Wrong("-bootstrap-expect %d needs -join: where are the others?", o.expect)
 	}
-	if o.data, err = filepath.Abs(o.data); err != nil {
-		return fmt.Errorf("-data: %w", err)
+	if o.data, err = local.Path(o.data); err != nil {
+		return daemon.Wrong("-data: %v", err)
 	}
 	if o.pools != "" {
-		if o.pools, err = dfs.Clean(o.pools); err != nil {
+		if o.pools, err = builtin.FileSystems().Clean(o.pools); err != nil {
 			return daemon.Wrong("-pools: %v", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/identity"
 )
 
@@ -36,7 +37,11 @@ func (t *tool) certs(args []string) int {
 	case *days < 1:
 		err = wrong("-days %d: at least 1", *days)
 	default:
-		err = t.makeCerts(rest[0], time.Now(), time.Duration(*days)*24*time.Hour, map[identity.Role]string{
+		var dir string
+		if dir, err = local.Path(rest[0]); err != nil {
+			break
+		}
+		err = t.makeCerts(dir, time.Now(), time.Duration(*days)*24*time.Hour, map[identity.Role]string{
 			identity.JobTracker: *jobTrackers, identity.TaskTracker: *taskTrackers, identity.Client: *clients,
 		})
 	}

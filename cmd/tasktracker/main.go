@@ -14,15 +14,14 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/tasktracker"
 )
@@ -146,9 +145,9 @@ func (o *options) checkAdvertised() error {
 func disks(data string) ([]string, error) {
 	var all []string
 	for _, dir := range daemon.List(data) {
-		abs, err := filepath.Abs(dir)
+		abs, err := local.Path(dir)
 		if err != nil {
-			return nil, fmt.Errorf("-data: %w", err)
+			return nil, daemon.Wrong("-data: %v", err)
 		}
 		all = append(all, abs)
 	}

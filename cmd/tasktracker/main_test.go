@@ -53,6 +53,8 @@ func TestRefusedFlags(t *testing.T) {
 		{"-join a:1 -id no/slash", "-id"},
 		{"-join a:1 -data=", "-data is missing"},
 		{"-join a:1 -data /x,/y,/x", "named twice"},
+		{"-join a:1 -data /x,file:/x", "named twice"},
+		{"-join a:1 -data /x,hdfs:/y", "-data: hdfs:/y is not a local path"},
 		{"-join a:1 -data /x,/y,/x/z", "/x/z is within /x"},
 		{"-join a:1 -data /x/z,/x", "/x/z is within /x"},
 		{"-join a:1 -data /x,/xy", ""},

@@ -75,21 +75,22 @@ func (f FS) dirMode() fs.FileMode {
 	return 0o777
 }
 
-// Path is the local path of a file:// URL or of a plain path. An authority other
+// Path is the local path of a file: URL or of a plain path. An authority other
 // than localhost is an error.
 func Path(name string) (string, error) {
-	rest, ok := strings.CutPrefix(name, "file://")
+	clean, err := dfs.Clean(name)
+	if err != nil {
+		return "", err
+	}
+	rest, ok := strings.CutPrefix(clean, "file://")
 	if !ok {
-		if name == "" || strings.Contains(name, "://") {
-			return "", fmt.Errorf("local path %q: %w", name, fs.ErrInvalid)
-		}
-		return filepath.Abs(name)
+		return "", fmt.Errorf("%s is not a local path: %w", name, fs.ErrInvalid)
 	}
 	host, _, _ := strings.Cut(rest, "/")
 	if host != "" && host != "localhost" {
 		return "", fmt.Errorf("local path %q names a host: %w", name, fs.ErrInvalid)
 	}
-	return filepath.Clean("/" + strings.TrimPrefix(rest, host)), nil
+	return strings.TrimPrefix(rest, host), nil
 }
 
 func url(path string) string { return "file://" + filepath.ToSlash(path) }

@@ -58,7 +58,8 @@ func TestNames(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"file:///a/b": "/a/b", "file://localhost/a//b": "/a/b", "/a/../b": "/b", "x/y": wd + "/x/y",
-		"file://host/a": "", "hdfs://nn/a": "", "": "",
+		"file:/a/b": "/a/b", "/a:b": "/a:b", "./a:b": wd + "/a:b",
+		"file://host/a": "", "hdfs://nn/a": "", "hdfs:/a": "", "file:a": "", "a:b": "", "": "",
 	} {
 		got, err := Path(name)
 		if got != want || (err == nil) != (want != "") {

@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,6 +36,8 @@ func TestRefusedInput(t *testing.T) {
 		"no input":          {2, []string{"-input"}, []string{"wordcount"}},
 		"unknown flag":      {2, []string{"-bogus"}, []string{"wordcount", "-bogus", "-input", in}},
 		"unknown scheme":    {1, []string{"gopher://"}, []string{"wordcount", "-input", "gopher://x/y"}},
+		"short URL":         {1, []string{"fs.defaultFS"}, []string{"wordcount", "-input", in, "-output", "hdfs:/user/x"}},
+		"colon":             {1, []string{"./a:b"}, []string{"wordcount", "-input", "a:b"}},
 		"bad property":      {2, []string{"mapreduce.job.reduces", "many"}, []string{"wordcount", "-input", in, "-D", "mapreduce.job.reduces=many"}},
 		"unknown property":  {2, []string{"quern.bogus"}, []string{"wordcount", "-input", in, "-D", "quern.bogus=1"}},
 		"bad regexp":        {1, []string{"missing closing )"}, []string{"grep", "-e", "(", "-input", in}},
@@ -47,6 +50,9 @@ func TestRefusedInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			refused(t, c.exit, out, c.wants, c.args[0], append([]string{"-output", out}, c.args[1:]...)...)
 		})
+	}
+	if _, err := os.Stat("hdfs:"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("hdfs:/user/x was taken for a local path (%v)", err)
 	}
 }
 

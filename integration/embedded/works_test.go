@@ -68,6 +68,7 @@ func TestInputPaths(t *testing.T) {
 		"glob":            {dir + "/d/[ab]", "x\t1\ny\t2\nz\t1\n"},
 		"comma list":      {dir + "/d/a," + dir + "/d/a", "x\t2\ny\t2\n"},
 		"URL":             {"file://" + dir + "/d/b", "y\t1\nz\t1\n"},
+		"short URL":       {"file:" + dir + "/d/b", "y\t1\nz\t1\n"},
 		"empty directory": {dir + "/empty", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

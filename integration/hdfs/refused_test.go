@@ -135,8 +135,8 @@ func TestStagingRefused(t *testing.T) {
 	out := dfs.Join(p.top, "out")
 	p.with("HADOOP_USER_NAME="+stranger).submit("wordcount", "-input", in, "-output", out).Fail(1, staging, "permission denied")
 	p.gone(out)
-	byDefault := "hdfs://" + strings.TrimPrefix(p.top, c.URL())
-	p.submit("wordcount", "-input", byDefault+"/in", "-output", byDefault+"/out").Succeed()
+	byDefault := strings.TrimPrefix(p.top, c.URL())
+	p.submit("wordcount", "-input", "hdfs://"+byDefault+"/in", "-output", "hdfs:"+byDefault+"/out").Succeed()
 	p.same(out, []byte("a\t1\n"))
 	for r, wants := range runs {
 		r.Fail(1, wants...)

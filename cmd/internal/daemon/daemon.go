@@ -31,6 +31,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/build"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -153,10 +154,10 @@ func CheckStaging(url string) (string, error) {
 	if url == "" {
 		return "", nil
 	}
-	if !strings.Contains(url, "://") {
+	if scheme, _, err := dfs.Scheme(url); err == nil && scheme == "" {
 		return "", Wrong("-staging %s: want a URL, like file:///shared/quern", url)
 	}
-	clean, err := dfs.Clean(url)
+	clean, err := builtin.FileSystems().Clean(url)
 	if err != nil {
 		return "", Wrong("-staging: %v", err)
 	}
