@@ -6,8 +6,11 @@ import (
 	"unsafe"
 )
 
+// byteOrderMark begins some texts in UTF-8. It belongs to no line, as in Hadoop.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // Lines gives the lines without their ends: LF, or CR LF. A CR elsewhere and any
-// other byte is data. A line is a substring of a block that is never written
+// other byte is data, but for a byte order mark at a file's start. A line is a substring of a block that is never written
 // again, so it may be kept; a small one kept keeps its block of 256 KiB.
 //
 // A split that begins within a file leaves the line there, also one that begins
@@ -78,8 +81,13 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 			if k := len(line) - 1; k >= 0 && line[k] == '\r' {
 				line = line[:k]
 			}
-		} else if len(line) == 0 {
-			break // the content ends with a line's end
+		}
+		if l.base+int64(l.next) == 0 {
+			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+		}
+		if n < 0 && len(line) == 0 {
+			l.next = after // of a content that is a mark and nothing else
+			break          // the content ends with a line's end
 		}
 		if len(line) > most {
 			return false, tooLarge(l.chunk.Path, l.base+int64(l.next), most)
@@ -125,7 +133,7 @@ func (l *lineReader) fill() error {
 func (l *lineReader) gather(tail []byte) error {
 	pieces, size := [][]byte{tail}, len(tail)
 	for found := false; !found && !l.end; {
-		if size > l.split.recordMax+1 { // a CR may be its last byte
+		if size > l.split.recordMax+len(byteOrderMark)+1 { // a CR may be its last byte
 			return tooLarge(l.chunk.Path, l.base, l.split.recordMax)
 		}
 		l.scanned = size

@@ -159,10 +159,14 @@ func (s *Split) fail(c Chunk, err error) {
 	if s.err != nil {
 		return
 	}
-	if kind := compressed(s.format, c.Path); kind != "" && errors.Is(err, io.ErrUnexpectedEOF) {
+	switch kind := compressed(s.format, c.Path); {
+	case kind == "":
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = Fatal(fmt.Errorf("%w: it ends within its %s", ErrTruncated, kind))
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, zstd.ErrMagicMismatch):
+		err = Fatal(fmt.Errorf("%w: its name says %s, and it holds something else, or that and padding behind it; unpack it and compress it again", ErrInput, kind))
 	}
-	if !strings.Contains(err.Error(), c.Path) {
+	if _, local, _ := strings.Cut(c.Path, "://"); !strings.Contains(err.Error(), local) { // local files are named without scheme
 		err = fmt.Errorf("read %s: %w", c.Path, err)
 	}
 	s.err = err
@@ -194,7 +198,10 @@ func (s *Split) stream(c Chunk, from int64) (*stream, error) {
 	in := &stream{Reader: raw, file: file, end: c.Offset + c.Length}
 	if kind := compressed(s.format, c.Path); kind != "" {
 		in.end = s.sample
-		if in.Reader, err = s.decompress(kind, raw); err != nil {
+		if in.Reader, err = s.decompress(kind, raw); err == nil && c.Size == 0 {
+			err = io.ErrUnexpectedEOF // not for zstd, which takes nothing for the data of nothing
+		}
+		if err != nil {
 			file.Close()
 			return nil, err
 		}
@@ -231,9 +238,40 @@ func (s *Split) decompress(kind string, raw io.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	if kind == gzipped {
-		return s.gzip, nil
+		s.gzip.Multistream(false)
+		return &members{Reader: s.gzip, raw: s.plain}, nil
 	}
 	return s.zstd, nil
+}
+
+// members reads the gzip data of a file, one member after the other. By itself the
+// gzip.Reader takes a few bytes behind them for a member that is cut off.
+type members struct {
+	*gzip.Reader
+	raw *bufio.Reader
+}
+
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.Reader.Read(p)
+		switch {
+		case err != io.EOF:
+			return n, err
+		case n > 0:
+			return n, nil // and EOF next
+		}
+		next, err := m.raw.Peek(2)
+		switch {
+		case len(next) == 0:
+			return 0, err
+		case next[0] != 0x1f || len(next) == 2 && next[1] != 0x8b:
+			return 0, gzip.ErrHeader
+		}
+		if err := m.Reset(m.raw); err != nil {
+			return 0, err
+		}
+		m.Multistream(false)
+	}
 }
 
 // each opens chunk after chunk for read, until it returns false or an error.

@@ -283,7 +283,7 @@ func TestTruncated(t *testing.T) {
 	for _, suffix := range []string{".gz", ".zst"} {
 		whole := squeeze(suffix, content)
 		name := "mem://t/in" + suffix
-		for n := 1; n < len(whole); n++ {
+		for n := range whole {
 			f := mem.New(1 << 20)
 			put(f, name, whole[:n])
 			for _, format := range []string{formatLines, formatFiles, formatRecords} {
@@ -302,10 +302,23 @@ func TestTruncated(t *testing.T) {
 	if err := firstError(splits); !errors.Is(err, ErrChanged) {
 		t.Errorf("a file that shrank: %v", err)
 	}
-	put(f, "mem://t/in.gz", []byte("no gzip"))
-	if err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in.gz"}}, bounds(1), 64)); err == nil ||
-		!strings.Contains(err.Error(), "mem://t/in.gz") {
-		t.Errorf("a file that is no gzip: %v", err)
+	// Hadoop takes none of these either; gzip(1) would pass over zeros.
+	for behind, kind := range map[string]error{
+		"\x00": ErrInput, strings.Repeat("\x00", 511): ErrInput, "\n": ErrInput, "garbage": ErrInput, "\x1fx": ErrInput,
+		"\x1f": ErrTruncated, "\x1f\x8b": ErrTruncated, "\x1f\x8b\x08\x00": ErrTruncated,
+	} {
+		put(f, "mem://t/in.gz", append(squeeze(".gz", content), behind...))
+		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in.gz"}}, bounds(1), 64))
+		if !errors.Is(err, kind) || !isFatal(err) || strings.Count(err.Error(), "mem://t/in.gz") != 1 {
+			t.Errorf("gzip data with %q behind it: %v", behind, err)
+		}
+	}
+	for _, name := range []string{"mem://t/in.gz", "mem://t/in.zst"} {
+		put(f, name, []byte("neither gzip nor zstd"))
+		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(1), 64))
+		if !errors.Is(err, ErrInput) || !isFatal(err) || strings.Count(err.Error(), name) != 1 {
+			t.Errorf("a file that is not what its name says: %v", err)
+		}
 	}
 }
 
@@ -433,5 +446,41 @@ func BenchmarkLines(b *testing.B) {
 		if n != 99*640_000 {
 			b.Fatal(n)
 		}
+	}
+}
+
+// TestByteOrderMark: a mark at a file's start belongs to no line, as in Hadoop 3.4.2,
+// whose LineRecordReader gives these lines of these contents.
+func TestByteOrderMark(t *testing.T) {
+	f := mem.New(128 << 20)
+	for content, want := range map[string][]string{
+		"\ufeffa\nb\ufeff\n\ufeffc":   {"a", "b\ufeff", "\ufeffc"},
+		"\ufeff":                      nil,
+		"\ufeff\n":                    {""},
+		"\ufeff\r\n\ufeff":            {"", "\ufeff"},
+		"\ufeff\ufefftwice\n":         {"\ufefftwice"},
+		"\xef\xbb\na":                 {"\xef\xbb", "a"},
+		"\ufeff" + "long line of all": {"long line of all"},
+	} {
+		for _, suffix := range []string{"", ".gz", ".zst"} {
+			name := "mem://t/x" + suffix
+			stored := squeeze(suffix, []byte(content))
+			put(f, name, stored)
+			for size := int64(1); size <= int64(len(content))+2; size++ {
+				for _, block := range []int{1, 2, 3, 7, blockSize} {
+					in := wire.InputPlan{Format: formatLines, Paths: []string{name}}
+					got, read := readLines(t, reader(t, f, in, bounds(size), block))
+					if !slices.Equal(got, want) || read != int64(len(stored)) {
+						t.Fatalf("%q%s in splits of %d, blocks of %d: %q of %d bytes, want %q of %d", content, suffix, size, block, got, read, want, len(stored))
+					}
+				}
+			}
+		}
+	}
+	s := bounds(math.MaxInt64)
+	s.recordMax = 8
+	put(f, "mem://t/x", []byte("\ufeff12345678\r\n"))
+	if err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/x"}}, s, 1)); err != nil {
+		t.Errorf("a line of the greatest length behind a mark: %v", err)
 	}
 }

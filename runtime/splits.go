@@ -52,7 +52,8 @@ func (e *splitEntry) length() (n int64) {
 }
 
 // planSplits cuts one input's files into splits, in their order. Files are packed
-// into one split up to the split size; a piece of a longer file is a split alone.
+// into one split up to the split size; a piece of a longer file is a split alone, and so
+// is a compressed file, whose size says little of its content.
 func planSplits(input int, in *wire.InputPlan, files []dfs.Info, s settings) ([]splitEntry, error) {
 	var splits []splitEntry
 	var packed splitEntry
@@ -65,12 +66,13 @@ func planSplits(input int, in *wire.InputPlan, files []dfs.Info, s settings) ([]
 	}
 	flush()
 	for _, info := range files {
-		if info.Size == 0 && in.Format != formatFiles { // an empty file is a record of that format
+		alone := compressed(in.Format, info.Name) != ""
+		if info.Size == 0 && in.Format != formatFiles && !alone { // an empty file is a record of that format
 			continue
 		}
 		size := splitSize(in, info, s)
 		chunks := cutFile(in, info, size)
-		if len(chunks) > 1 {
+		if len(chunks) > 1 || alone {
 			flush()
 			for _, c := range chunks {
 				splits = append(splits, splitEntry{Input: input, Chunks: []Chunk{c}})
