@@ -269,13 +269,20 @@ func (c *compilation) clean(name string) (string, error) {
 	return dfs.Clean(name)
 }
 
+// maxJobName is the most bytes of a job's or output's name: a name of a file has 255,
+// some of which are for the task's number.
+const maxJobName = 200
+
 // checkName allows what can be a directory of the output that listings show.
 func checkName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("a %s has no name", what)
 	}
-	if strings.ContainsAny(name, "/\\\x00\n\t*?[]{},") || name[0] == '_' || name[0] == '.' || len(name) > 200 {
+	if strings.ContainsAny(name, "/\\\x00\n\t*?[]{},") || name[0] == '_' || name[0] == '.' {
 		return fmt.Errorf("a %s cannot be named %q", what, name)
+	}
+	if len(name) > maxJobName {
+		return fmt.Errorf("a %s's name %.40s… is too long: it has %d bytes, and %d are the most", what, name, len(name), maxJobName)
 	}
 	return nil
 }
@@ -301,6 +308,8 @@ func checkNamedOutputs(names []string) error {
 		switch {
 		case name == "" || name == "part" || odd:
 			return fmt.Errorf("Job.Outputs: an output cannot be named %q: letters and digits only, and not part", name)
+		case len(name) > maxJobName:
+			return fmt.Errorf("Job.Outputs: the name %.40s… is too long: it has %d bytes, and %d are the most", name, len(name), maxJobName)
 		case seen[name]:
 			return fmt.Errorf("Job.Outputs names %q twice", name)
 		}

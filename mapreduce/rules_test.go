@@ -292,6 +292,8 @@ func TestPlanErrors(t *testing.T) {
 	}{
 		"no name":            {Fold(wordPairs(), Sum).Job(""), []string{"no name"}},
 		"bad name":           {Fold(wordPairs(), Sum).Job("a/b"), []string{`"a/b"`}},
+		"long name":          {Fold(wordPairs(), Sum).Job(strings.Repeat("n", 201)), []string{"nnn…", "201 bytes"}},
+		"long output":        {edit(func(j *Job) { j.Outputs = []string{strings.Repeat("o", 201)} }), []string{"Job.Outputs", "ooo…", "201 bytes"}},
 		"no result":          {&Job{Name: "j"}, []string{"not made by the Job method"}},
 		"negative reduces":   {edit(func(j *Job) { j.Reduces = -1 }), []string{"job j", "-1"}},
 		"two reduces":        {edit(func(j *Job) { j.Reduces = 2; j.Properties = map[string]string{"mapreduce.job.reduces": "3"} }), []string{"2", "mapreduce.job.reduces=3"}},

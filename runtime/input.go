@@ -14,9 +14,9 @@ import (
 )
 
 // missing says whether an error means that nothing has the name, be it that an
-// element of its path is a file.
+// element of its path is a file or longer than names can be.
 func missing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // inputFiles lists the files of a job's input, in the order of its paths, those
@@ -39,7 +39,7 @@ func inputFiles(f dfs.FS, in *wire.InputPlan, s settings) ([]dfs.Info, error) {
 // inputError makes an error of input that another attempt would meet fatal.
 func inputError(err error) error {
 	if missing(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR) ||
-		errors.Is(err, ErrInput) || errors.Is(err, dfs.ErrChanged) || errors.Is(err, dfs.ErrUnknownScheme) {
+		errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, ErrInput) || errors.Is(err, dfs.ErrChanged) || errors.Is(err, dfs.ErrUnknownScheme) {
 		return Fatal(fmt.Errorf("input: %w", err))
 	}
 	return fmt.Errorf("input: %w", err)
@@ -52,7 +52,7 @@ func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
 	}
 	var files []dfs.Info
 	for _, info := range matched {
-		more, err := filesOf(f, info, recursive)
+		more, err := filesOf(f, info, recursive, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -84,10 +84,21 @@ func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 	return matched, nil
 }
 
-// filesOf is a file itself, or a directory's files without the hidden ones.
-func filesOf(f dfs.FS, info dfs.Info, recursive bool) ([]dfs.Info, error) {
+// filesOf is a file itself, or a directory's files without the hidden ones. Above are
+// the directories that it is found in, without symbolic links.
+func filesOf(f dfs.FS, info dfs.Info, recursive bool, above []string) ([]dfs.Info, error) {
 	if !info.Dir {
 		return []dfs.Info{info}, nil
+	}
+	if recursive {
+		real, err := dfs.Real(f, info.Name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(above, real) {
+			return nil, fmt.Errorf("%w: %s is a directory above itself, by a symbolic link", ErrInput, info.Name)
+		}
+		above = append(above, real)
 	}
 	infos, err := f.List(info.Name)
 	if err != nil {
@@ -103,7 +114,7 @@ func filesOf(f dfs.FS, info dfs.Info, recursive bool) ([]dfs.Info, error) {
 			return nil, fmt.Errorf("%w: %s is a directory within a directory; %s=true reads such ones",
 				ErrInput, entry.Name, InputRecursive)
 		default:
-			more, err := filesOf(f, entry, true)
+			more, err := filesOf(f, entry, true, above)
 			if err != nil {
 				return nil, err
 			}
@@ -193,6 +204,9 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 	if job.Output == "" {
 		return nil
 	}
+	if err := checkLength(job.Output); err != nil {
+		return err
+	}
 	_, err = f.Stat(job.Output)
 	switch {
 	case err == nil:
@@ -204,6 +218,26 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 		return nil
 	}
 	return fmt.Errorf("output: %w", err)
+}
+
+// What file systems take: Linux and HDFS names of 255 bytes, Linux paths of 4095, some
+// of which are for the names within an output.
+const (
+	maxName       = 255
+	maxOutputPath = 3500
+)
+
+// checkLength refuses an output that could not be made, or not filled.
+func checkLength(output string) error {
+	for element := range strings.SplitSeq(output, "/") {
+		if len(element) > maxName {
+			return Fatal(fmt.Errorf("output: in its path, the name %.40s… is too long: it has %d bytes, and %d are the most", element, len(element), maxName))
+		}
+	}
+	if len(output) > maxOutputPath {
+		return Fatal(fmt.Errorf("output: the path %.80s… is too long: it has %d bytes, and %d are the most", output, len(output), maxOutputPath))
+	}
+	return nil
 }
 
 // checkReadable opens the first files. Not all: of 10,000 it would take too long,

@@ -65,7 +65,8 @@ func (a *attempt) makeOutput() (err error) {
 // unwritable makes an error fatal that says that the output cannot be written
 // where it should be, by nobody and at no time.
 func unwritable(err error) error {
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) ||
+		errors.Is(err, syscall.ENAMETOOLONG) {
 		return Fatal(err)
 	}
 	return err

@@ -55,6 +55,7 @@ const (
 	successName   = "_SUCCESS"
 	manifestName  = ".attempt"
 	fencedSuffix  = ".fenced" // of what an attempt has built and cannot put into place any more
+	maxBeside     = 128       // bytes of OUT in names beside it, which have some 60 more
 	maxOwner      = 1 << 10
 	maxManifest   = 64 << 20
 )
@@ -71,8 +72,13 @@ func (t *tree) attempt(id wire.AttemptID) string { return t.below("a", id.String
 func (t *tree) fenced(id wire.AttemptID) string  { return t.below("a", id.String()+fencedSuffix) }
 func (t *tree) task(id wire.TaskID) string       { return t.below("t", id.String()) }
 
+// beside is a name that the job has for itself. Of a long OUT it has the beginning only.
 func (t *tree) beside(suffix string) string {
-	return dfs.Join(dfs.Dir(t.out), "."+dfs.Base(t.out)+"."+t.job.String()+"."+t.key+suffix)
+	base := dfs.Base(t.out)
+	if len(base) > maxBeside {
+		base = strings.ToValidUTF8(base[:maxBeside], "")
+	}
+	return dfs.Join(dfs.Dir(t.out), "."+base+"."+t.job.String()+"."+t.key+suffix)
 }
 
 // self is the content of this job's OWNER.

@@ -224,6 +224,18 @@ func (FS) Stat(name string) (dfs.Info, error) {
 	return describe(path, info), nil
 }
 
+// Real follows all links of a name.
+func (FS) Real(name string) (string, error) {
+	path, err := Path(name)
+	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", err
+	}
+	return url(path), nil
+}
+
 // List gives a link to nowhere as a file, so that who opens it is told.
 func (FS) List(name string) ([]dfs.Info, error) {
 	dir, err := Path(name)

@@ -51,6 +51,12 @@ func TestRefusedInput(t *testing.T) {
 			refused(t, c.exit, out, c.wants, c.args[0], append([]string{"-output", out}, c.args[1:]...)...)
 		})
 	}
+	for _, long := range []string{dir + "/" + strings.Repeat("x", 256), dir + "/none/" + strings.Repeat("x", 256) + "/out", dir + strings.Repeat("/d", 2000)} {
+		o := run(t, "wordcount", "-input", in, "-output", long)
+		if o.exit != 1 || !strings.Contains(o.stderr, "too long") || len(o.stderr) > 300 {
+			t.Errorf("an output of %d bytes: exit %d\n%s", len(long), o.exit, o.stderr)
+		}
+	}
 	if _, err := os.Stat("hdfs:"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("hdfs:/user/x was taken for a local path (%v)", err)
 	}

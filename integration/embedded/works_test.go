@@ -79,6 +79,16 @@ func TestInputPaths(t *testing.T) {
 	}
 }
 
+// TestLongOutput: an output's name may have as many bytes as names can.
+func TestLongOutput(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", "a\n")
+	for _, name := range []string{strings.Repeat("x", 255), strings.Repeat("ü", 127)} {
+		succeed(t, "wordcount", "-input", in, "-output", dir+"/"+name)
+		same(t, "counts", parts(t, dir+"/"+name), "a\t1\n")
+	}
+}
+
 func TestManySmallFiles(t *testing.T) {
 	dir := t.TempDir()
 	var all strings.Builder
