@@ -60,6 +60,33 @@ func TestHashPartition(t *testing.T) {
 	}
 }
 
+// TestZeros: as keys, -0 and 0 are two and NaN is one, in the order of Hadoop's
+// DoubleWritable and FloatWritable, and in one partition as there.
+func TestZeros(t *testing.T) {
+	b := &bench{files: map[string]string{"in": "0\n-0\nnan\n1\n-0\n0\n0\n-1\nNaN\n"}}
+	const want = "-0.0\t2\n0.0\t3\n"
+	for name, job := range map[string]*Job{"double": Fold(numbered[float64](), Sum).Job("j"), "float": Fold(numbered[float32](), Sum).Job("j")} {
+		job.Reduces = 1
+		out, err := b.run(job)
+		if all := "-1.0\t1\n" + want + "1.0\t1\nNaN\t2\n"; err != nil || out["j/part-r-00000"] != all {
+			t.Errorf("%s: %q, %v; want %q", name, out, err, all)
+		}
+		job.Reduces = 7
+		if out, err = b.run(job); err != nil || !strings.Contains(out["j/part-r-00000"], want) {
+			t.Errorf("%s on seven reduces: %q, %v; want %q in the first", name, out, err, want)
+		}
+	}
+}
+
+// numbered is the number in each line, with 1.
+func numbered[F float32 | float64]() *Pairs[F, int64] {
+	return Map(Lines(), func(_ *Task, line string, emit func(F, int64)) error {
+		f, err := strconv.ParseFloat(line, 64)
+		emit(F(f), 1)
+		return err
+	})
+}
+
 func TestSecondarySort(t *testing.T) {
 	visits := func() bridge.Compiler {
 		byUser := Map(Lines(), func(_ *Task, line string, emit func(Pair[string, int64], string)) error {

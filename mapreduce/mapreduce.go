@@ -79,7 +79,8 @@
 // Keys and values are string, bool, the integers, the floats, []byte, struct{}
 // (nothing), types named after these, [Pair], [Desc], and any T whose *T has a
 // method Fields. Others need a [Codec]. Keys are sorted as Go orders them; false
-// before true, NaN last, pairs and fields from left to right.
+// before true, pairs and fields from left to right. Of the floats, -0 and 0 are two
+// keys in this order and NaN is one, the last, as in Hadoop.
 //
 // Text prints numbers as Java does (100.0, 1.0E10, NaN, Infinity), so that part
 // files can be compared with Hadoop's; []byte as it is; the parts of pairs and the
