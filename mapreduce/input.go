@@ -37,9 +37,11 @@ type recordSource interface {
 // ones) and globs, as local paths or URLs. Globs are Hadoop's: *, ?, [a-c], [!a], {a,b},
 // and a backslash takes a special character's meaning away; hidden files do not match.
 // {a|b} is the one that is there. (| is not Hadoop's, to which it is a character as
-// others; braces with both , and | are refused.) Without any path, -input is read. Files ending in .gz and .zst are
-// decompressed; those of other codecs and archives are refused by their suffixes. A
-// line is a part of a block that never changes: it may be kept.
+// others; braces with both , and | are refused.) Without any path, -input is read.
+//
+// Files ending in .gz and .zst are decompressed; those of other codecs and archives are
+// refused by their suffixes. A byte order mark at a file's start belongs to no line.
+// A line is a part of a block that never changes: it may be kept.
 func Lines(paths ...string) Input[string] {
 	return Input[string]{
 		spec: &inputSpec{format: "lines", paths: paths},

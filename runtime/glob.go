@@ -12,15 +12,18 @@ import (
 
 // Patterns are Hadoop's, as its FileSystem.globStatus takes them: * and ? match within
 // one name, [abc], [a-c], [!a] and [^a] one character, {a,b} either, and \ takes the
-// meaning of the next character away. Where Hadoop gives a special character in
-// brackets or braces a meaning of its own accident, the pattern is refused. Of {a|b},
-// which is not Hadoop's, one alone may match.
+// meaning of the next character away. A pattern to which Hadoop gives another meaning
+// than it documents is refused. Of {a|b}, which is not Hadoop's, one alone may match.
 
 // maxAlternatives bounds what the braces of one path may multiply to.
 const maxAlternatives = 4096
 
-// special are the characters that make a path a pattern.
-const special = `*?[{\`
+// special are the characters that make a path a pattern, those of wild by more than
+// taking a meaning away.
+const (
+	special = wild + `\`
+	wild    = `*?[{`
+)
 
 func hasGlob(name string) bool { return strings.ContainsAny(name, special) }
 
@@ -62,7 +65,7 @@ func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
 	case either && slices.ContainsFunc(between, func(i int) bool { return !bar(i) }):
 		return nil, e.wrong("both , and | divide %s", pattern[open:close+1])
 	case !either && slash && strings.Contains(pattern[open:close], `\`):
-		return nil, e.wrong(`Hadoop takes a \ within braces that hold a / for nothing; give the alternatives as paths of their own`)
+		return nil, e.wrong(`Hadoop drops a \ within braces that hold a /; give the alternatives as paths of their own`)
 	}
 	seen := make(map[string]bool)
 	from := open + 1
@@ -153,27 +156,40 @@ func glob(f dfs.FS, pattern string) ([]dfs.Info, error) {
 
 // finder makes the function that finds in a directory what an element of a pattern matches.
 func finder(f dfs.FS, element string, last bool) (func(dir string) ([]dfs.Info, error), error) {
-	re, err := translate(element)
-	if err != nil {
-		return nil, err
-	}
-	name, plain := re.LiteralPrefix()
-	switch {
-	case plain && !last:
-		return func(dir string) ([]dfs.Info, error) { return []dfs.Info{{Name: dfs.Join(dir, name), Dir: true}}, nil }, nil
-	case plain:
+	if !strings.ContainsAny(element, wild) {
+		name, err := unescape(element)
 		return func(dir string) ([]dfs.Info, error) {
+			if !last {
+				return []dfs.Info{{Name: dfs.Join(dir, name), Dir: true}}, nil
+			}
 			info, err := f.Stat(dfs.Join(dir, name))
 			if err != nil {
 				return nil, err
 			}
 			return []dfs.Info{info}, nil
-		}, nil
+		}, err
 	}
+	re, err := translate(element)
 	return func(dir string) ([]dfs.Info, error) {
 		infos, err := f.List(dir)
 		return slices.DeleteFunc(infos, func(i dfs.Info) bool { return !re.MatchString(dfs.Base(i.Name)) }), err
-	}, nil
+	}, err
+}
+
+var errBackslash = errors.New(`a \ at the end`)
+
+// unescape takes the backslashes out of an element that is no pattern else.
+func unescape(element string) (string, error) {
+	var name strings.Builder
+	for i := 0; i < len(element); i++ {
+		if element[i] == '\\' {
+			if i++; i == len(element) {
+				return "", errBackslash
+			}
+		}
+		name.WriteByte(element[i])
+	}
+	return name.String(), nil
 }
 
 // translate makes a regular expression of an element of a pattern.
@@ -185,17 +201,17 @@ func translate(element string) (*regexp.Regexp, error) {
 		switch {
 		case c == '\\':
 			if i++; i == len(element) {
-				return nil, errors.New(`a \ at the end`)
+				return nil, errBackslash
 			}
 			if c = element[i]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
-				return nil, fmt.Errorf(`\%c: Hadoop does not take it for %c`, c, c)
+				return nil, fmt.Errorf(`to Hadoop, \%c does not mean %c`, c, c)
 			}
 			re.WriteString(quoted(element[i : i+1]))
 		case class > 0 && c == ']' && i > class:
 			re.WriteByte(c)
 			class = 0
 		case class > 0 && (strings.IndexByte(special, c) >= 0 || c == ',' && depth > 0):
-			return nil, fmt.Errorf(`within [ ], write \%c: Hadoop does not take %c for itself there`, c, c)
+			return nil, fmt.Errorf(`within [ ], write \%c: to Hadoop, %c does not mean itself there`, c, c)
 		case class > 0 && c == '-':
 			re.WriteByte(c)
 		case c == '[':

@@ -73,3 +73,13 @@ func TestGlobAmbiguous(t *testing.T) {
 		t.Errorf("escaped: %v, %v", found, err)
 	}
 }
+
+// TestGlobBytes: names need not be text.
+func TestGlobBytes(t *testing.T) {
+	f := mem.New(1 << 20)
+	put(f, "mem://t/caf\xe9/\xff1", []byte("x\n"))
+	found, err := matches(f, "mem://t/caf\xe9/?[1]")
+	if err != nil || len(found) != 1 || found[0].Name != "mem://t/caf\xe9/\xff1" {
+		t.Errorf("%v, %v", found, err)
+	}
+}

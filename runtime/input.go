@@ -39,7 +39,7 @@ func inputFiles(f dfs.FS, in *wire.InputPlan, s settings) ([]dfs.Info, error) {
 // inputError makes an error of input that another attempt would meet fatal.
 func inputError(err error) error {
 	if missing(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR) ||
-		errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, ErrInput) || errors.Is(err, dfs.ErrChanged) || errors.Is(err, dfs.ErrUnknownScheme) {
+		errors.Is(err, syscall.ELOOP) || errors.Is(err, ErrInput) || errors.Is(err, dfs.ErrChanged) || errors.Is(err, dfs.ErrUnknownScheme) {
 		return Fatal(fmt.Errorf("input: %w", err))
 	}
 	return fmt.Errorf("input: %w", err)

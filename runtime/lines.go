@@ -10,8 +10,9 @@ import (
 const byteOrderMark = "\xef\xbb\xbf"
 
 // Lines gives the lines without their ends: LF, or CR LF. A CR elsewhere and any
-// other byte is data, but for a byte order mark at a file's start. A line is a substring of a block that is never written
-// again, so it may be kept; a small one kept keeps its block of 256 KiB.
+// other byte is data, but for a byte order mark at a file's start. A line is a
+// substring of a block that is never written again, so it may be kept; a small one
+// kept keeps its block of 256 KiB.
 //
 // A split that begins within a file leaves the line there, also one that begins
 // just there, to the split before, which reads on until a line begins behind its
