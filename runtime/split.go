@@ -164,7 +164,7 @@ func (s *Split) fail(c Chunk, err error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = Fatal(fmt.Errorf("%w: it ends within its %s", ErrTruncated, kind))
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, zstd.ErrMagicMismatch):
-		err = Fatal(fmt.Errorf("%w: its name says %s, and it holds something else, or that and padding behind it; unpack it and compress it again", ErrInput, kind))
+		err = Fatal(fmt.Errorf("%w: not all of its content is %s, as its name says; remove the rest (padding?) or rename the file", ErrInput, kind))
 	}
 	if _, local, _ := strings.Cut(c.Path, "://"); !strings.Contains(err.Error(), local) { // local files are named without scheme
 		err = fmt.Errorf("read %s: %w", c.Path, err)
