@@ -316,7 +316,7 @@ func TestPrepare(t *testing.T) {
 		{input: "mem://t/none/*/x", want: runtime.ErrInput, text: "no file matches"},
 		{input: "mem://t/*/c.gz", want: runtime.ErrInput, text: "no file matches"},
 		{input: "mem://t*/x", text: "mem://t*/x"},
-		{input: "mem://t/in/[a", text: "syntax error in pattern"},
+		{input: "mem://t/in/[a", text: "[ without ]"},
 		{input: "gopher://t/in", want: dfs.ErrUnknownScheme, text: "gopher://"},
 		{input: "mem://t/in", output: "gopher://t/out", want: dfs.ErrUnknownScheme, text: "gopher://"},
 		{input: "", text: "empty path"},
