@@ -43,17 +43,17 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFun
 		}
 	}
 	return func(_ *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) error {
-		*g = groups{in: in, key: g.key}
-		emit = out
+		*g = groups{in: in, key: g.key, n: g.n}
+		emit, t.over = out, false
 		for t.err == nil && g.nextGroup() {
 			k, err := read(key, kd, g.key)
 			if err != nil {
 				return err
 			}
-			v.begin()
 			t.open = true
-			err = p.group(t, k, vals, put)
+			err = p.group(t, k, vals(), put)
 			t.open = false
+			v.end()
 			if err != nil {
 				return t.end(g.readErr, err)
 			}

@@ -2,7 +2,6 @@ package mapreduce
 
 import (
 	"bytes"
-	"errors"
 	"iter"
 
 	mrruntime "github.com/quernmr/quern/runtime"
@@ -84,21 +83,41 @@ func (g *groups) readErr() error {
 	return g.err
 }
 
-var errRangeEnded = errors.New("the values of a group were ranged over again after their end: they can be read once")
+var (
+	errRangeEnded = misuse("the values of a group were ranged over again after their end: they can be read once")
+	errRangeLate  = misuse("the values of a group were ranged over after the group: they can be read until the next group begins or the function returns")
+)
 
-// values is the sequence of a group's values that the author ranges over. One
-// serves all groups, so that a group costs no allocation.
+// values is what the author ranges over: the values of one group after the other.
 type values struct {
 	t     *Task
 	g     *groups
-	ended bool // a range has seen the end
+	of    int64 // the group whose values can be read; 0: none
+	ended bool  // a range has seen the end
 }
 
-// begin lets the values of a new group be read.
-func (v *values) begin() { v.ended = false }
+// begin lets the values of a new group be read, and no other's.
+func (v *values) begin() (group int64) {
+	v.of, v.ended = v.g.n, false
+	return v.of
+}
 
-// each calls take for the remaining records, until it returns false.
-func (v *values) each(take func() bool) {
+// end lets no values be read until the next group.
+func (v *values) end() { v.of = 0 }
+
+// current says whether the values of a group can be read.
+func (v *values) current(group int64) bool {
+	if v.of != group {
+		v.t.misused(errRangeLate)
+	}
+	return v.of == group
+}
+
+// each calls take for the remaining records of a group, until it returns false.
+func (v *values) each(group int64, take func() bool) {
+	if !v.current(group) {
+		return
+	}
 	if v.ended {
 		v.t.fail(errRangeEnded)
 		return
@@ -107,15 +126,19 @@ func (v *values) each(take func() bool) {
 		if !take() {
 			return
 		}
+		if !v.current(group) { // the author's loop has gone on to another group
+			return
+		}
 	}
 	v.ended = true
 }
 
-// valuesOf decodes the values of a group.
-func valuesOf[V any](v *values, c *codec[V]) iter.Seq[V] {
+// valuesOf makes the sequence of a group's values. Each group has a sequence of its
+// own, so that one that was kept is known.
+func valuesOf[V any](v *values, c *codec[V]) func() iter.Seq[V] {
 	d := &decoder{keep: true}
-	return func(yield func(V) bool) {
-		v.each(func() bool {
+	each := func(group int64, yield func(V) bool) {
+		v.each(group, func() bool {
 			val, err := read(c, d, v.g.in.Value())
 			if err != nil {
 				v.t.fail(err)
@@ -123,5 +146,9 @@ func valuesOf[V any](v *values, c *codec[V]) iter.Seq[V] {
 			}
 			return yield(val)
 		})
+	}
+	return func() iter.Seq[V] {
+		group := v.begin()
+		return func(yield func(V) bool) { each(group, yield) }
 	}
 }

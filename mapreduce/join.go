@@ -42,16 +42,16 @@ func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, k
 		},
 	}
 	r.finish(left.prefix, func(x *reduction[KO, VO]) error {
-		j := &joined{x: x.t, g: x.g}
+		j := &joined{values: values{t: x.t, g: x.g}}
 		key, kd := must(a.key), &decoder{keep: true}
 		as, bs := sideOf(j, must(a.value), leftSide), sideOf(j, must(b.value), rightSide)
-		return x.each(func() error {
+		return x.each(&j.values, func() error {
 			k, _, err := readNested(key, kd, x.g.key)
 			if err != nil {
 				return err
 			}
-			j.begin()
-			return f(x.t, k, as, bs, x.emit)
+			n := j.begin()
+			return f(x.t, k, as(n), bs(n), x.emit)
 		})
 	})
 	return r
@@ -93,16 +93,18 @@ func joinShape[K any](own *Codec[K], side byte) shape[K] {
 
 // joined is the values of one key on their way through a join.
 type joined struct {
-	x     *Task
-	g     *groups
+	values
 	ended [2]bool // a range has seen the end of the side
 	ahead bool    // g stands at the first right record, which has not been taken
 	right bool    // the left side is over
 }
 
-func (j *joined) begin() { *j = joined{x: j.x, g: j.g} }
+func (j *joined) begin() (group int64) {
+	*j = joined{values: j.values}
+	return j.values.begin()
+}
 
-var errJoinOrder = errors.New("the left values of a join were ranged over after the right ones had begun")
+var errJoinOrder = misuse("the left values of a join were ranged over after the right ones had begun")
 
 // next takes the next record of a side.
 func (j *joined) next(side byte) bool {
@@ -113,7 +115,7 @@ func (j *joined) next(side byte) bool {
 	for j.g.next() {
 		rest := j.g.rest()
 		if len(rest) != 1 || rest[0] > rightSide {
-			j.x.fail(errInvalid)
+			j.t.fail(errInvalid)
 			return false
 		}
 		switch {
@@ -127,30 +129,37 @@ func (j *joined) next(side byte) bool {
 	return false
 }
 
-func sideOf[V any](j *joined, c *codec[V], side byte) iter.Seq[V] {
+// sideOf makes the sequence of a side's values of a group.
+func sideOf[V any](j *joined, c *codec[V], side byte) func(group int64) iter.Seq[V] {
 	d := &decoder{keep: true}
-	return func(yield func(V) bool) {
+	each := func(group int64, yield func(V) bool) {
+		if !j.current(group) {
+			return
+		}
 		if j.ended[side] {
-			j.x.fail(errRangeEnded)
+			j.t.fail(errRangeEnded)
 			return
 		}
 		if side == rightSide {
 			j.right = true
 		} else if j.right {
-			j.x.fail(errJoinOrder)
+			j.t.fail(errJoinOrder)
 			return
 		}
 		for j.next(side) {
 			v, err := read(c, d, j.g.in.Value())
 			if err != nil {
-				j.x.fail(err)
+				j.t.fail(err)
 				return
 			}
-			if !yield(v) {
+			if !yield(v) || !j.current(group) {
 				return
 			}
 		}
 		j.ended[side] = true
+	}
+	return func(group int64) iter.Seq[V] {
+		return func(yield func(V) bool) { each(group, yield) }
 	}
 }
 

@@ -57,10 +57,10 @@
 //  6. emit and Write return nothing: their first error is kept and fails the attempt
 //     when the function returns. They are for one goroutine at a time, and not for
 //     after the return.
-//  7. The values of a key are read once, streaming. break skips the rest, a second
-//     range goes on where the first stopped, and one after the end fails the
-//     attempt. If reading fails, the loop ends and the attempt fails whatever is
-//     returned.
+//  7. The values of a key are read once, streaming, before the next key. break skips
+//     the rest, and a second range goes on where the first stopped. A range after
+//     the end, or of a key that is over, fails the job at once. If reading fails,
+//     the loop ends and the attempt fails whatever is returned.
 //  8. Strings may be kept (strings.Clone a small piece of a big one); []byte
 //     records, keys and values are valid until the next one. What a combiner, a
 //     fold or a Partition function is given is valid until it returns.

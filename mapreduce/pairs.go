@@ -81,7 +81,7 @@ func newPairs[R, K, V any](in Input[R], missing bool, run func(*Task, splitReade
 	return p
 }
 
-var errRangeTwice = errors.New("the records of a split were ranged over a second time: they can be read once")
+var errRangeTwice = misuse("the records of a split were ranged over a second time: they can be read once")
 
 func once[R any](t *Task, recs iter.Seq[R]) iter.Seq[R] {
 	used := false

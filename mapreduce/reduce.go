@@ -98,12 +98,13 @@ type reduction[KO, VO any] struct {
 	emit  func(KO, VO)
 }
 
-// each calls f for every group, between begin and the next group's.
-func (x *reduction[KO, VO]) each(f func() error) error {
+// each calls f for every group, with which the group's values end.
+func (x *reduction[KO, VO]) each(vals *values, f func() error) error {
 	for x.t.err == nil && x.g.nextGroup() {
 		x.t.open = true
 		err := f()
 		x.t.open = false
+		vals.end()
 		if err != nil {
 			return err
 		}
@@ -120,13 +121,12 @@ func Reduce[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, key K, vals iter.S
 		key, kd := must(p.key), &decoder{keep: true}
 		v := &values{t: x.t, g: x.g}
 		vals := valuesOf(v, must(p.value))
-		return x.each(func() error {
+		return x.each(v, func() error {
 			k, err := read(key, kd, x.g.key)
 			if err != nil {
 				return err
 			}
-			v.begin()
-			return f(x.t, k, vals, x.emit)
+			return f(x.t, k, vals(), x.emit)
 		})
 	})
 }
@@ -151,18 +151,19 @@ func ReduceAll[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, groups iter.Seq
 					x.t.fail(err)
 					return
 				}
-				v.begin()
-				if !yield(k, vals) {
+				if !yield(k, vals()) {
 					return
 				}
+				v.end()
 			}
 			ended = true
 		}
+		defer v.end()
 		return x.t.call(func() error { return f(x.t, all, x.emit) })
 	})
 }
 
-var errGroupsEnded = errors.New("the groups of a partition were ranged over again after their end: they can be read once")
+var errGroupsEnded = misuse("the groups of a partition were ranged over again after their end: they can be read once")
 
 // ReduceSorted is [Reduce] with the values of each group in order: keys are pairs
 // whose first part makes the partition and the group, and whose second part sorts
@@ -177,8 +178,8 @@ func ReduceSorted[G, S, V, KO, VO any](p *Pairs[Pair[G, S], V], f func(t *Task, 
 		second, sd := must[S](nil), &decoder{keep: true}
 		value, vd := must(p.value), &decoder{keep: true}
 		v := &values{t: x.t, g: x.g}
-		vals := func(yield func(S, V) bool) {
-			v.each(func() bool {
+		each := func(n int64, yield func(S, V) bool) {
+			v.each(n, func() bool {
 				s, err := read(second, sd, x.g.rest())
 				if err != nil {
 					x.t.fail(err)
@@ -192,13 +193,13 @@ func ReduceSorted[G, S, V, KO, VO any](p *Pairs[Pair[G, S], V], f func(t *Task, 
 				return yield(s, val)
 			})
 		}
-		return x.each(func() error {
+		return x.each(v, func() error {
 			g, _, err := readNested(group, gd, x.g.key)
 			if err != nil {
 				return err
 			}
-			v.begin()
-			return f(x.t, g, vals, x.emit)
+			n := v.begin()
+			return f(x.t, g, func(yield func(S, V) bool) { each(n, yield) }, x.emit)
 		})
 	})
 }
@@ -259,7 +260,7 @@ func Sort[K, V any](p *Pairs[K, V]) *Result[K, V] {
 	r := newResult(p, p.plainShape(), func(x *reduction[K, V]) error {
 		key, value := must(p.key), must(p.value)
 		kd, vd := &decoder{}, &decoder{}
-		return x.each(func() error {
+		return x.each(&values{}, func() error {
 			k, err := read(key, kd, x.g.key)
 			for err == nil && x.g.next() {
 				var v V

@@ -15,45 +15,6 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestRulesOfRanges: what can be read once fails the attempt when it is read again.
-func TestRulesOfRanges(t *testing.T) {
-	b := &bench{files: map[string]string{"in": "a a\nb\n"}}
-	drain := func(ones iter.Seq[int64]) {
-		for range ones {
-		}
-	}
-	fails(t, Reduce(wordPairs(), func(_ *Task, _ string, ones iter.Seq[int64], emit func(string, int64)) error {
-		drain(ones)
-		drain(ones)
-		return errors.New("a consequence")
-	}).Job("j"), b, "values", "again after their end")
-	fails(t, ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], emit func(string, int64)) error {
-		for range groups {
-		}
-		for range groups {
-		}
-		return nil
-	}).Job("j"), b, "groups", "again after their end")
-	fails(t, MapOnly(MapSplit(Lines(), func(_ *Task, lines iter.Seq[string], emit func(string, int64)) error {
-		for range lines {
-			break
-		}
-		for range lines {
-		}
-		return nil
-	})).Job("j"), b, "second time")
-	fails(t, Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], emit func(string, int64)) error {
-		drain(bs)
-		drain(as)
-		return nil
-	}).Job("j"), b, "left values", "after the right ones")
-	fails(t, Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], emit func(string, int64)) error {
-		drain(bs)
-		drain(bs)
-		return nil
-	}).Job("j"), b, "again after their end")
-}
-
 // TestJoinInPieces: sides that are left early, or not read at all.
 func TestJoinInPieces(t *testing.T) {
 	side := func(path string) *Pairs[string, string] {

@@ -104,7 +104,7 @@ func wordFields(i int) (order, order) {
 }
 
 // TestAllocations: in steady state, at most one allocation in a hundred records. A
-// group costs the two that Go makes for a loop over a sequence it does not know.
+// group costs its sequence, and the two that Go makes for a loop over one it does not know.
 func TestAllocations(t *testing.T) {
 	const n = 100_000
 	folded := emitting(n, wordOne)

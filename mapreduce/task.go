@@ -125,6 +125,19 @@ func (t *Task) fail(err error) {
 	t.open = false
 }
 
+// misuse makes an error of the author's code, which no other attempt can mend: it
+// ends the job at once.
+func misuse(text string) error { return mrruntime.Fatal(errors.New(text)) }
+
+// misused fails the attempt for what the author's code does out of time. When the
+// attempt has ended, its goroutine is stopped by a panic.
+func (t *Task) misused(err error) {
+	if t.over {
+		panic(err)
+	}
+	t.fail(err)
+}
+
 // call runs a function of the author's, during which emit and Write work.
 func (t *Task) call(f func() error) error {
 	t.open = t.err == nil
@@ -133,17 +146,14 @@ func (t *Task) call(f func() error) error {
 	return err
 }
 
-var errLateEmit = errors.New("emit was called after the function it was given to had returned")
+var errLateEmit = misuse("emit was called after the function it was given to had returned")
 
 // refuse is what emit and Write do while the task is not open: after an error
 // nothing, because the error is going to fail the attempt. When nobody is left to
 // tell, a goroutine that goes on emitting is stopped by a panic.
 func (t *Task) refuse(late error) {
-	if t.over {
-		panic(late)
-	}
-	if t.err == nil {
-		t.fail(late)
+	if t.err == nil || t.over {
+		t.misused(late)
 	}
 }
 
@@ -166,7 +176,7 @@ type namedOutput struct {
 	types string // those types
 }
 
-var errLateWrite = errors.New("Write was called after the function its task was given to had returned")
+var errLateWrite = misuse("Write was called after the function its task was given to had returned")
 
 // Write writes a record to an output named in Job.Outputs: to the files
 // <output>-m-00000 and so on of a map-only job, <output>-r-00000 of one with
@@ -190,7 +200,7 @@ func Write[K, V any](t *Task, output string, k K, v V) {
 	if !ok {
 		var k K
 		var v V
-		t.fail(fmt.Errorf("output %q holds records of %s, Write was given %T and %T", output, named.types, k, v))
+		t.fail(misuse(fmt.Sprintf("output %q holds records of %s, Write was given %T and %T", output, named.types, k, v)))
 		return
 	}
 	write(k, v)
@@ -198,15 +208,15 @@ func Write[K, V any](t *Task, output string, k K, v V) {
 
 func openNamed[K, V any](t *Task, output string) (*namedOutput, error) {
 	if !slices.Contains(t.job.outputs, output) {
-		return nil, fmt.Errorf("output %q is not in Job.Outputs (which has: %s)", output, strings.Join(t.job.outputs, ", "))
+		return nil, misuse(fmt.Sprintf("output %q is not in Job.Outputs (which has: %s)", output, strings.Join(t.job.outputs, ", ")))
 	}
 	key, err := derive[K]()
 	if err != nil {
-		return nil, fmt.Errorf("key of output %q: %w", output, err)
+		return nil, mrruntime.Fatal(fmt.Errorf("key of output %q: %w", output, err))
 	}
 	value, err := derive[V]()
 	if err != nil {
-		return nil, fmt.Errorf("value of output %q: %w", output, err)
+		return nil, mrruntime.Fatal(fmt.Errorf("value of output %q: %w", output, err))
 	}
 	write, err := newWriter(t, output, key, value)
 	if err != nil {

@@ -302,3 +302,111 @@ func TestFiles(t *testing.T) {
 		t.Errorf("files %q", out.Files)
 	}
 }
+
+// TestMisuse: what no other attempt can mend ends the job with its first attempt.
+func TestMisuse(t *testing.T) {
+	ignore := func(*mr.Task, string, iter.Seq[int64], func(string, int64)) error { return nil }
+	read := func(vals iter.Seq[int64]) {
+		for range vals {
+		}
+	}
+	for name, c := range map[string]struct {
+		job  func(attempt func()) *mr.Job // attempt is called once by each attempt
+		want string
+	}{
+		"values again": {func(attempt func()) *mr.Job {
+			return mr.Reduce(scorePairs(), func(_ *mr.Task, w string, vals iter.Seq[int64], _ func(string, int64)) error {
+				attempt()
+				read(vals)
+				read(vals)
+				return nil
+			}).Job("j")
+		}, "again after their end"},
+		"values of an earlier group": {func(attempt func()) *mr.Job {
+			return mr.ReduceAll(scorePairs(), func(_ *mr.Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
+				attempt()
+				var kept []iter.Seq[int64]
+				for _, vals := range groups {
+					kept = append(kept, vals)
+				}
+				read(kept[0])
+				return nil
+			}).Job("j")
+		}, "after the group"},
+		"values of an earlier group in a combiner": {func(attempt func()) *mr.Job {
+			var kept []iter.Seq[int64]
+			return mr.Reduce(scorePairs().CombineGroup(func(_ *mr.Task, who string, vals iter.Seq[int64], _ func(int64)) error {
+				if kept = append(kept, vals); who == "ann" {
+					attempt()
+					kept = kept[len(kept)-1:]
+				}
+				read(kept[0])
+				return nil
+			}), ignore).Job("j")
+		}, "after the group"},
+		"groups again": {func(attempt func()) *mr.Job {
+			return mr.ReduceAll(scorePairs(), func(_ *mr.Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
+				attempt()
+				for range groups {
+				}
+				for range groups {
+				}
+				return nil
+			}).Job("j")
+		}, "again after their end"},
+		"records again": {func(attempt func()) *mr.Job {
+			return mr.MapOnly(mr.MapSplit(mr.Lines(), func(_ *mr.Task, lines iter.Seq[string], _ func(string, int64)) error {
+				attempt()
+				for range 2 {
+					for range lines {
+					}
+				}
+				return nil
+			})).Job("j")
+		}, "a second time"},
+		"left values of a join after the right ones": {func(attempt func()) *mr.Job {
+			return mr.Join(scorePairs(), scorePairs(), func(_ *mr.Task, _ string, as, bs iter.Seq[int64], _ func(string, int64)) error {
+				attempt()
+				read(bs)
+				read(as)
+				return nil
+			}).Job("j")
+		}, "after the right ones"},
+		"unknown output":                    {writing(func(t *mr.Task) { mr.Write(t, "bobs", "k", "v") }), "not in Job.Outputs"},
+		"an output's type without encoding": {writing(func(t *mr.Task) { mr.Write(t, "known", "k", struct{ ch chan int }{}) }), "has no encoding"},
+		"an output of other types": {writing(func(t *mr.Task) {
+			mr.Write(t, "known", "k", "v")
+			mr.Write(t, "known", "k", 1)
+		}), "holds records of string and string"},
+		"partition out of range": {func(attempt func()) *mr.Job {
+			job := mr.Reduce(scorePairs().Partition(func(string, int) int { attempt(); return -1 }), ignore).Job("j")
+			job.Reduces = 2
+			return job
+		}, "partition -1 of key ann"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			attempts := 0
+			k := &kit{ctx: t.Context(), dir: t.TempDir(), job: c.job(func() { attempts++ })}
+			_, err := k.run(map[string]string{inputName: scores}, variant{combine: true})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+			if attempts != 1 {
+				t.Errorf("%d attempts", attempts)
+			}
+		})
+	}
+}
+
+// writing makes a job whose map calls write.
+func writing(write func(*mr.Task)) func(func()) *mr.Job {
+	return func(attempt func()) *mr.Job {
+		job := mr.MapOnly(mr.MapSplit(mr.Lines(), func(t *mr.Task, _ iter.Seq[string], _ func(string, int64)) error {
+			attempt()
+			write(t)
+			return nil
+		})).Job("j")
+		job.Outputs = []string{"known"}
+		return job
+	}
+}

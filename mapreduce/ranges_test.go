@@ -1,0 +1,139 @@
+package mapreduce
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+)
+
+// TestRulesOfRanges: what can be read once fails the attempt when it is read again.
+func TestRulesOfRanges(t *testing.T) {
+	b := &bench{files: map[string]string{"in": "a a\nb\n"}}
+	drain := func(ones iter.Seq[int64]) {
+		for range ones {
+		}
+	}
+	fails(t, Reduce(wordPairs(), func(_ *Task, _ string, ones iter.Seq[int64], emit func(string, int64)) error {
+		drain(ones)
+		drain(ones)
+		return errors.New("a consequence")
+	}).Job("j"), b, "values", "again after their end")
+	fails(t, ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], emit func(string, int64)) error {
+		for range groups {
+		}
+		for range groups {
+		}
+		return nil
+	}).Job("j"), b, "groups", "again after their end")
+	fails(t, MapOnly(MapSplit(Lines(), func(_ *Task, lines iter.Seq[string], emit func(string, int64)) error {
+		for range lines {
+			break
+		}
+		for range lines {
+		}
+		return nil
+	})).Job("j"), b, "second time")
+	fails(t, Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], emit func(string, int64)) error {
+		drain(bs)
+		drain(as)
+		return nil
+	}).Job("j"), b, "left values", "after the right ones")
+	fails(t, Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], emit func(string, int64)) error {
+		drain(bs)
+		drain(bs)
+		return nil
+	}).Job("j"), b, "again after their end")
+}
+
+// TestLateValues: the values of a group that are ranged over after it fail the
+// attempt, and stop a goroutine that outlives it; no other group's take their place.
+func TestLateValues(t *testing.T) {
+	b := &bench{files: map[string]string{"in": "a a\nb b\nc\n"}}
+	var kept iter.Seq[int64]
+	first := func(vals iter.Seq[int64]) {
+		for range vals {
+			break
+		}
+	}
+	use := func(vals iter.Seq[int64]) {
+		if kept != nil {
+			first(kept)
+		}
+		kept = vals
+	}
+	for name, result := range map[string]*Result[string, int64]{
+		"reduce": Reduce(wordPairs(), func(_ *Task, w string, vals iter.Seq[int64], _ func(string, int64)) error {
+			use(vals)
+			if w != "a" {
+				return errors.New("a consequence")
+			}
+			return nil
+		}),
+		"all": ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
+			for _, vals := range groups {
+				use(vals)
+			}
+			return nil
+		}),
+		"all, behind the last group": ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
+			for _, vals := range groups {
+				kept = vals
+			}
+			first(kept)
+			return nil
+		}),
+		"all, within a range of an earlier group": ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
+			for _, vals := range groups {
+				for range vals {
+					for range groups {
+						break
+					}
+				}
+			}
+			return nil
+		}),
+		"sorted": ReduceSorted(Map(Lines(), func(_ *Task, line string, emit func(Pair[string, int64], int64)) error {
+			emit(PairOf(line, int64(1)), 1)
+			return nil
+		}), func(_ *Task, _ string, vals iter.Seq2[int64, int64], _ func(string, int64)) error {
+			use(func(yield func(int64) bool) {
+				for a := range vals {
+					if !yield(a) {
+						return
+					}
+				}
+			})
+			return nil
+		}),
+		"join": Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], _ func(string, int64)) error {
+			first(as)
+			use(bs)
+			return nil
+		}),
+		"combine": Reduce(wordPairs().CombineGroup(func(_ *Task, _ string, vals iter.Seq[int64], _ func(int64)) error {
+			use(vals)
+			return nil
+		}), func(*Task, string, iter.Seq[int64], func(string, int64)) error { return nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept = nil
+			fails(t, result.Job("j"), b, "values", "after the group")
+		})
+	}
+
+	kept = nil
+	if _, err := b.run(Reduce(wordPairs(), func(_ *Task, _ string, vals iter.Seq[int64], _ func(string, int64)) error {
+		kept = vals
+		return nil
+	}).Job("j")); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "after the group") {
+			t.Errorf("panic %v", r)
+		}
+	}()
+	first(kept)
+}
