@@ -1,9 +1,7 @@
 package mapreduce
 
 import (
-	"fmt"
 	"reflect"
-	"strings"
 	"unsafe"
 )
 
@@ -16,7 +14,9 @@ import (
 //		f.Desc().Int64(&v.Time)
 //	}
 //
-// The same method serves encoding, decoding, text and hash.
+// The same method serves encoding, decoding, text and hash. It lists every field, on
+// every call; a field that is not to travel is named by [Fields.Skip]. A job whose
+// types leave a field out is refused.
 type Fields struct {
 	task fieldsTask
 	desc bool // the next field is in descending order
@@ -27,9 +27,10 @@ type Fields struct {
 	n    int // fields visited
 
 	// While the method itself is examined:
-	low, high uintptr // the value's memory
-	names     []string
-	err       error
+	value   span
+	visited []span // in it
+	names   []string
+	err     error
 }
 
 type fielder interface{ Fields(f *Fields) }
@@ -48,6 +49,14 @@ const (
 func (f *Fields) Desc() *Fields {
 	f.desc = true
 	return f
+}
+
+// Skip names a field, by a pointer to it, that does not travel: it is zero where the
+// value is read again, and no part of a key.
+func (f *Fields) Skip(p any) {
+	if f.task == fieldsExamine {
+		f.skip(p)
+	}
 }
 
 func (f *Fields) String(p *string)   { field(f, p, &stringCodec) }
@@ -95,17 +104,7 @@ func field[T any](f *Fields, p *T, c *codec[T]) {
 	case fieldsHash:
 		f.hash = 31*f.hash + c.hash(*p)
 	case fieldsExamine:
-		f.examine(uintptr(unsafe.Pointer(p)), reflect.TypeFor[T]().String(), desc)
-	}
-}
-
-func (f *Fields) examine(at uintptr, kind string, desc bool) {
-	if desc {
-		kind = "desc " + kind
-	}
-	f.names = append(f.names, kind)
-	if at < f.low || at >= f.high {
-		f.err = fmt.Errorf("field %d (%s) lies outside the value: Fields must have a pointer receiver and list the receiver's own fields", f.n, kind)
+		f.list(span{uintptr(unsafe.Pointer(p)), unsafe.Sizeof(*p)}, reflect.TypeFor[T]().String(), desc)
 	}
 }
 
@@ -157,23 +156,4 @@ func fieldsCodec[T any]() (*codec[T], error) {
 			return f.buf
 		},
 	}, nil
-}
-
-func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type) (name string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("method Fields of %s panics on the zero value: %v", t, r)
-		}
-	}()
-	f := &Fields{task: fieldsExamine, low: uintptr(at), high: uintptr(at) + t.Size()}
-	visit.Fields(f)
-	switch {
-	case f.err != nil:
-		return "", fmt.Errorf("method Fields of %s: %w", t, f.err)
-	case f.n == 0:
-		return "", fmt.Errorf("method Fields of %s lists no field", t)
-	case f.desc:
-		return "", fmt.Errorf("method Fields of %s calls Desc after the last field", t)
-	}
-	return t.String() + "{" + strings.Join(f.names, ",") + "}", nil
 }

@@ -68,8 +68,10 @@
 //     ReduceAll; defer works.
 //  10. Join calls its function for every key on either side, and gives the left
 //     values before the right ones: put the smaller side first.
-//  11. Fields lists pointers to the receiver's fields and does nothing else: it
-//     serves encoding, decoding, text and hash.
+//  11. Fields lists pointers to all of the receiver's fields, in every call, and does
+//     nothing else: it serves encoding, decoding, text and hash. [Fields.Skip] names
+//     a field that does not travel; one that is neither listed nor skipped is an
+//     error before anything is submitted.
 //  12. A type without encoding is an error before anything is submitted.
 //  13. No order is promised among the values of a key, nor that a sum of
 //     floating-point numbers is the same twice: add integers where output must be.

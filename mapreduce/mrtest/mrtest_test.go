@@ -224,6 +224,17 @@ func (csv) Name() string { return "csv" }
 
 func (csv) AppendRecord(dst, key, _ []byte) []byte { return append(append(dst, key...), ';') }
 
+// scored is a type whose Fields method is that of the type it embeds.
+type (
+	scored struct {
+		named
+		Points int64
+	}
+	named struct{ Name string }
+)
+
+func (n *named) Fields(f *mr.Fields) { f.String(&n.Name) }
+
 // verdict takes a test's place.
 type verdict struct {
 	testing.TB
@@ -249,6 +260,7 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"fails":     {broken, "", `job broken, as it is: failed`},
 		"disagrees": {first, `output part differs when the job is run with its input in reverse order: sorted by line, "ann	4" instead of "ann	1"`, ""},
+		"forgets":   {mr.Sort(mr.Map(mr.Lines(), func(*mr.Task, string, func(scored, int64)) error { return nil })).Job("j"), "", "mrtest.scored leaves out Points"},
 		"no job":    {&mr.Flow{Name: "f"}, "", "flow f has no jobs"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -372,8 +384,9 @@ func TestMisuse(t *testing.T) {
 				return nil
 			}).Job("j")
 		}, "after the right ones"},
-		"unknown output":                    {writing(func(t *mr.Task) { mr.Write(t, "bobs", "k", "v") }), "not in Job.Outputs"},
-		"an output's type without encoding": {writing(func(t *mr.Task) { mr.Write(t, "known", "k", struct{ ch chan int }{}) }), "has no encoding"},
+		"unknown output":                           {writing(func(t *mr.Task) { mr.Write(t, "bobs", "k", "v") }), "not in Job.Outputs"},
+		"an output's type without encoding":        {writing(func(t *mr.Task) { mr.Write(t, "known", "k", struct{ ch chan int }{}) }), "has no encoding"},
+		"an output's type that leaves a field out": {writing(func(t *mr.Task) { mr.Write(t, "known", "k", scored{}) }), "leaves out Points"},
 		"an output of other types": {writing(func(t *mr.Task) {
 			mr.Write(t, "known", "k", "v")
 			mr.Write(t, "known", "k", 1)
