@@ -45,7 +45,9 @@ func (f *Flow) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 type compilation struct {
 	bridge.Settings
 	known    properties
-	jobs     []*Job // in the order in which they can run
+	all      map[string]string            // properties of -D for all jobs
+	own      map[string]map[string]string // and for one, by its name
+	jobs     []*Job                       // in the order in which they can run
 	stages   []*stage
 	read     []bool // by job: a later one reads its result
 	formats  []Format
@@ -69,11 +71,10 @@ func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, err
 // analyse checks jobs and describes them, in the order in which they can run.
 func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
 	c := &compilation{Settings: s, known: knownProperties()}
-	var err error
-	if c.warnings, err = c.known.check(s.Properties); err != nil {
+	if err := c.order(jobs); err != nil {
 		return nil, err
 	}
-	if err := c.order(jobs); err != nil {
+	if err := c.divide(); err != nil {
 		return nil, err
 	}
 	for i, j := range c.jobs {
@@ -97,11 +98,10 @@ func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
 // plan describes a job. It may replace the job's stage by a map-only one.
 func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	j := c.jobs[i]
-	warnings, err := c.known.check(j.Properties)
+	own, err := c.settleProperties(j.Properties)
 	if err != nil {
 		return nil, fmt.Errorf("Job.Properties: %w", errors.Unwrap(err)) // not the command line's fault
 	}
-	c.warnings = append(c.warnings, warnings...)
 	if err := checkFormatName(c.formats[i]); err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 		return nil, fmt.Errorf("its format is %s, but another job reads its result with From, which needs Binary", c.formats[i].Name())
 	}
 	plan := &wire.JobPlan{Name: j.Name, Format: c.formats[i].Name(), Outputs: slices.Clone(j.Outputs)}
-	plan.Properties = c.known.resolve(c.Defaults, j.Properties, c.Settings.Properties)
-	if plan.Reduces, err = c.reduces(i, plan.Properties); err != nil {
+	plan.Properties = c.known.resolve(c.Defaults, own, c.all, c.own[j.Name])
+	if plan.Reduces, err = c.reduces(i, own, plan.Properties); err != nil {
 		return nil, err
 	}
 	st := c.stages[i]
@@ -135,27 +135,42 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 }
 
 // reduces is the number of reduces, which goes into the properties too.
-func (c *compilation) reduces(i int, properties map[string]string) (int, error) {
+func (c *compilation) reduces(i int, own, properties map[string]string) (int, error) {
 	j, st := c.jobs[i], c.stages[i]
-	if j.Reduces < 0 {
-		return 0, fmt.Errorf("Job.Reduces is %d", j.Reduces)
+	want, field := j.Reduces, "Job.Reduces"
+	if j.FixedReduces != 0 {
+		want, field = j.FixedReduces, "Job.FixedReduces"
+	}
+	text, given := own[propReduces]
+	switch {
+	case want < 0:
+		return 0, fmt.Errorf("%s is %d", field, want)
+	case j.Reduces != 0 && j.FixedReduces != 0:
+		return 0, errors.New("Job.Reduces and Job.FixedReduces are both set")
+	case st.reduce == nil && want > 0:
+		return 0, fmt.Errorf("%s is %d, but MapOnly has no reduces", field, want)
+	case given && want > 0 && text != strconv.Itoa(want):
+		return 0, fmt.Errorf("%s is %d, but Job.Properties has %s=%s", field, want, propReduces, text)
 	}
 	if st.reduce == nil {
-		if j.Reduces > 0 {
-			return 0, fmt.Errorf("Job.Reduces is %d, but MapOnly has no reduces", j.Reduces)
-		}
 		properties[propReduces] = "0"
 		return 0, nil
 	}
-	if text, ok := j.Properties[propReduces]; ok && j.Reduces > 0 && text != strconv.Itoa(j.Reduces) {
-		return 0, fmt.Errorf("Job.Reduces is %d, but Job.Properties has %s=%s", j.Reduces, propReduces, text)
-	}
-	if _, ok := c.Settings.Properties[propReduces]; !ok && j.Reduces > 0 {
-		properties[propReduces] = strconv.Itoa(j.Reduces)
+	_, ofAll := c.all[propReduces]
+	_, ofJob := c.own[j.Name][propReduces]
+	if !ofAll && !ofJob && want > 0 {
+		properties[propReduces] = strconv.Itoa(want)
 	}
 	n, err := strconv.Atoi(properties[propReduces])
 	if err != nil {
 		return 0, fmt.Errorf("property %s: %w", propReduces, err)
+	}
+	if j.FixedReduces > 0 && n != j.FixedReduces {
+		hint := ""
+		if len(c.jobs) > 1 {
+			hint = "; -D JOB:" + propReduces + "=N sets that of one other job"
+		}
+		return 0, usagef("job %s: -D %s=%d is refused: the job is right with %d alone (Job.FixedReduces)%s", j.Name, propReduces, n, j.FixedReduces, hint)
 	}
 	if n > 0 {
 		return n, nil

@@ -95,7 +95,7 @@ func newJobFlags(set *flag.FlagSet) (*jobFlags, error) {
 	f := &jobFlags{set: set, properties: make(map[string]string)}
 	set.StringVar(&f.input, "input", "", "comma-separated `paths` to read: files, directories, globs; a comma in a name is written \\,")
 	set.StringVar(&f.output, "output", "", "`directory` to write, which must not exist")
-	set.Var((*propertyFlag)(f), "D", "set a property of the job, `name=value`, such as mapreduce.job.reduces=4; may be repeated")
+	set.Var((*propertyFlag)(f), "D", "set a property of the job, `name=value`, such as mapreduce.job.reduces=4; in a flow JOB:name=value sets that of one job, and wins; may be repeated")
 	set.Init(set.Name(), flag.ContinueOnError)
 	return f, nil
 }

@@ -15,7 +15,11 @@ type Job struct {
 	// given with -D wins. See [MapOnly] for a job without reduces.
 	Reduces int
 
-	Properties map[string]string // by name, as with -D, which wins
+	// FixedReduces, instead of Reduces, is for a job that is right with this number
+	// alone, such as 1 for the ten largest of all: another given with -D is refused.
+	FixedReduces int
+
+	Properties map[string]string // by name, as with -D NAME=VALUE and -D JOB:NAME=VALUE, which win
 	Files      map[string]string // side files for [Task.File]: name to path, as for [Lines]
 	Outputs    []string          // outputs for [Write], letters and digits each
 	Output     string            // the output directory; empty: see [Main]

@@ -2,11 +2,8 @@ package mapreduce
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -40,8 +37,8 @@ const (
 )
 
 // Properties lists the settings that a job may be given by -D or Job.Properties,
-// by name. Other names that begin with mapreduce. are Hadoop's and have no effect
-// here; names of any other kind, but not quern., are the job's own.
+// by name. Other names that Hadoop knows are refused or have no effect here, see
+// package internal/hadoop; names of any other kind, but not quern., are the job's own.
 func Properties() []Property {
 	return []Property{
 		number("mapreduce.input.fileinputformat.split.maxsize", math.MaxInt64, 1, math.MaxInt64,
@@ -147,47 +144,4 @@ func knownProperties() properties {
 		known[p.Name] = &p
 	}
 	return known
-}
-
-// check gives what is wrong with given properties, and what is odd.
-func (known properties) check(given map[string]string) (warnings []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		p := known[name]
-		switch {
-		case p != nil:
-			if err := p.check(given[name]); err != nil {
-				return nil, usage(err)
-			}
-		case name == "":
-			return nil, usagef("a property has no name")
-		case strings.HasPrefix(name, "quern."):
-			return nil, usagef("unknown property %s%s", name, known.like(name))
-		case strings.HasPrefix(name, "mapreduce."), strings.HasPrefix(name, "mapred."):
-			warnings = append(warnings, fmt.Sprintf("property %s is not known to Quern and has no effect%s", name, known.like(name)))
-		}
-	}
-	return warnings, nil
-}
-
-// like suggests known names that end as name does, or begin so.
-func (known properties) like(name string) string {
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	for _, other := range slices.Sorted(maps.Keys(known)) {
-		if strings.HasSuffix(other, "."+last) {
-			return " (is " + other + " meant?)"
-		}
-	}
-	return ""
-}
-
-// resolve puts together what a job's properties are; what is given later wins.
-func (known properties) resolve(given ...map[string]string) map[string]string {
-	all := make(map[string]string)
-	for name, p := range known {
-		all[name] = p.Default
-	}
-	for _, properties := range given {
-		maps.Copy(all, properties)
-	}
-	return all
 }

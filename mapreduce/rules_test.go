@@ -337,7 +337,7 @@ func TestKeep(t *testing.T) {
 func TestSettings(t *testing.T) {
 	job := Fold(wordPairs(), Sum).Job("j")
 	job.Reduces = 3
-	job.Properties = map[string]string{"mapreduce.task.io.sort.mb": "7", "mapreduce.job.split.metainfo.maxsize": "q", "my.own": "x", "mapred.reduce.tasks": "9"}
+	job.Properties = map[string]string{"mapreduce.task.io.sort.mb": "7", "mapreduce.job.split.metainfo.maxsize": "q", "my.own": "x", "mapred.map.tasks": "9"}
 	job.Files = map[string]string{"stop": "words"}
 	s := bridge.Settings{Inputs: []string{"a", "hdfs://nn/b/*.gz"}, Output: "o", Dir: "/w", Properties: map[string]string{"mapreduce.task.io.sort.mb": "9"}}
 	c, err := job.Compile(s)
@@ -354,7 +354,7 @@ func TestSettings(t *testing.T) {
 		strings.Join(p.Inputs[0].Paths, " ") != "file:///w/a hdfs://nn/b/*.gz" || p.OutKey != "string" || p.OutValue != "int64" {
 		t.Errorf("plan %+v", p)
 	}
-	if w := strings.Join(c.Warnings, "\n"); len(c.Warnings) != 2 || !strings.Contains(w, "mapreduce.job.split.metainfo.maxsize") || !strings.Contains(w, "mapred.reduce.tasks") {
+	if w := strings.Join(c.Warnings, "\n"); len(c.Warnings) != 2 || !strings.Contains(w, "mapreduce.job.split.metainfo.maxsize") || !strings.Contains(w, "mapreduce.job.maps") {
 		t.Errorf("warnings %q", c.Warnings)
 	}
 	s.Properties["mapreduce.job.reduces"] = "5"

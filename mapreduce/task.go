@@ -98,8 +98,8 @@ func (t *Task) Counter(group, name string) *Counter { return t.host.Counter(grou
 func (t *Task) Status(text string) { t.host.Status(text) }
 
 // Property is the value of a property of the job: of -D, of Job.Properties, or
-// the default. It is "" when there is none.
-func (t *Task) Property(name string) string { return t.host.Property(name) }
+// the default. It is "" when there is none. An old name of Hadoop's is the present one.
+func (t *Task) Property(name string) string { return t.host.Property(presentName(name)) }
 
 // File gives the local path of a side file named in Job.Files. Of a directory or
 // glob it holds the contents of the files, one after the other.

@@ -67,7 +67,7 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
 	set.StringVar(&f.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
 	set.BoolVar(&f.shared, "shared-local", false, "local files are the same on all of the cluster's machines")
-	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated", func(p string) error {
+	set.Func("D", "set a job property, `NAME=VALUE`; in a flow JOB:NAME=VALUE sets that of one job, and wins; may be repeated", func(p string) error {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
 			return errors.New("want NAME=VALUE")
 		}

@@ -7,8 +7,11 @@ package docs
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/quernmr/quern/internal/hadoop"
 	"github.com/quernmr/quern/mapreduce"
 )
 
@@ -16,15 +19,59 @@ import (
 func Properties() string {
 	var b strings.Builder
 	b.WriteString("# Job properties\n\n" +
-		"Set with `-D name=value`, which wins, or in `Job.Properties`. Names are Hadoop's where Hadoop has one; a\n" +
-		"`mapreduce.*` name that is not listed has no effect and is warned of, an unknown `quern.*` name is refused.\n" +
-		"Any other name is the job's own: `Task.Property` reads it.\n\n" +
+		"Set with `-D name=value`, which wins, or in `Job.Properties`; `-D JOB:name=value` sets that of one job of a flow,\n" +
+		"and wins over both. Names are Hadoop's where Hadoop has one, and its old names do as well. An unknown `quern.*`\n" +
+		"name is refused; what becomes of Hadoop's other names is told [below](#hadoops-other-properties). Any other name\n" +
+		"is the job's own: `Task.Property` reads it.\n\n" +
 		"| property | default | |\n|---|---|---|\n")
+	old := oldNames()
 	for _, p := range mapreduce.Properties() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", p.Name, code(p.Default), p.Doc)
+		also := ""
+		if names := old[p.Name]; names != "" {
+			also = "; once " + names
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s%s |\n", p.Name, code(p.Default), p.Doc, also)
 	}
+	b.WriteString("\n## Hadoop's other properties\n\n" +
+		"A property of Hadoop that would change records or output is refused, by its old name too, unless its value asks for\n" +
+		"what Quern does anyway:\n\n" +
+		"| refused | but for | why, and what to do |\n|---|---|---|\n")
+	rules(&b, true)
+	b.WriteString("\nThese have no meaning here, which one warning a job says; so has a `mapreduce.*` or `mapred.*` name that is in no table:\n\n" +
+		"| without effect | silent for | why |\n|---|---|---|\n")
+	rules(&b, false)
 	b.WriteString("\nGenerated from the code by `go test ./internal/docs -rewrite`.\n")
 	return b.String()
+}
+
+// oldNames gives the names that properties once had, by the present one.
+func oldNames() map[string]string {
+	all := make(map[string]string)
+	for _, old := range slices.Sorted(maps.Keys(hadoop.Renamed())) {
+		now := hadoop.Renamed()[old]
+		all[now] = strings.TrimPrefix(all[now]+", `"+old+"`", ", ")
+	}
+	return all
+}
+
+// rules writes a row for each reason and value.
+func rules(b *strings.Builder, refused bool) {
+	names := make(map[string]string)
+	var rows []string
+	for _, r := range hadoop.Rules() {
+		if r.Refused != refused {
+			continue
+		}
+		same := strings.Join(r.Same, ", ")
+		row := fmt.Sprintf("%s | %s", code(same), r.Reason)
+		if names[row] == "" {
+			rows = append(rows, row)
+		}
+		names[row] = strings.TrimPrefix(names[row]+", `"+r.Name+"`", ", ")
+	}
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s | %s |\n", names[row], row)
+	}
 }
 
 func code(value string) string {

@@ -31,7 +31,7 @@ func layers() [][]string {
 		{"shuffle"},
 		{"scheduler/...", "locality"},
 		{"identity", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
-		{"wire"},
+		{"wire", "internal/hadoop"},
 	}
 }
 

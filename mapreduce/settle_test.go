@@ -1,0 +1,263 @@
+package mapreduce
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/internal/hadoop"
+	"github.com/quernmr/quern/mapreduce/internal/bridge"
+)
+
+// compiledWith compiles jobs with the properties of a command line, each name=value.
+func compiledWith(jobs []*Job, properties ...string) (*compilation, error) {
+	all := make(map[string]string)
+	for _, p := range properties {
+		name, value, _ := strings.Cut(p, "=")
+		all[name] = value
+	}
+	return analyse(jobs, bridge.Settings{Inputs: []string{"in"}, Output: "out", Dir: "/w", Properties: all})
+}
+
+func someJob(name string) *Job { return Fold(wordPairs(), Sum).Job(name) }
+
+// isUsage says whether an error is one of the command line.
+func isUsage(err error) bool {
+	_, ok := errors.AsType[usageError](err)
+	return ok
+}
+
+// TestHadoopProperties: each property of Hadoop is honoured, refused or warned of
+// once, by its old names too.
+func TestHadoopProperties(t *testing.T) {
+	const (
+		honoured = "honoured"
+		accepted = "accepted"
+		warned   = "warned"
+	)
+	for property, want := range map[string]string{
+		// refused, with these words of the reason
+		"textinputformat.record.delimiter=;":                                       "lines end with LF",
+		"mapreduce.input.linerecordreader.line.maxlength=100":                      "quern.record.max.bytes",
+		"mapred.linerecordreader.maxlength=100":                                    "quern.record.max.bytes",
+		"mapreduce.input.lineinputformat.linespermap=10":                           "split.maxsize",
+		"mapreduce.output.fileoutputformat.compress=true":                          "not compressed",
+		"mapred.output.compress=true":                                              "mapred.output.compress: property mapreduce.output.fileoutputformat.compress=true is refused",
+		"mapreduce.job.inputformat.class=org.apache.hadoop.mapred.TextInputFormat": "names its inputs",
+		"mapreduce.job.outputformat.class=x":                                       "Job.Format",
+		"mapreduce.job.combine.class=x":                                            "Pairs.Combine",
+		"mapreduce.job.partitioner.class=x":                                        "Pairs.Partition",
+		"mapred.partitioner.class=x":                                               "Pairs.Partition",
+		"mapreduce.job.output.key.comparator.class=x":                              "order",
+		"mapred.output.value.groupfn.class=x":                                      "order",
+		"mapred.text.key.partitioner.options=-k1,2":                                "Pairs.Partition",
+		"map.output.key.field.separator=.":                                         "order",
+		"mapreduce.map.skip.maxrecords=1":                                          "no record is skipped",
+		"mapred.skip.on=true":                                                      "no record is skipped",
+		"mapreduce.map.failures.maxpercent=5":                                      "no output",
+		"mapred.max.reduce.failures.percent=5":                                     "no output",
+		"mapred.input.dir=/x":                                                      "-input",
+		"mapreduce.output.fileoutputformat.outputdir=/x":                           "-output",
+		"mapreduce.input.pathFilter.class=x":                                       "globs",
+		"mapreduce.output.basename=data":                                           "part-",
+		"mapreduce.fileoutputcommitter.marksuccessfuljobs=false":                   "_SUCCESS",
+		"mapred.lazy.output.format=x":                                              "part file",
+		"mapreduce.multipleoutputs=a b":                                            "Job.Outputs",
+		"mapred.cache.files=hdfs:///x":                                             "Job.Files",
+		"mapred.map.child.env=A=b":                                                 "environment",
+		"fs.default.name=hdfs://nn:8020":                                           "hdfs://HOST",
+		// asks for what happens anyway
+		"mapreduce.output.fileoutputformat.compress=false":           accepted,
+		"mapred.output.compress= false ":                             accepted,
+		"mapreduce.map.failures.maxpercent=0":                        accepted,
+		"mapreduce.fileoutputcommitter.marksuccessfuljobs=true":      accepted,
+		"mapreduce.output.basename=part":                             accepted,
+		"mapreduce.map.speculative=false":                            accepted,
+		"mapreduce.input.linerecordreader.line.maxlength=2147483647": accepted,
+		// known and without meaning
+		"mapreduce.job.maps=7": warned, "mapred.map.tasks=7": warned, "mapreduce.map.speculative=true": warned,
+		"mapred.output.compression.codec=x": warned, "io.sort.factor=10": warned, "mapred.child.java.opts=-Xmx1g": warned,
+		"yarn.app.mapreduce.am.resource.mb=1": warned, "mapreduce.jobhistory.address=x:1": warned, "mapreduce.odd=1": warned,
+		// honoured
+		"mapreduce.job.reduces=3": honoured, "mapred.reduce.tasks=3": honoured, "io.sort.mb=7": honoured,
+		"key.value.separator.in.input.line=;": honoured, "mapred.textoutputformat.separator=;": honoured,
+		"mapred.min.split.size=9": honoured, "mapred.task.timeout=9": honoured, "mapred.job.queue.name=etl": honoured,
+		"my.own=1": honoured, "user.name=bob": honoured,
+	} {
+		for how, compile := range map[string]func() (*compilation, error){
+			"-D": func() (*compilation, error) { return compiledWith([]*Job{someJob("j")}, property) },
+			"-D JOB:": func() (*compilation, error) {
+				return compiledWith([]*Job{someJob("i:k"), someJob("j")}, "i:k:"+property)
+			},
+			"Job.Properties": func() (*compilation, error) {
+				j := someJob("j")
+				name, value, _ := strings.Cut(property, "=")
+				j.Properties = map[string]string{name: value}
+				return compiledWith([]*Job{j, someJob("other")})
+			},
+		} {
+			c, err := compile()
+			name, value, _ := strings.Cut(property, "=")
+			if how == "-D JOB:" && ofFlow(presentName(name)) {
+				continue
+			}
+			switch want {
+			case honoured, accepted, warned:
+				if err != nil {
+					t.Errorf("%s %s: %v", how, property, err)
+					continue
+				}
+				if got := c.plans[0].Properties[presentName(name)]; got != value {
+					t.Errorf("%s %s: %q in the plan", how, property, got)
+				}
+				if warnings := len(c.warnings); (warnings == 1) != (want == warned) || warnings > 1 {
+					t.Errorf("%s %s: warnings %q", how, property, c.warnings)
+				}
+				continue
+			}
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), presentName(name)) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s %s: error %v, want %q", how, property, err, want)
+			}
+			if isUsage(err) != (how != "Job.Properties") {
+				t.Errorf("%s %s: bad usage %v", how, property, isUsage(err))
+			}
+		}
+	}
+}
+
+// TestHadoopNames: Hadoop's own list of a job's properties holds none that is not
+// known here, and no rule is for a property that Quern obeys.
+func TestHadoopNames(t *testing.T) {
+	content, err := os.ReadFile("testdata/mapred-default.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields(string(content))
+	if len(names) < 200 {
+		t.Errorf("%d names", len(names))
+	}
+	for _, now := range hadoop.Renamed() {
+		names = append(names, now)
+	}
+	known := knownProperties()
+	for _, name := range names {
+		if _, ruled := hadoop.Find(name); !ruled && known[name] == nil {
+			t.Errorf("%s is not known", name)
+		}
+	}
+	for _, rule := range hadoop.Rules() {
+		if known[rule.Name] != nil {
+			t.Errorf("%s has a rule and is obeyed", rule.Name)
+		}
+	}
+}
+
+// TestPropertiesOfOneJob: -D JOB:name=value wins over -D name=value, which wins over
+// the job's own; what names no job is refused.
+func TestPropertiesOfOneJob(t *testing.T) {
+	jobs := func() []*Job {
+		a, b := someJob("a"), someJob("b:c")
+		a.Reduces = 2
+		b.Properties = map[string]string{"mapred.reduce.tasks": "3", "x": "job", "y": "job"}
+		return []*Job{a, b}
+	}
+	for _, c := range []struct {
+		given string
+		want  string // reduces, x and y of both jobs
+	}{
+		{"", "2,, 3,job,job"},
+		{"x=all", "2,all, 3,all,job"},
+		{"b:c:x=one x=all", "2,all, 3,one,job"},
+		{"b:c:mapred.reduce.tasks=5", "2,, 5,job,job"},
+		{"mapreduce.job.reduces=4 b:c:mapreduce.job.reduces=5", "4,, 5,job,job"},
+		{"a:mapreduce.job.reduces=6 mapred.reduce.tasks=4", "6,, 4,job,job"},
+		{"a:x= b:c:y=1=2", "2,, 3,job,1=2"},
+	} {
+		made, err := compiledWith(jobs(), strings.Fields(c.given)...)
+		if err != nil {
+			t.Errorf("%s: %v", c.given, err)
+			continue
+		}
+		a, b := made.plans[0].Properties, made.plans[1].Properties
+		if got := a[propReduces] + "," + a["x"] + ", " + b[propReduces] + "," + b["x"] + "," + b["y"]; got != c.want {
+			t.Errorf("%s: %s, want %s", c.given, got, c.want)
+		}
+	}
+	for property, words := range map[string][]string{
+		"c:x=1":                        {`no job "c"`, "a, b:c", "-D c:x=1"},
+		":x=1":                         {`no job ""`},
+		"A:x=1":                        {`no job "A"`},
+		"a:=1":                         {"no name"},
+		"a:mapreduce.job.reduces=many": {"a:", "many"},
+		"a:quern.odd=1":                {"quern.odd"},
+		"a:mapred.job.priority=HIGH":   {"all jobs of a flow"},
+		"a:quern.embedded.slots=1":     {"all jobs of a flow"},
+		"mapreduce.job.reduces=1 mapred.reduce.tasks=2": {"are one", "mapred.reduce.tasks=2", "mapreduce.job.reduces=1"},
+	} {
+		_, err := compiledWith(jobs(), strings.Fields(property)...)
+		if !isUsage(err) {
+			t.Errorf("%s: %v", property, err)
+			continue
+		}
+		for _, w := range words {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: error %v, want %q", property, err, w)
+			}
+		}
+	}
+	j := someJob("j")
+	j.Properties = map[string]string{"j:x": "1"}
+	if _, err := compiledWith([]*Job{j}); err == nil || !strings.Contains(err.Error(), "colon") {
+		t.Errorf("error %v", err)
+	}
+	if c, err := compiledWith([]*Job{someJob("j")}, "mapreduce.job.reduces=2", "mapred.reduce.tasks=2"); err != nil || c.plans[0].Reduces != 2 {
+		t.Errorf("one number by two names: %v", err)
+	}
+}
+
+// TestFixedReduces: a job whose number of reduces is part of its meaning keeps it.
+func TestFixedReduces(t *testing.T) {
+	jobs := func() []*Job {
+		top := someJob("top")
+		top.FixedReduces = 1
+		return []*Job{top, someJob("other")}
+	}
+	for _, properties := range [][]string{nil, {"mapreduce.job.reduces=1"}, {"other:mapred.reduce.tasks=3"}, {"mapreduce.job.reduces=3", "top:mapreduce.job.reduces=1"}} {
+		c, err := compiledWith(jobs(), properties...)
+		if err != nil {
+			t.Errorf("%q: %v", properties, err)
+			continue
+		}
+		if i := slices.IndexFunc(c.jobs, func(j *Job) bool { return j.Name == "top" }); c.plans[i].Reduces != 1 {
+			t.Errorf("%q: %d reduces", properties, c.plans[i].Reduces)
+		}
+	}
+	for _, property := range []string{"mapreduce.job.reduces=3", "mapreduce.job.reduces=0", "mapred.reduce.tasks=2", "top:mapreduce.job.reduces=2"} {
+		_, err := compiledWith(jobs(), property)
+		if !isUsage(err) || !strings.Contains(err.Error(), "job top: -D mapreduce.job.reduces=") || !strings.Contains(err.Error(), "1 alone") || !strings.Contains(err.Error(), "-D JOB:") {
+			t.Errorf("%s: %v", property, err)
+		}
+		if _, err := compiledWith(jobs()[:1], property); !isUsage(err) || strings.Contains(err.Error(), "JOB:") {
+			t.Errorf("%s alone: %v", property, err)
+		}
+	}
+	// mrtest's standard of three is no override.
+	c, err := analyse(jobs(), bridge.Settings{Inputs: []string{"in"}, Output: "out", Defaults: map[string]string{propReduces: "3"}})
+	if err != nil || c.plans[0].Reduces != 1 || c.plans[1].Reduces != 3 {
+		t.Errorf("%v", err)
+	}
+	for what, edit := range map[string]func(*Job){
+		"Job.Reduces and Job.FixedReduces are both set":                         func(j *Job) { j.Reduces = 1 },
+		"Job.FixedReduces is -1":                                                func(j *Job) { j.FixedReduces = -1 },
+		"Job.FixedReduces is 1, but Job.Properties has mapreduce.job.reduces=2": func(j *Job) { j.Properties = map[string]string{"mapred.reduce.tasks": "2"} },
+		"Job.FixedReduces is 1, but MapOnly has no reduces":                     func(j *Job) { j.stage = MapOnly(wordPairs()).stage },
+	} {
+		all := jobs()[:1]
+		edit(all[0])
+		if _, err := compiledWith(all); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("error %v, want %q", err, what)
+		}
+	}
+}
