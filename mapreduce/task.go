@@ -102,7 +102,8 @@ func (t *Task) Status(text string) { t.host.Status(text) }
 func (t *Task) Property(name string) string { return t.host.Property(presentName(name)) }
 
 // File gives the local path of a side file named in Job.Files. Of a directory or
-// glob it holds the contents of the files, one after the other.
+// glob it holds the contents of the files, one after the other. A side file that is
+// not what it was when the job started fails the job.
 func (t *Task) File(name string) (path string, err error) { return t.host.File(name) }
 
 // SidePart is one of the files that a path of Job.Files stands for: its URL, and the

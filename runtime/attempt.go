@@ -71,6 +71,7 @@ func (a *attempt) do() error {
 	output := volatile(a.fs, !syncsOutput(a.plan().Properties, embedded))
 	a.tree = &tree{fs: output, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
+	a.task.staged = sideFilesName(a.sub.Staging, a.id().Task.Job)
 	switch a.id().Task.Kind {
 	case wire.Commit:
 		err = a.commit()

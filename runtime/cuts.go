@@ -46,11 +46,10 @@ func (a *attempt) stageCuts() error {
 	if err != nil {
 		return fmt.Errorf("sample the input: %w", err)
 	}
-	data, err := wire.Marshal(&cutsFile{chooseCuts(keys, a.plan().Reduces)})
+	data, err := sealed(&cutsFile{chooseCuts(keys, a.plan().Reduces)})
 	if err != nil {
 		return err
 	}
-	data = binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
 	if err := writeOnce(a.staging, name, name+"."+a.id().String(), data); err != nil {
 		return fmt.Errorf("stage cuts: %w", err)
 	}
@@ -79,18 +78,31 @@ func (a *attempt) loadCuts() error {
 }
 
 func decodeCuts(data []byte) ([][]byte, error) {
-	body := len(data) - 8
-	if body < 0 || xxhash.Sum64(data[:body]) != binary.LittleEndian.Uint64(data[body:]) {
-		return nil, fmt.Errorf("%w: wrong hash", ErrCorrupt)
-	}
 	var f cutsFile
-	if err := wire.Unmarshal(data[:body], &f); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	if err := unsealed(data, &f); err != nil {
+		return nil, err
 	}
 	if !slices.IsSortedFunc(f.Cuts, bytes.Compare) {
 		return nil, fmt.Errorf("%w: cuts are not sorted", ErrCorrupt)
 	}
 	return f.Cuts, nil
+}
+
+// sealed is msgpack of a value followed by its hash.
+func sealed(value any) ([]byte, error) {
+	data, err := wire.Marshal(value)
+	return binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data)), err
+}
+
+func unsealed(data []byte, value any) error {
+	body := len(data) - 8
+	if body < 0 || xxhash.Sum64(data[:body]) != binary.LittleEndian.Uint64(data[body:]) {
+		return fmt.Errorf("%w: wrong hash", ErrCorrupt)
+	}
+	if err := wire.Unmarshal(data[:body], value); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return nil
 }
 
 // chooseCuts cuts sampled keys into equal parts. Of a key that fills several,

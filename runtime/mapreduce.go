@@ -26,7 +26,7 @@ func (a *attempt) runMap() error {
 	code := a.job.Maps[split.Input]
 	if a.plan().Reduces == 0 {
 		err = a.writing("MAP_OUTPUT_RECORDS", func() error {
-			err := protect(func() error { return code(a.task, split, nil) })
+			err := a.runCode(func() error { return code(a.task, split, nil) })
 			a.countInput(split)
 			return cmp.Or(split.err, err)
 		})
@@ -54,7 +54,7 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 		return err
 	}
 	defer collector.Discard() // what Close has finished stays
-	err = protect(func() error { return code(a.task, split, collector) })
+	err = a.runCode(func() error { return code(a.task, split, collector) })
 	// What the code was fed comes first: its own error, or panic, may follow from it.
 	if err := cmp.Or(split.err, err); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (a *attempt) runReduce() error {
 		}
 		defer merger.Close()
 		in := &merged{Merger: merger, attempt: a}
-		err = protect(func() error { return a.job.Reduce(a.task, in) })
+		err = a.runCode(func() error { return a.job.Reduce(a.task, in) })
 		a.counters.Add(TaskCounters, "REDUCE_INPUT_RECORDS", in.records)
 		return cmp.Or(merger.Err(), err)
 	})

@@ -30,8 +30,8 @@
 // writes output asks by [wire.CommitReady] and renames when it is granted. What
 // the kinds do:
 //
-//	setup    checks input and output, stages splits and cuts, makes the output's
-//	         directories
+//	setup    checks input and output, stages splits, the list of side files and
+//	         cuts, makes the output's directories
 //	map      reads a split and writes one segment file, <Dir>/output, for the
 //	         reduces; in a map-only job output files like a reduce
 //	reduce   merges the runs it is given and writes output files
@@ -49,6 +49,7 @@
 //	stopped          its name from the first cleanup of one of its jobs on, see tree
 //	tmp/<index>      output of a job of a flow that only later jobs read: segment files
 //	<job>/splits     see splitsfile.go for the bytes
+//	<job>/files      see sidefiles.go; of a job with side files
 //	<job>/cuts       see cuts.go
 //
 // Splits and cuts appear complete or not at all, and are never replaced: a setup

@@ -11,9 +11,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// setup validates input and output, stages the splits, and the cuts of a total
-// order, and makes the output's directories, in this order: a job that is refused
-// leaves no output behind.
+// setup validates input and output, stages the splits, what the side files are and
+// the cuts of a total order, and makes the output's directories, in this order: a
+// job that is refused leaves no output behind.
 func (a *attempt) setup() error {
 	state, err := a.tree.claimed()
 	if state == foreign {
@@ -24,6 +24,9 @@ func (a *attempt) setup() error {
 		return fmt.Errorf("make staging directory: %w", err)
 	}
 	if err := a.stageSplits(); err != nil {
+		return err
+	}
+	if err := a.stageSideFiles(); err != nil {
 		return err
 	}
 	if a.plan().TotalOrder && a.plan().Reduces > 1 {

@@ -50,6 +50,10 @@ type Task struct {
 	files    map[string]string // local paths of side files at hand
 	parts    map[string][]SidePart
 
+	staged    string     // file with what the side files were when the job started; empty: not known
+	sides     *sideFiles // its content, once read
+	usedSides []string
+
 	fs      dfs.FS
 	work    string // the attempt's working directory
 	outputs *outputs
@@ -172,30 +176,26 @@ func (t *Task) File(name string) (string, error) {
 }
 
 func (t *Task) fetch(name string) (string, error) {
-	from, err := t.declared(name)
+	files, err := t.useSideFiles(name)
 	if err != nil {
 		return "", err
 	}
-	if path, ok := localFile(from); ok {
+	if path, ok := localFile(t.Plan.Files[name]); ok {
 		return path, nil
-	}
-	files, err := SideFiles(t.fs, from)
-	if err != nil {
-		return "", err
 	}
 	path := filepath.Join(t.work, name)
 	return path, t.copy(path, files...)
 }
 
-// declared is the path of a side file, as the job has it.
-func (t *Task) declared(name string) (string, error) {
+// declared says why a side file is none of the job's.
+func (t *Task) declared(name string) error {
 	if t.Plan == nil || t.Plan.Files[name] == "" {
-		return "", Fatal(errors.New("not declared in the job"))
+		return Fatal(errors.New("not declared in the job"))
 	}
 	if name != filepath.Base(name) || !filepath.IsLocal(name) {
-		return "", Fatal(errors.New("its name is no file name"))
+		return Fatal(errors.New("its name is no file name"))
 	}
-	return t.Plan.Files[name], nil
+	return nil
 }
 
 func localFile(url string) (path string, ok bool) {
@@ -232,11 +232,7 @@ func (t *Task) Parts(name string) ([]SidePart, error) {
 }
 
 func (t *Task) fetchParts(name string) ([]SidePart, error) {
-	from, err := t.declared(name)
-	if err != nil {
-		return nil, err
-	}
-	files, err := SideFiles(t.fs, from)
+	files, err := t.useSideFiles(name)
 	if err != nil {
 		return nil, err
 	}
@@ -256,12 +252,6 @@ func (t *Task) fetchParts(name string) ([]SidePart, error) {
 		parts[i] = SidePart{URL: file.Name, Path: path}
 	}
 	return parts, nil
-}
-
-// SideFiles lists the files whose contents, one after the other, are a side file:
-// the path is one of a file, of a directory, or a pattern, as an input's is.
-func SideFiles(f dfs.FS, path string) ([]dfs.Info, error) {
-	return filesAt(f, path, false)
 }
 
 // copy makes a local file of the contents of others.

@@ -26,6 +26,7 @@ const testStaging = "mem://t/staging/s1"
 type bench struct {
 	*testing.T
 	fs   *mem.FS
+	all  dfs.FS // that the worker has; nil: fs alone
 	sub  *wire.Submission
 	jobs []Job
 	dir  string
@@ -114,9 +115,13 @@ func (b *bench) stage() {
 func (b *bench) start() {
 	tracker, worker := wire.Pipe()
 	b.conn, b.served = tracker, make(chan error, 1)
+	all := b.all
+	if all == nil {
+		all = b.fs
+	}
 	load := func(sub *wire.Submission) (*Program, error) { return &Program{Plan: sub.Plan, Jobs: b.jobs}, nil }
 	go func() {
-		b.served <- Serve(context.Background(), worker, load, b.fs, Options{InProcess: true, Progress: time.Millisecond})
+		b.served <- Serve(context.Background(), worker, load, all, Options{InProcess: true, Progress: time.Millisecond})
 	}()
 	m := must(b.conn.Receive())
 	if hello, ok := m.(*wire.WorkerHello); !ok || hello.Protocol != wire.WorkerProtocol {

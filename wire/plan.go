@@ -107,6 +107,7 @@ const (
 	StagedStopped    = "stopped"    // its name once a job of it is cleaned up: no job is set up any more
 	StagedSplits     = "splits"     // written by the setup attempt
 	StagedCuts       = "cuts"       // partition boundaries of a total order, written by the setup attempt
+	StagedFiles      = "files"      // what the side files were, written by the setup attempt
 )
 
 // State is where a job is in its life.

@@ -1,0 +1,132 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// Side files are read where they lie, so a job's setup stages what they were then:
+// every attempt that uses one compares, before and after its code runs. The file
+// is msgpack of sideFiles and its hash, as the cuts are.
+const maxSideFiles = 64 << 20
+
+type sideFiles struct{ Files []sideFile } // of each side file in their order
+
+type sideFile struct {
+	Name, URL      string // of the side file, and of one file that it stands for
+	Size, Modified int64  // as of a Chunk
+}
+
+func sideFilesName(staging string, job wire.JobID) string {
+	return dfs.Join(staging, job.String(), wire.StagedFiles)
+}
+
+// SideFiles lists the files whose contents, one after the other, are a side file:
+// the path is one of a file, of a directory, or a pattern, as an input's is.
+func SideFiles(f dfs.FS, path string) ([]dfs.Info, error) {
+	return filesAt(f, path, false)
+}
+
+func sideFilesOf(name string, infos []dfs.Info) (all []sideFile) {
+	for _, info := range infos {
+		all = append(all, sideFile{name, info.Name, info.Size, info.Modified.UnixNano()})
+	}
+	return all
+}
+
+// stageSideFiles writes what the job's side files are, unless an earlier attempt has.
+func (a *attempt) stageSideFiles() error {
+	if len(a.plan().Files) == 0 {
+		return nil
+	}
+	name := sideFilesName(a.sub.Staging, a.id().Task.Job)
+	if _, err := a.fs.Stat(name); !missing(err) {
+		return err
+	}
+	var all sideFiles
+	for _, side := range slices.Sorted(maps.Keys(a.plan().Files)) {
+		files, err := SideFiles(a.fs, a.plan().Files[side])
+		if err != nil {
+			return fmt.Errorf("side file %q: %w", side, inputError(err))
+		}
+		all.Files = append(all.Files, sideFilesOf(side, files)...)
+	}
+	data, err := sealed(&all)
+	if err != nil {
+		return err
+	}
+	if err := writeOnce(a.staging, name, name+"."+a.id().String(), data); err != nil {
+		return fmt.Errorf("stage the list of side files: %w", err)
+	}
+	return nil
+}
+
+// useSideFiles lists the files of a side file, which are looked at again once the
+// code has run.
+func (t *Task) useSideFiles(name string) ([]dfs.Info, error) {
+	if err := t.declared(name); err != nil {
+		return nil, err
+	}
+	t.usedSides = append(t.usedSides, name)
+	return t.sideFilesNow(name)
+}
+
+// sideFilesNow lists the files of a side file, which must be those that the job's
+// setup has found.
+func (t *Task) sideFilesNow(name string) ([]dfs.Info, error) {
+	files, err := SideFiles(t.fs, t.Plan.Files[name])
+	if missing(err) || errors.Is(err, ErrInput) {
+		return nil, Fatal(err)
+	}
+	if err != nil || t.staged == "" {
+		return files, err
+	}
+	if t.sides == nil {
+		data, err := readAll(t.fs, t.staged, maxSideFiles)
+		sides := new(sideFiles)
+		if err == nil {
+			err = unsealed(data, sides)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the list of side files %s: %w", t.staged, err)
+		}
+		t.sides = sides
+	}
+	was := slices.DeleteFunc(slices.Clone(t.sides.Files), func(f sideFile) bool { return f.Name != name })
+	now := sideFilesOf(name, files)
+	for i := range max(len(was), len(now)) {
+		if i < min(len(was), len(now)) && was[i] == now[i] {
+			continue
+		}
+		other := append(was[min(i, len(was)):], now[min(i, len(now)):]...)[0] // gone, new or of other content
+		return nil, Fatal(fmt.Errorf("%s: %w", other.URL, ErrChanged))
+	}
+	return files, nil
+}
+
+// checkSideFiles fails when a side file that was used has changed.
+func (t *Task) checkSideFiles() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range t.usedSides {
+		if _, err := t.sideFilesNow(name); err != nil {
+			return fmt.Errorf("side file %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// runCode runs the job's code. That a side file has changed comes first: the code's
+// own error may follow from it.
+func (a *attempt) runCode(code func() error) error {
+	err := protect(code)
+	if changed := a.task.checkSideFiles(); err == nil || isFatal(changed) {
+		return changed
+	}
+	return err
+}

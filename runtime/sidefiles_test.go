@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestSideFilesChange: a side file that is not what the job's setup has found fails
+// the attempt that uses it, and no other, at once.
+func TestSideFilesChange(t *testing.T) {
+	own := t.TempDir() + "/local"
+	use := func(name string, parts bool) func(*Task) error {
+		return func(t *Task) error {
+			if parts {
+				_, err := t.Parts(name)
+				return err
+			}
+			_, err := t.File(name)
+			return err
+		}
+	}
+	replace := func(name string) func(*bench) {
+		return func(b *bench) {
+			must(0, b.fs.Remove(name))
+			put(b.fs, name, []byte("?")) // as long as before
+		}
+	}
+	for name, c := range map[string]struct {
+		use    func(*Task) error
+		change func(*bench)
+		want   string // words of the error; empty: none
+	}{
+		"nothing":            {use("dir", false), nil, ""},
+		"one":                {use("one", false), replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
+		"one, as parts":      {use("one", true), replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
+		"gone":               {use("one", false), func(b *bench) { must(0, b.fs.Remove("mem://t/side/one")) }, "mem://t/side/one"},
+		"of a directory":     {use("dir", true), replace("mem://t/side/dir/b"), "mem://t/side/dir/b: file has changed"},
+		"more in it":         {use("dir", false), func(b *bench) { put(b.fs, "mem://t/side/dir/a1", nil) }, "mem://t/side/dir/"},
+		"more at its end":    {use("dir", false), func(b *bench) { put(b.fs, "mem://t/side/dir/z", nil) }, "mem://t/side/dir/z: file has changed"},
+		"fewer":              {use("dir", false), func(b *bench) { must(0, b.fs.Remove("mem://t/side/dir/b")) }, "mem://t/side/dir/b: file has changed"},
+		"of no match":        {use("glob", false), func(b *bench) { must(0, b.fs.Remove("mem://t/side/one")) }, "mem://t/side/o*"},
+		"another":            {use("dir", false), replace("mem://t/side/one"), ""},
+		"none is used":       {func(*Task) error { return nil }, replace("mem://t/side/one"), ""},
+		"a local one":        {use("local", false), func(*bench) { must(0, os.WriteFile(own, []byte("longer"), 0o666)) }, "local: file has changed"},
+		"its error is lost":  {func(t *Task) error { use("one", false)(t); return nil }, replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
+		"its error comes of": {func(t *Task) error { return errors.Join(use("one", false)(t), errors.New("a consequence")) }, replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
+	} {
+		for when, during := range map[string]bool{"before the attempt": false, "while it runs": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				must(0, os.WriteFile(own, []byte("local"), 0o666))
+				plan := linesPlan()
+				plan.Files = map[string]string{"one": "mem://t/side/one", "dir": "mem://t/side/dir", "glob": "mem://t/side/o*", "local": "file://" + own}
+				var b *bench
+				ran := false
+				b = newBench(t, plan, Job{Maps: []MapFunc{func(t *Task, _ *Split, _ Collector) error {
+					err := c.use(t)
+					if ran = true; during && c.change != nil {
+						c.change(b)
+					}
+					return err
+				}}, Reduce: wordCount().Reduce})
+				put(b.fs, "mem://t/side/one", []byte("!"))
+				put(b.fs, "mem://t/side/dir/a", []byte("1"))
+				put(b.fs, "mem://t/side/dir/b", []byte("2"))
+				b.stop()
+				b.all = dfs.Mux{"mem": b.fs, "file": local.New()}
+				b.start()
+				b.must(wire.Setup, 0, nil)
+				if !during && c.change != nil {
+					c.change(b)
+				}
+				r := b.try(wire.Map, 0, nil)
+				if r.Fatal != (c.want != "") || !strings.Contains(r.Error, c.want) || (r.Error == "") != (c.want == "") {
+					t.Errorf("fatal %v, error %q, want %q", r.Fatal, r.Error, c.want)
+				}
+				if !ran {
+					t.Error("the code has not run")
+				}
+			})
+		}
+	}
+}
