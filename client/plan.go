@@ -83,7 +83,7 @@ func planWithin(parent context.Context, exe string, args []string, stderr io.Wri
 	case ctx.Err() != nil && waitErr != nil:
 		return nil, fmt.Errorf("%s %w within %v; it was killed", exe, ErrHang, limit)
 	case waitErr != nil && !errors.Is(waitErr, exec.ErrWaitDelay):
-		return nil, exitError(exe, waitErr, said.panicked)
+		return nil, exitError(exe, waitErr, said)
 	case errors.Is(frame.err, io.EOF), errors.Is(frame.err, os.ErrDeadlineExceeded):
 		if asksHelp(args) {
 			return nil, fmt.Errorf("%s %w", exe, ErrHelp)
@@ -101,17 +101,21 @@ type planFrame struct {
 }
 
 // exitError says how a program ended that did not end well.
-func exitError(exe string, err error, panicked bool) error {
+func exitError(exe string, err error, said *tracer) error {
 	var exit *exec.ExitError
 	switch {
 	case !errors.As(err, &exit):
 		return fmt.Errorf("%s: plan: %w", exe, err)
-	case panicked:
+	case said.panicked:
 		return fmt.Errorf("%s %w", exe, ErrPanic)
 	case exit.ExitCode() == 2:
 		return fmt.Errorf("%s %w", exe, ErrUsage)
 	}
-	return fmt.Errorf("%s %w: %v", exe, ErrExit, exit) // "exit status 3", "signal: killed"
+	last := ""
+	if said.last != "" {
+		last = "; it said last: " + said.last
+	}
+	return fmt.Errorf("%s %w: %v, in mapreduce.Main or before%s", exe, ErrExit, exit, last) // "exit status 3", "signal: killed"
 }
 
 func asksHelp(args []string) bool {
@@ -125,12 +129,13 @@ func asksHelp(args []string) bool {
 type tracer struct {
 	to       io.Writer
 	line     []byte // the beginning of the current line
+	last     string // the beginning of the last one that was not empty
 	died     bool   // a line has announced it
 	panicked bool   // and a goroutine's trace has followed
 }
 
 // traceStart is more than enough of a line to know it by.
-const traceStart = 32
+const traceStart = 200
 
 func (t *tracer) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
@@ -147,6 +152,9 @@ func (t *tracer) Write(p []byte) (int, error) {
 func (t *tracer) endLine() {
 	line := string(t.line)
 	t.line = t.line[:0]
+	if line != "" {
+		t.last = strings.ToValidUTF8(line, "")
+	}
 	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 		t.died = true
 	}

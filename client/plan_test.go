@@ -94,7 +94,7 @@ func TestPlan(t *testing.T) {
 		said      string // on standard error
 	}{
 		{"usage", planDeadline, ErrUsage, "refused its flags", "not defined: -x"},
-		{"exit", planDeadline, ErrExit, "exit status 3", "only a word"},
+		{"exit", planDeadline, ErrExit, "exit status 3, in mapreduce.Main or before; it said last: panic: only a word", "only a word"},
 		{"panic", planDeadline, ErrPanic, "panicked", "index out of range [1]"},
 		{"killed", planDeadline, ErrExit, "signal: killed", ""},
 		{"silent", planDeadline, ErrNoPlan, "never called mapreduce.Main", "hello"},

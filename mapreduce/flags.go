@@ -17,7 +17,8 @@ import (
 
 // program is a job's program in one process.
 type program struct {
-	build func() (bridge.Compiler, error)
+	build  func() (bridge.Compiler, error)
+	worker bool // this process is a worker
 
 	mu    sync.Mutex // guards flags, which build reads; workers within a process share them
 	flags *jobFlags
@@ -68,6 +69,10 @@ func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
 		return nil, mrruntime.Fatal(fmt.Errorf("set the job's flags: %w", err))
 	}
 	compiled, err := p.compile(sub.Program.Dir)
+	if err != nil && p.worker {
+		dir, _ := os.Getwd() // its name is for the message alone
+		err = fmt.Errorf("%w (the client has built the job, but %s)", err, mrruntime.Elsewhere(sub, dir))
+	}
 	if err != nil {
 		return nil, mrruntime.Fatal(fmt.Errorf("build the job: %w", err))
 	}

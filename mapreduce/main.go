@@ -59,6 +59,7 @@ func run(build func() (bridge.Compiler, error)) int {
 	p := &program{build: build, flags: flags}
 	switch mode {
 	case workerMode:
+		p.worker = true
 		return p.work()
 	case planMode, "":
 	default:

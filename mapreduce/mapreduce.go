@@ -45,9 +45,10 @@
 //  2. The function given to Main builds the job from the flags alone. It is called
 //     for every attempt, so what the job's functions capture is per attempt. A
 //     worker whose job differs from the submitted one stops and says where.
-//  3. Package variables are per process: pass no data through them. Attempts run in
-//     an empty directory, so a relative os.Open fails; files come through Job.Files
-//     and [Task.File].
+//  3. Package variables are per process: pass no data through them. Workers run in
+//     another directory than the client, with the environment of their task tracker,
+//     so a relative os.Open fails, also before Main; files come through Job.Files and
+//     [Task.File], values through flags.
 //  4. Declare flags before Main and leave flag.Parse to it. The flags -input,
 //     -output, -D and -h are Main's; -D wins over Job.Properties. Code behind Main
 //     does not run.

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"fmt"
+
 	"github.com/quernmr/quern/wire"
 )
 
@@ -9,6 +11,13 @@ import (
 type Program struct {
 	Plan wire.Plan
 	Jobs []Job
+}
+
+// Elsewhere says, for an error of the job's own code that its client did not meet,
+// what is different where a worker runs.
+func Elsewhere(sub *wire.Submission, dir string) string {
+	return fmt.Sprintf("a worker runs in %s, not in %s, and with the environment of its task tracker: hand files over by Job.Files, values by flags",
+		dir, sub.Program.Dir)
 }
 
 // Job is one job's code.

@@ -114,7 +114,7 @@ func TestWorkerEnds(t *testing.T) {
 func TestWorkerThatDoesNotStart(t *testing.T) {
 	crash := startTracker(t, "t1", t.TempDir(), "-crash")
 	r := crash.fail(doSucceed)
-	if !strings.Contains(r.Error, "exit status 7") || r.Log != "crash before the first message" {
+	if !strings.Contains(r.Error, "exit status 7 before mapreduce.Main (a worker runs in ") || r.Log != "crash before the first message" {
 		t.Errorf("crash: %q, log %q", r.Error, r.Log)
 	}
 	l := startTracker(t, "t2", t.TempDir())

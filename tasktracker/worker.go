@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -126,14 +127,18 @@ func (h *handle) live(dir string) {
 }
 
 func (h *handle) serve(dir string) string {
-	w, err := h.start(dir)
+	sub, err := h.loop.programs.prepare(h.sub)
+	if err != nil {
+		return err.Error()
+	}
+	w, err := h.start(sub, dir)
 	if err != nil {
 		return err.Error()
 	}
 	h.loop.wait.Go(func() { h.write(w.Conn()) })
 	exited := make(chan error, 1)
 	h.loop.wait.Go(func() { exited <- w.Wait() })
-	h.listen(w)
+	heard := h.listen(w)
 	ended := time.AfterFunc(endGrace, h.kill)
 	err = <-exited
 	ended.Stop()
@@ -144,17 +149,16 @@ func (h *handle) serve(dir string) string {
 	switch {
 	case h.fault != nil:
 		return h.fault.Error()
-	case err != nil:
-		return err.Error()
+	case err == nil:
+		err = errors.New("exit status 0")
 	}
-	return "exit status 0"
+	if !heard {
+		return fmt.Sprintf("%v before mapreduce.Main (%s)", err, runtime.Elsewhere(sub, dir))
+	}
+	return err.Error()
 }
 
-func (h *handle) start(dir string) (Worker, error) {
-	sub, err := h.loop.programs.prepare(h.sub)
-	if err != nil {
-		return nil, err
-	}
+func (h *handle) start(sub *wire.Submission, dir string) (Worker, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make worker's directory: %w", err)
 	}
@@ -165,6 +169,7 @@ func (h *handle) start(dir string) (Worker, error) {
 		return nil, errors.New("killed before")
 	}
 	var w Worker
+	var err error
 	started := make(chan struct{})
 	h.loop.starts <- func() {
 		w, err = h.loop.cfg.Workers.Start(sub, dir)
@@ -226,15 +231,16 @@ func (h *handle) prepare(run *wire.Run) (*wire.Run, error) {
 	return &told, err
 }
 
-// listen passes on what the worker says until its pipe ends.
-func (h *handle) listen(w Worker) {
-	for {
+// listen passes on what the worker says until its pipe ends. It tells whether it
+// said anything, as mapreduce.Main does at once.
+func (h *handle) listen(w Worker) (heard bool) {
+	for ; ; heard = true {
 		m, err := w.Conn().Receive()
 		if err != nil {
 			if garbled(err) {
 				h.giveUp(fmt.Errorf("its worker sent what is no message: %w", err))
 			}
-			return
+			return heard
 		}
 		ev := core.FromWorker{Worker: h.id, Message: m}
 		if done, ok := m.(*wire.WorkerDone); ok && done.Result.Error == "" {

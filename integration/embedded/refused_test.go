@@ -164,6 +164,33 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestRelativeFile: a program that reads a file of the client's directory outside of
+// its functions is told what is different in a worker.
+func TestRelativeFile(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", text(10))
+	write(t, dir+"/relative.txt", "x")
+	for _, c := range []struct {
+		start, at string
+		wants     []string
+	}{
+		{"read", "", []string{"its worker did not start: exit status 1 before mapreduce.Main", "open relative.txt: no such file"}},
+		{"", "build", []string{"build the job: open relative.txt: no such file", "the client has built the job"}},
+	} {
+		var stderr bytes.Buffer
+		cmd := command(t, &stderr, "faulty", "-at", c.at, "-do", "read", "-input", in, "-output", dir+"/out")
+		cmd.Dir, cmd.Env = dir, append(cmd.Env, "FAULTY_START="+c.start)
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("%v", err)
+		}
+		for _, want := range append(c.wants, "a worker runs in ", "not in "+dir+",", "environment of its task tracker", "Job.Files") {
+			if !strings.Contains(stderr.String(), want) {
+				t.Errorf("message lacks %q:\n%s", want, &stderr)
+			}
+		}
+	}
+}
+
 // TestInputRewritten: the first map rewrites the input that later maps read.
 func TestInputRewritten(t *testing.T) {
 	dir := t.TempDir()

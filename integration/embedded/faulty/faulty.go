@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"iter"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,13 +21,15 @@ import (
 
 var (
 	at    = flag.String("at", "", "where to misbehave: start, build, map or reduce")
-	do    = flag.String("do", "", "how: error, moan, panic, exit, kill, hang, count, shout, corrupt, rewrite, orphan, gorge or fork")
+	do    = flag.String("do", "", "how: error, moan, panic, exit, kill, hang, count, read, shout, corrupt, rewrite, orphan, gorge or fork")
 	times = flag.Int("times", 1000, "how many attempts of a task misbehave")
 )
 
 func main() {
 	if misplaced := os.Getenv("FAULTY_START"); misplaced != "" {
-		misbehave(misplaced)
+		if err := misbehave(misplaced); err != nil {
+			log.Fatal(err)
+		}
 	}
 	mapreduce.Main(build)
 }
@@ -102,6 +105,9 @@ func misbehave(how string) error {
 			}
 		}
 		return misbehave("hang")
+	case "read":
+		_, err := os.ReadFile("relative.txt")
+		return err
 	case "corrupt":
 		return corruptFirst()
 	case "shout":
