@@ -62,10 +62,15 @@ func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, err
 		return nil, err
 	}
 	program := &mrruntime.Program{Plan: wire.Plan{Flow: flow, Jobs: c.plans}}
+	compiled := &bridge.Compiled{Program: program, Warnings: c.warnings}
 	for i := range c.jobs {
 		program.Jobs = append(program.Jobs, c.code(i, func(t *mrruntime.Task) host { return attemptHost{t} }).erased())
+		compiled.Texts = append(compiled.Texts, nil)
+		if texts := c.stages[i].texts; texts != nil {
+			compiled.Texts[i] = texts()
+		}
 	}
-	return &bridge.Compiled{Program: program, Warnings: c.warnings}, nil
+	return compiled, nil
 }
 
 // analyse checks jobs and describes them, in the order in which they can run.

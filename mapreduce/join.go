@@ -37,6 +37,7 @@ func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, k
 		maps: func(job *jobSpec) []mapFunc {
 			return append(a.mapFuncs(job, left), b.mapFuncs(job, right)...)
 		},
+		texts: func() []func(key, value []byte) string { return append(a.texts(left), b.texts(right)...) },
 		combiner: func(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
 			return joinCombiner(a.combiner(job, left.key), b.combiner(job, right.key))
 		},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 
 	mrruntime "github.com/quernmr/quern/runtime"
 )
@@ -229,6 +230,20 @@ func (p *Pairs[K, V]) mapFuncs(job *jobSpec, s shape[K]) []mapFunc {
 		})
 	}
 	return maps
+}
+
+// texts show what each of the maps emits.
+func (p *Pairs[K, V]) texts(s shape[K]) []func(key, value []byte) string {
+	k, v := s.key(), must(p.value)
+	text := func(key, value []byte) string {
+		a, errA := read(k, &decoder{}, key)
+		b, errB := read(v, &decoder{}, value)
+		if err := errors.Join(errA, errB); err != nil {
+			return err.Error()
+		}
+		return string(v.text(append(k.text(nil, a), '\t'), b))
+	}
+	return slices.Repeat([]func(key, value []byte) string{text}, len(p.sources))
 }
 
 func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *collect[K, V]) error {

@@ -31,6 +31,7 @@ type stage struct {
 
 	combine, total bool
 	maps           func(*jobSpec) []mapFunc
+	texts          func() []func(key, value []byte) string                    // of what each of the maps emits; nil: map-only
 	combiner       func(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc // makes nil: none
 	reduce         func(*jobSpec) mrruntime.ReduceFunc                        // nil: map-only
 
@@ -49,6 +50,7 @@ func newResult[K, V, KO, VO any](p *Pairs[K, V], s shape[K], reduce func(r *redu
 		combine:   p.combines(),
 		total:     p.total,
 		maps:      func(job *jobSpec) []mapFunc { return p.mapFuncs(job, s) },
+		texts:     func() []func(key, value []byte) string { return p.texts(s) },
 		combiner: func(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
 			return p.combiner(job, s.key)
 		},

@@ -7,11 +7,7 @@ import (
 )
 
 func TestWordcount(t *testing.T) {
-	job, err := wordcount()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := mrtest.Run(t, job, "to be or\nnot  to be\r\n"), "be\t2\nnot\t1\nor\t1\nto\t2\n"; got != want {
+	if got, want := mrtest.Run(t, mrtest.Program(wordcount), "to be or\nnot  to be\r\n"), "be\t2\nnot\t1\nor\t1\nto\t2\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -2,19 +2,19 @@
 // encoded, sorted, shuffled and committed, on an in-memory file system.
 //
 //	func TestWordcount(t *testing.T) {
-//		job, err := wordcount()
-//		if err != nil {
-//			t.Fatal(err)
-//		}
-//		if got := mrtest.Run(t, job, "b a\nb\n"); got != "a\t1\nb\t2\n" {
+//		if got := mrtest.Run(t, mrtest.Program(wordcount), "b a\nb\n"); got != "a\t1\nb\t2\n" {
 //			t.Errorf("got %q", got)
 //		}
 //	}
 //
+// [Program] builds the job again for every attempt, as workers do. A *mapreduce.Job
+// or *mapreduce.Flow runs as well; its attempts share what its functions capture.
+//
 // A job must give the same records however its input is split and its work is
 // spread, or it will surprise on a cluster. So every call runs it several times:
 //
-//   - as it is;
+//   - as it is, twice: what each map emits and each task writes is compared, so that
+//     the clock and random numbers show;
 //   - with a split for every few bytes, so that each map sees a record or none;
 //   - with the lines of its input in reverse order ([Run] alone);
 //   - without its combiner;
@@ -22,12 +22,11 @@
 //
 // The outputs must hold the same records, in whatever order. They are compared as
 // lines of text: a job of another [mapreduce.Format] is run with Text for that.
-// In all runs but the first, the bytes that a combiner or reduce has been given
+// In all runs but the first two, the bytes that a combiner or reduce has been given
 // are overwritten when they are no longer valid: code that kept them shows.
 //
 // Attempts share the test's process and run one after the other, so here, unlike
-// on a cluster, what a job's functions capture lives as long as the job, and
-// relative file names are the test's.
+// on a cluster, package variables are shared and relative file names are the test's.
 package mrtest
 
 import (
@@ -45,7 +44,7 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 )
 
-// Runnable is *mapreduce.Job or *mapreduce.Flow.
+// Runnable is a [Program], *mapreduce.Job or *mapreduce.Flow.
 type Runnable = bridge.Compiler
 
 // Output is what a job or flow has written.

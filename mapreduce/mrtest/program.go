@@ -31,6 +31,7 @@ type variant struct {
 	combine  bool
 	text     bool // write lines whatever the job's format
 	poison   bool
+	emitted  *emitted // not nil: to be told what maps emit
 }
 
 var variants = []variant{
@@ -42,7 +43,8 @@ var variants = []variant{
 // runAll gives the output of the job as it is. An error beside an output says
 // where other runs disagree with it.
 func (k *kit) runAll(files map[string]string, reverse bool) (*Output, error) {
-	asItIs := variant{combine: true}
+	first, second := &emitted{maps: make(map[mapTask]*mapOutput)}, &emitted{maps: make(map[mapTask]*mapOutput)}
+	asItIs := variant{combine: true, emitted: first}
 	plan, err := k.plan(files, asItIs)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,11 @@ func (k *kit) runAll(files map[string]string, reverse bool) (*Output, error) {
 			return nil, err
 		}
 	}
-	var errs []error
+	got, err := k.run(files, variant{how: "a second time", combine: true, text: true, emitted: second})
+	if err == nil {
+		err = again(first, second, want, got)
+	}
+	errs := []error{err}
 	check := func(files map[string]string, v variant) {
 		v.text, v.poison = true, true
 		got, err := k.run(files, v)
@@ -169,6 +175,9 @@ func (k *kit) loader(files map[string]string, v variant) runtime.Load {
 		compiled, err := k.job.Compile(k.settings(files, v))
 		if err != nil {
 			return nil, err
+		}
+		if v.emitted != nil {
+			v.emitted.record(compiled)
 		}
 		if v.poison {
 			for i := range compiled.Program.Jobs {

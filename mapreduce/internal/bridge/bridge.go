@@ -24,6 +24,9 @@ type Settings struct {
 type Compiled struct {
 	Program  *mrruntime.Program
 	Warnings []string // one sentence each
+
+	// Texts show a record of map output, by job and its inputs; none of a map-only job.
+	Texts [][]func(key, value []byte) string
 }
 
 // Compiler is *mapreduce.Job and *mapreduce.Flow.
