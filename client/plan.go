@@ -111,11 +111,14 @@ func exitError(exe string, err error, said *tracer) error {
 	case exit.ExitCode() == 2:
 		return fmt.Errorf("%s %w", exe, ErrUsage)
 	}
-	last := ""
-	if said.last != "" {
-		last = "; it said last: " + said.last
+	err = fmt.Errorf("%s %w: %v", exe, ErrExit, exit) // "exit status 3", "signal: killed"
+	switch {
+	case said.failed:
+		return err
+	case said.last == "":
+		return fmt.Errorf("%w, in mapreduce.Main or before", err)
 	}
-	return fmt.Errorf("%s %w: %v, in mapreduce.Main or before%s", exe, ErrExit, exit, last) // "exit status 3", "signal: killed"
+	return fmt.Errorf("%w, in mapreduce.Main or before; it said last: %s", err, said.last)
 }
 
 func asksHelp(args []string) bool {
@@ -130,6 +133,7 @@ type tracer struct {
 	to       io.Writer
 	line     []byte // the beginning of the current line
 	last     string // the beginning of the last one that was not empty
+	failed   bool   // a line is mapreduce.Main's, with what is wrong
 	died     bool   // a line has announced it
 	panicked bool   // and a goroutine's trace has followed
 }
@@ -155,6 +159,7 @@ func (t *tracer) endLine() {
 	if line != "" {
 		t.last = strings.ToValidUTF8(line, "")
 	}
+	t.failed = t.failed || strings.HasPrefix(line, "error: ")
 	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 		t.died = true
 	}

@@ -47,6 +47,9 @@ func planner(args []string) int {
 	case "exit":
 		fmt.Fprintln(os.Stderr, "panic: only a word")
 		return 3
+	case "fail":
+		fmt.Fprintln(os.Stderr, "error: type T has no encoding\n  nor has U")
+		return 1
 	case "panic":
 		fmt.Println(args[len(args)])
 	case "killed":
@@ -95,8 +98,9 @@ func TestPlan(t *testing.T) {
 	}{
 		{"usage", planDeadline, ErrUsage, "refused its flags", "not defined: -x"},
 		{"exit", planDeadline, ErrExit, "exit status 3, in mapreduce.Main or before; it said last: panic: only a word", "only a word"},
+		{"fail", planDeadline, ErrExit, "ended without a plan: exit status 1", "has no encoding"},
 		{"panic", planDeadline, ErrPanic, "panicked", "index out of range [1]"},
-		{"killed", planDeadline, ErrExit, "signal: killed", ""},
+		{"killed", planDeadline, ErrExit, "signal: killed, in mapreduce.Main or before", ""},
 		{"silent", planDeadline, ErrNoPlan, "never called mapreduce.Main", "hello"},
 		{"child", planDeadline, ErrNoPlan, "never called mapreduce.Main", ""},
 		{"torn", planDeadline, nil, "unexpected EOF", ""},

@@ -42,7 +42,8 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFun
 			t.fail(err)
 		}
 	}
-	return func(_ *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) error {
+	return func(_ *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) (err error) {
+		defer t.blame(&err)
 		*g = groups{in: in, key: g.key, n: g.n}
 		emit, t.over = out, false
 		for t.err == nil && g.nextGroup() {

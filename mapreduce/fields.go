@@ -28,7 +28,8 @@ type Fields struct {
 
 	// While the method itself is examined:
 	value   span
-	visited []span // in it
+	listed  map[span]bool
+	skipped []span
 	names   []string
 	err     error
 }

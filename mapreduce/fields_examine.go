@@ -21,7 +21,7 @@ func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type) (name strin
 			err = fmt.Errorf("method Fields of %s panics on the zero value: %v", t, r)
 		}
 	}()
-	f := &Fields{task: fieldsExamine, value: span{uintptr(at), t.Size()}}
+	f := &Fields{task: fieldsExamine, value: span{uintptr(at), t.Size()}, listed: make(map[span]bool)}
 	visit.Fields(f)
 	missing := f.missing(t, f.value.at, "")
 	switch {
@@ -47,7 +47,7 @@ func (f *Fields) list(field span, kind string, desc bool) {
 	if !f.value.holds(field) {
 		f.err = fmt.Errorf("field %d (%s) lies outside the value: Fields must have a pointer receiver and list the receiver's own fields", f.n, kind)
 	}
-	f.visited = append(f.visited, field)
+	f.listed[field] = true
 }
 
 // skip is what Skip does then.
@@ -64,20 +64,16 @@ func (f *Fields) skip(p any) {
 	if !f.value.holds(field) {
 		f.err = fmt.Errorf("what Skip(%T) names lies outside the value: Fields must have a pointer receiver and name the receiver's own fields", p)
 	}
-	f.visited = append(f.visited, field)
+	f.skipped = append(f.skipped, field)
 }
 
 // missing names what was neither listed nor skipped of a value of type t: fields
 // of fields where some of them were, else the whole. Blank fields and those of no
 // size hold nothing.
 func (f *Fields) missing(t reflect.Type, at uintptr, name string) []string {
-	if t.Size() == 0 {
+	whole := span{at, t.Size()}
+	if whole.size == 0 || f.listed[whole] || slices.ContainsFunc(f.skipped, func(s span) bool { return s.holds(whole) }) {
 		return nil
-	}
-	for _, v := range f.visited {
-		if v.holds(span{at, t.Size()}) {
-			return nil
-		}
 	}
 	var all []string
 	some := false // of its parts are there
@@ -117,8 +113,8 @@ func (f *Fields) promoted(t reflect.Type) string {
 			continue
 		}
 		whole, inside := span{f.value.at + field.Offset, field.Type.Size()}, true
-		for _, v := range f.visited {
-			inside = inside && whole.holds(v)
+		for listed := range f.listed {
+			inside = inside && whole.holds(listed)
 		}
 		if inside {
 			return fmt.Sprintf("the method is that of the embedded %s, so give %s its own; ", field.Type, t)

@@ -218,8 +218,9 @@ type mapFunc func(t *mrruntime.Task, in splitReader, out mrruntime.Collector) er
 func (p *Pairs[K, V]) mapFuncs(job *jobSpec, s shape[K]) []mapFunc {
 	var maps []mapFunc
 	for _, src := range p.sources {
-		maps = append(maps, func(rt *mrruntime.Task, in splitReader, out mrruntime.Collector) error {
+		maps = append(maps, func(rt *mrruntime.Task, in splitReader, out mrruntime.Collector) (err error) {
 			t := newMapTask(rt, job, in)
+			defer t.blame(&err)
 			key, value := s.key(), must(p.value)
 			c := &collect[K, V]{t: t, key: key, value: value, out: out, n: max(rt.Partitions, 1)}
 			c.route = p.router(rt, key, s)
@@ -264,8 +265,9 @@ func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *c
 func (p *Pairs[K, V]) mapOnlyFuncs(job *jobSpec) []mapFunc {
 	var maps []mapFunc
 	for _, src := range p.sources {
-		maps = append(maps, func(rt *mrruntime.Task, in splitReader, _ mrruntime.Collector) error {
+		maps = append(maps, func(rt *mrruntime.Task, in splitReader, _ mrruntime.Collector) (err error) {
 			t := newMapTask(rt, job, in)
+			defer t.blame(&err)
 			emit, err := newWriter(t, "", must(p.key), must(p.value))
 			if err != nil {
 				return err

@@ -64,12 +64,12 @@ func newResult[K, V, KO, VO any](p *Pairs[K, V], s shape[K], reduce func(r *redu
 func (r *Result[KO, VO]) finish(prefix func() func([]byte) (int, error), reduce func(r *reduction[KO, VO]) error) {
 	r.stage.resultTypes = func() (string, string) { return typeName(r.key), typeName(r.value) }
 	r.stage.reduce = func(job *jobSpec) mrruntime.ReduceFunc {
-		return func(rt *mrruntime.Task, in mrruntime.Records) error {
+		return func(rt *mrruntime.Task, in mrruntime.Records) (err error) {
 			x := &reduction[KO, VO]{t: newTask(rt, job), g: &groups{in: in}, key: must(r.key), value: must(r.value)}
+			defer x.t.blame(&err)
 			if prefix != nil {
 				x.g.prefix = prefix()
 			}
-			var err error
 			if x.emit, err = newWriter(x.t, "", x.key, x.value); err != nil {
 				return err
 			}

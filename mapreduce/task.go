@@ -139,6 +139,18 @@ func (t *Task) misused(err error) {
 	t.fail(err)
 }
 
+// blame makes a panic that follows an error of the task that error. It is deferred
+// around the author's functions.
+func (t *Task) blame(err *error) {
+	if t.err == nil {
+		return
+	}
+	if recover() != nil {
+		t.over = true
+		*err = t.err
+	}
+}
+
 // call runs a function of the author's, during which emit and Write work.
 func (t *Task) call(f func() error) error {
 	t.open = t.err == nil

@@ -18,7 +18,7 @@ var (
 	ErrRecordTooLarge = errors.New("record too large")
 	// ErrTruncated reports an input file that ends too early.
 	ErrTruncated = errors.New("file is truncated")
-	// ErrChanged reports an input file that is not the one the splits were computed from.
+	// ErrChanged reports an input or side file that is not what the job's setup found.
 	ErrChanged = errors.New("file has changed since the job started")
 	// ErrNotDeterministic reports a program that built another job than the submitted one.
 	ErrNotDeterministic = errors.New("job is not deterministic")

@@ -356,6 +356,21 @@ func TestMisuse(t *testing.T) {
 				return nil
 			}), ignore).Job("j")
 		}, "after the group"},
+		"a panic that follows": {func(attempt func()) *mr.Job {
+			return mr.Reduce(scorePairs(), func(_ *mr.Task, w string, vals iter.Seq[int64], _ func(string, int64)) error {
+				attempt()
+				read(vals)
+				all := []int64{}
+				for v := range vals {
+					all = append(all, v)
+				}
+				return fmt.Errorf("the first is %d", all[0])
+			}).Job("j")
+		}, "again after their end"},
+		"a panic that follows in a map": {writing(func(t *mr.Task) {
+			mr.Write(t, "bobs", "k", "v")
+			panic("nothing was written")
+		}), "not in Job.Outputs"},
 		"groups again": {func(attempt func()) *mr.Job {
 			return mr.ReduceAll(scorePairs(), func(_ *mr.Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
 				attempt()
