@@ -3,7 +3,10 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
+
+	"github.com/quernmr/quern/wire"
 )
 
 // Fault is one thing that goes wrong: at a time and for a while, or, with a rate,
@@ -37,6 +40,11 @@ const (
 	EndWorker Kind = "kill a worker of"
 	BadDisk   Kind = "break a disk of"
 	Drain     Kind = "drain"
+
+	// A tracker on which attempts fail a tenth of a second after they began.
+	Sick        Kind = "fail every attempt of"
+	SickMaps    Kind = "fail every map of"
+	SickReduces Kind = "fail every reduce of"
 )
 
 // All the time.
@@ -84,7 +92,7 @@ func (f Fault) String() string {
 // by what they need.
 func (f Fault) fails() bool {
 	switch f.Kind {
-	case Files, Effects, Attempts, Hangs, Spite, Greed, BadDisk, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
+	case Sick, SickMaps, SickReduces, Files, Effects, Attempts, Hangs, Spite, Greed, BadDisk, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
 		return true
 	}
 	return false
@@ -163,9 +171,25 @@ const (
 func jobTrackerName(i int) string  { return fmt.Sprintf("j%d", i+1) }
 func taskTrackerName(i int) string { return fmt.Sprintf("t%d", i+1) }
 
-// drawFaults draws what goes wrong. Each seed has its own mix of kinds, so that
-// some runs know one kind only, and much of it.
+// drawFaults draws what goes wrong: now and then a tracker falls sick too.
 func drawFaults(seed uint64) []Fault {
+	faults, rnd := drawStorm(seed), rand.New(rand.NewPCG(seed, 7))
+	if rnd.IntN(4) == 0 {
+		faults = append(faults, Fault{
+			Kind: sicknesses()[rnd.IntN(len(sicknesses()))], Node: taskTrackerName(rnd.IntN(taskTrackers)),
+			At: time.Duration(rnd.Int64N(int64(stormy / 2))), For: time.Duration(rnd.Int64N(int64(stormy))),
+		})
+	}
+	return faults
+}
+
+func sicknesses() []Kind { return []Kind{Sick, SickMaps, SickReduces} }
+
+func (f Fault) isSickness() bool { return slices.Contains(sicknesses(), f.Kind) }
+
+// drawStorm draws all else. Each seed has its own mix of kinds, so that some runs know
+// one kind only, and much of it.
+func drawStorm(seed uint64) []Fault {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var faults []Fault
 	for _, f := range steady() {
@@ -270,7 +294,15 @@ func (w *world) strike(f Fault) {
 		t.breakDisk(f.Disk, f.For)
 	case Drain:
 		w.drain(t.name, f.For)
+	case Sick, SickMaps, SickReduces:
+		t.sick = f.Kind
+		w.after(f.For, func() { t.sick = "" })
 	}
+}
+
+// sickFor says whether attempts at tasks of a kind fail there now.
+func (t *taskTracker) sickFor(k wire.Kind) bool {
+	return !t.w.calm && (t.sick == Sick || t.sick == SickMaps && k == wire.Map || t.sick == SickReduces && k == wire.Reduce)
 }
 
 // separate cuts the ways that a fault names, until its time is over.

@@ -50,7 +50,8 @@
 // In the end:
 //
 //	V9  Every job has ended. One that nobody has killed has succeeded if nothing
-//	    happened that can fail an attempt.
+//	    happened that can fail an attempt, or nothing but that one tracker failed
+//	    all that it ran.
 //	V10 The output of a job that succeeded is what its input makes, all of it, once;
 //	    of maps that give other records each time, one output of each.
 //	V11 Nothing is left: no attempt, home or file on a tracker, no process, no

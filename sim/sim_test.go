@@ -79,6 +79,25 @@ func TestCalm(t *testing.T) {
 	}
 }
 
+// TestSickness: a tracker that fails all that it runs, or all maps or reduces, fails no
+// job as long as there are others.
+func TestSickness(t *testing.T) {
+	left := map[Kind]int{Sick: 12, SickMaps: 12, SickReduces: 12}
+	for seed := uint64(1); len(left) > 0; seed++ {
+		faults := drawFaults(seed)
+		last := len(faults) - 1
+		if last < 0 || left[faults[last].Kind] == 0 {
+			continue
+		}
+		if left[faults[last].Kind]--; left[faults[last].Kind] == 0 {
+			delete(left, faults[last].Kind)
+		}
+		if r := Run(Options{Seed: seed, Keep: []int{last}}); r.Violation != "" {
+			t.Errorf("%v: %s: %.500s", faults[last], r.Command(), r.Violation)
+		}
+	}
+}
+
 // TestDeadline: a run with more work left than the bound has time for ends later. One that
 // does the same again and again is found out.
 func TestDeadline(t *testing.T) {
@@ -154,7 +173,7 @@ func toReach() reached {
 	for what, text := range map[string]string{"terms change": ": changed key", "scheduling changes": ": scheduled ", "pools change": ": pooled "} {
 		r[what] = text
 	}
-	for _, k := range sudden() {
+	for _, k := range append(sudden(), sicknesses()...) {
 		r["fault: "+string(k)] = "s " + string(k)
 	}
 	return r

@@ -19,6 +19,7 @@ type taskTracker struct {
 	dialing bool
 	turn    int    // the job tracker dialled last
 	hint    string // address of the one that is said to lead
+	sick    Kind   // which sickness it has, if any
 
 	disk    *disk
 	workers map[int]*worker

@@ -211,11 +211,18 @@ func (p *worker) prepare(run *wire.Run) {
 		return
 	}
 	p.alive(run)
-	p.later(w.upTo(w.pace), func() {
+	takes, sick := w.upTo(w.pace), p.tt.sickFor(kind)
+	if sick {
+		takes = 100 * time.Millisecond
+	}
+	p.later(takes, func() {
 		if p.run != run {
 			return
 		}
 		switch {
+		case sick:
+			p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error()}}, true)
+			return
 		case kind == wire.Map && w.plan(run).Reduces > 0:
 			p.mapDone(run)
 			return

@@ -189,7 +189,8 @@ func play(r *Result) {
 	w.harmless = true
 	for _, i := range r.Kept {
 		w.begin(r.Faults[i])
-		w.harmless = w.harmless && !r.Faults[i].fails()
+		alone := len(r.Kept) == 1 && r.Faults[i].isSickness()
+		w.harmless = w.harmless && (alone || !r.Faults[i].fails())
 	}
 	w.run(func() bool { return false }, stormy)
 	w.heal()

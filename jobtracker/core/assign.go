@@ -163,8 +163,8 @@ func (l *Live) giveReduce(t *tracker) bool {
 			l.lineUp()
 			return true
 		}
-		if j.toGather() > 0 && t.mayHome() {
-			l.gatherAt(j, t)
+		if p := j.toGatherAt(t); p >= 0 {
+			l.gatherAt(j, p, t)
 			l.lineUp()
 			return true
 		}

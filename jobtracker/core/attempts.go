@@ -258,10 +258,12 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 	if state == wire.AttemptSucceeded && !a.id.Task.Kind.Slotted() && r.Error != "" {
 		state = wire.AttemptFailed
 	}
+	ran := time.Duration(l.wall()-a.began) * time.Millisecond
 	switch state {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
-			ran := time.Duration(l.wall()-a.began) * time.Millisecond
+			t.banned = 0
+			l.trust(t, phaseOf(a.id.Task.Kind))
 			l.measure(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.cold)
 		}
 		switch a.id.Task.Kind {
@@ -272,7 +274,9 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 		}
 		l.succeeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
-		l.failed(j, t, a.task, a.id, r)
+		if l.failed(j, t, a.task, a.id, r) && a.id.Task.Kind.Slotted() && !l.adopted(a) {
+			l.suspect(a, ran)
+		}
 	}
 	l.attemptOver(a)
 }

@@ -38,8 +38,9 @@
 //	I8  No task that could be launched waits while a slot is free, unless a rule holds it
 //	    back: delay scheduling, the queues of a plan, the limits of its pool, a ready
 //	    partition's home, a suspension, the inventories that a recovered job waits for, the
-//	    outputs of a tracker that began anew. Each such hold has a reason and an end
-//	    ([Live.holds]).
+//	    outputs of a tracker that began anew, the time before a failed task is launched
+//	    again, and for which it avoids trackers where it failed. Each such hold has a
+//	    reason and an end ([Live.holds]).
 //	I9  A tracker that drains is launched nothing on and is nobody's new home. It is let
 //	    go when it runs nothing and has nothing that is needed, or that can be made again.
 //	I10 Where it is known who asks ([Asker]), a job is killed and changed for its owner

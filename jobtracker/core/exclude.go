@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,12 +13,112 @@ import (
 // one. A tracker with maxBlame of these within blameWindow, and with more than
 // twice what the others have on average, is given no work for exclusion: a job
 // that fails at random everywhere excludes nobody. At least half of the trackers
-// always remain, and never is the last usable one left out.
+// always remain, and never is the last usable one left out. One that is excluded again
+// before it has succeeded in anything stays so for twice as long each time.
 const (
-	maxBlame    = 3
-	blameWindow = 10 * time.Minute
-	exclusion   = 10 * time.Minute
+	maxBlame         = 3
+	blameWindow      = 10 * time.Minute
+	exclusion        = 10 * time.Minute
+	longestExclusion = 8 * exclusion
 )
+
+// A tracker is suspect that has failed minStreak different tasks of a phase without one
+// success between, and more than twice as many as it has slots, so that they were not
+// given to it all at once. It stands out, and is excluded at once, when attempts of the
+// same jobs that were launched since on trackers that are not suspect have succeeded, or
+// have run far longer than its own took to fail, and at most one in survivors has failed.
+// Where more than a part of the trackers is suspect it is taken to be the jobs' fault.
+const (
+	minStreak   = 4
+	survivors   = 10 // for each failure
+	suspectPart = 4
+	judgeGap    = 100 * time.Millisecond // at least, between looks at all attempts of jobs
+)
+
+// farLonger is how long an attempt must have run to be told from one that failed after a time.
+func farLonger(took time.Duration) time.Duration { return 2*took + time.Second }
+
+// streak is what a tracker has failed in a phase since it last succeeded there.
+type streak struct {
+	since  int64                // Unix milliseconds when the first of these attempts was launched
+	last   time.Duration        // when one failed last
+	judged time.Duration        // when standsOut was asked last
+	tasks  map[wire.TaskID]bool // as long as the tracker is not suspect
+	jobs   map[int]bool         // by their numbers
+}
+
+// suspect counts an attempt that took so long and failed, and has its tracker excluded if
+// that makes it stand out.
+func (l *Live) suspect(a *attempt, took time.Duration) {
+	t, phase := a.tracker, phaseOf(a.id.Task.Kind)
+	s := &t.streaks[phase]
+	if t.excluded {
+		return // it had begun before
+	}
+	if s.tasks == nil || l.now-s.last > blameWindow {
+		l.trust(t, phase)
+		*s = streak{since: a.began, judged: l.now - judgeGap, tasks: make(map[wire.TaskID]bool), jobs: make(map[int]bool)}
+	}
+	s.last, s.jobs[a.job.facts.n] = l.now, true
+	if !l.suspects[phase].Has(t.index) {
+		s.tasks[a.id.Task] = true
+		if len(s.tasks) < max(minStreak, 2*t.slots[phase]+1) {
+			return
+		}
+		l.suspects[phase].Add(t.index)
+	}
+	if l.now-s.judged >= judgeGap && l.standsOut(t, phase, took) {
+		l.exclude(t, fmt.Sprintf("%d or more %ss in a row failed there, the last one %v after its launch, while others of the same jobs ran well on other trackers",
+			len(s.tasks), kindOf(phase), took))
+	}
+}
+
+// trust ends a tracker's streak.
+func (l *Live) trust(t *tracker, phase int) {
+	if t.streaks[phase].tasks != nil {
+		t.streaks[phase] = streak{}
+		l.suspects[phase].Remove(t.index)
+	}
+}
+
+// standsOut says whether the jobs that a tracker fails do well elsewhere.
+func (l *Live) standsOut(t *tracker, phase int, took time.Duration) bool {
+	fit, ok := l.mayExclude(t)
+	if !ok || l.suspects[phase].Len() > max(1, (fit+1)/suspectPart) {
+		return false
+	}
+	s := &t.streaks[phase]
+	s.judged = l.now
+	maps.DeleteFunc(s.jobs, func(n int, _ bool) bool { return l.jobs[n] == nil })
+	well, failed := 0, 0
+	for n := range s.jobs {
+		w, f := l.elsewhere(l.jobs[n], phase, s.since, farLonger(took))
+		well, failed = well+w, failed+f
+	}
+	return well >= max(survivors*failed, min(maxBlame, fit))
+}
+
+// elsewhere counts the attempts of a job that were launched since some time on trackers
+// that are not suspect: those that have succeeded or have run so long, and that have failed.
+func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well, failed int) {
+	for i := len(j.pasts) - 1; i >= 0 && j.pasts[i].began+j.pasts[i].took >= since; i-- {
+		p := &j.pasts[i]
+		t := l.trackers[l.named[p.tracker].Name]
+		switch {
+		case p.kind != kindOf(phase) || p.began < since || t == nil || l.suspects[phase].Has(t.index):
+		case p.state == wire.AttemptSucceeded:
+			well++
+		case p.state == wire.AttemptFailed && !t.excluded:
+			failed++
+		}
+	}
+	for a := range j.running(phase) {
+		if a.began >= since && l.wall()-a.began > so.Milliseconds() && !l.suspects[phase].Has(a.tracker.index) {
+			well++
+		}
+	}
+	return well, failed
+}
 
 // redeem has a task's failures count against the trackers on which it failed, now
 // that it has succeeded on t.
@@ -45,32 +146,48 @@ func (t *tracker) blamed(now time.Duration) int {
 // judgeTracker has a tracker excluded that is much worse than the others.
 func (l *Live) judgeTracker(t *tracker, last wire.TaskID) {
 	blame := t.blamed(l.now)
-	if blame < maxBlame || t.losing || t.Excluded != "" {
+	if blame < maxBlame {
 		return
 	}
-	var fit, others, out int
+	fit, ok := l.mayExclude(t)
+	others := 0
+	for _, o := range l.byIndex {
+		if o != nil && o != t && !l.leftOut(o) {
+			others += o.blamed(l.now)
+		}
+	}
+	if !ok || blame*fit <= 2*others {
+		return
+	}
+	l.exclude(t, fmt.Sprintf("%d attempts failed there within %v whose tasks then succeeded on other trackers, the last of %v",
+		blame, blameWindow, last))
+}
+
+// leftOut says whether a tracker is given no work, or is about to be given none.
+func (l *Live) leftOut(t *tracker) bool { return t.shut() || l.c.pending.has(l.exclusion(t, "")) }
+
+// mayExclude says whether a tracker may be excluded: at least half of all must remain,
+// and one that is fit. fit is how many of the others are.
+func (l *Live) mayExclude(t *tracker) (fit int, ok bool) {
+	out := 0
 	for _, o := range l.byIndex {
 		switch {
 		case o == nil || o == t:
-		case o.shut() || l.c.pending.has(l.exclusion(o, "")):
+		case l.leftOut(o):
 			out++
-		default:
-			others += o.blamed(l.now)
-			if o.usable() && o.slots != [2]int{} {
-				fit++
-			}
+		case o.usable() && o.slots != [2]int{}:
+			fit++
 		}
 	}
-	if fit == 0 || 2*(out+1) > len(l.trackers) || blame*fit <= 2*others {
-		return
-	}
-	l.propose(l.exclusion(t, fmt.Sprintf("%d attempts failed there within %v whose tasks then succeeded on other trackers, the last of %v",
-		blame, blameWindow, last)))
+	return fit, !t.losing && t.Excluded == "" && fit > 0 && 2*(out+1) <= len(l.trackers)
 }
+
+func (l *Live) exclude(t *tracker, reason string) { l.propose(l.exclusion(t, reason)) }
 
 func (l *Live) exclusion(t *tracker, reason string) *excluded {
 	return &excluded{
-		Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason, Until: l.wall() + exclusion.Milliseconds(),
+		Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason,
+		Until: l.wall() + min(exclusion<<min(t.banned, 8), longestExclusion).Milliseconds(),
 	}
 }
 
@@ -81,6 +198,12 @@ func (l *Live) excluded(name string, fitted bool) {
 		return
 	}
 	t.blame, t.excluded = nil, t.Excluded != ""
+	if t.excluded {
+		t.banned++
+	}
+	for p := range t.streaks {
+		l.trust(t, p)
+	}
 	l.refresh(t)
 	for p := range l.phases {
 		l.phases[p].completed(l.now)
@@ -101,7 +224,7 @@ func (l *Live) checkExclusions() {
 			continue
 		}
 		// Wall time stands still in the log; a clock that jumps ends it at the latest as if it began now.
-		left := min(time.Duration(t.Until-l.wall())*time.Millisecond, exclusion)
+		left := min(time.Duration(t.Until-l.wall())*time.Millisecond, longestExclusion)
 		if left <= 0 {
 			l.readmit(t)
 			continue

@@ -42,9 +42,12 @@ func (x *failure) String() string {
 	return text
 }
 
+// maxRetryDelay bounds retryDelay: a task may have hundreds of attempts.
+const maxRetryDelay = 10 * time.Second
+
 // retryDelay grows with the failures so far; the first retry is at once.
 func retryDelay(failures int) time.Duration {
-	return time.Duration(max(failures-1, 0)) * time.Second
+	return min(time.Duration(max(failures-1, 0))*time.Second, maxRetryDelay)
 }
 
 // bounded cuts a text to at most n bytes.
@@ -70,11 +73,12 @@ func (j *job) maxAttempts(k wire.Kind) int {
 
 // failed counts a failed attempt against its task, once, and gives the task up
 // when it has had its attempts or another one would fail alike, and somebody needs it.
-// Segments that a reduce could not read are no fault of its own.
-func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+// Segments that a reduce could not read are no fault of its own. It returns whether the
+// failure may be the tracker's: not when another attempt would fail alike anywhere.
+func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) bool {
 	bad := j.mishaps(tk)
 	if slices.Contains(bad.failed, id.N) || slices.Contains(bad.excused, id.N) || j.taskDone(id.Task) {
-		return
+		return false
 	}
 	bad = j.mishap(tk)
 	this := newFailure(t.Name, id, r)
@@ -82,7 +86,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && len(bad.excused) < maxRejected {
 		bad.excused = append(bad.excused, id.N)
 		l.reduceLost(j, id.Task.N, r.Lost)
-		return
+		return false
 	}
 	j.avoid(tk, t.Name)
 	bad.failed, bad.failedOn = append(bad.failed, id.N), append(bad.failedOn, t.Name)
@@ -100,7 +104,10 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		l.giveUp(j, tk, fmt.Sprintf("%v failed %d times, first %v", j.idOf(tk), len(bad.failed), bad.first))
 	case !id.Task.Kind.Slotted():
 		tk.wait(l, j)
+	default:
+		l.holdBack(j, tk)
 	}
+	return !r.Fatal
 }
 
 // maxTrouble bounds what is kept of one trouble, in bytes.

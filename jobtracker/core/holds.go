@@ -33,6 +33,14 @@ func (l *Live) holds(j *job) []wire.Hold {
 	for _, name := range slices.Sorted(maps.Keys(j.expected)) {
 		hold(j.expected[name].due, "%s waiting for the outputs of tracker %s, which began anew", count(j.expected[name].maps.Len(), "map"), name)
 	}
+	for phase, kind := range []string{"map", "reduce"} {
+		if n, until := j.waitsAgain(phase, func(tk *task) time.Duration { return j.mishaps(tk).retryAt }); n > 0 {
+			hold(until, "%s waiting to be launched again after failing", count(n, kind))
+		}
+		if n, until := j.waitsAgain(phase, j.passesBy); n > 0 {
+			hold(until, "%s waiting for a slot of another tracker, after failing where slots are free", count(n, kind))
+		}
+	}
 	if p := j.party; p != nil {
 		if j.barred {
 			hold(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), ends(p.MaxRunning, "one of them has ended"))
@@ -63,6 +71,27 @@ func (l *Live) holds(j *job) []wire.Hold {
 		}
 	}
 	return all
+}
+
+// waitsAgain counts the tasks of a phase that have failed and wait until some time, and
+// says when the first waits no longer.
+func (j *job) waitsAgain(phase int, until func(*task) time.Duration) (n int, first time.Duration) {
+	for _, r := range j.reminded {
+		if phaseOf(r.tk.kind) == phase && until(r.tk) == r.at && !j.taskDone(j.idOf(r.tk)) {
+			if n++; n == 1 {
+				first = r.at
+			}
+		}
+	}
+	return n, first
+}
+
+// passesBy is until when a task waits though a slot is free where it has failed, else 0.
+func (j *job) passesBy(tk *task) time.Duration {
+	if n := int(tk.n); tk.kind == wire.Map && j.aside.Has(n) || tk.kind == wire.Reduce && j.toGather() > 0 && j.homeless.Has(n) {
+		return j.mishaps(tk).elsewhere
+	}
+	return 0
 }
 
 // ends says what ends that a limit of a pool holds jobs back.

@@ -214,9 +214,17 @@ func (l *Live) setComplete(j *job, p int, complete bool) {
 func (l *Live) gathered(j *job) {
 	j.open--
 	if j.open == 0 {
-		for m := range j.pending.All() {
-			l.updateMap(j, m)
-		}
+		l.dropNeedless(j)
+	}
+}
+
+// dropNeedless has no map launched again whose output nobody needs any more.
+func (l *Live) dropNeedless(j *job) {
+	for m := range j.pending.All() {
+		l.updateMap(j, m)
+	}
+	for m := range j.aside.All() {
+		l.updateMap(j, m)
 	}
 }
 
@@ -234,7 +242,8 @@ func (l *Live) missingMaps(j *job) {
 // canReduce says whether a partition that is at home can be reduced.
 func (l *Live) canReduce(j *job, p int) bool {
 	_, grant := j.facts.grants[p]
-	return j.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.done.Has(p) && j.facts.running()
+	return j.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.done.Has(p) && j.facts.running() &&
+		(len(j.bad) == 0 || j.mishaps(&j.reduces[p]).retryAt == 0)
 }
 
 // updateReduce brings a partition into or out of the set that its home's tracker can reduce.

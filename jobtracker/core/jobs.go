@@ -55,6 +55,9 @@ type job struct {
 
 	expected map[string]*expectation // by tracker that has begun anew
 	pending  taskSet                 // maps to launch
+	aside    taskSet                 // maps to launch, but not where slots are free, see setAside
+	leaving  taskSet                 // partitions whose reduces have failed at home
+	reminded []reminder              // sorted by time
 	homeless taskSet                 // partitions to find a home for
 	wrong    taskSet                 // partitions whose homes hold other outputs than the chosen ones
 	hosts    taskSet                 // indexes of trackers with homes
@@ -254,7 +257,9 @@ func (l *Live) advanceRunning(j *job) {
 	}
 	l.expectedTooLong(j)
 	l.endRefusal(j)
+	l.remind(j)
 	l.leaveUnfit(j)
+	l.leaveFailed(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.fences) {
 		f := j.fences[task]
@@ -304,6 +309,7 @@ func (l *Live) clearTasks(j *job) {
 	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
 	j.full, j.wrong, j.remaking = taskSet{}, taskSet{}, false
 	j.loose, j.refused = taskSet{}, nil
+	j.aside, j.leaving, j.reminded = taskSet{}, taskSet{}, nil
 	l.askAgain(j)
 	clear(j.fences)
 	clear(j.expected)

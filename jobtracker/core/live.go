@@ -58,6 +58,9 @@ type Live struct {
 	fresh       taskSet          // indexes of trackers with a free map slot that may be near to more than is known
 	idle        taskSet          // indexes of those with a free map slot that no map to launch is near to
 	refusing    []*job           // see job.refuses
+	setAsides   []*job           // with maps in job.aside, or without by now
+	working     int              // trackers that are given work and have map slots
+	suspects    [2]taskSet       // indexes of trackers that fail all they run, by phase
 	turn        int              // of those, who looked ahead last
 	given       []*job           // maps in this round
 	far         []choice         // kept for its memory

@@ -39,14 +39,17 @@ type outputAt struct{ job, m int32 }
 // updateMap brings map m into or out of the set of maps to launch.
 func (l *Live) updateMap(j *job, m int) {
 	t := &j.maps[m]
-	wanted := !t.runs() && j.facts.running()
+	wanted := !t.runs() && j.facts.running() && (len(j.bad) == 0 || j.mishaps(&t.task).retryAt == 0)
 	if j.facts.reduces == 0 {
 		_, grant := j.facts.grants[m]
 		wanted = wanted && !grant && !j.facts.done.Has(m)
 	} else {
 		wanted = wanted && (!t.output.atHand() || t.leaving) && j.awaits(t) && !t.expected
 	}
-	if !j.pending.Set(m, wanted) {
+	if !wanted {
+		j.aside.Remove(m)
+	}
+	if j.aside.Has(m) || !j.pending.Set(m, wanted) {
 		return
 	}
 	if wanted {

@@ -6,17 +6,19 @@ import "github.com/quernmr/quern/wire"
 // slot, on whichever tracker is best for it. One that has no map near any of them
 // and need not wait has a slot set aside, and takes it when all others have what
 // is near to them; one that is to wait is passed over. A map that has failed on a
-// tracker goes there again, not strictly, only if no other can take it now.
+// tracker goes there again, not strictly, only if no other can take it now and it has
+// waited for one; until then it is set aside.
 //
 // Only fresh slots are looked at for maps near to them: those that have become free,
 // or near which a map has become one to launch. Of the others it is known that nobody
 // in line, nor who refuses, has any. So afterwards no slot is free, or nobody in line.
 func (l *Live) assignMaps() {
 	free, line := &l.free[mapPhase], &l.phases[mapPhase].line
-	if free.Len() == 0 || line.Len()+len(l.refusing) == 0 && !l.phases[mapPhase].queued {
+	if free.Len() == 0 || line.Len()+len(l.refusing)+len(l.setAsides) == 0 && !l.phases[mapPhase].queued {
 		return
 	}
 	l.round++
+	l.bringBack()
 	l.serveQueues()
 	l.lookAhead()
 	for _, strict := range []bool{true, false} {
@@ -60,8 +62,11 @@ func (l *Live) matchMaps(strict bool) bool {
 			far = append(far, choice{j, m})
 			j.far++
 			l.move(j)
-		} else if !j.refuses {
-			i++
+		} else {
+			l.lineUp()
+			if i < p.line.Len() && p.line.at(i) == j { // else it has left the line
+				i++
+			}
 		}
 		l.lineUp()
 	}
@@ -72,7 +77,9 @@ func (l *Live) matchMaps(strict bool) bool {
 	for _, c := range far {
 		changed = true
 		if t, m := l.findFar(c, strict); t == nil {
-			c.job.look.blocked = l.pass // another job has what it would have taken
+			if strict || c.m >= 0 || c.job.loose.Len() == 0 { // else it is set aside
+				c.job.look.blocked = l.pass // another job has what it would have taken
+			}
 		} else if l.mayTake(c.job, mapPhase) {
 			l.giveMap(c.job, m, t)
 		}
@@ -149,6 +156,9 @@ func (l *Live) mayGoFar(j *job, strict bool) (m int, ok bool) {
 			return -1, true
 		}
 		// They have failed wherever there is a slot, and hide no others.
+		if !strict && j.far == 0 && l.setAside(j) {
+			return -1, true
+		}
 	}
 	bound := j.pending.Len() - j.loose.Len()
 	if bound == 0 || j.look.roams == l.pass {

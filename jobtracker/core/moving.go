@@ -72,9 +72,13 @@ func (l *Live) moveSome(j *job) time.Duration {
 				l.makeAgain(j)
 				continue
 			}
-			to := l.landing(j, t)
-			if to == nil { // others are on their way there
-				return min(due, l.now+leastMove)
+			to := l.landing(j, p, t)
+			if to == nil { // others are on their way there, or its reduce has failed there
+				due = min(due, l.now+leastMove)
+				if j.mishaps(&j.reduces[p]).elsewhere == 0 {
+					return due
+				}
+				continue
 			}
 			l.moveTo(j, p, to)
 		}
@@ -117,9 +121,7 @@ func (l *Live) makeAgain(j *job) {
 func (l *Live) madeAgain(j *job) {
 	if j.remaking {
 		j.remaking = false
-		for m := range j.pending.All() {
-			l.updateMap(j, m)
-		}
+		l.dropNeedless(j)
 	}
 }
 
@@ -162,10 +164,11 @@ func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
 
 // landing is a tracker with a free reduce slot that no other partition is on its way
 // to: of those where the policy wants the job to be the first, else in turn.
-func (l *Live) landing(j *job, from *tracker) *tracker {
+func (l *Live) landing(j *job, p int, from *tracker) *tracker {
 	free := &l.free[reducePhase]
 	may := func(t *tracker) bool {
-		return t != nil && t != from && free.Has(t.index) && t.mayHome() && t.free[reducePhase] > t.incoming
+		return t != nil && t != from && free.Has(t.index) && t.mayHome() && t.free[reducePhase] > t.incoming &&
+			!j.waitsFor(&j.reduces[p], t)
 	}
 	for _, name := range l.ranking(j) {
 		if t := l.trackers[name]; may(t) {

@@ -192,8 +192,10 @@ func (j *job) pickAny(which int, t *tracker, strict bool) int {
 	return -1
 }
 
+// mayRun says whether a map may run on a tracker: strictly only where it has not failed,
+// else there too once it has waited long enough for another.
 func (j *job) mayRun(m int, t *tracker, strict bool) bool {
-	return !strict || !j.avoids(&j.maps[m].task, t)
+	return !j.avoids(&j.maps[m].task, t) || !strict && j.mishaps(&j.maps[m].task).elsewhere == 0
 }
 
 // learnRacks takes the racks in that the file system names in a job's splits.
@@ -313,10 +315,13 @@ func (l *Live) worked(t *tracker, works bool) {
 	n := t.node
 	switch {
 	case works:
+		l.working++
 		if n.working++; n.working > 1 {
 			return
 		}
 	default:
+		l.working--
+		l.allBack() // perhaps it was the last that they could wait for
 		if n.working--; n.working > 0 {
 			return
 		}

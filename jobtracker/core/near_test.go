@@ -100,12 +100,15 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 			}
 		}
 		for m := range j.maps {
-			if t := &j.maps[m]; j.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.pending.Has(m) {
+			if t := &j.maps[m]; j.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.pending.Has(m) &&
+				!j.aside.Has(m) && j.mishaps(&t.task).retryAt == 0 {
 				fail("output %d of %v is to be made again, and nobody does", m, j.id)
 			}
 		}
-		if n := j.toGather(); n > 0 && j.may[reducePhase] && free.Len() > 0 {
-			fail("%d partitions of %v wait to be gathered, and reduce slots are free", n, j.id)
+		for i := range free.All() {
+			if p := j.toGatherAt(l.byIndex[i]); p >= 0 && j.may[reducePhase] {
+				fail("partition %d of %v waits to be gathered, and a reduce slot of %s is free", p, j.id, l.byIndex[i].Name)
+			}
 		}
 	}
 }
@@ -123,13 +126,49 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 		}
 		holds := l.holds(j)
 		for i := range l.phases {
-			if n := j.toLaunch(i); n > 0 && l.free[i].Len() > 0 && len(holds) == 0 {
+			n := j.toLaunch(i)
+			if i == mapPhase {
+				n += j.aside.Len()
+			}
+			if n > 0 && l.free[i].Len() > 0 && len(holds) == 0 {
 				fail("%d %vs of %v wait while slots are free, and nothing holds them", n, l.phases[i].kind, j.id)
 			}
 		}
+		checkAvoids(c, j, fail)
 		for _, h := range holds {
 			if h.Until != 0 && h.Until < l.wall() {
 				fail("%v is held until %d ms ago: %s", j.id, l.wall()-h.Until, h.What)
+			}
+		}
+	}
+}
+
+// checkAvoids: a map that has failed is launched, or waits for its time, or for a tracker
+// other than those that have free slots; and the core wakes up when its wait ends.
+func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
+	l := c.live
+	wake, wakes := c.Wake()
+	for tk, bad := range j.bad {
+		m := int(tk.n)
+		if tk.kind != wire.Map || tk != &j.maps[m].task {
+			continue
+		}
+		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].leaving) && j.awaits(&j.maps[m])
+		if _, grant := j.facts.grants[m]; j.facts.reduces == 0 {
+			wanted = !tk.runs() && !grant && !j.facts.done.Has(m)
+		}
+		waits := bad.retryAt > 0 || j.aside.Has(m)
+		if wanted && !waits && !j.pending.Has(m) || j.pending.Has(m) && (waits || !wanted) || j.aside.Has(m) && !wanted {
+			fail("%v has failed and is wanted %v: pending %v, set aside %v, to wait until %v", j.idOf(tk), wanted, j.pending.Has(m), j.aside.Has(m), bad.retryAt)
+		}
+		for _, until := range []time.Duration{bad.retryAt, bad.elsewhere} {
+			if waits && j.runnable() && until > 0 && (!wakes || wake > until) {
+				fail("%v waits until %v, and the core wakes up at %v", j.idOf(tk), until, wake)
+			}
+		}
+		for i := range l.free[mapPhase].All() {
+			if t := l.byIndex[i]; j.aside.Has(m) && j.may[mapPhase] && !j.waitsFor(tk, t) {
+				fail("%v waits for a tracker other than %s, which has a free slot", j.idOf(tk), t.Name)
 			}
 		}
 	}
@@ -193,7 +232,8 @@ func (w *world) checkPicks(j *job, t *tracker, strict bool) {
 	splits := w.splitsOf(j)
 	lowest := func(may func(m int) bool) int {
 		for m := range j.maps {
-			if j.pending.Has(m) && (!strict || !slices.Contains(j.mishaps(&j.maps[m].task).avoid, t.Name)) && may(m) {
+			bad := j.mishaps(&j.maps[m].task)
+			if j.pending.Has(m) && (!strict && bad.elsewhere == 0 || !slices.Contains(bad.avoid, t.Name)) && may(m) {
 				return m
 			}
 		}

@@ -28,6 +28,7 @@ type paced struct {
 	records  []*history.Record
 	start    time.Duration // of a worker
 	fetches  float64       // bytes a second of each tracker; 0: at once
+	failed   int           // attempts
 }
 
 type pacedTracker struct {
@@ -38,7 +39,11 @@ type pacedTracker struct {
 	slow    map[string]float64 // by job's name: a factor of its tasks' times
 	busy    map[wire.JobID]int // tasks that run
 	workers map[wire.JobID]int
+	sick    func(wire.Kind) bool // which attempts fail there after sickTime; nil: none
 }
+
+// sickTime is what an attempt takes that fails.
+const sickTime = 100 * time.Millisecond
 
 type pacedJob struct {
 	name          string
@@ -47,6 +52,8 @@ type pacedJob struct {
 	spread        float64
 	bytes         int64 // that a map makes
 	at            time.Duration
+	classical     bool
+	buggy         func(*pacedTracker, wire.TaskID) bool // which of its tasks fail where, after sickTime; nil: none
 }
 
 func newPaced(t testing.TB, seed uint64, scheduling wire.Scheduling, trackers, maps, reduces int) *paced {
@@ -84,17 +91,24 @@ func (p *paced) submit(j *pacedJob) {
 	p.jobs[j.name] = j
 	p.after(j.at-p.now, func() {
 		p.step(Submit{Wall: scenarioStart + p.now.Milliseconds(), Submission: &wire.Submission{
-			Key: fmt.Sprint(j.name, "@", j.at), Staging: fmt.Sprint("mem://s/", j.name, "@", j.at), Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: j.name, Reduces: j.reduces}}},
+			Key: fmt.Sprint(j.name, "@", j.at), Staging: fmt.Sprint("mem://s/", j.name, "@", j.at), Plan: wire.Plan{Jobs: []wire.JobPlan{{
+				Name: j.name, Reduces: j.reduces, Properties: map[string]string{splitProperty: fmt.Sprint(!j.classical)},
+			}}},
 		}})
 	})
 }
 
 // run lets all jobs end.
 func (p *paced) run(jobs int) {
-	for len(p.records) < jobs {
-		if p.now > 10*time.Hour {
-			p.t.Fatalf("%d of %d jobs have ended after %v", len(p.records), jobs, p.now)
-		}
+	p.until(func() bool { return len(p.records) >= jobs })
+	if p.now > 10*time.Hour {
+		p.t.Fatalf("%d of %d jobs have ended after %v", len(p.records), jobs, p.now)
+	}
+}
+
+// until lets time pass, hours at most.
+func (p *paced) until(over func() bool) {
+	for !over() && p.now <= 10*time.Hour {
 		at, wakes := p.core.Wake()
 		if wakes && at <= p.todo[0].at {
 			p.now = max(p.now, at)
@@ -172,6 +186,8 @@ func (p *paced) send(t *pacedTracker, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Launch:
 		p.launch(t, m)
+	case *wire.Kill:
+		p.report(t, 0, &wire.Report{Attempt: m.Attempt, State: wire.AttemptKilled, Result: &wire.Result{}})
 	case *wire.Grant:
 		p.report(t, 0, &wire.Report{Attempt: m.Attempt, State: wire.AttemptSucceeded, Result: &wire.Result{}})
 	case *wire.SetHome:
@@ -197,6 +213,12 @@ func (p *paced) launch(t *pacedTracker, m *wire.Launch) {
 			r.Result.Splits = &wire.SplitsDone{Maps: j.maps, Hash: 1}
 		}
 		p.report(t, 50*time.Millisecond, r)
+		return
+	}
+	if t.sick != nil && t.sick(id.Task.Kind) || j.buggy != nil && j.buggy(t, id.Task) {
+		r.State, r.Result = wire.AttemptFailed, &wire.Result{Error: "simulated failure", Took: sickTime}
+		p.failed++
+		p.report(t, sickTime, r)
 		return
 	}
 	factor := 1 + j.spread*p.rnd.NormFloat64()

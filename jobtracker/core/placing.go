@@ -31,12 +31,13 @@ func (l *Live) placeHomes(j *job) {
 		if sites.Len() == 0 {
 			return
 		}
-		s := &sites.all[0]
+		i := sites.bestFor(j, p)
+		s := &sites.all[i]
 		l.placed = s.t.index + 1
 		l.homeAt(j, p, s.t)
 		s.turn += len(l.byIndex)
 		s.own, s.load = l.loads(j, s.t, w)
-		heap.Fix(sites, 0)
+		heap.Fix(sites, i)
 	}
 }
 
@@ -101,6 +102,21 @@ func (s *sites) Less(a, b int) bool {
 func (s *sites) Swap(a, b int) { s.all[a], s.all[b] = s.all[b], s.all[a] }
 func (s *sites) Push(x any)    { s.all = append(s.all, x.(site)) }
 func (s *sites) Pop() any      { panic("core: sites only get others' loads") }
+
+// bestFor is the best of them for a partition: one where its reduce has failed only if
+// there is no other.
+func (s *sites) bestFor(j *job, p int) int {
+	if !j.avoids(&j.reduces[p], s.all[0].t) {
+		return 0
+	}
+	best := 0
+	for i := range s.all {
+		if !j.avoids(&j.reduces[p], s.all[i].t) && (best == 0 || s.Less(i, best)) {
+			best = i
+		}
+	}
+	return best
+}
 
 // sites is where the next partition of a job may be at home, the best first.
 func (l *Live) sites(j *job, w float64) *sites {
@@ -240,9 +256,21 @@ func (j *job) slowstarted() bool {
 	return float64(j.mapsDone()) >= j.slowstart*float64(len(j.maps))
 }
 
+// toGatherAt is the lowest of them that may be gathered on a tracker, or -1.
+func (j *job) toGatherAt(t *tracker) int {
+	if j.toGather() == 0 || !t.mayHome() {
+		return -1
+	}
+	for p := range j.homeless.All() {
+		if !j.waitsFor(&j.reduces[p], t) {
+			return p
+		}
+	}
+	return -1
+}
+
 // gatherAt gives a partition of a classical job a slot, and a home there.
-func (l *Live) gatherAt(j *job, t *tracker) {
-	p := j.homeless.Next(0)
+func (l *Live) gatherAt(j *job, p int, t *tracker) {
 	l.homeAt(j, p, t)
 	l.holdSlot(j, p)
 }

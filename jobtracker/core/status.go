@@ -171,12 +171,16 @@ func (j *job) waitsForTasks() string {
 		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.expected)), ", ") + ", which began anew"
 	case j.pending.Len() > 0:
 		return "for a free map slot"
+	case j.aside.Len() > 0:
+		return "for a map slot of another tracker than those where its maps have failed"
 	case j.ready > 0:
 		return "for a free reduce slot"
 	case j.toGather() > 0:
 		return "for a free reduce slot"
 	case j.homeless.Len() > 0 && !j.classical:
 		return "for a task tracker with reduce slots"
+	case len(j.reminded) > 0 && j.reminded[0].at == j.mishaps(j.reminded[0].tk).retryAt:
+		return "to launch a task again that has failed"
 	case j.open > 0:
 		return "for map output to be gathered"
 	}

@@ -3,6 +3,7 @@ package core
 import (
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -27,6 +28,9 @@ type mishaps struct {
 	failedOn []string // tracker of each failure that counts against it if the task succeeds elsewhere
 	first    *failure
 	rejected []int // attempts at a map whose outputs could not be read
+
+	retryAt   time.Duration // when a failed task may be launched again; 0: now
+	elsewhere time.Duration // until when it is launched on none of avoid, see holdBack; 0: they may have it
 }
 
 // none is shared by all tasks without mishaps, and never changed.

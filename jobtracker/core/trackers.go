@@ -41,6 +41,8 @@ type tracker struct {
 	incoming int               // partitions that are gathered for its free slots
 	counted  [2]int            // of its slots, in Live.slots
 	blame    []time.Duration   // see blamed
+	streaks  [2]streak         // by phase
+	banned   int               // times excluded since it last succeeded in a task with a slot
 	pages    []*wire.Inventory // of the one that is coming in
 	rate     float64           // bytes a second that its homes fetch; 0: not measured
 	since    time.Duration     // when it began to run nothing, if it is resting
@@ -424,6 +426,9 @@ func (l *Live) detach(t *tracker) {
 	l.refresh(t)
 	l.offers.Remove(t.index)
 	l.draining.Remove(t.index)
+	for p := range t.streaks {
+		l.trust(t, p)
+	}
 	l.settleOn(t, false)
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		l.vanished(a)
