@@ -99,36 +99,53 @@ func (s *Server) effect(c core.Command) {
 			}
 		})
 	case core.Allocate:
-		s.do(c.Epoch, 0, func() core.Event {
-			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase}
-			if r.Plan, r.Err = s.plan(c.Policy, c.Snapshot); r.Err != nil {
-				s.cfg.Logger.Warn("no new plan", "scheduler", c.Policy, "phase", c.Phase, "error", r.Err)
-			}
-			return r
+		s.effects.Go(func() {
+			s.carry(c.Epoch, func() core.Event {
+				r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase}
+				if r.Plan, r.Err = s.plan(c.Policy, c.Snapshot); r.Err != nil {
+					s.cfg.Logger.Warn("no new plan", "scheduler", c.Policy, "phase", c.Phase, "error", r.Err)
+				}
+				return r
+			})
 		})
 	default:
 		panic(fmt.Sprintf("jobtracker: unknown command %T", c))
 	}
 }
 
-// do runs an effect, after a while, and feeds its result to the core. An effect of
-// an office that is lost by then is dropped: another leader may have had it carried
-// out since, differently.
+// do runs an effect on files, after a while and when it is its turn: calls to a file
+// system that hangs keep back other such effects, but neither plans nor the core.
 func (s *Server) do(epoch uint64, after time.Duration, effect func() core.Event) {
-	s.effects.Go(func() {
-		if after > 0 {
-			select {
-			case <-time.After(after):
-			case <-s.done:
-				return
-			}
+	s.effects.Add(1)
+	do := func() {
+		defer s.effects.Done()
+		s.carry(epoch, effect)
+	}
+	if after == 0 {
+		s.files.add(do)
+		return
+	}
+	go func() {
+		select {
+		case <-time.After(after):
+		case <-s.done:
 		}
-		if s.office.Load() != epoch {
-			return
-		}
+		s.files.add(do)
+	}()
+}
+
+// carry runs an effect and feeds its result to the core. An effect of an office that is
+// lost by then is dropped: another leader may have had it carried out since, differently.
+func (s *Server) carry(epoch uint64, effect func() core.Event) {
+	select {
+	case <-s.done:
+		return
+	default:
+	}
+	if s.office.Load() == epoch {
 		ev := effect()
 		s.post(func() { s.step(ev) })
-	})
+	}
 }
 
 func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {

@@ -11,7 +11,8 @@
 //
 //	stream readers ─┐                      ┌─ stream queues ── writers
 //	clients         ├─ inbox ── Run/core ──┼─ Log
-//	effects, policy ┘     Log ─┘           └─ effects, policy (a goroutine each)
+//	effects, policy ┘     Log ─┘           └─ effects, policy (a goroutine each,
+//	                                          mostFiles effects on files at once)
 //
 // A stream's queue is bounded: when it is full the stream is closed, and the
 // tracker registers again.
@@ -84,12 +85,14 @@ type Server struct {
 	watches []*watch
 	queries []*query
 	halted  error
+	ticking bool // a Tick is in the inbox
 
 	refused map[string]time.Duration // when a refusal was logged last, by its reason
 
 	office   atomic.Uint64 // epoch in which this job tracker leads, 0: it does not
 	inOffice chan struct{} // has a value when that has changed
 	turns    sync.Map      // see turnOf
+	files    gate          // of effects on files
 	effects  sync.WaitGroup
 	writers  sync.WaitGroup
 }
@@ -131,6 +134,7 @@ func New(cfg Config) *Server {
 			Lease: cfg.Lease, Period: cfg.Period, Scheduling: cfg.Scheduling, History: cfg.History, Tidy: tidy,
 		}),
 		start:    time.Now(),
+		files:    gate{most: mostFiles},
 		inbox:    make(chan func(), 64),
 		done:     make(chan struct{}),
 		streams:  make(map[core.Stream]*stream),
@@ -158,7 +162,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-s.cfg.Log.Ready():
 			s.takeLog()
 		case <-timer.C:
-			s.step(core.Tick{})
+			s.tick()
 		}
 		s.answerWatches()
 		s.answerQueries()
@@ -168,10 +172,25 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.halted
 }
 
+// tick tells the core that time has passed, behind what was read before: the leases of
+// trackers whose messages wait in the inbox have not ended.
+func (s *Server) tick() {
+	if len(s.inbox) == 0 {
+		s.step(core.Tick{})
+		return
+	}
+	s.ticking = true
+	at := s.now()
+	go s.post(func() {
+		s.ticking = false
+		s.step(core.Tick{Read: at})
+	})
+}
+
 // untilWake is how long nothing has to be done unless something happens.
 func (s *Server) untilWake() time.Duration {
 	wait := time.Hour
-	if at, ok := s.core.Wake(); ok {
+	if at, ok := s.core.Wake(); ok && !s.ticking {
 		wait = at - s.now()
 	}
 	for _, w := range s.watches {

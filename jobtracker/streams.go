@@ -70,6 +70,7 @@ func (s *Server) AttachAs(conn *wire.Conn, tracker string) error {
 	defer late.Stop()
 	for {
 		m, err := conn.Receive()
+		read := s.now()
 		if err != nil {
 			s.post(func() { s.streamEnded(st) })
 			if errors.Is(err, io.EOF) || st.queue.Closed() {
@@ -82,20 +83,20 @@ func (s *Server) AttachAs(conn *wire.Conn, tracker string) error {
 			err := fmt.Errorf("%w: %q, with the certificate of %q", errOtherTracker, hello.Tracker, tracker)
 			return errors.Join(err, conn.Send(&wire.Refuse{Reason: err.Error()}))
 		}
-		if !s.post(func() { s.received(st, m) }) {
+		if !s.post(func() { s.received(st, m, read) }) {
 			return nil
 		}
 	}
 }
 
-func (s *Server) received(st *stream, m wire.Message) {
+func (s *Server) received(st *stream, m wire.Message, read time.Duration) {
 	if s.streams[st.id] != st {
 		return
 	}
 	if hello, ok := m.(*wire.Hello); ok {
 		s.cfg.Logger.Debug("hello", "tracker", hello.Tracker, "stream", st.id)
 	}
-	s.step(core.FromTracker{Stream: st.id, Message: m})
+	s.step(core.FromTracker{Stream: st.id, Message: m, Read: read})
 }
 
 func (s *Server) streamEnded(st *stream) {

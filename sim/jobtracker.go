@@ -193,7 +193,7 @@ func (n *jobTracker) accept(l *link) {
 
 func (n *jobTracker) received(l *link, m wire.Message) {
 	if n.links[l.stream] == l {
-		n.step(core.FromTracker{Stream: l.stream, Message: m})
+		n.step(core.FromTracker{Stream: l.stream, Message: m, Read: n.clock()})
 	}
 }
 

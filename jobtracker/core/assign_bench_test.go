@@ -62,18 +62,18 @@ func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
 			f.racks = append(f.racks, fmt.Sprintf("/r%d", len(f.racks)))
 		}
 		f.hosts = append(f.hosts, fmt.Sprintf("t%05d", i))
-		f.step(FromTracker{Stream(i + 1), &wire.Hello{
+		f.step(FromTracker{Stream: Stream(i + 1), Message: &wire.Hello{
 			Version: wire.Version, Tracker: f.hosts[i], Process: 1, Host: f.hosts[i], Addr: f.hosts[i] + ":1",
 			MapSlots: fleetSlots, ReduceSlots: 2, Rack: f.racks[i/fleetRack],
 		}})
-		f.step(FromTracker{Stream(i + 1), &wire.Inventory{}})
+		f.step(FromTracker{Stream: Stream(i + 1), Message: &wire.Inventory{}})
 	}
 	for i := range size.jobs {
 		f.step(Submit{Submission: &wire.Submission{
 			Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: fmt.Sprint(i), Reduces: 1}}},
 		}})
 		for a := range f.core.live.jobs[i+1].attempts.all() {
-			f.step(FromTracker{a.tracker.stream, &wire.Report{
+			f.step(FromTracker{Stream: a.tracker.stream, Message: &wire.Report{
 				Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: size.maps}},
 			}})
 		}
@@ -241,7 +241,7 @@ func (f *fleet) end() bool {
 	}
 	*f.result.Reads.At(e.level) = read
 	f.report = wire.Report{Attempt: e.id, State: wire.AttemptSucceeded, Result: &f.result}
-	f.step(FromTracker{e.stream, &f.report})
+	f.step(FromTracker{Stream: e.stream, Message: &f.report})
 	return true
 }
 

@@ -116,7 +116,9 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	tk.add(a)
 	j.attempts.add(a)
 	t.attempts = append(t.attempts, a)
-	if id.Task.Kind.Slotted() {
+	if !id.Task.Kind.Slotted() {
+		l.countService(t, 1)
+	} else {
 		p := phaseOf(id.Task.Kind)
 		if p == reducePhase && j.homes[id.Task.N].tracker == t {
 			l.freeSlot(j, id.Task.N) // which this one takes
@@ -156,7 +158,9 @@ func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	t.remove(a)
 	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(x *attempt) bool { return x == a })
 	l.justOver = append(l.justOver, a)
-	if kind := a.id.Task.Kind; kind.Slotted() {
+	if kind := a.id.Task.Kind; !kind.Slotted() {
+		l.countService(t, -1)
+	} else {
 		p := phaseOf(kind)
 		t.free[p]++
 		l.takes(j, p, -1)

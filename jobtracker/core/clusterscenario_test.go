@@ -35,15 +35,15 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	case "config":
 		s.config(d)
 	case "again":
-		s.step(FromTracker{s.streams[first], &wire.Hello{
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Hello{
 			Version: wire.Version, Tracker: first, Process: 1, Host: first, Addr: first + ":1",
 			MapSlots: 2, ReduceSlots: 1, Nonce: value(d, "nonce", ""),
 		}})
 	case "no-staging":
-		s.step(FromTracker{s.streams[first], &wire.NoStaging{Reason: value(d, "reason", "")}})
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.NoStaging{Reason: value(d, "reason", "")}})
 	case "capacity":
 		maps, reduces, _ := strings.Cut(value(d, "slots", ""), ",")
-		s.step(FromTracker{s.streams[first], &wire.Capacity{
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Capacity{
 			MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Reason: value(d, "reason", ""),
 		}})
 	case "history":
@@ -153,7 +153,7 @@ func (s *scenario) lease(d *datadriven.TestData) {
 		s.tick(min(time.Second, end-s.now))
 		for _, a := range d.CmdArgs[:last] {
 			if stream, ok := s.streams[a.Key]; ok {
-				s.step(FromTracker{stream, &wire.Heartbeat{}})
+				s.step(FromTracker{Stream: stream, Message: &wire.Heartbeat{}})
 			}
 		}
 	}

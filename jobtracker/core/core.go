@@ -11,7 +11,8 @@
 // # The owner's duties
 //
 //  1. One goroutine at a time calls a Core's methods.
-//  2. now never goes back. Call Step with [Tick] when the time of [Core.Wake] is reached.
+//  2. now never goes back. Call Step with [Tick] when the time of [Core.Wake] is reached,
+//     behind the messages that wait to be handed in.
 //  3. Carry commands out in order; a Send to a stream in the order given.
 //  4. Hand every committed entry to Step exactly once and in order, followers too.
 //  5. A proposal whose outcome is not known is answered by [Undecided]; it is then
@@ -65,6 +66,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -117,6 +119,7 @@ type Core struct {
 	waiting []Event // that came between the election and taking office
 	pending proposals
 	now     time.Duration
+	read    time.Duration // all that trackers have sent and that was read by then has been handed in
 	out     []Command
 	halted  bool
 }
@@ -162,11 +165,22 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	}
 	c.now = max(c.now, now)
 	c.out = nil
+	switch ev := ev.(type) {
+	case Tick:
+		c.readBy(ev.Read)
+	case FromTracker:
+		c.readBy(ev.Read)
+	}
 	c.take(ev)
 	if c.live != nil {
 		c.live.settle()
 	}
 	return c.out
+}
+
+// readBy notes when an event was read, or made behind all that was read by then.
+func (c *Core) readBy(at time.Duration) {
+	c.read = max(c.read, min(cmp.Or(at, c.now), c.now))
 }
 
 func (c *Core) emit(cmd Command) {

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"time"
+
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/pool"
@@ -50,15 +52,18 @@ type (
 	LogFailed struct{ Err error }
 )
 
-// Tick says that time has passed.
-type Tick struct{}
+// Tick says that time has passed. All messages that were read before Read have been
+// handed in; 0: all that were read by now.
+type Tick struct{ Read time.Duration }
 
 // Of trackers.
 type (
-	// FromTracker is a message of a tracker; the first on a stream is a Hello.
+	// FromTracker is a message of a tracker; the first on a stream is a Hello. Messages
+	// are handed in about in the order in which they are read, perhaps much later.
 	FromTracker struct {
 		Stream  Stream
 		Message wire.Message
+		Read    time.Duration // when it was; 0: now
 	}
 
 	// StreamClosed says that a stream has ended without a CloseStream.

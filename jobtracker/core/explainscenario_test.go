@@ -37,7 +37,7 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 	case "remembered":
 		s.step(remembered(s.core.Epoch(), d))
 	case "beat":
-		s.step(FromTracker{s.streams[first], &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0")))}})
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0")))}})
 	case "planned":
 		s.showPlanned()
 	default:

@@ -263,8 +263,8 @@ func runMaps(size int) {
 	feed(Elected{Term: 1, Wall: 1})
 	for i := range size / 20 {
 		streams = append(streams, Stream(i+1))
-		feed(FromTracker{streams[i], &wire.Hello{Version: wire.Version, Tracker: fmt.Sprint(i), Process: 1, MapSlots: 2, ReduceSlots: 1}})
-		feed(FromTracker{streams[i], &wire.Inventory{}})
+		feed(FromTracker{Stream: streams[i], Message: &wire.Hello{Version: wire.Version, Tracker: fmt.Sprint(i), Process: 1, MapSlots: 2, ReduceSlots: 1}})
+		feed(FromTracker{Stream: streams[i], Message: &wire.Inventory{}})
 	}
 	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 1}}}}})
 	for len(launched) > 0 {
@@ -273,7 +273,7 @@ func runMaps(size int) {
 		id := s.Message.(*wire.Launch).Attempt
 		now += time.Millisecond
 		result := &wire.Result{Splits: &wire.SplitsDone{Maps: size}, Output: &wire.MapOutput{Digest: 1}}
-		feed(FromTracker{s.Stream, &wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: result}})
+		feed(FromTracker{Stream: s.Stream, Message: &wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: result}})
 	}
 }
 

@@ -27,6 +27,10 @@ func (l *Live) holds(j *job) []wire.Hold {
 	if j.facts.sub.suspended {
 		hold(0, "it is suspended, until it is resumed")
 	}
+	if kind, ok := j.queuedService(); ok {
+		hold(0, "its %v waits until task trackers have room: each runs at most as many attempts without slots as it has slots, or %d; %d wait in the order in which they came, setups last",
+			kind, leastServices, len(l.serving[endsWork])+len(l.serving[beginsWork]))
+	}
 	if !j.runnable() {
 		return all
 	}

@@ -8,7 +8,9 @@ import (
 )
 
 // inventoryPage collects a tracker's inventory and, when it is whole, brings what
-// the leader believes of that tracker into line with it.
+// the leader believes of that tracker into line with it. What that costs goes by what is
+// in the inventory and what the leader has there, not by how many jobs there are: after
+// a failover all trackers send theirs at once.
 func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 	if t.inventoried {
 		return // a stream has one inventory
@@ -45,16 +47,37 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 	}
 	l.missing(t, reported)
 	t.inventoried = true
-	for _, j := range l.order {
-		l.expectedNoMore(j, t.Name)
-	}
+	l.allExpectedNoMore(t.Name)
 	l.inventoryIn(t.Name)
-	for _, j := range l.order {
+	for _, j := range sortedJobs(t.homes) {
 		l.homesAgain(j, t, homes)
 	}
 	l.sharesLost(t)
 	l.refresh(t)
-	l.touchAll()
+	l.mayHomeAgain(t)
+}
+
+// mayHomeAgain has those jobs looked at that may want homes on a tracker which can be
+// spoken to from now on: others do not wait for one.
+func (l *Live) mayHomeAgain(t *tracker) {
+	if !t.mayHome() {
+		return
+	}
+	for _, j := range l.unhoused {
+		j.unhoused = false
+		l.touch(j)
+	}
+	l.unhoused = l.unhoused[:0]
+	for i := range l.unfit.All() {
+		for j := range l.byIndex[i].homes {
+			l.touch(j)
+		}
+	}
+}
+
+// sortedJobs lists jobs by number.
+func sortedJobs[V any](jobs map[*job]V) []*job {
+	return slices.SortedFunc(maps.Keys(jobs), func(a, b *job) int { return a.facts.n - b.facts.n })
 }
 
 // homeKey names a home as a tracker reports it.

@@ -56,6 +56,7 @@ type job struct {
 	expected map[string]*expectation // by tracker that has begun anew
 	pending  taskSet                 // maps to launch
 	aside    taskSet                 // maps to launch, but not where slots are free, see setAside
+	unhoused bool                    // in Live.unhoused
 	leaving  taskSet                 // partitions whose reduces have failed at home
 	reminded []reminder              // sorted by time
 	homeless taskSet                 // partitions to find a home for

@@ -56,7 +56,7 @@ func TestLaunchHasLimits(t *testing.T) {
 				}
 				launch = m
 				if m.Attempt.Task.Kind == wire.Setup {
-					feed(FromTracker{cmd.Stream, &wire.Report{
+					feed(FromTracker{Stream: cmd.Stream, Message: &wire.Report{
 						Attempt: m.Attempt, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: 1}},
 					}})
 				}
@@ -64,8 +64,8 @@ func TestLaunchHasLimits(t *testing.T) {
 		}
 	}
 	feed(Elected{Term: 1, Wall: 1})
-	feed(FromTracker{1, &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
-	feed(FromTracker{1, &wire.Inventory{}})
+	feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
+	feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})
 	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{
 		Properties: map[string]string{"mapreduce.map.memory.mb": "2", "quern.task.processes": "4"},
 	}}}}})

@@ -54,18 +54,23 @@ type Live struct {
 	byNode      []*node           // nodes by their index; nil where one is free
 	pull        []int32           // by node: maps to launch with input there, see pullOf
 	nodes       map[string]*node
-	racks       map[string]int32 // their numbers
-	fresh       taskSet          // indexes of trackers with a free map slot that may be near to more than is known
-	idle        taskSet          // indexes of those with a free map slot that no map to launch is near to
-	refusing    []*job           // see job.refuses
-	setAsides   []*job           // with maps in job.aside, or without by now
-	working     int              // trackers that are given work and have map slots
-	suspects    [2]taskSet       // indexes of trackers that fail all they run, by phase
-	turn        int              // of those, who looked ahead last
-	given       []*job           // maps in this round
-	far         []choice         // kept for its memory
-	scratch     []locality.Node  // likewise
-	round       int              // of giving out maps
+	racks       map[string]int32  // their numbers
+	fresh       taskSet           // indexes of trackers with a free map slot that may be near to more than is known
+	idle        taskSet           // indexes of those with a free map slot that no map to launch is near to
+	refusing    []*job            // see job.refuses
+	serving     [2][]turn         // service tasks that wait, see serving.go
+	room        taskSet           // indexes of trackers that may run another service attempt
+	servers     int               // trackers that are given work, with or without such room
+	expecting   map[string][]*job // that have expected the outputs of a tracker, by its name
+	unhoused    []*job            // with partitions for which there was no home
+	setAsides   []*job            // with maps in job.aside, or without by now
+	working     int               // trackers that are given work and have map slots
+	suspects    [2]taskSet        // indexes of trackers that fail all they run, by phase
+	turn        int               // of those, who looked ahead last
+	given       []*job            // maps in this round
+	far         []choice          // kept for its memory
+	scratch     []locality.Node   // likewise
+	round       int               // of giving out maps
 	meter       locality.Meter
 	pace        locality.Pace   // of all maps
 	pass        int             // over the line of maps, for job.look
@@ -112,7 +117,7 @@ func newLive(c *Core) *Live {
 	l := &Live{
 		c: c, facts: c.facts, now: c.now, epoch: c.facts.epoch,
 		streams: make(map[Stream]*stream), bound: make(map[Stream]*tracker), trackers: make(map[string]*tracker),
-		jobs: make(map[int]*job), awaiting: make(map[string]bool),
+		jobs: make(map[int]*job), awaiting: make(map[string]bool), expecting: make(map[string][]*job),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
 		nodes: make(map[string]*node), racks: make(map[string]int32), numbers: make(map[string]int32), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never, drainDue: never,
 	}
@@ -310,6 +315,7 @@ func (l *Live) settle() {
 	l.advanceTouched()
 	l.checkDrains()
 	l.advanceTouched()
+	l.serveQueued()
 	l.assign()
 	l.sendAway()
 	l.tidy()

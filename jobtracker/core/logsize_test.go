@@ -41,8 +41,8 @@ func TestLogSize(t *testing.T) {
 	feed(Elected{Term: 1, Wall: scenarioStart})
 	for i := range trackers {
 		s := Stream(i + 1)
-		feed(FromTracker{s, &wire.Hello{Version: wire.Version, Tracker: fmt.Sprint(i), Process: 1, MapSlots: 8}})
-		feed(FromTracker{s, &wire.Inventory{}})
+		feed(FromTracker{Stream: s, Message: &wire.Hello{Version: wire.Version, Tracker: fmt.Sprint(i), Process: 1, MapSlots: 8}})
+		feed(FromTracker{Stream: s, Message: &wire.Inventory{}})
 	}
 	before := bytes
 	feed(Submit{Wall: scenarioStart, Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}})
@@ -56,7 +56,7 @@ func TestLogSize(t *testing.T) {
 		for i := range trackers {
 			if now%time.Second == 0 {
 				was := bytes
-				feed(FromTracker{Stream(i + 1), &wire.Heartbeat{}})
+				feed(FromTracker{Stream: Stream(i + 1), Message: &wire.Heartbeat{}})
 				if bytes != was {
 					t.Fatal("a heartbeat has cost an entry")
 				}
@@ -81,7 +81,7 @@ func answer(cmd Send, tasks int) []FromTracker {
 		if state.Final() {
 			r.Result = &wire.Result{Splits: &wire.SplitsDone{Maps: tasks}}
 		}
-		return []FromTracker{{cmd.Stream, r}}
+		return []FromTracker{{Stream: cmd.Stream, Message: r}}
 	}
 	switch m := cmd.Message.(type) {
 	case *wire.Launch:

@@ -326,6 +326,9 @@ func (l *Live) worked(t *tracker, works bool) {
 			return
 		}
 	}
+	if n.jobs == 0 {
+		return
+	}
 	for _, j := range l.order {
 		if !j.indexed() {
 			continue

@@ -66,11 +66,11 @@ func newPaced(t testing.TB, seed uint64, scheduling wire.Scheduling, trackers, m
 	for i := range trackers {
 		t := &pacedTracker{stream: Stream(i + 1), name: fmt.Sprintf("t%d", i+1), homes: make(map[homeName]*simHome), slow: make(map[string]float64), busy: make(map[wire.JobID]int), workers: make(map[wire.JobID]int)}
 		p.trackers = append(p.trackers, t)
-		p.step(FromTracker{t.stream, &wire.Hello{
+		p.step(FromTracker{Stream: t.stream, Message: &wire.Hello{
 			Version: wire.Version, Tracker: t.name, Process: 1, Host: t.name, Addr: t.name + ":1", MapSlots: maps, ReduceSlots: reduces,
 		}})
 		p.settle()
-		p.step(FromTracker{t.stream, &wire.Inventory{}})
+		p.step(FromTracker{Stream: t.stream, Message: &wire.Inventory{}})
 		p.beat(t)
 	}
 	return p
@@ -82,7 +82,7 @@ func (p *paced) after(d time.Duration, do func()) {
 }
 
 func (p *paced) beat(t *pacedTracker) {
-	p.step(FromTracker{t.stream, &wire.Heartbeat{Rate: p.fetches}})
+	p.step(FromTracker{Stream: t.stream, Message: &wire.Heartbeat{Rate: p.fetches}})
 	p.after(time.Second, func() { p.beat(t) })
 }
 
@@ -202,7 +202,7 @@ func (p *paced) send(t *pacedTracker, m wire.Message) {
 }
 
 func (p *paced) report(t *pacedTracker, after time.Duration, r *wire.Report) {
-	p.after(after+time.Millisecond, func() { p.step(FromTracker{t.stream, r}) })
+	p.after(after+time.Millisecond, func() { p.step(FromTracker{Stream: t.stream, Message: r}) })
 }
 
 func (p *paced) launch(t *pacedTracker, m *wire.Launch) {
@@ -243,7 +243,7 @@ func (p *paced) launch(t *pacedTracker, m *wire.Launch) {
 			if id.Task.Kind == wire.Map {
 				r.Digest = 0
 			}
-			p.step(FromTracker{t.stream, r})
+			p.step(FromTracker{Stream: t.stream, Message: r})
 		})
 		return
 	}
@@ -264,6 +264,6 @@ func (p *paced) gather(t *pacedTracker, name homeName, h *simHome, outputs []wir
 			Job: name.job, Partition: name.partition, Generation: h.set.Generation, Maps: len(h.has), Digest: uint64(len(h.has)),
 			Bytes: bytes * int64(len(h.has)), Complete: len(h.has) == h.set.Maps,
 		}
-		p.after(max(t.fetched-p.now, 0)+5*time.Millisecond, func() { p.step(FromTracker{t.stream, r}) })
+		p.after(max(t.fetched-p.now, 0)+5*time.Millisecond, func() { p.step(FromTracker{Stream: t.stream, Message: r}) })
 	}
 }

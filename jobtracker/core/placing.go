@@ -29,6 +29,10 @@ func (l *Live) placeHomes(j *job) {
 	sites := l.sites(j, w)
 	for p := range j.homeless.All() {
 		if sites.Len() == 0 {
+			if !j.unhoused {
+				j.unhoused = true
+				l.unhoused = append(l.unhoused, j)
+			}
 			return
 		}
 		i := sites.bestFor(j, p)

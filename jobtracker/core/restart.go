@@ -30,6 +30,7 @@ func (l *Live) restarted(t *tracker) {
 func (l *Live) expect(j *job, name string, outputs []int) {
 	e := j.expected[name]
 	if e == nil {
+		l.expecting[name] = append(l.expecting[name], j)
 		e = new(expectation)
 		if j.expected == nil {
 			j.expected = make(map[string]*expectation)
@@ -43,6 +44,14 @@ func (l *Live) expect(j *job, name string, outputs []int) {
 		j.maps[m].expected = true
 		l.dropOutput(j, m)
 	}
+}
+
+// allExpectedNoMore has no job expect outputs of a tracker any more.
+func (l *Live) allExpectedNoMore(name string) {
+	for _, j := range l.expecting[name] { // some twice, or not any more
+		l.expectedNoMore(j, name)
+	}
+	delete(l.expecting, name)
 }
 
 // expectedNoMore has those maps run again of which no output has come back.

@@ -195,7 +195,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 				continue
 			}
 			s.hello(a.Key, 1, a.Vals[0])
-			s.step(FromTracker{s.streams[a.Key], &wire.Inventory{}})
+			s.step(FromTracker{Stream: s.streams[a.Key], Message: &wire.Inventory{}})
 		}
 	case "hello":
 		s.nonce, s.rack = value(d, "nonce", ""), value(d, "rack", "")
@@ -270,7 +270,7 @@ func (s *scenario) hello(name string, process uint64, slots string) {
 	s.next++
 	s.streams[name] = s.next
 	s.names[s.next] = name
-	s.step(FromTracker{s.next, &wire.Hello{
+	s.step(FromTracker{Stream: s.next, Message: &wire.Hello{
 		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1",
 		MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Nonce: s.nonce, Rack: s.rack,
 	}})
@@ -364,24 +364,24 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 	case "swept":
 		s.step(StagingRemoved{Epoch: s.core.Epoch(), Key: first, Err: givenError(d)})
 	case "heartbeat":
-		s.step(FromTracker{s.streams[first], &wire.Heartbeat{}})
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{}})
 	case "report":
 		r := parseReport(d.CmdArgs[1:])
 		if !s.runsOn(first, r.Attempt) {
 			s.printf("(it does not run there)")
 		}
-		s.step(FromTracker{s.streams[first], r})
+		s.step(FromTracker{Stream: s.streams[first], Message: r})
 	case "home":
 		r := parseHome(d.CmdArgs[1:])
 		if !s.isHome(first, r) {
 			s.printf("(it is not the home)")
 		}
-		s.step(FromTracker{s.streams[first], r})
+		s.step(FromTracker{Stream: s.streams[first], Message: r})
 	case "lost-output":
 		id := parseAttempt(d.CmdArgs[1].Key)
-		s.step(FromTracker{s.streams[first], &wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "connection refused"}})
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "connection refused"}})
 	case "inventory":
-		s.step(FromTracker{s.streams[first], parseInventory(s.t, d.Input)})
+		s.step(FromTracker{Stream: s.streams[first], Message: parseInventory(s.t, d.Input)})
 	default:
 		s.t.Fatalf("unknown verb %s", d.Cmd)
 	}

@@ -31,43 +31,26 @@ func (tk *task) wait(l *Live, j *job) {
 }
 
 // serve has a service task run, unless it does, is done, or must wait: after a
-// failure, for inventories, or for a tracker.
+// failure, for inventories, or for its turn.
 func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
-	switch {
-	case j.held, tk.runs(), j.done[tk.kind], l.now < j.retryAt:
-		return
-	case j.stopping && tk.kind != wire.Cleanup:
-		return
-	case j.facts.sub.suspended && tk.kind == wire.Setup:
+	if tk.queued || !l.mayServe(j, tk) {
 		return
 	}
-	if t := l.serviceTracker(j, tk); t != nil {
-		if tk.kind == wire.Setup {
-			j.preparing = l.now
-		}
-		l.launch(j, tk, t, subject)
+	x, q := turn{j, tk, subject}, queueOf(tk.kind)
+	if len(l.serving[endsWork])+len(l.serving[q]) > 0 || !l.serveNow(x) {
+		tk.queued = true
+		l.serving[q] = append(l.serving[q], x)
 	}
 }
 
-// serviceTracker picks a tracker round robin, one where tk has failed, or that is
-// given no other work, only if there is no other. One that drains never is.
-func (l *Live) serviceTracker(j *job, tk *task) *tracker {
-	var second *tracker
-	for i := range l.byIndex {
-		t := l.byIndex[(l.placed+i)%len(l.byIndex)]
-		if t == nil || !t.usable() || t.drain != nil {
-			continue
-		}
-		if j.avoids(tk, t) || !t.fit() || t.slots == [2]int{} {
-			if second == nil {
-				second = t
-			}
-			continue
-		}
-		l.placed = t.index + 1
-		return t
+func (l *Live) mayServe(j *job, tk *task) bool {
+	switch {
+	case j.held, tk.runs(), j.done[tk.kind], l.now < j.retryAt:
+		return false
+	case j.stopping && tk.kind != wire.Cleanup:
+		return false
 	}
-	return second
+	return !j.facts.sub.suspended || tk.kind != wire.Setup
 }
 
 // served acts on the success of a setup, commit or cleanup.

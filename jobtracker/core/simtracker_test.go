@@ -33,7 +33,7 @@ func (l *link) toLeader(m wire.Message) {
 	for range 1 + l.w.rnd.IntN(20)/19 { // now and then twice
 		l.deliver(&l.up, func() {
 			if l.w.streams[l.id] == l {
-				l.w.step(FromTracker{l.id, m})
+				l.w.step(FromTracker{Stream: l.id, Message: m})
 			}
 		})
 	}

@@ -159,6 +159,9 @@ func (l *Live) waits(j *job, now time.Duration) string {
 	case state == wire.Running:
 		return j.waitsForTasks()
 	}
+	if kind, ok := j.queuedService(); ok {
+		return fmt.Sprintf("for room on a task tracker for its %v", kind)
+	}
 	return ""
 }
 

@@ -18,6 +18,7 @@ type task struct {
 	kind     wire.Kind
 	counted  bool // its counters are in the job's
 	measured bool // its time is
+	queued   bool // in Live.serving
 }
 
 // mishaps is what has gone wrong with a task.

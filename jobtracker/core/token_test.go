@@ -147,8 +147,8 @@ func TestTokensAreSent(t *testing.T) {
 		}
 	}
 	feed(Elected{Term: 1, Wall: scenarioStart})
-	feed(FromTracker{1, &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 10, ReduceSlots: 2}})
-	feed(FromTracker{1, &wire.Inventory{}})
+	feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 10, ReduceSlots: 2}})
+	feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})
 	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 2}}}}, Secret: []byte("s")})
 	feed(Submit{Submission: &wire.Submission{Key: "l", Staging: "mem://s/l", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}, Secret: []byte("t")})
 	for len(inbox) > 0 {

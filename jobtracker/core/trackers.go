@@ -42,6 +42,8 @@ type tracker struct {
 	counted  [2]int            // of its slots, in Live.slots
 	blame    []time.Duration   // see blamed
 	streaks  [2]streak         // by phase
+	services int               // service attempts that run there
+	serves   bool              // it is given work, and service attempts before others
 	banned   int               // times excluded since it last succeeded in a task with a slot
 	pages    []*wire.Inventory // of the one that is coming in
 	rate     float64           // bytes a second that its homes fetch; 0: not measured
@@ -151,6 +153,7 @@ func (l *Live) refresh(t *tracker) {
 		t.works = works
 		l.worked(t, works)
 	}
+	l.refreshServing(t)
 	l.unfit.Set(t.index, !t.losing && t.shut())
 }
 
@@ -359,25 +362,28 @@ func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
 	l.touchAll()
 }
 
-// checkLeases proposes the loss of trackers not heard of for a lease. When the
-// owner comes much later than it was asked to, it was stopped, and what trackers
+// checkLeases proposes the loss of trackers not heard of for a lease. A lease ends by the
+// times when messages were read: however late these are handed in, one that waits keeps
+// its tracker. It begins when a message is handed in, before which the next is not read.
+// When the owner comes much later than it was asked to, it was stopped, and what trackers
 // have said meanwhile may still be on its way: they have half a lease more.
 func (l *Live) checkLeases() {
-	if l.now < l.leaseDue {
+	now := l.c.read
+	if now < l.leaseDue {
 		return
 	}
 	grace := l.c.cfg.Lease / 2
-	stopped := l.now-l.leaseDue > grace
+	stopped := now-l.leaseDue > grace
 	l.leaseDue = never
 	for _, t := range l.byIndex {
 		if t == nil || t.losing {
 			continue
 		}
 		if stopped {
-			t.heard = max(t.heard, l.now-grace)
+			t.heard = max(t.heard, now-grace)
 		}
 		due := t.heard + l.c.cfg.Lease
-		if l.now < due {
+		if now < due {
 			l.leaseDue = min(l.leaseDue, due)
 			continue
 		}
@@ -408,8 +414,8 @@ func (l *Live) gone(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		l.outputsGone(j, outputs[j.facts.n])
-		l.expectedNoMore(j, t.Name)
 	}
+	l.allExpectedNoMore(t.Name)
 	l.needTracker()
 	l.touchAll()
 }

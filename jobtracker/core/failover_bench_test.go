@@ -1,0 +1,128 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// crowd is a job tracker that knows many jobs and trackers from the log.
+type crowd struct {
+	core  *Core
+	index uint64
+	term  uint64
+	sent  []Send // launches of setups
+}
+
+func newCrowd(trackers, jobs int) *crowd {
+	c := &crowd{core: New(Config{ID: "jt", Lease: 24 * time.Hour}), term: 1}
+	c.commit(&tookOffice{Leader: "jt"}, &bootstrapped{Start: 1, Cluster: "c"})
+	for i := range trackers {
+		name := fmt.Sprintf("t%d", i)
+		c.commit(&trackerRegistered{Tracker: trackerFacts{Name: name, Process: 1, Host: name, Addr: name, MapSlots: 8, ReduceSlots: 4}})
+	}
+	for i := range jobs {
+		c.commit(
+			&submitted{Submission: wire.Submission{Key: fmt.Sprint(i), Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Reduces: 1}}}}},
+			&splitsWritten{Job: i + 1, Maps: 8},
+		)
+	}
+	return c
+}
+
+func (c *crowd) commit(facts ...fact) {
+	for _, x := range facts {
+		c.step(Entry{Index: c.index + 1, Term: c.term, Data: encodeFact(x)})
+	}
+}
+
+// step lets the log commit at once. Effects are not answered.
+func (c *crowd) step(ev Event) {
+	if e, ok := ev.(Entry); ok {
+		c.index = e.Index
+	}
+	for _, cmd := range c.core.Step(0, ev) {
+		switch cmd := cmd.(type) {
+		case Propose:
+			c.step(Entry{Index: c.index + 1, Term: c.term, Data: cmd.Data})
+		case Send:
+			if m, ok := cmd.Message.(*wire.Launch); ok && m.Attempt.Task.Kind == wire.Setup {
+				c.sent = append(c.sent, cmd)
+			}
+		}
+	}
+}
+
+// elect begins another office, to which all trackers say hello.
+func (c *crowd) elect() {
+	c.term++
+	c.step(Elected{Term: c.term, Wall: 1})
+	for i, t := range c.core.live.byIndex {
+		c.step(FromTracker{Stream: c.stream(i), Message: &wire.Hello{
+			Version: wire.Version, Tracker: t.Name, Process: 1, Host: t.Host, Addr: t.Addr, MapSlots: 8, ReduceSlots: 4,
+		}})
+	}
+}
+
+func (c *crowd) stream(i int) Stream { return Stream(int(c.term)<<20 + i) }
+
+// BenchmarkInventories: a new leader of 10,000 running jobs hears the inventories of
+// 1,500 trackers. An op is one inventory. It is empty, or names eight maps that run.
+func BenchmarkInventories(b *testing.B) {
+	const trackers, jobs = 1500, 10_000
+	for _, running := range []int{0, 8} {
+		b.Run(fmt.Sprintf("running=%d", running), func(b *testing.B) {
+			c := newCrowd(trackers, jobs)
+			for i := trackers; b.Loop(); i++ {
+				if i >= trackers-1 { // the last one lets the jobs go on
+					b.StopTimer()
+					c.elect()
+					i = 0
+					b.StartTimer()
+				}
+				page := &wire.Inventory{}
+				for m := range running {
+					id := wire.TaskID{Job: wire.JobID{Start: 1, N: i + 1}, Kind: wire.Map, N: m}
+					page.Attempts = append(page.Attempts, wire.Report{Attempt: wire.AttemptID{Task: id, N: wire.EpochAttempts}, State: wire.AttemptRunning})
+				}
+				c.step(FromTracker{Stream: c.stream(i), Message: page})
+			}
+		})
+	}
+}
+
+// BenchmarkSubmissions: 10,000 submissions are handed in to 100 trackers at once, and
+// their setups end one after the other. An op is all of that.
+func BenchmarkSubmissions(b *testing.B) {
+	const trackers, jobs = 100, 10_000
+	for b.Loop() {
+		c := newCrowd(trackers, 0)
+		c.elect()
+		for i := range trackers {
+			c.step(FromTracker{Stream: c.stream(i), Message: &wire.Inventory{}})
+		}
+		begin := time.Now()
+		for i := range jobs {
+			c.step(Submit{Submission: &wire.Submission{Key: fmt.Sprint(i), Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}}}}})
+		}
+		b.ReportMetric(float64(time.Since(begin).Microseconds())/jobs, "µs/submission")
+		most, ended := 0, 0
+		begin = time.Now()
+		for ; len(c.sent) > 0; ended++ {
+			most = max(most, len(c.sent))
+			s := c.sent[0]
+			c.sent = slices.Delete(c.sent, 0, 1)
+			c.step(FromTracker{Stream: s.Stream, Message: &wire.Report{
+				Attempt: s.Message.(*wire.Launch).Attempt, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{}},
+			}})
+		}
+		b.ReportMetric(float64(time.Since(begin).Microseconds())/jobs, "µs/setup")
+		b.ReportMetric(float64(most), "setups-at-once")
+		if ended != jobs {
+			b.Fatalf("%d setups have ended", ended)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestLeasesByReading: a leader that is far behind with what trackers say takes none of
+// them for lost whose messages wait, and later those that are silent.
+func TestLeasesByReading(t *testing.T) {
+	c := New(Config{ID: "jt", Lease: 5 * time.Second})
+	var log []Entry
+	step := func(now time.Duration, ev Event) {
+		t.Helper()
+		for events := []Event{ev}; len(events) > 0; events = events[1:] {
+			for _, cmd := range c.Step(now, events[0]) {
+				if p, ok := cmd.(Propose); ok {
+					log = append(log, Entry{Index: uint64(len(log) + 1), Term: 1, Data: p.Data})
+					events = append(events, log[len(log)-1])
+				}
+			}
+		}
+	}
+	trackers := func(now time.Duration, want int) {
+		t.Helper()
+		if got := len(c.facts.trackers); got != want {
+			t.Errorf("at %v there are %d trackers, not %d", now, got, want)
+		}
+	}
+	step(0, Elected{Term: 1, Wall: 1})
+	for i, name := range []string{"t1", "t2"} {
+		step(0, FromTracker{Stream: Stream(i + 1), Message: &wire.Hello{
+			Version: wire.Version, Tracker: name, Process: 1, Host: name, Addr: name + ":1", MapSlots: 1,
+		}})
+		step(0, FromTracker{Stream: Stream(i + 1), Message: &wire.Inventory{}})
+	}
+	const late = 7 * time.Second
+	step(late, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, Read: time.Second})
+	trackers(late, 2) // the heartbeat of t2 waits
+	step(late, Tick{Read: 4 * time.Second})
+	trackers(late, 2)
+	step(late, FromTracker{Stream: 2, Message: &wire.Heartbeat{}, Read: time.Second})
+	step(late, Tick{Read: late})
+	trackers(late, 2)
+	step(late+3*time.Second, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, Read: late + 3*time.Second})
+	step(late+5*time.Second, Tick{})
+	trackers(late+5*time.Second, 1)
+}

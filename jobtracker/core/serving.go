@@ -1,0 +1,157 @@
+package core
+
+import "github.com/quernmr/quern/wire"
+
+// Service tasks have no slots, but each of their attempts is a process. A tracker runs at
+// most as many of them at once as it has slots, so that they never more than double what
+// it was set up for, and always leastServices. Those that wait do so in the order in which
+// they came; what ends work goes before setups, which begin more.
+
+// leastServices is how many service attempts any tracker may run at once: one that has
+// lost its slots with its disks can end jobs yet.
+const leastServices = 4
+
+// The queues of service tasks, as indexes of Live.serving.
+const (
+	endsWork   = iota // fences, commits, cleanups
+	beginsWork        // setups
+)
+
+// serviceLooks is how many tasks of a queue are looked at that all trackers with room
+// have failed, before the others wait too.
+const serviceLooks = 16
+
+// turn is a service task in its queue.
+type turn struct {
+	job     *job
+	tk      *task
+	subject wire.AttemptID // of a fence
+}
+
+func queueOf(k wire.Kind) int {
+	if k == wire.Setup {
+		return beginsWork
+	}
+	return endsWork
+}
+
+// mostServices is how many service attempts a tracker may run at once.
+func (t *tracker) mostServices() int {
+	return max(leastServices, t.slots[mapPhase]+t.slots[reducePhase])
+}
+
+// refreshServing follows whether a tracker has room for service attempts.
+func (l *Live) refreshServing(t *tracker) {
+	l.room.Set(t.index, t.usable() && t.drain == nil && t.services < t.mostServices())
+	if serves := t.fit() && t.slots != [2]int{}; serves != t.serves {
+		t.serves = serves
+		if serves {
+			l.servers++
+		} else {
+			l.servers--
+		}
+	}
+}
+
+// countService notes a service attempt that begins, or has ended.
+func (l *Live) countService(t *tracker, by int) {
+	t.services += by
+	l.refreshServing(t)
+}
+
+// serveQueued launches what waits, as far as there is room.
+func (l *Live) serveQueued() {
+	for q := range l.serving {
+		queue := l.serving[q]
+		for i := 0; i < len(queue) && i < serviceLooks && l.room.Len() > 0; {
+			x := queue[i]
+			if l.isDue(x) && !l.serveNow(x) {
+				i++
+				continue
+			}
+			x.tk.queued = false
+			copy(queue[1:i+1], queue[:i])
+			queue[0] = turn{}
+			queue = queue[1:]
+		}
+		l.serving[q] = queue
+	}
+}
+
+// isDue says whether a task in a queue is to be run yet.
+func (l *Live) isDue(x turn) bool {
+	j := x.job
+	if l.jobs[j.facts.n] != j || !l.mayServe(j, x.tk) {
+		return false
+	}
+	state := l.facts.state(j.facts)
+	switch x.tk.kind {
+	case wire.Setup:
+		return state == wire.Preparing
+	case wire.Commit:
+		return state == wire.Committing
+	case wire.Cleanup:
+		return state == wire.Stopping && j.attempts.Len() == 0
+	}
+	f := j.fences[x.subject.Task.N]
+	return f != nil && &f.task == x.tk && j.runnable()
+}
+
+// serveNow launches a service task if a tracker has room for it.
+func (l *Live) serveNow(x turn) bool {
+	t := l.serviceTracker(x.job, x.tk)
+	if t == nil {
+		return false
+	}
+	if x.tk.kind == wire.Setup {
+		x.job.preparing = l.now
+	}
+	l.launch(x.job, x.tk, t, x.subject)
+	return true
+}
+
+// serviceTracker picks a tracker round robin, one where tk has failed, or that is
+// given no other work, only if there is no other. One that drains never is.
+func (l *Live) serviceTracker(j *job, tk *task) *tracker {
+	var second *tracker
+	i := l.placed
+	for range l.room.Len() {
+		if i = l.room.Next(i); i < 0 {
+			i = l.room.Next(0)
+		}
+		t := l.byIndex[i]
+		if t.serves && !j.avoids(tk, t) {
+			l.placed = i + 1
+			return t
+		}
+		if second == nil {
+			second = t
+		}
+		i++
+	}
+	others := l.servers // without room
+	for _, name := range j.mishaps(tk).avoid {
+		if t := l.trackers[name]; t != nil && t.serves {
+			others--
+		}
+	}
+	if others > 0 {
+		return nil
+	}
+	return second
+}
+
+// queuedService is the kind of a service task of a job that waits for its turn.
+func (j *job) queuedService() (k wire.Kind, ok bool) {
+	for _, tk := range []*task{&j.setup, &j.commit, &j.cleanup} {
+		if tk.queued {
+			return tk.kind, true
+		}
+	}
+	for _, n := range sortedFences(j.fences) {
+		if j.fences[n].queued {
+			return wire.Fence, true
+		}
+	}
+	return 0, false
+}
