@@ -14,8 +14,9 @@
 //
 // A seed draws a workload and a list of [Fault]s, most of them at a time and for
 // a while: streams break, nodes crash, stop and go on, are cut off from some or
-// all others, the office moves, trackers drain, disks lose and damage files, workers die. Some
-// are chances that hold through the storm: slow networks, calls to the file
+// all others, the office moves, trackers drain or fail all that they run, disks
+// lose and damage files, workers die. Some are chances that hold through the
+// storm: slow networks, calls to the file
 // system that fail or only seem to, proposals of which nobody knows the outcome,
 // attempts that fail or hang. After the storm all is healed, and every job must
 // end within a bound: a minute, and what the tasks that are left take in one slot.
