@@ -35,7 +35,7 @@ func TestSickTracker(t *testing.T) {
 		failures   int           // at most
 		excludedIn time.Duration // of falling sick; 0: it may not be
 	}{
-		{"hundred", 100, every, 0, pacedJob{maps: 1000, reduces: 100, take: pacedTime(30*time.Second, 5*time.Second)}, 40, 2 * time.Second},
+		{"hundred", 100, every, 0, pacedJob{maps: 1000, reduces: 20, take: pacedTime(30*time.Second, 5*time.Second)}, 40, 2 * time.Second},
 		{"long maps", 10, every, 0, pacedJob{maps: 100, reduces: 10, take: pacedTime(10*time.Minute, 5*time.Second)}, 250, 2 * time.Second},
 		{"later", 10, maps, time.Minute, pacedJob{maps: 200, reduces: 10, take: pacedTime(20*time.Second, 5*time.Second)}, 200, 30 * time.Second},
 		{"reduces", 10, reduces, 0, pacedJob{maps: 40, reduces: 30, take: pacedTime(5*time.Second, 5*time.Second)}, 20, 0},
