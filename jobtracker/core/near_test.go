@@ -157,6 +157,9 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 		if _, grant := j.facts.grants[m]; j.facts.reduces == 0 {
 			wanted = !tk.runs() && !grant && !j.facts.done.Has(m)
 		}
+		if j.maps[m].expected && j.pending.Has(m) {
+			continue // its tracker drained before it began anew
+		}
 		waits := bad.retryAt > 0 || j.aside.Has(m)
 		if wanted && !waits && !j.pending.Has(m) || j.pending.Has(m) && (waits || !wanted) || j.aside.Has(m) && !wanted {
 			fail("%v has failed and is wanted %v: pending %v, set aside %v, to wait until %v", j.idOf(tk), wanted, j.pending.Has(m), j.aside.Has(m), bad.retryAt)
