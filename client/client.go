@@ -14,7 +14,8 @@
 //	C2  Nothing is staged before all checks have passed, and what was staged is
 //	    removed when the submission does not come about. After that, and when it is
 //	    not known whether it has, the cluster removes it.
-//	C3  [Run] returns 0 only when every job has succeeded.
+//	C3  [Run] returns 0 only when every job has succeeded, and [ExitHungUp] when the
+//	    jobs go on without it.
 //	C4  What is shown depends on the statuses and the times at which they came
 //	    ([Display] is a function of both), never on the clock directly.
 package client
@@ -28,6 +29,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -59,6 +61,7 @@ type Config struct {
 	Width   func() int       // columns of the terminal that Out is; nil: it is none
 	Now     func() time.Time // nil: time.Now
 	GiveUp  <-chan struct{}  // closed by the user's second interrupt; nil: there is none
+	HangUp  <-chan struct{}  // closed when the terminal has gone: the jobs go on without this process; nil: they need it
 	Notes   <-chan string    // what the cluster's client has to say meanwhile; nil: nothing
 
 	Program string    // path of the executable to upload; empty: the submission names it
@@ -71,8 +74,13 @@ const tick = time.Second
 // ErrUndecided reports that a submission may have been taken.
 var ErrUndecided = errors.New("it is not known whether the job was submitted")
 
+// ExitHungUp is the exit code of a client whose terminal has gone while its jobs go on:
+// what a shell has for a process that SIGHUP ended.
+const ExitHungUp = 128 + int(syscall.SIGHUP)
+
 var (
 	errGaveUp  = errors.New("gave up waiting")
+	errHungUp  = errors.New("got signal hangup")
 	errStopped = errors.New("stopped waiting")
 )
 
@@ -99,6 +107,10 @@ func Follow(ctx context.Context, cfg Config, jobs []wire.JobID) int {
 }
 
 func (s *session) exitCode(err error) int {
+	if errors.Is(err, errHungUp) {
+		fmt.Fprintln(s.Out, err)
+		return ExitHungUp
+	}
 	if err != nil {
 		fmt.Fprintf(s.Out, "error: %v\n", err)
 		return 1
@@ -255,6 +267,9 @@ func (s *session) follow(ctx context.Context) error {
 		case <-s.GiveUp:
 			s.display.Close()
 			return fmt.Errorf("%w: %s", errGaveUp, s.alive())
+		case <-s.HangUp:
+			s.display.Close()
+			return fmt.Errorf("%w: the jobs go on; to see them again: mrsubmit wait %s", errHungUp, s.names())
 		}
 	}
 }
@@ -314,6 +329,18 @@ func (s *session) alive() string {
 	return left[1:]
 }
 
+// names are the jobs as commands take them: those of one submission by their flow.
+func (s *session) names() string {
+	if len(s.ids) > 1 && s.sub.Key != "" {
+		return wire.FlowID(s.ids[0]).String()
+	}
+	names := make([]string, 0, len(s.ids))
+	for _, id := range s.ids {
+		names = append(names, id.String())
+	}
+	return strings.Join(names, " ")
+}
+
 // Terminal gives the function that asks f for its width, nil when f is no
 // terminal that can redraw lines.
 func Terminal(f *os.File) func() int {
@@ -329,39 +356,55 @@ func Terminal(f *os.File) func() int {
 	}
 }
 
-// Interrupts turns SIGINT, SIGTERM and SIGHUP into an end of the context: the
-// first one cancels it, the second one closes giveUp, and the third one does what
-// it does by default: end the process. A signal that the parent
-// process had ignored stays ignored. Call stop when done.
-func Interrupts(parent context.Context) (ctx context.Context, giveUp <-chan struct{}, stop func()) {
+// Signals are those of a user's signals that do not end the context.
+type Signals struct {
+	GiveUp <-chan struct{} // closed by the second SIGINT or SIGTERM
+	HangUp <-chan struct{} // closed by SIGHUP
+}
+
+// Interrupts turns SIGINT and SIGTERM into an end of the context: the first one
+// cancels it, the second one closes GiveUp, and the third one does what it does by
+// default: end the process. SIGHUP closes HangUp and does nothing else. A signal
+// that the parent process had ignored stays ignored. Call stop when done.
+func Interrupts(parent context.Context) (ctx context.Context, asked Signals, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 2)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		if !signal.Ignored(sig) {
 			signal.Notify(signals, sig)
 		}
+	}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangups, syscall.SIGHUP)
 	}
 	// A reader of our messages that has gone, as in "… |& head", must not end the
 	// job half-way: with somebody listening for the signal the write just fails.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
-	second, done := make(chan struct{}), make(chan struct{})
+	second, hungUp, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
-		for n := 0; ; n++ {
+		interrupts, hung := 0, false
+		for {
 			select {
 			case sig := <-signals:
 				cancel(fmt.Errorf("got signal %v", sig))
-				if n == 1 {
+				if interrupts++; interrupts == 2 {
 					close(second)
 					signal.Stop(signals)
 				}
+			case <-hangups:
+				if !hung {
+					close(hungUp)
+				}
+				hung = true
 			case <-done:
 				return
 			}
 		}
 	}()
-	return ctx, second, func() {
+	return ctx, Signals{GiveUp: second, HangUp: hungUp}, func() {
 		signal.Stop(signals)
+		signal.Stop(hangups)
 		signal.Stop(broken)
 		close(done)
 		cancel(context.Canceled)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -154,19 +155,53 @@ func TestPlanNoticesPanics(t *testing.T) {
 }
 
 func TestInterrupts(t *testing.T) {
-	ctx, giveUp, stop := Interrupts(t.Context())
+	ctx, asked, stop := Interrupts(t.Context())
 	defer stop()
-	for _, done := range []<-chan struct{}{ctx.Done(), giveUp} {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+	for _, c := range []struct {
+		signal syscall.Signal
+		done   <-chan struct{}
+	}{
+		{syscall.SIGHUP, asked.HangUp},
+		{syscall.SIGHUP, asked.HangUp}, // once more
+		{syscall.SIGTERM, ctx.Done()},
+		{syscall.SIGTERM, asked.GiveUp},
+	} {
+		select {
+		case <-ctx.Done():
+			if c.signal == syscall.SIGHUP {
+				t.Fatal("SIGHUP has ended the context")
+			}
+		default:
+		}
+		if err := syscall.Kill(os.Getpid(), c.signal); err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case <-done:
+		case <-c.done:
 		case <-t.Context().Done():
 			t.Fatal("signal not noticed")
 		}
 	}
 	if cause := context.Cause(ctx); !strings.Contains(cause.Error(), "terminated") {
 		t.Errorf("cause: %v", cause)
+	}
+}
+
+// TestIgnoredHangUp: under nohup, SIGHUP stays ignored.
+func TestIgnoredHangUp(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	ctx, asked, stop := Interrupts(t.Context())
+	defer stop()
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		if err := syscall.Kill(os.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-ctx.Done()
+	select {
+	case <-asked.HangUp:
+		t.Error("SIGHUP was noticed")
+	default:
 	}
 }

@@ -253,3 +253,41 @@ func TestStagedPowerCut(t *testing.T) {
 		}
 	}
 }
+
+// TestHangUp: the display ends, the job goes on, and one that was not submitted yet is.
+func TestHangUp(t *testing.T) {
+	flow := newSubmission("mem://t/in")
+	flow.Plan.Flow = "both"
+	flow.Plan.Jobs = append(flow.Plan.Jobs, wire.JobPlan{Name: "sort", Inputs: []wire.InputPlan{{From: 1}}, Output: "mem://t/sorted"})
+	for _, c := range []struct {
+		after time.Duration
+		sub   *wire.Submission
+		wants string
+	}{
+		{time.Second, newSubmission("mem://t/in"), "mrsubmit wait job_7_0001\n"},
+		{0, newSubmission("mem://t/in"), "mrsubmit wait job_7_0001\n"},
+		{time.Second, flow, "mrsubmit wait flow_7_0001\n"},
+	} {
+		files, cluster := newFiles(t), &fakeCluster{each: time.Hour}
+		var text bytes.Buffer
+		synctest.Test(t, func(t *testing.T) {
+			hangUp := make(chan struct{})
+			if c.after == 0 {
+				close(hangUp)
+			} else {
+				time.AfterFunc(c.after, func() { close(hangUp) })
+			}
+			start := time.Now()
+			code := Run(t.Context(), Config{Cluster: cluster, FS: files, Staging: "mem://t/staging", Out: &text, HangUp: hangUp}, c.sub)
+			if took := time.Since(start); code != ExitHungUp || took != c.after {
+				t.Errorf("exit code %d after %v, want %d after %v", code, took, ExitHungUp, c.after)
+			}
+		})
+		if !strings.HasSuffix(text.String(), c.wants) {
+			t.Errorf("output ends without %q:\n%s", c.wants, text.String())
+		}
+		if n := stagingDirs(t, files); n != 1 || len(cluster.killed) != 0 {
+			t.Errorf("%d staging directories, want 1; killed: %v", n, cluster.killed)
+		}
+	}
+}

@@ -14,9 +14,10 @@ import (
 
 // Run starts a cluster as the submission's properties say, takes the submission
 // through its life with progress on standard error, and returns the process's
-// exit code.
+// exit code. A terminal that goes is no reason to end: the cluster goes with this
+// process, and with it the job.
 func Run(sub *wire.Submission, load runtime.Load) int {
-	ctx, giveUp, stop := client.Interrupts(context.Background())
+	ctx, signals, stop := client.Interrupts(context.Background())
 	defer stop()
 	cfg, err := FromProperties(sub.Plan.Jobs[0].Properties, load)
 	if err != nil {
@@ -35,7 +36,7 @@ func Run(sub *wire.Submission, load runtime.Load) int {
 		Staging: cluster.Staging(),
 		Out:     os.Stderr,
 		Width:   client.Terminal(os.Stderr),
-		GiveUp:  giveUp,
+		GiveUp:  signals.GiveUp,
 	}, sub)
 	if err := cluster.Close(); err != nil {
 		return failed(err)

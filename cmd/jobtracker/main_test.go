@@ -159,6 +159,7 @@ func TestProcess(t *testing.T) {
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "ready jobtracker jt1 http=127.0.0.1:") {
 		t.Errorf("said %q", lines.Text())
 	}
+	cmd.Process.Signal(syscall.SIGHUP) // which does nothing
 	cmd.Process.Signal(syscall.SIGTERM)
 	if lines.Scan() {
 		t.Errorf("said also %q", lines.Text())

@@ -68,6 +68,9 @@ func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster,
 		case <-ctx.Done():
 			pause.Stop()
 			return nil, ctx.Err()
+		case <-q.signals.HangUp:
+			pause.Stop()
+			return nil, fmt.Errorf("got signal hangup: %s drains on", client.OneLine(name))
 		}
 		var err error
 		if c, err = q.cluster.Cluster(ctx); err != nil {

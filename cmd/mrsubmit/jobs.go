@@ -124,7 +124,10 @@ func (q *query) wait(ctx context.Context) error {
 	if len(known) > 0 {
 		notes := make(chan string, 16)
 		q.cluster.Note = noteTo(notes)
-		code := client.Follow(ctx, client.Config{Cluster: q.cluster, Out: q.stderr, Width: q.width, GiveUp: q.giveUp, Notes: notes}, known)
+		code := client.Follow(ctx, client.Config{Cluster: q.cluster, Out: q.stderr, Width: q.width, GiveUp: q.signals.GiveUp, HangUp: q.signals.HangUp, Notes: notes}, known)
+		if code == client.ExitHungUp {
+			return errHungUp
+		}
 		failed = failed || code != 0
 	}
 	if q.json {

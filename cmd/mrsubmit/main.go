@@ -1,8 +1,9 @@
 // Command mrsubmit is Quern's command line: it runs jobs and asks about them.
 // There is one file for each subcommand; this one picks among them.
 //
-// Exit codes: 0 done, 1 the job or command failed, 2 bad usage. Results go to
-// standard output; progress and messages to standard error.
+// Exit codes: 0 done, 1 the job or command failed, 2 bad usage, 129 the terminal has
+// gone and the jobs go on without mrsubmit. Results go to standard output; progress and
+// messages to standard error.
 package main
 
 import (
@@ -24,13 +25,13 @@ const (
 )
 
 func main() {
-	ctx, giveUp, stop := client.Interrupts(context.Background())
+	ctx, signals, stop := client.Interrupts(context.Background())
 	t := &tool{
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		getenv:   os.Getenv,
 		width:    client.Terminal(os.Stderr),
-		giveUp:   giveUp,
+		signals:  signals,
 		embedded: embeddedCluster,
 	}
 	code := t.main(ctx, os.Args[1:])
@@ -42,8 +43,8 @@ func main() {
 type tool struct {
 	stdout, stderr io.Writer
 	getenv         func(name string) string
-	width          func() int      // columns of the terminal that stderr is; nil: it is none
-	giveUp         <-chan struct{} // closed by the user's second interrupt
+	width          func() int // columns of the terminal that stderr is; nil: it is none
+	signals        client.Signals
 	embedded       startCluster
 }
 

@@ -160,6 +160,8 @@ func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 		return exitDone
 	case errors.Is(err, errReported):
 		return exitFailed
+	case errors.Is(err, errHungUp):
+		return client.ExitHungUp
 	case errors.As(err, &usage):
 		fmt.Fprintf(t.stderr, "mrsubmit %s: %v; see mrsubmit help %s\n", name, err, name)
 		return exitUsage

@@ -89,8 +89,22 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	return f, err
 }
 
-// errReported is a failure that has been printed.
-var errReported = errors.New("reported")
+// What has been printed already.
+var (
+	errReported = errors.New("reported")                 // a failure
+	errHungUp   = errors.New("the jobs go on, reported") // that the terminal has gone
+)
+
+// reported is what the client has printed when it returns an exit code.
+func reported(code int) error {
+	switch code {
+	case exitDone:
+		return nil
+	case client.ExitHungUp:
+		return errHungUp
+	}
+	return errReported
+}
 
 func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	var cluster *web.Client
@@ -116,7 +130,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.giveUp}
+	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.signals.GiveUp}
 	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, sub)
 	}
@@ -127,11 +141,8 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	notes := make(chan string, 16)
 	cluster.Note = noteTo(notes)
 	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Notes = cluster, files(), about.Staging, notes
-	cfg.Program, cfg.Today = exe, about.Wall
-	if client.Run(ctx, cfg, sub) != 0 {
-		return errReported
-	}
-	return nil
+	cfg.Program, cfg.Today, cfg.HangUp = exe, about.Wall, t.signals.HangUp
+	return reported(client.Run(ctx, cfg, sub))
 }
 
 // plan asks the job for what it wants to run.
@@ -172,10 +183,7 @@ func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, sub *wire.Sub
 	if err := cluster.close(); err != nil {
 		return fmt.Errorf("stop embedded cluster: %w", err)
 	}
-	if code != 0 {
-		return errReported
-	}
-	return nil
+	return reported(code)
 }
 
 // executable gives the absolute path of a file that may be executed as a job:

@@ -132,6 +132,7 @@ func start(t *testing.T, args []string) {
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "ready tasktracker tt1 http=127.0.0.1:") {
 		t.Errorf("%q: said %q", args, lines.Text())
 	}
+	cmd.Process.Signal(syscall.SIGHUP) // which does nothing
 	cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%q: after SIGTERM: %v\n%s", args, err, &stderr)

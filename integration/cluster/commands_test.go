@@ -91,6 +91,25 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// Row 41. A terminal that goes ends the display and nothing else: the job goes on, and
+// the client says how to see it again, as it does after a wait.
+func TestHungUp(t *testing.T) {
+	c := start(t)
+	j := c.paced(3, "-gate")
+	j.Began("m", 3)
+	j.Signal(syscall.SIGHUP)
+	j.Fail(129, "go on", "mrsubmit wait job_")
+	id := jobID.FindString(j.Stderr.String())
+	wait := c.mrsubmit("wait", id)
+	wait.Until("the wait is shown the job", func() bool { return strings.Contains(wait.Stderr.String(), id) })
+	wait.Signal(syscall.SIGHUP)
+	wait.Fail(129, "mrsubmit wait "+id)
+	j.Open()
+	c.mrsubmit("wait", id).Succeed()
+	counts(t, j.Out, j.text)
+	j.Once("m")
+}
+
 // One gossip address is enough, and a client needs only one job tracker.
 func TestOneAddress(t *testing.T) {
 	c := start(t)

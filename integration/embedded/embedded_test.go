@@ -42,7 +42,8 @@ func buildAndRun(m *testing.M) int {
 		"github.com/quernmr/quern/examples/wordcount",
 		"github.com/quernmr/quern/examples/sort",
 		"github.com/quernmr/quern/examples/grep",
-		"github.com/quernmr/quern/integration/embedded/faulty")
+		"github.com/quernmr/quern/integration/embedded/faulty",
+		"github.com/quernmr/quern/"+trial.Paced)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/quernmr/quern/integration/trial"
+	"golang.org/x/sys/unix"
 )
 
 // children lists the live child processes of a process.
@@ -76,7 +79,7 @@ func attemptDirs(t *testing.T) []string {
 }
 
 func TestInterrupted(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			var stderr bytes.Buffer
 			out := t.TempDir() + "/out"
@@ -97,6 +100,69 @@ func TestInterrupted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTerminalGone: a terminal that goes ends nothing, nor does it that nothing can be
+// written there any more. The kernel sends SIGHUP to the program, the leader of the
+// terminal's session, and to its process group.
+func TestTerminalGone(t *testing.T) {
+	for name, program := range map[string][]string{
+		"program":    {"paced"},
+		"mrsubmit":   {"mrsubmit", "run", filepath.Join(programs, "paced")},
+		"in process": {"paced", "-D", "quern.task.inprocess=true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			content := text(50_000)
+			in, out, traces := write(t, dir+"/in", content), dir+"/out", dir+"/traces"
+			if err := os.Mkdir(traces, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			terminal, theirs := openTerminal(t)
+			cmd := command(t, nil, program[0], append(program[1:], trial.Flags(in, out, traces, "-gate")...)...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			theirs.Close()
+			job := trial.Follow(nil, out, traces)
+			for len(job.Traces("m", "began")) == 0 {
+				if !running(cmd.Process.Pid) {
+					t.Fatalf("ended early: %v", cmd.Wait())
+				}
+			}
+			terminal.Close()
+			write(t, traces+"/gate", "")
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			same(t, "counts", sortedLines(parts(t, out)), sortedLines(countWords(content)))
+			nothingLeft(t)
+		})
+	}
+}
+
+// openTerminal makes a terminal: what holds it, and what programs see.
+func openTerminal(t *testing.T) (holder, seen *os.File) {
+	t.Helper()
+	holder, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { holder.Close() })
+	fd := int(holder.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		seen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holder, seen
 }
 
 // TestKilledHard: after SIGKILL no worker stays, and the next run tidies up.

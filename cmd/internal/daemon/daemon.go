@@ -5,7 +5,8 @@
 // A daemon prints one line beginning with "ready" and its addresses on standard
 // output when it serves, and logs to standard error. It ends with 0 after SIGTERM
 // or SIGINT, with 1 when it cannot go on and 2 when it was started wrongly; a
-// second signal ends it at once.
+// second signal ends it at once. SIGHUP does nothing: a terminal that goes takes no
+// daemon with it, and files that change are read again without being told.
 //
 // Its program also looks after one that runs, for health checks where there is no
 // other program:
@@ -68,6 +69,8 @@ func Main(name string, run Run) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal is not caught
+	// Caught, not ignored: workers would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	out := Output{Stdout: os.Stdout, Stderr: os.Stderr}
 	args := os.Args[1:]
 	if len(args) == 1 && (args[0] == "-version" || args[0] == "--version") {
