@@ -49,7 +49,8 @@ type sight struct {
 	waits    string    // what it waits for
 	since    time.Time // when that was told first
 
-	mapping, shuffling, reducing rate
+	elapsed time.Duration // as the last status had it
+	began   time.Time     // when that would have been 0
 }
 
 // NewDisplay makes a Display on out. Width asks for the terminal's columns; nil
@@ -70,7 +71,9 @@ func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
 // lines writes what is to stay on the screen about a job.
 func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 	s := d.sight(job)
-	s.measure(now, job)
+	if s.began.IsZero() || job.Elapsed != s.elapsed {
+		s.elapsed, s.began = job.Elapsed, now.Add(-job.Elapsed)
+	}
 	if s.told {
 		return
 	}
@@ -190,16 +193,16 @@ func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 	if waits := s.waiting(now, job); waits != "" {
 		head += ", waits " + waits
 	}
-	lines := []string{head + "  " + shortTime(now.Sub(d.started))}
+	head += "  " + shortTime(now.Sub(d.started))
+	if ends := endsText(job, now.Sub(s.began), shortTime); ends != "" {
+		head += ", ends " + ends
+	}
+	lines := []string{head}
 	if job.State != wire.Running {
 		return lines
 	}
 	for _, p := range phases(job) {
-		left := ""
-		if d, ok := s.rate(p.name).left(p); ok {
-			left = shortTime(d) + " left"
-		}
-		lines = append(lines, phaseLine(p, left))
+		lines = append(lines, phaseLine(p))
 	}
 	return lines
 }
@@ -222,7 +225,11 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 // PrintStatus writes how a job is getting on or how it has ended.
 func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %s  %s  %s\n", job.ID, OneLine(job.Name), stateText(job), shortTime(job.Elapsed))
+	fmt.Fprintf(&b, "%v %s  %s  %s", job.ID, OneLine(job.Name), stateText(job), shortTime(job.Elapsed))
+	if ends := EndsText(job); ends != "" {
+		fmt.Fprintf(&b, ", ends %s", ends)
+	}
+	b.WriteByte('\n')
 	if job.State == wire.Running || job.State == wire.Succeeded {
 		for _, p := range phases(job) {
 			fmt.Fprintln(&b, phaseLine(p))
@@ -245,10 +252,9 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	return err
 }
 
-// phaseLine is a phase's progress, with what else is known of it.
-func phaseLine(p phase, more ...string) string {
-	parts := append([]string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesOf(p)}, more...)
-	parts = append(parts, tasksOf(p.tasks))
+// phaseLine is a phase's progress.
+func phaseLine(p phase) string {
+	parts := []string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesOf(p), tasksOf(p.tasks)}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	return strings.Join(parts, "  ")
 }

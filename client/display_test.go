@@ -19,7 +19,7 @@ import (
 //	close
 //
 // A job's line: N NAME STATE, then maps=DONE/TOTAL/RUNNING reduces=… read=DONE/TOTAL
-// shuffled=… reduced=… failed=N error="…" waits="…" elapsed=…. ESC stands for the
+// shuffled=… reduced=… failed=N error="…" waits="…" elapsed=… ends=…. ESC stands for the
 // escape character, and CR for a return.
 func TestDisplay(t *testing.T) {
 	datadriven.Walk(t, "testdata/display", func(t *testing.T, path string) {
@@ -91,6 +91,8 @@ func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
 				_, err = fmt.Sscan(value, &job.Maps.FailedAttempts)
 			case "elapsed":
 				job.Elapsed, err = time.ParseDuration(value)
+			case "ends":
+				job.Ends, err = time.ParseDuration(value)
 			case "error":
 				job.Error = strings.ReplaceAll(strings.Trim(value, `"`), `\n`, "\n")
 			case "trouble":
@@ -138,9 +140,22 @@ func TestSizesAndTimes(t *testing.T) {
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0s", 59400 * time.Millisecond: "59s", 59600 * time.Millisecond: "1m00s", 61 * time.Minute: "1h01m", 100 * time.Hour: "100h00m",
+		168 * time.Hour: "7d0h", 60417*time.Hour + 55*time.Minute: "2517d9h",
 	} {
 		if got := shortTime(d); got != want {
 			t.Errorf("shortTime(%v) = %s, want %s", d, got, want)
 		}
+	}
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1234567: "1ms", 999 * time.Millisecond: "999ms", 10240 * time.Millisecond: "10.2s", 59960 * time.Millisecond: "1m0s",
+		61500 * time.Millisecond: "1m2s", time.Hour: "1h0m0s", 169 * time.Hour: "7d1h",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("Duration(%v) = %s, want %s", d, got, want)
+		}
+	}
+	late := wire.JobStatus{State: wire.Running, Elapsed: 60417*time.Hour + 55*time.Minute, Terms: wire.Terms{Deadline: time.Second}}
+	if got := DeadlineText(&late); got != "late by 2517d9h" {
+		t.Errorf("a deadline long ago: %s", got)
 	}
 }

@@ -141,8 +141,10 @@ func shortTime(d time.Duration) string {
 		return fmt.Sprintf("%ds", s)
 	case s < 3600:
 		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case d < manyDays:
+		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
 	}
-	return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+	return days(d)
 }
 
 // wallTime is as exact as a reader can use.
@@ -153,66 +155,35 @@ func wallTime(d time.Duration) string {
 	return shortTime(d)
 }
 
-// window is how far a rate looks back, and rest how long it must have looked.
-const (
-	window = 20 * time.Second
-	rest   = 2 * time.Second
-)
-
-// rate is how fast a phase's bytes have gone lately.
-type rate struct{ samples []sample }
-
-type sample struct {
-	at   time.Time
-	done int64
+// Duration prints a duration as exactly as a reader can use, below a minute to a tenth of
+// a second, below a second in milliseconds.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < manyDays:
+		return d.Round(time.Second).String()
+	}
+	return days(d)
 }
 
-// add takes a measurement; those older than the window go, but for the last.
-func (r *rate) add(now time.Time, done int64) {
-	if n := len(r.samples); n > 0 && now.Sub(r.samples[n-1].at) < rest/4 {
-		return
-	}
-	r.samples = append(r.samples, sample{now, done})
-	for len(r.samples) > 2 && now.Sub(r.samples[1].at) >= window {
-		r.samples = r.samples[1:]
-	}
+// manyDays is from when a duration is told in days.
+const manyDays = 7 * 24 * time.Hour
+
+func days(d time.Duration) string {
+	h := int64(d / time.Hour)
+	return fmt.Sprintf("%dd%dh", h/24, h%24)
 }
 
-// left is the time that the phase still needs at this rate.
-func (r *rate) left(p phase) (time.Duration, bool) {
-	if len(r.samples) < 2 || p.bytes.Done >= p.bytes.Total {
-		return 0, false
-	}
-	first, last := r.samples[0], r.samples[len(r.samples)-1]
-	took, went := last.at.Sub(first.at), last.done-first.done
-	if took < rest || went <= 0 {
-		return 0, false
-	}
-	seconds := float64(p.bytes.Total-p.bytes.Done) / float64(went) * took.Seconds()
-	if seconds > 1e6 {
-		return 0, false
-	}
-	return time.Duration(seconds * float64(time.Second)), true
-}
+// EndsText tells when a job should end, "in 10.2s"; empty: that is not known.
+func EndsText(job *wire.JobStatus) string { return endsText(job, job.Elapsed, Duration) }
 
-// measure keeps the rates of a job's phases up to date.
-func (s *sight) measure(now time.Time, job *wire.JobStatus) {
-	if job.State != wire.Running {
-		return
+// endsText does so for a later time since the job's submission.
+func endsText(job *wire.JobStatus, elapsed time.Duration, text func(time.Duration) string) string {
+	if job.Ends == 0 || job.State.Ended() {
+		return ""
 	}
-	for _, p := range phases(job) {
-		if p.bytes.Done > 0 {
-			s.rate(p.name).add(now, p.bytes.Done)
-		}
-	}
-}
-
-func (s *sight) rate(phase string) *rate {
-	switch phase {
-	case "map":
-		return &s.mapping
-	case "shuffle":
-		return &s.shuffling
-	}
-	return &s.reducing
+	return "in " + text(max(job.Ends-elapsed, 0))
 }

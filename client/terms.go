@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
@@ -72,20 +71,13 @@ func DeadlineText(job *wire.JobStatus) string {
 	case job.Terms.Deadline == 0:
 		return ""
 	case job.Terms.Late(job.Elapsed):
-		return "late by " + roundTime(-left)
+		return "late by " + Duration(-left)
 	case job.State == wire.Succeeded:
 		return "kept"
 	case job.State.Ended():
-		return "was " + roundTime(left) + " away"
+		return "was " + Duration(left) + " away"
 	}
-	return "in " + roundTime(left)
-}
-
-func roundTime(d time.Duration) string {
-	if d < 10*time.Second {
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
+	return "in " + Duration(left)
 }
 
 func slaText(steps []wire.SLAStep) string {

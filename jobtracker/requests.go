@@ -197,6 +197,9 @@ func allEnded(statuses []wire.JobStatus) bool {
 	return true
 }
 
+// sameEnd is the difference of two predictions from which the later one is news.
+const sameEnd = time.Second
+
 // sameStatuses compares all but the time that has passed.
 func sameStatuses(a, b []wire.JobStatus) bool {
 	if len(a) != len(b) {
@@ -204,6 +207,9 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 	}
 	for i := range a {
 		x, y := a[i], b[i]
+		if (x.Ends == 0) == (y.Ends == 0) && (x.Ends-y.Ends).Abs() < sameEnd {
+			x.Ends = y.Ends
+		}
 		x.Elapsed, y.Elapsed = 0, 0
 		if !reflect.DeepEqual(x, y) {
 			return false

@@ -171,6 +171,7 @@ type JobStatus struct {
 	Held     bool          // suspended: no task is launched
 	Troubles []string      // attempts that failed and outputs that were lost, the first [MaxTroubles]
 	Elapsed  time.Duration // since submission
+	Ends     time.Duration `msgpack:",omitempty"` // predicted, from submission to its end; 0: not known
 	Owner    string        // who has submitted it; empty: it is not known any more
 	Flow     FlowID        // that it is of; zero: it stands alone
 	With     JobID         // the job of its flow that has taken it with it; zero: none has

@@ -82,8 +82,10 @@ func (q *query) showCluster(ctx context.Context) error {
 	}
 	fmt.Fprintf(q.stdout, "cluster %s, begun %s\nstaging %s\n", client.OneLine(c.ID), timeText(c.Start), client.OneLine(c.Staging))
 	fmt.Fprintln(q.stdout, leaderText(c))
-	if ahead := time.Until(c.Wall).Round(time.Second); ahead > skewTold || ahead < -skewTold {
-		fmt.Fprintf(q.stdout, "its clock is %v from the one here\n", ahead)
+	if ahead := time.Until(c.Wall); ahead > skewTold {
+		fmt.Fprintf(q.stdout, "its clock is %s ahead of the one here\n", client.Duration(ahead))
+	} else if ahead < -skewTold {
+		fmt.Fprintf(q.stdout, "its clock is %s behind the one here\n", client.Duration(-ahead))
 	}
 	if err := q.showScheduling(c); err != nil {
 		return err
@@ -130,8 +132,7 @@ const skewTold = 5 * time.Second
 func trackerState(t *web.Tracker, d *web.Drain) string {
 	var parts []string
 	if !t.Connected {
-		silent := (time.Duration(t.SilentMillis) * time.Millisecond).Round(100 * time.Millisecond)
-		parts = append(parts, fmt.Sprintf("not connected, silent for %v", silent))
+		parts = append(parts, "not connected, silent for "+elapsedText(t.SilentMillis))
 	}
 	if d != nil {
 		parts = append(parts, drainState(d))

@@ -218,7 +218,7 @@ func newFake(t *testing.T) *fakeJobTracker {
 				Pool: "etl", Priority: wire.High, Weight: 2, Deadline: time.Minute, Batch: "b", SLA: []wire.SLAStep{{After: time.Minute, Cost: 1}, {After: 2 * time.Minute, Cost: 5}},
 			},
 			Troubles: []string{"attempt_7_0002_m_000000_1000: boom"}},
-		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Terms: wire.Terms{Deadline: 5 * time.Minute}},
+		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Ends: 70200 * time.Millisecond, Terms: wire.Terms{Deadline: 5 * time.Minute}},
 		{ID: wire.JobID{Start: 7, N: 3}, Name: "bad", State: wire.Failed, Error: "boom\nlast words"},
 	}
 	api := web.New(web.Config{Server: f, Voters: f})
@@ -272,7 +272,8 @@ func TestAsking(t *testing.T) {
 		stdout string // pieces that are there in this order, "…" between
 		stderr string
 	}{
-		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s…job_7_0003…failed", ""},
+		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s…1m0s…in 10.2s…job_7_0003…failed", ""},
+		{"status job_7_0004", 0, "job_7_0004 soon  running  1m00s, ends in 10.2s\n", ""},
 		{"list -json", 0, `[…"id": "job_7_0001"…"state": "succeeded"…"id": "job_7_0003"`, ""},
 		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},

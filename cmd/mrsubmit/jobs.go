@@ -25,18 +25,18 @@ func (q *query) list(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(jobs)
 	}
-	rows := [][]string{{"JOB", "STATE", "POOL", "PRIORITY", "DEADLINE", "MAPS", "REDUCES", "ELAPSED", "OWNER", "FLOW", "NAME"}}
+	rows := [][]string{{"JOB", "STATE", "POOL", "PRIORITY", "DEADLINE", "MAPS", "REDUCES", "ELAPSED", "ENDS", "OWNER", "FLOW", "NAME"}}
 	for i := range jobs {
 		j := &jobs[i]
-		state, deadline := j.State, ""
+		state, deadline, ends := j.State, "", ""
 		if j.Held {
 			state += ", suspended"
 		}
 		if s, err := j.Status(); err == nil {
-			deadline = client.DeadlineText(&s)
+			deadline, ends = client.DeadlineText(&s), client.EndsText(&s)
 		}
 		rows = append(rows, []string{
-			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
+			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(ends, "-"), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
 		})
 	}
 	return q.table(rows)
@@ -44,13 +44,8 @@ func (q *query) list(ctx context.Context) error {
 
 func tasksText(t web.Tasks) string { return fmt.Sprintf("%d/%d", t.Done, t.Total) }
 
-// elapsedText prints a duration, to a tenth of a second once it has seconds.
 func elapsedText(millis int64) string {
-	d := time.Duration(millis) * time.Millisecond
-	if d < time.Second {
-		return d.String()
-	}
-	return d.Round(100 * time.Millisecond).String()
+	return client.Duration(time.Duration(millis) * time.Millisecond)
 }
 
 // status tells how a job is getting on, or each of a flow.

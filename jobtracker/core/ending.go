@@ -38,7 +38,7 @@ func (l *Live) writeHistory(j *job) {
 		}
 	}
 	r.Job, _ = l.c.Status(j.id) // it is known
-	r.Job.State, r.Job.Waits = j.closing.Outcome, ""
+	r.Job.State, r.Job.Waits, r.Job.Ends = j.closing.Outcome, "", 0
 	j.closing.status(&r.Job)
 	l.c.emit(WriteHistory{
 		Epoch: l.epoch, Job: j.id, Record: r, After: retryDelay(j.historyFailed),

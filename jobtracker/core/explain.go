@@ -21,7 +21,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	x = c.facts.explain(f)
 	if l := c.live; l != nil && l.jobs[f.n] != nil {
 		now = max(now, c.now)
-		l.explain(&x, now, f.n, l.outlooks(now))
+		l.explain(&x, now, f.n, l.lately(now, 0))
 		for i := range x.Phases {
 			x.Phases[i].Speeds = l.speeds(l.jobs[f.n], i)
 		}
@@ -36,7 +36,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 		return nil
 	}
 	now = max(now, c.now)
-	all := l.outlooks(now)
+	all := l.lately(now, 0)
 	list := make([]wire.Explanation, 0, len(l.order))
 	for _, j := range l.order {
 		x := c.facts.explain(j.facts)

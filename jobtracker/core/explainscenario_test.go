@@ -32,6 +32,7 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 			break
 		}
 		s.explained(&x)
+		s.checkEnds(&x)
 	case "seen":
 		s.seen(first)
 	case "remembered":
@@ -44,6 +45,18 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 		return false
 	}
 	return true
+}
+
+// checkEnds: a status foretells the end that an explanation does.
+func (s *scenario) checkEnds(x *wire.Explanation) {
+	status, _ := s.core.StatusAt(s.now, x.Job)
+	want := int64(0)
+	if s.core.live != nil && !x.State.Ended() && x.End != 0 {
+		want = x.End - s.core.wall - s.now.Milliseconds() + status.Elapsed.Milliseconds()
+	}
+	if got := status.Ends.Milliseconds(); got < want-1 || got > want+1 { // rounded otherwise
+		s.t.Errorf("status has the end of %v %d ms after its submission, the explanation %d", x.Job, got, want)
+	}
 }
 
 // since is a time in Unix milliseconds as time since the scenario's start, to a tenth of a second.

@@ -63,10 +63,7 @@ func (l *Live) note(j *job, note history.Planned) {
 			return
 		}
 	}
-	if l.foreseen == nil || l.now-l.foreseenAt >= foreseeGap {
-		l.foreseen, l.foreseenAt = l.outlooks(l.now), l.now
-	}
-	if o := l.foreseen[j.facts.n]; o != nil {
+	if o := l.lately(l.now, foreseeGap)[j.facts.n]; o != nil {
 		note.End = l.wallOf(o.end)
 	}
 	j.plans.Add(note)

@@ -51,6 +51,17 @@ func (l *Live) outlooks(now time.Duration) map[int]*outlook {
 	return all
 }
 
+// statusGap is the most by which what a status foretells is older than the status.
+const statusGap = 500 * time.Millisecond
+
+// lately is outlooks as of now, or as they were less than a gap ago.
+func (l *Live) lately(now, gap time.Duration) map[int]*outlook {
+	if l.foreseen == nil || now-l.foreseenAt >= gap {
+		l.foreseen, l.foreseenAt = l.outlooks(now), now
+	}
+	return l.foreseen
+}
+
 // goes says whether a job is on its way, so that its tasks have slots or wait for them.
 func (o *outlook) goes() bool {
 	j := o.job

@@ -80,6 +80,9 @@ func (x *ended) status(s *wire.JobStatus) {
 // status tells what the leader knows of a job that has not ended.
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.arrived
+	if o := l.lately(now, statusGap)[j.facts.n]; o != nil && o.end != never {
+		s.Ends = o.end - j.arrived
+	}
 	s.Maps.Running, s.Reduces.Running = j.inSlots[mapPhase], j.inSlots[reducePhase]
 	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.failures[mapPhase], j.failures[reducePhase]
 	s.Maps.Done = j.mapsDone()

@@ -30,6 +30,7 @@ type (
 		Waits         string                      `json:"waits,omitempty"` // "for …"
 		Troubles      []string                    `json:"troubles,omitempty"`
 		ElapsedMillis int64                       `json:"elapsedMillis"`
+		EndsMillis    int64                       `json:"endsMillis,omitempty"` // predicted, from submission to its end
 	}
 
 	// Tasks counts a phase's tasks.
@@ -123,6 +124,7 @@ func JobOf(s *wire.JobStatus) Job {
 		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Held: s.Held, Terms: termsOf(&s.Terms, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
 		Error: s.Error, Waits: s.Waits, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
+		EndsMillis: s.Ends.Milliseconds(),
 	}
 	if !s.Flow.IsZero() {
 		j.Flow = s.Flow.String()
@@ -162,7 +164,7 @@ func (j *Job) Status() (wire.JobStatus, error) {
 		ID: id, Name: j.Name, Flow: flow, With: with, Owner: j.Owner, State: state, Held: j.Held, Terms: terms, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, Waits: j.Waits, Troubles: j.Troubles,
-		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond,
+		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Ends: time.Duration(j.EndsMillis) * time.Millisecond,
 	}, nil
 }
 

@@ -172,7 +172,7 @@ func TestForms(t *testing.T) {
 		ID: wire.JobID{Start: 7, N: 3}, Flow: wire.FlowID{Start: 7, N: 2}, With: wire.JobID{Start: 7, N: 2}, Name: "näme\n", Owner: "ann", State: wire.Committing,
 		Maps: wire.TaskCounts{Total: 4, Running: 3, Done: 2, FailedAttempts: 1}, Reduces: wire.TaskCounts{Total: 1},
 		Read: wire.Progress{Done: 1 << 60, Total: 1<<60 + 1}, Shuffled: wire.Progress{Done: 2}, Reduced: wire.Progress{Total: 3},
-		Counters: wire.Counters{"g": {"n": 1<<62 + 1}}, Error: "e", Waits: "for w", Troubles: []string{"t"}, Elapsed: 1500 * time.Millisecond,
+		Counters: wire.Counters{"g": {"n": 1<<62 + 1}}, Error: "e", Waits: "for w", Troubles: []string{"t"}, Elapsed: 1500 * time.Millisecond, Ends: 2500 * time.Millisecond,
 		Held: true, Terms: wire.Terms{
 			Priority: wire.Low, Weight: 0.5, Deadline: time.Second, Batch: "b", Pool: "p", SLA: []wire.SLAStep{{After: time.Minute, Cost: 2.5}},
 		},

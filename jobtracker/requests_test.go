@@ -1,0 +1,33 @@
+package jobtracker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestNewsOfTheEnd: that time passes is no news, nor a prediction that hardly differs; one
+// that does is, even where nothing else of a job has changed.
+func TestNewsOfTheEnd(t *testing.T) {
+	at := func(elapsed, ends time.Duration) []wire.JobStatus {
+		return []wire.JobStatus{{Elapsed: elapsed, Ends: ends}}
+	}
+	for _, c := range []struct {
+		a, b []wire.JobStatus
+		same bool
+	}{
+		{at(1, 0), at(time.Minute, 0), true},
+		{at(1, time.Minute), at(time.Second, time.Minute+sameEnd/2), true},
+		{at(1, time.Minute), at(time.Second, time.Minute-sameEnd/2), true},
+		{at(1, time.Minute), at(time.Second, time.Minute+sameEnd), false},
+		{at(1, time.Minute), at(time.Second, time.Minute-sameEnd), false},
+		{at(1, sameEnd/2), at(1, 0), false},
+		{at(1, 0), at(1, sameEnd/2), false},
+		{at(1, 1), append(at(1, 1), at(1, 1)...), false},
+	} {
+		if same := sameStatuses(c.a, c.b); same != c.same {
+			t.Errorf("%v and %v: the same is %v", c.a, c.b, same)
+		}
+	}
+}
