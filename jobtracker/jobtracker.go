@@ -265,6 +265,12 @@ func (s *Server) carryOut(c core.Command) {
 			delete(s.tokens, c.Token)
 			answer(c)
 		}
+	case core.Note:
+		level := slog.LevelInfo
+		if c.Warn {
+			level = slog.LevelWarn
+		}
+		s.cfg.Logger.Log(context.Background(), level, c.Text, c.Args...)
 	case core.Halt:
 		s.cfg.Logger.Error("the job tracker must stop", "error", c.Err)
 		s.halted = c.Err

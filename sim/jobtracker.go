@@ -170,6 +170,7 @@ func (n *jobTracker) carryOut(c core.Command) {
 		} else {
 			w.fail("%s answers request %d a second time: %+v", n.name, c.Token, c)
 		}
+	case core.Note:
 	case core.Halt:
 		w.fail("%s halts: %v", n.name, c.Err)
 	default:

@@ -161,8 +161,16 @@ func (l *loop) fromLeader(m wire.Message) {
 		l.welcomed = l.stream
 		l.cfg.Logger.Info("registered", "cluster", w.Cluster, "epoch", w.Epoch, "incarnation", w.Incarnation)
 	}
+	job, _ := jobOf(m)
+	had := l.core.Has(job)
 	l.learn(m)
 	l.step(core.FromLeader{Message: m})
+	switch has := l.core.Has(job); {
+	case has && !had:
+		l.cfg.Logger.Info("job begins here", "job", job)
+	case had && !has:
+		l.cfg.Logger.Info("job has ended, what it left here goes", "job", job)
+	}
 	if m, ok := m.(*wire.DropJob); ok {
 		l.dropped(m.Job)
 	}

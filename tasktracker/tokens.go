@@ -251,14 +251,7 @@ func (l *loop) guard(role identity.Role, use int, h http.Handler) http.Handler {
 
 // learn takes the token in that comes with a message of the leader's.
 func (l *loop) learn(m wire.Message) {
-	var job wire.JobID
-	var token string
-	switch m := m.(type) {
-	case *wire.Launch:
-		job, token = m.Attempt.Task.Job, m.Token
-	case *wire.SetHome:
-		job, token = m.Job, m.Token
-	}
+	job, token := jobOf(m)
 	if !l.tokens.learn(job, token) {
 		return
 	}
@@ -267,6 +260,19 @@ func (l *loop) learn(m wire.Message) {
 			l.cfg.Logger.Warn("what a job leaves here will not be served by a later process", "job", job, "error", err)
 		}
 	})
+}
+
+// jobOf is the job that a message begins or ends here, if it does, and its token.
+func jobOf(m wire.Message) (job wire.JobID, token string) {
+	switch m := m.(type) {
+	case *wire.Launch:
+		return m.Attempt.Task.Job, m.Token
+	case *wire.SetHome:
+		return m.Job, m.Token
+	case *wire.DropJob:
+		return m.Job, ""
+	}
+	return wire.JobID{}, ""
 }
 
 // dropped lets the token of a job go that is not here any more, but for its logs.

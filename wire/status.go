@@ -60,7 +60,20 @@ type ClusterStatus struct {
 	InPools    []PoolStatus
 	PoolNotes  []string // what the pool table's file says and nobody obeys
 	Trackers   []TrackerStatus
+	Lost       []LostTracker // by name: those that the leader has lost, and that are not back
 	Drains     []DrainStatus // by name
+}
+
+// LostTracker is a task tracker of which nothing was heard for a lease, and what was there.
+type LostTracker struct {
+	Tracker string
+	Host    string
+	Addr    string
+	Rack    string
+	Since   int64 // Unix milliseconds
+	Maps    int   // attempts that ran
+	Reduces int   // likewise
+	Outputs int   // of maps, of jobs that had not ended
 }
 
 // DrainStatus is what can be seen of a task tracker that is to drain.

@@ -106,6 +106,10 @@ func (q *query) showCluster(ctx context.Context) error {
 			t.ID, t.Host, t.Rack, t.Addr, fmt.Sprintf("%d/%d", t.Maps, t.MapSlots), fmt.Sprintf("%d/%d", t.Reduces, t.ReduceSlots), trackerState(t, c.Drain(t.ID)),
 		})
 	}
+	for i := range c.Lost {
+		t := &c.Lost[i]
+		rows = append(rows, []string{t.ID, t.Host, t.Rack, t.Addr, "-", "-", lostState(t, c.Wall)})
+	}
 	for i := range c.Drains {
 		if d := &c.Drains[i]; !d.Here {
 			rows = append(rows, []string{d.Tracker, "-", "-", "-", "-", "-", drainState(d)})
@@ -147,6 +151,12 @@ func trackerState(t *web.Tracker, d *web.Drain) string {
 		return "good"
 	}
 	return strings.Join(parts, "; ")
+}
+
+// lostState says since when a tracker is lost, and what was there.
+func lostState(t *web.LostTracker, now time.Time) string {
+	return fmt.Sprintf("lost since %s (%s): %d maps and %d reduces ran there, %d map outputs were there",
+		timeText(t.Since), untilText(t.Since, now), t.Maps, t.Reduces, t.Outputs)
 }
 
 func (q *query) removeVoter(ctx context.Context) error {

@@ -57,8 +57,7 @@ func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Here: true}, {Tracker: "t7", Drained: true}}
 	}
 	return wire.ClusterStatus{
-		Drains:  f.drains,
-		Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, Leads: true, Jobs: 1, Trackers: f.trackers,
+		Drains: f.drains, Lost: []wire.LostTracker{{Tracker: "t3", Host: "h3", Addr: "h3:1", Since: 60_000, Maps: 2, Outputs: 9}}, Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, Leads: true, Jobs: 1, Trackers: f.trackers,
 		Scheduling: f.sched, NoPlan: "the policy panicked: boom\nstack", Pools: "f.xml as it was: f.xml:7: weight is \"heavy\"",
 		InPools: []wire.PoolStatus{
 			{Name: "default", Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1},
@@ -348,8 +347,8 @@ func TestAsking(t *testing.T) {
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},
 		{"history -n -1", 2, "", "-n -1: want a number of lines"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
-		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the one before holds: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default     1…etl         2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (gone)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full", ""},
-		{"cluster -json", 0, `"leader": "jt1"…"trackers": [`, ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the one before holds: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default     1…etl         2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (gone)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): 2 maps and 0 reduces ran there, 9 map outputs were there\n", ""},
+		{"cluster -json", 0, `"leader": "jt1"…"trackers": […"lost": […"since": "1970-01-01T00:01:00Z"…"outputs": 9`, ""},
 		{"cluster drain t9", 1, "", `mrsubmit cluster: drain: unknown task tracker "t9"`},
 		{"cluster drain", 2, "", "too few arguments"},
 		{"cluster drain t1", 0, "t1 draining: 2 attempts\n", ""},

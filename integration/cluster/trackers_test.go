@@ -3,8 +3,10 @@ package cluster_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -293,4 +295,41 @@ func TestNoUDP(t *testing.T) {
 		}
 	}
 	c.await("word of it in a log", func() bool { return c.JobTrackers[0].Said("UDP") })
+}
+
+// A task tracker that is lost is told of: in the list of the cluster until it is back, to
+// those who look at the jobs that it ran, and in the log of the job tracker that leads.
+func TestLostIsTold(t *testing.T) {
+	c := start(t, shortLease)
+	leader := c.leader()
+	j := c.paced(6, "-gate")
+	j.Began("m", 6)
+	d := c.running("m")
+	lost := fmt.Sprintf("tracker %s lost: %d maps rerun", d.ID, c.maps(d))
+	if err := d.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	j.Until("the display says that "+lost, func() bool { return strings.Contains(j.Stderr.String(), lost) })
+	if said := c.mrsubmit("cluster").Succeed(); !regexp.MustCompile(d.ID + `.* lost since .*2 maps and 0 reduces ran there, 0 map outputs`).MatchString(said) {
+		t.Errorf("cluster says:\n%s", said)
+	}
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.await("the tracker's return", func() bool { return !strings.Contains(c.mrsubmit("cluster").Succeed(), "lost since") })
+	j.Open()
+	j.correct()
+	for _, line := range []string{
+		"task tracker lost: nothing was heard of it for a lease\" id=" + leader.ID + " tracker=" + d.ID, "job submitted", "job started", "job ended",
+	} {
+		c.await("the leader's log has "+line, func() bool { return leader.Said(line) })
+		for _, other := range c.JobTrackers {
+			if other != leader && other.Said(line) {
+				t.Errorf("%s, which does not lead, has %q in its log", other.ID, line)
+			}
+		}
+	}
+	for _, line := range []string{"job begins here", "job has ended"} {
+		c.await("the log of a task tracker has "+line, func() bool { return c.TaskTrackers[0].Said(line) || c.TaskTrackers[1].Said(line) })
+	}
 }

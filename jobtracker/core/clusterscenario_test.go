@@ -24,6 +24,8 @@ import (
 //	drain t1 | undrain t1                what an operator wishes
 //	fail error=…                         the log fails for good
 //	trackers                             what Cluster tells
+//	troubles job1                        those of its status
+//	notes shown                          what goes to the job tracker's log, from now on
 //	holds job1                           what keeps it from free slots
 //	attempts job1                        what Attempts tells
 func (s *scenario) runCluster(d *datadriven.TestData) bool {
@@ -64,6 +66,13 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 		s.step(LogFailed{Err: givenError(d)})
 	case "trackers":
 		s.trackers()
+	case "troubles":
+		status, _ := s.core.Status(parseJob(first))
+		for _, trouble := range status.Troubles {
+			s.printf("%s", trouble)
+		}
+	case "notes":
+		s.noted = first == "shown"
 	case "attempts":
 		s.attempts(parseJob(first))
 	default:
@@ -125,13 +134,21 @@ func (s *scenario) carryOutMore(c Command) {
 		s.printf("tidy but for %s and programs %s", strings.Join(sortedKeys(c.Submissions), " "), strings.Join(sortedKeys(c.Programs), " "))
 	case RemoveNonce:
 		s.printf("remove nonce %s", c.Name)
+	case Note:
+		if s.noted {
+			s.printf("log: %s %v, warn %v", c.Text, c.Args, c.Warn)
+		}
 	default:
 		s.t.Errorf("unknown command %T", c)
 	}
 }
 
 func (s *scenario) trackers() {
-	for _, t := range s.core.Cluster(s.now).Trackers {
+	cluster := s.core.Cluster(s.now)
+	for _, t := range cluster.Lost {
+		s.printf("%s lost since %s: %d maps, %d reduces, %d outputs", t.Tracker, since(t.Since), t.Maps, t.Reduces, t.Outputs)
+	}
+	for _, t := range cluster.Trackers {
 		rack := strings.TrimSuffix(" rack="+t.Rack, " rack="+locality.DefaultRack)
 		s.printf("%s/%d slots=%d,%d running=%d,%d connected=%v silent=%dms%s", t.Tracker, t.Incarnation,
 			t.MapSlots, t.ReduceSlots, t.Maps, t.Reduces, t.Connected, t.Silent, rack)

@@ -52,6 +52,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	for _, t := range c.live.trackers {
 		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
 	}
+	s.Lost = c.live.lostTrackers(max(now, c.now))
 	slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
 	return s
 }

@@ -92,6 +92,13 @@ type (
 	// no answer.
 	RemoveNonce struct{ Name string } // URL
 
+	// Note is a line for the job tracker's log. The leader alone has any.
+	Note struct {
+		Warn bool // an operator should know
+		Text string
+		Args []any // names and values
+	}
+
 	// Halt says that this job tracker must not go on, and why. It is the last command.
 	Halt struct{ Err error }
 )
@@ -107,4 +114,5 @@ func (WriteHistory) command()  {}
 func (LoadHistory) command()   {}
 func (Tidy) command()          {}
 func (RemoveNonce) command()   {}
+func (Note) command()          {}
 func (Halt) command()          {}

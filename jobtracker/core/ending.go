@@ -91,6 +91,7 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
 
 // ended forgets a job and lets the trackers do so.
 func (l *Live) ended(j *job) {
+	l.noteEnd(j.facts)
 	l.remember(j)
 	if j.committing > 0 && j.facts.end.Outcome == wire.Succeeded {
 		l.closeTime = (3*cmp.Or(l.closeTime, l.now-j.committing) + l.now - j.committing) / 4

@@ -168,6 +168,7 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 }
 
 func (l *Live) splitsWritten(j *job) {
+	l.noteJob(j.facts, "started", "maps", j.facts.maps, "reduces", j.facts.reduces)
 	l.makeTasks(j)
 	l.touch(j)
 }

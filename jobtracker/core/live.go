@@ -89,6 +89,7 @@ type Live struct {
 	closeTime  time.Duration    // from a job's last task to its end, as it was of late
 	setUpTime  time.Duration    // from its beginning to when its maps can be launched, likewise
 	warmUp     time.Duration    // by how much longer a task takes that also starts its process
+	losses     []loss           // of trackers, oldest first
 	foreseen   map[int]*outlook // see lately
 	foreseenAt time.Duration
 }

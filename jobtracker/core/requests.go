@@ -128,7 +128,8 @@ func (l *Live) submitted(x *submitted, fitted bool) {
 		return
 	}
 	for i := 0; fitted && i < s.jobs; i++ {
-		l.addJob(l.facts.jobs[s.first+i], l.now)
+		j := l.addJob(l.facts.jobs[s.first+i], l.now)
+		l.noteJob(j.facts, "submitted", "owner", s.who(), "pool", poolName(s), "jobs", s.jobs)
 	}
 	for _, token := range l.submits[s.key] {
 		l.c.emit(Reply{Token: token, Jobs: l.facts.ids(s)})

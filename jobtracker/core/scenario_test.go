@@ -83,6 +83,7 @@ type scenario struct {
 	token   Token
 	nonce   string          // of the next hello
 	rack    string          // likewise
+	noted   bool            // what goes to the job tracker's log is shown
 	record  *history.Record // the last one that was written
 	out     strings.Builder
 }

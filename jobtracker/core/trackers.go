@@ -301,9 +301,13 @@ func (l *Live) streamClosed(id Stream) {
 func (l *Live) registered(x *trackerRegistered, fitted bool) {
 	name := x.Tracker.Name
 	if fitted {
+		how := "registered"
 		if old := l.trackers[name]; old != nil {
-			l.restarted(old)
+			how = "restarted"
+			l.tellJobs(old, how, func() { l.restarted(old) })
 		}
+		l.back(name)
+		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
 		t := l.addTracker(l.facts.trackers[name])
 		t.fresh, t.shares = true, 1
 	}
@@ -395,7 +399,7 @@ func (l *Live) checkLeases() {
 
 func (l *Live) lost(x *trackerLost) {
 	if t := l.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
-		l.gone(t)
+		l.left(t)
 		l.inventoryIn(t.Name)
 	}
 	// It may have come back while its loss was on the way to the log.

@@ -201,6 +201,7 @@ func (w *world) carryOut(c Command) {
 		} else {
 			w.fail("second reply to %d: %+v", c.Token, c)
 		}
+	case Note:
 	case Halt:
 		w.fail("halt: %v", c.Err)
 	default:

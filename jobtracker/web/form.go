@@ -88,10 +88,23 @@ type (
 		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
 		Pools      Pools      `json:"pools"`            // told by the leader
 
-		Trackers []Tracker `json:"trackers"`
-		Drains   []Drain   `json:"drains,omitempty"` // by tracker, told by the leader
-		Voters   []Voter   `json:"voters"`
-		Log      Log       `json:"log"`
+		Trackers []Tracker     `json:"trackers"`
+		Lost     []LostTracker `json:"lost,omitempty"`   // by tracker, told by the leader
+		Drains   []Drain       `json:"drains,omitempty"` // by tracker, told by the leader
+		Voters   []Voter       `json:"voters"`
+		Log      Log           `json:"log"`
+	}
+
+	// LostTracker is a task tracker that was lost and is not back, and what was there.
+	LostTracker struct {
+		ID      string    `json:"id"`
+		Host    string    `json:"host"`
+		Addr    string    `json:"addr"`
+		Rack    string    `json:"rack,omitempty"`
+		Since   time.Time `json:"since"`
+		Maps    int       `json:"maps"` // attempts that ran
+		Reduces int       `json:"reduces"`
+		Outputs int       `json:"outputs"` // of maps, of jobs that had not ended
 	}
 
 	// Log is what the job tracker that answers has written to its log since it started.
@@ -257,6 +270,13 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation, MapSlots: t.MapSlots,
 			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
 			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack,
+		})
+	}
+	for i := range s.Lost {
+		t := &s.Lost[i]
+		c.Lost = append(c.Lost, LostTracker{
+			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Rack: t.Rack, Since: time.UnixMilli(t.Since).UTC(),
+			Maps: t.Maps, Reduces: t.Reduces, Outputs: t.Outputs,
 		})
 	}
 	return c
