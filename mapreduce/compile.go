@@ -53,6 +53,7 @@ type compilation struct {
 	formats  []Format
 	plans    []wire.JobPlan
 	warnings []string
+	given    bool // -input is read by a job
 }
 
 // compile checks jobs and turns them into a Program.
@@ -92,6 +93,9 @@ func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
 		}
 		c.plans = append(c.plans, *plan)
 	}
+	if len(c.Inputs) > 0 && !c.given {
+		return nil, usagef("-input %s would be ignored: %s; leave -input out", strings.Join(c.Inputs, ","), c.ownInputs())
+	}
 	if err := checkOutputs(c.plans); err != nil {
 		return nil, err
 	}
@@ -119,7 +123,7 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 		return nil, err
 	}
 	st := c.stages[i]
-	if err := st.check(c.formats[i]); err != nil {
+	if err := saidOnce(st.check(c.formats[i])); err != nil {
 		return nil, err
 	}
 	plan.Combine = st.combine && !c.NoCombine
@@ -202,7 +206,7 @@ func (c *compilation) inputs(st *stage) ([]wire.InputPlan, error) {
 		default:
 			paths := in.paths
 			if len(paths) == 0 {
-				paths = c.Inputs
+				paths, c.given = c.Inputs, true
 			}
 			for _, p := range paths {
 				clean, err := c.cleanInput(p)
@@ -215,6 +219,14 @@ func (c *compilation) inputs(st *stage) ([]wire.InputPlan, error) {
 		plans = append(plans, plan)
 	}
 	return plans, nil
+}
+
+// ownInputs says what the jobs read that do not read -input.
+func (c *compilation) ownInputs() string {
+	if len(c.plans) > 1 {
+		return "each job of the flow names what it reads, or reads another job's result"
+	}
+	return fmt.Sprintf("job %s names what it reads", c.plans[0].Name)
 }
 
 // output is a job's output directory: its own, else -output, or a directory there
@@ -299,10 +311,10 @@ func checkName(what, name string) error {
 		return fmt.Errorf("a %s has no name", what)
 	}
 	if strings.ContainsAny(name, "/\\\x00\n\t*?[]{},") || name[0] == '_' || name[0] == '.' {
-		return fmt.Errorf("a %s cannot be named %q", what, name)
+		return fmt.Errorf("a %s cannot be named %q: a name has no slash, backslash, comma, tab, newline or any of *?[]{}, and does not begin with _ or .", what, name)
 	}
 	if len(name) > maxJobName {
-		return fmt.Errorf("a %s's name %.40s… is too long: it has %d bytes, and %d are the most", what, name, len(name), maxJobName)
+		return fmt.Errorf("a %s's name %.40s… is too long: it has %d bytes, at most %d", what, name, len(name), maxJobName)
 	}
 	return nil
 }
@@ -329,7 +341,7 @@ func checkNamedOutputs(names []string) error {
 		case name == "" || name == "part" || odd:
 			return fmt.Errorf("Job.Outputs: an output cannot be named %q: letters and digits only, and not part", name)
 		case len(name) > maxJobName:
-			return fmt.Errorf("Job.Outputs: the name %.40s… is too long: it has %d bytes, and %d are the most", name, len(name), maxJobName)
+			return fmt.Errorf("Job.Outputs: the name %.40s… is too long: it has %d bytes, at most %d", name, len(name), maxJobName)
 		case seen[name]:
 			return fmt.Errorf("Job.Outputs names %q twice", name)
 		}
