@@ -21,7 +21,7 @@ type query struct {
 func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 	var jobs []wire.JobStatus
 	if err := s.query(ctx, func() { jobs = s.core.Statuses(s.now()) }); err != nil {
-		return nil, fmt.Errorf("list jobs: %w", err)
+		return nil, err
 	}
 	return jobs, nil
 }
@@ -79,7 +79,7 @@ func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation,
 func (s *Server) Explanations(ctx context.Context) ([]wire.Explanation, error) {
 	var all []wire.Explanation
 	if err := s.query(ctx, func() { all = s.core.Explanations(s.now()) }); err != nil {
-		return nil, fmt.Errorf("explain jobs: %w", err)
+		return nil, err
 	}
 	return all, nil
 }

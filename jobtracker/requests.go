@@ -12,6 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// Errors do not name the request: who made it does, and says it where it is read.
+
 // Submit hands in a submission and returns the ids of its jobs, in the order of
 // its Plan. The same key gets the same ids, so a caller may submit again after
 // core.ErrNotLeader or an error of ctx. core.ErrBadSubmission is final.
@@ -31,7 +33,7 @@ func (s *Server) SubmitAs(ctx context.Context, by core.Asker, sub wire.Submissio
 		return core.Submit{Token: token, By: by, Wall: time.Now().UnixMilli(), Submission: &sub, Secret: secret}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("submit: %w", err)
+		return nil, err
 	}
 	return r.Jobs, nil
 }
@@ -48,10 +50,7 @@ func (s *Server) KillAs(ctx context.Context, by core.Asker, job wire.JobID, reas
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Kill{Token: token, By: by, Job: job, Reason: reason}
 	})
-	if err != nil {
-		return fmt.Errorf("kill: %w", err)
-	}
-	return nil
+	return err
 }
 
 // request feeds the core a client's request and waits for its reply.
@@ -100,7 +99,7 @@ func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.
 		for {
 			statuses, err := s.next(ctx, &w)
 			if err != nil {
-				yield(nil, fmt.Errorf("watch: %w", err))
+				yield(nil, err)
 				return
 			}
 			if !yield(statuses, nil) || allEnded(statuses) {
@@ -225,10 +224,7 @@ func (s *Server) ChangeAs(ctx context.Context, by core.Asker, job wire.JobID, ch
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Change{Token: token, By: by, Job: job, Change: change}
 	})
-	if err != nil {
-		return fmt.Errorf("change: %w", err)
-	}
-	return nil
+	return err
 }
 
 // Schedule asks for another scheduler, metric or delay rule, from now on and
@@ -238,10 +234,7 @@ func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Schedule{Token: token, Scheduling: scheduling}
 	})
-	if err != nil {
-		return fmt.Errorf("schedule: %w", err)
-	}
-	return nil
+	return err
 }
 
 // Drain has a task tracker leave as soon as nobody needs what it has or, undone, be
@@ -251,8 +244,5 @@ func (s *Server) Drain(ctx context.Context, tracker string, undo bool) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Drain{Token: token, Tracker: tracker, Undo: undo}
 	})
-	if err != nil {
-		return fmt.Errorf("drain: %w", err)
-	}
-	return nil
+	return err
 }

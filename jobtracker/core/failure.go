@@ -101,7 +101,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	case r.Fatal:
 		l.giveUp(j, tk, this.String())
 	case len(bad.failed) >= j.maxAttempts(id.Task.Kind):
-		l.giveUp(j, tk, fmt.Sprintf("%v failed %d times, first %v", j.idOf(tk), len(bad.failed), bad.first))
+		l.giveUp(j, tk, bad.spent(j.idOf(tk)))
 	case !id.Task.Kind.Slotted():
 		tk.wait(l, j)
 	default:
@@ -118,6 +118,14 @@ func (j *job) trouble(text string) {
 	if len(j.troubles) < wire.MaxTroubles {
 		j.troubles = append(j.troubles, bounded(text, maxTrouble))
 	}
+}
+
+// spent says why a task has no attempts left.
+func (bad *mishaps) spent(task wire.TaskID) string {
+	if len(bad.failed) == 1 {
+		return fmt.Sprintf("%v failed: %v", task, bad.first)
+	}
+	return fmt.Sprintf("%v failed %d times, first %v", task, len(bad.failed), bad.first)
 }
 
 // giveUp ends what depends on a task: the job, or its cleanup.
