@@ -19,20 +19,42 @@ place in the plan in force, slots now and by that plan, what is known of its tas
 and whence, and what keeps its tasks from free slots. Without JOB in a line each all
 jobs that have not ended.`
 
-// explain says why one job has the slots it has, or all.
+// explain says why one job has the slots it has, or each of a flow, or all.
 func (q *query) explain(ctx context.Context) error {
 	if len(q.args) == 0 {
 		return q.explainAll(ctx)
 	}
-	id, err := q.oneJob()
+	ids, flow, err := q.firstIDs(ctx)
 	if err != nil {
 		return err
 	}
+	all := make([]*web.Explanation, len(ids))
+	for i, id := range ids {
+		if all[i], err = q.explanation(ctx, id); err != nil {
+			return err
+		}
+	}
+	switch {
+	case q.json && flow:
+		return q.printJSON(all)
+	case q.json:
+		return q.printJSON(all[0])
+	}
+	for _, x := range all {
+		if err := printExplanation(q.stdout, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explanation is of a job that the cluster knows or, if it has ended, of its history.
+func (q *query) explanation(ctx context.Context, id wire.JobID) (*web.Explanation, error) {
 	x, err := q.cluster.Explain(ctx, id)
 	if err != nil {
 		r, err := q.past(ctx, id, err)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		x = &web.Explanation{
 			Job: r.Job.ID.String(), Name: r.Job.Name, State: r.Job.State.String(), Pool: cmp.Or(r.Job.Terms.Pool, wire.DefaultPool),
@@ -42,10 +64,7 @@ func (q *query) explain(ctx context.Context) error {
 			x.Deadline = x.Submitted.Add(d)
 		}
 	}
-	if q.json {
-		return q.printJSON(x)
-	}
-	return printExplanation(q.stdout, x)
+	return x, nil
 }
 
 func (q *query) explainAll(ctx context.Context) error {

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -20,6 +22,18 @@ func TestFlows(t *testing.T) {
 	} {
 		j.ID, j.Flow = wire.JobID{Start: 7, N: 5 + i}, flow
 		f.jobs = append(f.jobs, j)
+	}
+	f.jobs[len(f.jobs)-3].Counters = wire.Counters{"G": {"RECORDS": 5}}
+	// Of a flow that the cluster has forgotten, the second job's history is lost.
+	for _, j := range []wire.JobStatus{
+		{ID: wire.JobID{Start: 6, N: 10}, Name: "old a", State: wire.Succeeded},
+		{ID: wire.JobID{Start: 6, N: 12}, Name: "old c", State: wire.Failed},
+	} {
+		j.Flow = wire.FlowID{Start: 6, N: 10}
+		past := &history.Record{Job: j, Owner: "me", Token: tokenOf(j.ID.String()), Submitted: 1, Ended: 60_001}
+		if err := history.Write(files(), history.Name(f.staging, time.UnixMilli(past.Ended), j.ID), past); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, c := range []struct {
 		args   string
@@ -39,12 +53,24 @@ func TestFlows(t *testing.T) {
 		{"suspend flow_7_0005", 0, "", ""},
 		{"resume -json flow_7_0005", 0, "{…\"resumed\": [\n    \"job_7_0007\"\n  ]", ""},
 		{"set flow_7_0005 weight=2", 0, "job_7_0007 ", ""},
-		{"history flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
-		{"counters flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
-		{"explain flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
-		{"logs flow_7_0005", 2, "", "flow_7_0005 is a flow: name one of its jobs"},
+		{"history flow_7_0005", 1, "", "job_7_0005 has no history…job_7_0006 has no history…job_7_0007 has no history"},
+		{"history flow_6_0010", 0, "job_6_0010 old a  succeeded…owner me…job_6_0012 old c  failed…owner me", ""},
+		{"history -json flow_6_0010", 0, `[…"id": "job_6_0010"…"id": "job_6_0012"…]`, ""},
+		{"history -jobtracker  -staging STAGING flow_6_0010", 0, "job_6_0010 old a…job_6_0012 old c", ""},
+		{"history flow_6_0011", 1, "", "flow_6_0011: unknown job: no job of this flow is there"},
+		{"kill flow_6_0010", 1, "", "job_6_0012: the job has ended"},
+		{"counters flow_7_0005", 0, "job_7_0005 orders\nGROUP…RECORDS  5\njob_7_0006 sold\nGROUP…job_7_0007 answer\n", ""},
+		{"counters -json flow_7_0005", 0, `"job_7_0005": {…"RECORDS": 5…"job_7_0006": {}`, ""},
+		{"counters flow_6_0010", 0, "job_6_0010 old a\nGROUP…job_6_0012 old c\n", ""},
+		{"explain flow_7_0005", 0, "job_7_0005 orders: succeeded…job_7_0006 sold: committing…job_7_0007 answer: waiting", ""},
+		{"explain -json flow_7_0005", 0, `[…"job": "job_7_0005"…"job": "job_7_0007"…]`, ""},
+		{"logs flow_7_0005", 0, "==> attempt_7_0005_…==> attempt_7_0006_…==> attempt_7_0007_", ""},
+		{"logs flow_7_0005 task_7_0006_m_000000", 0, "==> attempt_7_0006_m_000000", "404"},
+		{"logs flow_7_0005 task_7_0002_m_000000", 2, "", "task_7_0002_m_000000 is not of flow_7_0005"},
+		{"logs -json flow_7_0005", 0, `"id": "attempt_7_0005_…"id": "attempt_7_0006_…"id": "attempt_7_0007_`, ""},
 	} {
-		code, stdout, stderr := f.ask(t, strings.Fields(c.args)...)
+		args := strings.Split(strings.ReplaceAll(c.args, "STAGING", f.staging), " ")
+		code, stdout, stderr := f.ask(t, args...)
 		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {
 			t.Errorf("%s: exit code %d, want %d\nstdout %s\nwant   %s\nstderr %s\nwant   %s", c.args, code, c.code, stdout, c.stdout, stderr, c.stderr)
 		}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -36,16 +38,12 @@ func settled(s wire.State) int {
 	return 0
 }
 
-// oneJob reads the first argument as the id of a job, which a flow is not.
-func (q *query) oneJob() (wire.JobID, error) {
-	id, err := wire.ParseJobID(q.args[0])
-	if _, bad := wire.ParseFlowID(q.args[0]); bad == nil {
-		err = fmt.Errorf("%s is a flow: name one of its jobs, which mrsubmit list shows", q.args[0])
-	}
-	if err != nil {
-		return id, wrong("%v", err)
-	}
-	return id, nil
+// firstIDs reads the first argument as jobIDs does. Flow: it is one, and what is printed of
+// it a list.
+func (q *query) firstIDs(ctx context.Context) (ids []wire.JobID, flow bool, err error) {
+	_, bad := wire.ParseFlowID(q.args[0])
+	ids, err = q.resolve(ctx, q.args[:1], func(jobs []wire.JobStatus) []wire.JobStatus { return jobs })
+	return ids, bad == nil, err
 }
 
 // resolve reads ids, each once. Of the jobs of a flow it takes those that choose does.
@@ -68,9 +66,12 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 	if len(flows) == 0 {
 		return ids, nil
 	}
-	all, err := q.cluster.Jobs(ctx)
-	if err != nil {
-		return nil, err
+	var all []web.Job
+	if q.staging == "" { // else no job tracker need be named
+		var err error
+		if all, err = q.cluster.Jobs(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for _, flow := range flows {
 		var jobs []wire.JobStatus
@@ -85,6 +86,12 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 			jobs = append(jobs, job)
 		}
 		if len(jobs) == 0 {
+			var err error
+			if jobs, err = q.pastFlow(ctx, flow); err != nil {
+				return nil, err
+			}
+		}
+		if len(jobs) == 0 {
 			return nil, fmt.Errorf("%v: %w: no job of this flow is there", flow, core.ErrUnknownJob)
 		}
 		for _, job := range choose(jobs) {
@@ -94,4 +101,31 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 		}
 	}
 	return ids, nil
+}
+
+// pastFlow lists the jobs of a flow that have a history. They are numbered one after the
+// other, from the flow's number on.
+func (q *query) pastFlow(ctx context.Context, flow wire.FlowID) ([]wire.JobStatus, error) {
+	staging, err := q.stagingURL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := history.List(files(), staging)
+	if err != nil {
+		return nil, err
+	}
+	entries = slices.DeleteFunc(entries, func(e history.Entry) bool { return e.Job.Start != flow.Start || e.Job.N < flow.N })
+	slices.SortFunc(entries, func(a, b history.Entry) int { return a.Job.Compare(b.Job) })
+	var jobs []wire.JobStatus
+	for _, e := range entries {
+		r, err := history.Read(files(), e.Name)
+		if err != nil {
+			return nil, err
+		}
+		if r.Job.Flow != flow {
+			break
+		}
+		jobs = append(jobs, r.Job)
+	}
+	return jobs, nil
 }

@@ -194,22 +194,41 @@ func (q *query) kill(ctx context.Context) error {
 	return all
 }
 
-// counters prints a job's counters by their names.
+// counters prints a job's counters by their names, or those of each job of a flow.
 func (q *query) counters(ctx context.Context) error {
-	id, err := q.oneJob()
+	ids, flow, err := q.firstIDs(ctx)
 	if err != nil {
 		return err
 	}
-	job, err := q.job(ctx, id)
-	if err != nil {
-		return err
-	}
-	if q.json {
-		if job.Counters == nil {
-			job.Counters = wire.Counters{}
+	all := make(map[string]wire.Counters)
+	for _, id := range ids {
+		job, err := q.job(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case q.json:
+			all[id.String()] = job.Counters
+			if job.Counters == nil {
+				all[id.String()] = wire.Counters{}
+			}
+			continue
+		case flow:
+			fmt.Fprintf(q.stdout, "%v %s\n", id, client.OneLine(job.Name))
 		}
-		return q.printJSON(map[string]map[string]int64(job.Counters))
+		if err := q.printCounters(&job); err != nil {
+			return err
+		}
 	}
+	switch {
+	case q.json && flow:
+		return q.printJSON(all)
+	case q.json:
+		return q.printJSON(all[ids[0].String()])
+	}
+	return nil
+}
+
+func (q *query) printCounters(job *wire.JobStatus) error {
 	rows := [][]string{{"GROUP", "COUNTER", "VALUE"}}
 	for _, group := range slices.Sorted(maps.Keys(job.Counters)) {
 		for _, name := range slices.Sorted(maps.Keys(job.Counters[group])) {

@@ -27,50 +27,59 @@ const defaultTail = 64 << 10
 // logWait bounds the connection to a tracker and the beginning of its answer.
 const logWait = 10 * time.Second
 
-// logs prints what a job's attempts have written: those of a task, one of them,
-// or else those that failed, or else all.
+// logs prints what the attempts of a job, or of each job of a flow, have written: those
+// of a task, one of them, or else of each job those that failed, or else all.
 func (q *query) logs(ctx context.Context) error {
-	id, err := q.oneJob()
+	ids, _, err := q.firstIDs(ctx)
 	if err != nil {
 		return err
 	}
-	wanted, err := wantedAttempts(id, q.args[1:])
+	wanted, err := q.wantedAttempts(ids)
 	if err != nil {
 		return err
 	}
-	of, err := q.attempts(ctx, id)
-	if err != nil {
-		return err
+	list, attempts := []loggedAttempt{}, 0
+	all := make([]*web.Attempts, len(ids))
+	for i, id := range ids {
+		if all[i], err = q.attempts(ctx, id); err != nil {
+			return err
+		}
+		all[i].Attempts = wanted(all[i].Attempts)
+		attempts += len(all[i].Attempts)
+		list = append(list, q.logList(all[i].Attempts, all[i].Token)...)
 	}
-	attempts := wanted(of.Attempts)
 	if q.json {
-		return q.printJSON(q.logList(attempts, of.Token))
+		return q.printJSON(list)
 	}
-	switch {
-	case of.Token == "":
-		return q.noToken(id, of.Owner)
-	case len(attempts) == 0:
-		return fmt.Errorf("%v: no such attempt is known", id)
+	for i, of := range all {
+		if of.Token == "" {
+			return q.noToken(ids[i], of.Owner)
+		}
 	}
-	r := &logReader{query: q, token: of.Token, silent: make(map[string]error), http: &http.Client{Transport: &http.Transport{
+	if attempts == 0 {
+		return fmt.Errorf("%s: no such attempt is known", q.args[0])
+	}
+	r := &logReader{query: q, silent: make(map[string]error), http: &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
 		TLSClientConfig: q.who.Dialer(identity.TaskTracker),
 	}}}
 	defer r.http.CloseIdleConnections()
-	for i := range attempts {
-		if err := r.print(ctx, &attempts[i]); err != nil {
-			return err
+	for _, of := range all {
+		r.token = of.Token
+		for i := range of.Attempts {
+			if err := r.print(ctx, &of.Attempts[i]); err != nil {
+				return err
+			}
 		}
 	}
 	switch {
 	case r.had == 0 && r.failed > 0:
 		return errReported
-	case r.failed == 0 && !r.printed:
-		if len(attempts) == 1 {
-			fmt.Fprintf(q.stderr, "%s has written nothing\n", attempts[0].ID)
-			break
-		}
-		fmt.Fprintf(q.stderr, "%d attempts have written nothing\n", len(attempts))
+	case r.failed > 0 || r.printed:
+	case attempts == 1:
+		fmt.Fprintf(q.stderr, "%s has written nothing\n", list[0].ID)
+	default:
+		fmt.Fprintf(q.stderr, "%d attempts have written nothing\n", attempts)
 	}
 	return nil
 }
@@ -109,21 +118,21 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 	return nil, err
 }
 
-// wantedAttempts reads what may stand behind a job's id.
-func wantedAttempts(job wire.JobID, args []string) (func([]web.Attempt) []web.Attempt, error) {
-	if len(args) == 0 {
+// wantedAttempts reads the argument after the jobs' id, if there is one.
+func (q *query) wantedAttempts(jobs []wire.JobID) (func([]web.Attempt) []web.Attempt, error) {
+	if len(q.args) == 1 {
 		return failedOrAll, nil
 	}
-	task, errTask := wire.ParseTaskID(args[0])
-	attempt, errAttempt := wire.ParseAttemptID(args[0])
+	task, errTask := wire.ParseTaskID(q.args[1])
+	attempt, errAttempt := wire.ParseAttemptID(q.args[1])
 	switch {
 	case errTask != nil && errAttempt != nil:
-		return nil, wrong("%q is no id of a task or attempt", args[0])
+		return nil, wrong("%q is no id of a task or attempt", q.args[1])
 	case errTask != nil:
 		task = attempt.Task
 	}
-	if task.Job != job {
-		return nil, wrong("%s is not of %v", args[0], job)
+	if !slices.Contains(jobs, task.Job) {
+		return nil, wrong("%s is not of %s", q.args[1], q.args[0])
 	}
 	return func(all []web.Attempt) []web.Attempt {
 		return slices.DeleteFunc(all, func(a web.Attempt) bool {
@@ -176,7 +185,7 @@ func (q *query) logURL(a *web.Attempt, stream string, tail int64) string {
 type logReader struct {
 	*query
 	http        *http.Client
-	token       string           // of the job
+	token       string           // of the job whose attempts are read
 	silent      map[string]error // by address of a tracker that did not answer: it is asked once
 	had, failed int
 	printed     bool

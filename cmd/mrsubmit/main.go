@@ -70,14 +70,14 @@ func commands() []command {
 		{"suspend", "[-json] JOB|FLOW…", "have jobs get no more slots; what runs goes on", suspendHelp, asking("suspend", 1, 1000, hold(true))},
 		{"resume", "[-json] JOB|FLOW…", "have suspended jobs go on", "", asking("resume", 1, 1000, hold(false))},
 		{"set", "[-json] JOB|FLOW TERM=VALUE…", "change what is asked for a job while it runs", setHelp, asking("set", 2, 100, (*query).set)},
-		{"counters", "[-json] JOB", "print a job's counters", "", asking("counters", 1, 1, (*query).counters)},
-		{"explain", "[-json] [JOB]", "tell why a job has the slots it has, and when it should end", explainHelp, asking("explain", 0, 1, (*query).explain)},
-		{"logs", "[-tail BYTES] [-json] JOB [TASK]", "print what attempts wrote to standard output and error",
+		{"counters", "[-json] JOB|FLOW", "print a job's counters, or those of each job of a flow", "", asking("counters", 1, 1, (*query).counters)},
+		{"explain", "[-json] [JOB|FLOW]", "tell why a job has the slots it has, and when it should end", explainHelp, asking("explain", 0, 1, (*query).explain)},
+		{"logs", "[-tail BYTES] [-json] JOB|FLOW [TASK]", "print what attempts wrote to standard output and error",
 			"The attempts are those of TASK, which may be one attempt's id; without it those that failed or, if none did, all.",
 			asking("logs", 1, 2, (*query).logs, func(q *query) {
 				q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each; 0: all")
 			})},
-		{"history", "[-n LINES] [-staging URL] [-json] [JOB]", "list jobs that have ended, newest first, or print all about one", "",
+		{"history", "[-n LINES] [-staging URL] [-json] [JOB|FLOW]", "list jobs that have ended, newest first, or print all about one, or each of a flow", "",
 			asking("history", 0, 1, (*query).history, func(q *query) {
 				q.flags.IntVar(&q.most, "n", 20, "list so many `jobs`; 0: all")
 				q.flags.StringVar(&q.staging, "staging", "", "the cluster's staging `directory`, to read it without a job tracker")

@@ -87,7 +87,7 @@ func (q *query) history(ctx context.Context) error {
 		return err
 	}
 	if len(q.args) > 0 {
-		return q.historyOf(staging)
+		return q.historyOf(ctx, staging)
 	}
 	if q.most < 0 {
 		return wrong("-n %d: want a number of lines, or 0 for all", q.most)
@@ -133,21 +133,49 @@ func timeText(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-func (q *query) historyOf(staging string) error {
-	id, err := q.oneJob()
+// historyOf prints all about a job, or about those jobs of a flow that have ended.
+func (q *query) historyOf(ctx context.Context, staging string) error {
+	ids, flow, err := q.firstIDs(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := history.Find(files(), staging, id)
+	var records []*history.Record
+	for _, id := range ids {
+		r, err := history.Find(files(), staging, id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("%v has no history in %s: it has not ended, was never there, or it is longer ago than histories are kept", id, staging)
+			if !flow {
+				return err
+			}
+			fmt.Fprintf(q.stderr, "mrsubmit history: %v\n", err)
+			continue
+		case err != nil:
+			return fmt.Errorf("history of %v: %w", id, err)
+		}
+		records = append(records, r)
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%v has no history in %s: it has not ended, was never there, or it is longer ago than histories are kept", id, staging)
-	case err != nil:
-		return fmt.Errorf("history of %v: %w", id, err)
+	case len(records) == 0:
+		return errReported
+	case q.json && flow:
+		past := make([]pastJob, 0, len(records))
+		for _, r := range records {
+			past = append(past, pastOf(r))
+		}
+		return q.printJSON(past)
+	case q.json:
+		return q.printJSON(pastOf(records[0]))
 	}
-	if q.json {
-		return q.printJSON(pastOf(r))
+	for _, r := range records {
+		if err := q.printHistory(r); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (q *query) printHistory(r *history.Record) error {
 	if err := client.PrintStatus(q.stdout, &r.Job); err != nil {
 		return err
 	}
