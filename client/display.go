@@ -63,6 +63,9 @@ func NewDisplay(out io.Writer, width func() int, outputs map[wire.JobID]string, 
 func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
 	var fixed bytes.Buffer
 	for i := range jobs {
+		d.sight(&jobs[i])
+	}
+	for i := range jobs {
 		d.lines(&fixed, now, &jobs[i])
 	}
 	d.paint(now, fixed.Bytes(), jobs)
@@ -82,8 +85,9 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 		fmt.Fprintf(b, "%v %s submitted\n", job.ID, OneLine(job.Name))
 	}
 	for _, text := range job.Troubles[min(s.troubles, len(job.Troubles)):] {
-		first, _, _ := strings.Cut(text, "\n")
-		fmt.Fprintf(b, "%v  %s\n", job.ID, OneLine(first))
+		if first, _, _ := strings.Cut(text, "\n"); !strings.Contains(job.Error, first) { // else the end tells
+			fmt.Fprintf(b, "%v  %s\n", job.ID, OneLine(first))
+		}
 	}
 	s.troubles = max(s.troubles, len(job.Troubles))
 	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded) {
@@ -209,6 +213,10 @@ func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 
 // report is what stays on the screen of a job that has ended.
 func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
+	if d.seen[job.With] != nil { // which tells why
+		fmt.Fprintf(b, "%v %s %v after %s, with %v\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed), job.With)
+		return
+	}
 	fmt.Fprintf(b, "%v %s %v after %s\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed))
 	if job.Error != "" && job.State != wire.Succeeded {
 		writeError(b, job.Error)

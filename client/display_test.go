@@ -19,7 +19,7 @@ import (
 //	close
 //
 // A job's line: N NAME STATE, then maps=DONE/TOTAL/RUNNING reduces=… read=DONE/TOTAL
-// shuffled=… reduced=… failed=N error="…" waits="…" elapsed=… ends=…. ESC stands for the
+// shuffled=… reduced=… failed=N error="…" waits="…" elapsed=… ends=… with=N. ESC stands for the
 // escape character, and CR for a return.
 func TestDisplay(t *testing.T) {
 	datadriven.Walk(t, "testdata/display", func(t *testing.T, path string) {
@@ -97,6 +97,9 @@ func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
 				job.Error = strings.ReplaceAll(strings.Trim(value, `"`), `\n`, "\n")
 			case "trouble":
 				job.Troubles = append(job.Troubles, strings.ReplaceAll(strings.Trim(value, `"`), `\n`, "\n"))
+			case "with":
+				job.With.Start = 7
+				_, err = fmt.Sscan(value, &job.With.N)
 			case "waits":
 				job.Waits = strings.Trim(value, `"`)
 			case "counters":

@@ -65,6 +65,9 @@ func stateText(job *wire.JobStatus) string {
 	case wire.Committing:
 		return "committing its output"
 	case wire.Stopping:
+		if !job.With.IsZero() {
+			return fmt.Sprintf("stopping with %v", job.With)
+		}
 		if job.Error != "" {
 			cause, _, _ := strings.Cut(job.Error, "\n")
 			return "stopping: " + OneLine(cause)

@@ -75,7 +75,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	}
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return err
+		return daemon.Bound("-listen", err)
 	}
 	defer listener.Close()
 	if err := j.findAddresses(listener); err != nil {
@@ -126,7 +126,7 @@ func (j *jobTracker) startGossip() (err error) {
 		},
 		Bind: j.options.gossip, Advertise: j.gossipAdvertise, Join: j.join, Key: j.gossipKey, Logger: j.log,
 	})
-	return err
+	return daemon.Bound("-gossip", err)
 }
 
 // openLog opens the log and makes the server that works with it.
@@ -141,7 +141,7 @@ func (j *jobTracker) openLog() error {
 		Serve: j.who.Server(identity.JobTracker), Dial: j.who.Dialer(identity.JobTracker),
 	})
 	if err != nil {
-		return goOn(err, j.data, j.id, raftAddr)
+		return goOn(daemon.Bound("-raft", err), j.data, j.id, raftAddr)
 	}
 	j.raftAddr = j.replica.Addr()
 	cfg := jobtracker.Config{

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +83,41 @@ func TestFlows(t *testing.T) {
 	if want := []string{`job_7_0007 {"suspended":true}`, `job_7_0007 {"suspended":false}`, `job_7_0007 {"weight":2}`}; !slices.Equal(f.changed, want) {
 		t.Errorf("changed %q, want %q", f.changed, want)
 	}
+}
+
+// TestNobodyReads: a command whose reader has gone ends without a word, as others do.
+func TestNobodyReads(t *testing.T) {
+	f := newFake(t)
+	f.jobs[0].Flow = wire.FlowID{Start: 7, N: 1}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	r.Close()
+	for args, want := range map[string]int{
+		"wait -json job_7_0003": exitFailed, "kill -json job_7_0002 job_7_0001": exitFailed, "set -json job_7_0002 weight=2": exitBrokenPipe,
+	} {
+		if code, _ := f.unread(t, args, w); code != want {
+			t.Errorf("%s: exit code %d, want %d: what the jobs came to counts", args, code, want)
+		}
+	}
+	for _, args := range []string{
+		"list", "list -json", "status job_7_0001", "counters job_7_0001", "counters flow_7_0001", "explain job_7_0002", "explain", "logs job_7_0002",
+		"logs -json job_7_0002", "history", "history job_6_0009", "cluster", "cluster -json", "wait -json job_7_0001", "kill -json job_7_0002",
+	} {
+		if code, said := f.unread(t, args, w); code != exitBrokenPipe || strings.Contains(said, "mrsubmit") {
+			t.Errorf("%s: exit code %d, want %d; it says %q", args, code, exitBrokenPipe, said)
+		}
+	}
+}
+
+// unread runs a command that writes its results to a file.
+func (f *fakeJobTracker) unread(t *testing.T, args string, to *os.File) (code int, said string) {
+	var messages bytes.Buffer
+	tool := &tool{stdout: results{to}, stderr: &messages, getenv: func(name string) string { return map[string]string{"QUERN_JOBTRACKER": f.addr}[name] }}
+	code = tool.main(t.Context(), strings.Fields(args))
+	return code, messages.String()
 }
 
 // TestFlowAmongEquals: what is done to a flow of several jobs that have not ended is done

@@ -126,7 +126,7 @@ func (q *query) wait(ctx context.Context) error {
 		failed = failed || code != 0
 	}
 	if q.json {
-		if err := q.printEnds(ctx, ids, ended); err != nil {
+		if err := q.printEnds(ctx, ids, ended); err != nil && !(failed && unread(err)) {
 			return err
 		}
 	}

@@ -2,16 +2,18 @@
 // There is one file for each subcommand; this one picks among them.
 //
 // Exit codes: 0 done, 1 the job or command failed, 2 bad usage, 129 the terminal has
-// gone and the jobs go on without mrsubmit. Results go to standard output; progress and
-// messages to standard error.
+// gone and the jobs go on without mrsubmit, 141 nobody reads the results. Results go to
+// standard output; progress and messages to standard error.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"syscall"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/build"
@@ -22,12 +24,14 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+
+	exitBrokenPipe = 128 + int(syscall.SIGPIPE) // what a shell has for a process that it ended
 )
 
 func main() {
 	ctx, signals, stop := client.Interrupts(context.Background())
 	t := &tool{
-		stdout:   os.Stdout,
+		stdout:   results{os.Stdout},
 		stderr:   os.Stderr,
 		getenv:   os.Getenv,
 		width:    client.Terminal(os.Stderr),
@@ -46,6 +50,28 @@ type tool struct {
 	width          func() int // columns of the terminal that stderr is; nil: it is none
 	signals        client.Signals
 	embedded       startCluster
+}
+
+// errUnread reports that nobody reads the results any more, as in "mrsubmit logs JOB | head".
+var errUnread = errors.New("nobody reads standard output")
+
+// unread says whether that is all that is wrong.
+func unread(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 1 {
+		return false
+	}
+	return errors.Is(err, errUnread)
+}
+
+// results are written to standard output.
+type results struct{ to io.Writer }
+
+func (r results) Write(p []byte) (int, error) {
+	n, err := r.to.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errUnread
+	}
+	return n, err
 }
 
 // command is a subcommand. Its run takes what follows its name and returns the

@@ -160,6 +160,8 @@ func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 		return exitDone
 	case errors.Is(err, errReported):
 		return exitFailed
+	case unread(err):
+		return exitBrokenPipe
 	case errors.Is(err, errHungUp):
 		return client.ExitHungUp
 	case errors.As(err, &usage):

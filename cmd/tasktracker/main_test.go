@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,6 +153,19 @@ func TestForeignData(t *testing.T) {
 	}
 	if all, err := os.ReadDir(filepath.Dir(thesis)); err != nil || len(all) != 1 {
 		t.Errorf("there are %v, %v", all, err)
+	}
+}
+
+// TestPortInUse: who finds its gossip port taken is told which flag names it.
+func TestPortInUse(t *testing.T) {
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cmd := command(t, "-data", t.TempDir(), "-join", "127.0.0.1:1", "-listen", "127.0.0.1:0", "-gossip", taken.LocalAddr().String())
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "another port with -gossip") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 }
 

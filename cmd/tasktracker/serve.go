@@ -33,7 +33,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	var g *gossip.Gossip
 	if len(o.join) > 0 {
 		if g, err = startGossip(o, gossipKey, log); err != nil {
-			return err
+			return daemon.Bound("-gossip", err)
 		}
 		defer g.Close()
 		find.gossip = g
@@ -60,7 +60,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		fmt.Fprintf(out.Stdout, "drained tasktracker %s\n", o.id)
 		log.Info("drained: nothing here is needed any more", "id", o.id)
 	case err != nil && !errors.Is(err, context.Canceled):
-		return err
+		return daemon.Bound("-listen", err)
 	}
 	log.Info("stopped", "id", o.id)
 	return nil

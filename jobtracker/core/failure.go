@@ -82,7 +82,9 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	}
 	bad = j.mishap(tk)
 	this := newFailure(t.Name, id, r)
-	j.trouble(fmt.Sprintf("%v on tracker %s: %s", id, t.Name, this.cause))
+	if !l.doomed(j) {
+		j.trouble(fmt.Sprintf("%v on tracker %s: %s", id, t.Name, this.cause))
+	}
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && len(bad.excused) < maxRejected {
 		bad.excused = append(bad.excused, id.N)
 		l.reduceLost(j, id.Task.N, r.Lost)
@@ -118,6 +120,18 @@ func (j *job) trouble(text string) {
 	if len(j.troubles) < wire.MaxTroubles {
 		j.troubles = append(j.troubles, bounded(text, maxTrouble))
 	}
+}
+
+// doomed says whether another job of its flow takes a job with it, or is about to: what
+// fails of it then is told of that one, often for the same cause.
+func (l *Live) doomed(j *job) bool {
+	for other := range l.facts.flow(j.facts.sub) {
+		live := l.jobs[other.n]
+		if other != j.facts && (other.stop != nil || live != nil && live.stopping) {
+			return true
+		}
+	}
+	return false
 }
 
 // spent says why a task has no attempts left.

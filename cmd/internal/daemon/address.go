@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"flag"
+	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/quernmr/quern/identity"
 )
@@ -107,6 +109,34 @@ func Advertised(flag, advertise, listening string) (string, error) {
 		return "", Wrong("%s: others cannot dial %s; say under which address they reach this machine", flag, net.JoinHostPort(host, port))
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// Bound adds to an error to listen what may be in the way, and the flag that names the
+// address. Others it leaves as they are; errors of gossip's library are texts.
+func Bound(flag string, err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	switch text := err.Error(); {
+	case strings.Contains(text, "address already in use"):
+		hint = "another process has this port, for TCP or for UDP; end it (ss -lntup names it), or choose another port with " + flag
+	case strings.Contains(text, "cannot assign requested address"):
+		hint = "this machine has no such address; choose one that it has with " + flag + ", and name by " + advertise(flag) + " what others are to dial"
+	case strings.Contains(text, "permission denied"):
+		hint = "ports below 1024 are for root; choose another one with " + flag
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, hint)
+}
+
+// advertise is the flag that names what others dial for an address that is listened on.
+func advertise(flag string) string {
+	if flag == "-listen" {
+		return "-advertise"
+	}
+	return flag + "-advertise"
 }
 
 // HostOf is the host of HOST or HOST:PORT.

@@ -94,3 +94,23 @@ func TestList(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestBound: an address that cannot be listened on is told of with its flag, and why.
+func TestBound(t *testing.T) {
+	for _, c := range []struct{ flag, err, want string }{
+		{"-gossip", "gossip at h:1: failed to start UDP listener: bind: address already in use", "another port with -gossip"},
+		{"-raft", "listen tcp 192.0.2.1:1: bind: cannot assign requested address", "by -raft-advertise"},
+		{"-listen", "listen tcp 192.0.2.1:1: bind: cannot assign requested address", "by -advertise"},
+		{"-listen", "listen tcp 127.0.0.1:1: bind: permission denied", "another one with -listen"},
+		{"-listen", "the disk is full", ""},
+	} {
+		cause := errors.New(c.err)
+		err := Bound(c.flag, cause)
+		if !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), c.err) || !strings.Contains(err.Error(), c.want) || c.want == "" && err != cause {
+			t.Errorf("%s: %v, want %q", c.flag, err, c.want)
+		}
+	}
+	if err := Bound("-listen", nil); err != nil {
+		t.Error(err)
+	}
+}
