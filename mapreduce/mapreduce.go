@@ -50,8 +50,8 @@
 //     so a relative os.Open fails, also before Main; files come through Job.Files and
 //     [Task.File], values through flags.
 //  4. Declare flags before Main and leave flag.Parse to it. The flags -input,
-//     -output, -D and -h are Main's; -D wins over Job.Properties. Code behind Main
-//     does not run.
+//     -output, -D and -h are Main's; -D wins over Job.Properties, and -input that no
+//     job reads is refused. Code behind Main does not run.
 //  5. A map, fold or reduce may run several times, in part, or twice at once; only
 //     emit, Write and counters count once. A combiner may run any number of times,
 //     also never.

@@ -214,12 +214,14 @@ func (b *bench) submission(ctx context.Context, c *cluster, j *job, out string) 
 	exe := c.Program("waiting")
 	args := append([]string{"-D", "mapreduce.input.fileinputformat.split.maxsize=8", "-D", "mapreduce.task.io.sort.mb=1",
 		"-name", j.name, "-seed", fmt.Sprint(j.waits.Seed), "-map-time", j.waits.Mean.String(), "-spread", fmt.Sprint(j.waits.Spread),
-		"-input", in, "-output", out}, j.args...)
+		"-output", out}, j.args...)
 	if j.bytes > 0 {
 		args = append(args, "-map-bytes", fmt.Sprint(j.bytes), "-D", fmt.Sprintf("mapreduce.job.reduces=%d", j.reduces))
 	}
 	if j.flow != nil {
 		args = append(args, "-flow", j.flow.String(), "-splits", b.dir)
+	} else {
+		args = append(args, "-input", in)
 	}
 	sub, err := client.Plan(ctx, exe, args, os.Stderr)
 	if err != nil {
