@@ -237,7 +237,7 @@ func (s *session) follow(ctx context.Context) error {
 	updates := s.watch(watching)
 	redraw := time.NewTicker(tick)
 	defer redraw.Stop()
-	interrupted, refused := ctx.Done(), make(chan error, len(s.ids))
+	interrupted, hungUp, refused := ctx.Done(), s.HangUp, make(chan error, len(s.ids))
 	for {
 		select {
 		case u, ok := <-updates:
@@ -259,7 +259,7 @@ func (s *session) follow(ctx context.Context) error {
 				s.display.Close()
 				return fmt.Errorf("%w (%w): %s", errStopped, context.Cause(ctx), s.alive())
 			}
-			interrupted = nil
+			interrupted, hungUp = nil, nil // from now on the jobs are to end
 			s.display.Note("interrupted: killing what runs; interrupt again to give up at once")
 			go s.kill(watching, s.jobs, refused)
 		case err := <-refused:
@@ -267,7 +267,7 @@ func (s *session) follow(ctx context.Context) error {
 		case <-s.GiveUp:
 			s.display.Close()
 			return fmt.Errorf("%w: %s", errGaveUp, s.alive())
-		case <-s.HangUp:
+		case <-hungUp:
 			s.display.Close()
 			return fmt.Errorf("%w: the jobs go on; to see them again: mrsubmit wait %s", errHungUp, s.names())
 		}

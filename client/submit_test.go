@@ -291,3 +291,22 @@ func TestHangUp(t *testing.T) {
 		}
 	}
 }
+
+// TestHangUpAfterInterrupt: who has interrupted wants the jobs killed, whatever becomes of
+// the terminal.
+func TestHangUpAfterInterrupt(t *testing.T) {
+	files, cluster := newFiles(t), &fakeCluster{each: time.Hour, stubborn: true}
+	var text bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancelCause(t.Context())
+		hangUp, giveUp := make(chan struct{}), make(chan struct{})
+		time.AfterFunc(time.Second, func() { interrupt(errors.New("got signal interrupt")) })
+		time.AfterFunc(2*time.Second, func() { close(hangUp) })
+		time.AfterFunc(3*time.Second, func() { close(giveUp) })
+		start := time.Now()
+		code := Run(ctx, Config{Cluster: cluster, FS: files, Staging: "mem://t/staging", Out: &text, GiveUp: giveUp, HangUp: hangUp}, newSubmission("mem://t/in"))
+		if took := time.Since(start); code != 1 || took != 3*time.Second {
+			t.Errorf("exit code %d after %v, want 1 after 3s\n%s", code, took, &text)
+		}
+	})
+}

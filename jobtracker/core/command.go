@@ -92,7 +92,7 @@ type (
 	// no answer.
 	RemoveNonce struct{ Name string } // URL
 
-	// Note is a line for the job tracker's log. The leader alone has any.
+	// Note is a line for the job tracker's log. The leader alone has any. It has no answer.
 	Note struct {
 		Warn bool // an operator should know
 		Text string
