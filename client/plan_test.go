@@ -155,6 +155,9 @@ func TestPlanNoticesPanics(t *testing.T) {
 }
 
 func TestInterrupts(t *testing.T) {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // or it stays ignored where the tests run under nohup
+	signal.Stop(heard)
 	ctx, asked, stop := Interrupts(t.Context())
 	defer stop()
 	for _, c := range []struct {

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"encoding/json"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -94,6 +95,9 @@ func TestInterrupted(t *testing.T) {
 // Row 41. A terminal that goes ends the display and nothing else: the job goes on, and
 // the client says how to see it again, as it does after a wait.
 func TestHungUp(t *testing.T) {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // or commands inherit that it is ignored, where the tests run under nohup
+	defer signal.Stop(heard)
 	c := start(t)
 	j := c.paced(3, "-gate")
 	j.Began("m", 3)
