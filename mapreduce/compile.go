@@ -53,7 +53,7 @@ type compilation struct {
 	formats  []Format
 	plans    []wire.JobPlan
 	warnings []string
-	given    bool // -input is read by a job
+	given    bool // a job reads Settings.Inputs
 }
 
 // compile checks jobs and turns them into a Program.
@@ -63,7 +63,7 @@ func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, err
 		return nil, err
 	}
 	program := &mrruntime.Program{Plan: wire.Plan{Flow: flow, Jobs: c.plans}}
-	compiled := &bridge.Compiled{Program: program, Warnings: c.warnings}
+	compiled := &bridge.Compiled{Program: program, Warnings: c.warnings, Given: c.given}
 	for i := range c.jobs {
 		program.Jobs = append(program.Jobs, c.code(i, func(t *mrruntime.Task) host { return attemptHost{t} }).erased())
 		compiled.Texts = append(compiled.Texts, nil)
@@ -92,9 +92,6 @@ func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
 			return nil, fmt.Errorf("job %s: %w", j.Name, err)
 		}
 		c.plans = append(c.plans, *plan)
-	}
-	if len(c.Inputs) > 0 && !c.given {
-		return nil, usagef("-input %s would be ignored: %s; leave -input out", strings.Join(c.Inputs, ","), c.ownInputs())
 	}
 	if err := checkOutputs(c.plans); err != nil {
 		return nil, err
@@ -219,14 +216,6 @@ func (c *compilation) inputs(st *stage) ([]wire.InputPlan, error) {
 		plans = append(plans, plan)
 	}
 	return plans, nil
-}
-
-// ownInputs says what the jobs read that do not read -input.
-func (c *compilation) ownInputs() string {
-	if len(c.plans) > 1 {
-		return "each job of the flow names what it reads, or reads another job's result"
-	}
-	return fmt.Sprintf("job %s names what it reads", c.plans[0].Name)
 }
 
 // output is a job's output directory: its own, else -output, or a directory there

@@ -51,12 +51,21 @@ func (p *program) compile(dir string) (*bridge.Compiled, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("-input %q: %w", p.flags.input, err))
 	}
-	return made.Compile(bridge.Settings{
+	compiled, err := made.Compile(bridge.Settings{
 		Inputs:     inputs,
 		Output:     p.flags.output,
 		Properties: p.flags.properties,
 		Dir:        dir,
 	})
+	if err == nil && p.flags.input != "" && !compiled.Given {
+		jobs := compiled.Program.Plan.Jobs
+		reads := fmt.Sprintf("job %s names what it reads", jobs[0].Name)
+		if len(jobs) > 1 {
+			reads = "each job of the flow names what it reads, or reads another job's result"
+		}
+		return nil, usagef("-input %s would be ignored: %s; leave -input out", p.flags.input, reads)
+	}
+	return compiled, err
 }
 
 // load builds the job again as the client's process did: with its arguments, and

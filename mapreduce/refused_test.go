@@ -20,7 +20,8 @@ func TestInputIgnored(t *testing.T) {
 		"given":       {given, ""},
 		"one of them": {&Flow{Jobs: []*Job{own, given}}, ""},
 	} {
-		_, err := c.job.Compile(bridge.Settings{Inputs: []string{"a", "b"}, Output: "/out"})
+		p := &program{build: func() (bridge.Compiler, error) { return c.job, nil }, flags: &jobFlags{input: "a,b", output: "/out"}}
+		_, err := p.compile("/")
 		_, usage := err.(usageError)
 		switch {
 		case c.wants == "" && err != nil:

@@ -24,6 +24,7 @@ type Settings struct {
 type Compiled struct {
 	Program  *mrruntime.Program
 	Warnings []string // one sentence each
+	Given    bool     // Settings.Inputs are read
 
 	// Texts show a record of map output, by job and its inputs; none of a map-only job.
 	Texts [][]func(key, value []byte) string
