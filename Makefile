@@ -4,7 +4,7 @@ FUZZTIME ?= 10s
 BENCHFLAGS ?=
 SCALE ?= 0.01
 
-.PHONY: test unit lint integration cluster cluster-down cluster-test fuzz bench bench-cluster bench-hdfs bench-schedulers bench-mix tpch papers
+.PHONY: test unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix tpch papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -38,6 +38,10 @@ cluster-test:
 # Every fuzz target for FUZZTIME.
 fuzz:
 	@FUZZTIME=$(FUZZTIME) tools/check.sh fuzz
+
+# More seeds, more text and longer faults than make test has, about an hour.
+soak:
+	@tools/check.sh soak
 
 # Quern beside what a single machine offers: BENCHFLAGS="-size 100M -runs 1 -only wordcount"
 bench:

@@ -7,7 +7,12 @@ cd "$(dirname "$0")/.."
 
 # Version control is no business of a test binary, and a checkout that belongs to
 # somebody else would make go build refuse it.
-export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
+export GOFLAGS="${GOFLAGS:-} -buildvcs=false -trimpath"
+
+# All but the race detector goes without C, and without paths, as mrsubmit builds jobs:
+# so packages are compiled once, and not once for each step.
+cgo=$(go env CGO_ENABLED)
+export CGO_ENABLED=0
 
 skipped=3 # the exit code of a step that could not run
 
@@ -36,15 +41,34 @@ step_staticcheck() {
 	"$tool" ./...
 }
 
+# What tools/norace lists starts no goroutine: there the race detector finds nothing,
+# and makes computations take ten times as long.
 step_unit() {
-	local race=-race
+	local race=-race failed=0
 	if ! ready_race; then
 		echo "the race detector needs cgo and a C compiler: the tests run without it"
 		race=
 	fi
 	# What gates is the same every time; make unit RAPID_SEED=0 looks elsewhere.
 	export RAPID_SEED="${RAPID_SEED:-1}"
-	go list ./... | grep -v "/integration" | xargs go test $race -timeout 10m
+	CGO_ENABLED=${race:+1} go test $race -timeout 10m $(packages -v) || failed=1
+	go test -timeout 10m $(packages) || failed=1
+	return $failed
+}
+
+# packages lists what tools/norace lists, or, with -v, all others but the integration tests.
+packages() { go list ./... | grep -v '/integration' | grep -E "$@" "^$(go list -m)/($(paste -sd '|' tools/norace))(/|\$)"; }
+
+# More of what gates, and all of it under the race detector: about an hour.
+step_soak() {
+	local failed=0
+	export RAPID_SEED="${RAPID_SEED:-0}"
+	CGO_ENABLED=1 go test -race -count=1 -timeout 2h $(packages; packages -v) || failed=1
+	go test -count=1 -timeout 2h ./jobtracker/core -run TestRandom -seeds 10000 || failed=1
+	go test -count=1 -timeout 2h ./sim -run TestStorms -seeds 5000 || failed=1
+	go test -count=1 -timeout 2h ./integration/hdfs -run TestJobs -megabytes 200 || failed=1
+	go test -count=1 -timeout 2h ./integration/cluster -run TestChaos -chaos 20m -chaos-seed $RANDOM || failed=1
+	return $failed
 }
 
 # The race detector links with C. Only a CI machine is changed for it.
@@ -57,14 +81,28 @@ ready_race() {
 }
 
 has_cc() {
-	[ "$(go env CGO_ENABLED)" = 1 ] && command -v "$(go env CC | cut -d' ' -f1)" >/dev/null
+	[ "$cgo" = 1 ] && command -v "$(go env CC | cut -d' ' -f1)" >/dev/null
 }
 
+# What they need of the network comes first, so that no test's time passes meanwhile;
+# tests are skipped where it cannot be had. Then two packages run at a time, one with
+# JVMs and one without: most of the time both wait for processes.
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
-	# One package after the other: they take processes apart and wait for them.
-	go test -count=1 -p 1 -timeout 20m ./integration/...
+	go run ./integration/downloads
+	local all said code=0
+	all=$(go list ./integration/...) || return 1
+	said=$(mktemp) || return 1
+	local flags=(-count=1 -p 1 -timeout 20m)
+	go test "${flags[@]}" $(grep -E "$jvms" <<<"$all") >"$said" 2>&1 &
+	go test "${flags[@]}" -parallel 3 $(grep -vE "$jvms" <<<"$all") || code=1
+	wait $! || code=1
+	cat "$said"
+	rm -f "$said"
+	return $code
 }
+
+jvms='/integration/(hdfs|tpch)(/|$)'
 
 # A cluster of containers, where an engine for them can be had. That a run hangs is
 # prevented thrice: by the test, by go test and by engine.sh.

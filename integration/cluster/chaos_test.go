@@ -19,6 +19,7 @@ var (
 // TestChaos kills and stops daemons at random while jobs are submitted. Every job
 // that is acknowledged ends, and ends right.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	c := startFor(t, *chaosTime+2*trial.Deadline, shortLease)
 	t.Logf("seed %d: repeat with -chaos=%v -chaos-seed=%d", *chaosSeed, *chaosTime, *chaosSeed)
 	r := rand.New(rand.NewPCG(*chaosSeed, 0))

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,10 +54,12 @@ type cluster struct {
 	client *web.Client
 }
 
-// start starts three job trackers and three task trackers, or as configured. When
-// the test ends it ends them, and fails the test if anything is left.
+// start starts three job trackers and three task trackers, or as configured, and lets
+// other tests run meanwhile: most of a test's time it waits. When the test ends start
+// ends the daemons, and fails the test if anything is left.
 func start(t *testing.T, configure ...func(*processes.Config)) *cluster {
 	t.Helper()
+	t.Parallel()
 	return startFor(t, 2*trial.Deadline, configure...)
 }
 
@@ -179,14 +182,13 @@ type job struct {
 	text []byte // of the input
 }
 
-var made = 0 // jobs so far, for their names
+var made atomic.Int64 // jobs so far, for their names
 
 // paced submits a word count over so many splits. With -gate in flags its maps wait
 // until it is opened.
 func (c *cluster) paced(splits int, flags ...string) *job {
 	c.t.Helper()
-	made++
-	dir := filepath.Join(c.dir, fmt.Sprintf("job%d", made))
+	dir := filepath.Join(c.dir, fmt.Sprintf("job%d", made.Add(1)))
 	traces, in, out := dir+"/traces", dir+"/in", dir+"/out"
 	j := &job{t: c.t, text: trial.Lines(splits)}
 	if err := errors.Join(os.MkdirAll(traces, 0o777), os.WriteFile(in, j.text, 0o666)); err != nil {

@@ -78,7 +78,7 @@ func TestStagingNotShared(t *testing.T) {
 // A daemon does not serve a cluster with another one's data.
 func TestOtherClustersData(t *testing.T) {
 	one := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
-	a, b := start(t, one), start(t, one)
+	a, b := start(t, one), startFor(t, 2*trial.Deadline, one)
 	a.paced(1).correct() // so that its tracker has registered
 	b.paced(1).correct()
 	tracker := a.TaskTrackers[0]

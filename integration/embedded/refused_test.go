@@ -244,8 +244,11 @@ func TestNotAJob(t *testing.T) {
 	if runtime.GOARCH == arch {
 		arch = "amd64"
 	}
-	build := exec.Command("go", "build", "-o", other, "github.com/quernmr/quern/examples/wordcount")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
+	write(t, dir+"/tiny/go.mod", "module example.com/tiny\n\ngo 1.26.0\n")
+	write(t, dir+"/tiny/main.go", "package main\n\nfunc main() { print(\"quern-job-protocol:1\\n\") }\n")
+	build := exec.Command("go", "build", "-o", other)
+	build.Dir = dir + "/tiny"
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOARCH="+arch)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

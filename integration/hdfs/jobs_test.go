@@ -3,6 +3,7 @@ package hdfs_test
 import (
 	"bytes"
 	"cmp"
+	"flag"
 	"fmt"
 	"maps"
 	"regexp"
@@ -14,12 +15,15 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Word count, sort and grep of 200 MB in HDFS, embedded and on three job trackers
+var megabytes = flag.Int("megabytes", 50, "how much text TestJobs has, in fifty blocks")
+
+// Word count, sort and grep of a text in HDFS, embedded and on three job trackers
 // and four task trackers that have their staging directory there too: the output
 // is what a single process makes of the text, and in the same files in both places.
 func TestJobs(t *testing.T) {
 	c := cluster(t)
-	all := text(200 << 20)
+	all := text(*megabytes << 20)
+	block := having("dfs.blocksize", fmt.Sprint(*megabytes<<20/50&^511)) // HDFS's checksums are of 512 bytes
 	const pattern = "1f[0-9]-[a-z]*"
 	cases := []struct {
 		program, flags, sub string
@@ -34,8 +38,8 @@ func TestJobs(t *testing.T) {
 
 	p := newPlace(t, c) // now, for its time begins
 	third := bytes.IndexByte(all[len(all)/3:], '\n') + len(all)/3 + 1
-	p.put("in/a", all[:third], having("dfs.blocksize", "4m"))
-	p.put("in/b", all[third:], having("dfs.blocksize", "4m"))
+	p.put("in/a", all[:third], block)
+	p.put("in/b", all[third:], block)
 	in := dfs.Join(p.top, "in")
 	files := make(map[string][]byte) // of outputs, as they were embedded
 	for _, where := range []string{"embedded", "processes"} {

@@ -5,7 +5,8 @@
 //
 // Every daemon has its own directory below the cluster's, with its data and the
 // file log of all it has said. Its ports are chosen once and stay over restarts;
-// they lie below the ports that the system gives out by itself.
+// they lie below the ports that the system gives out by itself, in a block that only
+// this process uses.
 //
 // A Cluster may be used from several goroutines, a [Daemon] from one at a time.
 package processes
@@ -19,6 +20,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -227,16 +229,35 @@ func (c *Cluster) Close() error {
 	return errors.Join(errs...)
 }
 
-// ports below those that the system gives to outgoing connections.
-const firstPort, lastPort = 20000, 32000
+// Ports below those that the system gives to outgoing connections. A process takes
+// them from a block of its own: ports of daemons that are down are free to bind, and
+// yet nobody else's.
+const firstPort, lastPort, portsOfBlock = 20000, 32000, 1000
 
 var nextPort atomic.Int64
 
+// block is the first port of this process's block. It listens there as long as it
+// lives, which keeps other processes out.
+var block = sync.OnceValues(func() (int64, error) {
+	for first := int64(firstPort); first < lastPort; first += portsOfBlock {
+		var err error
+		if blockLock, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first)); err == nil {
+			return first, nil
+		}
+	}
+	return 0, fmt.Errorf("no block of %d ports is free from %d to %d", portsOfBlock, firstPort, lastPort)
+})
+
+var blockLock net.Listener
+
 // freeAddr finds a port on loopback that nothing listens on, for TCP and UDP.
 func freeAddr() (string, error) {
-	for range lastPort - firstPort {
-		n := nextPort.Add(1) + int64(os.Getpid())*37
-		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+n%(lastPort-firstPort))
+	first, err := block()
+	if err != nil {
+		return "", err
+	}
+	for range portsOfBlock {
+		addr := fmt.Sprintf("127.0.0.1:%d", first+nextPort.Add(1)%portsOfBlock)
 		tcp, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue
@@ -249,5 +270,5 @@ func freeAddr() (string, error) {
 		udp.Close()
 		return addr, nil
 	}
-	return "", errors.New("no port is free")
+	return "", fmt.Errorf("no port is free from %d to %d", first, first+portsOfBlock)
 }

@@ -91,6 +91,57 @@ func TestPurePackages(t *testing.T) {
 	}
 }
 
+// goroutines lists where a file starts a goroutine or has somebody start one: by a go
+// statement, or a method such as sync.WaitGroup's Go and testing.T's Parallel.
+func (s *source) goroutines() []string {
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		starts := false
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			starts = true
+		case *ast.SelectorExpr:
+			starts = slices.Contains([]string{"Go", "Parallel", "RunParallel", "AfterFunc"}, n.Sel.Name)
+		}
+		if starts {
+			found = append(found, fmt.Sprintf("%s:%d starts a goroutine", s.name, s.set.Position(n.Pos()).Line))
+		}
+		return true
+	})
+	return found
+}
+
+// TestOneGoroutine: tools/check.sh tests the trees that tools/norace lists without the
+// race detector. So they and their tests start no goroutine.
+func TestOneGoroutine(t *testing.T) {
+	list, err := os.ReadFile("../../tools/norace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trees := make(map[string]bool) // true: the module has it
+	for _, tree := range strings.Fields(string(list)) {
+		trees[tree] = false
+	}
+	for _, p := range listed(t) {
+		for tree := range trees {
+			if !within(p.path(), tree) {
+				continue
+			}
+			trees[tree] = true
+			for _, file := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
+				for _, line := range parse(t, p, file).goroutines() {
+					t.Errorf("%s: tools/norace must not list %s", line, tree)
+				}
+			}
+		}
+	}
+	for tree, there := range trees {
+		if !there {
+			t.Errorf("tools/norace lists %s, which is no package", tree)
+		}
+	}
+}
+
 // TestTestsDoNotSleep: a test waits for the event, with a deadline.
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, p := range listed(t) {

@@ -1,0 +1,106 @@
+package hdfs_test
+
+// Tests with an HDFS of their own. Their file's name is the last one, since the shared
+// HDFS ends for them and takes long to start.
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/trial"
+)
+
+// Row 29: of two NameNodes the active one is killed in the middle of everything:
+// of reading, of writing, and of the maps of a job embedded and of one on processes
+// with their staging directory there.
+func TestFailover(t *testing.T) {
+	c := own(t, func(cfg *minicluster.Config) { cfg.NameNodes, cfg.Racks = 2, []string{"/a", "/b"} })
+	f := client(t, c)
+	top := root(t, c, f)
+	content := noise(2*blockSize + 1)
+	write(t, f, dfs.Join(top, "read"), content)
+	w, err := f.Create(dfs.Join(top, "written"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content[:blockSize+10]); err != nil {
+		t.Fatal(err)
+	}
+	open, err := f.Open(dfs.Join(top, "read"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	p := newPlace(t, c)
+	counted := text(8 * blockSize)
+	in := p.put("in", counted)
+	jobs := []*trial.Job{p.paced(in, "-early", "-gate", "-D", "quern.embedded.slots=2")}
+	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
+	jobs = append(jobs, p.paced(in, "-early", "-gate", "-D", "mapreduce.job.reduces=2"))
+	for _, j := range jobs {
+		j.Reached("m", "began", 2)
+	}
+	if err := c.NameNodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		j.Open()
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.Write(content[blockSize+10:])
+		ended <- errors.Join(err, w.Close(), f.Mkdir(dfs.Join(top, "dir")), f.RenameDir(dfs.Join(top, "dir"), dfs.Join(top, "renamed")))
+	}()
+	if err := c.Activate(t.Context(), c.NameNodes[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	got := make([]byte, len(content))
+	if _, err := open.ReadAt(got, 0); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("reading on: %v", err)
+	}
+	if got := read(t, f, dfs.Join(top, "written")); !bytes.Equal(got, content) {
+		t.Errorf("what was written has %d bytes, or others", len(got))
+	}
+	if _, err := f.Stat(dfs.Join(top, "renamed")); err != nil {
+		t.Error(err)
+	}
+	for _, j := range jobs {
+		j.Succeed()
+		p.counts(j.Out, counted)
+	}
+}
+
+// A full HDFS is told as a full disk is.
+func TestFull(t *testing.T) {
+	c := own(t, func(cfg *minicluster.Config) {
+		cfg.Racks, cfg.Replication = []string{"/a"}, 1
+		cfg.Properties = map[string]string{"dfs.datanode.du.reserved": fmt.Sprint(int64(1) << 50)}
+	})
+	f := client(t, c)
+	top := root(t, c, f)
+	w, err := f.Create(dfs.Join(top, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Write(noise(blockSize))
+	if err = errors.Join(err, w.Close()); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write to a full HDFS: %v", err)
+	}
+	p := newPlace(t, c)
+	in, out := filepath.Join(p.dir, "in"), dfs.Join(p.top, "out")
+	if err := os.WriteFile(in, text(1000), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p.submit("wordcount", "-input", in, "-output", out).Fail(1, "no space left", p.top)
+	p.gone(out)
+}
