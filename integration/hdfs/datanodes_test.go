@@ -31,7 +31,7 @@ func noise(size int) []byte {
 
 // impatient is for tests in which things fail.
 func impatient(o *hdfs.Options) {
-	o.Timeout, o.ReadPatience, o.Forgive = time.Second, 2*time.Second, 300*time.Millisecond
+	o.Timeout, o.ReadPatience, o.Forgive = 2*time.Second, 4*time.Second, 300*time.Millisecond
 }
 
 func daemonAt(c *minicluster.Cluster, addr string) *minicluster.Daemon {
@@ -82,9 +82,9 @@ func last(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon 
 func TestReaderLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	near := c.DataNodes[0]
-	f := client(t, c, impatient, from(near))
+	f, patient := client(t, c, impatient, from(near)), client(t, c, from(near))
 	name, content := dfs.Join(root(t, c, f), "f"), noise(3*blockSize)
-	write(t, f, name, content)
+	write(t, patient, name, content)
 	replicated(t, f, name, 2)
 	faults := map[string]func(d *minicluster.Daemon) error{"kill": (*minicluster.Daemon).Kill, "pause": (*minicluster.Daemon).Pause}
 	for fault, strike := range faults {

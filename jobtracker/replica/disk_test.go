@@ -103,7 +103,7 @@ func TestDiskHangs(t *testing.T) {
 	disks := make(map[string]*disk)
 	g := newGroup(t, 3, func(c *Config) {
 		disks[c.ID] = newDisk()
-		c.vfs, c.stall, c.stopWait = disks[c.ID], 10*testTimeout, testTimeout
+		c.vfs, c.stall, c.stopWait = disks[c.ID], 10*testTimeout, 10*testTimeout
 	})
 	leader := g.commit("before")
 	hang := make(chan struct{})
