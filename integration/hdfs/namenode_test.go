@@ -12,6 +12,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // Row 29: the NameNode is down at the start, restarted under open readers and
@@ -19,7 +20,7 @@ import (
 func TestNameNodeAway(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
-	f := client(t, c, func(o *hdfs.Options) { o.Timeout = 2 * time.Second })
+	f := client(t, c, func(o *hdfs.Options) { o.Timeout, o.Patience = 2*time.Second, trial.Deadline })
 	top := root(t, c, f)
 	content := noise(2*blockSize + 1)
 	write(t, f, dfs.Join(top, "read"), content)
@@ -42,7 +43,7 @@ func TestNameNodeAway(t *testing.T) {
 		if err := step.leave(); err != nil {
 			t.Fatal(err)
 		}
-		late := client(t, c, func(o *hdfs.Options) { o.FirstPatience = time.Minute }) // begins while it is away
+		late := client(t, c, func(o *hdfs.Options) { o.FirstPatience = trial.Deadline }) // begins while it is away
 		ended := make(chan error, 3)
 		go func() {
 			_, err := w.Write(content[blockSize/2:])

@@ -73,7 +73,7 @@ type Cluster struct {
 }
 
 // startWait bounds how long a daemon may take until it is ready, and to end.
-const startWait = time.Minute
+const startWait = 3 * time.Minute
 
 // Start starts all daemons and waits until each says that it is ready.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {

@@ -57,7 +57,7 @@ type Cluster struct {
 const Nameservice = "mini"
 
 // startWait bounds how long daemons may take until they are ready, and commands.
-const startWait = 90 * time.Second
+const startWait = 3 * time.Minute
 
 // Start starts all daemons and waits until all DataNodes are known and files can
 // be written.

@@ -65,7 +65,7 @@ func (d *Daemon) bean(ctx context.Context, name string, into any) error {
 
 // Get reads one of a daemon's pages.
 func (d *Daemon) Get(ctx context.Context, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.HTTPAddr()+path, nil)
 	if err != nil {
