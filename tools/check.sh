@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.."
 # somebody else would make go build refuse it.
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false -trimpath"
 
-# All but the race detector goes without C, and without paths, as mrsubmit builds jobs:
-# so packages are compiled once, and not once for each step.
+# Everything but the race detector is built as mrsubmit builds jobs, so that all steps
+# share what they compile.
 cgo=$(go env CGO_ENABLED)
 export CGO_ENABLED=0
 
@@ -41,8 +41,8 @@ step_staticcheck() {
 	"$tool" ./...
 }
 
-# What tools/norace lists starts no goroutine: there the race detector finds nothing,
-# and makes computations take ten times as long.
+# The packages that tools/norace lists start no goroutine. There the race detector finds
+# nothing, and a computation takes ten times as long.
 step_unit() {
 	local race=-race failed=0
 	if ! ready_race; then
@@ -84,9 +84,9 @@ has_cc() {
 	[ "$cgo" = 1 ] && command -v "$(go env CC | cut -d' ' -f1)" >/dev/null
 }
 
-# What they need of the network comes first, so that no test's time passes meanwhile;
-# tests are skipped where it cannot be had. Then two packages run at a time, one with
-# JVMs and one without: most of the time both wait for processes.
+# Downloads come first, so that they use up no test's time. Tests are skipped where a
+# download fails. Two packages run at a time, one with JVMs and one without: most of the
+# time both wait for processes.
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
 	go run ./integration/downloads

@@ -229,9 +229,9 @@ func (c *Cluster) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ports below those that the system gives to outgoing connections. A process takes
-// them from a block of its own: ports of daemons that are down are free to bind, and
-// yet nobody else's.
+// Ports below those that the system gives to outgoing connections. Each process takes
+// its ports from a block of its own, so that no other process takes those of a daemon
+// that is down.
 const firstPort, lastPort, portsOfBlock = 20000, 32000, 1000
 
 var nextPort atomic.Int64

@@ -91,8 +91,8 @@ func TestPurePackages(t *testing.T) {
 	}
 }
 
-// goroutines lists where a file starts a goroutine or has somebody start one: by a go
-// statement, or a method such as sync.WaitGroup's Go and testing.T's Parallel.
+// goroutines lists where a file starts a goroutine: by a go statement, or by a method
+// such as Go of sync.WaitGroup or Parallel of testing.T.
 func (s *source) goroutines() []string {
 	var found []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
