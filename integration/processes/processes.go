@@ -236,26 +236,24 @@ const firstPort, lastPort, portsOfBlock = 20000, 32000, 1000
 
 var nextPort atomic.Int64
 
-// block is the first port of this process's block. It listens there as long as it
+// block listens on the first port of this process's block as long as the process
 // lives, which keeps other processes out.
-var block = sync.OnceValues(func() (int64, error) {
-	for first := int64(firstPort); first < lastPort; first += portsOfBlock {
-		var err error
-		if blockLock, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first)); err == nil {
-			return first, nil
+var block = sync.OnceValues(func() (net.Listener, error) {
+	for first := firstPort; first < lastPort; first += portsOfBlock {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first)); err == nil {
+			return l, nil
 		}
 	}
-	return 0, fmt.Errorf("no block of %d ports is free from %d to %d", portsOfBlock, firstPort, lastPort)
+	return nil, fmt.Errorf("no block of %d ports is free from %d to %d", portsOfBlock, firstPort, lastPort)
 })
-
-var blockLock net.Listener
 
 // freeAddr finds a port on loopback that nothing listens on, for TCP and UDP.
 func freeAddr() (string, error) {
-	first, err := block()
+	lock, err := block()
 	if err != nil {
 		return "", err
 	}
+	first := int64(lock.Addr().(*net.TCPAddr).Port)
 	for range portsOfBlock {
 		addr := fmt.Sprintf("127.0.0.1:%d", first+nextPort.Add(1)%portsOfBlock)
 		tcp, err := net.Listen("tcp", addr)
