@@ -57,4 +57,3 @@ func TestFind(t *testing.T) {
 		t.Errorf("rule %+v", rule)
 	}
 }
-
