@@ -47,6 +47,9 @@ func (r *Replica) start() (*instance, error) {
 		ServerAddressProvider:   &inst.addresses,
 		Logger:                  log,
 		MsgpackUseNewTimeFormat: true,
+		// Nothing is pipelined: raft 1.8 never sends to a follower again that refuses an entry
+		// while the next one is on its way, as when its disk fails, and never stops then.
+		MaxRPCsInFlight: 1,
 	})
 	cfg := r.raftConfig()
 	cfg.NotifyCh = inst.leads
