@@ -21,7 +21,7 @@ func TestLongResults(t *testing.T) {
 		"log":   {Error: "the cause x", Log: cause},
 		"lost":  {Error: "the cause x", Lost: lost},
 	} {
-		c := New(Config{Tracker: "t1", Process: 1, MapSlots: 1, Dir: "D"})
+		c := New(Config{Tracker: "t1", Process: 1, MapSlots: 1, Dir: "D", Embedded: true})
 		var told []*wire.Report
 		step := func(ev Event) {
 			for _, cmd := range c.Step(0, ev) {

@@ -37,9 +37,12 @@ func (c *Core) readNonce(m *wire.Staging) {
 		c.hangup("a *wire.Staging came where none was due")
 		return
 	}
-	staging, ok := rootOf(m.File)
+	staging, cluster, ok := rootOf(m.File)
 	if !ok {
 		c.refuse(fmt.Sprintf("the job tracker names no file of a staging directory: %q", m.File))
+		return
+	}
+	if c.quitsFor(cluster) {
 		return
 	}
 	if c.staging != "" && staging != c.staging {
@@ -116,13 +119,21 @@ func (c *Core) checkLeader() {
 	}
 }
 
+// quitsFor ends a task tracker whose directory belongs to another cluster than this one.
+func (c *Core) quitsFor(cluster string) bool {
+	if cluster == "" || c.cluster == "" || cluster == c.cluster {
+		return false
+	}
+	reason := fmt.Sprintf("directory %s belongs to cluster %s, the job tracker leads cluster %s", c.cfg.Dir, c.cluster, cluster)
+	c.hangup(reason)
+	c.do(Quit{reason})
+	return true
+}
+
 // welcome begins to serve a leader, with an inventory. An incarnation other than
 // ours says that we were lost in between: all but finished map outputs is over.
 func (c *Core) welcome(w *wire.Welcome) {
-	if w.Cluster != "" && c.cluster != "" && w.Cluster != c.cluster {
-		reason := fmt.Sprintf("directory %s belongs to cluster %s, the job tracker leads cluster %s", c.cfg.Dir, c.cluster, w.Cluster)
-		c.hangup(reason)
-		c.do(Quit{reason})
+	if c.quitsFor(w.Cluster) {
 		return
 	}
 	if w.Cluster == "" && !c.cfg.Embedded {

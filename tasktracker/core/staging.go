@@ -8,11 +8,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// rootOf is the staging directory of a file that proves that it is shared, which is
-// clusters/<cluster> there.
-func rootOf(file string) (string, bool) {
-	staging, ok := strings.CutSuffix(file[:max(strings.LastIndexByte(file, '/'), 0)], "/"+wire.StagingClusters)
-	return staging, ok && clean(file) && clean(staging)
+// rootOf is the staging directory and the cluster of a file that proves that the directory
+// is shared, which is clusters/<cluster> there.
+func rootOf(file string) (staging, cluster string, ok bool) {
+	dir := file[:max(strings.LastIndexByte(file, '/'), 0)]
+	staging, ok = strings.CutSuffix(dir, "/"+wire.StagingClusters)
+	return staging, path.Base(file), ok && clean(file) && clean(staging)
 }
 
 // clean says whether a URL is as dfs.Clean leaves it.
