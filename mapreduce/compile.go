@@ -300,7 +300,7 @@ func checkName(what, name string) error {
 		return fmt.Errorf("a %s has no name", what)
 	}
 	if strings.ContainsAny(name, "/\\\x00\n\t*?[]{},") || name[0] == '_' || name[0] == '.' {
-		return fmt.Errorf("a %s cannot be named %q: a name has no slash, backslash, comma, tab, newline or any of *?[]{}, and does not begin with _ or .", what, name)
+		return fmt.Errorf("a %s cannot be named %q: a name has no slash, backslash, comma, tab, newline or any of *?[]{}, and its first character is neither _ nor a dot", what, name)
 	}
 	if len(name) > maxJobName {
 		return fmt.Errorf("a %s's name %.40s… is too long: it has %d bytes, at most %d", what, name, len(name), maxJobName)

@@ -60,6 +60,8 @@ type (
 	descSkip     struct{ N, M int64 }
 )
 
+var _ = forgets{}.unseen // else nothing but reflection uses it
+
 var skippedElsewhere int64
 
 func (v *fieldsBase) Fields(f *Fields) { f.String(&v.User) }

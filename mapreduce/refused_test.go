@@ -42,7 +42,7 @@ func TestRefusedOnce(t *testing.T) {
 		{Sort(times).Job("j"), "type time.Time"},
 		{MapOnly(times).Job("j"), "type time.Time"},
 		{Sort(wordPairs()).Job("a/b"), "a name has no slash"},
-		{Sort(wordPairs()).Job("_a"), "does not begin with _ or ."},
+		{Sort(wordPairs()).Job("_a"), "its first character is neither _ nor a dot"},
 	} {
 		_, err := c.job.Compile(bridge.Settings{Inputs: []string{"in"}, Output: "/out"})
 		if err == nil || strings.Count(err.Error(), c.once) != 1 {
