@@ -242,7 +242,7 @@ func (l *Layout) has(name string) bool {
 	return known
 }
 
-// take locks the directory. The lock gets its name when it is held: whoever finds it
+// take locks the directory. The lock gets its name when it is held: a process that finds it
 // free knows that its holder is dead.
 func (d *Dir) take() error {
 	for {

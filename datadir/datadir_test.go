@@ -86,7 +86,7 @@ func TestPaths(t *testing.T) {
 		{"parent that a group may write to", func(_ *testing.T, base string) error {
 			return errors.Join(os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o775))
 		}, "/a ("},
-		{"the same where nobody can get at it", func(_ *testing.T, base string) error {
+		{"the same where no other user can get at it", func(_ *testing.T, base string) error {
 			return errors.Join(os.Chmod(base, 0o700), os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o777))
 		}, ""},
 		{"directory that others may write to", func(_ *testing.T, base string) error {

@@ -67,7 +67,7 @@ func split(dir string) []string {
 
 // walk is what is known of the directories passed.
 type walk struct {
-	onlyRoot bool // nobody but root can have made what is in them
+	onlyRoot bool // only root can have made what is in them
 	closed   bool // other users cannot get this far
 }
 

@@ -179,7 +179,7 @@ func (a *attempt) total() wire.Counters {
 const maxStatus = 1 << 10
 
 // failed makes the result of an attempt that did not succeed. A reduce that could
-// not read a segment is not to blame: whoever made that has to make it again. Texts may be
+// not read a segment is not to blame: the map that wrote it must run again. Texts may be
 // of any length, and the result must fit into a message.
 func (a *attempt) failed(err error) wire.Result {
 	cause := wire.Bounded(err.Error(), wire.MaxText)

@@ -89,7 +89,7 @@ func (t *Task) Counter(group, name string) *Counter {
 	}
 	c = &Counter{pulse: &t.pulse}
 	if t.refused != nil {
-		return c // which nobody reads
+		return c // which is not read
 	}
 	if t.limits == nil {
 		var properties map[string]string

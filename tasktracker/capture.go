@@ -12,7 +12,7 @@ import (
 )
 
 // capture takes what comes through a pipe into a log, for as long as anything has the
-// pipe open: whoever writes never waits long, and never for room.
+// pipe open: a writer never waits long, and never for room.
 type capture struct {
 	from   *os.File
 	raw    syscall.RawConn
@@ -113,7 +113,7 @@ func (c *capture) shrink() {
 	c.log.shrink()
 }
 
-// stop takes no more, whoever still writes.
+// stop takes no more, even if processes still write.
 func (c *capture) stop() { c.from.Close() }
 
 // attemptLogs are the pipes of an attempt, which are found by name in a directory.

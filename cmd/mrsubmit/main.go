@@ -2,7 +2,7 @@
 // There is one file for each subcommand; this one picks among them.
 //
 // Exit codes: 0 done, 1 the job or command failed, 2 bad usage, 129 the terminal has
-// gone and the jobs go on without mrsubmit, 141 nobody reads the results. Results go to
+// gone and the jobs go on without mrsubmit, 141 standard output is not read any more. Results go to
 // standard output; progress and messages to standard error.
 package main
 
@@ -52,8 +52,8 @@ type tool struct {
 	embedded       startCluster
 }
 
-// errUnread reports that nobody reads the results any more, as in "mrsubmit logs JOB | head".
-var errUnread = errors.New("nobody reads standard output")
+// errUnread reports that standard output is not read any more, as in "mrsubmit logs JOB | head".
+var errUnread = errors.New("standard output is closed")
 
 // unread says whether that is all that is wrong.
 func unread(err error) bool {

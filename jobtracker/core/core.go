@@ -39,7 +39,7 @@
 //	I8  No task that could be launched waits while a slot is free, unless a rule holds it
 //	    back: delay scheduling, the queues of a plan, the limits of its pool, a ready
 //	    partition's home, a suspension, the inventories that a recovered job waits for, the
-//	    outputs of a tracker that began anew, the time before a failed task is launched
+//	    outputs of a restarted tracker, the time before a failed task is launched
 //	    again, and for which it avoids trackers where it failed. Each such hold has a
 //	    reason and an end ([Live.holds]).
 //	I9  A tracker that drains is launched nothing on and is nobody's new home. It is let

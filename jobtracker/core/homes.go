@@ -218,7 +218,7 @@ func (l *Live) gathered(j *job) {
 	}
 }
 
-// dropNeedless has no map launched again whose output nobody needs any more.
+// dropNeedless has no map launched again whose output is not needed any more.
 func (l *Live) dropNeedless(j *job) {
 	for m := range j.pending.All() {
 		l.updateMap(j, m)

@@ -158,7 +158,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 			wanted = !tk.runs() && !grant && !j.facts.done.Has(m)
 		}
 		if j.maps[m].expected && j.pending.Has(m) {
-			continue // its tracker drained before it began anew
+			continue // its tracker drained before its restart
 		}
 		waits := bad.retryAt > 0 || j.aside.Has(m)
 		if wanted && !waits && !j.pending.Has(m) || j.pending.Has(m) && (waits || !wanted) || j.aside.Has(m) && !wanted {
