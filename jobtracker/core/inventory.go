@@ -121,10 +121,10 @@ func (l *Live) inventoryIn(name string) {
 	l.releaseIfDue()
 }
 
-// checkAwaited has recovered jobs wait no longer than a lease: by then a tracker
-// has been heard of, or is lost.
+// checkAwaited has recovered jobs wait no longer than a lease of what was read: by then a
+// tracker's inventory is in, or the tracker is lost.
 func (l *Live) checkAwaited() {
-	if l.now >= l.awaitDue {
+	if l.c.read >= l.awaitDue {
 		clear(l.awaiting)
 		l.releaseIfDue()
 	}

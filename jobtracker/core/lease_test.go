@@ -48,3 +48,41 @@ func TestLeasesByReading(t *testing.T) {
 	step(late+5*time.Second, Tick{})
 	trackers(late+5*time.Second, 1)
 }
+
+// TestInventoriesByReading: a new leader that is far behind lets no recovered job go on
+// before it has taken in the inventories that wait.
+func TestInventoriesByReading(t *testing.T) {
+	c := New(Config{ID: "jt", Lease: 5 * time.Second})
+	var index uint64
+	step := func(term uint64, now time.Duration, ev Event) {
+		for events := []Event{ev}; len(events) > 0; events = events[1:] {
+			for _, cmd := range c.Step(now, events[0]) {
+				if p, ok := cmd.(Propose); ok {
+					index++
+					events = append(events, Entry{Index: index, Term: term, Data: p.Data})
+				}
+			}
+		}
+	}
+	hello := func(term uint64, now time.Duration, stream Stream, name string) {
+		step(term, now, FromTracker{Stream: stream, Read: now, Message: &wire.Hello{
+			Version: wire.Version, Tracker: name, Process: 1, Host: name, Addr: name + ":1", MapSlots: 1,
+		}})
+	}
+	step(1, 0, Elected{Term: 1, Wall: 1})
+	hello(1, 0, 1, "t1")
+	hello(1, 0, 2, "t2")
+	step(1, 0, Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}}}}})
+	const elected = 10 * time.Second
+	step(2, elected, Elected{Term: 2, Wall: 1})
+	hello(2, elected, 3, "t1")
+	hello(2, elected, 4, "t2")
+	step(2, elected+6*time.Second, FromTracker{Stream: 3, Read: elected + time.Second, Message: &wire.Inventory{}})
+	if j := c.live.order[0]; !j.held {
+		t.Error("the job goes on while an inventory waits to be taken in")
+	}
+	step(2, elected+7*time.Second, FromTracker{Stream: 4, Read: elected + time.Second, Message: &wire.Inventory{}})
+	if j := c.live.order[0]; j.held {
+		t.Error("the job does not go on after the last inventory")
+	}
+}
