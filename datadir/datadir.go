@@ -205,7 +205,7 @@ func (d *Dir) checkNames() error {
 	switch {
 	case marked:
 	case len(foreign) > 0:
-		return refusal(fmt.Sprintf("%s is in it, and no file %s: no %s has made it, and what is in it could be lost; name a new or an empty directory",
+		return refusal(fmt.Sprintf("%s is in it, and no file %s: no %s has made it, and what is in it could be lost; name a new or an empty directory, or, if it is one of an older build's, move %[1]s away",
 			shorten(foreign), d.layout.Marker, d.layout.Daemon))
 	case len(entries) > 0 && !locked && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "lost+found" && e.Name() != newLock }):
 		return refusal(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s: no %s has made it, and what is in it could be lost; name a new or an empty directory",

@@ -42,7 +42,7 @@ func openDirectory(parent string) (*directory, error) {
 	root := filepath.Join(parent, fmt.Sprintf("quern-%d", os.Getuid()))
 	path, err := makeDirectory(root)
 	if err != nil {
-		return nil, fmt.Errorf("make directory of embedded cluster: %w", err)
+		return nil, fmt.Errorf("make directory of embedded cluster: %w; name another place with TMPDIR or -D quern.embedded.dir", err)
 	}
 	removeDead(root)
 	dir, err := datadir.Reopen(path, layout)

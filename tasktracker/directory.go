@@ -39,13 +39,19 @@ type directories struct {
 // claim makes a directory, if need be, and locks it: a second tracker there would kill
 // the first one's workers. One that is claimed stays so.
 func (d *directories) claim(path string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.open[path] != nil || d.closed {
+	if d.at(path) != nil {
 		return nil
 	}
-	dir, err := datadir.Open(path, layout)
-	if err != nil {
+	dir, err := datadir.Open(path, layout) // for which a sick disk may take for ever
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.open[path] != nil || d.closed:
+		if err == nil {
+			dir.Close()
+		}
+		return nil
+	case err != nil:
 		return err
 	}
 	if d.open == nil {

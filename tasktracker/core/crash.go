@@ -13,13 +13,13 @@ const (
 
 // mayHaveCrashed says whether a worker ended as a Go program does that crashes.
 func mayHaveCrashed(reason string) bool {
-	return reason == crashStatus || strings.HasPrefix(reason, signalled)
+	return reason == crashStatus || strings.HasPrefix(reason, crashStatus+" ") || strings.HasPrefix(reason, signalled)
 }
 
 // crashError says first what Go says, and the limits in force where it ended for want of
 // something, or was killed, which may be by the system for that.
 func crashError(how, cause, limits string) string {
-	wants := strings.HasSuffix(how, signalled+"killed") || slices.ContainsFunc(wanting, func(w string) bool { return strings.Contains(cause, w) })
+	wants := strings.Contains(how, signalled+"killed") || slices.ContainsFunc(wanting, func(w string) bool { return strings.Contains(cause, w) })
 	if cause != "" {
 		how = cause + " (" + how + ")"
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -116,6 +117,9 @@ func Advertised(flag, advertise, listening string) (string, error) {
 func Bound(flag string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, ok := errors.AsType[*net.OpError](err); !ok && flag != "-gossip" { // whose library wraps no errors
+		return err
 	}
 	hint := ""
 	switch text := err.Error(); {

@@ -3,11 +3,15 @@ package daemon
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -95,18 +99,26 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestBound: an address that cannot be listened on is told of with its flag, and why.
+// TestBound: an address that cannot be listened on is told of with its flag, and why. An
+// error of anything else is left alone.
 func TestBound(t *testing.T) {
-	for _, c := range []struct{ flag, err, want string }{
-		{"-gossip", "gossip at h:1: failed to start UDP listener: bind: address already in use", "another port with -gossip"},
-		{"-raft", "listen tcp 192.0.2.1:1: bind: cannot assign requested address", "by -raft-advertise"},
-		{"-listen", "listen tcp 192.0.2.1:1: bind: cannot assign requested address", "by -advertise"},
-		{"-listen", "listen tcp 127.0.0.1:1: bind: permission denied", "another one with -listen"},
-		{"-listen", "the disk is full", ""},
+	listen := func(err syscall.Errno) error {
+		return fmt.Errorf("start: %w", &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})
+	}
+	for _, c := range []struct {
+		flag string
+		err  error
+		want string
+	}{
+		{"-gossip", errors.New("gossip at h:1: failed to start UDP listener: bind: address already in use"), "another port with -gossip"},
+		{"-raft", listen(syscall.EADDRNOTAVAIL), "by -raft-advertise"},
+		{"-listen", listen(syscall.EADDRNOTAVAIL), "by -advertise"},
+		{"-listen", listen(syscall.EACCES), "another one with -listen"},
+		{"-listen", errors.New("the disk is full"), ""},
+		{"-raft", &fs.PathError{Op: "open", Path: "/data/raft", Err: syscall.EACCES}, ""},
 	} {
-		cause := errors.New(c.err)
-		err := Bound(c.flag, cause)
-		if !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), c.err) || !strings.Contains(err.Error(), c.want) || c.want == "" && err != cause {
+		err := Bound(c.flag, c.err)
+		if !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), c.err.Error()) || !strings.Contains(err.Error(), c.want) || c.want == "" && err != c.err {
 			t.Errorf("%s: %v, want %q", c.flag, err, c.want)
 		}
 	}
