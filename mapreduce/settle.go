@@ -42,7 +42,7 @@ func (c *compilation) divide() (err error) {
 		job, name := given[:i], given[i+1:]
 		switch {
 		case own[job] == nil:
-			return usagef("-D %s=%s: there is no job %q, there is %s", given, value, job, strings.Join(names, ", "))
+			return usagef("-D %s=%s: there is no job %q, there is %s (a property's name has no colon)", given, value, job, strings.Join(names, ", "))
 		case ofFlow(presentName(name)):
 			return usagef("-D %s=%s: the property holds for all jobs of a flow: give it without the job's name", given, value)
 		}

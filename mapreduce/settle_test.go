@@ -39,6 +39,10 @@ func TestHadoopProperties(t *testing.T) {
 	)
 	for property, want := range map[string]string{
 		// refused, with these words of the reason
+		"fs.permissions.umask-mode=077":                                            "-D does not reach",
+		"io.compression.codecs=x":                                                  "suffix",
+		"io.serializations=x":                                                      "Codec",
+		"mapreduce.map.env.TZ=UTC":                                                 "environment",
 		"textinputformat.record.delimiter=;":                                       "lines end with LF",
 		"mapreduce.input.linerecordreader.line.maxlength=100":                      "quern.record.max.bytes",
 		"mapred.linerecordreader.maxlength=100":                                    "quern.record.max.bytes",

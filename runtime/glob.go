@@ -126,8 +126,7 @@ func braces(pattern string) (open, close int, between []int) {
 	return open, -1, nil
 }
 
-// glob lists what a pattern matches whose braces hold no slashes. Hidden files are
-// left out, but not what is in hidden directories.
+// glob lists what a pattern matches whose braces hold no slashes.
 func glob(f dfs.FS, pattern string) ([]dfs.Info, error) {
 	scheme, rest, _ := strings.Cut(pattern, "://")
 	authority, p, _ := strings.Cut(rest, "/")
@@ -151,12 +150,25 @@ func glob(f dfs.FS, pattern string) ([]dfs.Info, error) {
 		}
 		matched = next
 	}
-	return slices.DeleteFunc(matched, func(i dfs.Info) bool { return hidden(i.Name) }), nil
+	return matched, nil
+}
+
+// isWild says whether a pattern may match several names.
+func isWild(pattern string) bool {
+	for i := 0; i < len(pattern); i++ {
+		switch {
+		case pattern[i] == '\\':
+			i++
+		case strings.IndexByte(wild, pattern[i]) >= 0:
+			return true
+		}
+	}
+	return false
 }
 
 // finder makes the function that finds in a directory what an element of a pattern matches.
 func finder(f dfs.FS, element string, last bool) (func(dir string) ([]dfs.Info, error), error) {
-	if !strings.ContainsAny(element, wild) {
+	if !isWild(element) {
 		name, err := unescape(element)
 		return func(dir string) ([]dfs.Info, error) {
 			if !last {

@@ -69,7 +69,14 @@ func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 		return []dfs.Info{info}, err
 	}
 	there := err == nil
-	matched, err := expand(name, func(pattern string) ([]dfs.Info, error) { return glob(f, pattern) })
+	full := !isWild(name) // and so means one file, hidden or not
+	matched, err := expand(name, func(pattern string) ([]dfs.Info, error) {
+		found, err := glob(f, pattern)
+		if !full {
+			found = slices.DeleteFunc(found, func(i dfs.Info) bool { return hidden(i.Name) })
+		}
+		return found, err
+	})
 	switch {
 	case there && (err != nil || len(matched) == 0 || len(matched) == 1 && matched[0].Name == info.Name):
 		return []dfs.Info{info}, nil
