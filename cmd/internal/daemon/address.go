@@ -118,7 +118,7 @@ func Bound(flag string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := errors.AsType[*net.OpError](err); !ok && flag != "-gossip" { // whose library wraps no errors
+	if _, ok := errors.AsType[*net.OpError](err); !ok && flag != "-gossip" { // the gossip library wraps no errors
 		return err
 	}
 	hint := ""
