@@ -30,6 +30,9 @@ func newWorld(r *Result) *world {
 		rnd: rand.New(rand.NewPCG(seed, 3)), broken: r.Options.sabotage, fs: newFiles(),
 		nodes: make(map[string]node), blocked: make(map[way]int),
 	}
+	if r.Options.Digest {
+		w.decided = newDecisions()
+	}
 	w.book = newBook(r)
 	plan, wishes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))

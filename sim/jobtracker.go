@@ -84,6 +84,7 @@ func (n *jobTracker) step(ev core.Event) {
 	w := n.w
 	w.stepped()
 	for _, c := range n.core.Step(n.clock(), ev) {
+		w.decided.add(w, n.name, c)
 		n.carryOut(c)
 		if n.core == nil {
 			return

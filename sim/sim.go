@@ -90,6 +90,8 @@ type Options struct {
 	Keep []int
 	// Calm plays the seed's workload without any fault.
 	Calm bool
+	// Digest sums up the run in Result.Digest.
+	Digest bool
 
 	sabotage sabotage
 }
@@ -107,6 +109,7 @@ type Result struct {
 	Recovered         time.Duration // of that, from the end of the faults to the end of all jobs
 	Steps             int           // events that cores were given
 	Leaders           int           // offices taken
+	Digest            uint64        // of all commands of all cores, where Options ask for it
 }
 
 // Command is the command that plays this run again.

@@ -168,6 +168,7 @@ func (t *taskTracker) tick() { t.step(core.Tick{}) }
 func (t *taskTracker) step(ev core.Event) {
 	t.w.stepped()
 	for _, c := range t.core.Step(t.clock(), ev) {
+		t.w.decided.add(t.w, t.name, c)
 		t.carryOut(c)
 		if t.core == nil {
 			return

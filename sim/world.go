@@ -37,6 +37,7 @@ type world struct {
 	allocation core.Pools      // what the allocation file holds
 	policies   []string        // that have answered
 	broken     sabotage
+	decided    decisions
 
 	fs      *mem.FS
 	raft    *raft
@@ -175,6 +176,7 @@ func play(r *Result) {
 			r.Violation = string(text)
 		}
 		r.Trace, r.Elapsed, r.Steps, r.Leaders = w.trace, w.now, w.steps, len(w.book.offices)
+		r.Digest = w.decided.value()
 		r.Outcomes = make(map[wire.State]int)
 		for _, c := range w.clients {
 			for _, id := range c.ids {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/quernmr/quern/sim"
 )
 
-const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-v]"
+const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-digest] [-v]"
 
 const clusterHelp = `Plays clusters of three job trackers and some task trackers in virtual time, with
 faults that the seed draws, and checks what must hold. A run that goes wrong is
@@ -27,6 +28,7 @@ type clusterFlags struct {
 	keep    string
 	calm    bool
 	shrink  int
+	digest  bool
 	verbose bool
 }
 
@@ -39,6 +41,7 @@ func (t *tool) cluster(ctx context.Context, args []string) int {
 	set.StringVar(&f.keep, "keep", "all", "`numbers` of the faults to keep, with commas between, or all, or none")
 	set.BoolVar(&f.calm, "calm", false, "play without faults")
 	set.IntVar(&f.shrink, "shrink", 200, "how many runs to spend on dropping faults from a run that went wrong")
+	set.BoolVar(&f.digest, "digest", false, "print a digest of all that the cores decide; a change of the code that leaves it equal changes no decision")
 	set.BoolVar(&f.verbose, "v", false, "print the faults and all that happened")
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -82,10 +85,11 @@ func faultNumbers(text string) ([]int, error) {
 
 // playClusters plays the seeds in turn, up to an interrupt.
 func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int {
-	wrong, played, steps := 0, 0, 0
+	wrong, played, steps, digests := 0, 0, 0, fnv.New64a()
 	for ; played < f.seeds && ctx.Err() == nil; played++ {
-		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm})
+		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm, Digest: f.digest})
 		steps += r.Steps
+		fmt.Fprintln(digests, r.Digest)
 		if r.Violation != "" {
 			wrong++
 			if f.shrink > 0 && !f.verbose {
@@ -97,6 +101,9 @@ func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int
 		}
 	}
 	fmt.Fprintf(t.stdout, "%d runs, %d events, %d went wrong\n", played, steps, wrong)
+	if f.digest {
+		fmt.Fprintf(t.stdout, "digest %016x\n", digests.Sum64())
+	}
 	if wrong > 0 {
 		return exitFailed
 	}

@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+
+	jobtracker "github.com/quernmr/quern/jobtracker/core"
+	tasktracker "github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// decisions sums up what the cores of a run want done: two builds that give equal digests
+// decide alike, to the last command and its place. The zero value sums up nothing.
+type decisions struct{ sum hash.Hash64 }
+
+func newDecisions() decisions { return decisions{fnv.New64a()} }
+
+// add takes a command of a node's core in.
+func (d decisions) add(w *world, node string, command any) {
+	if d.sum == nil {
+		return
+	}
+	of := ""
+	switch c := command.(type) {
+	case jobtracker.Send:
+		of = fmt.Sprintf("%T", c.Message)
+	case jobtracker.Reply:
+		of = fmt.Sprint(c.Err)
+	case tasktracker.Send:
+		of = fmt.Sprintf("%T", c.Message)
+	case tasktracker.SendWorker:
+		of = fmt.Sprintf("%T", c.Message)
+	}
+	body, err := wire.Marshal(command)
+	if err != nil {
+		w.fail("decision %T: %v", command, err)
+	}
+	fmt.Fprintf(d.sum, "%v %s %T %s %d ", w.now, node, command, of, len(body))
+	d.sum.Write(body)
+}
+
+func (d decisions) value() uint64 {
+	if d.sum == nil {
+		return 0
+	}
+	return d.sum.Sum64()
+}
