@@ -26,7 +26,7 @@ func inputFiles(f dfs.FS, in *wire.InputPlan, s settings) ([]dfs.Info, error) {
 	for _, p := range in.Paths {
 		more, err := filesAt(f, p, s.recursive)
 		for i := 0; i < len(more) && err == nil; i++ {
-			err = checkPacking(in.Format, more[i].Name)
+			err = checkPacking(in.Format, more[i])
 		}
 		if err != nil {
 			return nil, inputError(err)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/quernmr/quern/dfs"
 )
 
 // packing is how a file's data is packed.
@@ -68,19 +70,25 @@ func compressed(format, name string) string {
 	return ""
 }
 
-// checkPacking refuses a file whose packed bytes would be taken for records. A format
-// of the author's own sees the bytes as they are, and so may whole files be archives.
+// checkPacking refuses a file whose packed bytes would be taken for records, and an empty
+// file that is packed by its name, on which Hadoop's maps fail too. A format of the
+// author's own sees the bytes as they are, and so may whole files be archives.
 // The binary format reads what jobs have written, under names of this package's.
-func checkPacking(format, name string) error {
+func checkPacking(format string, file dfs.Info) error {
 	if !builtIn(format) || format == formatBinary {
 		return nil
 	}
+	name := file.Name
 	p, suffix := packingOf(name)
 	what, readable := p.what, p.read || p.archive && format == formatFiles
 	if inner, _ := packingOf(strings.TrimSuffix(name, suffix)); p.read && format != formatFiles && inner.what != "" {
 		what, readable = inner.what+" within "+p.what, false
 	}
-	if what == "" || readable {
+	switch {
+	case p.read && readable && file.Size == 0:
+		return fmt.Errorf("%w: %s is empty, but by its name it is %s, which is never empty; remove the file or write it again",
+			ErrInput, name, what)
+	case what == "" || readable:
 		return nil
 	}
 	return fmt.Errorf("%w: %s is %s by its name, which cannot be read; unpack it, or compress the content with gzip (.gz) or zstd (.zst); if the name is misleading, rename it",

@@ -198,10 +198,7 @@ func (s *Split) stream(c Chunk, from int64) (*stream, error) {
 	in := &stream{Reader: raw, file: file, end: c.Offset + c.Length}
 	if kind := compressed(s.format, c.Path); kind != "" {
 		in.end = s.sample
-		if in.Reader, err = s.decompress(kind, raw); err == nil && c.Size == 0 {
-			err = io.ErrUnexpectedEOF // not for zstd, which takes nothing for the data of nothing
-		}
-		if err != nil {
+		if in.Reader, err = s.decompress(kind, raw); err != nil {
 			file.Close()
 			return nil, err
 		}

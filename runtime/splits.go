@@ -67,7 +67,7 @@ func planSplits(input int, in *wire.InputPlan, files []dfs.Info, s settings) ([]
 	flush()
 	for _, info := range files {
 		alone := compressed(in.Format, info.Name) != ""
-		if info.Size == 0 && in.Format != formatFiles && !alone { // an empty file is a record of that format
+		if info.Size == 0 && in.Format != formatFiles { // an empty file is a record of that format
 			continue
 		}
 		size := splitSize(in, info, s)

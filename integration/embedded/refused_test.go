@@ -23,6 +23,7 @@ func TestRefusedInput(t *testing.T) {
 	fmt.Fprint(w, text(100_000))
 	w.Close()
 	truncated := write(t, dir+"/cut.gz", zipped.String()[:zipped.Len()/2])
+	empty := write(t, dir+"/empty.gz", "")
 	packed := write(t, dir+"/x.bz2", "BZh91AY&SY")
 	long := write(t, dir+"/long", strings.Repeat("y", 3<<20)+"\n")
 	odd := write(t, dir+"/odd", strings.Repeat("z", 250))
@@ -42,6 +43,7 @@ func TestRefusedInput(t *testing.T) {
 		"unknown property":  {2, []string{"quern.bogus"}, []string{"wordcount", "-input", in, "-D", "quern.bogus=1"}},
 		"bad regexp":        {1, []string{"missing closing )"}, []string{"grep", "-e", "(", "-input", in}},
 		"truncated gzip":    {1, []string{truncated, "truncated"}, []string{"wordcount", "-input", truncated}},
+		"empty gzip":        {1, []string{empty, "is empty"}, []string{"wordcount", "-input", empty}},
 		"unknown codec":     {1, []string{packed, "bzip2"}, []string{"wordcount", "-input", packed}},
 		"record too large":  {1, []string{long, "quern.record.max.bytes"}, []string{"wordcount", "-input", long, "-D", "quern.record.max.bytes=1048576"}},
 		"records not whole": {1, []string{odd, "100"}, []string{"sort", "-records", "-input", odd}},
