@@ -103,7 +103,8 @@ func (t *Task) Property(name string) string { return t.host.Property(presentName
 
 // File gives the local path of a side file named in Job.Files. Of a directory or
 // glob it holds the contents of the files, one after the other. A side file that is
-// not what it was when the job started fails the job.
+// not what it was when the job started fails the job. A local one must have the same
+// size and modification time on every machine.
 func (t *Task) File(name string) (path string, err error) { return t.host.File(name) }
 
 // SidePart is one of the files that a path of Job.Files stands for: its URL, and the

@@ -45,6 +45,16 @@ func inputError(err error) error {
 	return fmt.Errorf("input: %w", err)
 }
 
+// changedError is the error of a file that differs in size or modification time from what
+// the job's setup found. A local one may be another machine's.
+func changedError(url string) error {
+	err := fmt.Errorf("%s: %w", url, ErrChanged)
+	if strings.HasPrefix(url, "file://") {
+		err = fmt.Errorf("%w, or the machine that set the job up has it with another size or modification time; copy local files with their times (rsync -t, cp -p), or use a file system that all machines share", err)
+	}
+	return Fatal(err)
+}
+
 func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
 	matched, err := matches(f, name)
 	if err != nil {

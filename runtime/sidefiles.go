@@ -10,9 +10,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Side files are read where they lie, so a job's setup stages what they were then:
-// every attempt that uses one compares, before and after its code runs. The file
-// is msgpack of sideFiles and its hash, as the cuts are.
+// Attempts read side files in place. So a job's setup stages their sizes and times, and an
+// attempt that uses one compares them, before and after its code runs. The staged file
+// is msgpack of sideFiles and its hash, like the cuts.
 const maxSideFiles = 64 << 20
 
 type sideFiles struct{ Files []sideFile } // of each side file in their order
@@ -104,7 +104,7 @@ func (t *Task) sideFilesNow(name string) ([]dfs.Info, error) {
 			continue
 		}
 		other := append(was[min(i, len(was)):], now[min(i, len(now)):]...)[0] // gone, new or of other content
-		return nil, Fatal(fmt.Errorf("%s: %w", other.URL, ErrChanged))
+		return nil, changedError(other.URL)
 	}
 	return files, nil
 }

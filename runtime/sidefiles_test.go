@@ -11,6 +11,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// TestLocalSideFile: one local file is used in place, whatever its path looks like.
+func TestLocalSideFile(t *testing.T) {
+	dir := t.TempDir()
+	own := dir + "/[odd]*/own"
+	must(0, os.Mkdir(dir+"/[odd]*", 0o777))
+	must(0, os.WriteFile(own, []byte("local"), 0o666))
+	for _, path := range []string{own, dir + `/\[odd\]\*/own`, dir + `/\[odd]*/own`, dir + "/*/o?n", dir + `/\[odd\]\*`} {
+		task := &Task{fs: local.New(), work: t.TempDir(), Plan: &wire.JobPlan{Files: map[string]string{"side": "file://" + path}}}
+		if got, err := task.File("side"); got != own || err != nil {
+			t.Errorf("%s is at %s: %v", path, got, err)
+		}
+	}
+}
+
 // TestSideFilesChange: a side file that is not what the job's setup has found fails
 // the attempt that uses it, and no other, at once.
 func TestSideFilesChange(t *testing.T) {
@@ -47,7 +61,7 @@ func TestSideFilesChange(t *testing.T) {
 		"of no match":        {use("glob", false), func(b *bench) { must(0, b.fs.Remove("mem://t/side/one")) }, "mem://t/side/o*"},
 		"another":            {use("dir", false), replace("mem://t/side/one"), ""},
 		"none is used":       {func(*Task) error { return nil }, replace("mem://t/side/one"), ""},
-		"a local one":        {use("local", false), func(*bench) { must(0, os.WriteFile(own, []byte("longer"), 0o666)) }, "local: file has changed"},
+		"a local one":        {use("local", false), func(*bench) { must(0, os.WriteFile(own, []byte("longer"), 0o666)) }, "local: file has changed since the job started, or the machine that set the job up has it with another"},
 		"its error is lost":  {func(t *Task) error { use("one", false)(t); return nil }, replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
 		"its error comes of": {func(t *Task) error { return errors.Join(use("one", false)(t), errors.New("a consequence")) }, replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
 	} {

@@ -108,7 +108,7 @@ func (s *Split) open(c Chunk) (*meteredFile, error) {
 	}
 	if info := f.Info(); c.Modified != 0 && (info.Size != c.Size || info.Modified.UnixNano() != c.Modified) {
 		f.Close()
-		return nil, Fatal(fmt.Errorf("read %s: %w", c.Path, ErrChanged))
+		return nil, fmt.Errorf("read %w", changedError(c.Path))
 	}
 	return &meteredFile{File: f, meter: &s.meter}, nil
 }

@@ -155,7 +155,7 @@ func (t *Task) Property(name string) string {
 	return t.Plan.Properties[name]
 }
 
-// File gives the local path of a side file declared in the job: of a local one
+// File gives the local path of a side file declared in the job: of one local file
 // itself; of another, or of several files, a copy in the attempt's directory, made
 // at first use.
 func (t *Task) File(name string) (string, error) {
@@ -180,8 +180,10 @@ func (t *Task) fetch(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if path, ok := localFile(t.Plan.Files[name]); ok {
-		return path, nil
+	if len(files) == 1 {
+		if path, ok := localFile(files[0].Name); ok {
+			return path, nil
+		}
 	}
 	path := filepath.Join(t.work, name)
 	return path, t.copy(path, files...)
