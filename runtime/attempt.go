@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/shuffle"
@@ -32,10 +33,10 @@ type attempt struct {
 	result   wire.Result
 
 	// What progress and report read from another goroutine.
-	length  atomic.Int64 // bytes to read
-	split   atomic.Pointer[Split]
-	merged  atomic.Int64 // bytes of merged records read
-	waiting atomic.Bool  // for the grant, which is no hang
+	length     atomic.Int64 // bytes to read
+	split      atomic.Pointer[Split]
+	merged     atomic.Int64              // bytes of merged records read
+	quietUntil atomic.Pointer[time.Time] // silence is no hang until then; nil: it may be one
 }
 
 func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
@@ -66,9 +67,9 @@ func (a *attempt) do() error {
 	if a.cmd.Index < 0 || a.cmd.Index >= len(a.sub.Plan.Jobs) {
 		return Fatal(fmt.Errorf("%w: the submission has no job %d", ErrCorrupt, a.cmd.Index))
 	}
-	embedded := a.sub.Program.Hash == "" // else it is not run where it lies
-	a.staging = dfs.Private(volatile(a.fs, embedded))
-	output := volatile(a.fs, !syncsOutput(a.plan().Properties, embedded))
+	embedded := a.sub.Program.Hash == "" // on a cluster, workers run a copy that the hash names
+	a.staging = patientFS{dfs.Private(volatile(a.fs, embedded)), a}
+	output := patientFS{volatile(a.fs, !syncsOutput(a.plan().Properties, embedded)), a}
 	a.tree = &tree{fs: output, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
 	a.task.staged = sideFilesName(a.sub.Staging, a.id().Task.Job)
@@ -289,8 +290,7 @@ func (a *attempt) writing(records string, work func() error) error {
 
 // awaitGrant asks for the commit and waits; that may be long and is no hang.
 func (a *attempt) awaitGrant() error {
-	a.waiting.Store(true)
-	defer a.waiting.Store(false)
+	defer a.quiet(grantPatience)()
 	if err := a.worker.conn.Send(&wire.CommitReady{}); err != nil {
 		return err
 	}

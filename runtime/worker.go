@@ -171,7 +171,7 @@ func (a *attempt) report() (stop func()) {
 			if a.worker.memory != nil {
 				a.worker.memory.adjust()
 			}
-			if a.waiting.Load() {
+			if a.mayBeQuiet() {
 				a.task.pulse.beat()
 			}
 			// A lost stream ends the worker by its reading side.

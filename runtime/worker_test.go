@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,11 +26,12 @@ const testStaging = "mem://t/staging/s1"
 // bench is a tracker of one worker, for tests.
 type bench struct {
 	*testing.T
-	fs   *mem.FS
-	all  dfs.FS // that the worker has; nil: fs alone
-	sub  *wire.Submission
-	jobs []Job
-	dir  string
+	fs       *mem.FS
+	all      dfs.FS        // that the worker has; nil: fs alone
+	progress time.Duration // between two messages of it; 0: a millisecond
+	sub      *wire.Submission
+	jobs     []Job
+	dir      string
 
 	conn   *wire.Conn
 	served chan error
@@ -120,9 +122,8 @@ func (b *bench) start() {
 		all = b.fs
 	}
 	load := func(sub *wire.Submission) (*Program, error) { return &Program{Plan: sub.Plan, Jobs: b.jobs}, nil }
-	go func() {
-		b.served <- Serve(context.Background(), worker, load, all, Options{InProcess: true, Progress: time.Millisecond})
-	}()
+	opts := Options{InProcess: true, Progress: cmp.Or(b.progress, time.Millisecond)}
+	go func() { b.served <- Serve(context.Background(), worker, load, all, opts) }()
 	m := must(b.conn.Receive())
 	if hello, ok := m.(*wire.WorkerHello); !ok || hello.Protocol != wire.WorkerProtocol {
 		b.Fatalf("first message: %#v", m)
@@ -146,6 +147,11 @@ func (b *bench) stop() {
 // try runs one attempt to its end, granting every commit.
 func (b *bench) try(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
 	b.Helper()
+	return b.tryWatched(kind, n, more, func(*wire.WorkerProgress) {})
+}
+
+func (b *bench) tryWatched(kind wire.Kind, n int, more func(*wire.Run), watch func(*wire.WorkerProgress)) wire.Result {
+	b.Helper()
 	b.tries++
 	run := &wire.Run{Attempt: testAttempt(kind, n, b.tries), Staging: testStaging,
 		Dir: filepath.Join(b.dir, strconv.Itoa(b.tries))}
@@ -161,6 +167,8 @@ func (b *bench) try(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
 			b.Fatal(err)
 		}
 		switch m := m.(type) {
+		case *wire.WorkerProgress:
+			watch(m)
 		case *wire.CommitReady:
 			b.grants++
 			if err := b.conn.Send(&wire.CommitGranted{}); err != nil {

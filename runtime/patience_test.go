@@ -1,0 +1,83 @@
+package runtime
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// stuckFS hangs where it makes durable what attempts have written, until it is released.
+type stuckFS struct {
+	dfs.FS
+	in       string // "close" or "syncdir"
+	released chan struct{}
+}
+
+type stuckWriter struct {
+	dfs.Writer
+	released chan struct{}
+}
+
+func (f stuckFS) Create(name string) (dfs.Writer, error) {
+	w, err := f.FS.Create(name)
+	if err == nil && f.in == "close" && strings.HasPrefix(dfs.Base(name), mainOutput) {
+		w = stuckWriter{w, f.released}
+	}
+	return w, err
+}
+
+func (f stuckFS) SyncDir(name string) error {
+	if f.in == "syncdir" && strings.HasPrefix(dfs.Base(name), "attempt") {
+		<-f.released
+	}
+	return f.FS.SyncDir(name)
+}
+
+func (w stuckWriter) Close() error {
+	<-w.released
+	return w.Writer.Close()
+}
+
+// TestLongSync: an attempt whose output is being made durable shows signs of life for ten
+// minutes, and none after that.
+func TestLongSync(t *testing.T) {
+	for _, in := range []string{"close", "syncdir"} {
+		t.Run(in, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				plan := linesPlan()
+				plan.Reduces = 0
+				b := newBench(t, plan, Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
+					out, err := t.Output("")
+					if err != nil {
+						return err
+					}
+					return out.Write([]byte("record\n"))
+				}}})
+				b.must(wire.Setup, 0, nil)
+				b.stop()
+				stuck := stuckFS{b.fs, in, make(chan struct{})}
+				b.all, b.progress = stuck, time.Second
+				b.start()
+				began := time.Now()
+				var last time.Duration // sign of life
+				activity := uint64(0)
+				time.AfterFunc(time.Hour, func() { close(stuck.released) })
+				r := b.tryWatched(wire.Map, 0, nil, func(p *wire.WorkerProgress) {
+					if passed := time.Since(began); p.Activity > activity && passed < time.Hour {
+						activity, last = p.Activity, passed
+					}
+				})
+				if r.Error != "" {
+					t.Errorf("the attempt fails: %s", r.Error)
+				}
+				if least := syncPatience - 2*b.progress; last < least || last > syncPatience+2*b.progress {
+					t.Errorf("its last sign of life comes after %v, want %v", last, syncPatience)
+				}
+			})
+		})
+	}
+}
