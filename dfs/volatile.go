@@ -1,8 +1,8 @@
 package dfs
 
-// Volatile is f but that nothing is made durable, which takes the time of a disk: it is
-// for what can be computed again after a power cut. An FS that leaves durability to
-// servers is what it was.
+// Volatile is f without durability: Close and SyncDir do not wait for a disk. It is for
+// files that can be computed again after a power cut. An FS whose servers make files
+// durable is returned as it is.
 func Volatile(f FS) FS {
 	if v, ok := f.(interface{ Volatile() FS }); ok {
 		return v.Volatile()
@@ -10,7 +10,7 @@ func Volatile(f FS) FS {
 	return f
 }
 
-// Volatile is that of every scheme's FS.
+// Volatile applies the function Volatile to the FS of every scheme.
 func (m Mux) Volatile() FS {
 	volatile := make(Mux, len(m))
 	for scheme, f := range m {

@@ -2,8 +2,8 @@ package mapreduce
 
 import "errors"
 
-// saidOnce leaves out of joined errors those that say of a type what an earlier one has said:
-// the key that has no encoding is often the result's too.
+// saidOnce drops those of joined errors whose cause has the same text as an earlier one's: a
+// key type that has no encoding is often the result type too.
 func saidOnce(err error) error {
 	var kept []error
 	said := make(map[string]bool)

@@ -54,6 +54,11 @@ func (f *Fields) Desc() *Fields {
 
 // Skip names a field, by a pointer to it, that does not travel: it is zero where the
 // value is read again, and no part of a key.
+//
+// A field that Fields lists only under a condition needs Skip too, because the check of
+// the type calls Fields with the zero value. The field travels with those values for which
+// it is listed, and is zero in the others. Its condition may depend only on fields that
+// are listed before it: when a value is read, no others are known.
 func (f *Fields) Skip(p any) {
 	if f.task == fieldsExamine {
 		f.skip(p)

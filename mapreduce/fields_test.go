@@ -55,6 +55,10 @@ type (
 		Kind int64
 		Text string
 	}
+	variant struct {
+		Kind int64
+		Text string
+	}
 	skipsValue   struct{ N, M int64 }
 	skipsOutside struct{ N, M int64 }
 	descSkip     struct{ N, M int64 }
@@ -94,6 +98,13 @@ func (v *sometimes) Fields(f *Fields) {
 	if v.Kind > 0 {
 		f.String(&v.Text)
 	}
+}
+func (v *variant) Fields(f *Fields) {
+	f.Int64(&v.Kind)
+	if v.Kind > 0 {
+		f.String(&v.Text)
+	}
+	f.Skip(&v.Text)
 }
 func (v *skipsValue) Fields(f *Fields)   { f.Int64(&v.N); f.Skip(v.M) }
 func (v *skipsOutside) Fields(f *Fields) { f.Int64(&v.N); f.Skip(&skippedElsewhere) }
@@ -152,6 +163,15 @@ func TestFieldsSkipped(t *testing.T) {
 	got, err := read(c, &decoder{}, c.append(nil, full))
 	if err != nil || got.cache != nil || !got.When.IsZero() || got.User != "u" || got.N != 7 {
 		t.Errorf("%+v: %v", got, err)
+	}
+	variants, err := derive[variant]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, want := range map[variant]variant{{1, "a"}: {1, "a"}, {0, "a"}: {}} {
+		if got, err := read(variants, &decoder{}, variants.append(nil, v)); err != nil || got != want {
+			t.Errorf("%+v came back as %+v: %v", v, got, err)
+		}
 	}
 	if text := string(c.text(nil, full)); text != "u\t7" || !strings.HasSuffix(c.name, "{string,desc int64}") {
 		t.Errorf("text %q of %s", text, c.name)

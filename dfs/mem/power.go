@@ -9,18 +9,18 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// change is what one call has changed in directories: it becomes durable as a whole.
+// change is the entries that one call has changed. They become durable together.
 type change []entry
 
-// entry is what a name in a directory has come to stand for.
+// entry is a name in a directory and its new node.
 type entry struct {
 	dir  *node
 	name string
-	node *node // nil: nothing
+	node *node // nil: the name is removed
 }
 
-// Settle makes all that is there durable. Before its first call an FS does not keep
-// track of what is, and PowerCut must not be called.
+// Settle makes everything durable. An FS tracks durability from the first call of Settle
+// on; PowerCut must not be called before it.
 func (f *FS) Settle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,10 +39,12 @@ func (n *node) settle() {
 	}
 }
 
-// PowerCut takes the FS back to what is durable and to what else may have survived by
-// chance: of the other changes of directories some, in any order but that of each
-// name, and of what was written to files since they were made durable the first part.
-// Open files must not be used after it.
+// PowerCut leaves what a power cut may leave. Durable changes stay. Of the others:
+//
+//   - some changes of directories stay, chosen at random; those of one name stay in order
+//   - of the data of each file, a first part of random length stays
+//
+// Open files must not be used afterwards.
 func (f *FS) PowerCut(chance *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,10 +105,10 @@ func (f *FS) trackTree(dir *node, name string) {
 	f.track(entry{dir, name, nil})
 }
 
-// keep makes the wanted changes durable, and the earlier ones of the names in them.
+// keep makes the wanted changes durable, and all earlier changes of the same names.
 func (f *FS) keep(wanted func(change) bool) {
 	var kept, left []change
-	names := make(map[entry]bool) // of no nodes
+	names := make(map[entry]bool) // directories and names; node is nil
 	for _, c := range slices.Backward(f.changes) {
 		if !wanted(c) && !slices.ContainsFunc(c, func(e entry) bool { return names[entry{e.dir, e.name, nil}] }) {
 			left = append(left, c)
@@ -137,8 +139,8 @@ func (e entry) keep() {
 	e.dir.kept[e.name] = e.node
 }
 
-// Volatile is the FS but that a power cut spares what is written by it at best by
-// chance; see dfs.Volatile.
+// Volatile is the same FS, but what is written through it does not become durable: it
+// survives a power cut by chance only. See dfs.Volatile.
 func (f *FS) Volatile() dfs.FS { return volatile{f} }
 
 type volatile struct{ *FS }
