@@ -110,6 +110,11 @@ func TestWorkerProcess(t *testing.T) {
 	}
 	run(wire.Setup, 0)
 	run(wire.Map, 0)
+	for fd := 1; fd <= 2; fd++ { // where /proc tells
+		if file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", cmd.Process.Pid, fd)); err == nil && strings.HasPrefix(file, dir) {
+			t.Errorf("after the attempt, descriptor %d is still %s", fd, file)
+		}
+	}
 	logged := func(name, want string) {
 		got := string(must(os.ReadFile(filepath.Join(dir, "logs", "map", name))))
 		if got != want {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // redirect lets the process's stdout and stderr go to files of a directory, also
@@ -24,4 +25,27 @@ func redirect(dir string) error {
 		}
 	}
 	return nil
+}
+
+// keepOutput duplicates the process's stdout and stderr for restoreOutput; nil: it cannot.
+func keepOutput() (kept []int) {
+	syscall.ForkLock.RLock() // what is started just now must not inherit these
+	defer syscall.ForkLock.RUnlock()
+	for _, fd := range []int{1, 2} {
+		own, err := syscall.Dup(fd)
+		if err != nil {
+			return nil
+		}
+		syscall.CloseOnExec(own)
+		kept = append(kept, own)
+	}
+	return kept
+}
+
+// restoreOutput undoes redirect, so that the attempt's pipes are free for the next one.
+// Where it fails, the tracker finds them in use, and makes others.
+func restoreOutput(kept []int) {
+	for i, own := range kept {
+		_ = duplicate(own, i+1)
+	}
 }

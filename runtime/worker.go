@@ -44,7 +44,7 @@ func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Opti
 	w := &worker{conn: conn, load: load, fs: fs, opts: opts,
 		granted: make(chan struct{}, 1), done: make(chan wire.Result, 1)}
 	if !opts.InProcess {
-		w.memory = newGovernor()
+		w.memory, w.output = newGovernor(), keepOutput()
 	}
 	if err := conn.Send(&wire.WorkerHello{Protocol: wire.WorkerProtocol}); err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -71,6 +71,7 @@ type worker struct {
 	fs     dfs.FS
 	opts   Options
 	memory *governor // nil within a process
+	output []int     // where the process writes outside of attempts; nil within a process
 
 	staged  *wire.Submission // as last read
 	running bool
@@ -145,6 +146,7 @@ func (w *worker) run(ctx context.Context, run *wire.Run) {
 	defer func() {
 		stop()
 		a.task.end(nil)
+		restoreOutput(w.output)
 		w.done <- result
 	}()
 	if err := protect(a.do); err != nil {

@@ -11,17 +11,19 @@ import (
 	"syscall"
 )
 
-// capture takes what comes through a pipe into a log, for as long as anything has the
-// pipe open: a writer never waits long, and never for room.
+// capture takes what comes through a pipe into a log. A writer never waits long, and never
+// for room.
 type capture struct {
-	from   *os.File
-	raw    syscall.RawConn
-	failed func(error) // is told once why the log is not written any more; nil: nothing is
+	from *os.File
+	raw  syscall.RawConn
 
-	mu   sync.Mutex
-	log  *logWriter
-	bad  bool // the log is not written any more
-	full bool // since it could not be
+	mu     sync.Mutex
+	log    *logWriter
+	failed func(error) // is told once why the log is not written any more; nil: nothing is
+	bad    bool        // the log is not written any more
+	full   bool        // since it could not be
+	free   bool        // when last read, no process had the pipe open to write
+	ends   bool        // when no process has
 }
 
 const captureBuffer = 32 << 10
@@ -29,22 +31,51 @@ const captureBuffer = 32 << 10
 // buffers are what captures read into: most wait, and then need none.
 var buffers = sync.Pool{New: func() any { return new([captureBuffer]byte) }}
 
-// captureTo makes a capture into a file.
+// captureTo makes a capture into a file, which ends when nothing has the pipe open.
 func captureTo(from *os.File, name string, most int64, failed func(error)) (*capture, error) {
+	c, err := newCapture(from)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.switchTo(name, most, failed); err != nil {
+		from.Close()
+		return nil, err
+	}
+	c.ends = true
+	return c, nil
+}
+
+// newCapture makes a capture that has no log yet.
+func newCapture(from *os.File) (*capture, error) {
 	raw, err := from.SyscallConn()
 	if err != nil {
 		from.Close()
 		return nil, err
 	}
-	log, err := newLogWriter(name, most)
-	if err != nil {
-		from.Close()
-		return nil, err
-	}
-	return &capture{from: from, raw: raw, log: log, failed: failed}, nil
+	return &capture{from: from, raw: raw, bad: true}, nil
 }
 
-// run takes what comes until no writer is left, or until stop.
+// switchTo has what comes from now on taken into another log.
+func (c *capture) switchTo(name string, most int64, failed func(error)) error {
+	log, err := newLogWriter(name, most)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closeLog()
+	c.log, c.failed, c.bad, c.full = log, failed, false, false
+	return nil
+}
+
+func (c *capture) closeLog() {
+	if c.log != nil {
+		c.log.Close()
+	}
+	c.bad = true
+}
+
+// run takes what comes until stop, or until it ends.
 func (c *capture) run() {
 	for ended := false; !ended; {
 		if err := c.raw.Read(func(fd uintptr) (done bool) { done, ended = c.take(fd); return done }); err != nil {
@@ -54,8 +85,7 @@ func (c *capture) run() {
 	c.from.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.log.Close()
-	c.bad = true
+	c.closeLog()
 }
 
 // take moves what is there to the log; not done: nothing is, yet.
@@ -65,10 +95,12 @@ func (c *capture) take(fd uintptr) (done, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, err := syscall.Read(int(fd), buf[:])
-	switch {
-	case errors.Is(err, syscall.EINTR):
+	if errors.Is(err, syscall.EINTR) {
 		return true, false
-	case errors.Is(err, syscall.EAGAIN):
+	}
+	c.free = n == 0 && err == nil
+	switch {
+	case errors.Is(err, syscall.EAGAIN), c.free && !c.ends:
 		return false, false
 	case err != nil || n == 0:
 		return true, true
@@ -109,54 +141,86 @@ func (c *capture) isFull() bool {
 func (c *capture) shrink() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bad = true
-	c.log.shrink()
+	if c.bad = true; c.log != nil {
+		c.log.shrink()
+	}
+}
+
+// isFree says whether no process has the pipe open to write.
+func (c *capture) isFree() bool {
+	c.drain()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.free
+}
+
+// retire has the capture end with the last process that has the pipe open.
+func (c *capture) retire() {
+	c.mu.Lock()
+	c.ends = true
+	c.mu.Unlock()
+	if c.isFree() {
+		c.stop()
+	}
 }
 
 // stop takes no more, even if processes still write.
 func (c *capture) stop() { c.from.Close() }
 
-// attemptLogs are the pipes of an attempt, which are found by name in a directory.
+// logNames are the files of an attempt's logs.
+var logNames = []string{"stdout", "stderr"}
+
+// attemptLogs are the pipes into the logs of a worker's attempts, one attempt at a time.
+// Workers find them by their names in a directory.
 type attemptLogs struct {
 	dir      string
-	writers  []*os.File // our own ends, by name: without a writer a pipe would be at its end
-	captures []*capture
+	captures []*capture // as logNames
 }
 
-// newAttemptLogs makes the pipes, whose other ends are the attempt's logs.
-func newAttemptLogs(dir, logs string, most int64, failed func(error)) (_ *attemptLogs, err error) {
+// newAttemptLogs makes the pipes.
+func newAttemptLogs(dir string) (_ *attemptLogs, err error) {
 	a := &attemptLogs{dir: dir}
 	defer func() {
 		if err != nil {
-			a.end()
-			err = fmt.Errorf("make pipes of the attempt's logs: %w", err)
+			a.retire()
+			err = fmt.Errorf("make pipes of attempts' logs: %w", err)
 		}
 	}()
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return a, err
+		return nil, err
 	}
-	for _, name := range []string{"stdout", "stderr"} {
+	for _, name := range logNames {
 		pipe := filepath.Join(dir, name)
 		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-			return a, err
+			return nil, err
 		}
 		from, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
-			return a, err
+			return nil, err
 		}
-		writer, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		c, err := newCapture(from)
 		if err != nil {
-			from.Close()
-			return a, err
-		}
-		a.writers = append(a.writers, writer)
-		c, err := captureTo(from, filepath.Join(logs, name), most/2, failed)
-		if err != nil {
-			return a, err
+			return nil, err
 		}
 		a.captures = append(a.captures, c)
 	}
 	return a, nil
+}
+
+// switchTo has what comes from now on taken into the logs of another attempt.
+func (a *attemptLogs) switchTo(logs string, most int64, failed func(error)) error {
+	for i, c := range a.captures {
+		if err := c.switchTo(filepath.Join(logs, logNames[i]), most/2, failed); err != nil {
+			return fmt.Errorf("make the attempt's logs: %w", err)
+		}
+	}
+	return nil
+}
+
+// areFree says whether the pipes can serve another attempt: no process of the last one
+// has them open.
+func (a *attemptLogs) areFree() bool {
+	return a != nil && !slices.ContainsFunc(a.captures, func(c *capture) bool { return !c.isFree() })
 }
 
 func (a *attemptLogs) drain() {
@@ -173,13 +237,16 @@ func (a *attemptLogs) drain() {
 	}
 }
 
-// end takes the pipes' names away: they end with those that have them open.
-func (a *attemptLogs) end() {
+// retire leaves the pipes to the processes that have them open, and takes their names
+// away.
+func (a *attemptLogs) retire() {
 	if a == nil {
 		return
 	}
-	for _, w := range a.writers {
-		w.Close()
-		_ = os.Remove(w.Name()) // if it stays, the next one finds out
+	for _, name := range logNames {
+		_ = os.Remove(filepath.Join(a.dir, name)) // if it stays, the next one finds out
+	}
+	for _, c := range a.captures {
+		c.retire()
 	}
 }

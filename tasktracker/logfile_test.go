@@ -166,7 +166,10 @@ func TestLogsBeforeAttempts(t *testing.T) {
 func TestWritersWhoStay(t *testing.T) {
 	const most = 4000
 	dir := t.TempDir()
-	logs, err := newAttemptLogs(filepath.Join(dir, "pipes"), dir, 2*most, func(err error) { t.Error(err) })
+	logs, err := newAttemptLogs(filepath.Join(dir, "pipes"))
+	if err == nil {
+		err = logs.switchTo(dir, 2*most, func(err error) { t.Error(err) })
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +180,7 @@ func TestWritersWhoStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	logs.drain()
-	logs.end()
+	logs.retire()
 	all := strings.Repeat("much ado about nothing\n", 100_000)
 	if _, err := io.WriteString(stays, all); err != nil {
 		t.Fatal(err)

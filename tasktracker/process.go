@@ -128,7 +128,7 @@ type process struct {
 	own     *capture // what it writes outside of attempts
 
 	mu     sync.Mutex
-	logs   *attemptLogs // of its last attempt; nil: none
+	logs   *attemptLogs // of its attempts; nil: none
 	reaped bool         // its number, and its group's, may be another's by now
 	most   core.Limit   // last
 }
@@ -162,8 +162,10 @@ func (w *process) ended() bool {
 // Wait waits for the process, and kills what is left of its group.
 func (w *process) Wait() error {
 	err := w.reap()
-	w.Drain()
-	w.takeLogs(nil).end()
+	awaitDisk(func() {
+		w.drain()
+		w.takeLogs(nil).retire()
+	})
 	w.meter.leave(w)
 	w.mu.Lock()
 	if reason := w.group.overrun(&w.most); reason != "" {
@@ -198,21 +200,24 @@ func (w *process) Capture(logs string, failed func(error)) (string, error) {
 	if !namedPipes {
 		return logs, nil
 	}
-	dir := filepath.Join(w.dir, "logs")
-	w.takeLogs(nil).end()
-	made, err := newAttemptLogs(dir, logs, w.started.logs, failed)
-	if err != nil {
-		return "", err
+	pipes := w.takeLogs(nil)
+	if !pipes.areFree() {
+		pipes.retire()
+		var err error
+		if pipes, err = newAttemptLogs(filepath.Join(w.dir, "logs")); err != nil {
+			return "", err
+		}
+		w.started.begun(pipes.captures...)
 	}
-	w.started.begun(made.captures...)
-	w.takeLogs(made)
+	err := pipes.switchTo(logs, w.started.logs, failed)
+	w.takeLogs(pipes)
 	if w.ended() { // and Wait may have looked before
-		w.takeLogs(nil).end()
+		w.takeLogs(nil).retire()
 	}
-	return dir, nil
+	return pipes.dir, err
 }
 
-// takeLogs exchanges the logs of the last attempt for others.
+// takeLogs exchanges the pipes of the last attempt for others.
 func (w *process) takeLogs(next *attemptLogs) (last *attemptLogs) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,8 +225,24 @@ func (w *process) takeLogs(next *attemptLogs) (last *attemptLogs) {
 	return last
 }
 
+// awaitDisk waits until something on the disk of the logs is done, or goes on without it if
+// the disk hangs.
+func awaitDisk(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(endGrace):
+	}
+}
+
 // Drain takes what was written so far into the logs.
-func (w *process) Drain() {
+func (w *process) Drain() { awaitDisk(w.drain) }
+
+func (w *process) drain() {
 	w.mu.Lock()
 	logs := w.logs
 	w.mu.Unlock()

@@ -43,6 +43,18 @@
 // verified in the background and offered to the leader. A tracker whose directory
 // is for one run alone leaves and keeps nothing.
 //
+// # Logs of attempts
+//
+// On Linux, what an attempt writes to stdout and stderr comes through two named pipes of
+// its worker, <worker's directory>/logs/<stdout|stderr>, and this process writes the
+// attempt's logs. So they are held to Config.AttemptLogs, and no attempt waits for room on a disk.
+// When the attempt ends, the worker closes its ends. The next attempt gets the same pipes,
+// with other logs at their ends, unless some process still has one of them open: then
+// the worker gets new pipes. The old ones, and their log, are left to that process, as long
+// as it runs. So what a process writes that its attempt left behind is in that
+// attempt's log. Elsewhere than on Linux, attempts write their logs themselves, without
+// a limit.
+//
 // # Rate
 //
 // With Config.ShuffleRate all fetches together are held to a rate. Whose bytes come

@@ -71,6 +71,8 @@ func testWorker() {
 	in, out := os.NewFile(3, "in"), os.NewFile(4, "out")
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
+	ownOut, _ := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 0)
+	ownErr, _ := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 0)
 	conn := wire.NewConn(in, out, out.Close)
 	conn.Send(&wire.WorkerHello{Protocol: wire.WorkerProtocol})
 	for {
@@ -92,7 +94,10 @@ func testWorker() {
 		unix.Dup2(int(stdout.Fd()), 1)
 		stdout.Close()
 		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 1, Total: 2}, Activity: 1})
-		conn.Send(&wire.WorkerDone{Result: testAttempt(conn, in, out, run)})
+		result := testAttempt(conn, in, out, run)
+		unix.Dup2(ownOut, 1)
+		unix.Dup2(ownErr, 2)
+		conn.Send(&wire.WorkerDone{Result: result})
 	}
 }
 

@@ -1,6 +1,7 @@
 package tasktracker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -67,11 +68,12 @@ type handle struct {
 	out  *wire.Queue[wire.Message]
 	gone chan struct{} // closed with its last event
 
-	mu     sync.Mutex
-	worker Worker // nil: not started yet
-	killed bool
-	fault  error      // why the tracker gave it up
-	bound  core.Limit // as of the next Run
+	mu      sync.Mutex
+	worker  Worker         // nil: not started yet
+	running wire.AttemptID // zero: none
+	killed  bool
+	fault   error      // why the tracker gave it up
+	bound   core.Limit // as of the next Run
 }
 
 func newHandle(l *loop, id int, sub *submission) *handle {
@@ -100,6 +102,10 @@ func (h *handle) apply() {
 func (h *handle) kill() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.killLocked()
+}
+
+func (h *handle) killLocked() {
 	h.killed = true
 	if h.worker != nil {
 		h.worker.Kill()
@@ -109,11 +115,9 @@ func (h *handle) kill() {
 // giveUp kills the worker for a reason that becomes its attempt's.
 func (h *handle) giveUp(err error) {
 	h.mu.Lock()
-	if h.fault == nil {
-		h.fault = err
-	}
-	h.mu.Unlock()
-	h.kill()
+	defer h.mu.Unlock()
+	h.fault = cmp.Or(h.fault, err)
+	h.killLocked()
 }
 
 // live starts the worker, listens to it until it ends, and says how it did.
@@ -217,18 +221,34 @@ func (h *handle) prepare(run *wire.Run) (*wire.Run, error) {
 	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
 	h.mu.Lock()
 	worker := h.worker
+	h.running = run.Attempt
 	h.mu.Unlock()
 	w, ok := worker.(captured)
 	if err != nil || !ok {
 		return run, err
 	}
-	disk, told := h.loop.cfg.Dir, *run
-	told.Logs, err = w.Capture(run.Logs, func(err error) {
-		if run.Attempt.Task.Kind.Slotted() { // others write little, and are needed to go on
-			h.giveUp(fmt.Errorf("disk %s cannot take its log: %w", disk, err))
-		}
-	})
+	told := *run
+	told.Logs, err = w.Capture(run.Logs, func(err error) { h.logFailed(run.Attempt, err) })
 	return &told, err
+}
+
+// logFailed gives the worker up for the log of an attempt, unless that is over: a process
+// that it left behind may still write.
+func (h *handle) logFailed(attempt wire.AttemptID, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running == attempt && attempt.Task.Kind.Slotted() { // others write little, and are needed to go on
+		h.fault = cmp.Or(h.fault, fmt.Errorf("disk %s cannot take its log: %w", h.loop.cfg.Dir, err))
+		h.killLocked()
+	}
+}
+
+// over notes that the attempt is over, and says whether the worker may run another.
+func (h *handle) over() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = wire.AttemptID{}
+	return h.fault == nil
 }
 
 // listen passes on what the worker says until its pipe ends. It tells whether it
@@ -249,6 +269,7 @@ func (h *handle) listen(w Worker) (heard bool) {
 			if w, ok := w.(captured); ok {
 				w.Drain()
 			}
+			ev.Alone = h.over() && ev.Alone
 		}
 		h.loop.event(ev)
 	}

@@ -1,0 +1,224 @@
+package tasktracker
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// openBelow lists the descriptors of this process that are open on files below a directory.
+func openBelow(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	for _, fd := range names(t, "/proc/self/fd") {
+		if file, err := os.Readlink("/proc/self/fd/" + fd); err == nil && strings.HasPrefix(file, dir) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// TestLogsThatCannotBeMade: nothing stays of pipes and logs of which some cannot be made.
+func TestLogsThatCannotBeMade(t *testing.T) {
+	dir := t.TempDir()
+	make := func(path string) {
+		if err := os.MkdirAll(filepath.Join(dir, path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make("pipes/stderr/x") // where a pipe should be
+	if _, err := newAttemptLogs(filepath.Join(dir, "pipes")); !errors.Is(err, syscall.EEXIST) {
+		t.Errorf("the error is %v", err)
+	}
+	if files := openBelow(t, dir); len(files) > 0 {
+		t.Errorf("still open: %v", files)
+	}
+
+	make("logs/stderr") // where a log should be
+	w := &process{dir: filepath.Join(dir, "worker"), started: new(processes), cmd: exec.Command("none")}
+	make("worker")
+	if _, err := w.Capture(filepath.Join(dir, "logs"), nil); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("the error is %v", err)
+	}
+	pipes := w.takeLogs(nil)
+	pipes.retire()
+	mustBeEmpty(t, filepath.Join(dir, "worker/logs"))
+	for _, c := range pipes.captures {
+		if c.raw.Control(func(uintptr) {}) == nil {
+			t.Errorf("%s is open", c.from.Name())
+		}
+	}
+}
+
+// TestPipesServeAgain: the pipes of an attempt serve the next one, unless a process has them
+// open. What that one writes is in no later attempt's log.
+func TestPipesServeAgain(t *testing.T) {
+	dir := t.TempDir()
+	started := &processes{logs: 1 << 20}
+	w := &process{dir: dir, started: started}
+	begin := func(attempt string) *os.File {
+		t.Helper()
+		logs := filepath.Join(dir, attempt)
+		if err := os.Mkdir(logs, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		pipes, err := w.Capture(logs, func(err error) { t.Error(err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		stderr, err := os.OpenFile(filepath.Join(pipes, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(stderr, attempt+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		return stderr
+	}
+	begin("first").Close()
+	pipes := w.logs
+	second := begin("second")
+	if w.logs != pipes {
+		t.Error("the second attempt has pipes of its own")
+	}
+	third := begin("third")
+	if w.logs == pipes {
+		t.Error("the third attempt has pipes that a process has open")
+	}
+	if _, err := io.WriteString(second, "late\n"); err != nil {
+		t.Fatal(err)
+	}
+	pipes.drain()
+	second.Close()
+	third.Close()
+	w.logs.drain()
+	for attempt, want := range map[string]string{"first": "first\n", "second": "second\nlate\n", "third": "third\n"} {
+		if got := readWholeLog(t, filepath.Join(dir, attempt, "stderr")); got != want {
+			t.Errorf("the log of the %s attempt is %q", attempt, got)
+		}
+	}
+	w.takeLogs(nil).retire()
+}
+
+// moodyLogs starts workers whose logs fail when a test says so.
+type moodyLogs struct {
+	WorkerStarter
+	failed  chan func(error)
+	atDrain chan error // what the next Drain finds
+}
+
+type moodyWorker struct {
+	Worker
+	logs *moodyLogs
+	last func(error)
+}
+
+func (s *moodyLogs) Start(sub *wire.Submission, dir string) (Worker, error) {
+	w, err := s.WorkerStarter.Start(sub, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &moodyWorker{Worker: w, logs: s}, nil
+}
+
+func (w *moodyWorker) Capture(logs string, failed func(error)) (string, error) {
+	w.last = failed
+	w.logs.failed <- failed
+	return w.Worker.(captured).Capture(logs, failed)
+}
+
+func (w *moodyWorker) Drain() {
+	select {
+	case err := <-w.logs.atDrain:
+		w.last(err)
+	default:
+	}
+}
+
+// TestWhoseLogFails: a log that cannot be written ends its own attempt, and no later one
+// of the same worker.
+func TestWhoseLogFails(t *testing.T) {
+	dir := trackerDir(t)
+	moody := &moodyLogs{
+		WorkerStarter: &processes{record: filepath.Join(dir, recordName), logs: DefaultAttemptLogs},
+		failed:        make(chan func(error), 10), atDrain: make(chan error, 1),
+	}
+	l := startUnwelcome(t, Config{ID: "t1", Dir: dir, Workers: moody})
+	l.connect(1)
+	full := errors.New("no room")
+	waiting := func(n int) (wire.AttemptID, func(error)) {
+		id := l.launch(wire.Map, n, doCommit)
+		await(l, func(r *wire.Report) bool { return r.Attempt == id && r.State == wire.AttemptReady })
+		return id, receive(t, moody.failed, "the attempt's logs")
+	}
+	first := l.succeed(wire.Map, 0, doSucceed)
+	firstFailed := receive(t, moody.failed, "the attempt's logs")
+	second, _ := waiting(1)
+	firstFailed(full)
+	l.tell(&wire.Grant{Epoch: 1, Attempt: second})
+	if a, b := first.Counters.Get("pid", "self"), l.final(second, wire.AttemptSucceeded).Counters.Get("pid", "self"); a != b {
+		t.Errorf("the second attempt ran in process %d, the first in %d", b, a)
+	}
+
+	third, thirdFailed := waiting(2)
+	thirdFailed(full)
+	if r := l.final(third, wire.AttemptFailed); !strings.Contains(r.Error, "disk "+dir+" cannot take its log: no room") {
+		t.Errorf("the third attempt's error is %q", r.Error)
+	}
+
+	// What is noticed when an attempt has ended well is the end of its worker.
+	moody.atDrain <- full
+	fourth, fifth := l.succeed(wire.Map, 3, doSucceed), l.succeed(wire.Map, 4, doSucceed)
+	if a, b := fourth.Counters.Get("pid", "self"), fifth.Counters.Get("pid", "self"); a == b {
+		t.Errorf("process %d was used again", a)
+	}
+}
+
+// TestLogDiskHangs: a worker's end is told although its log cannot be written any more.
+func TestLogDiskHangs(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "stderr")
+	if err := syscall.Mkfifo(log, 0o600); err != nil { // a full pipe takes nothing, as a disk that hangs
+		t.Fatal(err)
+	}
+	fd, err := syscall.Open(log, syscall.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = syscall.Write(fd, make([]byte, 1<<16))
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	stderr, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := captureTo(stderr, log, DefaultAttemptLogs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(theirs, "last words"); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	ours, _, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours, own: own}
+	w.cmd.SysProcAttr = processAttributes()
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- w.Wait() }()
+	if err := receive(t, ended, "the worker's end"); err != nil {
+		t.Error(err)
+	}
+}
