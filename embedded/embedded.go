@@ -4,7 +4,7 @@
 // tasks run in worker processes of the job's binary unless [Config.Load] keeps
 // them in this one, and map output passes through segment files.
 //
-// Everything lies below one directory that is removed by [Cluster.Close]; what a
+// Everything is below one directory, which [Cluster.Close] removes; what a
 // killed predecessor left is removed by the next [Start].
 package embedded
 

@@ -6,7 +6,7 @@ import (
 	"runtime/metrics"
 )
 
-// governor bounds the garbage of a worker process. Map output lies outside the
+// governor bounds the garbage of a worker process. Map output is outside the
 // collected heap, so what is collected is small: blocks of input, buffers, and
 // what the job's own code keeps. Go's default would let the heap double whatever
 // its size, yet collect every 4 MiB while it is small, which costs time when

@@ -22,7 +22,7 @@ import (
 //	| "QSPLITS2" 8 bytes | count n, u32    | n+1 offsets in the file, u64 | entries | hash u64 |
 //	+--------------------+-----------------+------------------------------+---------+----------+
 //
-// Entry i lies between offsets i and i+1; the last offset is where the hash
+// Entry i is between offsets i and i+1; the last offset is where the hash
 // begins. The hash is xxhash64 of all before it. An entry:
 //
 //	+------------------------+-------------------------------+

@@ -137,7 +137,7 @@ func lookUpFailed(id int, err error) core.FetchDone {
 	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: gone, Local: !corrupt && !gone}
 }
 
-// lookUps looks up where partitions lie in map outputs of this tracker, one after
+// lookUps looks up where partitions are in map outputs of this tracker, one after
 // the other. Look-ups for all partitions of an output tend to follow each other.
 func (g *gather) lookUps() {
 	for {

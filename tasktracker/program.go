@@ -29,7 +29,7 @@ type submission struct {
 	// Guarded by programs.mu.
 	forgotten bool // it has no jobs here any more
 	staged    *wire.Submission
-	program   *program // nil: it is run where it lies
+	program   *program // nil: it is run in place
 }
 
 // programs has what submissions are run by: their staged descriptions, and copies
