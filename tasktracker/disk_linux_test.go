@@ -128,6 +128,33 @@ func TestLogsFillDisk(t *testing.T) {
 	l.succeed(wire.Map, 1, doSucceed) // its logs have made room
 }
 
+// TestFullDiskLeft: an attempt that finds a disk full fails. The tracker says that it leaves
+// the disk alone, keeps its slots, and puts all others on the other disk.
+func TestFullDiskLeft(t *testing.T) {
+	disk := t.TempDir()
+	if err := unix.Mount("none", disk, "tmpfs", 0, "size=40m"); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	defer unix.Unmount(disk, unix.MNT_DETACH)
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk, t.TempDir()}})
+	l.connect(1)
+	l.succeed(wire.Map, 0, doSucceed) // the first goes to the first disk
+	l.succeed(wire.Map, 1, doSucceed)
+	if err := os.WriteFile(filepath.Join(disk, "full"), make([]byte, 38<<20), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if r := l.fail(doSpill); !strings.Contains(r.Error, disk) || !strings.Contains(r.Error, "no space left") {
+		t.Errorf("error is %q", r.Error)
+	}
+	capacity := await[*wire.Capacity](l, nil)
+	if capacity.MapSlots != 2 || capacity.ReduceSlots != 2 || !strings.Contains(capacity.Reason, disk) {
+		t.Errorf("capacity is %+v", capacity)
+	}
+	for n := range 3 {
+		l.succeed(wire.Map, 2+n, doSpill)
+	}
+}
+
 // TestDiskIsFull: the attempt fails, and without another disk the slots go.
 func TestDiskIsFull(t *testing.T) {
 	disk := t.TempDir()

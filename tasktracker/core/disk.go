@@ -42,22 +42,30 @@ func (c *Core) withdrawn() bool {
 	return c.state.bad != "" || !slices.ContainsFunc(c.disks, func(d *disk) bool { return d.bad == "" })
 }
 
-// place picks a disk, round robin among the good ones; those that are suspected
+// place picks a disk, round robin among the good ones; those that are doubtful
 // only if there are no others. Nil: there is none.
 func (c *Core) place() *disk {
-	var doubtful *disk
+	var last *disk
 	for range c.disks {
 		d := c.disks[c.last.disk%len(c.disks)]
 		c.last.disk++
 		switch {
 		case d.bad != "":
-		case d.probing:
-			doubtful = d
+		case c.doubtful(d):
+			last = d
 		default:
 			return d
 		}
 	}
-	return doubtful
+	return last
+}
+
+// doubtful says whether something has failed on a disk that was not found good since. It is
+// probed once the files of what has failed are removed.
+func (c *Core) doubtful(d *disk) bool {
+	return d.probing || slices.ContainsFunc(c.active, func(a *attempt) bool {
+		return a.disk == d && a.state == wire.AttemptFailed
+	})
 }
 
 // suspect has a disk probed, on which something has failed.
