@@ -213,7 +213,8 @@ func entriesOf(cfg core.Config, more ...core.Event) []core.Event {
 	return entries
 }
 
-// A follower says who leads, and tells what is in the log of the cluster alone.
+// A follower says who leads, and tells what is in the log of the cluster alone. What it
+// answers does not name the request: the client does, and would say it twice.
 func TestFollower(t *testing.T) {
 	log := newScript()
 	s := start(t, func(c *Config) { c.Log, c.ID = log, "b" })
@@ -230,12 +231,18 @@ func TestFollower(t *testing.T) {
 	var watchErr error
 	for _, watchErr = range s.Watch(within(t), []wire.JobID{id}) {
 	}
+	_, explainErr := s.Explanations(within(t))
 	for what, err := range map[string]error{
 		"submit": submitErr, "kill": s.Kill(within(t), id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
+		"explain": explainErr, "change": s.ChangeAs(within(t), core.Asker{}, id, wire.Change{}),
+		"schedule": s.Schedule(within(t), wire.Scheduling{}), "drain": s.Drain(within(t), "t1", false),
 	} {
 		var hint *core.NotLeaderError
 		if !errors.Is(err, core.ErrNotLeader) || !errors.As(err, &hint) || hint.Addr != "a:1" {
 			t.Errorf("%s: %v", what, err)
+		}
+		if what != "attempts" && err.Error() != hint.Error() { // these may be listed for another command
+			t.Errorf("%s: %q says more than %q", what, err, hint)
 		}
 	}
 }

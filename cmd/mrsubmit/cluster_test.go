@@ -129,9 +129,9 @@ func (f *fakeJobTracker) ChangeAs(_ context.Context, _ core.Asker, id wire.JobID
 	case err != nil:
 		return err
 	case j.State.Ended():
-		return fmt.Errorf("change: %v: %w", id, core.ErrJobEnded)
+		return fmt.Errorf("%v: %w", id, core.ErrJobEnded)
 	case c.Pool != nil && *c.Pool == "nowhere":
-		return fmt.Errorf("change: %v: %w: pool \"nowhere\" is unknown; there are [default etl]", id, core.ErrBadTerms)
+		return fmt.Errorf("%v: %w: pool \"nowhere\" is unknown; there are [default etl]", id, core.ErrBadTerms)
 	}
 	text, err := json.Marshal(web.ChangeOf(&c))
 	f.changed = append(f.changed, fmt.Sprintf("%v %s", id, text))
@@ -299,7 +299,7 @@ func TestAsking(t *testing.T) {
 		{"set job_7_0002 priority=high weight=0.5 deadline=90m sla=5m=1,10m=5 batch=c pool=root.etl", 0, "job_7_0002 pool etl, priority HIGH, weight 2, deadline late by 1m0s", ""},
 		{"set -json job_7_0002 deadline=none sla=none", 0, `"terms": {…"pool": "etl"…"late": true`, ""},
 		{"set job_7_0002 deadline=-5m", 0, "late by", ""},
-		{"set job_7_0001 weight=2", 1, "", "mrsubmit set: change: job_7_0001: the job has ended\n"},
+		{"set job_7_0001 weight=2", 1, "", "mrsubmit set: job_7_0001: the job has ended\n"},
 		{"set job_6_0009 weight=2", 1, "", "job_6_0009: the job has ended"},
 		{"set job_7_0002 pool=nowhere", 1, "", `bad terms: pool "nowhere" is unknown; there are [default etl]`},
 		{"set job_7_0002 prio=HIGH", 2, "", `unknown term "prio": want pool, priority,`},

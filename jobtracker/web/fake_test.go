@@ -157,11 +157,11 @@ func (f *fake) KillAs(_ context.Context, by core.Asker, id wire.JobID, reason st
 		}
 		switch s.State {
 		case wire.Committing:
-			err = fmt.Errorf("kill: %v: %w", id, core.ErrJobCommitting)
+			err = fmt.Errorf("%v: %w", id, core.ErrJobCommitting)
 		case wire.Running:
 			f.log.jobs[id.N-1].State, f.log.jobs[id.N-1].Error = wire.Killed, reason
 		default:
-			err = fmt.Errorf("kill: %v: %w", id, core.ErrJobEnded)
+			err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
 		}
 	})
 	return err
@@ -178,9 +178,9 @@ func (f *fake) ChangeAs(_ context.Context, by core.Asker, id wire.JobID, c wire.
 		j := &f.log.jobs[id.N-1]
 		switch {
 		case s.State.Ended():
-			err = fmt.Errorf("change: %v: %w", id, core.ErrJobEnded)
+			err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
 		case c.Pool != nil && *c.Pool == "nowhere":
-			err = fmt.Errorf("change: %v: %w: pool \"nowhere\" is unknown", id, core.ErrBadTerms)
+			err = fmt.Errorf("%v: %w: pool \"nowhere\" is unknown", id, core.ErrBadTerms)
 		case c.Suspended != nil:
 			j.Held = *c.Suspended
 		case c.Priority != nil:
