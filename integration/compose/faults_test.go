@@ -163,10 +163,6 @@ func diskFull(c *cluster) {
 	if err := os.Remove(disk + "/fill"); err != nil {
 		c.t.Fatal(err)
 	}
-	if seen := c.tracker("tt4"); seen != nil && seen.Excluded != "" { // for what failed before the disk was left alone
-		c.t.Logf("tt4 is restarted, since it was excluded: %s", seen.Excluded)
-		c.docker("restart", "-t", "20", c.container("tt4"))
-	}
 }
 
 // fill writes until there is no room.

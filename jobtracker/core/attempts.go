@@ -263,10 +263,13 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 		state = wire.AttemptFailed
 	}
 	ran := time.Duration(l.wall()-a.began) * time.Millisecond
+	launched := l.now - r.Took
 	switch state {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
-			t.banned = 0
+			if launched > t.switched {
+				t.banned = 0
+			}
 			l.trust(t, phaseOf(a.id.Task.Kind))
 			l.measure(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.cold)
 		}
@@ -278,7 +281,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 		}
 		l.succeeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
-		if l.failed(j, t, a.task, a.id, r) && a.id.Task.Kind.Slotted() && !l.adopted(a) {
+		if l.failed(j, t, a.task, a.id, r) && a.id.Task.Kind.Slotted() && !l.adopted(a) && launched > t.pardoned {
 			l.suspect(a, ran)
 		}
 	}

@@ -14,7 +14,11 @@ import (
 // twice what the others have on average, is given no work for exclusion: a job
 // that fails at random everywhere excludes nobody. At least half of the trackers
 // always remain, and never is the last usable one left out. One that is excluded again
-// before it has succeeded in anything stays so for twice as long each time.
+// before anything that was launched since has succeeded stays so for twice as long each time.
+//
+// A tracker that leaves a disk alone is pardoned: what was launched before may have failed
+// for that disk, so it counts no more, and an exclusion ends. This happens once in
+// blameWindow: disks that fail again and again are the tracker's fault.
 const (
 	maxBlame         = 3
 	blameWindow      = 10 * time.Minute
@@ -83,13 +87,13 @@ func (l *Live) trust(t *tracker, phase int) {
 
 // standsOut says whether the jobs that a tracker fails do well elsewhere.
 func (l *Live) standsOut(t *tracker, phase int, took time.Duration) bool {
+	s := &t.streaks[phase]
+	s.judged = l.now
+	maps.DeleteFunc(s.jobs, func(n int, _ bool) bool { return l.jobs[n] == nil })
 	fit, ok := l.mayExclude(t)
 	if !ok || l.suspects[phase].Len() > max(1, (fit+1)/suspectPart) {
 		return false
 	}
-	s := &t.streaks[phase]
-	s.judged = l.now
-	maps.DeleteFunc(s.jobs, func(n int, _ bool) bool { return l.jobs[n] == nil })
 	well, failed := 0, 0
 	for n := range s.jobs {
 		w, f := l.elsewhere(l.jobs[n], phase, s.since, farLonger(took))
@@ -101,8 +105,10 @@ func (l *Live) standsOut(t *tracker, phase int, took time.Duration) bool {
 // elsewhere counts the attempts of a job that were launched since some time on trackers
 // that are not suspect: those that have succeeded or have run so long, and that have failed.
 func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well, failed int) {
-	for i := len(j.pasts) - 1; i >= 0 && j.pasts[i].began+j.pasts[i].took >= since; i-- {
-		p := &j.pasts[i]
+	for p := range j.latest() {
+		if p.began+p.took < since {
+			break
+		}
 		t := l.trackers[l.named[p.tracker].Name]
 		switch {
 		case p.kind != kindOf(phase) || p.began < since || t == nil || l.suspects[phase].Has(t.index):
@@ -129,8 +135,8 @@ func (l *Live) redeem(j *job, tk *task, t *tracker) {
 	}
 	failedOn := m.failedOn
 	m.failedOn = nil
-	for _, name := range failedOn {
-		if bad := l.trackers[name]; bad != nil && bad != t {
+	for _, f := range failedOn {
+		if bad := l.trackers[f.tracker]; bad != nil && bad != t && f.launched > bad.pardoned {
 			bad.blame = append(bad.blame, l.now)
 			l.judgeTracker(bad, j.idOf(tk))
 		}
@@ -197,13 +203,12 @@ func (l *Live) excluded(name string, fitted bool) {
 	if t == nil || !fitted {
 		return
 	}
-	t.blame, t.excluded = nil, t.Excluded != ""
+	t.excluded = t.Excluded != ""
 	if t.excluded {
 		t.banned++
 	}
-	for p := range t.streaks {
-		l.trust(t, p)
-	}
+	t.switched = l.now
+	l.clearRecord(t)
 	l.refresh(t)
 	for p := range l.phases {
 		l.phases[p].completed(l.now)
@@ -211,6 +216,26 @@ func (l *Live) excluded(name string, fitted bool) {
 	l.readmits = l.now
 	l.needTracker()
 	l.touchAll()
+}
+
+// clearRecord has nothing count against a tracker that has counted so far.
+func (l *Live) clearRecord(t *tracker) {
+	t.blame = nil
+	for p := range t.streaks {
+		l.trust(t, p)
+	}
+}
+
+// pardon follows a tracker that leaves a disk alone.
+func (l *Live) pardon(t *tracker) {
+	if l.now < t.pardoned+blameWindow {
+		return
+	}
+	t.pardoned = l.now
+	l.clearRecord(t)
+	if t.Excluded != "" {
+		l.readmit(t)
+	}
 }
 
 // checkExclusions proposes the end of those exclusions that are due.

@@ -91,7 +91,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		return false
 	}
 	j.avoid(tk, t.Name)
-	bad.failed, bad.failedOn = append(bad.failed, id.N), append(bad.failedOn, t.Name)
+	bad.failed, bad.failedOn = append(bad.failed, id.N), append(bad.failedOn, failedOn{t.Name, l.now - r.Took})
 	if id.Task.Kind.Slotted() {
 		j.failures[phaseOf(id.Task.Kind)]++
 	}

@@ -72,6 +72,7 @@ type job struct {
 	causes   []string // why, of some of them
 	unkept   int      // attempts that have ended and are not in pasts
 
+	late     []past   // the last ones of these, see latest
 	waitsGrant []*attempt // ready attempts that are not granted yet
 
 	attempts  attempts      // that run

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -9,6 +10,9 @@ import (
 
 // maxPast is how many ended attempts of one job are kept for display and history.
 const maxPast = 100_000
+
+// maxLate is how many of those that ended after these are known all the same, see latest.
+const maxLate = 1000
 
 // past is an attempt that has ended. There are as many as tasks, so that it holds no
 // texts: these are in job.causes, and in Live.named.
@@ -115,6 +119,10 @@ func (j *job) keep(tk *task, p past, cause string) {
 	case at != 0 && j.pasts[at-1].lost:
 		p.before = j.pasts[at-1].before
 	case at == 0 && len(j.pasts) == maxPast:
+		if len(j.late) < maxLate {
+			j.late = append(j.late, past{})
+		}
+		j.late[j.unkept%maxLate] = p
 		j.unkept++
 		return
 	case at == 0:
@@ -129,6 +137,23 @@ func (j *job) keep(tk *task, p past, cause string) {
 		p.cause = int32(len(j.causes))
 	}
 	j.pasts[at-1] = p
+}
+
+// latest yields the attempts that have ended, the last one first. Of those that are not kept
+// it has the last ones, so that trackers are judged also by what ends late in a large job.
+func (j *job) latest() iter.Seq[*past] {
+	return func(yield func(*past) bool) {
+		for i := range j.late {
+			if !yield(&j.late[(j.unkept-1-i)%maxLate]) {
+				return
+			}
+		}
+		for i := len(j.pasts) - 1; i >= 0; i-- {
+			if !yield(&j.pasts[i]) {
+				return
+			}
+		}
+	}
 }
 
 // allAttempts lists a job's attempts by task and number, those that run as of now.

@@ -23,15 +23,21 @@ type task struct {
 
 // mishaps is what has gone wrong with a task.
 type mishaps struct {
-	failed   []int    // numbers of the attempts that failed by their own fault
-	excused  []int    // of those that failed because segments could not be read
-	avoid    []string // trackers on which it failed
-	failedOn []string // tracker of each failure that counts against it if the task succeeds elsewhere
+	failed   []int      // numbers of the attempts that failed by their own fault
+	excused  []int      // of those that failed because segments could not be read
+	avoid    []string   // trackers on which it failed
+	failedOn []failedOn // failures that count against their trackers if the task succeeds elsewhere
 	first    *failure
 	rejected []int // attempts at a map whose outputs could not be read
 
 	retryAt   time.Duration // when a failed task may be launched again; 0: now
 	elsewhere time.Duration // until when it is launched on none of avoid, see holdBack; 0: they may have it
+}
+
+// failedOn is where and when an attempt was launched that failed.
+type failedOn struct {
+	tracker  string
+	launched time.Duration
 }
 
 // none is shared by all tasks without mishaps, and never changed.

@@ -45,6 +45,8 @@ type tracker struct {
 	services int               // service attempts that run there
 	serves   bool              // it is given work, and service attempts before others
 	banned   int               // times excluded since it last succeeded in a task with a slot
+	switched time.Duration     // when it was excluded or readmitted last
+	pardoned time.Duration     // when it was last, see pardon
 	pages    []*wire.Inventory // of the one that is coming in
 	rate     float64           // bytes a second that its homes fetch; 0: not measured
 	since    time.Duration     // when it began to run nothing, if it is resting
@@ -78,7 +80,7 @@ func (t *tracker) mayHome() bool { return !t.shut() && t.slots[reducePhase] > 0 
 
 func (l *Live) addTracker(f *trackerFacts) *tracker {
 	t := &tracker{
-		trackerFacts: f, number: l.name(f), host: locality.HostKey(f.Host), heard: l.now, excluded: f.Excluded != "",
+		trackerFacts: f, number: l.name(f), host: locality.HostKey(f.Host), heard: l.now, excluded: f.Excluded != "", switched: -never, pardoned: -never,
 		slots: [2]int{f.MapSlots, f.ReduceSlots},
 		free:  [2]int{f.MapSlots, f.ReduceSlots},
 		homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
@@ -345,9 +347,14 @@ func (l *Live) welcome(id Stream, t *tracker) {
 }
 
 // capacity notes how many slots a tracker has. What runs in slots that are gone
-// runs on, unless the tracker ends it. Without reduce slots it has given its homes up.
+// runs on, unless the tracker ends it. Without reduce slots it has given its homes up. Other
+// trouble than before is a disk that it leaves alone.
 func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
-	t.trouble = bounded(trouble, maxTrouble)
+	trouble = bounded(trouble, maxTrouble)
+	if trouble != "" && trouble != t.trouble {
+		l.pardon(t)
+	}
+	t.trouble = trouble
 	if slots == t.slots {
 		return
 	}

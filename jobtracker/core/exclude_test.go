@@ -1,0 +1,115 @@
+package core
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// failed has an attempt of a fleet fail that was launched so long ago.
+func (f *fleet) failed(a *attempt, took time.Duration) {
+	f.running = slices.DeleteFunc(f.running, func(e ending) bool { return e.id == a.id })
+	slices.SortFunc(f.running, func(x, y ending) int { return x.compare(&y) }) // a heap, too
+	f.step(FromTracker{Stream: a.tracker.stream, Message: &wire.Report{
+		Attempt: a.id, State: wire.AttemptFailed, Result: &wire.Result{Error: "oops", Took: took},
+	}})
+}
+
+// blame has three maps fail on a tracker that then succeed elsewhere.
+func (f *fleet) blame(t *tracker) {
+	for range maxBlame {
+		a := t.attempts[0]
+		m := &a.job.maps[a.id.Task.N]
+		for f.failed(a, 0); !m.output.atHand(); {
+			if !f.end() {
+				f.tb.Fatal("a map that has failed does not run again")
+			}
+		}
+	}
+}
+
+// troubled has a tracker say that it leaves a disk alone.
+func (f *fleet) troubled(t *tracker, text string) {
+	f.step(FromTracker{Stream: t.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, Reason: text}})
+	f.now += time.Millisecond
+}
+
+func smallFleet(t *testing.T) (*fleet, *Live, *tracker) {
+	f := newFleet(t, fleetSize{trackers: 4, jobs: 1, maps: 1000, part: 1}, nil)
+	return f, f.core.live, f.core.live.trackers[f.hosts[0]]
+}
+
+// TestPardon: an exclusion ends when the tracker leaves a disk alone, whose fault it may
+// have been; not again soon, as disks may fail again and again.
+func TestPardon(t *testing.T) {
+	f, _, bad := smallFleet(t)
+	f.blame(bad)
+	if bad.Excluded == "" {
+		t.Fatal("the tracker is not excluded")
+	}
+	if f.troubled(bad, "disk /a: full"); bad.Excluded != "" || bad.excluded {
+		t.Fatalf("without the bad disk it is excluded: %s", bad.Excluded)
+	}
+	f.blame(bad)
+	if bad.Excluded == "" {
+		t.Error("it is not excluded for what fails later")
+	}
+	if f.troubled(bad, "disk /b: full"); bad.Excluded == "" {
+		t.Error("its exclusion ends for each disk")
+	}
+}
+
+// TestBanned: only a success of an attempt that was launched after the exclusion has the
+// next one be a short one.
+func TestBanned(t *testing.T) {
+	f, _, bad := smallFleet(t)
+	f.blame(bad)
+	f.now += time.Second
+	a := bad.attempts[0]
+	f.step(FromTracker{Stream: bad.stream, Message: &wire.Report{Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{
+		Took: f.now, Output: &wire.MapOutput{Map: a.id.Task.N, Attempt: a.id.N, Digest: 1},
+	}}})
+	if bad.banned != 1 {
+		t.Errorf("after the success of an attempt from before, %d exclusions count, want 1", bad.banned)
+	}
+	f.now += exclusion
+	f.step(Tick{})
+	for f.end() && bad.banned > 0 {
+	}
+	if bad.Excluded != "" || bad.banned != 0 {
+		t.Errorf("it has succeeded since, and %d exclusions count; excluded: %s", bad.banned, bad.Excluded)
+	}
+}
+
+// TestStreakOfEndedJobs: a tracker that may not be excluded keeps no ended jobs in mind.
+func TestStreakOfEndedJobs(t *testing.T) {
+	f := newFleet(t, fleetSize{trackers: 1, jobs: 1, maps: 1, part: 1}, nil)
+	l, only := f.core.live, f.core.live.byIndex[0]
+	s := &only.streaks[mapPhase]
+	*s = streak{tasks: make(map[wire.TaskID]bool), jobs: map[int]bool{1: true, 99: true}}
+	if l.standsOut(only, mapPhase, time.Second) || len(s.jobs) != 1 || !s.jobs[1] {
+		t.Errorf("its streak is of jobs %v, want 1 alone", s.jobs)
+	}
+}
+
+// TestElsewhereLate: what ends of a job after all that is kept of it counts when trackers
+// are compared.
+func TestElsewhereLate(t *testing.T) {
+	_, l, other := smallFleet(t)
+	j := &job{facts: new(jobFacts), pasts: make([]past, maxPast)}
+	const since, more = 1000, 5
+	for i := range maxLate + more {
+		p := past{number: 1, tracker: other.number, began: since + int64(i), took: 1, state: wire.AttemptSucceeded}
+		j.keep(&task{kind: wire.Map, n: int32(i)}, p, "")
+	}
+	if j.unkept != maxLate+more {
+		t.Errorf("%d attempts are not kept, want %d", j.unkept, maxLate+more)
+	}
+	for since, want := range map[int64]int{since: maxLate, since + maxLate: more, since + maxLate + more: 0} {
+		if well, failed := l.elsewhere(j, mapPhase, since, time.Hour); well != want || failed != 0 {
+			t.Errorf("since %d, %d attempts have done well and %d failed, want %d and 0", since, well, failed, want)
+		}
+	}
+}
