@@ -82,7 +82,7 @@ func (l *Live) holds(j *job) []wire.Hold {
 func (j *job) waitsAgain(phase int, until func(*task) time.Duration) (n int, first time.Duration) {
 	for _, r := range j.reminded {
 		if phaseOf(r.tk.kind) == phase && until(r.tk) == r.at && !j.taskDone(j.idOf(r.tk)) {
-			if n++; n == 1 {
+			if n++; n == 1 || r.at < first {
 				first = r.at
 			}
 		}

@@ -58,7 +58,7 @@ type job struct {
 	aside    taskSet                 // maps to launch, but not where slots are free, see setAside
 	unhoused bool                    // in Live.unhoused
 	leaving  taskSet                 // partitions whose reduces have failed at home
-	reminded []reminder              // sorted by time
+	reminded reminders               // of tasks that have failed
 	homeless taskSet                 // partitions to find a home for
 	wrong    taskSet                 // partitions whose homes hold other outputs than the chosen ones
 	hosts    taskSet                 // indexes of trackers with homes

@@ -263,9 +263,9 @@ func (l *Live) countLevel(a *attempt) {
 type node struct {
 	host     string
 	trackers []*tracker
-	working  int   // trackers that are given work
-	jobs     int   // that have input there
-	index    int32 // in Live.byNode and Live.pull
+	working  int     // trackers that are given work
+	jobs     taskSet // seats of those that have input there
+	index    int32   // in Live.byNode and Live.pull
 }
 
 // wholePull is a map to launch in Live.pull; one with input on r nodes pulls each of them
@@ -290,7 +290,7 @@ func (l *Live) nodeOf(host string) *node {
 }
 
 func (l *Live) dropNode(n *node) {
-	if len(n.trackers) == 0 && n.jobs == 0 {
+	if len(n.trackers) == 0 && n.jobs.Len() == 0 {
 		delete(l.nodes, n.host)
 		l.byNode[n.index] = nil
 	}
@@ -326,13 +326,8 @@ func (l *Live) worked(t *tracker, works bool) {
 			return
 		}
 	}
-	if n.jobs == 0 {
-		return
-	}
-	for _, j := range l.order {
-		if !j.indexed() {
-			continue
-		}
+	for seat := range n.jobs.All() {
+		j := l.seats[seat]
 		for _, m := range j.in.atNodes.at(n.index) {
 			if works {
 				j.in.live[m]++
@@ -377,7 +372,7 @@ func (l *Live) indexSplits(j *job, splits []Split) {
 	in.atNodes, in.inRacks = in.nodes.turned(), in.racks.turned()
 	j.in = in
 	for i := range in.atNodes.each() {
-		l.byNode[i].jobs++
+		l.byNode[i].jobs.Add(int(j.seat))
 	}
 	for m := range j.pending.All() {
 		l.enter(j, m)
@@ -395,7 +390,7 @@ func (l *Live) dropNears(j *job) {
 	}
 	for i := range in.atNodes.each() {
 		n := l.byNode[i]
-		n.jobs--
+		n.jobs.Remove(int(j.seat))
 		l.dropNode(n)
 	}
 	in.closed = true

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"cmp"
+	"container/heap"
 	"slices"
 	"time"
 
@@ -24,6 +26,22 @@ const (
 type reminder struct {
 	at time.Duration
 	tk *task
+}
+
+// reminders is a heap, by time and then by task.
+type reminders []reminder
+
+func (r reminders) Len() int { return len(r) }
+func (r reminders) Less(a, b int) bool {
+	x, y := &r[a], &r[b]
+	return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.tk.kind, y.tk.kind), cmp.Compare(x.tk.n, y.tk.n)) < 0
+}
+func (r reminders) Swap(a, b int) { r[a], r[b] = r[b], r[a] }
+func (r *reminders) Push(x any)   { *r = append(*r, x.(reminder)) }
+func (r *reminders) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
 }
 
 // holdBack has a task with a slot that has failed wait.
@@ -56,17 +74,19 @@ func (l *Live) unpend(j *job, m int) {
 	}
 }
 
+// remindAt has the job looked at when its next task is due. There is no alarm for each task:
+// there may be many.
 func (l *Live) remindAt(j *job, tk *task, at time.Duration) {
-	i, _ := slices.BinarySearchFunc(j.reminded, at+1, func(r reminder, at time.Duration) int { return compareTimes(r.at, at) })
-	j.reminded = slices.Insert(j.reminded, i, reminder{at, tk})
-	l.alarm(j, at)
+	heap.Push(&j.reminded, reminder{at, tk})
+	if at == j.reminded[0].at {
+		l.alarm(j, at)
+	}
 }
 
 // remind ends the waits of a job's tasks that are over.
 func (l *Live) remind(j *job) {
 	for len(j.reminded) > 0 && j.reminded[0].at <= l.now {
-		tk := j.reminded[0].tk
-		j.reminded = j.reminded[1:]
+		tk := heap.Pop(&j.reminded).(reminder).tk
 		m := j.mishap(tk)
 		if m.retryAt <= l.now {
 			m.retryAt = 0
@@ -79,6 +99,9 @@ func (l *Live) remind(j *job) {
 		} else {
 			l.takeBack(j, int(tk.n))
 		}
+	}
+	if len(j.reminded) > 0 {
+		l.alarm(j, j.reminded[0].at)
 	}
 }
 
