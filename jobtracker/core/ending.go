@@ -104,7 +104,9 @@ func (l *Live) ended(j *job) {
 	delete(l.jobs, j.facts.n)
 	l.lineUp() // it is in no line any more
 	l.seats[j.seat] = nil
-	l.order = slices.DeleteFunc(l.order, func(x *job) bool { return x == j })
+	for _, list := range []*[]*job{&l.order, &l.unhoused, &l.setAsides} {
+		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })
+	}
 	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.doneWith(j.facts.sub)}
 	for _, t := range l.byIndex {
 		if t != nil {

@@ -1,0 +1,67 @@
+package core
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestInventoryTouches: an inventory has those jobs looked at that it is about, however many
+// others there are.
+func TestInventoryTouches(t *testing.T) {
+	const jobs = 1000
+	c := newCrowd(3, jobs)
+	c.elect()
+	l := c.core.live
+	looked := func(id Stream, about ...int) (n int) {
+		page := &wire.Inventory{}
+		for _, n := range about {
+			task := wire.TaskID{Job: wire.JobID{Start: 1, N: n}, Kind: wire.Map}
+			page.Attempts = append(page.Attempts, wire.Report{Attempt: wire.AttemptID{Task: task, N: wire.EpochAttempts}, State: wire.AttemptRunning})
+		}
+		l.handle(FromTracker{Stream: id, Message: page})
+		if !l.bound[id].inventoried {
+			t.Fatal("the inventory is not taken in")
+		}
+		n = max(len(l.dirty), len(l.moved))
+		c.step(Tick{})
+		return n
+	}
+	if n := looked(c.stream(0)); n != 0 {
+		t.Errorf("after a failover, an empty inventory has %d jobs looked at", n)
+	}
+	if n := looked(c.stream(1), 5, 7); n != 2 {
+		t.Errorf("after a failover, an inventory of 2 jobs has %d looked at", n)
+	}
+	if n := looked(c.stream(2)); n != jobs {
+		t.Errorf("the last inventory lets %d jobs go on, want %d", n, jobs)
+	}
+	c.step(StreamClosed{c.stream(0)})
+	again := c.stream(3)
+	c.step(FromTracker{Stream: again, Message: &wire.Hello{
+		Version: wire.Version, Tracker: "t0", Process: 1, Host: "t0", Addr: "t0", MapSlots: 8, ReduceSlots: 4,
+	}})
+	if n := looked(again); n != 0 {
+		t.Errorf("after a reconnection, an empty inventory has %d jobs looked at", n)
+	}
+}
+
+// TestEndedJobsForgotten: no list of jobs that wait keeps one that has ended.
+func TestEndedJobsForgotten(t *testing.T) {
+	f := newFleet(t, fleetSize{trackers: 1, jobs: 2, maps: fleetSlots, part: 1}, nil)
+	l := f.core.live
+	stream, first, second := l.byIndex[0].stream, l.jobs[1], l.jobs[2]
+	f.step(FromTracker{Stream: stream, Message: &wire.Capacity{MapSlots: fleetSlots}})
+	l.setAsides = append(l.setAsides, second) // which stays until a map slot is free
+	if !slices.Equal(l.unhoused, []*job{first, second}) || l.free[mapPhase].Len() > 0 {
+		t.Fatalf("%d jobs wait for homes, %d trackers have free slots", len(l.unhoused), l.free[mapPhase].Len())
+	}
+	f.step(Kill{Token: 1, Job: second.id})
+	for a := range second.attempts.all() {
+		f.step(FromTracker{Stream: stream, Message: &wire.Report{Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{}}})
+	}
+	if l.jobs[2] != nil || !slices.Equal(l.unhoused, []*job{first}) || len(l.setAsides) > 0 {
+		t.Errorf("job 2 has ended: %v; %d jobs wait for homes, %d are set aside", l.jobs[2] == nil, len(l.unhoused), len(l.setAsides))
+	}
+}
