@@ -169,7 +169,7 @@ type JobStatus struct {
 	Waits    string // "for …": what it waits for, when it does
 	Terms    Terms
 	Held     bool          // suspended: no task is launched
-	Troubles []string      // attempts that failed and outputs that were lost, the first [MaxTroubles]
+	Troubles []string      // attempts that failed, outputs and trackers that were lost; see [MaxTroubles]
 	Elapsed  time.Duration // since submission
 	Ends     time.Duration `msgpack:",omitempty"` // predicted, from submission to its end; 0: not known
 	Owner    string        // who has submitted it; empty: it is not known any more
@@ -177,7 +177,8 @@ type JobStatus struct {
 	With     JobID         // the job of its flow that has taken it with it; zero: none has
 }
 
-// MaxTroubles is how many of a job's troubles are told.
+// MaxTroubles is how many of a job's losses of trackers are told, and how many of its other
+// troubles: the first ones.
 const MaxTroubles = 20
 
 // TaskCounts counts a phase's tasks.

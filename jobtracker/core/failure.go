@@ -117,7 +117,16 @@ const maxTrouble = 500
 
 // trouble notes what went wrong and may yet be made good.
 func (j *job) trouble(text string) {
-	if len(j.troubles) < wire.MaxTroubles {
+	if len(j.troubles)-j.losses < wire.MaxTroubles {
+		j.troubles = append(j.troubles, bounded(text, maxTrouble))
+	}
+}
+
+// lossTrouble notes what the loss of a tracker means for the job. Losses are bounded apart,
+// so that failures before do not hide them.
+func (j *job) lossTrouble(text string) {
+	if j.losses < wire.MaxTroubles {
+		j.losses++
 		j.troubles = append(j.troubles, bounded(text, maxTrouble))
 	}
 }

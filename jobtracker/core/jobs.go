@@ -68,11 +68,12 @@ type job struct {
 	gen      int                     // home generations given in this epoch
 
 	troubles []string // as in wire.JobStatus
+	losses   int      // of trackers, among them
 	pasts    []past   // attempts that have ended, in that order
 	causes   []string // why, of some of them
 	unkept   int      // attempts that have ended and are not in pasts
-
 	late     []past   // the last ones of these, see latest
+
 	waitsGrant []*attempt // ready attempts that are not granted yet
 
 	attempts  attempts      // that run

@@ -98,7 +98,7 @@ func (l *Live) tellJobs(t *tracker, became string, take func()) {
 			}
 		}
 		if len(parts) > 0 && j.facts.running() {
-			j.trouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
+			j.lossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
 		}
 	}
 }

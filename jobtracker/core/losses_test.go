@@ -1,0 +1,42 @@
+package core
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestLossesTold: however much of a job has failed before, it says what the loss of a
+// tracker means for it.
+func TestLossesTold(t *testing.T) {
+	f, l, lost := smallFleet(t)
+	for _, other := range l.byIndex[1:] {
+		for range fleetSlots {
+			f.failed(other.attempts[0], 0)
+		}
+	}
+	troubles := func() []string {
+		status, _ := f.core.Status(l.jobs[1].id)
+		return status.Troubles
+	}
+	failures := troubles()
+	if len(failures) != wire.MaxTroubles {
+		t.Fatalf("%d failures are told, want %d", len(failures), wire.MaxTroubles)
+	}
+	for i := range 2 * wire.MaxTroubles {
+		f.step(StreamClosed{l.trackers[lost.Name].stream})
+		stream := Stream(1000 + i)
+		f.step(FromTracker{Stream: stream, Message: &wire.Hello{
+			Version: wire.Version, Tracker: lost.Name, Process: uint64(2 + i), Host: lost.Host, Addr: lost.Addr, MapSlots: fleetSlots,
+		}})
+		f.step(FromTracker{Stream: stream, Message: &wire.Inventory{}})
+		all := troubles()
+		if want := wire.MaxTroubles + min(i+1, wire.MaxTroubles); len(all) != want {
+			t.Fatalf("after %d restarts of a tracker, %d troubles are told, want %d", i+1, len(all), want)
+		}
+		if last := all[len(all)-1]; !strings.HasPrefix(last, "tracker "+lost.Name+" restarted: 8 maps rerun") {
+			t.Errorf("the restart of a tracker is told as %q", last)
+		}
+	}
+}
