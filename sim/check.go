@@ -77,7 +77,7 @@ func (w *world) leavings() string {
 	}
 	for _, c := range w.clients {
 		for i, id := range c.ids {
-			if s, _ := w.status(id); s.State == wire.Succeeded || w.finished(c, i, s) {
+			if s, _ := w.status(id); s.State == wire.Succeeded || w.finished(c, i, s) || uncleaned(s) {
 				known[outputOf(c.sub, i)] = true
 			}
 		}
@@ -111,6 +111,10 @@ func (w *world) finished(c *client, i int, s wire.JobStatus) bool {
 	_, err := w.fs.Stat(outputOf(c.sub, i) + "/_SUCCESS")
 	return s.State == wire.Failed && err == nil
 }
+
+// uncleaned says whether a job's cleanup has failed as often as it was tried, as on a sick
+// tracker while no other was there; its error tells of that.
+func uncleaned(s wire.JobStatus) bool { return strings.Contains(s.Error, "\ncleaning up: ") }
 
 func outputOf(sub *wire.Submission, index int) string { return mrruntime.OutputOf(sub, index) }
 
