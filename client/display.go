@@ -85,7 +85,7 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 		fmt.Fprintf(b, "%v %s submitted\n", job.ID, OneLine(job.Name))
 	}
 	for _, text := range job.Troubles[min(s.troubles, len(job.Troubles)):] {
-		if first, _, _ := strings.Cut(text, "\n"); !strings.Contains(job.Error, first) { // else the end tells
+		if first, _, _ := strings.Cut(text, "\n"); !endsWith(job.Error, first) { // else the end tells
 			fmt.Fprintf(b, "%v  %s\n", job.ID, OneLine(first))
 		}
 	}
@@ -105,6 +105,14 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 		s.told = true
 		d.report(b, job)
 	}
+}
+
+// endsWith says whether an error's first line is a trouble, or has it as its cause: whole,
+// at its end.
+func endsWith(text, trouble string) bool {
+	first, _, _ := strings.Cut(text, "\n")
+	before, ok := strings.CutSuffix(first, trouble)
+	return ok && (before == "" || strings.HasSuffix(before, " "))
 }
 
 // waiting is what a job that has begun waits for, once that has taken a while.

@@ -86,13 +86,18 @@ func plainLine(job *wire.JobStatus) string {
 		parts = append(parts, fmt.Sprintf("%s %d%%", p.name, p.percent))
 	}
 	line := strings.Join(parts, " ")
-	switch failed := job.Maps.FailedAttempts + job.Reduces.FailedAttempts; {
-	case failed == 1:
-		line += ", 1 attempt failed"
-	case failed > 1:
-		line += fmt.Sprintf(", %d attempts failed", failed)
+	return line + failedText(job.Maps.FailedAttempts+job.Reduces.FailedAttempts)
+}
+
+// failedText is what a line says of so many failed attempts.
+func failedText(attempts int) string {
+	switch attempts {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 attempt failed"
 	}
-	return line
+	return fmt.Sprintf(", %d attempts failed", attempts)
 }
 
 func tasksOf(t wire.TaskCounts) string {
@@ -103,10 +108,7 @@ func tasksOf(t wire.TaskCounts) string {
 	if t.Running > 0 {
 		text += fmt.Sprintf(", %d running", t.Running)
 	}
-	if t.FailedAttempts > 0 {
-		text += fmt.Sprintf(", %d attempts failed", t.FailedAttempts)
-	}
-	return text
+	return text + failedText(t.FailedAttempts)
 }
 
 func bytesOf(p phase) string {

@@ -123,7 +123,7 @@ func leaderText(c *web.Cluster) string {
 	leader := fmt.Sprintf("%s at %s", client.OneLine(c.Leader), client.OneLine(c.Addr))
 	switch {
 	case c.Leads:
-		return fmt.Sprintf("leader %s, epoch %d, %d jobs that have not ended", leader, c.Epoch, c.Jobs)
+		return fmt.Sprintf("leader %s, epoch %d, %s", leader, c.Epoch, counted(c.Jobs, "unfinished job"))
 	case c.Leader == "":
 		return "no leader; the job tracker that answers has never known one"
 	}
@@ -153,10 +153,34 @@ func trackerState(t *web.Tracker, d *web.Drain) string {
 	return strings.Join(parts, "; ")
 }
 
-// lostState says since when a tracker is lost, and what was there.
+// lostState says since when a tracker is lost, what it ran and what it had.
 func lostState(t *web.LostTracker, now time.Time) string {
-	return fmt.Sprintf("lost since %s (%s): %d maps and %d reduces ran there, %d map outputs were there",
-		timeText(t.Since), untilText(t.Since, now), t.Maps, t.Reduces, t.Outputs)
+	var ran, was []string
+	if t.Maps > 0 {
+		ran = append(ran, counted(t.Maps, "map"))
+	}
+	if t.Reduces > 0 {
+		ran = append(ran, counted(t.Reduces, "reduce"))
+	}
+	if len(ran) > 0 {
+		was = append(was, "ran "+strings.Join(ran, " and "))
+	}
+	if t.Outputs > 0 {
+		was = append(was, "had "+counted(t.Outputs, "map output"))
+	}
+	text := fmt.Sprintf("lost since %s (%s)", timeText(t.Since), untilText(t.Since, now))
+	if len(was) > 0 {
+		text += ": " + strings.Join(was, ", ")
+	}
+	return text
+}
+
+// counted is a number of things, of which noun is one.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func (q *query) removeVoter(ctx context.Context) error {

@@ -341,13 +341,13 @@ func TestAsking(t *testing.T) {
 		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"…"token": "token of job_7_0001"`, ""},
 		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
-		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans in force before…are not known: they were an earlier leader's\n7 attempts beside these are not known\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ about: an earlier leader", ""},
+		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans in force before…are not known: they were an earlier leader's\nnot kept: 7 attempts more\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ about: an earlier leader", ""},
 		{"history -json job_6_0009", 0, `"attempts": […"plans": […"phase": "map"…"scheduler": "flex"…"slots": 3…"place": 1…"queues": […"tracker": "t1"…"after": 2…"tasks": 5…"share": 0.25…"turn": 2…"plansSince"…"plansLack": "they were`, ""},
 		{"history job_7_0001", 1, "", "job_7_0001 has no history in " + f.staging + ": it has not ended"},
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},
 		{"history -n -1", 2, "", "-n -1: want a number of lines"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
-		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 jobs…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the one before holds: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default     1…etl         2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (gone)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): 2 maps and 0 reduces ran there, 9 map outputs were there\n", ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the one before holds: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default     1…etl         2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (gone)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": […"lost": […"since": "1970-01-01T00:01:00Z"…"outputs": 9`, ""},
 		{"cluster drain t9", 1, "", `mrsubmit cluster: drain: unknown task tracker "t9"`},
 		{"cluster drain", 2, "", "too few arguments"},
@@ -429,21 +429,6 @@ func TestLogsOfASilentTracker(t *testing.T) {
 	}
 	if n := strings.Count(messages.String(), "tracker t-gone:1 does not answer: "); n != 4 {
 		t.Errorf("said %d times who does not answer:\n%s", n, &messages)
-	}
-}
-
-func TestLeaderText(t *testing.T) {
-	for _, c := range []struct {
-		cluster web.Cluster
-		want    string
-	}{
-		{web.Cluster{Leader: "jt1", Addr: "h:1", Epoch: 3, Leads: true, Jobs: 2}, "leader jt1 at h:1, epoch 3, 2 jobs that have not ended"},
-		{web.Cluster{Leader: "jt\x1b1", Addr: "h:1", Epoch: 3}, "no leader; the last one known was jt?1 at h:1 in epoch 3"},
-		{web.Cluster{}, "no leader; the job tracker that answers has never known one"},
-	} {
-		if got := leaderText(&c.cluster); got != c.want {
-			t.Errorf("%+v: %q, not %q", c.cluster, got, c.want)
-		}
 	}
 }
 

@@ -173,7 +173,7 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("\n")
 		return
 	case x.Place > 0:
-		p.printf("; place %d of %d in the plan, which has %s for it", x.Place, x.Of, slotsText(x.Target))
+		p.printf("; place %d of %d in the plan, which has %s for it", x.Place, x.Of, counted(x.Target, "slot"))
 	default:
 		p.printf("; not in the plan in force")
 	}
@@ -220,13 +220,6 @@ func (p *printer) ends(x *web.Explanation, now time.Time) {
 		}
 	}
 	p.printf("\n")
-}
-
-func slotsText(n int) string {
-	if n == 1 {
-		return "1 slot"
-	}
-	return fmt.Sprintf("%d slots", n)
 }
 
 func secondsText(s float64) string {

@@ -26,17 +26,28 @@ func TestFlows(t *testing.T) {
 		f.jobs = append(f.jobs, j)
 	}
 	f.jobs[len(f.jobs)-3].Counters = wire.Counters{"G": {"RECORDS": 5}}
-	// Of a flow that the cluster has forgotten, the second job's history is lost.
+	// Of a flow that the cluster has forgotten, the second job's history is lost. Of another
+	// one it is damaged. Of the one that the cluster knows, the first job has one already.
 	for _, j := range []wire.JobStatus{
-		{ID: wire.JobID{Start: 6, N: 10}, Name: "old a", State: wire.Succeeded},
-		{ID: wire.JobID{Start: 6, N: 12}, Name: "old c", State: wire.Failed},
+		{ID: wire.JobID{Start: 6, N: 10}, Name: "old a", State: wire.Succeeded, Flow: wire.FlowID{Start: 6, N: 10}},
+		{ID: wire.JobID{Start: 6, N: 12}, Name: "old c", State: wire.Failed, Flow: wire.FlowID{Start: 6, N: 10}},
+		{ID: wire.JobID{Start: 6, N: 20}, Name: "torn a", State: wire.Succeeded, Flow: wire.FlowID{Start: 6, N: 20}},
+		{ID: wire.JobID{Start: 6, N: 22}, Name: "torn c", State: wire.Succeeded, Flow: wire.FlowID{Start: 6, N: 20}},
+		{ID: wire.JobID{Start: 6, N: 23}, Name: "other", State: wire.Succeeded},
+		{ID: wire.JobID{Start: 7, N: 5}, Name: "orders", State: wire.Succeeded, Flow: flow},
 	} {
-		j.Flow = wire.FlowID{Start: 6, N: 10}
 		past := &history.Record{Job: j, Owner: "me", Token: tokenOf(j.ID.String()), Submitted: 1, Ended: 60_001}
 		if err := history.Write(files(), history.Name(f.staging, time.UnixMilli(past.Ended), j.ID), past); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for _, id := range []wire.JobID{{Start: 6, N: 21}, {Start: 6, N: 24}} { // the second one is of no flow that is asked for
+		damaged := strings.TrimPrefix(history.Name(f.staging, time.UnixMilli(60_001), id), "file://")
+		if err := os.WriteFile(damaged, []byte("torn"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const torn = "job_6_0021, which may be of flow_6_0020: read history …/job_6_0021: not a job's history"
 	for _, c := range []struct {
 		args   string
 		code   int
@@ -55,15 +66,22 @@ func TestFlows(t *testing.T) {
 		{"suspend flow_7_0005", 0, "", ""},
 		{"resume -json flow_7_0005", 0, "{…\"resumed\": [\n    \"job_7_0007\"\n  ]", ""},
 		{"set flow_7_0005 weight=2", 0, "job_7_0007 ", ""},
-		{"history flow_7_0005", 1, "", "job_7_0005 has no history…job_7_0006 has no history…job_7_0007 has no history"},
+		{"history flow_7_0005", 1, "job_7_0005 orders  succeeded…owner me", "mrsubmit history: job_7_0006 has no history…mrsubmit history: job_7_0007 has no history"},
 		{"history flow_6_0010", 0, "job_6_0010 old a  succeeded…owner me…job_6_0012 old c  failed…owner me", ""},
 		{"history -json flow_6_0010", 0, `[…"id": "job_6_0010"…"id": "job_6_0012"…]`, ""},
 		{"history -jobtracker  -staging STAGING flow_6_0010", 0, "job_6_0010 old a…job_6_0012 old c", ""},
+		{"history flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit history: " + torn},
+		{"history -json flow_6_0020", 1, `[…"id": "job_6_0020"…"id": "job_6_0022"…]`, torn},
 		{"history flow_6_0011", 1, "", "flow_6_0011: unknown job: no job of this flow is there"},
 		{"kill flow_6_0010", 1, "", "job_6_0012: the job has ended"},
 		{"counters flow_7_0005", 0, "job_7_0005 orders\nGROUP…RECORDS  5\njob_7_0006 sold\nGROUP…job_7_0007 answer\n", ""},
 		{"counters -json flow_7_0005", 0, `"job_7_0005": {…"RECORDS": 5…"job_7_0006": {}`, ""},
 		{"counters flow_6_0010", 0, "job_6_0010 old a\nGROUP…job_6_0012 old c\n", ""},
+		{"counters flow_6_0020", 1, "job_6_0020 torn a\nGROUP…job_6_0022 torn c\nGROUP", "mrsubmit counters: " + torn},
+		{"counters -json flow_6_0020", 1, `"job_6_0020": {…"job_6_0022": {`, torn},
+		{"status flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit status: " + torn},
+		{"kill flow_6_0020", 1, "", torn + "…job_6_0022: the job has ended"},
+		{"history flow_6_0021", 1, "", "mrsubmit history: job_6_0021, which may be of flow_6_0021…flow_6_0021: unknown job"},
 		{"explain flow_7_0005", 0, "job_7_0005 orders: succeeded…job_7_0006 sold: committing…job_7_0007 answer: waiting", ""},
 		{"explain -json flow_7_0005", 0, `[…"job": "job_7_0005"…"job": "job_7_0007"…]`, ""},
 		{"logs flow_7_0005", 0, "==> attempt_7_0005_…==> attempt_7_0006_…==> attempt_7_0007_", ""},

@@ -104,7 +104,8 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 }
 
 // pastFlow lists the jobs of a flow that have a history. They are numbered one after the
-// other, from the flow's number on.
+// other, from the flow's number on, so an unreadable history before one of another flow
+// may be of this flow.
 func (q *query) pastFlow(ctx context.Context, flow wire.FlowID) ([]wire.JobStatus, error) {
 	staging, err := q.stagingURL(ctx)
 	if err != nil {
@@ -120,7 +121,8 @@ func (q *query) pastFlow(ctx context.Context, flow wire.FlowID) ([]wire.JobStatu
 	for _, e := range entries {
 		r, err := history.Read(files(), e.Name)
 		if err != nil {
-			return nil, err
+			q.leaveOut(fmt.Errorf("%v, which may be of %v: %w", e.Job, flow, err))
+			continue
 		}
 		if r.Job.Flow != flow {
 			break

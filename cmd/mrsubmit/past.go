@@ -144,20 +144,20 @@ func (q *query) historyOf(ctx context.Context, staging string) error {
 		r, err := history.Find(files(), staging, id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			err = fmt.Errorf("%v has no history in %s: it has not ended, was never there, or it is longer ago than histories are kept", id, staging)
-			if !flow {
-				return err
-			}
-			fmt.Fprintf(q.stderr, "mrsubmit history: %v\n", err)
-			continue
+			err = fmt.Errorf("%v has no history in %s: it has not ended, was never there, or ended longer ago than histories are kept", id, staging)
 		case err != nil:
-			return fmt.Errorf("history of %v: %w", id, err)
+			err = fmt.Errorf("history of %v: %w", id, err)
 		}
-		records = append(records, r)
+		switch {
+		case err == nil:
+			records = append(records, r)
+		case flow:
+			q.leaveOut(err)
+		default:
+			return err
+		}
 	}
 	switch {
-	case len(records) == 0:
-		return errReported
 	case q.json && flow:
 		past := make([]pastJob, 0, len(records))
 		for _, r := range records {
@@ -188,7 +188,7 @@ func (q *query) printHistory(r *history.Record) error {
 		fmt.Fprintf(q.stdout, "plans in force before %s are not known: %s\n", timeText(p.PlansSince), client.OneLine(p.PlansLack))
 	}
 	if p.Unkept > 0 {
-		fmt.Fprintf(q.stdout, "%d attempts beside these are not known\n", p.Unkept)
+		fmt.Fprintf(q.stdout, "not kept: %s more\n", counted(p.Unkept, "attempt"))
 	}
 	if err := q.table(attemptRows(p.Attempts)); err != nil {
 		return err

@@ -51,6 +51,8 @@ type query struct {
 	tlsDir    string
 	who       *identity.Identity // nil: nobody has to know
 
+	partial bool // something could not be told, which has been reported
+
 	reason string // of a kill
 	stays  bool   // until a task tracker is drained
 	wanted wire.Scheduling
@@ -77,8 +79,18 @@ func asking(name string, least, most int, do func(q *query, ctx context.Context)
 			defer q.cluster.Close()
 			err = do(q, ctx)
 		}
+		if err == nil && q.partial {
+			err = errReported
+		}
 		return t.exitCode(name, q.flags, err)
 	}
+}
+
+// leaveOut reports why one job of a flow cannot be told: the command tells the others, then
+// fails.
+func (q *query) leaveOut(why error) {
+	q.partial = true
+	fmt.Fprintf(q.stderr, "mrsubmit %s: %v\n", q.flags.Name(), why)
 }
 
 func newFlags(name string) *flag.FlagSet {
