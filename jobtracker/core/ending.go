@@ -37,8 +37,8 @@ func (l *Live) writeHistory(j *job) {
 			a.State, a.Took, a.Error = wire.AttemptKilled, now-a.Began, "the job has ended"
 		}
 	}
-	r.Job, _ = l.c.Status(j.id) // it is known
-	r.Job.State, r.Job.Waits, r.Job.Ends = j.closing.Outcome, "", 0
+	r.Job = l.c.statusOf(j.facts, l.now)
+	r.Job.State, r.Job.Waits = j.closing.Outcome, ""
 	j.closing.status(&r.Job)
 	l.c.emit(WriteHistory{
 		Epoch: l.epoch, Job: j.id, Record: r, After: retryDelay(j.historyFailed),

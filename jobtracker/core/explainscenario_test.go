@@ -47,7 +47,7 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 	return true
 }
 
-// checkEnds: a status foretells the end that an explanation does.
+// checkEnds: a status and an explanation predict the same end of a job.
 func (s *scenario) checkEnds(x *wire.Explanation) {
 	status, _ := s.core.StatusAt(s.now, x.Job)
 	want := int64(0)

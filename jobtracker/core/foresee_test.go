@@ -120,3 +120,17 @@ func misjudged(t *testing.T, r *history.Record) float64 {
 	}
 	return math.Abs(float64(last.End-r.Ended)) / float64(r.Ended-r.Submitted)
 }
+
+// TestHistoryHasNoForecast: a job's history needs no prediction of all jobs' ends, which
+// costs what the cluster has jobs.
+func TestHistoryHasNoForecast(t *testing.T) {
+	p := newPaced(t, 1, wire.Scheduling{}, 1, 1, 1)
+	p.submit(&pacedJob{name: "j", maps: 2, take: [2]time.Duration{time.Second}})
+	p.run(1)
+	l := p.core.live
+	l.foreseen = nil
+	l.writeHistory(l.order[0])
+	if l.foreseen != nil {
+		t.Error("the ends of all jobs are predicted for the history of one")
+	}
+}

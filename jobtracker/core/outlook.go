@@ -51,7 +51,7 @@ func (l *Live) outlooks(now time.Duration) map[int]*outlook {
 	return all
 }
 
-// statusGap is the most by which what a status foretells is older than the status.
+// statusGap is the greatest age of the forecast in a status.
 const statusGap = 500 * time.Millisecond
 
 // lately is outlooks as of now, or as they were less than a gap ago.

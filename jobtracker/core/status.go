@@ -32,7 +32,17 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	if f == nil {
 		return wire.JobStatus{}, false
 	}
-	s = wire.JobStatus{ID: id, Name: f.name, State: c.facts.state(f)}
+	now = max(now, c.now)
+	s = c.statusOf(f, now)
+	if c.live != nil && f.end == nil {
+		c.live.setEnd(f, &s, now)
+	}
+	return s, true
+}
+
+// statusOf is a job's status without when it should end.
+func (c *Core) statusOf(f *jobFacts, now time.Duration) wire.JobStatus {
+	s := wire.JobStatus{ID: c.facts.id(f.n), Name: f.name, State: c.facts.state(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.maps, 0), f.reduces
 	s.Terms, s.Held = f.sub.terms, f.sub.suspended && f.end == nil
 	s.Owner = f.sub.who()
@@ -50,7 +60,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 		f.end.status(&s)
 		with = f.end.With
 	case c.live != nil:
-		c.live.status(c.live.jobs[f.n], &s, max(now, c.now))
+		c.live.status(c.live.jobs[f.n], &s, now)
 	}
 	if f.stop != nil {
 		s.Error, with = f.stop.Reason, f.stop.With
@@ -58,7 +68,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	if with != 0 {
 		s.With = c.facts.id(with)
 	}
-	return s, true
+	return s
 }
 
 // status tells what the log keeps of an ended job.
@@ -77,12 +87,16 @@ func (x *ended) status(s *wire.JobStatus) {
 	s.Reduces.FailedAttempts = int(s.Counters.Get(jobCounters, failedReduces))
 }
 
-// status tells what the leader knows of a job that has not ended.
+// setEnd adds when a job should end that has not ended.
+func (l *Live) setEnd(f *jobFacts, s *wire.JobStatus, now time.Duration) {
+	if o := l.lately(now, statusGap)[f.n]; o != nil && o.end != never {
+		s.Ends = o.end - l.jobs[f.n].arrived
+	}
+}
+
+// status tells what the leader knows of a job that has not ended, but for when it should.
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.arrived
-	if o := l.lately(now, statusGap)[j.facts.n]; o != nil && o.end != never {
-		s.Ends = o.end - j.arrived
-	}
 	s.Maps.Running, s.Reduces.Running = j.inSlots[mapPhase], j.inSlots[reducePhase]
 	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.failures[mapPhase], j.failures[reducePhase]
 	s.Maps.Done = j.mapsDone()
