@@ -13,16 +13,18 @@ import (
 func main() {
 	pattern := flag.String("e", "", "the `regexp` to look for")
 	count := flag.Bool("count", false, "count matches instead of printing lines")
-	mapreduce.Main(func() (*mapreduce.Flow, error) {
-		re, err := regexp.Compile(*pattern)
-		if err != nil {
-			return nil, err
-		}
-		if *count {
-			return countMatches(re), nil
-		}
-		return matchingLines(re), nil
-	})
+	mapreduce.Main(func() (*mapreduce.Flow, error) { return grep(*pattern, *count) })
+}
+
+func grep(pattern string, count bool) (*mapreduce.Flow, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	if count {
+		return countMatches(re), nil
+	}
+	return matchingLines(re), nil
 }
 
 func matchingLines(re *regexp.Regexp) *mapreduce.Flow {

@@ -13,23 +13,23 @@ func main() {
 	records := flag.Bool("records", false, "sort 100-byte records by their first 10 bytes instead of lines")
 	mapreduce.Main(func() (*mapreduce.Job, error) {
 		if *records {
-			return sortRecords(), nil
+			return sortRecords()
 		}
-		return sortLines(), nil
+		return sortLines()
 	})
 }
 
-func sortLines() *mapreduce.Job {
+func sortLines() (*mapreduce.Job, error) {
 	lines := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, struct{})) error {
 		emit(line, struct{}{})
 		return nil
 	})
-	return mapreduce.Sort(lines.TotalOrder()).Job("sort")
+	return mapreduce.Sort(lines.TotalOrder()).Job("sort"), nil
 }
 
 const recordSize, keySize = 100, 10
 
-func sortRecords() *mapreduce.Job {
+func sortRecords() (*mapreduce.Job, error) {
 	records := mapreduce.Map(mapreduce.Records(recordSize), func(_ *mapreduce.Task, rec []byte, emit func([]byte, []byte)) error {
 		if len(rec) != recordSize {
 			return fmt.Errorf("record of %d bytes", len(rec))
@@ -39,5 +39,5 @@ func sortRecords() *mapreduce.Job {
 	})
 	job := mapreduce.Sort(records.TotalOrder()).Job("terasort")
 	job.Format = mapreduce.Raw{Keys: true}
-	return job
+	return job, nil
 }

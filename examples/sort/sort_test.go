@@ -9,7 +9,7 @@ import (
 )
 
 func TestSortLines(t *testing.T) {
-	if got, want := mrtest.Run(t, sortLines(), "b\na\n\nB\na\n"), "\nB\na\na\nb\n"; got != want {
+	if got, want := mrtest.Run(t, mrtest.Program(sortLines), "b\na\n\nB\na\n"), "\nB\na\na\nb\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -19,7 +19,7 @@ func TestSortRecords(t *testing.T) {
 		return key + strings.Repeat(".", keySize-len(key)) + strings.Repeat("v", recordSize-keySize)
 	}
 	records := []string{record("pear"), record("apple"), record("\x00"), record("fig")}
-	out := mrtest.RunFiles(t, sortRecords(), map[string]string{"in": strings.Join(records, "")})
+	out := mrtest.RunFiles(t, mrtest.Program(sortRecords), map[string]string{"in": strings.Join(records, "")})
 	slices.Sort(records)
 	if got := out.Text(); got != strings.Join(records, "") {
 		t.Errorf("got %q", got)

@@ -23,14 +23,16 @@ var queries = map[int]func(*database) *mapreduce.Flow{
 func main() {
 	query := flag.Int("query", 0, "`number` of the query: 1, 3, 5, 6, 10 or 13")
 	tables := flag.String("tables", "", "`directory`, or URL of one, with lineitem.tbl or lineitem/*.tbl, and so on")
-	mapreduce.Main(func() (*mapreduce.Flow, error) {
-		flow := queries[*query]
-		if flow == nil {
-			return nil, fmt.Errorf("-query %d: want 1, 3, 5, 6, 10 or 13", *query)
-		}
-		if *tables == "" {
-			return nil, errors.New("-tables is not given: want the directory of the .tbl files")
-		}
-		return flow(open(*tables)), nil
-	})
+	mapreduce.Main(func() (*mapreduce.Flow, error) { return flowOf(*query, *tables) })
+}
+
+func flowOf(query int, tables string) (*mapreduce.Flow, error) {
+	flow := queries[query]
+	if flow == nil {
+		return nil, fmt.Errorf("-query %d: want 1, 3, 5, 6, 10 or 13", query)
+	}
+	if tables == "" {
+		return nil, errors.New("-tables is not given: want the directory of the .tbl files")
+	}
+	return flow(open(tables)), nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/integration/tpch/peers"
+	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/mapreduce/mrtest"
 )
 
@@ -30,13 +31,14 @@ func TestQueries(t *testing.T) {
 	if slices.Compare(peers.Queries(), numbers()) != 0 {
 		t.Errorf("there is SQL for %v, and flows for %v", peers.Queries(), numbers())
 	}
-	for number, flow := range queries {
+	for number := range queries {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			want, err := os.ReadFile(answerFile(number))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := mrtest.RunFiles(t, flow(open("db")), tables).Text()
+			program := mrtest.Program(func() (*mapreduce.Flow, error) { return flowOf(number, "db") })
+			got := mrtest.RunFiles(t, program, tables).Text()
 			if got != string(want) {
 				t.Errorf("got\n%swant\n%s", got, want)
 			}

@@ -19,6 +19,16 @@ import (
 // Program is what [mapreduce.Main] is given, to be tested as it runs: built again
 // for every attempt. A job that is built once for all its attempts hides what it
 // captures, such as the time, which is another in every worker.
+//
+// It runs build, not the program: Main is not called and flags are not parsed. So
+// these do not show:
+//
+//   - What lives outside build: package variables, what main has read or computed, and
+//     what build itself captures are the same for all attempts. In workers they are not.
+//   - The worker's environment and directory: attempts have those of the test.
+//   - What is the same in both runs that are compared, such as the day of a captured
+//     time, and what this input does not reach.
+//   - Data races among attempts: they run one after the other.
 func Program[P *mapreduce.Job | *mapreduce.Flow](build func() (P, error)) Runnable {
 	return program(func() (Runnable, error) {
 		p, err := build()
