@@ -195,8 +195,8 @@ func (d *Dir) checkNames() error {
 			return err
 		}
 		if info.Mode().Type() != want || !trusted(info) {
-			return refusal(fmt.Sprintf("%s in it is %s of user %d, where a %s has %s of its own: move it away",
-				name, kindText(info.Mode()), owner(info), d.layout.Daemon, kindText(want)))
+			return refusal(fmt.Sprintf("%s in it is %s of user %d, and must be %s of root or of user %d: move it away",
+				name, kindText(info.Mode()), owner(info), kindText(want), os.Geteuid()))
 		}
 		marked = marked || name == d.layout.Marker
 		locked = locked || name == LockName && info.Size() == 0
@@ -205,13 +205,19 @@ func (d *Dir) checkNames() error {
 	switch {
 	case marked:
 	case len(foreign) > 0:
-		return refusal(fmt.Sprintf("%s is in it, and no file %s: no %s has made it, and what is in it could be lost; name a new or an empty directory, or, if it is one of an older build's, move %[1]s away",
-			shorten(foreign), d.layout.Marker, d.layout.Daemon))
+		return d.notMade(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move out of it what no %s makes: %s", d.layout.Daemon, shorten(foreign)))
 	case len(entries) > 0 && !locked && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "lost+found" && e.Name() != newLock }):
-		return refusal(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s: no %s has made it, and what is in it could be lost; name a new or an empty directory",
-			d.layout.Marker, LockName, d.layout.Daemon))
+		return d.notMade(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s", d.layout.Marker, LockName),
+			fmt.Sprintf("make an empty file %s in it", LockName))
 	}
 	return nil
+}
+
+// notMade refuses a directory that no daemon seems to have made. Older is what to do with
+// one that a build without markers has made, as in docs/operations.md.
+func (d *Dir) notMade(why, older string) error {
+	return refusal(fmt.Sprintf("%s, so no %s seems to have made it, and what is in it could be lost: name a new or an empty directory, or, if a %[2]s of an older build has used this one, %[3]s",
+		why, d.layout.Daemon, older))
 }
 
 func shorten(names []string) string {

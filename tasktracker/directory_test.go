@@ -23,18 +23,18 @@ func TestForeignDirectories(t *testing.T) {
 		make       func(dir, elsewhere string) error // what else there is
 		want       string
 	}{
-		{"files of a user", "thesis.tex", nil, "thesis.tex is in it"},
-		{"in names of the tracker", filepath.Join(core.RunDir, "thesis.tex"), nil, "no task tracker has made it"},
-		{"all of them", job, nil, "no task tracker has made it"},
+		{"files of a user", "thesis.tex", nil, "makes: thesis.tex"},
+		{"in names of the tracker", filepath.Join(core.RunDir, "thesis.tex"), nil, "so no task tracker seems to have made it"},
+		{"all of them", job, nil, "so no task tracker seems to have made it"},
 		{"with a lock", job, func(dir, _ string) error {
 			return os.WriteFile(filepath.Join(dir, "lock"), []byte("x"), 0o600)
-		}, "no task tracker has made it"},
+		}, "so no task tracker seems to have made it"},
 		{"behind a link", "", func(dir, elsewhere string) error {
 			return errors.Join(os.WriteFile(filepath.Join(dir, layout.Marker), nil, 0o600), os.Symlink(elsewhere, filepath.Join(dir, core.JobsDir)))
 		}, "jobs in it is a symbolic link"},
 		{"of a job tracker", "", func(dir, _ string) error {
 			return os.WriteFile(filepath.Join(dir, "quern-jobtracker"), nil, 0o600)
-		}, "quern-jobtracker is in it"},
+		}, "makes: quern-jobtracker"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, elsewhere := t.TempDir(), t.TempDir()
