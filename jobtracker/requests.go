@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Errors do not name the request: who made it does, and says it where it is read.
+// Errors do not name the request: the HTTP interface and its client do.
 
 // Submit hands in a submission and returns the ids of its jobs, in the order of
 // its Plan. The same key gets the same ids, so a caller may submit again after

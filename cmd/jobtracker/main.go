@@ -141,7 +141,7 @@ func (o *options) check(keep int) (err error) {
 	case o.data == "":
 		return daemon.Wrong("-data is missing: where is the log to be kept?")
 	case o.period <= 0:
-		return daemon.Wrong("-period %v: want more than that", o.period)
+		return daemon.Wrong("-period must be positive, got %v", o.period)
 	case o.lease < 100*time.Millisecond:
 		return daemon.Wrong("-lease %v: at least 100ms", o.lease)
 	case o.raftTimeout < 50*time.Millisecond:

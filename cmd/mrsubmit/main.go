@@ -1,9 +1,13 @@
 // Command mrsubmit is Quern's command line: it runs jobs and asks about them.
 // There is one file for each subcommand; this one picks among them.
 //
-// Exit codes: 0 done, 1 the job or command failed, 2 bad usage, 129 the terminal has
-// gone and the jobs go on without mrsubmit, 141 standard output is not read any more. Results go to
-// standard output; progress and messages to standard error.
+// Results go to standard output; progress and messages to standard error. Exit codes:
+//
+//	0    done
+//	1    the job or command failed
+//	2    bad usage
+//	129  the terminal has gone; the jobs go on without mrsubmit
+//	141  standard output is not read any more
 package main
 
 import (

@@ -89,13 +89,13 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	return f, err
 }
 
-// What has been printed already.
+// Errors that the user has been told already, so that they are not printed.
 var (
-	errReported = errors.New("reported")                 // a failure
-	errHungUp   = errors.New("the jobs go on, reported") // that the terminal has gone
+	errReported = errors.New("the command has failed")
+	errHungUp   = errors.New("the terminal has gone, and the jobs go on")
 )
 
-// reported is what the client has printed when it returns an exit code.
+// reported is the error behind an exit code of the client, which has printed why.
 func reported(code int) error {
 	switch code {
 	case exitDone:

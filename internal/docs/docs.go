@@ -21,8 +21,8 @@ func Properties() string {
 	b.WriteString("# Job properties\n\n" +
 		"Set with `-D name=value`, which wins, or in `Job.Properties`; `-D JOB:name=value` sets that of one job of a flow,\n" +
 		"and wins over both. Names are Hadoop's where Hadoop has one, and its old names do as well. An unknown `quern.*`\n" +
-		"name is refused; what becomes of Hadoop's other names is told [below](#hadoops-other-properties). Any other name\n" +
-		"is the job's own: `Task.Property` reads it.\n\n" +
+		"name is refused. Hadoop's other names are refused or have no effect, as [the tables below](#hadoops-other-properties)\n" +
+		"say. Any other name is the job's own: `Task.Property` reads it.\n\n" +
 		"| property | default | |\n|---|---|---|\n")
 	old := oldNames()
 	for _, p := range mapreduce.Properties() {
@@ -33,12 +33,13 @@ func Properties() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s%s |\n", p.Name, code(p.Default), p.Doc, also)
 	}
 	b.WriteString("\n## Hadoop's other properties\n\n" +
-		"A property of Hadoop that would change records or output is refused, by its old name too, unless its value asks for\n" +
-		"what Quern does anyway:\n\n" +
-		"| refused | but for | why, and what to do |\n|---|---|---|\n")
+		"Quern refuses a property of Hadoop that would change records or output, also by its old name. A value that asks for\n" +
+		"what Quern does anyway is accepted:\n\n" +
+		"| refused | accepted value | why, and what to do |\n|---|---|---|\n")
 	rules(&b, true)
-	b.WriteString("\nThese have no meaning here, which one warning a job says; so has a `mapreduce.*` or `mapred.*` name that is in no table:\n\n" +
-		"| without effect | silent for | why |\n|---|---|---|\n")
+	b.WriteString("\nThese properties have no effect in Quern, and neither has a `mapreduce.*` or `mapred.*` name that is in no table.\n" +
+		"The program warns once of each one that is set:\n\n" +
+		"| without effect | no warning for | why |\n|---|---|---|\n")
 	rules(&b, false)
 	b.WriteString("\nGenerated from the code by `go test ./internal/docs -rewrite`.\n")
 	return b.String()
