@@ -135,13 +135,20 @@ func TestReaderLosesDataNode(t *testing.T) {
 	}
 }
 
-// Row 29: a DataNode is lost while a block is written to it: at the block's
-// beginning, in its middle, at its end; or it is dead before anybody knows.
+// Row 29: a DataNode is lost while blocks are written to it: at a block's beginning, in
+// its middle, at its end; or it is dead before anybody knows.
 func TestWriterLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	near := c.DataNodes[1]
 	content := noise(3*blockSize + 1000)
+	type writing struct {
+		fs   *hdfs.FS
+		name string
+		at   int // so much is written when the DataNode is lost
+		dfs.Writer
+	}
 	for _, fault := range []func(d *minicluster.Daemon) error{(*minicluster.Daemon).Kill, (*minicluster.Daemon).Pause} {
+		var files []writing
 		for _, at := range []int{0, blockSize / 2, blockSize, len(content)} {
 			f := client(t, c, impatient, from(near))
 			name := dfs.Join(root(t, c, f), "f")
@@ -152,25 +159,27 @@ func TestWriterLosesDataNode(t *testing.T) {
 			if _, err := w.Write(content[:at]); err != nil {
 				t.Fatal(err)
 			}
-			if err := fault(near); err != nil {
+			files = append(files, writing{f, name, at, w})
+		}
+		if err := fault(near); err != nil {
+			t.Fatal(err)
+		}
+		errs := race(len(files), func(i int) error {
+			_, err := files[i].Write(content[files[i].at:])
+			return errors.Join(err, files[i].Close())
+		})
+		for i, file := range files {
+			got, err := readAll(file.fs, file.name)
+			if err := errors.Join(errs[i], err); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("lost at %d: %d bytes, or others, %v", file.at, len(got), err)
+			}
+		}
+		if near.Running() {
+			if err := near.Continue(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.Write(content[at:]); err != nil {
-				t.Errorf("lost at %d: %v", at, err)
-			}
-			if err := w.Close(); err != nil {
-				t.Errorf("lost at %d: %v", at, err)
-			}
-			if got, err := readAll(f, name); err != nil || !bytes.Equal(got, content) {
-				t.Errorf("lost at %d: %d bytes, or others, %v", at, len(got), err)
-			}
-			if near.Running() {
-				if err := near.Continue(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			restart(t, c, near)
 		}
+		restart(t, c, near)
 	}
 }
 
@@ -251,16 +260,19 @@ func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string
 func TestFileChanges(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c, impatient)
-	name, content := dfs.Join(root(t, c, f), "f"), noise(2*blockSize)
+	top, content := root(t, c, f), noise(2*blockSize)
 	other := slices.Clone(content)
 	slices.Reverse(other)
+	var files []dfs.File
 	for _, begun := range []bool{false, true} {
-		for want, replace := range map[error]bool{dfs.ErrChanged: true, fs.ErrNotExist: false} {
+		for _, replaced := range []bool{false, true} {
+			name := dfs.Join(top, fmt.Sprintf("f %v %v", begun, replaced))
 			write(t, f, name, content)
 			file, err := f.Open(name)
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer file.Close()
 			if begun {
 				if _, err := file.ReadAt(make([]byte, 10), 0); err != nil {
 					t.Fatal(err)
@@ -269,26 +281,26 @@ func TestFileChanges(t *testing.T) {
 			if err := f.Remove(name); err != nil {
 				t.Fatal(err)
 			}
-			if replace {
+			if replaced {
 				write(t, f, name, other)
 			}
-			// The DataNodes remove the old blocks when they hear of it, so until
-			// then there may be something to read.
-			trial.Await(t, "the old blocks are gone", func() bool {
-				got := make([]byte, len(content))
-				n, err := file.ReadAt(got, 0)
-				if !bytes.Equal(got[:n], content[:n]) {
-					t.Fatal("content of another file")
-				}
-				if err != nil && !errors.Is(err, want) {
-					t.Errorf("replaced %v: %v, want %v", replace, err, want)
-				}
-				return err != nil
-			})
-			file.Close()
-			if err := f.RemoveAll(name); err != nil {
-				t.Fatal(err)
-			}
+			files = append(files, file)
 		}
+	}
+	// The DataNodes remove the old blocks when they hear of it, so until then there may
+	// be something to read.
+	for i, file := range files {
+		want := []error{fs.ErrNotExist, dfs.ErrChanged}[i%2] // removed or replaced
+		trial.Await(t, "the old blocks are gone", func() bool {
+			got := make([]byte, len(content))
+			n, err := file.ReadAt(got, 0)
+			if !bytes.Equal(got[:n], content[:n]) {
+				t.Fatalf("file %d: content of another file", i)
+			}
+			if err != nil && !errors.Is(err, want) {
+				t.Errorf("file %d: %v, want %v", i, err, want)
+			}
+			return err != nil
+		})
 	}
 }

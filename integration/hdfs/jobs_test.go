@@ -15,7 +15,7 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-var megabytes = flag.Int("megabytes", 50, "how much text TestJobs has, in fifty blocks")
+var megabytes = flag.Int("megabytes", 50, "how much text TestJobs has; a third of it is in blocks of a fiftieth, the rest in blocks four times as large")
 
 // Word count, sort and grep of a text in HDFS, embedded and on three job trackers
 // and four task trackers that have their staging directory there too: the output
@@ -23,7 +23,7 @@ var megabytes = flag.Int("megabytes", 50, "how much text TestJobs has, in fifty 
 func TestJobs(t *testing.T) {
 	c := cluster(t)
 	all := text(*megabytes << 20)
-	block := having("dfs.blocksize", fmt.Sprint(*megabytes<<20/50&^511)) // HDFS's checksums are of 512 bytes
+	block := *megabytes << 20 / 50 &^ 511 // HDFS's checksums are of 512 bytes
 	const pattern = "1f[0-9]-[a-z]*"
 	cases := []struct {
 		program, flags, sub string
@@ -38,8 +38,8 @@ func TestJobs(t *testing.T) {
 
 	p := newPlace(t, c) // now, for its time begins
 	third := bytes.IndexByte(all[len(all)/3:], '\n') + len(all)/3 + 1
-	p.put("in/a", all[:third], block)
-	p.put("in/b", all[third:], block)
+	p.put("in/a", all[:third], having("dfs.blocksize", fmt.Sprint(block)))
+	p.put("in/b", all[third:], having("dfs.blocksize", fmt.Sprint(4*block)))
 	in := dfs.Join(p.top, "in")
 	files := make(map[string][]byte) // of outputs, as they were embedded
 	for _, where := range []string{"embedded", "processes"} {

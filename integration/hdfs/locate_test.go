@@ -159,11 +159,12 @@ func TestNameNodeCalls(t *testing.T) {
 	name := dfs.Join(top, "in")
 	write(t, setUp, name, noise(3*blockSize))
 	setUp.Close()
-	count := func(do func(f *hdfs.FS)) (all, retried int) {
+	use := func(do func(f *hdfs.FS)) *cutter {
 		counted := &cutter{nameNode: nn.Addr()}
-		f := client(t, c, func(o *hdfs.Options) { o.Dial = counted.dial })
-		do(f)
-		trial.Await(t, "nothing is connected any more", func() bool { return connections(t, nn) == 0 })
+		do(client(t, c, func(o *hdfs.Options) { o.Dial = counted.dial }))
+		return counted
+	}
+	count := func(counted *cutter) (all, retried int) {
 		counted.mu.Lock()
 		defer counted.mu.Unlock()
 		t.Log(counted.methods)
@@ -187,15 +188,17 @@ func TestNameNodeCalls(t *testing.T) {
 			}
 		}
 	}
-	if n, _ := count(func(f *hdfs.FS) { read(t, f, name) }); n > 3 {
+	reader, one, two := use(func(f *hdfs.FS) { read(t, f, name) }), use(writes(1)), use(writes(2))
+	trial.Await(t, "nothing is connected any more", func() bool { return connections(t, nn) == 0 })
+	if n, _ := count(reader); n > 3 {
 		t.Errorf("a task that only reads makes %d calls, want at most 3", n)
 	}
-	one, completes := count(writes(1))
-	if one -= completes - 2; one > 14 {
-		t.Errorf("a task that writes one block makes %d calls, want at most 14", one)
+	n, completes := count(one)
+	if n -= completes - 2; n > 14 {
+		t.Errorf("a task that writes one block makes %d calls, want at most 14", n)
 	}
-	two, completes := count(writes(2))
-	if two -= completes - 2; two > one+2 {
-		t.Errorf("a task that writes two blocks makes %d calls, want at most 2 more than %d", two, one)
+	more, completes := count(two)
+	if more -= completes - 2; more > n+2 {
+		t.Errorf("a task that writes two blocks makes %d calls, want at most 2 more than %d", more, n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/trial"
 )
 
@@ -25,9 +26,20 @@ func free(t *testing.T) string {
 
 const stranger = "eve" // a user to whom nothing in HDFS belongs
 
-// What cannot work is refused with a message that names it, and nothing is left.
-func TestJobsRefused(t *testing.T) {
+// TestRefused has both wait at once for addresses that do not answer.
+func TestRefused(t *testing.T) {
 	c := cluster(t)
+	programs(t)
+	for name, run := range map[string]func(*testing.T, *minicluster.Cluster){"jobs": jobsRefused, "staging": stagingRefused} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, c)
+		})
+	}
+}
+
+// What cannot work is refused with a message that names it, and nothing is left.
+func jobsRefused(t *testing.T, c *minicluster.Cluster) {
 	p := newPlace(t, c)
 	in := p.put("in", []byte("a\nb\n"))
 	secret := p.put("secret", []byte("c\n"))
@@ -104,8 +116,7 @@ func TestJobsRefused(t *testing.T) {
 
 // A daemon whose staging directory cannot be used does not serve, and says why; nor
 // can who may not write there submit.
-func TestStagingRefused(t *testing.T) {
-	c := cluster(t)
+func stagingRefused(t *testing.T, c *minicluster.Cluster) {
 	p := newPlace(t, c)
 	in := p.put("in", []byte("a\n"))
 	nobody := "hdfs://" + free(t)

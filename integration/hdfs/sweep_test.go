@@ -190,7 +190,7 @@ func TestAbsurdAnswer(t *testing.T) {
 			t.Cleanup(func() { conn.Close() })
 		}
 	}()
-	f := hdfs.New(hdfs.Options{User: minicluster.Superuser})
+	f := hdfs.New(hdfs.Options{User: minicluster.Superuser, FirstPatience: time.Second})
 	defer f.Close()
 	if _, err := f.Stat("hdfs://" + listen.Addr().String() + "/x"); err == nil {
 		t.Error("an answer of 2 GiB was taken")
