@@ -44,7 +44,7 @@ import (
 // Layout is what a kind of daemon makes at the top of its directory.
 type Layout struct {
 	Daemon string   // what it is called in errors: "task tracker"
-	Marker string   // name of the marker
+	Marker string   // name of the marker, quern-…
 	Dirs   []string // patterns of [path.Match]
 	Files  []string // likewise
 }
@@ -176,6 +176,7 @@ func (d *Dir) checkNames() error {
 		return err
 	}
 	var foreign []string
+	var wrong error // of a name that is the daemon's
 	marked, locked := false, false
 	for _, e := range entries {
 		name := e.Name()
@@ -195,17 +196,22 @@ func (d *Dir) checkNames() error {
 			return err
 		}
 		if info.Mode().Type() != want || !trusted(info) {
-			return refusal(fmt.Sprintf("%s in it is %s of user %d, and must be %s of root or of user %d: move it away",
+			wrong = refusal(fmt.Sprintf("%s in it is %s of user %d, and must be %s of root or of this process's user, %d: move it away",
 				name, kindText(info.Mode()), owner(info), kindText(want), os.Geteuid()))
 		}
 		marked = marked || name == d.layout.Marker
 		locked = locked || name == LockName && info.Size() == 0
 	}
 	slices.Sort(foreign)
+	other := slices.IndexFunc(foreign, func(name string) bool { return strings.HasPrefix(name, "quern-") })
 	switch {
-	case marked:
-	case len(foreign) > 0:
+	case !marked && other >= 0: // before what is wrong with names that both use
+		return refusal(fmt.Sprintf("%s is in it: another kind of daemon has made it; name a new or an empty directory", foreign[other]))
+	case !marked && len(foreign) > 0:
 		return d.notMade(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move out of it what no %s makes: %s", d.layout.Daemon, shorten(foreign)))
+	case wrong != nil:
+		return wrong
+	case marked:
 	case len(entries) > 0 && !locked && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "lost+found" && e.Name() != newLock }):
 		return d.notMade(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s", d.layout.Marker, LockName),
 			fmt.Sprintf("make an empty file %s in it", LockName))

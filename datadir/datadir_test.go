@@ -220,7 +220,11 @@ func TestNames(t *testing.T) {
 				return err
 			}
 			return d.Close()
-		}, "what no tester makes: quern-other"},
+		}, "quern-other is in it: another kind of daemon has made it"},
+		{"of another daemon that has a directory for a file", func(t *testing.T, dir string) error {
+			write(t, dir, "quern-other")
+			return os.Mkdir(dir+"/cluster", 0o700)
+		}, "quern-other is in it: another kind of daemon has made it"},
 		{"marked, and more", func(t *testing.T, dir string) error { write(t, dir, "quern-tester"); write(t, dir, "more"); return nil }, ""},
 		{"marked, with a link", func(t *testing.T, dir string) error {
 			write(t, dir, "quern-tester")

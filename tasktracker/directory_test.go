@@ -34,7 +34,7 @@ func TestForeignDirectories(t *testing.T) {
 		}, "jobs in it is a symbolic link"},
 		{"of a job tracker", "", func(dir, _ string) error {
 			return os.WriteFile(filepath.Join(dir, "quern-jobtracker"), nil, 0o600)
-		}, "makes: quern-jobtracker"},
+		}, "quern-jobtracker is in it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, elsewhere := t.TempDir(), t.TempDir()

@@ -139,7 +139,7 @@ func (o *options) check(keep int) (err error) {
 	}
 	switch {
 	case o.data == "":
-		return daemon.Wrong("-data is missing: where is the log to be kept?")
+		return daemon.Wrong("-data is missing: name the directory for the log")
 	case o.period <= 0:
 		return daemon.Wrong("-period must be positive, got %v", o.period)
 	case o.lease < 100*time.Millisecond:
@@ -151,7 +151,7 @@ func (o *options) check(keep int) (err error) {
 	case o.expect < 0 || o.expect > mostVoters:
 		return daemon.Wrong("-bootstrap-expect %d: from 1 to %d", o.expect, mostVoters)
 	case o.expect > 1 && len(o.join) == 0:
-		return daemon.Wrong("-bootstrap-expect %d needs -join: where are the others?", o.expect)
+		return daemon.Wrong("-bootstrap-expect %d needs -join: name the gossip addresses of the others", o.expect)
 	}
 	if o.data, err = local.Path(o.data); err != nil {
 		return daemon.Wrong("-data: %v", err)

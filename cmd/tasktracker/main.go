@@ -113,7 +113,7 @@ func (o *options) check(keep int) (err error) {
 	}
 	switch {
 	case len(o.join) == 0 && len(o.jobTrackers) == 0:
-		return daemon.Wrong("-join is missing: where is the cluster?")
+		return daemon.Wrong("-join is missing: name gossip addresses of the cluster")
 	case o.mapSlots < 0 || o.reduceSlots < 0 || o.mapSlots+o.reduceSlots == 0:
 		return daemon.Wrong("-map-slots %d, -reduce-slots %d: it would run nothing", o.mapSlots, o.reduceSlots)
 	case o.shuffleRate != 0 && o.shuffleRate < tasktracker.MinShuffleRate:
@@ -152,7 +152,7 @@ func disks(data string) ([]string, error) {
 		all = append(all, abs)
 	}
 	if len(all) == 0 {
-		return nil, daemon.Wrong("-data is missing: where are files to be kept?")
+		return nil, daemon.Wrong("-data is missing: name the directory for files")
 	}
 	for i, dir := range all {
 		for _, other := range all[:i] {
