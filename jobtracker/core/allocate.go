@@ -181,7 +181,7 @@ func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
 	}
 	var later []scheduler.Later
 	for _, j := range l.order {
-		if j.held || j.stopping || j.facts.stop != nil || j.facts.sub.suspended {
+		if j.held || j.stopping || j.facts.Stopping() || j.facts.sub.suspended {
 			continue
 		}
 		for phase := range l.phases {
@@ -215,7 +215,7 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 		x.After = []scheduler.PhaseID{{Job: j.id, Phase: wire.Map}}
 	case phase == mapPhase && !begun:
 		for _, f := range l.facts.after(j.facts) {
-			if f.end == nil {
+			if !f.Ended() {
 				x.After = append(x.After, scheduler.PhaseID{Job: l.facts.id(f.n), Phase: f.kind()})
 			}
 		}

@@ -104,7 +104,7 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	case wire.Reduce:
 		m.Generation = j.homes[tk.n].gen
 	case wire.Cleanup:
-		m.Outcome = j.facts.stop.Outcome
+		m.Outcome = j.facts.Stop().Outcome
 	}
 	l.send(t, m)
 }

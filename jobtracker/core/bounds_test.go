@@ -96,8 +96,8 @@ func TestSubmissionsTooLarge(t *testing.T) {
 		f := newFacts(keptJobs)
 		f.apply(1, 1, &bootstrapped{Start: 1})
 		entry, err := decodeFact(encodeFact(&submitted{Submission: *c.sub}))
-		if err != nil || !f.apply(2, 1, entry) || len(f.jobs) != len(c.sub.Plan.Jobs) {
-			t.Errorf("%s: the entry of an earlier build makes %d jobs: %v", name, len(f.jobs), err)
+		if err != nil || !f.apply(2, 1, entry) || kept(f) != len(c.sub.Plan.Jobs) {
+			t.Errorf("%s: the entry of an earlier build makes %d jobs: %v", name, kept(f), err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestTrackersOfLongNames(t *testing.T) {
 				refused = ok && m.Reason == fmt.Sprintf("a tracker's %s has 1001 bytes, at most 1000", what)
 			}
 		}
-		if !refused || len(o.facts.trackers) > 0 {
+		if !refused || len(slices.Collect(o.facts.Trackers())) > 0 {
 			t.Errorf("%s: %+v", what, commands)
 		}
 	}
@@ -159,8 +159,8 @@ func TestRefused(t *testing.T) {
 	o.out = nil
 	o.live.end(j, wire.Killed, "killed")
 	o.carryOut(o.out)
-	end := o.facts.jobs[1].end
-	if end == nil || end.Outcome != wire.Killed || end.Error != "killed" || len(end.Counters) > 0 ||
+	end := o.facts.Job(1).End()
+	if end.Outcome != wire.Killed || end.Error != "killed" || len(end.Counters) > 0 ||
 		len(end.Troubles) != 1 || !strings.Contains(end.Troubles[0], large.Error()) {
 		t.Errorf("the job ended as %+v", end)
 	}
@@ -172,4 +172,10 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a log that takes nothing is asked for %v", got)
 	}
 	o.feed(Refused{Key: "nothing", Err: large})
+}
+
+// kept is how many jobs there are.
+func kept(f *Facts) int {
+	n, _ := f.Kept()
+	return n
 }

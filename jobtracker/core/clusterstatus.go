@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,9 +12,10 @@ import (
 // Statuses tells of all jobs that are kept, oldest first, as [Core.Status] does, at
 // the time now.
 func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
-	statuses := make([]wire.JobStatus, 0, len(c.facts.jobs))
-	for _, n := range slices.Sorted(maps.Keys(c.facts.jobs)) {
-		if s, ok := c.StatusAt(now, c.facts.id(n)); ok {
+	kept, _ := c.facts.Kept()
+	statuses := make([]wire.JobStatus, 0, kept)
+	for f := range c.facts.Jobs() {
+		if s, ok := c.StatusAt(now, c.facts.id(f.n)); ok {
 			statuses = append(statuses, s)
 		}
 	}
@@ -37,17 +37,19 @@ func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 
 // Cluster is what can be said of the cluster at a time: the trackers on the leader alone.
 func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
-	boot := &c.facts.boot
+	boot := c.facts.Boot()
+	kept, ended := c.facts.Kept()
+	_, pools := c.facts.Pools()
 	s := wire.ClusterStatus{
 		Cluster: boot.Cluster, Start: boot.Start, Staging: boot.Staging,
-		Epoch: c.facts.epoch, Leader: c.facts.leader.Leader, Addr: c.facts.leader.Addr, Leads: c.Leads(),
-		Jobs: len(c.facts.jobs) - len(c.facts.ended),
+		Epoch: c.facts.Epoch(), Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr, Leads: c.Leads(),
+		Jobs: kept - ended,
 	}
 	if c.live == nil {
 		return s
 	}
 	s.Scheduling, s.NoPlan, s.Pools = c.scheduling(), c.live.noPlan(), c.live.poolStatus()
-	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(c.facts.pooled.Table.Warnings)
+	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(pools.Warnings)
 	s.Drains = c.live.drains()
 	for _, t := range c.live.trackers {
 		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))

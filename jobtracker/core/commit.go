@@ -27,10 +27,10 @@ func (l *Live) grantReady(j *job) {
 	}
 	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(a *attempt) bool {
 		n := a.id.Task.N
-		if j.attempt(a.id) != a || a.killed || j.facts.done.Has(n) {
+		if j.attempt(a.id) != a || a.killed || j.facts.Committed(n) {
 			return true
 		}
-		if _, taken := j.facts.grants[n]; taken {
+		if _, taken := j.facts.Grant(n); taken {
 			return false
 		}
 		if j.facts.reduces > 0 && a.digest != 0 && a.digest != j.digestSum {
@@ -53,7 +53,7 @@ func (l *Live) digestsReady(j *job) bool {
 	switch {
 	case j.facts.digests && j.facts.digestsHash == hash:
 		return true
-	case j.facts.done.Len() > 0:
+	case j.facts.CommittedTasks() > 0:
 		l.stopJob(j, wire.Failed, "a map is not deterministic: it gave other records when it ran again, and reduces have committed output made of the first")
 	default: // which does nothing while a grant is out
 		l.propose(&digestsKnown{Job: j.facts.n, Hash: hash})
@@ -114,7 +114,7 @@ func (l *Live) revoked(j *job, x *revoked) {
 func (l *Live) taskCommitted(j *job, tk *task, id wire.AttemptID, r *wire.Result) {
 	n := id.Task.N
 	switch {
-	case j.facts.done.Has(n):
+	case j.facts.Committed(n):
 		l.count(j, tk, r)
 	case j.facts.holds(n, id.N):
 		l.count(j, tk, r)

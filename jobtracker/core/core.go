@@ -142,7 +142,7 @@ func New(cfg Config) *Core {
 }
 
 // Applied is the index of the last entry applied.
-func (c *Core) Applied() uint64 { return c.facts.index }
+func (c *Core) Applied() uint64 { return c.facts.Index() }
 
 // Snapshot encodes Facts.
 func (c *Core) Snapshot() ([]byte, error) { return c.facts.encode() }
@@ -249,7 +249,7 @@ func (c *Core) turnAway(ev Event) {
 }
 
 func (c *Core) entry(e Entry) {
-	if e.Index <= c.facts.index {
+	if e.Index <= c.facts.Index() {
 		return
 	}
 	x, err := decodeFact(e.Data)
@@ -269,7 +269,7 @@ func (c *Core) entry(e Entry) {
 	case c.live != nil:
 		c.live.now = c.now
 		c.live.applied(x, fitted)
-	case c.term != 0 && c.facts.epoch == c.term:
+	case c.term != 0 && c.facts.Epoch() == c.term:
 		c.takeOffice()
 	}
 }
@@ -277,7 +277,7 @@ func (c *Core) entry(e Entry) {
 // checkStaging halts when the cluster's staging directory is not ours. When the
 // cluster has begun as another than we would have made, our nonce goes.
 func (c *Core) checkStaging() bool {
-	boot := &c.facts.boot
+	boot := c.facts.Boot()
 	if boot.Start != 0 && c.cfg.Cluster != "" && c.cfg.Cluster != boot.Cluster {
 		c.emit(RemoveNonce{Name: nonceFile(c.cfg.Staging, c.cfg.Cluster)})
 		c.cfg.Cluster, c.cfg.Nonce = "", ""
@@ -295,7 +295,7 @@ func (c *Core) halt(err error) {
 }
 
 func (c *Core) restore(r Restored) {
-	f, err := decodeFacts(r.Snapshot, c.facts.keepEnded)
+	f, err := decodeFacts(r.Snapshot, keptJobs)
 	if err != nil {
 		c.halt(err)
 		return
@@ -318,7 +318,7 @@ func (c *Core) elected(e Elected) {
 // the cluster is bootstrapped. What has come in meanwhile is handled then.
 func (c *Core) takeOffice() {
 	election := c.waiting[0].(Elected)
-	if c.facts.boot.Start == 0 {
+	if c.facts.Boot().Start == 0 {
 		c.pending.propose(c, &bootstrapped{
 			Start: election.Wall, Cluster: c.cfg.Cluster, Staging: c.cfg.Staging, Nonce: c.cfg.Nonce,
 		})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,11 +26,11 @@ import (
 var ErrUnknownTracker = errors.New("unknown task tracker")
 
 // shut says whether a tracker is given no work: it is excluded, or drains.
-func (t *tracker) shut() bool { return t.excluded || t.drain != nil }
+func (t *tracker) shut() bool { return t.excluded || t.drain != 0 }
 
 // drainTracker has a tracker drain, or drain no more, one request after the other.
 func (l *Live) drainTracker(r Drain) {
-	if l.trackers[r.Tracker] == nil && l.facts.draining[r.Tracker] == nil {
+	if _, drains := l.facts.Draining(r.Tracker); l.trackers[r.Tracker] == nil && !drains {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker)})
 		return
 	}
@@ -43,7 +42,7 @@ func (l *Live) drainTracker(r Drain) {
 
 func (l *Live) proposeDrain() {
 	r := l.wishes.drains[0]
-	l.propose(&drain{N: l.facts.drains + 1, Tracker: r.Tracker, Undo: r.Undo})
+	l.propose(&drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo})
 }
 
 // drainApplied answers the request that has become a fact. One of an earlier leader may
@@ -68,12 +67,13 @@ func (l *Live) drainApplied(x *drain, fitted bool) {
 // drainChanged brings a tracker into line with what is wished of its name.
 func (l *Live) drainChanged(t *tracker) {
 	was := t.drain
-	if t.drain = l.facts.draining[t.Name]; t.drain == was {
+	d, _ := l.facts.Draining(t.Name)
+	if t.drain = d.N; t.drain == was {
 		return
 	}
 	t.resting, t.remade = false, false
-	l.draining.Set(t.index, t.drain != nil)
-	if t.drain == nil {
+	l.draining.Set(t.index, t.drain != 0)
+	if t.drain == 0 {
 		l.keepOutputs(t)
 	}
 	l.refresh(t)
@@ -95,7 +95,7 @@ func (l *Live) checkDrains() {
 }
 
 func (l *Live) checkDrain(t *tracker) {
-	d := t.drain
+	d, _ := l.facts.Draining(t.Name)
 	switch {
 	case d.Process != 0 && d.Process != t.Process:
 		return // started again since
@@ -135,12 +135,18 @@ func (l *Live) sendAway() {
 		t := l.byIndex[i]
 		switch {
 		case !t.resting || !t.usable() || len(l.awaiting) > 0 || l.needed(t):
-		case t.drain.Process == t.Process:
+		case l.drained(t):
 			l.dismiss(t)
 		default:
-			l.propose(&drained{N: t.drain.N, Tracker: t.Name, Incarnation: t.Incarnation})
+			l.propose(&drained{N: t.drain, Tracker: t.Name, Incarnation: t.Incarnation})
 		}
 	}
+}
+
+// drained says whether the log says that a tracker has nothing left that is needed.
+func (l *Live) drained(t *tracker) bool {
+	d, drains := l.facts.Draining(t.Name)
+	return drains && d.Process == t.Process
 }
 
 // needed says whether a tracker that runs nothing has something that is needed.
@@ -215,8 +221,9 @@ func (l *Live) giveUpRest(t *tracker) {
 // drains tells of all trackers that are to drain, by name.
 func (l *Live) drains() []wire.DrainStatus {
 	var all []wire.DrainStatus
-	for _, name := range slices.Sorted(maps.Keys(l.facts.draining)) {
-		d, t := l.facts.draining[name], l.trackers[name]
+	for _, name := range l.facts.AllDraining() {
+		d, _ := l.facts.Draining(name)
+		t := l.trackers[name]
 		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Here: t != nil && !t.losing}
 		if t != nil && !s.Drained {
 			s.Needs = l.keepsFromGoing(t)
@@ -263,6 +270,6 @@ func (l *Live) drainingNames(which func(*tracker) bool) string {
 // allDrain says whether nobody can be given anything since all who could drain.
 func (l *Live) allDrain() bool {
 	return l.draining.Len() > 0 && !slices.ContainsFunc(l.byIndex, func(t *tracker) bool {
-		return t != nil && t.usable() && t.drain == nil
+		return t != nil && t.usable() && t.drain == 0
 	})
 }

@@ -39,10 +39,10 @@ func (l *Live) writeHistory(j *job) {
 	}
 	r.Job = l.c.statusOf(j.facts, l.now)
 	r.Job.State, r.Job.Waits = j.closing.Outcome, ""
-	j.closing.status(&r.Job)
+	endedStatus(*j.closing, &r.Job)
 	l.c.emit(WriteHistory{
 		Epoch: l.epoch, Job: j.id, Record: r, After: retryDelay(j.historyFailed),
-		Name: history.Name(l.facts.boot.Staging, time.UnixMilli(now), j.id),
+		Name: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
 	})
 }
 
@@ -74,7 +74,7 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
 	if outcome == wire.Succeeded {
 		x.Maps = len(j.maps)
 	}
-	if stop := j.facts.stop; stop != nil {
+	if stop := j.facts.Stop(); j.facts.Stopping() {
 		x.With = stop.With
 	}
 	total := l.totals(j)
@@ -93,7 +93,7 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
 func (l *Live) ended(j *job) {
 	l.noteEnd(j.facts)
 	l.remember(j)
-	if j.committing > 0 && j.facts.end.Outcome == wire.Succeeded {
+	if j.committing > 0 && j.facts.End().Outcome == wire.Succeeded {
 		l.closeTime = (3*cmp.Or(l.closeTime, l.now-j.committing) + l.now - j.committing) / 4
 	}
 	l.clearTasks(j)

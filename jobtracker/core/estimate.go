@@ -201,7 +201,7 @@ func (j *job) total(phase int) int {
 func (j *job) left(phase int) int {
 	switch {
 	case j.facts.kind() == kindOf(phase):
-		return j.total(phase) - j.facts.done.Len()
+		return j.total(phase) - j.facts.CommittedTasks()
 	case phase == reducePhase:
 		return 0 // it has none
 	case j.known == len(j.maps) && j.open == 0 && !j.remaking:

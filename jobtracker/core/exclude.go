@@ -203,6 +203,7 @@ func (l *Live) excluded(name string, fitted bool) {
 	if t == nil || !fitted {
 		return
 	}
+	t.trackerFacts, _ = l.facts.Tracker(name)
 	t.excluded = t.Excluded != ""
 	if t.excluded {
 		t.banned++

@@ -14,11 +14,11 @@ import (
 // end. ok is false for a job that is not known. Of one that has ended, and on a job
 // tracker that does not lead, little is to be said.
 func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok bool) {
-	f := c.facts.job(id)
+	f := c.facts.Find(id)
 	if f == nil {
 		return x, false
 	}
-	x = c.facts.explain(f)
+	x = explain(c.facts, f)
 	if l := c.live; l != nil && l.jobs[f.n] != nil {
 		now = max(now, c.now)
 		l.explain(&x, now, f.n, l.lately(now, 0))
@@ -39,7 +39,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	all := l.lately(now, 0)
 	list := make([]wire.Explanation, 0, len(l.order))
 	for _, j := range l.order {
-		x := c.facts.explain(j.facts)
+		x := explain(c.facts, j.facts)
 		l.explain(&x, now, j.facts.n, all)
 		list = append(list, x)
 	}
@@ -47,16 +47,16 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 }
 
 // explain says what Facts know.
-func (f *Facts) explain(j *jobFacts) wire.Explanation {
+func explain(f *Facts, j *jobFacts) wire.Explanation {
 	x := wire.Explanation{
 		Job: f.id(j.n), Name: j.name, Pool: poolName(j.sub), State: f.state(j),
-		Suspended: j.sub.suspended && j.end == nil, Submitted: j.sub.at,
+		Suspended: j.sub.suspended && !j.Ended(), Submitted: j.sub.at,
 	}
 	if d := j.sub.terms.Deadline; d != 0 {
 		x.Deadline = j.sub.at + d.Milliseconds()
 	}
-	if j.end != nil {
-		x.End = j.sub.at + j.end.Elapsed
+	if j.Ended() {
+		x.End = j.sub.at + j.End().Elapsed
 	}
 	return x
 }

@@ -98,8 +98,8 @@ func newFacts(keepEnded int) *Facts {
 // id is the whole id of a job number.
 func (f *Facts) id(n int) wire.JobID { return wire.JobID{Start: f.boot.Start, N: n} }
 
-// job finds a job that Facts still keeps.
-func (f *Facts) job(id wire.JobID) *jobFacts {
+// Find finds a job that is kept by its id.
+func (f *Facts) Find(id wire.JobID) *jobFacts {
 	if id.Start != f.boot.Start {
 		return nil
 	}

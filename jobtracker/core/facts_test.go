@@ -1,13 +1,10 @@
 package core
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
-	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -33,7 +30,7 @@ func (l *logOf) add(x fact) bool {
 func begin(t testing.TB) *logOf {
 	l := &logOf{t: t, facts: newFacts(keptJobs)}
 	for _, x := range []fact{
-		&bootstrapped{Start: scenarioStart}, &tookOffice{Leader: "a"},
+		&bootstrapped{Start: 1_700_000_000_000}, &tookOffice{Leader: "a"},
 		&trackerRegistered{Tracker: trackerFacts{Name: "t1", Process: 4, MapSlots: 1}},
 		&submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 2}}}}},
 		&splitsWritten{Job: 1, Maps: 3}, &digestsKnown{Job: 1, Hash: 8}, &granted{Job: 1, Task: 1, Attempt: 1000},
@@ -78,29 +75,6 @@ func TestFactsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// An entry of another version must not be skipped: the core halts.
-func TestUnknownEntries(t *testing.T) {
-	good := encodeFact(&committing{Job: 1})
-	for _, data := range [][]byte{nil, {factVersion}, {factVersion, 200, 0x80}, {2, 12, 0x80}, append([]byte{factVersion, 12}, 0xc1)} {
-		c := New(Config{})
-		commands := c.Step(0, Entry{Index: 1, Term: 1, Data: data})
-		if len(commands) != 1 {
-			t.Fatalf("%x: %v", data, commands)
-		}
-		if halt, ok := commands[0].(Halt); !ok || halt.Err == nil {
-			t.Errorf("%x: %v", data, commands)
-		}
-		if more := c.Step(0, Entry{Index: 2, Term: 1, Data: good}); more != nil {
-			t.Errorf("%x: the core goes on with %v", data, more)
-		}
-	}
-	c := New(Config{Staging: "mem://other"})
-	commands := c.Step(0, Entry{Index: 1, Term: 1, Data: encodeFact(&bootstrapped{Start: 1, Staging: "mem://s"})})
-	if halt, ok := commands[0].(Halt); !ok || !errors.Is(halt.Err, ErrOtherStaging) {
-		t.Errorf("another staging directory: %v", commands)
-	}
-}
-
 // What a task that commits costs in the log.
 func TestLogBytes(t *testing.T) {
 	n := len(encodeFact(&granted{Job: 9999, Task: 99_999, Attempt: 99_999})) +
@@ -119,7 +93,7 @@ func TestForget(t *testing.T) {
 		l.add(&stopped{Job: n, Outcome: wire.Killed})
 		l.add(&ended{Job: n, Outcome: wire.Killed})
 	}
-	jobs := func() []int { return sortedNumbers(l.facts.jobs) }
+	jobs := func() []int { return slices.Sorted(maps.Keys(l.facts.jobs)) }
 	for i := range 4 {
 		l.add(&submitted{Submission: wire.Submission{Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 2)}}})
 	}
@@ -193,88 +167,6 @@ func FuzzSnapshot(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestTaskSet checks taskSet against a map.
-func TestTaskSet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var s taskSet
-		model := make(map[int]bool)
-		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			i := rapid.IntRange(0, 200).Draw(t, "number")
-			in := rapid.Bool().Draw(t, "in")
-			if changed := s.Set(i, in); changed == (model[i] == in) {
-				t.Fatalf("Set(%d, %v) says %v", i, in, changed)
-			}
-			if model[i] = in; !in {
-				delete(model, i)
-			}
-			want := sortedNumbers(model)
-			if got := slices.Collect(s.All()); !slices.Equal(got, want) || s.Len() != len(want) {
-				t.Fatalf("%v, not %v", got, want)
-			}
-			from := rapid.IntRange(0, 200).Draw(t, "from")
-			next := -1
-			if k, _ := slices.BinarySearch(want, from); k < len(want) {
-				next = want[k]
-			}
-			if got := s.Next(from); got != next {
-				t.Fatalf("Next(%d) of %v is %d", from, want, got)
-			}
-		}
-	})
-}
-
-// A job of many tasks on many trackers must not cost more for each decision.
-func BenchmarkMaps(b *testing.B) {
-	for _, size := range []int{1000, 10_000} {
-		b.Run(fmt.Sprintf("maps=%d", size), func(b *testing.B) {
-			for range b.N {
-				runMaps(size)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/map")
-		})
-	}
-}
-
-// runMaps runs a job of as many maps on a tenth as many slots.
-func runMaps(size int) {
-	c := New(Config{})
-	var now time.Duration
-	var index uint64
-	var streams []Stream
-	var launched []Send
-	var feed func(Event)
-	feed = func(ev Event) {
-		for _, cmd := range c.Step(now, ev) {
-			switch cmd := cmd.(type) {
-			case Propose:
-				index++
-				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
-			case LoadSplits:
-				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
-			case Send:
-				if _, ok := cmd.Message.(*wire.Launch); ok {
-					launched = append(launched, cmd)
-				}
-			}
-		}
-	}
-	feed(Elected{Term: 1, Wall: 1})
-	for i := range size / 20 {
-		streams = append(streams, Stream(i+1))
-		feed(FromTracker{Stream: streams[i], Message: &wire.Hello{Version: wire.Version, Tracker: fmt.Sprint(i), Process: 1, MapSlots: 2, ReduceSlots: 1}})
-		feed(FromTracker{Stream: streams[i], Message: &wire.Inventory{}})
-	}
-	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 1}}}}})
-	for len(launched) > 0 {
-		s := launched[0]
-		launched = launched[1:]
-		id := s.Message.(*wire.Launch).Attempt
-		now += time.Millisecond
-		result := &wire.Result{Splits: &wire.SplitsDone{Maps: size}, Output: &wire.MapOutput{Digest: 1}}
-		feed(FromTracker{Stream: s.Stream, Message: &wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: result}})
-	}
 }
 
 // An entry of a build that also wrote the digests to a file still counts.

@@ -33,8 +33,8 @@ func newCrowd(trackers, jobs int) *crowd {
 	return c
 }
 
-func (c *crowd) commit(facts ...fact) {
-	for _, x := range facts {
+func (c *crowd) commit(all ...fact) {
+	for _, x := range all {
 		c.step(Entry{Index: c.index + 1, Term: c.term, Data: encodeFact(x)})
 	}
 }

@@ -136,7 +136,7 @@ func (j *job) lossTrouble(text string) {
 func (l *Live) doomed(j *job) bool {
 	for other := range l.facts.flow(j.facts.sub) {
 		live := l.jobs[other.n]
-		if other != j.facts && (other.stop != nil || live != nil && live.stopping) {
+		if other != j.facts && (other.Stopping() || live != nil && live.stopping) {
 			return true
 		}
 	}

@@ -50,7 +50,7 @@ func (l *Live) leaveHome(j *job, p int) {
 	if t == nil {
 		return
 	}
-	if !j.facts.done.Has(p) {
+	if !j.facts.Committed(p) {
 		l.setComplete(j, p, false)
 	}
 	l.dropHome(j, p)
@@ -83,7 +83,7 @@ func (l *Live) leaveUnfit(j *job) {
 			continue
 		}
 		for p := range homes.All() {
-			if _, grant := j.facts.grants[p]; !grant && !j.reduces[p].runs() {
+			if _, grant := j.facts.Grant(p); !grant && !j.reduces[p].runs() {
 				l.moveHome(j, p)
 			}
 		}
@@ -124,7 +124,7 @@ func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
 // homeReport takes in what a home has gathered.
 func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	j := l.job(r.Job)
-	if j == nil || !j.facts.running() || r.Partition < 0 || r.Partition >= len(j.homes) || j.facts.done.Has(r.Partition) {
+	if j == nil || !j.facts.running() || r.Partition < 0 || r.Partition >= len(j.homes) || j.facts.Committed(r.Partition) {
 		return
 	}
 	h := &j.homes[r.Partition]
@@ -147,7 +147,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 func (l *Live) judgeHomes(j *job) {
 	j.wrong = taskSet{}
 	for p := range j.homes {
-		if j.homes[p].tracker != nil && !j.facts.done.Has(p) {
+		if j.homes[p].tracker != nil && !j.facts.Committed(p) {
 			l.judgeHome(j, p)
 		}
 	}
@@ -241,8 +241,8 @@ func (l *Live) missingMaps(j *job) {
 
 // canReduce says whether a partition that is at home can be reduced.
 func (l *Live) canReduce(j *job, p int) bool {
-	_, grant := j.facts.grants[p]
-	return j.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.done.Has(p) && j.facts.running() &&
+	_, grant := j.facts.Grant(p)
+	return j.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.running() &&
 		(len(j.bad) == 0 || j.mishaps(&j.reduces[p]).retryAt == 0)
 }
 
@@ -281,7 +281,7 @@ func (l *Live) updateReduce(j *job, p int) {
 // reduceLost acts on segments that a reduce could not read: the maps run again
 // and the partition is gathered from nothing.
 func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
-	if !j.facts.running() || j.facts.done.Has(p) {
+	if !j.facts.running() || j.facts.Committed(p) {
 		return
 	}
 	l.moveHome(j, p)

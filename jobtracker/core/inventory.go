@@ -89,8 +89,8 @@ type homeKey struct {
 
 // dropUnknown lets a tracker forget a job that has ended behind its back, once.
 func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]bool) {
-	f := l.facts.job(id)
-	if f != nil && f.end == nil || dropped[id] {
+	f := l.facts.Find(id)
+	if f != nil && !f.Ended() || dropped[id] {
 		return
 	}
 	dropped[id] = true
@@ -149,9 +149,9 @@ func (l *Live) release(j *job) {
 	if !j.facts.running() {
 		return
 	}
-	for _, task := range slices.Sorted(maps.Keys(j.facts.grants)) {
+	for _, task := range j.facts.Grants() {
 		tk := j.committer(task)
-		if tk.numbered(j.facts.grants[task]) == nil {
+		if attempt, _ := j.facts.Grant(task); tk.numbered(attempt) == nil {
 			l.fence(j, task)
 		}
 	}
@@ -215,13 +215,13 @@ func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
 // wanted, unless a fence against it has begun.
 func (l *Live) wantsTask(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
 	if id.Task.Kind == j.facts.kind() {
-		if grant, ok := j.facts.grants[id.Task.N]; ok {
+		if grant, ok := j.facts.Grant(id.Task.N); ok {
 			if grant == id.N && j.fences[id.Task.N] == nil {
 				return tk
 			}
 			return nil
 		}
-		if j.facts.done.Has(id.Task.N) {
+		if j.facts.Committed(id.Task.N) {
 			return nil
 		}
 	}

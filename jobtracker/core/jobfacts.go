@@ -18,7 +18,7 @@ func (*splitsWritten) number() byte  { return 6 }
 func (x *splitsWritten) key() string { return fmt.Sprintf("splits-written %d", x.Job) }
 func (x *splitsWritten) fits(f *Facts) bool {
 	j := f.jobs[x.Job]
-	return j != nil && x.Maps >= 0 && x.Maps <= maxTasks && f.state(j) == wire.Preparing
+	return j != nil && x.Maps >= 0 && x.Maps <= wire.MaxTasks && f.state(j) == wire.Preparing
 }
 func (x *splitsWritten) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
@@ -157,7 +157,7 @@ func (x *stopped) takes(f *Facts, other *jobFacts) *stopped {
 	}
 	return &stopped{
 		Job: other.n, Outcome: x.Outcome, With: x.Job,
-		Reason: fmt.Sprintf("%v (%s) %v with its flow: %s", f.id(other.n), other.name, x.Outcome, bounded(cause, maxCause)),
+		Reason: fmt.Sprintf("%v (%s) %v with its flow: %s", f.id(other.n), other.name, x.Outcome, wire.Bounded(cause, maxCause)),
 	}
 }
 

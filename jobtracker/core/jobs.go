@@ -134,7 +134,7 @@ type job struct {
 }
 
 func (l *Live) job(id wire.JobID) *job {
-	if id.Start != l.facts.boot.Start {
+	if id.Start != l.facts.Boot().Start {
 		return nil
 	}
 	return l.jobs[id.N]
@@ -143,7 +143,7 @@ func (l *Live) job(id wire.JobID) *job {
 func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 	id := l.facts.id(f.n)
 	j := &job{
-		facts: f, plan: &f.sub.body.Plan.Jobs[f.index], id: id, token: l.facts.token(f), arrived: arrived,
+		facts: f, plan: f.Plan(), id: id, token: l.facts.token(f), arrived: arrived,
 		setup:     task{kind: wire.Setup},
 		commit:    task{kind: wire.Commit},
 		cleanup:   task{kind: wire.Cleanup},
@@ -186,7 +186,7 @@ func (l *Live) makeTasks(j *job) {
 	j.homes = make([]home, j.facts.reduces)
 	for i := range j.reduces {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
-		if !j.facts.done.Has(i) {
+		if !j.facts.Committed(i) {
 			j.open++
 			j.homeless.Add(i)
 		}
@@ -222,7 +222,7 @@ func (j *job) committer(n int) *task {
 func (j *job) taskDone(id wire.TaskID) bool {
 	switch {
 	case id.Kind == j.facts.kind():
-		return j.facts.done.Has(id.N)
+		return j.facts.Committed(id.N)
 	case id.Kind == wire.Map:
 		return j.maps[id.N].output.atHand() && !j.maps[id.N].leaving
 	}
@@ -232,7 +232,7 @@ func (j *job) taskDone(id wire.TaskID) bool {
 // mapsDone is how many maps need not run any more.
 func (j *job) mapsDone() int {
 	if j.facts.reduces == 0 {
-		return j.facts.done.Len()
+		return j.facts.CommittedTasks()
 	}
 	return j.chosen
 }
@@ -270,14 +270,14 @@ func (l *Live) advanceRunning(j *job) {
 		l.serve(j, &f.task, f.subject)
 	}
 	l.grantReady(j)
-	if j.facts.done.Len() == j.facts.commits() {
+	if j.facts.CommittedTasks() == j.facts.commits() {
 		l.propose(&committing{Job: j.facts.n})
 	}
 }
 
 // stopped ends what runs of a job that fails or is killed, and of its flow.
 func (l *Live) stopped(x *stopped, fitted bool) {
-	f := l.facts.jobs[x.Job]
+	f := l.facts.Job(x.Job)
 	if f == nil {
 		return
 	}
@@ -290,7 +290,7 @@ func (l *Live) stopped(x *stopped, fitted bool) {
 		return
 	}
 	for other := range l.facts.flow(f.sub) {
-		if stop := other.stop; stop != nil && (other == f || stop.With == x.Job) {
+		if stop := other.Stop(); other.Stopping() && (other == f || stop.With == x.Job) {
 			l.stopTasks(other)
 		}
 	}
@@ -303,7 +303,7 @@ func (l *Live) stopTasks(f *jobFacts) {
 	l.touch(j)
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.kill(a, bounded(f.stop.Reason, 200))
+		l.kill(a, bounded(f.Stop().Reason, 200))
 	}
 }
 
@@ -351,9 +351,9 @@ func (l *Live) advanceStopping(j *job) {
 	switch {
 	case j.held:
 	case j.cleanupError != "":
-		l.end(j, j.facts.stop.Outcome, j.facts.stop.Reason+"\ncleaning up: "+j.cleanupError)
+		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.cleanupError)
 	case j.facts.maps < 0 && l.facts.waiting(j.facts):
-		l.end(j, j.facts.stop.Outcome, j.facts.stop.Reason)
+		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason)
 	case j.attempts.Len() == 0:
 		l.serve(j, &j.cleanup, wire.AttemptID{})
 	}

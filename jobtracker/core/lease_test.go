@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestLeasesByReading(t *testing.T) {
 	}
 	trackers := func(now time.Duration, want int) {
 		t.Helper()
-		if got := len(c.facts.trackers); got != want {
+		if got := len(slices.Collect(c.facts.Trackers())); got != want {
 			t.Errorf("at %v there are %d trackers, not %d", now, got, want)
 		}
 	}

@@ -12,6 +12,14 @@ type lists struct {
 	from    int // of the list that is being made, in all
 }
 
+// newLists makes lists with room for so many numbers in all.
+func newLists(room int) lists { return lists{all: make([]int32, 0, room)} }
+
+func (x *lists) Len() int { return x.n }
+
+// members is the numbers of all lists, end to end.
+func (x *lists) members() []int32 { return x.all }
+
 // at is list i.
 func (x *lists) at(i int) []int32 {
 	switch {

@@ -116,7 +116,7 @@ func phaseOf(k wire.Kind) int {
 // newLive begins an office.
 func newLive(c *Core) *Live {
 	l := &Live{
-		c: c, facts: c.facts, now: c.now, epoch: c.facts.epoch,
+		c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(),
 		streams: make(map[Stream]*stream), bound: make(map[Stream]*tracker), trackers: make(map[string]*tracker),
 		jobs: make(map[int]*job), awaiting: make(map[string]bool), expecting: make(map[string][]*job),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
@@ -134,12 +134,12 @@ func newLive(c *Core) *Live {
 	l.wishes.changes, l.wishes.proposed = make(map[string][]Change), make(map[string]*changed)
 	l.makeParties()
 	l.obey()
-	for _, name := range slices.Sorted(maps.Keys(l.facts.trackers)) {
-		l.addTracker(l.facts.trackers[name])
-		l.awaiting[name] = true
+	for t := range l.facts.Trackers() {
+		l.addTracker(t)
+		l.awaiting[t.Name] = true
 	}
-	for _, n := range slices.Sorted(maps.Keys(l.facts.jobs)) {
-		if f := l.facts.jobs[n]; f.end == nil {
+	for f := range l.facts.Jobs() {
+		if !f.Ended() {
 			age := time.Duration(l.wall()-f.sub.at) * time.Millisecond
 			j := l.addJob(f, l.now-max(age, 0))
 			j.held, j.plansSince = true, l.wall()
@@ -147,8 +147,8 @@ func newLive(c *Core) *Live {
 	}
 	l.releaseIfDue()
 	l.checkExclusions()
-	for _, key := range slices.Sorted(maps.Keys(l.facts.submissions)) {
-		l.sweep(l.facts.submissions[key])
+	for s := range l.facts.Submissions() {
+		l.sweep(s)
 	}
 	return l
 }

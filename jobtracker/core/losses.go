@@ -24,7 +24,7 @@ type loss struct {
 
 // left ends an incarnation that was lost, or has ended since it was drained.
 func (l *Live) left(t *tracker) {
-	if t.drain != nil && t.drain.Process == t.Process {
+	if l.drained(t) {
 		l.log("task tracker has left, as it is drained", "tracker", t.Name, "addr", t.Addr)
 		l.gone(t)
 		return
@@ -116,9 +116,9 @@ func (l *Live) noteJob(f *jobFacts, step string, args ...any) {
 
 // noteEnd notes how a job has ended, and why.
 func (l *Live) noteEnd(f *jobFacts) {
-	args := []any{"state", f.end.Outcome.String(), "elapsed", time.Duration(f.end.Elapsed) * time.Millisecond}
-	if f.end.Outcome != wire.Succeeded {
-		why, _, _ := strings.Cut(f.end.Error, "\n")
+	args := []any{"state", f.End().Outcome.String(), "elapsed", time.Duration(f.End().Elapsed) * time.Millisecond}
+	if f.End().Outcome != wire.Succeeded {
+		why, _, _ := strings.Cut(f.End().Error, "\n")
 		args = append(args, "why", why)
 	}
 	l.noteJob(f, "ended", args...)

@@ -41,8 +41,8 @@ func (l *Live) updateMap(j *job, m int) {
 	t := &j.maps[m]
 	wanted := !t.runs() && j.facts.running() && (len(j.bad) == 0 || j.mishaps(&t.task).retryAt == 0)
 	if j.facts.reduces == 0 {
-		_, grant := j.facts.grants[m]
-		wanted = wanted && !grant && !j.facts.done.Has(m)
+		_, grant := j.facts.Grant(m)
+		wanted = wanted && !grant && !j.facts.Committed(m)
 	} else {
 		wanted = wanted && (!t.output.atHand() || t.leaving) && j.awaits(t) && !t.expected
 	}

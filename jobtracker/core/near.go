@@ -43,13 +43,14 @@ type near struct {
 	first    [4]int32
 }
 
-// turned is the maps by their places, of what the places by map are.
-func (x *lists) turned() (p places) {
-	if len(x.all) == 0 {
+// placesOf is the maps by their places, of the places by map.
+func placesOf(byMap *lists) (p places) {
+	all := byMap.members()
+	if len(all) == 0 {
 		return p
 	}
-	p.there = make([]word, slices.Max(x.all)>>6+1)
-	for _, place := range x.all {
+	p.there = make([]word, slices.Max(all)>>6+1)
+	for _, place := range all {
 		p.there[place>>6].bits |= 1 << (place & 63)
 	}
 	n := 0
@@ -57,8 +58,8 @@ func (x *lists) turned() (p places) {
 		p.there[w].before, p.there[w].waiting = int32(n), p.there[w].bits
 		n += bits.OnesCount64(p.there[w].bits)
 	}
-	p.all, p.maps = make([]near, n), make([]int32, len(x.all))
-	for _, place := range x.all {
+	p.all, p.maps = make([]near, n), make([]int32, len(all))
+	for _, place := range all {
 		p.find(place).to++ // how many, for now
 	}
 	from := int32(0)
@@ -67,8 +68,8 @@ func (x *lists) turned() (p places) {
 		p.all[i] = near{from: from, to: from, low: [2]int32{from, from}}
 		from += n
 	}
-	for m := range x.n {
-		for _, place := range x.at(m) {
+	for m := range byMap.Len() {
+		for _, place := range byMap.at(m) {
 			n := p.find(place)
 			p.maps[n.to] = int32(m)
 			n.to++
@@ -349,7 +350,7 @@ func (l *Live) indexSplits(j *job, splits []Split) {
 	}
 	in := &input{
 		live:  make([]uint16, len(splits)),
-		nodes: lists{all: make([]int32, 0, hosts)}, racks: lists{all: make([]int32, 0, racks)},
+		nodes: newLists(hosts), racks: newLists(racks),
 	}
 	for m := range splits {
 		s := &splits[m]
@@ -369,7 +370,7 @@ func (l *Live) indexSplits(j *job, splits []Split) {
 			}
 		}
 	}
-	in.atNodes, in.inRacks = in.nodes.turned(), in.racks.turned()
+	in.atNodes, in.inRacks = placesOf(&in.nodes), placesOf(&in.racks)
 	j.in = in
 	for i := range in.atNodes.each() {
 		l.byNode[i].jobs.Add(int(j.seat))

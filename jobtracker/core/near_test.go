@@ -154,8 +154,8 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 			continue
 		}
 		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].leaving) && j.awaits(&j.maps[m])
-		if _, grant := j.facts.grants[m]; j.facts.reduces == 0 {
-			wanted = !tk.runs() && !grant && !j.facts.done.Has(m)
+		if _, grant := j.facts.Grant(m); j.facts.reduces == 0 {
+			wanted = !tk.runs() && !grant && !j.facts.Committed(m)
 		}
 		if j.maps[m].expected && j.pending.Has(m) {
 			continue // its tracker drained before its restart
@@ -287,7 +287,7 @@ func BenchmarkNear(b *testing.B) {
 	c := New(Config{Scheduling: wire.Scheduling{Delay: "fixed=3s"}})
 	l := newLive(c)
 	for i := range nodes {
-		t := l.addTracker(&trackerFacts{Name: fmt.Sprintf("t%d", i), Host: fmt.Sprintf("t%d", i), MapSlots: 1})
+		t := l.addTracker(trackerFacts{Name: fmt.Sprintf("t%d", i), Host: fmt.Sprintf("t%d", i), MapSlots: 1})
 		t.inventoried = true
 		l.refresh(t)
 		l.fresh.Add(t.index)

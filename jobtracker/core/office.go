@@ -41,11 +41,11 @@ func (c *Core) Following() error {
 
 // Leader is the job tracker that took office last, as far as this one knows, and
 // the address of its API; both are empty before the first.
-func (c *Core) Leader() (id, addr string) { return c.facts.leader.Leader, c.facts.leader.Addr }
+func (c *Core) Leader() (id, addr string) { return c.facts.Leader().Leader, c.facts.Leader().Addr }
 
 // notLeader says who may lead. That is not this job tracker, even if it was the last.
 func (c *Core) notLeader() *NotLeaderError {
-	e := &NotLeaderError{Leader: c.facts.leader.Leader, Addr: c.facts.leader.Addr}
+	e := &NotLeaderError{Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr}
 	if e.Leader == c.cfg.ID || e.Addr == "" {
 		return &NotLeaderError{}
 	}
@@ -53,4 +53,4 @@ func (c *Core) notLeader() *NotLeaderError {
 }
 
 // Epoch is the term of the leader last known to have taken office.
-func (c *Core) Epoch() uint64 { return c.facts.epoch }
+func (c *Core) Epoch() uint64 { return c.facts.Epoch() }

@@ -65,7 +65,7 @@ func (l *Live) lately(now, gap time.Duration) map[int]*outlook {
 // goes says whether a job is on its way, so that its tasks have slots or wait for them.
 func (o *outlook) goes() bool {
 	j := o.job
-	return j.facts.maps >= 0 && j.facts.stop == nil && !j.held && !j.facts.sub.suspended
+	return j.facts.maps >= 0 && !j.facts.Stopping() && !j.held && !j.facts.sub.suspended
 }
 
 // foreseeMaps sets when maps end.
@@ -264,7 +264,7 @@ func (l *Live) foreseeComing(now time.Duration, all map[int]*outlook) {
 	}
 	for _, j := range l.order {
 		o := all[j.facts.n]
-		if j.facts.maps >= 0 || j.facts.stop != nil || j.facts.sub.suspended || j.profile == nil || slots[mapPhase] == 0 {
+		if j.facts.maps >= 0 || j.facts.Stopping() || j.facts.sub.suspended || j.profile == nil || slots[mapPhase] == 0 {
 			continue
 		}
 		at := now + timeOf(ahead/float64(slots[mapPhase]))

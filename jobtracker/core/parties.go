@@ -25,7 +25,8 @@ func (p *party) full(phase int) bool {
 // makeParties takes the limits of the pool table in force over.
 func (l *Live) makeParties() {
 	l.parties, l.stale = make(map[string]*party), nil
-	for _, p := range l.facts.pooled.Table.Pools {
+	_, table := l.facts.Pools()
+	for _, p := range table.Pools {
 		if p.Max != [2]int{pool.Unlimited, pool.Unlimited} || p.MaxRunning != pool.Unlimited {
 			l.parties[p.Name] = &party{Pool: p}
 		}

@@ -29,11 +29,12 @@ func (l *Live) pools(r Pools) {
 
 // proposePools asks for the table read last to be in force, unless it is.
 func (l *Live) proposePools() {
-	if reflect.DeepEqual(*l.wishes.pools, l.facts.pooled.Table) {
+	n, table := l.facts.Pools()
+	if reflect.DeepEqual(l.wishes.pools, table) {
 		l.wishes.pools = nil
 		return
 	}
-	l.propose(&pooled{N: l.facts.pooled.N + 1, Table: *l.wishes.pools})
+	l.propose(&pooled{N: n + 1, Table: *l.wishes.pools})
 }
 
 // pooled takes up a new table. One of an earlier leader may have come before the
@@ -52,7 +53,8 @@ func (l *Live) pooled(fitted bool) {
 
 // poolStatus says whence the pool table came, and what is wrong with a newer one.
 func (l *Live) poolStatus() string {
-	from := l.facts.pooled.Table.From
+	_, table := l.facts.Pools()
+	from := table.From
 	switch {
 	case l.wishes.badPools == "":
 		return from
@@ -64,7 +66,7 @@ func (l *Live) poolStatus() string {
 
 // poolsInUse tells of the pools of the table and of those that jobs are in, by name.
 func (l *Live) poolsInUse() []wire.PoolStatus {
-	table := &l.facts.pooled.Table
+	_, table := l.facts.Pools()
 	var all []wire.PoolStatus
 	find := func(name string) *wire.PoolStatus {
 		i, ok := slices.BinarySearchFunc(all, name, func(s wire.PoolStatus, name string) int { return cmp.Compare(s.Name, name) })
@@ -95,7 +97,7 @@ func poolName(s *submissionFacts) string { return cmp.Or(s.terms.Pool, wire.Defa
 // poolOf is the pool that a job is in. Those of a pool that is gone from the table
 // are among themselves, without its bounds.
 func (l *Live) poolOf(id wire.JobID) string {
-	if f := l.facts.job(id); f != nil {
+	if f := l.facts.Find(id); f != nil {
 		return poolName(f.sub)
 	}
 	return wire.DefaultPool
@@ -104,7 +106,7 @@ func (l *Live) poolOf(id wire.JobID) string {
 // checkPool says why an owner's jobs may not be in a pool. An administrator may have
 // anybody's jobs in any pool.
 func (l *Live) checkPool(name, owner string, by Asker) error {
-	table := &l.facts.pooled.Table
+	_, table := l.facts.Pools()
 	p, ok := table.Find(name)
 	switch {
 	case !ok:
@@ -137,5 +139,6 @@ func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
 			s.Jobs[i].Arrived = first[batch]
 		}
 	}
-	return l.facts.pooled.Table.Shape(s, l.poolOf, menu.NeedsOf(l.wishes.name).Pools)
+	_, table := l.facts.Pools()
+	return table.Shape(s, l.poolOf, menu.NeedsOf(l.wishes.name).Pools)
 }

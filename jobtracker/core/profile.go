@@ -27,13 +27,12 @@ func (l *Live) recall(j *job) {
 	if j.profile = l.profiles.known[name]; j.profile != nil || !l.c.cfg.History || l.profiles.loading[name] {
 		return
 	}
-	for _, n := range slices.Backward(l.facts.ended) {
-		f := l.facts.jobs[n]
-		if f == nil || f.name != name || f.end.Outcome != wire.Succeeded {
+	for f := range l.facts.Latest() {
+		if f.name != name || f.End().Outcome != wire.Succeeded {
 			continue
 		}
 		l.profiles.loading[name] = true
-		l.c.emit(LoadHistory{Epoch: l.epoch, Name: name, Job: l.facts.id(n), Files: l.historyFiles(f)})
+		l.c.emit(LoadHistory{Epoch: l.epoch, Name: name, Job: l.facts.id(f.n), Files: l.historyFiles(f)})
 		return
 	}
 }
@@ -41,10 +40,10 @@ func (l *Live) recall(j *job) {
 // historyFiles is where the history of an ended job may be. It is named by the day
 // on which the job ended by the clock of the leader then, perhaps around midnight.
 func (l *Live) historyFiles(f *jobFacts) []string {
-	at := time.UnixMilli(f.sub.at + f.end.Elapsed)
+	at := time.UnixMilli(f.sub.at + f.End().Elapsed)
 	var files []string
 	for _, off := range []time.Duration{0, -time.Hour, time.Hour} {
-		if name := history.Name(l.facts.boot.Staging, at.Add(off), l.facts.id(f.n)); !slices.Contains(files, name) {
+		if name := history.Name(l.facts.Boot().Staging, at.Add(off), l.facts.id(f.n)); !slices.Contains(files, name) {
 			files = append(files, name)
 		}
 	}
@@ -82,12 +81,12 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 // remember keeps what a job that has succeeded has shown, unless this leader has
 // seen too little of it.
 func (l *Live) remember(j *job) {
-	if j.facts.end.Outcome != wire.Succeeded || 2*j.measured[mapPhase].Tasks < len(j.maps) {
+	if j.facts.End().Outcome != wire.Succeeded || 2*j.measured[mapPhase].Tasks < len(j.maps) {
 		return
 	}
 	l.profiles.keep(j.facts.name, &history.Profile{
 		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.read, Shuffled: j.outBytes,
-		Elapsed: time.Duration(j.facts.end.Elapsed) * time.Millisecond, Reads: j.reads,
+		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.reads,
 	})
 }
 

@@ -30,7 +30,7 @@ func TestRandom(t *testing.T) {
 			w.play()
 			for _, s := range w.asked {
 				for _, id := range s.ids {
-					outcomes[w.core.facts.state(w.core.facts.job(id))]++
+					outcomes[w.core.facts.state(w.core.facts.Find(id))]++
 				}
 			}
 		})
@@ -107,8 +107,8 @@ func (w *world) suspend(s *simSubmission, hold time.Duration) {
 func (w *world) wish(id wire.JobID, suspended bool, answered func()) {
 	priority := wire.VeryLow + wire.Priority(w.policies.IntN(5))
 	c := wire.Change{Suspended: &suspended, Priority: &priority}
-	if pools := w.core.facts.pooled.Table.Pools; len(pools) > 0 {
-		c.Pool = &pools[w.policies.IntN(len(pools))].Name
+	if _, table := w.core.facts.Pools(); len(table.Pools) > 0 {
+		c.Pool = &table.Pools[w.policies.IntN(len(table.Pools))].Name
 	}
 	w.request(func(token Token) Event { return Change{Token: token, Job: id, Change: c} }, func(r Reply) {
 		w.note("change of %s to suspended=%v: %v", showJob(id), suspended, r.Err)
@@ -126,7 +126,7 @@ func (w *world) kill(s *simSubmission) {
 	id := s.ids[w.rnd.IntN(len(s.ids))]
 	w.request(func(token Token) Event { return Kill{Token: token, Job: id, Reason: "a client"} }, func(r Reply) {
 		w.note("kill %s: %v", showJob(id), r.Err)
-		if f := w.core.facts.job(id); r.Err == nil && f.stop == nil && (f.end == nil || f.end.Outcome == wire.Succeeded) {
+		if f := w.core.facts.Find(id); r.Err == nil && !f.Stopping() && (!f.Ended() || f.End().Outcome == wire.Succeeded) {
 			w.fail("kill of %v answered, and it is %v", id, w.core.facts.state(f))
 		}
 	})
@@ -176,7 +176,7 @@ func (w *world) allEnded() bool {
 			return false
 		}
 		for _, id := range s.ids {
-			if !w.core.facts.state(w.core.facts.job(id)).Ended() {
+			if !w.core.facts.state(w.core.facts.Find(id)).Ended() {
 				return false
 			}
 		}
@@ -207,7 +207,7 @@ func (w *world) checkEnd() {
 		}
 	}
 	for _, s := range w.asked {
-		if !w.core.facts.submissions[s.sub.Key].swept {
+		if !w.core.facts.Submission(s.sub.Key).swept {
 			w.fail("staging of %s is left", s.sub.Key)
 		}
 		for _, id := range s.ids {
@@ -233,12 +233,12 @@ func (w *world) checkEnd() {
 
 // checkHistory checks that an ended job has a history, or says why not.
 func (w *world) checkHistory(id wire.JobID) {
-	f := w.core.facts.job(id)
+	f := w.core.facts.Find(id)
 	told, ok := w.told[id]
 	switch {
-	case ok && told != f.end.Outcome:
-		w.fail("%v is %v, and %v in its history", id, f.end.Outcome, told)
-	case !ok && !strings.Contains(strings.Join(f.end.Troubles, "\n"), "history"):
+	case ok && told != f.End().Outcome:
+		w.fail("%v is %v, and %v in its history", id, f.End().Outcome, told)
+	case !ok && !strings.Contains(strings.Join(f.End().Troubles, "\n"), "history"):
 		w.fail("%v has no history, and does not say why", id)
 	}
 }
@@ -246,8 +246,8 @@ func (w *world) checkHistory(id wire.JobID) {
 // checkOutput checks that all reduces of a succeeded job have read the same
 // records: those of one output of every map.
 func (w *world) checkOutput(id wire.JobID) {
-	f, job := w.core.facts.job(id), w.jobs[id]
-	if f.end.Outcome != wire.Succeeded || job.reduces == 0 {
+	f, job := w.core.facts.Find(id), w.jobs[id]
+	if f.End().Outcome != wire.Succeeded || job.reduces == 0 {
 		return
 	}
 	var content uint64

@@ -13,42 +13,6 @@ import (
 // maxTasks bounds the maps and the reduces of one job.
 const maxTasks = wire.MaxTasks
 
-// checkSubmission says why a submission makes no sense. It decides whether an entry of the
-// log applies, so it must say the same of what earlier builds took.
-func checkSubmission(s *wire.Submission) error {
-	switch {
-	case s == nil || s.Key == "":
-		return fmt.Errorf("%w: it has no key", ErrBadSubmission)
-	case s.Staging == "":
-		return fmt.Errorf("%w: it has no staging directory", ErrBadSubmission)
-	case len(s.Plan.Jobs) == 0:
-		return fmt.Errorf("%w: its plan has no jobs", ErrBadSubmission)
-	}
-	writers := make(map[string]string)
-	for i := range s.Plan.Jobs {
-		j := &s.Plan.Jobs[i]
-		if j.Reduces < 0 || j.Reduces > maxTasks {
-			return fmt.Errorf("%w: job %q has %d reduces", ErrBadSubmission, j.Name, j.Reduces)
-		}
-		for _, in := range j.Inputs {
-			if in.From < 0 {
-				return fmt.Errorf("%w: job %q reads job number %d", ErrBadSubmission, j.Name, in.From)
-			}
-		}
-		for _, after := range j.After() {
-			if after >= i {
-				return fmt.Errorf("%w: job %q reads job number %d, which is not before it", ErrBadSubmission, j.Name, after+1)
-			}
-		}
-		out := strings.TrimRight(j.Output, "/")
-		if other, taken := writers[out]; taken && out != "" {
-			return fmt.Errorf("%w: jobs %q and %q have one output: %s", ErrBadSubmission, other, j.Name, out)
-		}
-		writers[out] = j.Name
-	}
-	return nil
-}
-
 // checkBounds says why a submission is too large to propose.
 func checkBounds(s *wire.Submission) error {
 	if err := s.Bound(); err != nil {
@@ -70,8 +34,8 @@ func checkPlace(s *wire.Submission, staging string) error {
 
 // checkOwnPlace refuses the directory of another submission whose files are there yet.
 func (l *Live) checkOwnPlace(s *wire.Submission) error {
-	for _, other := range l.facts.submissions {
-		if l.facts.boot.Staging != "" && !other.swept && other.staging == s.Staging {
+	for other := range l.facts.Submissions() {
+		if l.facts.Boot().Staging != "" && !other.swept && other.staging == s.Staging {
 			return fmt.Errorf("%w: the directory %q is another submission's", ErrBadSubmission, s.Staging)
 		}
 	}
@@ -80,11 +44,14 @@ func (l *Live) checkOwnPlace(s *wire.Submission) error {
 
 func (l *Live) submit(r Submit) {
 	err := checkSubmission(r.Submission)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrBadSubmission, err)
+	}
 	if err == nil {
 		err = checkBounds(r.Submission)
 	}
 	if err == nil {
-		err = checkPlace(r.Submission, l.facts.boot.Staging)
+		err = checkPlace(r.Submission, l.facts.Boot().Staging)
 	}
 	if err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: err})
@@ -94,7 +61,7 @@ func (l *Live) submit(r Submit) {
 	if r.By.Known() {
 		sub.Owner = r.By.Name // whatever it says
 	}
-	if known := l.facts.submissions[sub.Key]; known != nil {
+	if known := l.facts.Submission(sub.Key); known != nil {
 		answer := Reply{Token: r.Token, Jobs: l.facts.ids(known)}
 		if err := r.By.may("submit again", answer.Jobs[0], known.who()); err != nil {
 			answer = Reply{Token: r.Token, Err: err}
@@ -123,12 +90,12 @@ func (l *Live) submit(r Submit) {
 
 // submitted starts the jobs of a submission and answers those who wait for its ids.
 func (l *Live) submitted(x *submitted, fitted bool) {
-	s := l.facts.submissions[x.Submission.Key]
+	s := l.facts.Submission(x.Submission.Key)
 	if s == nil {
 		return
 	}
 	for i := 0; fitted && i < s.jobs; i++ {
-		j := l.addJob(l.facts.jobs[s.first+i], l.now)
+		j := l.addJob(l.facts.Job(s.first+i), l.now)
 		l.noteJob(j.facts, "submitted", "owner", s.who(), "pool", poolName(s), "jobs", s.jobs)
 	}
 	for _, token := range l.submits[s.key] {
@@ -138,9 +105,9 @@ func (l *Live) submitted(x *submitted, fitted bool) {
 }
 
 func (l *Live) killJob(r Kill) {
-	f := l.facts.job(r.Job)
+	f := l.facts.Find(r.Job)
 	done, err := killable(f)
-	if f != nil && f.end == nil {
+	if f != nil && !f.Ended() {
 		if no := r.By.may("kill", r.Job, f.sub.who()); no != nil {
 			l.c.emit(Reply{Token: r.Token, Err: no})
 			return
@@ -170,9 +137,9 @@ func killable(f *jobFacts) (done bool, err error) {
 	switch {
 	case f == nil:
 		return true, ErrUnknownJob
-	case f.end != nil:
+	case f.Ended():
 		return true, ErrJobEnded
-	case f.stop != nil:
+	case f.Stopping():
 		return true, nil
 	case f.committing:
 		return true, ErrJobCommitting
@@ -200,7 +167,7 @@ func (l *Live) answerKills(f *jobFacts) {
 
 // sweep has an ended submission's staging directory removed.
 func (l *Live) sweep(s *submissionFacts) {
-	if s.body == nil && !s.swept {
+	if !s.Open() && !s.swept {
 		l.c.emit(RemoveStaging{
 			Epoch: l.epoch, Key: s.key, Name: s.staging, After: retryDelay(l.sweeps[s.key]),
 		})
@@ -210,7 +177,7 @@ func (l *Live) sweep(s *submissionFacts) {
 // stagingRemoved notes the removal in the log. After a few failures it is noted
 // all the same, so that a broken directory does not keep its submission for ever.
 func (l *Live) stagingRemoved(r StagingRemoved) {
-	s := l.facts.submissions[r.Key]
+	s := l.facts.Submission(r.Key)
 	if r.Epoch != l.epoch || s == nil {
 		return
 	}

@@ -188,7 +188,7 @@ func (l *Live) takeBack(j *job, m int) {
 // leaveFailed moves the homes at which reduces have failed, if there are others.
 func (l *Live) leaveFailed(j *job) {
 	for p := range j.leaving.All() {
-		if _, grant := j.facts.grants[p]; grant || j.reduces[p].runs() {
+		if _, grant := j.facts.Grant(p); grant || j.reduces[p].runs() {
 			continue
 		}
 		j.leaving.Remove(p)

@@ -76,14 +76,14 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		l.end(j, wire.Succeeded, "")
 	case id.Task.Kind == wire.Cleanup && state == wire.Stopping:
 		j.done[wire.Cleanup] = true
-		l.end(j, j.facts.stop.Outcome, strings.TrimRight(j.facts.stop.Reason, "\n"))
+		l.end(j, j.facts.Stop().Outcome, strings.TrimRight(j.facts.Stop().Reason, "\n"))
 	}
 }
 
 // fence begins to settle whether the attempt that holds a task's grant has
 // committed. Until it is settled the task has no other attempt.
 func (l *Live) fence(j *job, n int) {
-	attempt, ok := j.facts.grants[n]
+	attempt, ok := j.facts.Grant(n)
 	if !ok || j.held || j.fences[n] != nil || !j.facts.running() {
 		return
 	}

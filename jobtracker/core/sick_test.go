@@ -10,9 +10,9 @@ import (
 
 // excluded names the trackers that are.
 func (p *paced) excluded() (names []string) {
-	for _, name := range sortedKeys(p.core.facts.trackers) {
-		if p.core.facts.trackers[name].Excluded != "" {
-			names = append(names, name)
+	for t := range p.core.facts.Trackers() {
+		if t.Excluded != "" {
+			names = append(names, t.Name)
 		}
 	}
 	return names

@@ -61,20 +61,20 @@ func (w *world) checkDrained(c Send) {
 	}
 	switch m := c.Message.(type) {
 	case *wire.Launch:
-		if w.core.facts.draining[t.Name] != nil {
+		if _, drains := w.core.facts.Draining(t.Name); drains {
 			w.fail("%v launched on %s, which drains", m.Attempt, t.Name)
 		}
 	case *wire.SetHome:
 		is := settled{t.Name, homeKey{m.Job, m.Partition, m.Generation}}
-		if !w.settled[is] && w.core.facts.draining[t.Name] != nil {
+		if _, drains := w.core.facts.Draining(t.Name); !w.settled[is] && drains {
 			w.fail("partition %d of %v is to be at home on %s, which drains", m.Partition, m.Job, t.Name)
 		}
 		w.settled[is] = true
 	case *wire.Drained:
 		w.checkLetGo(t)
 		for _, a := range w.tracker(t.Name).sorted() {
-			f := w.core.facts.job(a.report.Attempt.Task.Job)
-			if !a.report.State.Final() && f != nil && f.end == nil && w.tracker(t.Name).process == t.Process {
+			f := w.core.facts.Find(a.report.Attempt.Task.Job)
+			if !a.report.State.Final() && f != nil && !f.Ended() && w.tracker(t.Name).process == t.Process {
 				w.fail("%s is let go and runs %v", t.Name, a.report.Attempt)
 			}
 		}
@@ -112,7 +112,7 @@ func (w *world) checkLetGo(t *tracker) {
 			continue
 		}
 		for p := range j.homes {
-			if !j.facts.done.Has(p) {
+			if !j.facts.Committed(p) {
 				w.checkHas(j, p, t)
 			}
 		}

@@ -103,7 +103,7 @@ func (j *jobFacts) snapshot() jobSnapshot {
 	s := jobSnapshot{
 		N: j.n, Key: j.sub.key, Index: j.index, Name: j.name, Reduces: j.reduces, Maps: j.maps,
 		SplitsHash: j.splitsHash, Digests: j.digests, DigestsHash: j.digestsHash,
-		Done: j.done.words, Stop: j.stop, Committing: j.committing, End: j.end,
+		Done: j.done.Words(), Stop: j.stop, Committing: j.committing, End: j.end,
 	}
 	for _, task := range slices.Sorted(maps.Keys(j.grants)) {
 		s.Grants = append(s.Grants, [2]int{task, j.grants[task]})

@@ -28,7 +28,7 @@ func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) { return c.Stat
 
 // StatusAt is Status at the time now, which passes even when nothing happens.
 func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok bool) {
-	f := c.facts.job(id)
+	f := c.facts.Find(id)
 	if f == nil {
 		return wire.JobStatus{}, false
 	}
@@ -44,26 +44,26 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 func (c *Core) statusOf(f *jobFacts, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.id(f.n), Name: f.name, State: c.facts.state(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.maps, 0), f.reduces
-	s.Terms, s.Held = f.sub.terms, f.sub.suspended && f.end == nil
+	s.Terms, s.Held = f.sub.terms, f.sub.suspended && !f.Ended()
 	s.Owner = f.sub.who()
 	if f.sub.jobs > 1 {
 		s.Flow = wire.FlowID(c.facts.id(f.sub.first))
 	}
 	if f.reduces == 0 {
-		s.Maps.Done = f.done.Len()
+		s.Maps.Done = f.CommittedTasks()
 	} else {
-		s.Reduces.Done = f.done.Len()
+		s.Reduces.Done = f.CommittedTasks()
 	}
 	with := 0
 	switch {
-	case f.end != nil:
-		f.end.status(&s)
-		with = f.end.With
+	case f.Ended():
+		endedStatus(f.End(), &s)
+		with = f.End().With
 	case c.live != nil:
 		c.live.status(c.live.jobs[f.n], &s, now)
 	}
-	if f.stop != nil {
-		s.Error, with = f.stop.Reason, f.stop.With
+	if f.Stopping() {
+		s.Error, with = f.Stop().Reason, f.Stop().With
 	}
 	if with != 0 {
 		s.With = c.facts.id(with)
@@ -71,8 +71,8 @@ func (c *Core) statusOf(f *jobFacts, now time.Duration) wire.JobStatus {
 	return s
 }
 
-// status tells what the log keeps of an ended job.
-func (x *ended) status(s *wire.JobStatus) {
+// endedStatus tells what the log keeps of an ended job.
+func endedStatus(x ended, s *wire.JobStatus) {
 	s.Error, s.Troubles = x.Error, x.Troubles
 	s.Elapsed = time.Duration(x.Elapsed) * time.Millisecond
 	s.Counters = make(wire.Counters)
@@ -157,7 +157,7 @@ func (l *Live) waits(j *job, now time.Duration) string {
 	switch {
 	case state == wire.Waiting:
 		for _, f := range l.facts.after(j.facts) {
-			if f.end == nil {
+			if !f.Ended() {
 				return fmt.Sprintf("for %v (%s)", l.facts.id(f.n), f.name)
 			}
 		}
@@ -209,7 +209,7 @@ func (j *job) waitsForTasks() string {
 
 // State is where a job is in its life; ok is false for a job that is not known.
 func (c *Core) State(id wire.JobID) (state wire.State, ok bool) {
-	f := c.facts.job(id)
+	f := c.facts.Find(id)
 	if f == nil {
 		return 0, false
 	}

@@ -87,6 +87,9 @@ func (s *taskSet) All() iter.Seq[int] {
 	}
 }
 
+// Words is the set as it is kept: 64 numbers a word, the lowest in the lowest bit.
+func (s *taskSet) Words() []uint64 { return s.words }
+
 // newTaskSet makes the set with the given words, which it keeps.
 func newTaskSet(words []uint64) taskSet {
 	s := taskSet{words: words, high: len(words)}

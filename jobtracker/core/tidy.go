@@ -12,13 +12,13 @@ func (l *Live) tidy() {
 	}
 	l.tidyDue = never
 	t := Tidy{
-		Epoch: l.epoch, Cluster: l.facts.boot.Cluster,
+		Epoch: l.epoch, Cluster: l.facts.Boot().Cluster,
 		Submissions: make(map[string]bool), Programs: make(map[string]bool),
 	}
-	for key, s := range l.facts.submissions {
-		t.Submissions[key] = true
-		if s.body != nil && s.body.Program.Hash != "" {
-			t.Programs[s.body.Program.Hash] = true
+	for s := range l.facts.Submissions() {
+		t.Submissions[s.key] = true
+		if program := s.Program(); program != "" {
+			t.Programs[program] = true
 		}
 	}
 	l.c.emit(t)

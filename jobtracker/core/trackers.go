@@ -12,27 +12,26 @@ import (
 // tracker is a registered task tracker as the leader sees it. What is looked at whenever
 // a task ends there comes first, so that it lies together in memory.
 type tracker struct {
-	*trackerFacts
 	stream      Stream // 0: none
 	heard       time.Duration
 	node        *node
-	place       int32       // its index
-	index       int         // in Live.byIndex
-	number      int32       // of its name, see Live.named
-	rackNumber  int32       // see Live.racks
-	inventoried bool        // its inventory is in, so it may be given work
-	taking      bool        // its inventory is being taken in
-	fresh       bool        // its incarnation began in this office: it cannot have attempts of ours
-	losing      bool        // its loss is proposed
-	excluded    bool        // as trackerFacts.Excluded has it
-	works       bool        // it is given work and has map slots
-	drain       *drainFacts // nil: it does not drain
-	free        [2]int      // slots by phase; below 0 while it runs more than it may by now
-	slots       [2]int      // by phase, as it said last
-	offers      int         // members of ready, all jobs
-	attempts    []*attempt  // that run there, in no order
-	outputs     []outputAt  // maps whose chosen output is here, or was
-	rack        string      // see locality.Topology
+	place       int32      // its index
+	index       int        // in Live.byIndex
+	number      int32      // of its name, see Live.named
+	rackNumber  int32      // see Live.racks
+	inventoried bool       // its inventory is in, so it may be given work
+	taking      bool       // its inventory is being taken in
+	fresh       bool       // its incarnation began in this office: it cannot have attempts of ours
+	losing      bool       // its loss is proposed
+	excluded    bool       // as trackerFacts.Excluded has it
+	works       bool       // it is given work and has map slots
+	drain       int        // number of the wish that it drains; 0: it does not
+	free        [2]int     // slots by phase; below 0 while it runs more than it may by now
+	slots       [2]int     // by phase, as it said last
+	offers      int        // members of ready, all jobs
+	attempts    []*attempt // that run there, in no order
+	outputs     []outputAt // maps whose chosen output is here, or was
+	rack        string     // see locality.Topology
 
 	host     string            // see locality.HostKey
 	queues   [2][]queued       // see queues.go
@@ -56,6 +55,8 @@ type tracker struct {
 	trouble  string            // what it says is wrong with it
 	homes    map[*job]*taskSet // partitions at home here and not committed
 	ready    map[*job]*taskSet // of those, partitions that can be reduced now
+
+	trackerFacts // as they were last applied
 }
 
 // stream is one connection of a tracker that is not welcomed yet.
@@ -78,7 +79,7 @@ func (t *tracker) fit() bool { return t.usable() && !t.shut() }
 // mayHome says whether partitions may be at home there.
 func (t *tracker) mayHome() bool { return !t.shut() && t.slots[reducePhase] > 0 }
 
-func (l *Live) addTracker(f *trackerFacts) *tracker {
+func (l *Live) addTracker(f trackerFacts) *tracker {
 	t := &tracker{
 		trackerFacts: f, number: l.name(f), host: locality.HostKey(f.Host), heard: l.now, excluded: f.Excluded != "", switched: -never, pardoned: -never,
 		slots: [2]int{f.MapSlots, f.ReduceSlots},
@@ -92,8 +93,9 @@ func (l *Live) addTracker(f *trackerFacts) *tracker {
 	}
 	l.byIndex[t.index] = t
 	l.trackers[f.Name] = t
-	t.drain = l.facts.draining[f.Name]
-	l.draining.Set(t.index, t.drain != nil)
+	d, _ := l.facts.Draining(f.Name)
+	t.drain = d.N
+	l.draining.Set(t.index, t.drain != 0)
 	l.setRack(t)
 	l.settleOn(t, true)
 	l.leaseDue = min(l.leaseDue, t.heard+l.c.cfg.Lease)
@@ -106,7 +108,7 @@ type named struct{ Name, Addr string }
 
 // name numbers the names of trackers, so that what there is much of need not hold them.
 // A name keeps its number as long as the office lasts.
-func (l *Live) name(f *trackerFacts) int32 {
+func (l *Live) name(f trackerFacts) int32 {
 	n, known := l.numbers[f.Name]
 	if !known {
 		n = int32(len(l.named))
@@ -250,7 +252,7 @@ func checkHello(h *wire.Hello) error {
 // shares says whether a tracker has proved that it sees the cluster's staging
 // directory. If not it is asked to, or refused when it was.
 func (l *Live) shares(id Stream, h *wire.Hello, asked bool) bool {
-	boot := &l.facts.boot
+	boot := l.facts.Boot()
 	switch {
 	case boot.Nonce == "" || h.Nonce == boot.Nonce:
 		return true
@@ -269,7 +271,7 @@ func nonceFile(staging, cluster string) string {
 }
 
 func (l *Live) notShared(id Stream, tracker, reason string) {
-	l.refuse(id, fmt.Sprintf("staging directory %s is not shared with tracker %s: %s", l.facts.boot.Staging, tracker, reason))
+	l.refuse(id, fmt.Sprintf("staging directory %s is not shared with tracker %s: %s", l.facts.Boot().Staging, tracker, reason))
 }
 
 func (l *Live) register(h *wire.Hello) {
@@ -310,7 +312,8 @@ func (l *Live) registered(x *trackerRegistered, fitted bool) {
 		}
 		l.back(name)
 		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
-		t := l.addTracker(l.facts.trackers[name])
+		began, _ := l.facts.Tracker(name)
+		t := l.addTracker(began)
 		t.fresh, t.shares = true, 1
 	}
 	t := l.trackers[name]
@@ -342,7 +345,7 @@ func (l *Live) welcome(id Stream, t *tracker) {
 	t.stream, t.heard = id, l.now
 	l.capacity(t, [2]int{s.hello.MapSlots, s.hello.ReduceSlots}, "")
 	l.send(t, &wire.Welcome{
-		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.boot.Cluster,
+		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,
 	})
 }
 

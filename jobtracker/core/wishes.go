@@ -43,7 +43,7 @@ var defaultScheduling = wire.Scheduling{Scheduler: "fifo", Metric: "sum-response
 // scheduling is in force: the last one that was asked for, else what this job
 // tracker was started with.
 func (c *Core) scheduling() wire.Scheduling {
-	return c.facts.scheduled.Scheduling.Over(c.cfg.Scheduling).Over(defaultScheduling)
+	return c.facts.Scheduled().Scheduling.Over(c.cfg.Scheduling).Over(defaultScheduling)
 }
 
 // CheckScheduling says what of s is not on the menu. What is empty is.
@@ -112,8 +112,8 @@ func (l *Live) schedule(r Schedule) {
 }
 
 func (l *Live) proposeSchedule() {
-	wanted := l.wishes.schedules[0].Scheduling.Over(l.facts.scheduled.Scheduling)
-	l.propose(&scheduled{N: l.facts.scheduled.N + 1, Scheduling: wanted})
+	wanted := l.wishes.schedules[0].Scheduling.Over(l.facts.Scheduled().Scheduling)
+	l.propose(&scheduled{N: l.facts.Scheduled().N + 1, Scheduling: wanted})
 }
 
 // scheduleApplied answers the request that has become a fact. One of an earlier
@@ -137,12 +137,12 @@ func (l *Live) scheduleApplied(x *scheduled, fitted bool) {
 
 // change asks for other terms, or for a submission to be suspended or resumed.
 func (l *Live) change(r Change) {
-	f := l.facts.job(r.Job)
+	f := l.facts.Find(r.Job)
 	switch {
 	case f == nil:
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrUnknownJob)})
 		return
-	case f.end != nil || f.sub.body == nil:
+	case f.Ended() || !f.sub.Open():
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
 		return
 	}
@@ -205,7 +205,7 @@ func (l *Live) proposeChange(s *submissionFacts) {
 // changeApplied answers the first request for a submission and proposes the next. A
 // change of an earlier leader may have come before it, which is then asked for anew.
 func (l *Live) changeApplied(x *changed, fitted bool) {
-	s := l.facts.submissions[x.Key]
+	s := l.facts.Submission(x.Key)
 	if s == nil {
 		return
 	}
@@ -242,7 +242,7 @@ func (l *Live) changeApplied(x *changed, fitted bool) {
 
 // dropChanges answers what was asked of a submission that has ended meanwhile.
 func (l *Live) dropChanges(s *submissionFacts) {
-	if s.body != nil {
+	if s.Open() {
 		return
 	}
 	for _, r := range l.wishes.changes[s.key] {

@@ -373,8 +373,8 @@ func (w *world) submit(s *simSubmission) {
 // simJob knows the job of an id before the client does.
 func (w *world) job(id wire.JobID) *simJob {
 	if w.jobs[id] == nil {
-		f := w.core.facts.job(id)
-		plan := &f.sub.body.Plan.Jobs[f.index]
+		f := w.core.facts.Find(id)
+		plan := f.Plan()
 		w.jobs[id] = &simJob{
 			maps: int(num(plan.Properties["sim.maps"])), reduces: plan.Reduces,
 			erratic: plan.Properties["sim.erratic"] == "1", plan: plan,
@@ -399,13 +399,13 @@ func (w *world) checkSend(c Send) {
 	if !ok {
 		return
 	}
-	f := w.core.facts.job(m.Attempt.Task.Job)
+	f := w.core.facts.Find(m.Attempt.Task.Job)
 	switch kind := m.Attempt.Task.Kind; {
-	case f == nil || f.end != nil:
+	case f == nil || f.Ended():
 		w.fail("%v launched for a job that has ended", m.Attempt)
-	case f.stop != nil && kind != wire.Cleanup:
+	case f.Stopping() && kind != wire.Cleanup:
 		w.fail("%v launched for a job that stops", m.Attempt)
-	case kind == f.kind() && f.done.Has(m.Attempt.Task.N):
+	case kind == f.kind() && f.Committed(m.Attempt.Task.N):
 		w.fail("%v launched for a committed task", m.Attempt)
 	case kind.Slotted() && w.core.live.bound[c.Stream].Excluded != "":
 		w.fail("%v launched on a tracker that is excluded", m.Attempt)
@@ -466,22 +466,24 @@ func (w *world) checkLines() {
 
 // checkFacts checks Facts against the file system and its own past.
 func (w *world) checkFacts() {
-	for _, n := range sortedNumbers(w.core.facts.jobs) {
-		f := w.core.facts.jobs[n]
-		id := w.core.facts.id(n)
-		for i := range f.done.All() {
+	for f := range w.core.facts.Jobs() {
+		id := w.core.facts.id(f.n)
+		for i := range f.commits() {
+			if !f.Committed(i) {
+				continue
+			}
 			task := wire.TaskID{Job: id, Kind: f.kind(), N: i}
 			if w.fs[task] == nil {
 				w.fail("%v is committed in the log, not in the file system", task)
 			}
 			w.done[task] = true
 		}
-		if f.end != nil && f.end.Outcome == wire.Succeeded && f.done.Len() != f.commits() {
-			w.fail("%v succeeded with %d of %d tasks committed", id, f.done.Len(), f.commits())
+		if f.Ended() && f.End().Outcome == wire.Succeeded && f.CommittedTasks() != f.commits() {
+			w.fail("%v succeeded with %d of %d tasks committed", id, f.CommittedTasks(), f.commits())
 		}
 	}
 	for task := range w.done {
-		if f := w.core.facts.job(task.Job); f != nil && !f.done.Has(task.N) {
+		if f := w.core.facts.Find(task.Job); f != nil && !f.Committed(task.N) {
 			w.fail("%v was committed and is not any more", task)
 		}
 	}

@@ -1,0 +1,29 @@
+package core
+
+import (
+	"errors"
+	"testing"
+)
+
+// An entry of another version must not be skipped: the core halts.
+func TestUnknownEntries(t *testing.T) {
+	good := encodeFact(&committing{Job: 1})
+	for _, data := range [][]byte{nil, {factVersion}, {factVersion, 200, 0x80}, {2, 12, 0x80}, append([]byte{factVersion, 12}, 0xc1)} {
+		c := New(Config{})
+		commands := c.Step(0, Entry{Index: 1, Term: 1, Data: data})
+		if len(commands) != 1 {
+			t.Fatalf("%x: %v", data, commands)
+		}
+		if halt, ok := commands[0].(Halt); !ok || halt.Err == nil {
+			t.Errorf("%x: %v", data, commands)
+		}
+		if more := c.Step(0, Entry{Index: 2, Term: 1, Data: good}); more != nil {
+			t.Errorf("%x: the core goes on with %v", data, more)
+		}
+	}
+	c := New(Config{Staging: "mem://other"})
+	commands := c.Step(0, Entry{Index: 1, Term: 1, Data: encodeFact(&bootstrapped{Start: 1, Staging: "mem://s"})})
+	if halt, ok := commands[0].(Halt); !ok || !errors.Is(halt.Err, ErrOtherStaging) {
+		t.Errorf("another staging directory: %v", commands)
+	}
+}

@@ -1,0 +1,45 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// checkSubmission says why a submission makes no sense. It decides whether an entry of the
+// log applies, so it must say the same of what earlier builds took.
+func checkSubmission(s *wire.Submission) error {
+	switch {
+	case s == nil || s.Key == "":
+		return errors.New("it has no key")
+	case s.Staging == "":
+		return errors.New("it has no staging directory")
+	case len(s.Plan.Jobs) == 0:
+		return errors.New("its plan has no jobs")
+	}
+	writers := make(map[string]string)
+	for i := range s.Plan.Jobs {
+		j := &s.Plan.Jobs[i]
+		if j.Reduces < 0 || j.Reduces > wire.MaxTasks {
+			return fmt.Errorf("job %q has %d reduces", j.Name, j.Reduces)
+		}
+		for _, in := range j.Inputs {
+			if in.From < 0 {
+				return fmt.Errorf("job %q reads job number %d", j.Name, in.From)
+			}
+		}
+		for _, after := range j.After() {
+			if after >= i {
+				return fmt.Errorf("job %q reads job number %d, which is not before it", j.Name, after+1)
+			}
+		}
+		out := strings.TrimRight(j.Output, "/")
+		if other, taken := writers[out]; taken && out != "" {
+			return fmt.Errorf("jobs %q and %q have one output: %s", other, j.Name, out)
+		}
+		writers[out] = j.Name
+	}
+	return nil
+}

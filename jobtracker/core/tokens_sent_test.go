@@ -1,0 +1,60 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestTokensAreSent: launches and homes bring the job's token to their trackers, and
+// its history keeps it.
+func TestTokensAreSent(t *testing.T) {
+	c := New(Config{ID: "jt", Staging: "mem://s", History: true})
+	var index uint64
+	var inbox []FromTracker
+	var kept string
+	seen := make(map[string]int)
+	var feed func(Event)
+	feed = func(ev Event) {
+		for _, cmd := range c.Step(0, ev) {
+			switch cmd := cmd.(type) {
+			case Propose:
+				index++
+				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
+			case LoadSplits:
+				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
+			case WriteHistory:
+				kept = cmd.Record.Token
+				feed(HistoryWritten{Epoch: 1, Job: cmd.Job})
+			case Send:
+				switch m := cmd.Message.(type) {
+				case *wire.Launch:
+					seen[m.Token]++
+				case *wire.SetHome:
+					seen[m.Token]++
+				}
+				inbox = append(inbox, answer(cmd, 3)...)
+			}
+		}
+	}
+	feed(Elected{Term: 1, Wall: scenarioStart})
+	feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 10, ReduceSlots: 2}})
+	feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})
+	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 2}}}}, Secret: []byte("s")})
+	feed(Submit{Submission: &wire.Submission{Key: "l", Staging: "mem://s/l", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}, Secret: []byte("t")})
+	for len(inbox) > 0 {
+		m := inbox[0]
+		inbox = inbox[1:]
+		feed(m)
+	}
+	first, second := c.facts.token(c.facts.Job(1)), c.facts.token(c.facts.Job(2))
+	if len(seen) != 2 || seen[first] < 1+3+2 || seen[second] != 1+3+1 {
+		t.Errorf("tokens %v were sent, the jobs' are %s and %s", seen, first, second)
+	}
+	if kept != second {
+		t.Errorf("the history has the token %q, the job %q", kept, second)
+	}
+	if a, ok := c.Attempts(c.facts.id(1)); !ok || a.Token != first {
+		t.Errorf("with the attempts comes %q", a.Token)
+	}
+}
