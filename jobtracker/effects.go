@@ -9,6 +9,7 @@ import (
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/scheduler"
 )
 
@@ -35,7 +36,7 @@ func (s *Server) fromLog(ev LogEvent) {
 		s.cfg.Logger.Info("elected", "term", e.Term)
 		s.step(e)
 	case core.Entry:
-		s.cfg.Logger.Debug("entry", "index", e.Index, "fact", core.Describe(e.Data))
+		s.cfg.Logger.Debug("entry", "index", e.Index, "fact", facts.Describe(e.Data))
 		s.step(e)
 	default:
 		s.step(ev.Event)

@@ -17,6 +17,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -456,7 +457,7 @@ func (l strangeLog) Propose(key string, data []byte) {
 
 func TestUnknownVersion(t *testing.T) {
 	s := New(Config{Log: strangeLog{NewMemoryLog()}, FS: mem.New(1 << 20)})
-	if err := s.Run(within(t)); !errors.Is(err, core.ErrUnknownFact) {
+	if err := s.Run(within(t)); !errors.Is(err, facts.ErrUnknownFact) {
 		t.Fatalf("Run: %v", err)
 	}
 	if _, err := s.Submit(within(t), submission("a", 1)); !errors.Is(err, ErrStopped) {

@@ -78,6 +78,22 @@ func appendBody(dst []byte, v any) ([]byte, error) {
 // data of ours: what others send is read by [Read], which also weighs it.
 func Unmarshal(data []byte, v any) error { return decode(data, v, false) }
 
+// UnmarshalKnown is [Unmarshal] for data of which nothing may be dropped: fields that v does
+// not have are refused with [ErrMalformed] too.
+func UnmarshalKnown(data []byte, v any) error {
+	if err := checkShape(data); err != nil {
+		return fmt.Errorf("decode %T: %w", v, err)
+	}
+	dec := msgpack.GetDecoder()
+	defer msgpack.PutDecoder(dec)
+	dec.Reset(bytes.NewReader(data))
+	dec.DisallowUnknownFields(true)
+	if err := dec.Decode(v); err != nil {
+		return fmt.Errorf("decode %T: %w: %v", v, ErrMalformed, err)
+	}
+	return nil
+}
+
 func decode(data []byte, v any, weigh bool) error {
 	err := checkShape(data)
 	if err == nil && weigh {

@@ -27,6 +27,8 @@ func layers() [][]string {
 		{"jobtracker", "jobtracker/replica", "jobtracker/web", "tasktracker"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
+		{"jobtracker/core/facts"},
+		{"jobtracker/core/taskset"},
 		{"runtime", "jobfile", "history"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},

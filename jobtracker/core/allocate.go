@@ -114,7 +114,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	for _, j := range l.order {
 		t := v.corrected(j, l.taskTime(j, i))
 		whole[j] = t.time // also of jobs that get no more slots: some may run there
-		if !j.runnable() || j.facts.sub.suspended {
+		if !j.runnable() || j.facts.Submission().Suspended() {
 			continue
 		}
 		if most := j.useful(i, needs.Early); most > 0 && !j.barred {
@@ -164,7 +164,7 @@ func (j *job) useful(phase int, early bool) int {
 // allocatable is a job's phase with tasks that run or could. Of a phase of which
 // nothing is known the work is 0: the policy is to have it measured.
 func (l *Live) allocatable(j *job, v look, whole time.Duration, most int) scheduler.Job {
-	terms := j.facts.sub.terms
+	terms := j.facts.Submission().Terms()
 	return scheduler.Job{
 		ID: j.id, Arrived: j.arrived, Running: j.inSlots[v.phase], Max: most,
 		Work:  v.work(j, whole),
@@ -181,11 +181,11 @@ func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
 	}
 	var later []scheduler.Later
 	for _, j := range l.order {
-		if j.held || j.stopping || j.facts.Stopping() || j.facts.sub.suspended {
+		if j.held || j.stopping || j.facts.Stopping() || j.facts.Submission().Suspended() {
 			continue
 		}
 		for phase := range l.phases {
-			if kind := l.phases[phase].kind; kind == s.Phase && now[j.facts.n] {
+			if kind := l.phases[phase].kind; kind == s.Phase && now[j.facts.N()] {
 				continue
 			}
 			if x := l.waitingPhase(j, phase); x.Max > 0 {
@@ -200,13 +200,13 @@ func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
 func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.left(phase),
-		Goal: goalOf(j.facts.sub.terms, j.arrived),
+		Goal: goalOf(j.facts.Submission().Terms(), j.arrived),
 	}
-	begun := j.facts.maps >= 0
+	begun := j.facts.Maps() >= 0
 	if phase == mapPhase && !begun {
 		x.Max = j.unbegun()
 	}
-	if j.facts.committing {
+	if j.facts.Committing() {
 		x.Max = 0
 	}
 	x.Work = times(x.Max, l.taskTime(j, phase).time)
@@ -214,9 +214,9 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	case phase == reducePhase && (!begun || j.left(mapPhase) > 0):
 		x.After = []scheduler.PhaseID{{Job: j.id, Phase: wire.Map}}
 	case phase == mapPhase && !begun:
-		for _, f := range l.facts.after(j.facts) {
+		for _, f := range l.facts.After(j.facts) {
 			if !f.Ended() {
-				x.After = append(x.After, scheduler.PhaseID{Job: l.facts.id(f.n), Phase: f.kind()})
+				x.After = append(x.After, scheduler.PhaseID{Job: l.facts.ID(f.N()), Phase: f.Kind()})
 			}
 		}
 		x.Lag = l.lag(j).Seconds()
@@ -234,8 +234,8 @@ func (l *Live) lag(j *job) time.Duration {
 		return max(0, takes-(l.now-since))
 	}
 	closes := time.Duration(0)
-	for _, f := range l.facts.after(j.facts) {
-		if before := l.jobs[f.n]; before != nil {
+	for _, f := range l.facts.After(j.facts) {
+		if before := l.jobs[f.N()]; before != nil {
 			closes = max(closes, rest(l.closeTime, before.committing))
 		}
 	}

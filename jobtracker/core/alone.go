@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/scheduler"
 )
 
@@ -23,8 +24,8 @@ func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
 	slots, means := l.slots, [2]take{l.meanTime(mapPhase), l.meanTime(reducePhase)}
 	var flows []scheduler.Flow
 	for _, j := range l.order { // by number, so that a submission's jobs are neighbours
-		if first := j.facts.sub.first; seen[j.facts.n] && (len(flows) == 0 || flows[len(flows)-1].First != first) {
-			flows = append(flows, scheduler.Flow{First: first, Alone: l.alone(j.facts.sub, slots, means)})
+		if first := j.facts.Submission().First(); seen[j.facts.N()] && (len(flows) == 0 || flows[len(flows)-1].First != first) {
+			flows = append(flows, scheduler.Flow{First: first, Alone: l.alone(j.facts.Submission(), slots, means)})
 		}
 	}
 	return flows
@@ -33,13 +34,13 @@ func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
 // alone is the seconds that all jobs of a submission take if they have all slots: those
 // on the critical path, each phase as wide as it can be, and at least as long as all
 // its slots need for the tasks of a phase.
-func (l *Live) alone(sub *submissionFacts, slots [2]int, means [2]take) float64 {
+func (l *Live) alone(sub *facts.Submission, slots [2]int, means [2]take) float64 {
 	longest, area := 0.0, [2]float64{}
-	ends := make(map[int]float64, sub.jobs)
-	for f := range l.facts.flow(sub) {
+	ends := make(map[int]float64, sub.Jobs())
+	for f := range l.facts.Flow(sub) {
 		at := 0.0
-		for _, before := range l.facts.after(f) {
-			at = max(at, ends[before.n])
+		for _, before := range l.facts.After(f) {
+			at = max(at, ends[before.N()])
 		}
 		for phase := range slots {
 			tasks, each := l.extent(f, phase)
@@ -50,7 +51,7 @@ func (l *Live) alone(sub *submissionFacts, slots [2]int, means [2]take) float64 
 			area[phase] += work
 			at += work / float64(max(1, min(tasks, slots[phase])))
 		}
-		ends[f.n] = at
+		ends[f.N()] = at
 		longest = max(longest, at)
 	}
 	for phase, work := range area {
@@ -60,18 +61,18 @@ func (l *Live) alone(sub *submissionFacts, slots [2]int, means [2]take) float64 
 }
 
 // extent is how many tasks a phase of a job has in all, and how long one takes; 0: not known.
-func (l *Live) extent(f *jobFacts, phase int) (tasks int, each time.Duration) {
-	if j := l.jobs[f.n]; j != nil {
+func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
+	if j := l.jobs[f.N()]; j != nil {
 		tasks = j.total(phase)
-		if phase == mapPhase && f.maps < 0 {
+		if phase == mapPhase && f.Maps() < 0 {
 			tasks = j.unbegun()
 		}
 		return tasks, l.taskTime(j, phase).time
 	}
-	if tasks = max(0, f.maps); phase == reducePhase {
-		tasks = f.reduces
+	if tasks = max(0, f.Maps()); phase == reducePhase {
+		tasks = f.Reduces()
 	}
-	if p := l.profiles.known[f.name]; p != nil {
+	if p := l.profiles.known[f.Name()]; p != nil {
 		each = p.Phases[phase].Mean()
 	}
 	return tasks, each

@@ -52,7 +52,7 @@ func (p *phase) standingOf(j *job) standing {
 	under := max(x.slots-j.inSlots[p.index]-far, 0)
 	return standing{
 		queued: true, out: p.index == mapPhase && j.refuses,
-		lacks: float64(under) / float64(max(x.slots, 1)), rank: int32(x.rank), number: int32(j.facts.n),
+		lacks: float64(under) / float64(max(x.slots, 1)), rank: int32(x.rank), number: int32(j.facts.N()),
 	}
 }
 

@@ -95,7 +95,7 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	tk.next++
 	l.start(j, tk, t, id)
 	m := &wire.Launch{
-		Epoch: l.epoch, Attempt: id, Staging: j.facts.sub.staging, Index: j.facts.index,
+		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.timeout,
 		Memory: j.limits.memory(tk.kind), Processes: j.limits.processes, Rack: t.rack,
 		Token: j.token,
@@ -299,7 +299,7 @@ func (l *Live) vanished(a *attempt) {
 // attemptOver lets the task have its next attempt, after a fence if this one might have committed.
 func (l *Live) attemptOver(a *attempt) {
 	j, n := a.job, a.id.Task.N
-	if a.id.Task.Kind == j.facts.kind() && j.facts.holds(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
+	if a.id.Task.Kind == j.facts.Kind() && j.facts.Holds(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
 		l.fence(j, n)
 	}
 	l.update(a)
@@ -333,7 +333,7 @@ func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wir
 	n := id.Task.N
 	l.redeem(j, tk, t)
 	switch kind := id.Task.Kind; {
-	case kind.Slotted() && kind == j.facts.kind():
+	case kind.Slotted() && kind == j.facts.Kind():
 		l.taskCommitted(j, tk, id, r)
 	case kind == wire.Map:
 		l.mapSucceeded(j, t, n, id, r)

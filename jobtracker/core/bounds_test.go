@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 type office struct {
 	*Core
 	entries uint64
-	refuse  func(x fact) error
+	refuse  func(x facts.Fact) error
 	kinds   []string // of the facts proposed
 	others  []Command
 }
@@ -40,11 +41,11 @@ func (o *office) carryOut(commands []Command) {
 			o.others = append(o.others, cmd)
 			continue
 		}
-		x, err := decodeFact(p.Data)
+		x, err := facts.Decode(p.Data)
 		if err != nil {
 			panic(err)
 		}
-		o.kinds = append(o.kinds, strings.Fields(x.key())[0])
+		o.kinds = append(o.kinds, strings.Fields(x.Name())[0])
 		if o.refuse != nil {
 			err = o.refuse(x)
 		}
@@ -93,10 +94,10 @@ func TestSubmissionsTooLarge(t *testing.T) {
 			!strings.Contains(answers[0].Err.Error(), c.want) || o.entries != before {
 			t.Errorf("%s: %d entries, %+v", name, o.entries-before, answers)
 		}
-		f := newFacts(keptJobs)
-		f.apply(1, 1, &bootstrapped{Start: 1})
-		entry, err := decodeFact(encodeFact(&submitted{Submission: *c.sub}))
-		if err != nil || !f.apply(2, 1, entry) || kept(f) != len(c.sub.Plan.Jobs) {
+		f := facts.New()
+		f.Apply(1, 1, &facts.Bootstrapped{Start: 1})
+		entry, err := facts.Decode(facts.Encode(&facts.Submitted{Submission: *c.sub}))
+		if err != nil || !f.Apply(2, 1, entry) || kept(f) != len(c.sub.Plan.Jobs) {
 			t.Errorf("%s: the entry of an earlier build makes %d jobs: %v", name, kept(f), err)
 		}
 	}
@@ -133,8 +134,8 @@ func TestTrackersOfLongNames(t *testing.T) {
 func TestRefused(t *testing.T) {
 	large := errors.New("log entry of 17 MB")
 	o := newOffice(Config{})
-	o.refuse = func(x fact) error {
-		if _, ok := x.(*submitted); ok {
+	o.refuse = func(x facts.Fact) error {
+		if _, ok := x.(*facts.Submitted); ok {
 			return large
 		}
 		return nil
@@ -144,8 +145,8 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a submission: %+v", answers)
 	}
 
-	o.refuse = func(x fact) error {
-		if x, ok := x.(*ended); ok && len(x.Counters) > 0 {
+	o.refuse = func(x facts.Fact) error {
+		if x, ok := x.(*facts.Ended); ok && len(x.Counters) > 0 {
 			return large
 		}
 		return nil
@@ -165,7 +166,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("the job ended as %+v", end)
 	}
 
-	o.refuse = func(fact) error { return large }
+	o.refuse = func(facts.Fact) error { return large }
 	n := len(o.kinds)
 	o.feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}})
 	if got := o.kinds[n:]; !slices.Equal(got, []string{"registered"}) {
@@ -175,7 +176,7 @@ func TestRefused(t *testing.T) {
 }
 
 // kept is how many jobs there are.
-func kept(f *Facts) int {
+func kept(f *facts.Facts) int {
 	n, _ := f.Kept()
 	return n
 }

@@ -15,7 +15,7 @@ func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
 	kept, _ := c.facts.Kept()
 	statuses := make([]wire.JobStatus, 0, kept)
 	for f := range c.facts.Jobs() {
-		if s, ok := c.StatusAt(now, c.facts.id(f.n)); ok {
+		if s, ok := c.StatusAt(now, c.facts.ID(f.N())); ok {
 			statuses = append(statuses, s)
 		}
 	}
@@ -32,7 +32,7 @@ func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 	if j == nil {
 		return wire.JobAttempts{}, false
 	}
-	return wire.JobAttempts{Attempts: c.live.allAttempts(j), Owner: j.facts.sub.who(), Token: j.token}, true
+	return wire.JobAttempts{Attempts: c.live.allAttempts(j), Owner: j.facts.Submission().Who(), Token: j.token}, true
 }
 
 // Cluster is what can be said of the cluster at a time: the trackers on the leader alone.
@@ -67,7 +67,7 @@ func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 		Connected: t.usable(), Silent: (now - t.heard).Milliseconds(),
 		Excluded: t.Excluded, Trouble: t.trouble, Rack: t.rack,
 	}
-	if conflict := l.topo.Conflict(t.Host, t.trackerFacts.Rack); conflict != "" {
+	if conflict := l.topo.Conflict(t.Host, t.Tracker.Rack); conflict != "" {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; "+conflict, "; ")
 	}
 	return s

@@ -3,6 +3,7 @@ package core
 import (
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -11,8 +12,8 @@ func (l *Live) ready(a *attempt) {
 	j := a.job
 	n := a.id.Task.N
 	switch {
-	case a.id.Task.Kind != j.facts.kind() || a.killed:
-	case j.facts.holds(n, a.id.N):
+	case a.id.Task.Kind != j.facts.Kind() || a.killed:
+	case j.facts.Holds(n, a.id.N):
 		l.send(a.tracker, &wire.Grant{Epoch: l.epoch, Attempt: a.id})
 	case !slices.Contains(j.waitsGrant, a):
 		j.waitsGrant = append(j.waitsGrant, a)
@@ -22,7 +23,7 @@ func (l *Live) ready(a *attempt) {
 
 // grantReady proposes the grants that nothing stands against.
 func (l *Live) grantReady(j *job) {
-	if len(j.waitsGrant) == 0 || j.facts.reduces > 0 && !l.digestsReady(j) {
+	if len(j.waitsGrant) == 0 || j.facts.Reduces() > 0 && !l.digestsReady(j) {
 		return
 	}
 	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(a *attempt) bool {
@@ -33,12 +34,12 @@ func (l *Live) grantReady(j *job) {
 		if _, taken := j.facts.Grant(n); taken {
 			return false
 		}
-		if j.facts.reduces > 0 && a.digest != 0 && a.digest != j.digestSum {
+		if j.facts.Reduces() > 0 && a.digest != 0 && a.digest != j.digestSum {
 			// Launched before a map gave other records, perhaps under an earlier leader.
 			l.kill(a, "it has read map output that was replaced")
 			return true
 		}
-		l.propose(&granted{Job: j.facts.n, Task: n, Attempt: a.id.N})
+		l.propose(&facts.Granted{Job: j.facts.N(), Task: n, Attempt: a.id.N})
 		return true
 	})
 }
@@ -50,13 +51,14 @@ func (l *Live) digestsReady(j *job) bool {
 		return false
 	}
 	hash := l.hashOf(j)
+	logged, known := j.facts.Digests()
 	switch {
-	case j.facts.digests && j.facts.digestsHash == hash:
+	case known && logged == hash:
 		return true
 	case j.facts.CommittedTasks() > 0:
 		l.stopJob(j, wire.Failed, "a map is not deterministic: it gave other records when it ran again, and reduces have committed output made of the first")
 	default: // which does nothing while a grant is out
-		l.propose(&digestsKnown{Job: j.facts.n, Hash: hash})
+		l.propose(&facts.DigestsKnown{Job: j.facts.N(), Hash: hash})
 	}
 	return false
 }
@@ -79,8 +81,8 @@ func (l *Live) hashOf(j *job) uint64 {
 
 // granted sends the grant that is now in the log, or settles it if the attempt
 // has gone meanwhile.
-func (l *Live) granted(j *job, x *granted, fitted bool) {
-	if j == nil || !j.facts.running() || x.Task < 0 || x.Task >= j.facts.commits() {
+func (l *Live) granted(j *job, x *facts.Granted, fitted bool) {
+	if j == nil || !j.facts.Running() || x.Task < 0 || x.Task >= j.facts.Commits() {
 		return
 	}
 	l.touch(j)
@@ -96,7 +98,7 @@ func (l *Live) granted(j *job, x *granted, fitted bool) {
 
 // updateTask brings a committing task into or out of the sets it is picked from.
 func (l *Live) updateTask(j *job, n int) {
-	if j.facts.kind() == wire.Map {
+	if j.facts.Kind() == wire.Map {
 		l.updateMap(j, n)
 	} else {
 		l.updateReduce(j, n)
@@ -104,7 +106,7 @@ func (l *Live) updateTask(j *job, n int) {
 }
 
 // revoked lets a task have another attempt granted.
-func (l *Live) revoked(j *job, x *revoked) {
+func (l *Live) revoked(j *job, x *facts.Revoked) {
 	delete(j.fences, x.Task)
 	l.updateTask(j, x.Task)
 	l.touch(j)
@@ -116,19 +118,19 @@ func (l *Live) taskCommitted(j *job, tk *task, id wire.AttemptID, r *wire.Result
 	switch {
 	case j.facts.Committed(n):
 		l.count(j, tk, r)
-	case j.facts.holds(n, id.N):
+	case j.facts.Holds(n, id.N):
 		l.count(j, tk, r)
-		l.propose(&committed{Job: j.facts.n, Task: n, Attempt: id.N})
+		l.propose(&facts.Committed{Job: j.facts.N(), Task: n, Attempt: id.N})
 	}
 }
 
 // proposedCommit says whether the log is about to hold the commit of an attempt.
 func (l *Live) proposedCommit(j *job, n, attempt int) bool {
-	return l.c.pending.has(&committed{Job: j.facts.n, Task: n, Attempt: attempt})
+	return l.c.pending.has(&facts.Committed{Job: j.facts.N(), Task: n, Attempt: attempt})
 }
 
 // committed ends a task.
-func (l *Live) committed(j *job, x *committed) {
+func (l *Live) committed(j *job, x *facts.Committed) {
 	delete(j.fences, x.Task)
 	tk := j.committer(x.Task)
 	for a := range tk.all() {
@@ -136,11 +138,11 @@ func (l *Live) committed(j *job, x *committed) {
 			l.kill(a, "another attempt of the task has committed")
 		}
 	}
-	if j.facts.kind() == wire.Reduce {
+	if j.facts.Kind() == wire.Reduce {
 		l.partitionDone(j, x.Task)
 	}
 	l.updateTask(j, x.Task)
-	l.phases[phaseOf(j.facts.kind())].completed(l.now)
+	l.phases[phaseOf(j.facts.Kind())].completed(l.now)
 	l.touch(j)
 }
 

@@ -3,7 +3,7 @@
 // owns a [Core] carries the commands out. The server, the simulator and the
 // tests drive this same machine.
 //
-// It has two parts. [Facts] changes only by applying committed log entries and
+// It has two parts. [facts.Facts] changes only by applying committed log entries and
 // is equal on every job tracker. [Live] exists on the leader alone, is rebuilt
 // from the trackers' inventories after a change of leader, and is never read by
 // an apply.
@@ -30,7 +30,8 @@
 //	    a grant ends only by Committed or, after a fence, by Revoked.
 //	I2  Slots are never oversubscribed by launches of one leader.
 //	I3  No attempt is launched for a job that has ended, and none but a cleanup for one that stops.
-//	I4  Facts depend on the entries applied and on nothing else.
+//	I4  Facts depend on the entries applied and on nothing else: package facts lets
+//	    nobody change them in another way.
 //	I5  No decision depends on map order; ties go to the lower id.
 //	I6  A job's history, where histories are written, says how the job ended, and is
 //	    there before the log says so. Only one that cannot be written does not hold a
@@ -56,13 +57,6 @@
 // shared file system and is not made anew when it is lost: the setup attempt of the
 // job that reads it looks whether it is all there, and fails.
 //
-// # Log entries
-//
-//	+------------+-----------+------------------------------------+
-//	| version u8 | number u8 | msgpack of the fact, short names   |
-//	+------------+-----------+------------------------------------+
-//
-// Numbers are append-only. An unknown version or number halts the core.
 package core
 
 import (
@@ -71,6 +65,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -111,7 +106,7 @@ type Config struct {
 // Core is the state machine of one job tracker.
 type Core struct {
 	cfg   Config
-	facts *Facts
+	facts *facts.Facts
 	live  *Live // nil: not in office
 
 	wall    int64   // Unix milliseconds when now was 0, by this term's election
@@ -138,14 +133,14 @@ func New(cfg Config) *Core {
 	if cfg.DrainLasts <= 0 {
 		cfg.DrainLasts = 10 * time.Minute
 	}
-	return &Core{cfg: cfg, facts: newFacts(keptJobs)}
+	return &Core{cfg: cfg, facts: facts.New()}
 }
 
 // Applied is the index of the last entry applied.
 func (c *Core) Applied() uint64 { return c.facts.Index() }
 
 // Snapshot encodes Facts.
-func (c *Core) Snapshot() ([]byte, error) { return c.facts.encode() }
+func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 
 // Wake is when Step wants a Tick; ok is false when nothing is due at any time.
 func (c *Core) Wake() (at time.Duration, ok bool) {
@@ -252,7 +247,7 @@ func (c *Core) entry(e Entry) {
 	if e.Index <= c.facts.Index() {
 		return
 	}
-	x, err := decodeFact(e.Data)
+	x, err := facts.Decode(e.Data)
 	if err != nil {
 		c.halt(fmt.Errorf("apply entry %d of term %d: %w", e.Index, e.Term, err))
 		return
@@ -260,9 +255,9 @@ func (c *Core) entry(e Entry) {
 	if c.term != 0 && e.Term > c.term {
 		c.deposed() // somebody leads by now, whatever we have heard
 	}
-	fitted := c.facts.apply(e.Index, e.Term, x)
+	fitted := c.facts.Apply(e.Index, e.Term, x)
 	if e.Term == c.term { // an earlier one may have the same key
-		c.pending.settled(x.key())
+		c.pending.settled(x.Name())
 	}
 	switch {
 	case c.checkStaging():
@@ -295,7 +290,7 @@ func (c *Core) halt(err error) {
 }
 
 func (c *Core) restore(r Restored) {
-	f, err := decodeFacts(r.Snapshot, keptJobs)
+	f, err := facts.Restore(r.Snapshot)
 	if err != nil {
 		c.halt(err)
 		return
@@ -311,7 +306,7 @@ func (c *Core) elected(e Elected) {
 	c.wall = e.Wall - c.now.Milliseconds()
 	c.pending = make(proposals)
 	c.waiting = []Event{e}
-	c.pending.propose(c, &tookOffice{Leader: c.cfg.ID, Addr: c.cfg.Addr})
+	c.pending.propose(c, &facts.TookOffice{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 
 // takeOffice begins to lead once the log holds our first entry of the term and
@@ -319,7 +314,7 @@ func (c *Core) elected(e Elected) {
 func (c *Core) takeOffice() {
 	election := c.waiting[0].(Elected)
 	if c.facts.Boot().Start == 0 {
-		c.pending.propose(c, &bootstrapped{
+		c.pending.propose(c, &facts.Bootstrapped{
 			Start: election.Wall, Cluster: c.cfg.Cluster, Staging: c.cfg.Staging, Nonce: c.cfg.Nonce,
 		})
 		return
@@ -356,12 +351,12 @@ type proposals map[string][]byte
 
 // propose asks for a fact to be committed, unless it is asked for already or
 // would change nothing.
-func (p proposals) propose(c *Core, x fact) {
-	key := x.key()
-	if p[key] != nil || !x.fits(c.facts) {
+func (p proposals) propose(c *Core, x facts.Fact) {
+	key := x.Name()
+	if p[key] != nil || !x.Fits(c.facts) {
 		return
 	}
-	p[key] = encodeFact(x)
+	p[key] = facts.Encode(x)
 	c.emit(Propose{Key: key, Data: p[key]})
 }
 
@@ -374,4 +369,4 @@ func (p proposals) again(c *Core, key string) {
 
 func (p proposals) settled(key string) { delete(p, key) }
 
-func (p proposals) has(x fact) bool { return p[x.key()] != nil }
+func (p proposals) has(x facts.Fact) bool { return p[x.Name()] != nil }

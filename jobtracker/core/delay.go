@@ -215,7 +215,7 @@ func (l *Live) longest(j *job) (longest int, wait time.Duration, ok bool) {
 
 // predict is how long a map should wait for a slot near its input.
 func (l *Live) predict(j *job, m int, task time.Duration) (time.Duration, bool) {
-	places := j.in.nodes.at(m)
+	places := j.in.nodes.At(m)
 	for len(l.scratch) < len(places) {
 		l.scratch = append(l.scratch, locality.Node{})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -42,12 +43,12 @@ func (l *Live) drainTracker(r Drain) {
 
 func (l *Live) proposeDrain() {
 	r := l.wishes.drains[0]
-	l.propose(&drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo})
+	l.propose(&facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo})
 }
 
 // drainApplied answers the request that has become a fact. One of an earlier leader may
 // have come before it, which is then asked for anew.
-func (l *Live) drainApplied(x *drain, fitted bool) {
+func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
 	if t := l.trackers[x.Tracker]; fitted && t != nil {
 		l.drainChanged(t)
 	}
@@ -119,7 +120,7 @@ func (l *Live) checkDrain(t *tracker) {
 	}
 	steps := int((l.now - t.since) / step)
 	if steps > d.Rested {
-		l.propose(&rested{N: d.N, Tracker: t.Name, Steps: steps})
+		l.propose(&facts.Rested{N: d.N, Tracker: t.Name, Steps: steps})
 	}
 	l.drainDue = min(l.drainDue, t.since+time.Duration(steps+1)*step, lasts)
 }
@@ -138,7 +139,7 @@ func (l *Live) sendAway() {
 		case l.drained(t):
 			l.dismiss(t)
 		default:
-			l.propose(&drained{N: t.drain, Tracker: t.Name, Incarnation: t.Incarnation})
+			l.propose(&facts.Drained{N: t.drain, Tracker: t.Name, Incarnation: t.Incarnation})
 		}
 	}
 }
@@ -158,7 +159,7 @@ func (l *Live) dismiss(t *tracker) {
 	l.send(t, &wire.Drained{Epoch: l.epoch})
 	t.losing = true
 	l.refresh(t)
-	l.propose(&trackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
+	l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
 // serves says whether a tracker has map outputs that somebody has yet to gather.
@@ -169,7 +170,7 @@ func (l *Live) serves(t *tracker) bool {
 }
 
 // gathers says whether some of a job's partitions are not gathered yet.
-func (j *job) gathers() bool { return (j.open > 0 || j.remaking) && j.facts.running() }
+func (j *job) gathers() bool { return (j.open > 0 || j.remaking) && j.facts.Running() }
 
 // remake has those maps run again on other trackers whose outputs a tracker would have
 // to serve for long. It serves them until then.
@@ -183,7 +184,7 @@ func (l *Live) remake(t *tracker) {
 		if !j.gathers() {
 			continue
 		}
-		for _, m := range outputs[j.facts.n] {
+		for _, m := range outputs[j.facts.N()] {
 			j.maps[m].leaving = true
 			l.updateMap(j, m)
 		}
@@ -195,7 +196,7 @@ func (l *Live) remake(t *tracker) {
 func (l *Live) keepOutputs(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		for _, m := range outputs[j.facts.n] {
+		for _, m := range outputs[j.facts.N()] {
 			if !j.maps[m].leaving {
 				continue
 			}
@@ -214,7 +215,7 @@ func (l *Live) giveUpRest(t *tracker) {
 	t.outputs = nil
 	for _, j := range l.order {
 		l.homesGone(j, t)
-		l.outputsGone(j, outputs[j.facts.n])
+		l.outputsGone(j, outputs[j.facts.N()])
 	}
 }
 
@@ -248,7 +249,7 @@ func (l *Live) keepsFromGoing(t *tracker) string {
 	}
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		if n := len(outputs[j.facts.n]); n > 0 && j.gathers() {
+		if n := len(outputs[j.facts.N()]); n > 0 && j.gathers() {
 			parts = append(parts, count(n, "map output")+" of "+j.id.String())
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -24,10 +25,10 @@ func (l *Live) end(j *job, outcome wire.State, text string) {
 }
 
 func (l *Live) writeHistory(j *job) {
-	sub := j.facts.sub
+	sub := j.facts.Submission()
 	now := l.wall()
 	r := &history.Record{
-		Plan: *j.plan, Owner: sub.who(), Submitted: sub.at, Ended: now, Attempts: l.allAttempts(j), PlanLog: j.plans.Bytes(),
+		Plan: *j.plan, Owner: sub.Who(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.plans.Bytes(),
 		Token: j.token, Unkept: j.unkept,
 	}
 	r.PlansSince, r.PlansLack = l.plansLack(j)
@@ -64,9 +65,9 @@ func (l *Live) historyWritten(r HistoryWritten) {
 }
 
 // ending is the fact that closes j's life.
-func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
-	x := &ended{
-		Job: j.facts.n, Outcome: outcome, Error: bounded(text, 2*maxReason),
+func (l *Live) ending(j *job, outcome wire.State, text string) *facts.Ended {
+	x := &facts.Ended{
+		Job: j.facts.N(), Outcome: outcome, Error: bounded(text, 2*maxReason),
 		Troubles: j.troubles,
 		Elapsed:  (l.now - j.arrived).Milliseconds(), Read: j.read, Shuffled: j.outBytes,
 		Maps: j.mapsDone(),
@@ -80,10 +81,10 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *ended {
 	total := l.totals(j)
 	for group, names := range total {
 		for name, value := range names {
-			x.Counters = append(x.Counters, counter{group, name, value})
+			x.Counters = append(x.Counters, facts.Counter{Group: group, Name: name, Value: value})
 		}
 	}
-	slices.SortFunc(x.Counters, func(a, b counter) int {
+	slices.SortFunc(x.Counters, func(a, b facts.Counter) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
 	})
 	return x
@@ -101,13 +102,13 @@ func (l *Live) ended(j *job) {
 	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.remove(j, a.tracker, a)
 	}
-	delete(l.jobs, j.facts.n)
+	delete(l.jobs, j.facts.N())
 	l.lineUp() // it is in no line any more
 	l.seats[j.seat] = nil
 	for _, list := range []*[]*job{&l.order, &l.unhoused, &l.setAsides} {
 		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })
 	}
-	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.doneWith(j.facts.sub)}
+	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.DoneWith(j.facts.Submission())}
 	for _, t := range l.byIndex {
 		if t != nil {
 			l.send(t, drop)
@@ -115,6 +116,6 @@ func (l *Live) ended(j *job) {
 	}
 	l.answerKills(j.facts)
 	l.touchFlow(j.facts)
-	l.sweep(j.facts.sub)
-	l.dropChanges(j.facts.sub)
+	l.sweep(j.facts.Submission())
+	l.dropChanges(j.facts.Submission())
 }

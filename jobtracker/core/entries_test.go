@@ -3,12 +3,14 @@ package core
 import (
 	"errors"
 	"testing"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
 )
 
 // An entry of another version must not be skipped: the core halts.
 func TestUnknownEntries(t *testing.T) {
-	good := encodeFact(&committing{Job: 1})
-	for _, data := range [][]byte{nil, {factVersion}, {factVersion, 200, 0x80}, {2, 12, 0x80}, append([]byte{factVersion, 12}, 0xc1)} {
+	good := facts.Encode(&facts.Committing{Job: 1})
+	for _, data := range [][]byte{nil, {1}, {1, 200, 0x80}, {2, 12, 0x80}, append([]byte{1, 12}, 0xc1)} {
 		c := New(Config{})
 		commands := c.Step(0, Entry{Index: 1, Term: 1, Data: data})
 		if len(commands) != 1 {
@@ -22,7 +24,7 @@ func TestUnknownEntries(t *testing.T) {
 		}
 	}
 	c := New(Config{Staging: "mem://other"})
-	commands := c.Step(0, Entry{Index: 1, Term: 1, Data: encodeFact(&bootstrapped{Start: 1, Staging: "mem://s"})})
+	commands := c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(&facts.Bootstrapped{Start: 1, Staging: "mem://s"})})
 	if halt, ok := commands[0].(Halt); !ok || !errors.Is(halt.Err, ErrOtherStaging) {
 		t.Errorf("another staging directory: %v", commands)
 	}

@@ -192,15 +192,15 @@ func (j *job) past(phase int) *history.Sums {
 // total is how many tasks a phase has, as far as is known.
 func (j *job) total(phase int) int {
 	if phase == reducePhase {
-		return j.facts.reduces
+		return j.facts.Reduces()
 	}
-	return max(0, j.facts.maps)
+	return max(0, j.facts.Maps())
 }
 
 // left is how many of them are to be done, runnable or not.
 func (j *job) left(phase int) int {
 	switch {
-	case j.facts.kind() == kindOf(phase):
+	case j.facts.Kind() == kindOf(phase):
 		return j.total(phase) - j.facts.CommittedTasks()
 	case phase == reducePhase:
 		return 0 // it has none
@@ -398,9 +398,9 @@ const pastTasks = 4
 func (j *job) outputs() (gathered, made, whole int64) {
 	gathered, made = min(j.fetched, j.outBytes), j.outBytes
 	switch {
-	case j.facts.reduces == 0:
+	case j.facts.Reduces() == 0:
 		return 0, 0, 0
-	case j.chosen == len(j.maps) && j.facts.maps >= 0:
+	case j.chosen == len(j.maps) && j.facts.Maps() >= 0:
 		return gathered, made, made
 	case j.chosen > 0 && j.outInput > 0 && j.input > 0:
 		whole = int64(float64(made) / float64(j.outInput) * float64(j.input))
@@ -466,10 +466,10 @@ func (l *Live) freeAt(t *tracker, v look, whole map[*job]time.Duration, usual ti
 
 // flowOf is the number of the flow that a job is of, 0: it stands alone.
 func (j *job) flowOf() int {
-	if j.facts.sub.jobs < 2 {
+	if j.facts.Submission().Jobs() < 2 {
 		return 0
 	}
-	return j.facts.sub.first
+	return j.facts.Submission().First()
 }
 
 func kindOf(phase int) wire.Kind {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -63,7 +64,7 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 		l.trust(t, phase)
 		*s = streak{since: a.began, judged: l.now - judgeGap, tasks: make(map[wire.TaskID]bool), jobs: make(map[int]bool)}
 	}
-	s.last, s.jobs[a.job.facts.n] = l.now, true
+	s.last, s.jobs[a.job.facts.N()] = l.now, true
 	if !l.suspects[phase].Has(t.index) {
 		s.tasks[a.id.Task] = true
 		if len(s.tasks) < max(minStreak, 2*t.slots[phase]+1) {
@@ -190,8 +191,8 @@ func (l *Live) mayExclude(t *tracker) (fit int, ok bool) {
 
 func (l *Live) exclude(t *tracker, reason string) { l.propose(l.exclusion(t, reason)) }
 
-func (l *Live) exclusion(t *tracker, reason string) *excluded {
-	return &excluded{
+func (l *Live) exclusion(t *tracker, reason string) *facts.Excluded {
+	return &facts.Excluded{
 		Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason,
 		Until: l.wall() + min(exclusion<<min(t.banned, 8), longestExclusion).Milliseconds(),
 	}
@@ -203,7 +204,7 @@ func (l *Live) excluded(name string, fitted bool) {
 	if t == nil || !fitted {
 		return
 	}
-	t.trackerFacts, _ = l.facts.Tracker(name)
+	t.Tracker, _ = l.facts.Tracker(name)
 	t.excluded = t.Excluded != ""
 	if t.excluded {
 		t.banned++
@@ -260,7 +261,7 @@ func (l *Live) checkExclusions() {
 }
 
 func (l *Live) readmit(t *tracker) {
-	l.propose(&readmitted{Tracker: t.Name, Incarnation: t.Incarnation})
+	l.propose(&facts.Readmitted{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
 // needTracker readmits all trackers when no other is left.

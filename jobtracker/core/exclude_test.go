@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -98,7 +99,7 @@ func TestStreakOfEndedJobs(t *testing.T) {
 // are compared.
 func TestElsewhereLate(t *testing.T) {
 	_, l, other := smallFleet(t)
-	j := &job{facts: new(jobFacts), pasts: make([]past, maxPast)}
+	j := &job{facts: new(facts.Job), pasts: make([]past, maxPast)}
 	const since, more = 1000, 5
 	for i := range maxLate + more {
 		p := past{number: 1, tracker: other.number, began: since + int64(i), took: 1, state: wire.AttemptSucceeded}

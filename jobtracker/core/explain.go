@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -19,11 +20,11 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 		return x, false
 	}
 	x = explain(c.facts, f)
-	if l := c.live; l != nil && l.jobs[f.n] != nil {
+	if l := c.live; l != nil && l.jobs[f.N()] != nil {
 		now = max(now, c.now)
-		l.explain(&x, now, f.n, l.lately(now, 0))
+		l.explain(&x, now, f.N(), l.lately(now, 0))
 		for i := range x.Phases {
-			x.Phases[i].Speeds = l.speeds(l.jobs[f.n], i)
+			x.Phases[i].Speeds = l.speeds(l.jobs[f.N()], i)
 		}
 	}
 	return x, true
@@ -40,23 +41,23 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	list := make([]wire.Explanation, 0, len(l.order))
 	for _, j := range l.order {
 		x := explain(c.facts, j.facts)
-		l.explain(&x, now, j.facts.n, all)
+		l.explain(&x, now, j.facts.N(), all)
 		list = append(list, x)
 	}
 	return list
 }
 
 // explain says what Facts know.
-func explain(f *Facts, j *jobFacts) wire.Explanation {
+func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 	x := wire.Explanation{
-		Job: f.id(j.n), Name: j.name, Pool: poolName(j.sub), State: f.state(j),
-		Suspended: j.sub.suspended && !j.Ended(), Submitted: j.sub.at,
+		Job: f.ID(j.N()), Name: j.Name(), Pool: poolName(j.Submission()), State: f.State(j),
+		Suspended: j.Submission().Suspended() && !j.Ended(), Submitted: j.Submission().At(),
 	}
-	if d := j.sub.terms.Deadline; d != 0 {
-		x.Deadline = j.sub.at + d.Milliseconds()
+	if d := j.Submission().Terms().Deadline; d != 0 {
+		x.Deadline = j.Submission().At() + d.Milliseconds()
 	}
 	if j.Ended() {
-		x.End = j.sub.at + j.End().Elapsed
+		x.End = j.Submission().At() + j.End().Elapsed
 	}
 	return x
 }
@@ -68,7 +69,7 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all m
 	x.Scheduling = l.c.scheduling()
 	x.End = l.wallOf(o.end)
 	for i := range l.phases {
-		if i == mapPhase || j.facts.reduces > 0 {
+		if i == mapPhase || j.facts.Reduces() > 0 {
 			x.Phases = append(x.Phases, l.explainPhase(i, o))
 		}
 	}
@@ -81,13 +82,13 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all m
 
 // needs lists the jobs of its flow that a job waits for.
 func (l *Live) needs(j *job, all map[int]*outlook) (list []wire.Hold) {
-	if l.facts.state(j.facts) != wire.Waiting {
+	if l.facts.State(j.facts) != wire.Waiting {
 		return nil
 	}
-	for _, f := range l.facts.after(j.facts) {
-		if before := all[f.n]; before != nil {
+	for _, f := range l.facts.After(j.facts) {
+		if before := all[f.N()]; before != nil {
 			list = append(list, wire.Hold{
-				What: fmt.Sprintf("it waits for the end of %v (%s), whose output it reads", l.facts.id(f.n), f.name),
+				What: fmt.Sprintf("it waits for the end of %v (%s), whose output it reads", l.facts.ID(f.N()), f.Name()),
 				Due:  l.wallOf(before.end),
 			})
 		}
@@ -120,7 +121,7 @@ func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 		x.Wait = l.wishes.rule.Limit(l.offer(j))
 	}
 	switch {
-	case j.left(i) == 0 && j.facts.maps >= 0:
+	case j.left(i) == 0 && j.facts.Maps() >= 0:
 	case i == reducePhase && o.end != never:
 		x.End = l.wallOf(o.end - l.closeTime)
 	case i == mapPhase:
@@ -140,7 +141,7 @@ func (l *Live) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
 
 // explainShuffle is nil for a job that has none.
 func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
-	if j.facts.reduces == 0 {
+	if j.facts.Reduces() == 0 {
 		return nil
 	}
 	gathered, made, whole := j.outputs()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -19,23 +20,23 @@ type crowd struct {
 
 func newCrowd(trackers, jobs int) *crowd {
 	c := &crowd{core: New(Config{ID: "jt", Lease: 24 * time.Hour}), term: 1}
-	c.commit(&tookOffice{Leader: "jt"}, &bootstrapped{Start: 1, Cluster: "c"})
+	c.commit(&facts.TookOffice{Leader: "jt"}, &facts.Bootstrapped{Start: 1, Cluster: "c"})
 	for i := range trackers {
 		name := fmt.Sprintf("t%d", i)
-		c.commit(&trackerRegistered{Tracker: trackerFacts{Name: name, Process: 1, Host: name, Addr: name, MapSlots: 8, ReduceSlots: 4}})
+		c.commit(&facts.TrackerRegistered{Tracker: facts.Tracker{Name: name, Process: 1, Host: name, Addr: name, MapSlots: 8, ReduceSlots: 4}})
 	}
 	for i := range jobs {
 		c.commit(
-			&submitted{Submission: wire.Submission{Key: fmt.Sprint(i), Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Reduces: 1}}}}},
-			&splitsWritten{Job: i + 1, Maps: 8},
+			&facts.Submitted{Submission: wire.Submission{Key: fmt.Sprint(i), Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Reduces: 1}}}}},
+			&facts.SplitsWritten{Job: i + 1, Maps: 8},
 		)
 	}
 	return c
 }
 
-func (c *crowd) commit(all ...fact) {
+func (c *crowd) commit(all ...facts.Fact) {
 	for _, x := range all {
-		c.step(Entry{Index: c.index + 1, Term: c.term, Data: encodeFact(x)})
+		c.step(Entry{Index: c.index + 1, Term: c.term, Data: facts.Encode(x)})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -134,8 +135,8 @@ func (j *job) lossTrouble(text string) {
 // doomed says whether another job of its flow takes a job with it, or is about to: what
 // fails of it then is told of that one, often for the same cause.
 func (l *Live) doomed(j *job) bool {
-	for other := range l.facts.flow(j.facts.sub) {
-		live := l.jobs[other.n]
+	for other := range l.facts.Flow(j.facts.Submission()) {
+		live := l.jobs[other.N()]
 		if other != j.facts && (other.Stopping() || live != nil && live.stopping) {
 			return true
 		}
@@ -163,7 +164,7 @@ func (l *Live) giveUp(j *job, tk *task, text string) {
 // needs says whether the job cannot succeed without a task: one without a map that runs
 // again for a partition that has been gathered meanwhile.
 func (j *job) needs(tk *task) bool {
-	return tk.kind != wire.Map || j.facts.reduces == 0 || j.facts.running() && j.awaits(&j.maps[tk.n])
+	return tk.kind != wire.Map || j.facts.Reduces() == 0 || j.facts.Running() && j.awaits(&j.maps[tk.n])
 }
 
 // stopJob has the job stopped with a reason that names it. One that is about to end as it
@@ -174,6 +175,6 @@ func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
 	}
 	j.stopping = true
 	l.move(j)
-	text := fmt.Sprintf("%v (%s) %v: %s", j.id, j.facts.name, outcome, reason)
-	l.propose(&stopped{Job: j.facts.n, Outcome: outcome, Reason: bounded(text, maxReason)})
+	text := fmt.Sprintf("%v (%s) %v: %s", j.id, j.facts.Name(), outcome, reason)
+	l.propose(&facts.Stopped{Job: j.facts.N(), Outcome: outcome, Reason: bounded(text, maxReason)})
 }

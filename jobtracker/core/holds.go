@@ -24,7 +24,7 @@ func (l *Live) holds(j *job) []wire.Hold {
 	if j.held {
 		hold(l.awaitDue, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", "))
 	}
-	if j.facts.sub.suspended {
+	if j.facts.Submission().Suspended() {
 		hold(0, "it is suspended, until it is resumed")
 	}
 	if kind, ok := j.queuedService(); ok {

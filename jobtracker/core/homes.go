@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -124,7 +125,7 @@ func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
 // homeReport takes in what a home has gathered.
 func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	j := l.job(r.Job)
-	if j == nil || !j.facts.running() || r.Partition < 0 || r.Partition >= len(j.homes) || j.facts.Committed(r.Partition) {
+	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.homes) || j.facts.Committed(r.Partition) {
 		return
 	}
 	h := &j.homes[r.Partition]
@@ -134,7 +135,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 		}
 		j.homeless.Remove(r.Partition)
 		l.settleHome(j, r.Partition, t, r.Generation)
-		if j.classical && !j.facts.sub.suspended {
+		if j.classical && !j.facts.Submission().Suspended() {
 			l.holdSlot(j, r.Partition)
 		}
 	}
@@ -145,7 +146,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 
 // judgeHomes judges all homes again, when what the leader has chosen has changed.
 func (l *Live) judgeHomes(j *job) {
-	j.wrong = taskSet{}
+	j.wrong = taskset.Set{}
 	for p := range j.homes {
 		if j.homes[p].tracker != nil && !j.facts.Committed(p) {
 			l.judgeHome(j, p)
@@ -242,7 +243,7 @@ func (l *Live) missingMaps(j *job) {
 // canReduce says whether a partition that is at home can be reduced.
 func (l *Live) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
-	return j.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.running() &&
+	return j.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
 		(len(j.bad) == 0 || j.mishaps(&j.reduces[p]).retryAt == 0)
 }
 
@@ -281,7 +282,7 @@ func (l *Live) updateReduce(j *job, p int) {
 // reduceLost acts on segments that a reduce could not read: the maps run again
 // and the partition is gathered from nothing.
 func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
-	if !j.facts.running() || j.facts.Committed(p) {
+	if !j.facts.Running() || j.facts.Committed(p) {
 		return
 	}
 	l.moveHome(j, p)
@@ -298,7 +299,7 @@ const outputsPerMessage = 5000
 // flushOutputs tells the homes' trackers what was chosen in this Step, those in
 // full everything.
 func (l *Live) flushOutputs() {
-	slices.SortFunc(l.telling, func(x, y *job) int { return cmp.Compare(x.facts.n, y.facts.n) })
+	slices.SortFunc(l.telling, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
 	for _, j := range l.telling {
 		j.telling = false
 		if j.held {
@@ -318,7 +319,7 @@ func (l *Live) flushOutputs() {
 				l.sendOutputs(j, t, news)
 			}
 		}
-		j.outbox, j.full = j.outbox[:0], taskSet{}
+		j.outbox, j.full = j.outbox[:0], taskset.Set{}
 	}
 	l.telling = l.telling[:0]
 }

@@ -24,7 +24,7 @@ func (l *Live) notePlan(p *phase) {
 	queues := queuesOf(p.plan.Queues)
 	for _, j := range l.order {
 		note := l.noteOf(j, p)
-		note.Queues = queues[j.facts.n]
+		note.Queues = queues[j.facts.N()]
 		l.note(j, note)
 	}
 }
@@ -63,7 +63,7 @@ func (l *Live) note(j *job, note history.Planned) {
 			return
 		}
 	}
-	if o := l.lately(l.now, foreseeGap)[j.facts.n]; o != nil {
+	if o := l.lately(l.now, foreseeGap)[j.facts.N()]; o != nil {
 		note.End = l.wallOf(o.end)
 	}
 	j.plans.Add(note)

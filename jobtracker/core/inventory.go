@@ -77,7 +77,7 @@ func (l *Live) mayHomeAgain(t *tracker) {
 
 // sortedJobs lists jobs by number.
 func sortedJobs[V any](jobs map[*job]V) []*job {
-	return slices.SortedFunc(maps.Keys(jobs), func(a, b *job) int { return a.facts.n - b.facts.n })
+	return slices.SortedFunc(maps.Keys(jobs), func(a, b *job) int { return a.facts.N() - b.facts.N() })
 }
 
 // homeKey names a home as a tracker reports it.
@@ -96,7 +96,7 @@ func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]boo
 	dropped[id] = true
 	drop := &wire.DropJob{Epoch: l.epoch, Job: id}
 	if f != nil {
-		drop.Done = l.facts.doneWith(f.sub)
+		drop.Done = l.facts.DoneWith(f.Submission())
 	}
 	l.send(t, drop)
 }
@@ -146,7 +146,7 @@ func (l *Live) releaseIfDue() {
 func (l *Live) release(j *job) {
 	j.held = false
 	l.touch(j)
-	if !j.facts.running() {
+	if !j.facts.Running() {
 		return
 	}
 	for _, task := range j.facts.Grants() {
@@ -190,7 +190,7 @@ func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 // wants finds the task that an unknown running attempt is welcome to, or nil.
 func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
 	n := id.Task.N
-	state := l.facts.state(j.facts)
+	state := l.facts.State(j.facts)
 	switch {
 	case id.N/wire.EpochAttempts >= int(l.epoch):
 		return nil // ours, and ended
@@ -214,7 +214,7 @@ func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
 // wantsTask decides for a task with a slot. An attempt with the grant is always
 // wanted, unless a fence against it has begun.
 func (l *Live) wantsTask(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
-	if id.Task.Kind == j.facts.kind() {
+	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {
 			if grant == id.N && j.fences[id.Task.N] == nil {
 				return tk

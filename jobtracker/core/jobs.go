@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
 // job is what the leader knows of a job that has not ended.
 type job struct {
-	facts    *jobFacts
+	facts    *facts.Job
 	plan     *wire.JobPlan
 	id       wire.JobID
 	token    string        // see Facts.token
@@ -31,7 +33,7 @@ type job struct {
 	done                   map[wire.Kind]bool
 	retryAt                time.Duration // of a service task that failed
 	cleanupError           string
-	closing                *ended // once all is done: its history is written, or it is proposed
+	closing                *facts.Ended // once all is done: its history is written, or it is proposed
 	historyFailed          int
 
 	loading    bool // LoadSplits is under way
@@ -54,15 +56,15 @@ type job struct {
 	hash      uint64 // of all digests when all are known, 0: to be computed
 
 	expected map[string]*expectation // by tracker that has begun anew
-	pending  taskSet                 // maps to launch
-	aside    taskSet                 // maps to launch, but not where slots are free, see setAside
+	pending  taskset.Set             // maps to launch
+	aside    taskset.Set             // maps to launch, but not where slots are free, see setAside
 	unhoused bool                    // in Live.unhoused
-	leaving  taskSet                 // partitions whose reduces have failed at home
+	leaving  taskset.Set             // partitions whose reduces have failed at home
 	reminded reminders               // of tasks that have failed
-	homeless taskSet                 // partitions to find a home for
-	wrong    taskSet                 // partitions whose homes hold other outputs than the chosen ones
-	hosts    taskSet                 // indexes of trackers with homes
-	full     taskSet                 // indexes of trackers that get all outputs at the end of the Step
+	homeless taskset.Set             // partitions to find a home for
+	wrong    taskset.Set             // partitions whose homes hold other outputs than the chosen ones
+	hosts    taskset.Set             // indexes of trackers with homes
+	full     taskset.Set             // indexes of trackers that get all outputs at the end of the Step
 	outbox   []int32                 // maps of which new outputs were chosen in this Step
 	telling  bool                    // in Live.telling
 	gen      int                     // home generations given in this epoch
@@ -96,7 +98,7 @@ type job struct {
 	launched  [2]int
 	levels    [wire.Remote + 1]int // launched maps by level
 
-	loose        taskSet                 // maps to launch that need not wait for a nearer slot
+	loose        taskset.Set             // maps to launch that need not wait for a nearer slot
 	refused      []int32                 // maps to launch that slots were refused for, in that order
 	refusedAt    map[int32]time.Duration // for how long it had been refusing when it refused the first for a map
 	far          int                     // slots set aside for it in this pass
@@ -140,10 +142,10 @@ func (l *Live) job(id wire.JobID) *job {
 	return l.jobs[id.N]
 }
 
-func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
-	id := l.facts.id(f.n)
+func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
+	id := l.facts.ID(f.N())
 	j := &job{
-		facts: f, plan: f.Plan(), id: id, token: l.facts.token(f), arrived: arrived,
+		facts: f, plan: f.Plan(), id: id, token: l.facts.Token(f), arrived: arrived,
 		setup:     task{kind: wire.Setup},
 		commit:    task{kind: wire.Commit},
 		cleanup:   task{kind: wire.Cleanup},
@@ -159,10 +161,10 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 	j.classical, j.slowstart = isClassical(j.plan), slowstartOf(j.plan)
 	l.recall(j)
 	l.sit(j)
-	l.jobs[f.n] = j
-	i, _ := slices.BinarySearchFunc(l.order, f.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
+	l.jobs[f.N()] = j
+	i, _ := slices.BinarySearchFunc(l.order, f.N(), func(x *job, n int) int { return cmp.Compare(x.facts.N(), n) })
 	l.order = slices.Insert(l.order, i, j)
-	if f.maps >= 0 {
+	if f.Maps() >= 0 {
 		l.makeTasks(j)
 	}
 	l.touch(j)
@@ -170,20 +172,20 @@ func (l *Live) addJob(f *jobFacts, arrived time.Duration) *job {
 }
 
 func (l *Live) splitsWritten(j *job) {
-	l.noteJob(j.facts, "started", "maps", j.facts.maps, "reduces", j.facts.reduces)
+	l.noteJob(j.facts, "started", "maps", j.facts.Maps(), "reduces", j.facts.Reduces())
 	l.makeTasks(j)
 	l.touch(j)
 }
 
 // makeTasks makes the tasks when their numbers are known.
 func (l *Live) makeTasks(j *job) {
-	j.maps = make([]mapTask, j.facts.maps)
+	j.maps = make([]mapTask, j.facts.Maps())
 	for i := range j.maps {
 		j.maps[i].kind, j.maps[i].n = wire.Map, int32(i)
 	}
-	j.pasts = slices.Grow(j.pasts, min(j.facts.maps+j.facts.reduces, maxPast))
-	j.reduces = make([]task, j.facts.reduces)
-	j.homes = make([]home, j.facts.reduces)
+	j.pasts = slices.Grow(j.pasts, min(j.facts.Maps()+j.facts.Reduces(), maxPast))
+	j.reduces = make([]task, j.facts.Reduces())
+	j.homes = make([]home, j.facts.Reduces())
 	for i := range j.reduces {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 		if !j.facts.Committed(i) {
@@ -215,13 +217,13 @@ func (j *job) task(id wire.TaskID) *task {
 
 // committer is the task with the given number of the kind that commits output.
 func (j *job) committer(n int) *task {
-	return j.task(wire.TaskID{Job: j.id, Kind: j.facts.kind(), N: n})
+	return j.task(wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n})
 }
 
 // taskDone says whether a task needs no more attempts.
 func (j *job) taskDone(id wire.TaskID) bool {
 	switch {
-	case id.Kind == j.facts.kind():
+	case id.Kind == j.facts.Kind():
 		return j.facts.Committed(id.N)
 	case id.Kind == wire.Map:
 		return j.maps[id.N].output.atHand() && !j.maps[id.N].leaving
@@ -231,18 +233,18 @@ func (j *job) taskDone(id wire.TaskID) bool {
 
 // mapsDone is how many maps need not run any more.
 func (j *job) mapsDone() int {
-	if j.facts.reduces == 0 {
+	if j.facts.Reduces() == 0 {
 		return j.facts.CommittedTasks()
 	}
 	return j.chosen
 }
 
 // runnable says whether tasks of j may be launched.
-func (j *job) runnable() bool { return !j.held && !j.stopping && j.in != nil && j.facts.running() }
+func (j *job) runnable() bool { return !j.held && !j.stopping && j.in != nil && j.facts.Running() }
 
 // advance does whatever a job's state now allows.
 func (l *Live) advance(j *job) {
-	switch l.facts.state(j.facts) {
+	switch l.facts.State(j.facts) {
 	case wire.Preparing:
 		l.serve(j, &j.setup, wire.AttemptID{})
 	case wire.Running:
@@ -270,13 +272,13 @@ func (l *Live) advanceRunning(j *job) {
 		l.serve(j, &f.task, f.subject)
 	}
 	l.grantReady(j)
-	if j.facts.CommittedTasks() == j.facts.commits() {
-		l.propose(&committing{Job: j.facts.n})
+	if j.facts.CommittedTasks() == j.facts.Commits() {
+		l.propose(&facts.Committing{Job: j.facts.N()})
 	}
 }
 
 // stopped ends what runs of a job that fails or is killed, and of its flow.
-func (l *Live) stopped(x *stopped, fitted bool) {
+func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	f := l.facts.Job(x.Job)
 	if f == nil {
 		return
@@ -289,7 +291,7 @@ func (l *Live) stopped(x *stopped, fitted bool) {
 		}
 		return
 	}
-	for other := range l.facts.flow(f.sub) {
+	for other := range l.facts.Flow(f.Submission()) {
 		if stop := other.Stop(); other.Stopping() && (other == f || stop.With == x.Job) {
 			l.stopTasks(other)
 		}
@@ -297,9 +299,9 @@ func (l *Live) stopped(x *stopped, fitted bool) {
 }
 
 // stopTasks ends what runs of a job that was stopped just now.
-func (l *Live) stopTasks(f *jobFacts) {
+func (l *Live) stopTasks(f *facts.Job) {
 	l.answerKills(f)
-	j := l.jobs[f.n]
+	j := l.jobs[f.N()]
 	l.touch(j)
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
@@ -310,10 +312,10 @@ func (l *Live) stopTasks(f *jobFacts) {
 // clearTasks takes a job out of everything that tasks are picked from.
 func (l *Live) clearTasks(j *job) {
 	l.dropNears(j)
-	j.pending, j.homeless, j.outbox, j.waitsGrant = taskSet{}, taskSet{}, nil, nil
-	j.full, j.wrong, j.remaking = taskSet{}, taskSet{}, false
-	j.loose, j.refused = taskSet{}, nil
-	j.aside, j.leaving, j.reminded = taskSet{}, taskSet{}, nil
+	j.pending, j.homeless, j.outbox, j.waitsGrant = taskset.Set{}, taskset.Set{}, nil, nil
+	j.full, j.wrong, j.remaking = taskset.Set{}, taskset.Set{}, false
+	j.loose, j.refused = taskset.Set{}, nil
+	j.aside, j.leaving, j.reminded = taskset.Set{}, taskset.Set{}, nil
 	l.askAgain(j)
 	clear(j.fences)
 	clear(j.expected)
@@ -328,7 +330,7 @@ func (l *Live) clearTasks(j *job) {
 		delete(t.homes, j)
 		l.refresh(t)
 	}
-	j.hosts = taskSet{}
+	j.hosts = taskset.Set{}
 	for p := range j.homes {
 		if h := &j.homes[p]; h.tracker != nil {
 			l.dropHome(j, p)
@@ -337,9 +339,9 @@ func (l *Live) clearTasks(j *job) {
 	}
 }
 
-func (l *Live) touchFlow(f *jobFacts) {
-	for other := range l.facts.flow(f.sub) {
-		if j := l.jobs[other.n]; j != nil {
+func (l *Live) touchFlow(f *facts.Job) {
+	for other := range l.facts.Flow(f.Submission()) {
+		if j := l.jobs[other.N()]; j != nil {
 			l.touch(j)
 		}
 	}
@@ -352,7 +354,7 @@ func (l *Live) advanceStopping(j *job) {
 	case j.held:
 	case j.cleanupError != "":
 		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.cleanupError)
-	case j.facts.maps < 0 && l.facts.waiting(j.facts):
+	case j.facts.Maps() < 0 && l.facts.Waiting(j.facts):
 		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason)
 	case j.attempts.Len() == 0:
 		l.serve(j, &j.cleanup, wire.AttemptID{})
@@ -366,21 +368,21 @@ func (l *Live) loadSplits(j *job) {
 	}
 	j.loading = true
 	l.c.emit(LoadSplits{
-		Epoch: l.epoch, Job: j.id, Staging: j.facts.sub.staging,
-		Maps: j.facts.maps, Hash: j.facts.splitsHash, After: retryDelay(j.loadFailed),
+		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(),
+		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: retryDelay(j.loadFailed),
 	})
 }
 
 func (l *Live) splitsLoaded(r SplitsLoaded) {
 	j := l.job(r.Job)
-	if j == nil || r.Epoch != l.epoch || !j.facts.running() || j.in != nil {
+	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.in != nil {
 		return
 	}
 	j.loading = false
 	l.touch(j)
 	err := r.Err
-	if err == nil && len(r.Splits) != j.facts.maps {
-		err = fmt.Errorf("it holds %d splits, not %d", len(r.Splits), j.facts.maps)
+	if err == nil && len(r.Splits) != j.facts.Maps() {
+		err = fmt.Errorf("it holds %d splits, not %d", len(r.Splits), j.facts.Maps())
 	}
 	if err != nil {
 		if j.loadFailed++; j.loadFailed >= serviceAttempts {

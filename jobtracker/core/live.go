@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
@@ -16,7 +18,7 @@ import (
 // outputs, homes, plans. It is lost with the office.
 type Live struct {
 	c     *Core
-	facts *Facts
+	facts *facts.Facts
 	topo  locality.Topology // of the splits read so far
 	now   time.Duration
 	epoch uint64
@@ -26,10 +28,10 @@ type Live struct {
 	trackers map[string]*tracker
 	byIndex  []*tracker       // trackers by their index; nil where one is free
 	slots    [2]int           // of all trackers that are given work, or will be once their inventories are in
-	free     [2]taskSet       // indexes of trackers that can take a task, by phase
-	offers   taskSet          // indexes of trackers with a free slot for a ready partition
-	unfit    taskSet          // indexes of trackers that are shut
-	draining taskSet          // indexes of those that drain
+	free     [2]taskset.Set   // indexes of trackers that can take a task, by phase
+	offers   taskset.Set      // indexes of trackers with a free slot for a ready partition
+	unfit    taskset.Set      // indexes of trackers that are shut
+	draining taskset.Set      // indexes of those that drain
 	cursor   int              // where the next round of giving out maps begins
 	placed   int              // homes and service attempts placed so far, for round robin
 	numbers  map[string]int32 // of trackers' names
@@ -55,17 +57,17 @@ type Live struct {
 	pull        []int32           // by node: maps to launch with input there, see pullOf
 	nodes       map[string]*node
 	racks       map[string]int32  // their numbers
-	fresh       taskSet           // indexes of trackers with a free map slot that may be near to more than is known
-	idle        taskSet           // indexes of those with a free map slot that no map to launch is near to
+	fresh       taskset.Set       // indexes of trackers with a free map slot that may be near to more than is known
+	idle        taskset.Set       // indexes of those with a free map slot that no map to launch is near to
 	refusing    []*job            // see job.refuses
 	serving     [2][]turn         // service tasks that wait, see serving.go
-	room        taskSet           // indexes of trackers that may run another service attempt
+	room        taskset.Set       // indexes of trackers that may run another service attempt
 	servers     int               // trackers that are given work, with or without such room
 	expecting   map[string][]*job // that have expected the outputs of a tracker, by its name
 	unhoused    []*job            // with partitions for which there was no home
 	setAsides   []*job            // with maps in job.aside, or without by now
 	working     int               // trackers that are given work and have map slots
-	suspects    [2]taskSet        // indexes of trackers that fail all they run, by phase
+	suspects    [2]taskset.Set    // indexes of trackers that fail all they run, by phase
 	turn        int               // of those, who looked ahead last
 	given       []*job            // maps in this round
 	far         []choice          // kept for its memory
@@ -131,7 +133,7 @@ func newLive(c *Core) *Live {
 	}
 	l.parts.version = 1
 	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
-	l.wishes.changes, l.wishes.proposed = make(map[string][]Change), make(map[string]*changed)
+	l.wishes.changes, l.wishes.proposed = make(map[string][]Change), make(map[string]*facts.Changed)
 	l.makeParties()
 	l.obey()
 	for t := range l.facts.Trackers() {
@@ -140,7 +142,7 @@ func newLive(c *Core) *Live {
 	}
 	for f := range l.facts.Jobs() {
 		if !f.Ended() {
-			age := time.Duration(l.wall()-f.sub.at) * time.Millisecond
+			age := time.Duration(l.wall()-f.Submission().At()) * time.Millisecond
 			j := l.addJob(f, l.now-max(age, 0))
 			j.held, j.plansSince = true, l.wall()
 		}
@@ -177,7 +179,7 @@ func (l *Live) drop() {
 // wall is the current time in Unix milliseconds: for display and for days, never for a lease.
 func (l *Live) wall() int64 { return l.c.wall + l.now.Milliseconds() }
 
-func (l *Live) propose(x fact) { l.c.pending.propose(l.c, x) }
+func (l *Live) propose(x facts.Fact) { l.c.pending.propose(l.c, x) }
 
 // handle takes an event that is not the log's.
 func (l *Live) handle(ev Event) {
@@ -216,33 +218,33 @@ func (l *Live) handle(ev Event) {
 }
 
 // applied follows a committed fact. fitted is false when it changed nothing.
-func (l *Live) applied(x fact, fitted bool) {
+func (l *Live) applied(x facts.Fact, fitted bool) {
 	switch x := x.(type) {
-	case *trackerRegistered:
+	case *facts.TrackerRegistered:
 		l.registered(x, fitted)
-	case *trackerLost:
+	case *facts.TrackerLost:
 		if fitted {
 			l.lost(x)
 		}
-	case *excluded:
+	case *facts.Excluded:
 		l.excluded(x.Tracker, fitted)
-	case *readmitted:
+	case *facts.Readmitted:
 		l.excluded(x.Tracker, fitted)
-	case *submitted:
+	case *facts.Submitted:
 		l.submitted(x, fitted)
-	case *swept:
+	case *facts.Swept:
 		delete(l.sweeps, x.Key)
-	case *stopped:
+	case *facts.Stopped:
 		l.stopped(x, fitted)
-	case *granted:
+	case *facts.Granted:
 		l.granted(l.jobs[x.Job], x, fitted)
-	case *changed:
+	case *facts.Changed:
 		l.changeApplied(x, fitted)
-	case *scheduled:
+	case *facts.Scheduled:
 		l.scheduleApplied(x, fitted)
-	case *pooled:
+	case *facts.Pooled:
 		l.pooled(fitted)
-	case *drain:
+	case *facts.Drain:
 		l.drainApplied(x, fitted)
 	default:
 		if fitted {
@@ -252,20 +254,20 @@ func (l *Live) applied(x fact, fitted bool) {
 }
 
 // jobFact follows a fact about the life of one job.
-func (l *Live) jobFact(x fact) {
+func (l *Live) jobFact(x facts.Fact) {
 	switch x := x.(type) {
-	case *splitsWritten:
+	case *facts.SplitsWritten:
 		l.splitsWritten(l.jobs[x.Job])
-	case *digestsKnown:
+	case *facts.DigestsKnown:
 		l.touch(l.jobs[x.Job])
-	case *revoked:
+	case *facts.Revoked:
 		l.revoked(l.jobs[x.Job], x)
-	case *committed:
+	case *facts.Committed:
 		l.committed(l.jobs[x.Job], x)
-	case *committing:
+	case *facts.Committing:
 		l.jobs[x.Job].committing = l.now
 		l.touch(l.jobs[x.Job])
-	case *ended:
+	case *facts.Ended:
 		l.ended(l.jobs[x.Job])
 	}
 }
@@ -287,7 +289,7 @@ func (l *Live) touchAll() {
 
 // alarm has a job looked at again at a later time.
 func (l *Live) alarm(j *job, at time.Duration) {
-	a := alarm{at, j.facts.n}
+	a := alarm{at, j.facts.N()}
 	i, found := slices.BinarySearchFunc(l.alarms, a, func(x, y alarm) int {
 		if x.at != y.at {
 			return compareTimes(x.at, y.at)
@@ -331,12 +333,12 @@ func (l *Live) advanceTouched() {
 	for len(l.dirty) > 0 {
 		touched := l.dirty
 		l.dirty = l.spare
-		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.n, b.facts.n) })
+		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.N(), b.facts.N()) })
 		for _, j := range touched {
 			j.dirty = false
 		}
 		for _, j := range touched {
-			if l.jobs[j.facts.n] == j {
+			if l.jobs[j.facts.N()] == j {
 				l.advance(j)
 				l.move(j)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -39,7 +40,7 @@ func (l *Live) left(t *tracker) {
 		}
 	}
 	for n, outputs := range l.outputsOn(t) {
-		if l.jobs[n].facts.running() {
+		if l.jobs[n].facts.Running() {
 			x.Outputs += len(outputs)
 		}
 	}
@@ -97,7 +98,7 @@ func (l *Live) tellJobs(t *tracker, became string, take func()) {
 				parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what[min(p.n-1, 1)]))
 			}
 		}
-		if len(parts) > 0 && j.facts.running() {
+		if len(parts) > 0 && j.facts.Running() {
 			j.lossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
 		}
 	}
@@ -110,12 +111,12 @@ func (l *Live) log(text string, args ...any) { l.c.emit(Note{Text: text, Args: a
 func (l *Live) warn(text string, args ...any) { l.c.emit(Note{Warn: true, Text: text, Args: args}) }
 
 // noteJob notes a step in a job's life.
-func (l *Live) noteJob(f *jobFacts, step string, args ...any) {
-	l.log("job "+step, append([]any{"job", l.facts.id(f.n).String(), "name", f.name}, args...)...)
+func (l *Live) noteJob(f *facts.Job, step string, args ...any) {
+	l.log("job "+step, append([]any{"job", l.facts.ID(f.N()).String(), "name", f.Name()}, args...)...)
 }
 
 // noteEnd notes how a job has ended, and why.
-func (l *Live) noteEnd(f *jobFacts) {
+func (l *Live) noteEnd(f *facts.Job) {
 	args := []any{"state", f.End().Outcome.String(), "elapsed", time.Duration(f.End().Elapsed) * time.Millisecond}
 	if f.End().Outcome != wire.Succeeded {
 		why, _, _ := strings.Cut(f.End().Error, "\n")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -39,8 +40,8 @@ type outputAt struct{ job, m int32 }
 // updateMap brings map m into or out of the set of maps to launch.
 func (l *Live) updateMap(j *job, m int) {
 	t := &j.maps[m]
-	wanted := !t.runs() && j.facts.running() && (len(j.bad) == 0 || j.mishaps(&t.task).retryAt == 0)
-	if j.facts.reduces == 0 {
+	wanted := !t.runs() && j.facts.Running() && (len(j.bad) == 0 || j.mishaps(&t.task).retryAt == 0)
+	if j.facts.Reduces() == 0 {
 		_, grant := j.facts.Grant(m)
 		wanted = wanted && !grant && !j.facts.Committed(m)
 	} else {
@@ -68,7 +69,7 @@ func (j *job) awaits(t *mapTask) bool { return !t.known || j.open > 0 || j.remak
 
 // mapSucceeded takes the output of a map whose job has reduces.
 func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {
-	if r.Output == nil || !j.facts.running() {
+	if r.Output == nil || !j.facts.Running() {
 		return
 	}
 	out := *r.Output
@@ -119,7 +120,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	}
 	j.outBytes += out.Bytes
 	j.outInput += m.input
-	l.lies(t, outputAt{int32(j.facts.n), int32(out.Map)})
+	l.lies(t, outputAt{int32(j.facts.N()), int32(out.Map)})
 	j.outbox = append(j.outbox, int32(out.Map))
 	l.tell(j)
 	if j.known == len(j.maps) {
@@ -133,7 +134,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 // have read of it must not reach the output. It says whether the job can go on.
 func (l *Live) changed(j *job, out *wire.MapOutput) bool {
 	id := j.idOf(&j.maps[out.Map].task)
-	if j.facts.used() {
+	if j.facts.Used() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf(
 			"%v is not deterministic: %v gives other records than an attempt that committed reduces have read",
 			id, wire.AttemptID{Task: id, N: out.Attempt}))
@@ -204,7 +205,7 @@ func (l *Live) outputsGone(j *job, outputs []int) {
 // outputLost has a map run again whose chosen output cannot be read.
 func (l *Live) outputLost(r *wire.OutputLost) {
 	j := l.job(r.Job)
-	if j == nil || !j.facts.running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.reduces == 0 {
+	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
 		return
 	}
 	m := &j.maps[r.Map]
@@ -224,10 +225,10 @@ func (l *Live) outputLost(r *wire.OutputLost) {
 }
 
 // setOf is the set of a job, made when there is none.
-func setOf(sets map[*job]*taskSet, j *job) *taskSet {
+func setOf(sets map[*job]*taskset.Set, j *job) *taskset.Set {
 	s := sets[j]
 	if s == nil {
-		s = new(taskSet)
+		s = new(taskset.Set)
 		sets[j] = s
 	}
 	return s

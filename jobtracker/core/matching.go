@@ -1,6 +1,9 @@
 package core
 
-import "github.com/quernmr/quern/wire"
+import (
+	"github.com/quernmr/quern/jobtracker/core/taskset"
+	"github.com/quernmr/quern/wire"
+)
 
 // assignMaps gives the free map slots away. The job first in line has the first
 // slot, on whichever tracker is best for it. One that has no map near any of them
@@ -91,7 +94,7 @@ func (l *Live) matchMaps(strict bool) bool {
 
 // mayLaunch says whether tasks of a job may be launched at all.
 func (l *Live) mayLaunch(j *job) bool {
-	return j.runnable() && !j.facts.sub.suspended && !j.barred
+	return j.runnable() && !j.facts.Submission().Suspended() && !j.barred
 }
 
 // mayTake says whether a job may have another slot of a phase.
@@ -207,7 +210,7 @@ func (l *Live) findFar(c choice, strict bool) (*tracker, int) {
 
 // find tries those of some trackers in turn that have a free map slot, from where the
 // last map was given away.
-func (l *Live) find(among *taskSet, pick func(*tracker) int) (*tracker, int) {
+func (l *Live) find(among *taskset.Set, pick func(*tracker) int) (*tracker, int) {
 	i := l.cursor
 	for range among.Len() {
 		if i = among.Next(i); i < 0 {

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
@@ -12,9 +13,9 @@ import (
 // input is where the input of a job's maps lies. Of its splits nothing else is kept:
 // there are many of them.
 type input struct {
-	live  []uint16 // nodes with the input of each map that are given work
-	nodes lists    // by map, the indexes of the nodes with its input
-	racks lists    // by map, the numbers of the racks with its input
+	live  []uint16      // nodes with the input of each map that are given work
+	nodes taskset.Lists // by map, the indexes of the nodes with its input
+	racks taskset.Lists // by map, the numbers of the racks with its input
 
 	atNodes, inRacks places
 	closed           bool // the job is in no index any more
@@ -44,8 +45,8 @@ type near struct {
 }
 
 // placesOf is the maps by their places, of the places by map.
-func placesOf(byMap *lists) (p places) {
-	all := byMap.members()
+func placesOf(byMap *taskset.Lists) (p places) {
+	all := byMap.Members()
 	if len(all) == 0 {
 		return p
 	}
@@ -69,7 +70,7 @@ func placesOf(byMap *lists) (p places) {
 		from += n
 	}
 	for m := range byMap.Len() {
-		for _, place := range byMap.at(m) {
+		for _, place := range byMap.At(m) {
 			n := p.find(place)
 			p.maps[n.to] = int32(m)
 			n.to++
@@ -143,7 +144,7 @@ const (
 	amongLoose
 )
 
-func (j *job) among(which int) *taskSet {
+func (j *job) among(which int) *taskset.Set {
 	if which == amongLoose {
 		return &j.loose
 	}
@@ -222,7 +223,7 @@ func (l *Live) learnRacks(splits []Split) {
 
 // setRack notes where a tracker stands, by what is known of racks.
 func (l *Live) setRack(t *tracker) {
-	t.rack = l.topo.Rack(t.Host, t.trackerFacts.Rack)
+	t.rack = l.topo.Rack(t.Host, t.Tracker.Rack)
 	t.rackNumber = l.rackOf(t.rack)
 }
 
@@ -239,13 +240,13 @@ func (l *Live) rackOf(rack string) int32 {
 // levelOf is how near map m of a job is to its input on a tracker, as [locality.Level]
 // has it, without a look at names. Input that is nowhere in particular has no level.
 func (j *job) levelOf(m int, t *tracker) wire.Level {
-	nodes := j.in.nodes.at(m)
+	nodes := j.in.nodes.At(m)
 	switch {
 	case len(nodes) == 0:
 		return 0
-	case has(nodes, t.place):
+	case taskset.Has(nodes, t.place):
 		return wire.NodeLocal
-	case has(j.in.racks.at(m), t.rackNumber):
+	case taskset.Has(j.in.racks.At(m), t.rackNumber):
 		return wire.RackLocal
 	}
 	return wire.Remote
@@ -264,9 +265,9 @@ func (l *Live) countLevel(a *attempt) {
 type node struct {
 	host     string
 	trackers []*tracker
-	working  int     // trackers that are given work
-	jobs     taskSet // seats of those that have input there
-	index    int32   // in Live.byNode and Live.pull
+	working  int         // trackers that are given work
+	jobs     taskset.Set // seats of those that have input there
+	index    int32       // in Live.byNode and Live.pull
 }
 
 // wholePull is a map to launch in Live.pull; one with input on r nodes pulls each of them
@@ -350,21 +351,21 @@ func (l *Live) indexSplits(j *job, splits []Split) {
 	}
 	in := &input{
 		live:  make([]uint16, len(splits)),
-		nodes: newLists(hosts), racks: newLists(racks),
+		nodes: taskset.NewLists(hosts), racks: taskset.NewLists(racks),
 	}
 	for m := range splits {
 		s := &splits[m]
 		for _, host := range s.Hosts {
-			in.nodes.add(l.nodeOf(locality.HostKey(host)).index)
+			in.nodes.Add(l.nodeOf(locality.HostKey(host)).index)
 		}
 		for _, rack := range s.Racks {
 			if rack != "" {
-				in.racks.add(l.rackOf(rack))
+				in.racks.Add(l.rackOf(rack))
 			}
 		}
-		in.nodes.end()
-		in.racks.end()
-		for _, i := range in.nodes.at(m) {
+		in.nodes.End()
+		in.racks.End()
+		for _, i := range in.nodes.At(m) {
 			if l.byNode[i].working > 0 {
 				in.live[m]++
 			}
@@ -407,7 +408,7 @@ func (l *Live) enter(j *job, m int) {
 	if !j.indexed() {
 		return
 	}
-	nodes := j.in.nodes.at(m)
+	nodes := j.in.nodes.At(m)
 	for _, i := range nodes {
 		j.in.atNodes.back(i, amongPending, m)
 		l.pull[i] += pullOf(len(nodes))
@@ -424,7 +425,7 @@ func (l *Live) enter(j *job, m int) {
 
 // backInRacks has a map looked at again that comes into a set.
 func (j *job) backInRacks(which, m int) {
-	for _, rack := range j.in.racks.at(m) {
+	for _, rack := range j.in.racks.At(m) {
 		j.in.inRacks.back(rack, which, m)
 	}
 }
@@ -443,7 +444,7 @@ func (l *Live) leave(j *job, m int) {
 
 // unpull takes back what a map to launch has added to Live.pull.
 func (l *Live) unpull(j *job, m int) {
-	nodes := j.in.nodes.at(m)
+	nodes := j.in.nodes.At(m)
 	for _, i := range nodes {
 		l.pull[i] -= pullOf(len(nodes))
 		if l.pull[i] > 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
@@ -121,7 +122,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 		return
 	}
 	for _, j := range l.order {
-		if j.in == nil || j.stopping || !j.facts.running() {
+		if j.in == nil || j.stopping || !j.facts.Running() {
 			continue
 		}
 		holds := l.holds(j)
@@ -154,7 +155,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 			continue
 		}
 		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].leaving) && j.awaits(&j.maps[m])
-		if _, grant := j.facts.Grant(m); j.facts.reduces == 0 {
+		if _, grant := j.facts.Grant(m); j.facts.Reduces() == 0 {
 			wanted = !tk.runs() && !grant && !j.facts.Committed(m)
 		}
 		if j.maps[m].expected && j.pending.Has(m) {
@@ -287,12 +288,12 @@ func BenchmarkNear(b *testing.B) {
 	c := New(Config{Scheduling: wire.Scheduling{Delay: "fixed=3s"}})
 	l := newLive(c)
 	for i := range nodes {
-		t := l.addTracker(trackerFacts{Name: fmt.Sprintf("t%d", i), Host: fmt.Sprintf("t%d", i), MapSlots: 1})
+		t := l.addTracker(facts.Tracker{Name: fmt.Sprintf("t%d", i), Host: fmt.Sprintf("t%d", i), MapSlots: 1})
 		t.inventoried = true
 		l.refresh(t)
 		l.fresh.Add(t.index)
 	}
-	j, splits := &job{facts: new(jobFacts), maps: make([]mapTask, maps)}, make([]Split, maps)
+	j, splits := &job{facts: new(facts.Job), maps: make([]mapTask, maps)}, make([]Split, maps)
 	for m := range splits {
 		for k := range 3 {
 			splits[m].Hosts = append(splits[m].Hosts, fmt.Sprintf("t%d", (m*7+k*331)%nodes))

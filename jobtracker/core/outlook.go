@@ -42,7 +42,7 @@ func (l *Live) outlooks(now time.Duration) map[int]*outlook {
 			o.takes[i] = v.corrected(j, t)
 			o.tasks[i], o.work[i] = j.left(i), v.work(j, o.takes[i].time)
 		}
-		all[j.facts.n] = o
+		all[j.facts.N()] = o
 	}
 	l.foreseeMaps(looks[mapPhase], all)
 	l.foreseeShuffles(now, all)
@@ -65,7 +65,7 @@ func (l *Live) lately(now, gap time.Duration) map[int]*outlook {
 // goes says whether a job is on its way, so that its tasks have slots or wait for them.
 func (o *outlook) goes() bool {
 	j := o.job
-	return j.facts.maps >= 0 && !j.facts.Stopping() && !j.held && !j.facts.sub.suspended
+	return j.facts.Maps() >= 0 && !j.facts.Stopping() && !j.held && !j.facts.Submission().Suspended()
 }
 
 // foreseeMaps sets when maps end.
@@ -73,7 +73,7 @@ func (l *Live) foreseeMaps(v look, all map[int]*outlook) {
 	slots := l.slots[mapPhase]
 	ahead := 0.0 // work of the jobs that come first
 	for _, j := range l.phases[mapPhase].precedence(l.order) {
-		switch o := all[j.facts.n]; {
+		switch o := all[j.facts.N()]; {
 		case !o.goes():
 		case o.tasks[mapPhase] == 0:
 			o.mapped = v.now
@@ -187,7 +187,7 @@ func (l *Live) foreseeShuffles(now time.Duration, all map[int]*outlook) {
 	}
 	var shuffles []*shuffle
 	for _, j := range l.order {
-		o := all[j.facts.n]
+		o := all[j.facts.N()]
 		if o.mapped == never {
 			continue
 		}
@@ -206,13 +206,13 @@ func (l *Live) foreseeShuffles(now time.Duration, all map[int]*outlook) {
 		place[portion.Job.N] = i - len(l.phases[mapPhase].plan.Portions)
 	}
 	slices.SortStableFunc(shuffles, func(a, b *shuffle) int {
-		return cmp.Or(cmp.Compare(place[a.o.job.facts.n], place[b.o.job.facts.n]), cmp.Compare(a.left, b.left))
+		return cmp.Or(cmp.Compare(place[a.o.job.facts.N()], place[b.o.job.facts.N()]), cmp.Compare(a.left, b.left))
 	})
 	done := 0.0
 	for i, s := range shuffles {
 		done += s.left
 		s.queue = done
-		if place[s.o.job.facts.n] == 0 {
+		if place[s.o.job.facts.N()] == 0 {
 			s.queue += s.left * float64(len(shuffles)-1-i) // what the larger ones have by then
 		}
 		// Its own homes fetch no faster than they can, and what the last maps make
@@ -227,7 +227,7 @@ func (l *Live) foreseeShuffles(now time.Duration, all map[int]*outlook) {
 func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
 	var order []*outlook
 	for _, j := range l.phases[reducePhase].precedence(l.order) {
-		if o := all[j.facts.n]; o.shuffled != never {
+		if o := all[j.facts.N()]; o.shuffled != never {
 			order = append(order, o)
 		}
 	}
@@ -248,7 +248,7 @@ func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
 			continue
 		}
 		o.end = end + l.closeTime
-		if o.job.facts.committing {
+		if o.job.facts.Committing() {
 			o.end = v.now + max(l.closeTime-(v.now-o.job.committing), l.closeTime/tail)
 		}
 	}
@@ -260,20 +260,20 @@ func (l *Live) foreseeComing(now time.Duration, all map[int]*outlook) {
 	slots := l.slots
 	ahead := 0.0
 	for _, j := range l.order {
-		ahead += all[j.facts.n].work[mapPhase]
+		ahead += all[j.facts.N()].work[mapPhase]
 	}
 	for _, j := range l.order {
-		o := all[j.facts.n]
-		if j.facts.maps >= 0 || j.facts.Stopping() || j.facts.sub.suspended || j.profile == nil || slots[mapPhase] == 0 {
+		o := all[j.facts.N()]
+		if j.facts.Maps() >= 0 || j.facts.Stopping() || j.facts.Submission().Suspended() || j.profile == nil || slots[mapPhase] == 0 {
 			continue
 		}
 		at := now + timeOf(ahead/float64(slots[mapPhase]))
-		for _, f := range l.facts.after(j.facts) {
-			if before := all[f.n]; before != nil {
+		for _, f := range l.facts.After(j.facts) {
+			if before := all[f.N()]; before != nil {
 				at = max(at, before.end)
 			}
 		}
-		for phase, tasks := range [2]int{j.profile.Phases[mapPhase].Tasks, j.facts.reduces} {
+		for phase, tasks := range [2]int{j.profile.Phases[mapPhase].Tasks, j.facts.Reduces()} {
 			if at == never || tasks == 0 {
 				continue
 			}

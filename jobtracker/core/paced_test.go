@@ -177,7 +177,7 @@ func (p *paced) settle() {
 
 func (p *paced) jobOf(id wire.JobID) *pacedJob {
 	if p.byID[id] == nil {
-		p.byID[id] = p.jobs[p.core.facts.Find(id).name]
+		p.byID[id] = p.jobs[p.core.facts.Find(id).Name()]
 	}
 	return p.byID[id]
 }

@@ -39,10 +39,10 @@ func (l *Live) makeParties() {
 
 // join has a job in the party of its pool, if that is one.
 func (l *Live) join(j *job) {
-	if l.jobs[j.facts.n] != j {
+	if l.jobs[j.facts.N()] != j {
 		return // it has ended
 	}
-	if p := l.parties[poolName(j.facts.sub)]; p != j.party {
+	if p := l.parties[poolName(j.facts.Submission())]; p != j.party {
 		l.part(j)
 		if j.party = p; p == nil {
 			return
@@ -50,7 +50,7 @@ func (l *Live) join(j *job) {
 		for i := range p.used {
 			p.used[i] += j.inSlots[i]
 		}
-		i, _ := slices.BinarySearchFunc(p.jobs, j.facts.n, func(x *job, n int) int { return cmp.Compare(x.facts.n, n) })
+		i, _ := slices.BinarySearchFunc(p.jobs, j.facts.N(), func(x *job, n int) int { return cmp.Compare(x.facts.N(), n) })
 		p.jobs = slices.Insert(p.jobs, i, j)
 		l.opened(p)
 	}
@@ -127,11 +127,11 @@ func (l *Live) admit(p *party) {
 	}
 	for rank := wire.VeryHigh; rank >= wire.VeryLow; rank-- {
 		for _, j := range p.jobs {
-			if j.facts.sub.terms.Priority != rank {
+			if j.facts.Submission().Terms().Priority != rank {
 				continue
 			}
 			barred := false
-			if !has(j) && j.runnable() && !j.facts.sub.suspended {
+			if !has(j) && j.runnable() && !j.facts.Submission().Suspended() {
 				barred = left <= 0
 				left--
 			}

@@ -310,7 +310,7 @@ func (l *Live) launchGathered() {
 	l.gatheredNow = slices.DeleteFunc(l.gatheredNow, func(x partition) bool {
 		h := &x.job.homes[x.p]
 		switch {
-		case l.jobs[x.job.facts.n] != x.job || !h.slot || !l.canReduce(x.job, x.p):
+		case l.jobs[x.job.facts.N()] != x.job || !h.slot || !l.canReduce(x.job, x.p):
 			h.told = false
 			return true
 		case !x.job.runnable() || !h.tracker.fit():

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
@@ -34,7 +35,7 @@ func (l *Live) proposePools() {
 		l.wishes.pools = nil
 		return
 	}
-	l.propose(&pooled{N: n + 1, Table: *l.wishes.pools})
+	l.propose(&facts.Pooled{N: n + 1, Table: *l.wishes.pools})
 }
 
 // pooled takes up a new table. One of an earlier leader may have come before the
@@ -82,7 +83,7 @@ func (l *Live) poolsInUse() []wire.PoolStatus {
 		find(p.Name)
 	}
 	for _, j := range l.order {
-		s := find(poolName(j.facts.sub))
+		s := find(poolName(j.facts.Submission()))
 		s.Jobs++
 		for phase, n := range j.inSlots {
 			s.Running[phase] += n
@@ -92,13 +93,13 @@ func (l *Live) poolsInUse() []wire.PoolStatus {
 }
 
 // poolName is the pool that a submission is in.
-func poolName(s *submissionFacts) string { return cmp.Or(s.terms.Pool, wire.DefaultPool) }
+func poolName(s *facts.Submission) string { return cmp.Or(s.Terms().Pool, wire.DefaultPool) }
 
 // poolOf is the pool that a job is in. Those of a pool that is gone from the table
 // are among themselves, without its bounds.
 func (l *Live) poolOf(id wire.JobID) string {
 	if f := l.facts.Find(id); f != nil {
-		return poolName(f.sub)
+		return poolName(f.Submission())
 	}
 	return wire.DefaultPool
 }
@@ -129,7 +130,7 @@ func (l *Live) checkPool(name, owner string, by Asker) error {
 func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {
-		batch := j.facts.sub.terms.Batch
+		batch := j.facts.Submission().Terms().Batch
 		if at, ok := first[batch]; !ok || j.arrived < at {
 			first[batch] = j.arrived
 		}

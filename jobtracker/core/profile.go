@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -23,27 +24,27 @@ type profiles struct {
 
 // recall has a job begin with what the last one of its name has shown.
 func (l *Live) recall(j *job) {
-	name := j.facts.name
+	name := j.facts.Name()
 	if j.profile = l.profiles.known[name]; j.profile != nil || !l.c.cfg.History || l.profiles.loading[name] {
 		return
 	}
 	for f := range l.facts.Latest() {
-		if f.name != name || f.End().Outcome != wire.Succeeded {
+		if f.Name() != name || f.End().Outcome != wire.Succeeded {
 			continue
 		}
 		l.profiles.loading[name] = true
-		l.c.emit(LoadHistory{Epoch: l.epoch, Name: name, Job: l.facts.id(f.n), Files: l.historyFiles(f)})
+		l.c.emit(LoadHistory{Epoch: l.epoch, Name: name, Job: l.facts.ID(f.N()), Files: l.historyFiles(f)})
 		return
 	}
 }
 
 // historyFiles is where the history of an ended job may be. It is named by the day
 // on which the job ended by the clock of the leader then, perhaps around midnight.
-func (l *Live) historyFiles(f *jobFacts) []string {
-	at := time.UnixMilli(f.sub.at + f.End().Elapsed)
+func (l *Live) historyFiles(f *facts.Job) []string {
+	at := time.UnixMilli(f.Submission().At() + f.End().Elapsed)
 	var files []string
 	for _, off := range []time.Duration{0, -time.Hour, time.Hour} {
-		if name := history.Name(l.facts.Boot().Staging, at.Add(off), l.facts.id(f.n)); !slices.Contains(files, name) {
+		if name := history.Name(l.facts.Boot().Staging, at.Add(off), l.facts.ID(f.N())); !slices.Contains(files, name) {
 			files = append(files, name)
 		}
 	}
@@ -69,7 +70,7 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 		return
 	}
 	for _, j := range l.order {
-		if j.facts.name == r.Name && j.profile == nil {
+		if j.facts.Name() == r.Name && j.profile == nil {
 			j.profile = known
 		}
 	}
@@ -84,7 +85,7 @@ func (l *Live) remember(j *job) {
 	if j.facts.End().Outcome != wire.Succeeded || 2*j.measured[mapPhase].Tasks < len(j.maps) {
 		return
 	}
-	l.profiles.keep(j.facts.name, &history.Profile{
+	l.profiles.keep(j.facts.Name(), &history.Profile{
 		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.read, Shuffled: j.outBytes,
 		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.reads,
 	})
@@ -96,7 +97,7 @@ func (p *profiles) keep(name string, x *history.Profile) {
 	p.drop(name)
 	p.known[name] = x
 	p.size += profileSize(x)
-	for len(p.known) > keptJobs || p.size > maxProfiled && len(p.known) > 1 {
+	for len(p.known) > facts.KeptJobs || p.size > maxProfiled && len(p.known) > 1 {
 		oldest := ""
 		for other, y := range p.known {
 			if oldest == "" || y.Job.Compare(p.known[oldest].Job) < 0 {

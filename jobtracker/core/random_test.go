@@ -30,7 +30,7 @@ func TestRandom(t *testing.T) {
 			w.play()
 			for _, s := range w.asked {
 				for _, id := range s.ids {
-					outcomes[w.core.facts.state(w.core.facts.Find(id))]++
+					outcomes[w.core.facts.State(w.core.facts.Find(id))]++
 				}
 			}
 		})
@@ -127,7 +127,7 @@ func (w *world) kill(s *simSubmission) {
 	w.request(func(token Token) Event { return Kill{Token: token, Job: id, Reason: "a client"} }, func(r Reply) {
 		w.note("kill %s: %v", showJob(id), r.Err)
 		if f := w.core.facts.Find(id); r.Err == nil && !f.Stopping() && (!f.Ended() || f.End().Outcome == wire.Succeeded) {
-			w.fail("kill of %v answered, and it is %v", id, w.core.facts.state(f))
+			w.fail("kill of %v answered, and it is %v", id, w.core.facts.State(f))
 		}
 	})
 }
@@ -176,7 +176,7 @@ func (w *world) allEnded() bool {
 			return false
 		}
 		for _, id := range s.ids {
-			if !w.core.facts.state(w.core.facts.Find(id)).Ended() {
+			if !w.core.facts.State(w.core.facts.Find(id)).Ended() {
 				return false
 			}
 		}
@@ -207,7 +207,7 @@ func (w *world) checkEnd() {
 		}
 	}
 	for _, s := range w.asked {
-		if !w.core.facts.Submission(s.sub.Key).swept {
+		if !w.core.facts.Submission(s.sub.Key).Swept() {
 			w.fail("staging of %s is left", s.sub.Key)
 		}
 		for _, id := range s.ids {

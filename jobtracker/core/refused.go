@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+)
 
 // Facts are bounded where what they hold comes in, so that the log can take them. What is
 // refused by the log all the same is not proposed again.
@@ -9,23 +13,23 @@ import "fmt"
 func (c *Core) refused(r Refused) {
 	data := c.pending[r.Key]
 	delete(c.pending, r.Key)
-	x, err := decodeFact(data)
+	x, err := facts.Decode(data)
 	if err != nil || c.live == nil {
 		return // settled, or of a job tracker that does not lead any more
 	}
 	c.live.now = c.now
 	switch x := x.(type) {
-	case *submitted:
+	case *facts.Submitted:
 		c.live.submitRefused(x, r.Err)
-	case *ended:
+	case *facts.Ended:
 		c.live.endRefused(x, r.Err)
-	case *pooled:
+	case *facts.Pooled:
 		c.live.wishes.pools, c.live.wishes.badPools = nil, r.Err.Error()
 	}
 }
 
 // submitRefused answers those who wait for the jobs of a submission.
-func (l *Live) submitRefused(x *submitted, why error) {
+func (l *Live) submitRefused(x *facts.Submitted, why error) {
 	key := x.Submission.Key
 	for _, token := range l.submits[key] {
 		l.c.emit(Reply{Token: token, Err: fmt.Errorf("%w: %w", ErrBadSubmission, why)})
@@ -34,7 +38,7 @@ func (l *Live) submitRefused(x *submitted, why error) {
 }
 
 // endRefused lets a job end without its counters and troubles, which alone can be many.
-func (l *Live) endRefused(x *ended, why error) {
+func (l *Live) endRefused(x *facts.Ended, why error) {
 	j := l.jobs[x.Job]
 	if j == nil || j.closing == nil || len(x.Counters) == 0 {
 		return

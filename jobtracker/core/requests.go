@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -35,7 +36,7 @@ func checkPlace(s *wire.Submission, staging string) error {
 // checkOwnPlace refuses the directory of another submission whose files are there yet.
 func (l *Live) checkOwnPlace(s *wire.Submission) error {
 	for other := range l.facts.Submissions() {
-		if l.facts.Boot().Staging != "" && !other.swept && other.staging == s.Staging {
+		if l.facts.Boot().Staging != "" && !other.Swept() && other.Staging() == s.Staging {
 			return fmt.Errorf("%w: the directory %q is another submission's", ErrBadSubmission, s.Staging)
 		}
 	}
@@ -43,7 +44,7 @@ func (l *Live) checkOwnPlace(s *wire.Submission) error {
 }
 
 func (l *Live) submit(r Submit) {
-	err := checkSubmission(r.Submission)
+	err := facts.CheckSubmission(r.Submission)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrBadSubmission, err)
 	}
@@ -62,8 +63,8 @@ func (l *Live) submit(r Submit) {
 		sub.Owner = r.By.Name // whatever it says
 	}
 	if known := l.facts.Submission(sub.Key); known != nil {
-		answer := Reply{Token: r.Token, Jobs: l.facts.ids(known)}
-		if err := r.By.may("submit again", answer.Jobs[0], known.who()); err != nil {
+		answer := Reply{Token: r.Token, Jobs: l.facts.IDs(known)}
+		if err := r.By.may("submit again", answer.Jobs[0], known.Who()); err != nil {
 			answer = Reply{Token: r.Token, Err: err}
 		}
 		l.c.emit(answer)
@@ -85,30 +86,30 @@ func (l *Live) submit(r Submit) {
 		return
 	}
 	l.submits[sub.Key] = append(l.submits[sub.Key], r.Token)
-	l.propose(&submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
+	l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
 }
 
 // submitted starts the jobs of a submission and answers those who wait for its ids.
-func (l *Live) submitted(x *submitted, fitted bool) {
+func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 	s := l.facts.Submission(x.Submission.Key)
 	if s == nil {
 		return
 	}
-	for i := 0; fitted && i < s.jobs; i++ {
-		j := l.addJob(l.facts.Job(s.first+i), l.now)
-		l.noteJob(j.facts, "submitted", "owner", s.who(), "pool", poolName(s), "jobs", s.jobs)
+	for i := 0; fitted && i < s.Jobs(); i++ {
+		j := l.addJob(l.facts.Job(s.First()+i), l.now)
+		l.noteJob(j.facts, "submitted", "owner", s.Who(), "pool", poolName(s), "jobs", s.Jobs())
 	}
-	for _, token := range l.submits[s.key] {
-		l.c.emit(Reply{Token: token, Jobs: l.facts.ids(s)})
+	for _, token := range l.submits[s.Key()] {
+		l.c.emit(Reply{Token: token, Jobs: l.facts.IDs(s)})
 	}
-	delete(l.submits, s.key)
+	delete(l.submits, s.Key())
 }
 
 func (l *Live) killJob(r Kill) {
 	f := l.facts.Find(r.Job)
 	done, err := killable(f)
 	if f != nil && !f.Ended() {
-		if no := r.By.may("kill", r.Job, f.sub.who()); no != nil {
+		if no := r.By.may("kill", r.Job, f.Submission().Who()); no != nil {
 			l.c.emit(Reply{Token: r.Token, Err: no})
 			return
 		}
@@ -120,20 +121,20 @@ func (l *Live) killJob(r Kill) {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
-	l.kills[f.n] = append(l.kills[f.n], r.Token)
+	l.kills[f.N()] = append(l.kills[f.N()], r.Token)
 	reason := r.Reason
 	if reason == "" {
 		reason = "killed"
 	}
-	if j := l.jobs[f.n]; !j.stopping {
+	if j := l.jobs[f.N()]; !j.stopping {
 		j.stopping = true
 		l.move(j)
-		l.propose(&stopped{Job: f.n, Outcome: wire.Killed, Reason: bounded(reason, maxReason)})
+		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: bounded(reason, maxReason)})
 	}
 }
 
 // killable says whether a kill of f has its answer already, and which.
-func killable(f *jobFacts) (done bool, err error) {
+func killable(f *facts.Job) (done bool, err error) {
 	switch {
 	case f == nil:
 		return true, ErrUnknownJob
@@ -141,15 +142,15 @@ func killable(f *jobFacts) (done bool, err error) {
 		return true, ErrJobEnded
 	case f.Stopping():
 		return true, nil
-	case f.committing:
+	case f.Committing():
 		return true, ErrJobCommitting
 	}
 	return false, nil
 }
 
 // answerKills answers the kills of a job whose fate is settled.
-func (l *Live) answerKills(f *jobFacts) {
-	if len(l.kills[f.n]) == 0 {
+func (l *Live) answerKills(f *facts.Job) {
+	if len(l.kills[f.N()]) == 0 {
 		return
 	}
 	done, err := killable(f)
@@ -157,19 +158,19 @@ func (l *Live) answerKills(f *jobFacts) {
 		return
 	}
 	if err != nil {
-		err = fmt.Errorf("%v: %w", l.facts.id(f.n), err)
+		err = fmt.Errorf("%v: %w", l.facts.ID(f.N()), err)
 	}
-	for _, token := range l.kills[f.n] {
+	for _, token := range l.kills[f.N()] {
 		l.c.emit(Reply{Token: token, Err: err})
 	}
-	delete(l.kills, f.n)
+	delete(l.kills, f.N())
 }
 
 // sweep has an ended submission's staging directory removed.
-func (l *Live) sweep(s *submissionFacts) {
-	if !s.Open() && !s.swept {
+func (l *Live) sweep(s *facts.Submission) {
+	if !s.Open() && !s.Swept() {
 		l.c.emit(RemoveStaging{
-			Epoch: l.epoch, Key: s.key, Name: s.staging, After: retryDelay(l.sweeps[s.key]),
+			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: retryDelay(l.sweeps[s.Key()]),
 		})
 	}
 }
@@ -188,5 +189,5 @@ func (l *Live) stagingRemoved(r StagingRemoved) {
 			return
 		}
 	}
-	l.propose(&swept{Key: r.Key})
+	l.propose(&facts.Swept{Key: r.Key})
 }

@@ -4,13 +4,15 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
 
 // expectation is the maps of a job whose chosen outputs lay on a tracker that has
 // begun anew. It may have kept them on its disks: before its inventory is in, or
 // a lease has passed, they do not run again.
 type expectation struct {
-	maps taskSet
+	maps taskset.Set
 	due  time.Duration
 }
 
@@ -18,7 +20,7 @@ type expectation struct {
 func (l *Live) restarted(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		if maps := outputs[j.facts.n]; len(maps) > 0 && j.facts.running() {
+		if maps := outputs[j.facts.N()]; len(maps) > 0 && j.facts.Running() {
 			l.expect(j, t.Name, maps)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -50,26 +51,26 @@ func (l *Live) mayServe(j *job, tk *task) bool {
 	case j.stopping && tk.kind != wire.Cleanup:
 		return false
 	}
-	return !j.facts.sub.suspended || tk.kind != wire.Setup
+	return !j.facts.Submission().Suspended() || tk.kind != wire.Setup
 }
 
 // served acts on the success of a setup, commit or cleanup.
 func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
-	state := l.facts.state(j.facts)
+	state := l.facts.State(j.facts)
 	switch {
 	case id.Task.Kind == wire.Setup && state == wire.Preparing:
 		if r.Splits == nil || r.Splits.Maps < 0 {
 			l.failed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"})
 			return
 		}
-		if n := r.Splits.Maps + l.facts.mapsAtATime(j.facts.sub); n > maxTasks || n < 0 {
+		if n := r.Splits.Maps + l.facts.MapsAtATime(j.facts.Submission()); n > maxTasks || n < 0 {
 			l.failed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unended jobs of the submission have %d, at most %d: "+
 				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, maxTasks)})
 			return
 		}
 		j.done[wire.Setup] = true
 		l.count(j, tk, r)
-		l.propose(&splitsWritten{Job: j.facts.n, Maps: r.Splits.Maps, Hash: r.Splits.Hash})
+		l.propose(&facts.SplitsWritten{Job: j.facts.N(), Maps: r.Splits.Maps, Hash: r.Splits.Hash})
 	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.stopping: // else that is about to be in the log
 		j.done[wire.Commit] = true
 		l.count(j, tk, r)
@@ -84,12 +85,12 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 // committed. Until it is settled the task has no other attempt.
 func (l *Live) fence(j *job, n int) {
 	attempt, ok := j.facts.Grant(n)
-	if !ok || j.held || j.fences[n] != nil || !j.facts.running() {
+	if !ok || j.held || j.fences[n] != nil || !j.facts.Running() {
 		return
 	}
 	j.fences[n] = &fence{
 		task:    task{kind: wire.Fence, n: int32(j.numbered)},
-		subject: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: j.facts.kind(), N: n}, N: attempt},
+		subject: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n}, N: attempt},
 	}
 	j.numbered++
 	l.touch(j)
@@ -105,9 +106,9 @@ func (l *Live) fenced(j *job, tk *task, r *wire.Result) {
 		delete(j.fences, taskN)
 		if r.Committed {
 			l.count(j, j.committer(taskN), r)
-			l.propose(&committed{Job: j.facts.n, Task: taskN, Attempt: f.subject.N})
+			l.propose(&facts.Committed{Job: j.facts.N(), Task: taskN, Attempt: f.subject.N})
 		} else {
-			l.propose(&revoked{Job: j.facts.n, Task: taskN, Attempt: f.subject.N})
+			l.propose(&facts.Revoked{Job: j.facts.N(), Task: taskN, Attempt: f.subject.N})
 		}
 		return
 	}

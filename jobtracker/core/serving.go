@@ -81,10 +81,10 @@ func (l *Live) serveQueued() {
 // isDue says whether a task in a queue is to be run yet.
 func (l *Live) isDue(x turn) bool {
 	j := x.job
-	if l.jobs[j.facts.n] != j || !l.mayServe(j, x.tk) {
+	if l.jobs[j.facts.N()] != j || !l.mayServe(j, x.tk) {
 		return false
 	}
-	state := l.facts.state(j.facts)
+	state := l.facts.State(j.facts)
 	switch x.tk.kind {
 	case wire.Setup:
 		return state == wire.Preparing

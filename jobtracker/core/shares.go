@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -15,7 +16,7 @@ type portions struct {
 	list    []wire.JobShare
 	version int           // of the list; 1: none was given in this office
 	at      time.Duration // when it was made
-	owed    taskSet       // indexes of trackers that may have to be told
+	owed    taskset.Set   // indexes of trackers that may have to be told
 }
 
 // maxShares bounds what trackers are told: jobs behind those are alike.
@@ -44,7 +45,7 @@ func (l *Live) tellShares() {
 			l.send(t, m)
 		}
 	}
-	now.owed = taskSet{}
+	now.owed = taskset.Set{}
 }
 
 // reshare takes the shares of the plan over, if they matter: a new first job does at
@@ -53,7 +54,7 @@ func (l *Live) reshare() {
 	now := &l.parts
 	list := make([]wire.JobShare, 0, maxShares)
 	for _, p := range l.phases[mapPhase].plan.Portions {
-		if j := l.job(p.Job); j != nil && j.facts.running() && len(list) < maxShares {
+		if j := l.job(p.Job); j != nil && j.facts.Running() && len(list) < maxShares {
 			list = append(list, wire.JobShare{Job: p.Job, Share: p.Share})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -91,11 +92,11 @@ func (w *world) checkProposal(c Propose) {
 	if c.Key == w.repeated {
 		return
 	}
-	x, err := decodeFact(c.Data)
+	x, err := facts.Decode(c.Data)
 	if err != nil {
 		w.fail("%v", err)
 	}
-	if x, ok := x.(*drained); ok {
+	if x, ok := x.(*facts.Drained); ok {
 		w.checkLetGo(w.core.live.trackers[x.Tracker])
 	}
 }
@@ -108,7 +109,7 @@ func (w *world) checkLetGo(t *tracker) {
 		return
 	}
 	for _, j := range w.core.live.order {
-		if !j.facts.running() {
+		if !j.facts.Running() {
 			continue
 		}
 		for p := range j.homes {

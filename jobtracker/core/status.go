@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -34,22 +35,22 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	}
 	now = max(now, c.now)
 	s = c.statusOf(f, now)
-	if c.live != nil && f.end == nil {
+	if c.live != nil && !f.Ended() {
 		c.live.setEnd(f, &s, now)
 	}
 	return s, true
 }
 
 // statusOf is a job's status without when it should end.
-func (c *Core) statusOf(f *jobFacts, now time.Duration) wire.JobStatus {
-	s := wire.JobStatus{ID: c.facts.id(f.n), Name: f.name, State: c.facts.state(f)}
-	s.Maps.Total, s.Reduces.Total = max(f.maps, 0), f.reduces
-	s.Terms, s.Held = f.sub.terms, f.sub.suspended && !f.Ended()
-	s.Owner = f.sub.who()
-	if f.sub.jobs > 1 {
-		s.Flow = wire.FlowID(c.facts.id(f.sub.first))
+func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
+	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
+	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
+	s.Terms, s.Held = f.Submission().Terms(), f.Submission().Suspended() && !f.Ended()
+	s.Owner = f.Submission().Who()
+	if f.Submission().Jobs() > 1 {
+		s.Flow = wire.FlowID(c.facts.ID(f.Submission().First()))
 	}
-	if f.reduces == 0 {
+	if f.Reduces() == 0 {
 		s.Maps.Done = f.CommittedTasks()
 	} else {
 		s.Reduces.Done = f.CommittedTasks()
@@ -60,19 +61,19 @@ func (c *Core) statusOf(f *jobFacts, now time.Duration) wire.JobStatus {
 		endedStatus(f.End(), &s)
 		with = f.End().With
 	case c.live != nil:
-		c.live.status(c.live.jobs[f.n], &s, now)
+		c.live.status(c.live.jobs[f.N()], &s, now)
 	}
 	if f.Stopping() {
 		s.Error, with = f.Stop().Reason, f.Stop().With
 	}
 	if with != 0 {
-		s.With = c.facts.id(with)
+		s.With = c.facts.ID(with)
 	}
 	return s
 }
 
 // endedStatus tells what the log keeps of an ended job.
-func endedStatus(x ended, s *wire.JobStatus) {
+func endedStatus(x facts.Ended, s *wire.JobStatus) {
 	s.Error, s.Troubles = x.Error, x.Troubles
 	s.Elapsed = time.Duration(x.Elapsed) * time.Millisecond
 	s.Counters = make(wire.Counters)
@@ -88,9 +89,9 @@ func endedStatus(x ended, s *wire.JobStatus) {
 }
 
 // setEnd adds when a job should end that has not ended.
-func (l *Live) setEnd(f *jobFacts, s *wire.JobStatus, now time.Duration) {
-	if o := l.lately(now, statusGap)[f.n]; o != nil && o.end != never {
-		s.Ends = o.end - l.jobs[f.n].arrived
+func (l *Live) setEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
+	if o := l.lately(now, statusGap)[f.N()]; o != nil && o.end != never {
+		s.Ends = o.end - l.jobs[f.N()].arrived
 	}
 }
 
@@ -153,17 +154,17 @@ func (l *Live) totals(j *job) wire.Counters {
 
 // waits says what a job waits for, empty when its tasks run.
 func (l *Live) waits(j *job, now time.Duration) string {
-	state := l.facts.state(j.facts)
+	state := l.facts.State(j.facts)
 	switch {
 	case state == wire.Waiting:
-		for _, f := range l.facts.after(j.facts) {
+		for _, f := range l.facts.After(j.facts) {
 			if !f.Ended() {
-				return fmt.Sprintf("for %v (%s)", l.facts.id(f.n), f.name)
+				return fmt.Sprintf("for %v (%s)", l.facts.ID(f.N()), f.Name())
 			}
 		}
 	case j.held:
 		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", ")
-	case j.facts.sub.suspended:
+	case j.facts.Submission().Suspended():
 		return "to be resumed"
 	case j.refuses:
 		return j.waitsForNear(now)
@@ -213,5 +214,5 @@ func (c *Core) State(id wire.JobID) (state wire.State, ok bool) {
 	if f == nil {
 		return 0, false
 	}
-	return c.facts.state(f), true
+	return c.facts.State(f), true
 }

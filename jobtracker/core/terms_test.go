@@ -3,6 +3,8 @@ package core
 import (
 	"slices"
 	"testing"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
 )
 
 // proposed are the keys that a Step asks to be committed.
@@ -19,11 +21,11 @@ func proposed(commands []Command) (keys []string) {
 // that proposal.
 func TestEarlierTerm(t *testing.T) {
 	c := New(Config{ID: "a"})
-	x := &tookOffice{Leader: "a"}
+	x := &facts.TookOffice{Leader: "a"}
 	c.Step(0, Elected{Term: 2, Wall: 1})
-	c.Step(0, Entry{Index: 1, Term: 1, Data: encodeFact(x)})
-	if keys := proposed(c.Step(0, Undecided{Key: x.key()})); !slices.Equal(keys, []string{x.key()}) {
-		t.Errorf("after the entry of an earlier term %v is proposed again, not %s", keys, x.key())
+	c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(x)})
+	if keys := proposed(c.Step(0, Undecided{Key: x.Name()})); !slices.Equal(keys, []string{x.Name()}) {
+		t.Errorf("after the entry of an earlier term %v is proposed again, not %s", keys, x.Name())
 	}
 }
 
@@ -31,12 +33,12 @@ func TestEarlierTerm(t *testing.T) {
 func TestLaterTerm(t *testing.T) {
 	c := New(Config{ID: "a"})
 	c.Step(0, Elected{Term: 1, Wall: 1})
-	c.Step(0, Entry{Index: 1, Term: 1, Data: encodeFact(&tookOffice{Leader: "a"})})
-	c.Step(0, Entry{Index: 2, Term: 1, Data: encodeFact(&bootstrapped{Start: 1})})
+	c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(&facts.TookOffice{Leader: "a"})})
+	c.Step(0, Entry{Index: 2, Term: 1, Data: facts.Encode(&facts.Bootstrapped{Start: 1})})
 	if !c.Leads() {
 		t.Fatal("it does not lead")
 	}
-	c.Step(0, Entry{Index: 3, Term: 2, Data: encodeFact(&tookOffice{Leader: "b"})})
+	c.Step(0, Entry{Index: 3, Term: 2, Data: facts.Encode(&facts.TookOffice{Leader: "b"})})
 	if c.Leads() || c.Epoch() != 2 {
 		t.Errorf("leads: %v, in epoch %d", c.Leads(), c.Epoch())
 	}

@@ -16,7 +16,7 @@ func (l *Live) tidy() {
 		Submissions: make(map[string]bool), Programs: make(map[string]bool),
 	}
 	for s := range l.facts.Submissions() {
-		t.Submissions[s.key] = true
+		t.Submissions[s.Key()] = true
 		if program := s.Program(); program != "" {
 			t.Programs[program] = true
 		}

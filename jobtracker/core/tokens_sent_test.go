@@ -47,14 +47,14 @@ func TestTokensAreSent(t *testing.T) {
 		inbox = inbox[1:]
 		feed(m)
 	}
-	first, second := c.facts.token(c.facts.Job(1)), c.facts.token(c.facts.Job(2))
+	first, second := c.facts.Token(c.facts.Job(1)), c.facts.Token(c.facts.Job(2))
 	if len(seen) != 2 || seen[first] < 1+3+2 || seen[second] != 1+3+1 {
 		t.Errorf("tokens %v were sent, the jobs' are %s and %s", seen, first, second)
 	}
 	if kept != second {
 		t.Errorf("the history has the token %q, the job %q", kept, second)
 	}
-	if a, ok := c.Attempts(c.facts.id(1)); !ok || a.Token != first {
+	if a, ok := c.Attempts(c.facts.ID(1)); !ok || a.Token != first {
 		t.Errorf("with the attempts comes %q", a.Token)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
@@ -33,30 +35,30 @@ type tracker struct {
 	outputs     []outputAt // maps whose chosen output is here, or was
 	rack        string     // see locality.Topology
 
-	host     string            // see locality.HostKey
-	queues   [2][]queued       // see queues.go
-	load     float64           // bytes that its homes are taken to gather
-	slow     float64           // how much longer than elsewhere reduces take; 0: not measured
-	incoming int               // partitions that are gathered for its free slots
-	counted  [2]int            // of its slots, in Live.slots
-	blame    []time.Duration   // see blamed
-	streaks  [2]streak         // by phase
-	services int               // service attempts that run there
-	serves   bool              // it is given work, and service attempts before others
-	banned   int               // times excluded since it last succeeded in a task with a slot
-	switched time.Duration     // when it was excluded or readmitted last
-	pardoned time.Duration     // when it was last, see pardon
-	pages    []*wire.Inventory // of the one that is coming in
-	rate     float64           // bytes a second that its homes fetch; 0: not measured
-	since    time.Duration     // when it began to run nothing, if it is resting
-	resting  bool              // it drains and runs nothing
-	remade   bool              // see remake
-	shares   int               // version of Live.parts that it was told last
-	trouble  string            // what it says is wrong with it
-	homes    map[*job]*taskSet // partitions at home here and not committed
-	ready    map[*job]*taskSet // of those, partitions that can be reduced now
+	host     string                // see locality.HostKey
+	queues   [2][]queued           // see queues.go
+	load     float64               // bytes that its homes are taken to gather
+	slow     float64               // how much longer than elsewhere reduces take; 0: not measured
+	incoming int                   // partitions that are gathered for its free slots
+	counted  [2]int                // of its slots, in Live.slots
+	blame    []time.Duration       // see blamed
+	streaks  [2]streak             // by phase
+	services int                   // service attempts that run there
+	serves   bool                  // it is given work, and service attempts before others
+	banned   int                   // times excluded since it last succeeded in a task with a slot
+	switched time.Duration         // when it was excluded or readmitted last
+	pardoned time.Duration         // when it was last, see pardon
+	pages    []*wire.Inventory     // of the one that is coming in
+	rate     float64               // bytes a second that its homes fetch; 0: not measured
+	since    time.Duration         // when it began to run nothing, if it is resting
+	resting  bool                  // it drains and runs nothing
+	remade   bool                  // see remake
+	shares   int                   // version of Live.parts that it was told last
+	trouble  string                // what it says is wrong with it
+	homes    map[*job]*taskset.Set // partitions at home here and not committed
+	ready    map[*job]*taskset.Set // of those, partitions that can be reduced now
 
-	trackerFacts // as they were last applied
+	facts.Tracker // as they were last applied
 }
 
 // stream is one connection of a tracker that is not welcomed yet.
@@ -79,12 +81,12 @@ func (t *tracker) fit() bool { return t.usable() && !t.shut() }
 // mayHome says whether partitions may be at home there.
 func (t *tracker) mayHome() bool { return !t.shut() && t.slots[reducePhase] > 0 }
 
-func (l *Live) addTracker(f trackerFacts) *tracker {
+func (l *Live) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
-		trackerFacts: f, number: l.name(f), host: locality.HostKey(f.Host), heard: l.now, excluded: f.Excluded != "", switched: -never, pardoned: -never,
+		Tracker: f, number: l.name(f), host: locality.HostKey(f.Host), heard: l.now, excluded: f.Excluded != "", switched: -never, pardoned: -never,
 		slots: [2]int{f.MapSlots, f.ReduceSlots},
 		free:  [2]int{f.MapSlots, f.ReduceSlots},
-		homes: make(map[*job]*taskSet), ready: make(map[*job]*taskSet),
+		homes: make(map[*job]*taskset.Set), ready: make(map[*job]*taskset.Set),
 	}
 	t.index = slices.Index(l.byIndex, nil)
 	if t.index < 0 {
@@ -108,7 +110,7 @@ type named struct{ Name, Addr string }
 
 // name numbers the names of trackers, so that what there is much of need not hold them.
 // A name keeps its number as long as the office lasts.
-func (l *Live) name(f trackerFacts) int32 {
+func (l *Live) name(f facts.Tracker) int32 {
 	n, known := l.numbers[f.Name]
 	if !known {
 		n = int32(len(l.named))
@@ -275,7 +277,7 @@ func (l *Live) notShared(id Stream, tracker, reason string) {
 }
 
 func (l *Live) register(h *wire.Hello) {
-	l.propose(&trackerRegistered{Tracker: trackerFacts{
+	l.propose(&facts.TrackerRegistered{Tracker: facts.Tracker{
 		Name: h.Tracker, Process: h.Process, Host: h.Host, Addr: h.Addr,
 		MapSlots: h.MapSlots, ReduceSlots: h.ReduceSlots, Rack: h.Rack,
 	}})
@@ -302,7 +304,7 @@ func (l *Live) streamClosed(id Stream) {
 }
 
 // registered begins an incarnation, after the end of the one before.
-func (l *Live) registered(x *trackerRegistered, fitted bool) {
+func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 	name := x.Tracker.Name
 	if fitted {
 		how := "registered"
@@ -403,11 +405,11 @@ func (l *Live) checkLeases() {
 		}
 		t.losing = true
 		l.refresh(t)
-		l.propose(&trackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
+		l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 	}
 }
 
-func (l *Live) lost(x *trackerLost) {
+func (l *Live) lost(x *facts.TrackerLost) {
 	if t := l.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
 		l.left(t)
 		l.inventoryIn(t.Name)
@@ -427,7 +429,7 @@ func (l *Live) gone(t *tracker) {
 	l.detach(t)
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		l.outputsGone(j, outputs[j.facts.n])
+		l.outputsGone(j, outputs[j.facts.N()])
 	}
 	l.allExpectedNoMore(t.Name)
 	l.needTracker()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
@@ -24,11 +25,11 @@ var (
 
 // wishes is what users wish and is not in the log yet.
 type wishes struct {
-	changes   map[string][]Change // by submission key; the first is proposed
-	proposed  map[string]*changed // as what
-	schedules []Schedule          // the first is proposed
-	drains    []Drain             // likewise
-	rule      locality.Rule       // in force
+	changes   map[string][]Change       // by submission key; the first is proposed
+	proposed  map[string]*facts.Changed // as what
+	schedules []Schedule                // the first is proposed
+	drains    []Drain                   // likewise
+	rule      locality.Rule             // in force
 	metric    scheduler.Metric
 	name      string          // of the policy
 	asked     wire.Scheduling // in force, known to this build or not
@@ -113,12 +114,12 @@ func (l *Live) schedule(r Schedule) {
 
 func (l *Live) proposeSchedule() {
 	wanted := l.wishes.schedules[0].Scheduling.Over(l.facts.Scheduled().Scheduling)
-	l.propose(&scheduled{N: l.facts.Scheduled().N + 1, Scheduling: wanted})
+	l.propose(&facts.Scheduled{N: l.facts.Scheduled().N + 1, Scheduling: wanted})
 }
 
 // scheduleApplied answers the request that has become a fact. One of an earlier
 // leader may have come before it, which is then wished anew.
-func (l *Live) scheduleApplied(x *scheduled, fitted bool) {
+func (l *Live) scheduleApplied(x *facts.Scheduled, fitted bool) {
 	if fitted {
 		l.obey()
 	}
@@ -142,32 +143,32 @@ func (l *Live) change(r Change) {
 	case f == nil:
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrUnknownJob)})
 		return
-	case f.Ended() || !f.sub.Open():
+	case f.Ended() || !f.Submission().Open():
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
 		return
 	}
-	if err := r.By.may("change", r.Job, f.sub.who()); err != nil {
+	if err := r.By.may("change", r.Job, f.Submission().Who()); err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
-	err := checkTerms(l.changedTerms(f.sub, r))
+	err := checkTerms(l.changedTerms(f.Submission(), r))
 	if err == nil && r.Pool != nil {
-		err = l.checkPool(*r.Pool, f.sub.who(), r.By)
+		err = l.checkPool(*r.Pool, f.Submission().Who(), r.By)
 	}
 	if err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, err)})
 		return
 	}
-	key := f.sub.key
+	key := f.Submission().Key()
 	l.wishes.changes[key] = append(l.wishes.changes[key], r)
 	if len(l.wishes.changes[key]) == 1 {
-		l.proposeChange(f.sub)
+		l.proposeChange(f.Submission())
 	}
 }
 
 // changedTerms is what a submission's terms are after a change.
-func (l *Live) changedTerms(s *submissionFacts, r Change) wire.Terms {
-	terms := s.terms
+func (l *Live) changedTerms(s *facts.Submission, r Change) wire.Terms {
+	terms := s.Terms()
 	set(&terms.Priority, r.Priority)
 	set(&terms.Weight, r.Weight)
 	set(&terms.SLA, r.SLA)
@@ -176,7 +177,7 @@ func (l *Live) changedTerms(s *submissionFacts, r Change) wire.Terms {
 	if r.Deadline != nil {
 		terms.Deadline = 0
 		if *r.Deadline != 0 {
-			age := time.Duration(l.wall()-s.at) * time.Millisecond
+			age := time.Duration(l.wall()-s.At()) * time.Millisecond
 			// A deadline at the very submission is missed as one just before.
 			terms.Deadline = cmp.Or(age+*r.Deadline, -1)
 		}
@@ -193,27 +194,27 @@ func set[T any](field *T, wanted *T) {
 	}
 }
 
-func (l *Live) proposeChange(s *submissionFacts) {
-	r := l.wishes.changes[s.key][0]
-	suspended := s.suspended
+func (l *Live) proposeChange(s *facts.Submission) {
+	r := l.wishes.changes[s.Key()][0]
+	suspended := s.Suspended()
 	set(&suspended, r.Suspended)
-	x := &changed{Key: s.key, N: s.changes + 1, Terms: l.changedTerms(s, r), Suspended: suspended}
-	l.wishes.proposed[s.key] = x
+	x := &facts.Changed{Key: s.Key(), N: s.Changes() + 1, Terms: l.changedTerms(s, r), Suspended: suspended}
+	l.wishes.proposed[s.Key()] = x
 	l.propose(x)
 }
 
 // changeApplied answers the first request for a submission and proposes the next. A
 // change of an earlier leader may have come before it, which is then asked for anew.
-func (l *Live) changeApplied(x *changed, fitted bool) {
+func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
 	s := l.facts.Submission(x.Key)
 	if s == nil {
 		return
 	}
-	for i := range s.jobs {
-		if j := l.jobs[s.first+i]; fitted && j != nil {
+	for i := range s.Jobs() {
+		if j := l.jobs[s.First()+i]; fitted && j != nil {
 			l.touch(j)
 			l.move(j)
-			if s.suspended {
+			if s.Suspended() {
 				l.letGoAll(j)
 			}
 		}
@@ -241,15 +242,15 @@ func (l *Live) changeApplied(x *changed, fitted bool) {
 }
 
 // dropChanges answers what was asked of a submission that has ended meanwhile.
-func (l *Live) dropChanges(s *submissionFacts) {
+func (l *Live) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}
-	for _, r := range l.wishes.changes[s.key] {
+	for _, r := range l.wishes.changes[s.Key()] {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
 	}
-	delete(l.wishes.changes, s.key)
-	delete(l.wishes.proposed, s.key)
+	delete(l.wishes.changes, s.Key())
+	delete(l.wishes.proposed, s.Key())
 }
 
 // tokens are those of all requests that wait.

@@ -405,7 +405,7 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v launched for a job that has ended", m.Attempt)
 	case f.Stopping() && kind != wire.Cleanup:
 		w.fail("%v launched for a job that stops", m.Attempt)
-	case kind == f.kind() && f.Committed(m.Attempt.Task.N):
+	case kind == f.Kind() && f.Committed(m.Attempt.Task.N):
 		w.fail("%v launched for a committed task", m.Attempt)
 	case kind.Slotted() && w.core.live.bound[c.Stream].Excluded != "":
 		w.fail("%v launched on a tracker that is excluded", m.Attempt)
@@ -467,19 +467,19 @@ func (w *world) checkLines() {
 // checkFacts checks Facts against the file system and its own past.
 func (w *world) checkFacts() {
 	for f := range w.core.facts.Jobs() {
-		id := w.core.facts.id(f.n)
-		for i := range f.commits() {
+		id := w.core.facts.ID(f.N())
+		for i := range f.Commits() {
 			if !f.Committed(i) {
 				continue
 			}
-			task := wire.TaskID{Job: id, Kind: f.kind(), N: i}
+			task := wire.TaskID{Job: id, Kind: f.Kind(), N: i}
 			if w.fs[task] == nil {
 				w.fail("%v is committed in the log, not in the file system", task)
 			}
 			w.done[task] = true
 		}
-		if f.Ended() && f.End().Outcome == wire.Succeeded && f.CommittedTasks() != f.commits() {
-			w.fail("%v succeeded with %d of %d tasks committed", id, f.CommittedTasks(), f.commits())
+		if f.Ended() && f.End().Outcome == wire.Succeeded && f.CommittedTasks() != f.Commits() {
+			w.fail("%v succeeded with %d of %d tasks committed", id, f.CommittedTasks(), f.Commits())
 		}
 	}
 	for task := range w.done {

@@ -16,14 +16,14 @@ import (
 // cannot know, but nobody must go on as if they were the same.
 //
 //	+-----------+----------------+-------------------+
-//	| version 3 | index u64, b-e | checksum u64, b-e |
+//	| version 4 | index u64, b-e | checksum u64, b-e |
 //	+-----------+----------------+-------------------+
 //
 // Checksums are kept in the log and compared again when it is replayed. So the
 // version rises too when the core's snapshot of the same facts gets other bytes: a
 // new build must not differ from what an old one has written.
 const (
-	sumVersion = 3
+	sumVersion = 4
 	sumSize    = 17
 )
 

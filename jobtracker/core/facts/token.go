@@ -1,4 +1,4 @@
-package core
+package facts
 
 import (
 	"crypto/hmac"
@@ -10,9 +10,9 @@ import (
 // read its logs. It is made of the submission's secret, which is in the log: so
 // every leader knows it, and nobody learns it from another job's.
 
-// token is that of a job. Submissions from before there were secrets have the
+// Token is that of a job. Submissions from before there were secrets have the
 // cluster's, which trackers know; where there is none either, there is no token.
-func (f *Facts) token(j *jobFacts) string {
+func (f *Facts) Token(j *Job) string {
 	secret := j.sub.secret
 	if len(secret) == 0 {
 		secret = []byte(f.boot.Nonce)
@@ -21,13 +21,13 @@ func (f *Facts) token(j *jobFacts) string {
 		return ""
 	}
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(f.id(j.n).String()))
+	mac.Write([]byte(f.ID(j.n).String()))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// who is the owner of a submission; of one without a secret only as long as its jobs
+// Who is the owner of a submission; of one without a secret only as long as its jobs
 // have not ended.
-func (s *submissionFacts) who() string {
+func (s *Submission) Who() string {
 	if s.owner == "" && s.body != nil {
 		return s.body.Owner
 	}

@@ -1,4 +1,4 @@
-package core
+package facts
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// checkSubmission says why a submission makes no sense. It decides whether an entry of the
+// CheckSubmission says why a submission makes no sense. It decides whether an entry of the
 // log applies, so it must say the same of what earlier builds took.
-func checkSubmission(s *wire.Submission) error {
+func CheckSubmission(s *wire.Submission) error {
 	switch {
 	case s == nil || s.Key == "":
 		return errors.New("it has no key")

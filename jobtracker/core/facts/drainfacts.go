@@ -1,70 +1,70 @@
-package core
+package facts
 
 import "fmt"
 
-// drainFacts is what is wished of a task tracker that is to leave. It goes by the name:
+// Draining is what is wished of a task tracker that is to leave. It goes by the name:
 // it holds for every process that has it, until it is undone.
-type drainFacts struct {
+type Draining struct {
 	N       int    `msgpack:"n"` // of the wish
 	Process uint64 `msgpack:"p"` // that is drained and ends by itself; 0: none is yet
 	Rested  int    `msgpack:"r"` // steps of time for which the tracker has run nothing
 }
 
-// drain says that a tracker is to drain, or to drain no more.
-type drain struct {
+// Drain says that a tracker is to drain, or to drain no more.
+type Drain struct {
 	N       int    `msgpack:"n"`
 	Tracker string `msgpack:"t"`
 	Undo    bool   `msgpack:"u"`
 }
 
-func (*drain) number() byte { return 20 }
-func (x *drain) key() string {
+func (*Drain) number() byte { return 20 }
+func (x *Drain) Name() string {
 	if x.Undo {
 		return fmt.Sprintf("drain %d not %s", x.N, x.Tracker)
 	}
 	return fmt.Sprintf("drain %d %s", x.N, x.Tracker)
 }
-func (x *drain) fits(f *Facts) bool { return x.N == f.drains+1 && x.Tracker != "" }
-func (x *drain) apply(f *Facts, _ uint64) {
+func (x *Drain) Fits(f *Facts) bool { return x.N == f.drains+1 && x.Tracker != "" }
+func (x *Drain) Apply(f *Facts, _ uint64) {
 	f.drains = x.N
 	switch d := f.draining[x.Tracker]; {
 	case x.Undo:
 		delete(f.draining, x.Tracker)
 	case d == nil || d.Process != 0: // one that was started again is to drain again
-		f.draining[x.Tracker] = &drainFacts{N: x.N}
+		f.draining[x.Tracker] = &Draining{N: x.N}
 	}
 }
 
-// rested says for how many steps of time a tracker that drains has run nothing. What
+// Rested says for how many steps of time a tracker that drains has run nothing. What
 // a step is, is the leader's to know.
-type rested struct {
+type Rested struct {
 	N       int    `msgpack:"n"` // of the wish
 	Tracker string `msgpack:"t"`
 	Steps   int    `msgpack:"s"`
 }
 
-func (*rested) number() byte  { return 23 }
-func (x *rested) key() string { return fmt.Sprintf("rested %d %s/%d", x.Steps, x.Tracker, x.N) }
-func (x *rested) fits(f *Facts) bool {
+func (*Rested) number() byte   { return 23 }
+func (x *Rested) Name() string { return fmt.Sprintf("rested %d %s/%d", x.Steps, x.Tracker, x.N) }
+func (x *Rested) Fits(f *Facts) bool {
 	d := f.draining[x.Tracker]
 	return d != nil && d.N == x.N && d.Process == 0 && x.Steps > d.Rested
 }
-func (x *rested) apply(f *Facts, _ uint64) { f.draining[x.Tracker].Rested = x.Steps }
+func (x *Rested) Apply(f *Facts, _ uint64) { f.draining[x.Tracker].Rested = x.Steps }
 
-// drained says that an incarnation has nothing left that anybody needs. A process that
+// Drained says that an incarnation has nothing left that anybody needs. A process that
 // is started under the same name later is given nothing, but is not sent away again.
-type drained struct {
+type Drained struct {
 	N           int    `msgpack:"n"` // of the wish
 	Tracker     string `msgpack:"t"`
 	Incarnation uint64 `msgpack:"i"`
 }
 
-func (*drained) number() byte  { return 21 }
-func (x *drained) key() string { return fmt.Sprintf("drained %s/%d", x.Tracker, x.Incarnation) }
-func (x *drained) fits(f *Facts) bool {
+func (*Drained) number() byte   { return 21 }
+func (x *Drained) Name() string { return fmt.Sprintf("drained %s/%d", x.Tracker, x.Incarnation) }
+func (x *Drained) Fits(f *Facts) bool {
 	d, t := f.draining[x.Tracker], f.trackers[x.Tracker]
 	return d != nil && d.N == x.N && d.Process == 0 && t != nil && t.Incarnation == x.Incarnation
 }
-func (x *drained) apply(f *Facts, _ uint64) {
+func (x *Drained) Apply(f *Facts, _ uint64) {
 	f.draining[x.Tracker].Process = f.trackers[x.Tracker].Process
 }

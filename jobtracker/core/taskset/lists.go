@@ -1,27 +1,27 @@
-package core
+package taskset
 
 import "slices"
 
-// lists is lists of small numbers, of which there are as many as tasks. They lie end to
+// Lists is lists of small numbers, of which there are as many as tasks. They lie end to
 // end, so that the garbage collector has nothing to look at; where each ends is noted
 // once they are not all of one length, as with three replicas of each block they are.
-type lists struct {
+type Lists struct {
 	n, each int     // how many, and of which length
 	ends    []int32 // of each in all; nil: they are of one length
 	all     []int32
 	from    int // of the list that is being made, in all
 }
 
-// newLists makes lists with room for so many numbers in all.
-func newLists(room int) lists { return lists{all: make([]int32, 0, room)} }
+// NewLists makes lists with room for so many numbers in all.
+func NewLists(room int) Lists { return Lists{all: make([]int32, 0, room)} }
 
-func (x *lists) Len() int { return x.n }
+func (x *Lists) Len() int { return x.n }
 
-// members is the numbers of all lists, end to end.
-func (x *lists) members() []int32 { return x.all }
+// Members is the numbers of all lists, end to end.
+func (x *Lists) Members() []int32 { return x.all }
 
-// at is list i.
-func (x *lists) at(i int) []int32 {
+// At is list i.
+func (x *Lists) At(i int) []int32 {
 	switch {
 	case x.ends == nil:
 		return x.all[i*x.each : (i+1)*x.each]
@@ -31,9 +31,9 @@ func (x *lists) at(i int) []int32 {
 	return x.all[x.ends[i-1]:x.ends[i]]
 }
 
-// has says whether a number is in a short list. It looks at all of that: where the number
+// Has says whether a number is in a short list. It looks at all of that: where the number
 // is the processor cannot foresee, and it would have to wait for the list before it goes on.
-func has(list []int32, n int32) bool {
+func Has(list []int32, n int32) bool {
 	found := false
 	for _, other := range list {
 		if other == n {
@@ -43,15 +43,15 @@ func has(list []int32, n int32) bool {
 	return found
 }
 
-// add appends a number to the list that is being made, once.
-func (x *lists) add(n int32) {
+// Add appends a number to the list that is being made, once.
+func (x *Lists) Add(n int32) {
 	if !slices.Contains(x.all[x.from:], n) {
 		x.all = append(x.all, n)
 	}
 }
 
-// end ends the list that is being made.
-func (x *lists) end() {
+// End ends the list that is being made.
+func (x *Lists) End() {
 	length := len(x.all) - x.from
 	if x.n == 0 {
 		x.each = length

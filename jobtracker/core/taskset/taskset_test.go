@@ -1,4 +1,4 @@
-package core
+package taskset
 
 import (
 	"maps"
@@ -11,7 +11,7 @@ import (
 // TestTaskSet checks taskSet against a map.
 func TestTaskSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s taskSet
+		var s Set
 		model := make(map[int]bool)
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			i := rapid.IntRange(0, 200).Draw(t, "number")

@@ -1,4 +1,4 @@
-package core
+package facts
 
 import (
 	"slices"
@@ -10,14 +10,14 @@ import (
 // tokens are those of a submission's jobs.
 func tokens(f *Facts, key string) (all []string) {
 	s := f.submissions[key]
-	for j := range f.flow(s) {
-		all = append(all, f.token(j))
+	for j := range f.Flow(s) {
+		all = append(all, f.Token(j))
 	}
 	return all
 }
 
-func sent(jobs int, key string, secret string) *submitted {
-	return &submitted{Secret: []byte(secret), Submission: wire.Submission{
+func sent(jobs int, key string, secret string) *Submitted {
+	return &Submitted{Secret: []byte(secret), Submission: wire.Submission{
 		Key: key, Owner: "ann", Staging: "mem://s/" + key, Plan: wire.Plan{Jobs: make([]wire.JobPlan, jobs)},
 	}}
 }
@@ -25,11 +25,11 @@ func sent(jobs int, key string, secret string) *submitted {
 // TestTokens: every job has a token of its own, which nothing changes: no second
 // submission of the same key, no restore and no end of the job.
 func TestTokens(t *testing.T) {
-	l := &logOf{t: t, facts: newFacts(keptJobs)}
-	l.add(&bootstrapped{Start: 1, Nonce: "nonce"})
-	for _, x := range []*submitted{sent(2, "a", "one"), sent(1, "b", "two"), sent(1, "c", "one"), sent(1, "old", "")} {
+	l := &logOf{t: t, facts: New()}
+	l.add(&Bootstrapped{Start: 1, Nonce: "nonce"})
+	for _, x := range []*Submitted{sent(2, "a", "one"), sent(1, "b", "two"), sent(1, "c", "one"), sent(1, "old", "")} {
 		if !l.add(x) {
-			t.Fatalf("%s does not fit", x.key())
+			t.Fatalf("%s does not fit", x.Name())
 		}
 	}
 	var all []string
@@ -44,14 +44,14 @@ func TestTokens(t *testing.T) {
 	if l.add(sent(2, "a", "three")) {
 		t.Error("a key is submitted twice")
 	}
-	l.add(&stopped{Job: 1, Outcome: wire.Killed})
-	l.add(&ended{Job: 1, Outcome: wire.Killed})
-	l.add(&ended{Job: 2, Outcome: wire.Killed})
-	data, err := l.facts.encode()
+	l.add(&Stopped{Job: 1, Outcome: wire.Killed})
+	l.add(&Ended{Job: 1, Outcome: wire.Killed})
+	l.add(&Ended{Job: 2, Outcome: wire.Killed})
+	data, err := l.facts.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, err := decodeFacts(data, keptJobs)
+	restored, err := Restore(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestTokens(t *testing.T) {
 		if got := tokens(f, "a"); !slices.Equal(got, all[:2]) {
 			t.Errorf("%s: tokens %q, before %q", what, got, all[:2])
 		}
-		if who := f.submissions["a"].who(); who != "ann" {
+		if who := f.submissions["a"].Who(); who != "ann" {
 			t.Errorf("%s: of an ended job the owner is %q", what, who)
 		}
 	}
@@ -77,21 +77,21 @@ func TestFactsBeforeSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := append([]byte{factVersion, 5}, body...)
-	if got := encodeFact(x); !slices.Equal(got, entry) {
+	entry := append([]byte{entryVersion, 5}, body...)
+	if got := Encode(x); !slices.Equal(got, entry) {
 		t.Errorf("the entry is %q, was %q", got, entry)
 	}
-	if with := encodeFact(sent(1, "k", "secret")); with[1] == 5 {
+	if with := Encode(sent(1, "k", "secret")); with[1] == 5 {
 		t.Error("a secret has the number of an entry that knows none")
 	}
-	y, err := decodeFact(entry)
+	y, err := Decode(entry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFacts(keptJobs)
-	f.apply(1, 1, &bootstrapped{Start: 1, Nonce: "nonce"})
-	f.apply(2, 1, y)
-	data, err := f.encode()
+	f := New()
+	f.Apply(1, 1, &Bootstrapped{Start: 1, Nonce: "nonce"})
+	f.Apply(2, 1, y)
+	data, err := f.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func TestFactsBeforeSecrets(t *testing.T) {
 			t.Errorf("the snapshot has %d fields %s", n, field)
 		}
 	}
-	if s := f.submissions["k"]; s.who() != "ann" {
-		t.Errorf("the owner of what runs is %q", s.who())
+	if s := f.submissions["k"]; s.Who() != "ann" {
+		t.Errorf("the owner of what runs is %q", s.Who())
 	}
 }
 

@@ -1,29 +1,34 @@
-package core
+package facts
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
-// A snapshot is the version byte and the msgpack of the struct below. Lists are
-// sorted, so equal Facts give equal bytes: job trackers compare their checksums,
-// which whoever changes the form must see to (jobtracker/replica/agree.go).
+// snapshotVersion is the first byte of every snapshot. It rises when a snapshot of the same
+// Facts gets other bytes; the version in jobtracker/replica/agree.go rises with it, since
+// job trackers compare checksums of snapshots.
+const snapshotVersion = 2
+
+// factsSnapshot is the msgpack behind the version byte. Lists are sorted, so equal Facts
+// give equal bytes.
 type factsSnapshot struct {
 	Index        uint64
 	Epoch        uint64
-	Leader       tookOffice
-	Boot         bootstrapped
+	Leader       TookOffice
+	Boot         Bootstrapped
 	Incarnations uint64
 	LastJob      int
-	Trackers     []trackerFacts
+	Trackers     []Tracker
 	Submissions  []submissionSnapshot
 	Jobs         []jobSnapshot
 	Ended        []int
-	Scheduled    scheduled
-	Pooled       pooled
+	Scheduled    Scheduled
+	Pooled       Pooled
 	Drains       int
 	Draining     []drainSnapshot
 }
@@ -65,12 +70,12 @@ type jobSnapshot struct {
 	DigestsHash uint64
 	Done        []uint64
 	Grants      [][2]int
-	Stop        *stopped
+	Stop        *Stopped
 	Committing  bool
-	End         *ended
+	End         *Ended
 }
 
-func (f *Facts) encode() ([]byte, error) {
+func (f *Facts) Snapshot() ([]byte, error) {
 	s := factsSnapshot{
 		Index: f.index, Epoch: f.epoch, Leader: f.leader, Boot: f.boot, Incarnations: f.incarnations,
 		LastJob: f.lastJob, Ended: f.ended, Scheduled: f.scheduled, Pooled: f.pooled,
@@ -96,10 +101,10 @@ func (f *Facts) encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("snapshot of facts: %w", err)
 	}
-	return append([]byte{factVersion}, body...), nil
+	return append([]byte{snapshotVersion}, body...), nil
 }
 
-func (j *jobFacts) snapshot() jobSnapshot {
+func (j *Job) snapshot() jobSnapshot {
 	s := jobSnapshot{
 		N: j.n, Key: j.sub.key, Index: j.index, Name: j.name, Reduces: j.reduces, Maps: j.maps,
 		SplitsHash: j.splitsHash, Digests: j.digests, DigestsHash: j.digestsHash,
@@ -111,15 +116,31 @@ func (j *jobFacts) snapshot() jobSnapshot {
 	return s
 }
 
-func decodeFacts(data []byte, keepEnded int) (*Facts, error) {
-	if len(data) == 0 || data[0] != factVersion {
-		return nil, fmt.Errorf("snapshot of facts: %w", ErrUnknownFact)
+// decodeSnapshot reads all versions. Those of version 1 may hold fields that no build
+// knows any more, which were dropped.
+func decodeSnapshot(data []byte) (s factsSnapshot, err error) {
+	switch {
+	case len(data) == 0:
+		return s, fmt.Errorf("%w: no bytes", ErrUnknownFact)
+	case data[0] == 1:
+		return s, wire.Unmarshal(data[1:], &s)
+	case data[0] != snapshotVersion:
+		return s, fmt.Errorf("%w: version %d, this build knows %d", ErrUnknownFact, data[0], snapshotVersion)
 	}
-	var s factsSnapshot
-	if err := wire.Unmarshal(data[1:], &s); err != nil {
+	if err := wire.UnmarshalKnown(data[1:], &s); err != nil {
+		return s, fmt.Errorf("%w: %w", ErrUnknownFact, err)
+	}
+	return s, nil
+}
+
+// Restore makes the Facts that a snapshot was taken of, by this build or an older one. What
+// it does not know it refuses with [ErrUnknownFact].
+func Restore(data []byte) (*Facts, error) {
+	s, err := decodeSnapshot(data)
+	if err != nil {
 		return nil, fmt.Errorf("snapshot of facts: %w", err)
 	}
-	f := newFacts(keepEnded)
+	f := New()
 	f.index, f.epoch, f.leader, f.boot, f.incarnations = s.Index, s.Epoch, s.Leader, s.Boot, s.Incarnations
 	f.lastJob, f.ended, f.scheduled, f.pooled = s.LastJob, s.Ended, s.Scheduled, s.Pooled
 	for _, t := range s.Trackers {
@@ -127,19 +148,19 @@ func decodeFacts(data []byte, keepEnded int) (*Facts, error) {
 	}
 	f.drains = s.Drains
 	for _, d := range s.Draining {
-		f.draining[d.Tracker] = &drainFacts{N: d.N, Process: d.Process, Rested: d.Rested}
+		f.draining[d.Tracker] = &Draining{N: d.N, Process: d.Process, Rested: d.Rested}
 	}
 	for _, x := range s.Submissions {
-		f.submissions[x.Key] = &submissionFacts{
+		f.submissions[x.Key] = &Submission{
 			key: x.Key, first: x.First, jobs: x.Jobs, at: x.At, staging: x.Staging, body: x.Body, swept: x.Swept,
 			changes: x.Changes, terms: x.Terms, suspended: x.Suspended, owner: x.Owner, secret: x.Secret,
 		}
 	}
 	for _, x := range s.Jobs {
-		j := &jobFacts{
+		j := &Job{
 			n: x.N, sub: f.submissions[x.Key], index: x.Index, name: x.Name, reduces: x.Reduces, maps: x.Maps,
 			splitsHash: x.SplitsHash, digests: x.Digests, digestsHash: x.DigestsHash,
-			done: newTaskSet(x.Done), stop: x.Stop, committing: x.Committing, end: x.End,
+			done: taskset.Of(x.Done), stop: x.Stop, committing: x.Committing, end: x.End,
 		}
 		if j.sub == nil {
 			return nil, fmt.Errorf("snapshot of facts: job %d belongs to no submission", j.n)

@@ -1,28 +1,33 @@
-package core
+// Package taskset holds small numbers, as of tasks or trackers, in little memory: a [Set]
+// is one bit for each, [Lists] are lists of them end to end. There are a million tasks and
+// more, so that the garbage collector must have nothing to look at here.
+//
+// Values are not safe for concurrent use.
+package taskset
 
 import (
 	"iter"
 	"math/bits"
 )
 
-// taskSet is a set of small numbers, one bit each. Finding the lowest member, and that
+// Set is a set of small numbers, one bit each. Finding the lowest member, and that
 // there is none after the highest, costs amortized O(1) because the words below low and
 // those from high on are known to be empty.
-type taskSet struct {
+type Set struct {
 	words     []uint64
 	n         int
 	low, high int
 }
 
-func (s *taskSet) Len() int { return s.n }
+func (s *Set) Len() int { return s.n }
 
-func (s *taskSet) Has(i int) bool {
+func (s *Set) Has(i int) bool {
 	w := i >> 6
 	return w < len(s.words) && s.words[w]&(1<<(i&63)) != 0
 }
 
 // Add puts i in and says whether it was new.
-func (s *taskSet) Add(i int) bool {
+func (s *Set) Add(i int) bool {
 	w := i >> 6
 	for len(s.words) <= w {
 		s.words = append(s.words, 0)
@@ -37,7 +42,7 @@ func (s *taskSet) Add(i int) bool {
 }
 
 // Remove takes i out and says whether it was in.
-func (s *taskSet) Remove(i int) bool {
+func (s *Set) Remove(i int) bool {
 	if !s.Has(i) {
 		return false
 	}
@@ -47,7 +52,7 @@ func (s *taskSet) Remove(i int) bool {
 }
 
 // Set puts i in or takes it out, and says whether that changed anything.
-func (s *taskSet) Set(i int, in bool) bool {
+func (s *Set) Set(i int, in bool) bool {
 	if in {
 		return s.Add(i)
 	}
@@ -55,7 +60,7 @@ func (s *taskSet) Set(i int, in bool) bool {
 }
 
 // Next is the lowest member that is at least from, or -1.
-func (s *taskSet) Next(from int) int {
+func (s *Set) Next(from int) int {
 	if s.n == 0 {
 		return -1
 	}
@@ -77,7 +82,7 @@ func (s *taskSet) Next(from int) int {
 }
 
 // All yields the members in ascending order. Members may be removed on the way.
-func (s *taskSet) All() iter.Seq[int] {
+func (s *Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := s.Next(0); i >= 0; i = s.Next(i + 1) {
 			if !yield(i) {
@@ -88,11 +93,11 @@ func (s *taskSet) All() iter.Seq[int] {
 }
 
 // Words is the set as it is kept: 64 numbers a word, the lowest in the lowest bit.
-func (s *taskSet) Words() []uint64 { return s.words }
+func (s *Set) Words() []uint64 { return s.words }
 
-// newTaskSet makes the set with the given words, which it keeps.
-func newTaskSet(words []uint64) taskSet {
-	s := taskSet{words: words, high: len(words)}
+// Of makes the set with the given words, which it keeps.
+func Of(words []uint64) Set {
+	s := Set{words: words, high: len(words)}
 	for _, w := range words {
 		s.n += bits.OnesCount64(w)
 	}

@@ -1,4 +1,4 @@
-package core
+package facts
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ func TestBadFlows(t *testing.T) {
 		"two of temporary outputs":  {[]wire.JobPlan{job("a", ""), job("b", ""), job("c", "o", 1, 2)}, ""},
 		"a negative number to read": {[]wire.JobPlan{job("a", ""), job("b", "", -1)}, `job "b" reads job number -1`},
 	} {
-		err := checkSubmission(&wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: c.jobs}})
+		err := CheckSubmission(&wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: c.jobs}})
 		switch {
 		case c.says == "" && err != nil:
 			t.Errorf("%s: %v", what, err)

@@ -1,0 +1,161 @@
+package facts
+
+import (
+	"fmt"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Bootstrapped is a cluster's first fact.
+type Bootstrapped struct {
+	Start   int64  `msgpack:"s"` // Unix milliseconds, part of every job's id
+	Cluster string `msgpack:"c"`
+	Staging string `msgpack:"d"` // URL of the cluster's staging directory
+	Nonce   string `msgpack:"n"` // proves that a tracker sees the same directory
+}
+
+func (*Bootstrapped) number() byte         { return 1 }
+func (x *Bootstrapped) Name() string       { return "bootstrapped" }
+func (x *Bootstrapped) Fits(f *Facts) bool { return f.boot.Start == 0 && x.Start > 0 }
+func (x *Bootstrapped) Apply(f *Facts, _ uint64) {
+	f.boot = *x
+}
+
+// TookOffice is a leader's first entry. The term it is written in is its epoch.
+type TookOffice struct {
+	Leader string `msgpack:"l"`
+	Addr   string `msgpack:"a"` // host:port of its API
+}
+
+func (*TookOffice) number() byte         { return 2 }
+func (x *TookOffice) Name() string       { return "took-office " + x.Leader }
+func (x *TookOffice) Fits(f *Facts) bool { return true }
+func (x *TookOffice) Apply(f *Facts, term uint64) {
+	f.epoch = max(f.epoch, term)
+	f.leader = *x
+}
+
+// TrackerRegistered begins an incarnation of a tracker, unless this very
+// process is registered already.
+type TrackerRegistered struct {
+	Tracker Tracker `msgpack:"t"` // its Incarnation is given by apply
+}
+
+func (*TrackerRegistered) number() byte { return 3 }
+func (x *TrackerRegistered) Name() string {
+	return fmt.Sprintf("registered %s process %d", x.Tracker.Name, x.Tracker.Process)
+}
+func (x *TrackerRegistered) Fits(f *Facts) bool {
+	t := f.trackers[x.Tracker.Name]
+	return x.Tracker.Name != "" && (t == nil || t.Process != x.Tracker.Process)
+}
+func (x *TrackerRegistered) Apply(f *Facts, _ uint64) {
+	t := x.Tracker
+	f.incarnations++
+	t.Incarnation = f.incarnations
+	f.trackers[t.Name] = &t
+}
+
+// TrackerLost ends an incarnation.
+type TrackerLost struct {
+	Tracker     string `msgpack:"t"`
+	Incarnation uint64 `msgpack:"i"`
+}
+
+func (*TrackerLost) number() byte   { return 4 }
+func (x *TrackerLost) Name() string { return fmt.Sprintf("lost %s/%d", x.Tracker, x.Incarnation) }
+func (x *TrackerLost) Fits(f *Facts) bool {
+	t := f.trackers[x.Tracker]
+	return t != nil && t.Incarnation == x.Incarnation
+}
+func (x *TrackerLost) Apply(f *Facts, _ uint64) { delete(f.trackers, x.Tracker) }
+
+// Excluded has a tracker given no work for a time. It ends with the incarnation.
+type Excluded struct {
+	Tracker     string `msgpack:"t"`
+	Incarnation uint64 `msgpack:"i"`
+	Until       int64  `msgpack:"u"` // Unix milliseconds
+	Reason      string `msgpack:"r"`
+}
+
+func (*Excluded) number() byte   { return 15 }
+func (x *Excluded) Name() string { return fmt.Sprintf("excluded %s/%d", x.Tracker, x.Incarnation) }
+func (x *Excluded) Fits(f *Facts) bool {
+	t := f.trackers[x.Tracker]
+	return t != nil && t.Incarnation == x.Incarnation && t.Excluded == "" && x.Reason != ""
+}
+func (x *Excluded) Apply(f *Facts, _ uint64) {
+	t := f.trackers[x.Tracker]
+	t.Excluded, t.Until = x.Reason, x.Until
+}
+
+// Readmitted ends an exclusion.
+type Readmitted struct {
+	Tracker     string `msgpack:"t"`
+	Incarnation uint64 `msgpack:"i"`
+}
+
+func (*Readmitted) number() byte { return 16 }
+func (x *Readmitted) Name() string {
+	return fmt.Sprintf("readmitted %s/%d", x.Tracker, x.Incarnation)
+}
+func (x *Readmitted) Fits(f *Facts) bool {
+	t := f.trackers[x.Tracker]
+	return t != nil && t.Incarnation == x.Incarnation && t.Excluded != ""
+}
+func (x *Readmitted) Apply(f *Facts, _ uint64) {
+	t := f.trackers[x.Tracker]
+	t.Excluded, t.Until = "", 0
+}
+
+// Submitted numbers the jobs of a submission.
+type Submitted struct {
+	At         int64           `msgpack:"a"` // Unix milliseconds
+	Submission wire.Submission `msgpack:"s"`
+	Secret     []byte          `msgpack:"k,omitempty"` // of which its jobs' tokens are made; none: it is older than tokens
+}
+
+// submittedSecret is the number of a submission with a secret. A build that does not
+// know of secrets would lose it, and must not go on.
+const submittedSecret = 22
+
+func (x *Submitted) number() byte {
+	if len(x.Secret) > 0 {
+		return submittedSecret
+	}
+	return 5
+}
+func (x *Submitted) Name() string { return "submitted " + x.Submission.Key }
+func (x *Submitted) Fits(f *Facts) bool {
+	return f.boot.Start != 0 && f.submissions[x.Submission.Key] == nil && CheckSubmission(&x.Submission) == nil
+}
+func (x *Submitted) Apply(f *Facts, _ uint64) {
+	s := &Submission{
+		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
+		at: x.At, staging: x.Submission.Staging, body: &x.Submission, terms: x.Submission.Terms, secret: x.Secret,
+	}
+	if len(x.Secret) > 0 { // else older builds, whose facts must be the same, would have to know it
+		s.owner = x.Submission.Owner
+	}
+	f.submissions[s.key] = s
+	for i, plan := range x.Submission.Plan.Jobs {
+		f.lastJob++
+		f.jobs[f.lastJob] = &Job{n: f.lastJob, sub: s, index: i, name: plan.Name, reduces: plan.Reduces, maps: -1}
+	}
+}
+
+// Swept says that an ended submission's staging directory is gone.
+type Swept struct {
+	Key string `msgpack:"k"`
+}
+
+func (*Swept) number() byte   { return 14 }
+func (x *Swept) Name() string { return "swept " + x.Key }
+func (x *Swept) Fits(f *Facts) bool {
+	s := f.submissions[x.Key]
+	return s != nil && s.body == nil && !s.swept
+}
+func (x *Swept) Apply(f *Facts, _ uint64) {
+	f.submissions[x.Key].swept = true
+	f.forget()
+}

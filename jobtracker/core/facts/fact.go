@@ -1,0 +1,116 @@
+package facts
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// entryVersion is the first byte of every entry.
+const entryVersion = 1
+
+// ErrUnknownFact reports a log entry that this build does not know how to
+// apply: it must not be skipped, since other job trackers have applied it.
+var ErrUnknownFact = errors.New("log entry of another version")
+
+// Fact is one thing that must survive. Its fields have one-letter names in the
+// log, since a job of many tasks writes many of them.
+type Fact interface {
+	number() byte
+	// Name names the fact: a proposal whose outcome is unknown is proposed again under it.
+	Name() string
+	// Fits says whether the fact still has something to say to f.
+	Fits(f *Facts) bool
+	// apply changes f. It is called only when the fact fits.
+	Apply(f *Facts, term uint64)
+}
+
+// The numbers of facts are append-only.
+func blankFact(number byte) Fact {
+	switch number {
+	case 1:
+		return new(Bootstrapped)
+	case 2:
+		return new(TookOffice)
+	case 3:
+		return new(TrackerRegistered)
+	case 4:
+		return new(TrackerLost)
+	case 5:
+		return new(Submitted)
+	case 6:
+		return new(SplitsWritten)
+	case 7:
+		return new(DigestsKnown)
+	case 8:
+		return new(Granted)
+	case 9:
+		return new(Revoked)
+	case 10:
+		return new(Committed)
+	case 11:
+		return new(Stopped)
+	case 12:
+		return new(Committing)
+	case 13:
+		return new(Ended)
+	case 14:
+		return new(Swept)
+	case 15:
+		return new(Excluded)
+	case 16:
+		return new(Readmitted)
+	case 17:
+		return new(Changed)
+	case 18:
+		return new(Scheduled)
+	case 19:
+		return new(Pooled)
+	case 20:
+		return new(Drain)
+	case 21:
+		return new(Drained)
+	case submittedSecret:
+		return new(Submitted)
+	case 23:
+		return new(Rested)
+	}
+	return nil
+}
+
+// Encode makes a log entry. Only a value that msgpack cannot hold would
+// fail, and facts have none.
+func Encode(x Fact) []byte {
+	body, err := wire.Marshal(x)
+	if err != nil {
+		panic(fmt.Sprintf("core: a fact cannot be encoded: %v", err))
+	}
+	return append([]byte{entryVersion, x.number()}, body...)
+}
+
+func Decode(data []byte) (Fact, error) {
+	if len(data) < 2 {
+		return nil, fmt.Errorf("%w: %d bytes", ErrUnknownFact, len(data))
+	}
+	if data[0] != entryVersion {
+		return nil, fmt.Errorf("%w: version %d, this build knows %d", ErrUnknownFact, data[0], entryVersion)
+	}
+	x := blankFact(data[1])
+	if x == nil {
+		return nil, fmt.Errorf("%w: fact number %d", ErrUnknownFact, data[1])
+	}
+	if err := wire.Unmarshal(data[2:], x); err != nil {
+		return nil, fmt.Errorf("log entry: %w", err)
+	}
+	return x, nil
+}
+
+// Describe says in words what a log entry holds, for logs and scenarios.
+func Describe(data []byte) string {
+	x, err := Decode(data)
+	if err != nil {
+		return err.Error()
+	}
+	return x.Name()
+}

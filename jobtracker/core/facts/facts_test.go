@@ -1,0 +1,189 @@
+package facts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// logOf builds Facts by applying facts, encoded and decoded again.
+type logOf struct {
+	t     testing.TB
+	facts *Facts
+	index uint64
+}
+
+func (l *logOf) add(x Fact) bool {
+	l.t.Helper()
+	y, err := Decode(Encode(x))
+	if err != nil || y.Name() != x.Name() {
+		l.t.Fatalf("%s comes back as %v, %v", x.Name(), y, err)
+	}
+	l.index++
+	return l.facts.Apply(l.index, 1, y)
+}
+
+// begin is a cluster with one running job of three maps and two reduces.
+func begin(t testing.TB) *logOf {
+	l := &logOf{t: t, facts: New()}
+	for _, x := range []Fact{
+		&Bootstrapped{Start: 1_700_000_000_000}, &TookOffice{Leader: "a"},
+		&TrackerRegistered{Tracker: Tracker{Name: "t1", Process: 4, MapSlots: 1}},
+		&Submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 2}}}}},
+		&SplitsWritten{Job: 1, Maps: 3}, &DigestsKnown{Job: 1, Hash: 8}, &Granted{Job: 1, Task: 1, Attempt: 1000},
+	} {
+		if !l.add(x) {
+			t.Fatalf("%s does not fit", x.Name())
+		}
+	}
+	return l
+}
+
+// Facts that do not fit any more change nothing.
+func TestFactsThatDoNotFit(t *testing.T) {
+	l := begin(t)
+	for _, x := range []Fact{
+		&Bootstrapped{Start: 5},
+		&TrackerRegistered{Tracker: Tracker{Name: "t1", Process: 4}},
+		&TrackerLost{Tracker: "t1", Incarnation: 9},
+		&Submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 2)}}},
+		&Submitted{Submission: wire.Submission{Key: "no jobs", Staging: "mem://s/k"}},
+		&SplitsWritten{Job: 1, Maps: 9},
+		&DigestsKnown{Job: 1, Hash: 9}, // a grant is out
+		&Granted{Job: 1, Task: 1, Attempt: 1001},
+		&Granted{Job: 1, Task: 2, Attempt: 1000}, // there are two reduces
+		&Granted{Job: 2, Task: 0, Attempt: 1000},
+		&Revoked{Job: 1, Task: 1, Attempt: 1001},
+		&Committed{Job: 1, Task: 0, Attempt: 1000},
+		&Committing{Job: 1},
+		&Ended{Job: 1, Outcome: wire.Succeeded},
+		&Ended{Job: 1, Outcome: wire.Failed},
+		&Swept{Key: "k"},
+		&Excluded{Tracker: "t1", Incarnation: 9, Reason: "of an earlier one"},
+		&Readmitted{Tracker: "t1", Incarnation: 1}, // it is not excluded
+	} {
+		before, _ := l.facts.Snapshot()
+		fitted := l.add(x)
+		l.facts.index-- // the index alone moves on
+		if after, _ := l.facts.Snapshot(); fitted || !slices.Equal(before, after) {
+			t.Errorf("%s fitted: %v", x.Name(), fitted)
+		}
+		l.index--
+	}
+}
+
+// What a task that commits costs in the log.
+func TestLogBytes(t *testing.T) {
+	n := len(Encode(&Granted{Job: 9999, Task: 99_999, Attempt: 99_999})) +
+		len(Encode(&Committed{Job: 9999, Task: 99_999, Attempt: 99_999}))
+	if n > 60 {
+		t.Errorf("a committed task costs %d bytes of log", n)
+	}
+}
+
+// Of ended jobs the last are kept, by whole submissions and not before their
+// staging directory is gone.
+func TestForget(t *testing.T) {
+	l := &logOf{t: t, facts: New()}
+	l.facts.keepEnded = 3
+	l.add(&Bootstrapped{Start: 1})
+	end := func(n int) {
+		l.add(&Stopped{Job: n, Outcome: wire.Killed})
+		l.add(&Ended{Job: n, Outcome: wire.Killed})
+	}
+	jobs := func() []int { return slices.Sorted(maps.Keys(l.facts.jobs)) }
+	for i := range 4 {
+		l.add(&Submitted{Submission: wire.Submission{Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 2)}}})
+	}
+	for n := 1; n <= 7; n++ {
+		end(n)
+	}
+	if want := []int{1, 2, 3, 4, 5, 6, 7, 8}; !slices.Equal(jobs(), want) {
+		t.Errorf("with nothing swept: %v", jobs())
+	}
+	l.add(&Swept{Key: "1"})
+	l.add(&Swept{Key: "0"})
+	if want := []int{5, 6, 7, 8}; !slices.Equal(jobs(), want) || l.facts.submissions["0"] != nil {
+		t.Errorf("with two swept: %v", jobs())
+	}
+	l.add(&Swept{Key: "2"})
+	if want := []int{5, 6, 7, 8}; !slices.Equal(jobs(), want) {
+		t.Errorf("with three ended: %v", jobs())
+	}
+}
+
+func FuzzEntry(f *testing.F) {
+	l := begin(f)
+	for _, x := range []Fact{
+		&Bootstrapped{}, &TookOffice{}, &TrackerRegistered{}, &TrackerLost{}, &Submitted{}, &SplitsWritten{}, &DigestsKnown{},
+		&Granted{Job: 1}, &Revoked{Job: 1, Task: 1, Attempt: 1000}, &Committed{Job: 1, Task: 1, Attempt: 1000},
+		&Stopped{Job: 1, Outcome: wire.Failed}, &Committing{Job: 1}, &Ended{Job: 1}, &Swept{Key: "k"},
+		&Excluded{Tracker: "t1", Incarnation: 1, Reason: "bad"}, &Readmitted{Tracker: "t1", Incarnation: 1},
+		&Drain{N: 1, Tracker: "t1"}, &Rested{N: 1, Tracker: "t1", Steps: 2}, &Drained{N: 1, Tracker: "t1", Incarnation: 1},
+		&Submitted{Secret: []byte("s"), Submission: wire.Submission{Key: "s", Owner: "ann", Staging: "mem://s/s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}}},
+	} {
+		f.Add(Encode(x))
+	}
+	base, err := l.facts.Snapshot()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		x, err := Decode(data)
+		if err != nil {
+			return
+		}
+		facts, err := Restore(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts.Apply(facts.index+1, 1, x)
+		first, err := facts.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Restore(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, _ := again.Snapshot(); !slices.Equal(first, second) {
+			t.Errorf("facts differ after restore: %q", x.Name())
+		}
+	})
+}
+
+func FuzzSnapshot(f *testing.F) {
+	data, err := begin(f).facts.Snapshot()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if facts, err := Restore(data); err == nil {
+			if _, err := facts.Snapshot(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// An entry of a build that also wrote the digests to a file still counts.
+func TestDigestsOfOlderLogs(t *testing.T) {
+	data := append([]byte{entryVersion, 7}, "\x82\xa1j\x01\xa1h\x09"...)
+	x, err := Decode(data)
+	if err != nil || x.Name() != "digests-known 1 9" {
+		t.Fatalf("it is %v, %v", x, err)
+	}
+	l := begin(t)
+	l.add(&Revoked{Job: 1, Task: 1, Attempt: 1000})
+	l.index++
+	if j := l.facts.jobs[1]; !l.facts.Apply(l.index, 1, x) || j.digestsHash != 9 {
+		t.Errorf("the job's digests are %x", j.digestsHash)
+	}
+	if got := Encode(x); !slices.Equal(got, data) {
+		t.Errorf("it is written as %q", got)
+	}
+}
