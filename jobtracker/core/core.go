@@ -56,7 +56,6 @@
 // A job begins when those have succeeded whose output it reads. That output is on a
 // shared file system and is not made anew when it is lost: the setup attempt of the
 // job that reads it looks whether it is all there, and fails.
-//
 package core
 
 import (
