@@ -223,16 +223,8 @@ func (c *Core) forLeader(ev Event) {
 // turnAway answers an event that only a leader could handle.
 func (c *Core) turnAway(ev Event) {
 	switch ev := ev.(type) {
-	case Submit:
-		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
-	case Kill:
-		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
-	case Change:
-		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
-	case Schedule:
-		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
-	case Drain:
-		c.emit(Reply{Token: ev.Token, Err: c.notLeader()})
+	case request:
+		c.emit(Reply{Token: ev.token(), Err: c.notLeader()})
 	case FromTracker:
 		if _, ok := ev.Message.(*wire.Hello); ok {
 			hint := c.notLeader()

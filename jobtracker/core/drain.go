@@ -35,34 +35,20 @@ func (l *Live) drainTracker(r Drain) {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker)})
 		return
 	}
-	l.wishes.drains = append(l.wishes.drains, r)
-	if len(l.wishes.drains) == 1 {
-		l.proposeDrain()
-	}
+	l.wishes.drains.ask(r, l.proposeDrain)
 }
 
-func (l *Live) proposeDrain() {
-	r := l.wishes.drains[0]
+func (l *Live) proposeDrain(r Drain) {
 	l.propose(&facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo})
 }
 
-// drainApplied answers the request that has become a fact. One of an earlier leader may
-// have come before it, which is then asked for anew.
 func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
 	if t := l.trackers[x.Tracker]; fitted && t != nil {
 		l.drainChanged(t)
 	}
-	waiting := l.wishes.drains
-	if len(waiting) == 0 {
-		return
-	}
-	if r := waiting[0]; fitted && r.Tracker == x.Tracker && r.Undo == x.Undo {
-		l.c.emit(Reply{Token: r.Token})
-		l.wishes.drains = waiting[1:]
-	}
-	if len(l.wishes.drains) > 0 {
-		l.proposeDrain()
-	}
+	l.wishes.drains.applied(l.c, func(r Drain) bool {
+		return fitted && r.Tracker == x.Tracker && r.Undo == x.Undo
+	}, l.proposeDrain)
 }
 
 // drainChanged brings a tracker into line with what is wished of its name.

@@ -112,6 +112,18 @@ type (
 	}
 )
 
+// request is an event that is answered by one Reply.
+type request interface {
+	Event
+	token() Token
+}
+
+func (r Submit) token() Token   { return r.Token }
+func (r Change) token() Token   { return r.Token }
+func (r Schedule) token() Token { return r.Token }
+func (r Drain) token() Token    { return r.Token }
+func (r Kill) token() Token     { return r.Token }
+
 // Pools says what the allocation file holds, or why it cannot be used. It has no
 // answer; who does not lead ignores it.
 type Pools struct {

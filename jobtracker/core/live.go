@@ -133,7 +133,7 @@ func newLive(c *Core) *Live {
 	}
 	l.parts.version = 1
 	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
-	l.wishes.changes, l.wishes.proposed = make(map[string][]Change), make(map[string]*facts.Changed)
+	l.wishes.changes, l.wishes.proposed = make(map[string]*inTurn[Change]), make(map[string]*facts.Changed)
 	l.makeParties()
 	l.obey()
 	for t := range l.facts.Trackers() {

@@ -25,11 +25,11 @@ var (
 
 // wishes is what users wish and is not in the log yet.
 type wishes struct {
-	changes   map[string][]Change       // by submission key; the first is proposed
-	proposed  map[string]*facts.Changed // as what
-	schedules []Schedule                // the first is proposed
-	drains    []Drain                   // likewise
-	rule      locality.Rule             // in force
+	changes   map[string]*inTurn[Change] // by submission key
+	proposed  map[string]*facts.Changed  // what the first of them is proposed as
+	schedules inTurn[Schedule]
+	drains    inTurn[Drain]
+	rule      locality.Rule // in force
 	metric    scheduler.Metric
 	name      string          // of the policy
 	asked     wire.Scheduling // in force, known to this build or not
@@ -106,34 +106,21 @@ func (l *Live) schedule(r Schedule) {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
-	l.wishes.schedules = append(l.wishes.schedules, r)
-	if len(l.wishes.schedules) == 1 {
-		l.proposeSchedule()
-	}
+	l.wishes.schedules.ask(r, l.proposeSchedule)
 }
 
-func (l *Live) proposeSchedule() {
-	wanted := l.wishes.schedules[0].Scheduling.Over(l.facts.Scheduled().Scheduling)
-	l.propose(&facts.Scheduled{N: l.facts.Scheduled().N + 1, Scheduling: wanted})
+func (l *Live) proposeSchedule(r Schedule) {
+	now := l.facts.Scheduled()
+	l.propose(&facts.Scheduled{N: now.N + 1, Scheduling: r.Scheduling.Over(now.Scheduling)})
 }
 
-// scheduleApplied answers the request that has become a fact. One of an earlier
-// leader may have come before it, which is then wished anew.
 func (l *Live) scheduleApplied(x *facts.Scheduled, fitted bool) {
 	if fitted {
 		l.obey()
 	}
-	waiting := l.wishes.schedules
-	if len(waiting) == 0 {
-		return
-	}
-	if fitted && x.Scheduling == waiting[0].Scheduling.Over(x.Scheduling) {
-		l.c.emit(Reply{Token: waiting[0].Token})
-		l.wishes.schedules = waiting[1:]
-	}
-	if len(l.wishes.schedules) > 0 {
-		l.proposeSchedule()
-	}
+	l.wishes.schedules.applied(l.c, func(r Schedule) bool {
+		return fitted && x.Scheduling == r.Scheduling.Over(x.Scheduling)
+	}, l.proposeSchedule)
 }
 
 // change asks for other terms, or for a submission to be suspended or resumed.
@@ -159,11 +146,12 @@ func (l *Live) change(r Change) {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, err)})
 		return
 	}
-	key := f.Submission().Key()
-	l.wishes.changes[key] = append(l.wishes.changes[key], r)
-	if len(l.wishes.changes[key]) == 1 {
-		l.proposeChange(f.Submission())
+	waiting := l.wishes.changes[f.Submission().Key()]
+	if waiting == nil {
+		waiting = new(inTurn[Change])
+		l.wishes.changes[f.Submission().Key()] = waiting
 	}
+	waiting.ask(r, l.proposeChange)
 }
 
 // changedTerms is what a submission's terms are after a change.
@@ -194,8 +182,8 @@ func set[T any](field *T, wanted *T) {
 	}
 }
 
-func (l *Live) proposeChange(s *facts.Submission) {
-	r := l.wishes.changes[s.Key()][0]
+func (l *Live) proposeChange(r Change) {
+	s := l.facts.Find(r.Job).Submission()
 	suspended := s.Suspended()
 	set(&suspended, r.Suspended)
 	x := &facts.Changed{Key: s.Key(), N: s.Changes() + 1, Terms: l.changedTerms(s, r), Suspended: suspended}
@@ -203,8 +191,6 @@ func (l *Live) proposeChange(s *facts.Submission) {
 	l.propose(x)
 }
 
-// changeApplied answers the first request for a submission and proposes the next. A
-// change of an earlier leader may have come before it, which is then asked for anew.
 func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
 	s := l.facts.Submission(x.Key)
 	if s == nil {
@@ -224,21 +210,9 @@ func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
 			l.phases[i].begun(l.now)
 		}
 	}
-	waiting := l.wishes.changes[x.Key]
-	if len(waiting) == 0 {
-		return
+	if waiting := l.wishes.changes[x.Key]; waiting != nil {
+		waiting.applied(l.c, func(Change) bool { return fitted && reflect.DeepEqual(x, l.wishes.proposed[x.Key]) }, l.proposeChange)
 	}
-	if fitted && reflect.DeepEqual(x, l.wishes.proposed[x.Key]) {
-		l.c.emit(Reply{Token: waiting[0].Token})
-		waiting = waiting[1:]
-		l.wishes.changes[x.Key] = waiting
-	}
-	if len(waiting) > 0 {
-		l.proposeChange(s)
-		return
-	}
-	delete(l.wishes.changes, x.Key)
-	delete(l.wishes.proposed, x.Key)
 }
 
 // dropChanges answers what was asked of a submission that has ended meanwhile.
@@ -246,8 +220,10 @@ func (l *Live) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}
-	for _, r := range l.wishes.changes[s.Key()] {
-		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
+	if waiting := l.wishes.changes[s.Key()]; waiting != nil {
+		for _, r := range waiting.waiting {
+			l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
+		}
 	}
 	delete(l.wishes.changes, s.Key())
 	delete(l.wishes.proposed, s.Key())
@@ -255,17 +231,9 @@ func (l *Live) dropChanges(s *facts.Submission) {
 
 // tokens are those of all requests that wait.
 func (w *wishes) tokens() []Token {
-	var all []Token
+	all := append(w.drains.tokens(), w.schedules.tokens()...)
 	for _, waiting := range w.changes {
-		for _, r := range waiting {
-			all = append(all, r.Token)
-		}
-	}
-	for _, r := range w.drains {
-		all = append(all, r.Token)
-	}
-	for _, r := range w.schedules {
-		all = append(all, r.Token)
+		all = append(all, waiting.tokens()...)
 	}
 	return all
 }
