@@ -43,29 +43,29 @@ fuzz:
 soak:
 	@tools/check.sh soak
 
-# Quern beside what a single machine offers: BENCHFLAGS="-size 100M -runs 1 -only wordcount"
+# Quern beside what a single machine offers: BENCHFLAGS="-size 100M -runs 1 -only 'word count'"
 bench:
-	go run ./bench $(BENCHFLAGS)
+	go run ./bench machine $(BENCHFLAGS)
 
 # A cluster of processes: failover, small jobs, the log: BENCHFLAGS="-runs 10 -only killed"
 bench-cluster:
-	go run ./bench/cluster $(BENCHFLAGS)
+	go run ./bench cluster $(BENCHFLAGS)
 
 # Jobs and reads over a real HDFS: BENCHFLAGS="-size 1G -runs 5 -only locality"
 bench-hdfs:
-	go run ./bench/hdfs $(BENCHFLAGS)
+	go run ./bench hdfs $(BENCHFLAGS)
 
 # What schedulers make of a cluster, an hour: BENCHFLAGS="-seeds 2 -only HMHS"
 bench-schedulers:
-	go run ./bench/schedulers $(BENCHFLAGS)
+	go run ./bench schedulers $(BENCHFLAGS)
 
 # Delay rules on a mix of queries, sorts and greps over a real HDFS: BENCHFLAGS="-seeds 1"
 bench-mix:
-	go run ./bench/mix $(BENCHFLAGS)
+	go run ./bench mix $(BENCHFLAGS)
 
 # TPC-H's queries, answers held to DuckDB's: SCALE=1 BENCHFLAGS="-spark -runs 1"
 tpch:
-	go run ./bench/tpch -scale $(SCALE) $(BENCHFLAGS)
+	go run ./bench tpch -scale $(SCALE) $(BENCHFLAGS)
 
 # The full simulations of the papers, and the pages about them in docs/papers: some
 # minutes on two cores.

@@ -1,75 +1,64 @@
-// Command bench measures Quern against the tools that a single machine offers,
-// on the same files, in the same run, and prints medians and ratios.
+// Command bench measures Quern.
 //
-//	go run ./bench [-size 1G] [-cores 2] [-runs 3] [-only REGEXP] [-dir DIR]
+//	go run ./bench SECTION [flags]
 //
-// It makes its input from a fixed seed, reads it once so that it is in the page
-// cache, and runs ours and the peer's whole process in turn, A B A B …. Outputs
-// are compared before a figure is printed. It asserts no timing.
+// Without a section it lists them, and SECTION -h lists a section's flags and the names
+// that -only selects from. Inputs are made from fixed seeds; what is compared runs in turn,
+// A B A B …; outputs are compared before a figure is printed; figures are medians unless
+// the table says otherwise. No timing is asserted: a program that fails did something wrong.
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"regexp"
-	"runtime"
+	"os/signal"
+	"syscall"
 
-	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/cluster"
+	"github.com/quernmr/quern/bench/hdfs"
+	"github.com/quernmr/quern/bench/machine"
+	"github.com/quernmr/quern/bench/mix"
+	"github.com/quernmr/quern/bench/schedulers"
 	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/bench/tpch"
 )
 
-func main() {
-	if len(os.Args) == 4 && os.Args[1] == wordLoopVerb {
-		exit(wordLoop(os.Args[2], os.Args[3]))
+func sections() []testbed.Section {
+	return []testbed.Section{
+		machine.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(),
 	}
-	size := flag.String("size", "1G", "`bytes` of input, with K, M or G")
-	cores := flag.Int("cores", runtime.NumCPU(), "map and reduce `slots`, and the cores that peers may use")
-	runs := flag.Int("runs", 3, "runs of each command; the median is printed")
-	only := flag.String("only", ".", "`regexp` of the benchmarks to run")
-	dir := flag.String("dir", "", "working `directory`, kept; default: a temporary one, removed")
-	flag.Parse()
-	exit(run(*size, *cores, *runs, *only, *dir))
+}
+
+func main() {
+	if len(os.Args) == 4 && os.Args[1] == machine.WordLoop {
+		exit(machine.CountWords(os.Args[2], os.Args[3]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(run(ctx, os.Args[1:]))
+}
+
+func run(ctx context.Context, args []string) error {
+	said := "name a section: go run ./bench SECTION [flags]\n"
+	for _, s := range sections() {
+		if len(args) > 0 && args[0] == s.Name {
+			if err := s.Run(ctx, args[1:]); err != nil {
+				return fmt.Errorf("%s: %w", s.Name, err)
+			}
+			return nil
+		}
+		said += fmt.Sprintf("  %-12s%s\n", s.Name, s.About)
+	}
+	return errors.New(said)
 }
 
 func exit(err error) {
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-func run(size string, cores, runs int, only, dir string) error {
-	bytes, err := input.Size(size)
-	if err != nil {
-		return err
-	}
-	wanted, err := regexp.Compile(only)
-	if err != nil {
-		return err
-	}
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "quern-bench-"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-	}
-	b := &bench{dir: dir, bytes: bytes, cores: cores, runs: runs}
-	if err := b.prepare(); err != nil {
-		return err
-	}
-	fmt.Printf("%s of input, %d cores, median of %d, go %s\n\n", size, cores, runs, runtime.Version())
-	testbed.Table("benchmark", "quern", "peer", "ratio", "to reach")
-	for _, c := range b.cases() {
-		if !wanted.MatchString(c.name) {
-			continue
-		}
-		row, err := c.run(b)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-		testbed.Row(append([]string{c.name}, row...)...)
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"bufio"
@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/identity"
-	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
@@ -34,106 +32,89 @@ const (
 
 // tls compares two clusters that differ in their certificates alone, each idle while
 // the other works, run by run in turn; and the fetch of one partition by itself.
-func (b *bench) tls() (rows []string, err error) {
-	plain, err := b.cluster()
-	if err != nil {
-		return nil, err
-	}
-	defer plain.Close()
-	protected, err := b.cluster(func(cfg *processes.Config) { cfg.TLS = true })
-	if err != nil {
-		return nil, err
-	}
-	defer protected.Close()
-	pair := []*processes.Cluster{plain, protected}
-	for _, measure := range []func([]*processes.Cluster) ([]string, error){b.tlsSort, b.tlsSmall} {
-		more, err := measure(pair)
+func (b *bench) tls() error {
+	var pair [2]*testbed.Cluster
+	for k := range pair {
+		c, err := b.cluster(k == 1)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows = append(rows, more...)
+		defer c.Close()
+		pair[k] = c
 	}
-	fetches, err := b.tlsFetch()
-	return append(rows, fetches...), err
+	if err := b.tlsSort(pair); err != nil {
+		return err
+	}
+	if err := b.tlsSmall(pair); err != nil {
+		return err
+	}
+	return b.tlsFetch(pair[1])
 }
 
 // tlsSort sorts the same lines on both; the outputs must be in order, and equal.
-func (b *bench) tlsSort(pair []*processes.Cluster) ([]string, error) {
-	in := filepath.Join(b.dir, "sort-lines")
-	if err := input.Lines(in, b.size); err != nil {
-		return nil, err
+func (b *bench) tlsSort(pair [2]*testbed.Cluster) error {
+	in := b.Path("sort-lines")
+	if err := input.Lines(in, b.Bytes); err != nil {
+		return err
 	}
-	took := make([][]time.Duration, len(pair))
-	processor := make([]float64, len(pair))
+	var processor [2]float64
 	var want []byte
-	for i := range min(b.runs, tlsSorts) + 1 {
-		for k, c := range pair {
-			out := filepath.Join(b.dir, fmt.Sprintf("sorted%d-%d", i, k))
+	sort := func(k int) func() (time.Duration, error) {
+		round := 0
+		return func() (time.Duration, error) {
+			c, out := pair[k], pair[k].New("sorted")
 			before := processorTime(c)
-			d, err := timed(c.Command(b.ctx, "mrsubmit", "run", "-D", "mapreduce.job.reduces=3", c.Program("sort"), "-input", in, "-output", out))
+			took, err := c.Run(b.Ctx, "-D", "mapreduce.job.reduces=3", c.Program("sort"), "-input", in, "-output", out)
 			if err != nil {
-				return nil, err
+				return 0, err
 			}
-			spent := processorTime(c) - before
-			sum, err := sortedSum(out, b.size)
+			if round++; round > 1 { // as in InTurn, the first warms up
+				processor[k] += processorTime(c) - before
+			}
+			sum, err := sortedSum(out, b.Bytes)
 			if err == nil && want != nil && !bytes.Equal(sum, want) {
 				err = fmt.Errorf("%s differs from the first output", out)
 			}
-			if err := errors.Join(err, os.RemoveAll(out)); err != nil {
-				return nil, err
-			}
-			if want = sum; i > 0 { // the first of each warms up
-				took[k] = append(took[k], d)
-				processor[k] += spent
-			}
+			want = sum
+			return took, errors.Join(err, os.RemoveAll(out))
 		}
 	}
-	text := fmt.Sprintf("TLS: sort of %d MB, three trackers", b.size/1_000_000)
-	return []string{
-		seconds(text+", without", took[0]), seconds("the same with TLS", took[1]),
-		row("ratio of the medians", fmt.Sprintf("%.2f", testbed.Median(took[1]).Seconds()/testbed.Median(took[0]).Seconds()), "", "≤ 1.25"),
-		row("the same of the processor time of daemons and tasks", fmt.Sprintf("%.2f", processor[1]/processor[0]), "", "–"),
-	}, nil
+	took, err := testbed.InTurn(1, min(b.Runs, tlsSorts), sort(0), sort(1))
+	if err != nil {
+		return err
+	}
+	times(fmt.Sprintf("TLS: sort of %d MB, three trackers, without", b.Bytes/1_000_000), took[0], testbed.Seconds, "–")
+	times("the same with TLS", took[1], testbed.Seconds, "–")
+	testbed.Row("ratio of the medians", testbed.Ratio(testbed.Median(took[1]), testbed.Median(took[0])), "", "≤ 1.25")
+	testbed.Row("the same of the processor time of daemons and tasks", testbed.Ratio(processor[1], processor[0]), "", "–")
+	return nil
 }
 
-func processorTime(c *processes.Cluster) float64 {
+func processorTime(c *testbed.Cluster) float64 {
 	tasks, daemons := c.Processor()
 	return tasks + daemons
 }
 
 // tlsSmall runs a word count of 1 KB on both.
-func (b *bench) tlsSmall(pair []*processes.Cluster) ([]string, error) {
-	in := filepath.Join(b.dir, "lines8")
-	if err := lines(in, 8); err != nil {
-		return nil, err
+func (b *bench) tlsSmall(pair [2]*testbed.Cluster) error {
+	in, err := b.lines(8)
+	if err != nil {
+		return err
 	}
-	took := make([][]time.Duration, len(pair))
-	for i := range b.runs + 1 {
-		for k, c := range pair {
-			out := filepath.Join(b.dir, fmt.Sprintf("tls-small%d-%d", i, k))
-			d, err := timed(c.Command(b.ctx, "mrsubmit", "run", c.Program("wordcount"), "-input", in, "-output", out))
-			if err != nil {
-				return nil, err
-			}
-			if i > 0 {
-				took[k] = append(took[k], d)
-			}
+	count := func(c *testbed.Cluster) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			return c.Run(b.Ctx, c.Program("wordcount"), "-input", in, "-output", c.New("small"))
 		}
 	}
-	more := float64((testbed.Median(took[1]) - testbed.Median(took[0])).Microseconds()) / 1000
-	return []string{
-		times("TLS: word count of 1 KB, mrsubmit's start to its end, without", took[0], "–"), times("the same with TLS", took[1], "–"),
-		row("difference of the medians", fmt.Sprintf("%.1f ms", more), "", "≤ 5 ms"),
-	}, nil
-}
-
-// timed runs a command.
-func timed(cmd *exec.Cmd) (time.Duration, error) {
-	began := time.Now()
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%v: %w\n%s", cmd.Args[1:], err, said)
+	took, err := testbed.InTurn(1, b.Runs, count(pair[0]), count(pair[1]))
+	if err != nil {
+		return err
 	}
-	return time.Since(began), nil
+	more := testbed.Median(took[1]) - testbed.Median(took[0])
+	times("TLS: word count of 1 KB, mrsubmit's start to its end, without", took[0], testbed.Millis, "–")
+	times("the same with TLS", took[1], testbed.Millis, "–")
+	testbed.Row("difference of the medians", fmt.Sprintf("%.1f ms", more.Seconds()*1000), "", "≤ 5 ms")
+	return nil
 }
 
 // sortedSum is the hash of an output whose lines are in order, and of so many bytes.
@@ -171,43 +152,33 @@ func sortedSum(dir string, size int64) ([]byte, error) {
 }
 
 // tlsFetch fetches a partition from a shuffle service in this process, into the page cache.
-func (b *bench) tlsFetch() ([]string, error) {
-	dir := filepath.Join(b.dir, "fetch")
+func (b *bench) tlsFetch(protected *testbed.Cluster) error {
+	dir := b.Path("fetch")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
+		return err
 	}
 	segment := filepath.Join(dir, "segment")
 	if err := writeSegment(dir, segment); err != nil {
-		return nil, err
+		return err
 	}
-	server, dialer, err := peers(filepath.Join(dir, "certs"))
+	server, dialer, err := peers(protected)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var rates [2][]float64
-	for i := range min(b.runs, tlsFetches) + 1 {
-		for k := range rates {
-			var s, d *tls.Config
-			if k == 1 {
-				s, d = server, dialer
-			}
-			rate, err := fetchRate(b.ctx, segment, filepath.Join(dir, "fetched"), s, d)
-			if err != nil {
-				return nil, err
-			}
-			if i > 0 {
-				rates[k] = append(rates[k], rate)
-			}
+	fetch := func(server, dialer *tls.Config) func() (float64, error) {
+		return func() (float64, error) {
+			return fetchRate(b.Ctx, segment, filepath.Join(dir, "fetched"), server, dialer)
 		}
 	}
-	text := func(list []float64) (middle, worst string) {
-		slices.Sort(list)
-		return fmt.Sprintf("%.0f MB/s", list[len(list)/2]), fmt.Sprintf("%.0f MB/s", list[0])
+	rates, err := testbed.InTurn(1, min(b.Runs, tlsFetches), fetch(nil, nil), fetch(server, dialer))
+	if err != nil {
+		return err
 	}
-	m0, w0 := text(rates[0])
-	m1, w1 := text(rates[1])
-	name := fmt.Sprintf("TLS: one fetch of %d MB, verified and written, both ends in one process, without", fetchBytes>>20)
-	return []string{row(name, m0, w0, "–"), row("the same with TLS", m1, w1, "–")}, nil
+	names := []string{fmt.Sprintf("TLS: one fetch of %d MB, verified and written, both ends in one process, without", fetchBytes>>20), "the same with TLS"}
+	for k, name := range names {
+		testbed.Row(name, fmt.Sprintf("%.0f MB/s", testbed.Median(rates[k])), fmt.Sprintf("%.0f MB/s", slices.Min(rates[k])), "–")
+	}
+	return nil
 }
 
 func writeSegment(dir, file string) error {
@@ -226,20 +197,12 @@ func writeSegment(dir, file string) error {
 	return err
 }
 
-// peers are the two ends of a connection between task trackers.
-func peers(dir string) (server, dialer *tls.Config, err error) {
-	now := time.Now()
-	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), now)
-	if err != nil {
-		return nil, nil, err
-	}
+// peers are the two ends of a connection between the first two task trackers of a cluster.
+func peers(c *testbed.Cluster) (server, dialer *tls.Config, err error) {
 	var both [2]*identity.Identity
-	for i, name := range []string{"a", "b"} {
-		own := filepath.Join(dir, name)
-		if err := authority.Issue(own, identity.Peer{Role: identity.TaskTracker, Name: name}, now, now.Add(24*time.Hour)); err != nil {
-			return nil, nil, err
-		}
-		if both[i], err = identity.Load(own, identity.TaskTracker, nil); err != nil {
+	for i := range both {
+		certs := c.Certs(identity.TaskTracker, c.TaskTrackers[i].ID)
+		if both[i], err = identity.Load(certs, identity.TaskTracker, nil); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -269,10 +232,4 @@ func fetchRate(ctx context.Context, segment, to string, server, dialer *tls.Conf
 	}
 	rate := float64(got.Segment.Length) / 1e6 / time.Since(began).Seconds()
 	return rate, os.Remove(to)
-}
-
-// seconds makes a row of long durations.
-func seconds(name string, list []time.Duration) string {
-	slices.Sort(list)
-	return row(name, fmt.Sprintf("%.2f s", testbed.Median(list).Seconds()), fmt.Sprintf("%.2f s", list[len(list)-1].Seconds()), "–")
 }

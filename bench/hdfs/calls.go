@@ -1,4 +1,4 @@
-package main
+package hdfs
 
 import (
 	"bufio"
@@ -27,7 +27,7 @@ func (b *bench) calls() error {
 		return err
 	}
 	defer c.Close()
-	count, err := newCounter(b.ctx, b.hdfs.NameNodes[0].Addr())
+	count, err := newCounter(b.Ctx, b.hdfs.NameNodes[0].Addr())
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (b *bench) calls() error {
 	if err != nil {
 		return err
 	}
-	local := b.path("text16384")
+	local := b.Path("text16384")
 	if err := input.Text(local, 16<<10); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (b *bench) calls() error {
 		}
 		testbed.Row(of.name, fmt.Sprintf("%.1f", sum), strings.Join(each, ", "), of.reach)
 	}
-	return b.remove(dir)
+	return b.fs.RemoveAll(dir)
 }
 
 // callsOf is what a job's processes ask the NameNode, by method.
@@ -74,10 +74,10 @@ func (b *bench) callsOf(c *testbed.Cluster, count *counter, dir, property string
 	through := "hdfs://" + count.listen.Addr().String() + strings.TrimPrefix(dir, b.hdfs.URL())
 	out := dfs.Join(through, "out")
 	count.take()
-	if _, err := timed(b.submit(c, "wordcount", dfs.Join(through, "in"), out, "-D", property)); err != nil {
+	if _, err := c.Run(b.Ctx, c.Program("wordcount"), "-input", dfs.Join(through, "in"), "-output", out, "-D", property); err != nil {
 		return nil, err
 	}
-	return count.take(), b.remove(dfs.Join(dir, "out"))
+	return count.take(), b.fs.RemoveAll(dfs.Join(dir, "out"))
 }
 
 // counter passes connections on to a NameNode and counts the requests.
@@ -95,15 +95,7 @@ func newCounter(ctx context.Context, to string) (*counter, error) {
 		return nil, err
 	}
 	c := &counter{listen: listen, to: to}
-	go func() {
-		for {
-			conn, err := listen.Accept()
-			if err != nil {
-				return
-			}
-			go c.pass(conn)
-		}
-	}()
+	go testbed.Serve(listen, c.pass)
 	return c, nil
 }
 
@@ -118,7 +110,6 @@ func (c *counter) take() map[string]int {
 
 // pass passes a connection on, until either end closes it.
 func (c *counter) pass(from net.Conn) {
-	defer from.Close()
 	to, err := net.Dial("tcp", c.to)
 	if err != nil {
 		return
@@ -157,18 +148,9 @@ func (c *counter) pass(from net.Conn) {
 // second begins with it.
 func method(request []byte) string {
 	_, n := protowire.ConsumeBytes(request)
-	if n < 0 {
-		return "?"
-	}
-	header, n := protowire.ConsumeBytes(request[n:])
-	if n < 0 {
-		return "?"
-	}
+	header, _ := protowire.ConsumeBytes(request[max(n, 0):])
 	_, _, n = protowire.ConsumeTag(header)
-	if n < 0 {
-		return "?"
-	}
-	name, n := protowire.ConsumeString(header[n:])
+	name, n := protowire.ConsumeString(header[max(n, 0):])
 	if n < 0 {
 		return "?"
 	}

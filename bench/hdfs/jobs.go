@@ -1,6 +1,7 @@
-package main
+package hdfs
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/dfs/local"
 )
 
@@ -31,11 +31,6 @@ func (b *bench) jobs() error {
 	if err != nil {
 		return err
 	}
-	f, err := b.client()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	for _, j := range []struct {
 		name, program, reach string
 		make                 func(file string, n int64) error
@@ -44,64 +39,61 @@ func (b *bench) jobs() error {
 		{"sort of 100-byte lines", "sort", "≥ 0.35", input.Lines},
 	} {
 		in := dfs.Join(dir, j.program)
-		if err := errors.Join(f.Mkdir(in), os.MkdirAll(b.path(j.program+"-in"), 0o777)); err != nil {
+		if err := errors.Join(b.fs.Mkdir(in), os.MkdirAll(b.Path(j.program+"-in"), 0o777)); err != nil {
 			return err
 		}
 		for i, node := range nodes {
 			name := fmt.Sprint(i)
-			file := b.path(j.program + "-in/" + name)
-			if err := j.make(file, b.bytes/int64(len(nodes))); err != nil {
+			file := b.Path(j.program + "-in/" + name)
+			if err := j.make(file, b.Bytes/int64(len(nodes))); err != nil {
 				return err
 			}
 			if err := testbed.PutFile(b.hdfs, file, dfs.Join(in, name), node, nil); err != nil {
 				return err
 			}
 		}
-		if err := b.pair(c, f, j.name, j.program, in, dfs.Join(dir, "out"), j.reach, len(nodes)); err != nil {
+		if err := b.pair(c, j.name, j.program, in, dfs.Join(dir, "out"), j.reach, len(nodes)); err != nil {
 			return err
 		}
 	}
-	return b.remove(dir)
+	return b.fs.RemoveAll(dir)
 }
 
-// pair runs a job in both places in turn and prints the medians.
-func (b *bench) pair(c *testbed.Cluster, f *hdfs.FS, name, program, in, out, reach string, slots int) error {
-	localIn, localOut := b.path(program+"-in"), b.path(program+"-out")
+// pair runs a job in both places in turn, compares the outputs, and prints the medians.
+func (b *bench) pair(c *testbed.Cluster, name, program, in, out, reach string, slots int) error {
+	localIn, localOut := b.Path(program+"-in"), b.Path(program+"-out")
 	reduces := fmt.Sprintf("mapreduce.job.reduces=%d", slots)
-	var over, here []time.Duration
-	for range b.runs {
-		if err := errors.Join(f.RemoveAll(out), os.RemoveAll(localOut)); err != nil {
-			return err
+	var sum [sha256.Size]byte // of the output in HDFS
+	took, err := testbed.InTurn(0, b.Runs, func() (time.Duration, error) {
+		if err := b.fs.RemoveAll(out); err != nil {
+			return 0, err
 		}
 		unix.Sync() // an earlier run's dirty pages are not this run's work
-		t, err := timed(b.submit(c, program, in, out, "-D", reduces))
-		if err != nil {
-			return err
+		took, err := c.Run(b.Ctx, c.Program(program), "-input", in, "-output", out, "-D", reduces)
+		if err == nil {
+			sum, err = testbed.Digest(b.fs, out)
 		}
-		over = append(over, t)
+		return took, err
+	}, func() (time.Duration, error) {
+		if err := os.RemoveAll(localOut); err != nil {
+			return 0, err
+		}
 		unix.Sync()
-		t, err = timed(exec.CommandContext(b.ctx, c.Program(program), "-input", localIn, "-output", localOut,
+		took, err := testbed.Timed(exec.CommandContext(b.Ctx, c.Program(program), "-input", localIn, "-output", localOut,
 			"-D", reduces, "-D", fmt.Sprintf("quern.embedded.slots=%d", slots)))
 		if err != nil {
-			return err
+			return 0, err
 		}
-		here = append(here, t)
-		a, err := testbed.Digest(f, out)
-		if err != nil {
-			return err
+		here, err := testbed.Digest(local.New(), "file://"+localOut)
+		if err == nil && here != sum {
+			err = fmt.Errorf("%s: the output in HDFS differs from the local one", program)
 		}
-		p, err := testbed.Digest(local.New(), "file://"+localOut)
-		if err != nil {
-			return err
-		}
-		if a != p {
-			return fmt.Errorf("%s: the output in HDFS differs from the local one", program)
-		}
+		return took, err
+	})
+	if err != nil {
+		return err
 	}
-	o, h := testbed.Median(over), testbed.Median(here)
-	speed := func(d time.Duration) string {
-		return fmt.Sprintf("%.2f s (%.0f MB/s)", d.Seconds(), float64(b.bytes)/1e6/d.Seconds())
-	}
-	testbed.Row(name, speed(o), speed(h), fmt.Sprintf("%.2f", h.Seconds()/o.Seconds()), reach)
+	over, here := testbed.Median(took[0]), testbed.Median(took[1])
+	testbed.Row(name, testbed.Speed(b.Bytes, over), testbed.Speed(b.Bytes, here), testbed.Ratio(here, over), reach)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package hdfs
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ type work struct {
 }
 
 func (b *bench) works() []work {
-	block := max(b.bytes/blocks, 1<<20) / 512 * 512
+	block := max(b.Bytes/blocks, 1<<20) / 512 * 512
 	const small = 256 << 10
 	return []work{
 		{fmt.Sprintf("grep, %.1f MB each", float64(block)/1e6), "grep", []string{"-e", input.Needle}, block},
@@ -70,16 +70,16 @@ func (b *bench) locality() error {
 func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) error {
 	var node, rack, other, bytes []float64
 	var took []time.Duration
-	for range b.runs {
+	for range b.Runs {
 		dir, err := b.place(w.block, p)
 		if err != nil {
 			return err
 		}
-		t, err := timed(b.submit(c, w.program, dfs.Join(dir, "in"), dfs.Join(dir, "out"), w.args...))
+		t, err := c.Run(b.Ctx, append([]string{c.Program(w.program), "-input", dfs.Join(dir, "in"), "-output", dfs.Join(dir, "out")}, w.args...)...)
 		if err != nil {
 			return err
 		}
-		j, err := b.last(c)
+		j, err := c.Last(b.Ctx)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) erro
 		other = append(other, float64(jobCounter(j, "OTHER_LOCAL_MAPS"))/maps)
 		bytes = append(bytes, float64(near)/float64(near+far+away))
 		took = append(took, t)
-		if err := b.remove(dir); err != nil {
+		if err := b.fs.RemoveAll(dir); err != nil {
 			return err
 		}
 	}
@@ -102,29 +102,22 @@ func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) erro
 		reach = map[string]string{"none": "≥ 90 %", "fixed=3s": "≥ 98 %"}[delay]
 	}
 	percent := func(list []float64) string { return fmt.Sprintf("%.0f %%", 100*testbed.Median(list)) }
-	testbed.Row(w.name, delay, p.name, percent(node), percent(rack), percent(other), percent(bytes), seconds(testbed.Median(took)), reach)
+	testbed.Row(w.name, delay, p.name, percent(node), percent(rack), percent(other), percent(bytes), testbed.Seconds(testbed.Median(took)), reach)
 	return nil
 }
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
 // place makes the files of an input and checks where they are. It gives the
 // directory in which they are, below in.
 func (b *bench) place(block int64, p placement) (dir string, err error) {
-	local := b.path(fmt.Sprintf("text%d", block*blocks/files))
+	local := b.Path(fmt.Sprintf("text%d", block*blocks/files))
 	if err := input.Text(local, block*blocks/files); err != nil {
 		return "", err
 	}
-	f, err := b.client()
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
 	if dir, err = b.directory(); err != nil {
 		return "", err
 	}
 	in := dfs.Join(dir, "in")
-	if err := f.Mkdir(in); err != nil {
+	if err := b.fs.Mkdir(in); err != nil {
 		return "", err
 	}
 	for i := range files {
@@ -147,12 +140,7 @@ func (b *bench) placed(in string, p placement) error {
 	if p.nodes == nil {
 		return nil
 	}
-	f, err := b.client()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	located, err := f.Locate(in)
+	located, err := b.fs.Locate(in)
 	if err != nil {
 		return err
 	}

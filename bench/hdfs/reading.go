@@ -1,4 +1,4 @@
-package main
+package hdfs
 
 import (
 	"errors"
@@ -32,40 +32,28 @@ func (b *bench) throughput() error {
 	if err != nil {
 		return err
 	}
-	local, name := b.path(fmt.Sprintf("text%d", b.bytes)), dfs.Join(dir, "f")
-	if err := errors.Join(input.Text(local, b.bytes), testbed.PutFile(b.hdfs, local, name, nil, nil)); err != nil {
+	local, name := b.Path(fmt.Sprintf("text%d", b.Bytes)), dfs.Join(dir, "f")
+	if err := errors.Join(input.Text(local, b.Bytes), testbed.PutFile(b.hdfs, local, name, nil, nil)); err != nil {
 		return err
 	}
-	f, err := b.client()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	library, err := bare.NewClient(bare.ClientOptions{Addresses: []string{b.hdfs.NameNodes[0].Addr()}, User: minicluster.Superuser})
 	if err != nil {
 		return err
 	}
 	defer library.Close()
-	open := func() (io.ReadCloser, error) { return f.Open(name) }
-	openBare := func() (io.ReadCloser, error) { return library.Open(strings.TrimPrefix(name, b.hdfs.URL())) }
-	var ours, theirs []time.Duration
-	for i := range max(b.runs, 9) + 1 {
-		a, err := b.readThrough(open)
-		if err != nil {
-			return err
-		}
-		p, err := b.readThrough(openBare)
-		if err != nil {
-			return err
-		}
-		if i > 0 { // the first one warms the DataNodes up
-			ours, theirs = append(ours, a), append(theirs, p)
-		}
+	read := func(open func() (io.ReadCloser, error)) func() (time.Duration, error) {
+		return func() (time.Duration, error) { return b.readThrough(open) }
 	}
-	speed := func(d time.Duration) string { return fmt.Sprintf("%.0f MB/s", float64(b.bytes)/1e6/d.Seconds()) }
-	a, p := testbed.Median(ours), testbed.Median(theirs)
-	testbed.Row("reading a file, one stream", speed(a), speed(p), fmt.Sprintf("%.2f", p.Seconds()/a.Seconds()), "≥ 0.9")
-	return b.remove(dir)
+	took, err := testbed.InTurn(1, max(b.Runs, 9), // the first one warms the DataNodes up
+		read(func() (io.ReadCloser, error) { return b.fs.Open(name) }),
+		read(func() (io.ReadCloser, error) { return library.Open(strings.TrimPrefix(name, b.hdfs.URL())) }))
+	if err != nil {
+		return err
+	}
+	speed := func(d time.Duration) string { return fmt.Sprintf("%.0f MB/s", float64(b.Bytes)/1e6/d.Seconds()) }
+	a, p := testbed.Median(took[0]), testbed.Median(took[1])
+	testbed.Row("reading a file, one stream", speed(a), speed(p), testbed.Ratio(p, a), "≥ 0.9")
+	return b.fs.RemoveAll(dir)
 }
 
 // readThrough reads a file to its end.
@@ -77,8 +65,8 @@ func (b *bench) readThrough(open func() (io.ReadCloser, error)) (time.Duration, 
 	}
 	defer file.Close()
 	n, err := io.CopyBuffer(onlyWriter{io.Discard}, onlyReader{file}, make([]byte, piece))
-	if err == nil && n < b.bytes {
-		err = fmt.Errorf("%d bytes of %d were read", n, b.bytes)
+	if err == nil && n < b.Bytes {
+		err = fmt.Errorf("%d bytes of %d were read", n, b.Bytes)
 	}
 	return time.Since(began), err
 }
@@ -111,24 +99,23 @@ func (b *bench) locate() error {
 	}); err != nil {
 		return err
 	}
-	var took []time.Duration
-	for range b.runs {
+	took, err := testbed.InTurn(0, b.Runs, func() (time.Duration, error) {
 		began := time.Now()
 		located, err := f.Locate(dir)
-		if err != nil {
-			return err
-		}
-		took = append(took, time.Since(began))
-		n := 0
+		took, n := time.Since(began), 0
 		for _, file := range located {
 			n += len(file.Blocks)
 		}
-		if n != files*blocks {
-			return fmt.Errorf("%d blocks were located, not %d", n, files*blocks)
+		if err == nil && n != files*blocks {
+			err = fmt.Errorf("%d blocks were located, not %d", n, files*blocks)
 		}
+		return took, err
+	})
+	if err != nil {
+		return err
 	}
-	testbed.Row("locations of 10,000 blocks in 500 files of a directory", fmt.Sprintf("%d ms", testbed.Median(took).Milliseconds()), "", "", "≤ 2 s")
-	return b.remove(dir)
+	testbed.Row("locations of 10,000 blocks in 500 files of a directory", testbed.Millis(testbed.Median(took[0])), "", "", "≤ 2 s")
+	return b.fs.RemoveAll(dir)
 }
 
 // together calls do for 0 to n-1, several at a time.

@@ -19,10 +19,9 @@ const Seed = 20261121
 // The text is Zipf-distributed words, s = 1.1, v = 2.7 over 500,000 words of
 // 2–10 letters, 6–15 words a line.
 const (
-	words     = 500_000
-	zipfS     = 1.1
-	zipfV     = 2.7
-	lineBytes = LineBytes
+	words = 500_000
+	zipfS = 1.1
+	zipfV = 2.7
 )
 
 // Needle is for a grep of the text: it is in a few lines of each megabyte.
@@ -71,12 +70,12 @@ func makeVocabulary(r *rand.Rand) []string {
 // Lines writes n bytes of 100-byte lines of random printable characters.
 func Lines(file string, n int64) error {
 	return once(file, func(w *bufio.Writer, r *rand.Rand) {
-		line := make([]byte, lineBytes)
-		line[lineBytes-1] = '\n'
-		for written := int64(0); written+lineBytes <= n; written += lineBytes {
-			for i := 0; i < lineBytes-1; i += 9 {
+		line := make([]byte, LineBytes)
+		line[LineBytes-1] = '\n'
+		for written := int64(0); written+LineBytes <= n; written += LineBytes {
+			for i := 0; i < LineBytes-1; i += 9 {
 				bits := r.Uint64()
-				for j := i; j < min(i+9, lineBytes-1); j++ {
+				for j := i; j < min(i+9, LineBytes-1); j++ {
 					line[j] = byte('!' + bits&0x3f)
 					bits >>= 7
 				}

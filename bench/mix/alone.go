@@ -1,4 +1,4 @@
-package main
+package mix
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // alone runs each work alone under each rule in turn: dynamic, which is the last one of
 // the first seed, has the history of the runs before it.
 func (b *bench) alone() error {
-	seeds := b.seedsOf(b.seeds)
+	seeds := b.Seeds(math.MaxInt)
 	fmt.Printf("Seeds %v. Medians, and ratios of the sums over the seeds.\n\n", seeds)
 	took := make(map[string]map[string][]time.Duration) // by work, then by rule
 	for turn, seed := range seeds {
@@ -28,7 +28,7 @@ func (b *bench) alone() error {
 				if err != nil {
 					return err
 				}
-				b.say("seed %d, %s, %s: %v", seed, w.name, rule, t)
+				b.Say("seed %d, %s, %s: %v", seed, w.name, rule, t)
 				took[w.name][rule] = append(took[w.name][rule], t)
 			}
 		}
@@ -38,7 +38,7 @@ func (b *bench) alone() error {
 	for _, w := range works() {
 		cells, reach := []string{w.name}, "–"
 		for _, rule := range rules() {
-			cells = append(cells, fmt.Sprintf("%.2f s", testbed.Median(took[w.name][rule]).Seconds()))
+			cells = append(cells, testbed.Seconds(testbed.Median(took[w.name][rule])))
 		}
 		dynamic, fixed := sum(took[w.name]["dynamic"]), sum(took[w.name]["fixed=3s"])
 		if w.query {
@@ -47,7 +47,7 @@ func (b *bench) alone() error {
 			logs += math.Log(dynamic / fixed)
 			worst = max(worst, dynamic/fixed)
 		}
-		testbed.Row(append(cells, fmt.Sprintf("%.2f", dynamic/fixed), reach, fmt.Sprintf("%.2f", dynamic/sum(took[w.name]["none"])))...)
+		testbed.Row(append(cells, testbed.Ratio(dynamic, fixed), reach, testbed.Ratio(dynamic, sum(took[w.name]["none"])))...)
 	}
 	fmt.Printf("\nA query is %.0f %% faster under dynamic than under fixed=3s (geometric mean; to reach: ≥ 8 %%); of the one that gains least the ratio is %.2f.\n",
 		100*(1-math.Exp(logs/float64(queries))), worst)
@@ -62,11 +62,11 @@ func (b *bench) aloneOnce(w work, seed uint64, rule string) (time.Duration, erro
 	if _, err := b.once(w, seed, out); err != nil {
 		return 0, err
 	}
-	t, err := b.response()
+	last, err := b.cluster.Last(b.Ctx) // of a flow, which ends last
 	if err != nil {
 		return 0, err
 	}
-	return t, b.check(w, seed, out)
+	return time.Duration(last.ElapsedMillis) * time.Millisecond, b.check(w, seed, out)
 }
 
 // sum is in seconds.

@@ -1,29 +1,20 @@
-package main
+package mix
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
-	"github.com/quernmr/quern/integration/tpch/peers"
 	"github.com/quernmr/quern/sim/papers"
 )
 
 // textBytes is the input of the sort, and as much again of the grep.
 const textBytes = 16 * block
 
-// inputs makes what all seeds have in common, on the local disk.
-func (b *bench) inputs(generator *peers.Peer) error {
-	return errors.Join(generator.Generate(b.ctx, b.tables(), b.scale, 1),
-		input.Lines(b.path("lines"), textBytes), input.Text(b.path("text"), textBytes))
-}
-
-func (b *bench) tables() string { return b.path("scale-" + b.scale) }
+func (b *bench) tables() string { return b.Path("scale-" + b.Scale) }
 
 // in is where the input of a seed is.
 func (b *bench) in(seed uint64) string { return fmt.Sprintf("%s/in/%d", b.hdfs.URL(), seed) }
@@ -39,7 +30,7 @@ func (b *bench) place(seed uint64) error {
 		return err
 	}
 	r := papers.Rand(seed, "mix", 0)
-	for _, file := range append(tables, b.path("lines"), b.path("text")) {
+	for _, file := range append(tables, b.Path("lines"), b.Path("text")) {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -56,7 +47,7 @@ func (b *bench) place(seed uint64) error {
 				return err
 			}
 		}
-		b.say("seed %d: blocks of %s by node: %v", seed, name, perNode)
+		b.Say("seed %d: blocks of %s by node: %v", seed, name, perNode)
 	}
 	b.placed[seed] = true
 	return nil

@@ -1,4 +1,4 @@
-package main
+package mix
 
 import (
 	"bytes"
@@ -49,14 +49,5 @@ func TestWholeLines(t *testing.T) {
 	}
 	if want := len(content)/block + 1; pieces != want {
 		t.Errorf("%d pieces, want %d", pieces, want)
-	}
-}
-
-// TestNoSeeds: there is nothing to measure.
-func TestNoSeeds(t *testing.T) {
-	for seeds, want := range map[int]bool{-1: false, 0: false, 1: true, 3: true} {
-		if err := (options{seeds: seeds}).check(); (err == nil) != want {
-			t.Errorf("%d seeds: %v", seeds, err)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package mix
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func drawMix(seed uint64) []arrival {
 
 // mixed runs the mix of a seed under each rule in turn.
 func (b *bench) mixed() error {
-	seeds := b.seedsOf(2)
+	seeds := b.Seeds(2)
 	fmt.Printf("Seeds %v: %d arrivals, %v between them on average, under fair.\n\n", seeds, arrivals, meanGap)
 	took := make(map[string][]time.Duration) // by rule
 	for turn, seed := range seeds {
@@ -55,8 +55,8 @@ func (b *bench) mixed() error {
 	testbed.Table("rule", "mean response", "median", "to fixed=3s")
 	for _, rule := range rules() {
 		mean := sum(took[rule]) / float64(len(took[rule]))
-		testbed.Row(rule, fmt.Sprintf("%.2f s", mean), fmt.Sprintf("%.2f s", testbed.Median(took[rule]).Seconds()),
-			fmt.Sprintf("%.2f", sum(took[rule])/sum(took["fixed=3s"])))
+		testbed.Row(rule, fmt.Sprintf("%.2f s", mean), testbed.Seconds(testbed.Median(took[rule])),
+			testbed.Ratio(sum(took[rule]), sum(took["fixed=3s"])))
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (b *bench) runMix(mix []arrival, seed uint64, rule string) ([]time.Duration
 	for i, a := range mix {
 		select {
 		case <-time.After(time.Until(began.Add(a.at))):
-		case <-b.ctx.Done():
+		case <-b.Ctx.Done():
 		}
 		outs[i] = b.output()
 		running.Go(func() { times[i], errs[i] = b.once(a.work, seed, outs[i]) })
@@ -83,7 +83,7 @@ func (b *bench) runMix(mix []arrival, seed uint64, rule string) ([]time.Duration
 		return nil, err
 	}
 	for i, a := range mix {
-		b.say("seed %d, %s at %v, %s: %v", seed, a.name, a.at.Round(time.Millisecond), rule, times[i])
+		b.Say("seed %d, %s at %v, %s: %v", seed, a.name, a.at.Round(time.Millisecond), rule, times[i])
 		if err := b.check(a.work, seed, outs[i]); err != nil {
 			return nil, err
 		}

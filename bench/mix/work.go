@@ -1,10 +1,7 @@
-package main
+package mix
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/quernmr/quern/bench/input"
@@ -45,15 +42,7 @@ func works() []work {
 
 // once computes a work of a seed's input, and gives the time of the command that did it.
 func (b *bench) once(w work, seed uint64, out string) (time.Duration, error) {
-	args := append([]string{"run", b.cluster.Program(w.program), "-output", out}, w.args(b.in(seed))...)
-	cmd := b.cluster.Command(b.ctx, "mrsubmit", args...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	began := time.Now()
-	if err := cmd.Run(); err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said.String())
-	}
-	return time.Since(began), nil
+	return b.cluster.Run(b.Ctx, append([]string{b.cluster.Program(w.program), "-output", out}, w.args(b.in(seed))...)...)
 }
 
 // output is a new place for an output.
@@ -90,18 +79,5 @@ func (b *bench) check(w work, seed uint64, out string) error {
 
 // follow has the cluster follow a rule. Jobs have even shares, as in the paper.
 func (b *bench) follow(rule string) error {
-	return b.cluster.API.Schedule(b.ctx, wire.Scheduling{Scheduler: "fair", Delay: rule})
-}
-
-// response is how long the jobs took that were submitted last, from their submission to
-// the end of the last of them, as the job tracker has it.
-func (b *bench) response() (time.Duration, error) {
-	jobs, err := b.cluster.API.Jobs(b.ctx)
-	if err != nil {
-		return 0, err
-	}
-	if len(jobs) == 0 {
-		return 0, errors.New("the cluster knows no job")
-	}
-	return time.Duration(jobs[len(jobs)-1].ElapsedMillis) * time.Millisecond, nil
+	return b.cluster.API.Schedule(b.Ctx, wire.Scheduling{Scheduler: "fair", Delay: rule})
 }

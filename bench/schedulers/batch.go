@@ -1,4 +1,4 @@
-package main
+package schedulers
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/schedulers/tasktimes"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs/local"
@@ -21,9 +21,9 @@ import (
 // job is a job to be run, or a flow of them.
 type job struct {
 	name    string
-	flow    waits.Flow // nil: a job, which is
+	flow    tasktimes.Flow // nil: a job, which is
 	maps    int
-	waits   waits.Job
+	waits   tasktimes.Job
 	args    []string // beside those that say this
 	bytes   int      // of output of each map; 0: the job has no reduces
 	reduces int
@@ -60,11 +60,11 @@ const runWait = 5 * time.Minute
 // run has the jobs begin together and waits for their ends: a job before them holds all
 // map slots until they are all there. While is called when they begin, with a context
 // that ends when they have ended; nil: nothing.
-func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids []wire.JobID)) (*outcome, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, runWait)
+func (b *bench) run(c *testbed.Cluster, of *batch, while func(ctx context.Context, ids []wire.JobID)) (*outcome, error) {
+	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()
 	o := &outcome{}
-	run := fmt.Sprintf("%s/run%d-", c.Dir, c.runs.Add(1))
+	run := c.New("run") + "-"
 	closed, err := b.barrier(ctx, c, run)
 	if err != nil {
 		return nil, err
@@ -103,15 +103,15 @@ func (b *bench) run(c *cluster, of *batch, while func(ctx context.Context, ids [
 	o.took = [2]float64{(tasksNow - tasks) / machine, (daemonsNow - daemons) / machine}
 	for i, j := range of.jobs {
 		o.ends = append(o.ends, submitted[i].Add(last[i].Elapsed).Sub(o.began).Seconds())
-		b.say("%v %s: %d maps, %.1f slot-seconds, alone %.2f, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.alone, j.due, o.ends[i])
+		b.Say("%v %s: %d maps, %.1f slot-seconds, alone %.2f, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.alone, j.due, o.ends[i])
 	}
 	return o, nil
 }
 
 // barrier runs a job that holds all map slots until its gate is opened. It has a reduce,
 // so that its maps end without asking anybody.
-func (b *bench) barrier(ctx context.Context, c *cluster, run string) (wire.JobID, error) {
-	j := &job{name: "barrier", maps: c.MapSlots, bytes: 1, reduces: 1, waits: waits.Job{Mean: time.Millisecond}, args: []string{"-gate", run + "gate"}}
+func (b *bench) barrier(ctx context.Context, c *testbed.Cluster, run string) (wire.JobID, error) {
+	j := &job{name: "barrier", maps: c.MapSlots, bytes: 1, reduces: 1, waits: tasktimes.Job{Mean: time.Millisecond}, args: []string{"-gate", run + "gate"}}
 	ids, err := b.submit(ctx, c, j, run+"barrier")
 	if err != nil {
 		return wire.JobID{}, err
@@ -124,7 +124,7 @@ func (b *bench) barrier(ctx context.Context, c *cluster, run string) (wire.JobID
 }
 
 // submit does what mrsubmit run does.
-func (b *bench) submit(ctx context.Context, c *cluster, j *job, out string) ([]wire.JobID, error) {
+func (b *bench) submit(ctx context.Context, c *testbed.Cluster, j *job, out string) ([]wire.JobID, error) {
 	sub, err := b.submission(ctx, c, j, out)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (b *bench) submit(ctx context.Context, c *cluster, j *job, out string) ([]w
 
 // present waits until all jobs could begin, of flows those that are after no other, and
 // sets their goals, which count from now. It gives the times at which they were submitted.
-func (b *bench) present(ctx context.Context, c *cluster, of *batch, ids [][]wire.JobID) ([]time.Time, error) {
+func (b *bench) present(ctx context.Context, c *testbed.Cluster, of *batch, ids [][]wire.JobID) ([]time.Time, error) {
 	submitted := make([]time.Time, len(ids))
 	for i, all := range ids {
 		for k, id := range all {
@@ -158,7 +158,7 @@ func (b *bench) present(ctx context.Context, c *cluster, of *batch, ids [][]wire
 }
 
 // setUp waits until a job's maps could begin.
-func (b *bench) setUp(ctx context.Context, c *cluster, id wire.JobID) (s *web.Job, err error) {
+func (b *bench) setUp(ctx context.Context, c *testbed.Cluster, id wire.JobID) (s *web.Job, err error) {
 	if err := testbed.Await(ctx, testbed.StartWait, fmt.Sprintf("%v that is set up", id), func() (ready bool) {
 		s, err = c.API.Job(ctx, id)
 		return err == nil && s.Maps.Total > 0 && s.State == wire.Running.String()
@@ -185,7 +185,7 @@ func (j *job) goals(age time.Duration) wire.Change {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // ended watches jobs to their ends, which must be good ones.
-func ended(ctx context.Context, c *cluster, ids []wire.JobID) (last []wire.JobStatus, err error) {
+func ended(ctx context.Context, c *testbed.Cluster, ids []wire.JobID) (last []wire.JobStatus, err error) {
 	for statuses, err := range c.API.Watch(ctx, ids) {
 		if err != nil {
 			return nil, err
@@ -201,7 +201,7 @@ func ended(ctx context.Context, c *cluster, ids []wire.JobID) (last []wire.JobSt
 }
 
 // submission stages what mrsubmit would.
-func (b *bench) submission(ctx context.Context, c *cluster, j *job, out string) (*wire.Submission, error) {
+func (b *bench) submission(ctx context.Context, c *testbed.Cluster, j *job, out string) (*wire.Submission, error) {
 	in, err := b.lines(max(j.maps, 1))
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (b *bench) submission(ctx context.Context, c *cluster, j *job, out string) 
 		args = append(args, "-map-bytes", fmt.Sprint(j.bytes), "-D", fmt.Sprintf("mapreduce.job.reduces=%d", j.reduces))
 	}
 	if j.flow != nil {
-		args = append(args, "-flow", j.flow.String(), "-splits", b.dir)
+		args = append(args, "-flow", j.flow.String(), "-splits", b.Dir)
 	} else {
 		args = append(args, "-input", in)
 	}
@@ -242,7 +242,7 @@ func (b *bench) submission(ctx context.Context, c *cluster, j *job, out string) 
 func (b *bench) lines(n int) (string, error) {
 	b.inputs.Lock()
 	defer b.inputs.Unlock()
-	name := b.path(fmt.Sprintf("in%d", n))
+	name := b.Path(fmt.Sprintf("in%d", n))
 	if _, err := os.Stat(name); err == nil {
 		return name, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package schedulers
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 
 // core runs the core's own benchmark: no process, no clock but the processor's.
 func (b *bench) core() error {
-	cmd := exec.CommandContext(b.ctx, "go", "test", "github.com/quernmr/quern/jobtracker/core", "-run", "^$", "-cpu", "1", "-bench", "^BenchmarkAssign$")
+	cmd := exec.CommandContext(b.Ctx, "go", "test", "github.com/quernmr/quern/jobtracker/core", "-run", "^$", "-cpu", "1", "-bench", "^BenchmarkAssign$")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, out)

@@ -1,7 +1,6 @@
-package main
+package schedulers
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,28 +21,16 @@ const (
 	delaySlots  = 2 // of each of four trackers
 )
 
-// delaySlow is what a block takes longer to be read from another node.
-func delaySlow() []time.Duration {
-	return []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second}
-}
-
 func delayRules() []string { return []string{"none", "fixed=3s", "dynamic"} }
 
 // delay runs one job at a time over HDFS, under each rule in turn: dynamic has the
 // history of the runs before it.
 func (b *bench) delay() (err error) {
-	jars, err := minicluster.Fetch(b.ctx)
+	h, err := b.HDFS(delayBlock, true, map[string]string{"dfs.namenode.heartbeat.recheck-interval": "1000"})
 	if errors.Is(err, minicluster.ErrUnavailable) {
 		fmt.Printf("Left out: %v.\n", err)
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	h, err := minicluster.Start(b.ctx, minicluster.Config{
-		Jars: jars, Dir: b.path("hdfs"), Racks: []string{"/a", "/a", "/b", "/b"}, Replication: 1, BlockSize: delayBlock, Behind: true,
-		Properties: map[string]string{"dfs.namenode.heartbeat.recheck-interval": "1000"},
-	})
 	if err != nil {
 		return err
 	}
@@ -57,17 +44,17 @@ func (b *bench) delay() (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := b.cluster(testbed.Shape{Trackers: len(h.DataNodes), Maps: delaySlots, Reduces: 1, HDFS: h})
+	c, err := b.Cluster(testbed.Shape{Trackers: len(h.DataNodes), Maps: delaySlots, Reduces: 1, HDFS: h})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	seeds := b.seedsOf(2)
+	seeds := b.Seeds(2)
 	fmt.Printf("Seeds %v: %d maps that read a block of %d MB and wait for %v, 4 task trackers of %d slots beside DataNodes, the blocks on 2 of them.\n\n",
 		seeds, delayBlocks, delayBlock>>20, delayMap, delaySlots)
 	testbed.Table("copies of a block", "slower from afar by", "none", "fixed=3s", "dynamic", "to the better", "to reach", "less than fixed by", "to reach")
 	for _, copies := range []int{1, 2} {
-		for _, amount := range delaySlow() {
+		for _, amount := range []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second} { // a block from another node
 			slow.Set(delayBlock, 0, amount)
 			if err := b.delayRow(c, ins[copies], copies, amount, seeds); err != nil {
 				return err
@@ -78,13 +65,13 @@ func (b *bench) delay() (err error) {
 	return nil
 }
 
-func (b *bench) delayRow(c *cluster, in string, copies int, amount time.Duration, seeds []uint64) error {
+func (b *bench) delayRow(c *testbed.Cluster, in string, copies int, amount time.Duration, seeds []uint64) error {
 	var sums [3]time.Duration
 	rules := delayRules()
 	for turn, seed := range seeds {
 		for k := range rules {
 			i := (k + turn) % len(rules) // so that none is always the first
-			if err := c.API.Schedule(b.ctx, wire.Scheduling{Scheduler: "fifo", Delay: rules[i]}); err != nil {
+			if err := c.API.Schedule(b.Ctx, wire.Scheduling{Scheduler: "fifo", Delay: rules[i]}); err != nil {
 				return err
 			}
 			took, err := b.reads(c, in, fmt.Sprintf("reads-%d-%v", copies, amount), seed)
@@ -94,41 +81,28 @@ func (b *bench) delayRow(c *cluster, in string, copies int, amount time.Duration
 			sums[i] += took
 		}
 	}
-	cell := func(sum time.Duration) string { return fmt.Sprintf("%.2f s", sum.Seconds()/float64(len(seeds))) }
+	cell := func(sum time.Duration) string { return testbed.Seconds(sum / time.Duration(len(seeds))) }
 	none, fixed, dynamic := sums[0], sums[1], sums[2]
 	reach := "–"
 	if copies == 1 {
 		reach = "≥ 10 %"
 	}
 	testbed.Row(fmt.Sprint(copies), amount.String(), cell(none), cell(fixed), cell(dynamic),
-		times(dynamic.Seconds()/min(none, fixed).Seconds()), "≤ 1.05", gain(dynamic.Seconds(), fixed.Seconds()), reach)
+		testbed.Ratio(dynamic, min(none, fixed)), "≤ 1.05", gain(dynamic.Seconds(), fixed.Seconds()), reach)
 	return nil
 }
 
 // reads runs a job over the blocks and gives its time.
-func (b *bench) reads(c *cluster, in, name string, seed uint64) (time.Duration, error) {
-	out := fmt.Sprintf("%s/reads%d", c.Dir, c.runs.Add(1))
-	cmd := c.Command(b.ctx, "mrsubmit", "run", "-shared-local", "-D", "mapreduce.task.io.sort.mb=1", c.Program("waiting"), "-read",
-		"-name", name, "-seed", fmt.Sprint(seed), "-map-time", delayMap.String(), "-spread", "0.3", "-input", in, "-output", out)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Run(); err != nil {
-		return 0, fmt.Errorf("%w\n%s", err, said.String())
+func (b *bench) reads(c *testbed.Cluster, in, name string, seed uint64) (time.Duration, error) {
+	if _, err := c.Run(b.Ctx, "-shared-local", "-D", "mapreduce.task.io.sort.mb=1", c.Program("waiting"), "-read",
+		"-name", name, "-seed", fmt.Sprint(seed), "-map-time", delayMap.String(), "-spread", "0.3", "-input", in, "-output", c.New("reads")); err != nil {
+		return 0, err
 	}
-	jobs, err := c.API.Jobs(b.ctx)
+	last, err := c.Last(b.Ctx)
 	if err != nil {
 		return 0, err
 	}
-	last := jobs[len(jobs)-1]
-	job, err := wire.ParseJobID(last.ID)
-	if err != nil {
-		return 0, err
-	}
-	full, err := c.API.Job(b.ctx, job)
-	if err != nil {
-		return 0, err
-	}
-	b.say("%s of seed %d: %d ms, %v", name, seed, last.ElapsedMillis, full.Counters["org.apache.hadoop.mapreduce.JobCounter"])
+	b.Say("%s of seed %d: %d ms, %v", name, seed, last.ElapsedMillis, last.Counters["org.apache.hadoop.mapreduce.JobCounter"])
 	return time.Duration(last.ElapsedMillis) * time.Millisecond, nil
 }
 
@@ -141,7 +115,7 @@ func (b *bench) place(h *minicluster.Cluster) (ins map[int]string, err error) {
 			return nil, err
 		}
 	}
-	if err := h.LiveDataNodes(b.ctx, h.NameNodes[0], len(on)); err != nil {
+	if err := h.LiveDataNodes(b.Ctx, h.NameNodes[0], len(on)); err != nil {
 		return nil, err
 	}
 	ins = make(map[int]string)
@@ -158,7 +132,7 @@ func (b *bench) place(h *minicluster.Cluster) (ins map[int]string, err error) {
 			return nil, err
 		}
 	}
-	return ins, h.Ready(b.ctx, h.NameNodes[0], len(h.DataNodes))
+	return ins, h.Ready(b.Ctx, h.NameNodes[0], len(h.DataNodes))
 }
 
 // writeFile writes half of an input from beside a node.

@@ -1,4 +1,4 @@
-package main
+package schedulers
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/schedulers/tasktimes"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/sim/papers"
@@ -24,11 +24,13 @@ const (
 	fewest    = 8 // maps of a job: of fewer, what a job costs at all says more than its schedule
 )
 
-// draw draws a batch, anew where a job is too small. It is the same for every policy.
-func draw(seed uint64) *batch {
+// draw draws a batch, again where a job is too small. It is the same for every policy.
+func draw(seed uint64) *batch { return drawUntil(seed, "flex", drawOnce) }
+
+// drawUntil draws until there is a batch.
+func drawUntil(seed uint64, name string, once func(*rand.Rand) *batch) *batch {
 	for try := 0; ; try++ {
-		r := papers.Rand(seed, "flex", try)
-		if of := drawOnce(r); of != nil {
+		if of := once(papers.Rand(seed, name, try)); of != nil {
 			return of
 		}
 	}
@@ -51,7 +53,7 @@ func drawOnce(r *rand.Rand) *batch {
 		mean := 0.4 + 0.3*r.Float64()
 		j := &job{
 			maps: int(work/mean + 0.5), weight: 1 - r.Float64(), due: r.Float64() * horizon,
-			waits: waits.Job{Seed: r.Uint64(), Mean: time.Duration(mean * float64(time.Second)), Spread: 0.3},
+			waits: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(mean * float64(time.Second)), Spread: 0.3},
 		}
 		if j.maps < fewest || i >= small && j.maps < waves*flexSlots {
 			return nil
@@ -105,22 +107,15 @@ func flexMetrics() []string {
 // flexColumns are FIFO, FAIR and FLEX set to each metric; the overlapping policies
 // too, which see nothing but maps here.
 func flexColumns() []column {
-	columns := []column{{name: "fifo"}, {name: "fair"}, {name: "srpt"}, {name: "maxsrpt"}}
-	for i := range columns {
-		columns[i].scheduling = wire.Scheduling{Scheduler: columns[i].name, Metric: "sum-response", Delay: "none"}
-	}
-	for _, metric := range flexMetrics() {
-		columns = append(columns, column{"flex " + metric, wire.Scheduling{Scheduler: "flex", Metric: metric, Delay: "none"}})
-	}
-	return columns
+	return append(columns("fifo", "fair", "srpt", "maxsrpt"), setTo("flex", flexMetrics())...)
 }
 
 func (b *bench) flex() error {
-	m := &matrix{shape: testbed.Shape{Trackers: 4, Maps: flexSlots / 4, Reduces: 1}, columns: flexColumns(), seeds: b.seedsOf(10), draw: draw}
+	m := &matrix{shape: testbed.Shape{Trackers: 4, Maps: flexSlots / 4, Reduces: 1}, columns: flexColumns(), seeds: b.Seeds(10), draw: draw}
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima.\n",
 		m.seeds, small, large, flexWork, m.shape.Maps)
 	said := &foresights{said: make(map[string][]foresight)}
-	m.while = func(ctx context.Context, c *cluster, of column, _ []wire.JobID) {
+	m.while = func(ctx context.Context, c *testbed.Cluster, of column, _ []wire.JobID) {
 		if of.name == "flex sum-response" {
 			said.watch(ctx, c)
 		}
@@ -130,47 +125,15 @@ func (b *bench) flex() error {
 		return err
 	}
 	r.sayTook(b.lanes)
-	r.responses()
+	r.gains("average response", scheduler.Metric{Penalty: scheduler.Response},
+		gainRow{"flex sum-response", "fair", "≥ 25 %"}, gainRow{"flex sum-response", "fifo", "more than against fair"},
+		gainRow{"maxsrpt", "fifo", "≥ 40 %"}, gainRow{"srpt", "fifo", "≥ 40 %"})
 	fmt.Println()
-	r.byMetric()
+	if err := r.byMetric("flex", flexMetrics(), nil); err != nil {
+		return err
+	}
 	fmt.Println()
 	fmt.Print("Of these jobs nothing was known before:\n\n")
 	b.foreseen(said, r.outcomes["flex sum-response"])
 	return nil
-}
-
-// responses compares average responses.
-func (r *results) responses() {
-	response := scheduler.Metric{Penalty: scheduler.Response}
-	of := func(col string) float64 { return r.cost(col, response) }
-	testbed.Table("average response", "by how much less", "to reach")
-	flex := of("flex sum-response")
-	testbed.Row("flex against fair", gain(flex, of("fair")), "≥ 25 %")
-	testbed.Row("flex against fifo", gain(flex, of("fifo")), "more than against fair")
-	testbed.Row("maxsrpt against fifo", gain(of("maxsrpt"), of("fifo")), "≥ 40 %")
-	testbed.Row("srpt against fifo", gain(of("srpt"), of("fifo")), "≥ 40 %")
-}
-
-// byMetric compares FLEX set to each metric with the best of all columns.
-func (r *results) byMetric() {
-	columns := flexColumns()
-	testbed.Table("metric", "fifo", "fair", "flex set to it", "best column", "its value", "flex / best", "to reach")
-	for _, name := range flexMetrics() {
-		m, err := scheduler.ParseMetric(name)
-		if err != nil {
-			panic(err) // of our own list
-		}
-		var values []float64
-		for _, col := range columns {
-			values = append(values, r.cost(col.name, m))
-		}
-		least, at := best(values)
-		own := r.cost("flex "+name, m)
-		ratio := own / least
-		if m.Penalty == scheduler.Tardy { // counts
-			ratio = (own + 1) / (least + 1)
-		}
-		testbed.Row(name, fmt.Sprintf("%.2f", values[0]), fmt.Sprintf("%.2f", values[1]), fmt.Sprintf("%.2f", own),
-			columns[at].name, fmt.Sprintf("%.2f", least), times(ratio), "≤ 1.05")
-	}
 }

@@ -1,4 +1,4 @@
-package main
+package schedulers
 
 import (
 	"fmt"
@@ -6,11 +6,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/schedulers/tasktimes"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/flowflex"
-	"github.com/quernmr/quern/sim/papers"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -48,11 +47,7 @@ type flowJob struct {
 
 // drawFlows draws flows of so many slot-seconds, and what is asked of them. It is the same for every policy.
 func drawFlows(seed uint64, work float64) *batch {
-	for try := 0; ; try++ {
-		if of := drawFlowsOnce(papers.Rand(seed, "flowflex", try), seed, work); of != nil {
-			return of
-		}
-	}
+	return drawUntil(seed, "flowflex", func(r *rand.Rand) *batch { return drawFlowsOnce(r, seed, work) })
 }
 
 func drawFlowsOnce(r *rand.Rand, seed uint64, work float64) *batch {
@@ -70,7 +65,7 @@ func drawFlowsOnce(r *rand.Rand, seed uint64, work float64) *batch {
 	r.Shuffle(len(flows), func(i, k int) { flows[i], flows[k] = flows[k], flows[i] })
 	of := &batch{}
 	for i, jobs := range flows {
-		made := waits.Flow{}
+		made := tasktimes.Flow{}
 		for _, j := range jobs {
 			n := j.node(r, work/total)
 			if n.Mean.Seconds() < shortTask {
@@ -109,21 +104,21 @@ func drawDAG(r *rand.Rand, scale float64) []flowJob {
 }
 
 // node is the job with its tasks, all times multiplied by factor.
-func (j flowJob) node(r *rand.Rand, factor float64) waits.Node {
+func (j flowJob) node(r *rand.Rand, factor float64) tasktimes.Node {
 	took, waves := j.seconds*factor, 1
 	if j.tall {
 		waves = max(1, int(math.Ceil(took/longWave)))
 	}
-	return waits.Node{
+	return tasktimes.Node{
 		Tasks: j.width * waves, After: j.after,
-		Job: waits.Job{Seed: r.Uint64(), Mean: time.Duration(took / float64(waves) * float64(time.Second)), Spread: 0.3},
+		Job: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(took / float64(waves) * float64(time.Second)), Spread: 0.3},
 	}
 }
 
 // wishes draws a weight, a deadline of one to two times what the flow takes alone, and
 // the steps of an SLA: the first comes after it could have ended, with a gap of up to as
 // much, and so on.
-func wishes(r *rand.Rand, name string, flow waits.Flow) *job {
+func wishes(r *rand.Rand, name string, flow tasktimes.Flow) *job {
 	j := &job{name: name, flow: flow, bytes: 1, reduces: 1, weight: 1 + 9*r.Float64()}
 	for _, n := range flow {
 		j.maps += n.Tasks
@@ -142,7 +137,7 @@ func wishes(r *rand.Rand, name string, flow waits.Flow) *job {
 }
 
 // alone is the seconds that a flow takes at least with all slots, if each job costs so many more.
-func alone(flow waits.Flow, each float64) float64 {
+func alone(flow tasktimes.Flow, each float64) float64 {
 	ends, longest, area := make([]float64, len(flow)), 0.0, 0.0
 	for i, n := range flow {
 		for _, before := range n.After {
@@ -164,22 +159,15 @@ func flowMetrics() []string {
 const toldFair = "fair, told weights"
 
 func flowColumns() []column {
-	columns := []column{{name: "fifo"}, {name: "fair"}}
-	for i := range columns {
-		columns[i].scheduling = wire.Scheduling{Scheduler: columns[i].name, Metric: "sum-response", Delay: "none"}
-	}
-	columns = append(columns, column{toldFair, wire.Scheduling{Scheduler: "fair", Metric: "sum-response-weighted", Delay: "none"}})
-	for _, metric := range flowMetrics() {
-		columns = append(columns, column{"flowflex " + metric, wire.Scheduling{Scheduler: "flowflex", Metric: metric, Delay: "none"}})
-	}
-	return columns
+	told := column{toldFair, wire.Scheduling{Scheduler: "fair", Metric: "sum-response-weighted", Delay: "none"}}
+	return append(append(columns("fifo", "fair"), told), setTo("flowflex", flowMetrics())...)
 }
 
 // flows compares FlowFlex with FIFO and FAIR, which take the jobs that are ready.
 func (b *bench) flows() error {
 	m := &matrix{
 		shape:   testbed.Shape{Trackers: 4, Maps: flowSlots / 4, Reduces: 4},
-		columns: flowColumns(), seeds: b.seedsOf(10), known: true,
+		columns: flowColumns(), seeds: b.Seeds(10), known: true,
 		draw: func(seed uint64) *batch { return drawFlows(seed, b.flowWork) },
 	}
 	fmt.Printf("Seeds %v: %d flows of %d to %d jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima. "+
@@ -198,46 +186,11 @@ func (b *bench) flows() error {
 	}
 	fmt.Printf("%d jobs and %d maps in all. ", jobs, tasks)
 	r.sayTook(b.lanes)
-	r.weightedCompletion()
+	const own = "flowflex sum-response-weighted"
+	r.gains("weighted completion", scheduler.Metric{Penalty: scheduler.Response, Weighted: true},
+		gainRow{own, "fair", "≥ 20 %"}, gainRow{own, toldFair, "–"}, gainRow{own, "fifo", "more than against fair"})
 	fmt.Println()
-	return r.byFlowMetric()
-}
-
-func (r *results) weightedCompletion() {
-	weighted := scheduler.Metric{Penalty: scheduler.Response, Weighted: true}
-	of := func(col string) float64 { return r.cost(col, weighted) }
-	testbed.Table("weighted completion", "by how much less", "to reach")
-	own := of("flowflex sum-response-weighted")
-	testbed.Row("flowflex against fair", gain(own, of("fair")), "≥ 20 %")
-	testbed.Row("flowflex against "+toldFair, gain(own, of(toldFair)), "–")
-	testbed.Row("flowflex against fifo", gain(own, of("fifo")), "more than against fair")
-}
-
-// byFlowMetric compares FlowFlex set to each metric with the best of all columns, and
-// with what no schedule can cost less than.
-func (r *results) byFlowMetric() error {
-	columns := flowColumns()
-	testbed.Table("metric", "fifo", "fair", "flowflex set to it", "best column", "its value", "flowflex / best", "to reach", "lower bound", "flowflex / bound")
-	for _, name := range flowMetrics() {
-		m, err := scheduler.ParseMetric(name)
-		if err != nil {
-			return err
-		}
-		var values []float64
-		for _, col := range columns {
-			values = append(values, r.cost(col.name, m))
-		}
-		bound, err := r.bound(m)
-		if err != nil {
-			return err
-		}
-		least, at := best(values)
-		own := r.cost("flowflex "+name, m)
-		cell := func(x float64) string { return fmt.Sprintf("%.2f", x) }
-		testbed.Row(name, cell(values[0]), cell(values[1]), cell(own), columns[at].name, cell(least), times(own/least), "≤ 1.05",
-			cell(bound), times(own/bound))
-	}
-	return nil
+	return r.byMetric("flowflex", flowMetrics(), r.bound)
 }
 
 // bound is what the drawn flows cost at least, summed over the seeds: their tasks as

@@ -1,13 +1,12 @@
-package main
+package schedulers
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/schedulers/tasktimes"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/sim/papers"
 	"github.com/quernmr/quern/wire"
@@ -35,7 +34,7 @@ func drawUnlike(seed uint64, alike bool) *batch {
 	for i := range unlikeJobs {
 		j := &job{
 			name: fmt.Sprintf("unlike%d-%d", seed, i), maps: 15 + r.IntN(60), weight: 1, told: 1, bytes: 1, reduces: 2 + r.IntN(8),
-			waits: waits.Job{Seed: r.Uint64(), Mean: time.Duration((0.5 + 2*r.Float64()) * float64(time.Second)), Spread: 0.1},
+			waits: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration((0.5 + 2*r.Float64()) * float64(time.Second)), Spread: 0.1},
 		}
 		reduce := time.Duration((0.5 + 2*r.Float64()) * float64(time.Second))
 		j.args = []string{"-reduce-time", reduce.String()}
@@ -54,14 +53,14 @@ func drawUnlike(seed uint64, alike bool) *batch {
 }
 
 func (b *bench) hmhs() error {
-	seeds := b.seedsOf(10)
+	seeds := b.Seeds(10)
 	fmt.Printf("Seeds %v: %d jobs, factors of 0.1 to 1 on %d task trackers of 10 map and 4 reduce slots. What HMHS knows of the jobs is the history of their run under FIFO.\n\n",
 		seeds, unlikeJobs, unlikeTrackers)
 	testbed.Table("trackers are slow", "fifo", "hmhs", "makespan less by", "to reach")
 	for _, alike := range []bool{false, true} {
 		var fifo, hmhs float64
 		var mu sync.Mutex // guards both
-		err := b.bySeed(testbed.Shape{Trackers: unlikeTrackers, Maps: 10, Reduces: 4}, seeds, func(c *cluster, seed uint64) error {
+		err := inLanes(b, testbed.Shape{Trackers: unlikeTrackers, Maps: 10, Reduces: 4}, seeds, func(c *testbed.Cluster, seed uint64) error {
 			a, err := b.makespan(c, "fifo", drawUnlike(seed, alike))
 			if err != nil {
 				return err
@@ -71,7 +70,7 @@ func (b *bench) hmhs() error {
 			defer mu.Unlock()
 			fifo += a
 			hmhs += z
-			b.say("seed %d: fifo %.2f s, hmhs %.2f s", seed, a, z)
+			b.Say("seed %d: fifo %.2f s, hmhs %.2f s", seed, a, z)
 			return err
 		})
 		if err != nil {
@@ -87,9 +86,9 @@ func (b *bench) hmhs() error {
 	return nil
 }
 
-func (b *bench) makespan(c *cluster, name string, of *batch) (float64, error) {
+func (b *bench) makespan(c *testbed.Cluster, name string, of *batch) (float64, error) {
 	s := wire.Scheduling{Scheduler: name, Metric: "max-response", Delay: "none"}
-	if err := c.API.Schedule(b.ctx, s); err != nil {
+	if err := c.API.Schedule(b.Ctx, s); err != nil {
 		return 0, err
 	}
 	o, err := b.run(c, of, nil)
@@ -97,32 +96,4 @@ func (b *bench) makespan(c *cluster, name string, of *batch) (float64, error) {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	return slices.Max(o.ends), nil
-}
-
-// bySeed has each seed served by one of the lanes, on its own cluster.
-func (b *bench) bySeed(s testbed.Shape, seeds []uint64, do func(c *cluster, seed uint64) error) error {
-	next := make(chan uint64, len(seeds))
-	for _, seed := range seeds {
-		next <- seed
-	}
-	close(next)
-	errs := make([]error, b.lanes)
-	var lanes sync.WaitGroup
-	for lane := range b.lanes {
-		lanes.Go(func() {
-			c, err := b.cluster(s)
-			if err != nil {
-				errs[lane] = err
-				return
-			}
-			for seed := range next {
-				if err = do(c, seed); err != nil {
-					break
-				}
-			}
-			errs[lane] = errors.Join(err, c.Close())
-		})
-	}
-	lanes.Wait()
-	return errors.Join(errs...)
 }

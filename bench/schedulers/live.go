@@ -1,4 +1,4 @@
-package main
+package schedulers
 
 import (
 	"context"
@@ -45,9 +45,9 @@ func (b *bench) live() error {
 }
 
 func (b *bench) liveUnder(name string) error {
-	ctx, cancel := context.WithTimeout(b.ctx, runWait)
+	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()
-	l := newLiveCluster(b.seed, name)
+	l := newLiveCluster(b.Seed, name)
 	addr, err := l.serve(ctx)
 	if err != nil {
 		return err

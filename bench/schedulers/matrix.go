@@ -1,12 +1,11 @@
-package main
+package schedulers
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/scheduler"
@@ -19,18 +18,35 @@ type column struct {
 	scheduling wire.Scheduling
 }
 
+// columns are policies by their names.
+func columns(names ...string) (all []column) {
+	for _, name := range names {
+		all = append(all, column{name, wire.Scheduling{Scheduler: name, Metric: "sum-response", Delay: "none"}})
+	}
+	return all
+}
+
+// setTo is a policy set to each of some metrics.
+func setTo(policy string, metrics []string) (all []column) {
+	for _, metric := range metrics {
+		all = append(all, column{policy + " " + metric, wire.Scheduling{Scheduler: policy, Metric: metric, Delay: "none"}})
+	}
+	return all
+}
+
 // matrix is the same batches under several columns.
 type matrix struct {
 	shape   testbed.Shape
 	columns []column
 	seeds   []uint64
 	draw    func(seed uint64) *batch
-	known   bool                                                               // jobs keep their names: they are known from a run under the first column that does not count
-	while   func(ctx context.Context, c *cluster, of column, ids []wire.JobID) // see bench.run; may be nil
+	known   bool                                                                       // jobs keep their names: they are known from a run under the first column that does not count
+	while   func(ctx context.Context, c *testbed.Cluster, of column, ids []wire.JobID) // see bench.run; may be nil
 }
 
 // results are the outcomes of a matrix.
 type results struct {
+	columns  []column
 	batches  []*batch              // by seed
 	outcomes map[string][]*outcome // by column, then by seed
 }
@@ -39,68 +55,39 @@ type results struct {
 // columns alike. Each lane has a cluster of its own; where jobs are known, it has all
 // columns of a seed, each time another one first.
 func (b *bench) measure(m *matrix) (*results, error) {
-	r := &results{outcomes: make(map[string][]*outcome)}
-	for _, seed := range m.seeds {
-		r.batches = append(r.batches, m.draw(seed))
-	}
+	r := &results{columns: m.columns, outcomes: make(map[string][]*outcome)}
 	for _, col := range m.columns {
 		r.outcomes[col.name] = make([]*outcome, len(m.seeds))
 	}
-	if m.known {
-		return r, b.bySeed(m.shape, m.seeds, func(c *cluster, seed uint64) error {
-			i := slices.Index(m.seeds, seed)
-			if err := b.cell(c, m, r, i, m.columns[0]); err != nil {
-				return err
-			}
-			for k := range m.columns {
-				if err := b.cell(c, m, r, i, m.columns[(k+i)%len(m.columns)]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	type share struct { // of a lane at a time
+		seed    int
+		columns []column
 	}
-	type cell struct {
-		seed int
-		col  column
-	}
-	cells := make(chan cell)
-	errs := make([]error, b.lanes)
-	ctx, cancel := context.WithCancel(b.ctx)
-	defer cancel()
-	var lanes sync.WaitGroup
-	for lane := range b.lanes {
-		lanes.Go(func() {
-			defer cancel()
-			c, err := b.cluster(m.shape)
-			if err != nil {
-				errs[lane] = err
-				return
-			}
-			for at := range cells {
-				if err = b.cell(c, m, r, at.seed, at.col); err != nil {
-					break
-				}
-			}
-			errs[lane] = errors.Join(err, c.Close())
-		})
-	}
-	for i := range m.seeds {
+	var shares []share
+	for i, seed := range m.seeds {
+		r.batches = append(r.batches, m.draw(seed))
+		if m.known {
+			first := i % len(m.columns)
+			shares = append(shares, share{i, slices.Concat(m.columns[:1], m.columns[first:], m.columns[:first])})
+			continue
+		}
 		for _, col := range m.columns {
-			select {
-			case cells <- cell{i, col}:
-			case <-ctx.Done():
-			}
+			shares = append(shares, share{i, []column{col}})
 		}
 	}
-	close(cells)
-	lanes.Wait()
-	return r, errors.Join(errs...)
+	return r, inLanes(b, m.shape, shares, func(c *testbed.Cluster, s share) error {
+		for _, col := range s.columns {
+			if err := b.cell(c, m, r, s.seed, col); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // cell runs one batch under one column.
-func (b *bench) cell(c *cluster, m *matrix, r *results, i int, col column) error {
-	if err := c.API.Schedule(b.ctx, col.scheduling); err != nil {
+func (b *bench) cell(c *testbed.Cluster, m *matrix, r *results, i int, col column) error {
+	if err := c.API.Schedule(b.Ctx, col.scheduling); err != nil {
 		return fmt.Errorf("%s: %w", col.name, err)
 	}
 	of := m.draw(m.seeds[i])
@@ -120,7 +107,7 @@ func (b *bench) cell(c *cluster, m *matrix, r *results, i int, col column) error
 	if err != nil {
 		return fmt.Errorf("%s, seed %d: %w", col.name, m.seeds[i], err)
 	}
-	b.say("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.took[0])
+	b.Say("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.took[0])
 	r.outcomes[col.name][i] = o
 	return nil
 }
@@ -164,8 +151,52 @@ func (r *results) sayTook(lanes int) {
 		100*mean[0]/n, 100*most[0], 100*mean[1]/n, lanes)
 }
 
-// best is the least of some values, and which it is.
-func best(values []float64) (least float64, at int) {
-	least = slices.Min(values)
-	return least, slices.Index(values, least)
+// gainRow is a column against another.
+type gainRow struct{ own, against, reach string }
+
+// gains prints by how much less columns cost than others.
+func (r *results) gains(what string, m scheduler.Metric, rows ...gainRow) {
+	testbed.Table(what, "by how much less", "to reach")
+	for _, row := range rows {
+		policy, _, _ := strings.Cut(row.own, " ")
+		testbed.Row(policy+" against "+row.against, gain(r.cost(row.own, m), r.cost(row.against, m)), row.reach)
+	}
+}
+
+// byMetric compares a policy set to each metric with the best of all columns and, where
+// bound is not nil, with what no schedule can cost less than.
+func (r *results) byMetric(policy string, metrics []string, bound func(scheduler.Metric) (float64, error)) error {
+	head := []string{"metric", "fifo", "fair", policy + " set to it", "best column", "its value", policy + " / best", "to reach"}
+	if bound != nil {
+		head = append(head, "lower bound", policy+" / bound")
+	}
+	testbed.Table(head...)
+	cell := func(x float64) string { return fmt.Sprintf("%.2f", x) }
+	for _, name := range metrics {
+		m, err := scheduler.ParseMetric(name)
+		if err != nil {
+			return err
+		}
+		best, least := "", math.Inf(1)
+		for _, col := range r.columns {
+			if cost := r.cost(col.name, m); cost < least {
+				best, least = col.name, cost
+			}
+		}
+		own := r.cost(policy+" "+name, m)
+		ratio := own / least
+		if m.Penalty == scheduler.Tardy { // counts
+			ratio = (own + 1) / (least + 1)
+		}
+		row := []string{name, cell(r.cost("fifo", m)), cell(r.cost("fair", m)), cell(own), best, cell(least), cell(ratio), "≤ 1.05"}
+		if bound != nil {
+			limit, err := bound(m)
+			if err != nil {
+				return err
+			}
+			row = append(row, cell(limit), cell(own/limit))
+		}
+		testbed.Row(row...)
+	}
+	return nil
 }

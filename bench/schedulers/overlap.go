@@ -1,15 +1,14 @@
-package main
+package schedulers
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"time"
 
-	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/schedulers/tasktimes"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/sim/papers"
-	"github.com/quernmr/quern/wire"
 )
 
 // A mix in which the shuffle is scarce: all jobs together take so many seconds of what
@@ -43,7 +42,7 @@ func drawShuffles(seed uint64) *batch {
 		each := bytes[i] / byte * shuffleSeconds * shuffleRate * overlapTracker / float64(maps)
 		j := &job{
 			maps: maps, bytes: max(1, int(each)), reduces: overlapTracker, weight: 1,
-			waits: waits.Job{Seed: r.Uint64(), Mean: time.Duration(seconds / float64(maps) * float64(time.Second)), Spread: 0.3},
+			waits: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(seconds / float64(maps) * float64(time.Second)), Spread: 0.3},
 		}
 		j.work = j.waits.Seconds(j.maps)
 		j.alone = j.work
@@ -59,13 +58,10 @@ func shuffleJobs(r *rand.Rand, of *batch) {
 }
 
 func (b *bench) overlap() error {
-	m := &matrix{seeds: b.seedsOf(10), draw: drawShuffles, shape: testbed.Shape{
+	m := &matrix{seeds: b.Seeds(10), draw: drawShuffles, columns: columns("fair", "maxsrpt", "splitsrpt", "srpt"), shape: testbed.Shape{
 		Trackers: overlapTracker, Maps: flexSlots / overlapTracker, Reduces: 4,
 		Worker: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
 	}}
-	for _, name := range []string{"fair", "maxsrpt", "splitsrpt", "srpt"} {
-		m.columns = append(m.columns, column{name, wire.Scheduling{Scheduler: name, Metric: "sum-response", Delay: "none"}})
-	}
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds of maps, %.0f MB of shuffle, 4 task trackers of %d map slots that fetch %.0f MB a second each.\n\n",
 		m.seeds, small, large, mapSeconds*flexSlots, shuffleSeconds*shuffleRate*overlapTracker/1e6, m.shape.Maps, shuffleRate/1e6)
 	r, err := b.measure(m)
@@ -83,6 +79,6 @@ func (b *bench) overlap() error {
 		}
 		testbed.Row(col.name, fmt.Sprintf("%.2f s", of(col.name)/float64(len(m.seeds)*(small+large))), gain(of(col.name), of("fair")), reach)
 	}
-	fmt.Printf("\nsplitsrpt / maxsrpt: %s; to reach: ≤ 1.15\n", times(of("splitsrpt")/of("maxsrpt")))
+	fmt.Printf("\nsplitsrpt / maxsrpt: %s; to reach: ≤ 1.15\n", testbed.Ratio(of("splitsrpt"), of("maxsrpt")))
 	return nil
 }

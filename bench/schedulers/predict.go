@@ -1,4 +1,4 @@
-package main
+package schedulers
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 // predict runs batches under FLEX twice, so that the second time their jobs are known,
 // and judges what was said then.
 func (b *bench) predict() error {
-	seeds := b.seedsOf(5)
+	seeds := b.Seeds(5)
 	fmt.Printf("Seeds %v: the batches of the first section, each twice under FLEX; judged is the second time.\n\n", seeds)
 	said := &foresights{said: make(map[string][]foresight)}
 	var mu sync.Mutex // guards outcomes
 	var outcomes []*outcome
 	s := testbed.Shape{Trackers: 4, Maps: flexSlots / 4, Reduces: 1}
-	err := b.bySeed(s, seeds, func(c *cluster, seed uint64) error {
-		if err := c.API.Schedule(b.ctx, wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"}); err != nil {
+	err := inLanes(b, s, seeds, func(c *testbed.Cluster, seed uint64) error {
+		if err := c.API.Schedule(b.Ctx, wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"}); err != nil {
 			return err
 		}
 		for again := range 2 {
@@ -59,7 +59,7 @@ type foresight struct{ at, end time.Time }
 const explainEvery = 100 * time.Millisecond
 
 // watch asks until ctx ends.
-func (f *foresights) watch(ctx context.Context, c *cluster) {
+func (f *foresights) watch(ctx context.Context, c *testbed.Cluster) {
 	tick := time.NewTicker(explainEvery)
 	defer tick.Stop()
 	for {
@@ -103,7 +103,7 @@ func (b *bench) foreseen(f *foresights, outcomes []*outcome) {
 	for _, o := range outcomes {
 		for i, id := range o.ids {
 			off, ok := f.halfway(id, o.began, o.ends[i])
-			b.say("%v ended after %.2f s, foreseen with %+.0f %%", id, o.ends[i], 100*off)
+			b.Say("%v ended after %.2f s, foreseen with %+.0f %%", id, o.ends[i], 100*off)
 			all++
 			switch {
 			case !ok:

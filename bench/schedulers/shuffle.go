@@ -1,4 +1,4 @@
-package main
+package schedulers
 
 import (
 	"bufio"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/schedulers/tasktimes"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
@@ -18,7 +18,7 @@ import (
 // shuffling is a job of maps that each give out so many bytes for its reduces.
 func shuffling(name string, seed uint64, maps, reduces, bytes int, mean time.Duration, spread float64, args ...string) *job {
 	return &job{
-		name: name, maps: maps, waits: waits.Job{Seed: seed, Mean: mean, Spread: spread},
+		name: name, maps: maps, waits: tasktimes.Job{Seed: seed, Mean: mean, Spread: spread},
 		args: append([]string{
 			"-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces), "-D", "mapreduce.task.io.sort.mb=4",
 			"-map-bytes", fmt.Sprint(bytes),
@@ -27,8 +27,8 @@ func shuffling(name string, seed uint64, maps, reduces, bytes int, mean time.Dur
 }
 
 // begin hands a job in.
-func (b *bench) begin(ctx context.Context, c *cluster, j *job) (wire.JobID, error) {
-	ids, err := b.submit(ctx, c, j, fmt.Sprintf("%s/out%d", c.Dir, c.runs.Add(1)))
+func (b *bench) begin(ctx context.Context, c *testbed.Cluster, j *job) (wire.JobID, error) {
+	ids, err := b.submit(ctx, c, j, c.New("out"))
 	if err != nil {
 		return wire.JobID{}, err
 	}
@@ -36,7 +36,7 @@ func (b *bench) begin(ctx context.Context, c *cluster, j *job) (wire.JobID, erro
 }
 
 // response is how long a job takes from its submission to its end.
-func (b *bench) response(ctx context.Context, c *cluster, j *job) (float64, error) {
+func (b *bench) response(ctx context.Context, c *testbed.Cluster, j *job) (float64, error) {
 	id, err := b.begin(ctx, c, j)
 	if err != nil {
 		return 0, err
@@ -54,13 +54,13 @@ const late = 500 * time.Millisecond
 // keepUp measures how much of what maps have made is at the partitions' homes when
 // the last map ends, by what the trackers say of each fetch.
 func (b *bench) keepUp() error {
-	c, err := b.cluster(testbed.Shape{Trackers: 4, Maps: 10, Reduces: 2, Worker: []string{"-v"}})
+	c, err := b.Cluster(testbed.Shape{Trackers: 4, Maps: 10, Reduces: 2, Worker: []string{"-v"}})
 	if err != nil {
 		return err
 	}
 	testbed.Table("seed", "maps", "map output", "of maps that ended 500 ms before the last", "of that at home when it ended", "to reach")
 	all, home := 0.0, 0.0
-	for _, seed := range b.seedsOf(3) {
+	for _, seed := range b.Seeds(3) {
 		k, err := b.keepUpOnce(c, seed)
 		if err != nil {
 			return err
@@ -82,10 +82,10 @@ type kept struct {
 	all, early, home float64
 }
 
-func (b *bench) keepUpOnce(c *cluster, seed uint64) (k kept, err error) {
+func (b *bench) keepUpOnce(c *testbed.Cluster, seed uint64) (k kept, err error) {
 	const reduces = 8
 	j := shuffling("shuffle", seed, 160, reduces, 256<<10, 800*time.Millisecond, 0.5)
-	ctx, cancel := context.WithTimeout(b.ctx, runWait)
+	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()
 	id, err := b.begin(ctx, c, j)
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *bench) keepUpOnce(c *cluster, seed uint64) (k kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	fetches, err := c.gathered(id)
+	fetches, err := gathered(c, id)
 	if err != nil {
 		return k, err
 	}
@@ -119,7 +119,7 @@ func (b *bench) keepUpOnce(c *cluster, seed uint64) (k kept, err error) {
 }
 
 // mapEnds is when each map ended, and the last of them.
-func mapEnds(ctx context.Context, c *cluster, id wire.JobID) (ends map[int]time.Time, last time.Time, err error) {
+func mapEnds(ctx context.Context, c *testbed.Cluster, id wire.JobID) (ends map[int]time.Time, last time.Time, err error) {
 	attempts, err := c.API.Attempts(ctx, id)
 	if err != nil {
 		return nil, last, err
@@ -149,7 +149,7 @@ type gatheredPart struct {
 }
 
 // gathered is what task trackers that run with -v have logged of a job.
-func (c *cluster) gathered(id wire.JobID) (list []gatheredPart, err error) {
+func gathered(c *testbed.Cluster, id wire.JobID) (list []gatheredPart, err error) {
 	for _, d := range c.All() {
 		file, err := os.Open(d.Log())
 		if err != nil {
@@ -212,14 +212,14 @@ func smallShuffle(seed uint64, args ...string) *job {
 // splitting measures what a large job's shuffle costs a small one that comes when the
 // maps of the large one have ended, with copy–compute splitting and without.
 func (b *bench) splitting() error {
-	c, err := b.cluster(testbed.Shape{
+	c, err := b.Cluster(testbed.Shape{
 		Trackers: 4, Maps: 10, Reduces: splitReduces, JobTracker: []string{"-scheduler", "srpt"},
 		Worker: []string{"-shuffle-rate", fmt.Sprint(splitRate)},
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := b.response(b.ctx, c, smallShuffle(b.seed)); err != nil { // the first of a cluster is slower
+	if _, err := b.response(b.Ctx, c, smallShuffle(b.Seed)); err != nil { // the first of a cluster is slower
 		return err
 	}
 	testbed.Table("a reduce's slot", "small job alone", "beside a large one that shuffles", "ratio", "to reach")
@@ -231,21 +231,21 @@ func (b *bench) splitting() error {
 		{"is held while it fetches too", "several times that", []string{"-D", "quern.shuffle.split=false"}},
 	} {
 		alone, beside := 0.0, 0.0
-		for _, seed := range b.seedsOf(3) {
+		for _, seed := range b.Seeds(3) {
 			x, y, err := b.splittingOnce(c, seed, way.args)
 			if err != nil {
 				return err
 			}
 			alone, beside = alone+x, beside+y
 		}
-		n := float64(len(b.seedsOf(3)))
-		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", beside/n), times(beside/alone), way.reach)
+		n := float64(len(b.Seeds(3)))
+		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", beside/n), testbed.Ratio(beside, alone), way.reach)
 	}
 	return c.Close()
 }
 
-func (b *bench) splittingOnce(c *cluster, seed uint64, args []string) (alone, beside float64, err error) {
-	ctx, cancel := context.WithTimeout(b.ctx, runWait)
+func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (alone, beside float64, err error) {
+	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()
 	if alone, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
 		return 0, 0, err
@@ -270,15 +270,13 @@ func (b *bench) splittingOnce(c *cluster, seed uint64, args []string) (alone, be
 	if len(args) == 0 && after.Shuffled.Done == after.Shuffled.Total {
 		return 0, 0, fmt.Errorf("%v has shuffled before the small job has ended: it is no burden", large)
 	}
-	if b.verbose {
-		fmt.Printf("seed %d: small %.2f s alone, %.2f s beside, of the large one %d of %d bytes are shuffled\n",
-			seed, alone, beside, after.Shuffled.Done, after.Shuffled.Total)
-	}
-	return alone, beside, c.kill(ctx, large)
+	b.Say("seed %d: small %.2f s alone, %.2f s beside, of the large one %d of %d bytes are shuffled",
+		seed, alone, beside, after.Shuffled.Done, after.Shuffled.Total)
+	return alone, beside, kill(ctx, c, large)
 }
 
 // kill ends a job that has served its turn, unless it is about to end by itself.
-func (c *cluster) kill(ctx context.Context, id wire.JobID) error {
+func kill(ctx context.Context, c *testbed.Cluster, id wire.JobID) error {
 	err := c.API.Kill(ctx, id, "it is not needed any more")
 	if err != nil && !errors.Is(err, core.ErrJobEnded) && !errors.Is(err, core.ErrJobCommitting) {
 		return err

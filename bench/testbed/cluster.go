@@ -1,63 +1,81 @@
-// Package testbed is what benchmarks measure on: clusters of processes, task trackers
-// beside the DataNodes of an HDFS, reads that take as long as they would from a disk
-// and over a network. It also prints what they have measured.
+// Package testbed is what benchmarks have in common: flags, parts and tables, figures
+// that are measured in turn, clusters of processes, task trackers beside the DataNodes
+// of an HDFS, and reads that take as long as they would from a disk and over a network.
 //
-// A [Cluster] may be used from several goroutines.
+// A [Cluster] may be used from several goroutines; a [Bench] too, but for AtEnd.
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/quernmr/quern/bench/schedulers/tasktimes"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
 )
 
-// StartWait bounds how long trackers may take to register.
+// StartWait bounds how long a cluster may take to start, or to change its state.
 const StartWait = time.Minute
-
-// TrackerVariable is in the environment of tasks: which of the trackers they run on.
-const TrackerVariable = "BENCH_TRACKER"
 
 // Shape is what a benchmark wants of a cluster.
 type Shape struct {
+	Programs           string // directory; default: Bench.Programs
+	JobTrackers        int    // default 1
 	Trackers           int
 	Maps, Reduces      int      // slots of each
 	JobTracker, Worker []string // flags
+	TLS                bool
 	HDFS               *minicluster.Cluster
 	// With HDFS, the first tracker runs beside the first DataNode, and so on.
 }
 
-// Cluster is one job tracker and some task trackers, tt1, tt2 and so on.
+// Cluster is some job trackers and task trackers, tt1, tt2 and so on.
 type Cluster struct {
 	*processes.Cluster
 	API      *web.Client
 	Dir      string
 	MapSlots int // of all trackers
+	made     atomic.Int64
 }
 
-// Start starts a cluster, in a directory of its own, of programs that [processes.Build]
-// has made, and waits until its trackers can be given work.
-func Start(ctx context.Context, programs, dir string, s Shape) (*Cluster, error) {
-	started, err := processes.Start(ctx, processes.Config{
-		Programs: programs, Dir: dir,
-		JobTrackers: 1, MapSlots: s.Maps, ReduceSlots: s.Reduces, JobTrackerFlags: s.JobTracker, Env: s.env(),
+// Cluster starts a cluster in a directory of its own, and waits until its trackers can
+// be given work. The caller closes it.
+func (b *Bench) Cluster(s Shape) (*Cluster, error) {
+	dir := b.Path(fmt.Sprintf("cluster%d", b.clusters.Add(1)))
+	if err := os.RemoveAll(dir); err != nil { // of an earlier run
+		return nil, err
+	}
+	started, err := processes.Start(b.Ctx, processes.Config{
+		Programs: cmp.Or(s.Programs, b.Programs()), Dir: dir, TLS: s.TLS, JobTrackers: max(s.JobTrackers, 1),
+		MapSlots: s.Maps, ReduceSlots: s.Reduces, JobTrackerFlags: s.JobTracker, Env: s.env(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{Cluster: started, Dir: dir, MapSlots: s.Trackers * s.Maps, API: web.NewClient(strings.Split(started.Addrs(), ","))}
+	if s.TLS {
+		c.API.Secure(c.Dialer(identity.JobTracker))
+	}
 	for i := range s.Trackers {
-		if err := c.join(ctx, i, s); err != nil {
+		if err := c.join(b.Ctx, i, s); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
-	if err := c.connected(ctx, s.Trackers); err != nil {
+	err = Await(b.Ctx, StartWait, fmt.Sprintf("%d task trackers", s.Trackers), func() bool {
+		return processes.Connected(b.Ctx, c.API) == s.Trackers
+	})
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -67,6 +85,32 @@ func Start(ctx context.Context, programs, dir string, s Shape) (*Cluster, error)
 func (c *Cluster) Close() error {
 	c.API.Close()
 	return c.Cluster.Close()
+}
+
+// New is a path below its directory that was not given before.
+func (c *Cluster) New(name string) string {
+	return filepath.Join(c.Dir, fmt.Sprintf("%s%d", name, c.made.Add(1)))
+}
+
+// Run has mrsubmit run a job, and times that.
+func (c *Cluster) Run(ctx context.Context, args ...string) (time.Duration, error) {
+	return Timed(c.Command(ctx, "mrsubmit", append([]string{"run"}, args...)...))
+}
+
+// Last is the job that was submitted last, of a flow the one that ends last.
+func (c *Cluster) Last(ctx context.Context) (*web.Job, error) {
+	jobs, err := c.API.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(jobs) == 0 {
+		return nil, errors.New("the cluster knows no job")
+	}
+	id, err := wire.ParseJobID(jobs[len(jobs)-1].ID)
+	if err != nil {
+		return nil, err
+	}
+	return c.API.Job(ctx, id)
 }
 
 // env is what all processes are told.
@@ -80,7 +124,7 @@ func (s *Shape) env() []string {
 // join starts one more task tracker.
 func (c *Cluster) join(ctx context.Context, i int, s Shape) error {
 	id, flags := fmt.Sprintf("tt%d", i+1), slices.Clone(s.Worker)
-	env := append(s.env(), TrackerVariable+"="+id)
+	env := append(s.env(), tasktimes.TrackerVariable+"="+id)
 	if s.HDFS != nil {
 		node := s.HDFS.DataNodes[i]
 		conf, err := s.HDFS.ConfBeside(node)
@@ -99,35 +143,4 @@ func (c *Cluster) join(ctx context.Context, i int, s Shape) error {
 		return err
 	}
 	return d.Ready(ctx)
-}
-
-// connected waits until so many task trackers can be given work.
-func (c *Cluster) connected(ctx context.Context, n int) error {
-	return Await(ctx, StartWait, fmt.Sprintf("%d task trackers", n), func() bool {
-		ready := 0
-		if s, err := c.API.Cluster(ctx); err == nil {
-			for _, t := range s.Trackers {
-				if t.Connected {
-					ready++
-				}
-			}
-		}
-		return ready == n
-	})
-}
-
-// Await polls what tells nobody when it changes.
-func Await(ctx context.Context, limit time.Duration, what string, holds func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("no %s within %v: %w", what, limit, ctx.Err())
-		}
-	}
-	return nil
 }

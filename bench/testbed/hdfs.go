@@ -14,6 +14,21 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
+// HDFS starts four DataNodes in two racks, with one copy of each block; the caller closes
+// them. Behind, properties: as in [minicluster.Config]. Where it cannot be had, the error
+// is [minicluster.ErrUnavailable].
+func (b *Bench) HDFS(block int64, behind bool, properties map[string]string) (*minicluster.Cluster, error) {
+	jars, err := minicluster.Fetch(b.Ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(b.Path("hdfs")); err != nil { // of an earlier run
+		return nil, err
+	}
+	return minicluster.Start(b.Ctx, minicluster.Config{Jars: jars, Dir: b.Path("hdfs"), Racks: []string{"/a", "/a", "/b", "/b"},
+		Replication: 1, BlockSize: block, Behind: behind, Properties: properties})
+}
+
 // Client makes a file system with properties of its own, of a process beside a
 // DataNode or, at nil, of one that is beside none.
 func Client(h *minicluster.Cluster, at *minicluster.Daemon, properties map[string]string) (*hdfs.FS, error) {

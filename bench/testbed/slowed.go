@@ -27,7 +27,7 @@ func Slow(h *minicluster.Cluster) (*Slowed, error) {
 			return nil, errors.Join(err, s.Close())
 		}
 		s.listens = append(s.listens, listen)
-		go s.serve(listen, node)
+		go Serve(listen, func(conn net.Conn) { s.pass(conn, node) })
 	}
 	return s, nil
 }
@@ -47,19 +47,22 @@ func (s *Slowed) Close() error {
 	return errors.Join(errs...)
 }
 
-func (s *Slowed) serve(listen net.Listener, node *minicluster.Daemon) {
+// Serve has every connection served, and closed then, until the listener is closed.
+func Serve(listen net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := listen.Accept()
 		if err != nil {
 			return
 		}
-		go s.pass(conn, node)
+		go func() {
+			defer conn.Close()
+			serve(conn)
+		}()
 	}
 }
 
 // pass passes a connection on, until either end closes it.
 func (s *Slowed) pass(from net.Conn, node *minicluster.Daemon) {
-	defer from.Close()
 	to, err := net.Dial("tcp", node.Bound())
 	if err != nil {
 		return

@@ -1,7 +1,6 @@
-package main
+package tpch
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ const (
 )
 
 // table prints a line for each query, and the sums.
-func (b *bench) table(ctx context.Context, queries []int) error {
+func (b *bench) table() error {
 	columns := []string{"query", "quern"}
 	fmt.Printf("All have the same %d processors.", b.cores)
 	for _, e := range b.engines {
@@ -28,8 +27,8 @@ func (b *bench) table(ctx context.Context, queries []int) error {
 	fmt.Print("\n\n")
 	testbed.Table(columns...)
 	sum := make([]times, len(b.engines))
-	for _, q := range queries {
-		t, err := b.query(ctx, q)
+	for _, q := range b.queries {
+		t, err := b.query(q)
 		if err != nil {
 			return fmt.Errorf("query %d: %w", q, err)
 		}
@@ -49,24 +48,22 @@ type times struct {
 }
 
 func row(name string, t []times) {
-	columns := []string{name, seconds(t[quern].whole)}
+	columns := []string{name, testbed.Seconds(t[quern].whole)}
 	for _, peer := range t[duckdb:] {
-		columns = append(columns, seconds(peer.whole), seconds(peer.alone), fmt.Sprintf("%.2f", peer.whole.Seconds()/t[quern].whole.Seconds()))
+		columns = append(columns, testbed.Seconds(peer.whole), testbed.Seconds(peer.alone), testbed.Ratio(peer.whole, t[quern].whole))
 	}
 	testbed.Row(columns...)
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
-
 // query has every engine answer one in turn, and gives the medians. Every answer must be
 // DuckDB's.
-func (b *bench) query(ctx context.Context, q int) ([]times, error) {
+func (b *bench) query(q int) ([]times, error) {
 	whole, alone := make([][]time.Duration, len(b.engines)), make([][]time.Duration, len(b.engines))
-	for range b.runs {
+	for range b.Runs {
 		lines := make([]string, len(b.engines))
 		for k := range b.engines {
 			i := (k + b.begun) % len(b.engines) // so that none is always behind the same one
-			a, err := b.engines[i].ask(ctx, q)
+			a, err := b.engines[i].ask(q)
 			if err != nil {
 				return nil, err
 			}
@@ -88,21 +85,14 @@ func (b *bench) query(ctx context.Context, q int) ([]times, error) {
 }
 
 func same(who, got, want string) error {
-	if got == want {
-		return nil
-	}
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range max(len(g), len(w)) {
-		if i >= len(g) || i >= len(w) || g[i] != w[i] {
-			return fmt.Errorf("line %d of %s's answer is not DuckDB's:\n%q\n%q", i+1, who, at(g, i), at(w, i))
+	g, w := strings.SplitAfter(got, "\n"), strings.SplitAfter(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Errorf("line %d of %s's answer is not DuckDB's:\n%q\n%q", i+1, who, g[i], w[i])
 		}
 	}
-	return nil
-}
-
-func at(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
+	if len(g) != len(w) {
+		return fmt.Errorf("%s's answer has %d lines, DuckDB's has %d", who, len(g)-1, len(w)-1)
 	}
-	return ""
+	return nil
 }

@@ -18,7 +18,7 @@ func (c *Cluster) Processor() (tasks, daemons float64) {
 		own, ended := processorOf(d.Pid())
 		daemons += own
 		tasks += ended
-		for _, child := range children(d.Pid()) {
+		for _, child := range Children(d.Pid()) {
 			live, _ := processorOf(child)
 			tasks += live
 		}
@@ -46,7 +46,8 @@ func processorOf(pid int) (own, ended float64) {
 	return seconds(11) + seconds(12), seconds(13) + seconds(14)
 }
 
-func children(pid int) (pids []int) {
+// Children are the processes that a process has started and that have not ended.
+func Children(pid int) (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
 	for _, list := range lists {
 		text, err := os.ReadFile(list)

@@ -11,15 +11,13 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/quernmr/quern/bench/schedulers/waits"
+	"github.com/quernmr/quern/bench/schedulers/tasktimes"
 	"github.com/quernmr/quern/mapreduce"
 )
 
@@ -32,17 +30,21 @@ var (
 	read       = flag.Bool("read", false, "read the input; what that takes comes on top")
 	output     = flag.Int("map-bytes", 0, "that a map gives out; 0: the job has no reduces")
 	gate       = flag.String("gate", "", "`file` that must be there before a map ends")
-	flow       = flag.String("flow", "", "a flow instead of a job: `jobs`, see bench/schedulers/waits")
+	flow       = flag.String("flow", "", "a flow instead of a job: `jobs`, see package tasktimes")
 	splits     = flag.String("splits", "", "`directory` of the inputs of a flow's jobs: in3 has three splits")
-	slow       = factors{}
+	slow       = make(map[string]float64) // by tracker
 )
 
-// Tracker is the variable of a task tracker's environment that tells the tasks on it
-// which of the benchmark's trackers it is.
-const Tracker = "BENCH_TRACKER"
-
 func main() {
-	flag.Var(slow, "slow", "on the task tracker `name=factor` tasks take that many times as long; may be repeated")
+	flag.Func("slow", "on the task tracker `name=factor` tasks take that many times as long; may be repeated", func(pair string) error {
+		name, value, _ := strings.Cut(pair, "=")
+		factor, err := strconv.ParseFloat(value, 64)
+		if err == nil && !(factor > 0) {
+			err = errors.New("the factor must be positive")
+		}
+		slow[name] = factor
+		return err
+	})
 	mapreduce.Main(func() (*mapreduce.Flow, error) {
 		if *flow != "" {
 			return makeFlow()
@@ -52,7 +54,7 @@ func main() {
 }
 
 func makeJob() *mapreduce.Job {
-	job := task{waits.Job{Seed: *seed, Mean: *mapTime, Spread: *spread}}
+	job := task{tasktimes.Job{Seed: *seed, Mean: *mapTime, Spread: *spread}}
 	pairs := mapreduce.MapSplit(mapreduce.NewInput("nothing", pass), job.run)
 	if *output == 0 {
 		return mapreduce.MapOnly(pairs).Job(*name)
@@ -63,7 +65,7 @@ func makeJob() *mapreduce.Job {
 // makeFlow makes the jobs of a flow. A map of each reads the output of each job that it
 // is after, the others have splits of their own with nothing in them.
 func makeFlow() (*mapreduce.Flow, error) {
-	nodes, err := waits.Parse(*flow)
+	nodes, err := tasktimes.Parse(*flow)
 	if err != nil {
 		return nil, fmt.Errorf("-flow: %w", err)
 	}
@@ -100,7 +102,7 @@ func pass(s mapreduce.Split, from io.ReaderAt) iter.Seq2[struct{}, error] {
 }
 
 // task is a map.
-type task struct{ waits.Job }
+type task struct{ tasktimes.Job }
 
 func (m task) run(t *mapreduce.Task, records iter.Seq[struct{}], emit func(uint64, []byte)) error {
 	for range records {
@@ -148,7 +150,7 @@ func reduceTask(t *mapreduce.Task, groups iter.Seq2[uint64, iter.Seq[[]byte]], e
 			bytes += int64(len(v))
 		}
 	}
-	if err := wait(t, waits.Job{Seed: ^*seed, Mean: *reduceTime, Spread: *spread}); err != nil {
+	if err := wait(t, tasktimes.Job{Seed: ^*seed, Mean: *reduceTime, Spread: *spread}); err != nil {
 		return err
 	}
 	emit("bytes", bytes)
@@ -172,8 +174,8 @@ func passGate(t *mapreduce.Task) error {
 }
 
 // wait waits as long as the task takes on its tracker.
-func wait(t *mapreduce.Task, job waits.Job) error {
-	factor := cmp.Or(slow[os.Getenv(Tracker)], 1)
+func wait(t *mapreduce.Task, job tasktimes.Job) error {
+	factor := cmp.Or(slow[os.Getenv(tasktimes.TrackerVariable)], 1)
 	return sleep(t, time.Duration(float64(job.Task(t.Partition))*factor))
 }
 
@@ -186,27 +188,4 @@ func sleep(t *mapreduce.Task, d time.Duration) error {
 	case <-t.Done():
 		return t.Err()
 	}
-}
-
-// factors are by tracker.
-type factors map[string]float64
-
-func (f factors) String() string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(f)) {
-		all = append(all, fmt.Sprintf("%s=%v", name, f[name]))
-	}
-	return strings.Join(all, ",")
-}
-
-func (f factors) Set(text string) error {
-	for pair := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(pair, "=")
-		factor, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(factor > 0) {
-			return fmt.Errorf("%q: want NAME=FACTOR", pair)
-		}
-		f[name] = factor
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package waits
+package tasktimes
 
 import (
 	"reflect"
@@ -21,19 +21,17 @@ func TestFlow(t *testing.T) {
 
 func TestFlowRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                       "1 fields",
-		"1,1s,0,1":               "4 fields",
-		"x,1s,0,1,":              `"x"`,
-		"1,x,0,1,":               `"x"`,
-		"1,1s,x,1,":              `"x"`,
-		"1,1s,0,-1,":             `"-1"`,
-		"0,1s,0,1,":              "0 tasks",
-		"1,1s,0,1,;1,1s,0,1,1":   "job 1, \"1,1s,0,1,1\": it is after job 1",
-		"1,1s,0,1,;1,1s,0,1,0+0": "1 tasks, after 2 jobs",
-		"1,1s,0,1,;1,1s,0,1,0+":  `""`,
+		"":                                      "unexpected end",
+		"[]":                                    "without jobs",
+		`[{"Tasks":"x"}]`:                       "Tasks",
+		`[{"Seed":-1,"Tasks":1}]`:               "Seed",
+		`[{"Tasks":0}]`:                         "job 0 has 0 tasks",
+		`[{"Tasks":1},{"Tasks":1,"After":[1]}]`: "job 1 is after job 1",
+		`[{"Tasks":1,"After":[-1]}]`:            "job 0 is after job -1",
+		`[{"Tasks":1},{"Tasks":1,"After":[0,0]}]`: "job 1 has 1 tasks, after 2 jobs",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"bufio"
@@ -10,12 +10,14 @@ import (
 	"slices"
 )
 
-const wordLoopVerb = "word-loop"
+// WordLoop is the argument with which the benchmark program starts itself as the peer of
+// the word count: word-loop INPUT OUTPUT.
+const WordLoop = "word-loop"
 
-// wordLoop is the single-threaded word count that a careful programmer would
+// CountWords is the single-threaded word count that a careful programmer would
 // write without a framework: 1 MiB reads, a map looked up without allocating,
 // sorted output.
-func wordLoop(input, output string) (err error) {
+func CountWords(input, output string) (err error) {
 	in, err := os.Open(input)
 	if err != nil {
 		return err

@@ -1,11 +1,14 @@
-// Package waits is how long the tasks of the benchmarks' jobs hold their slots, so
-// that the jobs, and who judges their ends, know the same.
-package waits
+// Package tasktimes says how long the tasks of the benchmarks' jobs hold their slots. The
+// job program (../waiting) waits so long, and the benchmark judges the jobs' ends by it.
+package tasktimes
 
 import (
 	"math/rand/v2"
 	"time"
 )
+
+// TrackerVariable is in the environment of tasks: which of the benchmark's trackers they run on.
+const TrackerVariable = "BENCH_TRACKER"
 
 // Job is one job's tasks of a phase: they wait for Mean, more or less by up to
 // Spread of it, as their numbers say.

@@ -1,0 +1,75 @@
+// Package cluster measures what a cluster of processes promises: how soon work goes on
+// after the leader is killed, how long a small job takes, what passes through the log, how
+// soon a new tracker serves, and what TLS costs. Three job trackers and three task trackers
+// with two map and two reduce slots each run on loopback, on this machine, for each part.
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/bench/testbed"
+)
+
+type bench struct{ *testbed.Bench }
+
+// Section declares the flags and parts.
+func Section() testbed.Section {
+	b := &bench{}
+	return testbed.Section{
+		Name: "cluster", About: "a cluster of processes: failover, small jobs, the log, joins, TLS",
+		Runs: 10, Size: "1G",
+		Programs: []string{"examples/wordcount", "examples/sort", "integration/trial/paced"},
+		Open: func(of *testbed.Bench) error {
+			b.Bench = of
+			return nil
+		},
+		Columns: []string{"figure", "median", "worst", "to reach"},
+		Parts: []testbed.Part{
+			{Name: "leader killed under a job of 60 tasks", Measure: b.on(b.failover)},
+			{Name: "word count of 1 KB on a warm cluster", Measure: b.on(b.small)},
+			{Name: "what passes through the log", Measure: b.on(b.log)},
+			{Name: "a tracker joins", Measure: b.on(b.join)},
+			{Name: "TLS: a sort, a small job and a fetch with and without", Measure: b.tls},
+		},
+	}
+}
+
+func (b *bench) cluster(tls bool) (*testbed.Cluster, error) {
+	return b.Cluster(testbed.Shape{JobTrackers: 3, Trackers: 3, Maps: 2, Reduces: 2, TLS: tls})
+}
+
+// on has something measured on a cluster of its own.
+func (b *bench) on(measure func(*testbed.Cluster) error) func() error {
+	return func() error {
+		c, err := b.cluster(false)
+		if err != nil {
+			return err
+		}
+		return errors.Join(measure(c), c.Close())
+	}
+}
+
+// await polls until something holds.
+func (b *bench) await(what string, holds func() bool) error {
+	return testbed.Await(b.Ctx, testbed.StartWait, what, holds)
+}
+
+// lines makes an input of one split a line, of 128 bytes.
+func (b *bench) lines(n int) (name string, err error) {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "%-127s\n", fmt.Sprintf("w%d w%d w%d", i%7, i%31, i))
+	}
+	name = b.Path(fmt.Sprintf("lines%d", n))
+	return name, os.WriteFile(name, []byte(text.String()), 0o666)
+}
+
+// times prints a row of durations.
+func times(name string, list []time.Duration, show func(time.Duration) string, reach string) {
+	testbed.Row(name, show(testbed.Median(list)), show(slices.Max(list)), reach)
+}

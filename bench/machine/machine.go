@@ -1,0 +1,239 @@
+// Package machine measures Quern against the tools that a single machine offers, on the
+// same files, in the same run.
+//
+// Inputs are read once so that they are in the page cache. Quern's and the peer's whole
+// processes run in turn. Outputs are compared before a figure is printed.
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
+)
+
+type bench struct{ *testbed.Bench }
+
+// Section declares the flags and parts.
+func Section() testbed.Section {
+	b := &bench{}
+	return testbed.Section{
+		Name: "machine", About: "Quern beside what a single machine offers: a Go loop, GNU sort, GNU grep",
+		Runs: 3, Size: "1G", Cores: runtime.NumCPU(),
+		Programs: []string{"examples/wordcount", "examples/sort", "examples/grep"},
+		Open:     b.prepare,
+		Columns:  []string{"benchmark", "quern", "peer", "ratio", "to reach"},
+		Parts: []testbed.Part{
+			b.row("word count against one Go loop × cores", b.wordCount),
+			b.row("sort of 100-byte lines against GNU sort", b.sort),
+			b.row("grep -F against GNU grep × cores", b.grep),
+			b.row("peak memory of a worker, sort, input 20 × the budget", b.memory),
+			b.row("heap objects per input record: word count, sort, grep", b.objects),
+			b.row("word count of 1 KB, start to _SUCCESS", b.small),
+			b.row("synced output: word count against unsynced", func() ([]string, error) { return b.synced("wordcount", "text", b.Cores) }),
+			b.row("synced output: sort of 100-byte lines against unsynced", func() ([]string, error) { return b.synced("sort", "lines", b.Cores) }),
+			b.row("synced output: word count of 1 KB against unsynced", func() ([]string, error) { return b.synced("wordcount", "small", 1) }),
+		},
+	}
+}
+
+// row is a part of one row.
+func (b *bench) row(name string, measure func() ([]string, error)) testbed.Part {
+	return testbed.Part{Name: name, Measure: func() error {
+		columns, err := measure()
+		if err == nil {
+			testbed.Row(append([]string{name}, columns...)...)
+		}
+		return err
+	}}
+}
+
+// prepare makes the inputs.
+func (b *bench) prepare(of *testbed.Bench) error {
+	b.Bench = of
+	return errors.Join(
+		input.Text(b.Path("text"), b.Bytes), input.Lines(b.Path("lines"), b.Bytes), input.Text(b.Path("small"), 1<<10),
+		testbed.Cached(b.Path("text")), testbed.Cached(b.Path("lines")))
+}
+
+// sortMB is mapreduce.task.io.sort.mb, mergeMB the merge buffers of one home:
+// GNU sort is given as much memory as all slots together use.
+const sortMB, mergeMB = 100, 16
+
+// needle is a word of the text's tail: some lines match, most do not.
+const needle = "qu"
+
+func (b *bench) wordCount() ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	// Partitions are by hash, so ours is in order only within each part.
+	return b.against(b.job("wordcount", "text", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores)),
+		exec.Command(self, WordLoop, b.Path("text"), b.Path("peer")), true, b.Cores, "≥ 0.6")
+}
+
+func (b *bench) sort() ([]string, error) {
+	memory := (sortMB + mergeMB) * b.Cores
+	cmd := exec.Command("sort", fmt.Sprintf("--parallel=%d", b.Cores), "-S", fmt.Sprintf("%dM", memory), "-T", b.Dir,
+		"-o", b.Path("peer"), b.Path("lines"))
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	return b.against(b.job("sort", "lines", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores)), cmd, false, 1, "≥ 1")
+}
+
+func (b *bench) grep() ([]string, error) {
+	cmd := exec.Command("sh", "-c", fmt.Sprintf("LC_ALL=C exec grep -F %s %s > %s", needle, b.Path("text"), b.Path("peer")))
+	return b.against(b.job("grep", "text", "-e", needle), cmd, false, b.Cores, "≥ 0.4")
+}
+
+// against compares a job with a peer, whose speed counts so many times.
+func (b *bench) against(job, peer *exec.Cmd, resort bool, cores int, reach string) ([]string, error) {
+	ours, theirs, err := b.pair(job, peer)
+	if err == nil {
+		err = b.sameOutput(resort)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []string{testbed.Speed(b.Bytes, ours), testbed.Speed(b.Bytes, theirs), testbed.Ratio(theirs, ours*time.Duration(cores)), reach}, nil
+}
+
+func (b *bench) memory() ([]string, error) {
+	budget := max(b.Bytes/20>>20, 1)
+	cmd := b.job("sort", "lines", "-D", fmt.Sprintf("mapreduce.task.io.sort.mb=%d", budget))
+	peak, err := peakWorker(cmd)
+	if err != nil {
+		return nil, err
+	}
+	limit := budget + 64
+	return []string{fmt.Sprintf("%d MB", peak>>20), fmt.Sprintf("io.sort.mb %d MB", budget),
+		fmt.Sprintf("%.2f", float64(peak>>20)/float64(limit)), fmt.Sprintf("≤ 1 (of %d MB)", limit)}, nil
+}
+
+// objects divides the heap objects that all attempts allocated by the records of
+// the input.
+func (b *bench) objects() ([]string, error) {
+	var each []string
+	worst := 0.0
+	for _, cmd := range []*exec.Cmd{b.job("wordcount", "text"), b.job("sort", "lines"), b.job("grep", "text", "-e", needle)} {
+		if err := os.RemoveAll(b.Path("out")); err != nil {
+			return nil, err
+		}
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("%w\n%s", err, said)
+		}
+		per := counter(said, "HEAP_OBJECTS_ALLOCATED") / counter(said, "Map input records")
+		each = append(each, fmt.Sprintf("%.4f", per))
+		worst = max(worst, per)
+	}
+	return []string{strings.Join(each, ", "), "", fmt.Sprintf("%.4f", worst), "≤ 0.01"}, nil
+}
+
+// counter reads a counter that a job printed.
+func counter(said []byte, name string) float64 {
+	_, after, _ := bytes.Cut(said, []byte("\t"+name+"="))
+	line, _, _ := bytes.Cut(after, []byte("\n"))
+	n, err := strconv.ParseFloat(string(line), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return n
+}
+
+func (b *bench) small() ([]string, error) {
+	times, err := testbed.InTurn(0, max(b.Runs, 20), b.once(b.job("wordcount", "small")))
+	if err != nil {
+		return nil, err
+	}
+	return []string{"p50 " + testbed.Millis(testbed.Median(times[0])), "(slowest " + testbed.Millis(slices.Max(times[0])) + ")", "", "p50 ≤ 150 ms"}, nil
+}
+
+// synced compares a job with itself, which leaves its output to the page cache.
+func (b *bench) synced(name, file string, reduces int) ([]string, error) {
+	job := func(sync bool) *exec.Cmd {
+		return b.job(name, file, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces), "-D", fmt.Sprintf("quern.output.sync=%v", sync))
+	}
+	ours, peer, err := b.pair(job(true), job(false))
+	if err != nil {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%.3f s", ours.Seconds()), fmt.Sprintf("%.3f s", peer.Seconds()),
+		testbed.Ratio(peer, ours), "–"}, nil
+}
+
+// job is one of the examples over an input of the working directory.
+func (b *bench) job(name, file string, args ...string) *exec.Cmd {
+	args = append([]string{"-input", b.Path(file), "-output", b.Path("out"),
+		"-D", fmt.Sprintf("quern.embedded.slots=%d", b.Cores)}, args...)
+	return exec.CommandContext(b.Ctx, b.Program(name), args...)
+}
+
+// pair runs both commands in turn and gives the medians of their times.
+func (b *bench) pair(ours, peer *exec.Cmd) (time.Duration, time.Duration, error) {
+	times, err := testbed.InTurn(0, b.Runs, b.once(ours), b.once(peer))
+	if err != nil {
+		return 0, 0, err
+	}
+	return testbed.Median(times[0]), testbed.Median(times[1]), nil
+}
+
+// once runs a copy of cmd from a clean start and times its whole process.
+func (b *bench) once(cmd *exec.Cmd) func() (time.Duration, error) {
+	output := b.Path("peer")
+	if slices.Contains(cmd.Args, b.Path("out")) {
+		output = b.Path("out")
+	}
+	return func() (time.Duration, error) {
+		again := exec.CommandContext(b.Ctx, cmd.Path, cmd.Args[1:]...)
+		again.Env = cmd.Env
+		if err := os.RemoveAll(output); err != nil {
+			return 0, err
+		}
+		unix.Sync() // an earlier run's dirty pages are not this run's work
+		return testbed.Timed(again)
+	}
+}
+
+// sameOutput compares our parts, joined in order, with the peer's file, byte for
+// byte; sorted first when ours is in order only within each part.
+func (b *bench) sameOutput(resort bool) error {
+	parts, err := filepath.Glob(b.Path("out/part-*")) // in order
+	if err != nil {
+		return err
+	}
+	joined := exec.CommandContext(b.Ctx, "cat", parts...)
+	if resort {
+		joined = exec.CommandContext(b.Ctx, "sort", append([]string{"-s", "-t", "\t", "-k1,1"}, parts...)...)
+		joined.Env = append(os.Environ(), "LC_ALL=C")
+	}
+	pipe, err := joined.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := joined.Start(); err != nil {
+		return err
+	}
+	compare := exec.CommandContext(b.Ctx, "cmp", "-", b.Path("peer"))
+	compare.Stdin = pipe
+	said, differs := compare.CombinedOutput()
+	pipe.Close() // else the other would wait until the rest is read
+	err = joined.Wait()
+	if differs != nil {
+		return fmt.Errorf("output differs from the peer's: %w\n%s", differs, said)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+// Package mix measures what delay scheduling makes of a mix of TPC-H's queries, sorts and
+// greps over a real HDFS: the workload of dynamic delay's large experiment. A NameNode,
+// four DataNodes, and a task tracker of two slots beside each, run on loopback, on this
+// machine.
+//
+// Blocks have one replica, on a node that the seed draws. Reading one takes its time, as
+// from a disk, and longer from another node, as over a network: tasks wait more than they
+// compute, so that four machines fit into one. What is asked is the same for every rule,
+// and answers are compared before a figure is printed. A figure over several seeds is the
+// ratio of the sums over them.
+package mix
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/tpch/peers"
+)
+
+// The cluster, and how long its disks and network take.
+const (
+	nodes   = 4
+	slots   = 2 // of a tracker, of maps and of reduces
+	block   = 1 << 20
+	fromOwn = 500 * time.Millisecond // a block, from a disk of the node's own
+	fromFar = 800 * time.Millisecond // from another node's
+)
+
+func rules() []string { return []string{"none", "fixed=3s", "paper", "dynamic"} }
+
+type bench struct {
+	*testbed.Bench
+	hdfs    *minicluster.Cluster
+	slow    *testbed.Slowed
+	cluster *testbed.Cluster
+	made    int                 // outputs so far
+	placed  map[uint64]bool     // by seed
+	answers map[string][32]byte // what was computed first, by seed and work
+}
+
+// Section declares the flags and parts.
+func Section() testbed.Section {
+	b := &bench{placed: make(map[uint64]bool), answers: make(map[string][32]byte)}
+	return testbed.Section{
+		Name: "mix", About: "delay rules on a mix of queries, sorts and greps over a real HDFS",
+		Seeds: 9, Scale: "0.05",
+		Programs: []string{"examples/tpch", "examples/sort", "examples/grep"},
+		Open:     b.open,
+		Parts: []testbed.Part{
+			{Name: "queries, a sort and a grep, one at a time", Measure: b.alone},
+			{Name: "a mix of them, with arrivals", Measure: b.mixed},
+		},
+	}
+}
+
+// open makes tables and texts and starts everything.
+func (b *bench) open(of *testbed.Bench) error {
+	b.Bench = of
+	duckdb, err := peers.DuckDB(b.Ctx)
+	if err != nil {
+		return err
+	}
+	if b.hdfs, err = b.HDFS(block, true, nil); err != nil {
+		return err
+	}
+	b.AtEnd(b.hdfs.Close)
+	if b.slow, err = testbed.Slow(b.hdfs); err != nil {
+		return err
+	}
+	b.AtEnd(b.slow.Close)
+	for _, err := range []error{
+		duckdb.Generate(b.Ctx, b.tables(), b.Scale, 1), input.Lines(b.Path("lines"), textBytes), input.Text(b.Path("text"), textBytes),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	b.slow.Set(block, fromOwn, fromFar)
+	b.cluster, err = b.Cluster(testbed.Shape{Trackers: nodes, Maps: slots, Reduces: slots, HDFS: b.hdfs})
+	if err != nil {
+		return err
+	}
+	b.AtEnd(b.cluster.Close)
+	fmt.Printf("Blocks of %d MB with one replica on %d nodes of %d slots; one takes %v from the own node, %v from another.\n",
+		block>>20, nodes, slots, fromOwn, fromFar)
+	return nil
+}

@@ -1,0 +1,47 @@
+package tasktimes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Flow is jobs in an order in which they can run.
+type Flow []Node
+
+// Node is a job of a flow.
+type Node struct {
+	Job
+	Tasks int   // maps
+	After []int `json:",omitempty"` // positions of the jobs whose output it reads, each with one of its maps
+}
+
+// String is the flow as an argument of the program.
+func (f Flow) String() string {
+	text, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // of numbers alone
+	}
+	return string(text)
+}
+
+// Parse reads what String writes.
+func Parse(text string) (f Flow, err error) {
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		return nil, err
+	}
+	if len(f) == 0 {
+		return nil, errors.New("a flow without jobs")
+	}
+	for i, n := range f {
+		for _, before := range n.After {
+			if before < 0 || before >= i {
+				return nil, fmt.Errorf("job %d is after job %d, which is not before it", i, before)
+			}
+		}
+		if n.Tasks < max(1, len(n.After)) {
+			return nil, fmt.Errorf("job %d has %d tasks, after %d jobs", i, n.Tasks, len(n.After))
+		}
+	}
+	return f, nil
+}

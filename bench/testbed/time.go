@@ -1,0 +1,72 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Timed runs a command and gives the time of its whole process.
+func Timed(cmd *exec.Cmd) (time.Duration, error) {
+	began := time.Now()
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	}
+	return time.Since(began), nil
+}
+
+// InTurn measures several things in turn, A B A B …, and gives the figures of each. The
+// first so many rounds warm up and do not count.
+func InTurn[T any](warm, runs int, things ...func() (T, error)) ([][]T, error) {
+	figures := make([][]T, len(things))
+	for i := range warm + runs {
+		for k, measure := range things {
+			figure, err := measure()
+			if err != nil {
+				return nil, err
+			}
+			if i >= warm {
+				figures[k] = append(figures[k], figure)
+			}
+		}
+	}
+	return figures, nil
+}
+
+// Cached reads what is in a file or below a directory, so that it is in the page cache.
+func Cached(name string) error {
+	return filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(io.Discard, f)
+		return err
+	})
+}
+
+// Await polls what tells nobody when it changes.
+func Await(ctx context.Context, limit time.Duration, what string, holds func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("no %s within %v: %w", what, limit, ctx.Err())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+// Package tpch answers TPC-H's queries with examples/tpch, compares every answer with
+// DuckDB's, and prints times beside each other.
+//
+// The generator, DuckDB and Spark are fetched into the project's cache; Spark runs
+// only when asked for. Tables are read once before, so that they are in the page
+// cache. A run is a whole process, from its start to its end. All engines have the
+// processors that this command has, and are told how many: with fewer it is run under
+// taskset. They take turns, and who begins changes from run to run; before each run
+// what the one before it has written is written back.
+package tpch
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/integration/tpch/peers"
+)
+
+type bench struct {
+	*testbed.Bench
+	list    string // -queries
+	spark   bool
+	parts   int
+	queries []int
+	cores   int
+	engines []engine // Quern and DuckDB, and Spark when it is asked for
+	begun   int      // rounds so far
+}
+
+// Section declares the flags and parts.
+func Section() testbed.Section {
+	b := &bench{cores: runtime.NumCPU()}
+	return testbed.Section{
+		Name: "tpch", About: "TPC-H's queries beside DuckDB and Spark",
+		Runs: 3, Scale: "0.01",
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&b.parts, "parts", 1, "`files` that each table is divided into")
+			f.StringVar(&b.list, "queries", "1,3,5,6,10,13", "`numbers` of the queries")
+			f.BoolVar(&b.spark, "spark", false, "run Spark too")
+		},
+		Programs: []string{"examples/tpch"},
+		Open:     b.open,
+		Parts:    []testbed.Part{{Name: "TPC-H", Measure: b.table}},
+	}
+}
+
+// open fetches the peers and makes the tables.
+func (b *bench) open(of *testbed.Bench) error {
+	b.Bench = of
+	for text := range strings.SplitSeq(b.list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("-queries %s: %w", b.list, err)
+		}
+		b.queries = append(b.queries, n)
+	}
+	duckdb, err := peers.DuckDB(b.Ctx)
+	if err != nil {
+		return err
+	}
+	b.engines = []engine{b.quern(), b.peer(duckdb, fmt.Sprintf("%d threads", b.cores))}
+	if b.spark {
+		p, err := peers.Spark(b.Ctx)
+		if err != nil {
+			return err
+		}
+		b.engines = append(b.engines, b.peer(p, fmt.Sprintf("local[%d] and %d shuffle partitions", b.cores, b.cores)))
+	}
+	if err := duckdb.Generate(b.Ctx, b.tables(), b.Scale, b.parts); err != nil {
+		return err
+	}
+	return testbed.Cached(b.tables())
+}
+
+func (b *bench) tables() string { return b.Path(fmt.Sprintf("scale-%s-%d", b.Scale, b.parts)) }
