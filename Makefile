@@ -4,7 +4,7 @@ FUZZTIME ?= 10s
 BENCHFLAGS ?=
 SCALE ?= 0.01
 
-.PHONY: test unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix tpch papers
+.PHONY: test unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair tpch papers
 
 # Everything that must pass before a change goes in, with a summary at the end.
 test:
@@ -62,6 +62,10 @@ bench-schedulers:
 # Delay rules on a mix of queries, sorts and greps over a real HDFS: BENCHFLAGS="-seeds 1"
 bench-mix:
 	go run ./bench mix $(BENCHFLAGS)
+
+# The working tree beside another revision: REV=main BENCHFLAGS="-dir /dev/shm/pair -only sort"
+bench-pair:
+	go run ./bench pair -rev '$(REV)' $(BENCHFLAGS)
 
 # TPC-H's queries, answers held to DuckDB's: SCALE=1 BENCHFLAGS="-spark -runs 1"
 tpch:

@@ -21,6 +21,7 @@ import (
 	"github.com/quernmr/quern/bench/hdfs"
 	"github.com/quernmr/quern/bench/machine"
 	"github.com/quernmr/quern/bench/mix"
+	"github.com/quernmr/quern/bench/pair"
 	"github.com/quernmr/quern/bench/schedulers"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/bench/tpch"
@@ -28,7 +29,7 @@ import (
 
 func sections() []testbed.Section {
 	return []testbed.Section{
-		machine.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(),
+		machine.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(),
 	}
 }
 

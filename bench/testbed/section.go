@@ -64,6 +64,7 @@ func (s *Section) Run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	fmt.Printf("bench %s%s; %d cores, %s\n", s.Name, b.settings, runtime.NumCPU(), runtime.Version())
 	b.Ctx = ctx
 	defer func() { err = errors.Join(err, b.cleanUp()) }()
 	if b.Dir == "" {
@@ -88,7 +89,6 @@ func (s *Section) Run(ctx context.Context, args []string) (err error) {
 			return err
 		}
 	}
-	fmt.Printf("bench %s%s; %d cores, %s\n", s.Name, b.settings, runtime.NumCPU(), runtime.Version())
 	if s.Columns != nil {
 		fmt.Println()
 		Table(s.Columns...)

@@ -32,13 +32,16 @@ const Module = "github.com/quernmr/quern"
 
 // Build builds programs into dir, each under the last element of its package's
 // path below the module, and the daemons and mrsubmit beside them.
-func Build(dir string, packages ...string) error {
-	args := []string{"build", "-o", dir + string(filepath.Separator)}
+func Build(dir string, packages ...string) error { return BuildFrom("", dir, packages...) }
+
+// BuildFrom is Build of the sources in tree instead of those of this process.
+func BuildFrom(tree, dir string, packages ...string) error {
+	args := []string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}
 	for _, p := range append([]string{"cmd/jobtracker", "cmd/tasktracker", "cmd/mrsubmit"}, packages...) {
 		args = append(args, Module+"/"+p)
 	}
 	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = tree, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", strings.Join(packages, ", "), err, out)
 	}

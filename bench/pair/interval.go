@@ -1,0 +1,100 @@
+package pair
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/bench/testbed"
+)
+
+// confidence is the probability that an interval is meant to have.
+const confidence = 0.95
+
+// estimate is by what factor figures differ.
+type estimate struct {
+	ratio, low, high float64
+	covers           float64 // the probability that the true median is from low to high
+}
+
+// differ estimates now / before of figures that were measured in pairs.
+func differ(before, now []float64) estimate {
+	ratios := make([]float64, len(now))
+	for i := range now {
+		if ratios[i] = 1; now[i] != before[i] { // 0 / 0 is no change
+			ratios[i] = now[i] / before[i]
+		}
+	}
+	slices.Sort(ratios)
+	rank, covers := signRank(len(ratios))
+	return estimate{testbed.Median(ratios), ratios[rank], ratios[len(ratios)-1-rank], covers}
+}
+
+// signRank gives the largest rank, from 0, so that from the value of that rank to the one as
+// far from the other end the median is covered with confidence, and how well it is. Each of
+// n values is below the median with odds of a half: the value of rank k is above the median
+// when at most k of the values are below.
+func signRank(n int) (rank int, covers float64) {
+	below := 0.0
+	for k := 0; 2*k < n; k++ {
+		ways, _ := math.Lgamma(float64(n + 1))
+		these, _ := math.Lgamma(float64(k + 1))
+		others, _ := math.Lgamma(float64(n - k + 1))
+		below += math.Exp(ways - these - others - float64(n)*math.Ln2)
+		if k > 0 && 1-2*below < confidence {
+			break
+		}
+		rank, covers = k, max(1-2*below, 0)
+	}
+	return rank, covers
+}
+
+// rowNames are those that both have, and then those that only one has.
+func rowNames(all [][]measured) []string {
+	before, now := all[0][0], all[1][0]
+	names := slices.Sorted(maps.Keys(now))
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, both := now[name]; !both {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// column is the figures of a row; nil: there are none.
+func column(all []measured, name string) (list []float64) {
+	for _, m := range all {
+		if x, has := m[name]; has {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+func printRow(name string, before, now []float64) {
+	if len(before) != len(now) {
+		testbed.Row(name, median(before), median(now), "–", "–", "not in both")
+		return
+	}
+	e := differ(before, now)
+	interval, differs := fmt.Sprintf("%.3f to %.3f", e.low, e.high), ""
+	if e.covers < confidence {
+		interval += fmt.Sprintf(" (%.0f %%)", 100*e.covers)
+	} else if e.low > 1 || e.high < 1 {
+		differs = "yes"
+	}
+	testbed.Row(name, median(before), median(now), fmt.Sprintf("%.3f", e.ratio), interval, differs)
+}
+
+// median is that of figures of any unit.
+func median(list []float64) string {
+	if len(list) == 0 {
+		return "–"
+	}
+	x := testbed.Median(list)
+	if x >= 1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
+}

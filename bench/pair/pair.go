@@ -1,0 +1,213 @@
+// Package pair compares the working tree with another revision of Quern: both are built,
+// and their programs run in turn, A B A B …, on the same inputs, so that what else the
+// machine does meets both alike. Of the other revision only the product is used: its
+// examples, daemons and benchmarks of packages. So it may be of any age whose programs
+// take today's flags. Outputs of both must be equal.
+//
+// The figure of a row is the median over the pairs of now / before. Its interval is that of
+// the sign test: from the k-th smallest to the k-th largest of the pairs' ratios, k as large
+// as it can be so that the true median is within with a probability of at least 95 %,
+// however the times are distributed. That needs six pairs; of fewer the interval is from
+// the smallest to the largest, and its probability is printed. Nothing is drawn at random,
+// so there is no seed. The two revisions differ where 1 is outside the interval: of twenty
+// rows without a difference one may say so.
+package pair
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/integration/processes"
+)
+
+type bench struct {
+	*testbed.Bench
+	rev       string
+	both      [2]revision // before and now
+	goBench   string
+	goPackage [2]string
+	goTime    string
+}
+
+// revision is one of the two.
+type revision struct {
+	tree     string // directory of the sources
+	programs string // directory
+}
+
+// often is how many times -runs the short jobs run.
+const often = 5
+
+// Section declares the flags and parts.
+func Section() testbed.Section {
+	b := &bench{}
+	return testbed.Section{
+		Name: "pair", About: "the working tree beside another revision: ratios and their intervals",
+		Runs: 9, Size: "256M", Cores: runtime.NumCPU(),
+		Flags: func(f *flag.FlagSet) {
+			f.StringVar(&b.rev, "rev", "", "`commit` to compare the working tree with")
+			f.StringVar(&b.goBench, "bench", "", "`regexp` of benchmarks of a package, which run on one processor; default: none")
+			f.StringVar(&b.goPackage[1], "package", "jobtracker/core", "`path` of that package below the module")
+			f.StringVar(&b.goPackage[0], "package-before", "", "its `path` in the other revision; default: the same")
+			f.StringVar(&b.goTime, "benchtime", "1s", "`time` of each benchmark, or Nx, as go test has it")
+		},
+		Open:    b.open,
+		Columns: []string{"benchmark", "before", "now", "now / before", "95 % interval", "differs"},
+		Parts: []testbed.Part{
+			b.embedded("word count of 1 KB", often, "wordcount", "small"),
+			b.embedded("word count", 1, "wordcount", "text"),
+			b.embedded("sort of 100-byte lines", 1, "sort", "lines"),
+			b.embedded("grep", 1, "grep", "text", "-e", input.Needle),
+			{Name: "word count of 1 KB on a warm cluster", Measure: b.warm},
+			{Name: "go test -bench", Measure: b.benchmarks},
+		},
+	}
+}
+
+// open builds both revisions and makes the inputs.
+func (b *bench) open(of *testbed.Bench) error {
+	b.Bench = of
+	if b.rev == "" {
+		return errors.New("-rev is missing: name the commit to compare with")
+	}
+	top, err := git(b.Ctx, ".", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	before, err := checkOut(b.Bench, top, b.rev)
+	if err != nil {
+		return err
+	}
+	b.both = [2]revision{{before, b.Path("programs/before")}, {top, b.Path("programs/now")}}
+	for _, r := range b.both {
+		if err := errors.Join(os.RemoveAll(r.programs), os.MkdirAll(r.programs, 0o777)); err != nil {
+			return err
+		}
+		if err := processes.BuildFrom(r.tree, r.programs, "examples/wordcount", "examples/sort", "examples/grep"); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		input.Text(b.Path("text"), b.Bytes), input.Lines(b.Path("lines"), b.Bytes), input.Text(b.Path("small"), 1<<10),
+		testbed.Cached(b.Path("text")), testbed.Cached(b.Path("lines")))
+}
+
+// checkOut makes a work tree of a revision, which is removed at the end.
+func checkOut(b *testbed.Bench, repository, rev string) (tree string, err error) {
+	commit, err := git(b.Ctx, repository, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
+	if err != nil {
+		return "", fmt.Errorf("-rev %s is not a commit of %s", rev, repository)
+	}
+	tree = b.Path("before")
+	if err := os.RemoveAll(tree); err != nil { // of a run that was killed
+		return "", err
+	}
+	if _, err := git(b.Ctx, repository, "worktree", "add", "--quiet", "--force", "--detach", tree, commit); err != nil {
+		return "", err
+	}
+	b.AtEnd(func() error { // also after an interrupt
+		_, err := git(context.Background(), repository, "worktree", "remove", "--force", tree)
+		return err
+	})
+	return tree, nil
+}
+
+func git(ctx context.Context, dir string, args ...string) (string, error) {
+	said, err := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w\n%s", args[0], err, said)
+	}
+	return strings.TrimSpace(string(said)), nil
+}
+
+// measured is what one run gave, by the name of its row.
+type measured map[string]float64
+
+// embedded compares a job in one process and its workers, by its time and by the time that
+// all of them took of processors.
+func (b *bench) embedded(name string, times int, program, file string, args ...string) testbed.Part {
+	return testbed.Part{Name: name, Measure: func() error {
+		same := sameOutput()
+		run := func(r revision) func() (measured, error) {
+			return func() (measured, error) {
+				out := b.Path("out")
+				if err := os.RemoveAll(out); err != nil {
+					return nil, err
+				}
+				unix.Sync() // an earlier run's dirty pages are not this run's work
+				all := append([]string{"-input", b.Path(file), "-output", out, "-D", fmt.Sprintf("quern.embedded.slots=%d", b.Cores)}, args...)
+				if program != "grep" { // which has none
+					all = append(all, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores))
+				}
+				cmd := exec.CommandContext(b.Ctx, filepath.Join(r.programs, program), all...)
+				took, err := testbed.Timed(cmd)
+				if err != nil {
+					return nil, err
+				}
+				processor := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+				return measured{name + ", s": took.Seconds(), name + ", s of processors": processor.Seconds()}, same(out)
+			}
+		}
+		return b.compare(times, run(b.both[0]), run(b.both[1]))
+	}}
+}
+
+// warm compares a small job on two clusters, each idle while the other works.
+func (b *bench) warm() error {
+	same := sameOutput()
+	var runs [2]func() (measured, error)
+	for k, r := range b.both {
+		c, err := b.Cluster(testbed.Shape{Programs: r.programs, JobTrackers: 3, Trackers: 3, Maps: 2, Reduces: 2})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		runs[k] = func() (measured, error) {
+			out := c.New("out")
+			took, err := c.Run(b.Ctx, c.Program("wordcount"), "-input", b.Path("small"), "-output", out)
+			if err != nil {
+				return nil, err
+			}
+			return measured{"word count of 1 KB on a warm cluster, s": took.Seconds()}, same(out)
+		}
+	}
+	return b.compare(often, runs[0], runs[1])
+}
+
+// sameOutput compares outputs with the first one.
+func sameOutput() func(dir string) error {
+	var first *[sha256.Size]byte
+	return func(dir string) error {
+		sum, err := testbed.Digest(local.New(), "file://"+dir)
+		if err == nil && first != nil && sum != *first {
+			err = fmt.Errorf("the output in %s differs from the other revision's", dir)
+		}
+		first = &sum
+		return err
+	}
+}
+
+// compare has both run in turn, so many times -runs, and prints a row for each figure.
+func (b *bench) compare(times int, before, now func() (measured, error)) error {
+	all, err := testbed.InTurn(1, times*b.Runs, before, now)
+	if err != nil {
+		return err
+	}
+	for _, name := range rowNames(all) {
+		printRow(name, column(all[0], name), column(all[1], name))
+	}
+	return nil
+}
