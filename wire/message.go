@@ -19,6 +19,7 @@ type (
 		ReduceSlots int
 		Nonce       string // read from the staging directory, see Staging; empty: not read yet
 		Rack        string // "/dc1/r7"; empty: not told
+		DisksLeft   int    // how often this process has left a disk alone
 	}
 
 	// Staging answers a Hello without the right Nonce: the tracker is to read it
@@ -64,6 +65,7 @@ type (
 		MapSlots    int
 		ReduceSlots int
 		Reason      string
+		DisksLeft   int // as in Hello
 	}
 
 	// Report tells an attempt's new state, at once.

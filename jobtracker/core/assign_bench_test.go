@@ -20,6 +20,9 @@ import (
 // fleet is a leader with many trackers and jobs, whose maps take seeded times. It makes
 // as little garbage as it can: what is measured is the core.
 type fleet struct {
+	hold bool // proposals are kept in held
+	held []Propose
+
 	tb    testing.TB
 	core  *Core
 	rnd   *rand.Rand
@@ -123,6 +126,10 @@ func (f *fleet) carry(commands []Command) {
 func (f *fleet) carryOut(c Command) {
 	switch c := c.(type) {
 	case Propose:
+		if f.hold {
+			f.held = append(f.held, c)
+			return
+		}
 		f.index++
 		f.step(Entry{Index: f.index, Term: 1, Data: c.Data})
 	case LoadSplits:

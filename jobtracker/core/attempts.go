@@ -264,6 +264,9 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 	}
 	ran := time.Duration(l.wall()-a.began) * time.Millisecond
 	launched := l.now - r.Took
+	if !l.adopted(a) {
+		launched = l.now - max(r.Took, ran) // its report may have waited
+	}
 	switch state {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
@@ -281,7 +284,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 		}
 		l.succeeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
-		if l.failed(j, t, a.task, a.id, r) && a.id.Task.Kind.Slotted() && !l.adopted(a) && launched > t.pardoned {
+		if l.failed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && launched > t.pardoned {
 			l.suspect(a, ran)
 		}
 	}
@@ -323,7 +326,7 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 			l.succeeded(j, t, tk, r.Attempt, r.Result)
 		}
 	case wire.AttemptFailed:
-		l.failed(j, t, tk, r.Attempt, r.Result)
+		l.failed(j, t, tk, r.Attempt, r.Result, l.now-r.Result.Took)
 	}
 	l.touch(j)
 }

@@ -17,7 +17,7 @@ import (
 //	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1] [delay=3s]      a new job tracker, as the first verb
 //	again t1 nonce=n                     hello once more on the same stream
 //	no-staging t1 reason=…
-//	capacity t1 slots=2,1 [reason=…]
+//	capacity t1 slots=2,1 [reason=…] [left=1]
 //	history job1 [error=…]               WriteHistory is done
 //	tidied
 //	lease t1 t2 5m                       time passes in which these renew their leases
@@ -46,7 +46,7 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	case "capacity":
 		maps, reduces, _ := strings.Cut(value(d, "slots", ""), ",")
 		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Capacity{
-			MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Reason: value(d, "reason", ""),
+			MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Reason: value(d, "reason", ""), DisksLeft: int(num(value(d, "left", "0"))),
 		}})
 	case "history":
 		s.step(HistoryWritten{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)})

@@ -216,6 +216,9 @@ func (l *Live) excluded(name string, fitted bool) {
 		l.phases[p].completed(l.now)
 	}
 	l.readmits = l.now
+	if t.excluded && t.spared {
+		l.lift(t)
+	}
 	l.needTracker()
 	l.touchAll()
 }
@@ -228,16 +231,28 @@ func (l *Live) clearRecord(t *tracker) {
 	}
 }
 
-// pardon follows a tracker that leaves a disk alone.
-func (l *Live) pardon(t *tracker) {
-	if l.now < t.pardoned+blameWindow {
+// leftDisks pardons a tracker that has left a disk alone since it last said how often it has.
+func (l *Live) leftDisks(t *tracker, times int) {
+	more := times > t.disksLeft
+	t.disksLeft = max(t.disksLeft, times)
+	if !more || l.now < t.pardoned+blameWindow {
 		return
 	}
 	t.pardoned = l.now
 	l.clearRecord(t)
-	if t.Excluded != "" {
-		l.readmit(t)
+	switch {
+	case t.Excluded != "":
+		l.lift(t)
+	case l.c.pending.has(l.exclusion(t, "")):
+		t.spared = true
 	}
+}
+
+// lift ends the exclusion of a tracker that is pardoned: the next one is no longer for it.
+func (l *Live) lift(t *tracker) {
+	t.spared = false
+	t.banned = max(0, t.banned-1)
+	l.readmit(t)
 }
 
 // checkExclusions proposes the end of those exclusions that are due.

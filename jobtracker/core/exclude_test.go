@@ -18,10 +18,18 @@ func (f *fleet) failed(a *attempt, took time.Duration) {
 	}})
 }
 
-// blame has three maps fail on a tracker that then succeed elsewhere.
+// blame has three maps fail on a tracker that then succeed elsewhere. All are launched there
+// after its last pardon.
 func (f *fleet) blame(t *tracker) {
+	late := func(a *attempt) bool { return time.Duration(a.began-f.core.wall)*time.Millisecond > t.pardoned }
 	for range maxBlame {
-		a := t.attempts[0]
+		i := slices.IndexFunc(t.attempts, late)
+		for ; i < 0; i = slices.IndexFunc(t.attempts, late) {
+			if !f.end() {
+				f.tb.Fatal("nothing is launched there any more")
+			}
+		}
+		a := t.attempts[i]
 		m := &a.job.maps[a.id.Task.N]
 		for f.failed(a, 0); !m.output.atHand(); {
 			if !f.end() {
@@ -31,9 +39,9 @@ func (f *fleet) blame(t *tracker) {
 	}
 }
 
-// troubled has a tracker say that it leaves a disk alone.
-func (f *fleet) troubled(t *tracker, text string) {
-	f.step(FromTracker{Stream: t.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, Reason: text}})
+// left has a tracker say how often it has left a disk alone.
+func (f *fleet) left(t *tracker, times int) {
+	f.step(FromTracker{Stream: t.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: times}})
 	f.now += time.Millisecond
 }
 
@@ -50,15 +58,78 @@ func TestPardon(t *testing.T) {
 	if bad.Excluded == "" {
 		t.Fatal("the tracker is not excluded")
 	}
-	if f.troubled(bad, "disk /a: full"); bad.Excluded != "" || bad.excluded {
+	if f.left(bad, 1); bad.Excluded != "" || bad.excluded {
 		t.Fatalf("without the bad disk it is excluded: %s", bad.Excluded)
 	}
 	f.blame(bad)
 	if bad.Excluded == "" {
 		t.Error("it is not excluded for what fails later")
 	}
-	if f.troubled(bad, "disk /b: full"); bad.Excluded == "" {
+	if f.left(bad, 2); bad.Excluded == "" {
 		t.Error("its exclusion ends for each disk")
+	}
+}
+
+// TestPardonAfterReconnection: what a tracker has left alone before ends no exclusion, when
+// it comes back as little as when a disk is good again.
+func TestPardonAfterReconnection(t *testing.T) {
+	f, _, bad := smallFleet(t)
+	f.left(bad, 1)
+	f.now += 2 * blameWindow
+	f.blame(bad)
+	if bad.Excluded == "" {
+		t.Fatal("the tracker is not excluded")
+	}
+	f.step(StreamClosed{bad.stream})
+	f.step(FromTracker{Stream: 1000, Message: &wire.Hello{
+		Version: wire.Version, Tracker: bad.Name, Process: bad.Process, Host: bad.Host, Addr: bad.Addr,
+		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: 1,
+	}})
+	if bad.stream != 1000 {
+		t.Fatal("it is not back")
+	}
+	if f.left(bad, 1); bad.Excluded == "" {
+		t.Error("its exclusion ends for a disk that it has left alone long before")
+	}
+	if f.left(bad, 2); bad.Excluded != "" {
+		t.Error("its exclusion does not end for another disk")
+	}
+}
+
+// TestPardonAfterElection: the same for a leader that has not heard of that disk before.
+func TestPardonAfterElection(t *testing.T) {
+	f, _, bad := smallFleet(t)
+	f.blame(bad)
+	hello := &wire.Hello{
+		Version: wire.Version, Tracker: bad.Name, Process: bad.Process, Incarnation: bad.Incarnation, Host: bad.Host, Addr: bad.Addr,
+		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: 3,
+	}
+	f.step(Deposed{})
+	f.step(Elected{Term: 1, Wall: 1})
+	f.step(FromTracker{Stream: 1000, Message: hello})
+	bad = f.core.live.trackers[bad.Name]
+	if f.left(bad, 3); bad.Excluded == "" {
+		t.Error("an election ends its exclusion")
+	}
+	if f.left(bad, 4); bad.Excluded != "" {
+		t.Error("its exclusion does not end for another disk")
+	}
+}
+
+// TestPardonOverHeldLog: an exclusion that is proposed when the disk is left alone, and
+// comes into the log later, ends at once and counts for nothing.
+func TestPardonOverHeldLog(t *testing.T) {
+	f, l, bad := smallFleet(t)
+	f.hold = true
+	f.blame(bad)
+	if len(f.held) != 1 || bad.Excluded != "" {
+		t.Fatalf("%d facts are proposed, and it is excluded: %q", len(f.held), bad.Excluded)
+	}
+	f.left(bad, 1)
+	f.hold = false
+	f.carryOut(f.held[0])
+	if bad.Excluded != "" || bad.banned != 0 || l.free[mapPhase].Len()+len(bad.attempts) == 0 {
+		t.Errorf("it is excluded: %q, for the time after %d exclusions", bad.Excluded, bad.banned)
 	}
 }
 

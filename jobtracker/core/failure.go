@@ -76,7 +76,7 @@ func (j *job) maxAttempts(k wire.Kind) int {
 // when it has had its attempts or another one would fail alike, and somebody needs it.
 // Segments that a reduce could not read are no fault of its own. It returns whether the
 // failure may be the tracker's: not when another attempt would fail alike anywhere.
-func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) bool {
+func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
 	bad := j.mishaps(tk)
 	if slices.Contains(bad.failed, id.N) || slices.Contains(bad.excused, id.N) || j.taskDone(id.Task) {
 		return false
@@ -92,7 +92,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		return false
 	}
 	j.avoid(tk, t.Name)
-	bad.failed, bad.failedOn = append(bad.failed, id.N), append(bad.failedOn, failedOn{t.Name, l.now - r.Took})
+	bad.failed, bad.failedOn = append(bad.failed, id.N), append(bad.failedOn, failedOn{t.Name, launched})
 	if id.Task.Kind.Slotted() {
 		j.failures[phaseOf(id.Task.Kind)]++
 	}

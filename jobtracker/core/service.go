@@ -60,12 +60,12 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	switch {
 	case id.Task.Kind == wire.Setup && state == wire.Preparing:
 		if r.Splits == nil || r.Splits.Maps < 0 {
-			l.failed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"})
+			l.failed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"}, l.now)
 			return
 		}
 		if n := r.Splits.Maps + l.facts.MapsAtATime(j.facts.Submission()); n > maxTasks || n < 0 {
 			l.failed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unended jobs of the submission have %d, at most %d: "+
-				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, maxTasks)})
+				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, maxTasks)}, l.now)
 			return
 		}
 		j.done[wire.Setup] = true

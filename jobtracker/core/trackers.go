@@ -35,28 +35,31 @@ type tracker struct {
 	outputs     []outputAt // maps whose chosen output is here, or was
 	rack        string     // see locality.Topology
 
-	host     string                // see locality.HostKey
-	queues   [2][]queued           // see queues.go
-	load     float64               // bytes that its homes are taken to gather
-	slow     float64               // how much longer than elsewhere reduces take; 0: not measured
-	incoming int                   // partitions that are gathered for its free slots
-	counted  [2]int                // of its slots, in Live.slots
-	blame    []time.Duration       // see blamed
-	streaks  [2]streak             // by phase
-	services int                   // service attempts that run there
-	serves   bool                  // it is given work, and service attempts before others
-	banned   int                   // times excluded since it last succeeded in a task with a slot
-	switched time.Duration         // when it was excluded or readmitted last
-	pardoned time.Duration         // when it was last, see pardon
-	pages    []*wire.Inventory     // of the one that is coming in
-	rate     float64               // bytes a second that its homes fetch; 0: not measured
-	since    time.Duration         // when it began to run nothing, if it is resting
-	resting  bool                  // it drains and runs nothing
-	remade   bool                  // see remake
-	shares   int                   // version of Live.parts that it was told last
-	trouble  string                // what it says is wrong with it
-	homes    map[*job]*taskset.Set // partitions at home here and not committed
-	ready    map[*job]*taskset.Set // of those, partitions that can be reduced now
+	host      string                // see locality.HostKey
+	queues    [2][]queued           // see queues.go
+	load      float64               // bytes that its homes are taken to gather
+	slow      float64               // how much longer than elsewhere reduces take; 0: not measured
+	incoming  int                   // partitions that are gathered for its free slots
+	counted   [2]int                // of its slots, in Live.slots
+	blame     []time.Duration       // see blamed
+	streaks   [2]streak             // by phase
+	services  int                   // service attempts that run there
+	serves    bool                  // it is given work, and service attempts before others
+	banned    int                   // times excluded since it last succeeded in a task with a slot
+	switched  time.Duration         // when it was excluded or readmitted last
+	pardoned  time.Duration         // when it was last, see leftDisks
+	spared    bool                  // an exclusion that is not in the log yet is to end at once
+	welcomed  bool                  // in this office
+	disksLeft int                   // how often its process has left a disk alone
+	pages     []*wire.Inventory     // of the one that is coming in
+	rate      float64               // bytes a second that its homes fetch; 0: not measured
+	since     time.Duration         // when it began to run nothing, if it is resting
+	resting   bool                  // it drains and runs nothing
+	remade    bool                  // see remake
+	shares    int                   // version of Live.parts that it was told last
+	trouble   string                // what it says is wrong with it
+	homes     map[*job]*taskset.Set // partitions at home here and not committed
+	ready     map[*job]*taskset.Set // of those, partitions that can be reduced now
 
 	facts.Tracker // as they were last applied
 }
@@ -198,6 +201,7 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
 		l.capacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
+		l.leftDisks(t, m.DisksLeft)
 	case *wire.Report:
 		l.report(t, m)
 	case *wire.HomeReport:
@@ -346,20 +350,19 @@ func (l *Live) welcome(id Stream, t *tracker) {
 	l.bound[id] = t
 	t.stream, t.heard = id, l.now
 	l.capacity(t, [2]int{s.hello.MapSlots, s.hello.ReduceSlots}, "")
+	if !t.welcomed {
+		t.welcomed, t.disksLeft = true, s.hello.DisksLeft // an earlier leader has pardoned these, or the process before
+	}
+	l.leftDisks(t, s.hello.DisksLeft)
 	l.send(t, &wire.Welcome{
 		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,
 	})
 }
 
 // capacity notes how many slots a tracker has. What runs in slots that are gone
-// runs on, unless the tracker ends it. Without reduce slots it has given its homes up. Other
-// trouble than before is a disk that it leaves alone.
+// runs on, unless the tracker ends it. Without reduce slots it has given its homes up.
 func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
-	trouble = bounded(trouble, maxTrouble)
-	if trouble != "" && trouble != t.trouble {
-		l.pardon(t)
-	}
-	t.trouble = trouble
+	t.trouble = bounded(trouble, maxTrouble)
 	if slots == t.slots {
 		return
 	}

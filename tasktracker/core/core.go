@@ -167,9 +167,10 @@ type Core struct {
 	owed      time.Duration // but not longer than until then
 	late      bool          // some came after the inventory
 
-	disks   []*disk // of Config.Disks
-	state   *disk   // of Config.Dir, which may be one of them
-	watched []*disk // all of these
+	disks     []*disk // of Config.Disks
+	state     *disk   // of Config.Dir, which may be one of them
+	watched   []*disk // all of these
+	disksLeft int     // how often one was left alone
 
 	jobs     map[wire.JobID]*job
 	attempts map[wire.AttemptID]*attempt // of live jobs, final ones too

@@ -121,6 +121,7 @@ func (c *Core) diskFailed(d *disk, reason string) {
 	if known {
 		return
 	}
+	c.disksLeft++
 	c.tellCapacity()
 	for _, j := range c.sortedJobs() {
 		if !j.dropped {
@@ -219,7 +220,7 @@ func (c *Core) tellCapacity() {
 		}
 	}
 	slots := c.slots()
-	c.tell(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; ")})
+	c.tell(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksLeft: c.disksLeft})
 }
 
 // troubled says whether there is more to tell of the slots than the hello does.
