@@ -107,8 +107,7 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 	}
 }
 
-// endsWith says whether an error's first line is a trouble, or has it as its cause: whole,
-// at its end.
+// endsWith says whether an error's first line is a trouble, or ends with it as its cause.
 func endsWith(text, trouble string) bool {
 	first, _, _ := strings.Cut(text, "\n")
 	before, ok := strings.CutSuffix(first, trouble)

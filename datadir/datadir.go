@@ -203,7 +203,7 @@ func (d *Dir) checkNames() error {
 		locked = locked || name == LockName && info.Size() == 0
 	}
 	slices.Sort(foreign)
-	other := slices.IndexFunc(foreign, func(name string) bool { return strings.HasPrefix(name, "quern-") })
+	other := slices.IndexFunc(foreign, func(name string) bool { return slices.Contains(markers, name) })
 	switch {
 	case !marked && other >= 0: // before what is wrong with names that both use
 		return refusal(fmt.Sprintf("%s is in it: another kind of daemon has made it; name a new or an empty directory", foreign[other]))
@@ -219,10 +219,13 @@ func (d *Dir) checkNames() error {
 	return nil
 }
 
+// markers are those of all kinds of daemons, and of embedded clusters.
+var markers = []string{"quern-jobtracker", "quern-tasktracker", "quern-embedded"}
+
 // notMade refuses a directory that no daemon seems to have made. Older is what to do with
 // one that a build without markers has made, as in docs/operations.md.
 func (d *Dir) notMade(why, older string) error {
-	return refusal(fmt.Sprintf("%s, so no %s seems to have made it, and what is in it could be lost: name a new or an empty directory, or, if a %[2]s of an older build has used this one, %[3]s",
+	return refusal(fmt.Sprintf("%s, so no %s seems to have made it, and what is in it could be lost: name a new or an empty directory; if a %[2]s of an older build has used this one, %[3]s",
 		why, d.layout.Daemon, older))
 }
 

@@ -199,7 +199,7 @@ func TestNames(t *testing.T) {
 				write(t, dir, name)
 			}
 			return nil
-		}, "it has no file quern-tester, so no tester seems to have made it, and what is in it could be lost: name a new or an empty directory, or, if a tester of an older build has used this one, move out of it what no tester makes: a, b, c and 2 more"},
+		}, "it has no file quern-tester, so no tester seems to have made it, and what is in it could be lost: name a new or an empty directory; if a tester of an older build has used this one, move out of it what no tester makes: a, b, c and 2 more"},
 		{"a user's in names of ours", func(t *testing.T, dir string) error { write(t, dir, "jobs", "thesis.tex"); return nil }, "make an empty file lock in it"},
 		{"of an older build", func(t *testing.T, dir string) error {
 			write(t, dir, "jobs", "x")
@@ -214,17 +214,18 @@ func TestNames(t *testing.T) {
 		{"with a lock that says something", func(t *testing.T, dir string) error { write(t, dir, "lock"); return nil }, "neither a file quern-tester"},
 		{"of another daemon", func(t *testing.T, dir string) error {
 			other := layout
-			other.Marker = "quern-other"
+			other.Marker = "quern-embedded"
 			d, err := Open(dir, other)
 			if err != nil {
 				return err
 			}
 			return d.Close()
-		}, "quern-other is in it: another kind of daemon has made it"},
+		}, "quern-embedded is in it: another kind of daemon has made it"},
+		{"with a file of a user that begins as ours do", func(t *testing.T, dir string) error { write(t, dir, "quern-tt1.log"); return nil }, "move out of it what no tester makes: quern-tt1.log"},
 		{"of another daemon that has a directory for a file", func(t *testing.T, dir string) error {
-			write(t, dir, "quern-other")
+			write(t, dir, "quern-embedded")
 			return os.Mkdir(dir+"/cluster", 0o700)
-		}, "quern-other is in it: another kind of daemon has made it"},
+		}, "quern-embedded is in it: another kind of daemon has made it"},
 		{"marked, and more", func(t *testing.T, dir string) error { write(t, dir, "quern-tester"); write(t, dir, "more"); return nil }, ""},
 		{"marked, with a link", func(t *testing.T, dir string) error {
 			write(t, dir, "quern-tester")

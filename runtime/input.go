@@ -50,7 +50,7 @@ func inputError(err error) error {
 func changedError(url string) error {
 	err := fmt.Errorf("%s: %w", url, ErrChanged)
 	if strings.HasPrefix(url, "file://") {
-		err = fmt.Errorf("%w, or the machine that set the job up has it with another size or modification time; copy local files with their times (rsync -t, cp -p), or use a file system that all machines share", err)
+		err = fmt.Errorf("%w; on a cluster all machines need it with the same size and modification time: copy it with rsync -t or cp -p, or put it on a shared file system", err)
 	}
 	return Fatal(err)
 }

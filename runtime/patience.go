@@ -6,8 +6,8 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// syncPatience bounds how long an attempt counts as alive in one call that makes what it
-// wrote durable. Such a call is silent, and takes as long as the disk does. The bound is
+// syncPatience bounds how long an attempt counts as alive in one call that makes something
+// durable. Such a call is silent, and takes as long as the disk does. The bound is
 // the default of mapreduce.task.timeout, which begins when this time is over.
 const syncPatience = 10 * time.Minute
 
@@ -45,6 +45,12 @@ func (f patientFS) Create(name string) (dfs.Writer, error) {
 func (f patientFS) SyncDir(name string) error {
 	defer f.attempt.quiet(syncPatience)()
 	return f.FS.SyncDir(name)
+}
+
+// MkdirAll syncs the directories that it makes.
+func (f patientFS) MkdirAll(name string) error {
+	defer f.attempt.quiet(syncPatience)()
+	return f.FS.MkdirAll(name)
 }
 
 type patientWriter struct {

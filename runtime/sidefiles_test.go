@@ -61,7 +61,7 @@ func TestSideFilesChange(t *testing.T) {
 		"of no match":        {use("glob", false), func(b *bench) { must(0, b.fs.Remove("mem://t/side/one")) }, "mem://t/side/o*"},
 		"another":            {use("dir", false), replace("mem://t/side/one"), ""},
 		"none is used":       {func(*Task) error { return nil }, replace("mem://t/side/one"), ""},
-		"a local one":        {use("local", false), func(*bench) { must(0, os.WriteFile(own, []byte("longer"), 0o666)) }, "local: file has changed since the job started, or the machine that set the job up has it with another"},
+		"a local one":        {use("local", false), func(*bench) { must(0, os.WriteFile(own, []byte("longer"), 0o666)) }, "local: file has changed since the job started; on a cluster all machines need it with the same size"},
 		"its error is lost":  {func(t *Task) error { use("one", false)(t); return nil }, replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
 		"its error comes of": {func(t *Task) error { return errors.Join(use("one", false)(t), errors.New("a consequence")) }, replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
 	} {

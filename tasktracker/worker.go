@@ -204,7 +204,7 @@ func (h *handle) write(conn *wire.Conn) {
 			if run, ok := m.(*wire.Run); ok {
 				var err error
 				if m, err = h.prepare(run); err != nil {
-					h.giveUp(fmt.Errorf("make attempt's directories: %w", err))
+					h.giveUp(err)
 					return
 				}
 				h.apply()
@@ -219,6 +219,9 @@ func (h *handle) write(conn *wire.Conn) {
 // prepare makes what an attempt finds when it begins.
 func (h *handle) prepare(run *wire.Run) (*wire.Run, error) {
 	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
+	if err != nil {
+		err = fmt.Errorf("make the attempt's directories: %w", err)
+	}
 	h.mu.Lock()
 	worker := h.worker
 	h.running = run.Attempt

@@ -341,7 +341,7 @@ func TestAsking(t *testing.T) {
 		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"…"token": "token of job_7_0001"`, ""},
 		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
-		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans in force before…are not known: they were an earlier leader's\nnot kept: 7 attempts more\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ about: an earlier leader", ""},
+		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans in force before…are not known: they were an earlier leader's\n7 attempts more not listed\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ about: an earlier leader", ""},
 		{"history -json job_6_0009", 0, `"attempts": […"plans": […"phase": "map"…"scheduler": "flex"…"slots": 3…"place": 1…"queues": […"tracker": "t1"…"after": 2…"tasks": 5…"share": 0.25…"turn": 2…"plansSince"…"plansLack": "they were`, ""},
 		{"history job_7_0001", 1, "", "job_7_0001 has no history in " + f.staging + ": it has not ended"},
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/quernmr/quern/history"
@@ -121,6 +123,9 @@ func (q *query) pastFlow(ctx context.Context, flow wire.FlowID) ([]wire.JobStatu
 	for _, e := range entries {
 		r, err := history.Read(files(), e.Name)
 		if err != nil {
+			if !errors.Is(err, history.ErrNotHistory) && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err // nor can the others be read
+			}
 			q.leaveOut(fmt.Errorf("%v, which may be of %v: %w", e.Job, flow, err))
 			continue
 		}

@@ -188,7 +188,7 @@ func (q *query) printHistory(r *history.Record) error {
 		fmt.Fprintf(q.stdout, "plans in force before %s are not known: %s\n", timeText(p.PlansSince), client.OneLine(p.PlansLack))
 	}
 	if p.Unkept > 0 {
-		fmt.Fprintf(q.stdout, "not kept: %s more\n", counted(p.Unkept, "attempt"))
+		fmt.Fprintf(q.stdout, "%s more not listed\n", counted(p.Unkept, "attempt"))
 	}
 	if err := q.table(attemptRows(p.Attempts)); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 // maxPast is how many ended attempts of one job are kept for display and history.
 const maxPast = 100_000
 
-// maxLate is how many of those that ended after these are known all the same, see latest.
+// maxLate is how many of the attempts beyond maxPast are known, the last ones, see latest.
 const maxLate = 1000
 
 // past is an attempt that has ended. There are as many as tasks, so that it holds no

@@ -88,14 +88,15 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 	s.Reduces.FailedAttempts = int(s.Counters.Get(jobCounters, failedReduces))
 }
 
-// setEnd adds when a job should end that has not ended.
+// setEnd adds the predicted end of a job that has not ended.
 func (l *Live) setEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
 	if o := l.lately(now, statusGap)[f.N()]; o != nil && o.end != never {
 		s.Ends = o.end - l.jobs[f.N()].arrived
 	}
 }
 
-// status tells what the leader knows of a job that has not ended, but for when it should.
+// status tells what the leader knows of a job that has not ended. Its predicted end is not
+// among it, see setEnd.
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.arrived
 	s.Maps.Running, s.Reduces.Running = j.inSlots[mapPhase], j.inSlots[reducePhase]
