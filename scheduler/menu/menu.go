@@ -13,34 +13,30 @@ import (
 	"github.com/quernmr/quern/scheduler/overlap"
 )
 
-// Names lists the policies.
-func Names() []string {
-	return []string{"fifo", "fair", "flex", "flowflex", "maxsrpt", "splitsrpt", "srpt", "hmhs"}
+// entry is what the menu says of a policy.
+type entry struct {
+	name   string
+	policy scheduler.Policy
+	needs  Needs
+	heeds  func(scheduler.Metric) Heeds
 }
 
-// Policy finds a policy by its name. All say when phases should end, and all keep the
-// bounds of pools, as [NeedsOf] has them told.
-func Policy(name string) (scheduler.Policy, error) {
-	switch name {
-	case "fifo":
-		return scheduler.Foreseeing{Policy: scheduler.Within{Policy: scheduler.FIFO{Minima: true}}}, nil
-	case "fair":
-		return scheduler.Foreseeing{Policy: scheduler.Fair{}}, nil
-	case "flex":
-		return scheduler.Within{Policy: flex.Policy{}}, nil
-	case "flowflex":
-		return scheduler.Within{Policy: flowflex.Policy{}}, nil
-	case "maxsrpt":
-		return scheduler.Foreseeing{Policy: scheduler.Within{Policy: overlap.MaxSRPT{}}}, nil
-	case "splitsrpt":
-		return scheduler.Foreseeing{Policy: scheduler.Within{Policy: overlap.SplitSRPT{}}}, nil
-	case "srpt":
-		return scheduler.Foreseeing{Policy: scheduler.Within{Policy: overlap.SRPT{}}}, nil
-	case "hmhs":
-		return scheduler.Within{Policy: hmhs.Policy{}}, nil
-	}
-	return nil, fmt.Errorf("scheduler %q: want one of %s", name, strings.Join(Names(), ", "))
+// entries is the menu, in the order in which users see it. A new policy is one line here.
+// Each policy keeps the limits of pools and tells when phases should end: one that does
+// not do so itself is wrapped, see [within] and [foreseeing].
+var entries = []entry{
+	{"fifo", foreseeing(within(scheduler.FIFO{Minima: true})), Needs{Pools: true}, always(Heeds{Priority: true})},
+	{"fair", foreseeing(scheduler.Fair{}), Needs{}, always(Heeds{Priority: true, Weight: true})},
+	{"flex", within(flex.Policy{}), Needs{Pools: true}, ofMetric},
+	{"flowflex", within(flowflex.Policy{}), Needs{Later: true, Pools: true, Early: true}, ofMetric},
+	{"maxsrpt", foreseeing(within(overlap.MaxSRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
+	{"splitsrpt", foreseeing(within(overlap.SplitSRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
+	{"srpt", foreseeing(within(overlap.SRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
+	{"hmhs", within(hmhs.Policy{}), Needs{Trackers: true, Later: true, Pools: true}, always(Heeds{})},
 }
+
+func within(p scheduler.Policy) scheduler.Policy     { return scheduler.Within{Policy: p} }
+func foreseeing(p scheduler.Policy) scheduler.Policy { return scheduler.Foreseeing{Policy: p} }
 
 // Needs is what of a Snapshot a policy looks at beside its Jobs.
 type Needs struct {
@@ -51,41 +47,62 @@ type Needs struct {
 	Early     bool // reduces count among Jobs once the configured part of their maps has ended
 }
 
+// Heeds is which of a job's terms a policy looks at.
+type Heeds struct{ Priority, Weight, Deadline, SLA bool }
+
+// always is for policies that heed the same terms under every metric.
+func always(h Heeds) func(scheduler.Metric) Heeds {
+	return func(scheduler.Metric) Heeds { return h }
+}
+
+// ofMetric is for policies that heed the terms that the metric is computed from.
+func ofMetric(m scheduler.Metric) Heeds {
+	return Heeds{
+		Priority: m.Weighted, Weight: m.Weighted, SLA: m.Penalty == scheduler.SLA,
+		Deadline: m.Penalty == scheduler.Tardy || m.Penalty == scheduler.Tardiness || m.Penalty == scheduler.Lateness,
+	}
+}
+
+// find is the entry of that name, nil if there is none.
+func find(name string) *entry {
+	for i := range entries {
+		if entries[i].name == name {
+			return &entries[i]
+		}
+	}
+	return nil
+}
+
+// Names lists the policies.
+func Names() []string {
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.name
+	}
+	return names
+}
+
+// Policy finds a policy by its name.
+func Policy(name string) (scheduler.Policy, error) {
+	if e := find(name); e != nil {
+		return e.policy, nil
+	}
+	return nil, fmt.Errorf("scheduler %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
 // NeedsOf says what a policy looks at. One that is not known is shown everything,
 // and no pools.
 func NeedsOf(name string) Needs {
-	switch name {
-	case "fair":
-		return Needs{}
-	case "fifo", "flex":
-		return Needs{Pools: true}
-	case "flowflex":
-		return Needs{Later: true, Pools: true, Early: true}
-	case "maxsrpt", "splitsrpt", "srpt":
-		return Needs{Transfers: true, Pools: true}
-	case "hmhs":
-		return Needs{Trackers: true, Later: true, Pools: true}
+	if e := find(name); e != nil {
+		return e.needs
 	}
 	return Needs{Trackers: true, Later: true, Transfers: true}
 }
 
-// Heeds is which of a job's terms a policy looks at.
-type Heeds struct{ Priority, Weight, Deadline, SLA bool }
-
 // HeedsOf says what a policy looks at under a metric. One that is not known heeds all.
 func HeedsOf(name string, m scheduler.Metric) Heeds {
-	switch name {
-	case "fifo":
-		return Heeds{Priority: true}
-	case "fair":
-		return Heeds{Priority: true, Weight: true}
-	case "flex", "flowflex":
-		return Heeds{
-			Priority: m.Weighted, Weight: m.Weighted, SLA: m.Penalty == scheduler.SLA,
-			Deadline: m.Penalty == scheduler.Tardy || m.Penalty == scheduler.Tardiness || m.Penalty == scheduler.Lateness,
-		}
-	case "maxsrpt", "splitsrpt", "srpt", "hmhs":
-		return Heeds{}
+	if e := find(name); e != nil {
+		return e.heeds(m)
 	}
 	return Heeds{Priority: true, Weight: true, Deadline: true, SLA: true}
 }
