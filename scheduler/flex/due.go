@@ -59,61 +59,61 @@ func (p *Problem) dueOrder(limit float64) []int {
 }
 
 // paced is a schedule for deadlines that no ordering can keep because jobs have
-// maxima below the slots (see Lemma 1 in the package comment): each job has its
-// minimum, in the order of deadlines each is raised to the rate that ends it in time,
-// what is left raises jobs to their maxima in the same order. Slots can be divided.
-// O(J²).
+// maxima below the slots (see Lemma 1 in the package comment). From one end of a job to
+// the next the live jobs have the rates of [Problem.pace]. It returns the ends; r may be
+// nil. O(J²).
 func paced(p *Problem, due []float64, r *recorder) []float64 {
-	order := sorted(due)
-	left, rate := p.keys(func(j *Job) float64 { return j.Work }), make([]float64, len(due))
-	ends := make([]float64, len(due))
-	for j := range ends {
-		ends[j] = -1
-	}
-	now := 0.0
-	for range order {
-		spare := float64(p.Slots)
-		for _, j := range order {
-			if ends[j] < 0 {
-				rate[j] = float64(p.Jobs[j].Min)
-				spare -= rate[j]
+	live := sorted(due)
+	left := p.keys(func(j *Job) float64 { return j.Work })
+	rates, ends := make([]float64, len(due)), make([]float64, len(due))
+	for now := 0.0; len(live) > 0; {
+		p.pace(rates, live, left, due, now)
+		end, first := math.Inf(1), 0 // in live
+		for i, j := range live {
+			r.set(j, rates[j], now)
+			e := now
+			if left[j] > 0 {
+				e += left[j] / rates[j]
+			}
+			if e < end {
+				end, first = e, i
 			}
 		}
-		for _, pass := range []bool{false, true} {
-			for _, j := range order {
-				if ends[j] >= 0 || spare <= 0 {
-					continue
-				}
-				want := float64(p.Jobs[j].Max)
-				if time := due[j] - now; !pass && time > 0 {
-					want = min(want, left[j]/time)
-				}
-				if more := min(spare, want-rate[j]); more > 0 {
-					rate[j] += more
-					spare -= more
-				}
-			}
+		for _, j := range live {
+			left[j] = max(0, left[j]-rates[j]*(end-now))
 		}
-		end, who := math.Inf(1), -1
-		for _, j := range order {
-			if ends[j] < 0 {
-				r.set(j, rate[j], now)
-				e := now
-				if left[j] > 0 {
-					e += left[j] / rate[j]
-				}
-				if who < 0 || e < end {
-					end, who = e, j
-				}
-			}
-		}
-		for _, j := range order {
-			left[j] = max(0, left[j]-rate[j]*(end-now))
-		}
-		now, ends[who], rate[who] = end, end, 0
-		r.set(who, 0, now)
+		now = end
+		ends[live[first]] = now
+		r.set(live[first], 0, now)
+		live = slices.Delete(live, first, first+1)
 	}
 	return ends
+}
+
+// pace sets the rates of the live jobs, which are in the order of their deadlines. Each
+// has its minimum. In that order each is raised to the rate that ends it in time, and
+// then, with what is left, to its maximum. Slots can be divided.
+func (p *Problem) pace(rates []float64, live []int, left, due []float64, now float64) {
+	spare := float64(p.Slots)
+	for _, j := range live {
+		rates[j] = float64(p.Jobs[j].Min)
+		spare -= rates[j]
+	}
+	raise := func(j int, rate float64) {
+		more := max(0, min(spare, rate-rates[j]))
+		rates[j] += more
+		spare -= more
+	}
+	for _, j := range live {
+		rate := float64(p.Jobs[j].Max)
+		if time := due[j] - now; time > 0 {
+			rate = min(rate, left[j]/time)
+		}
+		raise(j, rate)
+	}
+	for _, j := range live {
+		raise(j, float64(p.Jobs[j].Max))
+	}
 }
 
 // pacedMost bounds the work on paced schedules, in jobs².

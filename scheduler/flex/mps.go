@@ -16,14 +16,23 @@ import (
 // became high: O(J log J) for an ordering where Fig. 3 takes O(J²).
 type packer struct {
 	p     *Problem
-	slack int
 	low   []int     // jobs by their end if they stay low
 	ends  []float64 // of the latest ordering, by job; the caller may read, not keep
+	free  int       // slots beyond all minima
+	spent int       // on all orderings so far; see cost
 
-	place []int  // by job, its place in the ordering
-	done  []bool // by job
-	high  events // ends of high jobs
-	spent int    // on all orderings so far; see cost
+	// The ordering being packed, and how far it is.
+	order    []int
+	recorder *recorder // nil: none
+	place    []int     // by job, its place in the ordering
+	done     []bool    // by job
+	now      float64
+	slack    int     // slots beyond the minima that are free
+	lowest   int     // in low: the next to end there
+	high     events  // ends of high jobs
+	at       int     // in order: the first job that is neither high nor done
+	raised   bool    // whether that job is partial
+	partial  service // what it has then
 }
 
 // cost is what was spent since the last call, in jobs packed: where many jobs are at
@@ -39,8 +48,8 @@ func (k *packer) cost() int {
 func newPacker(p *Problem) *packer {
 	n := len(p.Jobs)
 	return &packer{
-		p: p, slack: p.slack(), ends: make([]float64, n), place: make([]int, n), done: make([]bool, n),
-		low: sorted(p.keys((*Job).lowEnd)),
+		p: p, low: sorted(p.keys((*Job).lowEnd)), ends: make([]float64, n), place: make([]int, n), done: make([]bool, n),
+		free: p.slack(),
 	}
 }
 
@@ -52,78 +61,99 @@ func (j *Job) lowEnd() float64 {
 	return j.Work / max(1, float64(j.Min))
 }
 
-// pack computes the ends of all jobs under the ordering. r may be nil.
+// pack computes the ends of all jobs under the ordering: Fig. 3, from one end of a job to
+// the next. r may be nil.
 func (k *packer) pack(order []int, r *recorder) []float64 {
-	jobs, slack, now := k.p.Jobs, k.slack, 0.0
-	for i, j := range order {
-		k.place[j], k.done[j] = i, false
-		r.set(j, float64(jobs[j].Min), 0)
-	}
-	k.high = k.high[:0]
-	k.spent += len(order)
-	at, lowest := 0, 0       // in order: the partial job; in k.low: the next to end
-	extra := 0               // the partial job's slots above its minimum
-	left, since := -1.0, 0.0 // the partial job's work at a time; left < 0: it is low still
+	k.begin(order, r)
 	for range order {
-		// Hand out the slack.
-		for ; at < len(order); at++ {
-			job := &jobs[order[at]]
-			if k.done[order[at]] {
-				continue
-			}
-			if slack == 0 {
-				break
-			}
-			if left < 0 {
-				left, since = max(0, job.Work-float64(job.Min)*now), now
-			}
-			left = max(0, left-float64(job.Min+extra)*(now-since))
-			since = now
-			if need := job.Max - job.Min - extra; slack < need {
-				extra += slack
-				slack = 0
-				r.set(order[at], float64(job.Min+extra), now)
-				break
-			} else {
-				slack -= need
-			}
-			k.high.push(event{now + left/float64(job.Max), order[at]})
-			r.set(order[at], float64(job.Max), now)
-			extra, left = 0, -1
-		}
-		// Who ends first?
-		end, who, kind := math.Inf(1), -1, 0
-		for lowest < len(k.low) && (k.done[k.low[lowest]] || k.place[k.low[lowest]] < at || k.place[k.low[lowest]] == at && left >= 0) {
-			lowest++
-		}
-		if lowest < len(k.low) {
-			who = k.low[lowest]
-			end = jobs[who].lowEnd()
-		}
-		if len(k.high) > 0 && k.high[0].at <= end {
-			end, who, kind = k.high[0].at, k.high[0].job, 1
-		}
-		if left >= 0 && at < len(order) {
-			if e := since + left/float64(jobs[order[at]].Min+extra); e <= end {
-				end, who, kind = e, order[at], 2
-			}
-		}
-		now = max(now, end)
-		freed := jobs[who].Min
-		switch kind {
-		case 1:
-			freed = jobs[who].Max
-			k.spent += bits.Len(uint(len(k.high))) / 2
-			k.high.pop()
-		case 2:
-			freed += extra
-			extra, left = 0, -1
-		}
-		slack += freed
-		k.done[who], k.ends[who] = true, now
-		r.set(who, 0, now)
+		k.handOut()
+		k.endNext()
 	}
 	return k.ends
+}
+
+// begin leaves every job at its minimum.
+func (k *packer) begin(order []int, r *recorder) {
+	k.order, k.recorder = order, r
+	k.now, k.slack, k.lowest, k.high = 0, k.free, 0, k.high[:0]
+	k.at, k.raised = 0, false
+	for i, j := range order {
+		k.place[j], k.done[j] = i, false
+		r.set(j, float64(k.p.Jobs[j].Min), 0)
+	}
+	k.spent += len(order)
+}
+
+// handOut gives the slack to the jobs in order of precedence, each up to its maximum.
+func (k *packer) handOut() {
+	for ; k.at < len(k.order); k.at++ {
+		j := k.order[k.at]
+		if k.done[j] {
+			continue
+		}
+		if k.slack == 0 {
+			return
+		}
+		job := &k.p.Jobs[j]
+		if !k.raised {
+			k.raised = true
+			k.partial = service{slots: job.Min, left: max(0, job.Work-float64(job.Min)*k.now), since: k.now}
+		}
+		left, need := k.partial.remaining(k.now), job.Max-k.partial.slots
+		if k.slack < need {
+			k.partial = service{slots: k.partial.slots + k.slack, left: left, since: k.now}
+			k.slack = 0
+			k.recorder.set(j, float64(k.partial.slots), k.now)
+			return
+		}
+		k.slack -= need
+		k.raised = false
+		k.high.push(event{k.now + left/float64(job.Max), j})
+		k.recorder.set(j, float64(job.Max), k.now)
+	}
+}
+
+// endNext moves to the next end. Of jobs that end together the partial one comes first,
+// then a high one.
+func (k *packer) endNext() {
+	for k.lowest < len(k.low) && !k.isLow(k.low[k.lowest]) {
+		k.lowest++
+	}
+	lowEnd, highEnd, partialEnd := math.Inf(1), math.Inf(1), math.Inf(1)
+	if k.lowest < len(k.low) {
+		lowEnd = k.p.Jobs[k.low[k.lowest]].lowEnd()
+	}
+	if len(k.high) > 0 {
+		highEnd = k.high[0].at
+	}
+	if k.raised {
+		partialEnd = k.partial.end()
+	}
+	switch {
+	case k.raised && partialEnd <= min(lowEnd, highEnd):
+		k.raised = false
+		k.end(k.order[k.at], partialEnd, k.partial.slots)
+	case len(k.high) > 0 && highEnd <= lowEnd:
+		k.spent += bits.Len(uint(len(k.high))) / 2
+		j := k.high.pop().job
+		k.end(j, highEnd, k.p.Jobs[j].Max)
+	default:
+		j := k.low[k.lowest]
+		k.end(j, lowEnd, k.p.Jobs[j].Min)
+	}
+}
+
+// isLow says whether a job still has its minimum and no more.
+func (k *packer) isLow(j int) bool {
+	return !k.done[j] && (k.place[j] > k.at || k.place[j] == k.at && !k.raised)
+}
+
+// end frees the slots of a job.
+func (k *packer) end(j int, at float64, slots int) {
+	k.now = max(k.now, at)
+	k.slack += slots
+	k.done[j], k.ends[j] = true, k.now
+	k.recorder.set(j, 0, k.now)
 }
 
 // value is the metric under the ordering.

@@ -50,9 +50,15 @@ func newFluid(jobs int) *recorder {
 // over says that nothing more will be taken down.
 func (r *recorder) over() bool { return r == nil || r.closed }
 
-// set begins another allocation of job j.
+// set begins another allocation of job j. Searches record nothing: for them it is inlined.
 func (r *recorder) set(j int, slots, now float64) {
-	if r.over() || r.open[j].Slots == slots {
+	if r != nil {
+		r.begin(j, slots, now)
+	}
+}
+
+func (r *recorder) begin(j int, slots, now float64) {
+	if r.closed || r.open[j].Slots == slots {
 		return
 	}
 	if r.first && now > 0 {
