@@ -49,86 +49,93 @@ func (e *maxSRPT) finish() {
 // step goes to the next event, or to that time if it is earlier.
 func (e *maxSRPT) step(to float64) {
 	e.mapping, e.shuffling = 0, 0
-	head := len(e.jobs) - 1
-	if head < 0 {
+	if len(e.jobs) == 0 {
 		e.now = to
 		return
 	}
-	m := head // is mapped
-	for m >= 0 && e.jobs[m].x == 0 {
-		m--
+	s := e.choose()
+	ev := event{wait: to - e.now}
+	if s.mapped >= 0 {
+		ev.mapping(e.jobs[s.mapped].x)
 	}
-	d, rest := head, 1.0 // drains what it has ready
-	net := 0.0           // how fast m's ready work grows
-	switch h := &e.jobs[head]; {
-	case m != head:
-		if m >= 0 {
-			net = e.jobs[m].ratio
-		}
-	case h.a > 0:
-		net = h.ratio - 1
-	default: // what the head maps is shuffled at once, and the next one has the rest
-		net = max(0, h.ratio-1)
-		e.shuffling = min(1, h.ratio)
-		d, rest = -1, 1-e.shuffling
-		if e.ready > 0 && rest > 0 {
-			for d = head - 1; e.jobs[d].a == 0; {
-				d--
-			}
-		}
+	if s.drained >= 0 {
+		ev.draining(e.jobs[s.drained].a, s.shrinks)
 	}
-	e.serve(m, d, net, rest, to)
+	e.pass(ev, to)
+	e.advance(s, ev)
+	// The later in the list first: the other's place does not change then.
+	e.settle(max(s.mapped, s.drained))
+	if s.mapped != s.drained {
+		e.settle(min(s.mapped, s.drained))
+	}
 }
 
-// serve lets time pass with those rates, until m is mapped or d drained.
-func (e *maxSRPT) serve(m, d int, net, rest, to float64) {
-	wait := to - e.now
-	mapped, drained := false, false
-	if m >= 0 {
+// maxServed is who is served in a step: places in the list, -1 for none.
+type maxServed struct {
+	mapped  int     // at rate 1
+	grows   float64 // how fast its ready work does, unless it is drained too
+	drained int     // of what it has ready
+	shrinks float64 // how fast that does, inflow subtracted
+}
+
+// choose says who is served (section 4.1): the head at both stations, and the next ones
+// with what it leaves (section 5).
+func (e *maxSRPT) choose() maxServed {
+	head := len(e.jobs) - 1
+	s := maxServed{mapped: head, drained: head, shrinks: 1}
+	for s.mapped >= 0 && e.jobs[s.mapped].x == 0 {
+		s.mapped--
+	}
+	if s.mapped >= 0 {
 		e.mapping = 1
-		if x := e.jobs[m].x; x <= wait {
-			wait, mapped = x, true
+	}
+	e.shuffling = 1
+	h := &e.jobs[head]
+	switch {
+	case s.mapped < 0:
+	case s.mapped < head:
+		s.grows = e.jobs[s.mapped].ratio
+	case h.a > 0:
+		s.shrinks = 1 - h.ratio
+	default: // what the head maps is shuffled at once, as far as the shuffle can
+		s.grows = max(0, h.ratio-1)
+		s.shrinks = 1 - min(1, h.ratio)
+		if s.drained = e.nextReady(s.shrinks); s.drained < 0 {
+			e.shuffling = min(1, h.ratio)
 		}
 	}
-	drop := rest // how fast d's ready work shrinks
-	if d >= 0 {
-		e.shuffling = 1
-		if d == m {
-			drop = -net
-		}
-		if a := e.jobs[d].a; drop > 0 && a <= drop*wait {
-			t := a / drop
-			mapped = mapped && t >= wait
-			wait, drained = t, true
-		}
+	return s
+}
+
+// nextReady is the first job behind the head with work ready, -1 if there is none or
+// nothing of the shuffle is left for it.
+func (e *maxSRPT) nextReady(rest float64) int {
+	if e.ready == 0 || rest == 0 {
+		return -1
 	}
-	e.now += wait
-	if !mapped && !drained {
-		e.now = to
+	at := len(e.jobs) - 2
+	for e.jobs[at].a == 0 {
+		at--
 	}
-	if d >= 0 && d != m {
-		j := &e.jobs[d]
-		j.a = max(0, j.a-drop*wait)
-		if drained {
+	return at
+}
+
+// advance does the work of a step.
+func (e *maxSRPT) advance(s maxServed, ev event) {
+	if s.drained >= 0 {
+		j := &e.jobs[s.drained]
+		if j.a = max(0, j.a-s.shrinks*ev.wait); ev.drained {
 			j.a = 0
 		}
 	}
-	if m >= 0 {
-		j := &e.jobs[m]
-		j.a = max(0, j.a+net*wait)
-		if d == m && drained {
-			j.a = 0
-		}
-		j.x = max(0, j.x-wait)
-		if mapped {
-			j.x = 0
-		}
+	if s.mapped < 0 {
+		return
 	}
-	// The later in the list first: the other's place does not change then.
-	e.settle(max(m, d))
-	if m != d {
-		e.settle(min(m, d))
+	j := &e.jobs[s.mapped]
+	if s.mapped != s.drained {
+		j.a += s.grows * ev.wait
 	}
+	j.x = max(0, j.x-ev.wait) // 0 if it is mapped: the wait is no less
 }
 
 // settle puts a job that has been served in its place, or out if nothing is left.

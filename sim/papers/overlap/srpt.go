@@ -65,24 +65,49 @@ func (e *srpt) step(to float64) {
 		e.now = to
 		return
 	}
-	var m, l *srptJob
-	rest, net := 1.0, 0.0
+	s := e.choose()
+	ev := event{wait: to - e.now}
+	if s.mapped != nil {
+		ev.mapping(s.mapped.x)
+	}
+	if s.drained != nil {
+		ev.draining(s.drained.a, s.shrinks)
+		ev.passing(e.meets(s))
+	}
+	e.pass(ev, to)
+	e.passing = ev.passed
+	s.advance(ev.wait)
+	e.settle(s, ev)
+}
+
+// srptServed is who is served in a step; nil for nobody.
+type srptServed struct {
+	mapped  *srptJob // at rate 1
+	grows   float64  // how fast its ready work does, unless it is drained too
+	drained *srptJob // of what it has ready
+	shrinks float64  // how fast that does, inflow subtracted
+}
+
+// choose says who is served: the last in either list.
+func (e *srpt) choose() srptServed {
+	s := srptServed{shrinks: 1}
 	if n := len(e.toMap); n > 0 {
 		e.mapping = 1
-		m = &e.pool[e.toMap[n-1].job]
-		if net = m.ratio; !m.ready && !e.joins(m) {
-			e.shuffling = m.ratio // what is mapped is shuffled at once
-			rest, net = 1-m.ratio, 0
+		m := &e.pool[e.toMap[n-1].job]
+		s.mapped, s.grows = m, m.ratio
+		if !m.ready && !e.joins(m) { // what is mapped is shuffled at once
+			e.shuffling = m.ratio
+			s.grows, s.shrinks = 0, 1-m.ratio
 		}
 	}
-	e.passing = false
 	if n := len(e.ready); n > 0 {
-		if l = &e.pool[e.ready[n-1].job]; l == m {
-			net--
-		}
 		e.shuffling = 1
+		s.drained = &e.pool[e.ready[n-1].job]
+		if s.drained == s.mapped {
+			s.shrinks = 1 - s.grows
+		}
 	}
-	e.serve(m, l, net, rest, to)
+	return s
 }
 
 // joins says whether the job being mapped cannot be shuffled as fast as it is mapped,
@@ -99,61 +124,49 @@ func (e *srpt) joins(m *srptJob) bool {
 	return true
 }
 
-// serve lets time pass: m is mapped at rate 1 and what it has ready grows at rate net; l,
-// if it is another, is shuffled at the rate that is left.
-func (e *srpt) serve(m, l *srptJob, net, rest, to float64) {
-	wait := to - e.now
-	mapped, drained, passed := false, false, false
-	if m != nil && m.x <= wait {
-		wait, mapped = m.x, true
+// meets is the time until the job being drained, which has less and less left, comes up
+// with the one being mapped.
+func (e *srpt) meets(s srptServed) float64 {
+	m := s.mapped
+	if m == nil || m.ready || s.shrinks <= m.ratio {
+		return forever
 	}
-	drop := rest
-	if l == m {
-		drop = -net
+	ahead := e.ready[len(e.ready)-1].left - m.ratio*m.x
+	return ahead / (s.shrinks - m.ratio)
+}
+
+// advance does the work of a step.
+func (s srptServed) advance(wait float64) {
+	if s.drained != nil {
+		s.drained.a = max(0, s.drained.a-s.shrinks*wait)
 	}
-	if l != nil && drop > 0 && l.a <= drop*wait {
-		t := l.a / drop
-		mapped = mapped && t >= wait
-		wait, drained = t, true
+	if s.mapped == nil {
+		return
 	}
-	if l != nil && m != nil && !m.ready && rest > m.ratio {
-		if t := (e.ready[len(e.ready)-1].left - m.ratio*m.x) / (rest - m.ratio); t < wait {
-			wait, mapped, drained, passed = max(0, t), false, false, true
-		}
+	if s.mapped != s.drained {
+		s.mapped.a += s.grows * wait
 	}
-	e.now += wait
-	if !mapped && !drained && !passed {
-		e.now = to
-	}
-	e.passing = passed
-	if m != nil {
-		m.a = max(0, m.a+net*wait)
-		m.x = max(0, m.x-wait)
-	}
-	if l != nil && l != m {
-		l.a = max(0, l.a-rest*wait)
-	}
-	e.settle(m, l, mapped, drained)
+	s.mapped.x = max(0, s.mapped.x-wait)
 }
 
 // settle puts the lists in order after a step.
-func (e *srpt) settle(m, l *srptJob, mapped, drained bool) {
+func (e *srpt) settle(s srptServed, ev event) {
 	var mapAt, readyAt int32
-	if l != nil {
+	if l := s.drained; l != nil {
 		n := len(e.ready) - 1
 		readyAt = e.ready[n].job
-		if drained {
+		if ev.drained {
 			l.a, l.ready = 0, false
 			e.ready = e.ready[:n]
 		} else {
 			e.ready[n].left = l.a + l.ratio*l.x
 		}
 	}
-	if m != nil {
+	if m := s.mapped; m != nil {
 		n := len(e.toMap) - 1
 		mapAt = e.toMap[n].job
 		e.toMap[n].left = m.x
-		if mapped || m.x == 0 {
+		if ev.mapped || m.x == 0 {
 			m.x = 0
 			e.toMap = e.toMap[:n]
 			if !m.ready && m.a == 0 {
@@ -161,8 +174,8 @@ func (e *srpt) settle(m, l *srptJob, mapped, drained bool) {
 			}
 		}
 	}
-	if drained && l != m && l.x == 0 {
-		e.leave(l, readyAt)
+	if ev.drained && s.drained != s.mapped && s.drained.x == 0 {
+		e.leave(s.drained, readyAt)
 	}
 }
 

@@ -125,5 +125,44 @@ type clock struct {
 
 func (c *clock) result() *tally { return &c.tally }
 
+// event is what ends a step of that length. A job may be mapped and one, the same or
+// another, drained at once. If nothing happens, the time to which the step may go is over.
+type event struct {
+	wait            float64
+	mapped, drained bool
+	passed          bool // the head was overtaken
+}
+
+// mapping looks at a job that has so much left and is mapped at rate 1.
+func (ev *event) mapping(left float64) {
+	if left <= ev.wait {
+		ev.wait, ev.mapped = left, true
+	}
+}
+
+// draining looks at a job whose ready work shrinks at that rate.
+func (ev *event) draining(ready, rate float64) {
+	if rate <= 0 || ready > rate*ev.wait {
+		return
+	}
+	wait := ready / rate
+	ev.mapped = ev.mapped && wait >= ev.wait
+	ev.wait, ev.drained = wait, true
+}
+
+// passing looks at a job that comes up with the head in that time.
+func (ev *event) passing(wait float64) {
+	if wait < ev.wait {
+		*ev = event{wait: max(0, wait), passed: true}
+	}
+}
+
+// pass lets a step pass that could have gone to that time.
+func (c *clock) pass(ev event, to float64) {
+	if c.now += ev.wait; !ev.mapped && !ev.drained && !ev.passed {
+		c.now = to // exactly
+	}
+}
+
 // forever is later than any event.
 var forever = math.Inf(1)
