@@ -2,7 +2,6 @@ package overlap
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -11,18 +10,13 @@ import (
 )
 
 // Plan implements [scheduler.Policy].
-func (p MaxSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.lanes, s) }
+func (p MaxSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.Lanes, s) }
 
 // Plan implements [scheduler.Policy].
-func (p SRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.lanes, s) }
+func (p SRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.Lanes, s) }
 
 // Plan implements [scheduler.Policy]. Map slots are partitioned as section 4.3 has it.
-func (p SplitSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
-	if p.Strict {
-		return scheduler.Plan{}, fmt.Errorf("SplitSRPT: field Strict is for simulations")
-	}
-	return plan(p.lanes, s)
-}
+func (p SplitSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.Lanes, s) }
 
 // plan makes whole slots of what the lanes say of the map, and shares of the shuffle
 // from the slots. First come the minima; they count to the part of their lane. As a
@@ -31,7 +25,7 @@ func (p SplitSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 //
 // Of the snapshot's reduces there is no shuffle left: what is planned are the slots,
 // by work left.
-func plan(lanes func([]Job) []lane, s scheduler.Snapshot) (scheduler.Plan, error) {
+func plan(lanes func([]Job) []Lane, s scheduler.Snapshot) (scheduler.Plan, error) {
 	s, err := s.Normal()
 	if err != nil {
 		return scheduler.Plan{}, err
@@ -47,15 +41,15 @@ func plan(lanes func([]Job) []lane, s scheduler.Snapshot) (scheduler.Plan, error
 		maps[i] = float64(slots[i]) / float64(max(1, s.Slots))
 	}
 	shares := make([]float64, len(slots))
-	serveShuffles(chosen, present.jobs, maps, shares)
+	ServeShuffles(chosen, present.jobs, maps, shares)
 
 	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
-	for i := range inTurn(chosen, func(l *lane) []int { return l.maps }) {
+	for i := range inTurn(chosen, func(l *Lane) []int { return l.Maps }) {
 		if present.most[i] > 0 {
 			plan.Targets = append(plan.Targets, scheduler.Target{Job: present.ids[i], Slots: slots[i]})
 		}
 	}
-	for i := range inTurn(chosen, func(l *lane) []int { return l.shuffles }) {
+	for i := range inTurn(chosen, func(l *Lane) []int { return l.Shuffles }) {
 		if present.moves[i] {
 			plan.Portions = append(plan.Portions, scheduler.Portion{Job: present.ids[i], Share: min(1, shares[i])})
 		}
@@ -95,10 +89,10 @@ func fromSnapshot(s scheduler.Snapshot) *present {
 			k++
 		}
 		job := Job{
-			Number: len(p.jobs), Map: cmp.Or(t.Maps, j.Alone) / slots, Shuffle: t.Whole / bandwidth,
+			Map: cmp.Or(t.Maps, j.Alone) / slots, Shuffle: t.Whole / bandwidth,
 			Left: j.Work / slots, Ready: t.Left / bandwidth,
 		}
-		// Without map work, or next to none, all is ready: see NewJob.
+		// Without map work, or next to none beside the shuffle, all is ready: Ratio stays finite.
 		if coming := (t.Left - t.Ready) / bandwidth; job.Left > coming*1e-12 {
 			job.Ready, job.Ratio = t.Ready/bandwidth, coming/job.Left
 		}
@@ -131,13 +125,13 @@ func bandwidth(s scheduler.Snapshot) float64 {
 
 // slots fills the lanes: minima, then each lane up to its part, then whoever can use
 // what is left.
-func (p *present) slots(lanes []lane, slots int) []int {
+func (p *present) slots(lanes []Lane, slots int) []int {
 	given, left := slices.Clone(p.least), slots
 	for _, least := range p.least {
 		left -= least
 	}
-	fill := func(l *lane, most int) {
-		for _, i := range l.maps {
+	fill := func(l *Lane, most int) {
+		for _, i := range l.Maps {
 			give := max(0, min(p.most[i]-given[i], most, left))
 			given[i] += give
 			most -= give
@@ -148,10 +142,10 @@ func (p *present) slots(lanes []lane, slots int) []int {
 	for k := range lanes {
 		part := whole
 		if k < len(lanes)-1 {
-			part = int(math.Round(lanes[k].mapShare * float64(slots)))
+			part = int(math.Round(lanes[k].MapShare * float64(slots)))
 		}
 		whole -= part
-		for _, i := range lanes[k].maps {
+		for _, i := range lanes[k].Maps {
 			part -= p.least[i]
 		}
 		fill(&lanes[k], part)
@@ -163,7 +157,7 @@ func (p *present) slots(lanes []lane, slots int) []int {
 }
 
 // inTurn goes through the lanes' lists, one of each at a time.
-func inTurn(lanes []lane, list func(*lane) []int) func(yield func(int) bool) {
+func inTurn(lanes []Lane, list func(*Lane) []int) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for at, more := 0, true; more; at++ {
 			more = false

@@ -2,7 +2,6 @@ package overlap_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,108 +13,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestScenarios runs testdata/*.txt. Directives:
+// TestScenarios runs testdata/plan.txt, with one directive:
 //
-//	run policy=P      the policy's spans and ends for the arrivals given, one a line as in
-//	                  "at=0 x=1 y=2"; rates are map, shuffle for each job served
-//	ends policy=P     the ends alone
-//	bound             the lower bound of the sum of response times
 //	plan policy=P slots=N bandwidth=B [reduce]   the plan for jobs, one a line as in
 //	                  "job1 max=4 min=1 work=10 alone=20", and shuffles, as in
 //	                  "shuffle1 ready=10 left=20 whole=40 maps=20"; what is left out is 0
 //
-// Policies are maxsrpt, splitsrpt, strict, srpt, lps=K, order=0,2,1 (at both stations).
+// Policies are maxsrpt, splitsrpt, srpt.
 func TestScenarios(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
-			datadriven.RunTest(t, path, directive)
-		})
-	}
+	datadriven.RunTest(t, "testdata/plan.txt", planDirective)
 }
 
-func directive(t *testing.T, d *datadriven.TestData) string {
-	var out strings.Builder
-	switch d.Cmd {
-	case "run", "ends":
-		runDirective(t, d, &out)
-	case "bound":
-		sum, err := overlap.Bound(readArrivals(t, d))
-		if err != nil {
-			return err.Error()
-		}
-		fmt.Fprintf(&out, "%.6g\n", sum)
-	case "plan":
-		planDirective(t, d, &out)
-	default:
-		d.Fatalf(t, "unknown directive %s", d.Cmd)
-	}
-	return out.String()
-}
-
-func runDirective(t *testing.T, d *datadriven.TestData, out *strings.Builder) {
-	arrivals := readArrivals(t, d)
-	observe := func(s *overlap.Span) {
-		fmt.Fprintf(out, "%.6g to %.6g:", s.From, s.To)
-		for i, j := range s.Jobs {
-			if s.Maps[i] > 0 || s.Shuffles[i] > 0 {
-				fmt.Fprintf(out, " %d (%.4g, %.4g)", j.Number, s.Maps[i], s.Shuffles[i])
-			}
-		}
-		fmt.Fprintln(out)
-	}
-	if d.Cmd == "ends" {
-		observe = nil
-	}
-	ends, err := overlap.Run(readPolicy(t, d), arrivals, observe)
-	if err != nil {
-		fmt.Fprintln(out, err)
-		return
-	}
-	fmt.Fprint(out, "ends")
-	sum := 0.0
-	for i, end := range ends {
-		fmt.Fprintf(out, " %.6g", end)
-		sum += end - arrivals[i].At
-	}
-	fmt.Fprintf(out, "; responses %.6g\n", sum)
-}
-
-func readPolicy(t *testing.T, d *datadriven.TestData) overlap.Policy {
-	var name string
-	d.ScanArgs(t, "policy", &name)
-	name, arg, _ := strings.Cut(name, "=")
-	switch name {
-	case "maxsrpt":
-		return overlap.MaxSRPT{}
-	case "splitsrpt":
-		return overlap.SplitSRPT{}
-	case "strict":
-		return overlap.SplitSRPT{Strict: true}
-	case "srpt":
-		return overlap.SRPT{}
-	case "lps":
-		k, err := strconv.Atoi(arg)
-		if err != nil {
-			d.Fatalf(t, "%v", err)
-		}
-		return overlap.LPS{K: k}
-	case "order":
-		var order []int
-		for _, number := range strings.Split(arg, "-") {
-			n, err := strconv.Atoi(number)
-			if err != nil {
-				d.Fatalf(t, "%v", err)
-			}
-			order = append(order, n)
-		}
-		return overlap.InOrder{Maps: order, Shuffles: order}
-	}
-	d.Fatalf(t, "unknown policy %s", name)
-	return nil
+func planners() map[string]scheduler.Policy {
+	return map[string]scheduler.Policy{"maxsrpt": overlap.MaxSRPT{}, "splitsrpt": overlap.SplitSRPT{}, "srpt": overlap.SRPT{}}
 }
 
 // fields reads "name a=1 b=2".
@@ -136,15 +46,7 @@ func fields(t *testing.T, d *datadriven.TestData, line string) (name string, val
 	return name, values
 }
 
-func readArrivals(t *testing.T, d *datadriven.TestData) (arrivals []overlap.Arrival) {
-	for line := range strings.Lines(d.Input) {
-		_, v := fields(t, d, line)
-		arrivals = append(arrivals, overlap.Arrival{At: v["at"], Map: v["x"], Shuffle: v["y"]})
-	}
-	return arrivals
-}
-
-func planDirective(t *testing.T, d *datadriven.TestData, out *strings.Builder) {
+func planDirective(t *testing.T, d *datadriven.TestData) string {
 	s := scheduler.Snapshot{Phase: wire.Map}
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
@@ -168,24 +70,27 @@ func planDirective(t *testing.T, d *datadriven.TestData, out *strings.Builder) {
 		}
 		s.Jobs = append(s.Jobs, scheduler.Job{ID: id(n), Max: int(v["max"]), Min: int(v["min"]), Work: v["work"], Alone: v["alone"]})
 	}
-	planner, ok := readPolicy(t, d).(scheduler.Policy)
+	var name string
+	d.ScanArgs(t, "policy", &name)
+	policy, ok := planners()[name]
 	if !ok {
-		d.Fatalf(t, "the policy makes no plans")
+		d.Fatalf(t, "unknown policy %s", name)
 	}
-	plan, err := planner.Plan(s)
+	plan, err := policy.Plan(s)
 	if err != nil {
-		fmt.Fprintln(out, err)
-		return
+		return fmt.Sprintln(err)
 	}
+	var out strings.Builder
 	for _, target := range plan.Targets {
-		fmt.Fprintf(out, "job%d %d\n", target.Job.N, target.Slots)
+		fmt.Fprintf(&out, "job%d %d\n", target.Job.N, target.Slots)
 	}
 	for _, portion := range plan.Portions {
-		fmt.Fprintf(out, "shuffle%d %.4g\n", portion.Job.N, portion.Share)
+		fmt.Fprintf(&out, "shuffle%d %.4g\n", portion.Job.N, portion.Share)
 	}
 	if err := plan.Validate(s); err != nil {
-		fmt.Fprintln(out, err)
+		fmt.Fprintln(&out, err)
 	}
+	return out.String()
 }
 
 func id(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }

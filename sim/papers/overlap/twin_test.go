@@ -6,17 +6,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quernmr/quern/scheduler/overlap"
 	"github.com/quernmr/quern/sim/papers"
 )
 
-func twins() map[string]overlap.Policy {
-	return map[string]overlap.Policy{
-		maxSRPTName: overlap.MaxSRPT{},
-		splitName:   overlap.SplitSRPT{},
-		strictName:  overlap.SplitSRPT{Strict: true},
-		srptName:    overlap.SRPT{},
-		fairly:      overlap.LPS{K: limit},
+func twins() map[string]ratesOf {
+	return map[string]ratesOf{
+		maxSRPTName: maxSRPTRates,
+		splitName:   splitSRPTRates,
+		strictName:  strict,
+		srptName:    srptRates,
+		fairly:      limited(limit),
 	}
 }
 
@@ -63,14 +62,14 @@ func TestTwinsRapid(t *testing.T) {
 
 type fataler interface{ Fatalf(string, ...any) }
 
-func compare(t fataler, e engine, policy overlap.Policy, jobs []arrival) {
-	arrivals := make([]overlap.Arrival, len(jobs))
+func compare(t fataler, e engine, policy ratesOf, jobs []arrival) {
+	arrivals := make([]modelArrival, len(jobs))
 	for i, j := range jobs {
-		arrivals[i] = overlap.Arrival{At: j.at, Map: j.x, Shuffle: j.x * j.ratio}
+		arrivals[i] = modelArrival{At: j.at, Map: j.x, Shuffle: j.x * j.ratio}
 		e.arrive(j)
 	}
 	e.finish()
-	ends, err := overlap.Run(policy, arrivals, nil)
+	ends, err := follow(policy, arrivals, nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -90,14 +89,14 @@ func TestBoundTwin(t *testing.T) {
 		s := &source{workload: paperWorkload(0.9), rand: papers.Rand(seed, "twins", 0)}
 		jobs := make([]arrival, 1000)
 		s.fill(jobs)
-		arrivals := make([]overlap.Arrival, len(jobs))
+		arrivals := make([]modelArrival, len(jobs))
 		e := newEngine(boundName)
 		for i, j := range jobs {
-			arrivals[i] = overlap.Arrival{At: j.at, Map: j.x, Shuffle: j.x * j.ratio}
+			arrivals[i] = modelArrival{At: j.at, Map: j.x, Shuffle: j.x * j.ratio}
 			e.arrive(j)
 		}
 		e.finish()
-		want, err := overlap.Bound(arrivals)
+		want, err := modelBound(arrivals)
 		if got := e.result().responses; err != nil || math.Abs(got-want) > 1e-6*want {
 			t.Fatalf("seed %d: %v, want %v (%v)", seed, got, want, err)
 		}
@@ -110,7 +109,7 @@ func TestFewLPS(t *testing.T) {
 	for _, k := range []int{1, 2, 5} {
 		jobs := make([]arrival, 1000)
 		s.fill(jobs)
-		compare(t, newLPS(k, false), overlap.LPS{K: k}, jobs)
+		compare(t, newLPS(k, false), limited(k), jobs)
 		s.now = 0
 	}
 }

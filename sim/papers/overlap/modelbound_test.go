@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Bound is a lower bound of the sum of response times of all policies (section 5.1):
+// modelBound is a lower bound of the sum of response times of all policies (section 5.1):
 // each station by itself is served by SRPT as if nothing had to be mapped before it is
 // shuffled; between two times at which both are idle the larger sum counts.
 // O(n log n).
-func Bound(arrivals []Arrival) (float64, error) {
+func modelBound(arrivals []modelArrival) (float64, error) {
 	total := 0.0
 	var maps, shuffles single
 	for i, a := range arrivals {
@@ -34,7 +34,7 @@ func Bound(arrivals []Arrival) (float64, error) {
 // single is a station served by SRPT.
 type single struct {
 	now  float64
-	left sizes
+	left sizeHeap
 	sum  float64 // of the time that all jobs have been here: the integral of their number
 }
 
@@ -56,14 +56,14 @@ func (s *single) until(at float64) {
 	}
 }
 
-// sizes is a heap of what is left, the least first.
-type sizes []float64
+// sizeHeap has what is left, the least first.
+type sizeHeap []float64
 
-func (h sizes) Len() int           { return len(h) }
-func (h sizes) Less(i, j int) bool { return h[i] < h[j] }
-func (h sizes) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *sizes) Push(x any)        { *h = append(*h, x.(float64)) }
-func (h *sizes) Pop() any {
+func (h sizeHeap) Len() int           { return len(h) }
+func (h sizeHeap) Less(i, j int) bool { return h[i] < h[j] }
+func (h sizeHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *sizeHeap) Push(x any)        { *h = append(*h, x.(float64)) }
+func (h *sizeHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
 	*h = old[:len(old)-1]

@@ -1,0 +1,305 @@
+package overlap
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler/overlap"
+)
+
+// The fluid model of section 2.1, event by event: it asks the policy at every event, for
+// any jobs, where the engines know what the policy would say. Engines are held to it, and
+// the policies of the job tracker to the paper's guarantees.
+
+// ratesOf is a policy: it sets maps[i] and shuffles[i] to the rates at which job i is
+// served at each station. Jobs are in order of arrival; the rates are 0 before.
+type ratesOf func(jobs []overlap.Job, maps, shuffles []float64)
+
+// lending is a policy of the job tracker: each lane has its part of a station, and then
+// what is left goes to all in turn.
+func lending(lanes func([]overlap.Job) []overlap.Lane) ratesOf {
+	return func(jobs []overlap.Job, maps, shuffles []float64) {
+		all, left := lanes(jobs), 1.0
+		for _, l := range all {
+			left -= serveMap(l, jobs, min(left, l.MapShare), maps)
+		}
+		for _, l := range all {
+			left -= serveMap(l, jobs, left, maps)
+		}
+		overlap.ServeShuffles(all, jobs, maps, shuffles)
+	}
+}
+
+// strict is SplitSRPT as in the paper's Algorithm 2: lanes lend nothing.
+func strict(jobs []overlap.Job, maps, shuffles []float64) {
+	for _, l := range (overlap.SplitSRPT{}).Lanes(jobs) {
+		serveMap(l, jobs, l.MapShare, maps)
+		l.ServeShuffle(jobs, l.ShuffleShare, maps, shuffles)
+	}
+}
+
+// serveMap adds to the map rates what the lane makes of the capacity, and returns it:
+// the first job with map work takes all.
+func serveMap(l overlap.Lane, jobs []overlap.Job, capacity float64, maps []float64) (used float64) {
+	for _, i := range l.Maps {
+		if jobs[i].Left > 0 {
+			maps[i] += capacity
+			return capacity
+		}
+	}
+	return 0
+}
+
+// inOrder serves at each station the job whose number comes first in its list, and
+// those that are not in the list last.
+func inOrder(maps, shuffles []int) ratesOf {
+	return lending(func(jobs []overlap.Job) []overlap.Lane {
+		return []overlap.Lane{{Maps: listed(jobs, maps), Shuffles: listed(jobs, shuffles), MapShare: 1, ShuffleShare: 1}}
+	})
+}
+
+func listed(jobs []overlap.Job, list []int) []int {
+	rank := make(map[int]int, len(list))
+	for at, number := range list {
+		rank[number] = at - len(list) // below that of the others
+	}
+	order := make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank[jobs[a].Number], rank[jobs[b].Number]) })
+	return order
+}
+
+// limited is k-LPS, limited processor sharing (section 5.1): the first k jobs with map work
+// share the map station, all jobs with shuffle work share the shuffle max-min: nobody gets
+// more than it can use, and nobody more than another who could use more.
+func limited(k int) ratesOf {
+	return func(jobs []overlap.Job, maps, shuffles []float64) {
+		var mapped []int
+		for i := range jobs {
+			if jobs[i].Left > 0 && len(mapped) < k {
+				mapped = append(mapped, i)
+			}
+		}
+		for _, i := range mapped {
+			maps[i] = 1 / float64(len(mapped))
+		}
+		wants := make([]float64, len(jobs))
+		for i := range jobs {
+			wants[i] = float64(maps[i] * jobs[i].Ratio)
+			if jobs[i].Ready > 0 {
+				wants[i] = math.Inf(1)
+			}
+		}
+		level := waterLevel(wants)
+		for i, want := range wants {
+			shuffles[i] = min(want, level)
+		}
+	}
+}
+
+// waterLevel is the level at which the wants, cut off there, use up a capacity of 1;
+// +Inf if they never do.
+func waterLevel(wants []float64) float64 {
+	ascending := slices.Sorted(slices.Values(wants))
+	left := 1.0
+	for k, want := range ascending {
+		level := left / float64(len(ascending)-k)
+		if want >= level {
+			return level
+		}
+		left -= want
+	}
+	return math.Inf(1)
+}
+
+// newJob is a job of those sizes that has just arrived. A map size next to nothing
+// beside the shuffle is none, so that Ratio stays finite.
+func newJob(x, y float64) overlap.Job {
+	if x <= y*1e-12 {
+		return overlap.Job{Shuffle: y, Ready: y}
+	}
+	return overlap.Job{Map: x, Shuffle: y, Left: x, Ratio: y / x}
+}
+
+// isDone says whether nothing is left. What a job maps now has to be shuffled too, at
+// the rate at which it is mapped, so that both end at once.
+func isDone(j *overlap.Job) bool { return j.Left == 0 && j.Ready == 0 }
+
+// check refuses sizes that the model has no meaning for.
+func check(x, y float64) error {
+	for _, size := range []struct {
+		name  string
+		value float64
+	}{{"Map", x}, {"Shuffle", y}} {
+		if !(size.value >= 0 && size.value <= most) {
+			return fmt.Errorf("field %s is %v", size.name, size.value)
+		}
+	}
+	return nil
+}
+
+// most bounds sizes and times, so that sums of them stay finite.
+const most = 1e15
+
+// modelArrival is a job that comes at a time.
+type modelArrival struct {
+	At           float64 // seconds
+	Map, Shuffle float64 // sizes, seconds of a whole station
+}
+
+// modelSpan is a stretch of time in which no rate changes. Its slices are valid until the
+// observer returns.
+type modelSpan struct {
+	From, To       float64
+	Jobs           []overlap.Job // present, as they are at From; Number is that of the arrival
+	Maps, Shuffles []float64     // rates
+}
+
+// follow follows the policy through the arrivals, which must be in order of time, until
+// all jobs are done, and returns the time at which each is. The observer, if any, sees
+// every span. Empty arrivals give empty ends. O(n) events, each O(m log m) for m jobs
+// present.
+func follow(rates ratesOf, arrivals []modelArrival, observe func(*modelSpan)) ([]float64, error) {
+	for i, a := range arrivals {
+		err := check(a.Map, a.Shuffle)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("arrival %d: %w", i, err)
+		case !(math.Abs(a.At) <= most):
+			return nil, fmt.Errorf("arrival %d: field At is %v", i, a.At)
+		case i > 0 && a.At < arrivals[i-1].At:
+			return nil, fmt.Errorf("arrival %d: field At is %v, before %v", i, a.At, arrivals[i-1].At)
+		}
+	}
+	r := &model{rates: rates, arrivals: arrivals, ends: make([]float64, len(arrivals))}
+	for r.next < len(arrivals) || len(r.span.Jobs) > 0 {
+		if !r.step(observe) {
+			return nil, fmt.Errorf("none of %d jobs is served at %v", len(r.span.Jobs), r.span.From)
+		}
+	}
+	return r.ends, nil
+}
+
+type model struct {
+	rates    ratesOf
+	arrivals []modelArrival
+	next     int // arrival
+	ends     []float64
+	span     modelSpan
+}
+
+// step goes to the next event; false if there will never be one.
+func (r *model) step(observe func(*modelSpan)) bool {
+	s := &r.span
+	if len(s.Jobs) == 0 {
+		s.From = r.arrivals[r.next].At
+	}
+	r.arrive()
+	s.Maps, s.Shuffles = zeros(s.Maps, len(s.Jobs)), zeros(s.Shuffles, len(s.Jobs))
+	r.rates(s.Jobs, s.Maps, s.Shuffles)
+	wait := math.Inf(1)
+	for i := range s.Jobs {
+		wait = min(wait, s.jobEvent(i), s.overtakes(i))
+	}
+	s.To = s.From + wait
+	if r.next < len(r.arrivals) && r.arrivals[r.next].At < s.To {
+		s.To = r.arrivals[r.next].At
+		wait = s.To - s.From
+	}
+	if math.IsInf(wait, 1) {
+		return len(s.Jobs) == 0
+	}
+	if observe != nil {
+		observe(s)
+	}
+	r.advance(wait)
+	return true
+}
+
+// arrive takes in the jobs that have come by now. Those without work are done.
+func (r *model) arrive() {
+	s := &r.span
+	for ; r.next < len(r.arrivals) && r.arrivals[r.next].At <= s.From; r.next++ {
+		a := r.arrivals[r.next]
+		r.ends[r.next] = a.At
+		if j := newJob(a.Map, a.Shuffle); !isDone(&j) {
+			j.Number = r.next
+			s.Jobs = append(s.Jobs, j)
+		}
+	}
+}
+
+// net is how fast a job's ready work grows.
+func (s *modelSpan) net(i int) float64 {
+	return float64(s.Maps[i]*s.Jobs[i].Ratio) - s.Shuffles[i]
+}
+
+// jobEvent is the time until job i is mapped or has nothing ready any more.
+func (s *modelSpan) jobEvent(i int) float64 {
+	j, wait := &s.Jobs[i], math.Inf(1)
+	if s.Maps[i] > 0 {
+		wait = j.Left / s.Maps[i]
+	}
+	if net := s.net(i); net < 0 && j.Ready > 0 {
+		wait = min(wait, -j.Ready/net)
+	}
+	return wait
+}
+
+// overtakes is the time until job i has less left to shuffle than another that is
+// ahead of it now: the one event that is none of a job alone. It is put a little
+// late, so that the order has changed by then.
+func (s *modelSpan) overtakes(i int) float64 {
+	wait := math.Inf(1)
+	if s.Shuffles[i] == 0 {
+		return wait
+	}
+	left := s.Jobs[i].ShuffleLeft()
+	for k := range s.Jobs {
+		other := s.Jobs[k].ShuffleLeft()
+		if faster := s.Shuffles[i] - s.Shuffles[k]; faster > 0 && other < left {
+			wait = min(wait, (left-other+1e-12*left)/faster)
+		}
+	}
+	return wait
+}
+
+// advance lets the span pass and removes the jobs that are done.
+func (r *model) advance(wait float64) {
+	s := &r.span
+	kept := 0
+	for i := range s.Jobs {
+		j := s.Jobs[i]
+		mapped := s.Maps[i] > 0 && j.Left/s.Maps[i] <= wait
+		net := s.net(i)
+		drained := net < 0 && j.Ready > 0 && -j.Ready/net <= wait
+		j.Left = max(0, j.Left-float64(s.Maps[i]*wait))
+		if net != 0 {
+			j.Ready = max(0, j.Ready+float64(net*wait))
+		}
+		if mapped {
+			j.Left = 0
+		}
+		if drained {
+			j.Ready = 0
+		}
+		if isDone(&j) {
+			r.ends[j.Number] = s.To
+			continue
+		}
+		s.Jobs[kept] = j
+		kept++
+	}
+	s.Jobs = s.Jobs[:kept]
+	s.From = s.To
+}
+
+func zeros(s []float64, n int) []float64 {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}
