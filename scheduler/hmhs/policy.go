@@ -106,8 +106,8 @@ func newOutlook(s scheduler.Snapshot) *outlook {
 }
 
 func (o *outlook) solve(s scheduler.Snapshot) {
-	stages, arrived := o.batch.stages(mapOf), make([]float64, len(s.Jobs))
-	o.runs = minMin(o.batch.Maps, stages, arrived, o.ends)
+	stages, arrived := o.batch.MapStages(), make([]float64, len(s.Jobs))
+	o.runs = MinMin(o.batch.Maps, stages, arrived, o.ends)
 	o.order = indexes(len(s.Jobs))
 	if s.Phase == wire.Reduce {
 		slices.SortStableFunc(o.order, func(a, b int) int { return cmp.Compare(o.ends[a], o.ends[b]) })
@@ -121,8 +121,8 @@ func (o *outlook) solve(s scheduler.Snapshot) {
 	}
 	clear(o.ends)
 	for m, runs := range o.runs {
-		o.runs[m] = sorted(runs, place)
-		play(o.batch.Maps[m], m, o.runs[m], stages, nil, o.ends)
+		o.runs[m] = InOrder(runs, place)
+		Play(o.batch.Maps[m], m, o.runs[m], stages, nil, o.ends)
 	}
 }
 

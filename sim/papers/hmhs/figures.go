@@ -3,7 +3,6 @@ package hmhs
 import (
 	"fmt"
 
-	"github.com/quernmr/quern/scheduler/hmhs"
 	"github.com/quernmr/quern/sim/papers"
 )
 
@@ -126,7 +125,7 @@ func (s *simulation) readings() error {
 func (s *simulation) options() error {
 	for _, w := range workloads() {
 		for _, jobs := range []int{20, 50, 100} {
-			all, err := s.compare(figOptions, w, jobs, cluster{}, s.o.Experiments, []other{{"sufferage", hmhs.Sufferage}})
+			all, err := s.compare(figOptions, w, jobs, cluster{}, s.o.Experiments, []other{{"sufferage", withSufferage}})
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,11 @@
 // Package hmhs reproduces the simulation of the HMHS paper (Chen, Shen, Chen, Guo, NPC
-// 2013, section 4) with the code that runs in the job tracker: batches of jobs on a
-// hundred map and a hundred reduce machines, makespans of HMHS against those of FIFO,
-// FIFO-Pri and R-HMHS. Figures and tables named here are the paper's. What the paper
-// leaves open is settled in generate.go.
+// 2013, section 4): batches of jobs on a hundred map and a hundred reduce machines,
+// makespans of HMHS against those of FIFO, FIFO-Pri and R-HMHS. Sections, figures and
+// tables named here are the paper's. What the paper leaves open is settled in generate.go.
+//
+// HMHS is made of what the job tracker runs: dispatching, Pri and estimates of
+// scheduler/hmhs. A whole batch, maps and then reduces, is scheduled in solve.go; the
+// heuristics that HMHS is compared with are in baseline.go.
 package hmhs
 
 import (
@@ -10,7 +13,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quernmr/quern/scheduler/hmhs"
 	"github.com/quernmr/quern/sim/papers"
 )
 
@@ -33,11 +35,11 @@ const (
 // other is a heuristic that HMHS is compared with.
 type other struct {
 	name      string
-	heuristic hmhs.Heuristic
+	heuristic heuristic
 }
 
 func others() []other {
-	return []other{{"FIFO", hmhs.FIFO}, {"FIFO-Pri", hmhs.FIFOPri}, {"R-HMHS", hmhs.Reversed}}
+	return []other{{"FIFO", plainFIFO}, {"FIFO-Pri", fifoPri}, {"R-HMHS", reversed}}
 }
 
 // Simulate runs the paper's experiments: 20 a point, unless the options say otherwise.
@@ -66,7 +68,7 @@ func (s *simulation) run(figures ...func() error) error {
 }
 
 // gain is 1 − HMHS's makespan by another's, in per cent.
-func gain(ours, other *hmhs.Schedule) float64 { return 100 * (1 - ours.Makespan/other.Makespan) }
+func gain(ours, other *schedule) float64 { return 100 * (1 - ours.Makespan/other.Makespan) }
 
 // compare is the gains against the others at a point, by other and experiment.
 func (s *simulation) compare(figure string, w workload, jobs int, c cluster, n int, against []other) ([][]float64, error) {
@@ -74,13 +76,13 @@ func (s *simulation) compare(figure string, w workload, jobs int, c cluster, n i
 	stream := fmt.Sprintf("hmhs %s %d", w.name, jobs) // readings and tables see the same jobs
 	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, what, n), n, func(i int) ([]float64, error) {
 		b := w.batch(jobs, c, papers.Rand(s.o.Seed, stream, i))
-		ours, err := hmhs.Solve(b, hmhs.HMHS)
+		ours, err := solve(b, full)
 		if err != nil {
 			return nil, err
 		}
 		gains := make([]float64, len(against))
 		for k, o := range against {
-			theirs, err := hmhs.Solve(b, o.heuristic)
+			theirs, err := solve(b, o.heuristic)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", o.name, err)
 			}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quernmr/quern/scheduler/hmhs"
 	"github.com/quernmr/quern/sim/papers"
 )
 
@@ -105,10 +104,10 @@ func BenchmarkSolve(b *testing.B) {
 	for _, w := range workloads() {
 		for _, jobs := range []int{100, 500} {
 			batch := w.batch(jobs, cluster{}, papers.Rand(1, "bench", 0))
-			for name, h := range map[string]hmhs.Heuristic{"hmhs": hmhs.HMHS, "fifo": hmhs.FIFO} {
+			for name, h := range map[string]heuristic{"hmhs": full, "fifo": plainFIFO} {
 				b.Run(fmt.Sprintf("%s/%s/jobs=%d", name, w.name, jobs), func(b *testing.B) {
 					for b.Loop() {
-						if _, err := hmhs.Solve(batch, h); err != nil {
+						if _, err := solve(batch, h); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -48,15 +48,15 @@ func measuredGain(truth *hmhs.Batch, share float64, tasks int, r *rand.Rand) (fl
 			}
 		}
 	}
-	planned, err := hmhs.Solve(believed, hmhs.HMHS)
+	planned, err := solve(believed, full)
 	if err != nil {
 		return 0, err
 	}
-	ours, err := hmhs.Replay(truth, planned)
+	ours, err := replay(truth, planned)
 	if err != nil {
 		return 0, err
 	}
-	fifo, err := hmhs.Solve(truth, hmhs.FIFO)
+	fifo, err := solve(truth, plainFIFO)
 	if err != nil {
 		return 0, err
 	}

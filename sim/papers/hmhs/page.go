@@ -10,7 +10,6 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/quernmr/quern/scheduler/hmhs"
 	"github.com/quernmr/quern/sim/papers"
 )
 
@@ -102,7 +101,7 @@ func (p page) times() (string, error) {
 			best := time.Duration(math.MaxInt64)
 			for range 3 {
 				began := papers.ProcessorTime()
-				if _, err := hmhs.Solve(batch, hmhs.HMHS); err != nil {
+				if _, err := solve(batch, full); err != nil {
 					return "", err
 				}
 				best = min(best, papers.ProcessorTime()-began)

@@ -11,20 +11,23 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/scheduler/hmhs"
+	"github.com/quernmr/quern/scheduler/hmhs/hmhstest"
 )
 
-// TestSolve: H1 for every heuristic, and ends are those of the runs played back.
-func TestSolve(t *testing.T) {
+// TestHeuristics: H1 for every heuristic, and ends are those of the runs played back.
+func TestHeuristics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := draw(t, 6, 6, rapid.Bool().Draw(t, "whole"))
-		for h := HMHS; h <= Sufferage; h++ {
-			s, err := Solve(b, h)
+		b := hmhstest.Draw(t, 6, 6, rapid.Bool().Draw(t, "whole"))
+		for h := full; h <= withSufferage; h++ {
+			s, err := solve(b, h)
 			if err != nil {
 				t.Fatal(err)
 			}
-			safetyDispatched(t, h, s.Maps, b.stages(mapOf))
-			safetyDispatched(t, h, s.Reduces, b.stages(reduceOf))
-			again, err := Replay(b, s)
+			safetyDispatched(t, h, s.Maps, b.MapStages())
+			safetyDispatched(t, h, s.Reduces, b.ReduceStages())
+			again, err := replay(b, s)
 			if err != nil || !slices.Equal(again.Mapped, s.Mapped) || !slices.Equal(again.Ends, s.Ends) || again.Makespan != s.Makespan {
 				t.Fatalf("%d: %+v, played back %+v: %v", h, s, again, err)
 			}
@@ -33,7 +36,7 @@ func TestSolve(t *testing.T) {
 	})
 }
 
-func safetyDispatched(t *rapid.T, h Heuristic, runs [][]Run, stages []Stage) {
+func safetyDispatched(t *rapid.T, h heuristic, runs [][]hmhs.Run, stages []hmhs.Stage) {
 	got := make([]int, len(stages))
 	for _, machine := range runs {
 		for _, r := range machine {
@@ -48,14 +51,14 @@ func safetyDispatched(t *rapid.T, h Heuristic, runs [][]Run, stages []Stage) {
 }
 
 // safetyReduces plays each machine's reduces back, none before its maps have ended.
-func safetyReduces(t *rapid.T, h Heuristic, b *Batch, s *Schedule) {
+func safetyReduces(t *rapid.T, h heuristic, b *hmhs.Batch, s *schedule) {
 	ends := slices.Clone(s.Mapped)
 	for m, runs := range s.Reduces {
 		free := slices.Clone(b.Reduces[m].Free)
 		for _, r := range runs {
 			for range r.Tasks {
 				k := slices.Index(free, slices.Min(free))
-				free[k] = max(free[k], s.Mapped[r.Job]) + b.Jobs[r.Job].Reduce.on(m)
+				free[k] = max(free[k], s.Mapped[r.Job]) + b.Jobs[r.Job].Reduce.On(m)
 				ends[r.Job] = max(ends[r.Job], free[k])
 			}
 		}
@@ -75,15 +78,15 @@ func safetyReduces(t *rapid.T, h Heuristic, b *Batch, s *Schedule) {
 // TestSufferage: the kept two least completion times are those found anew.
 func TestSufferage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := draw(t, 5, 5, rapid.Bool().Draw(t, "whole"))
-		stages := b.stages(mapOf)
-		s, tasks := newSlow(b.Maps, len(stages)), tasksOf(stages)
+		b := hmhstest.Draw(t, 5, 5, rapid.Bool().Draw(t, "whole"))
+		stages := b.MapStages()
+		s, tasks := hmhstest.NewSlow(b.Maps, len(stages)), hmhstest.Tasks(stages)
 		for len(tasks) > 0 {
 			task, machine, most, done := 0, 0, -1.0, 0.0
 			for at, job := range tasks {
 				first, least, next := 0, math.Inf(1), math.Inf(1)
 				for m := range b.Maps {
-					c := s.available(m) + stages[job].on(m)
+					c := s.Available(m) + stages[job].On(m)
 					if c < least {
 						first, least, next = m, c, least
 					} else {
@@ -94,11 +97,11 @@ func TestSufferage(t *testing.T) {
 					task, machine, most, done = at, first, next-least, least
 				}
 			}
-			s.give(machine, tasks[task], done)
+			s.Give(machine, tasks[task], done)
 			tasks = slices.Delete(tasks, task, task+1)
 		}
-		if got := sufferage(b.Maps, stages); !slices.EqualFunc(got, s.runs, slices.Equal) {
-			t.Fatalf("got %v, anew %v", got, s.runs)
+		if got := sufferage(b.Maps, stages); !slices.EqualFunc(got, s.Runs, slices.Equal) {
+			t.Fatalf("got %v, anew %v", got, s.Runs)
 		}
 	})
 }
@@ -119,13 +122,13 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-var names = map[string]Heuristic{"hmhs": HMHS, "reversed": Reversed, "fifo": FIFO, "fifo-pri": FIFOPri, "sufferage": Sufferage}
+var names = map[string]heuristic{"hmhs": full, "reversed": reversed, "fifo": plainFIFO, "fifo-pri": fifoPri, "sufferage": withSufferage}
 
 func run(t *testing.T, d *datadriven.TestData) string {
 	var maps, reduces int
 	d.ScanArgs(t, "maps", &maps)
 	d.ScanArgs(t, "reduces", &reduces)
-	b := &Batch{Maps: machines(maps), Reduces: machines(reduces)}
+	b := &hmhs.Batch{Maps: free(maps), Reduces: free(reduces)}
 	for line := range strings.Lines(d.Input) {
 		b.Jobs = append(b.Jobs, job(t, d, strings.TrimSpace(line)))
 	}
@@ -133,14 +136,14 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if !ok {
 		d.Fatalf(t, "heuristic %q", d.CmdArgs[0].Key)
 	}
-	s, err := Solve(b, h)
+	s, err := solve(b, h)
 	if err != nil {
 		return err.Error()
 	}
 	var out strings.Builder
 	for _, kind := range []struct {
 		name string
-		runs [][]Run
+		runs [][]hmhs.Run
 	}{{"map", s.Maps}, {"reduce", s.Reduces}} {
 		for m, runs := range kind.runs {
 			fmt.Fprintf(&out, "%s %d:", kind.name, m)
@@ -156,18 +159,10 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	return out.String()
 }
 
-func machines(n int) []Machine {
-	all := make([]Machine, n)
-	for m := range all {
-		all[m].Free = []float64{0}
-	}
-	return all
-}
-
-func job(t *testing.T, d *datadriven.TestData, line string) Job {
+func job(t *testing.T, d *datadriven.TestData, line string) hmhs.Job {
 	id, rest, _ := strings.Cut(line, " ")
-	j := Job{ID: id}
-	for _, stage := range []*Stage{&j.Map, &j.Reduce} {
+	j := hmhs.Job{ID: id}
+	for _, stage := range []*hmhs.Stage{&j.Map, &j.Reduce} {
 		size, tail, _ := strings.Cut(rest, "[")
 		list, more, ok := strings.Cut(tail, "]")
 		tasks, seconds, times := strings.Cut(strings.TrimSpace(size), "x")
@@ -191,18 +186,15 @@ func job(t *testing.T, d *datadriven.TestData, line string) Job {
 }
 
 func TestRefusedMachines(t *testing.T) {
-	for want, m := range map[string]Machine{
+	for want, m := range map[string]hmhs.Machine{
 		"Maps[0]: field Free is empty":  {},
 		"Maps[0]: field Free has -1":    {Free: []float64{0, -1}},
 		"Maps[0]: field Free has NaN":   {Free: []float64{math.NaN()}},
 		"Maps[0]: field Free has +Inf":  {Free: []float64{math.Inf(1)}},
 		"Maps[0]: field Free has 1e+16": {Free: []float64{1e16}},
 	} {
-		if _, err := Solve(&Batch{Maps: []Machine{m}}, HMHS); err == nil || err.Error() != want {
+		if _, err := solve(&hmhs.Batch{Maps: []hmhs.Machine{m}}, full); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
-	}
-	if _, err := Solve(new(Batch), Sufferage+1); err == nil {
-		t.Error("an unknown heuristic is taken")
 	}
 }

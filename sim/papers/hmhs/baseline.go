@@ -1,14 +1,18 @@
 package hmhs
 
 import (
+	"cmp"
 	"math"
 	"slices"
+
+	"github.com/quernmr/quern/scheduler/heap"
+	"github.com/quernmr/quern/scheduler/hmhs"
 )
 
 // fifo takes the jobs in order and gives each next task to the slot that is free
 // first, whatever its speed (section 4); no task starts before its job has arrived.
 // O(T log M).
-func fifo(machines []Machine, stages []Stage, order []int, arrived, ends []float64) [][]Run {
+func fifo(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived, ends []float64) [][]hmhs.Run {
 	type slot struct {
 		free    float64
 		machine int
@@ -19,20 +23,20 @@ func fifo(machines []Machine, stages []Stage, order []int, arrived, ends []float
 			all = append(all, slot{at, m})
 		}
 	}
-	slots := newHeap(all, func(a, b slot) bool {
+	slots := heap.New(all, func(a, b slot) bool {
 		return a.free < b.free || a.free == b.free && a.machine < b.machine
 	})
-	runs := make([][]Run, len(machines))
+	runs := make([][]hmhs.Run, len(machines))
 	for _, job := range order {
 		for range stages[job].Tasks {
-			s := &slots.items[0]
+			s := &slots.Items[0]
 			if arrived != nil {
 				s.free = max(s.free, arrived[job])
 			}
-			s.free += stages[job].on(s.machine)
+			s.free += stages[job].On(s.machine)
 			ends[job] = max(ends[job], s.free)
-			runs[s.machine] = add(runs[s.machine], job)
-			slots.sift(0)
+			runs[s.machine] = hmhs.Add(runs[s.machine], job)
+			slots.Sift(0)
 		}
 	}
 	return runs
@@ -42,19 +46,19 @@ func fifo(machines []Machine, stages []Stage, order []int, arrived, ends []float
 // lose most if it did not get the machine where it completes first, that is the
 // difference between its two least completion times; ties by job. A job's two least
 // change only when one of those machines is given a task, as completion times rise.
-func sufferage(machines []Machine, stages []Stage) [][]Run {
-	free, runs := make([]heap[float64], len(machines)), make([][]Run, len(machines))
+func sufferage(machines []hmhs.Machine, stages []hmhs.Stage) [][]hmhs.Run {
+	free, runs := make([]heap.Heap[float64], len(machines)), make([][]hmhs.Run, len(machines))
 	for m := range machines {
-		free[m] = newHeap(slices.Clone(machines[m].Free), earlier)
+		free[m] = heap.New(slices.Clone(machines[m].Free), cmp.Less[float64])
 	}
 	type best struct {
 		first, second int     // machines; -1: none
 		lost          float64 // seconds
 	}
-	find := func(s *Stage) best {
+	find := func(s *hmhs.Stage) best {
 		b, least, next := best{-1, -1, 0}, math.Inf(1), math.Inf(1)
 		for m := range machines {
-			switch c := free[m].items[0] + s.on(m); {
+			switch c := free[m].Items[0] + s.On(m); {
 			case c < least:
 				b.second, next = b.first, least
 				b.first, least = m, c
@@ -82,9 +86,9 @@ func sufferage(machines []Machine, stages []Stage) [][]Run {
 			return runs
 		}
 		m := bests[job].first
-		free[m].items[0] += stages[job].on(m)
-		free[m].sift(0)
-		runs[m] = add(runs[m], job)
+		free[m].Items[0] += stages[job].On(m)
+		free[m].Sift(0)
+		runs[m] = hmhs.Add(runs[m], job)
 		left[job]--
 		for i, n := range left {
 			if n > 0 && (bests[i].first == m || bests[i].second == m) {

@@ -1,0 +1,34 @@
+package hmhs
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler/hmhs"
+)
+
+// replay is how the queues of s run on another batch of the same jobs and machines, such
+// as the true one where s was made of estimates: each machine keeps its order, a reduce
+// waits for its job's last map. O(T log M).
+func replay(b *hmhs.Batch, s *schedule) (*schedule, error) {
+	if err := b.Check(); err != nil {
+		return nil, err
+	}
+	if len(s.Maps) != len(b.Maps) || len(s.Reduces) != len(b.Reduces) || len(s.Ends) != len(b.Jobs) {
+		return nil, fmt.Errorf("schedule of %d jobs on %d and %d machines, batch of %d on %d and %d",
+			len(s.Ends), len(s.Maps), len(s.Reduces), len(b.Jobs), len(b.Maps), len(b.Reduces))
+	}
+	r := &schedule{Order: s.Order, Maps: s.Maps, Reduces: s.Reduces, Mapped: make([]float64, len(b.Jobs))}
+	maps, reduces := b.MapStages(), b.ReduceStages()
+	for m, runs := range r.Maps {
+		hmhs.Play(b.Maps[m], m, runs, maps, nil, r.Mapped)
+	}
+	r.Ends = slices.Clone(r.Mapped)
+	for m, runs := range r.Reduces {
+		hmhs.Play(b.Reduces[m], m, runs, reduces, r.Mapped, r.Ends)
+	}
+	for _, end := range r.Ends {
+		r.Makespan = max(r.Makespan, end)
+	}
+	return r, nil
+}
