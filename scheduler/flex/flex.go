@@ -6,8 +6,9 @@
 // 3.1) and keeps the best: the generic ordering from the moldable allocation problem
 // (section 3.2), orderings made for the metric, which the paper omits, and what local
 // search makes of the best of them. [Policy] is Solve as a scheduler.Policy: of the
-// whole schedule its Plan enforces the first interval. [AddOn] hands the same
-// allocation to FAIR as minima (section 1.1).
+// whole schedule its Plan enforces the first interval. The paper's variant beside FAIR,
+// which gets FLEX's allocations as minima (section 1.1), leaves FAIR no slack to share, and
+// so is not needed.
 //
 // Invariants
 //
@@ -106,33 +107,4 @@ func whole(slots []float64, p *Problem) []int {
 		}
 	}
 	return rounded
-}
-
-// AddOn is FLEX beside FAIR: FLEX's allocations are FAIR's minima. As they leave no
-// slack that a job could use, the result is FLEX's.
-type AddOn struct{}
-
-// Plan implements [scheduler.Policy].
-func (AddOn) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
-	s, err := Minima(s)
-	if err != nil {
-		return scheduler.Plan{}, err
-	}
-	return scheduler.Fair{}.Plan(s)
-}
-
-// Minima is the snapshot with FLEX's allocations as the jobs' minima.
-func Minima(s scheduler.Snapshot) (scheduler.Snapshot, error) {
-	plan, err := (Policy{}).Plan(s)
-	if err != nil {
-		return s, err
-	}
-	if s, err = s.Normal(); err != nil { // a copy of its own, with estimated work
-		return s, err
-	}
-	for _, t := range plan.Targets {
-		i, _ := slices.BinarySearchFunc(s.Jobs, t, func(j scheduler.Job, t scheduler.Target) int { return j.ID.Compare(t.Job) })
-		s.Jobs[i].Min = t.Slots
-	}
-	return s, nil
 }

@@ -24,7 +24,7 @@ import (
 //	orderings slots=N metric=M           the same without local search
 //	moldable slots=N metric=M            the slots of the moldable problem and their value
 //	fair slots=N metric=M                FAIR's schedule, slots divided
-//	plan, addon slots=N metric=M         the policies' plans, job N being the Nth line
+//	plan slots=N metric=M                the policy's plan, job N being the Nth line
 //	check slots=N                        what is wrong with the problem
 //
 // A schedule is printed as the metric's value, then an interval a line, each with
@@ -43,7 +43,7 @@ func TestScenarios(t *testing.T) {
 
 func scenario(t *testing.T, d *datadriven.TestData) string {
 	p, order := readProblem(t, d)
-	if d.Cmd == "plan" || d.Cmd == "addon" {
+	if d.Cmd == "plan" {
 		return planned(t, d, p)
 	}
 	err := p.Check()
@@ -94,8 +94,7 @@ func planned(t *testing.T, d *datadriven.TestData, p *Problem) string {
 			Goal: scheduler.Goal{Weight: j.Cost.Weight, Deadline: time.Duration(j.Cost.Due * float64(time.Second))},
 		})
 	}
-	policy := map[string]scheduler.Policy{"plan": Policy{}, "addon": AddOn{}}[d.Cmd]
-	plan, err := policy.Plan(s)
+	plan, err := Policy{}.Plan(s)
 	if err != nil {
 		return err.Error()
 	}

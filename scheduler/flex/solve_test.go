@@ -11,7 +11,6 @@ import (
 
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/flex"
-	"github.com/quernmr/quern/scheduler/flex/optimum"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -82,116 +81,6 @@ func TestPolicy(t *testing.T) {
 	})
 }
 
-// TestAddOn: FAIR with FLEX's allocations as minima gives FLEX's allocations.
-func TestAddOn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := snapshots(t, 8)
-		for i := range s.Jobs {
-			s.Jobs[i].Work++ // FAIR gives an unmeasured phase a slot even where FLEX could not
-		}
-		want, err := flex.Policy{}.Plan(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := flex.AddOn{}.Plan(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		slots := func(p scheduler.Plan) map[wire.JobID]int {
-			m := make(map[wire.JobID]int)
-			for _, target := range p.Targets {
-				m[target.Job] = target.Slots
-			}
-			return m
-		}
-		if !reflect.DeepEqual(slots(got), slots(want)) {
-			t.Fatalf("FAIR gives %v, FLEX %v", slots(got), slots(want))
-		}
-	})
-}
-
-// problem is a measured snapshot's, drawn until there is something to do.
-func problem(t *rapid.T, most int, alike bool) *flex.Problem {
-	s := snapshots(t, most)
-	s.Slots++
-	for i := range s.Jobs {
-		s.Jobs[i].Work++
-		s.Jobs[i].Max++
-		s.Jobs[i].Goal.Penalty = 0
-		if alike {
-			s.Jobs[i].Max = s.Slots
-		}
-	}
-	normal, err := s.Normal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return flex.FromSnapshot(normal)
-}
-
-// TestOptimum: the judges agree with each other and with trying every ordering.
-func TestOptimum(t *testing.T) {
-	for _, alike := range []bool{false, true} {
-		rapid.Check(t, func(t *rapid.T) {
-			p := problem(t, 5, alike)
-			got, err := optimum.Value(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			best := math.Inf(1)
-			order := make([]int, len(p.Jobs))
-			for i := range order {
-				order[i] = i
-			}
-			permute(order, 0, func() { best = min(best, flex.Pack(p, order).Value) })
-			if math.Abs(got-best) > 1e-9*max(1, math.Abs(best)) {
-				t.Fatalf("the optimum of %+v is %v, not %v", p, best, got)
-			}
-		})
-	}
-}
-
-func permute(order []int, from int, visit func()) {
-	if from == len(order) {
-		visit()
-		return
-	}
-	for i := from; i < len(order); i++ {
-		order[from], order[i] = order[i], order[from]
-		permute(order, from+1, visit)
-		order[from], order[i] = order[i], order[from]
-	}
-}
-
-// TestSolve: on small problems of every metric the best ordering is found, or
-// something better where maxima allow it.
-func TestSolve(t *testing.T) {
-	for _, alike := range []bool{false, true} {
-		rapid.Check(t, func(t *rapid.T) {
-			p := problem(t, 6, alike)
-			best, err := optimum.Value(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := flex.Solve(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rounding := 1e-7 * max(1, math.Abs(best))
-			if s.Value > best+rounding || alike && s.Value < best-rounding {
-				t.Fatalf("%+v: %v by %s, the optimum is %v", p, s.Value, s.By, best)
-			}
-			if v := p.Value(s.Ends); math.Abs(v-s.Value) > rounding {
-				t.Fatalf("the schedule costs %v, said to be %v", v, s.Value)
-			}
-			without, err := flex.Orderings(p)
-			if err != nil || without.Value < s.Value-rounding {
-				t.Fatalf("without search %v by %s: %v; with it %v by %s", without.Value, without.By, err, s.Value, s.By)
-			}
-		})
-	}
-}
-
 func TestRefused(t *testing.T) {
 	for _, p := range []*flex.Problem{
 		{Slots: 1, Jobs: []flex.Job{{Work: math.NaN(), Max: 1, Cost: scheduler.Cost{Weight: 1}}}},
@@ -200,15 +89,10 @@ func TestRefused(t *testing.T) {
 		if s, err := flex.Solve(p); err == nil {
 			t.Errorf("%+v is solved: %+v", p, s)
 		}
-		if v, err := optimum.Value(p); err == nil {
-			t.Errorf("%+v has an optimum of %v", p, v)
-		}
 	}
 	s := scheduler.Snapshot{Slots: 1, Jobs: []scheduler.Job{{ID: wire.JobID{N: 7}, Work: -1}}}
-	for _, policy := range []scheduler.Policy{flex.Policy{}, flex.AddOn{}} {
-		if plan, err := policy.Plan(s); err == nil {
-			t.Errorf("%T plans %+v", policy, plan)
-		}
+	if plan, err := (flex.Policy{}).Plan(s); err == nil {
+		t.Errorf("a plan is %+v", plan)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/flex"
-	"github.com/quernmr/quern/scheduler/flex/optimum"
 	"github.com/quernmr/quern/sim/papers"
+	"github.com/quernmr/quern/sim/papers/flex/optimum"
 )
 
 // Figures by name.
