@@ -10,6 +10,7 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/flowflex"
+	flowbounds "github.com/quernmr/quern/sim/papers/flowflex"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -206,7 +207,7 @@ func (r *results) bound(m scheduler.Metric) (float64, error) {
 			}
 			p.Flows = append(p.Flows, f)
 		}
-		bound, err := flowflex.RaisedBound(p, m.Aggregate)
+		bound, err := flowbounds.RaisedBound(p, m.Aggregate)
 		if err != nil {
 			return 0, err
 		}

@@ -61,23 +61,18 @@ func BenchmarkSolve(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, relax := range []bool{false, true} {
-			if relax && m.Aggregate == scheduler.Max {
-				continue
-			}
-			for _, slots := range []int{25, 1000} {
-				for _, flows := range []int{25, 50, 100} {
-					b.Run(fmt.Sprintf("%s/relax=%t/slots=%d/flows=%d", name, relax, slots, flows), func(b *testing.B) {
-						p := cluster(flows, slots, m)
-						before := processorTime(b)
-						for b.Loop() {
-							if _, err := Solve(p, Options{Aggregate: m.Aggregate, Relax: relax}); err != nil {
-								b.Fatal(err)
-							}
+		for _, slots := range []int{25, 1000} {
+			for _, flows := range []int{25, 50, 100} {
+				b.Run(fmt.Sprintf("%s/slots=%d/flows=%d", name, slots, flows), func(b *testing.B) {
+					p := cluster(flows, slots, m)
+					before := processorTime(b)
+					for b.Loop() {
+						if _, err := Solve(p, Options{Aggregate: m.Aggregate}); err != nil {
+							b.Fatal(err)
 						}
-						b.ReportMetric(1e3*(processorTime(b)-before)/float64(b.N), "cpu-ms/op")
-					})
-				}
+					}
+					b.ReportMetric(1e3*(processorTime(b)-before)/float64(b.N), "cpu-ms/op")
+				})
 			}
 		}
 	}

@@ -16,31 +16,28 @@
 //	chain.go    stage 1: a flow becomes a chain of pseudo-jobs
 //	pack.go     stage 2a: flows, or chains, in an order, each as fast as it can
 //	urgent.go   jobs in the order in which they must start or end, whatever their flow
-//	relax.go    stage 2b, sums: the relaxation as a minimum-cost flow; deadlines from it
 //	orders.go   cheap orders, and local search on a surrogate
 //	solve.go    the search for an order, sums; maxima are in minimax.go
 //	mend.go     deadlines moved by how late or early flows were, packed by urgency
-//	shift.go    stage 3: back from pseudo-jobs to jobs; proportional shares
+//	shares.go   back from pseudo-jobs to jobs: proportional shares instead of stage 3
 //	reach.go    how early jobs can start, and flows end, at best
-//	bounds.go   lower bounds on the cost of any schedule; higher ones in raised.go
-//	fair.go     FAIR and FIFO, as ready lists
-//	printed.go  the paper's algorithm to the letter, for comparison
 //	late.go     costs with steps, of flows that end later than foreseen
 //	policy.go   the policy of a running system: a Snapshot in, a Plan out
+//
+// A running system does without the relaxation of stage 2b, as the paper's does. That, the
+// bounds, and the paper's algorithm to the letter are in sim/papers/flowflex.
 //
 // Invariants
 //
 //	F1  A Schedule obeys precedence, the jobs' Max and the number of slots at every
 //	    instant, does each job's work exactly, and has the Cost that it says.
-//	F2  The bounds never exceed the cost of any schedule, whoever made it.
+//	F2  No schedule, whoever made it, ends a flow before its Q ([Measure]).
 //	F3  Results depend on the arguments alone; ties go to the flow, then the job,
 //	    that is given first: order them by id.
 //
 // Complexity: one order is packed in O(N A), N jobs in all and A jobs that have
 // slots at a time. The search packs some tens of orders and at most 60 times by mended
-// deadlines, and Options.Effort orders more; the relaxation is one minimum-cost flow
-// over m flows and as many time slices as Grid, the flows and the steps of their costs
-// together.
+// deadlines, and Options.Effort orders more.
 package flowflex
 
 import (
@@ -78,7 +75,7 @@ type Job struct {
 	After []int   // positions in the flow of the jobs that it comes after
 }
 
-// mostSlots keeps stage 3's products of slots, maxima and jobs within 64 bits.
+// mostSlots keeps products of slots, maxima and jobs within 64 bits.
 const mostSlots = 1 << 24
 
 // flow is a Flow, or a chain, that has been checked.
@@ -152,14 +149,6 @@ func checkCost(c scheduler.Cost) error {
 		before = l
 	}
 	return nil
-}
-
-// justAfter is the least cost of completing later than t: the limit from the right.
-func justAfter(c *scheduler.Cost, t float64) float64 {
-	if c.Steps() {
-		return c.At(t + 3*sameInstant*max(1, t)) // beyond what At takes for the same instant
-	}
-	return c.At(t)
 }
 
 // checkJobs returns the flow and its jobs' positions in a topological order.

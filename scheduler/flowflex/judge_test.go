@@ -34,6 +34,18 @@ func orders(n int) func(yield func([]int32) bool) {
 	}
 }
 
+// surrogate is the sum of costs if each flow completed when the work of those up to
+// it would be done by all slots, but not before its Q.
+func (p *problem) surrogate(order []int32) float64 {
+	sum, area := 0.0, 0.0
+	for _, i := range order {
+		f := &p.flows[i]
+		area += f.volume
+		sum += f.cost.At(max(f.alone, area/float64(p.slots)))
+	}
+	return sum
+}
+
 // surrogateMax is the surrogate's largest cost.
 func (p *problem) surrogateMax(order []int32) float64 {
 	most, area := 0.0, 0.0
@@ -47,23 +59,20 @@ func (p *problem) surrogateMax(order []int32) float64 {
 	return most
 }
 
-// TestBoundsAgainstEveryOrder: dynamic programming over sets and Lawler's rule find
-// what trying every order finds; so does the paper's bisection, as far as it goes.
-func TestBoundsAgainstEveryOrder(t *testing.T) {
+// TestLawlerAgainstEveryOrder: Lawler's rule finds what trying every order finds; so does
+// the paper's bisection, as far as it goes.
+func TestLawlerAgainstEveryOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 5, 3)
 		made, err := prepare(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, most := math.Inf(1), math.Inf(1)
+		most := math.Inf(1)
 		for order := range orders(len(made.flows)) {
-			sum, most = min(sum, made.surrogate(order)), min(most, made.surrogateMax(order))
+			most = min(most, made.surrogateMax(order))
 		}
-		if bound, err := made.integral((*flow).atBest); err != nil || !near(bound, sum) {
-			t.Fatalf("integral bound %v (%v), the best order's is %v", bound, err, sum)
-		}
-		_, bound := made.lawler((*flow).atBest)
+		_, bound := made.lawler()
 		if !near(bound, most) {
 			t.Fatalf("bound %v, the best order's is %v", bound, most)
 		}
@@ -193,9 +202,8 @@ func (s *state) share(now float64, ready [][2]int, given []float64, at int, free
 	copy(s.done, done)
 }
 
-// TestAgainstExhaustiveSearch: over small problems of every metric, no bound is
-// above the best schedule, and what Solve finds is mostly as good and on average
-// little worse. With so few slots it matters most that Solve serves flows one after
+// TestAgainstExhaustiveSearch: over small problems of every metric what Solve finds is
+// mostly as good as the best schedule and on average little worse. With so few slots it matters most that Solve serves flows one after
 // the other: at worst it is as good in 15 of 20.
 func TestAgainstExhaustiveSearch(t *testing.T) {
 	const tries = 20
@@ -213,10 +221,6 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 				s, err := Solve(p, Options{Aggregate: m.Aggregate})
 				if err != nil {
 					t.Fatal(err)
-				}
-				bound, err := RaisedBound(p, m.Aggregate)
-				if err != nil || bound > best+1e-7 {
-					t.Fatalf("bound %v (%v), but %v can be had: %+v", bound, err, best, p)
 				}
 				if s.Cost <= best+1e-7 {
 					equal++

@@ -19,7 +19,7 @@ func (s *search) minimax() {
 	}
 	if len(s.flows) <= mostQuadratic {
 		var order []int32
-		order, fail = s.lawler((*flow).atBest)
+		order, fail = s.lawler()
 		s.try(order)
 	}
 	for _, order := range s.cheap() {
@@ -47,3 +47,35 @@ func (s *search) minimax() {
 
 // bisections halve the bracket at most so often.
 const bisections = 30
+
+// lawler returns the order with the least largest cost of the surrogate, and that cost,
+// which no schedule is below (Lawler's rule): the flow that costs least at the end goes
+// last. O(m²).
+func (p *problem) lawler() (order []int32, most float64) {
+	left := positions(len(p.flows))
+	order = make([]int32, len(left))
+	area := 0.0
+	for i := range p.flows {
+		area += p.flows[i].volume
+	}
+	if len(left) > 0 {
+		most = math.Inf(-1)
+	}
+	for len(left) > 0 {
+		best, least := 0, math.Inf(1)
+		for at, i := range left {
+			f := &p.flows[i]
+			// Among equals the later of them goes last, and before it the longer.
+			cost := f.cost.At(max(f.alone, area/float64(p.slots)))
+			if cost < least || cost == least && f.least <= p.flows[left[best]].least {
+				best, least = at, cost
+			}
+		}
+		most = max(most, least)
+		i := left[best]
+		order[len(left)-1] = i
+		area -= p.flows[i].volume
+		left = append(left[:best], left[best+1:]...)
+	}
+	return order, most
+}

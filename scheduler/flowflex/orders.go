@@ -104,24 +104,13 @@ func (p *problem) mooreHodgson(rates []float64) []int32 {
 	return append(kept, late...)
 }
 
-// surrogate is the sum of costs if each flow completed when the work of those up to
-// it would be done by all slots, but not before its Q.
-func (p *problem) surrogate(order []int32) float64 {
-	sum, area := 0.0, 0.0
-	for _, i := range order {
-		f := &p.flows[i]
-		area += f.volume
-		sum += f.cost.At(max(f.alone, area/float64(p.slots)))
-	}
-	return sum
-}
-
 // passes is how often descend goes over all flows at most.
 const passes = 50
 
-// descend is local search on the surrogate: each flow in turn moves to its best
-// place, until none moves or the budget of costs to evaluate is used up. O(m²) a
-// pass. The order is changed in place.
+// descend is local search on the surrogate, the sum of costs if each flow completed when
+// the work of those up to it would be done by all slots, but not before its Q: each flow
+// in turn moves to its best place, until none moves or the budget of costs to evaluate is
+// used up. O(m²) a pass. The order is changed in place.
 func (p *problem) descend(order []int32, budget *int) {
 	m := len(order)
 	rest, after := make([]int32, m), make([]float64, m+1)

@@ -213,3 +213,28 @@ func (p *packer) advance(step, now float64) {
 		p.live = slices.DeleteFunc(p.live, func(i int32) bool { return p.open[i] == 0 })
 	}
 }
+
+// positions is 0, 1, …, n-1.
+func positions(n int) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	return order
+}
+
+func (p *problem) dags() []*flow {
+	flows := make([]*flow, len(p.flows))
+	for i := range p.flows {
+		flows[i] = &p.flows[i]
+	}
+	return flows
+}
+
+func (p *problem) lines() []*flow {
+	flows := make([]*flow, len(p.chains))
+	for i := range p.chains {
+		flows[i] = &p.chains[i].flow
+	}
+	return flows
+}

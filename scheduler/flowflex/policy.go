@@ -11,7 +11,7 @@ import (
 
 // Policy is FlowFlex in a running system (section 5.2): each allocation period the
 // flows as they are now are scheduled to their end, and what the schedule has at
-// its start is the Plan. The zero Policy does without the relaxation.
+// its start is the Plan.
 //
 // A phase of a job is a node; jobs that stand alone are flows of one job, with
 // their reduces after their maps. Phases that cannot use slots yet count with
@@ -33,10 +33,10 @@ import (
 // what is left goes by the schedule, and then, so that no slot idles, by its order.
 //
 // O(J log J) beside Solve, for J phases.
-type Policy struct{ Options Options }
+type Policy struct{}
 
 // Plan implements [scheduler.Policy].
-func (p Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
+func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	normal, err := s.Normal()
 	if err != nil {
 		return scheduler.Plan{}, err
@@ -48,9 +48,7 @@ func (p Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	if err != nil {
 		return scheduler.Plan{}, err
 	}
-	options := p.Options
-	options.Aggregate, options.Assign = s.Metric.Aggregate, false
-	schedule, err := Solve(Problem{Slots: normal.Slots, Flows: g.flows}, options)
+	schedule, err := Solve(Problem{Slots: normal.Slots, Flows: g.flows}, Options{Aggregate: s.Metric.Aggregate})
 	if err != nil {
 		return scheduler.Plan{}, fmt.Errorf("flowflex: %w", err)
 	}

@@ -64,16 +64,19 @@ func TestScheduleIsFeasible(t *testing.T) {
 		p := drawProblem(t, 5, 6)
 		o := Options{
 			Aggregate:  aggregate(t),
-			Relax:      rapid.Bool().Draw(t, "relax"),
 			ChainsOnly: rapid.Bool().Draw(t, "chains"),
-			AsPrinted:  rapid.Bool().Draw(t, "printed"),
-			Assign:     true,
+			Deadlines:  make([][]float64, rapid.IntRange(0, 2).Draw(t, "orders")),
 		}
-		s, err := Solve(p, o)
+		for k := range o.Deadlines {
+			for range p.Flows {
+				o.Deadlines[k] = append(o.Deadlines[k], float64(rapid.IntRange(0, 20).Draw(t, "deadline")))
+			}
+		}
+		s, slots, err := solved(p, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkSchedule(t, p, s)
+		checkSchedule(t, p, s, slots)
 		costs := make([]scheduler.Cost, len(p.Flows))
 		for i, f := range p.Flows {
 			costs[i] = f.Cost
@@ -81,7 +84,6 @@ func TestScheduleIsFeasible(t *testing.T) {
 		if want := o.Aggregate.Of(costs, s.Completion); !near(s.Cost, want) {
 			t.Fatalf("cost %v, but the completions cost %v", s.Cost, want)
 		}
-		checkBounds(t, p, o.Aggregate, s.Cost)
 		if again, err := Solve(p, o); err != nil || !reflect.DeepEqual(again, s) {
 			t.Fatalf("solved again: %+v (%v), first %+v", again, err, s)
 		}
@@ -91,10 +93,10 @@ func TestScheduleIsFeasible(t *testing.T) {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-7*max(1, math.Abs(a), math.Abs(b)) }
 
 // checkSchedule goes through the schedule instant by instant.
-func checkSchedule(t *rapid.T, p Problem, s *Schedule) {
+func checkSchedule(t *rapid.T, p Problem, s *Schedule, slots []assigned) {
 	begin, end, work := jobTimes(p), jobTimes(p), jobTimes(p)
 	times := []float64{0}
-	for _, a := range s.Assigned {
+	for _, a := range slots {
 		if a.Slots <= 0 || a.To < a.From {
 			t.Fatalf("%+v", a)
 		}
@@ -105,7 +107,7 @@ func checkSchedule(t *rapid.T, p Problem, s *Schedule) {
 	}
 	slices.Sort(times)
 	for k, from := range times[1:] {
-		checkInstant(t, p, s, (times[k]+from)/2)
+		checkInstant(t, p, slots, (times[k]+from)/2)
 	}
 	for i, f := range p.Flows {
 		last := 0.0
@@ -148,9 +150,9 @@ func at0(x float64) float64 {
 	return x
 }
 
-func checkInstant(t *rapid.T, p Problem, s *Schedule, at float64) {
+func checkInstant(t *rapid.T, p Problem, slots []assigned, at float64) {
 	total, has := 0, make(map[[2]int]int)
-	for _, a := range s.Assigned {
+	for _, a := range slots {
 		if a.From < at && at < a.To {
 			total += a.Slots
 			has[[2]int{a.Flow, a.Job}] += a.Slots
@@ -159,33 +161,10 @@ func checkInstant(t *rapid.T, p Problem, s *Schedule, at float64) {
 	if total > p.Slots {
 		t.Fatalf("%d slots of %d at %v", total, p.Slots, at)
 	}
-	for job, slots := range has {
-		if slots > p.Flows[job[0]].Jobs[job[1]].Max {
-			t.Fatalf("job %v has %d slots at %v", job, slots, at)
+	for job, n := range has {
+		if n > p.Flows[job[0]].Jobs[job[1]].Max {
+			t.Fatalf("job %v has %d slots at %v", job, n, at)
 		}
-	}
-}
-
-// checkBounds is F2.
-func checkBounds(t *rapid.T, p Problem, a scheduler.Aggregate, cost float64) {
-	margin := 1e-7 * max(1, math.Abs(cost))
-	raised, err := RaisedBound(p, a)
-	if err != nil || raised > cost+margin {
-		t.Fatalf("raised bound %v (%v), cost %v", raised, err, cost)
-	}
-	if a == scheduler.Max {
-		if bound, err := MaxBound(p); err != nil || bound > raised+margin {
-			t.Fatalf("bound %v (%v), raised bound %v", bound, err, raised)
-		}
-		return
-	}
-	whole, err := IntegralBound(p)
-	if err != nil || whole > raised+margin {
-		t.Fatalf("integral bound %v (%v), raised bound %v", whole, err, raised)
-	}
-	grid := rapid.IntRange(0, 30).Draw(t, "grid")
-	if flow, err := FlowBound(p, grid); err != nil || flow > whole+margin {
-		t.Fatalf("flow bound %v (%v), integral bound %v", flow, err, whole)
 	}
 }
 
@@ -194,12 +173,12 @@ func checkBounds(t *rapid.T, p Problem, a scheduler.Aggregate, cost float64) {
 func TestNowIsTheStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 5, 6)
-		s, err := Solve(p, Options{Aggregate: aggregate(t), ChainsOnly: rapid.Bool().Draw(t, "chains"), Assign: true})
+		s, slots, err := solved(p, Options{Aggregate: aggregate(t), ChainsOnly: rapid.Bool().Draw(t, "chains")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		given, want := 0, 0
-		for _, a := range s.Assigned {
+		for _, a := range slots {
 			if a.From == 0 && a.To > 0 {
 				want += a.Slots
 			}
@@ -246,6 +225,15 @@ func TestChainKeepsTheBounds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDeadlinesForEveryFlow: deadlines of another number of flows are refused.
+func TestDeadlinesForEveryFlow(t *testing.T) {
+	p := Problem{Slots: 1, Flows: []Flow{{ID: "f", Cost: scheduler.Cost{Penalty: scheduler.Response, Weight: 1}}}}
+	_, err := Solve(p, Options{Deadlines: [][]float64{{1}, {}}})
+	if want := "options: field Deadlines[1] has 0 entries for 1 flows"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 }
 
 // TestAloneIsABound: no order of its own jobs ends a flow before its raised Q, which
@@ -332,7 +320,7 @@ func TestLineOfManyJobs(t *testing.T) {
 			f.Jobs[k].After = []int{k - 1}
 		}
 	}
-	s, err := Solve(Problem{Slots: 3, Flows: []Flow{f}}, Options{Relax: true})
+	s, err := Solve(Problem{Slots: 3, Flows: []Flow{f}}, Options{})
 	if err != nil || !near(s.Completion[0], jobs) {
 		t.Fatalf("%v, %v", s, err)
 	}
@@ -357,9 +345,7 @@ func TestCostsBelowZero(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := newSearch(made, Options{})
-		if err := s.minisum(Options{}); err != nil {
-			t.Fatal(err)
-		}
+		s.minisum(nil)
 		s.polish(DefaultEffort)
 		return s.best.cost + moved, len(s.seen)
 	}

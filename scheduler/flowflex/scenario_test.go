@@ -23,8 +23,7 @@ import (
 //	chain slots=N                    stage 1: each flow's pseudo-jobs, volume, critical path, Q
 //	pack slots=N order=(F,F…) [chains] stage 2a: who has how many slots when
 //	pack slots=N urgent [end]        the same, jobs by how late they may start, or end
-//	solve slots=N metric=M [relax] [chains] [printed]
-//	                                 the schedule found, and the bounds
+//	refuse slots=N                   what is wrong with the problem
 //	shift slots=N order=(F,F…)         stage 3: the chains' schedule as jobs' slots
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
@@ -44,16 +43,7 @@ func TestScenarios(t *testing.T) {
 }
 
 func scenario(t *testing.T, d *datadriven.TestData) string {
-	metric := scheduler.Metric{}
-	if d.HasArg("metric") {
-		var name string
-		var err error
-		d.ScanArgs(t, "metric", &name)
-		if metric, err = scheduler.ParseMetric(name); err != nil {
-			d.Fatalf(t, "%v", err)
-		}
-	}
-	p := readProblem(t, d, metric)
+	p := readProblem(t, d)
 	d.ScanArgs(t, "slots", &p.Slots)
 	made, err := prepare(p)
 	if err != nil {
@@ -65,15 +55,13 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 		writeChains(&out, p, made)
 	case "pack", "shift":
 		writePacked(t, d, &out, p, made)
-	case "solve":
-		writeSolved(t, d, &out, p, metric)
 	default:
 		d.Fatalf(t, "unknown directive")
 	}
 	return out.String()
 }
 
-func readProblem(t *testing.T, d *datadriven.TestData, metric scheduler.Metric) (p Problem) {
+func readProblem(t *testing.T, d *datadriven.TestData) (p Problem) {
 	number := func(text string) float64 {
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil {
@@ -84,7 +72,7 @@ func readProblem(t *testing.T, d *datadriven.TestData, metric scheduler.Metric) 
 	for line := range strings.Lines(d.Input) {
 		fields := strings.Fields(line)
 		if fields[0] == "flow" {
-			f := Flow{ID: fields[1], Cost: scheduler.Cost{Penalty: metric.Penalty, Weight: 1, Due: 1e9}}
+			f := Flow{ID: fields[1], Cost: scheduler.Cost{Weight: 1, Due: 1e9}}
 			for _, field := range fields[2:] {
 				name, value, _ := strings.Cut(field, "=")
 				switch name {
@@ -202,44 +190,5 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 	}
 	for i, done := range done(order) {
 		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, done)
-	}
-}
-
-func writeSolved(t *testing.T, d *datadriven.TestData, out *strings.Builder, p Problem, metric scheduler.Metric) {
-	s, err := Solve(p, Options{
-		Aggregate: metric.Aggregate, Relax: d.HasArg("relax"), ChainsOnly: d.HasArg("chains"), AsPrinted: d.HasArg("printed"),
-	})
-	if err != nil {
-		fmt.Fprintln(out, err)
-		return
-	}
-	fmt.Fprintf(out, "cost %.6g", s.Cost)
-	if metric.Aggregate == scheduler.Max {
-		bound, err := MaxBound(p)
-		fmt.Fprintf(out, ", bound %.6g", bound)
-		fatal(t, err)
-	} else {
-		whole, err := IntegralBound(p)
-		fatal(t, err)
-		flow, err := FlowBound(p, 400)
-		fatal(t, err)
-		fmt.Fprintf(out, ", integral bound %.6g, flow bound %.6g", whole, flow)
-	}
-	fmt.Fprintln(out)
-	for _, i := range s.Order {
-		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, s.Completion[i])
-	}
-	fmt.Fprint(out, "now:")
-	for _, share := range s.Now {
-		f := p.Flows[share.Flow]
-		fmt.Fprintf(out, " %s.%s×%d", f.ID, f.Jobs[share.Job].ID, share.Slots)
-	}
-	fmt.Fprintln(out)
-}
-
-func fatal(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

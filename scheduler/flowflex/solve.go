@@ -1,26 +1,23 @@
 package flowflex
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/quernmr/quern/scheduler"
 )
 
-// Options are the ways to search.
+// Options are the ways to search. Simulations change all of them, a running system the
+// aggregate only.
 type Options struct {
 	Aggregate scheduler.Aggregate // of the flows' costs: minisum or minimax
-	// Relax solves the relaxation, for sums: slower, and now and then better. The
-	// paper's live system does without (section 5.2), and so does the default.
-	Relax bool
-	Grid  int // evenly spaced points in time for Relax; 0: 20, enough for orders
+	// Deadlines, by flow, are tried as orders for a sum, as they are and lifted: those of
+	// the relaxation, which is slower, and now and then better. The paper's live system
+	// does without (section 5.2).
+	Deadlines [][]float64
 	// ChainsOnly leaves out the schedules that keep a flow's own graph, as the paper does.
 	ChainsOnly bool
-	// AsPrinted is the paper's algorithm to the letter: one rounding at 1/2, no lift,
-	// the test at twice the speed. It implies ChainsOnly and no effort.
-	AsPrinted bool
-	// Assign fills in Schedule.Assigned, which may be as long as the square of the jobs.
-	Assign bool
 	// Effort is how many orders the last local search tries at most, and how often
 	// either rule's deadlines are mended before it, if less than usual; below 0:
 	// neither is done, 0: DefaultEffort.
@@ -38,8 +35,6 @@ const (
 	mostEvaluations = 10e6
 )
 
-const defaultGrid = 20
-
 // Schedule is what the flows' jobs have, from now to the end.
 type Schedule struct {
 	Order      []int     // of flows: the first takes what it can use, or has the first deadline
@@ -48,7 +43,6 @@ type Schedule struct {
 	Cost       float64
 	Now        []Share     // at the start, whole slots: what a live system gives
 	Ends       [][]float64 // by flow and job, seconds from now; 0: without work
-	Assigned   []Assigned  // by time, if asked for
 }
 
 // Solve finds a schedule with a small cost: many orders of the flows are packed,
@@ -56,30 +50,51 @@ type Schedule struct {
 // how late they may start or end. The best is kept, of equal costs the one with the lesser
 // sum of completion times.
 func Solve(p Problem, o Options) (*Schedule, error) {
+	s, err := find(p, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.schedule(), nil
+}
+
+// Pack is the schedule of the flows in one order and nothing else: as chains of
+// pseudo-jobs (Figure 5), or as they are, a ready list.
+func Pack(p Problem, a scheduler.Aggregate, order []int, chains bool) (*Schedule, error) {
 	made, err := prepare(p)
 	if err != nil {
 		return nil, err
 	}
-	s := newSearch(made, o)
-	switch {
-	case o.AsPrinted:
-		err = s.printed(o)
-	case s.max:
-		s.minimax()
-	default:
-		err = s.minisum(o)
+	s := newSearch(made, Options{Aggregate: a, ChainsOnly: chains})
+	s.best.chains = chains
+	for _, i := range order {
+		s.best.order = append(s.best.order, int32(i))
 	}
+	return s.schedule(), nil
+}
+
+// find searches for the best schedule.
+func find(p Problem, o Options) (*search, error) {
+	made, err := prepare(p)
 	if err != nil {
 		return nil, err
+	}
+	for k, deadlines := range o.Deadlines {
+		if len(deadlines) != len(p.Flows) {
+			return nil, fmt.Errorf("options: field Deadlines[%d] has %d entries for %d flows", k, len(deadlines), len(p.Flows))
+		}
+	}
+	s := newSearch(made, o)
+	if s.max {
+		s.minimax()
+	} else {
+		s.minisum(o.Deadlines)
 	}
 	if o.Effort == 0 {
 		o.Effort = DefaultEffort
 	}
-	if !o.AsPrinted {
-		s.mend(min(o.Effort, mends))
-		s.polish(o.Effort)
-	}
-	return s.schedule(o.Assign), nil
+	s.mend(min(o.Effort, mends))
+	s.polish(o.Effort)
+	return s, nil
 }
 
 // search is what was found so far.
@@ -115,31 +130,23 @@ func newSearch(p *problem, o Options) *search {
 	for i := range p.flows {
 		s.floor += p.flows[i].cost.At(p.flows[i].alone)
 	}
-	if !o.ChainsOnly && !o.AsPrinted {
+	if !o.ChainsOnly {
 		s.graphs = newPacker(p.slots, p.dags())
 	}
 	return s
 }
 
-// minisum tries the cheap orders, with the relaxation its deadlines at ten
-// fractions, as they are and lifted, and what local search on the surrogate makes of
-// all these.
-func (s *search) minisum(o Options) error {
+// minisum tries the cheap orders, those of the deadlines, as they are and lifted, and
+// what local search on the surrogate makes of all these.
+func (s *search) minisum(deadlines [][]float64) {
 	orders := s.cheap()
 	for _, order := range orders {
 		s.try(order)
 	}
-	if o.Relax {
-		relaxed, err := s.relax(o.grid())
-		if err != nil {
-			return err
-		}
-		for tenth := 1; tenth <= 10; tenth++ {
-			deadlines := relaxed.deadlines(float64(tenth) / 10)
-			for _, d := range [][]float64{deadlines, s.lift(deadlines)} {
-				orders = append(orders, s.byDeadline(d))
-				s.try(orders[len(orders)-1])
-			}
+	for _, given := range deadlines {
+		for _, d := range [][]float64{given, s.lift(given)} {
+			orders = append(orders, s.byDeadline(d))
+			s.try(orders[len(orders)-1])
 		}
 	}
 	budget := int(mostEvaluations)
@@ -151,7 +158,6 @@ func (s *search) minisum(o Options) error {
 	s.urge(s.due(), byStart)
 	s.urge(s.due(), byEnd)
 	s.repeatLift()
-	return nil
 }
 
 // repeatLift orders by the times to which the best schedule's completions can be
@@ -269,47 +275,45 @@ func (s *search) moveAbout(i int32, until int) {
 	}
 }
 
-// schedule packs the best order again and writes down who has what.
-func (s *search) schedule(assign bool) *Schedule {
-	out := &Schedule{
-		Chains:     s.best.chains,
-		Completion: make([]float64, len(s.flows)),
-		Cost:       s.best.cost,
-		Ends:       make([][]float64, len(s.flows)),
-	}
-	for i := range s.flows {
-		out.Ends[i] = make([]float64, len(s.flows[i].jobs))
-	}
-	for _, i := range s.best.order {
-		out.Order = append(out.Order, int(i))
-	}
+// replay packs the best order again and tells who has what. Jobs are as their flow counts
+// them, or its chain. It returns the completion times.
+func (s *search) replay(tell func(span, run)) []float64 {
 	packer := s.graphs
 	if s.best.chains {
 		packer = s.lines
 	}
 	packer.record = func(at span) {
 		for _, r := range at.runs {
-			s.write(out, at, run{r.flow, packer.local(r), r.slots}, assign)
+			tell(at, run{r.flow, packer.local(r), r.slots})
 		}
 	}
+	defer func() { packer.record = nil }()
 	if s.best.by != byOrder {
-		copy(out.Completion, packer.packUrgent(s.best.deadlines, s.best.by))
-	} else {
-		copy(out.Completion, packer.pack(s.best.order))
+		return packer.packUrgent(s.best.deadlines, s.best.by)
 	}
-	packer.record = nil
+	return packer.pack(s.best.order)
+}
+
+// schedule writes down the best order.
+func (s *search) schedule() *Schedule {
+	out := &Schedule{Chains: s.best.chains, Ends: make([][]float64, len(s.flows))}
+	for i := range s.flows {
+		out.Ends[i] = make([]float64, len(s.flows[i].jobs))
+	}
+	for _, i := range s.best.order {
+		out.Order = append(out.Order, int(i))
+	}
+	out.Completion = slices.Clone(s.replay(func(at span, r run) { s.write(out, at, r) }))
+	out.Cost = s.cost(out.Completion)
 	return out
 }
 
-// write adds a run, with its job as its flow counts it, to the schedule.
-func (s *search) write(out *Schedule, at span, r run, assign bool) {
+// write adds a run to the schedule.
+func (s *search) write(out *Schedule, at span, r run) {
 	if !s.best.chains {
 		out.Ends[r.flow][r.job] = at.to
 		if at.from == 0 {
 			out.Now = append(out.Now, Share{int(r.flow), int(r.job), int(r.slots)})
-		}
-		if assign {
-			out.Assigned = append(out.Assigned, Assigned{int(r.flow), int(r.job), at.from, at.to, int(r.slots)})
 		}
 		return
 	}
@@ -321,15 +325,4 @@ func (s *search) write(out *Schedule, at span, r run, assign bool) {
 	if at.from == 0 {
 		out.Now = c.proportional(out.Now, parts, r)
 	}
-	if assign {
-		out.Assigned = c.shift(out.Assigned, parts, at, r)
-	}
-}
-
-// grid is the number of evenly spaced points in time.
-func (o Options) grid() int {
-	if o.Grid == 0 {
-		return defaultGrid
-	}
-	return o.Grid
 }

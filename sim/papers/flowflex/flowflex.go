@@ -3,7 +3,9 @@
 // on the cost of any schedule.
 //
 // A ratio is (cost + 1) / (bound + 1), as the paper has it to allow for bounds of 0.
-// Figures are tested against the raised bound of scheduler/flowflex. Beside it
+// FlowFlex is scheduler/flowflex, as the job tracker runs it, with more deadlines to try:
+// those of the relaxation (relax.go). FIFO is that package's ready list; FAIR's is here.
+// Figures are tested against our raised bound (raised.go). Beside it
 // stand the plain bounds, made of critical paths and areas of whole flows only: the
 // integral bound for sums, what the paper's second bisection finds for maxima; and
 // for sums the value of the minimum-cost flow, which the paper uses.
@@ -76,19 +78,35 @@ func maxima() []scheduler.Metric {
 // variant is a way to run FlowFlex.
 type variant struct {
 	name    string
+	relax   bool // sums try the deadlines of the relaxation
 	options flowflex.Options
 }
 
 // full is FlowFlex with all that it has.
-func full() variant { return variant{policyFlowFlex, flowflex.Options{Relax: true}} }
+func full() variant { return variant{name: policyFlowFlex, relax: true} }
 
 func variants() []variant {
 	return []variant{
-		{"as printed", flowflex.Options{AsPrinted: true}},
-		{"chains only", flowflex.Options{Relax: true, ChainsOnly: true, Effort: -1}},
-		{"no local search", flowflex.Options{Relax: true, Effort: -1}},
-		{"no flow problem", flowflex.Options{}},
+		{name: asPrinted},
+		{"chains only", true, flowflex.Options{ChainsOnly: true, Effort: -1}},
+		{"no local search", true, flowflex.Options{Effort: -1}},
+		{name: "no flow problem"},
 	}
+}
+
+// asPrinted is the variant that is the paper's algorithm and not ours.
+const asPrinted = "as printed"
+
+// solve runs a variant. The deadlines are those of the relaxation.
+func (v variant) solve(p flowflex.Problem, a scheduler.Aggregate, deadlines [][]float64) (*flowflex.Schedule, error) {
+	if v.name == asPrinted {
+		return printed(p, a)
+	}
+	v.options.Aggregate = a
+	if v.relax {
+		v.options.Deadlines = deadlines
+	}
+	return flowflex.Solve(p, v.options)
 }
 
 // Simulate runs the paper's experiments, and others that tell what its parts and
@@ -162,14 +180,20 @@ func experiment(w workload, all bool) (outcome, error) {
 
 // solve is what each way to run FlowFlex costs, with all FAIR and FIFO too.
 func solve(p flowflex.Problem, m scheduler.Metric, all bool) (map[string]float64, error) {
+	var deadlines [][]float64
+	if m.Aggregate == scheduler.Sum {
+		var err error
+		if deadlines, err = relaxedDeadlines(p); err != nil {
+			return nil, err
+		}
+	}
 	costs := make(map[string]float64)
 	compared := []variant{full()}
 	if all {
 		compared = append(compared, variants()...)
 	}
 	for _, v := range compared {
-		v.options.Aggregate = m.Aggregate
-		s, err := flowflex.Solve(p, v.options)
+		s, err := v.solve(p, m.Aggregate, deadlines)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
@@ -178,38 +202,42 @@ func solve(p flowflex.Problem, m scheduler.Metric, all bool) (map[string]float64
 	if !all {
 		return costs, nil
 	}
-	functions := make([]scheduler.Cost, len(p.Flows))
-	for i, f := range p.Flows {
-		functions[i] = f.Cost
-	}
-	fair, err := flowflex.Fair(p)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", policyFair, err)
-	}
-	fifo, err := flowflex.FIFO(p)
+	fifo, err := flowflex.Pack(p, m.Aggregate, positions(len(p.Flows)), false)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", policyFIFO, err)
 	}
-	costs[policyFair] = m.Aggregate.Of(functions, fair)
-	costs[policyFIFO] = m.Aggregate.Of(functions, fifo)
+	in, err := prepare(p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", policyFair, err)
+	}
+	costs[policyFIFO], costs[policyFair] = fifo.Cost, in.cost(m.Aggregate, in.fair())
 	return costs, nil
+}
+
+// cost is the metric at times of completion.
+func (in *instance) cost(a scheduler.Aggregate, ends []float64) float64 {
+	costs := make([]scheduler.Cost, len(in.flows))
+	for i := range in.flows {
+		costs[i] = *in.flows[i].cost
+	}
+	return a.Of(costs, ends)
 }
 
 // boundsOf is the bounds on the metric, the flow bound only with all.
 func boundsOf(p flowflex.Problem, m scheduler.Metric, all bool) (map[against]float64, error) {
-	bounds, whole := make(map[against]float64), flowflex.MaxBound
+	bounds, whole := make(map[against]float64), maxBound
 	if m.Aggregate == scheduler.Sum {
-		whole = flowflex.IntegralBound
+		whole = integralBound
 	}
 	var err error
 	if bounds[plain], err = whole(p); err != nil {
 		return nil, err
 	}
-	if bounds[raised], err = flowflex.RaisedBound(p, m.Aggregate); err != nil {
+	if bounds[raised], err = RaisedBound(p, m.Aggregate); err != nil {
 		return nil, err
 	}
 	if all && m.Aggregate == scheduler.Sum {
-		bounds[flow], err = flowflex.FlowBound(p, boundGrid)
+		bounds[flow], err = flowBound(p, boundGrid)
 	}
 	return bounds, err
 }

@@ -3,6 +3,7 @@ package flowflex
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -149,5 +150,30 @@ func TestExperimentsAreRepeatable(t *testing.T) {
 	}
 	if again, err := experiment(w, true); err != nil || !reflect.DeepEqual(again, first) {
 		t.Fatalf("%v, %v, then %v", err, again, first)
+	}
+}
+
+// BenchmarkRelaxation is the deadlines of the relaxation for flows of 20 jobs each.
+func BenchmarkRelaxation(b *testing.B) {
+	for _, m := range sums() {
+		if !m.Weighted {
+			continue
+		}
+		for _, flows := range []int{25, 50, 100} {
+			b.Run(fmt.Sprintf("%v/flows=%d", m, flows), func(b *testing.B) {
+				r := papers.Rand(1, "bench", flows)
+				var w workload
+				for range flows {
+					f := chosen().dag(r, 20)
+					w.flows, w.wants = append(w.flows, f), append(w.wants, wish(r, f))
+				}
+				p := w.problem(m)
+				for b.Loop() {
+					if _, err := relaxedDeadlines(p); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

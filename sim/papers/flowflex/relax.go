@@ -5,7 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/quernmr/quern/scheduler/mincost"
+	"github.com/quernmr/quern/scheduler/flowflex"
+	"github.com/quernmr/quern/sim/papers/flowflex/mincost"
 )
 
 // relaxed is what the relaxation says.
@@ -23,20 +24,20 @@ const resolution = 1 << 40
 // volume, whose pieces are charged in time slices not before the flow's Q, at the
 // cost of completing in that slice, each in proportion to its size; what is charged
 // in a slice may have been done earlier, but no more is done than the slots can.
-func (p *problem) relax(grid int) (*relaxed, error) {
+func (in *instance) relax(grid int) (*relaxed, error) {
 	out := &relaxed{
-		ends:  p.grid(grid),
-		parts: make([][]int64, len(p.flows)),
-		units: make([]int64, len(p.flows)),
+		ends:  in.grid(grid),
+		parts: make([][]int64, len(in.flows)),
+		units: make([]int64, len(in.flows)),
 	}
-	m, volume := len(p.flows), 0.0
-	for i := range p.flows {
+	m, volume := len(in.flows), 0.0
+	for i := range in.flows {
 		out.parts[i] = make([]int64, len(out.ends))
-		volume += p.flows[i].volume
+		volume += in.flows[i].Volume
 	}
 	if volume == 0 {
-		for i := range p.flows {
-			out.bound += p.flows[i].cost.At(0)
+		for i := range in.flows {
+			out.bound += in.flows[i].cost.At(0)
 		}
 		return out, nil
 	}
@@ -46,23 +47,23 @@ func (p *problem) relax(grid int) (*relaxed, error) {
 	demand, base := int64(0), 0.0
 	arcs := make([][]int, m) // by flow: the arcs to its slices
 	at := make([][]int, m)   // and these slices
-	for i := range p.flows {
-		f := &p.flows[i]
-		base += f.cost.At(f.least)
+	for i := range in.flows {
+		f := &in.flows[i]
+		base += f.cost.At(f.Q)
 		// Rounded down here and up below, the amounts relax further.
-		if out.units[i] = int64(f.volume / volume * resolution); out.units[i] == 0 {
+		if out.units[i] = int64(f.Volume / volume * resolution); out.units[i] == 0 {
 			continue
 		}
 		demand += out.units[i]
 		g.Arc(source, 2+i, out.units[i], 0)
-		for k, charge := range p.charges(f, out.ends) {
+		for k, charge := range in.charges(f, out.ends) {
 			arcs[i] = append(arcs[i], g.Arc(2+i, slice(k), out.units[i], charge/float64(out.units[i])))
 			at[i] = append(at[i], k)
 		}
 	}
 	start := 0.0
 	for k, end := range out.ends {
-		capacity := math.Ceil(float64(p.slots) * (end - start) / volume * resolution)
+		capacity := math.Ceil(in.slots * (end - start) / volume * resolution)
 		g.Arc(slice(k), sink, int64(capacity)+1, 0)
 		if k > 0 {
 			g.Arc(slice(k), slice(k-1), demand, 0)
@@ -84,17 +85,17 @@ func (p *problem) relax(grid int) (*relaxed, error) {
 
 // grid is every time that matters, Qs and steps and bends of costs, and n evenly spaced,
 // to the time by which everything could be done. O((m + n) log(m + n)).
-func (p *problem) grid(n int) []float64 {
+func (in *instance) grid(n int) []float64 {
 	var points []float64
 	volume, horizon := 0.0, 0.0
-	for i := range p.flows {
-		f := &p.flows[i]
-		points = append(points, f.least)
+	for i := range in.flows {
+		f := &in.flows[i]
+		points = append(points, f.Q)
 		points = append(points, f.cost.Breaks()...)
-		volume += f.volume
-		horizon = max(horizon, f.least)
+		volume += f.Volume
+		horizon = max(horizon, f.Q)
 	}
-	horizon = max(horizon, volume/float64(p.slots))
+	horizon = max(horizon, volume/in.slots)
 	for k := range n {
 		points = append(points, horizon*float64(k+1)/float64(n))
 	}
@@ -107,17 +108,17 @@ func (p *problem) grid(n int) []float64 {
 // charges yields the slices in which a flow may complete and what it costs there,
 // beyond its cost at Q. Of slices with the same cost only the last is given: what is
 // charged there can be done in the others.
-func (p *problem) charges(f *flow, ends []float64) func(yield func(k int, charge float64) bool) {
+func (in *instance) charges(f *measured, ends []float64) func(yield func(k int, charge float64) bool) {
 	return func(yield func(k int, charge float64) bool) {
-		lowest := f.cost.At(f.least)
+		lowest := f.cost.At(f.Q)
 		charge := func(k int) float64 {
-			if k == 0 || ends[k-1] < f.least*(1-rounding) {
+			if k == 0 || ends[k-1] < f.Q*(1-rounding) {
 				return 0
 			}
 			return max(0, justAfter(f.cost, ends[k-1])-lowest)
 		}
 		for k, end := range ends {
-			if end < f.least*(1-rounding) {
+			if end < f.Q*(1-rounding) {
 				continue
 			}
 			c := charge(k)
@@ -145,4 +146,24 @@ func (r *relaxed) deadlines(fraction float64) []float64 {
 		}
 	}
 	return out
+}
+
+// orderGrid is the evenly spaced points in time that are enough for orders.
+const orderGrid = 20
+
+// relaxedDeadlines rounds the relaxation at ten fractions.
+func relaxedDeadlines(p flowflex.Problem) ([][]float64, error) {
+	in, err := prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	relaxed, err := in.relax(orderGrid)
+	if err != nil {
+		return nil, err
+	}
+	var all [][]float64
+	for tenth := 1; tenth <= 10; tenth++ {
+		all = append(all, relaxed.deadlines(float64(tenth)/10))
+	}
+	return all, nil
 }

@@ -5,27 +5,28 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/scheduler"
-	"github.com/quernmr/quern/scheduler/mincost"
+	"github.com/quernmr/quern/scheduler/flowflex"
+	"github.com/quernmr/quern/sim/papers/flowflex/mincost"
 )
 
 // figure6 is the value of the paper's network on whole times: what goes from a
 // flow to the time t is charged w(t) in proportion, from the first whole t ≥ Q on.
-func figure6(t *testing.T, p Problem) float64 {
-	made, err := prepare(p)
+func figure6(t *testing.T, p flowflex.Problem) float64 {
+	in, err := prepare(p)
 	fatal(t, err)
 	longest := 0.0
-	for i := range made.flows {
-		longest = max(longest, made.flows[i].least)
+	for i := range in.flows {
+		longest = max(longest, in.flows[i].Q)
 	}
-	m, horizon := len(made.flows), 2*len(made.flows)*int(math.Ceil(longest))
+	m, horizon := len(in.flows), 2*len(in.flows)*int(math.Ceil(longest))
 	g := mincost.New(2 + m + horizon)
 	demand := int64(0)
-	for i := range made.flows {
-		f := &made.flows[i]
-		g.Arc(0, 2+i, int64(f.volume), 0)
-		demand += int64(f.volume)
-		for at := int(math.Ceil(f.least)); at <= horizon; at++ {
-			g.Arc(2+i, 2+m+at-1, int64(f.volume), f.cost.At(float64(at))/f.volume)
+	for i := range in.flows {
+		f := &in.flows[i]
+		g.Arc(0, 2+i, int64(f.Volume), 0)
+		demand += int64(f.Volume)
+		for at := int(math.Ceil(f.Q)); at <= horizon; at++ {
+			g.Arc(2+i, 2+m+at-1, int64(f.Volume), f.cost.At(float64(at))/f.Volume)
 		}
 	}
 	for at := range horizon {
@@ -43,7 +44,7 @@ func figure6(t *testing.T, p Problem) float64 {
 // Figure 6 costs more than the best schedule, and with costs that change at whole
 // times only it does not; ours is a bound for both.
 func TestFigure6IsNoBound(t *testing.T) {
-	half := Problem{Slots: 2, Flows: []Flow{{ID: "f", Jobs: []Job{{Work: 1, Max: 2}}}}}
+	half := flowflex.Problem{Slots: 2, Flows: []flowflex.Flow{{ID: "f", Jobs: []flowflex.Job{{Work: 1, Max: 2}}}}}
 	for _, c := range []struct {
 		cost       scheduler.Cost
 		best, flow float64
@@ -53,9 +54,9 @@ func TestFigure6IsNoBound(t *testing.T) {
 		{scheduler.Cost{Penalty: scheduler.Tardy, Weight: 1, Due: 1}, 0, 0},
 	} {
 		half.Flows[0].Cost = c.cost
-		s, err := Solve(half, Options{})
+		s, err := flowflex.Solve(half, flowflex.Options{})
 		fatal(t, err)
-		bound, err := FlowBound(half, 400)
+		bound, err := flowBound(half, boundGrid)
 		fatal(t, err)
 		if flow := figure6(t, half); s.Cost != c.best || flow != c.flow || bound > s.Cost {
 			t.Errorf("%+v: cost %v, Figure 6 says at least %v, we say %v", c.cost, s.Cost, flow, bound)

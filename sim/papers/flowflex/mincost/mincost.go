@@ -2,7 +2,7 @@
 // a source to a sink of a directed graph, within the capacities of its arcs, at
 // the least total cost.
 //
-// It serves scheduler/flowflex, whose relaxation of a schedule is such a problem
+// It serves sim/papers/flowflex, whose relaxation of a schedule is such a problem
 // (FlowFlex, section 4.2, Definition 3 and Figure 6), and knows nothing of
 // schedules.
 //

@@ -1,12 +1,9 @@
 package flowflex
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
-// Assigned is a time in which a job has the same slots throughout.
-type Assigned struct {
+// assigned is a time in which a job has the same slots throughout.
+type assigned struct {
 	Flow, Job int     // positions in the Problem
 	From, To  float64 // seconds from now
 	Slots     int
@@ -19,7 +16,7 @@ type Assigned struct {
 // fraction slots·(parts so far)/maximum of whole numbers, and so is the count of a
 // part's rows at any instant: never more than its own maximum. O(parts²), to each
 // of at most as many intervals as there are parts.
-func (c *chain) shift(into []Assigned, parts []part, s span, r run) []Assigned {
+func (c *chain) shift(into []assigned, parts []part, s span, r run) []assigned {
 	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
 	limits := make([]int64, len(parts)+1) // in 1/most of a row
 	cuts := make([]int64, 0, len(parts)+2)
@@ -39,7 +36,7 @@ func (c *chain) shift(into []Assigned, parts []part, s span, r run) []Assigned {
 	for k, cut := range cuts[:len(cuts)-1] {
 		for i, p := range parts {
 			if rows := ceil(limits[i+1]-cut, most) - ceil(limits[i]-cut, most); rows > 0 {
-				into = append(into, Assigned{int(r.flow), int(p.job), at(cut), at(cuts[k+1]), int(rows)})
+				into = append(into, assigned{int(r.flow), int(p.job), at(cut), at(cuts[k+1]), int(rows)})
 			}
 		}
 	}
@@ -55,30 +52,21 @@ func ceil(a, b int64) int64 {
 	return q
 }
 
-// proportional shares the slots of a pseudo-job among its parts by their own
-// maxima, in whole slots: what the live system gives instead of the wrap-around's
-// short pieces. Slots left by rounding down go to the largest remainders, so no
-// part has more than its maximum. O(parts log parts).
-func (c *chain) proportional(into []Share, parts []part, r run) []Share {
-	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
-	byRest, left := make([]int, len(parts)), slots
-	first := len(into)
-	for i, p := range parts {
-		byRest[i] = i
-		into = append(into, Share{int(r.flow), int(p.job), int(p.slots * slots / most)})
-		left -= p.slots * slots / most
+// solved is what Solve finds, and who has what slots when: stage 3 where the schedule is
+// one of chains.
+func solved(p Problem, o Options) (*Schedule, []assigned, error) {
+	s, err := find(p, o)
+	if err != nil {
+		return nil, nil, err
 	}
-	slices.SortStableFunc(byRest, func(a, b int) int {
-		return cmp.Compare(parts[b].slots*slots%most, parts[a].slots*slots%most)
+	var all []assigned
+	s.replay(func(at span, r run) {
+		if s.best.chains {
+			c := &s.chains[r.flow]
+			all = c.shift(all, c.parts(r.job), at, r)
+			return
+		}
+		all = append(all, assigned{int(r.flow), int(r.job), at.from, at.to, int(r.slots)})
 	})
-	for _, i := range byRest[:left] {
-		into[first+i].Slots++
-	}
-	return slices.DeleteFunc(into, func(s Share) bool { return s.Slots == 0 })
-}
-
-// Share is what a job has at one instant.
-type Share struct {
-	Flow, Job int // positions in the Problem
-	Slots     int
+	return s.schedule(), all, nil
 }

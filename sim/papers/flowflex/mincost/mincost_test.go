@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
 
-	"github.com/quernmr/quern/scheduler/mincost"
+	"github.com/quernmr/quern/sim/papers/flowflex/mincost"
 )
 
 // link is an arc as the tests write it down.

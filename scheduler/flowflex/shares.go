@@ -1,0 +1,34 @@
+package flowflex
+
+import (
+	"cmp"
+	"slices"
+)
+
+// proportional shares the slots of a pseudo-job among its parts by their own
+// maxima, in whole slots. The paper's stage 3 (section 4.3), shape shifting, makes pieces
+// of the slots by McNaughton's wrap-around rule, which are shorter than tasks. Slots left by rounding down go to the largest remainders, so no
+// part has more than its maximum. O(parts log parts).
+func (c *chain) proportional(into []Share, parts []part, r run) []Share {
+	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
+	byRest, left := make([]int, len(parts)), slots
+	first := len(into)
+	for i, p := range parts {
+		byRest[i] = i
+		into = append(into, Share{int(r.flow), int(p.job), int(p.slots * slots / most)})
+		left -= p.slots * slots / most
+	}
+	slices.SortStableFunc(byRest, func(a, b int) int {
+		return cmp.Compare(parts[b].slots*slots%most, parts[a].slots*slots%most)
+	})
+	for _, i := range byRest[:left] {
+		into[first+i].Slots++
+	}
+	return slices.DeleteFunc(into, func(s Share) bool { return s.Slots == 0 })
+}
+
+// Share is what a job has at one instant.
+type Share struct {
+	Flow, Job int // positions in the Problem
+	Slots     int
+}

@@ -1,0 +1,97 @@
+package flowflex
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/flowflex"
+	"github.com/quernmr/quern/sim/papers"
+)
+
+// drawInstance draws a problem under a metric, of few flows and jobs.
+func drawInstance(t *rapid.T, m scheduler.Metric) flowflex.Problem {
+	rd := rapid.SampledFrom(append(others(), chosen())).Draw(t, "reading")
+	w := rd.workload(papers.Rand(rapid.Uint64().Draw(t, "seed"), "bounds", 0))
+	n := min(len(w.flows), rapid.IntRange(0, 5).Draw(t, "flows"))
+	w.flows, w.wants = w.flows[:n], w.wants[:n]
+	for i := range w.flows {
+		f := &w.flows[i]
+		f.Jobs = f.Jobs[:min(len(f.Jobs), rapid.IntRange(0, 6).Draw(t, "jobs"))]
+		for k := range f.Jobs {
+			if rapid.IntRange(0, 9).Draw(t, "empty") == 0 {
+				f.Jobs[k].Work = 0
+			}
+		}
+	}
+	return w.problem(m)
+}
+
+// TestBounds: no schedule costs less than a bound, whoever made it, and the plain bounds
+// are no higher than the raised one.
+func TestBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := rapid.SampledFrom(append(sums(), maxima()...)).Draw(t, "metric")
+		p := drawInstance(t, m)
+		costs, err := solve(p, m, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bounds, err := boundsOf(p, m, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for policy, cost := range costs {
+			if bounds[raised] > cost+1e-7*max(1, math.Abs(cost)) {
+				t.Fatalf("%v: raised bound %v, %s costs %v", m, bounds[raised], policy, cost)
+			}
+		}
+		margin := 1e-7 * max(1, math.Abs(bounds[raised]))
+		if bounds[plain] > bounds[raised]+margin || m.Aggregate == scheduler.Sum && bounds[flow] > bounds[plain]+margin {
+			t.Fatalf("%v: flow bound %v, plain %v, raised %v", m, bounds[flow], bounds[plain], bounds[raised])
+		}
+	})
+}
+
+// TestIntegralAgainstEveryOrder: dynamic programming over sets and Lawler's rule find what
+// trying every order finds.
+func TestIntegralAgainstEveryOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := rapid.SampledFrom(sums()).Draw(t, "metric")
+		in, err := prepare(drawInstance(t, m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, most := math.Inf(1), math.Inf(1)
+		permute(positions(len(in.flows)), 0, func(order []int) {
+			area, ends := 0.0, make([]float64, len(order))
+			for _, i := range order {
+				area += in.flows[i].Volume
+				ends[i] = max(in.flows[i].Q, area/in.slots)
+			}
+			sum, most = min(sum, in.cost(scheduler.Sum, ends)), min(most, in.cost(scheduler.Max, ends))
+		})
+		near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-7*max(1, math.Abs(a)) }
+		if bound, err := in.integral((*measured).q); err != nil || !near(bound, sum) {
+			t.Fatalf("integral bound %v (%v), the best order's is %v", bound, err, sum)
+		}
+		if bound := in.lawler((*measured).q); !near(bound, most) {
+			t.Fatalf("bound %v, the best order's is %v", bound, most)
+		}
+	})
+}
+
+func permute(order []int, from int, visit func([]int)) {
+	if from == len(order) {
+		visit(slices.Clone(order))
+		return
+	}
+	for i := from; i < len(order); i++ {
+		order[from], order[i] = order[i], order[from]
+		permute(order, from+1, visit)
+		order[from], order[i] = order[i], order[from]
+	}
+}

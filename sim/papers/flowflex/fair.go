@@ -1,0 +1,79 @@
+package flowflex
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// shared is a job under FAIR.
+type shared struct {
+	flow        int
+	most, slots float64
+	left, small float64 // slot-seconds; with less than small left it is complete
+	waits       int     // for how many others
+	next        []*shared
+}
+
+// fair completes flows as a ready list under fair sharing: all ready jobs, of all
+// flows, have equal shares, fractions of slots allowed, but none more than it can
+// use; what it leaves goes to the others. Completion times are in seconds, by flow.
+func (in *instance) fair() []float64 {
+	const complete = -1 // what is left then
+	done, jobs := make([]float64, len(in.flows)), in.sharedJobs()
+	for now := 0.0; len(jobs) > 0; {
+		ready := slices.DeleteFunc(slices.Clone(jobs), func(j *shared) bool { return j.waits > 0 })
+		step := 0.0 // jobs without work are complete at once
+		if !slices.ContainsFunc(ready, func(j *shared) bool { return j.left == 0 }) {
+			step = in.share(ready)
+		}
+		now += step
+		for _, j := range ready {
+			if j.left -= j.slots * step; j.left > j.small {
+				continue
+			}
+			j.left, done[j.flow] = complete, now
+			for _, next := range j.next {
+				next.waits--
+			}
+		}
+		jobs = slices.DeleteFunc(jobs, func(j *shared) bool { return j.left == complete })
+	}
+	return done
+}
+
+// share raises a water level over the ready jobs and returns the time until one ends.
+func (in *instance) share(ready []*shared) (step float64) {
+	slices.SortStableFunc(ready, func(a, b *shared) int { return cmp.Compare(a.most, b.most) })
+	free, left, slots := in.slots, math.Inf(1), 1.0 // the latter two of the job that ends first
+	for n, j := range ready {
+		j.slots = min(j.most, free/float64(len(ready)-n))
+		free -= j.slots
+		if j.left*slots < left*j.slots {
+			left, slots = j.left, j.slots
+		}
+	}
+	return left / slots
+}
+
+// sharedJobs is all jobs, by flow and longest tail first.
+func (in *instance) sharedJobs() (all []*shared) {
+	for i := range in.flows {
+		f := &in.flows[i]
+		jobs := make([]*shared, len(f.jobs))
+		for k, j := range f.jobs {
+			jobs[k] = &shared{flow: i, most: in.most(&f.jobs[k]), left: j.Work, small: j.Work * rounding, waits: len(j.After)}
+		}
+		for k, j := range f.jobs {
+			for _, before := range j.After {
+				jobs[before].next = append(jobs[before].next, jobs[k])
+			}
+		}
+		ranks := positions(len(jobs))
+		slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(f.Tails[b], f.Tails[a]) })
+		for _, k := range ranks {
+			all = append(all, jobs[k])
+		}
+	}
+	return all
+}
