@@ -6,9 +6,10 @@ import (
 )
 
 // proportional shares the slots of a pseudo-job among its parts by their own
-// maxima, in whole slots. The paper's stage 3 (section 4.3), shape shifting, makes pieces
-// of the slots by McNaughton's wrap-around rule, which are shorter than tasks. Slots left by rounding down go to the largest remainders, so no
-// part has more than its maximum. O(parts log parts).
+// maxima, in whole slots. Stage 3 of the paper (section 4.3) makes pieces of the slots by
+// McNaughton's wrap-around rule instead, which are shorter than tasks. Slots left by
+// rounding down go to the largest remainders, so no part has more than its maximum.
+// O(parts log parts).
 func (c *chain) proportional(into []Share, parts []part, r run) []Share {
 	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
 	byRest, left := make([]int, len(parts)), slots

@@ -57,8 +57,8 @@ func Solve(p Problem, o Options) (*Schedule, error) {
 	return s.schedule(), nil
 }
 
-// Pack is the schedule of the flows in one order and nothing else: as chains of
-// pseudo-jobs (Figure 5), or as they are, a ready list.
+// Pack is the schedule of the flows in one order, which names each of them once: as
+// chains of pseudo-jobs (Figure 5), or as they are, a ready list.
 func Pack(p Problem, a scheduler.Aggregate, order []int, chains bool) (*Schedule, error) {
 	made, err := prepare(p)
 	if err != nil {

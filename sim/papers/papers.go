@@ -67,6 +67,43 @@ func (r Row) Within() (tested, ok bool) {
 	return true, ok
 }
 
+// Mark is what stands behind a number on a page: nothing, unless it lies outside its band.
+func (r Row) Mark() string {
+	if _, ok := r.Within(); ok {
+		return ""
+	}
+	return " **missed**"
+}
+
+// Find is a row; one without a value if there is none.
+func (r *Report) Find(figure, point, policy, statistic string) Row {
+	i := slices.IndexFunc(r.Rows, func(r Row) bool {
+		return r.Figure == figure && r.Point == point && r.Policy == policy && r.Statistic == statistic
+	})
+	if i < 0 {
+		return Row{}
+	}
+	return r.Rows[i]
+}
+
+// Points lists a figure's points in the order of the rows.
+func (r *Report) Points(figure string) (points []string) {
+	for _, row := range r.Rows {
+		if row.Figure == figure && !slices.Contains(points, row.Point) {
+			points = append(points, row.Point)
+		}
+	}
+	return points
+}
+
+// Verdict says on a page whether all figures lie in their bands.
+func (r *Report) Verdict() string {
+	if missed := r.Missed(); len(missed) > 0 {
+		return fmt.Sprintf("**%d figures lie outside their bands**; they are marked below.", len(missed))
+	}
+	return "Every figure that has a band lies in it."
+}
+
 // Missed lists the rows outside their bands.
 func (r *Report) Missed() []Row {
 	var missed []Row
@@ -130,6 +167,25 @@ func Each[T any](ctx context.Context, p *Progress, n int, run func(i int) (T, er
 		return nil, context.Cause(ctx)
 	}
 	return results, nil
+}
+
+// Run is Each with its progress told and its errors named: what a figure does at a point.
+func Run[T any](ctx context.Context, o Options, what string, n int, run func(i int) (T, error)) ([]T, error) {
+	all, err := Each(ctx, NewProgress(o.Progress, what, n), n, run)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return all, nil
+}
+
+// InTurn makes figures, one after the other, until one fails.
+func InTurn(figures ...func() error) error {
+	for _, figure := range figures {
+		if err := figure(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Progress says now and then how many experiments are done. The nil Progress is

@@ -12,7 +12,6 @@ package delay
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -72,7 +71,7 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 		o.Experiments = experiments
 	}
 	s := &simulation{ctx, o, &papers.Report{Paper: "delay", Options: o}, remotes()}
-	return s.report, s.run(s.sort, s.tpch, s.queries, s.busy)
+	return s.report, papers.InTurn(s.sort, s.tpch, s.queries, s.busy)
 }
 
 type simulation struct {
@@ -80,15 +79,6 @@ type simulation struct {
 	o       papers.Options
 	report  *papers.Report
 	remotes []float64
-}
-
-func (s *simulation) run(figures ...func() error) error {
-	for _, figure := range figures {
-		if err := figure(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // outcome is an experiment under every policy.
@@ -106,7 +96,7 @@ func (s *simulation) experiments(n int, what, stream string, make func(r *rand.R
 		w.seed = func(name string) *rand.Rand { return papers.Rand(s.o.Seed, stream+" "+name, i) }
 		return w
 	}
-	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, "delay "+what, n), n, func(i int) (o outcome, err error) {
+	return papers.Run(s.ctx, s.o, "delay "+what, n, func(i int) (o outcome, err error) {
 		history := run(draw(n+i), policy{name: none}, learned{}).known
 		w := draw(i)
 		for _, p := range policies() {
@@ -121,10 +111,6 @@ func (s *simulation) experiments(n int, what, stream string, make func(r *rand.R
 		}
 		return o, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("delay %s: %w", what, err)
-	}
-	return all, nil
 }
 
 // responses is by query the seconds from its arrival to its end.

@@ -132,11 +132,11 @@ func TestTables(t *testing.T) {
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: leastForBand}
 	s := &simulation{context.Background(), o, &papers.Report{Options: o}, []float64{1, 6}}
-	if err := s.run(s.sort, s.busy); err != nil {
+	if err := papers.InTurn(s.sort, s.busy); err != nil {
 		t.Fatal(err)
 	}
 	mix := &simulation{context.Background(), o, s.report, []float64{4}}
-	if err := mix.run(mix.tpch, mix.queries); err != nil {
+	if err := papers.InTurn(mix.tpch, mix.queries); err != nil {
 		t.Fatal(err)
 	}
 	tested := 0

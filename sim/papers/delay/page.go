@@ -18,7 +18,7 @@ var pageText string
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	p := page{r}
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"table": p.table, "published": p.published, "verdict": p.verdict, "worst": p.worst,
+		"table": p.table, "published": p.published, "verdict": r.Verdict, "worst": p.worst,
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
@@ -28,33 +28,12 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 
 type page struct{ r *papers.Report }
 
-// verdict says whether all figures lie in their bands.
-func (p page) verdict() string {
-	if missed := p.r.Missed(); len(missed) > 0 {
-		return fmt.Sprintf("**%d figures lie outside their bands**; they are marked below.", len(missed))
+// value is a number of the report; 0 if it has none.
+func (p page) value(figure, point, policy, statistic string) float64 {
+	if x := p.r.Find(figure, point, policy, statistic).Value; x != nil {
+		return *x
 	}
-	return "Every figure that has a band lies in it."
-}
-
-// value is a number of the report; not ok if it has none.
-func (p page) value(figure, point, policy, statistic string) (x float64, row papers.Row, ok bool) {
-	i := slices.IndexFunc(p.r.Rows, func(r papers.Row) bool {
-		return r.Figure == figure && r.Point == point && r.Policy == policy && r.Statistic == statistic
-	})
-	if i < 0 || p.r.Rows[i].Value == nil {
-		return 0, row, false
-	}
-	return *p.r.Rows[i].Value, p.r.Rows[i], true
-}
-
-func (p page) points(figure, prefix string) []string {
-	var points []string
-	for _, row := range p.r.Rows {
-		if row.Figure == figure && strings.HasPrefix(row.Point, prefix) && !slices.Contains(points, row.Point) {
-			points = append(points, row.Point)
-		}
-	}
-	return points
+	return 0
 }
 
 // table is a statistic of a figure's points of that prefix, a policy a column. Numbers
@@ -71,16 +50,16 @@ func (p page) table(figure, prefix, statistic string) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | %s |\n|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
-	for _, point := range p.points(figure, prefix) {
-		cells := []string{strings.TrimSpace(strings.TrimPrefix(point, prefix))}
+	for _, point := range p.r.Points(figure) {
+		rest, ok := strings.CutPrefix(point, prefix)
+		if !ok {
+			continue
+		}
+		cells := []string{strings.TrimSpace(rest)}
 		for _, column := range columns {
-			x, row, ok := p.value(figure, point, column, statistic)
-			cell := "–"
-			if ok {
-				cell = fmt.Sprintf("%.2f", x)
-			}
-			if _, within := row.Within(); ok && !within {
-				cell += " **missed**"
+			cell, row := "–", p.r.Find(figure, point, column, statistic)
+			if row.Value != nil {
+				cell = fmt.Sprintf("%.2f", *row.Value) + row.Mark()
 			}
 			cells = append(cells, cell)
 		}
@@ -92,7 +71,7 @@ func (p page) table(figure, prefix, statistic string) string {
 // published is figure 3's ratios: rows are mixes, columns what reading remotely costs.
 func (p page) published(policy string) string {
 	var mixes, costs []string
-	for _, point := range p.points(figTPCH, "") {
+	for _, point := range p.r.Points(figTPCH) {
 		mix, cost, _ := strings.Cut(point, " remote=")
 		if !slices.Contains(mixes, mix) {
 			mixes = append(mixes, mix)
@@ -106,7 +85,7 @@ func (p page) published(policy string) string {
 	for _, mix := range mixes {
 		cells := []string{mix}
 		for _, cost := range costs {
-			x, _, _ := p.value(figTPCH, mix+" remote="+cost, policy, "to_fixed_printed_by_query")
+			x := p.value(figTPCH, mix+" remote="+cost, policy, "to_fixed_printed_by_query")
 			cells = append(cells, fmt.Sprintf("%.2f", x))
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
@@ -119,11 +98,11 @@ func (p page) published(policy string) string {
 func (p page) worst(policy string) string {
 	most, where := 0.0, "nowhere"
 	for _, figure := range []string{figSort, figTPCH} {
-		for _, point := range p.points(figure, "") {
-			x, _, _ := p.value(figure, point, policy, "mean_seconds")
-			a, _, _ := p.value(figure, point, none, "mean_seconds")
-			b, _, _ := p.value(figure, point, fixed, "mean_seconds")
-			c, _, _ := p.value(figure, point, fixedPrinted, "mean_seconds")
+		for _, point := range p.r.Points(figure) {
+			x := p.value(figure, point, policy, "mean_seconds")
+			a := p.value(figure, point, none, "mean_seconds")
+			b := p.value(figure, point, fixed, "mean_seconds")
+			c := p.value(figure, point, fixedPrinted, "mean_seconds")
 			if behind := 100 * (x/min(a, b, c) - 1); behind > most {
 				most, where = behind, point
 			}

@@ -223,7 +223,7 @@ func (s *simulation) large() error {
 		sh.jobs, sh.slots = jobs, 10*jobs
 		point := fmt.Sprintf("jobs=%d", jobs)
 		n := max(1, s.o.Experiments/(largeShare*max(1, jobs/100)))
-		all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, "flex large "+point, n), n, func(i int) (map[string]float64, error) {
+		all, err := papers.Run(s.ctx, s.o, "flex large "+point, n, func(i int) (map[string]float64, error) {
 			in, err := sh.generate(papers.Rand(s.o.Seed, figLarge+" "+point, i))
 			if err != nil {
 				return nil, err
@@ -235,7 +235,7 @@ func (s *simulation) large() error {
 			return outcomes[0].values, nil
 		})
 		if err != nil {
-			return fmt.Errorf("flex large %s: %w", point, err)
+			return err
 		}
 		for _, name := range []string{fifo, fair} {
 			var values []float64
@@ -262,7 +262,7 @@ func (s *simulation) coarse() error {
 		}
 		n := max(1, s.o.Experiments/(2*largeShare))
 		units := []int{100, 1000, 0}
-		all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, "flex coarse "+name, n), n, func(i int) ([]float64, error) {
+		all, err := papers.Run(s.ctx, s.o, "flex coarse "+name, n, func(i int) ([]float64, error) {
 			in, err := sh.generate(papers.Rand(s.o.Seed, figCoarse, i))
 			if err != nil {
 				return nil, err
@@ -277,7 +277,7 @@ func (s *simulation) coarse() error {
 			return losses, nil
 		})
 		if err != nil {
-			return fmt.Errorf("flex coarse %s: %w", name, err)
+			return err
 		}
 		for k, u := range units {
 			point := fmt.Sprintf("units=%d", u)

@@ -1,7 +1,7 @@
 // Package flex reproduces the simulations of the FLEX paper (Wolf et al., Middleware
 // 2010, section 4.1) with the policies that run in the job tracker: ten jobs, a
-// hundred slots, the best of all orderings as the denominator. Sections and figures
-// named here are the paper's.
+// hundred slots, the best of all orderings (package optimum) as the denominator. Sections
+// and figures named here are the paper's.
 //
 // What the paper leaves open is settled in instance.go. FIFO and FAIR allocate anew
 // at every completion; FLEX's ends are those of the one schedule it computes at the
@@ -54,12 +54,7 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 }
 
 func (s *simulation) all() error {
-	for _, figure := range []func() error{s.base, s.slack, s.small, s.metrics, s.readings, s.more, s.large, s.coarse} {
-		if err := figure(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return papers.InTurn(s.base, s.slack, s.small, s.metrics, s.readings, s.more, s.large, s.coarse)
 }
 
 type simulation struct {
@@ -149,17 +144,13 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 	case figJudged:
 		n = max(1, n/judgedShare)
 	}
-	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, what, n), n, func(i int) ([]outcome, error) {
+	return papers.Run(s.ctx, s.o, what, n, func(i int) ([]outcome, error) {
 		in, err := sh.generate(papers.Rand(s.o.Seed, stream, i))
 		if err != nil {
 			return nil, err
 		}
 		return in.experiment(metrics, true, policies...)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return all, nil
 }
 
 // band is what a statistic is tested against; a bound of 0 is none.

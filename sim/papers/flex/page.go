@@ -41,11 +41,7 @@ func writePage(w io.Writer, r *papers.Report, plots string, sizes []int) error {
 	fmt.Fprintf(p, "%s\n\n", strings.TrimSpace(intro))
 	n := r.Options.Experiments
 	fmt.Fprintf(p, "Seed %d; %d experiments for the metrics, %d for the base case, %d for each point of the sweeps.\n", r.Options.Seed, n, baseTimes*n, sweepTimes*n)
-	if missed := r.Missed(); len(missed) > 0 {
-		fmt.Fprintf(p, "**%d figures lie outside their bands**; they are marked below.\n", len(missed))
-	} else {
-		fmt.Fprintf(p, "Every figure that has a band lies in it.\n")
-	}
+	fmt.Fprintln(p, r.Verdict())
 	p.section("Base case", "Average response time over the optimum's: ten jobs, a hundred slots, 80 % small jobs, 75 % slack. A worst\ncase is the median over batches of 100 experiments; the paper's figures are those of one batch.\n", figBase)
 	p.section("Slack (Fig. 5a)", p.plot("flex-"+figSlack), "")
 	p.curve(figSlack, "slack, %")
@@ -96,40 +92,22 @@ func (p *page) section(title, text, figure string) {
 
 // find is a row's value as text.
 func (p *page) find(figure, point, policy, statistic string) string {
-	for _, row := range p.r.Rows {
-		if row.Figure == figure && row.Point == point && row.Policy == policy && row.Statistic == statistic {
-			if row.Value == nil {
-				return "–"
-			}
-			mark := ""
-			if _, ok := row.Within(); !ok {
-				mark = " **missed**"
-			}
-			if statistic == "left_out" {
-				return fmt.Sprintf("%.0f", *row.Value)
-			}
-			return fmt.Sprintf("%.3f%s", *row.Value, mark)
-		}
+	row := p.r.Find(figure, point, policy, statistic)
+	switch {
+	case row.Value == nil:
+		return "–"
+	case statistic == "left_out":
+		return fmt.Sprintf("%.0f", *row.Value)
+	default:
+		return fmt.Sprintf("%.3f%s", *row.Value, row.Mark())
 	}
-	return "–"
-}
-
-// points lists a figure's points in order.
-func (p *page) points(figure string) []string {
-	var points []string
-	for _, row := range p.r.Rows {
-		if row.Figure == figure && !slices.Contains(points, row.Point) {
-			points = append(points, row.Point)
-		}
-	}
-	return points
 }
 
 // curve is a sweep's table: average / worst, the band of averages below FIFO and FAIR.
 func (p *page) curve(figure, x string) {
 	fmt.Fprintf(p, "\nAverage / worst case; in brackets the average that independent prototypes measured, which is the band's middle.\n\n"+
 		"| %s | FIFO | FAIR | FLEX |\n|---|---|---|---|\n", x)
-	for _, point := range p.points(figure) {
+	for _, point := range p.r.Points(figure) {
 		_, at, _ := strings.Cut(point, "=")
 		fmt.Fprintf(p, "| %s |", at)
 		for _, policy := range []string{fifo, fair, best} {
@@ -151,7 +129,7 @@ func (p *page) menu() {
 		"alone, without the local search that follows them. Left out: experiments with an optimum of 0 or less. Sums of lateness\n"+
 		"differ from sums of response by a constant and are not listed.\n\n"+
 		"| metric | FIFO | FAIR | FLEX, no search | FLEX | FLEX band | left out |\n|---|---|---|---|---|---|---|\n", barsEnd)
-	for _, point := range p.points(figMetrics) {
+	for _, point := range p.r.Points(figMetrics) {
 		fmt.Fprintf(p, "| %s |", point)
 		for _, policy := range []string{fifo, fair, plain, best} {
 			fmt.Fprintf(p, " %s / %s |", p.find(figMetrics, point, policy, "avg_ratio"), p.find(figMetrics, point, policy, "worst_ratio"))

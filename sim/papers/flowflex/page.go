@@ -34,12 +34,7 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 type figures struct{ report *papers.Report }
 
 func (f figures) row(figure string, m scheduler.Metric, policy, statistic string) papers.Row {
-	for _, row := range f.report.Rows {
-		if row.Figure == figure && row.Point == m.String() && row.Policy == policy && row.Statistic == statistic {
-			return row
-		}
-	}
-	return papers.Row{}
+	return f.report.Find(figure, m.String(), policy, statistic)
 }
 
 func (f figures) number(figure string, m scheduler.Metric, policy, statistic string) string {

@@ -146,12 +146,12 @@ func (s *simulation) measured() error {
 		}{{0, 1}, {0.1, 1}, {0.25, 1}, {0.5, 1}, {1, 1}, {1, 4}} {
 			what := fmt.Sprintf("%s share=%v%% tasks=%d", w.name, 100*known.share, known.tasks)
 			stream := fmt.Sprintf("hmhs %s %d", w.name, jobs)
-			gains, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, "hmhs "+what, s.o.Experiments), s.o.Experiments, func(i int) (float64, error) {
+			gains, err := papers.Run(s.ctx, s.o, "hmhs "+what, s.o.Experiments, func(i int) (float64, error) {
 				truth := w.batch(jobs, cluster{}, papers.Rand(s.o.Seed, stream, i))
 				return measuredGain(truth, known.share, known.tasks, papers.Rand(s.o.Seed, stream+" measured", i))
 			})
 			if err != nil {
-				return fmt.Errorf("hmhs %s: %w", what, err)
+				return err
 			}
 			s.add(figMeasured, what, "FIFO", gains, band{})
 		}

@@ -48,7 +48,7 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 		o.Experiments = experiments
 	}
 	s := &simulation{ctx, o, &papers.Report{Paper: "hmhs", Options: o}, []int{20, 50, 100, 200, 500}}
-	return s.report, s.run(s.gains, s.slow, s.large, s.readings, s.options, s.measured)
+	return s.report, papers.InTurn(s.gains, s.slow, s.large, s.readings, s.options, s.measured)
 }
 
 type simulation struct {
@@ -58,15 +58,6 @@ type simulation struct {
 	sizes  []int // jobs of the batches of figure 1
 }
 
-func (s *simulation) run(figures ...func() error) error {
-	for _, figure := range figures {
-		if err := figure(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // gain is 1 − HMHS's makespan by another's, in per cent.
 func gain(ours, other *schedule) float64 { return 100 * (1 - ours.Makespan/other.Makespan) }
 
@@ -74,7 +65,7 @@ func gain(ours, other *schedule) float64 { return 100 * (1 - ours.Makespan/other
 func (s *simulation) compare(figure string, w workload, jobs int, c cluster, n int, against []other) ([][]float64, error) {
 	what := fmt.Sprintf("hmhs %s %s jobs=%d", figure, w.name, jobs)
 	stream := fmt.Sprintf("hmhs %s %d", w.name, jobs) // readings and tables see the same jobs
-	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, what, n), n, func(i int) ([]float64, error) {
+	all, err := papers.Run(s.ctx, s.o, what, n, func(i int) ([]float64, error) {
 		b := w.batch(jobs, c, papers.Rand(s.o.Seed, stream, i))
 		ours, err := solve(b, full)
 		if err != nil {
@@ -91,7 +82,7 @@ func (s *simulation) compare(figure string, w workload, jobs int, c cluster, n i
 		return gains, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, err
 	}
 	byOther := make([][]float64, len(against))
 	for _, gains := range all {

@@ -43,7 +43,7 @@ func TestBatches(t *testing.T) {
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: leastForBand}
 	s := &simulation{context.Background(), o, &papers.Report{Options: o}, []int{50, 100}}
-	if err := s.run(s.gains, s.slow); err != nil {
+	if err := papers.InTurn(s.gains, s.slow); err != nil {
 		t.Fatal(err)
 	}
 	r := s.report
@@ -71,12 +71,12 @@ func TestSimulate(t *testing.T) {
 		}
 	}
 	s = &simulation{context.Background(), papers.Options{Seed: 3, Experiments: 1}, r, []int{20}}
-	if err := s.run(s.readings, s.options, s.measured); err != nil {
+	if err := papers.InTurn(s.readings, s.options, s.measured); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []float64{*r.Rows[0].Value, *r.Rows[1].Value} {
 		s := &simulation{context.Background(), o, new(papers.Report), []int{50}}
-		if err := s.run(s.gains); err != nil || *s.report.Rows[i].Value != want {
+		if err := papers.InTurn(s.gains); err != nil || *s.report.Rows[i].Value != want {
 			t.Errorf("the same seed gives other figures: %v", err)
 		}
 	}

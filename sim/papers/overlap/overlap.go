@@ -3,10 +3,11 @@
 // through the overlapping tandem queue of section 2.1. Sections and figures named here
 // are the paper's.
 //
-// The policies are those of scheduler/overlap, which say for any jobs how the stations
-// are divided. Asking them at every event would take days, so each has an engine
-// here that keeps its jobs in the order that the policy wants and looks only at those
-// that are served. Tests hold engine and policy together, job by job.
+// The policies are those of scheduler/overlap, which say for any jobs who is served first.
+// Asking them at every event would take days, so no simulation runs them: each has an
+// engine here that keeps its jobs in the order that the policy wants and looks only at
+// those that are served. Tests follow the policies through the same arrivals, event by
+// event (model_test.go), and compare the results.
 //
 // Response times are to the end of the shuffle. A simulation begins and ends empty.
 // Every policy and both loads see the same jobs, at times scaled by the load.
@@ -75,10 +76,8 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 func simulate(ctx context.Context, o papers.Options, unit int) (*papers.Report, error) {
 	o.Experiments = max(1, o.Experiments)
 	s := &simulation{ctx: ctx, o: o, unit: unit, report: &papers.Report{Paper: "overlap", Options: o}}
-	for _, figure := range []func() error{s.loads, s.synthetic, s.readings} {
-		if err := figure(); err != nil {
-			return nil, err
-		}
+	if err := papers.InTurn(s.loads, s.synthetic, s.readings); err != nil {
+		return nil, err
 	}
 	return s.report, nil
 }
@@ -100,8 +99,7 @@ type point struct {
 
 // run makes the simulations of a figure.
 func (s *simulation) run(figure string, points []point) ([]*tally, error) {
-	what := "overlap " + figure
-	all, err := papers.Each(s.ctx, papers.NewProgress(s.o.Progress, what, len(points)), len(points), func(i int) (*tally, error) {
+	return papers.Run(s.ctx, s.o, "overlap "+figure, len(points), func(i int) (*tally, error) {
 		p := points[i]
 		from := &source{workload: p.workload, rand: papers.Rand(s.o.Seed, "overlap", p.seed)}
 		t, ok := run(s.ctx, newEngine(p.policy), from, p.arrivals)
@@ -110,10 +108,6 @@ func (s *simulation) run(figure string, points []point) ([]*tally, error) {
 		}
 		return t, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return all, nil
 }
 
 // published is the paper's mean response time; for policies that it does not report,

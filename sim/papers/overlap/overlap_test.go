@@ -28,7 +28,7 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	for _, load := range []string{"load=0.75", "load=0.90"} {
-		mean := func(policy string) float64 { return *find(r, figMean, load, policy, "mean").Value }
+		mean := func(policy string) float64 { return *r.Find(figMean, load, policy, "mean").Value }
 		if !(mean(boundName) < mean(maxSRPTName) && mean(boundName) < mean(srptName) && mean(maxSRPTName) < mean(splitName) && mean(splitName) < mean(fairly)) {
 			t.Errorf("%s: unlikely order of policies", load)
 		}

@@ -52,16 +52,6 @@ func markdown(r *papers.Report, figure string) string {
 	return b.String()
 }
 
-// find is a row, without a value if there is none.
-func find(r *papers.Report, figure, point, policy, statistic string) papers.Row {
-	for _, row := range r.Rows {
-		if row.Figure == figure && row.Point == point && row.Policy == policy && row.Statistic == statistic {
-			return row
-		}
-	}
-	return papers.Row{}
-}
-
 func number(x *float64, digits int) string {
 	if x == nil {
 		return "–"
@@ -70,13 +60,7 @@ func number(x *float64, digits int) string {
 }
 
 // marked is a row's value, with a mark where it lies outside its band.
-func marked(row papers.Row, digits int) string {
-	text := number(row.Value, digits)
-	if _, ok := row.Within(); !ok {
-		text += " **missed**"
-	}
-	return text
-}
+func marked(row papers.Row, digits int) string { return number(row.Value, digits) + row.Mark() }
 
 func table(b *strings.Builder, head ...string) {
 	line(b, head...)
@@ -92,8 +76,8 @@ func means(r *papers.Report) string {
 	table(&b, "load", "policy", "mean ± deviation over seeds", "published", "band")
 	for _, point := range []string{"load=0.75", "load=0.90"} {
 		for _, policy := range []string{fairly, maxSRPTName, splitName, srptName, boundName} {
-			row := find(r, figMean, point, policy, "mean")
-			deviation := find(r, figMean, point, policy, "deviation over seeds")
+			row := r.Find(figMean, point, policy, "mean")
+			deviation := r.Find(figMean, point, policy, "deviation over seeds")
 			line(&b, point[len("load="):], policy, marked(row, 3)+" ± "+number(deviation.Value, 3), number(row.Published, 2),
 				number(row.Low, 2)+" – "+number(row.High, 2))
 		}
@@ -111,7 +95,7 @@ func sizes(r *papers.Report, load string) string {
 		}
 		cells := []string{strings.TrimPrefix(size, "="), number(row.Value, 2)}
 		for _, policy := range []string{maxSRPTName, splitName, srptName} {
-			cells = append(cells, marked(find(r, figSizes, row.Point, policy, "slowdown over k-LPS's"), 3))
+			cells = append(cells, marked(r.Find(figSizes, row.Point, policy, "slowdown over k-LPS's"), 3))
 		}
 		line(&b, cells...)
 	}
@@ -124,7 +108,7 @@ func shares(r *papers.Report) string {
 	for _, point := range []string{"load=0.75", "load=0.90"} {
 		for _, policy := range []string{maxSRPTName, splitName, srptName} {
 			percent := func(statistic string) string {
-				row := find(r, figSizes, point, policy, statistic)
+				row := r.Find(figSizes, point, policy, statistic)
 				if row.Value == nil {
 					return "–"
 				}
@@ -133,7 +117,7 @@ func shares(r *papers.Report) string {
 			}
 			line(&b, point[len("load="):], policy, percent("jobs in thin classes better off"),
 				percent("jobs in thin classes with half k-LPS's or less"),
-				number(find(r, figSizes, point, policy, "thin classes worse off, of 400").Value, 0))
+				number(r.Find(figSizes, point, policy, "thin classes worse off, of 400").Value, 0))
 		}
 	}
 	return b.String()
@@ -148,7 +132,7 @@ func loads(r *papers.Report) string {
 		}
 		cells := []string{strings.TrimPrefix(row.Point, "load=")}
 		for _, policy := range []string{fairly, maxSRPTName, splitName, srptName} {
-			cells = append(cells, number(find(r, figLoads, row.Point, policy, "mean over the bound's").Value, 2))
+			cells = append(cells, number(r.Find(figLoads, row.Point, policy, "mean over the bound's").Value, 2))
 		}
 		line(&b, cells...)
 	}
