@@ -26,8 +26,7 @@ type process struct {
 	wakeGen int
 }
 
-func (p *process) nodeName() string { return p.name }
-func (p *process) alive() bool      { return p.up && p.stops == 0 }
+func (p *process) alive() bool { return p.up && p.stops == 0 }
 
 // clock is the process's monotonic time.
 func (p *process) clock() time.Duration { return p.w.now - p.started }

@@ -20,10 +20,3 @@ const (
 	oldSnapshots   sabotage = "snapshots are older than they say"
 	loseProposals  sabotage = "proposals get lost without a word"
 )
-
-func sabotages() []sabotage {
-	return []sabotage{
-		keepStaging, replaceTargets, skipFences, commitUnasked, ignoreKills, keepOrphans, skipChecksums, hideDigests,
-		boastSlots, keepJobs, applyEarly, swapEntries, oldSnapshots, loseProposals,
-	}
-}

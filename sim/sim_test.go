@@ -204,3 +204,10 @@ func TestSabotage(t *testing.T) {
 		})
 	}
 }
+
+func sabotages() []sabotage {
+	return []sabotage{
+		keepStaging, replaceTargets, skipFences, commitUnasked, ignoreKills, keepOrphans, skipChecksums, hideDigests,
+		boastSlots, keepJobs, applyEarly, swapEntries, oldSnapshots, loseProposals,
+	}
+}

@@ -52,7 +52,6 @@ type world struct {
 
 // node is a machine with one process of ours.
 type node interface {
-	nodeName() string
 	crash(down time.Duration)
 	pause(how time.Duration)
 	alive() bool // up and not stopped

@@ -190,9 +190,6 @@ func (d *Daemon) Ended(ctx context.Context) (exit int, err error) {
 	}
 }
 
-// AddFlags adds flags for the next start; later ones win.
-func (d *Daemon) AddFlags(flags ...string) { d.args = append(d.args, flags...) }
-
 // LastLines is the end of its log.
 func (d *Daemon) LastLines() string {
 	text, err := os.ReadFile(d.Log())

@@ -277,13 +277,9 @@ func (c *Cluster) Isolate(d *Daemon) {
 	}
 }
 
-// Unreachable cuts a job tracker's HTTP service off from everybody.
-func (c *Cluster) Unreachable(d *Daemon) { d.httpIn.Cut(func(int) bool { return true }) }
-
 // Heal ends all partitions.
 func (c *Cluster) Heal() {
 	for _, d := range c.JobTrackers {
 		d.raftIn.Heal()
-		d.httpIn.Heal()
 	}
 }

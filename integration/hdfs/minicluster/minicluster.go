@@ -164,12 +164,6 @@ func (c *Cluster) Activate(ctx context.Context, d *Daemon) error {
 	return err
 }
 
-// Standby makes a NameNode of two the standby one.
-func (c *Cluster) Standby(ctx context.Context, d *Daemon) error {
-	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToStandby", d.ID)
-	return err
-}
-
 // Admin runs a command of hdfs dfsadmin: "-safemode", "enter".
 func (c *Cluster) Admin(ctx context.Context, args ...string) (string, error) {
 	return c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSAdmin", args...)
