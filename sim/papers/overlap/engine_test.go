@@ -30,7 +30,7 @@ func (e *maxSRPT) left() (x, y float64, ready bool) {
 }
 
 func (e *splitSRPT) left() (x, y float64, ready bool) {
-	for _, list := range [...][]splitJob{e.mapHeavy, e.mapped, e.heavy} {
+	for _, list := range [...][]job{e.mapHeavy, e.mapped, e.heavy} {
 		for _, j := range list {
 			x, y, ready = x+j.x, y+j.a+j.ratio*j.x, ready || j.a > 0
 		}

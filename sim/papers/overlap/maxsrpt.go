@@ -8,22 +8,8 @@ import "slices"
 // O(n) for n jobs present, by going through the list; few are ahead of a small job.
 type maxSRPT struct {
 	clock
-	jobs  []maxJob
-	ready int // jobs with shuffle work ready
-}
-
-type maxJob struct {
-	key   float64 // max(x(t), y(t))
-	x     float64 // map work left
-	a     float64 // shuffle work ready; y(t) = a + ratio·x
-	ratio float64
-	born  float64
-	size  float64 // max(x, y)
-	ready bool    // is counted as such
-}
-
-func (j *maxJob) before(k *maxJob) bool {
-	return j.key < k.key || j.key == k.key && j.born < k.born
+	jobs  []job // by max(x(t), y(t))
+	ready int   // jobs with shuffle work ready
 }
 
 func (e *maxSRPT) arrive(a arrival) {
@@ -31,13 +17,7 @@ func (e *maxSRPT) arrive(a arrival) {
 		e.step(a.at)
 	}
 	size := a.x * max(1, a.ratio)
-	j := maxJob{key: size, x: a.x, ratio: a.ratio, born: a.at, size: size}
-	e.jobs = append(e.jobs, j)
-	i := len(e.jobs) - 1
-	for ; i > 0 && e.jobs[i-1].before(&j); i-- {
-		e.jobs[i] = e.jobs[i-1]
-	}
-	e.jobs[i] = j
+	e.jobs = place(e.jobs, job{key: size, x: a.x, ratio: a.ratio, born: a.at, size: size})
 }
 
 func (e *maxSRPT) finish() {
@@ -56,10 +36,10 @@ func (e *maxSRPT) step(to float64) {
 	s := e.choose()
 	ev := event{wait: to - e.now}
 	if s.mapped >= 0 {
-		ev.mapping(e.jobs[s.mapped].x)
+		ev = ev.mapping(e.jobs[s.mapped].x)
 	}
 	if s.drained >= 0 {
-		ev.draining(e.jobs[s.drained].a, s.shrinks)
+		ev = ev.draining(e.jobs[s.drained].a, s.shrinks)
 	}
 	e.pass(ev, to)
 	e.advance(s, ev)
@@ -135,7 +115,7 @@ func (e *maxSRPT) advance(s maxServed, ev event) {
 	if s.mapped != s.drained {
 		j.a += s.grows * ev.wait
 	}
-	j.x = max(0, j.x-ev.wait) // 0 if it is mapped: the wait is no less
+	j.x = max(0, j.x-ev.wait) // 0 if it is mapped, as the wait is no shorter then
 }
 
 // settle puts a job that has been served in its place, or out if nothing is left.
@@ -144,21 +124,12 @@ func (e *maxSRPT) settle(at int) {
 		return
 	}
 	j := &e.jobs[at]
-	if ready := j.a > 0; ready != j.ready {
-		j.ready = ready
-		if ready {
-			e.ready++
-		} else {
-			e.ready--
-		}
-	}
+	e.ready += j.counts()
 	if j.x == 0 && j.a == 0 {
 		e.done(j.size, e.now-j.born)
 		e.jobs = slices.Delete(e.jobs, at, at+1)
 		return
 	}
 	j.key = max(j.x, j.a+j.ratio*j.x)
-	for last := len(e.jobs) - 1; at < last && e.jobs[at].before(&e.jobs[at+1]); at++ {
-		e.jobs[at], e.jobs[at+1] = e.jobs[at+1], e.jobs[at]
-	}
+	mend(e.jobs, at)
 }

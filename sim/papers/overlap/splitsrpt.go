@@ -11,25 +11,13 @@ import (
 // mended where a served job has come up. O(n) for n jobs present.
 type splitSRPT struct {
 	clock
-	strict   bool       // no lending
-	mapHeavy []splitJob // with map work, by x(t)
-	mapped   []splitJob // map-heavy ones without, by y(t)
-	heavy    []splitJob // shuffle-heavy, by y(t)
-	waiting  int        // jobs of mapHeavy with shuffle work ready
-	ready    int        // jobs of heavy with shuffle work ready
-	least    float64    // unbalance of the jobs present: the paper's β(t)
-}
-
-type splitJob struct {
-	key         float64 // what the list is ordered by
-	x, a, ratio float64 // as in maxJob
-	unbalance   float64
-	born, size  float64
-	ready       bool // is counted as such
-}
-
-func (j *splitJob) before(k *splitJob) bool {
-	return j.key < k.key || j.key == k.key && j.born < k.born
+	strict   bool    // no lending
+	mapHeavy []job   // with map work, by x(t)
+	mapped   []job   // map-heavy ones without, by y(t)
+	heavy    []job   // shuffle-heavy, by y(t)
+	waiting  int     // jobs of mapHeavy with shuffle work ready
+	ready    int     // jobs of heavy with shuffle work ready
+	least    float64 // unbalance of the jobs present: the paper's β(t)
 }
 
 func newSplitSRPT(strict bool) *splitSRPT {
@@ -40,7 +28,7 @@ func (e *splitSRPT) arrive(a arrival) {
 	for e.now < a.at {
 		e.step(a.at)
 	}
-	j := splitJob{key: a.x, x: a.x, ratio: a.ratio, born: a.at, size: a.x}
+	j := job{key: a.x, x: a.x, ratio: a.ratio, born: a.at, size: a.x}
 	if a.ratio <= 1 {
 		j.unbalance = 1 / a.ratio
 		e.mapHeavy = place(e.mapHeavy, j)
@@ -53,17 +41,6 @@ func (e *splitSRPT) arrive(a arrival) {
 	e.least = min(e.least, j.unbalance)
 }
 
-// place puts a job into a list.
-func place(list []splitJob, j splitJob) []splitJob {
-	list = append(list, j)
-	i := len(list) - 1
-	for ; i > 0 && list[i-1].before(&j); i-- {
-		list[i] = list[i-1]
-	}
-	list[i] = j
-	return list
-}
-
 func (e *splitSRPT) finish() {
 	for len(e.mapHeavy)+len(e.mapped)+len(e.heavy) > 0 {
 		e.step(forever)
@@ -73,7 +50,7 @@ func (e *splitSRPT) finish() {
 // part is what happens to a class: one job is mapped, one has its ready work drained.
 // Either may be missing, and both may be the same.
 type part struct {
-	m, d    *splitJob
+	m, d    *job
 	mapRate float64
 	inflow  float64 // what is mapped and can be shuffled at once, if nothing is ready before it
 	want    float64 // what the class can use of the shuffle
@@ -285,18 +262,6 @@ func (e *splitSRPT) settle1(p *part) {
 	e.mapped = place(e.mapped, j)
 }
 
-// counts is the change in the number of ready jobs.
-func (j *splitJob) counts() int {
-	ready := j.a > 0
-	if ready == j.ready {
-		return 0
-	}
-	if j.ready = ready; ready {
-		return 1
-	}
-	return -1
-}
-
 // settle2 does the same for the shuffle-heavy, the later in the list first, so that the
 // other one's place does not change.
 func (e *splitSRPT) settle2(p *part, m, d int) {
@@ -322,19 +287,17 @@ func (e *splitSRPT) settle(at int) {
 		return
 	}
 	j.key = min(j.key, j.a+j.ratio*j.x)
-	for last := len(e.heavy) - 1; at < last && e.heavy[at].before(&e.heavy[at+1]); at++ {
-		e.heavy[at], e.heavy[at+1] = e.heavy[at+1], e.heavy[at]
-	}
+	mend(e.heavy, at)
 }
 
 // leave counts a job that is done and, if it was the least unbalanced, looks for the next.
-func (e *splitSRPT) leave(j *splitJob) {
+func (e *splitSRPT) leave(j *job) {
 	e.done(j.size, e.now-j.born)
 	if j.unbalance > e.least {
 		return
 	}
 	e.least = math.Inf(1)
-	for _, list := range [...][]splitJob{e.mapHeavy, e.mapped, e.heavy} {
+	for _, list := range [...][]job{e.mapHeavy, e.mapped, e.heavy} {
 		for i := range list {
 			e.least = min(e.least, list[i].unbalance)
 		}

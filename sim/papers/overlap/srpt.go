@@ -16,7 +16,7 @@ type srpt struct {
 }
 
 type srptJob struct {
-	x, a, ratio float64 // as in maxJob
+	x, a, ratio float64 // as in job
 	born, size  float64
 	ready       bool // is in that list
 }
@@ -68,11 +68,11 @@ func (e *srpt) step(to float64) {
 	s := e.choose()
 	ev := event{wait: to - e.now}
 	if s.mapped != nil {
-		ev.mapping(s.mapped.x)
+		ev = ev.mapping(s.mapped.x)
 	}
 	if s.drained != nil {
-		ev.draining(s.drained.a, s.shrinks)
-		ev.passing(e.meets(s))
+		ev = ev.draining(s.drained.a, s.shrinks)
+		ev = ev.passing(e.meets(s))
 	}
 	e.pass(ev, to)
 	e.passing = ev.passed

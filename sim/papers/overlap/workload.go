@@ -134,27 +134,28 @@ type event struct {
 }
 
 // mapping looks at a job that has so much left and is mapped at rate 1.
-func (ev *event) mapping(left float64) {
+func (ev event) mapping(left float64) event {
 	if left <= ev.wait {
 		ev.wait, ev.mapped = left, true
 	}
+	return ev
 }
 
 // draining looks at a job whose ready work shrinks at that rate.
-func (ev *event) draining(ready, rate float64) {
+func (ev event) draining(ready, rate float64) event {
 	if rate <= 0 || ready > rate*ev.wait {
-		return
+		return ev
 	}
 	wait := ready / rate
-	ev.mapped = ev.mapped && wait >= ev.wait
-	ev.wait, ev.drained = wait, true
+	return event{wait: wait, mapped: ev.mapped && wait >= ev.wait, drained: true}
 }
 
 // passing looks at a job that comes up with the head in that time.
-func (ev *event) passing(wait float64) {
+func (ev event) passing(wait float64) event {
 	if wait < ev.wait {
-		*ev = event{wait: max(0, wait), passed: true}
+		return event{wait: max(0, wait), passed: true}
 	}
+	return ev
 }
 
 // pass lets a step pass that could have gone to that time.
