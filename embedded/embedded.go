@@ -24,6 +24,7 @@ import (
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/wire"
@@ -117,7 +118,7 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 func (c *Cluster) dial(ctx context.Context, _ string) (*wire.Conn, error) {
 	near, far := wire.Pipe()
 	c.loops.Go(func() {
-		if err := c.Attach(far); err != nil && ctx.Err() == nil {
+		if err := c.Attach(far, ""); err != nil && ctx.Err() == nil {
 			c.log.Warn("a tracker's stream ended", "error", err)
 		}
 	})
@@ -140,6 +141,17 @@ func (c *Cluster) FS() dfs.FS { return c.fs }
 
 // Staging is the URL below which clients make their staging directories.
 func (c *Cluster) Staging() string { return "file://" + filepath.Join(c.dir.path, stagingDir) }
+
+// Submit hands in a submission and returns the ids of its jobs. Callers are in this
+// process: nothing is refused them.
+func (c *Cluster) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	return c.Server.Submit(ctx, core.Asker{}, sub)
+}
+
+// Kill stops a job.
+func (c *Cluster) Kill(ctx context.Context, job wire.JobID, reason string) error {
+	return c.Server.Kill(ctx, core.Asker{}, job, reason)
+}
 
 // Watch yields the jobs' states until all have ended. It ends with the
 // cluster's own error if that fails first.

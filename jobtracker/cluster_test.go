@@ -64,7 +64,7 @@ func TestNonce(t *testing.T) {
 	}
 	open := func() (*wire.Conn, string) {
 		near, far := wire.Pipe()
-		go s.Attach(far)
+		go s.Attach(far, "")
 		if err := near.Send(hello); err != nil {
 			t.Fatal(err)
 		}
@@ -111,12 +111,12 @@ func TestHistory(t *testing.T) {
 	f := mem.New(1 << 20)
 	s := start(t, func(c *Config) { c.FS, c.History = f, true })
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), submission("a", 2))
+	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := finish(t, s, ids)[0]
-	a, err := s.AttemptsAs(within(t), core.Asker{}, ids[0])
+	a, err := s.Attempts(within(t), core.Asker{}, ids[0])
 	if err != nil || len(a.Attempts) != 1+5+2+1 || a.Attempts[0].Tracker != "t1" || a.Attempts[0].State != wire.AttemptSucceeded || a.Token == "" {
 		t.Errorf("attempts %+v, %v", a, err)
 	}
@@ -124,10 +124,10 @@ func TestHistory(t *testing.T) {
 	if err != nil || r.Job.State != last.State || r.Job.Counters.Get("g", "MAPS") != 5 || r.Plan.Name != "count" || r.Job.Elapsed != last.Elapsed {
 		t.Errorf("history %+v, %v; the job %+v", r, err, last)
 	}
-	if _, err := s.AttemptsAs(within(t), core.Asker{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
+	if _, err := s.Attempts(within(t), core.Asker{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
 		t.Errorf("attempts of an unknown job: %v", err)
 	}
-	if _, err := s.Submit(within(t), submission("b", 1)); err != nil {
+	if _, err := s.Submit(within(t), core.Asker{}, submission("b", 1)); err != nil {
 		t.Fatal(err)
 	}
 	jobs, err := s.Jobs(within(t))
@@ -148,14 +148,14 @@ func TestHistoryFails(t *testing.T) {
 	if err := f.SetFaults("mkdirall /staging/history/**"); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.Submit(within(t), submission("a", 1))
+	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded || !strings.Contains(strings.Join(last.Troubles, "\n"), "history could not be written") {
 		t.Errorf("ended as %+v", last)
 	}
-	if _, err := s.AttemptsAs(within(t), core.Asker{}, ids[0]); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.Attempts(within(t), core.Asker{}, ids[0]); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("attempts: %v", err)
 	}
 }
@@ -225,16 +225,16 @@ func TestFollower(t *testing.T) {
 		return err == nil && c.Jobs == 1 && c.Leader == "a" && c.Addr == "a:1" && c.Cluster == "c" && !c.Leads
 	})
 	id := wire.JobID{Start: 1_700_000_000_000, N: 1}
-	_, submitErr := s.Submit(within(t), submission("b", 1))
+	_, submitErr := s.Submit(within(t), core.Asker{}, submission("b", 1))
 	_, jobsErr := s.Jobs(within(t))
-	_, attemptsErr := s.AttemptsAs(within(t), core.Asker{}, id)
+	_, attemptsErr := s.Attempts(within(t), core.Asker{}, id)
 	var watchErr error
 	for _, watchErr = range s.Watch(within(t), []wire.JobID{id}) {
 	}
 	_, explainErr := s.Explanations(within(t))
 	for what, err := range map[string]error{
-		"submit": submitErr, "kill": s.Kill(within(t), id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
-		"explain": explainErr, "change": s.ChangeAs(within(t), core.Asker{}, id, wire.Change{}),
+		"submit": submitErr, "kill": s.Kill(within(t), core.Asker{}, id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
+		"explain": explainErr, "change": s.Change(within(t), core.Asker{}, id, wire.Change{}),
 		"schedule": s.Schedule(within(t), wire.Scheduling{}), "drain": s.Drain(within(t), "t1", false),
 	} {
 		var hint *core.NotLeaderError
@@ -327,7 +327,7 @@ func TestStreamWithoutTracker(t *testing.T) {
 		near, far := wire.Pipe()
 		began := time.Now()
 		attached := make(chan error, 1)
-		go func() { attached <- s.Attach(far) }()
+		go func() { attached <- s.Attach(far, "") }()
 		welcomed := attach(t, s, "t1", 1, 1)
 		if _, err := welcomed.conn.Receive(); err != nil {
 			t.Error(err)

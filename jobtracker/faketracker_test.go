@@ -34,7 +34,7 @@ func attach(t *testing.T, s *Server, name string, process uint64, maps int) *fak
 		name: name, conn: near, maps: maps, ended: make(chan struct{}),
 		homes: make(map[int]*fakeHome), seen: make(map[wire.Kind]int),
 	}
-	go s.Attach(far)
+	go s.Attach(far, "")
 	if err := near.Send(&wire.Hello{
 		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1", MapSlots: 2, ReduceSlots: 2,
 	}); err != nil {

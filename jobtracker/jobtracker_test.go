@@ -98,7 +98,7 @@ func TestJobRuns(t *testing.T) {
 	if err := f.MkdirAll("mem://s/staging/a"); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.Submit(within(t), submission("a", 3))
+	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 3))
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}
@@ -106,14 +106,14 @@ func TestJobRuns(t *testing.T) {
 	if last.State != wire.Succeeded || last.Maps.Done != 5 || last.Reduces.Done != 3 || last.Counters.Get("g", "MAPS") != 5 {
 		t.Errorf("ended as %+v", last)
 	}
-	again, err := s.Submit(within(t), submission("a", 3))
+	again, err := s.Submit(within(t), core.Asker{}, submission("a", 3))
 	if err != nil || !slices.Equal(again, ids) {
 		t.Errorf("the same key gave %v, %v", again, err)
 	}
-	if err := s.Kill(within(t), ids[0], "late"); !errors.Is(err, core.ErrJobEnded) {
+	if err := s.Kill(within(t), core.Asker{}, ids[0], "late"); !errors.Is(err, core.ErrJobEnded) {
 		t.Errorf("kill of an ended job: %v", err)
 	}
-	if _, err := s.Submit(within(t), submission("", 1)); !errors.Is(err, core.ErrBadSubmission) {
+	if _, err := s.Submit(within(t), core.Asker{}, submission("", 1)); !errors.Is(err, core.ErrBadSubmission) {
 		t.Errorf("bad submission: %v", err)
 	}
 	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1, N: 9}}) {
@@ -146,7 +146,7 @@ func TestTrackerDies(t *testing.T) {
 	hangs := make(chan struct{}, 10)
 	first.onMap = func(*wire.Launch) bool { hangs <- struct{}{}; return false }
 	go first.run()
-	ids, err := s.Submit(within(t), submission("a", 1))
+	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,12 +165,12 @@ func TestKill(t *testing.T) {
 	hangs := make(chan struct{}, 10)
 	f.onMap = func(*wire.Launch) bool { hangs <- struct{}{}; return false }
 	go f.run()
-	ids, err := s.Submit(within(t), submission("a", 1))
+	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-hangs
-	if err := s.Kill(within(t), ids[0], "enough"); err != nil {
+	if err := s.Kill(within(t), core.Asker{}, ids[0], "enough"); err != nil {
 		t.Fatal(err)
 	}
 	if last := finish(t, s, ids)[0]; last.State != wire.Killed || last.Error != "enough" {
@@ -229,7 +229,7 @@ func TestBadPolicies(t *testing.T) {
 			hangs := make(chan *wire.Launch, 10)
 			tracker.onMap = func(m *wire.Launch) bool { hangs <- m; return false }
 			go tracker.run()
-			ids, err := s.Submit(within(t), submission("a", 1))
+			ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func TestBadPolicies(t *testing.T) {
 				t.Fatal(err)
 			}
 			waitFor(t, "a plan of another policy", func() bool { return noPlan() == "" })
-			if err := s.Kill(within(t), ids[0], "enough"); err != nil {
+			if err := s.Kill(within(t), core.Asker{}, ids[0], "enough"); err != nil {
 				t.Fatal(err)
 			}
 			finish(t, s, ids)
@@ -272,7 +272,7 @@ func TestPolicyTurnsBad(t *testing.T) {
 	hangs := make(chan *wire.Launch, 10)
 	tracker.onMap = func(m *wire.Launch) bool { hangs <- m; return false }
 	go tracker.run()
-	ids, err := s.Submit(within(t), submission("a", 1))
+	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestPolicyTurnsBad(t *testing.T) {
 	if !planned() {
 		t.Error("the plan before is not in force any more")
 	}
-	if err := s.Kill(within(t), ids[0], "enough"); err != nil {
+	if err := s.Kill(within(t), core.Asker{}, ids[0], "enough"); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, s, ids)
@@ -308,7 +308,7 @@ func TestPolicyHangs(t *testing.T) {
 		c.Policies = func(string) (scheduler.Policy, error) { return policy, nil }
 	})
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), submission("a", 1))
+	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +358,7 @@ func TestPools(t *testing.T) {
 	}
 	sub := submission("a", 1)
 	sub.Terms.Pool = "adhoc"
-	if _, err := s.Submit(within(t), sub); !errors.Is(err, core.ErrBadTerms) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
+	if _, err := s.Submit(within(t), core.Asker{}, sub); !errors.Is(err, core.ErrBadTerms) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
 		t.Error(err)
 	}
 	writePools(t, files, "<allocations>\n<pool name=\"adhoc\"><minMaps>few</minMaps></pool></allocations>")
@@ -377,7 +377,7 @@ func TestPools(t *testing.T) {
 	if c := status(); c.Pools != poolsURL || len(c.PoolNotes) != 1 {
 		t.Errorf("%q %q", c.Pools, c.PoolNotes)
 	}
-	if _, err := s.Submit(within(t), sub); err != nil {
+	if _, err := s.Submit(within(t), core.Asker{}, sub); err != nil {
 		t.Error(err)
 	}
 }
@@ -415,7 +415,7 @@ func TestRefusals(t *testing.T) {
 	s := start(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&said, nil)) })
 	for range 3 {
 		near, far := wire.Pipe()
-		go s.Attach(far)
+		go s.Attach(far, "")
 		if err := near.Send(&wire.Hello{Version: wire.Version + 1, Tracker: "t1", Process: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -439,7 +439,7 @@ func TestDeafTracker(t *testing.T) {
 	s := start(t, nil)
 	attach(t, s, "t0", 1, 5) // it says hello and is never run
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), submission("a", 1))
+	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,7 +460,7 @@ func TestUnknownVersion(t *testing.T) {
 	if err := s.Run(within(t)); !errors.Is(err, facts.ErrUnknownFact) {
 		t.Fatalf("Run: %v", err)
 	}
-	if _, err := s.Submit(within(t), submission("a", 1)); !errors.Is(err, ErrStopped) {
+	if _, err := s.Submit(within(t), core.Asker{}, submission("a", 1)); !errors.Is(err, ErrStopped) {
 		t.Errorf("submit after the end: %v", err)
 	}
 }
@@ -468,7 +468,7 @@ func TestUnknownVersion(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	log := NewMemoryLog()
 	s := start(t, func(c *Config) { c.Log = log })
-	if _, err := s.Submit(within(t), submission("a", 1)); err != nil {
+	if _, err := s.Submit(within(t), core.Asker{}, submission("a", 1)); err != nil {
 		t.Fatal(err)
 	}
 	snapshots := make(chan []byte, 1)

@@ -26,11 +26,11 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 	return jobs, nil
 }
 
-// AttemptsAs lists a job's attempts by task and number, those of an ended job from
+// Attempts lists a job's attempts by task and number, those of an ended job from
 // its history, with the job's token for whom that is. It fails with
 // core.ErrUnknownJob, core.ErrNotLeader, or fs.ErrNotExist when an ended job has no
 // history.
-func (s *Server) AttemptsAs(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error) {
+func (s *Server) Attempts(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error) {
 	a, err := s.attempts(ctx, job)
 	if !by.MayHave(a.Owner) {
 		a.Token = ""

@@ -14,19 +14,16 @@ import (
 
 // Errors do not name the request: the HTTP interface and its client do.
 
-// Submit hands in a submission and returns the ids of its jobs, in the order of
-// its Plan. The same key gets the same ids, so a caller may submit again after
-// core.ErrNotLeader or an error of ctx. core.ErrBadSubmission is final.
-func (s *Server) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
-	return s.SubmitAs(ctx, core.Asker{}, sub)
-}
-
 // secretBytes is how much of chance a submission's secret has.
 const secretBytes = 32
 
-// SubmitAs is Submit by somebody who is known: he is the owner of the jobs, whatever
-// the submission says. core.ErrNotAllowed: the key or the pool is not for him.
-func (s *Server) SubmitAs(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
+// Submit hands in a submission and returns the ids of its jobs, in the order of
+// its Plan. The same key gets the same ids, so a caller may submit again after
+// core.ErrNotLeader or an error of ctx. core.ErrBadSubmission is final.
+//
+// A known asker owns the jobs, whatever the submission says. core.ErrNotAllowed: the
+// key or the pool is not for that asker.
+func (s *Server) Submit(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
 	secret := make([]byte, secretBytes)
 	rand.Read(secret) // it never fails
 	r, err := s.request(ctx, func(token core.Token) core.Event {
@@ -40,13 +37,8 @@ func (s *Server) SubmitAs(ctx context.Context, by core.Asker, sub wire.Submissio
 
 // Kill stops a job: when it returns nil the job will end as Killed, unless it
 // was already failing. It fails with core.ErrUnknownJob, core.ErrJobEnded,
-// core.ErrJobCommitting or core.ErrNotLeader.
-func (s *Server) Kill(ctx context.Context, job wire.JobID, reason string) error {
-	return s.KillAs(ctx, core.Asker{}, job, reason)
-}
-
-// KillAs is Kill by somebody who is known; core.ErrNotAllowed: the job is not his.
-func (s *Server) KillAs(ctx context.Context, by core.Asker, job wire.JobID, reason string) error {
+// core.ErrJobCommitting, core.ErrNotAllowed or core.ErrNotLeader.
+func (s *Server) Kill(ctx context.Context, by core.Asker, job wire.JobID, reason string) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Kill{Token: token, By: by, Job: job, Reason: reason}
 	})
@@ -217,10 +209,10 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 	return true
 }
 
-// ChangeAs asks for other terms of the submission that a job is of, or for it to be
+// Change asks for other terms of the submission that a job is of, or for it to be
 // suspended or resumed. It fails with core.ErrUnknownJob, core.ErrJobEnded,
 // core.ErrBadTerms, core.ErrNotAllowed or core.ErrNotLeader.
-func (s *Server) ChangeAs(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error {
+func (s *Server) Change(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Change{Token: token, By: by, Job: job, Change: change}
 	})

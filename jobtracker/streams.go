@@ -39,15 +39,13 @@ type stream struct {
 	welcomed bool // owned by Run's goroutine
 }
 
-// Attach serves one tracker's stream until it ends, and closes conn. It returns
-// why the stream ended: nil when the tracker or the job tracker closed it.
-func (s *Server) Attach(conn *wire.Conn) error { return s.AttachAs(conn, "") }
-
 // errOtherTracker reports a tracker that says it is another than it has proved to be.
 var errOtherTracker = errors.New("the tracker says that it is another")
 
-// AttachAs is Attach for a connection of which it is known whose it is.
-func (s *Server) AttachAs(conn *wire.Conn, tracker string) error {
+// Attach serves one tracker's stream until it ends, and closes conn. It returns
+// why the stream ended: nil when the tracker or the job tracker closed it. Tracker is
+// the name that the connection has proved; empty: any tracker may use it.
+func (s *Server) Attach(conn *wire.Conn, tracker string) error {
 	defer conn.Close()
 	st := &stream{conn: conn, queue: wire.NewQueue[wire.Message](maxQueue)}
 	defer st.queue.Close()

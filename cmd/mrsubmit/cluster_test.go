@@ -108,11 +108,11 @@ func (f *fakeJobTracker) find(id wire.JobID) (wire.JobStatus, error) {
 	return wire.JobStatus{}, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
 }
 
-func (f *fakeJobTracker) SubmitAs(ctx context.Context, _ core.Asker, sub wire.Submission) ([]wire.JobID, error) {
+func (f *fakeJobTracker) Submit(ctx context.Context, _ core.Asker, sub wire.Submission) ([]wire.JobID, error) {
 	return f.recorder.Submit(ctx, sub)
 }
 
-func (f *fakeJobTracker) KillAs(_ context.Context, _ core.Asker, id wire.JobID, reason string) error {
+func (f *fakeJobTracker) Kill(_ context.Context, _ core.Asker, id wire.JobID, reason string) error {
 	j, err := f.find(id)
 	if err == nil && j.State.Ended() {
 		err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
@@ -123,7 +123,7 @@ func (f *fakeJobTracker) KillAs(_ context.Context, _ core.Asker, id wire.JobID, 
 	return err
 }
 
-func (f *fakeJobTracker) ChangeAs(_ context.Context, _ core.Asker, id wire.JobID, c wire.Change) error {
+func (f *fakeJobTracker) Change(_ context.Context, _ core.Asker, id wire.JobID, c wire.Change) error {
 	j, err := f.find(id)
 	switch {
 	case err != nil:
@@ -180,7 +180,7 @@ func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
 	}
 }
 
-func (f *fakeJobTracker) AttemptsAs(_ context.Context, _ core.Asker, id wire.JobID) (wire.JobAttempts, error) {
+func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Asker, id wire.JobID) (wire.JobAttempts, error) {
 	if _, err := f.find(id); err != nil {
 		return wire.JobAttempts{}, err
 	}
@@ -194,7 +194,7 @@ func (f *fakeJobTracker) AttemptsAs(_ context.Context, _ core.Asker, id wire.Job
 // tokenOf is the token of the job with that id.
 func tokenOf(job string) string { return "token of " + job }
 
-func (f *fakeJobTracker) AttachAs(*wire.Conn, string) error { return errors.New("no trackers here") }
+func (f *fakeJobTracker) Attach(*wire.Conn, string) error { return errors.New("no trackers here") }
 
 func (f *fakeJobTracker) Voters() []web.Voter { return f.voters }
 

@@ -110,7 +110,7 @@ func (f *fake) leading() error {
 	return nil
 }
 
-func (f *fake) SubmitAs(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
+func (f *fake) Submit(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
 	var ids []wire.JobID
 	var err error
 	f.log.change(func() {
@@ -147,7 +147,7 @@ func (f *fake) status(id wire.JobID) (wire.JobStatus, error) {
 	return f.log.jobs[i], nil
 }
 
-func (f *fake) KillAs(_ context.Context, by core.Asker, id wire.JobID, reason string) error {
+func (f *fake) Kill(_ context.Context, by core.Asker, id wire.JobID, reason string) error {
 	var err error
 	f.log.change(func() {
 		f.asked = append(f.asked, by)
@@ -167,7 +167,7 @@ func (f *fake) KillAs(_ context.Context, by core.Asker, id wire.JobID, reason st
 	return err
 }
 
-func (f *fake) ChangeAs(_ context.Context, by core.Asker, id wire.JobID, c wire.Change) error {
+func (f *fake) Change(_ context.Context, by core.Asker, id wire.JobID, c wire.Change) error {
 	var err error
 	f.log.change(func() {
 		f.asked = append(f.asked, by)
@@ -230,7 +230,7 @@ func (f *fake) Jobs(context.Context) ([]wire.JobStatus, error) {
 	return slices.Clone(f.log.jobs), nil
 }
 
-func (f *fake) AttemptsAs(_ context.Context, by core.Asker, id wire.JobID) (wire.JobAttempts, error) {
+func (f *fake) Attempts(_ context.Context, by core.Asker, id wire.JobID) (wire.JobAttempts, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	f.asked = append(f.asked, by)
@@ -309,7 +309,7 @@ func (f *fake) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.Job
 	}
 }
 
-func (f *fake) AttachAs(conn *wire.Conn, _ string) error {
+func (f *fake) Attach(conn *wire.Conn, _ string) error {
 	defer conn.Close()
 	if f.serve != nil {
 		return f.serve(conn)

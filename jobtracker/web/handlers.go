@@ -123,7 +123,7 @@ func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := h.Server.SubmitAs(ctx, h.asker(r), *sub)
+	ids, err := h.Server.Submit(ctx, h.asker(r), *sub)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.Server.KillAs(ctx, h.asker(r), id, body.Reason)
+	return struct{}{}, h.Server.Kill(ctx, h.asker(r), id, body.Reason)
 }
 
 func readJSON(body io.Reader, v any) error {
@@ -259,7 +259,7 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
-	a, err := h.Server.AttemptsAs(ctx, h.asker(r), id)
+	a, err := h.Server.Attempts(ctx, h.asker(r), id)
 	if err != nil {
 		return nil, err
 	}

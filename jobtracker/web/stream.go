@@ -38,7 +38,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	conn.SetWriteDeadline(time.Time{})
 	in := &patient{conn: conn, in: buffered.Reader}
 	peer, _ := identity.PeerOf(r.TLS)
-	if err := h.Server.AttachAs(wire.NewConn(in, conn, conn.Close), peer.Name); err != nil {
+	if err := h.Server.Attach(wire.NewConn(in, conn, conn.Close), peer.Name); err != nil {
 		h.Logger.Warn("a tracker's stream ended", "addr", conn.RemoteAddr().String(), "error", err)
 	}
 }

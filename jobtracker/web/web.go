@@ -79,18 +79,18 @@ import (
 
 // JobTracker is what the handler serves: a jobtracker.Server.
 type JobTracker interface {
-	SubmitAs(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error)
-	KillAs(ctx context.Context, by core.Asker, job wire.JobID, reason string) error
-	ChangeAs(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error
+	Submit(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error)
+	Kill(ctx context.Context, by core.Asker, job wire.JobID, reason string) error
+	Change(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Drain(ctx context.Context, tracker string, undo bool) error
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
-	AttemptsAs(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error)
+	Attempts(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context) ([]wire.Explanation, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
-	AttachAs(conn *wire.Conn, tracker string) error          // by its certificate; empty: anybody
+	Attach(conn *wire.Conn, tracker string) error            // by its certificate; empty: anybody
 }
 
 // Voter is a job tracker that has a vote in its cluster.

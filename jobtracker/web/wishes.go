@@ -184,7 +184,7 @@ func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.Server.ChangeAs(ctx, h.asker(r), id, change)
+	return struct{}{}, h.Server.Change(ctx, h.asker(r), id, change)
 }
 
 func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
