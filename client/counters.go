@@ -22,59 +22,59 @@ type counterName struct{ name, title string }
 
 // hadoopGroups gives Hadoop's titles. The zero group is of none of them.
 func hadoopGroups(group string) counterGroup {
-	switch strings.TrimPrefix(group, "org.apache.hadoop.mapreduce.") {
-	case "FileSystemCounter":
+	switch group {
+	case wire.FileSystemCounters:
 		return counterGroup{"File System Counters", []counterName{
-			{"BYTES_READ", "Number of bytes read"},
-			{"BYTES_WRITTEN", "Number of bytes written"},
+			{wire.BytesRead, "Number of bytes read"},
+			{wire.BytesWritten, "Number of bytes written"},
 			{"READ_OPS", "Number of read operations"},
 			{"LARGE_READ_OPS", "Number of large read operations"},
 			{"WRITE_OPS", "Number of write operations"},
 		}}
-	case "JobCounter":
+	case wire.JobCounters:
 		return counterGroup{"Job Counters", []counterName{
-			{"NUM_FAILED_MAPS", "Failed map tasks"},
-			{"NUM_FAILED_REDUCES", "Failed reduce tasks"},
+			{wire.FailedMaps, "Failed map tasks"},
+			{wire.FailedReduces, "Failed reduce tasks"},
 			{"NUM_KILLED_MAPS", "Killed map tasks"},
 			{"NUM_KILLED_REDUCES", "Killed reduce tasks"},
-			{"TOTAL_LAUNCHED_MAPS", "Launched map tasks"},
-			{"TOTAL_LAUNCHED_REDUCES", "Launched reduce tasks"},
-			{"OTHER_LOCAL_MAPS", "Other local map tasks"},
-			{"DATA_LOCAL_MAPS", "Data-local map tasks"},
-			{"RACK_LOCAL_MAPS", "Rack-local map tasks"},
+			{wire.LaunchedMaps, "Launched map tasks"},
+			{wire.LaunchedReduces, "Launched reduce tasks"},
+			{wire.OtherLocalMaps, "Other local map tasks"},
+			{wire.DataLocalMaps, "Data-local map tasks"},
+			{wire.RackLocalMaps, "Rack-local map tasks"},
 			{"SLOTS_MILLIS_MAPS", "Total time spent by all maps in occupied slots (ms)"},
 			{"SLOTS_MILLIS_REDUCES", "Total time spent by all reduces in occupied slots (ms)"},
 			{"MILLIS_MAPS", "Total time spent by all map tasks (ms)"},
 			{"MILLIS_REDUCES", "Total time spent by all reduce tasks (ms)"},
 		}}
-	case "TaskCounter":
+	case wire.TaskCounters:
 		return counterGroup{"Map-Reduce Framework", []counterName{
-			{"MAP_INPUT_RECORDS", "Map input records"},
-			{"MAP_OUTPUT_RECORDS", "Map output records"},
+			{wire.MapInputRecords, "Map input records"},
+			{wire.MapOutputRecords, "Map output records"},
 			{"MAP_SKIPPED_RECORDS", "Map skipped records"},
-			{"MAP_OUTPUT_BYTES", "Map output bytes"},
-			{"MAP_OUTPUT_MATERIALIZED_BYTES", "Map output materialized bytes"},
+			{wire.MapOutputBytes, "Map output bytes"},
+			{wire.MapOutputFileBytes, "Map output materialized bytes"},
 			{"SPLIT_RAW_BYTES", "Input split bytes"},
-			{"COMBINE_INPUT_RECORDS", "Combine input records"},
-			{"COMBINE_OUTPUT_RECORDS", "Combine output records"},
-			{"REDUCE_INPUT_GROUPS", "Reduce input groups"},
-			{"REDUCE_SHUFFLE_BYTES", "Reduce shuffle bytes"},
-			{"REDUCE_INPUT_RECORDS", "Reduce input records"},
-			{"REDUCE_OUTPUT_RECORDS", "Reduce output records"},
-			{"SPILLED_RECORDS", "Spilled Records"},
+			{wire.CombineInputRecords, "Combine input records"},
+			{wire.CombineOutputRecords, "Combine output records"},
+			{wire.ReduceInputGroups, "Reduce input groups"},
+			{wire.ReduceShuffleBytes, "Reduce shuffle bytes"},
+			{wire.ReduceInputRecords, "Reduce input records"},
+			{wire.ReduceOutputRecords, "Reduce output records"},
+			{wire.SpilledRecords, "Spilled Records"},
 			{"SHUFFLED_MAPS", "Shuffled Maps"},
 			{"FAILED_SHUFFLE", "Failed Shuffles"},
 			{"MERGED_MAP_OUTPUTS", "Merged Map outputs"},
-			{"GC_TIME_MILLIS", "GC time elapsed (ms)"},
-			{"CPU_MILLISECONDS", "CPU time spent (ms)"},
+			{wire.GCMilliseconds, "GC time elapsed (ms)"},
+			{wire.CPUMilliseconds, "CPU time spent (ms)"},
 			{"PHYSICAL_MEMORY_BYTES", "Physical memory (bytes) snapshot"},
 			{"VIRTUAL_MEMORY_BYTES", "Virtual memory (bytes) snapshot"},
 			{"COMMITTED_HEAP_BYTES", "Total committed heap usage (bytes)"},
 		}}
-	case "lib.input.FileInputFormatCounter":
-		return counterGroup{"File Input Format Counters", []counterName{{"BYTES_READ", "Bytes Read"}}}
-	case "lib.output.FileOutputFormatCounter":
-		return counterGroup{"File Output Format Counters", []counterName{{"BYTES_WRITTEN", "Bytes Written"}}}
+	case wire.InputCounters:
+		return counterGroup{"File Input Format Counters", []counterName{{wire.BytesRead, "Bytes Read"}}}
+	case wire.OutputCounters:
+		return counterGroup{"File Output Format Counters", []counterName{{wire.BytesWritten, "Bytes Written"}}}
 	}
 	return counterGroup{}
 }

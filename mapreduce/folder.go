@@ -3,8 +3,8 @@ package mapreduce
 import (
 	"unsafe"
 
-	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/wire"
 )
 
 // folder combines what a map emits in a hash table of encoded keys, beside which
@@ -123,10 +123,10 @@ func (f *folder[K, V]) count() {
 	size := int64(len(f.value.encode(&f.vbuf, v)))
 	saved := f.folded - f.flushed
 	for name, n := range map[string]int64{
-		"COMBINE_INPUT_RECORDS": saved,
-		"MAP_OUTPUT_RECORDS":    saved,
-		"MAP_OUTPUT_BYTES":      f.keys + size*saved,
+		wire.CombineInputRecords: saved,
+		wire.MapOutputRecords:    saved,
+		wire.MapOutputBytes:      f.keys + size*saved,
 	} {
-		f.t.Counter(mrruntime.TaskCounters, name).Add(n)
+		f.t.Counter(wire.TaskCounters, name).Add(n)
 	}
 }

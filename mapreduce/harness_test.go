@@ -106,7 +106,7 @@ func (r *jobRun) run() error {
 
 func (r *jobRun) tally(t *mrruntime.Task, names ...string) {
 	for _, name := range append(names, "mine") {
-		group := mrruntime.TaskCounters
+		group := wire.TaskCounters
 		if name == "mine" {
 			group = "test"
 		}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
 )
 
 // Result is what a job writes. [Result.Job] makes a job of it, and [From] an
@@ -74,7 +75,7 @@ func (r *Result[KO, VO]) finish(prefix func() func([]byte) (int, error), reduce 
 				return err
 			}
 			err = x.t.end(x.g.readErr, reduce(x))
-			x.t.Counter(mrruntime.TaskCounters, "REDUCE_INPUT_GROUPS").Add(x.g.n)
+			x.t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(x.g.n)
 			return err
 		}
 	}

@@ -305,6 +305,6 @@ func (a *attempt) awaitGrant() error {
 // countBytes counts bytes under the counter of a URL's file system.
 func countBytes(c wire.Counters, url, what string, n int64) {
 	if scheme, _, ok := strings.Cut(url, "://"); ok && n > 0 {
-		c.Add(FileSystemCounters, strings.ToUpper(scheme)+"_"+what, n)
+		c.Add(wire.FileSystemCounters, strings.ToUpper(scheme)+"_"+what, n)
 	}
 }

@@ -145,7 +145,7 @@ func TestReduceFailures(t *testing.T) {
 	must(0, b.fs.SetFaults("renamedir /data/** times=1 done"))
 	b.must(wire.Reduce, 0, runs) // done, reported as failed, and found to be done
 	subject = testAttempt(wire.Reduce, 0, b.tries)
-	if r := b.must(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); !r.Committed || r.Counters.Get(TaskCounters, "REDUCE_OUTPUT_RECORDS") != 7 {
+	if r := b.must(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); !r.Committed || r.Counters.Get(wire.TaskCounters, "REDUCE_OUTPUT_RECORDS") != 7 {
 		t.Errorf("the fence found no commit: %+v", r)
 	}
 	b.must(wire.Commit, 0, nil)

@@ -25,7 +25,7 @@ func (a *attempt) runMap() error {
 	a.split.Store(split)
 	code := a.job.Maps[split.Input]
 	if a.plan().Reduces == 0 {
-		err = a.writing("MAP_OUTPUT_RECORDS", func() error {
+		err = a.writing(wire.MapOutputRecords, func() error {
 			err := a.runCode(func() error { return code(a.task, split, nil) })
 			a.countInput(split)
 			return cmp.Or(split.err, err)
@@ -42,7 +42,7 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
 		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax), Alive: a.task.pulse.beat}
 	if a.job.Combine != nil {
-		config.Combine = func(in shuffle.Records, emit func(key, value []byte) error) error {
+		config.Combine = func(in Records, emit func(key, value []byte) error) error {
 			return protect(func() error {
 				a.task.pulse.beat()
 				return a.job.Combine(a.task, in, emit)
@@ -71,24 +71,24 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 
 func (a *attempt) countInput(split *Split) {
 	read := split.bytesRead()
-	a.counters.Add(TaskCounters, "MAP_INPUT_RECORDS", split.records)
-	a.counters.Add(InputCounters, "BYTES_READ", read)
+	a.counters.Add(wire.TaskCounters, wire.MapInputRecords, split.records)
+	a.counters.Add(wire.InputCounters, wire.BytesRead, read)
 	countReads(a.counters, split.meter.sum())
 	if len(split.chunks) > 0 {
-		countBytes(a.counters, split.chunks[0].Path, "BYTES_READ", split.raw.Load())
+		countBytes(a.counters, split.chunks[0].Path, wire.BytesRead, split.raw.Load())
 	}
 }
 
 func (a *attempt) countOutput(out shuffle.Output) {
 	for name, n := range map[string]int64{
-		"MAP_OUTPUT_RECORDS":            out.Stats.Records,
-		"MAP_OUTPUT_BYTES":              out.Stats.Bytes,
-		"MAP_OUTPUT_MATERIALIZED_BYTES": out.Bytes,
-		"SPILLED_RECORDS":               out.Stats.Spilled,
-		"COMBINE_INPUT_RECORDS":         out.Stats.CombineIn,
-		"COMBINE_OUTPUT_RECORDS":        out.Stats.CombineOut,
+		wire.MapOutputRecords:     out.Stats.Records,
+		wire.MapOutputBytes:       out.Stats.Bytes,
+		wire.MapOutputFileBytes:   out.Bytes,
+		wire.SpilledRecords:       out.Stats.Spilled,
+		wire.CombineInputRecords:  out.Stats.CombineIn,
+		wire.CombineOutputRecords: out.Stats.CombineOut,
 	} {
-		a.counters.Add(TaskCounters, name, n)
+		a.counters.Add(wire.TaskCounters, name, n)
 	}
 }
 
@@ -101,9 +101,9 @@ func (a *attempt) runReduce() error {
 		length += s.Length
 	}
 	a.length.Store(length)
-	a.counters.Add(TaskCounters, "REDUCE_SHUFFLE_BYTES", length)
+	a.counters.Add(wire.TaskCounters, wire.ReduceShuffleBytes, length)
 	a.result.Bytes = length
-	return a.writing("REDUCE_OUTPUT_RECORDS", func() error {
+	return a.writing(wire.ReduceOutputRecords, func() error {
 		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir,
 			Client: a.worker.opts.Client, Alive: a.task.pulse.beat})
 		if err != nil {
@@ -112,7 +112,7 @@ func (a *attempt) runReduce() error {
 		defer merger.Close()
 		in := &merged{Merger: merger, attempt: a}
 		err = a.runCode(func() error { return a.job.Reduce(a.task, in) })
-		a.counters.Add(TaskCounters, "REDUCE_INPUT_RECORDS", in.records)
+		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, in.records)
 		return cmp.Or(merger.Err(), err)
 	})
 }

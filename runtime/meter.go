@@ -10,10 +10,6 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// ReadCounters is the group of the bytes that maps have read from machines which
-// the file system names, by how near they were.
-const ReadCounters = wire.ReadCounters
-
 // meter adds up from where a map's input was read.
 type meter struct {
 	host, rack string // of the tracker
@@ -70,7 +66,7 @@ func countReads(c wire.Counters, reads wire.Reads) {
 	for level := wire.NodeLocal; level <= wire.Remote; level++ {
 		if n := reads.At(level).Bytes; n > 0 {
 			name := strings.ToUpper(strings.ReplaceAll(level.String(), "-", "_"))
-			c.Add(ReadCounters, "BYTES_READ_"+name, n)
+			c.Add(wire.ReadCounters, wire.BytesRead+"_"+name, n)
 		}
 	}
 }

@@ -186,9 +186,9 @@ var errClosed = errors.New("output written to after the attempt's end")
 func (o *outputs) count(c wire.Counters, records string) {
 	for name, out := range o.files {
 		if name == mainOutput {
-			c.Add(TaskCounters, records, out.records)
+			c.Add(wire.TaskCounters, records, out.records)
 		}
-		c.Add(OutputCounters, "BYTES_WRITTEN", out.file.size)
-		countBytes(c, o.dir, "BYTES_WRITTEN", out.file.size)
+		c.Add(wire.OutputCounters, wire.BytesWritten, out.file.size)
+		countBytes(c, o.dir, wire.BytesWritten, out.file.size)
 	}
 }

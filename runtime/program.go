@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 
+	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -51,11 +52,5 @@ type Collector interface {
 	Collect(partition int, key, value []byte) error
 }
 
-// Records is a cursor over records sorted by key. Key and Value are valid until
-// the next call of Next.
-type Records interface {
-	Next() bool
-	Key() []byte
-	Value() []byte
-	Err() error // why Next returned false; nil at the end
-}
+// Records is a cursor over records sorted by key.
+type Records = shuffle.Records

@@ -16,15 +16,6 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Hadoop's groups of counters.
-const (
-	TaskCounters       = "org.apache.hadoop.mapreduce.TaskCounter"
-	JobCounters        = "org.apache.hadoop.mapreduce.JobCounter"
-	FileSystemCounters = "org.apache.hadoop.mapreduce.FileSystemCounter"
-	InputCounters      = "org.apache.hadoop.mapreduce.lib.input.FileInputFormatCounter"
-	OutputCounters     = "org.apache.hadoop.mapreduce.lib.output.FileOutputFormatCounter"
-)
-
 // Task is what an attempt's code can ask and tell. A Task made as a literal has
 // no outputs and no files; the worker loop makes complete ones. Counters may be
 // used from several goroutines, outputs from one at a time.

@@ -8,9 +8,6 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// QuernCounters is the group of counters that Hadoop does not have.
-const QuernCounters = wire.QuernCounters
-
 // usage is what this process has used since it started. The difference of two is
 // what an attempt used, which has its process for itself.
 type usage struct {
@@ -31,7 +28,7 @@ func measure() usage {
 
 // count adds what was used between u and now.
 func (u usage) count(c wire.Counters, now usage) {
-	c.Add(TaskCounters, "CPU_MILLISECONDS", (now.cpu - u.cpu).Milliseconds())
-	c.Add(TaskCounters, "GC_TIME_MILLIS", (now.gc - u.gc).Milliseconds())
-	c.Add(QuernCounters, "HEAP_OBJECTS_ALLOCATED", int64(now.objects-u.objects))
+	c.Add(wire.TaskCounters, wire.CPUMilliseconds, (now.cpu - u.cpu).Milliseconds())
+	c.Add(wire.TaskCounters, wire.GCMilliseconds, (now.gc - u.gc).Milliseconds())
+	c.Add(wire.QuernCounters, wire.HeapObjects, int64(now.objects-u.objects))
 }

@@ -157,7 +157,7 @@ func TestMeter(t *testing.T) {
 		countReads(counters, reads)
 		var want wire.Reads
 		*want.At(c.want) = wire.Reading{Bytes: 8, Took: 8}
-		if s.Err() != nil || reads != want || counters.Get(ReadCounters, c.counter) != 8 || len(counters[ReadCounters]) != 1 {
+		if s.Err() != nil || reads != want || counters.Get(wire.ReadCounters, c.counter) != 8 || len(counters[wire.ReadCounters]) != 1 {
 			t.Errorf("%+v: %+v, %v, %v", c, reads, counters, s.Err())
 		}
 	}

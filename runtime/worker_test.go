@@ -315,7 +315,7 @@ func TestMapOnlyWithNamedOutput(t *testing.T) {
 	counters := b.job()
 	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose!?. /data/out/part-m-00001= /data/out/part-m-00002= " +
 		"/data/out/part-m-00003=to be or not to be!?. /data/out/part-m-00004= /data/out/short-m-00001=is a rose!?.")
-	if n := counters.Get(TaskCounters, "MAP_INPUT_RECORDS"); n != 3 {
+	if n := counters.Get(wire.TaskCounters, "MAP_INPUT_RECORDS"); n != 3 {
 		t.Errorf("%d input records", n)
 	}
 }

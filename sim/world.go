@@ -9,7 +9,6 @@ import (
 
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker/core"
-	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -181,8 +180,8 @@ func play(r *Result) {
 			for _, id := range c.ids {
 				if s, ok := w.status(id); ok {
 					r.Outcomes[s.State]++
-					r.NearMaps += s.Counters.Get(mrruntime.JobCounters, "DATA_LOCAL_MAPS")
-					r.FarMaps += s.Counters.Get(mrruntime.JobCounters, "RACK_LOCAL_MAPS") + s.Counters.Get(mrruntime.JobCounters, "OTHER_LOCAL_MAPS")
+					r.NearMaps += s.Counters.Get(wire.JobCounters, wire.DataLocalMaps)
+					r.FarMaps += s.Counters.Get(wire.JobCounters, wire.RackLocalMaps) + s.Counters.Get(wire.JobCounters, wire.OtherLocalMaps)
 				}
 			}
 		}

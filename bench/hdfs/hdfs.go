@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/jobtracker/web"
-	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
 )
 
 type bench struct {
@@ -69,5 +69,5 @@ func (b *bench) trackers(n, slots int, flags ...string) (*testbed.Cluster, error
 	})
 }
 
-func jobCounter(j *web.Job, name string) int64  { return j.Counters[runtime.JobCounters][name] }
-func readCounter(j *web.Job, name string) int64 { return j.Counters[runtime.ReadCounters][name] }
+func jobCounter(j *web.Job, name string) int64  { return j.Counters[wire.JobCounters][name] }
+func readCounter(j *web.Job, name string) int64 { return j.Counters[wire.ReadCounters][name] }

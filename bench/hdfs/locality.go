@@ -10,6 +10,7 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/wire"
 )
 
 // blocks are in two files, so that data can be put on two nodes.
@@ -83,14 +84,14 @@ func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) erro
 		if err != nil {
 			return err
 		}
-		maps := float64(jobCounter(j, "TOTAL_LAUNCHED_MAPS"))
+		maps := float64(jobCounter(j, wire.LaunchedMaps))
 		if maps != blocks {
 			return fmt.Errorf("%v maps were launched over %d blocks", maps, blocks)
 		}
 		near, far, away := readCounter(j, "BYTES_READ_NODE_LOCAL"), readCounter(j, "BYTES_READ_RACK_LOCAL"), readCounter(j, "BYTES_READ_REMOTE")
-		node = append(node, float64(jobCounter(j, "DATA_LOCAL_MAPS"))/maps)
-		rack = append(rack, float64(jobCounter(j, "RACK_LOCAL_MAPS"))/maps)
-		other = append(other, float64(jobCounter(j, "OTHER_LOCAL_MAPS"))/maps)
+		node = append(node, float64(jobCounter(j, wire.DataLocalMaps))/maps)
+		rack = append(rack, float64(jobCounter(j, wire.RackLocalMaps))/maps)
+		other = append(other, float64(jobCounter(j, wire.OtherLocalMaps))/maps)
 		bytes = append(bytes, float64(near)/float64(near+far+away))
 		took = append(took, t)
 		if err := b.fs.RemoveAll(dir); err != nil {

@@ -102,7 +102,7 @@ func (b *bench) reads(c *testbed.Cluster, in, name string, seed uint64) (time.Du
 	if err != nil {
 		return 0, err
 	}
-	b.Say("%s of seed %d: %d ms, %v", name, seed, last.ElapsedMillis, last.Counters["org.apache.hadoop.mapreduce.JobCounter"])
+	b.Say("%s of seed %d: %d ms, %v", name, seed, last.ElapsedMillis, last.Counters[wire.JobCounters])
 	return time.Duration(last.ElapsedMillis) * time.Millisecond, nil
 }
 

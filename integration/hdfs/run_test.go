@@ -8,7 +8,6 @@ import (
 
 	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/jobtracker/web"
-	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -67,5 +66,5 @@ func (p *place) last() *web.Job {
 	return job
 }
 
-func jobCounter(j *web.Job, name string) int64  { return j.Counters[mrruntime.JobCounters][name] }
-func readCounter(j *web.Job, name string) int64 { return j.Counters[mrruntime.ReadCounters][name] }
+func jobCounter(j *web.Job, name string) int64  { return j.Counters[wire.JobCounters][name] }
+func readCounter(j *web.Job, name string) int64 { return j.Counters[wire.ReadCounters][name] }

@@ -11,18 +11,6 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Hadoop's counters of what the job tracker itself knows.
-const (
-	jobCounters     = "org.apache.hadoop.mapreduce.JobCounter"
-	launchedMaps    = "TOTAL_LAUNCHED_MAPS"
-	launchedReduces = "TOTAL_LAUNCHED_REDUCES"
-	failedMaps      = "NUM_FAILED_MAPS"
-	failedReduces   = "NUM_FAILED_REDUCES"
-	dataLocalMaps   = "DATA_LOCAL_MAPS"
-	rackLocalMaps   = "RACK_LOCAL_MAPS"
-	otherLocalMaps  = "OTHER_LOCAL_MAPS"
-)
-
 // Status is what can be said of a job: on the leader all, elsewhere what is in
 // Facts. ok is false for a job that is not known.
 func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) { return c.StatusAt(c.now, id) }
@@ -84,8 +72,8 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 	s.Shuffled = wire.Progress{Done: x.Shuffled, Total: x.Shuffled}
 	s.Reduced = s.Shuffled
 	s.Maps.Done, s.Maps.Running, s.Reduces.Running = x.Maps, 0, 0
-	s.Maps.FailedAttempts = int(s.Counters.Get(jobCounters, failedMaps))
-	s.Reduces.FailedAttempts = int(s.Counters.Get(jobCounters, failedReduces))
+	s.Maps.FailedAttempts = int(s.Counters.Get(wire.JobCounters, wire.FailedMaps))
+	s.Reduces.FailedAttempts = int(s.Counters.Get(wire.JobCounters, wire.FailedReduces))
 }
 
 // setEnd adds the predicted end of a job that has not ended.
@@ -135,19 +123,19 @@ func expectedOutput(j *job) int64 {
 func (l *Live) totals(j *job) wire.Counters {
 	total := make(wire.Counters)
 	total.Merge(j.counters)
-	for i, name := range []string{launchedMaps, launchedReduces} {
+	for i, name := range []string{wire.LaunchedMaps, wire.LaunchedReduces} {
 		if n := j.launched[i]; n > 0 {
-			total.Add(jobCounters, name, int64(n))
+			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
-	for i, name := range []string{failedMaps, failedReduces} {
+	for i, name := range []string{wire.FailedMaps, wire.FailedReduces} {
 		if n := j.failures[i]; n > 0 {
-			total.Add(jobCounters, name, int64(n))
+			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
-	for level, name := range []string{otherLocalMaps, dataLocalMaps, rackLocalMaps, otherLocalMaps} {
+	for level, name := range []string{wire.OtherLocalMaps, wire.DataLocalMaps, wire.RackLocalMaps, wire.OtherLocalMaps} {
 		if n := j.levels[level]; n > 0 { // Hadoop too counts what is nowhere in particular as elsewhere
-			total.Add(jobCounters, name, int64(n))
+			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
 	return total
