@@ -9,7 +9,7 @@ import (
 // combiner makes the function that shrinks sorted map output: what the hash table
 // has left over, and all of it where there is none. The function made may be
 // called for several runs of records, one after the other.
-func (p *Pairs[K, V]) combiner(job *jobSpec, key func() *codec[K]) func(*mrruntime.Task) mrruntime.CombineFunc {
+func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
 	switch {
 	case p.fold != nil:
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
@@ -20,7 +20,7 @@ func (p *Pairs[K, V]) combiner(job *jobSpec, key func() *codec[K]) func(*mrrunti
 		}
 	case p.group != nil:
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
-			return p.groupCombiner(newTask(rt, job), key())
+			return p.groupCombiner(newTask(rt, job), p.shape.key())
 		}
 	}
 	return nil

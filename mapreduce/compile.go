@@ -48,7 +48,7 @@ type compilation struct {
 	all      map[string]string            // properties of -D for all jobs
 	own      map[string]map[string]string // and for one, by its name
 	jobs     []*Job                       // in the order in which they can run
-	stages   []*stage
+	stages   []stage
 	read     []bool // by job: a later one reads its result
 	formats  []Format
 	plans    []wire.JobPlan
@@ -66,10 +66,7 @@ func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, err
 	compiled := &bridge.Compiled{Program: program, Warnings: c.warnings, Given: c.given}
 	for i := range c.jobs {
 		program.Jobs = append(program.Jobs, c.code(i, func(t *mrruntime.Task) host { return attemptHost{t} }).erased())
-		compiled.Texts = append(compiled.Texts, nil)
-		if texts := c.stages[i].texts; texts != nil {
-			compiled.Texts[i] = texts()
-		}
+		compiled.Texts = append(compiled.Texts, c.stages[i].texts())
 	}
 	return compiled, nil
 }
@@ -123,8 +120,8 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	if err := saidOnce(st.check(c.formats[i])); err != nil {
 		return nil, err
 	}
-	plan.Combine = st.combine && !c.NoCombine
-	plan.TotalOrder = st.total && plan.Reduces > 1
+	plan.Combine = st.combines() && !c.NoCombine
+	plan.TotalOrder = st.ordered() && plan.Reduces > 1
 	plan.Key, plan.Value = st.pairTypes()
 	plan.OutKey, plan.OutValue = st.resultTypes()
 	if plan.Inputs, err = c.inputs(st); err != nil {
@@ -153,12 +150,12 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 		return 0, fmt.Errorf("%s is %d", field, want)
 	case j.Reduces != 0 && j.FixedReduces != 0:
 		return 0, errors.New("Job.Reduces and Job.FixedReduces are both set")
-	case st.reduce == nil && want > 0:
+	case !st.reduces() && want > 0:
 		return 0, fmt.Errorf("%s is %d, but MapOnly has no reduces", field, want)
 	case given && want > 0 && text != strconv.Itoa(want):
 		return 0, fmt.Errorf("%s is %d, but Job.Properties has %s=%s", field, want, propReduces, text)
 	}
-	if st.reduce == nil {
+	if !st.reduces() {
 		properties[propReduces] = "0"
 		return 0, nil
 	}
@@ -181,17 +178,18 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 	if n > 0 {
 		return n, nil
 	}
+	alone := st.alone()
 	switch {
-	case st.mapOnly == nil:
+	case alone == nil:
 		return 0, fmt.Errorf("%s=0, but a join needs reduces", propReduces)
 	case c.read[i]:
 		return 0, fmt.Errorf("%s=0, but another job reads what its reduces make", propReduces)
 	}
-	c.stages[i] = st.mapOnly()
+	c.stages[i] = alone
 	return 0, nil
 }
 
-func (c *compilation) inputs(st *stage) ([]wire.InputPlan, error) {
+func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
 	var plans []wire.InputPlan
 	for _, in := range st.inputs() {
 		plan := wire.InputPlan{Format: in.format, RecordSize: in.recordSize}
@@ -382,11 +380,7 @@ type jobCode struct {
 func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 	st := c.stages[i]
 	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, host: makeHost}
-	code := jobCode{maps: st.maps(spec)}
-	if st.reduce == nil {
-		return code
-	}
-	code.reduce = st.reduce(spec)
+	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec)}
 	if combiner := st.combiner(spec); combiner != nil && !c.NoCombine {
 		code.combine = func(t *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
 			return combiner(t)(t, in, emit)

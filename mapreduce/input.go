@@ -20,7 +20,7 @@ type inputSpec struct {
 	format     string
 	recordSize int
 	paths      []string // none: -input
-	from       *stage   // the stage whose result is read
+	from       stage    // the stage whose result is read
 	err        error
 }
 

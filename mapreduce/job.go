@@ -25,7 +25,7 @@ type Job struct {
 	Output     string            // the output directory; empty: see [Main]
 	Format     Format            // of all outputs; nil: Text, or Binary for a later job alone
 
-	stage *stage
+	stage stage
 }
 
 // Flow is several jobs run as one submission. A job that reads another's result

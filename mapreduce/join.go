@@ -25,24 +25,7 @@ func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, k
 		total.total, other.total = true, true
 		a, b = &total, &other
 	}
-	r := &Result[KO, VO]{}
-	r.stage = &stage{
-		inputs: func() []*inputSpec { return append(a.inputs(), b.inputs()...) },
-		check:  func(f Format) error { return errors.Join(a.check(), b.check(), r.check(f)) },
-		pairTypes: func() (string, string) {
-			return typeName(a.key), typeName(a.value) + " or " + typeName(b.value)
-		},
-		combine: a.combines() || b.combines(),
-		total:   a.total,
-		maps: func(job *jobSpec) []mapFunc {
-			return append(a.mapFuncs(job, left), b.mapFuncs(job, right)...)
-		},
-		texts: func() []func(key, value []byte) string { return append(a.texts(left), b.texts(right)...) },
-		combiner: func(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
-			return joinCombiner(a.combiner(job, left.key), b.combiner(job, right.key))
-		},
-	}
-	r.finish(left.prefix, func(x *reduction[KO, VO]) error {
+	return newResult(sides[K, A, B]{shaped[K, A]{a, left}, shaped[K, B]{b, right}}, left.prefix, func(x *reduction[KO, VO]) error {
 		j := &joined{values: values{t: x.t, g: x.g}}
 		key, kd := must(a.key), &decoder{keep: true}
 		as, bs := sideOf(j, must(a.value), leftSide), sideOf(j, must(b.value), rightSide)
@@ -55,7 +38,34 @@ func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, k
 			return f(x.t, k, as(n), bs(n), x.emit)
 		})
 	})
-	return r
+}
+
+// sides is what the maps of a join emit.
+type sides[K, A, B any] struct {
+	left  shaped[K, A]
+	right shaped[K, B]
+}
+
+func (s sides[K, A, B]) inputs() []*inputSpec { return append(s.left.inputs(), s.right.inputs()...) }
+func (s sides[K, A, B]) wrong() error         { return errors.Join(s.left.wrong(), s.right.wrong()) }
+func (s sides[K, A, B]) combines() bool       { return s.left.combines() || s.right.combines() }
+func (s sides[K, A, B]) ordered() bool        { return s.left.total }
+func (s sides[K, A, B]) alone() stage         { return nil }
+
+func (s sides[K, A, B]) pairTypes() (key, value string) {
+	return typeName(s.left.key), typeName(s.left.value) + " or " + typeName(s.right.value)
+}
+
+func (s sides[K, A, B]) maps(job *jobSpec) []mapFunc {
+	return append(s.left.maps(job), s.right.maps(job)...)
+}
+
+func (s sides[K, A, B]) texts() []func(key, value []byte) string {
+	return append(s.left.texts(), s.right.texts()...)
+}
+
+func (s sides[K, A, B]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
+	return joinCombiner(s.left.combiner(job), s.right.combiner(job))
 }
 
 // A key of a join is the nested form of the author's key and the byte of its

@@ -26,8 +26,8 @@ func (c *compilation) order(jobs []*Job) error {
 }
 
 // writersOf is the job that writes each result. Names of jobs must tell them apart.
-func writersOf(jobs []*Job) (map[*stage]*Job, error) {
-	writers := make(map[*stage]*Job)
+func writersOf(jobs []*Job) (map[stage]*Job, error) {
+	writers := make(map[stage]*Job)
 	names := make(map[string]bool)
 	for _, j := range jobs {
 		if j == nil || j.stage == nil {
@@ -49,7 +49,7 @@ func writersOf(jobs []*Job) (map[*stage]*Job, error) {
 
 // ordering puts jobs in order.
 type ordering struct {
-	writers map[*stage]*Job
+	writers map[stage]*Job
 	placed  map[*Job]bool
 	waiting []string // jobs that are being placed, each reading the next
 	jobs    []*Job   // in order
@@ -106,6 +106,6 @@ func (c *compilation) settle() {
 }
 
 // writer is the index of the job that writes a result.
-func (c *compilation) writer(result *stage) int {
+func (c *compilation) writer(result stage) int {
 	return slices.IndexFunc(c.jobs, func(j *Job) bool { return j.stage == result })
 }

@@ -206,24 +206,24 @@ type shape[K any] struct {
 	prefix func() func(key []byte) (int, error)
 }
 
-// plainShape has keys as they are.
-func (p *Pairs[K, V]) plainShape() shape[K] {
-	return shape[K]{key: func() *codec[K] { return must(p.key) }}
+// plain has keys as they are.
+func (p *Pairs[K, V]) plain() shaped[K, V] {
+	return shaped[K, V]{p, shape[K]{key: func() *codec[K] { return must(p.key) }}}
 }
 
 // mapFunc is the code of a map task.
 type mapFunc func(t *mrruntime.Task, in splitReader, out mrruntime.Collector) error
 
-// mapFuncs are the maps of a job with reduces.
-func (p *Pairs[K, V]) mapFuncs(job *jobSpec, s shape[K]) []mapFunc {
+// maps are the maps of a job with reduces.
+func (p shaped[K, V]) maps(job *jobSpec) []mapFunc {
 	var maps []mapFunc
 	for _, src := range p.sources {
 		maps = append(maps, func(rt *mrruntime.Task, in splitReader, out mrruntime.Collector) (err error) {
 			t := newMapTask(rt, job, in)
 			defer t.blame(&err)
-			key, value := s.key(), must(p.value)
+			key, value := p.shape.key(), must(p.value)
 			c := &collect[K, V]{t: t, key: key, value: value, out: out, n: max(rt.Partitions, 1)}
-			c.route = p.router(rt, key, s)
+			c.route = p.router(rt, key, p.shape)
 			if p.fold == nil || job.noCombine || !plain(reflect.TypeFor[V]()) {
 				return t.end(in.Err, src.run(t, in, c.emit))
 			}
@@ -234,8 +234,8 @@ func (p *Pairs[K, V]) mapFuncs(job *jobSpec, s shape[K]) []mapFunc {
 }
 
 // texts show what each of the maps emits.
-func (p *Pairs[K, V]) texts(s shape[K]) []func(key, value []byte) string {
-	k, v := s.key(), must(p.value)
+func (p shaped[K, V]) texts() []func(key, value []byte) string {
+	k, v := p.shape.key(), must(p.value)
 	text := func(key, value []byte) string {
 		a, errA := read(k, &decoder{}, key)
 		b, errB := read(v, &decoder{}, value)

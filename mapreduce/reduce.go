@@ -4,15 +4,12 @@ import (
 	"errors"
 	"iter"
 	"reflect"
-
-	mrruntime "github.com/quernmr/quern/runtime"
-	"github.com/quernmr/quern/wire"
 )
 
 // Result is what a job writes. [Result.Job] makes a job of it, and [From] an
 // input of another job.
 type Result[K, V any] struct {
-	stage *stage
+	stage stage
 	key   *Codec[K]
 	value *Codec[V]
 }
@@ -23,63 +20,7 @@ func (r *Result[K, V]) Codecs(k *Codec[K], v *Codec[V]) *Result[K, V] {
 	return r
 }
 
-// stage is a job's code and description, whatever its types.
-type stage struct {
-	inputs func() []*inputSpec
-	check  func(Format) error // everything that is wrong with types and use
-
-	pairTypes, resultTypes func() (key, value string)
-
-	combine, total bool
-	maps           func(*jobSpec) []mapFunc
-	texts          func() []func(key, value []byte) string                    // of what each of the maps emits; nil: map-only
-	combiner       func(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc // makes nil: none
-	reduce         func(*jobSpec) mrruntime.ReduceFunc                        // nil: map-only
-
-	// mapOnly makes the stage that mapreduce.job.reduces=0 turns this one into,
-	// where there is one.
-	mapOnly func() *stage
-}
-
-// newResult makes the result of reducing p. Reduce is called for each partition.
-func newResult[K, V, KO, VO any](p *Pairs[K, V], s shape[K], reduce func(r *reduction[KO, VO]) error) *Result[KO, VO] {
-	r := &Result[KO, VO]{}
-	r.stage = &stage{
-		inputs:    p.inputs,
-		check:     func(f Format) error { return errors.Join(p.check(), r.check(f)) },
-		pairTypes: func() (string, string) { return typeName(p.key), typeName(p.value) },
-		combine:   p.combines(),
-		total:     p.total,
-		maps:      func(job *jobSpec) []mapFunc { return p.mapFuncs(job, s) },
-		texts:     func() []func(key, value []byte) string { return p.texts(s) },
-		combiner: func(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
-			return p.combiner(job, s.key)
-		},
-		mapOnly: func() *stage { return mapOnly(p).stage },
-	}
-	r.finish(s.prefix, reduce)
-	return r
-}
-
-// finish adds what does not depend on the types of the pairs.
-func (r *Result[KO, VO]) finish(prefix func() func([]byte) (int, error), reduce func(r *reduction[KO, VO]) error) {
-	r.stage.resultTypes = func() (string, string) { return typeName(r.key), typeName(r.value) }
-	r.stage.reduce = func(job *jobSpec) mrruntime.ReduceFunc {
-		return func(rt *mrruntime.Task, in mrruntime.Records) (err error) {
-			x := &reduction[KO, VO]{t: newTask(rt, job), g: &groups{in: in}, key: must(r.key), value: must(r.value)}
-			defer x.t.blame(&err)
-			if prefix != nil {
-				x.g.prefix = prefix()
-			}
-			if x.emit, err = newWriter(x.t, "", x.key, x.value); err != nil {
-				return err
-			}
-			err = x.t.end(x.g.readErr, reduce(x))
-			x.t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(x.g.n)
-			return err
-		}
-	}
-}
+func (r *Result[K, V]) types() (key, value string) { return typeName(r.key), typeName(r.value) }
 
 func (r *Result[K, V]) check(f Format) error {
 	var errs []error
@@ -120,7 +61,7 @@ func (x *reduction[KO, VO]) each(vals *values, f func() error) error {
 // stopped. No order is promised among them; see [ReduceSorted].
 func Reduce[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, key K, vals iter.Seq[V], emit func(KO, VO)) error) *Result[KO, VO] {
 	p = given(p, f == nil, "Reduce")
-	return newResult(p, p.plainShape(), func(x *reduction[KO, VO]) error {
+	return newResult(p.plain(), nil, func(x *reduction[KO, VO]) error {
 		key, kd := must(p.key), &decoder{keep: true}
 		v := &values{t: x.t, g: x.g}
 		vals := valuesOf(v, must(p.value))
@@ -138,7 +79,7 @@ func Reduce[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, key K, vals iter.S
 // setup and cleanup. The values of a key end when the next key is asked for.
 func ReduceAll[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, groups iter.Seq2[K, iter.Seq[V]], emit func(KO, VO)) error) *Result[KO, VO] {
 	p = given(p, f == nil, "ReduceAll")
-	return newResult(p, p.plainShape(), func(x *reduction[KO, VO]) error {
+	return newResult(p.plain(), nil, func(x *reduction[KO, VO]) error {
 		key, kd := must(p.key), &decoder{keep: true}
 		v := &values{t: x.t, g: x.g}
 		vals := valuesOf(v, must(p.value))
@@ -176,7 +117,8 @@ func ReduceSorted[G, S, V, KO, VO any](p *Pairs[Pair[G, S], V], f func(t *Task, 
 	if p.key != nil {
 		p = p.wrong("ReduceSorted needs the key's own encoding, but Codecs gives it another")
 	}
-	return newResult(p, sortedShape[G, S](), func(x *reduction[KO, VO]) error {
+	s := sortedShape[G, S]()
+	return newResult(shaped[Pair[G, S], V]{p, s}, s.prefix, func(x *reduction[KO, VO]) error {
 		group, gd := must[G](nil), &decoder{keep: true}
 		second, sd := must[S](nil), &decoder{keep: true}
 		value, vd := must(p.value), &decoder{keep: true}
@@ -235,7 +177,7 @@ func Fold[K, V any](p *Pairs[K, V], f func(a, b V) V) *Result[K, V] {
 	folded := *p
 	folded.fold = f
 	p = &folded
-	r := newResult(p, p.plainShape(), func(x *reduction[K, V]) error {
+	r := newResult(p.plain(), nil, func(x *reduction[K, V]) error {
 		key, value := must(p.key), must(p.value)
 		kd, vd := &decoder{}, &decoder{}
 		return foldGroups(x.t, x.g, folding(value, f), func(kb, vb []byte) error {
@@ -260,7 +202,7 @@ func Fold[K, V any](p *Pairs[K, V], f func(a, b V) V) *Result[K, V] {
 // all of them one after the other with [Pairs.TotalOrder].
 func Sort[K, V any](p *Pairs[K, V]) *Result[K, V] {
 	p = given(p, false, "Sort")
-	r := newResult(p, p.plainShape(), func(x *reduction[K, V]) error {
+	r := newResult(p.plain(), nil, func(x *reduction[K, V]) error {
 		key, value := must(p.key), must(p.value)
 		kd, vd := &decoder{}, &decoder{}
 		return x.each(&values{}, func() error {
@@ -284,24 +226,7 @@ func MapOnly[K, V any](p *Pairs[K, V]) *Result[K, V] {
 	if p.combines() || p.partition != nil || p.total {
 		p = p.wrong("MapOnly has no reduces, so Combine, Partition and TotalOrder mean nothing to it")
 	}
-	return mapOnly(p)
-}
-
-func mapOnly[K, V any](p *Pairs[K, V]) *Result[K, V] {
-	r := &Result[K, V]{key: p.key, value: p.value}
-	types := func() (string, string) { return typeName(r.key), typeName(r.value) }
-	r.stage = &stage{
-		inputs:      p.inputs,
-		check:       func(f Format) error { return errors.Join(p.check(), r.check(f)) },
-		pairTypes:   types,
-		resultTypes: types,
-		maps: func(job *jobSpec) []mapFunc {
-			q := *p
-			q.key, q.value = r.key, r.value
-			return q.mapOnlyFuncs(job)
-		},
-	}
-	return r
+	return p.mapOnly()
 }
 
 // given makes sure that there are pairs and a function.

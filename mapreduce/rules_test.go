@@ -129,7 +129,7 @@ func TestFirstErrorWins(t *testing.T) {
 	task := &mrruntime.Task{Partitions: 1}
 	spec := &jobSpec{format: Text{}, host: func(t *mrruntime.Task) host { return &fakeHost{Task: t} }}
 	run := func(in *fakeSplit, out *fakeCollector) error {
-		return pairs.mapFuncs(spec, pairs.plainShape())[0](task, in, out)
+		return pairs.plain().maps(spec)[0](task, in, out)
 	}
 	parts := make([][]record, 1)
 	if err := run(&fakeSplit{text: "a\n"}, &fakeCollector{parts: parts}); err == nil || err.Error() != "of the author" {
@@ -147,7 +147,7 @@ func TestFirstErrorWins(t *testing.T) {
 		return fmt.Errorf("want 3 lines, got %d", n)
 	})
 	in := &fakeSplit{text: "a\nb\nc\n", failAfter: 1}
-	if err := sum.mapFuncs(spec, sum.plainShape())[0](task, in, &fakeCollector{parts: parts}); err == nil || err.Error() != "broken disk" {
+	if err := sum.plain().maps(spec)[0](task, in, &fakeCollector{parts: parts}); err == nil || err.Error() != "broken disk" {
 		t.Errorf("reader's error: %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestBrokenPairs(t *testing.T) {
 	one := int64Codec.append(nil, 1)
 	second := string(one) // the second part of a pair
 	for name, c := range map[string]struct {
-		stage *stage
+		stage stage
 		in    []record
 	}{
 		"join, left":  {join.stage, []record{{[]byte("a\x00\x00"), one}, {[]byte("a\x00\x00"), one}, {[]byte("a\x00\x01"), one}}},

@@ -81,7 +81,7 @@ func emitting[K, V any](n int, record func(i int) (K, V)) *Pairs[K, V] {
 
 func runMap[K, V any](tb testing.TB, p *Pairs[K, V]) {
 	tb.Helper()
-	if err := p.mapFuncs(nullSpec(), p.plainShape())[0](nullTask(), &fakeSplit{}, &nullCollector{}); err != nil {
+	if err := p.plain().maps(nullSpec())[0](nullTask(), &fakeSplit{}, &nullCollector{}); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -1,0 +1,107 @@
+package mapreduce
+
+import (
+	"errors"
+
+	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+// stage is a job's code and description, whatever its types.
+type stage interface {
+	emitted
+	check(Format) error // everything that is wrong with types and use
+	resultTypes() (key, value string)
+	reduces() bool
+	reduce(*jobSpec) mrruntime.ReduceFunc // nil: map-only
+}
+
+// emitted is what the maps of a stage emit.
+type emitted interface {
+	inputs() []*inputSpec
+	wrong() error
+	pairTypes() (key, value string)
+	combines() bool
+	ordered() bool // across partitions
+	maps(*jobSpec) []mapFunc
+	texts() []func(key, value []byte) string                       // of what each of the maps emits; nil: map-only
+	combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc // makes nil: none
+	alone() stage                                                  // what mapreduce.job.reduces=0 makes of it; nil: a join, which needs reduces
+}
+
+// shaped is pairs whose keys have a shape: of all kinds of reduces, or a side of a join.
+type shaped[K, V any] struct {
+	*Pairs[K, V]
+	shape shape[K]
+}
+
+func (p shaped[K, V]) wrong() error                { return p.check() }
+func (p shaped[K, V]) pairTypes() (string, string) { return typeName(p.key), typeName(p.value) }
+func (p shaped[K, V]) ordered() bool               { return p.total }
+func (p shaped[K, V]) alone() stage                { return p.mapOnly().stage }
+
+// reduced is a stage with reduces.
+type reduced[KO, VO any] struct {
+	emitted
+	result *Result[KO, VO]
+	prefix func() func(key []byte) (int, error) // as in shape
+	run    func(*reduction[KO, VO]) error       // called for each partition
+}
+
+func newResult[KO, VO any](from emitted, prefix func() func([]byte) (int, error), run func(*reduction[KO, VO]) error) *Result[KO, VO] {
+	r := &Result[KO, VO]{}
+	r.stage = &reduced[KO, VO]{emitted: from, result: r, prefix: prefix, run: run}
+	return r
+}
+
+func (s *reduced[KO, VO]) check(f Format) error { return errors.Join(s.wrong(), s.result.check(f)) }
+
+func (s *reduced[KO, VO]) resultTypes() (string, string) { return s.result.types() }
+
+func (s *reduced[KO, VO]) reduces() bool { return true }
+
+func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
+	return func(rt *mrruntime.Task, in mrruntime.Records) (err error) {
+		x := &reduction[KO, VO]{t: newTask(rt, job), g: &groups{in: in}, key: must(s.result.key), value: must(s.result.value)}
+		defer x.t.blame(&err)
+		if s.prefix != nil {
+			x.g.prefix = s.prefix()
+		}
+		if x.emit, err = newWriter(x.t, "", x.key, x.value); err != nil {
+			return err
+		}
+		err = x.t.end(x.g.readErr, s.run(x))
+		x.t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(x.g.n)
+		return err
+	}
+}
+
+// mapped is a stage without reduces.
+type mapped[K, V any] struct {
+	*Pairs[K, V]
+	result *Result[K, V]
+}
+
+func (p *Pairs[K, V]) mapOnly() *Result[K, V] {
+	r := &Result[K, V]{key: p.key, value: p.value}
+	r.stage = &mapped[K, V]{p, r}
+	return r
+}
+
+func (s *mapped[K, V]) wrong() error                                                  { return s.Pairs.check() }
+func (s *mapped[K, V]) check(f Format) error                                          { return errors.Join(s.wrong(), s.result.check(f)) }
+func (s *mapped[K, V]) pairTypes() (string, string)                                   { return s.result.types() }
+func (s *mapped[K, V]) resultTypes() (string, string)                                 { return s.result.types() }
+func (s *mapped[K, V]) combines() bool                                                { return false }
+func (s *mapped[K, V]) ordered() bool                                                 { return false }
+func (s *mapped[K, V]) texts() []func(key, value []byte) string                       { return nil }
+func (s *mapped[K, V]) combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc { return nil }
+func (s *mapped[K, V]) reduces() bool                                                 { return false }
+func (s *mapped[K, V]) reduce(*jobSpec) mrruntime.ReduceFunc                          { return nil }
+func (s *mapped[K, V]) alone() stage                                                  { return s }
+
+func (s *mapped[K, V]) maps(job *jobSpec) []mapFunc {
+	p := *s.Pairs
+	p.key, p.value = s.result.key, s.result.value
+	return p.mapOnlyFuncs(job)
+}
