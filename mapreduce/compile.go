@@ -373,6 +373,7 @@ func inside(p, dir string) bool { return strings.HasPrefix(p, strings.TrimSuffix
 // jobCode is a job's functions.
 type jobCode struct {
 	maps    []mapFunc
+	formats map[int]mrruntime.Format
 	combine mrruntime.CombineFunc
 	reduce  mrruntime.ReduceFunc
 }
@@ -380,7 +381,12 @@ type jobCode struct {
 func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 	st := c.stages[i]
 	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, host: makeHost}
-	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec)}
+	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec), formats: make(map[int]mrruntime.Format)}
+	for i, in := range st.inputs() {
+		if in.own != nil {
+			code.formats[i] = in.own
+		}
+	}
 	if combiner := st.combiner(spec); combiner != nil && !c.NoCombine {
 		code.combine = func(t *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
 			return combiner(t)(t, in, emit)
@@ -390,7 +396,7 @@ func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 }
 
 func (code jobCode) erased() mrruntime.Job {
-	job := mrruntime.Job{Combine: code.combine, Reduce: code.reduce}
+	job := mrruntime.Job{Formats: code.formats, Combine: code.combine, Reduce: code.reduce}
 	for _, run := range code.maps {
 		job.Maps = append(job.Maps, func(t *mrruntime.Task, in *mrruntime.Split, out mrruntime.Collector) error {
 			return run(t, in, out)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -331,14 +330,15 @@ type fakeFile struct{ *strings.Reader }
 
 func (fakeFile) Close() error { return nil }
 
-func (s *fakeSplit) Open(mrruntime.Chunk) (interface {
-	io.ReaderAt
-	io.Closer
-}, error) {
+func (s *fakeSplit) Open(mrruntime.Chunk) (mrruntime.ReadAtCloser, error) {
 	return fakeFile{strings.NewReader(s.text)}, nil
 }
 
-func (s *fakeSplit) CountRecord()  { s.records++ }
+func (s *fakeSplit) CountRecord() bool {
+	s.records++
+	return true
+}
+
 func (s *fakeSplit) Where() string { return "" }
 func (s *fakeSplit) Err() error    { return s.err }
 

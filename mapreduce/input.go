@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	mrruntime "github.com/quernmr/quern/runtime"
 )
 
 // Input is where a map's records come from. Several maps may read one input.
@@ -18,6 +20,7 @@ type Input[R any] struct {
 // inputSpec describes an input, whatever its records.
 type inputSpec struct {
 	format     string
+	own        mrruntime.Format // nil: what the name says
 	recordSize int
 	paths      []string // none: -input
 	from       stage    // the stage whose result is read
@@ -141,11 +144,11 @@ func From[K, V any](r *Result[K, V]) Input[Pair[K, V]] {
 // each piece of a file that a map is to read, and gives the records that begin in
 // the piece, which may end beyond it; the file is read through the io.ReaderAt,
 // which is not decompressed. A record may be valid until the next one only. An
-// error fails the attempt. Paths are as for [Lines].
+// error fails the attempt. Paths are as for [Lines]. See [InputOf] for a format that
+// cuts files itself.
 func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, error], paths ...string) Input[R] {
 	spec := &inputSpec{format: name, paths: paths}
-	switch name {
-	case "", "lines", "keyvalues", "records", "files", "binary":
+	if name == "" || mrruntime.BuiltIn(name) {
 		spec.err = fmt.Errorf("input format %q: the name is empty or taken", name)
 	}
 	if read == nil {
@@ -174,14 +177,45 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 	}
 }
 
+// InputFormat is a format of one's own that cuts files itself: at the blocks of a
+// container, say, or a number of records.
+type InputFormat[R any] interface {
+	// Name stands in the job's description: lower case, no blanks.
+	Name() string
+	// Splits gives the pieces of files that each map reads, one after the other: of each
+	// its Path, Offset and Length. What no piece has is not read. It is called once, before
+	// the maps, with all files that the paths stand for.
+	Splits(files []File) ([][]Split, error)
+	// Read gives the records of a piece, as the function of [NewInput] does.
+	Read(Split, io.ReaderAt) iter.Seq2[R, error]
+}
+
+// File is one of the files that the paths of an input stand for.
+type File = mrruntime.File
+
+// InputOf reads a format of one's own. Paths are as for [Lines].
+func InputOf[R any](f InputFormat[R], paths ...string) Input[R] {
+	in := NewInput(f.Name(), f.Read, paths...)
+	in.spec.own = mrruntime.Cut(func(files []File) ([][]mrruntime.Chunk, error) {
+		splits, err := f.Splits(files)
+		cut := make([][]mrruntime.Chunk, len(splits))
+		for i, split := range splits {
+			for _, s := range split {
+				cut[i] = append(cut[i], mrruntime.Chunk{Path: s.Path, Offset: s.Offset, Length: s.Length})
+			}
+		}
+		return cut, err
+	})
+	return in
+}
+
 func ownRecords[R any](t *Task, in splitReader, records iter.Seq2[R, error], path string, yield func(R) bool) (more bool) {
 	for rec, err := range records {
 		if err != nil {
 			t.fail(fmt.Errorf("read %s: %w", path, err))
 			return false
 		}
-		in.CountRecord()
-		if !yield(rec) {
+		if !in.CountRecord() || !yield(rec) {
 			return false
 		}
 	}

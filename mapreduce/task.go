@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -62,12 +61,9 @@ type recordWriter interface{ Write(record []byte) error }
 // splitReader is the input of one map; see mrruntime.Split.
 type splitReader interface {
 	recordSource
-	CountRecord()
+	CountRecord() bool
 	Chunks() []mrruntime.Chunk
-	Open(c mrruntime.Chunk) (interface {
-		io.ReaderAt
-		io.Closer
-	}, error)
+	Open(c mrruntime.Chunk) (mrruntime.ReadAtCloser, error)
 	Where() string
 	Err() error
 }

@@ -95,7 +95,7 @@ func TestBinary(t *testing.T) {
 		for at := int64(0); at < info.Size; {
 			n := min(random.Int64N(100_000)+1, info.Size-at)
 			e := splitEntry{Chunks: []Chunk{{Path: info.Name, Offset: at, Length: n, Size: info.Size}}}
-			odd = append(odd, newSplit(context.Background(), f, e, formatBinary, 0, bounds(1), new(pulse)))
+			odd = append(odd, newSplit(context.Background(), f, e, &wire.InputPlan{Format: formatBinary}, bounds(1), new(pulse)))
 			at += n
 		}
 		if got := readBinary(t, odd); !samePairs(got, want) {

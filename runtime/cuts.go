@@ -127,7 +127,7 @@ func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		split.limit(sampledBytes)
+		split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), sampledBytes)
 		all.start()
 		err = a.job.Maps[split.Input](a.task, split, all)
 		split.close()
@@ -138,47 +138,23 @@ func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
 	return all.keys, nil
 }
 
-// limit makes the split give about so many bytes of records, of long files from
-// several places: of sorted input the beginning alone would tell little.
-func (s *Split) limit(most int64) {
+// limit makes the split give about so many bytes of records.
+func (s *Split) limit(by Format, most int64) {
 	s.sample = most
 	var chunks []Chunk
 	for _, c := range s.chunks {
-		switch {
-		case most <= 0:
-		case s.format == formatFiles || compressed(s.format, c.Path) != "":
-			chunks = append(chunks, c) // each stops these by s.sample
-		default:
-			chunks = append(chunks, s.places(c, most)...)
-			most -= min(c.Length, most)
+		if most <= 0 {
+			break
 		}
+		pieces := by.Sample(s.in, c, most)
+		if pieces == nil {
+			chunks, s.stops = append(chunks, c), true // by s.sample
+			continue
+		}
+		chunks = append(chunks, pieces...)
+		most -= min(c.Length, most)
 	}
 	s.chunks = chunks
-}
-
-// places are pieces of a chunk that have about so many bytes in all. For a format
-// of the author's own it is the chunk's beginning.
-func (s *Split) places(c Chunk, most int64) []Chunk {
-	n, unit := int64(sampledPlaces), int64(1)
-	switch {
-	case s.format == formatRecords:
-		unit = int64(s.recordSize)
-	case s.format == formatBinary:
-		unit = binaryUnit
-	case !builtIn(s.format):
-		n = 1
-	}
-	length := (most + n*unit - 1) / (n * unit) * unit
-	if c.Length <= n*length {
-		return []Chunk{c}
-	}
-	pieces := make([]Chunk, n)
-	for i := range pieces {
-		pieces[i] = c
-		pieces[i].Offset += int64(i) * (c.Length / n / unit * unit)
-		pieces[i].Length = length
-	}
-	return pieces
 }
 
 // sampler is the Collector of a sampling map: of each split it keeps keys such

@@ -43,7 +43,9 @@ func TestFlowInput(t *testing.T) {
 				{Name: "a", Reduces: c.reduces},
 				{Name: "b", Inputs: []wire.InputPlan{{Format: formatLines, From: 1}}},
 			}}}
-			splits, err := jobSplits(f, sub, 1, id, settings{splitMin: 1, splitMax: 100}, func() error { return nil })
+			a := &attempt{fs: f, sub: sub, job: &Job{}, task: &Task{Ctx: t.Context()}, settings: settings{splitMin: 1, splitMax: 100},
+				cmd: &wire.Run{Attempt: wire.AttemptID{Task: wire.TaskID{Job: id}}, Index: 1}}
+			splits, err := a.jobSplits()
 			switch {
 			case c.want == "" && (err != nil || len(splits) != c.splits):
 				t.Errorf("%d splits, want %d, error %v", len(splits), c.splits, err)

@@ -21,12 +21,12 @@ func missing(err error) bool {
 
 // inputFiles lists the files of a job's input, in the order of its paths, those
 // of a directory or pattern by name.
-func inputFiles(f dfs.FS, in *wire.InputPlan, s settings) ([]dfs.Info, error) {
+func inputFiles(f dfs.FS, in *wire.InputPlan, by Format, s settings) ([]dfs.Info, error) {
 	var files []dfs.Info
 	for _, p := range in.Paths {
 		more, err := filesAt(f, p, s.recursive)
 		for i := 0; i < len(more) && err == nil; i++ {
-			err = checkPacking(in.Format, more[i])
+			err = by.CheckFile(more[i])
 		}
 		if err != nil {
 			return nil, inputError(err)
@@ -206,11 +206,11 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 		}
 	}
 	for i := range job.Inputs {
-		in := &job.Inputs[i]
-		if in.Format == formatRecords && (in.RecordSize < 1 || in.RecordSize > s.recordMax) {
-			return Fatal(fmt.Errorf("input %d: record size %d: want 1 to %d", i, in.RecordSize, s.recordMax))
+		in, by := &job.Inputs[i], formatOf(&job.Inputs[i])
+		if err := by.Check(in, s.recordMax); err != nil {
+			return Fatal(fmt.Errorf("input %d: %w", i, err))
 		}
-		files, err := inputFiles(f, in, s)
+		files, err := inputFiles(f, in, by, s)
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func TestLinks(t *testing.T) {
 			s := bounds(math.MaxInt64)
 			s.recursive = !c.flat
 			in := wire.InputPlan{Format: formatLines, Paths: []string{"file://" + filepath.Join(top, c.path)}}
-			files, err := inputFiles(f, &in, s)
+			files, err := inputFiles(f, &in, formatOf(&in), s)
 			if err == nil {
 				err = checkReadable(f, files)
 			}

@@ -119,7 +119,7 @@ func (l *lineReader) fill() error {
 		slack := size / 256 // for the rest of the last line
 		more = min(left, size-slack) + slack
 	}
-	if at == 0 && compressed(l.split.format, l.chunk.Path) != "" {
+	if at == 0 && compressed(l.chunk.Path) != "" {
 		more = min(8*l.chunk.Size+size/16, size) // so that small files take small blocks
 	}
 	block := l.split.block(len(tail) + int(more))

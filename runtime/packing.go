@@ -59,11 +59,8 @@ func packingOf(name string) (p packing, suffix string) {
 }
 
 // compressed is how the data of a file is compressed that this package unpacks; "" of
-// any other.
-func compressed(format, name string) string {
-	if !builtIn(format) { // which sees the bytes as they are
-		return ""
-	}
+// any other. Of what jobs have written it is "", by the names.
+func compressed(name string) string {
 	if p, _ := packingOf(name); p.read {
 		return p.what
 	}
@@ -71,17 +68,13 @@ func compressed(format, name string) string {
 }
 
 // checkPacking refuses a file whose packed bytes would be taken for records, and an empty
-// file that is packed by its name, on which Hadoop's maps fail too. A format of the
-// author's own sees the bytes as they are, and so may whole files be archives.
-// The binary format reads what jobs have written, under names of this package's.
-func checkPacking(format string, file dfs.Info) error {
-	if !builtIn(format) || format == formatBinary {
-		return nil
-	}
+// file that is packed by its name, on which Hadoop's maps fail too. Whole files may be
+// archives.
+func checkPacking(file dfs.Info, whole bool) error {
 	name := file.Name
 	p, suffix := packingOf(name)
-	what, readable := p.what, p.read || p.archive && format == formatFiles
-	if inner, _ := packingOf(strings.TrimSuffix(name, suffix)); p.read && format != formatFiles && inner.what != "" {
+	what, readable := p.what, p.read || p.archive && whole
+	if inner, _ := packingOf(strings.TrimSuffix(name, suffix)); p.read && !whole && inner.what != "" {
 		what, readable = inner.what+" within "+p.what, false
 	}
 	switch {

@@ -37,7 +37,7 @@ func TestPackings(t *testing.T) {
 		}
 		for _, format := range strings.Fields(every + " binary own") {
 			in := wire.InputPlan{Format: format, Paths: []string{url}, RecordSize: len(content)}
-			_, err := inputFiles(f, &in, bounds(math.MaxInt64))
+			_, err := inputFiles(f, &in, formatOf(&in), bounds(math.MaxInt64))
 			if strings.Contains(refused, format) {
 				if !errors.Is(err, ErrInput) || !isFatal(err) || strings.Count(err.Error(), name) != 1 {
 					t.Errorf("%s as %s: %v", name, format, err)

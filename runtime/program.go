@@ -23,9 +23,10 @@ func Elsewhere(sub *wire.Submission, dir string) string {
 
 // Job is one job's code.
 type Job struct {
-	Maps    []MapFunc   // one for each input of the JobPlan
-	Combine CombineFunc // nil: none
-	Reduce  ReduceFunc  // nil: map-only
+	Maps    []MapFunc      // one for each input of the JobPlan
+	Formats map[int]Format // of those inputs whose format is not known by its name
+	Combine CombineFunc    // nil: none
+	Reduce  ReduceFunc     // nil: map-only
 }
 
 // Load makes the Program of a submission: it sets the flags as the client saw

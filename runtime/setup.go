@@ -88,7 +88,7 @@ func (a *attempt) stageSplits() error {
 	name := splitsName(a.sub.Staging, a.id().Task.Job)
 	_, err := a.fs.Stat(name)
 	if missing(err) {
-		splits, planErr := jobSplits(a.fs, a.sub, a.cmd.Index, a.id().Task.Job, a.settings, a.alive)
+		splits, planErr := a.jobSplits()
 		if planErr != nil {
 			return planErr
 		}
@@ -119,7 +119,7 @@ func (a *attempt) openSplit(n int) (*Split, error) {
 		return nil, Fatal(fmt.Errorf("split %d: %w: it is of input %d", n, ErrCorrupt, entry.Input))
 	}
 	in := &a.plan().Inputs[entry.Input]
-	split := newSplit(a.task.Ctx, a.fs, entry, in.Format, in.RecordSize, a.settings, &a.task.pulse)
+	split := newSplit(a.task.Ctx, a.fs, entry, in, a.settings, &a.task.pulse)
 	split.meter.host, split.meter.rack = locality.HostKey(a.cmd.Host), a.cmd.Rack
 	return split, nil
 }

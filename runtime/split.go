@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
 )
 
 // blockSize is how much of a file is read at once. Lines keep each block apart,
@@ -30,15 +31,16 @@ const blockSize = 256 << 10
 type Split struct {
 	Input int // index in JobPlan.Inputs
 
-	ctx        context.Context
-	fs         dfs.FS
-	chunks     []Chunk
-	format     string
-	recordSize int
-	recordMax  int
-	blockSize  int   // bytes read at once, of lines
-	sample     int64 // record bytes to read at most; of a whole split MaxInt64
-	pulse      *pulse
+	ctx       context.Context
+	fs        dfs.FS
+	in        *wire.InputPlan
+	chunks    []Chunk
+	own       bool // the job's code reads the bytes
+	recordMax int
+	blockSize int   // bytes read at once, of lines
+	sample    int64 // record bytes to read at most; of a whole split MaxInt64
+	stops     bool  // the records end with the sample
+	pulse     *pulse
 
 	meter    meter
 	raw      atomic.Int64 // bytes read from files, also beyond the split
@@ -55,16 +57,16 @@ type Split struct {
 	zstd  *zstd.Decoder
 }
 
-func newSplit(ctx context.Context, f dfs.FS, e splitEntry, format string, recordSize int, s settings, p *pulse) *Split {
-	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, chunks: e.Chunks, format: format,
-		recordSize: recordSize, recordMax: s.recordMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
+func newSplit(ctx context.Context, f dfs.FS, e splitEntry, in *wire.InputPlan, s settings, p *pulse) *Split {
+	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, in: in, chunks: e.Chunks,
+		recordMax: s.recordMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
 }
 
 // Where is the file and offset of the record given last, for what is said of it; ""
 // when there is none, and of a binary file, which no user has written.
 func (s *Split) Where() string {
 	switch {
-	case s.path == "" || s.format == formatBinary:
+	case s.path == "":
 		return ""
 	case s.at < 0:
 		return s.path
@@ -80,23 +82,21 @@ func (s *Split) Err() error { return s.err }
 func (s *Split) Chunks() []Chunk { return s.chunks }
 
 // Open opens a chunk's file, for a format of one's own.
-func (s *Split) Open(c Chunk) (interface {
-	io.ReaderAt
-	io.Closer
-}, error) {
+func (s *Split) Open(c Chunk) (ReadAtCloser, error) {
 	f, err := s.open(c)
 	if err != nil {
 		return nil, err
 	}
-	s.path, s.at = c.Path, -1
+	s.own, s.path, s.at = true, c.Path, -1
 	return &openChunk{File: f, split: s}, nil
 }
 
-// CountRecord counts one record of a format of one's own; the other iterators
-// count for themselves.
-func (s *Split) CountRecord() {
+// CountRecord counts one record of a format of one's own, and says whether it is to be
+// given to the job; the other iterators count for themselves.
+func (s *Split) CountRecord() bool {
 	s.records++
 	s.pulse.beat()
+	return !s.stops || s.raw.Load() < s.sample
 }
 
 // open opens a chunk's file, which must be the one that the splits were computed
@@ -140,7 +140,7 @@ func (s *Split) close() {
 
 // bytesRead is the bytes of input that became records.
 func (s *Split) bytesRead() int64 {
-	if !builtIn(s.format) {
+	if s.own {
 		return min(s.raw.Load(), s.length())
 	}
 	return s.input
@@ -159,7 +159,7 @@ func (s *Split) fail(c Chunk, err error) {
 	if s.err != nil {
 		return
 	}
-	switch kind := compressed(s.format, c.Path); {
+	switch kind := compressed(c.Path); {
 	case kind == "":
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = Fatal(fmt.Errorf("%w: it ends within its %s", ErrTruncated, kind))
@@ -170,15 +170,6 @@ func (s *Split) fail(c Chunk, err error) {
 		err = fmt.Errorf("read %s: %w", c.Path, err)
 	}
 	s.err = err
-}
-
-// builtIn says whether a format is read here, not by the job's own code.
-func builtIn(format string) bool {
-	switch format {
-	case formatLines, formatKeyValues, formatRecords, formatFiles, formatBinary:
-		return true
-	}
-	return false
 }
 
 // stream reads a chunk's file from an offset to its end, or the whole content of
@@ -196,7 +187,7 @@ func (s *Split) stream(c Chunk, from int64) (*stream, error) {
 	}
 	raw := io.NewSectionReader(&openChunk{File: file, split: s}, from, math.MaxInt64-from)
 	in := &stream{Reader: raw, file: file, end: c.Offset + c.Length}
-	if kind := compressed(s.format, c.Path); kind != "" {
+	if kind := compressed(c.Path); kind != "" {
 		in.end = s.sample
 		if in.Reader, err = s.decompress(kind, raw); err != nil {
 			file.Close()
@@ -287,7 +278,7 @@ func (s *Split) each(from func(Chunk) int64, read func(c Chunk, in *stream, from
 		s.path, s.at = c.Path, -1
 		more, err := read(c, in, off)
 		in.file.Close()
-		if s.input += s.consumed - before; compressed(s.format, c.Path) != "" {
+		if s.input += s.consumed - before; compressed(c.Path) != "" {
 			s.input += c.Length - (s.consumed - before)
 		}
 		if err != nil {
@@ -307,7 +298,7 @@ func atOffset(c Chunk) int64 { return c.Offset }
 func (s *Split) readFull(c Chunk, in *stream, p []byte, at int64) (n int, end bool, err error) {
 	n, err = io.ReadFull(in, p)
 	if err == io.EOF || err == io.ErrUnexpectedEOF && s.endedPlainly(c, in) {
-		if stop := at + int64(n); compressed(s.format, c.Path) == "" && stop < c.Offset+c.Length {
+		if stop := at + int64(n); compressed(c.Path) == "" && stop < c.Offset+c.Length {
 			return n, true, fmt.Errorf("%w: %d bytes, it had %d when the splits were computed", ErrTruncated, stop, c.Size)
 		}
 		return n, true, nil
@@ -319,7 +310,7 @@ func (s *Split) readFull(c Chunk, in *stream, p []byte, at int64) (n int, end bo
 // full, from a decompressor's, which means that its data is cut off: only after
 // the first does another read say io.EOF.
 func (s *Split) endedPlainly(c Chunk, in *stream) bool {
-	if compressed(s.format, c.Path) == "" {
+	if compressed(c.Path) == "" {
 		return true
 	}
 	var one [1]byte
@@ -390,7 +381,7 @@ func (s *Split) Files() iter.Seq2[string, []byte] {
 }
 
 func (s *Split) contentOf(c Chunk, in *stream, content []byte) ([]byte, error) {
-	if compressed(s.format, c.Path) == "" && c.Size <= int64(s.recordMax) && int64(cap(content)) <= c.Size {
+	if compressed(c.Path) == "" && c.Size <= int64(s.recordMax) && int64(cap(content)) <= c.Size {
 		content = make([]byte, 0, c.Size+1)
 	}
 	for {

@@ -20,6 +20,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+const (
+	formatLines   = "lines"
+	formatRecords = "records"
+	formatFiles   = "files"
+)
+
 // fataler is what testing.T and rapid.T have in common.
 type fataler interface {
 	Helper()
@@ -46,17 +52,17 @@ func bounds(splitMax int64) settings {
 // reader plans the splits of one input and opens each.
 func reader(t fataler, f dfs.FS, in wire.InputPlan, s settings, block int) []*Split {
 	t.Helper()
-	files, err := inputFiles(f, &in, s)
+	files, err := inputFiles(f, &in, formatOf(&in), s)
 	if err != nil {
 		t.Fatalf("input: %v", err)
 	}
-	entries, err := planSplits(0, &in, files, s)
+	entries, err := planSplits(0, &in, formatOf(&in), files, s, nil)
 	if err != nil {
 		t.Fatalf("splits: %v", err)
 	}
 	var splits []*Split
 	for _, e := range entries {
-		split := newSplit(context.Background(), f, e, in.Format, in.RecordSize, s, new(pulse))
+		split := newSplit(context.Background(), f, e, &in, s, new(pulse))
 		split.blockSize = block
 		splits = append(splits, split)
 	}
@@ -231,12 +237,12 @@ func TestLongLines(t *testing.T) {
 
 func firstError(splits []*Split) error {
 	for _, s := range splits {
-		switch s.format {
+		switch s.in.Format {
 		case formatLines:
 			for range s.Lines() {
 			}
 		case formatRecords:
-			for range s.Records(s.recordSize) {
+			for range s.Records(s.in.RecordSize) {
 			}
 		case formatFiles:
 			for range s.Files() {

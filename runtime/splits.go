@@ -1,19 +1,8 @@
 package runtime
 
 import (
-	"fmt"
-
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
-)
-
-// Input formats that this package reads; any other name is of the author's own.
-const (
-	formatLines     = "lines"
-	formatKeyValues = "keyvalues"
-	formatRecords   = "records"
-	formatFiles     = "files"
-	formatBinary    = "binary"
 )
 
 const (
@@ -51,105 +40,54 @@ func (e *splitEntry) length() (n int64) {
 	return n
 }
 
-// planSplits cuts one input's files into splits, in their order. Files are packed
-// into one split up to the split size; a piece of a longer file is a split alone, and so
-// is a compressed file, whose size says little of its content.
-func planSplits(input int, in *wire.InputPlan, files []dfs.Info, s settings) ([]splitEntry, error) {
-	var splits []splitEntry
-	var packed splitEntry
-	var weight int64
-	flush := func() {
-		if len(packed.Chunks) > 0 {
-			splits = append(splits, packed)
-		}
-		packed, weight = splitEntry{Input: input}, 0
+// planSplits cuts one input's files into splits, in their order. Open opens a piece of one.
+func planSplits(input int, in *wire.InputPlan, by Format, files []dfs.Info, s settings, open func(Chunk) (ReadAtCloser, error)) ([]splitEntry, error) {
+	listed := make([]File, len(files))
+	for i, info := range files {
+		listed[i] = File{Path: info.Name, Size: info.Size, info: info, open: open,
+			SplitSize: max(s.splitMin, min(s.splitMax, info.BlockSize), 1)} // Hadoop's
 	}
-	flush()
-	for _, info := range files {
-		alone := compressed(in.Format, info.Name) != ""
-		if info.Size == 0 && in.Format != formatFiles { // an empty file is a record of that format
-			continue
-		}
-		size := splitSize(in, info, s)
-		chunks := cutFile(in, info, size)
-		if len(chunks) > 1 || alone {
-			flush()
-			for _, c := range chunks {
-				splits = append(splits, splitEntry{Input: input, Chunks: []Chunk{c}})
-			}
-		} else {
-			w := max(info.Size, min(openCost, size))
-			if weight > 0 && weight+w > size || len(packed.Chunks) >= maxChunks {
-				flush()
-			}
-			packed.Chunks = append(packed.Chunks, chunks...)
-			weight += w
-		}
-		if len(splits) > maxSplits {
-			return nil, Fatal(fmt.Errorf("more than %d splits; make %s larger", maxSplits, SplitMaxSize))
-		}
+	cut, err := by.Splits(in, listed)
+	if err != nil {
+		return nil, err
 	}
-	flush()
+	splits := make([]splitEntry, len(cut))
+	for i := range cut {
+		splits[i] = splitEntry{Input: input, Chunks: cut[i]}
+	}
 	return splits, nil
 }
 
-// splitSize is Hadoop's: the block size within the two bounds; then rounded to
-// whole records where their size is fixed, to about whole blocks in a binary file.
-func splitSize(in *wire.InputPlan, info dfs.Info, s settings) int64 {
-	size := max(s.splitMin, min(s.splitMax, info.BlockSize), 1)
-	unit := int64(1)
-	switch in.Format {
-	case formatRecords:
-		unit = int64(max(in.RecordSize, 1))
-	case formatBinary:
-		unit = binaryUnit
-	}
-	return max(size/unit, 1) * unit
-}
-
-func cutFile(in *wire.InputPlan, info dfs.Info, size int64) []Chunk {
-	whole := Chunk{Path: info.Name, Length: info.Size, Size: info.Size, Modified: info.Modified.UnixNano()}
-	if in.Format == formatFiles || compressed(in.Format, info.Name) != "" {
-		return []Chunk{whole}
-	}
-	var chunks []Chunk
-	left := info.Size
-	for float64(left)/float64(size) > splitSlop && len(chunks) <= maxSplits {
-		chunks = append(chunks, Chunk{Path: info.Name, Offset: info.Size - left, Length: size, Size: info.Size, Modified: info.Modified.UnixNano()})
-		left -= size
-	}
-	return append(chunks, Chunk{Path: info.Name, Offset: info.Size - left, Length: left, Size: info.Size, Modified: info.Modified.UnixNano()})
-}
-
-// jobSplits computes the splits of a whole job. Each is called for each input.
-func jobSplits(f dfs.FS, sub *wire.Submission, index int, id wire.JobID, s settings, each func() error) ([]splitEntry, error) {
-	job := &sub.Plan.Jobs[index]
+// jobSplits computes the splits of the whole job.
+func (a *attempt) jobSplits() ([]splitEntry, error) {
+	job, index, id := a.plan(), a.cmd.Index, a.id().Task.Job
+	opened := newSplit(a.task.Ctx, a.fs, splitEntry{}, nil, a.settings, &a.task.pulse)
 	var all []splitEntry
 	for i := range job.Inputs {
-		in := &job.Inputs[i]
+		in, by := &job.Inputs[i], a.job.format(i, &job.Inputs[i])
 		var files []dfs.Info
 		var err error
 		if in.From > 0 {
 			before := wire.JobID{Start: id.Start, N: id.N - index + in.From - 1} // numbered in the plan's order
-			files, err = partFiles(f, sub, in.From-1, before)
-		} else if files, err = inputFiles(f, in, s); err == nil {
-			err = checkReadable(f, files)
+			files, err = partFiles(a.fs, a.sub, in.From-1, before)
+		} else if files, err = inputFiles(a.fs, in, by, a.settings); err == nil {
+			err = checkReadable(a.fs, files)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := each(); err != nil {
+		if err := a.alive(); err != nil {
 			return nil, err
 		}
-		more, err := planSplits(i, in, files, s)
+		more, err := planSplits(i, in, by, files, a.settings, opened.Open)
 		if err != nil {
 			return nil, err
 		}
-		if err := locate(f, more); err != nil {
+		if err := locate(a.fs, more); err != nil {
 			return nil, err
 		}
 		if all = append(all, more...); len(all) > maxSplits {
-			return nil, Fatal(fmt.Errorf("more than %d splits; make %s larger", maxSplits, SplitMaxSize))
+			return nil, errManySplits
 		}
 	}
 	return all, nil

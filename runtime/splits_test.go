@@ -70,10 +70,10 @@ func TestSplits(t *testing.T) {
 				in.Paths = append(in.Paths, "mem://t"+name)
 			}
 			s := settings{splitMin: number("min", 1), splitMax: number("max", math.MaxInt64), recursive: d.HasArg("recursive"), recordMax: 1 << 20}
-			files, err := inputFiles(f, &in, s)
+			files, err := inputFiles(f, &in, formatOf(&in), s)
 			if err == nil {
 				var splits []splitEntry
-				if splits, err = planSplits(0, &in, files, s); err == nil {
+				if splits, err = planSplits(0, &in, formatOf(&in), files, s, nil); err == nil {
 					return printSplits(splits)
 				}
 			}

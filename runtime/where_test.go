@@ -148,7 +148,7 @@ func TestMeter(t *testing.T) {
 		{"10.0.0.9:9866", "10.0.0.9", "/r1", "BYTES_READ_NODE_LOCAL", wire.NodeLocal},
 	} {
 		f.addr = c.addr
-		s := newSplit(t.Context(), f, e, formatLines, 0, bounds(1), new(pulse))
+		s := newSplit(t.Context(), f, e, &wire.InputPlan{Format: formatLines}, bounds(1), new(pulse))
 		s.meter.host, s.meter.rack = c.host, c.rack
 		for range s.Lines() {
 		}
@@ -177,7 +177,7 @@ func TestMeterIndex(t *testing.T) {
 		writeBinary(t, f.FS, "mem://t/a", slices.Repeat([]pair{{nil, make([]byte, binaryUnit-1000)}}, c.records))
 		info := must(f.Stat("mem://t/a"))
 		e := splitEntry{Chunks: []Chunk{{Path: info.Name, Length: info.Size, Size: info.Size}}, Nodes: []node{{"n1", "/r1", nearby}}}
-		s := newSplit(t.Context(), f, e, formatBinary, 0, bounds(math.MaxInt64), new(pulse))
+		s := newSplit(t.Context(), f, e, &wire.InputPlan{Format: formatBinary}, bounds(math.MaxInt64), new(pulse))
 		s.meter.host = "n1"
 		if got := readBinary(t, []*Split{s}); len(got) != c.records {
 			t.Fatalf("%d records of %d", len(got), c.records)

@@ -474,7 +474,7 @@ func TestSampledPlaces(t *testing.T) {
 		if len(splits) != 1 {
 			t.Fatalf("%d splits", len(splits))
 		}
-		splits[0].limit(sampledBytes)
+		splits[0].limit(formatOf(splits[0].in), sampledBytes)
 		eighths, n := map[int]bool{}, 0
 		read(splits[0], func(record []byte) {
 			eighths[must(strconv.Atoi(string(record[:width-1])))*8/lines] = true

@@ -1,0 +1,225 @@
+package runtime
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// formatBinary is the format of what one job of a flow writes for another.
+const formatBinary = "binary"
+
+// formats are the built-in input formats, by the names in descriptions of jobs. Package
+// mapreduce gives their records. Any other name is of the author's own, and its files are
+// taken as they are.
+var formats = map[string]Format{
+	"lines":      sized{unpacks: true, places: sampledPlaces},
+	"keyvalues":  sized{unpacks: true, places: sampledPlaces},
+	"records":    fixed{sized{unpacks: true, places: sampledPlaces}},
+	"files":      sized{unpacks: true, whole: true},
+	formatBinary: sized{unit: binaryUnit, places: sampledPlaces},
+}
+
+// Format is how the files of an input are taken and cut into splits. Records are typed,
+// so that the job's code reads them: by an iterator of [Split] or from the bytes.
+type Format interface {
+	// Check refuses a description, at the client.
+	Check(in *wire.InputPlan, recordMax int) error
+	// CheckFile refuses a file, at the client if the format is built in, and in setup.
+	CheckFile(file dfs.Info) error
+	// Splits gives the pieces of files that each map reads, one after the other.
+	Splits(in *wire.InputPlan, files []File) ([][]Chunk, error)
+	// Sample gives the pieces of a chunk that have about so many bytes of records, for the
+	// cuts of a total order. Of nil, the chunk is read from its beginning until there are enough.
+	Sample(in *wire.InputPlan, c Chunk, most int64) []Chunk
+}
+
+// BuiltIn says whether a format's name is taken.
+func BuiltIn(name string) bool { return formats[name] != nil }
+
+func formatOf(in *wire.InputPlan) Format {
+	if f := formats[in.Format]; f != nil {
+		return f
+	}
+	return sized{places: 1}
+}
+
+// format is the format of an input: what the job's code brings, else what its name says.
+func (j *Job) format(input int, in *wire.InputPlan) Format {
+	if own := j.Formats[input]; own != nil {
+		return own
+	}
+	return formatOf(in)
+}
+
+// File is one of the files that the paths of an input stand for.
+type File struct {
+	Path      string // URL
+	Size      int64
+	SplitSize int64 // bytes that one map should read, by the file's blocks and the properties that bound them
+
+	info dfs.Info
+	open func(Chunk) (ReadAtCloser, error)
+}
+
+// ReadAtCloser is an open file.
+type ReadAtCloser interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// Open opens the file, as for the metadata by which it is cut.
+func (f *File) Open() (ReadAtCloser, error) { return f.open(f.piece(0, f.Size)) }
+
+func (f *File) piece(offset, length int64) Chunk {
+	return Chunk{Path: f.Path, Offset: offset, Length: length, Size: f.Size, Modified: f.info.Modified.UnixNano()}
+}
+
+// sized is a Format that cuts files by size.
+type sized struct {
+	unpacks bool  // files are unpacked by their names
+	whole   bool  // files are not cut, and an empty one is a record
+	unit    int64 // cuts are at multiples of it
+	places  int64 // of a chunk, from which a sample is taken
+}
+
+func (sized) Check(*wire.InputPlan, int) error { return nil }
+
+func (f sized) CheckFile(file dfs.Info) error {
+	if !f.unpacks {
+		return nil
+	}
+	return checkPacking(file, f.whole)
+}
+
+func (f sized) unitOf(in *wire.InputPlan) int64 { return max(f.unit, int64(in.RecordSize), 1) }
+
+// uncut says whether a file is one chunk whatever its size.
+func (f sized) uncut(name string) bool { return f.whole || f.packed(name) }
+
+func (f sized) packed(name string) bool { return f.unpacks && compressed(name) != "" }
+
+// Splits cuts files in their order. Files are packed into one split up to the split
+// size; a piece of a longer file is a split alone, and so is a compressed file, whose
+// size says little of its content.
+func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {
+	var packed []Chunk
+	var weight int64
+	flush := func() {
+		if len(packed) > 0 {
+			splits = append(splits, packed)
+		}
+		packed, weight = nil, 0
+	}
+	for i := range files {
+		file := &files[i]
+		if file.Size == 0 && !f.whole {
+			continue
+		}
+		unit := f.unitOf(in)
+		size := max(file.SplitSize/unit, 1) * unit
+		chunks := f.cut(file, size)
+		if len(chunks) > 1 || f.packed(file.Path) {
+			flush()
+			for i := range chunks {
+				splits = append(splits, chunks[i:i+1:i+1])
+			}
+		} else {
+			w := max(file.Size, min(openCost, size))
+			if weight > 0 && weight+w > size || len(packed) >= maxChunks {
+				flush()
+			}
+			packed = append(packed, chunks...)
+			weight += w
+		}
+		if len(splits) > maxSplits {
+			return nil, errManySplits
+		}
+	}
+	flush()
+	return splits, nil
+}
+
+func (f sized) cut(file *File, size int64) (chunks []Chunk) {
+	left := file.Size
+	for !f.uncut(file.Path) && float64(left)/float64(size) > splitSlop && len(chunks) <= maxSplits {
+		chunks = append(chunks, file.piece(file.Size-left, size))
+		left -= size
+	}
+	return append(chunks, file.piece(file.Size-left, left))
+}
+
+// Sample takes several places of a long chunk: of sorted input the beginning alone would
+// tell little.
+func (f sized) Sample(in *wire.InputPlan, c Chunk, most int64) []Chunk {
+	if f.uncut(c.Path) {
+		return nil
+	}
+	n, unit := f.places, f.unitOf(in)
+	length := (most + n*unit - 1) / (n * unit) * unit
+	if c.Length <= n*length {
+		return []Chunk{c}
+	}
+	pieces := make([]Chunk, n)
+	for i := range pieces {
+		pieces[i] = c
+		pieces[i].Offset += int64(i) * (c.Length / n / unit * unit)
+		pieces[i].Length = length
+	}
+	return pieces
+}
+
+// fixed has records of one size.
+type fixed struct{ sized }
+
+func (fixed) Check(in *wire.InputPlan, recordMax int) error {
+	if in.RecordSize < 1 || in.RecordSize > recordMax {
+		return fmt.Errorf("record size %d: want 1 to %d", in.RecordSize, recordMax)
+	}
+	return nil
+}
+
+// Cut is a Format of the author's own that cuts files itself: of each split it gives the
+// pieces, with path, offset and length.
+type Cut func(files []File) ([][]Chunk, error)
+
+func (Cut) Check(*wire.InputPlan, int) error { return nil }
+
+func (Cut) CheckFile(dfs.Info) error { return nil }
+
+func (Cut) Sample(*wire.InputPlan, Chunk, int64) []Chunk { return nil }
+
+// Splits calls the author's function and checks what it gives.
+func (cut Cut) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {
+	err = protect(func() error {
+		splits, err = cut(files)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("splits of format %s: %w", in.Format, err)
+	}
+	byPath := make(map[string]*File, len(files))
+	for i := range files {
+		byPath[files[i].Path] = &files[i]
+	}
+	for i, split := range splits {
+		if len(split) == 0 || len(split) > maxChunks {
+			return nil, Fatal(fmt.Errorf("splits of format %s: split %d has %d pieces: want 1 to %d", in.Format, i, len(split), maxChunks))
+		}
+		for k, c := range split {
+			file := byPath[c.Path]
+			if file == nil {
+				return nil, Fatal(fmt.Errorf("splits of format %s: split %d is of %q, which is no file of the input", in.Format, i, c.Path))
+			}
+			if c.Offset < 0 || c.Length < 0 || c.Length > file.Size-c.Offset {
+				return nil, Fatal(fmt.Errorf("splits of format %s: split %d has %d bytes from offset %d of %s, which has %d", in.Format, i, c.Length, c.Offset, c.Path, file.Size))
+			}
+			split[k] = file.piece(c.Offset, c.Length)
+		}
+	}
+	return splits, nil
+}
+
+var errManySplits = Fatal(fmt.Errorf("more than %d splits; make %s larger", maxSplits, SplitMaxSize))
