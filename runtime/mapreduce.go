@@ -40,7 +40,8 @@ func (a *attempt) runMap() error {
 // collect runs a map whose output is sorted for reduces.
 func (a *attempt) collect(split *Split, code MapFunc) error {
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
-		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax), Alive: a.task.pulse.beat}
+		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax),
+		Codec: a.plan().Properties[MapOutputCodec], Alive: a.task.pulse.beat}
 	if a.job.Combine != nil {
 		config.Combine = func(in Records, emit func(key, value []byte) error) error {
 			return protect(func() error {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ const (
 	SortMB         = "mapreduce.task.io.sort.mb"
 	RecordMaxBytes = "quern.record.max.bytes"
 	OutputSync     = "quern.output.sync" // empty: unless the run is an embedded one
+	MapOutputCodec = "quern.mapoutput.codec"
 )
 
 // settings are those properties of one job, read.
@@ -38,6 +40,9 @@ func readSettings(properties map[string]string) (settings, error) {
 	}
 	if properties[OutputSync] != "" {
 		p.boolean(OutputSync)
+	}
+	if codec, names := properties[MapOutputCodec], shuffle.CodecNames(); !slices.Contains(names, codec) {
+		p.fail("property %s=%q: want one of %q", MapOutputCodec, codec, names)
 	}
 	return s, p.err
 }

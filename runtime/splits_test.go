@@ -175,7 +175,7 @@ func FuzzSplits(f *testing.F) {
 }
 
 func TestSettings(t *testing.T) {
-	for name, value := range map[string]string{SplitMaxSize: "0", SplitMinSize: "x", SortMB: "-1", RecordMaxBytes: "1e3", InputRecursive: "yes"} {
+	for name, value := range map[string]string{SplitMaxSize: "0", SplitMinSize: "x", SortMB: "-1", RecordMaxBytes: "1e3", InputRecursive: "yes", MapOutputCodec: "s2"} {
 		_, err := readSettings(map[string]string{name: value})
 		if err == nil || !isFatal(err) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) {
 			t.Errorf("%s=%s: %v", name, value, err)

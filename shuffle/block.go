@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -42,6 +41,7 @@ type blockReader struct {
 	header [blockHeader]byte // of the next block, when ahead
 	ahead  bool
 	buf    []byte
+	plain  []byte // a block that was packed
 	large  largeBlock
 }
 
@@ -138,7 +138,7 @@ func (r *blockReader) read() (payload []byte, whole bool, err error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	length, sum, err := r.readHeader()
+	length, sum, packed, err := r.readHeader()
 	if err != nil {
 		return nil, false, err
 	}
@@ -163,6 +163,12 @@ func (r *blockReader) read() (payload []byte, whole bool, err error) {
 	if err := verify(payload, sum, start); err != nil {
 		return nil, false, err
 	}
+	if packed {
+		if r.plain, err = unpack(r.plain, payload, start); err != nil {
+			return nil, false, err
+		}
+		payload = r.plain
+	}
 	r.pass(end)
 	r.ahead = copy(r.header[:], r.buf[length:]) == blockHeader
 	return payload, true, nil
@@ -181,30 +187,30 @@ func (r *blockReader) pass(end int64) {
 }
 
 // readHeader reads the header at r.at, unless it is there already.
-func (r *blockReader) readHeader() (length int, sum uint32, err error) {
+func (r *blockReader) readHeader() (length int, sum uint32, packed bool, err error) {
 	left := r.size - r.at - blockHeader
 	if left < 1 {
-		return 0, 0, damaged(r.at, "%d bytes are too few for a block", left+blockHeader)
+		return 0, 0, false, damaged(r.at, "%d bytes are too few for a block", left+blockHeader)
 	}
 	if !r.ahead {
 		if err := r.in.readAt(r.header[:], r.at); err != nil {
-			return 0, 0, err
+			return 0, 0, false, err
 		}
 	}
-	length, sum, ok := parseBlockHeader(&r.header)
+	length, sum, packed, ok := parseBlockHeader(&r.header)
 	if !ok {
-		return 0, 0, damaged(r.at, "block header %x is damaged", r.header)
+		return 0, 0, false, damaged(r.at, "block header %x is damaged", r.header)
 	}
-	if length == 0 || length > MaxMaxRecord+maxLengths || int64(length) > left {
-		return 0, 0, damaged(r.at, "block of %d bytes, with %d left", length, left)
+	if length == 0 || length > MaxMaxRecord+maxLengths || packed && length > blockTarget || int64(length) > left {
+		return 0, 0, false, damaged(r.at, "block of %d bytes, with %d left", length, left)
 	}
-	return length, sum, nil
+	return length, sum, packed, nil
 }
 
-func parseBlockHeader(header *[blockHeader]byte) (length int, sum uint32, ok bool) {
+func parseBlockHeader(header *[blockHeader]byte) (length int, sum uint32, packed, ok bool) {
 	n := binary.BigEndian.Uint32(header[:])
 	sum = binary.BigEndian.Uint32(header[4:])
-	return int(n), sum, n <= math.MaxInt32 && checksum(header[:8]) == binary.BigEndian.Uint32(header[8:])
+	return int(n &^ packedBlock), sum, n&packedBlock != 0, checksum(header[:8]) == binary.BigEndian.Uint32(header[8:])
 }
 
 // keyGuess is how much of a large block is read in the hope that it holds the key,

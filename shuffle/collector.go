@@ -12,6 +12,7 @@ type Config struct {
 	Dir        string // existing directory for spilled runs
 	File       string // the segment file to write
 	MaxRecord  int64  // key and value together, in bytes; 0: [DefaultMaxRecord]
+	Codec      string // one of [CodecNames], by which blocks are packed
 	Alive      func() // when not nil, called now and then while runs are written and merged
 
 	// Combine, when not nil, shrinks records of one partition: it reads them all
@@ -49,6 +50,7 @@ type Output struct {
 // besides.
 type Collector struct {
 	cfg   Config
+	codec *namedCodec
 	arena arena
 	mem   []byte  // the arena's
 	index []entry // the same memory, as entries
@@ -81,11 +83,15 @@ func NewCollector(cfg Config) (*Collector, error) {
 	case cfg.MaxRecord < 1 || cfg.MaxRecord > MaxMaxRecord:
 		return nil, fmt.Errorf("record limit of %d bytes: must be 1 to %d", cfg.MaxRecord, MaxMaxRecord)
 	}
+	codec, err := codecNamed(cfg.Codec)
+	if err != nil {
+		return nil, err
+	}
 	arena, err := newArena(cfg.Memory &^ (entrySize - 1))
 	if err != nil {
 		return nil, fmt.Errorf("new collector: %w", err)
 	}
-	c := &Collector{cfg: cfg, arena: arena, mem: arena.mem, index: viewAs[entry](arena.mem)}
+	c := &Collector{cfg: cfg, codec: codec, arena: arena, mem: arena.mem, index: viewAs[entry](arena.mem)}
 	c.first = len(c.index)
 	c.sorter = newSorter(c.mem, cfg.Partitions)
 	return c, nil
@@ -170,7 +176,7 @@ func (c *Collector) write(name string, each func(w *segmentWriter, partition int
 		return nil, err
 	}
 	defer w.abort()
-	w.alive = c.cfg.Alive
+	w.alive, w.codec = c.cfg.Alive, c.codec
 	for p := range c.cfg.Partitions {
 		if err := each(w, p); err != nil {
 			return nil, err

@@ -48,7 +48,7 @@ func (b bytesInput) close() error { return nil }
 func FuzzBlocks(f *testing.F) {
 	block := func(payload []byte) []byte {
 		b := append(make([]byte, blockHeader), payload...)
-		putBlockHeader(b, len(payload), checksum(payload))
+		putBlockHeader(b, uint32(len(payload)), checksum(payload))
 		return b
 	}
 	f.Add([]byte{}, false)

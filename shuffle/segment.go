@@ -16,6 +16,8 @@ const (
 	blockTarget = 64 << 10
 	// blockHeader is the size of what stands before a block's payload.
 	blockHeader = 12
+	// packedBlock in a block's length says that a [Codec] has packed it.
+	packedBlock = 1 << 31
 	// flushSize is how much is written to the file at once, or a little more.
 	flushSize = 256 << 10
 )
@@ -30,6 +32,8 @@ type segmentWriter struct {
 	index   Index
 	current Partition
 	alive   func() // called with every write; may be nil
+	codec   *namedCodec
+	packed  []byte // a block that codec has packed
 }
 
 // createSegment begins a segment file, replacing one that an earlier process left.
@@ -93,7 +97,7 @@ func (w *segmentWriter) addLarge(parts ...[]byte) error {
 		sum = crc32.Update(sum, castagnoli, p)
 		digest.Write(p)
 	}
-	putBlockHeader(header[:], size, sum)
+	putBlockHeader(header[:], uint32(size), sum)
 	w.buf = append(w.buf, header[:]...)
 	if err := w.flush(); err != nil {
 		return err
@@ -167,10 +171,15 @@ func (w *segmentWriter) closeBlock() error {
 	if w.open < 0 {
 		return nil
 	}
+	packed := w.pack()
 	block := w.buf[w.open:]
 	w.open = -1
 	payload := block[blockHeader:]
-	putBlockHeader(block, len(payload), checksum(payload))
+	length := uint32(len(payload))
+	if packed {
+		length |= packedBlock
+	}
+	putBlockHeader(block, length, checksum(payload))
 	w.current.Length += int64(len(block))
 	if len(w.buf) < flushSize {
 		return nil
@@ -178,8 +187,8 @@ func (w *segmentWriter) closeBlock() error {
 	return w.flush()
 }
 
-func putBlockHeader(dst []byte, length int, sum uint32) {
-	binary.BigEndian.PutUint32(dst, uint32(length))
+func putBlockHeader(dst []byte, length, sum uint32) {
+	binary.BigEndian.PutUint32(dst, length)
 	binary.BigEndian.PutUint32(dst[4:], sum)
 	binary.BigEndian.PutUint32(dst[8:], checksum(dst[:8]))
 }

@@ -64,7 +64,8 @@
 //	0                4                     8                                12     12+L
 //
 // Every CRC is CRC-32C. The header has its own, so that a damaged length is
-// never acted on.
+// never acted on. The highest bit of the length says that a [Codec] has packed the
+// block: the payload is its number, u8, and what it made of the records.
 package shuffle
 
 import (

@@ -203,7 +203,7 @@ func FuzzStored(f *testing.F) {
 			}
 			start := len(file)
 			file = append(append(file, make([]byte, blockHeader)...), part...)
-			putBlockHeader(file[start:], len(part), checksum(part))
+			putBlockHeader(file[start:], uint32(len(part)), checksum(part))
 			index.Partitions = append(index.Partitions, Partition{Offset: int64(start), Length: int64(len(file) - start), Records: 1})
 		}
 		file = appendIndex(file, index)
