@@ -25,7 +25,7 @@
 // # By task
 //
 //   - Read: [Lines], [KeyValues], [Records], [Files]; formats of one's own by
-//     [NewInput]; another job's result by [From]; several inputs by [Merge] or [Join].
+//     [NewInput] and [InputOf]; another job's result by [From]; several inputs by [Merge] or [Join].
 //   - Map: [Map]; with setup and cleanup, [MapSplit]; without reduces, [MapOnly].
 //   - Shrink map output: [Fold] does; else [Pairs.Combine], [Pairs.CombineGroup].
 //   - Reduce: [Reduce]; to one value, [Fold]; with sorted values, [ReduceSorted];

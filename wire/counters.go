@@ -9,53 +9,6 @@ import (
 	"strings"
 )
 
-// Groups of counters: Hadoop's, and those that Hadoop does not have.
-const (
-	hadoopGroups       = "org.apache.hadoop.mapreduce."
-	TaskCounters       = hadoopGroups + "TaskCounter"
-	JobCounters        = hadoopGroups + "JobCounter"
-	FileSystemCounters = hadoopGroups + "FileSystemCounter"
-	InputCounters      = hadoopGroups + "lib.input.FileInputFormatCounter"
-	OutputCounters     = hadoopGroups + "lib.output.FileOutputFormatCounter"
-
-	ReadCounters  = "quern.ReadCounter" // bytes that maps read from machines which the file system names, by how near they were
-	QuernCounters = "Quern"
-)
-
-// Counters that Quern makes. Package client has Hadoop's titles of them.
-const (
-	// Of TaskCounters.
-	MapInputRecords      = "MAP_INPUT_RECORDS"
-	MapOutputRecords     = "MAP_OUTPUT_RECORDS"
-	MapOutputBytes       = "MAP_OUTPUT_BYTES"
-	MapOutputFileBytes   = "MAP_OUTPUT_MATERIALIZED_BYTES"
-	SpilledRecords       = "SPILLED_RECORDS"
-	CombineInputRecords  = "COMBINE_INPUT_RECORDS"
-	CombineOutputRecords = "COMBINE_OUTPUT_RECORDS"
-	ReduceShuffleBytes   = "REDUCE_SHUFFLE_BYTES"
-	ReduceInputGroups    = "REDUCE_INPUT_GROUPS"
-	ReduceInputRecords   = "REDUCE_INPUT_RECORDS"
-	ReduceOutputRecords  = "REDUCE_OUTPUT_RECORDS"
-	CPUMilliseconds      = "CPU_MILLISECONDS"
-	GCMilliseconds       = "GC_TIME_MILLIS"
-
-	// Of JobCounters.
-	LaunchedMaps    = "TOTAL_LAUNCHED_MAPS"
-	LaunchedReduces = "TOTAL_LAUNCHED_REDUCES"
-	FailedMaps      = "NUM_FAILED_MAPS"
-	FailedReduces   = "NUM_FAILED_REDUCES"
-	DataLocalMaps   = "DATA_LOCAL_MAPS"
-	RackLocalMaps   = "RACK_LOCAL_MAPS"
-	OtherLocalMaps  = "OTHER_LOCAL_MAPS"
-
-	// Of InputCounters, OutputCounters and, behind a file system's name, FileSystemCounters.
-	BytesRead    = "BYTES_READ"
-	BytesWritten = "BYTES_WRITTEN"
-
-	// Of QuernCounters.
-	HeapObjects = "HEAP_OBJECTS_ALLOCATED"
-)
-
 // ErrCounterLimit reports a counter beyond a job's [CounterLimits].
 var ErrCounterLimit = errors.New("counter limit exceeded")
 
@@ -99,7 +52,7 @@ func CounterLimitsOf(properties map[string]string) CounterLimits {
 
 // BuiltInCounters says whether a group of counters is Hadoop's or Quern's.
 func BuiltInCounters(group string) bool {
-	return strings.HasPrefix(group, hadoopGroups) || group == ReadCounters || group == QuernCounters
+	return strings.HasPrefix(group, hadoopPrefix) || group == ReadCounters || group == QuernCounters
 }
 
 // Admit says why c can have no counter of this name beside those that it has. A name that

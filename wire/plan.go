@@ -39,7 +39,7 @@ type JobPlan struct {
 
 // InputPlan describes one input of a job: paths, or an earlier job of the flow.
 type InputPlan struct {
-	Format     string   // "lines", "keyvalues", "records", "files", "binary" or the author's
+	Format     string   // one that package runtime lists, or the author's
 	RecordSize int      // bytes, for "records"
 	Paths      []string // URLs: files, directories, globs
 	From       int      // 1 + index in Plan.Jobs of the job that writes it; 0: Paths

@@ -1,0 +1,119 @@
+package wire
+
+import "strings"
+
+// Groups of counters: Hadoop's, and those that Hadoop does not have.
+const (
+	hadoopPrefix       = "org.apache.hadoop.mapreduce."
+	TaskCounters       = hadoopPrefix + "TaskCounter"
+	JobCounters        = hadoopPrefix + "JobCounter"
+	FileSystemCounters = hadoopPrefix + "FileSystemCounter"
+	InputCounters      = hadoopPrefix + "lib.input.FileInputFormatCounter"
+	OutputCounters     = hadoopPrefix + "lib.output.FileOutputFormatCounter"
+
+	ReadCounters  = "quern.ReadCounter" // bytes that maps read from machines which the file system names, by how near they were
+	QuernCounters = "Quern"
+)
+
+// Counters that Quern makes.
+const (
+	// Of TaskCounters.
+	MapInputRecords      = "MAP_INPUT_RECORDS"
+	MapOutputRecords     = "MAP_OUTPUT_RECORDS"
+	MapOutputBytes       = "MAP_OUTPUT_BYTES"
+	MapOutputFileBytes   = "MAP_OUTPUT_MATERIALIZED_BYTES"
+	SpilledRecords       = "SPILLED_RECORDS"
+	CombineInputRecords  = "COMBINE_INPUT_RECORDS"
+	CombineOutputRecords = "COMBINE_OUTPUT_RECORDS"
+	ReduceShuffleBytes   = "REDUCE_SHUFFLE_BYTES"
+	ReduceInputGroups    = "REDUCE_INPUT_GROUPS"
+	ReduceInputRecords   = "REDUCE_INPUT_RECORDS"
+	ReduceOutputRecords  = "REDUCE_OUTPUT_RECORDS"
+	CPUMilliseconds      = "CPU_MILLISECONDS"
+	GCMilliseconds       = "GC_TIME_MILLIS"
+
+	// Of JobCounters.
+	LaunchedMaps    = "TOTAL_LAUNCHED_MAPS"
+	LaunchedReduces = "TOTAL_LAUNCHED_REDUCES"
+	FailedMaps      = "NUM_FAILED_MAPS"
+	FailedReduces   = "NUM_FAILED_REDUCES"
+	DataLocalMaps   = "DATA_LOCAL_MAPS"
+	RackLocalMaps   = "RACK_LOCAL_MAPS"
+	OtherLocalMaps  = "OTHER_LOCAL_MAPS"
+
+	// Of InputCounters, OutputCounters and, behind a file system's name, FileSystemCounters.
+	BytesRead    = "BYTES_READ"
+	BytesWritten = "BYTES_WRITTEN"
+
+	// Of QuernCounters.
+	HeapObjects = "HEAP_OBJECTS_ALLOCATED"
+)
+
+// CounterGroup is a group that Hadoop has a title for, with its counters in
+// Hadoop's order.
+type CounterGroup struct {
+	Title    string
+	Counters []CounterTitle
+}
+
+// CounterTitle is what Hadoop calls a counter.
+type CounterTitle struct{ Name, Title string }
+
+// HadoopCounters gives Hadoop's titles. The zero group is of none of them.
+func HadoopCounters(group string) CounterGroup {
+	switch hadoopPrefix + strings.TrimPrefix(group, hadoopPrefix) {
+	case FileSystemCounters:
+		return CounterGroup{"File System Counters", []CounterTitle{
+			{BytesRead, "Number of bytes read"},
+			{BytesWritten, "Number of bytes written"},
+			{"READ_OPS", "Number of read operations"},
+			{"LARGE_READ_OPS", "Number of large read operations"},
+			{"WRITE_OPS", "Number of write operations"},
+		}}
+	case JobCounters:
+		return CounterGroup{"Job Counters", []CounterTitle{
+			{FailedMaps, "Failed map tasks"},
+			{FailedReduces, "Failed reduce tasks"},
+			{"NUM_KILLED_MAPS", "Killed map tasks"},
+			{"NUM_KILLED_REDUCES", "Killed reduce tasks"},
+			{LaunchedMaps, "Launched map tasks"},
+			{LaunchedReduces, "Launched reduce tasks"},
+			{OtherLocalMaps, "Other local map tasks"},
+			{DataLocalMaps, "Data-local map tasks"},
+			{RackLocalMaps, "Rack-local map tasks"},
+			{"SLOTS_MILLIS_MAPS", "Total time spent by all maps in occupied slots (ms)"},
+			{"SLOTS_MILLIS_REDUCES", "Total time spent by all reduces in occupied slots (ms)"},
+			{"MILLIS_MAPS", "Total time spent by all map tasks (ms)"},
+			{"MILLIS_REDUCES", "Total time spent by all reduce tasks (ms)"},
+		}}
+	case TaskCounters:
+		return CounterGroup{"Map-Reduce Framework", []CounterTitle{
+			{MapInputRecords, "Map input records"},
+			{MapOutputRecords, "Map output records"},
+			{"MAP_SKIPPED_RECORDS", "Map skipped records"},
+			{MapOutputBytes, "Map output bytes"},
+			{MapOutputFileBytes, "Map output materialized bytes"},
+			{"SPLIT_RAW_BYTES", "Input split bytes"},
+			{CombineInputRecords, "Combine input records"},
+			{CombineOutputRecords, "Combine output records"},
+			{ReduceInputGroups, "Reduce input groups"},
+			{ReduceShuffleBytes, "Reduce shuffle bytes"},
+			{ReduceInputRecords, "Reduce input records"},
+			{ReduceOutputRecords, "Reduce output records"},
+			{SpilledRecords, "Spilled Records"},
+			{"SHUFFLED_MAPS", "Shuffled Maps"},
+			{"FAILED_SHUFFLE", "Failed Shuffles"},
+			{"MERGED_MAP_OUTPUTS", "Merged Map outputs"},
+			{GCMilliseconds, "GC time elapsed (ms)"},
+			{CPUMilliseconds, "CPU time spent (ms)"},
+			{"PHYSICAL_MEMORY_BYTES", "Physical memory (bytes) snapshot"},
+			{"VIRTUAL_MEMORY_BYTES", "Virtual memory (bytes) snapshot"},
+			{"COMMITTED_HEAP_BYTES", "Total committed heap usage (bytes)"},
+		}}
+	case InputCounters:
+		return CounterGroup{"File Input Format Counters", []CounterTitle{{BytesRead, "Bytes Read"}}}
+	case OutputCounters:
+		return CounterGroup{"File Output Format Counters", []CounterTitle{{BytesWritten, "Bytes Written"}}}
+	}
+	return CounterGroup{}
+}
