@@ -2,7 +2,6 @@ package peers
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/quernmr/quern/integration/cache"
 )
 
 // ErrUnavailable reports that a peer cannot be had on this machine.
@@ -30,60 +31,30 @@ func Spark(ctx context.Context) (*Peer, error) {
 
 const fetchWait = 8 * time.Minute
 
-// fetch gives the virtual environment with these packages: from the cache, which
-// is $QUERN_CACHE, or quern in the user's cache directory, or by pip.
+// fetch gives the virtual environment with these packages: from the cache, or by pip. It
+// is made under another name, which what is used of it, Python and a program of machine
+// code, does not mind.
 func fetch(ctx context.Context, name string, packages ...string) (*Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
-	cache := os.Getenv("QUERN_CACHE")
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		cache = filepath.Join(user, "quern")
-	}
-	// Another list of packages is another directory.
-	sum := sha256.Sum256([]byte(strings.Join(packages, "\n")))
-	dir := filepath.Join(cache, fmt.Sprintf("%s-%x", name, sum[:6]))
-	if _, err := os.Stat(dir); err == nil {
-		return &Peer{name, dir}, nil
-	}
-	if err := ready(ctx); err != nil {
-		return nil, err
-	}
-	if err := fill(ctx, cache, dir, packages); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return &Peer{name, dir}, nil
-}
-
-// fill makes the directory under another name and renames it: of several that do
-// so at the same time one wins, and all may use what is there then. What is used of
-// it, Python and a program of machine code, does not mind.
-func fill(ctx context.Context, cache, dir string, packages []string) error {
-	if err := os.MkdirAll(cache, 0o777); err != nil {
-		return err
-	}
-	fresh, err := os.MkdirTemp(cache, "new-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(fresh)
-	for _, step := range [][]string{
-		{"python3", "-m", "venv", fresh},
-		append([]string{filepath.Join(fresh, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...),
-	} {
-		if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", strings.Join(step, " "), err, out)
-		}
-	}
-	if err := os.Rename(fresh, dir); err != nil {
-		if _, there := os.Stat(dir); there != nil {
+	dir, err := cache.Dir(name, strings.Join(packages, "\n"), func(fresh string) error {
+		if err := ready(ctx); err != nil {
 			return err
 		}
+		for _, step := range [][]string{
+			{"python3", "-m", "venv", fresh},
+			append([]string{filepath.Join(fresh, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...),
+		} {
+			if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w\n%s", strings.Join(step, " "), err, out)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return nil
+	return &Peer{Name: name, Packages: packages, dir: dir}, nil
 }
 
 // ready looks for Python with what makes virtual environments. Only a machine of
@@ -93,12 +64,12 @@ func ready(ctx context.Context) error {
 	if found != nil && os.Getenv("CI") == "true" && os.Getuid() == 0 {
 		install := "apt-get update -q && apt-get install -qy --no-install-recommends python3-venv"
 		if out, err := exec.CommandContext(ctx, "sh", "-c", install).CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: install Python: %w\n%s", ErrUnavailable, err, out)
+			return fmt.Errorf("install Python: %w\n%s", err, out)
 		}
 		found = exec.CommandContext(ctx, "python3", "-c", "import ensurepip, venv").Run()
 	}
 	if found != nil {
-		return fmt.Errorf("%w: not installed: python3-venv: %w", ErrUnavailable, found)
+		return fmt.Errorf("not installed: python3-venv: %w", found)
 	}
 	return nil
 }

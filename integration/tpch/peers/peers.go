@@ -33,8 +33,9 @@ var statements embed.FS
 
 // Peer is a program that answers queries.
 type Peer struct {
-	Name string
-	dir  string // of its virtual environment
+	Name     string
+	Packages []string // with their versions: duckdb==2.0.0
+	dir      string   // of its virtual environment
 }
 
 // Answer is what a query gave.

@@ -1,0 +1,46 @@
+// Package cache keeps what tests and benchmarks take from the network, outside the
+// repository: in $QUERN_CACHE, or in quern in the user's cache directory.
+package cache
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Dir gives the directory of something by its name and the text that says what it holds:
+// for another text it is another directory. If there is none, fill makes it, under another
+// name first. When several processes do so at the same time, all use that of the fastest.
+func Dir(name, holds string, fill func(dir string) error) (string, error) {
+	root := os.Getenv("QUERN_CACHE")
+	if root == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		root = filepath.Join(user, "quern")
+	}
+	sum := sha256.Sum256([]byte(holds))
+	dir := filepath.Join(root, fmt.Sprintf("%s-%x", name, sum[:6]))
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(root, 0o777); err != nil {
+		return "", err
+	}
+	fresh, err := os.MkdirTemp(root, "new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(fresh)
+	if err := fill(fresh); err != nil {
+		return "", err
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		if _, there := os.Stat(dir); there != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
