@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -316,25 +315,6 @@ func benchmarkFleet(b *testing.B, size fleetSize) {
 		b.ReportMetric(float64(heapBytes()-before)/float64(size.tasks()), "B/task-late")
 		runtime.KeepAlive(f)
 		b.StartTimer()
-	}
-}
-
-// TestCacheLines: what a Step looks at of a map, an attempt and a tracker, of which there
-// are many, lies in as few of the places that the processor fetches at a time as it can.
-func TestCacheLines(t *testing.T) {
-	const line = 64
-	rack, _ := reflect.TypeFor[tracker]().FieldByName("rack") // the last that is looked at
-	for _, x := range []struct {
-		what       string
-		size, most uintptr
-	}{
-		{"a map", reflect.TypeFor[mapTask]().Size(), line},
-		{"an attempt", reflect.TypeFor[attempt]().Size(), 2 * line},
-		{"a tracker", rack.Offset + rack.Type.Size(), 3 * line},
-	} {
-		if x.size > x.most {
-			t.Errorf("%s has %d bytes, more than %d", x.what, x.size, x.most)
-		}
 	}
 }
 
