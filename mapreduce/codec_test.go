@@ -193,7 +193,8 @@ func TestKeptStrings(t *testing.T) {
 	}
 }
 
-// TestJavaTable compares text and hash with Java's own; see testdata/JavaTable.java.
+// TestJavaTable compares text and hash with those of Hadoop's Writables, which make compat
+// records in testdata/java.txt.
 func TestJavaTable(t *testing.T) {
 	f, err := os.Open("testdata/java.txt")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 )
 
-// TestGlobs compares with what Hadoop finds, as recorded in testdata/globs.txt.
+// TestGlobs compares with what Hadoop finds, as make compat records it in testdata/globs.txt.
 func TestGlobs(t *testing.T) {
 	f := mem.New(1 << 20)
 	cases := 0

@@ -6,6 +6,12 @@ import (
 	"strings"
 )
 
+// How many orders the databases have that answers are recorded of.
+const (
+	Tiny      = 16
+	Thousands = 3000
+)
+
 // Small makes the tables of a tiny database, by name, always the same ones for a
 // number of orders. Unlike the generator's, its few rows give every query here an
 // answer of several lines.

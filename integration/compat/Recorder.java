@@ -1,0 +1,198 @@
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathFilter;
+import org.apache.hadoop.io.BytesWritable;
+import org.apache.hadoop.io.DoubleWritable;
+import org.apache.hadoop.io.FloatWritable;
+import org.apache.hadoop.io.LongWritable;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapred.FileInputFormat;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.util.VersionInfo;
+
+/**
+ * Prints what Hadoop answers, as a file of testdata.
+ *
+ * java -cp JARS Recorder.java globs|names < FILE    FILE with Hadoop's answers in its lines
+ * java -cp JARS Recorder.java renamed < FILE        Hadoop's table below FILE's comments
+ * java -cp JARS Recorder.java writables|properties|version
+ */
+public class Recorder {
+    static final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+
+    public static void main(String[] args) throws Exception {
+        switch (args[0]) {
+            case "globs": globs(); break;
+            case "names": names(); break;
+            case "writables": writables(); break;
+            case "properties": properties(); break;
+            case "renamed": renamed(); break;
+            case "version": out.println(VersionInfo.getVersion() + " on Java " + System.getProperty("java.version")); break;
+            default: throw new IllegalArgumentException(args[0]);
+        }
+        out.flush();
+    }
+
+    static BufferedReader in() {
+        return new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    }
+
+    /** A line KEY = ANSWER REST with another answer. REST begins with " + " or " ! " and is Quern's own. */
+    static void answer(String line, int equals, String answer) {
+        String after = line.substring(equals + 3);
+        int rest = after.indexOf(" + ") >= 0 ? after.indexOf(" + ") : after.indexOf(" ! ");
+        out.println(line.substring(0, equals + 3) + answer + (rest < 0 ? "" : after.substring(rest)));
+    }
+
+    /** FileSystem.globStatus on a local tree, with FileInputFormat's filter of hidden names. */
+    static void globs() throws Exception {
+        java.nio.file.Path root = Files.createTempDirectory("globs");
+        FileSystem files = FileSystem.getLocal(new Configuration());
+        Field field = FileInputFormat.class.getDeclaredField("hiddenFileFilter");
+        field.setAccessible(true);
+        PathFilter hidden = (PathFilter) field.get(null);
+        BufferedReader in = in();
+        for (String line; (line = in.readLine()) != null; ) {
+            int equals = line.indexOf(" = ");
+            if (line.startsWith("/") && equals >= 0) {
+                answer(line, equals, found(files, root.toString(), line.substring(0, equals), hidden));
+                continue;
+            }
+            String[] words = line.split(" ");
+            for (int i = 1; i < words.length; i++) {
+                java.nio.file.Path path = Paths.get(root + words[i]);
+                if (words[0].equals("empty")) Files.createDirectories(path);
+                if (words[0].equals("files")) {
+                    Files.createDirectories(path.getParent());
+                    Files.write(path, "x\n".getBytes());
+                }
+            }
+            out.println(line);
+        }
+    }
+
+    static String found(FileSystem files, String root, String pattern, PathFilter filter) {
+        try {
+            FileStatus[] found = files.globStatus(new Path(root + pattern), filter);
+            if (found == null || found.length == 0) return "none";
+            return Arrays.stream(found).map(f -> f.getPath().toUri().getPath().substring(root.length())).sorted().collect(Collectors.joining(" "));
+        } catch (IOException | RuntimeException e) {
+            return "error";
+        }
+    }
+
+    /** What a path means where the file system is the local one and the directory /here. */
+    static void names() throws IOException {
+        BufferedReader in = in();
+        for (String line; (line = in.readLine()) != null; ) {
+            int equals = line.indexOf(" = ");
+            if (!line.startsWith("\"") || equals < 0) {
+                out.println(line);
+                continue;
+            }
+            String meaning;
+            try {
+                String name = line.substring(1, equals - 1).replace("\\x00", "\0");
+                URI uri = new Path(name).makeQualified(URI.create("file:///"), new Path("/here")).toUri();
+                meaning = uri.getScheme() + "://" + (uri.getAuthority() == null ? "" : uri.getAuthority()) + uri.getPath().replace("\0", "\\x00");
+            } catch (IllegalArgumentException e) {
+                meaning = "error";
+            }
+            answer(line, equals, meaning);
+        }
+    }
+
+    /** double and float: bits in hex, text, hash. long: value, text, hash. text: bytes in hex, hash. */
+    static void writables() {
+        double[] doubles = {0.0, -0.0, 1, -1, 100, 0.1, 0.001, 0.00099999, 9999999, 9999999.999, 1e7, 1e10, 1e-5, 123456789.125,
+            Double.MIN_VALUE, Double.MAX_VALUE, Double.MIN_NORMAL, 2 * Double.MIN_VALUE, Math.PI, Math.E, 1e21, 1e22, 1e23, 2e23, 8.41e21,
+            Double.NaN, Double.POSITIVE_INFINITY, Double.NEGATIVE_INFINITY, 9007199254740992.0, 9007199254740993.0, 9.223372036854775807e18,
+            1.8446744073709552e19, 4.611686018427388e18, 3.0e-3, 2.0e-3, 1.1e-3};
+        for (double d : doubles) put(d);
+        float[] floats = {0f, -0f, 1f, -1f, 0.1f, 0.001f, 0.0009999f, 9999999f, 1e7f, 1e10f, 1e-5f, 3.4e38f, Float.MIN_VALUE, Float.MAX_VALUE,
+            Float.MIN_NORMAL, Float.NaN, Float.POSITIVE_INFINITY, Float.NEGATIVE_INFINITY, 16777216f, 16777217f, 33554432f, 1.0e10f, 123456.7f};
+        for (float f : floats) put(f);
+        long[] longs = {0, 1, -1, 42, Integer.MAX_VALUE, Integer.MIN_VALUE, 1L << 32, Long.MAX_VALUE, Long.MIN_VALUE, 1234567890123L};
+        for (long l : longs) put(l);
+        String[] texts = {"", "a", "ab", "abc", "hello", "Hadoop", "\u00e4\u00f6\u00fc", "\u65e5\u672c\u8a9e", "a\u0000b", "the quick brown fox jumps"};
+        for (String s : texts) put(s.getBytes(StandardCharsets.UTF_8));
+        Random r = new Random(1);
+        for (int i = 0; i < 300; i++) {
+            put(Double.longBitsToDouble(r.nextLong()));
+            put(r.nextInt(1000000) / 100.0 * r.nextInt(100));
+            put((double) (r.nextLong() >> r.nextInt(60)));
+            put(Float.intBitsToFloat(r.nextInt()));
+            put((float) (r.nextLong() >> r.nextInt(60)));
+            put(r.nextLong() >> r.nextInt(64));
+            byte[] b = new byte[r.nextInt(20)];
+            r.nextBytes(b);
+            put(b);
+        }
+    }
+
+    static void put(double d) {
+        DoubleWritable w = new DoubleWritable(d);
+        out.println("double " + Long.toHexString(Double.doubleToLongBits(d)) + " " + w + " " + w.hashCode());
+    }
+
+    static void put(float f) {
+        FloatWritable w = new FloatWritable(f);
+        out.println("float " + Integer.toHexString(Float.floatToIntBits(f)) + " " + w + " " + w.hashCode());
+    }
+
+    static void put(long l) {
+        LongWritable w = new LongWritable(l);
+        out.println("long " + l + " " + w + " " + w.hashCode());
+    }
+
+    static void put(byte[] b) {
+        int hash = new Text(b).hashCode();
+        if (hash != new BytesWritable(b).hashCode()) throw new IllegalStateException("Text and BytesWritable differ in hashes");
+        StringBuilder hex = new StringBuilder("x");
+        for (byte x : b) hex.append(String.format("%02x", x));
+        out.println("text " + hex + " - " + hash);
+    }
+
+    /** The names in Hadoop's own list of a job's properties, also of those that it has as comments. */
+    static void properties() throws IOException {
+        String list = new String(JobConf.class.getResourceAsStream("/mapred-default.xml").readAllBytes(), StandardCharsets.UTF_8);
+        TreeSet<String> names = new TreeSet<>();
+        for (Matcher m = Pattern.compile("<name>\\s*(\\S+)\\s*</name>").matcher(list); m.find(); ) names.add(m.group(1));
+        names.forEach(out::println);
+    }
+
+    /** The old names of properties, but for those that lines "# without NAME..." name. */
+    static void renamed() throws IOException {
+        TreeSet<String> without = new TreeSet<>();
+        BufferedReader in = in();
+        for (String line; (line = in.readLine()) != null && line.startsWith("#"); out.println(line)) {
+            if (line.startsWith("# without ")) without.addAll(Arrays.asList(line.split(" ")));
+        }
+        new JobConf(); // adds its own
+        PrintStream stdout = System.out;
+        ByteArrayOutputStream dumped = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(dumped, true, StandardCharsets.UTF_8));
+        Configuration.dumpDeprecatedKeys();
+        System.setOut(stdout);
+        dumped.toString(StandardCharsets.UTF_8).lines().sorted().map(String::strip)
+            .filter(line -> !without.contains(line.split("\t")[0])).forEach(out::println);
+    }
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quernmr/quern/integration/tpch/peers"
+)
+
+// checks are all there are, in the order in which they run. dir is for what they make.
+func checks(dir string) []check {
+	h, q := hadoop{dir}, tpch{dir}
+	return []check{
+		{"globs", "Hadoop", "files that a pattern finds", "`runtime.TestGlobs`", h.record("globs", "runtime/testdata/globs.txt")},
+		{"names", "Hadoop", "what a path means", "`dfs.TestNames`", h.record("names", "dfs/testdata/names.txt")},
+		{"writables", "Hadoop", "texts and hashes of keys and values", "`mapreduce.TestJavaTable`", h.record("writables", "mapreduce/testdata/java.txt")},
+		{"properties", "Hadoop", "names of a job's properties", "`mapreduce.TestHadoopNames`", h.record("properties", "mapreduce/testdata/mapred-default.txt")},
+		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.record("renamed", "internal/hadoop/renamed.txt")},
+		{"tpch-tiny", "DuckDB", "answers to TPC-H's queries, in one process", "`examples/tpch.TestQueries`", q.record(peers.Tiny, "examples/tpch/testdata")},
+		{"tpch-small", "DuckDB", "answers to TPC-H's queries, by processes", "`integration/tpch.TestAnswers`", q.record(peers.Thousands, "integration/tpch/testdata")},
+		{"tpch", "DuckDB", "the same at scales 0.01 and 0.1, from one file a table and several", "`integration/tpch.TestAnswers`",
+			q.beside(peers.DuckDB, shape{"0.01", 1, 1_000_000}, shape{"0.01", 3, 1_000_000}, shape{"0.1", 2, 8_000_000})},
+		{"tpch-spark", "Spark", "the same at scale 0.01", "`integration/tpch.TestAnswers`", q.beside(peers.Spark, shape{"0.01", 1, 1_000_000})},
+	}
+}
+
+// tpch asks peers TPC-H's queries.
+type tpch struct{ dir string }
+
+// cores is how many a peer uses.
+const cores = 2
+
+// record makes a check's run: DuckDB's answers over the database of so many orders.
+func (q tpch) record(orders int, testdata string) func(context.Context) (answers, error) {
+	return func(ctx context.Context) (answers, error) {
+		duckdb, err := peers.DuckDB(ctx)
+		if err != nil {
+			return answers{}, err
+		}
+		tables, err := q.small(orders)
+		if err != nil {
+			return answers{}, err
+		}
+		a := answers{version: version(duckdb), records: make(map[string]string)}
+		for _, query := range peers.Queries() {
+			got, err := duckdb.Ask(ctx, tables, query, cores)
+			if err != nil {
+				return answers{}, err
+			}
+			a.records[fmt.Sprintf("%s/%d.txt", testdata, query)] = got.Lines
+		}
+		return a, nil
+	}
+}

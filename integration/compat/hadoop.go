@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/quernmr/quern/integration/cache"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+//go:embed Recorder.java
+var recorder []byte
+
+// hadoop asks Hadoop's own classes, by Recorder.java.
+type hadoop struct{ dir string }
+
+// record makes a check's run: it asks for a file by its name in Recorder.java.
+func (h hadoop) record(what, file string) func(context.Context) (answers, error) {
+	return func(ctx context.Context) (answers, error) {
+		version, err := h.ask(ctx, "version", "")
+		if err != nil {
+			return answers{}, err
+		}
+		now, err := h.ask(ctx, what, file)
+		return answers{version: strings.TrimSpace(version), records: map[string]string{file: now}}, err
+	}
+}
+
+// ask gives what Recorder.java prints for the file that there is, if any.
+func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
+	jars, err := classpath(ctx)
+	if err != nil {
+		return "", err
+	}
+	source := filepath.Join(h.dir, "Recorder.java")
+	if err := os.WriteFile(source, recorder, 0o666); err != nil {
+		return "", err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Djava.io.tmpdir="+h.dir, "-cp", jars, source, what)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8") // names of files are UTF-8
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if file != "" {
+		old, err := os.ReadFile(file)
+		if err != nil && !os.IsNotExist(err) {
+			return "", err
+		}
+		cmd.Stdin = bytes.NewReader(old)
+	}
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("Recorder.java %s: %w\n%s", what, err, stderr.Bytes())
+	}
+	return stdout.String(), nil
+}
+
+// classpath has the jars of HDFS and, of the same version, that of MapReduce's classes.
+func classpath(ctx context.Context) (string, error) {
+	jars, err := minicluster.Fetch(ctx)
+	if err != nil {
+		return "", err
+	}
+	common, err := filepath.Glob(filepath.Join(jars.Dir(), "jars", "hadoop-common-*.jar"))
+	if err != nil {
+		return "", err
+	}
+	if len(common) != 1 {
+		return "", fmt.Errorf("%s has %d jars of hadoop-common, want 1: remove the directory", jars.Dir(), len(common))
+	}
+	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(common[0]), "hadoop-common-"), ".jar")
+	artifact := "org.apache.hadoop:hadoop-mapreduce-client-core:" + version
+	dir, err := cache.Dir("mapreduce", artifact, func(dir string) error {
+		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-ntp", "dependency:copy", "-Dartifact="+artifact, "-DoutputDirectory="+dir)
+		cmd.Dir = dir // where there is no pom.xml
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s: %w\n%s", minicluster.ErrUnavailable, strings.Join(cmd.Args, " "), err, out)
+		}
+		return nil
+	})
+	return filepath.Join(jars.Dir(), "jars", "*") + ":" + filepath.Join(dir, "*"), err
+}

@@ -1,0 +1,101 @@
+// Compat asks the real peers of Quern what they answer and holds Quern to it:
+//
+//	go run ./integration/compat [-rewrite] [-only globs,names]
+//
+// Most answers are recorded in testdata, so that the tests that gate need no peer. Compat
+// asks the peers again and compares with these files; -rewrite writes what has changed. It
+// also runs Quern beside the peers on data that is too large to be recorded. It prints a
+// table of results and exits with 1 if anything differs or fails.
+//
+// Peers come from Maven and Python's package index into the cache (package cache). What
+// cannot be had is skipped by name. Peers run one at a time, for they need memory. When
+// every check has run, the table is also kept in docs/compat.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/tpch/peers"
+)
+
+func main() {
+	rewrite := flag.Bool("rewrite", false, "record what the peers answer now")
+	only := flag.String("only", "", "`names` of the checks to run, divided by commas; default: all")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *only, *rewrite)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compat:", err)
+		os.Exit(1)
+	}
+}
+
+const page = "docs/compat.md"
+
+func run(ctx context.Context, only string, rewrite bool) error {
+	if _, err := os.Stat("integration/compat"); err != nil {
+		return fmt.Errorf("run it at the top of the repository: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "quern-compat-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	all := checks(dir)
+	wanted, err := choose(all, only)
+	if err != nil {
+		return err
+	}
+	var results []result
+	for _, c := range wanted {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, c.peer)
+		results = append(results, c.ask(ctx, rewrite))
+	}
+	table := show(results)
+	fmt.Print(table)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(results) < len(all) || count(results, skipped) > 0 {
+		fmt.Fprintf(os.Stderr, "%s stays as it is, since not all checks have run\n", page)
+	} else if err := os.WriteFile(page, []byte(head(time.Now())+table), 0o666); err != nil {
+		return err
+	}
+	if bad := count(results, differs) + count(results, failed); bad > 0 {
+		return fmt.Errorf("%d of %d checks differ or failed; look at the differences, and if they are the peer's, record them with -rewrite", bad, len(results))
+	}
+	return nil
+}
+
+// choose gives the checks by their names, divided by commas; all for an empty text.
+func choose(all []check, only string) (wanted []check, err error) {
+	if only == "" {
+		return all, nil
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		found := false
+		for _, c := range all {
+			if c.name == name {
+				wanted, found = append(wanted, c), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("-only %s: there is no check %q", only, name)
+		}
+	}
+	return wanted, nil
+}
+
+// unavailable reports that a peer cannot be had on this machine.
+func unavailable(err error) bool {
+	return errors.Is(err, minicluster.ErrUnavailable) || errors.Is(err, peers.ErrUnavailable)
+}
