@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh STEP...: runs the steps in turn, goes on after a failure, prints a
 # summary and exits with 1 if any step has failed. A step whose tool cannot be
-# had is skipped and named.
+# had is skipped, and the summary names it; so it names what a step went without.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +15,7 @@ cgo=$(go env CGO_ENABLED)
 export CGO_ENABLED=0
 
 skipped=3 # the exit code of a step that could not run
+without=  # what the step that runs could not have, for the summary
 
 step_gofmt() {
 	local files
@@ -48,12 +49,21 @@ step_unit() {
 	raced=$(packages -v) && pure=$(packages) || return 1
 	if ! ready_race; then
 		echo "the race detector needs cgo and a C compiler: the tests run without it"
-		race=
+		race= without="the race detector"
 	fi
 	# What gates is the same every time; make unit RAPID_SEED=0 looks elsewhere.
 	export RAPID_SEED="${RAPID_SEED:-1}"
 	CGO_ENABLED=${race:+1} go test $race -timeout 10m $raced || failed=1
 	go test -timeout 10m $pure || failed=1
+	return $failed
+}
+
+# What an engineer waits for between two edits: results that go test has cached count, and
+# the race detector is for step_unit. Most packages wait at times, so four run at once.
+step_quick() {
+	local failed=0
+	step_gofmt || failed=1
+	RAPID_SEED="${RAPID_SEED:-1}" go test -p 4 -timeout 10m $(go list ./... | grep -v '/integration') || failed=1
 	return $failed
 }
 
@@ -90,7 +100,7 @@ has_cc() {
 # two of these at a time: mostly they wait for processes.
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
-	go run ./integration/downloads
+	without=$(go run ./integration/downloads)
 	local all said code=0
 	all=$(go list ./integration/...) || return 1
 	said=$(mktemp) || return 1
@@ -105,16 +115,33 @@ step_integration() {
 
 hdfs='/integration/hdfs(/|$)'
 
-# A cluster of containers, where an engine for them can be had. That a run hangs is
-# prevented thrice: by the test, by go test and by engine.sh.
-step_compose() {
+# A cluster of containers, where an engine for them can be had: of its parts those that
+# nothing else shows. That a run hangs is prevented thrice: by the test, by go test and by
+# engine.sh.
+step_compose() { containers -short; }
+
+# All parts of that test.
+step_cluster() { containers; }
+
+containers() {
 	[ -d integration/compose ] || { echo "no cluster of containers here"; return $skipped; }
 	local said code
 	said=$(mktemp) || return 1
 	QUERN_COMPOSE=1 COMPOSE_LIMIT=18m integration/compose/engine.sh \
-		go test -count=1 -v -timeout 17m30s ./integration/compose | tee "$said"
+		go test -count=1 -v -timeout 17m30s "$@" ./integration/compose | tee "$said"
 	code=${PIPESTATUS[0]}
 	! grep -q '^--- SKIP: TestCluster' "$said" || code=$skipped
+	rm -f "$said"
+	return "$code"
+}
+
+# The real peers, asked again. It never gates.
+step_compat() {
+	local said code
+	said=$(mktemp) || return 1
+	go run ./integration/compat | tee "$said"
+	code=${PIPESTATUS[0]}
+	without=$(awk -F ' *[|] *' '$6 == "skipped" { print $3 }' "$said" | sort -u | paste -sd ' ')
 	rm -f "$said"
 	return "$code"
 }
@@ -134,14 +161,14 @@ failures=0
 summary=
 for name in "$@"; do
 	echo "== $name"
-	began=$SECONDS
+	began=$SECONDS without=
 	"step_$name"
 	case $? in
 	0) result=ok ;;
 	"$skipped") result=skipped ;;
 	*) result=FAILED failures=$((failures + 1)) ;;
 	esac
-	summary+=$(printf '%-12s %-8s %4ds' "$name" "$result" $((SECONDS - began)))$'\n'
+	summary+=$(printf '%-12s %-8s %4ds%s' "$name" "$result" $((SECONDS - began)) "${without:+  without $without}")$'\n'
 done
 printf '\n%s' "$summary"
 if [ "$failures" -gt 0 ]; then

@@ -36,7 +36,7 @@ const (
 )
 
 // TestCluster is one test, since a cluster takes long to start; each of its parts
-// leaves the cluster whole.
+// leaves the cluster whole. With -short it is without those that processes show as well.
 func TestCluster(t *testing.T) {
 	if os.Getenv("QUERN_COMPOSE") == "" {
 		t.Skip("it needs a Docker engine: make cluster-test")
@@ -45,24 +45,28 @@ func TestCluster(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		run  func(*cluster)
+		long bool // and not for -short
 	}{
-		{"images", images},
-		{"idle", idle},
-		{"jobs", jobs},
-		{"leader killed", leaderKilled},
-		{"task tracker killed", trackerKilled},
-		{"DataNode killed", dataNodeKilled},
-		{"machine disconnected", podDisconnected},
-		{"leader paused", leaderPaused},
-		{"one-way partition", oneWay},
-		{"slow machine", slow},
-		{"memory", gorges},
-		{"disk full", diskFull},
-		{"NameNode restarted", nameNodeRestarted},
-		{"rolling restart", rolling},
-		{"down and up", downAndUp},
+		{"images", images, false},
+		{"idle", idle, false},
+		{"jobs", jobs, false},
+		{"leader killed", leaderKilled, true},
+		{"task tracker killed", trackerKilled, true},
+		{"DataNode killed", dataNodeKilled, true},
+		{"machine disconnected", podDisconnected, false},
+		{"leader paused", leaderPaused, true},
+		{"one-way partition", oneWay, false},
+		{"slow machine", slow, false},
+		{"memory", gorges, false},
+		{"disk full", diskFull, false},
+		{"NameNode restarted", nameNodeRestarted, false},
+		{"rolling restart", rolling, false},
+		{"down and up", downAndUp, false},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
+			if part.long && testing.Short() {
+				t.Skip("make cluster-test runs it")
+			}
 			began := time.Now()
 			own := *c
 			own.t = t

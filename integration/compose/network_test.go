@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/integration/compose/stack"
+	"github.com/quernmr/quern/integration/trial"
 )
 
 // podDisconnected: a machine's cable is pulled, task tracker and DataNode together, and
@@ -61,10 +62,13 @@ func oneWay(c *cluster) {
 // slow: one machine sends two megabits a second. A job of which a part has its data and
 // runs there ends all the same, and right.
 func slow(c *cluster) {
-	c.books()
+	const in = "hdfs:///test/slow" // a block a file, few bytes: it takes as long as these need
+	for i := range 6 {
+		c.put(fmt.Sprintf("%s/%d", in, i), trial.Words(uint64(i), 1<<20))
+	}
 	device := c.device("node3")
 	c.inNetworkOf("node3", "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", "2mbit", "burst", "16kb", "latency", "200ms")
-	c.likeAlone("wordcount", "", "-input", books)
+	c.likeAlone("wordcount", "", "-input", in)
 	shown := c.inNetworkOf("node3", "tc", "-s", "qdisc", "show", "dev", device)
 	c.inNetworkOf("node3", "tc", "qdisc", "del", "dev", device, "root")
 	var sent int

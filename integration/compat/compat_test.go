@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+// TestAsk: what differs from a record is told by its line and, with -rewrite, recorded; a
+// peer that cannot be had is skipped, and anything else that fails is a failure.
+func TestAsk(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const old, file = "# comment\n\na = 1\nb = 2\n", "testdata/x.txt"
+	says := func(now string, differs ...string) check {
+		return check{run: func(context.Context) (answers, error) {
+			return answers{records: map[string]string{file: now}, differs: differs}, nil
+		}}
+	}
+	fails := func(err error) check {
+		return check{run: func(context.Context) (answers, error) { return answers{}, err }}
+	}
+	for _, c := range []struct {
+		check   check
+		rewrite bool
+		state   string
+		lines   int
+		why     string
+		file    string // afterwards
+	}{
+		{says(old), false, failed, 0, file, ""},
+		{says(old), true, recorded, 2, "", old},
+		{says(old), false, same, 2, "", old},
+		{says(old), true, same, 2, "", old},
+		{says("# comment\n\na = 1\nb = 3\n"), false, differs, 2, `testdata/x.txt: line 4 was "b = 2" and is "b = 3"`, old},
+		{says(old + "c = 4\n"), false, differs, 3, `line 5 was "" and is "c = 4"`, old},
+		{says("# comment\n\na = 1"), false, differs, 1, `line 4 was "b = 2" and is nothing`, old},
+		{says(old, "query 1"), true, differs, 2, "query 1", old}, // which nothing records
+		{says("a = 1\n"), true, recorded, 1, "", "a = 1\n"},
+		{fails(fmt.Errorf("%w: no java", minicluster.ErrUnavailable)), false, skipped, 0, "no java", "a = 1\n"},
+		{fails(errors.New("out of memory")), true, failed, 0, "out of memory", "a = 1\n"},
+	} {
+		r := c.check.ask(t.Context(), c.rewrite)
+		if r.state != c.state || r.lines != c.lines || !strings.Contains(r.why, c.why) || (r.why == "") != (c.why == "") {
+			t.Errorf("%s of %d lines: %s; want %s of %d: %s", r.state, r.lines, r.why, c.state, c.lines, c.why)
+		}
+		if now, _ := os.ReadFile(file); string(now) != c.file {
+			t.Errorf("%s: the record is now %q, want %q", c.state, now, c.file)
+		}
+	}
+}
+
+// TestShow: the table has each check, its peer with its version and its result.
+func TestShow(t *testing.T) {
+	table := show([]result{
+		{check{name: "a", peer: "Hadoop", what: "globs", gate: "`x.TestX`"}, answers{version: "3.4.2", lines: 7}, same, ""},
+		{check{name: "b", peer: "Spark", what: "queries"}, answers{}, skipped, "no java"},
+	})
+	for _, want := range []string{"| a | Hadoop 3.4.2 | globs | 7 | same | `x.TestX` |\n", "| b | Spark | queries | 0 | skipped |", "b skipped:\n\n```\nno java\n```\n"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+}
+
+// TestChoose: checks are found by their names, and what is no name is refused.
+func TestChoose(t *testing.T) {
+	all := checks(t.TempDir())
+	if wanted, err := choose(all, ""); err != nil || len(wanted) != len(all) {
+		t.Errorf("%d of %d checks, %v", len(wanted), len(all), err)
+	}
+	if wanted, err := choose(all, "names,globs"); err != nil || len(wanted) != 2 || wanted[0].name != "names" || wanted[1].name != "globs" {
+		t.Errorf("%d checks, %v", len(wanted), err)
+	}
+	if _, err := choose(all, "globs,odd"); err == nil || !strings.Contains(err.Error(), `"odd"`) {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+// TestGates: each check has its own name, and the test that is said to gate exists.
+func TestGates(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, c := range checks(t.TempDir()) {
+		if seen[c.name] {
+			t.Errorf("two checks are named %s", c.name)
+		}
+		seen[c.name] = true
+		gate := strings.Trim(c.gate, "`")
+		dir, name := strings.TrimSuffix(gate, path.Ext(gate)), strings.TrimPrefix(path.Ext(gate), ".")
+		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)")
+		}
+		if !found {
+			t.Errorf("%s: there is no test %s", c.name, gate)
+		}
+	}
+}
