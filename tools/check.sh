@@ -63,7 +63,7 @@ step_unit() {
 step_quick() {
 	local failed=0
 	step_gofmt || failed=1
-	RAPID_SEED="${RAPID_SEED:-1}" go test -p 4 -timeout 10m $(go list ./... | grep -v '/integration') || failed=1
+	RAPID_SEED="${RAPID_SEED:-1}" go test -short -p 4 -timeout 10m $(go list ./... | grep -v '/integration') || failed=1
 	return $failed
 }
 

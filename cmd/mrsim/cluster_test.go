@@ -13,6 +13,9 @@ import (
 // TestManyClusters plays 500 seeds with a command that is built as users have it:
 // the race detector would make it a matter of a minute.
 func TestManyClusters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sim.TestStorms plays as many without the race detector")
+	}
 	bin := filepath.Join(t.TempDir(), "mrsim")
 	build := exec.Command("go", "build", "-o", bin, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -118,25 +118,6 @@ func watch(t *testing.T, e stepper, to float64) {
 	}
 }
 
-// TestNoAllocations: an engine that has reached its size allocates nothing.
-func TestNoAllocations(t *testing.T) {
-	for _, name := range engineNames {
-		s := &source{workload: paperWorkload(0.75), rand: papers.Rand(1, "overlap", 0)}
-		e := newEngine(name)
-		run(context.Background(), e, s, 100000)
-		jobs := make([]arrival, 1000)
-		more := func() {
-			s.fill(jobs)
-			for i := range jobs {
-				e.arrive(jobs[i])
-			}
-		}
-		if n := testing.AllocsPerRun(20, more); n > 1 { // a longer queue than ever before may come
-			t.Errorf("%s: %v allocations in 1000 arrivals", name, n)
-		}
-	}
-}
-
 // BenchmarkEngines counts arrivals, with the random numbers that they take. Speed is in
 // processor time: other programs do not lengthen it much.
 func BenchmarkEngines(b *testing.B) {
