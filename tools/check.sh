@@ -43,7 +43,8 @@ step_staticcheck() {
 }
 
 # The packages that tools/norace lists start no goroutine. There the race detector finds
-# nothing, and a computation takes ten times as long.
+# nothing, and a computation takes ten times as long. Most packages wait at times, so four run
+# at once.
 step_unit() {
 	local race=-race failed=0 raced pure
 	raced=$(packages -v) && pure=$(packages) || return 1
@@ -53,13 +54,13 @@ step_unit() {
 	fi
 	# What gates is the same every time; make unit RAPID_SEED=0 looks elsewhere.
 	export RAPID_SEED="${RAPID_SEED:-1}"
-	CGO_ENABLED=${race:+1} go test $race -timeout 10m $raced || failed=1
+	CGO_ENABLED=${race:+1} go test $race -p 4 -timeout 10m $raced || failed=1
 	go test -timeout 10m $pure || failed=1
 	return $failed
 }
 
 # What an engineer waits for between two edits: results that go test has cached count, and
-# the race detector is for step_unit. Most packages wait at times, so four run at once.
+# the race detector is for step_unit.
 step_quick() {
 	local failed=0
 	step_gofmt || failed=1

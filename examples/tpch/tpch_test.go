@@ -16,7 +16,7 @@ import (
 // split and the work is spread.
 func TestQueries(t *testing.T) {
 	tables := make(map[string]string)
-	for name, rows := range peers.Small(peers.Tiny) {
+	for name, rows := range peers.Small(peers.TinyOrders) {
 		tables["db/"+name+".tbl"] = rows
 	}
 	if slices.Compare(peers.Queries(), numbers()) != 0 {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -69,9 +67,15 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestChoose: checks are found by their names, and what is no name is refused.
+// TestChoose: checks are found by their names, of which none is that of two, and what is no
+// name is refused.
 func TestChoose(t *testing.T) {
 	all := checks(t.TempDir())
+	for _, c := range all {
+		if found, err := choose(all, c.name); err != nil || len(found) != 1 {
+			t.Errorf("%s: %d checks, %v", c.name, len(found), err)
+		}
+	}
 	if wanted, err := choose(all, ""); err != nil || len(wanted) != len(all) {
 		t.Errorf("%d of %d checks, %v", len(wanted), len(all), err)
 	}
@@ -80,33 +84,5 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := choose(all, "globs,odd"); err == nil || !strings.Contains(err.Error(), `"odd"`) {
 		t.Errorf("an unknown name: %v", err)
-	}
-}
-
-// TestGates: each check has its own name, and the test that is said to gate exists.
-func TestGates(t *testing.T) {
-	seen := make(map[string]bool)
-	for _, c := range checks(t.TempDir()) {
-		if seen[c.name] {
-			t.Errorf("two checks are named %s", c.name)
-		}
-		seen[c.name] = true
-		gate := strings.Trim(c.gate, "`")
-		dir, name := strings.TrimSuffix(gate, path.Ext(gate)), strings.TrimPrefix(path.Ext(gate), ".")
-		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := false
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found = found || strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)")
-		}
-		if !found {
-			t.Errorf("%s: there is no test %s", c.name, gate)
-		}
 	}
 }

@@ -110,7 +110,7 @@ func write(t *testing.T, name, content string) {
 func TestAnswers(t *testing.T) {
 	for _, files := range []int{1, 3} { // of each table, and reduces of each job
 		dir := t.TempDir()
-		for table, rows := range peers.Small(peers.Thousands) {
+		for table, rows := range peers.Small(peers.SmallOrders) {
 			write(t, filepath.Join(dir, table+".tbl"), rows)
 			if files > 1 {
 				divide(t, dir, table, inParts(rows, files)...)

@@ -36,6 +36,25 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// TestNamedTests: the tests exist that other pages name as what gates.
+func TestNamedTests(t *testing.T) {
+	for _, page := range []string{"../../CONTRIBUTING.md", "../../docs/compat.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := regexp.MustCompile("`([a-z/]+\\.Test[A-Za-z]+)`").FindAllStringSubmatch(string(text), -1)
+		if len(names) < 5 {
+			t.Errorf("%s names %d tests", page, len(names))
+		}
+		for _, name := range names {
+			if !exists(t, name[1]) {
+				t.Errorf("%s names %s, which does not exist", page, name[1])
+			}
+		}
+	}
+}
+
 // exists finds package.TestName or a file.
 func exists(t *testing.T, name string) bool {
 	t.Helper()

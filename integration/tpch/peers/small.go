@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// How many orders the databases have that answers are recorded of.
+// Orders of the two databases for which DuckDB's answers are recorded.
 const (
-	Tiny      = 16
-	Thousands = 3000
+	TinyOrders  = 16
+	SmallOrders = 3000
 )
 
 // Small makes the tables of a tiny database, by name, always the same ones for a
