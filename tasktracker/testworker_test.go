@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -120,19 +121,19 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		os.Exit(3)
 	case doDie:
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
+		hang()
 	case doLeaveChild:
 		r.Counters.Add("pid", "child", startChild())
 	case doHang:
 		os.WriteFile("child", fmt.Append(nil, startChild()), 0o666)
 		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 2, Total: 2}, Activity: 2})
-		select {}
+		hang()
 	case doShout:
 		os.Stderr.Write(bytes.Repeat([]byte("much ado about nothing\n"), 10<<20/23))
 		r.Error = "hoarse"
 	case doGarble:
 		out.Write([]byte("this is no frame at all"))
-		select {}
+		hang()
 	case doHog:
 		hog := exec.Command(os.Args[0])
 		hog.Env = append(os.Environ(), modeVariable+"=hog")
@@ -246,6 +247,10 @@ func ownVariables() (own []string) {
 	}
 	return own
 }
+
+// hang waits for what does not come. Where all goroutines wait for nothing, as in
+// select {}, Go ends a process without cgo.
+func hang() { <-time.After(24 * time.Hour) }
 
 func startChild() int64 {
 	child := exec.Command("sleep", "1000")
