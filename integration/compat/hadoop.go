@@ -54,7 +54,7 @@ func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
 		cmd.Stdin = bytes.NewReader(old)
 	}
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("Recorder.java %s: %w\n%s", what, err, stderr.Bytes())
+		return "", fmt.Errorf("run Recorder.java %s: %w\n%s", what, err, stderr.Bytes())
 	}
 	return stdout.String(), nil
 }
