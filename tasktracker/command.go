@@ -58,15 +58,15 @@ func (l *loop) do(c core.Command) {
 	case core.ReadLog:
 		l.wait.Go(func() { l.event(readLog(c)) })
 	case core.Fetch:
-		l.gather.fetch(l.ctx, c)
+		l.gather.Fetch(l.ctx, c)
 	case core.Share:
-		l.gather.share(c)
+		l.gather.Share(c)
 	case core.CancelFetch:
-		l.gather.cancel(workKey{fetch: c.Fetch})
+		l.gather.CancelFetch(c.Fetch)
 	case core.Merge:
-		l.gather.merge(l.ctx, c)
+		l.gather.Merge(l.ctx, c)
 	case core.CancelMerge:
-		l.gather.cancel(workKey{merge: c.Merge})
+		l.gather.CancelMerge(c.Merge)
 	case core.Remove:
 		l.chores.Put(func() { l.remove(c.Path) })
 	case core.Forget:

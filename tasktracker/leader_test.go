@@ -19,6 +19,8 @@ import (
 // deadline is for what must happen; nothing waits so long that goes well.
 const deadline = 30 * time.Second
 
+func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
+
 // leader is the job tracker's side of a tracker under test.
 type leader struct {
 	t       *testing.T

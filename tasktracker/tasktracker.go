@@ -55,13 +55,6 @@
 // attempt's log. Elsewhere than on Linux, attempts write their logs themselves, without
 // a limit.
 //
-// # Rate
-//
-// With Config.ShuffleRate all fetches together are held to a rate. Whose bytes come
-// next is for the leader to say (wire.Shares), down to the single read: a fetch of a
-// job that has had its share stands still, its connection given back if that is long,
-// while another's that began later goes on.
-//
 // # HTTP
 //
 //	GET /shuffle/...                            see package shuffle
@@ -94,6 +87,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/gather"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -121,7 +115,7 @@ type Config struct {
 	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
 	Logger      *slog.Logger            // nil: silent
 
-	fetchStall  time.Duration // see gather; 0: its own
+	fetchStall  time.Duration // see gather.Config; 0: its own
 	lonelyAfter time.Duration // see connect; 0: its own
 
 	free func(dir string) (int64, error) // bytes on the disk of a directory; nil: as the system says
@@ -263,7 +257,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	defer l.cancel(nil)
 	l.serve(listener)
 	l.wait.Go(l.startWorkers)
-	l.wait.Go(l.gather.lookUps)
+	l.wait.Go(l.gather.LookUps)
 	l.wait.Go(l.doChores)
 	l.wait.Go(func() { l.restore(outputs) })
 	l.wait.Go(func() { l.reportDisks(bad) })
@@ -299,7 +293,7 @@ type loop struct {
 	cfg    Config
 	dirs   *directories
 	core   *core.Core
-	gather *gather
+	gather *gather.Gather
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	inbox  chan func() // what to do on the loop's goroutine
@@ -340,8 +334,9 @@ func newLoop(cfg Config, listener net.Listener, tokens *tokens, found core.Confi
 		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
 		tokens: tokens,
 	}
-	l.gather = newGather(l.event, cfg.Logger, cmp.Or(cfg.fetchStall, fetchStall), cfg.ShuffleRate, cfg.Dial)
-	l.gather.token = tokens.get
+	l.gather = gather.New(gather.Config{
+		Tell: l.event, Token: tokens.get, Stall: cfg.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Dial, Log: cfg.Logger,
+	})
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
@@ -437,7 +432,7 @@ func (l *loop) stop() {
 			l.cfg.Logger.Warn("cannot remove control groups", "error", err)
 		}
 	}
-	l.gather.stop()
+	l.gather.Stop()
 	l.chores.Close()
 	l.awaitDetached()
 	l.wait.Wait()

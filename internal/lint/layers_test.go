@@ -25,6 +25,7 @@ func layers() [][]string {
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
 		{"jobtracker", "jobtracker/replica", "jobtracker/web", "tasktracker"},
+		{"tasktracker/gather"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
 		{"jobtracker/core/facts"},

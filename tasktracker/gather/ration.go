@@ -1,4 +1,4 @@
-package tasktracker
+package gather
 
 import (
 	"cmp"

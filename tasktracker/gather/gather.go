@@ -1,6 +1,29 @@
-package tasktracker
+// Package gather brings together what the partitions that are at home on this machine
+// need: it fetches map outputs from other trackers, looks up where partitions are in
+// the tracker's own, and merges. tasktracker/core decides which of that happens, and
+// when; this package does it and tells how it ended, in events of the core.
+//
+// # Rate
+//
+// With Config.Rate all fetches together are held to a rate. Whose bytes come
+// next is for the leader to say (wire.Shares), down to the single read: a fetch of a
+// job that has had its share stands still, its connection given back if that is long,
+// while another's that began later goes on.
+//
+// # Invariants
+//
+//	G1  Each fetch and each merge that began ends in one event, cancelled or not.
+//	G2  What failed is told with whose fault it is: the segment (Corrupt), a map output
+//	    that is not there (Gone), a peer that stands still (Stalled), or a local disk (Local).
+//
+// # Concurrency
+//
+// Every fetch and merge has a goroutine; one more does all look-ups in order. All
+// methods may be called by any goroutine and do not wait, except for Stop and LookUps.
+package gather
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,21 +40,28 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// gather carries out fetches, look-ups and merges.
-type gather struct {
-	tell     func(core.Event)
-	log      *slog.Logger
-	stall    time.Duration // see shuffle.FetchOptions
-	ration   *ration       // nil: as fast as it goes
+// Config says what fetches need.
+type Config struct {
+	Tell  func(core.Event)        // is told how each one ended
+	Token func(wire.JobID) string // of a job, that other trackers ask for
+	Stall time.Duration           // how long a fetch may take for the next shuffle.StallBytes; 0: 5 s
+	Rate  float64                 // bytes a second of all fetches together; 0: as fast as it goes
+	Dial  *tls.Config             // nil: other trackers' services are not protected
+	Log   *slog.Logger
+}
+
+// Gather carries out fetches, look-ups and merges. Make one with [New].
+type Gather struct {
+	cfg      Config
+	ration   *ration // nil: as fast as it goes
 	client   *http.Client
-	token    func(wire.JobID) string // of a job
-	scheme   string                  // of other trackers' services
+	scheme   string // of other trackers' services
 	wait     sync.WaitGroup
 	lookups  *wire.Queue[core.Fetch]
 	mu       sync.Mutex
 	canceled map[workKey]context.CancelFunc
 
-	// The goroutine of lookUps owns these.
+	// The goroutine of LookUps owns these.
 	indexFile string
 	index     *shuffle.Index
 }
@@ -39,31 +69,33 @@ type gather struct {
 // workKey names a fetch or a merge under way.
 type workKey struct{ fetch, merge int }
 
-// fetchStall is how long a fetch may take for the next shuffle.StallBytes.
-const fetchStall = 5 * time.Second
+// defaultStall is how long a fetch may take for the next shuffle.StallBytes.
+const defaultStall = 5 * time.Second
 
-func newGather(tell func(core.Event), log *slog.Logger, stall time.Duration, rate float64, config *tls.Config) *gather {
+// New makes a Gather. Its look-ups wait until LookUps runs.
+func New(cfg Config) *Gather {
+	cfg.Stall = cmp.Or(cfg.Stall, defaultStall)
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		DisableCompression: true, // it would cost more than it saves on one network
-		TLSClientConfig:    config,
+		TLSClientConfig:    cfg.Dial,
 	}
 	scheme := "http://"
-	if config != nil {
+	if cfg.Dial != nil {
 		scheme = "https://"
 	}
-	g := &gather{
-		tell: tell, log: log, stall: stall, scheme: scheme, client: &http.Client{Transport: transport},
+	g := &Gather{
+		cfg: cfg, scheme: scheme, client: &http.Client{Transport: transport},
 		lookups: wire.NewQueue[core.Fetch](0), canceled: make(map[workKey]context.CancelFunc),
 	}
-	if rate > 0 {
-		g.ration = newRation(rate)
+	if cfg.Rate > 0 {
+		g.ration = newRation(cfg.Rate)
 	}
 	return g
 }
 
 // begin runs work on its own goroutine until it is done or cancelled.
-func (g *gather) begin(ctx context.Context, key workKey, work func(ctx context.Context) core.Event) {
+func (g *Gather) begin(ctx context.Context, key workKey, work func(ctx context.Context) core.Event) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.mu.Lock()
 	g.canceled[key] = cancel
@@ -71,11 +103,11 @@ func (g *gather) begin(ctx context.Context, key workKey, work func(ctx context.C
 	g.wait.Go(func() {
 		ev := work(ctx)
 		g.cancel(key)
-		g.tell(ev)
+		g.cfg.Tell(ev)
 	})
 }
 
-func (g *gather) cancel(key workKey) {
+func (g *Gather) cancel(key workKey) {
 	g.mu.Lock()
 	cancel := g.canceled[key]
 	delete(g.canceled, key)
@@ -85,7 +117,14 @@ func (g *gather) cancel(key workKey) {
 	}
 }
 
-func (g *gather) fetch(ctx context.Context, c core.Fetch) {
+// CancelFetch ends a fetch, which is told as an error.
+func (g *Gather) CancelFetch(fetch int) { g.cancel(workKey{fetch: fetch}) }
+
+// CancelMerge ends a merge, which is told as an error.
+func (g *Gather) CancelMerge(merge int) { g.cancel(workKey{merge: merge}) }
+
+// Fetch begins a fetch, or a look-up of what is on this machine.
+func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 	if c.InPlace {
 		g.lookups.Put(c)
 		return
@@ -95,7 +134,7 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), Local: true}
 		}
 		url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
-		options := shuffle.FetchOptions{Client: g.client, Stall: g.stall, Token: g.token(c.Job)}
+		options := shuffle.FetchOptions{Client: g.client, Stall: g.cfg.Stall, Token: g.cfg.Token(c.Job)}
 		if g.ration != nil {
 			options.Pace = func(ctx context.Context, n int) error { return g.ration.take(ctx, c.Job, n) }
 		}
@@ -109,12 +148,12 @@ func (g *gather) fetch(ctx context.Context, c core.Fetch) {
 }
 
 // gathered tells who follows the shuffle closely what a home has.
-func (g *gather) gathered(c core.Fetch, bytes int64) {
-	g.log.Debug("gathered", "job", c.Job, "map", c.Output.Map, "partition", c.Partition, "bytes", bytes)
+func (g *Gather) gathered(c core.Fetch, bytes int64) {
+	g.cfg.Log.Debug("gathered", "job", c.Job, "map", c.Output.Map, "partition", c.Partition, "bytes", bytes)
 }
 
-// share has what comes divided as the leader wishes.
-func (g *gather) share(c core.Share) {
+// Share has what comes divided as the leader wishes.
+func (g *Gather) Share(c core.Share) {
 	if g.ration != nil {
 		g.ration.share(c.Shares)
 	}
@@ -137,21 +176,22 @@ func lookUpFailed(id int, err error) core.FetchDone {
 	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: gone, Local: !corrupt && !gone}
 }
 
-// lookUps looks up where partitions are in map outputs of this tracker, one after
+// LookUps looks up where partitions are in map outputs of this tracker, one after
 // the other. Look-ups for all partitions of an output tend to follow each other.
-func (g *gather) lookUps() {
+// It returns after Stop.
+func (g *Gather) LookUps() {
 	for {
 		batch := g.lookups.Take()
 		if batch == nil {
 			return
 		}
 		for _, c := range batch {
-			g.tell(g.lookUp(c))
+			g.cfg.Tell(g.lookUp(c))
 		}
 	}
 }
 
-func (g *gather) lookUp(c core.Fetch) core.FetchDone {
+func (g *Gather) lookUp(c core.Fetch) core.FetchDone {
 	if g.indexFile != c.File {
 		index, err := shuffle.ReadIndex(c.File)
 		if err != nil {
@@ -170,7 +210,8 @@ func (g *gather) lookUp(c core.Fetch) core.FetchDone {
 	}
 }
 
-func (g *gather) merge(ctx context.Context, c core.Merge) {
+// Merge begins to merge runs into one.
+func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 	g.begin(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
 		dir := filepath.Dir(c.File)
 		if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -188,8 +229,8 @@ func (g *gather) merge(ctx context.Context, c core.Merge) {
 	})
 }
 
-// stop ends all work; the context of everything begun has ended before.
-func (g *gather) stop() {
+// Stop ends all work; the context of everything begun has ended before.
+func (g *Gather) Stop() {
 	g.lookups.Close()
 	g.wait.Wait()
 	g.client.CloseIdleConnections()
