@@ -12,6 +12,7 @@ import (
 
 	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/token"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // layout is what a tracker makes in its directory and on its disks.
 var layout = datadir.Layout{
 	Daemon: "task tracker", Marker: "quern-tasktracker",
-	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, programsDir, tokensName, trashName},
+	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, programsDir, token.Dir, trashName},
 	Files: []string{recordName, clusterName, clusterName + ".new", stagingName, stagingName + ".new", cgroupRecord, probeName},
 }
 
@@ -128,7 +129,7 @@ func clean(cfg *Config, dirs *directories, bad map[int]error) ([]leftOutput, err
 	own := dirs.at(cfg.Dir)
 	names := []string{core.RunDir, programsDir}
 	if cfg.Fresh {
-		names = append(names, core.LogsDir, tokensName)
+		names = append(names, core.LogsDir, token.Dir)
 	}
 	if !slices.Contains(cfg.Disks, cfg.Dir) { // of service attempts
 		names = append(names, core.JobsDir)

@@ -101,7 +101,7 @@ func (l *loop) sweepLogs(now time.Time) {
 		l.cfg.Logger.Warn("cannot look through logs", "error", err)
 		return
 	}
-	tokens := l.tokens.known()
+	tokens := l.tokens.Known()
 	live := make(chan map[wire.JobID]bool, 1)
 	l.post(func() { live <- l.core.Live() })
 	select {

@@ -122,7 +122,7 @@ func (l *loop) restore(outputs []leftOutput) {
 		if l.ctx.Err() != nil {
 			return // it says nothing of the output
 		}
-		if err == nil && l.tokens.get(o.id.Task.Job) == "" {
+		if err == nil && l.tokens.Get(o.id.Task.Job) == "" {
 			err = errors.New("the job's token is lost, so it could be served to nobody")
 		}
 		if err != nil {

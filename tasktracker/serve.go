@@ -10,11 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/token"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -45,10 +47,10 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 // serve starts the shuffle service.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, forShuffle, shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
+	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
 		return l.outputPath(func(disk string) string { return core.MapOutputPath(disk, job, m, attempt) })
 	})))
-	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, forLogs, http.HandlerFunc(l.serveLog)))
+	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for whoever was let in
 	level := slog.LevelDebug
 	if l.cfg.Serve != nil {
@@ -61,6 +63,37 @@ func (l *loop) serve(listener net.Listener) {
 		}
 		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			l.cancel(fmt.Errorf("serve fetches: %w", err))
+		}
+	})
+}
+
+// guard serves requests with the right token of the job in their path, by peers of
+// a role where peers have to prove one. It refuses and logs the others.
+func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		peer, known := identity.PeerOf(r.TLS)
+		refuse := func(status int, err error) {
+			l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
+			http.Error(w, err.Error(), status)
+		}
+		if l.cfg.Serve != nil && (!known || peer.Role != role) {
+			refuse(http.StatusForbidden, fmt.Errorf("this is not for a %s", peer.Role))
+			return
+		}
+		job, err := wire.ParseJobID(r.PathValue("job"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		brought, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch err := l.tokens.Admits(job, brought, use); {
+		case errors.Is(err, token.ErrNone):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			refuse(http.StatusUnauthorized, err)
+		case err != nil:
+			refuse(http.StatusForbidden, err)
+		default:
+			h.ServeHTTP(w, r)
 		}
 	})
 }

@@ -27,9 +27,7 @@
 //	           their hash, copied once and removed with the last of these
 //	workers    the worker processes started, to be killed by a successor
 //	cgroup     the control group of these, if they have one, likewise
-//	tokens/    <job>: the tokens of the jobs of which something is here, for a later
-//	           process; readable by the tracker's user alone, as is the directory. One
-//	           that cannot be read is <job>.damaged until the next start
+//	tokens/    of the jobs of which something is here, see package token
 //
 // The file workers is text: the boot id of the machine in the first line, then
 // for each worker "<pid> <start time>", as /proc/<pid>/stat has it. A number that
@@ -88,6 +86,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/gather"
+	"github.com/quernmr/quern/tasktracker/token"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -205,7 +204,7 @@ func (cfg *Config) tokensDir() string {
 	if cfg.Fresh {
 		return ""
 	}
-	return filepath.Join(cfg.Dir, tokensName)
+	return filepath.Join(cfg.Dir, token.Dir)
 }
 
 // Dial opens a stream to the job tracker that leads, or may know who does. Leader
@@ -243,7 +242,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if found.Staging, err = t.staging(); err != nil {
 		return err
 	}
-	tokens, err := openTokens(t.cfg.tokensDir(), t.cfg.Logger)
+	tokens, err := token.Open(t.cfg.tokensDir(), t.cfg.Logger)
 	if err != nil {
 		return fmt.Errorf("read tokens: %w", err)
 	}
@@ -315,7 +314,7 @@ type loop struct {
 
 	submissions map[string]*submission // by staging URL
 
-	tokens   *tokens
+	tokens   *token.Store
 	starts   chan func() // see startWorkers
 	chores   *wire.Queue[func()]
 	programs *programs
@@ -323,7 +322,7 @@ type loop struct {
 	relieving sync.Mutex // see relieve
 }
 
-func newLoop(cfg Config, listener net.Listener, tokens *tokens, found core.Config) *loop {
+func newLoop(cfg Config, listener net.Listener, tokens *token.Store, found core.Config) *loop {
 	addr := cfg.Advertise
 	if addr == "" {
 		addr = listener.Addr().String()
@@ -335,7 +334,7 @@ func newLoop(cfg Config, listener net.Listener, tokens *tokens, found core.Confi
 		tokens: tokens,
 	}
 	l.gather = gather.New(gather.Config{
-		Tell: l.event, Token: tokens.get, Stall: cfg.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Dial, Log: cfg.Logger,
+		Tell: l.event, Token: tokens.Get, Stall: cfg.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Dial, Log: cfg.Logger,
 	})
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/token"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -133,7 +132,7 @@ func TestTokensStay(t *testing.T) {
 	l := startUnwelcome(t, cfg)
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
-	kept := filepath.Join(dir, tokensName, job1.String())
+	kept := filepath.Join(dir, token.Dir, job1.String())
 	waitUntil(t, "the token to be kept", func() bool { return exists(kept) })
 	for name, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(kept): 0o700, kept: 0o600} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
@@ -143,7 +142,7 @@ func TestTokensStay(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, tokensName, "making"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, token.Dir, "making"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -169,7 +168,7 @@ func TestTokensStay(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if got := names(t, filepath.Join(dir, tokensName)); !slices.Equal(got, []string{job1.String()}) {
+	if got := names(t, filepath.Join(dir, token.Dir)); !slices.Equal(got, []string{job1.String()}) {
 		t.Errorf("kept are %q", got)
 	}
 	// With the logs the token goes.
@@ -192,36 +191,6 @@ func TestTokensStay(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestUnkeptToken: a token that could not be written is written when it comes again.
-func TestUnkeptToken(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), tokensName)
-	tokens, err := openTokens(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(dir, nil, 0o600); err != nil { // where the directory would be
-		t.Fatal(err)
-	}
-	if news := tokens.learn(job1, "token"); !news || tokens.keep(job1) == nil {
-		t.Fatal("a token was kept where nothing can be")
-	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	if news := tokens.learn(job1, "token"); !news {
-		t.Error("the token will not be tried again")
-	}
-	if err := tokens.keep(job1); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := readToken(filepath.Join(dir, job1.String())); text != "token" {
-		t.Errorf("kept is %q, %v", text, err)
-	}
-	if tokens.learn(job1, "token") {
-		t.Error("a token that is kept is news")
-	}
-}
-
 // TestDamagedTokens: a token that cannot be read costs its job what it has left here,
 // which is told, and no other job anything.
 func TestDamagedTokens(t *testing.T) {
@@ -241,7 +210,7 @@ func TestDamagedTokens(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	kept := filepath.Join(dir, tokensName, job1.String())
+	kept := filepath.Join(dir, token.Dir, job1.String())
 	if err := os.Truncate(kept, 5); err != nil {
 		t.Fatal(err)
 	}
@@ -280,142 +249,11 @@ func TestDamagedTokens(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestTokenFiles: what is no whole token is none.
-func TestTokenFiles(t *testing.T) {
-	good := strings.Repeat("0123456789abcdef", 4)
-	for content, want := range map[string]string{
-		good + "\n":                            good,
-		strings.Repeat("x", maxToken) + "\n":   strings.Repeat("x", maxToken),
-		"":                                     "",
-		"\n":                                   "",
-		good:                                   "",
-		good + "\n\n":                          "",
-		good + "\n" + good + "\n":              "",
-		good[:20] + "\x00\x00\x00\n":           "",
-		good + "\xff\n":                        "",
-		strings.Repeat("x", maxToken+1) + "\n": "",
-		strings.Repeat("x", 1<<20) + "\n":      "",
-	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, job1.String()), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		tokens, err := openTokens(dir, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := tokens.get(job1); got != want {
-			t.Errorf("%.100q is taken for %.100q", content, got)
-		}
-	}
-	// One that cannot be read at all, whoever tries.
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, job1.String(), "inside"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range [][]string{{job1.String() + ".damaged"}, {}} {
-		tokens, err := openTokens(dir, slog.New(slog.DiscardHandler))
-		if err != nil || tokens.get(job1) != "" {
-			t.Errorf("%q, %v", tokens.get(job1), err)
-		}
-		if got := names(t, dir); !slices.Equal(got, want) {
-			t.Errorf("there are %q, want %q", got, want)
-		}
-	}
-}
-
-// TestTokensFollow has tokens learned, ended and forgotten, with what files are done
-// late: none is forgotten that was learned since it was found to be of no use, and in
-// the end files hold what is known.
-func TestTokensFollow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "quern-tokens-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		tokens, err := openTokens(dir, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		type use struct{ text, at int } // a token, and when it was learned; 0: it is not known
-		var (
-			want   [4]use // by job, from 1
-			chores []func()
-			clock  int
-		)
-		do := func() {
-			chores[0]()
-			chores = chores[1:]
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"learn": func(t *rapid.T) {
-				clock++
-				n, text := rapid.IntRange(1, 3).Draw(t, "job"), rapid.IntRange(1, 2).Draw(t, "text")
-				want[n] = use{text, clock}
-				if tokens.learn(jobN(n), fmt.Sprint("token", text)) {
-					chores = append(chores, func() { must(t, tokens.keep(jobN(n))) })
-				}
-			},
-			"forget": func(t *rapid.T) {
-				n, since := rapid.IntRange(1, 3).Draw(t, "job"), clock
-				learned := 0
-				if rapid.Bool().Draw(t, "dropped") {
-					learned = tokens.end(jobN(n))
-				} else {
-					learned = tokens.known()[jobN(n)]
-				}
-				chores = append(chores, func() {
-					must(t, tokens.forget(jobN(n), learned))
-					if want[n].at <= since {
-						want[n] = use{}
-					}
-				})
-			},
-			"chore": func(t *rapid.T) {
-				if len(chores) > 0 {
-					do()
-				}
-			},
-			"": func(t *rapid.T) {
-				for n, w := range want[1:] {
-					n++
-					text := fmt.Sprint("token", w.text)
-					if w.at == 0 {
-						text = ""
-					}
-					if got := tokens.get(jobN(n)); got != text {
-						t.Fatalf("job %d has %q, want %q", n, got, text)
-					}
-				}
-			},
-		})
-		for len(chores) > 0 {
-			do()
-		}
-		later, err := openTokens(dir, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := 1; n < len(want); n++ {
-			if got, want := later.get(jobN(n)), tokens.get(jobN(n)); got != want {
-				t.Fatalf("job %d has %q later, had %q", n, got, want)
-			}
-		}
-	})
-}
-
-func must(t *rapid.T, err error) {
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestTokenOfAJobThatReturns: a job that is launched anew while its token is being
 // swept or dropped keeps it.
 func TestTokenOfAJobThatReturns(t *testing.T) {
 	dir := t.TempDir()
-	tokens, err := openTokens(filepath.Join(dir, tokensName), slog.New(slog.DiscardHandler))
+	tokens, err := token.Open(filepath.Join(dir, token.Dir), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,8 +264,8 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 		for _, do := range l.chores.Take() {
 			do()
 		}
-		if served := tokens.admits(job1, tokenOf(job1), forShuffle) == nil; served != want || exists(filepath.Join(dir, tokensName, job1.String())) != want {
-			t.Errorf("outputs are served: %v, kept are %q", served, names(t, filepath.Join(dir, tokensName)))
+		if served := tokens.Admits(job1, tokenOf(job1), token.ForShuffle) == nil; served != want || exists(filepath.Join(dir, token.Dir, job1.String())) != want {
+			t.Errorf("outputs are served: %v, kept are %q", served, names(t, filepath.Join(dir, token.Dir)))
 		}
 	}
 	launched()
@@ -437,17 +275,17 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 	launched()
 	kept(true)
 
-	found := tokens.known()
+	found := tokens.Known()
 	launched()
 	l.sweepTokens(found, nil)
 	kept(true)
 
-	found = tokens.known()
+	found = tokens.Known()
 	l.sweepTokens(found, nil)
 	launched()
 	kept(true)
 
-	l.sweepTokens(tokens.known(), map[wire.JobID]bool{job1: true})
+	l.sweepTokens(tokens.Known(), map[wire.JobID]bool{job1: true})
 	l.dropped(job1)
 	kept(false)
 }
@@ -464,7 +302,7 @@ func TestTokensOfOneRun(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if exists(l.path(tokensName)) {
+	if exists(l.path(token.Dir)) {
 		t.Error("tokens are kept")
 	}
 }
