@@ -28,7 +28,7 @@ func (l *loop) do(c core.Command) {
 	case core.Quit:
 		l.cancel(errors.New(c.Reason))
 	case core.StartWorker:
-		h := newHandle(l, c.Worker, l.submission(c.Staging, c.Root))
+		h := newHandle(l, c.Worker, l.programs.Submission(c.Staging, c.Root))
 		l.workers[c.Worker] = h
 		l.wait.Go(func() { h.live(c.Dir) })
 	case core.SendWorker:
@@ -70,7 +70,9 @@ func (l *loop) do(c core.Command) {
 	case core.Remove:
 		l.chores.Put(func() { l.remove(c.Path) })
 	case core.Forget:
-		l.forget(c.Staging)
+		if remove := l.programs.Forget(c.Staging); remove != nil {
+			l.chores.Put(remove)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/program"
 	"github.com/quernmr/quern/tasktracker/token"
 )
 
@@ -26,7 +27,7 @@ const (
 // layout is what a tracker makes in its directory and on its disks.
 var layout = datadir.Layout{
 	Daemon: "task tracker", Marker: "quern-tasktracker",
-	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, programsDir, token.Dir, trashName},
+	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, program.Dir, token.Dir, trashName},
 	Files: []string{recordName, clusterName, clusterName + ".new", stagingName, stagingName + ".new", cgroupRecord, probeName},
 }
 
@@ -127,7 +128,7 @@ func clean(cfg *Config, dirs *directories, bad map[int]error) ([]leftOutput, err
 		return nil, err
 	}
 	own := dirs.at(cfg.Dir)
-	names := []string{core.RunDir, programsDir}
+	names := []string{core.RunDir, program.Dir}
 	if cfg.Fresh {
 		names = append(names, core.LogsDir, token.Dir)
 	}

@@ -3,11 +3,11 @@ package tasktracker
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -98,11 +98,11 @@ func TestLimitAfterEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	theirStderr.Close()
-	own, err := captureTo(stderr, filepath.Join(t.TempDir(), "stderr"), DefaultAttemptLogs, nil)
+	own, err := new(attemptlog.Captures).Start(stderr, t.TempDir(), DefaultAttemptLogs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours, own: own}
+	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours, logs: own}
 	w.cmd.SysProcAttr = processAttributes()
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -30,8 +31,7 @@ type processes struct {
 	meter  meter
 	groups cgroups
 
-	mu       sync.Mutex
-	captures map[*capture]bool // that have been begun
+	captures attemptlog.Captures
 }
 
 var _ WorkerStarter = (*processes)(nil)
@@ -51,11 +51,10 @@ func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
 	defer stderr.Close()
-	own, err := captureTo(from, filepath.Join(dir, "stderr"), p.logs/2, nil)
+	logs, err := p.captures.Start(from, dir, p.logs)
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	p.begun(own)
 	theirIn, ourOut, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
@@ -76,7 +75,7 @@ func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
 		cmd.SysProcAttr = processAttributes()
 		return cmd
 	}
-	w := &process{started: p, meter: &p.meter, dir: dir, own: own, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
+	w := &process{meter: &p.meter, logs: logs, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
 		return errors.Join(ourIn.Close(), ourOut.Close())
 	})}
 	if w.cmd, w.group, err = p.groups.start(command); err != nil {
@@ -118,19 +117,16 @@ func workerEnvironment(own []string) []string {
 
 // process is a worker process.
 type process struct {
-	started *processes
-	meter   *meter
-	cmd     *exec.Cmd
-	group   *cgroup // nil: none
-	conn    *wire.Conn
-	in      *os.File // what conn reads
-	dir     string
-	own     *capture // what it writes outside of attempts
+	meter *meter
+	cmd   *exec.Cmd
+	group *cgroup // nil: none
+	conn  *wire.Conn
+	in    *os.File // what conn reads
+	logs  *attemptlog.Streams
 
 	mu     sync.Mutex
-	logs   *attemptLogs // of its attempts; nil: none
-	reaped bool         // its number, and its group's, may be another's by now
-	most   core.Limit   // last
+	reaped bool       // its number, and its group's, may be another's by now
+	most   core.Limit // last
 }
 
 func (w *process) Conn() *wire.Conn { return w.conn }
@@ -162,10 +158,7 @@ func (w *process) ended() bool {
 // Wait waits for the process, and kills what is left of its group.
 func (w *process) Wait() error {
 	err := w.reap()
-	awaitDisk(func() {
-		w.drain()
-		w.takeLogs(nil).retire()
-	})
+	w.logs.End()
 	w.meter.leave(w)
 	w.mu.Lock()
 	if reason := w.group.overrun(&w.most); reason != "" {
@@ -197,84 +190,15 @@ func (w *process) Alone() bool { return len(others(w.pid())) == 0 && len(w.group
 // Capture has the next attempt's logs pass through this process, to a directory, and
 // says where the attempt finds their ends.
 func (w *process) Capture(logs string, failed func(error)) (string, error) {
-	if !namedPipes {
-		return logs, nil
-	}
-	pipes := w.takeLogs(nil)
-	if !pipes.areFree() {
-		pipes.retire()
-		var err error
-		if pipes, err = newAttemptLogs(filepath.Join(w.dir, "logs")); err != nil {
-			return "", err
-		}
-		w.started.begun(pipes.captures...)
-	}
-	err := pipes.switchTo(logs, w.started.logs, failed)
-	w.takeLogs(pipes)
-	if w.ended() { // and Wait may have looked before
-		w.takeLogs(nil).retire()
-	}
-	return pipes.dir, err
-}
-
-// takeLogs exchanges the pipes of the last attempt for others.
-func (w *process) takeLogs(next *attemptLogs) (last *attemptLogs) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	last, w.logs = w.logs, next
-	return last
-}
-
-// awaitDisk waits until something on the disk of the logs is done, or goes on without it if
-// the disk hangs.
-func awaitDisk(do func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		do()
-	}()
-	select {
-	case <-done:
-	case <-time.After(endGrace):
-	}
+	return w.logs.Capture(logs, failed)
 }
 
 // Drain takes what was written so far into the logs.
-func (w *process) Drain() { awaitDisk(w.drain) }
-
-func (w *process) drain() {
-	w.mu.Lock()
-	logs := w.logs
-	w.mu.Unlock()
-	w.own.drain()
-	logs.drain()
-}
-
-// begun notes captures, which end when nothing writes to them any more, or with Close.
-func (p *processes) begun(captures ...*capture) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.captures == nil {
-		p.captures = make(map[*capture]bool)
-	}
-	for _, c := range captures {
-		p.captures[c] = true
-		go func() {
-			c.run()
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			delete(p.captures, c)
-		}()
-	}
-}
+func (w *process) Drain() { w.logs.Drain() }
 
 // Close removes the control group of all workers, once these are gone, and leaves to
 // themselves what they have started and could not be ended.
 func (p *processes) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.captures {
-		c.stop()
-	}
+	p.captures.Stop()
 	return p.groups.close()
 }

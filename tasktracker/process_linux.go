@@ -13,10 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namedPipes says whether a process can be told to write into pipes by their names, and
-// these be waited for.
-const namedPipes = true
-
 // processAttributes make a group for the worker and have the kernel kill it
 // should the tracker die first.
 func processAttributes() *syscall.SysProcAttr {

@@ -13,8 +13,6 @@ import (
 // recorded process is still the one meant. So no worker is used twice, and
 // survivors of a crashed tracker end by themselves when their pipe closes.
 
-const namedPipes = false // logs are as long as attempts make them
-
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // reap kills what is left of the group as soon as its leader is gone.

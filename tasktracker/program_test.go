@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/tasktracker/program"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -40,7 +41,7 @@ func TestProgramByHash(t *testing.T) {
 	for range 2 {
 		await(l, func(r *wire.Report) bool { return r.State == wire.AttemptReady })
 	}
-	copied := l.path(programsDir, hash, hash)
+	copied := l.path(program.Dir, hash, hash)
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("copy is %v, %v", info, err)
 	}
@@ -60,7 +61,7 @@ func TestProgramByHash(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	mustBeEmpty(t, l.path(programsDir))
+	mustBeEmpty(t, l.path(program.Dir))
 }
 
 // TestProgramOfStopped: a tracker that has not seen a submission cleans up its jobs after
@@ -100,5 +101,5 @@ func TestProgramWithAnotherHash(t *testing.T) {
 			t.Errorf("%s of %s: %q", c.hash, c.path, r.Error)
 		}
 	}
-	mustBeEmpty(t, l.path(programsDir))
+	mustBeEmpty(t, l.path(program.Dir))
 }

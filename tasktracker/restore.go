@@ -55,15 +55,7 @@ func sift(disk *datadir.Dir) ([]leftOutput, error) {
 	return outputs, t.err
 }
 
-func readDir(dir string) ([]os.DirEntry, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return entries, err
-}
-
-// entriesOf is readDir where no link may lead out.
+// entriesOf lists a directory of a disk, where no link may lead out; none: it is missing.
 func entriesOf(root *os.Root, dir string) ([]os.DirEntry, error) {
 	f, err := root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,7 +21,7 @@ import (
 )
 
 // What a connection may take, so that none holds a goroutine or a file for ever.
-// Answers that are long get more time as they are read: see patient, and package shuffle.
+// Answers that are long get more time as they are read: see packages attemptlog and shuffle.
 const (
 	headerWait = 10 * time.Second // for a request, which has no body
 	answerWait = time.Minute      // for an answer

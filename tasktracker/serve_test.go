@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/token"
 )
@@ -105,7 +106,7 @@ func TestReadersWhoStall(t *testing.T) {
 			ended := make(chan time.Duration, 1)
 			server := serving(t, func(w http.ResponseWriter, r *http.Request) {
 				began := time.Now()
-				serveText(w, r, file, -1)
+				attemptlog.Serve(w, r, file, -1, answerWait)
 				ended <- time.Since(began)
 			})
 			conn := server.dial()
@@ -152,7 +153,7 @@ func TestIdleConnections(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := serving(t, func(w http.ResponseWriter, r *http.Request) { serveText(w, r, file, -1) })
+				server := serving(t, func(w http.ResponseWriter, r *http.Request) { attemptlog.Serve(w, r, file, -1, answerWait) })
 				conn := server.dial()
 				defer conn.Close()
 				if c.asks {

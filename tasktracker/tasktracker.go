@@ -23,8 +23,7 @@
 //	           the marker of that package
 //	cluster    id of the cluster it belongs to; a tracker serves no other one
 //	staging    URL of the staging directory, of which alone it reads and runs anything
-//	programs/  <sha-256>/<name>: executables that submissions with jobs here name by
-//	           their hash, copied once and removed with the last of these
+//	programs/  executables of submissions with jobs here, see package program
 //	workers    the worker processes started, to be killed by a successor
 //	cgroup     the control group of these, if they have one, likewise
 //	tokens/    of the jobs of which something is here, see package token
@@ -40,18 +39,6 @@
 // are kept for some time, and finished map outputs with their reports: these are
 // verified in the background and offered to the leader. A tracker whose directory
 // is for one run alone leaves and keeps nothing.
-//
-// # Logs of attempts
-//
-// On Linux, what an attempt writes to stdout and stderr comes through two named pipes of
-// its worker, <worker's directory>/logs/<stdout|stderr>, and this process writes the
-// attempt's logs. So they are held to Config.AttemptLogs, and no attempt waits for room on a disk.
-// When the attempt ends, the worker closes its ends. The next attempt gets the same pipes,
-// with other logs at their ends, unless some process still has one of them open: then
-// the worker gets new pipes. The old ones, and their log, are left to that process, as long
-// as it runs. So what a process writes that its attempt left behind is in that
-// attempt's log. Elsewhere than on Linux, attempts write their logs themselves, without
-// a limit.
 //
 // # HTTP
 //
@@ -86,6 +73,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/gather"
+	"github.com/quernmr/quern/tasktracker/program"
 	"github.com/quernmr/quern/tasktracker/token"
 	"github.com/quernmr/quern/wire"
 )
@@ -312,12 +300,10 @@ type loop struct {
 		next *core.ReadNonce // as soon as that is done; nil: nothing
 	}
 
-	submissions map[string]*submission // by staging URL
-
 	tokens   *token.Store
 	starts   chan func() // see startWorkers
 	chores   *wire.Queue[func()]
-	programs *programs
+	programs *program.Store
 
 	relieving sync.Mutex // see relieve
 }
@@ -330,7 +316,7 @@ func newLoop(cfg Config, listener net.Listener, tokens *token.Store, found core.
 	l := &loop{
 		cfg: cfg, dirs: new(directories), inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
 		workers: make(map[int]*handle), complaints: make(map[string]bool), starts: make(chan func()),
-		chores: wire.NewQueue[func()](0), submissions: make(map[string]*submission), programs: newPrograms(&cfg),
+		chores: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
 	l.gather = gather.New(gather.Config{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/program"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -64,7 +65,7 @@ const endGrace = 2 * time.Second
 type handle struct {
 	loop *loop
 	id   int
-	sub  *submission
+	sub  *program.Submission
 	out  *wire.Queue[wire.Message]
 	gone chan struct{} // closed with its last event
 
@@ -76,7 +77,7 @@ type handle struct {
 	bound   core.Limit // as of the next Run
 }
 
-func newHandle(l *loop, id int, sub *submission) *handle {
+func newHandle(l *loop, id int, sub *program.Submission) *handle {
 	return &handle{loop: l, id: id, sub: sub, out: wire.NewQueue[wire.Message](0), gone: make(chan struct{})}
 }
 
@@ -131,7 +132,7 @@ func (h *handle) live(dir string) {
 }
 
 func (h *handle) serve(dir string) string {
-	sub, err := h.loop.programs.prepare(h.sub)
+	sub, err := h.sub.Prepare()
 	if err != nil {
 		return err.Error()
 	}

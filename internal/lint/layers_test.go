@@ -25,7 +25,7 @@ func layers() [][]string {
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
 		{"jobtracker", "jobtracker/replica", "jobtracker/web", "tasktracker"},
-		{"tasktracker/gather", "tasktracker/token"},
+		{"tasktracker/attemptlog", "tasktracker/gather", "tasktracker/program", "tasktracker/token"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
 		{"jobtracker/core/facts"},

@@ -1,8 +1,9 @@
-package tasktracker
+package attemptlog
 
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,24 @@ const (
 type crash struct {
 	cause string // first lines, in one: "fatal error: runtime: out of memory"
 	text  string // the same, then where it was: frames of the first goroutine, but for the runtime's
+}
+
+// FindCrash finds how the program ended that wrote the last of some logs in which a
+// crash is: its cause in a line, and more of what its runtime says. Both are empty if
+// there is none.
+func FindCrash(files []string) (cause, text string) {
+	for _, file := range slices.Backward(files) {
+		log, err := Open(file)
+		if err != nil {
+			continue
+		}
+		found := findCrash(io.NewSectionReader(log, 0, log.size))
+		log.Close()
+		if found.cause != "" {
+			return found.cause, found.text
+		}
+	}
+	return "", ""
 }
 
 // beginsCrash says whether a line is the first of a crash.
@@ -47,7 +66,7 @@ func findCrash(log io.Reader) (last crash) {
 	keep := func() {
 		if traced {
 			text := append(lines, frames...)
-			last = crash{cause: causeOf(lines), text: cut(strings.Join(text[:min(len(text), crashLines)], "\n"), logBytes)}
+			last = crash{cause: causeOf(lines), text: cut(strings.Join(text[:min(len(text), crashLines)], "\n"), lastBytes)}
 		}
 	}
 	const before, within, after = 0, 1, 2

@@ -1,4 +1,29 @@
-package tasktracker
+// Package program gets what submissions are run by to this machine: it reads their staged
+// descriptions and copies their executables, each once, by hash. It says where they are
+// and starts nothing.
+//
+// # Files
+//
+// Below [Dir] in the tracker's directory:
+//
+//	<sha-256>/<name>       a copy, made whole before it gets that name; mode 0700
+//	<sha-256>/<name>.part  one that is being made
+//
+// What an earlier process of the tracker has left there is removed before a Store is made.
+//
+// # Invariants
+//
+//	P1  A file that Prepare names has the SHA-256 that the submission names, and is there
+//	    until Forget of the last submission that names it.
+//	P2  Unless a Store is for an embedded run, nothing outside the staging directory is
+//	    copied, and nothing that is not named by its hash is run.
+//	P3  At most one goroutine makes, or removes, the copy of a hash; those that want it wait.
+//
+// # Concurrency
+//
+// A Store and its submissions may be used by any goroutine. Prepare and what Forget gives
+// back may wait for disks and file systems; the rest does not.
+package program
 
 import (
 	"crypto/sha256"
@@ -17,51 +42,84 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// programsDir has a directory for each executable that submissions with jobs here
-// are run by, named by its hash.
-const programsDir = "programs"
+// Dir has a directory for each executable that submissions with jobs here are run by,
+// named by its hash.
+const Dir = "programs"
 
-// submission is a staged submission with jobs on this tracker.
-type submission struct {
-	staging string
-	root    string // the cluster's staging directory
-
-	// Guarded by programs.mu.
-	forgotten bool // it has no jobs here any more
-	staged    *wire.Submission
-	program   *program // nil: it is run in place
-}
-
-// programs has what submissions are run by: their staged descriptions, and copies
-// of their executables, each made once.
-type programs struct {
+// Store has what submissions are run by: their staged descriptions, and copies
+// of their executables, each made once. Make one with [New].
+type Store struct {
 	dir      string
 	fs       dfs.FS
 	embedded bool // programs may be anywhere, and are run where they are if they have no hash
 
-	mu     sync.Mutex
-	byHash map[string]*program
+	mu          sync.Mutex
+	submissions map[string]*Submission // with jobs here, by staging URL
+	byHash      map[string]*program
+}
+
+// Submission is a staged submission with jobs on this tracker.
+type Submission struct {
+	store   *Store
+	staging string
+	root    string // the cluster's staging directory
+
+	// Guarded by store.mu.
+	forgotten bool // it has no jobs here any more
+	staged    *wire.Submission
+	program   *program // nil: it is run in place
 }
 
 // program is a copy of an executable.
 type program struct {
 	hash  string
 	file  string
-	users map[*submission]bool
+	users map[*Submission]bool
 	ready chan struct{} // closed when it is there, or err says why not
 	err   error
 	gone  chan struct{} // not nil: it is being removed; closed when it has been
 }
 
-func newPrograms(cfg *Config) *programs {
-	return &programs{dir: filepath.Join(cfg.Dir, programsDir), fs: cfg.FS, embedded: cfg.Embedded, byHash: make(map[string]*program)}
+// New makes a store in a tracker's directory.
+func New(dir string, files dfs.FS, embedded bool) *Store {
+	return &Store{
+		dir: filepath.Join(dir, Dir), fs: files, embedded: embedded,
+		submissions: make(map[string]*Submission), byHash: make(map[string]*program),
+	}
+}
+
+// Submission finds a submission or begins it; root is the cluster's staging directory.
+func (p *Store) Submission(staging, root string) *Submission {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.submissions[staging]
+	if s == nil {
+		s = &Submission{store: p, staging: staging, root: root}
+		p.submissions[staging] = s
+	}
+	return s
+}
+
+// Forget ends a submission that has no jobs here any more. What it gives back, unless
+// nil, removes the executable if no other submission needs it.
+func (p *Store) Forget(staging string) (remove func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.submissions[staging]
+	if s == nil {
+		return nil
+	}
+	delete(p.submissions, staging)
+	s.forgotten = true
+	return func() { p.release(s) }
 }
 
 var errForgotten = errors.New("its submission has no jobs here any more")
 
-// prepare reads a staged submission, once as long as it has jobs here, and gets
+// Prepare reads a staged submission, once as long as it has jobs here, and gets
 // its executable if that is named by its hash.
-func (p *programs) prepare(s *submission) (*wire.Submission, error) {
+func (s *Submission) Prepare() (*wire.Submission, error) {
+	p := s.store
 	p.mu.Lock()
 	staged := s.staged
 	p.mu.Unlock()
@@ -115,7 +173,7 @@ func readSubmission(files dfs.FS, staging string) (*wire.Submission, error) {
 
 // get is the path of a submission's executable: of the copy that is there, or is
 // being made, or is made now.
-func (p *programs) get(s *submission, from *wire.Program) (string, error) {
+func (p *Store) get(s *Submission, from *wire.Program) (string, error) {
 	sum, err := hex.DecodeString(from.Hash)
 	if err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != from.Hash {
 		return "", fmt.Errorf("%q is no SHA-256", from.Hash)
@@ -135,7 +193,7 @@ func (p *programs) get(s *submission, from *wire.Program) (string, error) {
 		case have == nil:
 			have = &program{
 				hash: from.Hash, file: filepath.Join(p.dir, from.Hash, name),
-				users: map[*submission]bool{s: true}, ready: make(chan struct{}),
+				users: map[*Submission]bool{s: true}, ready: make(chan struct{}),
 			}
 			p.byHash[from.Hash] = have
 			s.program = have
@@ -157,7 +215,7 @@ func (p *programs) get(s *submission, from *wire.Program) (string, error) {
 
 // fill makes the copy. One that could not be made is forgotten, so that the next
 // worker tries again; one that nobody needs any more is removed.
-func (p *programs) fill(have *program, from string) {
+func (p *Store) fill(have *program, from string) {
 	have.err = p.copy(have, from)
 	p.mu.Lock()
 	close(have.ready)
@@ -176,7 +234,7 @@ func (p *programs) fill(have *program, from string) {
 }
 
 // copy copies an executable, checking its hash on the way.
-func (p *programs) copy(have *program, from string) (err error) {
+func (p *Store) copy(have *program, from string) (err error) {
 	in, err := p.fs.Open(from)
 	if err != nil {
 		return err
@@ -209,9 +267,9 @@ func (p *programs) copy(have *program, from string) (err error) {
 	return os.Rename(part, have.file)
 }
 
-// forget lets go of a submission's executable, which is removed with its last
+// release lets go of a submission's executable, which is removed with its last
 // user. It may wait for a disk.
-func (p *programs) forget(s *submission) {
+func (p *Store) release(s *Submission) {
 	p.mu.Lock()
 	have := s.program
 	s.program = nil
@@ -234,7 +292,7 @@ func (p *programs) forget(s *submission) {
 }
 
 // remove removes a copy and unlocks mu meanwhile.
-func (p *programs) remove(have *program) {
+func (p *Store) remove(have *program) {
 	have.gone = make(chan struct{})
 	p.mu.Unlock()
 	// What is left is removed by the next start, or overwritten.
@@ -243,26 +301,4 @@ func (p *programs) remove(have *program) {
 	delete(p.byHash, have.hash)
 	close(have.gone)
 	p.mu.Unlock()
-}
-
-// submission finds a submission or begins it. It belongs to the loop's goroutine.
-func (l *loop) submission(staging, root string) *submission {
-	s := l.submissions[staging]
-	if s == nil {
-		s = &submission{staging: staging, root: root}
-		l.submissions[staging] = s
-	}
-	return s
-}
-
-func (l *loop) forget(staging string) {
-	s := l.submissions[staging]
-	if s == nil {
-		return
-	}
-	delete(l.submissions, staging)
-	l.programs.mu.Lock()
-	s.forgotten = true
-	l.programs.mu.Unlock()
-	l.chores.Put(func() { l.programs.forget(s) })
 }

@@ -1,12 +1,9 @@
-package tasktracker
+package attemptlog
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 )
@@ -18,7 +15,7 @@ type capture struct {
 	raw  syscall.RawConn
 
 	mu     sync.Mutex
-	log    *logWriter
+	log    *writer
 	failed func(error) // is told once why the log is not written any more; nil: nothing is
 	bad    bool        // the log is not written any more
 	full   bool        // since it could not be
@@ -57,7 +54,7 @@ func newCapture(from *os.File) (*capture, error) {
 
 // switchTo has what comes from now on taken into another log.
 func (c *capture) switchTo(name string, most int64, failed func(error)) error {
-	log, err := newLogWriter(name, most)
+	log, err := newWriter(name, most)
 	if err != nil {
 		return err
 	}
@@ -166,87 +163,3 @@ func (c *capture) retire() {
 
 // stop takes no more, even if processes still write.
 func (c *capture) stop() { c.from.Close() }
-
-// logNames are the files of an attempt's logs.
-var logNames = []string{"stdout", "stderr"}
-
-// attemptLogs are the pipes into the logs of a worker's attempts, one attempt at a time.
-// Workers find them by their names in a directory.
-type attemptLogs struct {
-	dir      string
-	captures []*capture // as logNames
-}
-
-// newAttemptLogs makes the pipes.
-func newAttemptLogs(dir string) (_ *attemptLogs, err error) {
-	a := &attemptLogs{dir: dir}
-	defer func() {
-		if err != nil {
-			a.retire()
-			err = fmt.Errorf("make pipes of attempts' logs: %w", err)
-		}
-	}()
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	for _, name := range logNames {
-		pipe := filepath.Join(dir, name)
-		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-			return nil, err
-		}
-		from, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-		if err != nil {
-			return nil, err
-		}
-		c, err := newCapture(from)
-		if err != nil {
-			return nil, err
-		}
-		a.captures = append(a.captures, c)
-	}
-	return a, nil
-}
-
-// switchTo has what comes from now on taken into the logs of another attempt.
-func (a *attemptLogs) switchTo(logs string, most int64, failed func(error)) error {
-	for i, c := range a.captures {
-		if err := c.switchTo(filepath.Join(logs, logNames[i]), most/2, failed); err != nil {
-			return fmt.Errorf("make the attempt's logs: %w", err)
-		}
-	}
-	return nil
-}
-
-// areFree says whether the pipes can serve another attempt: no process of the last one
-// has them open.
-func (a *attemptLogs) areFree() bool {
-	return a != nil && !slices.ContainsFunc(a.captures, func(c *capture) bool { return !c.isFree() })
-}
-
-func (a *attemptLogs) drain() {
-	if a == nil {
-		return
-	}
-	for _, c := range a.captures {
-		c.drain()
-	}
-	if slices.ContainsFunc(a.captures, (*capture).isFull) {
-		for _, c := range a.captures {
-			c.shrink()
-		}
-	}
-}
-
-// retire leaves the pipes to the processes that have them open, and takes their names
-// away.
-func (a *attemptLogs) retire() {
-	if a == nil {
-		return
-	}
-	for _, name := range logNames {
-		_ = os.Remove(filepath.Join(a.dir, name)) // if it stays, the next one finds out
-	}
-	for _, c := range a.captures {
-		c.retire()
-	}
-}

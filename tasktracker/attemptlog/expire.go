@@ -1,0 +1,74 @@
+package attemptlog
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// OfJob is the directory of a job's logs.
+type OfJob struct {
+	job   wire.JobID
+	dir   string
+	bytes int64
+	last  time.Time // something was written
+}
+
+// Find lists the logs below a directory, by job.
+func Find(dir string) ([]OfJob, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all []OfJob
+	for _, e := range entries {
+		logs := OfJob{dir: filepath.Join(dir, e.Name())}
+		if logs.job, err = wire.ParseJobID(e.Name()); err != nil {
+			continue
+		}
+		err := filepath.WalkDir(logs.dir, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			if !d.IsDir() {
+				logs.bytes += info.Size()
+			}
+			if info.ModTime().After(logs.last) {
+				logs.last = info.ModTime()
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // something is being removed just now
+			return nil, err
+		}
+		all = append(all, logs)
+	}
+	return all, nil
+}
+
+// Expired lists what is to go: of jobs that are not live, what was last written
+// to before that time, and of the rest the oldest, until all are few enough.
+func Expired(all []OfJob, live map[wire.JobID]bool, oldest time.Time, most int64) (dirs []string) {
+	slices.SortStableFunc(all, func(a, b OfJob) int { return a.last.Compare(b.last) })
+	sum := int64(0)
+	for i := range all {
+		sum += all[i].bytes
+	}
+	for i := range all {
+		logs := &all[i]
+		if !live[logs.job] && (logs.last.Before(oldest) || sum > most) {
+			dirs = append(dirs, logs.dir)
+			sum -= logs.bytes
+		}
+	}
+	return dirs
+}

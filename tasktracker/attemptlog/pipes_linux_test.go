@@ -1,0 +1,117 @@
+package attemptlog
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// openBelow lists the descriptors of this process that are open on files below a directory.
+func openBelow(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	for _, fd := range names(t, "/proc/self/fd") {
+		if file, err := os.Readlink("/proc/self/fd/" + fd); err == nil && strings.HasPrefix(file, dir) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// TestLogsThatCannotBeMade: nothing stays of pipes and logs of which some cannot be made.
+func TestLogsThatCannotBeMade(t *testing.T) {
+	dir := t.TempDir()
+	make := func(path string) {
+		if err := os.MkdirAll(filepath.Join(dir, path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make("pipes/stderr/x") // where a pipe should be
+	if _, err := newPipes(filepath.Join(dir, "pipes")); !errors.Is(err, syscall.EEXIST) {
+		t.Errorf("the error is %v", err)
+	}
+	if files := openBelow(t, dir); len(files) > 0 {
+		t.Errorf("still open: %v", files)
+	}
+
+	make("logs/stderr") // where a log should be
+	w := &Streams{dir: filepath.Join(dir, "worker"), captures: new(Captures)}
+	make("worker")
+	if _, err := w.Capture(filepath.Join(dir, "logs"), nil); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("the error is %v", err)
+	}
+	pipes := w.exchange(nil)
+	pipes.retire()
+	if left := names(t, filepath.Join(dir, "worker/logs")); len(left) > 0 {
+		t.Errorf("left are %q", left)
+	}
+	for _, c := range pipes.captures {
+		if c.raw.Control(func(uintptr) {}) == nil {
+			t.Errorf("%s is open", c.from.Name())
+		}
+	}
+}
+
+// TestPipesServeAgain: the pipes of an attempt serve the next one, unless a process has them
+// open. What that one writes is in no later attempt's log.
+func TestPipesServeAgain(t *testing.T) {
+	dir := t.TempDir()
+	w := &Streams{dir: dir, most: 1 << 20, captures: new(Captures)}
+	begin := func(attempt string) *os.File {
+		t.Helper()
+		logs := filepath.Join(dir, attempt)
+		if err := os.Mkdir(logs, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		pipes, err := w.Capture(logs, func(err error) { t.Error(err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		stderr, err := os.OpenFile(filepath.Join(pipes, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(stderr, attempt+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		return stderr
+	}
+	begin("first").Close()
+	pipes := w.pipes
+	second := begin("second")
+	if w.pipes != pipes {
+		t.Error("the second attempt has pipes of its own")
+	}
+	third := begin("third")
+	if w.pipes == pipes {
+		t.Error("the third attempt has pipes that a process has open")
+	}
+	if _, err := io.WriteString(second, "late\n"); err != nil {
+		t.Fatal(err)
+	}
+	pipes.drain()
+	second.Close()
+	third.Close()
+	w.pipes.drain()
+	for attempt, want := range map[string]string{"first": "first\n", "second": "second\nlate\n", "third": "third\n"} {
+		if got := readWholeLog(t, filepath.Join(dir, attempt, "stderr")); got != want {
+			t.Errorf("the log of the %s attempt is %q", attempt, got)
+		}
+	}
+	w.exchange(nil).retire()
+}

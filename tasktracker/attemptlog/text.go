@@ -1,0 +1,141 @@
+package attemptlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Text is a log as it is at some moment, in one piece: a line says how much was left
+// out where.
+type Text struct {
+	parts []part
+	size  int64
+	files []*os.File
+}
+
+type part struct {
+	io.ReaderAt
+	size int64
+}
+
+// openTries bounds how often a log is opened while pieces of it go.
+const openTries = 10
+
+// Open opens a log, which may be written meanwhile: what is there now.
+func Open(name string) (*Text, error) {
+	for try := 1; ; try++ {
+		text, err := tryOpen(name)
+		if err == nil || try == openTries || !errors.Is(err, errPieceGone) {
+			return text, err
+		}
+	}
+}
+
+var errPieceGone = errors.New("a piece of the log has just been removed")
+
+func tryOpen(name string) (_ *Text, err error) {
+	text := &Text{}
+	defer func() {
+		if err != nil {
+			text.Close()
+		}
+	}()
+	pieces, err := piecesOf(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := text.add(name); err != nil {
+		return nil, err
+	}
+	end := text.size
+	for _, begin := range pieces {
+		if left := begin - end; left > 0 {
+			note := fmt.Sprintf("\n[%d bytes were left out here: of a long log the first and the last part are kept]\n", left)
+			text.parts = append(text.parts, part{strings.NewReader(note), int64(len(note))})
+			text.size += int64(len(note))
+		}
+		before := text.size
+		err := text.add(name + pieceMark + strconv.FormatInt(begin, 10))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, errPieceGone
+		}
+		if err != nil {
+			return nil, err
+		}
+		end = begin + text.size - before
+	}
+	return text, nil
+}
+
+// piecesOf lists where the pieces of a log begin.
+func piecesOf(name string) ([]int64, error) {
+	entries, err := os.ReadDir(filepath.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	var begins []int64
+	for _, e := range entries {
+		if text, ok := strings.CutPrefix(e.Name(), filepath.Base(name)+pieceMark); ok {
+			if begin, err := strconv.ParseInt(text, 10, 64); err == nil {
+				begins = append(begins, begin)
+			}
+		}
+	}
+	slices.Sort(begins)
+	return begins, nil
+}
+
+func (t *Text) add(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	t.files = append(t.files, f)
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	t.parts = append(t.parts, part{f, info.Size()})
+	t.size += info.Size()
+	return nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (t *Text) ReadAt(p []byte, off int64) (n int, err error) {
+	for _, part := range t.parts {
+		if off >= part.size {
+			off -= part.size
+			continue
+		}
+		m, err := part.ReadAt(p[n:n+int(min(int64(len(p)-n), part.size-off))], off)
+		n += m
+		if err != nil && err != io.EOF {
+			return n, err
+		}
+		if n == len(p) || off+int64(m) < part.size {
+			break
+		}
+		off = 0
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Size is how many bytes the text has.
+func (t *Text) Size() int64 { return t.size }
+
+// Close closes the files of the log.
+func (t *Text) Close() {
+	for _, f := range t.files {
+		f.Close()
+	}
+}
