@@ -9,7 +9,7 @@ import (
 
 	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/dfs/local"
-	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/tasktracker/process"
 )
 
 // directory is a cluster's own directory, <parent>/quern-<uid>/<random>. It is locked
@@ -83,7 +83,7 @@ func removeDead(root string) {
 func bury(cluster *datadir.Dir) {
 	trackers, _ := filepath.Glob(filepath.Join(cluster.Path(), trackerDir+"*")) // the pattern is well-formed
 	for _, dir := range trackers {
-		if tasktracker.Bury(dir) != nil {
+		if process.Bury(dir) != nil {
 			cluster.Close() // the next start tries again
 			return
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/runtime"
-	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -16,8 +16,8 @@ type inProcess struct {
 	fs   dfs.FS
 }
 
-// Start implements [tasktracker.WorkerStarter].
-func (p *inProcess) Start(*wire.Submission, string) (tasktracker.Worker, error) {
+// Start implements [workers.Starter].
+func (p *inProcess) Start(*wire.Submission, string) (workers.Worker, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	near, far := wire.Pipe()
 	w := &inProcessWorker{conn: near, cancel: cancel, done: make(chan error, 1)}

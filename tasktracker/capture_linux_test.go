@@ -2,33 +2,29 @@ package tasktracker
 
 import (
 	"errors"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/quernmr/quern/tasktracker/attemptlog"
+	"github.com/quernmr/quern/tasktracker/process"
+	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
 
 // moodyLogs starts workers whose logs fail when a test says so.
 type moodyLogs struct {
-	WorkerStarter
+	workers.Starter
 	failed  chan func(error)
 	atDrain chan error // what the next Drain finds
 }
 
 type moodyWorker struct {
-	Worker
+	workers.Worker
 	logs *moodyLogs
 	last func(error)
 }
 
-func (s *moodyLogs) Start(sub *wire.Submission, dir string) (Worker, error) {
-	w, err := s.WorkerStarter.Start(sub, dir)
+func (s *moodyLogs) Start(sub *wire.Submission, dir string) (workers.Worker, error) {
+	w, err := s.Starter.Start(sub, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +34,9 @@ func (s *moodyLogs) Start(sub *wire.Submission, dir string) (Worker, error) {
 func (w *moodyWorker) Capture(logs string, failed func(error)) (string, error) {
 	w.last = failed
 	w.logs.failed <- failed
-	return w.Worker.(captured).Capture(logs, failed)
+	return w.Worker.(interface {
+		Capture(string, func(error)) (string, error)
+	}).Capture(logs, failed)
 }
 
 func (w *moodyWorker) Drain() {
@@ -54,8 +52,8 @@ func (w *moodyWorker) Drain() {
 func TestWhoseLogFails(t *testing.T) {
 	dir := trackerDir(t)
 	moody := &moodyLogs{
-		WorkerStarter: &processes{record: filepath.Join(dir, recordName), logs: DefaultAttemptLogs},
-		failed:        make(chan func(error), 10), atDrain: make(chan error, 1),
+		Starter: process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs}),
+		failed:  make(chan func(error), 10), atDrain: make(chan error, 1),
 	}
 	l := startUnwelcome(t, Config{ID: "t1", Dir: dir, Workers: moody})
 	l.connect(1)
@@ -85,48 +83,5 @@ func TestWhoseLogFails(t *testing.T) {
 	fourth, fifth := l.succeed(wire.Map, 3, doSucceed), l.succeed(wire.Map, 4, doSucceed)
 	if a, b := fourth.Counters.Get("pid", "self"), fifth.Counters.Get("pid", "self"); a == b {
 		t.Errorf("process %d was used again", a)
-	}
-}
-
-// TestLogDiskHangs: a worker's end is told although its log cannot be written any more.
-func TestLogDiskHangs(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "stderr")
-	if err := syscall.Mkfifo(log, 0o600); err != nil { // a full pipe takes nothing, as a disk that hangs
-		t.Fatal(err)
-	}
-	fd, err := syscall.Open(log, syscall.O_RDWR|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for err == nil {
-		_, err = syscall.Write(fd, make([]byte, 1<<16))
-	}
-	t.Cleanup(func() { syscall.Close(fd) })
-	stderr, theirs, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := new(attemptlog.Captures).Start(stderr, filepath.Dir(log), DefaultAttemptLogs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(theirs, "last words"); err != nil {
-		t.Fatal(err)
-	}
-	theirs.Close()
-	ours, _, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ours.Close()
-	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours, logs: own}
-	w.cmd.SysProcAttr = processAttributes()
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- w.Wait() }()
-	if err := receive(t, ended, "the worker's end"); err != nil {
-		t.Error(err)
 	}
 }

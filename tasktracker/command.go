@@ -28,17 +28,11 @@ func (l *loop) do(c core.Command) {
 	case core.Quit:
 		l.cancel(errors.New(c.Reason))
 	case core.StartWorker:
-		h := newHandle(l, c.Worker, l.programs.Submission(c.Staging, c.Root))
-		l.workers[c.Worker] = h
-		l.wait.Go(func() { h.live(c.Dir) })
+		l.workers.Start(c.Worker, c.Dir, l.programs.Submission(c.Staging, c.Root).Prepare)
 	case core.SendWorker:
-		if h := l.workers[c.Worker]; h != nil {
-			h.say(c.Message)
-		}
+		l.workers.Say(c.Worker, c.Message)
 	case core.Limit:
-		if h := l.workers[c.Worker]; h != nil {
-			h.limit(c)
-		}
+		l.workers.Limit(c)
 	case core.Record:
 		l.wait.Go(func() { l.record(c) })
 	case core.Probe:
@@ -52,9 +46,7 @@ func (l *loop) do(c core.Command) {
 			l.probe(c)
 		})
 	case core.KillWorker:
-		if h := l.workers[c.Worker]; h != nil {
-			h.kill()
-		}
+		l.workers.Kill(c.Worker)
 	case core.ReadLog:
 		l.wait.Go(func() { l.event(readLog(c)) })
 	case core.Fetch:

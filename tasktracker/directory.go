@@ -12,23 +12,21 @@ import (
 
 	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/tasktracker/program"
 	"github.com/quernmr/quern/tasktracker/token"
 )
 
 const (
-	recordName  = "workers"
 	clusterName = "cluster"
 	stagingName = "staging"
-
-	cgroupRecord = "cgroup" // see cgroups
 )
 
 // layout is what a tracker makes in its directory and on its disks.
 var layout = datadir.Layout{
 	Daemon: "task tracker", Marker: "quern-tasktracker",
 	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, program.Dir, token.Dir, trashName},
-	Files: []string{recordName, clusterName, clusterName + ".new", stagingName, stagingName + ".new", cgroupRecord, probeName},
+	Files: []string{process.RecordFile, clusterName, clusterName + ".new", stagingName, stagingName + ".new", process.GroupFile, probeName},
 }
 
 // directories are the tracker's directory and its disks, as far as they could be had.
@@ -95,12 +93,6 @@ func (d *directories) close() {
 	}
 }
 
-// Bury ends what a tracker that has died has left running. It is for directories
-// that no tracker will use again; one that starts does it by itself.
-func Bury(dir string) error {
-	return errors.Join(killRecorded(filepath.Join(dir, recordName)), killCgroup(dir))
-}
-
 // claimAll claims the tracker's directory and its disks. A disk that cannot be had,
 // other than because it is in use, is none to run without.
 func claimAll(cfg *Config) (dirs *directories, bad map[int]error, err error) {
@@ -124,7 +116,7 @@ func claimAll(cfg *Config) (dirs *directories, bad map[int]error, err error) {
 // clean ends what a predecessor has left running and removes its files, but for
 // what it may have left to this one. Processes go first, as they may write.
 func clean(cfg *Config, dirs *directories, bad map[int]error) ([]leftOutput, error) {
-	if err := Bury(cfg.Dir); err != nil {
+	if err := process.Bury(cfg.Dir); err != nil {
 		return nil, err
 	}
 	own := dirs.at(cfg.Dir)
@@ -158,7 +150,7 @@ func clean(cfg *Config, dirs *directories, bad map[int]error) ([]leftOutput, err
 		}
 		outputs = append(outputs, found...)
 	}
-	return outputs, newRecord(filepath.Join(cfg.Dir, recordName))
+	return outputs, process.Begin(cfg.Dir)
 }
 
 func cleanDisk(disk *datadir.Dir, fresh bool) ([]leftOutput, error) {

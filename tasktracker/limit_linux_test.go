@@ -1,14 +1,10 @@
 package tasktracker
 
 import (
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/quernmr/quern/tasktracker/attemptlog"
-	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -82,68 +78,4 @@ func TestLimitsChange(t *testing.T) {
 	}
 	third := l.launchAs(task, wire.Launch{Index: doCommit, Memory: 1 << 10})
 	mustNameLimit(t, l.final(third, wire.AttemptFailed), "0 MiB")
-}
-
-// TestLimitAfterEnd: a worker that ends while it is being limited is not measured
-// for ever, nor who gets its number.
-func TestLimitAfterEnd(t *testing.T) {
-	ours, theirs, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ours.Close()
-	defer theirs.Close()
-	stderr, theirStderr, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirStderr.Close()
-	own, err := new(attemptlog.Captures).Start(stderr, t.TempDir(), DefaultAttemptLogs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours, logs: own}
-	w.cmd.SysProcAttr = processAttributes()
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	w.Limit(core.Limit{Memory: 1}, func(string) { t.Error("it has exceeded its limit") })
-	if n := len(w.meter.workers); n != 0 || w.meter.busy {
-		t.Errorf("%d workers are measured", n)
-	}
-}
-
-// sluggish is a worker that takes its time to be limited.
-type sluggish struct {
-	Worker
-	limiting, killed chan struct{}
-}
-
-func (w *sluggish) Limit(core.Limit, func(string)) {
-	close(w.limiting)
-	<-w.killed
-}
-
-func (w *sluggish) Kill() { close(w.killed) }
-
-// TestKillWhileLimited: who kills a worker, the tracker's loop, waits for nothing.
-func TestKillWhileLimited(t *testing.T) {
-	w := &sluggish{limiting: make(chan struct{}), killed: make(chan struct{})}
-	h := newHandle(nil, 1, nil)
-	h.worker = w
-	applied, killed := make(chan struct{}), make(chan struct{})
-	go func() {
-		h.apply()
-		close(applied)
-	}()
-	receive(t, w.limiting, "the limit")
-	go func() {
-		h.kill()
-		close(killed)
-	}()
-	receive(t, killed, "the kill")
-	receive(t, applied, "the limit's end")
 }

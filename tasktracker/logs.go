@@ -10,6 +10,7 @@ import (
 
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -83,7 +84,7 @@ func readLog(c core.ReadLog) core.LogRead {
 	if !c.Crashed {
 		return ev
 	}
-	ev.Limits = limitsInForce(c.Limit)
+	ev.Limits = process.LimitsInForce(c.Limit)
 	if cause, text := attemptlog.FindCrash(c.Files); cause != "" {
 		ev.Cause, ev.Text = cause, text
 	}

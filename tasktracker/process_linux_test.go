@@ -1,21 +1,22 @@
 package tasktracker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -43,7 +44,12 @@ func mustEnd(t *testing.T, pid int) {
 
 func mustBeGone(t *testing.T, pid int) {
 	t.Helper()
-	if p, err := readProcess(pid); err == nil && p.alive() {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return
+	}
+	// The state follows the name, which is in parentheses. Who has ended may wait to be reaped.
+	if state := strings.TrimSpace(string(stat[bytes.LastIndexByte(stat, ')')+1:])); state[0] != 'Z' && state[0] != 'X' {
 		t.Fatalf("process %d still runs", pid)
 	}
 }
@@ -181,63 +187,36 @@ func TestTimeout(t *testing.T) {
 	l.succeed(wire.Map, 0, doSucceed)
 }
 
-// TestSurvivors has a tracker end what a killed predecessor has left running, and
-// nothing else.
+// TestSurvivors: a tracker ends the workers that one before it has left, and then removes
+// what these may have written.
 func TestSurvivors(t *testing.T) {
 	dir := trackerDir(t)
-	if err := newRecord(filepath.Join(dir, recordName)); err != nil {
+	runtime.LockOSThread() // with which the kernel would end the survivor
+	defer runtime.UnlockOSThread()
+	if err := process.Begin(dir); err != nil {
 		t.Fatal(err)
 	}
-	start := func(script string) *exec.Cmd {
-		cmd := exec.Command("sh", "-c", script)
-		cmd.Env = workerEnvironment(os.Environ())
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if err := appendRecord(filepath.Join(dir, recordName), cmd.Process.Pid); err != nil {
-			t.Fatal(err)
-		}
-		return cmd
-	}
-	survivor := start("sleep 1000 & wait")
-	orphaned := start("sleep 1000 & echo $! > " + filepath.Join(dir, "orphan"))
-	if err := orphaned.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "orphan"))
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	orphan, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	own := filepath.Join(dir, core.RunDir, "worker-1")
+	attempt := filepath.Join(dir, core.JobsDir, job1.String(), "attempt")
+	if err := errors.Join(os.MkdirAll(own, 0o777), os.MkdirAll(attempt, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	starter := process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs, Groups: true})
+	survivor, err := starter.Start(&wire.Submission{Program: wire.Program{Path: self}}, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This number is another's by now.
-	innocent := exec.Command("sleep", "1000")
-	innocent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := innocent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer innocent.Wait()
-	defer innocent.Process.Kill()
-	record, err := os.OpenFile(filepath.Join(dir, recordName), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(record, "%d 1\nnonsense\n%d", innocent.Process.Pid, innocent.Process.Pid)
-	record.Close()
-	if err := os.MkdirAll(filepath.Join(dir, core.JobsDir, "job_1_0001", "attempt"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-
 	startTracker(t, "t1", dir)
-	mustBeGone(t, orphan)
-	if err := survivor.Wait(); err == nil || err.Error() != "signal: killed" {
+	ended := make(chan error, 1)
+	go func() { ended <- survivor.Wait() }()
+	if err := receive(t, ended, "the survivor's end"); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the survivor ended: %v", err)
 	}
-	if p, err := readProcess(innocent.Process.Pid); err != nil || !p.alive() {
-		t.Errorf("another process was killed: %v", err)
-	}
+	survivor.Conn().Close()
+	mustBeEmpty(t, filepath.Join(dir, core.RunDir))
 	mustBeEmpty(t, filepath.Join(dir, core.JobsDir))
 }

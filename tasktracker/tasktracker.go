@@ -6,7 +6,7 @@
 //
 // It decides nothing itself: not what runs, not where, not how often something
 // is tried. It does not run the author's code in this process, unless the
-// [WorkerStarter] it was given does.
+// workers.Starter it was given does.
 //
 // # Concurrency
 //
@@ -24,13 +24,9 @@
 //	cluster    id of the cluster it belongs to; a tracker serves no other one
 //	staging    URL of the staging directory, of which alone it reads and runs anything
 //	programs/  executables of submissions with jobs here, see package program
-//	workers    the worker processes started, to be killed by a successor
-//	cgroup     the control group of these, if they have one, likewise
+//	workers, cgroup
+//	           what a successor is to kill, see package process
 //	tokens/    of the jobs of which something is here, see package token
-//
-// The file workers is text: the boot id of the machine in the first line, then
-// for each worker "<pid> <start time>", as /proc/<pid>/stat has it. A number that
-// names another process by now is told by its start time and left alone.
 //
 // and below each disk, which may be the directory itself, its jobs/, a lock and a marker,
 // trash/ for what is being removed, and the file probe while the disk is probed.
@@ -59,13 +55,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -73,8 +67,10 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/gather"
+	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/tasktracker/program"
 	"github.com/quernmr/quern/tasktracker/token"
+	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -97,7 +93,7 @@ type Config struct {
 	LogAge      time.Duration           // how long the logs of ended jobs are kept; 0: [DefaultLogAge]
 	LogBytes    int64                   // how many bytes of them; 0: [DefaultLogBytes]
 	AttemptLogs int64                   // how many bytes the logs of an attempt may take; 0: [DefaultAttemptLogs]
-	Workers     WorkerStarter           // nil: processes of the job's program
+	Workers     workers.Starter         // nil: processes of the job's program
 	Check       func(path string) error // of an executable, each time before a process is started; nil: none
 	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
 	Logger      *slog.Logger            // nil: silent
@@ -178,11 +174,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		p := &processes{record: filepath.Join(dir, recordName), check: cfg.Check, logs: cfg.AttemptLogs}
-		if !cfg.Fresh {
-			p.groups.stateDir = dir
-		}
-		cfg.Workers = p
+		cfg.Workers = process.New(process.Config{Dir: dir, Check: cfg.Check, Logs: cfg.AttemptLogs, Groups: !cfg.Fresh})
 	}
 	return &Tracker{cfg}, nil
 }
@@ -243,7 +235,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	l.serve(listener)
-	l.wait.Go(l.startWorkers)
+	l.wait.Go(l.workers.Run)
 	l.wait.Go(l.gather.LookUps)
 	l.wait.Go(l.doChores)
 	l.wait.Go(func() { l.restore(outputs) })
@@ -294,14 +286,13 @@ type loop struct {
 	stream     *stream         // nil: none
 	welcomed   *stream         // the last one on which a leader has welcomed us
 	complaints map[string]bool // why streams were ended, since the last welcome
-	workers    map[int]*handle
 	nonce      struct {
 		busy bool            // it is being read
 		next *core.ReadNonce // as soon as that is done; nil: nothing
 	}
 
 	tokens   *token.Store
-	starts   chan func() // see startWorkers
+	workers  *workers.Set
 	chores   *wire.Queue[func()]
 	programs *program.Store
 
@@ -315,10 +306,11 @@ func newLoop(cfg Config, listener net.Listener, tokens *token.Store, found core.
 	}
 	l := &loop{
 		cfg: cfg, dirs: new(directories), inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
-		workers: make(map[int]*handle), complaints: make(map[string]bool), starts: make(chan func()),
-		chores: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
+		complaints: make(map[string]bool),
+		chores:     wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
+	l.workers = workers.New(workers.Config{Starter: cfg.Workers, Tell: l.event, LogDir: cfg.Dir})
 	l.gather = gather.New(gather.Config{
 		Tell: l.event, Token: tokens.Get, Stall: cfg.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Dial, Log: cfg.Logger,
 	})
@@ -337,15 +329,6 @@ func processNumber() uint64 {
 	return binary.NativeEndian.Uint64(b[:]) | 1
 }
 
-// startWorkers starts workers on one thread that lives as long as the tracker:
-// the kernel ends a worker with the thread that started it.
-func (l *loop) startWorkers() {
-	runtime.LockOSThread()
-	for start := range l.starts {
-		start()
-	}
-}
-
 // detached does what may hang for ever, as a look at a bad disk or a network file
 // system. The end of the tracker waits for it a little.
 func (l *loop) detached(do func()) { l.loose.Go(do) }
@@ -359,7 +342,7 @@ func (l *loop) awaitDetached() {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(endGrace):
+	case <-time.After(workers.EndGrace):
 	}
 }
 
@@ -405,17 +388,8 @@ func (l *loop) step(ev core.Event) {
 func (l *loop) stop() {
 	close(l.done)
 	l.server.Close()
-	for _, h := range l.workers {
-		h.kill()
-	}
-	for _, h := range l.workers {
-		<-h.gone
-	}
-	close(l.starts)
-	if workers, ok := l.cfg.Workers.(io.Closer); ok {
-		if err := workers.Close(); err != nil {
-			l.cfg.Logger.Warn("cannot remove control groups", "error", err)
-		}
+	if err := l.workers.Stop(); err != nil {
+		l.cfg.Logger.Warn("cannot remove control groups", "error", err)
 	}
 	l.gather.Stop()
 	l.chores.Close()

@@ -23,6 +23,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// modeVariable tells this binary what it is started for.
+const modeVariable = "QUERN_MODE"
+
 // TestMain makes the test binary a job's program too: a tiny worker that speaks
 // the protocol and does what wire.Run.Index says.
 func TestMain(m *testing.M) {

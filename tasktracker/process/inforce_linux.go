@@ -1,4 +1,4 @@
-package tasktracker
+package process
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// limitsInForce lists what held a worker of this process when it ended for want of
+// LimitsInForce lists what held a worker of this process when it ended for want of
 // something.
-func limitsInForce(most core.Limit) string {
+func LimitsInForce(most core.Limit) string {
 	var all []string
 	if most.Memory > 0 {
 		all = append(all, fmt.Sprintf("%s=%d", memoryProperty(most.Kind), most.Memory>>20))

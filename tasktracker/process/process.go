@@ -1,4 +1,38 @@
-package tasktracker
+// Package process starts workers as processes of the job's program and keeps each apart:
+// in a process group and, where that is possible, in a control group of its own, within
+// limits, with pipes for what it says and for its logs. It kills what a worker has
+// started with it, and what a tracker that died has left.
+//
+// A worker reads from descriptor 3 and writes to descriptor 4. Its environment is the
+// tracker's without variables that begin with QUERN_, and with QUERN_MODE=worker.
+//
+// # Files
+//
+// In the tracker's directory, for [Bury] by a successor:
+//
+//	workers  the boot id of the machine in the first line, then for each worker
+//	         "<pid> <start time>", as /proc/<pid>/stat has it
+//	cgroup   the directory of the tracker's control group, if it has one
+//
+// A number in workers that names another process by now is told by its start time and
+// left alone.
+//
+// # Invariants
+//
+//	C1  When Wait returns, what the worker has started in its groups has ended, or did not
+//	    within 2 s of being killed.
+//	C2  A number is signalled only as long as it cannot have become another process's.
+//	C3  A worker that takes more than its limit is told of once, and is killed after that.
+//
+// Without Linux there are no control groups, limits and survivors that are told, and no
+// worker is used twice.
+//
+// # Concurrency
+//
+// Start is called by one goroutine at a time, on a thread that outlives the workers. The
+// methods of a worker may be called by any goroutine, Capture by one. Limited workers are
+// measured by one more, as long as there are any.
+package process
 
 import (
 	"errors"
@@ -13,6 +47,7 @@ import (
 
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -22,27 +57,57 @@ const (
 	workerMode   = modeVariable + "=worker"
 )
 
-// processes starts workers as processes of the job's program, each the leader of
-// a process group of its own. A worker reads from descriptor 3 and writes to 4.
-type processes struct {
-	record string // file of the processes started
-	check  func(path string) error
-	logs   int64 // bytes that the logs of an attempt may take
-	meter  meter
-	groups cgroups
+// Config says how processes are started.
+type Config struct {
+	Dir    string                  // the tracker's directory
+	Check  func(path string) error // of an executable, each time before a process is started; nil: none
+	Logs   int64                   // bytes that the logs of an attempt may take
+	Groups bool                    // control groups are made, where that is possible
+}
 
+// Starter starts workers as processes of the job's program, each the leader of
+// a process group of its own. Make one with [New].
+type Starter struct {
+	cfg      Config
+	meter    meter
+	groups   cgroups
 	captures attemptlog.Captures
 }
 
-var _ WorkerStarter = (*processes)(nil)
+var _ workers.Starter = (*Starter)(nil)
 
-func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
+// New makes a starter that has started nothing. [Begin] has been called for its directory.
+func New(cfg Config) *Starter {
+	p := &Starter{cfg: cfg}
+	if cfg.Groups {
+		p.groups.stateDir = cfg.Dir
+	}
+	return p
+}
+
+// Files of a tracker's directory.
+const (
+	RecordFile = "workers"
+	GroupFile  = "cgroup"
+)
+
+// Begin begins the record of the workers that are started in a tracker's directory.
+func Begin(dir string) error { return newRecord(filepath.Join(dir, RecordFile)) }
+
+// Bury ends what a tracker that has died has left running. It is for directories
+// that no tracker uses any more, and for one that starts.
+func Bury(dir string) error {
+	return errors.Join(killRecorded(filepath.Join(dir, RecordFile)), killCgroup(dir))
+}
+
+// Start implements workers.Starter.
+func (p *Starter) Start(sub *wire.Submission, dir string) (workers.Worker, error) {
 	path, err := localPath(sub.Program.Path)
 	if err != nil {
 		return nil, err
 	}
-	if p.check != nil {
-		if err := p.check(path); err != nil {
+	if p.cfg.Check != nil {
+		if err := p.cfg.Check(path); err != nil {
 			return nil, err
 		}
 	}
@@ -51,7 +116,7 @@ func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
 	defer stderr.Close()
-	logs, err := p.captures.Start(from, dir, p.logs)
+	logs, err := p.captures.Start(from, dir, p.cfg.Logs)
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
@@ -81,7 +146,7 @@ func (p *processes) Start(sub *wire.Submission, dir string) (Worker, error) {
 	if w.cmd, w.group, err = p.groups.start(command); err != nil {
 		return nil, errors.Join(err, w.conn.Close())
 	}
-	if err := appendRecord(p.record, w.pid()); err != nil {
+	if err := appendRecord(filepath.Join(p.cfg.Dir, RecordFile), w.pid()); err != nil {
 		w.Kill()
 		return nil, errors.Join(fmt.Errorf("record worker: %w", err), w.Wait(), w.conn.Close())
 	}
@@ -167,7 +232,7 @@ func (w *process) Wait() error {
 	w.mu.Unlock()
 	w.group.remove()
 	// Something that left the group may hold the pipe open for ever.
-	_ = w.in.SetReadDeadline(time.Now().Add(endGrace))
+	_ = w.in.SetReadDeadline(time.Now().Add(workers.EndGrace))
 	return err
 }
 
@@ -198,7 +263,7 @@ func (w *process) Drain() { w.logs.Drain() }
 
 // Close removes the control group of all workers, once these are gone, and leaves to
 // themselves what they have started and could not be ended.
-func (p *processes) Close() error {
+func (p *Starter) Close() error {
 	p.captures.Stop()
 	return p.groups.close()
 }

@@ -1,4 +1,4 @@
-package tasktracker
+package workers
 
 import (
 	"cmp"
@@ -11,63 +11,15 @@ import (
 
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/core"
-	"github.com/quernmr/quern/tasktracker/program"
 	"github.com/quernmr/quern/wire"
 )
 
-// WorkerStarter starts workers: processes, or something that behaves like one.
-type WorkerStarter interface {
-	// Start starts a worker of a submission's program. The directory is its own:
-	// what it writes to stderr outside of attempts goes to the file stderr there.
-	// Calls come one at a time and should be quick.
-	Start(sub *wire.Submission, dir string) (Worker, error)
-}
-
-// Worker is a started worker.
-type Worker interface {
-	// Conn is the pipe to it. The tracker closes it once Wait has returned; the
-	// pipe must end when the worker does.
-	Conn() *wire.Conn
-
-	// Kill ends it with all it has started, at once and from any goroutine.
-	Kill()
-
-	// Wait waits until nothing of it runs any more, and says how it ended: nil is
-	// exit status 0. It is called once.
-	Wait() error
-}
-
-// loner is a Worker that can tell whether it has left processes behind. One that
-// cannot has none.
-type loner interface{ Alone() bool }
-
-// captured is a Worker whose attempts' logs pass through this process. Capture is called
-// before each attempt, with the directory of its logs, and says which it is told of.
-// Failed is called when a log cannot be written. Drain has what was written so far in
-// the logs.
-type captured interface {
-	Capture(logs string, failed func(error)) (string, error)
-	Drain()
-}
-
-// limited is a Worker that can be held to a limit, which may take a while and may
-// come after its end. Exceeded is called, once, by another goroutine before the
-// worker is killed for it; it may wait.
-type limited interface {
-	Limit(most core.Limit, exceeded func(reason string))
-}
-
-// endGrace is how long a worker may take to end by itself once its pipe is
-// closed, and what it has said may take to arrive once it has ended.
-const endGrace = 2 * time.Second
-
 // handle is the tracker's side of a worker.
 type handle struct {
-	loop *loop
-	id   int
-	sub  *program.Submission
-	out  *wire.Queue[wire.Message]
-	gone chan struct{} // closed with its last event
+	set     *Set
+	id      int
+	prepare func() (*wire.Submission, error) // what it runs
+	out     *wire.Queue[wire.Message]
 
 	mu      sync.Mutex
 	worker  Worker         // nil: not started yet
@@ -77,11 +29,9 @@ type handle struct {
 	bound   core.Limit // as of the next Run
 }
 
-func newHandle(l *loop, id int, sub *program.Submission) *handle {
-	return &handle{loop: l, id: id, sub: sub, out: wire.NewQueue[wire.Message](0), gone: make(chan struct{})}
+func newHandle(s *Set, id int, prepare func() (*wire.Submission, error)) *handle {
+	return &handle{set: s, id: id, prepare: prepare, out: wire.NewQueue[wire.Message](0)}
 }
-
-func (h *handle) say(m wire.Message) { h.out.Put(m) }
 
 func (h *handle) limit(c core.Limit) {
 	h.mu.Lock()
@@ -96,7 +46,7 @@ func (h *handle) apply() {
 	worker, bound := h.worker, h.bound
 	h.mu.Unlock()
 	if w, ok := worker.(limited); ok {
-		w.Limit(bound, func(reason string) { h.loop.event(core.Exceeded{Worker: h.id, Reason: reason}) })
+		w.Limit(bound, func(reason string) { h.set.cfg.Tell(core.Exceeded{Worker: h.id, Reason: reason}) })
 	}
 }
 
@@ -123,16 +73,13 @@ func (h *handle) giveUp(err error) {
 
 // live starts the worker, listens to it until it ends, and says how it did.
 func (h *handle) live(dir string) {
-	defer close(h.gone)
 	reason := h.serve(dir)
-	h.loop.post(func() {
-		delete(h.loop.workers, h.id)
-		h.loop.step(core.WorkerExited{Worker: h.id, Reason: reason})
-	})
+	h.set.remove(h.id)
+	h.set.cfg.Tell(core.WorkerExited{Worker: h.id, Reason: reason})
 }
 
 func (h *handle) serve(dir string) string {
-	sub, err := h.sub.Prepare()
+	sub, err := h.prepare()
 	if err != nil {
 		return err.Error()
 	}
@@ -140,11 +87,11 @@ func (h *handle) serve(dir string) string {
 	if err != nil {
 		return err.Error()
 	}
-	h.loop.wait.Go(func() { h.write(w.Conn()) })
+	h.set.others.Go(func() { h.write(w.Conn()) })
 	exited := make(chan error, 1)
-	h.loop.wait.Go(func() { exited <- w.Wait() })
+	h.set.others.Go(func() { exited <- w.Wait() })
 	heard := h.listen(w)
-	ended := time.AfterFunc(endGrace, h.kill)
+	ended := time.AfterFunc(EndGrace, h.kill)
 	err = <-exited
 	ended.Stop()
 	w.Conn().Close()
@@ -176,8 +123,8 @@ func (h *handle) start(sub *wire.Submission, dir string) (Worker, error) {
 	var w Worker
 	var err error
 	started := make(chan struct{})
-	h.loop.starts <- func() {
-		w, err = h.loop.cfg.Workers.Start(sub, dir)
+	h.set.starts <- func() {
+		w, err = h.set.cfg.Starter.Start(sub, dir)
 		close(started)
 	}
 	<-started
@@ -204,7 +151,7 @@ func (h *handle) write(conn *wire.Conn) {
 		for _, m := range batch {
 			if run, ok := m.(*wire.Run); ok {
 				var err error
-				if m, err = h.prepare(run); err != nil {
+				if m, err = h.makeReady(run); err != nil {
 					h.giveUp(err)
 					return
 				}
@@ -217,8 +164,8 @@ func (h *handle) write(conn *wire.Conn) {
 	}
 }
 
-// prepare makes what an attempt finds when it begins.
-func (h *handle) prepare(run *wire.Run) (*wire.Run, error) {
+// makeReady makes what an attempt finds when it begins.
+func (h *handle) makeReady(run *wire.Run) (*wire.Run, error) {
 	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
 	if err != nil {
 		err = fmt.Errorf("make the attempt's directories: %w", err)
@@ -242,7 +189,7 @@ func (h *handle) logFailed(attempt wire.AttemptID, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running == attempt && attempt.Task.Kind.Slotted() { // others write little, and are needed to go on
-		h.fault = cmp.Or(h.fault, fmt.Errorf("disk %s cannot take its log: %w", h.loop.cfg.Dir, err))
+		h.fault = cmp.Or(h.fault, fmt.Errorf("disk %s cannot take its log: %w", h.set.cfg.LogDir, err))
 		h.killLocked()
 	}
 }
@@ -275,7 +222,7 @@ func (h *handle) listen(w Worker) (heard bool) {
 			}
 			ev.Alone = h.over() && ev.Alone
 		}
-		h.loop.event(ev)
+		h.set.cfg.Tell(ev)
 	}
 }
 

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package tasktracker
+package process
 
 import (
 	"os/exec"

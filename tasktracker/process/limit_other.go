@@ -1,6 +1,6 @@
 //go:build !linux
 
-package tasktracker
+package process
 
 import "github.com/quernmr/quern/tasktracker/core"
 
@@ -10,4 +10,5 @@ type meter struct{}
 func (*meter) limit(*process, core.Limit, func(string)) {}
 func (*meter) leave(*process)                           {}
 
-func limitsInForce(core.Limit) string { return "no limits but the machine's" }
+// LimitsInForce would list what held a worker when it ended for want of something.
+func LimitsInForce(core.Limit) string { return "no limits but the machine's" }

@@ -1,10 +1,11 @@
-package tasktracker
+package process
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,8 +91,8 @@ func (g *cgroups) open() error {
 		return err
 	}
 	removeEmptyCgroups(parent)
-	dir := filepath.Join(parent, cgroupPrefix+strconv.FormatUint(processNumber(), 16))
-	if err := os.WriteFile(filepath.Join(g.stateDir, cgroupRecord), []byte(dir+"\n"), 0o666); err != nil {
+	dir := filepath.Join(parent, cgroupPrefix+strconv.FormatUint(rand.Uint64(), 16))
+	if err := os.WriteFile(filepath.Join(g.stateDir, GroupFile), []byte(dir+"\n"), 0o666); err != nil {
 		return err
 	}
 	g.dir = dir
@@ -135,7 +136,7 @@ func (g *cgroups) close() error {
 	if g.dir == "" {
 		return nil
 	}
-	return errors.Join(removeCgroup(g.dir), os.Remove(filepath.Join(g.stateDir, cgroupRecord)))
+	return errors.Join(removeCgroup(g.dir), os.Remove(filepath.Join(g.stateDir, GroupFile)))
 }
 
 // delegatedCgroup is where the tracker's group is to be.
@@ -286,7 +287,7 @@ func removeCgroup(dir string) error {
 
 // killCgroup removes the group that a predecessor has recorded.
 func killCgroup(stateDir string) error {
-	name := filepath.Join(stateDir, cgroupRecord)
+	name := filepath.Join(stateDir, GroupFile)
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

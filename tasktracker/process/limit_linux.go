@@ -1,4 +1,4 @@
-package tasktracker
+package process
 
 import (
 	"fmt"

@@ -1,0 +1,101 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestControlGroupOfPredecessor: what a killed tracker has left there is ended.
+func TestControlGroupOfPredecessor(t *testing.T) {
+	dir := t.TempDir()
+	groups := &cgroups{stateDir: dir}
+	cmd, group, err := groups.start(func() *exec.Cmd {
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = processAttributes()
+		return cmd
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if group == nil {
+		cmd.Process.Kill()
+		cmd.Wait()
+		t.Skip("no control group can be made here")
+	}
+	if err := Bury(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the survivor ended: %v", err)
+	}
+	if _, err := os.Stat(groups.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its group is left: %v", err)
+	}
+}
+
+// TestControlGroupOfTheDead: what a tracker left that does not come back goes with
+// the start of another. One that lives makes its own again.
+func TestControlGroupOfTheDead(t *testing.T) {
+	first, second := &cgroups{stateDir: t.TempDir()}, &cgroups{stateDir: t.TempDir()}
+	left := first.add()
+	if left == nil {
+		t.Skip("no control group can be made here")
+	}
+	other := second.add()
+	if other == nil {
+		t.Fatal("no second group")
+	}
+	if _, err := os.Stat(first.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the empty group is left: %v", err)
+	}
+	again := first.add()
+	if again == nil {
+		t.Fatal("it was not made again")
+	}
+	for _, err := range []error{left.handle.Close(), other.handle.Close(), again.handle.Close(), first.close(), second.close()} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestControlGroupFiles: what the kernel is told and tells, where the memory
+// controller can be had, played with plain files.
+func TestControlGroupFiles(t *testing.T) {
+	c := &cgroup{dir: t.TempDir(), memory: true}
+	most := core.Limit{Kind: wire.Reduce, Memory: 1 << 30}
+	c.limit(&most)
+	for file, want := range map[string]string{"memory.max": "1073741824", "memory.swap.max": "0", "memory.oom.group": "1"} {
+		if got, err := os.ReadFile(filepath.Join(c.dir, file)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", file, got, err)
+		}
+	}
+	for count, want := range map[int]string{0: "", 3: "all of the 1024 MiB of memory they may have (mapreduce.reduce.memory.mb)"} {
+		events := fmt.Sprintf("low 0\nhigh 0\nmax 12\noom 1\noom_kill %d\noom_group_kill 0\n", count)
+		if err := os.WriteFile(filepath.Join(c.dir, "memory.events"), []byte(events), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.overrun(&most); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%d kills: %q", count, got)
+		}
+	}
+	c.limit(&core.Limit{})
+	if got, err := os.ReadFile(filepath.Join(c.dir, "memory.max")); err != nil || string(got) != "max" {
+		t.Errorf("unlimited: %q, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "cgroup.procs"), []byte("12\n345\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.members()); got != "[12 345]" {
+		t.Errorf("members are %s", got)
+	}
+}
