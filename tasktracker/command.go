@@ -2,7 +2,6 @@ package tasktracker
 
 import (
 	"errors"
-	"time"
 
 	"github.com/quernmr/quern/tasktracker/core"
 )
@@ -36,15 +35,7 @@ func (l *loop) do(c core.Command) {
 	case core.Record:
 		l.wait.Go(func() { l.record(c) })
 	case core.Probe:
-		removed := make(chan struct{})
-		l.chores.Put(func() { close(removed) })
-		l.detached(func() {
-			select {
-			case <-removed:
-			case <-time.After(removeWait): // that hangs, too
-			}
-			l.probe(c)
-		})
+		l.probe(c)
 	case core.KillWorker:
 		l.workers.Kill(c.Worker)
 	case core.ReadLog:
@@ -83,7 +74,7 @@ func (l *loop) doChores() {
 
 // remove removes a file or a tree.
 func (l *loop) remove(path string) {
-	if err := l.dirs.remove(path); err != nil {
+	if err := l.disks.Remove(path); err != nil {
 		l.cfg.Logger.Warn("cannot remove", "path", path, "error", err)
 	}
 }

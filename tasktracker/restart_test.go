@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/disks"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -95,7 +96,7 @@ func TestRestart(t *testing.T) {
 			}
 			return err
 		}))
-		if _, err := os.Stat(filepath.Join(d, trashName)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(d, disks.TrashDir)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("trash is left: %v", err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/disks"
 	"github.com/quernmr/quern/tasktracker/token"
 )
 
@@ -21,12 +22,12 @@ func TestEndWhileVerifying(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(dir, 0o777), syscall.Mkfifo(report, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	l := newLoop(Config{Dir: disk, Disks: []string{disk}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, new(token.Store), core.Config{})
+	l := newLoop(Config{Dir: disk, Disks: []string{disk}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, nil, new(token.Store), core.Config{})
 	l.ctx, l.cancel = context.WithCancelCause(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.restore([]leftOutput{{dir: dir}})
+		l.restore([]disks.Left{{Dir: dir}})
 	}()
 	f, err := os.OpenFile(report, os.O_WRONLY, 0) // waits until it is read
 	if err != nil {

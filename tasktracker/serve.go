@@ -15,7 +15,6 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/shuffle"
-	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/token"
 	"github.com/quernmr/quern/wire"
 )
@@ -47,9 +46,7 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 // serve starts the shuffle service.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(func(job wire.JobID, m, attempt int) (string, error) {
-		return l.outputPath(func(disk string) string { return core.MapOutputPath(disk, job, m, attempt) })
-	})))
+	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.Output)))
 	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for whoever was let in
 	level := slog.LevelDebug

@@ -66,6 +66,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/disks"
 	"github.com/quernmr/quern/tasktracker/gather"
 	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/tasktracker/program"
@@ -166,9 +167,6 @@ func New(cfg Config) (*Tracker, error) {
 			return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
 		}
 	}
-	if cfg.free == nil {
-		cfg.free = freeBytes
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -206,12 +204,12 @@ func (t *Tracker) Run(ctx context.Context, dial Dial) error {
 }
 
 func (t *Tracker) run(ctx context.Context, dial Dial) error {
-	dirs, bad, err := claimAll(&t.cfg)
+	dirs, err := disks.Claim(disks.Config{Dir: t.cfg.Dir, Disks: t.cfg.Disks, Layout: layout, Free: t.cfg.free})
 	if err != nil {
 		return err
 	}
-	defer dirs.close()
-	outputs, err := clean(&t.cfg, dirs, bad)
+	defer dirs.Close()
+	outputs, err := clean(&t.cfg, dirs)
 	if err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
@@ -230,8 +228,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return fmt.Errorf("listen for fetches: %w", err)
 	}
-	l := newLoop(t.cfg, listener, tokens, found)
-	l.dirs = dirs
+	l := newLoop(t.cfg, listener, dirs, tokens, found)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	l.serve(listener)
@@ -239,9 +236,9 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	l.wait.Go(l.gather.LookUps)
 	l.wait.Go(l.doChores)
 	l.wait.Go(func() { l.restore(outputs) })
-	l.wait.Go(func() { l.reportDisks(bad) })
+	l.wait.Go(l.reportDisks)
 	for i, disk := range t.cfg.Disks {
-		l.detached(func() { l.watchRoom(i, disk) })
+		l.detached(func() { l.room.Watch(l.ctx, i, disk) })
 	}
 	if !t.cfg.Fresh {
 		l.wait.Go(l.keepLogs)
@@ -270,7 +267,8 @@ func (t *Tracker) staging() (string, error) {
 // loop is a running tracker.
 type loop struct {
 	cfg    Config
-	dirs   *directories
+	disks  *disks.Set
+	room   *disks.Room
 	core   *core.Core
 	gather *gather.Gather
 	ctx    context.Context
@@ -295,21 +293,20 @@ type loop struct {
 	workers  *workers.Set
 	chores   *wire.Queue[func()]
 	programs *program.Store
-
-	relieving sync.Mutex // see relieve
 }
 
-func newLoop(cfg Config, listener net.Listener, tokens *token.Store, found core.Config) *loop {
+func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, found core.Config) *loop {
 	addr := cfg.Advertise
 	if addr == "" {
 		addr = listener.Addr().String()
 	}
 	l := &loop{
-		cfg: cfg, dirs: new(directories), inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
+		cfg: cfg, disks: dirs, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
 		complaints: make(map[string]bool),
 		chores:     wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
+	l.room = &disks.Room{Disks: dirs, Tracker: cfg.ID, Running: l.running, End: l.exceeded}
 	l.workers = workers.New(workers.Config{Starter: cfg.Workers, Tell: l.event, LogDir: cfg.Dir})
 	l.gather = gather.New(gather.Config{
 		Tell: l.event, Token: tokens.Get, Stall: cfg.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Dial, Log: cfg.Logger,

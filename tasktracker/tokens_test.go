@@ -257,7 +257,7 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLoop(Config{Dir: dir, Disks: []string{dir}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, tokens, core.Config{})
+	l := newLoop(Config{Dir: dir, Disks: []string{dir}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, nil, tokens, core.Config{})
 	launched := func() { l.learn(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
 	kept := func(want bool) {
 		t.Helper()

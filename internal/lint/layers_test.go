@@ -26,7 +26,7 @@ func layers() [][]string {
 		{"embedded", "gossip", "sim/..."},
 		{"jobtracker", "jobtracker/replica", "jobtracker/web", "tasktracker"},
 		{"tasktracker/process"},
-		{"tasktracker/attemptlog", "tasktracker/gather", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
+		{"tasktracker/attemptlog", "tasktracker/disks", "tasktracker/gather", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
 		{"jobtracker/core/facts"},
