@@ -99,7 +99,7 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 	t := tasktracker.Config{
 		ID:          fmt.Sprintf("%s%d", trackerDir, i+1),
 		Host:        "localhost",
-		Listen:      "127.0.0.1:0",
+		Service:     tasktracker.Service{Listen: "127.0.0.1:0"},
 		MapSlots:    cfg.Slots,
 		ReduceSlots: cfg.Slots,
 		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("%s%d", trackerDir, i+1)),

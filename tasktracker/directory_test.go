@@ -50,7 +50,7 @@ func TestForeignDirectories(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			tracker, err := New(Config{ID: "t1", Host: "here", Listen: "127.0.0.1:0", Dir: dir, FS: local.FS{}, Ready: func(string) { t.Error("it serves") }})
+			tracker, err := New(Config{ID: "t1", Host: "here", Service: Service{Listen: "127.0.0.1:0"}, Dir: dir, FS: local.FS{}, Ready: func(string) { t.Error("it serves") }})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -78,12 +78,12 @@ func sizeOf(dir string) (sum int64) {
 func TestAttemptFillsDisk(t *testing.T) {
 	const size = 100 << 20
 	disk := t.TempDir()
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, free: func(dir string) (int64, error) {
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{free: func(dir string) (int64, error) {
 		if dir != disk {
 			return size, nil
 		}
 		return max(size-sizeOf(disk), 0), nil
-	}})
+	}}})
 	l.connect(1)
 	other := l.launch(wire.Map, 0, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
@@ -134,7 +134,7 @@ func TestLogsFillDisk(t *testing.T) {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	l := startUnwelcome(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, AttemptLogs: 100 << 20})
+	l := startUnwelcome(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, Logs: Logs{Attempt: 100 << 20}})
 	l.connect(1)
 	r := l.fail(doGush)
 	if !strings.Contains(r.Error, "disk "+dir+" cannot take its log") || !strings.Contains(r.Error, "no space left") {

@@ -69,7 +69,7 @@ func TestUselessPeers(t *testing.T) {
 					Map: each + m, Attempt: 1000, Tracker: "bad", Addr: listener.Addr().String(), Digest: uint64(m + 1), Bytes: 10,
 				})
 			}
-			l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), fetchStall: 300 * time.Millisecond})
+			l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), hooks: hooks{fetchStall: 300 * time.Millisecond}})
 			l.connect(1)
 			l.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2 * each})
 			l.tell(&wire.Outputs{Epoch: 1, Job: job1, Outputs: outputs})

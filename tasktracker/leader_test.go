@@ -57,7 +57,7 @@ func startUnwelcome(t *testing.T, cfg Config, args ...string) *leader {
 	}
 	cfg.Embedded = cfg.Staging == "" // its submissions are anywhere, and name no hash
 	ready := make(chan string, 1)
-	cfg.Host, cfg.Listen, cfg.MapSlots, cfg.ReduceSlots = "here", "127.0.0.1:0", 2, 2
+	cfg.Host, cfg.Service.Listen, cfg.MapSlots, cfg.ReduceSlots = "here", "127.0.0.1:0", 2, 2
 	if cfg.FS == nil {
 		cfg.FS = local.FS{}
 	}

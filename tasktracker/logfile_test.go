@@ -42,7 +42,7 @@ func checkEnds(t *testing.T, got, all string, most int) {
 // runs, and are served with their first and last part.
 func TestLongLogs(t *testing.T) {
 	const most = 1 << 20
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), AttemptLogs: most})
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: most}})
 	l.connect(1)
 	var all strings.Builder
 	for n := range floodLines {
@@ -93,7 +93,7 @@ func TestLongLogs(t *testing.T) {
 
 // TestLogsBeforeAttempts: what a program writes before it runs an attempt is bounded too.
 func TestLogsBeforeAttempts(t *testing.T) {
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), AttemptLogs: MinAttemptLogs}, "-crash", "-flood")
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: MinAttemptLogs}}, "-crash", "-flood")
 	l.connect(1)
 	r := l.fail(doSucceed)
 	if !strings.HasSuffix(r.Log, "crash before the first message") {

@@ -69,7 +69,7 @@ func (l *loop) sweepLogs(now time.Time) {
 	l.post(func() { live <- l.core.Live() })
 	select {
 	case jobs := <-live:
-		for _, dir := range attemptlog.Expired(logs, jobs, now.Add(-l.cfg.LogAge), l.cfg.LogBytes) {
+		for _, dir := range attemptlog.Expired(logs, jobs, now.Add(-l.cfg.Logs.Age), l.cfg.Logs.Bytes) {
 			l.remove(dir)
 		}
 		l.sweepTokens(tokens, jobs)

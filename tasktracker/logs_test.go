@@ -79,7 +79,7 @@ func TestLogsAreSwept(t *testing.T) {
 	if err := os.Chtimes(old, past, past); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{ID: "t1", Dir: dir, LogAge: time.Hour}
+	cfg := Config{ID: "t1", Dir: dir, Logs: Logs{Age: time.Hour}}
 	l := startUnwelcome(t, cfg)
 	l.connect(1)
 	for end := time.Now().Add(deadline); ; {

@@ -22,7 +22,7 @@ func TestEndWhileVerifying(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(dir, 0o777), syscall.Mkfifo(report, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	l := newLoop(Config{Dir: disk, Disks: []string{disk}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, nil, new(token.Store), core.Config{})
+	l := newLoop(Config{Dir: disk, Disks: []string{disk}, Service: Service{Advertise: "here:1"}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, new(token.Store), core.Config{})
 	l.ctx, l.cancel = context.WithCancelCause(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -50,13 +50,13 @@ func (l *loop) serve(listener net.Listener) {
 	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for whoever was let in
 	level := slog.LevelDebug
-	if l.cfg.Serve != nil {
+	if l.cfg.Service.Serve != nil {
 		level = slog.LevelWarn // who has no certificate is heard of here alone
 	}
 	l.server = newServer(routes, slog.NewLogLogger(l.cfg.Logger.Handler(), level))
 	l.wait.Go(func() {
-		if l.cfg.Serve != nil {
-			listener = tls.NewListener(listener, l.cfg.Serve)
+		if l.cfg.Service.Serve != nil {
+			listener = tls.NewListener(listener, l.cfg.Service.Serve)
 		}
 		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			l.cancel(fmt.Errorf("serve fetches: %w", err))
@@ -73,7 +73,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
 			http.Error(w, err.Error(), status)
 		}
-		if l.cfg.Serve != nil && (!known || peer.Role != role) {
+		if l.cfg.Service.Serve != nil && (!known || peer.Role != role) {
 			refuse(http.StatusForbidden, fmt.Errorf("this is not for a %s", peer.Role))
 			return
 		}

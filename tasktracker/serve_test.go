@@ -87,7 +87,7 @@ func ask(t *testing.T, conn net.Conn) *http.Response {
 // TestHealthOfALoopThatHangs: it is not taken for one that works.
 func TestHealthOfALoopThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLoop(Config{ID: "t1", Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, nil, new(token.Store), core.Config{})
+		l := newLoop(Config{ID: "t1", Service: Service{Advertise: "here:1"}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, new(token.Store), core.Config{})
 		conn := serving(t, l.serveHealth).dial()
 		defer conn.Close()
 		if response := ask(t, conn); response.StatusCode != http.StatusServiceUnavailable {

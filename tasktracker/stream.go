@@ -36,6 +36,17 @@ type stream struct {
 	queue *wire.Queue[wire.Message]
 }
 
+// link is what a tracker knows of its streams to job trackers. The loop's goroutine owns it.
+type link struct {
+	stream     *stream         // nil: none
+	welcomed   *stream         // the last one on which a leader has welcomed us
+	complaints map[string]bool // why streams were ended, since the last welcome
+	nonce      struct {
+		busy bool            // it is being read
+		next *core.ReadNonce // as soon as that is done; nil: nothing
+	}
+}
+
 // send queues a message. A job tracker that does not keep up loses its stream,
 // and gets an inventory on the next one.
 func (s *stream) send(m wire.Message) {
@@ -71,7 +82,7 @@ const (
 func (l *loop) connect(dial Dial) {
 	wait, leader := dialLeast, ""
 	last := time.Now() // that a job tracker was there, or that its absence was told
-	patience := cmp.Or(l.cfg.lonelyAfter, lonelyAfter)
+	patience := cmp.Or(l.cfg.hooks.lonelyAfter, lonelyAfter)
 	for l.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(l.ctx, dialWait)
 		conn, err := dial(ctx, leader)
@@ -85,7 +96,7 @@ func (l *loop) connect(dial Dial) {
 			}
 		} else {
 			end := l.converse(conn)
-			last, patience = time.Now(), cmp.Or(l.cfg.lonelyAfter, lonelyAfter)
+			last, patience = time.Now(), cmp.Or(l.cfg.hooks.lonelyAfter, lonelyAfter)
 			leader = end.leader
 			if end.welcomed {
 				wait = dialLeast

@@ -168,7 +168,7 @@ func TestNewIncarnation(t *testing.T) {
 func TestSecondDisk(t *testing.T) {
 	disk := t.TempDir()
 	startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
-	second, err := New(Config{ID: "t2", Host: "here", Listen: "127.0.0.1:0", Dir: t.TempDir(), Disks: []string{disk}, FS: local.FS{}})
+	second, err := New(Config{ID: "t2", Host: "here", Service: Service{Listen: "127.0.0.1:0"}, Dir: t.TempDir(), Disks: []string{disk}, FS: local.FS{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestSecondDisk(t *testing.T) {
 func TestLonelyTracker(t *testing.T) {
 	said := make(chan string, 100)
 	tracker, err := New(Config{
-		ID: "t1", Dir: t.TempDir(), Host: "here", Listen: "127.0.0.1:0", MapSlots: 1, FS: local.FS{}, lonelyAfter: time.Millisecond,
+		ID: "t1", Dir: t.TempDir(), Host: "here", Service: Service{Listen: "127.0.0.1:0"}, MapSlots: 1, FS: local.FS{}, hooks: hooks{lonelyAfter: time.Millisecond},
 		Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -8,6 +8,21 @@
 // is tried. It does not run the author's code in this process, unless the
 // workers.Starter it was given does.
 //
+// # Packages below
+//
+//	core        decides: events in, commands out
+//	disks       which directories can be used, room on them, what an earlier process left
+//	program     executables of submissions, copied once
+//	workers     what is said to workers, and what they say
+//	process     workers as processes: groups, limits, survivors
+//	attemptlog  logs of attempts: written, read, served, expired
+//	gather      fetches, look-ups and merges for the partitions at home here
+//	token       jobs' tokens, for requests and for a later process
+//
+// None of them knows the loop. What is here joins them: the start and its order, the loop
+// with a command for each call (do), the stream to the job tracker, the HTTP server, and
+// what needs two of them, as the search for logs and tokens that nobody needs any more.
+//
 // # Concurrency
 //
 // One goroutine, the loop, owns the core. Everything that may wait for a disk, a
@@ -28,8 +43,8 @@
 //	           what a successor is to kill, see package process
 //	tokens/    of the jobs of which something is here, see package token
 //
-// and below each disk, which may be the directory itself, its jobs/, a lock and a marker,
-// trash/ for what is being removed, and the file probe while the disk is probed.
+// and on each disk, which may be the directory itself, a lock, a marker, and what package
+// disks names.
 //
 // What a predecessor left is removed first, processes and files, but logs, which
 // are kept for some time, and finished map outputs with their reports: these are
@@ -80,32 +95,46 @@ type Config struct {
 	ID          string
 	Host        string // the name by which the file system knows this machine; empty: its host name
 	Rack        string // where the machine stands, like "/dc1/r7"; empty: not known
-	Listen      string // address of the shuffle service; port 0 takes a free one
-	Advertise   string // host:port under which others reach it; empty: as it listens
+	Service     Service
 	MapSlots    int
 	ReduceSlots int
 	Dir         string   // for local files, this tracker's alone
 	Disks       []string // directories for the data of jobs, each on a disk of its own, this tracker's alone; empty: Dir
 	FS          dfs.FS
-	Staging     string                  // URL of the cluster's staging directory; empty: that which the first job tracker names
-	Embedded    bool                    // the job tracker is in this process: it is believed, see core.Config
-	ShuffleRate float64                 // bytes a second that it fetches from other trackers at most; 0: any
-	Fresh       bool                    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
-	LogAge      time.Duration           // how long the logs of ended jobs are kept; 0: [DefaultLogAge]
-	LogBytes    int64                   // how many bytes of them; 0: [DefaultLogBytes]
-	AttemptLogs int64                   // how many bytes the logs of an attempt may take; 0: [DefaultAttemptLogs]
+	Staging     string  // URL of the cluster's staging directory; empty: that which the first job tracker names
+	Embedded    bool    // the job tracker is in this process: it is believed, see core.Config
+	ShuffleRate float64 // bytes a second that it fetches from other trackers at most; 0: any
+	Fresh       bool    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
+	Logs        Logs
 	Workers     workers.Starter         // nil: processes of the job's program
 	Check       func(path string) error // of an executable, each time before a process is started; nil: none
 	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
 	Logger      *slog.Logger            // nil: silent
 
-	fetchStall  time.Duration // see gather.Config; 0: its own
-	lonelyAfter time.Duration // see connect; 0: its own
+	hooks hooks
+}
 
-	free func(dir string) (int64, error) // bytes on the disk of a directory; nil: as the system says
+// Service is where a tracker serves map outputs and logs, and how.
+type Service struct {
+	Listen    string // address; port 0 takes a free one
+	Advertise string // host:port under which others reach it; empty: as it listens
 
-	// Serve and Dial, when not nil, protect its service and its fetches from others'.
+	// Serve and Dial, when not nil, protect the service and the fetches from others'.
 	Serve, Dial *tls.Config
+}
+
+// Logs bounds the logs of attempts.
+type Logs struct {
+	Age     time.Duration // how long those of ended jobs are kept; 0: [DefaultLogAge]
+	Bytes   int64         // how many bytes of them; 0: [DefaultLogBytes]
+	Attempt int64         // how many bytes the logs of one attempt may take; 0: [DefaultAttemptLogs]
+}
+
+// hooks are for tests.
+type hooks struct {
+	fetchStall  time.Duration                   // see gather.Config; 0: its own
+	lonelyAfter time.Duration                   // see connect; 0: its own
+	free        func(dir string) (int64, error) // see disks.Config; nil: as the system says
 }
 
 // How long and how many of the logs of ended jobs are kept if nothing else is said.
@@ -135,9 +164,9 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, fmt.Errorf("task tracker %s: %d map and %d reduce slots", cfg.ID, cfg.MapSlots, cfg.ReduceSlots)
 	case cfg.ShuffleRate != 0 && !(cfg.ShuffleRate >= MinShuffleRate):
 		return nil, fmt.Errorf("task tracker %s: a shuffle rate of %v bytes a second, at least %d", cfg.ID, cfg.ShuffleRate, MinShuffleRate)
-	case cfg.AttemptLogs != 0 && cfg.AttemptLogs < MinAttemptLogs:
-		return nil, fmt.Errorf("task tracker %s: %d bytes for the logs of an attempt, at least %d", cfg.ID, cfg.AttemptLogs, MinAttemptLogs)
-	case cfg.Dir == "" || cfg.FS == nil || cfg.Listen == "":
+	case cfg.Logs.Attempt != 0 && cfg.Logs.Attempt < MinAttemptLogs:
+		return nil, fmt.Errorf("task tracker %s: %d bytes for the logs of an attempt, at least %d", cfg.ID, cfg.Logs.Attempt, MinAttemptLogs)
+	case cfg.Dir == "" || cfg.FS == nil || cfg.Service.Listen == "":
 		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
 	}
 	dir, err := filepath.Abs(cfg.Dir)
@@ -159,9 +188,9 @@ func New(cfg Config) (*Tracker, error) {
 			return nil, fmt.Errorf("task tracker %s: staging directory: %w", cfg.ID, err)
 		}
 	}
-	cfg.LogAge = cmp.Or(cfg.LogAge, DefaultLogAge)
-	cfg.LogBytes = cmp.Or(cfg.LogBytes, DefaultLogBytes)
-	cfg.AttemptLogs = cmp.Or(cfg.AttemptLogs, DefaultAttemptLogs)
+	cfg.Logs.Age = cmp.Or(cfg.Logs.Age, DefaultLogAge)
+	cfg.Logs.Bytes = cmp.Or(cfg.Logs.Bytes, DefaultLogBytes)
+	cfg.Logs.Attempt = cmp.Or(cfg.Logs.Attempt, DefaultAttemptLogs)
 	if cfg.Host == "" {
 		if cfg.Host, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
@@ -172,7 +201,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		cfg.Workers = process.New(process.Config{Dir: dir, Check: cfg.Check, Logs: cfg.AttemptLogs, Groups: !cfg.Fresh})
+		cfg.Workers = process.New(process.Config{Dir: dir, Check: cfg.Check, Logs: cfg.Logs.Attempt, Groups: !cfg.Fresh})
 	}
 	return &Tracker{cfg}, nil
 }
@@ -204,7 +233,7 @@ func (t *Tracker) Run(ctx context.Context, dial Dial) error {
 }
 
 func (t *Tracker) run(ctx context.Context, dial Dial) error {
-	dirs, err := disks.Claim(disks.Config{Dir: t.cfg.Dir, Disks: t.cfg.Disks, Layout: layout, Free: t.cfg.free})
+	dirs, err := disks.Claim(disks.Config{Dir: t.cfg.Dir, Disks: t.cfg.Disks, Layout: layout, Free: t.cfg.hooks.free})
 	if err != nil {
 		return err
 	}
@@ -224,7 +253,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return fmt.Errorf("read tokens: %w", err)
 	}
-	listener, err := net.Listen("tcp", t.cfg.Listen)
+	listener, err := net.Listen("tcp", t.cfg.Service.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for fetches: %w", err)
 	}
@@ -267,49 +296,42 @@ func (t *Tracker) staging() (string, error) {
 // loop is a running tracker.
 type loop struct {
 	cfg    Config
-	disks  *disks.Set
-	room   *disks.Room
 	core   *core.Core
-	gather *gather.Gather
+	link                 // to job trackers
+	inbox  chan func()   // what to do on the loop's goroutine
+	done   chan struct{} // closed when that has ended
+	begin  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	inbox  chan func() // what to do on the loop's goroutine
-	done   chan struct{}
 	wait   sync.WaitGroup
 	loose  sync.WaitGroup // see detached
-	server *http.Server
-	begin  time.Time
 
-	// The loop's goroutine owns these.
-	stream     *stream         // nil: none
-	welcomed   *stream         // the last one on which a leader has welcomed us
-	complaints map[string]bool // why streams were ended, since the last welcome
-	nonce      struct {
-		busy bool            // it is being read
-		next *core.ReadNonce // as soon as that is done; nil: nothing
-	}
-
-	tokens   *token.Store
-	workers  *workers.Set
-	chores   *wire.Queue[func()]
+	// What carries out the core's commands.
+	disks    *disks.Set
+	room     *disks.Room
 	programs *program.Store
+	workers  *workers.Set
+	gather   *gather.Gather
+	tokens   *token.Store
+	server   *http.Server
+	chores   *wire.Queue[func()] // see doChores
 }
 
 func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, found core.Config) *loop {
-	addr := cfg.Advertise
+	addr := cfg.Service.Advertise
 	if addr == "" {
 		addr = listener.Addr().String()
 	}
 	l := &loop{
 		cfg: cfg, disks: dirs, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
-		complaints: make(map[string]bool),
-		chores:     wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
+		link:   link{complaints: make(map[string]bool)},
+		chores: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
 	l.room = &disks.Room{Disks: dirs, Tracker: cfg.ID, Running: l.running, End: l.exceeded}
 	l.workers = workers.New(workers.Config{Starter: cfg.Workers, Tell: l.event, LogDir: cfg.Dir})
 	l.gather = gather.New(gather.Config{
-		Tell: l.event, Token: tokens.Get, Stall: cfg.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Dial, Log: cfg.Logger,
+		Tell: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,
 	})
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate

@@ -128,7 +128,7 @@ func TestTokensAreAsked(t *testing.T) {
 // what it keeps for that is its user's alone, and goes with the last of them.
 func TestTokensStay(t *testing.T) {
 	dir, disk := filepath.Join(t.TempDir(), "made"), t.TempDir()
-	cfg := Config{ID: "t1", Dir: dir, Disks: []string{disk}, LogAge: time.Hour}
+	cfg := Config{ID: "t1", Dir: dir, Disks: []string{disk}, Logs: Logs{Age: time.Hour}}
 	l := startUnwelcome(t, cfg)
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
@@ -257,7 +257,7 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLoop(Config{Dir: dir, Disks: []string{dir}, Advertise: "here:1", Logger: slog.New(slog.DiscardHandler)}, nil, nil, tokens, core.Config{})
+	l := newLoop(Config{Dir: dir, Disks: []string{dir}, Service: Service{Advertise: "here:1"}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, tokens, core.Config{})
 	launched := func() { l.learn(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
 	kept := func(want bool) {
 		t.Helper()

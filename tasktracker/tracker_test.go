@@ -111,7 +111,7 @@ func TestReconnect(t *testing.T) {
 
 func TestDirectoryInUse(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
-	second, err := New(Config{ID: "t2", Host: "here", Listen: "127.0.0.1:0", Dir: l.dir, FS: local.FS{}})
+	second, err := New(Config{ID: "t2", Host: "here", Service: Service{Listen: "127.0.0.1:0"}, Dir: l.dir, FS: local.FS{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,9 +39,13 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		find.gossip = g
 	}
 	tracker, err := tasktracker.New(tasktracker.Config{
-		ID: o.id, Host: o.host, Rack: o.rack, Listen: o.listen, Advertise: o.advertised(),
+		ID: o.id, Host: o.host, Rack: o.rack,
+		Service: tasktracker.Service{
+			Listen: o.listen, Advertise: o.advertised(),
+			Serve: who.Server(identity.TaskTracker, identity.Client), Dial: who.Dialer(identity.TaskTracker),
+		},
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
-		FS: builtin.FileSystems(), LogAge: o.keep, LogBytes: o.keepBytes, AttemptLogs: o.attemptLogs,
+		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},
 		ShuffleRate: float64(o.shuffleRate),
 		Check: func(path string) error {
 			_, err := jobfile.Check(path)
@@ -49,7 +53,6 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		},
 		Ready:  func(listening string) { o.ready(out, g, listening, log) },
 		Logger: log,
-		Serve:  who.Server(identity.TaskTracker, identity.Client), Dial: who.Dialer(identity.TaskTracker),
 	})
 	if err != nil {
 		return err
