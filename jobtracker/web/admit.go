@@ -8,7 +8,6 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
-	"github.com/quernmr/quern/wire"
 )
 
 // handle serves a route for some roles.
@@ -42,17 +41,6 @@ func (h *handler) asker(r *http.Request) core.Asker {
 		return core.Asker{Name: strings.TrimSpace("daemon " + peer.String())}
 	}
 	return core.Asker{Name: peer.Name, Admin: slices.Contains(h.Admins, peer.Name)}
-}
-
-// jobFor is a job's status as somebody may see it: what its attempts wrote is for those
-// who may read their logs.
-func jobFor(by core.Asker, s *wire.JobStatus) Job {
-	job := JobOf(s)
-	if !by.MayHave(s.Owner) {
-		job.Error, _, _ = strings.Cut(job.Error, "\n")
-		job.Troubles = nil
-	}
-	return job
 }
 
 // administers turns whoever is no administrator away from what concerns all.

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/jobtracker/core"
-	"github.com/quernmr/quern/wire"
 )
 
 // Client asks a cluster's job trackers over HTTP. It knows some of their
@@ -206,116 +204,15 @@ func readAll(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// Submit implements client.Cluster. An error matches client.ErrUndecided when the
-// cluster may have taken the submission; asking again with the same key tells.
-func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
-	frame, err := wire.Append(nil, &sub)
-	if err != nil {
-		return nil, fmt.Errorf("submit: %w", err)
-	}
-	var answer submitted
-	maybe, err := c.ask(ctx, request{http.MethodPost, "/v1/submissions", frameType, frame}, &answer)
-	switch {
-	case err == nil:
-	case errors.Is(err, core.ErrBadSubmission):
-		return nil, err // whoever was asked before would have said the same
-	case maybe:
-		return nil, fmt.Errorf("submit: %w: %w", client.ErrUndecided, err)
-	default:
-		return nil, fmt.Errorf("submit: %w", err)
-	}
-	ids := make([]wire.JobID, 0, len(answer.Jobs))
-	for _, text := range answer.Jobs {
-		id, err := wire.ParseJobID(text)
-		if err != nil {
-			return nil, fmt.Errorf("submit: %w: %w", client.ErrUndecided, err)
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
+// errMaybe reports a change of which it is not known whether it was made. Asking for
+// it again does no harm.
+var errMaybe = errors.New("it is not known whether this was done")
 
-// Kill implements client.Cluster.
-func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error {
-	maybe, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/jobs/"+job.String()+"/kill", killRequest{reason}), &struct{}{})
-	if maybe && errors.Is(err, core.ErrJobEnded) {
-		// Perhaps by this very kill, whose first answer was lost.
-		if j, jobErr := c.Job(ctx, job); jobErr == nil && j.State == wire.Killed.String() {
-			return nil
-		}
+// wish asks for something that may be asked for again.
+func (c *Client) wish(ctx context.Context, path string, body any) error {
+	maybe, err := c.ask(ctx, asJSON(http.MethodPost, path, body), &struct{}{})
+	if err != nil && maybe {
+		return fmt.Errorf("%w: %w", errMaybe, err)
 	}
 	return err
-}
-
-// Jobs lists all jobs that the cluster still knows, oldest first, without
-// counters and troubles.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	var answer jobList
-	if _, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs"}, &answer); err != nil {
-		return nil, fmt.Errorf("list jobs: %w", err)
-	}
-	return answer.Jobs, nil
-}
-
-// Job tells of one job. core.ErrUnknownJob: the cluster knows it not, or no longer.
-func (c *Client) Job(ctx context.Context, id wire.JobID) (*Job, error) {
-	job := new(Job)
-	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String()}, job)
-	return job, err
-}
-
-// Attempts lists a job's attempts as far as the leader knows them.
-func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error) {
-	answer := new(Attempts)
-	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/attempts"}, answer)
-	return answer, err
-}
-
-// Cluster tells of the cluster: what its leader says or, when none leads, what
-// somebody says who does not.
-func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
-	s := c.known.search(c.Patience)
-	var follower *Cluster
-	for {
-		addr, limit, err := s.next(ctx)
-		if err != nil {
-			if follower != nil {
-				return follower, nil
-			}
-			return nil, fmt.Errorf("describe cluster: %w", err)
-		}
-		answer := new(Cluster)
-		err = c.try(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
-		switch {
-		case err == nil && answer.Leads:
-			c.known.leads(addr)
-			return answer, nil
-		case err == nil:
-			follower = answer
-			err = &Error{Code: codeNotLeader, Text: addr + " does not lead", Leader: answer.Leader, Addr: answer.Addr}
-		case !elsewhere(err):
-			return nil, fmt.Errorf("describe cluster: %w", err)
-		}
-		s.failed(addr, err)
-		c.tellSearch(s)
-	}
-}
-
-// AddVoter gives a job tracker a vote. It may be asked again.
-func (c *Client) AddVoter(ctx context.Context, v Voter) error {
-	if _, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/cluster/voters", v), &struct{}{}); err != nil {
-		return fmt.Errorf("add voter %s: %w", v.ID, err)
-	}
-	return nil
-}
-
-// RemoveVoter takes a job tracker's vote away. ErrNotVoter: it has none.
-func (c *Client) RemoveVoter(ctx context.Context, id string) error {
-	q := request{method: http.MethodDelete, path: "/v1/cluster/voters/" + url.PathEscape(id)}
-	maybe, err := c.ask(ctx, q, &struct{}{})
-	switch {
-	case err == nil, maybe && errors.Is(err, ErrNotVoter): // by this very call, whose first answer was lost
-		return nil
-	}
-	return fmt.Errorf("remove voter %s: %w", id, err)
 }

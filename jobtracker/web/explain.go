@@ -116,11 +116,8 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 }
 
 func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
-	id, err := pathJob(r)
+	id, err := h.jobHere(ctx, r)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
 	x, err := h.Server.Explain(ctx, id)

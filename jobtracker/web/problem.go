@@ -45,12 +45,6 @@ const (
 	codeInternal   = "internal"
 )
 
-// errNoVoters answers a change of the voters where there is one job tracker by design.
-var errNoVoters = errors.New("this job tracker's log has no voters")
-
-// ErrNotVoter answers the removal of a job tracker that has no vote.
-var ErrNotVoter = errors.New("it is not a voter")
-
 // kind pairs a code with its HTTP status and the sentinel it stands for.
 type kind struct {
 	code     string

@@ -35,7 +35,9 @@
 // Whoever is refused gets 403 and the code forbidden, core.ErrNotAllowed, and the job
 // tracker logs it.
 //
-// Bodies are JSON but for the submission, which is the frame that is staged too.
+// Bodies are JSON but for the submission, which is the frame that is staged too. In JSON,
+// here and in what mrsubmit tells with -json, ids and states are texts, times are RFC 3339,
+// and durations are in milliseconds.
 // Every failure is an [Error] with a code. A job tracker that does not lead
 // answers 421 with the leader, as far as it knows, to everything but
 // /v1/cluster, /healthz and /v1/stream; a tracker that comes there is refused by the core.
@@ -61,6 +63,14 @@
 //	    that no page can use a browser beside the job tracker.
 //	W4  What a client may have brought about without hearing of it is told as
 //	    client.ErrUndecided, never as a failure.
+//
+// # Files
+//
+// A thing that can be asked about is a file, with its form in JSON, its handlers and the
+// Client's methods: submit, jobs, explain, settings, cluster, drain, voters, watch. What all
+// of them need is below: handlers (a route's frame), admit (who may), problem (errors on
+// their way), client, search (for the leader). follow is the client's side of watch. A route
+// is a handler and a method in such a file, a line in [New], and one in the table above.
 //
 // A handler and a Client may be used by many goroutines.
 package web
@@ -91,19 +101,6 @@ type JobTracker interface {
 	Explanations(ctx context.Context) ([]wire.Explanation, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
 	Attach(conn *wire.Conn, tracker string) error            // by its certificate; empty: anybody
-}
-
-// Voter is a job tracker that has a vote in its cluster.
-type Voter struct {
-	ID   string `json:"id"`
-	Addr string `json:"addr"` // host:port at which the others reach its log
-}
-
-// Voters is the membership of the replicated log. Changes are asked of the leader alone.
-type Voters interface {
-	Voters() []Voter
-	AddVoter(ctx context.Context, v Voter) error
-	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: there is none to remove
 }
 
 // Stored is a log that tells how much it has written since it was opened.

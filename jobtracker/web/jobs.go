@@ -1,14 +1,18 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
-// What is told in JSON, by this interface and by mrsubmit's -json: ids and
-// states are texts, times are RFC 3339, durations are in milliseconds.
+// What can be seen of jobs.
 type (
 	// Job is what can be seen of a job.
 	Job struct {
@@ -70,64 +74,6 @@ type (
 		RackMillis   int64 `json:"rackMillis"`
 		RemoteBytes  int64 `json:"remoteBytes"`
 		RemoteMillis int64 `json:"remoteMillis"`
-	}
-
-	// Cluster is what can be seen of a cluster.
-	Cluster struct {
-		ID      string    `json:"id"`
-		Start   time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
-		Staging string    `json:"staging"`
-		Epoch   uint64    `json:"epoch"`
-		Leader  string    `json:"leader"`
-		Addr    string    `json:"addr"`
-		Leads   bool      `json:"leads"` // the job tracker that answers
-		Jobs    int       `json:"jobs"`  // that have not ended
-		Wall    time.Time `json:"wall"`  // clock of the job tracker that answers
-
-		Scheduling Scheduling `json:"scheduling"`       // in force, told by the leader
-		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
-		Pools      Pools      `json:"pools"`            // told by the leader
-
-		Trackers []Tracker     `json:"trackers"`
-		Lost     []LostTracker `json:"lost,omitempty"`   // by tracker, told by the leader
-		Drains   []Drain       `json:"drains,omitempty"` // by tracker, told by the leader
-		Voters   []Voter       `json:"voters"`
-		Log      Log           `json:"log"`
-	}
-
-	// LostTracker is a task tracker that was lost and is not back, and what was there.
-	LostTracker struct {
-		ID      string    `json:"id"`
-		Host    string    `json:"host"`
-		Addr    string    `json:"addr"`
-		Rack    string    `json:"rack,omitempty"`
-		Since   time.Time `json:"since"`
-		Maps    int       `json:"maps"` // attempts that ran
-		Reduces int       `json:"reduces"`
-		Outputs int       `json:"outputs"` // of maps, of jobs that had not ended
-	}
-
-	// Log is what the job tracker that answers has written to its log since it started.
-	Log struct {
-		Entries int64 `json:"entries"`
-		Bytes   int64 `json:"bytes"`
-	}
-
-	// Tracker is what can be seen of a task tracker.
-	Tracker struct {
-		ID           string `json:"id"`
-		Host         string `json:"host"`
-		Addr         string `json:"addr"`
-		Incarnation  uint64 `json:"incarnation"`
-		MapSlots     int    `json:"mapSlots"`
-		ReduceSlots  int    `json:"reduceSlots"`
-		Maps         int    `json:"maps"` // running
-		Reduces      int    `json:"reduces"`
-		Connected    bool   `json:"connected"`
-		SilentMillis int64  `json:"silentMillis"`
-		Excluded     string `json:"excluded,omitempty"`
-		Trouble      string `json:"trouble,omitempty"`
-		Rack         string `json:"rack,omitempty"`
 	}
 )
 
@@ -192,18 +138,11 @@ func stateOf(text string) (wire.State, error) {
 
 // AttemptOf is an attempt's status as it is told.
 func AttemptOf(s *wire.AttemptStatus) Attempt {
-	a := Attempt{
+	return Attempt{
 		ID: s.Attempt.String(), Tracker: s.Tracker, Addr: s.Addr, State: s.State.String(),
 		Bytes: Bytes(s.Bytes), TookMillis: s.Took, Error: s.Error,
-		Level: s.Level.String(), Reads: readsOf(&s.Reads),
+		Level: s.Level.String(), Reads: readsOf(&s.Reads), Began: instant(s.Began), Launched: instant(s.Launched),
 	}
-	if s.Began != 0 {
-		a.Began = time.UnixMilli(s.Began).UTC()
-	}
-	if s.Launched != 0 {
-		a.Launched = time.UnixMilli(s.Launched).UTC()
-	}
-	return a
 }
 
 // Status is what [AttemptOf] was given.
@@ -255,29 +194,148 @@ func (r *Reads) reads() wire.Reads {
 	}
 }
 
-func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
-	c := Cluster{
-		ID: s.Cluster, Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, Leads: s.Leads,
-		Jobs: s.Jobs, Wall: wall.UTC(), Trackers: make([]Tracker, 0, len(s.Trackers)), Voters: voters,
-		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s), Drains: drainsOf(s.Drains),
+type jobList struct {
+	Jobs []Job `json:"jobs"`
+}
+
+func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
+	if _, err := h.leads(ctx); err != nil {
+		return nil, err
 	}
-	if s.Start != 0 {
-		c.Start = time.UnixMilli(s.Start).UTC()
+	statuses, err := h.Server.Jobs(ctx)
+	if err != nil {
+		return nil, err
 	}
-	for i := range s.Trackers {
-		t := &s.Trackers[i]
-		c.Trackers = append(c.Trackers, Tracker{
-			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation, MapSlots: t.MapSlots,
-			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
-			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack,
-		})
+	answer := jobList{Jobs: make([]Job, 0, len(statuses))}
+	for i := range statuses {
+		job := jobFor(h.asker(r), &statuses[i])
+		job.Counters, job.Troubles = nil, nil
+		answer.Jobs = append(answer.Jobs, job)
 	}
-	for i := range s.Lost {
-		t := &s.Lost[i]
-		c.Lost = append(c.Lost, LostTracker{
-			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Rack: t.Rack, Since: time.UnixMilli(t.Since).UTC(),
-			Maps: t.Maps, Reduces: t.Reduces, Outputs: t.Outputs,
-		})
+	return answer, nil
+}
+
+// Jobs lists all jobs that the cluster still knows, oldest first, without
+// counters and troubles.
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	var answer jobList
+	if _, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs"}, &answer); err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
 	}
-	return c
+	return answer.Jobs, nil
+}
+
+func pathJob(r *http.Request) (wire.JobID, error) {
+	id, err := wire.ParseJobID(r.PathValue("id"))
+	if err != nil {
+		return id, &Error{Code: codeBadRequest, Text: err.Error(), Untouched: true}
+	}
+	return id, nil
+}
+
+// jobHere is pathJob where this job tracker leads.
+func (h *handler) jobHere(ctx context.Context, r *http.Request) (wire.JobID, error) {
+	id, err := pathJob(r)
+	if err == nil {
+		_, err = h.leads(ctx)
+	}
+	return id, err
+}
+
+func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
+	id, err := h.jobHere(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for statuses, err := range h.Server.Watch(ctx, []wire.JobID{id}) {
+		if err != nil {
+			return nil, err
+		}
+		return jobFor(h.asker(r), &statuses[0]), nil
+	}
+	return nil, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
+}
+
+// Job tells of one job. core.ErrUnknownJob: the cluster knows it not, or no longer.
+func (c *Client) Job(ctx context.Context, id wire.JobID) (*Job, error) {
+	job := new(Job)
+	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String()}, job)
+	return job, err
+}
+
+type killRequest struct {
+	Reason string `json:"reason"`
+}
+
+func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
+	id, err := pathJob(r)
+	if err != nil {
+		return nil, err
+	}
+	var body killRequest
+	if err := readJSON(r.Body, &body); err != nil {
+		return nil, err
+	}
+	if _, err := h.leads(ctx); err != nil {
+		return nil, err
+	}
+	return struct{}{}, h.Server.Kill(ctx, h.asker(r), id, body.Reason)
+}
+
+// Kill implements client.Cluster.
+func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error {
+	maybe, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/jobs/"+job.String()+"/kill", killRequest{reason}), &struct{}{})
+	if maybe && errors.Is(err, core.ErrJobEnded) {
+		// Perhaps by this very kill, whose first answer was lost.
+		if j, jobErr := c.Job(ctx, job); jobErr == nil && j.State == wire.Killed.String() {
+			return nil
+		}
+	}
+	return err
+}
+
+// Attempts are a job's attempts, and what it takes to read their logs.
+type Attempts struct {
+	Attempts []Attempt `json:"attempts"`
+	Owner    string    `json:"owner,omitempty"`
+	Token    string    `json:"token,omitempty"` // see package wire; not for everybody
+}
+
+// AttemptsOf are a job's attempts as they are told.
+func AttemptsOf(a *wire.JobAttempts) *Attempts {
+	told := &Attempts{Attempts: make([]Attempt, 0, len(a.Attempts)), Owner: a.Owner, Token: a.Token}
+	for i := range a.Attempts {
+		told.Attempts = append(told.Attempts, AttemptOf(&a.Attempts[i]))
+	}
+	return told
+}
+
+func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
+	id, err := h.jobHere(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	a, err := h.Server.Attempts(ctx, h.asker(r), id)
+	if err != nil {
+		return nil, err
+	}
+	return AttemptsOf(&a), nil
+}
+
+// Attempts lists a job's attempts as far as the leader knows them.
+func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error) {
+	answer := new(Attempts)
+	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/attempts"}, answer)
+	return answer, err
+}
+
+// jobFor is a job's status as somebody may see it: what its attempts wrote is for those
+// who may read their logs.
+func jobFor(by core.Asker, s *wire.JobStatus) Job {
+	job := JobOf(s)
+	if !by.MayHave(s.Owner) {
+		job.Error, _, _ = strings.Cut(job.Error, "\n")
+		job.Troubles = nil
+	}
+	return job
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -13,7 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What users wish, in JSON.
+// What users ask for, of a job and of the cluster.
 type (
 	// Terms are what the owner of a job asks for.
 	Terms struct {
@@ -203,19 +202,6 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 	}
 	h.Logger.Info("scheduling", "scheduler", body.Scheduler, "metric", body.Metric, "delay", body.Delay, "asked by", r.RemoteAddr)
 	return struct{}{}, h.Server.Schedule(ctx, wire.Scheduling(body))
-}
-
-// errMaybe reports a change of which it is not known whether it was made. Asking for
-// it again does no harm.
-var errMaybe = errors.New("it is not known whether this was done")
-
-// wish asks for something that may be asked for again.
-func (c *Client) wish(ctx context.Context, path string, body any) error {
-	maybe, err := c.ask(ctx, asJSON(http.MethodPost, path, body), &struct{}{})
-	if err != nil && maybe {
-		return fmt.Errorf("%w: %w", errMaybe, err)
-	}
-	return err
 }
 
 // Change asks for other terms of the submission that a job is of, or for it to be

@@ -1,0 +1,153 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// What can be seen of the cluster.
+type (
+	// Cluster is what can be seen of a cluster.
+	Cluster struct {
+		ID      string    `json:"id"`
+		Start   time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
+		Staging string    `json:"staging"`
+		Epoch   uint64    `json:"epoch"`
+		Leader  string    `json:"leader"`
+		Addr    string    `json:"addr"`
+		Leads   bool      `json:"leads"` // the job tracker that answers
+		Jobs    int       `json:"jobs"`  // that have not ended
+		Wall    time.Time `json:"wall"`  // clock of the job tracker that answers
+
+		Scheduling Scheduling `json:"scheduling"`       // in force, told by the leader
+		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
+		Pools      Pools      `json:"pools"`            // told by the leader
+
+		Trackers []Tracker     `json:"trackers"`
+		Lost     []LostTracker `json:"lost,omitempty"`   // by tracker, told by the leader
+		Drains   []Drain       `json:"drains,omitempty"` // by tracker, told by the leader
+		Voters   []Voter       `json:"voters"`
+		Log      Log           `json:"log"`
+	}
+
+	// LostTracker is a task tracker that was lost and is not back, and what was there.
+	LostTracker struct {
+		ID      string    `json:"id"`
+		Host    string    `json:"host"`
+		Addr    string    `json:"addr"`
+		Rack    string    `json:"rack,omitempty"`
+		Since   time.Time `json:"since"`
+		Maps    int       `json:"maps"` // attempts that ran
+		Reduces int       `json:"reduces"`
+		Outputs int       `json:"outputs"` // of maps, of jobs that had not ended
+	}
+
+	// Log is what the job tracker that answers has written to its log since it started.
+	Log struct {
+		Entries int64 `json:"entries"`
+		Bytes   int64 `json:"bytes"`
+	}
+
+	// Tracker is what can be seen of a task tracker.
+	Tracker struct {
+		ID           string `json:"id"`
+		Host         string `json:"host"`
+		Addr         string `json:"addr"`
+		Incarnation  uint64 `json:"incarnation"`
+		MapSlots     int    `json:"mapSlots"`
+		ReduceSlots  int    `json:"reduceSlots"`
+		Maps         int    `json:"maps"` // running
+		Reduces      int    `json:"reduces"`
+		Connected    bool   `json:"connected"`
+		SilentMillis int64  `json:"silentMillis"`
+		Excluded     string `json:"excluded,omitempty"`
+		Trouble      string `json:"trouble,omitempty"`
+		Rack         string `json:"rack,omitempty"`
+	}
+)
+
+func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
+	c := Cluster{
+		ID: s.Cluster, Start: instant(s.Start), Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, Leads: s.Leads,
+		Jobs: s.Jobs, Wall: wall.UTC(), Trackers: make([]Tracker, 0, len(s.Trackers)), Voters: voters,
+		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s), Drains: drainsOf(s.Drains),
+	}
+	for i := range s.Trackers {
+		t := &s.Trackers[i]
+		c.Trackers = append(c.Trackers, Tracker{
+			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation, MapSlots: t.MapSlots,
+			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
+			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack,
+		})
+	}
+	for i := range s.Lost {
+		t := &s.Lost[i]
+		c.Lost = append(c.Lost, LostTracker{
+			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Rack: t.Rack, Since: time.UnixMilli(t.Since).UTC(),
+			Maps: t.Maps, Reduces: t.Reduces, Outputs: t.Outputs,
+		})
+	}
+	return c
+}
+
+func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
+	c, err := h.Server.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	voters := []Voter{}
+	if h.Voters != nil {
+		voters = append(voters, h.Voters.Voters()...)
+	}
+	answer := clusterOf(&c, h.now(), voters)
+	if h.Log != nil {
+		answer.Log.Entries, answer.Log.Bytes = h.Log.Stored()
+	}
+	return answer, nil
+}
+
+// health answers whoever looks whether this job tracker's loop works.
+func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
+	c, err := h.Server.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ID  string `json:"id"`
+		Led bool   `json:"led"`
+	}{h.ID, c.Leader != ""}, nil
+}
+
+// Cluster tells of the cluster: what its leader says or, when none leads, what
+// somebody says who does not.
+func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
+	s := c.known.search(c.Patience)
+	var follower *Cluster
+	for {
+		addr, limit, err := s.next(ctx)
+		if err != nil {
+			if follower != nil {
+				return follower, nil
+			}
+			return nil, fmt.Errorf("describe cluster: %w", err)
+		}
+		answer := new(Cluster)
+		err = c.try(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
+		switch {
+		case err == nil && answer.Leads:
+			c.known.leads(addr)
+			return answer, nil
+		case err == nil:
+			follower = answer
+			err = &Error{Code: codeNotLeader, Text: addr + " does not lead", Leader: answer.Leader, Addr: answer.Addr}
+		case !elsewhere(err):
+			return nil, fmt.Errorf("describe cluster: %w", err)
+		}
+		s.failed(addr, err)
+		c.tellSearch(s)
+	}
+}

@@ -1,0 +1,91 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// frameType is the content type of a body that is one wire frame.
+const frameType = "application/x-quern-frame"
+
+func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
+	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != frameType {
+		return nil, &Error{Code: codeBadRequest, Text: "the content type of a submission is " + frameType, Untouched: true}
+	}
+	if _, err := h.leads(ctx); err != nil {
+		return nil, err
+	}
+	sub, err := readSubmission(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := h.Server.Submit(ctx, h.asker(r), *sub)
+	if err != nil {
+		return nil, err
+	}
+	answer := submitted{Jobs: make([]string, 0, len(ids))}
+	for _, id := range ids {
+		answer.Jobs = append(answer.Jobs, id.String())
+	}
+	return answer, nil
+}
+
+type submitted struct {
+	Jobs []string `json:"jobs"`
+}
+
+// readSubmission reads a body that is one frame of a submission and nothing else.
+func readSubmission(body io.Reader) (*wire.Submission, error) {
+	sub, err := wire.ReadAs[*wire.Submission](body)
+	if err == nil {
+		var more [1]byte
+		if n, _ := io.ReadFull(body, more[:]); n > 0 {
+			err = errors.New("bytes follow the frame")
+		}
+	}
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return sub, nil
+	case errors.As(err, &large), errors.Is(err, wire.ErrFrameTooLarge), errors.Is(err, wire.ErrInflated):
+		return nil, &Error{Code: codeTooLarge, Text: fmt.Sprintf("read submission: %v", err), Untouched: true}
+	}
+	return nil, &Error{Code: codeBadRequest, Text: fmt.Sprintf("read submission: %v", err), Untouched: true}
+}
+
+// Submit implements client.Cluster. An error matches client.ErrUndecided when the
+// cluster may have taken the submission; asking again with the same key tells.
+func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	frame, err := wire.Append(nil, &sub)
+	if err != nil {
+		return nil, fmt.Errorf("submit: %w", err)
+	}
+	var answer submitted
+	maybe, err := c.ask(ctx, request{http.MethodPost, "/v1/submissions", frameType, frame}, &answer)
+	switch {
+	case err == nil:
+	case errors.Is(err, core.ErrBadSubmission):
+		return nil, err // whoever was asked before would have said the same
+	case maybe:
+		return nil, fmt.Errorf("submit: %w: %w", client.ErrUndecided, err)
+	default:
+		return nil, fmt.Errorf("submit: %w", err)
+	}
+	ids := make([]wire.JobID, 0, len(answer.Jobs))
+	for _, text := range answer.Jobs {
+		id, err := wire.ParseJobID(text)
+		if err != nil {
+			return nil, fmt.Errorf("submit: %w: %w", client.ErrUndecided, err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

@@ -1,0 +1,99 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/jobtracker/core"
+)
+
+// Voter is a job tracker that has a vote in its cluster.
+type Voter struct {
+	ID   string `json:"id"`
+	Addr string `json:"addr"` // host:port at which the others reach its log
+}
+
+// Voters is the membership of the replicated log. Changes are asked of the leader alone.
+type Voters interface {
+	Voters() []Voter
+	AddVoter(ctx context.Context, v Voter) error
+	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: there is none to remove
+}
+
+// errNoVoters answers a change of the voters where there is one job tracker by design.
+var errNoVoters = errors.New("this job tracker's log has no voters")
+
+// ErrNotVoter answers the removal of a job tracker that has no vote.
+var ErrNotVoter = errors.New("it is not a voter")
+
+func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
+	var v Voter
+	if err := readJSON(r.Body, &v); err != nil {
+		return nil, err
+	}
+	if v.ID == "" || v.Addr == "" {
+		return nil, &Error{Code: codeBadRequest, Text: "a voter has an id and an addr", Untouched: true}
+	}
+	if err := h.mayAdd(r, v.ID); err != nil {
+		return nil, err
+	}
+	if err := h.mayChangeVoters(ctx); err != nil {
+		return nil, err
+	}
+	h.Logger.Info("add voter", "id", v.ID, "addr", v.Addr, "asked by", r.RemoteAddr)
+	return struct{}{}, h.Voters.AddVoter(ctx, v)
+}
+
+// mayAdd lets a job tracker ask for its own vote, and administrators for any.
+func (h *handler) mayAdd(r *http.Request, id string) error {
+	if peer, ok := identity.PeerOf(r.TLS); h.Identified && ok && peer.Role == identity.JobTracker {
+		if peer.Name != id {
+			return forbidden("%v: %v cannot ask for the vote of %s, only for its own", core.ErrNotAllowed, peer, id)
+		}
+		return nil
+	}
+	return h.administers(r, "give job trackers votes")
+}
+
+func (h *handler) removeVoter(ctx context.Context, r *http.Request) (any, error) {
+	if err := h.administers(r, "take votes from job trackers"); err != nil {
+		return nil, err
+	}
+	if err := h.mayChangeVoters(ctx); err != nil {
+		return nil, err
+	}
+	id := r.PathValue("id")
+	h.Logger.Info("remove voter", "id", id, "asked by", r.RemoteAddr)
+	return struct{}{}, h.Voters.RemoveVoter(ctx, id)
+}
+
+func (h *handler) mayChangeVoters(ctx context.Context) error {
+	if h.Voters == nil {
+		return errNoVoters
+	}
+	_, err := h.leads(ctx)
+	return err
+}
+
+// AddVoter gives a job tracker a vote. It may be asked again.
+func (c *Client) AddVoter(ctx context.Context, v Voter) error {
+	if _, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/cluster/voters", v), &struct{}{}); err != nil {
+		return fmt.Errorf("add voter %s: %w", v.ID, err)
+	}
+	return nil
+}
+
+// RemoveVoter takes a job tracker's vote away. ErrNotVoter: it has none.
+func (c *Client) RemoveVoter(ctx context.Context, id string) error {
+	q := request{method: http.MethodDelete, path: "/v1/cluster/voters/" + url.PathEscape(id)}
+	maybe, err := c.ask(ctx, q, &struct{}{})
+	switch {
+	case err == nil, maybe && errors.Is(err, ErrNotVoter): // by this very call, whose first answer was lost
+		return nil
+	}
+	return fmt.Errorf("remove voter %s: %w", id, err)
+}
