@@ -25,7 +25,7 @@ func layers() [][]string {
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
 		{"jobtracker", "jobtracker/replica", "jobtracker/web", "tasktracker"},
-		{"tasktracker/process"},
+		{"jobtracker/web/seek", "tasktracker/process"},
 		{"tasktracker/attemptlog", "tasktracker/disks", "tasktracker/gather", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/jobtracker/web/seek"
 )
 
 // Client asks a cluster's job trackers over HTTP. It knows some of their
@@ -28,7 +29,7 @@ type Client struct {
 	// and when looking for one takes long.
 	Note func(line string)
 
-	known  knowledge
+	known  *seek.Known
 	http   *http.Client
 	scheme string // of the job trackers' URLs
 }
@@ -45,7 +46,7 @@ func NewClient(addrs []string) *Client {
 	return &Client{
 		Patience:      30 * time.Second,
 		WatchPatience: 5 * time.Minute,
-		known:         knowledge{addrs: addrs},
+		known:         seek.New(addrs),
 		scheme:        "http://",
 		http: &http.Client{
 			Transport: &http.Transport{
@@ -96,31 +97,35 @@ func asJSON(method, path string, v any) request {
 // ask finds the leader and has it answer. Maybe: an earlier try, or this one, may
 // have been carried out although no answer came.
 func (c *Client) ask(ctx context.Context, q request, answer any) (maybe bool, err error) {
-	s := c.known.search(c.Patience)
+	s := c.known.Search(c.Patience)
 	for {
-		addr, limit, err := s.next(ctx)
+		addr, limit, err := s.Next(ctx)
 		if err != nil {
 			return maybe, err
 		}
 		err = c.try(ctx, addr, limit, q, answer)
 		if err == nil {
-			c.known.leads(addr)
+			c.known.Leads(addr)
 			return maybe, nil
 		}
 		maybe = maybe || !untouched(err)
 		if !elsewhere(err) {
 			return maybe, err
 		}
-		s.failed(addr, err)
-		c.tellSearch(s)
+		c.failed(s, addr, err)
 	}
 }
 
-// tellSearch tells once that a search takes long.
-func (c *Client) tellSearch(s *search) {
-	if since := time.Since(s.began); !s.told && since >= tellAfter {
-		s.told = true
-		c.note("no job tracker leads or answers for %v, still looking: %v", since.Round(time.Second), s.last)
+// failed notes that a job tracker is not the leader, and tells once that a search takes long.
+func (c *Client) failed(s *seek.Search, addr string, err error) {
+	var e *Error
+	if errors.As(err, &e) {
+		s.Answered(addr, err, e.Addr)
+	} else {
+		s.Failed(addr, err)
+	}
+	if since, slow := s.Slow(); slow {
+		c.note("no job tracker leads or answers for %v, still looking: %v", since.Round(time.Second), err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/web/seek"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -155,10 +156,9 @@ func TestKillAgain(t *testing.T) {
 	}))
 	defer front.Close()
 	addr := strings.TrimPrefix(front.URL, "http://")
-	c = testClient(t, addr)
+	c = testClient(t, addr, all[0].addr)
 	go l.change(func() { all[0].hint = "" })
-	c.known.learn(all[0].addr)
-	c.known.leads(addr)
+	c.known.Leads(addr)
 	if err := c.Kill(t.Context(), job1, "enough"); err != nil {
 		t.Error(err)
 	}
@@ -240,13 +240,13 @@ func TestGiveUp(t *testing.T) {
 		text  string
 		maybe bool
 	}{
-		{"nobody", []string{dead}, ErrUnreachable, "job tracker unreachable: tried " + dead, false},
-		{"no address", nil, ErrUnreachable, "no address is known", false},
-		{"followers", []string{all[1].addr, dead}, ErrNoLeader, "no leader among the job trackers", false},
-		{"foreign", []string{strings.TrimPrefix(foreign.URL, "http://")}, ErrUnreachable, "no job tracker of this version", false},
-		{"silent", []string{silent.Addr().String()}, ErrUnreachable, "does not answer", true},
-		{"cut", []string{strings.TrimPrefix(cut.URL, "http://")}, ErrUnreachable, "EOF", true},
-		{"bad address", []string{"a b"}, ErrUnreachable, "a b", false},
+		{"nobody", []string{dead}, seek.ErrUnreachable, "job tracker unreachable: tried " + dead, false},
+		{"no address", nil, seek.ErrUnreachable, "no address is known", false},
+		{"followers", []string{all[1].addr, dead}, seek.ErrNoLeader, "no leader among the job trackers", false},
+		{"foreign", []string{strings.TrimPrefix(foreign.URL, "http://")}, seek.ErrUnreachable, "no job tracker of this version", false},
+		{"silent", []string{silent.Addr().String()}, seek.ErrUnreachable, "does not answer", true},
+		{"cut", []string{strings.TrimPrefix(cut.URL, "http://")}, seek.ErrUnreachable, "EOF", true},
+		{"bad address", []string{"a b"}, seek.ErrUnreachable, "a b", false},
 	} {
 		c := testClient(t, g.addrs...)
 		c.Patience = 100 * time.Millisecond
@@ -374,7 +374,7 @@ func TestWatchLeavesTheSilent(t *testing.T) {
 	}()
 	c := testClient(t, stuck.Addr().String(), all[0].addr)
 	l.jobs = []wire.JobStatus{{ID: job1, State: wire.Succeeded}}
-	c.known.leads(stuck.Addr().String())
+	c.known.Leads(stuck.Addr().String())
 	w := watchJob(t, c)
 	if s := await(t, "state", w.states); s != "succeeded" {
 		t.Error(s)
@@ -415,7 +415,7 @@ func TestWatchCutOff(t *testing.T) {
 		}))
 		addr := strings.TrimPrefix(server.URL, "http://")
 		client := testClient(t, addr, all[0].addr)
-		client.known.leads(addr)
+		client.known.Leads(addr)
 		w := watchJob(t, client)
 		err := await(t, "end", w.end)
 		if c.want == "" && (err != nil || await(t, "state", w.states) != "succeeded") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -467,7 +467,7 @@ func TestWatchEnds(t *testing.T) {
 	for _, stop := range stops {
 		stop()
 	}
-	if err := await(t, "end", w.end); !errors.Is(err, ErrUnreachable) {
+	if err := await(t, "end", w.end); !errors.Is(err, seek.ErrUnreachable) {
 		t.Errorf("all are gone: %v", err)
 	}
 }

@@ -125,10 +125,10 @@ func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 // Cluster tells of the cluster: what its leader says or, when none leads, what
 // somebody says who does not.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
-	s := c.known.search(c.Patience)
+	s := c.known.Search(c.Patience)
 	var follower *Cluster
 	for {
-		addr, limit, err := s.next(ctx)
+		addr, limit, err := s.Next(ctx)
 		if err != nil {
 			if follower != nil {
 				return follower, nil
@@ -139,7 +139,7 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 		err = c.try(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
 		switch {
 		case err == nil && answer.Leads:
-			c.known.leads(addr)
+			c.known.Leads(addr)
 			return answer, nil
 		case err == nil:
 			follower = answer
@@ -147,7 +147,6 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 		case !elsewhere(err):
 			return nil, fmt.Errorf("describe cluster: %w", err)
 		}
-		s.failed(addr, err)
-		c.tellSearch(s)
+		c.failed(s, addr, err)
 	}
 }

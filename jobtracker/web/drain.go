@@ -44,7 +44,7 @@ func (h *handler) drain(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	if body.Tracker == "" {
-		return nil, &Error{Code: codeBadRequest, Text: "no tracker is named", Untouched: true}
+		return nil, badRequest("no tracker is named")
 	}
 	if err := h.administers(r, "drain task trackers"); err != nil {
 		return nil, err

@@ -49,9 +49,9 @@ type following struct {
 
 // run follows until all jobs have ended: nil.
 func (f *following) run(ctx context.Context) error {
-	s := f.c.known.search(f.c.Patience)
+	s := f.c.known.Search(f.c.Patience)
 	for {
-		addr, limit, err := s.next(ctx)
+		addr, limit, err := s.Next(ctx)
 		if err != nil {
 			return err
 		}
@@ -67,17 +67,15 @@ func (f *following) run(ctx context.Context) error {
 			return err
 		}
 		if f.heard.After(began) { // it led
-			s.patience = f.c.WatchPatience
 			// One that is lost at once, again and again, is left in the end like one that
 			// is never found.
 			if f.heard.Sub(began) >= beat {
-				s = f.c.known.search(f.c.WatchPatience)
+				s = f.c.known.Search(f.c.WatchPatience)
 			}
-			s.avoid = addr
+			s.Lost(addr, f.c.WatchPatience)
 		}
-		s.failed(addr, err)
-		f.c.tellSearch(s)
-		f.told = f.told || s.told
+		f.c.failed(s, addr, err)
+		f.told = f.told || s.Told()
 	}
 }
 
@@ -165,7 +163,7 @@ func (f *following) found(addr string, line *watchLine) error {
 	if line.Epoch < f.epoch {
 		return &Error{Code: codeNotLeader, Text: fmt.Sprintf("%s leads epoch %d, after epoch %d: %v", addr, line.Epoch, f.epoch, core.ErrNotLeader)}
 	}
-	f.c.known.leads(addr)
+	f.c.known.Leads(addr)
 	gone := time.Since(f.heard).Round(100 * time.Millisecond)
 	switch {
 	case f.leader == "":

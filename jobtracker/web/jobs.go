@@ -228,7 +228,7 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 func pathJob(r *http.Request) (wire.JobID, error) {
 	id, err := wire.ParseJobID(r.PathValue("id"))
 	if err != nil {
-		return id, &Error{Code: codeBadRequest, Text: err.Error(), Untouched: true}
+		return id, badRequest(err.Error())
 	}
 	return id, nil
 }

@@ -45,6 +45,11 @@ const (
 	codeInternal   = "internal"
 )
 
+// badRequest turns a request away that cannot be understood.
+func badRequest(text string) *Error {
+	return &Error{Code: codeBadRequest, Text: text, Untouched: true}
+}
+
 // kind pairs a code with its HTTP status and the sentinel it stands for.
 type kind struct {
 	code     string
@@ -102,4 +107,17 @@ func problem(err error) (*Error, int) {
 		}
 	}
 	return known, http.StatusInternalServerError
+}
+
+// elsewhere says whether another job tracker, or the same one later, may do better.
+func elsewhere(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return true // it was the network
+	}
+	switch e.Code {
+	case codeNotLeader, codeTimeout, codeStopped:
+		return true
+	}
+	return false
 }

@@ -178,7 +178,7 @@ func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
 	case err != nil:
 		return nil, err
 	case change.Nothing():
-		return nil, &Error{Code: codeBadRequest, Text: "the change changes nothing", Untouched: true}
+		return nil, badRequest("the change changes nothing")
 	}
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	if body == (Scheduling{}) {
-		return nil, &Error{Code: codeBadRequest, Text: "the change changes nothing", Untouched: true}
+		return nil, badRequest("the change changes nothing")
 	}
 	if err := h.administers(r, "change how the cluster shares its slots"); err != nil {
 		return nil, err

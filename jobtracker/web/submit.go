@@ -18,7 +18,7 @@ const frameType = "application/x-quern-frame"
 
 func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != frameType {
-		return nil, &Error{Code: codeBadRequest, Text: "the content type of a submission is " + frameType, Untouched: true}
+		return nil, badRequest("the content type of a submission is " + frameType)
 	}
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func readSubmission(body io.Reader) (*wire.Submission, error) {
 	case errors.As(err, &large), errors.Is(err, wire.ErrFrameTooLarge), errors.Is(err, wire.ErrInflated):
 		return nil, &Error{Code: codeTooLarge, Text: fmt.Sprintf("read submission: %v", err), Untouched: true}
 	}
-	return nil, &Error{Code: codeBadRequest, Text: fmt.Sprintf("read submission: %v", err), Untouched: true}
+	return nil, badRequest(fmt.Sprintf("read submission: %v", err))
 }
 
 // Submit implements client.Cluster. An error matches client.ErrUndecided when the

@@ -36,7 +36,7 @@ func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	if v.ID == "" || v.Addr == "" {
-		return nil, &Error{Code: codeBadRequest, Text: "a voter has an id and an addr", Untouched: true}
+		return nil, badRequest("a voter has an id and an addr")
 	}
 	if err := h.mayAdd(r, v.ID); err != nil {
 		return nil, err

@@ -54,13 +54,13 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 func watched(r *http.Request) ([]wire.JobID, error) {
 	texts := r.URL.Query()["job"]
 	if len(texts) == 0 {
-		return nil, &Error{Code: codeBadRequest, Text: "watch: no job is named", Untouched: true}
+		return nil, badRequest("watch: no job is named")
 	}
 	ids := make([]wire.JobID, 0, len(texts))
 	for _, text := range texts {
 		id, err := wire.ParseJobID(text)
 		if err != nil {
-			return nil, &Error{Code: codeBadRequest, Text: "watch: " + err.Error(), Untouched: true}
+			return nil, badRequest("watch: " + err.Error())
 		}
 		ids = append(ids, id)
 	}

@@ -69,8 +69,9 @@
 // A thing that can be asked about is a file, with its form in JSON, its handlers and the
 // Client's methods: submit, jobs, explain, settings, cluster, drain, voters, watch. What all
 // of them need is below: handlers (a route's frame), admit (who may), problem (errors on
-// their way), client, search (for the leader). follow is the client's side of watch. A route
-// is a handler and a method in such a file, a line in [New], and one in the table above.
+// their way), client, which finds the leader by package seek. follow is the client's side of
+// watch. A route is a handler and a method in such a file, a line in [New], and one in the
+// table above.
 //
 // A handler and a Client may be used by many goroutines.
 package web

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -59,29 +60,34 @@ func awaitGroup(group int) {
 	}
 }
 
-// others lists the members of a process group other than its leader. A system
-// call for each process there is costs less than reading anything of them.
+// others lists the members of a process group other than its leader.
 func others(group int) []int {
+	return slices.DeleteFunc(groupMembers()[group], func(pid int) bool { return pid == group })
+}
+
+// groupMembers lists all processes by group. A system call for each costs less
+// than reading anything of them.
+func groupMembers() map[int][]int {
+	groups := make(map[int][]int)
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return groups
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return nil
+		return groups
 	}
-	var members []int
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == group {
+		if err != nil {
 			continue
 		}
-		if g, err := syscall.Getpgid(pid); err == nil && g == group {
-			members = append(members, pid)
+		if g, err := syscall.Getpgid(pid); err == nil {
+			groups[g] = append(groups[g], pid)
 		}
 	}
-	return members
+	return groups
 }
 
 // procStat is what /proc/<pid>/stat tells of a process.

@@ -206,31 +206,6 @@ func memoryProperty(kind wire.Kind) string {
 
 func mebibytes(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 0, 64) + " MiB" }
 
-// groupMembers lists all processes by group. A system call for each costs less
-// than reading anything of them.
-func groupMembers() map[int][]int {
-	groups := make(map[int][]int)
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return groups
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return groups
-	}
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if g, err := syscall.Getpgid(pid); err == nil {
-			groups[g] = append(groups[g], pid)
-		}
-	}
-	return groups
-}
-
 // residentMemory is what a process has in memory; not ok: it has ended.
 func residentMemory(pid int) (bytes int64, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

@@ -1,4 +1,13 @@
-package web
+// Package seek looks for the job tracker that leads: it says which address to try next, for
+// how long, and when to give up, and learns from how that went. It connects to nobody.
+//
+// A search goes in rounds. In each, every known address is tried once: the last leader
+// first, the others in any order, so that many clients do not all ask the same one. A hint
+// of where the leader is comes next. Between rounds it pauses; a try may take longer in
+// each. There is at least one try, however little the patience.
+//
+// A [Known] may be used by many goroutines, a [Search] by one.
+package seek
 
 import (
 	"context"
@@ -37,8 +46,8 @@ const (
 // tellAfter is how long a client looks for a leader before it says that it does.
 const tellAfter = 5 * time.Second
 
-// knowledge is what a Client has learnt of its job trackers.
-type knowledge struct {
+// Known is what a client has learnt of its job trackers. Make one with [New].
+type Known struct {
 	addrs []string // as configured
 
 	mu     sync.Mutex
@@ -46,14 +55,18 @@ type knowledge struct {
 	hinted []string // addresses of leaders that are not among addrs
 }
 
-func (k *knowledge) leads(addr string) {
+// New knows the host:port addresses of some job trackers.
+func New(addrs []string) *Known { return &Known{addrs: addrs} }
+
+// Leads notes that addr leads.
+func (k *Known) Leads(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.leader = addr
 }
 
 // lost forgets that addr leads.
-func (k *knowledge) lost(addr string) {
+func (k *Known) lost(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.leader == addr {
@@ -62,7 +75,7 @@ func (k *knowledge) lost(addr string) {
 }
 
 // learn keeps an address that a job tracker has named as the leader's.
-func (k *knowledge) learn(addr string) {
+func (k *Known) learn(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	const most = 16
@@ -72,7 +85,7 @@ func (k *knowledge) learn(addr string) {
 }
 
 // round is every known address once: the leader first, avoid last, the others in any order.
-func (k *knowledge) round(avoid string) []string {
+func (k *Known) round(avoid string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := append(slices.Clone(k.addrs), k.hinted...)
@@ -90,9 +103,9 @@ func (k *knowledge) round(avoid string) []string {
 	return all
 }
 
-// search goes from address to address until the leader is found.
-type search struct {
-	known    *knowledge
+// Search goes from address to address until the leader is found.
+type Search struct {
+	known    *Known
 	patience time.Duration
 	began    time.Time
 	avoid    string   // address of the leader that was lost
@@ -105,13 +118,14 @@ type search struct {
 	before   bool     // somebody in the round before
 }
 
-func (k *knowledge) search(patience time.Duration) *search {
-	return &search{known: k, patience: patience, began: time.Now()}
+// Search begins a search, which is given up after the patience.
+func (k *Known) Search(patience time.Duration) *Search {
+	return &Search{known: k, patience: patience, began: time.Now()}
 }
 
-// next is the address to try now, and for how long. It fails when ctx ends or the
+// Next is the address to try now, and for how long. It fails when ctx ends or the
 // patience has run out.
-func (s *search) next(ctx context.Context) (addr string, limit time.Duration, err error) {
+func (s *Search) Next(ctx context.Context) (addr string, limit time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", 0, context.Cause(ctx)
 	}
@@ -136,7 +150,7 @@ func (s *search) next(ctx context.Context) (addr string, limit time.Duration, er
 }
 
 // pause waits before every round but the first.
-func (s *search) pause(ctx context.Context, left time.Duration) error {
+func (s *Search) pause(ctx context.Context, left time.Duration) error {
 	if s.rounds == 0 {
 		return nil
 	}
@@ -152,43 +166,47 @@ func (s *search) pause(ctx context.Context, left time.Duration) error {
 	}
 }
 
-// failed notes why addr is not the leader, and follows its hint.
-func (s *search) failed(addr string, err error) {
+// Lost says that addr led until now, and gives the search another patience.
+func (s *Search) Lost(addr string, patience time.Duration) { s.avoid, s.patience = addr, patience }
+
+// Failed notes why addr, which gave no answer, is not the leader.
+func (s *Search) Failed(addr string, err error) {
 	s.last = err
 	s.known.lost(addr)
-	var e *Error
-	if !errors.As(err, &e) {
-		return
-	}
+}
+
+// Answered notes why addr, which did, is not the leader, and follows its hint; empty: none.
+func (s *Search) Answered(addr string, err error, hint string) {
+	s.Failed(addr, err)
 	s.answered = true
-	if e.Addr == "" || e.Addr == addr {
+	if hint == "" || hint == addr {
 		return
 	}
-	s.known.learn(e.Addr)
-	if !slices.Contains(s.tried, e.Addr) {
-		s.queue = slices.DeleteFunc(s.queue, func(a string) bool { return a == e.Addr })
-		s.queue = slices.Insert(s.queue, 0, e.Addr)
+	s.known.learn(hint)
+	if !slices.Contains(s.tried, hint) {
+		s.queue = slices.DeleteFunc(s.queue, func(a string) bool { return a == hint })
+		s.queue = slices.Insert(s.queue, 0, hint)
 	}
 }
 
+// Slow says, once, that the search takes long, and for how long it has gone on.
+func (s *Search) Slow() (since time.Duration, slow bool) {
+	since = time.Since(s.began)
+	if s.told || since < tellAfter {
+		return since, false
+	}
+	s.told = true
+	return since, true
+}
+
+// Told says whether Slow has said so.
+func (s *Search) Told() bool { return s.told }
+
 // inVain says what a whole search has come to.
-func (s *search) inVain() error {
+func (s *Search) inVain() error {
 	tried := slices.Sorted(slices.Values(s.known.round("")))
 	if s.answered || s.before {
 		return fmt.Errorf("%w: tried %s for %v: %w", ErrNoLeader, strings.Join(tried, ", "), s.patience, s.last)
 	}
 	return fmt.Errorf("%w: tried %s for %v: %w", ErrUnreachable, strings.Join(tried, ", "), s.patience, s.last)
-}
-
-// elsewhere says whether another job tracker, or the same one later, may do better.
-func elsewhere(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return true // it was the network
-	}
-	switch e.Code {
-	case codeNotLeader, codeTimeout, codeStopped:
-		return true
-	}
-	return false
 }

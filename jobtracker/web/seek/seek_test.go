@@ -1,0 +1,86 @@
+package seek
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestOrder: the last leader comes first, a hint next, and the one that was lost last.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := New([]string{"a", "b", "c"})
+		known.Leads("b")
+		s := known.Search(time.Minute)
+		s.Lost("a", time.Minute)
+		next := func() string {
+			addr, _, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return addr
+		}
+		var got []string
+		follower := errors.New("it follows")
+		for _, hint := range []string{"d", "", "", ""} {
+			addr := next()
+			got = append(got, addr)
+			s.Answered(addr, follower, hint)
+		}
+		if !slices.Equal(got, []string{"b", "d", "c", "a"}) {
+			t.Errorf("the first round is %q", got)
+		}
+		got = []string{next(), next(), next(), next()}
+		if got[3] != "a" || !slices.Contains(got, "d") {
+			t.Errorf("the second round is %q", got)
+		}
+	})
+}
+
+// TestInVain: a search that is given up says whom it has tried, and whether they answered.
+func TestInVain(t *testing.T) {
+	for _, c := range []struct {
+		answers bool
+		want    error
+	}{{false, ErrUnreachable}, {true, ErrNoLeader}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New([]string{"b", "a"}).Search(10 * time.Second)
+			why, slow := errors.New("the reason"), 0
+			for {
+				addr, limit, err := s.Next(t.Context())
+				if err != nil {
+					if !errors.Is(err, c.want) || !errors.Is(err, why) || !strings.Contains(err.Error(), "tried a, b for 10s") {
+						t.Errorf("it ended with %v", err)
+					}
+					break
+				}
+				if limit < firstTry || limit > lastTry {
+					t.Errorf("a try of %v", limit)
+				}
+				if c.answers {
+					s.Answered(addr, why, "")
+				} else {
+					s.Failed(addr, why)
+				}
+				if _, now := s.Slow(); now {
+					slow++
+				}
+			}
+			if slow != 1 || !s.Told() {
+				t.Errorf("told %d times that it takes long", slow)
+			}
+		})
+	}
+	if _, _, err := New(nil).Search(0).Next(t.Context()); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("without addresses: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := New([]string{"a"}).Search(0).Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its end: %v", err)
+	}
+}
