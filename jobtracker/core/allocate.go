@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
@@ -32,44 +33,19 @@ type phase struct {
 	bounds    []scheduler.Pool
 	plannedAt time.Duration // when the plan in force was asked for
 
-	plan        scheduler.Plan // in force
-	inForce     uint64         // its seq; 0: none is
-	uneven      bool           // it is another one than the queues are by
-	queued      bool           // its plan has Queues, in force
-	queuedUntil time.Duration  // at the latest
-	line        line           // of jobs with tasks to launch, in the order in which they are served
+	plan scheduler.Plan // in force
 }
 
 func newPhase(k wire.Kind) phase {
-	return phase{index: phaseOf(k), kind: k, due: never, queuedUntil: never, last: -completionGap}
+	return phase{index: phaseOf(k), kind: k, due: never, last: -completionGap}
 }
 
-// given is what a plan has for a job.
-type given struct {
-	plan  uint64 // its seq
-	slots int
-	rank  int // in its Targets
-}
-
-// force puts a plan into force that names no job yet.
-func (p *phase) force(plan scheduler.Plan, seq uint64) { p.plan, p.inForce = plan, seq }
-
-// givenTo is what the plan in force has for a job; ok is false for one that it does not
-// name, which comes after those that it does.
-func (p *phase) givenTo(j *job) (x given, ok bool) {
-	if x = j.given[p.index]; p.inForce == 0 || x.plan != p.inForce {
-		return given{rank: len(p.plan.Targets)}, false
-	}
-	return x, true
-}
-
-// drop forgets the plan, and the one that is asked for.
-func (p *phase) drop() {
+// dropPlan forgets the plan, and the one that is asked for.
+func (l *Live) dropPlan(p *phase) {
 	p.asked = false
 	p.seq++
-	p.force(scheduler.Plan{}, 0)
-	p.uneven = true
-	p.planned()
+	l.assign.DropPlan(p.index)
+	p.plan = scheduler.Plan{}
 }
 
 // begun asks for a plan at once: a job has its first tasks of the phase.
@@ -90,8 +66,8 @@ func (l *Live) allocate() {
 		s := l.snapshot(i)
 		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
 			p.due, p.noPlan = never, ""
-			if p.inForce != 0 {
-				p.force(scheduler.Plan{}, 0)
+			if l.assign.ForgetPlan(p.index) {
+				p.plan = scheduler.Plan{}
 				l.notePlan(p)
 			}
 			continue
@@ -117,7 +93,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		if !j.runnable() || j.facts.Submission().Suspended() {
 			continue
 		}
-		if most := j.useful(i, needs.Early); most > 0 && !j.barred {
+		if most := l.useful(j, i, needs.Early); most > 0 && !j.assign.Barred() {
 			s.Jobs = append(s.Jobs, l.allocatable(j, v, t.time, most))
 		}
 		if needs.Transfers && i == mapPhase {
@@ -153,8 +129,8 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 
 // useful is how many slots of a phase a job could use, or, early, is to be planned
 // with: reduces that will be ready before the plan has been carried out.
-func (j *job) useful(phase int, early bool) int {
-	now := j.inSlots[phase] + j.toLaunch(phase)
+func (l *Live) useful(j *job, phase int, early bool) int {
+	now := j.assign.InSlots(phase) + l.toLaunch(j, phase)
 	if early && phase == reducePhase && j.slowstarted() {
 		return max(now, j.left(phase))
 	}
@@ -166,7 +142,7 @@ func (j *job) useful(phase int, early bool) int {
 func (l *Live) allocatable(j *job, v look, whole time.Duration, most int) scheduler.Job {
 	terms := j.facts.Submission().Terms()
 	return scheduler.Job{
-		ID: j.id, Arrived: j.arrived, Running: j.inSlots[v.phase], Max: most,
+		ID: j.id, Arrived: j.arrived, Running: j.assign.InSlots(v.phase), Max: most,
 		Work:  v.work(j, whole),
 		Alone: times(j.total(v.phase), whole),
 		Goal:  goalOf(terms, j.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
@@ -254,17 +230,17 @@ func (l *Live) allocated(r Allocated) {
 		p.noPlan = r.Err.Error()
 		return
 	}
-	p.force(r.Plan, r.Seq)
-	p.plannedAt = p.last
+	p.plan, p.plannedAt = r.Plan, p.last
+	targets := make([]assign.Target, len(r.Plan.Targets))
 	for i, t := range r.Plan.Targets {
+		targets[i].Slots = t.Slots
 		if j := l.job(t.Job); j != nil {
-			j.given[p.index] = given{plan: p.inForce, slots: t.Slots, rank: i}
+			targets[i].Job = &j.assign
 			if j.homeless.Len() > 0 {
 				l.touch(j) // its homes may have waited for this
 			}
 		}
 	}
-	p.planned()
-	p.uneven = true
+	l.assign.SetPlan(p.index, r.Seq, targets, l.queuesFor(p))
 	l.notePlan(p)
 }

@@ -38,7 +38,7 @@ type fleet struct {
 	seq      int
 	launched int
 	levels   [wire.Remote + 1]int // launched maps by level
-	refusing int                  // jobs that refuse slots after a Step, summed up
+	deferred int                  // deferred jobs after every so many Steps, summed up
 	steps    []time.Duration      // what each took, but for those of the building
 	measures bool
 }
@@ -47,7 +47,9 @@ const (
 	fleetSlots = 8
 	fleetRack  = 40
 	fleetBlock = 128 << 20
-	fleetPace  = 5 * time.Microsecond // of virtual time from one end of a map to the next: 200,000 a second
+
+	deferredEvery = 256                  // Steps: to look at all jobs after each would be measured, too
+	fleetPace     = 5 * time.Microsecond // of virtual time from one end of a map to the next: 200,000 a second
 )
 
 // fleetSize is what there is of it.
@@ -91,7 +93,13 @@ func (f *fleet) step(ev Event) {
 	begin := cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
 	commands := f.core.Step(f.now, ev)
 	f.steps = append(f.steps, cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)-begin)
-	f.refusing += len(f.core.live.refusing)
+	if len(f.steps)%deferredEvery == 0 {
+		for _, j := range f.core.live.order {
+			if _, deferred := j.assign.Deferred(); deferred {
+				f.deferred++
+			}
+		}
+	}
 	f.carry(commands)
 }
 
@@ -326,7 +334,7 @@ func (f *fleet) figures(b *testing.B, times map[string]time.Duration) {
 	percent := func(n int) float64 { return 100 * float64(n) / float64(f.launched) }
 	b.ReportMetric(percent(f.levels[wire.NodeLocal]), "%node")
 	b.ReportMetric(percent(f.levels[wire.RackLocal]), "%rack")
-	b.ReportMetric(float64(f.refusing)/float64(len(f.steps)), "refusing")
+	b.ReportMetric(float64(f.deferred)/float64(len(f.steps)/deferredEvery), "deferred")
 	slices.Sort(f.steps)
 	micros := func(part float64) float64 {
 		return float64(f.steps[int(part*float64(len(f.steps)-1))].Nanoseconds()) / 1000

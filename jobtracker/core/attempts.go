@@ -123,12 +123,9 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		if p == reducePhase && j.homes[id.Task.N].tracker == t {
 			l.freeSlot(j, id.Task.N) // which this one takes
 		}
-		t.free[p]--
-		l.takes(j, p, 1)
+		l.assign.Occupy(&j.assign, &t.assign, p)
 		j.launched[p]++
 		l.countLevel(a)
-		l.move(j)
-		l.refreshFree(t, p)
 		l.update(a)
 	}
 	started := j.crew(t).joins()
@@ -162,9 +159,7 @@ func (l *Live) remove(j *job, t *tracker, a *attempt) {
 		l.countService(t, -1)
 	} else {
 		p := phaseOf(kind)
-		t.free[p]++
-		l.takes(j, p, -1)
-		l.refreshFree(t, p)
+		l.assign.Vacate(&j.assign, &t.assign, p)
 		l.phases[p].completed(l.now)
 		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.wishes.name).Early {
 			l.phases[reducePhase].completed(l.now) // reduces may count from now on
@@ -278,7 +273,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 		}
 		switch a.id.Task.Kind {
 		case wire.Map:
-			l.learnReading(j, a.level, r)
+			l.assign.Learn(&j.assign, a.level, r.Took, r.Reads)
 		case wire.Reduce:
 			l.learnSpeed(j, t, r)
 		}

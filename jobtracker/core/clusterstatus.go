@@ -63,7 +63,7 @@ func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 	s := wire.TrackerStatus{
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
 		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],
-		Maps: t.slots[mapPhase] - t.free[mapPhase], Reduces: t.slots[reducePhase] - t.free[reducePhase],
+		Maps: t.slots[mapPhase] - t.assign.Free(mapPhase), Reduces: t.slots[reducePhase] - t.assign.Free(reducePhase),
 		Connected: t.usable(), Silent: (now - t.heard).Milliseconds(),
 		Excluded: t.Excluded, Trouble: t.trouble, Rack: t.rack,
 	}

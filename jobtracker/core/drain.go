@@ -59,7 +59,7 @@ func (l *Live) drainChanged(t *tracker) {
 		return
 	}
 	t.resting, t.remade = false, false
-	l.draining.Set(t.index, t.drain != 0)
+	l.draining.Set(t.assign.Index(), t.drain != 0)
 	if t.drain == 0 {
 		l.keepOutputs(t)
 	}

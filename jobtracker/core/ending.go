@@ -98,14 +98,12 @@ func (l *Live) ended(j *job) {
 		l.closeTime = (3*cmp.Or(l.closeTime, l.now-j.committing) + l.now - j.committing) / 4
 	}
 	l.clearTasks(j)
-	l.part(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.remove(j, a.tracker, a)
 	}
 	delete(l.jobs, j.facts.N())
-	l.lineUp() // it is in no line any more
-	l.seats[j.seat] = nil
-	for _, list := range []*[]*job{&l.order, &l.unhoused, &l.setAsides} {
+	l.assign.DropJob(&j.assign)
+	for _, list := range []*[]*job{&l.order, &l.unhoused} {
 		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })
 	}
 	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.DoneWith(j.facts.Submission())}

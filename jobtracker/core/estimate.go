@@ -222,7 +222,7 @@ type look struct {
 func (l *Live) lookAt(phase int, now time.Duration) look {
 	running := 0
 	for _, j := range l.order {
-		running += j.inSlots[phase]
+		running += j.assign.InSlots(phase)
 	}
 	return look{phase: phase, now: now, wall: l.c.wall + now.Milliseconds(), warm: l.warmUp, close: running <= closeLook}
 }
@@ -285,7 +285,7 @@ func (v look) corrected(j *job, t take) take {
 
 // ages is for how long the tasks of a phase run, ascending.
 func (v look) ages(j *job) []time.Duration {
-	ages := make([]time.Duration, 0, j.inSlots[v.phase])
+	ages := make([]time.Duration, 0, j.assign.InSlots(v.phase))
 	for a := range j.running(v.phase) {
 		ages = append(ages, max(0, v.ran(a)))
 	}
@@ -337,9 +337,9 @@ func times(tasks int, each time.Duration) float64 { return float64(tasks) * each
 // all their work yet to do.
 func (j *job) working(phase int) int {
 	if phase == reducePhase {
-		return j.inSlots[phase] - j.gathering
+		return j.assign.InSlots(phase) - j.gathering
 	}
-	return j.inSlots[phase]
+	return j.assign.InSlots(phase)
 }
 
 // endedTasks is the tasks of earlier and of this run on each tracker, for policies to

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
@@ -180,11 +181,7 @@ type (
 )
 
 // Split is what the leader needs to know of a map's input.
-type Split struct {
-	Bytes int64
-	Hosts []string // that store it, most bytes first
-	Racks []string // of Hosts, empty where not known; nil: none is
-}
+type Split = assign.Split
 
 func (Entry) event()          {}
 func (Restored) event()       {}

@@ -65,12 +65,12 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 		*s = streak{since: a.began, judged: l.now - judgeGap, tasks: make(map[wire.TaskID]bool), jobs: make(map[int]bool)}
 	}
 	s.last, s.jobs[a.job.facts.N()] = l.now, true
-	if !l.suspects[phase].Has(t.index) {
+	if !l.suspects[phase].Has(t.assign.Index()) {
 		s.tasks[a.id.Task] = true
 		if len(s.tasks) < max(minStreak, 2*t.slots[phase]+1) {
 			return
 		}
-		l.suspects[phase].Add(t.index)
+		l.suspects[phase].Add(t.assign.Index())
 	}
 	if l.now-s.judged >= judgeGap && l.standsOut(t, phase, took) {
 		l.exclude(t, fmt.Sprintf("%d or more %ss in a row failed there, the last one %v after its launch, while others of the same jobs ran well on other trackers",
@@ -82,7 +82,7 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 func (l *Live) trust(t *tracker, phase int) {
 	if t.streaks[phase].tasks != nil {
 		t.streaks[phase] = streak{}
-		l.suspects[phase].Remove(t.index)
+		l.suspects[phase].Remove(t.assign.Index())
 	}
 }
 
@@ -112,7 +112,7 @@ func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well
 		}
 		t := l.trackers[l.named[p.tracker].Name]
 		switch {
-		case p.kind != kindOf(phase) || p.began < since || t == nil || l.suspects[phase].Has(t.index):
+		case p.kind != kindOf(phase) || p.began < since || t == nil || l.suspects[phase].Has(t.assign.Index()):
 		case p.state == wire.AttemptSucceeded:
 			well++
 		case p.state == wire.AttemptFailed && !t.excluded:
@@ -120,7 +120,7 @@ func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well
 		}
 	}
 	for a := range j.running(phase) {
-		if a.began >= since && l.wall()-a.began > so.Milliseconds() && !l.suspects[phase].Has(a.tracker.index) {
+		if a.began >= since && l.wall()-a.began > so.Milliseconds() && !l.suspects[phase].Has(a.tracker.assign.Index()) {
 			well++
 		}
 	}

@@ -98,13 +98,13 @@ func (l *Live) needs(j *job, all map[int]*outlook) (list []wire.Hold) {
 
 func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 	p, j := &l.phases[i], o.job
-	given, named := p.givenTo(j)
+	given, named := l.assign.Given(p.index, &j.assign)
 	x := wire.PhaseExplanation{
-		Phase: p.kind, Tasks: j.total(i), Done: j.total(i) - j.left(i), Running: j.inSlots[i], Waiting: j.toLaunch(i),
-		Target: given.slots, TaskSeconds: o.takes[i].time.Seconds(), Left: o.work[i], Source: o.takes[i].source,
+		Phase: p.kind, Tasks: j.total(i), Done: j.total(i) - j.left(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
+		Target: given.Slots, TaskSeconds: o.takes[i].time.Seconds(), Left: o.work[i], Source: o.takes[i].source,
 	}
 	if named {
-		x.Place, x.Of = given.rank+1, len(p.plan.Targets)
+		x.Place, x.Of = given.Rank+1, len(p.plan.Targets)
 	}
 	if k, ok := slices.BinarySearchFunc(p.seen, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
 		x.Min, x.Max = p.seen[k].Min, p.seen[k].Max
@@ -117,8 +117,8 @@ func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 			x.Adopted++
 		}
 	}
-	if i == mapPhase && j.in != nil {
-		x.Wait = l.wishes.rule.Limit(l.offer(j))
+	if i == mapPhase && j.assign.Located() {
+		x.Wait = l.assign.Limit(&j.assign)
 	}
 	switch {
 	case j.left(i) == 0 && j.facts.Maps() >= 0:

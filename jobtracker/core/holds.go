@@ -45,29 +45,29 @@ func (l *Live) holds(j *job) []wire.Hold {
 			hold(until, "%s waiting for a slot of another tracker, after failing where slots are free", count(n, kind))
 		}
 	}
-	if p := j.party; p != nil {
-		if j.barred {
+	if p := j.assign.Pool(); p != nil {
+		if j.assign.Barred() {
 			hold(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), ends(p.MaxRunning, "one of them has ended"))
 		}
 		for i, kind := range []string{"map", "reduce"} {
-			if p.full(i) && j.toLaunch(i) > 0 {
+			if p.Full(i) && l.toLaunch(j, i) > 0 {
 				hold(0, "pool %s has all of its %s, until %s", p.Name, count(p.Max[i], kind+" slot"), ends(p.Max[i], "one is free"))
 			}
 		}
 	}
 	for i, kind := range []string{"map", "reduce"} {
-		empty := func(t *tracker) bool { return t.usable() && t.free[i] > 0 }
-		if names := l.drainingNames(empty); names != "" && j.toLaunch(i) > 0 {
+		empty := func(t *tracker) bool { return t.usable() && t.assign.Free(i) > 0 }
+		if names := l.drainingNames(empty); names != "" && l.toLaunch(j, i) > 0 {
 			hold(0, "%s slots stay empty where trackers drain: %s, until that is undone", kind, names)
 		}
 	}
-	if n := min(j.covered[mapPhase], j.pending.Len()); n > 0 {
-		hold(l.phases[mapPhase].queuedUntil, "%s in the queues of trackers where they should end soonest, by the plan", count(n, "map"))
+	if n := min(j.assign.Queued(mapPhase), j.assign.Pending()); n > 0 {
+		hold(l.assign.QueuedUntil(mapPhase), "%s in the queues of trackers where they should end soonest, by the plan", count(n, "map"))
 	}
-	if n := j.pending.Len() - j.loose.Len(); j.refuses && n > 0 {
-		hold(j.refusesUntil, "%s waiting for a slot on a node with their input", count(n, "map"))
+	if until, deferred := j.assign.Deferred(); deferred && j.assign.Bound() > 0 {
+		hold(until, "%s waiting for a slot on a node with their input", count(j.assign.Bound(), "map"))
 	}
-	if n := j.stuck(); n > 0 && j.may[reducePhase] && l.free[reducePhase].Len() > 0 {
+	if n := j.stuck(); n > 0 && j.assign.May(reducePhase) && l.assign.FreeTrackers(reducePhase).Len() > 0 {
 		if j.remaking {
 			hold(0, "%s waiting for a slot where the partition is at home, until it can move: map output that was lost is made again", count(n, "reduce"))
 		} else {
@@ -92,7 +92,7 @@ func (j *job) waitsAgain(phase int, until func(*task) time.Duration) (n int, fir
 
 // passesBy is until when a task waits though a slot is free where it has failed, else 0.
 func (j *job) passesBy(tk *task) time.Duration {
-	if n := int(tk.n); tk.kind == wire.Map && j.aside.Has(n) || tk.kind == wire.Reduce && j.toGather() > 0 && j.homeless.Has(n) {
+	if n := int(tk.n); tk.kind == wire.Map && j.assign.IsAside(n) || tk.kind == wire.Reduce && j.toGather() > 0 && j.homeless.Has(n) {
 		return j.mishaps(tk).elsewhere
 	}
 	return 0

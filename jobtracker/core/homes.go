@@ -40,7 +40,7 @@ func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
 	j.homes[p] = home{tracker: t, gen: gen, strayed: j.homes[p].strayed, moves: j.homes[p].moves, bytes: l.partitionBytes(j)}
 	t.load += j.homes[p].bytes
 	setOf(t.homes, j).Add(p)
-	j.hosts.Add(t.index)
+	j.hosts.Add(t.assign.Index())
 	l.oweShares(t)
 }
 
@@ -62,8 +62,8 @@ func (l *Live) leaveHome(j *job, p int) {
 	if homes.Len() == 0 {
 		delete(t.homes, j)
 		delete(t.ready, j)
-		j.hosts.Remove(t.index)
-		j.full.Remove(t.index)
+		j.hosts.Remove(t.assign.Index())
+		j.full.Remove(t.assign.Index())
 	}
 }
 
@@ -119,7 +119,7 @@ func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
 			l.send(t, l.setHome(j, p))
 		}
 	}
-	l.tellAll(j, t.index)
+	l.tellAll(j, t.assign.Index())
 }
 
 // homeReport takes in what a home has gathered.
@@ -168,7 +168,7 @@ func (l *Live) judgeHome(j *job, p int) {
 	case j.wrong.Add(p):
 		h.wrong = l.now
 		l.alarm(j, l.now+wrongWait)
-		l.tellAll(j, h.tracker.index)
+		l.tellAll(j, h.tracker.assign.Index())
 	}
 }
 
@@ -221,10 +221,7 @@ func (l *Live) gathered(j *job) {
 
 // dropNeedless has no map launched again whose output is not needed any more.
 func (l *Live) dropNeedless(j *job) {
-	for m := range j.pending.All() {
-		l.updateMap(j, m)
-	}
-	for m := range j.aside.All() {
+	for m := range j.assign.Maps() {
 		l.updateMap(j, m)
 	}
 }
@@ -265,14 +262,11 @@ func (l *Live) updateReduce(j *job, p int) {
 	l.move(j)
 	h.stuck, j.movesDue = 0, 0
 	if can && !h.slot {
-		t.offers++
-		j.ready++
-		if j.ready == 1 {
+		if l.assign.Offer(&j.assign, &t.assign, 1) == 1 {
 			l.phases[reducePhase].begun(l.now)
 		}
 	} else {
-		t.offers--
-		if j.ready--; j.ready == 0 {
+		if l.assign.Offer(&j.assign, &t.assign, -1) == 0 {
 			l.madeAgain(j)
 		}
 	}

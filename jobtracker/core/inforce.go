@@ -42,8 +42,8 @@ func (l *Live) noteShare(j *job) {
 // noteOf is what the plan in force has for a job, but for queues.
 func (l *Live) noteOf(j *job, p *phase) history.Planned {
 	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.wishes.asked}
-	if x, ok := p.givenTo(j); ok {
-		note.Target, note.Place, note.Of = x.slots, x.rank+1, len(p.plan.Targets)
+	if x, ok := l.assign.Given(p.index, &j.assign); ok {
+		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {
 		note.Share, note.Turn = j.share, j.turn

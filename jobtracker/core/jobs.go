@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
-	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -38,8 +38,7 @@ type job struct {
 
 	loading    bool // LoadSplits is under way
 	loadFailed int
-	in         *input // nil before the splits are loaded
-	input      int64  // bytes of all of it
+	input      int64 // bytes of all of it
 
 	maps    []mapTask
 	reduces []task
@@ -56,8 +55,6 @@ type job struct {
 	hash      uint64 // of all digests when all are known, 0: to be computed
 
 	expected map[string]*expectation // by tracker that has begun anew
-	pending  taskset.Set             // maps to launch
-	aside    taskset.Set             // maps to launch, but not where slots are free, see setAside
 	unhoused bool                    // in Live.unhoused
 	leaving  taskset.Set             // partitions whose reduces have failed at home
 	reminded reminders               // of tasks that have failed
@@ -78,41 +75,18 @@ type job struct {
 
 	waitsGrant []*attempt // ready attempts that are not granted yet
 
-	attempts  attempts      // that run
-	inSlots   [2]int        // attempts in slots, by phase
-	ready     int           // partitions that can be reduced now
-	given     [2]given      // by the last plan that named it, by phase
-	seat      int32         // in Live.seats
-	moved     bool          // in Live.moved
-	may       [2]bool       // have more slots, as of the last look, by phase
+	attempts  attempts // that run
+	assign    assign.Job
 	classical bool          // see isClassical
 	slowstart float64       // likewise
 	gathering int           // reduce slots held while it is gathered
 	movesDue  time.Duration // when it is to be seen which of its ready partitions move
 	rankedBy  time.Duration // when its homes wait no longer for a plan, see awaitsRanking
 	movesAsOf int           // trackers with free reduce slots then
-	offered   bool          // to have map slots that are in no queue, as of the last look
-	party     *party
-	barred    bool   // by its party
-	covered   [2]int // tasks in trackers' queues, by phase
 	launched  [2]int
 	levels    [wire.Remote + 1]int // launched maps by level
 
-	loose        taskset.Set             // maps to launch that need not wait for a nearer slot
-	refused      []int32                 // maps to launch that slots were refused for, in that order
-	refusedAt    map[int32]time.Duration // for how long it had been refusing when it refused the first for a map
-	far          int                     // slots set aside for it in this pass
-	look         looked
-	sampled      int // the last map that was looked at ahead
-	wait         locality.Wait
-	average      locality.Average
-	pace         locality.Pace
-	refuses      bool          // slots that are not near its input; it is not in line
-	refusedIn    int           // round
-	looked       time.Duration // when it was asked last
-	refusesUntil time.Duration // at the latest
-	woken        time.Duration // when it is, or was, to be asked again
-	failures     [2]int
+	failures [2]int
 
 	measured [2]history.Sum   // tasks that have succeeded, by phase; for each tracker they are in crews
 	warm     [2]history.Sum   // those of them whose worker had run before
@@ -146,21 +120,19 @@ func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
 	id := l.facts.ID(f.N())
 	j := &job{
 		facts: f, plan: f.Plan(), id: id, token: l.facts.Token(f), arrived: arrived,
-		setup:     task{kind: wire.Setup},
-		commit:    task{kind: wire.Commit},
-		cleanup:   task{kind: wire.Cleanup},
-		bad:       make(map[*task]*mishaps),
-		refusedAt: make(map[int32]time.Duration),
-		fences:    make(map[int]*fence),
-		done:      make(map[wire.Kind]bool),
-		average:   locality.Average(locality.Start),
-		counters:  make(wire.Counters),
+		setup:    task{kind: wire.Setup},
+		commit:   task{kind: wire.Commit},
+		cleanup:  task{kind: wire.Cleanup},
+		bad:      make(map[*task]*mishaps),
+		fences:   make(map[int]*fence),
+		done:     make(map[wire.Kind]bool),
+		counters: make(wire.Counters),
 	}
 	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
 	j.counterLimits = wire.CounterLimitsOf(j.plan.Properties)
 	j.classical, j.slowstart = isClassical(j.plan), slowstartOf(j.plan)
 	l.recall(j)
-	l.sit(j)
+	l.assign.AddJob(&j.assign, f.N(), j)
 	l.jobs[f.N()] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.N(), func(x *job, n int) int { return cmp.Compare(x.facts.N(), n) })
 	l.order = slices.Insert(l.order, i, j)
@@ -240,7 +212,9 @@ func (j *job) mapsDone() int {
 }
 
 // runnable says whether tasks of j may be launched.
-func (j *job) runnable() bool { return !j.held && !j.stopping && j.in != nil && j.facts.Running() }
+func (j *job) runnable() bool {
+	return !j.held && !j.stopping && j.assign.Located() && j.facts.Running()
+}
 
 // advance does whatever a job's state now allows.
 func (l *Live) advance(j *job) {
@@ -262,7 +236,7 @@ func (l *Live) advanceRunning(j *job) {
 		return
 	}
 	l.expectedTooLong(j)
-	l.endRefusal(j)
+	l.assign.Recall(&j.assign)
 	l.remind(j)
 	l.leaveUnfit(j)
 	l.leaveFailed(j)
@@ -311,20 +285,16 @@ func (l *Live) stopTasks(f *facts.Job) {
 
 // clearTasks takes a job out of everything that tasks are picked from.
 func (l *Live) clearTasks(j *job) {
-	l.dropNears(j)
-	j.pending, j.homeless, j.outbox, j.waitsGrant = taskset.Set{}, taskset.Set{}, nil, nil
+	l.assign.Clear(&j.assign)
+	j.homeless, j.outbox, j.waitsGrant = taskset.Set{}, nil, nil
 	j.full, j.wrong, j.remaking = taskset.Set{}, taskset.Set{}, false
-	j.loose, j.refused = taskset.Set{}, nil
-	j.aside, j.leaving, j.reminded = taskset.Set{}, taskset.Set{}, nil
-	l.askAgain(j)
+	j.leaving, j.reminded = taskset.Set{}, nil
 	clear(j.fences)
 	clear(j.expected)
-	l.move(j)
 	for i := range j.hosts.All() {
 		t := l.byIndex[i]
 		if ready := t.ready[j]; ready != nil {
-			t.offers -= ready.Len()
-			j.ready -= ready.Len()
+			l.assign.Offer(&j.assign, &t.assign, -ready.Len())
 		}
 		delete(t.ready, j)
 		delete(t.homes, j)
@@ -363,7 +333,7 @@ func (l *Live) advanceStopping(j *job) {
 
 // loadSplits has the splits file read, also by a new leader.
 func (l *Live) loadSplits(j *job) {
-	if j.in != nil || j.loading {
+	if j.assign.Located() || j.loading {
 		return
 	}
 	j.loading = true
@@ -375,7 +345,7 @@ func (l *Live) loadSplits(j *job) {
 
 func (l *Live) splitsLoaded(r SplitsLoaded) {
 	j := l.job(r.Job)
-	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.in != nil {
+	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.assign.Located() {
 		return
 	}
 	j.loading = false
@@ -402,7 +372,7 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		l.setUpTime = (3*cmp.Or(l.setUpTime, took) + took) / 4
 	}
 	l.learnRacks(r.Splits)
-	l.indexSplits(j, r.Splits)
+	l.assign.SetSplits(&j.assign, r.Splits)
 	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.countLevel(a) // adopted before this was known
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
@@ -17,22 +18,20 @@ import (
 // Live is what a leader knows beyond Facts: streams, slots, running attempts, map
 // outputs, homes, plans. It is lost with the office.
 type Live struct {
-	c     *Core
-	facts *facts.Facts
-	topo  locality.Topology // of the splits read so far
-	now   time.Duration
-	epoch uint64
+	c      *Core
+	facts  *facts.Facts
+	topo   locality.Topology // of the splits read so far
+	assign *assign.Assigner  // which task runs in which slot
+	now    time.Duration
+	epoch  uint64
 
 	streams  map[Stream]*stream  // that wait to be welcomed
 	bound    map[Stream]*tracker // by the streams that are
 	trackers map[string]*tracker
 	byIndex  []*tracker       // trackers by their index; nil where one is free
 	slots    [2]int           // of all trackers that are given work, or will be once their inventories are in
-	free     [2]taskset.Set   // indexes of trackers that can take a task, by phase
-	offers   taskset.Set      // indexes of trackers with a free slot for a ready partition
 	unfit    taskset.Set      // indexes of trackers that are shut
 	draining taskset.Set      // indexes of those that drain
-	cursor   int              // where the next round of giving out maps begins
 	placed   int              // homes and service attempts placed so far, for round robin
 	numbers  map[string]int32 // of trackers' names
 	named    []named          // by number, the last tracker of that name
@@ -45,40 +44,19 @@ type Live struct {
 	jobs        map[int]*job
 	order       []*job            // by number
 	dirty       []*job            // to be looked at before Step returns
-	spare       []*job            // kept for its memory, as far and scratch
+	spare       []*job            // kept for its memory
 	justOver    []*attempt        // that have ended in this Step
 	over        []*attempt        // that have ended before, see newAttempt
-	moved       []*job            // whose places in the lines may have changed
 	gatheredNow []partition       // to be launched in the slots that are held for them
-	seats       []*job            // for the lines
-	parties     map[string]*party // by pool
-	stale       []*party          // of which it is to be seen who may have slots
-	byNode      []*node           // nodes by their index; nil where one is free
-	pull        []int32           // by node: maps to launch with input there, see pullOf
-	nodes       map[string]*node
-	racks       map[string]int32  // their numbers
-	fresh       taskset.Set       // indexes of trackers with a free map slot that may be near to more than is known
-	idle        taskset.Set       // indexes of those with a free map slot that no map to launch is near to
-	refusing    []*job            // see job.refuses
 	serving     [2][]turn         // service tasks that wait, see serving.go
 	room        taskset.Set       // indexes of trackers that may run another service attempt
 	servers     int               // trackers that are given work, with or without such room
 	expecting   map[string][]*job // that have expected the outputs of a tracker, by its name
 	unhoused    []*job            // with partitions for which there was no home
-	setAsides   []*job            // with maps in job.aside, or without by now
-	working     int               // trackers that are given work and have map slots
 	suspects    [2]taskset.Set    // indexes of trackers that fail all they run, by phase
-	turn        int               // of those, who looked ahead last
-	given       []*job            // maps in this round
-	far         []choice          // kept for its memory
-	scratch     []locality.Node   // likewise
-	round       int               // of giving out maps
-	meter       locality.Meter
-	pace        locality.Pace   // of all maps
-	pass        int             // over the line of maps, for job.look
-	telling     []*job          // with outputs to tell of at the end of the Step
-	alarms      []alarm         // sorted by time
-	awaiting    map[string]bool // trackers whose inventory recovered jobs wait for
+	telling     []*job            // with outputs to tell of at the end of the Step
+	alarms      []alarm           // sorted by time
+	awaiting    map[string]bool   // trackers whose inventory recovered jobs wait for
 
 	phases  [2]phase
 	parts   portions
@@ -104,8 +82,8 @@ type alarm struct {
 
 // The two phases that have slots, as indexes.
 const (
-	mapPhase = iota
-	reducePhase
+	mapPhase    = assign.Map
+	reducePhase = assign.Reduce
 )
 
 func phaseOf(k wire.Kind) int {
@@ -122,19 +100,17 @@ func newLive(c *Core) *Live {
 		streams: make(map[Stream]*stream), bound: make(map[Stream]*tracker), trackers: make(map[string]*tracker),
 		jobs: make(map[int]*job), awaiting: make(map[string]bool), expecting: make(map[string][]*job),
 		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
-		nodes: make(map[string]*node), racks: make(map[string]int32), numbers: make(map[string]int32), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never, drainDue: never,
+		numbers: make(map[string]int32), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never, drainDue: never,
 	}
 	if c.cfg.Tidy > 0 {
 		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
-	for i := range l.phases {
-		l.phases[i].line.seats = &l.seats
-	}
+	l.assign = assign.New(assigning{l}, queuesLast*c.cfg.Period)
 	l.parts.version = 1
 	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
 	l.wishes.changes, l.wishes.proposed = make(map[string]*inTurn[Change]), make(map[string]*facts.Changed)
-	l.makeParties()
+	l.setPools()
 	l.obey()
 	for t := range l.facts.Trackers() {
 		l.addTracker(t)
@@ -319,7 +295,7 @@ func (l *Live) settle() {
 	l.checkDrains()
 	l.advanceTouched()
 	l.serveQueued()
-	l.assign()
+	l.fillSlots()
 	l.sendAway()
 	l.tidy()
 	l.flushOutputs()
@@ -348,13 +324,13 @@ func (l *Live) advanceTouched() {
 }
 
 // never is a time that does not come.
-const never = time.Duration(1<<63 - 1)
+const never = assign.Never
 
 func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake is when something is due, if anything is.
 func (l *Live) wake() (time.Duration, bool) {
-	at := min(l.phases[mapPhase].queuedUntil, l.phases[reducePhase].queuedUntil, l.leaseDue, l.awaitDue, l.readmits, l.tidyDue, l.drainDue)
+	at := min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.leaseDue, l.awaitDue, l.readmits, l.tidyDue, l.drainDue)
 	if len(l.alarms) > 0 {
 		at = min(at, l.alarms[0].at)
 	}

@@ -73,7 +73,7 @@ func (l *Live) lostTrackers(now time.Duration) (list []wire.LostTracker) {
 func (l *Live) tellJobs(t *tracker, became string, take func()) {
 	before, reduces, homes := make([]int, len(l.order)), make(map[*job]int), make(map[*job]int)
 	for i, j := range l.order {
-		before[i] = j.pending.Len()
+		before[i] = j.assign.Pending()
 		if h := t.homes[j]; h != nil {
 			homes[j] = h.Len()
 		}
@@ -90,7 +90,7 @@ func (l *Live) tellJobs(t *tracker, became string, take func()) {
 			n    int
 			what [2]string
 		}{
-			{j.pending.Len() - before[i], [2]string{"map reruns", "maps rerun"}},
+			{j.assign.Pending() - before[i], [2]string{"map reruns", "maps rerun"}},
 			{reduces[j], [2]string{"reduce reruns", "reduces rerun"}},
 			{homes[j], [2]string{"partition is gathered again", "partitions are gathered again"}},
 		} {

@@ -47,20 +47,10 @@ func (l *Live) updateMap(j *job, m int) {
 	} else {
 		wanted = wanted && (!t.output.atHand() || t.leaving) && j.awaits(t) && !t.expected
 	}
-	if !wanted {
-		j.aside.Remove(m)
-	}
-	if j.aside.Has(m) || !j.pending.Set(m, wanted) {
-		return
-	}
 	if wanted {
-		l.enter(j, m)
+		l.assign.Enter(&j.assign, m)
 	} else {
-		l.leave(j, m)
-	}
-	l.move(j)
-	if wanted && j.pending.Len() == 1 {
-		l.phases[mapPhase].begun(l.now)
+		l.assign.Leave(&j.assign, m)
 	}
 }
 

@@ -14,10 +14,12 @@ import (
 // before, which the partition waits for where it is.
 
 // quickMoves is how often one partition moves so before it waits twice as long for each
-// further move, movesAtOnce how many of a job's partitions are looked at in one Step.
+// further move, movesAtOnce how many of a job's partitions are looked at in one Step, and
+// moveGap how long the others wait then.
 const (
 	quickMoves  = 2
 	movesAtOnce = 32
+	moveGap     = 20 * time.Millisecond
 )
 
 // usualRate is the bytes a second that a home gathers, before any was measured;
@@ -30,12 +32,13 @@ const (
 // moveHomes moves ready partitions to where slots are free. All that are still in
 // the line for reduces are on trackers without any.
 func (l *Live) moveHomes() {
-	free, p := &l.free[reducePhase], &l.phases[reducePhase]
-	if free.Len() == 0 || p.line.Len() == 0 {
+	free := l.assign.FreeTrackers(reducePhase)
+	if free.Len() == 0 {
 		return
 	}
-	for _, j := range p.line.jobs(p.line.order) {
-		if j.ready == 0 || l.now < j.movesDue && j.movesAsOf == free.Len() {
+	for _, waits := range l.assign.InLine(reducePhase) {
+		j := jobOf(waits)
+		if j.assign.Ready() == 0 || l.now < j.movesDue && j.movesAsOf == free.Len() {
 			continue
 		}
 		j.movesAsOf, j.movesDue = free.Len(), l.moveSome(j)
@@ -58,7 +61,7 @@ func (l *Live) moveSome(j *job) time.Duration {
 		for p := range ready.All() {
 			h := &j.homes[p]
 			if looked++; looked > movesAtOnce {
-				return min(due, l.now+lookGap)
+				return min(due, l.now+moveGap)
 			}
 			if h.stuck == 0 {
 				h.stuck = l.now + 1
@@ -96,7 +99,7 @@ func (l *Live) movePatience(j *job, t *tracker, h *home) time.Duration {
 	case locality.Fixed:
 		patience = l.wishes.rule.Delay
 	case locality.Paper:
-		patience = time.Duration(j.average)
+		patience = j.assign.RemoteCost()
 	default:
 		if at, ok := l.reduceAt(j, t); ok && at > takes {
 			patience = 0
@@ -144,8 +147,8 @@ func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
 	if task == 0 {
 		return 0, false
 	}
-	n := locality.Node{Task: task, Ahead: float64(t.offers - 1)}
-	for range t.free[reducePhase] {
+	n := locality.Node{Task: task, Ahead: float64(t.assign.Offers() - 1)}
+	for range t.assign.Free(reducePhase) {
 		n.Releases = append(n.Releases, 0)
 	}
 	for _, a := range t.attempts {
@@ -165,9 +168,9 @@ func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
 // landing is a tracker with a free reduce slot that no other partition is on its way
 // to: of those where the policy wants the job to be the first, else in turn.
 func (l *Live) landing(j *job, p int, from *tracker) *tracker {
-	free := &l.free[reducePhase]
+	free := l.assign.FreeTrackers(reducePhase)
 	may := func(t *tracker) bool {
-		return t != nil && t != from && free.Has(t.index) && t.mayHome() && t.free[reducePhase] > t.incoming &&
+		return t != nil && t != from && free.Has(t.assign.Index()) && t.mayHome() && t.assign.Free(reducePhase) > t.incoming &&
 			!j.waitsFor(&j.reduces[p], t)
 	}
 	for _, name := range l.ranking(j) {

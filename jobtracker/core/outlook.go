@@ -72,7 +72,7 @@ func (o *outlook) goes() bool {
 func (l *Live) foreseeMaps(v look, all map[int]*outlook) {
 	slots := l.slots[mapPhase]
 	ahead := 0.0 // work of the jobs that come first
-	for _, j := range l.phases[mapPhase].precedence(l.order) {
+	for _, j := range l.precedence(mapPhase, l.order) {
 		switch o := all[j.facts.N()]; {
 		case !o.goes():
 		case o.tasks[mapPhase] == 0:
@@ -85,16 +85,16 @@ func (l *Live) foreseeMaps(v look, all map[int]*outlook) {
 }
 
 // precedence is jobs in the order of the plan in force, the others after those.
-func (p *phase) precedence(jobs []*job) []*job {
+func (l *Live) precedence(phase int, jobs []*job) []*job {
 	order := slices.Clone(jobs)
-	slices.SortStableFunc(order, func(a, b *job) int { return cmp.Compare(p.rankOf(a), p.rankOf(b)) })
+	slices.SortStableFunc(order, func(a, b *job) int { return cmp.Compare(l.rankOf(phase, a), l.rankOf(phase, b)) })
 	return order
 }
 
 // rankOf is a job's place in the plan in force.
-func (p *phase) rankOf(j *job) int {
-	x, _ := p.givenTo(j)
-	return x.rank
+func (l *Live) rankOf(phase int, j *job) int {
+	x, _ := l.assign.Given(phase, &j.assign)
+	return x.Rank
 }
 
 // phaseEnd is when a phase of a job ends that begins at from: when the plan in force
@@ -103,8 +103,8 @@ func (p *phase) rankOf(j *job) int {
 func (l *Live) phaseEnd(v look, o *outlook, from, inLine time.Duration, slots int) time.Duration {
 	p := &l.phases[v.phase]
 	end, discrete := max(from, v.now+inLine), false
-	if x, ok := p.givenTo(o.job); ok && p.plan.Targets[x.rank].End > 0 && v.phase == mapPhase {
-		end = max(v.now, p.plannedAt+timeOf(p.plan.Targets[x.rank].End))
+	if x, ok := l.assign.Given(p.index, &o.job.assign); ok && p.plan.Targets[x.Rank].End > 0 && v.phase == mapPhase {
+		end = max(v.now, p.plannedAt+timeOf(p.plan.Targets[x.Rank].End))
 		discrete = len(p.plan.Queues) > 0 // such a plan has counted whole tasks
 	}
 	if o.tasks[v.phase] <= o.job.working(v.phase) {
@@ -226,7 +226,7 @@ func (l *Live) foreseeShuffles(now time.Duration, all map[int]*outlook) {
 // foreseeReduces sets when jobs end, their reduces taking slots as they get ready.
 func (l *Live) foreseeReduces(v look, all map[int]*outlook) {
 	var order []*outlook
-	for _, j := range l.phases[reducePhase].precedence(l.order) {
+	for _, j := range l.precedence(reducePhase, l.order) {
 		if o := all[j.facts.N()]; o.shuffled != never {
 			order = append(order, o)
 		}

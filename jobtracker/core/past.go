@@ -88,8 +88,8 @@ func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 		number: r.Attempt.N, tracker: t.number, state: r.State, bytes: r.Result.Bytes,
 		began: l.wall() - took, took: took, waited: unknownLaunch, reads: r.Result.Reads,
 	}
-	if tk.kind == wire.Map && j.in != nil && !j.in.closed {
-		p.level = j.levelOf(int(tk.n), t)
+	if tk.kind == wire.Map && j.assign.Indexed() {
+		p.level = j.assign.LevelOf(int(tk.n), &t.assign)
 	}
 	j.keep(tk, p, r.Result.Error)
 }
@@ -100,7 +100,7 @@ func (l *Live) levelLate(j *job) {
 	for i := range j.pasts {
 		p := &j.pasts[i]
 		if t := l.trackers[l.named[p.tracker].Name]; t != nil && p.kind == wire.Map && p.level == 0 {
-			p.level = j.levelOf(int(p.task), t)
+			p.level = j.assign.LevelOf(int(p.task), &t.assign)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (l *Live) placeHomes(j *job) {
 		}
 		i := sites.bestFor(j, p)
 		s := &sites.all[i]
-		l.placed = s.t.index + 1
+		l.placed = s.t.assign.Index() + 1
 		l.homeAt(j, p, s.t)
 		s.turn += len(l.byIndex)
 		s.own, s.load = l.loads(j, s.t, w)
@@ -65,7 +65,7 @@ func (l *Live) awaitsRanking(j *job) bool {
 // isNamed says whether a plan in force names a job.
 func (l *Live) isNamed(j *job) bool {
 	for i := range l.phases {
-		if _, ok := l.phases[i].givenTo(j); ok {
+		if _, ok := l.assign.Given(i, &j.assign); ok {
 			return true
 		}
 	}
@@ -79,7 +79,7 @@ func (l *Live) homeAt(j *job, p int, t *tracker) {
 	l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.gen})
 	l.send(t, l.setHome(j, p))
 	if j.chosen > 0 {
-		l.tellAll(j, t.index)
+		l.tellAll(j, t.assign.Index())
 	}
 }
 
@@ -150,8 +150,8 @@ func (l *Live) sites(j *job, w float64) *sites {
 func (l *Live) ranking(j *job) []string {
 	for _, i := range []int{reducePhase, mapPhase} {
 		p := &l.phases[i]
-		if x, ok := p.givenTo(j); ok && len(p.plan.Targets[x.rank].Trackers) > 0 {
-			return p.plan.Targets[x.rank].Trackers
+		if x, ok := l.assign.Given(p.index, &j.assign); ok && len(p.plan.Targets[x.Rank].Trackers) > 0 {
+			return p.plan.Targets[x.Rank].Trackers
 		}
 	}
 	return nil
@@ -244,17 +244,6 @@ func (j *job) toGather() int {
 	return j.homeless.Len()
 }
 
-// someGather says whether a job in line has partitions to be gathered in slots.
-func (l *Live) someGather() bool {
-	p := &l.phases[reducePhase]
-	for i := range p.line.Len() {
-		if p.line.at(i).toGather() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // slowstarted says whether as many maps have ended as reduces are to wait for.
 func (j *job) slowstarted() bool {
 	return float64(j.mapsDone()) >= j.slowstart*float64(len(j.maps))
@@ -283,11 +272,8 @@ func (l *Live) gatherAt(j *job, p int, t *tracker) {
 func (l *Live) holdSlot(j *job, p int) {
 	h := &j.homes[p]
 	h.slot = true
-	h.tracker.free[reducePhase]--
 	j.gathering++
-	l.takes(j, reducePhase, 1)
-	l.refreshFree(h.tracker, reducePhase)
-	l.move(j)
+	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
 }
 
 // freeSlot lets go of it.
@@ -297,10 +283,8 @@ func (l *Live) freeSlot(j *job, p int) {
 		return
 	}
 	h.slot = false
-	h.tracker.free[reducePhase]++
 	j.gathering--
-	l.takes(j, reducePhase, -1)
-	l.refreshFree(h.tracker, reducePhase)
+	l.assign.Vacate(&j.assign, &h.tracker.assign, reducePhase)
 	l.phases[reducePhase].completed(l.now)
 	l.move(j)
 }
@@ -328,11 +312,11 @@ func (l *Live) launchGathered() {
 // dropSurplus has no more slots of a tracker held than it has. Under an earlier leader
 // others had them too, or there were more.
 func (l *Live) dropSurplus(t *tracker) {
-	for k := len(l.order) - 1; k >= 0 && t.free[reducePhase] < 0; k-- {
+	for k := len(l.order) - 1; k >= 0 && t.assign.Free(reducePhase) < 0; k-- {
 		j := l.order[k]
 		if homes := t.homes[j]; homes != nil && j.gathering > 0 {
 			for _, p := range slices.Backward(slices.Collect(homes.All())) {
-				if t.free[reducePhase] < 0 {
+				if t.assign.Free(reducePhase) < 0 {
 					l.letGo(j, p)
 				}
 			}

@@ -45,7 +45,7 @@ func (l *Live) pooled(fitted bool) {
 		for i := range l.phases {
 			l.phases[i].begun(l.now)
 		}
-		l.makeParties()
+		l.setPools()
 	}
 	if l.wishes.pools != nil {
 		l.proposePools()
@@ -85,8 +85,8 @@ func (l *Live) poolsInUse() []wire.PoolStatus {
 	for _, j := range l.order {
 		s := find(poolName(j.facts.Submission()))
 		s.Jobs++
-		for phase, n := range j.inSlots {
-			s.Running[phase] += n
+		for phase := range s.Running {
+			s.Running[phase] += j.assign.InSlots(phase)
 		}
 	}
 	return all

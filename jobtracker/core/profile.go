@@ -62,9 +62,7 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 	if known == nil && r.Err == nil && r.Profile != nil {
 		known = r.Profile
 		l.profiles.keep(r.Name, known)
-		if l.meter.Remotes == 0 { // under an earlier leader it had measured these
-			l.meterReads(known.Reads)
-		}
+		l.assign.LearnFirst(known.Reads)
 	}
 	if known == nil {
 		return

@@ -190,7 +190,7 @@ func (w *world) unfinished() {
 			st, _ := w.core.Status(id)
 			if !st.State.Ended() {
 				if j := w.core.live.job(id); j != nil {
-					w.note("%+v barred %v covered %v slots %v %+v", j.may, j.barred, j.covered, j.inSlots, j.party)
+					w.note("%+v", j.assign)
 				}
 				w.note("%v is %v, maps %+v reduces %+v, waits %s", id, st.State, st.Maps, st.Reduces, st.Waits)
 			}

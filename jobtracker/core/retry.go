@@ -62,16 +62,10 @@ func (l *Live) holdBack(j *job, tk *task) {
 		l.updateReduce(j, n)
 		return
 	}
-	l.unpend(j, n) // to launch since an earlier leader's attempt was taken for lost
-	l.updateMap(j, n)
-}
-
-// unpend takes a map out of those to launch.
-func (l *Live) unpend(j *job, m int) {
-	if j.pending.Remove(m) {
-		l.leave(j, m)
-		l.move(j)
+	if j.assign.IsPending(n) { // since an earlier leader's attempt was taken for lost
+		l.assign.Leave(&j.assign, n)
 	}
+	l.updateMap(j, n)
 }
 
 // remindAt has the job looked at when its next task is due. There is no alarm for each task:
@@ -97,7 +91,8 @@ func (l *Live) remind(j *job) {
 		if tk.kind == wire.Reduce {
 			l.updateReduce(j, int(tk.n))
 		} else {
-			l.takeBack(j, int(tk.n))
+			l.assign.BringBack(&j.assign, int(tk.n))
+			l.updateMap(j, int(tk.n))
 		}
 	}
 	if len(j.reminded) > 0 {
@@ -119,70 +114,11 @@ func (l *Live) mayGoElsewhere(j *job, tk *task) bool {
 	}
 	avoided := 0
 	for _, name := range j.mishaps(tk).avoid {
-		if t := l.trackers[name]; t != nil && t.works {
+		if t := l.trackers[name]; t != nil && t.assign.Works() {
 			avoided++
 		}
 	}
-	return avoided < l.working
-}
-
-// setAside has those maps of a job wait that need not wait for a near slot: all of them
-// have failed wherever a slot is free. It returns whether there is one for which there is
-// no other tracker; that one waits no longer.
-func (l *Live) setAside(j *job) (some bool) {
-	for m := range j.loose.All() {
-		tk := &j.maps[m].task
-		if !l.mayGoElsewhere(j, tk) {
-			j.mishap(tk).elsewhere = 0
-			some = true
-			continue
-		}
-		l.unpend(j, m)
-		j.aside.Add(m)
-	}
-	if j.aside.Len() > 0 && !slices.Contains(l.setAsides, j) {
-		l.setAsides = append(l.setAsides, j)
-	}
-	return some
-}
-
-// bringBack brings as many of the maps that were set aside back as the slots can take
-// that have become free on other trackers.
-func (l *Live) bringBack() {
-	if len(l.setAsides) == 0 {
-		return
-	}
-	for i := range l.fresh.All() {
-		t := l.byIndex[i]
-		for _, j := range l.setAsides {
-			n := t.free[mapPhase]
-			for m := range j.aside.All() {
-				if n <= 0 {
-					break
-				}
-				if !j.avoids(&j.maps[m].task, t) {
-					l.takeBack(j, m)
-					n--
-				}
-			}
-		}
-	}
-	l.setAsides = slices.DeleteFunc(l.setAsides, func(j *job) bool { return j.aside.Len() == 0 })
-}
-
-// allBack brings all of them back, when there may be no tracker that they can wait for.
-func (l *Live) allBack() {
-	for _, j := range l.setAsides {
-		for m := range j.aside.All() {
-			l.takeBack(j, m)
-		}
-	}
-	l.setAsides = l.setAsides[:0]
-}
-
-func (l *Live) takeBack(j *job, m int) {
-	j.aside.Remove(m)
-	l.updateMap(j, m)
+	return avoided < l.assign.Working()
 }
 
 // leaveFailed moves the homes at which reduces have failed, if there are others.

@@ -42,7 +42,7 @@ func (t *tracker) mostServices() int {
 
 // refreshServing follows whether a tracker has room for service attempts.
 func (l *Live) refreshServing(t *tracker) {
-	l.room.Set(t.index, t.usable() && t.drain == 0 && t.services < t.mostServices())
+	l.room.Set(t.assign.Index(), t.usable() && t.drain == 0 && t.services < t.mostServices())
 	if serves := t.fit() && t.slots != [2]int{}; serves != t.serves {
 		t.serves = serves
 		if serves {

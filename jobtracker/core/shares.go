@@ -100,7 +100,7 @@ func sameShares(a, b []wire.JobShare) bool {
 }
 
 // oweShares has a tracker told that has a home, or may have missed what it was told.
-func (l *Live) oweShares(t *tracker) { l.parts.owed.Add(t.index) }
+func (l *Live) oweShares(t *tracker) { l.parts.owed.Add(t.assign.Index()) }
 
 // sharesLost is for a new stream: what was sent on the one before may be lost.
 func (l *Live) sharesLost(t *tracker) {

@@ -87,7 +87,7 @@ func (l *Live) setEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
 // among it, see setEnd.
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.arrived
-	s.Maps.Running, s.Reduces.Running = j.inSlots[mapPhase], j.inSlots[reducePhase]
+	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
 	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.failures[mapPhase], j.failures[reducePhase]
 	s.Maps.Done = j.mapsDone()
 	s.Read = wire.Progress{Done: j.read, Total: j.input}
@@ -144,6 +144,7 @@ func (l *Live) totals(j *job) wire.Counters {
 // waits says what a job waits for, empty when its tasks run.
 func (l *Live) waits(j *job, now time.Duration) string {
 	state := l.facts.State(j.facts)
+	until, deferred := j.assign.Deferred()
 	switch {
 	case state == wire.Waiting:
 		for _, f := range l.facts.After(j.facts) {
@@ -155,8 +156,8 @@ func (l *Live) waits(j *job, now time.Duration) string {
 		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", ")
 	case j.facts.Submission().Suspended():
 		return "to be resumed"
-	case j.refuses:
-		return j.waitsForNear(now)
+	case deferred:
+		return fmt.Sprintf("for a free map slot on a node with its input, elsewhere in %v", max(until-now, 0).Round(time.Millisecond))
 	case j.attempts.Len() > 0:
 		return ""
 	case l.allDrain():
@@ -175,15 +176,15 @@ func (l *Live) waits(j *job, now time.Duration) string {
 // waitsForTasks says why no task of a running job runs.
 func (j *job) waitsForTasks() string {
 	switch {
-	case j.in == nil:
+	case !j.assign.Located():
 		return "for its splits to be read"
-	case len(j.expected) > 0 && j.pending.Len() == 0:
+	case len(j.expected) > 0 && j.assign.Pending() == 0:
 		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.expected)), ", ") + ", which began anew"
-	case j.pending.Len() > 0:
+	case j.assign.Pending() > 0:
 		return "for a free map slot"
-	case j.aside.Len() > 0:
+	case j.assign.Aside() > 0:
 		return "for a map slot of another tracker than those where its maps have failed"
-	case j.ready > 0:
+	case j.assign.Ready() > 0:
 		return "for a free reduce slot"
 	case j.toGather() > 0:
 		return "for a free reduce slot"

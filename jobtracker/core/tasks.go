@@ -70,6 +70,9 @@ func (j *job) avoids(tk *task, t *tracker) bool {
 func (j *job) avoid(tk *task, tracker string) {
 	if m := j.mishap(tk); !slices.Contains(m.avoid, tracker) {
 		m.avoid = append(m.avoid, tracker)
+		if tk.kind == wire.Map {
+			j.assign.SetFailed(int(tk.n))
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
@@ -14,29 +15,22 @@ import (
 // tracker is a registered task tracker as the leader sees it. What is looked at whenever
 // a task ends there comes first, so that it lies together in memory.
 type tracker struct {
+	assign      assign.Tracker
 	stream      Stream // 0: none
 	heard       time.Duration
-	node        *node
-	place       int32      // its index
-	index       int        // in Live.byIndex
 	number      int32      // of its name, see Live.named
-	rackNumber  int32      // see Live.racks
 	inventoried bool       // its inventory is in, so it may be given work
 	taking      bool       // its inventory is being taken in
 	fresh       bool       // its incarnation began in this office: it cannot have attempts of ours
 	losing      bool       // its loss is proposed
 	excluded    bool       // as trackerFacts.Excluded has it
-	works       bool       // it is given work and has map slots
 	drain       int        // number of the wish that it drains; 0: it does not
-	free        [2]int     // slots by phase; below 0 while it runs more than it may by now
 	slots       [2]int     // by phase, as it said last
-	offers      int        // members of ready, all jobs
 	attempts    []*attempt // that run there, in no order
 	outputs     []outputAt // maps whose chosen output is here, or was
 	rack        string     // see locality.Topology
 
 	host      string                // see locality.HostKey
-	queues    [2][]queued           // see queues.go
 	load      float64               // bytes that its homes are taken to gather
 	slow      float64               // how much longer than elsewhere reduces take; 0: not measured
 	incoming  int                   // partitions that are gathered for its free slots
@@ -88,21 +82,18 @@ func (l *Live) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
 		Tracker: f, number: l.name(f), host: locality.HostKey(f.Host), heard: l.now, excluded: f.Excluded != "", switched: -never, pardoned: -never,
 		slots: [2]int{f.MapSlots, f.ReduceSlots},
-		free:  [2]int{f.MapSlots, f.ReduceSlots},
 		homes: make(map[*job]*taskset.Set), ready: make(map[*job]*taskset.Set),
 	}
-	t.index = slices.Index(l.byIndex, nil)
-	if t.index < 0 {
-		t.index = len(l.byIndex)
+	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
+	if i == len(l.byIndex) {
 		l.byIndex = append(l.byIndex, nil)
 	}
-	l.byIndex[t.index] = t
+	l.byIndex[i] = t
 	l.trackers[f.Name] = t
 	d, _ := l.facts.Draining(f.Name)
 	t.drain = d.N
-	l.draining.Set(t.index, t.drain != 0)
+	l.draining.Set(t.assign.Index(), t.drain != 0)
 	l.setRack(t)
-	l.settleOn(t, true)
 	l.leaseDue = min(l.leaseDue, t.heard+l.c.cfg.Lease)
 	l.countSlots(t)
 	return t
@@ -123,19 +114,6 @@ func (l *Live) name(f facts.Tracker) int32 {
 	return n
 }
 
-// refreshFree keeps the sets of trackers that can take tasks of a phase.
-func (l *Live) refreshFree(t *tracker, phase int) {
-	free := t.fit() && t.free[phase] > 0
-	changed := l.free[phase].Set(t.index, free)
-	switch {
-	case phase == reducePhase:
-		l.offers.Set(t.index, free && t.offers > 0)
-	case changed:
-		l.fresh.Set(t.index, free)
-		l.idle.Set(t.index, free && l.pull[t.place] == 0)
-	}
-}
-
 // countSlots keeps Live.slots.
 func (l *Live) countSlots(t *tracker) {
 	counted := t.slots
@@ -148,22 +126,12 @@ func (l *Live) countSlots(t *tracker) {
 	t.counted = counted
 }
 
-// refresh does so for both phases, and follows whether a tracker is given work at all.
+// refresh follows whether a tracker is given work, and in how many slots.
 func (l *Live) refresh(t *tracker) {
 	l.countSlots(t)
-	for p := range l.free {
-		l.refreshFree(t, p)
-	}
-	if !t.fit() {
-		l.dropQueue(t, mapPhase)
-		l.dropQueue(t, reducePhase)
-	}
-	if works := t.fit() && t.slots[mapPhase] > 0; works != t.works {
-		t.works = works
-		l.worked(t, works)
-	}
+	l.assign.SetFit(&t.assign, t.fit(), t.slots[mapPhase] > 0)
 	l.refreshServing(t)
-	l.unfit.Set(t.index, !t.losing && t.shut())
+	l.unfit.Set(t.assign.Index(), !t.losing && t.shut())
 }
 
 func (l *Live) send(t *tracker, m wire.Message) {
@@ -368,7 +336,7 @@ func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
 	}
 	for p := range slots {
 		slots[p] = max(slots[p], 0)
-		t.free[p] += slots[p] - t.slots[p]
+		l.assign.AddFree(&t.assign, p, slots[p]-t.slots[p])
 		l.phases[p].completed(l.now)
 	}
 	given := slots[reducePhase] == 0 && t.slots[reducePhase] > 0
@@ -446,15 +414,17 @@ func (l *Live) detach(t *tracker) {
 	}
 	t.losing = true
 	delete(l.trackers, t.Name)
-	l.byIndex[t.index] = nil
-	t.slots, t.free = [2]int{}, [2]int{}
+	l.byIndex[t.assign.Index()] = nil
+	for p := range t.slots {
+		l.assign.AddFree(&t.assign, p, -t.assign.Free(p))
+	}
+	t.slots = [2]int{}
 	l.refresh(t)
-	l.offers.Remove(t.index)
-	l.draining.Remove(t.index)
+	l.draining.Remove(t.assign.Index())
 	for p := range t.streaks {
 		l.trust(t, p)
 	}
-	l.settleOn(t, false)
+	l.assign.DropTracker(&t.assign)
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		l.vanished(a)
 	}

@@ -79,11 +79,11 @@ func (l *Live) obey() {
 	l.wishes.name, l.wishes.metric, l.wishes.rule = s.Scheduler, metric, rule
 	for i := range l.phases {
 		p := &l.phases[i]
-		p.drop()
+		l.dropPlan(p)
 		l.notePlan(p)
 		p.begun(l.now)
 	}
-	l.askAllAgain()
+	l.assign.SetRule(rule)
 	for _, j := range l.order {
 		j.movesDue = 0
 	}

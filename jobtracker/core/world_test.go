@@ -168,7 +168,7 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 func (w *world) step(ev Event) {
 	commands := w.core.Step(w.now, ev)
 	w.checkLines()
-	w.checkNear()
+	w.checkAssigned()
 	checkReduces(w.core, w.fail)
 	checkHolds(w.core, w.fail)
 	w.checkMatched(commands)
@@ -429,37 +429,27 @@ func (w *world) writeHistory(c WriteHistory) {
 	}
 }
 
-// checkLines compares the lines of jobs with what they were kept to be equal to.
+// checkLines looks at every job for its places in the lines of jobs.
 func (w *world) checkLines() {
 	l := w.core.live
 	if l == nil {
 		return
 	}
 	for i := range l.phases {
-		p := &l.phases[i]
-		var want, out []*job
+		line := l.assign.InLine(i)
 		for _, j := range l.order {
-			if j.may != [2]bool{l.mayTake(j, 0), l.mayTake(j, 1)} {
-				w.fail("%v may have slots: %v", j.id, j.may)
+			may := assigning{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
+			if j.assign.May(i) != may {
+				w.fail("%v may have %v slots: %v", j.id, l.phases[i].kind, !may)
 			}
-			if j.may[i] && p.standingOf(j).queued {
-				if p.line.of(j) != p.standingOf(j) {
-					w.fail("%v stands at %+v, not %+v", j.id, p.line.of(j), p.standingOf(j))
-				}
-				if i == reducePhase || !j.refuses {
-					want = append(want, j)
-				} else {
-					out = append(out, j)
-				}
+			waits := may && l.toLaunch(j, i) > 0
+			if i == mapPhase {
+				_, deferred := j.assign.Deferred()
+				waits = waits && !deferred && l.toLaunch(j, i) > j.assign.Queued(i)
 			}
-		}
-		slices.SortFunc(want, p.compare)
-		slices.SortFunc(out, p.compare)
-		if !slices.Equal(p.line.jobs(p.line.out), out) {
-			w.fail("%d jobs are out of the line for a %v slot, not %d, or in another order", len(p.line.out), p.kind, len(out))
-		}
-		if !slices.Equal(p.line.jobs(p.line.order), want) {
-			w.fail("%d jobs are in line for a %v slot, not %d, or in another order", p.line.Len(), p.kind, len(want))
+			if in := slices.Contains(line, &j.assign); in != waits {
+				w.fail("%v is in line for a %v slot: %v", j.id, l.phases[i].kind, in)
+			}
 		}
 	}
 }

@@ -1,0 +1,230 @@
+package assign
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/locality"
+)
+
+// TestRandomWorlds: whatever happens to jobs, trackers, plans and pools, what the Assigner
+// keeps is what a look at everything finds, and its invariants hold after each round.
+func TestRandomWorlds(t *testing.T) {
+	launched, reduced, deferred, aside, queued := 0, 0, 0, 0, 0
+	for seed := range uint64(150) {
+		w := newWorld(t, seed)
+		for range 150 {
+			w.act()
+			w.round()
+			w.check()
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+		launched, reduced, deferred, aside = launched+w.launched, reduced+w.reduced, deferred+w.deferred, aside+w.aside
+		queued += w.queued
+	}
+	t.Logf("%d maps launched, %d reduces, %d times a job was deferred, %d times a map set aside, %d times tasks in a queue", launched, reduced, deferred, aside, queued)
+	if min(launched, reduced, deferred, aside, queued) < 100 {
+		t.Error("too little has happened")
+	}
+}
+
+func (w *world) check() {
+	w.checkSlots()
+	w.checkLines()
+	w.checkPools()
+	for _, j := range w.jobs {
+		w.aside += j.aside.Len()
+		w.checkJob(j)
+		w.checkQueued(j)
+		if j.Located() {
+			w.checkIndex(j)
+		}
+	}
+}
+
+// checkSlots: A1 and A2.
+func (w *world) checkSlots() {
+	if w.a.MapsWait() {
+		w.t.Errorf("map slots are free, and jobs in line for them")
+	}
+	working := 0
+	for _, t := range w.trackers {
+		i := int(t.index)
+		if t.Works() {
+			working++
+		}
+		for phase := range w.a.phases {
+			if free := t.fit && t.Free(phase) > 0; w.a.FreeTrackers(phase).Has(i) != free {
+				w.t.Errorf("tracker %d is free for phase %d: %v", i, phase, !free)
+			}
+		}
+		free, wanted := w.a.FreeTrackers(Map).Has(i), false
+		for _, j := range w.jobs {
+			for m := range j.pending.All() {
+				wanted = wanted || j.Indexed() && slices.Contains(j.splits[m].Hosts, t.host)
+			}
+			if free && w.a.standingOf(Map, &j.Job).queued && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
+				w.t.Errorf("tracker %d has a free map slot that is local to job %d", i, j.number)
+			}
+			if w.a.FreeTrackers(Reduce).Has(i) && j.May(Reduce) && (j.ready[t] > 0 || j.gathers > 0) {
+				w.t.Errorf("tracker %d has a free reduce slot, and job %d a partition for it", i, j.number)
+			}
+		}
+		if w.a.unclaimed.Has(i) != (free && !wanted) {
+			w.t.Errorf("tracker %d has a free map slot that is local to none: %v", i, wanted)
+		}
+	}
+	if w.a.Working() != working {
+		w.t.Errorf("%d trackers work, not %d", working, w.a.Working())
+	}
+}
+
+// checkLines: A3.
+func (w *world) checkLines() {
+	for phase := range w.a.phases {
+		line := &w.a.phases[phase].line
+		var order, deferred []*Job
+		for _, j := range w.jobs {
+			s := w.a.standingOf(phase, &j.Job)
+			if j.may[phase] != w.a.mayTake(&j.Job, phase) {
+				w.t.Errorf("job %d may have slots of phase %d: %v", j.number, phase, j.may[phase])
+			}
+			switch {
+			case !s.queued:
+			case line.of(&j.Job) != s:
+				w.t.Errorf("job %d is at %+v in the line of phase %d, not at %+v", j.number, line.of(&j.Job), phase, s)
+			case s.deferred:
+				deferred = append(deferred, &j.Job)
+			default:
+				order = append(order, &j.Job)
+			}
+		}
+		byStanding := func(a, b *Job) int {
+			x, y := w.a.standingOf(phase, a), w.a.standingOf(phase, b)
+			return x.compare(&y)
+		}
+		slices.SortFunc(order, byStanding)
+		slices.SortFunc(deferred, byStanding)
+		if !slices.Equal(w.a.InLine(phase), order) || !slices.Equal(w.a.jobsOf(line.deferred), deferred) {
+			w.t.Errorf("the line of phase %d has %d jobs and %d deferred ones, not %d and %d, or in another order",
+				phase, line.Len(), len(line.deferred), len(order), len(deferred))
+		}
+	}
+}
+
+// checkPools: what capped pools count, and A5.
+func (w *world) checkPools() {
+	for name, p := range w.a.pools {
+		used, jobs := [2]int{}, 0
+		for _, j := range w.jobs {
+			if j.pool != name || j.Pool() == nil {
+				continue
+			}
+			jobs++
+			for phase := range used {
+				used[phase] += j.InSlots(phase)
+			}
+		}
+		if p.used != used || len(p.jobs) != jobs {
+			w.t.Errorf("pool %s: %d jobs with %v slots, not %d with %v", name, jobs, used, len(p.jobs), p.used)
+		}
+	}
+}
+
+// checkQueued counts the tasks of a job in queues.
+func (w *world) checkQueued(j *simJob) {
+	for phase := range w.a.phases {
+		n := 0
+		for _, t := range w.trackers {
+			for _, q := range w.a.phases[phase].queueOf[t.index] {
+				if q.job == &j.Job {
+					n += q.tasks
+				}
+			}
+		}
+		if w.queued += n; j.Queued(phase) != n {
+			w.t.Errorf("job %d has %d tasks of phase %d in queues, not %d", j.number, n, phase, j.Queued(phase))
+		}
+	}
+}
+
+// checkJob: A4, and that maps wait where they should.
+func (w *world) checkJob(j *simJob) {
+	for m := range j.splits {
+		switch {
+		case j.relaxed.Has(m) && !j.pending.Has(m), j.aside.Has(m) && j.pending.Has(m):
+			w.t.Errorf("job %d map %d: pending %v, relaxed %v, set aside %v", j.number, m, j.pending.Has(m), j.relaxed.Has(m), j.aside.Has(m))
+		case j.waitingSince[int32(m)] > j.wait.Total(w.now):
+			w.t.Errorf("job %d map %d has waited since %v of %v", j.number, m, j.waitingSince[int32(m)], j.wait.Total(w.now))
+		}
+		for i := range w.a.FreeTrackers(Map).All() {
+			if j.aside.Has(m) && j.may[Map] && j.mayRun(m, simTrackerOf(w.a.trackers[i]), false) {
+				w.t.Errorf("job %d map %d is set aside, and may run on tracker %d, which is free", j.number, m, i)
+			}
+		}
+	}
+	until, deferred := j.Deferred()
+	if !deferred {
+		return
+	}
+	w.deferred++
+	if j.relaxed.Len() > 0 || j.Pending() == 0 || until < w.now || len(j.alarms) == 0 || slices.Min(j.alarms) > until {
+		w.t.Errorf("job %d is deferred until %v with %d maps to launch, %d of them relaxed; it is %v, and alarms are at %v",
+			j.number, until, j.Pending(), j.relaxed.Len(), w.now, j.alarms)
+	}
+	if limit := w.now + max(locality.Start, time.Second); until > limit {
+		w.t.Errorf("job %d is deferred until %v, after %v", j.number, until, limit)
+	}
+}
+
+// checkIndex compares what the locality index finds with what a look at every map does: A6.
+func (w *world) checkIndex(j *simJob) {
+	for _, t := range w.trackers {
+		for m, s := range j.splits {
+			if level := locality.Level(s.Hosts, s.Racks, t.host, t.rack); j.LevelOf(m, &t.Tracker) != level {
+				w.t.Errorf("job %d map %d is at level %v on tracker %d, not %v", j.number, m, j.LevelOf(m, &t.Tracker), t.index, level)
+			}
+		}
+		for _, strict := range []bool{true, false} {
+			lowest := func(may func(m int) bool) int {
+				for m := range j.splits {
+					if j.pending.Has(m) && j.mayRun(m, t, strict) && may(m) {
+						return m
+					}
+				}
+				return -1
+			}
+			inRack := func(m int) bool { return slices.Contains(j.splits[m].Racks, t.rack) }
+			want := [3]int{
+				lowest(func(m int) bool { return slices.Contains(j.splits[m].Hosts, t.host) }),
+				lowest(inRack),
+				lowest(func(m int) bool { return j.relaxed.Has(m) && inRack(m) }),
+			}
+			got := [3]int{
+				w.a.pickLocal(&j.Job, &t.Tracker, strict),
+				w.a.pickInRack(&j.Job, pending, &t.Tracker, strict),
+				w.a.pickInRack(&j.Job, relaxed, &t.Tracker, strict),
+			}
+			if got != want {
+				w.t.Errorf("job %d on tracker %d: maps %v are picked, not %v", j.number, t.index, got, want)
+			}
+		}
+	}
+	for m, s := range j.splits {
+		live := make(map[string]bool)
+		for _, t := range w.trackers {
+			if t.works && slices.Contains(s.Hosts, t.host) {
+				live[t.host] = true
+			}
+		}
+		if int(j.in.live[m]) != len(live) {
+			w.t.Errorf("job %d map %d has input on %d nodes that work, not %d", j.number, m, len(live), j.in.live[m])
+		}
+		if waits := len(live) > 0 && len(j.avoids[m]) == 0; j.pending.Has(m) && !waits && !j.relaxed.Has(m) {
+			w.t.Errorf("job %d map %d waits for a local slot, and there is none to come", j.number, m)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package assign
+
+import (
+	"fmt"
+	"testing"
+)
+
+// idle is a cluster in which nothing but the locality index is asked.
+type idle struct{ Cluster }
+
+func (idle) Begun(int) {}
+
+// BenchmarkLocal gives 4,000 maps, each on three of a thousand nodes, away, and takes
+// each back: what it costs does not grow with the maps that wait.
+func BenchmarkLocal(b *testing.B) {
+	const nodes, maps = 1000, 4000
+	a := New(idle{}, 0)
+	for i := range nodes {
+		t := new(Tracker)
+		a.AddTracker(t, nil, fmt.Sprintf("t%d", i), [2]int{1, 0})
+		a.SetFit(t, true, true)
+	}
+	j, splits := new(Job), make([]Split, maps)
+	a.AddJob(j, 1, nil)
+	for m := range splits {
+		for k := range 3 {
+			splits[m].Hosts = append(splits[m].Hosts, fmt.Sprintf("t%d", (m*7+k*331)%nodes))
+		}
+		a.Enter(j, m)
+	}
+	a.SetSplits(j, splits)
+	given := 0
+	for b.Loop() {
+		t, m := a.find(&a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, true) })
+		if t == nil {
+			b.Fatal("no map is local to any node")
+		}
+		a.cursor = t.Index() + 1
+		a.Leave(j, m)
+		if given++; given == maps-nodes {
+			given = 0
+			for m := range maps {
+				a.Enter(j, m)
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package assign
+
+import (
+	"github.com/quernmr/quern/jobtracker/core/taskset"
+	"github.com/quernmr/quern/locality"
+)
+
+// node is a machine with trackers, or with input of jobs.
+type node struct {
+	host     string
+	trackers []*Tracker
+	working  int         // trackers that are given work
+	jobs     taskset.Set // indexes of those that have input there
+	index    int32       // in Assigner.byNode and Assigner.demand
+}
+
+// wholeDemand is one map to launch in Assigner.demand; of a map with input on r nodes,
+// each of them has an r-th.
+const wholeDemand = 840
+
+func demandOf(nodes int) int32 { return int32(max(1, wholeDemand/max(1, nodes))) }
+
+// nodeOf finds the node of a host, or makes it.
+func (a *Assigner) nodeOf(host string) *node {
+	n := a.nodes[host]
+	if n == nil {
+		n = &node{host: host}
+		i := place(&a.byNode, n)
+		if i == len(a.demand) {
+			a.demand = append(a.demand, 0)
+		}
+		a.nodes[host], a.demand[i], n.index = n, 0, int32(i)
+	}
+	return n
+}
+
+func (a *Assigner) dropNode(n *node) {
+	if len(n.trackers) == 0 && n.jobs.Len() == 0 {
+		delete(a.nodes, n.host)
+		a.byNode[n.index] = nil
+	}
+}
+
+// worked notes that a tracker is given work from now on, or no more. Maps with input
+// on no node that is wait for none.
+func (a *Assigner) worked(t *Tracker, works bool) {
+	n := t.node
+	switch {
+	case works:
+		a.working++
+		if n.working++; n.working > 1 {
+			return
+		}
+	default:
+		a.working--
+		a.allBack() // perhaps it was the last that they could wait for
+		if n.working--; n.working > 0 {
+			return
+		}
+	}
+	for index := range n.jobs.All() {
+		j := a.jobs[index]
+		for _, m := range j.in.onNodes.at(n.index) {
+			if works {
+				j.in.live[m]++
+				continue
+			}
+			if j.in.live[m]--; j.in.live[m] == 0 && j.pending.Has(int(m)) {
+				a.relax(j, int(m))
+			}
+		}
+	}
+}
+
+// Split is what is to be known of a map's input.
+type Split struct {
+	Bytes int64
+	Hosts []string // that store it, most bytes first
+	Racks []string // of Hosts, empty where not known; nil: none is
+}
+
+// SetSplits makes the locality index of a job, and enters the maps that wait already.
+func (a *Assigner) SetSplits(j *Job, splits []Split) {
+	hosts, racks, bytes := 0, 0, int64(0)
+	for m := range splits {
+		hosts, racks, bytes = hosts+len(splits[m].Hosts), racks+len(splits[m].Racks), bytes+splits[m].Bytes
+	}
+	j.typical = bytes / int64(max(1, len(splits)))
+	in := &input{
+		live:  make([]uint16, len(splits)),
+		nodes: taskset.NewLists(hosts), racks: taskset.NewLists(racks),
+	}
+	for m := range splits {
+		s := &splits[m]
+		for _, host := range s.Hosts {
+			in.nodes.Add(a.nodeOf(locality.HostKey(host)).index)
+		}
+		for _, rack := range s.Racks {
+			if rack != "" {
+				in.racks.Add(a.rackOf(rack))
+			}
+		}
+		in.nodes.End()
+		in.racks.End()
+		for _, i := range in.nodes.At(m) {
+			if a.byNode[i].working > 0 {
+				in.live[m]++
+			}
+		}
+	}
+	in.onNodes, in.inRacks = placesOf(&in.nodes), placesOf(&in.racks)
+	j.in = in
+	for i := range in.onNodes.each() {
+		a.byNode[i].jobs.Add(int(j.index))
+	}
+	for m := range j.pending.All() {
+		a.index(j, m)
+	}
+}
+
+// dropInput takes a job out of the nodes.
+func (a *Assigner) dropInput(j *Job) {
+	if !j.Indexed() {
+		return
+	}
+	in := j.in
+	for m := range j.pending.All() {
+		a.lessDemand(j, m)
+	}
+	for i := range in.onNodes.each() {
+		n := a.byNode[i]
+		n.jobs.Remove(int(j.index))
+		a.dropNode(n)
+	}
+	in.closed = true
+	in.onNodes, in.inRacks = places{}, places{}
+}
+
+// Located says whether the splits of a job are known.
+func (j *Job) Located() bool { return j.in != nil }
+
+// Indexed says whether a job's maps are in the locality index: its splits are known, and it
+// was not cleared.
+func (j *Job) Indexed() bool { return j.in != nil && !j.in.closed }
+
+// index notes a map that is to be launched from now on. The free slots on the nodes
+// with its input are to be looked at again.
+func (a *Assigner) index(j *Job, m int) {
+	if !j.Indexed() {
+		return
+	}
+	nodes := j.in.nodes.At(m)
+	for _, i := range nodes {
+		j.in.onNodes.back(i, pending, m)
+		a.demand[i] += demandOf(len(nodes))
+		for _, t := range a.byNode[i].trackers {
+			a.unclaimed.Remove(int(t.index))
+			a.uncheck(t)
+		}
+	}
+	j.backInRacks(pending, m)
+	a.beginWait(j, m)
+}
+
+// uncheck has a tracker's free map slots looked at again.
+func (a *Assigner) uncheck(t *Tracker) {
+	if a.phases[Map].free.Has(int(t.index)) {
+		a.unchecked.Add(int(t.index))
+	}
+}
+
+// backInRacks has a map looked at again that comes into a set.
+func (j *Job) backInRacks(which set, m int) {
+	for _, rack := range j.in.racks.At(m) {
+		j.in.inRacks.back(rack, which, m)
+	}
+}
+
+// unindex ends that.
+func (a *Assigner) unindex(j *Job, m int) {
+	if !j.Indexed() {
+		return
+	}
+	j.relaxed.Remove(m)
+	if j.pending.Len() == 0 {
+		a.recall(j)
+	}
+	a.lessDemand(j, m)
+}
+
+// lessDemand takes back what a map to launch has added to Assigner.demand.
+func (a *Assigner) lessDemand(j *Job, m int) {
+	nodes := j.in.nodes.At(m)
+	for _, i := range nodes {
+		a.demand[i] -= demandOf(len(nodes))
+		if a.demand[i] > 0 {
+			continue
+		}
+		for _, t := range a.byNode[i].trackers {
+			a.unclaimed.Set(int(t.index), a.phases[Map].free.Has(int(t.index)))
+		}
+	}
+}
+
+// offerAll has the free slots that are local to a job's maps looked at again: it may be
+// given some from now on.
+func (a *Assigner) offerAll(j *Job) {
+	if !j.Indexed() {
+		return
+	}
+	for i := range j.in.onNodes.each() {
+		for _, t := range a.byNode[i].trackers {
+			a.uncheck(t)
+		}
+	}
+}

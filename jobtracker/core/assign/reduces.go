@@ -1,0 +1,41 @@
+package assign
+
+// AssignReduces fills the slots of trackers that are home to ready partitions, one each in
+// turn. Where jobs have partitions to gather any free slot will do.
+func (a *Assigner) AssignReduces() {
+	a.lineUp()
+	for launched := true; launched; {
+		launched = false
+		among := &a.offers
+		if a.someGather() {
+			among = &a.phases[Reduce].free
+		}
+		for i := range among.All() {
+			launched = a.assignReduce(a.trackers[i]) || launched
+		}
+	}
+}
+
+// assignReduce fills one slot of a tracker.
+func (a *Assigner) assignReduce(t *Tracker) bool {
+	launched := a.reduceQueued(t)
+	for i := 0; !launched; i++ {
+		j := a.first(Reduce, i)
+		if j == nil {
+			return false
+		}
+		launched = a.cluster.LaunchReduce(j, t, true)
+	}
+	a.lineUp()
+	return true
+}
+
+// someGather says whether a job in line has partitions to be gathered in slots.
+func (a *Assigner) someGather() bool {
+	for _, index := range a.phases[Reduce].line.order {
+		if a.cluster.ToGather(a.jobs[index]) > 0 {
+			return true
+		}
+	}
+	return false
+}

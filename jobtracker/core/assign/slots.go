@@ -1,0 +1,185 @@
+package assign
+
+import (
+	"iter"
+
+	"github.com/quernmr/quern/jobtracker/core/taskset"
+	"github.com/quernmr/quern/wire"
+)
+
+// AddTracker enters a tracker on a host, which is given no work yet, and numbers it.
+func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) int {
+	t.Owner, t.free = owner, slots
+	t.index = int32(place(&a.trackers, t))
+	for i := range a.phases {
+		if p := &a.phases[i]; len(p.queueOf) < len(a.trackers) {
+			p.queueOf = append(p.queueOf, nil)
+		}
+	}
+	n := a.nodeOf(host)
+	t.node, t.place = n, n.index
+	n.trackers = append(n.trackers, t)
+	return int(t.index)
+}
+
+// DropTracker forgets a tracker that is given no work any more.
+func (a *Assigner) DropTracker(t *Tracker) {
+	a.trackers[t.index] = nil
+	t.node.trackers = without(t.node.trackers, t)
+	a.dropNode(t.node)
+}
+
+// SetRack notes the rack of a tracker.
+func (a *Assigner) SetRack(t *Tracker, rack string) { t.rack = a.rackOf(rack) }
+
+// rackOf numbers the names of racks.
+func (a *Assigner) rackOf(rack string) int32 {
+	n, ok := a.racks[rack]
+	if !ok {
+		n = int32(len(a.racks))
+		a.racks[rack] = n
+	}
+	return n
+}
+
+// SetFit notes whether a tracker is given work, and has map slots. It follows a change of
+// its slots, too.
+func (a *Assigner) SetFit(t *Tracker, fit, mapSlots bool) {
+	t.fit = fit
+	for phase := range a.phases {
+		a.refresh(t, phase)
+	}
+	if !fit {
+		a.dropQueue(t, Map)
+		a.dropQueue(t, Reduce)
+	}
+	if works := fit && mapSlots; works != t.works {
+		t.works = works
+		a.worked(t, works)
+	}
+}
+
+// AddFree changes the number of a tracker's free slots. SetFit follows.
+func (a *Assigner) AddFree(t *Tracker, phase, slots int) { t.free[phase] += slots }
+
+// Occupy takes a slot of a tracker for a task of a job.
+func (a *Assigner) Occupy(j *Job, t *Tracker, phase int) {
+	t.free[phase]--
+	a.takes(j, phase, 1)
+	a.Move(j)
+	a.refresh(t, phase)
+}
+
+// Vacate gives it back. Move follows, unless the job has ended.
+func (a *Assigner) Vacate(j *Job, t *Tracker, phase int) {
+	t.free[phase]++
+	a.takes(j, phase, -1)
+	a.refresh(t, phase)
+}
+
+// Offer counts partitions of a job that can be reduced on a tracker from now on or, below
+// 0, no more. It returns how many the job has. SetFit follows.
+func (a *Assigner) Offer(j *Job, t *Tracker, n int) int {
+	t.offers += n
+	j.ready += n
+	return j.ready
+}
+
+// refresh keeps the sets of trackers that can take tasks of a phase.
+func (a *Assigner) refresh(t *Tracker, phase int) {
+	i, free := int(t.index), t.fit && t.free[phase] > 0
+	changed := a.phases[phase].free.Set(i, free)
+	switch {
+	case phase == Reduce:
+		a.offers.Set(i, free && t.offers > 0)
+	case changed:
+		a.unchecked.Set(i, free)
+		a.unclaimed.Set(i, free && a.demand[t.place] == 0)
+	}
+}
+
+// Free is the number of a tracker's free slots; below 0 while it runs more than it may.
+func (t *Tracker) Free(phase int) int { return t.free[phase] }
+
+// Offers counts the partitions that can be reduced on a tracker.
+func (t *Tracker) Offers() int { return t.offers }
+
+// Index is the tracker's number: small, and given to another one later.
+func (t *Tracker) Index() int { return int(t.index) }
+
+// Works says whether a tracker is given work and has map slots.
+func (t *Tracker) Works() bool { return t.works }
+
+// Working counts such trackers.
+func (a *Assigner) Working() int { return a.working }
+
+// FreeTrackers are those that can take a task of a phase, as a set to look at.
+func (a *Assigner) FreeTrackers(phase int) *taskset.Set { return &a.phases[phase].free }
+
+// InSlots counts the slots that a job has.
+func (j *Job) InSlots(phase int) int { return j.inSlots[phase] }
+
+// Ready counts the partitions of a job that can be reduced.
+func (j *Job) Ready() int { return j.ready }
+
+// May says whether a job may have another slot, as of the last look.
+func (j *Job) May(phase int) bool { return j.may[phase] }
+
+// Maps yields the maps to launch, and then those that are set aside. The one yielded may leave.
+func (j *Job) Maps() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, maps := range []*taskset.Set{&j.pending, &j.aside} {
+			for m := range maps.All() {
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Pending counts the maps that wait for slots.
+func (j *Job) Pending() int { return j.pending.Len() }
+
+// IsPending says whether a map waits for a slot.
+func (j *Job) IsPending(m int) bool { return j.pending.Has(m) }
+
+// Enter notes a map that is to be launched from now on, unless it is set aside.
+func (a *Assigner) Enter(j *Job, m int) {
+	if j.aside.Has(m) || !j.pending.Add(m) {
+		return
+	}
+	a.index(j, m)
+	a.Move(j)
+	if j.pending.Len() == 1 {
+		a.cluster.Begun(Map)
+	}
+}
+
+// Leave ends that.
+func (a *Assigner) Leave(j *Job, m int) {
+	j.aside.Remove(m)
+	a.unpend(j, m)
+}
+
+func (a *Assigner) unpend(j *Job, m int) {
+	if j.pending.Remove(m) {
+		a.unindex(j, m)
+		a.Move(j)
+	}
+}
+
+// LevelOf is how near map m of a job is to its input on a tracker, as [locality.Level]
+// has it, without a look at names. Input that is nowhere in particular has no level.
+func (j *Job) LevelOf(m int, t *Tracker) wire.Level {
+	nodes := j.in.nodes.At(m)
+	switch {
+	case len(nodes) == 0:
+		return 0
+	case taskset.Has(nodes, t.place):
+		return wire.NodeLocal
+	case taskset.Has(j.in.racks.At(m), t.rack):
+		return wire.RackLocal
+	}
+	return wire.Remote
+}

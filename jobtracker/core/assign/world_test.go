@@ -1,0 +1,379 @@
+package assign
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// world is a cluster that does random things. Its answers come from plain lists, and so does
+// what the Assigner is compared with after each round.
+type world struct {
+	t        testing.TB
+	rnd      *rand.Rand
+	a        *Assigner
+	now      time.Duration
+	number   int
+	plan     uint64
+	jobs     []*simJob
+	trackers []*simTracker
+	launched int // maps
+	reduced  int
+	deferred int // jobs after rounds
+	aside    int // maps after rounds
+	queued   int // tasks after rounds
+}
+
+type simJob struct {
+	Job
+	splits    []Split
+	priority  wire.Priority
+	pool      string
+	suspended bool
+	avoids    map[int][]*simTracker
+	elsewhere map[int]time.Duration // until when a map avoids them; 0: no more
+	runs      map[int]*simTracker
+	ready     map[*simTracker]int
+	gathers   int
+	reduces   []*simTracker
+	alarms    []time.Duration
+}
+
+type simTracker struct {
+	Tracker
+	host, rack string
+	fit        bool
+}
+
+func newWorld(t testing.TB, seed uint64) *world {
+	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.Second}
+	w.a = New(w, 400*time.Millisecond)
+	w.setPools()
+	w.setRule()
+	for range 2 + w.rnd.IntN(4) {
+		w.addTracker()
+	}
+	return w
+}
+
+func simJobOf(j *Job) *simJob             { return j.Owner.(*simJob) }
+func simTrackerOf(t *Tracker) *simTracker { return t.Owner.(*simTracker) }
+
+func (w *world) Now() time.Duration { return w.now }
+
+func (w *world) Launch(job *Job, m int, t *Tracker) {
+	j := simJobOf(job)
+	switch {
+	case t.free[Map] <= 0 || !t.fit:
+		w.t.Fatalf("map %d of job %d is launched on tracker %d, which has no free slot", m, j.number, t.index)
+	case j.Job.pool.Full(Map) || j.barred || j.suspended:
+		w.t.Fatalf("map %d of job %d is launched, which may have no slot", m, j.number)
+	case j.runs[m] != nil || j.pending.Has(m) || j.aside.Has(m):
+		w.t.Fatalf("map %d of job %d is launched twice", m, j.number)
+	}
+	j.runs[m] = simTrackerOf(t)
+	w.launched++
+	w.a.Occupy(job, t, Map)
+}
+
+func (w *world) LaunchReduce(job *Job, at *Tracker, gather bool) bool {
+	j, t := simJobOf(job), simTrackerOf(at)
+	switch {
+	case j.ready[t] > 0:
+		j.ready[t]--
+		w.a.Offer(job, at, -1)
+	case gather && j.gathers > 0:
+		j.gathers--
+	default:
+		return false
+	}
+	j.reduces = append(j.reduces, t)
+	w.reduced++
+	w.a.Occupy(job, at, Reduce)
+	w.setFit(t)
+	return true
+}
+
+func (w *world) Runnable(j *Job) bool { return j.Located() && !simJobOf(j).suspended && !j.dropped }
+func (w *world) ToGather(j *Job) int  { return simJobOf(j).gathers }
+func (w *world) Pool(j *Job) (string, wire.Priority) {
+	return simJobOf(j).pool, simJobOf(j).priority
+}
+
+func (w *world) MayRetry(j *Job, m int, t *Tracker, strict bool) bool {
+	return simJobOf(j).mayRun(m, simTrackerOf(t), strict)
+}
+
+func (j *simJob) mayRun(m int, t *simTracker, strict bool) bool {
+	return !slices.Contains(j.avoids[m], t) || !strict && j.elsewhere[m] == 0
+}
+
+func (w *world) StopAvoiding(job *Job, m int) bool {
+	j := simJobOf(job)
+	if slices.ContainsFunc(w.trackers, func(t *simTracker) bool { return t.works && !slices.Contains(j.avoids[m], t) }) {
+		return false
+	}
+	j.elsewhere[m] = 0
+	return true
+}
+
+func (w *world) Releases(t *Tracker, all []time.Duration) []time.Duration {
+	for _, j := range w.jobs {
+		for m, on := range j.runs {
+			if &on.Tracker == t {
+				all = append(all, w.a.Left(&j.Job, j.LevelOf(m, t), 10*time.Millisecond))
+			}
+		}
+	}
+	return all
+}
+
+func (w *world) Alarm(j *Job, at time.Duration) { simJobOf(j).alarms = append(simJobOf(j).alarms, at) }
+func (w *world) Begun(int)                      {}
+func (w *world) InLine(int)                     {}
+
+func (w *world) setFit(t *simTracker) { w.a.SetFit(&t.Tracker, t.fit, true) }
+
+func (w *world) addTracker() {
+	i := w.rnd.IntN(6)
+	t := &simTracker{host: fmt.Sprintf("h%d", i), rack: fmt.Sprintf("/r%d", i%2), fit: w.rnd.IntN(8) > 0}
+	w.a.AddTracker(&t.Tracker, t, t.host, [2]int{1 + w.rnd.IntN(3), 1})
+	w.a.SetRack(&t.Tracker, t.rack)
+	w.trackers = append(w.trackers, t)
+	w.setFit(t)
+}
+
+func (w *world) dropTracker(t *simTracker) {
+	t.fit = false
+	w.setFit(t)
+	w.a.DropTracker(&t.Tracker)
+	w.trackers = without(w.trackers, t)
+	for _, j := range w.jobs {
+		for _, m := range sorted(j.runs) {
+			if j.runs[m] == t {
+				w.end(j, m)
+				w.a.Enter(&j.Job, m)
+			}
+		}
+		w.a.Offer(&j.Job, &t.Tracker, -j.ready[t])
+		delete(j.ready, t)
+		for i := len(j.reduces) - 1; i >= 0; i-- {
+			if j.reduces[i] == t {
+				w.endReduce(j, i)
+			}
+		}
+		w.a.Move(&j.Job)
+	}
+}
+
+func (w *world) addJob() {
+	w.number++
+	j := &simJob{
+		priority: wire.Priority(int(wire.VeryLow) + w.rnd.IntN(int(wire.VeryHigh-wire.VeryLow)+1)),
+		pool:     []string{"", "a", "b"}[w.rnd.IntN(3)],
+		avoids:   make(map[int][]*simTracker), elsewhere: make(map[int]time.Duration),
+		runs: make(map[int]*simTracker), ready: make(map[*simTracker]int),
+	}
+	w.a.AddJob(&j.Job, w.number, j)
+	w.jobs = append(w.jobs, j)
+	j.splits = make([]Split, w.rnd.IntN(12))
+	for m := range j.splits {
+		for range w.rnd.IntN(3) {
+			i := w.rnd.IntN(7)
+			j.splits[m].Bytes = 1 << 20
+			j.splits[m].Hosts = append(j.splits[m].Hosts, fmt.Sprintf("h%d", i))
+			j.splits[m].Racks = append(j.splits[m].Racks, fmt.Sprintf("/r%d", i%2))
+		}
+		w.a.Enter(&j.Job, m)
+	}
+	if w.rnd.IntN(4) > 0 {
+		w.locate(j)
+	}
+}
+
+func (w *world) locate(j *simJob) {
+	w.a.SetSplits(&j.Job, j.splits)
+	w.a.Move(&j.Job)
+}
+
+// end ends an attempt at a map.
+func (w *world) end(j *simJob, m int) {
+	t := j.runs[m]
+	delete(j.runs, m)
+	w.a.Vacate(&j.Job, &t.Tracker, Map)
+}
+
+func (w *world) endReduce(j *simJob, i int) {
+	t := j.reduces[i]
+	j.reduces = slices.Delete(j.reduces, i, i+1)
+	w.a.Vacate(&j.Job, &t.Tracker, Reduce)
+}
+
+func (w *world) dropJob(j *simJob) {
+	w.a.Clear(&j.Job)
+	for t, n := range j.ready {
+		w.a.Offer(&j.Job, &t.Tracker, -n)
+		w.setFit(t)
+	}
+	j.gathers = 0
+	for _, m := range sorted(j.runs) {
+		w.end(j, m)
+	}
+	for len(j.reduces) > 0 {
+		w.endReduce(j, 0)
+	}
+	w.a.DropJob(&j.Job)
+	w.jobs = without(w.jobs, j)
+	for _, list := range [][]*Job{w.a.jobs, w.a.asideJobs, w.a.deferred, w.a.InLine(Map), w.a.InLine(Reduce)} {
+		if slices.Contains(list, &j.Job) {
+			w.t.Fatalf("job %d was dropped, and is in a list", j.number)
+		}
+	}
+}
+
+func sorted(runs map[int]*simTracker) []int {
+	var all []int
+	for m := range runs {
+		all = append(all, m)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (w *world) setPools() {
+	limit := func() int { return []int{pool.Unlimited, 0, 1, 2, 4}[w.rnd.IntN(5)] }
+	w.a.SetPools([]pool.Pool{
+		{Name: "a", Max: [2]int{limit(), limit()}, MaxRunning: limit()},
+		{Name: "b", Max: [2]int{limit(), pool.Unlimited}, MaxRunning: pool.Unlimited},
+	})
+}
+
+func (w *world) setRule() {
+	w.a.SetRule([]locality.Rule{{}, {Kind: locality.Fixed, Delay: 300 * time.Millisecond}, {Kind: locality.Paper}, {Kind: locality.Dynamic}}[w.rnd.IntN(4)])
+}
+
+func (w *world) setPlan() {
+	phase := w.rnd.IntN(2)
+	var targets []Target
+	var queues []Queue
+	for _, i := range w.rnd.Perm(len(w.jobs)) {
+		if w.rnd.IntN(4) > 0 {
+			targets = append(targets, Target{Job: &w.jobs[i].Job, Slots: w.rnd.IntN(5)})
+		}
+	}
+	for _, t := range w.trackers {
+		if len(w.jobs) > 0 && w.rnd.IntN(8) == 0 {
+			queues = append(queues, Queue{&t.Tracker, []Run{{&w.jobs[w.rnd.IntN(len(w.jobs))].Job, 1 + w.rnd.IntN(3)}}})
+		}
+	}
+	w.plan++
+	w.a.SetPlan(phase, w.plan, targets, queues)
+}
+
+// act does something random.
+func (w *world) act() {
+	var j *simJob
+	if len(w.jobs) > 0 {
+		j = w.jobs[w.rnd.IntN(len(w.jobs))]
+	}
+	var t *simTracker
+	if len(w.trackers) > 0 {
+		t = w.trackers[w.rnd.IntN(len(w.trackers))]
+	}
+	switch n := w.rnd.IntN(100); {
+	case n < 3:
+		w.addTracker()
+	case n < 5 && t != nil:
+		w.dropTracker(t)
+	case n < 10 && t != nil:
+		t.fit = !t.fit
+		w.setFit(t)
+	case n < 13 && t != nil:
+		w.a.AddFree(&t.Tracker, Map, 1-2*w.rnd.IntN(2))
+		w.setFit(t)
+	case n < 23 || j == nil:
+		w.addJob()
+	case n < 26:
+		w.dropJob(j)
+	case n < 30:
+		j.suspended = !j.suspended
+		w.a.Move(&j.Job)
+	case n < 36 && !j.Located():
+		w.locate(j)
+	case n < 40:
+		w.setPlan()
+	case n < 42:
+		w.a.DropPlan(w.rnd.IntN(2))
+	case n < 44:
+		w.setPools()
+	case n < 46:
+		w.setRule()
+	case n < 52 && t != nil:
+		j.ready[t]++
+		w.a.Offer(&j.Job, &t.Tracker, 1)
+		w.setFit(t)
+		w.a.Move(&j.Job)
+	case n < 54:
+		j.gathers++
+		w.a.Move(&j.Job)
+	case n < 58 && len(j.reduces) > 0:
+		w.endReduce(j, 0)
+		w.a.Move(&j.Job)
+	case n < 60 && len(j.splits) > 0: // a map's output is lost, or not wanted any more
+		m := w.rnd.IntN(len(j.splits))
+		if j.runs[m] == nil && w.rnd.IntN(2) == 0 {
+			w.a.Enter(&j.Job, m)
+		} else {
+			w.a.Leave(&j.Job, m)
+		}
+	case len(j.runs) > 0:
+		m := sorted(j.runs)[0]
+		w.endMap(j, m, w.rnd.IntN(3) == 0)
+	}
+}
+
+func (w *world) endMap(j *simJob, m int, fails bool) {
+	t := j.runs[m]
+	w.end(j, m)
+	w.a.Move(&j.Job)
+	if !fails {
+		took := time.Duration(1+w.rnd.IntN(200)) * time.Millisecond
+		w.a.Learn(&j.Job, j.LevelOf(m, &t.Tracker), took, wire.Reads{Rack: wire.Reading{Bytes: 1 << 20, Took: took / 2}})
+		return
+	}
+	j.avoids[m] = append(j.avoids[m], t)
+	j.elsewhere[m] = w.now + 200*time.Millisecond
+	j.SetFailed(m)
+	w.a.Enter(&j.Job, m)
+}
+
+// round lets time pass, and fills the free slots.
+func (w *world) round() {
+	w.now += time.Duration(w.rnd.IntN(60)) * time.Millisecond
+	for _, j := range w.jobs {
+		for m, until := range j.elsewhere {
+			if until > 0 && until <= w.now {
+				j.elsewhere[m] = 0
+				w.a.BringBack(&j.Job, m)
+			}
+		}
+		before := len(j.alarms)
+		j.alarms = slices.DeleteFunc(j.alarms, func(at time.Duration) bool { return at <= w.now })
+		if len(j.alarms) < before {
+			w.a.Recall(&j.Job)
+		}
+	}
+	w.a.ExpireQueues(Map)
+	w.a.ExpireQueues(Reduce)
+	w.a.AssignMaps()
+	w.a.AssignReduces()
+	for w.a.MapsWait() {
+		w.a.AssignMaps()
+	}
+}

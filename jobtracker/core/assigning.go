@@ -1,0 +1,180 @@
+package core
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/assign"
+	"github.com/quernmr/quern/wire"
+)
+
+// queuesLast is how long queues are obeyed without another Plan, in allocation periods.
+const queuesLast = 4
+
+// fillSlots launches tasks in free slots.
+func (l *Live) fillSlots() {
+	l.assign.AssignMaps()
+	l.launchGathered()
+	l.assign.AssignReduces()
+	l.moveHomes()
+	if l.assign.MapsWait() {
+		l.assign.AssignMaps() // lost outputs are made again, see makeAgain
+	}
+}
+
+// move has a job's places in the lines looked at before slots are given away.
+func (l *Live) move(j *job) { l.assign.Move(&j.assign) }
+
+// toLaunch is how many tasks of a phase wait for a slot.
+func (l *Live) toLaunch(j *job, phase int) int { return l.assign.ToLaunch(phase, &j.assign) }
+
+// learnRacks takes the racks in that the file system names in a job's splits.
+func (l *Live) learnRacks(splits []Split) {
+	news := false
+	for i := range splits {
+		s := &splits[i]
+		for k, host := range s.Hosts {
+			if k < len(s.Racks) && l.topo.Learn(host, s.Racks[k]) {
+				news = true
+			}
+		}
+	}
+	if !news {
+		return
+	}
+	for _, t := range l.byIndex {
+		if t != nil {
+			l.setRack(t)
+		}
+	}
+}
+
+// setRack notes the rack of a tracker, by what is known of racks.
+func (l *Live) setRack(t *tracker) {
+	t.rack = l.topo.Rack(t.Host, t.Tracker.Rack)
+	l.assign.SetRack(&t.assign, t.rack)
+}
+
+// countLevel notes how near a launched map is to its input. Of one adopted from
+// an earlier leader it is counted once the splits are read.
+func (l *Live) countLevel(a *attempt) {
+	if a.id.Task.Kind == wire.Map && a.job.assign.Indexed() {
+		a.level = a.job.assign.LevelOf(a.id.Task.N, &a.tracker.assign)
+		a.job.levels[a.level]++
+	}
+}
+
+// setPools has the limits of the pool table in force obeyed.
+func (l *Live) setPools() {
+	_, table := l.facts.Pools()
+	l.assign.SetPools(table.Pools)
+}
+
+// expireQueues drops the queues of plans that no other has followed for too long.
+func (l *Live) expireQueues() {
+	for i := range l.phases {
+		if l.assign.ExpireQueues(i) {
+			l.phases[i].plan.Queues = nil
+			l.notePlan(&l.phases[i])
+		}
+	}
+}
+
+// queuesFor are the queues of a plan.
+func (l *Live) queuesFor(p *phase) []assign.Queue {
+	var queues []assign.Queue
+	for _, q := range p.plan.Queues {
+		t := l.trackers[q.Tracker]
+		if t == nil {
+			continue
+		}
+		runs := make([]assign.Run, 0, len(q.Runs))
+		for _, r := range q.Runs {
+			if j := l.job(r.Job); j != nil {
+				runs = append(runs, assign.Run{Job: &j.assign, Tasks: r.Tasks})
+			}
+		}
+		queues = append(queues, assign.Queue{Tracker: &t.assign, Runs: runs})
+	}
+	return queues
+}
+
+// assigning is what the assignment of tasks asks of the leader, and has it do.
+type assigning struct{ l *Live }
+
+var _ assign.Cluster = assigning{}
+
+func jobOf(j *assign.Job) *job             { return j.Owner.(*job) }
+func trackerOf(t *assign.Tracker) *tracker { return t.Owner.(*tracker) }
+
+func (x assigning) Now() time.Duration { return x.l.now }
+
+func (x assigning) Launch(job *assign.Job, m int, t *assign.Tracker) {
+	j := jobOf(job)
+	x.l.launch(j, &j.maps[m].task, trackerOf(t), wire.AttemptID{})
+}
+
+func (x assigning) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool) bool {
+	j, t := jobOf(job), trackerOf(at)
+	if ready := t.ready[j]; ready != nil && ready.Len() > 0 {
+		x.l.launch(j, &j.reduces[ready.Next(0)], t, wire.AttemptID{})
+		return true
+	}
+	if !gather {
+		return false
+	}
+	p := j.toGatherAt(t)
+	if p < 0 {
+		return false
+	}
+	x.l.gatherAt(j, p, t)
+	return true
+}
+
+func (x assigning) Runnable(job *assign.Job) bool {
+	j := jobOf(job)
+	return j.runnable() && !j.facts.Submission().Suspended()
+}
+
+func (x assigning) ToGather(j *assign.Job) int { return jobOf(j).toGather() }
+
+func (x assigning) Pool(j *assign.Job) (string, wire.Priority) {
+	s := jobOf(j).facts.Submission()
+	return poolName(s), s.Terms().Priority
+}
+
+func (x assigning) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bool) bool {
+	j := jobOf(job)
+	tk := &j.maps[m].task
+	return !j.avoids(tk, trackerOf(t)) || !strict && j.mishaps(tk).elsewhere == 0
+}
+
+func (x assigning) StopAvoiding(job *assign.Job, m int) bool {
+	j := jobOf(job)
+	tk := &j.maps[m].task
+	if x.l.mayGoElsewhere(j, tk) {
+		return false
+	}
+	j.mishap(tk).elsewhere = 0
+	return true
+}
+
+func (x assigning) Releases(t *assign.Tracker, all []time.Duration) []time.Duration {
+	wall := x.l.wall()
+	for _, a := range trackerOf(t).attempts {
+		if a.id.Task.Kind == wire.Map {
+			ran := time.Duration(wall-a.began) * time.Millisecond
+			all = append(all, x.l.assign.Left(&a.job.assign, a.level, ran))
+		}
+	}
+	return all
+}
+
+func (x assigning) Alarm(j *assign.Job, at time.Duration) { x.l.alarm(jobOf(j), at) }
+
+func (x assigning) Begun(phase int) { x.l.phases[phase].begun(x.l.now) }
+
+func (x assigning) InLine(phase int) {
+	if p := &x.l.phases[phase]; p.due == never {
+		p.begun(x.l.now)
+	}
+}

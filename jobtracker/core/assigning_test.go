@@ -1,0 +1,220 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/wire"
+)
+
+// simSplits places a job's splits, some nowhere. Node t9 is never there.
+func (w *world) simSplits(c LoadSplits) []Split {
+	splits := make([]Split, c.Maps)
+	if c.Job.N%3 == 0 {
+		return splits
+	}
+	racks := map[string]string{"t1": "/r1", "t2": "/r1", "t3": "/r2", "t4": "/r2", "t9": "/r2"}
+	names := []string{"t1", "t2", "t3", "t4", "t9"}
+	for m := range splits {
+		for k := range (m + c.Job.N) % 3 {
+			host := names[(m*3+k*2+c.Job.N)%len(names)]
+			splits[m].Hosts = append(splits[m].Hosts, host)
+			splits[m].Racks = append(splits[m].Racks, racks[host])
+		}
+	}
+	return splits
+}
+
+// checkAssigned: no map slot is free while a job is in line for one.
+func (w *world) checkAssigned() {
+	l := w.core.live
+	if l == nil {
+		return
+	}
+	if line := l.assign.InLine(mapPhase); l.assign.FreeTrackers(mapPhase).Len() > 0 && len(line) > 0 {
+		w.fail("map slots are free, and %v is in line for one", jobOf(line[0]).id)
+	}
+	for _, j := range l.order {
+		w.checkDeferred(j)
+		w.checkLevels(j)
+	}
+	w.checkSlots(l)
+}
+
+// checkSlots counts the slots of all trackers that may be given work.
+func (w *world) checkSlots(l *Live) {
+	slots := [2]int{}
+	for _, t := range l.byIndex {
+		if t != nil && !t.losing && !t.shut() {
+			slots[mapPhase] += t.slots[mapPhase]
+			slots[reducePhase] += t.slots[reducePhase]
+		}
+	}
+	if l.slots != slots {
+		w.fail("there are %d slots, not %d", slots, l.slots)
+	}
+}
+
+// checkReduces: no reduce slot is free where a partition is ready, unless its job may
+// have no more; and elsewhere only if the partition is to be looked at again, is on its
+// way for the last time, or could not be gathered anew.
+func checkReduces(c *Core, fail func(string, ...any)) {
+	l := c.live
+	if l == nil {
+		return
+	}
+	free := l.assign.FreeTrackers(reducePhase)
+	wake, wakes := c.Wake()
+	for _, j := range l.order {
+		for p := range j.homes {
+			h := &j.homes[p]
+			if h.tracker == nil || h.slot || !j.assign.May(reducePhase) || !l.canReduce(j, p) {
+				continue
+			}
+			if free.Has(h.tracker.assign.Index()) {
+				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
+			}
+			if free.Len() > 0 && !j.remaking && (!wakes || wake > j.movesDue || j.movesDue == never) {
+				fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.movesDue)
+			}
+		}
+		for m := range j.maps {
+			if t := &j.maps[m]; j.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
+				!j.assign.IsAside(m) && j.mishaps(&t.task).retryAt == 0 {
+				fail("output %d of %v is to be made again, and nobody does", m, j.id)
+			}
+		}
+		for i := range free.All() {
+			if p := j.toGatherAt(l.byIndex[i]); p >= 0 && j.assign.May(reducePhase) {
+				fail("partition %d of %v waits to be gathered, and a reduce slot of %s is free", p, j.id, l.byIndex[i].Name)
+			}
+		}
+	}
+}
+
+// checkHolds: where a task waits and a slot is free, something is said to hold it, and
+// nothing is said to hold it until a time that has passed.
+func checkHolds(c *Core, fail func(string, ...any)) {
+	l := c.live
+	if l == nil {
+		return
+	}
+	for _, j := range l.order {
+		if !j.assign.Located() || j.stopping || !j.facts.Running() {
+			continue
+		}
+		holds := l.holds(j)
+		for i := range l.phases {
+			n := l.toLaunch(j, i)
+			if i == mapPhase {
+				n += j.assign.Aside()
+			}
+			if n > 0 && l.assign.FreeTrackers(i).Len() > 0 && len(holds) == 0 {
+				fail("%d %vs of %v wait while slots are free, and nothing holds them", n, l.phases[i].kind, j.id)
+			}
+		}
+		checkAvoids(c, j, fail)
+		for _, h := range holds {
+			if h.Until != 0 && h.Until < l.wall() {
+				fail("%v is held until %d ms ago: %s", j.id, l.wall()-h.Until, h.What)
+			}
+		}
+	}
+}
+
+// checkAvoids: a map that has failed is launched, or waits for its time, or for a tracker
+// other than those that have free slots; and the core wakes up when its wait ends.
+func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
+	l := c.live
+	wake, wakes := c.Wake()
+	for tk, bad := range j.bad {
+		m := int(tk.n)
+		if tk.kind != wire.Map || tk != &j.maps[m].task {
+			continue
+		}
+		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].leaving) && j.awaits(&j.maps[m])
+		if _, grant := j.facts.Grant(m); j.facts.Reduces() == 0 {
+			wanted = !tk.runs() && !grant && !j.facts.Committed(m)
+		}
+		if j.maps[m].expected && j.assign.IsPending(m) {
+			continue // its tracker drained before its restart
+		}
+		waits := bad.retryAt > 0 || j.assign.IsAside(m)
+		if wanted && !waits && !j.assign.IsPending(m) || j.assign.IsPending(m) && (waits || !wanted) || j.assign.IsAside(m) && !wanted {
+			fail("%v has failed and is wanted %v: pending %v, set aside %v, to wait until %v", j.idOf(tk), wanted, j.assign.IsPending(m), j.assign.IsAside(m), bad.retryAt)
+		}
+		for _, until := range []time.Duration{bad.retryAt, bad.elsewhere} {
+			if waits && j.runnable() && until > 0 && (!wakes || wake > until) {
+				fail("%v waits until %v, and the core wakes up at %v", j.idOf(tk), until, wake)
+			}
+		}
+		for i := range l.assign.FreeTrackers(mapPhase).All() {
+			if t := l.byIndex[i]; j.assign.IsAside(m) && j.assign.May(mapPhase) && !j.waitsFor(tk, t) {
+				fail("%v waits for a tracker other than %s, which has a free slot", j.idOf(tk), t.Name)
+			}
+		}
+	}
+}
+
+// checkMatched: of the maps of a job that one Step launches away from their input,
+// none could have had the slot of another such one on a node with its input.
+func (w *world) checkMatched(commands []Command) {
+	l := w.core.live
+	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // then the policy says what runs where
+		return
+	}
+	var far []*attempt
+	for _, c := range commands {
+		send, _ := c.(Send)
+		launch, ok := send.Message.(*wire.Launch)
+		if !ok || launch.Attempt.Task.Kind != wire.Map {
+			continue
+		}
+		if j := l.job(launch.Attempt.Task.Job); j != nil && j.attempt(launch.Attempt) != nil && j.attempt(launch.Attempt).level > wire.NodeLocal {
+			far = append(far, j.attempt(launch.Attempt))
+		}
+	}
+	for _, a := range far {
+		for _, b := range far {
+			if a.job == b.job && len(a.job.mishaps(a.task).avoid) == 0 && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
+				w.fail("%v runs on %s, away from its input, and %v, away from its own, on %s where that is", a.id, a.tracker.Name, b.id, b.tracker.Name)
+			}
+		}
+	}
+}
+
+// splitsOf is a job's splits as they were loaded.
+func (w *world) splitsOf(j *job) []Split {
+	if w.splits[j.id] == nil {
+		w.splits[j.id] = w.simSplits(LoadSplits{Job: j.id, Maps: len(j.maps)})
+	}
+	return w.splits[j.id]
+}
+
+// checkLevels compares the levels of maps by numbers with those by names.
+func (w *world) checkLevels(j *job) {
+	if !j.assign.Indexed() {
+		return
+	}
+	for _, t := range w.core.live.trackers {
+		for m, s := range w.splitsOf(j) {
+			want, level := locality.Level(s.Hosts, s.Racks, locality.HostKey(t.Host), t.rack), j.assign.LevelOf(m, &t.assign)
+			if level != want {
+				w.fail("map %d of %v is at level %v on %s, not %v", m, j.id, level, t.Name, want)
+			}
+		}
+	}
+}
+
+// checkDeferred: a deferred job has maps to launch, and is asked again in time.
+func (w *world) checkDeferred(j *job) {
+	until, deferred := j.assign.Deferred()
+	wake, _ := w.core.Wake()
+	if deferred && (j.assign.Pending() == 0 || until < w.now || wake > until || until > w.now+locality.Start+worldDelay) {
+		w.fail("%v is deferred until %v with %d maps to launch; it is %v", j.id, until, j.assign.Pending(), w.now)
+	}
+}
+
+// worldDelay is how long maps of some of the random worlds wait for near slots.
+const worldDelay = 700 * time.Millisecond
