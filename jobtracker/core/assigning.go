@@ -83,17 +83,16 @@ func (l *Live) expireQueues() {
 func (l *Live) queuesFor(p *phase) []assign.Queue {
 	var queues []assign.Queue
 	for _, q := range p.plan.Queues {
-		t := l.trackers[q.Tracker]
-		if t == nil {
-			continue
+		var queue assign.Queue
+		if t := l.trackers[q.Tracker]; t != nil {
+			queue.Tracker = &t.assign
 		}
-		runs := make([]assign.Run, 0, len(q.Runs))
 		for _, r := range q.Runs {
 			if j := l.job(r.Job); j != nil {
-				runs = append(runs, assign.Run{Job: &j.assign, Tasks: r.Tasks})
+				queue.Runs = append(queue.Runs, assign.Run{Job: &j.assign, Tasks: r.Tasks})
 			}
 		}
-		queues = append(queues, assign.Queue{Tracker: &t.assign, Runs: runs})
+		queues = append(queues, queue)
 	}
 	return queues
 }

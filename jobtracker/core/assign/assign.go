@@ -43,8 +43,7 @@
 //	    and the plan (see standingOf). Whatever changes these calls Move.
 //	A4  A deferred job has maps to launch, none of them relaxed, and an alarm no later than
 //	    the end of its wait.
-//	A5  A capped pool has no more slots than its limit once a round has begun to fill it;
-//	    of its jobs no more than its limit are given slots.
+//	A5  No launch takes a capped pool above its limits, of slots or of jobs that have some.
 //	A6  The lowest map that may run is the one that is launched, of those equally near.
 //
 // A Step costs O(jobs that moved · log jobs + slots given away), whatever waits. To find a
@@ -266,6 +265,10 @@ func place[T any](list *[]*T, x *T) int {
 	return len(*list) - 1
 }
 
+// without removes x from a list, if it is there.
 func without[T comparable](list []T, x T) []T {
-	return slices.DeleteFunc(list, func(other T) bool { return other == x })
+	if i := slices.Index(list, x); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
 }

@@ -70,9 +70,9 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 			break
 		}
 		switch a.turn(j, strict) {
-		case launched:
+		case tookLocal:
 			changed = true
-		case passed:
+		case tookNothing:
 			if a.first(Map, hadTurns) == j { // else it was deferred, and is not in line
 				hadTurns++
 			}
@@ -85,25 +85,25 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 type outcome int
 
 const (
-	launched outcome = iota // a local map
-	kept                    // a slot is reserved for it
-	passed                  // it can use no slot now
+	tookLocal   outcome = iota // it launched a local map
+	tookReserve                // a slot is reserved for it
+	tookNothing                // it can use no slot now
 )
 
 // turn lets a job take one slot, and brings it to its new place in the line.
 func (a *Assigner) turn(j *Job, strict bool) outcome {
 	defer a.lineUp()
 	if a.launchLocal(j, strict) {
-		return launched
+		return tookLocal
 	}
 	m, ok := a.mayReserve(j, strict)
 	if !ok {
-		return passed
+		return tookNothing
 	}
 	a.reserved = append(a.reserved, reserved{j, m})
 	j.reserved++
 	a.Move(j)
-	return kept
+	return tookReserve
 }
 
 // fillReserved launches maps in the slots that were reserved. It says whether there were any.

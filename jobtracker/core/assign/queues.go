@@ -12,7 +12,7 @@ import (
 // queue, or can no more be launched from one, is assigned to other free slots.
 // Queues end with the next plan, with their tracker, and by themselves.
 
-// Queue is what a plan has a tracker run next.
+// Queue is what a plan has a tracker run next; nil for a tracker that is gone.
 type Queue struct {
 	Tracker *Tracker
 	Runs    []Run
@@ -43,10 +43,8 @@ func (a *Assigner) requeue(phase int) {
 			continue
 		}
 		for _, r := range q.Runs {
-			if r.Job != nil {
-				p.queueOf[t.index] = append(p.queueOf[t.index], queueEntry{r.Job, r.Tasks})
-				a.addQueued(r.Job, phase, r.Tasks)
-			}
+			p.queueOf[t.index] = append(p.queueOf[t.index], queueEntry{r.Job, r.Tasks})
+			a.addQueued(r.Job, phase, r.Tasks)
 		}
 		if phase == Map {
 			a.uncheck(t)
