@@ -16,11 +16,11 @@
 //	  1  bring back maps set aside that a newly free tracker can run     aside.go
 //	  2  launch what the plan has queued for the free trackers           queues.go
 //	  3  recall some deferred jobs, for slots that are local to no map   defer.go
-//	  4  passes over the line of jobs, until one changes nothing. The job
-//	     that lacks the largest part of its share is first. Its turn is
+//	  4  give the jobs in line turns, until that changes nothing. The job
+//	     that lacks the largest part of its share is first. In its turn:
 //	       - a local map, in any free slot: launch; or
 //	       - a map that need not wait: reserve a slot, which is filled at
-//	         the end of the pass, after the other jobs' local maps; or
+//	         the end, after the other jobs' local maps; or
 //	       - the delay rule says wait: the job is deferred, out of the line
 //	  5  the same once more for maps that have failed where slots are free
 //	AssignReduces                                                        reduces.go
@@ -198,7 +198,7 @@ type Job struct {
 	pool    *CappedPool
 	barred  bool // by its pool, which runs as many jobs as it may
 
-	reserved int // slots, in this pass
+	reserved int // slots, in these turns
 	looked   looked
 
 	deferred      bool          // it waits for local slots, and is out of the line

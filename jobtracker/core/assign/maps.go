@@ -129,7 +129,7 @@ func (a *Assigner) fillReserved(strict bool) bool {
 type looked struct {
 	local    int // no local map
 	blocked  int // no map at all
-	anywhere int // not so: it may launch any map anywhere
+	anywhere int // nothing to wait for: the delay rule lets all its maps run anywhere
 }
 
 // launchLocal launches a map of a job on a node that keeps its input.
