@@ -128,7 +128,7 @@ func TestPardonOverHeldLog(t *testing.T) {
 	f.left(bad, 1)
 	f.hold = false
 	f.carryOut(f.held[0])
-	if bad.Excluded != "" || bad.banned != 0 || l.free[mapPhase].Len()+len(bad.attempts) == 0 {
+	if bad.Excluded != "" || bad.banned != 0 || l.assign.FreeTrackers(mapPhase).Len()+len(bad.attempts) == 0 {
 		t.Errorf("it is excluded: %q, for the time after %d exclusions", bad.Excluded, bad.banned)
 	}
 }

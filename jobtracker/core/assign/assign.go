@@ -133,7 +133,7 @@ type Assigner struct {
 
 	cursor    int        // tracker at which the next search begins
 	round     int        // of assigning maps
-	pass      int        // over the line of maps
+	pass      int        // two in a round: strictly, and not
 	launched  []*Job     // whose maps were launched in this round
 	reserved  []reserved // kept for its memory
 	deferred  []*Job
