@@ -29,9 +29,9 @@
 //	        v
 //	Cluster.Launch, Cluster.LaunchReduce, which call Occupy
 //
-// A deferred job keeps its claim on slots that are local to its maps, whatever its place in
-// the line. It returns when its wait is over, when one of its maps becomes relaxed, or when
-// the rule changes. A map is relaxed if it waits for no local slot: it has failed, no
+// A deferred job keeps its claim on slots that are local to its maps. It returns to the line
+// when such a slot is free, its wait is over, one of its maps becomes relaxed, or the rule
+// changes. A map is relaxed if it waits for no local slot: it has failed, no
 // tracker near its input is given work, or it has waited for as long as the rule says.
 //
 // Invariants
@@ -75,7 +75,8 @@ const (
 // Never is a time that does not come.
 const Never = time.Duration(1<<63 - 1)
 
-// Cluster is what an Assigner asks about tasks, and has done with them.
+// Cluster answers an Assigner's questions about tasks and launches them. Its methods may
+// tell of changes in return (Occupy, Leave, Offer, SetFit, Move), but begin no round.
 type Cluster interface {
 	Now() time.Duration
 
