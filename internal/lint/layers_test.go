@@ -30,7 +30,7 @@ func layers() [][]string {
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
 		{"jobtracker/core/facts", "jobtracker/core/assign"},
-		{"jobtracker/core/taskset"},
+		{"jobtracker/core/taskset", "jobtracker/core/forecast"},
 		{"runtime", "jobfile", "history"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},

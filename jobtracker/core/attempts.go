@@ -128,9 +128,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		l.countLevel(a)
 		l.update(a)
 	}
-	started := j.crew(t).joins()
-	a.cold = started > 0
-	j.workers += started
+	a.cold = j.measures.Began(t.number)
 	return a
 }
 
@@ -151,7 +149,7 @@ func (l *Live) newAttempt() *attempt {
 func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
-	j.crew(t).busy--
+	j.measures.Over(t.number)
 	t.remove(a)
 	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(x *attempt) bool { return x == a })
 	l.justOver = append(l.justOver, a)
@@ -251,7 +249,7 @@ func (l *Live) runs(a *attempt, state wire.AttemptState) {
 func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
 	l.remove(j, t, a)
 	if state != wire.AttemptSucceeded {
-		j.crew(t).leaves()
+		j.measures.WorkerEnded(t.number)
 	}
 	l.keep(a, state, r)
 	if state == wire.AttemptSucceeded && !a.id.Task.Kind.Slotted() && r.Error != "" {
@@ -289,7 +287,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 // vanished ends an attempt that nobody will report on any more. It is no failure.
 func (l *Live) vanished(a *attempt) {
 	l.remove(a.job, a.tracker, a)
-	a.job.crew(a.tracker).leaves()
+	a.job.measures.WorkerEnded(a.tracker.number)
 	l.keepLost(a)
 	l.attemptOver(a)
 }

@@ -95,7 +95,7 @@ func (l *Live) ended(j *job) {
 	l.noteEnd(j.facts)
 	l.remember(j)
 	if j.committing > 0 && j.facts.End().Outcome == wire.Succeeded {
-		l.closeTime = (3*cmp.Or(l.closeTime, l.now-j.committing) + l.now - j.committing) / 4
+		l.overheads.Closed(l.now - j.committing)
 	}
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {

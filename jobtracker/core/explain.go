@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -63,14 +64,13 @@ func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 }
 
 // explain adds what the leader knows of the job with the number.
-func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all map[int]*outlook) {
-	o := all[number]
-	j := o.job
+func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
+	o, j := all.Of(number), l.jobs[number]
 	x.Scheduling = l.c.scheduling()
-	x.End = l.wallOf(o.end)
+	x.End = l.wallOf(o.End)
 	for i := range l.phases {
 		if i == mapPhase || j.facts.Reduces() > 0 {
-			x.Phases = append(x.Phases, l.explainPhase(i, o))
+			x.Phases = append(x.Phases, l.explainPhase(j, i, o))
 		}
 	}
 	x.Shuffle = l.explainShuffle(j)
@@ -81,27 +81,27 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all m
 }
 
 // needs lists the jobs of its flow that a job waits for.
-func (l *Live) needs(j *job, all map[int]*outlook) (list []wire.Hold) {
+func (l *Live) needs(j *job, all forecast.Forecast) (list []wire.Hold) {
 	if l.facts.State(j.facts) != wire.Waiting {
 		return nil
 	}
 	for _, f := range l.facts.After(j.facts) {
-		if before := all[f.N()]; before != nil {
+		if before := all.Of(f.N()); before != nil {
 			list = append(list, wire.Hold{
 				What: fmt.Sprintf("it waits for the end of %v (%s), whose output it reads", l.facts.ID(f.N()), f.Name()),
-				Due:  l.wallOf(before.end),
+				Due:  l.wallOf(before.End),
 			})
 		}
 	}
 	return list
 }
 
-func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
-	p, j := &l.phases[i], o.job
+func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
+	p := &l.phases[i]
 	given, named := l.assign.Given(p.index, &j.assign)
 	x := wire.PhaseExplanation{
 		Phase: p.kind, Tasks: j.total(i), Done: j.total(i) - j.left(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
-		Target: given.Slots, TaskSeconds: o.takes[i].time.Seconds(), Left: o.work[i], Source: o.takes[i].source,
+		Target: given.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
 	}
 	if named {
 		x.Place, x.Of = given.Rank+1, len(p.plan.Targets)
@@ -122,10 +122,10 @@ func (l *Live) explainPhase(i int, o *outlook) wire.PhaseExplanation {
 	}
 	switch {
 	case j.left(i) == 0 && j.facts.Maps() >= 0:
-	case i == reducePhase && o.end != never:
-		x.End = l.wallOf(o.end - l.closeTime)
+	case i == reducePhase && o.End != never:
+		x.End = l.wallOf(o.End - l.overheads.Close)
 	case i == mapPhase:
-		x.End = l.wallOf(o.mapped)
+		x.End = l.wallOf(o.MapsEnd)
 	}
 	return x
 }
@@ -144,10 +144,10 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 	if j.facts.Reduces() == 0 {
 		return nil
 	}
-	gathered, made, whole := j.outputs()
-	x := &wire.ShuffleExplanation{Ready: made - gathered, Left: whole - gathered, Whole: whole}
+	s := j.shuffle()
+	x := &wire.ShuffleExplanation{Ready: s.Made - s.Gathered, Left: s.Left(), Whole: s.Whole}
 	if j.outInput > 0 {
-		x.PerByte = float64(made) / float64(j.outInput)
+		x.PerByte = float64(s.Made) / float64(j.outInput)
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	for i := range portions {

@@ -128,9 +128,9 @@ func TestHistoryHasNoForecast(t *testing.T) {
 	p.submit(&pacedJob{name: "j", maps: 2, take: [2]time.Duration{time.Second}})
 	p.run(1)
 	l := p.core.live
-	l.foreseen = nil
+	l.predicted.jobs = nil
 	l.writeHistory(l.order[0])
-	if l.foreseen != nil {
+	if l.predicted.jobs != nil {
 		t.Error("the ends of all jobs are predicted for the history of one")
 	}
 }

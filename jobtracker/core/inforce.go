@@ -12,8 +12,8 @@ import (
 // are not in the log, for each would be there for good, and whoever leads next makes
 // his own at once.
 
-// foreseeGap is the least time between looks into the future for histories.
-const foreseeGap = 100 * time.Millisecond
+// forecastGap is the greatest age of the forecast in a history.
+const forecastGap = 100 * time.Millisecond
 
 // notePlan notes what the plan that is in force from now on, or that there is none, means
 // for all jobs.
@@ -51,7 +51,7 @@ func (l *Live) noteOf(j *job, p *phase) history.Planned {
 	return note
 }
 
-// note adds what is another than before, and the end that is foreseen now and then.
+// note adds what is another than before, and the predicted end now and then.
 func (l *Live) note(j *job, note history.Planned) {
 	last := j.plans.Last(note.Phase)
 	switch named := note.Place > 0 || note.Turn > 0; {
@@ -63,8 +63,8 @@ func (l *Live) note(j *job, note history.Planned) {
 			return
 		}
 	}
-	if o := l.lately(l.now, foreseeGap)[j.facts.N()]; o != nil {
-		note.End = l.wallOf(o.end)
+	if o := l.lately(l.now, forecastGap).Of(j.facts.N()); o != nil {
+		note.End = l.wallOf(o.End)
 	}
 	j.plans.Add(note)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
@@ -88,12 +89,8 @@ type job struct {
 
 	failures [2]int
 
-	measured [2]history.Sum   // tasks that have succeeded, by phase; for each tracker they are in crews
-	warm     [2]history.Sum   // those of them whose worker had run before
-	crews    []*crews         // by number of the tracker's name; nil where it had nothing to do with it
-	workers  int              // started for it
+	measures forecast.Measures
 	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
-	reads    wire.Reads       // of maps that have succeeded
 	plans    history.PlanLog
 	turn     int     // among those whose share of the shuffle trackers are told, from 1
 	share    float64 // that they are told
@@ -368,8 +365,8 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 			j.outInput += m.input
 		}
 	}
-	if took := l.now - j.preparing; j.preparing > 0 {
-		l.setUpTime = (3*cmp.Or(l.setUpTime, took) + took) / 4
+	if j.preparing > 0 {
+		l.overheads.WasSetUp(l.now - j.preparing)
 	}
 	l.learnRacks(r.Splits)
 	l.assign.SetSplits(&j.assign, r.Splits)

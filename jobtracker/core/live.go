@@ -10,6 +10,7 @@ import (
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
@@ -65,13 +66,10 @@ type Live struct {
 	sweeps  map[string]int     // failed removals of staging directories, by submission key
 	wishes  wishes
 
-	profiles   profiles
-	closeTime  time.Duration    // from a job's last task to its end, as it was of late
-	setUpTime  time.Duration    // from its beginning to when its maps can be launched, likewise
-	warmUp     time.Duration    // by how much longer a task takes that also starts its process
-	losses     []loss           // of trackers, oldest first
-	foreseen   map[int]*outlook // see lately
-	foreseenAt time.Duration
+	profiles  profiles
+	overheads forecast.Overheads
+	losses    []loss // of trackers, oldest first
+	predicted predicted
 }
 
 // alarm is a time at which a job wants to be looked at.

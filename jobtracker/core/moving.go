@@ -135,7 +135,7 @@ func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 		rate = usualRate
 	}
 	if j.chosen < len(j.maps) {
-		made = l.taskTime(j, mapPhase).time
+		made = l.taskTime(j, mapPhase).Time
 	}
 	return leastMove + made + time.Duration(min(float64(h.report.Bytes)/rate, locality.MaxDelay.Seconds())*float64(time.Second))
 }
@@ -143,7 +143,7 @@ func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 // reduceAt is how long the last of the partitions that are ready on a tracker should
 // wait for a slot there.
 func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
-	task := l.taskTime(j, reducePhase).time
+	task := l.taskTime(j, reducePhase).Time
 	if task == 0 {
 		return 0, false
 	}
@@ -155,7 +155,7 @@ func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
 		if a.id.Task.Kind != wire.Reduce {
 			continue
 		}
-		whole := l.taskTime(a.job, reducePhase).time
+		whole := l.taskTime(a.job, reducePhase).Time
 		if whole == 0 {
 			whole = task
 		}

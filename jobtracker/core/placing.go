@@ -5,9 +5,8 @@ import (
 	"container/heap"
 	"slices"
 	"strconv"
-	"time"
 
-	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
@@ -169,49 +168,12 @@ func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
 
 // partitionBytes is what a partition of a job is taken to have.
 func (l *Live) partitionBytes(j *job) float64 {
-	_, _, whole := j.outputs()
-	return float64(max(cmp.Or(whole, j.input), 1)) / float64(len(j.homes))
-}
-
-// enough is how many tasks tell how fast a tracker is for a job.
-const enough = 2
-
-// slowness is how much longer than elsewhere a job's reduces take on a tracker, as far
-// as was measured: of this job, of the last one of its name, else of all jobs.
-func (l *Live) slowness(j *job, t *tracker) float64 {
-	if f := slownessOf(j.on(t.number, reducePhase), j.measured[reducePhase].Mean()); f > 0 {
-		return f
-	}
-	if j.profile != nil {
-		past := &j.profile.Phases[reducePhase]
-		if f := slownessOf(past.On(t.Name), past.Mean()); f > 0 {
-			return f
-		}
-	}
-	if t.slow == 0 {
-		return 1
-	}
-	return t.slow
-}
-
-// Tasks scatter: no tracker is taken to be better or worse than this.
-const leastSlow, mostSlow = 0.1, 10.0
-
-func slownessOf(own history.Sum, mean time.Duration) float64 {
-	if own.Tasks < enough || mean <= 0 {
-		return 0
-	}
-	return min(max(own.Mean().Seconds()/mean.Seconds(), leastSlow), mostSlow)
+	return float64(max(cmp.Or(j.shuffle().Whole, j.input), 1)) / float64(len(j.homes))
 }
 
 // learnSpeed takes in how a reduce's time on a tracker compares with its job's others.
 func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
-	m := &j.measured[reducePhase]
-	if m.Tasks < enough || m.Mean() <= 0 || r.Took <= 0 {
-		return
-	}
-	f := min(max(r.Took.Seconds()/m.Mean().Seconds(), leastSlow), mostSlow)
-	t.slow = 0.8*cmp.Or(t.slow, 1) + 0.2*f
+	t.slow = forecast.Slowed(t.slow, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
 // A classical job (quern.shuffle.split=false) is what Hadoop does: a reduce has a slot

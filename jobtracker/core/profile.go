@@ -80,12 +80,12 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 // remember keeps what a job that has succeeded has shown, unless this leader has
 // seen too little of it.
 func (l *Live) remember(j *job) {
-	if j.facts.End().Outcome != wire.Succeeded || 2*j.measured[mapPhase].Tasks < len(j.maps) {
+	if j.facts.End().Outcome != wire.Succeeded || 2*j.measures.Phases[mapPhase].All.Tasks < len(j.maps) {
 		return
 	}
 	l.profiles.keep(j.facts.Name(), &history.Profile{
 		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.read, Shuffled: j.outBytes,
-		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.reads,
+		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.measures.Reads,
 	})
 }
 

@@ -76,10 +76,13 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 	s.Reduces.FailedAttempts = int(s.Counters.Get(wire.JobCounters, wire.FailedReduces))
 }
 
+// statusGap is the greatest age of the forecast in a status.
+const statusGap = 500 * time.Millisecond
+
 // setEnd adds the predicted end of a job that has not ended.
 func (l *Live) setEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
-	if o := l.lately(now, statusGap)[f.N()]; o != nil && o.end != never {
-		s.Ends = o.end - l.jobs[f.N()].arrived
+	if o := l.lately(now, statusGap).Of(f.N()); o != nil && o.End != never {
+		s.Ends = o.End - l.jobs[f.N()].arrived
 	}
 }
 
@@ -105,18 +108,11 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	for i := range j.homes {
 		s.Shuffled.Done += j.homes[i].report.Bytes
 	}
-	s.Shuffled.Total = max(expectedOutput(j), s.Shuffled.Done)
+	out := j.output()
+	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
 	s.Waits, s.Troubles = l.waits(j, now), slices.Clone(j.troubles)
-}
-
-// expectedOutput is the bytes of map output, taken to go on as it began.
-func expectedOutput(j *job) int64 {
-	if j.chosen == 0 {
-		return 0
-	}
-	return int64(float64(j.outBytes) / float64(j.chosen) * float64(len(j.maps)))
 }
 
 // totals is the counters of the finished tasks and of the leader itself.

@@ -429,9 +429,7 @@ func (l *Live) detach(t *tracker) {
 		l.vanished(a)
 	}
 	for _, j := range l.order {
-		if c := j.crewAt(t.number); c != nil {
-			c.workers = 0
-		}
+		j.measures.Lost(t.number)
 		l.homesGone(j, t)
 	}
 }

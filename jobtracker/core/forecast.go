@@ -1,0 +1,332 @@
+package core
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/wire"
+)
+
+// What follows tells package forecast what is known of jobs and of the cluster, and keeps
+// the last forecast.
+
+// predicted is the last forecast of all jobs.
+type predicted struct {
+	at   time.Duration
+	jobs forecast.Forecast // nil: none was made
+}
+
+// lately is the forecast as of now, or as it was less than a gap ago.
+func (l *Live) lately(now, gap time.Duration) forecast.Forecast {
+	if l.predicted.jobs == nil || now-l.predicted.at >= gap {
+		l.predicted = predicted{now, l.forecast(now)}
+	}
+	return l.predicted.jobs
+}
+
+// forecast predicts the ends of all jobs that have not ended.
+func (l *Live) forecast(now time.Duration) forecast.Forecast {
+	c := forecast.Cluster{
+		Now: now, Slots: l.slots, Usual: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
+		Bandwidth: l.bandwidth(), Overheads: l.overheads,
+	}
+	maps, reduces := l.lookAt(mapPhase, now), l.lookAt(reducePhase, now)
+	jobs := make([]forecast.Job, len(l.order))
+	for i, j := range l.order {
+		jobs[i] = l.foretold(j)
+		jobs[i].Phases = [2]forecast.Phase{maps.phaseOf(j), reduces.phaseOf(j)}
+	}
+	portions := l.phases[mapPhase].plan.Portions
+	turns := make(map[int]int, len(portions))
+	for i := range portions {
+		turns[portions[i].Job.N] = i + 1
+	}
+	for i := range jobs {
+		jobs[i].Shuffle.Turn = turns[jobs[i].N]
+	}
+	return forecast.Predict(&c, jobs)
+}
+
+// foretold is what is known of a job but for its phases, and its turn to shuffle.
+func (l *Live) foretold(j *job) forecast.Job {
+	f := j.facts
+	x := forecast.Job{
+		N: f.N(), Workers: j.measures.Workers,
+		Goes:    f.Maps() >= 0 && !f.Stopping() && !j.held && !f.Submission().Suspended(),
+		Closing: f.Committing(), ClosingSince: j.committing,
+		Shuffle: forecast.Transfer{Homes: j.hosts.Len()},
+		Coming:  l.coming(j),
+	}
+	for i := range l.phases {
+		p := &l.phases[i]
+		g, named := l.assign.Given(i, &j.assign)
+		x.Rank[i] = g.Rank
+		if named && i == mapPhase && p.plan.Targets[g.Rank].End > 0 {
+			x.MapsEnd = p.plannedAt + forecast.After(p.plan.Targets[g.Rank].End)
+			x.Whole = len(p.plan.Queues) > 0
+		}
+	}
+	if s := j.shuffle(); j.open > 0 {
+		x.Shuffle.Left = float64(max(0, s.Left()))
+	}
+	return x
+}
+
+// coming is nil for a job that has begun, or of which nothing is known of when it will.
+func (l *Live) coming(j *job) *forecast.Coming {
+	if j.facts.Maps() >= 0 || j.facts.Stopping() || j.facts.Submission().Suspended() || j.profile == nil {
+		return nil
+	}
+	c := &forecast.Coming{Tasks: [2]int{j.profile.Phases[mapPhase].Tasks, j.facts.Reduces()}}
+	for _, f := range l.facts.After(j.facts) {
+		c.After = append(c.After, f.N())
+	}
+	return c
+}
+
+// times is what is known of the times of a job's tasks.
+func (j *job) times(phase int) forecast.Known {
+	k := forecast.Known{Measured: j.measures.Phases[phase]}
+	if j.profile != nil && j.profile.Phases[phase].Tasks > 0 {
+		k.Past, k.PastOf = &j.profile.Phases[phase], j.profile.Job
+	}
+	return k
+}
+
+// taskTime is how long a task of a job's phase takes in a process that has run before.
+func (l *Live) taskTime(j *job, phase int) forecast.Task {
+	k := j.times(phase)
+	return k.Task(l.overheads.WarmUp)
+}
+
+// meanTask is the mean of the jobs of which the time of a task is known, also of those
+// that have ended.
+func (l *Live) meanTask(phase int) (m forecast.Mean) {
+	for _, j := range l.order {
+		m.Add(l.taskTime(j, phase).Time)
+	}
+	for _, p := range l.profiles.known {
+		m.Add(p.Phases[phase].Mean())
+	}
+	return m
+}
+
+// usualTask is taken for tasks of jobs of which nothing is known.
+func (l *Live) usualTask(phase int) forecast.Task {
+	m := l.meanTask(phase)
+	return m.Task()
+}
+
+// closeLook is up to how many tasks of a phase that run are looked at one by one;
+// beyond they are taken together. It bounds a Step.
+const closeLook = 4096
+
+// look is how the running tasks of a phase are looked at for one forecast or snapshot.
+type look struct {
+	phase int
+	wall  int64         // now in Unix milliseconds
+	warm  time.Duration // what starting a process costs
+	close bool
+	ages  []time.Duration // of the jobs so far
+}
+
+func (l *Live) lookAt(phase int, now time.Duration) look {
+	running := 0
+	for _, j := range l.order {
+		running += j.assign.InSlots(phase)
+	}
+	v := look{phase: phase, wall: l.c.wall + now.Milliseconds(), warm: l.overheads.WarmUp, close: running <= closeLook}
+	if v.close {
+		v.ages = make([]time.Duration, 0, running)
+	}
+	return v
+}
+
+// phaseOf is what is known of a job's phase.
+func (v *look) phaseOf(j *job) forecast.Phase {
+	p := forecast.Phase{Known: j.times(v.phase), Left: j.left(v.phase), Running: j.working(v.phase)}
+	if v.close {
+		first := len(v.ages)
+		for a := range j.running(v.phase) {
+			v.ages = append(v.ages, v.age(a))
+		}
+		p.Ages = v.ages[first:len(v.ages):len(v.ages)]
+	}
+	return p
+}
+
+// age is for how long an attempt has run, but for starting its process.
+func (v *look) age(a *attempt) time.Duration {
+	age := time.Duration(v.wall-a.began) * time.Millisecond
+	if a.cold {
+		age -= v.warm
+	}
+	return age
+}
+
+// running is the tasks of a phase that run now, in no order.
+func (j *job) running(phase int) func(yield func(*attempt) bool) {
+	return func(yield func(*attempt) bool) {
+		for a := range j.attempts.all() {
+			if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == phase && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// working is how many they are. Partitions that are gathered in slots have all their work
+// yet to do.
+func (j *job) working(phase int) int {
+	if phase == reducePhase {
+		return j.assign.InSlots(phase) - j.gathering
+	}
+	return j.assign.InSlots(phase)
+}
+
+// total is how many tasks a phase has, as far as is known.
+func (j *job) total(phase int) int {
+	if phase == reducePhase {
+		return j.facts.Reduces()
+	}
+	return max(0, j.facts.Maps())
+}
+
+// left is how many of them are to be done, runnable or not.
+func (j *job) left(phase int) int {
+	switch {
+	case j.facts.Kind() == kindOf(phase):
+		return j.total(phase) - j.facts.CommittedTasks()
+	case phase == reducePhase:
+		return 0 // it has none
+	case j.known == len(j.maps) && j.open == 0 && !j.remaking:
+		return 0 // outputs lost since are not needed
+	}
+	return j.total(phase) - j.chosen
+}
+
+func kindOf(phase int) wire.Kind {
+	if phase == reducePhase {
+		return wire.Reduce
+	}
+	return wire.Map
+}
+
+// measure notes how long a task of a phase took. Another attempt at the same task
+// tells no more.
+func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads wire.Reads, cold bool) {
+	if tk.measured {
+		return
+	}
+	tk.measured = true
+	phase := phaseOf(tk.kind)
+	j.measures.Reads.Add(reads)
+	j.measures.Count(phase, t.number, took, cold)
+	if !cold {
+		l.overheads.Warmed(&j.measures.Phases[phase])
+	}
+}
+
+// sums is the tasks of a phase by the names of their trackers.
+func (l *Live) sums(j *job, phase int) history.Sums {
+	all := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
+	for number, f := range l.named {
+		if s := j.measures.On(int32(number), phase); s.Tasks > 0 {
+			all.Trackers[f.Name] = &s
+		}
+	}
+	return all
+}
+
+// output is what is known of a job's map output.
+func (j *job) output() forecast.Output {
+	return forecast.Output{
+		Maps: j.facts.Maps(), Made: j.chosen, Bytes: j.outBytes, Fetched: j.fetched,
+		Read: j.outInput, Input: j.input, Past: j.profile,
+	}
+}
+
+// shuffle is a job's map output in bytes; none without reduces.
+func (j *job) shuffle() forecast.Shuffle {
+	if j.facts.Reduces() == 0 {
+		return forecast.Shuffle{}
+	}
+	o := j.output()
+	return o.Shuffle()
+}
+
+// bandwidth is that of all trackers that can be homes.
+func (l *Live) bandwidth() (b forecast.Bandwidth) {
+	for _, t := range l.byIndex {
+		if t != nil && t.usable() && t.mayHome() {
+			b.Add(t.rate)
+		}
+	}
+	return b
+}
+
+// slowness is how much longer than elsewhere a job's reduces take on a tracker, as far
+// as was measured: of this job, of the last one of its name, else of all jobs.
+func (l *Live) slowness(j *job, t *tracker) float64 {
+	if f := forecast.Slowness(j.measures.On(t.number, reducePhase), j.measures.Phases[reducePhase].All.Mean()); f > 0 {
+		return f
+	}
+	if j.profile != nil {
+		past := &j.profile.Phases[reducePhase]
+		if f := forecast.Slowness(past.On(t.Name), past.Mean()); f > 0 {
+			return f
+		}
+	}
+	if t.slow == 0 {
+		return 1
+	}
+	return t.slow
+}
+
+// flow is the jobs of a submission with all their tasks: jobs that have ended count with
+// the tasks that they had and with what these took, jobs that are to come as elsewhere.
+func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.Extent {
+	flow := make([]forecast.Extent, 0, sub.Jobs())
+	for f := range l.facts.Flow(sub) {
+		x := forecast.Extent{N: f.N()}
+		for _, before := range l.facts.After(f) {
+			x.After = append(x.After, before.N())
+		}
+		for phase := range x.Tasks {
+			if x.Tasks[phase], x.Each[phase] = l.extent(f, phase); x.Each[phase] == 0 {
+				x.Each[phase] = usual[phase]
+			}
+		}
+		flow = append(flow, x)
+	}
+	return flow
+}
+
+// extent is how many tasks a phase of a job has in all, and how long one takes; 0: not known.
+func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
+	if j := l.jobs[f.N()]; j != nil {
+		tasks = j.total(phase)
+		if phase == mapPhase && f.Maps() < 0 {
+			tasks = j.unbegun()
+		}
+		return tasks, l.taskTime(j, phase).Time
+	}
+	if tasks = max(0, f.Maps()); phase == reducePhase {
+		tasks = f.Reduces()
+	}
+	if p := l.profiles.known[f.Name()]; p != nil {
+		each = p.Phases[phase].Mean()
+	}
+	return tasks, each
+}
+
+// unbegun is how many maps a job is taken to have that has not begun: as many as the
+// last one of its name, or one.
+func (j *job) unbegun() int {
+	if j.profile == nil {
+		return 1
+	}
+	return max(1, j.profile.Phases[mapPhase].Tasks)
+}
