@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// runExplains plays the verbs of what is known of jobs and foreseen:
+// runExplains plays the verbs of what is known of jobs and predicted:
 //
 //	explain job1
 //	seen map                             what the policy would see

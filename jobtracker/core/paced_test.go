@@ -13,7 +13,7 @@ import (
 )
 
 // paced is a cluster in virtual time in which nothing fails: tasks take drawn times,
-// homes fetch at a rate. It shows how well the core foresees what it does.
+// homes fetch at a rate. It shows how well the core predicts ends.
 type paced struct {
 	t        testing.TB
 	rnd      *rand.Rand

@@ -48,7 +48,7 @@ import (
 //	status job1
 //
 // The verbs of a cluster of processes are those of [scenario.runCluster], those of
-// what users wish those of [scenario.runWishes], of what is foreseen those of
+// what users wish those of [scenario.runWishes], of forecasts those of
 // [scenario.runExplains].
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")

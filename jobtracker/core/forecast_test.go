@@ -13,36 +13,36 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-var foreseeSeeds = flag.Int("foresee-seeds", 2, "how many mixes TestForesight draws for each policy")
+var forecastSeeds = flag.Int("forecast-seeds", 2, "how many mixes TestForecast draws for each policy")
 
-var foreseePolicies = flag.String("foresee-policies", "fair flex srpt hmhs", "under which policies")
+var forecastPolicies = flag.String("forecast-policies", "fair flex srpt hmhs", "under which policies")
 
-// TestForesight: at half of its life a job's predicted end, as its history has it, is
+// TestForecast: at half of its life a job's predicted end, as its history has it, is
 // within a quarter of its response for nine of ten jobs, of mixes as FLEX's paper has
 // them on 4 trackers of 10 map slots, under any policy. Where reduces take long, and
 // jobs of the names are not known, nobody can know by then how long.
-func TestForesight(t *testing.T) {
+func TestForecast(t *testing.T) {
 	for mix, least := range map[string]float64{
 		"maps": 0.9, "maps+history": 0.9, "reduces": 0.6, "reduces+history": 0.9,
 		"shuffle": 0.6, "shuffle+history": 0.9, "arrivals": 0.6, "arrivals+history": 0.9,
 	} {
 		t.Run(mix, func(t *testing.T) {
 			good, all := 0, 0
-			for name := range strings.FieldsSeq(*foreseePolicies) {
-				right, jobs := foresight(t, mix, name)
+			for name := range strings.FieldsSeq(*forecastPolicies) {
+				right, jobs := judge(t, mix, name)
 				t.Logf("%s: %d of %d", name, right, jobs)
 				good += right
 				all += jobs
 			}
 			if float64(good) < least*float64(all) {
-				t.Errorf("%d of %d jobs are foreseen to a quarter, not %.0f %%", good, all, 100*least)
+				t.Errorf("%d of %d jobs have a predicted end that is right to a quarter, not %.0f %%", good, all, 100*least)
 			}
 		})
 	}
 }
 
-func foresight(t *testing.T, mix, name string) (right, jobs int) {
-	for seed := range uint64(*foreseeSeeds) {
+func judge(t *testing.T, mix, name string) (right, jobs int) {
+	for seed := range uint64(*forecastSeeds) {
 		for _, r := range pacedMix(t, mix, name, seed+1).records {
 			jobs++
 			if off := misjudged(t, r); off <= 0.25 {

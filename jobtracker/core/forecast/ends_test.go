@@ -1,0 +1,222 @@
+package forecast
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cluster has 4 map and 2 reduce slots at 100 s. Jobs close in 1 s.
+func cluster() Cluster {
+	return Cluster{
+		Now: 100 * second, Slots: [2]int{4, 2}, Overheads: Overheads{Close: second},
+		Usual: [2]Task{{5 * second, 0, sourceOthers}, {7 * second, 0, sourceOthers}},
+	}
+}
+
+// exact are ten tasks that took the same.
+func exact(seconds float64) Known {
+	return Known{Measured: took(seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds)}
+}
+
+// job has so many maps and reduces left, none of which run.
+func job(n, maps, reduces int) Job {
+	return Job{
+		N: n, Goes: true, Workers: 100,
+		Phases: [2]Phase{{Known: exact(10), Left: maps}, {Known: exact(20), Left: reduces}},
+	}
+}
+
+// showEnds is the ends of maps, shuffle and job in seconds from now.
+func showEnds(c *Cluster, f Forecast) string {
+	show := func(at time.Duration) string {
+		if at == Never {
+			return "never"
+		}
+		return fmt.Sprintf("%.4g", (at - c.Now).Seconds())
+	}
+	var list []string
+	for i := range f {
+		list = append(list, show(f[i].MapsEnd)+" "+show(f[i].ShuffleEnd)+" "+show(f[i].End))
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestPredict: all tasks take the same, so that ends can be computed by hand. Where more
+// than a wave is left, a fluid plan is (slots-1)/(2*slots) of a task too short.
+func TestPredict(t *testing.T) {
+	with := func(j Job, change func(*Job)) Job { change(&j); return j }
+	for _, c := range []struct {
+		name    string
+		cluster func(*Cluster)
+		jobs    []Job
+		want    string // ends of maps, shuffle, job
+	}{
+		{"no jobs", nil, nil, ""},
+		{"all is done", nil, []Job{job(1, 0, 0)}, "0 0 1"},
+		{"one wave begins", nil, []Job{job(1, 4, 0)}, "10 10 11"},
+		{"part of a wave begins", nil, []Job{job(1, 3, 0)}, "10 10 11"},
+		{"processes are started first", func(c *Cluster) { c.Overheads.WarmUp = 2 * second },
+			[]Job{with(job(1, 4, 0), func(j *Job) { j.Workers = 3 })}, "12 12 13"},
+		{"waves", nil, []Job{job(1, 12, 0)}, "33.75 33.75 34.75"}, // 30 + 3/8 of 10
+		{"reduces follow", nil, []Job{job(1, 4, 2)}, "10 10 31"},
+		{"all run", nil, []Job{with(job(1, 2, 0), func(j *Job) {
+			j.Phases[Map].Running, j.Phases[Map].Ages = 2, []time.Duration{4 * second, 7 * second}
+		})}, "6 6 7"},
+		{"what runs for too long has a tenth left", nil, []Job{with(job(1, 1, 0), func(j *Job) {
+			j.Phases[Map].Running, j.Phases[Map].Ages = 1, []time.Duration{10 * second}
+		})}, "1 1 2"},
+		{"some run, too many to look at", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.Phases[Map].Running = 4 })}, "10 10 11"},
+		{"nothing is known", nil, []Job{{N: 1, Goes: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 2}}}}, "5 5 13"},
+		{"nothing is known of any job", func(c *Cluster) {
+			c.Usual = [2]Task{{3 * second, 0, sourceDefault}, {second, 0, sourceDefault}}
+		}, []Job{{N: 1, Goes: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 1}}}}, "3 3 7"}, // a reduce takes what a map does
+
+		// The plan in force.
+		{"phases wait in its order", nil, []Job{
+			with(job(1, 4, 0), func(j *Job) { j.Rank[Map] = 2 }), with(job(2, 4, 0), func(j *Job) { j.Rank[Map] = 1 }),
+		}, "22.5 22.5 23.5, 10 10 11"}, // after 20 s, in which it has work for two slots: 1/4 of 10
+		{"it says when maps end, and as a fluid", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.MapsEnd = 130 * second })}, "30 30 31"},
+		{"in whole tasks", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.Whole = 130*second, true })}, "30 30 31"},
+		{"it is out of date", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.Whole = 90*second, true })}, "20 20 21"},
+
+		// Jobs that get no slots.
+		{"no slots", func(c *Cluster) { c.Slots = [2]int{} }, []Job{job(1, 4, 2)}, "never never never"},
+		{"no reduce slots", func(c *Cluster) { c.Slots[Reduce] = 0 }, []Job{job(1, 4, 2), job(2, 0, 0)}, "10 10 never, 0 0 1"},
+		{"suspended", nil, []Job{with(job(1, 4, 2), func(j *Job) { j.Goes = false }), job(2, 4, 0)}, "never never never, 10 10 11"},
+		{"closing", nil, []Job{with(job(1, 0, 0), func(j *Job) { j.Closing, j.ClosingSince = true, 100*second-3*second/4 })}, "0 0 0.25"},
+		{"closing for longer than usual", nil, []Job{with(job(1, 0, 0), func(j *Job) { j.Closing, j.ClosingSince = true, second })}, "0 0 0.1"},
+		{"its reduces end after those of jobs that are ready before", nil, []Job{
+			with(job(1, 4, 2), func(j *Job) { j.Rank = [2]int{1, 0} }), with(job(2, 4, 2), func(j *Job) { j.Rank = [2]int{0, 1} }),
+		}, "22.5 22.5 51, 10 10 31"}, // the slots are through at 30 and at 50
+	} {
+		all := cluster()
+		if c.cluster != nil {
+			c.cluster(&all)
+		}
+		if got := showEnds(&all, Predict(&all, c.jobs)); got != c.want {
+			t.Errorf("%s: %s, not %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestPredictShuffles: two homes fetch 10 bytes a second each.
+func TestPredictShuffles(t *testing.T) {
+	shuffles := func(n, maps int, s Transfer) Job {
+		j := job(n, maps, 0)
+		j.Shuffle = s
+		return j
+	}
+	for _, c := range []struct {
+		name string
+		jobs []Job
+		want string
+	}{
+		{"all maps have ended", []Job{shuffles(1, 0, Transfer{Left: 100, Homes: 2})}, "0 5 6"},
+		{"one of two homes fetches", []Job{shuffles(1, 0, Transfer{Left: 100, Homes: 1})}, "0 10 11"},
+		{"no home is known yet", []Job{shuffles(1, 0, Transfer{Left: 100})}, "0 10 11"},
+		{"what the last map makes is fetched after it", []Job{shuffles(1, 4, Transfer{Left: 100, Homes: 2})}, "10 11.25 12.25"},
+		{"there is more than is fetched meanwhile", []Job{shuffles(1, 4, Transfer{Left: 1000, Homes: 2})}, "10 50 51"},
+		{"maps do not go", []Job{func() Job { j := shuffles(1, 4, Transfer{Left: 100}); j.Goes = false; return j }()}, "never never never"},
+		// Served alike: when the small one is through, the large one has as much.
+		{"alike", []Job{shuffles(1, 0, Transfer{Left: 300, Homes: 2}), shuffles(2, 0, Transfer{Left: 100, Homes: 2})}, "0 20 21, 0 10 11"},
+		{"in the order of the plan", []Job{
+			shuffles(1, 0, Transfer{Left: 300, Homes: 2, Turn: 1}), shuffles(2, 0, Transfer{Left: 100, Homes: 2, Turn: 2}),
+		}, "0 15 16, 0 20 21"},
+		{"the plan names one", []Job{
+			shuffles(1, 0, Transfer{Left: 100, Homes: 2}), shuffles(2, 0, Transfer{Left: 300, Homes: 2, Turn: 1}),
+		}, "0 20 21, 0 15 16"},
+	} {
+		all := cluster()
+		all.Bandwidth.Add(10)
+		all.Bandwidth.Add(0) // like the other
+		if got := showEnds(&all, Predict(&all, c.jobs)); got != c.want {
+			t.Errorf("%s: %s, not %s", c.name, got, c.want)
+		}
+		all.Bandwidth = Bandwidth{}
+		for _, e := range Predict(&all, c.jobs) {
+			if e.ShuffleEnd != e.MapsEnd {
+				t.Errorf("%s: a shuffle of unknown speed ends %v after the maps", c.name, e.ShuffleEnd-e.MapsEnd)
+			}
+		}
+	}
+}
+
+// TestPredictComing: jobs that have not begun come after those whose output they read.
+func TestPredictComing(t *testing.T) {
+	coming := func(n, maps, reduces int, after ...int) Job {
+		j := job(n, 0, 0)
+		j.Goes, j.Coming = false, &Coming{Tasks: [2]int{maps, reduces}, After: after}
+		return j
+	}
+	unknown := job(2, 0, 0)
+	unknown.Goes = false
+	for _, c := range []struct {
+		name  string
+		slots [2]int
+		jobs  []Job
+		want  string
+	}{
+		{"alone", [2]int{4, 2}, []Job{coming(1, 5, 3)}, "61"}, // 2 waves of 10 s, 2 of 20 s
+		{"after a job that runs", [2]int{4, 2}, []Job{job(1, 4, 0), coming(2, 4, 0, 1)}, "11 22"},
+		{"after the work of other jobs", [2]int{4, 2}, []Job{job(1, 8, 0), coming(2, 4, 0)}, "24.75 31"},
+		{"after one that comes itself", [2]int{4, 2}, []Job{coming(1, 4, 0), coming(2, 0, 2, 1)}, "11 32"},
+		{"after one that has ended", [2]int{4, 2}, []Job{coming(5, 4, 0, 3)}, "11"},
+		{"after one of which nothing is known", [2]int{4, 2}, []Job{unknown, coming(3, 4, 0, 2)}, "never never"},
+		{"no map slots", [2]int{0, 2}, []Job{coming(1, 4, 0)}, "never"},
+		{"no reduce slots", [2]int{4, 0}, []Job{coming(1, 4, 1), coming(2, 4, 0)}, "never 21"},
+	} {
+		all := cluster()
+		all.Slots = c.slots
+		var got []string
+		for _, e := range Predict(&all, c.jobs) {
+			if e.End == Never {
+				got = append(got, "never")
+				continue
+			}
+			got = append(got, fmt.Sprintf("%.4g", (e.End-all.Now).Seconds()))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, not %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestForecastOf(t *testing.T) {
+	all := cluster()
+	f := Predict(&all, []Job{job(2, 4, 0), job(5, 4, 3)})
+	if e := f.Of(5); e == nil || e.N != 5 || e.Left != [2]int{4, 3} || e.Work != [2]float64{40, 60} {
+		t.Errorf("job 5: %+v", e)
+	}
+	if f.Of(3) != nil || Forecast(nil).Of(1) != nil {
+		t.Error("there is an estimate of a job that is not there")
+	}
+}
+
+func TestAlone(t *testing.T) {
+	each := [2]time.Duration{10 * second, 20 * second}
+	for _, c := range []struct {
+		name  string
+		slots [2]int
+		flow  []Extent
+		want  float64
+	}{
+		{"a job", [2]int{4, 2}, []Extent{{N: 1, Tasks: [2]int{4, 2}, Each: each}}, 30},
+		{"narrower than the cluster", [2]int{40, 20}, []Extent{{N: 1, Tasks: [2]int{4, 2}, Each: each}}, 30},
+		{"wider", [2]int{4, 2}, []Extent{{N: 1, Tasks: [2]int{8, 3}, Each: each}}, 50},
+		{"a chain", [2]int{4, 2}, []Extent{{N: 1, Tasks: [2]int{4, 0}, Each: each}, {N: 2, After: []int{1}, Tasks: [2]int{4, 2}, Each: each}}, 40},
+		// Either takes 10 s, but the slots need 20 s for both.
+		{"side by side", [2]int{4, 2}, []Extent{{N: 1, Tasks: [2]int{4, 0}, Each: each}, {N: 2, Tasks: [2]int{4, 0}, Each: each}}, 20},
+		{"one joins two", [2]int{8, 2}, []Extent{
+			{N: 1, Tasks: [2]int{8, 0}, Each: each}, {N: 2, Tasks: [2]int{1, 1}, Each: each}, {N: 3, After: []int{1, 2}, Tasks: [2]int{1, 0}, Each: each},
+		}, 40},
+		{"no slots", [2]int{}, []Extent{{N: 1, Tasks: [2]int{2, 0}, Each: each}}, 20},
+		{"nothing to do", [2]int{4, 2}, []Extent{{N: 1}}, 0},
+	} {
+		if got := Alone(c.slots, c.flow); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v s, not %v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package forecast
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/wire"
+)
+
+const second = time.Second
+
+// took is tasks that took so many seconds, in processes that ran before.
+func took(seconds ...float64) Measured {
+	var m Measured
+	for _, s := range seconds {
+		m.count(After(s), false)
+	}
+	return m
+}
+
+// cold is the same in processes that were started for them.
+func cold(seconds ...float64) Measured {
+	var m Measured
+	for _, s := range seconds {
+		m.count(After(s), true)
+	}
+	return m
+}
+
+// past is tasks of an earlier job.
+func past(seconds ...float64) *history.Sums { return &history.Sums{Sum: took(seconds...).All} }
+
+var earlier = wire.JobID{Start: 1, N: 7}
+
+// near says whether two times differ by a microsecond at most, as floats may.
+func near(a, b time.Duration) bool { return (a - b).Abs() <= time.Microsecond }
+
+func TestTask(t *testing.T) {
+	of := "history of " + earlier.String()
+	for _, c := range []struct {
+		name   string
+		known  Known
+		warmUp time.Duration
+		want   Task
+	}{
+		{"nothing", Known{}, 0, Task{}},
+		{"nothing, and processes start slowly", Known{}, second, Task{}},
+		{"history only", Known{Past: past(4, 4, 4, 4), PastOf: earlier}, 0, Task{4 * second, 0, of}},
+		{"history without time", Known{Past: past(0), PastOf: earlier}, 0, Task{leastTask, 0.3, of}},
+		{"measured only, two", Known{Measured: took(2, 4)}, 0, Task{3 * second, 0.3, "measured"}},
+		{"measured only, three", Known{Measured: took(2, 2, 2)}, 0, Task{2 * second, 0, "measured"}},
+		{"only cold, less what a start costs", Known{Measured: cold(5, 5, 5)}, second, Task{4 * second, 0, "measured"}},
+		{"only cold, a third at least", Known{Measured: cold(3, 3, 3)}, 10 * second, Task{second, 0, "measured"}},
+		{"without time", Known{Measured: took(0)}, 0, Task{leastTask, 0.3, "measured"}},
+		// (2*10 + 4*4) / (2+4)
+		{"both", Known{Measured: took(10, 10), Past: past(4, 4, 4), PastOf: earlier}, 0, Task{6 * second, 0, "measured, and " + of}},
+		{"both, four count alone", Known{Measured: took(10, 10, 10, 10), Past: past(4), PastOf: earlier}, 0, Task{10 * second, 0, "measured"}},
+	} {
+		if got := c.known.Task(c.warmUp); !near(got.Time, c.want.Time) || math.Abs(got.Deviation-c.want.Deviation) > 1e-6 || got.Source != c.want.Source {
+			t.Errorf("%s: %+v, not %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMean(t *testing.T) {
+	var m Mean
+	if got := m.Task(); got != (Task{second, 0.3, sourceDefault}) || m.Known() {
+		t.Errorf("of no job: %+v", got)
+	}
+	m.Add(0)
+	if m.Known() {
+		t.Error("a job of which nothing is known counts")
+	}
+	m.Add(2 * second)
+	m.Add(6 * second)
+	if got := m.Task(); got != (Task{4 * second, 0.3, sourceOthers}) {
+		t.Errorf("of two jobs: %+v", got)
+	}
+}
+
+func TestWork(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		phase Phase
+		whole time.Duration
+		want  float64
+	}{
+		{"nothing known", Phase{Left: 5}, 0, 0},
+		{"none run", Phase{Left: 5}, 2 * second, 10},
+		{"done", Phase{}, 2 * second, 0},
+		// 3 wait, one has 6 s left, one has run for longer than it should and has a tenth
+		{"some run", Phase{Left: 5, Running: 2, Ages: []time.Duration{4 * second, 12 * second}}, 10 * second, 30 + 6 + 1},
+		{"one is still starting its process", Phase{Left: 1, Running: 1, Ages: []time.Duration{-second}}, 10 * second, 11},
+		{"too many to look at", Phase{Left: 5000, Running: 4999}, 2 * second, 2 + 4999},
+		{"more run than are left", Phase{Left: 1, Running: 2, Ages: []time.Duration{0, 0}}, second, 2},
+	} {
+		if got := c.phase.Work(c.whole); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, not %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCorrect(t *testing.T) {
+	run := func(m Measured, ages ...time.Duration) Phase {
+		return Phase{Known: Known{Measured: m}, Left: len(ages), Running: len(ages), Ages: ages}
+	}
+	for _, c := range []struct {
+		name  string
+		phase Phase
+		task  Task
+		want  time.Duration
+	}{
+		{"nothing known", run(Measured{}, second), Task{}, 0},
+		{"none runs", run(took(2)), Task{2 * second, 0.3, sourceMeasured}, 2 * second},
+		{"too many to look at", Phase{Known: Known{Measured: took(2)}, Running: 5000}, Task{2 * second, 0.3, sourceMeasured}, 2 * second},
+		{"a constant, and the oldest is young", run(Measured{}, second/4), Task{second, 0.3, sourceDefault}, second},
+		{"a constant, and the oldest is half done", run(Measured{}, second, 3*second), Task{second, 0.3, sourceDefault}, 6 * second},
+		{"its maps' time, likewise", run(Measured{}, 3*second), Task{second, 0.3, sourceMaps}, 6 * second},
+		{"history, and the oldest is not too old", run(Measured{}, 15*second/10), Task{second, 0.3, "history of a job"}, second},
+		{"history, and the oldest is too old", run(Measured{}, 2*second), Task{second, 0.3, "history of a job"}, 2 * second},
+		{"many have ended", run(took(2, 2, 2, 2, 2), 10*second), Task{2 * second, 0.3, sourceMeasured}, 2 * second},
+		{"a machine stood still", run(took(2), 1000*second), Task{2 * second, 0.3, sourceMeasured}, 3 * second},
+		// An age of 0 tells nothing of a task: it is to take the mean.
+		{"one has just begun", run(took(2, 2), 0), Task{2 * second, 0.05, sourceMeasured}, 2 * second},
+		{"one starts its process", run(took(2, 2), -second), Task{2 * second, 0.05, sourceMeasured}, 2 * second},
+	} {
+		if got := c.phase.Correct(c.task); !near(got.Time, c.want) {
+			t.Errorf("%s: %v, not %v", c.name, got.Time, c.want)
+		}
+	}
+}
+
+// TestCorrectFindsTheMean: of tasks that began together the short ones have ended. Their
+// mean is too small, and the corrected one is near that of all.
+func TestCorrectFindsTheMean(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	const tasks, runs, mean, deviation = 40, 200, 10.0, 0.3
+	var plain, corrected float64
+	for range runs {
+		p := Phase{}
+		for range tasks {
+			if x := mean * (1 + deviation*rnd.NormFloat64()); x < mean {
+				p.count(After(x), false)
+			} else {
+				p.Running++
+				p.Ages = append(p.Ages, 10*second)
+			}
+		}
+		p.Left = p.Running
+		task := p.Task(0)
+		task.Deviation = deviation
+		plain += task.Time.Seconds() / runs
+		corrected += p.Correct(task).Time.Seconds() / runs
+	}
+	if plain > 0.85*mean || corrected < 0.93*mean || corrected > 1.05*mean {
+		t.Errorf("a mean of %v is %.2f corrected, and %.2f before", mean, corrected, plain)
+	}
+}
+
+// TestLongest compares what is predicted of the last of many tasks with draws.
+func TestLongest(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	task := Task{10 * second, 0.3, sourceMeasured}
+	draw := func() float64 { return 10 * max(0.01, 1+0.3*rnd.NormFloat64()) }
+	const runs = 4000
+	for _, n := range []int{1, 2, 5, 20, 100} {
+		sum := 0.0
+		for range runs {
+			longest := 0.0
+			for range n {
+				longest = max(longest, draw())
+			}
+			sum += longest / runs
+		}
+		if got := allAtOnce(task, n).Seconds(); math.Abs(got-sum) > 0.02*sum {
+			t.Errorf("%d tasks that begin together take %.2f s, %.2f s drawn", n, got, sum)
+		}
+		// Those that have run for a while: of each the rest is drawn, given that it still runs.
+		p := Phase{Left: n, Running: n}
+		for i := range n {
+			p.Ages = append(p.Ages, time.Duration(i%8)*second)
+		}
+		sum = 0
+		for range runs {
+			longest := 0.0
+			for _, age := range p.Ages {
+				x := draw()
+				for x < age.Seconds() {
+					x = draw()
+				}
+				longest = max(longest, x-age.Seconds())
+			}
+			sum += longest / runs
+		}
+		// Each is taken to be the longest of n, also the old ones, which overestimates.
+		if got := p.last(task).Seconds(); got < 0.95*sum || got > 1.2*sum {
+			t.Errorf("of %d tasks that run the last ends in %.2f s, %.2f s drawn", n, got, sum)
+		}
+	}
+	if p := (Phase{Left: 5000, Running: 5000}); p.last(task) != allAtOnce(task, 5000) {
+		t.Error("tasks that are too many to look at are not taken to begin together")
+	}
+	if p := (Phase{Left: 1, Running: 1, Ages: []time.Duration{4 * second}}); p.last(Task{Time: 10 * second}) != 6*second {
+		t.Error("a task that takes what all do has not the rest of that left")
+	}
+}
+
+// TestLastTasks compares by how much slots end later than a fluid plan has it with draws,
+// in which each slot takes the next task as it is free.
+func TestLastTasks(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	task := Task{10 * second, 0.3, sourceMeasured}
+	const runs, waves = 300, 20
+	for _, slots := range []int{1, 2, 10, 50} {
+		late := 0.0
+		for range runs {
+			free := make([]float64, slots)
+			for i := range free { // they were at other tasks before
+				free[i] = 10 * rnd.Float64()
+			}
+			fluid := 0.0
+			for _, at := range free {
+				fluid += at / float64(slots)
+			}
+			for range waves * slots {
+				first := 0
+				for i, at := range free {
+					if at < free[first] {
+						first = i
+					}
+				}
+				x := 10 * max(0.01, 1+0.3*rnd.NormFloat64())
+				free[first] += x
+				fluid += x / float64(slots)
+			}
+			last := 0.0
+			for _, at := range free {
+				last = max(last, at)
+			}
+			late += (last - fluid) / runs
+		}
+		if got := lastTasks(task, slots).Seconds(); math.Abs(got-late) > 2 {
+			t.Errorf("the last of %d slots ends %.2f s late, %.2f s drawn", slots, got, late)
+		}
+	}
+	if got := lastTasks(Task{Time: 10 * second}, 2); got != 5*second/2 {
+		t.Errorf("two slots whose tasks take the same end %v late, not (2-1)/(2*2) of a task", got)
+	}
+}
+
+func TestAfter(t *testing.T) {
+	for seconds, want := range map[float64]time.Duration{
+		1.5: 3 * second / 2, 0: 0, 1e300: 1e9 * second, math.Inf(1): 1e9 * second,
+	} {
+		if got := After(seconds); got != want {
+			t.Errorf("%v seconds are %v, not %v", seconds, got, want)
+		}
+	}
+	if got := After(math.NaN()); got != 1e9*second {
+		t.Errorf("a quotient that is no number is %v", got)
+	}
+}
