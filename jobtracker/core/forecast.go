@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What follows tells package forecast what is known of jobs and of the cluster, and keeps
+// Core tells package forecast as values what is known of jobs and of the cluster, and keeps
 // the last forecast.
 
 // predicted is the last forecast of all jobs.
@@ -35,8 +35,8 @@ func (l *Live) forecast(now time.Duration) forecast.Forecast {
 	maps, reduces := l.lookAt(mapPhase, now), l.lookAt(reducePhase, now)
 	jobs := make([]forecast.Job, len(l.order))
 	for i, j := range l.order {
-		jobs[i] = l.foretold(j)
-		jobs[i].Phases = [2]forecast.Phase{maps.phaseOf(j), reduces.phaseOf(j)}
+		jobs[i] = l.describe(j)
+		jobs[i].Phases = [2]forecast.Phase{maps.of(j), reduces.of(j)}
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	turns := make(map[int]int, len(portions))
@@ -49,8 +49,8 @@ func (l *Live) forecast(now time.Duration) forecast.Forecast {
 	return forecast.Predict(&c, jobs)
 }
 
-// foretold is what is known of a job but for its phases, and its turn to shuffle.
-func (l *Live) foretold(j *job) forecast.Job {
+// describe is what is known of a job but for its phases, and its turn to shuffle.
+func (l *Live) describe(j *job) forecast.Job {
 	f := j.facts
 	x := forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
@@ -144,8 +144,8 @@ func (l *Live) lookAt(phase int, now time.Duration) look {
 	return v
 }
 
-// phaseOf is what is known of a job's phase.
-func (v *look) phaseOf(j *job) forecast.Phase {
+// of is what is known of a job's phase.
+func (v *look) of(j *job) forecast.Phase {
 	p := forecast.Phase{Known: j.times(v.phase), Left: j.left(v.phase), Running: j.working(v.phase)}
 	if v.close {
 		first := len(v.ages)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
@@ -22,12 +23,8 @@ const (
 	moveGap     = 20 * time.Millisecond
 )
 
-// usualRate is the bytes a second that a home gathers, before any was measured;
 // leastMove is what moving takes in any case.
-const (
-	usualRate = 50e6
-	leastMove = 200 * time.Millisecond
-)
+const leastMove = 200 * time.Millisecond
 
 // moveHomes moves ready partitions to where slots are free. All that are still in
 // the line for reduces are on trackers without any.
@@ -130,14 +127,11 @@ func (l *Live) madeAgain(j *job) {
 
 // moveTime is how long it should take to gather a partition anew.
 func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
-	rate, made := t.rate, time.Duration(0)
-	if rate <= 0 {
-		rate = usualRate
-	}
+	made := time.Duration(0)
 	if j.chosen < len(j.maps) {
 		made = l.taskTime(j, mapPhase).Time
 	}
-	return leastMove + made + time.Duration(min(float64(h.report.Bytes)/rate, locality.MaxDelay.Seconds())*float64(time.Second))
+	return leastMove + made + min(forecast.Gathering(h.report.Bytes, t.rate), locality.MaxDelay)
 }
 
 // reduceAt is how long the last of the partitions that are ready on a tracker should

@@ -22,7 +22,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	whole := make(map[*job]time.Duration, len(l.order))
 	usual := l.meanTask(i)
 	for _, j := range l.order {
-		p := v.phaseOf(j)
+		p := v.of(j)
 		t := p.Correct(p.Task(l.overheads.WarmUp)).Time
 		whole[j] = t // also of jobs that get no more slots: some may run there
 		if !j.runnable() || j.facts.Submission().Suspended() {

@@ -1,6 +1,10 @@
 package forecast
 
-import "github.com/quernmr/quern/history"
+import (
+	"time"
+
+	"github.com/quernmr/quern/history"
+)
 
 // Output is what is known of the map output of a job that has reduces.
 type Output struct {
@@ -75,4 +79,16 @@ func (b *Bandwidth) Rate() float64 {
 		return 0
 	}
 	return b.sum / float64(b.seen) * float64(b.Homes)
+}
+
+// usualRate is the bytes a second that a tracker's homes fetch, before any was measured.
+const usualRate = 50e6
+
+// Gathering is how long a partition of so many bytes is gathered again on a tracker that
+// fetches so many a second; 0: that is not known.
+func Gathering(bytes int64, rate float64) time.Duration {
+	if rate <= 0 {
+		rate = usualRate
+	}
+	return After(float64(bytes) / rate)
 }

@@ -108,3 +108,15 @@ func TestOnTrackers(t *testing.T) {
 		t.Errorf("nothing known: %v", got)
 	}
 }
+
+func TestGathering(t *testing.T) {
+	for _, c := range []struct {
+		bytes int64
+		rate  float64
+		want  time.Duration
+	}{{100, 50, 2 * second}, {100e6, 0, 2 * second}, {0, 0, 0}} {
+		if got := Gathering(c.bytes, c.rate); got != c.want {
+			t.Errorf("%d bytes at %v a second: %v, not %v", c.bytes, c.rate, got, c.want)
+		}
+	}
+}
