@@ -48,7 +48,7 @@ func mustBeGone(t *testing.T, pid int) {
 	if err != nil {
 		return
 	}
-	// The state follows the name, which is in parentheses. Who has ended may wait to be reaped.
+	// The state follows the name, which is in parentheses. A process that has ended may wait to be reaped.
 	if state := strings.TrimSpace(string(stat[bytes.LastIndexByte(stat, ')')+1:])); state[0] != 'Z' && state[0] != 'X' {
 		t.Fatalf("process %d still runs", pid)
 	}

@@ -26,7 +26,7 @@
 // # Invariants
 //
 //	A1  Of a long log the first and the last part are kept. A line says how much is missing.
-//	A2  Who writes into a pipe waits neither for room nor for a limit.
+//	A2  A process that writes into a pipe waits neither for room nor for a limit.
 //	A3  A log that cannot be written is told of once, and makes room for others.
 //	A4  Nothing waits more than [diskGrace] for a disk that hangs when a worker ends.
 //
@@ -34,7 +34,7 @@
 //
 // Each pipe has a goroutine, which ends when no process has the pipe open to write, or with
 // [Captures.Stop]. All methods of Captures and Streams may be called by any goroutine, but
-// Capture by one. A Text belongs to whoever opened it.
+// Capture by one. A Text is for one goroutine at a time.
 package attemptlog
 
 import (

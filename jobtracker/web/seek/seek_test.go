@@ -41,7 +41,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestInVain: a search that is given up says whom it has tried, and whether they answered.
+// TestInVain: a search that is given up names the addresses it tried, and says whether they answered.
 func TestInVain(t *testing.T) {
 	for _, c := range []struct {
 		answers bool
