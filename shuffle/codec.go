@@ -43,15 +43,22 @@ func codecNamed(name string) (*namedCodec, error) {
 	return nil, nil
 }
 
-// pack packs the open block, behind the codec's number, unless that makes it no smaller
-// or leaves the partition with less than a byte for a record, which no index may say.
+// mostRecords is no less than the records that so many bytes of blocks can have.
+func mostRecords(length int64) int64 {
+	if len(codecs) == 0 {
+		return length
+	}
+	return length * blockTarget
+}
+
+// pack packs the open block, behind the codec's number, unless that makes it no smaller.
 func (w *segmentWriter) pack() (packed bool) {
 	if w.codec == nil {
 		return false
 	}
 	start := w.open + blockHeader
 	w.packed = w.codec.Pack(append(w.packed[:0], w.codec.number), w.buf[start:])
-	if len(w.packed) >= len(w.buf)-start || w.current.Length+int64(blockHeader+len(w.packed)) < w.current.Records {
+	if len(w.packed) >= len(w.buf)-start {
 		return false
 	}
 	w.buf = append(w.buf[:start], w.packed...)

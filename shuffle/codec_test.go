@@ -53,7 +53,7 @@ func TestCodec(t *testing.T) {
 		recs = append(recs, rec{i % 3, fmt.Sprintf("key-%d", i*7919%20_000), strings.Repeat("v", i%50)})
 	}
 	recs = append(recs, rec{1, "key-2", strings.Repeat("large", 60_000)})
-	for range 100_000 { // a byte for each record at least
+	for range 100_000 { // more than one in a byte
 		recs = append(recs, rec{2, "", ""})
 	}
 	for name, memory := range map[string]int64{"spills": 200_000, "memory": 16 << 20} {

@@ -177,7 +177,7 @@ func parseIndex(table []byte, end int64) (*Index, error) {
 			Records: int64(binary.BigEndian.Uint64(b[16:])),
 			Digest:  binary.BigEndian.Uint64(b[24:]),
 		}
-		if p.Offset != at || p.Length < 0 || p.Length > end-at || p.Records < 0 || p.Records > p.Length {
+		if p.Offset != at || p.Length < 0 || p.Length > end-at || p.Records < 0 || p.Records > mostRecords(p.Length) {
 			return nil, damaged(end+int64(i)*entryBytes, "index entry %d is impossible: %+v", i, p)
 		}
 		at += p.Length
