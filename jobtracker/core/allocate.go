@@ -96,7 +96,7 @@ func (l *Live) allocated(r Allocated) {
 		targets[i].Slots = t.Slots
 		if j := l.job(t.Job); j != nil {
 			targets[i].Job = &j.assign
-			if j.homeless.Len() > 0 {
+			if j.housing.homeless.Len() > 0 {
 				l.touch(j) // its homes may have waited for this
 			}
 		}

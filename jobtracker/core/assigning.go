@@ -59,7 +59,7 @@ func (l *Live) setRack(t *tracker) {
 func (l *Live) countLevel(a *attempt) {
 	if a.id.Task.Kind == wire.Map && a.job.assign.Indexed() {
 		a.level = a.job.assign.LevelOf(a.id.Task.N, &a.tracker.assign)
-		a.job.levels[a.level]++
+		a.job.tally.levels[a.level]++
 	}
 }
 

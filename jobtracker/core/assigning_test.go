@@ -67,20 +67,20 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 	free := l.assign.FreeTrackers(reducePhase)
 	wake, wakes := c.Wake()
 	for _, j := range l.order {
-		for p := range j.homes {
-			h := &j.homes[p]
+		for p := range j.housing.homes {
+			h := &j.housing.homes[p]
 			if h.tracker == nil || h.slot || !j.assign.May(reducePhase) || !l.canReduce(j, p) {
 				continue
 			}
 			if free.Has(h.tracker.assign.Index()) {
 				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
-			if free.Len() > 0 && !j.remaking && (!wakes || wake > j.movesDue || j.movesDue == never) {
-				fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.movesDue)
+			if free.Len() > 0 && !j.outputs.remaking && (!wakes || wake > j.housing.movesDue || j.housing.movesDue == never) {
+				fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.housing.movesDue)
 			}
 		}
 		for m := range j.maps {
-			if t := &j.maps[m]; j.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
+			if t := &j.maps[m]; j.outputs.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
 				!j.assign.IsAside(m) && j.mishaps(&t.task).retryAt == 0 {
 				fail("output %d of %v is to be made again, and nobody does", m, j.id)
 			}
@@ -101,7 +101,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 		return
 	}
 	for _, j := range l.order {
-		if !j.assign.Located() || j.stopping || !j.facts.Running() {
+		if !j.assign.Located() || j.finish.stopping || !j.facts.Running() {
 			continue
 		}
 		holds := l.holds(j)
@@ -128,7 +128,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 	l := c.live
 	wake, wakes := c.Wake()
-	for tk, bad := range j.bad {
+	for tk, bad := range j.faults.bad {
 		m := int(tk.n)
 		if tk.kind != wire.Map || tk != &j.maps[m].task {
 			continue

@@ -96,13 +96,13 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	l.start(j, tk, t, id)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
-		Subject: subject, Timeout: j.timeout,
-		Memory: j.limits.memory(tk.kind), Processes: j.limits.processes, Rack: t.rack,
-		Token: j.token,
+		Subject: subject, Timeout: j.spec.timeout,
+		Memory: j.spec.limits.memory(tk.kind), Processes: j.spec.limits.processes, Rack: t.rack,
+		Token: j.spec.token,
 	}
 	switch tk.kind {
 	case wire.Reduce:
-		m.Generation = j.homes[tk.n].gen
+		m.Generation = j.housing.homes[tk.n].gen
 	case wire.Cleanup:
 		m.Outcome = j.facts.Stop().Outcome
 	}
@@ -120,11 +120,11 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		l.countService(t, 1)
 	} else {
 		p := phaseOf(id.Task.Kind)
-		if p == reducePhase && j.homes[id.Task.N].tracker == t {
+		if p == reducePhase && j.housing.homes[id.Task.N].tracker == t {
 			l.freeSlot(j, id.Task.N) // which this one takes
 		}
 		l.assign.Occupy(&j.assign, &t.assign, p)
-		j.launched[p]++
+		j.tally.launched[p]++
 		l.countLevel(a)
 		l.update(a)
 	}
@@ -151,7 +151,7 @@ func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	j.attempts.remove(a)
 	j.measures.Over(t.number)
 	t.remove(a)
-	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(x *attempt) bool { return x == a })
+	j.service.waitsGrant = slices.DeleteFunc(j.service.waitsGrant, func(x *attempt) bool { return x == a })
 	l.justOver = append(l.justOver, a)
 	if kind := a.id.Task.Kind; !kind.Slotted() {
 		l.countService(t, -1)
@@ -347,13 +347,13 @@ func (l *Live) count(j *job, tk *task, r *wire.Result) {
 		return
 	}
 	tk.counted = true
-	if err := j.counterLimits.Merge(j.counters, r.Counters); err != nil && tk.kind.Slotted() {
+	if err := j.tally.counterLimits.Merge(j.tally.counters, r.Counters); err != nil && tk.kind.Slotted() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %v", j.idOf(tk), err))
 	}
 	switch tk.kind {
 	case wire.Map:
-		j.read += r.Bytes
+		j.tally.read += r.Bytes
 	case wire.Reduce:
-		j.reduced += r.Bytes
+		j.tally.reduced += r.Bytes
 	}
 }

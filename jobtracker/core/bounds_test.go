@@ -155,7 +155,7 @@ func TestRefused(t *testing.T) {
 		t.Fatalf("the same once more: %+v", answers)
 	}
 	j := o.live.jobs[1]
-	j.counters.Add("g", "n", 1)
+	j.tally.counters.Add("g", "n", 1)
 	o.feed(Kill{Token: 3, Job: j.id})
 	o.out = nil
 	o.live.end(j, wire.Killed, "killed")

@@ -7,6 +7,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// tally is what a job's attempts have counted, and how many were launched.
+type tally struct {
+	launched      [2]int
+	levels        [wire.Remote + 1]int // launched maps by level
+	counters      wire.Counters
+	counterLimits wire.CounterLimits
+	read          int64 // bytes, of counted maps
+	reduced       int64 // bytes, of counted reduces
+}
+
 // ready takes note of an attempt that asks for the grant, or repeats the grant it has.
 func (l *Live) ready(a *attempt) {
 	j := a.job
@@ -15,18 +25,18 @@ func (l *Live) ready(a *attempt) {
 	case a.id.Task.Kind != j.facts.Kind() || a.killed:
 	case j.facts.Holds(n, a.id.N):
 		l.send(a.tracker, &wire.Grant{Epoch: l.epoch, Attempt: a.id})
-	case !slices.Contains(j.waitsGrant, a):
-		j.waitsGrant = append(j.waitsGrant, a)
+	case !slices.Contains(j.service.waitsGrant, a):
+		j.service.waitsGrant = append(j.service.waitsGrant, a)
 		l.touch(j)
 	}
 }
 
 // grantReady proposes the grants that nothing stands against.
 func (l *Live) grantReady(j *job) {
-	if len(j.waitsGrant) == 0 || j.facts.Reduces() > 0 && !l.digestsReady(j) {
+	if len(j.service.waitsGrant) == 0 || j.facts.Reduces() > 0 && !l.digestsReady(j) {
 		return
 	}
-	j.waitsGrant = slices.DeleteFunc(j.waitsGrant, func(a *attempt) bool {
+	j.service.waitsGrant = slices.DeleteFunc(j.service.waitsGrant, func(a *attempt) bool {
 		n := a.id.Task.N
 		if j.attempt(a.id) != a || a.killed || j.facts.Committed(n) {
 			return true
@@ -34,7 +44,7 @@ func (l *Live) grantReady(j *job) {
 		if _, taken := j.facts.Grant(n); taken {
 			return false
 		}
-		if j.facts.Reduces() > 0 && a.digest != 0 && a.digest != j.digestSum {
+		if j.facts.Reduces() > 0 && a.digest != 0 && a.digest != j.outputs.digestSum {
 			// Launched before a map gave other records, perhaps under an earlier leader.
 			l.kill(a, "it has read map output that was replaced")
 			return true
@@ -47,7 +57,7 @@ func (l *Live) grantReady(j *job) {
 // digestsReady says whether the log has the digests of what reduces read. If not it
 // proposes them. Digests that differ from those of committed output end the job.
 func (l *Live) digestsReady(j *job) bool {
-	if j.known < len(j.maps) {
+	if j.outputs.known < len(j.maps) {
 		return false
 	}
 	hash := l.hashOf(j)
@@ -73,10 +83,10 @@ func (j *job) digests() []uint64 {
 
 // hashOf is the hash of the known digests, computed once for each set of them.
 func (l *Live) hashOf(j *job) uint64 {
-	if j.hash == 0 {
-		j.hash = digestsHash(j.digests())
+	if j.outputs.hash == 0 {
+		j.outputs.hash = digestsHash(j.digests())
 	}
-	return j.hash
+	return j.outputs.hash
 }
 
 // granted sends the grant that is now in the log, or settles it if the attempt
@@ -107,7 +117,7 @@ func (l *Live) updateTask(j *job, n int) {
 
 // revoked lets a task have another attempt granted.
 func (l *Live) revoked(j *job, x *facts.Revoked) {
-	delete(j.fences, x.Task)
+	delete(j.service.fences, x.Task)
 	l.updateTask(j, x.Task)
 	l.touch(j)
 }
@@ -131,7 +141,7 @@ func (l *Live) proposedCommit(j *job, n, attempt int) bool {
 
 // committed ends a task.
 func (l *Live) committed(j *job, x *facts.Committed) {
-	delete(j.fences, x.Task)
+	delete(j.service.fences, x.Task)
 	tk := j.committer(x.Task)
 	for a := range tk.all() {
 		if a.id.N != x.Attempt {
@@ -148,11 +158,11 @@ func (l *Live) committed(j *job, x *facts.Committed) {
 
 // partitionDone lets go of the home of a committed partition.
 func (l *Live) partitionDone(j *job, p int) {
-	if h := &j.homes[p]; !h.complete {
+	if h := &j.housing.homes[p]; !h.complete {
 		h.complete = true
 		l.gathered(j)
 	}
 	l.updateReduce(j, p)
-	j.homeless.Remove(p)
+	j.housing.homeless.Remove(p)
 	l.leaveHome(j, p)
 }

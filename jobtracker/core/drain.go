@@ -156,7 +156,7 @@ func (l *Live) serves(t *tracker) bool {
 }
 
 // gathers says whether some of a job's partitions are not gathered yet.
-func (j *job) gathers() bool { return (j.open > 0 || j.remaking) && j.facts.Running() }
+func (j *job) gathers() bool { return (j.housing.open > 0 || j.outputs.remaking) && j.facts.Running() }
 
 // remake has those maps run again on other trackers whose outputs a tracker would have
 // to serve for long. It serves them until then.

@@ -11,14 +11,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// finishing is how a job comes to its end.
+type finishing struct {
+	stopping      bool // its stop is proposed
+	cleanupError  string
+	closing       *facts.Ended // once all is done: its history is written, or it is proposed
+	historyFailed int
+}
+
 // end closes a job's life, once: its history is written, then the log is told.
 func (l *Live) end(j *job, outcome wire.State, text string) {
-	if j.closing != nil {
+	if j.finish.closing != nil {
 		return
 	}
-	j.closing = l.ending(j, outcome, text)
+	j.finish.closing = l.ending(j, outcome, text)
 	if !l.c.cfg.History {
-		l.propose(j.closing)
+		l.propose(j.finish.closing)
 		return
 	}
 	l.writeHistory(j)
@@ -28,8 +36,8 @@ func (l *Live) writeHistory(j *job) {
 	sub := j.facts.Submission()
 	now := l.wall()
 	r := &history.Record{
-		Plan: *j.plan, Owner: sub.Who(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.plans.Bytes(),
-		Token: j.token, Unkept: j.unkept,
+		Plan: *j.spec.plan, Owner: sub.Who(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
+		Token: j.spec.token, Unkept: j.ended.unkept,
 	}
 	r.PlansSince, r.PlansLack = l.plansLack(j)
 	for i := range r.Attempts {
@@ -39,10 +47,10 @@ func (l *Live) writeHistory(j *job) {
 		}
 	}
 	r.Job = l.c.statusOf(j.facts, l.now)
-	r.Job.State, r.Job.Waits = j.closing.Outcome, ""
-	endedStatus(*j.closing, &r.Job)
+	r.Job.State, r.Job.Waits = j.finish.closing.Outcome, ""
+	endedStatus(*j.finish.closing, &r.Job)
 	l.c.emit(WriteHistory{
-		Epoch: l.epoch, Job: j.id, Record: r, After: retryDelay(j.historyFailed),
+		Epoch: l.epoch, Job: j.id, Record: r, After: retryDelay(j.finish.historyFailed),
 		Name: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
 	})
 }
@@ -50,26 +58,26 @@ func (l *Live) writeHistory(j *job) {
 // historyWritten lets a job end. Without a history it ends after a few failures too.
 func (l *Live) historyWritten(r HistoryWritten) {
 	j := l.job(r.Job)
-	if j == nil || r.Epoch != l.epoch || j.closing == nil {
+	if j == nil || r.Epoch != l.epoch || j.finish.closing == nil {
 		return
 	}
 	if r.Err != nil {
-		if j.historyFailed++; j.historyFailed < serviceAttempts {
+		if j.finish.historyFailed++; j.finish.historyFailed < serviceAttempts {
 			l.writeHistory(j)
 			return
 		}
 		j.trouble(fmt.Sprintf("its history could not be written: %v", r.Err))
-		j.closing.Troubles = j.troubles
+		j.finish.closing.Troubles = j.faults.troubles
 	}
-	l.propose(j.closing)
+	l.propose(j.finish.closing)
 }
 
 // ending is the fact that closes j's life.
 func (l *Live) ending(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
 		Job: j.facts.N(), Outcome: outcome, Error: bounded(text, 2*maxReason),
-		Troubles: j.troubles,
-		Elapsed:  (l.now - j.arrived).Milliseconds(), Read: j.read, Shuffled: j.outBytes,
+		Troubles: j.faults.troubles,
+		Elapsed:  (l.now - j.spec.arrived).Milliseconds(), Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Maps: j.mapsDone(),
 	}
 	if outcome == wire.Succeeded {
@@ -94,8 +102,8 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *facts.Ended {
 func (l *Live) ended(j *job) {
 	l.noteEnd(j.facts)
 	l.remember(j)
-	if j.committing > 0 && j.facts.End().Outcome == wire.Succeeded {
-		l.overheads.Closed(l.now - j.committing)
+	if j.service.committing > 0 && j.facts.End().Outcome == wire.Succeeded {
+		l.overheads.Closed(l.now - j.service.committing)
 	}
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {

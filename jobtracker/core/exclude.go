@@ -130,7 +130,7 @@ func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well
 // redeem has a task's failures count against the trackers on which it failed, now
 // that it has succeeded on t.
 func (l *Live) redeem(j *job, tk *task, t *tracker) {
-	m := j.bad[tk]
+	m := j.faults.bad[tk]
 	if m == nil {
 		return
 	}

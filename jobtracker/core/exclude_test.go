@@ -170,14 +170,15 @@ func TestStreakOfEndedJobs(t *testing.T) {
 // are compared.
 func TestElsewhereLate(t *testing.T) {
 	_, l, other := smallFleet(t)
-	j := &job{facts: new(facts.Job), pasts: make([]past, maxPast)}
+	j := &job{facts: new(facts.Job)}
+	j.ended.pasts = make([]past, maxPast)
 	const since, more = 1000, 5
 	for i := range maxLate + more {
 		p := past{number: 1, tracker: other.number, began: since + int64(i), took: 1, state: wire.AttemptSucceeded}
 		j.keep(&task{kind: wire.Map, n: int32(i)}, p, "")
 	}
-	if j.unkept != maxLate+more {
-		t.Errorf("%d attempts are not kept, want %d", j.unkept, maxLate+more)
+	if j.ended.unkept != maxLate+more {
+		t.Errorf("%d attempts are not kept, want %d", j.ended.unkept, maxLate+more)
 	}
 	for since, want := range map[int64]int{since: maxLate, since + maxLate: more, since + maxLate + more: 0} {
 		if well, failed := l.elsewhere(j, mapPhase, since, time.Hour); well != want || failed != 0 {

@@ -146,8 +146,8 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 	}
 	s := j.shuffle()
 	x := &wire.ShuffleExplanation{Ready: s.Made - s.Gathered, Left: s.Left(), Whole: s.Whole}
-	if j.outInput > 0 {
-		x.PerByte = float64(s.Made) / float64(j.outInput)
+	if j.outputs.input > 0 {
+		x.PerByte = float64(s.Made) / float64(j.outputs.input)
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	for i := range portions {

@@ -11,6 +11,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// faults is what has gone wrong with a job's tasks.
+type faults struct {
+	bad      map[*task]*mishaps // of tasks that have had some
+	reminded reminders          // of tasks that have failed
+	troubles []string           // as in wire.JobStatus
+	losses   int                // of trackers, among them
+	failures [2]int
+}
+
 // serviceAttempts is how often a task without a slot, or an effect, is tried.
 const serviceAttempts = 4
 
@@ -65,7 +74,7 @@ func (j *job) maxAttempts(k wire.Kind) int {
 	default:
 		return serviceAttempts
 	}
-	n, err := strconv.Atoi(j.plan.Properties[name])
+	n, err := strconv.Atoi(j.spec.plan.Properties[name])
 	if err != nil || n < 1 {
 		return 4
 	}
@@ -94,7 +103,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	j.avoid(tk, t.Name)
 	bad.failed, bad.failedOn = append(bad.failed, id.N), append(bad.failedOn, failedOn{t.Name, launched})
 	if id.Task.Kind.Slotted() {
-		j.failures[phaseOf(id.Task.Kind)]++
+		j.faults.failures[phaseOf(id.Task.Kind)]++
 	}
 	if bad.first == nil {
 		bad.first = this
@@ -118,17 +127,17 @@ const maxTrouble = 500
 
 // trouble notes what went wrong and may yet be made good.
 func (j *job) trouble(text string) {
-	if len(j.troubles)-j.losses < wire.MaxTroubles {
-		j.troubles = append(j.troubles, bounded(text, maxTrouble))
+	if len(j.faults.troubles)-j.faults.losses < wire.MaxTroubles {
+		j.faults.troubles = append(j.faults.troubles, bounded(text, maxTrouble))
 	}
 }
 
 // lossTrouble notes what the loss of a tracker means for the job. Losses are bounded apart,
 // so that failures before do not hide them.
 func (j *job) lossTrouble(text string) {
-	if j.losses < wire.MaxTroubles {
-		j.losses++
-		j.troubles = append(j.troubles, bounded(text, maxTrouble))
+	if j.faults.losses < wire.MaxTroubles {
+		j.faults.losses++
+		j.faults.troubles = append(j.faults.troubles, bounded(text, maxTrouble))
 	}
 }
 
@@ -137,7 +146,7 @@ func (j *job) lossTrouble(text string) {
 func (l *Live) doomed(j *job) bool {
 	for other := range l.facts.Flow(j.facts.Submission()) {
 		live := l.jobs[other.N()]
-		if other != j.facts && (other.Stopping() || live != nil && live.stopping) {
+		if other != j.facts && (other.Stopping() || live != nil && live.finish.stopping) {
 			return true
 		}
 	}
@@ -155,7 +164,7 @@ func (bad *mishaps) spent(task wire.TaskID) string {
 // giveUp ends what depends on a task: the job, or its cleanup.
 func (l *Live) giveUp(j *job, tk *task, text string) {
 	if tk.kind == wire.Cleanup {
-		j.cleanupError = text
+		j.finish.cleanupError = text
 		return
 	}
 	l.stopJob(j, wire.Failed, text)
@@ -170,10 +179,10 @@ func (j *job) needs(tk *task) bool {
 // stopJob has the job stopped with a reason that names it. One that is about to end as it
 // should is not: its history may say so already.
 func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
-	if j.stopping || j.closing != nil {
+	if j.finish.stopping || j.finish.closing != nil {
 		return
 	}
-	j.stopping = true
+	j.finish.stopping = true
 	l.move(j)
 	text := fmt.Sprintf("%v (%s) %v: %s", j.id, j.facts.Name(), outcome, reason)
 	l.propose(&facts.Stopped{Job: j.facts.N(), Outcome: outcome, Reason: bounded(text, maxReason)})

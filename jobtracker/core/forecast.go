@@ -55,8 +55,8 @@ func (l *Live) describe(j *job) forecast.Job {
 	x := forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
 		Goes:    f.Maps() >= 0 && !f.Stopping() && !j.held && !f.Submission().Suspended(),
-		Closing: f.Committing(), ClosingSince: j.committing,
-		Shuffle: forecast.Transfer{Homes: j.hosts.Len()},
+		Closing: f.Committing(), ClosingSince: j.service.committing,
+		Shuffle: forecast.Transfer{Homes: j.housing.hosts.Len()},
 		Coming:  l.coming(j),
 	}
 	for i := range l.phases {
@@ -68,7 +68,7 @@ func (l *Live) describe(j *job) forecast.Job {
 			x.Whole = len(p.plan.Queues) > 0
 		}
 	}
-	if s := j.shuffle(); j.open > 0 {
+	if s := j.shuffle(); j.housing.open > 0 {
 		x.Shuffle.Left = float64(max(0, s.Left()))
 	}
 	return x
@@ -181,7 +181,7 @@ func (j *job) running(phase int) func(yield func(*attempt) bool) {
 // yet to do.
 func (j *job) working(phase int) int {
 	if phase == reducePhase {
-		return j.assign.InSlots(phase) - j.gathering
+		return j.assign.InSlots(phase) - j.housing.gathering
 	}
 	return j.assign.InSlots(phase)
 }
@@ -201,10 +201,10 @@ func (j *job) left(phase int) int {
 		return j.total(phase) - j.facts.CommittedTasks()
 	case phase == reducePhase:
 		return 0 // it has none
-	case j.known == len(j.maps) && j.open == 0 && !j.remaking:
+	case j.outputs.known == len(j.maps) && j.housing.open == 0 && !j.outputs.remaking:
 		return 0 // outputs lost since are not needed
 	}
-	return j.total(phase) - j.chosen
+	return j.total(phase) - j.outputs.chosen
 }
 
 func kindOf(phase int) wire.Kind {
@@ -243,8 +243,8 @@ func (l *Live) sums(j *job, phase int) history.Sums {
 // output is what is known of a job's map output.
 func (j *job) output() forecast.Output {
 	return forecast.Output{
-		Maps: j.facts.Maps(), Made: j.chosen, Bytes: j.outBytes, Fetched: j.fetched,
-		Read: j.outInput, Input: j.input, Past: j.profile,
+		Maps: j.facts.Maps(), Made: j.outputs.chosen, Bytes: j.outputs.bytes, Fetched: j.outputs.fetched,
+		Read: j.outputs.input, Input: j.splits.input, Past: j.profile,
 	}
 }
 

@@ -34,8 +34,8 @@ func (l *Live) holds(j *job) []wire.Hold {
 	if !j.runnable() {
 		return all
 	}
-	for _, name := range slices.Sorted(maps.Keys(j.expected)) {
-		hold(j.expected[name].due, "%s waiting for the outputs of tracker %s, which began anew", count(j.expected[name].maps.Len(), "map"), name)
+	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
+		hold(j.outputs.expected[name].due, "%s waiting for the outputs of tracker %s, which began anew", count(j.outputs.expected[name].maps.Len(), "map"), name)
 	}
 	for phase, kind := range []string{"map", "reduce"} {
 		if n, until := j.waitsAgain(phase, func(tk *task) time.Duration { return j.mishaps(tk).retryAt }); n > 0 {
@@ -68,10 +68,10 @@ func (l *Live) holds(j *job) []wire.Hold {
 		hold(until, "%s waiting for a slot on a node with their input", count(j.assign.Bound(), "map"))
 	}
 	if n := j.stuck(); n > 0 && j.assign.May(reducePhase) && l.assign.FreeTrackers(reducePhase).Len() > 0 {
-		if j.remaking {
+		if j.outputs.remaking {
 			hold(0, "%s waiting for a slot where the partition is at home, until it can move: map output that was lost is made again", count(n, "reduce"))
 		} else {
-			hold(j.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
+			hold(j.housing.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
 		}
 	}
 	return all
@@ -80,7 +80,7 @@ func (l *Live) holds(j *job) []wire.Hold {
 // waitsAgain counts the tasks of a phase that have failed and wait until some time, and
 // says when the first waits no longer.
 func (j *job) waitsAgain(phase int, until func(*task) time.Duration) (n int, first time.Duration) {
-	for _, r := range j.reminded {
+	for _, r := range j.faults.reminded {
 		if phaseOf(r.tk.kind) == phase && until(r.tk) == r.at && !j.taskDone(j.idOf(r.tk)) {
 			if n++; n == 1 || r.at < first {
 				first = r.at
@@ -92,7 +92,7 @@ func (j *job) waitsAgain(phase int, until func(*task) time.Duration) (n int, fir
 
 // passesBy is until when a task waits though a slot is free where it has failed, else 0.
 func (j *job) passesBy(tk *task) time.Duration {
-	if n := int(tk.n); tk.kind == wire.Map && j.assign.IsAside(n) || tk.kind == wire.Reduce && j.toGather() > 0 && j.homeless.Has(n) {
+	if n := int(tk.n); tk.kind == wire.Map && j.assign.IsAside(n) || tk.kind == wire.Reduce && j.toGather() > 0 && j.housing.homeless.Has(n) {
 		return j.mishaps(tk).elsewhere
 	}
 	return 0
@@ -110,8 +110,8 @@ func ends(limit int, otherwise string) string {
 // others have some.
 func (j *job) stuck() int {
 	n := 0
-	for p := range j.homes {
-		if h := &j.homes[p]; h.stuck > 0 {
+	for p := range j.housing.homes {
+		if h := &j.housing.homes[p]; h.stuck > 0 {
 			n++
 		}
 	}

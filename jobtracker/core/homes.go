@@ -10,6 +10,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// housing is where the partitions of a job are gathered.
+type housing struct {
+	homes     []home
+	open      int           // partitions not committed and not complete at home
+	unhoused  bool          // in Live.unhoused
+	leaving   taskset.Set   // partitions whose reduces have failed at home
+	homeless  taskset.Set   // partitions to find a home for
+	wrong     taskset.Set   // partitions whose homes hold other outputs than the chosen ones
+	hosts     taskset.Set   // indexes of trackers with homes
+	gen       int           // home generations given in this epoch
+	classical bool          // see isClassical
+	slowstart float64       // likewise
+	gathering int           // reduce slots held while it is gathered
+	movesDue  time.Duration // when it is to be seen which of its ready partitions move
+	rankedBy  time.Duration // when its homes wait no longer for a plan, see awaitsRanking
+	movesAsOf int           // trackers with free reduce slots then
+}
+
+// forget drops which partitions wait for a home, or for a better one.
+func (h *housing) forget() {
+	h.homeless, h.wrong, h.leaving = taskset.Set{}, taskset.Set{}, taskset.Set{}
+}
+
 // home is where a partition is gathered.
 type home struct {
 	tracker  *tracker // nil: none
@@ -36,17 +59,17 @@ const (
 // settleHome notes the home of a partition, placed or found in an inventory.
 func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.leaveHome(j, p)
-	j.fetched -= j.homes[p].report.Bytes
-	j.homes[p] = home{tracker: t, gen: gen, strayed: j.homes[p].strayed, moves: j.homes[p].moves, bytes: l.partitionBytes(j)}
-	t.load += j.homes[p].bytes
+	j.outputs.fetched -= j.housing.homes[p].report.Bytes
+	j.housing.homes[p] = home{tracker: t, gen: gen, strayed: j.housing.homes[p].strayed, moves: j.housing.homes[p].moves, bytes: l.partitionBytes(j)}
+	t.load += j.housing.homes[p].bytes
 	setOf(t.homes, j).Add(p)
-	j.hosts.Add(t.assign.Index())
+	j.housing.hosts.Add(t.assign.Index())
 	l.oweShares(t)
 }
 
 // leaveHome forgets the home of a partition. The caller says what comes after.
 func (l *Live) leaveHome(j *job, p int) {
-	h := &j.homes[p]
+	h := &j.housing.homes[p]
 	t := h.tracker
 	if t == nil {
 		return
@@ -56,21 +79,21 @@ func (l *Live) leaveHome(j *job, p int) {
 	}
 	l.dropHome(j, p)
 	h.tracker = nil
-	j.wrong.Remove(p)
+	j.housing.wrong.Remove(p)
 	homes := setOf(t.homes, j)
 	homes.Remove(p)
 	if homes.Len() == 0 {
 		delete(t.homes, j)
 		delete(t.ready, j)
-		j.hosts.Remove(t.assign.Index())
-		j.full.Remove(t.assign.Index())
+		j.housing.hosts.Remove(t.assign.Index())
+		j.outputs.full.Remove(t.assign.Index())
 	}
 }
 
 // moveHome has a partition gathered anew, under a higher generation.
 func (l *Live) moveHome(j *job, p int) {
 	l.leaveHome(j, p)
-	j.homeless.Add(p)
+	j.housing.homeless.Add(p)
 	l.touch(j)
 }
 
@@ -111,9 +134,9 @@ func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
 		return
 	}
 	for p := range homes.All() {
-		h := &j.homes[p]
+		h := &j.housing.homes[p]
 		if !named[homeKey{j.id, p, h.gen}] {
-			j.fetched -= h.report.Bytes
+			j.outputs.fetched -= h.report.Bytes
 			h.report = wire.HomeReport{}
 			l.judgeHome(j, p)
 			l.send(t, l.setHome(j, p))
@@ -125,30 +148,30 @@ func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
 // homeReport takes in what a home has gathered.
 func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	j := l.job(r.Job)
-	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.homes) || j.facts.Committed(r.Partition) {
+	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.housing.homes) || j.facts.Committed(r.Partition) {
 		return
 	}
-	h := &j.homes[r.Partition]
+	h := &j.housing.homes[r.Partition]
 	if h.tracker != t || h.gen != r.Generation {
 		if !j.held || t.fresh || !h.gen.Less(r.Generation) {
 			return // of an earlier home
 		}
-		j.homeless.Remove(r.Partition)
+		j.housing.homeless.Remove(r.Partition)
 		l.settleHome(j, r.Partition, t, r.Generation)
-		if j.classical && !j.facts.Submission().Suspended() {
+		if j.housing.classical && !j.facts.Submission().Suspended() {
 			l.holdSlot(j, r.Partition)
 		}
 	}
-	j.fetched += r.Bytes - h.report.Bytes
+	j.outputs.fetched += r.Bytes - h.report.Bytes
 	h.report = *r
 	l.judgeHome(j, r.Partition)
 }
 
 // judgeHomes judges all homes again, when what the leader has chosen has changed.
 func (l *Live) judgeHomes(j *job) {
-	j.wrong = taskset.Set{}
-	for p := range j.homes {
-		if j.homes[p].tracker != nil && !j.facts.Committed(p) {
+	j.housing.wrong = taskset.Set{}
+	for p := range j.housing.homes {
+		if j.housing.homes[p].tracker != nil && !j.facts.Committed(p) {
 			l.judgeHome(j, p)
 		}
 	}
@@ -158,14 +181,14 @@ func (l *Live) judgeHomes(j *job) {
 // the outputs that the leader has chosen. If not it is told all of them again,
 // once, and has some time to get them.
 func (l *Live) judgeHome(j *job, p int) {
-	h := &j.homes[p]
+	h := &j.housing.homes[p]
 	says := h.report.Complete && h.report.Maps == len(j.maps)
-	same := j.known == len(j.maps) && h.report.Digest == j.digestSum
+	same := j.outputs.known == len(j.maps) && h.report.Digest == j.outputs.digestSum
 	l.setComplete(j, p, says && same)
 	switch {
-	case !says || same || j.known < len(j.maps) || j.held:
-		j.wrong.Remove(p)
-	case j.wrong.Add(p):
+	case !says || same || j.outputs.known < len(j.maps) || j.held:
+		j.housing.wrong.Remove(p)
+	case j.housing.wrong.Add(p):
 		h.wrong = l.now
 		l.alarm(j, l.now+wrongWait)
 		l.tellAll(j, h.tracker.assign.Index())
@@ -175,8 +198,8 @@ func (l *Live) judgeHome(j *job, p int) {
 // leaveWrong has those partitions gathered anew whose homes have held other
 // outputs than the chosen ones for too long. It says whether the job can go on.
 func (l *Live) leaveWrong(j *job) bool {
-	for p := range j.wrong.All() {
-		h := &j.homes[p]
+	for p := range j.housing.wrong.All() {
+		h := &j.housing.homes[p]
 		if l.now < h.wrong+wrongWait {
 			continue
 		}
@@ -193,7 +216,7 @@ func (l *Live) leaveWrong(j *job) bool {
 }
 
 func (l *Live) setComplete(j *job, p int, complete bool) {
-	h := &j.homes[p]
+	h := &j.housing.homes[p]
 	if h.complete == complete {
 		return
 	}
@@ -202,8 +225,8 @@ func (l *Live) setComplete(j *job, p int, complete bool) {
 		l.landed(h)
 		l.gathered(j)
 	} else {
-		j.open++
-		if j.open == 1 {
+		j.housing.open++
+		if j.housing.open == 1 {
 			l.missingMaps(j)
 		}
 	}
@@ -213,8 +236,8 @@ func (l *Live) setComplete(j *job, p int, complete bool) {
 // gathered counts a partition that needs no more map output. With the last one
 // the maps that were to run again are not needed any more.
 func (l *Live) gathered(j *job) {
-	j.open--
-	if j.open == 0 {
+	j.housing.open--
+	if j.housing.open == 0 {
 		l.dropNeedless(j)
 	}
 }
@@ -229,7 +252,7 @@ func (l *Live) dropNeedless(j *job) {
 // missingMaps has the maps run again whose outputs were lost while no partition
 // had to be gathered any more.
 func (l *Live) missingMaps(j *job) {
-	if j.chosen == len(j.maps) {
+	if j.outputs.chosen == len(j.maps) {
 		return
 	}
 	for m := range j.maps {
@@ -240,13 +263,13 @@ func (l *Live) missingMaps(j *job) {
 // canReduce says whether a partition that is at home can be reduced.
 func (l *Live) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
-	return j.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
-		(len(j.bad) == 0 || j.mishaps(&j.reduces[p]).retryAt == 0)
+	return j.housing.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
+		(len(j.faults.bad) == 0 || j.mishaps(&j.reduces[p]).retryAt == 0)
 }
 
 // updateReduce brings a partition into or out of the set that its home's tracker can reduce.
 func (l *Live) updateReduce(j *job, p int) {
-	h := &j.homes[p]
+	h := &j.housing.homes[p]
 	t := h.tracker
 	if t == nil {
 		return
@@ -260,7 +283,7 @@ func (l *Live) updateReduce(j *job, p int) {
 		return
 	}
 	l.move(j)
-	h.stuck, j.movesDue = 0, 0
+	h.stuck, j.housing.movesDue = 0, 0
 	if can && !h.slot {
 		if l.assign.Offer(&j.assign, &t.assign, 1) == 1 {
 			l.phases[reducePhase].begun(l.now)
@@ -295,16 +318,16 @@ const outputsPerMessage = 5000
 func (l *Live) flushOutputs() {
 	slices.SortFunc(l.telling, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
 	for _, j := range l.telling {
-		j.telling = false
+		j.outputs.telling = false
 		if j.held {
 			continue // released, it tells everything
 		}
 		var news []wire.MapOutput // the same for all
-		for i := range j.hosts.All() {
+		for i := range j.housing.hosts.All() {
 			t := l.byIndex[i]
 			switch {
 			case !t.usable(): // told in full when its inventory is in
-			case j.full.Has(i):
+			case j.outputs.full.Has(i):
 				l.sendOutputs(j, t, l.chosenOutputs(j))
 			default:
 				if news == nil {
@@ -313,27 +336,27 @@ func (l *Live) flushOutputs() {
 				l.sendOutputs(j, t, news)
 			}
 		}
-		j.outbox, j.full = j.outbox[:0], taskset.Set{}
+		j.outputs.outbox, j.outputs.full = j.outputs.outbox[:0], taskset.Set{}
 	}
 	l.telling = l.telling[:0]
 }
 
 // tell has a job's new outputs told at the end of the Step.
 func (l *Live) tell(j *job) {
-	if !j.telling {
-		j.telling = true
+	if !j.outputs.telling {
+		j.outputs.telling = true
 		l.telling = append(l.telling, j)
 	}
 }
 
 // tellAll has a tracker told all outputs of a job.
 func (l *Live) tellAll(j *job, tracker int) {
-	j.full.Add(tracker)
+	j.outputs.full.Add(tracker)
 	l.tell(j)
 }
 
 func (l *Live) chosenOutputs(j *job) []wire.MapOutput {
-	outputs := make([]wire.MapOutput, 0, j.chosen)
+	outputs := make([]wire.MapOutput, 0, j.outputs.chosen)
 	for m := range j.maps {
 		if j.maps[m].output.atHand() {
 			outputs = append(outputs, l.outputOf(j, m))
@@ -343,8 +366,8 @@ func (l *Live) chosenOutputs(j *job) []wire.MapOutput {
 }
 
 func (l *Live) newOutputs(j *job) []wire.MapOutput {
-	outputs := make([]wire.MapOutput, len(j.outbox))
-	for i, m := range j.outbox {
+	outputs := make([]wire.MapOutput, len(j.outputs.outbox))
+	for i, m := range j.outputs.outbox {
 		outputs[i] = l.outputOf(j, int(m))
 	}
 	return outputs

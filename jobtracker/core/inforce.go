@@ -7,6 +7,14 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
+// planRecord is what plans have had for a job.
+type planRecord struct {
+	plans      history.PlanLog
+	turn       int     // among those whose share of the shuffle trackers are told, from 1
+	share      float64 // that they are told
+	plansSince int64   // Unix milliseconds since when plans are known, if an earlier leader had others
+}
+
 // Histories have what the plans in force had for their jobs whenever that changed, so
 // that a run can be played again. What an earlier leader had planned nobody knows: plans
 // are not in the log, for each would be there for good, and whoever leads next makes
@@ -34,7 +42,7 @@ func (l *Live) noteShare(j *job) {
 	if l.c.cfg.History {
 		p := &l.phases[mapPhase]
 		note := l.noteOf(j, p)
-		note.Queues = j.plans.Last(p.kind).Queues
+		note.Queues = j.planned.plans.Last(p.kind).Queues
 		l.note(j, note)
 	}
 }
@@ -46,19 +54,19 @@ func (l *Live) noteOf(j *job, p *phase) history.Planned {
 		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {
-		note.Share, note.Turn = j.share, j.turn
+		note.Share, note.Turn = j.planned.share, j.planned.turn
 	}
 	return note
 }
 
 // note adds what is another than before, and the predicted end now and then.
 func (l *Live) note(j *job, note history.Planned) {
-	last := j.plans.Last(note.Phase)
+	last := j.planned.plans.Last(note.Phase)
 	switch named := note.Place > 0 || note.Turn > 0; {
 	case last.At == 0 && !named:
 		return // no plan has it yet
 	case note.Same(last):
-		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.arrived)/64
+		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.spec.arrived)/64
 		if !named || !old {
 			return
 		}
@@ -66,7 +74,7 @@ func (l *Live) note(j *job, note history.Planned) {
 	if o := l.lately(l.now, forecastGap).Of(j.facts.N()); o != nil {
 		note.End = l.wallOf(o.End)
 	}
-	j.plans.Add(note)
+	j.planned.plans.Add(note)
 }
 
 // queuesOf is what stands in the queues of trackers, by the jobs' numbers.
@@ -89,10 +97,10 @@ func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 // when all are.
 func (l *Live) plansLack(j *job) (since int64, why string) {
 	switch {
-	case j.plans.Lost > 0:
-		return j.plans.Lost, "there were too many, and the older ones are not kept"
-	case j.plansSince > 0:
-		return j.plansSince, "they were an earlier leader's"
+	case j.planned.plans.Lost > 0:
+		return j.planned.plans.Lost, "there were too many, and the older ones are not kept"
+	case j.planned.plansSince > 0:
+		return j.planned.plansSince, "they were an earlier leader's"
 	}
 	return 0, ""
 }

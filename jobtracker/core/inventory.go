@@ -64,7 +64,7 @@ func (l *Live) mayHomeAgain(t *tracker) {
 		return
 	}
 	for _, j := range l.unhoused {
-		j.unhoused = false
+		j.housing.unhoused = false
 		l.touch(j)
 	}
 	l.unhoused = l.unhoused[:0]
@@ -162,7 +162,7 @@ func (l *Live) release(j *job) {
 		l.phases[i].begun(l.now)
 	}
 	l.judgeHomes(j)
-	for i := range j.hosts.All() {
+	for i := range j.housing.hosts.All() {
 		l.tellAll(j, i)
 	}
 }
@@ -195,17 +195,17 @@ func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
 	case id.N/wire.EpochAttempts >= int(l.epoch):
 		return nil // ours, and ended
 	case id.Task.Kind == wire.Setup && n == 0 && state == wire.Preparing:
-		return j.setup.idle()
+		return j.service.setup.idle()
 	case id.Task.Kind == wire.Commit && n == 0 && state == wire.Committing:
-		return j.commit.idle()
+		return j.service.commit.idle()
 	case id.Task.Kind == wire.Cleanup && n == 0 && state == wire.Stopping:
-		return j.cleanup.idle()
+		return j.service.cleanup.idle()
 	case state != wire.Running || !id.Task.Kind.Slotted():
 		return nil
 	case id.Task.Kind == wire.Map && n < len(j.maps):
 		return l.wantsTask(j, &j.maps[n].task, id, j.maps[n].output.atHand(), true)
 	case id.Task.Kind == wire.Reduce && n < len(j.reduces):
-		h := &j.homes[n]
+		h := &j.housing.homes[n]
 		return l.wantsTask(j, &j.reduces[n], id, false, h.tracker == t)
 	}
 	return nil
@@ -216,7 +216,7 @@ func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
 func (l *Live) wantsTask(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
 	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {
-			if grant == id.N && j.fences[id.Task.N] == nil {
+			if grant == id.N && j.service.fences[id.Task.N] == nil {
 				return tk
 			}
 			return nil

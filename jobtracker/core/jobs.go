@@ -14,96 +14,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job is what the leader knows of a job that has not ended.
+// job is what the leader knows of a job that has not ended: parts, of which each has an
+// owner among the files of this package.
 type job struct {
 	facts    *facts.Job
-	plan     *wire.JobPlan
 	id       wire.JobID
-	token    string        // see Facts.token
-	arrived  time.Duration // when it was submitted; before 0 if under an earlier leader
-	timeout  time.Duration // of its attempts
-	limits   limits
+	spec     jobSpec
 	held     bool // recovered: waits for the trackers' inventories
-	stopping bool // its stop is proposed
 	dirty    bool // in Live.dirty
-
-	setup, commit, cleanup task
-	bad                    map[*task]*mishaps // of tasks that have had some
-	fences                 map[int]*fence     // by the task whose grant is in doubt
-	numbered               int                // fences numbered in this epoch
-	done                   map[wire.Kind]bool
-	retryAt                time.Duration // of a service task that failed
-	cleanupError           string
-	closing                *facts.Ended // once all is done: its history is written, or it is proposed
-	historyFailed          int
-
-	loading    bool // LoadSplits is under way
-	loadFailed int
-	input      int64 // bytes of all of it
-
-	maps    []mapTask
-	reduces []task
-	homes   []home
-
-	known     int    // maps whose digest is known
-	digestSum uint64 // of those
-	chosen    int    // maps whose output is at hand
-	outBytes  int64  // of those outputs
-	outInput  int64  // bytes of input of those maps
-	fetched   int64  // bytes of them at homes
-	open      int    // partitions not committed and not complete at home
-	remaking  bool   // lost outputs are made again all the same, see makeAgain
-	hash      uint64 // of all digests when all are known, 0: to be computed
-
-	expected map[string]*expectation // by tracker that has begun anew
-	unhoused bool                    // in Live.unhoused
-	leaving  taskset.Set             // partitions whose reduces have failed at home
-	reminded reminders               // of tasks that have failed
-	homeless taskset.Set             // partitions to find a home for
-	wrong    taskset.Set             // partitions whose homes hold other outputs than the chosen ones
-	hosts    taskset.Set             // indexes of trackers with homes
-	full     taskset.Set             // indexes of trackers that get all outputs at the end of the Step
-	outbox   []int32                 // maps of which new outputs were chosen in this Step
-	telling  bool                    // in Live.telling
-	gen      int                     // home generations given in this epoch
-
-	troubles []string // as in wire.JobStatus
-	losses   int      // of trackers, among them
-	pasts    []past   // attempts that have ended, in that order
-	causes   []string // why, of some of them
-	unkept   int      // attempts that have ended and are not in pasts
-	late     []past   // the last ones of these, see latest
-
-	waitsGrant []*attempt // ready attempts that are not granted yet
-
-	attempts  attempts // that run
-	assign    assign.Job
-	classical bool          // see isClassical
-	slowstart float64       // likewise
-	gathering int           // reduce slots held while it is gathered
-	movesDue  time.Duration // when it is to be seen which of its ready partitions move
-	rankedBy  time.Duration // when its homes wait no longer for a plan, see awaitsRanking
-	movesAsOf int           // trackers with free reduce slots then
-	launched  [2]int
-	levels    [wire.Remote + 1]int // launched maps by level
-
-	failures [2]int
-
+	service  serviceTasks
+	splits   splitsRead
+	maps     []mapTask
+	reduces  []task
+	assign   assign.Job
+	attempts attempts // that run
+	ended    endedAttempts
+	faults   faults
+	outputs  mapOutputs
+	housing  housing
+	tally    tally
 	measures forecast.Measures
 	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
-	plans    history.PlanLog
-	turn     int     // among those whose share of the shuffle trackers are told, from 1
-	share    float64 // that they are told
-
-	plansSince int64 // Unix milliseconds since when plans are known, if an earlier leader had others
-
-	preparing  time.Duration // since when, its last setup attempt
-	committing time.Duration // since when
-
-	counters      wire.Counters
-	counterLimits wire.CounterLimits
-	read          int64 // bytes, of counted maps
-	reduced       int64 // bytes, of counted reduces
+	planned  planRecord
+	finish   finishing
 }
 
 func (l *Live) job(id wire.JobID) *job {
@@ -115,19 +48,13 @@ func (l *Live) job(id wire.JobID) *job {
 
 func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
 	id := l.facts.ID(f.N())
-	j := &job{
-		facts: f, plan: f.Plan(), id: id, token: l.facts.Token(f), arrived: arrived,
-		setup:    task{kind: wire.Setup},
-		commit:   task{kind: wire.Commit},
-		cleanup:  task{kind: wire.Cleanup},
-		bad:      make(map[*task]*mishaps),
-		fences:   make(map[int]*fence),
-		done:     make(map[wire.Kind]bool),
-		counters: make(wire.Counters),
-	}
-	j.timeout, j.limits = timeoutOf(j.plan), limitsOf(j.plan)
-	j.counterLimits = wire.CounterLimitsOf(j.plan.Properties)
-	j.classical, j.slowstart = isClassical(j.plan), slowstartOf(j.plan)
+	j := &job{facts: f, id: id}
+	j.spec.plan, j.spec.token, j.spec.arrived = f.Plan(), l.facts.Token(f), arrived
+	j.service = newServiceTasks()
+	j.faults.bad, j.tally.counters = make(map[*task]*mishaps), make(wire.Counters)
+	j.spec.timeout, j.spec.limits = timeoutOf(j.spec.plan), limitsOf(j.spec.plan)
+	j.tally.counterLimits = wire.CounterLimitsOf(j.spec.plan.Properties)
+	j.housing.classical, j.housing.slowstart = isClassical(j.spec.plan), slowstartOf(j.spec.plan)
 	l.recall(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
 	l.jobs[f.N()] = j
@@ -152,14 +79,14 @@ func (l *Live) makeTasks(j *job) {
 	for i := range j.maps {
 		j.maps[i].kind, j.maps[i].n = wire.Map, int32(i)
 	}
-	j.pasts = slices.Grow(j.pasts, min(j.facts.Maps()+j.facts.Reduces(), maxPast))
+	j.ended.pasts = slices.Grow(j.ended.pasts, min(j.facts.Maps()+j.facts.Reduces(), maxPast))
 	j.reduces = make([]task, j.facts.Reduces())
-	j.homes = make([]home, j.facts.Reduces())
+	j.housing.homes = make([]home, j.facts.Reduces())
 	for i := range j.reduces {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 		if !j.facts.Committed(i) {
-			j.open++
-			j.homeless.Add(i)
+			j.housing.open++
+			j.housing.homeless.Add(i)
 		}
 	}
 	for i := range j.maps {
@@ -171,11 +98,11 @@ func (l *Live) makeTasks(j *job) {
 func (j *job) task(id wire.TaskID) *task {
 	switch {
 	case id.Kind == wire.Setup && id.N == 0:
-		return &j.setup
+		return &j.service.setup
 	case id.Kind == wire.Commit && id.N == 0:
-		return &j.commit
+		return &j.service.commit
 	case id.Kind == wire.Cleanup && id.N == 0:
-		return &j.cleanup
+		return &j.service.cleanup
 	case id.Kind == wire.Map && id.N >= 0 && id.N < len(j.maps):
 		return &j.maps[id.N].task
 	case id.Kind == wire.Reduce && id.N >= 0 && id.N < len(j.reduces):
@@ -197,7 +124,7 @@ func (j *job) taskDone(id wire.TaskID) bool {
 	case id.Kind == wire.Map:
 		return j.maps[id.N].output.atHand() && !j.maps[id.N].leaving
 	}
-	return j.done[id.Kind]
+	return j.service.done[id.Kind]
 }
 
 // mapsDone is how many maps need not run any more.
@@ -205,23 +132,23 @@ func (j *job) mapsDone() int {
 	if j.facts.Reduces() == 0 {
 		return j.facts.CommittedTasks()
 	}
-	return j.chosen
+	return j.outputs.chosen
 }
 
 // runnable says whether tasks of j may be launched.
 func (j *job) runnable() bool {
-	return !j.held && !j.stopping && j.assign.Located() && j.facts.Running()
+	return !j.held && !j.finish.stopping && j.assign.Located() && j.facts.Running()
 }
 
 // advance does whatever a job's state now allows.
 func (l *Live) advance(j *job) {
 	switch l.facts.State(j.facts) {
 	case wire.Preparing:
-		l.serve(j, &j.setup, wire.AttemptID{})
+		l.serve(j, &j.service.setup, wire.AttemptID{})
 	case wire.Running:
 		l.advanceRunning(j)
 	case wire.Committing:
-		l.serve(j, &j.commit, wire.AttemptID{})
+		l.serve(j, &j.service.commit, wire.AttemptID{})
 	case wire.Stopping:
 		l.advanceStopping(j)
 	}
@@ -238,8 +165,8 @@ func (l *Live) advanceRunning(j *job) {
 	l.leaveUnfit(j)
 	l.leaveFailed(j)
 	l.placeHomes(j)
-	for _, task := range sortedFences(j.fences) {
-		f := j.fences[task]
+	for _, task := range sortedFences(j.service.fences) {
+		f := j.service.fences[task]
 		l.serve(j, &f.task, f.subject)
 	}
 	l.grantReady(j)
@@ -257,7 +184,7 @@ func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	if !fitted {
 		l.answerKills(f)
 		if j := l.jobs[x.Job]; j != nil {
-			j.stopping = false
+			j.finish.stopping = false
 			l.touch(j)
 		}
 		return
@@ -283,12 +210,11 @@ func (l *Live) stopTasks(f *facts.Job) {
 // clearTasks takes a job out of everything that tasks are picked from.
 func (l *Live) clearTasks(j *job) {
 	l.assign.Clear(&j.assign)
-	j.homeless, j.outbox, j.waitsGrant = taskset.Set{}, nil, nil
-	j.full, j.wrong, j.remaking = taskset.Set{}, taskset.Set{}, false
-	j.leaving, j.reminded = taskset.Set{}, nil
-	clear(j.fences)
-	clear(j.expected)
-	for i := range j.hosts.All() {
+	j.service.forget()
+	j.outputs.forget()
+	j.housing.forget()
+	j.faults.reminded = nil
+	for i := range j.housing.hosts.All() {
 		t := l.byIndex[i]
 		if ready := t.ready[j]; ready != nil {
 			l.assign.Offer(&j.assign, &t.assign, -ready.Len())
@@ -297,9 +223,9 @@ func (l *Live) clearTasks(j *job) {
 		delete(t.homes, j)
 		l.refresh(t)
 	}
-	j.hosts = taskset.Set{}
-	for p := range j.homes {
-		if h := &j.homes[p]; h.tracker != nil {
+	j.housing.hosts = taskset.Set{}
+	for p := range j.housing.homes {
+		if h := &j.housing.homes[p]; h.tracker != nil {
 			l.dropHome(j, p)
 			h.tracker = nil
 		}
@@ -319,24 +245,24 @@ func (l *Live) touchFlow(f *facts.Job) {
 func (l *Live) advanceStopping(j *job) {
 	switch {
 	case j.held:
-	case j.cleanupError != "":
-		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.cleanupError)
+	case j.finish.cleanupError != "":
+		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.finish.cleanupError)
 	case j.facts.Maps() < 0 && l.facts.Waiting(j.facts):
 		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason)
 	case j.attempts.Len() == 0:
-		l.serve(j, &j.cleanup, wire.AttemptID{})
+		l.serve(j, &j.service.cleanup, wire.AttemptID{})
 	}
 }
 
 // loadSplits has the splits file read, also by a new leader.
 func (l *Live) loadSplits(j *job) {
-	if j.assign.Located() || j.loading {
+	if j.assign.Located() || j.splits.loading {
 		return
 	}
-	j.loading = true
+	j.splits.loading = true
 	l.c.emit(LoadSplits{
 		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(),
-		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: retryDelay(j.loadFailed),
+		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: retryDelay(j.splits.loadFailed),
 	})
 }
 
@@ -345,14 +271,14 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.assign.Located() {
 		return
 	}
-	j.loading = false
+	j.splits.loading = false
 	l.touch(j)
 	err := r.Err
 	if err == nil && len(r.Splits) != j.facts.Maps() {
 		err = fmt.Errorf("it holds %d splits, not %d", len(r.Splits), j.facts.Maps())
 	}
 	if err != nil {
-		if j.loadFailed++; j.loadFailed >= serviceAttempts {
+		if j.splits.loadFailed++; j.splits.loadFailed >= serviceAttempts {
 			l.stopJob(j, wire.Failed, fmt.Sprintf("read the splits: %v", err))
 		}
 		return
@@ -360,13 +286,13 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 	for i := range r.Splits {
 		m := &j.maps[i]
 		m.input = r.Splits[i].Bytes
-		j.input += m.input
+		j.splits.input += m.input
 		if m.output.atHand() {
-			j.outInput += m.input
+			j.outputs.input += m.input
 		}
 	}
-	if j.preparing > 0 {
-		l.overheads.WasSetUp(l.now - j.preparing)
+	if j.service.preparing > 0 {
+		l.overheads.WasSetUp(l.now - j.service.preparing)
 	}
 	l.learnRacks(r.Splits)
 	l.assign.SetSplits(&j.assign, r.Splits)

@@ -8,6 +8,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// jobSpec is what was submitted of a job and when, and what its attempts may use.
+type jobSpec struct {
+	plan    *wire.JobPlan
+	token   string        // see Facts.token
+	arrived time.Duration // when it was submitted; before 0 if under an earlier leader
+	timeout time.Duration // of its attempts
+	limits  limits
+}
+
 // limits is what a job's attempts may use; 0 is any.
 type limits struct {
 	mapMemory    int64 // bytes

@@ -118,7 +118,7 @@ func newLive(c *Core) *Live {
 		if !f.Ended() {
 			age := time.Duration(l.wall()-f.Submission().At()) * time.Millisecond
 			j := l.addJob(f, l.now-max(age, 0))
-			j.held, j.plansSince = true, l.wall()
+			j.held, j.planned.plansSince = true, l.wall()
 		}
 	}
 	l.releaseIfDue()
@@ -239,7 +239,7 @@ func (l *Live) jobFact(x facts.Fact) {
 	case *facts.Committed:
 		l.committed(l.jobs[x.Job], x)
 	case *facts.Committing:
-		l.jobs[x.Job].committing = l.now
+		l.jobs[x.Job].service.committing = l.now
 		l.touch(l.jobs[x.Job])
 	case *facts.Ended:
 		l.ended(l.jobs[x.Job])

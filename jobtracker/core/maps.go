@@ -8,6 +8,28 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// mapOutputs sums up the chosen outputs of a job's maps, and what homes are to be told of them.
+type mapOutputs struct {
+	known     int                     // maps whose digest is known
+	digestSum uint64                  // of those
+	chosen    int                     // maps whose output is at hand
+	bytes     int64                   // of those outputs
+	input     int64                   // bytes of input of those maps
+	fetched   int64                   // bytes of them at homes
+	remaking  bool                    // lost outputs are made again all the same, see makeAgain
+	hash      uint64                  // of all digests when all are known, 0: to be computed
+	expected  map[string]*expectation // by tracker that has begun anew
+	full      taskset.Set             // indexes of trackers that get all outputs at the end of the Step
+	outbox    []int32                 // maps of which new outputs were chosen in this Step
+	telling   bool                    // in Live.telling
+}
+
+// forget drops what waits for the outputs of a job that has no tasks any more.
+func (o *mapOutputs) forget() {
+	o.outbox, o.full, o.remaking = nil, taskset.Set{}, false
+	clear(o.expected)
+}
+
 // maxRejected is how many outputs of one map may turn out unreadable before the job fails.
 const maxRejected = 10
 
@@ -40,7 +62,7 @@ type outputAt struct{ job, m int32 }
 // updateMap brings map m into or out of the set of maps to launch.
 func (l *Live) updateMap(j *job, m int) {
 	t := &j.maps[m]
-	wanted := !t.runs() && j.facts.Running() && (len(j.bad) == 0 || j.mishaps(&t.task).retryAt == 0)
+	wanted := !t.runs() && j.facts.Running() && (len(j.faults.bad) == 0 || j.mishaps(&t.task).retryAt == 0)
 	if j.facts.Reduces() == 0 {
 		_, grant := j.facts.Grant(m)
 		wanted = wanted && !grant && !j.facts.Committed(m)
@@ -55,7 +77,7 @@ func (l *Live) updateMap(j *job, m int) {
 }
 
 // awaits says whether somebody has yet to learn a map's digest, or to gather its output.
-func (j *job) awaits(t *mapTask) bool { return !t.known || j.open > 0 || j.remaking }
+func (j *job) awaits(t *mapTask) bool { return !t.known || j.housing.open > 0 || j.outputs.remaking }
 
 // mapSucceeded takes the output of a map whose job has reduces.
 func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {
@@ -92,28 +114,28 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 		return false
 	}
 	if m.known {
-		j.digestSum -= m.digest
+		j.outputs.digestSum -= m.digest
 	} else {
-		j.known++
+		j.outputs.known++
 	}
-	j.hash = 0
+	j.outputs.hash = 0
 	m.output.tracker, m.output.attempt, m.output.bytes = t.number+1, out.Attempt, out.Bytes
 	m.digest, m.known = out.Digest, true
-	j.digestSum += out.Digest
-	j.chosen++
-	if j.chosen == len(j.maps) {
-		j.movesDue = 0 // partitions may move again
+	j.outputs.digestSum += out.Digest
+	j.outputs.chosen++
+	if j.outputs.chosen == len(j.maps) {
+		j.housing.movesDue = 0 // partitions may move again
 		l.madeAgain(j)
 	}
-	if j.classical {
+	if j.housing.classical {
 		l.move(j) // perhaps enough for its reduces
 	}
-	j.outBytes += out.Bytes
-	j.outInput += m.input
+	j.outputs.bytes += out.Bytes
+	j.outputs.input += m.input
 	l.lies(t, outputAt{int32(j.facts.N()), int32(out.Map)})
-	j.outbox = append(j.outbox, int32(out.Map))
+	j.outputs.outbox = append(j.outputs.outbox, int32(out.Map))
 	l.tell(j)
-	if j.known == len(j.maps) {
+	if j.outputs.known == len(j.maps) {
 		l.judgeHomes(j)
 		l.touch(j)
 	}
@@ -136,20 +158,20 @@ func (l *Live) changed(j *job, out *wire.MapOutput) bool {
 			l.kill(a, fmt.Sprintf("%v is not deterministic and ran again", id))
 		}
 	}
-	j.waitsGrant = nil
+	j.service.waitsGrant = nil
 	return true
 }
 
 // dropOutput takes the chosen output of a map away.
 func (l *Live) dropOutput(j *job, n int) {
 	m := &j.maps[n]
-	j.chosen--
-	if j.classical {
+	j.outputs.chosen--
+	if j.housing.classical {
 		l.move(j)
 	}
-	j.outBytes -= m.output.bytes
-	j.outInput -= m.input
-	j.outbox = slices.DeleteFunc(j.outbox, func(m int32) bool { return int(m) == n })
+	j.outputs.bytes -= m.output.bytes
+	j.outputs.input -= m.input
+	j.outputs.outbox = slices.DeleteFunc(j.outputs.outbox, func(m int32) bool { return int(m) == n })
 	m.output.tracker, m.leaving = 0, false
 }
 

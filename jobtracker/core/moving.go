@@ -35,12 +35,12 @@ func (l *Live) moveHomes() {
 	}
 	for _, waits := range l.assign.InLine(reducePhase) {
 		j := jobOf(waits)
-		if j.assign.Ready() == 0 || l.now < j.movesDue && j.movesAsOf == free.Len() {
+		if j.assign.Ready() == 0 || l.now < j.housing.movesDue && j.housing.movesAsOf == free.Len() {
 			continue
 		}
-		j.movesAsOf, j.movesDue = free.Len(), l.moveSome(j)
-		if j.movesDue != never {
-			l.alarm(j, j.movesDue)
+		j.housing.movesAsOf, j.housing.movesDue = free.Len(), l.moveSome(j)
+		if j.housing.movesDue != never {
+			l.alarm(j, j.housing.movesDue)
 		}
 	}
 }
@@ -49,14 +49,14 @@ func (l *Live) moveHomes() {
 // next will have.
 func (l *Live) moveSome(j *job) time.Duration {
 	due, looked := never, 0
-	for i := range j.hosts.All() {
+	for i := range j.housing.hosts.All() {
 		t := l.byIndex[i]
 		ready := t.ready[j]
 		if ready == nil || ready.Len() == 0 {
 			continue
 		}
 		for p := range ready.All() {
-			h := &j.homes[p]
+			h := &j.housing.homes[p]
 			if looked++; looked > movesAtOnce {
 				return min(due, l.now+moveGap)
 			}
@@ -68,7 +68,7 @@ func (l *Live) moveSome(j *job) time.Duration {
 				due = min(due, until)
 				continue
 			}
-			if j.chosen < len(j.maps) {
+			if j.outputs.chosen < len(j.maps) {
 				l.makeAgain(j)
 				continue
 			}
@@ -111,16 +111,16 @@ func (l *Live) movePatience(j *job, t *tracker, h *home) time.Duration {
 // makeAgain has the maps run again whose outputs were lost, though all partitions were
 // gathered: one is to be gathered anew.
 func (l *Live) makeAgain(j *job) {
-	if !j.remaking {
-		j.remaking = true
+	if !j.outputs.remaking {
+		j.outputs.remaking = true
 		l.missingMaps(j)
 	}
 }
 
 // madeAgain ends that: all outputs are at hand, or nobody waits for them any more.
 func (l *Live) madeAgain(j *job) {
-	if j.remaking {
-		j.remaking = false
+	if j.outputs.remaking {
+		j.outputs.remaking = false
 		l.dropNeedless(j)
 	}
 }
@@ -128,7 +128,7 @@ func (l *Live) madeAgain(j *job) {
 // moveTime is how long it should take to gather a partition anew.
 func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 	made := time.Duration(0)
-	if j.chosen < len(j.maps) {
+	if j.outputs.chosen < len(j.maps) {
 		made = l.taskTime(j, mapPhase).Time
 	}
 	return leastMove + made + min(forecast.Gathering(h.report.Bytes, t.rate), locality.MaxDelay)
@@ -188,9 +188,9 @@ func (l *Live) landing(j *job, p int, from *tracker) *tracker {
 
 // moveTo has a ready partition gathered anew on a tracker with a free slot.
 func (l *Live) moveTo(j *job, p int, t *tracker) {
-	moves := j.homes[p].moves + 1
+	moves := j.housing.homes[p].moves + 1
 	l.homeAt(j, p, t)
-	h := &j.homes[p]
+	h := &j.housing.homes[p]
 	h.moves, h.moving = moves, true
 	t.incoming++
 	l.touch(j)

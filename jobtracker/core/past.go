@@ -8,6 +8,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// endedAttempts is the attempts of a job that have ended.
+type endedAttempts struct {
+	pasts  []past   // attempts that have ended, in that order
+	causes []string // why, of some of them
+	unkept int      // attempts that have ended and are not in pasts
+	late   []past   // the last ones of these, see latest
+}
+
 // maxPast is how many ended attempts of one job are kept for display and history.
 const maxPast = 100_000
 
@@ -97,8 +105,8 @@ func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 // levelLate notes how near their input those maps were that had ended before the splits
 // were read.
 func (l *Live) levelLate(j *job) {
-	for i := range j.pasts {
-		p := &j.pasts[i]
+	for i := range j.ended.pasts {
+		p := &j.ended.pasts[i]
 		if t := l.trackers[l.named[p.tracker].Name]; t != nil && p.kind == wire.Map && p.level == 0 {
 			p.level = j.assign.LevelOf(int(p.task), &t.assign)
 		}
@@ -112,44 +120,44 @@ func (j *job) keep(tk *task, p past, cause string) {
 	}
 	p.kind, p.task, p.before = tk.kind, tk.n, tk.past
 	at := tk.past
-	for at != 0 && j.pasts[at-1].number != p.number {
-		at = j.pasts[at-1].before
+	for at != 0 && j.ended.pasts[at-1].number != p.number {
+		at = j.ended.pasts[at-1].before
 	}
 	switch {
-	case at != 0 && j.pasts[at-1].lost:
-		p.before = j.pasts[at-1].before
-	case at == 0 && len(j.pasts) == maxPast:
-		if len(j.late) < maxLate {
-			j.late = append(j.late, past{})
+	case at != 0 && j.ended.pasts[at-1].lost:
+		p.before = j.ended.pasts[at-1].before
+	case at == 0 && len(j.ended.pasts) == maxPast:
+		if len(j.ended.late) < maxLate {
+			j.ended.late = append(j.ended.late, past{})
 		}
-		j.late[j.unkept%maxLate] = p
-		j.unkept++
+		j.ended.late[j.ended.unkept%maxLate] = p
+		j.ended.unkept++
 		return
 	case at == 0:
-		j.pasts = append(j.pasts, past{})
-		at = int32(len(j.pasts))
+		j.ended.pasts = append(j.ended.pasts, past{})
+		at = int32(len(j.ended.pasts))
 		tk.past = at
 	default:
 		return
 	}
 	if cause != "" {
-		j.causes = append(j.causes, bounded(cause, maxTrouble))
-		p.cause = int32(len(j.causes))
+		j.ended.causes = append(j.ended.causes, bounded(cause, maxTrouble))
+		p.cause = int32(len(j.ended.causes))
 	}
-	j.pasts[at-1] = p
+	j.ended.pasts[at-1] = p
 }
 
 // latest yields the attempts that have ended, the last one first. Of those that are not kept
 // it has the last ones, so that trackers are judged also by what ends late in a large job.
 func (j *job) latest() iter.Seq[*past] {
 	return func(yield func(*past) bool) {
-		for i := range j.late {
-			if !yield(&j.late[(j.unkept-1-i)%maxLate]) {
+		for i := range j.ended.late {
+			if !yield(&j.ended.late[(j.ended.unkept-1-i)%maxLate]) {
 				return
 			}
 		}
-		for i := len(j.pasts) - 1; i >= 0; i-- {
-			if !yield(&j.pasts[i]) {
+		for i := len(j.ended.pasts) - 1; i >= 0; i-- {
+			if !yield(&j.ended.pasts[i]) {
 				return
 			}
 		}
@@ -158,9 +166,9 @@ func (j *job) latest() iter.Seq[*past] {
 
 // allAttempts lists a job's attempts by task and number, those that run as of now.
 func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
-	list := make([]wire.AttemptStatus, 0, len(j.pasts)+j.attempts.Len())
-	for i := range j.pasts {
-		p := &j.pasts[i]
+	list := make([]wire.AttemptStatus, 0, len(j.ended.pasts)+j.attempts.Len())
+	for i := range j.ended.pasts {
+		p := &j.ended.pasts[i]
 		s := wire.AttemptStatus{
 			Attempt: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: p.kind, N: int(p.task)}, N: p.number},
 			Tracker: l.named[p.tracker].Name, Addr: l.named[p.tracker].Addr, State: p.state,
@@ -171,7 +179,7 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 			s.Launched = p.began - int64(p.waited)
 		}
 		if p.cause > 0 {
-			s.Error = j.causes[p.cause-1]
+			s.Error = j.ended.causes[p.cause-1]
 		}
 		list = append(list, s)
 	}

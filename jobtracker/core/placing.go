@@ -21,15 +21,15 @@ import (
 // placeHomes finds homes for partitions that have none, but for classical ones, which
 // get them with their slots.
 func (l *Live) placeHomes(j *job) {
-	if j.classical || j.homeless.Len() == 0 || l.awaitsRanking(j) {
+	if j.housing.classical || j.housing.homeless.Len() == 0 || l.awaitsRanking(j) {
 		return
 	}
 	w := l.partitionBytes(j)
 	sites := l.sites(j, w)
-	for p := range j.homeless.All() {
+	for p := range j.housing.homeless.All() {
 		if sites.Len() == 0 {
-			if !j.unhoused {
-				j.unhoused = true
+			if !j.housing.unhoused {
+				j.housing.unhoused = true
 				l.unhoused = append(l.unhoused, j)
 			}
 			return
@@ -51,14 +51,14 @@ const rankingWait = 4
 // under a policy that ranks trackers, as long as there is nothing to be gathered, and not
 // for ever.
 func (l *Live) awaitsRanking(j *job) bool {
-	if !menu.NeedsOf(l.wishes.name).Trackers || j.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
+	if !menu.NeedsOf(l.wishes.name).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
 		return false
 	}
-	if j.rankedBy == 0 {
-		j.rankedBy = l.now + rankingWait*l.c.cfg.Period
-		l.alarm(j, j.rankedBy)
+	if j.housing.rankedBy == 0 {
+		j.housing.rankedBy = l.now + rankingWait*l.c.cfg.Period
+		l.alarm(j, j.housing.rankedBy)
 	}
-	return l.now < j.rankedBy
+	return l.now < j.housing.rankedBy
 }
 
 // isNamed says whether a plan in force names a job.
@@ -73,17 +73,17 @@ func (l *Live) isNamed(j *job) bool {
 
 // homeAt has a partition gathered on a tracker from now on.
 func (l *Live) homeAt(j *job, p int, t *tracker) {
-	j.homeless.Remove(p)
-	j.gen++
-	l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.gen})
+	j.housing.homeless.Remove(p)
+	j.housing.gen++
+	l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.housing.gen})
 	l.send(t, l.setHome(j, p))
-	if j.chosen > 0 {
+	if j.outputs.chosen > 0 {
 		l.tellAll(j, t.assign.Index())
 	}
 }
 
 func (l *Live) setHome(j *job, p int) *wire.SetHome {
-	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.homes[p].gen, Maps: len(j.maps), Token: j.token}
+	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.housing.homes[p].gen, Maps: len(j.maps), Token: j.spec.token}
 }
 
 // site is a tracker where a partition may be at home.
@@ -168,7 +168,7 @@ func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
 
 // partitionBytes is what a partition of a job is taken to have.
 func (l *Live) partitionBytes(j *job) float64 {
-	return float64(max(cmp.Or(j.shuffle().Whole, j.input), 1)) / float64(len(j.homes))
+	return float64(max(cmp.Or(j.shuffle().Whole, j.splits.input), 1)) / float64(len(j.housing.homes))
 }
 
 // learnSpeed takes in how a reduce's time on a tracker compares with its job's others.
@@ -200,15 +200,15 @@ func slowstartOf(p *wire.JobPlan) float64 {
 
 // toGather is how many partitions of a classical job wait for a slot to be gathered in.
 func (j *job) toGather() int {
-	if !j.classical || !j.slowstarted() {
+	if !j.housing.classical || !j.slowstarted() {
 		return 0
 	}
-	return j.homeless.Len()
+	return j.housing.homeless.Len()
 }
 
 // slowstarted says whether as many maps have ended as reduces are to wait for.
 func (j *job) slowstarted() bool {
-	return float64(j.mapsDone()) >= j.slowstart*float64(len(j.maps))
+	return float64(j.mapsDone()) >= j.housing.slowstart*float64(len(j.maps))
 }
 
 // toGatherAt is the lowest of them that may be gathered on a tracker, or -1.
@@ -216,7 +216,7 @@ func (j *job) toGatherAt(t *tracker) int {
 	if j.toGather() == 0 || !t.mayHome() {
 		return -1
 	}
-	for p := range j.homeless.All() {
+	for p := range j.housing.homeless.All() {
 		if !j.waitsFor(&j.reduces[p], t) {
 			return p
 		}
@@ -232,20 +232,20 @@ func (l *Live) gatherAt(j *job, p int, t *tracker) {
 
 // holdSlot keeps a reduce slot for a partition that is gathered.
 func (l *Live) holdSlot(j *job, p int) {
-	h := &j.homes[p]
+	h := &j.housing.homes[p]
 	h.slot = true
-	j.gathering++
+	j.housing.gathering++
 	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
 }
 
 // freeSlot lets go of it.
 func (l *Live) freeSlot(j *job, p int) {
-	h := &j.homes[p]
+	h := &j.housing.homes[p]
 	if !h.slot {
 		return
 	}
 	h.slot = false
-	j.gathering--
+	j.housing.gathering--
 	l.assign.Vacate(&j.assign, &h.tracker.assign, reducePhase)
 	l.phases[reducePhase].completed(l.now)
 	l.move(j)
@@ -254,7 +254,7 @@ func (l *Live) freeSlot(j *job, p int) {
 // launchGathered launches the reduces whose slots were kept for them.
 func (l *Live) launchGathered() {
 	l.gatheredNow = slices.DeleteFunc(l.gatheredNow, func(x partition) bool {
-		h := &x.job.homes[x.p]
+		h := &x.job.housing.homes[x.p]
 		switch {
 		case l.jobs[x.job.facts.N()] != x.job || !h.slot || !l.canReduce(x.job, x.p):
 			h.told = false
@@ -276,7 +276,7 @@ func (l *Live) launchGathered() {
 func (l *Live) dropSurplus(t *tracker) {
 	for k := len(l.order) - 1; k >= 0 && t.assign.Free(reducePhase) < 0; k-- {
 		j := l.order[k]
-		if homes := t.homes[j]; homes != nil && j.gathering > 0 {
+		if homes := t.homes[j]; homes != nil && j.housing.gathering > 0 {
 			for _, p := range slices.Backward(slices.Collect(homes.All())) {
 				if t.assign.Free(reducePhase) < 0 {
 					l.letGo(j, p)
@@ -288,7 +288,7 @@ func (l *Live) dropSurplus(t *tracker) {
 
 // letGoAll has a job that is suspended hold no slots in which nothing runs.
 func (l *Live) letGoAll(j *job) {
-	for p := 0; p < len(j.homes) && j.gathering > 0; p++ {
+	for p := 0; p < len(j.housing.homes) && j.housing.gathering > 0; p++ {
 		l.letGo(j, p)
 	}
 }
@@ -296,7 +296,7 @@ func (l *Live) letGoAll(j *job) {
 // letGo has a partition gathered on without a slot. Then it waits for one like those
 // of other jobs.
 func (l *Live) letGo(j *job, p int) {
-	if j.homes[p].slot {
+	if j.housing.homes[p].slot {
 		l.freeSlot(j, p)
 		l.updateReduce(j, p)
 	}
@@ -310,7 +310,7 @@ type partition struct {
 
 // dropHome forgets what a home has of its tracker.
 func (l *Live) dropHome(j *job, p int) {
-	h := &j.homes[p]
+	h := &j.housing.homes[p]
 	l.freeSlot(j, p)
 	l.landed(h)
 	h.tracker.load = max(0, h.tracker.load-h.bytes)

@@ -131,8 +131,8 @@ func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {
 		batch := j.facts.Submission().Terms().Batch
-		if at, ok := first[batch]; !ok || j.arrived < at {
-			first[batch] = j.arrived
+		if at, ok := first[batch]; !ok || j.spec.arrived < at {
+			first[batch] = j.spec.arrived
 		}
 	}
 	for i := range s.Jobs {

@@ -84,7 +84,7 @@ func (l *Live) remember(j *job) {
 		return
 	}
 	l.profiles.keep(j.facts.Name(), &history.Profile{
-		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.read, Shuffled: j.outBytes,
+		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.measures.Reads,
 	})
 }

@@ -40,12 +40,12 @@ func (l *Live) submitRefused(x *facts.Submitted, why error) {
 // endRefused lets a job end without its counters and troubles, which alone can be many.
 func (l *Live) endRefused(x *facts.Ended, why error) {
 	j := l.jobs[x.Job]
-	if j == nil || j.closing == nil || len(x.Counters) == 0 {
+	if j == nil || j.finish.closing == nil || len(x.Counters) == 0 {
 		return
 	}
-	shorter := *j.closing
+	shorter := *j.finish.closing
 	shorter.Counters = nil
 	shorter.Troubles = []string{bounded(fmt.Sprintf("its counters are not kept: %v", why), maxTrouble)}
-	j.closing = &shorter
-	l.propose(j.closing)
+	j.finish.closing = &shorter
+	l.propose(j.finish.closing)
 }

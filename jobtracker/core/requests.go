@@ -126,8 +126,8 @@ func (l *Live) killJob(r Kill) {
 	if reason == "" {
 		reason = "killed"
 	}
-	if j := l.jobs[f.N()]; !j.stopping {
-		j.stopping = true
+	if j := l.jobs[f.N()]; !j.finish.stopping {
+		j.finish.stopping = true
 		l.move(j)
 		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: bounded(reason, maxReason)})
 	}

@@ -30,14 +30,14 @@ func (l *Live) restarted(t *tracker) {
 
 // expect has the maps of a set of outputs wait for these to come back.
 func (l *Live) expect(j *job, name string, outputs []int) {
-	e := j.expected[name]
+	e := j.outputs.expected[name]
 	if e == nil {
 		l.expecting[name] = append(l.expecting[name], j)
 		e = new(expectation)
-		if j.expected == nil {
-			j.expected = make(map[string]*expectation)
+		if j.outputs.expected == nil {
+			j.outputs.expected = make(map[string]*expectation)
 		}
-		j.expected[name] = e
+		j.outputs.expected[name] = e
 	}
 	e.due = l.now + l.c.cfg.Lease
 	l.alarm(j, e.due)
@@ -58,11 +58,11 @@ func (l *Live) allExpectedNoMore(name string) {
 
 // expectedNoMore has those maps run again of which no output has come back.
 func (l *Live) expectedNoMore(j *job, name string) {
-	e := j.expected[name]
+	e := j.outputs.expected[name]
 	if e == nil {
 		return
 	}
-	delete(j.expected, name)
+	delete(j.outputs.expected, name)
 	for m := range e.maps.All() {
 		j.maps[m].expected = false
 		l.updateMap(j, m)
@@ -72,11 +72,11 @@ func (l *Live) expectedNoMore(j *job, name string) {
 
 // expectedTooLong ends the expectations that a lease has passed over.
 func (l *Live) expectedTooLong(j *job) {
-	if len(j.expected) == 0 {
+	if len(j.outputs.expected) == 0 {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(j.expected)) {
-		if l.c.read >= j.expected[name].due { // else what tells of them may wait to be taken in
+	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
+		if l.c.read >= j.outputs.expected[name].due { // else what tells of them may wait to be taken in
 			l.expectedNoMore(j, name)
 		}
 	}

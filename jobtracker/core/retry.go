@@ -58,7 +58,7 @@ func (l *Live) holdBack(j *job, tk *task) {
 	}
 	n := int(tk.n)
 	if tk.kind == wire.Reduce {
-		j.leaving.Add(n)
+		j.housing.leaving.Add(n)
 		l.updateReduce(j, n)
 		return
 	}
@@ -71,16 +71,16 @@ func (l *Live) holdBack(j *job, tk *task) {
 // remindAt has the job looked at when its next task is due. There is no alarm for each task:
 // there may be many.
 func (l *Live) remindAt(j *job, tk *task, at time.Duration) {
-	heap.Push(&j.reminded, reminder{at, tk})
-	if at == j.reminded[0].at {
+	heap.Push(&j.faults.reminded, reminder{at, tk})
+	if at == j.faults.reminded[0].at {
 		l.alarm(j, at)
 	}
 }
 
 // remind ends the waits of a job's tasks that are over.
 func (l *Live) remind(j *job) {
-	for len(j.reminded) > 0 && j.reminded[0].at <= l.now {
-		tk := heap.Pop(&j.reminded).(reminder).tk
+	for len(j.faults.reminded) > 0 && j.faults.reminded[0].at <= l.now {
+		tk := heap.Pop(&j.faults.reminded).(reminder).tk
 		m := j.mishap(tk)
 		if m.retryAt <= l.now {
 			m.retryAt = 0
@@ -95,8 +95,8 @@ func (l *Live) remind(j *job) {
 			l.updateMap(j, int(tk.n))
 		}
 	}
-	if len(j.reminded) > 0 {
-		l.alarm(j, j.reminded[0].at)
+	if len(j.faults.reminded) > 0 {
+		l.alarm(j, j.faults.reminded[0].at)
 	}
 }
 
@@ -123,12 +123,12 @@ func (l *Live) mayGoElsewhere(j *job, tk *task) bool {
 
 // leaveFailed moves the homes at which reduces have failed, if there are others.
 func (l *Live) leaveFailed(j *job) {
-	for p := range j.leaving.All() {
+	for p := range j.housing.leaving.All() {
 		if _, grant := j.facts.Grant(p); grant || j.reduces[p].runs() {
 			continue
 		}
-		j.leaving.Remove(p)
-		if t := j.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.mayGoElsewhere(j, &j.reduces[p]) {
+		j.housing.leaving.Remove(p)
+		if t := j.housing.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.mayGoElsewhere(j, &j.reduces[p]) {
 			l.moveHome(j, p)
 		}
 	}

@@ -14,12 +14,12 @@ func TestReminders(t *testing.T) {
 		l.remindAt(j, &j.maps[i].task, f.now+time.Minute+time.Duration(i/2)*time.Millisecond)
 	}
 	if n := len(l.alarms) - before; n != 1 {
-		t.Errorf("%d tasks that wait need %d alarms", len(j.reminded), n)
+		t.Errorf("%d tasks that wait need %d alarms", len(j.faults.reminded), n)
 	}
-	for len(j.reminded) > 0 {
+	for len(j.faults.reminded) > 0 {
 		at, ok := f.core.Wake()
-		if !ok || at > j.reminded[0].at {
-			t.Fatalf("the next of %d tasks waits until %v, and the core wakes up at %v (%v)", len(j.reminded), j.reminded[0].at, at, ok)
+		if !ok || at > j.faults.reminded[0].at {
+			t.Fatalf("the next of %d tasks waits until %v, and the core wakes up at %v (%v)", len(j.faults.reminded), j.faults.reminded[0].at, at, ok)
 		}
 		f.now = max(f.now, at)
 		f.step(Tick{})

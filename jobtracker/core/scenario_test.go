@@ -403,10 +403,10 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 		return false
 	}
 	j := s.core.live.job(r.Job)
-	if j == nil || r.Partition >= len(j.homes) {
+	if j == nil || r.Partition >= len(j.housing.homes) {
 		return false
 	}
-	h := &j.homes[r.Partition]
+	h := &j.housing.homes[r.Partition]
 	return h.tracker != nil && h.tracker.Name == name && h.gen == r.Generation
 }
 

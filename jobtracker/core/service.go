@@ -5,10 +5,44 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
+
+// serviceTasks is the tasks of a job that have no slots, how far they are, and which attempts
+// wait for a grant.
+type serviceTasks struct {
+	setup, commit, cleanup task
+	fences                 map[int]*fence // by the task whose grant is in doubt
+	numbered               int            // fences numbered in this epoch
+	done                   map[wire.Kind]bool
+	retryAt                time.Duration // of a service task that failed
+	waitsGrant             []*attempt    // ready attempts that are not granted yet
+	preparing              time.Duration // since when, its last setup attempt
+	committing             time.Duration // since when
+}
+
+func newServiceTasks() serviceTasks {
+	return serviceTasks{
+		setup: task{kind: wire.Setup}, commit: task{kind: wire.Commit}, cleanup: task{kind: wire.Cleanup},
+		fences: make(map[int]*fence), done: make(map[wire.Kind]bool),
+	}
+}
+
+// forget drops what waits for the tasks of a job that has none any more.
+func (s *serviceTasks) forget() {
+	s.waitsGrant = nil
+	clear(s.fences)
+}
+
+// splitsRead is how far the splits of a job are read.
+type splitsRead struct {
+	loading    bool // LoadSplits is under way
+	loadFailed int
+	input      int64 // bytes of all of it
+}
 
 // fence is the service task that settles whether a granted attempt has committed.
 type fence struct {
@@ -26,8 +60,8 @@ func sortedFences(fences map[int]*fence) []int {
 // wait holds back the next attempt of a service task that has failed.
 func (tk *task) wait(l *Live, j *job) {
 	if delay := retryDelay(len(j.mishaps(tk).failed)); delay > 0 {
-		j.retryAt = l.now + delay
-		l.alarm(j, j.retryAt)
+		j.service.retryAt = l.now + delay
+		l.alarm(j, j.service.retryAt)
 	}
 }
 
@@ -46,9 +80,9 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 
 func (l *Live) mayServe(j *job, tk *task) bool {
 	switch {
-	case j.held, tk.runs(), j.done[tk.kind], l.now < j.retryAt:
+	case j.held, tk.runs(), j.service.done[tk.kind], l.now < j.service.retryAt:
 		return false
-	case j.stopping && tk.kind != wire.Cleanup:
+	case j.finish.stopping && tk.kind != wire.Cleanup:
 		return false
 	}
 	return !j.facts.Submission().Suspended() || tk.kind != wire.Setup
@@ -68,15 +102,15 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, maxTasks)}, l.now)
 			return
 		}
-		j.done[wire.Setup] = true
+		j.service.done[wire.Setup] = true
 		l.count(j, tk, r)
 		l.propose(&facts.SplitsWritten{Job: j.facts.N(), Maps: r.Splits.Maps, Hash: r.Splits.Hash})
-	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.stopping: // else that is about to be in the log
-		j.done[wire.Commit] = true
+	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopping: // else that is about to be in the log
+		j.service.done[wire.Commit] = true
 		l.count(j, tk, r)
 		l.end(j, wire.Succeeded, "")
 	case id.Task.Kind == wire.Cleanup && state == wire.Stopping:
-		j.done[wire.Cleanup] = true
+		j.service.done[wire.Cleanup] = true
 		l.end(j, j.facts.Stop().Outcome, strings.TrimRight(j.facts.Stop().Reason, "\n"))
 	}
 }
@@ -85,25 +119,25 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 // committed. Until it is settled the task has no other attempt.
 func (l *Live) fence(j *job, n int) {
 	attempt, ok := j.facts.Grant(n)
-	if !ok || j.held || j.fences[n] != nil || !j.facts.Running() {
+	if !ok || j.held || j.service.fences[n] != nil || !j.facts.Running() {
 		return
 	}
-	j.fences[n] = &fence{
-		task:    task{kind: wire.Fence, n: int32(j.numbered)},
+	j.service.fences[n] = &fence{
+		task:    task{kind: wire.Fence, n: int32(j.service.numbered)},
 		subject: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n}, N: attempt},
 	}
-	j.numbered++
+	j.service.numbered++
 	l.touch(j)
 }
 
 // fenced acts on what a fence found, unless it is of an earlier leader.
 func (l *Live) fenced(j *job, tk *task, r *wire.Result) {
-	for _, taskN := range sortedFences(j.fences) {
-		f := j.fences[taskN]
+	for _, taskN := range sortedFences(j.service.fences) {
+		f := j.service.fences[taskN]
 		if &f.task != tk {
 			continue
 		}
-		delete(j.fences, taskN)
+		delete(j.service.fences, taskN)
 		if r.Committed {
 			l.count(j, j.committer(taskN), r)
 			l.propose(&facts.Committed{Job: j.facts.N(), Task: taskN, Attempt: f.subject.N})

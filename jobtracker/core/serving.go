@@ -93,7 +93,7 @@ func (l *Live) isDue(x turn) bool {
 	case wire.Cleanup:
 		return state == wire.Stopping && j.attempts.Len() == 0
 	}
-	f := j.fences[x.subject.Task.N]
+	f := j.service.fences[x.subject.Task.N]
 	return f != nil && &f.task == x.tk && j.runnable()
 }
 
@@ -104,7 +104,7 @@ func (l *Live) serveNow(x turn) bool {
 		return false
 	}
 	if x.tk.kind == wire.Setup {
-		x.job.preparing = l.now
+		x.job.service.preparing = l.now
 	}
 	l.launch(x.job, x.tk, t, x.subject)
 	return true
@@ -143,13 +143,13 @@ func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 
 // queuedService is the kind of a service task of a job that waits for its turn.
 func (j *job) queuedService() (k wire.Kind, ok bool) {
-	for _, tk := range []*task{&j.setup, &j.commit, &j.cleanup} {
+	for _, tk := range []*task{&j.service.setup, &j.service.commit, &j.service.cleanup} {
 		if tk.queued {
 			return tk.kind, true
 		}
 	}
-	for _, n := range sortedFences(j.fences) {
-		if j.fences[n].queued {
+	for _, n := range sortedFences(j.service.fences) {
+		if j.service.fences[n].queued {
 			return wire.Fence, true
 		}
 	}

@@ -77,17 +77,17 @@ func (l *Live) noteShares(list []wire.JobShare) {
 	had := l.parts.list
 	for _, s := range had {
 		if j := l.job(s.Job); j != nil {
-			j.turn, j.share = 0, 0
+			j.planned.turn, j.planned.share = 0, 0
 		}
 	}
 	for i, s := range list {
 		if j := l.job(s.Job); j != nil {
-			j.turn, j.share = i+1, s.Share
+			j.planned.turn, j.planned.share = i+1, s.Share
 			l.noteShare(j)
 		}
 	}
 	for _, s := range had {
-		if j := l.job(s.Job); j != nil && j.turn == 0 {
+		if j := l.job(s.Job); j != nil && j.planned.turn == 0 {
 			l.noteShare(j)
 		}
 	}

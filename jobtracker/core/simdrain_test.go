@@ -112,7 +112,7 @@ func (w *world) checkLetGo(t *tracker) {
 		if !j.facts.Running() {
 			continue
 		}
-		for p := range j.homes {
+		for p := range j.housing.homes {
 			if !j.facts.Committed(p) {
 				w.checkHas(j, p, t)
 			}
@@ -123,7 +123,7 @@ func (w *world) checkLetGo(t *tracker) {
 // checkHas checks that a home has all outputs of a tracker that goes.
 func (w *world) checkHas(j *job, p int, t *tracker) {
 	var at *simHome
-	if h := j.homes[p].tracker; h != nil {
+	if h := j.housing.homes[p].tracker; h != nil {
 		x := w.tracker(h.Name)
 		if x.down || x.process != h.Process || x.incarnation != h.Incarnation || x.slots != x.has || x.link == nil || x.link.up >= w.now {
 			return // the leader cannot know yet what has been said, or is under way

@@ -78,16 +78,16 @@ func (l *Live) useful(j *job, phase int, early bool) int {
 func (j *job) allocatable(phase int, work float64, whole time.Duration, most int) scheduler.Job {
 	terms := j.facts.Submission().Terms()
 	return scheduler.Job{
-		ID: j.id, Arrived: j.arrived, Running: j.assign.InSlots(phase), Max: most,
+		ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(phase), Max: most,
 		Work: work, Alone: forecast.Times(j.total(phase), whole),
-		Goal: goalOf(terms, j.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
+		Goal: goalOf(terms, j.spec.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
 	}
 }
 
 // transfer is a job's shuffle for policies; ok is false when nothing is left of it.
 func (j *job) transfer(oneMap time.Duration) (t scheduler.Transfer, ok bool) {
 	s := j.shuffle()
-	if s.Left() <= 0 || j.open == 0 {
+	if s.Left() <= 0 || j.housing.open == 0 {
 		return t, false
 	}
 	return scheduler.Transfer{
@@ -150,7 +150,7 @@ func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
 	}
 	var later []scheduler.Later
 	for _, j := range l.order {
-		if j.held || j.stopping || j.facts.Stopping() || j.facts.Submission().Suspended() {
+		if j.held || j.finish.stopping || j.facts.Stopping() || j.facts.Submission().Suspended() {
 			continue
 		}
 		for phase := range l.phases {
@@ -169,7 +169,7 @@ func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
 func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.left(phase),
-		Goal: goalOf(j.facts.Submission().Terms(), j.arrived),
+		Goal: goalOf(j.facts.Submission().Terms(), j.spec.arrived),
 	}
 	begun := j.facts.Maps() >= 0
 	if phase == mapPhase && !begun {
@@ -199,10 +199,10 @@ func (l *Live) lag(j *job) time.Duration {
 	closes := time.Duration(0)
 	for _, f := range l.facts.After(j.facts) {
 		if before := l.jobs[f.N()]; before != nil {
-			closes = max(closes, forecast.Left(l.overheads.Close, before.committing, l.now))
+			closes = max(closes, forecast.Left(l.overheads.Close, before.service.committing, l.now))
 		}
 	}
-	return closes + forecast.Left(l.overheads.SetUp, j.preparing, l.now)
+	return closes + forecast.Left(l.overheads.SetUp, j.service.preparing, l.now)
 }
 
 // flowOf is the number of the flow that a job is of, 0: it stands alone.

@@ -82,19 +82,19 @@ const statusGap = 500 * time.Millisecond
 // setEnd adds the predicted end of a job that has not ended.
 func (l *Live) setEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
 	if o := l.lately(now, statusGap).Of(f.N()); o != nil && o.End != never {
-		s.Ends = o.End - l.jobs[f.N()].arrived
+		s.Ends = o.End - l.jobs[f.N()].spec.arrived
 	}
 }
 
 // status tells what the leader knows of a job that has not ended. Its predicted end is not
 // among it, see setEnd.
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
-	s.Elapsed = now - j.arrived
+	s.Elapsed = now - j.spec.arrived
 	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
-	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.failures[mapPhase], j.failures[reducePhase]
+	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.failures[mapPhase], j.faults.failures[reducePhase]
 	s.Maps.Done = j.mapsDone()
-	s.Read = wire.Progress{Done: j.read, Total: j.input}
-	s.Reduced.Done = j.reduced
+	s.Read = wire.Progress{Done: j.tally.read, Total: j.splits.input}
+	s.Reduced.Done = j.tally.reduced
 	for a := range j.attempts.all() {
 		switch {
 		case a.task.counted:
@@ -105,32 +105,32 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 		}
 	}
 	s.Read.Total = max(s.Read.Total, s.Read.Done)
-	for i := range j.homes {
-		s.Shuffled.Done += j.homes[i].report.Bytes
+	for i := range j.housing.homes {
+		s.Shuffled.Done += j.housing.homes[i].report.Bytes
 	}
 	out := j.output()
 	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
-	s.Waits, s.Troubles = l.waits(j, now), slices.Clone(j.troubles)
+	s.Waits, s.Troubles = l.waits(j, now), slices.Clone(j.faults.troubles)
 }
 
 // totals is the counters of the finished tasks and of the leader itself.
 func (l *Live) totals(j *job) wire.Counters {
 	total := make(wire.Counters)
-	total.Merge(j.counters)
+	total.Merge(j.tally.counters)
 	for i, name := range []string{wire.LaunchedMaps, wire.LaunchedReduces} {
-		if n := j.launched[i]; n > 0 {
+		if n := j.tally.launched[i]; n > 0 {
 			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
 	for i, name := range []string{wire.FailedMaps, wire.FailedReduces} {
-		if n := j.failures[i]; n > 0 {
+		if n := j.faults.failures[i]; n > 0 {
 			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
 	for level, name := range []string{wire.OtherLocalMaps, wire.DataLocalMaps, wire.RackLocalMaps, wire.OtherLocalMaps} {
-		if n := j.levels[level]; n > 0 { // Hadoop too counts what is nowhere in particular as elsewhere
+		if n := j.tally.levels[level]; n > 0 { // Hadoop too counts what is nowhere in particular as elsewhere
 			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
@@ -174,8 +174,8 @@ func (j *job) waitsForTasks() string {
 	switch {
 	case !j.assign.Located():
 		return "for its splits to be read"
-	case len(j.expected) > 0 && j.assign.Pending() == 0:
-		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.expected)), ", ") + ", which began anew"
+	case len(j.outputs.expected) > 0 && j.assign.Pending() == 0:
+		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.outputs.expected)), ", ") + ", which began anew"
 	case j.assign.Pending() > 0:
 		return "for a free map slot"
 	case j.assign.Aside() > 0:
@@ -184,11 +184,11 @@ func (j *job) waitsForTasks() string {
 		return "for a free reduce slot"
 	case j.toGather() > 0:
 		return "for a free reduce slot"
-	case j.homeless.Len() > 0 && !j.classical:
+	case j.housing.homeless.Len() > 0 && !j.housing.classical:
 		return "for a task tracker with reduce slots"
-	case len(j.reminded) > 0 && j.reminded[0].at == j.mishaps(j.reminded[0].tk).retryAt:
+	case len(j.faults.reminded) > 0 && j.faults.reminded[0].at == j.mishaps(j.faults.reminded[0].tk).retryAt:
 		return "to launch a task again that has failed"
-	case j.open > 0:
+	case j.housing.open > 0:
 		return "for map output to be gathered"
 	}
 	return ""

@@ -45,7 +45,7 @@ var none mishaps
 
 // mishaps is what has gone wrong with a task so far, to look at.
 func (j *job) mishaps(tk *task) *mishaps {
-	if m := j.bad[tk]; m != nil {
+	if m := j.faults.bad[tk]; m != nil {
 		return m
 	}
 	return &none
@@ -53,17 +53,17 @@ func (j *job) mishaps(tk *task) *mishaps {
 
 // mishap is the same to add to.
 func (j *job) mishap(tk *task) *mishaps {
-	m := j.bad[tk]
+	m := j.faults.bad[tk]
 	if m == nil {
 		m = new(mishaps)
-		j.bad[tk] = m
+		j.faults.bad[tk] = m
 	}
 	return m
 }
 
 // avoids says whether a task has failed on a tracker, or its output was lost there.
 func (j *job) avoids(tk *task, t *tracker) bool {
-	return len(j.bad) > 0 && slices.Contains(j.mishaps(tk).avoid, t.Name)
+	return len(j.faults.bad) > 0 && slices.Contains(j.mishaps(tk).avoid, t.Name)
 }
 
 // avoid has a task run elsewhere, if it can.

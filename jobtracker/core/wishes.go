@@ -85,7 +85,7 @@ func (l *Live) obey() {
 	}
 	l.assign.SetRule(rule)
 	for _, j := range l.order {
-		j.movesDue = 0
+		j.housing.movesDue = 0
 	}
 }
 
