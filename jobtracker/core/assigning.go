@@ -41,7 +41,7 @@ func (l *Live) learnRacks(splits []Split) {
 	if !news {
 		return
 	}
-	for _, t := range l.byIndex {
+	for _, t := range l.fleet.byIndex {
 		if t != nil {
 			l.setRack(t)
 		}
@@ -84,7 +84,7 @@ func (l *Live) queuesFor(p *phase) []assign.Queue {
 	var queues []assign.Queue
 	for _, q := range p.plan.Queues {
 		var queue assign.Queue
-		if t := l.trackers[q.Tracker]; t != nil {
+		if t := l.fleet.trackers[q.Tracker]; t != nil {
 			queue.Tracker = &t.assign
 		}
 		for _, r := range q.Runs {

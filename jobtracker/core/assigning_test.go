@@ -45,14 +45,14 @@ func (w *world) checkAssigned() {
 // checkSlots counts the slots of all trackers that may be given work.
 func (w *world) checkSlots(l *Live) {
 	slots := [2]int{}
-	for _, t := range l.byIndex {
+	for _, t := range l.fleet.byIndex {
 		if t != nil && !t.losing && !t.shut() {
 			slots[mapPhase] += t.slots[mapPhase]
 			slots[reducePhase] += t.slots[reducePhase]
 		}
 	}
-	if l.slots != slots {
-		w.fail("there are %d slots, not %d", slots, l.slots)
+	if l.fleet.slots != slots {
+		w.fail("there are %d slots, not %d", slots, l.fleet.slots)
 	}
 }
 
@@ -86,8 +86,8 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 			}
 		}
 		for i := range free.All() {
-			if p := j.toGatherAt(l.byIndex[i]); p >= 0 && j.assign.May(reducePhase) {
-				fail("partition %d of %v waits to be gathered, and a reduce slot of %s is free", p, j.id, l.byIndex[i].Name)
+			if p := j.toGatherAt(l.fleet.byIndex[i]); p >= 0 && j.assign.May(reducePhase) {
+				fail("partition %d of %v waits to be gathered, and a reduce slot of %s is free", p, j.id, l.fleet.byIndex[i].Name)
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 			}
 		}
 		for i := range l.assign.FreeTrackers(mapPhase).All() {
-			if t := l.byIndex[i]; j.assign.IsAside(m) && j.assign.May(mapPhase) && !j.waitsFor(tk, t) {
+			if t := l.fleet.byIndex[i]; j.assign.IsAside(m) && j.assign.May(mapPhase) && !j.waitsFor(tk, t) {
 				fail("%v waits for a tracker other than %s, which has a free slot", j.idOf(tk), t.Name)
 			}
 		}
@@ -197,7 +197,7 @@ func (w *world) checkLevels(j *job) {
 	if !j.assign.Indexed() {
 		return
 	}
-	for _, t := range w.core.live.trackers {
+	for _, t := range w.core.live.fleet.trackers {
 		for m, s := range w.splitsOf(j) {
 			want, level := locality.Level(s.Hosts, s.Racks, locality.HostKey(t.Host), t.rack), j.assign.LevelOf(m, &t.assign)
 			if level != want {

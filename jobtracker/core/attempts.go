@@ -134,12 +134,12 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 
 // newAttempt takes the memory of one that has ended, so that those that run lie together.
 func (l *Live) newAttempt() *attempt {
-	last := len(l.over) - 1
+	last := len(l.todo.over) - 1
 	if last < 0 {
 		return new(attempt)
 	}
-	a := l.over[last]
-	l.over = l.over[:last]
+	a := l.todo.over[last]
+	l.todo.over = l.todo.over[:last]
 	return a
 }
 
@@ -152,14 +152,14 @@ func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	j.measures.Over(t.number)
 	t.remove(a)
 	j.service.waitsGrant = slices.DeleteFunc(j.service.waitsGrant, func(x *attempt) bool { return x == a })
-	l.justOver = append(l.justOver, a)
+	l.todo.justOver = append(l.todo.justOver, a)
 	if kind := a.id.Task.Kind; !kind.Slotted() {
 		l.countService(t, -1)
 	} else {
 		p := phaseOf(kind)
 		l.assign.Vacate(&j.assign, &t.assign, p)
 		l.phases[p].completed(l.now)
-		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.wishes.name).Early {
+		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.requests.wishes.name).Early {
 			l.phases[reducePhase].completed(l.now) // reduces may count from now on
 		}
 	}

@@ -51,7 +51,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	s.Scheduling, s.NoPlan, s.Pools = c.scheduling(), c.live.noPlan(), c.live.poolStatus()
 	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(pools.Warnings)
 	s.Drains = c.live.drains()
-	for _, t := range c.live.trackers {
+	for _, t := range c.live.fleet.trackers {
 		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
 	}
 	s.Lost = c.live.lostTrackers(max(now, c.now))

@@ -8,6 +8,38 @@
 // from the trackers' inventories after a change of leader, and is never read by
 // an apply.
 //
+// Packages below have what can be read by itself: facts the replicated state, assign which
+// task runs in which free slot, forecast how long tasks take and when jobs end, taskset sets
+// of small numbers. What stays here is the life of jobs and of trackers: a struct for each
+// owner, composed in job, tracker and Live.
+//
+// # One Step
+//
+//	event --> Core.take
+//	            Entry: facts.Apply, then Live.applied    the log has said something
+//	            others: Live.handle                      a tracker, a client, an effect has
+//	      --> Live.settle, on the leader, in this order
+//	            checkLeases, checkAwaited,      what is due by time: due, recovery.awaitDue
+//	            checkExclusions, expireQueues
+//	            due.alarms                      filled by alarm, for one job each; touches it
+//	            advanceTouched                  empties todo.dirty, which touch fills for
+//	                                            whatever a job may have waited for
+//	            checkDrains, advanceTouched     drained trackers touch jobs again
+//	            serveQueued                     empties services.queues, filled by serve
+//	            fillSlots                       one round of package assign, which empties its
+//	                                            own list of moved jobs (move); launches
+//	                                            todo.gatheredNow, filled by updateReduce
+//	            sendAway, tidy                  what has drained goes, old files too
+//	            flushOutputs                    empties todo.telling, filled by tell
+//	            tellShares                      empties parts.owed, filled by oweShares
+//	            allocate                        asks for the plans that are due
+//	            todo.justOver                   attempts that have ended; free to be used again
+//	                                            from the next Step on (todo.over)
+//	      --> commands
+//
+// todo.unhoused outlives a Step: placeHomes fills it, a tracker that may be a home empties it
+// (mayHomeAgain).
+//
 // # The owner's duties
 //
 //  1. One goroutine at a time calls a Core's methods.

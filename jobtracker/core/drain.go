@@ -31,11 +31,11 @@ func (t *tracker) shut() bool { return t.excluded || t.drain != 0 }
 
 // drainTracker has a tracker drain, or drain no more, one request after the other.
 func (l *Live) drainTracker(r Drain) {
-	if _, drains := l.facts.Draining(r.Tracker); l.trackers[r.Tracker] == nil && !drains {
+	if _, drains := l.facts.Draining(r.Tracker); l.fleet.trackers[r.Tracker] == nil && !drains {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker)})
 		return
 	}
-	l.wishes.drains.ask(r, l.proposeDrain)
+	l.requests.wishes.drains.ask(r, l.proposeDrain)
 }
 
 func (l *Live) proposeDrain(r Drain) {
@@ -43,10 +43,10 @@ func (l *Live) proposeDrain(r Drain) {
 }
 
 func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
-	if t := l.trackers[x.Tracker]; fitted && t != nil {
+	if t := l.fleet.trackers[x.Tracker]; fitted && t != nil {
 		l.drainChanged(t)
 	}
-	l.wishes.drains.applied(l.c, func(r Drain) bool {
+	l.requests.wishes.drains.applied(l.c, func(r Drain) bool {
 		return fitted && r.Tracker == x.Tracker && r.Undo == x.Undo
 	}, l.proposeDrain)
 }
@@ -59,7 +59,7 @@ func (l *Live) drainChanged(t *tracker) {
 		return
 	}
 	t.resting, t.remade = false, false
-	l.draining.Set(t.assign.Index(), t.drain != 0)
+	l.fleet.draining.Set(t.assign.Index(), t.drain != 0)
 	if t.drain == 0 {
 		l.keepOutputs(t)
 	}
@@ -73,9 +73,9 @@ func (l *Live) drainChanged(t *tracker) {
 
 // checkDrains looks how far the trackers are that drain.
 func (l *Live) checkDrains() {
-	l.drainDue = never
-	for i := range l.draining.All() {
-		if t := l.byIndex[i]; t.usable() && len(l.awaiting) == 0 {
+	l.due.drains = never
+	for i := range l.fleet.draining.All() {
+		if t := l.fleet.byIndex[i]; t.usable() && len(l.recovery.awaiting) == 0 {
 			l.checkDrain(t)
 		}
 	}
@@ -108,7 +108,7 @@ func (l *Live) checkDrain(t *tracker) {
 	if steps > d.Rested {
 		l.propose(&facts.Rested{N: d.N, Tracker: t.Name, Steps: steps})
 	}
-	l.drainDue = min(l.drainDue, t.since+time.Duration(steps+1)*step, lasts)
+	l.due.drains = min(l.due.drains, t.since+time.Duration(steps+1)*step, lasts)
 }
 
 // restSteps is how many steps Config.DrainServes has.
@@ -118,10 +118,10 @@ const restSteps = 2
 // does. Partitions that have moved in this Step, or since the log was told, may need
 // something of them again.
 func (l *Live) sendAway() {
-	for i := range l.draining.All() {
-		t := l.byIndex[i]
+	for i := range l.fleet.draining.All() {
+		t := l.fleet.byIndex[i]
 		switch {
-		case !t.resting || !t.usable() || len(l.awaiting) > 0 || l.needed(t):
+		case !t.resting || !t.usable() || len(l.recovery.awaiting) > 0 || l.needed(t):
 		case l.drained(t):
 			l.dismiss(t)
 		default:
@@ -210,7 +210,7 @@ func (l *Live) drains() []wire.DrainStatus {
 	var all []wire.DrainStatus
 	for _, name := range l.facts.AllDraining() {
 		d, _ := l.facts.Draining(name)
-		t := l.trackers[name]
+		t := l.fleet.trackers[name]
 		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Here: t != nil && !t.losing}
 		if t != nil && !s.Drained {
 			s.Needs = l.keepsFromGoing(t)
@@ -245,8 +245,8 @@ func (l *Live) keepsFromGoing(t *tracker) string {
 // drainingNames names trackers that drain.
 func (l *Live) drainingNames(which func(*tracker) bool) string {
 	var names []string
-	for i := range l.draining.All() {
-		if t := l.byIndex[i]; which(t) {
+	for i := range l.fleet.draining.All() {
+		if t := l.fleet.byIndex[i]; which(t) {
 			names = append(names, t.Name)
 		}
 	}
@@ -256,7 +256,7 @@ func (l *Live) drainingNames(which func(*tracker) bool) string {
 
 // allDrain says whether nobody can be given anything since all who could drain.
 func (l *Live) allDrain() bool {
-	return l.draining.Len() > 0 && !slices.ContainsFunc(l.byIndex, func(t *tracker) bool {
+	return l.fleet.draining.Len() > 0 && !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && t.usable() && t.drain == 0
 	})
 }

@@ -111,11 +111,11 @@ func (l *Live) ended(j *job) {
 	}
 	delete(l.jobs, j.facts.N())
 	l.assign.DropJob(&j.assign)
-	for _, list := range []*[]*job{&l.order, &l.unhoused} {
+	for _, list := range []*[]*job{&l.order, &l.todo.unhoused} {
 		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })
 	}
 	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.DoneWith(j.facts.Submission())}
-	for _, t := range l.byIndex {
+	for _, t := range l.fleet.byIndex {
 		if t != nil {
 			l.send(t, drop)
 		}

@@ -65,12 +65,12 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 		*s = streak{since: a.began, judged: l.now - judgeGap, tasks: make(map[wire.TaskID]bool), jobs: make(map[int]bool)}
 	}
 	s.last, s.jobs[a.job.facts.N()] = l.now, true
-	if !l.suspects[phase].Has(t.assign.Index()) {
+	if !l.fleet.suspects[phase].Has(t.assign.Index()) {
 		s.tasks[a.id.Task] = true
 		if len(s.tasks) < max(minStreak, 2*t.slots[phase]+1) {
 			return
 		}
-		l.suspects[phase].Add(t.assign.Index())
+		l.fleet.suspects[phase].Add(t.assign.Index())
 	}
 	if l.now-s.judged >= judgeGap && l.standsOut(t, phase, took) {
 		l.exclude(t, fmt.Sprintf("%d or more %ss in a row failed there, the last one %v after its launch, while others of the same jobs ran well on other trackers",
@@ -82,7 +82,7 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 func (l *Live) trust(t *tracker, phase int) {
 	if t.streaks[phase].tasks != nil {
 		t.streaks[phase] = streak{}
-		l.suspects[phase].Remove(t.assign.Index())
+		l.fleet.suspects[phase].Remove(t.assign.Index())
 	}
 }
 
@@ -92,7 +92,7 @@ func (l *Live) standsOut(t *tracker, phase int, took time.Duration) bool {
 	s.judged = l.now
 	maps.DeleteFunc(s.jobs, func(n int, _ bool) bool { return l.jobs[n] == nil })
 	fit, ok := l.mayExclude(t)
-	if !ok || l.suspects[phase].Len() > max(1, (fit+1)/suspectPart) {
+	if !ok || l.fleet.suspects[phase].Len() > max(1, (fit+1)/suspectPart) {
 		return false
 	}
 	well, failed := 0, 0
@@ -110,9 +110,9 @@ func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well
 		if p.began+p.took < since {
 			break
 		}
-		t := l.trackers[l.named[p.tracker].Name]
+		t := l.fleet.trackers[l.fleet.named[p.tracker].Name]
 		switch {
-		case p.kind != kindOf(phase) || p.began < since || t == nil || l.suspects[phase].Has(t.assign.Index()):
+		case p.kind != kindOf(phase) || p.began < since || t == nil || l.fleet.suspects[phase].Has(t.assign.Index()):
 		case p.state == wire.AttemptSucceeded:
 			well++
 		case p.state == wire.AttemptFailed && !t.excluded:
@@ -120,7 +120,7 @@ func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well
 		}
 	}
 	for a := range j.running(phase) {
-		if a.began >= since && l.wall()-a.began > so.Milliseconds() && !l.suspects[phase].Has(a.tracker.assign.Index()) {
+		if a.began >= since && l.wall()-a.began > so.Milliseconds() && !l.fleet.suspects[phase].Has(a.tracker.assign.Index()) {
 			well++
 		}
 	}
@@ -137,7 +137,7 @@ func (l *Live) redeem(j *job, tk *task, t *tracker) {
 	failedOn := m.failedOn
 	m.failedOn = nil
 	for _, f := range failedOn {
-		if bad := l.trackers[f.tracker]; bad != nil && bad != t && f.launched > bad.pardoned {
+		if bad := l.fleet.trackers[f.tracker]; bad != nil && bad != t && f.launched > bad.pardoned {
 			bad.blame = append(bad.blame, l.now)
 			l.judgeTracker(bad, j.idOf(tk))
 		}
@@ -158,7 +158,7 @@ func (l *Live) judgeTracker(t *tracker, last wire.TaskID) {
 	}
 	fit, ok := l.mayExclude(t)
 	others := 0
-	for _, o := range l.byIndex {
+	for _, o := range l.fleet.byIndex {
 		if o != nil && o != t && !l.leftOut(o) {
 			others += o.blamed(l.now)
 		}
@@ -177,7 +177,7 @@ func (l *Live) leftOut(t *tracker) bool { return t.shut() || l.c.pending.has(l.e
 // and one that is fit. fit is how many of the others are.
 func (l *Live) mayExclude(t *tracker) (fit int, ok bool) {
 	out := 0
-	for _, o := range l.byIndex {
+	for _, o := range l.fleet.byIndex {
 		switch {
 		case o == nil || o == t:
 		case l.leftOut(o):
@@ -186,7 +186,7 @@ func (l *Live) mayExclude(t *tracker) (fit int, ok bool) {
 			fit++
 		}
 	}
-	return fit, !t.losing && t.Excluded == "" && fit > 0 && 2*(out+1) <= len(l.trackers)
+	return fit, !t.losing && t.Excluded == "" && fit > 0 && 2*(out+1) <= len(l.fleet.trackers)
 }
 
 func (l *Live) exclude(t *tracker, reason string) { l.propose(l.exclusion(t, reason)) }
@@ -200,7 +200,7 @@ func (l *Live) exclusion(t *tracker, reason string) *facts.Excluded {
 
 // excluded follows a fact that excludes a tracker or readmits it.
 func (l *Live) excluded(name string, fitted bool) {
-	t := l.trackers[name]
+	t := l.fleet.trackers[name]
 	if t == nil || !fitted {
 		return
 	}
@@ -215,7 +215,7 @@ func (l *Live) excluded(name string, fitted bool) {
 	for p := range l.phases {
 		l.phases[p].completed(l.now)
 	}
-	l.readmits = l.now
+	l.due.readmits = l.now
 	if t.excluded && t.spared {
 		l.lift(t)
 	}
@@ -257,11 +257,11 @@ func (l *Live) lift(t *tracker) {
 
 // checkExclusions proposes the end of those exclusions that are due.
 func (l *Live) checkExclusions() {
-	if l.now < l.readmits {
+	if l.now < l.due.readmits {
 		return
 	}
-	l.readmits = never
-	for _, t := range l.byIndex {
+	l.due.readmits = never
+	for _, t := range l.fleet.byIndex {
 		if t == nil || t.Excluded == "" {
 			continue
 		}
@@ -271,7 +271,7 @@ func (l *Live) checkExclusions() {
 			l.readmit(t)
 			continue
 		}
-		l.readmits = min(l.readmits, l.now+left)
+		l.due.readmits = min(l.due.readmits, l.now+left)
 	}
 }
 
@@ -281,12 +281,12 @@ func (l *Live) readmit(t *tracker) {
 
 // needTracker readmits all trackers when no other is left.
 func (l *Live) needTracker() {
-	if slices.ContainsFunc(l.byIndex, func(t *tracker) bool {
+	if slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && !t.losing && !t.shut() && t.slots != [2]int{}
 	}) {
 		return
 	}
-	for _, t := range l.byIndex {
+	for _, t := range l.fleet.byIndex {
 		if t != nil && t.Excluded != "" {
 			l.readmit(t)
 		}

@@ -47,7 +47,7 @@ func (f *fleet) left(t *tracker, times int) {
 
 func smallFleet(t *testing.T) (*fleet, *Live, *tracker) {
 	f := newFleet(t, fleetSize{trackers: 4, jobs: 1, maps: 1000, part: 1}, nil)
-	return f, f.core.live, f.core.live.trackers[f.hosts[0]]
+	return f, f.core.live, f.core.live.fleet.trackers[f.hosts[0]]
 }
 
 // TestPardon: an exclusion ends when the tracker leaves a disk alone, whose fault it may
@@ -107,7 +107,7 @@ func TestPardonAfterElection(t *testing.T) {
 	f.step(Deposed{})
 	f.step(Elected{Term: 1, Wall: 1})
 	f.step(FromTracker{Stream: 1000, Message: hello})
-	bad = f.core.live.trackers[bad.Name]
+	bad = f.core.live.fleet.trackers[bad.Name]
 	if f.left(bad, 3); bad.Excluded == "" {
 		t.Error("an election ends its exclusion")
 	}
@@ -158,7 +158,7 @@ func TestBanned(t *testing.T) {
 // TestStreakOfEndedJobs: a tracker that may not be excluded keeps no ended jobs in mind.
 func TestStreakOfEndedJobs(t *testing.T) {
 	f := newFleet(t, fleetSize{trackers: 1, jobs: 1, maps: 1, part: 1}, nil)
-	l, only := f.core.live, f.core.live.byIndex[0]
+	l, only := f.core.live, f.core.live.fleet.byIndex[0]
 	s := &only.streaks[mapPhase]
 	*s = streak{tasks: make(map[wire.TaskID]bool), jobs: map[int]bool{1: true, 99: true}}
 	if l.standsOut(only, mapPhase, time.Second) || len(s.jobs) != 1 || !s.jobs[1] {

@@ -29,7 +29,7 @@ func (l *Live) lately(now, gap time.Duration) forecast.Forecast {
 // forecast predicts the ends of all jobs that have not ended.
 func (l *Live) forecast(now time.Duration) forecast.Forecast {
 	c := forecast.Cluster{
-		Now: now, Slots: l.slots, Usual: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
+		Now: now, Slots: l.fleet.slots, Usual: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
 		Bandwidth: l.bandwidth(), Overheads: l.overheads,
 	}
 	maps, reduces := l.lookAt(mapPhase, now), l.lookAt(reducePhase, now)
@@ -232,7 +232,7 @@ func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads w
 // sums is the tasks of a phase by the names of their trackers.
 func (l *Live) sums(j *job, phase int) history.Sums {
 	all := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
-	for number, f := range l.named {
+	for number, f := range l.fleet.named {
 		if s := j.measures.On(int32(number), phase); s.Tasks > 0 {
 			all.Trackers[f.Name] = &s
 		}
@@ -259,7 +259,7 @@ func (j *job) shuffle() forecast.Shuffle {
 
 // bandwidth is that of all trackers that can be homes.
 func (l *Live) bandwidth() (b forecast.Bandwidth) {
-	for _, t := range l.byIndex {
+	for _, t := range l.fleet.byIndex {
 		if t != nil && t.usable() && t.mayHome() {
 			b.Add(t.rate)
 		}

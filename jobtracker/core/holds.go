@@ -22,14 +22,14 @@ func (l *Live) holds(j *job) []wire.Hold {
 		all = append(all, h)
 	}
 	if j.held {
-		hold(l.awaitDue, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", "))
+		hold(l.recovery.awaitDue, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", "))
 	}
 	if j.facts.Submission().Suspended() {
 		hold(0, "it is suspended, until it is resumed")
 	}
 	if kind, ok := j.queuedService(); ok {
 		hold(0, "its %v waits until task trackers have room: each runs at most as many attempts without slots as it has slots, or %d; %d wait in the order in which they came, setups last",
-			kind, leastServices, len(l.serving[endsWork])+len(l.serving[beginsWork]))
+			kind, leastServices, len(l.services.queues[endsWork])+len(l.services.queues[beginsWork]))
 	}
 	if !j.runnable() {
 		return all

@@ -100,10 +100,10 @@ func (l *Live) moveHome(j *job, p int) {
 // leaveUnfit moves the homes of trackers that are shut, if there are others to be homes.
 // A partition that is being reduced stays until that has ended.
 func (l *Live) leaveUnfit(j *job) {
-	for i := range l.unfit.All() {
-		t := l.byIndex[i]
+	for i := range l.fleet.unfit.All() {
+		t := l.fleet.byIndex[i]
 		homes := t.homes[j]
-		if homes == nil || !slices.ContainsFunc(l.byIndex, func(t *tracker) bool { return t != nil && t.usable() && t.mayHome() }) {
+		if homes == nil || !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() && t.mayHome() }) {
 			continue
 		}
 		for p := range homes.All() {
@@ -277,7 +277,7 @@ func (l *Live) updateReduce(j *job, p int) {
 	can := l.canReduce(j, p)
 	if h.slot && can && !h.told {
 		h.told = true
-		l.gatheredNow = append(l.gatheredNow, partition{j, p})
+		l.todo.gatheredNow = append(l.todo.gatheredNow, partition{j, p})
 	}
 	if !setOf(t.ready, j).Set(p, can && !h.slot) {
 		return
@@ -316,15 +316,15 @@ const outputsPerMessage = 5000
 // flushOutputs tells the homes' trackers what was chosen in this Step, those in
 // full everything.
 func (l *Live) flushOutputs() {
-	slices.SortFunc(l.telling, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
-	for _, j := range l.telling {
+	slices.SortFunc(l.todo.telling, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
+	for _, j := range l.todo.telling {
 		j.outputs.telling = false
 		if j.held {
 			continue // released, it tells everything
 		}
 		var news []wire.MapOutput // the same for all
 		for i := range j.housing.hosts.All() {
-			t := l.byIndex[i]
+			t := l.fleet.byIndex[i]
 			switch {
 			case !t.usable(): // told in full when its inventory is in
 			case j.outputs.full.Has(i):
@@ -338,14 +338,14 @@ func (l *Live) flushOutputs() {
 		}
 		j.outputs.outbox, j.outputs.full = j.outputs.outbox[:0], taskset.Set{}
 	}
-	l.telling = l.telling[:0]
+	l.todo.telling = l.todo.telling[:0]
 }
 
 // tell has a job's new outputs told at the end of the Step.
 func (l *Live) tell(j *job) {
 	if !j.outputs.telling {
 		j.outputs.telling = true
-		l.telling = append(l.telling, j)
+		l.todo.telling = append(l.todo.telling, j)
 	}
 }
 
@@ -376,7 +376,7 @@ func (l *Live) newOutputs(j *job) []wire.MapOutput {
 // outputOf is the chosen output of a map.
 func (l *Live) outputOf(j *job, m int) wire.MapOutput {
 	mt := &j.maps[m]
-	t := l.named[mt.output.tracker-1]
+	t := l.fleet.named[mt.output.tracker-1]
 	return wire.MapOutput{
 		Map: m, Attempt: mt.output.attempt, Tracker: t.Name, Addr: t.Addr, Bytes: mt.output.bytes, Digest: mt.digest,
 	}

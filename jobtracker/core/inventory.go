@@ -63,13 +63,13 @@ func (l *Live) mayHomeAgain(t *tracker) {
 	if !t.mayHome() {
 		return
 	}
-	for _, j := range l.unhoused {
+	for _, j := range l.todo.unhoused {
 		j.housing.unhoused = false
 		l.touch(j)
 	}
-	l.unhoused = l.unhoused[:0]
-	for i := range l.unfit.All() {
-		for j := range l.byIndex[i].homes {
+	l.todo.unhoused = l.todo.unhoused[:0]
+	for i := range l.fleet.unfit.All() {
+		for j := range l.fleet.byIndex[i].homes {
 			l.touch(j)
 		}
 	}
@@ -114,27 +114,27 @@ func (l *Live) missing(t *tracker, reported map[wire.AttemptID]bool) {
 // inventoryIn counts down to the release of recovered jobs: their tasks are
 // assigned when every tracker has told what it has, or is lost.
 func (l *Live) inventoryIn(name string) {
-	if !l.awaiting[name] {
+	if !l.recovery.awaiting[name] {
 		return
 	}
-	delete(l.awaiting, name)
+	delete(l.recovery.awaiting, name)
 	l.releaseIfDue()
 }
 
 // checkAwaited has recovered jobs wait no longer than a lease of what was read: by then a
 // tracker's inventory is in, or the tracker is lost.
 func (l *Live) checkAwaited() {
-	if l.c.read >= l.awaitDue {
-		clear(l.awaiting)
+	if l.c.read >= l.recovery.awaitDue {
+		clear(l.recovery.awaiting)
 		l.releaseIfDue()
 	}
 }
 
 func (l *Live) releaseIfDue() {
-	if len(l.awaiting) > 0 {
+	if len(l.recovery.awaiting) > 0 {
 		return
 	}
-	l.awaitDue = never
+	l.recovery.awaitDue = never
 	for _, j := range l.order {
 		if j.held {
 			l.release(j)

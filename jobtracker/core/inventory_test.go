@@ -22,11 +22,11 @@ func TestInventoryTouches(t *testing.T) {
 			page.Attempts = append(page.Attempts, wire.Report{Attempt: wire.AttemptID{Task: task, N: wire.EpochAttempts}, State: wire.AttemptRunning})
 		}
 		l.handle(FromTracker{Stream: id, Message: page})
-		if !l.bound[id].inventoried {
+		if !l.fleet.bound[id].inventoried {
 			t.Fatal("the inventory is not taken in")
 		}
 		moved := reflect.ValueOf(l.assign).Elem().FieldByName("moved") // whose places in the lines are to be looked at
-		n = max(len(l.dirty), moved.Len())
+		n = max(len(l.todo.dirty), moved.Len())
 		c.step(Tick{})
 		return n
 	}
@@ -53,16 +53,16 @@ func TestInventoryTouches(t *testing.T) {
 func TestEndedJobsForgotten(t *testing.T) {
 	f := newFleet(t, fleetSize{trackers: 1, jobs: 2, maps: fleetSlots, part: 1}, nil)
 	l := f.core.live
-	stream, first, second := l.byIndex[0].stream, l.jobs[1], l.jobs[2]
+	stream, first, second := l.fleet.byIndex[0].stream, l.jobs[1], l.jobs[2]
 	f.step(FromTracker{Stream: stream, Message: &wire.Capacity{MapSlots: fleetSlots}})
-	if !slices.Equal(l.unhoused, []*job{first, second}) {
-		t.Fatalf("%d jobs wait for homes", len(l.unhoused))
+	if !slices.Equal(l.todo.unhoused, []*job{first, second}) {
+		t.Fatalf("%d jobs wait for homes", len(l.todo.unhoused))
 	}
 	f.step(Kill{Token: 1, Job: second.id})
 	for a := range second.attempts.all() {
 		f.step(FromTracker{Stream: stream, Message: &wire.Report{Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{}}})
 	}
-	if l.jobs[2] != nil || !slices.Equal(l.unhoused, []*job{first}) {
-		t.Errorf("job 2 has ended: %v; %d jobs wait for homes", l.jobs[2] == nil, len(l.unhoused))
+	if l.jobs[2] != nil || !slices.Equal(l.todo.unhoused, []*job{first}) {
+		t.Errorf("job 2 has ended: %v; %d jobs wait for homes", l.jobs[2] == nil, len(l.todo.unhoused))
 	}
 }

@@ -215,7 +215,7 @@ func (l *Live) clearTasks(j *job) {
 	j.housing.forget()
 	j.faults.reminded = nil
 	for i := range j.housing.hosts.All() {
-		t := l.byIndex[i]
+		t := l.fleet.byIndex[i]
 		if ready := t.ready[j]; ready != nil {
 			l.assign.Offer(&j.assign, &t.assign, -ready.Len())
 		}

@@ -11,64 +11,52 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
-	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
+// stepWork is what a Step has put off to its end, see settle.
+type stepWork struct {
+	dirty       []*job      // to be looked at before Step returns
+	spare       []*job      // kept for its memory
+	justOver    []*attempt  // that have ended in this Step
+	over        []*attempt  // that have ended before, see newAttempt
+	gatheredNow []partition // to be launched in the slots that are held for them
+	unhoused    []*job      // with partitions for which there was no home
+	telling     []*job      // with outputs to tell of at the end of the Step
+}
+
+// dueTimes is when the leader has something to do, whatever happens until then.
+type dueTimes struct {
+	leases   time.Duration
+	readmits time.Duration // when the next exclusion ends
+	tidy     time.Duration
+	drains   time.Duration // when it is to be seen what those that drain still have
+	alarms   []alarm       // sorted by time
+}
+
 // Live is what a leader knows beyond Facts: streams, slots, running attempts, map
 // outputs, homes, plans. It is lost with the office.
 type Live struct {
-	c      *Core
-	facts  *facts.Facts
-	topo   locality.Topology // of the splits read so far
-	assign *assign.Assigner  // which task runs in which slot
-	now    time.Duration
-	epoch  uint64
-
-	streams  map[Stream]*stream  // that wait to be welcomed
-	bound    map[Stream]*tracker // by the streams that are
-	trackers map[string]*tracker
-	byIndex  []*tracker       // trackers by their index; nil where one is free
-	slots    [2]int           // of all trackers that are given work, or will be once their inventories are in
-	unfit    taskset.Set      // indexes of trackers that are shut
-	draining taskset.Set      // indexes of those that drain
-	placed   int              // homes and service attempts placed so far, for round robin
-	numbers  map[string]int32 // of trackers' names
-	named    []named          // by number, the last tracker of that name
-	leaseDue time.Duration
-	awaitDue time.Duration // when recovered jobs wait no longer
-	readmits time.Duration // when the next exclusion ends
-	tidyDue  time.Duration
-	drainDue time.Duration // when it is to be seen what those that drain still have
-
-	jobs        map[int]*job
-	order       []*job            // by number
-	dirty       []*job            // to be looked at before Step returns
-	spare       []*job            // kept for its memory
-	justOver    []*attempt        // that have ended in this Step
-	over        []*attempt        // that have ended before, see newAttempt
-	gatheredNow []partition       // to be launched in the slots that are held for them
-	serving     [2][]turn         // service tasks that wait, see serving.go
-	room        taskset.Set       // indexes of trackers that may run another service attempt
-	servers     int               // trackers that are given work, with or without such room
-	expecting   map[string][]*job // that have expected the outputs of a tracker, by its name
-	unhoused    []*job            // with partitions for which there was no home
-	suspects    [2]taskset.Set    // indexes of trackers that fail all they run, by phase
-	telling     []*job            // with outputs to tell of at the end of the Step
-	alarms      []alarm           // sorted by time
-	awaiting    map[string]bool   // trackers whose inventory recovered jobs wait for
-
-	phases  [2]phase
-	parts   portions
-	submits map[string][]Token // by submission key
-	kills   map[int][]Token    // by job number
-	sweeps  map[string]int     // failed removals of staging directories, by submission key
-	wishes  wishes
-
+	c         *Core
+	facts     *facts.Facts
+	now       time.Duration
+	epoch     uint64
+	fleet     trackerFleet
+	recovery  recovery
+	jobs      map[int]*job
+	order     []*job // by number
+	todo      stepWork
+	due       dueTimes
+	topo      locality.Topology // of the splits read so far
+	assign    *assign.Assigner  // which task runs in which slot
+	phases    [2]phase
+	services  serviceQueues
+	placed    int // homes and service attempts placed so far, for round robin
+	parts     portions
+	requests  requests
 	profiles  profiles
 	overheads forecast.Overheads
-	losses    []loss // of trackers, oldest first
 	predicted predicted
 }
 
@@ -93,26 +81,21 @@ func phaseOf(k wire.Kind) int {
 
 // newLive begins an office.
 func newLive(c *Core) *Live {
-	l := &Live{
-		c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(),
-		streams: make(map[Stream]*stream), bound: make(map[Stream]*tracker), trackers: make(map[string]*tracker),
-		jobs: make(map[int]*job), awaiting: make(map[string]bool), expecting: make(map[string][]*job),
-		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
-		numbers: make(map[string]int32), leaseDue: never, awaitDue: c.now + c.cfg.Lease, readmits: c.now, tidyDue: never, drainDue: never,
-	}
+	l := &Live{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
+	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), newRequests()
+	l.due = dueTimes{leases: never, readmits: c.now, tidy: never, drains: never}
 	if c.cfg.Tidy > 0 {
-		l.tidyDue = c.now + min(c.cfg.Tidy, firstTidy)
+		l.due.tidy = c.now + min(c.cfg.Tidy, firstTidy)
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	l.assign = assign.New(assigning{l}, queuesLast*c.cfg.Period)
 	l.parts.version = 1
 	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
-	l.wishes.changes, l.wishes.proposed = make(map[string]*inTurn[Change]), make(map[string]*facts.Changed)
 	l.setPools()
 	l.obey()
 	for t := range l.facts.Trackers() {
 		l.addTracker(t)
-		l.awaiting[t.Name] = true
+		l.recovery.awaiting[t.Name] = true
 	}
 	for f := range l.facts.Jobs() {
 		if !f.Ended() {
@@ -131,19 +114,19 @@ func newLive(c *Core) *Live {
 
 // drop ends the office: streams are closed and open requests answered.
 func (l *Live) drop() {
-	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.streams)), maps.Keys(l.bound))
+	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.streams)), maps.Keys(l.fleet.bound))
 	slices.Sort(streams)
 	for _, id := range streams {
 		l.c.emit(CloseStream{Stream: id})
 	}
 	var tokens []Token
-	for _, t := range l.submits {
+	for _, t := range l.requests.submits {
 		tokens = append(tokens, t...)
 	}
-	for _, t := range l.kills {
+	for _, t := range l.requests.kills {
 		tokens = append(tokens, t...)
 	}
-	tokens = append(tokens, l.wishes.tokens()...)
+	tokens = append(tokens, l.requests.wishes.tokens()...)
 	slices.Sort(tokens)
 	for _, t := range tokens {
 		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
@@ -207,7 +190,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 	case *facts.Submitted:
 		l.submitted(x, fitted)
 	case *facts.Swept:
-		delete(l.sweeps, x.Key)
+		delete(l.requests.sweeps, x.Key)
 	case *facts.Stopped:
 		l.stopped(x, fitted)
 	case *facts.Granted:
@@ -250,7 +233,7 @@ func (l *Live) jobFact(x facts.Fact) {
 func (l *Live) touch(j *job) {
 	if !j.dirty {
 		j.dirty = true
-		l.dirty = append(l.dirty, j)
+		l.todo.dirty = append(l.todo.dirty, j)
 	}
 }
 
@@ -264,14 +247,14 @@ func (l *Live) touchAll() {
 // alarm has a job looked at again at a later time.
 func (l *Live) alarm(j *job, at time.Duration) {
 	a := alarm{at, j.facts.N()}
-	i, found := slices.BinarySearchFunc(l.alarms, a, func(x, y alarm) int {
+	i, found := slices.BinarySearchFunc(l.due.alarms, a, func(x, y alarm) int {
 		if x.at != y.at {
 			return compareTimes(x.at, y.at)
 		}
 		return x.job - y.job
 	})
 	if !found {
-		l.alarms = slices.Insert(l.alarms, i, a)
+		l.due.alarms = slices.Insert(l.due.alarms, i, a)
 	}
 }
 
@@ -283,11 +266,11 @@ func (l *Live) settle() {
 	l.checkAwaited()
 	l.checkExclusions()
 	l.expireQueues()
-	for len(l.alarms) > 0 && l.alarms[0].at <= l.now {
-		if j := l.jobs[l.alarms[0].job]; j != nil {
+	for len(l.due.alarms) > 0 && l.due.alarms[0].at <= l.now {
+		if j := l.jobs[l.due.alarms[0].job]; j != nil {
 			l.touch(j)
 		}
-		l.alarms = l.alarms[1:]
+		l.due.alarms = l.due.alarms[1:]
 	}
 	l.advanceTouched()
 	l.checkDrains()
@@ -299,14 +282,14 @@ func (l *Live) settle() {
 	l.flushOutputs()
 	l.tellShares()
 	l.allocate()
-	l.over, l.justOver = append(l.over, l.justOver...), l.justOver[:0]
+	l.todo.over, l.todo.justOver = append(l.todo.over, l.todo.justOver...), l.todo.justOver[:0]
 }
 
 // advanceTouched does for all that were touched what their states allow.
 func (l *Live) advanceTouched() {
-	for len(l.dirty) > 0 {
-		touched := l.dirty
-		l.dirty = l.spare
+	for len(l.todo.dirty) > 0 {
+		touched := l.todo.dirty
+		l.todo.dirty = l.todo.spare
 		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.N(), b.facts.N()) })
 		for _, j := range touched {
 			j.dirty = false
@@ -317,7 +300,7 @@ func (l *Live) advanceTouched() {
 				l.move(j)
 			}
 		}
-		l.spare = touched[:0]
+		l.todo.spare = touched[:0]
 	}
 }
 
@@ -328,9 +311,9 @@ func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake is when something is due, if anything is.
 func (l *Live) wake() (time.Duration, bool) {
-	at := min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.leaseDue, l.awaitDue, l.readmits, l.tidyDue, l.drainDue)
-	if len(l.alarms) > 0 {
-		at = min(at, l.alarms[0].at)
+	at := min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.due.leases, l.recovery.awaitDue, l.due.readmits, l.due.tidy, l.due.drains)
+	if len(l.due.alarms) > 0 {
+		at = min(at, l.due.alarms[0].at)
 	}
 	for i := range l.phases {
 		if !l.phases[i].asked {

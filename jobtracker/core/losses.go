@@ -45,8 +45,8 @@ func (l *Live) left(t *tracker) {
 		}
 	}
 	l.back(t.Name)
-	l.losses = append(l.losses, loss{x, l.now})
-	l.losses = l.losses[max(0, len(l.losses)-keptLosses):]
+	l.fleet.losses = append(l.fleet.losses, loss{x, l.now})
+	l.fleet.losses = l.fleet.losses[max(0, len(l.fleet.losses)-keptLosses):]
 	l.warn("task tracker lost: nothing was heard of it for a lease", "tracker", t.Name, "addr", t.Addr,
 		"silent", (l.now - t.heard).Round(time.Millisecond), "maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs)
 	l.tellJobs(t, "lost", func() { l.gone(t) })
@@ -54,12 +54,12 @@ func (l *Live) left(t *tracker) {
 
 // back forgets that a tracker was lost.
 func (l *Live) back(name string) {
-	l.losses = slices.DeleteFunc(l.losses, func(x loss) bool { return x.Tracker == name })
+	l.fleet.losses = slices.DeleteFunc(l.fleet.losses, func(x loss) bool { return x.Tracker == name })
 }
 
 // lostTrackers is those that are worth telling of at a time, by name.
 func (l *Live) lostTrackers(now time.Duration) (list []wire.LostTracker) {
-	for _, x := range l.losses {
+	for _, x := range l.fleet.losses {
 		if now-x.at < lossKept {
 			list = append(list, x.LostTracker)
 		}

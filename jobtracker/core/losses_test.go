@@ -11,7 +11,7 @@ import (
 // tracker means for it.
 func TestLossesTold(t *testing.T) {
 	f, l, lost := smallFleet(t)
-	for _, other := range l.byIndex[1:] {
+	for _, other := range l.fleet.byIndex[1:] {
 		for range fleetSlots {
 			f.failed(other.attempts[0], 0)
 		}
@@ -25,7 +25,7 @@ func TestLossesTold(t *testing.T) {
 		t.Fatalf("%d failures are told, want %d", len(failures), wire.MaxTroubles)
 	}
 	for i := range 2 * wire.MaxTroubles {
-		f.step(StreamClosed{l.trackers[lost.Name].stream})
+		f.step(StreamClosed{l.fleet.trackers[lost.Name].stream})
 		stream := Stream(1000 + i)
 		f.step(FromTracker{Stream: stream, Message: &wire.Hello{
 			Version: wire.Version, Tracker: lost.Name, Process: uint64(2 + i), Host: lost.Host, Addr: lost.Addr, MapSlots: fleetSlots,

@@ -50,7 +50,7 @@ func (l *Live) moveHomes() {
 func (l *Live) moveSome(j *job) time.Duration {
 	due, looked := never, 0
 	for i := range j.housing.hosts.All() {
-		t := l.byIndex[i]
+		t := l.fleet.byIndex[i]
 		ready := t.ready[j]
 		if ready == nil || ready.Len() == 0 {
 			continue
@@ -92,9 +92,9 @@ func (l *Live) moveSome(j *job) time.Duration {
 func (l *Live) movePatience(j *job, t *tracker, h *home) time.Duration {
 	takes := l.moveTime(j, t, h)
 	patience := takes
-	switch l.wishes.rule.Kind {
+	switch l.requests.wishes.rule.Kind {
 	case locality.Fixed:
-		patience = l.wishes.rule.Delay
+		patience = l.requests.wishes.rule.Delay
 	case locality.Paper:
 		patience = j.assign.RemoteCost()
 	default:
@@ -168,7 +168,7 @@ func (l *Live) landing(j *job, p int, from *tracker) *tracker {
 			!j.waitsFor(&j.reduces[p], t)
 	}
 	for _, name := range l.ranking(j) {
-		if t := l.trackers[name]; may(t) {
+		if t := l.fleet.trackers[name]; may(t) {
 			return t
 		}
 	}
@@ -177,7 +177,7 @@ func (l *Live) landing(j *job, p int, from *tracker) *tracker {
 		if i = free.Next(i); i < 0 {
 			i = free.Next(0)
 		}
-		if t := l.byIndex[i]; may(t) {
+		if t := l.fleet.byIndex[i]; may(t) {
 			l.placed = i + 1
 			return t
 		}

@@ -107,7 +107,7 @@ func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 func (l *Live) levelLate(j *job) {
 	for i := range j.ended.pasts {
 		p := &j.ended.pasts[i]
-		if t := l.trackers[l.named[p.tracker].Name]; t != nil && p.kind == wire.Map && p.level == 0 {
+		if t := l.fleet.trackers[l.fleet.named[p.tracker].Name]; t != nil && p.kind == wire.Map && p.level == 0 {
 			p.level = j.assign.LevelOf(int(p.task), &t.assign)
 		}
 	}
@@ -171,7 +171,7 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 		p := &j.ended.pasts[i]
 		s := wire.AttemptStatus{
 			Attempt: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: p.kind, N: int(p.task)}, N: p.number},
-			Tracker: l.named[p.tracker].Name, Addr: l.named[p.tracker].Addr, State: p.state,
+			Tracker: l.fleet.named[p.tracker].Name, Addr: l.fleet.named[p.tracker].Addr, State: p.state,
 			Bytes: wire.Progress{Done: p.bytes, Total: p.bytes}, Began: p.began, Took: p.took,
 			Level: p.level, Reads: p.reads,
 		}

@@ -30,7 +30,7 @@ func (l *Live) placeHomes(j *job) {
 		if sites.Len() == 0 {
 			if !j.housing.unhoused {
 				j.housing.unhoused = true
-				l.unhoused = append(l.unhoused, j)
+				l.todo.unhoused = append(l.todo.unhoused, j)
 			}
 			return
 		}
@@ -38,7 +38,7 @@ func (l *Live) placeHomes(j *job) {
 		s := &sites.all[i]
 		l.placed = s.t.assign.Index() + 1
 		l.homeAt(j, p, s.t)
-		s.turn += len(l.byIndex)
+		s.turn += len(l.fleet.byIndex)
 		s.own, s.load = l.loads(j, s.t, w)
 		heap.Fix(sites, i)
 	}
@@ -51,7 +51,7 @@ const rankingWait = 4
 // under a policy that ranks trackers, as long as there is nothing to be gathered, and not
 // for ever.
 func (l *Live) awaitsRanking(j *job) bool {
-	if !menu.NeedsOf(l.wishes.name).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
+	if !menu.NeedsOf(l.requests.wishes.name).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
 		return false
 	}
 	if j.housing.rankedBy == 0 {
@@ -124,13 +124,13 @@ func (s *sites) bestFor(j *job, p int) int {
 // sites is where the next partition of a job may be at home, the best first.
 func (l *Live) sites(j *job, w float64) *sites {
 	s := new(sites)
-	n := len(l.byIndex)
+	n := len(l.fleet.byIndex)
 	best := l.ranking(j)
 	ranks := make(map[*tracker]int, len(best))
 	for i, name := range best {
-		ranks[l.trackers[name]] = i
+		ranks[l.fleet.trackers[name]] = i
 	}
-	for i, t := range l.byIndex {
+	for i, t := range l.fleet.byIndex {
 		if t != nil && t.usable() && t.mayHome() {
 			own, load := l.loads(j, t, w)
 			rank, ok := ranks[t]
@@ -253,7 +253,7 @@ func (l *Live) freeSlot(j *job, p int) {
 
 // launchGathered launches the reduces whose slots were kept for them.
 func (l *Live) launchGathered() {
-	l.gatheredNow = slices.DeleteFunc(l.gatheredNow, func(x partition) bool {
+	l.todo.gatheredNow = slices.DeleteFunc(l.todo.gatheredNow, func(x partition) bool {
 		h := &x.job.housing.homes[x.p]
 		switch {
 		case l.jobs[x.job.facts.N()] != x.job || !h.slot || !l.canReduce(x.job, x.p):

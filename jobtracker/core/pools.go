@@ -17,12 +17,12 @@ import (
 // the old table in force.
 func (l *Live) pools(r Pools) {
 	if r.Err != nil {
-		l.wishes.badPools = r.Err.Error()
+		l.requests.wishes.badPools = r.Err.Error()
 		return
 	}
-	l.wishes.badPools = ""
-	waiting := l.wishes.pools != nil
-	l.wishes.pools = &r.Table
+	l.requests.wishes.badPools = ""
+	waiting := l.requests.wishes.pools != nil
+	l.requests.wishes.pools = &r.Table
 	if !waiting {
 		l.proposePools()
 	}
@@ -31,11 +31,11 @@ func (l *Live) pools(r Pools) {
 // proposePools asks for the table read last to be in force, unless it is.
 func (l *Live) proposePools() {
 	n, table := l.facts.Pools()
-	if reflect.DeepEqual(l.wishes.pools, table) {
-		l.wishes.pools = nil
+	if reflect.DeepEqual(l.requests.wishes.pools, table) {
+		l.requests.wishes.pools = nil
 		return
 	}
-	l.propose(&facts.Pooled{N: n + 1, Table: *l.wishes.pools})
+	l.propose(&facts.Pooled{N: n + 1, Table: *l.requests.wishes.pools})
 }
 
 // pooled takes up a new table. One of an earlier leader may have come before the
@@ -47,7 +47,7 @@ func (l *Live) pooled(fitted bool) {
 		}
 		l.setPools()
 	}
-	if l.wishes.pools != nil {
+	if l.requests.wishes.pools != nil {
 		l.proposePools()
 	}
 }
@@ -57,12 +57,12 @@ func (l *Live) poolStatus() string {
 	_, table := l.facts.Pools()
 	from := table.From
 	switch {
-	case l.wishes.badPools == "":
+	case l.requests.wishes.badPools == "":
 		return from
 	case from == "":
-		return "none: " + l.wishes.badPools
+		return "none: " + l.requests.wishes.badPools
 	}
-	return from + " as it was: " + l.wishes.badPools
+	return from + " as it was: " + l.requests.wishes.badPools
 }
 
 // poolsInUse tells of the pools of the table and of those that jobs are in, by name.
@@ -141,5 +141,5 @@ func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
 		}
 	}
 	_, table := l.facts.Pools()
-	return table.Shape(s, l.poolOf, menu.NeedsOf(l.wishes.name).Pools)
+	return table.Shape(s, l.poolOf, menu.NeedsOf(l.requests.wishes.name).Pools)
 }

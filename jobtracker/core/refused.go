@@ -24,17 +24,17 @@ func (c *Core) refused(r Refused) {
 	case *facts.Ended:
 		c.live.endRefused(x, r.Err)
 	case *facts.Pooled:
-		c.live.wishes.pools, c.live.wishes.badPools = nil, r.Err.Error()
+		c.live.requests.wishes.pools, c.live.requests.wishes.badPools = nil, r.Err.Error()
 	}
 }
 
 // submitRefused answers those who wait for the jobs of a submission.
 func (l *Live) submitRefused(x *facts.Submitted, why error) {
 	key := x.Submission.Key
-	for _, token := range l.submits[key] {
+	for _, token := range l.requests.submits[key] {
 		l.c.emit(Reply{Token: token, Err: fmt.Errorf("%w: %w", ErrBadSubmission, why)})
 	}
-	delete(l.submits, key)
+	delete(l.requests.submits, key)
 }
 
 // endRefused lets a job end without its counters and troubles, which alone can be many.

@@ -11,6 +11,21 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// requests is what clients wait for, and what they wish.
+type requests struct {
+	submits map[string][]Token // by submission key
+	kills   map[int][]Token    // by job number
+	sweeps  map[string]int     // failed removals of staging directories, by submission key
+	wishes  wishes
+}
+
+func newRequests() requests {
+	return requests{
+		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
+		wishes: wishes{changes: make(map[string]*inTurn[Change]), proposed: make(map[string]*facts.Changed)},
+	}
+}
+
 // maxTasks bounds the maps and the reduces of one job.
 const maxTasks = wire.MaxTasks
 
@@ -85,7 +100,7 @@ func (l *Live) submit(r Submit) {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
-	l.submits[sub.Key] = append(l.submits[sub.Key], r.Token)
+	l.requests.submits[sub.Key] = append(l.requests.submits[sub.Key], r.Token)
 	l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
 }
 
@@ -99,10 +114,10 @@ func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
 		l.noteJob(j.facts, "submitted", "owner", s.Who(), "pool", poolName(s), "jobs", s.Jobs())
 	}
-	for _, token := range l.submits[s.Key()] {
+	for _, token := range l.requests.submits[s.Key()] {
 		l.c.emit(Reply{Token: token, Jobs: l.facts.IDs(s)})
 	}
-	delete(l.submits, s.Key())
+	delete(l.requests.submits, s.Key())
 }
 
 func (l *Live) killJob(r Kill) {
@@ -121,7 +136,7 @@ func (l *Live) killJob(r Kill) {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
-	l.kills[f.N()] = append(l.kills[f.N()], r.Token)
+	l.requests.kills[f.N()] = append(l.requests.kills[f.N()], r.Token)
 	reason := r.Reason
 	if reason == "" {
 		reason = "killed"
@@ -150,7 +165,7 @@ func killable(f *facts.Job) (done bool, err error) {
 
 // answerKills answers the kills of a job whose fate is settled.
 func (l *Live) answerKills(f *facts.Job) {
-	if len(l.kills[f.N()]) == 0 {
+	if len(l.requests.kills[f.N()]) == 0 {
 		return
 	}
 	done, err := killable(f)
@@ -160,17 +175,17 @@ func (l *Live) answerKills(f *facts.Job) {
 	if err != nil {
 		err = fmt.Errorf("%v: %w", l.facts.ID(f.N()), err)
 	}
-	for _, token := range l.kills[f.N()] {
+	for _, token := range l.requests.kills[f.N()] {
 		l.c.emit(Reply{Token: token, Err: err})
 	}
-	delete(l.kills, f.N())
+	delete(l.requests.kills, f.N())
 }
 
 // sweep has an ended submission's staging directory removed.
 func (l *Live) sweep(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
 		l.c.emit(RemoveStaging{
-			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: retryDelay(l.sweeps[s.Key()]),
+			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: retryDelay(l.requests.sweeps[s.Key()]),
 		})
 	}
 }
@@ -183,8 +198,8 @@ func (l *Live) stagingRemoved(r StagingRemoved) {
 		return
 	}
 	if r.Err != nil {
-		l.sweeps[r.Key]++
-		if l.sweeps[r.Key] < serviceAttempts {
+		l.requests.sweeps[r.Key]++
+		if l.requests.sweeps[r.Key] < serviceAttempts {
 			l.sweep(s)
 			return
 		}

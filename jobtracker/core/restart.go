@@ -8,6 +8,17 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
 
+// recovery is what a new leader, and jobs whose tracker has restarted, wait for.
+type recovery struct {
+	awaitDue  time.Duration     // when recovered jobs wait no longer
+	expecting map[string][]*job // that have expected the outputs of a tracker, by its name
+	awaiting  map[string]bool   // trackers whose inventory recovered jobs wait for
+}
+
+func newRecovery(until time.Duration) recovery {
+	return recovery{awaiting: make(map[string]bool), awaitDue: until, expecting: make(map[string][]*job)}
+}
+
 // expectation is the maps of a job whose chosen outputs lay on a tracker that has
 // begun anew. It may have kept them on its disks: before its inventory is in, or
 // a lease has passed, they do not run again.
@@ -32,7 +43,7 @@ func (l *Live) restarted(t *tracker) {
 func (l *Live) expect(j *job, name string, outputs []int) {
 	e := j.outputs.expected[name]
 	if e == nil {
-		l.expecting[name] = append(l.expecting[name], j)
+		l.recovery.expecting[name] = append(l.recovery.expecting[name], j)
 		e = new(expectation)
 		if j.outputs.expected == nil {
 			j.outputs.expected = make(map[string]*expectation)
@@ -50,10 +61,10 @@ func (l *Live) expect(j *job, name string, outputs []int) {
 
 // allExpectedNoMore has no job expect outputs of a tracker any more.
 func (l *Live) allExpectedNoMore(name string) {
-	for _, j := range l.expecting[name] { // some twice, or not any more
+	for _, j := range l.recovery.expecting[name] { // some twice, or not any more
 		l.expectedNoMore(j, name)
 	}
-	delete(l.expecting, name)
+	delete(l.recovery.expecting, name)
 }
 
 // expectedNoMore has those maps run again of which no output has come back.

@@ -108,13 +108,13 @@ func (j *job) waitsFor(tk *task, t *tracker) bool {
 // mayGoElsewhere says whether there is a tracker on which a task has not failed.
 func (l *Live) mayGoElsewhere(j *job, tk *task) bool {
 	if tk.kind == wire.Reduce {
-		return slices.ContainsFunc(l.byIndex, func(t *tracker) bool {
+		return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 			return t != nil && t.usable() && t.mayHome() && !j.avoids(tk, t)
 		})
 	}
 	avoided := 0
 	for _, name := range j.mishaps(tk).avoid {
-		if t := l.trackers[name]; t != nil && t.assign.Works() {
+		if t := l.fleet.trackers[name]; t != nil && t.assign.Works() {
 			avoided++
 		}
 	}

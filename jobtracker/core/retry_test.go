@@ -9,11 +9,11 @@ import (
 // each.
 func TestReminders(t *testing.T) {
 	f, l, _ := smallFleet(t)
-	j, before := l.jobs[1], len(l.alarms)
+	j, before := l.jobs[1], len(l.due.alarms)
 	for i := range j.maps {
 		l.remindAt(j, &j.maps[i].task, f.now+time.Minute+time.Duration(i/2)*time.Millisecond)
 	}
-	if n := len(l.alarms) - before; n != 1 {
+	if n := len(l.due.alarms) - before; n != 1 {
 		t.Errorf("%d tasks that wait need %d alarms", len(j.faults.reminded), n)
 	}
 	for len(j.faults.reminded) > 0 {

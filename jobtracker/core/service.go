@@ -72,9 +72,9 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 		return
 	}
 	x, q := turn{j, tk, subject}, queueOf(tk.kind)
-	if len(l.serving[endsWork])+len(l.serving[q]) > 0 || !l.serveNow(x) {
+	if len(l.services.queues[endsWork])+len(l.services.queues[q]) > 0 || !l.serveNow(x) {
 		tk.queued = true
-		l.serving[q] = append(l.serving[q], x)
+		l.services.queues[q] = append(l.services.queues[q], x)
 	}
 }
 

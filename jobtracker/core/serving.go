@@ -1,6 +1,16 @@
 package core
 
-import "github.com/quernmr/quern/wire"
+import (
+	"github.com/quernmr/quern/jobtracker/core/taskset"
+	"github.com/quernmr/quern/wire"
+)
+
+// serviceQueues is the service tasks that wait for a tracker with room for them.
+type serviceQueues struct {
+	queues  [2][]turn   // service tasks that wait, see serving.go
+	room    taskset.Set // indexes of trackers that may run another service attempt
+	servers int         // trackers that are given work, with or without such room
+}
 
 // Service tasks have no slots, but each of their attempts is a process. A tracker runs at
 // most as many of them at once as it has slots, so that they never more than double what
@@ -42,13 +52,13 @@ func (t *tracker) mostServices() int {
 
 // refreshServing follows whether a tracker has room for service attempts.
 func (l *Live) refreshServing(t *tracker) {
-	l.room.Set(t.assign.Index(), t.usable() && t.drain == 0 && t.services < t.mostServices())
+	l.services.room.Set(t.assign.Index(), t.usable() && t.drain == 0 && t.services < t.mostServices())
 	if serves := t.fit() && t.slots != [2]int{}; serves != t.serves {
 		t.serves = serves
 		if serves {
-			l.servers++
+			l.services.servers++
 		} else {
-			l.servers--
+			l.services.servers--
 		}
 	}
 }
@@ -61,9 +71,9 @@ func (l *Live) countService(t *tracker, by int) {
 
 // serveQueued launches what waits, as far as there is room.
 func (l *Live) serveQueued() {
-	for q := range l.serving {
-		queue := l.serving[q]
-		for i := 0; i < len(queue) && i < serviceLooks && l.room.Len() > 0; {
+	for q := range l.services.queues {
+		queue := l.services.queues[q]
+		for i := 0; i < len(queue) && i < serviceLooks && l.services.room.Len() > 0; {
 			x := queue[i]
 			if l.isDue(x) && !l.serveNow(x) {
 				i++
@@ -74,7 +84,7 @@ func (l *Live) serveQueued() {
 			queue[0] = turn{}
 			queue = queue[1:]
 		}
-		l.serving[q] = queue
+		l.services.queues[q] = queue
 	}
 }
 
@@ -115,11 +125,11 @@ func (l *Live) serveNow(x turn) bool {
 func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 	var second *tracker
 	i := l.placed
-	for range l.room.Len() {
-		if i = l.room.Next(i); i < 0 {
-			i = l.room.Next(0)
+	for range l.services.room.Len() {
+		if i = l.services.room.Next(i); i < 0 {
+			i = l.services.room.Next(0)
 		}
-		t := l.byIndex[i]
+		t := l.fleet.byIndex[i]
 		if t.serves && !j.avoids(tk, t) {
 			l.placed = i + 1
 			return t
@@ -129,9 +139,9 @@ func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 		}
 		i++
 	}
-	others := l.servers // without room
+	others := l.services.servers // without room
 	for _, name := range j.mishaps(tk).avoid {
-		if t := l.trackers[name]; t != nil && t.serves {
+		if t := l.fleet.trackers[name]; t != nil && t.serves {
 			others--
 		}
 	}

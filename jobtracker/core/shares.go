@@ -39,7 +39,7 @@ func (l *Live) tellShares() {
 	}
 	m := &wire.Shares{Epoch: l.epoch, Shares: now.list}
 	for i := range now.owed.All() {
-		t := l.byIndex[i]
+		t := l.fleet.byIndex[i]
 		if t != nil && t.usable() && len(t.homes) > 0 && t.shares != now.version {
 			t.shares = now.version
 			l.send(t, m)
@@ -65,7 +65,7 @@ func (l *Live) reshare() {
 	l.noteShares(list)
 	now.list, now.at = list, l.now
 	now.version++
-	for i, t := range l.byIndex {
+	for i, t := range l.fleet.byIndex {
 		if t != nil {
 			now.owed.Add(i)
 		}

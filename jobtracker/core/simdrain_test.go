@@ -56,7 +56,7 @@ func (w *world) checkDrained(c Send) {
 	if w.core.live == nil {
 		return
 	}
-	t := w.core.live.bound[c.Stream]
+	t := w.core.live.fleet.bound[c.Stream]
 	if t == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (w *world) checkProposal(c Propose) {
 		w.fail("%v", err)
 	}
 	if x, ok := x.(*facts.Drained); ok {
-		w.checkLetGo(w.core.live.trackers[x.Tracker])
+		w.checkLetGo(w.core.live.fleet.trackers[x.Tracker])
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 // snapshot is what the policy sees of a phase. What only some policies look at is
 // left out for the others: there may be much of it.
 func (l *Live) snapshot(i int) scheduler.Snapshot {
-	needs := menu.NeedsOf(l.wishes.name)
-	s := scheduler.Snapshot{Phase: l.phases[i].kind, Now: l.now, Metric: l.wishes.metric}
+	needs := menu.NeedsOf(l.requests.wishes.name)
+	s := scheduler.Snapshot{Phase: l.phases[i].kind, Now: l.now, Metric: l.requests.wishes.metric}
 	v := l.lookAt(i, l.now)
 	whole := make(map[*job]time.Duration, len(l.order))
 	usual := l.meanTask(i)
@@ -37,9 +37,9 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 			}
 		}
 	}
-	s.Slots = l.slots[i]
+	s.Slots = l.fleet.slots[i]
 	if needs.Trackers {
-		for _, t := range l.byIndex {
+		for _, t := range l.fleet.byIndex {
 			if t != nil && t.counted[i] > 0 {
 				s.Trackers = append(s.Trackers, scheduler.Tracker{ID: t.Name, Free: v.freeAt(t, whole, usual.Task().Time)})
 			}
@@ -227,7 +227,7 @@ func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
 	var flows []scheduler.Flow
 	for _, j := range l.order { // by number, so that a submission's jobs are neighbours
 		if sub := j.facts.Submission(); seen[j.facts.N()] && (len(flows) == 0 || flows[len(flows)-1].First != sub.First()) {
-			flows = append(flows, scheduler.Flow{First: sub.First(), Alone: forecast.Alone(l.slots, l.flow(sub, usual))})
+			flows = append(flows, scheduler.Flow{First: sub.First(), Alone: forecast.Alone(l.fleet.slots, l.flow(sub, usual))})
 		}
 	}
 	return flows

@@ -149,7 +149,7 @@ func (l *Live) waits(j *job, now time.Duration) string {
 			}
 		}
 	case j.held:
-		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.awaiting)), ", ")
+		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", ")
 	case j.facts.Submission().Suspended():
 		return "to be resumed"
 	case deferred:
@@ -158,7 +158,7 @@ func (l *Live) waits(j *job, now time.Duration) string {
 		return ""
 	case l.allDrain():
 		return "for a task tracker; those that are there drain: " + l.drainingNames((*tracker).usable)
-	case !slices.ContainsFunc(l.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):
+	case !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):
 		return "for a task tracker"
 	case state == wire.Running:
 		return j.waitsForTasks()

@@ -7,10 +7,10 @@ const firstTidy = time.Minute
 
 // tidy has the staging directory tidied when that is due.
 func (l *Live) tidy() {
-	if l.now < l.tidyDue {
+	if l.now < l.due.tidy {
 		return
 	}
-	l.tidyDue = never
+	l.due.tidy = never
 	t := Tidy{
 		Epoch: l.epoch, Cluster: l.facts.Boot().Cluster,
 		Submissions: make(map[string]bool), Programs: make(map[string]bool),
@@ -26,6 +26,6 @@ func (l *Live) tidy() {
 
 func (l *Live) tidied(r Tidied) {
 	if r.Epoch == l.epoch {
-		l.tidyDue = l.now + l.c.cfg.Tidy
+		l.due.tidy = l.now + l.c.cfg.Tidy
 	}
 }

@@ -12,6 +12,28 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// trackerFleet is the task trackers as the leader sees them.
+type trackerFleet struct {
+	streams  map[Stream]*stream  // that wait to be welcomed
+	bound    map[Stream]*tracker // by the streams that are
+	trackers map[string]*tracker
+	byIndex  []*tracker       // trackers by their index; nil where one is free
+	slots    [2]int           // of all trackers that are given work, or will be once their inventories are in
+	unfit    taskset.Set      // indexes of trackers that are shut
+	draining taskset.Set      // indexes of those that drain
+	numbers  map[string]int32 // of trackers' names
+	named    []named          // by number, the last tracker of that name
+	suspects [2]taskset.Set   // indexes of trackers that fail all they run, by phase
+	losses   []loss           // of trackers, oldest first
+}
+
+func newTrackerFleet() trackerFleet {
+	return trackerFleet{
+		streams: make(map[Stream]*stream), bound: make(map[Stream]*tracker),
+		trackers: make(map[string]*tracker), numbers: make(map[string]int32),
+	}
+}
+
 // tracker is a registered task tracker as the leader sees it. What is looked at whenever
 // a task ends there comes first, so that it lies together in memory.
 type tracker struct {
@@ -85,16 +107,16 @@ func (l *Live) addTracker(f facts.Tracker) *tracker {
 		homes: make(map[*job]*taskset.Set), ready: make(map[*job]*taskset.Set),
 	}
 	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
-	if i == len(l.byIndex) {
-		l.byIndex = append(l.byIndex, nil)
+	if i == len(l.fleet.byIndex) {
+		l.fleet.byIndex = append(l.fleet.byIndex, nil)
 	}
-	l.byIndex[i] = t
-	l.trackers[f.Name] = t
+	l.fleet.byIndex[i] = t
+	l.fleet.trackers[f.Name] = t
 	d, _ := l.facts.Draining(f.Name)
 	t.drain = d.N
-	l.draining.Set(t.assign.Index(), t.drain != 0)
+	l.fleet.draining.Set(t.assign.Index(), t.drain != 0)
 	l.setRack(t)
-	l.leaseDue = min(l.leaseDue, t.heard+l.c.cfg.Lease)
+	l.due.leases = min(l.due.leases, t.heard+l.c.cfg.Lease)
 	l.countSlots(t)
 	return t
 }
@@ -105,12 +127,12 @@ type named struct{ Name, Addr string }
 // name numbers the names of trackers, so that what there is much of need not hold them.
 // A name keeps its number as long as the office lasts.
 func (l *Live) name(f facts.Tracker) int32 {
-	n, known := l.numbers[f.Name]
+	n, known := l.fleet.numbers[f.Name]
 	if !known {
-		n = int32(len(l.named))
-		l.numbers[f.Name], l.named = n, append(l.named, named{})
+		n = int32(len(l.fleet.named))
+		l.fleet.numbers[f.Name], l.fleet.named = n, append(l.fleet.named, named{})
 	}
-	l.named[n] = named{f.Name, f.Addr}
+	l.fleet.named[n] = named{f.Name, f.Addr}
 	return n
 }
 
@@ -121,7 +143,7 @@ func (l *Live) countSlots(t *tracker) {
 		counted = [2]int{}
 	}
 	for p := range counted {
-		l.slots[p] += counted[p] - t.counted[p]
+		l.fleet.slots[p] += counted[p] - t.counted[p]
 	}
 	t.counted = counted
 }
@@ -131,7 +153,7 @@ func (l *Live) refresh(t *tracker) {
 	l.countSlots(t)
 	l.assign.SetFit(&t.assign, t.fit(), t.slots[mapPhase] > 0)
 	l.refreshServing(t)
-	l.unfit.Set(t.assign.Index(), !t.losing && t.shut())
+	l.fleet.unfit.Set(t.assign.Index(), !t.losing && t.shut())
 }
 
 func (l *Live) send(t *tracker, m wire.Message) {
@@ -141,13 +163,13 @@ func (l *Live) send(t *tracker, m wire.Message) {
 }
 
 func (l *Live) fromTracker(id Stream, m wire.Message) {
-	t := l.bound[id]
+	t := l.fleet.bound[id]
 	switch m := m.(type) {
 	case *wire.Hello:
 		l.hello(id, m)
 		return
 	case *wire.NoStaging:
-		if s := l.streams[id]; s != nil {
+		if s := l.fleet.streams[id]; s != nil {
 			l.notShared(id, s.hello.Tracker, m.Reason)
 		}
 		return
@@ -184,10 +206,10 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 // hello opens a stream, or answers a Staging: the tracker is welcomed at once when
 // this very process is registered, else once its registration is in the log.
 func (l *Live) hello(id Stream, h *wire.Hello) {
-	s := l.streams[id]
-	known := l.trackers[h.Tracker]
+	s := l.fleet.streams[id]
+	known := l.fleet.trackers[h.Tracker]
 	switch {
-	case l.bound[id] != nil || s != nil && (!s.asked || h.Nonce == ""):
+	case l.fleet.bound[id] != nil || s != nil && (!s.asked || h.Nonce == ""):
 		return // once more
 	case h.Version != wire.Version:
 		l.refuse(id, fmt.Sprintf("tracker %s speaks protocol version %d, this job tracker %d: one of them is of another build", h.Tracker, h.Version, wire.Version))
@@ -205,7 +227,7 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	if !l.shares(id, h, s != nil) {
 		return
 	}
-	l.streams[id] = &stream{hello: h}
+	l.fleet.streams[id] = &stream{hello: h}
 	if known != nil && known.Process == h.Process && !known.losing {
 		l.welcome(id, known)
 		return
@@ -233,7 +255,7 @@ func (l *Live) shares(id Stream, h *wire.Hello, asked bool) bool {
 	case asked:
 		l.notShared(id, h.Tracker, "it read another nonce there than the cluster's")
 	default:
-		l.streams[id] = &stream{hello: h, asked: true}
+		l.fleet.streams[id] = &stream{hello: h, asked: true}
 		l.c.emit(Send{Stream: id, Message: &wire.Staging{File: nonceFile(boot.Staging, boot.Cluster)}})
 	}
 	return false
@@ -266,9 +288,9 @@ func (l *Live) closeStream(id Stream) {
 }
 
 func (l *Live) streamClosed(id Stream) {
-	t := l.bound[id]
-	delete(l.streams, id)
-	delete(l.bound, id)
+	t := l.fleet.bound[id]
+	delete(l.fleet.streams, id)
+	delete(l.fleet.bound, id)
 	if t != nil && t.stream == id {
 		t.stream, t.inventoried, t.pages = 0, false, nil
 		l.refresh(t)
@@ -280,7 +302,7 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 	name := x.Tracker.Name
 	if fitted {
 		how := "registered"
-		if old := l.trackers[name]; old != nil {
+		if old := l.fleet.trackers[name]; old != nil {
 			how = "restarted"
 			l.tellJobs(old, how, func() { l.restarted(old) })
 		}
@@ -290,9 +312,9 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 		t := l.addTracker(began)
 		t.fresh, t.shares = true, 1
 	}
-	t := l.trackers[name]
-	for _, id := range sortedStreams(l.streams) {
-		s := l.streams[id]
+	t := l.fleet.trackers[name]
+	for _, id := range sortedStreams(l.fleet.streams) {
+		s := l.fleet.streams[id]
 		if t != nil && s.waits(name) && s.hello.Process == t.Process {
 			l.welcome(id, t)
 		}
@@ -313,9 +335,9 @@ func (l *Live) welcome(id Stream, t *tracker) {
 	if t.stream != 0 {
 		l.closeStream(t.stream)
 	}
-	s := l.streams[id]
-	delete(l.streams, id)
-	l.bound[id] = t
+	s := l.fleet.streams[id]
+	delete(l.fleet.streams, id)
+	l.fleet.bound[id] = t
 	t.stream, t.heard = id, l.now
 	l.capacity(t, [2]int{s.hello.MapSlots, s.hello.ReduceSlots}, "")
 	if !t.welcomed {
@@ -356,13 +378,13 @@ func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
 // have said meanwhile may still be on its way: they have half a lease more.
 func (l *Live) checkLeases() {
 	now := l.c.read
-	if now < l.leaseDue {
+	if now < l.due.leases {
 		return
 	}
 	grace := l.c.cfg.Lease / 2
-	stopped := now-l.leaseDue > grace
-	l.leaseDue = never
-	for _, t := range l.byIndex {
+	stopped := now-l.due.leases > grace
+	l.due.leases = never
+	for _, t := range l.fleet.byIndex {
 		if t == nil || t.losing {
 			continue
 		}
@@ -371,7 +393,7 @@ func (l *Live) checkLeases() {
 		}
 		due := t.heard + l.c.cfg.Lease
 		if now < due {
-			l.leaseDue = min(l.leaseDue, due)
+			l.due.leases = min(l.due.leases, due)
 			continue
 		}
 		t.losing = true
@@ -381,13 +403,13 @@ func (l *Live) checkLeases() {
 }
 
 func (l *Live) lost(x *facts.TrackerLost) {
-	if t := l.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
+	if t := l.fleet.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
 		l.left(t)
 		l.inventoryIn(t.Name)
 	}
 	// It may have come back while its loss was on the way to the log.
-	for _, id := range sortedStreams(l.streams) {
-		if s := l.streams[id]; s.waits(x.Tracker) {
+	for _, id := range sortedStreams(l.fleet.streams) {
+		if s := l.fleet.streams[id]; s.waits(x.Tracker) {
 			l.register(s.hello)
 		}
 	}
@@ -413,14 +435,14 @@ func (l *Live) detach(t *tracker) {
 		l.closeStream(t.stream)
 	}
 	t.losing = true
-	delete(l.trackers, t.Name)
-	l.byIndex[t.assign.Index()] = nil
+	delete(l.fleet.trackers, t.Name)
+	l.fleet.byIndex[t.assign.Index()] = nil
 	for p := range t.slots {
 		l.assign.AddFree(&t.assign, p, -t.assign.Free(p))
 	}
 	t.slots = [2]int{}
 	l.refresh(t)
-	l.draining.Remove(t.assign.Index())
+	l.fleet.draining.Remove(t.assign.Index())
 	for p := range t.streaks {
 		l.trust(t, p)
 	}

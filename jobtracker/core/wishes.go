@@ -70,13 +70,13 @@ func parseScheduling(s wire.Scheduling) (metric scheduler.Metric, rule locality.
 func (l *Live) obey() {
 	s := l.c.scheduling()
 	metric, rule, err := parseScheduling(s)
-	l.wishes.asked, l.wishes.unknown = s, ""
+	l.requests.wishes.asked, l.requests.wishes.unknown = s, ""
 	if err != nil {
-		l.wishes.unknown = err.Error()
+		l.requests.wishes.unknown = err.Error()
 		s = defaultScheduling
 		metric, rule, _ = parseScheduling(s)
 	}
-	l.wishes.name, l.wishes.metric, l.wishes.rule = s.Scheduler, metric, rule
+	l.requests.wishes.name, l.requests.wishes.metric, l.requests.wishes.rule = s.Scheduler, metric, rule
 	for i := range l.phases {
 		p := &l.phases[i]
 		l.dropPlan(p)
@@ -91,7 +91,7 @@ func (l *Live) obey() {
 
 // noPlan says why slots are shared by an older plan, or by none.
 func (l *Live) noPlan() string {
-	texts := []string{l.wishes.unknown}
+	texts := []string{l.requests.wishes.unknown}
 	for i := range l.phases {
 		if why := l.phases[i].noPlan; why != "" {
 			texts = append(texts, fmt.Sprintf("%ss: %s", l.phases[i].kind, why))
@@ -106,7 +106,7 @@ func (l *Live) schedule(r Schedule) {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return
 	}
-	l.wishes.schedules.ask(r, l.proposeSchedule)
+	l.requests.wishes.schedules.ask(r, l.proposeSchedule)
 }
 
 func (l *Live) proposeSchedule(r Schedule) {
@@ -118,7 +118,7 @@ func (l *Live) scheduleApplied(x *facts.Scheduled, fitted bool) {
 	if fitted {
 		l.obey()
 	}
-	l.wishes.schedules.applied(l.c, func(r Schedule) bool {
+	l.requests.wishes.schedules.applied(l.c, func(r Schedule) bool {
 		return fitted && x.Scheduling == r.Scheduling.Over(x.Scheduling)
 	}, l.proposeSchedule)
 }
@@ -146,10 +146,10 @@ func (l *Live) change(r Change) {
 		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, err)})
 		return
 	}
-	waiting := l.wishes.changes[f.Submission().Key()]
+	waiting := l.requests.wishes.changes[f.Submission().Key()]
 	if waiting == nil {
 		waiting = new(inTurn[Change])
-		l.wishes.changes[f.Submission().Key()] = waiting
+		l.requests.wishes.changes[f.Submission().Key()] = waiting
 	}
 	waiting.ask(r, l.proposeChange)
 }
@@ -187,7 +187,7 @@ func (l *Live) proposeChange(r Change) {
 	suspended := s.Suspended()
 	set(&suspended, r.Suspended)
 	x := &facts.Changed{Key: s.Key(), N: s.Changes() + 1, Terms: l.changedTerms(s, r), Suspended: suspended}
-	l.wishes.proposed[s.Key()] = x
+	l.requests.wishes.proposed[s.Key()] = x
 	l.propose(x)
 }
 
@@ -210,8 +210,8 @@ func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
 			l.phases[i].begun(l.now)
 		}
 	}
-	if waiting := l.wishes.changes[x.Key]; waiting != nil {
-		waiting.applied(l.c, func(Change) bool { return fitted && reflect.DeepEqual(x, l.wishes.proposed[x.Key]) }, l.proposeChange)
+	if waiting := l.requests.wishes.changes[x.Key]; waiting != nil {
+		waiting.applied(l.c, func(Change) bool { return fitted && reflect.DeepEqual(x, l.requests.wishes.proposed[x.Key]) }, l.proposeChange)
 	}
 }
 
@@ -220,13 +220,13 @@ func (l *Live) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}
-	if waiting := l.wishes.changes[s.Key()]; waiting != nil {
+	if waiting := l.requests.wishes.changes[s.Key()]; waiting != nil {
 		for _, r := range waiting.waiting {
 			l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%v: %w", r.Job, ErrJobEnded)})
 		}
 	}
-	delete(l.wishes.changes, s.Key())
-	delete(l.wishes.proposed, s.Key())
+	delete(l.requests.wishes.changes, s.Key())
+	delete(l.requests.wishes.proposed, s.Key())
 }
 
 // tokens are those of all requests that wait.

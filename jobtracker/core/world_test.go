@@ -407,7 +407,7 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v launched for a job that stops", m.Attempt)
 	case kind == f.Kind() && f.Committed(m.Attempt.Task.N):
 		w.fail("%v launched for a committed task", m.Attempt)
-	case kind.Slotted() && w.core.live.bound[c.Stream].Excluded != "":
+	case kind.Slotted() && w.core.live.fleet.bound[c.Stream].Excluded != "":
 		w.fail("%v launched on a tracker that is excluded", m.Attempt)
 	}
 }
