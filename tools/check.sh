@@ -54,7 +54,7 @@ step_unit() {
 	fi
 	# What gates is the same every time; make unit RAPID_SEED=0 looks elsewhere.
 	export RAPID_SEED="${RAPID_SEED:-1}"
-	CGO_ENABLED=${race:+1} go test $race -p 4 -timeout 10m $raced || failed=1
+	CGO_ENABLED=${race:+1} go test $race -timeout 10m $raced || failed=1
 	go test -timeout 10m $pure || failed=1
 	return $failed
 }
@@ -64,7 +64,7 @@ step_unit() {
 step_quick() {
 	local failed=0
 	step_gofmt || failed=1
-	RAPID_SEED="${RAPID_SEED:-1}" go test -short -p 4 -timeout 10m $(go list ./... | grep -v '/integration') || failed=1
+	RAPID_SEED="${RAPID_SEED:-1}" go test -short -timeout 10m $(go list ./... | grep -v '/integration') || failed=1
 	return $failed
 }
 

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,6 +58,19 @@ type node struct {
 	stopped   chan struct{}
 }
 
+// loopback is an address of this process's own with any port. What stops listening there
+// finds its port free when it listens again: nothing else on the machine takes ports of it.
+var loopback = sync.OnceValue(func() string {
+	pid := os.Getpid()
+	own := fmt.Sprintf("127.%d.%d.%d:0", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff)
+	l, err := net.Listen("tcp", own)
+	if err != nil {
+		return "127.0.0.1:0" // systems other than Linux have this one only
+	}
+	l.Close()
+	return own
+})
+
 func open(t *testing.T, cfg Config) *node {
 	t.Helper()
 	n, err := tryOpen(t, cfg)
@@ -67,7 +81,7 @@ func open(t *testing.T, cfg Config) *node {
 }
 
 func tryOpen(t *testing.T, cfg Config) (*node, error) {
-	defaults(&cfg.Listen, "127.0.0.1:0")
+	defaults(&cfg.Listen, loopback())
 	defaults(&cfg.Timeout, testTimeout)
 	defaults(&cfg.segmentSize, 1<<20)
 	defaults(&cfg.stopWait, patience)

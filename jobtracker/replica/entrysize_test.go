@@ -103,7 +103,7 @@ func writeLong(t *testing.T, cfg Config, segmentSize int, before, argument strin
 // freeAddress is one that nothing listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", loopback())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type server struct {
 
 func serve(t *testing.T, cfg Config, files dfs.FS) *server {
 	t.Helper()
-	defaults(&cfg.Listen, "127.0.0.1:0")
+	defaults(&cfg.Listen, loopback())
 	defaults(&cfg.Timeout, testTimeout)
 	defaults(&cfg.segmentSize, 1<<20)
 	defaults(&cfg.checkEvery, 2) // the facts of real job trackers are the same
