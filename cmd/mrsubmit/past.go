@@ -39,7 +39,7 @@ type pastPlan struct {
 	Slots     int          `json:"slots"`
 	Place     int          `json:"place"` // in the order of precedence, from 1; 0: the plan did not name it
 	Of        int          `json:"of"`
-	End       time.Time    `json:"end,omitzero"`     // foreseen
+	End       time.Time    `json:"end,omitzero"`     // predicted
 	Queues    []pastQueued `json:"queues,omitempty"` // what trackers were to run of it
 	Share     float64      `json:"share,omitempty"`  // of what homes fetch
 	Turn      int          `json:"turn,omitempty"`   // in the order of those shares, from 1

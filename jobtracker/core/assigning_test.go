@@ -216,5 +216,5 @@ func (w *world) checkDeferred(j *job) {
 	}
 }
 
-// worldDelay is how long maps of some of the random worlds wait for near slots.
+// worldDelay is how long maps of some of the random worlds wait for local slots.
 const worldDelay = 700 * time.Millisecond

@@ -201,7 +201,12 @@ func (l *Live) exclusion(t *tracker, reason string) *facts.Excluded {
 // excluded follows a fact that excludes a tracker or readmits it.
 func (l *Live) excluded(name string, fitted bool) {
 	t := l.fleet.trackers[name]
-	if t == nil || !fitted {
+	if t == nil {
+		return
+	}
+	spared := t.spared
+	t.spared = false
+	if !fitted {
 		return
 	}
 	t.Tracker, _ = l.facts.Tracker(name)
@@ -216,7 +221,7 @@ func (l *Live) excluded(name string, fitted bool) {
 		l.phases[p].completed(l.now)
 	}
 	l.due.readmits = l.now
-	if t.excluded && t.spared {
+	if t.excluded && spared {
 		l.lift(t)
 	}
 	l.needTracker()
@@ -250,7 +255,6 @@ func (l *Live) leftDisks(t *tracker, times int) {
 
 // lift ends the exclusion of a tracker that is pardoned: the next one is no longer for it.
 func (l *Live) lift(t *tracker) {
-	t.spared = false
 	t.banned = max(0, t.banned-1)
 	l.readmit(t)
 }

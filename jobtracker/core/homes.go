@@ -14,7 +14,7 @@ import (
 type housing struct {
 	homes     []home
 	open      int           // partitions not committed and not complete at home
-	unhoused  bool          // in Live.unhoused
+	unhoused  bool          // in todo.unhoused
 	leaving   taskset.Set   // partitions whose reduces have failed at home
 	homeless  taskset.Set   // partitions to find a home for
 	wrong     taskset.Set   // partitions whose homes hold other outputs than the chosen ones
@@ -39,11 +39,11 @@ type home struct {
 	gen      wire.Generation
 	report   wire.HomeReport // the last one
 	complete bool            // it holds what the leader has chosen, all of it
-	wrong    time.Duration   // of those in job.wrong: since when
+	wrong    time.Duration   // of those in housing.wrong: since when
 	strayed  int             // homes of the partition given up for that
 	bytes    float64         // it was taken to have, in the tracker's load
 	slot     bool            // a reduce slot is held for it, see isClassical
-	told     bool            // in Live.gatheredNow
+	told     bool            // in todo.gatheredNow
 	stuck    time.Duration   // 1 + since when it is ready while other trackers alone have slots
 	moves    int             // of the partition, to free slots
 	moving   bool            // it is gathered for a free slot

@@ -21,7 +21,7 @@ type job struct {
 	id       wire.JobID
 	spec     jobSpec
 	held     bool // recovered: waits for the trackers' inventories
-	dirty    bool // in Live.dirty
+	dirty    bool // in todo.dirty
 	service  serviceTasks
 	splits   splitsRead
 	maps     []mapTask

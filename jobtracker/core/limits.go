@@ -11,7 +11,7 @@ import (
 // jobSpec is what was submitted of a job and when, and what its attempts may use.
 type jobSpec struct {
 	plan    *wire.JobPlan
-	token   string        // see Facts.token
+	token   string        // see facts.Facts.Token
 	arrived time.Duration // when it was submitted; before 0 if under an earlier leader
 	timeout time.Duration // of its attempts
 	limits  limits

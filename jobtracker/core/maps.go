@@ -21,7 +21,7 @@ type mapOutputs struct {
 	expected  map[string]*expectation // by tracker that has begun anew
 	full      taskset.Set             // indexes of trackers that get all outputs at the end of the Step
 	outbox    []int32                 // maps of which new outputs were chosen in this Step
-	telling   bool                    // in Live.telling
+	telling   bool                    // in todo.telling
 }
 
 // forget drops what waits for the outputs of a job that has no tasks any more.

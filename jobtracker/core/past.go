@@ -23,7 +23,7 @@ const maxPast = 100_000
 const maxLate = 1000
 
 // past is an attempt that has ended. There are as many as tasks, so that it holds no
-// texts: these are in job.causes, and in Live.named.
+// texts: these are in ended.causes, and in fleet.named.
 type past struct {
 	number  int // the AttemptID's
 	bytes   int64
@@ -33,7 +33,7 @@ type past struct {
 	waited  int32 // milliseconds before it began since it was launched, or unknownLaunch
 	task    int32 // the TaskID's number
 	tracker int32 // number of its name
-	cause   int32 // 1 + its place in job.causes; 0: none
+	cause   int32 // 1 + its place in ended.causes; 0: none
 	before  int32 // as task.past, of the attempt at the task that ended before
 	kind    wire.Kind
 	state   wire.AttemptState

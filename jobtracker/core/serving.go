@@ -7,7 +7,7 @@ import (
 
 // serviceQueues is the service tasks that wait for a tracker with room for them.
 type serviceQueues struct {
-	queues  [2][]turn   // service tasks that wait, see serving.go
+	queues  [2][]turn   // service tasks that wait
 	room    taskset.Set // indexes of trackers that may run another service attempt
 	servers int         // trackers that are given work, with or without such room
 }
@@ -21,7 +21,7 @@ type serviceQueues struct {
 // lost its slots with its disks can end jobs yet.
 const leastServices = 4
 
-// The queues of service tasks, as indexes of Live.serving.
+// The queues of service tasks, as indexes of serviceQueues.queues.
 const (
 	endsWork   = iota // fences, commits, cleanups
 	beginsWork        // setups

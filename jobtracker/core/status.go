@@ -62,7 +62,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 
 // endedStatus tells what the log keeps of an ended job.
 func endedStatus(x facts.Ended, s *wire.JobStatus) {
-	s.Error, s.Troubles = x.Error, x.Troubles
+	s.Error, s.Troubles = x.Error, slices.Clone(x.Troubles)
 	s.Elapsed = time.Duration(x.Elapsed) * time.Millisecond
 	s.Counters = make(wire.Counters)
 	for _, c := range x.Counters {

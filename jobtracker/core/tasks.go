@@ -9,16 +9,16 @@ import (
 )
 
 // task is what attempts are tries at, with or without a slot. There may be a million of
-// them, of which nearly all run once and well: what only the others need is in job.bad.
+// them, of which nearly all run once and well: what only the others need is in faults.bad.
 type task struct {
 	attempts *attempt // that run, the oldest first: seldom more than one
 	n        int32    // the TaskID's
-	past     int32    // 1 + the place of its last attempt that has ended in job.pasts; 0: none has
+	past     int32    // 1 + the place of its last attempt that has ended in ended.pasts; 0: none has
 	next     int16    // attempts numbered in this epoch
 	kind     wire.Kind
 	counted  bool // its counters are in the job's
 	measured bool // its time is
-	queued   bool // in Live.serving
+	queued   bool // in services.queues
 }
 
 // mishaps is what has gone wrong with a task.

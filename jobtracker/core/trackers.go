@@ -40,12 +40,12 @@ type tracker struct {
 	assign      assign.Tracker
 	stream      Stream // 0: none
 	heard       time.Duration
-	number      int32      // of its name, see Live.named
+	number      int32      // of its name, see fleet.named
 	inventoried bool       // its inventory is in, so it may be given work
 	taking      bool       // its inventory is being taken in
 	fresh       bool       // its incarnation began in this office: it cannot have attempts of ours
 	losing      bool       // its loss is proposed
-	excluded    bool       // as trackerFacts.Excluded has it
+	excluded    bool       // as facts.Tracker has it
 	drain       int        // number of the wish that it drains; 0: it does not
 	slots       [2]int     // by phase, as it said last
 	attempts    []*attempt // that run there, in no order
@@ -56,7 +56,7 @@ type tracker struct {
 	load      float64               // bytes that its homes are taken to gather
 	slow      float64               // how much longer than elsewhere reduces take; 0: not measured
 	incoming  int                   // partitions that are gathered for its free slots
-	counted   [2]int                // of its slots, in Live.slots
+	counted   [2]int                // of its slots, in fleet.slots
 	blame     []time.Duration       // see blamed
 	streaks   [2]streak             // by phase
 	services  int                   // service attempts that run there
@@ -136,7 +136,7 @@ func (l *Live) name(f facts.Tracker) int32 {
 	return n
 }
 
-// countSlots keeps Live.slots.
+// countSlots keeps fleet.slots.
 func (l *Live) countSlots(t *tracker) {
 	counted := t.slots
 	if t.losing || t.shut() {

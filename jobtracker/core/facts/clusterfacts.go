@@ -17,7 +17,7 @@ type Bootstrapped struct {
 func (*Bootstrapped) number() byte         { return 1 }
 func (x *Bootstrapped) Name() string       { return "bootstrapped" }
 func (x *Bootstrapped) Fits(f *Facts) bool { return f.boot.Start == 0 && x.Start > 0 }
-func (x *Bootstrapped) Apply(f *Facts, _ uint64) {
+func (x *Bootstrapped) apply(f *Facts, _ uint64) {
 	f.boot = *x
 }
 
@@ -30,7 +30,7 @@ type TookOffice struct {
 func (*TookOffice) number() byte         { return 2 }
 func (x *TookOffice) Name() string       { return "took-office " + x.Leader }
 func (x *TookOffice) Fits(f *Facts) bool { return true }
-func (x *TookOffice) Apply(f *Facts, term uint64) {
+func (x *TookOffice) apply(f *Facts, term uint64) {
 	f.epoch = max(f.epoch, term)
 	f.leader = *x
 }
@@ -49,7 +49,7 @@ func (x *TrackerRegistered) Fits(f *Facts) bool {
 	t := f.trackers[x.Tracker.Name]
 	return x.Tracker.Name != "" && (t == nil || t.Process != x.Tracker.Process)
 }
-func (x *TrackerRegistered) Apply(f *Facts, _ uint64) {
+func (x *TrackerRegistered) apply(f *Facts, _ uint64) {
 	t := x.Tracker
 	f.incarnations++
 	t.Incarnation = f.incarnations
@@ -68,7 +68,7 @@ func (x *TrackerLost) Fits(f *Facts) bool {
 	t := f.trackers[x.Tracker]
 	return t != nil && t.Incarnation == x.Incarnation
 }
-func (x *TrackerLost) Apply(f *Facts, _ uint64) { delete(f.trackers, x.Tracker) }
+func (x *TrackerLost) apply(f *Facts, _ uint64) { delete(f.trackers, x.Tracker) }
 
 // Excluded has a tracker given no work for a time. It ends with the incarnation.
 type Excluded struct {
@@ -84,7 +84,7 @@ func (x *Excluded) Fits(f *Facts) bool {
 	t := f.trackers[x.Tracker]
 	return t != nil && t.Incarnation == x.Incarnation && t.Excluded == "" && x.Reason != ""
 }
-func (x *Excluded) Apply(f *Facts, _ uint64) {
+func (x *Excluded) apply(f *Facts, _ uint64) {
 	t := f.trackers[x.Tracker]
 	t.Excluded, t.Until = x.Reason, x.Until
 }
@@ -103,7 +103,7 @@ func (x *Readmitted) Fits(f *Facts) bool {
 	t := f.trackers[x.Tracker]
 	return t != nil && t.Incarnation == x.Incarnation && t.Excluded != ""
 }
-func (x *Readmitted) Apply(f *Facts, _ uint64) {
+func (x *Readmitted) apply(f *Facts, _ uint64) {
 	t := f.trackers[x.Tracker]
 	t.Excluded, t.Until = "", 0
 }
@@ -129,7 +129,7 @@ func (x *Submitted) Name() string { return "submitted " + x.Submission.Key }
 func (x *Submitted) Fits(f *Facts) bool {
 	return f.boot.Start != 0 && f.submissions[x.Submission.Key] == nil && CheckSubmission(&x.Submission) == nil
 }
-func (x *Submitted) Apply(f *Facts, _ uint64) {
+func (x *Submitted) apply(f *Facts, _ uint64) {
 	s := &Submission{
 		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
 		at: x.At, staging: x.Submission.Staging, body: &x.Submission, terms: x.Submission.Terms, secret: x.Secret,
@@ -155,7 +155,7 @@ func (x *Swept) Fits(f *Facts) bool {
 	s := f.submissions[x.Key]
 	return s != nil && s.body == nil && !s.swept
 }
-func (x *Swept) Apply(f *Facts, _ uint64) {
+func (x *Swept) apply(f *Facts, _ uint64) {
 	f.submissions[x.Key].swept = true
 	f.forget()
 }

@@ -25,7 +25,7 @@ func (x *Drain) Name() string {
 	return fmt.Sprintf("drain %d %s", x.N, x.Tracker)
 }
 func (x *Drain) Fits(f *Facts) bool { return x.N == f.drains+1 && x.Tracker != "" }
-func (x *Drain) Apply(f *Facts, _ uint64) {
+func (x *Drain) apply(f *Facts, _ uint64) {
 	f.drains = x.N
 	switch d := f.draining[x.Tracker]; {
 	case x.Undo:
@@ -49,7 +49,7 @@ func (x *Rested) Fits(f *Facts) bool {
 	d := f.draining[x.Tracker]
 	return d != nil && d.N == x.N && d.Process == 0 && x.Steps > d.Rested
 }
-func (x *Rested) Apply(f *Facts, _ uint64) { f.draining[x.Tracker].Rested = x.Steps }
+func (x *Rested) apply(f *Facts, _ uint64) { f.draining[x.Tracker].Rested = x.Steps }
 
 // Drained says that an incarnation has nothing left that anybody needs. A process that
 // is started under the same name later is given nothing, but is not sent away again.
@@ -65,6 +65,6 @@ func (x *Drained) Fits(f *Facts) bool {
 	d, t := f.draining[x.Tracker], f.trackers[x.Tracker]
 	return d != nil && d.N == x.N && d.Process == 0 && t != nil && t.Incarnation == x.Incarnation
 }
-func (x *Drained) Apply(f *Facts, _ uint64) {
+func (x *Drained) apply(f *Facts, _ uint64) {
 	f.draining[x.Tracker].Process = f.trackers[x.Tracker].Process
 }

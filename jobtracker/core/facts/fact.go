@@ -23,7 +23,7 @@ type Fact interface {
 	// Fits says whether the fact still has something to say to f.
 	Fits(f *Facts) bool
 	// apply changes f. It is called only when the fact fits.
-	Apply(f *Facts, term uint64)
+	apply(f *Facts, term uint64)
 }
 
 // The numbers of facts are append-only.

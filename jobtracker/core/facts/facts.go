@@ -80,8 +80,8 @@ type Submission struct {
 	staging string
 	body    *wire.Submission // nil once all its jobs have ended
 	swept   bool             // its staging directory is gone
-	owner   string           // see who
-	secret  []byte           // see Facts.token
+	owner   string           // see Who
+	secret  []byte           // see Facts.Token
 
 	changes   int // made to what follows
 	terms     wire.Terms
@@ -240,7 +240,7 @@ func (f *Facts) Apply(index, term uint64, x Fact) bool {
 	if !x.Fits(f) {
 		return false
 	}
-	x.Apply(f, term)
+	x.apply(f, term)
 	return true
 }
 

@@ -20,7 +20,7 @@ func (x *SplitsWritten) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
 	return j != nil && x.Maps >= 0 && x.Maps <= wire.MaxTasks && f.State(j) == wire.Preparing
 }
-func (x *SplitsWritten) Apply(f *Facts, _ uint64) {
+func (x *SplitsWritten) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
 	j.maps, j.splitsHash = x.Maps, x.Hash
 }
@@ -38,7 +38,7 @@ func (x *DigestsKnown) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
 	return j.Running() && !j.Used() && (!j.digests || j.digestsHash != x.Hash)
 }
-func (x *DigestsKnown) Apply(f *Facts, _ uint64) {
+func (x *DigestsKnown) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
 	j.digests, j.digestsHash = true, x.Hash
 }
@@ -65,7 +65,7 @@ func (x *Granted) Fits(f *Facts) bool {
 	_, taken := j.grants[x.Task]
 	return !taken && (j.reduces == 0 || j.digests)
 }
-func (x *Granted) Apply(f *Facts, _ uint64) {
+func (x *Granted) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
 	if j.grants == nil {
 		j.grants = make(map[int]int)
@@ -94,7 +94,7 @@ func (x *Revoked) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
 	return j.Running() && j.Holds(x.Task, x.Attempt)
 }
-func (x *Revoked) Apply(f *Facts, _ uint64) { delete(f.jobs[x.Job].grants, x.Task) }
+func (x *Revoked) apply(f *Facts, _ uint64) { delete(f.jobs[x.Job].grants, x.Task) }
 
 // Committed: the attempt with the grant has moved its output to the task's place.
 type Committed struct {
@@ -111,7 +111,7 @@ func (x *Committed) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
 	return j.Running() && j.Holds(x.Task, x.Attempt)
 }
-func (x *Committed) Apply(f *Facts, _ uint64) {
+func (x *Committed) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
 	delete(j.grants, x.Task)
 	j.done.Add(x.Task)
@@ -136,7 +136,7 @@ func (x *Stopped) Fits(f *Facts) bool {
 	}
 	return x.Outcome == wire.Failed || x.Outcome == wire.Killed && !j.committing
 }
-func (x *Stopped) Apply(f *Facts, _ uint64) {
+func (x *Stopped) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
 	j.stop = x
 	for other := range f.Flow(j.sub) {
@@ -172,7 +172,7 @@ func (x *Committing) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
 	return j.Running() && j.done.Len() == j.Commits()
 }
-func (x *Committing) Apply(f *Facts, _ uint64) { f.jobs[x.Job].committing = true }
+func (x *Committing) apply(f *Facts, _ uint64) { f.jobs[x.Job].committing = true }
 
 // Ended closes a job's life.
 type Ended struct {
@@ -185,7 +185,7 @@ type Ended struct {
 	Read     int64      `msgpack:"r"`           // bytes of input
 	Shuffled int64      `msgpack:"s"`           // bytes of map output
 	Maps     int        `msgpack:"m"`           // done
-	With     int        `msgpack:"w,omitempty"` // as in stopped
+	With     int        `msgpack:"w,omitempty"` // as in Stopped
 }
 
 // Counter is one counter of a job's total.
@@ -207,7 +207,7 @@ func (x *Ended) Fits(f *Facts) bool {
 	}
 	return j.stop != nil && j.stop.Outcome == x.Outcome
 }
-func (x *Ended) Apply(f *Facts, _ uint64) {
+func (x *Ended) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
 	j.end, j.grants, j.stop = x, nil, nil
 	f.ended = append(f.ended, x.Job)

@@ -188,7 +188,7 @@ func (j *Job) Grants() []int { return slices.Sorted(maps.Keys(j.grants)) }
 // Stopping says whether the job will fail or be killed, and has not ended yet.
 func (j *Job) Stopping() bool { return j.stop != nil }
 
-// Stop is why; the zero stopped for a job that does not.
+// Stop is why; the zero Stopped for a job that does not.
 func (j *Job) Stop() Stopped {
 	if j.stop == nil {
 		return Stopped{}
@@ -199,7 +199,7 @@ func (j *Job) Stop() Stopped {
 // Ended says whether the job's life is over.
 func (j *Job) Ended() bool { return j.end != nil }
 
-// End is how it was; the zero ended for a job that lives.
+// End is how it was; the zero Ended for a job that lives.
 func (j *Job) End() Ended {
 	if j.end == nil {
 		return Ended{}

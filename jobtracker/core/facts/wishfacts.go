@@ -26,7 +26,7 @@ func (x *Changed) Fits(f *Facts) bool {
 	s := f.submissions[x.Key]
 	return s != nil && s.body != nil && x.N == s.changes+1
 }
-func (x *Changed) Apply(f *Facts, _ uint64) {
+func (x *Changed) apply(f *Facts, _ uint64) {
 	s := f.submissions[x.Key]
 	s.changes, s.terms, s.suspended = x.N, x.Terms, x.Suspended
 }
@@ -43,7 +43,7 @@ func (x *Scheduled) Name() string { return fmt.Sprintf("scheduled %d", x.N) }
 func (x *Scheduled) Fits(f *Facts) bool {
 	return x.N == f.scheduled.N+1
 }
-func (x *Scheduled) Apply(f *Facts, _ uint64) { f.scheduled = *x }
+func (x *Scheduled) apply(f *Facts, _ uint64) { f.scheduled = *x }
 
 // Pooled brings a new pool table.
 type Pooled struct {
@@ -56,7 +56,7 @@ func (x *Pooled) Name() string { return fmt.Sprintf("pooled %d", x.N) }
 func (x *Pooled) Fits(f *Facts) bool {
 	return x.N == f.pooled.N+1
 }
-func (x *Pooled) Apply(f *Facts, _ uint64) {
+func (x *Pooled) apply(f *Facts, _ uint64) {
 	f.pooled = *x
 	slices.SortFunc(f.pooled.Table.Pools, func(a, b pool.Pool) int { return cmp.Compare(a.Name, b.Name) })
 }

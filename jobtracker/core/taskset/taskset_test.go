@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTaskSet checks taskSet against a map.
+// TestTaskSet checks Set against a map.
 func TestTaskSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Set
