@@ -1,8 +1,8 @@
 package dfs
 
 // Volatile is f without durability: Close and SyncDir do not wait for a disk. It is for
-// files that can be computed again after a power cut. An FS whose servers make files
-// durable is returned as it is.
+// files that can be computed again after a power cut. If the servers of f make files
+// durable, f itself is returned.
 func Volatile(f FS) FS {
 	if v, ok := f.(interface{ Volatile() FS }); ok {
 		return v.Volatile()

@@ -13,7 +13,7 @@ import (
 // stuckFS hangs where it makes durable what attempts have written, until it is released.
 type stuckFS struct {
 	dfs.FS
-	in       string // "close" or "syncdir"
+	in       string // "close", "syncdir" or "mkdirs"
 	released chan struct{}
 }
 
@@ -37,6 +37,13 @@ func (f stuckFS) SyncDir(name string) error {
 	return f.FS.SyncDir(name)
 }
 
+func (f stuckFS) MkdirAll(name string) error {
+	if f.in == "mkdirs" {
+		<-f.released
+	}
+	return f.FS.MkdirAll(name)
+}
+
 func (w stuckWriter) Close() error {
 	<-w.released
 	return w.Writer.Close()
@@ -45,7 +52,7 @@ func (w stuckWriter) Close() error {
 // TestLongSync: an attempt whose output is being made durable shows signs of life for ten
 // minutes, and none after that.
 func TestLongSync(t *testing.T) {
-	for _, in := range []string{"close", "syncdir"} {
+	for _, in := range []string{"close", "syncdir", "mkdirs"} {
 		t.Run(in, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				plan := linesPlan()
@@ -57,7 +64,12 @@ func TestLongSync(t *testing.T) {
 					}
 					return out.Write([]byte("record\n"))
 				}}})
-				b.must(wire.Setup, 0, nil)
+				kind := wire.Map
+				if in == "mkdirs" { // of the output's directory
+					kind = wire.Setup
+				} else {
+					b.must(wire.Setup, 0, nil)
+				}
 				b.stop()
 				stuck := stuckFS{b.fs, in, make(chan struct{})}
 				b.all, b.progress = stuck, time.Second
@@ -66,7 +78,7 @@ func TestLongSync(t *testing.T) {
 				var last time.Duration // sign of life
 				activity := uint64(0)
 				time.AfterFunc(time.Hour, func() { close(stuck.released) })
-				r := b.tryWatched(wire.Map, 0, nil, func(p *wire.WorkerProgress) {
+				r := b.tryWatched(kind, 0, nil, func(p *wire.WorkerProgress) {
 					if passed := time.Since(began); p.Activity > activity && passed < time.Hour {
 						activity, last = p.Activity, passed
 					}

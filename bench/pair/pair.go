@@ -1,7 +1,7 @@
 // Package pair compares the working tree with another revision of Quern: both are built,
 // and their programs run in turn, A B A B …, on the same inputs, so that what else the
 // machine does meets both alike. Of the other revision only the product is used: its
-// examples, daemons and benchmarks of packages. So it may be of any age whose programs
+// examples, daemons and benchmarks of packages. So any revision will do, if its programs
 // take today's flags. Outputs of both must be equal.
 //
 // The figure of a row is the median over the pairs of now / before. Its interval is that of

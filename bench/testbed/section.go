@@ -23,7 +23,7 @@ import (
 type Section struct {
 	Name, About string
 
-	// Defaults of the flags that sections share. A section has none whose default is zero.
+	// Defaults of the flags that sections share; zero: the section does not have that flag.
 	Runs, Seeds, Cores int
 	Size, Scale        string
 	Flags              func(*flag.FlagSet) // those of its own; may be nil
@@ -191,7 +191,7 @@ func (s *Section) names() (names []string) {
 	return names
 }
 
-// wanted selects the parts whose names match an expression, at least one.
+// wanted selects the parts with names that match an expression. It fails if there are none.
 func (s *Section) wanted(only string) (parts []Part, err error) {
 	match, err := regexp.Compile(only)
 	if err != nil {

@@ -55,7 +55,7 @@ func Cached(name string) error {
 	})
 }
 
-// Await polls what tells nobody when it changes.
+// Await polls a condition until it holds, for a limited time.
 func Await(ctx context.Context, limit time.Duration, what string, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -2,11 +2,8 @@ package tpch
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -45,20 +42,6 @@ func (b *bench) once(query int) (*peers.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines, err := parts(out)
+	lines, err := peers.Parts(out)
 	return &peers.Answer{Lines: lines, Whole: took}, err
-}
-
-// parts joins the part files below a directory, in the order of their names.
-func parts(dir string) (string, error) {
-	var all strings.Builder
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasPrefix(d.Name(), "part-") {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		all.Write(content)
-		return err
-	})
-	return all.String(), err
 }

@@ -1,7 +1,7 @@
-// Command mrsim simulates clusters with faults, with the code that Quern runs, and
-// computes the figures of the papers whose schedulers Quern has; docs/architecture.md says
-// which of these run Quern's code. There is one file for each subcommand; this one picks
-// among them.
+// Command mrsim simulates clusters with faults, with the code that Quern runs. It also
+// computes the figures of the papers on Quern's schedulers; docs/architecture.md says which
+// of these run Quern's code. There is one file for each subcommand; this one picks among
+// them.
 //
 // Exit codes: 0 done, 1 a run went wrong or a figure lies outside its band, 2 bad
 // usage.

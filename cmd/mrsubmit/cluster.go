@@ -175,7 +175,7 @@ func lostState(t *web.LostTracker, now time.Time) string {
 	return text
 }
 
-// counted is a number of things, of which noun is one.
+// counted is a number with its noun, given in the singular.
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,14 +94,5 @@ func (q tpch) quern(ctx context.Context, tables string, query int, s shape) (str
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
 	}
-	var all strings.Builder
-	err := filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasPrefix(d.Name(), "part-") {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		all.Write(content)
-		return err
-	})
-	return all.String(), err
+	return peers.Parts(out)
 }

@@ -26,9 +26,11 @@
 //	                                            whatever a job may have waited for
 //	            checkDrains, advanceTouched     drained trackers touch jobs again
 //	            serveQueued                     empties services.queues, filled by serve
-//	            fillSlots                       one round of package assign, which empties its
-//	                                            own list of moved jobs (move); launches
-//	                                            todo.gatheredNow, filled by updateReduce
+//	            fillSlots                       package assign fills map slots, then reduce slots,
+//	                                            and empties its list of moved jobs (move).
+//	                                            Between them todo.gatheredNow is launched, which
+//	                                            updateReduce fills; at last moveHomes moves
+//	                                            partitions to free slots elsewhere
 //	            sendAway, tidy                  what has drained goes, old files too
 //	            flushOutputs                    empties todo.telling, filled by tell
 //	            tellShares                      empties parts.owed, filled by oweShares

@@ -45,6 +45,14 @@ func (f *fleet) left(t *tracker, times int) {
 	f.now += time.Millisecond
 }
 
+// comes has a tracker's process connect that has left a disk alone so often.
+func (f *fleet) comes(t *tracker, left int) {
+	f.step(FromTracker{Stream: 1000, Message: &wire.Hello{
+		Version: wire.Version, Tracker: t.Name, Process: t.Process, Incarnation: t.Incarnation, Host: t.Host, Addr: t.Addr,
+		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: left,
+	}})
+}
+
 func smallFleet(t *testing.T) (*fleet, *Live, *tracker) {
 	f := newFleet(t, fleetSize{trackers: 4, jobs: 1, maps: 1000, part: 1}, nil)
 	return f, f.core.live, f.core.live.fleet.trackers[f.hosts[0]]
@@ -81,11 +89,7 @@ func TestPardonAfterReconnection(t *testing.T) {
 		t.Fatal("the tracker is not excluded")
 	}
 	f.step(StreamClosed{bad.stream})
-	f.step(FromTracker{Stream: 1000, Message: &wire.Hello{
-		Version: wire.Version, Tracker: bad.Name, Process: bad.Process, Host: bad.Host, Addr: bad.Addr,
-		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: 1,
-	}})
-	if bad.stream != 1000 {
+	if f.comes(bad, 1); bad.stream == 0 {
 		t.Fatal("it is not back")
 	}
 	if f.left(bad, 1); bad.Excluded == "" {
@@ -100,13 +104,9 @@ func TestPardonAfterReconnection(t *testing.T) {
 func TestPardonAfterElection(t *testing.T) {
 	f, _, bad := smallFleet(t)
 	f.blame(bad)
-	hello := &wire.Hello{
-		Version: wire.Version, Tracker: bad.Name, Process: bad.Process, Incarnation: bad.Incarnation, Host: bad.Host, Addr: bad.Addr,
-		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: 3,
-	}
 	f.step(Deposed{})
 	f.step(Elected{Term: 1, Wall: 1})
-	f.step(FromTracker{Stream: 1000, Message: hello})
+	f.comes(bad, 3)
 	bad = f.core.live.fleet.trackers[bad.Name]
 	if f.left(bad, 3); bad.Excluded == "" {
 		t.Error("an election ends its exclusion")

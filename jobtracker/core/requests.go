@@ -29,12 +29,16 @@ func newRequests() requests {
 // maxTasks bounds the maps and the reduces of one job.
 const maxTasks = wire.MaxTasks
 
-// checkBounds says why a submission is too large to propose.
-func checkBounds(s *wire.Submission) error {
-	if err := s.Bound(); err != nil {
+// checkNew says why a submission cannot be proposed.
+func checkNew(s *wire.Submission, staging string) error {
+	err := facts.CheckSubmission(s)
+	if err == nil {
+		err = s.Bound()
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSubmission, err)
 	}
-	return nil
+	return checkPlace(s, staging)
 }
 
 // checkPlace says why the directory that a submission names cannot be its own: it is
@@ -59,16 +63,7 @@ func (l *Live) checkOwnPlace(s *wire.Submission) error {
 }
 
 func (l *Live) submit(r Submit) {
-	err := facts.CheckSubmission(r.Submission)
-	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrBadSubmission, err)
-	}
-	if err == nil {
-		err = checkBounds(r.Submission)
-	}
-	if err == nil {
-		err = checkPlace(r.Submission, l.facts.Boot().Staging)
-	}
+	err := checkNew(r.Submission, l.facts.Boot().Staging)
 	if err != nil {
 		l.c.emit(Reply{Token: r.Token, Err: err})
 		return

@@ -409,6 +409,17 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v launched for a committed task", m.Attempt)
 	case kind.Slotted() && w.core.live.fleet.bound[c.Stream].Excluded != "":
 		w.fail("%v launched on a tracker that is excluded", m.Attempt)
+	case kind == wire.Map:
+		w.checkRetry(m.Attempt.Task, w.core.live.fleet.bound[c.Stream])
+	}
+}
+
+// checkRetry: a map goes back to a tracker where it has failed only when it no longer waits
+// for another.
+func (w *world) checkRetry(id wire.TaskID, t *tracker) {
+	j := w.core.live.job(id.Job)
+	if tk := j.task(id); j.avoids(tk, t) && j.mishaps(tk).elsewhere != 0 {
+		w.fail("%v is launched on %s again, and waits for another tracker", id, t.Name)
 	}
 }
 

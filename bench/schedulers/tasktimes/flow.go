@@ -13,7 +13,7 @@ type Flow []Node
 type Node struct {
 	Job
 	Tasks int   // maps
-	After []int `json:",omitempty"` // positions of the jobs whose output it reads, each with one of its maps
+	After []int `json:",omitempty"` // positions of the jobs that it reads; one map reads one of them
 }
 
 // String is the flow as an argument of the program.

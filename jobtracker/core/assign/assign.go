@@ -36,9 +36,12 @@
 //
 // Invariants
 //
-//	A1  After a round no map slot is free, or no job is in the line of maps.
+//	A1  After a round no map slot is free, or no job is in the line of maps: those that
+//	    wait beside free slots are deferred, or have set maps aside, or may have no more slots.
 //	A2  A free map slot is either in unchecked, or no job in line and no deferred job has
 //	    a local map for it. It is in unclaimed if no map to launch is local to it at all.
+//	    It is unchecked again when a tracker gets its first free slot, a map near it is to
+//	    be launched, or the jobs near it may have slots again (uncheck).
 //	A3  A job's places in the lines are functions of what it waits for, its slots, its pool
 //	    and the plan (see standingOf). Whatever changes these calls Move.
 //	A4  A deferred job has maps to launch, none of them relaxed, and an alarm no later than
@@ -95,7 +98,7 @@ type Cluster interface {
 	Pool(j *Job) (string, wire.Priority)
 
 	// MayRetry says whether map m, which has failed, may run on a tracker: if strict, only
-	// where it has not failed.
+	// where it has not failed. It is not asked of maps that have never failed, see SetFailed.
 	MayRetry(j *Job, m int, t *Tracker, strict bool) bool
 	// StopAvoiding lets map m go back to where it has failed, if it has failed on all
 	// trackers. It says whether that is so.

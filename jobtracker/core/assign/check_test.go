@@ -115,7 +115,7 @@ func (w *world) checkLines() {
 	}
 }
 
-// checkPools: what capped pools count, and A5.
+// checkPools: what capped pools count. A5 is checked at each launch.
 func (w *world) checkPools() {
 	for name, p := range w.a.pools {
 		used, jobs := [2]int{}, 0
