@@ -77,7 +77,7 @@ func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
 			Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: fmt.Sprint(i), Reduces: 1}}},
 		}})
 		for a := range f.core.live.jobs[i+1].attempts.all() {
-			f.step(FromTracker{Stream: a.tracker.stream, Message: &wire.Report{
+			f.step(FromTracker{Stream: a.tracker.contact.stream, Message: &wire.Report{
 				Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: size.maps}},
 			}})
 		}

@@ -114,7 +114,7 @@ func (x assigning) Launch(job *assign.Job, m int, t *assign.Tracker) {
 
 func (x assigning) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool) bool {
 	j, t := jobOf(job), trackerOf(at)
-	if ready := t.ready[j]; ready != nil && ready.Len() > 0 {
+	if ready := t.hosting.ready[j]; ready != nil && ready.Len() > 0 {
 		x.l.launch(j, &j.reduces[ready.Next(0)], t, wire.AttemptID{})
 		return true
 	}

@@ -46,7 +46,7 @@ func (w *world) checkAssigned() {
 func (w *world) checkSlots(l *Live) {
 	slots := [2]int{}
 	for _, t := range l.fleet.byIndex {
-		if t != nil && !t.losing && !t.shut() {
+		if t != nil && !t.contact.losing && !t.shut() {
 			slots[mapPhase] += t.slots[mapPhase]
 			slots[reducePhase] += t.slots[reducePhase]
 		}

@@ -204,7 +204,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	}
 	a := j.attempt(r.Attempt)
 	switch {
-	case a == nil && !t.inventoried && !t.taking:
+	case a == nil && !t.contact.inventoried && !t.contact.taking:
 		return // the inventory will tell, after the homes
 	case a != nil && a.tracker != t:
 		return
@@ -231,7 +231,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 // runs follows an attempt that has not ended. On a new stream what was sent on
 // the one before may have been lost, so it is said again.
 func (l *Live) runs(a *attempt, state wire.AttemptState) {
-	again := !a.tracker.inventoried
+	again := !a.tracker.contact.inventoried
 	if a.killed {
 		if again {
 			a.killed = false
@@ -263,8 +263,8 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 	switch state {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
-			if launched > t.switched {
-				t.banned = 0
+			if launched > t.health.switched {
+				t.health.banned = 0
 			}
 			l.trust(t, phaseOf(a.id.Task.Kind))
 			l.measure(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.cold)
@@ -277,7 +277,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 		}
 		l.succeeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
-		if l.failed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && launched > t.pardoned {
+		if l.failed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && launched > t.health.pardoned {
 			l.suspect(a, ran)
 		}
 	}

@@ -64,8 +64,8 @@ func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
 		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],
 		Maps: t.slots[mapPhase] - t.assign.Free(mapPhase), Reduces: t.slots[reducePhase] - t.assign.Free(reducePhase),
-		Connected: t.usable(), Silent: (now - t.heard).Milliseconds(),
-		Excluded: t.Excluded, Trouble: t.trouble, Rack: t.rack,
+		Connected: t.usable(), Silent: (now - t.contact.heard).Milliseconds(),
+		Excluded: t.Excluded, Trouble: t.contact.trouble, Rack: t.rack,
 	}
 	if conflict := l.topo.Conflict(t.Host, t.Tracker.Rack); conflict != "" {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; "+conflict, "; ")

@@ -26,8 +26,16 @@ import (
 // ErrUnknownTracker answers a wish about a task tracker that nobody has heard of.
 var ErrUnknownTracker = errors.New("unknown task tracker")
 
+// drainProgress is how far a tracker is that drains.
+type drainProgress struct {
+	n       int           // number of the wish that it drains; 0: it does not
+	since   time.Duration // when it began to run nothing, if it is resting
+	resting bool          // it drains and runs nothing
+	remade  bool          // see remake
+}
+
 // shut says whether a tracker is given no work: it is excluded, or drains.
-func (t *tracker) shut() bool { return t.excluded || t.drain != 0 }
+func (t *tracker) shut() bool { return t.health.excluded || t.drain.n != 0 }
 
 // drainTracker has a tracker drain, or drain no more, one request after the other.
 func (l *Live) drainTracker(r Drain) {
@@ -53,14 +61,14 @@ func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
 
 // drainChanged brings a tracker into line with what is wished of its name.
 func (l *Live) drainChanged(t *tracker) {
-	was := t.drain
+	was := t.drain.n
 	d, _ := l.facts.Draining(t.Name)
-	if t.drain = d.N; t.drain == was {
+	if t.drain.n = d.N; t.drain.n == was {
 		return
 	}
-	t.resting, t.remade = false, false
-	l.fleet.draining.Set(t.assign.Index(), t.drain != 0)
-	if t.drain == 0 {
+	t.drain.resting, t.drain.remade = false, false
+	l.fleet.draining.Set(t.assign.Index(), t.drain.n != 0)
+	if t.drain.n == 0 {
 		l.keepOutputs(t)
 	}
 	l.refresh(t)
@@ -87,14 +95,14 @@ func (l *Live) checkDrain(t *tracker) {
 	case d.Process != 0 && d.Process != t.Process:
 		return // started again since
 	case len(t.attempts) > 0:
-		t.resting, t.remade = false, false
+		t.drain.resting, t.drain.remade = false, false
 		return
 	}
 	step := l.c.cfg.DrainServes / restSteps
-	if !t.resting {
-		t.resting, t.since = true, l.now-time.Duration(d.Rested)*step
+	if !t.drain.resting {
+		t.drain.resting, t.drain.since = true, l.now-time.Duration(d.Rested)*step
 	}
-	serves, lasts := t.since+l.c.cfg.DrainServes, t.since+l.c.cfg.DrainLasts
+	serves, lasts := t.drain.since+l.c.cfg.DrainServes, t.drain.since+l.c.cfg.DrainLasts
 	if l.now >= lasts {
 		l.giveUpRest(t)
 	}
@@ -104,11 +112,11 @@ func (l *Live) checkDrain(t *tracker) {
 	case l.now >= serves:
 		l.remake(t)
 	}
-	steps := int((l.now - t.since) / step)
+	steps := int((l.now - t.drain.since) / step)
 	if steps > d.Rested {
 		l.propose(&facts.Rested{N: d.N, Tracker: t.Name, Steps: steps})
 	}
-	l.due.drains = min(l.due.drains, t.since+time.Duration(steps+1)*step, lasts)
+	l.due.drains = min(l.due.drains, t.drain.since+time.Duration(steps+1)*step, lasts)
 }
 
 // restSteps is how many steps Config.DrainServes has.
@@ -121,11 +129,11 @@ func (l *Live) sendAway() {
 	for i := range l.fleet.draining.All() {
 		t := l.fleet.byIndex[i]
 		switch {
-		case !t.resting || !t.usable() || len(l.recovery.awaiting) > 0 || l.needed(t):
+		case !t.drain.resting || !t.usable() || len(l.recovery.awaiting) > 0 || l.needed(t):
 		case l.drained(t):
 			l.dismiss(t)
 		default:
-			l.propose(&facts.Drained{N: t.drain, Tracker: t.Name, Incarnation: t.Incarnation})
+			l.propose(&facts.Drained{N: t.drain.n, Tracker: t.Name, Incarnation: t.Incarnation})
 		}
 	}
 }
@@ -137,13 +145,13 @@ func (l *Live) drained(t *tracker) bool {
 }
 
 // needed says whether a tracker that runs nothing has something that is needed.
-func (l *Live) needed(t *tracker) bool { return len(t.homes) > 0 || l.serves(t) }
+func (l *Live) needed(t *tracker) bool { return len(t.hosting.homes) > 0 || l.serves(t) }
 
 // dismiss lets a tracker go that is drained. What it had is nobody's any more, so that
 // it need not be waited for as for one that is lost.
 func (l *Live) dismiss(t *tracker) {
 	l.send(t, &wire.Drained{Epoch: l.epoch})
-	t.losing = true
+	t.contact.losing = true
 	l.refresh(t)
 	l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 }
@@ -161,10 +169,10 @@ func (j *job) gathers() bool { return (j.housing.open > 0 || j.outputs.remaking)
 // remake has those maps run again on other trackers whose outputs a tracker would have
 // to serve for long. It serves them until then.
 func (l *Live) remake(t *tracker) {
-	if t.remade {
+	if t.drain.remade {
 		return
 	}
-	t.remade = true
+	t.drain.remade = true
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		if !j.gathers() {
@@ -211,7 +219,7 @@ func (l *Live) drains() []wire.DrainStatus {
 	for _, name := range l.facts.AllDraining() {
 		d, _ := l.facts.Draining(name)
 		t := l.fleet.trackers[name]
-		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Here: t != nil && !t.losing}
+		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Here: t != nil && !t.contact.losing}
 		if t != nil && !s.Drained {
 			s.Needs = l.keepsFromGoing(t)
 		}
@@ -227,7 +235,7 @@ func (l *Live) keepsFromGoing(t *tracker) string {
 		parts = append(parts, count(n, "attempt"))
 	}
 	homes := 0
-	for _, set := range t.homes {
+	for _, set := range t.hosting.homes {
 		homes += set.Len()
 	}
 	if homes > 0 {
@@ -257,6 +265,6 @@ func (l *Live) drainingNames(which func(*tracker) bool) string {
 // allDrain says whether nobody can be given anything since all who could drain.
 func (l *Live) allDrain() bool {
 	return l.fleet.draining.Len() > 0 && !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-		return t != nil && t.usable() && t.drain == 0
+		return t != nil && t.usable() && t.drain.n == 0
 	})
 }

@@ -27,6 +27,22 @@ const (
 	longestExclusion = 8 * exclusion
 )
 
+// health is what counts against a tracker, and for it.
+type health struct {
+	excluded  bool            // as facts.Tracker has it
+	blame     []time.Duration // see blamed
+	streaks   [2]streak       // by phase
+	banned    int             // times excluded since it last succeeded in a task with a slot
+	switched  time.Duration   // when it was excluded or readmitted last
+	pardoned  time.Duration   // when it was last, see leftDisks
+	spared    bool            // an exclusion that is not in the log yet is to end at once
+	disksLeft int             // how often its process has left a disk alone
+}
+
+func newHealth(f facts.Tracker) health {
+	return health{excluded: f.Excluded != "", switched: -never, pardoned: -never}
+}
+
 // A tracker is suspect that has failed minStreak different tasks of a phase without one
 // success between, and more than twice as many as it has slots, so that they were not
 // given to it all at once. It stands out, and is excluded at once, when attempts of the
@@ -56,8 +72,8 @@ type streak struct {
 // that makes it stand out.
 func (l *Live) suspect(a *attempt, took time.Duration) {
 	t, phase := a.tracker, phaseOf(a.id.Task.Kind)
-	s := &t.streaks[phase]
-	if t.excluded {
+	s := &t.health.streaks[phase]
+	if t.health.excluded {
 		return // it had begun before
 	}
 	if s.tasks == nil || l.now-s.last > blameWindow {
@@ -80,15 +96,15 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 
 // trust ends a tracker's streak.
 func (l *Live) trust(t *tracker, phase int) {
-	if t.streaks[phase].tasks != nil {
-		t.streaks[phase] = streak{}
+	if t.health.streaks[phase].tasks != nil {
+		t.health.streaks[phase] = streak{}
 		l.fleet.suspects[phase].Remove(t.assign.Index())
 	}
 }
 
 // standsOut says whether the jobs that a tracker fails do well elsewhere.
 func (l *Live) standsOut(t *tracker, phase int, took time.Duration) bool {
-	s := &t.streaks[phase]
+	s := &t.health.streaks[phase]
 	s.judged = l.now
 	maps.DeleteFunc(s.jobs, func(n int, _ bool) bool { return l.jobs[n] == nil })
 	fit, ok := l.mayExclude(t)
@@ -115,7 +131,7 @@ func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well
 		case p.kind != kindOf(phase) || p.began < since || t == nil || l.fleet.suspects[phase].Has(t.assign.Index()):
 		case p.state == wire.AttemptSucceeded:
 			well++
-		case p.state == wire.AttemptFailed && !t.excluded:
+		case p.state == wire.AttemptFailed && !t.health.excluded:
 			failed++
 		}
 	}
@@ -137,8 +153,8 @@ func (l *Live) redeem(j *job, tk *task, t *tracker) {
 	failedOn := m.failedOn
 	m.failedOn = nil
 	for _, f := range failedOn {
-		if bad := l.fleet.trackers[f.tracker]; bad != nil && bad != t && f.launched > bad.pardoned {
-			bad.blame = append(bad.blame, l.now)
+		if bad := l.fleet.trackers[f.tracker]; bad != nil && bad != t && f.launched > bad.health.pardoned {
+			bad.health.blame = append(bad.health.blame, l.now)
 			l.judgeTracker(bad, j.idOf(tk))
 		}
 	}
@@ -146,8 +162,8 @@ func (l *Live) redeem(j *job, tk *task, t *tracker) {
 
 // blamed is how many failures count against a tracker now.
 func (t *tracker) blamed(now time.Duration) int {
-	t.blame = slices.DeleteFunc(t.blame, func(at time.Duration) bool { return now-at > blameWindow })
-	return len(t.blame)
+	t.health.blame = slices.DeleteFunc(t.health.blame, func(at time.Duration) bool { return now-at > blameWindow })
+	return len(t.health.blame)
 }
 
 // judgeTracker has a tracker excluded that is much worse than the others.
@@ -186,7 +202,7 @@ func (l *Live) mayExclude(t *tracker) (fit int, ok bool) {
 			fit++
 		}
 	}
-	return fit, !t.losing && t.Excluded == "" && fit > 0 && 2*(out+1) <= len(l.fleet.trackers)
+	return fit, !t.contact.losing && t.Excluded == "" && fit > 0 && 2*(out+1) <= len(l.fleet.trackers)
 }
 
 func (l *Live) exclude(t *tracker, reason string) { l.propose(l.exclusion(t, reason)) }
@@ -194,7 +210,7 @@ func (l *Live) exclude(t *tracker, reason string) { l.propose(l.exclusion(t, rea
 func (l *Live) exclusion(t *tracker, reason string) *facts.Excluded {
 	return &facts.Excluded{
 		Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason,
-		Until: l.wall() + min(exclusion<<min(t.banned, 8), longestExclusion).Milliseconds(),
+		Until: l.wall() + min(exclusion<<min(t.health.banned, 8), longestExclusion).Milliseconds(),
 	}
 }
 
@@ -204,24 +220,24 @@ func (l *Live) excluded(name string, fitted bool) {
 	if t == nil {
 		return
 	}
-	spared := t.spared
-	t.spared = false
+	spared := t.health.spared
+	t.health.spared = false
 	if !fitted {
 		return
 	}
 	t.Tracker, _ = l.facts.Tracker(name)
-	t.excluded = t.Excluded != ""
-	if t.excluded {
-		t.banned++
+	t.health.excluded = t.Excluded != ""
+	if t.health.excluded {
+		t.health.banned++
 	}
-	t.switched = l.now
+	t.health.switched = l.now
 	l.clearRecord(t)
 	l.refresh(t)
 	for p := range l.phases {
 		l.phases[p].completed(l.now)
 	}
 	l.due.readmits = l.now
-	if t.excluded && spared {
+	if t.health.excluded && spared {
 		l.lift(t)
 	}
 	l.needTracker()
@@ -230,32 +246,32 @@ func (l *Live) excluded(name string, fitted bool) {
 
 // clearRecord has nothing count against a tracker that has counted so far.
 func (l *Live) clearRecord(t *tracker) {
-	t.blame = nil
-	for p := range t.streaks {
+	t.health.blame = nil
+	for p := range t.health.streaks {
 		l.trust(t, p)
 	}
 }
 
 // leftDisks pardons a tracker that has left a disk alone since it last said how often it has.
 func (l *Live) leftDisks(t *tracker, times int) {
-	more := times > t.disksLeft
-	t.disksLeft = max(t.disksLeft, times)
-	if !more || l.now < t.pardoned+blameWindow {
+	more := times > t.health.disksLeft
+	t.health.disksLeft = max(t.health.disksLeft, times)
+	if !more || l.now < t.health.pardoned+blameWindow {
 		return
 	}
-	t.pardoned = l.now
+	t.health.pardoned = l.now
 	l.clearRecord(t)
 	switch {
 	case t.Excluded != "":
 		l.lift(t)
 	case l.c.pending.has(l.exclusion(t, "")):
-		t.spared = true
+		t.health.spared = true
 	}
 }
 
 // lift ends the exclusion of a tracker that is pardoned: the next one is no longer for it.
 func (l *Live) lift(t *tracker) {
-	t.banned = max(0, t.banned-1)
+	t.health.banned = max(0, t.health.banned-1)
 	l.readmit(t)
 }
 
@@ -286,7 +302,7 @@ func (l *Live) readmit(t *tracker) {
 // needTracker readmits all trackers when no other is left.
 func (l *Live) needTracker() {
 	if slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-		return t != nil && !t.losing && !t.shut() && t.slots != [2]int{}
+		return t != nil && !t.contact.losing && !t.shut() && t.slots != [2]int{}
 	}) {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 func (f *fleet) failed(a *attempt, took time.Duration) {
 	f.running = slices.DeleteFunc(f.running, func(e ending) bool { return e.id == a.id })
 	slices.SortFunc(f.running, func(x, y ending) int { return x.compare(&y) }) // a heap, too
-	f.step(FromTracker{Stream: a.tracker.stream, Message: &wire.Report{
+	f.step(FromTracker{Stream: a.tracker.contact.stream, Message: &wire.Report{
 		Attempt: a.id, State: wire.AttemptFailed, Result: &wire.Result{Error: "oops", Took: took},
 	}})
 }
@@ -21,7 +21,7 @@ func (f *fleet) failed(a *attempt, took time.Duration) {
 // blame has three maps fail on a tracker that then succeed elsewhere. All are launched there
 // after its last pardon.
 func (f *fleet) blame(t *tracker) {
-	late := func(a *attempt) bool { return time.Duration(a.began-f.core.wall)*time.Millisecond > t.pardoned }
+	late := func(a *attempt) bool { return time.Duration(a.began-f.core.wall)*time.Millisecond > t.health.pardoned }
 	for range maxBlame {
 		i := slices.IndexFunc(t.attempts, late)
 		for ; i < 0; i = slices.IndexFunc(t.attempts, late) {
@@ -41,7 +41,7 @@ func (f *fleet) blame(t *tracker) {
 
 // left has a tracker say how often it has left a disk alone.
 func (f *fleet) left(t *tracker, times int) {
-	f.step(FromTracker{Stream: t.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: times}})
+	f.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: times}})
 	f.now += time.Millisecond
 }
 
@@ -66,7 +66,7 @@ func TestPardon(t *testing.T) {
 	if bad.Excluded == "" {
 		t.Fatal("the tracker is not excluded")
 	}
-	if f.left(bad, 1); bad.Excluded != "" || bad.excluded {
+	if f.left(bad, 1); bad.Excluded != "" || bad.health.excluded {
 		t.Fatalf("without the bad disk it is excluded: %s", bad.Excluded)
 	}
 	f.blame(bad)
@@ -88,8 +88,8 @@ func TestPardonAfterReconnection(t *testing.T) {
 	if bad.Excluded == "" {
 		t.Fatal("the tracker is not excluded")
 	}
-	f.step(StreamClosed{bad.stream})
-	if f.comes(bad, 1); bad.stream == 0 {
+	f.step(StreamClosed{bad.contact.stream})
+	if f.comes(bad, 1); bad.contact.stream == 0 {
 		t.Fatal("it is not back")
 	}
 	if f.left(bad, 1); bad.Excluded == "" {
@@ -128,8 +128,8 @@ func TestPardonOverHeldLog(t *testing.T) {
 	f.left(bad, 1)
 	f.hold = false
 	f.carryOut(f.held[0])
-	if bad.Excluded != "" || bad.banned != 0 || l.assign.FreeTrackers(mapPhase).Len()+len(bad.attempts) == 0 {
-		t.Errorf("it is excluded: %q, for the time after %d exclusions", bad.Excluded, bad.banned)
+	if bad.Excluded != "" || bad.health.banned != 0 || l.assign.FreeTrackers(mapPhase).Len()+len(bad.attempts) == 0 {
+		t.Errorf("it is excluded: %q, for the time after %d exclusions", bad.Excluded, bad.health.banned)
 	}
 }
 
@@ -140,18 +140,18 @@ func TestBanned(t *testing.T) {
 	f.blame(bad)
 	f.now += time.Second
 	a := bad.attempts[0]
-	f.step(FromTracker{Stream: bad.stream, Message: &wire.Report{Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{
+	f.step(FromTracker{Stream: bad.contact.stream, Message: &wire.Report{Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{
 		Took: f.now, Output: &wire.MapOutput{Map: a.id.Task.N, Attempt: a.id.N, Digest: 1},
 	}}})
-	if bad.banned != 1 {
-		t.Errorf("after the success of an attempt from before, %d exclusions count, want 1", bad.banned)
+	if bad.health.banned != 1 {
+		t.Errorf("after the success of an attempt from before, %d exclusions count, want 1", bad.health.banned)
 	}
 	f.now += exclusion
 	f.step(Tick{})
-	for f.end() && bad.banned > 0 {
+	for f.end() && bad.health.banned > 0 {
 	}
-	if bad.Excluded != "" || bad.banned != 0 {
-		t.Errorf("it has succeeded since, and %d exclusions count; excluded: %s", bad.banned, bad.Excluded)
+	if bad.Excluded != "" || bad.health.banned != 0 {
+		t.Errorf("it has succeeded since, and %d exclusions count; excluded: %s", bad.health.banned, bad.Excluded)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestBanned(t *testing.T) {
 func TestStreakOfEndedJobs(t *testing.T) {
 	f := newFleet(t, fleetSize{trackers: 1, jobs: 1, maps: 1, part: 1}, nil)
 	l, only := f.core.live, f.core.live.fleet.byIndex[0]
-	s := &only.streaks[mapPhase]
+	s := &only.health.streaks[mapPhase]
 	*s = streak{tasks: make(map[wire.TaskID]bool), jobs: map[int]bool{1: true, 99: true}}
 	if l.standsOut(only, mapPhase, time.Second) || len(s.jobs) != 1 || !s.jobs[1] {
 		t.Errorf("its streak is of jobs %v, want 1 alone", s.jobs)

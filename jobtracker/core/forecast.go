@@ -261,7 +261,7 @@ func (j *job) shuffle() forecast.Shuffle {
 func (l *Live) bandwidth() (b forecast.Bandwidth) {
 	for _, t := range l.fleet.byIndex {
 		if t != nil && t.usable() && t.mayHome() {
-			b.Add(t.rate)
+			b.Add(t.hosting.rate)
 		}
 	}
 	return b
@@ -279,10 +279,10 @@ func (l *Live) slowness(j *job, t *tracker) float64 {
 			return f
 		}
 	}
-	if t.slow == 0 {
+	if t.hosting.slow == 0 {
 		return 1
 	}
-	return t.slow
+	return t.hosting.slow
 }
 
 // flow is the jobs of a submission with all their tasks: jobs that have ended count with

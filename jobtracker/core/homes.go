@@ -10,6 +10,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// hosting is the partitions that are gathered on a tracker, and how fast it does so.
+type hosting struct {
+	load     float64               // bytes that its homes are taken to gather
+	slow     float64               // how much longer than elsewhere reduces take; 0: not measured
+	incoming int                   // partitions that are gathered for its free slots
+	rate     float64               // bytes a second that its homes fetch; 0: not measured
+	homes    map[*job]*taskset.Set // partitions at home here and not committed
+	ready    map[*job]*taskset.Set // of those, partitions that can be reduced now
+}
+
+func newHosting() hosting {
+	return hosting{homes: make(map[*job]*taskset.Set), ready: make(map[*job]*taskset.Set)}
+}
+
 // housing is where the partitions of a job are gathered.
 type housing struct {
 	homes     []home
@@ -61,8 +75,8 @@ func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.leaveHome(j, p)
 	j.outputs.fetched -= j.housing.homes[p].report.Bytes
 	j.housing.homes[p] = home{tracker: t, gen: gen, strayed: j.housing.homes[p].strayed, moves: j.housing.homes[p].moves, bytes: l.partitionBytes(j)}
-	t.load += j.housing.homes[p].bytes
-	setOf(t.homes, j).Add(p)
+	t.hosting.load += j.housing.homes[p].bytes
+	setOf(t.hosting.homes, j).Add(p)
 	j.housing.hosts.Add(t.assign.Index())
 	l.oweShares(t)
 }
@@ -80,11 +94,11 @@ func (l *Live) leaveHome(j *job, p int) {
 	l.dropHome(j, p)
 	h.tracker = nil
 	j.housing.wrong.Remove(p)
-	homes := setOf(t.homes, j)
+	homes := setOf(t.hosting.homes, j)
 	homes.Remove(p)
 	if homes.Len() == 0 {
-		delete(t.homes, j)
-		delete(t.ready, j)
+		delete(t.hosting.homes, j)
+		delete(t.hosting.ready, j)
 		j.housing.hosts.Remove(t.assign.Index())
 		j.outputs.full.Remove(t.assign.Index())
 	}
@@ -102,7 +116,7 @@ func (l *Live) moveHome(j *job, p int) {
 func (l *Live) leaveUnfit(j *job) {
 	for i := range l.fleet.unfit.All() {
 		t := l.fleet.byIndex[i]
-		homes := t.homes[j]
+		homes := t.hosting.homes[j]
 		if homes == nil || !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() && t.mayHome() }) {
 			continue
 		}
@@ -116,7 +130,7 @@ func (l *Live) leaveUnfit(j *job) {
 
 // homesGone takes back the homes of a lost tracker.
 func (l *Live) homesGone(j *job, t *tracker) {
-	homes := t.homes[j]
+	homes := t.hosting.homes[j]
 	if homes == nil {
 		return
 	}
@@ -129,7 +143,7 @@ func (l *Live) homesGone(j *job, t *tracker) {
 // not name, and of all outputs, since messages may have been lost. Homes of a recovered
 // job, which an earlier inventory has named, may be gone with a disk.
 func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
-	homes := t.homes[j]
+	homes := t.hosting.homes[j]
 	if homes == nil {
 		return
 	}
@@ -153,7 +167,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	}
 	h := &j.housing.homes[r.Partition]
 	if h.tracker != t || h.gen != r.Generation {
-		if !j.held || t.fresh || !h.gen.Less(r.Generation) {
+		if !j.held || t.contact.fresh || !h.gen.Less(r.Generation) {
 			return // of an earlier home
 		}
 		j.housing.homeless.Remove(r.Partition)
@@ -279,7 +293,7 @@ func (l *Live) updateReduce(j *job, p int) {
 		h.told = true
 		l.todo.gatheredNow = append(l.todo.gatheredNow, partition{j, p})
 	}
-	if !setOf(t.ready, j).Set(p, can && !h.slot) {
+	if !setOf(t.hosting.ready, j).Set(p, can && !h.slot) {
 		return
 	}
 	l.move(j)

@@ -12,17 +12,17 @@ import (
 // in the inventory and what the leader has there, not by how many jobs there are: after
 // a failover all trackers send theirs at once.
 func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
-	if t.inventoried {
+	if t.contact.inventoried {
 		return // a stream has one inventory
 	}
-	t.pages = append(t.pages, page)
+	t.contact.pages = append(t.contact.pages, page)
 	if page.More {
 		return
 	}
-	pages := t.pages
-	t.pages = nil
-	t.taking = true
-	defer func() { t.taking = false }()
+	pages := t.contact.pages
+	t.contact.pages = nil
+	t.contact.taking = true
+	defer func() { t.contact.taking = false }()
 	homes := make(map[homeKey]bool)
 	dropped := make(map[wire.JobID]bool)
 	for _, p := range pages {
@@ -46,10 +46,10 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 		}
 	}
 	l.missing(t, reported)
-	t.inventoried = true
+	t.contact.inventoried = true
 	l.allExpectedNoMore(t.Name)
 	l.inventoryIn(t.Name)
-	for _, j := range sortedJobs(t.homes) {
+	for _, j := range sortedJobs(t.hosting.homes) {
 		l.homesAgain(j, t, homes)
 	}
 	l.sharesLost(t)
@@ -69,7 +69,7 @@ func (l *Live) mayHomeAgain(t *tracker) {
 	}
 	l.todo.unhoused = l.todo.unhoused[:0]
 	for i := range l.fleet.unfit.All() {
-		for j := range l.fleet.byIndex[i].homes {
+		for j := range l.fleet.byIndex[i].hosting.homes {
 			l.touch(j)
 		}
 	}
@@ -179,7 +179,7 @@ func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 		l.send(t, &wire.Kill{Epoch: l.epoch, Attempt: r.Attempt, Reason: "no longer wanted"})
 		return nil
 	}
-	wanted := !t.fresh && l.wants(t, j, r.Attempt) != nil
+	wanted := !t.contact.fresh && l.wants(t, j, r.Attempt) != nil
 	a := l.start(j, tk, t, r.Attempt)
 	if !wanted {
 		l.kill(a, "no longer wanted")

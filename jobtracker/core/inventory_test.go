@@ -22,7 +22,7 @@ func TestInventoryTouches(t *testing.T) {
 			page.Attempts = append(page.Attempts, wire.Report{Attempt: wire.AttemptID{Task: task, N: wire.EpochAttempts}, State: wire.AttemptRunning})
 		}
 		l.handle(FromTracker{Stream: id, Message: page})
-		if !l.fleet.bound[id].inventoried {
+		if !l.fleet.bound[id].contact.inventoried {
 			t.Fatal("the inventory is not taken in")
 		}
 		moved := reflect.ValueOf(l.assign).Elem().FieldByName("moved") // whose places in the lines are to be looked at
@@ -53,7 +53,7 @@ func TestInventoryTouches(t *testing.T) {
 func TestEndedJobsForgotten(t *testing.T) {
 	f := newFleet(t, fleetSize{trackers: 1, jobs: 2, maps: fleetSlots, part: 1}, nil)
 	l := f.core.live
-	stream, first, second := l.fleet.byIndex[0].stream, l.jobs[1], l.jobs[2]
+	stream, first, second := l.fleet.byIndex[0].contact.stream, l.jobs[1], l.jobs[2]
 	f.step(FromTracker{Stream: stream, Message: &wire.Capacity{MapSlots: fleetSlots}})
 	if !slices.Equal(l.todo.unhoused, []*job{first, second}) {
 		t.Fatalf("%d jobs wait for homes", len(l.todo.unhoused))

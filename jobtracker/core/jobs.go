@@ -216,11 +216,11 @@ func (l *Live) clearTasks(j *job) {
 	j.faults.reminded = nil
 	for i := range j.housing.hosts.All() {
 		t := l.fleet.byIndex[i]
-		if ready := t.ready[j]; ready != nil {
+		if ready := t.hosting.ready[j]; ready != nil {
 			l.assign.Offer(&j.assign, &t.assign, -ready.Len())
 		}
-		delete(t.ready, j)
-		delete(t.homes, j)
+		delete(t.hosting.ready, j)
+		delete(t.hosting.homes, j)
 		l.refresh(t)
 	}
 	j.housing.hosts = taskset.Set{}

@@ -48,7 +48,7 @@ func (l *Live) left(t *tracker) {
 	l.fleet.losses = append(l.fleet.losses, loss{x, l.now})
 	l.fleet.losses = l.fleet.losses[max(0, len(l.fleet.losses)-keptLosses):]
 	l.warn("task tracker lost: nothing was heard of it for a lease", "tracker", t.Name, "addr", t.Addr,
-		"silent", (l.now - t.heard).Round(time.Millisecond), "maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs)
+		"silent", (l.now - t.contact.heard).Round(time.Millisecond), "maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs)
 	l.tellJobs(t, "lost", func() { l.gone(t) })
 }
 
@@ -74,7 +74,7 @@ func (l *Live) tellJobs(t *tracker, became string, take func()) {
 	before, reduces, homes := make([]int, len(l.order)), make(map[*job]int), make(map[*job]int)
 	for i, j := range l.order {
 		before[i] = j.assign.Pending()
-		if h := t.homes[j]; h != nil {
+		if h := t.hosting.homes[j]; h != nil {
 			homes[j] = h.Len()
 		}
 	}

@@ -25,7 +25,7 @@ func TestLossesTold(t *testing.T) {
 		t.Fatalf("%d failures are told, want %d", len(failures), wire.MaxTroubles)
 	}
 	for i := range 2 * wire.MaxTroubles {
-		f.step(StreamClosed{l.fleet.trackers[lost.Name].stream})
+		f.step(StreamClosed{l.fleet.trackers[lost.Name].contact.stream})
 		stream := Stream(1000 + i)
 		f.step(FromTracker{Stream: stream, Message: &wire.Hello{
 			Version: wire.Version, Tracker: lost.Name, Process: uint64(2 + i), Host: lost.Host, Addr: lost.Addr, MapSlots: fleetSlots,

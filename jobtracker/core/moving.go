@@ -51,7 +51,7 @@ func (l *Live) moveSome(j *job) time.Duration {
 	due, looked := never, 0
 	for i := range j.housing.hosts.All() {
 		t := l.fleet.byIndex[i]
-		ready := t.ready[j]
+		ready := t.hosting.ready[j]
 		if ready == nil || ready.Len() == 0 {
 			continue
 		}
@@ -131,7 +131,7 @@ func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 	if j.outputs.chosen < len(j.maps) {
 		made = l.taskTime(j, mapPhase).Time
 	}
-	return leastMove + made + min(forecast.Gathering(h.report.Bytes, t.rate), locality.MaxDelay)
+	return leastMove + made + min(forecast.Gathering(h.report.Bytes, t.hosting.rate), locality.MaxDelay)
 }
 
 // reduceAt is how long the last of the partitions that are ready on a tracker should
@@ -164,7 +164,7 @@ func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
 func (l *Live) landing(j *job, p int, from *tracker) *tracker {
 	free := l.assign.FreeTrackers(reducePhase)
 	may := func(t *tracker) bool {
-		return t != nil && t != from && free.Has(t.assign.Index()) && t.mayHome() && t.assign.Free(reducePhase) > t.incoming &&
+		return t != nil && t != from && free.Has(t.assign.Index()) && t.mayHome() && t.assign.Free(reducePhase) > t.hosting.incoming &&
 			!j.waitsFor(&j.reduces[p], t)
 	}
 	for _, name := range l.ranking(j) {
@@ -192,7 +192,7 @@ func (l *Live) moveTo(j *job, p int, t *tracker) {
 	l.homeAt(j, p, t)
 	h := &j.housing.homes[p]
 	h.moves, h.moving = moves, true
-	t.incoming++
+	t.hosting.incoming++
 	l.touch(j)
 }
 
@@ -201,6 +201,6 @@ func (l *Live) moveTo(j *job, p int, t *tracker) {
 func (l *Live) landed(h *home) {
 	if h.moving {
 		h.moving = false
-		h.tracker.incoming--
+		h.tracker.hosting.incoming--
 	}
 }

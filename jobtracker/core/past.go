@@ -79,7 +79,7 @@ func (l *Live) keep(a *attempt, state wire.AttemptState, r *wire.Result) {
 // keepLost notes an attempt that nobody will report on any more.
 func (l *Live) keepLost(a *attempt) {
 	cause := "lost with its tracker"
-	if !a.tracker.losing {
+	if !a.tracker.contact.losing {
 		cause = "unknown to its tracker, which may not have got the launch"
 	}
 	a.job.keep(a.task, past{

@@ -160,10 +160,10 @@ func (l *Live) ranking(j *job) []string {
 // it alone, in partitions, and of all jobs, in bytes.
 func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
 	share, n := l.slowness(j, t)/float64(t.slots[reducePhase]), 1
-	if homes := t.homes[j]; homes != nil {
+	if homes := t.hosting.homes[j]; homes != nil {
 		n += homes.Len()
 	}
-	return float64(n) * share, (t.load + w) * share
+	return float64(n) * share, (t.hosting.load + w) * share
 }
 
 // partitionBytes is what a partition of a job is taken to have.
@@ -173,7 +173,7 @@ func (l *Live) partitionBytes(j *job) float64 {
 
 // learnSpeed takes in how a reduce's time on a tracker compares with its job's others.
 func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
-	t.slow = forecast.Slowed(t.slow, &j.measures.Phases[reducePhase].All, r.Took)
+	t.hosting.slow = forecast.Slowed(t.hosting.slow, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
 // A classical job (quern.shuffle.split=false) is what Hadoop does: a reduce has a slot
@@ -276,7 +276,7 @@ func (l *Live) launchGathered() {
 func (l *Live) dropSurplus(t *tracker) {
 	for k := len(l.order) - 1; k >= 0 && t.assign.Free(reducePhase) < 0; k-- {
 		j := l.order[k]
-		if homes := t.homes[j]; homes != nil && j.housing.gathering > 0 {
+		if homes := t.hosting.homes[j]; homes != nil && j.housing.gathering > 0 {
 			for _, p := range slices.Backward(slices.Collect(homes.All())) {
 				if t.assign.Free(reducePhase) < 0 {
 					l.letGo(j, p)
@@ -313,5 +313,5 @@ func (l *Live) dropHome(j *job, p int) {
 	h := &j.housing.homes[p]
 	l.freeSlot(j, p)
 	l.landed(h)
-	h.tracker.load = max(0, h.tracker.load-h.bytes)
+	h.tracker.hosting.load = max(0, h.tracker.hosting.load-h.bytes)
 }

@@ -5,6 +5,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// servicing is the attempts without slots on a tracker.
+type servicing struct {
+	running int  // service attempts that run there
+	may     bool // it is given work, and service attempts before others
+}
+
 // serviceQueues is the service tasks that wait for a tracker with room for them.
 type serviceQueues struct {
 	queues  [2][]turn   // service tasks that wait
@@ -52,9 +58,9 @@ func (t *tracker) mostServices() int {
 
 // refreshServing follows whether a tracker has room for service attempts.
 func (l *Live) refreshServing(t *tracker) {
-	l.services.room.Set(t.assign.Index(), t.usable() && t.drain == 0 && t.services < t.mostServices())
-	if serves := t.fit() && t.slots != [2]int{}; serves != t.serves {
-		t.serves = serves
+	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.mostServices())
+	if serves := t.fit() && t.slots != [2]int{}; serves != t.services.may {
+		t.services.may = serves
 		if serves {
 			l.services.servers++
 		} else {
@@ -65,7 +71,7 @@ func (l *Live) refreshServing(t *tracker) {
 
 // countService notes a service attempt that begins, or has ended.
 func (l *Live) countService(t *tracker, by int) {
-	t.services += by
+	t.services.running += by
 	l.refreshServing(t)
 }
 
@@ -130,7 +136,7 @@ func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 			i = l.services.room.Next(0)
 		}
 		t := l.fleet.byIndex[i]
-		if t.serves && !j.avoids(tk, t) {
+		if t.services.may && !j.avoids(tk, t) {
 			l.placed = i + 1
 			return t
 		}
@@ -141,7 +147,7 @@ func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 	}
 	others := l.services.servers // without room
 	for _, name := range j.mishaps(tk).avoid {
-		if t := l.fleet.trackers[name]; t != nil && t.serves {
+		if t := l.fleet.trackers[name]; t != nil && t.services.may {
 			others--
 		}
 	}

@@ -40,7 +40,7 @@ func (l *Live) tellShares() {
 	m := &wire.Shares{Epoch: l.epoch, Shares: now.list}
 	for i := range now.owed.All() {
 		t := l.fleet.byIndex[i]
-		if t != nil && t.usable() && len(t.homes) > 0 && t.shares != now.version {
+		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.shares != now.version {
 			t.shares = now.version
 			l.send(t, m)
 		}

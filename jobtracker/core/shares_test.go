@@ -22,7 +22,7 @@ func (w *world) checkShares(commands []Command) {
 		}
 	}
 	for _, t := range l.fleet.byIndex {
-		if t != nil && t.usable() && len(t.homes) > 0 && t.shares != l.parts.version {
+		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.shares != l.parts.version {
 			w.fail("%s has homes and was told version %d of the shares, not %d", t.Name, t.shares, l.parts.version)
 		}
 	}

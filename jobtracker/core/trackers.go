@@ -12,6 +12,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// contact is how far the leader and a tracker have come in speaking to each other.
+type contact struct {
+	stream      Stream // 0: none
+	heard       time.Duration
+	inventoried bool              // its inventory is in, so it may be given work
+	taking      bool              // its inventory is being taken in
+	fresh       bool              // its incarnation began in this office: it cannot have attempts of ours
+	losing      bool              // its loss is proposed
+	welcomed    bool              // in this office
+	pages       []*wire.Inventory // of the one that is coming in
+	trouble     string            // what it says is wrong with it
+}
+
 // trackerFleet is the task trackers as the leader sees them.
 type trackerFleet struct {
 	streams  map[Stream]*stream  // that wait to be welcomed
@@ -34,48 +47,24 @@ func newTrackerFleet() trackerFleet {
 	}
 }
 
-// tracker is a registered task tracker as the leader sees it. What is looked at whenever
-// a task ends there comes first, so that it lies together in memory.
+// tracker is a registered task tracker as the leader sees it: parts, of which each has an
+// owner among the files of this package. What is looked at whenever a task ends there comes
+// first, so that it lies together in memory.
 type tracker struct {
-	assign      assign.Tracker
-	stream      Stream // 0: none
-	heard       time.Duration
-	number      int32      // of its name, see fleet.named
-	inventoried bool       // its inventory is in, so it may be given work
-	taking      bool       // its inventory is being taken in
-	fresh       bool       // its incarnation began in this office: it cannot have attempts of ours
-	losing      bool       // its loss is proposed
-	excluded    bool       // as facts.Tracker has it
-	drain       int        // number of the wish that it drains; 0: it does not
-	slots       [2]int     // by phase, as it said last
-	attempts    []*attempt // that run there, in no order
-	outputs     []outputAt // maps whose chosen output is here, or was
-	rack        string     // see locality.Topology
-
-	host      string                // see locality.HostKey
-	load      float64               // bytes that its homes are taken to gather
-	slow      float64               // how much longer than elsewhere reduces take; 0: not measured
-	incoming  int                   // partitions that are gathered for its free slots
-	counted   [2]int                // of its slots, in fleet.slots
-	blame     []time.Duration       // see blamed
-	streaks   [2]streak             // by phase
-	services  int                   // service attempts that run there
-	serves    bool                  // it is given work, and service attempts before others
-	banned    int                   // times excluded since it last succeeded in a task with a slot
-	switched  time.Duration         // when it was excluded or readmitted last
-	pardoned  time.Duration         // when it was last, see leftDisks
-	spared    bool                  // an exclusion that is not in the log yet is to end at once
-	welcomed  bool                  // in this office
-	disksLeft int                   // how often its process has left a disk alone
-	pages     []*wire.Inventory     // of the one that is coming in
-	rate      float64               // bytes a second that its homes fetch; 0: not measured
-	since     time.Duration         // when it began to run nothing, if it is resting
-	resting   bool                  // it drains and runs nothing
-	remade    bool                  // see remake
-	shares    int                   // version of Live.parts that it was told last
-	trouble   string                // what it says is wrong with it
-	homes     map[*job]*taskset.Set // partitions at home here and not committed
-	ready     map[*job]*taskset.Set // of those, partitions that can be reduced now
+	assign   assign.Tracker
+	contact  contact
+	health   health
+	drain    drainProgress
+	number   int32      // of its name, see fleet.named
+	slots    [2]int     // by phase, as it said last
+	attempts []*attempt // that run there, in no order
+	outputs  []outputAt // maps whose chosen output is here, or was
+	rack     string     // see locality.Topology
+	host     string     // see locality.HostKey
+	counted  [2]int     // of its slots, in fleet.slots
+	shares   int        // version of Live.parts that it was told last
+	services servicing
+	hosting  hosting
 
 	facts.Tracker // as they were last applied
 }
@@ -92,7 +81,7 @@ func (s *stream) waits(tracker string) bool {
 }
 
 // usable says whether the tracker can be spoken to.
-func (t *tracker) usable() bool { return t.inventoried && !t.losing }
+func (t *tracker) usable() bool { return t.contact.inventoried && !t.contact.losing }
 
 // fit says whether it is given work.
 func (t *tracker) fit() bool { return t.usable() && !t.shut() }
@@ -102,9 +91,8 @@ func (t *tracker) mayHome() bool { return !t.shut() && t.slots[reducePhase] > 0 
 
 func (l *Live) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
-		Tracker: f, number: l.name(f), host: locality.HostKey(f.Host), heard: l.now, excluded: f.Excluded != "", switched: -never, pardoned: -never,
-		slots: [2]int{f.MapSlots, f.ReduceSlots},
-		homes: make(map[*job]*taskset.Set), ready: make(map[*job]*taskset.Set),
+		Tracker: f, number: l.name(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
+		contact: contact{heard: l.now}, health: newHealth(f), hosting: newHosting(),
 	}
 	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
 	if i == len(l.fleet.byIndex) {
@@ -113,10 +101,10 @@ func (l *Live) addTracker(f facts.Tracker) *tracker {
 	l.fleet.byIndex[i] = t
 	l.fleet.trackers[f.Name] = t
 	d, _ := l.facts.Draining(f.Name)
-	t.drain = d.N
-	l.fleet.draining.Set(t.assign.Index(), t.drain != 0)
+	t.drain.n = d.N
+	l.fleet.draining.Set(t.assign.Index(), t.drain.n != 0)
 	l.setRack(t)
-	l.due.leases = min(l.due.leases, t.heard+l.c.cfg.Lease)
+	l.due.leases = min(l.due.leases, t.contact.heard+l.c.cfg.Lease)
 	l.countSlots(t)
 	return t
 }
@@ -139,7 +127,7 @@ func (l *Live) name(f facts.Tracker) int32 {
 // countSlots keeps fleet.slots.
 func (l *Live) countSlots(t *tracker) {
 	counted := t.slots
-	if t.losing || t.shut() {
+	if t.contact.losing || t.shut() {
 		counted = [2]int{}
 	}
 	for p := range counted {
@@ -153,12 +141,12 @@ func (l *Live) refresh(t *tracker) {
 	l.countSlots(t)
 	l.assign.SetFit(&t.assign, t.fit(), t.slots[mapPhase] > 0)
 	l.refreshServing(t)
-	l.fleet.unfit.Set(t.assign.Index(), !t.losing && t.shut())
+	l.fleet.unfit.Set(t.assign.Index(), !t.contact.losing && t.shut())
 }
 
 func (l *Live) send(t *tracker, m wire.Message) {
-	if t.stream != 0 {
-		l.c.emit(Send{Stream: t.stream, Message: m})
+	if t.contact.stream != 0 {
+		l.c.emit(Send{Stream: t.contact.stream, Message: m})
 	}
 }
 
@@ -174,16 +162,16 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 		}
 		return
 	}
-	if t == nil || t.losing {
+	if t == nil || t.contact.losing {
 		return
 	}
-	t.heard = l.now
+	t.contact.heard = l.now
 	switch m := m.(type) {
 	case *wire.Inventory:
 		l.inventoryPage(t, m)
 	case *wire.Heartbeat:
 		if m.Rate > 0 && m.Rate <= maxRate {
-			t.rate = m.Rate
+			t.hosting.rate = m.Rate
 		}
 		for i := range m.Attempts {
 			l.report(t, &m.Attempts[i])
@@ -220,7 +208,7 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	case checkHello(h) != nil:
 		l.refuse(id, checkHello(h).Error())
 		return
-	case known != nil && known.Process != h.Process && known.stream != 0 && l.now-known.heard <= l.c.cfg.Lease:
+	case known != nil && known.Process != h.Process && known.contact.stream != 0 && l.now-known.contact.heard <= l.c.cfg.Lease:
 		l.refuse(id, fmt.Sprintf("tracker id %s is in use by another process", h.Tracker))
 		return
 	}
@@ -228,7 +216,7 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 		return
 	}
 	l.fleet.streams[id] = &stream{hello: h}
-	if known != nil && known.Process == h.Process && !known.losing {
+	if known != nil && known.Process == h.Process && !known.contact.losing {
 		l.welcome(id, known)
 		return
 	}
@@ -291,8 +279,8 @@ func (l *Live) streamClosed(id Stream) {
 	t := l.fleet.bound[id]
 	delete(l.fleet.streams, id)
 	delete(l.fleet.bound, id)
-	if t != nil && t.stream == id {
-		t.stream, t.inventoried, t.pages = 0, false, nil
+	if t != nil && t.contact.stream == id {
+		t.contact.stream, t.contact.inventoried, t.contact.pages = 0, false, nil
 		l.refresh(t)
 	}
 }
@@ -310,7 +298,7 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
 		began, _ := l.facts.Tracker(name)
 		t := l.addTracker(began)
-		t.fresh, t.shares = true, 1
+		t.contact.fresh, t.shares = true, 1
 	}
 	t := l.fleet.trackers[name]
 	for _, id := range sortedStreams(l.fleet.streams) {
@@ -332,16 +320,16 @@ func sortedStreams(streams map[Stream]*stream) []Stream {
 
 // welcome binds a stream to its tracker, in place of an earlier stream.
 func (l *Live) welcome(id Stream, t *tracker) {
-	if t.stream != 0 {
-		l.closeStream(t.stream)
+	if t.contact.stream != 0 {
+		l.closeStream(t.contact.stream)
 	}
 	s := l.fleet.streams[id]
 	delete(l.fleet.streams, id)
 	l.fleet.bound[id] = t
-	t.stream, t.heard = id, l.now
+	t.contact.stream, t.contact.heard = id, l.now
 	l.capacity(t, [2]int{s.hello.MapSlots, s.hello.ReduceSlots}, "")
-	if !t.welcomed {
-		t.welcomed, t.disksLeft = true, s.hello.DisksLeft // an earlier leader has pardoned these, or the process before
+	if !t.contact.welcomed {
+		t.contact.welcomed, t.health.disksLeft = true, s.hello.DisksLeft // an earlier leader has pardoned these, or the process before
 	}
 	l.leftDisks(t, s.hello.DisksLeft)
 	l.send(t, &wire.Welcome{
@@ -352,7 +340,7 @@ func (l *Live) welcome(id Stream, t *tracker) {
 // capacity notes how many slots a tracker has. What runs in slots that are gone
 // runs on, unless the tracker ends it. Without reduce slots it has given its homes up.
 func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
-	t.trouble = bounded(trouble, maxTrouble)
+	t.contact.trouble = bounded(trouble, maxTrouble)
 	if slots == t.slots {
 		return
 	}
@@ -385,18 +373,18 @@ func (l *Live) checkLeases() {
 	stopped := now-l.due.leases > grace
 	l.due.leases = never
 	for _, t := range l.fleet.byIndex {
-		if t == nil || t.losing {
+		if t == nil || t.contact.losing {
 			continue
 		}
 		if stopped {
-			t.heard = max(t.heard, now-grace)
+			t.contact.heard = max(t.contact.heard, now-grace)
 		}
-		due := t.heard + l.c.cfg.Lease
+		due := t.contact.heard + l.c.cfg.Lease
 		if now < due {
 			l.due.leases = min(l.due.leases, due)
 			continue
 		}
-		t.losing = true
+		t.contact.losing = true
 		l.refresh(t)
 		l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 	}
@@ -431,10 +419,10 @@ func (l *Live) gone(t *tracker) {
 
 // detach takes an incarnation's attempts and homes back, and its stream.
 func (l *Live) detach(t *tracker) {
-	if t.stream != 0 {
-		l.closeStream(t.stream)
+	if t.contact.stream != 0 {
+		l.closeStream(t.contact.stream)
 	}
-	t.losing = true
+	t.contact.losing = true
 	delete(l.fleet.trackers, t.Name)
 	l.fleet.byIndex[t.assign.Index()] = nil
 	for p := range t.slots {
@@ -443,7 +431,7 @@ func (l *Live) detach(t *tracker) {
 	t.slots = [2]int{}
 	l.refresh(t)
 	l.fleet.draining.Remove(t.assign.Index())
-	for p := range t.streaks {
+	for p := range t.health.streaks {
 		l.trust(t, p)
 	}
 	l.assign.DropTracker(&t.assign)
