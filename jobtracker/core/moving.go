@@ -5,20 +5,17 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/jobtracker/core/placement"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
-// A ready partition is reduced at its home. While its home's tracker has no free
-// reduce slot and another has, it waits as the delay rule says; then its home moves
-// there and gathers it anew from the map outputs. Those that were lost are made again
-// before, which the partition waits for where it is.
+// A ready partition is reduced at its home, or moves: see package placement. Map outputs that
+// were lost are made again before, which the partition waits for where it is.
 
-// quickMoves is how often one partition moves so before it waits twice as long for each
-// further move, movesAtOnce how many of a job's partitions are looked at in one Step, and
-// moveGap how long the others wait then.
+// movesAtOnce is how many of a job's partitions are looked at in one Step, and moveGap how
+// long the others wait then.
 const (
-	quickMoves  = 2
 	movesAtOnce = 32
 	moveGap     = 20 * time.Millisecond
 )
@@ -86,26 +83,12 @@ func (l *Live) moveSome(j *job) time.Duration {
 	return due
 }
 
-// movePatience is how long a ready partition waits for a slot of its home's tracker
-// while another is free. Without a rule, and by the dynamic one, it is as long as
-// moving would take, unless that is known to be shorter than what it would wait.
+// movePatience is how long a ready partition waits for a slot of its home's tracker.
 func (l *Live) movePatience(j *job, t *tracker, h *home) time.Duration {
-	takes := l.moveTime(j, t, h)
-	patience := takes
-	switch l.requests.wishes.rule.Kind {
-	case locality.Fixed:
-		patience = l.requests.wishes.rule.Delay
-	case locality.Paper:
-		patience = j.assign.RemoteCost()
-	default:
-		if at, ok := l.reduceAt(j, t); ok && at > takes {
-			patience = 0
-		}
-	}
-	if more := h.moves - quickMoves; more >= 0 { // others were quicker each time
-		patience = max(patience, takes) << min(more+1, 10)
-	}
-	return patience
+	return placement.Patience(placement.Waiting{
+		Rule: l.requests.wishes.rule, Moving: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
+		Slot: func() (time.Duration, bool) { return l.reduceAt(j, t) },
+	})
 }
 
 // makeAgain has the maps run again whose outputs were lost, though all partitions were

@@ -2,21 +2,14 @@ package core
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"strconv"
 
 	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/jobtracker/core/placement"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
-
-// A job's homes are placed so that trackers have as many as their reduce slots get
-// through: those with more slots, and those that are faster, get more. Of those that
-// are equal the one is taken where the plan in force has the job's tasks end soonest, if
-// it says so (HMHS), then the one that has less to reduce of all jobs, in bytes for each
-// of its slots at its speed, then each in turn, going on from job to job. A policy that
-// has something to say is waited for, since a job's homes are placed before its first plan.
 
 // placeHomes finds homes for partitions that have none, but for classical ones, which
 // get them with their slots.
@@ -34,13 +27,12 @@ func (l *Live) placeHomes(j *job) {
 			}
 			return
 		}
-		i := sites.bestFor(j, p)
-		s := &sites.all[i]
-		l.placed = s.t.assign.Index() + 1
-		l.homeAt(j, p, s.t)
-		s.turn += len(l.fleet.byIndex)
-		s.own, s.load = l.loads(j, s.t, w)
-		heap.Fix(sites, i)
+		i := sites.Best(func(tracker int) bool { return j.avoids(&j.reduces[p], l.fleet.byIndex[tracker]) })
+		t := l.fleet.byIndex[sites.Tracker(i)]
+		l.placed = t.assign.Index() + 1
+		l.homeAt(j, p, t)
+		own, load := l.loads(j, t, w)
+		sites.Took(i, own, load, len(l.fleet.byIndex))
 	}
 }
 
@@ -86,44 +78,9 @@ func (l *Live) setHome(j *job, p int) *wire.SetHome {
 	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.housing.homes[p].gen, Maps: len(j.maps), Token: j.spec.token}
 }
 
-// site is a tracker where a partition may be at home.
-type site struct {
-	t    *tracker
-	own  float64 // partitions of the job, with one more
-	load float64 // bytes, likewise
-	rank int     // see ranking
-	turn int
-}
-
-type sites struct{ all []site }
-
-func (s *sites) Len() int { return len(s.all) }
-func (s *sites) Less(a, b int) bool {
-	x, y := &s.all[a], &s.all[b]
-	return cmp.Or(cmp.Compare(x.own, y.own), cmp.Compare(x.rank, y.rank), cmp.Compare(x.load, y.load), cmp.Compare(x.turn, y.turn)) < 0
-}
-func (s *sites) Swap(a, b int) { s.all[a], s.all[b] = s.all[b], s.all[a] }
-func (s *sites) Push(x any)    { s.all = append(s.all, x.(site)) }
-func (s *sites) Pop() any      { panic("core: sites only get others' loads") }
-
-// bestFor is the best of them for a partition: one where its reduce has failed only if
-// there is no other.
-func (s *sites) bestFor(j *job, p int) int {
-	if !j.avoids(&j.reduces[p], s.all[0].t) {
-		return 0
-	}
-	best := 0
-	for i := range s.all {
-		if !j.avoids(&j.reduces[p], s.all[i].t) && (best == 0 || s.Less(i, best)) {
-			best = i
-		}
-	}
-	return best
-}
-
-// sites is where the next partition of a job may be at home, the best first.
-func (l *Live) sites(j *job, w float64) *sites {
-	s := new(sites)
+// sites is where the next partition of a job may be at home.
+func (l *Live) sites(j *job, w float64) *placement.Sites {
+	var sites []placement.Site
 	n := len(l.fleet.byIndex)
 	best := l.ranking(j)
 	ranks := make(map[*tracker]int, len(best))
@@ -131,17 +88,17 @@ func (l *Live) sites(j *job, w float64) *sites {
 		ranks[l.fleet.trackers[name]] = i
 	}
 	for i, t := range l.fleet.byIndex {
-		if t != nil && t.usable() && t.mayHome() {
-			own, load := l.loads(j, t, w)
-			rank, ok := ranks[t]
-			if !ok {
-				rank = len(best)
-			}
-			s.Push(site{t, own, load, rank, (i - l.placed%n + n) % n})
+		if t == nil || !t.usable() || !t.mayHome() {
+			continue
 		}
+		own, load := l.loads(j, t, w)
+		rank, ok := ranks[t]
+		if !ok {
+			rank = len(best)
+		}
+		sites = append(sites, placement.Site{Tracker: i, Own: own, Rank: rank, Load: load, Turn: (i - l.placed%n + n) % n})
 	}
-	heap.Init(s)
-	return s
+	return placement.NewSites(sites)
 }
 
 // ranking is the trackers where the plans in force have a job's tasks end soonest, the

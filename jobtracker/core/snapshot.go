@@ -17,50 +17,72 @@ import (
 // left out for the others: there may be much of it.
 func (l *Live) snapshot(i int) scheduler.Snapshot {
 	needs := menu.NeedsOf(l.requests.wishes.name)
-	s := scheduler.Snapshot{Phase: l.phases[i].kind, Now: l.now, Metric: l.requests.wishes.metric}
-	v := l.lookAt(i, l.now)
-	whole := make(map[*job]time.Duration, len(l.order))
-	usual := l.meanTask(i)
-	for _, j := range l.order {
-		p := v.of(j)
-		t := p.Correct(p.Task(l.overheads.WarmUp)).Time
-		whole[j] = t // also of jobs that get no more slots: some may run there
-		if !j.runnable() || j.facts.Submission().Suspended() {
-			continue
-		}
-		if most := l.useful(j, i, needs.Early); most > 0 && !j.assign.Barred() {
-			s.Jobs = append(s.Jobs, j.allocatable(i, p.Work(t), t, most))
-		}
-		if needs.Transfers && i == mapPhase {
-			if t, ok := j.transfer(t); ok {
-				s.Transfers = append(s.Transfers, t)
-			}
-		}
+	v := l.survey(i)
+	s := scheduler.Snapshot{
+		Phase: l.phases[i].kind, Now: l.now, Metric: l.requests.wishes.metric, Slots: l.fleet.slots[i],
+		Jobs: l.allocatable(v, needs.Early),
 	}
-	s.Slots = l.fleet.slots[i]
-	if needs.Trackers {
-		for _, t := range l.fleet.byIndex {
-			if t != nil && t.counted[i] > 0 {
-				s.Trackers = append(s.Trackers, scheduler.Tracker{ID: t.Name, Free: v.freeAt(t, whole, usual.Task().Time)})
-			}
-		}
-		for _, j := range l.order {
-			s.Measured = append(s.Measured, l.endedTasks(j, i)...)
-		}
-		s.Measured = append(s.Measured, l.endedJobs(i)...)
+	if v.usual.Known() {
+		s.Usual = v.usual.Task().Time.Seconds()
 	}
 	if needs.Transfers && i == mapPhase {
 		b := l.bandwidth()
-		s.Bandwidth = b.Rate()
+		s.Transfers, s.Bandwidth = l.transfers(v), b.Rate()
 	}
-	if usual.Known() {
-		s.Usual = usual.Task().Time.Seconds()
+	if needs.Trackers {
+		s.Trackers, s.Measured = l.freeTrackers(v), l.measured(i)
 	}
 	if needs.Later {
 		s.Later = l.later(&s)
 		s.Flows = l.flows(&s)
 	}
 	return l.shape(s)
+}
+
+// survey is what is known of the tasks of a phase, of all jobs.
+type survey struct {
+	look
+	jobs  []surveyed // as in Live.order, also those that get no more slots: some may run there
+	usual forecast.Mean
+}
+
+// surveyed is a job's phase, and how long one of its tasks takes.
+type surveyed struct {
+	job   *job
+	phase forecast.Phase
+	task  time.Duration
+}
+
+func (l *Live) survey(phase int) *survey {
+	v := &survey{look: l.lookAt(phase, l.now), jobs: make([]surveyed, len(l.order)), usual: l.meanTask(phase)}
+	for i, j := range l.order {
+		p := v.of(j)
+		v.jobs[i] = surveyed{j, p, p.Correct(p.Task(l.overheads.WarmUp)).Time}
+	}
+	return v
+}
+
+// plannable says whether a policy is asked about a job.
+func (j *job) plannable() bool { return j.runnable() && !j.facts.Submission().Suspended() }
+
+// allocatable is the jobs with tasks of a phase that run or could. Where nothing is known
+// of these the work is 0: the policy is to have it measured.
+func (l *Live) allocatable(v *survey, early bool) (list []scheduler.Job) {
+	for i := range v.jobs {
+		x := &v.jobs[i]
+		j := x.job
+		most := l.useful(j, v.phase, early)
+		if !j.plannable() || j.assign.Barred() || most == 0 {
+			continue
+		}
+		terms := j.facts.Submission().Terms()
+		list = append(list, scheduler.Job{
+			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: most,
+			Work: x.phase.Work(x.task), Alone: forecast.Times(j.total(v.phase), x.task),
+			Goal: goalOf(terms, j.spec.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
+		})
+	}
+	return list
 }
 
 // useful is how many slots of a phase a job could use, or, early, is to be planned
@@ -73,57 +95,63 @@ func (l *Live) useful(j *job, phase int, early bool) int {
 	return now
 }
 
-// allocatable is a job's phase with tasks that run or could. Of a phase of which
-// nothing is known the work is 0: the policy is to have it measured.
-func (j *job) allocatable(phase int, work float64, whole time.Duration, most int) scheduler.Job {
-	terms := j.facts.Submission().Terms()
-	return scheduler.Job{
-		ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(phase), Max: most,
-		Work: work, Alone: forecast.Times(j.total(phase), whole),
-		Goal: goalOf(terms, j.spec.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
+// transfers is the shuffles of which something is left.
+func (l *Live) transfers(v *survey) (list []scheduler.Transfer) {
+	for i := range v.jobs {
+		j := v.jobs[i].job
+		s := j.shuffle()
+		if !j.plannable() || s.Left() <= 0 || j.housing.open == 0 {
+			continue
+		}
+		list = append(list, scheduler.Transfer{
+			ID: j.id, Ready: float64(s.Made - s.Gathered), Left: float64(s.Left()), Whole: float64(s.Whole),
+			Maps: forecast.Times(j.total(mapPhase), v.jobs[i].task),
+		})
 	}
+	return list
 }
 
-// transfer is a job's shuffle for policies; ok is false when nothing is left of it.
-func (j *job) transfer(oneMap time.Duration) (t scheduler.Transfer, ok bool) {
-	s := j.shuffle()
-	if s.Left() <= 0 || j.housing.open == 0 {
-		return t, false
+// freeTrackers is when each slot of the trackers is free.
+func (l *Live) freeTrackers(v *survey) (list []scheduler.Tracker) {
+	tasks := make(map[*job]time.Duration, len(v.jobs))
+	for i := range v.jobs {
+		tasks[v.jobs[i].job] = v.jobs[i].task
 	}
-	return scheduler.Transfer{
-		ID: j.id, Ready: float64(s.Made - s.Gathered), Left: float64(s.Left()), Whole: float64(s.Whole),
-		Maps: forecast.Times(j.total(mapPhase), oneMap),
-	}, true
+	for _, t := range l.fleet.byIndex {
+		if t != nil && t.counted[v.phase] > 0 {
+			list = append(list, scheduler.Tracker{ID: t.Name, Free: v.freeAt(t, tasks)})
+		}
+	}
+	return list
 }
 
 // freeAt is when each slot of a tracker is free, in seconds, soonest first. Tasks of
 // which nothing is known are taken to be as long as others.
-func (v *look) freeAt(t *tracker, whole map[*job]time.Duration, usual time.Duration) []float64 {
+func (v *survey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
+	usual := v.usual.Task().Time
 	rests := make([]float64, 0, max(t.slots[v.phase], len(t.attempts)))
 	for _, a := range t.attempts {
 		if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == v.phase {
-			rests = append(rests, forecast.Rest(cmp.Or(whole[a.job], usual), v.age(a)).Seconds())
+			rests = append(rests, forecast.Rest(cmp.Or(tasks[a.job], usual), v.age(a)).Seconds())
 		}
 	}
 	return forecast.FreeAt(t.slots[v.phase], rests)
 }
 
-// endedTasks is the tasks of earlier and of this run on each tracker, for policies to
-// which trackers are not alike.
-func (l *Live) endedTasks(j *job, phase int) []scheduler.Measured {
-	var past map[string]*history.Sum
-	if j.profile != nil {
-		past = j.profile.Phases[phase].Trackers
-	}
-	return measuredOn(j.id, forecast.OnTrackers(l.sums(j, phase).Trackers, past))
-}
-
 // toldPast is of how many jobs that have ended policies are told at most.
 const toldPast = 16
 
-// endedJobs is the tasks of the last jobs that have ended, each of another name: they tell
-// of the trackers. Those that a job goes by that has not ended are among its own.
-func (l *Live) endedJobs(phase int) (list []scheduler.Measured) {
+// measured is how long the tasks of a phase took on each tracker, for policies to which
+// trackers are not alike: of jobs that have not ended, together with those that their
+// estimates go by, and of the last jobs that have ended, each of another name.
+func (l *Live) measured(phase int) (list []scheduler.Measured) {
+	for _, j := range l.order {
+		var past map[string]*history.Sum
+		if j.profile != nil {
+			past = j.profile.Phases[phase].Trackers
+		}
+		list = append(list, measuredOn(j.id, forecast.OnTrackers(l.sums(j, phase).Trackers, past))...)
+	}
 	past := slices.SortedFunc(maps.Values(l.profiles.known), func(a, b *history.Profile) int { return b.Job.Compare(a.Job) })
 	for _, x := range past[:min(toldPast, len(past))] {
 		if !slices.ContainsFunc(l.order, func(j *job) bool { return j.profile == x }) {
