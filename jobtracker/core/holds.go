@@ -13,68 +13,105 @@ import (
 // holds lists what keeps tasks of a job from free slots, each with its end. That there
 // are no free slots is none.
 func (l *Live) holds(j *job) []wire.Hold {
-	var all []wire.Hold
-	hold := func(until time.Duration, format string, args ...any) {
-		h := wire.Hold{What: fmt.Sprintf(format, args...)}
-		if until > 0 && until != never {
-			h.Until = l.c.wall + until.Milliseconds()
-		}
-		all = append(all, h)
+	h := holdList{wall: l.c.wall}
+	h.ofJob(l, j)
+	if j.runnable() {
+		h.ofFailures(j)
+		h.ofPool(l, j)
+		h.ofDrains(l, j)
+		h.ofPlaces(l, j)
 	}
+	return h.list
+}
+
+type holdList struct {
+	wall int64 // as in Core
+	list []wire.Hold
+}
+
+// add notes a hold until a time; at 0 and at never it is not known when it ends.
+func (h *holdList) add(until time.Duration, format string, args ...any) {
+	x := wire.Hold{What: fmt.Sprintf(format, args...)}
+	if until > 0 && until != never {
+		x.Until = h.wall + until.Milliseconds()
+	}
+	h.list = append(h.list, x)
+}
+
+// ofJob lists what keeps all tasks of a job, and those without slots.
+func (h *holdList) ofJob(l *Live, j *job) {
 	if j.held {
-		hold(l.recovery.awaitDue, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", "))
+		h.add(l.recovery.awaitDue, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", "))
 	}
 	if j.facts.Submission().Suspended() {
-		hold(0, "it is suspended, until it is resumed")
+		h.add(0, "it is suspended, until it is resumed")
 	}
 	if kind, ok := j.queuedService(); ok {
-		hold(0, "its %v waits until task trackers have room: each runs at most as many attempts without slots as it has slots, or %d; %d wait in the order in which they came, setups last",
+		h.add(0, "its %v waits until task trackers have room: each runs at most as many attempts without slots as it has slots, or %d; %d wait in the order in which they came, setups last",
 			kind, leastServices, len(l.services.queues[endsWork])+len(l.services.queues[beginsWork]))
 	}
-	if !j.runnable() {
-		return all
-	}
+}
+
+// ofFailures lists what waits since something was lost or has failed.
+func (h *holdList) ofFailures(j *job) {
 	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
-		hold(j.outputs.expected[name].due, "%s waiting for the outputs of tracker %s, which began anew", count(j.outputs.expected[name].maps.Len(), "map"), name)
+		e := j.outputs.expected[name]
+		h.add(e.due, "%s waiting for the outputs of tracker %s, which began anew", count(e.maps.Len(), "map"), name)
 	}
-	for phase, kind := range []string{"map", "reduce"} {
+	for phase, kind := range phaseNames {
 		if n, until := j.waitsAgain(phase, func(tk *task) time.Duration { return j.mishaps(tk).retryAt }); n > 0 {
-			hold(until, "%s waiting to be launched again after failing", count(n, kind))
+			h.add(until, "%s waiting to be launched again after failing", count(n, kind))
 		}
 		if n, until := j.waitsAgain(phase, j.passesBy); n > 0 {
-			hold(until, "%s waiting for a slot of another tracker, after failing where slots are free", count(n, kind))
+			h.add(until, "%s waiting for a slot of another tracker, after failing where slots are free", count(n, kind))
 		}
 	}
-	if p := j.assign.Pool(); p != nil {
-		if j.assign.Barred() {
-			hold(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), ends(p.MaxRunning, "one of them has ended"))
-		}
-		for i, kind := range []string{"map", "reduce"} {
-			if p.Full(i) && l.toLaunch(j, i) > 0 {
-				hold(0, "pool %s has all of its %s, until %s", p.Name, count(p.Max[i], kind+" slot"), ends(p.Max[i], "one is free"))
-			}
+}
+
+var phaseNames = [2]string{mapPhase: "map", reducePhase: "reduce"}
+
+// ofPool lists which limits of its pool a job has reached.
+func (h *holdList) ofPool(l *Live, j *job) {
+	p := j.assign.Pool()
+	if p == nil {
+		return
+	}
+	if j.assign.Barred() {
+		h.add(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), ends(p.MaxRunning, "one of them has ended"))
+	}
+	for i, kind := range phaseNames {
+		if p.Full(i) && l.toLaunch(j, i) > 0 {
+			h.add(0, "pool %s has all of its %s, until %s", p.Name, count(p.Max[i], kind+" slot"), ends(p.Max[i], "one is free"))
 		}
 	}
-	for i, kind := range []string{"map", "reduce"} {
+}
+
+// ofDrains lists where slots stay empty since trackers drain.
+func (h *holdList) ofDrains(l *Live, j *job) {
+	for i, kind := range phaseNames {
 		empty := func(t *tracker) bool { return t.usable() && t.assign.Free(i) > 0 }
 		if names := l.drainingNames(empty); names != "" && l.toLaunch(j, i) > 0 {
-			hold(0, "%s slots stay empty where trackers drain: %s, until that is undone", kind, names)
+			h.add(0, "%s slots stay empty where trackers drain: %s, until that is undone", kind, names)
 		}
 	}
+}
+
+// ofPlaces lists what waits for a better slot than those that are free.
+func (h *holdList) ofPlaces(l *Live, j *job) {
 	if n := min(j.assign.Queued(mapPhase), j.assign.Pending()); n > 0 {
-		hold(l.assign.QueuedUntil(mapPhase), "%s in the queues of trackers where they should end soonest, by the plan", count(n, "map"))
+		h.add(l.assign.QueuedUntil(mapPhase), "%s in the queues of trackers where they should end soonest, by the plan", count(n, "map"))
 	}
 	if until, deferred := j.assign.Deferred(); deferred && j.assign.Bound() > 0 {
-		hold(until, "%s waiting for a slot on a node with their input", count(j.assign.Bound(), "map"))
+		h.add(until, "%s waiting for a slot on a node with their input", count(j.assign.Bound(), "map"))
 	}
-	if n := j.stuck(); n > 0 && j.assign.May(reducePhase) && l.assign.FreeTrackers(reducePhase).Len() > 0 {
-		if j.outputs.remaking {
-			hold(0, "%s waiting for a slot where the partition is at home, until it can move: map output that was lost is made again", count(n, "reduce"))
-		} else {
-			hold(j.housing.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
-		}
+	n := j.stuck()
+	switch {
+	case n == 0 || !j.assign.May(reducePhase) || l.assign.FreeTrackers(reducePhase).Len() == 0:
+	case j.outputs.remaking:
+		h.add(0, "%s waiting for a slot where the partition is at home, until it can move: map output that was lost is made again", count(n, "reduce"))
+	default:
+		h.add(j.housing.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
 	}
-	return all
 }
 
 // waitsAgain counts the tasks of a phase that have failed and wait until some time, and
