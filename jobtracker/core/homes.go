@@ -299,11 +299,11 @@ func (l *Live) updateReduce(j *job, p int) {
 	l.move(j)
 	h.stuck, j.housing.movesDue = 0, 0
 	if can && !h.slot {
-		if l.assign.Offer(&j.assign, &t.assign, 1) == 1 {
+		if l.assign.AddReady(&j.assign, &t.assign, 1) == 1 {
 			l.phases[reducePhase].begun(l.now)
 		}
 	} else {
-		if l.assign.Offer(&j.assign, &t.assign, -1) == 0 {
+		if l.assign.AddReady(&j.assign, &t.assign, -1) == 0 {
 			l.madeAgain(j)
 		}
 	}

@@ -217,7 +217,7 @@ func (l *Live) clearTasks(j *job) {
 	for i := range j.housing.hosts.All() {
 		t := l.fleet.byIndex[i]
 		if ready := t.hosting.ready[j]; ready != nil {
-			l.assign.Offer(&j.assign, &t.assign, -ready.Len())
+			l.assign.AddReady(&j.assign, &t.assign, -ready.Len())
 		}
 		delete(t.hosting.ready, j)
 		delete(t.hosting.homes, j)

@@ -124,7 +124,7 @@ func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
 	if task == 0 {
 		return 0, false
 	}
-	n := locality.Node{Task: task, Ahead: float64(t.assign.Offers() - 1)}
+	n := locality.Node{Task: task, Ahead: float64(t.assign.Ready() - 1)}
 	for range t.assign.Free(reducePhase) {
 		n.Releases = append(n.Releases, 0)
 	}

@@ -53,6 +53,15 @@
 // map that is local to a slot takes amortized O(1): for each job, the maps on a node lie in
 // one list, with a mark below which none is left (see places).
 //
+// # A new rule
+//
+// A rule on which slots a job may take has three places. The question itself: mayTake for any
+// slot of a phase, mayLaunch for a map on one tracker. Whatever makes the answer yes again:
+// Move for a job (A3), uncheck for a tracker's slot (A2). And what a job without any slot that it may
+// take does meanwhile, since it must not stay in line beside free slots (A1): see mayReserve.
+// What the rule has to know of a job, such as a property of it, comes through [Cluster] or
+// with AddJob; package core reads properties in one place, and shows what waits in its holds.go.
+//
 // Everything here is deterministic and reads no clock. Nothing is safe for concurrent use.
 //
 // Sources: the order of the line is FLEX's ("FLEX: A Slot Allocation Scheduling Optimizer
@@ -79,7 +88,7 @@ const (
 const Never = time.Duration(1<<63 - 1)
 
 // Cluster answers an Assigner's questions about tasks and launches them. Its methods may
-// tell of changes in return (Occupy, Leave, Offer, SetFit, Move), but begin no round.
+// tell of changes in return (Occupy, Leave, AddReady, SetFit, Move), but begin no round.
 type Cluster interface {
 	Now() time.Duration
 
@@ -131,7 +140,7 @@ type Assigner struct {
 	racks  map[string]int32 // their numbers
 
 	working   int         // trackers that are given work and have map slots
-	offers    taskset.Set // trackers with a free slot for a ready partition
+	reducible taskset.Set // trackers with a free slot for a ready partition
 	unchecked taskset.Set // trackers with a free map slot that may be local to maps not looked at yet
 	unclaimed taskset.Set // trackers with a free map slot that is local to no map to launch
 
@@ -162,7 +171,7 @@ type phase struct {
 	queues      []Queue        // that it has
 	replanned   bool           // the trackers' queues are not its queues yet
 	queueOf     [][]queueEntry // by tracker
-	queued      bool           // some have queues
+	hasQueues   bool           // some tracker has
 	queuedUntil time.Duration
 }
 
@@ -194,13 +203,13 @@ type Job struct {
 	failed  taskset.Set // maps that have failed somewhere
 	ready   int         // partitions that can be reduced now
 
-	inSlots [2]int
-	given   [2]Given // by the last plan that named it
-	queued  [2]int   // tasks in trackers' queues
-	may     [2]bool  // have more slots, as of the last look
-	offered bool     // map slots that are in no queue, as of the last look
-	pool    *CappedPool
-	barred  bool // by its pool, which runs as many jobs as it may
+	inSlots  [2]int
+	given    [2]Given // by the last plan that named it
+	queued   [2]int   // tasks in trackers' queues
+	may      [2]bool  // have more slots, as of the last look
+	takesAny bool     // map slots beside those of its queues, as of the last look
+	pool     *CappedPool
+	barred   bool // by its pool, which runs as many jobs as it may
 
 	reserved int // slots, in these turns
 	looked   looked
@@ -222,7 +231,7 @@ type Job struct {
 func (a *Assigner) AddJob(j *Job, number int, owner any) {
 	j.Owner, j.number = owner, int32(number)
 	j.waitingSince, j.average = make(map[int32]time.Duration), locality.Average(locality.Start)
-	j.index = int32(place(&a.jobs, j))
+	j.index = int32(insert(&a.jobs, j))
 }
 
 // Clear ends that a job has anything to launch.
@@ -247,18 +256,18 @@ func (a *Assigner) DropJob(j *Job) {
 type Tracker struct {
 	Owner any // the tracker that it belongs to
 
-	node   *node
-	place  int32 // the node's index
-	rack   int32 // its number
-	index  int32 // in Assigner.trackers
-	fit    bool  // it is given work
-	works  bool  // so, and has map slots
-	free   [2]int
-	offers int // partitions that can be reduced there, of all jobs
+	node      *node
+	nodeIndex int32
+	rack      int32 // its number
+	index     int32 // in Assigner.trackers
+	fit       bool  // it is given work
+	works     bool  // so, and has map slots
+	free      [2]int
+	ready     int // partitions that can be reduced there, of all jobs
 }
 
-// place puts x where a list has a nil, or at its end.
-func place[T any](list *[]*T, x *T) int {
+// insert puts x where a list has a nil, or at its end.
+func insert[T any](list *[]*T, x *T) int {
 	for i, other := range *list {
 		if other == nil {
 			(*list)[i] = x

@@ -66,7 +66,7 @@ func (w *world) checkSlots() {
 			for m := range j.pending.All() {
 				wanted = wanted || j.Indexed() && slices.Contains(j.splits[m].Hosts, t.host)
 			}
-			if free && w.a.standingOf(Map, &j.Job).queued && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
+			if free && w.a.standingOf(Map, &j.Job).inLine && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
 				w.t.Errorf("tracker %d has a free map slot that is local to job %d", i, j.number)
 			}
 			if w.a.FreeTrackers(Reduce).Has(i) && j.May(Reduce) && (j.ready[t] > 0 || j.gathers > 0) {
@@ -93,7 +93,7 @@ func (w *world) checkLines() {
 				w.t.Errorf("job %d may have slots of phase %d: %v", j.number, phase, j.may[phase])
 			}
 			switch {
-			case !s.queued:
+			case !s.inLine:
 			case line.of(&j.Job) != s:
 				w.t.Errorf("job %d is at %+v in the line of phase %d, not at %+v", j.number, line.of(&j.Job), phase, s)
 			case s.deferred:

@@ -100,7 +100,7 @@ func (a *Assigner) recallLocal(strict bool) {
 	p := &a.phases[Map]
 	for i := range a.unchecked.All() {
 		t := a.trackers[i]
-		if !p.free.Has(i) || a.demand[t.place] == 0 {
+		if !p.free.Has(i) || a.demand[t.nodeIndex] == 0 {
 			continue
 		}
 		for _, index := range p.line.deferred {

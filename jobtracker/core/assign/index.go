@@ -176,7 +176,7 @@ func (a *Assigner) pickAt(j *Job, p *places, place int32, which set, t *Tracker,
 
 // pickLocal is the lowest map to launch whose input is on t's node, or -1.
 func (a *Assigner) pickLocal(j *Job, t *Tracker, strict bool) int {
-	return a.pickAt(j, &j.in.onNodes, t.place, pending, t, strict)
+	return a.pickAt(j, &j.in.onNodes, t.nodeIndex, pending, t, strict)
 }
 
 // pickInRack is the lowest map of a set whose input is in t's rack, or -1.

@@ -5,10 +5,10 @@ import (
 	"sort"
 )
 
-// standing is a job's place in the line of a phase, and what that depends on. The zero
-// standing is outside of the line.
+// standing is what a job's place in the line of a phase depends on. The zero standing is
+// outside of the line.
 type standing struct {
-	queued   bool
+	inLine   bool    // or deferred: it has tasks to launch and may
 	deferred bool    // it waits for local slots, and is not in the line
 	lacks    float64 // what part of the slots that the plan gives it
 	rank     int32   // in the plan
@@ -90,7 +90,7 @@ func shift(list []int32, i, k int) {
 // list is the list that jobs with a standing are in, or nil.
 func (s *line) list(x standing) *[]int32 {
 	switch {
-	case !x.queued:
+	case !x.inLine:
 		return nil
 	case x.deferred:
 		return &s.deferred
@@ -147,7 +147,7 @@ func (a *Assigner) standingOf(phase int, j *Job) standing {
 	x, _ := a.Given(phase, j)
 	under := max(x.Slots-j.inSlots[phase]-reserved, 0)
 	return standing{
-		queued: true, deferred: phase == Map && j.deferred,
+		inLine: true, deferred: phase == Map && j.deferred,
 		lacks: float64(under) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
 	}
 }
@@ -195,11 +195,11 @@ func (a *Assigner) lineUp() {
 		if !j.may[Map] {
 			a.recall(j) // it claims no slots
 		}
-		offered := j.may[Map] && j.queued[Map] < max(1, j.pending.Len())
-		if offered && !j.offered {
-			a.offerAll(j)
+		takesAny := j.may[Map] && j.queued[Map] < max(1, j.pending.Len())
+		if takesAny && !j.takesAny {
+			a.uncheckLocal(j)
 		}
-		j.offered = offered
+		j.takesAny = takesAny
 		for i := range a.phases {
 			if a.phases[i].line.place(j, a.standingOf(i, j)) {
 				a.cluster.InLine(i)

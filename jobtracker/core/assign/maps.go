@@ -15,7 +15,7 @@ import "github.com/quernmr/quern/jobtracker/core/taskset"
 func (a *Assigner) AssignMaps() {
 	a.lineUp()
 	p := &a.phases[Map]
-	if p.free.Len() == 0 || p.line.Len()+len(a.deferred)+len(a.asideJobs) == 0 && !p.queued {
+	if p.free.Len() == 0 || p.line.Len()+len(a.deferred)+len(a.asideJobs) == 0 && !p.hasQueues {
 		return
 	}
 	a.round++

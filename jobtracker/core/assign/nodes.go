@@ -25,7 +25,7 @@ func (a *Assigner) nodeOf(host string) *node {
 	n := a.nodes[host]
 	if n == nil {
 		n = &node{host: host}
-		i := place(&a.byNode, n)
+		i := insert(&a.byNode, n)
 		if i == len(a.demand) {
 			a.demand = append(a.demand, 0)
 		}
@@ -202,9 +202,9 @@ func (a *Assigner) lessDemand(j *Job, m int) {
 	}
 }
 
-// offerAll has the free slots that are local to a job's maps looked at again: it may be
+// uncheckLocal has the free slots that are local to a job's maps looked at again: it may be
 // given some from now on.
-func (a *Assigner) offerAll(j *Job) {
+func (a *Assigner) uncheckLocal(j *Job) {
 	if !j.Indexed() {
 		return
 	}

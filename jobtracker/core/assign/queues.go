@@ -33,7 +33,7 @@ type queueEntry struct {
 // requeue brings the trackers' queues into line with a new plan.
 func (a *Assigner) requeue(phase int) {
 	p := &a.phases[phase]
-	if !p.queued && len(p.queues) == 0 {
+	if !p.hasQueues && len(p.queues) == 0 {
 		return
 	}
 	a.dropQueues(phase)
@@ -50,7 +50,7 @@ func (a *Assigner) requeue(phase int) {
 			a.uncheck(t)
 		}
 	}
-	if p.queued = len(p.queues) > 0; p.queued {
+	if p.hasQueues = len(p.queues) > 0; p.hasQueues {
 		p.queuedUntil = a.cluster.Now() + a.queuesLast
 	}
 }
@@ -63,7 +63,7 @@ func (a *Assigner) addQueued(j *Job, phase, tasks int) {
 
 func (a *Assigner) dropQueues(phase int) {
 	p := &a.phases[phase]
-	p.queued, p.queuedUntil = false, Never
+	p.hasQueues, p.queuedUntil = false, Never
 	for _, t := range a.trackers {
 		if t != nil {
 			a.dropQueue(t, phase)
@@ -99,7 +99,7 @@ func (j *Job) Queued(phase int) int { return j.queued[phase] }
 
 // launchQueued launches maps from the queues of those trackers that have become free.
 func (a *Assigner) launchQueued() {
-	if !a.phases[Map].queued {
+	if !a.phases[Map].hasQueues {
 		return
 	}
 	for i := range a.unchecked.All() {

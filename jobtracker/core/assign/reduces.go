@@ -6,7 +6,7 @@ func (a *Assigner) AssignReduces() {
 	a.lineUp()
 	for launched := true; launched; {
 		launched = false
-		among := &a.offers
+		among := &a.reducible
 		if a.someGather() {
 			among = &a.phases[Reduce].free
 		}

@@ -10,14 +10,14 @@ import (
 // AddTracker enters a tracker on a host, which is given no work yet, and numbers it.
 func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) int {
 	t.Owner, t.free = owner, slots
-	t.index = int32(place(&a.trackers, t))
+	t.index = int32(insert(&a.trackers, t))
 	for i := range a.phases {
 		if p := &a.phases[i]; len(p.queueOf) < len(a.trackers) {
 			p.queueOf = append(p.queueOf, nil)
 		}
 	}
 	n := a.nodeOf(host)
-	t.node, t.place = n, n.index
+	t.node, t.nodeIndex = n, n.index
 	n.trackers = append(n.trackers, t)
 	return int(t.index)
 }
@@ -77,10 +77,10 @@ func (a *Assigner) Vacate(j *Job, t *Tracker, phase int) {
 	a.refresh(t, phase)
 }
 
-// Offer counts partitions of a job that can be reduced on a tracker from now on or, below
+// AddReady counts partitions of a job that can be reduced on a tracker from now on or, below
 // 0, no more. It returns how many the job has. SetFit follows.
-func (a *Assigner) Offer(j *Job, t *Tracker, n int) int {
-	t.offers += n
+func (a *Assigner) AddReady(j *Job, t *Tracker, n int) int {
+	t.ready += n
 	j.ready += n
 	return j.ready
 }
@@ -91,18 +91,18 @@ func (a *Assigner) refresh(t *Tracker, phase int) {
 	changed := a.phases[phase].free.Set(i, free)
 	switch {
 	case phase == Reduce:
-		a.offers.Set(i, free && t.offers > 0)
+		a.reducible.Set(i, free && t.ready > 0)
 	case changed:
 		a.unchecked.Set(i, free)
-		a.unclaimed.Set(i, free && a.demand[t.place] == 0)
+		a.unclaimed.Set(i, free && a.demand[t.nodeIndex] == 0)
 	}
 }
 
 // Free is the number of a tracker's free slots; below 0 while it runs more than it may.
 func (t *Tracker) Free(phase int) int { return t.free[phase] }
 
-// Offers counts the partitions that can be reduced on a tracker.
-func (t *Tracker) Offers() int { return t.offers }
+// Ready counts the partitions that can be reduced on a tracker.
+func (t *Tracker) Ready() int { return t.ready }
 
 // Index is the tracker's number: small, and given to another one later.
 func (t *Tracker) Index() int { return int(t.index) }
@@ -176,7 +176,7 @@ func (j *Job) LevelOf(m int, t *Tracker) wire.Level {
 	switch {
 	case len(nodes) == 0:
 		return 0
-	case taskset.Has(nodes, t.place):
+	case taskset.Has(nodes, t.nodeIndex):
 		return wire.NodeLocal
 	case taskset.Has(j.in.racks.At(m), t.rack):
 		return wire.RackLocal

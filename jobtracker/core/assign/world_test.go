@@ -87,7 +87,7 @@ func (w *world) LaunchReduce(job *Job, at *Tracker, gather bool) bool {
 	switch {
 	case j.ready[t] > 0:
 		j.ready[t]--
-		w.a.Offer(job, at, -1)
+		w.a.AddReady(job, at, -1)
 	case gather && j.gathers > 0:
 		j.gathers--
 	default:
@@ -161,7 +161,7 @@ func (w *world) dropTracker(t *simTracker) {
 				w.a.Enter(&j.Job, m)
 			}
 		}
-		w.a.Offer(&j.Job, &t.Tracker, -j.ready[t])
+		w.a.AddReady(&j.Job, &t.Tracker, -j.ready[t])
 		delete(j.ready, t)
 		for i := len(j.reduces) - 1; i >= 0; i-- {
 			if j.reduces[i] == t {
@@ -218,7 +218,7 @@ func (w *world) endReduce(j *simJob, i int) {
 func (w *world) dropJob(j *simJob) {
 	w.a.Clear(&j.Job)
 	for t, n := range j.ready {
-		w.a.Offer(&j.Job, &t.Tracker, -n)
+		w.a.AddReady(&j.Job, &t.Tracker, -n)
 		w.setFit(t)
 	}
 	j.gathers = 0
@@ -316,7 +316,7 @@ func (w *world) act() {
 		w.setRule()
 	case n < 52 && t != nil:
 		j.ready[t]++
-		w.a.Offer(&j.Job, &t.Tracker, 1)
+		w.a.AddReady(&j.Job, &t.Tracker, 1)
 		w.setFit(t)
 		w.a.Move(&j.Job)
 	case n < 54:
