@@ -149,20 +149,9 @@ func (l *Live) committed(j *job, x *facts.Committed) {
 		}
 	}
 	if j.facts.Kind() == wire.Reduce {
-		l.partitionDone(j, x.Task)
+		l.leaveCommitted(j, x.Task)
 	}
 	l.updateTask(j, x.Task)
 	l.phases[phaseOf(j.facts.Kind())].completed(l.now)
 	l.touch(j)
-}
-
-// partitionDone lets go of the home of a committed partition.
-func (l *Live) partitionDone(j *job, p int) {
-	if h := &j.housing.homes[p]; !h.complete {
-		h.complete = true
-		l.gathered(j)
-	}
-	l.updateReduce(j, p)
-	j.housing.homeless.Remove(p)
-	l.leaveHome(j, p)
 }

@@ -42,9 +42,15 @@ type housing struct {
 	movesAsOf int           // trackers with free reduce slots then
 }
 
-// forget drops which partitions wait for a home, or for a better one.
-func (h *housing) forget() {
-	h.homeless, h.wrong, h.leaving = taskset.Set{}, taskset.Set{}, taskset.Set{}
+// makeHomes is for so many partitions, of which some are committed.
+func (h *housing) makeHomes(partitions int, committed func(p int) bool) {
+	h.homes = make([]home, partitions)
+	for p := range h.homes {
+		if !committed(p) {
+			h.open++
+			h.homeless.Add(p)
+		}
+	}
 }
 
 // home is where a partition is gathered.
@@ -101,6 +107,39 @@ func (l *Live) leaveHome(j *job, p int) {
 		delete(t.hosting.ready, j)
 		j.housing.hosts.Remove(t.assign.Index())
 		j.outputs.full.Remove(t.assign.Index())
+	}
+}
+
+// leaveCommitted lets go of the home of a committed partition.
+func (l *Live) leaveCommitted(j *job, p int) {
+	if h := &j.housing.homes[p]; !h.complete {
+		h.complete = true
+		l.gathered(j)
+	}
+	l.updateReduce(j, p)
+	j.housing.homeless.Remove(p)
+	l.leaveHome(j, p)
+}
+
+// leaveAll lets go of all homes of a job, which needs no others.
+func (l *Live) leaveAll(j *job) {
+	h := &j.housing
+	h.homeless, h.wrong, h.leaving = taskset.Set{}, taskset.Set{}, taskset.Set{}
+	for i := range h.hosts.All() {
+		t := l.fleet.byIndex[i]
+		if ready := t.hosting.ready[j]; ready != nil {
+			l.assign.AddReady(&j.assign, &t.assign, -ready.Len())
+		}
+		delete(t.hosting.ready, j)
+		delete(t.hosting.homes, j)
+		l.refresh(t)
+	}
+	h.hosts = taskset.Set{}
+	for p := range h.homes {
+		if at := &h.homes[p]; at.tracker != nil {
+			l.dropHome(j, p)
+			at.tracker = nil
+		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
-	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -75,20 +74,15 @@ func (l *Live) splitsWritten(j *job) {
 
 // makeTasks makes the tasks when their numbers are known.
 func (l *Live) makeTasks(j *job) {
-	j.maps = make([]mapTask, j.facts.Maps())
+	j.maps, j.reduces = make([]mapTask, j.facts.Maps()), make([]task, j.facts.Reduces())
 	for i := range j.maps {
 		j.maps[i].kind, j.maps[i].n = wire.Map, int32(i)
 	}
-	j.ended.pasts = slices.Grow(j.ended.pasts, min(j.facts.Maps()+j.facts.Reduces(), maxPast))
-	j.reduces = make([]task, j.facts.Reduces())
-	j.housing.homes = make([]home, j.facts.Reduces())
 	for i := range j.reduces {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
-		if !j.facts.Committed(i) {
-			j.housing.open++
-			j.housing.homeless.Add(i)
-		}
 	}
+	j.ended.expect(len(j.maps) + len(j.reduces))
+	j.housing.makeHomes(len(j.reduces), j.facts.Committed)
 	for i := range j.maps {
 		l.updateMap(j, i)
 	}
@@ -212,24 +206,8 @@ func (l *Live) clearTasks(j *job) {
 	l.assign.Clear(&j.assign)
 	j.service.forget()
 	j.outputs.forget()
-	j.housing.forget()
 	j.faults.reminded = nil
-	for i := range j.housing.hosts.All() {
-		t := l.fleet.byIndex[i]
-		if ready := t.hosting.ready[j]; ready != nil {
-			l.assign.AddReady(&j.assign, &t.assign, -ready.Len())
-		}
-		delete(t.hosting.ready, j)
-		delete(t.hosting.homes, j)
-		l.refresh(t)
-	}
-	j.housing.hosts = taskset.Set{}
-	for p := range j.housing.homes {
-		if h := &j.housing.homes[p]; h.tracker != nil {
-			l.dropHome(j, p)
-			h.tracker = nil
-		}
-	}
+	l.leaveAll(j)
 }
 
 func (l *Live) touchFlow(f *facts.Job) {

@@ -45,6 +45,9 @@ type past struct {
 // known, nor when they began: that is taken to be by their time before they were heard of.
 const unknownLaunch = -1
 
+// expect makes room for as many attempts as there are tasks.
+func (e *endedAttempts) expect(tasks int) { e.pasts = slices.Grow(e.pasts, min(tasks, maxPast)) }
+
 // adopted says whether an earlier leader has launched an attempt.
 func (l *Live) adopted(a *attempt) bool { return a.id.N/wire.EpochAttempts != int(l.epoch) }
 
