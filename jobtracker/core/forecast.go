@@ -107,7 +107,7 @@ func (l *Live) meanTask(phase int) (m forecast.Mean) {
 	for _, j := range l.order {
 		m.Add(l.taskTime(j, phase).Time)
 	}
-	for _, p := range l.profiles.known {
+	for p := range l.profiles.All() {
 		m.Add(p.Phases[phase].Mean())
 	}
 	return m
@@ -316,7 +316,7 @@ func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
 	if tasks = max(0, f.Maps()); phase == reducePhase {
 		tasks = f.Reduces()
 	}
-	if p := l.profiles.known[f.Name()]; p != nil {
+	if p := l.profiles.Of(f.Name()); p != nil {
 		each = p.Phases[phase].Mean()
 	}
 	return tasks, each

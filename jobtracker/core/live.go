@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/jobtracker/core/profiles"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
@@ -55,7 +55,7 @@ type Live struct {
 	placed    int // homes and service attempts placed so far, for round robin
 	parts     portions
 	requests  requests
-	profiles  profiles
+	profiles  *profiles.Known
 	overheads forecast.Overheads
 	predicted predicted
 }
@@ -89,8 +89,7 @@ func newLive(c *Core) *Live {
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	l.assign = assign.New(assigning{l}, queuesLast*c.cfg.Period)
-	l.parts.version = 1
-	l.profiles.known, l.profiles.loading = make(map[string]*history.Profile), make(map[string]bool)
+	l.profiles = profiles.New(facts.KeptJobs, maxProfiled)
 	l.setPools()
 	l.obey()
 	for t := range l.facts.Trackers() {

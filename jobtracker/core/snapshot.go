@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -152,8 +151,7 @@ func (l *Live) measured(phase int) (list []scheduler.Measured) {
 		}
 		list = append(list, measuredOn(j.id, forecast.OnTrackers(l.sums(j, phase).Trackers, past))...)
 	}
-	past := slices.SortedFunc(maps.Values(l.profiles.known), func(a, b *history.Profile) int { return b.Job.Compare(a.Job) })
-	for _, x := range past[:min(toldPast, len(past))] {
+	for _, x := range l.profiles.Latest(toldPast) {
 		if !slices.ContainsFunc(l.order, func(j *job) bool { return j.profile == x }) {
 			list = append(list, measuredOn(x.Job, forecast.ByTracker(x.Phases[phase].Trackers))...)
 		}

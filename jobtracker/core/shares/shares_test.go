@@ -1,0 +1,62 @@
+package shares
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestUpdate goes through lists, in order, of what one Told is asked to take over.
+func TestUpdate(t *testing.T) {
+	const s = time.Second
+	of := func(list ...float64) (shares []wire.JobShare) { // job, share, job, share …
+		for i := 0; i < len(list); i += 2 {
+			shares = append(shares, wire.JobShare{Job: wire.JobID{N: int(list[i])}, Share: list[i+1]})
+		}
+		return shares
+	}
+	var told Told
+	version := 1
+	for _, x := range []struct {
+		name    string
+		at      time.Duration
+		list    []wire.JobShare
+		matters bool
+	}{
+		{"nothing, at first", 0, nil, false},
+		{"the first list, at once", 0, of(1, 0.5, 2, 0.5), true},
+		{"a little more, later", 10 * s, of(1, 0.6, 2, 0.4), false},
+		{"much more, later", 10 * s, of(1, 0.7, 2, 0.3), true},
+		{"the same first job, soon", 10*s + s/2, of(1, 1), false},
+		{"the same first job, a period later", 11 * s, of(1, 1), true},
+		{"another first job, soon", 11 * s, of(2, 1), true},
+		{"nothing, soon", 11 * s, nil, true},
+		{"nothing again", 20 * s, nil, false},
+		{"something, soon after nothing", 11 * s, of(2, 1), true},
+	} {
+		if got := told.Update(x.list, x.at, s); got != x.matters {
+			t.Errorf("%s: taken over: %v", x.name, got)
+		}
+		if x.matters {
+			version++
+		}
+		if told.Version() != version || x.matters && !slices.Equal(told.List(), x.list) {
+			t.Errorf("%s: version %d has %v", x.name, told.Version(), told.List())
+		}
+	}
+}
+
+func TestOwed(t *testing.T) {
+	var told Told
+	told.Owe(7)
+	told.Owe(3)
+	told.Owe(7)
+	if got := slices.Collect(told.Owed()); !slices.Equal(got, []int{3, 7}) {
+		t.Errorf("owed to %v", got)
+	}
+	if got := slices.Collect(told.Owed()); len(got) != 0 {
+		t.Errorf("then to %v", got)
+	}
+}
