@@ -16,6 +16,7 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -124,7 +125,7 @@ func TestHistory(t *testing.T) {
 	if err != nil || r.Job.State != last.State || r.Job.Counters.Get("g", "MAPS") != 5 || r.Plan.Name != "count" || r.Job.Elapsed != last.Elapsed {
 		t.Errorf("history %+v, %v; the job %+v", r, err, last)
 	}
-	if _, err := s.Attempts(within(t), core.Asker{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
+	if _, err := s.Attempts(within(t), core.Asker{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("attempts of an unknown job: %v", err)
 	}
 	if _, err := s.Submit(within(t), core.Asker{}, submission("b", 1)); err != nil {

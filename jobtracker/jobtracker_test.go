@@ -17,6 +17,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
@@ -110,14 +111,14 @@ func TestJobRuns(t *testing.T) {
 	if err != nil || !slices.Equal(again, ids) {
 		t.Errorf("the same key gave %v, %v", again, err)
 	}
-	if err := s.Kill(within(t), core.Asker{}, ids[0], "late"); !errors.Is(err, core.ErrJobEnded) {
+	if err := s.Kill(within(t), core.Asker{}, ids[0], "late"); !errors.Is(err, admission.ErrJobEnded) {
 		t.Errorf("kill of an ended job: %v", err)
 	}
-	if _, err := s.Submit(within(t), core.Asker{}, submission("", 1)); !errors.Is(err, core.ErrBadSubmission) {
+	if _, err := s.Submit(within(t), core.Asker{}, submission("", 1)); !errors.Is(err, admission.ErrBadSubmission) {
 		t.Errorf("bad submission: %v", err)
 	}
 	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1, N: 9}}) {
-		if !errors.Is(err, core.ErrUnknownJob) {
+		if !errors.Is(err, admission.ErrUnknownJob) {
 			t.Errorf("watch of an unknown job: %v", err)
 		}
 	}
@@ -358,7 +359,7 @@ func TestPools(t *testing.T) {
 	}
 	sub := submission("a", 1)
 	sub.Terms.Pool = "adhoc"
-	if _, err := s.Submit(within(t), core.Asker{}, sub); !errors.Is(err, core.ErrBadTerms) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
+	if _, err := s.Submit(within(t), core.Asker{}, sub); !errors.Is(err, admission.ErrBadSettings) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
 		t.Error(err)
 	}
 	writePools(t, files, "<allocations>\n<pool name=\"adhoc\"><minMaps>few</minMaps></pool></allocations>")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -28,7 +29,7 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 
 // Attempts lists a job's attempts by task and number, those of an ended job from
 // its history, with the job's token for whom that is. It fails with
-// core.ErrUnknownJob, core.ErrNotLeader, or fs.ErrNotExist when an ended job has no
+// admission.ErrUnknownJob, core.ErrNotLeader, or fs.ErrNotExist when an ended job has no
 // history.
 func (s *Server) Attempts(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error) {
 	a, err := s.attempts(ctx, job)
@@ -50,7 +51,7 @@ func (s *Server) attempts(ctx context.Context, job wire.JobID) (wire.JobAttempts
 	case running:
 		return attempts, nil
 	case !known:
-		err = fmt.Errorf("%v: %w", job, core.ErrUnknownJob)
+		err = fmt.Errorf("%v: %w", job, admission.ErrUnknownJob)
 	default:
 		var r *history.Record
 		if r, err = history.Find(s.cfg.FS, s.cfg.Staging, job); err == nil {
@@ -61,7 +62,7 @@ func (s *Server) attempts(ctx context.Context, job wire.JobID) (wire.JobAttempts
 }
 
 // Explain says why a job has the slots it has, what it waits for and when it should
-// end. It fails with core.ErrUnknownJob or core.ErrNotLeader.
+// end. It fails with admission.ErrUnknownJob or core.ErrNotLeader.
 func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error) {
 	var x wire.Explanation
 	known := false
@@ -70,7 +71,7 @@ func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation,
 	case err != nil: // x may be written yet
 		return wire.Explanation{}, err
 	case !known:
-		return wire.Explanation{}, fmt.Errorf("%v: %w", job, core.ErrUnknownJob)
+		return wire.Explanation{}, fmt.Errorf("%v: %w", job, admission.ErrUnknownJob)
 	}
 	return x, nil
 }

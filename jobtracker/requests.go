@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -19,9 +20,9 @@ const secretBytes = 32
 
 // Submit hands in a submission and returns the ids of its jobs, in the order of
 // its Plan. The same key gets the same ids, so a caller may submit again after
-// core.ErrNotLeader or an error of ctx. core.ErrBadSubmission is final.
+// core.ErrNotLeader or an error of ctx. admission.ErrBadSubmission is final.
 //
-// A known asker owns the jobs, whatever the submission says. core.ErrNotAllowed: the
+// A known asker owns the jobs, whatever the submission says. admission.ErrNotAllowed: the
 // key or the pool is not for that asker.
 func (s *Server) Submit(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
 	secret := make([]byte, secretBytes)
@@ -36,8 +37,8 @@ func (s *Server) Submit(ctx context.Context, by core.Asker, sub wire.Submission)
 }
 
 // Kill stops a job: when it returns nil the job will end as Killed, unless it
-// was already failing. It fails with core.ErrUnknownJob, core.ErrJobEnded,
-// core.ErrJobCommitting, core.ErrNotAllowed or core.ErrNotLeader.
+// was already failing. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
+// admission.ErrJobCommitting, admission.ErrNotAllowed or core.ErrNotLeader.
 func (s *Server) Kill(ctx context.Context, by core.Asker, job wire.JobID, reason string) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Kill{Token: token, By: by, Job: job, Reason: reason}
@@ -157,7 +158,7 @@ func (s *Server) answerWatch(w *watch) bool {
 	for _, id := range w.jobs {
 		status, ok := s.core.StatusAt(s.now(), id)
 		if !ok {
-			a = watchAnswer{err: fmt.Errorf("%v: %w", id, core.ErrUnknownJob)}
+			a = watchAnswer{err: fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)}
 			break
 		}
 		a.statuses = append(a.statuses, status)
@@ -210,8 +211,8 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 }
 
 // Change asks for other terms of the submission that a job is of, or for it to be
-// suspended or resumed. It fails with core.ErrUnknownJob, core.ErrJobEnded,
-// core.ErrBadTerms, core.ErrNotAllowed or core.ErrNotLeader.
+// suspended or resumed. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
+// admission.ErrBadSettings, admission.ErrNotAllowed or core.ErrNotLeader.
 func (s *Server) Change(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Change{Token: token, By: by, Job: job, Change: change}
@@ -221,7 +222,7 @@ func (s *Server) Change(ctx context.Context, by core.Asker, job wire.JobID, chan
 
 // Schedule asks for another scheduler, metric or delay rule, from now on and
 // whatever job trackers are started with; what is empty stays. It fails with
-// core.ErrBadScheduling or core.ErrNotLeader.
+// admission.ErrBadScheduling or core.ErrNotLeader.
 func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Schedule{Token: token, Scheduling: scheduling}

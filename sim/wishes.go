@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
@@ -112,12 +113,12 @@ func (c *client) change(x wire.Change, jobs []wire.JobID, done func()) {
 		switch {
 		case r.Err == nil:
 			c.granted(x)
-		case errors.Is(r.Err, core.ErrJobEnded) && len(jobs) > 1:
+		case errors.Is(r.Err, admission.ErrJobEnded) && len(jobs) > 1:
 			c.change(x, jobs[1:], done)
 			return
-		case errors.Is(r.Err, core.ErrJobEnded):
+		case errors.Is(r.Err, admission.ErrJobEnded):
 			return // perhaps after it was changed, without an answer
-		case errors.Is(r.Err, core.ErrBadTerms) && x.Pool != nil:
+		case errors.Is(r.Err, admission.ErrBadSettings) && x.Pool != nil:
 		default:
 			w.fail("V12: the change of %v is refused: %v", jobs[0], r.Err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quernmr/quern/bench/schedulers/tasktimes"
 	"github.com/quernmr/quern/bench/testbed"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -278,7 +278,7 @@ func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (a
 // kill ends a job that has served its turn, unless it is about to end by itself.
 func kill(ctx context.Context, c *testbed.Cluster, id wire.JobID) error {
 	err := c.API.Kill(ctx, id, "it is not needed any more")
-	if err != nil && !errors.Is(err, core.ErrJobEnded) && !errors.Is(err, core.ErrJobCommitting) {
+	if err != nil && !errors.Is(err, admission.ErrJobEnded) && !errors.Is(err, admission.ErrJobCommitting) {
 		return err
 	}
 	return testbed.Await(ctx, testbed.StartWait, "end of "+id.String(), func() bool {

@@ -35,7 +35,7 @@ import (
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/identity"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
@@ -124,8 +124,8 @@ func parse(args []string, out daemon.Output) (*options, error) {
 			return nil, daemon.Wrong("-admins: %v", err)
 		}
 	}
-	if err := core.CheckScheduling(o.scheduling); err != nil {
-		return nil, daemon.Wrong("-%s", strings.TrimPrefix(err.Error(), core.ErrBadScheduling.Error()+": "))
+	if err := admission.CheckScheduling(o.scheduling); err != nil {
+		return nil, daemon.Wrong("-%s", strings.TrimPrefix(err.Error(), admission.ErrBadScheduling.Error()+": "))
 	}
 	return o, o.check(keep)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -105,7 +106,7 @@ func (f *fakeJobTracker) find(id wire.JobID) (wire.JobStatus, error) {
 			return j, nil
 		}
 	}
-	return wire.JobStatus{}, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
+	return wire.JobStatus{}, fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)
 }
 
 func (f *fakeJobTracker) Submit(ctx context.Context, _ core.Asker, sub wire.Submission) ([]wire.JobID, error) {
@@ -115,7 +116,7 @@ func (f *fakeJobTracker) Submit(ctx context.Context, _ core.Asker, sub wire.Subm
 func (f *fakeJobTracker) Kill(_ context.Context, _ core.Asker, id wire.JobID, reason string) error {
 	j, err := f.find(id)
 	if err == nil && j.State.Ended() {
-		err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
+		err = fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
 	}
 	if err == nil {
 		f.killed = append(f.killed, fmt.Sprintf("%v %s", id, reason))
@@ -129,9 +130,9 @@ func (f *fakeJobTracker) Change(_ context.Context, _ core.Asker, id wire.JobID, 
 	case err != nil:
 		return err
 	case j.State.Ended():
-		return fmt.Errorf("%v: %w", id, core.ErrJobEnded)
+		return fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
 	case c.Pool != nil && *c.Pool == "nowhere":
-		return fmt.Errorf("%v: %w: pool \"nowhere\" is unknown; there are [default etl]", id, core.ErrBadTerms)
+		return fmt.Errorf("%v: %w: pool \"nowhere\" is unknown; there are [default etl]", id, admission.ErrBadSettings)
 	}
 	text, err := json.Marshal(web.ChangeOf(&c))
 	f.changed = append(f.changed, fmt.Sprintf("%v %s", id, text))

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/quernmr/quern/history"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -94,7 +94,7 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 			}
 		}
 		if len(jobs) == 0 {
-			return nil, fmt.Errorf("%v: %w: no job of this flow is there", flow, core.ErrUnknownJob)
+			return nil, fmt.Errorf("%v: %w: no job of this flow is there", flow, admission.ErrUnknownJob)
 		}
 		for _, job := range choose(jobs) {
 			if !slices.Contains(ids, job.ID) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -174,9 +174,9 @@ func (q *query) kill(ctx context.Context) error {
 	killed := make([]wire.JobID, 0, len(ids))
 	for _, id := range ids {
 		err := q.cluster.Kill(ctx, id, reason)
-		if errors.Is(err, core.ErrUnknownJob) {
+		if errors.Is(err, admission.ErrUnknownJob) {
 			if _, past := q.past(ctx, id, err); past == nil {
-				err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
+				err = fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
 			}
 		}
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/identity"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -87,7 +87,7 @@ func (q *query) logs(ctx context.Context) error {
 // noToken says why a job's logs cannot be asked for.
 func (q *query) noToken(id wire.JobID, owner string) error {
 	if q.who != nil && q.who.Self().Name != owner {
-		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", core.ErrNotAllowed, id, cmp.Or(owner, "who is not known any more"), q.who.Self().Name)
+		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "who is not known any more"), q.who.Self().Name)
 	}
 	return fmt.Errorf("%v has no token, without which its logs are not given: it is from before there were any", id)
 }
@@ -108,7 +108,7 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 		return attempts, nil
 	case errors.Is(err, fs.ErrNotExist): // of an ended job; the cluster has looked
 		err = fmt.Errorf("%v has no history: %w", id, err)
-	case errors.Is(err, core.ErrUnknownJob):
+	case errors.Is(err, admission.ErrUnknownJob):
 		r, err := q.past(ctx, id, err)
 		if err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ import (
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/identity"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -212,7 +212,7 @@ func (q *query) stagingURL(ctx context.Context) (string, error) {
 // past looks for a job that the cluster does not know any more in its history.
 // Unknown is what the cluster has said.
 func (q *query) past(ctx context.Context, id wire.JobID, unknown error) (*history.Record, error) {
-	if !errors.Is(unknown, core.ErrUnknownJob) {
+	if !errors.Is(unknown, admission.ErrUnknownJob) {
 		return nil, unknown
 	}
 	staging, err := q.stagingURL(ctx)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
@@ -25,7 +25,7 @@ func (q *query) scheduler(ctx context.Context) error {
 		q.wanted.Scheduler = q.args[0]
 	}
 	if q.wanted != (wire.Scheduling{}) {
-		if err := core.CheckScheduling(q.wanted); err != nil {
+		if err := admission.CheckScheduling(q.wanted); err != nil {
 			return wrong("%v", err)
 		}
 		if err := q.cluster.Schedule(ctx, q.wanted); err != nil {

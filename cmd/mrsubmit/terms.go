@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
@@ -233,9 +233,9 @@ func (q *query) set(ctx context.Context) error {
 // change asks for one; a job that is known from its history has ended.
 func (q *query) change(ctx context.Context, id wire.JobID, change wire.Change) error {
 	err := q.cluster.Change(ctx, id, change)
-	if errors.Is(err, core.ErrUnknownJob) {
+	if errors.Is(err, admission.ErrUnknownJob) {
 		if _, past := q.past(ctx, id, err); past == nil {
-			err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
+			err = fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
 		}
 	}
 	return err

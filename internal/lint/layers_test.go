@@ -29,6 +29,7 @@ func layers() [][]string {
 		{"tasktracker/attemptlog", "tasktracker/disks", "tasktracker/gather", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
+		{"jobtracker/core/admission", "jobtracker/core/handshake"},
 		{"jobtracker/core/facts", "jobtracker/core/assign", "jobtracker/core/placement", "jobtracker/core/profiles", "jobtracker/core/shares"},
 		{"jobtracker/core/taskset", "jobtracker/core/forecast"},
 		{"runtime", "jobfile", "history"},

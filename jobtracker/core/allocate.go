@@ -74,7 +74,7 @@ func (l *Live) allocate() {
 		p.seq++
 		p.seen, p.bounds = slices.Clone(s.Jobs), s.Pools // the policy has the others
 		p.asked, p.last, p.due = true, l.now, l.now+l.c.cfg.Period
-		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.requests.wishes.name, Snapshot: s})
+		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 	}
 }
 

@@ -33,7 +33,7 @@ func (l *Live) learnRacks(splits []Split) {
 	for i := range splits {
 		s := &splits[i]
 		for k, host := range s.Hosts {
-			if k < len(s.Racks) && l.topo.Learn(host, s.Racks[k]) {
+			if k < len(s.Racks) && l.fleet.topo.Learn(host, s.Racks[k]) {
 				news = true
 			}
 		}
@@ -50,7 +50,7 @@ func (l *Live) learnRacks(splits []Split) {
 
 // setRack notes the rack of a tracker, by what is known of racks.
 func (l *Live) setRack(t *tracker) {
-	t.rack = l.topo.Rack(t.Host, t.Tracker.Rack)
+	t.rack = l.fleet.topo.Rack(t.Host, t.Tracker.Rack)
 	l.assign.SetRack(&t.assign, t.rack)
 }
 

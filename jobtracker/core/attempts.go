@@ -159,7 +159,7 @@ func (l *Live) remove(j *job, t *tracker, a *attempt) {
 		p := phaseOf(kind)
 		l.assign.Vacate(&j.assign, &t.assign, p)
 		l.phases[p].completed(l.now)
-		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.requests.wishes.name).Early {
+		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.sharing.Policy).Early {
 			l.phases[reducePhase].completed(l.now) // reduces may count from now on
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
@@ -90,7 +91,7 @@ func TestSubmissionsTooLarge(t *testing.T) {
 		o := newOffice(Config{})
 		before := o.entries
 		answers := replies(o.feed(Submit{Token: 1, Submission: c.sub}))
-		if len(answers) != 1 || !errors.Is(answers[0].Err, ErrBadSubmission) || !errors.Is(answers[0].Err, wire.ErrTooLarge) ||
+		if len(answers) != 1 || !errors.Is(answers[0].Err, admission.ErrBadSubmission) || !errors.Is(answers[0].Err, wire.ErrTooLarge) ||
 			!strings.Contains(answers[0].Err.Error(), c.want) || o.entries != before {
 			t.Errorf("%s: %d entries, %+v", name, o.entries-before, answers)
 		}
@@ -141,7 +142,7 @@ func TestRefused(t *testing.T) {
 		return nil
 	}
 	answers := replies(o.feed(Submit{Token: 1, Submission: sized(1, func(*wire.JobPlan) {})}))
-	if len(answers) != 1 || !errors.Is(answers[0].Err, ErrBadSubmission) || !errors.Is(answers[0].Err, large) {
+	if len(answers) != 1 || !errors.Is(answers[0].Err, admission.ErrBadSubmission) || !errors.Is(answers[0].Err, large) {
 		t.Errorf("a submission: %+v", answers)
 	}
 

@@ -48,7 +48,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	if c.live == nil {
 		return s
 	}
-	s.Scheduling, s.NoPlan, s.Pools = c.scheduling(), c.live.noPlan(), c.live.poolStatus()
+	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Asked, c.live.noPlan(), c.live.poolStatus()
 	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(pools.Warnings)
 	s.Drains = c.live.drains()
 	for _, t := range c.live.fleet.trackers {
@@ -67,7 +67,7 @@ func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 		Connected: t.usable(), Silent: (now - t.contact.heard).Milliseconds(),
 		Excluded: t.Excluded, Trouble: t.contact.trouble, Rack: t.rack,
 	}
-	if conflict := l.topo.Conflict(t.Host, t.Tracker.Rack); conflict != "" {
+	if conflict := l.fleet.topo.Conflict(t.Host, t.Tracker.Rack); conflict != "" {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; "+conflict, "; ")
 	}
 	return s

@@ -99,22 +99,13 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/handshake"
 	"github.com/quernmr/quern/wire"
 )
 
-var (
-	// ErrUnknownJob answers requests about a job that is not known, or no longer.
-	ErrUnknownJob = errors.New("unknown job")
-	// ErrJobEnded answers a kill of a job that has ended.
-	ErrJobEnded = errors.New("the job has ended")
-	// ErrJobCommitting answers a kill of a job whose outputs move into place.
-	ErrJobCommitting = errors.New("the job's output is being moved into place")
-	// ErrBadSubmission answers a submission that makes no sense.
-	ErrBadSubmission = errors.New("bad submission")
-	// ErrOtherStaging halts a job tracker that was started with another staging
-	// directory than its cluster was bootstrapped with.
-	ErrOtherStaging = errors.New("staging directory differs from the cluster's")
-)
+// ErrOtherStaging halts a job tracker that was started with another staging
+// directory than its cluster was bootstrapped with.
+var ErrOtherStaging = errors.New("staging directory differs from the cluster's")
 
 // Config is what a Core needs to know. All of it is the leader's alone: Facts do
 // not depend on it.
@@ -299,7 +290,7 @@ func (c *Core) entry(e Entry) {
 func (c *Core) checkStaging() bool {
 	boot := c.facts.Boot()
 	if boot.Start != 0 && c.cfg.Cluster != "" && c.cfg.Cluster != boot.Cluster {
-		c.emit(RemoveNonce{Name: nonceFile(c.cfg.Staging, c.cfg.Cluster)})
+		c.emit(RemoveNonce{Name: handshake.NonceFile(c.cfg.Staging, c.cfg.Cluster)})
 		c.cfg.Cluster, c.cfg.Nonce = "", ""
 	}
 	if boot.Start == 0 || c.cfg.Staging == "" || boot.Staging == c.cfg.Staging {

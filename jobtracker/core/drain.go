@@ -37,26 +37,20 @@ type drainProgress struct {
 // shut says whether a tracker is given no work: it is excluded, or drains.
 func (t *tracker) shut() bool { return t.health.excluded || t.drain.n != 0 }
 
-// drainTracker has a tracker drain, or drain no more, one request after the other.
+// drainTracker has a tracker drain, or drain no more.
 func (l *Live) drainTracker(r Drain) {
 	if _, drains := l.facts.Draining(r.Tracker); l.fleet.trackers[r.Tracker] == nil && !drains {
-		l.c.emit(Reply{Token: r.Token, Err: fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker)})
+		l.reply(r, fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker))
 		return
 	}
-	l.requests.wishes.drains.ask(r, l.proposeDrain)
-}
-
-func (l *Live) proposeDrain(r Drain) {
-	l.propose(&facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo})
+	l.askInTurn("drain", r)
 }
 
 func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
 	if t := l.fleet.trackers[x.Tracker]; fitted && t != nil {
 		l.drainChanged(t)
 	}
-	l.requests.wishes.drains.applied(l.c, func(r Drain) bool {
-		return fitted && r.Tracker == x.Tracker && r.Undo == x.Undo
-	}, l.proposeDrain)
+	l.appliedInTurn("drain", x, fitted)
 }
 
 // drainChanged brings a tracker into line with what is wished of its name.

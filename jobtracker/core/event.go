@@ -4,14 +4,16 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/assign"
+	"github.com/quernmr/quern/jobtracker/core/handshake"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
 // Stream names one connection of a tracker. The owner never uses a number twice.
-type Stream uint64
+type Stream = handshake.Stream
 
 // Token names a client's request until its [Reply].
 type Token uint64
@@ -82,7 +84,7 @@ type (
 		Secret     []byte // random, for the tokens of its jobs
 	}
 
-	// Change asks for other terms of the submission that a job is of, or for it to be
+	// Change asks for other settings of the submission that a job is of, or for it to be
 	// suspended or resumed. What is nil stays. It is answered when it is in the log.
 	Change struct {
 		Token Token
@@ -112,6 +114,9 @@ type (
 		Reason string
 	}
 )
+
+// Asker is the user or daemon that makes a request.
+type Asker = admission.Asker
 
 // request is an event that is answered by one Reply.
 type request interface {

@@ -66,7 +66,7 @@ func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 // explain adds what the leader knows of the job with the number.
 func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := all.Of(number), l.jobs[number]
-	x.Scheduling = l.c.scheduling()
+	x.Scheduling = l.sharing.Asked
 	x.End = l.wallOf(o.End)
 	for i := range l.phases {
 		if i == mapPhase || j.facts.Reduces() > 0 {

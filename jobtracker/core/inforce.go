@@ -49,7 +49,7 @@ func (l *Live) noteShare(j *job) {
 
 // noteOf is what the plan in force has for a job, but for queues.
 func (l *Live) noteOf(j *job, p *phase) history.Planned {
-	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.requests.wishes.asked}
+	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
 	if x, ok := l.assign.Given(p.index, &j.assign); ok {
 		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/profiles"
-	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -31,8 +30,9 @@ type dueTimes struct {
 	leases   time.Duration
 	readmits time.Duration // when the next exclusion ends
 	tidy     time.Duration
-	drains   time.Duration // when it is to be seen what those that drain still have
-	alarms   []alarm       // sorted by time
+	drains   time.Duration  // when it is to be seen what those that drain still have
+	sweeps   map[string]int // failed removals of staging directories, which are tried again, by submission key
+	alarms   []alarm        // sorted by time
 }
 
 // Live is what a leader knows beyond Facts: streams, slots, running attempts, map
@@ -48,13 +48,13 @@ type Live struct {
 	order     []*job // by number
 	todo      stepWork
 	due       dueTimes
-	topo      locality.Topology // of the splits read so far
-	assign    *assign.Assigner  // which task runs in which slot
+	assign    *assign.Assigner // which task runs in which slot
 	phases    [2]phase
 	services  serviceQueues
 	placed    int // homes and service attempts placed so far, for round robin
 	parts     portions
 	requests  requests
+	sharing   sharing
 	profiles  *profiles.Known
 	overheads forecast.Overheads
 	predicted predicted
@@ -82,8 +82,8 @@ func phaseOf(k wire.Kind) int {
 // newLive begins an office.
 func newLive(c *Core) *Live {
 	l := &Live{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
-	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), newRequests()
-	l.due = dueTimes{leases: never, readmits: c.now, tidy: never, drains: never}
+	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
+	l.due = dueTimes{leases: never, readmits: c.now, tidy: never, drains: never, sweeps: make(map[string]int)}
 	if c.cfg.Tidy > 0 {
 		l.due.tidy = c.now + min(c.cfg.Tidy, firstTidy)
 	}
@@ -91,7 +91,7 @@ func newLive(c *Core) *Live {
 	l.assign = assign.New(assigning{l}, queuesLast*c.cfg.Period)
 	l.profiles = profiles.New(facts.KeptJobs, maxProfiled)
 	l.setPools()
-	l.obey()
+	l.useScheduling()
 	for t := range l.facts.Trackers() {
 		l.addTracker(t)
 		l.recovery.awaiting[t.Name] = true
@@ -113,19 +113,17 @@ func newLive(c *Core) *Live {
 
 // drop ends the office: streams are closed and open requests answered.
 func (l *Live) drop() {
-	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.streams)), maps.Keys(l.fleet.bound))
+	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.bound))
 	slices.Sort(streams)
 	for _, id := range streams {
 		l.c.emit(CloseStream{Stream: id})
 	}
 	var tokens []Token
-	for _, t := range l.requests.submits {
-		tokens = append(tokens, t...)
+	for _, list := range l.requests {
+		for _, w := range list {
+			tokens = append(tokens, w.token())
+		}
 	}
-	for _, t := range l.requests.kills {
-		tokens = append(tokens, t...)
-	}
-	tokens = append(tokens, l.requests.wishes.tokens()...)
 	slices.Sort(tokens)
 	for _, t := range tokens {
 		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
@@ -189,7 +187,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 	case *facts.Submitted:
 		l.submitted(x, fitted)
 	case *facts.Swept:
-		delete(l.requests.sweeps, x.Key)
+		delete(l.due.sweeps, x.Key)
 	case *facts.Stopped:
 		l.stopped(x, fitted)
 	case *facts.Granted:

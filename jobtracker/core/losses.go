@@ -23,6 +23,89 @@ type loss struct {
 	at time.Duration
 }
 
+// checkLeases proposes the loss of trackers not heard of for a lease. A lease ends by the
+// times when messages were read: however late these are handed in, one that waits keeps
+// its tracker. It begins when a message is handed in, before which the next is not read.
+// When the owner comes much later than it was asked to, it was stopped, and what trackers
+// have said meanwhile may still be on its way: they have half a lease more.
+func (l *Live) checkLeases() {
+	now := l.c.read
+	if now < l.due.leases {
+		return
+	}
+	grace := l.c.cfg.Lease / 2
+	stopped := now-l.due.leases > grace
+	l.due.leases = never
+	for _, t := range l.fleet.byIndex {
+		if t == nil || t.contact.losing {
+			continue
+		}
+		if stopped {
+			t.contact.heard = max(t.contact.heard, now-grace)
+		}
+		due := t.contact.heard + l.c.cfg.Lease
+		if now < due {
+			l.due.leases = min(l.due.leases, due)
+			continue
+		}
+		t.contact.losing = true
+		l.refresh(t)
+		l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
+	}
+}
+
+func (l *Live) lost(x *facts.TrackerLost) {
+	if t := l.fleet.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
+		l.left(t)
+		l.inventoryIn(t.Name)
+	}
+	// It may have come back while its loss was on the way to the log.
+	for _, id := range l.fleet.unwelcomed.Waiting(x.Tracker) {
+		l.register(l.fleet.unwelcomed.Said(id))
+	}
+}
+
+// gone takes everything back that a lost incarnation had: its attempts, its
+// homes, its map outputs, in this order, so that maps run again only if a
+// partition still has to be gathered.
+func (l *Live) gone(t *tracker) {
+	l.detach(t)
+	outputs := l.outputsOn(t)
+	for _, j := range l.order {
+		l.outputsGone(j, outputs[j.facts.N()])
+	}
+	l.allExpectedNoMore(t.Name)
+	l.needTracker()
+	l.touchAll()
+}
+
+// detach takes an incarnation's attempts and homes back, and its stream.
+func (l *Live) detach(t *tracker) {
+	if t.contact.stream != 0 {
+		l.closeStream(t.contact.stream)
+	}
+	t.contact.losing = true
+	delete(l.fleet.trackers, t.Name)
+	l.fleet.byIndex[t.assign.Index()] = nil
+	for p := range t.slots {
+		l.assign.AddFree(&t.assign, p, -t.assign.Free(p))
+	}
+	t.slots = [2]int{}
+	l.refresh(t)
+	l.fleet.draining.Remove(t.assign.Index())
+	for p := range t.health.streaks {
+		l.trust(t, p)
+	}
+	l.assign.DropTracker(&t.assign)
+	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
+		l.vanished(a)
+	}
+	for _, j := range l.order {
+		j.measures.Lost(t.number)
+		l.homesGone(j, t)
+	}
+}
+
 // left ends an incarnation that was lost, or has ended since it was drained.
 func (l *Live) left(t *tracker) {
 	if l.drained(t) {
@@ -102,25 +185,4 @@ func (l *Live) tellJobs(t *tracker, became string, take func()) {
 			j.lossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
 		}
 	}
-}
-
-// log has the job tracker's log say something. Args are names and values.
-func (l *Live) log(text string, args ...any) { l.c.emit(Note{Text: text, Args: args}) }
-
-// warn is log of what an operator should know.
-func (l *Live) warn(text string, args ...any) { l.c.emit(Note{Warn: true, Text: text, Args: args}) }
-
-// noteJob notes a step in a job's life.
-func (l *Live) noteJob(f *facts.Job, step string, args ...any) {
-	l.log("job "+step, append([]any{"job", l.facts.ID(f.N()).String(), "name", f.Name()}, args...)...)
-}
-
-// noteEnd notes how a job has ended, and why.
-func (l *Live) noteEnd(f *facts.Job) {
-	args := []any{"state", f.End().Outcome.String(), "elapsed", time.Duration(f.End().Elapsed) * time.Millisecond}
-	if f.End().Outcome != wire.Succeeded {
-		why, _, _ := strings.Cut(f.End().Error, "\n")
-		args = append(args, "why", why)
-	}
-	l.noteJob(f, "ended", args...)
 }

@@ -43,7 +43,7 @@ const rankingWait = 4
 // under a policy that ranks trackers, as long as there is nothing to be gathered, and not
 // for ever.
 func (l *Live) awaitsRanking(j *job) bool {
-	if !menu.NeedsOf(l.requests.wishes.name).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
+	if !menu.NeedsOf(l.sharing.Policy).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
 		return false
 	}
 	if j.housing.rankedBy == 0 {

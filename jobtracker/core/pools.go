@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -17,12 +16,12 @@ import (
 // the old table in force.
 func (l *Live) pools(r Pools) {
 	if r.Err != nil {
-		l.requests.wishes.badPools = r.Err.Error()
+		l.sharing.badPools = r.Err.Error()
 		return
 	}
-	l.requests.wishes.badPools = ""
-	waiting := l.requests.wishes.pools != nil
-	l.requests.wishes.pools = &r.Table
+	l.sharing.badPools = ""
+	waiting := l.sharing.pools != nil
+	l.sharing.pools = &r.Table
 	if !waiting {
 		l.proposePools()
 	}
@@ -31,11 +30,11 @@ func (l *Live) pools(r Pools) {
 // proposePools asks for the table read last to be in force, unless it is.
 func (l *Live) proposePools() {
 	n, table := l.facts.Pools()
-	if reflect.DeepEqual(l.requests.wishes.pools, table) {
-		l.requests.wishes.pools = nil
+	if reflect.DeepEqual(l.sharing.pools, table) {
+		l.sharing.pools = nil
 		return
 	}
-	l.propose(&facts.Pooled{N: n + 1, Table: *l.requests.wishes.pools})
+	l.propose(&facts.Pooled{N: n + 1, Table: *l.sharing.pools})
 }
 
 // pooled takes up a new table. One of an earlier leader may have come before the
@@ -47,7 +46,7 @@ func (l *Live) pooled(fitted bool) {
 		}
 		l.setPools()
 	}
-	if l.requests.wishes.pools != nil {
+	if l.sharing.pools != nil {
 		l.proposePools()
 	}
 }
@@ -57,12 +56,12 @@ func (l *Live) poolStatus() string {
 	_, table := l.facts.Pools()
 	from := table.From
 	switch {
-	case l.requests.wishes.badPools == "":
+	case l.sharing.badPools == "":
 		return from
 	case from == "":
-		return "none: " + l.requests.wishes.badPools
+		return "none: " + l.sharing.badPools
 	}
-	return from + " as it was: " + l.requests.wishes.badPools
+	return from + " as it was: " + l.sharing.badPools
 }
 
 // poolsInUse tells of the pools of the table and of those that jobs are in, by name.
@@ -104,27 +103,6 @@ func (l *Live) poolOf(id wire.JobID) string {
 	return wire.DefaultPool
 }
 
-// checkPool says why an owner's jobs may not be in a pool. An administrator may have
-// anybody's jobs in any pool.
-func (l *Live) checkPool(name, owner string, by Asker) error {
-	_, table := l.facts.Pools()
-	p, ok := table.Find(name)
-	switch {
-	case !ok:
-		names := []string{wire.DefaultPool}
-		for _, p := range table.Pools {
-			if p.Name != wire.DefaultPool {
-				names = append(names, p.Name)
-			}
-		}
-		slices.Sort(names)
-		return fmt.Errorf("%w: pool %q is unknown; there are %v", ErrBadTerms, name, names)
-	case !by.Admin && !p.Admits(owner):
-		return fmt.Errorf("%w: pool %s is not open to %q", ErrNotAllowed, p.Name, owner)
-	}
-	return nil
-}
-
 // shape brings batches and pools into a snapshot: jobs count as arrived with the
 // first of their batch that has not ended, whether that has tasks left or not.
 func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
@@ -141,5 +119,5 @@ func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
 		}
 	}
 	_, table := l.facts.Pools()
-	return table.Shape(s, l.poolOf, menu.NeedsOf(l.requests.wishes.name).Pools)
+	return table.Shape(s, l.poolOf, menu.NeedsOf(l.sharing.Policy).Pools)
 }

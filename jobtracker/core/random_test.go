@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -112,7 +113,7 @@ func (w *world) wish(id wire.JobID, suspended bool, answered func()) {
 	}
 	w.request(func(token Token) Event { return Change{Token: token, Job: id, Change: c} }, func(r Reply) {
 		w.note("change of %s to suspended=%v: %v", showJob(id), suspended, r.Err)
-		if errors.Is(r.Err, ErrBadTerms) {
+		if errors.Is(r.Err, admission.ErrBadSettings) {
 			w.fail("change of %v: %v", id, r.Err)
 		}
 		answered()

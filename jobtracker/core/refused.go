@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 )
 
@@ -20,21 +21,12 @@ func (c *Core) refused(r Refused) {
 	c.live.now = c.now
 	switch x := x.(type) {
 	case *facts.Submitted:
-		c.live.submitRefused(x, r.Err)
+		c.live.replyAll("submit "+x.Submission.Key, Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
 	case *facts.Ended:
 		c.live.endRefused(x, r.Err)
 	case *facts.Pooled:
-		c.live.requests.wishes.pools, c.live.requests.wishes.badPools = nil, r.Err.Error()
+		c.live.sharing.pools, c.live.sharing.badPools = nil, r.Err.Error()
 	}
-}
-
-// submitRefused answers those who wait for the jobs of a submission.
-func (l *Live) submitRefused(x *facts.Submitted, why error) {
-	key := x.Submission.Key
-	for _, token := range l.requests.submits[key] {
-		l.c.emit(Reply{Token: token, Err: fmt.Errorf("%w: %w", ErrBadSubmission, why)})
-	}
-	delete(l.requests.submits, key)
 }
 
 // endRefused lets a job end without its counters and troubles, which alone can be many.

@@ -1,105 +1,109 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
+	"reflect"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
-// requests is what clients wait for, and what they wish.
-type requests struct {
-	submits map[string][]Token // by submission key
-	kills   map[int][]Token    // by job number
-	sweeps  map[string]int     // failed removals of staging directories, by submission key
-	wishes  wishes
+// requests are the accepted requests of clients that wait for an entry of the log, by what
+// they ask for, oldest first: "submit KEY", "kill N", "change KEY", "schedule", "drain".
+// Equal submits and kills of one job have one answer. The others become entries one after the
+// other: the first is proposed. See [Live.askInTurn].
+type requests map[string][]waiting
+
+// waiting is one of them.
+type waiting struct {
+	request
+	proposed facts.Fact // the last time; nil for submits, kills and those that are not first
 }
 
-func newRequests() requests {
-	return requests{
-		submits: make(map[string][]Token), kills: make(map[int][]Token), sweeps: make(map[string]int),
-		wishes: wishes{changes: make(map[string]*inTurn[Change]), proposed: make(map[string]*facts.Changed)},
+// add notes a request. first says that no other asks for the same.
+func (q requests) add(what string, r request) (first bool) {
+	q[what] = append(q[what], waiting{request: r})
+	return len(q[what]) == 1
+}
+
+// reply answers a request that need not wait.
+func (l *Live) reply(r request, err error) { l.c.emit(Reply{Token: r.token(), Err: err}) }
+
+// replyAll answers all requests that ask for the same.
+func (l *Live) replyAll(what string, answer Reply) {
+	for _, w := range l.requests[what] {
+		answer.Token = w.token()
+		l.c.emit(answer)
+	}
+	delete(l.requests, what)
+}
+
+// askInTurn proposes what a request asks for, after the earlier ones for the same.
+func (l *Live) askInTurn(what string, r request) {
+	if l.requests.add(what, r) {
+		l.proposeFirst(what)
 	}
 }
 
-// maxTasks bounds the maps and the reduces of one job.
-const maxTasks = wire.MaxTasks
-
-// checkNew says why a submission cannot be proposed.
-func checkNew(s *wire.Submission, staging string) error {
-	err := facts.CheckSubmission(s)
-	if err == nil {
-		err = s.Bound()
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrBadSubmission, err)
-	}
-	return checkPlace(s, staging)
-}
-
-// checkPlace says why the directory that a submission names cannot be its own: it is
-// removed with its jobs, by this job tracker's rights.
-func checkPlace(s *wire.Submission, staging string) error {
-	name, below := strings.CutPrefix(s.Staging, strings.TrimRight(staging, "/")+"/")
-	reserved := []string{"", ".", "..", wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory}
-	if staging != "" && (!below || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
-		return fmt.Errorf("%w: %q is no directory for a submission below %s", ErrBadSubmission, s.Staging, staging)
-	}
-	return nil
-}
-
-// checkOwnPlace refuses the directory of another submission whose files are there yet.
-func (l *Live) checkOwnPlace(s *wire.Submission) error {
-	for other := range l.facts.Submissions() {
-		if l.facts.Boot().Staging != "" && !other.Swept() && other.Staging() == s.Staging {
-			return fmt.Errorf("%w: the directory %q is another submission's", ErrBadSubmission, s.Staging)
+// appliedInTurn follows an entry of the kind that such requests ask for: it answers the first
+// one if that is what the entry says, and proposes the next. The entry may be of an earlier
+// leader; then the first one is proposed again, on top of it.
+func (l *Live) appliedInTurn(what string, x facts.Fact, fitted bool) {
+	if list := l.requests[what]; len(list) > 0 && fitted && list[0].says(x) {
+		l.reply(list[0], nil)
+		if l.requests[what] = list[1:]; len(list) == 1 {
+			delete(l.requests, what)
 		}
 	}
-	return nil
+	l.proposeFirst(what)
+}
+
+func (l *Live) proposeFirst(what string) {
+	if list := l.requests[what]; len(list) > 0 {
+		list[0].proposed = l.factOf(list[0].request)
+		l.propose(list[0].proposed)
+	}
+}
+
+// factOf is the fact that a request asks for by now.
+func (l *Live) factOf(r request) facts.Fact {
+	switch r := r.(type) {
+	case Change:
+		return admission.Changed(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
+	case Schedule:
+		now := l.facts.Scheduled()
+		return &facts.Scheduled{N: now.N + 1, Scheduling: r.Scheduling.Over(now.Scheduling)}
+	case Drain:
+		return &facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo}
+	}
+	panic(fmt.Sprintf("core: unexpected request %T", r))
+}
+
+// says whether an entry does what a request asks for. An entry of an earlier leader may share
+// slots in a way that differs only in what a Schedule leaves open.
+func (w *waiting) says(x facts.Fact) bool {
+	if r, ok := w.request.(Schedule); ok {
+		now := x.(*facts.Scheduled).Scheduling
+		return now == r.Scheduling.Over(now)
+	}
+	return reflect.DeepEqual(x, w.proposed)
 }
 
 func (l *Live) submit(r Submit) {
-	err := checkNew(r.Submission, l.facts.Boot().Staging)
-	if err != nil {
-		l.c.emit(Reply{Token: r.Token, Err: err})
-		return
+	sub, known, err := admission.Submit(l.facts, r.Submission, r.By, r.Wall)
+	switch {
+	case err != nil:
+		l.reply(r, err)
+	case known != nil:
+		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.IDs(known)})
+	default:
+		l.requests.add("submit "+sub.Key, r)
+		l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
 	}
-	sub := *r.Submission
-	if r.By.Known() {
-		sub.Owner = r.By.Name // whatever it says
-	}
-	if known := l.facts.Submission(sub.Key); known != nil {
-		answer := Reply{Token: r.Token, Jobs: l.facts.IDs(known)}
-		if err := r.By.may("submit again", answer.Jobs[0], known.Who()); err != nil {
-			answer = Reply{Token: r.Token, Err: err}
-		}
-		l.c.emit(answer)
-		return
-	}
-	if sub.Due != 0 {
-		sub.Terms.Deadline = cmp.Or(time.UnixMilli(sub.Due).Sub(time.UnixMilli(r.Wall)), -1) // 0 is none
-		sub.Due = 0
-	}
-	err = checkTerms(sub.Terms)
-	if err == nil {
-		err = l.checkOwnPlace(&sub)
-	}
-	if err == nil {
-		err = l.checkPool(sub.Terms.Pool, sub.Owner, r.By)
-	}
-	if err != nil {
-		l.c.emit(Reply{Token: r.Token, Err: err})
-		return
-	}
-	l.requests.submits[sub.Key] = append(l.requests.submits[sub.Key], r.Token)
-	l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
 }
 
-// submitted starts the jobs of a submission and answers those who wait for its ids.
+// submitted starts the jobs of a submission and answers the requests that wait for its ids.
 func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 	s := l.facts.Submission(x.Submission.Key)
 	if s == nil {
@@ -109,29 +113,16 @@ func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
 		l.noteJob(j.facts, "submitted", "owner", s.Who(), "pool", poolName(s), "jobs", s.Jobs())
 	}
-	for _, token := range l.requests.submits[s.Key()] {
-		l.c.emit(Reply{Token: token, Jobs: l.facts.IDs(s)})
-	}
-	delete(l.requests.submits, s.Key())
+	l.replyAll("submit "+s.Key(), Reply{Jobs: l.facts.IDs(s)})
 }
 
 func (l *Live) killJob(r Kill) {
 	f := l.facts.Find(r.Job)
-	done, err := killable(f)
-	if f != nil && !f.Ended() {
-		if no := r.By.may("kill", r.Job, f.Submission().Who()); no != nil {
-			l.c.emit(Reply{Token: r.Token, Err: no})
-			return
-		}
-	}
-	if done {
-		if err != nil {
-			err = fmt.Errorf("%v: %w", r.Job, err)
-		}
-		l.c.emit(Reply{Token: r.Token, Err: err})
+	if settled, err := admission.Kill(r.Job, f, r.By); settled {
+		l.reply(r, err)
 		return
 	}
-	l.requests.kills[f.N()] = append(l.requests.kills[f.N()], r.Token)
+	l.requests.add(killOf(f), r)
 	reason := r.Reason
 	if reason == "" {
 		reason = "killed"
@@ -143,61 +134,55 @@ func (l *Live) killJob(r Kill) {
 	}
 }
 
-// killable says whether a kill of f has its answer already, and which.
-func killable(f *facts.Job) (done bool, err error) {
-	switch {
-	case f == nil:
-		return true, ErrUnknownJob
-	case f.Ended():
-		return true, ErrJobEnded
-	case f.Stopping():
-		return true, nil
-	case f.Committing():
-		return true, ErrJobCommitting
-	}
-	return false, nil
-}
+func killOf(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
 
-// answerKills answers the kills of a job whose fate is settled.
+// answerKills answers the kills of a job once they are settled.
 func (l *Live) answerKills(f *facts.Job) {
-	if len(l.requests.kills[f.N()]) == 0 {
-		return
+	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
+		l.replyAll(killOf(f), Reply{Err: err})
 	}
-	done, err := killable(f)
-	if !done {
-		return
-	}
+}
+
+// change asks for other settings of a submission, or for it to be suspended or resumed.
+func (l *Live) change(r Change) {
+	s, err := admission.Change(l.facts, r.Job, r.Change, r.By, l.wall())
 	if err != nil {
-		err = fmt.Errorf("%v: %w", l.facts.ID(f.N()), err)
-	}
-	for _, token := range l.requests.kills[f.N()] {
-		l.c.emit(Reply{Token: token, Err: err})
-	}
-	delete(l.requests.kills, f.N())
-}
-
-// sweep has an ended submission's staging directory removed.
-func (l *Live) sweep(s *facts.Submission) {
-	if !s.Open() && !s.Swept() {
-		l.c.emit(RemoveStaging{
-			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: retryDelay(l.requests.sweeps[s.Key()]),
-		})
-	}
-}
-
-// stagingRemoved notes the removal in the log. After a few failures it is noted
-// all the same, so that a broken directory does not keep its submission for ever.
-func (l *Live) stagingRemoved(r StagingRemoved) {
-	s := l.facts.Submission(r.Key)
-	if r.Epoch != l.epoch || s == nil {
+		l.reply(r, err)
 		return
 	}
-	if r.Err != nil {
-		l.requests.sweeps[r.Key]++
-		if l.requests.sweeps[r.Key] < serviceAttempts {
-			l.sweep(s)
-			return
+	l.askInTurn("change "+s.Key(), r)
+}
+
+func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
+	s := l.facts.Submission(x.Key)
+	if s == nil {
+		return
+	}
+	for i := range s.Jobs() {
+		if j := l.jobs[s.First()+i]; fitted && j != nil {
+			l.touch(j)
+			l.move(j)
+			if s.Suspended() {
+				l.letGoAll(j)
+			}
 		}
 	}
-	l.propose(&facts.Swept{Key: r.Key})
+	if fitted {
+		for i := range l.phases {
+			l.phases[i].begun(l.now)
+		}
+	}
+	l.appliedInTurn("change "+x.Key, x, fitted)
+}
+
+// dropChanges answers the changes of a submission that has ended meanwhile.
+func (l *Live) dropChanges(s *facts.Submission) {
+	if s.Open() {
+		return
+	}
+	what := "change " + s.Key()
+	for _, w := range l.requests[what] {
+		l.reply(w, fmt.Errorf("%v: %w", w.request.(Change).Job, admission.ErrJobEnded))
+	}
+	delete(l.requests, what)
 }

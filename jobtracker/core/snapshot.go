@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
@@ -15,10 +16,10 @@ import (
 // snapshot is what the policy sees of a phase. What only some policies look at is
 // left out for the others: there may be much of it.
 func (l *Live) snapshot(i int) scheduler.Snapshot {
-	needs := menu.NeedsOf(l.requests.wishes.name)
+	needs := menu.NeedsOf(l.sharing.Policy)
 	v := l.survey(i)
 	s := scheduler.Snapshot{
-		Phase: l.phases[i].kind, Now: l.now, Metric: l.requests.wishes.metric, Slots: l.fleet.slots[i],
+		Phase: l.phases[i].kind, Now: l.now, Metric: l.sharing.Metric, Slots: l.fleet.slots[i],
 		Jobs: l.allocatable(v, needs.Early),
 	}
 	if v.usual.Known() {
@@ -78,7 +79,7 @@ func (l *Live) allocatable(v *survey, early bool) (list []scheduler.Job) {
 		list = append(list, scheduler.Job{
 			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: most,
 			Work: x.phase.Work(x.task), Alone: forecast.Times(j.total(v.phase), x.task),
-			Goal: goalOf(terms, j.spec.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
+			Goal: admission.Goal(terms, j.spec.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
 		})
 	}
 	return list
@@ -195,7 +196,7 @@ func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
 func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.left(phase),
-		Goal: goalOf(j.facts.Submission().Terms(), j.spec.arrived),
+		Goal: admission.Goal(j.facts.Submission().Terms(), j.spec.arrived),
 	}
 	begun := j.facts.Maps() >= 0
 	if phase == mapPhase && !begun {

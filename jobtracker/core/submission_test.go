@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -49,7 +50,7 @@ func TestPlaces(t *testing.T) {
 		switch {
 		case want && (len(entries) != before+1 || len(replies) > 0):
 			t.Errorf("%s: %+v", place, replies)
-		case !want && (len(entries) != before || len(replies) != 1 || !errors.Is(replies[0].Err, ErrBadSubmission)):
+		case !want && (len(entries) != before || len(replies) != 1 || !errors.Is(replies[0].Err, admission.ErrBadSubmission)):
 			t.Errorf("%s: %+v", place, replies)
 		}
 		if !want {
@@ -57,7 +58,7 @@ func TestPlaces(t *testing.T) {
 		}
 		feed(Entry{Index: uint64(before + 1), Term: 1, Data: entries[before].Data})
 		replies = feed(Submit{Token: 2, Submission: &wire.Submission{Key: "another", Staging: place, Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}})
-		if len(replies) != 1 || !errors.Is(replies[0].Err, ErrBadSubmission) {
+		if len(replies) != 1 || !errors.Is(replies[0].Err, admission.ErrBadSubmission) {
 			t.Errorf("%s, which is another's: %+v", place, replies)
 		}
 	}

@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+)
 
 // firstTidy is how long after taking office the staging directory is tidied first.
 const firstTidy = time.Minute
@@ -28,4 +32,30 @@ func (l *Live) tidied(r Tidied) {
 	if r.Epoch == l.epoch {
 		l.due.tidy = l.now + l.c.cfg.Tidy
 	}
+}
+
+// sweep has an ended submission's staging directory removed.
+func (l *Live) sweep(s *facts.Submission) {
+	if !s.Open() && !s.Swept() {
+		l.c.emit(RemoveStaging{
+			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: retryDelay(l.due.sweeps[s.Key()]),
+		})
+	}
+}
+
+// stagingRemoved notes the removal in the log. After a few failures it is noted
+// all the same, so that a broken directory does not keep its submission for ever.
+func (l *Live) stagingRemoved(r StagingRemoved) {
+	s := l.facts.Submission(r.Key)
+	if r.Epoch != l.epoch || s == nil {
+		return
+	}
+	if r.Err != nil {
+		l.due.sweeps[r.Key]++
+		if l.due.sweeps[r.Key] < serviceAttempts {
+			l.sweep(s)
+			return
+		}
+	}
+	l.propose(&facts.Swept{Key: r.Key})
 }

@@ -65,15 +65,18 @@ func due(d *datadriven.TestData) int64 {
 }
 
 func submittedTerms(d *datadriven.TestData) wire.Terms {
-	var t wire.Terms
 	c := parseChange(nil, d)
-	set(&t.Priority, c.Priority)
-	set(&t.Weight, c.Weight)
-	set(&t.Deadline, c.Deadline)
-	set(&t.SLA, c.SLA)
-	set(&t.Batch, c.Batch)
-	set(&t.Pool, c.Pool)
-	return t
+	return wire.Terms{
+		Priority: given(c.Priority), Weight: given(c.Weight), Deadline: given(c.Deadline), SLA: given(c.SLA),
+		Batch: given(c.Batch), Pool: given(c.Pool),
+	}
+}
+
+func given[T any](field *T) (value T) {
+	if field != nil {
+		value = *field
+	}
+	return value
 }
 
 func parseChange(t *testing.T, d *datadriven.TestData) wire.Change {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
 // handle serves a route for some roles.
@@ -46,7 +47,7 @@ func (h *handler) asker(r *http.Request) core.Asker {
 // administers turns whoever is no administrator away from what concerns all.
 func (h *handler) administers(r *http.Request, do string) error {
 	if by := h.asker(r); by.Known() && !by.Admin {
-		return forbidden("%v: %s cannot %s: that is for administrators (%s)", core.ErrNotAllowed, by.Name, do, strings.Join(h.Admins, ", "))
+		return forbidden("%v: %s cannot %s: that is for administrators (%s)", admission.ErrNotAllowed, by.Name, do, strings.Join(h.Admins, ", "))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web/seek"
 	"github.com/quernmr/quern/wire"
 )
@@ -78,7 +79,7 @@ func TestAnyAddressLeadsToTheLeader(t *testing.T) {
 	if every, err := c.Explanations(t.Context()); err != nil || len(every) != 1 || every[0].Job != x.Job {
 		t.Errorf("%+v, %v", every, err)
 	}
-	if _, err := c.Explain(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
+	if _, err := c.Explain(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("an unknown job is explained: %v", err)
 	}
 	if err := errors.Join(c.AddVoter(t.Context(), Voter{"jt/4", "h:4"}), c.RemoveVoter(t.Context(), "jt/4")); err != nil || len(all[0].voter) != 0 {
@@ -87,13 +88,13 @@ func TestAnyAddressLeadsToTheLeader(t *testing.T) {
 	if err := c.Kill(t.Context(), job1, "enough"); err != nil {
 		t.Error(err)
 	}
-	if err := c.Kill(t.Context(), job1, "more"); !errors.Is(err, core.ErrJobEnded) {
+	if err := c.Kill(t.Context(), job1, "more"); !errors.Is(err, admission.ErrJobEnded) {
 		t.Errorf("second kill: %v", err)
 	}
-	if _, err := c.Job(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, core.ErrUnknownJob) {
+	if _, err := c.Job(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("unknown job: %v", err)
 	}
-	if _, err := c.Submit(t.Context(), submission("")); !errors.Is(err, core.ErrBadSubmission) || errors.Is(err, client.ErrUndecided) {
+	if _, err := c.Submit(t.Context(), submission("")); !errors.Is(err, admission.ErrBadSubmission) || errors.Is(err, client.ErrUndecided) {
 		t.Errorf("bad submission: %v", err)
 	}
 }
@@ -190,17 +191,17 @@ func TestWishes(t *testing.T) {
 	if !slices.Equal(leader.wants, want) {
 		t.Errorf("the leader was asked for %q, not %q", leader.wants, want)
 	}
-	if err := c.Change(t.Context(), wire.JobID{Start: 7, N: 9}, wire.Change{Weight: &weight}); !errors.Is(err, core.ErrUnknownJob) {
+	if err := c.Change(t.Context(), wire.JobID{Start: 7, N: 9}, wire.Change{Weight: &weight}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Error(err)
 	}
 	pool = "nowhere"
-	if err := c.Change(t.Context(), id, wire.Change{Pool: &pool}); !errors.Is(err, core.ErrBadTerms) {
+	if err := c.Change(t.Context(), id, wire.Change{Pool: &pool}); !errors.Is(err, admission.ErrBadSettings) {
 		t.Error(err)
 	}
 	if err := c.Schedule(t.Context(), wire.Scheduling{Scheduler: "flex", Delay: "dynamic"}); err != nil {
 		t.Error(err)
 	}
-	if err := c.Schedule(t.Context(), wire.Scheduling{Metric: "sum-joy"}); !errors.Is(err, core.ErrBadScheduling) {
+	if err := c.Schedule(t.Context(), wire.Scheduling{Metric: "sum-joy"}); !errors.Is(err, admission.ErrBadScheduling) {
 		t.Error(err)
 	}
 	if err := c.Drain(t.Context(), "t1", false); err != nil {
@@ -441,7 +442,7 @@ func TestWatchEnds(t *testing.T) {
 	_, all, stops := three(t)
 	c := testClient(t, all[0].addr)
 	for _, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
-		if !errors.Is(err, core.ErrUnknownJob) {
+		if !errors.Is(err, admission.ErrUnknownJob) {
 			t.Errorf("unknown job: %v", err)
 		}
 	}

@@ -146,7 +146,7 @@ func (h *handler) explainAll(ctx context.Context, _ *http.Request) (any, error) 
 	return answer, nil
 }
 
-// Explain says why a job has the slots it has. core.ErrUnknownJob: the cluster knows
+// Explain says why a job has the slots it has. admission.ErrUnknownJob: the cluster knows
 // it not, or no longer.
 func (c *Client) Explain(ctx context.Context, id wire.JobID) (*Explanation, error) {
 	x := new(Explanation)

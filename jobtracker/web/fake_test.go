@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -119,7 +120,7 @@ func (f *fake) Submit(ctx context.Context, by core.Asker, sub wire.Submission) (
 			return
 		}
 		if sub.Key == "" {
-			err = fmt.Errorf("submit: %w: it has no key", core.ErrBadSubmission)
+			err = fmt.Errorf("submit: %w: it has no key", admission.ErrBadSubmission)
 			return
 		}
 		if ids = f.log.keys[sub.Key]; ids != nil {
@@ -142,7 +143,7 @@ func (f *fake) Submit(ctx context.Context, by core.Asker, sub wire.Submission) (
 func (f *fake) status(id wire.JobID) (wire.JobStatus, error) {
 	i := slices.IndexFunc(f.log.jobs, func(j wire.JobStatus) bool { return j.ID == id })
 	if i < 0 {
-		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
+		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)
 	}
 	return f.log.jobs[i], nil
 }
@@ -157,11 +158,11 @@ func (f *fake) Kill(_ context.Context, by core.Asker, id wire.JobID, reason stri
 		}
 		switch s.State {
 		case wire.Committing:
-			err = fmt.Errorf("%v: %w", id, core.ErrJobCommitting)
+			err = fmt.Errorf("%v: %w", id, admission.ErrJobCommitting)
 		case wire.Running:
 			f.log.jobs[id.N-1].State, f.log.jobs[id.N-1].Error = wire.Killed, reason
 		default:
-			err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
+			err = fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
 		}
 	})
 	return err
@@ -178,9 +179,9 @@ func (f *fake) Change(_ context.Context, by core.Asker, id wire.JobID, c wire.Ch
 		j := &f.log.jobs[id.N-1]
 		switch {
 		case s.State.Ended():
-			err = fmt.Errorf("%v: %w", id, core.ErrJobEnded)
+			err = fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
 		case c.Pool != nil && *c.Pool == "nowhere":
-			err = fmt.Errorf("%v: %w: pool \"nowhere\" is unknown", id, core.ErrBadTerms)
+			err = fmt.Errorf("%v: %w: pool \"nowhere\" is unknown", id, admission.ErrBadSettings)
 		case c.Suspended != nil:
 			j.Held = *c.Suspended
 		case c.Priority != nil:
@@ -193,7 +194,7 @@ func (f *fake) Change(_ context.Context, by core.Asker, id wire.JobID, c wire.Ch
 }
 
 func (f *fake) Schedule(_ context.Context, s wire.Scheduling) error {
-	err := core.CheckScheduling(s)
+	err := admission.CheckScheduling(s)
 	f.log.change(func() {
 		if err == nil {
 			err = f.leading()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -253,10 +254,10 @@ func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
 		}
 		return jobFor(h.asker(r), &statuses[0]), nil
 	}
-	return nil, fmt.Errorf("%v: %w", id, core.ErrUnknownJob)
+	return nil, fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)
 }
 
-// Job tells of one job. core.ErrUnknownJob: the cluster knows it not, or no longer.
+// Job tells of one job. admission.ErrUnknownJob: the cluster knows it not, or no longer.
 func (c *Client) Job(ctx context.Context, id wire.JobID) (*Job, error) {
 	job := new(Job)
 	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String()}, job)
@@ -285,7 +286,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 // Kill implements client.Cluster.
 func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error {
 	maybe, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/jobs/"+job.String()+"/kill", killRequest{reason}), &struct{}{})
-	if maybe && errors.Is(err, core.ErrJobEnded) {
+	if maybe && errors.Is(err, admission.ErrJobEnded) {
 		// Perhaps by this very kill, whose first answer was lost.
 		if j, jobErr := c.Job(ctx, job); jobErr == nil && j.State == wire.Killed.String() {
 			return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
 // Error is a failure on its way through the network. errors.Is finds the sentinel
@@ -60,12 +61,12 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{codeNotLeader, http.StatusMisdirectedRequest, core.ErrNotLeader},
-		{"unknown-job", http.StatusNotFound, core.ErrUnknownJob},
-		{"job-ended", http.StatusConflict, core.ErrJobEnded},
-		{"job-committing", http.StatusConflict, core.ErrJobCommitting},
-		{"bad-submission", http.StatusBadRequest, core.ErrBadSubmission},
-		{"bad-terms", http.StatusBadRequest, core.ErrBadTerms},
-		{"bad-scheduling", http.StatusBadRequest, core.ErrBadScheduling},
+		{"unknown-job", http.StatusNotFound, admission.ErrUnknownJob},
+		{"job-ended", http.StatusConflict, admission.ErrJobEnded},
+		{"job-committing", http.StatusConflict, admission.ErrJobCommitting},
+		{"bad-submission", http.StatusBadRequest, admission.ErrBadSubmission},
+		{"bad-terms", http.StatusBadRequest, admission.ErrBadSettings},
+		{"bad-scheduling", http.StatusBadRequest, admission.ErrBadScheduling},
 		{"unknown-tracker", http.StatusNotFound, core.ErrUnknownTracker},
 		{"other-staging", http.StatusConflict, core.ErrOtherStaging},
 		{"no-history", http.StatusNotFound, fs.ErrNotExist},
@@ -75,7 +76,7 @@ func kinds() []kind {
 		{codeTimeout, http.StatusGatewayTimeout, context.DeadlineExceeded},
 		{codeBadRequest, http.StatusBadRequest, nil},
 		{codeNotFound, http.StatusNotFound, nil},
-		{codeForbidden, http.StatusForbidden, core.ErrNotAllowed},
+		{codeForbidden, http.StatusForbidden, admission.ErrNotAllowed},
 		{codeTooLarge, http.StatusRequestEntityTooLarge, nil},
 		{codeInternal, http.StatusInternalServerError, nil},
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -58,7 +58,7 @@ func TestRealJobTracker(t *testing.T) {
 	if err != nil || len(ids) != 1 || len(again) != 1 || again[0] != ids[0] {
 		t.Fatalf("%v and %v, %v", ids, again, err)
 	}
-	if _, err := c.Submit(t.Context(), wire.Submission{Key: "x"}); !errors.Is(err, core.ErrBadSubmission) {
+	if _, err := c.Submit(t.Context(), wire.Submission{Key: "x"}); !errors.Is(err, admission.ErrBadSubmission) {
 		t.Errorf("bad submission: %v", err)
 	}
 	cluster, err := c.Cluster(t.Context())
@@ -72,7 +72,7 @@ func TestRealJobTracker(t *testing.T) {
 	if attempts, err := c.Attempts(t.Context(), ids[0]); err != nil || len(attempts.Attempts) != 0 || len(attempts.Token) != 64 {
 		t.Errorf("%+v, %v", attempts, err)
 	}
-	if _, err := c.Attempts(t.Context(), wire.JobID{Start: 1, N: 1}); !errors.Is(err, core.ErrUnknownJob) {
+	if _, err := c.Attempts(t.Context(), wire.JobID{Start: 1, N: 1}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("attempts of an unknown job: %v", err)
 	}
 	killed := false

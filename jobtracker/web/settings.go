@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -141,7 +141,7 @@ func (c *Change) change() (wire.Change, error) {
 	if c.Priority != nil {
 		p, err := wire.ParsePriority(*c.Priority)
 		if err != nil {
-			return w, fmt.Errorf("%w: %w", core.ErrBadTerms, err)
+			return w, fmt.Errorf("%w: %w", admission.ErrBadSettings, err)
 		}
 		w.Priority = &p
 	}

@@ -9,7 +9,7 @@ import (
 	"net/http"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -72,7 +72,7 @@ func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID,
 	maybe, err := c.ask(ctx, request{http.MethodPost, "/v1/submissions", frameType, frame}, &answer)
 	switch {
 	case err == nil:
-	case errors.Is(err, core.ErrBadSubmission):
+	case errors.Is(err, admission.ErrBadSubmission):
 		return nil, err // whoever was asked before would have said the same
 	case maybe:
 		return nil, fmt.Errorf("submit: %w: %w", client.ErrUndecided, err)

@@ -8,7 +8,7 @@ import (
 	"net/url"
 
 	"github.com/quernmr/quern/identity"
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
 // Voter is a job tracker that has a vote in its cluster.
@@ -52,7 +52,7 @@ func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
 func (h *handler) mayAdd(r *http.Request, id string) error {
 	if peer, ok := identity.PeerOf(r.TLS); h.Identified && ok && peer.Role == identity.JobTracker {
 		if peer.Name != id {
-			return forbidden("%v: %v cannot ask for the vote of %s, only for its own", core.ErrNotAllowed, peer, id)
+			return forbidden("%v: %v cannot ask for the vote of %s, only for its own", admission.ErrNotAllowed, peer, id)
 		}
 		return nil
 	}

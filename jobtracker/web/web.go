@@ -32,7 +32,7 @@
 //	attempts            are told to all; the token, to owner and administrators
 //	POST and DELETE     below /v1/cluster are for administrators
 //
-// Whoever is refused gets 403 and the code forbidden, core.ErrNotAllowed, and the job
+// Whoever is refused gets 403 and the code forbidden, admission.ErrNotAllowed, and the job
 // tracker logs it.
 //
 // Bodies are JSON but for the submission, which is the frame that is staged too. In JSON,

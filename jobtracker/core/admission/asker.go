@@ -1,29 +1,25 @@
-package core
+package admission
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/quernmr/quern/wire"
 )
 
-// ErrNotAllowed answers what only others may ask for.
-var ErrNotAllowed = errors.New("not allowed")
-
-// Asker is who asks for something, where he has proved that. The zero Asker may be
-// anybody: nobody has to prove anything, and everybody may do everything.
+// Asker is the user or daemon that makes a request, if it has proved its name. The zero
+// Asker is any client of a cluster that asks for no proof: it may do everything.
 type Asker struct {
 	Name  string
-	Admin bool // he may do everything
+	Admin bool // it may do everything
 }
 
 // Known says whether it is known who asks.
 func (a Asker) Known() bool { return a != Asker{} }
 
-// MayHave says whether somebody may see what is for a job's owner alone.
+// MayHave says whether an asker may see what is for a job's owner alone.
 func (a Asker) MayHave(owner string) bool { return !a.Known() || a.Admin || a.Name == owner }
 
-// may says why somebody may not do something to a job of an owner's.
+// may says why an asker may not do something to a job of an owner's.
 func (a Asker) may(do string, job wire.JobID, owner string) error {
 	switch {
 	case a.MayHave(owner):

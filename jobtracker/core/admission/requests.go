@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/wire"
+)
+
+// Submit decides on a submission at a time, in Unix milliseconds. It returns the submission
+// to propose, or, if the key was accepted before, the submission that has it.
+func Submit(f *facts.Facts, s *wire.Submission, by Asker, wall int64) (accepted wire.Submission, known *facts.Submission, err error) {
+	if err := checkNew(s, f.Boot().Staging); err != nil {
+		return wire.Submission{}, nil, err
+	}
+	if known := f.Submission(s.Key); known != nil {
+		return wire.Submission{}, known, by.may("submit again", f.ID(known.First()), known.Who())
+	}
+	accepted = *s
+	if by.Known() {
+		accepted.Owner = by.Name // whatever it says
+	}
+	if accepted.Due != 0 {
+		accepted.Terms.Deadline = deadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
+		accepted.Due = 0
+	}
+	if err = CheckSettings(accepted.Terms); err == nil {
+		if err = checkOwnPlace(f, &accepted); err == nil {
+			err = checkPool(f, accepted.Terms.Pool, accepted.Owner, by)
+		}
+	}
+	return accepted, nil, err
+}
+
+// checkNew says why a submission cannot be proposed.
+func checkNew(s *wire.Submission, staging string) error {
+	err := facts.CheckSubmission(s)
+	if err == nil {
+		err = s.Bound()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBadSubmission, err)
+	}
+	return checkPlace(s, staging)
+}
+
+// checkPlace says why the directory that a submission names cannot be its own. The job
+// tracker removes it with the submission's jobs, by its own rights.
+func checkPlace(s *wire.Submission, staging string) error {
+	name, below := strings.CutPrefix(s.Staging, strings.TrimRight(staging, "/")+"/")
+	reserved := []string{"", ".", "..", wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory}
+	if staging != "" && (!below || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
+		return fmt.Errorf("%w: %q is no directory for a submission below %s", ErrBadSubmission, s.Staging, staging)
+	}
+	return nil
+}
+
+// checkOwnPlace refuses the directory of another submission whose files are still there.
+func checkOwnPlace(f *facts.Facts, s *wire.Submission) error {
+	for other := range f.Submissions() {
+		if f.Boot().Staging != "" && !other.Swept() && other.Staging() == s.Staging {
+			return fmt.Errorf("%w: the directory %q is another submission's", ErrBadSubmission, s.Staging)
+		}
+	}
+	return nil
+}
+
+// checkPool says why an owner's jobs may not be in a pool. An administrator may put any
+// job into any pool.
+func checkPool(f *facts.Facts, name, owner string, by Asker) error {
+	_, table := f.Pools()
+	p, ok := table.Find(name)
+	switch {
+	case !ok:
+		names := []string{wire.DefaultPool}
+		for _, p := range table.Pools {
+			if p.Name != wire.DefaultPool {
+				names = append(names, p.Name)
+			}
+		}
+		slices.Sort(names)
+		return fmt.Errorf("%w: pool %q is unknown; there are %v", ErrBadSettings, name, names)
+	case !by.Admin && !p.Admits(owner):
+		return fmt.Errorf("%w: pool %s is not open to %q", ErrNotAllowed, p.Name, owner)
+	}
+	return nil
+}
+
+// Change decides on a change that is asked for at a time, in Unix milliseconds. It returns
+// the submission to change.
+func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) (*facts.Submission, error) {
+	j := f.Find(id)
+	if j == nil {
+		return nil, fmt.Errorf("%v: %w", id, ErrUnknownJob)
+	}
+	s := j.Submission()
+	if j.Ended() || !s.Open() {
+		return nil, fmt.Errorf("%v: %w", id, ErrJobEnded)
+	}
+	if err := by.may("change", id, s.Who()); err != nil {
+		return nil, err
+	}
+	err := CheckSettings(Changed(s, c, wall).Terms)
+	if err == nil && c.Pool != nil {
+		err = checkPool(f, *c.Pool, s.Who(), by)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", id, err)
+	}
+	return s, nil
+}
+
+// Kill decides on a kill of a job, which is nil if it is unknown. If it is settled, err is
+// the answer; else the job has to stop first.
+func Kill(id wire.JobID, j *facts.Job, by Asker) (settled bool, err error) {
+	if j != nil && !j.Ended() {
+		if err := by.may("kill", id, j.Submission().Who()); err != nil {
+			return true, err
+		}
+	}
+	return Killed(id, j)
+}
+
+// Killed says whether kills of a job are settled, and how they are answered then.
+func Killed(id wire.JobID, j *facts.Job) (settled bool, err error) {
+	switch {
+	case j == nil:
+		err = ErrUnknownJob
+	case j.Ended():
+		err = ErrJobEnded
+	case j.Stopping():
+		return true, nil
+	case j.Committing():
+		err = ErrJobCommitting
+	default:
+		return false, nil
+	}
+	return true, fmt.Errorf("%v: %w", id, err)
+}

@@ -1,0 +1,105 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// Bounds of job settings, within which every policy can compute.
+const (
+	leastWeight = 1e-6
+	mostWeight  = 1e6
+	mostCost    = 1e12
+	mostTime    = 10 * 365 * 24 * time.Hour
+	maxSteps    = 100 // of an SLA
+	maxWord     = 200 // bytes of a name
+)
+
+// CheckSettings says what makes no sense in job settings, whatever pools there are. A
+// deadline may have passed.
+func CheckSettings(t wire.Terms) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrBadSettings, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case t.Priority < wire.VeryLow || t.Priority > wire.VeryHigh:
+		return bad("priority %d", t.Priority)
+	case t.Weight != 0 && !(t.Weight >= leastWeight && t.Weight <= mostWeight):
+		return bad("weight %v: want a number from %g to %g", t.Weight, leastWeight, mostWeight)
+	case t.Deadline.Abs() > mostTime:
+		return bad("the deadline is %v away, at most %v", t.Deadline, mostTime)
+	case len(t.SLA) > maxSteps:
+		return bad("an SLA of %d steps, at most %d", len(t.SLA), maxSteps)
+	case len(t.Batch) > maxWord || len(t.Pool) > maxWord:
+		return bad("names of more than %d bytes", maxWord)
+	}
+	var last wire.SLAStep
+	for i, step := range t.SLA {
+		switch {
+		case !(step.Cost >= 0 && step.Cost <= mostCost):
+			return bad("the SLA's cost %v after %v: want a number that is not negative", step.Cost, step.After)
+		case step.After.Abs() > mostTime:
+			return bad("the SLA's step after %v, at most %v", step.After, mostTime)
+		case i > 0 && (step.After <= last.After || step.Cost < last.Cost):
+			return bad("the SLA's cost %v after %v follows %v after %v: both must grow", step.Cost, step.After, last.Cost, last.After)
+		}
+		last = step
+	}
+	return nil
+}
+
+// Changed is the fact that a change asks for at a time, in Unix milliseconds. What the
+// change does not name stays; its deadline counts from then.
+func Changed(s *facts.Submission, c wire.Change, wall int64) *facts.Changed {
+	x := &facts.Changed{Key: s.Key(), N: s.Changes() + 1, Suspended: s.Suspended()}
+	set(&x.Suspended, c.Suspended)
+	x.Terms = settings(s.Terms(), c, time.Duration(wall-s.At())*time.Millisecond)
+	return x
+}
+
+// settings are those of a submission of some age after a change.
+func settings(t wire.Terms, c wire.Change, age time.Duration) wire.Terms {
+	set(&t.Priority, c.Priority)
+	set(&t.Weight, c.Weight)
+	set(&t.SLA, c.SLA)
+	set(&t.Pool, c.Pool)
+	set(&t.Batch, c.Batch)
+	switch {
+	case c.Deadline == nil:
+	case *c.Deadline == 0:
+		t.Deadline = 0
+	default:
+		t.Deadline = deadline(age + *c.Deadline)
+	}
+	if len(t.SLA) == 0 {
+		t.SLA = nil // as it comes back from the log
+	}
+	return t
+}
+
+func set[T any](field *T, wanted *T) {
+	if wanted != nil {
+		*field = *wanted
+	}
+}
+
+// deadline is what is kept of a deadline. 0 would be none: one at the very submission
+// counts as just before it.
+func deadline(after time.Duration) time.Duration { return cmp.Or(after, -1) }
+
+// Goal is what job settings ask of the end of a job that was submitted at a time.
+func Goal(t wire.Terms, submitted time.Duration) scheduler.Goal {
+	goal := scheduler.Goal{Weight: cmp.Or(t.Weight, 1) * t.Priority.Factor(), Submitted: submitted}
+	if t.Deadline != 0 {
+		goal.Deadline = deadline(submitted + t.Deadline)
+	}
+	for _, step := range t.SLA {
+		goal.Steps = append(goal.Steps, scheduler.Step{By: submitted + step.After, Cost: step.Cost})
+	}
+	return goal
+}

@@ -1,0 +1,30 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/wire"
+)
+
+// log has the job tracker's log say something. Args are names and values.
+func (l *Live) log(text string, args ...any) { l.c.emit(Note{Text: text, Args: args}) }
+
+// warn is log of what an operator should know.
+func (l *Live) warn(text string, args ...any) { l.c.emit(Note{Warn: true, Text: text, Args: args}) }
+
+// noteJob notes a step in a job's life.
+func (l *Live) noteJob(f *facts.Job, step string, args ...any) {
+	l.log("job "+step, append([]any{"job", l.facts.ID(f.N()).String(), "name", f.Name()}, args...)...)
+}
+
+// noteEnd notes how a job has ended, and why.
+func (l *Live) noteEnd(f *facts.Job) {
+	args := []any{"state", f.End().Outcome.String(), "elapsed", time.Duration(f.End().Elapsed) * time.Millisecond}
+	if f.End().Outcome != wire.Succeeded {
+		why, _, _ := strings.Cut(f.End().Error, "\n")
+		args = append(args, "why", why)
+	}
+	l.noteJob(f, "ended", args...)
+}

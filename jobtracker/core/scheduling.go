@@ -1,0 +1,60 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quernmr/quern/jobtracker/core/admission"
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/scheduler/pool"
+)
+
+// sharing is how slots are shared: the scheduling in force, and the pool table to come.
+type sharing struct {
+	admission.Scheduling
+	pools    *pool.Table // read last, until it is in force
+	badPools string      // why the newest pool table is not in force
+}
+
+// useScheduling takes up the scheduling in force, and drops the Plans of another one. It is
+// the last one that was asked for, else the one that this job tracker was started with.
+func (l *Live) useScheduling() {
+	l.sharing.Scheduling = admission.LookUp(l.facts.Scheduled().Scheduling.Over(l.c.cfg.Scheduling))
+	for i := range l.phases {
+		p := &l.phases[i]
+		l.dropPlan(p)
+		l.notePlan(p)
+		p.begun(l.now)
+	}
+	l.assign.SetRule(l.sharing.Rule)
+	for _, j := range l.order {
+		j.housing.movesDue = 0
+	}
+}
+
+// noPlan says why slots are shared by an older plan, or by none.
+func (l *Live) noPlan() string {
+	texts := []string{l.sharing.Unknown}
+	for i := range l.phases {
+		if why := l.phases[i].noPlan; why != "" {
+			texts = append(texts, fmt.Sprintf("%ss: %s", l.phases[i].kind, why))
+		}
+	}
+	return strings.TrimPrefix(strings.Join(texts, "; "), "; ")
+}
+
+// schedule changes how slots are shared.
+func (l *Live) schedule(r Schedule) {
+	if err := admission.CheckScheduling(r.Scheduling); err != nil {
+		l.reply(r, err)
+		return
+	}
+	l.askInTurn("schedule", r)
+}
+
+func (l *Live) scheduleApplied(x *facts.Scheduled, fitted bool) {
+	if fitted {
+		l.useScheduling()
+	}
+	l.appliedInTurn("schedule", x, fitted)
+}

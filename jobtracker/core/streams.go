@@ -1,0 +1,108 @@
+package core
+
+import (
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/handshake"
+	"github.com/quernmr/quern/wire"
+)
+
+// A tracker opens a stream, says Hello, is registered unless this very process is, and is
+// welcomed. Then the stream is bound to it until the stream ends. Package handshake decides on
+// each Hello; what it decides is carried out here.
+
+// hello answers the first message of a stream, or the answer to a Staging.
+func (l *Live) hello(id Stream, h *wire.Hello) {
+	known := handshake.Known{Boot: l.facts.Boot(), Welcomed: l.fleet.bound[id] != nil}
+	t := l.fleet.trackers[h.Tracker]
+	if t != nil {
+		known.Tracker = &handshake.Tracker{
+			Process: t.Process, Losing: t.contact.losing,
+			Heard: t.contact.stream != 0 && l.now-t.contact.heard <= l.c.cfg.Lease,
+		}
+	}
+	switch v := l.fleet.unwelcomed.Hello(id, h, known); v.Do {
+	case handshake.Refuse:
+		l.refuse(id, v.Reason)
+	case handshake.AskProof:
+		l.c.emit(Send{Stream: id, Message: &wire.Staging{File: v.File}})
+	case handshake.Register:
+		l.register(h)
+	case handshake.Welcome:
+		l.welcome(id, t)
+	}
+}
+
+func (l *Live) register(h *wire.Hello) {
+	l.propose(&facts.TrackerRegistered{Tracker: facts.Tracker{
+		Name: h.Tracker, Process: h.Process, Host: h.Host, Addr: h.Addr,
+		MapSlots: h.MapSlots, ReduceSlots: h.ReduceSlots, Rack: h.Rack,
+	}})
+}
+
+func (l *Live) refuse(id Stream, reason string) {
+	l.c.emit(Send{Stream: id, Message: &wire.Refuse{Reason: reason}})
+	l.closeStream(id)
+}
+
+func (l *Live) closeStream(id Stream) {
+	l.c.emit(CloseStream{Stream: id})
+	l.streamClosed(id)
+}
+
+func (l *Live) streamClosed(id Stream) {
+	t := l.fleet.bound[id]
+	delete(l.fleet.unwelcomed, id)
+	delete(l.fleet.bound, id)
+	if t != nil && t.contact.stream == id {
+		t.contact.stream, t.contact.inventoried, t.contact.pages = 0, false, nil
+		l.refresh(t)
+	}
+}
+
+// registered begins an incarnation, after the end of the one before.
+func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
+	name := x.Tracker.Name
+	if fitted {
+		how := "registered"
+		if old := l.fleet.trackers[name]; old != nil {
+			how = "restarted"
+			l.tellJobs(old, how, func() { l.restarted(old) })
+		}
+		l.back(name)
+		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
+		began, _ := l.facts.Tracker(name)
+		t := l.addTracker(began)
+		t.contact.fresh, t.shares = true, 1
+	}
+	t := l.fleet.trackers[name]
+	for _, id := range l.fleet.unwelcomed.Waiting(name) {
+		if t != nil && l.fleet.unwelcomed.Said(id).Process == t.Process {
+			l.welcome(id, t)
+		}
+	}
+}
+
+// welcome binds a stream to its tracker, in place of an earlier stream.
+func (l *Live) welcome(id Stream, t *tracker) {
+	if t.contact.stream != 0 {
+		l.closeStream(t.contact.stream)
+	}
+	h := l.fleet.unwelcomed.Said(id)
+	delete(l.fleet.unwelcomed, id)
+	l.fleet.bound[id] = t
+	t.contact.stream, t.contact.heard = id, l.now
+	l.capacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
+	if !t.contact.welcomed {
+		t.contact.welcomed, t.health.disksLeft = true, h.DisksLeft // an earlier leader has pardoned these, or the process before
+	}
+	l.leftDisks(t, h.DisksLeft)
+	l.send(t, &wire.Welcome{
+		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,
+	})
+}
+
+func (l *Live) send(t *tracker, m wire.Message) {
+	if t.contact.stream != 0 {
+		l.c.emit(Send{Stream: t.contact.stream, Message: m})
+	}
+}
