@@ -10,7 +10,9 @@
 //
 // Packages below have what can be read by itself: facts the replicated state, assign which
 // task runs in which free slot, forecast how long tasks take and when jobs end, taskset sets
-// of small numbers. What stays here is the life of jobs and of trackers: a struct for each
+// of small numbers,
+// admission which requests of clients are accepted,
+// handshake how a tracker that opens a stream is answered. What stays here is the life of jobs and of trackers: a struct for each
 // owner, composed in job, tracker and Live.
 //
 // # One Step

@@ -6,7 +6,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 )
 
-// firstTidy is how long after taking office the staging directory is tidied first.
+// firstTidy is how long a new leader waits before it tidies the staging directory.
 const firstTidy = time.Minute
 
 // tidy has the staging directory tidied when that is due.

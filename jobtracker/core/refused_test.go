@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -76,60 +75,6 @@ func sized(jobs int, fill func(*wire.JobPlan)) *wire.Submission {
 	return s
 }
 
-// TestSubmissionsTooLarge: what a few bytes can make large is refused before it is proposed,
-// and an entry of an earlier build, which took it, is applied as it was.
-func TestSubmissionsTooLarge(t *testing.T) {
-	for name, c := range map[string]struct {
-		sub  *wire.Submission
-		want string
-	}{
-		"20,000 jobs": {sized(20_000, func(*wire.JobPlan) {}), "20000 jobs, at most 1000"},
-		"reduces":     {sized(1000, func(j *wire.JobPlan) { j.Reduces = 1_000_000 }), "1000000000 reduces in all its jobs, at most 1000000"},
-		"inputs":      {sized(1, func(j *wire.JobPlan) { j.Inputs = make([]wire.InputPlan, 100_001) }), "100001 inputs, at most 100000"},
-		"a name":      {sized(1, func(j *wire.JobPlan) { j.Name = strings.Repeat("x", 1<<20) }), "has 1048576 bytes, at most 1000"},
-	} {
-		o := newOffice(Config{})
-		before := o.entries
-		answers := replies(o.feed(Submit{Token: 1, Submission: c.sub}))
-		if len(answers) != 1 || !errors.Is(answers[0].Err, admission.ErrBadSubmission) || !errors.Is(answers[0].Err, wire.ErrTooLarge) ||
-			!strings.Contains(answers[0].Err.Error(), c.want) || o.entries != before {
-			t.Errorf("%s: %d entries, %+v", name, o.entries-before, answers)
-		}
-		f := facts.New()
-		f.Apply(1, 1, &facts.Bootstrapped{Start: 1})
-		entry, err := facts.Decode(facts.Encode(&facts.Submitted{Submission: *c.sub}))
-		if err != nil || !f.Apply(2, 1, entry) || kept(f) != len(c.sub.Plan.Jobs) {
-			t.Errorf("%s: the entry of an earlier build makes %d jobs: %v", name, kept(f), err)
-		}
-	}
-}
-
-// TestTrackersOfLongNames: they do not come into the log.
-func TestTrackersOfLongNames(t *testing.T) {
-	long := strings.Repeat("x", wire.MaxName+1)
-	for what, change := range map[string]func(*wire.Hello){
-		"id":      func(h *wire.Hello) { h.Tracker = long },
-		"host":    func(h *wire.Hello) { h.Host = long },
-		"address": func(h *wire.Hello) { h.Addr = long },
-		"rack":    func(h *wire.Hello) { h.Rack = long },
-	} {
-		o := newOffice(Config{})
-		h := &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}
-		change(h)
-		commands := o.feed(FromTracker{Stream: 1, Message: h})
-		refused := false
-		for _, c := range commands {
-			if s, ok := c.(Send); ok {
-				m, ok := s.Message.(*wire.Refuse)
-				refused = ok && m.Reason == fmt.Sprintf("a tracker's %s has 1001 bytes, at most 1000", what)
-			}
-		}
-		if !refused || len(slices.Collect(o.facts.Trackers())) > 0 {
-			t.Errorf("%s: %+v", what, commands)
-		}
-	}
-}
-
 // TestRefused: what the log will not take is not proposed again. Who waits for a submission
 // is told; a job that has counted too much ends without its counters.
 func TestRefused(t *testing.T) {
@@ -174,10 +119,4 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a log that takes nothing is asked for %v", got)
 	}
 	o.feed(Refused{Key: "nothing", Err: large})
-}
-
-// kept is how many jobs there are.
-func kept(f *facts.Facts) int {
-	n, _ := f.Kept()
-	return n
 }

@@ -1,0 +1,212 @@
+package admission
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+const staging = "file:///shared/staging"
+
+// cluster applies facts after the bootstrap.
+func cluster(t *testing.T, more ...facts.Fact) *facts.Facts {
+	t.Helper()
+	f := facts.New()
+	for i, x := range append([]facts.Fact{&facts.Bootstrapped{Start: 1, Staging: staging}}, more...) {
+		if !f.Apply(uint64(i+1), 1, x) {
+			t.Fatalf("%s does not fit", x.Name())
+		}
+	}
+	return f
+}
+
+// submission has one job, and a directory of its own.
+func submission(key string) *wire.Submission {
+	return &wire.Submission{Key: key, Staging: staging + "/" + key, Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}
+}
+
+func submitted(key, owner string) *facts.Submitted {
+	s := submission(key)
+	s.Owner = owner
+	return &facts.Submitted{At: 1000, Submission: *s}
+}
+
+// TestPlaces: a submission's directory, which is removed when its jobs have ended, is in the
+// cluster's staging directory and is no other submission's.
+func TestPlaces(t *testing.T) {
+	for place, want := range map[string]bool{
+		staging + "/k":              true,
+		staging + "/;$(x)":          true,
+		staging:                     false,
+		staging + "/":               false,
+		staging + "/..":             false,
+		staging + "/../k":           false,
+		staging + "/a/b":            false,
+		staging + "/history":        false,
+		staging + "/clusters":       false,
+		staging + "/programs":       false,
+		"file:///shared/staging2/k": false,
+		"file:///etc":               false,
+		"/shared/staging/k":         false,
+		"mem://shared/staging/k":    false,
+	} {
+		s := submission("k")
+		s.Staging = place
+		if _, _, err := Submit(cluster(t), s, Asker{}, 1); (err == nil) != want || err != nil && !errors.Is(err, ErrBadSubmission) {
+			t.Errorf("%s: %v", place, err)
+		}
+		if !want {
+			continue
+		}
+		f := cluster(t, &facts.Submitted{Submission: *s})
+		s.Key = "another"
+		if _, _, err := Submit(f, s, Asker{}, 1); !errors.Is(err, ErrBadSubmission) {
+			t.Errorf("%s, which is another submission's: %v", place, err)
+		}
+	}
+}
+
+// TestSubmissionsTooLarge: what a few bytes can make large is refused, and an entry of an
+// earlier build, which took it, is applied as it was.
+func TestSubmissionsTooLarge(t *testing.T) {
+	jobs := func(n int, fill func(*wire.JobPlan)) *wire.Submission {
+		s := submission("k")
+		s.Plan.Jobs = make([]wire.JobPlan, n)
+		for i := range s.Plan.Jobs {
+			fill(&s.Plan.Jobs[i])
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		sub  *wire.Submission
+		want string
+	}{
+		"20,000 jobs": {jobs(20_000, func(*wire.JobPlan) {}), "20000 jobs, at most 1000"},
+		"reduces":     {jobs(1000, func(j *wire.JobPlan) { j.Reduces = 1_000_000 }), "1000000000 reduces in all its jobs, at most 1000000"},
+		"inputs":      {jobs(1, func(j *wire.JobPlan) { j.Inputs = make([]wire.InputPlan, 100_001) }), "100001 inputs, at most 100000"},
+		"a name":      {jobs(1, func(j *wire.JobPlan) { j.Name = strings.Repeat("x", 1<<20) }), "has 1048576 bytes, at most 1000"},
+	} {
+		_, _, err := Submit(cluster(t), c.sub, Asker{}, 1)
+		if !errors.Is(err, ErrBadSubmission) || !errors.Is(err, wire.ErrTooLarge) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		entry, err := facts.Decode(facts.Encode(&facts.Submitted{Submission: *c.sub}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept, _ := cluster(t, entry).Kept(); kept != len(c.sub.Plan.Jobs) {
+			t.Errorf("%s: the entry of an earlier build makes %d jobs", name, kept)
+		}
+	}
+}
+
+// TestSubmit: what is proposed, and what has its answer already.
+func TestSubmit(t *testing.T) {
+	ann, bob := Asker{Name: "ann"}, Asker{Name: "bob"}
+	f := cluster(t, submitted("known", "ann"))
+	s := submission("k")
+	s.Owner, s.Due = "bob", time.UnixMilli(5000).UnixMilli()
+	got, known, err := Submit(f, s, ann, 2000)
+	if err != nil || known != nil || got.Owner != "ann" || got.Due != 0 || got.Terms.Deadline != 3*time.Second {
+		t.Errorf("a new one: %+v, %v, %v", got, known, err)
+	}
+	if got, _, _ := Submit(f, s, Asker{}, 5000); got.Owner != "bob" || got.Terms.Deadline != -1 {
+		t.Errorf("due now, from an unknown client: %+v", got)
+	}
+	if _, known, err := Submit(f, submission("known"), ann, 1); err != nil || known != f.Submission("known") {
+		t.Errorf("ann again: %v, %v", known, err)
+	}
+	if _, _, err := Submit(f, submission("known"), bob, 1); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("bob for ann: %v", err)
+	}
+	s.Terms.Weight = -1
+	if _, _, err := Submit(f, s, ann, 1); !errors.Is(err, ErrBadSettings) {
+		t.Errorf("a bad weight: %v", err)
+	}
+	if _, _, err := Submit(f, nil, ann, 1); !errors.Is(err, ErrBadSubmission) {
+		t.Errorf("nothing: %v", err)
+	}
+}
+
+// TestPools: pools have lists of users, which hold for all but administrators.
+func TestPools(t *testing.T) {
+	f := cluster(t, submitted("k", "bob"), &facts.Pooled{N: 1, Table: pool.Table{From: "f.xml", Pools: []pool.Pool{{Name: "etl", Submitters: []string{"ann"}}, {Name: "open"}}}})
+	for _, c := range []struct {
+		pool string
+		by   Asker
+		want error
+	}{
+		{"", Asker{Name: "bob"}, nil},
+		{"open", Asker{Name: "bob"}, nil},
+		{"etl", Asker{Name: "ann"}, nil},
+		{"etl", Asker{Name: "bob"}, ErrNotAllowed},
+		{"etl", Asker{Name: "root", Admin: true}, nil},
+		{"etl", Asker{}, ErrNotAllowed}, // of no owner
+		{"nowhere", Asker{Name: "root", Admin: true}, ErrBadSettings},
+	} {
+		s := submission("new")
+		s.Terms.Pool = c.pool
+		if _, _, err := Submit(f, s, c.by, 1); !errors.Is(err, c.want) {
+			t.Errorf("%+v submits to %q: %v, want %v", c.by, c.pool, err, c.want)
+		}
+	}
+	_, err := Change(f, f.ID(1), wire.Change{Pool: new("adhoc")}, Asker{Name: "bob"}, 1)
+	if !errors.Is(err, ErrBadSettings) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl open]`) {
+		t.Errorf("bob's job changes to an unknown pool: %v", err)
+	}
+}
+
+// TestChangeAndKill: who may change and kill a job, and when.
+func TestChangeAndKill(t *testing.T) {
+	var (
+		f = cluster(t, submitted("runs", "ann"), submitted("stops", "ann"), submitted("commits", "ann"), submitted("ended", "ann"), submitted("unowned", ""),
+			&facts.Stopped{Job: 2, Outcome: wire.Killed}, &facts.SplitsWritten{Job: 3}, &facts.Committing{Job: 3},
+			&facts.Stopped{Job: 4, Outcome: wire.Killed}, &facts.Ended{Job: 4, Outcome: wire.Killed})
+		ann, bob, root = Asker{Name: "ann"}, Asker{Name: "bob"}, Asker{Name: "root", Admin: true}
+		waits          = errors.New("it has to stop first")
+	)
+	for _, c := range []struct {
+		what         string
+		job          wire.JobID
+		by           Asker
+		change, kill error
+	}{
+		{"the owner", f.ID(1), ann, nil, waits},
+		{"an administrator", f.ID(1), root, nil, waits},
+		{"a client that has no name", f.ID(1), Asker{}, nil, waits},
+		{"another user", f.ID(1), bob, ErrNotAllowed, ErrNotAllowed},
+		{"a job that stops", f.ID(2), ann, nil, nil},
+		{"another's job that stops", f.ID(2), bob, ErrNotAllowed, ErrNotAllowed},
+		{"a job that commits", f.ID(3), ann, nil, ErrJobCommitting},
+		{"a job that has ended", f.ID(4), ann, ErrJobEnded, ErrJobEnded},
+		{"another's job that has ended", f.ID(4), bob, ErrJobEnded, ErrJobEnded},
+		{"a job without an owner", f.ID(5), ann, ErrNotAllowed, ErrNotAllowed},
+		{"a job without an owner, an administrator", f.ID(5), root, nil, waits},
+		{"an unknown job", f.ID(9), ann, ErrUnknownJob, ErrUnknownJob},
+		{"a job of another cluster", wire.JobID{Start: 2, N: 1}, ann, ErrUnknownJob, ErrUnknownJob},
+	} {
+		s, err := Change(f, c.job, wire.Change{Weight: new(2.0)}, c.by, 1)
+		if !errors.Is(err, c.change) || err != nil && !strings.Contains(err.Error(), c.job.String()) || err == nil && s != f.Find(c.job).Submission() {
+			t.Errorf("%s changes: %v, %v", c.what, s, err)
+		}
+		settled, err := Kill(c.job, f.Find(c.job), c.by)
+		if !settled {
+			err = waits
+		}
+		if !errors.Is(err, c.kill) || settled && err != nil && !strings.Contains(err.Error(), c.job.String()) {
+			t.Errorf("%s kills: %v, want %v", c.what, err, c.kill)
+		}
+	}
+	if _, err := Change(f, f.ID(1), wire.Change{Weight: new(-2.0)}, ann, 1); !errors.Is(err, ErrBadSettings) {
+		t.Errorf("a bad weight: %v", err)
+	}
+	x := Changed(f.Submission("runs"), wire.Change{Suspended: new(true), Deadline: new(time.Second)}, 3000)
+	if x.Key != "runs" || x.N != 1 || !x.Suspended || x.Terms.Deadline != 3*time.Second {
+		t.Errorf("a change after two seconds is %+v", x)
+	}
+}
