@@ -8,12 +8,20 @@
 // from the trackers' inventories after a change of leader, and is never read by
 // an apply.
 //
-// Packages below have what can be read by itself: facts the replicated state, assign which
-// task runs in which free slot, forecast how long tasks take and when jobs end, taskset sets
-// of small numbers,
-// admission which requests of clients are accepted,
-// handshake how a tracker that opens a stream is answered. What stays here is the life of jobs and of trackers: a struct for each
-// owner, composed in job, tracker and Live.
+// Packages below have what can be read by itself:
+//
+//	facts      the replicated state
+//	admission  which requests of clients are accepted
+//	handshake  how a tracker that opens a stream is answered until it is welcomed
+//	assign     which task runs in which free slot
+//	placement  where partitions are gathered, and how long a ready one waits there
+//	forecast   how long tasks take and when jobs end
+//	shares     what trackers were told of how jobs share the shuffle
+//	profiles   what is kept of the last job of each name
+//	taskset    sets of small numbers
+//
+// What stays here is the life of jobs and of trackers: a struct for each owner, composed in
+// job, tracker and Live.
 //
 // # One Step
 //
@@ -86,7 +94,7 @@
 //
 // # Flows
 //
-// The jobs of a submission are one flow: they have one set of terms, are suspended
+// The jobs of a submission are one flow: they have one set of settings, are suspended
 // together and fail together. The entry that stops one stops, as it is applied, all
 // that have not ended and do not commit; so no leader ever sees half a flow stopped.
 // A job begins when those have succeeded whose output it reads. That output is on a

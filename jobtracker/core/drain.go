@@ -23,12 +23,12 @@ import (
 // that is lost: it is made when the job goes on. How long it has run nothing is noted in
 // the log by steps, so that leaders who come and go make both waits hardly longer.
 
-// ErrUnknownTracker answers a wish about a task tracker that nobody has heard of.
+// ErrUnknownTracker answers a Drain of a task tracker that is not known.
 var ErrUnknownTracker = errors.New("unknown task tracker")
 
 // drainProgress is how far a tracker is that drains.
 type drainProgress struct {
-	n       int           // number of the wish that it drains; 0: it does not
+	n       int           // number of the Drain that is in force; 0: it does not drain
 	since   time.Duration // when it began to run nothing, if it is resting
 	resting bool          // it drains and runs nothing
 	remade  bool          // see remake
@@ -53,7 +53,7 @@ func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
 	l.appliedInTurn("drain", x, fitted)
 }
 
-// drainChanged brings a tracker into line with what is wished of its name.
+// drainChanged brings a tracker into line with the Drain of its name that is in force.
 func (l *Live) drainChanged(t *tracker) {
 	was := t.drain.n
 	d, _ := l.facts.Draining(t.Name)

@@ -60,8 +60,8 @@ func (l *Live) lost(x *facts.TrackerLost) {
 		l.inventoryIn(t.Name)
 	}
 	// It may have come back while its loss was on the way to the log.
-	for _, id := range l.fleet.unwelcomed.Waiting(x.Tracker) {
-		l.register(l.fleet.unwelcomed.Said(id))
+	for _, w := range l.fleet.unwelcomed.Waiting(x.Tracker) {
+		l.register(w.Hello)
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *Core) refused(r Refused) {
 	c.live.now = c.now
 	switch x := x.(type) {
 	case *facts.Submitted:
-		c.live.replyAll("submit "+x.Submission.Key, Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
+		c.live.replyAll(submitOf(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
 	case *facts.Ended:
 		c.live.endRefused(x, r.Err)
 	case *facts.Pooled:

@@ -11,9 +11,13 @@ import (
 
 // requests are the accepted requests of clients that wait for an entry of the log, by what
 // they ask for, oldest first: "submit KEY", "kill N", "change KEY", "schedule", "drain".
-// Equal submits and kills of one job have one answer. The others become entries one after the
-// other: the first is proposed. See [Live.askInTurn].
+// Submits of one key have one answer, and so have kills of one job. The others become entries
+// one after the other: the first one is proposed, see [Live.askInTurn].
 type requests map[string][]waiting
+
+func submitOf(key string) string { return "submit " + key }
+func changeOf(key string) string { return "change " + key }
+func killOf(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
 
 // waiting is one of them.
 type waiting struct {
@@ -98,7 +102,7 @@ func (l *Live) submit(r Submit) {
 	case known != nil:
 		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.IDs(known)})
 	default:
-		l.requests.add("submit "+sub.Key, r)
+		l.requests.add(submitOf(sub.Key), r)
 		l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
 	}
 }
@@ -113,7 +117,7 @@ func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
 		l.noteJob(j.facts, "submitted", "owner", s.Who(), "pool", poolName(s), "jobs", s.Jobs())
 	}
-	l.replyAll("submit "+s.Key(), Reply{Jobs: l.facts.IDs(s)})
+	l.replyAll(submitOf(s.Key()), Reply{Jobs: l.facts.IDs(s)})
 }
 
 func (l *Live) killJob(r Kill) {
@@ -134,8 +138,6 @@ func (l *Live) killJob(r Kill) {
 	}
 }
 
-func killOf(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
-
 // answerKills answers the kills of a job once they are settled.
 func (l *Live) answerKills(f *facts.Job) {
 	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
@@ -150,7 +152,7 @@ func (l *Live) change(r Change) {
 		l.reply(r, err)
 		return
 	}
-	l.askInTurn("change "+s.Key(), r)
+	l.askInTurn(changeOf(s.Key()), r)
 }
 
 func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
@@ -172,7 +174,7 @@ func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
 			l.phases[i].begun(l.now)
 		}
 	}
-	l.appliedInTurn("change "+x.Key, x, fitted)
+	l.appliedInTurn(changeOf(x.Key), x, fitted)
 }
 
 // dropChanges answers the changes of a submission that has ended meanwhile.
@@ -180,7 +182,7 @@ func (l *Live) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}
-	what := "change " + s.Key()
+	what := changeOf(s.Key())
 	for _, w := range l.requests[what] {
 		l.reply(w, fmt.Errorf("%v: %w", w.request.(Change).Job, admission.ErrJobEnded))
 	}

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"time"
+
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/handshake"
 	"github.com/quernmr/quern/wire"
@@ -9,6 +11,19 @@ import (
 // A tracker opens a stream, says Hello, is registered unless this very process is, and is
 // welcomed. Then the stream is bound to it until the stream ends. Package handshake decides on
 // each Hello; what it decides is carried out here.
+
+// contact is how far the leader and a tracker have come in speaking to each other.
+type contact struct {
+	stream      Stream // 0: none
+	heard       time.Duration
+	inventoried bool              // its inventory is in, so it may be given work
+	taking      bool              // its inventory is being taken in
+	fresh       bool              // its incarnation began in this term: it cannot have attempts of ours
+	losing      bool              // its loss is proposed
+	welcomed    bool              // in this term
+	pages       []*wire.Inventory // of the one that is coming in
+	trouble     string            // what it says is wrong with it
+}
 
 // hello answers the first message of a stream, or the answer to a Staging.
 func (l *Live) hello(id Stream, h *wire.Hello) {
@@ -28,7 +43,7 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	case handshake.Register:
 		l.register(h)
 	case handshake.Welcome:
-		l.welcome(id, t)
+		l.welcome(id, t, h)
 	}
 }
 
@@ -75,19 +90,18 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 		t.contact.fresh, t.shares = true, 1
 	}
 	t := l.fleet.trackers[name]
-	for _, id := range l.fleet.unwelcomed.Waiting(name) {
-		if t != nil && l.fleet.unwelcomed.Said(id).Process == t.Process {
-			l.welcome(id, t)
+	for _, w := range l.fleet.unwelcomed.Waiting(name) {
+		if t != nil && w.Hello.Process == t.Process {
+			l.welcome(w.Stream, t, w.Hello)
 		}
 	}
 }
 
-// welcome binds a stream to its tracker, in place of an earlier stream.
-func (l *Live) welcome(id Stream, t *tracker) {
+// welcome binds a stream to its tracker, which has said h there, in place of an earlier stream.
+func (l *Live) welcome(id Stream, t *tracker, h *wire.Hello) {
 	if t.contact.stream != 0 {
 		l.closeStream(t.contact.stream)
 	}
-	h := l.fleet.unwelcomed.Said(id)
 	delete(l.fleet.unwelcomed, id)
 	l.fleet.bound[id] = t
 	t.contact.stream, t.contact.heard = id, l.now

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
@@ -11,19 +10,6 @@ import (
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
 )
-
-// contact is how far the leader and a tracker have come in speaking to each other.
-type contact struct {
-	stream      Stream // 0: none
-	heard       time.Duration
-	inventoried bool              // its inventory is in, so it may be given work
-	taking      bool              // its inventory is being taken in
-	fresh       bool              // its incarnation began in this term: it cannot have attempts of ours
-	losing      bool              // its loss is proposed
-	welcomed    bool              // in this term
-	pages       []*wire.Inventory // of the one that is coming in
-	trouble     string            // what it says is wrong with it
-}
 
 // trackerFleet is the task trackers as the leader sees them.
 type trackerFleet struct {

@@ -24,6 +24,7 @@
 package handshake
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -115,14 +116,14 @@ func NonceFile(staging, cluster string) string {
 	return staging + "/" + wire.StagingClusters + "/" + cluster
 }
 
-// Streams are the streams that are not welcomed yet.
+// Streams are the streams that are not welcomed yet. The caller deletes a stream when it is
+// welcomed or ends.
 type Streams map[Stream]*pending
 
 // Hello decides on a Hello, and keeps what the next message of the stream needs.
 func (s Streams) Hello(id Stream, h *wire.Hello, k Known) Verdict {
 	v := judge(h, s[id], k)
-	switch v.Do {
-	case AskProof, Register, Welcome:
+	if v.Do == AskProof || v.Do == Register {
 		s[id] = &pending{hello: h, asked: v.Do == AskProof}
 	}
 	return v
@@ -137,16 +138,19 @@ func (s Streams) NoStaging(id Stream, why string, boot facts.Bootstrapped) Verdi
 	return notShared(p.hello.Tracker, why, boot)
 }
 
-// Waiting lists the streams on which a tracker waits for its registration, in order.
-func (s Streams) Waiting(tracker string) (ids []Stream) {
-	for id, p := range s {
-		if !p.asked && p.hello.Tracker == tracker {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
+// Waiting is a stream on which a tracker waits for its registration.
+type Waiting struct {
+	Stream Stream
+	Hello  *wire.Hello
 }
 
-// Said is the Hello of a stream that is not welcomed yet.
-func (s Streams) Said(id Stream) *wire.Hello { return s[id].hello }
+// Waiting lists the streams on which a tracker waits for its registration, in order.
+func (s Streams) Waiting(tracker string) (list []Waiting) {
+	for id, p := range s {
+		if !p.asked && p.hello.Tracker == tracker {
+			list = append(list, Waiting{id, p.hello})
+		}
+	}
+	slices.SortFunc(list, func(a, b Waiting) int { return cmp.Compare(a.Stream, b.Stream) })
+	return list
+}
