@@ -21,7 +21,7 @@ import (
 //	history job1 [error=…]               WriteHistory is done
 //	tidied
 //	lease t1 t2 5m                       time passes in which these renew their leases
-//	drain t1 | undrain t1                what an operator wishes
+//	drain t1 | undrain t1                a Drain of an operator's
 //	fail error=…                         the log fails for good
 //	trackers                             what Cluster tells
 //	troubles job1                        those of its status

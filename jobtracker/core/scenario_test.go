@@ -48,7 +48,7 @@ import (
 //	status job1
 //
 // The verbs of a cluster of processes are those of [scenario.runCluster], those of
-// what users wish those of [scenario.runWishes], of forecasts those of
+// job settings and scheduling those of [scenario.runRequests], of forecasts those of
 // [scenario.runExplains].
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
@@ -228,7 +228,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	case "status":
 		return s.status(parseJob(d.CmdArgs[0].Key))
 	default:
-		if !s.runCluster(d) && !s.runWishes(d) && !s.runExplains(d) {
+		if !s.runCluster(d) && !s.runRequests(d) && !s.runExplains(d) {
 			s.runMore(d)
 		}
 	}

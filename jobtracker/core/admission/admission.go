@@ -1,12 +1,13 @@
 // Package admission decides which requests of clients the job tracker accepts: submissions,
 // changes of job settings, kills, and how slots are shared. It says why it refuses one.
 //
-//	Submit, Change, Kill    a request about jobs, by the replicated state      requests.go
-//	Asker                   who asks, and what that user may do                asker.go
-//	CheckSettings, Changed  job settings, their bounds, what a change makes    settings.go
-//	Goal                    what they ask of the end of a job
-//	CheckScheduling,        a scheduler, metric and delay rule by their names  scheduling.go
-//	LookUp
+//	Submit, Change, Kill  decide on a request about jobs, by the replicated state  requests.go
+//	Killed                says whether kills that wait are settled by now
+//	Asker                 is who asks, and says what that user may do              asker.go
+//	Changed               makes the fact of a change of job settings               settings.go
+//	Goal                  is what job settings ask of the end of a job
+//	CheckScheduling       refuses names that are not on the menu                   scheduling.go
+//	LookUp                finds the scheduling in force
 //
 // Everything here is a function of values: of a request, of [facts.Facts], of who asks and of
 // the time. Nothing is changed, sent or remembered.
@@ -16,12 +17,14 @@
 //	D1  What is accepted is bounded, for the log, and every policy can compute with its job
 //	    settings.
 //	D2  If it is known who asks ([Asker.Known]), only the owner of a job and administrators
-//	    may kill or change it, and only users on a pool's list may submit to it.
+//	    may kill or change it. A pool that has a list of users takes only their jobs, and
+//	    those that an administrator puts there.
 //	D3  A submission's staging directory, which is removed in the end, is its own.
 //	D4  A request that was accepted once is accepted again: a submission with a known key, a
 //	    kill of a job that stops.
 //
-// Package core calls it for each request, on the leader alone. Commands call CheckScheduling
+// Package core calls it for each request, on the leader alone; it decides on drains itself,
+// since it knows the trackers. Commands call CheckScheduling
 // before they ask, and the HTTP interface has a code for each error. Facts do not depend on
 // this package: an entry of the log applies whatever would be refused today.
 package admission

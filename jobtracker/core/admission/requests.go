@@ -27,7 +27,7 @@ func Submit(f *facts.Facts, s *wire.Submission, by Asker, wall int64) (accepted 
 		accepted.Terms.Deadline = deadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
 		accepted.Due = 0
 	}
-	if err = CheckSettings(accepted.Terms); err == nil {
+	if err = checkSettings(accepted.Terms); err == nil {
 		if err = checkOwnPlace(f, &accepted); err == nil {
 			err = checkPool(f, accepted.Terms.Pool, accepted.Owner, by)
 		}
@@ -103,7 +103,7 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) 
 	if err := by.may("change", id, s.Who()); err != nil {
 		return nil, err
 	}
-	err := CheckSettings(Changed(s, c, wall).Terms)
+	err := checkSettings(Changed(s, c, wall).Terms)
 	if err == nil && c.Pool != nil {
 		err = checkPool(f, *c.Pool, s.Who(), by)
 	}

@@ -68,6 +68,14 @@ func TestPlaces(t *testing.T) {
 		if _, _, err := Submit(f, s, Asker{}, 1); !errors.Is(err, ErrBadSubmission) {
 			t.Errorf("%s, which is another submission's: %v", place, err)
 		}
+		for i, x := range []facts.Fact{
+			&facts.Stopped{Job: 1, Outcome: wire.Killed}, &facts.Ended{Job: 1, Outcome: wire.Killed}, &facts.Swept{Key: "k"},
+		} {
+			f.Apply(uint64(3+i), 1, x)
+		}
+		if _, _, err := Submit(f, s, Asker{}, 1); err != nil {
+			t.Errorf("%s, which was another submission's and is swept: %v", place, err)
+		}
 	}
 }
 
@@ -163,10 +171,14 @@ func TestPools(t *testing.T) {
 
 // TestChangeAndKill: who may change and kill a job, and when.
 func TestChangeAndKill(t *testing.T) {
+	flow := submitted("flow", "ann") // jobs 6 and 7
+	flow.Submission.Plan.Jobs = make([]wire.JobPlan, 2)
+	flow.Submission.Plan.Jobs[0].Output, flow.Submission.Plan.Jobs[1].Output = "a", "b"
 	var (
-		f = cluster(t, submitted("runs", "ann"), submitted("stops", "ann"), submitted("commits", "ann"), submitted("ended", "ann"), submitted("unowned", ""),
+		f = cluster(t, submitted("runs", "ann"), submitted("stops", "ann"), submitted("commits", "ann"), submitted("ended", "ann"), submitted("unowned", ""), flow,
 			&facts.Stopped{Job: 2, Outcome: wire.Killed}, &facts.SplitsWritten{Job: 3}, &facts.Committing{Job: 3},
-			&facts.Stopped{Job: 4, Outcome: wire.Killed}, &facts.Ended{Job: 4, Outcome: wire.Killed})
+			&facts.Stopped{Job: 4, Outcome: wire.Killed}, &facts.Ended{Job: 4, Outcome: wire.Killed},
+			&facts.SplitsWritten{Job: 6}, &facts.Committing{Job: 6}, &facts.Ended{Job: 6, Outcome: wire.Succeeded})
 		ann, bob, root = Asker{Name: "ann"}, Asker{Name: "bob"}, Asker{Name: "root", Admin: true}
 		waits          = errors.New("it has to stop first")
 	)
@@ -185,6 +197,8 @@ func TestChangeAndKill(t *testing.T) {
 		{"a job that commits", f.ID(3), ann, nil, ErrJobCommitting},
 		{"a job that has ended", f.ID(4), ann, ErrJobEnded, ErrJobEnded},
 		{"another's job that has ended", f.ID(4), bob, ErrJobEnded, ErrJobEnded},
+		{"an ended job of a flow that runs", f.ID(6), ann, ErrJobEnded, ErrJobEnded},
+		{"the next job of that flow", f.ID(7), ann, nil, waits},
 		{"a job without an owner", f.ID(5), ann, ErrNotAllowed, ErrNotAllowed},
 		{"a job without an owner, an administrator", f.ID(5), root, nil, waits},
 		{"an unknown job", f.ID(9), ann, ErrUnknownJob, ErrUnknownJob},

@@ -20,9 +20,9 @@ const (
 	maxWord     = 200 // bytes of a name
 )
 
-// CheckSettings says what makes no sense in job settings, whatever pools there are. A
+// checkSettings says what makes no sense in job settings, whatever pools there are. A
 // deadline may have passed.
-func CheckSettings(t wire.Terms) error {
+func checkSettings(t wire.Terms) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrBadSettings, fmt.Sprintf(format, args...))
 	}

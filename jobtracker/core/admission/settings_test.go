@@ -48,7 +48,7 @@ func TestCheckSettings(t *testing.T) {
 		{wire.Terms{SLA: []wire.SLAStep{{After: 2, Cost: 1}, {After: 2, Cost: 2}}}, "both must grow"},
 		{wire.Terms{SLA: []wire.SLAStep{{After: 1, Cost: 2}, {After: 2, Cost: 1}}}, "both must grow"},
 	} {
-		err := CheckSettings(c.settings)
+		err := checkSettings(c.settings)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrBadSettings) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v, want %q", c.settings, err, c.want)
 		}

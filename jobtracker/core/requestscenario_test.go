@@ -13,7 +13,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// runWishes plays the verbs of what users wish:
+// runRequests plays the verbs of job settings, scheduling and pools:
 //
 //	submit … [owner=ann] [pool=p] [priority=HIGH] [weight=2] [deadline=5m] [due=5m] [sla=5m:1+10m:5] [batch=b]
 //	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true] [by=bob]
@@ -24,7 +24,7 @@ import (
 //	cluster-wide                         scheduling, pools and what is wrong with them
 //	terms job1
 //	status-owner job1
-func (s *scenario) runWishes(d *datadriven.TestData) bool {
+func (s *scenario) runRequests(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "change":
 		s.token++
