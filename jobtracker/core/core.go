@@ -94,7 +94,7 @@
 //
 // # Flows
 //
-// The jobs of a submission are one flow: they have one set of settings, are suspended
+// The jobs of a submission are one flow: they have the same job settings, are suspended
 // together and fail together. The entry that stops one stops, as it is applied, all
 // that have not ended and do not commit; so no leader ever sees half a flow stopped.
 // A job begins when those have succeeded whose output it reads. That output is on a
