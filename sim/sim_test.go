@@ -119,7 +119,7 @@ func TestDeadline(t *testing.T) {
 
 // TestRepeats: a seed is one run, to the last message.
 func TestRepeats(t *testing.T) {
-	for seed := uint64(1); seed <= 3; seed++ {
+	for seed := uint64(1); seed <= 8; seed++ {
 		one, two := Run(Options{Seed: seed, Digest: true}), Run(Options{Seed: seed, Digest: true})
 		if one.Steps != two.Steps || one.Digest != two.Digest || one.Digest == 0 || !slices.Equal(one.Trace, two.Trace) {
 			t.Errorf("seed %d gives %d events, then %d, or others", seed, one.Steps, two.Steps)

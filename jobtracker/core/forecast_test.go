@@ -4,12 +4,14 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -38,6 +40,23 @@ func TestForecast(t *testing.T) {
 				t.Errorf("%d of %d jobs have a predicted end that is right to a quarter, not %.0f %%", good, all, 100*least)
 			}
 		})
+	}
+}
+
+// TestMixRepeats: a seed is one mix, to the last attempt and prediction of each job, under any policy.
+func TestMixRepeats(t *testing.T) {
+	for _, name := range menu.Names() {
+		one, two := pacedMix(t, "shuffle+history", name, 1), pacedMix(t, "shuffle+history", name, 1)
+		if one.seq != two.seq {
+			t.Errorf("%s: %d events, then %d", name, one.seq, two.seq)
+		}
+		for i, r := range one.records {
+			if other := two.records[i]; !reflect.DeepEqual(r, other) {
+				t.Errorf("%s: the history that was written as number %d is %v's, which took %v, then %v's, which took %v",
+					name, i, r.Job.ID, r.Job.Elapsed, other.Job.ID, other.Job.Elapsed)
+				break
+			}
+		}
 	}
 }
 

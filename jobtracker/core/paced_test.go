@@ -193,8 +193,9 @@ func (p *paced) send(t *pacedTracker, m wire.Message) {
 	case *wire.SetHome:
 		t.homes[homeName{m.Job, m.Partition}] = &simHome{set: m, has: make(map[int]wire.MapOutput)}
 	case *wire.Outputs:
-		for name, h := range t.homes {
-			if name.job == m.Job {
+		for partition := range p.byID[m.Job].reduces { // in turn, since one fetches behind the other
+			name := homeName{m.Job, partition}
+			if h := t.homes[name]; h != nil {
 				p.gather(t, name, h, m.Outputs)
 			}
 		}
