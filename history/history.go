@@ -32,6 +32,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/rand"
 	"errors"
@@ -136,11 +137,26 @@ func Read(f dfs.FS, name string) (*Record, error) {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
 	defer file.Close()
-	r, err := decode(file)
+	in := &reader{from: file}
+	r, err := decode(in)
 	if err != nil {
-		return nil, fmt.Errorf("read history %s: %w", name, err)
+		return nil, fmt.Errorf("read history %s: %w", name, cmp.Or(in.err, err))
 	}
 	return r, nil
+}
+
+// reader remembers why a file could not be read on: that tells nothing of what it holds.
+type reader struct {
+	from io.Reader
+	err  error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
 }
 
 const magic = "qhs1"

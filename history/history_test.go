@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"reflect"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -229,6 +231,33 @@ func TestWriteFails(t *testing.T) {
 					t.Errorf("left: %v %v", infos, err)
 				}
 			})
+		}
+	}
+}
+
+// TestReadFails fails each call of a read in turn: what could not be read is not taken for
+// damaged.
+func TestReadFails(t *testing.T) {
+	f, name := mem.New(1<<20), Name(staging, first, job(1))
+	if err := Write(f, name, record(1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []string{"open", "read"} {
+		failed := 0
+		for ; ; failed++ {
+			if err := f.SetFaults(fmt.Sprintf("%s ** times=1 after=%d", op, failed)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Read(f, name)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, syscall.EIO) || errors.Is(err, ErrNotHistory) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s number %d fails: %v", op, failed, err)
+			}
+		}
+		if failed == 0 {
+			t.Errorf("%s never failed", op)
 		}
 	}
 }

@@ -34,6 +34,7 @@ func TestFlows(t *testing.T) {
 		{ID: wire.JobID{Start: 6, N: 20}, Name: "torn a", State: wire.Succeeded, Flow: wire.FlowID{Start: 6, N: 20}},
 		{ID: wire.JobID{Start: 6, N: 22}, Name: "torn c", State: wire.Succeeded, Flow: wire.FlowID{Start: 6, N: 20}},
 		{ID: wire.JobID{Start: 6, N: 23}, Name: "other", State: wire.Succeeded},
+		{ID: wire.JobID{Start: 6, N: 30}, Name: "far a", State: wire.Succeeded, Flow: wire.FlowID{Start: 6, N: 30}},
 		{ID: wire.JobID{Start: 7, N: 5}, Name: "orders", State: wire.Succeeded, Flow: flow},
 	} {
 		past := &history.Record{Job: j, Owner: "me", Token: tokenOf(j.ID.String()), Submitted: 1, Ended: 60_001}
@@ -47,6 +48,12 @@ func TestFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Of one more flow the second job's history cannot be read, whatever is in it.
+	unreadable := strings.TrimPrefix(history.Name(f.staging, time.UnixMilli(60_001), wire.JobID{Start: 6, N: 31}), "file://")
+	if err := os.Symlink(unreadable, unreadable); err != nil {
+		t.Fatal(err)
+	}
+	const far = "read history: open …/job_6_0031: too many levels of symbolic links\n"
 	const torn = "job_6_0021, which may be of flow_6_0020: read history …/job_6_0021: not a job's history"
 	for _, c := range []struct {
 		args   string
@@ -82,6 +89,13 @@ func TestFlows(t *testing.T) {
 		{"status flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit status: " + torn},
 		{"kill flow_6_0020", 1, "", torn + "…job_6_0022: the job has ended"},
 		{"history flow_6_0021", 1, "", "mrsubmit history: job_6_0021, which may be of flow_6_0021…flow_6_0021: unknown job"},
+		{"history flow_6_0030", 1, "", "mrsubmit history: " + far},
+		{"history -json flow_6_0030", 1, "", "mrsubmit history: " + far},
+		{"counters flow_6_0030", 1, "", "mrsubmit counters: " + far},
+		{"status flow_6_0030", 1, "", "mrsubmit status: " + far},
+		{"kill flow_6_0030", 1, "", "mrsubmit kill: " + far},
+		{"history job_6_0031", 1, "", "mrsubmit history: history of job_6_0031: " + far},
+		{"history", 0, "job_6_0030…far a…job_6_0023…other…job_6_0022…torn c", "mrsubmit history: " + far + "…mrsubmit history: read history …/job_6_0024: not a job's history…/job_6_0021"},
 		{"explain flow_7_0005", 0, "job_7_0005 orders: succeeded…job_7_0006 sold: committing…job_7_0007 answer: waiting", ""},
 		{"explain -json flow_7_0005", 0, `[…"job": "job_7_0005"…"job": "job_7_0007"…]`, ""},
 		{"logs flow_7_0005", 0, "==> attempt_7_0005_…==> attempt_7_0006_…==> attempt_7_0007_", ""},
