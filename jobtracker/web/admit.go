@@ -11,19 +11,19 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// handle serves a route for some roles.
-func (h *handler) handle(mux *http.ServeMux, admitted []identity.Role, route string, serve http.HandlerFunc) {
+// handle serves a route for its roles.
+func (h *handler) handle(mux *http.ServeMux, x route) {
 	if !h.Identified {
-		mux.HandleFunc(route, serve)
+		mux.HandleFunc(x.pattern, x.serve)
 		return
 	}
-	mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(x.pattern, func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := identity.PeerOf(r.TLS)
-		if !ok || !slices.Contains(admitted, peer.Role) {
+		if !ok || !slices.Contains(x.roles, peer.Role) {
 			h.fail(w, r, forbidden("this is not for a %s", peer.Role))
 			return
 		}
-		serve(w, r)
+		x.serve(w, r)
 	})
 }
 

@@ -19,7 +19,8 @@
 //	GET    /healthz                  {"id": own, "led": it knows a leader}; of a follower too
 //	POST   /v1/cluster/scheduling    body: Scheduling
 //	POST   /v1/cluster/drains        body: {"tracker": id, "undo": false}
-//	POST   /v1/cluster/voters        body: Voter; DELETE /v1/cluster/voters/ID
+//	POST   /v1/cluster/voters        body: Voter
+//	DELETE /v1/cluster/voters/ID
 //
 // # Who may
 //
@@ -70,8 +71,8 @@
 // Client's methods: submit, jobs, explain, settings, cluster, drain, voters, watch. What all
 // of them need is below: handlers (a route's frame), admit (who may), problem (errors on
 // their way), client, which finds the leader by package seek. follow is the client's side of
-// watch. A route is a handler and a method in such a file, a line in [New], and one in the
-// table above.
+// watch. A route is a handler and a method in such a file, a line in handler.routes, and one
+// in the table above; CONTRIBUTING.md names what it takes from the core to mrsubmit.
 //
 // A handler and a Client may be used by many goroutines.
 package web
@@ -155,29 +156,46 @@ func New(cfg Config) http.Handler {
 	}
 	h := &handler{cfg}
 	mux := http.NewServeMux()
-	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
-	voters := []identity.Role{identity.JobTracker, identity.Client}
-	everybody := []identity.Role{identity.Client, identity.JobTracker}
-	h.handle(mux, trackers, "GET /v1/stream", h.stream)
-	h.handle(mux, everybody, "GET /v1/watch", h.watch)
-	h.handle(mux, clients, "POST /v1/submissions", h.short(h.submit))
-	h.handle(mux, everybody, "GET /v1/jobs", h.short(h.jobs))
-	h.handle(mux, everybody, "GET /v1/jobs/{id}", h.short(h.job))
-	h.handle(mux, clients, "POST /v1/jobs/{id}/kill", h.short(h.kill))
-	h.handle(mux, clients, "POST /v1/jobs/{id}/terms", h.short(h.change))
-	h.handle(mux, everybody, "GET /v1/jobs/{id}/attempts", h.short(h.attempts))
-	h.handle(mux, everybody, "GET /v1/jobs/{id}/explain", h.short(h.explain))
-	h.handle(mux, everybody, "GET /v1/explain", h.short(h.explainAll))
-	h.handle(mux, everybody, "GET /v1/cluster", h.short(h.cluster))
-	h.handle(mux, append(trackers, everybody...), "GET /healthz", h.short(h.health))
-	h.handle(mux, clients, "POST /v1/cluster/scheduling", h.short(h.schedule))
-	h.handle(mux, clients, "POST /v1/cluster/drains", h.short(h.drain))
-	h.handle(mux, voters, "POST /v1/cluster/voters", h.short(h.addVoter))
-	h.handle(mux, clients, "DELETE /v1/cluster/voters/{id}", h.short(h.removeVoter))
+	for _, r := range h.routes() {
+		h.handle(mux, r)
+	}
 	mux.HandleFunc("/", h.short(func(_ context.Context, r *http.Request) (any, error) {
 		return nil, &Error{Code: codeNotFound, Text: "no such route: " + r.Method + " " + r.URL.Path}
 	}))
 	return mux
+}
+
+// route is a method and a path, the roles that may ask, and the answer.
+type route struct {
+	pattern string
+	roles   []identity.Role
+	serve   http.HandlerFunc
+}
+
+// routes are those of the package comment.
+func (h *handler) routes() []route {
+	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
+	voters := []identity.Role{identity.JobTracker, identity.Client}
+	everybody := []identity.Role{identity.Client, identity.JobTracker}
+	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker}
+	return []route{
+		{"GET /v1/stream", trackers, h.stream},
+		{"GET /v1/watch", everybody, h.watch},
+		{"POST /v1/submissions", clients, h.short(h.submit)},
+		{"GET /v1/jobs", everybody, h.short(h.jobs)},
+		{"GET /v1/jobs/{id}", everybody, h.short(h.job)},
+		{"POST /v1/jobs/{id}/kill", clients, h.short(h.kill)},
+		{"POST /v1/jobs/{id}/terms", clients, h.short(h.change)},
+		{"GET /v1/jobs/{id}/attempts", everybody, h.short(h.attempts)},
+		{"GET /v1/jobs/{id}/explain", everybody, h.short(h.explain)},
+		{"GET /v1/explain", everybody, h.short(h.explainAll)},
+		{"GET /v1/cluster", everybody, h.short(h.cluster)},
+		{"GET /healthz", all, h.short(h.health)},
+		{"POST /v1/cluster/scheduling", clients, h.short(h.schedule)},
+		{"POST /v1/cluster/drains", clients, h.short(h.drain)},
+		{"POST /v1/cluster/voters", voters, h.short(h.addVoter)},
+		{"DELETE /v1/cluster/voters/{id}", clients, h.short(h.removeVoter)},
+	}
 }
 
 // NewServer makes the HTTP server for a handler of [New], with every size and

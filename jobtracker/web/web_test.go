@@ -14,6 +14,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +114,26 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// TestRoutesAreTold: the package comment has a line for each route, and for no other.
+func TestRoutesAreTold(t *testing.T) {
+	source, err := os.ReadFile("web.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told, served []string
+	for _, m := range regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/[^ ?\n]*)`).FindAllStringSubmatch(string(source), -1) {
+		told = append(told, m[1]+" "+strings.ReplaceAll(m[2], "ID", "{id}"))
+	}
+	for _, r := range new(handler).routes() {
+		served = append(served, r.pattern)
+	}
+	slices.Sort(told)
+	slices.Sort(served)
+	if !slices.Equal(told, served) {
+		t.Errorf("told   %q\nserved %q", told, served)
+	}
+}
+
 // TestPagesAreRefused: browsers name the origin of a page that would change something.
 func TestPagesAreRefused(t *testing.T) {
 	f, c := one(t)
@@ -119,17 +141,17 @@ func TestPagesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := New(Config{Server: f, Voters: f})
-	for _, q := range []struct{ method, path string }{
-		{"POST", "/v1/jobs/job_7_0001/kill"}, {"POST", "/v1/submissions"}, {"DELETE", "/v1/cluster/voters/jt1"},
-		{"POST", "/v1/cluster/voters"}, {"POST", "/v1/jobs/job_7_0001/terms"}, {"POST", "/v1/cluster/scheduling"},
-		{"POST", "/v1/cluster/drains"},
-	} {
-		r := httptest.NewRequest(q.method, q.path, strings.NewReader("{}"))
+	for _, route := range new(handler).routes() {
+		method, path, _ := strings.Cut(route.pattern, " ")
+		if method == http.MethodGet {
+			continue
+		}
+		r := httptest.NewRequest(method, strings.ReplaceAll(path, "{id}", "job_7_0001"), strings.NewReader("{}"))
 		r.Header.Set("Origin", "http://"+r.Host)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code != http.StatusForbidden {
-			t.Errorf("%s %s: %d %s", q.method, q.path, w.Code, w.Body)
+			t.Errorf("%s: %d %s", route.pattern, w.Code, w.Body)
 		}
 	}
 	if job, err := c.Job(t.Context(), wire.JobID{Start: 7, N: 1}); err != nil || job.State != "running" {
