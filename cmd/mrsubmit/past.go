@@ -86,14 +86,14 @@ func (q *query) history(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(q.args) > 0 {
-		return q.historyOf(ctx, staging)
-	}
 	if q.most < 0 {
 		return wrong("-n %d: want a number of lines, or 0 for all", q.most)
 	}
 	if _, err := files().Stat(staging); err != nil { // a history that is empty has a staging directory all the same
 		return fmt.Errorf("staging directory %s is not seen here: %w", staging, err)
+	}
+	if len(q.args) > 0 {
+		return q.historyOf(ctx, staging)
 	}
 	entries, err := history.List(files(), staging)
 	if err != nil {
