@@ -398,7 +398,6 @@ func inOrder(text, want string) bool {
 	return true
 }
 
-// TestRunOnCluster ships the program by its hash and follows the job.
 // roundTrip is a network.
 type roundTrip func(r *http.Request) (*http.Response, error)
 
@@ -433,6 +432,7 @@ func TestLogsOfASilentTracker(t *testing.T) {
 	}
 }
 
+// TestRunOnCluster ships the program by its hash and follows the job.
 func TestRunOnCluster(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	exe, err := os.Executable()

@@ -204,7 +204,6 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestSubmission looks at what reaches the cluster.
 // TestCommandsAreTold: a page of docs has each command in a line of its own or at the head of
 // a table's row.
 func TestCommandsAreTold(t *testing.T) {
@@ -227,6 +226,7 @@ func TestCommandsAreTold(t *testing.T) {
 	}
 }
 
+// TestSubmission looks at what reaches the cluster.
 func TestSubmission(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

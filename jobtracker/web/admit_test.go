@@ -23,8 +23,6 @@ func from(role identity.Role, name string) *tls.ConnectionState {
 	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{URIs: []*url.URL{uri}}}}
 }
 
-// TestWhoAsks: the core is told who asks, administrators alone change what concerns
-// all, and whoever is refused is told what it would take, and logged.
 // What attempts wrote is told to those alone who may read their logs.
 func TestErrorsAreTheOwners(t *testing.T) {
 	status := &wire.JobStatus{Owner: "ann", State: wire.Failed, Error: "m3 failed\nsecret of ann", Troubles: []string{"m2 failed\nsecret of ann"}}
@@ -42,6 +40,8 @@ func TestErrorsAreTheOwners(t *testing.T) {
 	}
 }
 
+// TestWhoAsks: the core is told who asks, administrators alone change what concerns
+// all, and whoever is refused is told what it would take, and logged.
 func TestWhoAsks(t *testing.T) {
 	frame, err := wire.Append(nil, &wire.Submission{Key: "k2", Owner: "root", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}})
 	if err != nil {

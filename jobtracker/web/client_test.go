@@ -165,8 +165,6 @@ func TestKillAgain(t *testing.T) {
 	}
 }
 
-// TestGiveUp: who finds no leader says whom it has asked, and whether the
-// submission may have been taken.
 // TestWishes: terms and scheduling are asked of the leader, wherever it is, as they
 // were given; what is refused is the same error at both ends.
 func TestWishes(t *testing.T) {
@@ -219,6 +217,8 @@ func TestWishes(t *testing.T) {
 	}
 }
 
+// TestGiveUp: who finds no leader says whom it has asked, and whether the
+// submission may have been taken.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	l, all, _ := three(t)
