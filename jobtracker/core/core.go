@@ -18,6 +18,7 @@
 //	forecast   how long tasks take and when jobs end
 //	shares     what trackers were told of how jobs share the shuffle
 //	profiles   what is kept of the last job of each name
+//	past       the attempts of a job that have ended
 //	taskset    sets of small numbers
 //
 // What stays here is the life of jobs and of trackers: a struct for each owner, composed in

@@ -37,7 +37,7 @@ func (l *Live) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Who(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Unkept: j.ended.unkept,
+		Token: j.spec.token, Unkept: j.ended.Unkept(),
 	}
 	r.PlansSince, r.PlansLack = l.plansLack(j)
 	for i := range r.Attempts {

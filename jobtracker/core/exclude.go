@@ -122,16 +122,16 @@ func (l *Live) standsOut(t *tracker, phase int, took time.Duration) bool {
 // elsewhere counts the attempts of a job that were launched since some time on trackers
 // that are not suspect: those that have succeeded or have run so long, and that have failed.
 func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well, failed int) {
-	for p := range j.latest() {
-		if p.began+p.took < since {
+	for p := range j.ended.Latest() {
+		if p.Began+p.Took < since {
 			break
 		}
-		t := l.fleet.trackers[l.fleet.named[p.tracker].Name]
+		t := l.fleet.trackers[l.fleet.named[p.Tracker].Name]
 		switch {
-		case p.kind != kindOf(phase) || p.began < since || t == nil || l.fleet.suspects[phase].Has(t.assign.Index()):
-		case p.state == wire.AttemptSucceeded:
+		case p.Kind != kindOf(phase) || p.Began < since || t == nil || l.fleet.suspects[phase].Has(t.assign.Index()):
+		case p.State == wire.AttemptSucceeded:
 			well++
-		case p.state == wire.AttemptFailed && !t.health.excluded:
+		case p.State == wire.AttemptFailed && !t.health.excluded:
 			failed++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -170,17 +171,18 @@ func TestStreakOfEndedJobs(t *testing.T) {
 // are compared.
 func TestElsewhereLate(t *testing.T) {
 	_, l, other := smallFleet(t)
-	j := &job{facts: new(facts.Job)}
-	j.ended.pasts = make([]past, maxPast)
+	j := &job{facts: new(facts.Job), ended: past.New()}
 	const since, more = 1000, 5
-	for i := range maxLate + more {
-		p := past{number: 1, tracker: other.number, began: since + int64(i), took: 1, state: wire.AttemptSucceeded}
-		j.keep(&task{kind: wire.Map, n: int32(i)}, p, "")
+	keep := func(began int64) {
+		j.keep(&task{kind: wire.Map}, &past.Attempt{Tracker: other.number, Began: began, Took: 1, State: wire.AttemptSucceeded}, "")
 	}
-	if j.ended.unkept != maxLate+more {
-		t.Errorf("%d attempts are not kept, want %d", j.ended.unkept, maxLate+more)
+	for range past.Most {
+		keep(0)
 	}
-	for since, want := range map[int64]int{since: maxLate, since + maxLate: more, since + maxLate + more: 0} {
+	for i := range past.MostLate + more {
+		keep(since + int64(i))
+	}
+	for since, want := range map[int64]int{since: past.MostLate, since + past.MostLate: more, since + past.MostLate + more: 0} {
 		if well, failed := l.elsewhere(j, mapPhase, since, time.Hour); well != want || failed != 0 {
 			t.Errorf("since %d, %d attempts have done well and %d failed, want %d and 0", since, well, failed, want)
 		}

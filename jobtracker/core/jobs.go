@@ -10,6 +10,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -27,7 +28,7 @@ type job struct {
 	reduces  []task
 	assign   assign.Job
 	attempts attempts // that run
-	ended    endedAttempts
+	ended    past.Attempts
 	faults   faults
 	outputs  mapOutputs
 	housing  housing
@@ -47,7 +48,7 @@ func (l *Live) job(id wire.JobID) *job {
 
 func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
 	id := l.facts.ID(f.N())
-	j := &job{facts: f, id: id}
+	j := &job{facts: f, id: id, ended: past.New()}
 	j.spec.plan, j.spec.token, j.spec.arrived = f.Plan(), l.facts.Token(f), arrived
 	j.service = newServiceTasks()
 	j.faults.bad, j.tally.counters = make(map[*task]*mishaps), make(wire.Counters)
@@ -81,7 +82,7 @@ func (l *Live) makeTasks(j *job) {
 	for i := range j.reduces {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 	}
-	j.ended.expect(len(j.maps) + len(j.reduces))
+	j.ended.Expect(len(j.maps) + len(j.reduces))
 	j.housing.makeHomes(len(j.reduces), j.facts.Committed)
 	for i := range j.maps {
 		l.updateMap(j, i)

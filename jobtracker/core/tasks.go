@@ -5,16 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/wire"
 )
 
 // task is what attempts are tries at, with or without a slot. There may be a million of
 // them, of which nearly all run once and well: what only the others need is in faults.bad.
 type task struct {
-	attempts *attempt // that run, the oldest first: seldom more than one
-	n        int32    // the TaskID's
-	past     int32    // 1 + the place of its last attempt that has ended in ended.pasts; 0: none has
-	next     int16    // attempts numbered in this epoch
+	attempts *attempt   // that run, the oldest first: seldom more than one
+	n        int32      // the TaskID's
+	past     past.Chain // its attempts that have ended, in job.ended
+	next     int16      // attempts numbered in this epoch
 	kind     wire.Kind
 	counted  bool // its counters are in the job's
 	measured bool // its time is
