@@ -96,8 +96,8 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	l.start(j, tk, t, id)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
-		Subject: subject, Timeout: j.spec.timeout,
-		Memory: j.spec.limits.memory(tk.kind), Processes: j.spec.limits.processes, Rack: t.rack,
+		Subject: subject, Timeout: j.spec.Timeout,
+		Memory: j.spec.Tasks(tk.kind).Memory, Processes: j.spec.Processes, Rack: t.rack,
 		Token: j.spec.token,
 	}
 	switch tk.kind {
@@ -347,7 +347,7 @@ func (l *Live) count(j *job, tk *task, r *wire.Result) {
 		return
 	}
 	tk.counted = true
-	if err := j.tally.counterLimits.Merge(j.tally.counters, r.Counters); err != nil && tk.kind.Slotted() {
+	if err := j.spec.CounterLimits.Merge(j.tally.counters, r.Counters); err != nil && tk.kind.Slotted() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %v", j.idOf(tk), err))
 	}
 	switch tk.kind {

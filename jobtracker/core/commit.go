@@ -9,12 +9,11 @@ import (
 
 // tally is what a job's attempts have counted, and how many were launched.
 type tally struct {
-	launched      [2]int
-	levels        [wire.Remote + 1]int // launched maps by level
-	counters      wire.Counters
-	counterLimits wire.CounterLimits
-	read          int64 // bytes, of counted maps
-	reduced       int64 // bytes, of counted reduces
+	launched [2]int
+	levels   [wire.Remote + 1]int // launched maps by level
+	counters wire.Counters
+	read     int64 // bytes, of counted maps
+	reduced  int64 // bytes, of counted reduces
 }
 
 // ready takes note of an attempt that asks for the grant, or repeats the grant it has.

@@ -19,6 +19,7 @@
 //	shares     what trackers were told of how jobs share the shuffle
 //	profiles   what is kept of the last job of each name
 //	past       the attempts of a job that have ended
+//	settings   what a job's properties mean to the job tracker
 //	taskset    sets of small numbers
 //
 // What stays here is the life of jobs and of trackers: a struct for each owner, composed in

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/settings"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -62,7 +63,7 @@ func (l *Live) historyWritten(r HistoryWritten) {
 		return
 	}
 	if r.Err != nil {
-		if j.finish.historyFailed++; j.finish.historyFailed < serviceAttempts {
+		if j.finish.historyFailed++; j.finish.historyFailed < settings.ServiceAttempts {
 			l.writeHistory(j)
 			return
 		}

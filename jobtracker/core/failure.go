@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,9 +18,6 @@ type faults struct {
 	losses   int                // of trackers, among them
 	failures [2]int
 }
-
-// serviceAttempts is how often a task without a slot, or an effect, is tried.
-const serviceAttempts = 4
 
 // maxReason bounds the texts that go to the log, in bytes.
 const maxReason = 8 << 10
@@ -63,24 +59,6 @@ func retryDelay(failures int) time.Duration {
 // bounded cuts a text to at most n bytes.
 func bounded(s string, n int) string { return wire.Bounded(s, n) }
 
-// maxAttempts is how many attempts of a task of this kind may fail.
-func (j *job) maxAttempts(k wire.Kind) int {
-	name := ""
-	switch k {
-	case wire.Map:
-		name = "mapreduce.map.maxattempts"
-	case wire.Reduce:
-		name = "mapreduce.reduce.maxattempts"
-	default:
-		return serviceAttempts
-	}
-	n, err := strconv.Atoi(j.spec.plan.Properties[name])
-	if err != nil || n < 1 {
-		return 4
-	}
-	return min(n, wire.EpochAttempts-1)
-}
-
 // failed counts a failed attempt against its task, once, and gives the task up
 // when it has had its attempts or another one would fail alike, and somebody needs it.
 // Segments that a reduce could not read are no fault of its own. It returns whether the
@@ -112,7 +90,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	case !j.needs(tk):
 	case r.Fatal:
 		l.giveUp(j, tk, this.String())
-	case len(bad.failed) >= j.maxAttempts(id.Task.Kind):
+	case len(bad.failed) >= j.spec.Tasks(id.Task.Kind).Attempts:
 		l.giveUp(j, tk, bad.spent(j.idOf(tk)))
 	case !id.Task.Kind.Slotted():
 		tk.wait(l, j)

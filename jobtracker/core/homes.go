@@ -34,8 +34,6 @@ type housing struct {
 	wrong     taskset.Set   // partitions whose homes hold other outputs than the chosen ones
 	hosts     taskset.Set   // indexes of trackers with homes
 	gen       int           // home generations given in this epoch
-	classical bool          // see isClassical
-	slowstart float64       // likewise
 	gathering int           // reduce slots held while it is gathered
 	movesDue  time.Duration // when it is to be seen which of its ready partitions move
 	rankedBy  time.Duration // when its homes wait no longer for a plan, see awaitsRanking
@@ -62,7 +60,7 @@ type home struct {
 	wrong    time.Duration   // of those in housing.wrong: since when
 	strayed  int             // homes of the partition given up for that
 	bytes    float64         // it was taken to have, in the tracker's load
-	slot     bool            // a reduce slot is held for it, see isClassical
+	slot     bool            // a reduce slot is held for it, see settings.Settings.Classical
 	told     bool            // in todo.gatheredNow
 	stuck    time.Duration   // 1 + since when it is ready while other trackers alone have slots
 	moves    int             // of the partition, to free slots
@@ -211,7 +209,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 		}
 		j.housing.homeless.Remove(r.Partition)
 		l.settleHome(j, r.Partition, t, r.Generation)
-		if j.housing.classical && !j.facts.Submission().Suspended() {
+		if j.spec.Classical && !j.facts.Submission().Suspended() {
 			l.holdSlot(j, r.Partition)
 		}
 	}

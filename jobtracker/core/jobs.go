@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/past"
+	"github.com/quernmr/quern/jobtracker/core/settings"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -39,6 +40,14 @@ type job struct {
 	finish   finishing
 }
 
+// jobSpec is what was submitted of a job and when, and what its properties ask for.
+type jobSpec struct {
+	plan    *wire.JobPlan
+	token   string        // see facts.Facts.Token
+	arrived time.Duration // when it was submitted; before 0 if under an earlier leader
+	settings.Settings
+}
+
 func (l *Live) job(id wire.JobID) *job {
 	if id.Start != l.facts.Boot().Start {
 		return nil
@@ -49,12 +58,9 @@ func (l *Live) job(id wire.JobID) *job {
 func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
 	id := l.facts.ID(f.N())
 	j := &job{facts: f, id: id, ended: past.New()}
-	j.spec.plan, j.spec.token, j.spec.arrived = f.Plan(), l.facts.Token(f), arrived
+	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: settings.Of(f.Plan())}
 	j.service = newServiceTasks()
 	j.faults.bad, j.tally.counters = make(map[*task]*mishaps), make(wire.Counters)
-	j.spec.timeout, j.spec.limits = timeoutOf(j.spec.plan), limitsOf(j.spec.plan)
-	j.tally.counterLimits = wire.CounterLimitsOf(j.spec.plan.Properties)
-	j.housing.classical, j.housing.slowstart = isClassical(j.spec.plan), slowstartOf(j.spec.plan)
 	l.recall(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
 	l.jobs[f.N()] = j
@@ -257,7 +263,7 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		err = fmt.Errorf("it holds %d splits, not %d", len(r.Splits), j.facts.Maps())
 	}
 	if err != nil {
-		if j.splits.loadFailed++; j.splits.loadFailed >= serviceAttempts {
+		if j.splits.loadFailed++; j.splits.loadFailed >= settings.ServiceAttempts {
 			l.stopJob(j, wire.Failed, fmt.Sprintf("read the splits: %v", err))
 		}
 		return

@@ -127,7 +127,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 		j.housing.movesDue = 0 // partitions may move again
 		l.madeAgain(j)
 	}
-	if j.housing.classical {
+	if j.spec.Classical {
 		l.move(j) // perhaps enough for its reduces
 	}
 	j.outputs.bytes += out.Bytes
@@ -166,7 +166,7 @@ func (l *Live) changed(j *job, out *wire.MapOutput) bool {
 func (l *Live) dropOutput(j *job, n int) {
 	m := &j.maps[n]
 	j.outputs.chosen--
-	if j.housing.classical {
+	if j.spec.Classical {
 		l.move(j)
 	}
 	j.outputs.bytes -= m.output.bytes

@@ -92,7 +92,7 @@ func (p *paced) submit(j *pacedJob) {
 	p.after(j.at-p.now, func() {
 		p.step(Submit{Wall: scenarioStart + p.now.Milliseconds(), Submission: &wire.Submission{
 			Key: fmt.Sprint(j.name, "@", j.at), Staging: fmt.Sprint("mem://s/", j.name, "@", j.at), Plan: wire.Plan{Jobs: []wire.JobPlan{{
-				Name: j.name, Reduces: j.reduces, Properties: map[string]string{splitProperty: fmt.Sprint(!j.classical)},
+				Name: j.name, Reduces: j.reduces, Properties: map[string]string{"quern.shuffle.split": fmt.Sprint(!j.classical)},
 			}}},
 		}})
 	})

@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/placement"
@@ -14,7 +13,7 @@ import (
 // placeHomes finds homes for partitions that have none, but for classical ones, which
 // get them with their slots.
 func (l *Live) placeHomes(j *job) {
-	if j.housing.classical || j.housing.homeless.Len() == 0 || l.awaitsRanking(j) {
+	if j.spec.Classical || j.housing.homeless.Len() == 0 || l.awaitsRanking(j) {
 		return
 	}
 	w := l.partitionBytes(j)
@@ -133,31 +132,9 @@ func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
 	t.hosting.slow = forecast.Slowed(t.hosting.slow, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
-// A classical job (quern.shuffle.split=false) is what Hadoop does: a reduce has a slot
-// while its partition is gathered, from when some of the maps have ended.
-const (
-	splitProperty     = "quern.shuffle.split"
-	slowstartProperty = "mapreduce.job.reduce.slowstart.completedmaps"
-	slowstart         = 0.05
-)
-
-func isClassical(p *wire.JobPlan) bool {
-	split, err := strconv.ParseBool(p.Properties[splitProperty])
-	return err == nil && !split
-}
-
-// slowstartOf is the part of a job's maps that must have ended.
-func slowstartOf(p *wire.JobPlan) float64 {
-	part, err := strconv.ParseFloat(p.Properties[slowstartProperty], 64)
-	if err != nil || !(part >= 0 && part <= 1) {
-		return slowstart
-	}
-	return part
-}
-
 // toGather is how many partitions of a classical job wait for a slot to be gathered in.
 func (j *job) toGather() int {
-	if !j.housing.classical || !j.slowstarted() {
+	if !j.spec.Classical || !j.slowstarted() {
 		return 0
 	}
 	return j.housing.homeless.Len()
@@ -165,7 +142,7 @@ func (j *job) toGather() int {
 
 // slowstarted says whether as many maps have ended as reduces are to wait for.
 func (j *job) slowstarted() bool {
-	return float64(j.mapsDone()) >= j.housing.slowstart*float64(len(j.maps))
+	return float64(j.mapsDone()) >= j.spec.Slowstart*float64(len(j.maps))
 }
 
 // toGatherAt is the lowest of them that may be gathered on a tracker, or -1.

@@ -79,9 +79,9 @@ func (w *world) submission(i int) *wire.Submission {
 	sub := &wire.Submission{Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("mem://s/%d", i)}
 	for k := range 1 + w.rnd.IntN(5)/4 {
 		j := wire.JobPlan{Name: fmt.Sprintf("job%d.%d", i, k), Reduces: w.rnd.IntN(4), Properties: map[string]string{
-			"sim.maps":                     fmt.Sprint(w.rnd.IntN(7)),
-			splitProperty:                  fmt.Sprint(w.policies.IntN(4) > 0),
-			slowstartProperty:              fmt.Sprint(float64(w.policies.IntN(3)) / 2),
+			"sim.maps":            fmt.Sprint(w.rnd.IntN(7)),
+			"quern.shuffle.split": fmt.Sprint(w.policies.IntN(4) > 0),
+			"mapreduce.job.reduce.slowstart.completedmaps": fmt.Sprint(float64(w.policies.IntN(3)) / 2),
 			"sim.erratic":                  fmt.Sprint(w.rnd.IntN(10) / 9),
 			"mapreduce.map.maxattempts":    fmt.Sprint(2 + w.rnd.IntN(4)),
 			"mapreduce.reduce.maxattempts": fmt.Sprint(2 + w.rnd.IntN(4)),

@@ -184,7 +184,7 @@ func (j *job) waitsForTasks() string {
 		return "for a free reduce slot"
 	case j.toGather() > 0:
 		return "for a free reduce slot"
-	case j.housing.homeless.Len() > 0 && !j.housing.classical:
+	case j.housing.homeless.Len() > 0 && !j.spec.Classical:
 		return "for a task tracker with reduce slots"
 	case len(j.faults.reminded) > 0 && j.faults.reminded[0].at == j.mishaps(j.faults.reminded[0].tk).retryAt:
 		return "to launch a task again that has failed"

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/settings"
 )
 
 // firstTidy is how long a new leader waits before it tidies the staging directory.
@@ -52,7 +53,7 @@ func (l *Live) stagingRemoved(r StagingRemoved) {
 	}
 	if r.Err != nil {
 		l.due.sweeps[r.Key]++
-		if l.due.sweeps[r.Key] < serviceAttempts {
+		if l.due.sweeps[r.Key] < settings.ServiceAttempts {
 			l.sweep(s)
 			return
 		}

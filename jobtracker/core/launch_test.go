@@ -2,40 +2,11 @@ package core
 
 import (
 	"testing"
-	"time"
 
 	"github.com/quernmr/quern/wire"
 )
 
-func TestLimits(t *testing.T) {
-	for _, c := range []struct {
-		properties  map[string]string
-		mapBytes    int64
-		reduceBytes int64
-		processes   int
-		timeout     time.Duration
-	}{
-		{nil, 0, 0, 0, 10 * time.Minute},
-		{map[string]string{
-			"mapreduce.map.memory.mb": "2", "mapreduce.reduce.memory.mb": "3", "quern.task.processes": "4", "mapreduce.task.timeout": "5000",
-		}, 2 << 20, 3 << 20, 4, 5 * time.Second},
-		{map[string]string{
-			"mapreduce.map.memory.mb": "-1", "mapreduce.reduce.memory.mb": "9223372036854775807", "quern.task.processes": "many", "mapreduce.task.timeout": "-5",
-		}, 0, 0, 0, 10 * time.Minute},
-		{map[string]string{"mapreduce.task.timeout": "0"}, 0, 0, 0, 0},
-	} {
-		p := &wire.JobPlan{Properties: c.properties}
-		x := limitsOf(p)
-		if x.memory(wire.Map) != c.mapBytes || x.memory(wire.Reduce) != c.reduceBytes || x.memory(wire.Setup) != 0 || x.processes != c.processes {
-			t.Errorf("%v: %+v", c.properties, x)
-		}
-		if got := timeoutOf(p); got != c.timeout {
-			t.Errorf("%v: timeout %v", c.properties, got)
-		}
-	}
-}
-
-// What is attempted is launched with its job's limits.
+// TestLaunchHasLimits: attempts are launched with their job's limits.
 func TestLaunchHasLimits(t *testing.T) {
 	c := New(Config{ID: "jt"})
 	var index uint64
