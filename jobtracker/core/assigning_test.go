@@ -81,7 +81,7 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 		}
 		for m := range j.maps {
 			if t := &j.maps[m]; j.outputs.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
-				!j.assign.IsAside(m) && j.mishaps(&t.task).retryAt == 0 {
+				!j.assign.IsAside(m) && j.faults.RetryAt(t.key()) == 0 {
 				fail("output %d of %v is to be made again, and nobody does", m, j.id)
 			}
 		}
@@ -128,11 +128,12 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 	l := c.live
 	wake, wakes := c.Wake()
-	for tk, bad := range j.faults.bad {
-		m := int(tk.n)
-		if tk.kind != wire.Map || tk != &j.maps[m].task {
+	for m := range j.maps {
+		tk := &j.maps[m].task
+		if len(j.faults.Avoided(tk.key())) == 0 {
 			continue
 		}
+		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.Elsewhere(tk.key())
 		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].leaving) && j.awaits(&j.maps[m])
 		if _, grant := j.facts.Grant(m); j.facts.Reduces() == 0 {
 			wanted = !tk.runs() && !grant && !j.facts.Committed(m)
@@ -140,11 +141,11 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 		if j.maps[m].expected && j.assign.IsPending(m) {
 			continue // its tracker drained before its restart
 		}
-		waits := bad.retryAt > 0 || j.assign.IsAside(m)
+		waits := retryAt > 0 || j.assign.IsAside(m)
 		if wanted && !waits && !j.assign.IsPending(m) || j.assign.IsPending(m) && (waits || !wanted) || j.assign.IsAside(m) && !wanted {
-			fail("%v has failed and is wanted %v: pending %v, set aside %v, to wait until %v", j.idOf(tk), wanted, j.assign.IsPending(m), j.assign.IsAside(m), bad.retryAt)
+			fail("%v has failed and is wanted %v: pending %v, set aside %v, to wait until %v", j.idOf(tk), wanted, j.assign.IsPending(m), j.assign.IsAside(m), retryAt)
 		}
-		for _, until := range []time.Duration{bad.retryAt, bad.elsewhere} {
+		for _, until := range []time.Duration{retryAt, elsewhere} {
 			if waits && j.runnable() && until > 0 && (!wakes || wake > until) {
 				fail("%v waits until %v, and the core wakes up at %v", j.idOf(tk), until, wake)
 			}
@@ -177,7 +178,7 @@ func (w *world) checkMatched(commands []Command) {
 	}
 	for _, a := range far {
 		for _, b := range far {
-			if a.job == b.job && len(a.job.mishaps(a.task).avoid) == 0 && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
+			if a.job == b.job && len(a.job.faults.Avoided(a.task.key())) == 0 && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
 				w.fail("%v runs on %s, away from its input, and %v, away from its own, on %s where that is", a.id, a.tracker.Name, b.id, b.tracker.Name)
 			}
 		}

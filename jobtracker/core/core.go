@@ -20,6 +20,7 @@
 //	profiles   what is kept of the last job of each name
 //	past       the attempts of a job that have ended
 //	settings   what a job's properties mean to the job tracker
+//	faults     what has gone wrong with a job's tasks
 //	taskset    sets of small numbers
 //
 // What stays here is the life of jobs and of trackers: a struct for each owner, composed in

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/settings"
 	"github.com/quernmr/quern/wire"
 )
@@ -51,7 +52,7 @@ func (l *Live) writeHistory(j *job) {
 	r.Job.State, r.Job.Waits = j.finish.closing.Outcome, ""
 	endedStatus(*j.finish.closing, &r.Job)
 	l.c.emit(WriteHistory{
-		Epoch: l.epoch, Job: j.id, Record: r, After: retryDelay(j.finish.historyFailed),
+		Epoch: l.epoch, Job: j.id, Record: r, After: faults.RetryDelay(j.finish.historyFailed),
 		Name: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
 	})
 }
@@ -67,8 +68,8 @@ func (l *Live) historyWritten(r HistoryWritten) {
 			l.writeHistory(j)
 			return
 		}
-		j.trouble(fmt.Sprintf("its history could not be written: %v", r.Err))
-		j.finish.closing.Troubles = j.faults.troubles
+		j.faults.Trouble(fmt.Sprintf("its history could not be written: %v", r.Err))
+		j.finish.closing.Troubles = j.faults.Troubles()
 	}
 	l.propose(j.finish.closing)
 }
@@ -76,8 +77,8 @@ func (l *Live) historyWritten(r HistoryWritten) {
 // ending is the fact that closes j's life.
 func (l *Live) ending(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
-		Job: j.facts.N(), Outcome: outcome, Error: bounded(text, 2*maxReason),
-		Troubles: j.faults.troubles,
+		Job: j.facts.N(), Outcome: outcome, Error: wire.Bounded(text, 2*faults.MaxReason),
+		Troubles: j.faults.Troubles(),
 		Elapsed:  (l.now - j.spec.arrived).Milliseconds(), Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Maps: j.mapsDone(),
 	}

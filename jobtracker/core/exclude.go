@@ -146,14 +146,8 @@ func (l *Live) elsewhere(j *job, phase int, since int64, so time.Duration) (well
 // redeem has a task's failures count against the trackers on which it failed, now
 // that it has succeeded on t.
 func (l *Live) redeem(j *job, tk *task, t *tracker) {
-	m := j.faults.bad[tk]
-	if m == nil {
-		return
-	}
-	failedOn := m.failedOn
-	m.failedOn = nil
-	for _, f := range failedOn {
-		if bad := l.fleet.trackers[f.tracker]; bad != nil && bad != t && f.launched > bad.health.pardoned {
+	for _, f := range j.faults.Redeem(tk.key()) {
+		if bad := l.fleet.trackers[f.Tracker]; bad != nil && bad != t && f.Launched > bad.health.pardoned {
 			bad.health.blame = append(bad.health.blame, l.now)
 			l.judgeTracker(bad, j.idOf(tk))
 		}

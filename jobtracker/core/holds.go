@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -59,7 +60,7 @@ func (h *holdList) ofFailures(j *job) {
 		h.add(e.due, "%s waiting for the outputs of tracker %s, which began anew", count(e.maps.Len(), "map"), name)
 	}
 	for phase, kind := range phaseNames {
-		if n, until := j.waitsAgain(phase, func(tk *task) time.Duration { return j.mishaps(tk).retryAt }); n > 0 {
+		if n, until := j.waitsAgain(phase, j.faults.RetryAt); n > 0 {
 			h.add(until, "%s waiting to be launched again after failing", count(n, kind))
 		}
 		if n, until := j.waitsAgain(phase, j.passesBy); n > 0 {
@@ -116,11 +117,11 @@ func (h *holdList) ofPlaces(l *Live, j *job) {
 
 // waitsAgain counts the tasks of a phase that have failed and wait until some time, and
 // says when the first waits no longer.
-func (j *job) waitsAgain(phase int, until func(*task) time.Duration) (n int, first time.Duration) {
-	for _, r := range j.faults.reminded {
-		if phaseOf(r.tk.kind) == phase && until(r.tk) == r.at && !j.taskDone(j.idOf(r.tk)) {
-			if n++; n == 1 || r.at < first {
-				first = r.at
+func (j *job) waitsAgain(phase int, until func(faults.Task) time.Duration) (n int, first time.Duration) {
+	for _, r := range j.faults.Reminders() {
+		if phaseOf(r.Task.Kind) == phase && until(r.Task) == r.At && !j.taskDone(r.Task.ID(j.id)) {
+			if n++; n == 1 || r.At < first {
+				first = r.At
 			}
 		}
 	}
@@ -128,9 +129,9 @@ func (j *job) waitsAgain(phase int, until func(*task) time.Duration) (n int, fir
 }
 
 // passesBy is until when a task waits though a slot is free where it has failed, else 0.
-func (j *job) passesBy(tk *task) time.Duration {
-	if n := int(tk.n); tk.kind == wire.Map && j.assign.IsAside(n) || tk.kind == wire.Reduce && j.toGather() > 0 && j.housing.homeless.Has(n) {
-		return j.mishaps(tk).elsewhere
+func (j *job) passesBy(t faults.Task) time.Duration {
+	if n := int(t.N); t.Kind == wire.Map && j.assign.IsAside(n) || t.Kind == wire.Reduce && j.toGather() > 0 && j.housing.homeless.Has(n) {
+		return j.faults.Elsewhere(t)
 	}
 	return 0
 }

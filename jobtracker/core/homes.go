@@ -260,7 +260,7 @@ func (l *Live) leaveWrong(j *job) bool {
 				p, h.strayed, h.tracker.Name))
 			return false
 		}
-		j.trouble(fmt.Sprintf("partition %d is gathered anew: its home on tracker %s held other map output than was chosen", p, h.tracker.Name))
+		j.faults.Trouble(fmt.Sprintf("partition %d is gathered anew: its home on tracker %s held other map output than was chosen", p, h.tracker.Name))
 		l.moveHome(j, p)
 	}
 	return true
@@ -315,7 +315,7 @@ func (l *Live) missingMaps(j *job) {
 func (l *Live) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
 	return j.housing.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
-		(len(j.faults.bad) == 0 || j.mishaps(&j.reduces[p]).retryAt == 0)
+		j.faults.RetryAt(j.reduces[p].key()) == 0
 }
 
 // updateReduce brings a partition into or out of the set that its home's tracker can reduce.

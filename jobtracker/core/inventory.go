@@ -173,7 +173,8 @@ func (l *Live) release(j *job) {
 func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	tk := j.task(r.Attempt.Task)
 	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // whose task went with its leader
-		tk = &task{kind: wire.Fence, n: int32(r.Attempt.Task.N)}
+		j.service.forgotten--
+		tk = &task{kind: wire.Fence, n: j.service.forgotten}
 	}
 	if tk == nil {
 		l.send(t, &wire.Kill{Epoch: l.epoch, Attempt: r.Attempt, Reason: "no longer wanted"})

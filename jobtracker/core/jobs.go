@@ -9,6 +9,7 @@ import (
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/jobtracker/core/settings"
@@ -30,7 +31,7 @@ type job struct {
 	assign   assign.Job
 	attempts attempts // that run
 	ended    past.Attempts
-	faults   faults
+	faults   faults.Faults
 	outputs  mapOutputs
 	housing  housing
 	tally    tally
@@ -60,7 +61,7 @@ func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
 	j := &job{facts: f, id: id, ended: past.New()}
 	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: settings.Of(f.Plan())}
 	j.service = newServiceTasks()
-	j.faults.bad, j.tally.counters = make(map[*task]*mishaps), make(wire.Counters)
+	j.tally.counters = make(wire.Counters)
 	l.recall(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
 	l.jobs[f.N()] = j
@@ -204,7 +205,7 @@ func (l *Live) stopTasks(f *facts.Job) {
 	l.touch(j)
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.kill(a, bounded(f.Stop().Reason, 200))
+		l.kill(a, wire.Bounded(f.Stop().Reason, 200))
 	}
 }
 
@@ -213,7 +214,7 @@ func (l *Live) clearTasks(j *job) {
 	l.assign.Clear(&j.assign)
 	j.service.forget()
 	j.outputs.forget()
-	j.faults.reminded = nil
+	j.faults.Forget()
 	l.leaveAll(j)
 }
 
@@ -247,7 +248,7 @@ func (l *Live) loadSplits(j *job) {
 	j.splits.loading = true
 	l.c.emit(LoadSplits{
 		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(),
-		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: retryDelay(j.splits.loadFailed),
+		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: faults.RetryDelay(j.splits.loadFailed),
 	})
 }
 

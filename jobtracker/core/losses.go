@@ -182,7 +182,7 @@ func (l *Live) tellJobs(t *tracker, became string, take func()) {
 			}
 		}
 		if len(parts) > 0 && j.facts.Running() {
-			j.lossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
+			j.faults.LossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
 		}
 	}
 }

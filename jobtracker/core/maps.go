@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
@@ -29,9 +30,6 @@ func (o *mapOutputs) forget() {
 	o.outbox, o.full, o.remaking = nil, taskset.Set{}, false
 	clear(o.expected)
 }
-
-// maxRejected is how many outputs of one map may turn out unreadable before the job fails.
-const maxRejected = 10
 
 // mapTask is a map, in 64 bytes: whatever becomes of it, the processor waits once for
 // the memory that it is in.
@@ -62,7 +60,7 @@ type outputAt struct{ job, m int32 }
 // updateMap brings map m into or out of the set of maps to launch.
 func (l *Live) updateMap(j *job, m int) {
 	t := &j.maps[m]
-	wanted := !t.runs() && j.facts.Running() && (len(j.faults.bad) == 0 || j.mishaps(&t.task).retryAt == 0)
+	wanted := !t.runs() && j.facts.Running() && j.faults.RetryAt(t.key()) == 0
 	if j.facts.Reduces() == 0 {
 		_, grant := j.facts.Grant(m)
 		wanted = wanted && !grant && !j.facts.Committed(m)
@@ -99,7 +97,7 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 // outputs with the same digest are interchangeable.
 func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
-	if slices.Contains(j.mishaps(&m.task).rejected, out.Attempt) {
+	if j.faults.Rejected(m.key(), out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
@@ -224,15 +222,14 @@ func (l *Live) outputLost(r *wire.OutputLost) {
 	if !m.output.atHand() || m.output.attempt != r.Attempt {
 		return
 	}
-	bad := j.mishap(&m.task)
-	bad.rejected = append(bad.rejected, r.Attempt)
-	j.trouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
+	rejected := j.faults.Reject(m.key(), r.Attempt)
+	j.faults.Trouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
 	j.avoid(&m.task, l.outputOf(j, r.Map).Tracker)
 	l.dropOutput(j, r.Map)
 	l.updateMap(j, r.Map)
 	l.touch(j)
-	if n := len(bad.rejected); n > maxRejected {
-		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %d outputs could not be read, the last: %s", j.idOf(&m.task), n, r.Reason))
+	if rejected > faults.MaxRejected {
+		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %d outputs could not be read, the last: %s", j.idOf(&m.task), rejected, r.Reason))
 	}
 }
 

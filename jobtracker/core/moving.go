@@ -72,7 +72,7 @@ func (l *Live) moveSome(j *job) time.Duration {
 			to := l.landing(j, p, t)
 			if to == nil { // others are on their way there, or its reduce has failed there
 				due = min(due, l.now+leastMove)
-				if j.mishaps(&j.reduces[p]).elsewhere == 0 {
+				if j.faults.Elsewhere(j.reduces[p].key()) == 0 {
 					return due
 				}
 				continue

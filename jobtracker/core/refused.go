@@ -5,6 +5,8 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/faults"
+	"github.com/quernmr/quern/wire"
 )
 
 // Facts are bounded where what they hold comes in, so that the log can take them. What is
@@ -37,7 +39,7 @@ func (l *Live) endRefused(x *facts.Ended, why error) {
 	}
 	shorter := *j.finish.closing
 	shorter.Counters = nil
-	shorter.Troubles = []string{bounded(fmt.Sprintf("its counters are not kept: %v", why), maxTrouble)}
+	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", why), faults.MaxTrouble)}
 	j.finish.closing = &shorter
 	l.propose(j.finish.closing)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -134,7 +135,7 @@ func (l *Live) killJob(r Kill) {
 	if j := l.jobs[f.N()]; !j.finish.stopping {
 		j.finish.stopping = true
 		l.move(j)
-		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: bounded(reason, maxReason)})
+		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Bounded(reason, faults.MaxReason)})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -17,6 +18,7 @@ type serviceTasks struct {
 	setup, commit, cleanup task
 	fences                 map[int]*fence // by the task whose grant is in doubt
 	numbered               int            // fences numbered in this epoch
+	forgotten              int32          // minus the adopted fences of earlier leaders: numbers of tasks that none of ours has
 	done                   map[wire.Kind]bool
 	retryAt                time.Duration // of a service task that failed
 	waitsGrant             []*attempt    // ready attempts that are not granted yet
@@ -59,7 +61,7 @@ func sortedFences(fences map[int]*fence) []int {
 
 // wait holds back the next attempt of a service task that has failed.
 func (tk *task) wait(l *Live, j *job) {
-	if delay := retryDelay(len(j.mishaps(tk).failed)); delay > 0 {
+	if delay := faults.RetryDelay(j.faults.Failures(tk.key())); delay > 0 {
 		j.service.retryAt = l.now + delay
 		l.alarm(j, j.service.retryAt)
 	}

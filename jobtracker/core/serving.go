@@ -146,7 +146,7 @@ func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 		i++
 	}
 	others := l.services.servers // without room
-	for _, name := range j.mishaps(tk).avoid {
+	for _, name := range j.faults.Avoided(tk.key()) {
 		if t := l.fleet.trackers[name]; t != nil && t.services.may {
 			others--
 		}

@@ -91,7 +91,7 @@ func (l *Live) setEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.spec.arrived
 	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
-	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.failures[mapPhase], j.faults.failures[reducePhase]
+	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.Failed(wire.Map), j.faults.Failed(wire.Reduce)
 	s.Maps.Done = j.mapsDone()
 	s.Read = wire.Progress{Done: j.tally.read, Total: j.splits.input}
 	s.Reduced.Done = j.tally.reduced
@@ -112,7 +112,7 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
-	s.Waits, s.Troubles = l.waits(j, now), slices.Clone(j.faults.troubles)
+	s.Waits, s.Troubles = l.waits(j, now), slices.Clone(j.faults.Troubles())
 }
 
 // totals is the counters of the finished tasks and of the leader itself.
@@ -125,7 +125,7 @@ func (l *Live) totals(j *job) wire.Counters {
 		}
 	}
 	for i, name := range []string{wire.FailedMaps, wire.FailedReduces} {
-		if n := j.faults.failures[i]; n > 0 {
+		if n := j.faults.Failed(kindOf(i)); n > 0 {
 			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
@@ -186,7 +186,7 @@ func (j *job) waitsForTasks() string {
 		return "for a free reduce slot"
 	case j.housing.homeless.Len() > 0 && !j.spec.Classical:
 		return "for a task tracker with reduce slots"
-	case len(j.faults.reminded) > 0 && j.faults.reminded[0].at == j.mishaps(j.faults.reminded[0].tk).retryAt:
+	case j.faults.NextRetries():
 		return "to launch a task again that has failed"
 	case j.housing.open > 0:
 		return "for map output to be gathered"

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/settings"
 )
 
@@ -39,7 +40,7 @@ func (l *Live) tidied(r Tidied) {
 func (l *Live) sweep(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
 		l.c.emit(RemoveStaging{
-			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: retryDelay(l.due.sweeps[s.Key()]),
+			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: faults.RetryDelay(l.due.sweeps[s.Key()]),
 		})
 	}
 }

@@ -418,7 +418,7 @@ func (w *world) checkSend(c Send) {
 // for another.
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
 	j := w.core.live.job(id.Job)
-	if tk := j.task(id); j.avoids(tk, t) && j.mishaps(tk).elsewhere != 0 {
+	if tk := j.task(id); j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0 {
 		w.fail("%v is launched on %s again, and waits for another tracker", id, t.Name)
 	}
 }
