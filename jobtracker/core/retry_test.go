@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/faults"
+	"github.com/quernmr/quern/jobtracker/core/settings"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -33,5 +34,21 @@ func TestReminders(t *testing.T) {
 		}
 		f.now = max(f.now, at)
 		f.step(Tick{})
+	}
+}
+
+// TestAdoptedFences: failures of fences that earlier leaders have launched do not add up, though
+// each leader numbers its fences from 0.
+func TestAdoptedFences(t *testing.T) {
+	f, l, host := smallFleet(t)
+	j := l.jobs[1]
+	for n := range settings.ServiceAttempts {
+		id := wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: wire.Fence}, N: n}
+		for _, state := range []wire.AttemptState{wire.AttemptRunning, wire.AttemptFailed} {
+			f.step(FromTracker{Stream: host.contact.stream, Message: &wire.Report{Attempt: id, State: state, Result: new(wire.Result)}})
+		}
+	}
+	if got := len(j.faults.Troubles()); got != settings.ServiceAttempts || !j.facts.Running() {
+		t.Errorf("%d fences have failed, want %d; the job runs: %v", got, settings.ServiceAttempts, j.facts.Running())
 	}
 }

@@ -18,7 +18,7 @@ type serviceTasks struct {
 	setup, commit, cleanup task
 	fences                 map[int]*fence // by the task whose grant is in doubt
 	numbered               int            // fences numbered in this epoch
-	forgotten              int32          // minus the adopted fences of earlier leaders: numbers of tasks that none of ours has
+	forgotten              int32          // number of the last fence adopted of an earlier leader: below 0, as ours are not
 	done                   map[wire.Kind]bool
 	retryAt                time.Duration // of a service task that failed
 	waitsGrant             []*attempt    // ready attempts that are not granted yet

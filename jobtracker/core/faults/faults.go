@@ -20,7 +20,7 @@
 // against. Reject notes a map output that could not be read.
 //
 // There may be a million tasks, of which nearly all run once and well. Only the others are
-// kept, and questions about the tasks of a job without faults cost a comparison.
+// kept, and questions about the tasks of a job without faults cost next to nothing.
 //
 // Faults are not safe for concurrent use.
 //

@@ -44,9 +44,9 @@ func (r *reminders) Pop() any {
 	return last
 }
 
-// HoldBack has a task that has failed wait for RetryDelay, and for a tracker that it does not
-// avoid, if there is one elsewhere. It says whether Next is new; there is no call for each
-// wait that ends, as there may be many.
+// HoldBack has a task that has failed wait for RetryDelay, and, if there is a tracker that it
+// does not avoid, for a slot there. It says whether Next may have changed: one alarm for it is
+// enough for all tasks of the job that wait.
 func (x *Faults) HoldBack(t Task, now time.Duration, elsewhere bool) (isNext bool) {
 	m := x.at(t)
 	m.retryAt, m.elsewhere = 0, 0

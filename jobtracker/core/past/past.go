@@ -3,9 +3,9 @@
 // alone, and reads no clock.
 //
 // There are as many ended attempts as tasks, up to [Most] of one job. So [Attempt] holds no
-// texts: causes lie in a list of their own, and only attempts with one refer to it. Each
-// attempt refers to the one of the same task that ended before. A [Chain], which the task
-// has, is the last one of these.
+// texts: causes are in a list of their own, and only attempts with one refer to it. Each
+// attempt refers to the one of the same task that ended before it. The task has a [Chain],
+// which refers to the last one.
 //
 // The job tracker's core calls [Attempts.Keep] for each end that it hears of, in that order.
 // It reads [Attempts.Kept] for displays and histories, and [Attempts.Latest] when it compares
@@ -13,10 +13,10 @@
 //
 // Invariants
 //
-//	P1  Of a chain, each number is kept once, as it was first told. Only an attempt that was
-//	    taken for lost is replaced, at its place, by what is told of it later.
-//	P2  Never are more than Most kept. Those that end later are counted, and the last MostLate
-//	    of them are known to Latest. There a number that is told twice is there twice.
+//	P1  A chain has each number once, as it was first told. Only an attempt that was taken for
+//	    lost is replaced, at its place, by what is told of it later.
+//	P2  At most Most attempts are kept. Those that end later are counted, and Latest has the
+//	    last MostLate of them. These are not compared: one that is told twice counts twice.
 package past
 
 import (
@@ -83,10 +83,9 @@ func (x *Attempts) Kept() []Attempt { return x.kept }
 // Unkept is how many have ended and are not kept.
 func (x *Attempts) Unkept() int { return x.unkept }
 
-// Span notes when an attempt ended, in Unix milliseconds, and for how long its tracker says
-// that it took; 0: it does not say. It has been known since some time: since its launch, or
-// if that was an earlier leader's, since this leader heard of it. If the tracker does not say
-// how long it took, it is taken to have begun then.
+// Span sets when an attempt began and how long it took, in Unix milliseconds. This leader
+// knows it since its launch, or, if an earlier leader launched it, since it heard of it. If
+// its tracker does not say how long it took (0), it is taken to have begun at since.
 func (a *Attempt) Span(since, ended int64, took time.Duration, launched bool) {
 	a.Began, a.Took = since, took.Milliseconds()
 	if a.Took > 0 {
