@@ -24,7 +24,19 @@
 //	taskset    sets of small numbers
 //
 // What stays here is the life of jobs and of trackers: a struct for each owner, composed in
-// job, tracker and Live.
+// job, tracker and Live. By file:
+//
+//	events, commands   event.go command.go; core.go takes them, live.go does what a Step does
+//	the leader         leader.go; inventory.go restart.go what it learns from trackers at first
+//	jobs               jobs.go ending.go; service.go serving.go setup, commit, cleanup, fences
+//	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go; past.go
+//	homes              homes.go placing.go moving.go
+//	trackers           trackers.go streams.go losses.go exclude.go drain.go
+//	free slots         assigning.go what package assign asks, and has launched
+//	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	estimates          forecast.go profile.go
+//	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
+//	others             tidy.go notes.go
 //
 // # One Step
 //
