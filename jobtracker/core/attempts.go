@@ -263,10 +263,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 	switch state {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
-			if launched > t.health.switched {
-				t.health.banned = 0
-			}
-			l.trust(t, phaseOf(a.id.Task.Kind))
+			t.health.Succeeded(phaseOf(a.id.Task.Kind), launched)
 			l.measure(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.cold)
 		}
 		switch a.id.Task.Kind {
@@ -277,7 +274,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 		}
 		l.succeeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
-		if l.failed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && launched > t.health.pardoned {
+		if l.failed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && t.health.Counts(launched) {
 			l.suspect(a, ran)
 		}
 	}

@@ -17,6 +17,7 @@
 //	placement  where partitions are gathered, and how long a ready one waits there
 //	forecast   how long tasks take and when jobs end
 //	shares     what trackers were told of how jobs share the shuffle
+//	health     when a tracker is excluded, and readmitted
 //	profiles   what is kept of the last job of each name
 //	past       the attempts of a job that have ended
 //	settings   what a job's properties mean to the job tracker

@@ -35,7 +35,7 @@ type drainProgress struct {
 }
 
 // shut says whether a tracker is given no work: it is excluded, or drains.
-func (t *tracker) shut() bool { return t.health.excluded || t.drain.n != 0 }
+func (t *tracker) shut() bool { return t.health.Excluded() || t.drain.n != 0 }
 
 // drainTracker has a tracker drain, or drain no more.
 func (l *Live) drainTracker(r Drain) {

@@ -6,9 +6,13 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/wire"
 )
+
+// tenMinutes is how long an exclusion lasts that does not follow another one.
+const tenMinutes = 10 * time.Minute
 
 // failed has an attempt of a fleet fail that was launched so long ago.
 func (f *fleet) failed(a *attempt, took time.Duration) {
@@ -22,8 +26,8 @@ func (f *fleet) failed(a *attempt, took time.Duration) {
 // blame has three maps fail on a tracker that then succeed elsewhere. All are launched there
 // after its last pardon.
 func (f *fleet) blame(t *tracker) {
-	late := func(a *attempt) bool { return time.Duration(a.began-f.core.wall)*time.Millisecond > t.health.pardoned }
-	for range maxBlame {
+	late := func(a *attempt) bool { return t.health.Counts(time.Duration(a.began-f.core.wall) * time.Millisecond) }
+	for range 3 {
 		i := slices.IndexFunc(t.attempts, late)
 		for ; i < 0; i = slices.IndexFunc(t.attempts, late) {
 			if !f.end() {
@@ -67,7 +71,7 @@ func TestPardon(t *testing.T) {
 	if bad.Excluded == "" {
 		t.Fatal("the tracker is not excluded")
 	}
-	if f.left(bad, 1); bad.Excluded != "" || bad.health.excluded {
+	if f.left(bad, 1); bad.Excluded != "" || bad.health.Excluded() {
 		t.Fatalf("without the bad disk it is excluded: %s", bad.Excluded)
 	}
 	f.blame(bad)
@@ -84,7 +88,7 @@ func TestPardon(t *testing.T) {
 func TestPardonAfterReconnection(t *testing.T) {
 	f, _, bad := smallFleet(t)
 	f.left(bad, 1)
-	f.now += 2 * blameWindow
+	f.now += 20 * time.Minute
 	f.blame(bad)
 	if bad.Excluded == "" {
 		t.Fatal("the tracker is not excluded")
@@ -129,8 +133,8 @@ func TestPardonOverHeldLog(t *testing.T) {
 	f.left(bad, 1)
 	f.hold = false
 	f.carryOut(f.held[0])
-	if bad.Excluded != "" || bad.health.banned != 0 || l.assign.FreeTrackers(mapPhase).Len()+len(bad.attempts) == 0 {
-		t.Errorf("it is excluded: %q, for the time after %d exclusions", bad.Excluded, bad.health.banned)
+	if bad.Excluded != "" || bad.health.Length() != tenMinutes || l.assign.FreeTrackers(mapPhase).Len()+len(bad.attempts) == 0 {
+		t.Errorf("it is excluded: %q, and the next exclusion lasts %v", bad.Excluded, bad.health.Length())
 	}
 }
 
@@ -144,26 +148,26 @@ func TestBanned(t *testing.T) {
 	f.step(FromTracker{Stream: bad.contact.stream, Message: &wire.Report{Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{
 		Took: f.now, Output: &wire.MapOutput{Map: a.id.Task.N, Attempt: a.id.N, Digest: 1},
 	}}})
-	if bad.health.banned != 1 {
-		t.Errorf("after the success of an attempt from before, %d exclusions count, want 1", bad.health.banned)
+	if bad.health.Length() != 2*tenMinutes {
+		t.Errorf("after the success of an attempt from before, the next exclusion lasts %v, want 20 minutes", bad.health.Length())
 	}
-	f.now += exclusion
+	f.now += tenMinutes
 	f.step(Tick{})
-	for f.end() && bad.health.banned > 0 {
+	for f.end() && bad.health.Length() != tenMinutes {
 	}
-	if bad.Excluded != "" || bad.health.banned != 0 {
-		t.Errorf("it has succeeded since, and %d exclusions count; excluded: %s", bad.health.banned, bad.Excluded)
+	if bad.Excluded != "" || bad.health.Length() != tenMinutes {
+		t.Errorf("it has succeeded since, and the next exclusion lasts %v; excluded: %s", bad.health.Length(), bad.Excluded)
 	}
 }
 
-// TestStreakOfEndedJobs: a tracker that may not be excluded keeps no ended jobs in mind.
-func TestStreakOfEndedJobs(t *testing.T) {
-	f := newFleet(t, fleetSize{trackers: 1, jobs: 1, maps: 1, part: 1}, nil)
-	l, only := f.core.live, f.core.live.fleet.byIndex[0]
-	s := &only.health.streaks[mapPhase]
-	*s = streak{tasks: make(map[wire.TaskID]bool), jobs: map[int]bool{1: true, 99: true}}
-	if l.standsOut(only, mapPhase, time.Second) || len(s.jobs) != 1 || !s.jobs[1] {
-		t.Errorf("its streak is of jobs %v, want 1 alone", s.jobs)
+// caseSince is against a tracker whose streak began at a time in Unix milliseconds.
+func caseSince(began int64) *health.Case {
+	r := health.New(false)
+	for n := 0; ; n++ {
+		task := wire.TaskID{Job: wire.JobID{N: 1}, Kind: wire.Map, N: n}
+		if c := r.Failed(mapPhase, health.Failure{Task: task, Began: began, Took: time.Hour}, 1, 0); c != nil {
+			return c
+		}
 	}
 }
 
@@ -183,8 +187,9 @@ func TestElsewhereLate(t *testing.T) {
 		keep(since + int64(i))
 	}
 	for since, want := range map[int64]int{since: past.MostLate, since + past.MostLate: more, since + past.MostLate + more: 0} {
-		if well, failed := l.elsewhere(j, mapPhase, since, time.Hour); well != want || failed != 0 {
-			t.Errorf("since %d, %d attempts have done well and %d failed, want %d and 0", since, well, failed, want)
+		c := caseSince(since)
+		if l.elsewhere(c, j, mapPhase); c.Well != want || c.Failed != 0 {
+			t.Errorf("since %d, %d attempts have done well and %d failed, want %d and 0", since, c.Well, c.Failed, want)
 		}
 	}
 }

@@ -93,9 +93,6 @@ func (l *Live) detach(t *tracker) {
 	t.slots = [2]int{}
 	l.refresh(t)
 	l.fleet.draining.Remove(t.assign.Index())
-	for p := range t.health.streaks {
-		l.trust(t, p)
-	}
 	l.assign.DropTracker(&t.assign)
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		l.vanished(a)

@@ -20,7 +20,6 @@ type contact struct {
 	taking      bool              // its inventory is being taken in
 	fresh       bool              // its incarnation began in this term: it cannot have attempts of ours
 	losing      bool              // its loss is proposed
-	welcomed    bool              // in this term
 	pages       []*wire.Inventory // of the one that is coming in
 	trouble     string            // what it says is wrong with it
 }
@@ -106,9 +105,6 @@ func (l *Live) welcome(id Stream, t *tracker, h *wire.Hello) {
 	l.fleet.bound[id] = t
 	t.contact.stream, t.contact.heard = id, l.now
 	l.capacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
-	if !t.contact.welcomed {
-		t.contact.welcomed, t.health.disksLeft = true, h.DisksLeft // an earlier leader has pardoned these, or the process before
-	}
 	l.leftDisks(t, h.DisksLeft)
 	l.send(t, &wire.Welcome{
 		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,

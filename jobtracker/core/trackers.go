@@ -7,6 +7,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/handshake"
+	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/wire"
@@ -23,7 +24,6 @@ type trackerFleet struct {
 	draining   taskset.Set       // indexes of those that drain
 	numbers    map[string]int32  // of trackers' names
 	named      []named           // by number, the last tracker of that name
-	suspects   [2]taskset.Set    // indexes of trackers that fail all they run, by phase
 	losses     []loss            // of trackers, oldest first
 	topo       locality.Topology // of the splits read so far
 }
@@ -41,7 +41,7 @@ func newTrackerFleet() trackerFleet {
 type tracker struct {
 	assign   assign.Tracker
 	contact  contact
-	health   health
+	health   health.Record
 	drain    drainProgress
 	number   int32      // of its name, see fleet.named
 	slots    [2]int     // by phase, as it said last
@@ -69,7 +69,7 @@ func (t *tracker) mayHome() bool { return !t.shut() && t.slots[reducePhase] > 0 
 func (l *Live) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
 		Tracker: f, number: l.name(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
-		contact: contact{heard: l.now}, health: newHealth(f), hosting: newHosting(),
+		contact: contact{heard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
 	}
 	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
 	if i == len(l.fleet.byIndex) {
