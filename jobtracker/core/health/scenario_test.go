@@ -1,0 +1,161 @@
+package health
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// TestScenarios runs the scenarios in testdata. The clock begins at 0. These are the
+// directives, where TASKS is m1 or m1-m4 or r1:
+//
+//	trackers N [slots=S]           N trackers with S slots for maps and for reduces each, 1 unless said
+//	wait TIME
+//	fails T TASKS [took=TIME]      attempts that were launched so long ago, a second unless said,
+//	succeeds T TASKS [took=TIME]   end now
+//	runs T TASKS [took=TIME]       attempts that were launched so long ago run
+//	disks T N                      the tracker's process says that it has left disks alone N times
+//	log T                          the log takes what is proposed, or ends the exclusion
+//	refuse T                       the log does not take what is proposed
+//	drains T
+//	show                           what is to be said of each tracker
+//
+// Tasks are those of job=1 unless said.
+func TestScenarios(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d scenarios: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			var w *world
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				if d.Cmd == "trackers" {
+					w = newWorld(number(t, d, 0), option(t, d, "slots", 1))
+					return ""
+				}
+				w.directive(t, d)
+				w.check()
+				for _, wrong := range w.wrong {
+					d.Fatalf(t, "%s", wrong)
+				}
+				said := w.said
+				w.said = nil
+				return strings.Join(said, "\n")
+			})
+		})
+	}
+}
+
+func (w *world) directive(t *testing.T, d *datadriven.TestData) {
+	switch d.Cmd {
+	case "wait":
+		w.now += duration(t, d, d.CmdArgs[0].Key)
+		return
+	case "show":
+		w.show()
+		return
+	}
+	on := w.tracker(t, d)
+	switch d.Cmd {
+	case "fails", "succeeds", "runs":
+		took := time.Second
+		if d.HasArg("took") {
+			var text string
+			d.ScanArgs(t, "took", &text)
+			took = duration(t, d, text)
+		}
+		for _, task := range tasks(t, d) {
+			w.launch(on, task)
+			last := len(w.attempts) - 1
+			w.attempts[last].began = w.now - took
+			switch d.Cmd {
+			case "fails":
+				w.end(last, wire.AttemptFailed)
+			case "succeeds":
+				w.end(last, wire.AttemptSucceeded)
+			}
+		}
+	case "disks":
+		w.leaves(on, number(t, d, 1))
+	case "log":
+		w.log(on, !on.Excluded())
+	case "refuse":
+		w.drop(on)
+	case "drains":
+		on.drains = true
+	default:
+		d.Fatalf(t, "unknown directive %q", d.Cmd)
+	}
+}
+
+// show says what Records have for and against their trackers.
+func (w *world) show() {
+	for _, t := range w.trackers {
+		line := fmt.Sprintf("%s blame=%d next=%v", t.name, t.blamed(w.now), t.Length())
+		for phase, name := range []string{"maps", "reduces"} {
+			if t.Suspect(phase) {
+				line += " suspect=" + name
+			}
+		}
+		if t.Excluded() {
+			line += " excluded"
+		}
+		w.said = append(w.said, line)
+	}
+}
+
+func (w *world) tracker(t *testing.T, d *datadriven.TestData) *tracker {
+	for _, on := range w.trackers {
+		if len(d.CmdArgs) > 0 && on.name == d.CmdArgs[0].Key {
+			return on
+		}
+	}
+	d.Fatalf(t, "%s: which tracker?", d.Cmd)
+	return nil
+}
+
+// tasks are the second argument: m1-m4.
+func tasks(t *testing.T, d *datadriven.TestData) (list []wire.TaskID) {
+	first, last, many := strings.Cut(d.CmdArgs[1].Key, "-")
+	if !many {
+		last = first
+	}
+	var from, to int
+	kind := map[byte]wire.Kind{'m': wire.Map, 'r': wire.Reduce}[first[0]]
+	if _, err := fmt.Sscanf(first[1:]+" "+last[1:], "%d %d", &from, &to); err != nil || kind == 0 || from > to {
+		d.Fatalf(t, "no tasks: %q", d.CmdArgs[1].Key)
+	}
+	for n := from; n <= to; n++ {
+		list = append(list, wire.TaskID{Job: wire.JobID{Start: 1, N: option(t, d, "job", 1)}, Kind: kind, N: n})
+	}
+	return list
+}
+
+func option(t *testing.T, d *datadriven.TestData, name string, n int) int {
+	if d.HasArg(name) {
+		d.ScanArgs(t, name, &n)
+	}
+	return n
+}
+
+func number(t *testing.T, d *datadriven.TestData, arg int) (n int) {
+	if _, err := fmt.Sscan(d.CmdArgs[arg].Key, &n); err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return n
+}
+
+func duration(t *testing.T, d *datadriven.TestData, text string) time.Duration {
+	took, err := time.ParseDuration(text)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return took
+}

@@ -1,0 +1,219 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// tracker is a task tracker of a world.
+type tracker struct {
+	Record
+	name     string
+	slots    int // of each phase
+	usable   bool
+	drains   bool
+	disks    int
+	proposed bool // to be excluded: the log has yet to say whether it is
+	events   []event
+}
+
+// attempt is one that has ended or runs.
+type attempt struct {
+	on    *tracker
+	task  wire.TaskID
+	began time.Duration
+	state wire.AttemptState
+}
+
+// world is what package core does around Records, over a log that decides about proposals
+// when a test says so. Beside each Record are the events of its tracker, by which the dumb
+// rules judge it (see dumb_test.go).
+type world struct {
+	now      time.Duration
+	trackers []*tracker
+	attempts []attempt
+	over     map[int]bool // jobs that have ended
+
+	said   []string
+	wrong  []string       // where a Record and the dumb rules differ
+	counts map[string]int // of what has happened
+}
+
+func newWorld(trackers, slots int) *world {
+	w := &world{over: make(map[int]bool), counts: make(map[string]int)}
+	for i := range trackers {
+		w.trackers = append(w.trackers, &tracker{
+			Record: New(false), name: fmt.Sprintf("t%d", i+1), slots: slots, usable: true,
+		})
+	}
+	return w
+}
+
+func (w *world) say(what string, format string, args ...any) {
+	w.said = append(w.said, fmt.Sprintf(format, args...))
+	w.counts[what]++
+}
+
+// same notes an answer of a Record that the dumb rules do not give.
+func same[T comparable](w *world, what string, got, want T) T {
+	if got != want {
+		w.wrong = append(w.wrong, fmt.Sprintf("at %v %s: %v, by the dumb rules %v", w.now, what, got, want))
+	}
+	return got
+}
+
+func (w *world) out(t *tracker) bool { return t.Excluded() || t.drains || t.proposed }
+
+func (w *world) others(t *tracker) (others Others) {
+	for _, o := range w.trackers {
+		if o != t {
+			others.Add(&o.Record, w.out(o), o.usable, w.now)
+		}
+	}
+	return others
+}
+
+func (w *world) propose(t *tracker, why string) {
+	if !t.proposed {
+		t.proposed = true
+		w.say("proposed", "%s: exclude for %v: %s", t.name, t.Length(), why)
+	}
+}
+
+func phaseOf(task wire.TaskID) int {
+	if task.Kind == wire.Reduce {
+		return 1
+	}
+	return 0
+}
+
+// launch has an attempt begin.
+func (w *world) launch(t *tracker, task wire.TaskID) {
+	w.attempts = append(w.attempts, attempt{t, task, w.now, wire.AttemptRunning})
+}
+
+// end has an attempt end that is in the list. What fails of a task counts when another
+// attempt of it succeeds elsewhere, once.
+func (w *world) end(i int, state wire.AttemptState) {
+	a := &w.attempts[i]
+	t, phase := a.on, phaseOf(a.task)
+	a.state = state
+	if state == wire.AttemptSucceeded {
+		t.Succeeded(phase, a.began)
+		t.events = append(t.events, event{what: succeeded, at: w.now, phase: phase, launched: a.began})
+		w.blame(a)
+		return
+	}
+	if !t.Counts(a.began) {
+		return
+	}
+	suspect := t.Suspect(phase)
+	c := t.Failed(phase, Failure{Task: a.task, Began: a.began.Milliseconds(), Took: w.now - a.began}, t.slots, w.now)
+	t.events = append(t.events, event{what: failed, at: w.now, phase: phase, launched: a.began, task: a.task})
+	if t.Suspect(phase) && !suspect {
+		w.say("suspect", "%s is suspect", t.name)
+	}
+	if compared := same(w, t.name+" is compared", c != nil, w.toCompare(t, phase)); !compared {
+		return
+	}
+	w.counts["compared"]++
+	jobs := c.Jobs(func(n int) bool { return !w.over[n] })
+	if open := same(w, t.name+"'s case is open", c.Open(w.others(t)), w.mayStandOut(t, phase)); !open {
+		w.say("closed", "%s is compared with none", t.name)
+		return
+	}
+	for n := range jobs {
+		w.elsewhere(c, n, phase)
+	}
+	why, does := c.StandsOut()
+	if same(w, t.name+" stands out", does, w.standsOut(t, phase)); does {
+		w.counts["stands out"]++
+		w.propose(t, why)
+	} else {
+		w.say("compared well", "%s is compared: %d did well elsewhere, %d failed", t.name, c.Well, c.Failed)
+	}
+}
+
+func (w *world) elsewhere(c *Case, job, phase int) {
+	for _, a := range w.attempts {
+		switch {
+		case a.task.Job.N != job || phaseOf(a.task) != phase:
+		case a.state == wire.AttemptRunning:
+			c.Runs(&a.on.Record, a.began.Milliseconds(), w.now.Milliseconds())
+		default:
+			c.Ended(&a.on.Record, a.began.Milliseconds(), a.state)
+		}
+	}
+}
+
+// blame has the failures of a task count that has succeeded now.
+func (w *world) blame(good *attempt) {
+	for i := range w.attempts {
+		a := &w.attempts[i]
+		if a.task != good.task || a.state != wire.AttemptFailed || slices.Contains(a.on.blamedFor(), i) || a.on == good.on {
+			continue
+		}
+		t := a.on
+		t.events = append(t.events, event{what: blamed, at: w.now, launched: a.began, attempt: i})
+		if judge := t.Blame(a.began, w.now); !same(w, t.name+" is judged", judge, t.dumbBlame(w.now) >= 3 && t.dumbCounts(a.began)) {
+			continue
+		}
+		why, worse := t.MuchWorse(w.others(t), a.task, w.now)
+		if same(w, t.name+" is much worse", worse, w.muchWorse(t)); worse {
+			w.counts["worse"]++
+			w.propose(t, why)
+		} else {
+			w.say("no worse", "%s is not much worse than the others", t.name)
+		}
+	}
+}
+
+// leaves has a tracker say how often its process has left a disk alone.
+func (w *world) leaves(t *tracker, times int) {
+	pardons := t.LeftDisks(times, w.now)
+	t.events = append(t.events, event{what: disks, at: w.now, times: times})
+	if !same(w, t.name+" is pardoned", pardons, t.dumbPardons(w.now)) {
+		return
+	}
+	t.events = append(t.events, event{what: pardoned, at: w.now})
+	w.say("pardoned", "%s is pardoned", t.name)
+	if readmit := t.Pardon(t.proposed, w.now); same(w, t.name+" is to be readmitted", readmit, t.Excluded()) {
+		w.say("pardoned early", "%s: readmit", t.name)
+	} else if t.proposed {
+		t.events = append(t.events, event{what: spared})
+	}
+}
+
+// log has the log take what is proposed for a tracker, or end its exclusion.
+func (w *world) log(t *tracker, excluded bool) {
+	spare := excluded && t.dumbSpared()
+	t.events = append(t.events, event{what: map[bool]byte{true: excludes, false: readmits}[excluded], at: w.now})
+	t.proposed = false
+	if readmit := t.Switched(excluded, w.now); same(w, t.name+"'s exclusion is spared", readmit, spare) {
+		t.events = append(t.events, event{what: cancelled})
+		w.say("spared", "%s: readmit", t.name)
+	}
+}
+
+// drop has the log not take it.
+func (w *world) drop(t *tracker) {
+	t.proposed = false
+	t.Dropped()
+	t.events = append(t.events, event{what: dropped})
+	w.counts["dropped"]++
+}
+
+// check compares what is asked of Records at any time with the dumb rules.
+func (w *world) check() {
+	for _, t := range w.trackers {
+		for phase := range t.streaks {
+			same(w, fmt.Sprintf("%s is suspect in phase %d", t.name, phase), t.Suspect(phase), t.dumbSuspect(phase))
+		}
+		same(w, t.name+" is blamed", t.blamed(w.now), t.dumbBlame(w.now))
+		same(w, t.name+"'s next exclusion", t.Length(), t.dumbLength())
+		same(w, t.name+" is excluded", t.Excluded(), t.dumbExcluded())
+	}
+}
