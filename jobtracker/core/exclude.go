@@ -84,11 +84,12 @@ func (l *Live) exclusion(t *tracker, reason string) *facts.Excluded {
 	}
 }
 
-// excluded follows a fact that excludes a tracker or readmits it.
-func (l *Live) excluded(name string, fitted bool) {
+// excluded follows a fact that excludes a tracker or readmits it. It changed nothing if it
+// did not fit, or the log has refused it.
+func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	t := l.fleet.trackers[name]
 	switch {
-	case t == nil:
+	case t == nil || t.Incarnation != incarnation:
 		return
 	case !fitted:
 		t.health.Dropped()

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -134,6 +135,76 @@ func TestPardonOverHeldLog(t *testing.T) {
 	f.hold = false
 	f.carryOut(f.held[0])
 	if bad.Excluded != "" || bad.health.Length() != tenMinutes || l.assign.FreeTrackers(mapPhase).Len()+len(bad.attempts) == 0 {
+		t.Errorf("it is excluded: %q, and the next exclusion lasts %v", bad.Excluded, bad.health.Length())
+	}
+}
+
+// begins has a tracker's process end, and another one of that name begin.
+func (f *fleet) begins(t *tracker) *tracker {
+	f.step(StreamClosed{t.contact.stream})
+	f.step(FromTracker{Stream: 2000, Message: &wire.Hello{
+		Version: wire.Version, Tracker: t.Name, Process: t.Process + 1, Host: t.Host, Addr: t.Addr,
+		MapSlots: fleetSlots, ReduceSlots: 2,
+	}})
+	f.step(FromTracker{Stream: 2000, Message: &wire.Inventory{}})
+	began := f.core.live.fleet.trackers[t.Name]
+	if began == t || !began.usable() {
+		f.tb.Fatal("the tracker has not begun again")
+	}
+	return began
+}
+
+// TestSparedNeverComes: an exclusion that a pardon spares, and that the log never has, spares
+// no later one.
+func TestSparedNeverComes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		never func(f *fleet, bad *tracker) *tracker // the tracker that is excluded next
+	}{
+		{"refused", func(f *fleet, bad *tracker) *tracker {
+			f.step(Refused{Key: f.held[0].Key, Err: errors.New("too large")})
+			return bad
+		}},
+		{"another process has begun", func(f *fleet, bad *tracker) *tracker {
+			bad = f.begins(bad)
+			f.carryOut(f.held[0])
+			return bad
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, _, bad := smallFleet(t)
+			f.hold = true
+			f.blame(bad)
+			f.left(bad, 1)
+			f.hold = false
+			bad = c.never(f, bad)
+			if bad.Excluded != "" {
+				t.Fatalf("it is excluded: %s", bad.Excluded)
+			}
+			if f.blame(bad); bad.Excluded == "" {
+				t.Error("it is not excluded for what fails later")
+			}
+		})
+	}
+}
+
+// TestSparedBesideEarlierProcess: what the log says of the process before does not end the
+// sparing of an exclusion that is proposed.
+func TestSparedBesideEarlierProcess(t *testing.T) {
+	f, _, bad := smallFleet(t)
+	f.hold = true
+	f.blame(bad)
+	f.hold = false
+	bad = f.begins(bad)
+	f.hold = true
+	f.blame(bad)
+	f.left(bad, 1)
+	f.hold = false
+	if len(f.held) != 2 {
+		t.Fatalf("%d facts are proposed", len(f.held))
+	}
+	f.carryOut(f.held[0])
+	if f.carryOut(f.held[1]); bad.Excluded != "" || bad.health.Length() != tenMinutes {
 		t.Errorf("it is excluded: %q, and the next exclusion lasts %v", bad.Excluded, bad.health.Length())
 	}
 }

@@ -181,9 +181,9 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 			l.lost(x)
 		}
 	case *facts.Excluded:
-		l.excluded(x.Tracker, fitted)
+		l.excluded(x.Tracker, x.Incarnation, fitted)
 	case *facts.Readmitted:
-		l.excluded(x.Tracker, fitted)
+		l.excluded(x.Tracker, x.Incarnation, fitted)
 	case *facts.Submitted:
 		l.submitted(x, fitted)
 	case *facts.Swept:

@@ -26,6 +26,8 @@ func (c *Core) refused(r Refused) {
 		c.live.replyAll(submitOf(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
 	case *facts.Ended:
 		c.live.endRefused(x, r.Err)
+	case *facts.Excluded:
+		c.live.excluded(x.Tracker, x.Incarnation, false)
 	case *facts.Pooled:
 		c.live.sharing.pools, c.live.sharing.badPools = nil, r.Err.Error()
 	}
