@@ -21,9 +21,10 @@ func (l *Live) noteJob(f *facts.Job, step string, args ...any) {
 
 // noteEnd notes how a job has ended, and why.
 func (l *Live) noteEnd(f *facts.Job) {
-	args := []any{"state", f.End().Outcome.String(), "elapsed", time.Duration(f.End().Elapsed) * time.Millisecond}
-	if f.End().Outcome != wire.Succeeded {
-		why, _, _ := strings.Cut(f.End().Error, "\n")
+	end := f.End()
+	args := []any{"state", end.Outcome.String(), "elapsed", time.Duration(end.Elapsed) * time.Millisecond}
+	if end.Outcome != wire.Succeeded {
+		why, _, _ := strings.Cut(end.Error, "\n")
 		args = append(args, "why", why)
 	}
 	l.noteJob(f, "ended", args...)

@@ -46,8 +46,9 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	with := 0
 	switch {
 	case f.Ended():
-		endedStatus(f.End(), &s)
-		with = f.End().With
+		end := f.End()
+		endedStatus(end, &s)
+		with = end.With
 	case c.live != nil:
 		c.live.status(c.live.jobs[f.N()], &s, now)
 	}

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/wire"
@@ -137,8 +138,8 @@ func (x *Stopped) Fits(f *Facts) bool {
 	return x.Outcome == wire.Failed || x.Outcome == wire.Killed && !j.committing
 }
 func (x *Stopped) apply(f *Facts, _ uint64) {
-	j := f.jobs[x.Job]
-	j.stop = x
+	j, stop := f.jobs[x.Job], *x
+	j.stop = &stop
 	for other := range f.Flow(j.sub) {
 		if other.end == nil && other.stop == nil && !other.committing {
 			other.stop = x.takes(f, other)
@@ -207,9 +208,17 @@ func (x *Ended) Fits(f *Facts) bool {
 	}
 	return j.stop != nil && j.stop.Outcome == x.Outcome
 }
+
+// copied shares nothing with x.
+func (x *Ended) copied() *Ended {
+	end := *x
+	end.Troubles, end.Counters = slices.Clone(x.Troubles), slices.Clone(x.Counters)
+	return &end
+}
+
 func (x *Ended) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
-	j.end, j.grants, j.stop = x, nil, nil
+	j.end, j.grants, j.stop = x.copied(), nil, nil
 	f.ended = append(f.ended, x.Job)
 	for i := range j.sub.jobs {
 		if f.jobs[j.sub.first+i].end == nil {

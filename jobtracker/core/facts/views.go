@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What the core reads of Facts. Nothing here gives away what could be changed, but for
-// the bodies of submissions, which are too large to copy and never change.
+// What the core reads of Facts. Nothing here gives away what could be changed, but for the
+// bodies of submissions and the pool table, which are too large to copy and never change.
 
 // Index is that of the last entry applied.
 func (f *Facts) Index() uint64 { return f.index }
@@ -123,7 +123,7 @@ func (s *Submission) Swept() bool { return s.swept }
 func (s *Submission) Changes() int { return s.changes }
 
 // Terms are its settings.
-func (s *Submission) Terms() wire.Terms { return s.terms }
+func (s *Submission) Terms() wire.Terms { return copied(s.terms) }
 
 // Suspended says whether no task of its jobs is launched.
 func (s *Submission) Suspended() bool { return s.suspended }
@@ -204,5 +204,5 @@ func (j *Job) End() Ended {
 	if j.end == nil {
 		return Ended{}
 	}
-	return *j.end
+	return *j.end.copied()
 }

@@ -28,7 +28,13 @@ func (x *Changed) Fits(f *Facts) bool {
 }
 func (x *Changed) apply(f *Facts, _ uint64) {
 	s := f.submissions[x.Key]
-	s.changes, s.terms, s.suspended = x.N, x.Terms, x.Suspended
+	s.changes, s.terms, s.suspended = x.N, copied(x.Terms), x.Suspended
+}
+
+// copied is terms that share nothing with others.
+func copied(t wire.Terms) wire.Terms {
+	t.SLA = slices.Clone(t.SLA)
+	return t
 }
 
 // Scheduled says how slots are shared from now on, whatever job trackers were

@@ -1,0 +1,124 @@
+package facts
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// tooLarge are what is given out though it could be changed, as views.go says.
+var tooLarge = []string{"Pools", "Plan"}
+
+// TestViewsGiveNothingAway: whoever writes over all that Facts give out, and over the entries
+// that they have applied, changes no Facts.
+func TestViewsGiveNothingAway(t *testing.T) {
+	l := begin(t)
+	terms := func() wire.Terms { return wire.Terms{SLA: []wire.SLAStep{{After: time.Hour, Cost: 1}}} }
+	kept := []Fact{
+		&Changed{Key: "k", N: 1, Terms: terms()},
+		&Drain{N: 1, Tracker: "t1"},
+		&Scheduled{N: 1},
+		&Pooled{N: 1, Table: pool.Table{Pools: []pool.Pool{{Name: "p", Submitters: []string{"u"}}}}},
+		&Submitted{Submission: wire.Submission{
+			Key: "l", Staging: "mem://s/l", Terms: terms(), Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}, {Name: "o"}}},
+		}},
+		&Stopped{Job: 1, Outcome: wire.Failed, Reason: "why"},
+		&Ended{Job: 1, Outcome: wire.Failed, Error: "why", Troubles: []string{"a", "b"}, Counters: []Counter{{"g", "n", 1}}},
+		&Stopped{Job: 2, Outcome: wire.Killed, Reason: "why"},
+	}
+	for _, x := range kept {
+		l.index++
+		if !l.facts.Apply(l.index, 1, x) {
+			t.Fatalf("%s does not fit", x.Name())
+		}
+	}
+	before := l.snapshot()
+	for _, x := range kept {
+		switch x.(type) {
+		case *Submitted, *Pooled: // too large, too
+		default:
+			scribble(reflect.ValueOf(x))
+			if !bytes.Equal(l.snapshot(), before) {
+				t.Fatalf("writing over the entry changes Facts: %s", x.Name())
+			}
+		}
+	}
+	views := []any{l.facts}
+	for j := range l.facts.Jobs() {
+		views = append(views, j)
+	}
+	for s := range l.facts.Submissions() {
+		views = append(views, s)
+	}
+	given := 0
+	for _, view := range views {
+		v := reflect.ValueOf(view)
+		for i := range v.NumMethod() {
+			m := v.Type().Method(i)
+			if m.Type.NumIn() > 1 || slices.Contains(tooLarge, m.Name) {
+				continue
+			}
+			for _, result := range v.Method(i).Call(nil) {
+				given += scribble(result)
+			}
+			if !bytes.Equal(l.snapshot(), before) {
+				t.Fatalf("writing over what %T.%s returns changes Facts", view, m.Name)
+			}
+		}
+	}
+	if given < 5 {
+		t.Errorf("only %d values were written over", given)
+	}
+}
+
+func (l *logOf) snapshot() []byte {
+	data, err := l.facts.Snapshot()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return data
+}
+
+// scribble writes over everything that can be reached from a value and may be set, and says
+// how many elements of lists that were.
+func scribble(v reflect.Value) (elements int) {
+	if v.CanSet() {
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString("scribbled")
+		case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+			v.SetInt(77)
+		case reflect.Uint8, reflect.Uint, reflect.Uint64:
+			v.SetUint(77)
+		case reflect.Float64:
+			v.SetFloat(77)
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			elements += scribble(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			elements += scribble(v.Field(i))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			elements += 1 + scribble(v.Index(i))
+		}
+	case reflect.Map:
+		if v.CanInterface() {
+			elements += v.Len()
+			v.Clear()
+		}
+	}
+	return elements
+}
