@@ -1,7 +1,6 @@
 package core
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 
@@ -25,8 +24,7 @@ func TestInventoryTouches(t *testing.T) {
 		if !l.fleet.bound[id].contact.inventoried {
 			t.Fatal("the inventory is not taken in")
 		}
-		moved := reflect.ValueOf(l.assign).Elem().FieldByName("moved") // whose places in the lines are to be looked at
-		n = max(len(l.todo.dirty), moved.Len())
+		n = max(len(l.todo.dirty), l.assign.Moved())
 		c.step(Tick{})
 		return n
 	}

@@ -170,6 +170,10 @@ func (a *Assigner) Move(j *Job) {
 	}
 }
 
+// Moved is how many jobs are to be looked at before slots are given away: what events have
+// cost, whatever waits.
+func (a *Assigner) Moved() int { return len(a.moved) }
+
 // lineUp brings the moved jobs to their places.
 func (a *Assigner) lineUp() {
 	for i := range a.phases {
