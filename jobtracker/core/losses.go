@@ -10,19 +10,6 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Trackers that were lost are remembered for display: the latest ones, for a day, and until
-// they are back. That is the leader's alone; the next one knows of those that it loses.
-const (
-	keptLosses = 100
-	lossKept   = 24 * time.Hour
-)
-
-// loss is a tracker that was lost and is not back.
-type loss struct {
-	wire.LostTracker
-	at time.Duration
-}
-
 // checkLeases proposes the loss of trackers not heard of for a lease. A lease ends by the
 // times when messages were read: however late these are handed in, one that waits keeps
 // its tracker. It begins when a message is handed in, before which the next is not read.
@@ -124,28 +111,10 @@ func (l *Live) left(t *tracker) {
 			x.Outputs += len(outputs)
 		}
 	}
-	l.back(t.Name)
-	l.fleet.losses = append(l.fleet.losses, loss{x, l.now})
-	l.fleet.losses = l.fleet.losses[max(0, len(l.fleet.losses)-keptLosses):]
+	l.fleet.losses.Add(x, l.now)
 	l.warn("task tracker lost: nothing was heard of it for a lease", "tracker", t.Name, "addr", t.Addr,
 		"silent", (l.now - t.contact.heard).Round(time.Millisecond), "maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs)
 	l.tellJobs(t, "lost", func() { l.gone(t) })
-}
-
-// back forgets that a tracker was lost.
-func (l *Live) back(name string) {
-	l.fleet.losses = slices.DeleteFunc(l.fleet.losses, func(x loss) bool { return x.Tracker == name })
-}
-
-// lostTrackers is those that are worth telling of at a time, by name.
-func (l *Live) lostTrackers(now time.Duration) (list []wire.LostTracker) {
-	for _, x := range l.fleet.losses {
-		if now-x.at < lossKept {
-			list = append(list, x.LostTracker)
-		}
-	}
-	slices.SortFunc(list, func(a, b wire.LostTracker) int { return strings.Compare(a.Tracker, b.Tracker) })
-	return list
 }
 
 // tellJobs has the troubles of each job say what reruns of it as everything is taken back

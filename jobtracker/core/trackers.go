@@ -24,7 +24,7 @@ type trackerFleet struct {
 	draining   taskset.Set       // indexes of those that drain
 	numbers    map[string]int32  // of trackers' names
 	named      []named           // by number, the last tracker of that name
-	losses     []loss            // of trackers, oldest first
+	losses     health.Losses     // of trackers
 	topo       locality.Topology // of the splits read so far
 }
 

@@ -47,6 +47,8 @@
 //	H3  An exclusion or its end clears the record: what failed before counts no more.
 //	H4  No decision depends on the order in which attempts, jobs or trackers are told of.
 //
+// [Losses] is the trackers that were lost, for display.
+//
 // Times are on the caller's clock, which does not go back. Those in Unix milliseconds are by
 // a wall clock, which may jump. Nothing here is safe for concurrent use.
 package health

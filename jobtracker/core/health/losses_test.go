@@ -1,0 +1,42 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+func TestLosses(t *testing.T) {
+	var l Losses
+	at := func(now time.Duration) (names []string) {
+		for _, x := range l.At(now) {
+			names = append(names, x.Tracker)
+		}
+		return names
+	}
+	l.Add(wire.LostTracker{Tracker: "b", Maps: 1}, 0)
+	l.Add(wire.LostTracker{Tracker: "a"}, time.Hour)
+	l.Add(wire.LostTracker{Tracker: "b", Maps: 2}, 2*time.Hour) // it was back, and is lost again
+	for now, want := range map[time.Duration][]string{
+		2 * time.Hour: {"a", "b"}, 25*time.Hour - 1: {"a", "b"}, 25 * time.Hour: {"b"}, 26 * time.Hour: nil,
+	} {
+		if got := at(now); !slices.Equal(got, want) {
+			t.Errorf("at %v %v are told, want %v", now, got, want)
+		}
+	}
+	if told := l.At(2 * time.Hour); told[1].Maps != 2 {
+		t.Errorf("of the second loss %+v is told", told[1])
+	}
+	if l.Back("b"); !slices.Equal(at(2*time.Hour), []string{"a"}) {
+		t.Errorf("b is back, and %v are told", at(2*time.Hour))
+	}
+	for i := range 100 {
+		l.Add(wire.LostTracker{Tracker: fmt.Sprintf("t%02d", i)}, 2*time.Hour)
+	}
+	if got := at(2 * time.Hour); len(got) != 100 || got[0] != "t00" {
+		t.Errorf("of 101 losses %d are told, the first of %s", len(got), got[0])
+	}
+}
