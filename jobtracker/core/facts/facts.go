@@ -234,7 +234,8 @@ func (j *Job) Running() bool {
 }
 
 // Apply takes the next committed entry in. It reports whether the fact fitted;
-// one that did not leaves Facts as they were, on every job tracker alike.
+// one that did not leaves Facts as they were, on every job tracker alike. Of x it keeps
+// copies, but for the body of a submission and a pool table.
 func (f *Facts) Apply(index, term uint64, x Fact) bool {
 	f.index = index
 	if !x.Fits(f) {

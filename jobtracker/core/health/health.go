@@ -166,8 +166,8 @@ func (r *Record) Dropped() { r.spared = false }
 func (r *Record) clear() { r.blame, r.streaks = nil, [2]*streak{} }
 
 // LeftDisks notes how often the tracker's process has left a disk alone, and says whether
-// that pardons the tracker. What the process first says pardons nothing: an earlier leader
-// has done so.
+// that pardons the tracker. What is said first pardons nothing: an earlier leader has
+// pardoned these, or they are of the process before.
 func (r *Record) LeftDisks(times int, now time.Duration) bool {
 	more := r.disksLeft != unknown && times > r.disksLeft
 	r.disksLeft = max(r.disksLeft, times)
