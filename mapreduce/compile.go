@@ -340,32 +340,51 @@ func checkNamedOutputs(names []string) error {
 // checkOutputs refuses jobs that would write into each other's output, and those
 // that read an output by its path, for which they would not wait.
 func checkOutputs(jobs []wire.JobPlan) error {
-	for i, a := range jobs {
-		if a.Output == "" {
+	for i := range jobs {
+		writer := &jobs[i]
+		if writer.Output == "" {
 			continue
 		}
-		for _, b := range jobs[:i] {
-			switch {
-			case a.Output == b.Output:
-				return fmt.Errorf("jobs %s and %s have one output: %s", b.Name, a.Name, a.Output)
-			case b.Output != "" && (inside(a.Output, b.Output) || inside(b.Output, a.Output)):
-				return fmt.Errorf("of the outputs of jobs %s and %s one is inside the other: %s, %s", b.Name, a.Name, b.Output, a.Output)
+		for k := range jobs[:i] {
+			if err := checkApart(&jobs[k], writer); err != nil {
+				return err
 			}
 		}
-		for k, b := range jobs {
+		for k := range jobs {
 			if k == i {
 				continue // its output exists, which is said better elsewhere
 			}
-			for _, in := range b.Inputs {
-				for _, p := range in.Paths {
-					if p == a.Output || inside(p, a.Output) {
-						return fmt.Errorf("job %s reads %s, which job %s is to write: one job of a flow reads another's result with From", b.Name, p, a.Name)
-					}
-				}
+			if p, reads := readsWithin(&jobs[k], writer.Output); reads {
+				return fmt.Errorf("job %s reads %s, which job %s is to write: one job of a flow reads another's result with From", jobs[k].Name, p, writer.Name)
 			}
 		}
 	}
 	return nil
+}
+
+// checkApart refuses two jobs with one output, or with one output inside the other.
+func checkApart(a, b *wire.JobPlan) error {
+	switch {
+	case a.Output == "":
+		return nil
+	case a.Output == b.Output:
+		return fmt.Errorf("jobs %s and %s have one output: %s", a.Name, b.Name, a.Output)
+	case inside(a.Output, b.Output) || inside(b.Output, a.Output):
+		return fmt.Errorf("of the outputs of jobs %s and %s one is inside the other: %s, %s", a.Name, b.Name, a.Output, b.Output)
+	}
+	return nil
+}
+
+// readsWithin finds the first path of a job's inputs that is dir or inside it.
+func readsWithin(job *wire.JobPlan, dir string) (string, bool) {
+	for _, in := range job.Inputs {
+		for _, p := range in.Paths {
+			if p == dir || inside(p, dir) {
+				return p, true
+			}
+		}
+	}
+	return "", false
 }
 
 func inside(p, dir string) bool { return strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") }

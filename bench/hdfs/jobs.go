@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
 // jobs runs the same program in turn on a cluster of processes over HDFS and
@@ -38,62 +40,83 @@ func (b *bench) jobs() error {
 		{"word count", "wordcount", "≥ 0.5", input.Text},
 		{"sort of 100-byte lines", "sort", "≥ 0.35", input.Lines},
 	} {
-		in := dfs.Join(dir, j.program)
-		if err := errors.Join(b.fs.Mkdir(in), os.MkdirAll(b.Path(j.program+"-in"), 0o777)); err != nil {
+		r := &run{
+			bench: b, cluster: c, nodes: nodes, program: c.Program(j.program),
+			in: dfs.Join(dir, j.program), out: dfs.Join(dir, "out"),
+			localIn: b.Path(j.program + "-in"), localOut: b.Path(j.program + "-out"),
+		}
+		if err := r.makeInput(j.make); err != nil {
 			return err
 		}
-		for i, node := range nodes {
-			name := fmt.Sprint(i)
-			file := b.Path(j.program + "-in/" + name)
-			if err := j.make(file, b.Bytes/int64(len(nodes))); err != nil {
-				return err
-			}
-			if err := testbed.PutFile(b.hdfs, file, dfs.Join(in, name), node, nil); err != nil {
-				return err
-			}
-		}
-		if err := b.pair(c, j.name, j.program, in, dfs.Join(dir, "out"), j.reach, len(nodes)); err != nil {
+		took, err := testbed.InTurn(0, b.Runs, r.overHDFS, r.embedded)
+		if err != nil {
 			return err
 		}
+		over, here := testbed.Median(took[0]), testbed.Median(took[1])
+		testbed.Row(j.name, testbed.Speed(b.Bytes, over), testbed.Speed(b.Bytes, here), testbed.Ratio(here, over), j.reach)
 	}
 	return b.fs.RemoveAll(dir)
 }
 
-// pair runs a job in both places in turn, compares the outputs, and prints the medians.
-func (b *bench) pair(c *testbed.Cluster, name, program, in, out, reach string, slots int) error {
-	localIn, localOut := b.Path(program+"-in"), b.Path(program+"-out")
-	reduces := fmt.Sprintf("mapreduce.job.reduces=%d", slots)
-	var sum [sha256.Size]byte // of the output in HDFS
-	took, err := testbed.InTurn(0, b.Runs, func() (time.Duration, error) {
-		if err := b.fs.RemoveAll(out); err != nil {
-			return 0, err
-		}
-		unix.Sync() // an earlier run's dirty pages are not this run's work
-		took, err := c.Run(b.Ctx, c.Program(program), "-input", in, "-output", out, "-D", reduces)
-		if err == nil {
-			sum, err = testbed.Digest(b.fs, out)
-		}
-		return took, err
-	}, func() (time.Duration, error) {
-		if err := os.RemoveAll(localOut); err != nil {
-			return 0, err
-		}
-		unix.Sync()
-		took, err := testbed.Timed(exec.CommandContext(b.Ctx, c.Program(program), "-input", localIn, "-output", localOut,
-			"-D", reduces, "-D", fmt.Sprintf("quern.embedded.slots=%d", slots)))
-		if err != nil {
-			return 0, err
-		}
-		here, err := testbed.Digest(local.New(), "file://"+localOut)
-		if err == nil && here != sum {
-			err = fmt.Errorf("%s: the output in HDFS differs from the local one", program)
-		}
-		return took, err
-	})
-	if err != nil {
+// run is a program over the same input in both places.
+type run struct {
+	*bench
+	cluster           *testbed.Cluster
+	nodes             []*minicluster.Daemon // each has a file of the input, and a tracker beside it
+	program           string
+	in, out           string // in HDFS
+	localIn, localOut string
+	sum               [sha256.Size]byte // of the last output in HDFS
+}
+
+// makeInput makes a file for each node, with its replica there, and keeps a local copy.
+func (r *run) makeInput(create func(file string, n int64) error) error {
+	if err := errors.Join(r.fs.Mkdir(r.in), os.MkdirAll(r.localIn, 0o777)); err != nil {
 		return err
 	}
-	over, here := testbed.Median(took[0]), testbed.Median(took[1])
-	testbed.Row(name, testbed.Speed(b.Bytes, over), testbed.Speed(b.Bytes, here), testbed.Ratio(here, over), reach)
+	for i, node := range r.nodes {
+		name := fmt.Sprint(i)
+		file := filepath.Join(r.localIn, name)
+		if err := create(file, r.Bytes/int64(len(r.nodes))); err != nil {
+			return err
+		}
+		if err := testbed.PutFile(r.hdfs, file, dfs.Join(r.in, name), node, nil); err != nil {
+			return err
+		}
+	}
 	return nil
 }
+
+// overHDFS runs the program on the cluster and keeps the digest of its output.
+func (r *run) overHDFS() (time.Duration, error) {
+	if err := r.fs.RemoveAll(r.out); err != nil {
+		return 0, err
+	}
+	unix.Sync() // an earlier run's dirty pages are not this run's work
+	took, err := r.cluster.Run(r.Ctx, r.program, "-input", r.in, "-output", r.out, "-D", r.reduces())
+	if err != nil {
+		return 0, err
+	}
+	r.sum, err = testbed.Digest(r.fs, r.out)
+	return took, err
+}
+
+// embedded runs it on local files and compares the output with the last one in HDFS.
+func (r *run) embedded() (time.Duration, error) {
+	if err := os.RemoveAll(r.localOut); err != nil {
+		return 0, err
+	}
+	unix.Sync()
+	took, err := testbed.Timed(exec.CommandContext(r.Ctx, r.program, "-input", r.localIn, "-output", r.localOut,
+		"-D", r.reduces(), "-D", fmt.Sprintf("quern.embedded.slots=%d", len(r.nodes))))
+	if err != nil {
+		return 0, err
+	}
+	sum, err := testbed.Digest(local.New(), "file://"+r.localOut)
+	if err == nil && sum != r.sum {
+		err = fmt.Errorf("%s: the output in HDFS differs from the local one", filepath.Base(r.program))
+	}
+	return took, err
+}
+
+func (r *run) reduces() string { return fmt.Sprintf("mapreduce.job.reduces=%d", len(r.nodes)) }
