@@ -160,15 +160,9 @@ func (s *Server) closeStream(id core.Stream) {
 // write sends what is queued until the queue is closed and empty.
 func (st *stream) write() {
 	defer st.conn.Close()
-	for {
-		batch := st.queue.Take()
-		if batch == nil {
-			return
-		}
-		for _, m := range batch {
-			if err := st.conn.Send(m); err != nil {
-				return // the reader sees the end of the connection too
-			}
+	for m := range st.queue.All() {
+		if err := st.conn.Send(m); err != nil {
+			return // the reader sees the end of the connection too
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package shuffle
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Codec packs blocks of map output, for less to write and to fetch. It may be used by
 // several goroutines at once. Records larger than a block are not packed, nor is a block
@@ -48,7 +51,7 @@ func mostRecords(length int64) int64 {
 	if len(codecs) == 0 {
 		return length
 	}
-	return length * blockTarget
+	return min(length, math.MaxInt64/blockTarget) * blockTarget
 }
 
 // pack packs the open block, behind the codec's number, unless that makes it no smaller.

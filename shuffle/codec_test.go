@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -126,5 +127,21 @@ func TestBadCodec(t *testing.T) {
 	r.ahead = true
 	if _, _, err := r.next(); err == nil || !strings.Contains(err.Error(), "block of 65537 bytes") {
 		t.Errorf("a large block that is packed: %v", err)
+	}
+}
+
+// TestMostRecords: an index entry as large as a file can be is checked, with codecs too.
+func TestMostRecords(t *testing.T) {
+	withCodec(t)
+	for length, want := range map[int64]int64{0: 0, 3: 3 * blockTarget, 1 << 50: math.MaxInt64 / blockTarget * blockTarget, math.MaxInt64: math.MaxInt64 / blockTarget * blockTarget} {
+		if got := mostRecords(length); got != want {
+			t.Errorf("%d records in %d bytes, want %d", got, length, want)
+		}
+	}
+	const header = int64(len(magic))
+	length := math.MaxInt64 - header
+	table := appendIndex(nil, &Index{Partitions: []Partition{{Offset: header, Length: length, Records: 7}}})
+	if index, err := parseIndex(table[:entryBytes], header+length); err != nil || index.Partitions[0].Records != 7 {
+		t.Errorf("%+v, %v", index, err)
 	}
 }

@@ -61,14 +61,8 @@ func (l *loop) do(c core.Command) {
 
 // doChores does, one after the other, what may wait for a disk and nobody waits for.
 func (l *loop) doChores() {
-	for {
-		batch := l.chores.Take()
-		if batch == nil {
-			return
-		}
-		for _, do := range batch {
-			do()
-		}
+	for do := range l.chores.All() {
+		do()
 	}
 }
 

@@ -57,16 +57,10 @@ func (s *stream) send(m wire.Message) {
 
 // write sends what is queued until the queue is closed and empty.
 func (s *stream) write() {
-	for {
-		batch := s.queue.Take()
-		if batch == nil {
+	for m := range s.queue.All() {
+		if err := s.conn.Send(m); err != nil {
+			s.conn.Close() // which ends the reader
 			return
-		}
-		for _, m := range batch {
-			if err := s.conn.Send(m); err != nil {
-				s.conn.Close() // which ends the reader
-				return
-			}
 		}
 	}
 }

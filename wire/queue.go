@@ -1,6 +1,9 @@
 package wire
 
-import "sync"
+import (
+	"iter"
+	"sync"
+)
 
 // Queue holds what a loop, which must not wait, has for another goroutine: the
 // messages for the writer of a [Conn] or other work. Many may put; one takes.
@@ -32,8 +35,22 @@ func (q *Queue[T]) Put(v T) bool {
 	return true
 }
 
-// Take waits for elements and returns all; nil: the queue is closed and empty.
-func (q *Queue[T]) Take() []T {
+// All yields elements as they come, until the queue is closed and empty. A range that is
+// left early may lose elements.
+func (q *Queue[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for batch := q.take(); batch != nil; batch = q.take() {
+			for _, v := range batch {
+				if !yield(v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// take waits for elements and returns all; nil: the queue is closed and empty.
+func (q *Queue[T]) take() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.list) == 0 && !q.ended {

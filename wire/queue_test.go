@@ -15,10 +15,10 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	q.Close()
-	if got := q.Take(); !slices.Equal(got, []int{0, 1}) {
+	if got := slices.Collect(q.All()); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("%v is left after close", got)
 	}
-	if q.Take() != nil || q.Put(3) || !q.Closed() {
+	if slices.Collect(q.All()) != nil || q.Put(3) || !q.Closed() {
 		t.Error("the queue goes on after close")
 	}
 }
@@ -33,13 +33,11 @@ func TestQueueKeepsOrder(t *testing.T) {
 		}
 	}()
 	next := 0
-	for batch := q.Take(); batch != nil; batch = q.Take() {
-		for _, i := range batch {
-			if i != next {
-				t.Fatalf("took %d, not %d", i, next)
-			}
-			next++
+	for i := range q.All() {
+		if i != next {
+			t.Fatalf("took %d, not %d", i, next)
 		}
+		next++
 	}
 	if next != 10_000 {
 		t.Errorf("took %d of 10000", next)

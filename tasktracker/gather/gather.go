@@ -180,14 +180,8 @@ func lookUpFailed(id int, err error) core.FetchDone {
 // the other. Look-ups for all partitions of an output tend to follow each other.
 // It returns after Stop.
 func (g *Gather) LookUps() {
-	for {
-		batch := g.lookups.Take()
-		if batch == nil {
-			return
-		}
-		for _, c := range batch {
-			g.cfg.Tell(g.lookUp(c))
-		}
+	for c := range g.lookups.All() {
+		g.cfg.Tell(g.lookUp(c))
 	}
 }
 

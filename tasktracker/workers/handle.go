@@ -143,23 +143,17 @@ func (h *handle) start(sub *wire.Submission, dir string) (Worker, error) {
 // write sends what is said to the worker. The directories of an attempt are made
 // before it hears of it.
 func (h *handle) write(conn *wire.Conn) {
-	for {
-		batch := h.out.Take()
-		if batch == nil {
-			return
+	for m := range h.out.All() {
+		if run, ok := m.(*wire.Run); ok {
+			var err error
+			if m, err = h.makeReady(run); err != nil {
+				h.giveUp(err)
+				return
+			}
+			h.apply()
 		}
-		for _, m := range batch {
-			if run, ok := m.(*wire.Run); ok {
-				var err error
-				if m, err = h.makeReady(run); err != nil {
-					h.giveUp(err)
-					return
-				}
-				h.apply()
-			}
-			if err := conn.Send(m); err != nil {
-				return // its end tells more
-			}
+		if err := conn.Send(m); err != nil {
+			return // its end tells more
 		}
 	}
 }

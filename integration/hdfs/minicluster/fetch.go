@@ -2,7 +2,6 @@ package minicluster
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/quernmr/quern/integration/cache"
 )
 
 // ErrUnavailable reports that this machine cannot run HDFS.
@@ -27,45 +28,23 @@ var factory []byte
 
 const fetchWait = 8 * time.Minute
 
-// Fetch makes the jars available: from the cache, or by Maven. The cache is
-// $QUERN_CACHE, or quern in the user's cache directory.
+// Fetch makes the jars available: from the cache, or by Maven.
 func Fetch(ctx context.Context) (*Jars, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
 	if err := ready(ctx, "java", "javac", "mvn"); err != nil {
 		return nil, err
 	}
-	cache := os.Getenv("QUERN_CACHE")
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		cache = filepath.Join(user, "quern")
-	}
-	// Another list of jars, or another class, is another directory.
-	sum := sha256.Sum256(append(append([]byte(nil), pom...), factory...))
-	dir := filepath.Join(cache, fmt.Sprintf("hadoop-%x", sum[:6]))
-	if _, err := os.Stat(dir); err == nil {
-		return &Jars{dir}, nil
-	}
-	if err := fill(ctx, cache, dir); err != nil {
-		return nil, err
+	holds := string(pom) + string(factory)
+	dir, err := cache.Dir("hadoop", holds, func(fresh string) error { return fill(ctx, fresh) })
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return &Jars{dir}, nil
 }
 
-// fill makes the directory under another name and renames it: of several that do
-// so at the same time one wins, and all may use what is there then.
-func fill(ctx context.Context, cache, dir string) error {
-	if err := os.MkdirAll(cache, 0o777); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	fresh, err := os.MkdirTemp(cache, "new-")
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	defer os.RemoveAll(fresh)
+// fill gets the jars into a directory and compiles the class against them.
+func fill(ctx context.Context, fresh string) error {
 	source := filepath.Join(fresh, "BindingSocketFactory.java")
 	list := filepath.Join(fresh, "pom.xml")
 	if err := errors.Join(os.WriteFile(source, factory, 0o666), os.WriteFile(list, pom, 0o666)); err != nil {
@@ -83,12 +62,7 @@ func fill(ctx context.Context, cache, dir string) error {
 	}
 	for _, step := range steps {
 		if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s: %w\n%s", ErrUnavailable, strings.Join(step, " "), err, out)
-		}
-	}
-	if err := os.Rename(fresh, dir); err != nil {
-		if _, there := os.Stat(dir); there != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return fmt.Errorf("%s: %w\n%s", strings.Join(step, " "), err, out)
 		}
 	}
 	return nil
