@@ -206,56 +206,91 @@ func unescape(element string) (string, error) {
 
 // translate makes a regular expression of an element of a pattern.
 func translate(element string) (*regexp.Regexp, error) {
-	var re strings.Builder
-	depth, class := 0, 0 // of braces; where a class begins, behind its [ and !
-	for i := 0; i < len(element); i++ {
-		c := element[i]
-		switch {
-		case c == '\\':
-			if i++; i == len(element) {
-				return nil, errBackslash
-			}
-			if c = element[i]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
-				return nil, fmt.Errorf(`to Hadoop, \%c does not mean %c`, c, c)
-			}
-			re.WriteString(quoted(element[i : i+1]))
-		case class > 0 && c == ']' && i > class:
-			re.WriteByte(c)
-			class = 0
-		case class > 0 && (strings.IndexByte(special, c) >= 0 || c == ',' && depth > 0):
-			return nil, fmt.Errorf(`within [ ], write \%c: to Hadoop, %c does not mean itself there`, c, c)
-		case class > 0 && c == '-':
-			re.WriteByte(c)
-		case c == '[':
-			re.WriteByte(c)
-			if i+1 < len(element) && (element[i+1] == '!' || element[i+1] == '^') {
-				re.WriteByte('^')
-				i++
-			}
-			class = i + 1
-		case class == 0 && c == '*':
-			re.WriteString(".*")
-		case class == 0 && c == '?':
-			re.WriteByte('.')
-		case class == 0 && c == '{':
-			re.WriteString("(?:")
-			depth++
-		case class == 0 && c == '}' && depth > 0:
-			re.WriteByte(')')
-			depth--
-		case class == 0 && c == ',' && depth > 0:
-			re.WriteByte('|')
-		default:
-			re.WriteString(quoted(element[i : i+1]))
+	t := translation{rest: element}
+	for t.rest != "" {
+		if err := t.next(); err != nil {
+			return nil, err
 		}
 	}
-	switch {
-	case class > 0:
-		return nil, errors.New("[ without ]")
-	case depth > 0:
+	if t.depth > 0 {
 		return nil, errors.New("{ without }")
 	}
-	return regexp.Compile(`(?s)\A(?:` + re.String() + `)\z`)
+	return regexp.Compile(`(?s)\A(?:` + t.made.String() + `)\z`)
+}
+
+type translation struct {
+	made  strings.Builder
+	rest  string // of the element
+	depth int    // of braces
+}
+
+// put makes text of the next bytes.
+func (t *translation) put(bytes int, text string) {
+	t.made.WriteString(text)
+	t.rest = t.rest[bytes:]
+}
+
+// next translates a class or a character.
+func (t *translation) next() error {
+	switch c := t.rest[0]; {
+	case c == '\\':
+		return t.escaped()
+	case c == '[':
+		return t.class()
+	case c == '*':
+		t.put(1, ".*")
+	case c == '?':
+		t.put(1, ".")
+	case c == '{':
+		t.put(1, "(?:")
+		t.depth++
+	case c == '}' && t.depth > 0:
+		t.put(1, ")")
+		t.depth--
+	case c == ',' && t.depth > 0:
+		t.put(1, "|")
+	default:
+		t.put(1, quoted(t.rest[:1]))
+	}
+	return nil
+}
+
+// escaped translates a \ with the character whose meaning it takes away.
+func (t *translation) escaped() error {
+	if len(t.rest) == 1 {
+		return errBackslash
+	}
+	if c := t.rest[1]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+		return fmt.Errorf(`to Hadoop, \%c does not mean %c`, c, c)
+	}
+	t.put(2, quoted(t.rest[1:2]))
+	return nil
+}
+
+// class translates [ to ]; a ] that comes first is one of the class.
+func (t *translation) class() error {
+	t.put(1, "[")
+	if strings.HasPrefix(t.rest, "!") || strings.HasPrefix(t.rest, "^") {
+		t.put(1, "^")
+	}
+	for first := true; t.rest != ""; first = false {
+		switch c := t.rest[0]; {
+		case c == '\\':
+			if err := t.escaped(); err != nil {
+				return err
+			}
+		case c == ']' && !first:
+			t.put(1, "]")
+			return nil
+		case strings.IndexByte(special, c) >= 0 || c == ',' && t.depth > 0:
+			return fmt.Errorf(`within [ ], write \%c: to Hadoop, %c does not mean itself there`, c, c)
+		case c == '-':
+			t.put(1, "-")
+		default:
+			t.put(1, quoted(t.rest[:1]))
+		}
+	}
+	return errors.New("[ without ]")
 }
 
 // quoted makes a byte stand for itself, in a class too.

@@ -189,9 +189,6 @@ func (c *Collector) write(name string, each func(w *segmentWriter, partition int
 	return w, w.close()
 }
 
-// Stats is what was counted so far.
-func (c *Collector) Stats() Stats { return c.stats }
-
 // Close writes the segment file and gives the memory back. After an error, call
 // Discard.
 func (c *Collector) Close() (Output, error) {

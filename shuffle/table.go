@@ -68,9 +68,6 @@ func (t *Table) Close() {
 // Len is the number of keys.
 func (t *Table) Len() int { return t.n }
 
-// Bytes is the memory in use.
-func (t *Table) Bytes() int64 { return int64(t.used + 4*t.n + slotSize*len(t.slots)) }
-
 // Reset forgets all keys. The memory is kept.
 func (t *Table) Reset() {
 	clear(t.slots)

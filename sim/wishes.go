@@ -252,41 +252,50 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 // checkWishes checks in the end that all is as it was last wished.
 func (w *world) checkWishes() {
 	for _, n := range w.jts {
-		if !n.core.Leads() {
-			continue
-		}
-		s := n.core.Cluster(n.clock())
-		if want := w.asked.Over(w.scheduling); !w.operating && s.Scheduling != want {
-			w.fail("V12: slots are shared by %v, not %v", s.Scheduling, want)
-		}
-		if len(s.Drains) > 0 && w.draining == 0 {
-			w.fail("V12: %+v are to drain, and nobody is", s.Drains)
-		}
-		have := make(map[string]wire.PoolStatus)
-		for _, p := range s.InPools {
-			have[p.Name] = p
-		}
-		for _, p := range w.allocation.Table.Pools {
-			if got := have[p.Name]; got.Min != p.Min || got.Max != p.Max || got.MaxJobs != p.MaxRunning {
-				w.fail("V12: pool %+v is not in force, but %+v", p, got)
-			}
+		if n.core.Leads() {
+			w.checkAdministered(n.core.Cluster(n.clock()))
 		}
 	}
 	for _, c := range w.clients {
+		if c.wishing {
+			continue
+		}
 		for _, id := range c.ids {
-			s, ok := w.status(id)
-			if !ok || c.wishing {
-				continue
-			}
-			got, want := s.Terms, c.terms
-			got.Deadline, want.Deadline = 0, 0
-			if len(got.SLA) == 0 && len(want.SLA) == 0 {
-				got.SLA, want.SLA = nil, nil
-			}
-			if !reflect.DeepEqual(got, want) {
-				w.fail("V12: the terms of %v are %+v, not %+v", id, got, want)
+			if s, ok := w.status(id); ok {
+				w.checkTerms(id, s.Terms, c.terms)
 			}
 		}
+	}
+}
+
+// checkAdministered checks what an administrator sets: policy, drains and pools.
+func (w *world) checkAdministered(s wire.ClusterStatus) {
+	if want := w.asked.Over(w.scheduling); !w.operating && s.Scheduling != want {
+		w.fail("V12: slots are shared by %v, not %v", s.Scheduling, want)
+	}
+	if len(s.Drains) > 0 && w.draining == 0 {
+		w.fail("V12: %+v are to drain, and nobody is", s.Drains)
+	}
+	inForce := make(map[string]wire.PoolStatus)
+	for _, p := range s.InPools {
+		inForce[p.Name] = p
+	}
+	for _, p := range w.allocation.Table.Pools {
+		if got := inForce[p.Name]; got.Min != p.Min || got.Max != p.Max || got.MaxJobs != p.MaxRunning {
+			w.fail("V12: pool %+v is not in force, but %+v", p, got)
+		}
+	}
+}
+
+// checkTerms compares a job's terms, but for the deadline: a client gives it as a span from
+// the moment at which it asks.
+func (w *world) checkTerms(id wire.JobID, got, want wire.Terms) {
+	got.Deadline, want.Deadline = 0, 0
+	if len(got.SLA) == 0 && len(want.SLA) == 0 {
+		got.SLA, want.SLA = nil, nil
+	}
+	if !reflect.DeepEqual(got, want) {
+		w.fail("V12: the terms of %v are %+v, not %+v", id, got, want)
 	}
 }
 

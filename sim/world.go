@@ -53,8 +53,7 @@ type world struct {
 type node interface {
 	crash(down time.Duration)
 	pause(how time.Duration)
-	alive() bool // up and not stopped
-	revive()     // start or go on now
+	revive() // start or go on now
 }
 
 // way is a direction between two nodes.

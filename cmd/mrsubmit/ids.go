@@ -48,61 +48,78 @@ func (q *query) firstIDs(ctx context.Context) (ids []wire.JobID, flow bool, err 
 	return ids, bad == nil, err
 }
 
-// resolve reads ids, each once. Of the jobs of a flow it takes those that choose does.
+// resolve reads ids, each once, those of jobs first. Of the jobs of a flow it takes those
+// that choose does.
 func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.JobStatus) []wire.JobStatus) ([]wire.JobID, error) {
-	var ids []wire.JobID
-	var flows []wire.FlowID
-	for _, text := range args {
-		if flow, err := wire.ParseFlowID(text); err == nil {
-			flows = append(flows, flow)
-			continue
-		}
-		id, err := wire.ParseJobID(text)
-		if err != nil {
-			return nil, wrong("%v, nor of a flow", err)
-		}
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	if len(flows) == 0 {
-		return ids, nil
+	ids, flows, err := parseIDs(args)
+	if err != nil || len(flows) == 0 {
+		return once(ids), err
 	}
 	var all []web.Job
 	if q.staging == "" { // else no job tracker need be named
-		var err error
 		if all, err = q.cluster.Jobs(ctx); err != nil {
 			return nil, err
 		}
 	}
 	for _, flow := range flows {
-		var jobs []wire.JobStatus
-		for i := range all {
-			if all[i].Flow != flow.String() {
-				continue
-			}
-			job, err := all[i].Status()
-			if err != nil {
-				return nil, err
-			}
-			jobs = append(jobs, job)
+		jobs, err := jobsOf(flow, all)
+		if err == nil && len(jobs) == 0 {
+			jobs, err = q.pastFlow(ctx, flow)
 		}
-		if len(jobs) == 0 {
-			var err error
-			if jobs, err = q.pastFlow(ctx, flow); err != nil {
-				return nil, err
-			}
+		if err == nil && len(jobs) == 0 {
+			err = fmt.Errorf("%v: %w: no job of this flow is there", flow, admission.ErrUnknownJob)
 		}
-		if len(jobs) == 0 {
-			return nil, fmt.Errorf("%v: %w: no job of this flow is there", flow, admission.ErrUnknownJob)
+		if err != nil {
+			return nil, err
 		}
 		for _, job := range choose(jobs) {
-			if !slices.Contains(ids, job.ID) {
-				ids = append(ids, job.ID)
-			}
+			ids = append(ids, job.ID)
 		}
 	}
-	return ids, nil
+	return once(ids), nil
+}
+
+// parseIDs tells ids of jobs from those of flows.
+func parseIDs(args []string) (jobs []wire.JobID, flows []wire.FlowID, err error) {
+	for _, text := range args {
+		if flow, err := wire.ParseFlowID(text); err == nil {
+			flows = append(flows, flow)
+			continue
+		}
+		job, err := wire.ParseJobID(text)
+		if err != nil {
+			return nil, nil, wrong("%v, nor of a flow", err)
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, flows, nil
+}
+
+// once drops an id that is there already.
+func once(ids []wire.JobID) []wire.JobID {
+	var kept []wire.JobID
+	for _, id := range ids {
+		if !slices.Contains(kept, id) {
+			kept = append(kept, id)
+		}
+	}
+	return kept
+}
+
+// jobsOf is the jobs of a flow among those that the cluster knows.
+func jobsOf(flow wire.FlowID, known []web.Job) ([]wire.JobStatus, error) {
+	var jobs []wire.JobStatus
+	for i := range known {
+		if known[i].Flow != flow.String() {
+			continue
+		}
+		job, err := known[i].Status()
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, nil
 }
 
 // pastFlow lists the jobs of a flow that have a history. They are numbered one after the
