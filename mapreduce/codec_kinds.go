@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"unsafe"
+
+	"github.com/quernmr/quern/mapreduce/internal/javatext"
 )
 
 // The encodings of the basic types, all ordered as the values are:
@@ -120,14 +122,14 @@ var (
 		},
 		func(b []byte) float32 { return math.Float32frombits(unorderFloat32(binary.BigEndian.Uint32(b))) },
 		func(v float32) int32 { return int32(float32bits(v)) },
-		func(dst []byte, v float32) []byte { return appendFloat(dst, float64(v), 32) })
+		func(dst []byte, v float32) []byte { return javatext.AppendFloat(dst, float64(v), 32) })
 	float64Codec = fixed(8,
 		func(dst []byte, v float64) []byte {
 			return binary.BigEndian.AppendUint64(dst, orderFloat64(float64bits(v)))
 		},
 		func(b []byte) float64 { return math.Float64frombits(unorderFloat64(binary.BigEndian.Uint64(b))) },
 		func(v float64) int32 { return int32(float64bits(v)) },
-		func(dst []byte, v float64) []byte { return appendFloat(dst, v, 64) })
+		func(dst []byte, v float64) []byte { return javatext.AppendFloat(dst, v, 64) })
 
 	boolCodec = codec[bool]{
 		append:       appendBool,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
@@ -44,7 +45,7 @@ func (f *Flow) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 // compilation makes a program of jobs.
 type compilation struct {
 	bridge.Settings
-	known    properties
+	known    property.Table
 	all      map[string]string            // properties of -D for all jobs
 	own      map[string]map[string]string // and for one, by its name
 	jobs     []*Job                       // in the order in which they can run
@@ -73,7 +74,7 @@ func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, err
 
 // analyse checks jobs and describes them, in the order in which they can run.
 func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
-	c := &compilation{Settings: s, known: knownProperties()}
+	c := &compilation{Settings: s, known: property.NewTable()}
 	if err := c.order(jobs); err != nil {
 		return nil, err
 	}
@@ -101,9 +102,9 @@ func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
 // plan describes a job. It may replace the job's stage by a map-only one.
 func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	j := c.jobs[i]
-	own, err := c.settleProperties(j.Properties)
+	own, err := c.settled(j.Properties)
 	if err != nil {
-		return nil, fmt.Errorf("Job.Properties: %w", errors.Unwrap(err)) // not the command line's fault
+		return nil, fmt.Errorf("Job.Properties: %w", err)
 	}
 	if err := checkFormatName(c.formats[i]); err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 		return nil, fmt.Errorf("its format is %s, but another job reads its result with From, which needs Binary", c.formats[i].Name())
 	}
 	plan := &wire.JobPlan{Name: j.Name, Format: c.formats[i].Name(), Outputs: slices.Clone(j.Outputs)}
-	plan.Properties = c.known.resolve(c.Defaults, own, c.all, c.own[j.Name])
+	plan.Properties = c.known.Resolve(c.Defaults, own, c.all, c.own[j.Name])
 	if plan.Reduces, err = c.reduces(i, own, plan.Properties); err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	if err := checkNamedOutputs(j.Outputs); err != nil {
 		return nil, err
 	}
-	plan.Output, err = c.output(i, plan.Properties[propKeep] == "true")
+	plan.Output, err = c.output(i, plan.Properties[property.Keep] == "true")
 	return plan, err
 }
 
@@ -144,7 +145,7 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 	if j.FixedReduces != 0 {
 		want, field = j.FixedReduces, "Job.FixedReduces"
 	}
-	text, given := own[propReduces]
+	text, given := own[property.Reduces]
 	switch {
 	case want < 0:
 		return 0, fmt.Errorf("%s is %d", field, want)
@@ -153,27 +154,27 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 	case !st.reduces() && want > 0:
 		return 0, fmt.Errorf("%s is %d, but MapOnly has no reduces", field, want)
 	case given && want > 0 && text != strconv.Itoa(want):
-		return 0, fmt.Errorf("%s is %d, but Job.Properties has %s=%s", field, want, propReduces, text)
+		return 0, fmt.Errorf("%s is %d, but Job.Properties has %s=%s", field, want, property.Reduces, text)
 	}
 	if !st.reduces() {
-		properties[propReduces] = "0"
+		properties[property.Reduces] = "0"
 		return 0, nil
 	}
-	_, ofAll := c.all[propReduces]
-	_, ofJob := c.own[j.Name][propReduces]
+	_, ofAll := c.all[property.Reduces]
+	_, ofJob := c.own[j.Name][property.Reduces]
 	if !ofAll && !ofJob && want > 0 {
-		properties[propReduces] = strconv.Itoa(want)
+		properties[property.Reduces] = strconv.Itoa(want)
 	}
-	n, err := strconv.Atoi(properties[propReduces])
+	n, err := strconv.Atoi(properties[property.Reduces])
 	if err != nil {
-		return 0, fmt.Errorf("property %s: %w", propReduces, err)
+		return 0, fmt.Errorf("property %s: %w", property.Reduces, err)
 	}
 	if j.FixedReduces > 0 && n != j.FixedReduces {
 		hint := ""
 		if len(c.jobs) > 1 {
-			hint = "; -D JOB:" + propReduces + "=N sets that of one other job"
+			hint = "; -D JOB:" + property.Reduces + "=N sets that of one other job"
 		}
-		return 0, usagef("job %s: -D %s=%d is refused: the job is right with %d alone (Job.FixedReduces)%s", j.Name, propReduces, n, j.FixedReduces, hint)
+		return 0, usagef("job %s: -D %s=%d is refused: the job is right with %d alone (Job.FixedReduces)%s", j.Name, property.Reduces, n, j.FixedReduces, hint)
 	}
 	if n > 0 {
 		return n, nil
@@ -181,9 +182,9 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 	alone := st.alone()
 	switch {
 	case alone == nil:
-		return 0, fmt.Errorf("%s=0, but a join needs reduces", propReduces)
+		return 0, fmt.Errorf("%s=0, but a join needs reduces", property.Reduces)
 	case c.read[i]:
-		return 0, fmt.Errorf("%s=0, but another job reads what its reduces make", propReduces)
+		return 0, fmt.Errorf("%s=0, but another job reads what its reduces make", property.Reduces)
 	}
 	c.stages[i] = alone
 	return 0, nil

@@ -3,6 +3,7 @@ package mapreduce
 import (
 	"fmt"
 
+	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
@@ -77,7 +78,7 @@ func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V])
 	var format func(dst []byte, k K, v V) []byte
 	switch f := t.job.format.(type) {
 	case Text:
-		format = textFormat(key, value, t.Property(propTextSeparator))
+		format = textFormat(key, value, t.Property(property.TextSeparator))
 	case Binary:
 		format = binaryFormat(key, value)
 	default:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
@@ -60,7 +61,7 @@ func KeyValues(paths ...string) Input[Pair[string, string]] {
 	return Input[Pair[string, string]]{
 		spec: &inputSpec{format: "keyvalues", paths: paths},
 		read: func(t *Task, in splitReader) iter.Seq[Pair[string, string]] {
-			separator := t.Property(propKeyValueSeparator)
+			separator := t.Property(property.KeyValueSeparator)
 			_, size := utf8.DecodeRuneInString(separator)
 			separator = separator[:size]
 			return func(yield func(Pair[string, string]) bool) {

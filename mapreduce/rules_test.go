@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
@@ -366,7 +367,7 @@ func TestSettings(t *testing.T) {
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.reduces": "many"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.bogus": "1"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.priority": "URGENT"}},
-		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{propKeyValueSeparator: ""}},
+		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{property.KeyValueSeparator: ""}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.task.inprocess": "yes"}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.task.inprocess": ""}},
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"quern.output.sync": "yes"}},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
@@ -95,7 +96,7 @@ func (t *Task) Status(text string) { t.host.Status(text) }
 
 // Property is the value of a property of the job: of -D, of Job.Properties, or
 // the default. It is "" when there is none. An old name of Hadoop's is the present one.
-func (t *Task) Property(name string) string { return t.host.Property(presentName(name)) }
+func (t *Task) Property(name string) string { return t.host.Property(property.PresentName(name)) }
 
 // File gives the local path of a side file named in Job.Files. Of a directory or
 // glob it holds the contents of the files, one after the other. A side file that is

@@ -1,4 +1,6 @@
-package mapreduce
+// Package javatext prints floating-point numbers as Java does, so that part files can be
+// compared with Hadoop's. Tests of package mapreduce hold it to a table that Hadoop has made.
+package javatext
 
 import (
 	"bytes"
@@ -7,13 +9,13 @@ import (
 	"strconv"
 )
 
-// appendFloat prints v as Double.toString does, or Float.toString for 32 bits, in
+// AppendFloat prints v as Double.toString does, or Float.toString for 32 bits, in
 // Java 8 to 18, under which Hadoop runs: plain from 0.001 up to 10,000,000 and as
 // 1.0E10 beyond, always with a digit on both sides of the point.
 //
 // In the plain range Java prints the shortest digits that read back as v, as
-// strconv does. Beyond, it has ways of its own: see [appendWhole] and [javaDigits].
-func appendFloat(dst []byte, v float64, size int) []byte {
+// strconv does. Beyond, it has ways of its own: see appendWhole and javaDigits.
+func AppendFloat(dst []byte, v float64, size int) []byte {
 	abs := math.Abs(v)
 	switch {
 	case v != v:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quernmr/quern/internal/hadoop"
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	"github.com/quernmr/quern/mapreduce/internal/property"
 )
 
 // compiledWith compiles jobs with the properties of a command line, each name=value.
@@ -37,7 +38,7 @@ func TestHadoopProperties(t *testing.T) {
 		accepted = "accepted"
 		warned   = "warned"
 	)
-	for property, want := range map[string]string{
+	for setting, want := range map[string]string{
 		// refused, with these words of the reason
 		"fs.permissions.umask-mode=077":                                            "-D does not reach",
 		"io.compression.codecs=x":                                                  "suffix",
@@ -91,48 +92,48 @@ func TestHadoopProperties(t *testing.T) {
 		"my.own=1": honoured, "user.name=bob": honoured,
 	} {
 		for how, compile := range map[string]func() (*compilation, error){
-			"-D": func() (*compilation, error) { return compiledWith([]*Job{someJob("j")}, property) },
+			"-D": func() (*compilation, error) { return compiledWith([]*Job{someJob("j")}, setting) },
 			"-D JOB:": func() (*compilation, error) {
-				return compiledWith([]*Job{someJob("i:k"), someJob("j")}, "i:k:"+property)
+				return compiledWith([]*Job{someJob("i:k"), someJob("j")}, "i:k:"+setting)
 			},
 			"Job.Properties": func() (*compilation, error) {
 				j := someJob("j")
-				name, value, _ := strings.Cut(property, "=")
+				name, value, _ := strings.Cut(setting, "=")
 				j.Properties = map[string]string{name: value}
 				return compiledWith([]*Job{j, someJob("other")})
 			},
 		} {
 			c, err := compile()
-			name, value, _ := strings.Cut(property, "=")
-			if how == "-D JOB:" && ofFlow(presentName(name)) {
+			name, value, _ := strings.Cut(setting, "=")
+			if how == "-D JOB:" && property.OfFlow(property.PresentName(name)) {
 				continue
 			}
 			switch want {
 			case honoured, accepted, warned:
 				if err != nil {
-					t.Errorf("%s %s: %v", how, property, err)
+					t.Errorf("%s %s: %v", how, setting, err)
 					continue
 				}
-				if got := c.plans[0].Properties[presentName(name)]; got != value {
-					t.Errorf("%s %s: %q in the plan", how, property, got)
+				if got := c.plans[0].Properties[property.PresentName(name)]; got != value {
+					t.Errorf("%s %s: %q in the plan", how, setting, got)
 				}
 				if warnings := len(c.warnings); (warnings == 1) != (want == warned) || warnings > 1 {
-					t.Errorf("%s %s: warnings %q", how, property, c.warnings)
+					t.Errorf("%s %s: warnings %q", how, setting, c.warnings)
 				}
 				continue
 			}
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), presentName(name)) || !strings.Contains(err.Error(), name) {
-				t.Errorf("%s %s: error %v, want %q", how, property, err, want)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), property.PresentName(name)) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s %s: error %v, want %q", how, setting, err, want)
 			}
 			if isUsage(err) != (how != "Job.Properties") {
-				t.Errorf("%s %s: bad usage %v", how, property, isUsage(err))
+				t.Errorf("%s %s: bad usage %v", how, setting, isUsage(err))
 			}
 		}
 	}
 }
 
 // TestHadoopNames: Hadoop's own list of a job's properties holds none that is not
-// known here, and no rule is for a property that Quern obeys.
+// known here, and no rule is for a setting that Quern obeys.
 func TestHadoopNames(t *testing.T) {
 	content, err := os.ReadFile("testdata/mapred-default.txt")
 	if err != nil {
@@ -145,7 +146,7 @@ func TestHadoopNames(t *testing.T) {
 	for _, now := range hadoop.Renamed() {
 		names = append(names, now)
 	}
-	known := knownProperties()
+	known := property.NewTable()
 	for _, name := range names {
 		if _, ruled := hadoop.Find(name); !ruled && known[name] == nil {
 			t.Errorf("%s is not known", name)
@@ -185,7 +186,7 @@ func TestPropertiesOfOneJob(t *testing.T) {
 			continue
 		}
 		a, b := made.plans[0].Properties, made.plans[1].Properties
-		if got := a[propReduces] + "," + a["x"] + ", " + b[propReduces] + "," + b["x"] + "," + b["y"]; got != c.want {
+		if got := a[property.Reduces] + "," + a["x"] + ", " + b[property.Reduces] + "," + b["x"] + "," + b["y"]; got != c.want {
 			t.Errorf("%s: %s, want %s", c.given, got, c.want)
 		}
 	}
@@ -248,7 +249,7 @@ func TestFixedReduces(t *testing.T) {
 		}
 	}
 	// mrtest's standard of three is no override.
-	c, err := analyse(jobs(), bridge.Settings{Inputs: []string{"in"}, Output: "out", Defaults: map[string]string{propReduces: "3"}})
+	c, err := analyse(jobs(), bridge.Settings{Inputs: []string{"in"}, Output: "out", Defaults: map[string]string{property.Reduces: "3"}})
 	if err != nil || c.plans[0].Reduces != 1 || c.plans[1].Reduces != 3 {
 		t.Errorf("%v", err)
 	}
