@@ -16,16 +16,6 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// usageError is an error of the command line, as against one of the job: it ends
-// the program with exit code 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usage(err error) error { return usageError{err} }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
 // Compile is for package mrtest; a job's author has no use for it.
 func (j *Job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 	return compile("", []*Job{j}, s)
@@ -83,7 +73,7 @@ func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
 	}
 	for i, j := range c.jobs {
 		plan, err := c.plan(i)
-		if _, ok := errors.AsType[usageError](err); ok {
+		if _, ok := errors.AsType[bridge.UsageError](err); ok {
 			return nil, err
 		}
 		if err != nil {
@@ -174,7 +164,7 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 		if len(c.jobs) > 1 {
 			hint = "; -D JOB:" + property.Reduces + "=N sets that of one other job"
 		}
-		return 0, usagef("job %s: -D %s=%d is refused: the job is right with %d alone (Job.FixedReduces)%s", j.Name, property.Reduces, n, j.FixedReduces, hint)
+		return 0, bridge.Usagef("job %s: -D %s=%d is refused: the job is right with %d alone (Job.FixedReduces)%s", j.Name, property.Reduces, n, j.FixedReduces, hint)
 	}
 	if n > 0 {
 		return n, nil
@@ -198,7 +188,7 @@ func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
 		case in.from != nil:
 			plan.From = c.writer(in.from) + 1
 		case len(in.paths) == 0 && len(c.Inputs) == 0:
-			return nil, usagef("no input: give -input")
+			return nil, bridge.Usagef("no input: give -input")
 		default:
 			paths := in.paths
 			if len(paths) == 0 {
@@ -231,7 +221,7 @@ func (c *compilation) output(i int, keep bool) (string, error) {
 	case c.read[i] && !keep:
 		return "", nil
 	case c.Output == "":
-		return "", usagef("no output directory: give -output")
+		return "", bridge.Usagef("no output directory: give -output")
 	}
 	out, err := c.clean(c.Output)
 	if err != nil {

@@ -2,16 +2,11 @@ package mapreduce
 
 import (
 	"bytes"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -160,88 +155,8 @@ func testWorker(t *testing.T, program string) {
 	}
 }
 
-// listFlag adds up what it is set to.
-type listFlag []string
-
-func (l *listFlag) String() string     { return strings.Join(*l, "+") }
-func (l *listFlag) Set(s string) error { *l = append(*l, s); return nil }
-
-// TestFlagsTravel: a worker's flags are the client's, defaults too, however often
-// they are restored.
-func TestFlagsTravel(t *testing.T) {
-	declare := func(now string) (*program, *string, *listFlag) {
-		set := flag.NewFlagSet("job", flag.ExitOnError)
-		set.SetOutput(io.Discard)
-		since, list := set.String("since", now, ""), new(listFlag)
-		set.Var(list, "also", "")
-		flags, err := newJobFlags(set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &program{flags: flags, build: func() (bridge.Compiler, error) {
-			return Fold(wordPairs(), Sum).Job("j-" + *since + "-" + list.String()), nil
-		}}, since, list
-	}
-	client, _, _ := declare("monday")
-	args := []string{"-also", "a", "-also", "b", "-D", "mapreduce.job.reduces=2", "-input", "in", "-output=out"}
-	if err := client.flags.parse(args); err != nil {
-		t.Fatal(err)
-	}
-	sub, err := client.submission(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	worker, since, list := declare("tuesday")
-	for range 3 {
-		made, err := worker.load(sub)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(made.Plan, sub.Plan) {
-			t.Fatalf("plan %+v\nsubmitted %+v", made.Plan, sub.Plan)
-		}
-		if *since != "monday" || !slices.Equal(*list, []string{"a", "b"}) {
-			t.Errorf("since %s, also %s", *since, list)
-		}
-	}
-	sub.Program.Flags["gone"] = "x"
-	if _, err := worker.load(sub); err == nil || !strings.Contains(err.Error(), "-gone") {
-		t.Errorf("error %v", err)
-	}
-
-	taken := flag.NewFlagSet("job", flag.ContinueOnError)
-	taken.String("input", "", "")
-	if _, err := newJobFlags(taken); err == nil || !strings.Contains(err.Error(), "-input") {
-		t.Errorf("error %v", err)
-	}
-	unknown, _, _ := declare("x")
-	if err := unknown.flags.parse([]string{"-help"}); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("error %v", err)
-	}
-}
-
-// TestInputList: how -input is divided, and what relative paths are relative to.
-func TestInputList(t *testing.T) {
-	for list, want := range map[string][]string{
-		"":             nil,
-		"a":            {"a"},
-		"a,b c,a":      {"a", "b c", "a"},
-		"x{1,2},y":     {"x{1,2}", "y"},
-		"x{1,{2,3}},y": {"x{1,{2,3}}", "y"},
-		`a\,b,c`:       {`a\,b`, "c"},
-		`a\\,b`:        {`a\\`, "b"},
-		`a\`:           {`a\`},
-		`\{,x`:         {`\{`, "x"},
-	} {
-		if got, err := splitList(list); !slices.Equal(got, want) || err != nil {
-			t.Errorf("%s: %q, %v; want %q", list, got, err, want)
-		}
-	}
-	for _, list := range []string{",", "a,", ",a", "a,,b", "{a,},,b"} { // which Hadoop refuses too
-		if got, err := splitList(list); err == nil {
-			t.Errorf("%s: %q", list, got)
-		}
-	}
+// TestPaths: what relative paths are relative to.
+func TestPaths(t *testing.T) {
 	c := &compilation{Settings: bridge.Settings{Dir: "/my [old] ü,files"}}
 	for name, want := range map[string]string{
 		"a b":      `file:///my \[old\] ü,files/a b`,

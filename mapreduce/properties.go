@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	"github.com/quernmr/quern/mapreduce/internal/property"
 )
 
@@ -44,19 +45,19 @@ func (c *compilation) divide() (err error) {
 		job, name := given[:i], given[i+1:]
 		switch {
 		case own[job] == nil:
-			return usagef("-D %s=%s: there is no job %q, there is %s (a property's name has no colon)", given, value, job, strings.Join(names, ", "))
+			return bridge.Usagef("-D %s=%s: there is no job %q, there is %s (a property's name has no colon)", given, value, job, strings.Join(names, ", "))
 		case property.OfFlow(property.PresentName(name)):
-			return usagef("-D %s=%s: the property holds for all jobs of a flow: give it without the job's name", given, value)
+			return bridge.Usagef("-D %s=%s: the property holds for all jobs of a flow: give it without the job's name", given, value)
 		}
 		own[job][name] = value
 	}
 	if c.all, err = c.settled(all); err != nil {
-		return usage(err)
+		return bridge.Usagef("%w", err)
 	}
 	c.own = make(map[string]map[string]string)
 	for _, job := range names {
 		if c.own[job], err = c.settled(own[job]); err != nil {
-			return usagef("-D %s:…: %w", job, err)
+			return bridge.Usagef("-D %s:…: %w", job, err)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func someJob(name string) *Job { return Fold(wordPairs(), Sum).Job(name) }
 
 // isUsage says whether an error is one of the command line.
 func isUsage(err error) bool {
-	_, ok := errors.AsType[usageError](err)
+	_, ok := errors.AsType[bridge.UsageError](err)
 	return ok
 }
 

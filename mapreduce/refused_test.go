@@ -8,26 +8,21 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 )
 
-// TestInputIgnored: -input that no job reads is refused, as is one that no job of a flow does.
-func TestInputIgnored(t *testing.T) {
+// TestInputGiven: whether a job reads -input is known, so that one that is ignored can be refused.
+func TestInputGiven(t *testing.T) {
 	own, given := Sort(wordPairs("/own")).Job("own"), Sort(wordPairs()).Job("given")
 	for name, c := range map[string]struct {
-		job   bridge.Compiler
-		wants string // none: it is taken
+		job  bridge.Compiler
+		want bool
 	}{
-		"own":         {own, "-input a,b would be ignored: job own names what it reads; leave -input out"},
-		"flow":        {&Flow{Jobs: []*Job{own, Sort(wordPairs("/other")).Job("other")}}, "-input a,b would be ignored: each job of the flow"},
-		"given":       {given, ""},
-		"one of them": {&Flow{Jobs: []*Job{own, given}}, ""},
+		"own":         {own, false},
+		"flow":        {&Flow{Jobs: []*Job{own, Sort(wordPairs("/other")).Job("other")}}, false},
+		"given":       {given, true},
+		"one of them": {&Flow{Jobs: []*Job{own, given}}, true},
 	} {
-		p := &program{build: func() (bridge.Compiler, error) { return c.job, nil }, flags: &jobFlags{input: "a,b", output: "/out"}}
-		_, err := p.compile("/")
-		_, usage := err.(usageError)
-		switch {
-		case c.wants == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
-		case c.wants != "" && (!usage || !strings.Contains(err.Error(), c.wants)):
-			t.Errorf("%s: %v, want a usage error with %q", name, err, c.wants)
+		compiled, err := c.job.Compile(bridge.Settings{Inputs: []string{"a", "b"}, Output: "/out"})
+		if err != nil || compiled.Given != c.want {
+			t.Errorf("%s: %+v, %v", name, compiled, err)
 		}
 	}
 }

@@ -375,7 +375,7 @@ func TestSettings(t *testing.T) {
 		{Inputs: []string{"a"}, Output: "o", Properties: map[string]string{"mapreduce.job.reduce.slowstart.completedmaps": "NaN"}},
 	} {
 		_, err := Fold(wordPairs(), Sum).Job("j").Compile(bad)
-		if _, usage := errors.AsType[usageError](err); !usage {
+		if _, usage := errors.AsType[bridge.UsageError](err); !usage {
 			t.Errorf("%+v: %v, want an error of usage", bad, err)
 		}
 	}

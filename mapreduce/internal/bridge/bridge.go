@@ -1,8 +1,10 @@
 // Package bridge lets the packages below mapreduce use what it keeps from
-// authors: the making of a program from a job or flow. It holds no code.
+// authors: the making of a program from a job or flow. It decides nothing.
 package bridge
 
 import (
+	"fmt"
+
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
@@ -34,3 +36,12 @@ type Compiled struct {
 type Compiler interface {
 	Compile(Settings) (*Compiled, error)
 }
+
+// UsageError is an error of the command line, as against one of the job: it ends
+// the program with exit code 2.
+type UsageError struct{ error }
+
+func (e UsageError) Unwrap() error { return e.error }
+
+// Usagef makes one.
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }

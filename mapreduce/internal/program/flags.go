@@ -1,92 +1,15 @@
-package mapreduce
+package program
 
 import (
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/quernmr/quern/mapreduce/internal/bridge"
-	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
-
-// program is a job's program in one process.
-type program struct {
-	build  func() (bridge.Compiler, error)
-	worker bool // this process is a worker
-
-	mu    sync.Mutex // guards flags, which build reads; workers within a process share them
-	flags *jobFlags
-}
-
-// submission builds and describes the job, for a client.
-func (p *program) submission(args []string) (*wire.Submission, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the working directory: %w", err)
-	}
-	compiled, err := p.compile(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range compiled.Warnings {
-		fmt.Fprintln(os.Stderr, "warning:", w)
-	}
-	sub := &wire.Submission{Plan: compiled.Program.Plan}
-	sub.Program = wire.Program{Args: args, Flags: p.flags.record(), Dir: dir}
-	return sub, nil
-}
-
-func (p *program) compile(dir string) (*bridge.Compiled, error) {
-	made, err := p.build()
-	if err != nil {
-		return nil, err
-	}
-	inputs, err := splitList(p.flags.input)
-	if err != nil {
-		return nil, usage(fmt.Errorf("-input %q: %w", p.flags.input, err))
-	}
-	compiled, err := made.Compile(bridge.Settings{
-		Inputs:     inputs,
-		Output:     p.flags.output,
-		Properties: p.flags.properties,
-		Dir:        dir,
-	})
-	if err == nil && p.flags.input != "" && !compiled.Given {
-		jobs := compiled.Program.Plan.Jobs
-		reads := fmt.Sprintf("job %s names what it reads", jobs[0].Name)
-		if len(jobs) > 1 {
-			reads = "each job of the flow names what it reads, or reads another job's result"
-		}
-		return nil, usagef("-input %s would be ignored: %s; leave -input out", p.flags.input, reads)
-	}
-	return compiled, err
-}
-
-// load builds the job again as the client's process did: with its arguments, and
-// where a flag differs all the same (its default may depend on the time or the
-// machine), with the value that the client saw.
-func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.flags.restore(&sub.Program); err != nil {
-		return nil, mrruntime.Fatal(fmt.Errorf("set the job's flags: %w", err))
-	}
-	compiled, err := p.compile(sub.Program.Dir)
-	if err != nil && p.worker {
-		dir, _ := os.Getwd() // its name is for the message alone
-		err = fmt.Errorf("%w (the client has built the job, but %s)", err, mrruntime.Elsewhere(sub, dir))
-	}
-	if err != nil {
-		return nil, mrruntime.Fatal(fmt.Errorf("build the job: %w", err))
-	}
-	return compiled.Program, nil
-}
 
 // jobFlags are a program's flags: the author's, and those of ours.
 type jobFlags struct {

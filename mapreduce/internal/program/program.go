@@ -1,0 +1,185 @@
+// Package program is the program of a job as a process, which is run for one of three things:
+// it gives its plan to a client, it serves a task tracker as a worker, or by itself it is an
+// embedded run. It parses the flags and takes the values that the client saw to the workers.
+// It knows of jobs only that they compile, see package bridge.
+package program
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/builtin"
+	"github.com/quernmr/quern/embedded"
+	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+// How a program is told what it is run for.
+const (
+	modeVariable = "QUERN_MODE"
+	planMode     = "plan"   // write the Submission to descriptor 3
+	workerMode   = "worker" // serve a tracker on descriptors 3 (reading) and 4 (writing)
+)
+
+// protocolMarker tells package jobfile that a program is a job, and the protocol
+// it speaks, which is wire.WorkerProtocol. It is linked into programs that call
+// mapreduce.Main, because only Main leads to where it is printed.
+const protocolMarker = "quern-job-protocol:1\n"
+
+// Run is all that the program does, but for what build builds; it gives the exit code.
+func Run(build func() (bridge.Compiler, error)) int {
+	mode := os.Getenv(modeVariable)
+	os.Unsetenv(modeVariable) // it is not meant for programs that the job starts
+	flags, err := newJobFlags(flag.CommandLine)
+	if err != nil {
+		return fail(err)
+	}
+	p := &program{build: build, flags: flags}
+	switch mode {
+	case workerMode:
+		p.worker = true
+		return p.work()
+	case planMode, "":
+	default:
+		return fail(bridge.Usagef("%s=%q is no mode of this program, which speaks %s", modeVariable, mode, protocolMarker))
+	}
+	if err := p.flags.parse(os.Args[1:]); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2 // package flag has said why
+	}
+	sub, err := p.submission(os.Args[1:])
+	if err != nil {
+		return fail(err)
+	}
+	if mode == planMode {
+		return writePlan(sub)
+	}
+	// Workers are started by this path: the directory they run in is another.
+	path, err := os.Executable()
+	if err != nil {
+		return fail(fmt.Errorf("find the program's own file: %w", err))
+	}
+	if sub.Program.Path, err = dfs.Clean(path); err != nil {
+		return fail(fmt.Errorf("find the program's own file: %w", err))
+	}
+	return embedded.Run(sub, p.load)
+}
+
+// program is a job's program in one process.
+type program struct {
+	build  func() (bridge.Compiler, error)
+	worker bool // this process is a worker
+
+	mu    sync.Mutex // guards flags, which build reads; workers within a process share them
+	flags *jobFlags
+}
+
+// submission builds and describes the job, for a client.
+func (p *program) submission(args []string) (*wire.Submission, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	compiled, err := p.compile(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range compiled.Warnings {
+		fmt.Fprintln(os.Stderr, "warning:", w)
+	}
+	sub := &wire.Submission{Plan: compiled.Program.Plan}
+	sub.Program = wire.Program{Args: args, Flags: p.flags.record(), Dir: dir}
+	return sub, nil
+}
+
+func (p *program) compile(dir string) (*bridge.Compiled, error) {
+	made, err := p.build()
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := splitList(p.flags.input)
+	if err != nil {
+		return nil, bridge.Usagef("-input %q: %w", p.flags.input, err)
+	}
+	compiled, err := made.Compile(bridge.Settings{
+		Inputs:     inputs,
+		Output:     p.flags.output,
+		Properties: p.flags.properties,
+		Dir:        dir,
+	})
+	if err == nil && p.flags.input != "" && !compiled.Given {
+		jobs := compiled.Program.Plan.Jobs
+		reads := fmt.Sprintf("job %s names what it reads", jobs[0].Name)
+		if len(jobs) > 1 {
+			reads = "each job of the flow names what it reads, or reads another job's result"
+		}
+		return nil, bridge.Usagef("-input %s would be ignored: %s; leave -input out", p.flags.input, reads)
+	}
+	return compiled, err
+}
+
+// load builds the job again as the client's process did: with its arguments, and
+// where a flag differs all the same (its default may depend on the time or the
+// machine), with the value that the client saw.
+func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.flags.restore(&sub.Program); err != nil {
+		return nil, mrruntime.Fatal(fmt.Errorf("set the job's flags: %w", err))
+	}
+	compiled, err := p.compile(sub.Program.Dir)
+	if err != nil && p.worker {
+		dir, _ := os.Getwd() // its name is for the message alone
+		err = fmt.Errorf("%w (the client has built the job, but %s)", err, mrruntime.Elsewhere(sub, dir))
+	}
+	if err != nil {
+		return nil, mrruntime.Fatal(fmt.Errorf("build the job: %w", err))
+	}
+	return compiled.Program, nil
+}
+
+// fail prints an error and gives the exit code for it.
+func fail(err error) int {
+	fmt.Fprintf(os.Stderr, "error: %s\n", strings.TrimSuffix(err.Error(), "\n"))
+	if _, ok := errors.AsType[bridge.UsageError](err); ok {
+		return 2
+	}
+	return 1
+}
+
+func writePlan(sub *wire.Submission) int {
+	frame, err := wire.Append(nil, sub)
+	if err != nil {
+		return fail(err)
+	}
+	pipe := os.NewFile(3, "plan pipe")
+	if _, err := pipe.Write(frame); err != nil {
+		return fail(fmt.Errorf("write the plan: %w", err))
+	}
+	if err := pipe.Close(); err != nil {
+		return fail(fmt.Errorf("write the plan: %w", err))
+	}
+	return 0
+}
+
+// work serves a tracker until the pipe from it closes.
+func (p *program) work() int {
+	in, out := os.NewFile(3, "pipe from tracker"), os.NewFile(4, "pipe to tracker")
+	syscall.CloseOnExec(3) // what the job starts must not hold them open
+	syscall.CloseOnExec(4)
+	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
+	if err := mrruntime.Serve(context.Background(), conn, p.load, builtin.FileSystems(), mrruntime.Options{}); err != nil {
+		return fail(err)
+	}
+	return 0
+}

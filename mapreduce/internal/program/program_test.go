@@ -1,0 +1,139 @@
+package program
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+// job is what a program builds: of a flow several. Their plan tells the settings too.
+type job struct {
+	names []string
+	given bool
+}
+
+func (j job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
+	var plan wire.Plan
+	for _, name := range j.names {
+		plan.Jobs = append(plan.Jobs, wire.JobPlan{Name: name, Inputs: []wire.InputPlan{{Paths: s.Inputs}}, Output: s.Output, Properties: s.Properties})
+	}
+	return &bridge.Compiled{Program: &mrruntime.Program{Plan: plan}, Given: j.given}, nil
+}
+
+// listFlag adds up what it is set to.
+type listFlag []string
+
+func (l *listFlag) String() string     { return strings.Join(*l, "+") }
+func (l *listFlag) Set(s string) error { *l = append(*l, s); return nil }
+
+// TestFlagsTravel: a worker's flags are the client's, defaults too, however often
+// they are restored.
+func TestFlagsTravel(t *testing.T) {
+	declare := func(now string) (*program, *string, *listFlag) {
+		set := flag.NewFlagSet("job", flag.ExitOnError)
+		set.SetOutput(io.Discard)
+		since, list := set.String("since", now, ""), new(listFlag)
+		set.Var(list, "also", "")
+		flags, err := newJobFlags(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &program{flags: flags, build: func() (bridge.Compiler, error) {
+			return job{names: []string{"j-" + *since + "-" + list.String()}, given: true}, nil
+		}}, since, list
+	}
+	client, _, _ := declare("monday")
+	args := []string{"-also", "a", "-also", "b", "-D", "mapreduce.job.reduces=2", "-input", "in", "-output=out"}
+	if err := client.flags.parse(args); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := client.submission(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := sub.Plan.Jobs[0]; j.Name != "j-monday-a+b" || j.Properties["mapreduce.job.reduces"] != "2" || j.Output != "out" {
+		t.Errorf("plan %+v", j)
+	}
+	worker, since, list := declare("tuesday")
+	for range 3 {
+		made, err := worker.load(sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(made.Plan, sub.Plan) {
+			t.Fatalf("plan %+v\nsubmitted %+v", made.Plan, sub.Plan)
+		}
+		if *since != "monday" || !slices.Equal(*list, []string{"a", "b"}) {
+			t.Errorf("since %s, also %s", *since, list)
+		}
+	}
+	sub.Program.Flags["gone"] = "x"
+	if _, err := worker.load(sub); err == nil || !strings.Contains(err.Error(), "-gone") {
+		t.Errorf("error %v", err)
+	}
+
+	taken := flag.NewFlagSet("job", flag.ContinueOnError)
+	taken.String("input", "", "")
+	if _, err := newJobFlags(taken); err == nil || !strings.Contains(err.Error(), "-input") {
+		t.Errorf("error %v", err)
+	}
+	unknown, _, _ := declare("x")
+	if err := unknown.flags.parse([]string{"-help"}); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestInputList: how -input is divided.
+func TestInputList(t *testing.T) {
+	for list, want := range map[string][]string{
+		"":             nil,
+		"a":            {"a"},
+		"a,b c,a":      {"a", "b c", "a"},
+		"x{1,2},y":     {"x{1,2}", "y"},
+		"x{1,{2,3}},y": {"x{1,{2,3}}", "y"},
+		`a\,b,c`:       {`a\,b`, "c"},
+		`a\\,b`:        {`a\\`, "b"},
+		`a\`:           {`a\`},
+		`\{,x`:         {`\{`, "x"},
+	} {
+		if got, err := splitList(list); !slices.Equal(got, want) || err != nil {
+			t.Errorf("%s: %q, %v; want %q", list, got, err, want)
+		}
+	}
+	for _, list := range []string{",", "a,", ",a", "a,,b", "{a,},,b"} { // which Hadoop refuses too
+		if got, err := splitList(list); err == nil {
+			t.Errorf("%s: %q", list, got)
+		}
+	}
+}
+
+// TestInputIgnored: -input that no job reads is refused, as is one that no job of a flow does.
+func TestInputIgnored(t *testing.T) {
+	for name, c := range map[string]struct {
+		job   job
+		wants string // none: it is taken
+	}{
+		"own":         {job{names: []string{"own"}}, "-input a,b would be ignored: job own names what it reads; leave -input out"},
+		"flow":        {job{names: []string{"own", "other"}}, "-input a,b would be ignored: each job of the flow"},
+		"given":       {job{names: []string{"given"}, given: true}, ""},
+		"one of them": {job{names: []string{"own", "given"}, given: true}, ""},
+	} {
+		p := &program{build: func() (bridge.Compiler, error) { return c.job, nil }, flags: &jobFlags{input: "a,b", output: "/out"}}
+		_, err := p.compile("/")
+		_, usage := err.(bridge.UsageError)
+		switch {
+		case c.wants == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.wants != "" && (!usage || !strings.Contains(err.Error(), c.wants)):
+			t.Errorf("%s: %v, want a usage error with %q", name, err, c.wants)
+		}
+	}
+}
