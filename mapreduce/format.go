@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
@@ -144,4 +145,10 @@ func checkFormat[K, V any](f Format, k *Codec[K], v *Codec[V]) error {
 		return fmt.Errorf("format raw writes the bytes of strings and []byte, but keys are %s", typeName(k))
 	}
 	return nil
+}
+
+// rawType says whether the text of a type is its bytes.
+func rawType[T any]() bool {
+	t := reflect.TypeFor[T]()
+	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -221,10 +220,4 @@ func ownRecords[R any](t *Task, in splitReader, records iter.Seq2[R, error], pat
 		}
 	}
 	return true
-}
-
-// rawType says whether the text of a type is its bytes.
-func rawType[T any]() bool {
-	t := reflect.TypeFor[T]()
-	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }

@@ -108,4 +108,24 @@
 // codec_kinds.go; the same encoding serves values and Binary files. Nothing is
 // reflected on for a record. A job may be compiled and run by several goroutines
 // at once, if the author's own functions allow it; building one is for one.
+//
+// Where to look, in the order in which things happen:
+//
+//	how a job is described         input.go, pairs.go, reduce.go, join.go, format.go, job.go
+//	what all kinds of jobs have    stage.go
+//	flags, modes of the process    internal/program; main.go leads there
+//	properties                     internal/property: names, defaults, values, Hadoop's names;
+//	                               properties.go: whose value a job of a flow has
+//	in which order jobs run        joborder.go
+//	what is in a job's plan        plan.go: reduces, inputs, output, side files
+//	what is refused                check.go: names and outputs of jobs;
+//	                               Pairs.check, Result.check, checkFormat: types and use;
+//	                               fields_examine.go: fields that a type leaves out
+//	functions on bytes             compile.go
+//	an attempt, Write, misuse      task.go
+//	records that a map emits       foldtable.go, then collect.go, which picks the partition;
+//	                               combine.go, when they are sorted
+//	records that a reduce reads    group.go
+//	encodings, hashes, text        codec.go, codec_kinds.go, pair.go, fields.go;
+//	                               internal/javatext: floats
 package mapreduce

@@ -1,0 +1,206 @@
+package mapreduce
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	"github.com/quernmr/quern/mapreduce/internal/property"
+	"github.com/quernmr/quern/wire"
+)
+
+// plan describes a job. It may replace the job's stage by a map-only one.
+func (c *compilation) plan(i int) (*wire.JobPlan, error) {
+	j := c.jobs[i]
+	own, err := c.settled(j.Properties)
+	if err != nil {
+		return nil, fmt.Errorf("Job.Properties: %w", err)
+	}
+	if err := checkFormatName(c.formats[i]); err != nil {
+		return nil, err
+	}
+	if c.read[i] && c.formats[i] != Format(Binary{}) {
+		return nil, fmt.Errorf("its format is %s, but another job reads its result with From, which needs Binary", c.formats[i].Name())
+	}
+	plan := &wire.JobPlan{Name: j.Name, Format: c.formats[i].Name(), Outputs: slices.Clone(j.Outputs)}
+	plan.Properties = c.known.Resolve(c.Defaults, own, c.all, c.own[j.Name])
+	if plan.Reduces, err = c.reduces(i, own, plan.Properties); err != nil {
+		return nil, err
+	}
+	st := c.stages[i]
+	if err := saidOnce(st.check(c.formats[i])); err != nil {
+		return nil, err
+	}
+	plan.Combine = st.combines() && !c.NoCombine
+	plan.TotalOrder = st.ordered() && plan.Reduces > 1
+	plan.Key, plan.Value = st.pairTypes()
+	plan.OutKey, plan.OutValue = st.resultTypes()
+	if plan.Inputs, err = c.inputs(st); err != nil {
+		return nil, err
+	}
+	if plan.Files, err = c.files(j.Files); err != nil {
+		return nil, err
+	}
+	if err := checkNamedOutputs(j.Outputs); err != nil {
+		return nil, err
+	}
+	plan.Output, err = c.output(i, plan.Properties[property.Keep] == "true")
+	return plan, err
+}
+
+// reduces is the number of reduces, which goes into the properties too.
+func (c *compilation) reduces(i int, own, properties map[string]string) (int, error) {
+	j, st := c.jobs[i], c.stages[i]
+	want, field := j.Reduces, "Job.Reduces"
+	if j.FixedReduces != 0 {
+		want, field = j.FixedReduces, "Job.FixedReduces"
+	}
+	text, given := own[property.Reduces]
+	switch {
+	case want < 0:
+		return 0, fmt.Errorf("%s is %d", field, want)
+	case j.Reduces != 0 && j.FixedReduces != 0:
+		return 0, errors.New("Job.Reduces and Job.FixedReduces are both set")
+	case !st.reduces() && want > 0:
+		return 0, fmt.Errorf("%s is %d, but MapOnly has no reduces", field, want)
+	case given && want > 0 && text != strconv.Itoa(want):
+		return 0, fmt.Errorf("%s is %d, but Job.Properties has %s=%s", field, want, property.Reduces, text)
+	}
+	if !st.reduces() {
+		properties[property.Reduces] = "0"
+		return 0, nil
+	}
+	_, ofAll := c.all[property.Reduces]
+	_, ofJob := c.own[j.Name][property.Reduces]
+	if !ofAll && !ofJob && want > 0 {
+		properties[property.Reduces] = strconv.Itoa(want)
+	}
+	n, err := strconv.Atoi(properties[property.Reduces])
+	if err != nil {
+		return 0, fmt.Errorf("property %s: %w", property.Reduces, err)
+	}
+	if j.FixedReduces > 0 && n != j.FixedReduces {
+		hint := ""
+		if len(c.jobs) > 1 {
+			hint = "; -D JOB:" + property.Reduces + "=N sets that of one other job"
+		}
+		return 0, bridge.Usagef("job %s: -D %s=%d is refused: the job is right with %d alone (Job.FixedReduces)%s", j.Name, property.Reduces, n, j.FixedReduces, hint)
+	}
+	if n > 0 {
+		return n, nil
+	}
+	alone := st.alone()
+	switch {
+	case alone == nil:
+		return 0, fmt.Errorf("%s=0, but a join needs reduces", property.Reduces)
+	case c.read[i]:
+		return 0, fmt.Errorf("%s=0, but another job reads what its reduces make", property.Reduces)
+	}
+	c.stages[i] = alone
+	return 0, nil
+}
+
+func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
+	var plans []wire.InputPlan
+	for _, in := range st.inputs() {
+		plan := wire.InputPlan{Format: in.format, RecordSize: in.recordSize}
+		switch {
+		case in.from != nil:
+			plan.From = c.writer(in.from) + 1
+		case len(in.paths) == 0 && len(c.Inputs) == 0:
+			return nil, bridge.Usagef("no input: give -input")
+		default:
+			paths := in.paths
+			if len(paths) == 0 {
+				paths, c.given = c.Inputs, true
+			}
+			for _, p := range paths {
+				clean, err := c.cleanInput(p)
+				if err != nil {
+					return nil, fmt.Errorf("input: %w", err)
+				}
+				plan.Paths = append(plan.Paths, clean)
+			}
+		}
+		plans = append(plans, plan)
+	}
+	return plans, nil
+}
+
+// output is a job's output directory: its own, else -output, or a directory there
+// when the flow has several jobs. What only a later job reads has none unless it is kept.
+func (c *compilation) output(i int, keep bool) (string, error) {
+	j := c.jobs[i]
+	switch {
+	case j.Output != "":
+		out, err := c.clean(j.Output)
+		if err != nil {
+			return "", fmt.Errorf("output: %w", err)
+		}
+		return out, nil
+	case c.read[i] && !keep:
+		return "", nil
+	case c.Output == "":
+		return "", bridge.Usagef("no output directory: give -output")
+	}
+	out, err := c.clean(c.Output)
+	if err != nil {
+		return "", fmt.Errorf("output: %w", err)
+	}
+	if len(c.jobs) > 1 {
+		out = dfs.Join(out, j.Name)
+	}
+	return out, nil
+}
+
+func (c *compilation) files(given map[string]string) (map[string]string, error) {
+	files := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+			return nil, fmt.Errorf("side file %q: its name is no file name", name)
+		}
+		clean, err := c.cleanInput(given[name])
+		if err != nil {
+			return nil, fmt.Errorf("side file %q: %w", name, err)
+		}
+		files[name] = clean
+	}
+	return files, nil
+}
+
+// cleanInput is clean for what may be a pattern: the directory that it is relative to
+// must not be taken for a part of it.
+func (c *compilation) cleanInput(name string) (string, error) {
+	const special = `*?[]{}\`
+	if !c.relative(name) {
+		return c.clean(name)
+	}
+	var dir strings.Builder
+	for _, b := range []byte(c.Dir) {
+		if strings.IndexByte(special, b) >= 0 {
+			dir.WriteByte('\\')
+		}
+		dir.WriteByte(b)
+	}
+	return dfs.Clean(dfs.Join(dir.String(), name))
+}
+
+func (c *compilation) relative(name string) bool {
+	scheme, _, err := dfs.Scheme(name) // an error is for Clean to tell
+	return c.Dir != "" && err == nil && scheme == "" && !path.IsAbs(name)
+}
+
+// clean makes a path a URL. It is the same in every process: relative paths are
+// so to where the client ran.
+func (c *compilation) clean(name string) (string, error) {
+	if c.relative(name) {
+		name = dfs.Join(c.Dir, name)
+	}
+	return dfs.Clean(name)
+}
