@@ -7,23 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quernmr/quern/dfs/mem"
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
-
-const blockSize = 40
-
-// newFiles makes the cluster's file system with its parents.
-func newFiles() *mem.FS {
-	fs := mem.New(blockSize)
-	for _, dir := range []string{clusterStaging + "/" + wire.StagingClusters, "mem://c/in", "mem://c/out"} {
-		if err := fs.MkdirAll(dir); err != nil {
-			panic(err)
-		}
-	}
-	return fs
-}
 
 func (w *world) allEnded() bool {
 	for _, c := range w.clients {

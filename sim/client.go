@@ -24,42 +24,6 @@ type client struct {
 
 const lease = 5 * time.Second
 
-func newWorld(r *Result) *world {
-	seed := r.Options.Seed
-	w := &world{
-		rnd: rand.New(rand.NewPCG(seed, 3)), broken: r.Options.sabotage, fs: newFiles(),
-		nodes: make(map[string]node), blocked: make(map[way]int),
-	}
-	if r.Options.Digest {
-		w.decided = newDecisions()
-	}
-	w.book = newBook(r)
-	plan, wishes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
-	w.shuffles = rand.New(rand.NewPCG(seed, 6))
-	w.scheduling = drawScheduling(seed, wishes)
-	w.drawPools(wishes)
-	w.operate(wishes, wishes.IntN(3))
-	for i := range jobTrackers {
-		n := newJobTracker(w, jobTrackerName(i))
-		w.jts = append(w.jts, n)
-		w.nodes[n.name] = n
-	}
-	w.raft = newRaft(w)
-	for i := range 2 + plan.IntN(taskTrackers-1) {
-		t := newTaskTracker(w, taskTrackerName(i))
-		w.tts = append(w.tts, t)
-		w.nodes[t.name] = t
-	}
-	w.latency = time.Millisecond + time.Duration(plan.Int64N(int64(20*time.Millisecond)))
-	w.verify = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
-	w.keepLogs = plan.IntN(2) == 0
-	w.pace = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
-	for i := range 1 + plan.IntN(5) {
-		w.addClient(plan, wishes, shapes, i)
-	}
-	return w
-}
-
 func (w *world) addClient(plan, wishes, shapes *rand.Rand, i int) {
 	c := &client{w: w, sub: &wire.Submission{
 		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: "sim",

@@ -6,8 +6,22 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/wire"
 )
+
+const blockSize = 40
+
+// newFiles makes the cluster's file system with its parents.
+func newFiles() *mem.FS {
+	fs := mem.New(blockSize)
+	for _, dir := range []string{clusterStaging + "/" + wire.StagingClusters, "mem://c/in", "mem://c/out"} {
+		if err := fs.MkdirAll(dir); err != nil {
+			panic(err)
+		}
+	}
+	return fs
+}
 
 // processFS is the file system as a worker process sees it: every call that
 // matters waits until the simulation carries it out.

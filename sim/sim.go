@@ -72,6 +72,20 @@
 // A run is one goroutine, and one for each worker process that takes turns with
 // it: never do two of them run at once. Nothing depends on map order, on the wall
 // clock or on the machine. Runs share nothing and may be parallel.
+//
+// # Where to look
+//
+//	virtual time, a run from its seed on  world.go
+//	what seeds draw                       client.go and flow.go: jobs; faults.go; wishes.go:
+//	                                      priorities, pools, scheduling
+//	job trackers, their log               jobtracker.go, effects.go; raft.go
+//	task trackers                         tasktracker.go; disk.go: map outputs, homes
+//	workers and what they run             worker.go
+//	a process that crashes or stops       process.go
+//	network; calls to the file system     link.go; files.go, places.go
+//	what is checked                       book.go; drain.go (V15), flow.go (V16), wishes.go (V12
+//	                                      to V14), past.go (V17); in the end check.go
+//	digests; mistakes made on purpose     decisions.go; sabotage.go
 package sim
 
 import (

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/scheduler/heap"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
@@ -102,7 +103,7 @@ func TestSickness(t *testing.T) {
 // does the same again and again is found out.
 func TestDeadline(t *testing.T) {
 	for tasks, ends := range map[int]bool{100: true, 1: false} {
-		w := &world{now: stormy, pace: 2 * time.Second, book: newBook(&Result{})}
+		w := &world{now: stormy, todo: heap.New(nil, earlier), pace: 2 * time.Second, book: newBook(&Result{})}
 		c := &client{w: w}
 		w.clients = []*client{c}
 		for i := range 100 {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/scheduler/heap"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -18,7 +18,7 @@ type world struct {
 	shuffles   *rand.Rand // how jobs shuffle
 	now        time.Duration
 	seq        int
-	todo       timeline
+	todo       heap.Heap[moment]
 	steps      int
 	calm       bool // the storm is over
 	harmless   bool // no fault of the run can fail an attempt for good
@@ -59,27 +59,14 @@ type node interface {
 // way is a direction between two nodes.
 type way struct{ from, to string }
 
-type timeline []moment
-
+// moment is what happens at a time, in the order of seq.
 type moment struct {
 	at  time.Duration
 	seq int
 	do  func()
 }
 
-func (q timeline) Len() int { return len(q) }
-func (q timeline) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
-}
-func (q timeline) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *timeline) Push(x any)   { *q = append(*q, x.(moment)) }
-func (q *timeline) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	old[len(old)-1] = moment{}
-	*q = old[:len(old)-1]
-	return x
-}
+func earlier(a, b moment) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
 // violation is what a run panics with when it sees one.
 type violation string
@@ -101,17 +88,18 @@ func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd
 
 func (w *world) after(d time.Duration, do func()) {
 	w.seq++
-	heap.Push(&w.todo, moment{w.now + d, w.seq, do})
+	w.todo.Push(moment{w.now + d, w.seq, do})
 }
 
 // run lets time pass until something holds, or up to the end.
 func (w *world) run(until func() bool, end time.Duration) bool {
 	for !until() {
-		if len(w.todo) == 0 || w.todo[0].at > end {
+		if len(w.todo.Items) == 0 || w.todo.Items[0].at > end {
 			w.now = max(w.now, end)
 			return until()
 		}
-		m := heap.Pop(&w.todo).(moment)
+		m := w.todo.Items[0]
+		w.todo.Pop()
 		w.now = max(w.now, m.at)
 		m.do()
 	}
@@ -156,6 +144,43 @@ const (
 )
 
 const clusterStaging = "mem://c/staging"
+
+// newWorld draws a run.
+func newWorld(r *Result) *world {
+	seed := r.Options.Seed
+	w := &world{
+		rnd: rand.New(rand.NewPCG(seed, 3)), todo: heap.New(nil, earlier), broken: r.Options.sabotage, fs: newFiles(),
+		nodes: make(map[string]node), blocked: make(map[way]int),
+	}
+	if r.Options.Digest {
+		w.decided = newDecisions()
+	}
+	w.book = newBook(r)
+	plan, wishes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
+	w.shuffles = rand.New(rand.NewPCG(seed, 6))
+	w.scheduling = drawScheduling(seed, wishes)
+	w.drawPools(wishes)
+	w.operate(wishes, wishes.IntN(3))
+	for i := range jobTrackers {
+		n := newJobTracker(w, jobTrackerName(i))
+		w.jts = append(w.jts, n)
+		w.nodes[n.name] = n
+	}
+	w.raft = newRaft(w)
+	for i := range 2 + plan.IntN(taskTrackers-1) {
+		t := newTaskTracker(w, taskTrackerName(i))
+		w.tts = append(w.tts, t)
+		w.nodes[t.name] = t
+	}
+	w.latency = time.Millisecond + time.Duration(plan.Int64N(int64(20*time.Millisecond)))
+	w.verify = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
+	w.keepLogs = plan.IntN(2) == 0
+	w.pace = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
+	for i := range 1 + plan.IntN(5) {
+		w.addClient(plan, wishes, shapes, i)
+	}
+	return w
+}
 
 // play plays a run and writes into r what came of it.
 func play(r *Result) {

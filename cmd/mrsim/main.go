@@ -1,7 +1,7 @@
 // Command mrsim simulates clusters with faults, with the code that Quern runs. It also
 // computes the figures of the papers on Quern's schedulers; docs/architecture.md says which
-// of these run Quern's code. There is one file for each subcommand; this one picks among
-// them.
+// of these run Quern's code. This file has the table of subcommands; cluster.go is one of
+// them, paper.go what all others do.
 //
 // Exit codes: 0 done, 1 a run went wrong or a figure lies outside its band, 2 bad
 // usage.
@@ -18,6 +18,11 @@ import (
 	"syscall"
 
 	"github.com/quernmr/quern/cmd/internal/build"
+	"github.com/quernmr/quern/sim/papers/delay"
+	"github.com/quernmr/quern/sim/papers/flex"
+	"github.com/quernmr/quern/sim/papers/flowflex"
+	"github.com/quernmr/quern/sim/papers/hmhs"
+	"github.com/quernmr/quern/sim/papers/overlap"
 )
 
 const (
@@ -50,11 +55,16 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"cluster", clusterSynopsis, "whole clusters with faults, in virtual time", (*tool).cluster},
-		{"flex", paperSynopsis, "FLEX: slots for independent jobs, against the optimum", (*tool).flex},
-		{"flowflex", paperSynopsis, "FlowFlex: slots for flows of jobs, against lower bounds", (*tool).flowflex},
-		{"overlap", paperSynopsis, "MaxSRPT and SplitSRPT: maps and shuffles together, against fair sharing", (*tool).overlap},
-		{"hmhs", paperSynopsis, "HMHS: batches on unlike machines, against FIFO and its own sequence reversed", (*tool).hmhs},
-		{"delay", paperSynopsis, "Dynamic Delay Scheduling: when a task waits for local data, against fixed waits", (*tool).delay},
+		{"flex", paperSynopsis, "FLEX: slots for independent jobs, against the optimum",
+			paper{"flex", flex.Simulate, flex.WritePage}.run},
+		{"flowflex", paperSynopsis, "FlowFlex: slots for flows of jobs, against lower bounds",
+			paper{"flowflex", flowflex.Simulate, flowflex.WritePage}.run},
+		{"overlap", paperSynopsis, "MaxSRPT and SplitSRPT: maps and shuffles together, against fair sharing",
+			paper{"overlap", overlap.Simulate, overlap.WritePage}.run},
+		{"hmhs", paperSynopsis, "HMHS: batches on unlike machines, against FIFO and its own sequence reversed",
+			paper{"hmhs", hmhs.Simulate, hmhs.WritePage}.run},
+		{"delay", paperSynopsis, "Dynamic Delay Scheduling: when a task waits for local data, against fixed waits",
+			paper{"delay", delay.Simulate, delay.WritePage}.run},
 	}
 }
 

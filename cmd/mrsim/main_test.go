@@ -36,7 +36,7 @@ func tiny(value float64) paper {
 
 func runTiny(value float64, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = (&tool{stdout: &out, stderr: &errs}).paper(context.Background(), tiny(value), args)
+	code = tiny(value).run(&tool{stdout: &out, stderr: &errs}, context.Background(), args)
 	return code, out.String(), errs.String()
 }
 

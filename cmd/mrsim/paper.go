@@ -24,7 +24,7 @@ type paper struct {
 }
 
 // run is a paper's subcommand.
-func (t *tool) paper(ctx context.Context, p paper, args []string) int {
+func (p paper) run(t *tool, ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("mrsim "+p.name, flag.ContinueOnError)
 	flags.SetOutput(t.stderr)
 	o := papers.Options{Progress: t.stderr}

@@ -1,6 +1,10 @@
 // Package papers is what the reproductions of the papers share: experiments run
 // on all cores with a seed each, the rows of figures that come out of them, and
-// their table, JSON lines and plots. Each paper has a package of its own below.
+// their table, JSON lines, plots and pages. Each paper has a package of its own below, with
+// an engine for the paper's model, which its package comment names. The engines share no
+// loop, because different things happen in them: jobs end and all slots are given out again
+// (flex), a schedule is made as a whole (flowflex, hmhs), tasks wait for slots near their data
+// (delay), work flows through queues (overlap).
 //
 // Results depend on the seed and the number of experiments alone: not on the
 // number of cores, nor on the order in which experiments end.

@@ -1,12 +1,12 @@
 package delay
 
 import (
-	"container/heap"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/scheduler/heap"
 )
 
 // policy is a delay rule and how its waits are counted.
@@ -70,19 +70,7 @@ type event struct {
 	job  *job
 }
 
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(a, b int) bool {
-	return e[a].at < e[b].at || e[a].at == e[b].at && e[a].seq < e[b].seq
-}
-func (e events) Swap(a, b int) { e[a], e[b] = e[b], e[a] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
-}
+func earlier(a, b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
 // learned is what a run leaves for the next.
 type learned struct {
@@ -101,7 +89,7 @@ type cluster struct {
 	known  learned
 
 	now     time.Duration
-	queue   events
+	queue   heap.Heap[event]
 	seq     int
 	wake    time.Duration // of the event that is set; none: past
 	done    []time.Duration
@@ -111,7 +99,7 @@ type cluster struct {
 
 // run is when each query ends, and the cluster afterwards.
 func run(w *workload, p policy, known learned) *cluster {
-	c := &cluster{policy: p, slots: w.slots, nodes: make([]node, w.nodes), known: known, wake: -1, done: make([]time.Duration, w.queries)}
+	c := &cluster{policy: p, slots: w.slots, nodes: make([]node, w.nodes), known: known, wake: -1, queue: heap.New(nil, earlier), done: make([]time.Duration, w.queries)}
 	if c.known.paces == nil {
 		c.known.paces = make(map[string]locality.Pace)
 	}
@@ -122,10 +110,12 @@ func run(w *workload, p policy, known learned) *cluster {
 	for _, j := range c.all {
 		c.at(event{at: j.arrives, job: j})
 	}
-	for len(c.queue) > 0 {
-		c.now = c.queue[0].at
-		for len(c.queue) > 0 && c.queue[0].at == c.now {
-			c.take(heap.Pop(&c.queue).(event))
+	for len(c.queue.Items) > 0 {
+		c.now = c.queue.Items[0].at
+		for len(c.queue.Items) > 0 && c.queue.Items[0].at == c.now {
+			next := c.queue.Items[0]
+			c.queue.Pop()
+			c.take(next)
 		}
 		c.round()
 	}
@@ -135,7 +125,7 @@ func run(w *workload, p policy, known learned) *cluster {
 func (c *cluster) at(e event) {
 	c.seq++
 	e.seq = c.seq
-	heap.Push(&c.queue, e)
+	c.queue.Push(e)
 }
 
 func (c *cluster) take(e event) {

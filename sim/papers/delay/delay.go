@@ -6,7 +6,7 @@
 // The paper measured on clusters and gives no numbers for what reading remotely cost
 // there, so that is swept. What else it leaves open is settled in workload.go, with the
 // tables that queries scan; what follows the scans is left out, as it is the same for
-// every rule. cluster.go is the simulated cluster: nodes with slots, one task a block,
+// every rule. The engine is in cluster.go: nodes with slots, one task a block,
 // jobs (the scans of a query) in order of the fewest running tasks.
 package delay
 

@@ -17,13 +17,9 @@ var pageText string
 // WritePage writes the page about the report; plots are found in that folder.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	p := page{r}
-	t, err := template.New("page").Funcs(template.FuncMap{
+	return r.WritePage(w, pageText, plots, template.FuncMap{
 		"table": p.table, "published": p.published, "verdict": r.Verdict, "worst": p.worst,
-	}).Parse(pageText)
-	if err != nil {
-		return fmt.Errorf("page: %w", err)
-	}
-	return t.Execute(w, map[string]any{"Plots": plots, "Seed": r.Options.Seed, "Experiments": r.Options.Experiments})
+	}, nil)
 }
 
 type page struct{ r *papers.Report }

@@ -3,9 +3,10 @@
 // hundred slots, the best of all orderings (package optimum) as the denominator. Sections
 // and figures named here are the paper's.
 //
-// What the paper leaves open is settled in instance.go. FIFO and FAIR allocate anew
-// at every completion; FLEX's ends are those of the one schedule it computes at the
-// start, as in the paper, and "FLEX, epochs" allocates anew too.
+// What the paper leaves open is settled in instance.go, which has the engine too:
+// closedLoop asks FIFO, FAIR and "FLEX, epochs" whenever a job ends, and runs jobs with the
+// slots that they are given. FLEX's ends are those of the one schedule it computes at the
+// start, as in the paper.
 package flex
 
 import (

@@ -4,7 +4,8 @@
 //
 // A ratio is (cost + 1) / (bound + 1), as the paper has it to allow for bounds of 0.
 // FlowFlex is scheduler/flowflex, as the job tracker runs it, with more deadlines to try:
-// those of the relaxation (relax.go). FIFO is that package's ready list; FAIR's is here.
+// those of the relaxation (relax.go). The engine is that package's ready list, which packs
+// a whole schedule for FlowFlex and FIFO; FAIR has its own, which shares slots (fair.go).
 // Figures are tested against our raised bound (raised.go). Beside it
 // stand the plain bounds, made of critical paths and areas of whole flows only: the
 // integral bound for sums, what the paper's second bisection finds for maxima; and

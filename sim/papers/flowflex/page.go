@@ -17,17 +17,13 @@ var pageText string
 // WritePage writes the page about the report; plots are found in that folder.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	f := figures{r}
-	t, err := template.New("page").Funcs(template.FuncMap{
+	return r.WritePage(w, pageText, plots, template.FuncMap{
 		"ratios":   f.ratios,
 		"plain":    f.plain,
 		"variants": f.variants,
 		"readings": f.readings,
 		"worstSet": f.worstSet,
-	}).Parse(pageText)
-	if err != nil {
-		return fmt.Errorf("page: %w", err)
-	}
-	return t.Execute(w, map[string]any{"Plots": plots, "Seed": r.Options.Seed, "Experiments": r.Options.Experiments})
+	}, nil)
 }
 
 // figures makes tables of a report's rows, a metric a line.

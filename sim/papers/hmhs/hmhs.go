@@ -4,8 +4,8 @@
 // tables named here are the paper's. What the paper leaves open is settled in generate.go.
 //
 // HMHS is made of what the job tracker runs: dispatching, Pri and estimates of
-// scheduler/hmhs. A whole batch, maps and then reduces, is scheduled in solve.go; the
-// heuristics that HMHS is compared with are in baseline.go.
+// scheduler/hmhs. The engine is in solve.go: it schedules a whole batch, maps and then
+// reduces. The heuristics that HMHS is compared with are in baseline.go.
 package hmhs
 
 import (

@@ -20,11 +20,7 @@ var pageText string
 // written; plots are found in that folder.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	p := page{r}
-	t, err := template.New("page").Funcs(template.FuncMap{"gains": p.gains, "verdict": r.Verdict, "times": p.times}).Parse(pageText)
-	if err != nil {
-		return fmt.Errorf("page: %w", err)
-	}
-	return t.Execute(w, map[string]any{"Plots": plots, "Seed": r.Options.Seed, "Experiments": r.Options.Experiments})
+	return r.WritePage(w, pageText, plots, template.FuncMap{"gains": p.gains, "verdict": r.Verdict, "times": p.times}, nil)
 }
 
 type page struct{ r *papers.Report }

@@ -23,24 +23,20 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 
 // writePage measures speeds with so many arrivals.
 func writePage(w io.Writer, r *papers.Report, plots string, arrivals int) error {
-	t, err := template.New("page").Funcs(template.FuncMap{
+	verdict := "Every figure that has a band lies in it."
+	if missed := r.Missed(); len(missed) > 0 {
+		verdict = fmt.Sprintf("**%d figures lie outside their bands**; they are marked.", len(missed))
+	}
+	tables := template.FuncMap{
 		"means":    func() string { return means(r) },
 		"sizes":    func(load string) string { return sizes(r, load) },
 		"shares":   func() string { return shares(r) },
 		"loads":    func() string { return loads(r) },
 		"readings": func() string { return markdown(r, figReadings) },
 		"speeds":   func() string { return speeds(r.Options.Seed, arrivals) },
-	}).Parse(pageText)
-	if err != nil {
-		return fmt.Errorf("page: %w", err)
 	}
-	verdict := "Every figure that has a band lies in it."
-	if missed := r.Missed(); len(missed) > 0 {
-		verdict = fmt.Sprintf("**%d figures lie outside their bands**; they are marked.", len(missed))
-	}
-	return t.Execute(w, map[string]any{
-		"Plots": plots, "Seed": r.Options.Seed, "Experiments": r.Options.Experiments, "Seeds": seeds,
-		"Arrivals": millions(r.Options.Experiments * unit), "Short": millions(unit / 5), "Verdict": verdict, "Go": runtime.Version(),
+	return r.WritePage(w, pageText, plots, tables, map[string]any{
+		"Seeds": seeds, "Arrivals": millions(r.Options.Experiments * unit), "Short": millions(unit / 5), "Verdict": verdict, "Go": runtime.Version(),
 	})
 }
 
