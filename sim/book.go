@@ -193,21 +193,26 @@ func (b *book) heard(w *world, t *taskTracker, m wire.Message) {
 			}
 		}
 	case *wire.Launch:
-		if m.Epoch < t.epoch {
-			return
+		if m.Epoch >= t.epoch {
+			t.open[m.Attempt] = true
+			t.checkOpen(m.Attempt.Task.Kind)
 		}
-		t.open[m.Attempt] = true
-		if kind := m.Attempt.Task.Kind; kind.Slotted() {
-			open := 0
-			for id := range t.open {
-				if id.Task.Kind == kind {
-					open++
-				}
-			}
-			if slots := t.slotsOf(kind); open > slots {
-				w.fail("V1: %d %ss are launched on %s, which has %d slots: %v", open, kind, t.name, slots, sortedAttempts(t.open))
-			}
+	}
+}
+
+// checkOpen checks that a tracker has slots for all attempts of a kind that are launched on it.
+func (t *taskTracker) checkOpen(kind wire.Kind) {
+	if !kind.Slotted() {
+		return
+	}
+	open := 0
+	for id := range t.open {
+		if id.Task.Kind == kind {
+			open++
 		}
+	}
+	if slots := t.slotsOf(kind); open > slots {
+		t.w.fail("V1: %d %ss are launched on %s, which has %d slots: %v", open, kind, t.name, slots, sortedAttempts(t.open))
 	}
 }
 

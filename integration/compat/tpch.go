@@ -56,23 +56,31 @@ func (q tpch) beside(fetch func(context.Context) (*peers.Peer, error), shapes ..
 				return answers{}, err
 			}
 			for _, query := range peers.Queries() {
-				want, err := peer.Ask(ctx, tables, query, cores)
-				if err != nil {
+				if err := q.ask(ctx, peer, tables, query, s, &a); err != nil {
 					return answers{}, err
-				}
-				got, err := q.quern(ctx, tables, query, s)
-				if err != nil {
-					return answers{}, err
-				}
-				a.lines += lines(want.Lines)
-				if got != want.Lines || got == "" {
-					a.differs = append(a.differs, fmt.Sprintf("query %d at scale %s, %d files: as the peer, then as Quern answers: %s",
-						query, s.scale, s.parts, difference(want.Lines, got)))
 				}
 			}
 		}
 		return a, nil
 	}
+}
+
+// ask asks the peer and Quern, and enters what they answered.
+func (q tpch) ask(ctx context.Context, peer *peers.Peer, tables string, query int, s shape, into *answers) error {
+	want, err := peer.Ask(ctx, tables, query, cores)
+	if err != nil {
+		return err
+	}
+	got, err := q.quern(ctx, tables, query, s)
+	if err != nil {
+		return err
+	}
+	into.lines += lines(want.Lines)
+	if got != want.Lines || got == "" {
+		into.differs = append(into.differs, fmt.Sprintf("query %d at scale %s, %d files: as the peer, then as Quern answers: %s",
+			query, s.scale, s.parts, difference(want.Lines, got)))
+	}
+	return nil
 }
 
 // quern is Quern's answer, by examples/tpch in processes.

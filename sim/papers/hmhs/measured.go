@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/hmhs"
@@ -13,40 +14,18 @@ import (
 // scatter is the log-sigma of a job's tasks on one machine.
 const scatter = 0.2
 
+// stageOf is the maps of a job, or its reduces.
+type stageOf func(*hmhs.Job) *hmhs.Stage
+
 // measuredGain is the gain against FIFO of HMHS that knows of the batch only what a share
 // of the pairs of job and machine showed, some tasks each, and each job's normal times,
 // as from history. Its queues run on the true batch.
 func measuredGain(truth *hmhs.Batch, share float64, tasks int, r *rand.Rand) (float64, error) {
-	believed := &hmhs.Batch{Maps: truth.Maps, Reduces: truth.Reduces, Jobs: make([]hmhs.Job, len(truth.Jobs))}
-	copy(believed.Jobs, truth.Jobs)
-	for _, of := range []func(*hmhs.Job) *hmhs.Stage{
+	believed := &hmhs.Batch{Maps: truth.Maps, Reduces: truth.Reduces, Jobs: slices.Clone(truth.Jobs)}
+	for _, of := range []stageOf{
 		func(j *hmhs.Job) *hmhs.Stage { return &j.Map }, func(j *hmhs.Job) *hmhs.Stage { return &j.Reduce },
 	} {
-		var seen []scheduler.Measured
-		for i := range truth.Jobs {
-			stage := of(&truth.Jobs[i])
-			for m, factor := range stage.Factor {
-				if r.Float64() >= share {
-					continue
-				}
-				seconds := 0.0
-				for range tasks {
-					seconds += stage.Time * factor * math.Exp(scatter*r.NormFloat64()-scatter*scatter/2)
-				}
-				seen = append(seen, scheduler.Measured{Job: id(i), Tracker: name(m), Tasks: tasks, Seconds: seconds})
-			}
-		}
-		speeds := hmhs.Estimate(seen)
-		for i := range believed.Jobs {
-			stage := of(&believed.Jobs[i])
-			if seconds, ok := speeds.Time(id(i)); ok {
-				stage.Time = seconds
-			}
-			stage.Factor = make([]float64, machines)
-			for m := range stage.Factor {
-				stage.Factor[m] = speeds.Factor(id(i), name(m))
-			}
-		}
+		believe(believed, of, hmhs.Estimate(measure(truth, of, share, tasks, r)))
 	}
 	planned, err := solve(believed, full)
 	if err != nil {
@@ -61,6 +40,39 @@ func measuredGain(truth *hmhs.Batch, share float64, tasks int, r *rand.Rand) (fl
 		return 0, err
 	}
 	return gain(ours, fifo), nil
+}
+
+// measure runs some tasks of a share of the pairs of job and machine.
+func measure(truth *hmhs.Batch, of stageOf, share float64, tasks int, r *rand.Rand) []scheduler.Measured {
+	var seen []scheduler.Measured
+	for i := range truth.Jobs {
+		stage := of(&truth.Jobs[i])
+		for m, factor := range stage.Factor {
+			if r.Float64() >= share {
+				continue
+			}
+			seconds := 0.0
+			for range tasks {
+				seconds += stage.Time * factor * math.Exp(scatter*r.NormFloat64()-scatter*scatter/2)
+			}
+			seen = append(seen, scheduler.Measured{Job: id(i), Tracker: name(m), Tasks: tasks, Seconds: seconds})
+		}
+	}
+	return seen
+}
+
+// believe replaces the times and factors of a batch by estimates.
+func believe(b *hmhs.Batch, of stageOf, speeds *hmhs.Speeds) {
+	for i := range b.Jobs {
+		stage := of(&b.Jobs[i])
+		if seconds, ok := speeds.Time(id(i)); ok {
+			stage.Time = seconds
+		}
+		stage.Factor = make([]float64, machines)
+		for m := range stage.Factor {
+			stage.Factor[m] = speeds.Factor(id(i), name(m))
+		}
+	}
 }
 
 func id(job int) wire.JobID { return wire.JobID{Start: 1, N: job + 1} }
