@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/quernmr/quern/client"
@@ -141,11 +142,11 @@ func (t *tool) main(ctx context.Context, args []string) int {
 
 // help prints the list of commands, or one command's own help.
 func (t *tool) help(ctx context.Context, args []string) int {
-	if len(args) > 0 {
-		return t.main(ctx, []string{args[0], "-h"})
+	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		t.usage(t.stdout)
+		return exitDone
 	}
-	t.usage(t.stdout)
-	return exitDone
+	return t.main(ctx, []string{args[0], "-h"})
 }
 
 func (t *tool) usage(w io.Writer) {

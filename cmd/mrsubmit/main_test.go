@@ -151,6 +151,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"help"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"-h"}, 0, 0, "Commands:", ""},
 		{[]string{"-version"}, 0, 0, "job protocol 1\n", ""},
+		{[]string{"help", "help"}, 0, 0, "mrsubmit run [-jobtracker", ""}, // once without an end
+		{[]string{"-h", "-h"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"help", "run"}, 0, 0, "JOB is an executable", ""},
 		{[]string{"run", "-h"}, 0, 0, "-D NAME=VALUE", ""},
 		{[]string{"help", "walk"}, 0, 2, "", `unknown command "walk"`},
