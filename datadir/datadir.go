@@ -223,7 +223,7 @@ func (d *Dir) checkNames() error {
 var markers = []string{"quern-jobtracker", "quern-tasktracker", "quern-embedded"}
 
 // notMade refuses a directory that no daemon seems to have made. Older is what to do with
-// one that a build without markers has made, as in docs/operations.md.
+// one that a build without markers has made, as in docs/running-a-cluster.md.
 func (d *Dir) notMade(why, older string) error {
 	return refusal(fmt.Sprintf("%s, so no %s seems to have made it, and what is in it could be lost: name a new or an empty directory; if a %[2]s of an older build has used this one, %[3]s",
 		why, d.layout.Daemon, older))

@@ -20,7 +20,7 @@
 //	            directory without both has lost what this job tracker has promised
 //	staging/    the cluster's staging directory, for a job tracker that is alone
 //
-// docs/cluster.md tells how clusters are run.
+// docs/running-a-cluster.md describes how to run a cluster.
 package main
 
 import (

@@ -8,7 +8,7 @@
 //
 // One that is drained (mrsubmit cluster drain) prints a line "drained" and ends with 0.
 //
-// docs/cluster.md tells how clusters are run.
+// docs/running-a-cluster.md describes how to run a cluster.
 package main
 
 import (

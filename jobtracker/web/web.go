@@ -71,8 +71,9 @@
 // Client's methods: submit, jobs, explain, settings, cluster, drain, voters, watch. What all
 // of them need is below: handlers (a route's frame), admit (who may), problem (errors on
 // their way), client, which finds the leader by package seek. follow is the client's side of
-// watch. A route is a handler and a method in such a file, a line in handler.routes, and one
-// in the table above; CONTRIBUTING.md names what it takes from the core to mrsubmit.
+// watch. A route is a handler and a method in such a file, a line in handler.routes, one in
+// the table above, and one in docs/reference.md; CONTRIBUTING.md names what it takes from the
+// core to mrsubmit.
 //
 // A handler and a Client may be used by many goroutines.
 package web
