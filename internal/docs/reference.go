@@ -21,10 +21,8 @@ var (
 	defaultOfFlag  = regexp.MustCompile(`\(default (?:"([^"]+)"|(\d\w*))\)`)
 )
 
-// FlagsDiffer compares the flags of a program's help, as package flag prints it, with those
-// in the first column of a section's tables. It returns a line for each flag that only one
-// of them has, and for each default that a row does not name.
-func FlagsDiffer(section, help string) (differences []string) {
+// Flags returns the flags in the first column of a section's tables, each with its row.
+func Flags(section string) map[string]string {
 	rows := make(map[string]string)
 	for line := range strings.Lines(section) {
 		if strings.HasPrefix(line, "| `-") {
@@ -34,6 +32,14 @@ func FlagsDiffer(section, help string) (differences []string) {
 			}
 		}
 	}
+	return rows
+}
+
+// FlagsDiffer compares the flags of a program's help, as package flag prints it, with those
+// of a section. It returns a line for each flag that only one of them has, and for each
+// default that a row does not name.
+func FlagsDiffer(section, help string) (differences []string) {
+	rows := Flags(section)
 	name := ""
 	for line := range strings.Lines(help) {
 		if flag, ok := strings.CutPrefix(line, "  -"); ok {

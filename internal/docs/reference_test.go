@@ -38,7 +38,7 @@ func TestMessages(t *testing.T) {
 	quoted := regexp.MustCompile("`([^`]+)`")
 	elsewhere := []string{ // of the system, of HDFS, or put together of several texts
 		"address already in use", "connection refused", "permission denied: user=ann, access=WRITE",
-		"task tracker registered", "job submitted", "OTHER_LOCAL_MAPS",
+		"task tracker registered", "task tracker restarted", "job submitted", "OTHER_LOCAL_MAPS",
 	}
 	found := 0
 	for _, page := range []string{"running-a-cluster.md", "hdfs.md"} {
@@ -62,5 +62,45 @@ func TestMessages(t *testing.T) {
 	}
 	if found < 40 {
 		t.Errorf("%d messages were found", found)
+	}
+}
+
+// TestCommands: commands in the examples of pages exist, and their flags.
+func TestCommands(t *testing.T) {
+	reference := text(t, "../../docs/reference.md")
+	section := Section(reference, "## mrsubmit")
+	flags := map[string]map[string]bool{"mrsubmit": {"version": true}, "jobtracker": {}, "tasktracker": {}}
+	for _, name := range documentedFlag.FindAllStringSubmatch(section+Section(reference, "### mrsubmit run"), -1) {
+		flags["mrsubmit"][name[1]] = true
+	}
+	for _, daemon := range []string{"jobtracker", "tasktracker"} {
+		for name := range Flags(Section(reference, "### Flags of both") + Section(reference, "### "+daemon)) {
+			flags[daemon][name] = true
+		}
+	}
+	command := regexp.MustCompile(`(?m)^ *(?:\$ )?(?:[A-Z_]+=\S* )*(?:bin/|go run \./cmd/)?(mrsubmit|jobtracker|tasktracker) (\S*[^:\s](?: .*)?)$`)
+	indented := regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	found := 0
+	for _, page := range pagesBelow(t, "../../docs") {
+		for _, example := range indented.FindAllString(text(t, page), -1) {
+			for _, match := range command.FindAllStringSubmatch(strings.ReplaceAll(example, "\\\n", " "), -1) {
+				found++
+				program, args := match[1], strings.Fields(match[2])
+				if program == "mrsubmit" && !strings.Contains(section, "| `mrsubmit "+args[0]) {
+					t.Errorf("%s: mrsubmit %s is not in reference.md", page, args[0])
+				}
+				for i, arg := range args {
+					if arg == "#" || program == "mrsubmit" && args[0] == "run" && i > 0 && strings.Contains(arg, "/") {
+						break // a comment, or the job, to which the rest belongs
+					}
+					if name, ok := strings.CutPrefix(arg, "-"); ok && !flags[program][name] {
+						t.Errorf("%s: %s %s: -%s is not in reference.md", page, program, match[2], name)
+					}
+				}
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d commands were found", found)
 	}
 }
