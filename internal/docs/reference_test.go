@@ -65,11 +65,11 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestCommands: commands in the examples of pages exist, and their flags.
+// TestCommands: commands in the text and examples of pages exist, and their flags.
 func TestCommands(t *testing.T) {
 	reference := text(t, "../../docs/reference.md")
 	section := Section(reference, "## mrsubmit")
-	flags := map[string]map[string]bool{"mrsubmit": {"version": true}, "jobtracker": {}, "tasktracker": {}}
+	flags := map[string]map[string]bool{"mrsubmit": {"version": true, "h": true}, "jobtracker": {}, "tasktracker": {}}
 	for _, name := range documentedFlag.FindAllStringSubmatch(section+Section(reference, "### mrsubmit run"), -1) {
 		flags["mrsubmit"][name[1]] = true
 	}
@@ -80,27 +80,35 @@ func TestCommands(t *testing.T) {
 	}
 	command := regexp.MustCompile(`(?m)^ *(?:\$ )?(?:[A-Z_]+=\S* )*(?:bin/|go run \./cmd/)?(mrsubmit|jobtracker|tasktracker) (\S*[^:\s](?: .*)?)$`)
 	indented := regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	subcommand := regexp.MustCompile("^[a-z]+$")
+	inText := regexp.MustCompile("`(mrsubmit|jobtracker|tasktracker) ([^`]*)`")
 	found := 0
 	for _, page := range pagesBelow(t, "../../docs") {
+		matches := inText.FindAllStringSubmatch(indented.ReplaceAllString(text(t, page), ""), -1)
 		for _, example := range indented.FindAllString(text(t, page), -1) {
-			for _, match := range command.FindAllStringSubmatch(strings.ReplaceAll(example, "\\\n", " "), -1) {
-				found++
-				program, args := match[1], strings.Fields(match[2])
-				if program == "mrsubmit" && !strings.Contains(section, "| `mrsubmit "+args[0]) {
-					t.Errorf("%s: mrsubmit %s is not in reference.md", page, args[0])
+			matches = append(matches, command.FindAllStringSubmatch(strings.ReplaceAll(example, "\\\n", " "), -1)...)
+		}
+		for _, match := range matches {
+			found++
+			program, args := match[1], strings.Fields(match[2])
+			name := args[0]
+			if name == "cluster" && len(args) > 1 && subcommand.MatchString(args[1]) {
+				name += " " + args[1]
+			}
+			if program == "mrsubmit" && subcommand.MatchString(args[0]) && !strings.Contains(section, "| `mrsubmit "+name) {
+				t.Errorf("%s: mrsubmit %s is not in reference.md", page, name)
+			}
+			for i, arg := range args {
+				if arg == "#" || program == "mrsubmit" && name == "run" && i > 0 && strings.Contains(arg, "/") {
+					break // a comment, or the job, to which the rest belongs
 				}
-				for i, arg := range args {
-					if arg == "#" || program == "mrsubmit" && args[0] == "run" && i > 0 && strings.Contains(arg, "/") {
-						break // a comment, or the job, to which the rest belongs
-					}
-					if name, ok := strings.CutPrefix(arg, "-"); ok && !flags[program][name] {
-						t.Errorf("%s: %s %s: -%s is not in reference.md", page, program, match[2], name)
-					}
+				if flag, ok := strings.CutPrefix(arg, "-"); ok && !flags[program][flag] {
+					t.Errorf("%s: %s %s: -%s is not in reference.md", page, program, match[2], flag)
 				}
 			}
 		}
 	}
-	if found < 20 {
+	if found < 100 {
 		t.Errorf("%d commands were found", found)
 	}
 }
