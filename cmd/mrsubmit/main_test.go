@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -203,28 +202,6 @@ func TestCommandLine(t *testing.T) {
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestCommandsAreTold: a page of docs has each command in a line of its own or at the head of
-// a table's row.
-func TestCommandsAreTold(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
-	}
-	var told bytes.Buffer
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		told.Write(text)
-	}
-	for _, c := range commands() {
-		if !regexp.MustCompile(`(?m)^(\| \x60)?([^ \n]*/)?mrsubmit ` + c.name + `\b`).Match(told.Bytes()) {
-			t.Errorf("no page of docs tells of mrsubmit %s", c.name)
-		}
 	}
 }
 
