@@ -1,0 +1,378 @@
+// Package pages_test runs the commands that pages for newcomers show, in the order of
+// the pages, and compares what they print with what the pages show.
+//
+// These fenced blocks of a page run, in one shell for each page, which begins in the
+// repository:
+//
+//	sh       each line is a command
+//	console  lines that begin with "$ " are commands, the others what the command prints
+//	go       with a first line such as "// main.go": the block becomes that file
+//
+// Each line that a page shows must occur in what the command prints, in this order. Other
+// lines may come between; a page marks them with … alone. Within a line … stands for any
+// text. A command must succeed unless the next one is "echo $?". One that ends with "&" is
+// left running once it has printed what the page shows. One with the comment "# repeat
+// until" is repeated until it prints that.
+//
+// The shell's home directory, /tmp/ and 127.0.0.1 are the test's own. They last from page to
+// page: getting-started.md makes the module that later pages change.
+package pages_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// deadline is generous: it only ends a test that would hang for ever.
+const deadline = 5 * time.Minute
+
+var pages = []string{"README.md", "docs/getting-started.md", "docs/writing-jobs.md", "docs/debugging.md"}
+
+func TestPages(t *testing.T) {
+	place := newPlace(t)
+	for _, page := range pages {
+		ok := t.Run(filepath.Base(page), func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(place.root, page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps := stepsOf(string(text))
+			if len(steps) == 0 {
+				t.Fatalf("%s has no command", page)
+			}
+			sh := place.shell(t)
+			for i, s := range steps {
+				mayFail := i+1 < len(steps) && steps[i+1].command == "echo $?"
+				sh.do(t, s, mayFail)
+			}
+		})
+		if !ok {
+			return // later pages go on with what this one has made
+		}
+	}
+}
+
+// TestGoBlocks: Go that the pages show without a file name is a part of an example, but for
+// its indentation.
+func TestGoBlocks(t *testing.T) {
+	var examples strings.Builder
+	for _, name := range []string{"examples/wordcount/wordcount.go", "mapreduce/example_test.go", "mapreduce/example_fields_test.go"} {
+		text, err := os.ReadFile("../../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples.WriteString(unindented(string(text)))
+	}
+	blocks := 0
+	for _, page := range pages {
+		text, err := os.ReadFile("../../" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocksOf(string(text)) {
+			if b.language != "go" || fileName.MatchString(b.text) {
+				continue
+			}
+			blocks++
+			if !strings.Contains(examples.String(), unindented(b.text)) {
+				t.Errorf("%s: no example has\n%s", page, b.text)
+			}
+		}
+	}
+	if blocks == 0 {
+		t.Error("no page shows a part of an example")
+	}
+}
+
+func unindented(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimLeft(line, "\t"))
+	}
+	return b.String()
+}
+
+// TestSteps: what is a command, and what it is to print.
+func TestSteps(t *testing.T) {
+	const page = "```sh\na\nb # c\n```\n```\nnot run\n```\n```go\nx := 1\n```\n```go\n// f.go\n\npackage f\n```\n" +
+		"```console\n$ one \\\n    two\nout\n\n… more\n$ echo $?\n1\n```\n"
+	want := []step{
+		{command: "a"}, {command: "b # c"}, {command: "cat > f.go <<'END OF FILE'\n// f.go\n\npackage f\nEND OF FILE"},
+		{command: "one \\\n    two", shows: []string{"out", "… more"}}, {command: "echo $?", shows: []string{"1"}},
+	}
+	if got := fmt.Sprintf("%q", stepsOf(page)); got != fmt.Sprintf("%q", want) {
+		t.Errorf("steps %s, want %q", got, want)
+	}
+	for _, c := range []struct {
+		shows []string
+		text  string
+		ok    bool
+	}{
+		{nil, "anything", true},
+		{[]string{"b", "d"}, "a\nb\nc\nd\n", true},
+		{[]string{"d", "b"}, "a\nb\nc\nd\n", false},
+		{[]string{"b"}, "ab\n", false},
+		{[]string{"job_… took …s"}, "job_1 took 2.5s\n", true},
+		{[]string{"job_… took …s"}, "job_1 took 2.5m\n", false},
+		{[]string{"a.c"}, "abc\n", false},
+		{[]string{"…", "a", "…", "b", "…"}, "a\nb\n", true},
+		{[]string{"b\t1"}, "b\t1\n", true},
+	} {
+		if got := missing(c.shows, c.text) == ""; got != c.ok {
+			t.Errorf("%q shows %q: %v", c.text, c.shows, got)
+		}
+	}
+}
+
+type block struct{ language, text string }
+
+var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+
+func blocksOf(page string) (all []block) {
+	for _, match := range fence.FindAllStringSubmatch(page, -1) {
+		all = append(all, block{match[1], match[2]})
+	}
+	return all
+}
+
+// step is a command and the lines that it is to print.
+type step struct {
+	command string
+	shows   []string
+}
+
+var fileName = regexp.MustCompile(`^// ([\w./-]+\.go)\n`)
+
+func stepsOf(page string) (steps []step) {
+	for _, b := range blocksOf(page) {
+		switch name := fileName.FindStringSubmatch(b.text); {
+		case b.language == "go" && name != nil:
+			steps = append(steps, step{command: "cat > " + name[1] + " <<'END OF FILE'\n" + b.text + "END OF FILE"})
+		case b.language == "sh":
+			for line := range strings.Lines(b.text) {
+				steps = append(steps, step{command: strings.TrimSpace(line)})
+			}
+		case b.language == "console":
+			steps = append(steps, session(b.text)...)
+		}
+	}
+	return steps
+}
+
+func session(text string) (steps []step) {
+	goesOn := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		command, ok := strings.CutPrefix(line, "$ ")
+		switch last := len(steps) - 1; {
+		case goesOn:
+			steps[last].command += "\n" + line
+		case ok:
+			steps = append(steps, step{command: command})
+		case last >= 0 && strings.TrimSpace(line) != "":
+			steps[last].shows = append(steps[last].shows, line)
+			continue
+		}
+		goesOn = strings.HasSuffix(line, `\`)
+	}
+	return steps
+}
+
+// missing is the first line that is to be shown and is not in a text.
+func missing(shows []string, text string) string {
+	lines := strings.Split(text, "\n")
+	for _, want := range shows {
+		if strings.TrimSpace(want) == "…" {
+			continue
+		}
+		pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(want)), "…", ".*") + "$")
+		for {
+			if len(lines) == 0 {
+				return want
+			}
+			line := strings.TrimSpace(lines[0])
+			lines = lines[1:]
+			if pattern.MatchString(line) {
+				break
+			}
+		}
+	}
+	return ""
+}
+
+// place is what the pages' shells have in common.
+type place struct {
+	root, home, tmp, bin string
+	address              string // of daemons
+	own                  *strings.Replacer
+	env                  []string
+}
+
+func newPlace(t *testing.T) *place {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	pid := os.Getpid()
+	p := &place{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
+		// All of 127.0.0.0/8 is this machine's: daemons of other tests are not in the way.
+		address: fmt.Sprintf("127.%d.%d.%d", 1+pid>>16%254, pid>>8&255, 1+pid&127)}
+	p.own = strings.NewReplacer("/tmp/", p.tmp+"/", "127.0.0.1", p.address)
+	for _, made := range []string{p.home, p.tmp, p.bin} {
+		if err := os.Mkdir(made, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(root, p.home+"/quern"); err != nil {
+		t.Fatal(err)
+	}
+	p.env = append(os.Environ(), "HOME="+p.home, "TMPDIR="+p.tmp, "GOBIN="+p.bin, "PATH="+p.home+":"+p.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=",
+		"GONOSUMDB=*") // the repository's own go.sum has checked what the module cache has
+	// What depends on the home directory by default.
+	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOENV", "GOFLAGS"}
+	values, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range strings.Split(strings.TrimSuffix(string(values), "\n"), "\n") {
+		if names[i] == "GOFLAGS" {
+			value += " -trimpath" // what is compiled depends on no directory: the build cache has it
+		}
+		p.env = append(p.env, names[i]+"="+value)
+	}
+	// The daemons' addresses are the pages' defaults, at the address of this test.
+	for daemon, flags := range map[string]string{
+		"jobtracker":  "-listen 127.0.0.1:7400 -raft 127.0.0.1:7401 -gossip 127.0.0.1:7402",
+		"tasktracker": "-listen 127.0.0.1:7410 -gossip 127.0.0.1:7412",
+	} {
+		script := fmt.Sprintf("#!/bin/sh\nexec %s/%s %s \"$@\"\n", p.bin, daemon, p.own.Replace(flags))
+		if err := os.WriteFile(filepath.Join(p.home, daemon), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// shell is a running bash that is given one command after the other.
+type shell struct {
+	own   *strings.Replacer
+	stdin io.Writer
+	lines chan string // of both its outputs
+}
+
+func (p *place) shell(t *testing.T) *shell {
+	cmd := exec.Command("bash")
+	cmd.Dir, cmd.Env = p.home+"/quern", append(p.env, "PWD="+p.home+"/quern")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = in, in
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	s := &shell{own: p.own, stdin: stdin, lines: make(chan string, 1<<16)}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(s.lines)
+		for r := bufio.NewReader(out); ; {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			s.lines <- line
+		}
+	})
+	t.Cleanup(func() {
+		stdin.Close()
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil { // daemons that a failed page has left
+			t.Error(err)
+		}
+		cmd.Wait()
+		reading.Wait() // they have ended, too
+		out.Close()
+	})
+	return s
+}
+
+// done ends what a command prints; its exit status follows.
+const done = "--- the command has ended: "
+
+// do runs a step and compares what it prints.
+func (s *shell) do(t *testing.T, do step, mayFail bool) {
+	t.Helper()
+	shows := strings.Split(s.own.Replace(strings.Join(do.shows, "\n")), "\n")
+	if len(do.shows) == 0 {
+		shows = nil
+	}
+	late := time.After(deadline)
+	for {
+		status, printed := s.run(t, do, late)
+		lacks := missing(shows, printed)
+		for lacks != "" && strings.HasSuffix(do.command, "&") {
+			printed += s.line(t, do, late)
+			lacks = missing(shows, printed)
+		}
+		switch {
+		case lacks != "" && strings.Contains(do.command, "# repeat until"):
+			continue
+		case status != "0" && !mayFail:
+			t.Fatalf("$ %s\n%sexit status %s", do.command, printed, status)
+		case lacks != "":
+			t.Fatalf("$ %s\n%sThe page shows: %s", do.command, printed, lacks)
+		}
+		return
+	}
+}
+
+// run runs a command to its end, or into the background.
+func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, printed string) {
+	t.Helper()
+	command := s.own.Replace(do.command)
+	// The status is kept for "echo $?".
+	if _, err := fmt.Fprintf(s.stdin, "{ %s\n} </dev/null; s=$?; echo '%s'$s; (exit $s)\n", command, done); err != nil {
+		t.Fatalf("$ %s\n%v", do.command, err)
+	}
+	var all bytes.Buffer
+	for {
+		line := s.line(t, do, late)
+		before, status, ended := strings.Cut(line, done)
+		all.WriteString(before)
+		if ended {
+			return strings.TrimSpace(status), all.String()
+		}
+	}
+}
+
+// line is the next line that anything in the shell prints.
+func (s *shell) line(t *testing.T, do step, late <-chan time.Time) string {
+	t.Helper()
+	select {
+	case line, ok := <-s.lines:
+		if !ok {
+			t.Fatalf("$ %s\nthe shell has ended", do.command)
+		}
+		return line
+	case <-late:
+		t.Fatalf("$ %s\nis not done after %v", do.command, deadline)
+	}
+	return ""
+}
