@@ -36,7 +36,7 @@ func layers() [][]string {
 		{"shuffle"},
 		{"scheduler/...", "locality"},
 		{"identity", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
-		{"wire", "internal/hadoop"},
+		{"wire", "internal/hadoop", "internal/golden"},
 	}
 }
 

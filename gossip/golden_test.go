@@ -1,0 +1,34 @@
+package gossip
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/quernmr/quern/internal/golden"
+)
+
+// TestGolden pins the bytes of what members tell each other.
+func TestGolden(t *testing.T) {
+	golden.Run(t, "testdata/golden/messages.txt", map[string]golden.Record{
+		"member": {
+			Value: new(Member), Form: golden.Msgpack, Head: 1,
+			Encode: func(m any) ([]byte, error) { return encodeMember(*m.(*Member)) },
+			Decode: func(data []byte, into any) (err error) {
+				*into.(*Member), err = decodeMember(data)
+				return err
+			},
+		},
+		"ask": {
+			Value: new(ask), Form: golden.Msgpack, Head: 1,
+			Encode: func(a any) ([]byte, error) { return encodeAsk(*a.(*ask)), nil },
+			Decode: func(data []byte, into any) error {
+				a, ok := decodeAsk(data)
+				if !ok {
+					return errors.New("it is refused")
+				}
+				*into.(*ask) = a
+				return nil
+			},
+		},
+	})
+}

@@ -1,0 +1,116 @@
+// Package golden pins the bytes that values are encoded to, by texts in testdata/golden. Only
+// tests import it.
+//
+// What one build has written another one reads: messages, entries of the log, snapshots,
+// staged files, histories. A reader finds fields by name, and leaves a field that it does
+// not find at zero, without an error. So struct tags have the names, and [Run] compares the
+// encoding of a value of each type with a golden text:
+//
+//	record NAME, and words for readers
+//	----
+//	path of a field   value | hex of its name and value
+//	omitempty: fields that are left out if they are zero
+//
+// The hex of all lines together is the encoding. JSON is shown as it is, and as hex alone
+// what has no names.
+package golden
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// Record is a type that is encoded.
+type Record struct {
+	Value  any // a pointer to its zero value
+	Form   Form
+	Head   int                             // bytes before the msgpack
+	Adjust func(value any)                 // replaces what is not possible of the values that Run has chosen; may be nil
+	Encode func(value any) ([]byte, error) // of the pointer
+	Decode func(data []byte, value any) error
+}
+
+// Form is how fields are told apart: by the names that struct tags of this key have, or by
+// their places.
+type Form string
+
+const (
+	Msgpack  Form = "msgpack"
+	JSON     Form = "json"
+	ByPlaces Form = ""
+)
+
+// OfJSON is the record of a type that is encoded as JSON.
+func OfJSON(value any) Record {
+	indent := func(value any) ([]byte, error) { return json.MarshalIndent(value, "", "  ") }
+	return Record{Value: value, Form: JSON, Encode: indent, Decode: json.Unmarshal}
+}
+
+// Run sets every field of each record, encodes it, compares that with the text in file,
+// which must have all records, and decodes it again.
+func Run(t *testing.T, file string, records map[string]Record) {
+	t.Helper()
+	found := make(map[string]bool)
+	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+		name := d.CmdArgs[0].Key
+		r, ok := records[name]
+		if d.Cmd != "record" || !ok {
+			d.Fatalf(t, "%s %s: there is no such record", d.Cmd, name)
+		}
+		found[name] = true
+		text, err := r.text()
+		if err != nil {
+			d.Fatalf(t, "%s: %v", name, err)
+		}
+		return text
+	})
+	for name := range records {
+		if !found[name] {
+			t.Errorf("%s does not have %s: add the lines \"record %[2]s\" and \"----\", and run the test with -rewrite", file, name)
+		}
+	}
+}
+
+func (r *Record) text() (string, error) {
+	blank := func() reflect.Value { return reflect.New(reflect.TypeOf(r.Value).Elem()) }
+	f := &filler{form: r.Form}
+	value, again := blank(), blank()
+	if err := f.fill(value.Elem(), ""); err != nil {
+		return "", err
+	}
+	if r.Adjust != nil {
+		r.Adjust(value.Interface())
+	}
+	data, err := r.Encode(value.Interface())
+	if err != nil {
+		return "", err
+	}
+	if err := r.Decode(slices.Clone(data), again.Interface()); err != nil {
+		return "", err
+	}
+	if !reflect.DeepEqual(value.Interface(), again.Interface()) {
+		return "", fmt.Errorf("%+v is decoded as %+v", value, again)
+	}
+	text := string(data) + "\n"
+	switch r.Form {
+	case Msgpack:
+		if text, err = dump(data, r.Head); err != nil {
+			return "", err
+		}
+	case ByPlaces:
+		text = ""
+		for line := range slices.Chunk(data, 32) {
+			text += fmt.Sprintf("%x\n", line)
+		}
+	}
+	if len(f.omitted) > 0 {
+		text += "omitempty: " + strings.Join(f.omitted, " ") + "\n"
+	}
+	return text, nil
+}

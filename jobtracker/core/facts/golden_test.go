@@ -1,0 +1,55 @@
+package facts
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/quernmr/quern/internal/golden"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestGolden pins the bytes of every entry of the log and of snapshots.
+func TestGolden(t *testing.T) {
+	records := map[string]golden.Record{"snapshot": {
+		Value: new(factsSnapshot), Form: golden.Msgpack, Head: 1,
+		Adjust: func(s any) {
+			s.(*factsSnapshot).Jobs[0].Key = s.(*factsSnapshot).Submissions[0].Key // a job needs its submission
+		},
+		Encode: func(s any) ([]byte, error) {
+			body, err := wire.Marshal(s)
+			return append([]byte{snapshotVersion}, body...), err
+		},
+		// Decode takes the way of a restart: nothing of a snapshot is lost in Facts.
+		Decode: func(data []byte, into any) error {
+			f, err := Restore(data)
+			if err != nil {
+				return err
+			}
+			if data, err = f.Snapshot(); err != nil {
+				return err
+			}
+			*into.(*factsSnapshot), err = decodeSnapshot(data)
+			return err
+		},
+	}}
+	for n := byte(1); blankFact(n) != nil; n++ {
+		records[fmt.Sprintf("entry-%d", n)] = golden.Record{
+			Value: blankFact(n), Form: golden.Msgpack, Head: 2,
+			Adjust: func(x any) {
+				if s, ok := x.(*Submitted); ok && n != submittedSecret {
+					s.Secret = nil
+				}
+			},
+			Encode: func(x any) ([]byte, error) { return Encode(x.(Fact)), nil },
+			Decode: func(data []byte, into any) error {
+				x, err := Decode(data)
+				if err == nil {
+					reflect.ValueOf(into).Elem().Set(reflect.ValueOf(x).Elem())
+				}
+				return err
+			},
+		}
+	}
+	golden.Run(t, "testdata/golden/log.txt", records)
+}

@@ -1,0 +1,22 @@
+package web
+
+import (
+	"testing"
+
+	"github.com/quernmr/quern/internal/golden"
+)
+
+// TestGolden pins the JSON of requests and answers.
+func TestGolden(t *testing.T) {
+	golden.Run(t, "testdata/golden/json.txt", map[string]golden.Record{
+		"jobs":         golden.OfJSON(new(jobList)),
+		"watch":        golden.OfJSON(new(watchLine)),
+		"attempts":     golden.OfJSON(new(Attempts)),
+		"explanations": golden.OfJSON(new(explanationList)),
+		"cluster":      golden.OfJSON(new(Cluster)),
+		"submitted":    golden.OfJSON(new(submitted)),
+		"kill":         golden.OfJSON(new(killRequest)),
+		"change":       golden.OfJSON(new(Change)),
+		"drain":        golden.OfJSON(new(drainRequest)),
+	})
+}
