@@ -15,7 +15,7 @@
 // # A file
 //
 //	+--------+------------------------------------------------+
-//	| "qhs1" | gzip of the msgpack of a Record, by field name |
+//	| "qhs1" | gzip of the msgpack of a Record, by names of tags |
 //	+--------+------------------------------------------------+
 //
 // A reader ignores fields it does not know. Lengths are bounded before memory is
@@ -53,19 +53,19 @@ var ErrNotHistory = errors.New("not a job's history")
 
 // Record is what is kept of an ended job.
 type Record struct {
-	Job       wire.JobStatus
-	Plan      wire.JobPlan
-	Owner     string
-	Submitted int64 // Unix milliseconds, as Ended
-	Ended     int64
-	Attempts  []wire.AttemptStatus // by task, oldest first
-	Unkept    int                  // attempts beside those, of very large jobs
-	Plans     []Planned            // what was in force whenever that changed, oldest first
-	Token     string               // of the job, for its logs; empty: the record is older than tokens
+	Job       wire.JobStatus       `msgpack:"Job"`
+	Plan      wire.JobPlan         `msgpack:"Plan"`
+	Owner     string               `msgpack:"Owner"`
+	Submitted int64                `msgpack:"Submitted"` // Unix milliseconds, as Ended
+	Ended     int64                `msgpack:"Ended"`
+	Attempts  []wire.AttemptStatus `msgpack:"Attempts"` // by task, oldest first
+	Unkept    int                  `msgpack:"Unkept"`   // attempts beside those, of very large jobs
+	Plans     []Planned            `msgpack:"Plans"`    // what was in force whenever that changed, oldest first
+	Token     string               `msgpack:"Token"`    // of the job, for its logs; empty: the record is older than tokens
 
-	PlanLog    []byte // Plans in few bytes, instead of them: what files have, see [Record.Unpack]
-	PlansSince int64  // Unix milliseconds: what was in force before is not known; 0: all is
-	PlansLack  string // why it is not
+	PlanLog    []byte `msgpack:"PlanLog"`    // Plans in few bytes, instead of them: what files have, see [Record.Unpack]
+	PlansSince int64  `msgpack:"PlansSince"` // Unix milliseconds: what was in force before is not known; 0: all is
+	PlansLack  string `msgpack:"PlansLack"`  // why it is not
 }
 
 // Name is the URL of a job's file.

@@ -13,22 +13,23 @@ import (
 // the next one of that phase. Together with those of the other jobs that were there at
 // the time, and with what the attempts say, it is what slots were given away by.
 type Planned struct {
-	At         int64 // Unix milliseconds since when
-	Phase      wire.Kind
-	Scheduling wire.Scheduling
-	Target     int      // slots
-	Place, Of  int      // in the order of precedence, from 1; 0: the plan does not name the job, or there is none
-	End        int64    // Unix milliseconds at which the job was to end by then; 0: not known
-	Queues     []Queued // what trackers are to run of it, of plans that say so
-	Share      float64  // of what homes fetch, as trackers were told; with maps
-	Turn       int      // in the order of those shares, from 1; 0: it has none of its own
+	At         int64           `msgpack:"At"` // Unix milliseconds since when
+	Phase      wire.Kind       `msgpack:"Phase"`
+	Scheduling wire.Scheduling `msgpack:"Scheduling"`
+	Target     int             `msgpack:"Target"` // slots
+	Place      int             `msgpack:"Place"`  // in the order of precedence, from 1; 0: the plan does not name the job, or there is none
+	Of         int             `msgpack:"Of"`     // jobs in that order
+	End        int64           `msgpack:"End"`    // Unix milliseconds at which the job was to end by then; 0: not known
+	Queues     []Queued        `msgpack:"Queues"` // what trackers are to run of it, of plans that say so
+	Share      float64         `msgpack:"Share"`  // of what homes fetch, as trackers were told; with maps
+	Turn       int             `msgpack:"Turn"`   // in the order of those shares, from 1; 0: it has none of its own
 }
 
 // Queued is tasks of the job in the queue of a tracker.
 type Queued struct {
-	Tracker string
-	After   int // tasks that the tracker is to run before, of this job and of others
-	Tasks   int
+	Tracker string `msgpack:"Tracker"`
+	After   int    `msgpack:"After"` // tasks that the tracker is to run before, of this job and of others
+	Tasks   int    `msgpack:"Tasks"`
 }
 
 // Same says whether two plans had the same for the job, but for its end.

@@ -29,7 +29,9 @@ const (
 	maxCutsFile   = 64 << 20
 )
 
-type cutsFile struct{ Cuts [][]byte }
+type cutsFile struct {
+	Cuts [][]byte `msgpack:"Cuts"`
+}
 
 func cutsName(staging string, job wire.JobID) string {
 	return dfs.Join(staging, job.String(), wire.StagedCuts)

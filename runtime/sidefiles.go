@@ -15,11 +15,15 @@ import (
 // is msgpack of sideFiles and its hash, like the cuts.
 const maxSideFiles = 64 << 20
 
-type sideFiles struct{ Files []sideFile } // of each side file in their order
+type sideFiles struct {
+	Files []sideFile `msgpack:"Files"` // of each side file in their order
+}
 
 type sideFile struct {
-	Name, URL      string // of the side file, and of one file that it stands for
-	Size, Modified int64  // as of a Chunk
+	Name     string `msgpack:"Name"`     // of the side file
+	URL      string `msgpack:"URL"`      // of one file that it stands for
+	Size     int64  `msgpack:"Size"`     // as of a Chunk
+	Modified int64  `msgpack:"Modified"` // likewise
 }
 
 func sideFilesName(staging string, job wire.JobID) string {

@@ -216,14 +216,14 @@ func (t *tree) endSetups() error {
 // manifest is the file .attempt of an attempt's directory, in msgpack. It is
 // written last, so a directory that has it is complete.
 type manifest struct {
-	Attempt  string
-	Files    []manifestFile // by name
-	Counters wire.Counters
+	Attempt  string         `msgpack:"Attempt"`
+	Files    []manifestFile `msgpack:"Files"` // by name
+	Counters wire.Counters  `msgpack:"Counters"`
 }
 
 type manifestFile struct {
-	Name string
-	Size int64
+	Name string `msgpack:"Name"`
+	Size int64  `msgpack:"Size"`
 }
 
 func (t *tree) writeManifest(id wire.AttemptID, m *manifest) error {

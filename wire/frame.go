@@ -8,10 +8,11 @@
 //	| length u32, big-e. | number u8| body, length-1 bytes |
 //	+--------------------+----------+----------------------+
 //
-// The body is the message's struct in msgpack, a map by field name: a reader
-// ignores names it does not know and leaves fields it does not find at zero.
-// Numbers are append-only. The length is checked against [MaxFrame], and what the body
-// decodes to against a multiple of its bytes, before any memory is taken.
+// The body is the message's struct in msgpack, a map by the names in the fields' tags: a
+// reader ignores names it does not know and leaves fields it does not find at zero. Numbers
+// and names are append-only: testdata/golden/messages.txt has the bytes of each message. The
+// length is checked against [MaxFrame], and what the body decodes to against a multiple of
+// its bytes, before any memory is taken.
 //
 // # Tokens
 //

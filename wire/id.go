@@ -46,8 +46,8 @@ func (k Kind) Slotted() bool { return k == Map || k == Reduce }
 
 // JobID names a job of a cluster for ever: job_<start>_0001.
 type JobID struct {
-	Start int64 // the cluster's bootstrap time, Unix milliseconds
-	N     int   // 1 for the cluster's first job
+	Start int64 `msgpack:"Start"` // the cluster's bootstrap time, Unix milliseconds
+	N     int   `msgpack:"N"`     // 1 for the cluster's first job
 }
 
 // IsZero says whether id names no job.
@@ -70,9 +70,9 @@ func (id FlowID) String() string { return fmt.Sprintf("flow_%d_%04d", id.Start, 
 
 // TaskID names a task of a job: task_<start>_0001_m_000003.
 type TaskID struct {
-	Job  JobID
-	Kind Kind
-	N    int // a map's split, a reduce's partition, else a running number from 0
+	Job  JobID `msgpack:"Job"`
+	Kind Kind  `msgpack:"Kind"`
+	N    int   `msgpack:"N"` // a map's split, a reduce's partition, else a running number from 0
 }
 
 func (id TaskID) String() string { return "task_" + id.suffix() }
@@ -96,8 +96,8 @@ const EpochAttempts = 1000
 // AttemptID names one try at a task: attempt_<start>_0001_m_000003_1000. N is
 // epoch·[EpochAttempts]+n, so that leaders of different epochs never give the same name.
 type AttemptID struct {
-	Task TaskID
-	N    int
+	Task TaskID `msgpack:"Task"`
+	N    int    `msgpack:"N"`
 }
 
 // IsZero says whether id names no attempt.

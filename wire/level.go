@@ -28,13 +28,17 @@ func (l Level) String() string {
 
 // Reading is what was read, and for how long that was waited for.
 type Reading struct {
-	Bytes int64
-	Took  time.Duration
+	Bytes int64         `msgpack:"Bytes"`
+	Took  time.Duration `msgpack:"Took"`
 }
 
 // Reads is what an attempt has read from machines that the file system named, by
 // how near they were.
-type Reads struct{ Node, Rack, Remote Reading }
+type Reads struct {
+	Node   Reading `msgpack:"Node"`
+	Rack   Reading `msgpack:"Rack"`
+	Remote Reading `msgpack:"Remote"`
+}
 
 // At is the reading of a level.
 func (r *Reads) At(l Level) *Reading {

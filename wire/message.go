@@ -9,52 +9,56 @@ type Message interface{ number() byte }
 type (
 	// Hello opens a tracker's stream.
 	Hello struct {
-		Version     int // Version of the sender
-		Tracker     string
-		Process     uint64 // random at process start: tells a restart from a reconnection
-		Incarnation uint64 // the last one granted to this process, 0 for none
-		Host        string // the name by which the file system knows this machine
-		Addr        string // host:port of its shuffle service
-		MapSlots    int
-		ReduceSlots int
-		Nonce       string // read from the staging directory, see Staging; empty: not read yet
-		Rack        string // "/dc1/r7"; empty: not told
-		DisksLeft   int    // how often this process has left a disk alone
+		Version     int    `msgpack:"Version"` // Version of the sender
+		Tracker     string `msgpack:"Tracker"`
+		Process     uint64 `msgpack:"Process"`     // random at process start: tells a restart from a reconnection
+		Incarnation uint64 `msgpack:"Incarnation"` // the last one granted to this process, 0 for none
+		Host        string `msgpack:"Host"`        // the name by which the file system knows this machine
+		Addr        string `msgpack:"Addr"`        // host:port of its shuffle service
+		MapSlots    int    `msgpack:"MapSlots"`
+		ReduceSlots int    `msgpack:"ReduceSlots"`
+		Nonce       string `msgpack:"Nonce"`     // read from the staging directory, see Staging; empty: not read yet
+		Rack        string `msgpack:"Rack"`      // "/dc1/r7"; empty: not told
+		DisksLeft   int    `msgpack:"DisksLeft"` // how often this process has left a disk alone
 	}
 
 	// Staging answers a Hello without the right Nonce: the tracker is to read it
 	// from that file and say Hello once more on the same stream, or NoStaging.
-	Staging struct{ File string } // URL
+	Staging struct {
+		File string `msgpack:"File"` // URL
+	}
 
 	// NoStaging says that the file of a Staging could not be read.
-	NoStaging struct{ Reason string }
+	NoStaging struct {
+		Reason string `msgpack:"Reason"`
+	}
 
 	// Welcome answers Hello once the registration is in the log.
 	Welcome struct {
-		Epoch       uint64
-		Incarnation uint64
-		Lease       time.Duration // silence after which either side gives the other up
-		Cluster     string        // id of the cluster
+		Epoch       uint64        `msgpack:"Epoch"`
+		Incarnation uint64        `msgpack:"Incarnation"`
+		Lease       time.Duration `msgpack:"Lease"`   // silence after which either side gives the other up
+		Cluster     string        `msgpack:"Cluster"` // id of the cluster
 	}
 
 	// Refuse answers Hello or ends a stream, saying why.
 	Refuse struct {
-		Reason string
-		Leader string // host:port of the job tracker that leads, as far as known, when this one does not
+		Reason string `msgpack:"Reason"`
+		Leader string `msgpack:"Leader"` // host:port of the job tracker that leads, as far as known, when this one does not
 	}
 
 	// Inventory is all a tracker has, sent after every Welcome, in pages.
 	Inventory struct {
-		Attempts []Report // running and, of live jobs, ended
-		Homes    []HomeReport
-		Jobs     []JobID // others of which it has something, if only a worker
-		More     bool    // another page follows
+		Attempts []Report     `msgpack:"Attempts"` // running and, of live jobs, ended
+		Homes    []HomeReport `msgpack:"Homes"`
+		Jobs     []JobID      `msgpack:"Jobs"` // others of which it has something, if only a worker
+		More     bool         `msgpack:"More"` // another page follows
 	}
 
 	// Heartbeat renews the lease and carries the running attempts' progress.
 	Heartbeat struct {
-		Attempts []Report
-		Rate     float64 // bytes a second that its homes fetched of late while there was something to fetch; 0: not measured
+		Attempts []Report `msgpack:"Attempts"`
+		Rate     float64  `msgpack:"Rate"` // bytes a second that its homes fetched of late while there was something to fetch; 0: not measured
 	}
 
 	// Ack answers a Heartbeat: the leader lives, and leads.
@@ -62,130 +66,134 @@ type (
 
 	// Capacity tells that the tracker's slots have changed, as by a disk that fails.
 	Capacity struct {
-		MapSlots    int
-		ReduceSlots int
-		Reason      string
-		DisksLeft   int // as in Hello
+		MapSlots    int    `msgpack:"MapSlots"`
+		ReduceSlots int    `msgpack:"ReduceSlots"`
+		Reason      string `msgpack:"Reason"`
+		DisksLeft   int    `msgpack:"DisksLeft"` // as in Hello
 	}
 
 	// Report tells an attempt's new state, at once.
 	Report struct {
-		Attempt AttemptID
-		State   AttemptState
-		Bytes   Progress
-		Digest  uint64  // of a reduce: sum of the MapOutput.Digest of what it reads; 0: not known
-		Result  *Result // when the state is final
+		Attempt AttemptID    `msgpack:"Attempt"`
+		State   AttemptState `msgpack:"State"`
+		Bytes   Progress     `msgpack:"Bytes"`
+		Digest  uint64       `msgpack:"Digest"` // of a reduce: sum of the MapOutput.Digest of what it reads; 0: not known
+		Result  *Result      `msgpack:"Result"` // when the state is final
 	}
 
 	// HomeReport tells what a home has gathered.
 	HomeReport struct {
-		Job        JobID
-		Partition  int
-		Generation Generation
-		Maps       int    // map outputs at hand
-		Digest     uint64 // sum of the digests of those outputs
-		Bytes      int64  // of this partition, at hand
-		Complete   bool   // all maps' outputs at hand
+		Job        JobID      `msgpack:"Job"`
+		Partition  int        `msgpack:"Partition"`
+		Generation Generation `msgpack:"Generation"`
+		Maps       int        `msgpack:"Maps"`     // map outputs at hand
+		Digest     uint64     `msgpack:"Digest"`   // sum of the digests of those outputs
+		Bytes      int64      `msgpack:"Bytes"`    // of this partition, at hand
+		Complete   bool       `msgpack:"Complete"` // all maps' outputs at hand
 	}
 
 	// OutputLost says that a map's output cannot be had from where it should be.
 	OutputLost struct {
-		Job     JobID
-		Map     int
-		Attempt int    // the AttemptID's N
-		Corrupt bool   // it was there and its checksum failed
-		Reason  string // as it was seen, with the addresses
+		Job     JobID  `msgpack:"Job"`
+		Map     int    `msgpack:"Map"`
+		Attempt int    `msgpack:"Attempt"` // the AttemptID's N
+		Corrupt bool   `msgpack:"Corrupt"` // it was there and its checksum failed
+		Reason  string `msgpack:"Reason"`  // as it was seen, with the addresses
 	}
 
 	// Launch starts an attempt.
 	Launch struct {
-		Epoch      uint64
-		Attempt    AttemptID
-		Staging    string     // the submission's
-		Index      int        // of the job in the submission's Plan
-		Generation Generation // of the home a reduce reads
-		Subject    AttemptID  // the attempt that a fence settles
-		Outcome    State      // Failed or Killed, for a cleanup
-		Timeout    time.Duration
-		Memory     int64  // bytes that the attempt's processes may have resident, 0: any
-		Processes  int    // how many it may have, 0: any
-		Rack       string // where the tracker stands, by what is known of racks
-		Token      string // of the job
+		Epoch      uint64        `msgpack:"Epoch"`
+		Attempt    AttemptID     `msgpack:"Attempt"`
+		Staging    string        `msgpack:"Staging"`    // the submission's
+		Index      int           `msgpack:"Index"`      // of the job in the submission's Plan
+		Generation Generation    `msgpack:"Generation"` // of the home a reduce reads
+		Subject    AttemptID     `msgpack:"Subject"`    // the attempt that a fence settles
+		Outcome    State         `msgpack:"Outcome"`    // Failed or Killed, for a cleanup
+		Timeout    time.Duration `msgpack:"Timeout"`
+		Memory     int64         `msgpack:"Memory"`    // bytes that the attempt's processes may have resident, 0: any
+		Processes  int           `msgpack:"Processes"` // how many it may have, 0: any
+		Rack       string        `msgpack:"Rack"`      // where the tracker stands, by what is known of racks
+		Token      string        `msgpack:"Token"`     // of the job
 	}
 
 	// Kill ends an attempt.
 	Kill struct {
-		Epoch   uint64
-		Attempt AttemptID
-		Reason  string
+		Epoch   uint64    `msgpack:"Epoch"`
+		Attempt AttemptID `msgpack:"Attempt"`
+		Reason  string    `msgpack:"Reason"`
 	}
 
 	// Grant lets an attempt commit its output.
 	Grant struct {
-		Epoch   uint64
-		Attempt AttemptID
+		Epoch   uint64    `msgpack:"Epoch"`
+		Attempt AttemptID `msgpack:"Attempt"`
 	}
 
 	// SetHome makes the tracker the home of a partition.
 	SetHome struct {
-		Epoch      uint64
-		Job        JobID
-		Partition  int
-		Generation Generation
-		Maps       int    // outputs to gather
-		Token      string // of the job
+		Epoch      uint64     `msgpack:"Epoch"`
+		Job        JobID      `msgpack:"Job"`
+		Partition  int        `msgpack:"Partition"`
+		Generation Generation `msgpack:"Generation"`
+		Maps       int        `msgpack:"Maps"`  // outputs to gather
+		Token      string     `msgpack:"Token"` // of the job
 	}
 
 	// Outputs tells a tracker with homes of the job where map outputs are. A map
 	// named again has a new output: the old one must not be used any more.
 	Outputs struct {
-		Epoch   uint64
-		Job     JobID
-		Outputs []MapOutput
+		Epoch   uint64      `msgpack:"Epoch"`
+		Job     JobID       `msgpack:"Job"`
+		Outputs []MapOutput `msgpack:"Outputs"`
 	}
 
 	// Shares says how a tracker's fetchers serve the jobs of its homes: those named
 	// first go first, each up to its share as long as others have something to fetch;
 	// those not named come last, alike. Each replaces the one before.
 	Shares struct {
-		Epoch  uint64
-		Shares []JobShare
+		Epoch  uint64     `msgpack:"Epoch"`
+		Shares []JobShare `msgpack:"Shares"`
 	}
 
 	// Drained tells a tracker that was to drain that nobody needs it any more. It ends.
-	Drained struct{ Epoch uint64 }
+	Drained struct {
+		Epoch uint64 `msgpack:"Epoch"`
+	}
 
 	// DropJob lets a tracker forget an ended job and remove its data.
 	DropJob struct {
-		Epoch uint64
-		Job   JobID
-		Done  string // staging directory of its submission, if that was the last of its jobs; empty also from a leader that does not know the job any more
+		Epoch uint64 `msgpack:"Epoch"`
+		Job   JobID  `msgpack:"Job"`
+		Done  string `msgpack:"Done"` // staging directory of its submission, if that was the last of its jobs; empty also from a leader that does not know the job any more
 	}
 )
 
 // Between a task tracker and its worker processes.
 type (
 	// WorkerHello is a worker's first message: it is a job of ours and ready.
-	WorkerHello struct{ Protocol int }
+	WorkerHello struct {
+		Protocol int `msgpack:"Protocol"`
+	}
 
 	// Run tells a worker to run an attempt. A worker runs one at a time.
 	Run struct {
-		Attempt AttemptID
-		Staging string    // the submission's
-		Index   int       // of the job in the submission's Plan
-		Dir     string    // the attempt's own local directory, made by the tracker
-		Logs    string    // directory for its stdout and stderr
-		Runs    []Segment // the partition, for a reduce
-		Subject AttemptID // the attempt that a fence settles
-		Outcome State     // Failed or Killed, for a cleanup
-		Host    string    // the tracker's, by which the file system knows it
-		Rack    string    // as in Launch
+		Attempt AttemptID `msgpack:"Attempt"`
+		Staging string    `msgpack:"Staging"` // the submission's
+		Index   int       `msgpack:"Index"`   // of the job in the submission's Plan
+		Dir     string    `msgpack:"Dir"`     // the attempt's own local directory, made by the tracker
+		Logs    string    `msgpack:"Logs"`    // directory for its stdout and stderr
+		Runs    []Segment `msgpack:"Runs"`    // the partition, for a reduce
+		Subject AttemptID `msgpack:"Subject"` // the attempt that a fence settles
+		Outcome State     `msgpack:"Outcome"` // Failed or Killed, for a cleanup
+		Host    string    `msgpack:"Host"`    // the tracker's, by which the file system knows it
+		Rack    string    `msgpack:"Rack"`    // as in Launch
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.
 	WorkerProgress struct {
-		Bytes    Progress
-		Activity uint64 // grows with every record, status or counter: no growth for long is a hang
+		Bytes    Progress `msgpack:"Bytes"`
+		Activity uint64   `msgpack:"Activity"` // grows with every record, status or counter: no growth for long is a hang
 	}
 
 	// CommitReady asks for the grant: all output is written, closed and named.
@@ -195,7 +203,9 @@ type (
 	CommitGranted struct{}
 
 	// WorkerDone ends an attempt.
-	WorkerDone struct{ Result Result }
+	WorkerDone struct {
+		Result Result `msgpack:"Result"`
+	}
 )
 
 // AttemptState is where an attempt is in its life.
@@ -230,57 +240,57 @@ func (s AttemptState) Final() bool { return s >= AttemptSucceeded }
 
 // Result is how an attempt ended.
 type Result struct {
-	Error string // empty: it succeeded
-	Fatal bool   // another attempt would fail alike: missing input, existing output
-	Log   string // last lines of its stderr, when it failed
+	Error string `msgpack:"Error"` // empty: it succeeded
+	Fatal bool   `msgpack:"Fatal"` // another attempt would fail alike: missing input, existing output
+	Log   string `msgpack:"Log"`   // last lines of its stderr, when it failed
 
-	Counters  Counters
-	Bytes     int64         // read by a map, or by a reduce
-	Took      time.Duration // from launch to end, measured by the tracker
-	Output    *MapOutput    // of a map whose job has reduces
-	Splits    *SplitsDone   // of a setup
-	Committed bool          // of a fence: its subject has committed
-	Lost      []OutputLost  // segments a reduce could not read; no fault of its own
-	Reads     Reads         // of input, as far as the file system tells whence it came
+	Counters  Counters      `msgpack:"Counters"`
+	Bytes     int64         `msgpack:"Bytes"`     // read by a map, or by a reduce
+	Took      time.Duration `msgpack:"Took"`      // from launch to end, measured by the tracker
+	Output    *MapOutput    `msgpack:"Output"`    // of a map whose job has reduces
+	Splits    *SplitsDone   `msgpack:"Splits"`    // of a setup
+	Committed bool          `msgpack:"Committed"` // of a fence: its subject has committed
+	Lost      []OutputLost  `msgpack:"Lost"`      // segments a reduce could not read; no fault of its own
+	Reads     Reads         `msgpack:"Reads"`     // of input, as far as the file system tells whence it came
 }
 
 // MapOutput is the one segment file of a map attempt, all partitions in it.
 type MapOutput struct {
-	Map     int
-	Attempt int    // the AttemptID's N
-	Tracker string // where it is
-	Addr    string // host:port of that tracker's shuffle service
-	Bytes   int64  // of its partitions, which is what homes gather of it
-	Digest  uint64 // over the partitions' digests: equal digests, equal records
+	Map     int    `msgpack:"Map"`
+	Attempt int    `msgpack:"Attempt"` // the AttemptID's N
+	Tracker string `msgpack:"Tracker"` // where it is
+	Addr    string `msgpack:"Addr"`    // host:port of that tracker's shuffle service
+	Bytes   int64  `msgpack:"Bytes"`   // of its partitions, which is what homes gather of it
+	Digest  uint64 `msgpack:"Digest"`  // over the partitions' digests: equal digests, equal records
 }
 
 // SplitsDone is what a setup attempt made.
 type SplitsDone struct {
-	Maps int
-	Hash uint64 // of the staged splits file
+	Maps int    `msgpack:"Maps"`
+	Hash uint64 `msgpack:"Hash"` // of the staged splits file
 }
 
 // Segment is a sorted run that a reduce reads: one partition of one map output,
 // or several merged.
 type Segment struct {
-	Map     int // -1: merged from several
-	Attempt int // the AttemptID's N
-	File    string
-	URL     string // where to stream it from when File is empty
-	Offset  int64
-	Length  int64
+	Map     int    `msgpack:"Map"`     // -1: merged from several
+	Attempt int    `msgpack:"Attempt"` // the AttemptID's N
+	File    string `msgpack:"File"`
+	URL     string `msgpack:"URL"` // where to stream it from when File is empty
+	Offset  int64  `msgpack:"Offset"`
+	Length  int64  `msgpack:"Length"`
 }
 
 // JobShare is a job's part of the bandwidth with which a tracker fetches.
 type JobShare struct {
-	Job   JobID
-	Share float64 // from 0 to 1
+	Job   JobID   `msgpack:"Job"`
+	Share float64 `msgpack:"Share"` // from 0 to 1
 }
 
 // Generation numbers a partition's homes; the higher one wins.
 type Generation struct {
-	Epoch uint64
-	N     int
+	Epoch uint64 `msgpack:"Epoch"`
+	N     int    `msgpack:"N"`
 }
 
 // Less orders generations.

@@ -13,36 +13,38 @@ import (
 // stages it, the job tracker schedules by it, and every worker's own Plan must
 // equal it. A single job is a Plan with one job and an empty Flow.
 type Plan struct {
-	Flow string // the flow's name
-	Jobs []JobPlan
+	Flow string    `msgpack:"Flow"` // the flow's name
+	Jobs []JobPlan `msgpack:"Jobs"`
 }
 
 // JobPlan describes one job.
 type JobPlan struct {
-	Name       string
-	Inputs     []InputPlan
-	Reduces    int  // 0: map-only
-	Combine    bool // a combiner shrinks map output
-	TotalOrder bool // partitions are key ranges, sampled by the setup attempt
+	Name       string      `msgpack:"Name"`
+	Inputs     []InputPlan `msgpack:"Inputs"`
+	Reduces    int         `msgpack:"Reduces"`    // 0: map-only
+	Combine    bool        `msgpack:"Combine"`    // a combiner shrinks map output
+	TotalOrder bool        `msgpack:"TotalOrder"` // partitions are key ranges, sampled by the setup attempt
 
 	// Types as the author wrote them, for the description check and for messages.
-	Key, Value       string // what maps emit
-	OutKey, OutValue string // what the job writes
+	Key      string `msgpack:"Key"`      // what maps emit
+	Value    string `msgpack:"Value"`    // likewise
+	OutKey   string `msgpack:"OutKey"`   // what the job writes
+	OutValue string `msgpack:"OutValue"` // likewise
 
-	Format  string   // of the output: "text", "raw", "binary" or the author's
-	Output  string   // URL of the output directory; empty: temporary, read by a later job
-	Outputs []string // named outputs beside the main one
+	Format  string   `msgpack:"Format"`  // of the output: "text", "raw", "binary" or the author's
+	Output  string   `msgpack:"Output"`  // URL of the output directory; empty: temporary, read by a later job
+	Outputs []string `msgpack:"Outputs"` // named outputs beside the main one
 
-	Properties map[string]string // resolved: -D over Job.Properties over defaults
-	Files      map[string]string // side files: name to URL
+	Properties map[string]string `msgpack:"Properties"` // resolved: -D over Job.Properties over defaults
+	Files      map[string]string `msgpack:"Files"`      // side files: name to URL
 }
 
 // InputPlan describes one input of a job: paths, or an earlier job of the flow.
 type InputPlan struct {
-	Format     string   // one that package runtime lists, or the author's
-	RecordSize int      // bytes, for "records"
-	Paths      []string // URLs: files, directories, globs
-	From       int      // 1 + index in Plan.Jobs of the job that writes it; 0: Paths
+	Format     string   `msgpack:"Format"`     // one that package runtime lists, or the author's
+	RecordSize int      `msgpack:"RecordSize"` // bytes, for "records"
+	Paths      []string `msgpack:"Paths"`      // URLs: files, directories, globs
+	From       int      `msgpack:"From"`       // 1 + index in Plan.Jobs of the job that writes it; 0: Paths
 }
 
 // After lists the indexes in Plan.Jobs of the jobs whose output j reads, each once, ascending.
@@ -73,25 +75,25 @@ func insertOnce(sorted []int, n int) []int {
 // Submission is what a client hands in: a Plan and how to run its program. The
 // same key always gets the same answer, so a client may submit again in doubt.
 type Submission struct {
-	Key     string // random, chosen by the client
-	Owner   string
-	Staging string // URL of the directory with this submission's files
-	Plan    Plan
-	Program Program
-	Terms   Terms
+	Key     string  `msgpack:"Key"` // random, chosen by the client
+	Owner   string  `msgpack:"Owner"`
+	Staging string  `msgpack:"Staging"` // URL of the directory with this submission's files
+	Plan    Plan    `msgpack:"Plan"`
+	Program Program `msgpack:"Program"`
+	Terms   Terms   `msgpack:"Terms"`
 
 	// When Terms.Deadline is over, in Unix milliseconds by the leader's clock; 0: the
 	// deadline is counted from when the submission is taken. The log has it in the Terms.
-	Due int64 `msgpack:",omitempty"`
+	Due int64 `msgpack:"Due,omitempty"`
 }
 
 // Program says how to start the job's binary.
 type Program struct {
-	Path  string            // URL of the executable
-	Hash  string            // its SHA-256 in hex; empty: Path is run where it lies
-	Args  []string          // the job's own arguments, as the user typed them
-	Flags map[string]string // every flag's value as the client saw it, defaults too
-	Dir   string            // the client's working directory, to which the plan's relative paths were relative
+	Path  string            `msgpack:"Path"`  // URL of the executable
+	Hash  string            `msgpack:"Hash"`  // its SHA-256 in hex; empty: Path is run where it lies
+	Args  []string          `msgpack:"Args"`  // the job's own arguments, as the user typed them
+	Flags map[string]string `msgpack:"Flags"` // every flag's value as the client saw it, defaults too
+	Dir   string            `msgpack:"Dir"`   // the client's working directory, to which the plan's relative paths were relative
 }
 
 // What lies in a cluster's staging directory beside the submissions'.
@@ -151,30 +153,31 @@ func (s State) Ended() bool { return s >= Succeeded }
 
 // Progress counts a phase's bytes.
 type Progress struct {
-	Done, Total int64
+	Done  int64 `msgpack:"Done"`
+	Total int64 `msgpack:"Total"`
 }
 
 // JobStatus is what a user can see of a job.
 type JobStatus struct {
-	ID       JobID
-	Name     string
-	State    State
-	Maps     TaskCounts
-	Reduces  TaskCounts
-	Read     Progress // bytes of input read by maps
-	Shuffled Progress // bytes of map output at the partitions' homes
-	Reduced  Progress // bytes of partitions read by reduces
-	Counters Counters
-	Error    string // why it failed or was killed
-	Waits    string // "for …": what it waits for, when it does
-	Terms    Terms
-	Held     bool          // suspended: no task is launched
-	Troubles []string      // attempts that failed, outputs and trackers that were lost; see [MaxTroubles]
-	Elapsed  time.Duration // since submission
-	Ends     time.Duration `msgpack:",omitempty"` // predicted, from submission to its end; 0: not known
-	Owner    string        // who has submitted it; empty: it is not known any more
-	Flow     FlowID        // that it is of; zero: it stands alone
-	With     JobID         // the job of its flow that has taken it with it; zero: none has
+	ID       JobID         `msgpack:"ID"`
+	Name     string        `msgpack:"Name"`
+	State    State         `msgpack:"State"`
+	Maps     TaskCounts    `msgpack:"Maps"`
+	Reduces  TaskCounts    `msgpack:"Reduces"`
+	Read     Progress      `msgpack:"Read"`     // bytes of input read by maps
+	Shuffled Progress      `msgpack:"Shuffled"` // bytes of map output at the partitions' homes
+	Reduced  Progress      `msgpack:"Reduced"`  // bytes of partitions read by reduces
+	Counters Counters      `msgpack:"Counters"`
+	Error    string        `msgpack:"Error"` // why it failed or was killed
+	Waits    string        `msgpack:"Waits"` // "for …": what it waits for, when it does
+	Terms    Terms         `msgpack:"Terms"`
+	Held     bool          `msgpack:"Held"`           // suspended: no task is launched
+	Troubles []string      `msgpack:"Troubles"`       // attempts that failed, outputs and trackers that were lost; see [MaxTroubles]
+	Elapsed  time.Duration `msgpack:"Elapsed"`        // since submission
+	Ends     time.Duration `msgpack:"Ends,omitempty"` // predicted, from submission to its end; 0: not known
+	Owner    string        `msgpack:"Owner"`          // who has submitted it; empty: it is not known any more
+	Flow     FlowID        `msgpack:"Flow"`           // that it is of; zero: it stands alone
+	With     JobID         `msgpack:"With"`           // the job of its flow that has taken it with it; zero: none has
 }
 
 // MaxTroubles is how many of a job's losses of trackers are told, and how many of its other
@@ -183,7 +186,10 @@ const MaxTroubles = 20
 
 // TaskCounts counts a phase's tasks.
 type TaskCounts struct {
-	Total, Running, Done, FailedAttempts int
+	Total          int `msgpack:"Total"`
+	Running        int `msgpack:"Running"`
+	Done           int `msgpack:"Done"`
+	FailedAttempts int `msgpack:"FailedAttempts"`
 }
 
 // Counters are sums over a job's successful attempts, by Hadoop's groups and names.

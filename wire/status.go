@@ -2,21 +2,21 @@ package wire
 
 // AttemptStatus is what can be seen of an attempt.
 type AttemptStatus struct {
-	Attempt AttemptID
-	Tracker string
-	Addr    string // host:port at which the tracker serves its logs
-	State   AttemptState
-	Bytes   Progress
-	Began   int64  // Unix milliseconds, by the leader's clock
-	Took    int64  // milliseconds, when the state is final
-	Error   string // why it failed or was killed
-	Level   Level  // of a map: how near to its input it was launched
-	Reads   Reads  // as in Result, when the state is final
+	Attempt AttemptID    `msgpack:"Attempt"`
+	Tracker string       `msgpack:"Tracker"`
+	Addr    string       `msgpack:"Addr"` // host:port at which the tracker serves its logs
+	State   AttemptState `msgpack:"State"`
+	Bytes   Progress     `msgpack:"Bytes"`
+	Began   int64        `msgpack:"Began"` // Unix milliseconds, by the leader's clock
+	Took    int64        `msgpack:"Took"`  // milliseconds, when the state is final
+	Error   string       `msgpack:"Error"` // why it failed or was killed
+	Level   Level        `msgpack:"Level"` // of a map: how near to its input it was launched
+	Reads   Reads        `msgpack:"Reads"` // as in Result, when the state is final
 
 	// When it was given its slot, like Began; it has the slot until Took after Began.
 	// 0: an earlier leader has given it. Then Began is worked out: Took before this leader
 	// heard of the attempt's end, or when it first heard of the attempt.
-	Launched int64
+	Launched int64 `msgpack:"Launched"`
 }
 
 // JobAttempts is a job's attempts and what it takes to read their logs.

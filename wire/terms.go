@@ -11,18 +11,18 @@ import (
 // of its flow together. They can be changed while it runs. Times are counted from
 // the submission, so that no clock but the leader's matters.
 type Terms struct {
-	Priority Priority
-	Weight   float64       // of its cost, where the metric is weighted; 0: 1
-	Deadline time.Duration // may be in the past; 0: none
-	SLA      []SLAStep     // by time
-	Batch    string        // jobs of one batch are planned together; empty: alone
-	Pool     string        // empty: "default"
+	Priority Priority      `msgpack:"Priority"`
+	Weight   float64       `msgpack:"Weight"`   // of its cost, where the metric is weighted; 0: 1
+	Deadline time.Duration `msgpack:"Deadline"` // may be in the past; 0: none
+	SLA      []SLAStep     `msgpack:"SLA"`      // by time
+	Batch    string        `msgpack:"Batch"`    // jobs of one batch are planned together; empty: alone
+	Pool     string        `msgpack:"Pool"`     // empty: "default"
 }
 
 // SLAStep is what ending after a time costs in total.
 type SLAStep struct {
-	After time.Duration
-	Cost  float64
+	After time.Duration `msgpack:"After"`
+	Cost  float64       `msgpack:"Cost"`
 }
 
 // DefaultPool is the pool of those who name none.
@@ -77,9 +77,9 @@ func ParsePriority(text string) (Priority, error) {
 // Scheduling is how a cluster shares its slots, by the names of the command line.
 // What is empty is left as it is, where something is.
 type Scheduling struct {
-	Scheduler string // "fifo", "flex", …
-	Metric    string // "sum-response", …
-	Delay     string // "none", "fixed=3s", "paper", "dynamic"
+	Scheduler string `msgpack:"Scheduler"` // "fifo", "flex", …
+	Metric    string `msgpack:"Metric"`    // "sum-response", …
+	Delay     string `msgpack:"Delay"`     // "none", "fixed=3s", "paper", "dynamic"
 }
 
 // Over is s with what is empty taken from base.

@@ -76,7 +76,7 @@ func (f *filler) fields(v reflect.Value, path string) error {
 		case !field.IsExported() || field.Anonymous:
 			return fmt.Errorf("%v.%s: only exported fields with a name are encoded", v.Type(), field.Name)
 		case name == "":
-			name = field.Name
+			return fmt.Errorf("%v.%s needs a tag `%s:\"%s\"`: else its bytes change when it is renamed", v.Type(), field.Name, f.form, field.Name)
 		}
 		name = strings.TrimPrefix(path+"."+name, ".")
 		if options != "" {

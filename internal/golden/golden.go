@@ -58,10 +58,13 @@ func Run(t *testing.T, file string, records map[string]Record) {
 	t.Helper()
 	found := make(map[string]bool)
 	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
-		name := d.CmdArgs[0].Key
+		var name string
+		if len(d.CmdArgs) > 0 {
+			name = d.CmdArgs[0].Key
+		}
 		r, ok := records[name]
 		if d.Cmd != "record" || !ok {
-			d.Fatalf(t, "%s %s: there is no such record", d.Cmd, name)
+			d.Fatalf(t, "there is no %s %s", d.Cmd, name)
 		}
 		found[name] = true
 		text, err := r.text()

@@ -44,15 +44,17 @@ omitempty: p[0].m
 // TestRefused: what is not pinned, or lost on the way, is named.
 func TestRefused(t *testing.T) {
 	type hidden struct{ n int }
+	type untagged struct{ N int }
 	type lost struct {
 		N int `msgpack:"n"`
 	}
 	_ = hidden{n: 1}
 	forgets := func([]byte, any) error { return nil }
 	for want, try := range map[string]func() (string, error){
-		"golden.hidden.n: only exported":  func() (string, error) { return textOf[hidden](msgpack.Unmarshal) },
-		"is decoded as &{N:0}":            func() (string, error) { return textOf[lost](forgets) },
-		"A: no values are chosen for the": func() (string, error) { return textOf[struct{ A any }](msgpack.Unmarshal) },
+		"golden.hidden.n: only exported":                func() (string, error) { return textOf[hidden](msgpack.Unmarshal) },
+		"golden.untagged.N needs a tag `msgpack:\"N\"`": func() (string, error) { return textOf[[]untagged](msgpack.Unmarshal) },
+		"is decoded as &{N:0}":                          func() (string, error) { return textOf[lost](forgets) },
+		"no values are chosen for the type interface":   func() (string, error) { return textOf[any](msgpack.Unmarshal) },
 	} {
 		if text, err := try(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q\n%s", err, want, text)

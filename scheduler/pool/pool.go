@@ -16,19 +16,19 @@ import (
 // Table is the pools of a cluster. The zero Table has none: every name is a pool
 // without minima and maxima, of weight 1.
 type Table struct {
-	Pools    []Pool   // by name
-	From     string   // the file it was read from; empty: none
-	Warnings []string // what the file says and nobody obeys, the first of it
+	Pools    []Pool   `msgpack:"Pools"`    // by name
+	From     string   `msgpack:"From"`     // the file it was read from; empty: none
+	Warnings []string `msgpack:"Warnings"` // what the file says and nobody obeys, the first of it
 }
 
 // Pool is one pool. Slots are by phase: maps, reduces.
 type Pool struct {
-	Name       string
-	Min        [2]int   // guaranteed
-	Max        [2]int   // at most; Unlimited
-	Weight     float64  // 0: 1
-	MaxRunning int      // jobs that have slots at a time; Unlimited
-	Submitters []string // who may submit; none: everybody
+	Name       string   `msgpack:"Name"`
+	Min        [2]int   `msgpack:"Min"`        // guaranteed
+	Max        [2]int   `msgpack:"Max"`        // at most; Unlimited
+	Weight     float64  `msgpack:"Weight"`     // 0: 1
+	MaxRunning int      `msgpack:"MaxRunning"` // jobs that have slots at a time; Unlimited
+	Submitters []string `msgpack:"Submitters"` // who may submit; none: everybody
 }
 
 // Unlimited is the maximum of a pool that has none.

@@ -12,8 +12,8 @@ type Flow []Node
 // Node is a job of a flow.
 type Node struct {
 	Job
-	Tasks int   // maps
-	After []int `json:",omitempty"` // positions of the jobs that it reads; one map reads one of them
+	Tasks int   `json:"Tasks"`           // maps
+	After []int `json:"After,omitempty"` // positions of the jobs that it reads; one map reads one of them
 }
 
 // String is the flow as an argument of the program.

@@ -16,8 +16,9 @@
 //	| version u8 | number u8 | msgpack of the fact, short names   |
 //	+------------+-----------+------------------------------------+
 //
-// Numbers are append-only. An unknown version or number is refused with [ErrUnknownFact]:
-// other job trackers have applied it, so that this one must not go on.
+// Numbers and field names are append-only: testdata/golden/log.txt has the bytes. An unknown
+// version or number is refused with [ErrUnknownFact]: other job trackers have applied it, so
+// that this one must not go on.
 //
 // A snapshot, where version 1 may have fields that are not known any more, and those of
 // version 2 which are not known are refused:

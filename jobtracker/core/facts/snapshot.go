@@ -17,62 +17,62 @@ const snapshotVersion = 2
 // factsSnapshot is the msgpack behind the version byte. Lists are sorted, so equal Facts
 // give equal bytes.
 type factsSnapshot struct {
-	Index        uint64
-	Epoch        uint64
-	Leader       TookOffice
-	Boot         Bootstrapped
-	Incarnations uint64
-	LastJob      int
-	Trackers     []Tracker
-	Submissions  []submissionSnapshot
-	Jobs         []jobSnapshot
-	Ended        []int
-	Scheduled    Scheduled
-	Pooled       Pooled
-	Drains       int
-	Draining     []drainSnapshot
+	Index        uint64               `msgpack:"Index"`
+	Epoch        uint64               `msgpack:"Epoch"`
+	Leader       TookOffice           `msgpack:"Leader"`
+	Boot         Bootstrapped         `msgpack:"Boot"`
+	Incarnations uint64               `msgpack:"Incarnations"`
+	LastJob      int                  `msgpack:"LastJob"`
+	Trackers     []Tracker            `msgpack:"Trackers"`
+	Submissions  []submissionSnapshot `msgpack:"Submissions"`
+	Jobs         []jobSnapshot        `msgpack:"Jobs"`
+	Ended        []int                `msgpack:"Ended"`
+	Scheduled    Scheduled            `msgpack:"Scheduled"`
+	Pooled       Pooled               `msgpack:"Pooled"`
+	Drains       int                  `msgpack:"Drains"`
+	Draining     []drainSnapshot      `msgpack:"Draining"`
 }
 
 type drainSnapshot struct {
-	Tracker string
-	N       int
-	Process uint64
-	Rested  int `msgpack:",omitempty"`
+	Tracker string `msgpack:"Tracker"`
+	N       int    `msgpack:"N"`
+	Process uint64 `msgpack:"Process"`
+	Rested  int    `msgpack:"Rested,omitempty"`
 }
 
 type submissionSnapshot struct {
-	Key     string
-	First   int
-	Jobs    int
-	At      int64
-	Staging string
-	Body    *wire.Submission
-	Swept   bool
+	Key     string           `msgpack:"Key"`
+	First   int              `msgpack:"First"`
+	Jobs    int              `msgpack:"Jobs"`
+	At      int64            `msgpack:"At"`
+	Staging string           `msgpack:"Staging"`
+	Body    *wire.Submission `msgpack:"Body"`
+	Swept   bool             `msgpack:"Swept"`
 
-	Changes   int
-	Terms     wire.Terms
-	Suspended bool
+	Changes   int        `msgpack:"Changes"`
+	Terms     wire.Terms `msgpack:"Terms"`
+	Suspended bool       `msgpack:"Suspended"`
 
 	// Of submissions with a secret, so that those before have the bytes they had.
-	Owner  string `msgpack:",omitempty"`
-	Secret []byte `msgpack:",omitempty"`
+	Owner  string `msgpack:"Owner,omitempty"`
+	Secret []byte `msgpack:"Secret,omitempty"`
 }
 
 type jobSnapshot struct {
-	N           int
-	Key         string // of its submission
-	Index       int
-	Name        string
-	Reduces     int
-	Maps        int
-	SplitsHash  uint64
-	Digests     bool
-	DigestsHash uint64
-	Done        []uint64
-	Grants      [][2]int
-	Stop        *Stopped
-	Committing  bool
-	End         *Ended
+	N           int      `msgpack:"N"`
+	Key         string   `msgpack:"Key"` // of its submission
+	Index       int      `msgpack:"Index"`
+	Name        string   `msgpack:"Name"`
+	Reduces     int      `msgpack:"Reduces"`
+	Maps        int      `msgpack:"Maps"`
+	SplitsHash  uint64   `msgpack:"SplitsHash"`
+	Digests     bool     `msgpack:"Digests"`
+	DigestsHash uint64   `msgpack:"DigestsHash"`
+	Done        []uint64 `msgpack:"Done"`
+	Grants      [][2]int `msgpack:"Grants"`
+	Stop        *Stopped `msgpack:"Stop"`
+	Committing  bool     `msgpack:"Committing"`
+	End         *Ended   `msgpack:"End"`
 }
 
 func (f *Facts) Snapshot() ([]byte, error) {
