@@ -140,7 +140,7 @@ func encodeSnapshotHeader(index uint64) []byte {
 
 func decodeSnapshot(data []byte) (index uint64, facts []byte, err error) {
 	if len(data) < snapshotHeader || !bytes.HasPrefix(data, []byte(snapshotMagic)) {
-		return 0, nil, errors.New("snapshot of another version")
+		return 0, nil, fmt.Errorf("%w: it begins with %q, not with %q", errFormat, data[:min(len(data), len(snapshotMagic))], snapshotMagic)
 	}
 	return binary.BigEndian.Uint64(data[len(snapshotMagic):]), data[snapshotHeader:], nil
 }

@@ -33,6 +33,10 @@ type found struct {
 	bytes    int64 // of entries behind the snapshot
 }
 
+// errFormat reports a segment or snapshot that another build has written, and this one cannot
+// read.
+var errFormat = errors.New("this build does not read its format, so start the build that wrote it")
+
 // holdsState says whether there is anything in dir that a replica has written.
 func holdsState(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, metadb.FileName))
@@ -86,6 +90,9 @@ func (f *found) verifyLog(dir string, readable int) error {
 	}
 	for i, info := range state.Segments {
 		name := filepath.Join(dir, segment.FileName(info))
+		if info.Codec != codecID {
+			return fmt.Errorf("%s: %w: its codec is %d, not %d", name, errFormat, info.Codec, codecID)
+		}
 		tail := info.SealTime.IsZero()
 		data, err := os.ReadFile(name)
 		if tail && errors.Is(err, fs.ErrNotExist) {
