@@ -25,6 +25,9 @@
 // layout. Any other is refused. In a directory with the marker names beyond the layout
 // are let alone, always.
 //
+// A marker that is not empty is refused: a later build that uses the directory in another
+// way writes that into it.
+//
 // A name of the layout that is a link, or a file where there should be a directory, or
 // another user's, is refused.
 package datadir
@@ -198,6 +201,9 @@ func (d *Dir) checkNames() error {
 		if info.Mode().Type() != want || !trusted(info) {
 			wrong = refusal(fmt.Sprintf("%s in it is %s of user %d, and must be %s of root or of this process's user, %d: move it away",
 				name, kindText(info.Mode()), owner(info), kindText(want), os.Geteuid()))
+		}
+		if name == d.layout.Marker && info.Mode().IsRegular() && info.Size() > 0 {
+			return refusal(fmt.Sprintf("%s in it is not empty: a later build of the %s uses the directory in another way; start that build, or name a new or an empty directory", name, d.layout.Daemon))
 		}
 		marked = marked || name == d.layout.Marker
 		locked = locked || name == LockName && info.Size() == 0

@@ -54,6 +54,14 @@ func write(t *testing.T, elem ...string) {
 	}
 }
 
+// mark makes the marker.
+func mark(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, layout.Marker), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func mustOpen(t *testing.T, dir string) *Dir {
 	t.Helper()
 	d, err := Open(dir, layout)
@@ -226,20 +234,21 @@ func TestNames(t *testing.T) {
 			write(t, dir, "quern-embedded")
 			return os.Mkdir(dir+"/cluster", 0o700)
 		}, "quern-embedded is in it: another kind of daemon has made it"},
-		{"marked, and more", func(t *testing.T, dir string) error { write(t, dir, "quern-tester"); write(t, dir, "more"); return nil }, ""},
+		{"marked, and more", func(t *testing.T, dir string) error { mark(t, dir); write(t, dir, "more"); return nil }, ""},
 		{"marked, with a link", func(t *testing.T, dir string) error {
-			write(t, dir, "quern-tester")
+			mark(t, dir)
 			return os.Symlink("/usr", dir+"/jobs")
 		}, "jobs in it is a symbolic link"},
 		{"marked, with a file for a directory", func(t *testing.T, dir string) error {
-			write(t, dir, "quern-tester")
+			mark(t, dir)
 			write(t, dir, "jobs")
 			return nil
 		}, "jobs in it is a file"},
+		{"of a later build", func(t *testing.T, dir string) error { write(t, dir, "quern-tester"); return nil }, "quern-tester in it is not empty: a later build of the tester uses the directory in another way; start that build"},
 		{"marked by a link", func(t *testing.T, dir string) error { return os.Symlink("/etc/passwd", dir+"/quern-tester") }, "quern-tester in it is a symbolic link"},
 		{"marked, with another user's", func(t *testing.T, dir string) error {
 			needRoot(t)
-			write(t, dir, "quern-tester")
+			mark(t, dir)
 			return errors.Join(os.Mkdir(dir+"/jobs", 0o755), os.Chown(dir+"/jobs", 4711, 4711))
 		}, "of user 4711"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,7 +73,7 @@ func TestReadProfile(t *testing.T) {
 	if err := create(f, other, append([]byte("qhs9"), data[len(magic):]...)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadProfile(f, []string{other, name}, job(1)); !errors.Is(err, ErrNotHistory) {
+	if _, err := ReadProfile(f, []string{other, name}, job(1)); !errors.Is(err, ErrNotHistory) || !strings.Contains(err.Error(), other) {
 		t.Errorf("of another version: %v", err)
 	}
 }

@@ -183,7 +183,7 @@ func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 	}
 	old, ok := splitsVersion(data)
 	if !ok {
-		return nil, 0, fmt.Errorf("%w: not a splits file", ErrCorrupt)
+		return nil, 0, notSplits(data)
 	}
 	hash := binary.LittleEndian.Uint64(data[body:])
 	if hash != xxhash.Sum64(data[:body]) {
@@ -215,6 +215,11 @@ func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 		infos[i].Length = length
 	}
 	return infos, hash, nil
+}
+
+// notSplits reports a file of another kind, or of a build with another form of splits files.
+func notSplits(data []byte) error {
+	return fmt.Errorf("%w: it begins with %q, not with %q", ErrCorrupt, data[:len(splitsMagic)], splitsMagic)
 }
 
 // splitsVersion says whether data begins a splits file, and an old one.
@@ -277,7 +282,7 @@ func splitsHeadOf(file io.ReaderAt) (old bool, n int, err error) {
 	}
 	old, ok := splitsVersion(head[:])
 	if !ok {
-		return false, 0, fmt.Errorf("%w: no splits file", ErrCorrupt)
+		return false, 0, notSplits(head[:])
 	}
 	return old, int(binary.LittleEndian.Uint32(head[len(splitsMagic):])), nil
 }

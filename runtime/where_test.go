@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -99,6 +100,16 @@ func TestSplitsBefore(t *testing.T) {
 	put(f, "mem://t/splits", data)
 	if e, err := readEntry(f, "mem://t/splits", 0); err != nil || e.Input != 1 || len(e.Nodes) != 2 || e.Chunks[0].Path != "p" {
 		t.Errorf("%+v, %v", e, err)
+	}
+	// One of a later build is refused.
+	copy(data, "QSPLITS3")
+	put(f, "mem://t/later", data)
+	_, _, whole := decodeSplits(data)
+	_, one := readEntry(f, "mem://t/later", 0)
+	for _, err := range []error{whole, one} {
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), `it begins with "QSPLITS3", not with "QSPLITS2"`) {
+			t.Errorf("error %v", err)
+		}
 	}
 }
 

@@ -1,0 +1,58 @@
+package disks
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestOlderOutput: a map output that an older build has written is of use. One of a later
+// build is refused by the name of what is not known. Files of testdata/older stay as they are.
+func TestOlderOutput(t *testing.T) {
+	text, err := os.ReadFile("testdata/older/map-1.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string][]byte) // a line has a file's name, and its next bytes
+	for line := range strings.Lines(string(text)) {
+		name, part, _ := strings.Cut(strings.TrimSpace(line), " ")
+		data, err := hex.DecodeString(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = append(files[name], data...)
+	}
+	attempt := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 1700000000000, N: 1}, Kind: wire.Map, N: 3}, N: 1000}
+	for _, c := range []struct {
+		file string
+		at   int // of the byte that is another, in a later build
+		want string
+	}{
+		{"", 0, ""},
+		{core.OutputFile, 7, `begins with "QSEG\x00\x00\x00!", not as a segment file`},
+		{core.ReportFile, 4, "unknown message number: 38"},
+	} {
+		left := Left{Dir: t.TempDir(), Attempt: attempt}
+		for name, data := range files {
+			if data = bytes.Clone(data); name == c.file {
+				data[c.at] += 32
+			}
+			if err := os.WriteFile(filepath.Join(left.Dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report, err := left.Verify(t.Context())
+		switch {
+		case c.want == "" && (err != nil || report.Result.Output.Tracker != "tt1" || report.Result.Output.Map != 3):
+			t.Errorf("%+v, %v", report, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+}
