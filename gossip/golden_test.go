@@ -32,3 +32,10 @@ func TestGolden(t *testing.T) {
 		},
 	})
 }
+
+// TestNumbers pins the numbers of roles and of what messages came by.
+func TestNumbers(t *testing.T) {
+	if JobTracker != 1 || TaskTracker != 2 || byUDP != 1 || byTCP != 2 {
+		t.Error(JobTracker, TaskTracker, byUDP, byTCP)
+	}
+}

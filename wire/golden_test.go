@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/internal/golden"
@@ -27,4 +28,23 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	golden.Run(t, "testdata/golden/messages.txt", records)
+}
+
+// TestWords pins the numbers that stand for words in messages, and the words that stand for
+// them elsewhere.
+func TestWords(t *testing.T) {
+	check := func(first int, words string, word func(n int) string) {
+		t.Helper()
+		for i, want := range strings.Fields(words) {
+			if got := word(first + i); got != want {
+				t.Errorf("%d is %q, want %q", first+i, got, want)
+			}
+		}
+	}
+	check(1, "waiting preparing running committing stopping succeeded failed killed", func(n int) string { return State(n).String() })
+	check(1, "running ready succeeded failed killed", func(n int) string { return AttemptState(n).String() })
+	check(1, "setup map reduce commit cleanup fence", func(n int) string { return Kind(n).String() })
+	check(1, "s m r c x f", func(n int) string { return string(kindLetters[n]) })
+	check(1, "node-local rack-local remote", func(n int) string { return Level(n).String() })
+	check(-2, "VERY_LOW LOW NORMAL HIGH VERY_HIGH", func(n int) string { return Priority(n).String() })
 }
