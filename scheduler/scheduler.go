@@ -60,7 +60,7 @@ type Job struct {
 	Arrived time.Duration // since the core's zero time
 	Running int           // tasks in slots now
 	Max     int           // useful slots: tasks not yet done, runnable or running
-	Tasks   int           // those where Max is less, as the most that it may have; 0: Max
+	Tasks   int           // tasks not yet done, where a limit lowers Max; 0: Max. Queues may have them all
 	Min     int           // guaranteed slots
 	Pool    int           // 1 + its place in Pools; 0: in none that is bounded
 	Work    float64       // slot-seconds left, as far as measured; 0: not measured yet

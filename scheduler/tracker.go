@@ -90,7 +90,7 @@ func (p Plan) validateQueues(s Snapshot) error {
 		trackers[t.ID] = true
 	}
 	for _, j := range s.Jobs {
-		left[j.ID] = j.Max
+		left[j.ID] = max(j.Tasks, j.Max)
 	}
 	for _, q := range p.Queues {
 		if !trackers[q.Tracker] {

@@ -46,14 +46,19 @@ func TestTrackersNormal(t *testing.T) {
 }
 
 func TestQueuesValidated(t *testing.T) {
-	job, other := wire.JobID{Start: 1, N: 1}, wire.JobID{Start: 1, N: 2}
-	s := scheduler.Snapshot{Slots: 1, Trackers: []scheduler.Tracker{{ID: "a", Free: []float64{0}}}, Jobs: []scheduler.Job{{ID: job, Max: 2}}}
+	job, other, limited := wire.JobID{Start: 1, N: 1}, wire.JobID{Start: 1, N: 2}, wire.JobID{Start: 1, N: 3}
+	s := scheduler.Snapshot{
+		Slots: 1, Trackers: []scheduler.Tracker{{ID: "a", Free: []float64{0}}},
+		Jobs: []scheduler.Job{{ID: job, Max: 2}, {ID: limited, Max: 1, Tasks: 3}},
+	}
 	for _, c := range []struct {
 		queues []scheduler.Queue
 		want   string
 	}{
 		{nil, ""},
 		{[]scheduler.Queue{{Tracker: "a", Runs: []scheduler.Run{{job, 1}, {job, 1}}}}, ""},
+		{[]scheduler.Queue{{Tracker: "a", Runs: []scheduler.Run{{limited, 3}}}}, ""}, // Max bounds slots, not tasks
+		{[]scheduler.Queue{{Tracker: "a", Runs: []scheduler.Run{{limited, 4}}}}, "plan has tracker a run 4 tasks of job_1_0003, which has too few"},
 		{[]scheduler.Queue{{Tracker: "b"}}, "plan names tracker b, unknown or for the second time"},
 		{[]scheduler.Queue{{Tracker: "a"}, {Tracker: "a"}}, "plan names tracker a, unknown or for the second time"},
 		{[]scheduler.Queue{{Tracker: "a", Runs: []scheduler.Run{{job, 3}}}}, "plan has tracker a run 3 tasks of job_1_0001, which has too few"},

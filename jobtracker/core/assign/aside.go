@@ -5,9 +5,9 @@ import "slices"
 // A map that has failed wherever a slot is free is set aside until another tracker has one,
 // so that the slots and the line of jobs need not be looked at for it.
 
-// setAside sets the relaxed maps of a job aside: all of them have failed wherever a slot is
-// free. It returns whether there is one for which there is no other tracker; that one
-// waits no longer.
+// setAside sets the relaxed maps of a job aside. The caller knows that failures alone keep
+// them from the free slots: any other rule is asked before. It returns whether there is one
+// for which there is no other tracker; that one waits no longer.
 func (a *Assigner) setAside(j *Job) (some bool) {
 	for m := range j.relaxed.All() {
 		if a.cluster.StopAvoiding(j, m) {

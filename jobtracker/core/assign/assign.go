@@ -55,12 +55,25 @@
 //
 // # A new rule
 //
-// A rule on which slots a job may take has three places. The question itself: mayTake for any
-// slot of a phase, mayLaunch for a map on one tracker. Whatever makes the answer yes again:
-// Move for a job (A3), uncheck for a tracker's slot (A2). And what a job without any slot that it may
-// take does meanwhile, since it must not stay in line beside free slots (A1): see mayReserve.
-// What the rule has to know of a job, such as a property of it, comes through [Cluster] or
-// with AddJob; package core reads properties in one place, and shows what waits in its holds.go.
+// A rule on which slots a job may take is asked where it depends on least: mayTake for any slot
+// of a phase; pickAt and pickAny, before they look at maps, for any map on one tracker;
+// mayLaunch for one map on one tracker. Whatever makes the answer yes again calls Move for the
+// job (A3), or uncheck for the tracker's slot (A2). Queues, predictions and plans need not know
+// the rule: they are estimates. What the rule has to know of a job comes through [Cluster] or
+// with AddJob. Package core reads properties in its settings, and shows what waits in holds.go.
+//
+// A job that may take none of the free slots must not stay in the line (A1): AssignMaps would
+// not end. There are these ways to wait:
+//
+//	           begins in                     ends in
+//	not may    lineUp                        lineUp, after Move
+//	deferred   mayReserve: deferUntil        recall: a local slot, a relaxed map, an alarm
+//	aside      mayReserve: setAside, a map   bringBack, allBack, BringBack
+//	queued     requeue, tasks of a plan      launchQueued, dropQueue, ExpireQueues
+//
+// Another one needs a place in standingOf, in the early return and at the begin of AssignMaps,
+// and in Clear and DropJob. Two tests have the rules of the line once more: check_test.go
+// here, and checkLines of core's world_test.go.
 //
 // Everything here is deterministic and reads no clock. Nothing is safe for concurrent use.
 //
