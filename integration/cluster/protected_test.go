@@ -151,7 +151,7 @@ func TestStrangers(t *testing.T) {
 // checkComplete compares routes with those that the sources name.
 func checkComplete(t *testing.T, routes []route) {
 	t.Helper()
-	named := regexp.MustCompile(`(?:\.Handle\(|\t{)"(?:(\w+) )?(/[^"]+)"`) // also in the table of routes
+	named := regexp.MustCompile(`(?:\.Handle(?:Func)?\(|\t{)"(?:(\w+) )?(/[^"]+)"`) // also in the table of routes
 	found := 0
 	for _, file := range []string{"../../jobtracker/web/web.go", "../../tasktracker/serve.go"} {
 		source, err := os.ReadFile(file)
