@@ -84,8 +84,8 @@ func (l *Live) exclusion(t *tracker, reason string) *facts.Excluded {
 	}
 }
 
-// excluded follows a fact that excludes a tracker or readmits it. It changed nothing if it
-// did not fit, or the log has refused it.
+// excluded follows a fact that excludes a tracker or readmits it. An exclusion changed nothing
+// if it did not fit, or the log has refused it.
 func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	t := l.fleet.trackers[name]
 	switch {

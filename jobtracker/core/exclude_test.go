@@ -209,6 +209,20 @@ func TestSparedBesideEarlierProcess(t *testing.T) {
 	}
 }
 
+// TestSparedBesideReadmission: a readmission that comes a second time, and changes nothing,
+// does not end the sparing of an exclusion that is proposed.
+func TestSparedBesideReadmission(t *testing.T) {
+	f, _, bad := smallFleet(t)
+	f.hold = true
+	f.blame(bad)
+	f.left(bad, 1)
+	f.hold = false
+	f.carryOut(Propose{Data: facts.Encode(&facts.Readmitted{Tracker: bad.Name, Incarnation: bad.Incarnation})})
+	if f.carryOut(f.held[0]); bad.Excluded != "" || bad.health.Length() != tenMinutes {
+		t.Errorf("it is excluded: %q, and the next exclusion lasts %v", bad.Excluded, bad.health.Length())
+	}
+}
+
 // TestBanned: only a success of an attempt that was launched after the exclusion has the
 // next one be a short one.
 func TestBanned(t *testing.T) {

@@ -36,7 +36,7 @@ type dueTimes struct {
 }
 
 // Live is what a leader knows beyond Facts: streams, slots, running attempts, map
-// outputs, homes, plans. It is lost with the office.
+// outputs, homes, plans. It is lost when the job tracker no longer leads.
 type Live struct {
 	c         *Core
 	facts     *facts.Facts
@@ -79,7 +79,7 @@ func phaseOf(k wire.Kind) int {
 	return mapPhase
 }
 
-// newLive begins an office.
+// newLive is of a leader whose term begins.
 func newLive(c *Core) *Live {
 	l := &Live{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
@@ -111,7 +111,7 @@ func newLive(c *Core) *Live {
 	return l
 }
 
-// drop ends the office: streams are closed and open requests answered.
+// drop ends the leader's term: streams are closed and open requests answered.
 func (l *Live) drop() {
 	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.bound))
 	slices.Sort(streams)
@@ -183,7 +183,9 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 	case *facts.Excluded:
 		l.excluded(x.Tracker, x.Incarnation, fitted)
 	case *facts.Readmitted:
-		l.excluded(x.Tracker, x.Incarnation, fitted)
+		if fitted {
+			l.excluded(x.Tracker, x.Incarnation, true)
+		}
 	case *facts.Submitted:
 		l.submitted(x, fitted)
 	case *facts.Swept:
