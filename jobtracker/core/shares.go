@@ -19,12 +19,11 @@ func (l *Live) tellShares() {
 		l.reshare()
 	}
 	told := &l.parts.told
-	m := &wire.Shares{Epoch: l.epoch, Shares: told.List()}
 	for i := range told.Owed() {
 		t := l.fleet.byIndex[i]
 		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.shares != told.Version() {
 			t.shares = told.Version()
-			l.send(t, m)
+			l.send(t, &wire.Shares{Epoch: l.epoch, Shares: told.List()})
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (l *Live) allocatable(v *survey, early bool) (list []scheduler.Job) {
 		x := &v.jobs[i]
 		j := x.job
 		most := l.useful(j, v.phase, early)
-		if !j.plannable() || j.assign.Barred() || most == 0 {
+		if !j.plannable() || j.assign.Barred() || most <= 0 {
 			continue
 		}
 		terms := j.facts.Submission().Terms()
