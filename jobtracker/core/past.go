@@ -11,7 +11,7 @@ import (
 // adopted says whether an earlier leader has launched an attempt. When that was is not known.
 func (l *Live) adopted(a *attempt) bool { return a.id.N/wire.EpochAttempts != int(l.epoch) }
 
-// keep notes how an attempt of this office has ended.
+// keep notes how an attempt has ended that this leader knew to run.
 func (l *Live) keep(a *attempt, state wire.AttemptState, r *wire.Result) {
 	cause := r.Error
 	if state == wire.AttemptKilled && a.reason != "" {

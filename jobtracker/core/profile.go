@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What the last job of a name has shown is known of jobs that ended in this office.
+// What the last job of a name has shown is known of jobs that ended under this leader.
 // Of others it is read from the job's history, which a job does not wait for.
 
 // maxProfiled bounds the trackers of all profiles together.

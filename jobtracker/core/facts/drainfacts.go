@@ -2,10 +2,10 @@ package facts
 
 import "fmt"
 
-// Draining is what is wished of a task tracker that is to leave. It goes by the name:
+// Draining is how far a task tracker is that drains. It goes by the name:
 // it holds for every process that has it, until it is undone.
 type Draining struct {
-	N       int    `msgpack:"n"` // of the wish
+	N       int    `msgpack:"n"` // of the Drain
 	Process uint64 `msgpack:"p"` // that is drained and ends by itself; 0: none is yet
 	Rested  int    `msgpack:"r"` // steps of time for which the tracker has run nothing
 }
@@ -38,7 +38,7 @@ func (x *Drain) apply(f *Facts, _ uint64) {
 // Rested says for how many steps of time a tracker that drains has run nothing. What
 // a step is, is the leader's to know.
 type Rested struct {
-	N       int    `msgpack:"n"` // of the wish
+	N       int    `msgpack:"n"` // of the Drain
 	Tracker string `msgpack:"t"`
 	Steps   int    `msgpack:"s"`
 }
@@ -54,7 +54,7 @@ func (x *Rested) apply(f *Facts, _ uint64) { f.draining[x.Tracker].Rested = x.St
 // Drained says that an incarnation has nothing left that anybody needs. A process that
 // is started under the same name later is given nothing, but is not sent away again.
 type Drained struct {
-	N           int    `msgpack:"n"` // of the wish
+	N           int    `msgpack:"n"` // of the Drain
 	Tracker     string `msgpack:"t"`
 	Incarnation uint64 `msgpack:"i"`
 }

@@ -49,7 +49,7 @@ type Facts struct {
 	keepEnded    int       // KeptJobs, except in tests
 	scheduled    Scheduled // the last one
 	pooled       Pooled    // likewise
-	drains       int       // wishes about task trackers that are to leave, so far
+	drains       int       // Drains so far
 
 	trackers    map[string]*Tracker
 	draining    map[string]*Draining // by tracker, registered or not

@@ -30,7 +30,7 @@ func (f *Facts) Scheduled() Scheduled { return f.scheduled }
 // Pools is the pool table in force, and its number. The table must not be changed.
 func (f *Facts) Pools() (n int, table *pool.Table) { return f.pooled.N, &f.pooled.Table }
 
-// Drains is how many wishes about draining there were.
+// Drains is how many Drain facts there were.
 func (f *Facts) Drains() int { return f.drains }
 
 // Tracker finds a registered tracker.

@@ -26,9 +26,9 @@
 //
 // Invariants
 //
-//	F1  An attempt is excused, or counts as failed, once.
-//	F2  A task that waits (RetryAt, Elsewhere) has a reminder at the end of each wait, so that
-//	    Due yields it no later. Waits end within maxRetryDelay and maxAvoidance.
+//	F1  An attempt is excused, or counts as failed, once, since the core asks Knows first.
+//	F2  A task that waits (RetryAt, Elsewhere) has a reminder at the end of each wait until
+//	    Forget, so that Due yields it no later. Waits end within maxRetryDelay and maxAvoidance.
 //	F3  Troubles are at most wire.MaxTroubles, and as many about lost trackers, so that failures
 //	    do not hide losses. Each is bounded by MaxTrouble, each failure's text by MaxReason.
 package faults

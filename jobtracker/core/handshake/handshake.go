@@ -1,7 +1,7 @@
 // Package handshake decides how the leader answers a task tracker that opens a stream, until
 // the tracker is welcomed or refused.
 //
-//	Hello --> judge --> Ignore     the same Hello came before
+//	Hello --> judge --> Ignore     the stream has said Hello before, and nothing new since
 //	                    Refuse     the tracker cannot join, for the reason given; the stream ends
 //	                    AskProof   the tracker has to show that it sees the staging directory: it
 //	                               says Hello again, with the nonce that it has read, or NoStaging

@@ -31,7 +31,8 @@
 // # Who calls what
 //
 //	an attempt has succeeded           Succeeded
-//	an attempt has failed              Failed. It opens a Case if the tracker is to be compared:
+//	an attempt has failed              Failed, if Counts says so. It opens a Case if the tracker
+//	                                   is to be compared:
 //	                                   Jobs, Open, then Ended and Runs for the attempts of
 //	                                   these jobs, and StandsOut
 //	its task succeeds elsewhere        Blame, and MuchWorse if that says so
@@ -43,9 +44,11 @@
 // # Invariants
 //
 //	H1  At least half of the trackers remain, and one that is usable ([Others]).
-//	H2  What was launched before a pardon never counts against a tracker.
+//	H2  What was launched before a pardon never counts against a tracker. Blame sees to that
+//	    itself; the caller asks Counts before Failed.
 //	H3  An exclusion or its end clears the record: what failed before counts no more.
-//	H4  No decision depends on the order in which attempts, jobs or trackers are told of.
+//	H4  Within a comparison, the order in which attempts, jobs or trackers are told of does
+//	    not matter.
 //
 // [Losses] is the trackers that were lost, for display.
 //

@@ -21,7 +21,7 @@ func farLonger(took time.Duration) time.Duration { return 2*took + time.Second }
 
 // streak is what a tracker has failed in a phase since it last succeeded there.
 type streak struct {
-	since   int64                // Unix milliseconds when the first of these attempts was launched
+	since   int64                // Unix milliseconds when the attempt was launched that failed first
 	last    time.Duration        // when one failed last
 	judged  time.Duration        // when the last Case was opened
 	suspect bool                 // the tracker is

@@ -1,6 +1,6 @@
 // Package placement chooses where the partitions of a job are gathered, their homes, and how
-// long a partition that could be reduced waits at home for a slot. All of it are functions
-// of values; the core says what is known and sends the messages.
+// long a partition that could be reduced waits at home for a slot. It reads no clock and
+// sends nothing: package core says what is known, and carries out what is chosen.
 //
 // # Homes
 //

@@ -27,7 +27,7 @@ const matters = 0.1
 // Told is the list that trackers were told last.
 type Told struct {
 	list    []wire.JobShare
-	version int           // of the list, less 1
+	version int           // how many lists there were before
 	at      time.Duration // when it was made
 	owed    taskset.Set   // indexes of trackers that may have to be told
 }
@@ -35,7 +35,7 @@ type Told struct {
 // List is the list.
 func (t *Told) List() []wire.JobShare { return t.list }
 
-// Version is the list's, from 1; that has nothing in it.
+// Version numbers the lists of one leader, from 1. The first one is empty.
 func (t *Told) Version() int { return t.version + 1 }
 
 // Update takes a list over if it matters: another first job does at once, all else once a
