@@ -138,7 +138,7 @@ func (x assigning) ToGather(j *assign.Job) int { return jobOf(j).toGather() }
 
 func (x assigning) Pool(j *assign.Job) (string, wire.Priority) {
 	s := jobOf(j).facts.Submission()
-	return poolName(s), s.Terms().Priority
+	return poolName(s), s.Priority()
 }
 
 func (x assigning) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bool) bool {

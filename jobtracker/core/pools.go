@@ -92,7 +92,7 @@ func (l *Live) poolsInUse() []wire.PoolStatus {
 }
 
 // poolName is the pool that a submission is in.
-func poolName(s *facts.Submission) string { return cmp.Or(s.Terms().Pool, wire.DefaultPool) }
+func poolName(s *facts.Submission) string { return cmp.Or(s.Pool(), wire.DefaultPool) }
 
 // poolOf is the pool that a job is in. Those of a pool that is gone from the table
 // are among themselves, without its bounds.

@@ -125,6 +125,13 @@ func (s *Submission) Changes() int { return s.changes }
 // Terms are its settings.
 func (s *Submission) Terms() wire.Terms { return copied(s.terms) }
 
+// Pool is the pool of its settings, without a copy of the others: package assign asks for it
+// whenever a job moves in a line.
+func (s *Submission) Pool() string { return s.terms.Pool }
+
+// Priority is the priority of its settings, likewise.
+func (s *Submission) Priority() wire.Priority { return s.terms.Priority }
+
 // Suspended says whether no task of its jobs is launched.
 func (s *Submission) Suspended() bool { return s.suspended }
 
