@@ -55,8 +55,9 @@
 //	            fillSlots                       package assign fills map slots, then reduce slots,
 //	                                            and empties its list of moved jobs (move).
 //	                                            Between them todo.gatheredNow is launched, which
-//	                                            updateReduce fills; at last moveHomes moves
-//	                                            partitions to free slots elsewhere
+//	                                            updateReduce fills; then moveHomes moves
+//	                                            partitions to free slots elsewhere, and maps
+//	                                            are launched that this needs again
 //	            sendAway, tidy                  what has drained goes, old files too
 //	            flushOutputs                    empties todo.telling, filled by tell
 //	            tellShares                      empties parts.owed, filled by oweShares
