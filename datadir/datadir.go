@@ -1,35 +1,39 @@
-// Package datadir opens the directory in which a daemon keeps its files, and
-// removes from it what the daemon has made, and nothing else.
+// Package datadir opens the directory where a daemon keeps its files. It removes only
+// files that the daemon made.
 //
-// # Which directory is taken
+// # Safe directories
 //
-// Nobody but root and this process's user may be able to put another directory in
-// its place, or something into it:
+// No user but root and the user of this process may be able to replace the directory,
+// or to write into it:
 //
-//   - Every directory above it belongs to root or to this user, and others cannot
+//   - Every directory above it belongs to root or to this user. Other users cannot
 //     write to it, unless it is sticky, as /tmp is.
-//   - The directory itself belongs to this user, and others cannot write to it.
-//   - No part of its path is a symbolic link. Links that only root can have made and
-//     can change are followed above it: /tmp is one on some systems.
+//   - The directory itself belongs to this user, and other users cannot write to it.
+//   - Its path has no symbolic link. Above the directory, links that only root can
+//     make and change are followed: /tmp is such a link on some systems.
 //
-// Below a directory of this user that others cannot enter, modes are not looked at.
-// What is missing is made with mode 0700. The path is looked at from the top down, so
-// no other user can exchange what was found to be good.
+// Below a directory of this user that others cannot enter, modes are not checked.
+// Missing directories are made with mode 0700. The path is checked from the top down, so
+// no other user can replace a directory after its check.
 //
-// # What is in it
+// # Contents
 //
-// A marker, an empty file named by the [Layout], says that a daemon of this kind has
-// made the directory. It is the first thing in it but for the lock. A directory
-// without it is taken if it is empty, but for lost+found, or if it looks like one of a
-// build that made no marker: an empty file lock, and nothing else but names of the
-// layout. Any other is refused. In a directory with the marker names beyond the layout
-// are let alone, always.
+// The marker, an empty file named by the [Layout], says that a daemon of this kind
+// made the directory. Only the lock is made before it.
 //
-// A marker that is not empty is refused: a later build that uses the directory in another
-// way writes that into it.
+// Open accepts a directory without a marker in two cases, and refuses any other:
 //
-// A name of the layout that is a link, or a file where there should be a directory, or
-// another user's, is refused.
+//   - It is empty, except for lost+found.
+//   - An older build made it, without a marker: it has an empty file lock, and all other
+//     names are of the layout.
+//
+// In a directory with the marker, other names are never touched.
+//
+// A marker that is not empty is refused: later builds that use the directory in another
+// way will write so into the marker.
+//
+// A name of the layout is refused if it is a link, has the wrong type, or belongs to
+// another user.
 package datadir
 
 import (
@@ -44,21 +48,21 @@ import (
 	"syscall"
 )
 
-// Layout is what a kind of daemon makes at the top of its directory.
+// Layout has the names that a daemon of one kind makes in its directory.
 type Layout struct {
-	Daemon string   // what it is called in errors: "task tracker"
-	Marker string   // name of the marker, quern-…
+	Daemon string   // its name in errors, as "task tracker"
+	Marker string   // file name of the marker, as quern-tasktracker
 	Dirs   []string // patterns of [path.Match]
-	Files  []string // likewise
+	Files  []string // patterns too
 }
 
-// LockName is a file in every directory that is open or was.
+// LockName is the lock file. It stays when the directory is closed.
 const LockName = "lock"
 
-// newLock is a lock that is not held yet.
+// newLock is the lock file's name until the lock is held.
 const newLock = ".lock"
 
-// ErrInUse is a directory that another process has open.
+// ErrInUse reports a directory that another process has open.
 var ErrInUse = errors.New("it is in use by another process")
 
 // Dir is an open directory. Until it is closed, or the process dies, no other process
@@ -70,8 +74,8 @@ type Dir struct {
 	lock   *os.File
 }
 
-// Make makes a directory that may be open to other users of this package, if need be,
-// and looks at it and at all above it as Open does.
+// Make makes a directory if it is missing, and checks its path as Open does. Below it,
+// several processes may open directories of their own.
 func Make(dir string) error {
 	_, err := checkPath(filepath.Clean(dir), true)
 	if err != nil {
@@ -80,19 +84,19 @@ func Make(dir string) error {
 	return err
 }
 
-// Open makes the directory, if need be, and opens it.
+// Open opens the directory, and makes it if it is missing.
 func Open(dir string, layout Layout) (*Dir, error) { return open(dir, layout, true) }
 
-// Reopen opens a directory that is there.
+// Reopen opens a directory that exists.
 func Reopen(dir string, layout Layout) (*Dir, error) { return open(dir, layout, false) }
 
-func open(dir string, layout Layout, missing bool) (_ *Dir, err error) {
+func open(dir string, layout Layout, create bool) (_ *Dir, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("open data directory %s: %w", dir, err)
 		}
 	}()
-	info, err := checkPath(dir, missing)
+	info, err := checkPath(dir, create)
 	if err != nil {
 		return nil, err
 	}
@@ -107,25 +111,25 @@ func open(dir string, layout Layout, missing bool) (_ *Dir, err error) {
 		}
 	}()
 	if opened, err := root.Lstat("."); err != nil || !os.SameFile(info, opened) {
-		return nil, errors.Join(refusal("it was exchanged just now"), err)
+		return nil, errors.Join(refusal("another directory replaced it during the check"), err)
 	}
 	if err := d.checkNames(); err != nil {
 		return nil, err
 	}
-	if err := d.take(); err != nil {
+	if err := d.acquireLock(); err != nil {
 		return nil, err
 	}
-	return d, d.mark()
+	return d, d.makeMarker()
 }
 
-// Path is the directory's path.
+// Path returns the directory's path.
 func (d *Dir) Path() string { return d.path }
 
-// Root is the directory, for work by names in it: none leads out of it.
+// Root opens files by their names in the directory. No name leads out of it.
 func (d *Dir) Root() *os.Root { return d.root }
 
-// Remove removes a file or tree by its path in the directory. A missing one is no
-// error; one that is not of the layout is.
+// Remove removes a file or tree by its path in the directory. A missing one is no error.
+// It refuses a name that is not of the layout.
 func (d *Dir) Remove(name string) error {
 	name = filepath.Clean(name)
 	if top, _, _ := strings.Cut(filepath.ToSlash(name), "/"); !d.layout.has(top) {
@@ -134,9 +138,8 @@ func (d *Dir) Remove(name string) error {
 	return d.root.RemoveAll(name)
 }
 
-// Destroy removes all that the daemon has made and closes the directory, which goes
-// if nothing else is in it. The lock is the last thing to go, so that what could not be
-// removed now is found by another process.
+// Destroy removes all names of the layout, closes the directory, and removes it if it is
+// empty. The lock goes last: until then another process can find and remove the rest.
 func (d *Dir) Destroy() error {
 	defer d.Close()
 	entries, err := d.entries()
@@ -154,7 +157,7 @@ func (d *Dir) Destroy() error {
 	return os.Remove(d.path)
 }
 
-// Close lets others open the directory.
+// Close unlocks the directory for other processes.
 func (d *Dir) Close() error {
 	var err error
 	if d.lock != nil {
@@ -172,18 +175,18 @@ func (d *Dir) entries() ([]fs.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// checkNames refuses a directory that no daemon of this kind has made.
+// checkNames refuses a directory that no daemon of this kind made.
 func (d *Dir) checkNames() error {
 	entries, err := d.entries()
 	if err != nil {
 		return err
 	}
 	var foreign []string
-	var wrong error // of a name that is the daemon's
+	var wrong error // why a name of the layout is refused
 	marked, locked := false, false
 	for _, e := range entries {
 		name := e.Name()
-		if name == "lost+found" { // of a file system
+		if name == "lost+found" { // every new ext4 file system has it
 			continue
 		}
 		want, known := d.layout.kind(name)
@@ -193,7 +196,7 @@ func (d *Dir) checkNames() error {
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process uses the directory
+			continue // another process removed it
 		}
 		if err != nil {
 			return err
@@ -211,7 +214,7 @@ func (d *Dir) checkNames() error {
 	slices.Sort(foreign)
 	other := slices.IndexFunc(foreign, func(name string) bool { return slices.Contains(markers, name) })
 	switch {
-	case !marked && other >= 0: // before what is wrong with names that both use
+	case !marked && other >= 0: // checked first: both layouts may share a name with different types
 		return refusal(fmt.Sprintf("%s is in it: another kind of daemon has made it; name a new or an empty directory", foreign[other]))
 	case !marked && len(foreign) > 0:
 		return d.notMade(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move out of it what no %s makes: %s", d.layout.Daemon, shorten(foreign)))
@@ -225,11 +228,11 @@ func (d *Dir) checkNames() error {
 	return nil
 }
 
-// markers are those of all kinds of daemons, and of embedded clusters.
+// markers are the markers of all kinds of daemons, and of embedded clusters.
 var markers = []string{"quern-jobtracker", "quern-tasktracker", "quern-embedded"}
 
-// notMade refuses a directory that no daemon seems to have made. Older is what to do with
-// one that a build without markers has made, as in docs/running-a-cluster.md.
+// notMade refuses a directory that no daemon seems to have made. The argument older says
+// how to keep a directory of a build without markers, as docs/running-a-cluster.md does.
 func (d *Dir) notMade(why, older string) error {
 	return refusal(fmt.Sprintf("%s, so no %s seems to have made it, and what is in it could be lost: name a new or an empty directory; if a %[2]s of an older build has used this one, %[3]s",
 		why, d.layout.Daemon, older))
@@ -243,7 +246,7 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// kind is what a name of the layout should be.
+// kind returns the type that a name of the layout must have.
 func (l *Layout) kind(name string) (fs.FileMode, bool) {
 	is := func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
@@ -263,9 +266,9 @@ func (l *Layout) has(name string) bool {
 	return known
 }
 
-// take locks the directory. The lock gets its name when it is held: a process that finds it
-// free knows that its holder is dead.
-func (d *Dir) take() error {
+// acquireLock locks the directory. A new lock file gets the name LockName only after it is
+// locked: if a process finds LockName unlocked, the process that made it is dead.
+func (d *Dir) acquireLock() error {
 	for {
 		lock, err := d.root.OpenFile(LockName, os.O_RDWR, 0)
 		made := errors.Is(err, fs.ErrNotExist)
@@ -287,7 +290,7 @@ func (d *Dir) take() error {
 			return nil
 		}
 		err = d.root.Link(newLock, LockName)
-		if errors.Is(err, fs.ErrExist) { // another process was quicker
+		if errors.Is(err, fs.ErrExist) { // another process locked it first
 			lock.Close()
 			continue
 		}
@@ -300,7 +303,7 @@ func (d *Dir) take() error {
 	}
 }
 
-func (d *Dir) mark() error {
+func (d *Dir) makeMarker() error {
 	f, err := d.root.OpenFile(d.layout.Marker, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

@@ -11,8 +11,9 @@ import (
 
 var layout = Layout{Daemon: "tester", Marker: "quern-tester", Dirs: []string{"jobs", "tracker*"}, Files: []string{"cluster"}}
 
-// place is a directory that others can enter, as /tmp/x is, wherever TMPDIR is.
-func place(t *testing.T) string {
+// newBase makes a directory that other users can enter, as /tmp/x, also if TMPDIR is
+// private.
+func newBase(t *testing.T) string {
 	t.Helper()
 	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
 		dir, err := os.MkdirTemp(parent, "")
@@ -31,7 +32,7 @@ func place(t *testing.T) string {
 	return ""
 }
 
-// private says whether others cannot enter a directory.
+// private reports whether other users cannot enter a directory.
 func private(t *testing.T, dir string) bool {
 	t.Helper()
 	for ; dir != "/"; dir = filepath.Dir(dir) {
@@ -54,7 +55,7 @@ func write(t *testing.T, elem ...string) {
 	}
 }
 
-// mark makes the marker.
+// mark makes the marker file.
 func mark(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, layout.Marker), nil, 0o600); err != nil {
@@ -76,25 +77,25 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// TestPaths: what lies above a directory, and the directory itself.
+// TestPaths opens directories with different modes, owners and links on their path.
 func TestPaths(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func(t *testing.T, base string) error
-		want string // empty: taken
+		want string // empty: Open succeeds
 	}{
 		{"missing", func(*testing.T, string) error { return nil }, ""},
 		{"empty", func(_ *testing.T, base string) error { return os.MkdirAll(base+"/a/data", 0o755) }, ""},
 		{"sticky parent", func(_ *testing.T, base string) error {
 			return errors.Join(os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o777|fs.ModeSticky))
 		}, ""},
-		{"parent that all may write to", func(_ *testing.T, base string) error {
+		{"parent that every user may write to", func(_ *testing.T, base string) error {
 			return errors.Join(os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o777))
 		}, "/a ("},
 		{"parent that a group may write to", func(_ *testing.T, base string) error {
 			return errors.Join(os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o775))
 		}, "/a ("},
-		{"the same where no other user can get at it", func(_ *testing.T, base string) error {
+		{"such a parent in a private directory", func(_ *testing.T, base string) error {
 			return errors.Join(os.Chmod(base, 0o700), os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o777))
 		}, ""},
 		{"directory that others may write to", func(_ *testing.T, base string) error {
@@ -121,7 +122,7 @@ func TestPaths(t *testing.T) {
 		}, "it belongs to user 4711"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			base := place(t)
+			base := newBase(t)
 			if err := c.make(t, base); err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +137,7 @@ func TestPaths(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if exists(base + "/other/data") {
-				t.Error("it was made at the other end of a link")
+				t.Error("a directory was made where the link leads")
 			}
 		})
 	}
@@ -145,11 +146,11 @@ func TestPaths(t *testing.T) {
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give files away")
+		t.Skip("only root can change owners")
 	}
 }
 
-// A directory that is root's is not this user's.
+// A directory of root is refused as a data directory of another user.
 func TestNotOwn(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root owns it")
@@ -165,8 +166,7 @@ func TestRelativePath(t *testing.T) {
 	}
 }
 
-// TestSystemLinks: a link that only root can have made is followed, as /tmp is on some
-// systems.
+// TestSystemLinks: links that only root can have made are followed.
 func TestSystemLinks(t *testing.T) {
 	for _, c := range []struct {
 		onlyRoot bool
@@ -193,22 +193,22 @@ func TestSystemLinks(t *testing.T) {
 	}
 }
 
-// TestNames: which directories are taken for the daemon's.
+// TestNames opens directories with different contents.
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func(t *testing.T, dir string) error
-		want string // empty: taken
+		want string // empty: Open succeeds
 	}{
-		{"a file system's own", func(_ *testing.T, dir string) error { return os.Mkdir(dir+"/lost+found", 0o700) }, ""},
-		{"a user's", func(t *testing.T, dir string) error { write(t, dir, "thesis.tex"); return nil }, "what no tester makes: thesis.tex"},
-		{"many of a user's", func(t *testing.T, dir string) error {
+		{"lost+found", func(_ *testing.T, dir string) error { return os.Mkdir(dir+"/lost+found", 0o700) }, ""},
+		{"a user's file", func(t *testing.T, dir string) error { write(t, dir, "thesis.tex"); return nil }, "what no tester makes: thesis.tex"},
+		{"many files of a user", func(t *testing.T, dir string) error {
 			for _, name := range []string{"e", "d", "c", "b", "a"} {
 				write(t, dir, name)
 			}
 			return nil
 		}, "it has no file quern-tester, so no tester seems to have made it, and what is in it could be lost: name a new or an empty directory; if a tester of an older build has used this one, move out of it what no tester makes: a, b, c and 2 more"},
-		{"a user's in names of ours", func(t *testing.T, dir string) error { write(t, dir, "jobs", "thesis.tex"); return nil }, "make an empty file lock in it"},
+		{"a user's file in a directory of the layout", func(t *testing.T, dir string) error { write(t, dir, "jobs", "thesis.tex"); return nil }, "make an empty file lock in it"},
 		{"of an older build", func(t *testing.T, dir string) error {
 			write(t, dir, "jobs", "x")
 			write(t, dir, "cluster")
@@ -219,8 +219,8 @@ func TestNames(t *testing.T) {
 			write(t, dir, "more")
 			return os.WriteFile(dir+"/lock", nil, 0o600)
 		}, "what no tester makes: more"},
-		{"with a lock that says something", func(t *testing.T, dir string) error { write(t, dir, "lock"); return nil }, "neither a file quern-tester"},
-		{"of another daemon", func(t *testing.T, dir string) error {
+		{"with a lock file that is not empty", func(t *testing.T, dir string) error { write(t, dir, "lock"); return nil }, "neither a file quern-tester"},
+		{"of another kind of daemon", func(t *testing.T, dir string) error {
 			other := layout
 			other.Marker = "quern-embedded"
 			d, err := Open(dir, other)
@@ -229,8 +229,8 @@ func TestNames(t *testing.T) {
 			}
 			return d.Close()
 		}, "quern-embedded is in it: another kind of daemon has made it"},
-		{"with a file of a user that begins as ours do", func(t *testing.T, dir string) error { write(t, dir, "quern-tt1.log"); return nil }, "move out of it what no tester makes: quern-tt1.log"},
-		{"of another daemon that has a directory for a file", func(t *testing.T, dir string) error {
+		{"with a user's file that begins with quern-", func(t *testing.T, dir string) error { write(t, dir, "quern-tt1.log"); return nil }, "move out of it what no tester makes: quern-tt1.log"},
+		{"of another kind of daemon, where cluster is a directory", func(t *testing.T, dir string) error {
 			write(t, dir, "quern-embedded")
 			return os.Mkdir(dir+"/cluster", 0o700)
 		}, "quern-embedded is in it: another kind of daemon has made it"},
@@ -246,14 +246,14 @@ func TestNames(t *testing.T) {
 		}, "jobs in it is a file"},
 		{"of a later build", func(t *testing.T, dir string) error { write(t, dir, "quern-tester"); return nil }, "quern-tester in it is not empty: a later build of the tester uses the directory in another way; start that build"},
 		{"marked by a link", func(t *testing.T, dir string) error { return os.Symlink("/etc/passwd", dir+"/quern-tester") }, "quern-tester in it is a symbolic link"},
-		{"marked, with another user's", func(t *testing.T, dir string) error {
+		{"marked, with another user's directory", func(t *testing.T, dir string) error {
 			needRoot(t)
 			mark(t, dir)
 			return errors.Join(os.Mkdir(dir+"/jobs", 0o755), os.Chown(dir+"/jobs", 4711, 4711))
 		}, "of user 4711"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := place(t)
+			dir := newBase(t)
 			if err := c.make(t, dir); err != nil {
 				t.Fatal(err)
 			}
@@ -290,44 +290,44 @@ func list(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// TestInUse: one process at a time, and of two that find nothing, one.
+// TestInUse: one process at a time can open a directory, also if several make it at once.
 func TestInUse(t *testing.T) {
-	dir := place(t)
+	dir := newBase(t)
 	d := mustOpen(t, dir)
 	if _, err := Open(dir, layout); !errors.Is(err, ErrInUse) {
-		t.Errorf("opened twice: %v", err)
+		t.Errorf("second Open: %v", err)
 	}
 	d.Close()
 	mustOpen(t, dir).Close()
 	if _, err := Reopen(dir+"/missing", layout); !errors.Is(err, fs.ErrNotExist) || exists(dir+"/missing") {
-		t.Errorf("a missing one: %v", err)
+		t.Errorf("Reopen of a missing directory: %v", err)
 	}
-	fresh := dir + "/tracker1"
-	taken := make(chan *Dir, 8)
-	for range cap(taken) {
+	missing := dir + "/tracker1"
+	results := make(chan *Dir, 8)
+	for range cap(results) {
 		go func() {
-			d, err := Open(fresh, layout)
+			d, err := Open(missing, layout)
 			if err != nil && !errors.Is(err, ErrInUse) {
 				t.Error(err)
 			}
-			taken <- d
+			results <- d
 		}()
 	}
-	holders := 0
-	for range cap(taken) {
-		if d := <-taken; d != nil {
-			holders++
+	opened := 0
+	for range cap(results) {
+		if d := <-results; d != nil {
+			opened++
 			defer d.Close()
 		}
 	}
-	if holders != 1 {
-		t.Errorf("%d have it", holders)
+	if opened != 1 {
+		t.Errorf("%d opened it, want 1", opened)
 	}
 }
 
-// TestRemove: only what the daemon has made, and nothing that links lead to.
+// TestRemove: only files that the daemon made are removed, and links are not followed.
 func TestRemove(t *testing.T) {
-	dir, user := place(t), place(t)
+	dir, user := newBase(t), newBase(t)
 	d := mustOpen(t, dir)
 	write(t, user, "thesis.tex")
 	write(t, dir, "mine")
@@ -342,7 +342,7 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	if err := d.Remove("jobs/2/thesis.tex"); err == nil {
-		t.Error("removed what a link leads to")
+		t.Error("removed a file behind a link")
 	}
 	if err := errors.Join(d.Remove("jobs/1"), d.Remove("jobs/missing")); err != nil {
 		t.Error(err)
@@ -351,7 +351,7 @@ func TestRemove(t *testing.T) {
 		t.Error("jobs/1 is left")
 	}
 	if err := d.Destroy(); err == nil {
-		t.Error("the directory went with what is not the daemon's")
+		t.Error("Destroy removed a directory with a user's file")
 	}
 	if !exists(dir+"/mine") || !exists(user+"/thesis.tex") {
 		t.Error("a user's files are gone")

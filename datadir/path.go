@@ -10,19 +10,20 @@ import (
 	"syscall"
 )
 
-// refusal is a directory that is there and must not be used: an fs.ErrPermission.
+// refusal is the error for a directory that exists and must not be used. It is an
+// fs.ErrPermission.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
 func (r refusal) Is(target error) bool { return target == fs.ErrPermission }
 
-// maxLinks bounds the links that are followed.
+// maxLinks bounds how many links one path may follow.
 const maxLinks = 20
 
-// checkPath looks at a directory and all above it, from the top down, and makes what
-// is missing if it may.
-func checkPath(dir string, missing bool) (fs.FileInfo, error) {
+// checkPath checks a directory and all directories above it, from the top down. If create
+// is set, it makes those that are missing.
+func checkPath(dir string, create bool) (fs.FileInfo, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, errors.New("its path is not absolute")
 	}
@@ -30,7 +31,7 @@ func checkPath(dir string, missing bool) (fs.FileInfo, error) {
 	w := walk{onlyRoot: true}
 	for links := 0; ; {
 		info, err := os.Lstat(at)
-		if errors.Is(err, fs.ErrNotExist) && missing {
+		if errors.Is(err, fs.ErrNotExist) && create {
 			if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 				return nil, err
 			}
@@ -65,15 +66,15 @@ func split(dir string) []string {
 	return strings.FieldsFunc(filepath.Clean(dir), func(r rune) bool { return r == filepath.Separator })
 }
 
-// walk is what is known of the directories passed.
+// walk describes the directories that were checked so far.
 type walk struct {
-	onlyRoot bool // only root can have made what is in them
-	closed   bool // other users cannot get this far
+	onlyRoot bool // only root can write to them
+	closed   bool // other users cannot enter one of them
 }
 
 func (w *walk) mayFollow(link fs.FileInfo) bool { return w.onlyRoot && owner(link) == 0 }
 
-// enter passes one more directory, or says why not. The last is the one that is meant.
+// enter checks the next directory of the path. The last one is the data directory itself.
 func (w *walk) enter(at string, info fs.FileInfo, last bool) error {
 	mode := info.Mode()
 	othersWrite := mode.Perm()&0o022 != 0 && !w.closed
@@ -95,10 +96,10 @@ func (w *walk) enter(at string, info fs.FileInfo, last bool) error {
 	return nil
 }
 
-// trusted says whether something is root's or this process's user's.
+// trusted reports whether a file belongs to root or to the user of this process.
 func trusted(info fs.FileInfo) bool { return owner(info) == 0 || owner(info) == os.Geteuid() }
 
-// owner is the user that a file belongs to; -1: not known.
+// owner returns the user id of a file, or -1 if it is unknown.
 func owner(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid)
