@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Authority makes identities. It has a directory of its own, with the authority's
-// certificate and key and the cluster's gossip key; whoever has it can be anybody.
+// Authority makes identities. Its own directory has the authority's certificate and key
+// and the cluster's gossip key, and lets its holder pose as any user or daemon.
 type Authority struct {
 	dir    string
 	cert   *x509.Certificate
@@ -27,8 +27,7 @@ type Authority struct {
 	gossip []byte
 }
 
-// How long certificates are valid, and by how much before they are made, since
-// clocks differ.
+// Skew is how long before its creation a certificate becomes valid, since clocks differ.
 const (
 	authorityYears = 10
 	Skew           = time.Hour
@@ -36,7 +35,7 @@ const (
 
 const authorityKeyFile = "ca-key.pem"
 
-// OpenAuthority reads the authority in a directory, or makes one there.
+// OpenAuthority reads the authority of a directory, or makes a new one there.
 func OpenAuthority(dir string, now time.Time) (*Authority, error) {
 	a := &Authority{dir: dir}
 	_, err := os.Stat(filepath.Join(dir, AuthorityFile))
@@ -81,7 +80,7 @@ func readPEM(name string) ([]byte, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("%s is no PEM file", name)
+		return nil, fmt.Errorf("%s is not a PEM file", name)
 	}
 	return block.Bytes, nil
 }
@@ -110,7 +109,8 @@ func (a *Authority) make(now time.Time) (err error) {
 	if _, err := rand.Read(a.gossip); err != nil {
 		return err
 	}
-	// The certificate last: it is what says that the authority is there.
+	// The certificate comes last: OpenAuthority takes it as the sign of a complete
+	// authority.
 	if err := a.writeGossip(a.dir); err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func newTemplate(name string, now, until time.Time) (*x509.Certificate, error) {
 	}, nil
 }
 
-// Issue makes the directory of a peer, valid from now until a time, or for as long
-// as the authority is. What is there is replaced, but for another's.
+// Issue makes the directory of a peer, valid until the given time, or as long as the
+// authority if it is zero. It replaces existing files.
 func (a *Authority) Issue(dir string, p Peer, now, until time.Time) error {
 	if err := a.issue(dir, p, now, until); err != nil {
 		return fmt.Errorf("certificate of %v: %w", p, err)
@@ -196,7 +196,7 @@ func writeKey(name string, key *ecdsa.PrivateKey) error {
 	return replace(name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
 
-// replace writes a file so that readers see the old one or the whole new one.
+// replace writes a file so that readers see all of the old file or all of the new one.
 func replace(name string, text []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {

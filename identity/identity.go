@@ -1,6 +1,6 @@
-// Package identity says who is at the other end of a connection: certificates of
-// one authority for a whole cluster, each with a role and a name, mutual TLS 1.3
-// that admits roles, and the key of gossip.
+// Package identity authenticates the two ends of a connection: certificates of one
+// authority for a whole cluster, each with a role and a name, and mutual TLS 1.3 that
+// admits roles. It also reads the gossip key.
 //
 // # A directory
 //
@@ -9,27 +9,27 @@
 //	ca.pem       certificate of the cluster's authority
 //	cert.pem     certificate of this daemon or client
 //	key.pem      its private key, readable by its user alone
-//	gossip.key   32 bytes in base64, of daemons, readable by their user alone
+//	gossip.key   32 bytes in base64, for daemons, readable by their user alone
 //
-// [Authority] makes such directories; mrsubmit cluster certs is its command. The
-// authority's own key is in none of them.
+// [Authority] makes such directories, for mrsubmit cluster certs. None of them has the
+// authority's own key.
 //
-// # Who somebody is
+// # Roles and names
 //
-// A certificate's subject alternative name has one URI: quern://<role>/<name>,
-// with role jobtracker, tasktracker or client. Host names play no part: a machine
-// that gets another address needs no new certificate, and one that can answer
-// under another's address gains nothing without a key.
+// A certificate's subject alternative name has one URI, quern://<role>/<name>, with role
+// jobtracker, tasktracker or client. Host names play no part: a machine with a new
+// address needs no new certificate, and another machine's address is of no use without
+// a key.
 //
 // # Invariants
 //
-//	T1  Nothing is exchanged with a peer whose certificate is not of the authority,
-//	    not of now, or not of an admitted role.
-//	T2  Files are read again when they have changed. A broken new one leaves the old
-//	    in use, and is logged.
-//	T3  A private key that others can read is refused.
+//	T1  Nothing is exchanged with a peer if its certificate is of another authority,
+//	    expired or not yet valid, or of a role that is not admitted.
+//	T2  Changed files are read again. If they are broken, the old ones stay in use,
+//	    and the error is logged.
+//	T3  A private key that other users can read is refused.
 //
-// An Identity may be used from any goroutine.
+// All goroutines may use an Identity.
 package identity
 
 import (
@@ -56,38 +56,38 @@ const (
 	GossipFile    = "gossip.key"
 )
 
-// lookAgain is how often files are looked at for changes, at most.
-const lookAgain = time.Second
+// checkPeriod is how often files are checked for changes, at most.
+const checkPeriod = time.Second
 
 var (
-	// ErrNoIdentity reports a directory that is no identity, or not one to use.
+	// ErrNoIdentity reports a directory that has no identity, or an unusable one.
 	ErrNoIdentity = errors.New("no usable identity")
-	// ErrNotAdmitted reports a peer that is not who may be there.
+	// ErrNotAdmitted reports a peer without a valid certificate of an admitted role.
 	ErrNotAdmitted = errors.New("not admitted")
 )
 
-// Identity is who this process is.
+// Identity has the certificate and key of this process.
 type Identity struct {
 	dir  string
 	self Peer
 	log  *slog.Logger
 	now  func() time.Time
 
-	mu     sync.Mutex
-	pair   tls.Certificate
-	roots  *x509.CertPool
-	looked time.Time
-	stamps [3]stamp // of the files read
-	failed string   // why newer files are not in use, as logged
+	mu      sync.Mutex
+	pair    tls.Certificate
+	roots   *x509.CertPool
+	checked time.Time
+	stamps  [3]stamp // of the files that were read
+	failed  string   // the logged reason why changed files are not in use
 }
 
-// stamp tells one version of a file from another.
+// stamp distinguishes versions of a file.
 type stamp struct {
 	modified time.Time
 	size     int64
 }
 
-// Load reads a directory, which must be of a role.
+// Load reads a directory, which must have an identity of the role.
 func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 	id := &Identity{dir: dir, log: log, now: time.Now}
 	if log == nil {
@@ -97,15 +97,15 @@ func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 		return nil, fmt.Errorf("%w in %s: %w", ErrNoIdentity, dir, err)
 	}
 	if id.self.Role != role {
-		return nil, fmt.Errorf("%w in %s: its certificate is of %v, a %s is wanted", ErrNoIdentity, dir, id.self, role)
+		return nil, fmt.Errorf("%w in %s: its certificate is of %v, want a %s", ErrNoIdentity, dir, id.self, role)
 	}
 	return id, nil
 }
 
-// Self is the peer that others see.
+// Self returns the role and name that peers see.
 func (id *Identity) Self() Peer { return id.self }
 
-// read reads the files as they are now. The caller has mu, or the only reference.
+// read reads the files. The caller holds mu, or has the only reference.
 func (id *Identity) read() error {
 	stamps, err := id.stampFiles()
 	if err != nil {
@@ -151,14 +151,14 @@ func (id *Identity) stampFiles() (stamps [3]stamp, err error) {
 	return stamps, nil
 }
 
-// private refuses a file that others than its owner can read.
+// private refuses a file that users other than its owner can read.
 func private(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
 	if open := info.Mode().Perm() & 0o077; open != 0 {
-		return fmt.Errorf("%s can be read by others than its owner (mode %v): chmod 600 it", name, info.Mode().Perm())
+		return fmt.Errorf("users other than its owner can read %s (mode %v): chmod 600 it", name, info.Mode().Perm())
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func readAuthority(name string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots, some := x509.NewCertPool(), false
+	roots, found := x509.NewCertPool(), false
 	for {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
@@ -179,27 +179,27 @@ func readAuthority(name string) (*x509.CertPool, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		roots.AddCert(cert)
-		some = true
+		found = true
 	}
-	if !some {
+	if !found {
 		return nil, fmt.Errorf("%s: no certificate in it", name)
 	}
 	return roots, nil
 }
 
-// current is what is to be shown and believed now.
+// current returns the certificate to present and the authority to trust.
 func (id *Identity) current() (*tls.Certificate, *x509.CertPool) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	if now := id.now(); now.Sub(id.looked) >= lookAgain {
-		id.looked = now
+	if now := id.now(); now.Sub(id.checked) >= checkPeriod {
+		id.checked = now
 		id.refresh()
 	}
 	pair := id.pair
 	return &pair, id.roots
 }
 
-// refresh takes changed files up. What is wrong with them is said once.
+// refresh reads changed files. It logs the same error once.
 func (id *Identity) refresh() {
 	stamps, err := id.stampFiles()
 	if err == nil && stamps == id.stamps {
@@ -219,12 +219,12 @@ func (id *Identity) refresh() {
 	}
 }
 
-// GossipKey reads the key of gossip.
+// GossipKey reads the gossip key.
 func (id *Identity) GossipKey() ([]byte, error) {
 	name := filepath.Join(id.dir, GossipFile)
 	key, err := readGossipKey(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: key of gossip: %w", ErrNoIdentity, err)
+		return nil, fmt.Errorf("%w: gossip key: %w", ErrNoIdentity, err)
 	}
 	return key, nil
 }
@@ -234,7 +234,7 @@ const gossipKeySize = 32
 func readGossipKey(name string) ([]byte, error) {
 	if err := private(name); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w; it is the same for all daemons of a cluster", err)
+			return nil, fmt.Errorf("%w: copy it from another daemon, all of a cluster have the same", err)
 		}
 		return nil, err
 	}

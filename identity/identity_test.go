@@ -17,7 +17,7 @@ import (
 
 var day = 24 * time.Hour
 
-// issue makes an identity's directory by an authority below dir.
+// issue makes an identity's directory, by the authority in the directory authority.
 func issue(t *testing.T, authority string, p Peer, now, until time.Time) (dir string) {
 	t.Helper()
 	a, err := OpenAuthority(authority, time.Now())
@@ -40,8 +40,8 @@ func load(t *testing.T, dir string, role Role) *Identity {
 	return id
 }
 
-// meet has a dialer meet a server and exchange a byte.
-func meet(server, dialer *tls.Config) (seen Peer, err error) {
+// connect lets a dialer send a byte to a server.
+func connect(server, dialer *tls.Config) (seen Peer, err error) {
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
@@ -64,7 +64,7 @@ func meet(server, dialer *tls.Config) (seen Peer, err error) {
 	return seen, errors.Join(refused, err)
 }
 
-func TestWhoIsAdmitted(t *testing.T) {
+func TestAdmission(t *testing.T) {
 	ours, theirs := t.TempDir(), t.TempDir()
 	now := time.Now()
 	server := load(t, issue(t, ours, Peer{JobTracker, "jt1"}, now, now.Add(day)), JobTracker)
@@ -75,7 +75,7 @@ func TestWhoIsAdmitted(t *testing.T) {
 			t.Fatal(err)
 		}
 		id.now = time.Now
-		id.looked = time.Now().Add(day) // what it shows is not to be judged by itself
+		id.checked = time.Now().Add(day) // it does not check its own files
 		return id.Dialer(JobTracker)
 	}
 	alice := Peer{Client, "alice"}
@@ -83,25 +83,25 @@ func TestWhoIsAdmitted(t *testing.T) {
 	noCert.GetClientCertificate = nil
 	old := at(ours, alice, now, now.Add(day))
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	blind := at(theirs, alice, now, now.Add(day))
-	blind.VerifyConnection = nil // the server has to refuse it
+	unchecked := at(theirs, alice, now, now.Add(day))
+	unchecked.VerifyConnection = nil // the server has to refuse it
 	for name, c := range map[string]struct {
 		dialer *tls.Config
 		want   string // in the error; empty: admitted
 	}{
-		"a client":           {at(ours, alice, now, now.Add(day)), ""},
-		"a clock behind":     {at(ours, alice, now.Add(Skew/2), now.Add(day)), ""},
-		"another authority":  {at(theirs, alice, now, now.Add(day)), "unknown authority"},
-		"theirs, and blind":  {blind, "unknown authority"},
-		"expired":            {at(ours, alice, now.Add(-Skew/2), now.Add(-time.Second)), "expired"},
-		"not valid yet":      {at(ours, alice, now.Add(2*Skew), now.Add(day)), "not yet valid"},
-		"another role":       {at(ours, Peer{TaskTracker, "tt1"}, now, now.Add(day)), "tasktracker tt1, where [client jobtracker] may be"},
-		"no certificate":     {noCert, "certificate"},
-		"an older TLS":       {old, "version"},
-		"the server's alike": {at(ours, Peer{JobTracker, "jt2"}, now, now.Add(day)), ""},
+		"a client":                              {at(ours, alice, now, now.Add(day)), ""},
+		"a server's clock behind":               {at(ours, alice, now.Add(Skew/2), now.Add(day)), ""},
+		"another authority":                     {at(theirs, alice, now, now.Add(day)), "unknown authority"},
+		"another authority, server not checked": {unchecked, "unknown authority"},
+		"expired":                               {at(ours, alice, now.Add(-Skew/2), now.Add(-time.Second)), "expired"},
+		"not valid yet":                         {at(ours, alice, now.Add(2*Skew), now.Add(day)), "not yet valid"},
+		"another role":                          {at(ours, Peer{TaskTracker, "tt1"}, now, now.Add(day)), "tasktracker tt1, only [client jobtracker] may connect here"},
+		"no certificate":                        {noCert, "certificate"},
+		"an older TLS":                          {old, "version"},
+		"the server's role":                     {at(ours, Peer{JobTracker, "jt2"}, now, now.Add(day)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen, err := meet(server.Server(Client, JobTracker), c.dialer)
+			seen, err := connect(server.Server(Client, JobTracker), c.dialer)
 			switch {
 			case c.want == "" && (err != nil || seen == Peer{}):
 				t.Errorf("refused: %v, %v", seen, err)
@@ -111,18 +111,18 @@ func TestWhoIsAdmitted(t *testing.T) {
 		})
 	}
 	client := load(t, issue(t, ours, alice, now, now.Add(day)), Client)
-	if _, err := meet(server.Server(Client), client.Dialer(TaskTracker)); err == nil || !strings.Contains(err.Error(), "jobtracker jt1, where [tasktracker] may be") {
+	if _, err := connect(server.Server(Client), client.Dialer(TaskTracker)); err == nil || !strings.Contains(err.Error(), "jobtracker jt1, only [tasktracker] may connect here") {
 		t.Errorf("a job tracker poses as a task tracker: %v", err)
 	}
 }
 
-func TestFilesThatAreRefused(t *testing.T) {
+func TestRefusedFiles(t *testing.T) {
 	authority, now := t.TempDir(), time.Now()
 	for name, c := range map[string]struct {
-		spoil func(dir string) error
-		want  string
+		breakIt func(dir string) error
+		want    string
 	}{
-		"nothing spoilt":  {func(string) error { return nil }, ""},
+		"nothing broken":  {func(string) error { return nil }, ""},
 		"no key":          {func(dir string) error { return os.Remove(filepath.Join(dir, KeyFile)) }, "key.pem"},
 		"an open key":     {func(dir string) error { return os.Chmod(filepath.Join(dir, KeyFile), 0o644) }, "chmod 600"},
 		"no authority":    {func(dir string) error { return os.Remove(filepath.Join(dir, AuthorityFile)) }, "ca.pem"},
@@ -134,7 +134,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := issue(t, authority, Peer{TaskTracker, "tt1"}, now, now.Add(day))
-			if err := c.spoil(dir); err != nil {
+			if err := c.breakIt(dir); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Load(dir, TaskTracker, nil)
@@ -144,7 +144,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		})
 	}
 	dir := issue(t, authority, Peer{TaskTracker, "tt1"}, now, now.Add(day))
-	if _, err := Load(dir, JobTracker, nil); err == nil || !strings.Contains(err.Error(), "of tasktracker tt1, a jobtracker is wanted") {
+	if _, err := Load(dir, JobTracker, nil); err == nil || !strings.Contains(err.Error(), "of tasktracker tt1, want a jobtracker") {
 		t.Errorf("another role's directory: %v", err)
 	}
 	id := load(t, dir, TaskTracker)
@@ -152,21 +152,21 @@ func TestFilesThatAreRefused(t *testing.T) {
 		t.Errorf("gossip key of %d bytes, %v", len(key), err)
 	}
 	gossip := filepath.Join(dir, GossipFile)
-	for _, spoil := range []func() error{
+	for _, breakIt := range []func() error{
 		func() error { return os.Chmod(gossip, 0o640) },
 		func() error { return replace(gossip, []byte("short"), 0o600) },
 		func() error { return os.Remove(gossip) },
 	} {
-		if err := spoil(); err != nil {
+		if err := breakIt(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := id.GossipKey(); !errors.Is(err, ErrNoIdentity) || !strings.Contains(err.Error(), "gossip.key") {
-			t.Errorf("a spoilt gossip key: %v", err)
+			t.Errorf("a broken gossip key: %v", err)
 		}
 	}
 }
 
-// A new certificate is shown once it is there; a broken one leaves the old in use.
+// A new certificate is in use without a restart. If it is broken, the old one stays.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	authority, now := t.TempDir(), time.Now()
 	a, err := OpenAuthority(authority, now)
@@ -179,7 +179,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	clock := now
 	id.now = func() time.Time { return clock }
 	serial := func() string {
-		clock = clock.Add(lookAgain)
+		clock = clock.Add(checkPeriod)
 		pair, _ := id.current()
 		return fmt.Sprint(pair.Leaf.SerialNumber)
 	}
@@ -207,12 +207,12 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if third := serial(); third == second {
-		t.Error("the mended certificate is not in use")
+		t.Error("the repaired certificate is not in use")
 	}
 }
 
-// BenchmarkHandshake has both ends in one process; beside it one without the part of
-// the key exchange that a quantum computer does not break.
+// BenchmarkHandshake has both ends in one process. A second run leaves out the part of the
+// key exchange that resists quantum computers.
 func BenchmarkHandshake(b *testing.B) {
 	authority, now := b.TempDir(), time.Now()
 	a, err := OpenAuthority(authority, now)
@@ -236,7 +236,7 @@ func BenchmarkHandshake(b *testing.B) {
 			config := client.Dialer(JobTracker)
 			config.CurvePreferences = curves
 			for b.Loop() {
-				if _, err := meet(server.Server(Client), config); err != nil {
+				if _, err := connect(server.Server(Client), config); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -244,25 +244,25 @@ func BenchmarkHandshake(b *testing.B) {
 	}
 }
 
-// An authority that is opened again is the same one.
+// An authority that is opened again has the same certificate.
 func TestAuthorityStays(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	one := load(t, issue(t, dir, Peer{JobTracker, "a"}, now, now.Add(day)), JobTracker)
 	two := load(t, issue(t, dir, Peer{Client, "b"}, now, time.Time{}), Client)
-	if _, err := meet(one.Server(Client), two.Dialer(JobTracker)); err != nil {
+	if _, err := connect(one.Server(Client), two.Dialer(JobTracker)); err != nil {
 		t.Error(err)
 	}
 	if err := os.Chmod(filepath.Join(dir, authorityKeyFile), 0o604); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenAuthority(dir, now); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("an open key of the authority: %v", err)
+		t.Errorf("a readable key of the authority: %v", err)
 	}
 	if info, err := os.Stat(two.dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("a client's directory: %v, %v", info.Mode(), err)
 	}
 	if _, err := os.Stat(filepath.Join(two.dir, GossipFile)); err == nil {
-		t.Error("a client has the key of gossip")
+		t.Error("a client has the gossip key")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Role is what somebody is in a cluster.
+// Role is what a peer does in a cluster.
 type Role string
 
 // The roles.
@@ -36,7 +36,7 @@ func (p Peer) uri() *url.URL {
 	return &url.URL{Scheme: scheme, Host: string(p.Role), Path: "/" + p.Name}
 }
 
-// peerOf reads who a certificate is of.
+// peerOf reads role and name from a certificate.
 func peerOf(cert *x509.Certificate) (Peer, error) {
 	var found []Peer
 	for _, u := range cert.URIs {
@@ -53,7 +53,7 @@ func peerOf(cert *x509.Certificate) (Peer, error) {
 // maxName bounds names, which end up in paths and logs.
 const maxName = 64
 
-// CheckName refuses names that are no plain words: letters, digits and . _ - @.
+// CheckName refuses names with other characters than letters, digits and . _ - @.
 func CheckName(name string) error {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r)
@@ -64,8 +64,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// verify checks a certificate against the authority. The authority gives every
-// certificate both uses, since daemons dial and listen: one is asked of all.
+// verify checks a certificate against the authority. Every certificate has both uses,
+// client and server, since daemons dial and listen: checking one of them is enough.
 func verify(cert *x509.Certificate, roots *x509.CertPool, now time.Time) error {
 	_, err := cert.Verify(x509.VerifyOptions{
 		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -73,7 +73,7 @@ func verify(cert *x509.Certificate, roots *x509.CertPool, now time.Time) error {
 	return err
 }
 
-// PeerOf is who is at the other end; ok is false without TLS of this package.
+// PeerOf returns the peer of a connection; ok is false without TLS of this package.
 func PeerOf(state *tls.ConnectionState) (p Peer, ok bool) {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return Peer{}, false
@@ -82,14 +82,14 @@ func PeerOf(state *tls.ConnectionState) (p Peer, ok bool) {
 	return p, err == nil
 }
 
-// Server is how to listen for peers of some roles; nil, which is without
+// Server returns the configuration to listen for peers of some roles. It is nil, without
 // protection, for a nil Identity.
 func (id *Identity) Server(admitted ...Role) *tls.Config {
 	if id == nil {
 		return nil
 	}
 	c := id.config(admitted)
-	c.ClientAuth = tls.RequireAnyClientCert // judged by VerifyConnection, with the authority of now
+	c.ClientAuth = tls.RequireAnyClientCert // VerifyConnection checks it, with the current authority
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, _ := id.current()
 		return pair, nil
@@ -97,14 +97,14 @@ func (id *Identity) Server(admitted ...Role) *tls.Config {
 	return c
 }
 
-// Dialer is how to dial peers of some roles; nil, which is without protection, for
-// a nil Identity.
+// Dialer returns the configuration to dial peers of some roles. It is nil, without
+// protection, for a nil Identity.
 func (id *Identity) Dialer(admitted ...Role) *tls.Config {
 	if id == nil {
 		return nil
 	}
 	c := id.config(admitted)
-	c.InsecureSkipVerify = true // of host names: VerifyConnection judges by authority, time and role
+	c.InsecureSkipVerify = true // skips host names: VerifyConnection checks authority, time and role
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, _ := id.current()
 		return pair, nil
@@ -115,22 +115,22 @@ func (id *Identity) Dialer(admitted ...Role) *tls.Config {
 func (id *Identity) config(admitted []Role) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		// A session that is resumed is not verified again by its certificate.
+		// A resumed session would skip the check of the certificate.
 		SessionTicketsDisabled: true,
 		VerifyConnection:       func(s tls.ConnectionState) error { return id.admit(s, admitted) },
 	}
 }
 
-// admit judges the peer of a connection.
+// admit checks the peer of a connection and logs a refusal.
 func (id *Identity) admit(s tls.ConnectionState, admitted []Role) error {
-	err := id.judge(s, admitted)
+	err := id.checkPeer(s, admitted)
 	if err != nil {
 		id.log.Warn("a peer is not admitted", "error", err)
 	}
 	return err
 }
 
-func (id *Identity) judge(s tls.ConnectionState, admitted []Role) error {
+func (id *Identity) checkPeer(s tls.ConnectionState, admitted []Role) error {
 	if len(s.PeerCertificates) == 0 {
 		return fmt.Errorf("%w: no certificate", ErrNotAdmitted)
 	}
@@ -144,7 +144,7 @@ func (id *Identity) judge(s tls.ConnectionState, admitted []Role) error {
 		return err
 	}
 	if !slices.Contains(admitted, p.Role) {
-		return fmt.Errorf("%w: %v, where %v may be", ErrNotAdmitted, p, admitted)
+		return fmt.Errorf("%w: %v, only %v may connect here", ErrNotAdmitted, p, admitted)
 	}
 	return nil
 }
