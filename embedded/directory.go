@@ -13,7 +13,7 @@ import (
 )
 
 // directory is a cluster's own directory, <parent>/quern-<uid>/<random>. It is locked
-// while its cluster lives; the kernel unlocks it when the process dies, however it dies.
+// while its cluster lives; the kernel unlocks it at any death of the process.
 type directory struct {
 	path string
 	dir  *datadir.Dir
@@ -22,10 +22,10 @@ type directory struct {
 const (
 	trackerDir = "tracker" // and a number
 	stagingDir = "staging"
-	programDir = "program" // and something random
+	programDir = "program" // and a random suffix
 )
 
-// layout is what a cluster makes in its directory.
+// layout has the names that a cluster makes in its directory.
 var layout = datadir.Layout{
 	Daemon: "embedded cluster", Marker: "quern-embedded",
 	Dirs: []string{trackerDir + "*", stagingDir, programDir + "*"},
@@ -37,12 +37,12 @@ func openDirectory(parent string) (*directory, error) {
 	}
 	parent, err := local.Path(parent)
 	if err != nil {
-		return nil, fmt.Errorf("find directory of embedded cluster: %w", err)
+		return nil, fmt.Errorf("find the directory of the embedded cluster: %w", err)
 	}
 	root := filepath.Join(parent, fmt.Sprintf("quern-%d", os.Getuid()))
 	path, err := makeDirectory(root)
 	if err != nil {
-		return nil, fmt.Errorf("make directory of embedded cluster: %w; name another place with TMPDIR or -D quern.embedded.dir", err)
+		return nil, fmt.Errorf("make the directory of the embedded cluster: %w; set another parent with TMPDIR or -D quern.embedded.dir", err)
 	}
 	removeDead(root)
 	dir, err := datadir.Reopen(path, layout)
@@ -61,38 +61,38 @@ func makeDirectory(root string) (string, error) {
 				return path, nil
 			}
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // else an ending cluster has just removed the root
+		if !errors.Is(err, fs.ErrNotExist) { // if it does not exist, another cluster just removed the root at its end
 			return "", err
 		}
 	}
 }
 
-// removeDead removes the directories of clusters whose process has died, and ends
-// what their trackers had started.
+// removeDead removes the directories of clusters whose process died, and kills processes
+// that their trackers started.
 func removeDead(root string) {
 	locks, _ := filepath.Glob(filepath.Join(root, "*", datadir.LockName)) // the pattern is well-formed
 	for _, name := range locks {
 		dir, err := datadir.Reopen(filepath.Dir(name), layout)
 		if err != nil {
-			continue // its cluster lives, or is just ending, or it is none
+			continue // its cluster lives or ends, or it is not a cluster's
 		}
-		bury(dir)
+		removeLeftover(dir)
 	}
 }
 
-func bury(cluster *datadir.Dir) {
+func removeLeftover(cluster *datadir.Dir) {
 	trackers, _ := filepath.Glob(filepath.Join(cluster.Path(), trackerDir+"*")) // the pattern is well-formed
 	for _, dir := range trackers {
-		if process.Bury(dir) != nil {
+		if process.KillLeftover(dir) != nil {
 			cluster.Close() // the next start tries again
 			return
 		}
 	}
-	_ = cluster.Destroy() // likewise
+	_ = cluster.Destroy() // if it fails, the next start tries again
 }
 
 func (d *directory) remove() error {
 	err := d.dir.Destroy()
-	os.Remove(filepath.Dir(d.path)) // succeeds if this cluster was the last
+	os.Remove(filepath.Dir(d.path)) // fails if other clusters remain
 	return err
 }

@@ -1,11 +1,11 @@
-// Package embedded is a cluster in one process: the job tracker's and the task
-// trackers' own loops over an in-memory log, for a laptop, for tests and for the
-// debugger. Nothing of the real path is skipped: facts and messages are encoded,
-// tasks run in worker processes of the job's binary unless [Config.Load] keeps
-// them in this one, and map output passes through segment files.
+// Package embedded runs a cluster in one process, for a laptop, for tests and for the
+// debugger. It runs the loops of the job tracker and the task trackers over an in-memory
+// log. It takes no shortcut: facts and messages are encoded, and map output passes through
+// segment files. Tasks run in worker processes of the job's binary unless [Config.Load]
+// keeps them in this process.
 //
-// Everything is below one directory, which [Cluster.Close] removes; what a
-// killed predecessor left is removed by the next [Start].
+// All files are below one directory, which [Cluster.Close] removes. After a crash the next
+// [Start] removes it.
 package embedded
 
 import (
@@ -30,14 +30,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Config says what to start. The zero value is a cluster of one tracker with a
-// map and a reduce slot for each core.
+// Config describes a cluster. The zero value has one tracker with a map and a reduce slot
+// for each core.
 type Config struct {
-	Slots    int          // map slots, and as many reduce slots, of each tracker; 0: one a core
-	Trackers int          // 0: one. More of them fetch from each other over loopback
-	Dir      string       // where to make the cluster's directory; empty: the system's temporary one
-	FS       dfs.FS       // nil: those built in
-	Load     runtime.Load // not nil: attempts run in this process, by this program
+	Slots    int          // map slots and reduce slots of each tracker; 0: one for each core
+	Trackers int          // 0: one. Several fetch map outputs from each other over loopback
+	Dir      string       // parent of the cluster's directory; empty: the system's temporary directory
+	FS       dfs.FS       // nil: the built-in file systems
+	Load     runtime.Load // not nil: attempts run in this process, with this program
 	Logger   *slog.Logger // nil: silent
 }
 
@@ -51,10 +51,10 @@ type Cluster struct {
 	loops  sync.WaitGroup
 
 	mu  sync.Mutex
-	err error // of the first loop that failed
+	err error // of the loops that failed
 }
 
-// Start starts a cluster, which runs until Close.
+// Start starts a cluster. It runs until Close.
 func Start(cfg Config) (*Cluster, error) {
 	cfg = cfg.withDefaults()
 	dir, err := openDirectory(cfg.Dir)
@@ -62,11 +62,11 @@ func Start(cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	own := dfs.Volatile(cfg.FS) // a power cut ends the cluster, and what it has staged with it
-	c := &Cluster{fs: own, log: cfg.Logger, dir: dir, cancel: cancel}
+	volatile := dfs.Volatile(cfg.FS) // staged files need not survive a power cut: the cluster does not
+	c := &Cluster{fs: volatile, log: cfg.Logger, dir: dir, cancel: cancel}
 	c.Server = jobtracker.New(jobtracker.Config{
 		Log:     jobtracker.NewMemoryLog(),
-		FS:      own,
+		FS:      volatile,
 		Staging: c.Staging(),
 		Logger:  cfg.Logger,
 	})
@@ -104,7 +104,7 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 		ReduceSlots: cfg.Slots,
 		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("%s%d", trackerDir, i+1)),
 		FS:          cfg.FS,
-		Fresh:       true,
+		Temporary:   true,
 		Embedded:    true,
 		Logger:      cfg.Logger,
 	}
@@ -116,13 +116,13 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 
 // dial connects a tracker to the job tracker over an in-memory stream.
 func (c *Cluster) dial(ctx context.Context, _ string) (*wire.Conn, error) {
-	near, far := wire.Pipe()
+	trackerEnd, leaderEnd := wire.Pipe()
 	c.loops.Go(func() {
-		if err := c.Attach(far, ""); err != nil && ctx.Err() == nil {
-			c.log.Warn("a tracker's stream ended", "error", err)
+		if err := c.Attach(leaderEnd, ""); err != nil && ctx.Err() == nil {
+			c.log.Warn("task tracker stream ended", "error", err)
 		}
 	})
-	return near, nil
+	return trackerEnd, nil
 }
 
 func (c *Cluster) loop(run func() error) {
@@ -136,14 +136,14 @@ func (c *Cluster) loop(run func() error) {
 	})
 }
 
-// FS is the cluster's file system.
+// FS returns the cluster's file system.
 func (c *Cluster) FS() dfs.FS { return c.fs }
 
-// Staging is the URL below which clients make their staging directories.
+// Staging returns the URL below which clients make their staging directories.
 func (c *Cluster) Staging() string { return "file://" + filepath.Join(c.dir.path, stagingDir) }
 
-// Submit hands in a submission and returns the ids of its jobs. Callers are in this
-// process: nothing is refused them.
+// Submit submits jobs and returns their ids. Callers are in this process, so it checks no
+// permissions.
 func (c *Cluster) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
 	return c.Server.Submit(ctx, core.Asker{}, sub)
 }
@@ -153,8 +153,8 @@ func (c *Cluster) Kill(ctx context.Context, job wire.JobID, reason string) error
 	return c.Server.Kill(ctx, core.Asker{}, job, reason)
 }
 
-// Watch yields the jobs' states until all have ended. It ends with the
-// cluster's own error if that fails first.
+// Watch yields the jobs' states until all have ended. If the cluster fails first, it ends
+// with the cluster's error.
 func (c *Cluster) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
 		for statuses, err := range c.Server.Watch(ctx, jobs) {
@@ -170,24 +170,24 @@ func (c *Cluster) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire
 	}
 }
 
-// Hold keeps the submission's executable for as long as the cluster lives: workers
-// started later must run the same program, whatever becomes of the file.
+// Hold copies or links the submission's executable into the cluster's directory. Later
+// workers must run the same program, even if the file changes.
 func (c *Cluster) Hold(sub *wire.Submission) error {
 	path, err := local.Path(sub.Program.Path)
 	if err != nil {
-		return fmt.Errorf("hold program: %w", err)
+		return fmt.Errorf("keep the program: %w", err)
 	}
 	dir, err := os.MkdirTemp(c.dir.path, programDir)
 	if err != nil {
-		return fmt.Errorf("hold program: %w", err)
+		return fmt.Errorf("keep the program: %w", err)
 	}
-	held := filepath.Join(dir, filepath.Base(path))
-	if os.Link(path, held) != nil { // another file system, or not allowed
-		if err := copyProgram(path, held); err != nil {
-			return fmt.Errorf("hold program: %w", err)
+	kept := filepath.Join(dir, filepath.Base(path))
+	if os.Link(path, kept) != nil { // another file system, or no permission
+		if err := copyProgram(path, kept); err != nil {
+			return fmt.Errorf("keep the program: %w", err)
 		}
 	}
-	sub.Program.Path = "file://" + held
+	sub.Program.Path = "file://" + kept
 	return nil
 }
 
@@ -205,7 +205,7 @@ func copyProgram(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Close stops the cluster, kills what still runs and removes its directory.
+// Close stops the cluster, kills all workers and removes its directory.
 func (c *Cluster) Close() error {
 	c.cancel()
 	c.loops.Wait()

@@ -23,13 +23,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inputs are one split each. Every partition has words of two of them at least, so
-// that no home has all it needs from its own tracker's map.
+// inputs are one split each. Every partition has words from at least two of them, so every
+// home fetches from another tracker's map.
 var inputs = []string{"a rose is a rose\n", "is a rose too\n", "to be or not to be\n"}
 
 const reduces = 3
 
-// wordCount is a word count on bytes. Observe is called by every reduce.
+// wordCount counts words. Every reduce calls observe.
 func wordCount(maps runtime.MapFunc, observe func(partition int)) runtime.Job {
 	return runtime.Job{
 		Maps: slices.Repeat([]runtime.MapFunc{maps}, len(inputs)),
@@ -68,8 +68,8 @@ func splitWords(t *runtime.Task, in *runtime.Split, out runtime.Collector) error
 	return in.Err()
 }
 
-// unsynced fails the test when a directory is synced: an embedded run is to use the
-// volatile form, for its output and for what it stages.
+// unsynced fails the test when a directory is synced: an embedded run must use the
+// volatile file system for its output and its staged files.
 type unsynced struct {
 	dfs.FS
 	t *testing.T
@@ -115,7 +115,7 @@ func start(t *testing.T, cfg Config, job runtime.Job) *Cluster {
 func submit(t *testing.T, c *Cluster) []wire.JobID {
 	t.Helper()
 	plan := wire.JobPlan{Name: "words", Output: "mem://t/out", Format: "text", Reduces: reduces}
-	for i := range inputs { // an input each: small files of one input would share a map
+	for i := range inputs { // one input each: small files of one input would share a map
 		plan.Inputs = append(plan.Inputs, wire.InputPlan{Format: "lines", Paths: []string{"mem://t/in/" + strconv.Itoa(i)}})
 	}
 	sub := &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{plan}}}
@@ -129,7 +129,7 @@ func submit(t *testing.T, c *Cluster) []wire.JobID {
 	return ids
 }
 
-// succeed waits for the jobs' end and gives the part files, in order.
+// succeed waits for the end of the jobs and returns the part files, in order.
 func succeed(t *testing.T, c *Cluster, ids []wire.JobID) string {
 	t.Helper()
 	for statuses, err := range c.Watch(t.Context(), ids) {
@@ -161,30 +161,30 @@ func closeCluster(t *testing.T, c *Cluster) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(c.dir.path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the cluster's directory is left behind: %v", err)
+		t.Errorf("the cluster's directory was not removed: %v", err)
 	}
 }
 
-// TestTrackers: with a map on each of three trackers every home has to fetch from
-// the two others, and the output is that of one tracker.
+// TestTrackers: with a map on each of three trackers, every home fetches from both others.
+// The output is the same as with one tracker.
 func TestTrackers(t *testing.T) {
 	outputs := make(map[int]string)
 	for _, trackers := range []int{1, 3} {
 		dir := t.TempDir()
 		var started atomic.Int32
 		all := make(chan struct{})
-		meet := func(t *runtime.Task, in *runtime.Split, out runtime.Collector) error {
+		waitForAll := func(t *runtime.Task, in *runtime.Split, out runtime.Collector) error {
 			if started.Add(1) == int32(len(inputs)) {
 				close(all)
 			}
 			select {
-			case <-all: // no tracker is given two maps
+			case <-all: // so each tracker gets one map
 			case <-t.Ctx.Done():
 			}
 			return splitWords(t, in, out)
 		}
-		var fetched atomic.Int32 // partitions with files from elsewhere
-		c := start(t, Config{Dir: dir, Trackers: trackers, Slots: 3 / trackers}, wordCount(meet, func(partition int) {
+		var fetched atomic.Int32 // partitions with fetched files
+		c := start(t, Config{Dir: dir, Trackers: trackers, Slots: 3 / trackers}, wordCount(waitForAll, func(partition int) {
 			home := fmt.Sprintf("home-%05d", partition)
 			files, _ := filepath.Glob(filepath.Join(dir, "*", "*", "tracker*", "jobs", "*", home, "*"))
 			if len(files) > 0 {
@@ -233,7 +233,7 @@ func TestCloseWhileRunning(t *testing.T) {
 	}
 }
 
-// TestDeadClusters: a start removes what killed clusters left, and nothing else.
+// TestDeadClusters: a start removes the files of killed clusters, and no others.
 func TestDeadClusters(t *testing.T) {
 	dir := t.TempDir()
 	live := start(t, Config{Dir: dir}, wordCount(splitWords, func(int) {}))
@@ -257,7 +257,7 @@ func TestDeadClusters(t *testing.T) {
 	}
 	for _, name := range []string{foreign, thesis} {
 		if _, err := os.Stat(name); err != nil {
-			t.Errorf("what no cluster made is gone: %v", err)
+			t.Errorf("a file that no cluster made was removed: %v", err)
 		}
 	}
 	if got := succeed(t, live, submit(t, live)); got == "" {
@@ -270,7 +270,7 @@ func TestDeadClusters(t *testing.T) {
 	}
 	closeCluster(t, start(t, Config{Dir: dir}, wordCount(splitWords, func(int) {})))
 	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the last cluster left the common directory: %v", err)
+		t.Errorf("the last cluster did not remove the common directory: %v", err)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestUnusableDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Start(Config{Dir: dir}); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("somebody's link instead of the directory: %v", err)
+		t.Errorf("a link instead of the directory: %v", err)
 	}
 	root := filepath.Join(t.TempDir(), fmt.Sprintf("quern-%d", os.Getuid()))
 	if err := os.WriteFile(root, nil, 0o600); err != nil {
@@ -322,7 +322,7 @@ func TestFromProperties(t *testing.T) {
 		{"quern.embedded.slots": "many"}, {"quern.embedded.trackers": "-1"}, {"quern.task.inprocess": "true"},
 	} {
 		if _, err := FromProperties(bad, nil); err == nil {
-			t.Errorf("%v is taken", bad)
+			t.Errorf("FromProperties accepts %v", bad)
 		}
 	}
 }

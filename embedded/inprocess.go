@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inProcess starts workers as goroutines of this process. They run the same
-// worker loop over an in-memory pipe.
+// inProcess starts workers as goroutines of this process. They run the same worker loop,
+// over an in-memory pipe.
 type inProcess struct {
 	load runtime.Load
 	fs   dfs.FS
@@ -19,16 +19,16 @@ type inProcess struct {
 // Start implements [workers.Starter].
 func (p *inProcess) Start(*wire.Submission, string) (workers.Worker, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	near, far := wire.Pipe()
-	w := &inProcessWorker{conn: near, cancel: cancel, done: make(chan error, 1)}
+	trackerEnd, workerEnd := wire.Pipe()
+	w := &inProcessWorker{conn: trackerEnd, cancel: cancel, done: make(chan error, 1)}
 	go func() {
-		w.done <- runtime.Serve(ctx, far, p.load, p.fs, runtime.Options{InProcess: true})
+		w.done <- runtime.Serve(ctx, workerEnd, p.load, p.fs, runtime.Options{InProcess: true})
 	}()
 	return w, nil
 }
 
-// inProcessWorker is a worker loop. A goroutine cannot be killed: Kill takes its
-// context and its pipe away, which ends an attempt at its next record.
+// inProcessWorker is a worker loop. A goroutine cannot be killed: Kill cancels its context
+// and closes its pipe, which ends an attempt at its next record.
 type inProcessWorker struct {
 	conn   *wire.Conn
 	cancel context.CancelFunc

@@ -12,23 +12,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Run starts a cluster as the submission's properties say, takes the submission
-// through its life with progress on standard error, and returns the process's
-// exit code. A terminal that goes is no reason to end: the cluster goes with this
-// process, and with it the job.
+// Run starts a cluster with the submission's properties, runs the submission with progress
+// on standard error, and returns the exit code. It ignores a lost terminal: the cluster
+// and the job end with this process anyway.
 func Run(sub *wire.Submission, load runtime.Load) int {
 	ctx, signals, stop := client.Interrupts(context.Background())
 	defer stop()
 	cfg, err := FromProperties(sub.Plan.Jobs[0].Properties, load)
 	if err != nil {
-		return failed(err)
+		return printError(err)
 	}
 	cluster, err := Start(cfg)
 	if err != nil {
-		return failed(err)
+		return printError(err)
 	}
 	if err := cluster.Hold(sub); err != nil {
-		return failed(errors.Join(err, cluster.Close()))
+		return printError(errors.Join(err, cluster.Close()))
 	}
 	code := client.Run(ctx, client.Config{
 		Cluster: cluster,
@@ -39,19 +38,18 @@ func Run(sub *wire.Submission, load runtime.Load) int {
 		GiveUp:  signals.GiveUp,
 	}, sub)
 	if err := cluster.Close(); err != nil {
-		return failed(err)
+		return printError(err)
 	}
 	return code
 }
 
-func failed(err error) int {
+func printError(err error) int {
 	fmt.Fprintf(os.Stderr, "error: %v\n", err)
 	return 1
 }
 
-// FromProperties is the cluster that a job's quern.embedded.* properties ask for.
-// Load serves attempts that are to run in this process; nil where this process is
-// not the job's program.
+// FromProperties returns the configuration that a job's quern.embedded.* properties set.
+// Load runs attempts in this process; nil if this process is not the job's program.
 func FromProperties(properties map[string]string, load runtime.Load) (Config, error) {
 	cfg := Config{Dir: properties["quern.embedded.dir"]}
 	for name, field := range map[string]*int{
@@ -68,7 +66,7 @@ func FromProperties(properties map[string]string, load runtime.Load) (Config, er
 	}
 	if properties["quern.task.inprocess"] == "true" {
 		if load == nil {
-			return cfg, fmt.Errorf("property quern.task.inprocess=true: run the job's own program, it cannot run in this one")
+			return cfg, fmt.Errorf("property quern.task.inprocess=true: this process is not the job's program; start the job by its own program")
 		}
 		cfg.Load = load
 	}

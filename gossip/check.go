@@ -10,54 +10,54 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// carrier is what a message came by; a set of them is a sum.
-type carrier uint8
+// transportKind is how a message is sent; a set of them is a sum.
+type transportKind uint8
 
 const (
-	byUDP carrier = 1 << iota
+	byUDP transportKind = 1 << iota
 	byTCP
 )
 
-// ask is one message of a check: a question, or the answer to one.
-type ask struct {
-	From   string  `msgpack:"f"` // name of the process that sends it
-	Nonce  uint64  `msgpack:"n"`
-	By     carrier `msgpack:"b"` // what this message is sent by
-	Answer carrier `msgpack:"a"` // what the question came by; 0: this is the question
+// checkMessage is one message of a check: a question, or an answer.
+type checkMessage struct {
+	From   string        `msgpack:"f"` // name of the sending process
+	Nonce  uint64        `msgpack:"n"`
+	By     transportKind `msgpack:"b"` // how this message is sent
+	Answer transportKind `msgpack:"a"` // how the question arrived; 0: this is the question
 }
 
-func encodeAsk(a ask) []byte {
+func encodeCheck(a checkMessage) []byte {
 	body, err := wire.Marshal(&a)
 	if err != nil {
-		panic(err) // the type is our own
+		panic(err) // this type can always be encoded
 	}
 	return append([]byte{metaVersion}, body...)
 }
 
-func decodeAsk(msg []byte) (ask, bool) {
-	var a ask
+func decodeCheck(msg []byte) (checkMessage, bool) {
+	var a checkMessage
 	if len(msg) == 0 || len(msg) > memberlist.MetaMaxSize || msg[0] != metaVersion {
 		return a, false
 	}
 	return a, wire.Unmarshal(msg[1:], &a) == nil
 }
 
-// verdict is what a check has found out, by direction.
-type verdict struct {
-	answered bool // at all: nothing is known otherwise
-	out      bool // UDP from here arrives there
-	in       bool // UDP from there arrives here
-	back     bool // there they can connect to here
+// checkResult says which directions work between this process and another one.
+type checkResult struct {
+	answered bool // false: nothing is known
+	out      bool // UDP to the other process works
+	in       bool // UDP from the other process works
+	back     bool // the other process can connect to this one by TCP
 }
 
-// checks are the questions that wait for answers.
+// checks has the questions without an answer yet.
 type checks struct {
 	mu      sync.Mutex
-	waiting map[uint64]*verdict
-	failing map[string]bool // troubles that have been said; watchUDP alone uses it
+	waiting map[uint64]*checkResult
+	failing map[string]bool // failures that were logged; only watchUDP uses it
 }
 
-// Times of a check. Losing a packet is no trouble, losing all of them is.
+// Times of a check. A lost packet is normal; the check fails only if all are lost.
 const (
 	checkFirst = time.Second      // after the first other member is found
 	checkEvery = 30 * time.Second // afterwards
@@ -66,7 +66,8 @@ const (
 	checkWait  = time.Second // for answers after the last packet
 )
 
-// watchUDP checks now and then whether packets pass, and at once when memberlist doubts it.
+// watchUDP checks other members periodically, and at once if memberlist reports that UDP
+// to a member fails.
 func (g *Gossip) watchUDP() {
 	wait := checkFirst
 	for {
@@ -76,7 +77,7 @@ func (g *Gossip) watchUDP() {
 		case <-g.ctx.Done():
 			timer.Stop()
 			return
-		case name = <-g.doubts:
+		case name = <-g.checkRequests:
 			timer.Stop()
 		case <-timer.C:
 		}
@@ -88,21 +89,22 @@ func (g *Gossip) watchUDP() {
 			g.report(n, v)
 			wait = checkEvery
 			if !v.answered || !v.out || !v.in || !v.back {
-				wait /= 6 // so that it is also noticed when it works again
+				wait /= 6 // to notice soon that it works again
 			}
 		}
 	}
 }
 
-// doubt has a member checked.
-func (g *Gossip) doubt(name string) {
+// requestCheck has watchUDP check a member soon.
+func (g *Gossip) requestCheck(name string) {
 	select {
-	case g.doubts <- name:
+	case g.checkRequests <- name:
 	default:
 	}
 }
 
-// pick finds the member of a name, or any when it is empty; nil: there is none.
+// pick returns the member of a name, or a random one if the name is empty. It returns nil
+// if there is none.
 func (g *Gossip) pick(name string) *node {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,21 +119,21 @@ func (g *Gossip) pick(name string) *node {
 	return nil
 }
 
-// check asks a member over UDP and over TCP, and listens for what comes back.
-func (g *Gossip) check(n *node) verdict {
+// check sends questions to a member over UDP and over TCP, and collects the answers.
+func (g *Gossip) check(n *node) checkResult {
 	nonce := rand.Uint64()
-	v := new(verdict)
+	v := new(checkResult)
 	g.checks.mu.Lock()
 	g.checks.waiting[nonce] = v
 	g.checks.mu.Unlock()
 	for range checkSends {
-		g.list.SendBestEffort(n.list, encodeAsk(ask{From: g.name, Nonce: nonce, By: byUDP})) // see transport
-		g.list.SendReliable(n.list, encodeAsk(ask{From: g.name, Nonce: nonce, By: byTCP}))   // no answer says it
-		if !g.pause(checkPause) || g.verdictOf(v) == (verdict{true, true, true, true}) {
+		g.list.SendBestEffort(n.list, encodeCheck(checkMessage{From: g.name, Nonce: nonce, By: byUDP})) // transport logs errors
+		g.list.SendReliable(n.list, encodeCheck(checkMessage{From: g.name, Nonce: nonce, By: byTCP}))   // a missing answer shows errors
+		if !g.pause(checkPause) || g.resultOf(v) == (checkResult{true, true, true, true}) {
 			break
 		}
 	}
-	if g.verdictOf(v) != (verdict{true, true, true, true}) {
+	if g.resultOf(v) != (checkResult{true, true, true, true}) {
 		g.pause(checkWait)
 	}
 	g.checks.mu.Lock()
@@ -140,7 +142,7 @@ func (g *Gossip) check(n *node) verdict {
 	return *v
 }
 
-func (g *Gossip) verdictOf(v *verdict) verdict {
+func (g *Gossip) resultOf(v *checkResult) checkResult {
 	g.checks.mu.Lock()
 	defer g.checks.mu.Unlock()
 	return *v
@@ -148,7 +150,7 @@ func (g *Gossip) verdictOf(v *verdict) verdict {
 
 // NotifyMsg implements memberlist.Delegate.
 func (g *Gossip) NotifyMsg(msg []byte) {
-	a, ok := decodeAsk(msg)
+	a, ok := decodeCheck(msg)
 	switch {
 	case !ok || g.ctx.Err() != nil:
 	case a.Answer == 0:
@@ -167,31 +169,31 @@ func (g *Gossip) NotifyMsg(msg []byte) {
 	}
 }
 
-// mostAnswers bounds how many answers are being sent at a time.
-const mostAnswers = 16
+// maxAnswers bounds how many answers are sent at the same time.
+const maxAnswers = 16
 
-// answer tells a member, over UDP and over TCP, what its question came by.
-func (g *Gossip) answer(a ask) {
+// answer tells a member, over UDP and over TCP, how its question arrived.
+func (g *Gossip) answer(a checkMessage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := g.nodes[a.From]
-	if n == nil || g.closed || g.answering >= mostAnswers {
+	if n == nil || g.closed || g.answering >= maxAnswers {
 		return
 	}
 	g.answering++
-	g.wait.Go(func() { // a stream may take its time
+	g.wait.Go(func() { // TCP may block
 		<-g.ready
-		g.list.SendBestEffort(n.list, encodeAsk(ask{From: g.name, Nonce: a.Nonce, By: byUDP, Answer: a.By}))
-		g.list.SendReliable(n.list, encodeAsk(ask{From: g.name, Nonce: a.Nonce, By: byTCP, Answer: a.By}))
+		g.list.SendBestEffort(n.list, encodeCheck(checkMessage{From: g.name, Nonce: a.Nonce, By: byUDP, Answer: a.By}))
+		g.list.SendReliable(n.list, encodeCheck(checkMessage{From: g.name, Nonce: a.Nonce, By: byTCP, Answer: a.By}))
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.answering--
 	})
 }
 
-// report logs what has begun or ceased to fail. What was not answered at all says
+// report logs directions that began or stopped to fail. Without any answer it logs
 // nothing: the member may be gone.
-func (g *Gossip) report(n *node, v verdict) {
+func (g *Gossip) report(n *node, v checkResult) {
 	if !v.answered {
 		return
 	}
@@ -199,19 +201,19 @@ func (g *Gossip) report(n *node, v verdict) {
 		works bool
 		what  string
 	}{
-		{v.out, "UDP from here does not arrive there"},
-		{v.in, "UDP from there does not arrive here"},
-		{v.back, "they cannot connect to here by TCP"},
+		{v.out, "UDP packets do not reach that member"},
+		{v.in, "UDP packets from that member do not arrive"},
+		{v.back, "that member cannot connect to this one by TCP"},
 	} {
 		key := d.what + n.addr
 		switch {
 		case !d.works && !g.checks.failing[key]:
 			g.checks.failing[key] = true
-			g.log.Error("gossip: "+d.what+"; members are found late and suspected falsely until both ways pass, UDP and TCP",
+			g.log.Error("gossip: "+d.what+"; until UDP and TCP pass both ways, members are found late and suspected falsely",
 				"here", g.addr, "there", n.addr, "role", n.Role.String(), "member", n.ID)
 		case d.works && g.checks.failing[key]:
 			delete(g.checks.failing, key)
-			g.log.Info("gossip: it passes again", "what failed", d.what, "here", g.addr, "there", n.addr, "member", n.ID)
+			g.log.Info("gossip: a failed direction works again", "what failed", d.what, "here", g.addr, "there", n.addr, "member", n.ID)
 		}
 	}
 }

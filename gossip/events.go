@@ -7,9 +7,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// What memberlist calls, holding locks of its own: nothing here calls back or waits.
+// memberlist calls these methods while it holds its locks: none of them may call back or
+// wait.
 
-// NotifyAlive implements memberlist.AliveDelegate: it keeps out who does not belong here.
+// NotifyAlive implements memberlist.AliveDelegate: it refuses members of other clusters.
 func (g *Gossip) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == g.name {
 		return nil
@@ -18,14 +19,14 @@ func (g *Gossip) NotifyAlive(n *memberlist.Node) error {
 	if err != nil {
 		return err
 	}
-	return g.belongs(m, n.Address())
+	return g.checkCluster(m, n.Address())
 }
 
-// NotifyMerge implements memberlist.MergeDelegate: two clusters never become one.
+// NotifyMerge implements memberlist.MergeDelegate: two clusters never merge.
 func (g *Gossip) NotifyMerge(peers []*memberlist.Node) error {
 	for _, n := range peers {
 		if m, err := decodeMember(n.Meta); err == nil {
-			if err := g.belongs(m, n.Address()); err != nil {
+			if err := g.checkCluster(m, n.Address()); err != nil {
 				return fmt.Errorf("%s %s at %s: %w", m.Role, m.ID, n.Address(), err)
 			}
 		}
@@ -33,20 +34,20 @@ func (g *Gossip) NotifyMerge(peers []*memberlist.Node) error {
 	return nil
 }
 
-// mostForeign bounds how many job trackers of other clusters are remembered.
-const mostForeign = 16
+// maxForeign bounds how many job trackers of other clusters are remembered.
+const maxForeign = 16
 
-// belongs refuses job trackers of another cluster.
-func (g *Gossip) belongs(m Member, addr string) error {
+// checkCluster refuses job trackers of another cluster.
+func (g *Gossip) checkCluster(m Member, addr string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m.Role != JobTracker || m.Cluster == "" || g.self.Cluster == "" || m.Cluster == g.self.Cluster {
 		return nil
 	}
 	_, known := g.foreign[addr]
-	remember := known || len(g.foreign) < mostForeign
+	remember := known || len(g.foreign) < maxForeign
 	if !known && remember {
-		g.log.Error("gossip: met a job tracker of another cluster, which stays out",
+		g.log.Error("gossip: refused a job tracker of another cluster",
 			"member", m.ID, "at", addr, "its cluster", m.Cluster, "this cluster", g.self.Cluster)
 	}
 	if remember && g.foreign[addr] != m {
@@ -59,9 +60,9 @@ func (g *Gossip) belongs(m Member, addr string) error {
 // events implements memberlist.EventDelegate.
 type events struct{ g *Gossip }
 
-func (e events) NotifyJoin(n *memberlist.Node) { e.g.seen(n) }
+func (e events) NotifyJoin(n *memberlist.Node) { e.g.addMember(n) }
 
-func (e events) NotifyUpdate(n *memberlist.Node) { e.g.seen(n) }
+func (e events) NotifyUpdate(n *memberlist.Node) { e.g.addMember(n) }
 
 func (e events) NotifyLeave(n *memberlist.Node) {
 	g := e.g
@@ -77,13 +78,13 @@ func (e events) NotifyLeave(n *memberlist.Node) {
 	}
 }
 
-func (g *Gossip) seen(n *memberlist.Node) {
+func (g *Gossip) addMember(n *memberlist.Node) {
 	if n.Name == g.name {
 		return
 	}
 	m, err := decodeMember(n.Meta)
 	if err != nil {
-		return // NotifyAlive has refused it
+		return // NotifyAlive refused it
 	}
 	copied := *n
 	g.mu.Lock()
@@ -99,13 +100,14 @@ func (g *Gossip) seen(n *memberlist.Node) {
 	g.change()
 }
 
-// NotifyPingComplete implements memberlist.PingDelegate: who answers is not suspected.
+// NotifyPingComplete implements memberlist.PingDelegate: a member that answers is not
+// suspected.
 func (g *Gossip) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []byte) {
-	g.suspect(n.Name, false)
+	g.setSuspect(n.Name, false)
 }
 
-// suspect notes whether a member could be reached.
-func (g *Gossip) suspect(name string, suspect bool) {
+// setSuspect records whether a member is suspected to be gone.
+func (g *Gossip) setSuspect(name string, suspect bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n := g.nodes[name]; n != nil && n.suspect != suspect {

@@ -19,21 +19,21 @@ func TestGolden(t *testing.T) {
 			},
 		},
 		"ask": {
-			Value: new(ask), Form: golden.Msgpack, Head: 1,
-			Encode: func(a any) ([]byte, error) { return encodeAsk(*a.(*ask)), nil },
+			Value: new(checkMessage), Form: golden.Msgpack, Head: 1,
+			Encode: func(a any) ([]byte, error) { return encodeCheck(*a.(*checkMessage)), nil },
 			Decode: func(data []byte, into any) error {
-				a, ok := decodeAsk(data)
+				a, ok := decodeCheck(data)
 				if !ok {
 					return errors.New("it is refused")
 				}
-				*into.(*ask) = a
+				*into.(*checkMessage) = a
 				return nil
 			},
 		},
 	})
 }
 
-// TestNumbers pins the numbers of roles and of what messages came by.
+// TestNumbers pins the encoded numbers of roles and transports.
 func TestNumbers(t *testing.T) {
 	if JobTracker != 1 || TaskTracker != 2 || byUDP != 1 || byTCP != 2 {
 		t.Error(JobTracker, TaskTracker, byUDP, byTCP)

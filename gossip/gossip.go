@@ -1,25 +1,23 @@
-// Package gossip tells a daemon which other daemons there are, and which of them
-// are suspected to be gone. It is the only importer of memberlist.
+// Package gossip lists the other daemons, and which of them are suspected to be gone. It
+// is the only importer of memberlist.
 //
-// What it tells is a hint. Who leads is decided by the log, which trackers are
-// lost by the leader's lease: a member that gossip has lost, or has not found
-// yet, loses nothing else. So times are long: a starved host shall not be suspected.
+// Its members are hints. The log elects the leader, and the leader's lease decides which
+// trackers are lost: a member that gossip lost, or has not found yet, loses nothing else.
+// So timeouts are long, and a slow host is rarely suspected.
 //
 // # Invariants
 //
-//   - A process is a member under a name of its own, "<role>:<id>:<random>", so one
-//     that has been restarted, be it at another address, is seen at once and need
-//     not wait until its predecessor is found dead. [Gossip.Members] has one Member
-//     for each role and id.
-//   - Job trackers that belong to another cluster than this one are never members;
-//     [Gossip.Foreign] tells of them.
-//   - Addresses in Config.Join are looked up and tried for as long as no member has
-//     them, so a cluster that has been split comes together again.
-//   - Nothing that memberlist calls ever waits.
+//   - Every process has a new name, "<role>:<id>:<random>". So a restarted process is
+//     found at once, even at another address, while its predecessor is not yet known to
+//     be dead. [Gossip.Members] has one Member for each role and id.
+//   - Job trackers of another cluster are never members; [Gossip.Foreign] lists them.
+//   - Addresses in Config.Join are resolved and tried for as long as no member has
+//     them, so the parts of a split cluster join again.
+//   - No method that memberlist calls ever waits.
 //
 // # Bytes
 //
-// What a member says of itself travels as its meta data, at most 512 bytes:
+// Each process sends its [Member] as meta data, at most 512 bytes:
 //
 //	+------------+---------------------------------+
 //	| version u8 | [Member] in msgpack, see wire   |
@@ -31,19 +29,19 @@
 //	| version u8 | message in msgpack, see wire |
 //	+------------+------------------------------+
 //
-// Another version is ignored, and said once. All packets and streams carry the
-// label of Config, so that nothing else on the network is taken for gossip.
+// Another version is ignored, and logged once. All packets and streams carry the label
+// of Config, so gossip ignores other programs on the network.
 //
 // # UDP
 //
-// Where UDP is blocked, memberlist works on over TCP, slowly and with false
-// suspicions. So each process asks another now and then, at first when it has
-// found one, to answer over UDP and over TCP what it asked over UDP and over TCP;
-// what does not arrive is logged as an error, once, and once more when it does again.
+// Where UDP is blocked, memberlist still works over TCP, but slowly and with false
+// suspicions. So each process periodically checks another member, first when it has
+// found one. It sends questions over UDP and TCP, and the member answers each over both.
+// Failed directions are logged once as errors, and once more when they work again.
 //
 // # Concurrency
 //
-// All methods may be called from everywhere, but Close once.
+// All goroutines may call all methods; Close only once.
 package gossip
 
 import (
@@ -59,14 +57,14 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Config says who this process is and where it gossips.
+// Config describes this process and its addresses.
 type Config struct {
 	Self      Member
 	Bind      string   // host:port for UDP and TCP; port 0 takes a free one
 	Advertise string   // host:port, or host, under which others reach it; empty: as bound
 	Join      []string // host:port of others
 	Label     string   // of all packets; empty: the project's
-	Key       []byte   // 32 bytes with which all is encrypted; nil: nothing is
+	Key       []byte   // 32 bytes that encrypt all messages; nil: no encryption
 	Logger    *slog.Logger
 
 	tune func(*memberlist.Config) // for tests
@@ -76,26 +74,26 @@ const defaultLabel = "quern-gossip"
 
 // Gossip is this process's membership.
 type Gossip struct {
-	log    *slog.Logger
-	list   *memberlist.Memberlist
-	name   string // of this process in memberlist
-	addr   string // advertised
-	ctx    context.Context
-	cancel context.CancelFunc
-	wait   sync.WaitGroup
-	ready  chan struct{} // closed when list is there
-	tried  chan struct{} // closed when every address of Config.Join was tried once
-	update chan struct{} // has a value when meta is to be told
-	doubts chan string   // names of members that UDP does not seem to reach
-	checks checks
+	log           *slog.Logger
+	list          *memberlist.Memberlist
+	name          string // of this process in memberlist
+	addr          string // advertised
+	ctx           context.Context
+	cancel        context.CancelFunc
+	wait          sync.WaitGroup
+	ready         chan struct{} // closed when list is set
+	tried         chan struct{} // closed when every address of Config.Join was tried once
+	update        chan struct{} // has a value when meta must be sent
+	checkRequests chan string   // names of members to check soon
+	checks        checks
 
 	mu        sync.Mutex
 	self      Member
 	meta      []byte
 	nodes     map[string]*node // by name, without this process
-	gone      map[string]bool  // addresses of members that were lost
+	gone      map[string]bool  // addresses of lost members
 	foreign   map[string]Member
-	answering int // questions of others
+	answering int // answers being sent
 	closed    bool
 	changed   chan struct{} // closed at the next change
 }
@@ -109,7 +107,7 @@ type node struct {
 	since   time.Time
 }
 
-// Start begins to listen and to look for others.
+// Start listens and begins to look for other members.
 func Start(cfg Config) (*Gossip, error) {
 	g, err := start(cfg)
 	if err != nil {
@@ -131,16 +129,16 @@ func start(cfg Config) (*Gossip, error) {
 	}
 	g := &Gossip{
 		log: cfg.Logger, name: processName(cfg.Self), self: cfg.Self, meta: meta,
-		ready: make(chan struct{}), tried: make(chan struct{}), update: make(chan struct{}, 1), doubts: make(chan string, 16), nodes: make(map[string]*node),
+		ready: make(chan struct{}), tried: make(chan struct{}), update: make(chan struct{}, 1), checkRequests: make(chan string, 16), nodes: make(map[string]*node),
 		gone: make(map[string]bool), foreign: make(map[string]Member), changed: make(chan struct{}),
-		checks: checks{waiting: make(map[uint64]*verdict), failing: make(map[string]bool)},
+		checks: checks{waiting: make(map[uint64]*checkResult), failing: make(map[string]bool)},
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	conf, err := g.memberlistConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	// memberlist calls back while it starts.
+	// memberlist calls this package's methods while it starts.
 	if g.list, err = memberlist.Create(conf); err != nil {
 		return nil, errors.Join(err, conf.Transport.Shutdown())
 	}
@@ -156,7 +154,7 @@ func start(cfg Config) (*Gossip, error) {
 		close(g.tried)
 	})
 	g.wait.Go(g.rejoin)
-	g.wait.Go(g.tell)
+	g.wait.Go(g.announce)
 	g.wait.Go(g.watchUDP)
 	return g, nil
 }
@@ -170,9 +168,9 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge, conf.Ping = g, events{g}, g, g, g
 	conf.EnableCompression = false // messages are small
 	conf.ProbeInterval, conf.ProbeTimeout = 2*time.Second, time.Second
-	conf.PushPullInterval = 5 * time.Second // what UDP does not deliver comes by this
+	conf.PushPullInterval = 5 * time.Second // also spreads what UDP lost
 	conf.TCPTimeout = 3 * time.Second
-	conf.DeadNodeReclaimTime = time.Second // names are not used twice; an address may be
+	conf.DeadNodeReclaimTime = time.Second // names are never reused; addresses may be
 	if err := setAddresses(g.ctx, conf, cfg.Bind, cfg.Advertise); err != nil {
 		return nil, err
 	}
@@ -184,7 +182,7 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	return conf, err
 }
 
-// Addr is the address under which others reach this process's gossip.
+// Addr returns the address under which others reach this process's gossip.
 func (g *Gossip) Addr() string { return g.addr }
 
 // Self is what this process tells of itself.
@@ -220,22 +218,23 @@ func (g *Gossip) Update(change func(Member) Member) error {
 	return nil
 }
 
-// tell has memberlist spread what Update has changed.
-func (g *Gossip) tell() {
+// announce has memberlist spread what Update changed.
+func (g *Gossip) announce() {
 	for {
 		select {
 		case <-g.ctx.Done():
 			return
 		case <-g.update:
 			if err := g.list.UpdateNode(time.Second); err != nil {
-				g.log.Debug("gossip: spread what has changed here", "error", err)
+				g.log.Debug("gossip: cannot announce a change", "error", err)
 			}
 		}
 	}
 }
 
-// Members lists all processes that are not known to be gone, this one too: one of
-// each role and id, the last started that is not suspected; by role and id.
+// Members lists all processes that are not known to be gone, including this one, by role
+// and id. Of several with the same role and id it has the last started one that is not
+// suspected.
 func (g *Gossip) Members() []Member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -262,8 +261,8 @@ func (g *Gossip) Members() []Member {
 	return members
 }
 
-// Find gives the member of a role and id that Members has. It is cheap: each message
-// to another job tracker's log asks where that is now.
+// Find returns the member of a role and id that Members has. It is cheap: each message to
+// another job tracker's log looks up its address.
 func (g *Gossip) Find(role Role, id string) (m Member, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -283,7 +282,7 @@ func (g *Gossip) Find(role Role, id string) (m Member, ok bool) {
 	return m, ok
 }
 
-// Foreign lists job trackers of other clusters that were met, by id.
+// Foreign lists the job trackers of other clusters that were refused, by id.
 func (g *Gossip) Foreign() []Member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -295,44 +294,44 @@ func (g *Gossip) Foreign() []Member {
 	return members
 }
 
-// Twin tells of another process that has this one's role and id and has lived
-// beside it for a while, so that it is no predecessor that just died.
-func (g *Gossip) Twin() (Member, bool) {
+// Duplicate returns another process with this one's role and id. It waits for a while
+// before it reports one, since a predecessor that just died looks the same.
+func (g *Gossip) Duplicate() (Member, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, n := range g.nodes {
-		if n.Role == g.self.Role && n.ID == g.self.ID && !n.suspect && time.Since(n.since) > twinAge {
+		if n.Role == g.self.Role && n.ID == g.self.ID && !n.suspect && time.Since(n.since) > duplicateAge {
 			return n.Member, true
 		}
 	}
 	return Member{}, false
 }
 
-// twinAge is more than it takes to find out that a process is gone.
-const twinAge = time.Minute
+// duplicateAge is longer than it takes to find out that a process is gone.
+const duplicateAge = time.Minute
 
-// Changed returns a channel that is closed when something that the other methods
-// tell has changed. Ask for it first and look then.
+// Changed returns a channel that is closed when the results of the other methods change.
+// Call it before them.
 func (g *Gossip) Changed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.changed
 }
 
-// Tried returns a channel that is closed when every address to join was tried once:
-// who listens at one of them, and whom that one knows, is a member then.
+// Tried returns a channel that is closed when every address to join was tried once. The
+// processes that answered there, and their members, are members then.
 func (g *Gossip) Tried() <-chan struct{} { return g.tried }
 
-// change tells those who wait; g.mu is held.
+// change closes the channel of Changed; g.mu is held.
 func (g *Gossip) change() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// leaveWait bounds how long Close waits until others know that this one leaves.
+// leaveWait bounds how long Close waits until other members know.
 const leaveWait = time.Second
 
-// Close leaves and ends everything.
+// Close leaves the gossip and ends all goroutines.
 func (g *Gossip) Close() error {
 	g.mu.Lock()
 	g.closed = true

@@ -15,10 +15,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// deadline is generous: it says that something never happens.
+// deadline is generous: a test fails after it because an event never happens.
 const deadline = 30 * time.Second
 
-// journal collects what is logged and tells when there is more.
+// journal collects log lines and signals new ones.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -55,12 +55,12 @@ func (j *journal) waitFor(t *testing.T, text string) {
 		select {
 		case <-more:
 		case <-late:
-			t.Fatalf("never said: %s\n%s", text, j)
+			t.Fatalf("never logged: %s\n%s", text, j)
 		}
 	}
 }
 
-// quick lowers memberlist's times for tests, but not below what a busy machine keeps.
+// quick shortens memberlist's times for tests. They stay long enough for a busy machine.
 func quick(c *memberlist.Config) {
 	c.ProbeInterval, c.ProbeTimeout = 400*time.Millisecond, 200*time.Millisecond
 	c.GossipInterval, c.PushPullInterval = 20*time.Millisecond, 500*time.Millisecond
@@ -107,7 +107,7 @@ func beginWith(t *testing.T, cfg Config) *process {
 	return p
 }
 
-// kill ends a process without a word to others.
+// kill ends a process without a message to the others.
 func (p *process) kill() {
 	p.closed = true
 	p.mu.Lock()
@@ -124,7 +124,7 @@ func jobTracker(id string) Member {
 
 func taskTracker(id string) Member { return Member{ID: id, Role: TaskTracker} }
 
-// until waits until a process's view is as it should be.
+// until waits until a process's members satisfy a condition.
 func (p *process) until(t *testing.T, what string, holds func([]Member) bool) {
 	t.Helper()
 	late := time.After(deadline)
@@ -137,7 +137,7 @@ func (p *process) until(t *testing.T, what string, holds func([]Member) bool) {
 		select {
 		case <-changed:
 		case <-late:
-			t.Fatalf("%s never: %s: sees %+v", p.Self().ID, what, members)
+			t.Fatalf("%s: condition never met: %s; it sees %+v", p.Self().ID, what, members)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestProcessesFindEachOther(t *testing.T) {
 	c.sees(t, "a", "c")
 }
 
-func TestAnAddressIsTriedUntilSomebodyListens(t *testing.T) {
+func TestJoinUntilAnAddressAnswers(t *testing.T) {
 	a := begin(t, jobTracker("a"))
 	addr := a.Addr()
 	a.kill()
@@ -189,8 +189,8 @@ func TestAnAddressIsTriedUntilSomebodyListens(t *testing.T) {
 	b.sees(t, "a", "b")
 }
 
-// TestOneAttemptTellsAll: after the first attempts all are known whom those know that answer.
-func TestOneAttemptTellsAll(t *testing.T) {
+// TestFirstJoinFindsAll: after the first join, a process knows all members of the others.
+func TestFirstJoinFindsAll(t *testing.T) {
 	a := begin(t, jobTracker("a"))
 	b := begin(t, jobTracker("b"), a.Addr())
 	a.sees(t, "a", "b")
@@ -201,7 +201,7 @@ func TestOneAttemptTellsAll(t *testing.T) {
 		select {
 		case <-p.Tried():
 		case <-time.After(deadline):
-			t.Fatal("never tried")
+			t.Fatal("never tried to join")
 		}
 	}
 	if m := c.Members(); len(m) != 3 {
@@ -209,7 +209,7 @@ func TestOneAttemptTellsAll(t *testing.T) {
 	}
 }
 
-func TestARestartedProcessIsSeenAtOnce(t *testing.T) {
+func TestRestartedProcessIsFoundAtOnce(t *testing.T) {
 	a := begin(t, jobTracker("a"))
 	b := begin(t, jobTracker("b"), a.Addr())
 	a.sees(t, "a", "b")
@@ -225,8 +225,9 @@ func TestARestartedProcessIsSeenAtOnce(t *testing.T) {
 	})
 }
 
-// A clock that was set back makes the older process look younger, until it is suspected.
-func TestARestartedProcessWithItsClockSetBack(t *testing.T) {
+// If the clock was set back, the older process looks like the newer one until it is
+// suspected.
+func TestRestartWithClockSetBack(t *testing.T) {
 	a := begin(t, jobTracker("a"))
 	b := begin(t, jobTracker("b"), a.Addr())
 	a.sees(t, "a", "b")
@@ -256,7 +257,7 @@ func TestClustersStayApart(t *testing.T) {
 		select {
 		case <-changed:
 		case <-late:
-			t.Fatal("b never heard of the other cluster")
+			t.Fatal("b never refused the other cluster")
 		}
 	}
 	if got := b.Foreign()[0]; got.ID != "a" || got.Cluster != "one" {
@@ -264,17 +265,17 @@ func TestClustersStayApart(t *testing.T) {
 	}
 	a.sees(t, "a")
 	b.sees(t, "b")
-	a.journal.waitFor(t, "met a job tracker of another cluster")
+	a.journal.waitFor(t, "refused a job tracker of another cluster")
 }
 
-func TestAnotherLabelIsNoGossip(t *testing.T) {
+func TestOtherLabelIsIgnored(t *testing.T) {
 	a := begin(t, jobTracker("a"))
 	beginWith(t, Config{Self: jobTracker("b"), Join: []string{a.Addr()}, Label: "something else"})
 	a.journal.waitFor(t, "label")
 	a.sees(t, "a")
 }
 
-// TestWithoutTheKey: who has no key, or another, is not met, and hears nothing.
+// TestWithoutTheKey: a process without the right key finds no member and is not found.
 func TestWithoutTheKey(t *testing.T) {
 	key, other := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
 	a := beginWith(t, Config{Self: jobTracker("a"), Key: key})
@@ -283,7 +284,7 @@ func TestWithoutTheKey(t *testing.T) {
 		select {
 		case <-p.Tried():
 		case <-time.After(deadline):
-			t.Fatalf("%s has not tried", id)
+			t.Fatalf("%s did not try to join", id)
 		}
 		p.journal.waitFor(t, "cannot join")
 		p.sees(t, id)
@@ -292,9 +293,9 @@ func TestWithoutTheKey(t *testing.T) {
 	a.sees(t, "a", "b")
 }
 
-// TestASplitHeals: two that know each other only through a third, which is gone for
-// good, find each other again after each has taken the other for dead.
-func TestASplitHeals(t *testing.T) {
+// TestSplitHeals: two processes that know each other only through a third one lose it and
+// each other. They must find each other again.
+func TestSplitHeals(t *testing.T) {
 	var cut atomic.Bool
 	drop := func(c *memberlist.Config) { c.Transport = dropping(t, c, &cut, &cut) }
 	seed := begin(t, jobTracker("seed"))
@@ -311,7 +312,7 @@ func TestASplitHeals(t *testing.T) {
 	b.sees(t, "a", "b")
 }
 
-func TestBlockedUDPIsSaid(t *testing.T) {
+func TestBlockedUDPIsLogged(t *testing.T) {
 	var udp, tcp atomic.Bool
 	udp.Store(true)
 	a := begin(t, jobTracker("a"))
@@ -319,46 +320,46 @@ func TestBlockedUDPIsSaid(t *testing.T) {
 		tune: func(c *memberlist.Config) { c.Transport = dropping(t, c, &udp, &tcp) }})
 	a.sees(t, "a", "b")
 	b.sees(t, "a", "b")
-	b.journal.waitFor(t, "UDP from here does not arrive there")
-	b.journal.waitFor(t, "UDP from there does not arrive here")
-	if text := b.journal.String(); strings.Contains(text, "they cannot connect") {
-		t.Errorf("TCP was blamed:\n%s", text)
+	b.journal.waitFor(t, "UDP packets do not reach that member")
+	b.journal.waitFor(t, "UDP packets from that member do not arrive")
+	if text := b.journal.String(); strings.Contains(text, "cannot connect to this one") {
+		t.Errorf("a failure of TCP is logged:\n%s", text)
 	}
-	a.journal.waitFor(t, "UDP from here does not arrive there")
+	a.journal.waitFor(t, "UDP packets do not reach that member")
 	udp.Store(false)
-	b.journal.waitFor(t, "it passes again")
+	b.journal.waitFor(t, "a failed direction works again")
 	for _, p := range []*process{a, b} {
 		if text := p.journal.String(); strings.Contains(text, "gossip: gone") {
-			t.Errorf("%s lost somebody who can be reached by TCP", p.Self().ID)
+			t.Errorf("%s lost a member that TCP reaches", p.Self().ID)
 		}
 	}
 }
 
-func TestFailingWritesAreSaidOnce(t *testing.T) {
+func TestFailedWritesAreLoggedOnce(t *testing.T) {
 	a := begin(t, jobTracker("a"))
-	w := a.watched(failing{})
+	w := a.wrap(failing{})
 	for range 3 {
 		w.WriteTo([]byte("x"), "10.0.0.1:1")
 	}
 	text := a.journal.String()
-	if strings.Count(text, "UDP cannot be sent") != 1 || !strings.Contains(text, "network is unreachable") {
-		t.Errorf("said:\n%s", text)
+	if strings.Count(text, "UDP packets cannot be sent") != 1 || !strings.Contains(text, "network is unreachable") {
+		t.Errorf("logged:\n%s", text)
 	}
 }
 
-func TestATwinIsFound(t *testing.T) {
+func TestDuplicate(t *testing.T) {
 	a := begin(t, jobTracker("a"))
 	begin(t, jobTracker("a"), a.Addr())
-	a.until(t, "meets its twin", func([]Member) bool {
+	a.until(t, "meets its duplicate", func([]Member) bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, n := range a.nodes {
-			n.since = n.since.Add(-twinAge)
+			n.since = n.since.Add(-duplicateAge)
 		}
 		return len(a.nodes) == 1
 	})
-	if twin, ok := a.Twin(); !ok || twin.ID != "a" {
-		t.Errorf("twin: %+v, %v", twin, ok)
+	if twin, ok := a.Duplicate(); !ok || twin.ID != "a" {
+		t.Errorf("duplicate: %+v, %v", twin, ok)
 	}
 	if m := a.Members(); len(m) != 1 || m[0] != a.Self() {
 		t.Errorf("members: %+v", m)
@@ -366,7 +367,7 @@ func TestATwinIsFound(t *testing.T) {
 }
 
 func TestRefusedConfigurations(t *testing.T) {
-	taken := begin(t, jobTracker("a"))
+	other := begin(t, jobTracker("a"))
 	for _, c := range []struct {
 		name string
 		cfg  Config
@@ -375,29 +376,29 @@ func TestRefusedConfigurations(t *testing.T) {
 		{"no id", Config{Self: Member{Role: JobTracker}, Bind: "127.0.0.1:0"}, "no id"},
 		{"long id", Config{Self: jobTracker(strings.Repeat("x", 500)), Bind: "127.0.0.1:0"}, "too long"},
 		{"no port", Config{Self: jobTracker("a"), Bind: "127.0.0.1"}, "missing port"},
-		{"port by name", Config{Self: jobTracker("a"), Bind: "127.0.0.1:http"}, "no number"},
+		{"port by name", Config{Self: jobTracker("a"), Bind: "127.0.0.1:http"}, "not a number"},
 		{"unknown host", Config{Self: jobTracker("a"), Bind: "no-such-host.invalid:0"}, "no-such-host.invalid"},
 		{"unknown advertised host", Config{Self: jobTracker("a"), Bind: "127.0.0.1:0", Advertise: "no-such-host.invalid"}, "advertise"},
-		{"taken", Config{Self: jobTracker("b"), Bind: taken.Addr()}, "in use"},
+		{"port in use", Config{Self: jobTracker("b"), Bind: other.Addr()}, "in use"},
 	} {
 		g, err := Start(c.cfg)
 		if err == nil {
 			g.Close()
-			t.Errorf("%s: it starts", c.name)
+			t.Errorf("%s: Start succeeds", c.name)
 		} else if !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }
 
-func TestNamesAreLookedUp(t *testing.T) {
+func TestNamesAreResolved(t *testing.T) {
 	a := beginWith(t, Config{Self: jobTracker("a"), Bind: "localhost:0", Advertise: "localhost:7"})
 	if a.Addr() != "127.0.0.1:7" && a.Addr() != "[::1]:7" {
 		t.Errorf("advertised as %s", a.Addr())
 	}
 }
 
-// dropTransport loses what it is told to lose, both ways.
+// dropTransport drops packets and streams both ways, as its flags say.
 type dropTransport struct {
 	*memberlist.NetTransport
 	udp, tcp *atomic.Bool
@@ -467,7 +468,7 @@ func (d *dropTransport) DialAddressTimeout(a memberlist.Address, timeout time.Du
 	return d.NetTransport.DialAddressTimeout(a, timeout)
 }
 
-// failing is a transport on which nothing can be written.
+// failing is a transport whose writes fail.
 type failing struct{ memberlist.NodeAwareTransport }
 
 func (failing) WriteToAddress([]byte, memberlist.Address) (time.Time, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// setAddresses looks names up, as memberlist takes numbers only and would take a
-// name for every address there is.
+// setAddresses resolves names, since memberlist wants numeric addresses. It would take a
+// name for all local addresses.
 func setAddresses(ctx context.Context, conf *memberlist.Config, bind, advertise string) error {
 	host, port, err := splitHostPort(bind)
 	if err != nil {
@@ -49,12 +49,12 @@ func splitHostPort(addr string) (host string, port int, err error) {
 	}
 	n, err := strconv.ParseUint(service, 10, 16)
 	if err != nil {
-		return "", 0, fmt.Errorf("address %s: port %q is no number up to 65535", addr, service)
+		return "", 0, fmt.Errorf("address %s: port %q is not a number up to 65535", addr, service)
 	}
 	return host, int(n), nil
 }
 
-// lookUp gives the address of a host, IPv4 where it has one.
+// lookUp resolves a host, preferably to an IPv4 address.
 func lookUp(ctx context.Context, host string) (string, error) {
 	ips, err := net.DefaultResolver.LookupIP(ctx, "ip", host)
 	if err != nil {
@@ -68,41 +68,41 @@ func lookUp(ctx context.Context, host string) (string, error) {
 	return ips[0].String(), nil
 }
 
-// Waits between attempts to join: doubled each time, with jitter.
+// Pauses between attempts to join: doubled each time, with jitter.
 const (
-	joinLeast = 100 * time.Millisecond
-	joinMost  = 2 * time.Second
-	joinCheck = 5 * time.Second // whether an address that was joined still is a member's
+	minJoinPause = 100 * time.Millisecond
+	maxJoinPause = 2 * time.Second
+	joinedPause  = 5 * time.Second // then check that a member still has the address
 )
 
-// join keeps an address joined: it is tried for as long as no member has it. Tried
-// is called after each attempt.
+// join keeps an address joined: it tries for as long as no member has the address. It
+// calls tried after each attempt.
 func (g *Gossip) join(addr string, tried func()) {
-	wait, said := joinLeast, false
+	wait, logged := minJoinPause, false
 	for {
 		at, joined, err := g.joinOnce(addr)
 		tried()
 		switch {
 		case joined:
-			wait, said = joinLeast, false
+			wait, logged = minJoinPause, false
 		case g.ctx.Err() != nil:
 			return
-		case err != nil && !said && wait >= joinMost:
-			said = true
+		case err != nil && !logged && wait >= maxJoinPause:
+			logged = true
 			g.log.Warn("gossip: cannot join", "address", addr, "at", at, "error", err)
 		}
 		pause := wait/2 + rand.N(wait)
 		if joined {
-			pause = joinCheck
+			pause = joinedPause
 		}
 		if !g.pause(pause) {
 			return
 		}
-		wait = min(2*wait, joinMost)
+		wait = min(2*wait, maxJoinPause)
 	}
 }
 
-// joinOnce joins an address unless it is a member's, or this process's own.
+// joinOnce joins an address unless a member or this process has it.
 func (g *Gossip) joinOnce(addr string) (at string, joined bool, err error) {
 	host, port, err := splitHostPort(addr)
 	if err != nil {
@@ -133,19 +133,19 @@ func (g *Gossip) isMember(addr string) bool {
 	return false
 }
 
-// rejoinEvery is how often job trackers that were lost are looked for: those that
-// found each other by a third meet again only by this when it is gone.
+// rejoinEvery is how often lost job trackers are dialled. Two that met through a third one
+// have no address to join each other: when the third is gone, only this reconnects them.
 const rejoinEvery = 5 * time.Second
 
-// mostGone bounds how many lost addresses are remembered.
-const mostGone = 64
+// maxGone bounds how many lost addresses are remembered.
+const maxGone = 64
 
 func (g *Gossip) rejoin() {
 	for g.pause(rejoinEvery/2 + rand.N(rejoinEvery)) {
 		g.mu.Lock()
 		gone := make([]string, 0, len(g.gone))
 		for addr := range g.gone {
-			if len(gone) == mostGone {
+			if len(gone) == maxGone {
 				delete(g.gone, addr)
 				continue
 			}
@@ -154,13 +154,13 @@ func (g *Gossip) rejoin() {
 		g.mu.Unlock()
 		for _, addr := range gone {
 			if g.ctx.Err() == nil {
-				g.joinOnce(addr) // that it is still gone is no news
+				g.joinOnce(addr) // an error is expected while it is gone
 			}
 		}
 	}
 }
 
-// pause waits; false: the end has come.
+// pause waits; false if gossip ends.
 func (g *Gossip) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

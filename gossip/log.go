@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// lines takes memberlist's log, which is also the only place where it tells whom
-// it suspects and that UDP fails where TCP works.
+// lines receives memberlist's log. memberlist reports in no other way which members it
+// suspects, and that UDP fails where TCP works.
 type lines struct {
 	g *Gossip
 
-	mu   sync.Mutex
-	said map[string]time.Time // by text without digits
+	mu     sync.Mutex
+	logged map[string]time.Time // when, by text without digits
 }
 
 func (g *Gossip) memberlistLogger() *log.Logger {
-	return log.New(&lines{g: g, said: make(map[string]time.Time)}, "", 0)
+	return log.New(&lines{g: g, logged: make(map[string]time.Time)}, "", 0)
 }
 
 // Write takes one line: "[LEVEL] memberlist: text".
@@ -26,11 +26,11 @@ func (l *lines) Write(line []byte) (int, error) {
 	text = strings.TrimPrefix(text, "memberlist: ")
 	if rest, ok := strings.CutPrefix(text, "Suspect "); ok {
 		name, _, _ := strings.Cut(rest, " ")
-		l.g.suspect(name, true)
+		l.g.setSuspect(name, true)
 	}
 	if rest, ok := strings.CutPrefix(text, "Was able to connect to "); ok {
 		name, _, _ := strings.Cut(rest, " ")
-		l.g.doubt(name)
+		l.g.requestCheck(name)
 	}
 	if (level == "[ERR]" || level == "[WARN]") && !l.ours(text) && l.first(text) {
 		l.g.log.Warn("gossip: memberlist says", "what", text)
@@ -40,8 +40,9 @@ func (l *lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// ours are troubles that this package reports itself, or that are none: another
-// process with our id is refuted, a predecessor's name is pinged in vain.
+// ours reports whether this package logs the failure itself, or whether it is expected.
+// Two are expected: memberlist refutes a process with our id, and pings a predecessor's
+// name.
 func (l *lines) ours(text string) bool {
 	for _, known := range []string{
 		"Was able to connect", "Failed to send UDP", "Failed to send indirect UDP", "Failed fallback TCP ping",
@@ -55,9 +56,9 @@ func (l *lines) ours(text string) bool {
 	return false
 }
 
-const mostSaid = 256
+const maxLogged = 256
 
-// first says whether the like was not said lately.
+// first reports whether no similar text was logged lately.
 func (l *lines) first(text string) bool {
 	kind := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -67,12 +68,12 @@ func (l *lines) first(text string) bool {
 	}, text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last, ok := l.said[kind]; ok && time.Since(last) < sayAgain {
+	if last, ok := l.logged[kind]; ok && time.Since(last) < logAgain {
 		return false
 	}
-	if len(l.said) >= mostSaid {
-		clear(l.said)
+	if len(l.logged) >= maxLogged {
+		clear(l.logged)
 	}
-	l.said[kind] = time.Now()
+	l.logged[kind] = time.Now()
 	return true
 }

@@ -30,22 +30,22 @@ func (r Role) String() string {
 	return fmt.Sprintf("role %d", uint8(r))
 }
 
-// Member is what a process tells of itself.
+// Member is what a process announces of itself.
 type Member struct {
 	ID      string `msgpack:"i"`
 	Role    Role   `msgpack:"r"`
 	HTTP    string `msgpack:"h,omitempty"` // host:port of its HTTP service
 	Raft    string `msgpack:"f,omitempty"` // host:port, of a job tracker
-	Expect  int    `msgpack:"e,omitempty"` // job trackers that shall begin a cluster; 0: it begins none
+	Expect  int    `msgpack:"e,omitempty"` // job trackers that must be there before a cluster starts; 0: it starts none
 	Cluster string `msgpack:"c,omitempty"` // id of the cluster it belongs to
 	Voter   bool   `msgpack:"v,omitempty"` // it has a log
-	Ballot  string `msgpack:"b,omitempty"` // the voters with which it begins a cluster, as a digest
+	Ballot  string `msgpack:"b,omitempty"` // digest of the voters with which it starts a cluster
 	Started int64  `msgpack:"s,omitempty"` // Unix nanoseconds by its own clock
 
-	Suspect bool `msgpack:"-"` // this process could not reach it of late
+	Suspect bool `msgpack:"-"` // this process could not reach it lately
 }
 
-// betterThan says which of two members of one role and id is the one that lives.
+// betterThan chooses the live one of two members with the same role and id.
 func (m Member) betterThan(other Member) bool {
 	if m.Suspect != other.Suspect {
 		return other.Suspect
@@ -56,8 +56,8 @@ func (m Member) betterThan(other Member) bool {
 const metaVersion = 1
 
 var (
-	errMetaTooLong  = errors.New("it has more to tell of itself than gossip carries")
-	errMetaVersion  = errors.New("it speaks another version of gossip")
+	errMetaTooLong  = errors.New("its description is longer than gossip allows")
+	errMetaVersion  = errors.New("it uses another version of gossip")
 	errOtherCluster = errors.New("it belongs to another cluster")
 )
 
@@ -91,7 +91,8 @@ func decodeMember(meta []byte) (Member, error) {
 	return m, nil
 }
 
-// processName is the name of this process in memberlist, used by no other ever.
+// processName returns the name of this process in memberlist. No other process ever has
+// it.
 func processName(m Member) string {
 	var b [6]byte
 	rand.Read(b[:]) // it never fails

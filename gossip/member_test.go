@@ -55,15 +55,15 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-func FuzzAsk(f *testing.F) {
-	f.Add(encodeAsk(ask{From: "a", Nonce: 1, By: byUDP}))
+func FuzzCheck(f *testing.F) {
+	f.Add(encodeCheck(checkMessage{From: "a", Nonce: 1, By: byUDP}))
 	f.Add([]byte{metaVersion, 0xdf, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, msg []byte) {
-		a, ok := decodeAsk(msg)
+		a, ok := decodeCheck(msg)
 		if !ok {
 			return
 		}
-		if got, ok := decodeAsk(encodeAsk(a)); !ok || got != a {
+		if got, ok := decodeCheck(encodeCheck(a)); !ok || got != a {
 			t.Fatalf("%+v, %v\nfrom %+v", got, ok, a)
 		}
 	})

@@ -32,11 +32,11 @@ var layout = datadir.Layout{
 // clean ends what a predecessor has left running and removes its files, but for
 // what it may have left to this one. Processes go first, as they may write.
 func clean(cfg *Config, dirs *disks.Set) ([]disks.Left, error) {
-	if err := process.Bury(cfg.Dir); err != nil {
+	if err := process.KillLeftover(cfg.Dir); err != nil {
 		return nil, err
 	}
 	names := []string{core.RunDir, program.Dir}
-	if cfg.Fresh {
+	if cfg.Temporary {
 		names = append(names, core.LogsDir, token.Dir)
 	}
 	if !slices.Contains(cfg.Disks, cfg.Dir) { // of service attempts
@@ -47,7 +47,7 @@ func clean(cfg *Config, dirs *disks.Set) ([]disks.Left, error) {
 			return nil, err
 		}
 	}
-	outputs, err := dirs.Sift(cfg.Fresh)
+	outputs, err := dirs.Sift(cfg.Temporary)
 	if err != nil {
 		return nil, err
 	}

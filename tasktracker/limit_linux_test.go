@@ -12,7 +12,7 @@ import (
 func confinements(t *testing.T, test func(t *testing.T, l *leader)) {
 	for name, fresh := range map[string]bool{"groups": false, "no groups": true} {
 		t.Run(name, func(t *testing.T) {
-			l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Fresh: fresh})
+			l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: fresh})
 			l.connect(1)
 			test(t, l)
 		})

@@ -107,7 +107,7 @@ func TestRestart(t *testing.T) {
 
 // TestFresh: a directory for one run alone keeps nothing for the next.
 func TestFresh(t *testing.T) {
-	cfg := Config{ID: "t1", Dir: t.TempDir(), Fresh: true}
+	cfg := Config{ID: "t1", Dir: t.TempDir(), Temporary: true}
 	l := startUnwelcome(t, cfg)
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output

@@ -104,7 +104,7 @@ type Config struct {
 	Staging     string  // URL of the cluster's staging directory; empty: that which the first job tracker names
 	Embedded    bool    // the job tracker is in this process: it is believed, see core.Config
 	ShuffleRate float64 // bytes a second that it fetches from other trackers at most; 0: any
-	Fresh       bool    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
+	Temporary   bool    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
 	Logs        Logs
 	Workers     workers.Starter         // nil: processes of the job's program
 	Check       func(path string) error // of an executable, each time before a process is started; nil: none
@@ -201,14 +201,14 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		cfg.Workers = process.New(process.Config{Dir: dir, Check: cfg.Check, Logs: cfg.Logs.Attempt, Groups: !cfg.Fresh})
+		cfg.Workers = process.New(process.Config{Dir: dir, Check: cfg.Check, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary})
 	}
 	return &Tracker{cfg}, nil
 }
 
 // tokensDir is where tokens are kept; empty: nowhere.
 func (cfg *Config) tokensDir() string {
-	if cfg.Fresh {
+	if cfg.Temporary {
 		return ""
 	}
 	return filepath.Join(cfg.Dir, token.Dir)
@@ -269,7 +269,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	for i, disk := range t.cfg.Disks {
 		l.detached(func() { l.room.Watch(l.ctx, i, disk) })
 	}
-	if !t.cfg.Fresh {
+	if !t.cfg.Temporary {
 		l.wait.Go(l.keepLogs)
 	}
 	l.wait.Go(func() { l.connect(dial) })
@@ -337,7 +337,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate
 	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
 	found.Dir, found.Disks, found.Embedded = cfg.Dir, cfg.Disks, cfg.Embedded
-	found.KeepLogs, found.Record = !cfg.Fresh, !cfg.Fresh
+	found.KeepLogs, found.Record = !cfg.Temporary, !cfg.Temporary
 	l.core = core.New(found)
 	return l
 }

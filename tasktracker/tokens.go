@@ -43,7 +43,7 @@ func (l *loop) dropped(job wire.JobID) {
 	}
 	learned := l.tokens.End(job)
 	l.chores.Put(func() {
-		if l.cfg.Fresh || !exists(filepath.Join(l.cfg.Dir, core.LogsDir, job.String())) {
+		if l.cfg.Temporary || !exists(filepath.Join(l.cfg.Dir, core.LogsDir, job.String())) {
 			l.forgetToken(job, learned)
 		}
 	})

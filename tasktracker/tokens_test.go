@@ -296,7 +296,7 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 
 // TestTokensOfOneRun: a directory for one run keeps none.
 func TestTokensOfOneRun(t *testing.T) {
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Fresh: true})
+	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: true})
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
 	if status, text := get(t, shuffle.URL("http://"+l.addr, job1, 0, o.Attempt, 0), tokenOf(job1)); status != 200 {

@@ -240,7 +240,7 @@ func (j *jobTracker) watchTwins(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if twin, ok := j.gossip.Twin(); ok {
+			if twin, ok := j.gossip.Duplicate(); ok {
 				j.log.Error("another job tracker has this one's -id: one of them must go", "its address", twin.HTTP)
 			}
 		}

@@ -31,7 +31,7 @@ func TestControlGroupOfPredecessor(t *testing.T) {
 		cmd.Wait()
 		t.Skip("no control group can be made here")
 	}
-	if err := Bury(dir); err != nil {
+	if err := KillLeftover(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {

@@ -96,7 +96,7 @@ func Begin(dir string) error { return newRecord(filepath.Join(dir, RecordFile)) 
 
 // Bury ends what a tracker that has died has left running. It is for directories
 // that no tracker uses any more, and for one that starts.
-func Bury(dir string) error {
+func KillLeftover(dir string) error {
 	return errors.Join(killRecorded(filepath.Join(dir, RecordFile)), killCgroup(dir))
 }
 

@@ -149,7 +149,7 @@ func TestSurvivors(t *testing.T) {
 	}
 	fmt.Fprintf(record, "%d 1\nnonsense\n%d", innocent.Process.Pid, innocent.Process.Pid)
 	record.Close()
-	if err := Bury(dir); err != nil {
+	if err := KillLeftover(dir); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := readProcess(orphan); err == nil && p.alive() {
