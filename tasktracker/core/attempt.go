@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// phase is where an attempt is in its life; see the package comment.
+// phase is the state of an attempt; see the package comment.
 type phase uint8
 
 const (
@@ -25,12 +25,12 @@ const (
 	final
 )
 
-// attempt is one attempt launched here.
+// attempt is an attempt that was launched here, or left by an earlier process.
 type attempt struct {
 	id     wire.AttemptID
 	job    *job
-	launch *wire.Launch // nil: of an earlier process
-	disk   *disk        // of its directory, once it has begun
+	launch *wire.Launch // nil: an earlier process ran it
+	disk   *disk        // disk of its directory; nil: it has not started
 	phase  phase
 	worker *worker // from starting to ending
 
@@ -38,23 +38,23 @@ type attempt struct {
 	alive    time.Duration // last sign of life
 	activity uint64
 	bytes    wire.Progress
-	digest   uint64 // of what a reduce reads
-	runs     []*run // the same
+	digest   uint64 // digest of a reduce's input
+	runs     []*run // input of a reduce
 
-	state  wire.AttemptState // when final, or what it will be
-	result *wire.Result      // likewise
+	state  wire.AttemptState // final state, also while it ends
+	result *wire.Result      // with the final state
 
-	scrap  string // directory of its dead worker, kept while its log is read
-	places int    // of a map output: runs and lookups that use it in place
-	stale  bool   // a map output that was replaced
+	deadWorkerDir string // kept while its log is read
+	inPlaceUses   int    // runs and lookups that use its map output in place
+	stale         bool   // a map output that was replaced
 }
 
 func (a *attempt) hasOutput() bool {
 	return a.phase == final && a.state == wire.AttemptSucceeded && a.result.Output != nil
 }
 
-// report is the attempt as the leader sees it. It waits here for what the leader
-// does not know, so all but ready and final is running.
+// report is the attempt as the leader sees it. The leader does not know phases such as
+// waiting: all but ready and final are running.
 func (a *attempt) report() *wire.Report {
 	r := &wire.Report{Attempt: a.id, State: wire.AttemptRunning, Bytes: a.bytes, Digest: a.digest}
 	switch a.phase {
@@ -66,8 +66,8 @@ func (a *attempt) report() *wire.Report {
 	return r
 }
 
-// deadline is when the attempt is to be given up. It may wait for a slot or a
-// grant as long as it takes.
+// deadline is when the attempt fails for lack of progress. Waiting for a slot or a grant
+// has no limit.
 func (a *attempt) deadline(cfg *Config) (time.Duration, bool) {
 	switch a.phase {
 	case starting:
@@ -80,15 +80,15 @@ func (a *attempt) deadline(cfg *Config) (time.Duration, bool) {
 
 func (c *Core) launch(m *wire.Launch) {
 	if a := c.attempts[m.Attempt]; a != nil {
-		c.tell(a.report())
+		c.send(a.report())
 		return
 	}
 	j := c.job(m.Attempt.Task.Job)
 	if j.dropped {
-		c.tellKilled(m.Attempt, "the job has ended")
+		c.reportKilled(m.Attempt, "the job has ended")
 		return
 	}
-	outside := c.outside(m.Staging)
+	outside := c.outsideReason(m.Staging)
 	if outside == "" {
 		j.staging = m.Staging
 	}
@@ -102,32 +102,32 @@ func (c *Core) launch(m *wire.Launch) {
 	}
 }
 
-// tellKilled answers for an attempt that is not here, so that nobody waits for it.
-func (c *Core) tellKilled(id wire.AttemptID, reason string) {
-	c.tell(&wire.Report{Attempt: id, State: wire.AttemptKilled, Result: &wire.Result{Error: reason}})
+// reportKilled reports an unknown attempt as killed, so that the leader does not wait for
+// it.
+func (c *Core) reportKilled(id wire.AttemptID, reason string) {
+	c.send(&wire.Report{Attempt: id, State: wire.AttemptKilled, Result: &wire.Result{Error: reason}})
 }
 
-func (c *Core) killed(m *wire.Kill) {
+func (c *Core) killRequested(m *wire.Kill) {
 	if a := c.attempts[m.Attempt]; a != nil {
 		c.kill(a, m.Reason)
 		return
 	}
-	c.tellKilled(m.Attempt, "unknown to the tracker")
+	c.reportKilled(m.Attempt, "unknown to the tracker")
 }
 
 func (c *Core) granted(m *wire.Grant) {
 	a := c.attempts[m.Attempt]
 	switch {
 	case a == nil:
-		c.tellKilled(m.Attempt, "unknown to the tracker")
+		c.reportKilled(m.Attempt, "unknown to the tracker")
 	case a.phase == ready:
 		a.phase, a.alive = committing, c.now
 		c.do(SendWorker{a.worker.id, &wire.CommitGranted{}})
 	}
 }
 
-// startAttempts gives workers to attempts that wait, in order of arrival, as far
-// as there are slots.
+// startAttempts starts waiting attempts in free slots, in order of arrival.
 func (c *Core) startAttempts() {
 	var used [2]int
 	slots := c.slots()
@@ -141,7 +141,7 @@ func (c *Core) startAttempts() {
 			continue
 		}
 		slotted := a.id.Task.Kind.Slotted()
-		if slotted && c.withdrawn() {
+		if slotted && c.noUsableDisk() {
 			c.finish(a, wire.AttemptKilled, &wire.Result{Error: fmt.Sprintf("tracker %s has no good disk left", c.cfg.Tracker)})
 			continue
 		}
@@ -169,10 +169,10 @@ func (c *Core) start(a *attempt) {
 			return
 		}
 	}
-	// What takes no slot writes little: it does without a good disk as long as it can.
+	// Service attempts write little: they use the tracker's own directory.
 	a.disk = c.state
 	if a.id.Task.Kind.Slotted() {
-		a.disk = c.place()
+		a.disk = c.pickDisk()
 	}
 	a.alive = c.now
 	if w := c.takeIdle(a); w != nil {
@@ -184,19 +184,19 @@ func (c *Core) start(a *attempt) {
 	a.phase = starting
 }
 
-// openHome takes the home's runs for a reduce. An answer other than "" says why
-// it cannot; the leader is told first what it seems not to know of the home.
+// openHome gives the home's runs to a reduce. If the home is not complete, it returns the
+// reason, and first reports the home's state, which the leader seems not to know.
 func (c *Core) openHome(a *attempt) string {
 	p, want := a.id.Task.N, a.launch.Generation
 	h := a.job.home(p)
 	if h == nil {
-		c.tell(&wire.HomeReport{Job: a.job.id, Partition: p, Generation: want})
+		c.send(&wire.HomeReport{Job: a.job.id, Partition: p, Generation: want})
 		return fmt.Sprintf("partition %d has no home on tracker %s", p, c.cfg.Tracker)
 	}
 	if h.gen != want || !c.complete(h) {
 		h.reported = h.report()
 		r := h.reported
-		c.tell(&r)
+		c.send(&r)
 		return fmt.Sprintf("home of partition %d has gathered %d of %d map outputs in generation %d.%d, not all in %d.%d",
 			p, h.have, h.maps, h.gen.Epoch, h.gen.N, want.Epoch, want.N)
 	}
@@ -223,7 +223,8 @@ func (c *Core) run(a *attempt) {
 	c.do(SendWorker{a.worker.id, m})
 }
 
-// limit bounds what the worker takes for the attempt, if it is or was bounded.
+// limit limits the memory and processes of the worker for this attempt. If the attempt has
+// no limit, it removes one of an earlier attempt.
 func (c *Core) limit(a *attempt) {
 	w := a.worker
 	limited := a.launch.Memory > 0 || a.launch.Processes > 0
@@ -231,7 +232,7 @@ func (c *Core) limit(a *attempt) {
 		c.do(Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes})
 	}
 	w.limited = limited
-	if a.id.Task.Kind.Slotted() { // what takes no slot has no limit, and takes little
+	if a.id.Task.Kind.Slotted() { // service attempts have no limit and need little
 		most := a.launch.Memory
 		if most == 0 {
 			most = math.MaxInt64
@@ -240,13 +241,13 @@ func (c *Core) limit(a *attempt) {
 	}
 }
 
-// exceeded ends an attempt whose worker has taken too much.
+// exceeded ends an attempt whose worker exceeded a limit.
 func (c *Core) exceeded(ev Exceeded) {
 	w := c.workers[ev.Worker]
 	switch {
 	case w == nil:
 	case w.attempt == nil:
-		if c.wasIdle(w) {
+		if c.removeIdle(w) {
 			c.do(KillWorker{w.id})
 		}
 	case w.attempt.phase < ending:
@@ -254,14 +255,16 @@ func (c *Core) exceeded(ev Exceeded) {
 	}
 }
 
-// kill ends an attempt at the leader's wish. What it was ending of by itself stays its end.
+// kill ends an attempt as the leader asked. An attempt that is already ending keeps its
+// own result.
 func (c *Core) kill(a *attempt, reason string) {
 	if a.phase < ending {
 		c.end(a, wire.AttemptKilled, &wire.Result{Error: reason})
 	}
 }
 
-// end settles how the attempt ends and kills its worker. The rest comes when the worker is dead.
+// end sets the attempt's result and kills its worker. The attempt is final when the worker
+// is dead.
 func (c *Core) end(a *attempt, state wire.AttemptState, result *wire.Result) {
 	if a.phase == waiting {
 		c.finish(a, state, result)
@@ -271,18 +274,19 @@ func (c *Core) end(a *attempt, state wire.AttemptState, result *wire.Result) {
 	c.do(KillWorker{a.worker.id})
 }
 
-// stopped is how much later than asked the owner comes only if it was stopped.
-const stopped = 5 * time.Second
+// suspendedTime is the delay of a timer after which the core assumes that its own process
+// was suspended.
+const suspendedTime = 5 * time.Second
 
-// checkTimeouts gives up attempts that show no life. What those have said while
-// the owner was stopped may still be on its way: their time begins again.
+// checkTimeouts fails attempts without progress. If this process was suspended, their
+// messages may not be read yet, so their time starts again.
 func (c *Core) checkTimeouts() {
 	for _, a := range slices.Clone(c.active) {
 		due, limited := a.deadline(&c.cfg)
 		if !limited || c.now < due {
 			continue
 		}
-		if c.now-due > stopped {
+		if c.now-due > suspendedTime {
 			a.alive = c.now
 			continue
 		}
@@ -294,7 +298,7 @@ func (c *Core) checkTimeouts() {
 	}
 }
 
-// workerGone goes on with an attempt whose worker is dead.
+// workerGone continues with an attempt whose worker is dead.
 func (c *Core) workerGone(a *attempt, w *worker, reason string) {
 	a.worker = nil
 	c.releaseRuns(a)
@@ -312,7 +316,7 @@ func (c *Core) workerGone(a *attempt, w *worker, reason string) {
 		c.finish(a, a.state, a.result)
 		return
 	}
-	a.phase, a.scrap = reading, w.dir
+	a.phase, a.deadWorkerDir = reading, w.dir
 	c.do(ReadLog{
 		Attempt: a.id, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed,
 		Limit: Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
@@ -326,12 +330,12 @@ func (c *Core) logRead(ev LogRead) {
 	}
 	a.result.Log = ev.Text
 	a.result.Error = crashError(a.result.Error, ev.Cause, ev.Limits)
-	c.do(Remove{a.scrap})
+	c.do(Remove{a.deadWorkerDir})
 	c.finish(a, a.state, a.result)
 }
 
-// succeeded makes an attempt final, after its output is recorded if that is to be
-// found by a later process.
+// succeeded makes an attempt final. If later processes should find its output, its report
+// is written first.
 func (c *Core) succeeded(a *attempt, result *wire.Result) {
 	if out := result.Output; out != nil {
 		out.Map, out.Attempt = a.id.Task.N, a.id.N
@@ -358,7 +362,7 @@ func (c *Core) recorded(ev Recorded) {
 	c.finish(a, a.state, a.result)
 }
 
-// finish makes an attempt final and reports it. A failure may be a disk's.
+// finish makes an attempt final and reports it. After a failure its disk is probed.
 func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) {
 	began := a.phase != waiting
 	a.phase, a.state, a.result = final, state, result
@@ -373,17 +377,17 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 	case began:
 		c.do(Remove{a.dir()})
 	}
-	if began && state == wire.AttemptFailed && !result.Fatal { // which may have been for want of what is just removed
+	if began && state == wire.AttemptFailed && !result.Fatal { // perhaps its disk was full or broken
 		c.suspect(a.disk)
 		c.suspect(c.state)
 	}
 	if !a.job.dropped {
-		c.tell(a.report())
+		c.send(a.report())
 	}
 	if a.hasOutput() && a.disk.bad != "" && !a.job.dropped {
 		c.loseOutput(a, a.disk)
 	}
-	c.done(a.job)
+	c.endWork(a.job)
 }
 
 func (c *Core) releaseRuns(a *attempt) {

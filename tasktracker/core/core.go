@@ -1,14 +1,13 @@
-// Package core is the task tracker's half of the control plane as a state
-// machine: it decides which worker runs what, what each home fetches and merges,
-// and what the leader is told. It does no I/O, reads no clock and starts no
-// goroutine: [Core.Step] takes an [Event] and the time and returns the [Command]s
-// to carry out, and [Core.Wake] says when to step again if nothing happens. The
-// tracker's loop, the simulator and the tests drive this same machine.
+// Package core is the task tracker's state machine. It decides which worker runs which
+// attempt, what each home fetches and merges, and what the leader is told. It does no I/O,
+// reads no clock and starts no goroutine: [Core.Step] takes an [Event] and the time and
+// returns the [Command]s to carry out, and [Core.Wake] says when to step again if nothing
+// happens. The tracker's loop, the simulator and the tests drive the same machine.
 //
-// It never looks into map outputs, never reads a plan, and does not choose where
-// anything runs: that is the job tracker's.
+// It never reads map outputs or plans, and does not choose where tasks run: the job
+// tracker does.
 //
-// # An attempt's life
+// # Phases of an attempt
 //
 //	waiting ──► starting ──► running ──► ready ──► committing ──► final
 //	 (slot)      (worker)       │ (asks for    │ (granted)    ▲
@@ -16,35 +15,35 @@
 //	                            └────────► ending ──► reading ┘
 //	                                    (worker dies)  (its log)
 //
-// A map output's attempt that is done is recording before it is final: its report
-// is written beside the output, for a later process to find.
+// A map attempt that succeeded is recording before it is final: its report is written
+// beside the output, for a later process.
 //
-// A success is final when the worker says so, and the worker is used again. Any
-// other end is final only when the worker's process is gone, so that nothing is
-// written on the attempt's behalf after its final report.
+// A success is final when the worker reports it, and the worker is used again. After a
+// failure or kill the attempt is final only when the worker's process is dead, so nothing
+// writes for the attempt after its final report.
 //
 // # Invariants
 //
 //	T1  A worker runs one attempt at a time, all of one submission.
 //	T2  Attempts with a worker never exceed the slots of their kind.
-//	T3  Every launched attempt gets one final state, whose report is kept and sent
-//	    again with every inventory until its job is dropped. Exceptions are the
-//	    attempts of a lost incarnation and of dropped jobs, which end unreported.
+//	T3  Every launched attempt gets one final state. Its report is kept and sent
+//	    again with every inventory until its job is dropped. Attempts of a lost
+//	    incarnation and of dropped jobs end unreported.
 //	T4  A complete home holds exactly the outputs that the leader chose last: each
 //	    map's once, in one run or in a merge.
 //	T5  A run that an attempt or a merge reads is not removed before that ends.
-//	T6  Commands of an epoch older than one seen are ignored.
-//	T7  A dropped job starts nothing; its directories go when all it had is over.
-//	T8  Nothing new is put on a disk that failed, until it is found good again.
-//	T9  A map output of an earlier process counts for no more than an offer.
+//	T6  Commands of older epochs are ignored.
+//	T7  A dropped job starts nothing; its directories are removed when its last
+//	    attempt, fetch and merge has ended.
+//	T8  Nothing new is put on a failed disk until a probe succeeds.
+//	T9  A map output of an earlier process is offered to the leader, which decides.
 //	T10 Nothing starts for a submission outside the staging directory.
 //
-// # Who fetches first
+// # Order of fetches
 //
-// Homes fetch as the leader has shared that among jobs ([wire.Shares]): a job begins
-// fetches up to its share of Config.Fetches also while those of others, begun before,
-// take all of these. What is over goes to any job, in the order of precedence. Without
-// shares, all are alike.
+// The leader divides the fetches among jobs ([wire.Shares]). A job may start fetches up to
+// its share of Config.Fetches even while earlier fetches of other jobs fill that limit. The
+// rest goes to any job, in the order of the shares. Without shares, all jobs are equal.
 //
 // # Local files
 //
@@ -55,9 +54,10 @@
 //	<dir>/logs/<job>/<attempt>/           its stdout and stderr
 //	<dir>/run/<worker>/                   a worker's, before and between attempts
 //
-// The disks are used in turn. One on which something fails is probed, and left
-// alone for a while when the probe fails too: its map outputs are lost, its homes
-// gather anew elsewhere. Without a good disk the tracker has no slots and no homes.
+// Attempts and homes use the disks round robin. After a failure on a disk it is probed. If
+// the probe fails too, the disk is unused for a while: its map outputs are lost, and its
+// homes gather again on other disks. Without a good disk the tracker has no slots and no
+// homes.
 //
 // One goroutine owns a Core.
 package core
@@ -73,30 +73,30 @@ type Config struct {
 	Tracker     string // id
 	Process     uint64 // random, new at each process start
 	Host, Addr  string // as in wire.Hello
-	Rack        string // likewise
+	Rack        string // as in wire.Hello
 	MapSlots    int
 	ReduceSlots int
-	Dir         string   // of all local files but the data of jobs
-	Disks       []string // of the data of jobs; default Dir
-	KeepLogs    bool     // when a job is dropped; somebody else removes them
-	Record      bool     // map outputs outlive this process: a report is kept beside each
-	Restore     bool     // [Restored] will come for those of an earlier one, then [RestoreEnded]
+	Dir         string   // for all local files but the data of jobs
+	Disks       []string // for the data of jobs; default Dir
+	KeepLogs    bool     // keep a dropped job's logs; the caller removes them
+	Record      bool     // write a report beside each map output, for later processes
+	Restore     bool     // [Restored] follows for each output of an earlier process, then [RestoreEnded]
 	Cluster     string   // id of the cluster that Dir belongs to; empty: none yet
 	Staging     string   // cleaned URL of its staging directory; empty: none yet
-	Embedded    bool     // the leader is in this process: it names no cluster, and what it names is believed
+	Embedded    bool     // the leader is in this process: it names no cluster and is trusted
 
-	IdleWorkers    int           // kept warm; default all slots and one
+	IdleWorkers    int           // idle workers that are kept; default: all slots and one more
 	StartTimeout   time.Duration // for a worker's hello; default 1 min
-	Fetches        int           // at once; default 8
-	FetchesPerHost int           // at once; default 4
-	FetchRate      float64       // bytes a second that all fetches together are held to; 0: any
-	FetchTries     int           // failures of a host in a row before its outputs are said to be lost; default 6
+	Fetches        int           // concurrent fetches; default 8
+	FetchesPerHost int           // concurrent fetches from one host; default 4
+	FetchRate      float64       // limit of all fetches together, in bytes a second; 0: none
+	FetchTries     int           // consecutive failures of a host after which its outputs are reported lost; default 6
 	RetryBase      time.Duration // wait after the first failure, doubled each time; default 250 ms
 	RetryMax       time.Duration // longest wait; default 10 s
-	MergeFactor    int           // runs that one merge takes; default 64, at least 2
-	Merges         int           // at once; default 2
+	MergeFactor    int           // runs that one merge reads; default 64, at least 2
+	Merges         int           // concurrent merges; default 2
 	ProbeAgain     time.Duration // wait before a bad disk is probed again; default 30 s
-	DiskStrikes    int           // local failures in a row that make a disk bad, however it looks; default 5
+	DiskStrikes    int           // consecutive failures that make a disk bad even if probes succeed; default 5
 }
 
 func (cfg Config) withDefaults() Config {
@@ -128,11 +128,10 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// maxRuns is how many runs a reduce is given at most, which is what it merges in
-// one pass.
+// maxRuns is how many runs a reduce may read: it merges them in one pass.
 func (cfg *Config) maxRuns() int { return 2 * cfg.MergeFactor }
 
-// progressEvery is the least time between two tellings of progress.
+// progressEvery is the least time between two progress reports.
 const progressEvery = 250 * time.Millisecond
 
 // Core is the state machine. See the package comment.
@@ -140,37 +139,37 @@ type Core struct {
 	cfg  Config
 	now  time.Duration
 	out  []Command
-	last struct{ worker, fetch, run, ticket, disk int } // numbers given
+	last struct{ worker, fetch, run, ticket, disk int } // last numbers used
 
 	// The leader.
-	up          bool          // a stream is open
-	registered  bool          // and its Welcome has come
-	streams     int           // opened
-	asked       time.Duration // when the last hello was said, or its nonce asked for
-	asks        bool          // this stream's job tracker has asked for the nonce
-	reading     bool          // the nonce is being read
-	nonce       string
-	cluster     string
-	staging     string        // of which alone anything is read
-	proving     string        // the staging directory whose nonce was asked for last
-	proved      string        // that of which nonce is
-	heard       time.Duration // when anything came from the leader
-	epoch       uint64
-	incarnation uint64
-	lease       time.Duration
-	beat        time.Duration // when progress was last told
-	progress    bool          // there is some that was not told
+	connected      bool          // a stream is open
+	registered     bool          // and its Welcome was received
+	streams        int           // number of opened streams
+	askedAt        time.Duration // when the last hello was sent, or its nonce requested
+	nonceAsked     bool          // this stream's job tracker asked for the nonce
+	reading        bool          // the nonce is being read
+	nonce          string
+	cluster        string
+	staging        string        // submissions elsewhere are refused
+	provingStaging string        // staging directory of the last request for a nonce
+	provedStaging  string        // staging directory of nonce
+	heardAt        time.Duration // when the leader's last message came
+	epoch          uint64
+	incarnation    uint64
+	lease          time.Duration
+	beatAt         time.Duration // when progress was last reported
+	hasProgress    bool          // some is unreported
 
-	// What an earlier process has left, see Config.Restore.
-	restoring bool
-	owing     bool          // the inventory waits for it
-	owed      time.Duration // but not longer than until then
-	late      bool          // some came after the inventory
+	// Map outputs of an earlier process, see Config.Restore.
+	restoring         bool
+	inventoryDue      bool          // the inventory waits for them
+	inventoryDeadline time.Duration // until then
+	restoredLate      bool          // some were found after the inventory
 
 	disks     []*disk // of Config.Disks
 	state     *disk   // of Config.Dir, which may be one of them
 	watched   []*disk // all of these
-	disksLeft int     // how often one was left alone
+	disksLeft int     // how often a disk failed
 
 	jobs     map[wire.JobID]*job
 	attempts map[wire.AttemptID]*attempt // of live jobs, final ones too
@@ -178,24 +177,24 @@ type Core struct {
 	workers  map[int]*worker
 	idle     []*worker // longest idle first
 
-	lingering []lingering // the first to be left first
+	lingering []lingering // by end of their time
 
-	// The homes' work.
-	hosts    []*host  // with something queued or fetched, by address
-	queued   []*job   // with queues there, by id
-	ended    []*queue // that may be of no use any more
-	shares   shares
-	pace     pace
-	fetches  map[int]*fetch
-	fetching int // fetches that take part in the bound
-	retries  retryHeap
-	merges   map[int]*merge
-	mergers  []*home // in line for a merge
-	touched  []*home // changed in this step
-	untold   []*home // whose progress was not told
+	// Fetches and merges.
+	hosts        []*host  // with queued or running fetches, by address
+	queued       []*job   // with queues at hosts, by id
+	endedQueues  []*queue // perhaps unused now
+	shares       shares
+	pace         pace
+	fetches      map[int]*fetch
+	fetching     int // fetches from other trackers, which Config.Fetches limits
+	retries      retryHeap
+	merges       map[int]*merge
+	mergeQueue   []*home // in order of request
+	changedHomes []*home // changed in this step
+	unreported   []*home // with unreported progress
 }
 
-// New makes the core of a tracker that has just started and has nothing.
+// New returns the core of a tracker that has just started.
 func New(cfg Config) *Core {
 	c := &Core{
 		cfg:       cfg.withDefaults(),
@@ -212,18 +211,18 @@ func New(cfg Config) *Core {
 	return c
 }
 
-// Step takes one event at a time that never goes backwards and returns what to
-// do, in order. The result is the caller's.
+// Step handles one event and returns the commands to carry out, in order. The time must
+// never go backwards. The caller owns the result.
 func (c *Core) Step(now time.Duration, ev Event) []Command {
 	c.now = max(c.now, now)
 	c.out = nil
-	c.pace.pass(c.now, c.fetching > 0)
+	c.pace.advance(c.now, c.fetching > 0)
 	switch ev := ev.(type) {
 	case Tick:
 	case StreamUp:
 		c.streamUp()
 	case StreamDown:
-		c.up, c.registered = false, false
+		c.connected, c.registered = false, false
 	case FromLeader:
 		c.fromLeader(ev.Message)
 	case NonceRead:
@@ -252,17 +251,17 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	c.checkTimeouts()
 	c.endLingering()
 	c.checkLeader()
-	c.payInventory()
+	c.sendDueInventory()
 	c.probeAgain()
-	c.settleHomes()
+	c.updateHomes()
 	c.startAttempts()
 	c.retryFetches()
 	c.startFetches()
-	c.tellProgress()
+	c.sendProgress()
 	return c.out
 }
 
-// Wake is when to step next with a [Tick] at the latest; false: no need.
+// Wake returns the time of the next [Tick], at the latest; false: none is needed.
 func (c *Core) Wake() (time.Duration, bool) {
 	wake, ok := time.Duration(0), false
 	at := func(t time.Duration) {
@@ -284,11 +283,11 @@ func (c *Core) Wake() (time.Duration, bool) {
 	if c.registered {
 		at(c.nextBeat())
 	}
-	if t, limited := c.leaderDue(); limited {
+	if t, limited := c.leaderDeadline(); limited {
 		at(t)
 	}
-	if c.owing {
-		at(c.owed)
+	if c.inventoryDue {
+		at(c.inventoryDeadline)
 	}
 	for _, h := range c.hosts {
 		if h.until > c.now && h.waits() {
@@ -305,9 +304,8 @@ func (c *Core) Wake() (time.Duration, bool) {
 
 func (c *Core) do(cmd Command) { c.out = append(c.out, cmd) }
 
-// tell sends to the leader if there is one. What is not told now is part of the
-// inventory that follows the next Welcome.
-func (c *Core) tell(m wire.Message) {
+// send sends to the leader, if there is one. Otherwise the next inventory has the news.
+func (c *Core) send(m wire.Message) {
 	if c.registered {
 		c.do(Send{m})
 	}

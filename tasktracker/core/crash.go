@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// How a Go program ends that has crashed.
+// How a crashed Go program ends.
 const (
 	crashStatus = "exit status 2"
 	signalled   = "signal: "
 )
 
-// mayHaveCrashed says whether a worker ended as a Go program does that crashes.
+// mayHaveCrashed reports whether a worker ended like a crashed Go program.
 func mayHaveCrashed(reason string) bool {
 	return reason == crashStatus || strings.HasPrefix(reason, crashStatus+" ") || strings.HasPrefix(reason, signalled)
 }
 
-// crashError says first what Go says, and the limits in force where it ended for want of
-// something, or was killed, which may be by the system for that.
+// crashError puts the crash's cause first. If memory or threads were exhausted, or if a
+// signal killed the worker, perhaps for that reason, it appends the limits in force.
 func crashError(how, cause, limits string) string {
-	wants := strings.Contains(how, signalled+"killed") || slices.ContainsFunc(wanting, func(w string) bool { return strings.Contains(cause, w) })
+	showLimits := strings.Contains(how, signalled+"killed") || slices.ContainsFunc(resourceErrors, func(w string) bool { return strings.Contains(cause, w) })
 	if cause != "" {
 		how = cause + " (" + how + ")"
 	}
-	if wants && limits != "" {
+	if showLimits && limits != "" {
 		how += "; " + limits
 	}
 	return how
 }
 
-// wanting is what Go says when memory or threads cannot be had.
-var wanting = []string{
+// resourceErrors are Go's messages when memory or threads are exhausted.
+var resourceErrors = []string{
 	"out of memory", "cannot allocate memory", "cannot reserve", "newosproc", "failed to create new OS thread", "pthread_create failed",
 }

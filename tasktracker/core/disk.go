@@ -9,17 +9,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// disk is where data of jobs lies, or the tracker's own directory.
+// disk is a directory for the data of jobs, or the tracker's own directory.
 type disk struct {
-	n       int // in Config.Disks; stateDisk: it is Config.Dir alone
+	n       int // index in Config.Disks; stateDisk: Config.Dir
 	path    string
-	bad     string // why nothing is put there; empty: it is good
+	bad     string // why it is not used; empty: it is good
 	probing bool
-	again   time.Duration // when a bad one is probed next
-	strikes int           // local failures since something was written there
+	again   time.Duration // when it is probed next, if it is bad
+	strikes int           // failures since the last successful write
 }
 
-// stateDisk is the number of Config.Dir when it is none of Config.Disks.
+// stateDisk is the number of Config.Dir if it is not in Config.Disks.
 const stateDisk = -1
 
 func (c *Core) makeDisks() {
@@ -37,14 +37,14 @@ func (c *Core) makeDisks() {
 	}
 }
 
-// withdrawn says whether there is no disk to run tasks on.
-func (c *Core) withdrawn() bool {
+// noUsableDisk reports whether there is no disk to run tasks on.
+func (c *Core) noUsableDisk() bool {
 	return c.state.bad != "" || !slices.ContainsFunc(c.disks, func(d *disk) bool { return d.bad == "" })
 }
 
-// place picks a disk, round robin among the good ones; those that are doubtful
-// only if there are no others. Nil: there is none.
-func (c *Core) place() *disk {
+// pickDisk picks a good disk, round robin. Doubtful disks come last. It returns nil if
+// there is no good disk.
+func (c *Core) pickDisk() *disk {
 	var last *disk
 	for range c.disks {
 		d := c.disks[c.last.disk%len(c.disks)]
@@ -60,15 +60,15 @@ func (c *Core) place() *disk {
 	return last
 }
 
-// doubtful says whether something has failed on a disk that was not found good since. It is
-// probed once the files of what has failed are removed.
+// doubtful reports whether something failed on a disk and it was not probed since. The
+// probe waits until the files of the failed attempt are removed.
 func (c *Core) doubtful(d *disk) bool {
 	return d.probing || slices.ContainsFunc(c.active, func(a *attempt) bool {
 		return a.disk == d && a.state == wire.AttemptFailed
 	})
 }
 
-// suspect has a disk probed, on which something has failed.
+// suspect has a disk probed after a failure on it.
 func (c *Core) suspect(d *disk) {
 	if !d.probing && d.bad == "" {
 		c.probe(d)
@@ -80,7 +80,7 @@ func (c *Core) probe(d *disk) {
 	c.do(Probe{Disk: d.n, Path: d.path})
 }
 
-// strike counts what could not be done on a disk though it looks good when probed.
+// strike counts failures on a disk whose probes succeed.
 func (c *Core) strike(d *disk, reason string) {
 	c.suspect(d)
 	if d.strikes++; d.strikes >= c.cfg.DiskStrikes {
@@ -100,11 +100,11 @@ func (c *Core) diskProbed(ev DiskProbed) {
 		c.diskFailed(d, ev.Error)
 	case d.bad != "" && c.now >= d.again:
 		d.bad, d.strikes = "", 0
-		c.tellCapacity()
+		c.sendCapacity()
 	}
 }
 
-// probeAgain looks at the bad disks now and then.
+// probeAgain probes the bad disks periodically.
 func (c *Core) probeAgain() {
 	for _, d := range c.watched {
 		if d.bad != "" && !d.probing && c.now >= d.again {
@@ -113,8 +113,8 @@ func (c *Core) probeAgain() {
 	}
 }
 
-// diskFailed gives a disk up: map outputs there are lost, homes there gather anew
-// on another one, attempts that need it end, by no fault of theirs.
+// diskFailed stops using a disk: its map outputs are lost, its homes gather again on
+// another disk, and its attempts are killed, which does not count as their failure.
 func (c *Core) diskFailed(d *disk, reason string) {
 	known := d.bad != ""
 	d.bad, d.again = reason, c.now+c.cfg.ProbeAgain
@@ -122,14 +122,14 @@ func (c *Core) diskFailed(d *disk, reason string) {
 		return
 	}
 	c.disksLeft++
-	c.tellCapacity()
+	c.sendCapacity()
 	for _, j := range c.sortedJobs() {
 		if !j.dropped {
-			c.leaveDisk(j, d)
+			c.abandonDisk(j, d)
 		}
 	}
-	if c.withdrawn() {
-		c.withdraw(c.whyBad(d))
+	if c.noUsableDisk() {
+		c.endWithoutDisk(c.whyBad(d))
 	}
 }
 
@@ -137,15 +137,15 @@ func (c *Core) whyBad(d *disk) string {
 	return fmt.Sprintf("disk %s of tracker %s failed: %s", d.path, c.cfg.Tracker, d.bad)
 }
 
-// loseOutput forgets a map output on a disk that failed, and tells so.
+// loseOutput forgets a map output on a failed disk, and reports it lost.
 func (c *Core) loseOutput(a *attempt, d *disk) {
 	lost := wire.OutputLost{Job: a.job.id, Map: a.id.Task.N, Attempt: a.id.N, Reason: c.whyBad(d)}
 	c.unreadable(&lost)
 	c.dropOutput(a)
-	c.tell(&lost)
+	c.send(&lost)
 }
 
-func (c *Core) leaveDisk(j *job, d *disk) {
+func (c *Core) abandonDisk(j *job, d *disk) {
 	why := c.whyBad(d)
 	for _, a := range slices.Clone(j.attempts) {
 		switch {
@@ -166,14 +166,14 @@ func (c *Core) leaveDisk(j *job, d *disk) {
 			}
 		}
 		c.dropHome(h)
-		if to := c.place(); to != nil {
+		if to := c.pickDisk(); to != nil {
 			c.beginHome(j, to, h.partition, h.gen, h.maps)
 		}
 	}
 }
 
-// withdraw ends what needs a disk when there is none left.
-func (c *Core) withdraw(why string) {
+// endWithoutDisk ends attempts and homes when no disk is left.
+func (c *Core) endWithoutDisk(why string) {
 	for _, a := range slices.Clone(c.active) {
 		if a.id.Task.Kind.Slotted() && a.phase <= running {
 			c.kill(a, why)
@@ -193,7 +193,7 @@ type Running struct {
 	Dir     string
 }
 
-// Running lists those on a disk.
+// Running lists the attempts that may be writing to a disk.
 func (c *Core) Running(disk int) (list []Running) {
 	for _, a := range c.active {
 		if a.worker != nil && a.phase < ending && a.disk.n == disk {
@@ -203,16 +203,16 @@ func (c *Core) Running(disk int) (list []Running) {
 	return list
 }
 
-// slots is how many attempts of each phase may run.
+// slots returns the map slots and the reduce slots.
 func (c *Core) slots() [2]int {
-	if c.withdrawn() {
+	if c.noUsableDisk() {
 		return [2]int{}
 	}
 	return [2]int{c.cfg.MapSlots, c.cfg.ReduceSlots}
 }
 
-// tellCapacity tells the slots, and what is wrong with the disks.
-func (c *Core) tellCapacity() {
+// sendCapacity reports the slots, and the bad disks.
+func (c *Core) sendCapacity() {
 	var reasons []string
 	for _, d := range c.watched {
 		if d.bad != "" {
@@ -220,10 +220,10 @@ func (c *Core) tellCapacity() {
 		}
 	}
 	slots := c.slots()
-	c.tell(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksLeft: c.disksLeft})
+	c.send(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksLeft: c.disksLeft})
 }
 
-// troubled says whether there is more to tell of the slots than the hello does.
-func (c *Core) troubled() bool {
+// hasBadDisk reports whether the leader must get a Capacity message after the hello.
+func (c *Core) hasBadDisk() bool {
 	return slices.ContainsFunc(c.watched, func(d *disk) bool { return d.bad != "" })
 }

@@ -2,47 +2,46 @@ package core
 
 import "github.com/quernmr/quern/wire"
 
-// Event is what happened. The set is closed.
+// Event is an input of the core. The set is closed.
 type Event interface{ event() }
 
 type (
-	// Tick says only that time has passed.
+	// Tick only reports the time.
 	Tick struct{}
 
-	// StreamUp says that a stream to a job tracker is open and empty.
+	// StreamUp reports a new stream to a job tracker.
 	StreamUp struct{}
 
-	// StreamDown says that the stream has ended; what was sent on it may be lost.
+	// StreamDown reports that the stream ended. Messages sent on it may be lost.
 	StreamDown struct{}
 
-	// FromLeader is a message that came over the stream.
+	// FromLeader is a message from the stream.
 	FromLeader struct{ Message wire.Message }
 
 	// NonceRead answers a [ReadNonce].
 	NonceRead struct {
 		Stream int
 		Nonce  string
-		Error  string // why it could not be read; empty: it was
+		Error  string // why it could not be read; empty: it was read
 	}
 
-	// FromWorker is a message of a worker. With a WorkerDone, Alone says that the
-	// worker has left no processes behind.
+	// FromWorker is a message of a worker. With a WorkerDone, Alone says that the worker
+	// left no other processes.
 	FromWorker struct {
 		Worker  int
 		Message wire.Message
 		Alone   bool
 	}
 
-	// WorkerExited says that a worker's process group is gone, or could not be
-	// started or reached at all. It comes once for every [StartWorker] and is the
-	// worker's last event.
+	// WorkerExited reports that a worker's process group is gone, or could not be started
+	// or reached. It is a worker's last event and follows every [StartWorker] once.
 	WorkerExited struct {
 		Worker int
-		Reason string // "exit status 3", "signal: killed", why it did not start
+		Reason string // "exit status 3", "signal: killed", or why it did not start
 	}
 
-	// LogRead answers a [ReadLog]. Cause is why a worker has crashed, as Go says; empty:
-	// it does not. Limits are those in force then.
+	// LogRead answers a [ReadLog]. Cause is Go's message for a crash, or empty. Limits are
+	// those that were in force.
 	LogRead struct {
 		Attempt wire.AttemptID
 		Text    string
@@ -50,52 +49,51 @@ type (
 		Limits  string
 	}
 
-	// FetchDone answers a [Fetch], once, also when it was cancelled. After an error
-	// no file is left.
+	// FetchDone answers a [Fetch], once, even if it was cancelled. After an error the file
+	// does not exist.
 	FetchDone struct {
 		Fetch   int
 		Segment wire.Segment
 		Records int64
-		Error   string // empty: Segment is at hand and verified
+		Error   string // empty: Segment is complete and verified
 		Corrupt bool   // a checksum failed
-		Gone    bool   // the output is not where it should be, for certain
-		Stalled bool   // the host has delivered nothing, or too little, for long
-		Local   bool   // this tracker's own disk is at fault
+		Gone    bool   // the host has no such output
+		Stalled bool   // the host sent nothing, or too little, for a long time
+		Local   bool   // this tracker's own disk failed
 	}
 
-	// MergeDone answers a [Merge], once, also when it was cancelled. After an error
-	// no file is left.
+	// MergeDone answers a [Merge], once, even if it was cancelled. After an error the file
+	// does not exist.
 	MergeDone struct {
 		Merge   int
 		Segment wire.Segment
-		Error   string        // empty: Segment holds all the runs
+		Error   string        // empty: Segment has the records of all runs
 		Corrupt *wire.Segment // the run whose checksum failed
-		Local   bool          // this tracker's own disk is at fault
+		Local   bool          // this tracker's own disk failed
 	}
 
-	// Exceeded says that a worker has taken more than the last [Limit] allows.
+	// Exceeded reports that a worker used more than the last [Limit] allows.
 	Exceeded struct {
 		Worker int
-		Reason string // naming limit and use
+		Reason string // names the limit and the use
 	}
 
 	// Recorded answers a [Record].
 	Recorded struct {
 		Attempt wire.AttemptID
-		Error   string // the output will not outlive this process
+		Error   string // why later processes will not find the output; empty: they will
 	}
 
-	// Restored is the report of a map output of an earlier process, which was
-	// verified.
+	// Restored is the report of a verified map output of an earlier process.
 	Restored struct {
 		Disk   int
 		Report wire.Report
 	}
 
-	// RestoreEnded says that no Restored will come any more.
+	// RestoreEnded reports that no more Restored follows.
 	RestoreEnded struct{}
 
-	// DiskProbed answers a [Probe], or tells of a disk that was found bad at start.
+	// DiskProbed answers a [Probe], or reports a disk that was bad at start.
 	DiskProbed struct {
 		Disk  int
 		Error string // empty: it can be written and read
@@ -118,7 +116,7 @@ func (Restored) event()     {}
 func (RestoreEnded) event() {}
 func (DiskProbed) event()   {}
 
-// Command is what to do about it. The set is closed.
+// Command is an action for the caller. The set is closed.
 type Command interface{ command() }
 
 type (
@@ -128,47 +126,47 @@ type (
 	// Hangup closes the stream.
 	Hangup struct {
 		Reason string
-		Fault  bool // the same is to be expected of the next one, until somebody sees to it
+		Fault  bool // the next stream will fail too, until an administrator fixes the cause
 	}
 
-	// ReadNonce reads what is in a file of the staging directory.
+	// ReadNonce reads a file of the staging directory.
 	ReadNonce struct {
 		Stream int
 		File   string // URL
 	}
 
-	// KeepCluster keeps the id of the cluster that the tracker's directory belongs to.
+	// KeepCluster stores the id of the cluster that the tracker's directory belongs to.
 	KeepCluster struct{ Cluster string }
 
-	// KeepStaging keeps the URL of the staging directory that the first leader has named.
+	// KeepStaging stores the URL of the staging directory that the first leader named.
 	KeepStaging struct{ Staging string }
 
-	// Leave ends the tracker, which was to drain and is not needed any more.
+	// Leave ends a drained tracker.
 	Leave struct{}
 
 	// Quit ends the tracker with an error.
 	Quit struct{ Reason string }
 
-	// StartWorker starts a worker of a submission. Dir is made for it.
+	// StartWorker starts a worker of a submission. Dir is made first.
 	StartWorker struct {
 		Worker  int
 		Staging string
-		Root    string // the staging directory, in which its program is too; empty: anywhere
+		Root    string // the staging directory, which must have the program; empty: any directory
 		Dir     string
 	}
 
-	// SendWorker sends a message to a worker. The directories that a wire.Run
-	// names are made first.
+	// SendWorker sends a message to a worker. The directories in a wire.Run are made
+	// first.
 	SendWorker struct {
 		Worker  int
 		Message wire.Message
 	}
 
-	// Limit bounds what a worker and all it has started may take together, from the
-	// next [SendWorker] on; 0: any.
+	// Limit limits the memory and processes of a worker and its children together, from
+	// the next [SendWorker] on; 0: no limit.
 	Limit struct {
 		Worker    int
-		Kind      wire.Kind // of the attempt that it is for
+		Kind      wire.Kind // of the attempt
 		Memory    int64
 		Processes int
 	}
@@ -176,17 +174,17 @@ type (
 	// KillWorker kills a worker's process group.
 	KillWorker struct{ Worker int }
 
-	// ReadLog reads the last lines of the last of the files that has any, or of a crash
-	// in them.
+	// ReadLog reads the last lines of the last file that is not empty, or a crash message
+	// in the files.
 	ReadLog struct {
 		Attempt wire.AttemptID
 		Files   []string
-		Crashed bool  // the worker ended by itself, as a Go program does that crashes
-		Limit   Limit // that the worker was held to
+		Crashed bool  // the worker ended like a crashed Go program
+		Limit   Limit // limit of the worker
 	}
 
-	// Fetch gets one partition of a map output: from the shuffle service at the
-	// output's address into File, or, in place, by looking up where in File it lies.
+	// Fetch fetches one partition of a map output from the shuffle service at the output's
+	// address into File. In place, it looks up the partition's position in File.
 	Fetch struct {
 		Fetch     int
 		Output    wire.MapOutput
@@ -196,12 +194,12 @@ type (
 		File      string
 	}
 
-	// Share says how jobs divide what fetches under way bring, where that is held to
-	// a rate: those named first go first, each up to its share as long as others have
-	// something to fetch; those not named come last, alike.
+	// Share sets how jobs share a limited fetch rate. Named jobs go first, in their order,
+	// each up to its share while others have something to fetch. Other jobs share the
+	// rest.
 	Share struct{ Shares []wire.JobShare }
 
-	// CancelFetch makes a Fetch end soon.
+	// CancelFetch ends a Fetch soon.
 	CancelFetch struct{ Fetch int }
 
 	// Merge merges runs into one file.
@@ -211,17 +209,16 @@ type (
 		File  string
 	}
 
-	// CancelMerge makes a Merge end soon.
+	// CancelMerge ends a Merge soon.
 	CancelMerge struct{ Merge int }
 
-	// Record writes a report into a file, whole or not at all.
+	// Record writes a report into a file, completely or not at all.
 	Record struct {
 		File   string
 		Report *wire.Report
 	}
 
-	// Probe tries whether a disk can be written and read, once what was to be removed
-	// before is gone.
+	// Probe checks that a disk can be written and read, after all earlier Removes.
 	Probe struct {
 		Disk int
 		Path string
@@ -230,8 +227,8 @@ type (
 	// Remove removes a file or a tree; a missing one is no error.
 	Remove struct{ Path string }
 
-	// Forget says that a submission has no job here any more, and has ended or had none
-	// here for the time that workers stay for the next job of a flow.
+	// Forget removes a submission's program. The submission has no job here any more, and
+	// has ended, or none of its jobs came here for some seconds.
 	Forget struct{ Staging string }
 )
 

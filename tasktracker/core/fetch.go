@@ -11,40 +11,40 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// host is a shuffle service that outputs are fetched from.
+// host is a shuffle service of another tracker.
 type host struct {
 	addr   string
 	active int
 	queues []*queue // by job
 
-	failures int           // in a row, those at the same time once
+	failures int           // consecutive; concurrent ones count once
 	failed   time.Duration // when the last one was counted
-	until    time.Duration // it is not asked again before
+	until    time.Duration // no fetch starts before
 }
 
-// queue is what a job has to fetch from a host, and fetches.
+// queue has a job's waiting fetches from a host, and counts the running ones.
 type queue struct {
-	job    *job
-	host   *host
-	active int
-	places []place
-	gone   bool // from its job and its host
+	job     *job
+	host    *host
+	active  int
+	waiting []queuePos
+	gone    bool // removed from its job and its host
 }
 
-// stallWeight is how many failures a fetch counts for that took long to fail.
+// stallWeight is how many failures a stalled fetch counts for.
 const stallWeight = 3
 
-// place is an entry's place in a host's queue or in the retries. It is void when
-// the entry has taken another since.
-type place struct {
+// queuePos is an entry's position in a host's queue or in the retries. It is void if the
+// entry got another position since.
+type queuePos struct {
 	entry  *entry
 	ticket int
 	due    time.Duration // of a retry
 }
 
-func (p *place) void() bool { return p.entry.ticket != p.ticket }
+func (p *queuePos) void() bool { return p.entry.ticket != p.ticket }
 
-// fetch is a fetch or a lookup under way.
+// fetch is a running fetch or lookup.
 type fetch struct {
 	id     int
 	begun  time.Duration
@@ -56,8 +56,8 @@ type fetch struct {
 	file   string
 }
 
-// want has an entry's output gathered, if the leader has told where it is.
-func (c *Core) want(e *entry) {
+// requestOutput fetches an entry's output, if its location is known.
+func (c *Core) requestOutput(e *entry) {
 	o, known := e.home.job.outputs[e.m]
 	e.ticket = next(&c.last.ticket)
 	switch {
@@ -73,7 +73,7 @@ func (c *Core) want(e *entry) {
 func (c *Core) enqueue(h *host, e *entry) {
 	e.state = queued
 	q := c.queue(h, e.home.job)
-	q.places = append(q.places, place{entry: e, ticket: e.ticket})
+	q.waiting = append(q.waiting, queuePos{entry: e, ticket: e.ticket})
 }
 
 func (c *Core) host(addr string) *host {
@@ -84,22 +84,22 @@ func (c *Core) host(addr string) *host {
 	return c.hosts[i]
 }
 
-// lookUp uses an output of this tracker in place.
+// lookUp finds an output of this tracker, to use it in place.
 func (c *Core) lookUp(e *entry, o wire.MapOutput) {
 	source := c.attempts[mapAttempt(e.home.job.id, o)]
 	if source == nil || !source.hasOutput() {
 		e.state = gone
-		c.complain(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), false)
+		c.reportLost(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), false)
 		return
 	}
-	source.places++
-	f := c.begin(e, o)
+	source.inPlaceUses++
+	f := c.addFetch(e, o)
 	f.source = source
 	f.file = MapOutputPath(source.disk.path, f.job.id, o.Map, o.Attempt)
 	c.do(Fetch{Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition, InPlace: true, File: f.file})
 }
 
-func (c *Core) begin(e *entry, o wire.MapOutput) *fetch {
+func (c *Core) addFetch(e *entry, o wire.MapOutput) *fetch {
 	f := &fetch{id: next(&c.last.fetch), begun: c.now, entry: e, job: e.home.job, output: o}
 	e.state, e.fetch = fetching, f
 	c.fetches[f.id] = f
@@ -109,7 +109,7 @@ func (c *Core) begin(e *entry, o wire.MapOutput) *fetch {
 
 func (c *Core) startFetch(q *queue, e *entry) {
 	o := e.home.job.outputs[e.m]
-	f := c.begin(e, o)
+	f := c.addFetch(e, o)
 	f.queue = q
 	c.count(q, 1)
 	f.file = path.Join(e.home.dir(), fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
@@ -141,36 +141,38 @@ func (c *Core) fetchDone(ev FetchDone) {
 			f.queue.host.failures, f.queue.host.until = 0, 0
 			c.pace.bytes += float64(ev.Segment.Length)
 		}
-		c.hold(f.entry, f, ev.Segment, ev.Records)
+		c.addFetched(f.entry, f, ev.Segment, ev.Records)
 	case f.entry != nil:
-		c.leaveLookup(f)
+		c.releaseLookup(f)
 		c.fetchFailed(f, ev)
 	case ev.Error == "":
-		c.dispose(f)
+		c.discardFetched(f)
 	default:
-		c.leaveLookup(f)
+		c.releaseLookup(f)
 	}
-	c.done(f.job)
+	c.endWork(f.job)
 }
 
-// dispose gives up what a fetch has brought.
-func (c *Core) dispose(f *fetch) {
+// discardFetched discards the result of a fetch.
+func (c *Core) discardFetched(f *fetch) {
 	if f.source == nil {
 		c.do(Remove{f.file})
 	}
-	c.leaveLookup(f)
+	c.releaseLookup(f)
 }
 
-func (c *Core) leaveLookup(f *fetch) {
+func (c *Core) releaseLookup(f *fetch) {
 	if f.source != nil {
-		c.leavePlace(f.source)
+		c.releaseInPlace(f.source)
 	}
 }
 
-// fetchFailed tries again later: what a host has rests with the host. When trying
-// has no sense, or the host has failed some times in a row, the leader is told: it
-// has the maps run again, or knows better. Damage that may have happened on the way
-// is tried once more. The own disk's failures are no news of the output.
+// fetchFailed retries an output later, or reports it lost:
+//
+//   - in place: reported at once;
+//   - this tracker's own disk failed: retried, as it says nothing about the output;
+//   - gone, or corrupt twice: reported; the first corruption may be the network's;
+//   - any other failure: the whole host pauses, see hostFailed.
 func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 	e := f.entry
 	e.fetch = nil
@@ -180,15 +182,15 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 			c.suspect(f.source.disk)
 		}
 		e.state = gone
-		c.complain(e, f.output.Attempt, ev.Error, ev.Corrupt)
+		c.reportLost(e, f.output.Attempt, ev.Error, ev.Corrupt)
 	case ev.Local:
-		c.rest(e, c.cfg.RetryBase)
+		c.retryLater(e, c.cfg.RetryBase)
 		c.strike(e.home.disk, ev.Error)
 	case ev.Gone, ev.Corrupt && e.tries > 0:
 		c.giveUp(e, ev.Error, ev.Corrupt)
 	case ev.Corrupt:
 		e.tries++
-		c.rest(e, c.cfg.RetryBase)
+		c.retryLater(e, c.cfg.RetryBase)
 	default:
 		e.ticket = next(&c.last.ticket)
 		c.enqueue(f.queue.host, e)
@@ -196,19 +198,19 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 	}
 }
 
-func (c *Core) rest(e *entry, wait time.Duration) {
-	e.state, e.ticket = resting, next(&c.last.ticket)
-	heap.Push(&c.retries, place{entry: e, ticket: e.ticket, due: c.now + wait})
+func (c *Core) retryLater(e *entry, wait time.Duration) {
+	e.state, e.ticket = retrying, next(&c.last.ticket)
+	heap.Push(&c.retries, queuePos{entry: e, ticket: e.ticket, due: c.now + wait})
 }
 
-// giveUp has the leader told of an output, and tries it again all the same.
+// giveUp reports an output lost, and still retries it later.
 func (c *Core) giveUp(e *entry, reason string, corrupt bool) {
-	c.complain(e, e.home.job.outputs[e.m].Attempt, reason, corrupt)
-	c.rest(e, c.cfg.RetryMax)
+	c.reportLost(e, e.home.job.outputs[e.m].Attempt, reason, corrupt)
+	c.retryLater(e, c.cfg.RetryMax)
 }
 
-// hostFailed lets a host rest, longer each time, and gives up all that is there
-// when it has failed too often. Fetches that fail together tell as much as one.
+// hostFailed pauses a host, longer each time. After Config.FetchTries failures it reports
+// all outputs there lost. Concurrent failures count once.
 func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 	h := f.queue.host
 	if h.failures > 0 && f.begun <= h.failed {
@@ -224,9 +226,9 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 		return
 	}
 	for _, q := range h.queues {
-		places := q.places
-		q.places = nil
-		c.ended = append(c.ended, q)
+		places := q.waiting
+		q.waiting = nil
+		c.endedQueues = append(c.endedQueues, q)
 		for _, p := range places {
 			if !p.void() {
 				c.giveUp(p.entry, ev.Error, false)
@@ -235,19 +237,19 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 	}
 }
 
-// complain tells the leader that an output cannot be had. It is told again after
-// the next welcome.
-func (c *Core) complain(e *entry, attempt int, reason string, corrupt bool) {
+// reportLost reports that an output cannot be fetched. The report is repeated after the
+// next welcome.
+func (c *Core) reportLost(e *entry, attempt int, reason string, corrupt bool) {
 	e.lost, e.corrupt, e.attempt = reason, corrupt, attempt
-	c.tell(&wire.OutputLost{Job: e.home.job.id, Map: e.m, Attempt: attempt, Corrupt: corrupt, Reason: reason})
+	c.send(&wire.OutputLost{Job: e.home.job.id, Map: e.m, Attempt: attempt, Corrupt: corrupt, Reason: reason})
 }
 
-func (c *Core) lostAgain() {
+func (c *Core) resendLost() {
 	for _, j := range c.sortedJobs() {
 		for _, h := range j.homes {
 			for i := range h.entries {
 				if e := &h.entries[i]; e.lost != "" {
-					c.complain(e, e.attempt, e.lost, e.corrupt)
+					c.reportLost(e, e.attempt, e.lost, e.corrupt)
 				}
 			}
 		}
@@ -256,22 +258,22 @@ func (c *Core) lostAgain() {
 
 func (c *Core) retryFetches() {
 	for len(c.retries) > 0 && (c.retries[0].due <= c.now || c.retries[0].void()) {
-		p := heap.Pop(&c.retries).(place)
+		p := heap.Pop(&c.retries).(queuePos)
 		if !p.void() {
-			c.want(p.entry)
+			c.requestOutput(p.entry)
 		}
 	}
 }
 
 // retryHeap orders retries by time, then by ticket.
-type retryHeap []place
+type retryHeap []queuePos
 
 func (h retryHeap) Len() int { return len(h) }
 func (h retryHeap) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(h[i].due, h[j].due), cmp.Compare(h[i].ticket, h[j].ticket)) < 0
 }
 func (h retryHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *retryHeap) Push(x any)   { *h = append(*h, x.(place)) }
+func (h *retryHeap) Push(x any)   { *h = append(*h, x.(queuePos)) }
 func (h *retryHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

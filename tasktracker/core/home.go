@@ -16,29 +16,29 @@ type home struct {
 	maps      int
 	entries   []entry // by map
 
-	have   int // entries held
+	have   int // number of held entries
 	digest uint64
 	bytes  int64
-	runs   []*run // that hold them, as they came
-	levels []int  // how many runs have been merged so often
+	runs   []*run // runs of the held entries, in order of arrival
+	levels []int  // number of runs, by how often they were merged
 
 	merging  *merge
-	failures int // merges that failed
+	failures int // failed merges
 
-	reported                      wire.HomeReport // last
-	touched, untold, inLine, gone bool            // whether in the lists of Core; not used any more
+	reported                               wire.HomeReport // last report
+	changed, unreported, mergeQueued, gone bool            // the first three: in the lists of Core; gone: dropped
 }
 
-// entry is one map's place in a home.
+// entry is one map's output in a home.
 type entry struct {
 	home    *home
 	m       int // the map
 	state   entryState
-	ticket  int    // of its place in a queue; one with another ticket is void
-	tries   int    // failed ones
+	ticket  int    // of its valid queuePos
+	tries   int    // failed attempts to fetch
 	fetch   *fetch // while fetching
-	lost    string // what the leader was told of the output, once it was
-	corrupt bool   // likewise
+	lost    string // reason in the last report that the output is lost
+	corrupt bool   // as in the last report
 
 	// While held.
 	attempt int
@@ -50,11 +50,11 @@ type entry struct {
 type entryState uint8
 
 const (
-	unknown  entryState = iota // where its output is
-	queued                     // for its host
-	resting                    // after a failure
-	fetching                   // or looked up in place
-	gone                       // from this tracker, until the leader names another output
+	unknown  entryState = iota // location of its output
+	queued                     // at its host
+	retrying                   // after a failure
+	fetching                   // or being looked up in place
+	gone                       // was on this tracker; the leader must name another output
 	held
 )
 
@@ -77,14 +77,14 @@ func (h *home) report() wire.HomeReport {
 	}
 }
 
-// complete says whether a reduce can read the home: it holds every map's output,
-// in not too many runs, unless they cannot be merged.
+// complete reports whether a reduce can read the home. It must have every map's output, in
+// at most maxRuns runs unless merges fail.
 func (c *Core) complete(h *home) bool {
 	return h.have == h.maps && (len(h.runs) <= c.cfg.maxRuns() || h.failures >= maxMergeFailures)
 }
 
-// setHome begins a home. A higher generation of one that is here gathers from
-// nothing: the leader may have reason not to trust what this one holds.
+// setHome creates a home. For a higher generation an existing home starts again from
+// nothing: the leader may distrust its contents.
 func (c *Core) setHome(m *wire.SetHome) {
 	j := c.job(m.Job)
 	if j.dropped || m.Maps < 0 {
@@ -95,13 +95,13 @@ func (c *Core) setHome(m *wire.SetHome) {
 			if h.gen == m.Generation {
 				h.reported = h.report()
 				r := h.reported
-				c.tell(&r)
+				c.send(&r)
 			}
 			return
 		}
 		c.dropHome(h)
 	}
-	if d := c.place(); d != nil && !c.withdrawn() {
+	if d := c.pickDisk(); d != nil && !c.noUsableDisk() {
 		c.beginHome(j, d, m.Partition, m.Generation, m.Maps)
 	}
 }
@@ -114,12 +114,12 @@ func (c *Core) beginHome(j *job, d *disk, partition int, gen wire.Generation, ma
 	for m := range h.entries {
 		e := &h.entries[m]
 		e.home, e.m = h, m
-		c.want(e)
+		c.requestOutput(e)
 	}
-	c.touch(h)
+	c.markChanged(h)
 }
 
-// dropHome forgets a home and removes its files as they fall out of use.
+// dropHome forgets a home. Its files are removed when they are not in use.
 func (c *Core) dropHome(h *home) {
 	h.gone = true
 	for i := range h.entries {
@@ -134,8 +134,8 @@ func (c *Core) dropHome(h *home) {
 	h.job.homes = slices.Delete(h.job.homes, i, i+1)
 }
 
-// outputs takes in where map outputs are. What is named again has a new output,
-// or is to be tried again.
+// outputs records the locations of map outputs. An output that is named again was
+// replaced, or must be tried again.
 func (c *Core) outputs(m *wire.Outputs) {
 	j := c.job(m.Job)
 	if j.dropped {
@@ -146,19 +146,18 @@ func (c *Core) outputs(m *wire.Outputs) {
 		j.outputs[o.Map] = o
 		for _, h := range j.homes {
 			if o.Map >= 0 && o.Map < h.maps {
-				c.rechoose(&h.entries[o.Map], old, o)
+				c.outputChanged(&h.entries[o.Map], old, o)
 			}
 		}
 		if known && old.Attempt != o.Attempt {
-			c.retire(j, old)
+			c.dropReplaced(j, old)
 		}
 	}
 }
 
-// rechoose brings an entry into line with its map's output. A copy with the same
-// digest has the same records and stays. One used in place does not: the leader
-// may have left it because it is damaged.
-func (c *Core) rechoose(e *entry, old, o wire.MapOutput) {
+// outputChanged adapts an entry to its map's new output. A copy with the same digest has
+// the same records and is kept. An output used in place is not: it may be damaged.
+func (c *Core) outputChanged(e *entry, old, o wire.MapOutput) {
 	switch e.state {
 	case held:
 		if e.digest != o.Digest || e.inPlace() && e.attempt != o.Attempt {
@@ -176,13 +175,12 @@ func (c *Core) rechoose(e *entry, old, o wire.MapOutput) {
 		c.cancelFetch(e)
 	}
 	e.tries, e.lost = 0, ""
-	c.want(e)
+	c.requestOutput(e)
 }
 
-// unreadable forgets a map output that a reduce could not read, before the leader
-// hears of it: a home set meanwhile must not take it up again. What is used in
-// place lies in the damaged file and is given up; copies and merges were verified
-// as they were made and stay. The reduce's own home is gathered anew by the leader.
+// unreadable forgets a map output that a reduce could not read, so that no new home uses
+// it. Entries that use it in place are discarded. Copies and merges were verified and
+// stay; the leader has the reduce's own home gather again.
 func (c *Core) unreadable(lost *wire.OutputLost) {
 	j := c.jobs[lost.Job]
 	if j == nil || j.dropped {
@@ -203,15 +201,14 @@ func (c *Core) unreadable(lost *wire.OutputLost) {
 			c.discard(e)
 		case e.state != held:
 			c.cancelFetch(e)
-			c.want(e)
+			c.requestOutput(e)
 		}
 	}
-	c.retire(j, o)
+	c.dropReplaced(j, o)
 }
 
-// retire lets go of a map output of this tracker that was replaced, once nothing
-// here uses it in place.
-func (c *Core) retire(j *job, o wire.MapOutput) {
+// dropReplaced drops a replaced map output of this tracker.
+func (c *Core) dropReplaced(j *job, o wire.MapOutput) {
 	a := c.attempts[mapAttempt(j.id, o)]
 	if o.Tracker != c.cfg.Tracker || a == nil || !a.hasOutput() {
 		return
@@ -219,7 +216,8 @@ func (c *Core) retire(j *job, o wire.MapOutput) {
 	c.dropOutput(a)
 }
 
-// dropOutput forgets a map output of this tracker. It may have been forgotten before.
+// dropOutput forgets a map output of this tracker. Its files are removed when nothing uses
+// them in place.
 func (c *Core) dropOutput(a *attempt) {
 	if a.stale {
 		return
@@ -227,23 +225,23 @@ func (c *Core) dropOutput(a *attempt) {
 	delete(c.attempts, a.id)
 	a.job.attempts = slices.DeleteFunc(a.job.attempts, func(x *attempt) bool { return x == a })
 	a.stale = true
-	a.places++
-	c.leavePlace(a)
+	a.inPlaceUses++
+	c.releaseInPlace(a)
 }
 
 func mapAttempt(job wire.JobID, o wire.MapOutput) wire.AttemptID {
 	return wire.AttemptID{Task: wire.TaskID{Job: job, Kind: wire.Map, N: o.Map}, N: o.Attempt}
 }
 
-func (c *Core) leavePlace(a *attempt) {
-	a.places--
-	if a.stale && a.places == 0 {
+func (c *Core) releaseInPlace(a *attempt) {
+	a.inPlaceUses--
+	if a.stale && a.inPlaceUses == 0 {
 		c.do(Remove{a.dir()})
 	}
 }
 
-// hold takes a fetched output in.
-func (c *Core) hold(e *entry, f *fetch, segment wire.Segment, records int64) {
+// addFetched adds a fetched output to its home.
+func (c *Core) addFetched(e *entry, f *fetch, segment wire.Segment, records int64) {
 	h := e.home
 	h.disk.strikes = 0
 	e.state, e.fetch, e.tries, e.lost = held, nil, 0, ""
@@ -251,20 +249,20 @@ func (c *Core) hold(e *entry, f *fetch, segment wire.Segment, records int64) {
 	h.have++
 	h.digest += e.digest
 	h.bytes += e.bytes
-	c.touch(h)
+	c.markChanged(h)
 	if records == 0 {
-		c.dispose(f)
+		c.discardFetched(f)
 		return
 	}
 	segment.Map, segment.Attempt = e.m, e.attempt
 	c.addRun(h, &run{id: next(&c.last.run), maps: []int{e.m}, segment: segment, source: f.source})
 }
 
-// inPlace says whether what e holds lies in a map output of this tracker.
+// inPlace reports whether the entry uses a map output of this tracker in place.
 func (e *entry) inPlace() bool { return e.state == held && e.run != nil && e.run.source != nil }
 
-// discard gives up what an entry holds, with all that was merged with it, and
-// gathers it again.
+// discard drops an entry's output, with all outputs merged with it, and fetches them
+// again.
 func (c *Core) discard(e *entry) {
 	maps := []int{e.m}
 	if e.run != nil {
@@ -272,52 +270,52 @@ func (c *Core) discard(e *entry) {
 		c.removeRun(e.home, e.run)
 	}
 	for _, m := range maps {
-		c.loseHeld(&e.home.entries[m])
+		c.forgetHeld(&e.home.entries[m])
 	}
 	for _, m := range maps {
-		c.want(&e.home.entries[m])
+		c.requestOutput(&e.home.entries[m])
 	}
 }
 
-func (c *Core) loseHeld(e *entry) {
+func (c *Core) forgetHeld(e *entry) {
 	h := e.home
 	e.state, e.run = unknown, nil
 	h.have--
 	h.digest -= e.digest
 	h.bytes -= e.bytes
-	c.touch(h)
+	c.markChanged(h)
 }
 
-func (c *Core) touch(h *home) {
-	if !h.touched {
-		h.touched = true
-		c.touched = append(c.touched, h)
+func (c *Core) markChanged(h *home) {
+	if !h.changed {
+		h.changed = true
+		c.changedHomes = append(c.changedHomes, h)
 	}
 }
 
-// settleHomes merges where it is due, and tells at once which homes have become
-// complete or are not any more; the rest is told now and then.
-func (c *Core) settleHomes() {
-	for _, h := range c.touched {
-		h.touched = false
+// updateHomes queues merges that are due, and reports homes that became complete or
+// incomplete. Other changes are reported with the progress.
+func (c *Core) updateHomes() {
+	for _, h := range c.changedHomes {
+		h.changed = false
 		if h.gone {
 			continue
 		}
-		if !h.inLine && h.merging == nil && c.mergeDue(h) {
-			h.inLine = true
-			c.mergers = append(c.mergers, h)
+		if !h.mergeQueued && h.merging == nil && c.mergeDue(h) {
+			h.mergeQueued = true
+			c.mergeQueue = append(c.mergeQueue, h)
 		}
 		complete := c.complete(h)
 		if complete != h.reported.Complete {
 			h.reported.Complete = complete
 			h.reported = h.report()
 			r := h.reported
-			c.tell(&r)
-		} else if !h.untold {
-			h.untold = true
-			c.untold = append(c.untold, h)
+			c.send(&r)
+		} else if !h.unreported {
+			h.unreported = true
+			c.unreported = append(c.unreported, h)
 		}
 	}
-	c.touched = nil
+	c.changedHomes = nil
 	c.startMerges()
 }

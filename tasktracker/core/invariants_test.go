@@ -51,7 +51,7 @@ func checkInvariants(t fataler, c *Core) {
 			}
 		}
 		for _, h := range j.homes {
-			if h.disk.bad != "" || c.withdrawn() {
+			if h.disk.bad != "" || c.noUsableDisk() {
 				t.Fatalf("T8: home %d is on disk %s: %s", h.partition, h.disk.path, h.disk.bad)
 			}
 		}
@@ -85,7 +85,7 @@ func checkInvariants(t fataler, c *Core) {
 func checkQueues(t fataler, c *Core) {
 	t.Helper()
 	sum, within := 0, 0
-	_, others := c.precedence()
+	_, others := c.fetchOrder()
 	for _, j := range c.queued {
 		active := 0
 		for _, q := range j.queues {
@@ -99,7 +99,7 @@ func checkQueues(t fataler, c *Core) {
 		sum += active
 		within += min(active, c.entitled(j, others))
 	}
-	if sum != c.fetching || sum > overtaking*c.cfg.Fetches || within > c.cfg.Fetches+len(c.queued) {
+	if sum != c.fetching || sum > shareBurst*c.cfg.Fetches || within > c.cfg.Fetches+len(c.queued) {
 		t.Fatalf("%d fetches at once, counted are %d, %d of them within their shares", sum, c.fetching, within)
 	}
 	for _, h := range c.hosts {
@@ -107,7 +107,7 @@ func checkQueues(t fataler, c *Core) {
 		for _, q := range h.queues {
 			active += q.active
 		}
-		if active != h.active || active > overtaking*c.cfg.FetchesPerHost {
+		if active != h.active || active > shareBurst*c.cfg.FetchesPerHost {
 			t.Fatalf("%d fetches at once from %s, counted are %d", active, h.addr, h.active)
 		}
 	}

@@ -8,21 +8,21 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job is what the tracker has of a job.
+// job is the tracker's state of a job.
 type job struct {
 	id       wire.JobID
-	staging  string // of its submission, empty before its first launch here
+	staging  string // of its submission; empty before its first launch here
 	dropped  bool
-	busy     int                    // attempts not final, fetches and merges not answered
-	attempts []*attempt             // as launched
+	busy     int                    // number of unfinished attempts, fetches and merges
+	attempts []*attempt             // in launch order
 	homes    []*home                // by partition
 	outputs  map[int]wire.MapOutput // as last chosen by the leader
-	queues   []*queue               // with something to fetch or fetched, by address
-	fetching int                    // fetches under way
-	asked    string                 // address of the host asked last
+	queues   []*queue               // with waiting or running fetches, by address
+	fetching int                    // running fetches
+	lastHost string                 // address of the last fetch
 }
 
-// job finds a job or begins it.
+// job returns a job, and adds it if it is new.
 func (c *Core) job(id wire.JobID) *job {
 	j := c.jobs[id]
 	if j == nil {
@@ -36,7 +36,7 @@ func (c *Core) sortedJobs() []*job {
 	return slices.SortedFunc(maps.Values(c.jobs), func(a, b *job) int { return a.id.Compare(b.id) })
 }
 
-// dropJob ends all of a job. Its directories go when nothing writes there any more.
+// dropJob ends all work of a job. Its directories are removed when nothing writes to them.
 func (c *Core) dropJob(m *wire.DropJob) {
 	j := c.job(m.Job)
 	if j.dropped {
@@ -55,51 +55,50 @@ func (c *Core) dropJob(m *wire.DropJob) {
 	}
 	switch {
 	case m.Done != "":
-		c.leave(m.Done)
+		c.releaseSubmission(m.Done)
 	case j.staging != "":
 		c.linger(j.staging)
 	}
 	c.jobIdle(j)
 }
 
-// lingering is a submission of which more jobs are to come.
+// lingering is a submission that may have more jobs soon.
 type lingering struct {
 	staging string
 	until   time.Duration
 }
 
-// lingers is for how long a submission is waited with while none of its jobs is here.
-const lingers = 5 * time.Second
+// lingerTime is how long a submission without jobs here is kept.
+const lingerTime = 5 * time.Second
 
-// linger keeps what idles for a submission one of whose jobs has ended: if processes were
-// started, and the program was fetched, for each job of a flow anew, that would take
-// longer than many a task.
+// linger keeps idle workers and the program of a submission after one of its jobs ended.
+// For the next job of a flow, starting them again would take longer than many tasks.
 func (c *Core) linger(staging string) {
-	c.lingerNoMore(staging)
-	c.lingering = append(c.lingering, lingering{staging, c.now + lingers})
+	c.stopLingering(staging)
+	c.lingering = append(c.lingering, lingering{staging, c.now + lingerTime})
 }
 
-func (c *Core) lingerNoMore(staging string) {
+func (c *Core) stopLingering(staging string) {
 	c.lingering = slices.DeleteFunc(c.lingering, func(x lingering) bool { return x.staging == staging })
 }
 
-// endLingering leaves submissions that were waited with for too long.
+// endLingering releases submissions whose time is over.
 func (c *Core) endLingering() {
 	for len(c.lingering) > 0 && c.lingering[0].until <= c.now {
-		c.leave(c.lingering[0].staging)
+		c.releaseSubmission(c.lingering[0].staging)
 	}
 }
 
-// leave stops what idles for a submission, unless it has jobs here.
-func (c *Core) leave(staging string) {
-	c.lingerNoMore(staging)
+// releaseSubmission stops a submission's idle workers, unless it has jobs here.
+func (c *Core) releaseSubmission(staging string) {
+	c.stopLingering(staging)
 	if !c.needed(staging) {
 		c.stopIdle(func(w *worker) bool { return w.staging == staging })
 		c.do(Forget{staging})
 	}
 }
 
-// Live lists the jobs that were not dropped.
+// Live returns the jobs that are not dropped.
 func (c *Core) Live() map[wire.JobID]bool {
 	live := make(map[wire.JobID]bool, len(c.jobs))
 	for id, j := range c.jobs {
@@ -110,13 +109,13 @@ func (c *Core) Live() map[wire.JobID]bool {
 	return live
 }
 
-// Has says whether a job is here that was not dropped.
+// Has reports whether a job is here and not dropped.
 func (c *Core) Has(id wire.JobID) bool {
 	j := c.jobs[id]
 	return j != nil && !j.dropped
 }
 
-// needed says whether a submission has a job here that is not dropped, or is waited with.
+// needed reports whether a submission lingers, or has a job here that is not dropped.
 func (c *Core) needed(staging string) bool {
 	if slices.ContainsFunc(c.lingering, func(x lingering) bool { return x.staging == staging }) {
 		return true
@@ -129,8 +128,8 @@ func (c *Core) needed(staging string) bool {
 	return false
 }
 
-// done counts down what keeps a dropped job's directories.
-func (c *Core) done(j *job) {
+// endWork counts the end of an attempt, fetch or merge.
+func (c *Core) endWork(j *job) {
 	j.busy--
 	c.jobIdle(j)
 }

@@ -9,10 +9,10 @@ import (
 )
 
 func (c *Core) fromLeader(m wire.Message) {
-	if !c.up {
+	if !c.connected {
 		return
 	}
-	c.heard = c.now
+	c.heardAt = c.now
 	switch m := m.(type) {
 	case *wire.Welcome:
 		c.welcome(m)
@@ -30,54 +30,53 @@ func (c *Core) fromLeader(m wire.Message) {
 	}
 	switch m := m.(type) {
 	case *wire.Launch:
-		if c.obeys(m.Epoch) {
+		if c.acceptsEpoch(m.Epoch) {
 			c.launch(m)
 		}
 	case *wire.Kill:
-		if c.obeys(m.Epoch) {
-			c.killed(m)
+		if c.acceptsEpoch(m.Epoch) {
+			c.killRequested(m)
 		}
 	case *wire.Grant:
-		if c.obeys(m.Epoch) {
+		if c.acceptsEpoch(m.Epoch) {
 			c.granted(m)
 		}
 	case *wire.SetHome:
-		if c.obeys(m.Epoch) {
+		if c.acceptsEpoch(m.Epoch) {
 			c.setHome(m)
 		}
 	case *wire.Outputs:
-		if c.obeys(m.Epoch) {
+		if c.acceptsEpoch(m.Epoch) {
 			c.outputs(m)
 		}
 	case *wire.Shares:
-		if c.obeys(m.Epoch) {
+		if c.acceptsEpoch(m.Epoch) {
 			c.share(m.Shares)
 		}
 	case *wire.DropJob:
-		if c.obeys(m.Epoch) {
+		if c.acceptsEpoch(m.Epoch) {
 			c.dropJob(m)
 		}
 	case *wire.Drained:
-		if c.obeys(m.Epoch) {
+		if c.acceptsEpoch(m.Epoch) {
 			c.do(Leave{})
 		}
-	case *wire.Ack: // it was heard
+	case *wire.Ack: // any message proves that the leader lives
 	default:
 		c.hangup(fmt.Sprintf("a job tracker does not send a %T", m))
 	}
 }
 
-// obeys says whether a command's epoch is the newest seen, which it may begin.
-func (c *Core) obeys(epoch uint64) bool {
+// acceptsEpoch reports whether a command's epoch is the newest one seen, or newer.
+func (c *Core) acceptsEpoch(epoch uint64) bool {
 	c.epoch = max(c.epoch, epoch)
 	return epoch == c.epoch
 }
 
-// endIncarnation kills what runs, which is reported when it is dead, and forgets
-// homes, shares and all reports except those of map outputs, which are offers from
-// now on.
+// endIncarnation kills all attempts, and forgets homes, shares and reports. Reports of map
+// outputs stay: they are offers from now on.
 func (c *Core) endIncarnation() {
-	if len(c.shares.of) > 0 {
+	if len(c.shares.byJob) > 0 {
 		c.share(nil)
 	}
 	for _, a := range slices.Clone(c.active) {
@@ -98,16 +97,16 @@ func (c *Core) endIncarnation() {
 	}
 }
 
-// pageBytes is about how long an inventory page gets, well below wire.MaxFrame.
+// pageBytes is the approximate size of an inventory page, well below wire.MaxFrame.
 const pageBytes = 1 << 20
 
-// inventory sends all attempts of live jobs and all homes, in pages.
+// inventory sends all live jobs with their attempts and homes, in pages.
 func (c *Core) inventory() {
 	page, size := &wire.Inventory{}, 0
 	room := func(n int) {
 		if size > 0 && size+n > pageBytes {
 			page.More = true
-			c.tell(page)
+			c.send(page)
 			page, size = &wire.Inventory{}, 0
 		}
 		size += n
@@ -131,7 +130,7 @@ func (c *Core) inventory() {
 			page.Jobs = append(page.Jobs, j.id)
 		}
 	}
-	c.tell(page)
+	c.send(page)
 }
 
 const (
@@ -139,10 +138,10 @@ const (
 	jobBytes        = 40
 )
 
-// maxResult bounds what a worker's result may take in a report.
+// maxResult limits the size of a worker's result in a report.
 const maxResult = 2 << 20
 
-// resultBytes estimates a report's length in a frame, from above.
+// resultBytes returns an upper bound of a report's length in a frame.
 func resultBytes(r *wire.Result) int {
 	if r == nil {
 		return 400
@@ -161,35 +160,35 @@ func resultBytes(r *wire.Result) int {
 }
 
 func (c *Core) nextBeat() time.Duration {
-	if c.progress || len(c.untold) > 0 {
-		return c.beat + min(progressEvery, c.lease/3)
+	if c.hasProgress || len(c.unreported) > 0 {
+		return c.beatAt + min(progressEvery, c.lease/3)
 	}
-	return c.beat + c.lease/3
+	return c.beatAt + c.lease/3
 }
 
-// tellProgress renews the lease and tells, at most four times a second, how far
-// attempts and homes are.
-func (c *Core) tellProgress() {
+// sendProgress renews the lease and reports progress of attempts and homes, at most four
+// times a second.
+func (c *Core) sendProgress() {
 	if !c.registered || c.now < c.nextBeat() {
 		return
 	}
-	for _, h := range c.untold {
-		h.untold = false
+	for _, h := range c.unreported {
+		h.unreported = false
 		if h.gone {
 			continue
 		}
 		if r := h.report(); r != h.reported {
 			h.reported = r
-			c.tell(&r)
+			c.send(&r)
 		}
 	}
-	c.untold = nil
+	c.unreported = nil
 	beat := &wire.Heartbeat{Rate: c.pace.rate(c.cfg.FetchRate)}
 	for _, a := range c.active {
 		if !a.job.dropped {
 			beat.Attempts = append(beat.Attempts, *a.report())
 		}
 	}
-	c.tell(beat)
-	c.beat, c.progress = c.now, false
+	c.send(beat)
+	c.beatAt, c.hasProgress = c.now, false
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// run is a sorted run of a home: one map's output, or several merged.
+// run is a sorted run of a home: one map's output, or several merged ones.
 type run struct {
 	id      int
-	level   int   // how often its records were merged here
-	maps    []int // whose outputs it holds
+	level   int   // how often its records were merged
+	maps    []int // the maps whose output it has
 	segment wire.Segment
-	source  *attempt // whose output it is, in place; nil: a file of the home
-	uses    int      // attempts and merges that read it
-	removed bool     // not part of the home any more
+	source  *attempt // nil: a file of the home; else the map attempt whose output is used in place
+	uses    int      // number of attempts and merges that read it
+	removed bool     // from its home
 }
 
-// merge is a merge under way.
+// merge is a running merge.
 type merge struct {
 	id   int
 	home *home
@@ -29,8 +29,8 @@ type merge struct {
 	file string
 }
 
-// maxMergeFailures is after how many failed merges a home does without: its
-// reduce may still read many runs at once.
+// maxMergeFailures is how many merges may fail before a home stops merging. Its reduce may
+// still be able to read many runs at once.
 const maxMergeFailures = 3
 
 func (c *Core) addRun(h *home, r *run) {
@@ -44,15 +44,15 @@ func (c *Core) addRun(h *home, r *run) {
 	h.levels[r.level]++
 }
 
-// inMapOrder sorts runs by their lowest map: the order of equal keys then depends
-// on when outputs came only where runs were merged.
+// inMapOrder sorts runs by their lowest map. So the order of equal keys does not depend on
+// the order of arrival, unless runs were merged.
 func inMapOrder(runs []*run) []*run {
 	runs = slices.Clone(runs)
 	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(slices.Min(a.maps), slices.Min(b.maps)) })
 	return runs
 }
 
-// removeRun takes a run out of its home; the file goes when its last reader ends.
+// removeRun removes a run from its home. Its file is removed when its last reader ends.
 func (c *Core) removeRun(h *home, r *run) {
 	h.runs = slices.DeleteFunc(h.runs, func(x *run) bool { return x == r })
 	h.levels[r.level]--
@@ -70,15 +70,14 @@ func (c *Core) release(r *run) {
 	switch {
 	case !r.removed || r.uses > 0:
 	case r.source != nil:
-		c.leavePlace(r.source)
+		c.releaseInPlace(r.source)
 	default:
 		c.do(Remove{r.segment.File})
 	}
 }
 
-// mergeDue says whether runs should be merged: while the home gathers when more
-// than a merge takes have been merged equally often, later only when they are too
-// many for a reduce.
+// mergeDue reports whether to merge runs. While the home gathers: if more than MergeFactor
+// runs have the same level. When it has all outputs: if a reduce cannot read so many runs.
 func (c *Core) mergeDue(h *home) bool {
 	if h.failures >= maxMergeFailures {
 		return false
@@ -89,19 +88,19 @@ func (c *Core) mergeDue(h *home) bool {
 	return slices.ContainsFunc(h.levels, func(n int) bool { return n > c.cfg.MergeFactor })
 }
 
-// startMerges serves homes in the order in which they came to need it.
+// startMerges starts merges in the order in which homes requested them.
 func (c *Core) startMerges() {
-	for len(c.mergers) > 0 && len(c.merges) < c.cfg.Merges {
-		h := c.mergers[0]
-		c.mergers = slices.Delete(c.mergers, 0, 1)
-		h.inLine = false
+	for len(c.mergeQueue) > 0 && len(c.merges) < c.cfg.Merges {
+		h := c.mergeQueue[0]
+		c.mergeQueue = slices.Delete(c.mergeQueue, 0, 1)
+		h.mergeQueued = false
 		if !h.gone && c.mergeDue(h) {
 			c.startMerge(h)
 		}
 	}
 }
 
-// startMerge merges the runs merged least often, the oldest of them.
+// startMerge merges the oldest runs of the lowest level that is too full.
 func (c *Core) startMerge(h *home) {
 	level := slices.IndexFunc(h.levels, func(n int) bool { return n > c.cfg.MergeFactor })
 	runs := slices.Clone(h.runs)
@@ -157,12 +156,12 @@ func (c *Core) mergeDone(ev MergeDone) {
 		c.release(r)
 	}
 	if !h.gone {
-		c.touch(h)
+		c.markChanged(h)
 	}
-	c.done(m.job)
+	c.endWork(m.job)
 }
 
-// disks are those that a merge reads and writes, each once.
+// disks returns the disks that a merge reads and writes, each once.
 func (m *merge) disks() []*disk {
 	disks := []*disk{m.home.disk}
 	for _, r := range m.runs {
@@ -173,7 +172,7 @@ func (m *merge) disks() []*disk {
 	return disks
 }
 
-// merged puts a run in the place of those it was merged from.
+// merged replaces the runs of a merge by its result.
 func (c *Core) merged(m *merge, segment wire.Segment) {
 	out := &run{id: m.id, segment: segment}
 	out.segment.Map, out.segment.Attempt = -1, m.id
@@ -185,8 +184,8 @@ func (c *Core) merged(m *merge, segment wire.Segment) {
 	c.addRun(m.home, out)
 }
 
-// corruptRun gathers again what a damaged run held. An output damaged in place
-// can only be made again.
+// corruptRun fetches the outputs of a damaged run again. An output damaged in place can
+// only be recomputed.
 func (c *Core) corruptRun(m *merge, ev MergeDone) {
 	i := slices.IndexFunc(m.runs, func(r *run) bool {
 		return r.segment.File == ev.Corrupt.File && r.segment.Offset == ev.Corrupt.Offset
@@ -203,7 +202,7 @@ func (c *Core) corruptRun(m *merge, ev MergeDone) {
 		return
 	}
 	c.removeRun(m.home, r)
-	c.loseHeld(e)
+	c.forgetHeld(e)
 	e.state = gone
-	c.complain(e, e.attempt, ev.Error, true)
+	c.reportLost(e, e.attempt, ev.Error, true)
 }

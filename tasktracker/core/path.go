@@ -22,18 +22,18 @@ const (
 	RunDir  = "run"
 )
 
-// MapOutputPath is where a map's output lies on a disk.
+// MapOutputPath returns the path of a map's output on a disk.
 func MapOutputPath(disk string, job wire.JobID, m, attempt int) string {
 	id := wire.AttemptID{Task: wire.TaskID{Job: job, Kind: wire.Map, N: m}, N: attempt}
 	return path.Join(disk, JobsDir, job.String(), id.String(), OutputFile)
 }
 
-// LogPath is where a tracker with that directory keeps an attempt's logs.
+// LogPath returns the directory of an attempt's logs below a tracker's directory.
 func LogPath(dir string, id wire.AttemptID) string {
 	return path.Join(dir, LogsDir, id.Task.Job.String(), id.String())
 }
 
-// WorkDir is the working directory of the attempt with that directory.
+// WorkDir returns the working directory below an attempt's directory.
 func WorkDir(attempt string) string { return path.Join(attempt, "work") }
 
 func stderrIn(dir string) string { return path.Join(dir, "stderr") }
@@ -46,7 +46,7 @@ func (c *Core) jobLogs(id wire.JobID) string {
 	return path.Join(c.cfg.Dir, LogsDir, id.String())
 }
 
-// dir is the directory of an attempt that has begun.
+// dir is the directory of an attempt that has started.
 func (a *attempt) dir() string {
 	return path.Join(a.disk.jobDir(a.id.Task.Job), a.id.String())
 }

@@ -53,7 +53,7 @@ func (w *world) connect() {
 	w.step(StreamUp{})
 	w.registered = true
 	w.step(FromLeader{&wire.Welcome{Epoch: w.epoch, Incarnation: w.incarnation, Lease: 3 * time.Second}})
-	w.noSlots = w.core.withdrawn()
+	w.noSlots = w.core.noUsableDisk()
 	for _, name := range sorted(w.homes, homeName.compare) {
 		if !w.dropped[name.job] && w.core.job(name.job).home(name.partition) == nil {
 			w.step(FromLeader{w.homes[name]}) // the inventory did not name it

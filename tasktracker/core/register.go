@@ -7,22 +7,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// helloWait is how long a job tracker may take to answer a Hello, and the staging
-// directory to be read.
+// helloWait is how long a job tracker may take to answer a Hello, and how long reading the
+// nonce may take.
 const helloWait = 5 * time.Second
 
-// minLease keeps a careless leader from having heartbeats sent without pause.
+// minLease protects against a leader with a wrong lease: heartbeats would never pause.
 const minLease = 100 * time.Millisecond
 
 func (c *Core) streamUp() {
-	c.up, c.registered = true, false
+	c.connected, c.registered = true, false
 	c.streams++
-	c.asks, c.reading = false, false
+	c.nonceAsked, c.reading = false, false
 	c.hello()
 }
 
 func (c *Core) hello() {
-	c.asked = c.now
+	c.askedAt = c.now
 	c.do(Send{&wire.Hello{
 		Version: wire.Version, Tracker: c.cfg.Tracker, Process: c.cfg.Process, Incarnation: c.incarnation,
 		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots, Nonce: c.nonce,
@@ -30,8 +30,8 @@ func (c *Core) hello() {
 	}})
 }
 
-// readNonce has the leader's proof of a shared staging directory read. It is kept
-// for the Hello of later streams.
+// readNonce reads the nonce that proves a shared staging directory. The Hello of later
+// streams has it too.
 func (c *Core) readNonce(m *wire.Staging) {
 	if c.registered || c.reading {
 		c.hangup("a *wire.Staging came where none was due")
@@ -39,77 +39,76 @@ func (c *Core) readNonce(m *wire.Staging) {
 	}
 	staging, cluster, ok := rootOf(m.File)
 	if !ok {
-		c.refuse(fmt.Sprintf("the job tracker names no file of a staging directory: %q", m.File))
+		c.refuseLeader(fmt.Sprintf("the job tracker names no file of a staging directory: %q", m.File))
 		return
 	}
 	if c.quitsFor(cluster) {
 		return
 	}
 	if c.staging != "" && staging != c.staging {
-		c.refuse(fmt.Sprintf("the job tracker names staging directory %s, this task tracker serves %s alone: if the cluster has moved, start it with -staging %s",
+		c.refuseLeader(fmt.Sprintf("the job tracker names staging directory %s, this task tracker serves %s alone: if the cluster has moved, start it with -staging %s",
 			staging, c.staging, staging))
 		return
 	}
-	c.proving = staging
-	c.asks, c.reading, c.asked = true, true, c.now
+	c.provingStaging = staging
+	c.nonceAsked, c.reading, c.askedAt = true, true, c.now
 	c.do(ReadNonce{Stream: c.streams, File: m.File})
 }
 
 func (c *Core) nonceRead(ev NonceRead) {
-	if !c.up || ev.Stream != c.streams || !c.reading {
-		return // of an earlier stream, or too late
+	if !c.connected || ev.Stream != c.streams || !c.reading {
+		return // it belongs to an earlier stream, or is too late
 	}
 	c.reading = false
 	if ev.Error != "" {
-		c.asked = c.now
+		c.askedAt = c.now
 		c.do(Send{&wire.NoStaging{Reason: ev.Error}})
 		return
 	}
-	c.nonce, c.proved = ev.Nonce, c.proving
+	c.nonce, c.provedStaging = ev.Nonce, c.provingStaging
 	c.hello()
 }
 
 func (c *Core) refused(m *wire.Refuse) {
 	if !c.registered && m.Leader == "" {
-		c.nonce, c.proved = "", "" // it may have been another staging directory's
+		c.nonce, c.provedStaging = "", "" // perhaps it is another staging directory's
 	}
-	c.up, c.registered = false, false
-	c.do(Hangup{Reason: "refused: " + m.Reason, Fault: c.asks})
+	c.connected, c.registered = false, false
+	c.do(Hangup{Reason: "refused: " + m.Reason, Fault: c.nonceAsked})
 }
 
 func (c *Core) hangup(reason string) {
-	c.up, c.registered = false, false
+	c.connected, c.registered = false, false
 	c.do(Hangup{Reason: reason})
 }
 
-// refuse leaves a job tracker that is not to be served, however often it is met.
-func (c *Core) refuse(reason string) {
-	c.up, c.registered = false, false
+// refuseLeader closes the stream to a job tracker that this tracker must not serve.
+func (c *Core) refuseLeader(reason string) {
+	c.connected, c.registered = false, false
 	c.do(Hangup{Reason: reason, Fault: true})
 }
 
-// leaderDue is when a leader that stays silent is left.
-func (c *Core) leaderDue() (time.Duration, bool) {
+// leaderDeadline is when a silent leader's stream is closed.
+func (c *Core) leaderDeadline() (time.Duration, bool) {
 	switch {
 	case c.registered:
-		return c.heard + c.lease, true
-	case c.up && !c.registered:
-		return c.asked + helloWait, true
+		return c.heardAt + c.lease, true
+	case c.connected && !c.registered:
+		return c.askedAt + helloWait, true
 	}
 	return 0, false
 }
 
-// checkLeader leaves a job tracker that is silent for too long: stopped, or at
-// the other end of a broken network. When the owner comes much later than asked
-// it was stopped itself, and what the leader has said may still be on its way.
+// checkLeader closes the stream to a silent job tracker. If this call is much later than
+// the deadline, this process was suspended, and the leader's messages may not be read yet.
 func (c *Core) checkLeader() {
-	due, limited := c.leaderDue()
+	due, limited := c.leaderDeadline()
 	if !limited || c.now < due {
 		return
 	}
 	switch grace := c.lease / 2; {
 	case c.registered && c.now-due > grace:
-		c.heard = c.now - grace
+		c.heardAt = c.now - grace
 	case c.registered:
 		c.hangup(fmt.Sprintf("nothing was heard from the leader for %v", c.lease))
 	case c.reading:
@@ -119,7 +118,7 @@ func (c *Core) checkLeader() {
 	}
 }
 
-// quitsFor ends a task tracker whose directory belongs to another cluster than this one.
+// quitsFor ends this task tracker if its directory belongs to another cluster.
 func (c *Core) quitsFor(cluster string) bool {
 	if cluster == "" || c.cluster == "" || cluster == c.cluster {
 		return false
@@ -130,17 +129,17 @@ func (c *Core) quitsFor(cluster string) bool {
 	return true
 }
 
-// welcome begins to serve a leader, with an inventory. An incarnation other than
-// ours says that we were lost in between: all but finished map outputs is over.
+// welcome registers with a leader and sends the inventory. A new incarnation means that
+// the leader lost this tracker meanwhile: everything but finished map outputs ends.
 func (c *Core) welcome(w *wire.Welcome) {
 	if c.quitsFor(w.Cluster) {
 		return
 	}
 	if w.Cluster == "" && !c.cfg.Embedded {
-		c.refuse("the job tracker names no cluster")
+		c.refuseLeader("the job tracker names no cluster")
 		return
 	}
-	if !c.obeys(w.Epoch) {
+	if !c.acceptsEpoch(w.Epoch) {
 		c.hangup(fmt.Sprintf("the leader of epoch %d is not the leader any more, %d is known", w.Epoch, c.epoch))
 		return
 	}
@@ -148,18 +147,18 @@ func (c *Core) welcome(w *wire.Welcome) {
 		c.cluster = w.Cluster
 		c.do(KeepCluster{w.Cluster})
 	}
-	if c.proved != "" && c.staging == "" {
-		c.staging = c.proved
+	if c.provedStaging != "" && c.staging == "" {
+		c.staging = c.provedStaging
 		c.do(KeepStaging{c.staging})
 	}
 	if c.incarnation != 0 && w.Incarnation != c.incarnation {
 		c.endIncarnation()
 	}
 	c.incarnation, c.lease, c.registered = w.Incarnation, max(w.Lease, minLease), true
-	if c.troubled() {
-		c.tellCapacity()
+	if c.hasBadDisk() {
+		c.sendCapacity()
 	}
-	c.owe()
-	c.beat, c.progress = c.now, false
-	c.lostAgain()
+	c.scheduleInventory()
+	c.beatAt, c.hasProgress = c.now, false
+	c.resendLost()
 }

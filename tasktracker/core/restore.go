@@ -2,7 +2,7 @@ package core
 
 import "github.com/quernmr/quern/wire"
 
-// restored takes a map output in that an earlier process has left.
+// restored adds a map output of an earlier process.
 func (c *Core) restored(ev Restored) {
 	id, result := ev.Report.Attempt, ev.Report.Result
 	d := c.diskAt(ev.Disk)
@@ -19,7 +19,7 @@ func (c *Core) restored(ev Restored) {
 	out.Map, out.Attempt, out.Tracker, out.Addr = id.Task.N, id.N, c.cfg.Tracker, c.cfg.Addr
 	j.attempts = append(j.attempts, a)
 	c.attempts[id] = a
-	c.late = c.late || c.registered && !c.owing
+	c.restoredLate = c.restoredLate || c.registered && !c.inventoryDue
 }
 
 func (c *Core) diskAt(n int) *disk {
@@ -29,32 +29,32 @@ func (c *Core) diskAt(n int) *disk {
 	return c.disks[n]
 }
 
-// restoreEnded lets the inventory that waits go. If it went without all outputs
-// another stream will have a whole one.
+// restoreEnded releases the inventory. If it was sent without some outputs, a new stream
+// gets a complete one.
 func (c *Core) restoreEnded() {
 	c.restoring = false
-	if c.late && c.registered {
+	if c.restoredLate && c.registered {
 		c.hangup("more map outputs of an earlier process were found after the inventory")
 	}
 }
 
-// owe sends the inventory, or has it wait until what an earlier process has left
-// is known. The leader waits for it a lease at most.
-func (c *Core) owe() {
-	c.owing, c.late = c.restoring, false
-	c.owed = c.now + c.lease/2
-	if !c.owing {
+// scheduleInventory sends the inventory, or delays it until the outputs of an earlier
+// process are known. The leader waits for it at most one lease.
+func (c *Core) scheduleInventory() {
+	c.inventoryDue, c.restoredLate = c.restoring, false
+	c.inventoryDeadline = c.now + c.lease/2
+	if !c.inventoryDue {
 		c.inventory()
 	}
 }
 
-func (c *Core) payInventory() {
-	if !c.owing || c.restoring && c.now < c.owed {
+func (c *Core) sendDueInventory() {
+	if !c.inventoryDue || c.restoring && c.now < c.inventoryDeadline {
 		return
 	}
-	c.owing = false
+	c.inventoryDue = false
 	if c.registered {
 		c.inventory()
-		c.lostAgain()
+		c.resendLost()
 	}
 }

@@ -9,37 +9,37 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// shares are what the leader has said of how jobs are served.
+// shares are the leader's shares of jobs.
 type shares struct {
-	of   map[wire.JobID]share
-	rest float64 // for the jobs not named, together
+	byJob map[wire.JobID]share
+	rest  float64 // for all other jobs together
 }
 
-// share is a job's part.
+// share is a job's share.
 type share struct {
 	rank int     // 1 goes first
-	part float64 // of what is fetched at a time
+	part float64 // of Config.Fetches
 }
 
-// share replaces the shares. In all they are no more than everything.
+// share replaces the shares. Their sum is limited to 1.
 func (c *Core) share(list []wire.JobShare) {
 	c.shares = shares{make(map[wire.JobID]share, len(list)), 1}
 	for _, s := range list {
-		if _, twice := c.shares.of[s.Job]; !twice && s.Share >= 0 {
+		if _, twice := c.shares.byJob[s.Job]; !twice && s.Share >= 0 {
 			part := min(s.Share, c.shares.rest)
-			c.shares.of[s.Job] = share{len(c.shares.of) + 1, part}
+			c.shares.byJob[s.Job] = share{len(c.shares.byJob) + 1, part}
 			c.shares.rest -= part
 		}
 	}
 	c.do(Share{list})
 }
 
-// overtaking is how many times the bounds of fetches may be reached so that jobs
-// get their shares while others' fetches, begun before, are under way.
-const overtaking = 4
+// shareBurst is how many times the limits of fetches may be exceeded, so that jobs get
+// their shares while earlier fetches of others run.
+const shareBurst = 4
 
-// startFetches begins what may be fetched now: for the jobs that fetch less than
-// their share, in the order of precedence, then for any job in that order.
+// startFetches starts fetches: first for jobs below their share, in fetchOrder, then for
+// any job in that order.
 func (c *Core) startFetches() {
 	for len(c.queued) > 0 {
 		q, e := c.nextFetch()
@@ -48,17 +48,17 @@ func (c *Core) startFetches() {
 		}
 		c.startFetch(q, e)
 	}
-	c.leaveHosts()
+	c.removeUnused()
 }
 
 func (c *Core) nextFetch() (*queue, *entry) {
-	if c.fetching >= overtaking*c.cfg.Fetches {
+	if c.fetching >= shareBurst*c.cfg.Fetches {
 		return nil, nil
 	}
-	line, others := c.precedence()
-	for _, j := range line {
+	order, others := c.fetchOrder()
+	for _, j := range order {
 		if j.fetching < c.entitled(j, others) {
-			if q, e := c.nextOf(j, true); e != nil {
+			if q, e := c.nextForJob(j, true); e != nil {
 				return q, e
 			}
 		}
@@ -66,49 +66,48 @@ func (c *Core) nextFetch() (*queue, *entry) {
 	if c.fetching >= c.cfg.Fetches {
 		return nil, nil
 	}
-	for _, j := range line {
-		if q, e := c.nextOf(j, false); e != nil {
+	for _, j := range order {
+		if q, e := c.nextForJob(j, false); e != nil {
 			return q, e
 		}
 	}
 	return nil, nil
 }
 
-// precedence is the jobs with something to fetch, or fetched, as they are served:
-// by rank, those not named last and the one that fetches least first. Others is how
-// many are not named.
-func (c *Core) precedence() (line []*job, others int) {
-	rank := func(j *job) int { return cmp.Or(c.shares.of[j.id].rank, math.MaxInt) }
-	line = slices.Clone(c.queued)
-	slices.SortStableFunc(line, func(a, b *job) int {
+// fetchOrder sorts the jobs with queues by rank. Jobs without a share come last, those
+// with the fewest fetches first; others is their number.
+func (c *Core) fetchOrder() (order []*job, others int) {
+	rank := func(j *job) int { return cmp.Or(c.shares.byJob[j.id].rank, math.MaxInt) }
+	order = slices.Clone(c.queued)
+	slices.SortStableFunc(order, func(a, b *job) int {
 		first, second := rank(a), rank(b)
 		if first == second {
 			return cmp.Compare(a.fetching, b.fetching)
 		}
 		return cmp.Compare(first, second)
 	})
-	for _, j := range line {
+	for _, j := range order {
 		if rank(j) == math.MaxInt {
 			others++
 		}
 	}
-	return line, others
+	return order, others
 }
 
-// entitled is how many fetches at a time are a job's, whatever the others do.
+// entitled is how many concurrent fetches a job may have regardless of other jobs.
 func (c *Core) entitled(j *job, others int) int {
 	part := c.shares.rest / float64(max(others, 1))
-	if s := c.shares.of[j.id]; s.rank > 0 {
+	if s := c.shares.byJob[j.id]; s.rank > 0 {
 		part = s.part
-	} else if len(c.shares.of) == 0 {
+	} else if len(c.shares.byJob) == 0 {
 		part = 1 / float64(max(others, 1))
 	}
 	return int(math.Ceil(part*float64(c.cfg.Fetches) - 1e-6))
 }
 
-// nextOf takes what to fetch next for a job, from its hosts in turn.
-func (c *Core) nextOf(j *job, entitled bool) (*queue, *entry) {
-	from, _ := slices.BinarySearchFunc(j.queues, j.asked, func(q *queue, addr string) int {
+// nextForJob returns a job's next fetch, from its hosts round robin.
+func (c *Core) nextForJob(j *job, entitled bool) (*queue, *entry) {
+	from, _ := slices.BinarySearchFunc(j.queues, j.lastHost, func(q *queue, addr string) int {
 		if q.host.addr <= addr {
 			return -1
 		}
@@ -116,40 +115,40 @@ func (c *Core) nextOf(j *job, entitled bool) (*queue, *entry) {
 	})
 	for i := range j.queues {
 		q := j.queues[(from+i)%len(j.queues)]
-		if !c.mayAsk(q, entitled) {
+		if !c.mayFetch(q, entitled) {
 			continue
 		}
 		e := q.next()
-		if len(q.places) == 0 {
-			c.ended = append(c.ended, q)
+		if len(q.waiting) == 0 {
+			c.endedQueues = append(c.endedQueues, q)
 		}
 		if e != nil {
-			j.asked = q.host.addr
+			j.lastHost = q.host.addr
 			return q, e
 		}
 	}
 	return nil, nil
 }
 
-// mayAsk says whether one more fetch from a host may begin. One that has failed is
-// asked for one thing at a time, after a while.
-func (c *Core) mayAsk(q *queue, entitled bool) bool {
+// mayFetch reports whether one more fetch from a host may start. A host that failed gets
+// one fetch at a time, after a pause.
+func (c *Core) mayFetch(q *queue, entitled bool) bool {
 	h := q.host
 	if h.failures > 0 {
 		return h.active == 0 && h.until <= c.now
 	}
 	if entitled {
-		return q.active < c.cfg.FetchesPerHost && h.active < overtaking*c.cfg.FetchesPerHost
+		return q.active < c.cfg.FetchesPerHost && h.active < shareBurst*c.cfg.FetchesPerHost
 	}
 	return h.active < c.cfg.FetchesPerHost
 }
 
-// next takes the first entry that still wants its place.
+// next returns the first entry whose position is not void.
 func (q *queue) next() *entry {
-	for len(q.places) > 0 {
-		p := q.places[0]
-		q.places[0] = place{}
-		q.places = q.places[1:]
+	for len(q.waiting) > 0 {
+		p := q.waiting[0]
+		q.waiting[0] = queuePos{}
+		q.waiting = q.waiting[1:]
 		if !p.void() {
 			return p.entry
 		}
@@ -157,7 +156,7 @@ func (q *queue) next() *entry {
 	return nil
 }
 
-// queue finds a job's queue at a host or begins it.
+// queue returns a job's queue at a host, and adds it if it is new.
 func (c *Core) queue(h *host, j *job) *queue {
 	at, known := slices.BinarySearchFunc(j.queues, h.addr, func(q *queue, addr string) int { return cmp.Compare(q.host.addr, addr) })
 	if known {
@@ -174,25 +173,25 @@ func (c *Core) queue(h *host, j *job) *queue {
 	return q
 }
 
-// count counts a fetch that begins, or that ends.
+// count counts a fetch that starts or ends.
 func (c *Core) count(q *queue, by int) {
 	q.active += by
 	q.host.active += by
 	q.job.fetching += by
 	c.fetching += by
 	if q.active == 0 {
-		c.ended = append(c.ended, q)
+		c.endedQueues = append(c.endedQueues, q)
 	}
 }
 
 func (h *host) waits() bool {
-	return slices.ContainsFunc(h.queues, func(q *queue) bool { return len(q.places) > 0 })
+	return slices.ContainsFunc(h.queues, func(q *queue) bool { return len(q.waiting) > 0 })
 }
 
-// leaveHosts forgets queues and hosts that are of no use any more.
-func (c *Core) leaveHosts() {
-	for _, q := range c.ended {
-		if q.gone || len(q.places) > 0 || q.active > 0 {
+// removeUnused removes empty queues and hosts.
+func (c *Core) removeUnused() {
+	for _, q := range c.endedQueues {
+		if q.gone || len(q.waiting) > 0 || q.active > 0 {
 			continue
 		}
 		q.gone = true
@@ -203,27 +202,27 @@ func (c *Core) leaveHosts() {
 			c.queued = slices.DeleteFunc(c.queued, func(j *job) bool { return j == q.job })
 		}
 	}
-	clear(c.ended)
-	c.ended = c.ended[:0]
+	clear(c.endedQueues)
+	c.endedQueues = c.endedQueues[:0]
 	c.hosts = slices.DeleteFunc(c.hosts, func(h *host) bool { return len(h.queues) == 0 && h.until <= c.now })
 }
 
-// pace measures how fast this tracker fetches while it fetches.
+// pace measures how fast this tracker fetches, only while it does.
 type pace struct {
 	at    time.Duration
-	busy  float64 // seconds with fetches under way
-	bytes float64 // that these have brought
+	busy  float64 // seconds with running fetches
+	bytes float64 // fetched in these seconds
 }
 
-// The pace is of about the last so many seconds with fetches, and known after the
-// first few.
+// The pace is measured over about the last paceWindow seconds with fetches, and known
+// after minPaceTime seconds.
 const (
-	paceWindow = 20
-	paceLeast  = 0.2
+	paceWindow  = 20
+	minPaceTime = 0.2
 )
 
-// pass lets time pass.
-func (p *pace) pass(now time.Duration, busy bool) {
+// advance sets the time.
+func (p *pace) advance(now time.Duration, busy bool) {
 	if busy {
 		p.busy += (now - p.at).Seconds()
 	}
@@ -233,11 +232,11 @@ func (p *pace) pass(now time.Duration, busy bool) {
 	}
 }
 
-// rate is in bytes a second. As long as there is no measure it is the most that
-// there can be, 0 if that is not known.
+// rate returns bytes a second. Before there is a measurement it returns the configured
+// limit, or 0 without a limit.
 func (p *pace) rate(most float64) float64 {
 	switch {
-	case p.busy < paceLeast || p.bytes == 0:
+	case p.busy < minPaceTime || p.bytes == 0:
 		return most
 	case most > 0:
 		return min(most, p.bytes/p.busy)

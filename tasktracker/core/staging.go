@@ -8,26 +8,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// rootOf is the staging directory and the cluster of a file that proves that the directory
-// is shared, which is clusters/<cluster> there.
+// rootOf returns the staging directory and the cluster of <staging>/clusters/<cluster>,
+// the file that proves that the directory is shared.
 func rootOf(file string) (staging, cluster string, ok bool) {
 	dir := file[:max(strings.LastIndexByte(file, '/'), 0)]
 	staging, ok = strings.CutSuffix(dir, "/"+wire.StagingClusters)
 	return staging, path.Base(file), ok && clean(file) && clean(staging)
 }
 
-// clean says whether a URL is as dfs.Clean leaves it.
+// clean reports whether a URL is as dfs.Clean returns it.
 func clean(url string) bool {
 	scheme, rest, _ := strings.Cut(url, "://")
 	authority, name, _ := strings.Cut(rest, "/")
 	return scheme != "" && scheme+"://"+authority+path.Clean("/"+name) == url
 }
 
-// Within says whether a URL is of something in a directory, given as a cleaned URL.
+// Within reports whether a URL is below a directory, given as a cleaned URL.
 func Within(dir, url string) bool { return clean(url) && strings.HasPrefix(url, dir+"/") }
 
-// outside says why a submission is not read; empty: it is in the staging directory.
-func (c *Core) outside(submission string) string {
+// outsideReason says why a submission is refused; empty: it is in the staging directory.
+func (c *Core) outsideReason(submission string) string {
 	switch {
 	case c.cfg.Embedded, c.staging != "" && Within(c.staging, submission):
 		return ""

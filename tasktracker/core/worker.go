@@ -13,10 +13,10 @@ type worker struct {
 	id      int
 	staging string
 	dir     string
-	limited bool     // by the last Limit
-	memory  int64    // the most that a task here might take, which may still be held
+	limited bool     // the last Limit was not zero
+	memory  int64    // highest limit of its attempts: it may still hold so much
 	attempt *attempt // nil: idle, or being stopped
-	remove  []string // to remove once it is dead
+	remove  []string // files to remove when it is dead
 }
 
 func (c *Core) startWorker(staging string) *worker {
@@ -27,8 +27,8 @@ func (c *Core) startWorker(staging string) *worker {
 	return w
 }
 
-// takeIdle takes the worker for an attempt of its submission that was used last, or
-// nil. One that might hold more memory than the attempt may take will not do.
+// takeIdle returns the idle worker that was used last for the attempt's submission, or
+// nil. A worker that may hold more memory than the attempt's limit is not used.
 func (c *Core) takeIdle(a *attempt) *worker {
 	for i := len(c.idle) - 1; i >= 0; i-- {
 		w := c.idle[i]
@@ -42,9 +42,9 @@ func (c *Core) takeIdle(a *attempt) *worker {
 
 func (c *Core) assign(w *worker, a *attempt) { w.attempt, a.worker = a, w }
 
-// keep lets a worker wait for its submission's next attempt. Too many of them
-// are stopped, those that waited longest first.
-func (c *Core) keep(w *worker) {
+// keepIdle keeps a worker for its submission's next attempt. If there are too many, those
+// idle for longest are stopped.
+func (c *Core) keepIdle(w *worker) {
 	if !c.needed(w.staging) {
 		c.do(KillWorker{w.id})
 		return
@@ -73,8 +73,8 @@ func (c *Core) fromWorker(ev FromWorker) {
 	}
 	a := w.attempt
 	if a == nil {
-		if c.wasIdle(w) {
-			c.do(KillWorker{w.id}) // it speaks without being asked: it is not what it should be
+		if c.removeIdle(w) {
+			c.do(KillWorker{w.id}) // idle workers send nothing: it is broken
 		}
 		return
 	}
@@ -99,7 +99,7 @@ func (c *Core) fromWorker(ev FromWorker) {
 	case *wire.CommitReady:
 		if a.phase == running {
 			a.phase = ready
-			c.tell(a.report())
+			c.send(a.report())
 			return
 		}
 	case *wire.WorkerDone:
@@ -111,8 +111,8 @@ func (c *Core) fromWorker(ev FromWorker) {
 	c.end(a, wire.AttemptFailed, &wire.Result{Error: fmt.Sprintf("its worker sent an unexpected %T", ev.Message)})
 }
 
-// wasIdle takes a worker from the idle ones.
-func (c *Core) wasIdle(w *worker) bool {
+// removeIdle removes a worker from the idle ones, and reports whether it was one.
+func (c *Core) removeIdle(w *worker) bool {
 	i := slices.Index(c.idle, w)
 	if i >= 0 {
 		c.idle = slices.Delete(c.idle, i, i+1)
@@ -126,15 +126,15 @@ func (c *Core) workerProgress(a *attempt, m *wire.WorkerProgress) {
 	}
 	if a.bytes != m.Bytes {
 		a.bytes = m.Bytes
-		c.progress = true
+		c.hasProgress = true
 	}
 }
 
-// noSpace is what the system says of a full disk.
+// noSpace is the system's message for a full disk.
 const noSpace = "no space left on device"
 
-// workerDone takes an attempt's own end in. A worker is used again only after a
-// success that left no processes behind.
+// workerDone handles the result of an attempt. A worker is used again only after a success
+// that left no processes.
 func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool) {
 	result.Bound()
 	if size := resultBytes(result); size > maxResult {
@@ -154,14 +154,14 @@ func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool
 	dir := a.dir()
 	c.succeeded(a, result)
 	if alone {
-		c.keep(w)
+		c.keepIdle(w)
 		return
 	}
 	c.do(KillWorker{w.id})
 	if result.Output != nil {
 		dir = WorkDir(dir)
 	}
-	w.remove = []string{dir} // again: what was left may have written there
+	w.remove = []string{dir} // again: leftover processes may have written there
 }
 
 func (c *Core) workerExited(ev WorkerExited) {
@@ -170,7 +170,7 @@ func (c *Core) workerExited(ev WorkerExited) {
 		return
 	}
 	delete(c.workers, w.id)
-	c.wasIdle(w)
+	c.removeIdle(w)
 	for _, path := range w.remove {
 		c.do(Remove{path})
 	}
