@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLongResults: a worker's error, log and lost segments are reported, cause first, however
-// many it tells, and the job is not given up for them.
+// TestLongResults: very long errors, logs and lists of lost segments are cut for the
+// report. The error keeps its beginning, and the job does not fail fatally.
 func TestLongResults(t *testing.T) {
 	cause := "the cause " + strings.Repeat("x", 3<<20)
 	lost := make([]wire.OutputLost, 10_000)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fataler is what testing.T and rapid.T have in common here.
+// fataler has the common methods of testing.T and rapid.T.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -13,7 +13,7 @@ type fataler interface {
 
 var _ fataler = (*testing.T)(nil)
 
-// checkInvariants checks what the package comment promises of a state.
+// checkInvariants checks the invariants of the package comment.
 func checkInvariants(t fataler, c *Core) {
 	t.Helper()
 	busy := make(map[*worker]*attempt)
@@ -37,14 +37,14 @@ func checkInvariants(t fataler, c *Core) {
 		}
 		for _, r := range a.runs {
 			if r.uses < 1 {
-				t.Fatalf("T5: %v reads run %d, which is released", a.id, r.id)
+				t.Fatalf("T5: %v reads run %d, which has no uses", a.id, r.id)
 			}
 		}
 	}
 	for _, j := range c.jobs {
 		for _, a := range j.attempts {
 			if j.dropped {
-				break // what is left of it ends unreported
+				break // its remaining attempts end unreported
 			}
 			if slotted := a.id.Task.Kind.Slotted(); slotted && a.disk != nil && a.disk.bad != "" && (a.phase <= running || a.hasOutput()) {
 				t.Fatalf("T8: %v in phase %d is on disk %s: %s", a.id, a.phase, a.disk.path, a.disk.bad)
@@ -68,7 +68,7 @@ func checkInvariants(t fataler, c *Core) {
 		}
 	}
 	if len(c.merges) > c.cfg.Merges {
-		t.Fatalf("%d merges at once", len(c.merges))
+		t.Fatalf("%d concurrent merges", len(c.merges))
 	}
 	checkQueues(t, c)
 	for _, j := range c.jobs {
@@ -81,7 +81,7 @@ func checkInvariants(t fataler, c *Core) {
 	}
 }
 
-// checkQueues recounts what is fetched, and by whom.
+// checkQueues checks the counts of fetches.
 func checkQueues(t fataler, c *Core) {
 	t.Helper()
 	sum, within := 0, 0
@@ -90,17 +90,17 @@ func checkQueues(t fataler, c *Core) {
 		active := 0
 		for _, q := range j.queues {
 			if active += q.active; q.active > c.cfg.FetchesPerHost || !slices.Contains(q.host.queues, q) {
-				t.Fatalf("%v fetches %d things from %s", j.id, q.active, q.host.addr)
+				t.Fatalf("%v has %d fetches from %s: too many, or its host has no such queue", j.id, q.active, q.host.addr)
 			}
 		}
 		if active != j.fetching {
-			t.Fatalf("%v fetches %d things, counted are %d", j.id, active, j.fetching)
+			t.Fatalf("%v has %d fetches, counted %d", j.id, active, j.fetching)
 		}
 		sum += active
 		within += min(active, c.entitled(j, others))
 	}
 	if sum != c.fetching || sum > shareBurst*c.cfg.Fetches || within > c.cfg.Fetches+len(c.queued) {
-		t.Fatalf("%d fetches at once, counted are %d, %d of them within their shares", sum, c.fetching, within)
+		t.Fatalf("%d concurrent fetches, counted %d, %d within shares", sum, c.fetching, within)
 	}
 	for _, h := range c.hosts {
 		active := 0
@@ -108,12 +108,12 @@ func checkQueues(t fataler, c *Core) {
 			active += q.active
 		}
 		if active != h.active || active > shareBurst*c.cfg.FetchesPerHost {
-			t.Fatalf("%d fetches at once from %s, counted are %d", active, h.addr, h.active)
+			t.Fatalf("%d concurrent fetches from %s, counted %d", active, h.addr, h.active)
 		}
 	}
 }
 
-// checkHome recounts a home from its entries.
+// checkHome checks a home's counts against its entries.
 func checkHome(t fataler, c *Core, h *home) {
 	t.Helper()
 	var have int
@@ -132,10 +132,10 @@ func checkHome(t fataler, c *Core, h *home) {
 		digest += e.digest
 		bytes += e.bytes
 		if want, named := h.job.outputs[i]; named && e.digest != want.Digest {
-			t.Fatalf("T4: home %d holds digest %d of map %d, chosen is %d", h.partition, e.digest, i, want.Digest)
+			t.Fatalf("T4: home %d holds digest %d of map %d, want %d", h.partition, e.digest, i, want.Digest)
 		}
 		if e.run != nil && !slices.Contains(h.runs, e.run) {
-			t.Fatalf("T4: home %d map %d is in a run that is gone", h.partition, i)
+			t.Fatalf("T4: home %d map %d is in a removed run", h.partition, i)
 		}
 	}
 	maps := make(map[int]bool)

@@ -11,11 +11,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestRandom drives a core through anything that may happen, then heals the
-// world: every attempt must get its final report, every home must complete, and
-// when the jobs are dropped nothing may be left.
+// TestRandom sends random events to a core, then ends all faults. Every attempt must get
+// its final report and every home must complete. Nothing may remain when the jobs are
+// dropped.
 func TestRandom(t *testing.T) {
-	for range 15 { // of a hundred tries each
+	for range 15 { // of a hundred runs each
 		rapid.Check(t, oneWorld)
 	}
 }
@@ -56,16 +56,16 @@ func (w *world) connect() {
 	w.noSlots = w.core.noUsableDisk()
 	for _, name := range sorted(w.homes, homeName.compare) {
 		if !w.dropped[name.job] && w.core.job(name.job).home(name.partition) == nil {
-			w.step(FromLeader{w.homes[name]}) // the inventory did not name it
+			w.step(FromLeader{w.homes[name]}) // the inventory does not have it
 		}
 	}
 	for id := range w.launched {
-		if w.core.attempts[id] == nil { // of an incarnation that was lost
+		if w.core.attempts[id] == nil { // it belongs to a lost incarnation
 			delete(w.launched, id)
 			delete(w.ready, id)
 		}
 	}
-	for _, j := range w.jobs { // what was sent before may have been lost
+	for _, j := range w.jobs { // earlier messages may be lost
 		if w.dropped[j] {
 			w.step(FromLeader{&wire.DropJob{Epoch: w.epoch, Job: j}})
 		} else {
@@ -87,7 +87,7 @@ func (w *world) tell(m wire.Message) {
 	}
 }
 
-// job picks a live job, or begins one.
+// job picks a live job, or starts one.
 func (w *world) job() wire.JobID {
 	var live []wire.JobID
 	for _, j := range w.jobs {
@@ -157,7 +157,7 @@ func (w *world) setHome() {
 	w.tell(set)
 }
 
-// share gives jobs shares, perhaps some that are gone, one twice or of none.
+// share sends shares, perhaps with dropped jobs, repeated jobs or jobs without a share.
 func (w *world) share() {
 	m := &wire.Shares{Epoch: w.epoch}
 	for range rapid.IntRange(0, 4).Draw(w.t, "shares") {
@@ -169,7 +169,7 @@ func (w *world) share() {
 	w.tell(m)
 }
 
-// choose names an output of this tracker, if one is there, or of another.
+// choose names an output of this tracker, if there is one, or of another tracker.
 func (w *world) choose() {
 	if w.registered {
 		j := w.job()
@@ -219,7 +219,7 @@ func (w *world) sendOutputs(j wire.JobID) {
 	}
 }
 
-// stagingOf tells of which of two submissions a job is.
+// stagingOf returns the submission of a job, one of two.
 func stagingOf(j wire.JobID) string { return "s" + string(rune('0'+j.N%2)) }
 
 func (w *world) drop() {
@@ -238,7 +238,7 @@ func (w *world) dropJob(j wire.JobID) {
 	w.tell(m)
 }
 
-// workerActs lets one worker do its next thing.
+// workerActs lets one worker send its next message.
 func (w *world) workerActs() {
 	id, ok := pick(w.t, w.workers, cmp.Compare[int])
 	if !ok {
@@ -285,7 +285,7 @@ func (w *world) succeed(s *simWorker, say func(wire.Message, bool)) {
 	say(&wire.WorkerDone{Result: r}, !w.percent(20))
 }
 
-// gather ends several fetches, so that homes complete now and then.
+// gather ends several fetches, so that some homes complete.
 func (w *world) gather() {
 	for range rapid.IntRange(1, simMaps).Draw(w.t, "fetches") {
 		w.fetchEnds()
@@ -375,7 +375,7 @@ func (w *world) time() {
 	w.pass(time.Duration(rapid.IntRange(1, 15000).Draw(w.t, "ms")) * time.Millisecond)
 }
 
-// pass lets time pass. A leader that is there says so, most of the time.
+// pass lets time pass. A connected leader usually sends something.
 func (w *world) pass(d time.Duration) {
 	w.now += d
 	w.step(Tick{})
@@ -388,7 +388,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// heal ends all faults and lets everything come to an end.
+// heal ends all faults and waits until all work has ended.
 func (w *world) heal() {
 	w.fair = true
 	w.disconnect()
@@ -411,18 +411,18 @@ func (w *world) heal() {
 	for file := range w.files {
 		id, err := wire.ParseAttemptID(filepath.Base(filepath.Dir(file)))
 		if a := w.core.attempts[id]; err == nil && filepath.Base(file) == OutputFile && (a == nil || !a.hasOutput()) {
-			w.t.Fatalf("%s is not needed any more and left", file)
+			w.t.Fatalf("%s is not needed and was not removed", file)
 		}
 	}
 	for id, state := range w.launched {
 		a := w.core.attempts[id]
 		if a != nil && state != a.state {
-			w.t.Fatalf("T3: %v ended %v and was reported %v", id, a.state, state)
+			w.t.Fatalf("T3: %v ended as %v and was reported as %v", id, a.state, state)
 		}
 	}
 }
 
-// chooseLost has the maps run again, elsewhere, whose outputs the homes miss.
+// chooseLost names outputs of other trackers where homes miss outputs.
 func (w *world) chooseLost() {
 	for _, name := range sorted(w.homes, homeName.compare) {
 		if w.dropped[name.job] {
@@ -445,7 +445,7 @@ func (w *world) chooseLost() {
 	}
 }
 
-// drain lets workers, fetches, merges and log readers do all they can now.
+// drain ends all work of workers, fetches, merges and log readers.
 func (w *world) drain() {
 	for _, id := range sorted(w.ready, wire.AttemptID.Compare) {
 		if w.ready[id] && !w.dropped[id.Task.Job] {
@@ -474,7 +474,7 @@ func (w *world) settled() bool {
 	return len(w.core.active) == 0 && len(w.fetches)+len(w.merges)+len(w.logs)+len(w.records)+len(w.probes) == 0
 }
 
-// end drops all jobs: nothing may be left.
+// end drops all jobs: nothing may remain.
 func (w *world) end() {
 	for _, j := range w.jobs {
 		if !w.dropped[j] {
@@ -484,12 +484,12 @@ func (w *world) end() {
 	clear(w.homes)
 	for range 100 {
 		w.drain()
-		w.pass(time.Second) // hosts that have failed are forgotten after a while
+		w.pass(time.Second) // failed hosts are forgotten later
 	}
 	c := w.core
 	left := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts) + len(c.queued) + len(c.lingering)
 	if left > 0 || len(w.files) > 0 {
-		w.t.Fatalf("left: %d jobs %d attempts %d workers %d fetches %d merges, files %v",
+		w.t.Fatalf("remaining: %d jobs %d attempts %d workers %d fetches %d merges, files %v",
 			len(c.jobs), len(c.attempts), len(c.workers), len(c.fetches), len(c.merges), w.files)
 	}
 }

@@ -11,7 +11,7 @@ func shortID(id wire.AttemptID) string {
 	return fmt.Sprintf("%d.%c%d.%d", id.Task.Job.N, "?smrcxf"[id.Task.Kind], id.Task.N, id.N)
 }
 
-// render writes a command in the words of the scenarios.
+// render formats a command as the scenarios have it.
 func render(c Command) string {
 	switch c := c.(type) {
 	case Send:

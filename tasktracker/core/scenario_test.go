@@ -13,9 +13,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestScenarios runs testdata/*.txt. A directive is an event, its output the
-// commands that follow, one a line. Attempts are written job.kindN.number as in
-// 1.m0.1000, the tracker is t1, times pass only where t=<duration> says so.
+// TestScenarios runs testdata/*.txt. A directive is an event, its output the resulting
+// commands, one a line. Attempts are job.kindN.number, as in 1.m0.1000. The tracker is t1.
+// Time passes only with t=<duration>.
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -207,7 +207,7 @@ func (a args) text(key string) string {
 	return strings.Join(arg.Vals, " ")
 }
 
-// list is an argument's values, as in disks=(D E).
+// list returns an argument's values, as in disks=(D E).
 func (a args) list(key string) []string { return strings.Fields(a.text(key)) }
 
 func (a args) int(key string, other int) int {

@@ -8,8 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// BenchmarkFetches is one fetch that ends and one that begins, with much to fetch
-// from everywhere.
+// BenchmarkFetches ends one fetch and starts another, with long queues at all hosts.
 func BenchmarkFetches(b *testing.B) {
 	for _, size := range []struct{ hosts, jobs int }{{10, 1}, {100, 20}, {1000, 20}, {1000, 200}} {
 		b.Run(fmt.Sprintf("hosts=%d/jobs=%d", size.hosts, size.jobs), func(b *testing.B) {
@@ -34,7 +33,7 @@ func BenchmarkFetches(b *testing.B) {
 				take(c.Step(0, FromLeader{&wire.SetHome{Epoch: 1, Job: id, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: len(outputs)}}))
 				take(c.Step(0, FromLeader{&wire.Outputs{Epoch: 1, Job: id, Outputs: outputs}}))
 			}
-			// They end with an error, so that there is always more.
+			// They end with an error, so the queues never get empty.
 			now := time.Duration(0)
 			for b.Loop() {
 				now += time.Millisecond

@@ -12,15 +12,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// world is everything around a core: a leader, workers, a disk and other
-// trackers, all as random as they may be. It checks what the core does to them.
+// world simulates everything around a core at random: a leader, workers, a disk and other
+// trackers. It checks the core's commands.
 type world struct {
 	t    *rapid.T
 	core *Core
 	now  time.Duration
-	fair bool // nothing fails any more
+	fair bool // no more faults
 
-	unacked bool // a heartbeat that the leader may acknowledge
+	unacked bool // there is a heartbeat without an Ack
 
 	// The leader.
 	up, registered bool
@@ -45,7 +45,7 @@ type world struct {
 	probes  map[int]string
 	files   map[string]bool
 
-	noSlots bool // for want of a disk
+	noSlots bool // no disk is good
 }
 
 type homeName struct {
@@ -81,7 +81,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// step gives the core an event and takes what it does about it.
+// step sends the core an event and carries out its commands.
 func (w *world) step(ev Event) {
 	for _, c := range w.core.Step(w.now, ev) {
 		w.do(c)
@@ -92,7 +92,7 @@ func (w *world) step(ev Event) {
 func (w *world) do(c Command) {
 	switch c := c.(type) {
 	case Send:
-		w.heard(c.Message)
+		w.receive(c.Message)
 	case Hangup:
 		w.up, w.registered = false, false
 	case StartWorker:
@@ -108,11 +108,11 @@ func (w *world) do(c Command) {
 		w.notDropped(c.Job)
 		w.fetches[c.Fetch] = c
 		if c.InPlace && !w.files[c.File] {
-			w.t.Fatalf("look-up in %s, which is not there", c.File)
+			w.t.Fatalf("look-up in %s, which does not exist", c.File)
 		}
 	case CancelFetch:
 		if _, ok := w.fetches[c.Fetch]; !ok {
-			w.t.Fatalf("cancels fetch %d, which is over", c.Fetch)
+			w.t.Fatalf("cancels fetch %d, which has ended", c.Fetch)
 		}
 	case Merge:
 		for _, r := range c.Runs {
@@ -123,7 +123,7 @@ func (w *world) do(c Command) {
 		w.records[c.Report.Attempt] = c
 	case Probe:
 		if _, busy := w.probes[c.Disk]; busy {
-			w.t.Fatalf("disk %d is probed twice at a time", c.Disk)
+			w.t.Fatalf("disk %d has two concurrent probes", c.Disk)
 		}
 		w.probes[c.Disk] = c.Path
 	case Remove:
@@ -139,7 +139,7 @@ func (w *world) notDropped(job wire.JobID) {
 
 func (w *world) mustExist(r wire.Segment) {
 	if !w.files[r.File] {
-		w.t.Fatalf("T5: run %s is not there", r.File)
+		w.t.Fatalf("T5: run %s does not exist", r.File)
 	}
 }
 
@@ -148,7 +148,7 @@ func (w *world) toWorker(c SendWorker) {
 	switch m := c.Message.(type) {
 	case *wire.Run:
 		if s.run != nil || s.killed || !s.helloed {
-			w.t.Fatalf("T1: worker %d is told to run %v", c.Worker, m.Attempt)
+			w.t.Fatalf("T1: worker %d gets %v", c.Worker, m.Attempt)
 		}
 		w.notDropped(m.Attempt.Task.Job)
 		s.run, s.asked, s.granted = m, false, false
@@ -162,7 +162,7 @@ func (w *world) toWorker(c SendWorker) {
 	}
 }
 
-// remove checks that nobody reads what goes.
+// remove checks that no attempt or merge reads the file.
 func (w *world) remove(path string) {
 	for file := range w.files {
 		if file != path && !strings.HasPrefix(file, path+"/") {
@@ -182,8 +182,8 @@ func (w *world) remove(path string) {
 	}
 }
 
-// heard is the leader's side.
-func (w *world) heard(m wire.Message) {
+// receive handles a message to the leader.
+func (w *world) receive(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Report:
 		w.report(m)
@@ -202,7 +202,7 @@ func (w *world) heard(m wire.Message) {
 	case *wire.HomeReport:
 		w.home(m)
 	case *wire.Capacity:
-		if w.noSlots = m.ReduceSlots == 0; w.noSlots { // its homes are given up
+		if w.noSlots = m.ReduceSlots == 0; w.noSlots { // its homes are lost
 			clear(w.homes)
 			clear(w.complete)
 		}
@@ -214,7 +214,7 @@ func (w *world) report(r *wire.Report) {
 	before, ours := w.launched[r.Attempt]
 	if !ours {
 		if r.State != wire.AttemptKilled {
-			w.t.Fatalf("%v was never launched and is %v", r.Attempt, r.State)
+			w.t.Fatalf("%v was never launched and is reported as %v", r.Attempt, r.State)
 		}
 		return
 	}
@@ -244,7 +244,7 @@ func (w *world) home(r *wire.HomeReport) {
 		sum += w.chosen[r.Job][m].Digest
 	}
 	if r.Digest != sum || r.Maps != simMaps {
-		w.t.Fatalf("T4: partition %d is complete with %d maps of digest %d, chosen are %d of %d", r.Partition, r.Maps, r.Digest, simMaps, sum)
+		w.t.Fatalf("T4: partition %d is complete with %d maps of digest %d, want %d of %d", r.Partition, r.Maps, r.Digest, simMaps, sum)
 	}
 }
 
