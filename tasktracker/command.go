@@ -29,7 +29,7 @@ func (l *loop) do(c core.Command) {
 	case core.StartWorker:
 		l.workers.Start(c.Worker, c.Dir, l.programs.Submission(c.Staging, c.Root).Prepare)
 	case core.SendWorker:
-		l.workers.Say(c.Worker, c.Message)
+		l.workers.Send(c.Worker, c.Message)
 	case core.Limit:
 		l.workers.Limit(c)
 	case core.Record:

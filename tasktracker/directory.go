@@ -31,7 +31,7 @@ var layout = datadir.Layout{
 
 // clean ends what a predecessor has left running and removes its files, but for
 // what it may have left to this one. Processes go first, as they may write.
-func clean(cfg *Config, dirs *disks.Set) ([]disks.Left, error) {
+func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	if err := process.KillLeftover(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func clean(cfg *Config, dirs *disks.Set) ([]disks.Left, error) {
 			return nil, err
 		}
 	}
-	outputs, err := dirs.Sift(cfg.Temporary)
+	outputs, err := dirs.RemoveJobs(cfg.Temporary)
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func TestWorkerEnds(t *testing.T) {
 				t.Errorf("log is %q", r.Log)
 			}
 		}},
-		{"garbled", doGarble, "its worker sent what is no message", nil},
+		{"garbled", doGarble, "its worker sent a malformed message", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := l.fail(c.what)

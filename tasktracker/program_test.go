@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// stageHashed stages a submission that names its program, a copy of this test's
-// binary, by its hash.
+// stageHashed stages a submission with a program that has a hash, a copy of this test's
+// binary.
 func stageHashed(t *testing.T) (staging, file, hash string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -45,7 +45,7 @@ func TestProgramByHash(t *testing.T) {
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("copy is %v, %v", info, err)
 	}
-	// Once it is here, what was uploaded is not needed any more.
+	// The copy does not need the uploaded file any more.
 	if err := os.Remove(uploaded); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +64,8 @@ func TestProgramByHash(t *testing.T) {
 	mustBeEmpty(t, l.path(program.Dir))
 }
 
-// TestProgramOfStopped: a tracker that has not seen a submission cleans up its jobs after
-// another has begun to.
+// TestProgramOfStopped: a tracker can run the cleanup of a submission that is new to it,
+// after another tracker began the cleanup.
 func TestProgramOfStopped(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	l.staging = stage(t)
@@ -90,8 +90,8 @@ func TestProgramWithAnotherHash(t *testing.T) {
 	f.Close()
 	for _, c := range []struct{ path, hash, want string }{
 		{uploaded, hash, "it should have " + hash},
-		{uploaded, "../../x", "is no SHA-256"},
-		{uploaded, strings.ToUpper(hash), "is no SHA-256"},
+		{uploaded, "../../x", "is not a SHA-256"},
+		{uploaded, strings.ToUpper(hash), "is not a SHA-256"},
 		{uploaded + ".missing", hash, uploaded + ".missing"},
 		{filepath.Dir(uploaded) + "/..", hash, "ends in no file name"},
 		{filepath.Dir(uploaded) + "/.", hash, "ends in no file name"},

@@ -9,7 +9,7 @@ import (
 
 // restore verifies the map outputs that an earlier process has left, and has the
 // core take the good ones in. The others are removed.
-func (l *loop) restore(outputs []disks.Left) {
+func (l *loop) restore(outputs []disks.Leftover) {
 	for i := range outputs {
 		o := &outputs[i]
 		report, err := o.Verify(l.ctx)

@@ -27,7 +27,7 @@ func TestEndWhileVerifying(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.restore([]disks.Left{{Dir: dir}})
+		l.restore([]disks.Leftover{{Dir: dir}})
 	}()
 	f, err := os.OpenFile(report, os.O_WRONLY, 0) // waits until it is read
 	if err != nil {

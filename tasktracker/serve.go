@@ -83,7 +83,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			return
 		}
 		brought, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		switch err := l.tokens.Admits(job, brought, use); {
+		switch err := l.tokens.Check(job, brought, use); {
 		case errors.Is(err, token.ErrNone):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(http.StatusUnauthorized, err)

@@ -222,7 +222,7 @@ func TestDamagedTokens(t *testing.T) {
 	if len(inventory.Attempts) != 1 || inventory.Attempts[0].Attempt.Task.Job != jobN(2) {
 		t.Errorf("inventory is %+v", inventory)
 	}
-	for _, want := range []string{"level=ERROR", "served to nobody", "job=job_1_0001", kept + " is damaged", "token is lost"} {
+	for _, want := range []string{"level=ERROR", "cannot be served", "job=job_1_0001", kept + " is damaged", "token is lost"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no word of %q:\n%s", want, log)
 		}
@@ -268,7 +268,7 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 				break
 			}
 		}
-		if served := tokens.Admits(job1, tokenOf(job1), token.ForShuffle) == nil; served != want || exists(filepath.Join(dir, token.Dir, job1.String())) != want {
+		if served := tokens.Check(job1, tokenOf(job1), token.ForShuffle) == nil; served != want || exists(filepath.Join(dir, token.Dir, job1.String())) != want {
 			t.Errorf("outputs are served: %v, kept are %q", served, names(t, filepath.Join(dir, token.Dir)))
 		}
 	}

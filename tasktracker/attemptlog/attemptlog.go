@@ -57,12 +57,12 @@ func (c *Captures) Start(from *os.File, dir string, most int64) (*Streams, error
 	if err != nil {
 		return nil, err
 	}
-	c.begin(own)
+	c.add(own)
 	return &Streams{captures: c, dir: dir, most: most, own: own}, nil
 }
 
 // begin notes captures, which end when nothing writes to them any more, or with Stop.
-func (c *Captures) begin(captures ...*capture) {
+func (c *Captures) add(captures ...*capture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil {
@@ -107,18 +107,18 @@ func (s *Streams) Capture(logs string, failed func(error)) (string, error) {
 		return logs, nil
 	}
 	p := s.exchange(nil)
-	if !p.areFree() {
-		p.retire()
+	if !p.reusable() {
+		p.release()
 		var err error
 		if p, err = newPipes(filepath.Join(s.dir, "logs")); err != nil {
 			return "", err
 		}
-		s.captures.begin(p.captures...)
+		s.captures.add(p.captures...)
 	}
 	err := p.switchTo(logs, s.most, failed)
 	s.exchange(p)
 	if s.hasEnded() { // and End may have looked before
-		s.exchange(nil).retire()
+		s.exchange(nil).release()
 	}
 	return p.dir, err
 }
@@ -156,7 +156,7 @@ func (s *Streams) End() {
 	s.mu.Unlock()
 	awaitDisk(func() {
 		s.drain()
-		s.exchange(nil).retire()
+		s.exchange(nil).release()
 	})
 }
 

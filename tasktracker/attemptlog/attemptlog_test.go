@@ -108,13 +108,13 @@ func TestWritersWhoStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all Captures
-	all.begin(logs.captures...)
+	all.add(logs.captures...)
 	stays, err := os.OpenFile(filepath.Join(logs.dir, "stderr"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logs.drain()
-	logs.retire()
+	logs.release()
 	text := strings.Repeat("much ado about nothing\n", 100_000)
 	if _, err := io.WriteString(stays, text); err != nil {
 		t.Fatal(err)

@@ -14,13 +14,13 @@ type capture struct {
 	from *os.File
 	raw  syscall.RawConn
 
-	mu     sync.Mutex
-	log    *writer
-	failed func(error) // is told once why the log is not written any more; nil: nothing is
-	bad    bool        // the log is not written any more
-	full   bool        // since it could not be
-	free   bool        // when last read, no process had the pipe open to write
-	ends   bool        // when no process has
+	mu        sync.Mutex
+	log       *writer
+	failed    func(error) // is told once why the log is not written any more; nil: nothing is
+	stopped   bool        // the log is not written any more
+	full      bool        // since it could not be
+	noWriters bool        // when last read, no process had the pipe open to write
+	closing   bool        // when no process has
 }
 
 const captureBuffer = 32 << 10
@@ -38,7 +38,7 @@ func captureTo(from *os.File, name string, most int64, failed func(error)) (*cap
 		from.Close()
 		return nil, err
 	}
-	c.ends = true
+	c.closing = true
 	return c, nil
 }
 
@@ -49,7 +49,7 @@ func newCapture(from *os.File) (*capture, error) {
 		from.Close()
 		return nil, err
 	}
-	return &capture{from: from, raw: raw, bad: true}, nil
+	return &capture{from: from, raw: raw, stopped: true}, nil
 }
 
 // switchTo has what comes from now on taken into another log.
@@ -61,7 +61,7 @@ func (c *capture) switchTo(name string, most int64, failed func(error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closeLog()
-	c.log, c.failed, c.bad, c.full = log, failed, false, false
+	c.log, c.failed, c.stopped, c.full = log, failed, false, false
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (c *capture) closeLog() {
 	if c.log != nil {
 		c.log.Close()
 	}
-	c.bad = true
+	c.stopped = true
 }
 
 // run takes what comes until stop, or until it ends.
@@ -95,17 +95,17 @@ func (c *capture) take(fd uintptr) (done, ended bool) {
 	if errors.Is(err, syscall.EINTR) {
 		return true, false
 	}
-	c.free = n == 0 && err == nil
+	c.noWriters = n == 0 && err == nil
 	switch {
-	case errors.Is(err, syscall.EAGAIN), c.free && !c.ends:
+	case errors.Is(err, syscall.EAGAIN), c.noWriters && !c.closing:
 		return false, false
 	case err != nil || n == 0:
 		return true, true
-	case c.bad:
+	case c.stopped:
 		return true, false
 	}
 	if _, err := c.log.Write(buf[:n]); err != nil {
-		c.bad, c.full = true, true
+		c.stopped, c.full = true, true
 		if c.failed != nil && !errors.Is(err, fs.ErrNotExist) { // else it was removed with its job
 			c.failed(err)
 		}
@@ -138,25 +138,25 @@ func (c *capture) isFull() bool {
 func (c *capture) shrink() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.bad = true; c.log != nil {
+	if c.stopped = true; c.log != nil {
 		c.log.shrink()
 	}
 }
 
 // isFree says whether no process has the pipe open to write.
-func (c *capture) isFree() bool {
+func (c *capture) hasNoWriters() bool {
 	c.drain()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.free
+	return c.noWriters
 }
 
 // retire has the capture end with the last process that has the pipe open.
-func (c *capture) retire() {
+func (c *capture) release() {
 	c.mu.Lock()
-	c.ends = true
+	c.closing = true
 	c.mu.Unlock()
-	if c.isFree() {
+	if c.hasNoWriters() {
 		c.stop()
 	}
 }

@@ -50,7 +50,7 @@ func mayPrecedeCrash(line string) bool {
 }
 
 // tellsWhere says whether a line is followed by where a crash was.
-func tellsWhere(line string) bool {
+func beginsTrace(line string) bool {
 	return strings.HasPrefix(line, "runtime stack:") || strings.HasPrefix(line, "goroutine ") && strings.Contains(line, "[")
 }
 
@@ -80,7 +80,7 @@ func findCrash(log io.Reader) (last crash) {
 		case len(lines) == 0:
 		case begins && !traced:
 			lines, begun = append(lines, line), true
-		case tellsWhere(line):
+		case beginsTrace(line):
 			traced = true
 			switch {
 			case state == within:
@@ -109,13 +109,13 @@ func findCrash(log io.Reader) (last crash) {
 
 // causeOf is what the first lines of a crash say, up to an empty one.
 func causeOf(lines []string) string {
-	var said []string
+	var parts []string
 	for _, line := range lines {
 		if line = strings.TrimSpace(line); line != "" {
-			said = append(said, line)
+			parts = append(parts, line)
 		}
 	}
-	return cut(strings.Join(said, "; "), causeBytes)
+	return cut(strings.Join(parts, "; "), causeBytes)
 }
 
 // cut cuts a text to at most n bytes, between characters.
@@ -127,12 +127,12 @@ func cut(s string, n int) string {
 }
 
 // longLine bounds what is looked at of a line.
-const longLine = 1 << 10
+const maxLine = 1 << 10
 
 // linesOf yields the lines of a text, without their ends, each cut to longLine.
 func linesOf(text io.Reader) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
-		in := bufio.NewReaderSize(text, longLine)
+		in := bufio.NewReaderSize(text, maxLine)
 		for {
 			line, cut, err := in.ReadLine()
 			if err != nil || !yield(string(line)) {

@@ -12,7 +12,7 @@ import (
 )
 
 // OfJob is the directory of a job's logs.
-type OfJob struct {
+type JobLogs struct {
 	job   wire.JobID
 	dir   string
 	bytes int64
@@ -20,14 +20,14 @@ type OfJob struct {
 }
 
 // Find lists the logs below a directory, by job.
-func Find(dir string) ([]OfJob, error) {
+func Find(dir string) ([]JobLogs, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var all []OfJob
+	var all []JobLogs
 	for _, e := range entries {
-		logs := OfJob{dir: filepath.Join(dir, e.Name())}
+		logs := JobLogs{dir: filepath.Join(dir, e.Name())}
 		if logs.job, err = wire.ParseJobID(e.Name()); err != nil {
 			continue
 		}
@@ -57,8 +57,8 @@ func Find(dir string) ([]OfJob, error) {
 
 // Expired lists what is to go: of jobs that are not live, what was last written
 // to before that time, and of the rest the oldest, until all are few enough.
-func Expired(all []OfJob, live map[wire.JobID]bool, oldest time.Time, most int64) (dirs []string) {
-	slices.SortStableFunc(all, func(a, b OfJob) int { return a.last.Compare(b.last) })
+func Expired(all []JobLogs, live map[wire.JobID]bool, oldest time.Time, most int64) (dirs []string) {
+	slices.SortStableFunc(all, func(a, b JobLogs) int { return a.last.Compare(b.last) })
 	sum := int64(0)
 	for i := range all {
 		sum += all[i].bytes

@@ -25,7 +25,7 @@ func newPipes(dir string) (_ *pipes, err error) {
 	a := &pipes{dir: dir}
 	defer func() {
 		if err != nil {
-			a.retire()
+			a.release()
 			err = fmt.Errorf("make pipes of attempts' logs: %w", err)
 		}
 	}()
@@ -62,8 +62,8 @@ func (a *pipes) switchTo(logs string, most int64, failed func(error)) error {
 
 // areFree says whether the pipes can serve another attempt: no process of the last one
 // has them open.
-func (a *pipes) areFree() bool {
-	return a != nil && !slices.ContainsFunc(a.captures, func(c *capture) bool { return !c.isFree() })
+func (a *pipes) reusable() bool {
+	return a != nil && !slices.ContainsFunc(a.captures, func(c *capture) bool { return !c.hasNoWriters() })
 }
 
 func (a *pipes) drain() {
@@ -82,7 +82,7 @@ func (a *pipes) drain() {
 
 // retire leaves the pipes to the processes that have them open, and takes their names
 // away.
-func (a *pipes) retire() {
+func (a *pipes) release() {
 	if a == nil {
 		return
 	}
@@ -90,6 +90,6 @@ func (a *pipes) retire() {
 		_ = os.Remove(filepath.Join(a.dir, name)) // if it stays, the next one finds out
 	}
 	for _, c := range a.captures {
-		c.retire()
+		c.release()
 	}
 }

@@ -56,7 +56,7 @@ func TestLogsThatCannotBeMade(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	pipes := w.exchange(nil)
-	pipes.retire()
+	pipes.release()
 	if left := names(t, filepath.Join(dir, "worker/logs")); len(left) > 0 {
 		t.Errorf("left are %q", left)
 	}
@@ -113,5 +113,5 @@ func TestPipesServeAgain(t *testing.T) {
 			t.Errorf("the log of the %s attempt is %q", attempt, got)
 		}
 	}
-	w.exchange(nil).retire()
+	w.exchange(nil).release()
 }

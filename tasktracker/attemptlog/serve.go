@@ -28,19 +28,19 @@ func Serve(w http.ResponseWriter, r *http.Request, file string, tail int64, wait
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(patient{w, http.NewResponseController(w), wait}, r, "", time.Time{}, io.NewSectionReader(text, from, size-from))
+	http.ServeContent(deadlineWriter{w, http.NewResponseController(w), wait}, r, "", time.Time{}, io.NewSectionReader(text, from, size-from))
 }
 
 // patient gives whoever reads an answer the time of a whole one for each piece of it,
 // of which there are many in a file.
-type patient struct {
+type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	wait    time.Duration
 }
 
 // Write implements io.Writer.
-func (p patient) Write(b []byte) (int, error) {
+func (p deadlineWriter) Write(b []byte) (int, error) {
 	_ = p.control.SetWriteDeadline(time.Now().Add(p.wait)) // a writer that knows none does without
 	return p.ResponseWriter.Write(b)
 }

@@ -26,13 +26,13 @@ type part struct {
 }
 
 // openTries bounds how often a log is opened while pieces of it go.
-const openTries = 10
+const maxOpenAttempts = 10
 
 // Open opens a log, which may be written meanwhile: what is there now.
 func Open(name string) (*Text, error) {
 	for try := 1; ; try++ {
 		text, err := tryOpen(name)
-		if err == nil || try == openTries || !errors.Is(err, errPieceGone) {
+		if err == nil || try == maxOpenAttempts || !errors.Is(err, errPieceGone) {
 			return text, err
 		}
 	}

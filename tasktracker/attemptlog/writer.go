@@ -67,15 +67,15 @@ func (l *writer) next() error {
 }
 
 // leastLog is what is kept of a log for which there is no room.
-const leastLog = 32 << 10
+const minLog = 32 << 10
 
 // shrink makes room for others, as far as it can: the log is written no more.
 func (l *writer) shrink() {
 	for _, name := range l.pieces {
 		_ = os.Remove(name)
 	}
-	if info, err := os.Stat(l.name); err == nil && info.Mode().IsRegular() && info.Size() > leastLog {
-		_ = os.Truncate(l.name, leastLog)
+	if info, err := os.Stat(l.name); err == nil && info.Mode().IsRegular() && info.Size() > minLog {
+		_ = os.Truncate(l.name, minLog)
 	}
 }
 

@@ -1,30 +1,28 @@
-// Package disks has the directories of a tracker: its own and those for the data of jobs,
-// each on a disk of its own. It claims them, tells which are of use, keeps room on them,
-// and finds what an earlier process has left there. What follows of that is for
-// tasktracker/core.
+// Package disks manages the directories of a tracker: its own, and one on each disk for the
+// data of jobs. It claims them, probes them, keeps free space on them, and finds leftover
+// files of an earlier process. tasktracker/core decides what follows.
 //
 // # Files
 //
-// The layout of package datadir says what may be in a directory. On each disk:
+// The [datadir.Layout] of the tracker limits what may be in a directory. On each disk:
 //
-//	jobs/   what attempts and homes make; names are tasktracker/core's
-//	trash/  what is being removed: moving things there is quick
+//	jobs/   files of attempts and homes, with names of tasktracker/core
+//	trash/  files that are being removed: moving them there is quick
 //	probe   while the disk is probed
 //
 // # Invariants
 //
-//	D1  Nothing is removed but below a directory that is claimed.
-//	D2  A directory that another process uses ends the start; a disk that cannot be had for
-//	    another reason is one to do without, and may be claimed by a later probe.
-//	D3  Of what an earlier process left on a disk, map outputs with a report stay; a
-//	    [Left] is of use once Verify says so.
-//	D4  At most one goroutine looks for the attempt that has filled a disk.
+//	D1  Files are removed only below a claimed directory.
+//	D2  If another process uses a directory, the start fails. A disk that cannot be
+//	    claimed for another reason is bad; a later probe may claim it.
+//	D3  Of an earlier process's files on a disk, only map outputs with a report stay.
+//	    [Leftover.Verify] says which of them are usable.
+//	D4  At most one goroutine looks for the attempt that filled a disk.
 //
 // # Concurrency
 //
-// All methods may be called by any goroutine. What looks at a disk may hang for as long as
-// the disk does; nothing holds a lock meanwhile, except that the search of D4 waits for
-// files to go, [RemoveWait] at most.
+// Any goroutine may call any method. Calls block while a disk hangs. No lock is held
+// meanwhile, except that the search of D4 waits up to [RemoveWait] for removed files.
 package disks
 
 import (
@@ -47,27 +45,27 @@ type Config struct {
 	Dir    string   // its own
 	Disks  []string // for the data of jobs; Dir may be one
 	Layout datadir.Layout
-	Free   func(dir string) (int64, error) // bytes on the disk of a directory; nil: as the system says
+	Free   func(dir string) (int64, error) // free bytes on the disk of a directory; nil: ask the system
 }
 
-// Set has a tracker's directory and its disks, as far as they could be had. Make one
-// with [Claim].
+// Set has a tracker's directory and those disks that could be claimed. Make one with
+// [Claim].
 type Set struct {
-	cfg Config
-	bad map[int]error // disks that were no good at the start
+	cfg        Config
+	badAtStart map[int]error // disks that were bad at the start, by index
 
 	mu     sync.Mutex
 	open   map[string]*datadir.Dir // by path
 	closed bool
 }
 
-// Claim claims a tracker's directory and its disks. A disk that cannot be had,
-// other than because it is in use, is none to run without.
+// Claim claims a tracker's directory and its disks. A bad disk is no error, but one that
+// another process uses is.
 func Claim(cfg Config) (*Set, error) {
 	if cfg.Free == nil {
 		cfg.Free = freeBytes
 	}
-	s := &Set{cfg: cfg, bad: make(map[int]error)}
+	s := &Set{cfg: cfg, badAtStart: make(map[int]error)}
 	if err := s.claim(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -78,7 +76,7 @@ func Claim(cfg Config) (*Set, error) {
 			return nil, err
 		}
 		if err != nil {
-			s.bad[i] = err
+			s.badAtStart[i] = err
 		}
 	}
 	return s, nil
@@ -92,16 +90,16 @@ func freeBytes(dir string) (int64, error) {
 	return int64(st.Bavail * uint64(st.Bsize)), nil
 }
 
-// Bad are the disks that were no good at the start, by number, after Sift.
-func (s *Set) Bad() map[int]error { return s.bad }
+// Bad returns the disks that were bad at the start, by index. Call it after RemoveJobs.
+func (s *Set) Bad() map[int]error { return s.badAtStart }
 
-// claim makes a directory, if need be, and locks it: a second tracker there would kill
-// the first one's workers. One that is claimed stays so.
+// claim makes a directory if it is missing, and locks it: a second tracker there would
+// kill the first one's workers. A claimed directory stays claimed.
 func (s *Set) claim(path string) error {
 	if s.at(path) != nil {
 		return nil
 	}
-	dir, err := datadir.Open(path, s.cfg.Layout) // for which a sick disk may take for ever
+	dir, err := datadir.Open(path, s.cfg.Layout) // may block for ever on a bad disk
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -126,7 +124,7 @@ func (s *Set) at(path string) *datadir.Dir {
 	return s.open[path]
 }
 
-// Remove removes a file or tree below one of them, and no other.
+// Remove removes a file or tree below a claimed directory. Other paths are an error.
 func (s *Set) Remove(path string) error {
 	s.mu.Lock()
 	var in *datadir.Dir
@@ -138,12 +136,12 @@ func (s *Set) Remove(path string) error {
 	}
 	s.mu.Unlock()
 	if in == nil {
-		return fmt.Errorf("%s is in no directory of this tracker", path)
+		return fmt.Errorf("%s is not in a directory of this tracker", path)
 	}
 	return in.Remove(name)
 }
 
-// Close unlocks all.
+// Close unlocks all directories.
 func (s *Set) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +151,7 @@ func (s *Set) Close() {
 	}
 }
 
-// Output finds a map's output on one of the disks.
+// Output returns the path of a map's output on one of the disks.
 func (s *Set) Output(job wire.JobID, m, attempt int) (string, error) {
 	var err error
 	for _, disk := range s.cfg.Disks {
@@ -165,8 +163,8 @@ func (s *Set) Output(job wire.JobID, m, attempt int) (string, error) {
 		if e == nil {
 			return file, nil
 		}
-		// Another disk's trouble must not hide that it is missing on the good ones,
-		// nor that it may be on the bad one.
+		// An error of a bad disk comes before "not found" on the good ones: the output may
+		// be on the bad one.
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = e
 		}

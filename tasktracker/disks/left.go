@@ -15,28 +15,28 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TrashDir has what is being removed from a disk in the background.
+// TrashDir has files of a disk that are being removed in the background.
 const TrashDir = "trash"
 
-// Left is a map output that an earlier process seems to have finished.
-type Left struct {
-	Disk    int    // its number
+// Leftover is a map output that an earlier process seems to have finished.
+type Leftover struct {
+	Disk    int    // its index
 	Dir     string // the attempt's
 	Attempt wire.AttemptID
 }
 
-// Sift removes what an earlier process has left of jobs on the disks, but for map outputs
-// that it seems to have finished; fresh: with these. A disk for which that cannot be done
-// is bad, unless it is the tracker's own directory.
-func (s *Set) Sift(fresh bool) ([]Left, error) {
-	var outputs []Left
+// RemoveJobs removes the files of jobs that an earlier process left on the disks. Unless
+// all is set, it keeps and returns finished map outputs. If this fails, the disk is bad;
+// for the tracker's own directory it is an error.
+func (s *Set) RemoveJobs(all bool) ([]Leftover, error) {
+	var outputs []Leftover
 	for i, disk := range s.cfg.Disks {
-		if s.bad[i] != nil {
+		if s.badAtStart[i] != nil {
 			continue
 		}
-		found, err := cleanDisk(s.at(disk), fresh)
+		found, err := cleanDisk(s.at(disk), all)
 		if err != nil && disk != s.cfg.Dir {
-			s.bad[i] = err
+			s.badAtStart[i] = err
 			continue
 		}
 		if err != nil {
@@ -50,27 +50,27 @@ func (s *Set) Sift(fresh bool) ([]Left, error) {
 	return outputs, nil
 }
 
-func cleanDisk(disk *datadir.Dir, fresh bool) ([]Left, error) {
-	if !fresh {
-		return sift(disk)
+func cleanDisk(disk *datadir.Dir, all bool) ([]Leftover, error) {
+	if !all {
+		return moveToTrash(disk)
 	}
 	return nil, errors.Join(disk.Remove(core.JobsDir), disk.Remove(TrashDir))
 }
 
-// sift goes through what an earlier process has left of jobs on a disk. Map outputs
-// with a report stay; all else is moved out of the way of new attempts and homes.
-func sift(disk *datadir.Dir) ([]Left, error) {
+// moveToTrash moves the files of an earlier process out of the way of new attempts and
+// homes. Map outputs with a report stay and are returned.
+func moveToTrash(disk *datadir.Dir) ([]Leftover, error) {
 	entries, err := entriesOf(disk.Root(), core.JobsDir)
 	if err != nil {
 		return nil, err
 	}
 	t := &trash{root: disk.Root()}
-	var outputs []Left
+	var outputs []Leftover
 	for _, e := range entries {
 		dir := filepath.Join(core.JobsDir, e.Name())
 		job, err := wire.ParseJobID(e.Name())
 		if err != nil || !e.IsDir() {
-			continue // no tracker has made it
+			continue // no tracker made it
 		}
 		attempts, err := entriesOf(disk.Root(), dir)
 		if err != nil {
@@ -78,7 +78,7 @@ func sift(disk *datadir.Dir) ([]Left, error) {
 		}
 		for _, a := range attempts {
 			name := filepath.Join(dir, a.Name())
-			left := Left{Dir: filepath.Join(disk.Path(), name)}
+			left := Leftover{Dir: filepath.Join(disk.Path(), name)}
 			if left.Attempt, err = wire.ParseAttemptID(a.Name()); err == nil && a.IsDir() && left.Attempt.Task.Job == job && left.complete() {
 				outputs = append(outputs, left)
 				t.put(core.WorkDir(name))
@@ -86,12 +86,12 @@ func sift(disk *datadir.Dir) ([]Left, error) {
 			}
 			t.put(name)
 		}
-		_ = disk.Root().Remove(dir) // if nothing is left in it
+		_ = disk.Root().Remove(dir) // fails if it is not empty
 	}
 	return outputs, t.err
 }
 
-// entriesOf lists a directory of a disk, where no link may lead out; none: it is missing.
+// entriesOf lists a directory of a disk. A missing one has no entries.
 func entriesOf(root *os.Root, dir string) ([]os.DirEntry, error) {
 	f, err := root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,8 +104,8 @@ func entriesOf(root *os.Root, dir string) ([]os.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// complete says whether both files are there, which is so only for what was reported.
-func (o *Left) complete() bool {
+// complete reports whether both files exist. Only a reported output has both.
+func (o *Leftover) complete() bool {
 	if o.Attempt.Task.Kind != wire.Map {
 		return false
 	}
@@ -114,7 +114,7 @@ func (o *Left) complete() bool {
 	return errReport == nil && errOutput == nil
 }
 
-// trash is a directory of things to be removed. Moving them there is quick.
+// trash is a directory of files to remove.
 type trash struct {
 	root *os.Root // of the disk
 	n    int
@@ -132,7 +132,7 @@ func (t *trash) put(name string) {
 		t.n++
 		to := filepath.Join(TrashDir, strconv.Itoa(t.n))
 		if _, err := t.root.Lstat(to); err == nil {
-			continue // of a predecessor that did not get that far
+			continue // an earlier process did not remove it
 		}
 		if err := t.root.Rename(name, to); !errors.Is(err, fs.ErrNotExist) {
 			t.err = err
@@ -141,7 +141,7 @@ func (t *trash) put(name string) {
 	}
 }
 
-// Trash lists where things are that are to be removed.
+// Trash lists the directories of files to remove.
 func (s *Set) Trash() (dirs []string) {
 	for _, disk := range s.cfg.Disks {
 		if s.at(disk) != nil {
@@ -151,8 +151,8 @@ func (s *Set) Trash() (dirs []string) {
 	return dirs
 }
 
-// Verify reads the report of the output, and checks every byte of the output against it.
-func (o *Left) Verify(ctx context.Context) (*wire.Report, error) {
+// Verify reads the report of the output, and checks every byte of the output.
+func (o *Leftover) Verify(ctx context.Context) (*wire.Report, error) {
 	f, err := os.Open(filepath.Join(o.Dir, core.ReportFile))
 	if err != nil {
 		return nil, err

@@ -12,14 +12,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestOlderOutput: a map output that an older build has written is of use. One of a later
-// build is refused by the name of what is not known. Files of testdata/older stay as they are.
+// TestOlderOutput: this build can use a map output of an older build. An output of a later
+// build is refused with a clear error. Files of testdata/older never change.
 func TestOlderOutput(t *testing.T) {
 	text, err := os.ReadFile("testdata/older/map-1.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := make(map[string][]byte) // a line has a file's name, and its next bytes
+	files := make(map[string][]byte) // a line has a file's name and next bytes
 	for line := range strings.Lines(string(text)) {
 		name, part, _ := strings.Cut(strings.TrimSpace(line), " ")
 		data, err := hex.DecodeString(part)
@@ -31,14 +31,14 @@ func TestOlderOutput(t *testing.T) {
 	attempt := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 1700000000000, N: 1}, Kind: wire.Map, N: 3}, N: 1000}
 	for _, c := range []struct {
 		file string
-		at   int // of the byte that is another, in a later build
+		at   int // index of the byte that differs in a later build
 		want string
 	}{
 		{"", 0, ""},
 		{core.OutputFile, 7, `begins with "QSEG\x00\x00\x00!", not as a segment file`},
 		{core.ReportFile, 4, "unknown message number: 38"},
 	} {
-		left := Left{Dir: t.TempDir(), Attempt: attempt}
+		left := Leftover{Dir: t.TempDir(), Attempt: attempt}
 		for name, data := range files {
 			if data = bytes.Clone(data); name == c.file {
 				data[c.at] += 32

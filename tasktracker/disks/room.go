@@ -15,50 +15,49 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// What a disk must have room for to be of use.
+// A disk is good if these bytes can be written and read, and so many are free.
 const (
 	probeBytes = 64 << 10
-	leastFree  = 16 << 20
+	minFree    = 16 << 20
 )
 
-// With how little room left an attempt is looked for that has filled a disk, and how much
-// of that it must take to be the one.
+// If less than lowFree is free, Room looks for the attempt that filled the disk. It must
+// have at least minFillerSize there.
 const (
-	lowFree = 2 * leastFree
-	hogSize = 64 << 20
+	lowFree       = 2 * minFree
+	minFillerSize = 64 << 20
 )
 
-// RemoveWait is how long files may take to be removed that are to make room.
+// RemoveWait is how long the removal of files that make room may take.
 const RemoveWait = 10 * time.Second
 
-// roomEvery is how often the room on the disks is looked at.
-const roomEvery = time.Second
+// watchPeriod is how often the free space is checked.
+const watchPeriod = time.Second
 
-var errNoRoom = errors.New("there is no room")
+var errNoRoom = errors.New("not enough free space")
 
-// ProbeFile is on a disk while that is probed.
+// ProbeFile exists on a disk during a probe.
 const ProbeFile = "probe"
 
-// Room keeps room on disks: an attempt that fills one is ended before others find it full.
-// Disks have the core's numbers, by which it knows the tracker's directory too, and paths.
-// Its exported fields are set before it is used.
+// Room keeps free space on disks: it ends an attempt that fills a disk before the disk is
+// full. Disks have the core's numbers and their paths. Set the exported fields before use.
 type Room struct {
 	Disks   *Set
 	Tracker string                                              // its id
-	Running func(disk int) []core.Running                       // the attempts on a disk
-	End     func(disk int, attempt core.Running, reason string) // ends one, if it still runs
+	Running func(disk int) []core.Running                       // returns the attempts on a disk
+	End     func(disk int, attempt core.Running, reason string) // ends an attempt, if it still runs
 
-	mu sync.Mutex // see relieve
+	mu sync.Mutex // see makeRoom
 }
 
-// Probe tries whether a disk can be written and read. One that could not be claimed before
-// is claimed, and from one that is full the attempt goes that has filled it.
+// Probe checks that a disk can be written and read. It claims a disk that could not be
+// claimed before. On a full disk it ends the attempt that filled it.
 func (r *Room) Probe(ctx context.Context, disk int, path string) error {
-	err := r.Disks.claim(path) // one that was bad at the start
+	err := r.Disks.claim(path) // it may have been bad at the start
 	if err == nil {
 		err = r.Disks.probe(path)
 	}
-	for errors.Is(err, errNoRoom) && r.relieve(ctx, disk, path) {
+	for errors.Is(err, errNoRoom) && r.makeRoom(ctx, disk, path) {
 		err = r.Disks.probe(path)
 	}
 	return err
@@ -66,7 +65,7 @@ func (r *Room) Probe(ctx context.Context, disk int, path string) error {
 
 // Watch ends attempts that fill a disk, until ctx ends.
 func (r *Room) Watch(ctx context.Context, disk int, path string) {
-	tick := time.NewTicker(roomEvery)
+	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	for {
 		select {
@@ -75,19 +74,19 @@ func (r *Room) Watch(ctx context.Context, disk int, path string) {
 			return
 		}
 		if free, err := r.Disks.cfg.Free(path); err == nil && free < lowFree && r.Disks.at(path) != nil {
-			r.relieve(ctx, disk, path)
+			r.makeRoom(ctx, disk, path)
 		}
 	}
 }
 
-// relieve ends the attempt that has filled a disk, if there is one, and waits until its
-// files are gone. One goroutine at a time looks for it.
-func (r *Room) relieve(ctx context.Context, disk int, path string) bool {
+// makeRoom ends the attempt that filled a disk, if there is one, and waits until its files
+// are removed. One goroutine at a time does this.
+func (r *Room) makeRoom(ctx context.Context, disk int, path string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	free, err := r.Disks.cfg.Free(path)
 	if err != nil || free >= lowFree {
-		return err == nil // another has made room
+		return err == nil // another goroutine made room
 	}
 	var most core.Running
 	size := int64(0)
@@ -96,7 +95,7 @@ func (r *Room) relieve(ctx context.Context, disk int, path string) bool {
 			most, size = attempt, n
 		}
 	}
-	if size < hogSize {
+	if size < minFillerSize {
 		return false
 	}
 	reason := fmt.Sprintf("it has filled disk %s of tracker %s: its files take %d MiB there, and %d MiB are free",
@@ -110,11 +109,11 @@ func (r *Room) relieve(ctx context.Context, disk int, path string) bool {
 	return false
 }
 
-// treeBytes is what a tree takes of its disk, as far as it can be seen.
+// treeBytes returns the disk space of a tree, as far as it can be read.
 func treeBytes(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // just removed
+			return nil // it was just removed
 		}
 		if info, err := d.Info(); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -126,7 +125,7 @@ func treeBytes(dir string) (sum int64) {
 	return sum
 }
 
-// probe tries whether a disk can be written and read.
+// probe checks that a disk can be written and read.
 func (s *Set) probe(dir string) (err error) {
 	if err := os.MkdirAll(filepath.Join(dir, core.JobsDir), 0o777); err != nil {
 		return err
@@ -135,8 +134,8 @@ func (s *Set) probe(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	if free < leastFree {
-		return fmt.Errorf("%w: %d MiB are free, fewer than %d", errNoRoom, free>>20, leastFree>>20)
+	if free < minFree {
+		return fmt.Errorf("%w: %d MiB are free, want at least %d", errNoRoom, free>>20, minFree>>20)
 	}
 	name := filepath.Join(dir, ProbeFile)
 	f, err := os.Create(name)
@@ -156,7 +155,7 @@ func (s *Set) probe(dir string) (err error) {
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("%s reads otherwise than it was written", name)
+		return fmt.Errorf("%s has other bytes than were written", name)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ type Config struct {
 // Gather carries out fetches, look-ups and merges. Make one with [New].
 type Gather struct {
 	cfg      Config
-	ration   *ration // nil: as fast as it goes
+	limiter  *rateLimiter // nil: as fast as it goes
 	client   *http.Client
 	scheme   string // of other trackers' services
 	wait     sync.WaitGroup
@@ -89,13 +89,13 @@ func New(cfg Config) *Gather {
 		lookups: wire.NewQueue[core.Fetch](0), canceled: make(map[workKey]context.CancelFunc),
 	}
 	if cfg.Rate > 0 {
-		g.ration = newRation(cfg.Rate)
+		g.limiter = newRateLimiter(cfg.Rate)
 	}
 	return g
 }
 
 // begin runs work on its own goroutine until it is done or cancelled.
-func (g *Gather) begin(ctx context.Context, key workKey, work func(ctx context.Context) core.Event) {
+func (g *Gather) start(ctx context.Context, key workKey, work func(ctx context.Context) core.Event) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.mu.Lock()
 	g.canceled[key] = cancel
@@ -129,33 +129,33 @@ func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 		g.lookups.Put(c)
 		return
 	}
-	g.begin(ctx, workKey{fetch: c.Fetch}, func(ctx context.Context) core.Event {
+	g.start(ctx, workKey{fetch: c.Fetch}, func(ctx context.Context) core.Event {
 		if err := os.MkdirAll(filepath.Dir(c.File), 0o777); err != nil {
 			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), Local: true}
 		}
 		url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
 		options := shuffle.FetchOptions{Client: g.client, Stall: g.cfg.Stall, Token: g.cfg.Token(c.Job)}
-		if g.ration != nil {
-			options.Pace = func(ctx context.Context, n int) error { return g.ration.take(ctx, c.Job, n) }
+		if g.limiter != nil {
+			options.Pace = func(ctx context.Context, n int) error { return g.limiter.wait(ctx, c.Job, n) }
 		}
 		got, err := shuffle.Fetch(ctx, url, c.File, options)
 		if err != nil {
 			return fetchFailed(c.Fetch, err)
 		}
-		g.gathered(c, got.Segment.Length)
+		g.logGathered(c, got.Segment.Length)
 		return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
 	})
 }
 
 // gathered tells who follows the shuffle closely what a home has.
-func (g *Gather) gathered(c core.Fetch, bytes int64) {
+func (g *Gather) logGathered(c core.Fetch, bytes int64) {
 	g.cfg.Log.Debug("gathered", "job", c.Job, "map", c.Output.Map, "partition", c.Partition, "bytes", bytes)
 }
 
 // Share has what comes divided as the leader wishes.
 func (g *Gather) Share(c core.Share) {
-	if g.ration != nil {
-		g.ration.share(c.Shares)
+	if g.limiter != nil {
+		g.limiter.share(c.Shares)
 	}
 }
 
@@ -197,7 +197,7 @@ func (g *Gather) lookUp(c core.Fetch) core.FetchDone {
 		return core.FetchDone{Fetch: c.Fetch, Corrupt: true, Error: c.File + " has too few partitions"}
 	}
 	p := g.index.Partitions[c.Partition]
-	g.gathered(c, p.Length)
+	g.logGathered(c, p.Length)
 	return core.FetchDone{
 		Fetch: c.Fetch, Records: p.Records,
 		Segment: wire.Segment{File: c.File, Offset: p.Offset, Length: p.Length},
@@ -206,7 +206,7 @@ func (g *Gather) lookUp(c core.Fetch) core.FetchDone {
 
 // Merge begins to merge runs into one.
 func (g *Gather) Merge(ctx context.Context, c core.Merge) {
-	g.begin(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
+	g.start(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
 		dir := filepath.Dir(c.File)
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return core.MergeDone{Merge: c.Merge, Error: err.Error(), Local: true}

@@ -22,28 +22,25 @@ import (
 //
 //	<parent>/quern-<random>/<number>
 //
-// The parent is the group that the tracker is in, or the one above if systemd has
-// delegated that, as it does with DelegateSubgroup. Nothing that a worker starts
-// can leave its group, so all of it can be told and killed. Where the memory
-// controller can be had, the kernel holds each group to its attempt's limit; else
-// the meter alone does. The tracker itself stays where it was put.
+// The parent is the tracker's group, or the group above if systemd delegated that, as with
+// DelegateSubgroup. Workers cannot leave their groups, so all their processes can be found
+// and killed. If the memory controller is available, the kernel limits each group, else only
+// the meter does. The tracker itself stays in its group.
 //
-// The name of the group is in the file cgroup of the tracker's directory, for a
-// successor to remove what is left there.
+// The file cgroup of the tracker's directory has the name of the group, for KillLeftover.
 type cgroups struct {
-	stateDir string // the tracker's directory; empty: no groups are made
+	stateDir string // the tracker's directory; empty: no groups
 
-	// Used by one goroutine at a time.
+	// Only one goroutine at a time uses these.
 	tried  bool
-	dir    string // of the tracker's group; empty: none
-	memory bool   // the controller can be had
+	dir    string // directory of the tracker's group; empty: none
+	memory bool   // the memory controller is available
 	last   int
 }
 
 const cgroupPrefix = "quern-"
 
-// start starts a process in a group of its own, or, where that is not possible,
-// without one.
+// start starts a process in its own group or, if that fails, without one.
 func (g *cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
 	if c := g.add(); c != nil {
 		cmd := command()
@@ -53,17 +50,18 @@ func (g *cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
 		if err == nil {
 			return cmd, c, nil
 		}
-		c.remove() // and see whether the group was at fault
+		c.remove() // try again without the group
 	}
 	cmd := command()
 	return cmd, nil, cmd.Start()
 }
 
-// add makes the group of a worker, and before the first the tracker's; nil: it may not.
+// add makes a worker's group. The first call makes the tracker's group too. It returns nil
+// if this is not permitted.
 func (g *cgroups) add() *cgroup {
 	if !g.tried && g.stateDir != "" {
 		g.tried = true
-		_ = g.open() // the meter does without
+		_ = g.open() // without it, only the meter limits workers
 	}
 	if g.dir == "" {
 		return nil
@@ -71,7 +69,7 @@ func (g *cgroups) add() *cgroup {
 	g.last++
 	c := &cgroup{dir: filepath.Join(g.dir, strconv.Itoa(g.last)), memory: g.memory}
 	err := os.Mkdir(c.dir, 0o755)
-	if errors.Is(err, fs.ErrNotExist) && g.make() == nil { // another tracker took it for a dead one's
+	if errors.Is(err, fs.ErrNotExist) && g.make() == nil { // another tracker removed it as a dead one's
 		err = os.Mkdir(c.dir, 0o755)
 	}
 	if err != nil {
@@ -100,7 +98,7 @@ func (g *cgroups) open() error {
 		g.dir = ""
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // Linux before 5.14, or no group at all
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // Linux before 5.14, or not a control group
 		g.dir = ""
 		return errors.Join(err, os.Remove(dir))
 	}
@@ -115,8 +113,8 @@ func (g *cgroups) make() error {
 	return nil
 }
 
-// removeEmptyCgroups removes what trackers have left that were killed and did not
-// come back. That of one which just has no worker goes with them, and is made again.
+// removeEmptyCgroups removes the groups of killed trackers that did not start again. It
+// also removes the group of a live tracker without workers, which makes its group again.
 func removeEmptyCgroups(parent string) {
 	groups, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*")) // the pattern is well-formed
 	for _, group := range groups {
@@ -126,7 +124,7 @@ func removeEmptyCgroups(parent string) {
 		}
 		workers, _ := filepath.Glob(filepath.Join(group, "[0-9]*"))
 		for _, dir := range append(workers, group) {
-			_ = os.Remove(dir) // the kernel refuses what is in use
+			_ = os.Remove(dir) // the kernel keeps groups in use
 		}
 	}
 }
@@ -139,7 +137,7 @@ func (g *cgroups) close() error {
 	return errors.Join(removeCgroup(g.dir), os.Remove(filepath.Join(g.stateDir, GroupFile)))
 }
 
-// delegatedCgroup is where the tracker's group is to be.
+// delegatedCgroup returns the parent of the tracker's group.
 func delegatedCgroup() (string, error) {
 	mount, err := cgroupMount()
 	if err != nil {
@@ -163,7 +161,7 @@ func delegatedCgroup() (string, error) {
 	return "", errors.New("this process is in no control group of version 2")
 }
 
-// delegated says whether systemd has left a group to what runs in it.
+// delegated reports whether systemd delegated a group to its processes.
 func delegated(group string) bool {
 	var value [1]byte
 	for _, name := range []string{"user.delegate", "trusted.delegate"} {
@@ -174,7 +172,7 @@ func delegated(group string) bool {
 	return false
 }
 
-// cgroupMount finds where groups of version 2 are mounted.
+// cgroupMount returns the mount point of control groups of version 2.
 func cgroupMount() (string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -193,15 +191,15 @@ func setCgroup(group, file, value string) error {
 	return os.WriteFile(filepath.Join(group, file), []byte(value), 0o644)
 }
 
-// cgroup is the group of a worker; nil is none.
+// cgroup is a worker's group; nil: none.
 type cgroup struct {
 	dir    string
-	handle *os.File // for the start of a process in it
+	handle *os.File // to start a process in it
 	memory bool
 }
 
-// limit has the kernel hold the group to a limit. Swap would only make an attempt
-// that takes too much slow.
+// limit sets the group's memory limit, without swap: swap would only slow an attempt down
+// before it fails.
 func (c *cgroup) limit(most *core.Limit) {
 	if c == nil || !c.memory {
 		return
@@ -212,11 +210,12 @@ func (c *cgroup) limit(most *core.Limit) {
 		_ = setCgroup(c.dir, "memory.swap.max", "0")
 		_ = setCgroup(c.dir, "memory.oom.group", "1")
 	}
-	_ = setCgroup(c.dir, "memory.max", value) // the meter measures, too
+	_ = setCgroup(c.dir, "memory.max", value) // if it fails, the meter still limits
 }
 
-// overrun says that the kernel has killed for want of memory; empty: it has not.
-func (c *cgroup) overrun(most *core.Limit) string {
+// memoryExhausted returns an error text if the kernel killed a process because the group's
+// memory was exhausted.
+func (c *cgroup) memoryExhausted(most *core.Limit) string {
 	if c == nil || most.Memory == 0 {
 		return ""
 	}
@@ -233,7 +232,7 @@ func (c *cgroup) overrun(most *core.Limit) string {
 	return ""
 }
 
-// members lists the processes in the group.
+// members returns the processes in the group.
 func (c *cgroup) members() (pids []int) {
 	if c == nil {
 		return nil
@@ -256,16 +255,16 @@ func (c *cgroup) kill() {
 	}
 }
 
-// remove kills what is in the group and removes it. What cannot be removed now is
-// when the tracker ends, or by its successor.
+// remove kills all processes of the group and removes it. If this fails, the tracker's end
+// or its next start removes it.
 func (c *cgroup) remove() {
 	if c != nil {
 		_ = removeCgroup(c.dir)
 	}
 }
 
-// removeCgroup kills what is in a group and removes it with all below. What was
-// killed takes a while to be gone.
+// removeCgroup kills the processes of a group and removes it with all groups below. Killed
+// processes need some time to disappear.
 func removeCgroup(dir string) error {
 	_ = setCgroup(dir, "cgroup.kill", "1")
 	entries, err := os.ReadDir(dir)
@@ -285,7 +284,7 @@ func removeCgroup(dir string) error {
 	}
 }
 
-// killCgroup removes the group that a predecessor has recorded.
+// killCgroup removes the group that an earlier process recorded.
 func killCgroup(stateDir string) error {
 	name := filepath.Join(stateDir, GroupFile)
 	text, err := os.ReadFile(name)
@@ -295,7 +294,7 @@ func killCgroup(stateDir string) error {
 		return err
 	}
 	group := strings.TrimSpace(string(text))
-	// The number in its name makes it nobody else's.
+	// The random number in its name protects groups of others.
 	if _, err := os.Stat(filepath.Join(group, "cgroup.procs")); err == nil && strings.HasPrefix(filepath.Base(group), cgroupPrefix) {
 		if err := removeCgroup(group); err != nil {
 			return err

@@ -84,7 +84,7 @@ func TestControlGroupFiles(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(c.dir, "memory.events"), []byte(events), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.overrun(&most); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := c.memoryExhausted(&most); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%d kills: %q", count, got)
 		}
 	}

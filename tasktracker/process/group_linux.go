@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttributes make a group for the worker and have the kernel kill it
-// should the tracker die first.
+// processAttributes put the worker into a new process group, and have the kernel kill it
+// if the tracker dies.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// reap kills what is left of the group, and waits for it, while the number still
-// is the group's: until then the leader is left as it is.
+// reap kills the rest of the group, and then reaps its leader. Until then the group's
+// number cannot be used again.
 func (w *process) reap() error {
 	awaitExit(w.pid())
 	w.Kill()
@@ -32,7 +32,7 @@ func (w *process) reap() error {
 	return w.cmd.Wait()
 }
 
-// awaitExit waits until a child has ended and leaves it to be reaped.
+// awaitExit waits until a child has ended, and does not reap it.
 func awaitExit(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -45,8 +45,8 @@ func awaitExit(pid int) {
 // groupWait is how long the members of a killed group may take to die.
 const groupWait = 2 * time.Second
 
-// awaitGroup waits until a group that was killed has no living member but its
-// leader, who waits to be reaped.
+// awaitGroup waits until no member of a killed group is alive, except for its unreaped
+// leader.
 func awaitGroup(group int) {
 	for end := time.Now().Add(groupWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		alive := false
@@ -60,13 +60,13 @@ func awaitGroup(group int) {
 	}
 }
 
-// others lists the members of a process group other than its leader.
+// others returns the members of a process group other than its leader.
 func others(group int) []int {
 	return slices.DeleteFunc(groupMembers()[group], func(pid int) bool { return pid == group })
 }
 
-// groupMembers lists all processes by group. A system call for each costs less
-// than reading anything of them.
+// groupMembers returns all processes by group. A system call for each costs less than
+// reading its files.
 func groupMembers() map[int][]int {
 	groups := make(map[int][]int)
 	dir, err := os.Open("/proc")
@@ -90,10 +90,10 @@ func groupMembers() map[int][]int {
 	return groups
 }
 
-// procStat is what /proc/<pid>/stat tells of a process.
+// procStat has fields of /proc/<pid>/stat.
 type procStat struct {
 	state byte
-	start uint64 // in clock ticks after the machine's
+	start uint64 // in clock ticks since the machine started
 }
 
 func (p procStat) alive() bool { return p.state != 'Z' && p.state != 'X' }
@@ -103,7 +103,7 @@ func readProcess(pid int) (procStat, error) {
 	if err != nil {
 		return procStat{}, err
 	}
-	// The name, in parentheses, may hold anything; the fields begin behind it.
+	// The name, in parentheses, may have any characters; the fields are after it.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 20 {
 		return procStat{}, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
@@ -112,7 +112,7 @@ func readProcess(pid int) (procStat, error) {
 	return procStat{fields[0][0], start}, err
 }
 
-// appendRecord notes a process in the file of workers.
+// appendRecord adds a process to the file of workers.
 func appendRecord(file string, pid int) error {
 	p, err := readProcess(pid)
 	if err != nil {
@@ -131,8 +131,7 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(id)), err
 }
 
-// killRecorded kills the process groups of a file of workers that are still
-// those that were recorded.
+// killRecorded kills the recorded process groups that still exist.
 func killRecorded(file string) error {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -146,21 +145,21 @@ func killRecorded(file string) error {
 	}
 	head, rest, _ := strings.Cut(string(data), "\n")
 	if head != boot {
-		return nil // the machine has ended them
+		return nil // the machine was restarted
 	}
 	for line := range strings.Lines(rest) {
 		var pid int
 		var start uint64
 		if _, err := fmt.Sscanf(line, "%d %d\n", &pid, &start); err != nil || pid <= 1 {
-			continue // cut off by the crash
+			continue // a torn write
 		}
 		killGroup(pid, start)
 	}
 	return nil
 }
 
-// killGroup kills a worker's group. When its leader is gone the number may have
-// become another group's, so then only members go that have a worker's environment.
+// killGroup kills a worker's group. If its leader is gone, another group may have the
+// number by now: then it kills only members with a worker's environment.
 func killGroup(group int, start uint64) {
 	leader, err := readProcess(group)
 	switch {
@@ -169,7 +168,7 @@ func killGroup(group int, start uint64) {
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 		}
 	case err == nil:
-		return // the number is another process's: the group is gone
+		return // another process has the number: the group is gone
 	default:
 		for _, pid := range others(group) {
 			if p, err := readProcess(pid); err == nil && p.start >= start && inWorkerMode(pid) {
@@ -180,7 +179,7 @@ func killGroup(group int, start uint64) {
 	awaitDeath(group, start)
 }
 
-// awaitDeath waits for a killed worker, which is no child of ours, and its group.
+// awaitDeath waits for a killed worker, which is not our child, and its group.
 func awaitDeath(pid int, start uint64) {
 	for end := time.Now().Add(groupWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if p, err := readProcess(pid); err != nil || p.start != start || !p.alive() {
@@ -203,7 +202,7 @@ func inWorkerMode(pid int) bool {
 	return false
 }
 
-// newRecord begins a file of workers.
+// newRecord starts a new file of workers.
 func newRecord(file string) error {
 	boot, err := bootID()
 	if err != nil {

@@ -9,13 +9,12 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// Without /proc it cannot be told what a worker has left behind or whether a
-// recorded process is still the one meant. So no worker is used twice, and
-// survivors of a crashed tracker end by themselves when their pipe closes.
+// Without /proc, leftover processes of a worker and of a dead tracker cannot be found. So
+// no worker is used twice, and workers of a dead tracker end when their pipe closes.
 
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// reap kills what is left of the group as soon as its leader is gone.
+// reap kills the rest of the group when its leader is gone.
 func (w *process) reap() error {
 	err := w.cmd.Wait()
 	w.mu.Lock()
@@ -25,7 +24,7 @@ func (w *process) reap() error {
 	return err
 }
 
-// others answers that there is one, for all that is known.
+// others returns one process: there may be any.
 func others(int) []int { return []int{0} }
 
 func appendRecord(string, int) error { return nil }
@@ -33,7 +32,7 @@ func killRecorded(string) error      { return nil }
 func newRecord(string) error         { return nil }
 func killCgroup(string) error        { return nil }
 
-// cgroups are Linux's.
+// cgroups exist only on Linux.
 type cgroups struct{ stateDir string }
 
 type cgroup struct{}
@@ -43,9 +42,9 @@ func (*cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
 	return cmd, nil, cmd.Start()
 }
 
-func (*cgroups) close() error              { return nil }
-func (*cgroup) kill()                      {}
-func (*cgroup) remove()                    {}
-func (*cgroup) members() []int             { return nil }
-func (*cgroup) limit(*core.Limit)          {}
-func (*cgroup) overrun(*core.Limit) string { return "" }
+func (*cgroups) close() error                      { return nil }
+func (*cgroup) kill()                              {}
+func (*cgroup) remove()                            {}
+func (*cgroup) members() []int                     { return nil }
+func (*cgroup) limit(*core.Limit)                  {}
+func (*cgroup) memoryExhausted(*core.Limit) string { return "" }

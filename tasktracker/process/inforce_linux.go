@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// LimitsInForce lists what held a worker of this process when it ended for want of
-// something.
+// LimitsInForce lists the limits of a worker of this process, for errors of workers that
+// exhausted memory or threads.
 func LimitsInForce(most core.Limit) string {
 	var all []string
 	if most.Memory > 0 {
@@ -44,8 +44,8 @@ func LimitsInForce(most core.Limit) string {
 	return "limits: " + strings.Join(all, ", ")
 }
 
-// cgroupLimits are those of this process's control group and of all above it, which a
-// worker is in too.
+// cgroupLimits returns the limits of this process's control group and of all above it.
+// They hold for workers too.
 func cgroupLimits() (all []string) {
 	mount, err := cgroupMount()
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// measureEvery is how often limited workers are measured.
+// measureEvery is the period of measurements.
 const measureEvery = 100 * time.Millisecond
 
-// meter holds workers to their limits by looking at them now and then: it sums the
-// resident memory and the processes of each worker's control group or, where it has
-// none, of its process group and of what a member has started that has left that.
+// meter enforces workers' limits by periodic measurements. It adds up the resident memory
+// and the processes of a worker's control group. Without one it measures the process group
+// and descendants that left it.
 type meter struct {
 	mu      sync.Mutex
 	workers map[*process]*allowance
-	busy    bool // somebody measures
+	running bool // a goroutine measures
 }
 
-// allowance is what a worker may take, and what is known of it.
+// allowance has a worker's limits, and the state of its measurement.
 type allowance struct {
 	most     core.Limit
 	exceeded func(reason string)
-	strays   map[int]uint64 // descendants outside the group: start times by number
-	over     bool           // it was told
+	strays   map[int]uint64 // descendants outside the group, with their start times
+	reported bool           // exceeded was called
 }
 
 // limit sets or changes a worker's limits, unless it has ended.
@@ -39,7 +39,7 @@ func (m *meter) limit(w *process, most core.Limit, exceeded func(reason string))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w.ended() {
-		return // and has left, or will
+		return // forget was called, or will be
 	}
 	a := m.workers[w]
 	if a == nil {
@@ -50,15 +50,15 @@ func (m *meter) limit(w *process, most core.Limit, exceeded func(reason string))
 		m.workers[w] = a
 	}
 	a.most, a.exceeded = most, exceeded
-	if !m.busy {
-		m.busy = true
+	if !m.running {
+		m.running = true
 		go m.run()
 	}
 }
 
-// leave forgets a worker that has ended or has no limits any more, and kills its
-// strays, which then are an earlier attempt's.
-func (m *meter) leave(w *process) {
+// forget removes a worker that ended or has no limits any more. It kills the strays: they
+// belong to an earlier attempt.
+func (m *meter) forget(w *process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.workers[w]; a != nil {
@@ -67,27 +67,27 @@ func (m *meter) leave(w *process) {
 	}
 }
 
-// run measures until there are no workers.
+// run measures while there are limited workers.
 func (m *meter) run() {
 	tick := time.NewTicker(measureEvery)
 	defer tick.Stop()
 	for range tick.C {
 		m.mu.Lock()
 		if len(m.workers) == 0 {
-			m.busy = false
+			m.running = false
 			m.mu.Unlock()
 			return
 		}
-		tell := m.measure()
+		actions := m.measure()
 		m.mu.Unlock()
-		for _, t := range tell {
+		for _, t := range actions {
 			t()
 		}
 	}
 }
 
-// measure returns what is to be done about workers that have taken too much.
-func (m *meter) measure() (tell []func()) {
+// measure returns the actions for workers that exceeded a limit.
+func (m *meter) measure() (actions []func()) {
 	groups := groupMembers()
 	for w, a := range m.workers {
 		members := groups[w.pid()]
@@ -95,13 +95,13 @@ func (m *meter) measure() (tell []func()) {
 			members = w.group.members()
 		}
 		use := a.use(members)
-		reason := use.beyond(&a.most)
-		if reason == "" || a.over {
+		reason := use.exceeded(&a.most)
+		if reason == "" || a.reported {
 			continue
 		}
-		a.over = true
+		a.reported = true
 		a.freeze(w)
-		tell = append(tell, func() {
+		actions = append(actions, func() {
 			a.exceeded(reason)
 			w.Kill()
 			m.mu.Lock()
@@ -109,16 +109,16 @@ func (m *meter) measure() (tell []func()) {
 			a.killStrays()
 		})
 	}
-	return tell
+	return actions
 }
 
-// usage is what a worker's processes take.
+// usage is the use of a worker's processes.
 type usage struct {
 	memory    int64
 	processes int
 }
 
-// use measures the members of a group and all that descends from them.
+// use measures the members of a group and all their descendants.
 func (a *allowance) use(group []int) (u usage) {
 	inGroup := make(map[int]bool, len(group))
 	todo := slices.Clone(group)
@@ -156,11 +156,11 @@ func (a *allowance) use(group []int) (u usage) {
 	return u
 }
 
-// freeze stops a worker with all that descends from it, until nothing new is found:
-// what is started while the rest is being killed could not be told any more.
+// freeze suspends a worker with all its descendants, until it finds no new ones. Processes
+// that start during the kill could not be found.
 func (a *allowance) freeze(w *process) {
 	if w.group != nil {
-		return // which is killed as a whole
+		return // the control group is killed as a whole
 	}
 	for range freezeRounds {
 		known := len(a.strays)
@@ -185,8 +185,8 @@ func (a *allowance) signalStrays(s syscall.Signal) {
 	}
 }
 
-// beyond says which limit is exceeded and how; empty: none.
-func (u usage) beyond(most *core.Limit) string {
+// exceeded returns an error text if a limit is exceeded.
+func (u usage) exceeded(most *core.Limit) string {
 	switch {
 	case most.Memory > 0 && u.memory > most.Memory:
 		return fmt.Sprintf("its %d processes have %s of memory, more than the %s it may have (%s)",
@@ -206,7 +206,7 @@ func memoryProperty(kind wire.Kind) string {
 
 func mebibytes(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 0, 64) + " MiB" }
 
-// residentMemory is what a process has in memory; not ok: it has ended.
+// residentMemory returns the resident memory of a process; not ok: it has ended.
 func residentMemory(pid int) (bytes int64, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	fields := strings.Fields(string(text))
@@ -214,11 +214,11 @@ func residentMemory(pid int) (bytes int64, ok bool) {
 		return 0, false
 	}
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	// A process that waits to be reaped has no memory at all.
+	// A process that is not reaped yet has no memory.
 	return pages * int64(os.Getpagesize()), err == nil && fields[0] != "0"
 }
 
-// children lists what the threads of a process have started and not left to others.
+// children returns the children of all threads of a process.
 func children(pid int) (list []int) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {

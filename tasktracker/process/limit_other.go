@@ -4,11 +4,11 @@ package process
 
 import "github.com/quernmr/quern/tasktracker/core"
 
-// meter cannot tell what a worker takes here: there are no limits.
+// meter cannot measure workers on this system: there are no limits.
 type meter struct{}
 
 func (*meter) limit(*process, core.Limit, func(string)) {}
-func (*meter) leave(*process)                           {}
+func (*meter) forget(*process)                          {}
 
-// LimitsInForce would list what held a worker when it ended for want of something.
+// LimitsInForce lists no limits on this system.
 func LimitsInForce(core.Limit) string { return "no limits but the machine's" }

@@ -1,37 +1,36 @@
-// Package process starts workers as processes of the job's program and keeps each apart:
-// in a process group and, where that is possible, in a control group of its own, within
-// limits, with pipes for what it says and for its logs. It kills what a worker has
-// started with it, and what a tracker that died has left.
+// Package process starts workers as processes of the job's program. Each has its own process
+// group, its own control group if possible, limits, and pipes for messages and logs. The
+// package kills a worker with all its children, and the workers of a dead tracker.
 //
-// A worker reads from descriptor 3 and writes to descriptor 4. Its environment is the
-// tracker's without variables that begin with QUERN_, and with QUERN_MODE=worker.
+// A worker reads messages from descriptor 3 and writes to descriptor 4. Its environment is
+// the tracker's without variables that begin with QUERN_, and with QUERN_MODE=worker.
 //
 // # Files
 //
-// In the tracker's directory, for [Bury] by a successor:
+// In the tracker's directory, for [KillLeftover]:
 //
 //	workers  the boot id of the machine in the first line, then for each worker
 //	         "<pid> <start time>", as /proc/<pid>/stat has it
 //	cgroup   the directory of the tracker's control group, if it has one
 //
-// A number in workers that names another process by now is told by its start time and
-// left alone.
+// The start time shows whether another process has the number by now. Such a process is not
+// killed.
 //
 // # Invariants
 //
-//	C1  When Wait returns, what the worker has started in its groups has ended, or did not
-//	    within 2 s of being killed.
-//	C2  A number is signalled only as long as it cannot have become another process's.
-//	C3  A worker that takes more than its limit is told of once, and is killed after that.
+//	C1  When Wait returns, all processes in the worker's groups have ended, or they
+//	    survived a kill for 2 s.
+//	C2  A number is signalled only while it cannot belong to another process.
+//	C3  If a worker exceeds its limit, this is reported once, and then it is killed.
 //
-// Without Linux there are no control groups, limits and survivors that are told, and no
-// worker is used twice.
+// Without Linux there are no control groups and limits, leftover processes are not found,
+// and no worker is used twice.
 //
 // # Concurrency
 //
-// Start is called by one goroutine at a time, on a thread that outlives the workers. The
-// methods of a worker may be called by any goroutine, Capture by one. Limited workers are
-// measured by one more, as long as there are any.
+// One goroutine at a time calls Start, on a thread that outlives the workers. Any goroutine
+// may call the methods of a worker, but one at a time Capture. Another goroutine measures
+// limited workers while there are any.
 package process
 
 import (
@@ -51,22 +50,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// modeVariable tells a job's program what it is started for.
+// modeVariable is set for programs that must run as a worker.
 const (
 	modeVariable = "QUERN_MODE"
 	workerMode   = modeVariable + "=worker"
 )
 
-// Config says how processes are started.
+// Config configures a Starter.
 type Config struct {
 	Dir    string                  // the tracker's directory
-	Check  func(path string) error // of an executable, each time before a process is started; nil: none
-	Logs   int64                   // bytes that the logs of an attempt may take
-	Groups bool                    // control groups are made, where that is possible
+	Check  func(path string) error // checks an executable before each start of a process; nil: no check
+	Logs   int64                   // limit of the logs of an attempt, in bytes
+	Groups bool                    // make control groups, if possible
 }
 
-// Starter starts workers as processes of the job's program, each the leader of
-// a process group of its own. Make one with [New].
+// Starter starts workers as processes of the job's program, each in its own process group.
+// Make one with [New].
 type Starter struct {
 	cfg      Config
 	meter    meter
@@ -76,7 +75,7 @@ type Starter struct {
 
 var _ workers.Starter = (*Starter)(nil)
 
-// New makes a starter that has started nothing. [Begin] has been called for its directory.
+// New returns a starter. Call [Begin] for its directory first.
 func New(cfg Config) *Starter {
 	p := &Starter{cfg: cfg}
 	if cfg.Groups {
@@ -91,11 +90,11 @@ const (
 	GroupFile  = "cgroup"
 )
 
-// Begin begins the record of the workers that are started in a tracker's directory.
+// Begin starts a new record of workers in a tracker's directory.
 func Begin(dir string) error { return newRecord(filepath.Join(dir, RecordFile)) }
 
-// Bury ends what a tracker that has died has left running. It is for directories
-// that no tracker uses any more, and for one that starts.
+// KillLeftover kills the processes of a dead tracker. No live tracker may use the
+// directory, except for one that is starting.
 func KillLeftover(dir string) error {
 	return errors.Join(killRecorded(filepath.Join(dir, RecordFile)), killCgroup(dir))
 }
@@ -153,7 +152,7 @@ func (p *Starter) Start(sub *wire.Submission, dir string) (workers.Worker, error
 	return w, nil
 }
 
-// localPath is the path of an executable, given as a path or as a file:// URL.
+// localPath returns the path of an executable, given as a path or as a file:// URL.
 func localPath(program string) (string, error) {
 	scheme, rest, isURL := strings.Cut(program, "://")
 	switch {
@@ -168,8 +167,7 @@ func localPath(program string) (string, error) {
 	return rest, nil
 }
 
-// workerEnvironment is the tracker's environment, without what our own variables
-// say to the tracker itself.
+// workerEnvironment is the tracker's environment without the tracker's own settings.
 func workerEnvironment(own []string) []string {
 	env := make([]string, 0, len(own)+1)
 	for _, v := range own {
@@ -186,12 +184,12 @@ type process struct {
 	cmd   *exec.Cmd
 	group *cgroup // nil: none
 	conn  *wire.Conn
-	in    *os.File // what conn reads
+	in    *os.File // conn reads from it
 	logs  *attemptlog.Streams
 
 	mu     sync.Mutex
-	reaped bool       // its number, and its group's, may be another's by now
-	most   core.Limit // last
+	reaped bool       // another process or group may have its number by now
+	most   core.Limit // last limit
 }
 
 func (w *process) Conn() *wire.Conn { return w.conn }
@@ -208,35 +206,35 @@ func (w *process) signal(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.reaped {
-		// The group may be gone already; nothing else can be wrong.
+		// The only possible error is that the group is gone.
 		_ = syscall.Kill(-w.pid(), s)
 	}
 }
 
-// ended says whether the process's number may be another's by now.
+// ended reports whether another process may have the number by now.
 func (w *process) ended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reaped
 }
 
-// Wait waits for the process, and kills what is left of its group.
+// Wait waits for the process, and kills the rest of its group.
 func (w *process) Wait() error {
 	err := w.reap()
 	w.logs.End()
-	w.meter.leave(w)
+	w.meter.forget(w)
 	w.mu.Lock()
-	if reason := w.group.overrun(&w.most); reason != "" {
+	if reason := w.group.memoryExhausted(&w.most); reason != "" {
 		err = errors.New(reason)
 	}
 	w.mu.Unlock()
 	w.group.remove()
-	// Something that left the group may hold the pipe open for ever.
+	// A process that left the group may hold the pipe open for ever.
 	_ = w.in.SetReadDeadline(time.Now().Add(workers.EndGrace))
 	return err
 }
 
-// Limit holds the process, and all it starts, to a limit together.
+// Limit limits the process and its children together.
 func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
 	w.mu.Lock()
 	w.most = most
@@ -246,23 +244,23 @@ func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
 		w.meter.limit(w, most, exceeded)
 		return
 	}
-	w.meter.leave(w)
+	w.meter.forget(w)
 }
 
-// Alone says whether the process's groups have no other member.
+// Alone reports whether the process's groups have no other member.
 func (w *process) Alone() bool { return len(others(w.pid())) == 0 && len(w.group.members()) <= 1 }
 
-// Capture has the next attempt's logs pass through this process, to a directory, and
-// says where the attempt finds their ends.
+// Capture prepares the pipes for the next attempt's logs, and returns the directory of the
+// pipes.
 func (w *process) Capture(logs string, failed func(error)) (string, error) {
 	return w.logs.Capture(logs, failed)
 }
 
-// Drain takes what was written so far into the logs.
+// Drain writes pending output to the logs.
 func (w *process) Drain() { w.logs.Drain() }
 
-// Close removes the control group of all workers, once these are gone, and leaves to
-// themselves what they have started and could not be ended.
+// Close removes the control group of all workers after their end. Processes that survived
+// the kill keep running.
 func (p *Starter) Close() error {
 	p.captures.Stop()
 	return p.groups.close()

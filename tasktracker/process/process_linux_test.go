@@ -55,7 +55,7 @@ func TestLimitAfterEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Limit(core.Limit{Memory: 1}, func(string) { t.Error("it has exceeded its limit") })
-	if n := len(w.meter.workers); n != 0 || w.meter.busy {
+	if n := len(w.meter.workers); n != 0 || w.meter.running {
 		t.Errorf("%d workers are measured", n)
 	}
 }

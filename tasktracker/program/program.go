@@ -1,28 +1,27 @@
-// Package program gets what submissions are run by to this machine: it reads their staged
-// descriptions and copies their executables, each once, by hash. It says where they are
-// and starts nothing.
+// Package program copies the executables of submissions to this machine: it reads the staged
+// submissions and copies their executables, each once, by hash. It starts nothing.
 //
 // # Files
 //
 // Below [Dir] in the tracker's directory:
 //
-//	<sha-256>/<name>       a copy, made whole before it gets that name; mode 0700
-//	<sha-256>/<name>.part  one that is being made
+//	<sha-256>/<name>       a complete copy; mode 0700
+//	<sha-256>/<name>.part  a copy in progress
 //
-// What an earlier process of the tracker has left there is removed before a Store is made.
+// The tracker removes copies of an earlier process before it makes a Store.
 //
 // # Invariants
 //
-//	P1  A file that Prepare names has the SHA-256 that the submission names, and is there
+//	P1  A file that Prepare returns has the SHA-256 that the submission names. It exists
 //	    until Forget of the last submission that names it.
-//	P2  Unless a Store is for an embedded run, nothing outside the staging directory is
-//	    copied, and nothing that is not named by its hash is run.
-//	P3  At most one goroutine makes, or removes, the copy of a hash; those that want it wait.
+//	P2  Except in embedded runs, only programs in the staging directory are copied, and
+//	    only programs with a hash are run.
+//	P3  At most one goroutine makes or removes the copy of a hash; others wait for it.
 //
 // # Concurrency
 //
-// A Store and its submissions may be used by any goroutine. Prepare and what Forget gives
-// back may wait for disks and file systems; the rest does not.
+// Any goroutine may use a Store and its submissions. Prepare and the function that Forget
+// returns may wait for disks and file systems; other methods do not.
 package program
 
 import (
@@ -42,16 +41,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Dir has a directory for each executable that submissions with jobs here are run by,
-// named by its hash.
+// Dir has a directory for each executable, named by its hash.
 const Dir = "programs"
 
-// Store has what submissions are run by: their staged descriptions, and copies
-// of their executables, each made once. Make one with [New].
+// Store has staged submissions, and copies of their executables. Make one with [New].
 type Store struct {
 	dir      string
 	fs       dfs.FS
-	embedded bool // programs may be anywhere, and are run where they are if they have no hash
+	embedded bool // programs may be anywhere; without a hash they run in place
 
 	mu          sync.Mutex
 	submissions map[string]*Submission // with jobs here, by staging URL
@@ -65,22 +62,22 @@ type Submission struct {
 	root    string // the cluster's staging directory
 
 	// Guarded by store.mu.
-	forgotten bool // it has no jobs here any more
+	forgotten bool // Forget was called
 	staged    *wire.Submission
-	program   *program // nil: it is run in place
+	program   *program // nil: it runs in place
 }
 
 // program is a copy of an executable.
 type program struct {
-	hash  string
-	file  string
-	users map[*Submission]bool
-	ready chan struct{} // closed when it is there, or err says why not
-	err   error
-	gone  chan struct{} // not nil: it is being removed; closed when it has been
+	hash    string
+	file    string
+	users   map[*Submission]bool
+	ready   chan struct{} // closed when it is copied, or err is set
+	err     error
+	removed chan struct{} // not nil: it is being removed; closed when it is removed
 }
 
-// New makes a store in a tracker's directory.
+// New returns a store in a tracker's directory.
 func New(dir string, files dfs.FS, embedded bool) *Store {
 	return &Store{
 		dir: filepath.Join(dir, Dir), fs: files, embedded: embedded,
@@ -88,7 +85,8 @@ func New(dir string, files dfs.FS, embedded bool) *Store {
 	}
 }
 
-// Submission finds a submission or begins it; root is the cluster's staging directory.
+// Submission returns a submission, and adds it if it is new; root is the cluster's staging
+// directory.
 func (p *Store) Submission(staging, root string) *Submission {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,8 +98,8 @@ func (p *Store) Submission(staging, root string) *Submission {
 	return s
 }
 
-// Forget ends a submission that has no jobs here any more. What it gives back, unless
-// nil, removes the executable if no other submission needs it.
+// Forget forgets a submission without jobs here. The returned function, unless nil,
+// removes the executable if no other submission needs it.
 func (p *Store) Forget(staging string) (remove func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +114,8 @@ func (p *Store) Forget(staging string) (remove func()) {
 
 var errForgotten = errors.New("its submission has no jobs here any more")
 
-// Prepare reads a staged submission, once as long as it has jobs here, and gets
-// its executable if that is named by its hash.
+// Prepare reads a staged submission, if it was not read yet, and copies its executable if
+// it has a hash.
 func (s *Submission) Prepare() (*wire.Submission, error) {
 	p := s.store
 	p.mu.Lock()
@@ -132,7 +130,7 @@ func (s *Submission) Prepare() (*wire.Submission, error) {
 	switch {
 	case p.embedded:
 	case staged.Program.Hash == "":
-		return nil, fmt.Errorf("submission %s names program %q without its SHA-256, and is no embedded run", s.staging, staged.Program.Path)
+		return nil, fmt.Errorf("submission %s names program %q without its SHA-256, which only embedded runs may do", s.staging, staged.Program.Path)
 	case !core.Within(s.root, staged.Program.Path):
 		return nil, fmt.Errorf("submission %s names program %q, which is not in the staging directory %s", s.staging, staged.Program.Path, s.root)
 	}
@@ -144,7 +142,7 @@ func (s *Submission) Prepare() (*wire.Submission, error) {
 	}
 	file, err := p.get(s, &staged.Program)
 	if err != nil {
-		return nil, fmt.Errorf("get program: %w", err)
+		return nil, fmt.Errorf("copy program: %w", err)
 	}
 	local := *staged
 	local.Program.Path = file
@@ -171,16 +169,16 @@ func readSubmission(files dfs.FS, staging string) (*wire.Submission, error) {
 	return sub, nil
 }
 
-// get is the path of a submission's executable: of the copy that is there, or is
-// being made, or is made now.
+// get returns the path of a copy of a submission's executable. It makes the copy, or waits
+// for it.
 func (p *Store) get(s *Submission, from *wire.Program) (string, error) {
 	sum, err := hex.DecodeString(from.Hash)
 	if err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != from.Hash {
-		return "", fmt.Errorf("%q is no SHA-256", from.Hash)
+		return "", fmt.Errorf("%q is not a SHA-256", from.Hash)
 	}
 	name := path.Base(from.Path)
 	if name == "." || name == ".." || name == "/" {
-		return "", fmt.Errorf("%q ends in no file name", from.Path)
+		return "", fmt.Errorf("%q has no file name at its end", from.Path)
 	}
 	for {
 		p.mu.Lock()
@@ -198,11 +196,11 @@ func (p *Store) get(s *Submission, from *wire.Program) (string, error) {
 			p.byHash[from.Hash] = have
 			s.program = have
 			p.mu.Unlock()
-			p.fill(have, from.Path)
+			p.makeCopy(have, from.Path)
 			return have.file, have.err
-		case have.gone != nil:
+		case have.removed != nil:
 			p.mu.Unlock()
-			<-have.gone
+			<-have.removed
 		default:
 			have.users[s] = true
 			s.program = have
@@ -213,9 +211,9 @@ func (p *Store) get(s *Submission, from *wire.Program) (string, error) {
 	}
 }
 
-// fill makes the copy. One that could not be made is forgotten, so that the next
-// worker tries again; one that nobody needs any more is removed.
-func (p *Store) fill(have *program, from string) {
+// makeCopy makes the copy. A copy that failed is forgotten, so the next worker tries
+// again. A copy that is not needed any more is removed.
+func (p *Store) makeCopy(have *program, from string) {
 	have.err = p.copy(have, from)
 	p.mu.Lock()
 	close(have.ready)
@@ -233,7 +231,7 @@ func (p *Store) fill(have *program, from string) {
 	}
 }
 
-// copy copies an executable, checking its hash on the way.
+// copy copies an executable and checks its hash.
 func (p *Store) copy(have *program, from string) (err error) {
 	in, err := p.fs.Open(from)
 	if err != nil {
@@ -262,13 +260,13 @@ func (p *Store) copy(have *program, from string) (err error) {
 		return fmt.Errorf("copy %s: %w", from, err)
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != have.hash {
-		return fmt.Errorf("%s has SHA-256 %s, it should have %s", from, got, have.hash)
+		return fmt.Errorf("%s has SHA-256 %s, want %s", from, got, have.hash)
 	}
 	return os.Rename(part, have.file)
 }
 
-// release lets go of a submission's executable, which is removed with its last
-// user. It may wait for a disk.
+// release ends a submission's use of its executable. The copy is removed with its last
+// user, which may wait for a disk.
 func (p *Store) release(s *Submission) {
 	p.mu.Lock()
 	have := s.program
@@ -282,23 +280,23 @@ func (p *Store) release(s *Submission) {
 	select {
 	case <-have.ready:
 		filled = true
-	default: // whoever copies it will see
+	default: // makeCopy removes it when it has finished
 	}
-	if len(have.users) > 0 || !filled || have.gone != nil {
+	if len(have.users) > 0 || !filled || have.removed != nil {
 		p.mu.Unlock()
 		return
 	}
 	p.remove(have)
 }
 
-// remove removes a copy and unlocks mu meanwhile.
+// remove removes a copy. It unlocks mu meanwhile.
 func (p *Store) remove(have *program) {
-	have.gone = make(chan struct{})
+	have.removed = make(chan struct{})
 	p.mu.Unlock()
-	// What is left is removed by the next start, or overwritten.
+	// The next start removes files that remain.
 	_ = os.RemoveAll(filepath.Dir(have.file))
 	p.mu.Lock()
 	delete(p.byHash, have.hash)
-	close(have.gone)
+	close(have.removed)
 	p.mu.Unlock()
 }

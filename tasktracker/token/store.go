@@ -1,22 +1,21 @@
-// Package token keeps the tokens of jobs: what of a job is asked for with another token,
-// or without one, is not given. The leader sends a job's token with what begins the job
-// here; a later process of the tracker, which may have outputs and logs to serve, finds
-// it in a file.
+// Package token keeps the tokens of jobs. Requests for a job's map outputs and logs need its
+// token. The leader sends the token with the job's first message here. A later process of
+// the tracker, which may serve outputs and logs too, reads it from a file.
 //
 // # Files
 //
 // Below [Dir] in the tracker's directory, readable by the tracker's user alone:
 //
 //	<job>          the token and a newline; 256 printable characters at most
-//	<job>.damaged  one that could not be read, until the next start
-//	making         one that is being written
+//	<job>.damaged  an unreadable file, until the next start
+//	making         a file in progress
 //
 // # Concurrency
 //
-// Any goroutine may use a Store. Keep and Forget, which use the disk, are for one, which
-// calls Keep for each token that is news: then files follow what is known. A search for
-// jobs of which nothing is left may end late. So Forget takes the number that End or
-// Known gave, and does nothing if the token was learned again since.
+// Any goroutine may use a Store. Keep and Forget use the disk: one goroutine calls them, and
+// calls Keep for each new token, so the files match the known tokens. A search for jobs
+// without files may be slow. So Forget takes the number that End or Known returned, and does
+// nothing if the token was learned again since.
 package token
 
 import (
@@ -34,36 +33,36 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Dir is the directory that trackers keep tokens in, below their own.
+// Dir is the directory of tokens in a tracker's directory.
 const Dir = "tokens"
 
 const (
 	maxToken = 256 // bytes
 
-	makingName    = "making"   // what is being written
-	damagedSuffix = ".damaged" // what was put aside
+	partName      = "making"   // file in progress
+	damagedSuffix = ".damaged" // unreadable file
 )
 
-// Store has the tokens of the jobs that have something here. Make one with [Open].
+// Store has the tokens of jobs with files here. Make one with [Open].
 type Store struct {
-	dir string // empty: nothing is kept
+	dir string // empty: tokens are not written
 
-	mu    sync.Mutex
-	of    map[wire.JobID]entry
-	count int // of those that were learned
+	mu     sync.Mutex
+	tokens map[wire.JobID]entry
+	count  int // number of Learn calls
 }
 
 type entry struct {
-	text    string
-	ended   bool // the job has: nothing but its logs is left
-	learned int  // by count: when it was last; 0: by an earlier process
-	unkept  bool // it could not be written: to be tried again when it is learned again
+	text      string
+	ended     bool // the job has ended: only its logs are here
+	learned   int  // count at the last Learn; 0: an earlier process learned it
+	unwritten bool // it could not be written: the next Learn tries again
 }
 
-// Open reads what an earlier process has kept. A file that cannot be used costs
-// its own job what it has here, and no other: it is put aside, until the next start.
+// Open reads the tokens of an earlier process. An unreadable file is renamed, and only its
+// own job loses its outputs and logs here.
 func Open(dir string, log *slog.Logger) (*Store, error) {
-	t := &Store{dir: dir, of: make(map[wire.JobID]entry)}
+	t := &Store{dir: dir, tokens: make(map[wire.JobID]entry)}
 	if dir == "" {
 		return t, nil
 	}
@@ -75,23 +74,23 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 		name := filepath.Join(dir, e.Name())
 		job, err := wire.ParseJobID(e.Name())
 		if err != nil {
-			if e.Name() == makingName || strings.HasSuffix(e.Name(), damagedSuffix) {
+			if e.Name() == partName || strings.HasSuffix(e.Name(), damagedSuffix) {
 				_ = os.RemoveAll(name)
 			}
 			continue
 		}
 		text, err := readToken(name)
 		if err == nil {
-			t.of[job] = entry{text: text}
+			t.tokens[job] = entry{text: text}
 			continue
 		}
 		err = errors.Join(err, os.Rename(name, name+damagedSuffix))
-		log.Error("a job's token cannot be read: its outputs and logs here are served to nobody", "job", job, "error", err)
+		log.Error("a job's token cannot be read: its outputs and logs here cannot be served", "job", job, "error", err)
 	}
 	return t, nil
 }
 
-// readToken reads a token's file, which must be whole.
+// readToken reads a token's file, which must be complete.
 func readToken(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -109,27 +108,26 @@ func readToken(name string) (string, error) {
 	return token, nil
 }
 
-// isToken says whether a text can be a token: what is torn or was never written does
-// not look like one.
+// isToken reports whether a text can be a token. Text of a torn write cannot.
 func isToken(text string) bool {
 	return text != "" && len(text) <= maxToken && strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// Learn takes a job's token in; news says that it is to be kept.
+// Learn stores a job's token; news says that Keep must write it.
 func (t *Store) Learn(job wire.JobID, token string) (news bool) {
 	if !isToken(token) {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.of[job]
+	known := t.tokens[job]
 	t.count++
-	t.of[job] = entry{text: token, learned: t.count}
-	return known.text != token || known.unkept
+	t.tokens[job] = entry{text: token, learned: t.count}
+	return known.text != token || known.unwritten
 }
 
-// Keep writes a job's token for a later process, unless it is forgotten by now. One that
-// cannot be written is news again.
+// Keep writes a job's token for a later process, unless it was forgotten. If that fails,
+// the next Learn reports news again.
 func (t *Store) Keep(job wire.JobID) error {
 	token := t.Get(job)
 	if t.dir == "" || token == "" {
@@ -138,9 +136,9 @@ func (t *Store) Keep(job wire.JobID) error {
 	err := t.write(job, token)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known, ok := t.of[job]; ok && known.text == token {
-		known.unkept = err != nil
-		t.of[job] = known
+	if known, ok := t.tokens[job]; ok && known.text == token {
+		known.unwritten = err != nil
+		t.tokens[job] = known
 	}
 	return err
 }
@@ -149,39 +147,39 @@ func (t *Store) write(job wire.JobID, token string) error {
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
 		return err
 	}
-	making := filepath.Join(t.dir, makingName)
+	making := filepath.Join(t.dir, partName)
 	if err := os.WriteFile(making, []byte(token+"\n"), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(making, filepath.Join(t.dir, job.String()))
 }
 
-// Get is a job's token; empty: none is known.
+// Get returns a job's token; empty: none is known.
 func (t *Store) Get(job wire.JobID) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.of[job].text
+	return t.tokens[job].text
 }
 
-// End leaves a job's token for its logs alone, until it is learned again. It gives
-// when that was last.
+// End restricts a job's token to its logs until it is learned again. It returns the number
+// of its last Learn.
 func (t *Store) End(job wire.JobID) (learned int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known, ok := t.of[job]
+	known, ok := t.tokens[job]
 	if ok {
 		known.ended = true
-		t.of[job] = known
+		t.tokens[job] = known
 	}
 	return known.learned
 }
 
-// Forget removes a job's token that was learned then, and not since.
+// Forget removes a job's token, unless it was learned again after the given number.
 func (t *Store) Forget(job wire.JobID, learned int) error {
 	t.mu.Lock()
-	known, ok := t.of[job]
+	known, ok := t.tokens[job]
 	if ok && known.learned == learned {
-		delete(t.of, job)
+		delete(t.tokens, job)
 	}
 	t.mu.Unlock()
 	if !ok || known.learned != learned || t.dir == "" {
@@ -193,42 +191,42 @@ func (t *Store) Forget(job wire.JobID, learned int) error {
 	return nil
 }
 
-// Known tells of all jobs that have a token when it was learned.
+// Known returns the jobs that have a token, with the number of its last Learn.
 func (t *Store) Known() map[wire.JobID]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	jobs := make(map[wire.JobID]int, len(t.of))
-	for job, token := range t.of {
+	jobs := make(map[wire.JobID]int, len(t.tokens))
+	for job, token := range t.tokens {
 		jobs[job] = token.learned
 	}
 	return jobs
 }
 
-// Use is what a token is asked for.
+// Use is what a request asks for.
 type Use int
 
-// Of an ended job, logs are given and map outputs are not.
+// After the end of a job its token opens logs, but not map outputs.
 const (
 	ForShuffle Use = iota
 	ForLogs
 )
 
-// Admits says why what a request brings along is not what a job's map outputs, or
-// its logs, are given for. How long that takes tells nothing of the token.
-func (t *Store) Admits(job wire.JobID, brought string, use Use) error {
+// Check says why a token does not open a job's map outputs or logs. Its duration is
+// independent of the token.
+func (t *Store) Check(job wire.JobID, presented string, use Use) error {
 	t.mu.Lock()
-	known, ok := t.of[job]
+	known, ok := t.tokens[job]
 	t.mu.Unlock()
-	switch same := subtle.ConstantTimeCompare([]byte(known.text), []byte(brought)) == 1; {
-	case brought == "":
+	switch same := subtle.ConstantTimeCompare([]byte(known.text), []byte(presented)) == 1; {
+	case presented == "":
 		return ErrNone
 	case !ok || !same:
 		return fmt.Errorf("the token is not that of %v", job)
 	case known.ended && use == ForShuffle:
-		return fmt.Errorf("%v has ended: its token is for its logs alone", job)
+		return fmt.Errorf("%v has ended: its token opens only its logs", job)
 	}
 	return nil
 }
 
 // ErrNone reports a request without a token.
-var ErrNone = errors.New("it comes without the job's token")
+var ErrNone = errors.New("it has no token of the job")

@@ -18,37 +18,38 @@ func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
 var job1 = jobN(1)
 
-// TestUnkeptToken: a token that could not be written is written when it comes again.
-func TestUnkeptToken(t *testing.T) {
+// TestUnwrittenToken: a token that could not be written is written when it is learned
+// again.
+func TestUnwrittenToken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
 	tokens, err := Open(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir, nil, 0o600); err != nil { // where the directory would be
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file instead of the directory
 		t.Fatal(err)
 	}
 	if news := tokens.Learn(job1, "token"); !news || tokens.Keep(job1) == nil {
-		t.Fatal("a token was kept where nothing can be")
+		t.Fatal("Keep succeeded without a directory")
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
 	if news := tokens.Learn(job1, "token"); !news {
-		t.Error("the token will not be tried again")
+		t.Error("the next Learn reports no news")
 	}
 	if err := tokens.Keep(job1); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := readToken(filepath.Join(dir, job1.String())); text != "token" {
-		t.Errorf("kept is %q, %v", text, err)
+		t.Errorf("the file has %q, %v", text, err)
 	}
 	if tokens.Learn(job1, "token") {
-		t.Error("a token that is kept is news")
+		t.Error("Learn reports news for a token that is written")
 	}
 }
 
-// TestTokenFiles: what is no whole token is none.
+// TestTokenFiles: only a complete file has a token.
 func TestTokenFiles(t *testing.T) {
 	good := strings.Repeat("0123456789abcdef", 4)
 	for content, want := range map[string]string{
@@ -73,10 +74,10 @@ func TestTokenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := tokens.Get(job1); got != want {
-			t.Errorf("%.100q is taken for %.100q", content, got)
+			t.Errorf("file %.100q gives token %.100q", content, got)
 		}
 	}
-	// One that cannot be read at all, whoever tries.
+	// Not even root can read this one.
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, job1.String(), "inside"), 0o700); err != nil {
 		t.Fatal(err)
@@ -95,14 +96,13 @@ func TestTokenFiles(t *testing.T) {
 			got = append(got, e.Name())
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("there are %q, want %q", got, want)
+			t.Errorf("files %q, want %q", got, want)
 		}
 	}
 }
 
-// TestTokensFollow has tokens learned, ended and forgotten, with what files are done
-// late: none is forgotten that was learned since it was found to be of no use, and in
-// the end files hold what is known.
+// TestTokensFollow learns, ends and forgets tokens, with file operations that come late. A
+// token that was learned again is not forgotten, and at the end the files match.
 func TestTokensFollow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "quern-tokens-")
@@ -114,9 +114,9 @@ func TestTokensFollow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		type use struct{ text, at int } // a token, and when it was learned; 0: it is not known
+		type tokenUse struct{ text, at int } // a token, and the number of its Learn; 0: unknown
 		var (
-			want   [4]use // by job, from 1
+			want   [4]tokenUse // by job, from 1
 			chores []func()
 			clock  int
 		)
@@ -128,7 +128,7 @@ func TestTokensFollow(t *testing.T) {
 			"learn": func(t *rapid.T) {
 				clock++
 				n, text := rapid.IntRange(1, 3).Draw(t, "job"), rapid.IntRange(1, 2).Draw(t, "text")
-				want[n] = use{text, clock}
+				want[n] = tokenUse{text, clock}
 				if tokens.Learn(jobN(n), fmt.Sprint("token", text)) {
 					chores = append(chores, func() { must(t, tokens.Keep(jobN(n))) })
 				}
@@ -144,7 +144,7 @@ func TestTokensFollow(t *testing.T) {
 				chores = append(chores, func() {
 					must(t, tokens.Forget(jobN(n), learned))
 					if want[n].at <= since {
-						want[n] = use{}
+						want[n] = tokenUse{}
 					}
 				})
 			},

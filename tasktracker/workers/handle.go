@@ -14,19 +14,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// handle is the tracker's side of a worker.
+// handle is the tracker's end of a worker.
 type handle struct {
 	set     *Set
 	id      int
-	prepare func() (*wire.Submission, error) // what it runs
+	prepare func() (*wire.Submission, error) // returns the submission that it runs
 	out     *wire.Queue[wire.Message]
 
-	mu      sync.Mutex
-	worker  Worker         // nil: not started yet
-	running wire.AttemptID // zero: none
-	killed  bool
-	fault   error      // why the tracker gave it up
-	bound   core.Limit // as of the next Run
+	mu        sync.Mutex
+	worker    Worker         // nil: not started yet
+	running   wire.AttemptID // zero: none
+	killed    bool
+	fault     error      // why the tracker killed it
+	nextLimit core.Limit // limit from the next Run on
 }
 
 func newHandle(s *Set, id int, prepare func() (*wire.Submission, error)) *handle {
@@ -36,16 +36,16 @@ func newHandle(s *Set, id int, prepare func() (*wire.Submission, error)) *handle
 func (h *handle) limit(c core.Limit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.bound = c
+	h.nextLimit = c
 }
 
-// apply has the worker held to what its next attempt may take. That may wait, for
-// which nobody who wants to kill it does.
-func (h *handle) apply() {
+// applyLimit limits the worker for its next attempt. It may block, but never a caller of
+// kill.
+func (h *handle) applyLimit() {
 	h.mu.Lock()
-	worker, bound := h.worker, h.bound
+	worker, bound := h.worker, h.nextLimit
 	h.mu.Unlock()
-	if w, ok := worker.(limited); ok {
+	if w, ok := worker.(limitedWorker); ok {
 		w.Limit(bound, func(reason string) { h.set.cfg.Tell(core.Exceeded{Worker: h.id, Reason: reason}) })
 	}
 }
@@ -63,16 +63,16 @@ func (h *handle) killLocked() {
 	}
 }
 
-// giveUp kills the worker for a reason that becomes its attempt's.
-func (h *handle) giveUp(err error) {
+// fail kills the worker for a reason, which its attempt reports.
+func (h *handle) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fault = cmp.Or(h.fault, err)
 	h.killLocked()
 }
 
-// live starts the worker, listens to it until it ends, and says how it did.
-func (h *handle) live(dir string) {
+// run starts the worker, receives its messages until it ends, and reports its end.
+func (h *handle) run(dir string) {
 	reason := h.serve(dir)
 	h.set.remove(h.id)
 	h.set.cfg.Tell(core.WorkerExited{Worker: h.id, Reason: reason})
@@ -87,9 +87,9 @@ func (h *handle) serve(dir string) string {
 	if err != nil {
 		return err.Error()
 	}
-	h.set.others.Go(func() { h.write(w.Conn()) })
+	h.set.helpers.Go(func() { h.write(w.Conn()) })
 	exited := make(chan error, 1)
-	h.set.others.Go(func() { exited <- w.Wait() })
+	h.set.helpers.Go(func() { exited <- w.Wait() })
 	heard := h.listen(w)
 	ended := time.AfterFunc(EndGrace, h.kill)
 	err = <-exited
@@ -118,7 +118,7 @@ func (h *handle) start(sub *wire.Submission, dir string) (Worker, error) {
 	killed := h.killed
 	h.mu.Unlock()
 	if killed {
-		return nil, errors.New("killed before")
+		return nil, errors.New("killed before it started")
 	}
 	var w Worker
 	var err error
@@ -140,25 +140,25 @@ func (h *handle) start(sub *wire.Submission, dir string) (Worker, error) {
 	return w, nil
 }
 
-// write sends what is said to the worker. The directories of an attempt are made
-// before it hears of it.
+// write sends messages to the worker. It makes the directories of an attempt before its
+// Run.
 func (h *handle) write(conn *wire.Conn) {
 	for m := range h.out.All() {
 		if run, ok := m.(*wire.Run); ok {
 			var err error
 			if m, err = h.makeReady(run); err != nil {
-				h.giveUp(err)
+				h.fail(err)
 				return
 			}
-			h.apply()
+			h.applyLimit()
 		}
 		if err := conn.Send(m); err != nil {
-			return // its end tells more
+			return // its end is reported anyway
 		}
 	}
 }
 
-// makeReady makes what an attempt finds when it begins.
+// makeReady makes the directories and log pipes of an attempt.
 func (h *handle) makeReady(run *wire.Run) (*wire.Run, error) {
 	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
 	if err != nil {
@@ -168,60 +168,62 @@ func (h *handle) makeReady(run *wire.Run) (*wire.Run, error) {
 	worker := h.worker
 	h.running = run.Attempt
 	h.mu.Unlock()
-	w, ok := worker.(captured)
+	w, ok := worker.(loggedWorker)
 	if err != nil || !ok {
 		return run, err
 	}
-	told := *run
-	told.Logs, err = w.Capture(run.Logs, func(err error) { h.logFailed(run.Attempt, err) })
-	return &told, err
+	sent := *run
+	sent.Logs, err = w.Capture(run.Logs, func(err error) { h.logFailed(run.Attempt, err) })
+	return &sent, err
 }
 
-// logFailed gives the worker up for the log of an attempt, unless that is over: a process
-// that it left behind may still write.
+// logFailed kills the worker if the log of its attempt cannot be written. A leftover
+// process of an earlier attempt may still write to that attempt's log: this is ignored.
 func (h *handle) logFailed(attempt wire.AttemptID, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.running == attempt && attempt.Task.Kind.Slotted() { // others write little, and are needed to go on
+	if h.running == attempt && attempt.Task.Kind.Slotted() { // service attempts write little, and the job needs them
 		h.fault = cmp.Or(h.fault, fmt.Errorf("disk %s cannot take its log: %w", h.set.cfg.LogDir, err))
 		h.killLocked()
 	}
 }
 
-// over notes that the attempt is over, and says whether the worker may run another.
-func (h *handle) over() bool {
+// attemptEnded records the end of the attempt, and reports whether the worker may run
+// another.
+func (h *handle) attemptEnded() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running = wire.AttemptID{}
 	return h.fault == nil
 }
 
-// listen passes on what the worker says until its pipe ends. It tells whether it
-// said anything, as mapreduce.Main does at once.
+// listen passes on the worker's messages until its pipe ends. It reports whether there was
+// any: mapreduce.Main sends one at once.
 func (h *handle) listen(w Worker) (heard bool) {
 	for ; ; heard = true {
 		m, err := w.Conn().Receive()
 		if err != nil {
-			if garbled(err) {
-				h.giveUp(fmt.Errorf("its worker sent what is no message: %w", err))
+			if isMalformed(err) {
+				h.fail(fmt.Errorf("its worker sent a malformed message: %w", err))
 			}
 			return heard
 		}
 		ev := core.FromWorker{Worker: h.id, Message: m}
 		if done, ok := m.(*wire.WorkerDone); ok && done.Result.Error == "" {
-			l, asked := w.(loner)
-			ev.Alone = !asked || l.Alone()
-			if w, ok := w.(captured); ok {
+			l, ok := w.(aloneWorker)
+			ev.Alone = !ok || l.Alone()
+			if w, ok := w.(loggedWorker); ok {
 				w.Drain()
 			}
-			ev.Alone = h.over() && ev.Alone
+			ev.Alone = h.attemptEnded() && ev.Alone
 		}
 		h.set.cfg.Tell(ev)
 	}
 }
 
-// garbled says whether a message was at fault, and not the end of the pipe.
-func garbled(err error) bool {
+// isMalformed reports whether an error is due to a message, and not to the end of the
+// pipe.
+func isMalformed(err error) bool {
 	return !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrClosed) &&
 		!errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrDeadlineExceeded)
 }

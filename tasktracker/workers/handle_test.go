@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// receive waits for what must happen.
+// receive waits for an event that must happen.
 func receive(t *testing.T, done <-chan struct{}, what string) {
 	t.Helper()
 	select {
@@ -17,27 +17,27 @@ func receive(t *testing.T, done <-chan struct{}, what string) {
 	}
 }
 
-// sluggish is a worker that takes its time to be limited.
-type sluggish struct {
+// slowWorker is a worker whose Limit blocks.
+type slowWorker struct {
 	Worker
 	limiting, killed chan struct{}
 }
 
-func (w *sluggish) Limit(core.Limit, func(string)) {
+func (w *slowWorker) Limit(core.Limit, func(string)) {
 	close(w.limiting)
 	<-w.killed
 }
 
-func (w *sluggish) Kill() { close(w.killed) }
+func (w *slowWorker) Kill() { close(w.killed) }
 
-// TestKillWhileLimited: who kills a worker, the tracker's loop, waits for nothing.
+// TestKillWhileLimited: Kill, which the tracker's loop calls, never waits for Limit.
 func TestKillWhileLimited(t *testing.T) {
-	w := &sluggish{limiting: make(chan struct{}), killed: make(chan struct{})}
+	w := &slowWorker{limiting: make(chan struct{}), killed: make(chan struct{})}
 	h := newHandle(nil, 1, nil)
 	h.worker = w
 	applied, killed := make(chan struct{}), make(chan struct{})
 	go func() {
-		h.apply()
+		h.applyLimit()
 		close(applied)
 	}()
 	receive(t, w.limiting, "the limit")

@@ -1,28 +1,28 @@
-// Package workers is the tracker's side of its workers: it has them started, tells them
-// what tasktracker/core says, and tells the core what they say and how they end. A worker
-// is a process of a submission's program, or something that behaves like one: what a
-// [Starter] starts. How a process is kept apart from others, held to limits and killed is
-// package process's; in an embedded run workers are goroutines.
+// Package workers connects the tracker with its workers: it has them started, sends them the
+// core's messages, and passes their messages and their end to the core. A worker is a
+// process of a submission's program, or something that behaves like one, from a [Starter].
+// Package process starts, isolates, limits and kills processes; in an embedded run workers
+// are goroutines.
 //
-// # What a worker may do besides
+// # Optional methods
 //
-// A Worker may have the methods of loner, captured and limited. One that lacks them leaves
-// no processes behind, writes its attempts' logs itself, and has no limits.
+// A Worker may have the methods of aloneWorker, loggedWorker and limitedWorker. A worker
+// without them leaves no processes, writes its attempts' logs itself, and has no limits.
 //
 // # Invariants
 //
-//	W1  Each worker that is started, or cannot be, ends in one core.WorkerExited, the last
-//	    event of that worker.
-//	W2  The directories of an attempt are there, and its limits hold, before the worker hears
-//	    of it.
-//	W3  What an attempt wrote is in its logs when the core hears that it has ended well.
-//	W4  Start, Say, Limit and Kill do not wait, for a disk or for a worker that is being limited.
+//	W1  Each worker that was started, or could not be, ends in one core.WorkerExited,
+//	    which is its last event.
+//	W2  The directories of an attempt exist, and its limits hold, before the worker gets
+//	    its Run.
+//	W3  All output of an attempt is in its logs when the core learns of its success.
+//	W4  Start, Send, Limit and Kill never wait for a disk or a worker.
 //
 // # Concurrency
 //
-// All methods of a Set may be called by any goroutine. Each worker has three: one listens
-// to it, one writes to it, one waits for its end. [Set.Run] starts all of them on one
-// thread: the kernel ends a worker with the thread that started it.
+// Any goroutine may call any method of a Set. Each worker has three goroutines: one receives
+// its messages, one sends, one waits for its end. [Set.Run] starts all workers on one thread:
+// the kernel kills a worker when the thread that started it ends.
 package workers
 
 import (
@@ -39,71 +39,68 @@ import (
 
 // Starter starts workers: processes, or something that behaves like one.
 type Starter interface {
-	// Start starts a worker of a submission's program. The directory is its own:
-	// what it writes to stderr outside of attempts goes to the file stderr there.
-	// Calls come one at a time and should be quick.
+	// Start starts a worker of a submission's program. The directory is its own: outside
+	// of attempts, its stderr goes to the file stderr there. Calls come one at a time and
+	// should be quick.
 	Start(sub *wire.Submission, dir string) (Worker, error)
 }
 
 // Worker is a started worker.
 type Worker interface {
-	// Conn is the pipe to it. The tracker closes it once Wait has returned; the
-	// pipe must end when the worker does.
+	// Conn is the pipe to the worker. The tracker closes it after Wait; it must end when
+	// the worker does.
 	Conn() *wire.Conn
 
-	// Kill ends it with all it has started, at once and from any goroutine.
+	// Kill kills the worker and its children, at once and from any goroutine.
 	Kill()
 
-	// Wait waits until nothing of it runs any more, and says how it ended: nil is
-	// exit status 0. It is called once.
+	// Wait waits until all its processes have ended, and returns the exit status: nil is
+	// 0. It is called once.
 	Wait() error
 }
 
-// loner is a Worker that can tell whether it has left processes behind. One that
-// cannot has none.
-type loner interface{ Alone() bool }
+// aloneWorker is a Worker that may leave processes, and reports whether it has none.
+type aloneWorker interface{ Alone() bool }
 
-// captured is a Worker whose attempts' logs pass through this process. Capture is called
-// before each attempt, with the directory of its logs, and says which it is told of.
-// Failed is called when a log cannot be written. Drain has what was written so far in
-// the logs.
-type captured interface {
+// loggedWorker is a Worker whose attempts' logs pass through this process. Before each
+// attempt, Capture gets the directory of its logs and returns the one for the Run. It
+// calls failed if a log cannot be written. Drain writes pending output to the logs.
+type loggedWorker interface {
 	Capture(logs string, failed func(error)) (string, error)
 	Drain()
 }
 
-// limited is a Worker that can be held to a limit, which may take a while and may
-// come after its end. Exceeded is called, once, by another goroutine before the
-// worker is killed for it; it may wait.
-type limited interface {
+// limitedWorker is a Worker with limits. Limit may block, and may come after the worker's
+// end. Another goroutine calls exceeded, once, before the worker is killed; it may block.
+type limitedWorker interface {
 	Limit(most core.Limit, exceeded func(reason string))
 }
 
-// EndGrace is how long a worker may take to end by itself once its pipe is
-// closed, and what it has said may take to arrive once it has ended.
+// EndGrace is how long a worker may take to end after its pipe is closed, and how long its
+// last messages may take to arrive after its end.
 const EndGrace = 2 * time.Second
 
 // Config says what a Set needs.
 type Config struct {
-	Starter Starter          // closed by Stop if it is an io.Closer
-	Tell    func(core.Event) // is told what workers say and how they end
-	LogDir  string           // where attempts' logs are, for errors that name the disk
+	Starter Starter          // Stop closes it if it is an io.Closer
+	Tell    func(core.Event) // receives workers' messages and ends
+	LogDir  string           // directory of attempts' logs, named in errors
 }
 
 // Set has the workers of a tracker, by the core's numbers. Make one with [New].
 type Set struct {
-	cfg    Config
-	starts chan func() // see Run
-	lives  sync.WaitGroup
-	others sync.WaitGroup // goroutines besides
+	cfg     Config
+	starts  chan func() // see Run
+	running sync.WaitGroup
+	helpers sync.WaitGroup // other goroutines
 
-	mu sync.Mutex
-	by map[int]*handle
+	mu      sync.Mutex
+	handles map[int]*handle
 }
 
-// New makes a set without workers.
+// New returns a set without workers.
 func New(cfg Config) *Set {
-	return &Set{cfg: cfg, starts: make(chan func()), by: make(map[int]*handle)}
+	return &Set{cfg: cfg, starts: make(chan func()), handles: make(map[int]*handle)}
 }
 
 // Run starts workers, on one thread that lives until Stop.
@@ -114,30 +111,30 @@ func (s *Set) Run() {
 	}
 }
 
-// Start starts a worker of the submission that prepare gets, in a directory of its own.
+// Start starts a worker of the submission that prepare returns, in its own directory.
 func (s *Set) Start(worker int, dir string, prepare func() (*wire.Submission, error)) {
 	h := newHandle(s, worker, prepare)
 	s.mu.Lock()
-	s.by[worker] = h
+	s.handles[worker] = h
 	s.mu.Unlock()
-	s.lives.Go(func() { h.live(dir) })
+	s.running.Go(func() { h.run(dir) })
 }
 
-// Say sends a message to a worker, unless it has ended.
-func (s *Set) Say(worker int, m wire.Message) {
+// Send sends a message to a worker, unless it has ended.
+func (s *Set) Send(worker int, m wire.Message) {
 	if h := s.at(worker); h != nil {
 		h.out.Put(m)
 	}
 }
 
-// Limit says what the next attempt of a worker may take.
+// Limit sets the limit of a worker's next attempt.
 func (s *Set) Limit(most core.Limit) {
 	if h := s.at(most.Worker); h != nil {
 		h.limit(most)
 	}
 }
 
-// Kill ends a worker.
+// Kill kills a worker.
 func (s *Set) Kill(worker int) {
 	if h := s.at(worker); h != nil {
 		h.kill()
@@ -147,28 +144,28 @@ func (s *Set) Kill(worker int) {
 func (s *Set) at(worker int) *handle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.by[worker]
+	return s.handles[worker]
 }
 
 func (s *Set) remove(worker int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.by, worker)
+	delete(s.handles, worker)
 }
 
-// Stop kills all workers and waits for their end. None is started afterwards.
+// Stop kills all workers and waits for their end. Start must not be called afterwards.
 func (s *Set) Stop() (err error) {
 	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.by))
+	all := slices.Collect(maps.Values(s.handles))
 	s.mu.Unlock()
 	for _, h := range all {
 		h.kill()
 	}
-	s.lives.Wait()
+	s.running.Wait()
 	close(s.starts)
 	if c, ok := s.cfg.Starter.(io.Closer); ok {
 		err = c.Close()
 	}
-	s.others.Wait()
+	s.helpers.Wait()
 	return err
 }

@@ -15,18 +15,18 @@ import (
 // a second flow. Who waits is served as core.Share says: first the jobs that are named
 // and have had less than their share, in their order; then those not named, the one that
 // has had least; then those named once more.
-type ration struct {
+type rateLimiter struct {
 	rate  float64 // bytes a second
 	depth float64 // of the bucket
 
-	mu    sync.Mutex
-	at    time.Time // of the amounts
-	left  float64   // in the bucket; below 0 when more was taken than there was
-	named map[wire.JobID]*bucket
-	had   map[wire.JobID]float64 // bytes, of the others; see take
-	least float64                // of those served last
-	line  []*taker
-	timer *time.Timer
+	mu           sync.Mutex
+	at           time.Time // of the amounts
+	left         float64   // in the bucket; below 0 when more was taken than there was
+	named        map[wire.JobID]*bucket
+	received     map[wire.JobID]float64 // bytes, of the others; see take
+	lastReceived float64                // of those served last
+	queue        []*waiter
+	timer        *time.Timer
 }
 
 // bucket is a named job's own bucket.
@@ -37,7 +37,7 @@ type bucket struct {
 }
 
 // taker is a fetch that waits.
-type taker struct {
+type waiter struct {
 	job    wire.JobID
 	bytes  int
 	served chan struct{} // closed when it need not wait
@@ -45,18 +45,18 @@ type taker struct {
 
 // rationDepth is for how long a bucket that is not taken from fills: small, so that
 // who comes does not wait for others' long bursts.
-const rationDepth = 100 * time.Millisecond
+const burstTime = 100 * time.Millisecond
 
 // manyJobs is of how many jobs it is remembered what they have had.
-const manyJobs = 1000
+const maxJobs = 1000
 
-func newRation(rate float64) *ration {
-	depth := rate * rationDepth.Seconds()
-	return &ration{rate: rate, depth: depth, left: depth, at: time.Now(), had: make(map[wire.JobID]float64)}
+func newRateLimiter(rate float64) *rateLimiter {
+	depth := rate * burstTime.Seconds()
+	return &rateLimiter{rate: rate, depth: depth, left: depth, at: time.Now(), received: make(map[wire.JobID]float64)}
 }
 
 // share replaces the shares. A job that had one keeps what it has saved.
-func (r *ration) share(list []wire.JobShare) {
+func (r *rateLimiter) share(list []wire.JobShare) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fill()
@@ -77,14 +77,14 @@ func (r *ration) share(list []wire.JobShare) {
 }
 
 // take waits until a job's fetch that has read some bytes may go on.
-func (r *ration) take(ctx context.Context, job wire.JobID, bytes int) error {
-	t := &taker{job, bytes, make(chan struct{})}
+func (r *rateLimiter) wait(ctx context.Context, job wire.JobID, bytes int) error {
+	t := &waiter{job, bytes, make(chan struct{})}
 	r.mu.Lock()
-	if len(r.had) > manyJobs {
-		clear(r.had)
+	if len(r.received) > maxJobs {
+		clear(r.received)
 	}
-	r.had[job] = max(r.had[job], r.least) // who comes has no claim to what it did not ask for
-	r.line = append(r.line, t)
+	r.received[job] = max(r.received[job], r.lastReceived) // who comes has no claim to what it did not ask for
+	r.queue = append(r.queue, t)
 	r.serve()
 	r.mu.Unlock()
 	select {
@@ -94,20 +94,20 @@ func (r *ration) take(ctx context.Context, job wire.JobID, bytes int) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.line = slices.DeleteFunc(r.line, func(x *taker) bool { return x == t })
+	r.queue = slices.DeleteFunc(r.queue, func(x *waiter) bool { return x == t })
 	return context.Cause(ctx)
 }
 
 // serve lets go on who may, and comes again when the next one may.
-func (r *ration) serve() {
+func (r *rateLimiter) serve() {
 	r.fill()
-	for r.left > 0 && len(r.line) > 0 {
+	for r.left > 0 && len(r.queue) > 0 {
 		i := r.next()
-		r.charge(r.line[i])
-		close(r.line[i].served)
-		r.line = slices.Delete(r.line, i, i+1)
+		r.charge(r.queue[i])
+		close(r.queue[i].served)
+		r.queue = slices.Delete(r.queue, i, i+1)
 	}
-	if len(r.line) == 0 {
+	if len(r.queue) == 0 {
 		return
 	}
 	wait := time.Duration(math.Ceil((1 - r.left) / r.rate * float64(time.Second)))
@@ -118,14 +118,14 @@ func (r *ration) serve() {
 	}
 }
 
-func (r *ration) again() {
+func (r *rateLimiter) again() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.serve()
 }
 
 // fill lets flow in what has come since.
-func (r *ration) fill() {
+func (r *rateLimiter) fill() {
 	now := time.Now()
 	came := now.Sub(r.at).Seconds() * r.rate
 	r.at = now
@@ -136,17 +136,17 @@ func (r *ration) fill() {
 }
 
 // next is the place in the line of who goes next; of one job, the first.
-func (r *ration) next() int {
+func (r *rateLimiter) next() int {
 	best := 0
-	for i := 1; i < len(r.line); i++ {
-		if r.before(r.line[i].job, r.line[best].job) {
+	for i := 1; i < len(r.queue); i++ {
+		if r.before(r.queue[i].job, r.queue[best].job) {
 			best = i
 		}
 	}
 	return best
 }
 
-func (r *ration) before(a, b wire.JobID) bool {
+func (r *rateLimiter) before(a, b wire.JobID) bool {
 	if a == b {
 		return false
 	}
@@ -155,7 +155,7 @@ func (r *ration) before(a, b wire.JobID) bool {
 	case x != y:
 		return x < y
 	case x == unnamed:
-		return cmp.Or(cmp.Compare(r.had[a], r.had[b]), a.Compare(b)) < 0
+		return cmp.Or(cmp.Compare(r.received[a], r.received[b]), a.Compare(b)) < 0
 	default:
 		return r.named[a].rank < r.named[b].rank
 	}
@@ -168,7 +168,7 @@ const (
 	beyondShare
 )
 
-func (r *ration) class(job wire.JobID) int {
+func (r *rateLimiter) class(job wire.JobID) int {
 	b := r.named[job]
 	switch {
 	case b == nil:
@@ -180,14 +180,14 @@ func (r *ration) class(job wire.JobID) int {
 	}
 }
 
-func (r *ration) charge(t *taker) {
+func (r *rateLimiter) charge(t *waiter) {
 	n := float64(t.bytes)
 	r.left -= n
 	switch r.class(t.job) {
 	case withinShare:
 		r.named[t.job].left -= n
 	case unnamed:
-		r.least = r.had[t.job]
-		r.had[t.job] += n
+		r.lastReceived = r.received[t.job]
+		r.received[t.job] += n
 	}
 }

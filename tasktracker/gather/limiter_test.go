@@ -16,7 +16,7 @@ func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
 // fetchers take from a ration as fast as they may.
 type fetchers struct {
-	ration *ration
+	ration *rateLimiter
 	ctx    context.Context
 	mu     sync.Mutex
 	got    map[int]float64 // bytes, by job
@@ -28,7 +28,7 @@ func (f *fetchers) begin(job, fetches, bytes int, most float64) {
 	ctx := f.ctx
 	for range fetches {
 		f.wait.Go(func() {
-			for f.took(job, 0) < most && f.ration.take(ctx, jobN(job), bytes) == nil {
+			for f.took(job, 0) < most && f.ration.wait(ctx, jobN(job), bytes) == nil {
 				f.took(job, bytes)
 			}
 		})
@@ -98,7 +98,7 @@ func TestRation(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				f := &fetchers{ration: newRation(1e6), ctx: ctx, got: make(map[int]float64)}
+				f := &fetchers{ration: newRateLimiter(1e6), ctx: ctx, got: make(map[int]float64)}
 				f.ration.share(c.shares)
 				c.begin(f)
 				got := f.during(10 * time.Second)
@@ -120,7 +120,7 @@ func TestRation(t *testing.T) {
 func TestRationChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f := &fetchers{ration: newRation(1e6), ctx: ctx, got: make(map[int]float64)}
+		f := &fetchers{ration: newRateLimiter(1e6), ctx: ctx, got: make(map[int]float64)}
 		f.begin(1, 4, 32<<10, 1e300)
 		other, stop := context.WithCancelCause(t.Context())
 		f.ctx = other // of those that begin from here on
@@ -139,7 +139,7 @@ func TestRationChanges(t *testing.T) {
 				t.Errorf("step %d: %v", i, got)
 			}
 		}
-		if err := f.ration.take(other, jobN(2), 1<<20); fmt.Sprint(err) != "enough" {
+		if err := f.ration.wait(other, jobN(2), 1<<20); fmt.Sprint(err) != "enough" {
 			t.Errorf("a take that was cancelled: %v", err)
 		}
 		cancel()
