@@ -11,27 +11,27 @@ import (
 )
 
 // moodyLogs starts workers whose logs fail when a test says so.
-type moodyLogs struct {
+type failingLogs struct {
 	workers.Starter
 	failed  chan func(error)
 	atDrain chan error // what the next Drain finds
 }
 
-type moodyWorker struct {
+type failingWorker struct {
 	workers.Worker
-	logs *moodyLogs
+	logs *failingLogs
 	last func(error)
 }
 
-func (s *moodyLogs) Start(sub *wire.Submission, dir string) (workers.Worker, error) {
+func (s *failingLogs) Start(sub *wire.Submission, dir string) (workers.Worker, error) {
 	w, err := s.Starter.Start(sub, dir)
 	if err != nil {
 		return nil, err
 	}
-	return &moodyWorker{Worker: w, logs: s}, nil
+	return &failingWorker{Worker: w, logs: s}, nil
 }
 
-func (w *moodyWorker) Capture(logs string, failed func(error)) (string, error) {
+func (w *failingWorker) Capture(logs string, failed func(error)) (string, error) {
 	w.last = failed
 	w.logs.failed <- failed
 	return w.Worker.(interface {
@@ -39,7 +39,7 @@ func (w *moodyWorker) Capture(logs string, failed func(error)) (string, error) {
 	}).Capture(logs, failed)
 }
 
-func (w *moodyWorker) Drain() {
+func (w *failingWorker) Drain() {
 	select {
 	case err := <-w.logs.atDrain:
 		w.last(err)
@@ -51,11 +51,11 @@ func (w *moodyWorker) Drain() {
 // of the same worker.
 func TestWhoseLogFails(t *testing.T) {
 	dir := trackerDir(t)
-	moody := &moodyLogs{
+	moody := &failingLogs{
 		Starter: process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs}),
 		failed:  make(chan func(error), 10), atDrain: make(chan error, 1),
 	}
-	l := startUnwelcome(t, Config{ID: "t1", Dir: dir, Workers: moody})
+	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Workers: moody})
 	l.connect(1)
 	full := errors.New("no room")
 	waiting := func(n int) (wire.AttemptID, func(error)) {
@@ -67,7 +67,7 @@ func TestWhoseLogFails(t *testing.T) {
 	firstFailed := receive(t, moody.failed, "the attempt's logs")
 	second, _ := waiting(1)
 	firstFailed(full)
-	l.tell(&wire.Grant{Epoch: 1, Attempt: second})
+	l.send(&wire.Grant{Epoch: 1, Attempt: second})
 	if a, b := first.Counters.Get("pid", "self"), l.final(second, wire.AttemptSucceeded).Counters.Get("pid", "self"); a != b {
 		t.Errorf("the second attempt ran in process %d, the first in %d", b, a)
 	}

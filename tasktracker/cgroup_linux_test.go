@@ -43,7 +43,7 @@ func TestControlGroup(t *testing.T) {
 		}
 		children = strings.Fields(string(text))
 	}
-	l.tell(&wire.Kill{Epoch: 1, Attempt: id, Reason: "not wanted"})
+	l.send(&wire.Kill{Epoch: 1, Attempt: id, Reason: "not wanted"})
 	l.final(id, wire.AttemptKilled)
 	for _, child := range children {
 		pid, err := strconv.Atoi(child)

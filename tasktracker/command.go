@@ -17,11 +17,11 @@ func (l *loop) do(c core.Command) {
 	case core.Hangup:
 		l.hangup(c)
 	case core.ReadNonce:
-		l.askNonce(c)
+		l.requestNonce(c)
 	case core.KeepCluster:
-		l.wait.Go(func() { l.keep(clusterName, c.Cluster) })
+		l.wait.Go(func() { l.storeWord(clusterName, c.Cluster) })
 	case core.KeepStaging:
-		l.wait.Go(func() { l.keep(stagingName, c.Staging) })
+		l.wait.Go(func() { l.storeWord(stagingName, c.Staging) })
 	case core.Leave:
 		l.cancel(ErrDrained)
 	case core.Quit:
@@ -60,7 +60,7 @@ func (l *loop) do(c core.Command) {
 }
 
 // doChores does, one after the other, what may wait for a disk and nobody waits for.
-func (l *loop) doChores() {
+func (l *loop) runChores() {
 	for do := range l.chores.All() {
 		do()
 	}

@@ -78,7 +78,7 @@ func writeWord(dir, name, word string) error {
 	return nil
 }
 
-func (l *loop) keep(name, word string) {
+func (l *loop) storeWord(name, word string) {
 	if err := writeWord(l.cfg.Dir, name, word); err != nil {
 		l.cancel(err)
 	}

@@ -71,7 +71,7 @@ func TestForeignDisk(t *testing.T) {
 	if err := os.WriteFile(thesis, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := startUnwelcome(t, Config{ID: "t1", Dir: dir, Disks: []string{dir, disk}})
+	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Disks: []string{dir, disk}})
 	l.connect(1)
 	for m := range 3 {
 		l.succeed(wire.Map, m, doMap)
@@ -92,7 +92,7 @@ func TestOlderDirectory(t *testing.T) {
 	if err := errors.Join(l.stop(), os.Remove(l.path(layout.Marker))); err != nil {
 		t.Fatal(err)
 	}
-	again := startUnwelcome(t, Config{ID: "t1", Dir: l.dir})
+	again := startUnregistered(t, Config{ID: "t1", Dir: l.dir})
 	inventory := again.connect(1)
 	if as := inventory.Attempts; len(as) != 1 || as[0].Attempt.N != made.Attempt {
 		t.Errorf("inventory is %+v", as)
@@ -110,11 +110,11 @@ func TestStagingIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	staging := "file://" + filepath.Dir(filepath.Dir(file))
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Staging: ""})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Staging: ""})
 	l.accept()
-	l.tell(&wire.Staging{File: "file://" + file})
+	l.send(&wire.Staging{File: "file://" + file})
 	await[*wire.Hello](l, nil)
-	l.tell(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: deadline, Cluster: "c1"})
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: deadline, Cluster: "c1"})
 	await[*wire.Inventory](l, nil)
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
@@ -124,12 +124,12 @@ func TestStagingIsPinned(t *testing.T) {
 	}
 	refuses := func(cfg Config, other string) {
 		t.Helper()
-		log := new(said)
+		log := new(logBuffer)
 		cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-		l = startUnwelcome(t, cfg)
+		l = startUnregistered(t, cfg)
 		l.accept()
-		l.tell(&wire.Staging{File: dfs.Join(other, wire.StagingClusters, "c1")})
-		for range l.heard { // it hangs up
+		l.send(&wire.Staging{File: dfs.Join(other, wire.StagingClusters, "c1")})
+		for range l.received { // it hangs up
 		}
 		if err := l.stop(); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestOutsideStaging(t *testing.T) {
 		{"program without a hash", stageProgramAs(t, wire.Program{Path: "file://" + uploaded}), "without its SHA-256"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Staging: "file://" + root})
+			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Staging: "file://" + root})
 			l.connect(1)
 			l.staging = c.staging
 			if c.want == "" {

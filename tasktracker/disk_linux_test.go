@@ -17,12 +17,12 @@ import (
 // told to be lost, homes gather anew, attempts go to the other disk.
 func TestDiskFails(t *testing.T) {
 	good, bad := t.TempDir(), filepath.Join(t.TempDir(), "disk")
-	l := startUnwelcome(t, Config{ID: "t1", Dir: good, Disks: []string{bad, good}})
+	l := startUnregistered(t, Config{ID: "t1", Dir: good, Disks: []string{bad, good}})
 	l.connect(1)
 	on := l.succeed(wire.Map, 0, doMap).Output // the first goes to the first disk
 	other := l.succeed(wire.Map, 1, doMap).Output
-	l.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
-	l.tell(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*on, *other}})
+	l.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
+	l.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*on, *other}})
 	await(l, func(h *wire.HomeReport) bool { return h.Complete })
 
 	if err := errors.Join(os.RemoveAll(bad), os.WriteFile(bad, nil, 0o666)); err != nil {
@@ -39,7 +39,7 @@ func TestDiskFails(t *testing.T) {
 		t.Errorf("lost is %+v", lost)
 	}
 	again := l.succeed(wire.Map, 0, doMap).Output
-	l.tell(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*again}})
+	l.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*again}})
 	await(l, func(h *wire.HomeReport) bool { return h.Complete })
 	for range 3 {
 		l.succeed(wire.Map, 4, doSucceed)
@@ -78,7 +78,7 @@ func sizeOf(dir string) (sum int64) {
 func TestAttemptFillsDisk(t *testing.T) {
 	const size = 100 << 20
 	disk := t.TempDir()
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{free: func(dir string) (int64, error) {
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{free: func(dir string) (int64, error) {
 		if dir != disk {
 			return size, nil
 		}
@@ -91,9 +91,9 @@ func TestAttemptFillsDisk(t *testing.T) {
 	if !strings.Contains(r.Error, "it has filled disk "+disk+" of tracker t1: its files take ") {
 		t.Errorf("error is %q", r.Error)
 	}
-	l.tell(&wire.Grant{Epoch: 1, Attempt: other})
+	l.send(&wire.Grant{Epoch: 1, Attempt: other})
 	for done := false; !done; {
-		switch m := receive(t, l.heard, "the other attempt's end").(type) {
+		switch m := receive(t, l.received, "the other attempt's end").(type) {
 		case *wire.Capacity:
 			t.Errorf("capacity is %+v", m)
 		case *wire.Report:
@@ -113,7 +113,7 @@ func TestFullByAttempt(t *testing.T) {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	defer unix.Unmount(disk, unix.MNT_DETACH)
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
 	l.connect(1)
 	other := l.launch(wire.Map, 0, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
@@ -122,7 +122,7 @@ func TestFullByAttempt(t *testing.T) {
 			t.Errorf("error is %q", r.Error)
 		}
 	}
-	l.tell(&wire.Grant{Epoch: 1, Attempt: other})
+	l.send(&wire.Grant{Epoch: 1, Attempt: other})
 	l.final(other, wire.AttemptSucceeded)
 	l.succeed(wire.Map, 2, doSucceed)
 }
@@ -134,7 +134,7 @@ func TestLogsFillDisk(t *testing.T) {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	l := startUnwelcome(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, Logs: Logs{Attempt: 100 << 20}})
+	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, Logs: Logs{Attempt: 100 << 20}})
 	l.connect(1)
 	r := l.fail(doGush)
 	if !strings.Contains(r.Error, "disk "+dir+" cannot take its log") || !strings.Contains(r.Error, "no space left") {
@@ -151,7 +151,7 @@ func TestFullDiskLeft(t *testing.T) {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	defer unix.Unmount(disk, unix.MNT_DETACH)
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk, t.TempDir()}})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk, t.TempDir()}})
 	l.connect(1)
 	l.succeed(wire.Map, 0, doSucceed) // the first goes to the first disk
 	l.succeed(wire.Map, 1, doSucceed)
@@ -177,7 +177,7 @@ func TestDiskIsFull(t *testing.T) {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	defer unix.Unmount(disk, unix.MNT_DETACH)
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
 	l.connect(1)
 	l.succeed(wire.Map, 0, doSucceed)
 	if err := os.WriteFile(filepath.Join(disk, "full"), make([]byte, 30<<20), 0o666); err != nil {

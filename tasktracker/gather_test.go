@@ -69,10 +69,10 @@ func TestUselessPeers(t *testing.T) {
 					Map: each + m, Attempt: 1000, Tracker: "bad", Addr: listener.Addr().String(), Digest: uint64(m + 1), Bytes: 10,
 				})
 			}
-			l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), hooks: hooks{fetchStall: 300 * time.Millisecond}})
+			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), hooks: hooks{fetchStall: 300 * time.Millisecond}})
 			l.connect(1)
-			l.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2 * each})
-			l.tell(&wire.Outputs{Epoch: 1, Job: job1, Outputs: outputs})
+			l.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2 * each})
+			l.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: outputs})
 			lost := make(map[int]bool)
 			gathered := 0
 			for len(lost) < each || gathered < each {
@@ -103,7 +103,7 @@ func TestSharedRate(t *testing.T) {
 	output, o := mapOutput(t, 256<<10)
 	peer := httptest.NewServer(shuffle.Handler(func(wire.JobID, int, int) (string, error) { return output, nil }))
 	defer peer.Close()
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), ShuffleRate: 1 << 20})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), ShuffleRate: 1 << 20})
 	l.connect(1)
 	begin := func(job, maps int) {
 		outputs := make([]wire.MapOutput, maps)
@@ -112,11 +112,11 @@ func TestSharedRate(t *testing.T) {
 				Map: m, Attempt: 1000, Tracker: "other", Addr: peer.Listener.Addr().String(), Digest: o.Digest, Bytes: o.Bytes,
 			}
 		}
-		l.tell(&wire.SetHome{Epoch: 1, Job: jobN(job), Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: maps})
-		l.tell(&wire.Outputs{Epoch: 1, Job: jobN(job), Outputs: outputs})
+		l.send(&wire.SetHome{Epoch: 1, Job: jobN(job), Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: maps})
+		l.send(&wire.Outputs{Epoch: 1, Job: jobN(job), Outputs: outputs})
 	}
 	begin(1, 10)
-	l.tell(&wire.Shares{Epoch: 1, Shares: []wire.JobShare{{Job: jobN(2), Share: 1}}})
+	l.send(&wire.Shares{Epoch: 1, Shares: []wire.JobShare{{Job: jobN(2), Share: 1}}})
 	begin(2, 2)
 	var complete []int
 	for len(complete) < 2 {

@@ -23,17 +23,17 @@ func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
 // leader is the job tracker's side of a tracker under test.
 type leader struct {
-	t       *testing.T
-	dir     string // the tracker's
-	staging string
-	dials   chan *wire.Conn // our ends of the streams the tracker opened
-	conn    *wire.Conn
-	heard   chan wire.Message // on conn
-	hello   *wire.Hello
-	addr    string
-	stop    func() error // ends the tracker
-	ended   func() error // waits for its end
-	next    int
+	t        *testing.T
+	dir      string // the tracker's
+	staging  string
+	dials    chan *wire.Conn // our ends of the streams the tracker opened
+	conn     *wire.Conn
+	received chan wire.Message // on conn
+	hello    *wire.Hello
+	addr     string
+	stop     func() error // ends the tracker
+	ended    func() error // waits for its end
+	next     int
 
 	hints       chan string  // what the tracker dials with
 	mute        *atomic.Bool // heartbeats are not acknowledged
@@ -43,13 +43,13 @@ type leader struct {
 // startTracker starts a tracker that runs this test's binary and welcomes it.
 func startTracker(t *testing.T, id, dir string, args ...string) *leader {
 	t.Helper()
-	l := startUnwelcome(t, Config{ID: id, Dir: dir}, args...)
+	l := startUnregistered(t, Config{ID: id, Dir: dir}, args...)
 	l.connect(1)
 	return l
 }
 
 // startUnwelcome starts one that is not welcomed yet.
-func startUnwelcome(t *testing.T, cfg Config, args ...string) *leader {
+func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	t.Helper()
 	l := &leader{
 		t: t, dir: cfg.Dir, dials: make(chan *wire.Conn, 1), staging: stage(t, args...),
@@ -147,7 +147,7 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 func (l *leader) connect(epoch uint64) *wire.Inventory {
 	l.t.Helper()
 	l.accept()
-	l.tell(&wire.Welcome{Epoch: epoch, Incarnation: l.incarnation, Lease: 3 * time.Second, Cluster: "c1"})
+	l.send(&wire.Welcome{Epoch: epoch, Incarnation: l.incarnation, Lease: 3 * time.Second, Cluster: "c1"})
 	return await[*wire.Inventory](l, nil)
 }
 
@@ -155,7 +155,7 @@ func (l *leader) connect(epoch uint64) *wire.Inventory {
 func (l *leader) accept() {
 	l.t.Helper()
 	l.conn = receive(l.t, l.dials, "a stream")
-	l.heard = make(chan wire.Message, 1000)
+	l.received = make(chan wire.Message, 1000)
 	go func(conn *wire.Conn, heard chan<- wire.Message, mute *atomic.Bool) {
 		for {
 			m, err := conn.Receive()
@@ -168,7 +168,7 @@ func (l *leader) accept() {
 			}
 			heard <- m
 		}
-	}(l.conn, l.heard, l.mute)
+	}(l.conn, l.received, l.mute)
 	l.t.Cleanup(func() { l.conn.Close() })
 	l.hello = await[*wire.Hello](l, nil)
 }
@@ -176,7 +176,7 @@ func (l *leader) accept() {
 // tokenOf is the token of a job, at every tracker.
 func tokenOf(job wire.JobID) string { return "token of " + job.String() }
 
-func (l *leader) tell(m wire.Message) {
+func (l *leader) send(m wire.Message) {
 	l.t.Helper()
 	switch m := m.(type) {
 	case *wire.Launch:
@@ -208,7 +208,7 @@ func (l *leader) heardWithin(limit time.Duration) <-chan wire.Message {
 	one := make(chan wire.Message, 1)
 	defer close(one)
 	select {
-	case m, open := <-l.heard:
+	case m, open := <-l.received:
 		if open {
 			one <- m
 		}
@@ -232,7 +232,7 @@ func (l *leader) launchAs(task wire.TaskID, m wire.Launch) wire.AttemptID {
 	m.Epoch, m.Attempt, m.Staging = 1, wire.AttemptID{Task: task, N: 1000 + l.next}, l.staging
 	m.Generation = wire.Generation{Epoch: 1, N: 1}
 	m.Timeout = cmp.Or(m.Timeout, time.Minute)
-	l.tell(&m)
+	l.send(&m)
 	return m.Attempt
 }
 

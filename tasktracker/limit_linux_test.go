@@ -12,7 +12,7 @@ import (
 func confinements(t *testing.T, test func(t *testing.T, l *leader)) {
 	for name, fresh := range map[string]bool{"groups": false, "no groups": true} {
 		t.Run(name, func(t *testing.T) {
-			l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: fresh})
+			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: fresh})
 			l.connect(1)
 			test(t, l)
 		})
@@ -40,7 +40,7 @@ func testMemoryLimit(t *testing.T, l *leader) {
 	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doHog, Memory: 256 << 20, Processes: 10})
 	r := l.final(id, wire.AttemptFailed)
 	mustNameLimit(t, r, "256 MiB")
-	l.tell(&wire.Grant{Epoch: 1, Attempt: other})
+	l.send(&wire.Grant{Epoch: 1, Attempt: other})
 	l.final(other, wire.AttemptSucceeded)
 }
 

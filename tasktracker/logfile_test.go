@@ -42,7 +42,7 @@ func checkEnds(t *testing.T, got, all string, most int) {
 // runs, and are served with their first and last part.
 func TestLongLogs(t *testing.T) {
 	const most = 1 << 20
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: most}})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: most}})
 	l.connect(1)
 	var all strings.Builder
 	for n := range floodLines {
@@ -65,7 +65,7 @@ func TestLongLogs(t *testing.T) {
 	if n := size(); n > most {
 		t.Errorf("the logs of a running attempt take %d bytes", n)
 	}
-	l.tell(&wire.Grant{Epoch: 1, Attempt: id})
+	l.send(&wire.Grant{Epoch: 1, Attempt: id})
 	l.final(id, wire.AttemptSucceeded)
 	if n := size(); n > most {
 		t.Errorf("the logs take %d bytes", n)
@@ -93,7 +93,7 @@ func TestLongLogs(t *testing.T) {
 
 // TestLogsBeforeAttempts: what a program writes before it runs an attempt is bounded too.
 func TestLogsBeforeAttempts(t *testing.T) {
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: MinAttemptLogs}}, "-crash", "-flood")
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: MinAttemptLogs}}, "-crash", "-flood")
 	l.connect(1)
 	r := l.fail(doSucceed)
 	if !strings.HasSuffix(r.Log, "crash before the first message") {

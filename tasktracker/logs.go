@@ -42,11 +42,11 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 }
 
 // logsEvery is how often the logs of ended jobs are looked through.
-const logsEvery = 10 * time.Minute
+const logSweepPeriod = 10 * time.Minute
 
 // keepLogs removes the logs of ended jobs as they get too old or too many.
 func (l *loop) keepLogs() {
-	tick := time.NewTicker(logsEvery)
+	tick := time.NewTicker(logSweepPeriod)
 	defer tick.Stop()
 	for {
 		l.sweepLogs(time.Now())

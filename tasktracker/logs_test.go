@@ -18,8 +18,8 @@ func TestServeLog(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	id := l.launch(wire.Map, 0, doExit)
 	l.final(id, wire.AttemptFailed)
-	l.tell(&wire.DropJob{Epoch: 1, Job: job1})                          // the logs stay
-	l.tell(&wire.SetHome{Epoch: 1, Job: jobN(2), Token: tokenOf(job1)}) // whose logs may be asked for alike
+	l.send(&wire.DropJob{Epoch: 1, Job: job1})                          // the logs stay
+	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2), Token: tokenOf(job1)}) // whose logs may be asked for alike
 	await(l, func(h *wire.HomeReport) bool { return h.Job == jobN(2) })
 	var all strings.Builder
 	for i := range 30 {
@@ -80,7 +80,7 @@ func TestLogsAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := Config{ID: "t1", Dir: dir, Logs: Logs{Age: time.Hour}}
-	l := startUnwelcome(t, cfg)
+	l := startUnregistered(t, cfg)
 	l.connect(1)
 	for end := time.Now().Add(deadline); ; {
 		if _, err := os.Stat(old); err != nil {

@@ -65,7 +65,7 @@ func TestWarmWorker(t *testing.T) {
 	l.final(second, wire.AttemptKilled)
 	commits := l.launch(wire.Map, 1, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == commits && r.State == wire.AttemptReady })
-	l.tell(&wire.Grant{Epoch: 1, Attempt: commits})
+	l.send(&wire.Grant{Epoch: 1, Attempt: commits})
 	third := l.final(commits, wire.AttemptSucceeded)
 	if a, b := first.Counters.Get("pid", "self"), third.Counters.Get("pid", "self"); a != b {
 		t.Errorf("the second attempt ran in process %d, the first in %d", b, a)
@@ -164,7 +164,7 @@ func TestKillEndsTheGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.tell(&wire.Kill{Epoch: 1, Attempt: id, Reason: "not wanted"})
+	l.send(&wire.Kill{Epoch: 1, Attempt: id, Reason: "not wanted"})
 	if r := l.final(id, wire.AttemptKilled); r.Error != "not wanted" {
 		t.Errorf("error is %q", r.Error)
 	}

@@ -50,13 +50,13 @@ func TestProgramByHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []wire.AttemptID{first, second} {
-		l.tell(&wire.Grant{Epoch: 1, Attempt: id})
+		l.send(&wire.Grant{Epoch: 1, Attempt: id})
 		l.final(id, wire.AttemptSucceeded)
 	}
 	l.fail(doExit)
 	l.succeed(wire.Map, 0, doSucceed)
-	l.tell(&wire.DropJob{Epoch: 1, Job: job1, Done: staging})
-	l.tell(&wire.Kill{Epoch: 1, Attempt: first})
+	l.send(&wire.DropJob{Epoch: 1, Job: job1, Done: staging})
+	l.send(&wire.Kill{Epoch: 1, Attempt: first})
 	await(l, func(r *wire.Report) bool { return r.Attempt == first })
 	if err := l.stop(); err != nil {
 		t.Fatal(err)

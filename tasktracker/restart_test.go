@@ -17,13 +17,13 @@ import (
 func TestRestart(t *testing.T) {
 	dir, disk := t.TempDir(), t.TempDir()
 	cfg := Config{ID: "t1", Dir: dir, Disks: []string{dir, disk}}
-	l := startUnwelcome(t, cfg)
+	l := startUnregistered(t, cfg)
 	l.connect(1)
 	var made []*wire.MapOutput
 	for m := range 6 {
 		made = append(made, l.succeed(wire.Map, m, doMap).Output)
 	}
-	l.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 6})
+	l.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 6})
 	l.launch(wire.Map, 6, doHang)
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestRestart(t *testing.T) {
 	must(os.MkdirAll(filepath.Join(disk, core.JobsDir, job1.String(), "home-00007"), 0o777))
 	must(os.MkdirAll(filepath.Join(disk, core.JobsDir, "nonsense"), 0o777))
 
-	l = startUnwelcome(t, cfg)
+	l = startUnregistered(t, cfg)
 	inventory := l.connect(1)
 	if as := inventory.Attempts; len(as) != 2 || len(inventory.Homes) != 0 {
 		t.Fatalf("inventory is %+v", inventory)
@@ -71,7 +71,7 @@ func TestRestart(t *testing.T) {
 	}
 	// They are served to others.
 	b := startTracker(t, "b", t.TempDir())
-	b.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 1, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
+	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 1, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
 	outputs := &wire.Outputs{Epoch: 1, Job: job1}
 	for i, r := range inventory.Attempts {
 		o := *r.Result.Output
@@ -80,8 +80,8 @@ func TestRestart(t *testing.T) {
 	}
 	// The attempts' own map numbers are part of the address.
 	outputs.Outputs[0].Map, outputs.Outputs[1].Map = made[4].Map, made[5].Map
-	b.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 2}, Maps: 6})
-	b.tell(outputs)
+	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 2}, Maps: 6})
+	b.send(outputs)
 	await(b, func(h *wire.HomeReport) bool { return h.Partition == 0 && h.Maps == 2 })
 
 	// Nothing else is left of the job, and of these outputs nothing once it is dropped.
@@ -108,7 +108,7 @@ func TestRestart(t *testing.T) {
 // TestFresh: a directory for one run alone keeps nothing for the next.
 func TestFresh(t *testing.T) {
 	cfg := Config{ID: "t1", Dir: t.TempDir(), Temporary: true}
-	l := startUnwelcome(t, cfg)
+	l := startUnregistered(t, cfg)
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
 	if _, err := os.Stat(filepath.Join(filepath.Dir(core.MapOutputPath(cfg.Dir, job1, 0, o.Attempt)), core.ReportFile)); !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +117,7 @@ func TestFresh(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	l = startUnwelcome(t, cfg)
+	l = startUnregistered(t, cfg)
 	if inventory := l.connect(1); len(inventory.Attempts) > 0 {
 		t.Errorf("inventory is %+v", inventory)
 	}

@@ -101,7 +101,7 @@ func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	answer := make(chan bool, 1)
 	select {
-	case l.inbox <- func() { answer <- l.stream != nil && l.stream == l.welcomed }:
+	case l.inbox <- func() { answer <- l.stream != nil && l.stream == l.registered }:
 	case <-l.done:
 	case <-ctx.Done():
 	}

@@ -19,9 +19,9 @@ import (
 // the leader dies. A job tracker that has refused for what only an operator can
 // mend is not asked so often.
 const (
-	dialLeast  = 50 * time.Millisecond
-	dialMost   = 250 * time.Millisecond
-	faultPause = 2 * time.Second
+	minDialPause = 50 * time.Millisecond
+	maxDialPause = 250 * time.Millisecond
+	faultPause   = 2 * time.Second
 )
 
 // dialWait is how long one dial may take.
@@ -38,10 +38,10 @@ type stream struct {
 
 // link is what a tracker knows of its streams to job trackers. The loop's goroutine owns it.
 type link struct {
-	stream     *stream         // nil: none
-	welcomed   *stream         // the last one on which a leader has welcomed us
-	complaints map[string]bool // why streams were ended, since the last welcome
-	nonce      struct {
+	stream        *stream         // nil: none
+	registered    *stream         // the last one on which a leader has welcomed us
+	hangupReasons map[string]bool // why streams were ended, since the last welcome
+	nonce         struct {
 		busy bool            // it is being read
 		next *core.ReadNonce // as soon as that is done; nil: nothing
 	}
@@ -68,34 +68,34 @@ func (s *stream) write() {
 // A tracker that finds no job tracker says so after a time in which a restart or
 // an election would be over, and again now and then.
 const (
-	lonelyAfter = 5 * time.Second
-	lonelyAgain = time.Minute
+	noLeaderAfter = 5 * time.Second
+	noLeaderAgain = time.Minute
 )
 
 // connect keeps a stream open until the context ends.
 func (l *loop) connect(dial Dial) {
-	wait, leader := dialLeast, ""
+	wait, leader := minDialPause, ""
 	last := time.Now() // that a job tracker was there, or that its absence was told
-	patience := cmp.Or(l.cfg.hooks.lonelyAfter, lonelyAfter)
+	patience := cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
 	for l.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(l.ctx, dialWait)
 		conn, err := dial(ctx, leader)
 		cancel()
 		leader = ""
-		most := dialMost
+		most := maxDialPause
 		if err != nil {
 			if l.ctx.Err() == nil && time.Since(last) >= patience {
 				l.cfg.Logger.Warn("no job tracker is found, still looking", "error", err)
-				last, patience = time.Now(), lonelyAgain
+				last, patience = time.Now(), noLeaderAgain
 			}
 		} else {
-			end := l.converse(conn)
-			last, patience = time.Now(), cmp.Or(l.cfg.hooks.lonelyAfter, lonelyAfter)
+			end := l.serveStream(conn)
+			last, patience = time.Now(), cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
 			leader = end.leader
-			if end.welcomed {
-				wait = dialLeast
+			if end.registered {
+				wait = minDialPause
 			}
-			if end.asked && !end.welcomed {
+			if end.nonceAsked && !end.registered {
 				most = faultPause
 			}
 		}
@@ -111,14 +111,14 @@ func (l *loop) connect(dial Dial) {
 }
 
 // outcome is what a stream was good for.
-type outcome struct {
-	welcomed bool
-	asked    bool   // for the nonce
-	leader   string // who leads instead, when the job tracker has said so
+type streamResult struct {
+	registered bool
+	nonceAsked bool   // for the nonce
+	leader     string // who leads instead, when the job tracker has said so
 }
 
 // converse serves a stream until it ends.
-func (l *loop) converse(conn *wire.Conn) (end outcome) {
+func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 	s := &stream{conn: conn, queue: wire.NewQueue[wire.Message](streamQueue)}
 	stop := context.AfterFunc(l.ctx, func() { conn.Close() })
 	defer stop()
@@ -137,9 +137,9 @@ func (l *loop) converse(conn *wire.Conn) (end outcome) {
 		}
 		switch m := m.(type) {
 		case *wire.Welcome:
-			end.welcomed = true
+			end.registered = true
 		case *wire.Staging:
-			end.asked = true
+			end.nonceAsked = true
 		case *wire.Refuse:
 			end.leader = m.Leader
 		}
@@ -162,13 +162,13 @@ func (l *loop) converse(conn *wire.Conn) (end outcome) {
 
 func (l *loop) fromLeader(m wire.Message) {
 	if w, ok := m.(*wire.Welcome); ok {
-		clear(l.complaints)
-		l.welcomed = l.stream
+		clear(l.hangupReasons)
+		l.registered = l.stream
 		l.cfg.Logger.Info("registered", "cluster", w.Cluster, "epoch", w.Epoch, "incarnation", w.Incarnation)
 	}
 	job, _ := jobOf(m)
 	had := l.core.Has(job)
-	l.learn(m)
+	l.learnToken(m)
 	l.step(core.FromLeader{Message: m})
 	switch has := l.core.Has(job); {
 	case has && !had:
@@ -177,12 +177,12 @@ func (l *loop) fromLeader(m wire.Message) {
 		l.cfg.Logger.Info("job has ended, what it left here goes", "job", job)
 	}
 	if m, ok := m.(*wire.DropJob); ok {
-		l.dropped(m.Job)
+		l.jobDropped(m.Job)
 	}
 }
 
 // maxComplaints bounds those that are remembered.
-const maxComplaints = 100
+const maxHangupReasons = 100
 
 // hangup ends the stream at the core's wish. The same complaint is made once until
 // a job tracker welcomes us; several take turns where one leads and others do not.
@@ -191,12 +191,12 @@ func (l *loop) hangup(c core.Hangup) {
 	if c.Fault {
 		level = slog.LevelError
 	}
-	if l.complaints[c.Reason] {
+	if l.hangupReasons[c.Reason] {
 		level = slog.LevelDebug
-	} else if len(l.complaints) >= maxComplaints {
-		clear(l.complaints)
+	} else if len(l.hangupReasons) >= maxHangupReasons {
+		clear(l.hangupReasons)
 	}
-	l.complaints[c.Reason] = true
+	l.hangupReasons[c.Reason] = true
 	l.cfg.Logger.Log(l.ctx, level, "stream to the job tracker ended", "reason", c.Reason)
 	if s := l.stream; s != nil {
 		l.stream = nil
@@ -209,7 +209,7 @@ const maxNonce = 1 << 10
 
 // askNonce reads the nonce, once at a time: where the staging directory hangs, every
 // stream asks for it anew.
-func (l *loop) askNonce(c core.ReadNonce) {
+func (l *loop) requestNonce(c core.ReadNonce) {
 	l.nonce.next = &c
 	l.nextNonce()
 }

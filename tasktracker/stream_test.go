@@ -17,17 +17,17 @@ import (
 )
 
 func TestStagingNonce(t *testing.T) {
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir()})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir()})
 	file := nonceFile(t)
 	ask := func() {
 		l.accept()
-		l.tell(&wire.Staging{File: "file://" + file})
+		l.send(&wire.Staging{File: "file://" + file})
 	}
 	ask()
 	if m := await[*wire.NoStaging](l, nil); !strings.Contains(m.Reason, file) {
 		t.Errorf("no staging: %q", m.Reason)
 	}
-	l.tell(&wire.Refuse{Reason: "staging is not shared"})
+	l.send(&wire.Refuse{Reason: "staging is not shared"})
 	if err := os.WriteFile(file, []byte("n1"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestStagingNonce(t *testing.T) {
 	if m := await[*wire.Hello](l, nil); m.Nonce != "n1" {
 		t.Errorf("nonce is %q", m.Nonce)
 	}
-	l.tell(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c1"})
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c1"})
 	await[*wire.Inventory](l, nil)
 	l.conn.Close()
 	if l.connect(2); l.hello.Nonce != "n1" {
@@ -82,17 +82,17 @@ func TestStagingHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	fs := &hangingFS{file: "file://" + file, opened: make(chan struct{}, 10), release: make(chan struct{})}
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), FS: fs})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), FS: fs})
 	for range 2 {
 		l.accept()
-		l.tell(&wire.Staging{File: fs.file})
-		l.tell(&wire.Staging{File: fs.file}) // which none expects: the first one was heard
-		for range l.heard {
+		l.send(&wire.Staging{File: fs.file})
+		l.send(&wire.Staging{File: fs.file}) // which none expects: the first one was heard
+		for range l.received {
 		}
 	}
 	receive(t, fs.opened, "the first look at the file")
 	l.accept()
-	l.tell(&wire.Staging{File: fs.file})
+	l.send(&wire.Staging{File: fs.file})
 	close(fs.release)
 	if m := await[*wire.Hello](l, nil); m.Nonce != "n1" {
 		t.Errorf("nonce is %q", m.Nonce)
@@ -103,9 +103,9 @@ func TestStagingHangs(t *testing.T) {
 }
 
 func TestHint(t *testing.T) {
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir()})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir()})
 	l.accept()
-	l.tell(&wire.Refuse{Reason: "j2 leads", Leader: "j2:1"})
+	l.send(&wire.Refuse{Reason: "j2 leads", Leader: "j2:1"})
 	l.connect(1)
 	l.conn.Close()
 	l.connect(2)
@@ -118,10 +118,10 @@ func TestHint(t *testing.T) {
 
 // TestSilentLeader: a leader that does not answer heartbeats is left.
 func TestSilentLeader(t *testing.T) {
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir()})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir()})
 	l.accept()
 	l.mute.Store(true)
-	l.tell(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 300 * time.Millisecond})
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 300 * time.Millisecond})
 	await[*wire.Inventory](l, nil)
 	running := l.launch(wire.Map, 0, doCommit)
 	inventory := l.connect(2) // with a longer lease
@@ -138,10 +138,10 @@ func TestCluster(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	l = startUnwelcome(t, Config{ID: "t1", Dir: dir})
+	l = startUnregistered(t, Config{ID: "t1", Dir: dir})
 	l.accept()
-	l.tell(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c2"})
-	for range l.heard { // until the tracker closes the stream
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c2"})
+	for range l.received { // until the tracker closes the stream
 	}
 	err := l.ended()
 	for _, want := range []string{dir, "c1", "c2"} {
@@ -167,7 +167,7 @@ func TestNewIncarnation(t *testing.T) {
 // TestSecondDisk: each disk is one tracker's alone, too.
 func TestSecondDisk(t *testing.T) {
 	disk := t.TempDir()
-	startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
+	startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
 	second, err := New(Config{ID: "t2", Host: "here", Service: Service{Listen: "127.0.0.1:0"}, Dir: t.TempDir(), Disks: []string{disk}, FS: local.FS{}})
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestSecondDisk(t *testing.T) {
 func TestLonelyTracker(t *testing.T) {
 	said := make(chan string, 100)
 	tracker, err := New(Config{
-		ID: "t1", Dir: t.TempDir(), Host: "here", Service: Service{Listen: "127.0.0.1:0"}, MapSlots: 1, FS: local.FS{}, hooks: hooks{lonelyAfter: time.Millisecond},
+		ID: "t1", Dir: t.TempDir(), Host: "here", Service: Service{Listen: "127.0.0.1:0"}, MapSlots: 1, FS: local.FS{}, hooks: hooks{noLeaderAfter: time.Millisecond},
 		Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -215,12 +215,12 @@ func TestLonelyTracker(t *testing.T) {
 // says so once each.
 func TestComplaints(t *testing.T) {
 	said := make(chan string, 100)
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	for range 4 {
 		l.accept()
-		l.tell(&wire.Refuse{Reason: "this one does not lead"})
+		l.send(&wire.Refuse{Reason: "this one does not lead"})
 		l.accept()
-		l.tell(&wire.Refuse{Reason: "protocol version 2"})
+		l.send(&wire.Refuse{Reason: "protocol version 2"})
 	}
 	if err := l.stop(); err != nil {
 		t.Fatal(err)

@@ -132,9 +132,9 @@ type Logs struct {
 
 // hooks are for tests.
 type hooks struct {
-	fetchStall  time.Duration                   // see gather.Config; 0: its own
-	lonelyAfter time.Duration                   // see connect; 0: its own
-	free        func(dir string) (int64, error) // see disks.Config; nil: as the system says
+	fetchStall    time.Duration                   // see gather.Config; 0: its own
+	noLeaderAfter time.Duration                   // see connect; 0: its own
+	free          func(dir string) (int64, error) // see disks.Config; nil: as the system says
 }
 
 // How long and how many of the logs of ended jobs are kept if nothing else is said.
@@ -263,7 +263,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	l.serve(listener)
 	l.wait.Go(l.workers.Run)
 	l.wait.Go(l.gather.LookUps)
-	l.wait.Go(l.doChores)
+	l.wait.Go(l.runChores)
 	l.wait.Go(func() { l.restore(outputs) })
 	l.wait.Go(l.reportDisks)
 	for i, disk := range t.cfg.Disks {
@@ -295,16 +295,16 @@ func (t *Tracker) staging() (string, error) {
 
 // loop is a running tracker.
 type loop struct {
-	cfg    Config
-	core   *core.Core
-	link                 // to job trackers
-	inbox  chan func()   // what to do on the loop's goroutine
-	done   chan struct{} // closed when that has ended
-	begin  time.Time
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	wait   sync.WaitGroup
-	loose  sync.WaitGroup // see detached
+	cfg          Config
+	core         *core.Core
+	link                       // to job trackers
+	inbox        chan func()   // what to do on the loop's goroutine
+	done         chan struct{} // closed when that has ended
+	started      time.Time
+	ctx          context.Context
+	cancel       context.CancelCauseFunc
+	wait         sync.WaitGroup
+	detachedWork sync.WaitGroup // see detached
 
 	// What carries out the core's commands.
 	disks    *disks.Set
@@ -323,8 +323,8 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		addr = listener.Addr().String()
 	}
 	l := &loop{
-		cfg: cfg, disks: dirs, inbox: make(chan func(), 64), done: make(chan struct{}), begin: time.Now(),
-		link:   link{complaints: make(map[string]bool)},
+		cfg: cfg, disks: dirs, inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
+		link:   link{hangupReasons: make(map[string]bool)},
 		chores: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
@@ -350,13 +350,13 @@ func processNumber() uint64 {
 
 // detached does what may hang for ever, as a look at a bad disk or a network file
 // system. The end of the tracker waits for it a little.
-func (l *loop) detached(do func()) { l.loose.Go(do) }
+func (l *loop) detached(do func()) { l.detachedWork.Go(do) }
 
 // awaitDetached waits for what is detached, unless it hangs.
 func (l *loop) awaitDetached() {
 	ended := make(chan struct{})
 	go func() {
-		l.loose.Wait()
+		l.detachedWork.Wait()
 		close(ended)
 	}()
 	select {
@@ -371,7 +371,7 @@ func (l *loop) loop() {
 	defer timer.Stop()
 	for {
 		if at, ok := l.core.Wake(); ok {
-			timer.Reset(max(at-time.Since(l.begin), 0))
+			timer.Reset(max(at-time.Since(l.started), 0))
 		} else {
 			timer.Stop()
 		}
@@ -398,7 +398,7 @@ func (l *loop) post(do func()) {
 func (l *loop) event(ev core.Event) { l.post(func() { l.step(ev) }) }
 
 func (l *loop) step(ev core.Event) {
-	for _, c := range l.core.Step(time.Since(l.begin), ev) {
+	for _, c := range l.core.Step(time.Since(l.started), ev) {
 		l.do(c)
 	}
 }

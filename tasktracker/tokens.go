@@ -11,7 +11,7 @@ import (
 )
 
 // learn takes the token in that comes with a message of the leader's.
-func (l *loop) learn(m wire.Message) {
+func (l *loop) learnToken(m wire.Message) {
 	job, token := jobOf(m)
 	if !l.tokens.Learn(job, token) {
 		return
@@ -37,7 +37,7 @@ func jobOf(m wire.Message) (job wire.JobID, token string) {
 }
 
 // dropped lets the token of a job go that is not here any more, but for its logs.
-func (l *loop) dropped(job wire.JobID) {
+func (l *loop) jobDropped(job wire.JobID) {
 	if l.core.Has(job) {
 		return // it was an older leader's wish
 	}
@@ -60,14 +60,14 @@ func (l *loop) forgetToken(job wire.JobID, learned int) {
 // after which tokens are known.
 func (l *loop) sweepTokens(known map[wire.JobID]int, live map[wire.JobID]bool) {
 	for job, learned := range known {
-		if !live[job] && !l.leaves(job) {
+		if !live[job] && !l.hasFiles(job) {
 			l.chores.Put(func() { l.forgetToken(job, learned) })
 		}
 	}
 }
 
 // leaves says whether files of a job are here.
-func (l *loop) leaves(job wire.JobID) bool {
+func (l *loop) hasFiles(job wire.JobID) bool {
 	if exists(filepath.Join(l.cfg.Dir, core.LogsDir, job.String())) {
 		return true
 	}

@@ -20,18 +20,18 @@ import (
 )
 
 // said collects what is logged.
-type said struct {
+type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *logBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(p)
 }
 
-func (s *said) String() string {
+func (s *logBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
@@ -65,18 +65,18 @@ func (l *leader) synced() {
 	l.t.Helper()
 	l.next++
 	id := wire.AttemptID{Task: wire.TaskID{Job: jobN(100), Kind: wire.Map}, N: 1000 + l.next}
-	l.tell(&wire.Kill{Epoch: 1, Attempt: id})
+	l.send(&wire.Kill{Epoch: 1, Attempt: id})
 	l.final(id, wire.AttemptKilled)
 }
 
 // TestTokensAreAsked: a job's outputs and logs are for its token alone, and its
 // outputs only as long as it has not ended; who is refused is logged.
 func TestTokensAreAsked(t *testing.T) {
-	log := new(said)
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil))})
+	log := new(logBuffer)
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil))})
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
-	l.tell(&wire.SetHome{Epoch: 1, Job: jobN(2)})
+	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2)})
 	l.synced()
 	base := "http://" + l.addr
 	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: o.Attempt}
@@ -106,7 +106,7 @@ func TestTokensAreAsked(t *testing.T) {
 		{logs, tokenOf(jobN(2)), true, 403, "not that of job_1_0001"},
 	} {
 		if c.ended {
-			l.tell(&wire.DropJob{Epoch: 1, Job: job1})
+			l.send(&wire.DropJob{Epoch: 1, Job: job1})
 			l.synced()
 		}
 		before := len(log.String())
@@ -129,7 +129,7 @@ func TestTokensAreAsked(t *testing.T) {
 func TestTokensStay(t *testing.T) {
 	dir, disk := filepath.Join(t.TempDir(), "made"), t.TempDir()
 	cfg := Config{ID: "t1", Dir: dir, Disks: []string{disk}, Logs: Logs{Age: time.Hour}}
-	l := startUnwelcome(t, cfg)
+	l := startUnregistered(t, cfg)
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
 	kept := filepath.Join(dir, token.Dir, job1.String())
@@ -146,7 +146,7 @@ func TestTokensStay(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	l = startUnwelcome(t, cfg)
+	l = startUnregistered(t, cfg)
 	l.connect(1)
 	base := "http://" + l.addr
 	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: o.Attempt}
@@ -161,9 +161,9 @@ func TestTokensStay(t *testing.T) {
 		}
 	}
 	// A job of which there are logs keeps its token, one without anything does not.
-	l.tell(&wire.SetHome{Epoch: 1, Job: jobN(2)})
-	l.tell(&wire.DropJob{Epoch: 1, Job: job1})
-	l.tell(&wire.DropJob{Epoch: 1, Job: jobN(2)})
+	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2)})
+	l.send(&wire.DropJob{Epoch: 1, Job: job1})
+	l.send(&wire.DropJob{Epoch: 1, Job: jobN(2)})
 	l.synced()
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestTokensStay(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	l = startUnwelcome(t, cfg)
+	l = startUnregistered(t, cfg)
 	l.connect(1)
 	waitUntil(t, "the token to go with the logs", func() bool { return !exists(kept) })
 	if status, text := get(t, strings.Replace(logs, base, "http://"+l.addr, 1), tokenOf(job1)); status != 403 {
@@ -196,7 +196,7 @@ func TestTokensStay(t *testing.T) {
 func TestDamagedTokens(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{ID: "t1", Dir: dir}
-	l := startUnwelcome(t, cfg)
+	l := startUnregistered(t, cfg)
 	l.connect(1)
 	output := func(job wire.JobID) *wire.MapOutput {
 		id := l.launchAs(wire.TaskID{Job: job, Kind: wire.Map}, wire.Launch{Index: doMap})
@@ -215,9 +215,9 @@ func TestDamagedTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	log := new(said)
+	log := new(logBuffer)
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-	l = startUnwelcome(t, cfg)
+	l = startUnregistered(t, cfg)
 	inventory := l.connect(1)
 	if len(inventory.Attempts) != 1 || inventory.Attempts[0].Attempt.Task.Job != jobN(2) {
 		t.Errorf("inventory is %+v", inventory)
@@ -238,7 +238,7 @@ func TestDamagedTokens(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	l = startUnwelcome(t, cfg)
+	l = startUnregistered(t, cfg)
 	l.connect(1)
 	if status, text := get(t, url(job1, again), tokenOf(job1)); status != 200 {
 		t.Errorf("its output after that: %d %s", status, text)
@@ -258,7 +258,7 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLoop(Config{Dir: dir, Disks: []string{dir}, Service: Service{Advertise: "here:1"}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, tokens, core.Config{})
-	launched := func() { l.learn(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
+	launched := func() { l.learnToken(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
 	kept := func(want bool) {
 		t.Helper()
 		done := false
@@ -275,7 +275,7 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 	launched()
 	kept(true)
 
-	l.dropped(job1)
+	l.jobDropped(job1)
 	launched()
 	kept(true)
 
@@ -290,13 +290,13 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 	kept(true)
 
 	l.sweepTokens(tokens.Known(), map[wire.JobID]bool{job1: true})
-	l.dropped(job1)
+	l.jobDropped(job1)
 	kept(false)
 }
 
 // TestTokensOfOneRun: a directory for one run keeps none.
 func TestTokensOfOneRun(t *testing.T) {
-	l := startUnwelcome(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: true})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: true})
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
 	if status, text := get(t, shuffle.URL("http://"+l.addr, job1, 0, o.Attempt, 0), tokenOf(job1)); status != 200 {

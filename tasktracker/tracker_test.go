@@ -23,8 +23,8 @@ func TestShuffle(t *testing.T) {
 	if o := outputs[0]; o.Tracker != "a" || o.Addr != a.addr || o.Digest == 0 {
 		t.Fatalf("output is %+v", o)
 	}
-	b.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 1, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 3})
-	b.tell(&wire.Outputs{Epoch: 1, Job: job1, Outputs: outputs})
+	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 1, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 3})
+	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: outputs})
 	home := await(b, func(h *wire.HomeReport) bool { return h.Complete })
 	if want := outputs[0].Digest + outputs[1].Digest + outputs[2].Digest; home.Digest != want {
 		t.Errorf("the home's digest is %x, want %x", home.Digest, want)
@@ -37,8 +37,8 @@ func TestShuffle(t *testing.T) {
 	}
 	// What is dropped leaves nothing but its logs.
 	for _, l := range []*leader{a, b} {
-		l.tell(&wire.DropJob{Epoch: 1, Job: job1})
-		l.tell(&wire.Kill{Epoch: 1, Attempt: wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: 1}})
+		l.send(&wire.DropJob{Epoch: 1, Job: job1})
+		l.send(&wire.Kill{Epoch: 1, Attempt: wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: 1}})
 		await(l, func(r *wire.Report) bool { return r.Attempt.N == 1 })
 		if err := l.stop(); err != nil {
 			t.Error(err)
@@ -71,8 +71,8 @@ func TestDamagedOutput(t *testing.T) {
 	}
 	damage(a, remote, 22) // the first partition's records
 	damage(b, here, -20)  // the index
-	b.tell(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
-	b.tell(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*remote, *here}})
+	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
+	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*remote, *here}})
 	lost := map[int]bool{}
 	for len(lost) < 2 {
 		m := await[*wire.OutputLost](b, nil)
@@ -82,7 +82,7 @@ func TestDamagedOutput(t *testing.T) {
 		lost[m.Map] = true
 	}
 	again := []wire.MapOutput{*a.succeed(wire.Map, 0, doMap).Output, *b.succeed(wire.Map, 1, doMap).Output}
-	b.tell(&wire.Outputs{Epoch: 1, Job: job1, Outputs: again})
+	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: again})
 	await(b, func(h *wire.HomeReport) bool { return h.Complete })
 }
 
@@ -105,7 +105,7 @@ func TestReconnect(t *testing.T) {
 	if as := inventory.Attempts; len(as) != 2 || as[0].Attempt != ended || as[0].Result == nil || as[1].State != wire.AttemptReady {
 		t.Errorf("inventory is %+v", as)
 	}
-	l.tell(&wire.Grant{Epoch: 2, Attempt: waits})
+	l.send(&wire.Grant{Epoch: 2, Attempt: waits})
 	l.final(waits, wire.AttemptSucceeded)
 }
 
@@ -124,7 +124,7 @@ func TestDirectoryInUse(t *testing.T) {
 // A tracker that is let go ends by itself, and says why.
 func TestDrained(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
-	l.tell(&wire.Drained{Epoch: 1})
+	l.send(&wire.Drained{Epoch: 1})
 	if err := l.ended(); !errors.Is(err, ErrDrained) {
 		t.Errorf("it ended with %v", err)
 	}

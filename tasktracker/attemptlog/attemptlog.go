@@ -1,40 +1,39 @@
-// Package attemptlog writes, reads, serves and expires what attempts write to stdout and
-// stderr. It knows files and pipes; which attempt runs, and who may read its logs, is for
-// its callers to know.
+// Package attemptlog writes, reads, serves and expires the stdout and stderr of attempts. It
+// knows files and pipes. Callers know which attempt runs, and which users may read its logs.
 //
 // # Capture
 //
-// On Linux, what an attempt writes to stdout and stderr comes through two named pipes of
-// its worker, <worker's directory>/logs/<stdout|stderr>, and this process writes the
-// attempt's logs. So they are held to a size, and no attempt waits for room on a disk.
-// When the attempt ends, the worker closes its ends. The next attempt gets the same pipes,
-// with other logs at their ends, unless some process still has one of them open: then
-// the worker gets new pipes. The old ones, and their log, are left to that process, as long
-// as it runs. So what a process writes that its attempt left behind is in that
-// attempt's log. Elsewhere than on Linux, attempts write their logs themselves, without
-// a limit.
+// On Linux, attempts write stdout and stderr to two named pipes of their worker,
+// <worker's directory>/logs/<stdout|stderr>, and this process writes the logs. So logs have
+// a limit, and no attempt waits for a full disk.
 //
-// What a worker writes outside of attempts comes through a pipe without a name, into the
-// file stderr of its directory.
+// When the attempt ends, the worker closes the pipes, and the next attempt uses them again
+// with other logs. If a process still has a pipe open, the worker gets new pipes instead, and
+// the old ones stay until that process ends. So the output of a leftover process goes to the
+// log of its own attempt. On other systems, attempts write their logs themselves, without a
+// limit.
+//
+// Outside of attempts, a worker's output goes through an unnamed pipe to the file stderr of
+// its directory.
 //
 // # Files
 //
-//	<attempt's logs>/<stdout|stderr>           the first part of a log: half of what it may take
-//	<attempt's logs>/<stdout|stderr>+<offset>  a piece of the rest, a quarter, by where it
-//	                                           begins; the last two stay
+//	<attempt's logs>/<stdout|stderr>           the first part of a log: half of its limit
+//	<attempt's logs>/<stdout|stderr>+<offset>  a later part, a quarter of the limit, from
+//	                                           this offset; the last two are kept
 //
 // # Invariants
 //
 //	A1  Of a long log the first and the last part are kept. A line says how much is missing.
-//	A2  A process that writes into a pipe waits neither for room nor for a limit.
-//	A3  A log that cannot be written is told of once, and makes room for others.
-//	A4  Nothing waits more than [diskGrace] for a disk that hangs when a worker ends.
+//	A2  A process that writes into a pipe never waits for disk space or for a limit.
+//	A3  If a log cannot be written, this is reported once, and its space is freed.
+//	A4  At a worker's end, nothing waits longer than [diskGrace] for a disk that hangs.
 //
 // # Concurrency
 //
-// Each pipe has a goroutine, which ends when no process has the pipe open to write, or with
-// [Captures.Stop]. All methods of Captures and Streams may be called by any goroutine, but
-// Capture by one. A Text is for one goroutine at a time.
+// Each pipe has a goroutine. It ends when no process has the pipe open to write, or with
+// [Captures.Stop]. Any goroutine may call any method of Captures and Streams, but one at a
+// time Capture. One goroutine at a time may use a Text.
 package attemptlog
 
 import (
@@ -44,14 +43,14 @@ import (
 	"time"
 )
 
-// Captures are the pipes of a process that are being read. The zero value has none.
+// Captures are the pipes that this process reads. The zero value has none.
 type Captures struct {
 	mu  sync.Mutex
 	all map[*capture]bool
 }
 
-// Start takes what comes through a pipe, which it closes, into the file stderr of a
-// worker's directory. Most is how many bytes the logs of an attempt may take.
+// Start writes the output of a pipe to the file stderr of a worker's directory. It closes
+// the pipe. Most is the limit of an attempt's logs in bytes.
 func (c *Captures) Start(from *os.File, dir string, most int64) (*Streams, error) {
 	own, err := captureTo(from, filepath.Join(dir, "stderr"), most/2, nil)
 	if err != nil {
@@ -61,7 +60,7 @@ func (c *Captures) Start(from *os.File, dir string, most int64) (*Streams, error
 	return &Streams{captures: c, dir: dir, most: most, own: own}, nil
 }
 
-// begin notes captures, which end when nothing writes to them any more, or with Stop.
+// add runs captures. They end when no process has their pipe open, or with Stop.
 func (c *Captures) add(captures ...*capture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +78,7 @@ func (c *Captures) add(captures ...*capture) {
 	}
 }
 
-// Stop reads no more, even if processes still write.
+// Stop ends all captures, even if processes still write.
 func (c *Captures) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,20 +87,20 @@ func (c *Captures) Stop() {
 	}
 }
 
-// Streams takes what a worker and its attempts, one at a time, write into their logs.
+// Streams captures the output of a worker and of its attempts, one at a time.
 type Streams struct {
 	captures *Captures
 	dir      string // the worker's
 	most     int64
-	own      *capture // what the worker writes outside of attempts
+	own      *capture // output of the worker outside of attempts
 
 	mu    sync.Mutex
-	pipes *pipes // of its attempts; nil: none
-	ended bool   // the worker has
+	pipes *pipes // for its attempts; nil: none
+	ended bool   // the worker has ended
 }
 
-// Capture has the next attempt's logs pass through this process, to a directory, and
-// says where the attempt finds their ends. Failed is called when one cannot be written.
+// Capture prepares the pipes for the next attempt's logs, and returns the directory of the
+// pipes. It calls failed if a log cannot be written.
 func (s *Streams) Capture(logs string, failed func(error)) (string, error) {
 	if !namedPipes {
 		return logs, nil
@@ -117,13 +116,13 @@ func (s *Streams) Capture(logs string, failed func(error)) (string, error) {
 	}
 	err := p.switchTo(logs, s.most, failed)
 	s.exchange(p)
-	if s.hasEnded() { // and End may have looked before
+	if s.hasEnded() { // End may have missed the new pipes
 		s.exchange(nil).release()
 	}
 	return p.dir, err
 }
 
-// exchange replaces the pipes of the last attempt.
+// exchange sets new pipes and returns those of the last attempt.
 func (s *Streams) exchange(next *pipes) (last *pipes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +136,7 @@ func (s *Streams) hasEnded() bool {
 	return s.ended
 }
 
-// Drain takes what was written so far into the logs.
+// Drain writes pending output to the logs.
 func (s *Streams) Drain() { awaitDisk(s.drain) }
 
 func (s *Streams) drain() {
@@ -148,8 +147,8 @@ func (s *Streams) drain() {
 	p.drain()
 }
 
-// End takes what the worker, which has ended, has written into the logs. What it started
-// and left behind may write on.
+// End writes the pending output of an ended worker to the logs. Its leftover processes may
+// continue to write.
 func (s *Streams) End() {
 	s.mu.Lock()
 	s.ended = true
@@ -160,11 +159,10 @@ func (s *Streams) End() {
 	})
 }
 
-// diskGrace is how long the disk of the logs may take.
+// diskGrace is how long to wait for the disk of the logs.
 const diskGrace = 2 * time.Second
 
-// awaitDisk waits until something on the disk of the logs is done, or goes on without it if
-// the disk hangs.
+// awaitDisk waits until a function has returned, or for diskGrace.
 func awaitDisk(do func()) {
 	done := make(chan struct{})
 	go func() {

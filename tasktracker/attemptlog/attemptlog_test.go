@@ -31,7 +31,7 @@ func readWholeLog(t *testing.T, name string) string {
 
 var leftOut = regexp.MustCompile(`\n\[(\d+) bytes were left out here: [^\n]*\]\n`)
 
-// checkLog compares a log with all that was written to it.
+// checkLog compares a log with all bytes written to it.
 func checkLog(t *testing.T, got, all string, most int) {
 	t.Helper()
 	at := leftOut.FindStringSubmatchIndex(got)
@@ -45,15 +45,15 @@ func checkLog(t *testing.T, got, all string, most int) {
 	first, last := got[:at[0]], got[at[1]:]
 	switch {
 	case len(first)+left+len(last) != len(all):
-		t.Errorf("%d bytes, then %d left out, then %d of %d", len(first), left, len(last), len(all))
+		t.Errorf("%d bytes, then %d missing, then %d of %d", len(first), left, len(last), len(all))
 	case !strings.HasPrefix(all, first) || !strings.HasSuffix(all, last):
-		t.Error("the parts are others")
+		t.Error("the parts have wrong bytes")
 	case len(first) < most/2 || len(last) < most/4 || len(first)+len(last) > most:
 		t.Errorf("parts of %d and %d bytes, of %d", len(first), len(last), most)
 	}
 }
 
-// TestLogWriter: whatever is written in whatever pieces, the first and last part are kept.
+// TestLogWriter: for all sizes and pieces, the first and the last part are kept.
 func TestLogWriter(t *testing.T) {
 	const most = 400
 	var all bytes.Buffer
@@ -95,9 +95,9 @@ func TestLogWriter(t *testing.T) {
 	}
 }
 
-// TestWritersWhoStay: who has an attempt's log open after its end, as a process that it
-// left, can write on, and what he writes takes no more room.
-func TestWritersWhoStay(t *testing.T) {
+// TestLeftoverWriters: a leftover process can still write to the log of an ended attempt,
+// whose size stays limited.
+func TestLeftoverWriters(t *testing.T) {
 	const most = 4000
 	dir := t.TempDir()
 	logs, err := newPipes(filepath.Join(dir, "pipes"))
@@ -125,8 +125,8 @@ func TestWritersWhoStay(t *testing.T) {
 	stays.Close()
 }
 
-// TestLogOnFullDisk: a log that cannot be written is told of once, and who writes it does
-// not wait.
+// TestLogOnFullDisk: a failed write of a log is reported once, and the process that writes
+// to the pipe does not wait.
 func TestLogOnFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
@@ -152,6 +152,6 @@ func TestLogOnFullDisk(t *testing.T) {
 		t.Fatal("waited too long for the end of the pipe")
 	}
 	if err := <-told; !errors.Is(err, syscall.ENOSPC) || len(told) > 0 {
-		t.Errorf("told %v and %d more", err, len(told))
+		t.Errorf("reported %v and %d more", err, len(told))
 	}
 }

@@ -8,27 +8,27 @@ import (
 	"syscall"
 )
 
-// capture takes what comes through a pipe into a log. A writer never waits long, and never
-// for room.
+// capture copies the output of a pipe to a log. A process that writes to the pipe never
+// waits for disk space.
 type capture struct {
 	from *os.File
 	raw  syscall.RawConn
 
 	mu        sync.Mutex
 	log       *writer
-	failed    func(error) // is told once why the log is not written any more; nil: nothing is
+	failed    func(error) // called once if the log cannot be written; nil: not called
 	stopped   bool        // the log is not written any more
-	full      bool        // since it could not be
-	noWriters bool        // when last read, no process had the pipe open to write
-	closing   bool        // when no process has
+	full      bool        // stopped because of a failed write
+	noWriters bool        // at the last read, no process had the pipe open
+	closing   bool        // end when no process has the pipe open
 }
 
 const captureBuffer = 32 << 10
 
-// buffers are what captures read into: most wait, and then need none.
+// buffers are the read buffers of captures. Most captures wait, and need none meanwhile.
 var buffers = sync.Pool{New: func() any { return new([captureBuffer]byte) }}
 
-// captureTo makes a capture into a file, which ends when nothing has the pipe open.
+// captureTo returns a capture into a file. It ends when no process has the pipe open.
 func captureTo(from *os.File, name string, most int64, failed func(error)) (*capture, error) {
 	c, err := newCapture(from)
 	if err != nil {
@@ -42,7 +42,7 @@ func captureTo(from *os.File, name string, most int64, failed func(error)) (*cap
 	return c, nil
 }
 
-// newCapture makes a capture that has no log yet.
+// newCapture returns a capture without a log.
 func newCapture(from *os.File) (*capture, error) {
 	raw, err := from.SyscallConn()
 	if err != nil {
@@ -52,7 +52,7 @@ func newCapture(from *os.File) (*capture, error) {
 	return &capture{from: from, raw: raw, stopped: true}, nil
 }
 
-// switchTo has what comes from now on taken into another log.
+// switchTo continues with another log.
 func (c *capture) switchTo(name string, most int64, failed func(error)) error {
 	log, err := newWriter(name, most)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *capture) closeLog() {
 	c.stopped = true
 }
 
-// run takes what comes until stop, or until it ends.
+// run copies output until stop or the end of the pipe.
 func (c *capture) run() {
 	for ended := false; !ended; {
 		if err := c.raw.Read(func(fd uintptr) (done bool) { done, ended = c.take(fd); return done }); err != nil {
@@ -85,7 +85,7 @@ func (c *capture) run() {
 	c.closeLog()
 }
 
-// take moves what is there to the log; not done: nothing is, yet.
+// take copies available output to the log; not done: there is none yet.
 func (c *capture) take(fd uintptr) (done, ended bool) {
 	buf := buffers.Get().(*[captureBuffer]byte)
 	defer buffers.Put(buf)
@@ -106,7 +106,7 @@ func (c *capture) take(fd uintptr) (done, ended bool) {
 	}
 	if _, err := c.log.Write(buf[:n]); err != nil {
 		c.stopped, c.full = true, true
-		if c.failed != nil && !errors.Is(err, fs.ErrNotExist) { // else it was removed with its job
+		if c.failed != nil && !errors.Is(err, fs.ErrNotExist) { // the log may be removed with its job
 			c.failed(err)
 		}
 		c.log.shrink()
@@ -114,12 +114,12 @@ func (c *capture) take(fd uintptr) (done, ended bool) {
 	return true, false
 }
 
-// drainReads bounds what drain takes: more than any pipe holds.
+// drainReads limits drain, to more than a pipe can hold.
 const drainReads = 1 << 20 / captureBuffer
 
-// drain takes what has come so far.
+// drain copies the pending output.
 func (c *capture) drain() {
-	_ = c.raw.Control(func(fd uintptr) { // a closed pipe has nothing
+	_ = c.raw.Control(func(fd uintptr) { // fails if the pipe is closed: it has no output
 		for range drainReads {
 			if done, ended := c.take(fd); !done || ended {
 				return
@@ -134,7 +134,7 @@ func (c *capture) isFull() bool {
 	return c.full
 }
 
-// shrink makes room where another log of the attempt found none.
+// shrink stops the log and frees its space, after another log of the attempt failed.
 func (c *capture) shrink() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *capture) shrink() {
 	}
 }
 
-// isFree says whether no process has the pipe open to write.
+// hasNoWriters reports whether no process has the pipe open to write.
 func (c *capture) hasNoWriters() bool {
 	c.drain()
 	c.mu.Lock()
@@ -151,7 +151,7 @@ func (c *capture) hasNoWriters() bool {
 	return c.noWriters
 }
 
-// retire has the capture end with the last process that has the pipe open.
+// release ends the capture when no process has the pipe open any more.
 func (c *capture) release() {
 	c.mu.Lock()
 	c.closing = true
@@ -161,5 +161,5 @@ func (c *capture) release() {
 	}
 }
 
-// stop takes no more, even if processes still write.
+// stop ends the capture, even if processes still write.
 func (c *capture) stop() { c.from.Close() }

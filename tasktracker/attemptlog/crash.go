@@ -7,22 +7,21 @@ import (
 	"strings"
 )
 
-// What is kept of the end of a Go program that the runtime has ended.
+// Limits of a crash in a report.
 const (
-	crashLines = 20 // of its text
+	crashLines = 20 // lines of its text
 	causeBytes = 1000
 )
 
-// crash is how a Go program ended, as its runtime tells on stderr: by a panic that
-// nothing recovered, or an error after which it could not go on.
+// crash is the crash message of a Go program on stderr: an unrecovered panic or a fatal
+// error.
 type crash struct {
-	cause string // first lines, in one: "fatal error: runtime: out of memory"
-	text  string // the same, then where it was: frames of the first goroutine, but for the runtime's
+	cause string // first lines, joined: "fatal error: runtime: out of memory"
+	text  string // first lines and the first goroutine's trace, without frames of the runtime
 }
 
-// FindCrash finds how the program ended that wrote the last of some logs in which a
-// crash is: its cause in a line, and more of what its runtime says. Both are empty if
-// there is none.
+// FindCrash returns the last crash in the last log that has one: its cause in a line, and
+// a longer text. Both are empty if there is none.
 func FindCrash(files []string) (cause, text string) {
 	for _, file := range slices.Backward(files) {
 		log, err := Open(file)
@@ -38,30 +37,30 @@ func FindCrash(files []string) (cause, text string) {
 	return "", ""
 }
 
-// beginsCrash says whether a line is the first of a crash.
+// beginsCrash reports whether a line is the first of a crash.
 func beginsCrash(line string) bool {
 	what, _, ok := strings.Cut(line, ": ")
 	return ok && (what == "panic" || what == "fatal error" || strings.HasPrefix(what, "SIG") && !strings.Contains(what, " "))
 }
 
-// mayPrecedeCrash says whether a line may come before the first of a crash.
+// mayPrecedeCrash reports whether a line may precede the first line of a crash.
 func mayPrecedeCrash(line string) bool {
 	return strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "runtime/cgo: ") || strings.HasPrefix(line, "unexpected fault address ")
 }
 
-// tellsWhere says whether a line is followed by where a crash was.
+// beginsTrace reports whether a stack trace follows a line.
 func beginsTrace(line string) bool {
 	return strings.HasPrefix(line, "runtime stack:") || strings.HasPrefix(line, "goroutine ") && strings.Contains(line, "[")
 }
 
-// maxPrelude bounds the lines from the first of a crash to where it was.
+// maxPrelude limits the lines from the first of a crash to its trace.
 const maxPrelude = 40
 
-// findCrash finds the last crash in a log. Programs may say what looks like the first
-// lines of one; where it was makes it one. Its cause is empty if there is none.
+// findCrash returns the last crash in a log. Programs may print lines like the first of a
+// crash: only a trace makes it one.
 func findCrash(log io.Reader) (last crash) {
-	var lines []string  // of a crash that may be one, up to where it was
-	var frames []string // of its first goroutine, once that has come
+	var lines []string  // of a possible crash, up to its trace
+	var frames []string // of its first goroutine
 	begun, traced, skip := false, false, false
 	keep := func() {
 		if traced {
@@ -107,7 +106,7 @@ func findCrash(log io.Reader) (last crash) {
 	return last
 }
 
-// causeOf is what the first lines of a crash say, up to an empty one.
+// causeOf joins the first lines of a crash, up to an empty one.
 func causeOf(lines []string) string {
 	var parts []string
 	for _, line := range lines {
@@ -118,7 +117,7 @@ func causeOf(lines []string) string {
 	return cut(strings.Join(parts, "; "), causeBytes)
 }
 
-// cut cuts a text to at most n bytes, between characters.
+// cut shortens a text to at most n bytes, between characters.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -126,10 +125,10 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-// longLine bounds what is looked at of a line.
+// maxLine limits how much of a line is used.
 const maxLine = 1 << 10
 
-// linesOf yields the lines of a text, without their ends, each cut to longLine.
+// linesOf yields the lines of a text, each cut to maxLine.
 func linesOf(text io.Reader) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		in := bufio.NewReaderSize(text, maxLine)

@@ -17,7 +17,7 @@ func TestFindCrash(t *testing.T) {
 	for _, c := range []struct{ name, log, cause, text string }{
 		{"nothing", "", "", ""},
 		{"no crash", "one\ntwo\n", "", ""},
-		{"said by the job", "panic: at the disco\nfatal error: no\nthree\n", "", ""},
+		{"printed by the job", "panic: at the disco\nfatal error: no\nthree\n", "", ""},
 		{"panic", "one\npanic: oh\n\ngoroutine 7 [running]:\nmain.f()\n\t/job/main.go:3 +0x1\nexit status 2\n", "panic: oh",
 			"panic: oh\n\ngoroutine 7 [running]:\nmain.f()\n\t/job/main.go:3 +0x1\nexit status 2"},
 		{"panic of several lines", "panic: oh\n\tno [recovered]\n[signal SIGSEGV: x]\n\n" + goroutine1 + many, "panic: oh; no [recovered]; [signal SIGSEGV: x]",

@@ -11,15 +11,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// OfJob is the directory of a job's logs.
+// JobLogs describes the logs of a job.
 type JobLogs struct {
 	job   wire.JobID
 	dir   string
 	bytes int64
-	last  time.Time // something was written
+	last  time.Time // of the last write
 }
 
-// Find lists the logs below a directory, by job.
+// Find returns the logs below a directory, by job.
 func Find(dir string) ([]JobLogs, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +47,7 @@ func Find(dir string) ([]JobLogs, error) {
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // something is being removed just now
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a file may be removed meanwhile
 			return nil, err
 		}
 		all = append(all, logs)
@@ -55,8 +55,8 @@ func Find(dir string) ([]JobLogs, error) {
 	return all, nil
 }
 
-// Expired lists what is to go: of jobs that are not live, what was last written
-// to before that time, and of the rest the oldest, until all are few enough.
+// Expired returns the directories to remove. Logs of live jobs stay. Logs that were last
+// written before the given time go, then the oldest, until the total is at most the limit.
 func Expired(all []JobLogs, live map[wire.JobID]bool, oldest time.Time, most int64) (dirs []string) {
 	slices.SortStableFunc(all, func(a, b JobLogs) int { return a.last.Compare(b.last) })
 	sum := int64(0)

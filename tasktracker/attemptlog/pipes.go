@@ -10,14 +10,13 @@ import (
 	"syscall"
 )
 
-// streamNames are the files of an attempt's logs.
+// streamNames are the file names of an attempt's logs.
 var streamNames = []string{"stdout", "stderr"}
 
-// pipes are the pipes into the logs of a worker's attempts, one attempt at a time.
-// Workers find them by their names in a directory.
+// pipes are the named pipes for the logs of a worker's attempts, one attempt at a time.
 type pipes struct {
 	dir      string
-	captures []*capture // as streamNames
+	captures []*capture // in the order of streamNames
 }
 
 // newPipes makes the pipes.
@@ -26,7 +25,7 @@ func newPipes(dir string) (_ *pipes, err error) {
 	defer func() {
 		if err != nil {
 			a.release()
-			err = fmt.Errorf("make pipes of attempts' logs: %w", err)
+			err = fmt.Errorf("make pipes for attempts' logs: %w", err)
 		}
 	}()
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -50,7 +49,7 @@ func newPipes(dir string) (_ *pipes, err error) {
 	return a, nil
 }
 
-// switchTo has what comes from now on taken into the logs of another attempt.
+// switchTo continues with the logs of another attempt.
 func (a *pipes) switchTo(logs string, most int64, failed func(error)) error {
 	for i, c := range a.captures {
 		if err := c.switchTo(filepath.Join(logs, streamNames[i]), most/2, failed); err != nil {
@@ -60,7 +59,7 @@ func (a *pipes) switchTo(logs string, most int64, failed func(error)) error {
 	return nil
 }
 
-// areFree says whether the pipes can serve another attempt: no process of the last one
+// reusable reports whether another attempt can use the pipes: no process of the last one
 // has them open.
 func (a *pipes) reusable() bool {
 	return a != nil && !slices.ContainsFunc(a.captures, func(c *capture) bool { return !c.hasNoWriters() })
@@ -80,14 +79,13 @@ func (a *pipes) drain() {
 	}
 }
 
-// retire leaves the pipes to the processes that have them open, and takes their names
-// away.
+// release removes the names of the pipes, and ends them when no process has them open.
 func (a *pipes) release() {
 	if a == nil {
 		return
 	}
 	for _, name := range streamNames {
-		_ = os.Remove(filepath.Join(a.dir, name)) // if it stays, the next one finds out
+		_ = os.Remove(filepath.Join(a.dir, name)) // if it stays, the next newPipes fails
 	}
 	for _, c := range a.captures {
 		c.release()

@@ -1,5 +1,5 @@
 package attemptlog
 
-// namedPipes says whether a process can be told to write into pipes by their names, and
-// these be waited for.
+// namedPipes reports whether attempts can write to named pipes, and reads can wait for
+// them.
 const namedPipes = true

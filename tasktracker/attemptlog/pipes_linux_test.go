@@ -22,7 +22,7 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// openBelow lists the descriptors of this process that are open on files below a directory.
+// openBelow returns the open files of this process below a directory.
 func openBelow(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	for _, fd := range names(t, "/proc/self/fd") {
@@ -33,7 +33,7 @@ func openBelow(t *testing.T, dir string) (files []string) {
 	return files
 }
 
-// TestLogsThatCannotBeMade: nothing stays of pipes and logs of which some cannot be made.
+// TestLogsThatCannotBeMade: if one pipe or log cannot be made, none stays open.
 func TestLogsThatCannotBeMade(t *testing.T) {
 	dir := t.TempDir()
 	make := func(path string) {
@@ -41,7 +41,7 @@ func TestLogsThatCannotBeMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	make("pipes/stderr/x") // where a pipe should be
+	make("pipes/stderr/x") // a directory instead of a pipe
 	if _, err := newPipes(filepath.Join(dir, "pipes")); !errors.Is(err, syscall.EEXIST) {
 		t.Errorf("the error is %v", err)
 	}
@@ -49,7 +49,7 @@ func TestLogsThatCannotBeMade(t *testing.T) {
 		t.Errorf("still open: %v", files)
 	}
 
-	make("logs/stderr") // where a log should be
+	make("logs/stderr") // a directory instead of a log
 	w := &Streams{dir: filepath.Join(dir, "worker"), captures: new(Captures)}
 	make("worker")
 	if _, err := w.Capture(filepath.Join(dir, "logs"), nil); !errors.Is(err, syscall.EISDIR) {
@@ -58,7 +58,7 @@ func TestLogsThatCannotBeMade(t *testing.T) {
 	pipes := w.exchange(nil)
 	pipes.release()
 	if left := names(t, filepath.Join(dir, "worker/logs")); len(left) > 0 {
-		t.Errorf("left are %q", left)
+		t.Errorf("remaining: %q", left)
 	}
 	for _, c := range pipes.captures {
 		if c.raw.Control(func(uintptr) {}) == nil {
@@ -67,9 +67,9 @@ func TestLogsThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// TestPipesServeAgain: the pipes of an attempt serve the next one, unless a process has them
-// open. What that one writes is in no later attempt's log.
-func TestPipesServeAgain(t *testing.T) {
+// TestPipesAreReused: the next attempt uses the same pipes, unless a process has them
+// open. Its output goes to no later attempt's log.
+func TestPipesAreReused(t *testing.T) {
 	dir := t.TempDir()
 	w := &Streams{dir: dir, most: 1 << 20, captures: new(Captures)}
 	begin := func(attempt string) *os.File {
@@ -95,11 +95,11 @@ func TestPipesServeAgain(t *testing.T) {
 	pipes := w.pipes
 	second := begin("second")
 	if w.pipes != pipes {
-		t.Error("the second attempt has pipes of its own")
+		t.Error("the second attempt got new pipes")
 	}
 	third := begin("third")
 	if w.pipes == pipes {
-		t.Error("the third attempt has pipes that a process has open")
+		t.Error("the third attempt got pipes that a process has open")
 	}
 	if _, err := io.WriteString(second, "late\n"); err != nil {
 		t.Fatal(err)

@@ -2,4 +2,4 @@
 
 package attemptlog
 
-const namedPipes = false // logs are as long as attempts make them
+const namedPipes = false // logs have no limit

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Serve answers with a log that may be growing: what it has now, or the last bytes of
-// it, unless tail is negative. The reader has a time for each piece of it.
+// Serve answers with the current text of a log, or with its last bytes if tail is not
+// negative. Each Write of the answer may take as long as wait.
 func Serve(w http.ResponseWriter, r *http.Request, file string, tail int64, wait time.Duration) {
 	text, err := Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,8 +31,7 @@ func Serve(w http.ResponseWriter, r *http.Request, file string, tail int64, wait
 	http.ServeContent(deadlineWriter{w, http.NewResponseController(w), wait}, r, "", time.Time{}, io.NewSectionReader(text, from, size-from))
 }
 
-// patient gives whoever reads an answer the time of a whole one for each piece of it,
-// of which there are many in a file.
+// deadlineWriter extends the deadline with each Write: a long answer has many.
 type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -41,6 +40,6 @@ type deadlineWriter struct {
 
 // Write implements io.Writer.
 func (p deadlineWriter) Write(b []byte) (int, error) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.wait)) // a writer that knows none does without
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.wait)) // some writers have no deadline
 	return p.ResponseWriter.Write(b)
 }

@@ -5,13 +5,13 @@ import (
 	"io"
 )
 
-// What is kept of an attempt's stderr in its report.
+// Limits of an attempt's stderr in its report.
 const (
 	lastLines = 20
 	lastBytes = 4 << 10
 )
 
-// LastLines is the end of the last of the files that has anything in it.
+// LastLines returns the end of the last file that is not empty.
 func LastLines(files []string) string {
 	for i := len(files) - 1; i >= 0; i-- {
 		if text := tail(files[i]); len(text) > 0 {
@@ -21,15 +21,15 @@ func LastLines(files []string) string {
 	return ""
 }
 
-// tail reads the last lines of a file, as far as they can be read. A line that is
-// cut at its beginning counts, unless a whole one follows.
+// tail returns the last lines of a file. It drops a cut first line if a complete line
+// follows.
 func tail(file string) []byte {
 	log, err := Open(file)
 	if err != nil {
 		return nil
 	}
 	defer log.Close()
-	// One byte more tells whether the first line is whole.
+	// One more byte shows whether the first line is complete.
 	from := max(log.size-lastBytes-1, 0)
 	text, err := io.ReadAll(io.NewSectionReader(log, from, lastBytes+1))
 	if err != nil {

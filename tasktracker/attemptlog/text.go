@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Text is a log as it is at some moment, in one piece: a line says how much was left
-// out where.
+// Text is the state of a log at one time, as one text. Lines say where bytes are missing.
 type Text struct {
 	parts []part
 	size  int64
@@ -25,10 +24,10 @@ type part struct {
 	size int64
 }
 
-// openTries bounds how often a log is opened while pieces of it go.
+// maxOpenAttempts limits how often Open tries while pieces of the log are removed.
 const maxOpenAttempts = 10
 
-// Open opens a log, which may be written meanwhile: what is there now.
+// Open opens the current state of a log, which may grow meanwhile.
 func Open(name string) (*Text, error) {
 	for try := 1; ; try++ {
 		text, err := tryOpen(name)
@@ -74,7 +73,7 @@ func tryOpen(name string) (_ *Text, err error) {
 	return text, nil
 }
 
-// piecesOf lists where the pieces of a log begin.
+// piecesOf returns the offsets of the later pieces of a log.
 func piecesOf(name string) ([]int64, error) {
 	entries, err := os.ReadDir(filepath.Dir(name))
 	if err != nil {
@@ -130,7 +129,7 @@ func (t *Text) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// Size is how many bytes the text has.
+// Size returns the length of the text in bytes.
 func (t *Text) Size() int64 { return t.size }
 
 // Close closes the files of the log.

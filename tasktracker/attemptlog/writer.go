@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// writer writes a log of which the first and the last part are kept: the file has the
-// first, of half the bytes that it may take, and "<file>+<offset>" a piece of the rest,
-// by where that begins. The last two pieces stay, each of a quarter.
+// writer writes a log and keeps its first and its last part. The file has the first half
+// of the limit; "<file>+<offset>" has a later piece of a quarter. The last two pieces
+// stay.
 type writer struct {
 	name   string
-	most   int64    // that the log may take
-	file   *os.File // the last one
-	at     int64    // bytes that came
-	end    int64    // where the next piece begins
+	most   int64    // limit in bytes
+	file   *os.File // of the last piece
+	at     int64    // bytes written
+	end    int64    // offset of the next piece
 	pieces []string
 }
 
-// pieceMark is between the name of a log and where a piece of it begins.
+// pieceMark separates the name of a log and the offset of a piece.
 const pieceMark = "+"
 
 func newWriter(name string, most int64) (*writer, error) {
@@ -48,7 +48,7 @@ func (l *writer) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// next begins a piece, and removes the one before the last.
+// next starts a piece, and removes the piece before the last.
 func (l *writer) next() error {
 	if len(l.pieces) == 2 {
 		if err := os.Remove(l.pieces[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,10 +66,10 @@ func (l *writer) next() error {
 	return nil
 }
 
-// leastLog is what is kept of a log for which there is no room.
+// minLog is how much of a log is kept after a failed write.
 const minLog = 32 << 10
 
-// shrink makes room for others, as far as it can: the log is written no more.
+// shrink frees disk space. The log is not written any more.
 func (l *writer) shrink() {
 	for _, name := range l.pieces {
 		_ = os.Remove(name)

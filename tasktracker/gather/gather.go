@@ -1,25 +1,23 @@
-// Package gather brings together what the partitions that are at home on this machine
-// need: it fetches map outputs from other trackers, looks up where partitions are in
-// the tracker's own, and merges. tasktracker/core decides which of that happens, and
-// when; this package does it and tells how it ended, in events of the core.
+// Package gather fetches map outputs from other trackers for this tracker's homes, looks up
+// partitions in the tracker's own map outputs, and merges runs. tasktracker/core decides
+// which, and when. This package reports their ends, as events of the core.
 //
 // # Rate
 //
-// With Config.Rate all fetches together are held to a rate. Whose bytes come
-// next is for the leader to say (wire.Shares), down to the single read: a fetch of a
-// job that has had its share stands still, its connection given back if that is long,
-// while another's that began later goes on.
+// Config.Rate limits all fetches together. The leader's shares (wire.Shares) decide which
+// fetch reads next, down to a single read: a fetch of a job that used its share pauses while
+// newer fetches of other jobs continue. In a long pause it gives its connection back.
 //
 // # Invariants
 //
-//	G1  Each fetch and each merge that began ends in one event, cancelled or not.
-//	G2  What failed is told with whose fault it is: the segment (Corrupt), a map output
-//	    that is not there (Gone), a peer that stands still (Stalled), or a local disk (Local).
+//	G1  Each fetch and each merge ends in one event, also if it was cancelled.
+//	G2  The event of a failure names its cause: a corrupt segment (Corrupt), a missing map
+//	    output (Gone), a stalled peer (Stalled), or a local disk (Local).
 //
 // # Concurrency
 //
-// Every fetch and merge has a goroutine; one more does all look-ups in order. All
-// methods may be called by any goroutine and do not wait, except for Stop and LookUps.
+// Every fetch and merge has a goroutine; another one does all look-ups in order. Any
+// goroutine may call any method. Only Stop and LookUps block.
 package gather
 
 import (
@@ -40,22 +38,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Config says what fetches need.
+// Config configures a Gather.
 type Config struct {
-	Tell  func(core.Event)        // is told how each one ended
-	Token func(wire.JobID) string // of a job, that other trackers ask for
+	Tell  func(core.Event)        // receives the end of each fetch and merge
+	Token func(wire.JobID) string // returns the token of a job, for requests to other trackers
 	Stall time.Duration           // how long a fetch may take for the next shuffle.StallBytes; 0: 5 s
-	Rate  float64                 // bytes a second of all fetches together; 0: as fast as it goes
-	Dial  *tls.Config             // nil: other trackers' services are not protected
+	Rate  float64                 // limit of all fetches together in bytes a second; 0: none
+	Dial  *tls.Config             // nil: other trackers serve without TLS
 	Log   *slog.Logger
 }
 
 // Gather carries out fetches, look-ups and merges. Make one with [New].
 type Gather struct {
 	cfg      Config
-	limiter  *rateLimiter // nil: as fast as it goes
+	limiter  *rateLimiter // nil: no limit
 	client   *http.Client
-	scheme   string // of other trackers' services
+	scheme   string // of other trackers' URLs
 	wait     sync.WaitGroup
 	lookups  *wire.Queue[core.Fetch]
 	mu       sync.Mutex
@@ -66,18 +64,18 @@ type Gather struct {
 	index     *shuffle.Index
 }
 
-// workKey names a fetch or a merge under way.
+// workKey identifies a running fetch or merge.
 type workKey struct{ fetch, merge int }
 
 // defaultStall is how long a fetch may take for the next shuffle.StallBytes.
 const defaultStall = 5 * time.Second
 
-// New makes a Gather. Its look-ups wait until LookUps runs.
+// New returns a Gather. Look-ups wait until LookUps runs.
 func New(cfg Config) *Gather {
 	cfg.Stall = cmp.Or(cfg.Stall, defaultStall)
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
-		DisableCompression: true, // it would cost more than it saves on one network
+		DisableCompression: true, // it costs more than it saves within a network
 		TLSClientConfig:    cfg.Dial,
 	}
 	scheme := "http://"
@@ -94,7 +92,7 @@ func New(cfg Config) *Gather {
 	return g
 }
 
-// begin runs work on its own goroutine until it is done or cancelled.
+// start runs work on its own goroutine until it ends or is cancelled.
 func (g *Gather) start(ctx context.Context, key workKey, work func(ctx context.Context) core.Event) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.mu.Lock()
@@ -117,13 +115,13 @@ func (g *Gather) cancel(key workKey) {
 	}
 }
 
-// CancelFetch ends a fetch, which is told as an error.
+// CancelFetch ends a fetch, with an error in its event.
 func (g *Gather) CancelFetch(fetch int) { g.cancel(workKey{fetch: fetch}) }
 
-// CancelMerge ends a merge, which is told as an error.
+// CancelMerge ends a merge, with an error in its event.
 func (g *Gather) CancelMerge(merge int) { g.cancel(workKey{merge: merge}) }
 
-// Fetch begins a fetch, or a look-up of what is on this machine.
+// Fetch starts a fetch, or a look-up in a map output of this tracker.
 func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 	if c.InPlace {
 		g.lookups.Put(c)
@@ -147,19 +145,19 @@ func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 	})
 }
 
-// gathered tells who follows the shuffle closely what a home has.
+// logGathered logs a fetched output, for debugging.
 func (g *Gather) logGathered(c core.Fetch, bytes int64) {
 	g.cfg.Log.Debug("gathered", "job", c.Job, "map", c.Output.Map, "partition", c.Partition, "bytes", bytes)
 }
 
-// Share has what comes divided as the leader wishes.
+// Share sets the jobs' shares of the rate.
 func (g *Gather) Share(c core.Share) {
 	if g.limiter != nil {
 		g.limiter.share(c.Shares)
 	}
 }
 
-// fetchFailed tells a fetch that failed from a local file that could not be written.
+// fetchFailed returns the event of a failed fetch, with its cause.
 func fetchFailed(id int, err error) core.FetchDone {
 	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
 	_, unreadable := errors.AsType[*shuffle.UnreadableError](err)
@@ -169,16 +167,15 @@ func fetchFailed(id int, err error) core.FetchDone {
 	}
 }
 
-// lookUpFailed does so for a file of this tracker.
+// lookUpFailed returns the event of a failed look-up, with its cause.
 func lookUpFailed(id int, err error) core.FetchDone {
 	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
 	gone := errors.Is(err, fs.ErrNotExist)
 	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: gone, Local: !corrupt && !gone}
 }
 
-// LookUps looks up where partitions are in map outputs of this tracker, one after
-// the other. Look-ups for all partitions of an output tend to follow each other.
-// It returns after Stop.
+// LookUps does look-ups in map outputs of this tracker, one after the other, until Stop.
+// Look-ups of the same output are usually consecutive, so it keeps one index.
 func (g *Gather) LookUps() {
 	for c := range g.lookups.All() {
 		g.cfg.Tell(g.lookUp(c))
@@ -204,7 +201,7 @@ func (g *Gather) lookUp(c core.Fetch) core.FetchDone {
 	}
 }
 
-// Merge begins to merge runs into one.
+// Merge starts to merge runs into one.
 func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 	g.start(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
 		dir := filepath.Dir(c.File)
@@ -223,7 +220,7 @@ func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 	})
 }
 
-// Stop ends all work; the context of everything begun has ended before.
+// Stop waits for the end of all work. The contexts of all work must have ended before.
 func (g *Gather) Stop() {
 	g.lookups.Close()
 	g.wait.Wait()

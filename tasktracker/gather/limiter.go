@@ -11,20 +11,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// ration holds all fetches together to a rate, as a bucket into which so many bytes
-// a second flow. Who waits is served as core.Share says: first the jobs that are named
-// and have had less than their share, in their order; then those not named, the one that
-// has had least; then those named once more.
+// rateLimiter limits the rate of all fetches together, as a token bucket. Waiting fetches
+// continue in this order: named jobs within their share, by rank; jobs not named, the one
+// with the fewest bytes first; named jobs beyond their share, by rank.
 type rateLimiter struct {
 	rate  float64 // bytes a second
-	depth float64 // of the bucket
+	depth float64 // capacity of the bucket in bytes
 
 	mu           sync.Mutex
-	at           time.Time // of the amounts
-	left         float64   // in the bucket; below 0 when more was taken than there was
+	at           time.Time // when the buckets were last filled
+	left         float64   // bytes in the bucket; negative after a large read
 	named        map[wire.JobID]*bucket
-	received     map[wire.JobID]float64 // bytes, of the others; see take
-	lastReceived float64                // of those served last
+	received     map[wire.JobID]float64 // bytes of the other jobs; see wait
+	lastReceived float64                // of the other job that continued last
 	queue        []*waiter
 	timer        *time.Timer
 }
@@ -32,22 +31,22 @@ type rateLimiter struct {
 // bucket is a named job's own bucket.
 type bucket struct {
 	rank int
-	part float64 // of the rate
+	part float64 // share of the rate
 	left float64
 }
 
-// taker is a fetch that waits.
+// waiter is a waiting fetch.
 type waiter struct {
 	job    wire.JobID
 	bytes  int
-	served chan struct{} // closed when it need not wait
+	served chan struct{} // closed when it may continue
 }
 
-// rationDepth is for how long a bucket that is not taken from fills: small, so that
-// who comes does not wait for others' long bursts.
+// burstTime is how long an unused bucket fills. It is short, so new fetches do not wait
+// for long bursts of others.
 const burstTime = 100 * time.Millisecond
 
-// manyJobs is of how many jobs it is remembered what they have had.
+// maxJobs is how many jobs' received bytes are kept.
 const maxJobs = 1000
 
 func newRateLimiter(rate float64) *rateLimiter {
@@ -55,7 +54,7 @@ func newRateLimiter(rate float64) *rateLimiter {
 	return &rateLimiter{rate: rate, depth: depth, left: depth, at: time.Now(), received: make(map[wire.JobID]float64)}
 }
 
-// share replaces the shares. A job that had one keeps what it has saved.
+// share replaces the shares. A job that was named before keeps its saved bytes.
 func (r *rateLimiter) share(list []wire.JobShare) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,14 +75,14 @@ func (r *rateLimiter) share(list []wire.JobShare) {
 	r.serve()
 }
 
-// take waits until a job's fetch that has read some bytes may go on.
+// wait waits until a job's fetch, which has read some bytes, may continue.
 func (r *rateLimiter) wait(ctx context.Context, job wire.JobID, bytes int) error {
 	t := &waiter{job, bytes, make(chan struct{})}
 	r.mu.Lock()
 	if len(r.received) > maxJobs {
 		clear(r.received)
 	}
-	r.received[job] = max(r.received[job], r.lastReceived) // who comes has no claim to what it did not ask for
+	r.received[job] = max(r.received[job], r.lastReceived) // a new job does not catch up
 	r.queue = append(r.queue, t)
 	r.serve()
 	r.mu.Unlock()
@@ -98,7 +97,7 @@ func (r *rateLimiter) wait(ctx context.Context, job wire.JobID, bytes int) error
 	return context.Cause(ctx)
 }
 
-// serve lets go on who may, and comes again when the next one may.
+// serve releases the fetches that may continue, and sets a timer for the next.
 func (r *rateLimiter) serve() {
 	r.fill()
 	for r.left > 0 && len(r.queue) > 0 {
@@ -124,7 +123,7 @@ func (r *rateLimiter) again() {
 	r.serve()
 }
 
-// fill lets flow in what has come since.
+// fill adds the bytes since the last call to the buckets.
 func (r *rateLimiter) fill() {
 	now := time.Now()
 	came := now.Sub(r.at).Seconds() * r.rate
@@ -135,7 +134,7 @@ func (r *rateLimiter) fill() {
 	}
 }
 
-// next is the place in the line of who goes next; of one job, the first.
+// next returns the index in the queue of the fetch that continues next.
 func (r *rateLimiter) next() int {
 	best := 0
 	for i := 1; i < len(r.queue); i++ {
@@ -161,7 +160,7 @@ func (r *rateLimiter) before(a, b wire.JobID) bool {
 	}
 }
 
-// Whom to serve, in this order.
+// Classes of jobs, in the order in which they continue.
 const (
 	withinShare = iota
 	unnamed

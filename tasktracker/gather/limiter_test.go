@@ -14,21 +14,22 @@ import (
 
 func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
-// fetchers take from a ration as fast as they may.
+// fetchers call wait as fast as they can.
 type fetchers struct {
-	ration *rateLimiter
-	ctx    context.Context
-	mu     sync.Mutex
-	got    map[int]float64 // bytes, by job
-	wait   sync.WaitGroup
+	limiter *rateLimiter
+	ctx     context.Context
+	mu      sync.Mutex
+	got     map[int]float64 // bytes, by job
+	wait    sync.WaitGroup
 }
 
-// begin has so many fetches of a job take some bytes at a time until it has most.
+// begin starts fetches of a job. Each waits for some bytes at a time, until the job has
+// most.
 func (f *fetchers) begin(job, fetches, bytes int, most float64) {
 	ctx := f.ctx
 	for range fetches {
 		f.wait.Go(func() {
-			for f.took(job, 0) < most && f.ration.wait(ctx, jobN(job), bytes) == nil {
+			for f.took(job, 0) < most && f.limiter.wait(ctx, jobN(job), bytes) == nil {
 				f.took(job, bytes)
 			}
 		})
@@ -42,7 +43,8 @@ func (f *fetchers) took(job, bytes int) float64 {
 	return f.got[job]
 }
 
-// during is what jobs get, in thousands of bytes a second, for some virtual time.
+// during returns the rates of jobs, in thousands of bytes a second, over some virtual
+// time.
 func (f *fetchers) during(d time.Duration) map[int]float64 {
 	f.mu.Lock()
 	clear(f.got)
@@ -58,8 +60,8 @@ func (f *fetchers) during(d time.Duration) map[int]float64 {
 	return rates
 }
 
-// TestRation: who gets what of a thousand thousand bytes a second.
-func TestRation(t *testing.T) {
+// TestRates shares a rate of a million bytes a second among jobs.
+func TestRates(t *testing.T) {
 	const all = 1e300
 	for _, c := range []struct {
 		name   string
@@ -68,11 +70,11 @@ func TestRation(t *testing.T) {
 		want   map[int]float64
 	}{
 		{"one job", nil, func(f *fetchers) { f.begin(1, 8, 32<<10, all) }, map[int]float64{1: 1000}},
-		{"alike, however many fetches", nil, func(f *fetchers) {
+		{"equal, for any number of fetches", nil, func(f *fetchers) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 1, 4<<10, all)
 		}, map[int]float64{1: 500, 2: 500}},
-		{"the first has all", []wire.JobShare{{Job: jobN(2), Share: 1}, {Job: jobN(1), Share: 0}}, func(f *fetchers) {
+		{"the first job gets all", []wire.JobShare{{Job: jobN(2), Share: 1}, {Job: jobN(1), Share: 0}}, func(f *fetchers) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 2, 32<<10, all)
 			f.begin(3, 2, 32<<10, all)
@@ -81,16 +83,16 @@ func TestRation(t *testing.T) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 2, 8<<10, all)
 		}, map[int]float64{1: 300, 2: 700}},
-		{"then those not named", []wire.JobShare{{Job: jobN(2), Share: 0.25}}, func(f *fetchers) {
+		{"then jobs not named", []wire.JobShare{{Job: jobN(2), Share: 0.25}}, func(f *fetchers) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 2, 8<<10, all)
 			f.begin(3, 1, 8<<10, all)
 		}, map[int]float64{1: 375, 2: 250, 3: 375}},
-		{"nothing is left lying", []wire.JobShare{{Job: jobN(9), Share: 0.5}, {Job: jobN(2), Share: 0.25}, {Job: jobN(1), Share: 0.1}}, func(f *fetchers) {
+		{"unused shares", []wire.JobShare{{Job: jobN(9), Share: 0.5}, {Job: jobN(2), Share: 0.25}, {Job: jobN(1), Share: 0.1}}, func(f *fetchers) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 2, 8<<10, all)
 		}, map[int]float64{1: 100, 2: 900}},
-		{"what a job does not need", []wire.JobShare{{Job: jobN(2), Share: 1}}, func(f *fetchers) {
+		{"a job that ends", []wire.JobShare{{Job: jobN(2), Share: 1}}, func(f *fetchers) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 1, 10000, 2e6)
 		}, map[int]float64{1: 800, 2: 200}},
@@ -98,8 +100,8 @@ func TestRation(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				f := &fetchers{ration: newRateLimiter(1e6), ctx: ctx, got: make(map[int]float64)}
-				f.ration.share(c.shares)
+				f := &fetchers{limiter: newRateLimiter(1e6), ctx: ctx, got: make(map[int]float64)}
+				f.limiter.share(c.shares)
 				c.begin(f)
 				got := f.during(10 * time.Second)
 				for job := range 4 {
@@ -115,22 +117,22 @@ func TestRation(t *testing.T) {
 	}
 }
 
-// TestRationChanges: another Share counts for those who wait already, and who is
-// cancelled takes nothing.
-func TestRationChanges(t *testing.T) {
+// TestChangedShares: new shares hold for waiting fetches too. A cancelled fetch gets
+// nothing.
+func TestChangedShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f := &fetchers{ration: newRateLimiter(1e6), ctx: ctx, got: make(map[int]float64)}
+		f := &fetchers{limiter: newRateLimiter(1e6), ctx: ctx, got: make(map[int]float64)}
 		f.begin(1, 4, 32<<10, 1e300)
 		other, stop := context.WithCancelCause(t.Context())
-		f.ctx = other // of those that begin from here on
+		f.ctx = other // for fetches that start from here on
 		f.begin(2, 4, 32<<10, 1e300)
 		steps := []struct {
 			do    func()
 			first int
 		}{
-			{func() { f.ration.share([]wire.JobShare{{Job: jobN(1), Share: 1}}) }, 1},
-			{func() { f.ration.share([]wire.JobShare{{Job: jobN(2), Share: 1}, {Job: jobN(1), Share: 0}}) }, 2},
+			{func() { f.limiter.share([]wire.JobShare{{Job: jobN(1), Share: 1}}) }, 1},
+			{func() { f.limiter.share([]wire.JobShare{{Job: jobN(2), Share: 1}, {Job: jobN(1), Share: 0}}) }, 2},
 			{func() { stop(errors.New("enough")) }, 1},
 		}
 		for i, s := range steps {
@@ -139,8 +141,8 @@ func TestRationChanges(t *testing.T) {
 				t.Errorf("step %d: %v", i, got)
 			}
 		}
-		if err := f.ration.wait(other, jobN(2), 1<<20); fmt.Sprint(err) != "enough" {
-			t.Errorf("a take that was cancelled: %v", err)
+		if err := f.limiter.wait(other, jobN(2), 1<<20); fmt.Sprint(err) != "enough" {
+			t.Errorf("a cancelled wait: %v", err)
 		}
 		cancel()
 		f.wait.Wait()

@@ -14,7 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestControlGroupOfPredecessor: what a killed tracker has left there is ended.
+// TestControlGroupOfPredecessor: KillLeftover kills the processes in a dead tracker's
+// group.
 func TestControlGroupOfPredecessor(t *testing.T) {
 	dir := t.TempDir()
 	groups := &cgroups{stateDir: dir}
@@ -38,13 +39,13 @@ func TestControlGroupOfPredecessor(t *testing.T) {
 		t.Errorf("the survivor ended: %v", err)
 	}
 	if _, err := os.Stat(groups.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("its group is left: %v", err)
+		t.Errorf("its group was not removed: %v", err)
 	}
 }
 
-// TestControlGroupOfTheDead: what a tracker left that does not come back goes with
-// the start of another. One that lives makes its own again.
-func TestControlGroupOfTheDead(t *testing.T) {
+// TestRemoveEmptyGroups: the start of a tracker removes the empty groups of others. A live
+// tracker makes its group again.
+func TestRemoveEmptyGroups(t *testing.T) {
 	first, second := &cgroups{stateDir: t.TempDir()}, &cgroups{stateDir: t.TempDir()}
 	left := first.add()
 	if left == nil {
@@ -52,14 +53,14 @@ func TestControlGroupOfTheDead(t *testing.T) {
 	}
 	other := second.add()
 	if other == nil {
-		t.Fatal("no second group")
+		t.Fatal("the second tracker made no group")
 	}
 	if _, err := os.Stat(first.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the empty group is left: %v", err)
+		t.Errorf("the empty group was not removed: %v", err)
 	}
 	again := first.add()
 	if again == nil {
-		t.Fatal("it was not made again")
+		t.Fatal("the first tracker did not make its group again")
 	}
 	for _, err := range []error{left.handle.Close(), other.handle.Close(), again.handle.Close(), first.close(), second.close()} {
 		if err != nil {
@@ -68,8 +69,8 @@ func TestControlGroupOfTheDead(t *testing.T) {
 	}
 }
 
-// TestControlGroupFiles: what the kernel is told and tells, where the memory
-// controller can be had, played with plain files.
+// TestControlGroupFiles checks the files of a group with a memory controller, with plain
+// files.
 func TestControlGroupFiles(t *testing.T) {
 	c := &cgroup{dir: t.TempDir(), memory: true}
 	most := core.Limit{Kind: wire.Reduce, Memory: 1 << 30}

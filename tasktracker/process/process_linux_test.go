@@ -28,8 +28,8 @@ func receive(t *testing.T, ended <-chan error) error {
 	}
 }
 
-// TestLimitAfterEnd: a worker that ends while it is being limited is not measured
-// for ever, nor who gets its number.
+// TestLimitAfterEnd: a worker that ends during Limit is not measured, nor is a new process
+// with its number.
 func TestLimitAfterEnd(t *testing.T) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
@@ -60,10 +60,10 @@ func TestLimitAfterEnd(t *testing.T) {
 	}
 }
 
-// TestLogDiskHangs: a worker's end is told although its log cannot be written any more.
+// TestLogDiskHangs: a worker's end is reported even if its log cannot be written.
 func TestLogDiskHangs(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "stderr")
-	if err := syscall.Mkfifo(log, 0o600); err != nil { // a full pipe takes nothing, as a disk that hangs
+	if err := syscall.Mkfifo(log, 0o600); err != nil { // writes to a full pipe hang, as on a bad disk
 		t.Fatal(err)
 	}
 	fd, err := syscall.Open(log, syscall.O_RDWR|syscall.O_NONBLOCK, 0)
@@ -103,9 +103,9 @@ func TestLogDiskHangs(t *testing.T) {
 	}
 }
 
-// TestSurvivors has a tracker end what a killed predecessor has left running, and
-// nothing else.
-func TestSurvivors(t *testing.T) {
+// TestKillLeftover: a tracker kills the workers of a killed predecessor, and no other
+// processes.
+func TestKillLeftover(t *testing.T) {
 	dir := t.TempDir()
 	if err := Begin(dir); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestSurvivors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This number is another's by now.
+	// Another process has this number.
 	innocent := exec.Command("sleep", "1000")
 	innocent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := innocent.Start(); err != nil {
