@@ -10,11 +10,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// moodyLogs starts workers whose logs fail when a test says so.
+// failingLogs starts workers whose logs fail when a test says so.
 type failingLogs struct {
 	workers.Starter
 	failed  chan func(error)
-	atDrain chan error // what the next Drain finds
+	atDrain chan error // error for the next Drain
 }
 
 type failingWorker struct {
@@ -47,9 +47,9 @@ func (w *failingWorker) Drain() {
 	}
 }
 
-// TestWhoseLogFails: a log that cannot be written ends its own attempt, and no later one
-// of the same worker.
-func TestWhoseLogFails(t *testing.T) {
+// TestLogFails: if a log cannot be written, its own attempt fails, and no later one of the
+// same worker.
+func TestLogFails(t *testing.T) {
 	dir := trackerDir(t)
 	moody := &failingLogs{
 		Starter: process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs}),
@@ -78,7 +78,7 @@ func TestWhoseLogFails(t *testing.T) {
 		t.Errorf("the third attempt's error is %q", r.Error)
 	}
 
-	// What is noticed when an attempt has ended well is the end of its worker.
+	// An error after a success ends only the worker.
 	moody.atDrain <- full
 	fourth, fifth := l.succeed(wire.Map, 3, doSucceed), l.succeed(wire.Map, 4, doSucceed)
 	if a, b := fourth.Counters.Get("pid", "self"), fifth.Counters.Get("pid", "self"); a == b {

@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// groupIfAny is the control group that a tracker has made; empty: it could not.
+// groupIfAny returns the control group of a tracker; empty: it has none.
 func groupIfAny(l *leader) string {
 	text, err := os.ReadFile(l.path(process.GroupFile))
 	group := strings.TrimSpace(string(text))
@@ -24,7 +24,7 @@ func groupIfAny(l *leader) string {
 	return group
 }
 
-// TestControlGroup: whatever a worker starts, wherever that moves, ends with it.
+// TestControlGroup: all processes that a worker starts end with it, in any process group.
 func TestControlGroup(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	id := l.launch(wire.Map, 0, doFork)
@@ -50,7 +50,7 @@ func TestControlGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustBeGone(t, pid) // before the report, half of them outside of the process group
+		mustBeGone(t, pid) // before the report, also outside the process group
 	}
 	l.succeed(wire.Map, 1, doSucceed)
 	if err := l.stop(); err != nil {
@@ -58,7 +58,7 @@ func TestControlGroup(t *testing.T) {
 	}
 	for _, path := range []string{group, l.path(process.GroupFile)} {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is left: %v", path, err)
+			t.Errorf("%s was not removed: %v", path, err)
 		}
 	}
 }

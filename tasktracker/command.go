@@ -6,8 +6,8 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// do carries out a command of the core, or begins to. It runs on the loop's
-// goroutine and does not wait.
+// do carries out a command of the core, or starts it. It runs on the loop's goroutine and
+// does not wait.
 func (l *loop) do(c core.Command) {
 	switch c := c.(type) {
 	case core.Send:
@@ -59,14 +59,13 @@ func (l *loop) do(c core.Command) {
 	}
 }
 
-// doChores does, one after the other, what may wait for a disk and nobody waits for.
+// runChores runs disk operations in order; nothing waits for them.
 func (l *loop) runChores() {
 	for do := range l.chores.All() {
 		do()
 	}
 }
 
-// remove removes a file or a tree.
 func (l *loop) remove(path string) {
 	if err := l.disks.Remove(path); err != nil {
 		l.cfg.Logger.Warn("cannot remove", "path", path, "error", err)

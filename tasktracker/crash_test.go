@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestCrash: the error of an attempt whose worker has crashed begins with Go's cause, and
-// names the limits that were in force.
+// TestCrash: the error of a crashed worker's attempt begins with Go's message, and names
+// the limits in force.
 func TestCrash(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "6GiB")
 	l := startTracker(t, "t1", t.TempDir())
@@ -19,7 +19,7 @@ func TestCrash(t *testing.T) {
 		"its worker ended before it did: exit status 2", "mapreduce.map.memory.mb=8192", "quern.task.processes=100", "GOMEMLIMIT=6GiB",
 	} {
 		if !strings.Contains(r.Error, want) {
-			t.Errorf("error is %q, lacks %q", r.Error, want)
+			t.Errorf("error is %q, want %q in it", r.Error, want)
 		}
 	}
 	if !strings.HasPrefix(r.Error, "fatal error: runtime: out of memory (") {

@@ -22,15 +22,15 @@ const (
 	stagingName = "staging"
 )
 
-// layout is what a tracker makes in its directory and on its disks.
+// layout has the names that a tracker makes in its directory and on its disks.
 var layout = datadir.Layout{
 	Daemon: "task tracker", Marker: "quern-tasktracker",
 	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, program.Dir, token.Dir, disks.TrashDir},
 	Files: []string{process.RecordFile, clusterName, clusterName + ".new", stagingName, stagingName + ".new", process.GroupFile, disks.ProbeFile},
 }
 
-// clean ends what a predecessor has left running and removes its files, but for
-// what it may have left to this one. Processes go first, as they may write.
+// clean kills the processes of an earlier process and removes its files, except for files
+// that this process can use. Processes go first, as they may write.
 func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	if err := process.KillLeftover(cfg.Dir); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	if cfg.Temporary {
 		names = append(names, core.LogsDir, token.Dir)
 	}
-	if !slices.Contains(cfg.Disks, cfg.Dir) { // of service attempts
+	if !slices.Contains(cfg.Disks, cfg.Dir) { // it has service attempts
 		names = append(names, core.JobsDir)
 	}
 	for _, name := range names {
@@ -54,26 +54,26 @@ func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	return outputs, process.Begin(cfg.Dir)
 }
 
-// readWord reads what is kept in a file of one line; empty: nothing.
+// readWord reads a file of one line; empty: there is none.
 func readWord(dir, name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read %s of directory: %w", name, err)
+		return "", fmt.Errorf("read the file %s: %w", name, err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
 
-// writeWord keeps it.
+// writeWord writes such a file.
 func writeWord(dir, name, word string) error {
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file+".new", []byte(word+"\n"), 0o666); err != nil {
-		return fmt.Errorf("keep %s of directory: %w", name, err)
+		return fmt.Errorf("write the file %s: %w", name, err)
 	}
 	if err := os.Rename(file+".new", file); err != nil {
-		return fmt.Errorf("keep %s of directory: %w", name, err)
+		return fmt.Errorf("write the file %s: %w", name, err)
 	}
 	return nil
 }

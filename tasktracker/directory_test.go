@@ -14,13 +14,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestForeignDirectories: a tracker that is given a directory which is not its own does
-// not start, and removes nothing.
+// TestForeignDirectories: a tracker does not start in another program's directory, and
+// removes nothing there.
 func TestForeignDirectories(t *testing.T) {
 	job := filepath.Join(core.JobsDir, job1.String(), "thesis.tex")
 	for _, c := range []struct {
-		name, file string                            // of a user
-		make       func(dir, elsewhere string) error // what else there is
+		name, file string                            // a file of a user
+		make       func(dir, elsewhere string) error // makes other files
 		want       string
 	}{
 		{"files of a user", "thesis.tex", nil, "makes: thesis.tex"},
@@ -38,7 +38,7 @@ func TestForeignDirectories(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, elsewhere := t.TempDir(), t.TempDir()
-			thesis := filepath.Join(elsewhere, job1.String(), "thesis.tex") // which looks like an attempt's
+			thesis := filepath.Join(elsewhere, job1.String(), "thesis.tex") // like a file of an attempt
 			if c.file != "" {
 				thesis = filepath.Join(dir, c.file)
 			}
@@ -50,7 +50,7 @@ func TestForeignDirectories(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			tracker, err := New(Config{ID: "t1", Host: "here", Service: Service{Listen: "127.0.0.1:0"}, Dir: dir, FS: local.FS{}, Ready: func(string) { t.Error("it serves") }})
+			tracker, err := New(Config{ID: "t1", Host: "here", Service: Service{Listen: "127.0.0.1:0"}, Dir: dir, FS: local.FS{}, Ready: func(string) { t.Error("the tracker started") }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestForeignDirectories(t *testing.T) {
 	}
 }
 
-// TestForeignDisk: a disk that is not the tracker's is left alone, as one that failed.
+// TestForeignDisk: the directory of another program is a bad disk, and stays unchanged.
 func TestForeignDisk(t *testing.T) {
 	dir, disk := t.TempDir(), t.TempDir()
 	thesis := filepath.Join(disk, "thesis.tex")
@@ -84,8 +84,8 @@ func TestForeignDisk(t *testing.T) {
 	}
 }
 
-// TestOlderDirectory: the directory of a build that made no marker is taken over, with
-// the map outputs in it.
+// TestOlderDirectory: a tracker uses the directory of an older build without a marker,
+// with its map outputs.
 func TestOlderDirectory(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	made := l.succeed(wire.Map, 0, doMap).Output
@@ -102,9 +102,9 @@ func TestOlderDirectory(t *testing.T) {
 	}
 }
 
-// TestStagingIsPinned: what the first job tracker has named is kept for later processes,
-// unless another is configured.
-func TestStagingIsPinned(t *testing.T) {
+// TestStagingIsStored: later processes use the staging directory that the first job
+// tracker named, unless another one is configured.
+func TestStagingIsStored(t *testing.T) {
 	file := nonceFile(t)
 	if err := os.WriteFile(file, []byte("n1"), 0o600); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestStagingIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept, err := readWord(l.dir, stagingName); err != nil || kept != staging {
-		t.Errorf("kept is %q, %v, want %q", kept, err, staging)
+		t.Errorf("stored is %q, %v, want %q", kept, err, staging)
 	}
 	refuses := func(cfg Config, other string) {
 		t.Helper()
@@ -129,13 +129,13 @@ func TestStagingIsPinned(t *testing.T) {
 		l = startUnregistered(t, cfg)
 		l.accept()
 		l.send(&wire.Staging{File: dfs.Join(other, wire.StagingClusters, "c1")})
-		for range l.received { // it hangs up
+		for range l.received { // until the tracker closes the stream
 		}
 		if err := l.stop(); err != nil {
 			t.Fatal(err)
 		}
 		if text := log.String(); !strings.Contains(text, other) || !strings.Contains(text, staging) || !strings.Contains(text, "-staging") {
-			t.Errorf("it says %s", text)
+			t.Errorf("it logs %s", text)
 		}
 	}
 	refuses(Config{ID: "t1", Dir: l.dir}, "file:///elsewhere")
@@ -145,8 +145,8 @@ func TestStagingIsPinned(t *testing.T) {
 	refuses(Config{ID: "t1", Dir: l.dir}, was) // from then on
 }
 
-// TestOutsideStaging: nothing is read or run that a job tracker, or a submission, names
-// outside the staging directory, nor a program without its hash.
+// TestOutsideStaging: submissions and programs outside the staging directory are not read
+// or run, nor a program without its hash.
 func TestOutsideStaging(t *testing.T) {
 	good, uploaded, hash := stageHashed(t)
 	root := filepath.Dir(strings.TrimPrefix(good, "file://"))

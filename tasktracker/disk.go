@@ -9,14 +9,14 @@ import (
 	"github.com/quernmr/quern/tasktracker/disks"
 )
 
-// probe tries whether a disk is of use, once what is being removed has made room there.
+// probe probes a disk, after the pending removals on it.
 func (l *loop) probe(c core.Probe) {
 	removed := make(chan struct{})
 	l.chores.Put(func() { close(removed) })
 	l.detached(func() {
 		select {
 		case <-removed:
-		case <-time.After(disks.RemoveWait): // that hangs, too
+		case <-time.After(disks.RemoveWait): // the removal hangs too
 		}
 		ev := core.DiskProbed{Disk: c.Disk}
 		err := l.room.Probe(l.ctx, c.Disk, c.Path)
@@ -32,7 +32,7 @@ func (l *loop) probe(c core.Probe) {
 	})
 }
 
-// running lists the attempts on a disk, if the loop still goes.
+// running returns the attempts on a disk; nil if the loop has ended.
 func (l *loop) running(disk int) []core.Running {
 	list := make(chan []core.Running, 1)
 	l.post(func() { list <- l.core.Running(disk) })
@@ -44,7 +44,7 @@ func (l *loop) running(disk int) []core.Running {
 	}
 }
 
-// exceeded ends an attempt that has filled a disk, if it still runs there.
+// exceeded ends an attempt that filled a disk, if it still runs there.
 func (l *loop) exceeded(disk int, attempt core.Running, reason string) {
 	l.post(func() {
 		if slices.Contains(l.core.Running(disk), attempt) {
@@ -53,7 +53,7 @@ func (l *loop) exceeded(disk int, attempt core.Running, reason string) {
 	})
 }
 
-// reportDisks tells the core of disks that were found bad at start.
+// reportDisks reports the disks that were bad at the start to the core.
 func (l *loop) reportDisks() {
 	bad := l.disks.Bad()
 	for _, i := range slices.Sorted(maps.Keys(bad)) {

@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestDiskFails: a disk that cannot be written any more is left. What was on it is
-// told to be lost, homes gather anew, attempts go to the other disk.
+// TestDiskFails: a disk that cannot be written is not used any more. Its outputs are
+// reported lost, its homes gather again, and attempts use the other disk.
 func TestDiskFails(t *testing.T) {
 	good, bad := t.TempDir(), filepath.Join(t.TempDir(), "disk")
 	l := startUnregistered(t, Config{ID: "t1", Dir: good, Disks: []string{bad, good}})
@@ -28,7 +28,7 @@ func TestDiskFails(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(bad), os.WriteFile(bad, nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	// Disks are used in turn: one of two attempts meets the bad one.
+	// Disks are used round robin: one of two attempts gets the bad one.
 	first, second := l.launch(wire.Map, 2, doSucceed), l.launch(wire.Map, 3, doSucceed)
 	capacity := await[*wire.Capacity](l, nil)
 	if capacity.MapSlots != 2 || capacity.ReduceSlots != 2 || !strings.Contains(capacity.Reason, bad) {
@@ -55,15 +55,15 @@ func TestDiskFails(t *testing.T) {
 		}
 	}
 	if failed != 1 {
-		t.Errorf("%d attempts have failed with the disk", failed)
+		t.Errorf("%d attempts failed with the disk", failed)
 	}
 }
 
-// sizeOf is how many bytes the files below a directory have.
+// sizeOf returns the size of the files below a directory.
 func sizeOf(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // just removed
+			return nil // it was just removed
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			sum += info.Size()
@@ -73,8 +73,8 @@ func sizeOf(dir string) (sum int64) {
 	return sum
 }
 
-// TestAttemptFillsDisk: an attempt that fills a disk fails, saying so. Another that runs
-// there goes on, and the disk is used on.
+// TestAttemptFillsDisk: an attempt that fills a disk fails, with that reason. Another
+// attempt there continues, and the disk stays in use.
 func TestAttemptFillsDisk(t *testing.T) {
 	const size = 100 << 20
 	disk := t.TempDir()
@@ -105,8 +105,8 @@ func TestAttemptFillsDisk(t *testing.T) {
 	l.succeed(wire.Map, 2, doSucceed)
 }
 
-// TestFullByAttempt: the same where the disk is full before that is noticed: an attempt
-// that finds it full fails, and no more.
+// TestFullByAttempt: if the disk is full before that, only attempts that cannot write
+// fail.
 func TestFullByAttempt(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=100m"); err != nil {
@@ -127,7 +127,7 @@ func TestFullByAttempt(t *testing.T) {
 	l.succeed(wire.Map, 2, doSucceed)
 }
 
-// TestLogsFillDisk: an attempt whose log finds no room fails, naming the disk.
+// TestLogsFillDisk: an attempt whose log cannot be written fails and names the disk.
 func TestLogsFillDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=20m"); err != nil {
@@ -140,12 +140,12 @@ func TestLogsFillDisk(t *testing.T) {
 	if !strings.Contains(r.Error, "disk "+dir+" cannot take its log") || !strings.Contains(r.Error, "no space left") {
 		t.Errorf("error is %q", r.Error)
 	}
-	l.succeed(wire.Map, 1, doSucceed) // its logs have made room
+	l.succeed(wire.Map, 1, doSucceed) // the failed attempt's logs were cut
 }
 
-// TestFullDiskLeft: an attempt that finds a disk full fails. The tracker says that it leaves
-// the disk alone, keeps its slots, and puts all others on the other disk.
-func TestFullDiskLeft(t *testing.T) {
+// TestFullDiskUnused: an attempt that finds a disk full fails. The tracker reports the
+// disk, keeps its slots, and uses the other disk.
+func TestFullDiskUnused(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=40m"); err != nil {
 		t.Skipf("cannot mount a small file system: %v", err)
@@ -170,7 +170,7 @@ func TestFullDiskLeft(t *testing.T) {
 	}
 }
 
-// TestDiskIsFull: the attempt fails, and without another disk the slots go.
+// TestDiskIsFull: the attempt fails. Without another disk the tracker has no slots.
 func TestDiskIsFull(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=40m"); err != nil {
@@ -192,5 +192,5 @@ func TestDiskIsFull(t *testing.T) {
 		t.Errorf("capacity is %+v", capacity)
 	}
 	l.final(l.launch(wire.Map, 1, doSucceed), wire.AttemptKilled)
-	l.succeed(wire.Cleanup, 0, doSucceed) // what takes no slot goes on
+	l.succeed(wire.Cleanup, 0, doSucceed) // service attempts still run
 }

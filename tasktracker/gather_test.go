@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// peers are shuffle services that are of no use, each in its way.
-var peers = map[string]func(http.ResponseWriter, *http.Request){
+// badPeers are shuffle services that fail, each in another way.
+var badPeers = map[string]func(http.ResponseWriter, *http.Request){
 	"hangs": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 	"trickles": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000000")
@@ -45,10 +45,10 @@ var peers = map[string]func(http.ResponseWriter, *http.Request){
 	},
 }
 
-// TestUselessPeers: a peer that hangs, trickles or resets is complained of, and
-// what others have is gathered meanwhile.
-func TestUselessPeers(t *testing.T) {
-	for name, serve := range peers {
+// TestBadPeers: outputs at a peer that hangs, trickles or resets are reported lost, and
+// outputs of others are fetched meanwhile.
+func TestBadPeers(t *testing.T) {
+	for name, serve := range badPeers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,7 @@ func TestUselessPeers(t *testing.T) {
 			lost := make(map[int]bool)
 			gathered := 0
 			for len(lost) < each || gathered < each {
-				m, open := <-l.heardWithin(deadline)
+				m, open := <-l.receivedWithin(deadline)
 				if !open {
 					t.Fatalf("gathered %d, lost %v", gathered, lost)
 				}
@@ -97,8 +97,8 @@ func TestUselessPeers(t *testing.T) {
 	}
 }
 
-// TestSharedRate: a job that is to go first is gathered first, though the fetches of
-// another have taken all that may be fetched at a time before it came.
+// TestSharedRate: the job that goes first is fetched first, even if another job's earlier
+// fetches have reached the limit.
 func TestSharedRate(t *testing.T) {
 	output, o := mapOutput(t, 256<<10)
 	peer := httptest.NewServer(shuffle.Handler(func(wire.JobID, int, int) (string, error) { return output, nil }))

@@ -16,17 +16,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// deadline is for what must happen; nothing waits so long that goes well.
+// deadline is generous: a test fails after it because an event does not happen.
 const deadline = 30 * time.Second
 
 func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
-// leader is the job tracker's side of a tracker under test.
+// leader is a job tracker for a tracker under test.
 type leader struct {
 	t        *testing.T
 	dir      string // the tracker's
 	staging  string
-	dials    chan *wire.Conn // our ends of the streams the tracker opened
+	dials    chan *wire.Conn // our ends of the tracker's streams
 	conn     *wire.Conn
 	received chan wire.Message // on conn
 	hello    *wire.Hello
@@ -35,12 +35,12 @@ type leader struct {
 	ended    func() error // waits for its end
 	next     int
 
-	hints       chan string  // what the tracker dials with
+	hints       chan string  // leader arguments of the tracker's dials
 	mute        *atomic.Bool // heartbeats are not acknowledged
 	incarnation uint64
 }
 
-// startTracker starts a tracker that runs this test's binary and welcomes it.
+// startTracker starts a tracker that runs this test's binary, and registers it.
 func startTracker(t *testing.T, id, dir string, args ...string) *leader {
 	t.Helper()
 	l := startUnregistered(t, Config{ID: id, Dir: dir}, args...)
@@ -48,14 +48,14 @@ func startTracker(t *testing.T, id, dir string, args ...string) *leader {
 	return l
 }
 
-// startUnwelcome starts one that is not welcomed yet.
+// startUnregistered starts a tracker without a Welcome.
 func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	t.Helper()
 	l := &leader{
 		t: t, dir: cfg.Dir, dials: make(chan *wire.Conn, 1), staging: stage(t, args...),
 		hints: make(chan string, 1000), mute: new(atomic.Bool), incarnation: 9,
 	}
-	cfg.Embedded = cfg.Staging == "" // its submissions are anywhere, and name no hash
+	cfg.Embedded = cfg.Staging == "" // its submissions are anywhere, without a hash
 	ready := make(chan string, 1)
 	cfg.Host, cfg.Service.Listen, cfg.MapSlots, cfg.ReduceSlots = "here", "127.0.0.1:0", 2, 2
 	if cfg.FS == nil {
@@ -93,7 +93,7 @@ func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	return l
 }
 
-// trackerDir is a directory that a tracker of an earlier time has made.
+// trackerDir returns a directory of an older build's tracker.
 func trackerDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,7 +103,7 @@ func trackerDir(t *testing.T) string {
 	return dir
 }
 
-// stage makes a staging directory of a submission of this test's binary.
+// stage stages a submission of this test's binary.
 func stage(t *testing.T, args ...string) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -143,7 +143,7 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 	panic("unreachable")
 }
 
-// connect takes the tracker's next stream and welcomes it.
+// connect accepts the tracker's next stream and registers it.
 func (l *leader) connect(epoch uint64) *wire.Inventory {
 	l.t.Helper()
 	l.accept()
@@ -151,7 +151,7 @@ func (l *leader) connect(epoch uint64) *wire.Inventory {
 	return await[*wire.Inventory](l, nil)
 }
 
-// accept takes the tracker's next stream and its hello.
+// accept accepts the tracker's next stream and reads its hello.
 func (l *leader) accept() {
 	l.t.Helper()
 	l.conn = receive(l.t, l.dials, "a stream")
@@ -164,7 +164,7 @@ func (l *leader) accept() {
 				return
 			}
 			if _, ok := m.(*wire.Heartbeat); ok && !mute.Load() && conn.Send(&wire.Ack{}) != nil {
-				continue // the next Receive tells
+				continue // the next Receive returns the error
 			}
 			heard <- m
 		}
@@ -173,7 +173,7 @@ func (l *leader) accept() {
 	l.hello = await[*wire.Hello](l, nil)
 }
 
-// tokenOf is the token of a job, at every tracker.
+// tokenOf returns the token of a job, the same at every tracker.
 func tokenOf(job wire.JobID) string { return "token of " + job.String() }
 
 func (l *leader) send(m wire.Message) {
@@ -189,11 +189,11 @@ func (l *leader) send(m wire.Message) {
 	}
 }
 
-// await waits for a message of its type that is wanted.
+// await waits for a message of a type that satisfies wanted.
 func await[T wire.Message](l *leader, wanted func(T) bool) T {
 	l.t.Helper()
 	for {
-		m, open := <-l.heardWithin(deadline)
+		m, open := <-l.receivedWithin(deadline)
 		if !open {
 			l.t.Fatalf("the stream ended before a %T came", *new(T))
 		}
@@ -203,8 +203,8 @@ func await[T wire.Message](l *leader, wanted func(T) bool) T {
 	}
 }
 
-// heardWithin is the stream of messages, which ends when none comes for too long.
-func (l *leader) heardWithin(limit time.Duration) <-chan wire.Message {
+// receivedWithin returns the messages, until none comes for the time limit.
+func (l *leader) receivedWithin(limit time.Duration) <-chan wire.Message {
 	one := make(chan wire.Message, 1)
 	defer close(one)
 	select {
@@ -219,13 +219,13 @@ func (l *leader) heardWithin(limit time.Duration) <-chan wire.Message {
 
 var job1 = wire.JobID{Start: 1, N: 1}
 
-// launch starts an attempt of job 1 that does what one of the constants says.
+// launch starts an attempt of job 1 that does what a constant says.
 func (l *leader) launch(kind wire.Kind, n, what int) wire.AttemptID {
 	l.t.Helper()
 	return l.launchAs(wire.TaskID{Job: job1, Kind: kind, N: n}, wire.Launch{Index: what})
 }
 
-// launchAs launches an attempt with what m says beyond the usual.
+// launchAs launches an attempt with the settings of m.
 func (l *leader) launchAs(task wire.TaskID, m wire.Launch) wire.AttemptID {
 	l.t.Helper()
 	l.next++
@@ -269,6 +269,6 @@ func mustBeEmpty(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		t.Errorf("%s is left", filepath.Join(dir, e.Name()))
+		t.Errorf("%s was not removed", filepath.Join(dir, e.Name()))
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// confinements runs a test with control groups, where they can be made, and without.
-func confinements(t *testing.T, test func(t *testing.T, l *leader)) {
+// withAndWithoutGroups runs a test with control groups, if they can be made, and without.
+func withAndWithoutGroups(t *testing.T, test func(t *testing.T, l *leader)) {
 	for name, fresh := range map[string]bool{"groups": false, "no groups": true} {
 		t.Run(name, func(t *testing.T) {
 			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: fresh})
@@ -19,8 +19,8 @@ func confinements(t *testing.T, test func(t *testing.T, l *leader)) {
 	}
 }
 
-// mustNameLimit checks why an attempt was ended: by the meter, or by the kernel
-// where it holds the group to the limit.
+// mustNameLimit checks the error of an attempt that exceeded a limit. The meter or the
+// kernel may have ended it.
 func mustNameLimit(t *testing.T, r *wire.Result, limit string) {
 	t.Helper()
 	for _, want := range []string{"the " + limit, "(mapreduce.map.memory.mb)"} {
@@ -30,9 +30,9 @@ func mustNameLimit(t *testing.T, r *wire.Result, limit string) {
 	}
 }
 
-// TestMemoryLimit: an attempt that takes too much is killed with all it has
-// started, also outside its process group, and others go on.
-func TestMemoryLimit(t *testing.T) { confinements(t, testMemoryLimit) }
+// TestMemoryLimit: an attempt that exceeds its limit is killed with all its processes,
+// also outside its process group. Others continue.
+func TestMemoryLimit(t *testing.T) { withAndWithoutGroups(t, testMemoryLimit) }
 
 func testMemoryLimit(t *testing.T, l *leader) {
 	other := l.launch(wire.Map, 1, doCommit)
@@ -44,8 +44,8 @@ func testMemoryLimit(t *testing.T, l *leader) {
 	l.final(other, wire.AttemptSucceeded)
 }
 
-// TestProcessLimit: likewise for processes, none of which is left.
-func TestProcessLimit(t *testing.T) { confinements(t, testProcessLimit) }
+// TestProcessLimit: the same for the limit of processes.
+func TestProcessLimit(t *testing.T) { withAndWithoutGroups(t, testProcessLimit) }
 
 func testProcessLimit(t *testing.T, l *leader) {
 	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doFork, Processes: 20})
@@ -66,8 +66,8 @@ func testProcessLimit(t *testing.T, l *leader) {
 	}
 }
 
-// TestLimitsChange: a warm worker has its attempt's limits, not an earlier one's, and
-// is not used where these are lower.
+// TestLimitsChange: an idle worker gets the limits of its next attempt. It is not used if
+// these are lower.
 func TestLimitsChange(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	task := wire.TaskID{Job: job1, Kind: wire.Map}

@@ -29,8 +29,8 @@ func readWholeLog(t *testing.T, name string) string {
 	return string(text)
 }
 
-// checkEnds checks that a log has the first and the last part of all that was written to
-// it. Package attemptlog tests that these are whole.
+// checkEnds checks that a log has the first and the last of the bytes written to it.
+// Package attemptlog tests the rest.
 func checkEnds(t *testing.T, got, all string, most int) {
 	t.Helper()
 	if !strings.HasPrefix(got, all[:most/2]) || !strings.HasSuffix(got, all[len(all)-most/4:]) || !strings.Contains(got, " bytes were left out here: ") {
@@ -38,8 +38,8 @@ func checkEnds(t *testing.T, got, all string, most int) {
 	}
 }
 
-// TestLongLogs: the logs of an attempt that writes 12 MB take what they may, also while it
-// runs, and are served with their first and last part.
+// TestLongLogs: the logs of an attempt that writes 12 MB stay within the limit, also while
+// it runs. The first and the last part are served.
 func TestLongLogs(t *testing.T) {
 	const most = 1 << 20
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: most}})
@@ -82,7 +82,7 @@ func TestLongLogs(t *testing.T) {
 			t.Errorf("the end is %q", text)
 		}
 	}
-	// The next attempt of the same worker has logs of its own.
+	// The next attempt of the same worker has its own logs.
 	next := l.launch(wire.Map, 1, doExit)
 	l.final(next, wire.AttemptFailed)
 	if text := readWholeLog(t, filepath.Join(core.LogPath(l.dir, next), "stderr")); !strings.HasPrefix(text, "line 0\n") || !strings.HasSuffix(text, "line 29\n") {
@@ -91,7 +91,7 @@ func TestLongLogs(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestLogsBeforeAttempts: what a program writes before it runs an attempt is bounded too.
+// TestLogsBeforeAttempts: output of a program before its first attempt is limited too.
 func TestLogsBeforeAttempts(t *testing.T) {
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: MinAttemptLogs}}, "-crash", "-flood")
 	l.connect(1)

@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// serveLog answers with an attempt's stdout or stderr. Nothing of the request but
-// ids in their one spelling becomes part of a path.
+// serveLog serves an attempt's stdout or stderr. Only parsed ids of the request become
+// part of a path.
 func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 	job, errJob := wire.ParseJobID(r.PathValue("job"))
 	attempt, errAttempt := wire.ParseAttemptID(r.PathValue("attempt"))
@@ -24,14 +24,14 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 	case attempt.Task.Job != job:
-		err = fmt.Errorf("%v is no attempt of %v", attempt, job)
+		err = fmt.Errorf("%v is not an attempt of %v", attempt, job)
 	case stream != "stdout" && stream != "stderr":
-		err = fmt.Errorf("an attempt has stdout and stderr, no %q", stream)
+		err = fmt.Errorf("an attempt has stdout and stderr, not %q", stream)
 	}
 	tail := int64(-1)
 	if text := r.URL.Query().Get("tail"); err == nil && text != "" {
 		if tail, err = strconv.ParseInt(text, 10, 64); err == nil && tail < 0 {
-			err = fmt.Errorf("tail of %d bytes", tail)
+			err = fmt.Errorf("tail must not be negative, got %d", tail)
 		}
 	}
 	if err != nil {
@@ -41,10 +41,10 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 	attemptlog.Serve(w, r, filepath.Join(core.LogPath(l.cfg.Dir, attempt), stream), tail, answerWait)
 }
 
-// logsEvery is how often the logs of ended jobs are looked through.
+// logSweepPeriod is how often expired logs are removed.
 const logSweepPeriod = 10 * time.Minute
 
-// keepLogs removes the logs of ended jobs as they get too old or too many.
+// keepLogs removes logs of ended jobs when they are too old or take too much space.
 func (l *loop) keepLogs() {
 	tick := time.NewTicker(logSweepPeriod)
 	defer tick.Stop()
@@ -61,7 +61,7 @@ func (l *loop) keepLogs() {
 func (l *loop) sweepLogs(now time.Time) {
 	logs, err := attemptlog.Find(filepath.Join(l.cfg.Dir, core.LogsDir))
 	if err != nil {
-		l.cfg.Logger.Warn("cannot look through logs", "error", err)
+		l.cfg.Logger.Warn("cannot list the logs", "error", err)
 		return
 	}
 	tokens := l.tokens.Known()
@@ -77,8 +77,8 @@ func (l *loop) sweepLogs(now time.Time) {
 	}
 }
 
-// readLog reads what is reported of the log of an attempt that failed: its end or, if its
-// worker has crashed, what Go says of that.
+// readLog reads the log for the report of a failed attempt: its last lines or, if its
+// worker crashed, the crash message.
 func readLog(c core.ReadLog) core.LogRead {
 	ev := core.LogRead{Attempt: c.Attempt, Text: attemptlog.LastLines(c.Files)}
 	if !c.Crashed {

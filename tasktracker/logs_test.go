@@ -19,7 +19,7 @@ func TestServeLog(t *testing.T) {
 	id := l.launch(wire.Map, 0, doExit)
 	l.final(id, wire.AttemptFailed)
 	l.send(&wire.DropJob{Epoch: 1, Job: job1})                          // the logs stay
-	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2), Token: tokenOf(job1)}) // whose logs may be asked for alike
+	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2), Token: tokenOf(job1)}) // it has the same token
 	await(l, func(h *wire.HomeReport) bool { return h.Job == jobN(2) })
 	var all strings.Builder
 	for i := range 30 {
@@ -39,7 +39,7 @@ func TestServeLog(t *testing.T) {
 		{good + "?tail=-1", "", 400, "tail"},
 		{good + "?tail=x", "", 400, "x"},
 		{fmt.Sprintf("/logs/%v/%v/output", job1, id), "", 400, "output"},
-		{fmt.Sprintf("/logs/%v/%v/stderr", wire.JobID{Start: 1, N: 2}, id), "", 400, "no attempt of"},
+		{fmt.Sprintf("/logs/%v/%v/stderr", wire.JobID{Start: 1, N: 2}, id), "", 400, "not an attempt of"},
 		{fmt.Sprintf("/logs/%v/..%%2f..%%2fworkers/stderr", job1), "", 400, "not an id"},
 		{fmt.Sprintf("/logs/%v/%v/stderr", job1, wire.AttemptID{Task: id.Task, N: 1}), "", 404, "no such log"},
 	} {
@@ -65,10 +65,10 @@ func TestServeLog(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestLogsAreSwept: at the start of a tracker logs that are too old go.
-func TestLogsAreSwept(t *testing.T) {
+// TestOldLogsAreRemoved: a tracker removes old logs at its start.
+func TestOldLogsAreRemoved(t *testing.T) {
 	dir := trackerDir(t)
-	old := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 3}.String()) // not of the job that runs, whose logs stay
+	old := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 3}.String()) // not the running job: its logs stay
 	young := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 2}.String())
 	for _, d := range []string{old, young} {
 		if err := os.MkdirAll(d, 0o777); err != nil {
@@ -87,9 +87,9 @@ func TestLogsAreSwept(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("old logs are still there")
+			t.Fatal("old logs were not removed")
 		}
-		l.succeed(wire.Setup, 0, doSucceed) // something that takes a while
+		l.succeed(wire.Setup, 0, doSucceed) // to pass some time
 	}
 	if _, err := os.Stat(young); err != nil {
 		t.Error(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// mustEnd waits until a process has ended, which need not be a child.
+// mustEnd waits until a process has ended. It may be no child of this one.
 func mustEnd(t *testing.T, pid int) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -48,13 +48,14 @@ func mustBeGone(t *testing.T, pid int) {
 	if err != nil {
 		return
 	}
-	// The state follows the name, which is in parentheses. A process that has ended may wait to be reaped.
+	// The state follows the name, which is in parentheses. An ended process may not be
+	// reaped yet.
 	if state := strings.TrimSpace(string(stat[bytes.LastIndexByte(stat, ')')+1:])); state[0] != 'Z' && state[0] != 'X' {
 		t.Fatalf("process %d still runs", pid)
 	}
 }
 
-func TestWarmWorker(t *testing.T) {
+func TestIdleWorkerIsReused(t *testing.T) {
 	t.Setenv("QUERN_SECRET", "the tracker's own")
 	l := startTracker(t, "t1", t.TempDir())
 	first := l.succeed(wire.Map, 0, doSucceed)
@@ -109,11 +110,11 @@ func TestWorkerEnds(t *testing.T) {
 			}
 		})
 	}
-	l.succeed(wire.Map, 0, doSucceed) // the tracker goes on
+	l.succeed(wire.Map, 0, doSucceed) // the tracker still works
 	if err := l.stop(); err != nil {
 		t.Error(err)
 	}
-	// Succeeded without an output or failed, nothing stays of an attempt but its logs.
+	// An attempt that failed, or succeeded without an output, leaves only its logs.
 	mustBeEmpty(t, l.path(core.JobsDir, job1.String()))
 }
 
@@ -168,10 +169,10 @@ func TestKillEndsTheGroup(t *testing.T) {
 	if r := l.final(id, wire.AttemptKilled); r.Error != "not wanted" {
 		t.Errorf("error is %q", r.Error)
 	}
-	mustBeGone(t, child) // before the report, not some time after
+	mustBeGone(t, child) // before the report
 }
 
-// TestTimeout: an attempt without a sign of life is ended with what it has started.
+// TestTimeout: an attempt without progress is killed with its children.
 func TestTimeout(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	task := wire.TaskID{Job: job1, Kind: wire.Map}
@@ -187,11 +188,11 @@ func TestTimeout(t *testing.T) {
 	l.succeed(wire.Map, 0, doSucceed)
 }
 
-// TestSurvivors: a tracker ends the workers that one before it has left, and then removes
-// what these may have written.
-func TestSurvivors(t *testing.T) {
+// TestLeftoverWorkers: a tracker kills the workers of an earlier process, and then removes
+// their files.
+func TestLeftoverWorkers(t *testing.T) {
 	dir := trackerDir(t)
-	runtime.LockOSThread() // with which the kernel would end the survivor
+	runtime.LockOSThread() // the kernel would kill the survivor at the end of this thread
 	defer runtime.UnlockOSThread()
 	if err := process.Begin(dir); err != nil {
 		t.Fatal(err)

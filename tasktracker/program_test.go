@@ -89,12 +89,12 @@ func TestProgramWithAnotherHash(t *testing.T) {
 	f.WriteString("more")
 	f.Close()
 	for _, c := range []struct{ path, hash, want string }{
-		{uploaded, hash, "it should have " + hash},
+		{uploaded, hash, "want " + hash},
 		{uploaded, "../../x", "is not a SHA-256"},
 		{uploaded, strings.ToUpper(hash), "is not a SHA-256"},
 		{uploaded + ".missing", hash, uploaded + ".missing"},
-		{filepath.Dir(uploaded) + "/..", hash, "ends in no file name"},
-		{filepath.Dir(uploaded) + "/.", hash, "ends in no file name"},
+		{filepath.Dir(uploaded) + "/..", hash, "has no file name at its end"},
+		{filepath.Dir(uploaded) + "/.", hash, "has no file name at its end"},
 	} {
 		l.staging = stageProgramAs(t, wire.Program{Path: "file://" + c.path, Hash: c.hash})
 		if r := l.fail(doSucceed); !strings.Contains(r.Error, c.want) {

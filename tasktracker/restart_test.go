@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestRestart: map outputs outlive their tracker, unless they are damaged, cut off,
-// or were never reported. What was gathered and what ran does not.
+// TestRestart: map outputs survive their tracker, unless they are corrupt, truncated or
+// unreported. Homes and attempts do not survive.
 func TestRestart(t *testing.T) {
 	dir, disk := t.TempDir(), t.TempDir()
 	cfg := Config{ID: "t1", Dir: dir, Disks: []string{dir, disk}}
@@ -69,7 +69,7 @@ func TestRestart(t *testing.T) {
 			t.Errorf("restored %+v, made %+v", o, want)
 		}
 	}
-	// They are served to others.
+	// Other trackers can fetch them.
 	b := startTracker(t, "b", t.TempDir())
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 1, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
 	outputs := &wire.Outputs{Epoch: 1, Job: job1}
@@ -78,13 +78,13 @@ func TestRestart(t *testing.T) {
 		o.Map = i
 		outputs.Outputs = append(outputs.Outputs, o)
 	}
-	// The attempts' own map numbers are part of the address.
+	// Attempt numbers are part of the address.
 	outputs.Outputs[0].Map, outputs.Outputs[1].Map = made[4].Map, made[5].Map
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 2}, Maps: 6})
 	b.send(outputs)
 	await(b, func(h *wire.HomeReport) bool { return h.Partition == 0 && h.Maps == 2 })
 
-	// Nothing else is left of the job, and of these outputs nothing once it is dropped.
+	// Other files of the job are removed, and these outputs when it is dropped.
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,16 +97,16 @@ func TestRestart(t *testing.T) {
 			return err
 		}))
 		if _, err := os.Stat(filepath.Join(d, disks.TrashDir)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("trash is left: %v", err)
+			t.Errorf("trash was not removed: %v", err)
 		}
 	}
 	if len(left) != 4 {
-		t.Errorf("left are %q", left)
+		t.Errorf("remaining: %q", left)
 	}
 }
 
-// TestFresh: a directory for one run alone keeps nothing for the next.
-func TestFresh(t *testing.T) {
+// TestTemporary: a temporary directory keeps nothing for a later process.
+func TestTemporary(t *testing.T) {
 	cfg := Config{ID: "t1", Dir: t.TempDir(), Temporary: true}
 	l := startUnregistered(t, cfg)
 	l.connect(1)

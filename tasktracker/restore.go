@@ -7,17 +7,17 @@ import (
 	"github.com/quernmr/quern/tasktracker/disks"
 )
 
-// restore verifies the map outputs that an earlier process has left, and has the
-// core take the good ones in. The others are removed.
+// restore verifies the map outputs of an earlier process. It passes good ones to the core
+// and removes the others.
 func (l *loop) restore(outputs []disks.Leftover) {
 	for i := range outputs {
 		o := &outputs[i]
 		report, err := o.Verify(l.ctx)
 		if l.ctx.Err() != nil {
-			return // it says nothing of the output
+			return // the error may be due to the end, not to the output
 		}
 		if err == nil && l.tokens.Get(o.Attempt.Task.Job) == "" {
-			err = errors.New("the job's token is lost, so it could be served to nobody")
+			err = errors.New("the job's token is lost, so it cannot be served")
 		}
 		if err != nil {
 			l.cfg.Logger.Info("a map output of an earlier run is of no use", "attempt", o.Attempt, "error", err)
@@ -37,7 +37,7 @@ func (l *loop) record(c core.Record) {
 	ev := core.Recorded{Attempt: c.Report.Attempt}
 	if err := disks.WriteReport(c.File, c.Report); err != nil {
 		ev.Error = err.Error()
-		l.cfg.Logger.Warn("a map output will not outlive this process", "attempt", c.Report.Attempt, "error", err)
+		l.cfg.Logger.Warn("cannot keep a map output for a later process", "attempt", c.Report.Attempt, "error", err)
 	}
 	l.event(ev)
 }

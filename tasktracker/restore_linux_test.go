@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/tasktracker/token"
 )
 
-// TestEndWhileVerifying: what a tracker was looking at when it ended stays for the next.
+// TestEndWhileVerifying: if a tracker ends while it verifies an output, the output stays.
 func TestEndWhileVerifying(t *testing.T) {
 	disk := t.TempDir()
 	dir := filepath.Join(disk, core.JobsDir, "attempt")
@@ -42,6 +42,6 @@ func TestEndWhileVerifying(t *testing.T) {
 		t.Errorf("the output is gone: %v", err)
 	}
 	if n := len(l.inbox); n != 0 {
-		t.Errorf("the core is told of %d things", n)
+		t.Errorf("the core got %d events", n)
 	}
 }

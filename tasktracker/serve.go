@@ -19,18 +19,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What a connection may take, so that none holds a goroutine or a file for ever.
-// Answers that are long get more time as they are read: see packages attemptlog and shuffle.
+// Timeouts of a connection, so that none holds a goroutine or a file for ever. Long
+// answers get more time as they are read: see packages attemptlog and shuffle.
 const (
-	headerWait = 10 * time.Second // for a request, which has no body
-	answerWait = time.Minute      // for an answer
-	idleWait   = 2 * time.Minute  // for the next request; longer than those who fetch keep a connection
+	headerWait = 10 * time.Second // to read a request, which has no body
+	answerWait = time.Minute      // to write an answer
+	idleWait   = 2 * time.Minute  // for the next request; longer than fetching trackers keep a connection
 	maxHeader  = 16 << 10         // bytes
 )
 
-// newServer is the HTTP server of a task tracker. ReadTimeout also ends each request's
-// context, headerWait after its beginning: an answer that may take longer has to leave
-// that context alone.
+// newServer returns the HTTP server of a task tracker. ReadTimeout also ends each
+// request's context after headerWait, so handlers of long answers must not use that
+// context.
 func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 	return &http.Server{
 		Handler:           routes,
@@ -43,15 +43,15 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 	}
 }
 
-// serve starts the shuffle service.
+// serve starts the HTTP server.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
 	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.Output)))
 	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
-	routes.HandleFunc("GET /healthz", l.serveHealth) // for whoever was let in
+	routes.HandleFunc("GET /healthz", l.serveHealth) // for every peer with a certificate
 	level := slog.LevelDebug
 	if l.cfg.Service.Serve != nil {
-		level = slog.LevelWarn // who has no certificate is heard of here alone
+		level = slog.LevelWarn // only this log shows peers without a certificate
 	}
 	l.server = newServer(routes, slog.NewLogLogger(l.cfg.Logger.Handler(), level))
 	l.wait.Go(func() {
@@ -64,8 +64,8 @@ func (l *loop) serve(listener net.Listener) {
 	})
 }
 
-// guard serves requests with the right token of the job in their path, by peers of
-// a role where peers have to prove one. It refuses and logs the others.
+// guard serves requests with the job's token. With TLS, the peer must also have the role.
+// It refuses and logs other requests.
 func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := identity.PeerOf(r.TLS)
@@ -82,8 +82,8 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		brought, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		switch err := l.tokens.Check(job, brought, use); {
+		presented, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch err := l.tokens.Check(job, presented, use); {
 		case errors.Is(err, token.ErrNone):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(http.StatusUnauthorized, err)
@@ -95,7 +95,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 	})
 }
 
-// serveHealth answers whoever looks whether the loop works.
+// serveHealth reports whether the loop answers.
 func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), headerWait)
 	defer cancel()
@@ -106,14 +106,14 @@ func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
 	case <-ctx.Done():
 	}
 	select {
-	case led := <-answer:
+	case registered := <-answer:
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(struct { // who has gone needs no answer
+		json.NewEncoder(w).Encode(struct { // an error means that the client has gone
 			ID  string `json:"id"`
 			Led bool   `json:"led"`
-		}{l.cfg.ID, led})
+		}{l.cfg.ID, registered})
 	case <-l.done:
-		http.Error(w, "it ends", http.StatusServiceUnavailable)
+		http.Error(w, "the task tracker is shutting down", http.StatusServiceUnavailable)
 	case <-ctx.Done():
 		http.Error(w, "its loop does not answer", http.StatusServiceUnavailable)
 	}

@@ -22,8 +22,7 @@ import (
 	"github.com/quernmr/quern/tasktracker/token"
 )
 
-// pipes is a listener whose connections are made by dial, in memory, so that time
-// passes only as a test wants it to.
+// pipes is a listener with in-memory connections from dial, for tests with virtual time.
 type pipes struct {
 	conns chan net.Conn
 	ended chan struct{}
@@ -47,7 +46,7 @@ func (p *pipes) dial() net.Conn {
 	return near
 }
 
-// serving serves a handler, in a bubble.
+// serving serves a handler, in a synctest bubble.
 func serving(t *testing.T, h http.HandlerFunc) *pipes {
 	p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
 	s := newServer(h, log.New(io.Discard, "", 0))
@@ -71,7 +70,7 @@ func logFile(t *testing.T, size int) (name string, text []byte) {
 	return name, text
 }
 
-// ask sends a request and reads the answer up to its body.
+// ask sends a request and reads the answer's header.
 func ask(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: t1\r\n\r\n"); err != nil {
@@ -84,8 +83,8 @@ func ask(t *testing.T, conn net.Conn) *http.Response {
 	return response
 }
 
-// TestHealthOfALoopThatHangs: it is not taken for one that works.
-func TestHealthOfALoopThatHangs(t *testing.T) {
+// TestHealthOfHangingLoop: a loop that hangs is not reported as healthy.
+func TestHealthOfHangingLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(Config{ID: "t1", Service: Service{Advertise: "here:1"}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, new(token.Store), core.Config{})
 		conn := serving(t, l.serveHealth).dial()
@@ -96,9 +95,9 @@ func TestHealthOfALoopThatHangs(t *testing.T) {
 	})
 }
 
-// TestReadersWhoStall: whoever reads a log slowly gets all of it, however long that
-// takes; one who reads no more is given up, and the file is let go.
-func TestReadersWhoStall(t *testing.T) {
+// TestSlowReaders: a slow reader of a log gets all of it. If a reader stalls, the
+// connection and the file are closed.
+func TestSlowReaders(t *testing.T) {
 	const piece = 32 << 10
 	file, want := logFile(t, 16*piece)
 	for _, pieces := range []int{16, 3} {
@@ -126,21 +125,21 @@ func TestReadersWhoStall(t *testing.T) {
 			case pieces == 16 && (!whole || took < 10*answerWait):
 				t.Errorf("a slow reader got %d bytes in %v", len(got), took)
 			case pieces < 16 && (whole || took > time.Duration(pieces+1)*answerWait):
-				t.Errorf("a reader who stalls after %d bytes is given up after %v", len(got), took)
+				t.Errorf("the connection of a reader that stalls after %d bytes is closed after %v", len(got), took)
 			}
 			if rest, err := io.ReadAll(body); pieces < 16 && err == nil {
-				t.Errorf("the connection goes on after that, with %d bytes", len(rest))
+				t.Errorf("the connection stays open, with %d more bytes", len(rest))
 			}
 		})
 	}
 }
 
-// TestIdleConnections: whoever says nothing, or does not come to an end, is hung up on.
+// TestIdleConnections: connections with no request, or an endless one, are closed.
 func TestIdleConnections(t *testing.T) {
 	file, _ := logFile(t, 64)
 	for _, c := range []struct {
 		name, says string
-		asks       bool // before that, a good request
+		asks       bool // send a good request before
 		wait       time.Duration
 		answer     string
 	}{
@@ -162,13 +161,13 @@ func TestIdleConnections(t *testing.T) {
 					}
 				}
 				began := time.Now()
-				go io.WriteString(conn, c.says) // as far as it is read
+				go io.WriteString(conn, c.says) // until the server stops to read
 				answer, err := io.ReadAll(conn)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if took := time.Since(began); took > c.wait+time.Second || took < c.wait {
-					t.Errorf("it was hung up on after %v, not %v", took, c.wait)
+					t.Errorf("it was closed after %v, want %v", took, c.wait)
 				}
 				if !strings.Contains(string(answer), c.answer) {
 					t.Errorf("the answer is %s", fmt.Sprintf("%.100q", answer))

@@ -14,20 +14,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Waits between two dials: doubled each time, with jitter, and short again after
-// a stream on which a job tracker has welcomed us. Assignments wait for this when
-// the leader dies. A job tracker that has refused for what only an operator can
-// mend is not asked so often.
+// Pauses between two dials: doubled each time, with jitter, and short again after a stream
+// on which this tracker was registered. Assignments wait for this when the leader dies.
+// After a refusal that only an administrator can fix, the pause is longer.
 const (
 	minDialPause = 50 * time.Millisecond
 	maxDialPause = 250 * time.Millisecond
 	faultPause   = 2 * time.Second
 )
 
-// dialWait is how long one dial may take.
+// dialWait is the timeout of a dial.
 const dialWait = 2 * time.Second
 
-// streamQueue bounds the messages that wait for the job tracker.
+// streamQueue bounds the messages that wait to be sent to the job tracker.
 const streamQueue = 1 << 16
 
 // stream is one connection to a job tracker.
@@ -36,37 +35,37 @@ type stream struct {
 	queue *wire.Queue[wire.Message]
 }
 
-// link is what a tracker knows of its streams to job trackers. The loop's goroutine owns it.
+// link is the state of streams to job trackers. The loop's goroutine owns it.
 type link struct {
 	stream        *stream         // nil: none
-	registered    *stream         // the last one on which a leader has welcomed us
-	hangupReasons map[string]bool // why streams were ended, since the last welcome
+	registered    *stream         // the last one with a Welcome
+	hangupReasons map[string]bool // logged reasons of ended streams, since the last Welcome
 	nonce         struct {
 		busy bool            // it is being read
-		next *core.ReadNonce // as soon as that is done; nil: nothing
+		next *core.ReadNonce // to read after that; nil: none
 	}
 }
 
-// send queues a message. A job tracker that does not keep up loses its stream,
-// and gets an inventory on the next one.
+// send queues a message. If the queue is full, the stream is closed; the next one starts
+// with an inventory.
 func (s *stream) send(m wire.Message) {
 	if !s.queue.Put(m) {
 		s.conn.Close()
 	}
 }
 
-// write sends what is queued until the queue is closed and empty.
+// write sends queued messages until the queue is closed and empty.
 func (s *stream) write() {
 	for m := range s.queue.All() {
 		if err := s.conn.Send(m); err != nil {
-			s.conn.Close() // which ends the reader
+			s.conn.Close() // this ends the reader
 			return
 		}
 	}
 }
 
-// A tracker that finds no job tracker says so after a time in which a restart or
-// an election would be over, and again now and then.
+// A tracker without a job tracker logs this after noLeaderAfter, when a restart or an
+// election should be over, and then every noLeaderAgain.
 const (
 	noLeaderAfter = 5 * time.Second
 	noLeaderAgain = time.Minute
@@ -75,7 +74,7 @@ const (
 // connect keeps a stream open until the context ends.
 func (l *loop) connect(dial Dial) {
 	wait, leader := minDialPause, ""
-	last := time.Now() // that a job tracker was there, or that its absence was told
+	last := time.Now() // last stream, or last log line
 	patience := cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
 	for l.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(l.ctx, dialWait)
@@ -110,14 +109,14 @@ func (l *loop) connect(dial Dial) {
 	}
 }
 
-// outcome is what a stream was good for.
+// streamResult describes an ended stream.
 type streamResult struct {
 	registered bool
-	nonceAsked bool   // for the nonce
-	leader     string // who leads instead, when the job tracker has said so
+	nonceAsked bool   // the job tracker asked for the nonce
+	leader     string // address of the leader, if the job tracker named it
 }
 
-// converse serves a stream until it ends.
+// serveStream serves a stream until it ends.
 func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 	s := &stream{conn: conn, queue: wire.NewQueue[wire.Message](streamQueue)}
 	stop := context.AfterFunc(l.ctx, func() { conn.Close() })
@@ -174,18 +173,18 @@ func (l *loop) fromLeader(m wire.Message) {
 	case has && !had:
 		l.cfg.Logger.Info("job begins here", "job", job)
 	case had && !has:
-		l.cfg.Logger.Info("job has ended, what it left here goes", "job", job)
+		l.cfg.Logger.Info("job has ended, removing its files", "job", job)
 	}
 	if m, ok := m.(*wire.DropJob); ok {
 		l.jobDropped(m.Job)
 	}
 }
 
-// maxComplaints bounds those that are remembered.
+// maxHangupReasons bounds the reasons that are remembered.
 const maxHangupReasons = 100
 
-// hangup ends the stream at the core's wish. The same complaint is made once until
-// a job tracker welcomes us; several take turns where one leads and others do not.
+// hangup closes the stream for the core. The same reason is logged once until a Welcome;
+// job trackers that do not lead add other reasons meanwhile.
 func (l *loop) hangup(c core.Hangup) {
 	level := slog.LevelWarn
 	if c.Fault {
@@ -204,11 +203,11 @@ func (l *loop) hangup(c core.Hangup) {
 	}
 }
 
-// maxNonce bounds what is read of the file that proves a shared staging directory.
+// maxNonce bounds the size of the nonce file, which proves a shared staging directory.
 const maxNonce = 1 << 10
 
-// askNonce reads the nonce, once at a time: where the staging directory hangs, every
-// stream asks for it anew.
+// requestNonce reads the nonce, one read at a time: if the staging directory hangs, every
+// new stream requests it again.
 func (l *loop) requestNonce(c core.ReadNonce) {
 	l.nonce.next = &c
 	l.nextNonce()

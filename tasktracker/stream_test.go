@@ -43,7 +43,7 @@ func TestStagingNonce(t *testing.T) {
 	}
 }
 
-// nonceFile is where a cluster has its nonce.
+// nonceFile makes a cluster's nonce file.
 func nonceFile(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), wire.StagingClusters)
@@ -53,14 +53,14 @@ func nonceFile(t *testing.T) string {
 	return filepath.Join(dir, "c1")
 }
 
-// hangingFS hangs when its file is opened, until it is released.
+// hangingFS blocks when its file is opened, until it is released.
 type hangingFS struct {
 	local.FS
 	file    string
 	opened  chan struct{}
 	release chan struct{}
-	hanging atomic.Int32 // at this moment
-	most    atomic.Int32 // ever
+	hanging atomic.Int32 // blocked calls now
+	most    atomic.Int32 // highest value of hanging
 }
 
 func (fs *hangingFS) Open(name string) (dfs.File, error) {
@@ -75,7 +75,7 @@ func (fs *hangingFS) Open(name string) (dfs.File, error) {
 	return fs.FS.Open(name)
 }
 
-// TestStagingHangs: however many streams ask for the nonce, one waits for the disk.
+// TestStagingHangs: if several streams need the nonce, only one reads the file.
 func TestStagingHangs(t *testing.T) {
 	file := nonceFile(t)
 	if err := os.WriteFile(file, []byte("n1"), 0o666); err != nil {
@@ -86,7 +86,7 @@ func TestStagingHangs(t *testing.T) {
 	for range 2 {
 		l.accept()
 		l.send(&wire.Staging{File: fs.file})
-		l.send(&wire.Staging{File: fs.file}) // which none expects: the first one was heard
+		l.send(&wire.Staging{File: fs.file}) // unexpected, as the first one was received
 		for range l.received {
 		}
 	}
@@ -98,7 +98,7 @@ func TestStagingHangs(t *testing.T) {
 		t.Errorf("nonce is %q", m.Nonce)
 	}
 	if n := fs.most.Load(); n != 1 {
-		t.Errorf("%d looks at the file hung at a time, want 1", n)
+		t.Errorf("%d concurrent reads of the file, want 1", n)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// TestSilentLeader: a leader that does not answer heartbeats is left.
+// TestSilentLeader: the stream to a leader that does not answer heartbeats is closed.
 func TestSilentLeader(t *testing.T) {
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir()})
 	l.accept()
@@ -130,7 +130,7 @@ func TestSilentLeader(t *testing.T) {
 	}
 }
 
-// TestCluster: a directory belongs to the cluster that was served from it first.
+// TestCluster: a directory belongs to the first cluster that it was used for.
 func TestCluster(t *testing.T) {
 	dir := t.TempDir()
 	l := startTracker(t, "t1", dir)
@@ -151,7 +151,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestNewIncarnation: what ran for an incarnation that was lost is killed.
+// TestNewIncarnation: attempts of a lost incarnation are killed.
 func TestNewIncarnation(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	id := l.launch(wire.Map, 0, doCommit)
@@ -164,7 +164,7 @@ func TestNewIncarnation(t *testing.T) {
 	}
 }
 
-// TestSecondDisk: each disk is one tracker's alone, too.
+// TestSecondDisk: two trackers cannot use the same disk.
 func TestSecondDisk(t *testing.T) {
 	disk := t.TempDir()
 	startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
@@ -177,9 +177,9 @@ func TestSecondDisk(t *testing.T) {
 	}
 }
 
-// TestLonelyTracker: a tracker that reaches no job tracker says so, and why, once
-// in a while, until one answers.
-func TestLonelyTracker(t *testing.T) {
+// TestNoJobTracker: a tracker that reaches no job tracker logs the reason, repeatedly,
+// until one answers.
+func TestNoJobTracker(t *testing.T) {
 	said := make(chan string, 100)
 	tracker, err := New(Config{
 		ID: "t1", Dir: t.TempDir(), Host: "here", Service: Service{Listen: "127.0.0.1:0"}, MapSlots: 1, FS: local.FS{}, hooks: hooks{noLeaderAfter: time.Millisecond},
@@ -201,19 +201,19 @@ func TestLonelyTracker(t *testing.T) {
 	}()
 	line := receive(t, said, "a warning")
 	if !strings.Contains(line, "no job tracker is found") || !strings.Contains(line, "j1:7400: nobody is there") {
-		t.Errorf("it says %s", line)
+		t.Errorf("it logs %s", line)
 	}
 	if err := receive(t, ended, "the end of the tracker"); err != nil {
 		t.Error(err)
 	}
 	if len(said) > 0 {
-		t.Errorf("it says again: %s", <-said)
+		t.Errorf("it logs again: %s", <-said)
 	}
 }
 
-// TestComplaints: a tracker that is refused by those who lead and those who do not
-// says so once each.
-func TestComplaints(t *testing.T) {
+// TestRefusalsAreLoggedOnce: refusals by the leader and by other job trackers are logged
+// once each.
+func TestRefusalsAreLoggedOnce(t *testing.T) {
 	said := make(chan string, 100)
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	for range 4 {
@@ -227,11 +227,11 @@ func TestComplaints(t *testing.T) {
 	}
 	for _, want := range []string{"does not lead", "protocol version 2"} {
 		if got := receive(t, said, "a warning"); !strings.Contains(got, want) {
-			t.Errorf("it says %s", got)
+			t.Errorf("it logs %s", got)
 		}
 	}
 	if len(said) > 0 {
-		t.Errorf("it says again: %s", <-said)
+		t.Errorf("it logs again: %s", <-said)
 	}
 }
 

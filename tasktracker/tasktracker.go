@@ -1,55 +1,52 @@
-// Package tasktracker runs attempts on one machine: it drives tasktracker/core
-// with what happens here and carries out what the core decides. It starts worker
-// processes and talks to them over pipes, fetches and merges map outputs for the
-// partitions that are at home here, serves map outputs to other trackers, keeps
-// the local directory, and holds a stream to the leading job tracker.
+// Package tasktracker runs attempts on one machine. It passes events to tasktracker/core and
+// carries out the core's commands. It starts worker processes and talks to them over pipes,
+// fetches and merges map outputs for its homes, serves map outputs to other trackers, keeps
+// the local directory, and has a stream to the leader.
 //
-// It decides nothing itself: not what runs, not where, not how often something
-// is tried. It does not run the author's code in this process, unless the
-// workers.Starter it was given does.
+// It decides nothing itself: the core decides what runs and how often it is retried. It runs
+// no user code in this process, unless its workers.Starter does.
 //
 // # Packages below
 //
 //	core        decides: events in, commands out
-//	disks       which directories can be used, room on them, what an earlier process left
+//	disks       which disks are good, free space, leftover files of an earlier process
 //	program     executables of submissions, copied once
-//	workers     what is said to workers, and what they say
-//	process     workers as processes: groups, limits, survivors
+//	workers     messages to and from workers
+//	process     workers as processes: groups, limits, leftover processes
 //	attemptlog  logs of attempts: written, read, served, expired
-//	gather      fetches, look-ups and merges for the partitions at home here
+//	gather      fetches, look-ups and merges for this tracker's homes
 //	token       jobs' tokens, for requests and for a later process
 //
-// None of them knows the loop. What is here joins them: the start and its order, the loop
-// with a command for each call (do), the stream to the job tracker, the HTTP server, and
-// what needs two of them, as the search for logs and tokens that nobody needs any more.
+// None of them knows the loop. This package joins them: it has the start and its order, the
+// loop with a call for each command (do), the stream to the job tracker, and the HTTP server.
+// It also has the work that needs two of them, such as removing unneeded logs and tokens.
 //
 // # Concurrency
 //
-// One goroutine, the loop, owns the core. Everything that may wait for a disk, a
-// pipe or a network is done by other goroutines, which post what came of it to
-// the loop. The loop never waits for any of them.
+// One goroutine, the loop, owns the core. Work that may wait for a disk, a pipe or a network
+// runs on other goroutines, which post their results to the loop. The loop never waits for
+// them.
 //
 // # Files
 //
 // Below the tracker's directory, beside those that tasktracker/core names:
 //
-//	lock       locked as long as a tracker uses the directory, see package datadir
+//	lock       locked while a tracker uses the directory, see package datadir
 //	quern-tasktracker
-//	           the marker of that package
+//	           the marker of package datadir
 //	cluster    id of the cluster it belongs to; a tracker serves no other one
-//	staging    URL of the staging directory, of which alone it reads and runs anything
+//	staging    URL of the staging directory; submissions elsewhere are refused
 //	programs/  executables of submissions with jobs here, see package program
 //	workers, cgroup
-//	           what a successor is to kill, see package process
-//	tokens/    of the jobs of which something is here, see package token
+//	           processes to kill after a crash, see package process
+//	tokens/    tokens of the jobs with files here, see package token
 //
-// and on each disk, which may be the directory itself, a lock, a marker, and what package
-// disks names.
+// and on each disk, which may be the directory itself, a lock, a marker, and the files that
+// package disks names.
 //
-// What a predecessor left is removed first, processes and files, but logs, which
-// are kept for some time, and finished map outputs with their reports: these are
-// verified in the background and offered to the leader. A tracker whose directory
-// is for one run alone leaves and keeps nothing.
+// A start first kills the processes of an earlier process and removes its files. Logs stay for
+// some time. Finished map outputs with reports stay too: they are verified in the background
+// and offered to the leader. With Config.Temporary nothing is kept.
 //
 // # HTTP
 //
@@ -58,8 +55,7 @@
 //	                                            last bytes of it by ?tail=BYTES
 //	GET /healthz                                {"id": own, "led": it is registered}
 //
-// Whoever asks has some time for it, whoever is answered for each piece of the answer;
-// then the connection is closed.
+// Requests, and each piece of an answer, have a timeout; then the connection is closed.
 package tasktracker
 
 import (
@@ -90,72 +86,74 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Config says what a tracker is and where it keeps its files.
+// Config configures a tracker.
 type Config struct {
 	ID          string
-	Host        string // the name by which the file system knows this machine; empty: its host name
-	Rack        string // where the machine stands, like "/dc1/r7"; empty: not known
+	Host        string // this machine's name in the file system; empty: its host name
+	Rack        string // of this machine, like "/dc1/r7"; empty: unknown
 	Service     Service
 	MapSlots    int
 	ReduceSlots int
-	Dir         string   // for local files, this tracker's alone
-	Disks       []string // directories for the data of jobs, each on a disk of its own, this tracker's alone; empty: Dir
+	Dir         string   // for local files; no other tracker may use it
+	Disks       []string // one directory per disk for the data of jobs; no other tracker may use them; empty: Dir
 	FS          dfs.FS
-	Staging     string  // URL of the cluster's staging directory; empty: that which the first job tracker names
-	Embedded    bool    // the job tracker is in this process: it is believed, see core.Config
-	ShuffleRate float64 // bytes a second that it fetches from other trackers at most; 0: any
-	Temporary   bool    // Dir is for this run alone: nothing in it is kept for the next, and logs go with their job
+	Staging     string  // URL of the cluster's staging directory; empty: the one that the first job tracker names
+	Embedded    bool    // the job tracker is in this process and is trusted, see core.Config
+	ShuffleRate float64 // limit of all fetches from other trackers, in bytes a second; 0: none
+	Temporary   bool    // nothing in Dir is kept for a later process; logs are removed with their job
 	Logs        Logs
 	Workers     workers.Starter         // nil: processes of the job's program
-	Check       func(path string) error // of an executable, each time before a process is started; nil: none
-	Ready       func(addr string)       // called once others can reach the shuffle service; nil: none
+	Check       func(path string) error // checks an executable before each start of a process; nil: no check
+	Ready       func(addr string)       // called when the HTTP server listens; nil: not called
 	Logger      *slog.Logger            // nil: silent
 
 	hooks hooks
 }
 
-// Service is where a tracker serves map outputs and logs, and how.
+// Service configures the HTTP server for map outputs and logs.
 type Service struct {
 	Listen    string // address; port 0 takes a free one
-	Advertise string // host:port under which others reach it; empty: as it listens
+	Advertise string // host:port under which others reach it; empty: the address that it listens on
 
-	// Serve and Dial, when not nil, protect the service and the fetches from others'.
+	// Serve and Dial, if not nil, are the TLS of the server and of fetches from other
+	// trackers.
 	Serve, Dial *tls.Config
 }
 
 // Logs bounds the logs of attempts.
 type Logs struct {
-	Age     time.Duration // how long those of ended jobs are kept; 0: [DefaultLogAge]
-	Bytes   int64         // how many bytes of them; 0: [DefaultLogBytes]
-	Attempt int64         // how many bytes the logs of one attempt may take; 0: [DefaultAttemptLogs]
+	Age     time.Duration // how long logs of ended jobs are kept; 0: [DefaultLogAge]
+	Bytes   int64         // limit of all logs of ended jobs; 0: [DefaultLogBytes]
+	Attempt int64         // limit of the logs of one attempt; 0: [DefaultAttemptLogs]
 }
 
 // hooks are for tests.
 type hooks struct {
-	fetchStall    time.Duration                   // see gather.Config; 0: its own
-	noLeaderAfter time.Duration                   // see connect; 0: its own
-	free          func(dir string) (int64, error) // see disks.Config; nil: as the system says
+	fetchStall    time.Duration                   // see gather.Config; 0: the default
+	noLeaderAfter time.Duration                   // see connect; 0: the default
+	free          func(dir string) (int64, error) // see disks.Config; nil: ask the system
 }
 
-// How long and how many of the logs of ended jobs are kept if nothing else is said.
+// Default limits of the logs of ended jobs.
 const (
 	DefaultLogAge   = 7 * 24 * time.Hour
 	DefaultLogBytes = 1 << 30
 )
 
-// Of an attempt's stdout and stderr, the first and the last part of each are kept.
+// Limits of an attempt's stdout and stderr together. Of each, the first and the last part
+// are kept.
 const (
 	DefaultAttemptLogs = 32 << 20
 	MinAttemptLogs     = 64 << 10
 )
 
-// MinShuffleRate is the least rate that fetches can be held to.
+// MinShuffleRate is the lowest limit for the rate of fetches.
 const MinShuffleRate = 64 << 10
 
 // Tracker is a task tracker. Make one with [New].
 type Tracker struct{ cfg Config }
 
-// New checks the configuration and takes nothing yet.
+// New checks the configuration. It opens no files.
 func New(cfg Config) (*Tracker, error) {
 	switch {
 	case cfg.ID == "":
@@ -206,7 +204,7 @@ func New(cfg Config) (*Tracker, error) {
 	return &Tracker{cfg}, nil
 }
 
-// tokensDir is where tokens are kept; empty: nowhere.
+// tokensDir is the directory of tokens; empty: they are not written.
 func (cfg *Config) tokensDir() string {
 	if cfg.Temporary {
 		return ""
@@ -214,17 +212,16 @@ func (cfg *Config) tokensDir() string {
 	return filepath.Join(cfg.Dir, token.Dir)
 }
 
-// Dial opens a stream to the job tracker that leads, or may know who does. Leader
-// is what the last one asked has said about that, host:port; empty: nothing.
+// Dial opens a stream to a job tracker, preferably the leader. The argument leader is the
+// host:port that the last job tracker named; empty: none.
 type Dial = func(ctx context.Context, leader string) (*wire.Conn, error)
 
-// ErrDrained ends a tracker that was to drain and has nothing left that is needed.
+// ErrDrained ends a drained tracker.
 var ErrDrained = errors.New("drained")
 
-// Run serves until ctx ends, then kills all workers and returns nil. A stream that
-// ends is dialled again. It returns ErrDrained when the leader lets the tracker go,
-// and an error when the directory or the address
-// cannot be had, or the shuffle service fails.
+// Run serves until ctx ends, then kills all workers and returns nil. It dials again when a
+// stream ends. It returns ErrDrained when the leader ends a drain, and an error if the
+// directory or the address is unusable, or the HTTP server fails.
 func (t *Tracker) Run(ctx context.Context, dial Dial) error {
 	if err := t.run(ctx, dial); err != nil {
 		return fmt.Errorf("task tracker %s: %w", t.cfg.ID, err)
@@ -240,7 +237,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	defer dirs.Close()
 	outputs, err := clean(&t.cfg, dirs)
 	if err != nil {
-		return fmt.Errorf("remove what an earlier run left: %w", err)
+		return fmt.Errorf("remove files of an earlier run: %w", err)
 	}
 	found := core.Config{Restore: len(outputs) > 0}
 	if found.Cluster, err = readWord(t.cfg.Dir, clusterName); err != nil {
@@ -284,8 +281,8 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	return nil
 }
 
-// staging is the staging directory that is known from the start: as configured, which
-// is kept for later starts, or as kept; empty: none.
+// staging returns the configured staging directory, and stores it for later starts.
+// Without one it returns the stored one; empty: none.
 func (t *Tracker) staging() (string, error) {
 	if t.cfg.Staging == "" {
 		return readWord(t.cfg.Dir, stagingName)
@@ -298,15 +295,15 @@ type loop struct {
 	cfg          Config
 	core         *core.Core
 	link                       // to job trackers
-	inbox        chan func()   // what to do on the loop's goroutine
-	done         chan struct{} // closed when that has ended
+	inbox        chan func()   // functions to run on the loop's goroutine
+	done         chan struct{} // closed when the loop has ended
 	started      time.Time
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 	wait         sync.WaitGroup
 	detachedWork sync.WaitGroup // see detached
 
-	// What carries out the core's commands.
+	// These carry out the core's commands.
 	disks    *disks.Set
 	room     *disks.Room
 	programs *program.Store
@@ -314,7 +311,7 @@ type loop struct {
 	gather   *gather.Gather
 	tokens   *token.Store
 	server   *http.Server
-	chores   *wire.Queue[func()] // see doChores
+	chores   *wire.Queue[func()] // see runChores
 }
 
 func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, found core.Config) *loop {
@@ -348,11 +345,11 @@ func processNumber() uint64 {
 	return binary.NativeEndian.Uint64(b[:]) | 1
 }
 
-// detached does what may hang for ever, as a look at a bad disk or a network file
-// system. The end of the tracker waits for it a little.
+// detached runs work that may hang for ever, such as a read from a bad disk or a network
+// file system. The tracker's end waits for it only for a short time.
 func (l *loop) detached(do func()) { l.detachedWork.Go(do) }
 
-// awaitDetached waits for what is detached, unless it hangs.
+// awaitDetached waits for detached work, up to EndGrace.
 func (l *loop) awaitDetached() {
 	ended := make(chan struct{})
 	go func() {
@@ -386,7 +383,7 @@ func (l *loop) loop() {
 	}
 }
 
-// post has something done on the loop's goroutine, unless the loop has ended.
+// post runs a function on the loop's goroutine, unless the loop has ended.
 func (l *loop) post(do func()) {
 	select {
 	case l.inbox <- do:
@@ -394,7 +391,7 @@ func (l *loop) post(do func()) {
 	}
 }
 
-// event has the core told of an event.
+// event passes an event to the core.
 func (l *loop) event(ev core.Event) { l.post(func() { l.step(ev) }) }
 
 func (l *loop) step(ev core.Event) {
@@ -403,7 +400,7 @@ func (l *loop) step(ev core.Event) {
 	}
 }
 
-// stop ends everything that the loop has begun and waits for it.
+// stop ends all work that the loop started, and waits for it.
 func (l *loop) stop() {
 	close(l.done)
 	l.server.Close()

@@ -23,11 +23,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// modeVariable tells this binary what it is started for.
+// modeVariable is set when this binary must run as a worker.
 const modeVariable = "QUERN_MODE"
 
-// TestMain makes the test binary a job's program too: a tiny worker that speaks
-// the protocol and does what wire.Run.Index says.
+// TestMain makes the test binary a job's program too: a small worker that does what
+// wire.Run.Index says.
 func TestMain(m *testing.M) {
 	switch os.Getenv(modeVariable) {
 	case "worker":
@@ -42,24 +42,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What an attempt of the test worker does, by wire.Launch.Index.
+// Actions of a test attempt, by wire.Launch.Index.
 const (
 	doSucceed    = iota
 	doCommit     // asks for the grant
 	doMap        // writes a map output of three records for each of two partitions
-	doReduce     // tells the records it reads
-	doExit       // with status 3, after 30 lines on stderr
-	doDie        // by SIGKILL
-	doLeaveChild // and succeed
-	doHang       // with a child
-	doShout      // 10 MB on stderr, then fail
-	doGarble     // writes what is no message
-	doHog        // takes more and more memory, half of it in a process outside the group
+	doReduce     // reports the records it reads
+	doExit       // exits with status 3, after 30 lines on stderr
+	doDie        // kills itself
+	doLeaveChild // starts a child and succeeds
+	doHang       // hangs with a child
+	doShout      // writes 10 MB on stderr, then fails
+	doGarble     // writes a malformed message
+	doHog        // uses more and more memory, half of it in a process outside the group
 	doFork       // starts processes, every other one outside the group
-	doSpill      // writes 64 MiB where its output should be
-	doFill       // writes 90 MiB where it works, and goes on
-	doGrow       // writes 200 MiB where its output should be, a bit at a time
-	doCrash      // for want of memory, with many goroutines, after lines that look like a panic
+	doSpill      // writes 64 MiB into its output file
+	doFill       // writes 90 MiB into its working directory, and continues
+	doGrow       // writes 200 MiB into its output file, in small pieces
+	doCrash      // runs out of memory, with many goroutines, after lines that look like a panic
 	doGush       // writes 64 MB on stderr, then succeeds
 	doFlood      // writes floodLines to both logs, half of it by a child, then asks for the grant
 )
@@ -160,7 +160,7 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 			r.Error = err.Error()
 		}
 	case doFill:
-		_ = os.WriteFile("scratch", make([]byte, 90<<20), 0o666) // as a program does that does not look
+		_ = os.WriteFile("scratch", make([]byte, 90<<20), 0o666) // like a program that ignores errors
 		waitToBeKilled()
 	case doGrow:
 		out, err := os.Create(filepath.Join(run.Dir, "output"))
@@ -206,7 +206,7 @@ const floodLines = 60_000
 
 func floodLine(n int) string { return fmt.Sprintf("line %94d\n", n) }
 
-// flood writes numbered lines, and says so when it cannot.
+// flood writes numbered lines, and logs an error if it cannot.
 func flood(from, to int) {
 	out, errs := bufio.NewWriter(os.Stdout), bufio.NewWriter(os.Stderr)
 	for n := from; n < to; n++ {
@@ -221,10 +221,10 @@ func flood(from, to int) {
 	}
 }
 
-// takeTooMuch wants more memory than there is.
+// takeTooMuch allocates more memory than the limit.
 func takeTooMuch(n int) { fmt.Fprintln(os.Stderr, len(make([]byte, n))) }
 
-// takeMemory takes a gibibyte, and waits to be killed for it.
+// takeMemory allocates a gibibyte, and waits to be killed.
 func takeMemory() {
 	var taken [][]byte
 	for range 64 {
@@ -241,7 +241,7 @@ func waitToBeKilled() {
 	}
 }
 
-// ownVariables lists what the worker sees of our variables.
+// ownVariables lists the worker's QUERN_ variables.
 func ownVariables() (own []string) {
 	for _, v := range os.Environ() {
 		if strings.HasPrefix(v, "QUERN_") {
@@ -251,8 +251,7 @@ func ownVariables() (own []string) {
 	return own
 }
 
-// hang waits for what does not come. Where all goroutines wait for nothing, as in
-// select {}, Go ends a process without cgo.
+// hang blocks. Without cgo, Go ends a process whose goroutines all block, as in select {}.
 func hang() { <-time.After(24 * time.Hour) }
 
 func startChild() int64 {

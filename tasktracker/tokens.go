@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// learn takes the token in that comes with a message of the leader's.
+// learnToken stores the token of a leader's message.
 func (l *loop) learnToken(m wire.Message) {
 	job, token := jobOf(m)
 	if !l.tokens.Learn(job, token) {
@@ -18,12 +18,12 @@ func (l *loop) learnToken(m wire.Message) {
 	}
 	l.chores.Put(func() {
 		if err := l.tokens.Keep(job); err != nil {
-			l.cfg.Logger.Warn("what a job leaves here will not be served by a later process", "job", job, "error", err)
+			l.cfg.Logger.Warn("cannot keep a job's token for a later process", "job", job, "error", err)
 		}
 	})
 }
 
-// jobOf is the job that a message begins or ends here, if it does, and its token.
+// jobOf returns the job that a message starts or ends here, if any, and its token.
 func jobOf(m wire.Message) (job wire.JobID, token string) {
 	switch m := m.(type) {
 	case *wire.Launch:
@@ -36,10 +36,11 @@ func jobOf(m wire.Message) (job wire.JobID, token string) {
 	return wire.JobID{}, ""
 }
 
-// dropped lets the token of a job go that is not here any more, but for its logs.
+// jobDropped restricts the token of a dropped job to its logs, and forgets it if there are
+// none.
 func (l *loop) jobDropped(job wire.JobID) {
 	if l.core.Has(job) {
-		return // it was an older leader's wish
+		return // the core ignored the message of an older leader
 	}
 	learned := l.tokens.End(job)
 	l.chores.Put(func() {
@@ -55,9 +56,8 @@ func (l *loop) forgetToken(job wire.JobID, learned int) {
 	}
 }
 
-// sweepTokens forgets those of the tokens known that are of jobs of which nothing is
-// here: no logs, no outputs, and nothing that runs. Which jobs are live was asked
-// after which tokens are known.
+// sweepTokens forgets tokens of jobs without logs, outputs and attempts here. The caller
+// must read the live jobs after the known tokens.
 func (l *loop) sweepTokens(known map[wire.JobID]int, live map[wire.JobID]bool) {
 	for job, learned := range known {
 		if !live[job] && !l.hasFiles(job) {
@@ -66,7 +66,7 @@ func (l *loop) sweepTokens(known map[wire.JobID]int, live map[wire.JobID]bool) {
 	}
 }
 
-// leaves says whether files of a job are here.
+// hasFiles reports whether files of a job are here.
 func (l *loop) hasFiles(job wire.JobID) bool {
 	if exists(filepath.Join(l.cfg.Dir, core.LogsDir, job.String())) {
 		return true
@@ -79,7 +79,7 @@ func (l *loop) hasFiles(job wire.JobID) bool {
 	return false
 }
 
-// exists says whether a file may be there: a disk that fails says nothing.
+// exists reports whether a file may exist: an error of a bad disk counts as true.
 func exists(name string) bool {
 	_, err := os.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)

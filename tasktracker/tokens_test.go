@@ -19,7 +19,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// said collects what is logged.
+// logBuffer collects log lines.
 type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -37,7 +37,7 @@ func (s *logBuffer) String() string {
 	return s.text.String()
 }
 
-// get asks with a token; empty: without one.
+// get sends a request with a token; empty: without one.
 func get(t *testing.T, url, token string) (status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -59,8 +59,8 @@ func get(t *testing.T, url, token string) (status int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// synced waits until the tracker has processed all messages before. It answers the kill
-// of an attempt that it does not know, and keeps nothing for it.
+// synced waits until the tracker has processed all earlier messages. The tracker answers
+// the kill of an unknown attempt, and stores nothing for it.
 func (l *leader) synced() {
 	l.t.Helper()
 	l.next++
@@ -69,9 +69,9 @@ func (l *leader) synced() {
 	l.final(id, wire.AttemptKilled)
 }
 
-// TestTokensAreAsked: a job's outputs and logs are for its token alone, and its
-// outputs only as long as it has not ended; who is refused is logged.
-func TestTokensAreAsked(t *testing.T) {
+// TestTokensAreChecked: requests for a job's outputs and logs need its token. After the
+// job's end the outputs are refused. Refusals are logged.
+func TestTokensAreChecked(t *testing.T) {
 	log := new(logBuffer)
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil))})
 	l.connect(1)
@@ -89,7 +89,7 @@ func TestTokensAreAsked(t *testing.T) {
 		says       string
 	}{
 		{output, tokenOf(job1), false, 200, ""},
-		{output, "", false, 401, "without the job's token"},
+		{output, "", false, 401, "the request has no job token"},
 		{output, tokenOf(job1) + "x", false, 403, "not that of job_1_0001"},
 		{output, tokenOf(jobN(2)), false, 403, "not that of job_1_0001"},
 		{shuffle.URL(base, jobN(2), 0, o.Attempt, 0), tokenOf(job1), false, 403, "not that of job_1_0002"},
@@ -98,7 +98,7 @@ func TestTokensAreAsked(t *testing.T) {
 		{base + "/shuffle/nonsense/0/1/0", tokenOf(job1), false, 400, "not an id"},
 		{base + "/shuffle/..%2f/0/1/0", tokenOf(job1), false, 400, "not an id"},
 		{logs, tokenOf(job1), false, 200, ""},
-		{logs, "", false, 401, "without the job's token"},
+		{logs, "", false, 401, "the request has no job token"},
 		{logs, tokenOf(jobN(2)), false, 403, "not that of job_1_0001"},
 		{output, tokenOf(job1), true, 403, "job_1_0001 has ended"},
 		{output, tokenOf(jobN(2)), true, 403, "not that of job_1_0001"},
@@ -124,9 +124,9 @@ func TestTokensAreAsked(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestTokensStay: a tracker that is started again serves outputs and logs as before;
-// what it keeps for that is its user's alone, and goes with the last of them.
-func TestTokensStay(t *testing.T) {
+// TestTokensAreKept: a tracker that starts again serves outputs and logs as before. Only
+// its user can read the tokens, and they are removed with the last file of the job.
+func TestTokensAreKept(t *testing.T) {
 	dir, disk := filepath.Join(t.TempDir(), "made"), t.TempDir()
 	cfg := Config{ID: "t1", Dir: dir, Disks: []string{disk}, Logs: Logs{Age: time.Hour}}
 	l := startUnregistered(t, cfg)
@@ -160,7 +160,7 @@ func TestTokensStay(t *testing.T) {
 			t.Errorf("%s with another token: %d %s", url, status, text)
 		}
 	}
-	// A job of which there are logs keeps its token, one without anything does not.
+	// A job with logs keeps its token, a job without files does not.
 	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2)})
 	l.send(&wire.DropJob{Epoch: 1, Job: job1})
 	l.send(&wire.DropJob{Epoch: 1, Job: jobN(2)})
@@ -169,9 +169,9 @@ func TestTokensStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := names(t, filepath.Join(dir, token.Dir)); !slices.Equal(got, []string{job1.String()}) {
-		t.Errorf("kept are %q", got)
+		t.Errorf("stored are %q", got)
 	}
-	// With the logs the token goes.
+	// The token is removed with the logs.
 	past := time.Now().Add(-2 * time.Hour)
 	logDir := filepath.Join(dir, core.LogsDir, job1.String())
 	if err := filepath.WalkDir(logDir, func(path string, _ os.DirEntry, err error) error {
@@ -186,13 +186,13 @@ func TestTokensStay(t *testing.T) {
 	l.connect(1)
 	waitUntil(t, "the token to go with the logs", func() bool { return !exists(kept) })
 	if status, text := get(t, strings.Replace(logs, base, "http://"+l.addr, 1), tokenOf(job1)); status != 403 {
-		t.Errorf("logs that are gone: %d %s", status, text)
+		t.Errorf("removed logs: %d %s", status, text)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestDamagedTokens: a token that cannot be read costs its job what it has left here,
-// which is told, and no other job anything.
+// TestDamagedTokens: if a token cannot be read, this is logged, and its job loses its
+// files here. Other jobs do not.
 func TestDamagedTokens(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{ID: "t1", Dir: dir}
@@ -224,16 +224,16 @@ func TestDamagedTokens(t *testing.T) {
 	}
 	for _, want := range []string{"level=ERROR", "cannot be served", "job=job_1_0001", kept + " is damaged", "token is lost"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("no word of %q:\n%s", want, log)
+			t.Errorf("the log has no %q:\n%s", want, log)
 		}
 	}
 	if status, text := get(t, url(jobN(2), whole), tokenOf(jobN(2))); status != 200 {
 		t.Errorf("another job's output: %d %s", status, text)
 	}
 	if !exists(kept+".damaged") || exists(kept) {
-		t.Errorf("kept are %q", names(t, filepath.Dir(kept)))
+		t.Errorf("stored are %q", names(t, filepath.Dir(kept)))
 	}
-	// What the job leaves from now on is served, also by a later process.
+	// Later files of the job are served, also by a later process.
 	again := output(job1)
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
@@ -244,14 +244,14 @@ func TestDamagedTokens(t *testing.T) {
 		t.Errorf("its output after that: %d %s", status, text)
 	}
 	if got := names(t, filepath.Dir(kept)); !slices.Equal(got, []string{job1.String(), jobN(2).String()}) {
-		t.Errorf("kept are %q", got)
+		t.Errorf("stored are %q", got)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestTokenOfAJobThatReturns: a job that is launched anew while its token is being
-// swept or dropped keeps it.
-func TestTokenOfAJobThatReturns(t *testing.T) {
+// TestTokenOfARelaunchedJob: a job that is launched again while its token is being removed
+// keeps it.
+func TestTokenOfARelaunchedJob(t *testing.T) {
 	dir := t.TempDir()
 	tokens, err := token.Open(filepath.Join(dir, token.Dir), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -269,7 +269,7 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 			}
 		}
 		if served := tokens.Check(job1, tokenOf(job1), token.ForShuffle) == nil; served != want || exists(filepath.Join(dir, token.Dir, job1.String())) != want {
-			t.Errorf("outputs are served: %v, kept are %q", served, names(t, filepath.Join(dir, token.Dir)))
+			t.Errorf("outputs are served: %v, stored are %q", served, names(t, filepath.Join(dir, token.Dir)))
 		}
 	}
 	launched()
@@ -294,8 +294,8 @@ func TestTokenOfAJobThatReturns(t *testing.T) {
 	kept(false)
 }
 
-// TestTokensOfOneRun: a directory for one run keeps none.
-func TestTokensOfOneRun(t *testing.T) {
+// TestTokensInTemporaryDirectory: a temporary directory stores no tokens.
+func TestTokensInTemporaryDirectory(t *testing.T) {
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: true})
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
@@ -307,11 +307,11 @@ func TestTokensOfOneRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exists(l.path(token.Dir)) {
-		t.Error("tokens are kept")
+		t.Error("tokens are stored")
 	}
 }
 
-// waitUntil polls until something holds, which it must.
+// waitUntil polls until a condition holds.
 func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	timeout := time.After(deadline)

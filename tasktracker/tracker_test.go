@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestShuffle has one tracker map and another one reduce what it fetched, and
-// what it made itself.
+// TestShuffle runs a map on each of two trackers. A reduce reads one output in place and
+// the other fetched.
 func TestShuffle(t *testing.T) {
 	a, b := startTracker(t, "a", t.TempDir()), startTracker(t, "b", t.TempDir())
 	outputs := []wire.MapOutput{
@@ -35,7 +35,7 @@ func TestShuffle(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the reduce read %q", got)
 	}
-	// What is dropped leaves nothing but its logs.
+	// A dropped job leaves only its logs.
 	for _, l := range []*leader{a, b} {
 		l.send(&wire.DropJob{Epoch: 1, Job: job1})
 		l.send(&wire.Kill{Epoch: 1, Attempt: wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: 1}})
@@ -52,7 +52,7 @@ func TestShuffle(t *testing.T) {
 	}
 }
 
-// TestDamagedOutput damages map outputs on the disk: they are not used.
+// TestDamagedOutput: corrupt map outputs are not used.
 func TestDamagedOutput(t *testing.T) {
 	a, b := startTracker(t, "a", t.TempDir()), startTracker(t, "b", t.TempDir())
 	remote, here := a.succeed(wire.Map, 0, doMap).Output, b.succeed(wire.Map, 1, doMap).Output
@@ -86,7 +86,7 @@ func TestDamagedOutput(t *testing.T) {
 	await(b, func(h *wire.HomeReport) bool { return h.Complete })
 }
 
-// TestReconnect ends the stream under a tracker: it comes back with all it has.
+// TestReconnect: after a broken stream the tracker registers again with all its attempts.
 func TestReconnect(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	if l.hello.Incarnation != 0 || l.hello.Addr != l.addr || l.hello.Process == 0 {
@@ -121,7 +121,7 @@ func TestDirectoryInUse(t *testing.T) {
 	l.succeed(wire.Map, 0, doSucceed)
 }
 
-// A tracker that is let go ends by itself, and says why.
+// A drained tracker ends by itself, with ErrDrained.
 func TestDrained(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	l.send(&wire.Drained{Epoch: 1})

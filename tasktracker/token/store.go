@@ -229,4 +229,4 @@ func (t *Store) Check(job wire.JobID, presented string, use Use) error {
 }
 
 // ErrNone reports a request without a token.
-var ErrNone = errors.New("it has no token of the job")
+var ErrNone = errors.New("the request has no job token")
