@@ -215,9 +215,9 @@ func (d *Dir) checkNames() error {
 	other := slices.IndexFunc(foreign, func(name string) bool { return slices.Contains(markers, name) })
 	switch {
 	case !marked && other >= 0: // checked first: both layouts may share a name with different types
-		return refusal(fmt.Sprintf("%s is in it: another kind of daemon has made it; name a new or an empty directory", foreign[other]))
+		return refusal(fmt.Sprintf("it has the file %s of another kind of daemon: name a new or an empty directory", foreign[other]))
 	case !marked && len(foreign) > 0:
-		return d.notMade(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move out of it what no %s makes: %s", d.layout.Daemon, shorten(foreign)))
+		return d.notMade(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move these files out of it: %s", shorten(foreign)))
 	case wrong != nil:
 		return wrong
 	case marked:
@@ -234,7 +234,7 @@ var markers = []string{"quern-jobtracker", "quern-tasktracker", "quern-embedded"
 // notMade refuses a directory that no daemon seems to have made. The argument older says
 // how to keep a directory of a build without markers, as docs/running-a-cluster.md does.
 func (d *Dir) notMade(why, older string) error {
-	return refusal(fmt.Sprintf("%s, so no %s seems to have made it, and what is in it could be lost: name a new or an empty directory; if a %[2]s of an older build has used this one, %[3]s",
+	return refusal(fmt.Sprintf("%s, so it is probably not the directory of a %s, which would remove files in it: name a new or an empty directory; if a %[2]s of an older build has used this one, %[3]s",
 		why, d.layout.Daemon, older))
 }
 

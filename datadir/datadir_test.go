@@ -201,13 +201,13 @@ func TestNames(t *testing.T) {
 		want string // empty: Open succeeds
 	}{
 		{"lost+found", func(_ *testing.T, dir string) error { return os.Mkdir(dir+"/lost+found", 0o700) }, ""},
-		{"a user's file", func(t *testing.T, dir string) error { write(t, dir, "thesis.tex"); return nil }, "what no tester makes: thesis.tex"},
+		{"a user's file", func(t *testing.T, dir string) error { write(t, dir, "thesis.tex"); return nil }, "move these files out of it: thesis.tex"},
 		{"many files of a user", func(t *testing.T, dir string) error {
 			for _, name := range []string{"e", "d", "c", "b", "a"} {
 				write(t, dir, name)
 			}
 			return nil
-		}, "it has no file quern-tester, so no tester seems to have made it, and what is in it could be lost: name a new or an empty directory; if a tester of an older build has used this one, move out of it what no tester makes: a, b, c and 2 more"},
+		}, "it has no file quern-tester, so it is probably not the directory of a tester, which would remove files in it: name a new or an empty directory; if a tester of an older build has used this one, move these files out of it: a, b, c and 2 more"},
 		{"a user's file in a directory of the layout", func(t *testing.T, dir string) error { write(t, dir, "jobs", "thesis.tex"); return nil }, "make an empty file lock in it"},
 		{"of an older build", func(t *testing.T, dir string) error {
 			write(t, dir, "jobs", "x")
@@ -218,7 +218,7 @@ func TestNames(t *testing.T) {
 			write(t, dir, "jobs", "x")
 			write(t, dir, "more")
 			return os.WriteFile(dir+"/lock", nil, 0o600)
-		}, "what no tester makes: more"},
+		}, "move these files out of it: more"},
 		{"with a lock file that is not empty", func(t *testing.T, dir string) error { write(t, dir, "lock"); return nil }, "neither a file quern-tester"},
 		{"of another kind of daemon", func(t *testing.T, dir string) error {
 			other := layout
@@ -228,12 +228,12 @@ func TestNames(t *testing.T) {
 				return err
 			}
 			return d.Close()
-		}, "quern-embedded is in it: another kind of daemon has made it"},
-		{"with a user's file that begins with quern-", func(t *testing.T, dir string) error { write(t, dir, "quern-tt1.log"); return nil }, "move out of it what no tester makes: quern-tt1.log"},
+		}, "it has the file quern-embedded of another kind of daemon"},
+		{"with a user's file that begins with quern-", func(t *testing.T, dir string) error { write(t, dir, "quern-tt1.log"); return nil }, "move these files out of it: quern-tt1.log"},
 		{"of another kind of daemon, where cluster is a directory", func(t *testing.T, dir string) error {
 			write(t, dir, "quern-embedded")
 			return os.Mkdir(dir+"/cluster", 0o700)
-		}, "quern-embedded is in it: another kind of daemon has made it"},
+		}, "it has the file quern-embedded of another kind of daemon"},
 		{"marked, and more", func(t *testing.T, dir string) error { mark(t, dir); write(t, dir, "more"); return nil }, ""},
 		{"marked, with a link", func(t *testing.T, dir string) error {
 			mark(t, dir)

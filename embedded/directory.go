@@ -20,7 +20,7 @@ type directory struct {
 }
 
 const (
-	trackerDir = "tracker" // and a number
+	trackerDir = "tracker" // with a number appended
 	stagingDir = "staging"
 	programDir = "program" // and a random suffix
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/internal/golden"
 )
 
-// TestGolden pins the bytes of what members tell each other.
+// TestGolden pins the bytes of gossip messages.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/golden/messages.txt", map[string]golden.Record{
 		"member": {

@@ -185,15 +185,15 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 // Addr returns the address under which others reach this process's gossip.
 func (g *Gossip) Addr() string { return g.addr }
 
-// Self is what this process tells of itself.
+// Self returns the description of this process.
 func (g *Gossip) Self() Member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.self
 }
 
-// Update changes what this process tells of itself: change gets that and returns
-// what it shall be.
+// Update changes the description of this process: change gets the current one and returns
+// the new one.
 func (g *Gossip) Update(change func(Member) Member) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

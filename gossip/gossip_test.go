@@ -170,7 +170,7 @@ func TestProcessesFindEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.until(t, "hears what b has changed", func(m []Member) bool { return m[1].Cluster == "x" })
+	c.until(t, "gets b's change", func(m []Member) bool { return m[1].Cluster == "x" })
 	b.closed = true
 	if err := b.Close(); err != nil {
 		t.Fatal(err)

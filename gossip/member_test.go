@@ -47,7 +47,7 @@ func FuzzMember(f *testing.F) {
 		}
 		again, err := encodeMember(m)
 		if err != nil {
-			return // too long for us to say
+			return // too long to encode
 		}
 		if got, err := decodeMember(again); err != nil || got != m {
 			t.Fatalf("%+v, %v\nfrom %+v", got, err, m)
@@ -69,7 +69,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestFind: it finds those that Members has, and no other.
+// TestFind: it returns the same members as Members, and no others.
 func TestFind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(what string) Member {
@@ -89,7 +89,7 @@ func TestFind(t *testing.T) {
 			for _, id := range []string{"a", "b", "c"} {
 				i := slices.IndexFunc(members, func(m Member) bool { return m.Role == role && m.ID == id })
 				got, ok := g.Find(role, id)
-				// Of two that were started at one time either may be it.
+				// Of two that started at the same time, either is right.
 				if ok != (i >= 0) || ok && (got.Suspect != members[i].Suspect || got.Started != members[i].Started) {
 					t.Fatalf("%s %s: %+v, %v; members %+v", role, id, got, ok, members)
 				}

@@ -24,7 +24,7 @@ const logAgain = time.Minute
 // listen binds the port. A free port must be free for UDP and for TCP, so this may take
 // several attempts.
 func (g *Gossip) listen(conf *memberlist.Config) (memberlist.Transport, error) {
-	if conf.Transport != nil { // a test's
+	if conf.Transport != nil { // set by a test
 		return g.wrap(conf.Transport), nil
 	}
 	attempts := 1

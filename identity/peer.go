@@ -45,7 +45,7 @@ func peerOf(cert *x509.Certificate) (Peer, error) {
 		}
 	}
 	if len(found) != 1 || !found[0].Role.known() || CheckName(found[0].Name) != nil {
-		return Peer{}, fmt.Errorf("%w: the certificate of %q names no role and name as %s://client/NAME does", ErrNotAdmitted, cert.Subject.CommonName, scheme)
+		return Peer{}, fmt.Errorf("%w: the certificate of %q has no role and name: want one URI such as %s://client/NAME", ErrNotAdmitted, cert.Subject.CommonName, scheme)
 	}
 	return found[0], nil
 }

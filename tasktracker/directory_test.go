@@ -23,18 +23,18 @@ func TestForeignDirectories(t *testing.T) {
 		make       func(dir, elsewhere string) error // makes other files
 		want       string
 	}{
-		{"files of a user", "thesis.tex", nil, "makes: thesis.tex"},
-		{"in names of the tracker", filepath.Join(core.RunDir, "thesis.tex"), nil, "so no task tracker seems to have made it"},
-		{"all of them", job, nil, "so no task tracker seems to have made it"},
+		{"files of a user", "thesis.tex", nil, "out of it: thesis.tex"},
+		{"in names of the tracker", filepath.Join(core.RunDir, "thesis.tex"), nil, "so it is probably not the directory of a task tracker"},
+		{"all of them", job, nil, "so it is probably not the directory of a task tracker"},
 		{"with a lock", job, func(dir, _ string) error {
 			return os.WriteFile(filepath.Join(dir, "lock"), []byte("x"), 0o600)
-		}, "so no task tracker seems to have made it"},
+		}, "so it is probably not the directory of a task tracker"},
 		{"behind a link", "", func(dir, elsewhere string) error {
 			return errors.Join(os.WriteFile(filepath.Join(dir, layout.Marker), nil, 0o600), os.Symlink(elsewhere, filepath.Join(dir, core.JobsDir)))
 		}, "jobs in it is a symbolic link"},
 		{"of a job tracker", "", func(dir, _ string) error {
 			return os.WriteFile(filepath.Join(dir, "quern-jobtracker"), nil, 0o600)
-		}, "quern-jobtracker is in it"},
+		}, "it has the file quern-jobtracker of another kind of daemon"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, elsewhere := t.TempDir(), t.TempDir()

@@ -143,7 +143,7 @@ func TestIdleConnections(t *testing.T) {
 		wait       time.Duration
 		answer     string
 	}{
-		{"nothing is said", "", false, headerWait, ""},
+		{"no request", "", false, headerWait, ""},
 		{"half a request", "GET / HTTP/1.1\r\nHost: ", false, headerWait, ""},
 		{"a body that does not come", "GET / HTTP/1.1\r\nHost: t1\r\nContent-Length: 9\r\n\r\n", false, headerWait, ""},
 		{"nothing after an answer", "", true, idleWait, ""},

@@ -180,10 +180,10 @@ func TestSecondDisk(t *testing.T) {
 // TestNoJobTracker: a tracker that reaches no job tracker logs the reason, repeatedly,
 // until one answers.
 func TestNoJobTracker(t *testing.T) {
-	said := make(chan string, 100)
+	logged := make(chan string, 100)
 	tracker, err := New(Config{
 		ID: "t1", Dir: t.TempDir(), Host: "here", Service: Service{Listen: "127.0.0.1:0"}, MapSlots: 1, FS: local.FS{}, hooks: hooks{noLeaderAfter: time.Millisecond},
-		Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: slog.New(slog.NewTextHandler(lineWriter(logged), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -196,26 +196,26 @@ func TestNoJobTracker(t *testing.T) {
 			if dials++; dials == 5 {
 				cancel()
 			}
-			return nil, errors.New("j1:7400: nobody is there")
+			return nil, errors.New("j1:7400: no answer")
 		})
 	}()
-	line := receive(t, said, "a warning")
-	if !strings.Contains(line, "no job tracker is found") || !strings.Contains(line, "j1:7400: nobody is there") {
+	line := receive(t, logged, "a warning")
+	if !strings.Contains(line, "no job tracker is found") || !strings.Contains(line, "j1:7400: no answer") {
 		t.Errorf("it logs %s", line)
 	}
 	if err := receive(t, ended, "the end of the tracker"); err != nil {
 		t.Error(err)
 	}
-	if len(said) > 0 {
-		t.Errorf("it logs again: %s", <-said)
+	if len(logged) > 0 {
+		t.Errorf("it logs again: %s", <-logged)
 	}
 }
 
 // TestRefusalsAreLoggedOnce: refusals by the leader and by other job trackers are logged
 // once each.
 func TestRefusalsAreLoggedOnce(t *testing.T) {
-	said := make(chan string, 100)
-	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(lineWriter(said), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	logged := make(chan string, 100)
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(lineWriter(logged), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	for range 4 {
 		l.accept()
 		l.send(&wire.Refuse{Reason: "this one does not lead"})
@@ -226,12 +226,12 @@ func TestRefusalsAreLoggedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"does not lead", "protocol version 2"} {
-		if got := receive(t, said, "a warning"); !strings.Contains(got, want) {
+		if got := receive(t, logged, "a warning"); !strings.Contains(got, want) {
 			t.Errorf("it logs %s", got)
 		}
 	}
-	if len(said) > 0 {
-		t.Errorf("it logs again: %s", <-said)
+	if len(logged) > 0 {
+		t.Errorf("it logs again: %s", <-logged)
 	}
 }
 

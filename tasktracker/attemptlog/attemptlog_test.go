@@ -135,8 +135,8 @@ func TestLogOnFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan error, 100)
-	c, err := captureTo(from, "/dev/full", 1000, func(err error) { told <- err })
+	reported := make(chan error, 100)
+	c, err := captureTo(from, "/dev/full", 1000, func(err error) { reported <- err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestLogOnFullDisk(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("waited too long for the end of the pipe")
 	}
-	if err := <-told; !errors.Is(err, syscall.ENOSPC) || len(told) > 0 {
-		t.Errorf("reported %v and %d more", err, len(told))
+	if err := <-reported; !errors.Is(err, syscall.ENOSPC) || len(reported) > 0 {
+		t.Errorf("reported %v and %d more", err, len(reported))
 	}
 }

@@ -22,12 +22,12 @@ func TestLongResults(t *testing.T) {
 		"lost":  {Error: "the cause x", Lost: lost},
 	} {
 		c := New(Config{Tracker: "t1", Process: 1, MapSlots: 1, Dir: "D", Embedded: true})
-		var told []*wire.Report
+		var reported []*wire.Report
 		step := func(ev Event) {
 			for _, cmd := range c.Step(0, ev) {
 				if tell, ok := cmd.(Send); ok {
 					if r, ok := tell.Message.(*wire.Report); ok {
-						told = append(told, r)
+						reported = append(reported, r)
 					}
 				}
 			}
@@ -40,11 +40,11 @@ func TestLongResults(t *testing.T) {
 		step(FromWorker{Worker: 1, Message: &wire.WorkerDone{Result: result}})
 		step(WorkerExited{Worker: 1, Reason: "exit status 1"})
 		step(LogRead{Attempt: id, Text: "last words"})
-		if len(told) != 1 || told[0].Result == nil {
-			t.Fatalf("%s: reported %+v", name, told)
+		if len(reported) != 1 || reported[0].Result == nil {
+			t.Fatalf("%s: reported %+v", name, reported)
 		}
-		r := told[0].Result
-		frame, err := wire.Append(nil, told[0])
+		r := reported[0].Result
+		frame, err := wire.Append(nil, reported[0])
 		if err != nil || len(frame) > 64<<10 || r.Fatal || !strings.HasPrefix(r.Error, "the cause x") {
 			t.Errorf("%s: %d bytes, %v, fatal is %v: %.100s", name, len(frame), err, r.Fatal, r.Error)
 		}

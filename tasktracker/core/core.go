@@ -1,6 +1,6 @@
 // Package core is the task tracker's state machine. It decides which worker runs which
-// attempt, what each home fetches and merges, and what the leader is told. It does no I/O,
-// reads no clock and starts no goroutine: [Core.Step] takes an [Event] and the time and
+// attempt, what each home fetches and merges, and which reports the leader gets. It does no
+// I/O, reads no clock and starts no goroutine: [Core.Step] takes an [Event] and the time and
 // returns the [Command]s to carry out, and [Core.Wake] says when to step again if nothing
 // happens. The tracker's loop, the simulator and the tests drive the same machine.
 //

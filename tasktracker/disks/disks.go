@@ -42,7 +42,7 @@ import (
 
 // Config names a tracker's directories.
 type Config struct {
-	Dir    string   // its own
+	Dir    string   // the own directory
 	Disks  []string // for the data of jobs; Dir may be one
 	Layout datadir.Layout
 	Free   func(dir string) (int64, error) // free bytes on the disk of a directory; nil: ask the system

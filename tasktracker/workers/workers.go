@@ -80,7 +80,7 @@ type limitedWorker interface {
 // last messages may take to arrive after its end.
 const EndGrace = 2 * time.Second
 
-// Config says what a Set needs.
+// Config configures a Set.
 type Config struct {
 	Starter Starter          // Stop closes it if it is an io.Closer
 	Tell    func(core.Event) // receives workers' messages and ends
