@@ -149,7 +149,7 @@ func TestForeignData(t *testing.T) {
 	}
 	cmd := command(t, "-data", filepath.Dir(thesis), "-jobtracker", "127.0.0.1:1", "-listen", "127.0.0.1:0")
 	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "makes: thesis.tex") {
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "out of it: thesis.tex") {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 	if all, err := os.ReadDir(filepath.Dir(thesis)); err != nil || len(all) != 1 {
