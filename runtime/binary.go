@@ -66,7 +66,7 @@ func (s *Split) stored(c Chunk, in *stream) (*shuffle.Reader, error) {
 // that could be made again.
 func storedError(c Chunk, most int, err error) error {
 	if large, ok := errors.AsType[*shuffle.TooLargeError](err); ok {
-		return Fatal(fmt.Errorf("read %s: %w: at offset %d one of %d bytes, with %s=%d", c.Path, ErrRecordTooLarge, large.Offset, large.Size, RecordMaxBytes, most))
+		return Fatal(fmt.Errorf("read %s: %w: %d bytes at offset %d, with %s=%d", c.Path, ErrRecordTooLarge, large.Size, large.Offset, RecordMaxBytes, most))
 	}
 	if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
 		return fmt.Errorf("%w at offset %d: %s", ErrCorrupt, damaged.Offset, damaged.Reason)

@@ -123,8 +123,8 @@ func TestBinaryErrors(t *testing.T) {
 		"index":       {change: func(b []byte) []byte { b[len(b)-30] ^= 1; return b }, most: 1 << 20, err: ErrCorrupt, want: "index has checksum"},
 		"cut":         {change: func(b []byte) []byte { return b[:len(b)-1] }, most: 1 << 20, err: ErrCorrupt, want: "not as a segment file"},
 		"other file":  {change: func([]byte) []byte { return []byte("some text, longer than an index") }, most: 1 << 20, err: ErrCorrupt, want: "offset 0: begins with"},
-		"large":       {most: 1000, err: ErrRecordTooLarge, want: "at offset 137 one of 131076 bytes, with " + RecordMaxBytes + "=1000"},
-		"small limit": {most: 10, err: ErrRecordTooLarge, want: "at offset 20 one of 103 bytes, with " + RecordMaxBytes + "=10"},
+		"large":       {most: 1000, err: ErrRecordTooLarge, want: "131076 bytes at offset 137, with " + RecordMaxBytes + "=1000"},
+		"small limit": {most: 10, err: ErrRecordTooLarge, want: "103 bytes at offset 20, with " + RecordMaxBytes + "=10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := bytes.Clone(good)

@@ -111,7 +111,7 @@ const (
 	StagedStopped    = "stopped"    // the submission, renamed once one of its jobs is cleaned up: no job of it is set up any more
 	StagedSplits     = "splits"     // written by the setup attempt
 	StagedCuts       = "cuts"       // partition boundaries of a total order, written by the setup attempt
-	StagedFiles      = "files"      // the side files' checksums, written by the setup attempt
+	StagedFiles      = "files"      // the files of each side file, with sizes and times, written by the setup attempt
 )
 
 // State is the state of a job.
