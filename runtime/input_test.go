@@ -98,7 +98,7 @@ func TestLongOutputs(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", maxName), strings.Repeat("ü", maxName/2), strings.Repeat("日", maxName/3)} {
 		tree := &tree{out: "file:///d/" + name, job: wire.JobID{Start: math.MaxInt64, N: math.MaxInt32}, key: strings.Repeat("K", 26)}
 		for _, suffix := range []string{".new", ".old"} {
-			if base := dfs.Base(tree.beside(suffix)); len(base) > maxName || !utf8.ValidString(base) || !hidden(base) {
+			if base := dfs.Base(tree.sibling(suffix)); len(base) > maxName || !utf8.ValidString(base) || !hidden(base) {
 				t.Errorf("beside %s: %q has %d bytes", name, base, len(base))
 			}
 		}

@@ -107,7 +107,7 @@ func TestStopped(t *testing.T) {
 
 func setUp(f dfs.FS, n int) error {
 	tr := newTree(f)
-	if state, err := tr.claimed(); state != unclaimed {
+	if state, err := tr.checkOwner(); state != unclaimed {
 		return err
 	}
 	return tr.build(testAttempt(wire.Setup, 0, n))

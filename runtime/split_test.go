@@ -69,8 +69,8 @@ func reader(t fataler, f dfs.FS, in wire.InputPlan, s settings, block int) []*Sp
 	return splits
 }
 
-// dumbLines is the plain meaning of a text file.
-func dumbLines(content string) []string {
+// simpleLines is the plain meaning of a text file.
+func simpleLines(content string) []string {
 	if content == "" {
 		return nil
 	}
@@ -117,7 +117,7 @@ func TestEverySplitSize(t *testing.T) {
 	for i, content := range nasty {
 		name := fmt.Sprint("mem://t/", i)
 		put(f, name, []byte(content))
-		want := dumbLines(content)
+		want := simpleLines(content)
 		for size := int64(1); size <= int64(len(content))+2; size++ {
 			for _, block := range []int{1, 2, 3, 7, 64, blockSize} {
 				splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(size), block)
@@ -201,7 +201,7 @@ func TestLinesOfAnyFiles(t *testing.T) {
 				stored = append(squeeze(suffix, content[:len(content)/2]), squeeze(suffix, content[len(content)/2:])...)
 			}
 			put(f, fmt.Sprint("mem://t/in/", i, suffix), stored)
-			want = append(want, dumbLines(string(content))...)
+			want = append(want, simpleLines(string(content))...)
 			size += int64(len(stored))
 		}
 		if err := f.MkdirAll("mem://t/in"); err != nil {
@@ -224,7 +224,7 @@ func TestLongLines(t *testing.T) {
 		content.WriteString("\r\n")
 	}
 	f := mem.New(4 << 20)
-	want := dumbLines(content.String())
+	want := simpleLines(content.String())
 	for _, suffix := range []string{"", ".gz"} {
 		name := "mem://t/long" + suffix
 		put(f, name, squeeze(suffix, content.Bytes()))

@@ -70,7 +70,7 @@ func writeAttempt(t *tree, id wire.AttemptID, content string) error {
 func life(t *testing.T, f *mem.FS, again func(step string, do func(try int) error)) {
 	tr := newTree(f)
 	again("setup", func(try int) error {
-		if state, err := tr.claimed(); state == foreign {
+		if state, err := tr.checkOwner(); state == foreign {
 			return err
 		} else if state == ours {
 			return nil
@@ -240,7 +240,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 			t.Fatalf("second job: %v", err)
 		}
 	}
-	_, err := second.claimed()
+	_, err := second.checkOwner()
 	refused(err)
 	refused(second.build(testAttempt(wire.Setup, 0, 0))) // as if it had looked just before
 	if err := second.cleanup(); err != nil {
@@ -258,7 +258,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	if err := second.cleanup(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = second.claimed()
+	_, err = second.checkOwner()
 	refused(err)
 	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS=" {
 		t.Fatalf("at the end: %s", got)
@@ -323,7 +323,7 @@ func TestOutputExists(t *testing.T) {
 		}
 		before := state(f, "mem://t/data")
 		tr := newTree(f)
-		if state, err := tr.claimed(); state != foreign || !errors.Is(err, ErrOutputExists) {
+		if state, err := tr.checkOwner(); state != foreign || !errors.Is(err, ErrOutputExists) {
 			t.Errorf("%q: %v %v", made, state, err)
 		}
 		if err := tr.cleanup(); err != nil {

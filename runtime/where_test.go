@@ -84,7 +84,7 @@ func TestSplitsBefore(t *testing.T) {
 		entry = binary.AppendUvarint(entry, v)
 	}
 	var file bytes.Buffer
-	file.WriteString(splitsBefore)
+	file.WriteString(oldSplitsMagic)
 	file.Write(binary.LittleEndian.AppendUint32(nil, 1))
 	begin := uint64(splitsHead + 16)
 	file.Write(binary.LittleEndian.AppendUint64(nil, begin))
