@@ -11,21 +11,21 @@ import (
 	client "github.com/colinmarc/hdfs/v2"
 )
 
-// verdict is what a failed call to a NameNode means for the caller.
+// verdict classifies a failed call to a NameNode.
 type verdict int
 
 const (
-	final  verdict = iota // the NameNode's answer
-	later                 // it asks to come again: standby, safe mode, overload
-	broken                // no answer: it may or may not have done it
-	never                 // no NameNode can be reached there at all
+	final  verdict = iota // the NameNode's definite answer
+	later                 // retry: standby, safe mode, overload
+	broken                // no response: the call may have had its effect
+	never                 // no NameNode can be reached; no retry
 )
 
-// refused is an answer of a NameNode's, as an error of io/fs where there is one.
+// refused is an error response of a NameNode.
 type refused struct {
 	exception string
 	text      string // first line
-	is        error  // a sentinel, or nil
+	is        error  // the matching io/fs or syscall error, or nil
 }
 
 func (r *refused) Error() string {
@@ -42,7 +42,7 @@ func (r *refused) Unwrap() error { return r.is }
 
 var errSafeMode = errors.New("the NameNode is in safe mode")
 
-// sentinels of exceptions, by their names without packages.
+// sentinels has the matching error of each exception, by name without package.
 var sentinels = map[string]error{
 	"FileNotFoundException":                 fs.ErrNotExist,
 	"FileAlreadyExistsException":            fs.ErrExist,
@@ -59,8 +59,8 @@ var sentinels = map[string]error{
 	"UnknownCryptoProtocolVersionException": fmt.Errorf("encrypted files: %w", ErrUnsupported),
 }
 
-// judge says what an error of the library's means, and puts it into our words.
-// Seen is the last error of the connection, which the library flattens to text.
+// judge classifies an error of the library and converts it to this package's form. seen is
+// the connection's last error, which the library reduces to text.
 func judge(err, seen error) (verdict, error) {
 	if answer, ok := remoteError(err); ok {
 		return judgeAnswer(answer)
@@ -82,7 +82,7 @@ func judge(err, seen error) (verdict, error) {
 	return broken, err
 }
 
-// remoteError finds a NameNode's answer in an error.
+// remoteError finds a NameNode's error response in an error.
 func remoteError(err error) (client.Error, bool) {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -105,9 +105,9 @@ func judgeAnswer(answer client.Error) (verdict, error) {
 		return later, r
 	case name == "IOException" && strings.Contains(text, "could only be written to"):
 		r.is = syscall.ENOSPC
-	case name == "IOException" && strings.Contains(text, "must both be"): // a rename onto another kind
+	case name == "IOException" && strings.Contains(text, "must both be"): // a rename to a target of another kind
 		r.is = fs.ErrExist
-	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // to all but the superuser
+	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // for all users but the superuser
 		r.is = syscall.ENOTDIR
 	case name == "NotReplicatedYetException":
 		return later, r
@@ -115,7 +115,7 @@ func judgeAnswer(answer client.Error) (verdict, error) {
 	return final, r
 }
 
-// failure names the file, host included, in an error of io/fs.
+// failure wraps an error with the operation and the whole URL.
 func failure(op, name string, err error, to ...string) error {
 	if err == nil {
 		return nil

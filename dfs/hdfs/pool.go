@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	maxClients = 4               // of a cluster, each with a connection
-	idleTime   = 5 * time.Second // after which an unused one is closed
+	maxClients = 4               // per cluster, each with a connection
+	idleTime   = 5 * time.Second // an unused client closes after this time
 	leaseTime  = 15 * time.Second
 )
 
-// cluster is one HDFS: what URLs of one authority name.
+// cluster is the HDFS of one authority.
 type cluster struct {
 	fs        *FS
 	conf      Conf
@@ -27,35 +27,35 @@ type cluster struct {
 
 	connectFrom func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	name      string // under which files are written
+	name      string // client name for writing files
 	byName    bool   // DataNodes are dialled by host name
-	protected bool   // what DataNodes say is wrapped
+	protected bool   // connections to DataNodes are wrapped
 
 	mu       sync.Mutex
 	options  client.ClientOptions
-	clients  []*conn         // that may be used
-	making   int             // that are being made
-	made     sync.Cond       // told when that has ended
-	answered bool            // a NameNode has, once
-	active   string          // that one
-	reaper   *time.Timer     // set while clients has any
+	clients  []*conn         // usable ones
+	making   int             // number being created
+	made     sync.Cond       // signalled when a creation ends
+	answered bool            // a NameNode has responded
+	active   string          // address of that NameNode
+	reaper   *time.Timer     // set while clients is not empty
 	writers  int             // open ones
 	renewal  *time.Timer     // set while there are writers
-	creating map[string]bool // paths that this process writes now
+	creating map[string]bool // paths that this process is writing
 	bad      map[string]badNode
 }
 
-// conn is a client of the library's: one connection, one call at a time.
+// conn is a client of the library, with one connection, for one call at a time.
 type conn struct {
 	client *client.Client
 	remote remote
-	users  int // that hold it, under the cluster's lock
+	users  int // guarded by the cluster's lock
 	gone   bool
 	idle   time.Time // since when
 
 	mu   sync.Mutex
 	last *nameConn
-	seen error // of dialling
+	seen error // last error of dialling
 }
 
 // dial dials NameNodes and DataNodes.
@@ -83,7 +83,7 @@ func (c *cluster) dialer(own *conn) dialFunc {
 	}
 }
 
-// acquire gives the least used client, or a new one.
+// acquire returns the least used client, or a new one.
 func (c *cluster) acquire() (*conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *cluster) acquire() (*conn, error) {
 	}
 	c.making++
 	options := c.options
-	if i := slices.Index(options.Addresses, c.active); i > 0 { // the one that was active first
+	if i := slices.Index(options.Addresses, c.active); i > 0 { // try the last active one first
 		options.Addresses = slices.Concat(options.Addresses[i:], options.Addresses[:i])
 	}
 	c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *cluster) acquire() (*conn, error) {
 	return fresh, nil
 }
 
-// connect makes a client, which has one user.
+// connect makes a client with one user.
 func (c *cluster) connect(options client.ClientOptions) (*conn, error) {
 	fresh := &conn{users: 1}
 	options.NamenodeDialFunc = c.dialer(fresh)
@@ -135,7 +135,7 @@ func (c *cluster) connect(options client.ClientOptions) (*conn, error) {
 		return nil, err
 	}
 	fresh.client, fresh.remote = made, adopt(made, c.name)
-	// Asked for now, since views could not share an answer that comes later.
+	// Request these defaults now: views share the response only if it is already there.
 	if _, err = made.ServerDefaults(); err == nil {
 		return fresh, nil
 	}
@@ -149,7 +149,7 @@ func (c *cluster) connect(options client.ClientOptions) (*conn, error) {
 	return nil, err
 }
 
-// release ends a use. A client that is broken is used no more.
+// release ends a use. A broken client is not used again.
 func (c *cluster) release(one *conn, isBroken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +164,7 @@ func (c *cluster) release(one *conn, isBroken bool) {
 	}
 }
 
-// reap closes clients that nobody has used for a while.
+// reap closes clients that were unused for idleTime.
 func (c *cluster) reap() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +181,7 @@ func (c *cluster) reap() {
 	}
 }
 
-// why is the last error of the connection, or of dialling.
+// why returns the last error of the connection, or of dialling.
 func (c *conn) why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,13 +199,13 @@ func (c *conn) close() {
 	}
 }
 
-// attempts is what try tells its caller.
+// attempts tells a call about the tries before it.
 type attempts struct {
-	doubt bool // an earlier one may have been done although it failed
+	doubt bool // an earlier try may have had its effect although it failed
 }
 
-// try calls until there is an answer or patience ends. A NameNode that has never
-// answered is waited for less long: it may be an address where none is.
+// try retries a call until there is an answer or the time is over. The time is shorter
+// before the first response of a NameNode: the address may be wrong.
 func (c *cluster) try(op func(one *conn, before attempts) error) error {
 	var before attempts
 	began := time.Now()
@@ -220,7 +220,7 @@ func (c *cluster) try(op func(one *conn, before attempts) error) error {
 		if time.Since(began)+pause > c.patience() {
 			return err
 		}
-		// Many that wait for one NameNode do not come back at once.
+		// The random pause spreads the retries of many clients of one NameNode.
 		if e := c.fs.wait(pause/2 + rand.N(pause)); e != nil {
 			return errors.Join(err, e)
 		}
@@ -236,7 +236,7 @@ func (c *cluster) once(op func(*conn, attempts) error, before attempts) (verdict
 		}
 		what, err := judge(err, err)
 		if what == broken {
-			what = later // nothing was asked yet
+			what = later // no request was sent yet
 		}
 		return what, err
 	}
@@ -254,7 +254,7 @@ func (c *cluster) once(op func(*conn, attempts) error, before attempts) (verdict
 	return what, err
 }
 
-// settled is an error that is no answer of a NameNode's and needs no other try.
+// settled is an error of this package, not of a NameNode, that needs no retry.
 type settled struct{ error }
 
 func (s *settled) Unwrap() error { return s.error }
@@ -280,7 +280,7 @@ func (f *FS) wait(d time.Duration) error {
 	}
 }
 
-// writing counts writers; while there are any, their lease is renewed.
+// writing counts writers. While there are any, their lease is renewed.
 func (c *cluster) writing(change int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,7 +298,7 @@ func (c *cluster) renew() {
 	if idle {
 		return
 	}
-	// A failure is met by the writers too; the lease holds for a minute and more.
+	// Writers notice a failure themselves; the lease lasts for over a minute.
 	_ = c.try(func(one *conn, _ attempts) error {
 		return one.remote.Execute("renewLease", message("RenewLeaseRequest", "clientName", c.name), message("RenewLeaseResponse"))
 	})

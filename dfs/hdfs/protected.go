@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// protectedWriter writes where DataNodes want proof of who one is, which only the
-// library's own writer gives. It does not survive the loss of a DataNode.
+// protectedWriter writes to DataNodes that require authentication, which only the library's
+// own writer supports. It fails with its DataNode.
 type protectedWriter struct {
 	own    *writer
 	conn   *conn
@@ -38,7 +38,7 @@ func (w *writer) byLibrary() (dfs.Writer, error) {
 }
 
 func (w *writer) createByLibrary(one *conn) (*client.FileWriter, error) {
-	if w.mode == openModes.file { // the library's own
+	if w.mode == openModes.file { // the library's default mode
 		return view(one.client, w.link.dial).Create(w.path)
 	}
 	defaults, err := one.client.ServerDefaults()
@@ -84,6 +84,6 @@ func (p *protectedWriter) Abort() error {
 	}
 	defer p.end()
 	p.own.link.close()
-	_ = p.out.Close() // without its connection; this ends what it runs
+	_ = p.out.Close() // the connection is closed; this ends its goroutines
 	return failure("abort", p.own.name, p.own.discard())
 }

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	skipAtMost  = 64 << 10 // bytes that are read rather than connected anew
-	lessThanSum = 511      // bytes: less than HDFS's smallest chunk
+	skipAtMost  = 64 << 10 // skip up to this many bytes by reading instead of reconnecting
+	lessThanSum = 511      // bytes: less than HDFS's smallest checksum chunk
 )
 
-// file reads. It keeps one stream open and reads on in it as long as offsets
-// follow one another; another offset connects anew.
+// file reads a file. It keeps one stream open and continues in it while offsets are
+// consecutive. For another offset it reconnects.
 type file struct {
 	cluster *cluster
 	path    string
 	info    dfs.Info
-	id      uint64 // of the file, whatever its name
+	id      uint64 // of the file, independent of its name
 
 	mu     sync.Mutex
 	conn   *conn
 	link   *link
-	reader *client.FileReader // nil: to be opened again
-	at     int64              // where reader is
-	next   int64              // where Read goes on
+	reader *client.FileReader // nil: must be opened again
+	at     int64              // offset of reader
+	next   int64              // offset of the next Read
 	reads  []dfs.Read
 	closed bool
 }
@@ -54,8 +54,8 @@ func (f *FS) Open(name string) (dfs.File, error) {
 	return r, nil
 }
 
-// open opens the file for the first time, or again after a failure: then it must
-// be the one it was.
+// open opens the file. After a failure it opens it again and checks that it is the same
+// file.
 func (r *file) open() error {
 	return r.cluster.try(func(one *conn, _ attempts) error {
 		reader, err := view(one.client, r.link.dial).Open(r.path)
@@ -70,7 +70,7 @@ func (r *file) open() error {
 		case status.GetFileEncryptionInfo() != nil:
 			err = fmt.Errorf("encrypted files: %w", ErrUnsupported)
 		case status.GetEcPolicy() != nil:
-			// HDFS names only policies that are not its own.
+			// HDFS sends names only of custom policies.
 			policy := cmp.Or(status.GetEcPolicy().GetName(), fmt.Sprint(status.GetEcPolicy().GetId()))
 			err = fmt.Errorf("erasure-coded files (policy %s): %w", policy, ErrUnsupported)
 		case r.id != 0 && (status.GetFileId() != r.id || info.Size != r.info.Size || !info.Modified.Equal(r.info.Modified)):
@@ -86,8 +86,8 @@ func (r *file) open() error {
 	})
 }
 
-// hold keeps a client from being closed as idle, for where blocks are is asked
-// by the first read only.
+// hold keeps a client from being closed as idle, because the library requests block
+// locations only at the first read.
 func (r *file) hold(one *conn) {
 	r.cluster.mu.Lock()
 	one.users++
@@ -95,7 +95,7 @@ func (r *file) hold(one *conn) {
 	r.conn = one
 }
 
-// drop lets go of what is open.
+// drop closes the reader and its connections.
 func (r *file) drop(isBroken bool) {
 	if r.reader != nil {
 		r.reader.Close()
@@ -139,7 +139,7 @@ func (r *file) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// some reads at least one byte at an offset, from whichever DataNode has it.
+// some reads at least one byte at an offset, from any DataNode that has it.
 func (r *file) some(p []byte, off int64) (int, error) {
 	if r.closed {
 		return 0, fs.ErrClosed
@@ -165,11 +165,11 @@ func (r *file) some(p []byte, off int64) (int, error) {
 		if e := r.cluster.fs.wait(pause); e != nil {
 			return 0, errors.Join(err, e)
 		}
-		forgive(time.Now()) // all have failed
+		forgive(time.Now()) // all DataNodes have failed
 	}
 }
 
-// once reads once; after a failure the file is opened again, for its blocks may
+// once tries a read once. After a failure it opens the file again, because its blocks may
 // have moved.
 func (r *file) once(p []byte, off int64) (int, error) {
 	if r.reader == nil {
@@ -204,7 +204,7 @@ func (r *file) failed(err error) error {
 	}
 	r.drop(why != nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		if e := r.open(); e != nil { // which knows whether another has its name
+		if e := r.open(); e != nil { // finds out whether another file has its name
 			return e
 		}
 	}
@@ -214,7 +214,7 @@ func (r *file) failed(err error) error {
 	return errors.Join(tried, err)
 }
 
-// read reads at r.at and measures.
+// read reads at r.at and counts the bytes and time per DataNode.
 func (r *file) read(p []byte) (int, error) {
 	if _, wrapped := r.link.current(); wrapped || r.cluster.protected {
 		p = p[:min(len(p), lessThanSum)]
@@ -233,8 +233,8 @@ func (r *file) read(p []byte) (int, error) {
 	return n, err
 }
 
-// seek goes to an offset. The library would connect anew even to stay where it
-// is, and after its own short skips go on at a wrong offset if a DataNode fails.
+// seek moves to an offset. The library reconnects even for the current offset. After its
+// own short skips, it continues at a wrong offset if a DataNode fails.
 func (r *file) seek(off int64) error {
 	if gap := off - r.at; gap > 0 && gap <= skipAtMost && r.at > 0 {
 		skipped := make([]byte, gap)
@@ -248,7 +248,7 @@ func (r *file) seek(off int64) error {
 	if off == r.at {
 		return nil
 	}
-	// Backwards first: that ends the stream, and nothing is skipped in it.
+	// Go backwards first: that ends the stream, so that nothing is skipped in it.
 	if _, err := r.reader.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (r *file) seek(off int64) error {
 	return nil
 }
 
-// lost names the block that cannot be read.
+// lost adds the block that cannot be read to an error.
 func (r *file) lost(off int64, cause error) error {
 	resp := message("GetBlockLocationsResponse")
 	req := message("GetBlockLocationsRequest", "src", r.path, "offset", uint64(off), "length", uint64(1))

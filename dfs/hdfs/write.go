@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	keepAtMost  = 32 << 20         // of a block, to write it again elsewhere
-	keptPiece   = 256 << 10        // in pieces, for one that grows would be copied over and over
-	againAtMost = 4 * time.Second  // before the last try to write a block again
-	badFor      = 10 * time.Minute // a DataNode that has failed a writer gets no blocks of ours
-	replicateIt = 0x80             // not erasure-coded, whatever the directory's policy
+	keepAtMost  = 32 << 20         // bytes kept of a block, for writing it to other DataNodes
+	keptPiece   = 256 << 10        // size of the pieces that are kept; a growing buffer would be copied repeatedly
+	againAtMost = 4 * time.Second  // longest pause before writing a block again
+	badFor      = 10 * time.Minute // a DataNode that failed a writer gets no blocks for this time
+	replicateIt = 0x80             // flag: replicated, not erasure-coded, independent of the directory's policy
 )
 
-// badNode is a DataNode that has failed a writer.
+// badNode is a DataNode that failed a writer.
 type badNode struct {
 	node proto.Message
 	at   time.Time
 }
 
-// writer writes a file block by block. A block whose DataNodes fail is given up
-// and written again to others, as long as what was written of it is kept.
+// writer writes a file block by block. If a block's DataNodes fail, it abandons the block
+// and writes the kept bytes to others.
 type writer struct {
 	cluster   *cluster
 	name      string // URL
@@ -40,13 +40,13 @@ type writer struct {
 	blockSize int64
 	link      *link
 
-	block    proto.Message // LocatedBlock; nil: none has been begun
-	previous proto.Message // ExtendedBlock before it
+	block    proto.Message // LocatedBlock; nil: none yet
+	previous proto.Message // the previous block, an ExtendedBlock
 	out      blockWriter   // nil between blocks
-	written  int64         // of the block
-	kept     int64         // of the block, in pieces; less than written when that is too much
+	written  int64         // bytes of the block
+	kept     int64         // bytes of the block in pieces; less than written if the block exceeds keepAtMost
 	pieces   [][]byte
-	err      error // the first, which is final
+	err      error // the first, final
 	closed   bool
 }
 
@@ -76,15 +76,16 @@ func (f *FS) create(name string, m modes) (dfs.Writer, error) {
 	return w, nil
 }
 
-// create makes the file. One that is there after a try without an answer, and is
-// open under our name, is our own: no other writer here has this path.
+// create makes the file. If an earlier try got no response and the file is open under this
+// client's name, the file is this writer's: no other writer here has this path. It is
+// replaced.
 func (w *writer) create(one *conn, before attempts) error {
-	defaults, err := one.client.ServerDefaults() // known since the client was made
+	defaults, err := one.client.ServerDefaults() // the response is already there, see connect
 	if err != nil {
 		return err
 	}
 	if defaults.EncryptDataTransfer {
-		return &settled{fmt.Errorf("writing with encryption that only the NameNode knows of, not dfs.encrypt.data.transfer here: %w", ErrUnsupported)}
+		return &settled{fmt.Errorf("the NameNode requires encryption, but dfs.encrypt.data.transfer is not set here: %w", ErrUnsupported)}
 	}
 	w.blockSize = orDefault(w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
 	replication := orDefault(w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
@@ -108,7 +109,7 @@ func (w *writer) create(one *conn, before attempts) error {
 	return nil
 }
 
-// forget ends what is kept of a writer.
+// forget removes a writer from the cluster's state.
 func (w *writer) forget() {
 	w.link.close()
 	w.cluster.mu.Lock()
@@ -136,7 +137,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	return n, failure("write", w.name, w.err)
 }
 
-// add writes into the block, whose end it does not pass.
+// add writes bytes of the current block.
 func (w *writer) add(p []byte) error {
 	if w.out == nil {
 		if err := w.begin(); err != nil {
@@ -151,7 +152,7 @@ func (w *writer) add(p []byte) error {
 	return nil
 }
 
-// keep copies what is written of the block, unless that is too much.
+// keep copies bytes of the block, up to keepAtMost.
 func (w *writer) keep(p []byte) {
 	if w.written > keepAtMost {
 		return
@@ -166,7 +167,7 @@ func (w *writer) keep(p []byte) {
 	}
 }
 
-// repeat writes what is kept.
+// repeat writes the kept bytes.
 func (w *writer) repeat() error {
 	for left, i := w.kept, 0; left > 0; i++ {
 		piece := w.pieces[i][:min(left, keptPiece)]
@@ -195,7 +196,7 @@ func (w *writer) finish() error {
 	return nil
 }
 
-// begin asks for a block, on DataNodes that have not failed us if there are such.
+// begin requests a block, preferably on DataNodes that have not failed.
 func (w *writer) begin() error {
 	ask := func(exclude []proto.Message) (proto.Message, error) {
 		resp := message("AddBlockResponse")
@@ -223,8 +224,8 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// again gives the block up and writes what is kept of it to other DataNodes, to
-// the block's end if that was to be reached.
+// again abandons the block and writes its kept bytes to other DataNodes. If whole is set,
+// it also completes the block.
 func (w *writer) again(cause error, whole bool) error {
 	for pause := 50 * time.Millisecond; pause < againAtMost; pause *= 2 {
 		if err := w.cluster.fs.wait(pause); err != nil {
@@ -232,10 +233,10 @@ func (w *writer) again(cause error, whole bool) error {
 		}
 		w.blame(cause)
 		w.link.close()
-		_ = w.out.Close() // it failed; this ends what it runs
+		_ = w.out.Close() // it has failed; this ends its goroutines
 		w.out = nil
 		if w.kept < w.written {
-			return fmt.Errorf("a block of which %d bytes were written cannot be written again: %w", w.written, cause)
+			return fmt.Errorf("cannot write a block again after %d bytes, at most %d are kept: %w", w.written, keepAtMost, cause)
 		}
 		if err := w.abandon(); err != nil {
 			return errors.Join(cause, err)
@@ -260,8 +261,8 @@ func (w *writer) abandon() error {
 		"holder", w.cluster.name, "fileId", w.id), message("AbandonBlockResponse"))
 }
 
-// blame remembers the DataNode that a failure is about; when nobody can tell,
-// the first, to which the connection is.
+// blame marks the DataNode of a failure as bad. If it is unknown, that is the first one, to
+// which the connection is.
 func (w *writer) blame(cause error) {
 	nodes := parts(w.block, "locs")
 	if len(nodes) == 0 {
@@ -277,7 +278,7 @@ func (w *writer) blame(cause error) {
 	w.cluster.bad[w.cluster.addr(node)] = badNode{node, time.Now()}
 }
 
-// addr is a DataNode's, as other DataNodes name it.
+// addr returns a DataNode's address as other DataNodes name it.
 func (c *cluster) addr(node proto.Message) string {
 	id := part(node, "id")
 	return fmt.Sprintf("%s:%d", field(id, "ipAddr").String(), field(id, "xferPort").Uint())
@@ -296,8 +297,8 @@ func (c *cluster) excluded() (nodes []proto.Message) {
 	return nodes
 }
 
-// Close returns when the file is complete: every block has the replicas without
-// which HDFS would still call it open.
+// Close returns when the file is complete, that is, every block has the replicas that HDFS
+// requires.
 func (w *writer) Close() error {
 	if w.closed {
 		return failure("close", w.name, fs.ErrClosed)
@@ -329,7 +330,7 @@ func (w *writer) complete() error {
 			return err
 		}
 		if time.Since(began) > w.cluster.fs.options.Patience {
-			return errors.New("too few DataNodes have said that they have its last block")
+			return errors.New("too few DataNodes confirmed the last block")
 		}
 		if err := w.cluster.fs.wait(pause); err != nil {
 			return err
@@ -337,7 +338,7 @@ func (w *writer) complete() error {
 	}
 }
 
-// discard gives up an unfinished file.
+// discard removes an unfinished file.
 func (w *writer) discard() error {
 	w.link.close()
 	if w.out != nil {
@@ -348,7 +349,7 @@ func (w *writer) discard() error {
 	return err
 }
 
-// Abort removes the file: nobody but its writer can have used it.
+// Abort removes the file: no reader can have used it.
 func (w *writer) Abort() error {
 	if w.closed {
 		return failure("abort", w.name, fs.ErrClosed)

@@ -10,27 +10,27 @@ import (
 	"syscall"
 )
 
-// ErrFault is in the chain of every injected error.
+// ErrFault is wrapped by every injected error.
 var ErrFault = errors.New("injected fault")
 
-// fault is one line of a specification, with how often it was met.
+// fault is one line of a specification, with counters.
 type fault struct {
 	op, pattern string
-	after       int // calls let through first
-	left        int // calls still to fail; negative: all
+	after       int // remaining calls that pass first
+	left        int // remaining calls that fail; negative: all
 	strike      strike
 }
 
-// strike is what a fault does to a call.
+// strike is the effect of a fault on a call.
 type strike struct {
 	err  error
-	torn int  // bytes of a write that arrive
-	done bool // the call does its work and is reported as failed
+	torn int  // bytes of the write that are stored
+	done bool // the call has its effect but reports an error
 }
 
 const operations = " open read create write close mkdir mkdirall syncdir stat list renamefile renamedir remove removeall rename any "
 
-// SetFaults replaces the faults by those of a specification; empty: none.
+// SetFaults replaces all faults by those of a specification; empty: none.
 func (f *FS) SetFaults(spec string) error {
 	var faults []*fault
 	for i, line := range strings.Split(spec, "\n") {
@@ -107,7 +107,7 @@ func errorNamed(name string) (error, error) {
 
 func wrapped(err error) error { return fmt.Errorf("%w: %w", ErrFault, err) }
 
-// struck is called with the lock held.
+// struck returns the fault that affects a call. The lock must be held.
 func (f *FS) struck(op string, names []string) *strike {
 	var first *strike
 	for _, t := range f.faults {

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// change is the entries that one call has changed. They become durable together.
+// change is the entries changed by one call. They become durable together.
 type change []entry
 
 // entry is a name in a directory and its new node.
@@ -19,8 +19,8 @@ type entry struct {
 	node *node // nil: the name is removed
 }
 
-// Settle makes everything durable. An FS tracks durability from the first call of Settle
-// on; PowerCut must not be called before it.
+// Settle makes everything durable. An FS tracks durability from its first Settle on; call
+// it before PowerCut.
 func (f *FS) Settle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,10 +39,10 @@ func (n *node) settle() {
 	}
 }
 
-// PowerCut leaves what a power cut may leave. Durable changes stay. Of the others:
+// PowerCut simulates a power cut. Durable changes stay. Of the others:
 //
-//   - some changes of directories stay, chosen at random; those of one name stay in order
-//   - of the data of each file, a first part of random length stays
+//   - some changes of directories stay, at random; those of one name stay in order
+//   - of each file's data, a prefix of random length stays
 //
 // Open files must not be used afterwards.
 func (f *FS) PowerCut(chance *rand.Rand) {
@@ -60,7 +60,7 @@ func (n *node) lose(chance *rand.Rand) {
 		return
 	}
 	n.entries = make(map[string]*node, len(n.kept))
-	for _, name := range slices.Sorted(maps.Keys(n.kept)) { // chance must be the same again
+	for _, name := range slices.Sorted(maps.Keys(n.kept)) { // sorted, so that a seed gives one result
 		n.entries[name] = n.kept[name]
 		n.kept[name].lose(chance)
 	}
@@ -86,14 +86,14 @@ func (f *FS) sync(dir *node) {
 	})
 }
 
-// track notes a change of directories.
+// track records a change of directories.
 func (f *FS) track(c ...entry) {
 	if f.tracked {
 		f.changes = append(f.changes, c)
 	}
 }
 
-// trackTree notes that a tree is removed, name by name.
+// trackTree records the removal of a tree, name by name.
 func (f *FS) trackTree(dir *node, name string) {
 	n := dir.entries[name]
 	if n == nil || !f.tracked {
@@ -105,7 +105,7 @@ func (f *FS) trackTree(dir *node, name string) {
 	f.track(entry{dir, name, nil})
 }
 
-// keep makes the wanted changes durable, and all earlier changes of the same names.
+// keep makes the wanted changes durable, with all earlier changes of the same names.
 func (f *FS) keep(wanted func(change) bool) {
 	var kept, left []change
 	names := make(map[entry]bool) // directories and names; node is nil
@@ -139,8 +139,8 @@ func (e entry) keep() {
 	e.dir.kept[e.name] = e.node
 }
 
-// Volatile is the same FS, but what is written through it does not become durable: it
-// survives a power cut by chance only. See dfs.Volatile.
+// Volatile returns the same FS without durability: data survives a power cut only by
+// chance. See dfs.Volatile.
 func (f *FS) Volatile() dfs.FS { return volatile{f} }
 
 type volatile struct{ *FS }
