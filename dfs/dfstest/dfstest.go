@@ -17,7 +17,7 @@ import (
 
 // Run tests a file system. For each part of the test, newFS returns a file system and the
 // URL of an empty directory in it.
-func Run(t *testing.T, fresh func(t *testing.T) (dfs.FS, string)) {
+func Run(t *testing.T, newFS func(t *testing.T) (dfs.FS, string)) {
 	parts := []struct {
 		name string
 		test func(*tree)
@@ -29,7 +29,7 @@ func Run(t *testing.T, fresh func(t *testing.T) (dfs.FS, string)) {
 	}
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
-			f, root := fresh(t)
+			f, root := newFS(t)
 			part.test(&tree{T: t, fs: f, root: root})
 		})
 	}

@@ -42,8 +42,8 @@ type dataConn struct {
 	next func() error // reads the next bytes into ready; nil: all bytes pass unchanged
 	now  time.Time    // when the read deadline was last set
 
-	ready []byte // verified bytes not yet returned, in the buffer of in
-	taken int    // bytes to discard from the buffer once ready is empty
+	ready    []byte // verified bytes not yet returned, in the buffer of in
+	buffered int    // bytes to discard from the buffer once ready is empty
 
 	sums  *crc32.Table // nil: no checksums
 	chunk int
@@ -115,10 +115,10 @@ func (c *dataConn) named(err error) error {
 
 func (c *dataConn) Read(p []byte) (int, error) {
 	for len(c.ready) == 0 {
-		if _, err := c.in.Discard(c.taken); err != nil {
+		if _, err := c.in.Discard(c.buffered); err != nil {
 			return 0, c.named(err)
 		}
-		c.taken = 0
+		c.buffered = 0
 		if err := c.extend(); err != nil {
 			return 0, c.named(err)
 		}
@@ -147,8 +147,8 @@ func (c *dataConn) peek(n int) ([]byte, error) {
 	return b, err
 }
 
-// offer makes b, the next bytes of the buffer, ready.
-func (c *dataConn) offer(b []byte) { c.ready, c.taken = b, len(b) }
+// setReady makes b, the next bytes of the buffer, ready.
+func (c *dataConn) setReady(b []byte) { c.ready, c.buffered = b, len(b) }
 
 // response reads the DataNode's response to a request: its length as a varint, then that
 // many bytes. After a successful one, then reads the following bytes.
@@ -195,20 +195,20 @@ func (c *dataConn) response(then func() error) error {
 		c.next = then
 		return c.withoutSums(answer, sum, len(b))
 	}
-	c.offer(b)
+	c.setReady(b)
 	return nil
 }
 
 // withoutSums makes ready a response that announces no checksums, so that the library does
 // not check them again.
-func (c *dataConn) withoutSums(answer, sum proto.Message, taken int) error {
+func (c *dataConn) withoutSums(answer, sum proto.Message, buffered int) error {
 	fd := sum.ProtoReflect().Descriptor().Fields().ByName("type")
 	sum.ProtoReflect().Set(fd, value(protoreflect.EnumNumber(0)))
 	body, err := proto.Marshal(answer)
 	if err != nil {
 		return err
 	}
-	c.ready, c.taken = append(protowire.AppendVarint(nil, uint64(len(body))), body...), taken
+	c.ready, c.buffered = append(protowire.AppendVarint(nil, uint64(len(body))), body...), buffered
 	return nil
 }
 
@@ -242,7 +242,7 @@ func (c *dataConn) packet() error {
 	// Overwrite the checksums, so that the header directly precedes the data.
 	copy(b[sums:], b[:fixed+head])
 	binary.BigEndian.PutUint32(b[sums:], uint32(4+size))
-	c.ready, c.taken = b[sums:], len(b)
+	c.ready, c.buffered = b[sums:], len(b)
 	return nil
 }
 
@@ -309,8 +309,8 @@ func (l *link) current() (addr string, wrapped bool) {
 	return l.addr, l.conn != nil && l.conn.wrapped
 }
 
-// suspect returns the DataNode that a response named as failed.
-func (l *link) suspect() string {
+// failedNode returns the DataNode that a response named as failed.
+func (l *link) failedNode() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != nil && l.conn.firstBad != "" {

@@ -111,14 +111,14 @@ func TestComplaint(t *testing.T) {
 	frame := protowire.AppendBytes(nil, header)
 	c := &nameConn{addr: "nn:1"}
 	for _, b := range append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...) {
-		if err := c.follow([]byte{b}); err != nil {
+		if err := c.trackFrames([]byte{b}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := c.why().Error(), "NameNode nn:1: permission denied: SIMPLE authentication is not enabled."; got != want {
+	if got, want := c.lastError().Error(), "NameNode nn:1: permission denied: SIMPLE authentication is not enabled."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := c.follow([]byte("HTTP")); !errors.Is(err, errNotNameNode) {
+	if err := c.trackFrames([]byte("HTTP")); !errors.Is(err, errNotNameNode) {
 		t.Errorf("an HTTP response: %v", err)
 	}
 }

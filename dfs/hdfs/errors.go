@@ -11,24 +11,24 @@ import (
 	client "github.com/colinmarc/hdfs/v2"
 )
 
-// verdict classifies a failed call to a NameNode.
-type verdict int
+// callResult classifies a failed call to a NameNode.
+type callResult int
 
 const (
-	final  verdict = iota // the NameNode's definite answer
-	later                 // retry: standby, safe mode, overload
-	broken                // no response: the call may have had its effect
-	never                 // no NameNode can be reached; no retry
+	final       callResult = iota // the NameNode's definite answer
+	retryLater                    // retry: standby, safe mode, overload
+	noResponse                    // no response: the call may have had its effect
+	unreachable                   // no NameNode can be reached; no retry
 )
 
-// refused is an error response of a NameNode.
-type refused struct {
+// nameNodeError is an error response of a NameNode.
+type nameNodeError struct {
 	exception string
 	text      string // first line
 	is        error  // the matching io/fs or syscall error, or nil
 }
 
-func (r *refused) Error() string {
+func (r *nameNodeError) Error() string {
 	if r.is != nil && r.is != syscall.ENOSPC && r.is != fs.ErrPermission && r.is != errSafeMode {
 		return r.is.Error()
 	}
@@ -38,7 +38,7 @@ func (r *refused) Error() string {
 	return r.text + " (" + r.exception[strings.LastIndexByte(r.exception, '.')+1:] + ")"
 }
 
-func (r *refused) Unwrap() error { return r.is }
+func (r *nameNodeError) Unwrap() error { return r.is }
 
 var errSafeMode = errors.New("the NameNode is in safe mode")
 
@@ -59,27 +59,27 @@ var sentinels = map[string]error{
 	"UnknownCryptoProtocolVersionException": fmt.Errorf("encrypted files: %w", ErrUnsupported),
 }
 
-// judge classifies an error of the library and converts it to this package's form. seen is
+// classify classifies an error of the library and converts it to this package's form. seen is
 // the connection's last error, which the library reduces to text.
-func judge(err, seen error) (verdict, error) {
+func classify(err, connErr error) (callResult, error) {
 	if answer, ok := remoteError(err); ok {
-		return judgeAnswer(answer)
+		return classifyResponse(answer)
 	}
 	for _, answer := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid, syscall.ENOTEMPTY} {
 		if errors.Is(err, answer) {
 			return final, answer
 		}
 	}
-	if seen != nil {
-		err = seen
+	if connErr != nil {
+		err = connErr
 	}
 	if errors.Is(err, errNameservice) || errors.Is(err, errNotNameNode) || errors.Is(err, ErrUnsupported) {
-		return never, err
+		return unreachable, err
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return never, err
+		return unreachable, err
 	}
-	return broken, err
+	return noResponse, err
 }
 
 // remoteError finds a NameNode's error response in an error.
@@ -92,17 +92,17 @@ func remoteError(err error) (client.Error, bool) {
 	return answer, ok
 }
 
-func judgeAnswer(answer client.Error) (verdict, error) {
+func classifyResponse(answer client.Error) (callResult, error) {
 	text, _, _ := strings.Cut(answer.Message(), "\n")
-	r := &refused{exception: answer.Exception(), text: strings.TrimSpace(text)}
+	r := &nameNodeError{exception: answer.Exception(), text: strings.TrimSpace(text)}
 	name := r.exception[strings.LastIndexAny(r.exception, ".$")+1:]
 	r.is = sentinels[name]
 	switch {
 	case name == "RetriableException" && strings.Contains(text, "SafeModeException"):
 		r.is = errSafeMode
-		return later, r
+		return retryLater, r
 	case name == "SafeModeException", name == "RetriableException", name == "StandbyException":
-		return later, r
+		return retryLater, r
 	case name == "IOException" && strings.Contains(text, "could only be written to"):
 		r.is = syscall.ENOSPC
 	case name == "IOException" && strings.Contains(text, "must both be"): // a rename to a target of another kind
@@ -110,7 +110,7 @@ func judgeAnswer(answer client.Error) (verdict, error) {
 	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // for all users but the superuser
 		r.is = syscall.ENOTDIR
 	case name == "NotReplicatedYetException":
-		return later, r
+		return retryLater, r
 	}
 	return final, r
 }

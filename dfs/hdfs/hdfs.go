@@ -26,22 +26,22 @@ type Options struct {
 	Conf Conf   // nil: empty; then every URL needs a host and port
 	User string // default: HADOOP_USER_NAME, else the user of this process
 
-	// Patience is how long calls are retried while a NameNode does not respond, is standby
-	// or in safe mode. FirstPatience applies until its first response. Defaults: 60 and 15
+	// RetryFor is how long calls are retried while a NameNode does not respond, is standby
+	// or in safe mode. FirstRetryFor applies until its first response. Defaults: 60 and 15
 	// seconds.
-	Patience, FirstPatience time.Duration
+	RetryFor, FirstRetryFor time.Duration
 
-	// ReadPatience is how long reading a block is retried if no DataNode serves it. Default
+	// ReadRetryFor is how long reading a block is retried if no DataNode serves it. Default
 	// 10 s.
-	ReadPatience time.Duration
+	ReadRetryFor time.Duration
 
 	// Timeout bounds connecting, a NameNode's response, and each read or write on a
 	// DataNode's connection. Default 20 s; connecting takes at most 5.
 	Timeout time.Duration
 
-	// Forgive is the time until a DataNode that failed a reader is tried again. Default one
+	// RetryNodeAfter is the time until a DataNode that failed a reader is tried again. Default one
 	// minute.
-	Forgive time.Duration
+	RetryNodeAfter time.Duration
 
 	// Dial dials NameNodes and DataNodes. The default is a net.Dialer, from the address of
 	// dfs.client.local.interfaces in Conf, if set. HDFS takes the source address as the
@@ -67,11 +67,11 @@ var (
 
 // New makes an FS. It does not connect yet.
 func New(o Options) *FS {
-	o.Patience = orDefault(o.Patience, time.Minute)
-	o.FirstPatience = orDefault(o.FirstPatience, 15*time.Second)
-	o.ReadPatience = orDefault(o.ReadPatience, 10*time.Second)
+	o.RetryFor = orDefault(o.RetryFor, time.Minute)
+	o.FirstRetryFor = orDefault(o.FirstRetryFor, 15*time.Second)
+	o.ReadRetryFor = orDefault(o.ReadRetryFor, 10*time.Second)
 	o.Timeout = orDefault(o.Timeout, 20*time.Second)
-	o.Forgive = orDefault(o.Forgive, time.Minute)
+	o.RetryNodeAfter = orDefault(o.RetryNodeAfter, time.Minute)
 	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster),
 		conf: func() (Conf, error) { return o.Conf, nil }}
 }
@@ -100,7 +100,7 @@ func (f *FS) Close() error {
 	for _, c := range f.clusters {
 		c.mu.Lock()
 		for _, one := range c.clients {
-			one.gone = true
+			one.retired = true
 			one.close()
 		}
 		c.clients = nil
@@ -146,16 +146,16 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	who := f.options.User
-	if who == "" {
-		who = os.Getenv("HADOOP_USER_NAME")
+	userName := f.options.User
+	if userName == "" {
+		userName = os.Getenv("HADOOP_USER_NAME")
 	}
-	if who == "" {
+	if userName == "" {
 		self, err := user.Current()
 		if err != nil {
 			return nil, fmt.Errorf("find the user name for HDFS: %w; set HADOOP_USER_NAME", err)
 		}
-		who = self.Username
+		userName = self.Username
 	}
 	dial := f.options.Dial
 	if dial == nil {
@@ -165,7 +165,7 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 		}
 		dial = (&net.Dialer{LocalAddr: local}).DialContext
 	}
-	options := client.ClientOptions{Addresses: addrs, User: who, UseDatanodeHostname: conf.flag("dfs.client.use.datanode.hostname")}
+	options := client.ClientOptions{Addresses: addrs, User: userName, UseDatanodeHostname: conf.flag("dfs.client.use.datanode.hostname")}
 	if err := secure(&options, conf); err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 
 // call sends an idempotent request to a NameNode, with retries.
 func (c *cluster) call(method string, req, resp proto.Message) error {
-	return c.try(func(one *conn, _ attempts) error { return one.remote.Execute(method, req, resp) })
+	return c.try(func(one *conn, _ earlierTries) error { return one.remote.Execute(method, req, resp) })
 }
 
 // status returns the status of a path.
@@ -313,19 +313,19 @@ func (f *FS) mkdir(name string, m modes) error {
 		return failure("mkdir", name, fs.ErrExist)
 	}
 	parent, base := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
-	beside := parent + "." + base + "." + rand.Text() + ".mkdir"
-	if err := c.makeDir(beside, false, m); err != nil {
+	temporary := parent + "." + base + "." + rand.Text() + ".mkdir"
+	if err := c.makeDir(temporary, false, m); err != nil {
 		return failure("mkdir", name, err)
 	}
-	err = c.rename(beside, path)
+	err = c.rename(temporary, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		// The temporary name is unique: an earlier try succeeded, or the parent is missing.
-		if _, there := c.status(path); there == nil {
+		if _, statErr := c.status(path); statErr == nil {
 			return nil
 		}
 	}
 	if err != nil {
-		if _, e := c.remove(beside, true); e != nil {
+		if _, e := c.remove(temporary, true); e != nil {
 			err = errors.Join(err, e)
 		}
 	}
@@ -360,16 +360,16 @@ func (f *FS) rename(from, to string) error {
 }
 
 // remove says whether the path existed.
-func (c *cluster) remove(path string, tree bool) (there bool, err error) {
-	err = c.try(func(one *conn, before attempts) error {
+func (c *cluster) remove(path string, tree bool) (existed bool, err error) {
+	err = c.try(func(one *conn, before earlierTries) error {
 		resp := message("DeleteResponse")
 		if err := one.remote.Execute("delete", message("DeleteRequest", "src", path, "recursive", tree), resp); err != nil {
 			return err
 		}
-		there = field(resp, "result").Bool() || before.doubt
+		existed = field(resp, "result").Bool() || before.unclear
 		return nil
 	})
-	return there, err
+	return existed, err
 }
 
 func (f *FS) Remove(name string) error {
@@ -377,8 +377,8 @@ func (f *FS) Remove(name string) error {
 	if err != nil {
 		return err
 	}
-	there, err := c.remove(path, false)
-	if err == nil && !there {
+	existed, err := c.remove(path, false)
+	if err == nil && !existed {
 		err = fs.ErrNotExist
 	}
 	return failure("remove", name, err)

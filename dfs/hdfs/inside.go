@@ -30,26 +30,26 @@ func private(owner any, name string) reflect.Value {
 	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr()))
 }
 
-// adopt prepares a new client of the library: it sets the client name and stops the renewal
+// prepareClient prepares a new client of the library: it sets the client name and stops the renewal
 // of leases, which the library does every second, for readers too.
-func adopt(c *client.Client, name string) remote {
+func prepareClient(c *client.Client, name string) remote {
 	conn := private(c, "namenode").Elem()
 	conn.Elem().FieldByName("ClientName").SetString(name)
 	close(private(conn.Interface(), "done").Elem().Interface().(chan struct{}))
 	return conn.Interface().(remote)
 }
 
-// view returns a client on the same connection to NameNodes that dials DataNodes with dial.
-// Concurrent use of views changes no shared state.
-func view(c *client.Client, dial dialFunc) *client.Client {
+// withDialer returns a client on the same connection to NameNodes that dials DataNodes with dial.
+// Concurrent use of the copies changes no shared state.
+func withDialer(c *client.Client, dial dialFunc) *client.Client {
 	own := *c
 	private(&own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc = dial
 	return &own
 }
 
-// byID makes an open file request its blocks by the file's number at its first read,
+// readByID makes an open file request its blocks by the file's number at its first read,
 // because the name may belong to another file by then.
-func byID(r *client.FileReader, id uint64) {
+func readByID(r *client.FileReader, id uint64) {
 	private(r, "name").Elem().SetString(fmt.Sprintf("/.reserved/.inodes/%d", id))
 }
 
@@ -96,8 +96,8 @@ var datanodeFailures map[string]time.Time
 //go:linkname datanodeFailuresLock github.com/colinmarc/hdfs/v2/internal/transfer.datanodeFailuresLock
 var datanodeFailuresLock sync.Mutex
 
-// forgive removes the failures of DataNodes before a time.
-func forgive(before time.Time) {
+// forgetFailures removes the failures of DataNodes before a time.
+func forgetFailures(before time.Time) {
 	datanodeFailuresLock.Lock()
 	defer datanodeFailuresLock.Unlock()
 	for addr, at := range datanodeFailures {

@@ -19,14 +19,14 @@ func TestInside(t *testing.T) {
 			t.Errorf("%s has no %s", conn.Type(), name)
 		}
 	}
-	if v := view(own, (&link{}).dial); v == own || private(v, "options").Interface().(*client.ClientOptions).DatanodeDialFunc == nil {
-		t.Error("a view has no DatanodeDialFunc of its own")
+	if v := withDialer(own, (&link{}).dial); v == own || private(v, "options").Interface().(*client.ClientOptions).DatanodeDialFunc == nil {
+		t.Error("withDialer sets no DatanodeDialFunc of its own")
 	}
 	if private(own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc != nil {
-		t.Error("a view changed its client's DatanodeDialFunc")
+		t.Error("withDialer changed its argument's DatanodeDialFunc")
 	}
 	r := &client.FileReader{}
-	byID(r, 7)
+	readByID(r, 7)
 	if got := private(r, "name").Elem().String(); got != "/.reserved/.inodes/7" {
 		t.Errorf("the reader's name is %s", got)
 	}
@@ -36,8 +36,8 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// TestForgive checks that failures are forgotten after their time, not before.
-func TestForgive(t *testing.T) {
+// TestForgetFailures checks that failures are forgotten after their time, not before.
+func TestForgetFailures(t *testing.T) {
 	now := time.Now()
 	record := func(addr string, at time.Time) {
 		datanodeFailuresLock.Lock()
@@ -46,7 +46,7 @@ func TestForgive(t *testing.T) {
 	}
 	record("old:1", now.Add(-time.Hour))
 	record("new:1", now)
-	forgive(now.Add(-time.Minute))
+	forgetFailures(now.Add(-time.Minute))
 	datanodeFailuresLock.Lock()
 	defer datanodeFailuresLock.Unlock()
 	if _, old := datanodeFailures["old:1"]; old {

@@ -47,15 +47,15 @@ type cluster struct {
 
 // conn is a client of the library, with one connection, for one call at a time.
 type conn struct {
-	client *client.Client
-	remote remote
-	users  int // guarded by the cluster's lock
-	gone   bool
-	idle   time.Time // since when
+	client  *client.Client
+	remote  remote
+	users   int       // guarded by the cluster's lock
+	retired bool      // closed after its last use
+	idle    time.Time // since when
 
-	mu   sync.Mutex
-	last *nameConn
-	seen error // last error of dialling
+	mu      sync.Mutex
+	last    *nameConn
+	lastErr error // last error of dialling
 }
 
 // dial dials NameNodes and DataNodes.
@@ -75,10 +75,10 @@ func (c *cluster) dialer(own *conn) dialFunc {
 			if errors.As(err, &unknown) && unknown.IsNotFound {
 				err = fmt.Errorf("%s: %w (HADOOP_CONF_DIR)", addr, errNameservice)
 			}
-			own.seen = fmt.Errorf("NameNode: %w", err)
-			return nil, own.seen
+			own.lastErr = fmt.Errorf("NameNode: %w", err)
+			return nil, own.lastErr
 		}
-		own.last, own.seen = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
+		own.last, own.lastErr = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
 		return own.last, nil
 	}
 }
@@ -110,39 +110,39 @@ func (c *cluster) acquire() (*conn, error) {
 		options.Addresses = slices.Concat(options.Addresses[i:], options.Addresses[:i])
 	}
 	c.mu.Unlock()
-	fresh, err := c.connect(options)
+	one, err := c.connect(options)
 	c.mu.Lock()
 	c.making--
 	c.made.Broadcast()
 	if err != nil {
 		return nil, err
 	}
-	c.answered, c.active = true, fresh.last.addr
-	c.clients = append(c.clients, fresh)
+	c.answered, c.active = true, one.last.addr
+	c.clients = append(c.clients, one)
 	if c.reaper == nil {
 		c.reaper = time.AfterFunc(idleTime/4, c.reap)
 	}
-	return fresh, nil
+	return one, nil
 }
 
 // connect makes a client with one user.
 func (c *cluster) connect(options client.ClientOptions) (*conn, error) {
-	fresh := &conn{users: 1}
-	options.NamenodeDialFunc = c.dialer(fresh)
+	one := &conn{users: 1}
+	options.NamenodeDialFunc = c.dialer(one)
 	made, err := client.NewClient(options)
 	if err != nil {
-		_, err = judge(err, fresh.why())
+		_, err = classify(err, one.lastError())
 		return nil, err
 	}
-	fresh.client, fresh.remote = made, adopt(made, c.name)
-	// Request these defaults now: views share the response only if it is already there.
+	one.client, one.remote = made, prepareClient(made, c.name)
+	// Request these defaults now: copies by withDialer share the response only if it is already there.
 	if _, err = made.ServerDefaults(); err == nil {
-		return fresh, nil
+		return one, nil
 	}
-	why := fresh.why()
-	fresh.close()
+	why := one.lastError()
+	one.close()
 	if answer, ok := remoteError(err); ok {
-		_, err = judgeAnswer(answer)
+		_, err = classifyResponse(answer)
 	} else if why != nil {
 		err = why
 	}
@@ -156,10 +156,10 @@ func (c *cluster) release(one *conn, isBroken bool) {
 	one.users--
 	one.idle = time.Now()
 	if isBroken {
-		one.gone = true
+		one.retired = true
 		c.clients = slices.DeleteFunc(c.clients, func(o *conn) bool { return o == one })
 	}
-	if one.gone && one.users == 0 {
+	if one.retired && one.users == 0 {
 		one.close()
 	}
 }
@@ -181,14 +181,14 @@ func (c *cluster) reap() {
 	}
 }
 
-// why returns the last error of the connection, or of dialling.
-func (c *conn) why() error {
+// lastError returns the last error of the connection, or of dialling.
+func (c *conn) lastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen != nil || c.last == nil {
-		return c.seen
+	if c.lastErr != nil || c.last == nil {
+		return c.lastErr
 	}
-	return c.last.why()
+	return c.last.lastError()
 }
 
 func (c *conn) close() {
@@ -199,25 +199,25 @@ func (c *conn) close() {
 	}
 }
 
-// attempts tells a call about the tries before it.
-type attempts struct {
-	doubt bool // an earlier try may have had its effect although it failed
+// earlierTries tells a call about the tries before it.
+type earlierTries struct {
+	unclear bool // an earlier try may have had its effect although it failed
 }
 
 // try retries a call until there is an answer or the time is over. The time is shorter
 // before the first response of a NameNode: the address may be wrong.
-func (c *cluster) try(op func(one *conn, before attempts) error) error {
-	var before attempts
+func (c *cluster) try(op func(one *conn, before earlierTries) error) error {
+	var before earlierTries
 	began := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		what, err := c.once(op, before)
-		if what == final || what == never {
+		what, err := c.tryOnce(op, before)
+		if what == final || what == unreachable {
 			return err
 		}
-		if what == broken {
-			before.doubt = true
+		if what == noResponse {
+			before.unclear = true
 		}
-		if time.Since(began)+pause > c.patience() {
+		if time.Since(began)+pause > c.retryTime() {
 			return err
 		}
 		// The random pause spreads the retries of many clients of one NameNode.
@@ -227,16 +227,16 @@ func (c *cluster) try(op func(one *conn, before attempts) error) error {
 	}
 }
 
-func (c *cluster) once(op func(*conn, attempts) error, before attempts) (verdict, error) {
+func (c *cluster) tryOnce(op func(*conn, earlierTries) error, before earlierTries) (callResult, error) {
 	one, err := c.acquire()
 	if err != nil {
-		var answer *refused
+		var answer *nameNodeError
 		if errors.As(err, &answer) && (answer.is == nil || answer.is == errSafeMode) {
-			return later, err
+			return retryLater, err
 		}
-		what, err := judge(err, err)
-		if what == broken {
-			what = later // no request was sent yet
+		what, err := classify(err, err)
+		if what == noResponse {
+			what = retryLater // no request was sent yet
 		}
 		return what, err
 	}
@@ -245,27 +245,27 @@ func (c *cluster) once(op func(*conn, attempts) error, before attempts) (verdict
 		c.release(one, false)
 		return final, nil
 	}
-	if _, ok := errors.AsType[*settled](err); ok {
+	if _, ok := errors.AsType[*permanentError](err); ok {
 		c.release(one, false)
 		return final, err
 	}
-	what, err := judge(err, one.why())
+	what, err := classify(err, one.lastError())
 	c.release(one, what != final)
 	return what, err
 }
 
-// settled is an error of this package, not of a NameNode, that needs no retry.
-type settled struct{ error }
+// permanentError is an error of this package, not of a NameNode, that needs no retry.
+type permanentError struct{ error }
 
-func (s *settled) Unwrap() error { return s.error }
+func (s *permanentError) Unwrap() error { return s.error }
 
-func (c *cluster) patience() time.Duration {
+func (c *cluster) retryTime() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answered {
-		return c.fs.options.Patience
+		return c.fs.options.RetryFor
 	}
-	return c.fs.options.FirstPatience
+	return c.fs.options.FirstRetryFor
 }
 
 // wait pauses, unless the FS is closed.
@@ -299,7 +299,7 @@ func (c *cluster) renew() {
 		return
 	}
 	// Writers notice a failure themselves; the lease lasts for over a minute.
-	_ = c.try(func(one *conn, _ attempts) error {
+	_ = c.try(func(one *conn, _ earlierTries) error {
 		return one.remote.Execute("renewLease", message("RenewLeaseRequest", "clientName", c.name), message("RenewLeaseResponse"))
 	})
 	c.writing(0)

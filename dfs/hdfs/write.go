@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	keepAtMost  = 32 << 20         // bytes kept of a block, for writing it to other DataNodes
-	keptPiece   = 256 << 10        // size of the pieces that are kept; a growing buffer would be copied repeatedly
-	againAtMost = 4 * time.Second  // longest pause before writing a block again
-	badFor      = 10 * time.Minute // a DataNode that failed a writer gets no blocks for this time
-	replicateIt = 0x80             // flag: replicated, not erasure-coded, independent of the directory's policy
+	maxKept         = 32 << 20         // bytes kept of a block, for writing it to other DataNodes
+	keptPiece       = 256 << 10        // size of the pieces that are kept; a growing buffer would be copied repeatedly
+	maxRewritePause = 4 * time.Second  // longest pause before writing a block again
+	badNodeTime     = 10 * time.Minute // a DataNode that failed a writer gets no blocks for this time
+	flagReplicate   = 0x80             // flag: replicated, not erasure-coded, independent of the directory's policy
 )
 
 // badNode is a DataNode that failed a writer.
@@ -44,7 +44,7 @@ type writer struct {
 	previous proto.Message // the previous block, an ExtendedBlock
 	out      blockWriter   // nil between blocks
 	written  int64         // bytes of the block
-	kept     int64         // bytes of the block in pieces; less than written if the block exceeds keepAtMost
+	kept     int64         // bytes of the block in pieces; less than written if the block exceeds maxKept
 	pieces   [][]byte
 	err      error // the first, final
 	closed   bool
@@ -79,21 +79,21 @@ func (f *FS) create(name string, m modes) (dfs.Writer, error) {
 // create makes the file. If an earlier try got no response and the file is open under this
 // client's name, the file is this writer's: no other writer here has this path. It is
 // replaced.
-func (w *writer) create(one *conn, before attempts) error {
+func (w *writer) create(one *conn, before earlierTries) error {
 	defaults, err := one.client.ServerDefaults() // the response is already there, see connect
 	if err != nil {
 		return err
 	}
 	if defaults.EncryptDataTransfer {
-		return &settled{fmt.Errorf("the NameNode requires encryption, but dfs.encrypt.data.transfer is not set here: %w", ErrUnsupported)}
+		return &permanentError{fmt.Errorf("the NameNode requires encryption, but dfs.encrypt.data.transfer is not set here: %w", ErrUnsupported)}
 	}
 	w.blockSize = orDefault(w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
 	replication := orDefault(w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
 	req := message("CreateRequest", "src", w.path, "masked", permission(w.mode), "clientName", w.cluster.name,
-		"createFlag", uint32(1|replicateIt), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
+		"createFlag", uint32(1|flagReplicate), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
 	resp := message("CreateResponse")
 	err = one.remote.Execute("create", req, resp)
-	if answer, ok := remoteError(err); ok && before.doubt && strings.Contains(answer.Message(), w.cluster.name) {
+	if answer, ok := remoteError(err); ok && before.unclear && strings.Contains(answer.Message(), w.cluster.name) {
 		drop := message("DeleteRequest", "src", w.path, "recursive", false)
 		if err = one.remote.Execute("delete", drop, message("DeleteResponse")); err == nil {
 			err = one.remote.Execute("create", req, resp)
@@ -103,7 +103,7 @@ func (w *writer) create(one *conn, before attempts) error {
 		return err
 	}
 	if part(resp, "fs").(*client.FileStatus).GetFileEncryptionInfo() != nil {
-		return &settled{fmt.Errorf("encrypted files: %w", ErrUnsupported)}
+		return &permanentError{fmt.Errorf("encrypted files: %w", ErrUnsupported)}
 	}
 	w.id = part(resp, "fs").(*client.FileStatus).GetFileId()
 	return nil
@@ -147,14 +147,14 @@ func (w *writer) add(p []byte) error {
 	w.written += int64(len(p))
 	w.keep(p)
 	if _, err := w.out.Write(p); err != nil {
-		return w.again(err, false)
+		return w.rewriteBlock(err, false)
 	}
 	return nil
 }
 
-// keep copies bytes of the block, up to keepAtMost.
+// keep copies bytes of the block, up to maxKept.
 func (w *writer) keep(p []byte) {
-	if w.written > keepAtMost {
+	if w.written > maxKept {
 		return
 	}
 	for len(p) > 0 {
@@ -167,8 +167,8 @@ func (w *writer) keep(p []byte) {
 	}
 }
 
-// repeat writes the kept bytes.
-func (w *writer) repeat() error {
+// writeKept writes the kept bytes.
+func (w *writer) writeKept() error {
 	for left, i := w.kept, 0; left > 0; i++ {
 		piece := w.pieces[i][:min(left, keptPiece)]
 		if _, err := w.out.Write(piece); err != nil {
@@ -185,7 +185,7 @@ func (w *writer) finish() error {
 		return nil
 	}
 	if err := w.out.Close(); err != nil {
-		if err := w.again(err, true); err != nil {
+		if err := w.rewriteBlock(err, true); err != nil {
 			return err
 		}
 	}
@@ -224,19 +224,19 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// again abandons the block and writes its kept bytes to other DataNodes. If whole is set,
+// rewriteBlock abandons the block and writes its kept bytes to other DataNodes. If whole is set,
 // it also completes the block.
-func (w *writer) again(cause error, whole bool) error {
-	for pause := 50 * time.Millisecond; pause < againAtMost; pause *= 2 {
+func (w *writer) rewriteBlock(cause error, whole bool) error {
+	for pause := 50 * time.Millisecond; pause < maxRewritePause; pause *= 2 {
 		if err := w.cluster.fs.wait(pause); err != nil {
 			return errors.Join(cause, err)
 		}
-		w.blame(cause)
+		w.markBad(cause)
 		w.link.close()
 		_ = w.out.Close() // it has failed; this ends its goroutines
 		w.out = nil
 		if w.kept < w.written {
-			return fmt.Errorf("cannot write a block again after %d bytes, at most %d are kept: %w", w.written, keepAtMost, cause)
+			return fmt.Errorf("cannot write a block again after %d bytes, at most %d are kept: %w", w.written, maxKept, cause)
 		}
 		if err := w.abandon(); err != nil {
 			return errors.Join(cause, err)
@@ -244,7 +244,7 @@ func (w *writer) again(cause error, whole bool) error {
 		if err := w.begin(); err != nil {
 			return errors.Join(cause, err)
 		}
-		err := w.repeat()
+		err := w.writeKept()
 		if err == nil && whole {
 			err = w.out.Close()
 		}
@@ -261,16 +261,16 @@ func (w *writer) abandon() error {
 		"holder", w.cluster.name, "fileId", w.id), message("AbandonBlockResponse"))
 }
 
-// blame marks the DataNode of a failure as bad. If it is unknown, that is the first one, to
+// markBad marks the DataNode of a failure as bad. If it is unknown, that is the first one, to
 // which the connection is.
-func (w *writer) blame(cause error) {
+func (w *writer) markBad(cause error) {
 	nodes := parts(w.block, "locs")
 	if len(nodes) == 0 {
 		return
 	}
 	which := max(failedReplica(cause), 0)
-	if suspect := w.link.suspect(); suspect != "" {
-		which = max(slices.IndexFunc(nodes, func(n proto.Message) bool { return w.cluster.addr(n) == suspect }), 0)
+	if failed := w.link.failedNode(); failed != "" {
+		which = max(slices.IndexFunc(nodes, func(n proto.Message) bool { return w.cluster.addr(n) == failed }), 0)
 	}
 	node := nodes[min(which, len(nodes)-1)]
 	w.cluster.mu.Lock()
@@ -288,7 +288,7 @@ func (c *cluster) excluded() (nodes []proto.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for addr, bad := range c.bad {
-		if time.Since(bad.at) > badFor {
+		if time.Since(bad.at) > badNodeTime {
 			delete(c.bad, addr)
 			continue
 		}
@@ -329,7 +329,7 @@ func (w *writer) complete() error {
 		if err != nil || field(resp, "result").Bool() {
 			return err
 		}
-		if time.Since(began) > w.cluster.fs.options.Patience {
+		if time.Since(began) > w.cluster.fs.options.RetryFor {
 			return errors.New("too few DataNodes confirmed the last block")
 		}
 		if err := w.cluster.fs.wait(pause); err != nil {

@@ -18,11 +18,11 @@ type fault struct {
 	op, pattern string
 	after       int // remaining calls that pass first
 	left        int // remaining calls that fail; negative: all
-	strike      strike
+	effect      effect
 }
 
-// strike is the effect of a fault on a call.
-type strike struct {
+// effect is the effect of a fault on a call.
+type effect struct {
 	err  error
 	torn int  // bytes of the write that are stored
 	done bool // the call has its effect but reports an error
@@ -55,7 +55,7 @@ func parseFault(words []string) (*fault, error) {
 	if len(words) < 2 {
 		return nil, errors.New("want an operation and a pattern")
 	}
-	one := &fault{op: words[0], pattern: words[1], left: -1, strike: strike{err: wrapped(syscall.EIO)}}
+	one := &fault{op: words[0], pattern: words[1], left: -1, effect: effect{err: wrapped(syscall.EIO)}}
 	if !strings.Contains(operations, " "+one.op+" ") {
 		return nil, fmt.Errorf("unknown operation %q", one.op)
 	}
@@ -74,15 +74,15 @@ func (t *fault) set(option string) (err error) {
 	name, value, _ := strings.Cut(option, "=")
 	switch name {
 	case "done":
-		t.strike.done = true
+		t.effect.done = true
 	case "after":
 		t.after, err = strconv.Atoi(value)
 	case "times":
 		t.left, err = strconv.Atoi(value)
 	case "torn":
-		t.strike.torn, err = strconv.Atoi(value)
+		t.effect.torn, err = strconv.Atoi(value)
 	case "error":
-		t.strike.err, err = errorNamed(value)
+		t.effect.err, err = errorNamed(value)
 	default:
 		err = errors.New("unknown")
 	}
@@ -107,11 +107,11 @@ func errorNamed(name string) (error, error) {
 
 func wrapped(err error) error { return fmt.Errorf("%w: %w", ErrFault, err) }
 
-// struck returns the fault that affects a call. The lock must be held.
-func (f *FS) struck(op string, names []string) *strike {
-	var first *strike
+// faultFor returns the fault that affects a call. The lock must be held.
+func (f *FS) faultFor(op string, names []string) *effect {
+	var first *effect
 	for _, t := range f.faults {
-		if !t.fits(op, names) {
+		if !t.matches(op, names) {
 			continue
 		}
 		if t.after > 0 {
@@ -124,12 +124,12 @@ func (f *FS) struck(op string, names []string) *strike {
 		if t.left > 0 {
 			t.left--
 		}
-		first = &t.strike
+		first = &t.effect
 	}
 	return first
 }
 
-func (t *fault) fits(op string, names []string) bool {
+func (t *fault) matches(op string, names []string) bool {
 	if t.op != op && t.op != "any" && !(t.op == "rename" && strings.HasPrefix(op, "rename")) {
 		return false
 	}

@@ -63,8 +63,8 @@ type node struct {
 	data     []byte           // of a file; only ever appended to
 	modified int64
 
-	kept   map[string]*node // durable entries
-	synced int              // durable bytes of data
+	durable     map[string]*node // durable entries
+	durableSize int              // durable bytes of data
 }
 
 var _ dfs.FS = (*FS)(nil)
@@ -82,10 +82,10 @@ func (f *FS) Calls() int {
 }
 
 // begin locks, counts the call, and returns the fault that affects it, if any.
-func (f *FS) begin(op string, names ...string) *strike {
+func (f *FS) begin(op string, names ...string) *effect {
 	f.mu.Lock()
 	f.calls++
-	return f.struck(op, names)
+	return f.faultFor(op, names)
 }
 
 // split returns the elements of a name's path, without scheme and authority.
@@ -289,8 +289,8 @@ func (f *FS) RenameDir(from, to string) error {
 	}, to)
 }
 
-// move renames if may, given the nodes of both names, returns no error.
-func (f *FS) move(from, to string, may func(source, target *node) error) error {
+// move renames if check, given the nodes of both names, returns no error.
+func (f *FS) move(from, to string, check func(source, target *node) error) error {
 	source, err := f.find(from)
 	if err != nil {
 		return err
@@ -303,7 +303,7 @@ func (f *FS) move(from, to string, may func(source, target *node) error) error {
 	if err != nil {
 		return err
 	}
-	if err := may(source, dir.entries[base]); err != nil {
+	if err := check(source, dir.entries[base]); err != nil {
 		return err
 	}
 	old, oldBase, err := f.parent(from)
@@ -425,7 +425,7 @@ func (w *writer) Close() error {
 		return failure("close", w.name, s.err)
 	}
 	if w.durable {
-		w.node.synced = len(w.node.data)
+		w.node.durableSize = len(w.node.data)
 	}
 	return nil
 }

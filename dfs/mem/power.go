@@ -33,7 +33,7 @@ func (f *FS) settle() {
 }
 
 func (n *node) settle() {
-	n.kept, n.synced = maps.Clone(n.entries), len(n.data)
+	n.durable, n.durableSize = maps.Clone(n.entries), len(n.data)
 	for _, child := range n.entries {
 		child.settle()
 	}
@@ -49,20 +49,20 @@ func (f *FS) PowerCut(chance *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	luck := chance.Float64()
-	f.keep(func(change) bool { return chance.Float64() < luck })
-	f.root.lose(chance)
+	f.makeDurable(func(change) bool { return chance.Float64() < luck })
+	f.root.loseUnsynced(chance)
 	f.settle()
 }
 
-func (n *node) lose(chance *rand.Rand) {
-	n.data = n.data[:n.synced+chance.IntN(len(n.data)-n.synced+1)]
+func (n *node) loseUnsynced(chance *rand.Rand) {
+	n.data = n.data[:n.durableSize+chance.IntN(len(n.data)-n.durableSize+1)]
 	if n.entries == nil {
 		return
 	}
-	n.entries = make(map[string]*node, len(n.kept))
-	for _, name := range slices.Sorted(maps.Keys(n.kept)) { // sorted, so that a seed gives one result
-		n.entries[name] = n.kept[name]
-		n.kept[name].lose(chance)
+	n.entries = make(map[string]*node, len(n.durable))
+	for _, name := range slices.Sorted(maps.Keys(n.durable)) { // sorted, so that a seed gives one result
+		n.entries[name] = n.durable[name]
+		n.durable[name].loseUnsynced(chance)
 	}
 }
 
@@ -81,7 +81,7 @@ func (f *FS) SyncDir(name string) error {
 }
 
 func (f *FS) sync(dir *node) {
-	f.keep(func(c change) bool {
+	f.makeDurable(func(c change) bool {
 		return slices.ContainsFunc(c, func(e entry) bool { return e.dir == dir })
 	})
 }
@@ -105,8 +105,8 @@ func (f *FS) trackTree(dir *node, name string) {
 	f.track(entry{dir, name, nil})
 }
 
-// keep makes the wanted changes durable, with all earlier changes of the same names.
-func (f *FS) keep(wanted func(change) bool) {
+// makeDurable makes the wanted changes durable, with all earlier changes of the same names.
+func (f *FS) makeDurable(wanted func(change) bool) {
 	var kept, left []change
 	names := make(map[entry]bool) // directories and names; node is nil
 	for _, c := range slices.Backward(f.changes) {
@@ -123,20 +123,20 @@ func (f *FS) keep(wanted func(change) bool) {
 	f.changes = left
 	for _, c := range slices.Backward(kept) {
 		for _, e := range c {
-			e.keep()
+			e.makeDurable()
 		}
 	}
 }
 
-func (e entry) keep() {
+func (e entry) makeDurable() {
 	if e.node == nil {
-		delete(e.dir.kept, e.name)
+		delete(e.dir.durable, e.name)
 		return
 	}
-	if e.dir.kept == nil {
-		e.dir.kept = make(map[string]*node)
+	if e.dir.durable == nil {
+		e.dir.durable = make(map[string]*node)
 	}
-	e.dir.kept[e.name] = e.node
+	e.dir.durable[e.name] = e.node
 }
 
 // Volatile returns the same FS without durability: data survives a power cut only by
