@@ -18,9 +18,9 @@ var ErrUnknownScheme = errors.New("unknown file system")
 // Mux is an FS that serves each scheme by its own FS. It must not change after creation.
 type Mux map[string]FS
 
-// Scheme splits a name as Hadoop does. The text before the first colon, if it has no slash,
-// is the scheme of a URL, whose path begins with a slash. Any other name is a local path,
-// with an empty scheme.
+// Scheme splits a name as Hadoop does. If the text before the first colon has no slash, it
+// is the scheme of a URL, and the path must begin with a slash. Any other name is a local
+// path, with an empty scheme.
 func Scheme(name string) (scheme, rest string, err error) {
 	scheme, rest, colon := strings.Cut(name, ":")
 	switch {

@@ -22,9 +22,9 @@ var (
 	ErrNoGo = errors.New("cannot be built: no go command on PATH")
 )
 
-// Build compiles the main package in dir into the file out, for this machine. It builds
-// like all jobs: without cgo, so that no dynamic loader is needed, and without paths or
-// revisions, so that equal sources give equal files. messages gets the go command's output.
+// Build compiles the main package in dir into the file out, for this machine. Like all
+// jobs, it needs no dynamic loader, because it has no cgo. Paths and revisions are left
+// out, so that equal sources give equal files. messages gets the go command's output.
 // Errors: [ErrNoMain], [ErrBuild], [ErrNoGo], or ctx's.
 func Build(ctx context.Context, dir, out string, messages io.Writer) error {
 	if err := checkMain(dir); err != nil {

@@ -39,7 +39,7 @@ import (
 
 var (
 	// ErrNotExecutable reports a file that no machine can run: a text, an archive, or a
-	// program whose mode forbids it.
+	// program without execute permission.
 	ErrNotExecutable = errors.New("is not executable")
 	// ErrNotGo reports a program that Go did not build.
 	ErrNotGo = errors.New("is not a Go program")
@@ -49,7 +49,7 @@ var (
 	ErrPlatform = errors.New("is built for another machine")
 	// ErrProtocol reports a job built with another version of Quern.
 	ErrProtocol = errors.New("speaks another protocol")
-	// ErrInterpreter reports a program whose dynamic loader is not installed.
+	// ErrInterpreter reports a program without its dynamic loader installed.
 	ErrInterpreter = errors.New("needs a dynamic loader that is missing")
 	// ErrDirectory reports a directory in place of a file.
 	ErrDirectory = errors.New("is a directory")

@@ -12,7 +12,7 @@ import (
 const formatBinary = "binary"
 
 // formats are the built-in input formats by name. Package mapreduce yields their records.
-// Any other name is the author's own format, whose files are not decompressed.
+// Any other name is the author's own format; its files are not decompressed.
 var formats = map[string]Format{
 	"lines":      sized{decompresses: true, samplePlaces: sampledPlaces},
 	"keyvalues":  sized{decompresses: true, samplePlaces: sampledPlaces},

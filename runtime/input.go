@@ -45,8 +45,8 @@ func inputError(err error) error {
 	return fmt.Errorf("input: %w", err)
 }
 
-// changedError reports a file whose size or modification time changed since the job's
-// setup. For a local file, another machine's copy may differ.
+// changedError reports a file with another size or modification time than at the job's
+// setup. A local file may differ between machines.
 func changedError(url string) error {
 	err := fmt.Errorf("%s: %w", url, ErrChanged)
 	if strings.HasPrefix(url, "file://") {

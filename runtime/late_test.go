@@ -89,8 +89,8 @@ func TestLateCleanups(t *testing.T) {
 	}
 }
 
-// TestStopped checks that a job that is cleaned up can be cleaned up again, by any worker,
-// but not be set up, even by a worker that has read the submission before.
+// TestStopped checks that a cleaned job can be cleaned up again, by any worker. It must not
+// be set up, even by a worker that has read the submission before.
 func TestStopped(t *testing.T) {
 	b := newBench(t, linesPlan(), wordCount())
 	b.must(wire.Setup, 0, nil)
@@ -177,7 +177,7 @@ func (x outcome) apply(call func() error) error {
 	panic(errDied)
 }
 
-// steppedFS is a file system whose calls wait for their turn. It removes trees file by
+// steppedFS is a file system that delays each call until its turn. It removes trees file by
 // file, like a local file system.
 type steppedFS struct {
 	dfs.FS

@@ -10,8 +10,8 @@ import (
 // heap, so the heap is small: input blocks, buffers, and the job's own data. Go's default
 // lets any heap double, but collects a small heap every 4 MiB, which is slow when input
 // arrives at GB/s. So the heap may grow to baseLimit before a collection, or to 1.5 times
-// the live data if that is more: under a fixed limit, a job with much data would collect
-// all the time. collectPercent bounds the heap between two adjustments.
+// the live data if that is more. Under a fixed limit, a job with much data would collect
+// all the time. Between two adjustments, collectPercent bounds the heap.
 //
 // It does nothing if the user has set GOGC or GOMEMLIMIT.
 type governor struct {

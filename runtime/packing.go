@@ -67,9 +67,9 @@ func compressed(name string) string {
 	return ""
 }
 
-// checkPacking refuses a file whose compressed bytes would be read as records, and an empty
-// file with a compressed format's name, on which Hadoop's maps fail too. Archives may be
-// read as whole files.
+// checkPacking refuses a file if its compressed bytes would be read as records. It also
+// refuses an empty file with a compressed format's name: Hadoop's maps fail on it too.
+// Archives may be read as whole files.
 func checkPacking(file dfs.Info, whole bool) error {
 	name := file.Name
 	p, suffix := packingOf(name)

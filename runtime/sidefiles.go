@@ -30,7 +30,7 @@ func sideFilesName(staging string, job wire.JobID) string {
 	return dfs.Join(staging, job.String(), wire.StagedFiles)
 }
 
-// SideFiles lists the files whose concatenated contents are a side file. As for an input,
+// SideFiles lists the files of a side file, which is their concatenation. As for an input,
 // the path names a file or directory, or is a pattern.
 func SideFiles(f dfs.FS, path string) ([]dfs.Info, error) {
 	return filesAt(f, path, false)

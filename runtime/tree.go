@@ -391,7 +391,7 @@ func (t *tree) moveFile(from, to string, size int64) error {
 	case missing(errFrom) && errTo == nil:
 		return Fatal(fmt.Errorf("%w: %s has %d bytes, want %d", ErrCorrupt, to, info.Size, size))
 	case errFrom == nil && errTo == nil:
-		return Fatal(fmt.Errorf("%w: %s is there and was not written by this job", ErrOutputExists, to))
+		return Fatal(fmt.Errorf("%w: %s exists and was not written by this job", ErrOutputExists, to))
 	}
 	return renamed
 }

@@ -117,7 +117,7 @@ func (w *worker) handle(ctx context.Context, m wire.Message) error {
 	switch m := m.(type) {
 	case *wire.Run:
 		if w.running {
-			return fmt.Errorf("told to run %s while another attempt runs", m.Attempt)
+			return fmt.Errorf("asked to run %s while another attempt runs", m.Attempt)
 		}
 		w.running = true
 		select {

@@ -41,10 +41,10 @@ type Output struct {
 
 // Collector takes records in any order and writes them as a segment file. Records grow from
 // the front of one memory area, index entries from its back. When both meet, all records
-// are sorted and spilled as a run, and collecting waits: with a task per core, no idle core
-// could spill in the background. Without spills every byte is written once. At the end,
-// Close merges the runs and the records in memory, with at most 128 block buffers of 64
-// KiB.
+// are sorted and spilled as a run. Collecting waits for this: with a task per core, no core
+// is idle for a spill in the background. Without spills every byte is written once. At the
+// end, Close merges the runs and the records in memory, with at most 128 block buffers of
+// 64 KiB.
 type Collector struct {
 	cfg   Config
 	codec *namedCodec

@@ -208,7 +208,7 @@ func checkSegment(t tester, file string, partitions int, want []rec) *Index {
 	return index
 }
 
-// drawRecords draws records whose keys are often equal or share long prefixes.
+// drawRecords draws records with keys that are often equal or share long prefixes.
 func drawRecords(t *rapid.T, partitions int, numbers bool) []rec {
 	stems := []string{"", "a", "ab", "\x00", "\xff\xff", "abcdefgh", "abcdefgh\x00", strings.Repeat("x", 23),
 		strings.Repeat("y", 127), strings.Repeat("z", 200)}

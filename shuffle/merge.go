@@ -167,7 +167,7 @@ func (m *merge) advance(i int32) error {
 	return nil
 }
 
-// badRecord reports a block with a correct checksum whose content is not records.
+// badRecord reports a block with a correct checksum that does not contain records.
 func badRecord(s source) error {
 	if r, ok := s.(*blockReader); ok {
 		return r.explain(damaged(r.at, "%v", errBadRecord))
@@ -214,7 +214,7 @@ func (m *merge) replay() {
 	m.winner = w
 }
 
-// loadWinner completes a record whose rest is not in memory.
+// loadWinner completes a record that is partly in memory.
 func (m *merge) loadWinner(c *cursor) bool {
 	if m.big, m.err = c.src.load(m.big); m.err != nil {
 		return false

@@ -73,9 +73,8 @@ func (t *Table) Reset() {
 	t.used, t.n = 0, 0
 }
 
-// Insert returns the key's number. added says that the key is new. full says that the key
-// is new but does not fit, and that nothing changed; a key can be too large for an empty
-// table.
+// Insert returns the key's number. If the key is new, added is set. If a new key does not
+// fit, full is set and nothing changes; a key can be too large for an empty table.
 func (t *Table) Insert(key []byte) (number int, added, full bool) {
 	prefix := prefixOf(key)
 	hash := hashOf(prefix, key)

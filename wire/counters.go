@@ -24,8 +24,8 @@ type CounterProperty struct {
 }
 
 // The limits' properties. With the highest values, an attempt's counters fit into its
-// report (350 KB of 2 MiB), and a job tracker can hold those of its 1,000 ended jobs in
-// memory and snapshots.
+// report (350 KB of 2 MiB). A job tracker can hold those of 1,000 ended jobs in memory and
+// snapshots.
 var (
 	CountersMax      = CounterProperty{"mapreduce.job.counters.max", 120, 2000}
 	CounterGroupsMax = CounterProperty{"mapreduce.job.counters.groups.max", 50, 200}

@@ -249,7 +249,7 @@ type Result struct {
 	Counters  Counters      `msgpack:"Counters"`
 	Bytes     int64         `msgpack:"Bytes"`     // read, by a map or a reduce
 	Took      time.Duration `msgpack:"Took"`      // from launch to end, measured by the tracker
-	Output    *MapOutput    `msgpack:"Output"`    // of a map whose job has reduces
+	Output    *MapOutput    `msgpack:"Output"`    // of a map; nil if the job has no reduces
 	Splits    *SplitsDone   `msgpack:"Splits"`    // of a setup
 	Committed bool          `msgpack:"Committed"` // of a fence: its subject has committed
 	Lost      []OutputLost  `msgpack:"Lost"`      // segments that a reduce could not read, through no fault of its own

@@ -179,7 +179,7 @@ type JobStatus struct {
 	Ends     time.Duration `msgpack:"Ends,omitempty"` // predicted time from submission to end; 0: not known
 	Owner    string        `msgpack:"Owner"`          // the user that submitted it; empty: not known any more
 	Flow     FlowID        `msgpack:"Flow"`           // its flow; zero: none
-	With     JobID         `msgpack:"With"`           // the job of its flow whose failure or kill stopped this one; zero: none
+	With     JobID         `msgpack:"With"`           // the job of its flow that failed or was killed and so stopped this one; zero: none
 }
 
 // MaxTroubles bounds the reported losses of trackers of a job, and separately its other

@@ -18,9 +18,9 @@
 //     to overwrite, this package does not. So a rename is an atomic compare-and-set
 //     on the NameNode. Mkdir uses such a rename too.
 //   - If a connection breaks, or a NameNode is in standby or safe mode, calls are
-//     retried on a new connection, up to a time limit. A change whose response was
-//     lost is sent again. A second rename then reports a missing source, as package
-//     dfs allows; a second create replaces its own file; other calls are idempotent.
+//     retried on a new connection, up to a time limit. A change without a response
+//     is sent again. A second rename then reports a missing source, as package dfs
+//     allows; a second create replaces its own file; other calls are idempotent.
 //   - Every connection has deadlines, and responses have bounded lengths.
 //   - Leases are renewed only while files are being written.
 //   - Block locations come with the NameNode's own listing, a directory at a time.
@@ -30,9 +30,9 @@
 //     would return the data of a packet before checking it.
 //   - A DataNode that failed a reader is tried again after a minute. One that failed
 //     a writer gets no blocks from this process for ten minutes.
-//   - A block whose DataNodes fail during the write is abandoned and written to
-//     others, if at most 32 MiB of it were written. Otherwise the writer fails and
-//     the attempt must be retried.
+//   - If a block's DataNodes fail during the write, the block is abandoned and
+//     written to others, if at most 32 MiB of it were written. Otherwise the writer
+//     fails and the attempt must be retried.
 //
 // # Limits
 //

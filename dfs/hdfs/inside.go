@@ -30,8 +30,8 @@ func private(owner any, name string) reflect.Value {
 	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr()))
 }
 
-// prepareClient prepares a new client of the library: it sets the client name and stops the renewal
-// of leases, which the library does every second, for readers too.
+// prepareClient prepares a new client of the library. It sets the client name and stops the
+// renewal of leases, which the library does every second, for readers too.
 func prepareClient(c *client.Client, name string) remote {
 	conn := private(c, "namenode").Elem()
 	conn.Elem().FieldByName("ClientName").SetString(name)

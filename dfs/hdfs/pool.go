@@ -199,7 +199,7 @@ func (c *conn) close() {
 	}
 }
 
-// earlierTries tells a call about the tries before it.
+// earlierTries describes the tries before a call.
 type earlierTries struct {
 	unclear bool // an earlier try may have had its effect although it failed
 }

@@ -69,7 +69,7 @@ type node struct {
 
 var _ dfs.FS = (*FS)(nil)
 
-// New makes an empty FS whose files have blocks of blockSize bytes.
+// New makes an empty FS with blocks of blockSize bytes.
 func New(blockSize int64) *FS {
 	return &FS{blockSize: blockSize, root: &node{entries: map[string]*node{}}}
 }
