@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// ErrChanged reports a file that is not what it was when it was opened.
+// ErrChanged reports a file that has changed since it was opened.
 var ErrChanged = errors.New("file has changed since it was opened")
 
-// Locator is what an FS is besides when it knows where blocks are kept.
+// Locator is implemented by an FS that knows the locations of blocks.
 type Locator interface {
-	// Locate describes a directory's entries, sorted by name, or one file, each
-	// with its blocks. It asks for all of a directory at once.
+	// Locate returns a directory's entries, sorted by name, or one file, each with its
+	// blocks. It requests all of a directory at once.
 	Locate(name string) ([]Located, error)
 }
 
-// Located is a file, or a directory, which has no blocks.
+// Located is a file with its blocks, or a directory, without any.
 type Located struct {
 	Info
 	Blocks []Block // in the order of their offsets
 }
 
-// Block is a piece of a file that is kept whole.
+// Block is a piece of a file that is stored as a unit.
 type Block struct {
 	Offset, Length int64
-	Replicas       []Replica // none: it cannot be read now
+	Replicas       []Replica // none: unreadable now
 }
 
 // Replica is a copy of a block on one machine.
@@ -34,22 +34,22 @@ type Replica struct {
 	Rack string // "/default-rack", "/dc1/r7"
 }
 
-// Metered is what a File is besides when it knows who it was read from.
+// Metered is implemented by a File that knows the machines it was read from.
 type Metered interface {
-	// Reads says what was read from each machine so far. It may be called after
-	// Close, but not while a read is under way.
+	// Reads returns the reads so far from each machine. It may be called after Close, but
+	// not during a read.
 	Reads() []Read
 }
 
-// Read is how much was read from one machine.
+// Read sums the reads from one machine.
 type Read struct {
 	Addr  string // as in Replica
 	Bytes int64
 	Time  time.Duration // that the reader waited
 }
 
-// Locate finds blocks in a file system that knows them; in another one, files
-// have no blocks.
+// Locate returns a name's blocks. In a file system that does not know them, files have no
+// blocks.
 func Locate(f FS, name string) ([]Located, error) {
 	if l, ok := f.(Locator); ok {
 		return l.Locate(name)
@@ -71,7 +71,7 @@ func Locate(f FS, name string) ([]Located, error) {
 	return located, nil
 }
 
-// Locate is that of the scheme's FS.
+// Locate calls Locate on the scheme's FS.
 func (m Mux) Locate(name string) ([]Located, error) {
 	f, err := m.of(name)
 	if err != nil {

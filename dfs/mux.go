@@ -12,16 +12,15 @@ import (
 	"strings"
 )
 
-// ErrUnknownScheme reports a URL of a file system that is not built in.
+// ErrUnknownScheme reports a URL of an unknown file system.
 var ErrUnknownScheme = errors.New("unknown file system")
 
-// Mux serves URLs of several schemes, each by its own FS. It is read-only once
-// made, and itself an FS.
+// Mux is an FS that serves each scheme by its own FS. It must not change after creation.
 type Mux map[string]FS
 
-// Scheme divides a name as Hadoop does: what is before the first colon, if no slash
-// precedes it, is the scheme of a URL, whose path begins with a slash. Of any other name,
-// which is a local path, the scheme is empty.
+// Scheme splits a name as Hadoop does. If the text before the first colon has no slash, it
+// is the scheme of a URL, and the path must begin with a slash. Any other name is a local
+// path, with an empty scheme.
 func Scheme(name string) (scheme, rest string, err error) {
 	scheme, rest, colon := strings.Cut(name, ":")
 	switch {
@@ -41,10 +40,9 @@ func Scheme(name string) (scheme, rest string, err error) {
 
 var schemeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
 
-// Clean puts a name into the one form used everywhere: scheme://authority/path,
-// the path absolute and without dots or doubled slashes. Hadoop's short form
-// scheme:/path has no authority. A name without a scheme is a local path, relative to
-// the working directory.
+// Clean converts a name to the common form scheme://authority/path, with an absolute path
+// without dots or double slashes. Hadoop's short form scheme:/path has no authority. A name
+// without a scheme is a local path, relative to the working directory.
 func Clean(name string) (string, error) {
 	scheme, rest, err := Scheme(name)
 	if err != nil {
@@ -64,7 +62,7 @@ func Clean(name string) (string, error) {
 	return scheme + "://" + authority + path.Clean("/"+rest), nil
 }
 
-// Clean is the function Clean for the URLs of m's schemes; any other is refused.
+// Clean is the function Clean, but refuses URLs of schemes that m does not have.
 func (m Mux) Clean(name string) (string, error) {
 	clean, err := Clean(name)
 	if err == nil {
@@ -81,10 +79,10 @@ func Join(name string, elem ...string) string {
 	return name
 }
 
-// Base is the last element of a URL's path.
+// Base returns the last element of a URL's path.
 func Base(name string) string { return path.Base(name) }
 
-// Dir is a URL without its path's last element.
+// Dir returns a URL without its path's last element.
 func Dir(name string) string {
 	scheme, rest, _ := strings.Cut(name, "://")
 	authority, p, _ := strings.Cut(rest, "/")

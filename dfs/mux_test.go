@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNames: a name means what it means to Hadoop's Path, as recorded in
-// testdata/names.txt, but that one without a scheme is always a local file.
+// TestNames checks that names are parsed as by Hadoop's Path, recorded in
+// testdata/names.txt, except that a name without a scheme is always a local file.
 func TestNames(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -1,8 +1,8 @@
 package dfs
 
-// Private is f but for the permissions of what is made by it: directories are for the
-// file system's user alone (mode 0700), and so are files (0600). What is there keeps
-// those it has. An FS that knows no permissions is what it was.
+// Private returns f with private permissions for new entries: mode 0700 for directories and
+// 0600 for files. Existing entries keep theirs. An FS without permissions is returned
+// unchanged.
 func Private(f FS) FS {
 	if p, ok := f.(interface{ Private() FS }); ok {
 		return p.Private()
@@ -10,7 +10,7 @@ func Private(f FS) FS {
 	return f
 }
 
-// Private is that of every scheme's FS.
+// Private applies the function Private to the FS of every scheme.
 func (m Mux) Private() FS {
 	private := make(Mux, len(m))
 	for scheme, f := range m {

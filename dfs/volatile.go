@@ -1,8 +1,8 @@
 package dfs
 
-// Volatile is f without durability: Close and SyncDir do not wait for a disk. It is for
-// files that can be computed again after a power cut. If the servers of f make files
-// durable, f itself is returned.
+// Volatile returns f without durability: Close and SyncDir do not wait for a disk. Use it
+// for files that can be recomputed after a power cut. If f's servers make files durable
+// anyway, it returns f itself.
 func Volatile(f FS) FS {
 	if v, ok := f.(interface{ Volatile() FS }); ok {
 		return v.Volatile()

@@ -15,11 +15,11 @@ import (
 // Entry is a job's file in a listing.
 type Entry struct {
 	Job  wire.JobID
-	Day  time.Time // the UTC day on which the job ended
+	Day  time.Time // the UTC day of the job's end
 	Name string    // URL
 }
 
-// day is one day's directory.
+// day is the directory of one day.
 type day struct {
 	date  time.Time
 	name  string // URL
@@ -36,7 +36,7 @@ func (d *day) bytes() int64 {
 
 const dayLayout = "2006/01/02"
 
-// List lists the jobs that have a history, newest first. None is no error.
+// List lists the jobs with a history, newest first. An empty list is not an error.
 func List(f dfs.FS, staging string) ([]Entry, error) {
 	days, err := allDays(f, staging)
 	if err != nil {
@@ -46,7 +46,7 @@ func List(f dfs.FS, staging string) ([]Entry, error) {
 	for _, d := range slices.Backward(days) {
 		first := len(entries)
 		for i := range d.files {
-			// What is being written has a name that is no job's.
+			// Unfinished files have other names.
 			if job, err := wire.ParseJobID(dfs.Base(d.files[i].Name)); err == nil {
 				entries = append(entries, Entry{Job: job, Day: d.date, Name: d.files[i].Name})
 			}
@@ -56,7 +56,7 @@ func List(f dfs.FS, staging string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Find reads a job's history; fs.ErrNotExist: it has none.
+// Find reads a job's history. It returns fs.ErrNotExist if there is none.
 func Find(f dfs.FS, staging string, job wire.JobID) (*Record, error) {
 	entries, err := List(f, staging)
 	if err != nil {
@@ -70,9 +70,9 @@ func Find(f dfs.FS, staging string, job wire.JobID) (*Record, error) {
 	return nil, fmt.Errorf("find history of %v: %w", job, fs.ErrNotExist)
 }
 
-// Sweep removes the days that ended longer ago than keep, then the oldest ones
-// until what is left is at most limit bytes; 0 or less is no limit. The newest
-// day stays in any case.
+// Sweep removes the days that ended longer ago than keep. It then removes the oldest days
+// until at most limit bytes remain; a limit of 0 or less means no limit. The newest day
+// always stays.
 func Sweep(f dfs.FS, staging string, now time.Time, keep time.Duration, limit int64) error {
 	days, err := allDays(f, staging)
 	if err != nil {
@@ -94,7 +94,8 @@ func Sweep(f dfs.FS, staging string, now time.Time, keep time.Duration, limit in
 			errs = append(errs, fmt.Errorf("sweep history: %w", err))
 			continue
 		}
-		// The month and the year go with their last day; one that holds more refuses.
+		// Remove the month and year with their last day. Remove fails if they are not
+		// empty.
 		if f.Remove(dfs.Dir(d.name)) == nil {
 			_ = f.Remove(dfs.Dir(dfs.Dir(d.name)))
 		}
@@ -102,8 +103,8 @@ func Sweep(f dfs.FS, staging string, now time.Time, keep time.Duration, limit in
 	return errors.Join(errs...)
 }
 
-// allDays lists the days' directories and their files, oldest first. What
-// vanishes meanwhile is left out.
+// allDays lists the days' directories and their files, oldest first. It skips directories
+// that are removed meanwhile.
 func allDays(f dfs.FS, staging string) ([]day, error) {
 	names := []string{root(staging)}
 	for range 3 { // years, months, days
@@ -125,7 +126,7 @@ func allDays(f dfs.FS, staging string) ([]day, error) {
 	for _, name := range names {
 		date, err := time.Parse(dayLayout, name[len(root(staging))+1:])
 		if err != nil {
-			continue // not ours
+			continue // not a day's directory
 		}
 		files, err := list(f, name)
 		if err != nil {

@@ -1,16 +1,15 @@
-// Package history keeps what is to be known of a job when the job tracker has
-// forgotten it: one file for each ended job, below the cluster's staging
-// directory, readable without a job tracker.
+// Package history keeps a record of each ended job, for the time when the job tracker has
+// forgotten the job. Each job has one file below the cluster's staging directory, readable
+// without a job tracker.
 //
-//	<staging>/history/yyyy/mm/dd/<job id>      the UTC day on which the job ended
+//	<staging>/history/yyyy/mm/dd/<job id>      the UTC day of the job's end
 //
-// A file is written once, under another name first, and never changed. The
-// leading job tracker writes it when the job's commit or cleanup attempt has
-// succeeded and before the end of the job goes to the log: it has the record at
-// hand, and no attempt has to be sent it. A new leader that finds the job not
-// ended writes it again and finds it there.
+// A file is first written under another name, then renamed, and never changed. The leading
+// job tracker writes it after the job's commit or cleanup attempt, before the job's end
+// goes to the log: it has the record in memory, so no attempt needs it. A new leader that
+// finds the job not ended writes the file again, and keeps an existing one.
 //
-// Functions may be called from any goroutine and any process at a time.
+// Functions are safe for concurrent use, also by several processes.
 //
 // # A file
 //
@@ -18,15 +17,16 @@
 //	| "qhs1" | gzip of the msgpack of a Record, by names of tags |
 //	+--------+------------------------------------------------+
 //
-// A reader ignores fields it does not know. Lengths are bounded before memory is
-// taken: [MaxRecord], [MaxPlanLog].
+// A reader ignores unknown fields. It checks lengths before allocating memory: [MaxRecord],
+// [MaxPlanLog].
 //
-// # A run again
+// # Replay
 //
-// With the histories of the jobs of a time it can be played again what the job tracker
-// did. An attempt had a slot of its tracker from Launched to Began and Took together; the
-// plan in force says how many slots, in which order, from which queues its job was to
-// have ([Planned]). What History does not have: why a slot near no input was refused,
+// The histories of all jobs of a period suffice to replay the job tracker's decisions. An
+// attempt held a slot of its tracker from Launched to Began+Took. [Planned] says how many
+// slots the plan in force gave the job, in which order and from which queues. A Record lacks
+// the reasons of deferred maps, which depend on measurements of the moment, and the plans of
+// earlier leaders.
 // which depends on measurements of that moment, and what earlier leaders planned.
 package history
 
@@ -48,10 +48,10 @@ import (
 // MaxRecord bounds a Record's bytes in msgpack.
 const MaxRecord = 256 << 20
 
-// ErrNotHistory reports a file that is no history of a job, or a damaged one.
+// ErrNotHistory reports a file that is not a job's history, or damaged.
 var ErrNotHistory = errors.New("not a job's history")
 
-// Record is what is kept of an ended job.
+// Record is the history of an ended job.
 type Record struct {
 	Job       wire.JobStatus       `msgpack:"Job"`
 	Plan      wire.JobPlan         `msgpack:"Plan"`
@@ -59,23 +59,23 @@ type Record struct {
 	Submitted int64                `msgpack:"Submitted"` // Unix milliseconds, as Ended
 	Ended     int64                `msgpack:"Ended"`
 	Attempts  []wire.AttemptStatus `msgpack:"Attempts"` // by task, oldest first
-	Unkept    int                  `msgpack:"Unkept"`   // attempts beside those, of very large jobs
-	Plans     []Planned            `msgpack:"Plans"`    // what was in force whenever that changed, oldest first
+	Unkept    int                  `msgpack:"Unkept"`   // number of attempts left out of Attempts, for very large jobs
+	Plans     []Planned            `msgpack:"Plans"`    // the job's part of the plans in force, oldest first
 	Token     string               `msgpack:"Token"`    // of the job, for its logs; empty: the record is older than tokens
 
-	PlanLog    []byte `msgpack:"PlanLog"`    // Plans in few bytes, instead of them: what files have, see [Record.Unpack]
-	PlansSince int64  `msgpack:"PlansSince"` // Unix milliseconds: what was in force before is not known; 0: all is
-	PlansLack  string `msgpack:"PlansLack"`  // why it is not
+	PlanLog    []byte `msgpack:"PlanLog"`    // encoding of Plans in files, see [Record.Unpack]
+	PlansSince int64  `msgpack:"PlansSince"` // Unix milliseconds; earlier plans are not known; 0: all are known
+	PlansLack  string `msgpack:"PlansLack"`  // why earlier plans are not known
 }
 
-// Name is the URL of a job's file.
+// Name returns the URL of a job's file.
 func Name(staging string, ended time.Time, job wire.JobID) string {
 	return dfs.Join(root(staging), ended.UTC().Format(dayLayout), job.String())
 }
 
 func root(staging string) string { return dfs.Join(staging, wire.StagingHistory) }
 
-// Write writes a job's file, durably. One that is there already stays.
+// Write writes a job's file durably. An existing file stays.
 func Write(f dfs.FS, name string, r *Record) error {
 	if err := write(f, name, r); err != nil {
 		return fmt.Errorf("write history: %w", err)
@@ -84,9 +84,9 @@ func Write(f dfs.FS, name string, r *Record) error {
 }
 
 func write(f dfs.FS, name string, r *Record) error {
-	f = dfs.Private(f) // it has the job's token
+	f = dfs.Private(f) // the record has the job's token
 	if _, err := f.Stat(name); err == nil {
-		return f.SyncDir(dfs.Dir(name)) // its writer may have died before this
+		return f.SyncDir(dfs.Dir(name)) // its writer may have died before its sync
 	}
 	data, err := encode(r)
 	if err != nil {
@@ -95,16 +95,16 @@ func write(f dfs.FS, name string, r *Record) error {
 	if err := f.MkdirAll(dfs.Dir(name)); err != nil {
 		return err
 	}
-	making := dfs.Join(dfs.Dir(name), "."+rand.Text())
-	if err := create(f, making, data); err != nil {
-		return errors.Join(err, remove(f, making))
+	temporary := dfs.Join(dfs.Dir(name), "."+rand.Text())
+	if err := create(f, temporary, data); err != nil {
+		return errors.Join(err, remove(f, temporary))
 	}
-	if err := f.RenameFile(making, name); err != nil {
-		// Another writer's, or our own rename that was reported as failed.
-		if _, there := f.Stat(name); there == nil {
+	if err := f.RenameFile(temporary, name); err != nil {
+		// Another writer was first, or this rename succeeded but reported an error.
+		if _, statErr := f.Stat(name); statErr == nil {
 			err = nil
 		}
-		if err = errors.Join(err, remove(f, making)); err != nil {
+		if err = errors.Join(err, remove(f, temporary)); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func create(f dfs.FS, name string, data []byte) error {
 	return w.Close()
 }
 
-// remove removes a file that may be gone.
+// remove removes a file, which may be missing.
 func remove(f dfs.FS, name string) error {
 	if err := f.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -145,7 +145,7 @@ func Read(f dfs.FS, name string) (*Record, error) {
 	return r, nil
 }
 
-// reader remembers why a file could not be read on: that tells nothing of what it holds.
+// reader keeps an error of reading, which must not be reported as damage.
 type reader struct {
 	from io.Reader
 	err  error
@@ -218,7 +218,7 @@ func parse(body []byte) (*Record, error) {
 	return r, nil
 }
 
-// Unpack makes Plans of a PlanLog. Records that are older than that have none.
+// Unpack decodes PlanLog to Plans. Old records have no PlanLog.
 func (r *Record) Unpack() (err error) {
 	if len(r.PlanLog) > 0 {
 		r.Plans, err = ParsePlans(r.PlanLog)

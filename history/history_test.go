@@ -91,8 +91,8 @@ func TestWriteAndFind(t *testing.T) {
 	}
 }
 
-// The power fails at any call: the file is whole or not there, and there once it was written,
-// by whomever.
+// TestWritePowerCut cuts the power at any call. The file must be complete or missing, and
+// complete once any writer has reported success.
 func TestWritePowerCut(t *testing.T) {
 	name := Name(staging, first, job(1))
 	for calls, met := 0, true; met; calls++ {
@@ -125,7 +125,7 @@ func TestWritePowerCut(t *testing.T) {
 	}
 }
 
-// A file of before there was a log of plans has them one by one.
+// TestOlderPlans reads a file from before the log of plans, which has Plans.
 func TestOlderPlans(t *testing.T) {
 	body, err := wire.Marshal(record(1))
 	if err != nil {
@@ -187,7 +187,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A month and a year go with their last first.
+// TestSweepEmptiesMonths checks that a month and year are removed with their last day.
 func TestSweepEmptiesMonths(t *testing.T) {
 	f := mem.New(1 << 20)
 	put(t, f, 1, first.AddDate(-1, 0, 0))
@@ -200,8 +200,8 @@ func TestSweepEmptiesMonths(t *testing.T) {
 	}
 }
 
-// TestWriteFails fails each call of a write in turn, with and without its effect:
-// the file is whole or not there, and a second try makes it whole.
+// TestWriteFails fails each call of a write, with and without its effect. The file must be
+// complete or missing, and a second write must complete it.
 func TestWriteFails(t *testing.T) {
 	for _, op := range []string{"stat", "mkdirall", "create", "write", "close", "renamefile"} {
 		for _, how := range []string{"", " done", " torn=7"} {
@@ -235,8 +235,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// TestReadFails fails each call of a read in turn: what could not be read is not taken for
-// damaged.
+// TestReadFails fails each call of a read. The error must not report damage.
 func TestReadFails(t *testing.T) {
 	f, name := mem.New(1<<20), Name(staging, first, job(1))
 	if err := Write(f, name, record(1)); err != nil {
@@ -277,7 +276,7 @@ func TestDamaged(t *testing.T) {
 			bad = bytes.Clone(data)
 			bad[rapid.IntRange(14, len(bad)-1).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		}
-		// The bits that fill deflate's last byte mean nothing.
+		// Unused bits of deflate's last byte have no meaning.
 		if r, err := decode(bytes.NewReader(bad)); !errors.Is(err, ErrNotHistory) && (err != nil || !reflect.DeepEqual(r, whole)) {
 			t.Fatalf("decoded %+v: %v", r, err)
 		}
@@ -298,7 +297,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzParse is about what is in a file: a checksum would hide what the fuzzer changes.
+// FuzzParse skips the compression, because its checksum would hide the fuzzer's changes.
 func FuzzParse(f *testing.F) {
 	body, err := wire.Marshal(record(1))
 	if err != nil {

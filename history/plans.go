@@ -9,62 +9,62 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Planned is what the plan in force has for the job from a time on, in one phase, until
-// the next one of that phase. Together with those of the other jobs that were there at
-// the time, and with what the attempts say, it is what slots were given away by.
+// Planned is the job's part of the plan for one phase, in force until the next Planned of
+// that phase. Together with those of the other jobs and with the attempts, it explains the
+// assignment of slots.
 type Planned struct {
-	At         int64           `msgpack:"At"` // Unix milliseconds since when
+	At         int64           `msgpack:"At"` // Unix milliseconds of its start
 	Phase      wire.Kind       `msgpack:"Phase"`
 	Scheduling wire.Scheduling `msgpack:"Scheduling"`
 	Target     int             `msgpack:"Target"` // slots
-	Place      int             `msgpack:"Place"`  // in the order of precedence, from 1; 0: the plan does not name the job, or there is none
+	Place      int             `msgpack:"Place"`  // in the order of precedence, from 1; 0: the job is not in the plan, or there is no plan
 	Of         int             `msgpack:"Of"`     // jobs in that order
-	End        int64           `msgpack:"End"`    // Unix milliseconds at which the job was to end by then; 0: not known
-	Queues     []Queued        `msgpack:"Queues"` // what trackers are to run of it, of plans that say so
-	Share      float64         `msgpack:"Share"`  // of what homes fetch, as trackers were told; with maps
-	Turn       int             `msgpack:"Turn"`   // in the order of those shares, from 1; 0: it has none of its own
+	End        int64           `msgpack:"End"`    // predicted end in Unix milliseconds; 0: not known
+	Queues     []Queued        `msgpack:"Queues"` // the job's tasks in trackers' queues, for plans with queues
+	Share      float64         `msgpack:"Share"`  // of the fetch bandwidth, as sent to trackers; only for maps
+	Turn       int             `msgpack:"Turn"`   // in the order of these shares, from 1; 0: it has no share of its own
 }
 
-// Queued is tasks of the job in the queue of a tracker.
+// Queued is a number of the job's tasks in the queue of a tracker.
 type Queued struct {
 	Tracker string `msgpack:"Tracker"`
-	After   int    `msgpack:"After"` // tasks that the tracker is to run before, of this job and of others
+	After   int    `msgpack:"After"` // tasks before these in the queue, of all jobs
 	Tasks   int    `msgpack:"Tasks"`
 }
 
-// Same says whether two plans had the same for the job, but for its end.
+// Same says whether two plans are equal for the job, except for its predicted end.
 func (p *Planned) Same(other *Planned) bool {
 	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of &&
 		p.Share == other.Share && p.Turn == other.Turn && slices.Equal(p.Queues, other.Queues)
 }
 
-// MaxPlanLog bounds a PlanLog's bytes. A change of slots and place takes about six.
+// MaxPlanLog bounds a PlanLog's bytes. A change of slots and place takes about six bytes.
 const MaxPlanLog = 1 << 20
 
-// PlanLog is the Planned of one job, oldest first, in few bytes. The zero PlanLog is
+// PlanLog is a compact encoding of one job's Planned, oldest first. The zero PlanLog is
 // empty.
 //
 //	a log      Planned …
-//	a Planned  milliseconds since the one before (of the first: since 1970), flags, then what
-//	           differs from the one before of its phase:
+//	a Planned  milliseconds since the previous one (first: since 1970), flags, then the
+//	           differences from the previous one of its phase:
 //	           scheduling: three texts | target | place, of | end, as a difference |
 //	           queues: their number, then each tracker, after, tasks | share in millionths, turn
 //	a text     length, bytes
-//	a tracker  its place among those named so far, from 1; or 0, a text: one not named yet
+//	a tracker  its number among those named so far, from 1; or 0 and a text: a new name
 //
-// Numbers are unsigned varints, the end's difference a signed one.
+// Numbers are unsigned varints; the difference of ends is signed.
 type PlanLog struct {
-	Lost  int64 // those before this time are no more there: there were too many
+	Lost  int64 // entries before this time were dropped, because there were too many
 	bytes []byte
 	state planState
 }
 
-// planState is what is known of a log at some place in it.
+// planState is the state of decoding or encoding at some offset in a log.
 type planState struct {
 	at       int64
 	last     [2]Planned
 	trackers []string
-	places   map[string]int // of trackers, from 1; for writers
+	numbers  map[string]int // numbers of trackers, from 1; for writers
 }
 
 // The flags of a Planned.
@@ -86,14 +86,14 @@ func planPhase(k wire.Kind) int {
 	return 0
 }
 
-// Last is the last one of a phase, the zero Planned if there is none.
+// Last returns the last Planned of a phase, or the zero Planned.
 func (l *PlanLog) Last(phase wire.Kind) *Planned { return &l.state.last[planPhase(phase)] }
 
-// Bytes is the log.
+// Bytes returns the encoded log.
 func (l *PlanLog) Bytes() []byte { return l.bytes }
 
-// Add adds what is in force from its At on, which is not before that of the one before.
-// When there are too many the older half goes.
+// Add appends a Planned, which is not before the previous one. If the log gets too large,
+// it drops the older half.
 func (l *PlanLog) Add(p Planned) {
 	p.At, p.Share = max(p.At, l.state.at), math.Round(min(max(p.Share, 0), 1)*shareUnit)/shareUnit
 	before := len(l.bytes)
@@ -103,12 +103,12 @@ func (l *PlanLog) Add(p Planned) {
 	}
 	all, err := ParsePlans(l.bytes[:before])
 	if err != nil {
-		panic(fmt.Sprintf("history: our own log of plans: %v", err))
+		panic(fmt.Sprintf("history: damaged log of plans in memory: %v", err))
 	}
 	all = append(all, p)
 	newer := all[len(all)/2:]
 	l.bytes, l.state, l.Lost = nil, planState{}, newer[0].At
-	for _, phase := range []wire.Kind{wire.Map, wire.Reduce} { // what is in force as the rest begins
+	for _, phase := range []wire.Kind{wire.Map, wire.Reduce} { // keep each phase's plan in force at the new start
 		for i := len(all) - len(newer) - 1; i >= 0; i-- {
 			if all[i].Phase == phase && newer[0].Phase != phase {
 				all[i].At = l.Lost
@@ -120,12 +120,12 @@ func (l *PlanLog) Add(p Planned) {
 	for i := range newer {
 		l.bytes = l.state.add(l.bytes, &newer[i])
 	}
-	if len(l.bytes) > MaxPlanLog { // of thousands of queues
+	if len(l.bytes) > MaxPlanLog { // the last one has thousands of queues
 		l.bytes, l.state, l.Lost = nil, planState{}, p.At+1
 	}
 }
 
-// changed is the flags of what p changes.
+// changed returns the flags for the fields that p changes.
 func (s *planState) changed(p *Planned) (flags int) {
 	phase := planPhase(p.Phase)
 	last := &s.last[phase]
@@ -148,7 +148,7 @@ func (s *planState) changed(p *Planned) (flags int) {
 	return flags
 }
 
-// add writes what p changes.
+// add encodes the changes of p.
 func (s *planState) add(to []byte, p *Planned) []byte {
 	flags, last := s.changed(p), &s.last[planPhase(p.Phase)]
 	number := func(n int) { to = binary.AppendUvarint(to, uint64(max(n, 0))) }
@@ -176,11 +176,11 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	if flags&planQueues != 0 {
 		number(len(p.Queues))
 		for _, q := range p.Queues {
-			place, known := s.places[q.Tracker]
-			number(place)
+			index, known := s.numbers[q.Tracker]
+			number(index)
 			if !known {
 				text(q.Tracker)
-				s.name(q.Tracker)
+				s.addTracker(q.Tracker)
 			}
 			number(q.After)
 			number(q.Tasks)
@@ -194,18 +194,18 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	return to
 }
 
-// shareUnit is how fine shares are told.
+// shareUnit is the resolution of encoded shares.
 const shareUnit = 1e6
 
-func (s *planState) name(tracker string) {
+func (s *planState) addTracker(tracker string) {
 	s.trackers = append(s.trackers, tracker)
-	if s.places == nil {
-		s.places = make(map[string]int)
+	if s.numbers == nil {
+		s.numbers = make(map[string]int)
 	}
-	s.places[tracker] = len(s.trackers)
+	s.numbers[tracker] = len(s.trackers)
 }
 
-// ParsePlans reads a PlanLog's bytes.
+// ParsePlans decodes a PlanLog.
 func ParsePlans(log []byte) ([]Planned, error) {
 	if len(log) > MaxPlanLog {
 		return nil, fmt.Errorf("%w: a log of plans of %d bytes, at most %d", ErrNotHistory, len(log), MaxPlanLog)
@@ -217,12 +217,12 @@ func ParsePlans(log []byte) ([]Planned, error) {
 		all = append(all, r.next(&s))
 	}
 	if r.bad {
-		return nil, fmt.Errorf("%w: its log of plans breaks off after %d", ErrNotHistory, len(all)-1)
+		return nil, fmt.Errorf("%w: its log of plans is damaged after %d entries", ErrNotHistory, len(all)-1)
 	}
 	return all, nil
 }
 
-// planReader reads numbers and texts until one is not there.
+// planReader reads numbers and texts until one is missing or invalid.
 type planReader struct {
 	rest []byte
 	bad  bool
@@ -261,7 +261,7 @@ func (r *planReader) text() string {
 	return text
 }
 
-// next reads a Planned that follows those by which s is what it is.
+// next decodes the Planned that follows the state s.
 func (r *planReader) next(s *planState) Planned {
 	s.at += int64(r.number())
 	if s.at < 0 || len(r.rest) == 0 || r.rest[0] >= planFlags {
@@ -304,21 +304,21 @@ func (r *planReader) next(s *planState) Planned {
 
 func (r *planReader) queues(s *planState) []Queued {
 	n := r.number()
-	if n > len(r.rest) { // each has three bytes at least
+	if n > len(r.rest) { // each has at least three bytes
 		r.fail()
 		return nil
 	}
 	var all []Queued
 	for range n {
 		var q Queued
-		switch place := r.number(); {
-		case place > len(s.trackers):
+		switch index := r.number(); {
+		case index > len(s.trackers):
 			r.fail()
-		case place > 0:
-			q.Tracker = s.trackers[place-1]
+		case index > 0:
+			q.Tracker = s.trackers[index-1]
 		default:
 			q.Tracker = r.text()
-			s.name(q.Tracker)
+			s.addTracker(q.Tracker)
 		}
 		q.After, q.Tasks = r.number(), r.number()
 		if r.bad {

@@ -33,7 +33,7 @@ func drawPlanned(t *rapid.T, at int64) Planned {
 	return p
 }
 
-// TestPlanLog: what is added is what is read.
+// TestPlanLog checks that decoding gives the added entries.
 func TestPlanLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var log PlanLog
@@ -45,7 +45,7 @@ func TestPlanLog(t *testing.T) {
 			want = append(want, p)
 			log.Add(p)
 			if got := log.Last(p.Phase); !reflect.DeepEqual(*got, p) {
-				t.Fatalf("the last is %+v, not %+v", *got, p)
+				t.Fatalf("the last is %+v, want %+v", *got, p)
 			}
 		}
 		got, err := ParsePlans(log.Bytes())
@@ -61,8 +61,8 @@ func TestPlanLog(t *testing.T) {
 	})
 }
 
-// TestPlanLogSize: a change of slots and place takes few bytes; when there are too many
-// the older half goes, of both phases what was in force then stays, and that is told.
+// TestPlanLogSize checks that a change of slots and place takes few bytes. A log that gets
+// too large must drop its older half, keep each phase's plan in force, and set Lost.
 func TestPlanLogSize(t *testing.T) {
 	var log PlanLog
 	plan := func(i int) Planned {
@@ -84,7 +84,7 @@ func TestPlanLogSize(t *testing.T) {
 	n := few
 	for ; log.Lost == 0; n++ {
 		if n > MaxPlanLog {
-			t.Fatal("nothing is ever dropped")
+			t.Fatal("no entry was dropped")
 		}
 		log.Add(plan(n))
 	}
@@ -101,7 +101,7 @@ func TestPlanLogSize(t *testing.T) {
 	}
 	for i, p := range got[first:] {
 		if want := plan(n - len(got) + first + i); !reflect.DeepEqual(p, want) {
-			t.Fatalf("%+v, not %+v", p, want)
+			t.Fatalf("got %+v, want %+v", p, want)
 		}
 	}
 	huge := plan(n)
@@ -118,7 +118,8 @@ func TestPlanLogSize(t *testing.T) {
 	}
 }
 
-// FuzzPlans: whatever a log holds, it is read or refused, and what is read is written again.
+// FuzzPlans checks that any log is decoded or refused, and that decoded entries can be
+// encoded.
 func FuzzPlans(f *testing.F) {
 	var log PlanLog
 	log.Add(Planned{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "m", Delay: "d"}, Target: 3, Place: 1, Of: 2, End: 9})

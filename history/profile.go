@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Profile is what a job that has ended tells of the next one of the same name.
+// Profile summarizes an ended job, for estimates of the next job of the same name.
 type Profile struct {
 	Job      wire.JobID
 	Phases   [2]Sums // maps, reduces
@@ -21,13 +21,13 @@ type Profile struct {
 	Reads    wire.Reads // of all its maps
 }
 
-// Sums is tasks that succeeded, and how long they took together.
+// Sums is the number and total time of successful tasks, in total and per tracker.
 type Sums struct {
 	Sum
 	Trackers map[string]*Sum
 }
 
-// On is what one tracker did of them.
+// On returns the sum of one tracker.
 func (s *Sums) On(tracker string) Sum {
 	if t := s.Trackers[tracker]; t != nil {
 		return *t
@@ -35,15 +35,15 @@ func (s *Sums) On(tracker string) Sum {
 	return Sum{}
 }
 
-// Sum is a number of tasks and how long they took together.
+// Sum is a number of tasks and their total time.
 type Sum struct {
 	Tasks   int
 	Took    time.Duration
 	squares float64 // of their seconds
-	recent  float64 // seconds of one, of late
+	recent  float64 // recent seconds per task
 }
 
-// Mean is how long one took, 0 if there is none.
+// Mean returns the average time of a task, 0 if there is none.
 func (s *Sum) Mean() time.Duration {
 	if s.Tasks == 0 {
 		return 0
@@ -51,8 +51,8 @@ func (s *Sum) Mean() time.Duration {
 	return s.Took / time.Duration(s.Tasks)
 }
 
-// Deviation is by how much tasks differ from the mean, as a part of it: of so few that
-// it cannot be told, usual is 0.3.
+// Deviation returns the standard deviation relative to the mean. If there are too few tasks
+// to know, it returns 0.3, a usual value.
 func (s *Sum) Deviation() float64 {
 	const usual, few = 0.3, 3
 	mean := s.Mean().Seconds()
@@ -62,10 +62,11 @@ func (s *Sum) Deviation() float64 {
 	return math.Sqrt(max(0, s.squares/float64(s.Tasks)-mean*mean)) / mean
 }
 
-// window is how many tasks Recent is about.
+// window is the number of tasks in the moving average of Recent.
 const window = 24
 
-// Recent is how long one took of late: the first ones also start processes.
+// Recent returns the recent average time of a task. The first tasks take longer, because
+// they start processes.
 func (s *Sum) Recent() time.Duration { return time.Duration(s.recent * float64(time.Second)) }
 
 // Count adds a task.
@@ -90,7 +91,7 @@ func (s *Sums) Add(tracker string, took time.Duration) {
 	t.Count(took)
 }
 
-// Profile sums a Record up.
+// Profile summarizes a Record.
 func (r *Record) Profile() *Profile {
 	p := &Profile{Job: r.Job.ID, Read: r.Job.Read.Total, Shuffled: r.Job.Shuffled.Total, Elapsed: r.Job.Elapsed}
 	for i := range r.Attempts {
@@ -110,8 +111,7 @@ func (r *Record) Profile() *Profile {
 	return p
 }
 
-// ReadProfile reads what a job that has ended tells, from the first of the files
-// that is there.
+// ReadProfile reads a job's profile from the first existing file.
 func ReadProfile(f dfs.FS, files []string, job wire.JobID) (*Profile, error) {
 	for _, name := range files {
 		r, err := Read(f, name)
@@ -121,7 +121,7 @@ func ReadProfile(f dfs.FS, files []string, job wire.JobID) (*Profile, error) {
 		case err != nil:
 			return nil, err
 		case r.Job.ID != job:
-			return nil, fmt.Errorf("read history %s: %w: it is of %v", name, ErrNotHistory, r.Job.ID)
+			return nil, fmt.Errorf("read history %s: %w: it belongs to %v", name, ErrNotHistory, r.Job.ID)
 		}
 		return r.Profile(), nil
 	}

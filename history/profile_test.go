@@ -20,7 +20,7 @@ func attempt(n int, kind wire.Kind, task int, tracker string, state wire.Attempt
 	}
 }
 
-// TestProfile: what counts are tasks that succeeded, by phase and tracker.
+// TestProfile checks that a profile counts successful tasks, by phase and tracker.
 func TestProfile(t *testing.T) {
 	r := record(1)
 	r.Job.Read.Total, r.Job.Shuffled.Total = 100, 50
@@ -38,7 +38,7 @@ func TestProfile(t *testing.T) {
 		t.Errorf("maps %+v", maps)
 	}
 	if want := math.Sqrt(8.0/3) / 3; math.Abs(maps.Deviation()-want) > 1e-9 {
-		t.Errorf("maps deviate by %v, not %v", maps.Deviation(), want)
+		t.Errorf("maps deviate by %v, want %v", maps.Deviation(), want)
 	}
 	if reduces := &p.Phases[1]; reduces.Tasks != 1 || reduces.Mean() != 7*time.Second || reduces.Deviation() != 0.3 {
 		t.Errorf("reduces %+v", reduces)
@@ -48,8 +48,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestReadProfile: the first file that is there is the one, and must be of the job and
-// of this version.
+// TestReadProfile checks that the first existing file is read, and that it must be of the
+// job and of a known version.
 func TestReadProfile(t *testing.T) {
 	f := mem.New(1 << 20)
 	name := put(t, f, 1, first)

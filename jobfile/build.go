@@ -13,19 +13,19 @@ import (
 )
 
 var (
-	// ErrNoMain reports a directory that holds no main package.
+	// ErrNoMain reports a directory without a main package.
 	ErrNoMain = errors.New("holds no Go main package")
-	// ErrBuild reports a package that does not compile; the compiler has said why.
+	// ErrBuild reports a package that does not compile; the compiler has printed the
+	// reason.
 	ErrBuild = errors.New("does not build")
-	// ErrNoGo reports that there is no go command to build with.
+	// ErrNoGo reports a missing go command.
 	ErrNoGo = errors.New("cannot be built: no go command on PATH")
 )
 
-// Build compiles the main package in dir into the file out, for this machine and
-// as every job is compiled: without cgo, so that it needs no dynamic loader, and
-// without paths or revisions, so that equal sources give equal files. What the
-// go command prints goes to messages. Errors: [ErrNoMain], [ErrBuild], [ErrNoGo],
-// or ctx's.
+// Build compiles the main package in dir into the file out, for this machine. Like all
+// jobs, it needs no dynamic loader, because it has no cgo. Paths and revisions are left
+// out, so that equal sources give equal files. messages gets the go command's output.
+// Errors: [ErrNoMain], [ErrBuild], [ErrNoGo], or ctx's.
 func Build(ctx context.Context, dir, out string, messages io.Writer) error {
 	if err := checkMain(dir); err != nil {
 		return err
@@ -36,7 +36,7 @@ func Build(ctx context.Context, dir, out string, messages io.Writer) error {
 	}
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
-		return fmt.Errorf("%s %w; give a job that is built already", dir, ErrNoGo)
+		return fmt.Errorf("%s %w; install Go, or pass a compiled job", dir, ErrNoGo)
 	}
 	cmd := exec.CommandContext(ctx, goCommand, "build", "-trimpath", "-buildvcs=false", "-o", out, ".")
 	cmd.Dir = dir
@@ -51,8 +51,8 @@ func Build(ctx context.Context, dir, out string, messages io.Writer) error {
 	return nil
 }
 
-// checkMain spares the go command's longer message where the directory is simply
-// not what was meant.
+// checkMain gives a shorter error than the go command if the directory is not a main
+// package.
 func checkMain(dir string) error {
 	if _, err := os.ReadDir(dir); err != nil {
 		return fmt.Errorf("read job package: %w", err)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// format is what a file's first bytes say it is.
+// format is a file format, found from the first bytes.
 type format uint8
 
 const (
@@ -43,10 +43,10 @@ func (k format) String() string {
 	return "of no known format"
 }
 
-// program says whether some machine could execute the format by itself.
+// program says whether some machine can execute the format directly.
 func (k format) program() bool { return k >= kindELF }
 
-// native is the format that this machine executes.
+// native returns the format that this machine executes.
 func native() format {
 	switch runtime.GOOS {
 	case "darwin", "ios":
@@ -57,7 +57,7 @@ func native() format {
 	return kindELF
 }
 
-// sniff names the format of a file that begins with head.
+// sniff returns the format of a file that begins with head.
 func sniff(head []byte) format {
 	begins := func(magic ...string) bool {
 		for _, m := range magic {
@@ -88,7 +88,7 @@ func sniff(head []byte) format {
 	return kindUnknown
 }
 
-// isText allows a character to be cut at the end.
+// isText says whether head is UTF-8 text, with a possibly cut last character.
 func isText(head []byte) bool {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return false

@@ -1,24 +1,25 @@
-// Package jobfile says what an executable is before anybody runs it: whether it
-// is a Go program for this machine and a job of ours. It never executes the file
-// it reads. [Build] makes such a file from a package directory.
+// Package jobfile inspects an executable before it is run: whether it is a Go program for
+// this machine and a Quern job. It never executes the file it reads. [Build] makes such a
+// file from a package directory.
 //
-// What makes a job of ours is a marker in the program's read-only data, which
-// mapreduce.Main alone links in and which stripping keeps:
+// A Quern job has a marker in its read-only data. Only mapreduce.Main links it in, and
+// stripping keeps it:
 //
 //	quern-job-protocol: N X        N: decimal digits, X: any byte but a digit
-//	(without the blanks; X is part of the marker, because the strings of a
-//	program stand in its file with nothing between them)
 //
-// This package puts the marker's text together at run time, so that commands
-// that import it are not taken for jobs.
+// (without the blanks; X is part of the marker, because nothing separates the strings in a
+// program's file)
+//
+// This package builds the marker's text at run time, so that commands that import it do not
+// look like jobs.
 //
 // Invariants
 //
 //	J1  A file is read in chunks of bounded size, whatever its headers claim.
-//	J2  Every error names the file and matches one of the sentinels below, or is
-//	    the file system's own.
+//	J2  Every error names the file and matches a sentinel below, or is the file
+//	    system's own.
 //
-// All functions may be called from any goroutine.
+// All functions are safe for concurrent use.
 package jobfile
 
 import (
@@ -37,8 +38,8 @@ import (
 )
 
 var (
-	// ErrNotExecutable reports a file that no machine could run: a text, an
-	// archive, or a program whose mode forbids it.
+	// ErrNotExecutable reports a file that no machine can run: a text, an archive, or a
+	// program without execute permission.
 	ErrNotExecutable = errors.New("is not executable")
 	// ErrNotGo reports a program that Go did not build.
 	ErrNotGo = errors.New("is not a Go program")
@@ -48,13 +49,13 @@ var (
 	ErrPlatform = errors.New("is built for another machine")
 	// ErrProtocol reports a job built with another version of Quern.
 	ErrProtocol = errors.New("speaks another protocol")
-	// ErrInterpreter reports a program whose dynamic loader is not installed.
+	// ErrInterpreter reports a program without its dynamic loader installed.
 	ErrInterpreter = errors.New("needs a dynamic loader that is missing")
-	// ErrDirectory reports a directory where a file was wanted.
+	// ErrDirectory reports a directory in place of a file.
 	ErrDirectory = errors.New("is a directory")
 )
 
-// Info is what a file says of itself.
+// Info describes an executable file.
 type Info struct {
 	Path        string
 	Size        int64
@@ -63,12 +64,12 @@ type Info struct {
 	GoVersion   string // "go1.26.0"
 	GOOS        string
 	GOARCH      string
-	Protocol    int    // of the marker; 0: it has none
+	Protocol    int    // from the marker; 0: it has none
 	Interpreter string // path of the dynamic loader; empty: it needs none
 }
 
-// Read describes a Go program. Other files are refused: fs.ErrNotExist,
-// [ErrDirectory], [ErrNotExecutable], [ErrPlatform] or [ErrNotGo].
+// Read describes a Go program. It refuses other files: fs.ErrNotExist, [ErrDirectory],
+// [ErrNotExecutable], [ErrPlatform] or [ErrNotGo].
 func Read(path string) (*Info, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -109,7 +110,7 @@ func Read(path string) (*Info, error) {
 	return info, nil
 }
 
-// build fills in what the Go linker recorded.
+// build sets the fields from the Go linker's build information.
 func (info *Info) build(f *os.File, kind format) error {
 	if kind != native() {
 		return fmt.Errorf("%s %w: it is %s, this one runs %s/%s", info.Path, ErrPlatform, kind, runtime.GOOS, runtime.GOARCH)
@@ -130,9 +131,8 @@ func (info *Info) build(f *os.File, kind format) error {
 	return nil
 }
 
-// Check says why the program cannot be a job that runs on the given platform
-// under the given protocol: [ErrNotJob], [ErrPlatform], [ErrProtocol],
-// [ErrNotExecutable]; nil when it can.
+// Check returns an error if the program cannot be a job on the given platform under the
+// given protocol: [ErrNotJob], [ErrPlatform], [ErrProtocol] or [ErrNotExecutable].
 func (info *Info) Check(goos, goarch string, protocol int) error {
 	switch {
 	case info.Protocol == 0:
@@ -147,7 +147,7 @@ func (info *Info) Check(goos, goarch string, protocol int) error {
 	return nil
 }
 
-// Check reads a file and says why it cannot run here as a job. Beyond
+// Check reads a file and returns an error if it cannot run here as a job. Beyond
 // [Info.Check] it looks for the dynamic loader: [ErrInterpreter].
 func Check(path string) (*Info, error) {
 	info, err := Read(path)
@@ -193,13 +193,13 @@ const (
 	maxDigits = 9
 )
 
-// marker is the marker up to its number.
+// marker returns the marker up to its number.
 func marker() []byte { return []byte(strings.Join([]string{"quern", "job", "protocol"}, "-") + ":") }
 
-// protocol finds the marker's number, 0 when there is none.
+// protocol returns the marker's number, 0 if there is none.
 func protocol(r io.ReaderAt) (int, error) {
 	want := marker()
-	overlap := len(want) + maxDigits + 1 // what belongs to a marker at the end of a chunk
+	overlap := len(want) + maxDigits + 1 // length of the rest of a marker at the end of a chunk
 	buf := make([]byte, chunk+overlap)
 	for offset := int64(0); ; offset += chunk {
 		n, err := r.ReadAt(buf, offset)
@@ -212,7 +212,8 @@ func protocol(r io.ReaderAt) (int, error) {
 	}
 }
 
-// firstNumber finds the first marker that is whole: its number and a byte after it.
+// firstNumber returns the number of the first complete marker: with a number and a byte
+// after it.
 func firstNumber(data, want []byte) int {
 	for {
 		i := bytes.Index(data, want)

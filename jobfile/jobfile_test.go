@@ -15,12 +15,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// program is a Go main package of which everything is linked in.
+// program returns a Go main package that links in all its parts.
 func program(text string) string {
 	return fmt.Sprintf("package main\n\nfunc main() { print(%q) }\n", text)
 }
 
-// compile builds a one-file package and gives the executable's path.
+// compile builds a one-file package and returns the executable's path.
 func compile(t *testing.T, source string, env ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,11 +80,11 @@ func wantError(t *testing.T, path string, want error, text string) {
 	t.Helper()
 	_, err := Check(path)
 	if !errors.Is(err, want) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), path) {
-		t.Errorf("%s: error %v, want %v naming %q", path, err, want, text)
+		t.Errorf("%s: error %v, want %v with %q", path, err, want, text)
 	}
 }
 
-// elfHeader is the start of a 64-bit little-endian program that no Go linker made.
+// elfHeader is the start of a 64-bit little-endian program, without Go's build information.
 const elfHeader = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x3e\x00\x01\x00\x00\x00"
 
 func TestOtherFiles(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOtherFiles(t *testing.T) {
 		{elfHeader + strings.Repeat("\xff", 4096), ErrNotGo, "ELF"},
 	} {
 		if runtime.GOOS != "linux" && i >= 7 {
-			continue // which formats are foreign depends on the machine
+			continue // the foreign formats depend on the machine
 		}
 		wantError(t, writeFile(t, filepath.Join(dir, fmt.Sprint("file", i)), c.content, 0o755), c.want, c.text)
 	}
@@ -115,7 +115,7 @@ func TestOtherFiles(t *testing.T) {
 	wantError(t, dir, ErrDirectory, "is a directory")
 }
 
-// TestSystemProgram takes a C program, which needs a dynamic loader.
+// TestSystemProgram checks a C program, which needs a dynamic loader.
 func TestSystemProgram(t *testing.T) {
 	path, err := exec.LookPath("ls")
 	if err != nil || runtime.GOOS != "linux" {
@@ -124,7 +124,7 @@ func TestSystemProgram(t *testing.T) {
 	wantError(t, path, ErrNotGo, "without Go's build information")
 }
 
-// TestInterpreter reads the loader's path of this test binary or of one like it.
+// TestInterpreter finds the path of a C program's dynamic loader.
 func TestInterpreter(t *testing.T) {
 	path, err := exec.LookPath("ls")
 	if err != nil || runtime.GOOS != "linux" {
@@ -144,7 +144,7 @@ func TestInterpreter(t *testing.T) {
 	}
 }
 
-// TestMarkerAnywhere puts a marker at every kind of place around the ends of chunks.
+// TestMarkerAnywhere places a marker around the ends of chunks.
 func TestMarkerAnywhere(t *testing.T) {
 	mark := string(marker())
 	rapid.Check(t, func(t *rapid.T) {

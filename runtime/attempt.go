@@ -15,37 +15,37 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// attempt is one attempt on its goroutine.
+// attempt is the state of one attempt, owned by its goroutine.
 type attempt struct {
 	worker *worker
 	cmd    *wire.Run
-	fs     dfs.FS // to read
+	fs     dfs.FS // for reading
 	task   *Task
 
 	sub      *wire.Submission
 	settings settings
-	job      *Job   // the code; nil until loaded
-	staging  dfs.FS // to write staged files
+	job      *Job   // the code; nil until it is loaded
+	staging  dfs.FS // for writing staged files
 	tree     *tree
 
-	counters wire.Counters // beside the task's
-	began    usage         // of the process, when it is this attempt's alone
-	result   wire.Result
+	counters   wire.Counters // in addition to the task's
+	startUsage usage         // of the process before the attempt, if the process runs only this attempt
+	result     wire.Result
 
-	// What progress and report read from another goroutine.
+	// The progress goroutine reads the following fields too.
 	length     atomic.Int64 // bytes to read
 	split      atomic.Pointer[Split]
 	merged     atomic.Int64              // bytes of merged records read
-	quietUntil atomic.Pointer[time.Time] // silence is no hang until then; nil: it may be one
+	aliveUntil atomic.Pointer[time.Time] // until then silence does not mean a hang; nil: it may
 }
 
 func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
 	a := &attempt{worker: w, cmd: run, fs: w.fs, counters: make(wire.Counters)}
 	a.task = &Task{ID: run.Attempt, fs: w.fs, work: filepath.Join(run.Dir, "work")}
-	a.task.Ctx, a.task.end = context.WithCancelCause(ctx)
+	a.task.Ctx, a.task.cancel = context.WithCancelCause(ctx)
 	a.task.pulse.ask()
 	if !w.opts.InProcess {
-		a.began = measure()
+		a.startUsage = measure()
 	}
 	return a
 }
@@ -54,10 +54,10 @@ func (a *attempt) id() wire.AttemptID { return a.cmd.Attempt }
 
 func (a *attempt) plan() *wire.JobPlan { return &a.sub.Plan.Jobs[a.cmd.Index] }
 
-// do runs the attempt. Whatever it is, its code may have been cut off anywhere by
-// an earlier attempt's end, and does what is left to do.
+// do runs the attempt. An earlier attempt of any kind may have stopped anywhere, so do
+// completes the rest.
 func (a *attempt) do() error {
-	if err := a.settle(); err != nil {
+	if err := a.enterDir(); err != nil {
 		return err
 	}
 	var err error
@@ -67,9 +67,9 @@ func (a *attempt) do() error {
 	if a.cmd.Index < 0 || a.cmd.Index >= len(a.sub.Plan.Jobs) {
 		return Fatal(fmt.Errorf("%w: the submission has no job %d", ErrCorrupt, a.cmd.Index))
 	}
-	embedded := a.sub.Program.Hash == "" // on a cluster, workers run a copy that the hash names
-	a.staging = patientFS{dfs.Private(volatile(a.fs, embedded)), a}
-	output := patientFS{volatile(a.fs, !syncsOutput(a.plan().Properties, embedded)), a}
+	embedded := a.sub.Program.Hash == "" // workers of a cluster run a copy that the hash names
+	a.staging = aliveFS{dfs.Private(volatile(a.fs, embedded)), a}
+	output := aliveFS{volatile(a.fs, !syncsOutput(a.plan().Properties, embedded)), a}
 	a.tree = &tree{fs: output, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
 	a.task.staged = sideFilesName(a.sub.Staging, a.id().Task.Job)
@@ -81,21 +81,21 @@ func (a *attempt) do() error {
 	case wire.Fence:
 		err = a.fence()
 	default:
-		err = a.doLoaded()
+		err = a.runLoaded()
 		if refused := a.task.refusal(); refused != nil {
-			err = refused // which has led to whatever else went wrong
+			err = refused // the cause of all other errors
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if a.id().Task.Kind != wire.Setup { // whose code has only seen a sample
+	if a.id().Task.Kind != wire.Setup { // the setup's code has read only a sample
 		a.result.Counters = a.total()
 	}
 	return nil
 }
 
-// volatile is f, or the volatile form of it.
+// volatile returns f, or its volatile form if yes is set.
 func volatile(f dfs.FS, yes bool) dfs.FS {
 	if yes {
 		return dfs.Volatile(f)
@@ -103,8 +103,8 @@ func volatile(f dfs.FS, yes bool) dfs.FS {
 	return f
 }
 
-// doLoaded runs the kinds that need the job's code.
-func (a *attempt) doLoaded() error {
+// runLoaded runs the kinds of attempts that need the job's code.
+func (a *attempt) runLoaded() error {
 	if err := a.loadProgram(); err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (a *attempt) doLoaded() error {
 	return Fatal(fmt.Errorf("cannot run a task of kind %s", a.id().Task.Kind))
 }
 
-// settle makes the attempt's directory and, in a process of its own, moves there
-// and lets stdout and stderr go to the attempt's logs.
-func (a *attempt) settle() error {
+// enterDir makes the attempt's directory. In a process of its own, it enters the directory
+// and redirects stdout and stderr to the attempt's logs.
+func (a *attempt) enterDir() error {
 	if a.cmd.Dir == "" {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (a *attempt) settle() error {
 	return redirect(a.cmd.Logs)
 }
 
-// loadProgram builds the job again and compares it with what was submitted.
+// loadProgram rebuilds the job and compares it with the submitted plan.
 func (a *attempt) loadProgram() error {
 	program, err := a.worker.load(a.sub)
 	if err != nil {
@@ -166,27 +166,27 @@ func (a *attempt) loadProgram() error {
 	return nil
 }
 
-// total is the attempt's counters.
+// total returns the attempt's counters.
 func (a *attempt) total() wire.Counters {
 	all := a.task.sums()
 	all.Merge(a.counters)
 	if !a.worker.opts.InProcess && a.id().Task.Kind.Slotted() {
-		a.began.count(all, measure())
+		a.startUsage.count(all, measure())
 	}
 	return all
 }
 
-// maxStatus bounds a status that is told, in bytes.
+// maxStatus bounds a status in an error, in bytes.
 const maxStatus = 1 << 10
 
-// failed makes the result of an attempt that did not succeed. A reduce that could
-// not read a segment is not to blame: the map that wrote it must run again. Texts may be
-// of any length, and the result must fit into a message.
+// failed makes the result of a failed attempt. If a reduce could not read a segment, the
+// result names it, so that its map reruns. It bounds all texts, because the result must fit
+// into a message.
 func (a *attempt) failed(err error) wire.Result {
 	cause := wire.Bounded(err.Error(), wire.MaxText)
 	r := wire.Result{Error: cause, Bytes: a.progress().Done,
 		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge)}
-	if status := a.task.said(); status != "" {
+	if status := a.task.lastStatus(); status != "" {
 		r.Error += "\n(its status: " + wire.Bounded(status, maxStatus) + ")"
 	}
 	if s := a.split.Load(); s != nil {
@@ -226,19 +226,19 @@ func (a *attempt) fence() error {
 	}
 	if m != nil {
 		a.result.Committed = true
-		a.counters.Merge(m.Counters) // the subject's report may never come
+		a.counters.Merge(m.Counters) // the subject's report may never arrive
 	}
 	return nil
 }
 
-// alive is a sign of life of this package's own work, and an error when the
-// attempt is to end.
+// alive shows activity of this package's own work. It returns an error if the attempt must
+// end.
 func (a *attempt) alive() error {
 	a.task.pulse.beat()
 	return context.Cause(a.task.Ctx)
 }
 
-// progress is called from another goroutine.
+// progress may be called from another goroutine.
 func (a *attempt) progress() wire.Progress {
 	total := a.length.Load()
 	if s := a.split.Load(); s != nil {
@@ -247,8 +247,8 @@ func (a *attempt) progress() wire.Progress {
 	return wire.Progress{Done: min(a.merged.Load(), total), Total: total}
 }
 
-// writing runs code that writes outputs, and commits them when the tracker lets it.
-func (a *attempt) writing(records string, work func() error) error {
+// writeOutputs runs code that writes outputs, then commits them once the tracker grants it.
+func (a *attempt) writeOutputs(records string, work func() error) error {
 	dir := a.tree.attempt(a.id())
 	if err := a.tree.fs.Mkdir(dir); err != nil {
 		return fmt.Errorf("make attempt's output: %w", err)
@@ -257,10 +257,10 @@ func (a *attempt) writing(records string, work func() error) error {
 		pulse: &a.task.pulse, files: make(map[string]*Output)}
 	a.task.outputs = out
 	complete := false
-	defer func() { // also when work panics or ends its goroutine
+	defer func() { // also if work panics or ends its goroutine
 		aborted := out.abort()
 		if !complete {
-			// Room is made early; the job's end would remove it too.
+			// Free the space now; otherwise the job's cleanup or commit does.
 			_ = errors.Join(aborted, a.tree.fs.RemoveAll(dir))
 		}
 	}()
@@ -288,9 +288,9 @@ func (a *attempt) writing(records string, work func() error) error {
 	return a.tree.commitTask(a.id())
 }
 
-// awaitGrant asks for the commit and waits; that may be long and is no hang.
+// awaitGrant asks for the grant and waits. A long wait is not a hang.
 func (a *attempt) awaitGrant() error {
-	defer a.quiet(grantPatience)()
+	defer a.keepAlive(maxGrantWait)()
 	if err := a.worker.conn.Send(&wire.CommitReady{}); err != nil {
 		return err
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/quernmr/quern/shuffle"
 )
 
-// binaryUnit is about the size of what a split of a binary file is made of: the blocks
-// of the segment file, of which it has those that begin in it.
+// binaryUnit is the typical size of a block of a binary file. A split consists of the
+// blocks that begin in it.
 const binaryUnit = 64 << 10
 
-// BinaryRecord appends one record of the binary format to dst, as [Output.Write] takes it.
+// BinaryRecord appends a record in the binary format to dst, for [Output.Write].
 func BinaryRecord(dst, key, value []byte) []byte { return shuffle.AppendRecord(dst, key, value) }
 
-// Binary gives the records of files in the binary format, which are segment files;
-// package shuffle draws them. Key and value are valid until the next record.
+// Binary yields the records of files in the binary format, which are segment files of
+// package shuffle. Key and value are valid until the next record.
 func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		s.each(atOffset, func(c Chunk, in *stream, _ int64) (bool, error) {
@@ -40,9 +40,8 @@ func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// stored begins to read a chunk. The index of the file is no part of it: what reading
-// that took, from wherever the file's end is, says nothing of what the chunk takes. A
-// file of one block is read at once.
+// stored opens a chunk. Reading the index does not count as reading input: the index may be
+// on other machines than the chunk. A file of one block is read in one call.
 func (s *Split) stored(c Chunk, in *stream) (*shuffle.Reader, error) {
 	var file io.ReaderAt = &openChunk{File: in.file, split: s}
 	small := c.Size <= binaryUnit
@@ -62,11 +61,11 @@ func (s *Split) stored(c Chunk, in *stream) (*shuffle.Reader, error) {
 	return records, err
 }
 
-// storedError says it in terms of the file: it is input, not an output of this job's
-// that could be made again.
+// storedError reports an error about the file as one of input, not as a lost map output,
+// which a rerun could recompute.
 func storedError(c Chunk, most int, err error) error {
 	if large, ok := errors.AsType[*shuffle.TooLargeError](err); ok {
-		return Fatal(fmt.Errorf("read %s: %w: at offset %d one of %d bytes, with %s=%d", c.Path, ErrRecordTooLarge, large.Offset, large.Size, RecordMaxBytes, most))
+		return Fatal(fmt.Errorf("read %s: %w: %d bytes at offset %d, with %s=%d", c.Path, ErrRecordTooLarge, large.Size, large.Offset, RecordMaxBytes, most))
 	}
 	if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
 		return fmt.Errorf("%w at offset %d: %s", ErrCorrupt, damaged.Offset, damaged.Reason)

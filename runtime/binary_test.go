@@ -18,7 +18,7 @@ import (
 
 type pair struct{ key, value []byte }
 
-// writeBinary writes records as a job with the binary format does.
+// writeBinary writes records in the binary format, as a job does.
 func writeBinary(t fataler, f dfs.FS, name string, records []pair) {
 	t.Helper()
 	o := &outputs{fs: f, dir: dfs.Dir(name), bin: true, pulse: new(pulse), files: map[string]*Output{}}
@@ -66,8 +66,8 @@ func samePairs(a, b []pair) bool {
 	return true
 }
 
-// What was written is read once, whatever the records' sizes and the splits,
-// which need not even begin at blocks.
+// TestBinary checks that each record is read once, for all sizes of records and splits,
+// even for splits that begin within blocks.
 func TestBinary(t *testing.T) {
 	const payload = binaryUnit
 	sizes := []int{0, 1, 10, 127, 128, 1000, payload - 5, payload - 4, payload - 3, payload, payload + 1, 3 * payload}
@@ -104,8 +104,8 @@ func TestBinary(t *testing.T) {
 	})
 }
 
-// What is wrong with a file is said with its path and offset. Damage may be that of
-// one replica; a record above the limit is not.
+// TestBinaryErrors checks that errors have the path and offset. Damage is not fatal,
+// because one replica may cause it; a record above the limit is fatal.
 func TestBinaryErrors(t *testing.T) {
 	f := mem.New(1 << 20)
 	must(0, f.MkdirAll("mem://t"))
@@ -123,8 +123,8 @@ func TestBinaryErrors(t *testing.T) {
 		"index":       {change: func(b []byte) []byte { b[len(b)-30] ^= 1; return b }, most: 1 << 20, err: ErrCorrupt, want: "index has checksum"},
 		"cut":         {change: func(b []byte) []byte { return b[:len(b)-1] }, most: 1 << 20, err: ErrCorrupt, want: "not as a segment file"},
 		"other file":  {change: func([]byte) []byte { return []byte("some text, longer than an index") }, most: 1 << 20, err: ErrCorrupt, want: "offset 0: begins with"},
-		"large":       {most: 1000, err: ErrRecordTooLarge, want: "at offset 137 one of 131076 bytes, with " + RecordMaxBytes + "=1000"},
-		"small limit": {most: 10, err: ErrRecordTooLarge, want: "at offset 20 one of 103 bytes, with " + RecordMaxBytes + "=10"},
+		"large":       {most: 1000, err: ErrRecordTooLarge, want: "131076 bytes at offset 137, with " + RecordMaxBytes + "=1000"},
+		"small limit": {most: 10, err: ErrRecordTooLarge, want: "103 bytes at offset 20, with " + RecordMaxBytes + "=10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := bytes.Clone(good)

@@ -9,21 +9,21 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// count makes n counters of a group.
+// count creates n counters of a group.
 func count(t *Task, group string, n int) {
 	for i := range n {
 		t.Counter(group, fmt.Sprintf("c%04d", i)).Add(1)
 	}
 }
 
-// TestCounterLimits: a counter beyond the job's limits fails the attempt for good, whatever
-// its code makes of it, and nothing is committed.
+// TestCounterLimits checks that a counter beyond the job's limits fails the attempt and
+// commits nothing, even if its code continues.
 func TestCounterLimits(t *testing.T) {
 	long := strings.Repeat("x", 65)
 	for name, c := range map[string]struct {
 		properties map[string]string
 		code       func(t *Task)
-		want       []string // nil: it succeeds
+		want       []string // nil: success
 	}{
 		"all":           {code: func(t *Task) { count(t, "mine", 120) }},
 		"one more":      {code: func(t *Task) { count(t, "mine", 121) }, want: []string{`"c0120"`, `"mine"`, "at most 120", "mapreduce.job.counters.max"}},
@@ -52,7 +52,7 @@ func TestCounterLimits(t *testing.T) {
 				plan.Properties = c.properties
 				job := Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
 					c.code(t)
-					for range in.Lines() { // reads on
+					for range in.Lines() { // ignores the error
 					}
 					return nil
 				}}}
@@ -73,7 +73,7 @@ func TestCounterLimits(t *testing.T) {
 				}
 				for _, want := range c.want {
 					if !strings.Contains(r.Error, want) {
-						t.Errorf("error %.300q does not say %q", r.Error, want)
+						t.Errorf("error %.300q lacks %q", r.Error, want)
 					}
 				}
 				b.must(wire.Cleanup, 0, nil)
@@ -83,8 +83,8 @@ func TestCounterLimits(t *testing.T) {
 	}
 }
 
-// TestLongTexts: an error, a status and a panic of any length are told, cause first and the
-// cut marked, and are no reason to give the job up.
+// TestLongTexts checks that long errors, statuses and panics are reported with the cause
+// first and the cut marked, and do not fail the job at once.
 func TestLongTexts(t *testing.T) {
 	long := "the cause " + strings.Repeat("x", 5<<20)
 	for name, c := range map[string]struct {
@@ -106,7 +106,7 @@ func TestLongTexts(t *testing.T) {
 			}
 			for _, want := range c.want {
 				if !strings.Contains(r.Error, want) {
-					t.Errorf("%.100s … does not say %q", r.Error, want)
+					t.Errorf("%.100s … lacks %q", r.Error, want)
 				}
 			}
 		})

@@ -15,17 +15,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A total order's partitions are ranges of keys. Their boundaries come from a
-// sample: the job's own maps run over pieces of a few splits, spread over the
-// input. The cuts file is msgpack of cutsFile followed by its xxhash64, u64,
-// little-endian.
+// A total order's partitions are ranges of keys. Setup finds their boundaries by sampling:
+// it runs the job's own maps over pieces of a few splits, spread over the input. The cuts
+// file is msgpack of cutsFile, then its xxhash64, u64, little-endian.
 const (
 	sampledSplits = 10
 	sampledBytes  = 1 << 20  // of records, from each of these splits
-	sampledPlaces = 8        // of a split, among which these bytes are shared
+	sampledPlaces = 8        // pieces of a split among which these bytes are divided
 	sampledKeys   = 10_000   // from each of these splits
 	sampleMemory  = 32 << 20 // of keys
-	sampledKey    = 1 << 10  // bytes of a key: its beginning cuts as well, and cuts may be many
+	sampledKey    = 1 << 10  // bytes of a key: its beginning is enough for a cut, and cuts may be many
 	maxCutsFile   = 64 << 20
 )
 
@@ -37,7 +36,7 @@ func cutsName(staging string, job wire.JobID) string {
 	return dfs.Join(staging, job.String(), wire.StagedCuts)
 }
 
-// stageCuts samples and writes the cuts, unless an earlier attempt has.
+// stageCuts samples and writes the cuts, unless an earlier attempt did.
 func (a *attempt) stageCuts() error {
 	name := cutsName(a.sub.Staging, a.id().Task.Job)
 	_, err := a.fs.Stat(name)
@@ -58,7 +57,7 @@ func (a *attempt) stageCuts() error {
 	return nil
 }
 
-// loadCuts gives a map or reduce the cuts of its job.
+// loadCuts gives the cuts of its job to a map or reduce.
 func (a *attempt) loadCuts() error {
 	if !a.plan().TotalOrder || a.plan().Reduces < 2 {
 		return nil
@@ -90,7 +89,7 @@ func decodeCuts(data []byte) ([][]byte, error) {
 	return f.Cuts, nil
 }
 
-// sealed is msgpack of a value followed by its hash.
+// sealed returns the msgpack of a value, then its hash.
 func sealed(value any) ([]byte, error) {
 	data, err := wire.Marshal(value)
 	return binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data)), err
@@ -107,8 +106,8 @@ func unsealed(data []byte, value any) error {
 	return nil
 }
 
-// chooseCuts cuts sampled keys into equal parts. Of a key that fills several,
-// all but one of the parts stay empty. Without a sample all keys share the last.
+// chooseCuts divides sampled keys into equal parts. If one key fills several parts, all but
+// one of them stay empty. Without a sample, all keys go to the last part.
 func chooseCuts(keys [][]byte, partitions int) [][]byte {
 	slices.SortFunc(keys, bytes.Compare)
 	cuts := make([][]byte, partitions-1)
@@ -140,7 +139,7 @@ func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
 	return all.keys, nil
 }
 
-// limit makes the split give about so many bytes of records.
+// limit restricts the split to about most bytes of records.
 func (s *Split) limit(by Format, most int64) {
 	s.sample = most
 	var chunks []Chunk
@@ -150,7 +149,7 @@ func (s *Split) limit(by Format, most int64) {
 		}
 		pieces := by.Sample(s.in, c, most)
 		if pieces == nil {
-			chunks, s.stops = append(chunks, c), true // by s.sample
+			chunks, s.stopAtSample = append(chunks, c), true // s.sample ends it
 			continue
 		}
 		chunks = append(chunks, pieces...)
@@ -159,12 +158,12 @@ func (s *Split) limit(by Format, most int64) {
 	s.chunks = chunks
 }
 
-// sampler is the Collector of a sampling map: of each split it keeps keys such
-// that every one had the same chance.
+// sampler is the Collector of a sampling map. It keeps a random sample of each split's
+// keys, with equal chances.
 type sampler struct {
 	random *rand.Rand
 	keys   [][]byte
-	first  int   // of this split's in keys
+	first  int   // index in keys of this split's first
 	seen   int64 // keys of this split
 	memory int
 	err    error

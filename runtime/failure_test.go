@@ -15,7 +15,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What goes wrong in an attempt is told, and fatal only where it would again.
+// TestFailures checks the errors of failed attempts. Only errors that would recur are
+// fatal.
 func TestFailures(t *testing.T) {
 	boom := func(f MapFunc) Job { return Job{Maps: []MapFunc{f}, Reduce: wordCount().Reduce} }
 	cases := map[string]struct {
@@ -86,7 +87,7 @@ func TestFailures(t *testing.T) {
 			_ = b.fs.SetFaults("")
 			for _, want := range c.want {
 				if !strings.Contains(r.Error, want) {
-					t.Errorf("error %q does not say %q", r.Error, want)
+					t.Errorf("error %q lacks %q", r.Error, want)
 				}
 			}
 			if r.Error == "" || r.Fatal != c.fatal {
@@ -100,8 +101,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A failed reduce leaves nothing, a damaged segment is reported as lost, and
-// after a fence the next attempt commits.
+// TestReduceFailures checks that a failed reduce leaves no output, that a damaged segment
+// is reported as lost, and that the next attempt commits after a fence.
 func TestReduceFailures(t *testing.T) {
 	plan := linesPlan()
 	plan.Reduces, plan.Properties = 1, nil
@@ -117,7 +118,7 @@ func TestReduceFailures(t *testing.T) {
 	data[whole.Offset+whole.Length/2] ^= 1
 	must(0, os.WriteFile(file, data, 0o666))
 	reduce := b.jobs[0].Reduce
-	b.jobs[0].Reduce = func(_ *Task, in Records) error { // ignores why its input ended
+	b.jobs[0].Reduce = func(_ *Task, in Records) error { // ignores the input's error
 		for in.Next() {
 		}
 		panic("too few records")
@@ -136,14 +137,14 @@ func TestReduceFailures(t *testing.T) {
 	}
 	must(0, b.fs.SetFaults("renamedir /data/** times=1"))
 	if r := b.try(wire.Reduce, 0, runs); r.Error == "" {
-		t.Error("a commit that failed was reported as done")
+		t.Error("a failed commit was reported as committed")
 	}
 	subject := testAttempt(wire.Reduce, 0, b.tries)
 	if r := b.must(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); r.Committed {
 		t.Error("the fence found a commit")
 	}
 	must(0, b.fs.SetFaults("renamedir /data/** times=1 done"))
-	b.must(wire.Reduce, 0, runs) // done, reported as failed, and found to be done
+	b.must(wire.Reduce, 0, runs) // committed although its rename reported an error
 	subject = testAttempt(wire.Reduce, 0, b.tries)
 	if r := b.must(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); !r.Committed || r.Counters.Get(wire.TaskCounters, "REDUCE_OUTPUT_RECORDS") != 7 {
 		t.Errorf("the fence found no commit: %+v", r)

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	// ErrOutputExists reports a job whose output directory is there already, or is another job's.
+	// ErrOutputExists reports an output directory that exists or belongs to another job.
 	ErrOutputExists = errors.New("output exists")
 	// ErrInput reports input that is missing, unreadable or of the wrong kind.
 	ErrInput = errors.New("bad input")
@@ -18,18 +18,18 @@ var (
 	ErrRecordTooLarge = errors.New("record too large")
 	// ErrTruncated reports an input file that ends too early.
 	ErrTruncated = errors.New("file is truncated")
-	// ErrChanged reports an input or side file that is not what the job's setup found.
+	// ErrChanged reports an input or side file that changed since the job's setup.
 	ErrChanged = errors.New("file has changed since the job started")
-	// ErrNotDeterministic reports a program that built another job than the submitted one.
+	// ErrNotDeterministic reports a program that built a job other than the submitted one.
 	ErrNotDeterministic = errors.New("job is not deterministic")
-	// ErrCorrupt reports a file of ours whose content is damaged.
+	// ErrCorrupt reports a damaged file of Quern's.
 	ErrCorrupt = errors.New("file is corrupt")
 	// ErrPanic reports that the job's own code panicked.
 	ErrPanic = errors.New("panic")
 )
 
-// Fatal marks an error that another attempt would meet alike, so that the job
-// fails at once. nil stays nil.
+// Fatal marks an error that would fail every attempt, so that the job fails at once. nil
+// stays nil.
 func Fatal(err error) error {
 	if err == nil {
 		return nil
@@ -58,7 +58,7 @@ func protect(f func() error) (err error) {
 
 const maxStack = 16 << 10
 
-// panicStack is the stack from the panic up to protect.
+// panicStack returns the stack from the panic up to protect.
 func panicStack() string {
 	stack := string(debug.Stack())
 	if _, below, ok := strings.Cut(stack, "\npanic("); ok {

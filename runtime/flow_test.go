@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestFlowInput: a job reads all files of the job before it, and no others; one that
-// is missing is named, be it the last.
+// TestFlowInput checks that a job reads all files of the previous job, and no others, and
+// that the error for a missing one names it.
 func TestFlowInput(t *testing.T) {
 	const tmp = testStaging + "/tmp/0/"
 	id := wire.JobID{Start: 1, N: 8}
@@ -50,7 +50,7 @@ func TestFlowInput(t *testing.T) {
 			case c.want == "" && (err != nil || len(splits) != c.splits):
 				t.Errorf("%d splits, want %d, error %v", len(splits), c.splits, err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("error %v, want one that names %s", err, c.want)
+				t.Errorf("error %v, want the name %s", err, c.want)
 			case c.want != "" && name != "not known many" && !isFatal(err):
 				t.Errorf("error %v is not fatal", err)
 			}

@@ -8,45 +8,44 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// formatBinary is the format of what one job of a flow writes for another.
+// formatBinary is the format of data between jobs of a flow.
 const formatBinary = "binary"
 
-// formats are the built-in input formats, by the names in descriptions of jobs. Package
-// mapreduce gives their records. Any other name is of the author's own, and its files are
-// taken as they are.
+// formats are the built-in input formats by name. Package mapreduce yields their records.
+// Any other name is the author's own format; its files are not decompressed.
 var formats = map[string]Format{
-	"lines":      sized{unpacks: true, places: sampledPlaces},
-	"keyvalues":  sized{unpacks: true, places: sampledPlaces},
-	"records":    fixed{sized{unpacks: true, places: sampledPlaces}},
-	"files":      sized{unpacks: true, whole: true},
-	formatBinary: sized{unit: binaryUnit, places: sampledPlaces},
+	"lines":      sized{decompresses: true, samplePlaces: sampledPlaces},
+	"keyvalues":  sized{decompresses: true, samplePlaces: sampledPlaces},
+	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
+	"files":      sized{decompresses: true, whole: true},
+	formatBinary: sized{unit: binaryUnit, samplePlaces: sampledPlaces},
 }
 
-// Format is how the files of an input are taken and cut into splits. Records are typed,
-// so that the job's code reads them: by an iterator of [Split] or from the bytes.
+// Format checks the files of an input and cuts them into splits. Reading records is up to
+// the job's code, which knows their type.
 type Format interface {
-	// Check refuses a description, at the client.
+	// Check checks an input's description, at the client.
 	Check(in *wire.InputPlan, recordMax int) error
-	// CheckFile refuses a file, at the client if the format is built in, and in setup.
+	// CheckFile checks a file, in setup, and at the client if the format is built in.
 	CheckFile(file dfs.Info) error
-	// Splits gives the pieces of files that each map reads, one after the other.
+	// Splits returns the chunks of each split, in reading order.
 	Splits(in *wire.InputPlan, files []File) ([][]Chunk, error)
-	// Sample gives the pieces of a chunk that have about so many bytes of records, for the
-	// cuts of a total order. Of nil, the chunk is read from its beginning until there are enough.
+	// Sample returns pieces of a chunk with about most bytes of records, for the cuts of a
+	// total order. nil means: read the chunk from its beginning.
 	Sample(in *wire.InputPlan, c Chunk, most int64) []Chunk
 }
 
-// BuiltIn says whether a format's name is taken.
+// BuiltIn says whether a built-in format has this name.
 func BuiltIn(name string) bool { return formats[name] != nil }
 
 func formatOf(in *wire.InputPlan) Format {
 	if f := formats[in.Format]; f != nil {
 		return f
 	}
-	return sized{places: 1}
+	return sized{samplePlaces: 1}
 }
 
-// format is the format of an input: what the job's code brings, else what its name says.
+// format returns an input's format: from the job's code, else by its name.
 func (j *Job) format(input int, in *wire.InputPlan) Format {
 	if own := j.Formats[input]; own != nil {
 		return own
@@ -54,11 +53,11 @@ func (j *Job) format(input int, in *wire.InputPlan) Format {
 	return formatOf(in)
 }
 
-// File is one of the files that the paths of an input stand for.
+// File is one of the files of an input.
 type File struct {
 	Path      string // URL
 	Size      int64
-	SplitSize int64 // bytes that one map should read, by the file's blocks and the properties that bound them
+	SplitSize int64 // bytes that one map should read, from the file's block size and the split properties
 
 	info dfs.Info
 	open func(Chunk) (ReadAtCloser, error)
@@ -70,7 +69,7 @@ type ReadAtCloser interface {
 	io.Closer
 }
 
-// Open opens the file, as for the metadata by which it is cut.
+// Open opens the file, for instance to read metadata for cutting it.
 func (f *File) Open() (ReadAtCloser, error) { return f.open(f.piece(0, f.Size)) }
 
 func (f *File) piece(offset, length int64) Chunk {
@@ -79,16 +78,16 @@ func (f *File) piece(offset, length int64) Chunk {
 
 // sized is a Format that cuts files by size.
 type sized struct {
-	unpacks bool  // files are unpacked by their names
-	whole   bool  // files are not cut, and an empty one is a record
-	unit    int64 // cuts are at multiples of it
-	places  int64 // of a chunk, from which a sample is taken
+	decompresses bool  // compressed files are decompressed, by their names
+	whole        bool  // files are not cut, and an empty one is a record
+	unit         int64 // cuts are at multiples of it
+	samplePlaces int64 // pieces of a chunk in a sample
 }
 
 func (sized) Check(*wire.InputPlan, int) error { return nil }
 
 func (f sized) CheckFile(file dfs.Info) error {
-	if !f.unpacks {
+	if !f.decompresses {
 		return nil
 	}
 	return checkPacking(file, f.whole)
@@ -96,14 +95,14 @@ func (f sized) CheckFile(file dfs.Info) error {
 
 func (f sized) unitOf(in *wire.InputPlan) int64 { return max(f.unit, int64(in.RecordSize), 1) }
 
-// uncut says whether a file is one chunk whatever its size.
+// uncut says whether a file is always one chunk.
 func (f sized) uncut(name string) bool { return f.whole || f.packed(name) }
 
-func (f sized) packed(name string) bool { return f.unpacks && compressed(name) != "" }
+func (f sized) packed(name string) bool { return f.decompresses && compressed(name) != "" }
 
-// Splits cuts files in their order. Files are packed into one split up to the split
-// size; a piece of a longer file is a split alone, and so is a compressed file, whose
-// size says little of its content.
+// Splits cuts files in their order. It packs small files into one split, up to the split
+// size. A piece of a longer file is a split alone. So is a compressed file, because its
+// size says little about its content.
 func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {
 	var packed []Chunk
 	var weight int64
@@ -151,13 +150,13 @@ func (f sized) cut(file *File, size int64) (chunks []Chunk) {
 	return append(chunks, file.piece(file.Size-left, left))
 }
 
-// Sample takes several places of a long chunk: of sorted input the beginning alone would
-// tell little.
+// Sample takes pieces from all over a long chunk, because the beginning of sorted input is
+// no fair sample.
 func (f sized) Sample(in *wire.InputPlan, c Chunk, most int64) []Chunk {
 	if f.uncut(c.Path) {
 		return nil
 	}
-	n, unit := f.places, f.unitOf(in)
+	n, unit := f.samplePlaces, f.unitOf(in)
 	length := (most + n*unit - 1) / (n * unit) * unit
 	if c.Length <= n*length {
 		return []Chunk{c}
@@ -171,7 +170,7 @@ func (f sized) Sample(in *wire.InputPlan, c Chunk, most int64) []Chunk {
 	return pieces
 }
 
-// fixed has records of one size.
+// fixed is the Format of fixed-size records.
 type fixed struct{ sized }
 
 func (fixed) Check(in *wire.InputPlan, recordMax int) error {
@@ -181,8 +180,8 @@ func (fixed) Check(in *wire.InputPlan, recordMax int) error {
 	return nil
 }
 
-// Cut is a Format of the author's own that cuts files itself: of each split it gives the
-// pieces, with path, offset and length.
+// Cut is an author's own Format that cuts files itself. It returns the chunks of each
+// split, with path, offset and length.
 type Cut func(files []File) ([][]Chunk, error)
 
 func (Cut) Check(*wire.InputPlan, int) error { return nil }
@@ -191,7 +190,7 @@ func (Cut) CheckFile(dfs.Info) error { return nil }
 
 func (Cut) Sample(*wire.InputPlan, Chunk, int64) []Chunk { return nil }
 
-// Splits calls the author's function and checks what it gives.
+// Splits calls the author's function and checks its result.
 func (cut Cut) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {
 	err = protect(func() error {
 		splits, err = cut(files)

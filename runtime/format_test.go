@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestCut: splits of an author's own are pieces of the input's files, or refused.
+// TestCut checks that an author's own splits are pieces of the input's files, or refused.
 func TestCut(t *testing.T) {
 	f := mem.New(1 << 20)
 	put(f, "mem://t/in/a", []byte("12345"))
@@ -70,7 +70,7 @@ func TestCut(t *testing.T) {
 		t.Errorf("a panic: %v", err)
 	}
 
-	// A sample ends with the record in which it has enough bytes; a whole split does not.
+	// A sample ends with the record that reaches its size; a whole split does not.
 	for most, want := range map[int64]int{4: 4, 8: 5, math.MaxInt64: 5} {
 		s := newSplit(t.Context(), f, splitEntry{Chunks: []Chunk{{Path: "mem://t/in/a", Length: 5, Size: 5}}}, in, bounds(1), new(pulse))
 		if most < math.MaxInt64 {

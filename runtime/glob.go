@@ -10,16 +10,16 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// Patterns are Hadoop's, as its FileSystem.globStatus takes them: * and ? match within
-// one name, [abc], [a-c], [!a] and [^a] one character, {a,b} either, and \ takes the
-// meaning of the next character away. A pattern to which Hadoop gives another meaning
-// than it documents is refused. Of {a|b}, which is not Hadoop's, one alone may match.
+// Patterns are those of Hadoop's FileSystem.globStatus. * and ? match within one name;
+// [abc], [a-c], [!a] and [^a] match one character; {a,b} matches either; \ escapes the next
+// character. A pattern that Hadoop treats differently from its documentation is refused. In
+// {a|b}, which is not Hadoop's, only one alternative may match.
 
-// maxAlternatives bounds what the braces of one path may multiply to.
+// maxAlternatives bounds the alternatives from all braces of a path.
 const maxAlternatives = 4096
 
-// special are the characters that make a path a pattern, those of wild by more than
-// taking a meaning away.
+// special has the characters that make a path a pattern; wild has those that can match
+// several names.
 const (
 	special = wild + `\`
 	wild    = `*?[{`
@@ -27,24 +27,23 @@ const (
 
 func hasGlob(name string) bool { return strings.ContainsAny(name, special) }
 
-// hidden says whether a file is left out of directories and patterns.
+// hidden says whether directory listings and patterns skip a file.
 func hidden(name string) bool {
 	base := dfs.Base(name)
 	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
-// expand gives what match finds for each way to write out those braces of a pattern
-// that hold slashes or bars, in order. As in Hadoop, what two alternatives with slashes
-// match is found twice.
+// expand expands the braces with slashes or bars, and calls match for each alternative, in
+// order. As in Hadoop, a file that two alternatives with slashes match is found twice.
 func expand(pattern string, match func(pattern string) ([]dfs.Info, error)) ([]dfs.Info, error) {
 	e := &expansion{pattern: pattern, match: match}
 	return e.of(pattern)
 }
 
 type expansion struct {
-	pattern string // the whole
+	pattern string // before expansion
 	match   func(pattern string) ([]dfs.Info, error)
-	matched int // how often
+	matched int // calls of match
 }
 
 func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
@@ -75,7 +74,7 @@ func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
 			return nil, err
 		}
 		if either && len(found) > 0 && len(more) > 0 {
-			return nil, e.wrong("both %s and %s are there, and only one may be", found[0].Name, more[0].Name)
+			return nil, e.wrong("both %s and %s exist, but only one may be there", found[0].Name, more[0].Name)
 		}
 		for _, info := range more {
 			if slash || !seen[info.Name] {
@@ -92,8 +91,8 @@ func (e *expansion) wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: pattern %q: %s", ErrInput, e.pattern, fmt.Sprintf(format, args...))
 }
 
-// braces finds the first outer { of a pattern that holds a slash or bar, its } and the
-// commas and bars between that belong to them; -1 where there is none.
+// braces finds a pattern's first outer { that contains a slash or bar, its }, and the
+// commas and bars between its alternatives. It returns -1 if there is none.
 func braces(pattern string) (open, close int, between []int) {
 	open, depth, class, found := -1, 0, false, false
 	for i := 0; i < len(pattern); i++ {
@@ -126,7 +125,7 @@ func braces(pattern string) (open, close int, between []int) {
 	return open, -1, nil
 }
 
-// glob lists what a pattern matches whose braces hold no slashes.
+// glob lists the matches of a pattern without slashes in braces.
 func glob(f dfs.FS, pattern string) ([]dfs.Info, error) {
 	scheme, rest, _ := strings.Cut(pattern, "://")
 	authority, p, _ := strings.Cut(rest, "/")
@@ -166,7 +165,7 @@ func isWild(pattern string) bool {
 	return false
 }
 
-// finder makes the function that finds in a directory what an element of a pattern matches.
+// finder returns a function that finds the matches of a pattern's element in a directory.
 func finder(f dfs.FS, element string, last bool) (func(dir string) ([]dfs.Info, error), error) {
 	if !isWild(element) {
 		name, err := unescape(element)
@@ -190,7 +189,7 @@ func finder(f dfs.FS, element string, last bool) (func(dir string) ([]dfs.Info, 
 
 var errBackslash = errors.New(`a \ at the end`)
 
-// unescape takes the backslashes out of an element that is no pattern else.
+// unescape removes the backslashes from an element without wild characters.
 func unescape(element string) (string, error) {
 	var name strings.Builder
 	for i := 0; i < len(element); i++ {
@@ -204,7 +203,7 @@ func unescape(element string) (string, error) {
 	return name.String(), nil
 }
 
-// translate makes a regular expression of an element of a pattern.
+// translate converts an element of a pattern to a regular expression.
 func translate(element string) (*regexp.Regexp, error) {
 	t := translation{rest: element}
 	for t.rest != "" {
@@ -215,22 +214,22 @@ func translate(element string) (*regexp.Regexp, error) {
 	if t.depth > 0 {
 		return nil, errors.New("{ without }")
 	}
-	return regexp.Compile(`(?s)\A(?:` + t.made.String() + `)\z`)
+	return regexp.Compile(`(?s)\A(?:` + t.re.String() + `)\z`)
 }
 
 type translation struct {
-	made  strings.Builder
+	re    strings.Builder
 	rest  string // of the element
 	depth int    // of braces
 }
 
-// put makes text of the next bytes.
+// put appends text in place of the next bytes.
 func (t *translation) put(bytes int, text string) {
-	t.made.WriteString(text)
+	t.re.WriteString(text)
 	t.rest = t.rest[bytes:]
 }
 
-// next translates a class or a character.
+// next translates one class or character.
 func (t *translation) next() error {
 	switch c := t.rest[0]; {
 	case c == '\\':
@@ -255,7 +254,7 @@ func (t *translation) next() error {
 	return nil
 }
 
-// escaped translates a \ with the character whose meaning it takes away.
+// escaped translates a \ and the character after it.
 func (t *translation) escaped() error {
 	if len(t.rest) == 1 {
 		return errBackslash
@@ -267,7 +266,7 @@ func (t *translation) escaped() error {
 	return nil
 }
 
-// class translates [ to ]; a ] that comes first is one of the class.
+// class translates [ to ]; a leading ] is a member of the class.
 func (t *translation) class() error {
 	t.put(1, "[")
 	if strings.HasPrefix(t.rest, "!") || strings.HasPrefix(t.rest, "^") {
@@ -293,7 +292,7 @@ func (t *translation) class() error {
 	return errors.New("[ without ]")
 }
 
-// quoted makes a byte stand for itself, in a class too.
+// quoted escapes a byte for a regular expression, inside a class too.
 func quoted(c string) string {
 	if c == "-" {
 		return `\-`

@@ -10,7 +10,8 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 )
 
-// TestGlobs compares with what Hadoop finds, as make compat records it in testdata/globs.txt.
+// TestGlobs compares with Hadoop's results, which make compat records in
+// testdata/globs.txt.
 func TestGlobs(t *testing.T) {
 	f := mem.New(1 << 20)
 	cases := 0
@@ -57,13 +58,14 @@ func TestGlobs(t *testing.T) {
 	}
 }
 
-// TestGlobAmbiguous: what is a file's name, and a pattern that matches others, is refused.
+// TestGlobAmbiguous checks that a file's name that also matches other files as a pattern is
+// refused.
 func TestGlobAmbiguous(t *testing.T) {
 	f := mem.New(1 << 20)
 	put(f, "mem://t/a[1]", []byte("x\n"))
 	found, err := matches(f, "mem://t/a[1]")
 	if err != nil || len(found) != 1 || found[0].Name != "mem://t/a[1]" {
-		t.Errorf("a name that matches nothing else: %v, %v", found, err)
+		t.Errorf("a name that as a pattern matches only itself: %v, %v", found, err)
 	}
 	put(f, "mem://t/a1", []byte("y\n"))
 	if _, err := matches(f, "mem://t/a[1]"); err == nil || !isFatal(inputError(err)) || strings.Count(err.Error(), "mem://t/a[1]") != 1 {
@@ -74,7 +76,7 @@ func TestGlobAmbiguous(t *testing.T) {
 	}
 }
 
-// TestGlobBytes: names need not be text.
+// TestGlobBytes checks names that are not UTF-8.
 func TestGlobBytes(t *testing.T) {
 	f := mem.New(1 << 20)
 	put(f, "mem://t/caf\xe9/\xff1", []byte("x\n"))

@@ -7,15 +7,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestGolden pins the bytes of what attempts leave for other attempts, which may be of
-// another build of a job tracker or task tracker.
+// TestGolden pins the bytes of files that attempts write for attempts of other builds.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/golden/staged.txt", map[string]golden.Record{
 		"manifest": {Value: new(manifest), Form: golden.Msgpack, Encode: wire.Marshal, Decode: wire.Unmarshal},
 		"cuts":     {Value: new(cutsFile), Form: golden.Msgpack, Encode: sealed, Decode: unsealed},
 		"splits": {
 			Value: new(splitEntry), Form: golden.ByPlaces,
-			Adjust: func(e any) { e.(*splitEntry).Near = 1 }, // of one node
+			Adjust: func(e any) { e.(*splitEntry).Near = 1 }, // there is one node
 			Encode: func(e any) ([]byte, error) {
 				data, _ := encodeSplits([]splitEntry{*e.(*splitEntry)})
 				return data, nil

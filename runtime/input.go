@@ -13,14 +13,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// missing says whether an error means that nothing has the name, be it that an
-// element of its path is a file or longer than names can be.
+// missing says whether an error means that the name does not exist. This includes names
+// that cannot exist: too long, or below a file.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
-// inputFiles lists the files of a job's input, in the order of its paths, those
-// of a directory or pattern by name.
+// inputFiles lists the files of a job's input, in the order of its paths; those of a
+// directory or pattern by name.
 func inputFiles(f dfs.FS, in *wire.InputPlan, by Format, s settings) ([]dfs.Info, error) {
 	var files []dfs.Info
 	for _, p := range in.Paths {
@@ -36,7 +36,7 @@ func inputFiles(f dfs.FS, in *wire.InputPlan, by Format, s settings) ([]dfs.Info
 	return files, nil
 }
 
-// inputError makes an error of input that another attempt would meet fatal.
+// inputError marks input errors as fatal if every attempt would fail.
 func inputError(err error) error {
 	if missing(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR) ||
 		errors.Is(err, syscall.ELOOP) || errors.Is(err, ErrInput) || errors.Is(err, dfs.ErrChanged) || errors.Is(err, dfs.ErrUnknownScheme) {
@@ -45,8 +45,8 @@ func inputError(err error) error {
 	return fmt.Errorf("input: %w", err)
 }
 
-// changedError is the error of a file that differs in size or modification time from what
-// the job's setup found. A local one may be another machine's.
+// changedError reports a file with another size or modification time than at the job's
+// setup. A local file may differ between machines.
 func changedError(url string) error {
 	err := fmt.Errorf("%s: %w", url, ErrChanged)
 	if strings.HasPrefix(url, "file://") {
@@ -71,15 +71,15 @@ func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
 	return files, nil
 }
 
-// matches is what a path names or, as a pattern, matches, by name. A path that is a
-// file's name as it stands and matches others as a pattern is refused.
+// matches returns the files of a path or pattern, by name. It refuses a path that is a
+// file's name and also, as a pattern, matches others.
 func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 	info, err := f.Stat(name)
 	if !hasGlob(name) {
 		return []dfs.Info{info}, err
 	}
-	there := err == nil
-	full := !isWild(name) // and so means one file, hidden or not
+	exists := err == nil
+	full := !isWild(name) // it means one file, hidden or not
 	matched, err := expand(name, func(pattern string) ([]dfs.Info, error) {
 		found, err := glob(f, pattern)
 		if !full {
@@ -88,12 +88,12 @@ func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 		return found, err
 	})
 	switch {
-	case there && (err != nil || len(matched) == 0 || len(matched) == 1 && matched[0].Name == info.Name):
+	case exists && (err != nil || len(matched) == 0 || len(matched) == 1 && matched[0].Name == info.Name):
 		return []dfs.Info{info}, nil
 	case err != nil:
 		return nil, err
-	case there:
-		return nil, fmt.Errorf(`%w: %s is there, and as a pattern matches %d names; write \ before each of its special characters to mean it, or rename it`, ErrInput, name, len(matched))
+	case exists:
+		return nil, fmt.Errorf(`%w: %s exists, and as a pattern matches %d names; write \ before each of its special characters to read that file, or rename it`, ErrInput, name, len(matched))
 	case len(matched) == 0:
 		return nil, fmt.Errorf("%w: no file matches %s", ErrInput, name)
 	}
@@ -101,8 +101,8 @@ func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 	return matched, nil
 }
 
-// filesOf is a file itself, or a directory's files without the hidden ones. Above are
-// the directories that it is found in, without symbolic links.
+// filesOf returns a file itself, or a directory's files without the hidden ones. above
+// lists the directories that contain it, with symbolic links resolved.
 func filesOf(f dfs.FS, info dfs.Info, recursive bool, above []string) ([]dfs.Info, error) {
 	if !info.Dir {
 		return []dfs.Info{info}, nil
@@ -128,7 +128,7 @@ func filesOf(f dfs.FS, info dfs.Info, recursive bool, above []string) ([]dfs.Inf
 		case !entry.Dir:
 			files = append(files, entry)
 		case !recursive:
-			return nil, fmt.Errorf("%w: %s is a directory within a directory; %s=true reads such ones",
+			return nil, fmt.Errorf("%w: %s is a directory within a directory; to read it too, set %s=true",
 				ErrInput, entry.Name, InputRecursive)
 		default:
 			more, err := filesOf(f, entry, true, above)
@@ -141,18 +141,18 @@ func filesOf(f dfs.FS, info dfs.Info, recursive bool, above []string) ([]dfs.Inf
 	return files, nil
 }
 
-// partFiles lists the main output of an earlier job of the flow: a file of each of
-// its tasks that commit. That one is missing must not go unseen.
+// partFiles lists the main output of an earlier job of the flow: one file per committing
+// task. A missing file is an error.
 func partFiles(f dfs.FS, sub *wire.Submission, index int, job wire.JobID) ([]dfs.Info, error) {
 	dir := OutputOf(sub, index)
 	infos, err := f.List(dir)
 	if err != nil {
 		return nil, inputError(err)
 	}
-	there := make(map[string]dfs.Info, len(infos))
+	written := make(map[string]dfs.Info, len(infos))
 	for _, info := range infos {
 		if !info.Dir {
-			there[dfs.Base(info.Name)] = info
+			written[dfs.Base(info.Name)] = info
 		}
 	}
 	kind, n := wire.Reduce, sub.Plan.Jobs[index].Reduces
@@ -164,7 +164,7 @@ func partFiles(f dfs.FS, sub *wire.Submission, index int, job wire.JobID) ([]dfs
 	}
 	files := make([]dfs.Info, n)
 	for i := range files {
-		info, ok := there[outputName(mainOutput, kind, i)]
+		info, ok := written[outputName(mainOutput, kind, i)]
 		if !ok {
 			return nil, Fatal(fmt.Errorf("input: %s, which job %s has written: %w",
 				dfs.Join(dir, outputName(mainOutput, kind, i)), sub.Plan.Jobs[index].Name, fs.ErrNotExist))
@@ -174,8 +174,7 @@ func partFiles(f dfs.FS, sub *wire.Submission, index int, job wire.JobID) ([]dfs
 	return files, nil
 }
 
-// OutputOf is the URL of the directory that a submission's job of this index
-// writes.
+// OutputOf returns the URL of the output directory of a submission's job.
 func OutputOf(sub *wire.Submission, index int) string {
 	if out := sub.Plan.Jobs[index].Output; out != "" {
 		return out
@@ -183,8 +182,8 @@ func OutputOf(sub *wire.Submission, index int) string {
 	return dfs.Join(sub.Staging, "tmp", fmt.Sprint(index))
 }
 
-// Check finds early what would make the plan's jobs fail: bad property values,
-// missing input, existing output, bad output names.
+// Check finds problems that would fail the plan's jobs: bad property values, missing input,
+// existing output, bad output names.
 func Check(f dfs.FS, plan *wire.Plan) error {
 	for i := range plan.Jobs {
 		job := &plan.Jobs[i]
@@ -228,7 +227,7 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 	switch {
 	case err == nil:
 		if _, err := f.Stat(dfs.Join(job.Output, temporaryName)); err == nil {
-			return Fatal(fmt.Errorf("%w: %s: a job is writing there, or has been cut off; if none runs, remove it", ErrOutputExists, job.Output))
+			return Fatal(fmt.Errorf("%w: %s: a job writes there, or was interrupted; if none runs, remove the directory", ErrOutputExists, job.Output))
 		}
 		return Fatal(fmt.Errorf("%w: %s", ErrOutputExists, job.Output))
 	case errors.Is(err, fs.ErrNotExist):
@@ -237,28 +236,28 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 	return fmt.Errorf("output: %w", err)
 }
 
-// What file systems take: Linux and HDFS names of 255 bytes, Linux paths of 4095, some
-// of which are for the names within an output.
+// Limits of file systems: Linux and HDFS allow names of 255 bytes, Linux paths of 4095. An
+// output's path must leave room for the names within it.
 const (
 	maxName       = 255
 	maxOutputPath = 3500
 )
 
-// checkLength refuses an output that could not be made, or not filled.
+// checkLength refuses an output with a name or path that is too long.
 func checkLength(output string) error {
 	for element := range strings.SplitSeq(output, "/") {
 		if len(element) > maxName {
-			return Fatal(fmt.Errorf("output: in its path, the name %.40s… is too long: it has %d bytes, and %d are the most", element, len(element), maxName))
+			return Fatal(fmt.Errorf("output: the name %.40s… in its path has %d bytes, at most %d are allowed", element, len(element), maxName))
 		}
 	}
 	if len(output) > maxOutputPath {
-		return Fatal(fmt.Errorf("output: the path %.80s… is too long: it has %d bytes, and %d are the most", output, len(output), maxOutputPath))
+		return Fatal(fmt.Errorf("output: the path %.80s… has %d bytes, at most %d are allowed", output, len(output), maxOutputPath))
 	}
 	return nil
 }
 
-// checkReadable opens the first files. Not all: of 10,000 it would take too long,
-// and a map that cannot open one fails the job as fast.
+// checkReadable opens the first files. Opening 10,000 would take too long, and a map that
+// cannot open one fails the job as fast.
 func checkReadable(f dfs.FS, files []dfs.Info) error {
 	for _, info := range files[:min(len(files), 16)] {
 		file, err := f.Open(info.Name)

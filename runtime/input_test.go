@@ -13,14 +13,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLinks: symbolic links are followed, unless that would come to no end or leads nowhere.
+// TestLinks checks that symbolic links are followed, and that loops and dangling links are
+// refused.
 func TestLinks(t *testing.T) {
 	f := dfs.Mux{"file": local.New()}
 	for name, c := range map[string]struct {
-		links   map[string]string // below in, which has a/f, b/g and f
-		flat    bool              // what is in directories within in is not read
+		links   map[string]string // relative to in, which has a/f, b/g and f
+		flat    bool              // do not read directories within in
 		path    string
-		refused string // what the error names, below in
+		refused string // path below in that the error names
 		files   string
 	}{
 		"none":               {nil, false, "", "", "a/f b/g f"},
@@ -64,7 +65,7 @@ func TestLinks(t *testing.T) {
 			}
 			if c.refused != "" {
 				if err == nil || !isFatal(err) || strings.Count(err.Error(), top) != 1 || !strings.Contains(err.Error(), top+"/"+c.refused) {
-					t.Errorf("%v; want %s named once", err, c.refused)
+					t.Errorf("%v; want the path %s once", err, c.refused)
 				}
 				return
 			}
@@ -79,8 +80,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestLongOutputs: an output is refused when its names, or those within and beside it, would
-// be too long for a file system, and the error is short.
+// TestLongOutputs checks that an output is refused with a short error if its names, or
+// those within and beside it, would be too long for a file system.
 func TestLongOutputs(t *testing.T) {
 	for output, refused := range map[string]bool{
 		"file:///" + strings.Repeat("x", maxName):                  false,
@@ -98,7 +99,7 @@ func TestLongOutputs(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", maxName), strings.Repeat("ü", maxName/2), strings.Repeat("日", maxName/3)} {
 		tree := &tree{out: "file:///d/" + name, job: wire.JobID{Start: math.MaxInt64, N: math.MaxInt32}, key: strings.Repeat("K", 26)}
 		for _, suffix := range []string{".new", ".old"} {
-			if base := dfs.Base(tree.beside(suffix)); len(base) > maxName || !utf8.ValidString(base) || !hidden(base) {
+			if base := dfs.Base(tree.sibling(suffix)); len(base) > maxName || !utf8.ValidString(base) || !hidden(base) {
 				t.Errorf("beside %s: %q has %d bytes", name, base, len(base))
 			}
 		}

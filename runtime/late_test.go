@@ -11,17 +11,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Setup attempts that are thought lost begin, go on and die at any time beside the cleanups
-// of their job and after them, and cleanups beside each other: nothing of the job is left,
-// but for empty directories where a setup attempt could not remove its own.
+// TestLateSetups runs setup attempts that are thought lost. They start, continue and die at
+// any time during and after cleanups of their job, which also overlap. No file may remain,
+// at most empty directories of setup attempts.
 func TestLateSetups(t *testing.T) {
-	built, turned := 0, 0
+	built, refused := 0, 0
 	for seed := range uint64(5_000) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		f, healthy := newData(), seed%2 == 0
-		running := []*actor{
-			act(f, false, func(f dfs.FS) error { return setUp(f, 0) }),
-			act(f, false, func(f dfs.FS) error { return setUp(f, 1) }),
+		running := []*process{
+			startProcess(f, false, func(f dfs.FS) error { return setUp(f, 0) }),
+			startProcess(f, false, func(f dfs.FS) error { return setUp(f, 1) }),
 		}
 		cleaned, cleanups := false, 0
 		for at := 0; len(running) > 0 || !cleaned; {
@@ -29,16 +29,16 @@ func TestLateSetups(t *testing.T) {
 				if cleanups++; cleanups > 100 {
 					t.Fatalf("seed %d: no cleanup succeeds, there is %s", seed, state(f, "mem://t/data"))
 				}
-				running = append(running, act(f, true, func(f dfs.FS) error { return newTree(f).cleanup() }))
+				running = append(running, startProcess(f, true, func(f dfs.FS) error { return newTree(f).cleanup() }))
 			}
 			if at >= len(running) || rnd.IntN(8) == 0 {
 				at = rnd.IntN(len(running))
 			}
-			x, fate := running[at], lives
+			x, o := running[at], succeeds
 			if !healthy && rnd.IntN(20) == 0 {
-				fate = fate + 1 + fates(rnd.IntN(4))
+				o = o + 1 + outcome(rnd.IntN(4))
 			}
-			if x.goesOn(fate) {
+			if x.step(o) {
 				continue
 			}
 			running = append(running[:at], running[at+1:]...)
@@ -48,7 +48,7 @@ func TestLateSetups(t *testing.T) {
 			case x.err == nil:
 				built++
 			case strings.Contains(x.err.Error(), "was stopped"):
-				turned++
+				refused++
 			}
 		}
 		left := state(f, "mem://t/data")
@@ -56,26 +56,27 @@ func TestLateSetups(t *testing.T) {
 			t.Fatalf("seed %d: left %s", seed, left)
 		}
 	}
-	if built < 500 || turned < 500 {
-		t.Errorf("%d setups have built the output, %d have been turned back", built, turned)
+	if built < 500 || refused < 500 {
+		t.Errorf("%d setups built the output, %d were refused", built, refused)
 	}
 }
 
-// Cleanups beside each other remove, of a job whose commit has failed, its files and no others'.
+// TestLateCleanups checks that overlapping cleanups remove the files of a failed commit,
+// and no others.
 func TestLateCleanups(t *testing.T) {
 	for seed := range uint64(2_000) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		f := newData()
-		commitsHalf(t, f)
-		var running []*actor
+		commitHalf(t, f)
+		var running []*process
 		for range 2 {
-			running = append(running, act(f, true, func(f dfs.FS) error { return newTree(f).cleanup() }))
+			running = append(running, startProcess(f, true, func(f dfs.FS) error { return newTree(f).cleanup() }))
 		}
 		for at := 0; len(running) > 0; {
 			if at >= len(running) || rnd.IntN(8) == 0 {
 				at = rnd.IntN(len(running))
 			}
-			if !running[at].goesOn(lives) {
+			if !running[at].step(succeeds) {
 				running = append(running[:at], running[at+1:]...)
 			}
 		}
@@ -88,8 +89,8 @@ func TestLateCleanups(t *testing.T) {
 	}
 }
 
-// Once a job is cleaned up, it can be cleaned up again, by any worker, and not be set up,
-// neither by one that has read the submission before nor by another.
+// TestStopped checks that a cleaned job can be cleaned up again, by any worker. It must not
+// be set up, even by a worker that has read the submission before.
 func TestStopped(t *testing.T) {
 	b := newBench(t, linesPlan(), wordCount())
 	b.must(wire.Setup, 0, nil)
@@ -107,35 +108,35 @@ func TestStopped(t *testing.T) {
 
 func setUp(f dfs.FS, n int) error {
 	tr := newTree(f)
-	if state, err := tr.claimed(); state != unclaimed {
+	if state, err := tr.checkOwner(); state != unclaimed {
 		return err
 	}
 	return tr.build(testAttempt(wire.Setup, 0, n))
 }
 
-// actor is code that waits before each of its calls to the file system.
-type actor struct {
-	cleans bool
-	next   func() (struct{}, bool)
-	fate   fates
-	err    error // once it is over
+// process is simulated code that stops before each of its calls to the file system.
+type process struct {
+	cleans  bool
+	next    func() (struct{}, bool)
+	outcome outcome
+	err     error // after its end
 }
 
-// fates are what becomes of a call, and of who makes it.
-type fates int
+// outcome is the outcome of a call and of the process that makes it.
+type outcome int
 
 const (
-	lives  fates = iota
-	fails        // the call
-	seems        // to fail, and does not
-	dies         // before the call
-	spooks       // the call is made all the same
+	succeeds   outcome = iota
+	fails              // the call has no effect
+	failsAfter         // the call has an effect
+	diesBefore         // before the call
+	diesAfter          // after the call
 )
 
 var errDied = errors.New("died")
 
-func act(f dfs.FS, cleans bool, code func(dfs.FS) error) *actor {
-	x := &actor{cleans: cleans}
+func startProcess(f dfs.FS, cleans bool, code func(dfs.FS) error) *process {
+	x := &process{cleans: cleans}
 	x.next, _ = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
 			switch died := recover(); died {
@@ -146,80 +147,80 @@ func act(f dfs.FS, cleans bool, code func(dfs.FS) error) *actor {
 				panic(died)
 			}
 		}()
-		x.err = code(&turns{FS: f, take: func(call func() error) error {
+		x.err = code(&steppedFS{FS: f, take: func(call func() error) error {
 			yield(struct{}{})
-			return x.fate.befall(call)
+			return x.outcome.apply(call)
 		}})
 	})
 	x.next()
 	return x
 }
 
-// goesOn has the call that is waited for meet its fate. It says whether there is another.
-func (x *actor) goesOn(fate fates) bool {
-	x.fate = fate
+// step gives the pending call this outcome. It says whether another call follows.
+func (x *process) step(o outcome) bool {
+	x.outcome = o
 	_, more := x.next()
 	return more
 }
 
-func (x fates) befall(call func() error) error {
-	if x == fails || x == dies {
+func (x outcome) apply(call func() error) error {
+	if x == fails || x == diesBefore {
 		call = func() error { return nil }
 	}
 	err := call()
 	switch x {
-	case lives:
+	case succeeds:
 		return err
-	case fails, seems:
+	case fails, failsAfter:
 		return errors.New("input/output error")
 	}
 	panic(errDied)
 }
 
-// turns is a file system each call to which waits for its turn. Trees are removed piece by
-// piece, as local ones are.
-type turns struct {
+// steppedFS is a file system that delays each call until its turn. It removes trees file by
+// file, like a local file system.
+type steppedFS struct {
 	dfs.FS
 	take func(call func() error) error
 }
 
-func (f *turns) Open(name string) (file dfs.File, err error) {
+func (f *steppedFS) Open(name string) (file dfs.File, err error) {
 	err = f.take(func() (err error) { file, err = f.FS.Open(name); return err })
 	return file, err
 }
 
-func (f *turns) Create(name string) (out dfs.Writer, err error) {
+func (f *steppedFS) Create(name string) (out dfs.Writer, err error) {
 	err = f.take(func() (err error) { out, err = f.FS.Create(name); return err })
 	return out, err
 }
 
-func (f *turns) Stat(name string) (info dfs.Info, err error) {
+func (f *steppedFS) Stat(name string) (info dfs.Info, err error) {
 	err = f.take(func() (err error) { info, err = f.FS.Stat(name); return err })
 	return info, err
 }
 
-func (f *turns) List(name string) (infos []dfs.Info, err error) {
+func (f *steppedFS) List(name string) (infos []dfs.Info, err error) {
 	err = f.take(func() (err error) { infos, err = f.FS.List(name); return err })
 	return infos, err
 }
 
-func (f *turns) Mkdir(name string) error {
+func (f *steppedFS) Mkdir(name string) error {
 	return f.take(func() error { return f.FS.Mkdir(name) })
 }
 
-func (f *turns) RenameDir(from, to string) error {
+func (f *steppedFS) RenameDir(from, to string) error {
 	return f.take(func() error { return f.FS.RenameDir(from, to) })
 }
 
-func (f *turns) RenameFile(from, to string) error {
+func (f *steppedFS) RenameFile(from, to string) error {
 	return f.take(func() error { return f.FS.RenameFile(from, to) })
 }
 
-func (f *turns) Remove(name string) error {
+func (f *steppedFS) Remove(name string) error {
 	return f.take(func() error { return f.FS.Remove(name) })
 }
 
-func (f *turns) RemoveAll(name string) error {
+func (f *steppedFS) RemoveAll(name string) error {
 	err := f.Remove(name)
 	if err == nil || missing(err) {
 		return nil

@@ -6,17 +6,17 @@ import (
 	"unsafe"
 )
 
-// byteOrderMark begins some texts in UTF-8. It belongs to no line, as in Hadoop.
+// byteOrderMark begins some texts in UTF-8. As in Hadoop, it is not part of a line.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// Lines gives the lines without their ends: LF, or CR LF. A CR elsewhere and any
-// other byte is data, but for a byte order mark at a file's start. A line is a
-// substring of a block that is never written again, so it may be kept; a small one
-// kept keeps its block of 256 KiB.
+// Lines yields the lines without their ends: LF, or CR LF. A CR elsewhere is data, as is
+// any other byte, except for a byte order mark at a file's start. A line is a substring of
+// a block that is never written again, so callers may keep it. A small line that is kept
+// keeps its block of 256 KiB.
 //
-// A split that begins within a file leaves the line there, also one that begins
-// just there, to the split before, which reads on until a line begins behind its
-// end. So every line is read once, whatever the sizes of the splits.
+// A split that begins within a file skips the first line, even one that begins at its
+// offset. The previous split reads that line, because it reads on until a line begins after
+// its end. So every line is read once, for all split sizes.
 func (s *Split) Lines() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s.each(atOffset, func(c Chunk, in *stream, at int64) (bool, error) {
@@ -38,14 +38,14 @@ type lineReader struct {
 	split   *Split
 	chunk   Chunk
 	in      *stream
-	buf     []byte // the block, as far as it is filled
+	buf     []byte // the filled part of the block
 	base    int64  // offset of buf[0] in the file's content
-	next    int    // where in buf the next line begins
-	scanned int    // bytes behind next known to hold no LF
-	end     bool   // nothing follows buf
+	next    int    // start of the next line in buf
+	scanned int    // bytes after next known to hold no LF
+	end     bool   // buf is the last block
 }
 
-// skip goes behind the first LF.
+// skip skips to the byte after the first LF.
 func (l *lineReader) skip() (found bool, err error) {
 	for {
 		if n := bytes.IndexByte(l.buf, '\n'); n >= 0 {
@@ -63,7 +63,7 @@ func (l *lineReader) skip() (found bool, err error) {
 	}
 }
 
-// run gives the lines that begin up to the chunk's end.
+// run yields the lines that begin up to the chunk's end.
 func (l *lineReader) run(yield func(string) bool) (bool, error) {
 	s, most := l.split, l.split.recordMax
 	for l.base+int64(l.next) <= l.in.end {
@@ -87,7 +87,7 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
 		}
 		if n < 0 && len(line) == 0 {
-			l.next = after // of a content that is a mark and nothing else
+			l.next = after // the content is only a byte order mark
 			break          // the content ends with a line's end
 		}
 		if len(line) > most {
@@ -104,7 +104,7 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 	return true, nil
 }
 
-// fill takes a new block, copies the beginning of a line there, and reads on.
+// fill allocates a block, copies the beginning of a line into it, and reads on.
 func (l *lineReader) fill() error {
 	tail := l.buf[l.next:]
 	l.base += int64(l.next)
@@ -114,13 +114,13 @@ func (l *lineReader) fill() error {
 	}
 	at := l.base + int64(len(tail))
 	size := int64(l.split.blockSize)
-	more := max(size/16, 1) // behind the split's end, when slack was not enough
+	more := max(size/16, 1) // past the split's end, if slack was not enough
 	if left := l.in.end - at; left > 0 {
 		slack := size / 256 // for the rest of the last line
 		more = min(left, size-slack) + slack
 	}
 	if at == 0 && compressed(l.chunk.Path) != "" {
-		more = min(8*l.chunk.Size+size/16, size) // so that small files take small blocks
+		more = min(8*l.chunk.Size+size/16, size) // small files get small blocks
 	}
 	block := l.split.block(len(tail) + int(more))
 	copy(block, tail)
@@ -129,12 +129,12 @@ func (l *lineReader) fill() error {
 	return err
 }
 
-// gather puts a line of many blocks together once its end is found, so that it
-// takes twice its size; growing a block would take three times and more.
+// gather joins a line of many blocks after finding its end. So it uses twice the line's
+// size; growing a block would use three times and more.
 func (l *lineReader) gather(tail []byte) error {
 	pieces, size := [][]byte{tail}, len(tail)
 	for found := false; !found && !l.end; {
-		if size > l.split.recordMax+len(byteOrderMark)+1 { // a CR may be its last byte
+		if size > l.split.recordMax+len(byteOrderMark)+1 { // its last byte may be a CR
 			return tooLarge(l.chunk.Path, l.base, l.split.recordMax)
 		}
 		l.scanned = size
@@ -150,7 +150,7 @@ func (l *lineReader) gather(tail []byte) error {
 	return nil
 }
 
-// block gives fresh memory, small pieces out of a common one.
+// block returns new memory, small pieces from a shared block.
 func (s *Split) block(size int) []byte {
 	if size > len(s.slab) {
 		if size > s.blockSize/4 {

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// mapOutputName is a map's segment file in its attempt's directory.
+// mapOutputName is the name of a map's segment file in its attempt's directory.
 const mapOutputName = "output"
 
 func (a *attempt) runMap() error {
@@ -25,7 +25,7 @@ func (a *attempt) runMap() error {
 	a.split.Store(split)
 	code := a.job.Maps[split.Input]
 	if a.plan().Reduces == 0 {
-		err = a.writing(wire.MapOutputRecords, func() error {
+		err = a.writeOutputs(wire.MapOutputRecords, func() error {
 			err := a.runCode(func() error { return code(a.task, split, nil) })
 			a.countInput(split)
 			return cmp.Or(split.err, err)
@@ -37,7 +37,7 @@ func (a *attempt) runMap() error {
 	return err
 }
 
-// collect runs a map whose output is sorted for reduces.
+// collect runs a map with sorted output for reduces.
 func (a *attempt) collect(split *Split, code MapFunc) error {
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
 		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax),
@@ -54,9 +54,9 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 	if err != nil {
 		return err
 	}
-	defer collector.Discard() // what Close has finished stays
+	defer collector.Discard() // keeps the file of a successful Close
 	err = a.runCode(func() error { return code(a.task, split, collector) })
-	// What the code was fed comes first: its own error, or panic, may follow from it.
+	// An input error comes first: the code's own error or panic may follow from it.
 	if err := cmp.Or(split.err, err); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (a *attempt) runReduce() error {
 	a.length.Store(length)
 	a.counters.Add(wire.TaskCounters, wire.ReduceShuffleBytes, length)
 	a.result.Bytes = length
-	return a.writing(wire.ReduceOutputRecords, func() error {
+	return a.writeOutputs(wire.ReduceOutputRecords, func() error {
 		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir,
 			Client: a.worker.opts.Client, Alive: a.task.pulse.beat})
 		if err != nil {

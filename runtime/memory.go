@@ -6,20 +6,18 @@ import (
 	"runtime/metrics"
 )
 
-// governor bounds the garbage of a worker process. Map output is outside the
-// collected heap, so what is collected is small: blocks of input, buffers, and
-// what the job's own code keeps. Go's default would let the heap double whatever
-// its size, yet collect every 4 MiB while it is small, which costs time when
-// blocks of input go by at GB/s. So the heap may grow to baseLimit before it is
-// collected, and in a job that keeps much itself, half as much again as it keeps:
-// a fixed limit would make the collector run all the time there. The relative
-// bound, collectPercent, holds between two adjustments.
+// governor tunes the garbage collector of a worker process. Map output is outside the Go
+// heap, so the heap is small: input blocks, buffers, and the job's own data. Go's default
+// lets any heap double, but collects a small heap every 4 MiB, which is slow when input
+// arrives at GB/s. So the heap may grow to baseLimit before a collection, or to 1.5 times
+// the live data if that is more. Under a fixed limit, a job with much data would collect
+// all the time. Between two adjustments, collectPercent bounds the heap.
 //
-// A limit that the user has set by GOGC or GOMEMLIMIT is left as it is.
+// It does nothing if the user has set GOGC or GOMEMLIMIT.
 type governor struct {
-	live  []metrics.Sample
-	limit int64
-	off   bool
+	live     []metrics.Sample
+	limit    int64
+	disabled bool
 }
 
 const (
@@ -29,17 +27,17 @@ const (
 
 func newGovernor() *governor {
 	g := &governor{live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, limit: baseLimit,
-		off: os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != ""}
-	if !g.off {
+		disabled: os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != ""}
+	if !g.disabled {
 		debug.SetGCPercent(collectPercent)
 		debug.SetMemoryLimit(g.limit)
 	}
 	return g
 }
 
-// adjust follows what the job's code keeps.
+// adjust sets the limit by the size of the live heap.
 func (g *governor) adjust() {
-	if g.off {
+	if g.disabled {
 		return
 	}
 	metrics.Read(g.live)

@@ -10,17 +10,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// meter adds up from where a map's input was read.
+// meter counts the bytes of a map's input by the distance of their source.
 type meter struct {
-	host, rack string // of the tracker
+	host, rack string // of the task tracker
 	nodes      []node // of the split
 
 	mu    sync.Mutex
 	reads wire.Reads
 }
 
-// level is how near an address is. Of one that is none of the split's, as after
-// a block has moved, no more is known than whether it is the tracker's own.
+// level returns the distance of an address. If it is not one of the split's nodes, for
+// instance because a block has moved, only the tracker's own address counts as near.
 func (m *meter) level(addr string) wire.Level {
 	for _, n := range m.nodes {
 		switch {
@@ -39,7 +39,7 @@ func (m *meter) level(addr string) wire.Level {
 	return wire.Remote
 }
 
-// count adds what was read from machines, but for what of it is left out.
+// count adds reads, minus those in left.
 func (m *meter) count(reads, left []dfs.Read) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,8 +71,7 @@ func countReads(c wire.Counters, reads wire.Reads) {
 	}
 }
 
-// meteredFile is a file of a split. It is counted when it is closed, but for what it
-// was told to forget.
+// meteredFile is a file of a split. Close counts its reads, except for the forgotten ones.
 type meteredFile struct {
 	dfs.File
 	meter     *meter
@@ -80,8 +79,7 @@ type meteredFile struct {
 	once      sync.Once
 }
 
-// reads is what the file tells that was read. A file system that does not know is not
-// asked.
+// reads returns the reads so far by machine; nil if the file system does not know them.
 func (f *meteredFile) reads() []dfs.Read {
 	if known, ok := f.File.(dfs.Metered); ok {
 		return known.Reads()
@@ -89,7 +87,7 @@ func (f *meteredFile) reads() []dfs.Read {
 	return nil
 }
 
-// forget leaves what was read until now out of the count.
+// forget excludes all reads so far from the count.
 func (f *meteredFile) forget() { f.forgotten = f.reads() }
 
 func (f *meteredFile) Close() error {

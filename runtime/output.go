@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// mainOutput is the name of the files of the main output: part-r-00000.
+// mainOutput is the base name of the main output's files: part-r-00000.
 const mainOutput = "part"
 
 const outputBuffer = 256 << 10
@@ -21,15 +21,15 @@ type Output struct {
 	name    string // of the file
 	file    *countedFile
 	bin     bool
-	segment *shuffle.Writer // of the binary format, from the first record on: without any the file is empty
+	segment *shuffle.Writer // for the binary format, from the first record on; without records the file is empty
 	pulse   *pulse
-	buf     []byte // of other formats
+	buf     []byte // for other formats
 	records int64
-	open    bool // the file is
+	open    bool // the file is open
 	err     error
 }
 
-// countedFile counts the bytes that are given to a file.
+// countedFile counts the bytes written to a file.
 type countedFile struct {
 	dfs.Writer
 	size int64
@@ -63,7 +63,7 @@ func (o *Output) Write(record []byte) error {
 	return nil
 }
 
-// store writes a record of the binary format.
+// store writes a record in the binary format.
 func (o *Output) store(record []byte) error {
 	if o.segment == nil {
 		o.segment = shuffle.NewWriter(o.file)
@@ -71,7 +71,7 @@ func (o *Output) store(record []byte) error {
 	return o.failed(o.segment.Write(record))
 }
 
-// finish gives the file what it has not got yet.
+// finish writes buffered data and, in the binary format, the index.
 func (o *Output) finish() error {
 	if o.err != nil || o.segment == nil {
 		return o.flush()
@@ -130,7 +130,7 @@ func (o *outputs) open(name string) (*Output, error) {
 	return out, nil
 }
 
-// outputName is the name of a task's file of an output, as Hadoop has it.
+// outputName returns the name of a task's file of an output, as in Hadoop.
 func outputName(output string, k wire.Kind, n int) string {
 	letter := 'r'
 	if k == wire.Map {
@@ -149,7 +149,7 @@ func (o *outputs) sorted() []*Output {
 	return all
 }
 
-// close completes all files, the main one even when nothing was written to it.
+// close completes all files, and the main one even if it is empty.
 func (o *outputs) close() error {
 	if _, err := o.open(""); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (o *outputs) close() error {
 	return nil
 }
 
-// abort gives up what is still open.
+// abort aborts the files that are still open.
 func (o *outputs) abort() error {
 	var errs []error
 	for _, out := range o.sorted() {

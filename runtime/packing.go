@@ -8,11 +8,11 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// packing is how a file's data is packed.
+// packing is a compression or archive format.
 type packing struct {
 	what    string // for errors
-	read    bool   // by this package
-	archive bool   // of several files, which a reader of records could not tell apart
+	read    bool   // this package can decompress it
+	archive bool   // has several files, which a record reader could not separate
 }
 
 const (
@@ -20,7 +20,7 @@ const (
 	zstded  = "zstd data"
 )
 
-// packings has the suffixes of names that say how a file is packed, in lower case.
+// packings has the formats by suffix of a file's name, in lower case.
 var packings = map[string]packing{
 	".gz":  {what: gzipped, read: true},
 	".zst": {what: zstded, read: true},
@@ -52,14 +52,14 @@ var packings = map[string]packing{
 	".zip":  {what: "a zip archive", archive: true},
 }
 
-// packingOf goes by the last suffix of a name, whatever its case.
+// packingOf looks up the last suffix of a name, in any case.
 func packingOf(name string) (p packing, suffix string) {
 	suffix = path.Ext(name)
 	return packings[strings.ToLower(suffix)], suffix
 }
 
-// compressed is how the data of a file is compressed that this package unpacks; "" of
-// any other. Of what jobs have written it is "", by the names.
+// compressed returns the compression format that this package decompresses, "" for none.
+// Output names of jobs have no such suffix.
 func compressed(name string) string {
 	if p, _ := packingOf(name); p.read {
 		return p.what
@@ -67,9 +67,9 @@ func compressed(name string) string {
 	return ""
 }
 
-// checkPacking refuses a file whose packed bytes would be taken for records, and an empty
-// file that is packed by its name, on which Hadoop's maps fail too. Whole files may be
-// archives.
+// checkPacking refuses a file if its compressed bytes would be read as records. It also
+// refuses an empty file with a compressed format's name: Hadoop's maps fail on it too.
+// Archives may be read as whole files.
 func checkPacking(file dfs.Info, whole bool) error {
 	name := file.Name
 	p, suffix := packingOf(name)

@@ -10,15 +10,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestPackings: no packed file is taken for its records; what cannot be unpacked is
-// refused by name before anything is read.
+// TestPackings checks that compressed bytes are never read as records, and that formats
+// without a decompressor are refused by name before reading.
 func TestPackings(t *testing.T) {
 	const (
 		records = "lines keyvalues records"
 		every   = records + " files"
 	)
 	f := mem.New(1 << 20)
-	for name, refused := range map[string]string{ // in which formats
+	for name, refused := range map[string]string{ // to the formats that refuse it
 		"x.bz2": every, "x.lz4": every, "x.snappy": every, "x.deflate": every, "x.xz": every, "x.lzo": every, "x.lzo_deflate": every,
 		"x.br": every, "x.lzma": every, "x.Z": every, "x.zstd": every, "UPPER.BZ2": every, "dir.d/x.bz2": every,
 		"x.zip": records, "x.tar": records, "x.TGZ": records, "x.7z": records,
@@ -29,9 +29,9 @@ func TestPackings(t *testing.T) {
 		content := []byte("a line\n")
 		switch {
 		case strings.HasSuffix(strings.ToLower(name), ".gz"):
-			put(f, url, squeeze(".gz", content))
+			put(f, url, compress(".gz", content))
 		case strings.HasSuffix(strings.ToLower(name), ".zst"):
-			put(f, url, squeeze(".zst", content))
+			put(f, url, compress(".zst", content))
 		default:
 			put(f, url, content)
 		}

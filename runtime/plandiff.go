@@ -8,7 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// comparePlans says where a rebuilt plan differs from the submitted one.
+// comparePlans returns an error that shows where a rebuilt plan differs from the submitted
+// one.
 func comparePlans(submitted, here *wire.Plan) error {
 	field, a, b, differ := difference("", reflect.ValueOf(*submitted), reflect.ValueOf(*here))
 	if !differ {
@@ -17,8 +18,8 @@ func comparePlans(submitted, here *wire.Plan) error {
 	return Fatal(fmt.Errorf("%w: field %s: submitted %s, here %s", ErrNotDeterministic, field, a, b))
 }
 
-// difference finds the first field in which two values of one type differ. An
-// empty slice or map equals a nil one, since encoding does not tell them apart.
+// difference finds the first field in which two values of one type differ. An empty slice
+// or map equals a nil one: their encodings are equal.
 func difference(field string, a, b reflect.Value) (at, inA, inB string, differ bool) {
 	switch a.Kind() {
 	case reflect.Struct:
@@ -39,7 +40,7 @@ func difference(field string, a, b reflect.Value) (at, inA, inB string, differ b
 				return
 			}
 		}
-		return field, fmt.Sprint(a.Len(), " of them"), fmt.Sprint(b.Len(), " of them"), a.Len() != b.Len()
+		return field, fmt.Sprint(a.Len(), " elements"), fmt.Sprint(b.Len(), " elements"), a.Len() != b.Len()
 	case reflect.Map:
 		return mapDifference(field, a, b)
 	}

@@ -11,24 +11,24 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The power fails at any call of a job's attempts, and after its end. A _SUCCESS that
-// survives is beside the whole output, nothing is lost that an attempt has reported, and
-// further attempts finish the job.
+// TestPowerCut cuts the power at any call of a job's attempts, and after its end. If
+// _SUCCESS survives, the whole output must; reported results must not be lost; and further
+// attempts must finish the job.
 func TestPowerCut(t *testing.T) {
 	calls := 0
 	for ended := false; !ended && !t.Failed(); calls++ {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("call %d/%d", calls, seed), func(t *testing.T) {
-				x := newPowered(t, "true")
-				ended = x.runs(calls) == ""
+				x := newPowerJob(t, "true")
+				ended = x.runAttempts(calls) == ""
 				x.powerCut(uint64(calls), seed)
-				if success := x.success(); success && !x.whole() || ended && !success {
+				if success := x.success(); success && !x.complete() || ended && !success {
 					t.Fatalf("the power cut leaves %s", state(x.fs, "mem://t/data"))
 				}
 				if ended {
 					return
 				}
-				if why := x.runs(-1); why != "" {
+				if why := x.runAttempts(-1); why != "" {
 					t.Fatal(why)
 				}
 				x.output(copied)
@@ -36,28 +36,30 @@ func TestPowerCut(t *testing.T) {
 		}
 	}
 	if calls < 60 {
-		t.Errorf("the power has failed at %d calls only", calls)
+		t.Errorf("the power was cut at only %d calls", calls)
 	}
 }
 
-// Without sync, power cuts do harm: the test above would notice.
+// TestPowerCutUnsynced checks that power cuts without sync do lose output, so that
+// TestPowerCut can detect it.
 func TestPowerCutUnsynced(t *testing.T) {
 	harm := 0
 	for seed := range uint64(50) {
-		x := newPowered(t, "false")
-		if why := x.runs(-1); why != "" {
+		x := newPowerJob(t, "false")
+		if why := x.runAttempts(-1); why != "" {
 			t.Fatal(why)
 		}
-		if x.powerCut(0, seed); x.success() && !x.whole() {
+		if x.powerCut(0, seed); x.success() && !x.complete() {
 			harm++
 		}
 	}
 	if harm == 0 {
-		t.Error("no power cut has left _SUCCESS beside less than the output")
+		t.Error("no power cut left _SUCCESS beside partial output")
 	}
 }
 
-// What is synced depends on the place, and of the output on the property if that is set.
+// TestSyncByPlace checks that clusters sync and embedded runs do not, unless the property
+// changes it for the output.
 func TestSyncByPlace(t *testing.T) {
 	for _, c := range []struct{ hash, property, synced string }{
 		{"", "", ""}, {"", "true", "/data"}, {"", "false", ""},
@@ -65,11 +67,11 @@ func TestSyncByPlace(t *testing.T) {
 	} {
 		var synced []string
 		for _, dir := range []string{"/data", "/staging"} {
-			x := newPowered(t, c.property)
+			x := newPowerJob(t, c.property)
 			x.sub.Program.Hash = c.hash
 			x.stage()
 			must(0, x.fs.SetFaults("syncdir "+dir+"/**"))
-			if x.runs(-1) != "" {
+			if x.runAttempts(-1) != "" {
 				synced = append(synced, dir)
 			}
 		}
@@ -77,34 +79,36 @@ func TestSyncByPlace(t *testing.T) {
 			t.Errorf("program hash %q, %s=%q: synced %q, want %q", c.hash, OutputSync, c.property, got, c.synced)
 		}
 	}
-	x := newPowered(t, "perhaps")
+	x := newPowerJob(t, "perhaps")
 	if r := x.try(wire.Setup, 0, nil); !r.Fatal || !strings.Contains(r.Error, OutputSync+`="perhaps": want true or false`) {
-		t.Errorf("a value that is none: %+v", r)
+		t.Errorf("invalid value: %+v", r)
 	}
 }
 
-// A sync that fails ends the attempt, naming the path; the next one does the work again.
+// TestSyncFails checks that a failed sync fails the attempt with the path, and that the
+// next attempt succeeds.
 func TestSyncFails(t *testing.T) {
 	for _, c := range []struct{ call, path string }{
 		{"close", "/staging/s1/*/splits.*"}, {"syncdir", "/staging/s1"}, {"syncdir", "/data"},
 		{"close", "/data/out/_temporary/*/a/*/part-m-00001"}, {"syncdir", "/data/out/_temporary/*/a/*_000001_*"},
 		{"syncdir", "/data/out/_temporary/*/t"}, {"syncdir", "/data/out"}, {"close", "/data/out/_SUCCESS"},
 	} {
-		x := newPowered(t, "true")
+		x := newPowerJob(t, "true")
 		must(0, x.fs.SetFaults(c.call+" "+c.path+" times=1"))
-		why := x.runs(-1)
+		why := x.runAttempts(-1)
 		path, _, _ := strings.Cut(why[strings.Index(why, "mem://t")+len("mem://t"):], ": ")
 		if ok, err := pathpkg.Match(c.path, path); !ok || err != nil || !strings.Contains(why, "input/output error") {
 			t.Errorf("%s %s fails: %s", c.call, c.path, why)
 		}
-		if why := x.runs(-1); why != "" {
-			t.Errorf("after %s %s has failed: %s", c.call, c.path, why)
+		if why := x.runAttempts(-1); why != "" {
+			t.Errorf("after a failed %s of %s: %s", c.call, c.path, why)
 		}
 		x.output(copied)
 	}
 }
 
-// A fence that tells of a commit has made it durable: the attempt may have died before.
+// TestFencePowerCut checks that a fence makes a commit durable before reporting it: the
+// attempt may have died before its sync.
 func TestFencePowerCut(t *testing.T) {
 	for seed := range uint64(20) {
 		f := newData()
@@ -130,17 +134,17 @@ func TestFencePowerCut(t *testing.T) {
 const copied = "/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose\nis a rose\n " +
 	"/data/out/part-m-00001=to be or not to be\n"
 
-// powered is a map-only job, and what its job tracker's log has of it.
-type powered struct {
+// powerJob is a map-only job, with the job tracker's knowledge of it.
+type powerJob struct {
 	*bench
-	done    int             // tasks
+	done    int             // ended tasks
 	granted *wire.AttemptID // it may have committed
 }
 
-func newPowered(t *testing.T, sync string) *powered {
+func newPowerJob(t *testing.T, sync string) *powerJob {
 	plan := linesPlan()
 	plan.Reduces, plan.Combine, plan.Properties = 0, false, map[string]string{OutputSync: sync, SplitMaxSize: "26"}
-	x := &powered{bench: newBench(t, plan, Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
+	x := &powerJob{bench: newBench(t, plan, Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
 		out, err := t.Output("")
 		for line := range in.Lines() {
 			if err == nil {
@@ -155,9 +159,9 @@ func newPowered(t *testing.T, sync string) *powered {
 	return x
 }
 
-// runs runs attempts, each task's until it is done, and says why one has failed. From a
-// call of the file system on, if that is not negative, none works.
-func (x *powered) runs(calls int) (why string) {
+// runAttempts runs each task's attempts until it succeeds, and returns the first error. If
+// calls is not negative, all calls of the file system after that number fail.
+func (x *powerJob) runAttempts(calls int) (why string) {
 	if calls >= 0 {
 		must(0, x.fs.SetFaults(fmt.Sprintf("any ** after=%d", calls)))
 	}
@@ -185,18 +189,18 @@ func (x *powered) runs(calls int) (why string) {
 	return ""
 }
 
-// powerCut takes the worker with it.
-func (x *powered) powerCut(seed1, seed2 uint64) {
+// powerCut stops the worker too.
+func (x *powerJob) powerCut(seed1, seed2 uint64) {
 	must(0, x.fs.SetFaults(""))
 	x.stop()
 	x.fs.PowerCut(rand.New(rand.NewPCG(seed1, seed2)))
 	x.start()
 }
 
-func (x *powered) success() bool { return must(newTree(x.fs).exists(testOut + "/_SUCCESS")) }
+func (x *powerJob) success() bool { return must(newTree(x.fs).exists(testOut + "/_SUCCESS")) }
 
-// whole says whether the output is there, whatever else is.
-func (x *powered) whole() bool {
+// complete says whether all output is there, perhaps with other files.
+func (x *powerJob) complete() bool {
 	there := " " + state(x.fs, testOut) + " "
 	for file := range strings.SplitSeq(strings.TrimPrefix(copied, "/data/out/ "), " /data") {
 		if !strings.Contains(there, file+" ") {

@@ -21,7 +21,7 @@ import (
 
 const workerVariable = "QUERN_RUNTIME_TEST_WORKER"
 
-// TestMain lets the test binary be a worker process.
+// TestMain also serves as the main function of worker processes.
 func TestMain(m *testing.M) {
 	if os.Getenv(workerVariable) == "" {
 		os.Exit(m.Run())
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// talkative emits its lines and says where it is.
+// talkative emits its lines and its environment.
 func talkative(t *Task, in *Split, out Collector) error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -59,8 +59,8 @@ func talkative(t *Task, in *Split, out Collector) error {
 	return nil
 }
 
-// A worker process works in the attempt's directory, logs to the attempt's
-// files, stays within its memory, and exits with its stream.
+// TestWorkerProcess checks that a worker process works in the attempt's directory, logs to
+// the attempt's files, stays within its memory, and exits with its stream.
 func TestWorkerProcess(t *testing.T) {
 	const sortMB, inputMB = 4, 32
 	dir := t.TempDir()
@@ -110,7 +110,7 @@ func TestWorkerProcess(t *testing.T) {
 	}
 	run(wire.Setup, 0)
 	run(wire.Map, 0)
-	for fd := 1; fd <= 2; fd++ { // where /proc tells
+	for fd := 1; fd <= 2; fd++ { // if /proc exists
 		if file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", cmd.Process.Pid, fd)); err == nil && strings.HasPrefix(file, dir) {
 			t.Errorf("after the attempt, descriptor %d is still %s", fd, file)
 		}
@@ -132,8 +132,8 @@ func TestWorkerProcess(t *testing.T) {
 	}
 }
 
-// peakMemory is a process's VmHWM in bytes, 0 where it cannot be told or, by the
-// race detector's doing, says nothing.
+// peakMemory returns a process's VmHWM in bytes. It returns 0 if it is not known, or
+// inflated by the race detector.
 func peakMemory(t *testing.T, pid int) int64 {
 	if goruntime.GOOS != "linux" || raceDetector {
 		return 0

@@ -2,16 +2,15 @@ package runtime
 
 import "sync/atomic"
 
-// pulse shows that an attempt lives, at the cost of one load for each sign of
-// life: whoever wants to know asks, and the next sign answers. So a count that
-// grows says that there was a sign since the last question. It may be used from
-// several goroutines.
+// pulse shows that an attempt is active, at the cost of one load per sign of activity. An
+// observer calls ask; the next beat answers. So a growing count means activity since the
+// last ask. It is safe for concurrent use.
 type pulse struct {
 	asked atomic.Bool
 	count atomic.Uint64
 }
 
-// beat is a sign of life.
+// beat signals activity.
 func (p *pulse) beat() {
 	if p.asked.Load() {
 		p.answer()

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// redirect lets the process's stdout and stderr go to files of a directory, also
-// those of what it starts.
+// redirect sends the stdout and stderr of the process, and of the processes it starts, to
+// files in a directory.
 func redirect(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("make log directory: %w", err)
@@ -27,9 +27,10 @@ func redirect(dir string) error {
 	return nil
 }
 
-// keepOutput duplicates the process's stdout and stderr for restoreOutput; nil: it cannot.
+// keepOutput duplicates the process's stdout and stderr for restoreOutput. It returns nil
+// on failure.
 func keepOutput() (kept []int) {
-	syscall.ForkLock.RLock() // what is started just now must not inherit these
+	syscall.ForkLock.RLock() // processes started now must not inherit the duplicates
 	defer syscall.ForkLock.RUnlock()
 	for _, fd := range []int{1, 2} {
 		own, err := syscall.Dup(fd)
@@ -42,8 +43,8 @@ func keepOutput() (kept []int) {
 	return kept
 }
 
-// restoreOutput undoes redirect, so that the attempt's pipes are free for the next one.
-// Where it fails, the tracker finds them in use, and makes others.
+// restoreOutput undoes redirect, so that the attempt's pipes are free for the next one. If
+// it fails, the tracker finds them in use and makes others.
 func restoreOutput(kept []int) {
 	for i, own := range kept {
 		_ = duplicate(own, i+1)

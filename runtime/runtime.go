@@ -1,65 +1,61 @@
-// Package runtime runs attempts inside the job's own binary: it computes splits,
-// reads them, runs the job's code as functions on bytes (a [Program]), collects
-// and merges through package shuffle, writes output files and commits them. It
-// knows nothing of the author's types, which package mapreduce turns into bytes,
-// and nothing of trackers but the messages of package wire; it decides neither
-// what runs nor where, nor how often something is tried.
+// Package runtime runs attempts inside the job's own binary. It computes splits, reads
+// them, runs the job's code as functions on bytes (a [Program]), collects and merges
+// through package shuffle, writes output files and commits them. It does not know the
+// author's types, which package mapreduce encodes as bytes. Of trackers it knows only the
+// messages of package wire. It does not decide what runs, where, or how often.
 //
-// It shares its name with a standard package: import it as mrruntime where both
-// are meant.
+// It shares its name with a standard package: import it as mrruntime if both are needed.
 //
 // # Invariants
 //
-//	I1  Every record of the input is read by exactly one map, whatever the sizes
-//	    of splits, blocks and records.
-//	I2  Every kind of attempt may be cut off at any point; another attempt then
-//	    does what is left. See tree for how the output directory tells.
-//	I3  Output appears once and nothing of others is overwritten or removed: a
-//	    task's output by one rename that is refused when the target is there, a
-//	    job's by renames of files that are refused alike.
-//	I4  An error of what the job's code was fed wins over the code's own, which
-//	    may only follow from it; no error is lost because the code ignores it.
-//	I5  An error that another attempt would meet alike is marked by [Fatal].
+//	I1  Exactly one map reads each record of the input, for all sizes of splits,
+//	    blocks and records.
+//	I2  An attempt of any kind may stop at any point; another attempt then
+//	    completes the rest. See tree for how the output directory shows the state.
+//	I3  Output appears once, and files of others are not overwritten or removed.
+//	    A task commits by one rename, which fails if the target exists; a job
+//	    commits by such renames of files.
+//	I4  An error of the input of the job's code precedes the code's own error,
+//	    which may follow from it. No error is lost because the code ignores it.
+//	I5  [Fatal] marks an error that would fail every attempt.
 //
-// # An attempt's life
+// # The course of an attempt
 //
-// [Serve] tells [wire.WorkerHello] and then runs, one at a time, what [wire.Run]
-// asks for: it enters the attempt's directory, loads the staged submission,
-// builds the job again and compares the plans, does the work, and answers
-// [wire.WorkerDone]. Meanwhile it sends [wire.WorkerProgress]. An attempt that
-// writes output asks by [wire.CommitReady] and renames when it is granted. What
-// the kinds do:
+// [Serve] sends [wire.WorkerHello] and then runs one attempt per [wire.Run]. It enters the
+// attempt's directory, loads the staged submission, rebuilds the job and compares the
+// plans, does the work, and answers [wire.WorkerDone]. Meanwhile it sends
+// [wire.WorkerProgress]. An attempt that writes output sends [wire.CommitReady] and renames
+// its output after the grant. The kinds of attempts:
 //
 //	setup    checks input and output, stages splits, the list of side files and
 //	         cuts, makes the output's directories
 //	map      reads a split and writes one segment file, <Dir>/output, for the
-//	         reduces; in a map-only job output files like a reduce
-//	reduce   merges the runs it is given and writes output files
+//	         reduces; in a map-only job, output files like a reduce
+//	reduce   merges its sorted runs and writes output files
 //	commit   moves committed tasks' files into place, then writes _SUCCESS
-//	cleanup  removes what is left of a failed or killed job's output; parents of
-//	         the output directory that setup had to make stay
-//	fence    renames a granted attempt's directory away, so that it cannot
-//	         commit any more, and tells whether it has
+//	cleanup  removes the output of a failed or killed job; parents of the output
+//	         directory that setup made stay
+//	fence    renames a granted attempt's directory away, so that it cannot commit
+//	         any more, and reports whether it has committed
 //
 // # Staged files
 //
-// Below the submission's staging URL, see package wire for their names:
+// Below the submission's staging URL (package wire has their names):
 //
 //	submission       frame of wire.Submission
-//	stopped          its name from the first cleanup of one of its jobs on, see tree
+//	stopped          the submission, renamed by the first cleanup of one of its jobs; see tree
 //	tmp/<index>      output of a job of a flow that only later jobs read: segment files
 //	<job>/splits     see splitsfile.go for the bytes
-//	<job>/files      see sidefiles.go; of a job with side files
+//	<job>/files      see sidefiles.go; only for a job with side files
 //	<job>/cuts       see cuts.go
 //
-// Splits and cuts appear complete or not at all, and are never replaced: a setup
-// attempt after one that was cut off takes what it finds.
+// Splits and cuts appear complete or not at all, and are never replaced: a setup attempt
+// after an interrupted one uses the files it finds.
 //
 // # Concurrency
 //
-// An attempt's code runs on one goroutine; a second one sends progress and reads
-// atomics only. [Task] says which of its methods may be called from several. When
-// the stream to the tracker ends, the attempt's context is cancelled and Serve
-// returns without waiting for code that does not heed it: a worker process exits
-// then.
+// An attempt's code runs on one goroutine. A second one sends progress and reads only
+// atomics. [Task] documents its methods that are safe for concurrent use. When the stream
+// to the tracker ends, the attempt's context is cancelled. Serve then returns without
+// waiting for code that ignores this: a worker process exits.
 package runtime

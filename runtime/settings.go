@@ -10,18 +10,18 @@ import (
 	"github.com/quernmr/quern/shuffle"
 )
 
-// Properties that this package obeys; sizes are in bytes, io.sort.mb in MiB.
+// Properties that this package reads; sizes are in bytes, io.sort.mb in MiB.
 const (
 	SplitMinSize   = "mapreduce.input.fileinputformat.split.minsize"
 	SplitMaxSize   = "mapreduce.input.fileinputformat.split.maxsize"
 	InputRecursive = "mapreduce.input.fileinputformat.input.dir.recursive"
 	SortMB         = "mapreduce.task.io.sort.mb"
 	RecordMaxBytes = "quern.record.max.bytes"
-	OutputSync     = "quern.output.sync" // empty: unless the run is an embedded one
+	OutputSync     = "quern.output.sync" // empty: true, except in an embedded run
 	MapOutputCodec = "quern.mapoutput.codec"
 )
 
-// settings are those properties of one job, read.
+// settings are the parsed properties of one job.
 type settings struct {
 	splitMin, splitMax int64
 	recursive          bool
@@ -47,7 +47,7 @@ func readSettings(properties map[string]string) (settings, error) {
 	return s, p.err
 }
 
-// syncsOutput says whether a job's output is to be durable.
+// syncsOutput says whether a job's output must be durable.
 func syncsOutput(properties map[string]string, embedded bool) bool {
 	switch strings.TrimSpace(properties[OutputSync]) {
 	case "true":
@@ -58,7 +58,7 @@ func syncsOutput(properties map[string]string, embedded bool) bool {
 	return !embedded
 }
 
-// propertyReader keeps the first error.
+// propertyReader parses properties and keeps the first error.
 type propertyReader struct {
 	properties map[string]string
 	err        error

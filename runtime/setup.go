@@ -11,16 +11,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// setup validates input and output, stages the splits, what the side files are and
-// the cuts of a total order, and makes the output's directories, in this order: a
-// job that is refused leaves no output behind.
+// setup validates input and output, stages the splits, the list of side files and the cuts
+// of a total order, and then makes the output's directories. A refused job thus leaves no
+// output.
 func (a *attempt) setup() error {
-	state, err := a.tree.claimed()
+	state, err := a.tree.checkOwner()
 	if state == foreign {
 		return err
 	}
 	staged := dfs.Join(a.sub.Staging, a.id().Task.Job.String())
-	if err := mkdir(a.staging, staged); err != nil { // not MkdirAll: removed staging stays removed
+	if err := mkdir(a.staging, staged); err != nil { // not MkdirAll: a removed staging directory must not come back
 		return fmt.Errorf("make staging directory: %w", err)
 	}
 	if err := a.stageSplits(); err != nil {
@@ -39,7 +39,7 @@ func (a *attempt) setup() error {
 			return unwritable(err)
 		}
 	}
-	// Also what an earlier attempt has made, which may have died before it could do this.
+	// Also sync files of an earlier attempt, which may have died before its sync.
 	for _, dir := range []string{staged, a.sub.Staging} {
 		if err := a.staging.SyncDir(dir); err != nil {
 			return fmt.Errorf("stage: %w", err)
@@ -65,8 +65,7 @@ func (a *attempt) makeOutput() (err error) {
 	return a.tree.build(a.id())
 }
 
-// unwritable makes an error fatal that says that the output cannot be written
-// where it should be, by nobody and at no time.
+// unwritable marks an error as fatal if no attempt can write the output.
 func unwritable(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) ||
 		errors.Is(err, syscall.ENAMETOOLONG) {
@@ -75,7 +74,7 @@ func unwritable(err error) error {
 	return err
 }
 
-// mkdir makes a directory that may be there already.
+// mkdir makes a directory, which may exist.
 func mkdir(f dfs.FS, name string) error {
 	if err := f.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -83,7 +82,7 @@ func mkdir(f dfs.FS, name string) error {
 	return nil
 }
 
-// stageSplits computes and writes the splits, unless an earlier attempt has.
+// stageSplits computes and writes the splits, unless an earlier attempt did.
 func (a *attempt) stageSplits() error {
 	name := splitsName(a.sub.Staging, a.id().Task.Job)
 	_, err := a.fs.Stat(name)
@@ -109,7 +108,7 @@ func (a *attempt) stageSplits() error {
 	return nil
 }
 
-// openSplit gives a split of this job to read.
+// openSplit opens a split of this job for reading.
 func (a *attempt) openSplit(n int) (*Split, error) {
 	entry, err := readEntry(a.fs, splitsName(a.sub.Staging, a.id().Task.Job), n)
 	if err != nil {

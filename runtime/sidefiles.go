@@ -10,18 +10,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Attempts read side files in place. So a job's setup stages their sizes and times, and an
-// attempt that uses one compares them, before and after its code runs. The staged file
-// is msgpack of sideFiles and its hash, like the cuts.
+// Attempts read side files in place. So setup stages their sizes and times, and an attempt
+// that uses one compares them, before and after its code runs. The staged file is msgpack
+// of sideFiles, then its hash, like the cuts.
 const maxSideFiles = 64 << 20
 
 type sideFiles struct {
-	Files []sideFile `msgpack:"Files"` // of each side file in their order
+	Files []sideFile `msgpack:"Files"` // in order, for each side file
 }
 
 type sideFile struct {
 	Name     string `msgpack:"Name"`     // of the side file
-	URL      string `msgpack:"URL"`      // of one file that it stands for
+	URL      string `msgpack:"URL"`      // of one of its files
 	Size     int64  `msgpack:"Size"`     // as of a Chunk
 	Modified int64  `msgpack:"Modified"` // likewise
 }
@@ -30,8 +30,8 @@ func sideFilesName(staging string, job wire.JobID) string {
 	return dfs.Join(staging, job.String(), wire.StagedFiles)
 }
 
-// SideFiles lists the files whose contents, one after the other, are a side file:
-// the path is one of a file, of a directory, or a pattern, as an input's is.
+// SideFiles lists the files of a side file, which is their concatenation. As for an input,
+// the path names a file or directory, or is a pattern.
 func SideFiles(f dfs.FS, path string) ([]dfs.Info, error) {
 	return filesAt(f, path, false)
 }
@@ -43,7 +43,7 @@ func sideFilesOf(name string, infos []dfs.Info) (all []sideFile) {
 	return all
 }
 
-// stageSideFiles writes what the job's side files are, unless an earlier attempt has.
+// stageSideFiles writes the list of the job's side files, unless an earlier attempt did.
 func (a *attempt) stageSideFiles() error {
 	if len(a.plan().Files) == 0 {
 		return nil
@@ -70,8 +70,8 @@ func (a *attempt) stageSideFiles() error {
 	return nil
 }
 
-// useSideFiles lists the files of a side file, which are looked at again once the
-// code has run.
+// useSideFiles lists the files of a side file. They are checked again after the code has
+// run.
 func (t *Task) useSideFiles(name string) ([]dfs.Info, error) {
 	if err := t.declared(name); err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (t *Task) useSideFiles(name string) ([]dfs.Info, error) {
 	return t.sideFilesNow(name)
 }
 
-// sideFilesNow lists the files of a side file, which must be those that the job's
-// setup has found.
+// sideFilesNow lists the files of a side file and compares them with those found by the
+// job's setup.
 func (t *Task) sideFilesNow(name string) ([]dfs.Info, error) {
 	files, err := SideFiles(t.fs, t.Plan.Files[name])
 	if missing(err) || errors.Is(err, ErrInput) {
@@ -107,13 +107,13 @@ func (t *Task) sideFilesNow(name string) ([]dfs.Info, error) {
 		if i < min(len(was), len(now)) && was[i] == now[i] {
 			continue
 		}
-		other := append(was[min(i, len(was)):], now[min(i, len(now)):]...)[0] // gone, new or of other content
+		other := append(was[min(i, len(was)):], now[min(i, len(now)):]...)[0] // removed, new or changed
 		return nil, changedError(other.URL)
 	}
 	return files, nil
 }
 
-// checkSideFiles fails when a side file that was used has changed.
+// checkSideFiles fails if a side file in use has changed.
 func (t *Task) checkSideFiles() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,8 +125,8 @@ func (t *Task) checkSideFiles() error {
 	return nil
 }
 
-// runCode runs the job's code. That a side file has changed comes first: the code's
-// own error may follow from it.
+// runCode runs the job's code. A changed side file comes first: the code's own error may
+// follow from it.
 func (a *attempt) runCode(code func() error) error {
 	err := protect(code)
 	if changed := a.task.checkSideFiles(); err == nil || isFatal(changed) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLocalSideFile: one local file is used in place, whatever its path looks like.
+// TestLocalSideFile checks that one local file is used in place, for any path.
 func TestLocalSideFile(t *testing.T) {
 	dir := t.TempDir()
 	own := dir + "/[odd]*/own"
@@ -25,8 +25,8 @@ func TestLocalSideFile(t *testing.T) {
 	}
 }
 
-// TestSideFilesChange: a side file that is not what the job's setup has found fails
-// the attempt that uses it, and no other, at once.
+// TestSideFilesChange checks that a side file changed since the job's setup fails the
+// attempts that use it at once, and no others.
 func TestSideFilesChange(t *testing.T) {
 	own := t.TempDir() + "/local"
 	use := func(name string, parts bool) func(*Task) error {
@@ -42,13 +42,13 @@ func TestSideFilesChange(t *testing.T) {
 	replace := func(name string) func(*bench) {
 		return func(b *bench) {
 			must(0, b.fs.Remove(name))
-			put(b.fs, name, []byte("?")) // as long as before
+			put(b.fs, name, []byte("?")) // same length as before
 		}
 	}
 	for name, c := range map[string]struct {
 		use    func(*Task) error
 		change func(*bench)
-		want   string // words of the error; empty: none
+		want   string // parts of the error; empty: none
 	}{
 		"nothing":            {use("dir", false), nil, ""},
 		"one":                {use("one", false), replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
@@ -94,7 +94,7 @@ func TestSideFilesChange(t *testing.T) {
 					t.Errorf("fatal %v, error %q, want %q", r.Fatal, r.Error, c.want)
 				}
 				if !ran {
-					t.Error("the code has not run")
+					t.Error("the code did not run")
 				}
 			})
 		}

@@ -26,7 +26,7 @@ const (
 	formatFiles   = "files"
 )
 
-// fataler is what testing.T and rapid.T have in common.
+// fataler has the common method of testing.T and rapid.T.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -69,8 +69,8 @@ func reader(t fataler, f dfs.FS, in wire.InputPlan, s settings, block int) []*Sp
 	return splits
 }
 
-// dumbLines is the plain meaning of a text file.
-func dumbLines(content string) []string {
+// simpleLines is the reference for the lines of a text.
+func simpleLines(content string) []string {
 	if content == "" {
 		return nil
 	}
@@ -111,13 +111,14 @@ var nasty = []string{
 	"\r\n\r\n\n\r\n\r", strings.Repeat("x", 50) + "\n" + strings.Repeat("y", 50),
 }
 
-// Every line is read exactly once and in order, whatever the sizes of splits and blocks.
+// TestEverySplitSize checks that every line is read exactly once and in order, for all
+// sizes of splits and blocks.
 func TestEverySplitSize(t *testing.T) {
 	f := mem.New(128 << 20)
 	for i, content := range nasty {
 		name := fmt.Sprint("mem://t/", i)
 		put(f, name, []byte(content))
-		want := dumbLines(content)
+		want := simpleLines(content)
 		for size := int64(1); size <= int64(len(content))+2; size++ {
 			for _, block := range []int{1, 2, 3, 7, 64, blockSize} {
 				splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(size), block)
@@ -133,12 +134,12 @@ func TestEverySplitSize(t *testing.T) {
 	}
 }
 
-// Where tells of each record where it begins, and of no record when they are over.
+// TestWhere checks that Where returns the start of each record, and nothing after the last.
 func TestWhere(t *testing.T) {
 	f := mem.New(128 << 20)
 	for i, content := range nasty {
 		name := fmt.Sprintf("mem://t/%d.gz", i)
-		put(f, name, squeeze(".gz", []byte(content)))
+		put(f, name, compress(".gz", []byte(content)))
 		put(f, "mem://t/plain", []byte(content))
 		for _, in := range []wire.InputPlan{
 			{Format: formatLines, Paths: []string{name}},
@@ -170,7 +171,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-func squeeze(suffix string, content []byte) []byte {
+func compress(suffix string, content []byte) []byte {
 	var buf bytes.Buffer
 	var w io.WriteCloser
 	switch suffix {
@@ -196,12 +197,12 @@ func TestLinesOfAnyFiles(t *testing.T) {
 		for i := range rapid.IntRange(0, 5).Draw(t, "files") {
 			content := rapid.SliceOfN(rapid.SampledFrom([]byte("ab\n\r\x00\xff")), 0, 200).Draw(t, "content")
 			suffix := rapid.SampledFrom([]string{"", "", ".gz", ".zst"}).Draw(t, "suffix")
-			stored := squeeze(suffix, content)
+			stored := compress(suffix, content)
 			if suffix == ".gz" && rapid.Bool().Draw(t, "members") {
-				stored = append(squeeze(suffix, content[:len(content)/2]), squeeze(suffix, content[len(content)/2:])...)
+				stored = append(compress(suffix, content[:len(content)/2]), compress(suffix, content[len(content)/2:])...)
 			}
 			put(f, fmt.Sprint("mem://t/in/", i, suffix), stored)
-			want = append(want, dumbLines(string(content))...)
+			want = append(want, simpleLines(string(content))...)
 			size += int64(len(stored))
 		}
 		if err := f.MkdirAll("mem://t/in"); err != nil {
@@ -216,7 +217,7 @@ func TestLinesOfAnyFiles(t *testing.T) {
 	})
 }
 
-// Lines may be kept: no block is written twice.
+// TestLongLines checks that lines may be kept, because no block is written twice.
 func TestLongLines(t *testing.T) {
 	var content bytes.Buffer
 	for _, size := range []int{0, 10, 3 << 20, 1 << 20, 1<<20 - 1, 30 << 20, 5} {
@@ -224,10 +225,10 @@ func TestLongLines(t *testing.T) {
 		content.WriteString("\r\n")
 	}
 	f := mem.New(4 << 20)
-	want := dumbLines(content.String())
+	want := simpleLines(content.String())
 	for _, suffix := range []string{"", ".gz"} {
 		name := "mem://t/long" + suffix
-		put(f, name, squeeze(suffix, content.Bytes()))
+		put(f, name, compress(suffix, content.Bytes()))
 		got, _ := readLines(t, reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(4<<20), blockSize))
 		if !slices.Equal(got, want) {
 			t.Fatalf("%s: lines differ", name)
@@ -283,11 +284,12 @@ func TestRecordLimit(t *testing.T) {
 	}
 }
 
-// A compressed file that is cut off anywhere is an error, never fewer records.
+// TestTruncated checks that a compressed file cut off anywhere is an error, never fewer
+// records.
 func TestTruncated(t *testing.T) {
 	content := []byte(strings.Repeat("some line that repeats, and a number: ", 3) + "\nend\n")
 	for _, suffix := range []string{".gz", ".zst"} {
-		whole := squeeze(suffix, content)
+		whole := compress(suffix, content)
 		name := "mem://t/in" + suffix
 		for n := 1; n < len(whole); n++ {
 			f := mem.New(1 << 20)
@@ -308,15 +310,15 @@ func TestTruncated(t *testing.T) {
 	if err := firstError(splits); !errors.Is(err, ErrChanged) {
 		t.Errorf("a file that shrank: %v", err)
 	}
-	// Hadoop takes none of these either; gzip(1) would pass over zeros.
+	// Hadoop refuses all of these too; gzip(1) would skip zeros.
 	for behind, kind := range map[string]error{
 		"\x00": ErrInput, strings.Repeat("\x00", 511): ErrInput, "\n": ErrInput, "garbage": ErrInput, "\x1fx": ErrInput,
 		"\x1f": ErrTruncated, "\x1f\x8b": ErrTruncated, "\x1f\x8b\x08\x00": ErrTruncated,
 	} {
-		put(f, "mem://t/in.gz", append(squeeze(".gz", content), behind...))
+		put(f, "mem://t/in.gz", append(compress(".gz", content), behind...))
 		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in.gz"}}, bounds(1), 64))
 		if !errors.Is(err, kind) || !isFatal(err) || strings.Count(err.Error(), "mem://t/in.gz") != 1 {
-			t.Errorf("gzip data with %q behind it: %v", behind, err)
+			t.Errorf("gzip data with %q after it: %v", behind, err)
 		}
 	}
 	for _, name := range []string{"mem://t/in.gz", "mem://t/in.zst"} {
@@ -337,7 +339,7 @@ func TestRecords(t *testing.T) {
 				content[i] = byte(i)
 			}
 			put(f, "mem://t/a", content)
-			put(f, "mem://t/b.gz", squeeze(".gz", content))
+			put(f, "mem://t/b.gz", compress(".gz", content))
 			for split := int64(1); split < int64(len(content))+3; split++ {
 				var got []byte
 				in := wire.InputPlan{Format: formatRecords, RecordSize: size, Paths: []string{"mem://t/a", "mem://t/b.gz"}}
@@ -359,7 +361,7 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	put(f, "mem://t/part", []byte("12345678"))
-	put(f, "mem://t/part.gz", squeeze(".gz", []byte("12345678")))
+	put(f, "mem://t/part.gz", compress(".gz", []byte("12345678")))
 	for _, name := range []string{"mem://t/part", "mem://t/part.gz"} {
 		for split := int64(1); split < 10; split++ {
 			err := firstError(reader(t, f, wire.InputPlan{Format: formatRecords, RecordSize: 3, Paths: []string{name}}, bounds(split), 64))
@@ -376,7 +378,7 @@ func TestFiles(t *testing.T) {
 	for name, content := range want {
 		put(f, name, []byte(content))
 	}
-	put(f, "mem://t/in/d.zst", squeeze(".zst", []byte("packed")))
+	put(f, "mem://t/in/d.zst", compress(".zst", []byte("packed")))
 	want["mem://t/in/d.zst"] = "packed"
 	for _, size := range []int64{1, 100, math.MaxInt64} {
 		got := make(map[string]string)
@@ -455,8 +457,8 @@ func BenchmarkLines(b *testing.B) {
 	}
 }
 
-// TestByteOrderMark: a mark at a file's start belongs to no line, as in Hadoop 3.4.2,
-// whose LineRecordReader gives these lines of these contents.
+// TestByteOrderMark checks that a mark at a file's start is not part of a line. Hadoop
+// 3.4.2's LineRecordReader gives these lines too.
 func TestByteOrderMark(t *testing.T) {
 	f := mem.New(128 << 20)
 	for content, want := range map[string][]string{
@@ -470,7 +472,7 @@ func TestByteOrderMark(t *testing.T) {
 	} {
 		for _, suffix := range []string{"", ".gz", ".zst"} {
 			name := "mem://t/x" + suffix
-			stored := squeeze(suffix, []byte(content))
+			stored := compress(suffix, []byte(content))
 			put(f, name, stored)
 			for size := int64(1); size <= int64(len(content))+2; size++ {
 				for _, block := range []int{1, 2, 3, 7, blockSize} {
@@ -487,6 +489,6 @@ func TestByteOrderMark(t *testing.T) {
 	s.recordMax = 8
 	put(f, "mem://t/x", []byte("\ufeff12345678\r\n"))
 	if err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/x"}}, s, 1)); err != nil {
-		t.Errorf("a line of the greatest length behind a mark: %v", err)
+		t.Errorf("a line of the greatest length after a mark: %v", err)
 	}
 }

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// splitSlop lets the last split of a file be this much longer than the others.
+	// splitSlop lets the last split of a file exceed the split size by this factor.
 	splitSlop = 1.1
-	// openCost is the least a file weighs when files are packed into a split:
-	// opening one costs about as much as reading this many bytes.
+	// openCost is the least weight of a file packed into a split, because opening a file
+	// costs about as much as reading this many bytes.
 	openCost = 64 << 10
 	// maxSplits bounds the maps of a job.
 	maxSplits = 1 << 20
-	// maxChunks bounds the files of a split, whatever its size.
+	// maxChunks bounds the files of a split.
 	maxChunks = 10_000
 )
 
@@ -22,14 +22,14 @@ type Chunk struct {
 	Path           string
 	Offset, Length int64
 	Size           int64 // of the whole file, when the splits were computed
-	Modified       int64 // when the file was, Unix nanoseconds; 0: not known
+	Modified       int64 // modification time at that time, Unix nanoseconds; 0: not known
 }
 
 // splitEntry is one split of the splits file.
 type splitEntry struct {
 	Input  int
-	Nodes  []node // that keep it, those with most first; nil: not known
-	Near   int    // of Nodes: those near which it should run
+	Nodes  []node // that store it, those with most of it first; nil: not known
+	Near   int    // number of nodes, from the first, that are preferred
 	Chunks []Chunk
 }
 
@@ -40,12 +40,12 @@ func (e *splitEntry) length() (n int64) {
 	return n
 }
 
-// planSplits cuts one input's files into splits, in their order. Open opens a piece of one.
+// planSplits cuts one input's files into splits, in order. open opens a chunk of a file.
 func planSplits(input int, in *wire.InputPlan, by Format, files []dfs.Info, s settings, open func(Chunk) (ReadAtCloser, error)) ([]splitEntry, error) {
 	listed := make([]File, len(files))
 	for i, info := range files {
 		listed[i] = File{Path: info.Name, Size: info.Size, info: info, open: open,
-			SplitSize: max(s.splitMin, min(s.splitMax, info.BlockSize), 1)} // Hadoop's
+			SplitSize: max(s.splitMin, min(s.splitMax, info.BlockSize), 1)} // as in Hadoop
 	}
 	cut, err := by.Splits(in, listed)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *attempt) jobSplits() ([]splitEntry, error) {
 		var files []dfs.Info
 		var err error
 		if in.From > 0 {
-			before := wire.JobID{Start: id.Start, N: id.N - index + in.From - 1} // numbered in the plan's order
+			before := wire.JobID{Start: id.Start, N: id.N - index + in.From - 1} // ids of a flow's jobs have the plan's order
 			files, err = partFiles(a.fs, a.sub, in.From-1, before)
 		} else if files, err = inputFiles(a.fs, in, by, a.settings); err == nil {
 			err = checkReadable(a.fs, files)

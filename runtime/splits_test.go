@@ -141,7 +141,7 @@ func TestSplitsFile(t *testing.T) {
 			}
 		}
 		if _, err := readEntry(f, "mem://t/splits", len(splits)); !errors.Is(err, ErrCorrupt) {
-			t.Fatalf("entry behind the last: %v", err)
+			t.Fatalf("entry after the last: %v", err)
 		}
 		at := rapid.IntRange(0, len(data)-1).Draw(t, "damage")
 		data[at] ^= 0x40
@@ -156,7 +156,7 @@ func FuzzSplits(f *testing.F) {
 	f.Add(data[:len(data)-8])
 	f.Add([]byte(splitsMagic + "\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// The hash would keep the fuzzer out.
+		// With the hash, the fuzzer would never pass.
 		whole := binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
 		infos, _, err := decodeSplits(whole)
 		if err == nil && len(infos)*8 > len(data) {
@@ -169,7 +169,7 @@ func FuzzSplits(f *testing.F) {
 		}
 		again := &entryReader{rest: appendEntry(nil, &e)[4:]}
 		if e2 := again.entry(); again.bad || !reflect.DeepEqual(e, e2) {
-			t.Fatalf("encoded again: %+v, was %+v", e2, e)
+			t.Fatalf("encoded and decoded to %+v, want %+v", e2, e)
 		}
 	})
 }

@@ -22,8 +22,8 @@ import (
 //	| "QSPLITS2" 8 bytes | count n, u32    | n+1 offsets in the file, u64 | entries | hash u64 |
 //	+--------------------+-----------------+------------------------------+---------+----------+
 //
-// Entry i is between offsets i and i+1; the last offset is where the hash
-// begins. The hash is xxhash64 of all before it. An entry:
+// Entry i is between offsets i and i+1. The last offset is that of the hash, which is
+// xxhash64 of all bytes before it. An entry:
 //
 //	+------------------------+-------------------------------+
 //	| CRC32C u32 of the rest | length of all chunks, uvarint |
@@ -37,30 +37,30 @@ import (
 //	| bytes), then offset, length, size, modified: uvarints  |
 //	+--------------------------------------------------------+
 //
-// So a map reads two offsets and its own entry, and the job tracker reads the
-// beginning of each. A file that begins with "QSPLITS1" is older and has hosts in
-// place of the nodes: count uvarint, each a length uvarint and bytes.
+// So a map reads two offsets and its own entry, and the job tracker reads the beginning of
+// each entry. A file that begins with "QSPLITS1" is older and has hosts instead of nodes:
+// count uvarint, each a length uvarint and bytes.
 const (
-	splitsMagic   = "QSPLITS2"
-	splitsBefore  = "QSPLITS1"
-	splitsHead    = len(splitsMagic) + 4
-	maxSplitsFile = 256 << 20
-	maxEntry      = 64 << 20
-	maxHosts      = 1 << 10 // of a split; nodes too
+	splitsMagic    = "QSPLITS2"
+	oldSplitsMagic = "QSPLITS1"
+	splitsHead     = len(splitsMagic) + 4
+	maxSplitsFile  = 256 << 20
+	maxEntry       = 64 << 20
+	maxHosts       = 1 << 10 // of a split; nodes too
 )
 
-// SplitInfo is what scheduling needs to know of a split.
+// SplitInfo is the data about a split for scheduling.
 type SplitInfo struct {
 	Length int64    // bytes of input
-	Hosts  []string // that have most of it
-	Racks  []string // of these, empty where not known
+	Hosts  []string // nodes with most of it
+	Racks  []string // of these, empty if not known
 }
 
 func castagnoli(data []byte) uint32 {
-	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) // the table is made once, by the library
+	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) // the library makes the table once
 }
 
-// encodeSplits makes a splits file and its hash.
+// encodeSplits returns a splits file and its hash.
 func encodeSplits(splits []splitEntry) ([]byte, uint64) {
 	data := make([]byte, splitsHead+8*(len(splits)+1))
 	copy(data, splitsMagic)
@@ -100,10 +100,10 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// entryReader takes an entry apart. After a bad field all others are zero.
+// entryReader decodes an entry. After a bad field all others are zero.
 type entryReader struct {
 	rest []byte
-	old  bool // of a file that has hosts only
+	old  bool // of an old file, with hosts only
 	bad  bool
 }
 
@@ -130,7 +130,7 @@ func (r *entryReader) text() string {
 
 const maxFileOffset = 1<<62 - 1
 
-// head reads what the job tracker needs: the length, and where the split is kept.
+// head reads the part for the job tracker: the length and the nodes.
 func (r *entryReader) head() (length int64, e splitEntry) {
 	length = int64(r.number(maxFileOffset))
 	for range r.number(maxHosts) {
@@ -175,7 +175,7 @@ func openEntry(data []byte, old bool) (*entryReader, error) {
 	return &entryReader{rest: data[4:], old: old}, nil
 }
 
-// decodeSplits reads a whole splits file.
+// decodeSplits decodes a whole splits file.
 func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 	body := len(data) - 8
 	if body < splitsHead+8 {
@@ -217,23 +217,23 @@ func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 	return infos, hash, nil
 }
 
-// notSplits reports a file of another kind, or of a build with another form of splits files.
+// notSplits reports a file of another kind, or a splits file of an unknown version.
 func notSplits(data []byte) error {
 	return fmt.Errorf("%w: it begins with %q, not with %q", ErrCorrupt, data[:len(splitsMagic)], splitsMagic)
 }
 
-// splitsVersion says whether data begins a splits file, and an old one.
+// splitsVersion says whether data begins a splits file, and whether an old one.
 func splitsVersion(data []byte) (old, ok bool) {
 	magic := string(data[:len(splitsMagic)])
-	return magic == splitsBefore, magic == splitsMagic || magic == splitsBefore
+	return magic == oldSplitsMagic, magic == splitsMagic || magic == oldSplitsMagic
 }
 
 func splitsName(staging string, job wire.JobID) string {
 	return dfs.Join(staging, job.String(), wire.StagedSplits)
 }
 
-// ReadSplits reads what the setup attempt of a job staged: its splits and the
-// hash that the attempt reported in [wire.SplitsDone].
+// ReadSplits reads the staged splits of a job, and the hash that its setup attempt reported
+// in [wire.SplitsDone].
 func ReadSplits(f dfs.FS, staging string, job wire.JobID) ([]SplitInfo, uint64, error) {
 	name := splitsName(staging, job)
 	data, err := readAll(f, name, maxSplitsFile)
@@ -256,7 +256,7 @@ func readEntry(f dfs.FS, name string, i int) (splitEntry, error) {
 	return e, nil
 }
 
-// countSplits is how many splits a job had, and so maps.
+// countSplits returns the number of a job's splits, which is that of its maps.
 func countSplits(f dfs.FS, staging string, job wire.JobID) (int, error) {
 	name := splitsName(staging, job)
 	file, err := f.Open(name)
@@ -323,7 +323,7 @@ func findEntry(f dfs.FS, name string, i int) (splitEntry, error) {
 	return e, nil
 }
 
-// readAt fills p or says why not.
+// readAt fills p or returns an error.
 func readAt(r io.ReaderAt, p []byte, off int64) error {
 	n, err := r.ReadAt(p, off)
 	if n == len(p) {
@@ -353,7 +353,7 @@ func readAll(f dfs.FS, name string, most int64) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// writeAll makes a whole small file.
+// writeAll writes a whole small file.
 func writeAll(f dfs.FS, name string, data []byte) error {
 	w, err := f.Create(name)
 	if err != nil {
@@ -365,8 +365,8 @@ func writeAll(f dfs.FS, name string, data []byte) error {
 	return w.Close()
 }
 
-// writeOnce makes a whole file that appears complete or not at all; the first
-// that was made stays. Scratch is a name of the writer's own beside it.
+// writeOnce writes a file that appears complete or not at all. The first file written
+// stays. scratch is a name beside it that only this attempt uses.
 func writeOnce(f dfs.FS, name, scratch string, data []byte) error {
 	if err := f.RemoveAll(scratch); err != nil {
 		return err

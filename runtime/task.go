@@ -16,61 +16,59 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Task is what an attempt's code can ask and tell. A Task made as a literal has
-// no outputs and no files; the worker loop makes complete ones. Counters may be
-// used from several goroutines, outputs from one at a time.
+// Task is the interface of an attempt to the job's code. A literal Task has no outputs and
+// no files; the worker loop makes complete ones. Counters are safe for concurrent use,
+// outputs are not.
 type Task struct {
-	Ctx        context.Context // ends when the attempt is to end
+	Ctx        context.Context // ends when the attempt must end
 	ID         wire.AttemptID
 	Plan       *wire.JobPlan
 	Partitions int // reduces of the job, 0 in a map-only job
 
-	// Cuts are the boundaries of a total order, sorted, one fewer than Partitions:
-	// a key's partition is the number of cuts that are not greater. They are nil
-	// while the setup attempt samples the input to find them; every key's
-	// partition is 0 then.
+	// Cuts are the boundaries of a total order, sorted, one fewer than Partitions. A key's
+	// partition is the number of cuts that are not greater. While the setup attempt samples
+	// the input to find them, they are nil, and every key has partition 0.
 	Cuts [][]byte
 
-	pulse    pulse
-	mu       sync.Mutex // guards what follows
-	counters map[counterName]*Counter
-	made     wire.Counters       // their names
-	limits   *wire.CounterLimits // the job's, once a counter was asked for
-	refused  error               // of the first counter beyond them
-	status   string
-	files    map[string]string // local paths of side files at hand
-	parts    map[string][]SidePart
+	pulse        pulse
+	mu           sync.Mutex // guards the following fields
+	counters     map[counterName]*Counter
+	counterNames wire.Counters       // for the limits
+	limits       *wire.CounterLimits // the job's; nil until a counter is used
+	refused      error               // for the first counter beyond the limits
+	status       string
+	files        map[string]string // local paths of side files fetched so far
+	parts        map[string][]SidePart
 
-	staged    string     // file with what the side files were when the job started; empty: not known
+	staged    string     // file with the list of side files from the job's start; empty: not known
 	sides     *sideFiles // its content, once read
 	usedSides []string
 
 	fs      dfs.FS
 	work    string // the attempt's working directory
 	outputs *outputs
-	end     context.CancelCauseFunc // of Ctx; nil: the attempt cannot be ended
+	cancel  context.CancelCauseFunc // of Ctx; nil: the attempt cannot be cancelled
 }
 
 type counterName struct{ group, name string }
 
-// Counter is a sum that is reported with the attempt. Ask for it once, not for
-// every record.
+// Counter is a sum that the attempt reports. Get it once, not for every record.
 type Counter struct {
 	n     atomic.Int64
 	pulse *pulse
 }
 
-// Add adds n. It is a sign of life of the attempt.
+// Add adds n. It counts as activity of the attempt.
 func (c *Counter) Add(n int64) {
 	c.n.Add(n)
 	c.pulse.beat()
 }
 
-// Value is this attempt's sum.
+// Value returns this attempt's sum.
 func (c *Counter) Value() int64 { return c.n.Load() }
 
-// Counter gives the counter of this name, made at first use. One beyond the job's
-// [wire.CounterLimits] fails the attempt, and the job with it.
+// Counter returns the counter of this name and makes it at first use. One beyond the job's
+// [wire.CounterLimits] fails the attempt and its job.
 func (t *Task) Counter(group, name string) *Counter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +78,7 @@ func (t *Task) Counter(group, name string) *Counter {
 	}
 	c = &Counter{pulse: &t.pulse}
 	if t.refused != nil {
-		return c // which is not read
+		return c // not reported
 	}
 	if t.limits == nil {
 		var properties map[string]string
@@ -88,28 +86,29 @@ func (t *Task) Counter(group, name string) *Counter {
 			properties = t.Plan.Properties
 		}
 		limits := wire.CounterLimitsOf(properties)
-		t.limits, t.made, t.counters = &limits, make(wire.Counters), make(map[counterName]*Counter)
+		t.limits, t.counterNames, t.counters = &limits, make(wire.Counters), make(map[counterName]*Counter)
 	}
-	if err := t.limits.Admit(t.made, group, name); err != nil {
+	if err := t.limits.Admit(t.counterNames, group, name); err != nil {
 		t.refused = Fatal(err)
-		if t.end != nil {
-			t.end(t.refused)
+		if t.cancel != nil {
+			t.cancel(t.refused)
 		}
 		return c
 	}
-	t.made.Add(group, name, 0)
+	t.counterNames.Add(group, name, 0)
 	t.counters[counterName{group, name}] = c
 	return c
 }
 
-// refusal is why the attempt must fail whatever its code returns: a counter was refused.
+// refusal returns the error of a refused counter. The attempt must then fail, whatever its
+// code returns.
 func (t *Task) refusal() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.refused
 }
 
-// sums is what the counters stand at.
+// sums returns the counters' values.
 func (t *Task) sums() wire.Counters {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,8 +121,8 @@ func (t *Task) sums() wire.Counters {
 	return all
 }
 
-// Status says what the attempt is doing, which is told should it fail. It is a
-// sign of life.
+// Status describes the current work of the attempt. An error of the attempt includes it. It
+// counts as activity.
 func (t *Task) Status(text string) {
 	t.mu.Lock()
 	t.status = text
@@ -131,14 +130,14 @@ func (t *Task) Status(text string) {
 	t.pulse.beat()
 }
 
-// said is the last status.
-func (t *Task) said() string {
+// lastStatus returns the last status.
+func (t *Task) lastStatus() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.status
 }
 
-// Property is the value of a property of the job, "" when it is not set.
+// Property returns the value of a job's property, "" if it is not set.
 func (t *Task) Property(name string) string {
 	if t.Plan == nil {
 		return ""
@@ -146,9 +145,9 @@ func (t *Task) Property(name string) string {
 	return t.Plan.Properties[name]
 }
 
-// File gives the local path of a side file declared in the job: of one local file
-// itself; of another, or of several files, a copy in the attempt's directory, made
-// at first use.
+// File returns the local path of a side file declared in the job. One local file is used in
+// place. Another file, or several files, are copied into the attempt's directory at first
+// use.
 func (t *Task) File(name string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,13 +179,13 @@ func (t *Task) fetch(name string) (string, error) {
 	return path, t.copy(path, files...)
 }
 
-// declared says why a side file is none of the job's.
+// declared returns an error if the job has no such side file.
 func (t *Task) declared(name string) error {
 	if t.Plan == nil || t.Plan.Files[name] == "" {
 		return Fatal(errors.New("not declared in the job"))
 	}
 	if name != filepath.Base(name) || !filepath.IsLocal(name) {
-		return Fatal(errors.New("its name is no file name"))
+		return Fatal(errors.New("its name is not a file name"))
 	}
 	return nil
 }
@@ -199,14 +198,14 @@ func localFile(url string) (path string, ok bool) {
 	return path, err == nil && !info.IsDir()
 }
 
-// SidePart is one of the files that the path of a side file stands for.
+// SidePart is one of the files of a side file.
 type SidePart struct {
 	URL  string // of the file
-	Path string // where it can be read: of a local one itself, of another a copy
+	Path string // for reading: the file itself if it is local, else a copy
 }
 
-// Parts gives the files of a side file declared in the job one by one, in order. Files
-// that are not local are copied into the attempt's directory, at first use.
+// Parts returns the files of a side file declared in the job, in order. It copies files
+// that are not local into the attempt's directory, at first use.
 func (t *Task) Parts(name string) ([]SidePart, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -247,7 +246,7 @@ func (t *Task) fetchParts(name string) ([]SidePart, error) {
 	return parts, nil
 }
 
-// copy makes a local file of the contents of others.
+// copy writes the concatenated contents of files to a local file.
 func (t *Task) copy(path string, files ...dfs.Info) error {
 	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
@@ -271,7 +270,7 @@ func (t *Task) append(to io.Writer, name string) error {
 	return err
 }
 
-// beating shows life with every read.
+// beating signals activity with every read.
 type beating struct {
 	io.Reader
 	pulse *pulse
@@ -282,8 +281,8 @@ func (b *beating) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// Output gives an output of the attempt by name, "" for the main one. Only the
-// attempts that commit have outputs: reduces, and the maps of a map-only job.
+// Output returns an output of the attempt by name, "" for the main one. Only attempts that
+// commit have outputs: reduces, and the maps of a map-only job.
 func (t *Task) Output(name string) (*Output, error) {
 	if t.outputs == nil {
 		return nil, Fatal(fmt.Errorf("output %q: a %s has no output files of its own when the job has reduces: write them in the reduce", name, t.ID.Task.Kind))

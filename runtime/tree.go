@@ -10,36 +10,36 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tree is the output directory of a job while the job runs:
+// tree is the output directory of a running job:
 //
 //	OUT/_temporary/OWNER             the job's id and its submission's key
 //	OUT/_temporary/<job>/a/<attempt> an attempt's files, .attempt written last
 //	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed
-//	OUT/part-r-00000                 by the job's commit
-//	OUT/_SUCCESS                     empty, when all files are in place
+//	OUT/part-r-00000                 moved here by the job's commit
+//	OUT/_SUCCESS                     empty, written when all files are in place
 //
-// It comes and goes whole. A setup attempt builds it in .<OUT>.<job>.<key>.new
-// beside OUT, under its own name, since one that is thought lost may still be at
-// work, and renames it into place, which is refused when OUT is there: so an OUT with
-// this job's OWNER is this job's, any other is not, and of two jobs one wins. Cleanup
-// renames OUT/_temporary to .<OUT>.<job>.<key>.old before it removes anything. A crash
-// between any two steps leaves a state that tells what is still to be done.
+// OUT appears and disappears as a whole. A setup attempt builds it in
+// .<OUT>.<job>.<key>.new beside OUT, in a directory of its own, because an attempt thought
+// lost may still run. It then renames the directory to OUT, which fails if OUT exists. So
+// an OUT with this job's OWNER is this job's, any other is not, and only one of two jobs
+// gets it. Cleanup renames OUT/_temporary to .<OUT>.<job>.<key>.old before it removes
+// anything. After a crash between any two steps, the state shows the remaining steps.
 //
-// A setup attempt may also go on while its job is cleaned up, and after that. So cleanup
-// first renames the staged submission, which nobody makes again, and then away whatever
-// setup attempts build there; and a setup attempt looks for the submission when it has made
-// the directory to build in. If it finds it, the cleanup will find the directory, or the
-// output in place. If not, it removes the directory, which is empty yet: that is the most
-// that it leaves if it dies just then. This ends all setup attempts of the submission, as
-// they should: its jobs are stopped together, but for those that have run or commit. A
-// setup attempt of a job that has succeeded is refused by its output; if it dies before,
-// what it has built stays.
+// A setup attempt may also continue during its job's cleanup, and after it. So cleanup
+// first renames the staged submission, which is never written again. Then it renames all
+// directories of setup attempts. A setup attempt makes its directory and then checks for
+// the submission. If the submission exists, cleanup will find the directory, or the output
+// in place. If not, the attempt removes its directory, which is still empty: if it dies
+// just then, only that remains. This ends all setup attempts of the submission, because its
+// jobs stop together, except for those that ended or commit. A setup attempt of a succeeded
+// job fails because the output exists; if it dies before that, its directory remains.
 //
-// What a rename publishes is durable before it, and the rename when it is reported: so
-// a power cut takes back nothing that was reported, and leaves no _SUCCESS beside less
-// than the whole output. This holds unless fs is volatile, see [OutputSync].
+// Files are durable before a rename publishes them, and the rename is durable before it is
+// reported. So a power cut undoes nothing that was reported, and leaves no _SUCCESS beside
+// partial output. This does not hold if fs is volatile, see [OutputSync].
 //
-// The key is random: ids of two clusters that started in one millisecond are equal.
+// The key is random, because two clusters that started in one millisecond have equal job
+// ids.
 type tree struct {
 	fs  dfs.FS
 	out string // URL of OUT
@@ -50,14 +50,14 @@ type tree struct {
 }
 
 const (
-	temporaryName = "_temporary"
-	ownerName     = "OWNER"
-	successName   = "_SUCCESS"
-	manifestName  = ".attempt"
-	fencedSuffix  = ".fenced" // of what an attempt has built and cannot put into place any more
-	maxBeside     = 128       // bytes of OUT in names beside it, which have some 60 more
-	maxOwner      = 1 << 10
-	maxManifest   = 64 << 20
+	temporaryName  = "_temporary"
+	ownerName      = "OWNER"
+	successName    = "_SUCCESS"
+	manifestName   = ".attempt"
+	fencedSuffix   = ".fenced" // of an attempt's directory that must not be put into place any more
+	maxSiblingBase = 128       // bytes of OUT in names beside it, which add about 60
+	maxOwner       = 1 << 10
+	maxManifest    = 64 << 20
 )
 
 func (t *tree) temporary() string { return dfs.Join(t.out, temporaryName) }
@@ -72,28 +72,29 @@ func (t *tree) attempt(id wire.AttemptID) string { return t.below("a", id.String
 func (t *tree) fenced(id wire.AttemptID) string  { return t.below("a", id.String()+fencedSuffix) }
 func (t *tree) task(id wire.TaskID) string       { return t.below("t", id.String()) }
 
-// beside is a name that the job has for itself. Of a long OUT it has the beginning only.
-func (t *tree) beside(suffix string) string {
+// sibling returns a name beside OUT that only this job uses. It has only the beginning of a
+// long OUT.
+func (t *tree) sibling(suffix string) string {
 	base := dfs.Base(t.out)
-	if len(base) > maxBeside {
-		base = strings.ToValidUTF8(base[:maxBeside], "")
+	if len(base) > maxSiblingBase {
+		base = strings.ToValidUTF8(base[:maxSiblingBase], "")
 	}
 	return dfs.Join(dfs.Dir(t.out), "."+base+"."+t.job.String()+"."+t.key+suffix)
 }
 
-// self is the content of this job's OWNER.
-func (t *tree) self() string { return t.job.String() + " " + t.key }
+// ownerText returns the content of this job's OWNER.
+func (t *tree) ownerText() string { return t.job.String() + " " + t.key }
 
-// claim says whose OUT is.
-type claim int
+// ownership says which job owns OUT.
+type ownership int
 
 const (
-	unclaimed claim = iota // OUT is not there
-	ours                   // this job's setup has made it
-	foreign                // anything else
+	unclaimed ownership = iota // OUT does not exist
+	ours                       // this job's setup made it
+	foreign                    // any other state
 )
 
-// readOwner is the content of OWNER, "" when there is none.
+// readOwner returns the content of OWNER, "" if there is none.
 func (t *tree) readOwner() (string, error) {
 	data, err := readAll(t.fs, t.owner(), maxOwner)
 	if err != nil && !missing(err) {
@@ -110,36 +111,36 @@ func (t *tree) exists(name string) (bool, error) {
 	return err == nil, nil
 }
 
-// claimed looks whose OUT is and, when it is foreign, says why.
-func (t *tree) claimed() (claim, error) {
+// checkOwner returns the owner of OUT and, if it is foreign, an error.
+func (t *tree) checkOwner() (ownership, error) {
 	owner, err := t.readOwner()
 	switch {
 	case err != nil:
 		return foreign, err
-	case owner == t.self():
+	case owner == t.ownerText():
 		return ours, nil
 	case owner != "":
 		job, _, _ := strings.Cut(owner, " ")
 		return foreign, Fatal(fmt.Errorf("%w: %s is being written by %s", ErrOutputExists, t.out, job))
 	}
-	there, err := t.exists(t.out)
+	found, err := t.exists(t.out)
 	switch {
 	case err != nil:
 		return foreign, err
-	case there:
+	case found:
 		return foreign, Fatal(fmt.Errorf("%w: %s", ErrOutputExists, t.out))
 	}
 	return unclaimed, nil
 }
 
-// build makes the tree for a setup attempt and puts it into place. The parent of
-// OUT exists.
+// build makes the tree for a setup attempt and puts it into place. The parent of OUT
+// exists.
 func (t *tree) build(id wire.AttemptID) error {
-	scratch := t.beside(".new")
-	fresh := dfs.Join(scratch, id.String())
-	inside := &tree{fs: t.fs, out: fresh, job: t.job, key: t.key}
-	if err := t.begin(scratch, fresh); err != nil {
-		t.abandon(scratch, fresh)
+	scratch := t.sibling(".new")
+	buildDir := dfs.Join(scratch, id.String())
+	inside := &tree{fs: t.fs, out: buildDir, job: t.job, key: t.key}
+	if err := t.makeBuildDir(scratch, buildDir); err != nil {
+		t.abandon(scratch, buildDir)
 		return fmt.Errorf("make output: %w", err)
 	}
 	for _, dir := range []string{inside.temporary(), inside.below(), inside.below("a"), inside.below("t")} {
@@ -147,20 +148,20 @@ func (t *tree) build(id wire.AttemptID) error {
 			return fmt.Errorf("make output: %w", err)
 		}
 	}
-	if err := writeAll(t.fs, inside.owner(), []byte(t.self())); err != nil {
+	if err := writeAll(t.fs, inside.owner(), []byte(t.ownerText())); err != nil {
 		return fmt.Errorf("make output: %w", err)
 	}
-	for _, dir := range []string{inside.below(), inside.temporary(), fresh} {
+	for _, dir := range []string{inside.below(), inside.temporary(), buildDir} {
 		if err := t.fs.SyncDir(dir); err != nil {
 			return fmt.Errorf("make output: %w", err)
 		}
 	}
-	if err := t.fs.RenameDir(fresh, t.out); err != nil {
-		// It may have been done all the same, or another was first.
-		state, why := t.claimed()
+	if err := t.fs.RenameDir(buildDir, t.out); err != nil {
+		// The rename may have succeeded all the same, or another attempt was first.
+		state, why := t.checkOwner()
 		switch {
 		case state == foreign && isFatal(why):
-			t.abandon(scratch, fresh)
+			t.abandon(scratch, buildDir)
 			return fmt.Errorf("make output: %w", why)
 		case state != ours:
 			return fmt.Errorf("make output: %w", err)
@@ -172,13 +173,13 @@ func (t *tree) build(id wire.AttemptID) error {
 	return nil
 }
 
-// begin makes the directory that a setup attempt builds in, unless no job of the
-// submission is to be set up any more.
-func (t *tree) begin(scratch, fresh string) error {
+// makeBuildDir makes the directory for a setup attempt, unless the submission's jobs are stopped
+// or over.
+func (t *tree) makeBuildDir(scratch, buildDir string) error {
 	if err := mkdir(t.fs, scratch); err != nil {
 		return err
 	}
-	if err := t.fs.Mkdir(fresh); err != nil {
+	if err := t.fs.Mkdir(buildDir); err != nil {
 		return err
 	}
 	_, err := t.fs.Stat(dfs.Join(t.staging, wire.StagedSubmission))
@@ -188,20 +189,20 @@ func (t *tree) begin(scratch, fresh string) error {
 	return err
 }
 
-// abandon removes what a setup attempt has built, and nothing of another's. What it
-// cannot remove is left to the cleanup, if that is still to come.
-func (t *tree) abandon(scratch, fresh string) {
-	_ = t.fs.RemoveAll(fresh)
-	_ = t.fs.Remove(scratch) // unless another attempt builds there
+// abandon removes the directory of a setup attempt, and nothing of another's. If that
+// fails, a later cleanup removes it.
+func (t *tree) abandon(scratch, buildDir string) {
+	_ = t.fs.RemoveAll(buildDir)
+	_ = t.fs.Remove(scratch) // fails if another attempt builds there
 }
 
-// endSetups sees to it that no setup attempt puts anything into place any more.
+// endSetups prevents all setup attempts from putting a directory into place.
 func (t *tree) endSetups() error {
 	staged, stopped := dfs.Join(t.staging, wire.StagedSubmission), dfs.Join(t.staging, wire.StagedStopped)
 	if err := t.fs.RenameFile(staged, stopped); err != nil && !missing(err) {
 		return err
 	}
-	dirs, err := t.fs.List(t.beside(".new"))
+	dirs, err := t.fs.List(t.sibling(".new"))
 	if err != nil && !missing(err) {
 		return err
 	}
@@ -213,8 +214,8 @@ func (t *tree) endSetups() error {
 	return nil
 }
 
-// manifest is the file .attempt of an attempt's directory, in msgpack. It is
-// written last, so a directory that has it is complete.
+// manifest is the file .attempt of an attempt's directory, in msgpack. It is written last,
+// so a directory with a manifest is complete.
 type manifest struct {
 	Attempt  string         `msgpack:"Attempt"`
 	Files    []manifestFile `msgpack:"Files"` // by name
@@ -237,7 +238,7 @@ func (t *tree) writeManifest(id wire.AttemptID, m *manifest) error {
 	return t.fs.SyncDir(t.attempt(id))
 }
 
-// committed reads the manifest of a committed task; nil when there is none.
+// committed reads the manifest of a committed task; nil if there is none.
 func (t *tree) committed(task wire.TaskID) (*manifest, error) {
 	name := dfs.Join(t.task(task), manifestName)
 	data, err := readAll(t.fs, name, maxManifest)
@@ -259,8 +260,8 @@ func (t *tree) committed(task wire.TaskID) (*manifest, error) {
 	return m, nil
 }
 
-// commitTask renames an attempt's directory to its task's: of all attempts one
-// succeeds, whatever the outcome that its rename reports.
+// commitTask renames an attempt's directory to its task's. Exactly one attempt succeeds,
+// even if its rename reports an error.
 func (t *tree) commitTask(id wire.AttemptID) error {
 	if renamed := t.fs.RenameDir(t.attempt(id), t.task(id.Task)); renamed != nil {
 		m, err := t.committed(id.Task)
@@ -279,8 +280,8 @@ func (t *tree) commitTask(id wire.AttemptID) error {
 	return nil
 }
 
-// fence makes sure that an attempt will never commit, unless it has: then it
-// gives what was committed.
+// fence prevents an attempt from committing. If the attempt has committed, fence returns
+// the manifest.
 func (t *tree) fence(id wire.AttemptID) (*manifest, error) {
 	err := t.fs.RenameDir(t.attempt(id), t.fenced(id))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -290,14 +291,14 @@ func (t *tree) fence(id wire.AttemptID) (*manifest, error) {
 	if err != nil || m == nil || m.Attempt != id.String() {
 		return nil, err
 	}
-	if err := t.fs.SyncDir(t.below("t")); err != nil { // the attempt may have died before it could
+	if err := t.fs.SyncDir(t.below("t")); err != nil { // the attempt may have died before its sync
 		return nil, fmt.Errorf("fence %s: %w", id, err)
 	}
 	return m, nil
 }
 
-// commitJob moves the committed files of tasks into place and removes what was
-// temporary. Each is called before each step and may stop it.
+// commitJob moves the committed files of tasks into place and removes the temporary
+// directories. It calls each before each step and stops on its error.
 func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 	owner, err := t.readOwner()
 	if err != nil {
@@ -307,8 +308,8 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 	if err != nil {
 		return fmt.Errorf("commit job: %w", err)
 	}
-	// A removal that an earlier attempt has begun may have taken OWNER already.
-	if owner != t.self() && !(owner == "" && done) {
+	// An earlier attempt may have removed OWNER already.
+	if owner != t.ownerText() && !(owner == "" && done) {
 		return Fatal(fmt.Errorf("commit job: %s is not this job's any more: its owner is %q", t.out, owner))
 	}
 	for _, task := range tasks {
@@ -324,10 +325,10 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 			return fmt.Errorf("commit job: %w", err)
 		}
 	}
-	if err := t.fs.SyncDir(t.out); err != nil { // before what a commit after a power cut would need is removed
+	if err := t.fs.SyncDir(t.out); err != nil { // before removing data that a commit after a power cut would need
 		return fmt.Errorf("commit job: %w", err)
 	}
-	for _, dir := range []string{t.beside(".new"), t.below(), t.temporary()} {
+	for _, dir := range []string{t.sibling(".new"), t.below(), t.temporary()} {
 		if err := each(); err != nil {
 			return err
 		}
@@ -338,10 +339,9 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 	return nil
 }
 
-// moveTask moves the files of one task. When _SUCCESS is there, what is not in
-// the task's directory any more has been moved, and may have been taken away
-// since by a reader. What still is there is moved even then: it may not be this
-// job that has written _SUCCESS.
+// moveTask moves the files of one task. If _SUCCESS exists, a file missing from the task's
+// directory was moved, and a reader may have removed it since. A file that remains is moved
+// even then: another program may have written _SUCCESS.
 func (t *tree) moveTask(task wire.TaskID, success bool, each func() error) error {
 	m, err := t.committed(task)
 	if err != nil {
@@ -359,10 +359,10 @@ func (t *tree) moveTask(task wire.TaskID, success bool, each func() error) error
 		}
 		from := dfs.Join(t.task(task), f.Name)
 		if success {
-			switch there, err := t.exists(from); {
+			switch found, err := t.exists(from); {
 			case err != nil:
 				return err
-			case !there:
+			case !found:
 				continue
 			}
 		}
@@ -373,15 +373,15 @@ func (t *tree) moveTask(task wire.TaskID, success bool, each func() error) error
 	return nil
 }
 
-// moveFile moves one file. When that fails, source gone and target there means
-// that it was done before; both there, that the target is somebody else's.
+// moveFile moves one file. If that fails, a missing source with an existing target means
+// that it was moved before. If both exist, the target is not this job's.
 func (t *tree) moveFile(from, to string, size int64) error {
 	renamed := t.fs.RenameFile(from, to)
 	if renamed == nil {
 		return nil
 	}
 	if !errors.Is(renamed, fs.ErrNotExist) && !errors.Is(renamed, fs.ErrExist) {
-		return renamed // unclear; the next attempt will see
+		return renamed // unclear; the next attempt will find out
 	}
 	_, errFrom := t.fs.Stat(from)
 	info, errTo := t.fs.Stat(to)
@@ -391,16 +391,15 @@ func (t *tree) moveFile(from, to string, size int64) error {
 	case missing(errFrom) && errTo == nil:
 		return Fatal(fmt.Errorf("%w: %s has %d bytes, want %d", ErrCorrupt, to, info.Size, size))
 	case errFrom == nil && errTo == nil:
-		return Fatal(fmt.Errorf("%w: %s is there and was not written by this job", ErrOutputExists, to))
+		return Fatal(fmt.Errorf("%w: %s exists and was not written by this job", ErrOutputExists, to))
 	}
 	return renamed
 }
 
-// takeBack moves back the files that a job commit has moved which failed before it
-// could write _SUCCESS. A file that it could not move is still in its task's
-// directory, so what stands in its place is somebody else's and stays. Nothing can be
-// moved there either when another cleanup has gone on.
-func (t *tree) takeBack() error {
+// undoMoves moves back the files that a failed job commit has moved before _SUCCESS. A file
+// that the commit could not move is still in its task's directory. Its target is then not
+// this job's, and stays. If another cleanup has continued, the moves back fail too.
+func (t *tree) undoMoves() error {
 	if done, err := t.exists(t.success()); err != nil || done {
 		return err
 	}
@@ -411,7 +410,7 @@ func (t *tree) takeBack() error {
 	for _, dir := range dirs {
 		task, err := wire.ParseTaskID(dfs.Base(dir.Name))
 		if err != nil {
-			continue // nothing of ours
+			continue // not this job's
 		}
 		m, err := t.committed(task)
 		if err != nil || m == nil {
@@ -427,22 +426,21 @@ func (t *tree) takeBack() error {
 	return nil
 }
 
-// cleanup removes all that a failed or killed job has left of its output. What
-// is not this job's stays.
+// cleanup removes the output of a failed or killed job, and only files of this job.
 func (t *tree) cleanup() error {
 	if err := t.endSetups(); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
-	old := t.beside(".old")
-	state, why := t.claimed()
+	old := t.sibling(".old")
+	state, why := t.checkOwner()
 	if state == foreign && !isFatal(why) {
 		return fmt.Errorf("clean up: %w", why)
 	}
 	if state == ours {
-		if err := t.takeBack(); err != nil {
+		if err := t.undoMoves(); err != nil {
 			return fmt.Errorf("clean up: %w", err)
 		}
-		// Another cleanup that is thought lost may be first.
+		// Another cleanup that was thought lost may be first.
 		if err := t.fs.RenameDir(t.temporary(), old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("clean up: %w", err)
 		}
@@ -450,12 +448,12 @@ func (t *tree) cleanup() error {
 	moved, err := t.exists(old)
 	moved = moved || err == nil && state == ours
 	if moved {
-		err = t.fs.Remove(t.out) // unless somebody has put something there
+		err = t.fs.Remove(t.out) // fails if there are files of others
 	}
 	if err != nil && !missing(err) && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("clean up: %w", err)
 	}
-	for _, dir := range []string{old, t.beside(".new")} {
+	for _, dir := range []string{old, t.sibling(".new")} {
 		if err := t.fs.RemoveAll(dir); err != nil {
 			return fmt.Errorf("clean up: %w", err)
 		}

@@ -25,7 +25,7 @@ const testOut = "mem://t/data/out"
 
 func newTree(f dfs.FS) *tree { return &tree{fs: f, out: testOut, job: testJob, staging: testStaging} }
 
-// newData is a file system with what is there before a job's first attempt.
+// newData returns a file system as before a job's first attempt.
 func newData() *mem.FS {
 	f := mem.New(1)
 	must(0, f.MkdirAll("mem://t/data"))
@@ -33,7 +33,7 @@ func newData() *mem.FS {
 	return f
 }
 
-// state lists everything below a directory: files with their content.
+// state lists everything below a directory, files with their content.
 func state(f dfs.FS, dir string) string {
 	var lines []string
 	var walk func(string)
@@ -53,7 +53,7 @@ func state(f dfs.FS, dir string) string {
 	return strings.Join(lines, " ")
 }
 
-// writeAttempt does what a reduce attempt does until it is granted.
+// writeAttempt does the work of a reduce attempt before its grant.
 func writeAttempt(t *tree, id wire.AttemptID, content string) error {
 	if err := t.fs.Mkdir(t.attempt(id)); err != nil {
 		return err
@@ -65,12 +65,12 @@ func writeAttempt(t *tree, id wire.AttemptID, content string) error {
 	return t.writeManifest(id, &manifest{Attempt: id.String(), Files: []manifestFile{{Name: name, Size: int64(len(content))}}})
 }
 
-// life is a job's whole way through the file system, each step as often as it
-// needs, as the job tracker would have its attempts tried again.
-func life(t *testing.T, f *mem.FS, again func(step string, do func(try int) error)) {
+// runJob does all steps of a job on the file system. again repeats a failed step, as the
+// job tracker retries attempts.
+func runJob(t *testing.T, f *mem.FS, again func(step string, do func(try int) error)) {
 	tr := newTree(f)
 	again("setup", func(try int) error {
-		if state, err := tr.claimed(); state == foreign {
+		if state, err := tr.checkOwner(); state == foreign {
 			return err
 		} else if state == ours {
 			return nil
@@ -81,7 +81,7 @@ func life(t *testing.T, f *mem.FS, again func(step string, do func(try int) erro
 	for n := range tasks {
 		granted, committed := -1, false
 		again("task", func(try int) error {
-			// A granted attempt that failed is fenced before another one is granted.
+			// Fence a failed granted attempt before granting another.
 			if granted >= 0 {
 				m, err := tr.fence(testAttempt(wire.Reduce, n, granted))
 				if err != nil {
@@ -110,12 +110,12 @@ func life(t *testing.T, f *mem.FS, again func(step string, do func(try int) erro
 	again("commit", func(int) error { return tr.commitJob(tasks, func() error { return nil }) })
 }
 
-// Whichever call of the file system fails, and whether it was carried out or not,
-// trying again ends in the same state, with the output there once.
+// TestLifeWithFaults fails any call of the file system, with or without its effect. Retries
+// must end in the same state, with the output there once.
 func TestLifeWithFaults(t *testing.T) {
 	const want = "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1"
 	run := func(f *mem.FS, tries int) {
-		life(t, f, func(step string, do func(int) error) {
+		runJob(t, f, func(step string, do func(int) error) {
 			var err error
 			for try := range tries {
 				if err = do(try); err == nil {
@@ -151,8 +151,8 @@ func TestLifeWithFaults(t *testing.T) {
 	}
 }
 
-// A job may be stopped, or its processes die, at any call: then cleanup, itself
-// interrupted anywhere, leaves nothing of it and everything else.
+// TestCleanupWithFaults stops a job at any call. Cleanup, itself interrupted anywhere, must
+// remove all its files and nothing else.
 func TestCleanupWithFaults(t *testing.T) {
 	var calls int
 	for stop := 1; ; stop++ {
@@ -165,9 +165,9 @@ func TestCleanupWithFaults(t *testing.T) {
 		committing := false
 		func() {
 			defer func() { _ = recover() }()
-			life(t, f, func(step string, do func(int) error) {
+			runJob(t, f, func(step string, do func(int) error) {
 				if step == "commit" {
-					committing = true // from here on a job is not cleaned up
+					committing = true // from here on the job cannot be cleaned up
 				}
 				if committing || do(0) != nil {
 					panic("stopped")
@@ -180,7 +180,7 @@ func TestCleanupWithFaults(t *testing.T) {
 		}
 		_ = f.SetFaults("")
 		for i := 0; ; i++ {
-			// A copy by repetition: the same life, then the same cleanup stopped at its i-th call.
+			// Run the same steps again, then the same cleanup, stopped at its i-th call.
 			if err := f.SetFaults(fmt.Sprintf("any ** after=%d times=1", i)); err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,8 @@ func TestCleanupWithFaults(t *testing.T) {
 	}
 }
 
-// Cleanup stopped at each of its calls, done or not, is finished by the next.
+// TestCleanupTwice stops cleanup at each of its calls, with or without its effect. The next
+// cleanup must finish it.
 func TestCleanupTwice(t *testing.T) {
 	for _, kind := range []string{"", "done"} {
 		for i := range 30 {
@@ -224,8 +225,8 @@ func TestCleanupTwice(t *testing.T) {
 	}
 }
 
-// Of two jobs with one output one sets up; the other fails, and its cleanup
-// leaves the first alone, now and when it is done.
+// TestTwoJobsOneOutput sets up two jobs with one output. One fails, and its cleanup must
+// not change the other's files, now and after its end.
 func TestTwoJobsOneOutput(t *testing.T) {
 	f := newData()
 	first, second := newTree(f), &tree{fs: f, out: testOut, job: testJob, key: "another cluster's", staging: "mem://t/staging/s2"}
@@ -240,9 +241,9 @@ func TestTwoJobsOneOutput(t *testing.T) {
 			t.Fatalf("second job: %v", err)
 		}
 	}
-	_, err := second.claimed()
+	_, err := second.checkOwner()
 	refused(err)
-	refused(second.build(testAttempt(wire.Setup, 0, 0))) // as if it had looked just before
+	refused(second.build(testAttempt(wire.Setup, 0, 0))) // as if the output was unclaimed just before
 	if err := second.cleanup(); err != nil {
 		t.Fatal(err)
 	}
@@ -258,15 +259,15 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	if err := second.cleanup(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = second.claimed()
+	_, err = second.checkOwner()
 	refused(err)
 	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS=" {
 		t.Fatalf("at the end: %s", got)
 	}
 }
 
-// Two setup attempts of one job, the first thought lost: wherever the second comes
-// in, the output is there once and whole, and a commit leaves nothing else.
+// TestTwoSetups runs a second setup attempt at any point of the first, which is thought
+// lost. The output must be there once and complete, and a commit must leave nothing else.
 func TestTwoSetups(t *testing.T) {
 	for stop := range 12 {
 		f := newData()
@@ -294,7 +295,7 @@ func TestTwoSetups(t *testing.T) {
 	}
 }
 
-// interrupted lets something happen before one call that changes the tree.
+// interrupted calls a function before one call that changes the tree.
 type interrupted struct {
 	dfs.FS
 	left      int
@@ -312,7 +313,7 @@ func (f *interrupted) RenameDir(from, to string) error     { f.step(); return f.
 func (f *interrupted) RemoveAll(name string) error         { f.step(); return f.FS.RemoveAll(name) }
 func (f *interrupted) Create(n string) (dfs.Writer, error) { f.step(); return f.FS.Create(n) }
 
-// Whatever a user has at OUT is neither taken nor changed, nor removed.
+// TestOutputExists checks that a user's files at OUT are neither used, changed nor removed.
 func TestOutputExists(t *testing.T) {
 	for _, made := range []string{"", "/x", "/_temporary/x", "/_temporary/OWNER"} {
 		f := mem.New(1)
@@ -323,7 +324,7 @@ func TestOutputExists(t *testing.T) {
 		}
 		before := state(f, "mem://t/data")
 		tr := newTree(f)
-		if state, err := tr.claimed(); state != foreign || !errors.Is(err, ErrOutputExists) {
+		if state, err := tr.checkOwner(); state != foreign || !errors.Is(err, ErrOutputExists) {
 			t.Errorf("%q: %v %v", made, state, err)
 		}
 		if err := tr.cleanup(); err != nil {
@@ -338,7 +339,7 @@ func TestOutputExists(t *testing.T) {
 	}
 }
 
-// A file that somebody has put where the commit wants to write stays.
+// TestCommitOverwritesNothing checks that the commit keeps a foreign file at its target.
 func TestCommitOverwritesNothing(t *testing.T) {
 	f := newData()
 	tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
@@ -355,8 +356,8 @@ func TestCommitOverwritesNothing(t *testing.T) {
 	}
 }
 
-// Of two attempts of one task the second to commit is told so; a fenced one can
-// never commit.
+// TestOneCommit checks that the second attempt of a task gets an error for its commit, and
+// that a fenced attempt can never commit.
 func TestOneCommit(t *testing.T) {
 	f := newData()
 	tr := newTree(f)
@@ -371,7 +372,7 @@ func TestOneCommit(t *testing.T) {
 		t.Errorf("second attempt: %v", err)
 	}
 	if err := tr.commitTask(a); err != nil {
-		t.Errorf("the first, asked again: %v", err)
+		t.Errorf("repeated commit of the first attempt: %v", err)
 	}
 	for range 2 {
 		if m, err := tr.fence(a); err != nil || m == nil || m.Attempt != a.String() {
@@ -392,8 +393,8 @@ func TestOneCommit(t *testing.T) {
 	}
 }
 
-// A _SUCCESS that this job has not written loses no output, and what a reader has
-// taken away once _SUCCESS was there is not missed.
+// TestCommitWithSuccessThere checks that a foreign _SUCCESS loses no output, and that a
+// commit tolerates files that a reader removed after _SUCCESS.
 func TestCommitWithSuccessThere(t *testing.T) {
 	f := newData()
 	tr := newTree(f)
@@ -415,9 +416,9 @@ func TestCommitWithSuccessThere(t *testing.T) {
 	}
 }
 
-// commitsHalf commits two tasks, and of their job the first, since a file of somebody
-// else's is where the second's is to be.
-func commitsHalf(t *testing.T, f dfs.FS) {
+// commitHalf commits two tasks, but only the first one's files in the job's commit: a
+// foreign file is in the second's place.
+func commitHalf(t *testing.T, f dfs.FS) {
 	t.Helper()
 	tr := newTree(f)
 	first, second := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
@@ -433,11 +434,11 @@ func commitsHalf(t *testing.T, f dfs.FS) {
 	}
 }
 
-// A job commit that fails half-way is taken back by the cleanup, but for files
-// that are not the job's.
+// TestCleanupAfterCommit checks that cleanup removes the files of a half-done job commit,
+// but not files of others.
 func TestCleanupAfterCommit(t *testing.T) {
 	f := newData()
-	commitsHalf(t, f)
+	commitHalf(t, f)
 	if err := newTree(f).cleanup(); err != nil {
 		t.Fatal(err)
 	}

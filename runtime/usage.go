@@ -8,10 +8,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// usage is what this process has used since it started. The difference of two is
-// what an attempt used, which has its process for itself.
+// usage is the resource usage of this process since its start. The difference of two is the
+// usage of an attempt that has its process alone.
 type usage struct {
-	cpu, gc time.Duration // processor time, the collector's in all
+	cpu, gc time.Duration // processor time, in total and of the garbage collector
 	objects uint64        // allocated on the heap
 }
 
@@ -26,7 +26,7 @@ func measure() usage {
 	return u
 }
 
-// count adds what was used between u and now.
+// count adds the usage from u to now.
 func (u usage) count(c wire.Counters, now usage) {
 	c.Add(wire.TaskCounters, wire.CPUMilliseconds, (now.cpu - u.cpu).Milliseconds())
 	c.Add(wire.TaskCounters, wire.GCMilliseconds, (now.gc - u.gc).Milliseconds())

@@ -9,17 +9,17 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// maxNodes bounds the replicas of a split that are told, those with most of it.
+// maxNodes bounds the recorded nodes of a split. Those with most of it are kept.
 const maxNodes = 64
 
-// node is a machine, or one of several stores on it, that keeps some of a split.
+// node is a machine that stores part of a split, or one of several stores on it.
 type node struct {
 	Host, Rack string
 	Addr       string // as in dfs.Read
 }
 
-// locate notes in an input's splits where they are kept, if the file system
-// knows. Of each directory it asks once.
+// locate records the nodes of an input's splits, if the file system knows them. It asks
+// once per directory.
 func locate(f dfs.FS, splits []splitEntry) error {
 	locator, ok := f.(dfs.Locator)
 	if !ok {
@@ -29,41 +29,41 @@ func locate(f dfs.FS, splits []splitEntry) error {
 	for i := range splits {
 		for _, c := range splits[i].Chunks {
 			dir := dfs.Dir(c.Path)
-			if of := names[dir]; len(of) == 0 || len(of) == 1 && of[0] != c.Path {
-				names[dir] = append(of, c.Path)
+			if files := names[dir]; len(files) == 0 || len(files) == 1 && files[0] != c.Path {
+				names[dir] = append(files, c.Path)
 			}
 		}
 	}
 	blocks := make(map[string][]dfs.Block)
 	for _, dir := range slices.Sorted(maps.Keys(names)) {
-		of := names[dir]
-		if len(of) == 1 {
-			dir = of[0]
+		files := names[dir]
+		if len(files) == 1 {
+			dir = files[0]
 		}
-		files, err := locator.Locate(dir)
+		located, err := locator.Locate(dir)
 		if err != nil {
-			return inputError(fmt.Errorf("ask where it is kept: %w", err))
+			return inputError(fmt.Errorf("locate blocks: %w", err))
 		}
-		for _, file := range files {
+		for _, file := range located {
 			blocks[file.Name] = file.Blocks
 		}
 	}
 	for i := range splits {
-		splits[i].place(blocks)
+		splits[i].findNodes(blocks)
 	}
 	return nil
 }
 
-// share is how many bytes of a split a node keeps.
-type share struct {
+// nodeBytes is the part of a split on a node.
+type nodeBytes struct {
 	node
 	bytes int64
 }
 
-// place finds the nodes of a split among the blocks of files. Near are those that
-// keep at least half as much of it as the one that keeps most.
-func (e *splitEntry) place(blocks map[string][]dfs.Block) {
-	var shares []share
+// findNodes finds the nodes of a split in the blocks of its files. A node is preferred if it
+// stores at least half as much as the first.
+func (e *splitEntry) findNodes(blocks map[string][]dfs.Block) {
+	var shares []nodeBytes
 	index := make(map[node]int)
 	for _, c := range e.Chunks {
 		file := blocks[c.Path]
@@ -81,13 +81,13 @@ func (e *splitEntry) place(blocks map[string][]dfs.Block) {
 				if !ok {
 					i = len(shares)
 					index[n] = i
-					shares = append(shares, share{node: n})
+					shares = append(shares, nodeBytes{node: n})
 				}
 				shares[i].bytes += overlap
 			}
 		}
 	}
-	slices.SortStableFunc(shares, func(a, b share) int {
+	slices.SortStableFunc(shares, func(a, b nodeBytes) int {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Addr, b.Addr))
 	})
 	e.Near, e.Nodes = 0, nil
@@ -98,7 +98,7 @@ func (e *splitEntry) place(blocks map[string][]dfs.Block) {
 	}
 }
 
-// info is what scheduling needs to know.
+// info returns the data for scheduling.
 func (e *splitEntry) info() SplitInfo {
 	info := SplitInfo{Length: e.length()}
 	for _, n := range e.Nodes[:e.Near] {

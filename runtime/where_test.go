@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// placedFS keeps each block of 100 bytes on two of four nodes in two racks.
+// placedFS stores each block of 100 bytes on two of four nodes in two racks.
 type placedFS struct {
 	*mem.FS
 	asked []string
@@ -61,7 +61,7 @@ func TestLocate(t *testing.T) {
 	}
 	slices.Sort(f.asked)
 	if want := []string{"mem://t/d", "mem://t/e/c"}; !slices.Equal(f.asked, want) {
-		t.Errorf("it asked for %v, want %v", f.asked, want)
+		t.Errorf("located %v, want %v", f.asked, want)
 	}
 	for i, want := range []string{"[n0 n1] [/r0 /r0]", "[n2 n1] [/r1 /r0]", "[n1 n0] [/r0 /r0]"} {
 		// The second has 100 bytes on n1, 150 on n2 and 50 on n3: less than half of n2's.
@@ -70,11 +70,11 @@ func TestLocate(t *testing.T) {
 		}
 	}
 	if err := locate(f, splits); err == nil || !isFatal(err) || !strings.Contains(err.Error(), "mem://t/gone") {
-		t.Errorf("of a file that is gone: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }
 
-// A splits file of an earlier build has hosts only.
+// TestSplitsBefore reads a splits file of an earlier build, which has hosts only.
 func TestSplitsBefore(t *testing.T) {
 	entry := binary.AppendUvarint(nil, 7) // bytes
 	entry = appendText(appendText(binary.AppendUvarint(entry, 2), "a"), "b")
@@ -84,7 +84,7 @@ func TestSplitsBefore(t *testing.T) {
 		entry = binary.AppendUvarint(entry, v)
 	}
 	var file bytes.Buffer
-	file.WriteString(splitsBefore)
+	file.WriteString(oldSplitsMagic)
 	file.Write(binary.LittleEndian.AppendUint32(nil, 1))
 	begin := uint64(splitsHead + 16)
 	file.Write(binary.LittleEndian.AppendUint64(nil, begin))
@@ -101,7 +101,7 @@ func TestSplitsBefore(t *testing.T) {
 	if e, err := readEntry(f, "mem://t/splits", 0); err != nil || e.Input != 1 || len(e.Nodes) != 2 || e.Chunks[0].Path != "p" {
 		t.Errorf("%+v, %v", e, err)
 	}
-	// One of a later build is refused.
+	// A splits file of a later build is refused.
 	copy(data, "QSPLITS3")
 	put(f, "mem://t/later", data)
 	_, _, whole := decodeSplits(data)
@@ -113,7 +113,7 @@ func TestSplitsBefore(t *testing.T) {
 	}
 }
 
-// metered tells that all was read from one address.
+// metered reports all reads as reads from one address.
 type metered struct {
 	dfs.File
 	addr string
@@ -140,7 +140,7 @@ func (f *meteredFS) Open(name string) (dfs.File, error) {
 	return &metered{File: file, addr: f.addr}, err
 }
 
-// What was read from where is told once a file is closed, by how near that was.
+// TestMeter checks that a closed file's reads are counted by distance.
 func TestMeter(t *testing.T) {
 	f := &meteredFS{FS: mem.New(100)}
 	put(f.FS, "mem://t/a", []byte("one\ntwo\n"))
@@ -174,9 +174,9 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// What the index of a file in the binary format took is not told: delays are tuned by how
-// long input takes, and an index is a few bytes from anywhere. A file of one block is read
-// whole, all of it from where its split is.
+// TestMeterIndex checks that index reads of a binary file do not count: they may be from
+// any machine, and the dynamic delay rule uses the measured input speed. A file of one
+// block is read in one call, from its split's nodes.
 func TestMeterIndex(t *testing.T) {
 	const nearby = "10.0.0.1:9866"
 	for _, c := range []struct {

@@ -13,27 +13,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Options say how a worker lives.
+// Options configures a worker.
 type Options struct {
-	// InProcess is for a worker that shares its process with others: an attempt
-	// changes neither the working directory nor stdout and stderr nor how memory
-	// is collected.
+	// InProcess is for a worker that shares its process with others: an attempt does not
+	// change the working directory, stdout, stderr or garbage collection.
 	InProcess bool
 
-	// Client fetches the segments that other machines serve; nil: the default one.
+	// Client fetches segments from other machines; nil: http.DefaultClient.
 	Client *http.Client
 
 	// Progress is the time between two WorkerProgress messages; 0: half a second.
 	Progress time.Duration
 }
 
-// endGrace is how long a worker within a process waits for its attempt's code to
-// end once the stream has ended. A worker process does not wait: its end is theirs.
+// endGrace bounds the wait of a worker with InProcess for its attempt's code after the
+// stream has ended. A worker process exits without waiting.
 const endGrace = 2 * time.Second
 
-// Serve runs attempts, one at a time, as the tracker at the other end of conn
-// says. It returns nil when that end closes, at once, also when the job's code
-// still runs: a worker process must exit then. It closes conn.
+// Serve runs attempts, one at a time, for the tracker at the other end of conn. It closes
+// conn. When the tracker closes its end, Serve returns nil at once, even if the job's code
+// still runs: a worker process must then exit.
 func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -70,10 +69,10 @@ type worker struct {
 	load   Load
 	fs     dfs.FS
 	opts   Options
-	memory *governor // nil within a process
-	output []int     // where the process writes outside of attempts; nil within a process
+	memory *governor // nil with InProcess
+	output []int     // stdout and stderr of the process outside of attempts; nil with InProcess
 
-	staged  *wire.Submission // as last read
+	staged  *wire.Submission // the last one read
 	running bool
 	granted chan struct{}
 	done    chan wire.Result
@@ -98,7 +97,7 @@ func (w *worker) loop(ctx context.Context) error {
 	for {
 		select {
 		case m := <-messages:
-			if err := w.obey(ctx, m); err != nil {
+			if err := w.handle(ctx, m); err != nil {
 				return fmt.Errorf("worker: %w", err)
 			}
 		case result := <-w.done:
@@ -114,15 +113,15 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 }
 
-func (w *worker) obey(ctx context.Context, m wire.Message) error {
+func (w *worker) handle(ctx context.Context, m wire.Message) error {
 	switch m := m.(type) {
 	case *wire.Run:
 		if w.running {
-			return fmt.Errorf("told to run %s while another attempt runs", m.Attempt)
+			return fmt.Errorf("asked to run %s while another attempt runs", m.Attempt)
 		}
 		w.running = true
 		select {
-		case <-w.granted: // meant for an attempt that did not wait for it
+		case <-w.granted: // for an attempt that did not wait for it
 		default:
 		}
 		go w.run(ctx, m)
@@ -130,22 +129,21 @@ func (w *worker) obey(ctx context.Context, m wire.Message) error {
 	case *wire.CommitGranted:
 		select {
 		case w.granted <- struct{}{}:
-		default: // said twice
+		default: // sent twice
 		}
 		return nil
 	}
 	return fmt.Errorf("unexpected message %T", m)
 }
 
-// run runs one attempt on a goroutine of its own, so that code which ends its
-// goroutine ends no more than that.
+// run runs one attempt on its own goroutine, because code may end its goroutine.
 func (w *worker) run(ctx context.Context, run *wire.Run) {
 	a := newAttempt(ctx, w, run)
 	stop := a.report()
 	result := wire.Result{Error: "the job's code has ended its goroutine (runtime.Goexit)"}
 	defer func() {
 		stop()
-		a.task.end(nil)
+		a.task.cancel(nil)
 		restoreOutput(w.output)
 		w.done <- result
 	}()
@@ -156,8 +154,8 @@ func (w *worker) run(ctx context.Context, run *wire.Run) {
 	}
 }
 
-// report sends progress until the returned function is called, which waits for
-// the last message to be away.
+// report sends progress until the returned function is called, which waits for the last
+// message.
 func (a *attempt) report() (stop func()) {
 	quit := make(chan struct{})
 	var wait sync.WaitGroup
@@ -173,10 +171,10 @@ func (a *attempt) report() (stop func()) {
 			if a.worker.memory != nil {
 				a.worker.memory.adjust()
 			}
-			if a.mayBeQuiet() {
+			if a.keptAlive() {
 				a.task.pulse.beat()
 			}
-			// A lost stream ends the worker by its reading side.
+			// If the stream is lost, the reading side ends the worker.
 			_ = a.worker.conn.Send(&wire.WorkerProgress{Bytes: a.progress(), Activity: a.task.pulse.ask()})
 		}
 	})
@@ -186,9 +184,9 @@ func (a *attempt) report() (stop func()) {
 	}
 }
 
-// submission reads the staged submission for an attempt of some kind; a worker serves
-// one for its life, so the last one read is kept. When it is stopped it is there for
-// those kinds alone that are still to run.
+// submission reads the staged submission for an attempt of this kind. A worker serves one
+// submission, so the last one is kept. A stopped submission may be read only by cleanup and
+// commit attempts.
 func (w *worker) submission(staging string, kind wire.Kind) (*wire.Submission, error) {
 	if w.staged != nil && w.staged.Staging == staging {
 		return w.staged, nil

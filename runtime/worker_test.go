@@ -23,12 +23,12 @@ import (
 
 const testStaging = "mem://t/staging/s1"
 
-// bench is a tracker of one worker, for tests.
+// bench simulates a tracker with one worker.
 type bench struct {
 	*testing.T
 	fs       *mem.FS
-	all      dfs.FS        // that the worker has; nil: fs alone
-	progress time.Duration // between two messages of it; 0: a millisecond
+	all      dfs.FS        // the worker's file system; nil: fs
+	progress time.Duration // between two progress messages; 0: a millisecond
 	sub      *wire.Submission
 	jobs     []Job
 	dir      string
@@ -39,7 +39,7 @@ type bench struct {
 	grants int
 }
 
-// wordCount counts words on bytes.
+// wordCount is a word count on bytes.
 func wordCount() Job {
 	return Job{
 		Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
@@ -144,7 +144,7 @@ func (b *bench) stop() {
 	}
 }
 
-// try runs one attempt to its end, granting every commit.
+// try runs one attempt to its end and grants every commit.
 func (b *bench) try(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
 	b.Helper()
 	return b.tryWatched(kind, n, more, func(*wire.WorkerProgress) {})
@@ -320,7 +320,7 @@ func TestMapOnlyWithNamedOutput(t *testing.T) {
 	}
 }
 
-// Partitions of a total order are ranges, found by sampling.
+// TestTotalOrder checks that the partitions of a total order are ranges found by sampling.
 func TestTotalOrder(t *testing.T) {
 	plan := linesPlan()
 	plan.TotalOrder, plan.Combine, plan.Reduces = true, false, 3
@@ -346,7 +346,7 @@ func TestTotalOrder(t *testing.T) {
 		"/data/out/part-r-00002=rose\t3\nto\t2\n")
 }
 
-// An attempt that is asked to end with its stream ends at its next record.
+// TestStreamEnds checks that an attempt ends at its next record after its stream has ended.
 func TestStreamEnds(t *testing.T) {
 	began := make(chan struct{})
 	job := Job{Reduce: wordCount().Reduce, Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
@@ -365,7 +365,7 @@ func TestStreamEnds(t *testing.T) {
 	b.stop() // fails unless the worker ends
 }
 
-// Activity grows while records are read and stops when they stop.
+// TestActivity checks that Activity grows while records are read, and only then.
 func TestActivity(t *testing.T) {
 	step := make(chan struct{})
 	job := Job{Reduce: wordCount().Reduce, Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
@@ -394,7 +394,7 @@ func TestActivity(t *testing.T) {
 		idle = progress()
 	}
 	if next := progress(); next != idle {
-		t.Errorf("activity grew from %d to %d while nothing happened", idle, next)
+		t.Errorf("activity grew from %d to %d without work", idle, next)
 	}
 	for range 3 {
 		step <- struct{}{}
@@ -413,7 +413,8 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// Cuts are short, however long the keys are: every task reads all of them.
+// TestCutsOfLongKeys checks that cuts are short for keys of any length, because every task
+// reads all of them.
 func TestCutsOfLongKeys(t *testing.T) {
 	all := &sampler{random: rand.New(rand.NewPCG(1, 2)), memory: sampleMemory}
 	all.start()
@@ -436,7 +437,8 @@ func TestCutsOfLongKeys(t *testing.T) {
 	}
 }
 
-// Of one long split the sample comes from all over it, whatever the format.
+// TestSampledPlaces checks that the sample of one long split comes from all over it, in
+// every format.
 func TestSampledPlaces(t *testing.T) {
 	const lines, width = 1 << 20, 8
 	f := mem.New(1 << 30)

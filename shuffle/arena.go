@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// arena is memory of a fixed size that the garbage collector neither scans nor
-// counts, and of which only touched pages are resident.
+// arena is memory of a fixed size that the garbage collector neither scans nor counts. Only
+// touched pages are resident.
 type arena struct{ mem []byte }
 
 // maxArena keeps offsets within 32 bits.
@@ -21,7 +21,7 @@ func newArena(size int64) (arena, error) {
 	return arena{mem}, nil
 }
 
-// free gives the memory back. The arena and all slices of it are dead.
+// free returns the memory. The arena and all slices of it become invalid.
 func (a *arena) free() {
 	if a.mem != nil {
 		unmapMemory(a.mem)
@@ -29,8 +29,8 @@ func (a *arena) free() {
 	}
 }
 
-// viewAs sees memory as a slice of T, which must hold no pointers. The memory
-// begins on a page, so it is aligned for every T.
+// viewAs converts memory to a slice of T, which must hold no pointers. The memory begins on
+// a page, so it is aligned for every T.
 func viewAs[T any](mem []byte) []T {
 	var t T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/int(unsafe.Sizeof(t)))

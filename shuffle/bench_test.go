@@ -100,7 +100,7 @@ func BenchmarkSortWords(b *testing.B) {
 	}
 }
 
-// BenchmarkSortAndWrite is a spill without the disk.
+// BenchmarkSortAndWrite measures a spill without the disk.
 func BenchmarkSortAndWrite(b *testing.B) {
 	data := sortRecords(1_000_000)
 	c := benchCollector(b, 120<<20, 4)
@@ -122,7 +122,7 @@ func BenchmarkSortAndWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkMapOutput is the whole of it: new memory, collect, sort, write a file.
+// BenchmarkMapOutput measures a whole map output: allocate, collect, sort, write a file.
 func BenchmarkMapOutput(b *testing.B) {
 	data := sortRecords(1_000_000)
 	for _, memory := range []int64{120 << 20, 20 << 20} {

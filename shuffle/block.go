@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// input is where a blockReader reads from. readAt fills p from an offset within
-// the range of blocks; it returns io.ErrUnexpectedEOF when the input is shorter.
+// input is a range of bytes with blocks. readAt fills p from an offset within the range. It
+// returns io.ErrUnexpectedEOF if the range is shorter than expected.
 type input interface {
 	readAt(p []byte, at int64) error
 	close() error
@@ -22,38 +22,37 @@ type input interface {
 
 // blockReader delivers the payloads of a range of blocks, each verified.
 //
-// Of a block that holds one large record it delivers the beginning alone, which
-// may end within the key, unverified: a merge of many such blocks must not hold
-// them all. Keys equal so far are compared by part. The verified whole is had from
-// load when the record's turn has come, before anyone but the merge has seen the
-// key.
+// Of a block with one large record it delivers only the beginning, unverified, which may
+// end within the key: a merge of many such blocks must not hold them all. Keys with equal
+// beginnings are compared in parts. When the merge reaches the record, load reads and
+// verifies the whole block. Only the merge sees the key before that.
 type blockReader struct {
 	ctx   context.Context
 	seg   wire.Segment
 	in    input
 	size  int64         // of the range
-	most  int           // bytes of a record; 0: MaxMaxRecord
-	tries int           // how often to read a block that cannot be read or is damaged
-	bytes *atomic.Int64 // counts what was delivered; may be nil
+	limit int           // most bytes of a record; 0: MaxMaxRecord
+	tries int           // how often to read a block that is unreadable or damaged
+	bytes *atomic.Int64 // counts the delivered bytes; may be nil
 	alive func()        // called for every block; may be nil
 
-	at     int64             // where the next block begins
-	header [blockHeader]byte // of the next block, when ahead
-	ahead  bool
-	buf    []byte
-	plain  []byte // a block that was packed
-	large  largeBlock
+	at         int64             // offset of the next block
+	header     [blockHeader]byte // of the next block, if haveHeader
+	haveHeader bool
+	buf        []byte
+	unpacked   []byte // the current block, if it was packed
+	large      largeBlock
 }
 
-// largeBlock is the block delivered last, when that was only its beginning.
+// largeBlock is the current block, if next delivered only its beginning.
 type largeBlock struct {
 	at     int64 // of its payload
 	length int
 	sum    uint32
 }
 
-// next delivers the next block, or io.EOF. The payload is valid until the call
-// after; whole says whether it is complete.
+// next delivers the next block, or io.EOF. The payload is valid until the following call.
+// whole says whether it is complete.
 func (r *blockReader) next() (payload []byte, whole bool, err error) {
 	r.large = largeBlock{}
 	if r.at == r.size {
@@ -66,11 +65,11 @@ func (r *blockReader) next() (payload []byte, whole bool, err error) {
 		if try >= r.tries || errors.Is(err, ErrStalled) {
 			return nil, false, r.explain(err)
 		}
-		r.ahead = false
+		r.haveHeader = false
 	}
 }
 
-// wholeBlock is next that delivers all of a large block too, in big if it fits.
+// wholeBlock is next, but completes a large block too, in big if it fits.
 func (r *blockReader) wholeBlock(big *[]byte) (payload []byte, err error) {
 	payload, whole, err := r.next()
 	if err != nil || whole {
@@ -80,8 +79,8 @@ func (r *blockReader) wholeBlock(big *[]byte) (payload []byte, err error) {
 	return *big, err
 }
 
-// load reads the rest of the block of which next delivered the beginning, into
-// buf if it fits, and verifies the whole.
+// load reads the rest of a block of which next delivered the beginning, into buf if it
+// fits, and verifies the whole block.
 func (r *blockReader) load(buf []byte) ([]byte, error) {
 	b := r.large
 	buf = append(buf[:0], r.buf...)
@@ -96,11 +95,11 @@ func (r *blockReader) load(buf []byte) ([]byte, error) {
 		if try >= r.tries {
 			return nil, r.explain(err)
 		}
-		buf = buf[:0] // The beginning, too, may be what is damaged.
+		buf = buf[:0] // The beginning may be the damaged part.
 	}
 }
 
-// part reads n bytes of that block, from offset at in its payload, into buf if they fit.
+// part reads n bytes of that block from offset at in its payload, into buf if they fit.
 func (r *blockReader) part(buf []byte, at, n int) ([]byte, error) {
 	for try := 1; ; try++ {
 		part, err := r.fill(buf[:0], n, r.large.at+int64(at))
@@ -113,7 +112,7 @@ func (r *blockReader) part(buf []byte, at, n int) ([]byte, error) {
 	}
 }
 
-// explain names the segment in an error.
+// explain adds the segment's name to an error.
 func (r *blockReader) explain(err error) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -133,7 +132,7 @@ func (r *blockReader) explain(err error) error {
 	return &UnreadableError{Segment: r.seg, Err: err}
 }
 
-// read reads the block at r.at, together with the header behind it.
+// read reads the block at r.at, together with the header after it.
 func (r *blockReader) read() (payload []byte, whole bool, err error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, false, err
@@ -164,17 +163,17 @@ func (r *blockReader) read() (payload []byte, whole bool, err error) {
 		return nil, false, err
 	}
 	if packed {
-		if r.plain, err = unpack(r.plain, payload, start); err != nil {
+		if r.unpacked, err = unpack(r.unpacked, payload, start); err != nil {
 			return nil, false, err
 		}
-		payload = r.plain
+		payload = r.unpacked
 	}
 	r.pass(end)
-	r.ahead = copy(r.header[:], r.buf[length:]) == blockHeader
+	r.haveHeader = copy(r.header[:], r.buf[length:]) == blockHeader
 	return payload, true, nil
 }
 
-// pass moves on to the block that begins at end.
+// pass moves to the block that begins at end.
 func (r *blockReader) pass(end int64) {
 	if r.bytes != nil {
 		r.bytes.Add(end - r.at)
@@ -183,16 +182,16 @@ func (r *blockReader) pass(end int64) {
 		r.alive()
 	}
 	r.at = end
-	r.ahead = false
+	r.haveHeader = false
 }
 
-// readHeader reads the header at r.at, unless it is there already.
+// readHeader reads the header at r.at, unless it is known already.
 func (r *blockReader) readHeader() (length int, sum uint32, packed bool, err error) {
 	left := r.size - r.at - blockHeader
 	if left < 1 {
 		return 0, 0, false, damaged(r.at, "%d bytes are too few for a block", left+blockHeader)
 	}
-	if !r.ahead {
+	if !r.haveHeader {
 		if err := r.in.readAt(r.header[:], r.at); err != nil {
 			return 0, 0, false, err
 		}
@@ -213,14 +212,14 @@ func parseBlockHeader(header *[blockHeader]byte) (length int, sum uint32, packed
 	return int(n &^ packedBlock), sum, n&packedBlock != 0, checksum(header[:8]) == binary.BigEndian.Uint32(header[8:])
 }
 
-// keyGuess is how much of a large block is read in the hope that it holds the key,
-// or enough of it.
+// keyGuess is the first part of a large block that is read. It usually contains the whole
+// key.
 const keyGuess = 4 << 10
 
 // beginning reads the beginning of a large block.
 func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
-	if r.most > 0 && length > r.most+maxLengths {
-		return nil, tooLarge(r.seg.Offset+at, length, r.most)
+	if r.limit > 0 && length > r.limit+maxLengths {
+		return nil, tooLarge(r.seg.Offset+at, length, r.limit)
 	}
 	var err error
 	if r.buf, err = r.fill(r.buf[:0], min(length, keyGuess), at); err != nil {
@@ -232,10 +231,9 @@ func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
 	return r.buf, nil
 }
 
-// fill extends buf, which holds what is at offset at, to at least n bytes.
-// Memory is taken as bytes arrive: a length that lies takes little. Of a file the
-// length is believed once its first bytes are there: growing takes half
-// as much memory again.
+// fill extends buf, which has the bytes from offset at, to at least n bytes. It allocates
+// as bytes arrive, because a length may be wrong. For a file, it trusts the length once the
+// first bytes are there: growing takes half as much memory again.
 func (r *blockReader) fill(buf []byte, n int, at int64) ([]byte, error) {
 	const step = 1 << 20
 	if len(buf) == 0 && cap(buf) > step && n < step {
@@ -266,7 +264,7 @@ func verify(payload []byte, want uint32, at int64) error {
 type fileInput struct {
 	file  io.ReaderAt
 	base  int64
-	owned io.Closer // the file; nil where it is another's to close
+	owned io.Closer // the file; nil if the caller closes it
 }
 
 func (f *fileInput) readAt(p []byte, at int64) error {
@@ -274,7 +272,7 @@ func (f *fileInput) readAt(p []byte, at int64) error {
 	switch {
 	case n == len(p):
 		return nil
-	case errors.Is(err, io.EOF): // The range was there when the file was written.
+	case errors.Is(err, io.EOF): // The range existed when the file was written.
 		return damaged(at+int64(n), "the file ends here")
 	}
 	return err

@@ -5,27 +5,27 @@ import (
 	"math"
 )
 
-// Codec packs blocks of map output, for less to write and to fetch. It may be used by
-// several goroutines at once. Records larger than a block are not packed, nor is a block
-// that would become no smaller.
+// Codec packs blocks of map output, to write and fetch fewer bytes. It must be safe for
+// concurrent use. A record larger than a block is not packed, nor is a block that packing
+// would not shrink.
 type Codec interface {
-	// Pack appends a block to dst. Of equal blocks it makes equal bytes.
+	// Pack appends the packed block to dst. Equal blocks give equal bytes.
 	Pack(dst, block []byte) []byte
-	// Unpack appends to dst the block that Pack was given, which has most bytes or fewer.
-	Unpack(dst, packed []byte, most int) ([]byte, error)
+	// Unpack appends the original block to dst. The block has at most limit bytes.
+	Unpack(dst, packed []byte, limit int) ([]byte, error)
 }
 
-// namedCodec is a codec as jobs choose it, and as packed blocks name it.
+// namedCodec is a codec with its name in job properties and its number in packed blocks.
 type namedCodec struct {
 	name   string
-	number byte // for ever: it is in files
+	number byte // permanent: files contain it
 	Codec
 }
 
-// codecs are those that a job can choose; without any its blocks are as they are.
+// codecs lists the codecs that a job can choose.
 var codecs = []namedCodec{}
 
-// CodecNames lists what [Config.Codec] can be.
+// CodecNames lists the values of [Config.Codec].
 func CodecNames() []string {
 	names := []string{""}
 	for _, c := range codecs {
@@ -46,15 +46,15 @@ func codecNamed(name string) (*namedCodec, error) {
 	return nil, nil
 }
 
-// mostRecords is no less than the records that so many bytes of blocks can have.
-func mostRecords(length int64) int64 {
+// maxRecords returns an upper bound of the records in blocks of this total length.
+func maxRecords(length int64) int64 {
 	if len(codecs) == 0 {
 		return length
 	}
 	return min(length, math.MaxInt64/blockTarget) * blockTarget
 }
 
-// pack packs the open block, behind the codec's number, unless that makes it no smaller.
+// pack packs the open block, after the codec's number, if that makes it smaller.
 func (w *segmentWriter) pack() (packed bool) {
 	if w.codec == nil {
 		return false
@@ -68,7 +68,7 @@ func (w *segmentWriter) pack() (packed bool) {
 	return true
 }
 
-// unpack gives the records of a packed block, in dst if they fit.
+// unpack returns the records of a packed block, in dst if they fit.
 func unpack(dst, payload []byte, at int64) ([]byte, error) {
 	for _, c := range codecs {
 		if c.number != payload[0] {

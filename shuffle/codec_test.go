@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// deflate is a codec for tests; lies says what Unpack gives instead.
-type deflate struct{ lies *[]byte }
+// deflate is a codec for tests. If wrong is set, Unpack returns it.
+type deflate struct{ wrong *[]byte }
 
 func (deflate) Pack(dst, block []byte) []byte {
 	to := bytes.NewBuffer(dst)
@@ -24,29 +24,30 @@ func (deflate) Pack(dst, block []byte) []byte {
 		_, err = w.Write(block)
 	}
 	if err := errors.Join(err, w.Close()); err != nil {
-		panic(err) // a buffer takes all
+		panic(err) // a buffer never fails
 	}
 	return to.Bytes()
 }
 
-func (d deflate) Unpack(dst, packed []byte, most int) ([]byte, error) {
-	if *d.lies != nil {
-		return *d.lies, nil
+func (d deflate) Unpack(dst, packed []byte, limit int) ([]byte, error) {
+	if *d.wrong != nil {
+		return *d.wrong, nil
 	}
 	to := bytes.NewBuffer(dst)
-	_, err := io.Copy(to, io.LimitReader(flate.NewReader(bytes.NewReader(packed)), int64(most)+1))
+	_, err := io.Copy(to, io.LimitReader(flate.NewReader(bytes.NewReader(packed)), int64(limit)+1))
 	return to.Bytes(), err
 }
 
-// withCodec lists a codec for the time of a test.
-func withCodec(t *testing.T) (lies *[]byte) {
-	lies = new([]byte)
-	codecs = append(codecs, namedCodec{"test", 200, deflate{lies}})
+// withCodec adds a codec for one test.
+func withCodec(t *testing.T) (wrong *[]byte) {
+	wrong = new([]byte)
+	codecs = append(codecs, namedCodec{"test", 200, deflate{wrong}})
 	t.Cleanup(func() { codecs = codecs[:len(codecs)-1] })
-	return lies
+	return wrong
 }
 
-// TestCodec: what a codec packs is spilled, merged, served and fetched as without it.
+// TestCodec checks that packed blocks are spilled, merged, served and fetched like unpacked
+// ones.
 func TestCodec(t *testing.T) {
 	withCodec(t)
 	var recs []rec
@@ -54,17 +55,17 @@ func TestCodec(t *testing.T) {
 		recs = append(recs, rec{i % 3, fmt.Sprintf("key-%d", i*7919%20_000), strings.Repeat("v", i%50)})
 	}
 	recs = append(recs, rec{1, "key-2", strings.Repeat("large", 60_000)})
-	for range 100_000 { // more than one in a byte
+	for range 100_000 { // more than one record per packed byte
 		recs = append(recs, rec{2, "", ""})
 	}
 	for name, memory := range map[string]int64{"spills": 200_000, "memory": 16 << 20} {
 		t.Run(name, func(t *testing.T) {
-			plain, before := collect(t, Config{Partitions: 4, Memory: memory}, recs)
+			unpacked, before := collect(t, Config{Partitions: 4, Memory: memory}, recs)
 			packed, after := collect(t, Config{Partitions: 4, Memory: memory, Codec: "test"}, recs)
-			checkSegment(t, plain.File, 4, sorted(recs))
+			checkSegment(t, unpacked.File, 4, sorted(recs))
 			index := checkSegment(t, packed.File, 4, sorted(recs))
 			if after.Digest != before.Digest || after.Stats != before.Stats || after.Bytes > before.Bytes*3/4 {
-				t.Errorf("%+v packed, %+v plain", after, before)
+				t.Errorf("packed %+v, unpacked %+v", after, before)
 			}
 			server := httptest.NewServer(Handler(resolver(packed.File)))
 			defer server.Close()
@@ -79,14 +80,14 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// TestBadCodec: a codec that is not there is refused, one that unpacks something else or is
-// unknown to the reader is damage.
+// TestBadCodec checks that an unknown codec is refused, and that wrong output of Unpack or
+// a codec unknown to the reader is damage.
 func TestBadCodec(t *testing.T) {
 	_, err := NewCollector(Config{Partitions: 1, Memory: 1 << 20, Codec: "other"})
 	if err == nil || !strings.Contains(err.Error(), `codec "other"`) {
 		t.Errorf("unknown codec: %v", err)
 	}
-	lies := withCodec(t)
+	wrong := withCodec(t)
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 20, Codec: "test"}, []rec{{0, "k", strings.Repeat("v", 1000)}})
 	read := func(file, want string) {
 		t.Helper()
@@ -96,13 +97,13 @@ func TestBadCodec(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	*lies = make([]byte, blockTarget+1)
+	*wrong = make([]byte, blockTarget+1)
 	read(cfg.File, "by test: it has 65537 bytes")
-	*lies = []byte{}
+	*wrong = []byte{}
 	read(cfg.File, "by test: it has 0 bytes")
-	*lies = []byte("records that do not fill it")
+	*wrong = []byte("records that do not fill it")
 	read(cfg.File, errBadRecord.Error())
-	*lies = nil
+	*wrong = nil
 	if index, err := Verify(t.Context(), cfg.File); err != nil || index.Partitions[0].Records != 1 {
 		t.Errorf("%+v, %v", index, err)
 	}
@@ -124,17 +125,17 @@ func TestBadCodec(t *testing.T) {
 	}
 	r := &blockReader{ctx: t.Context(), in: &fileInput{file: strings.NewReader(strings.Repeat("x", 2*blockTarget))}, size: 2 * blockTarget}
 	putBlockHeader(r.header[:], (blockTarget+1)|packedBlock, 0)
-	r.ahead = true
+	r.haveHeader = true
 	if _, _, err := r.next(); err == nil || !strings.Contains(err.Error(), "block of 65537 bytes") {
-		t.Errorf("a large block that is packed: %v", err)
+		t.Errorf("packed large block: %v", err)
 	}
 }
 
-// TestMostRecords: an index entry as large as a file can be is checked, with codecs too.
-func TestMostRecords(t *testing.T) {
+// TestMaxRecords checks index entries of the largest possible files, with codecs too.
+func TestMaxRecords(t *testing.T) {
 	withCodec(t)
 	for length, want := range map[int64]int64{0: 0, 3: 3 * blockTarget, 1 << 50: math.MaxInt64 / blockTarget * blockTarget, math.MaxInt64: math.MaxInt64 / blockTarget * blockTarget} {
-		if got := mostRecords(length); got != want {
+		if got := maxRecords(length); got != want {
 			t.Errorf("%d records in %d bytes, want %d", got, length, want)
 		}
 	}

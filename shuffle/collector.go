@@ -5,28 +5,27 @@ import (
 	"fmt"
 )
 
-// Config says how to collect.
+// Config configures a [Collector].
 type Config struct {
 	Partitions int    // 1 to [MaxPartitions]
 	Memory     int64  // bytes for records, index and sorting; above 4 GiB counts as 4 GiB
 	Dir        string // existing directory for spilled runs
 	File       string // the segment file to write
 	MaxRecord  int64  // key and value together, in bytes; 0: [DefaultMaxRecord]
-	Codec      string // one of [CodecNames], by which blocks are packed
-	Alive      func() // when not nil, called now and then while runs are written and merged
+	Codec      string // one of [CodecNames], which packs blocks
+	Alive      func() // if not nil, called now and then while runs are written and merged
 
-	// Combine, when not nil, shrinks records of one partition: it reads them all
-	// and emits fewer. It must not change a key, and must emit in order; keys out
-	// of order are refused. It is called for parts of a partition, and again for
-	// what these calls emitted. It is never called for no records.
+	// Combine, if not nil, shrinks the records of one partition: it reads them all and
+	// emits fewer. It must not change keys and must emit them in order. It is called for
+	// parts of a partition, and again on its own output, but never without records.
 	Combine func(in Records, emit func(key, value []byte) error) error
 }
 
-// Stats counts what went through a collector.
+// Stats counts the records of a collector.
 type Stats struct {
 	Records    int64 // collected
 	Bytes      int64 // of keys and values collected
-	Spills     int   // runs spilled, the segment file not among them
+	Spills     int   // runs spilled, without the segment file
 	Spilled    int64 // records written to spilled runs and to the segment file
 	CombineIn  int64 // records read by Combine
 	CombineOut int64 // records emitted by Combine
@@ -35,19 +34,17 @@ type Stats struct {
 // Output describes a finished segment file.
 type Output struct {
 	Bytes      int64  // of the file
-	Partitions int64  // bytes of all partitions, without the index: what homes gather
+	Partitions int64  // bytes of all partitions, without the index; homes gather them
 	Digest     uint64 // [Index.Digest]
 	Stats      Stats
 }
 
-// Collector takes records in any order and writes a segment file of them.
-//
-// Records grow from the front of one piece of memory, index entries from its
-// back; where they would meet, all are sorted and written out as a run, while
-// nothing is collected: with a task for every core none is idle that could spill
-// in the background. Without spills every byte is written once. At the end the
-// runs and what is in memory are merged, with at most 128 block buffers of 64 KiB
-// besides.
+// Collector takes records in any order and writes them as a segment file. Records grow from
+// the front of one memory area, index entries from its back. When both meet, all records
+// are sorted and spilled as a run. Collecting waits for this: with a task per core, no core
+// is idle for a spill in the background. Without spills every byte is written once. At the
+// end, Close merges the runs and the records in memory, with at most 128 block buffers of
+// 64 KiB.
 type Collector struct {
 	cfg   Config
 	codec *namedCodec
@@ -55,22 +52,21 @@ type Collector struct {
 	mem   []byte  // the arena's
 	index []entry // the same memory, as entries
 	used  int     // bytes of mem that hold records
-	first int     // entries of index before this one are free
+	first int     // index of the first used entry
 
 	sorter *sorter
-	spills []string // files, by arrival of their records
+	spills []string // files, ordered by arrival of their records
 	names  int      // spilled runs named so far
 	stats  Stats
 	err    error // final
 }
 
-// fanIn is how many runs are merged at once unless another number is asked for.
+// fanIn is the default number of runs that are merged at once.
 const fanIn = 128
 
 var errClosed = errors.New("collector is closed")
 
-// NewCollector makes a collector. Its memory is outside the Go heap: call Close
-// or Discard.
+// NewCollector makes a collector. Its memory is outside the Go heap: call Close or Discard.
 func NewCollector(cfg Config) (*Collector, error) {
 	if cfg.MaxRecord == 0 {
 		cfg.MaxRecord = DefaultMaxRecord
@@ -97,8 +93,8 @@ func NewCollector(cfg Config) (*Collector, error) {
 	return c, nil
 }
 
-// Collect takes one record; key and value are copied. The first error is final:
-// every later call returns it too.
+// Collect takes one record and copies key and value. The first error is final: every later
+// call returns it too.
 func (c *Collector) Collect(partition int, key, value []byte) error {
 	if c.err != nil || uint(partition) >= uint(c.cfg.Partitions) || int64(len(key)+len(value)) > c.cfg.MaxRecord {
 		return c.refuse(partition, key, value)
@@ -118,7 +114,7 @@ func (c *Collector) Collect(partition int, key, value []byte) error {
 	return nil
 }
 
-// refuse says why a record cannot be taken.
+// refuse returns the reason why a record cannot be taken.
 func (c *Collector) refuse(partition int, key, value []byte) error {
 	switch {
 	case c.err != nil:
@@ -131,8 +127,8 @@ func (c *Collector) refuse(partition int, key, value []byte) error {
 	return c.err
 }
 
-// makeRoom empties the memory. A record that would not even fit then becomes a
-// run of its own.
+// makeRoom empties the memory. A record larger than the memory then becomes a run of its
+// own.
 func (c *Collector) makeRoom(partition int, key, value []byte) (stored bool, err error) {
 	if c.first < len(c.index) {
 		c.err = c.spill()
@@ -144,7 +140,7 @@ func (c *Collector) makeRoom(partition int, key, value []byte) (stored bool, err
 	return stored, c.err
 }
 
-// run is a partition's records in memory, once sorted.
+// run returns a partition's records in memory, once sorted.
 func (c *Collector) run(partition int) *memoryRun {
 	start, all := uint32(0), c.index[c.first:]
 	if partition > 0 {
@@ -169,7 +165,7 @@ func (c *Collector) writeRun(w *segmentWriter, run *memoryRun) error {
 	return nil
 }
 
-// write writes a segment file, of whose partitions each writes one.
+// write writes a segment file; each writes one of its partitions.
 func (c *Collector) write(name string, each func(w *segmentWriter, partition int) error) (*segmentWriter, error) {
 	w, err := createSegment(name)
 	if err != nil {
@@ -189,8 +185,7 @@ func (c *Collector) write(name string, each func(w *segmentWriter, partition int
 	return w, w.close()
 }
 
-// Close writes the segment file and gives the memory back. After an error, call
-// Discard.
+// Close writes the segment file and frees the memory. After an error, call Discard.
 func (c *Collector) Close() (Output, error) {
 	if c.err != nil {
 		return Output{}, c.err
@@ -205,8 +200,8 @@ func (c *Collector) Close() (Output, error) {
 	return Output{Bytes: w.written, Partitions: w.index.bytes(), Digest: w.index.Digest(), Stats: c.stats}, nil
 }
 
-// Discard gives the memory back and removes all files, except the segment file
-// of a Close that succeeded.
+// Discard frees the memory and removes all files, except the segment file of a successful
+// Close.
 func (c *Collector) Discard() {
 	c.arena.free()
 	c.removeSpills(c.spills)

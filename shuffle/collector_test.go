@@ -19,7 +19,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// rec is a record of the reference implementations: a stable sort of a slice.
+// rec is a record of the reference implementation, a stable sort of a slice.
 type rec struct {
 	partition  int
 	key, value string
@@ -35,7 +35,7 @@ func sorted(recs []rec) []rec {
 	return recs
 }
 
-// summed is sorted records with the values of equal keys added up.
+// summed returns sorted records with the values of equal keys added up.
 func summed(recs []rec) []rec {
 	var out []rec
 	for _, r := range sorted(recs) {
@@ -53,28 +53,28 @@ func summed(recs []rec) []rec {
 // combineSum is a combiner that adds up numbers.
 func combineSum(in Records, emit func(key, value []byte) error) error {
 	var key []byte
-	sum, begun := 0, false
+	sum, started := 0, false
 	for in.Next() {
 		n, err := strconv.Atoi(string(in.Value()))
 		if err != nil {
 			return err
 		}
-		if begun && !bytes.Equal(key, in.Key()) {
+		if started && !bytes.Equal(key, in.Key()) {
 			if err := emit(key, strconv.AppendInt(nil, int64(sum), 10)); err != nil {
 				return err
 			}
 			sum = 0
 		}
-		key, begun = append(key[:0], in.Key()...), true
+		key, started = append(key[:0], in.Key()...), true
 		sum += n
 	}
-	if in.Err() != nil || !begun {
+	if in.Err() != nil || !started {
 		return in.Err()
 	}
 	return emit(key, strconv.AppendInt(nil, int64(sum), 10))
 }
 
-// combineNothing is a combiner that emits what it reads.
+// combineNothing is a combiner that emits its input.
 func combineNothing(in Records, emit func(key, value []byte) error) error {
 	for in.Next() {
 		if err := emit(in.Key(), in.Value()); err != nil {
@@ -104,19 +104,19 @@ func collect(t tester, cfg Config, recs []rec) (Config, Output) {
 		t.Fatal(err)
 	}
 	if left := files(t, cfg.Dir); !slices.Equal(left, []string{"output"}) {
-		t.Fatalf("left behind: %v", left)
+		t.Fatalf("leftover files: %v", left)
 	}
 	return cfg, out
 }
 
-// tester is what tests and properties have in common.
+// tester has the common methods of tests and rapid properties.
 type tester interface {
 	rapid.TB
 	Cleanup(func())
 	Context() context.Context
 }
 
-// tempDir works for rapid, which runs a test's body many times.
+// tempDir returns a directory for rapid too, which runs a test's body many times.
 func tempDir(t tester) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "shuffle-test-*")
@@ -176,7 +176,7 @@ func readSegments(t tester, partition int, opts MergeOptions, files ...string) [
 	return recs
 }
 
-// checkSegment compares a segment file and its index with what should be in it.
+// checkSegment compares a segment file and its index with the expected records.
 func checkSegment(t tester, file string, partitions int, want []rec) *Index {
 	t.Helper()
 	index, err := ReadIndex(file)
@@ -208,7 +208,7 @@ func checkSegment(t tester, file string, partitions int, want []rec) *Index {
 	return index
 }
 
-// drawRecords draws records whose keys are often equal or share long prefixes.
+// drawRecords draws records with keys that are often equal or share long prefixes.
 func drawRecords(t *rapid.T, partitions int, numbers bool) []rec {
 	stems := []string{"", "a", "ab", "\x00", "\xff\xff", "abcdefgh", "abcdefgh\x00", strings.Repeat("x", 23),
 		strings.Repeat("y", 127), strings.Repeat("z", 200)}
@@ -249,8 +249,8 @@ func TestCollectorAgainstStableSort(t *testing.T) {
 	})
 }
 
-// A key with 90 % of the data, and keys that share 100 bytes, in runs so large
-// that every way of sorting is taken.
+// TestCollectorLargeGroups collects a key with 90 % of the data, and keys with 100 equal
+// bytes, in runs large enough for every sort algorithm.
 func TestCollectorLargeGroups(t *testing.T) {
 	var recs []rec
 	for i := range 30_000 {
@@ -291,7 +291,7 @@ func TestRecordLargerThanMemory(t *testing.T) {
 			}
 		}
 	}
-	// Not more than one large record is held while merging.
+	// A merge must hold at most one large record.
 	var segments []wire.Segment
 	for range 20 {
 		segments = append(segments, wholePartition(t, cfg.File, 0))
@@ -334,20 +334,20 @@ func TestRefusedRecords(t *testing.T) {
 			t.Errorf("got %v, want %q", err, tc.says)
 		}
 		if again := c.Collect(0, nil, nil); again != err {
-			t.Errorf("then %v", again)
+			t.Errorf("second error: %v", again)
 		}
 		if _, closed := c.Close(); closed != err {
-			t.Errorf("at last %v", closed)
+			t.Errorf("error of Close: %v", closed)
 		}
 		c.Discard()
 		c.Discard()
 	}
 	if left := files(t, dir); left != nil {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftover files: %v", left)
 	}
 }
 
-// Full disks, at every place where a collector writes.
+// TestDiskFull fails every write of a collector.
 func TestDiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("needs /dev/full")
@@ -374,7 +374,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		c.Discard()
 		if left := files(t, dir); left != nil {
-			t.Errorf("%s: left behind: %v", full, left)
+			t.Errorf("%s: leftover files: %v", full, left)
 		}
 	}
 }
@@ -408,12 +408,13 @@ func TestBadCombiners(t *testing.T) {
 		}
 		c.Discard()
 		if left := files(t, dir); left != nil {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("leftover files: %v", left)
 		}
 	}
 }
 
-// Equal records in another order have equal digests; others do not.
+// TestDigest checks that equal records in another order have equal digests, and others do
+// not.
 func TestDigest(t *testing.T) {
 	recs := []rec{{0, "a", "1"}, {0, "a", "2"}, {1, "ab", ""}, {1, "a", "b"}}
 	digest := func(recs ...rec) uint64 {
@@ -422,18 +423,18 @@ func TestDigest(t *testing.T) {
 	}
 	want := digest(recs...)
 	if got := digest(recs[3], recs[1], recs[0], recs[2]); got != want {
-		t.Errorf("another order, another digest: %x, %x", got, want)
+		t.Errorf("other order: digest %x, want %x", got, want)
 	}
 	for i := range recs {
 		other := slices.Clone(recs)
 		other[i].partition ^= 1
 		if digest(other...) == want || digest(slices.Delete(slices.Clone(recs), i, i+1)...) == want {
-			t.Errorf("record %d moved or removed, same digest", i)
+			t.Errorf("record %d moved or removed: same digest", i)
 		}
 	}
 }
 
-// Steady state allocates per block and partition at most, not per record.
+// TestAllocations checks that allocations are per block and partition, not per record.
 func TestAllocations(t *testing.T) {
 	dir := t.TempDir()
 	key, value := []byte("key-0000"), make([]byte, 50)

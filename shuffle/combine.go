@@ -12,7 +12,7 @@ var (
 	errCombineUnread = errors.New("combiner did not read all records")
 )
 
-// combine writes what Combine makes of sorted records.
+// combine passes sorted records to Combine and writes its output.
 func (c *Collector) combine(w *segmentWriter, in *merge) error {
 	counted := &countedRecords{merge: in}
 	var last []byte
@@ -28,7 +28,7 @@ func (c *Collector) combine(w *segmentWriter, in *merge) error {
 		emitted++
 		return w.add(key, value)
 	})
-	// What the combiner was fed comes first: its own error may follow from it. One
+	// An input error comes first: the combiner's own error may follow from it. A combiner
 	// that returns early must not lose the records.
 	err = cmp.Or(in.Err(), err)
 	if err == nil && counted.Next() {
@@ -39,7 +39,7 @@ func (c *Collector) combine(w *segmentWriter, in *merge) error {
 	return err
 }
 
-// countedRecords counts the records read.
+// countedRecords counts the records that are read.
 type countedRecords struct {
 	*merge
 	n int64

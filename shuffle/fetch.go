@@ -13,48 +13,47 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Fetched is a partition of a map output in a local segment file.
+// Fetched is a partition of a map output, copied to a local segment file.
 type Fetched struct {
 	Segment wire.Segment
 	Records int64
 	Digest  uint64
 }
 
-// FetchOptions are how to fetch. The zero value will do.
+// FetchOptions configures [Fetch]. The zero value is valid.
 type FetchOptions struct {
 	Client *http.Client  // nil: http.DefaultClient
-	Stall  time.Duration // how long the URL may take for the next [StallBytes]; 0: [DefaultStall]
+	Stall  time.Duration // longest wait for the next [StallBytes]; 0: [DefaultStall]
 
-	// Token, when not empty, is the job's and shows that what is asked for may be had.
+	// Token, if not empty, is the job's token, which authorizes the request.
 	Token string
 
-	// Pace is called after so many bytes and returns when the next may be read; an
-	// error ends the fetch. The time it takes is no stall. Nil: no pace is kept.
+	// Pace, if not nil, limits the rate: after n bytes it blocks until the next may be
+	// read. Its time does not count as a stall. An error ends the fetch.
 	Pace func(ctx context.Context, n int) error
 }
 
-// Fetch copies what a [Handler] serves at from into a new segment file with one
-// partition. Every block is verified as it arrives, and the whole against the
-// digest in the server's index. A block that arrives short or damaged is asked
-// for once more; a URL that takes longer than o.Stall for the
-// next [StallBytes] has failed by [ErrStalled]. A [CorruptError] says that what
-// the server has is damaged, an [UnreadableError] that it cannot be had, with
-// fs.ErrNotExist in its chain when the server answers that it does not have it; any
-// other error is the local file's. After an error the file is gone.
+// Fetch copies the partition that a [Handler] serves at from into a new segment file. It
+// verifies every block on arrival, and all of them against the digest in the server's
+// index. It requests a short or damaged block once more, and fails with [ErrStalled] if the
+// next [StallBytes] take longer than o.Stall. A [CorruptError] means that the server's data
+// is damaged. An [UnreadableError] means that it cannot be read, with fs.ErrNotExist if the
+// server does not have it. Any other error is about the local file. After an error the file
+// is gone.
 func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, error) {
 	s := segmentAt(from)
-	r, told, err := openRemote(ctx, s, o)
+	r, info, err := openRemote(ctx, s, o)
 	if err != nil {
 		return Fetched{}, err
 	}
 	defer r.in.close()
 	var want Fetched
-	if want.Records, want.Digest, err = told.summary(); err != nil {
+	if want.Records, want.Digest, err = info.summary(); err != nil {
 		return Fetched{}, r.explain(err)
 	}
 	w, err := createSegment(file)
 	if err != nil {
-		// Not wrapped: that the local directory is missing must not look like a loss.
+		// Not wrapped: a missing local directory must not look like a lost map output.
 		return Fetched{}, fmt.Errorf("fetch %s: %v", from, err)
 	}
 	defer w.abort()
@@ -92,8 +91,8 @@ func copyBlocks(w *segmentWriter, r *blockReader) error {
 	}
 }
 
-// segmentAt is the segment at a URL that [URL] made; of another's map and
-// attempt nothing is known.
+// segmentAt returns the segment at a URL made by [URL]. For another URL, its map and
+// attempt are unknown.
 func segmentAt(from string) wire.Segment {
 	s := wire.Segment{Map: -1, URL: from}
 	u, err := url.Parse(from)

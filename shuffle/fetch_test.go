@@ -75,7 +75,7 @@ func TestFetch(t *testing.T) {
 		if got != (Fetched{wire.Segment{Map: 7, Attempt: 1000, File: local, Offset: 8, Length: part.Length}, part.Records, part.Digest}) {
 			t.Errorf("partition %d: %+v of %+v", p, got, part)
 		}
-		// A merge can read the URL itself, beside a file.
+		// A merge can read the URL itself, together with a file.
 		m, err := Merge(t.Context(), []wire.Segment{{URL: url}, got.Segment}, MergeOptions{Client: server.Client()})
 		if err != nil {
 			t.Fatal(err)
@@ -88,12 +88,12 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// fault is what happens to an answer's body on its way.
+// fault is a fault of the network in a response's body.
 type fault struct {
-	flip  int // this byte is changed, if > 0
-	cut   int // the connection breaks here, if > 0
-	stall int // nothing comes after this byte, if > 0
-	drip  int // after this byte they come one at a time, if > 0
+	flip  int // change this byte, if > 0
+	cut   int // break the connection here, if > 0
+	stall int // send nothing after this byte, if > 0
+	drip  int // send single bytes slowly after this byte, if > 0
 }
 
 type faultyWriter struct {
@@ -132,8 +132,7 @@ func (w *faultyWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// faultyServer serves file; the n-th answer suffers the n-th fault, later ones
-// the last.
+// faultyServer serves file; the n-th response suffers the n-th fault, later ones the last.
 func faultyServer(t *testing.T, file string, faults ...fault) *httptest.Server {
 	good := Handler(resolver(file))
 	var n atomic.Int64
@@ -186,13 +185,13 @@ func TestFetchFaults(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if left := files(t, dir); left != nil {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("leftover files: %v", left)
 			}
 		})
 	}
 }
 
-// Damage on the server's disk is told apart from a missing output.
+// TestFetchFromDamagedDisk distinguishes damage on the server's disk from a missing output.
 func TestFetchFromDamagedDisk(t *testing.T) {
 	file, _ := mapOutput(t)
 	server := httptest.NewServer(Handler(resolver(file)))
@@ -222,8 +221,8 @@ func TestFetchFromDamagedDisk(t *testing.T) {
 	}
 }
 
-// What the server does not have is missing, as a local file is; another refusal
-// says nothing of that.
+// TestFetchMissing checks that a 404 matches a missing local file, and that other refusals
+// do not.
 func TestFetchMissing(t *testing.T) {
 	file, _ := mapOutput(t)
 	server := httptest.NewServer(Handler(resolver(file)))
@@ -246,7 +245,7 @@ func TestFetchMissing(t *testing.T) {
 			}
 		}
 		if left := files(t, dir); left != nil {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("leftover files: %v", left)
 		}
 	}
 	_, err := Fetch(t.Context(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "no", "part"), FetchOptions{Client: server.Client()})
@@ -328,7 +327,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// spyListener sees what is given to the connection to be sent.
+// spyListener records the readers that the connection is given to send.
 type spyListener struct {
 	net.Listener
 	sent chan io.Reader
@@ -352,7 +351,7 @@ func (c *spyConn) ReadFrom(r io.Reader) (int64, error) {
 	return c.TCPConn.ReadFrom(r)
 }
 
-// The file itself reaches the connection, so that the kernel can send it.
+// TestHandlerReachesSendfile checks that the connection gets the file itself, for sendfile.
 func TestHandlerReachesSendfile(t *testing.T) {
 	file, _ := mapOutput(t)
 	server := httptest.NewUnstartedServer(Handler(resolver(file)))
@@ -365,10 +364,10 @@ func TestHandlerReachesSendfile(t *testing.T) {
 	}
 	limited, ok := (<-spy.sent).(*io.LimitedReader)
 	if !ok {
-		t.Fatal("the connection was given no limited reader")
+		t.Fatal("the connection got no limited reader")
 	}
 	if _, ok := limited.R.(*os.File); !ok {
-		t.Fatalf("the connection was given a %T", limited.R)
+		t.Fatalf("the connection got a %T", limited.R)
 	}
 }
 
@@ -387,12 +386,12 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// A pace is kept in small steps, and what it takes is no stall of the other side.
-// A connection is given back rather than kept waiting for long.
+// TestFetchPace checks that a fetch keeps its pace in small steps, that the waits are not
+// stalls, and that a long wait closes the connection.
 func TestFetchPace(t *testing.T) {
 	file, want := mapOutput(t)
 	synctest.Test(t, func(t *testing.T) {
-		for _, wait := range []time.Duration{time.Second, 2 * paceMost} {
+		for _, wait := range []time.Duration{time.Second, 2 * maxPaceWait} {
 			network := &direct{handler: Handler(resolver(file))}
 			local := filepath.Join(t.TempDir(), "part")
 			paid, waits := 0, 0
@@ -400,7 +399,7 @@ func TestFetchPace(t *testing.T) {
 				Client: &http.Client{Transport: network}, Stall: 10 * time.Millisecond,
 				Pace: func(ctx context.Context, n int) error {
 					if n < 1 || n > paceBytes {
-						t.Errorf("%d bytes at a time", n)
+						t.Errorf("paced %d bytes at once", n)
 					}
 					paid += n
 					if n == paceBytes {
@@ -415,10 +414,10 @@ func TestFetchPace(t *testing.T) {
 			}
 			checkSegment(t, local, 1, partitionOf(want, 1))
 			if int64(paid) != got.Segment.Length {
-				t.Errorf("paid for %d bytes of %d", paid, got.Segment.Length)
+				t.Errorf("paced %d bytes of %d", paid, got.Segment.Length)
 			}
 			requests := 1
-			if wait > paceMost {
+			if wait > maxPaceWait {
 				requests += waits
 			}
 			if waits < 2 || len(network.ranges) != requests {
@@ -428,7 +427,7 @@ func TestFetchPace(t *testing.T) {
 	})
 }
 
-// An error of the pace ends the fetch as it is.
+// TestFetchPaceFails checks that an error of Pace ends the fetch unchanged.
 func TestFetchPaceFails(t *testing.T) {
 	file, _ := mapOutput(t)
 	server := httptest.NewServer(Handler(resolver(file)))

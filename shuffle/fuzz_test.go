@@ -21,13 +21,13 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was accepted is what would be written.
+		// An accepted index must encode to its input.
 		end := int64(len(magic))
 		for _, p := range index.Partitions {
 			end += p.Length
 		}
 		if again := appendIndex(file[:end:end], index); !bytes.Equal(again, file) {
-			t.Fatalf("%x was read as %+v", file, index)
+			t.Fatalf("index %x decoded to %+v", file, index)
 		}
 	})
 }
@@ -56,7 +56,7 @@ func FuzzBlocks(f *testing.F) {
 	f.Add(block([]byte("\x01\x02kvw\x00\x00")), false)
 	f.Add(append([]byte{1, 0x82, 0x80, 4}, make([]byte, blockTarget+3)...), true)
 	f.Fuzz(func(t *testing.T, data []byte, wrap bool) {
-		if wrap && len(data) > 0 { // Reach the records, behind the checksums.
+		if wrap && len(data) > 0 { // Get past the checksums to the records.
 			data = block(data)
 		}
 		r := &blockReader{ctx: context.Background(), in: bytesInput{bytes.NewReader(data)}, size: int64(len(data)), seg: wire.Segment{File: "f"}}

@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 	}})
 }
 
-// TestOtherVersion: a segment file of another version is refused by name.
+// TestOtherVersion checks that a segment file of another version is refused by name.
 func TestOtherVersion(t *testing.T) {
 	file := store(t, []rec{{0, "k", "v"}})
 	for at, want := range map[int]string{

@@ -17,15 +17,15 @@ import (
 // pathPrefix is the first element of every path that Handler serves.
 const pathPrefix = "/shuffle/"
 
-// Headers with which Handler tells a partition's index entry.
+// Headers with a partition's index entry.
 const (
 	headerRecords = "Quern-Records"
 	headerDigest  = "Quern-Digest"  // 16 hexadecimal digits
 	headerCorrupt = "Quern-Corrupt" // set when the segment file's index is damaged
 )
 
-// URL is where Handler serves a partition of a map output. The base is the
-// server's: scheme, host and port.
+// URL returns the address at which Handler serves a partition of a map output. The base is
+// the server's scheme, host and port.
 func URL(base string, job wire.JobID, m, attempt, partition int) string {
 	return fmt.Sprintf("%s%s%v/%d/%d/%d", base, pathPrefix, job, m, attempt, partition)
 }
@@ -34,11 +34,10 @@ func URL(base string, job wire.JobID, m, attempt, partition int) string {
 //
 //	/shuffle/<job>/<map>/<attempt>/<partition>
 //
-// by GET, with single ranges, and HEAD. The body is the partition's blocks. On a
-// plain TCP connection it goes from the file to the socket by sendfile. Whether a
-// request may have what it asks for is for the caller to see to, before. The
-// callback resolve finds a map output's file; fs.ErrNotExist is answered 404.
-// It is called by several goroutines at once.
+// by GET, with single ranges, and HEAD. The body is the partition's blocks. On a plain TCP
+// connection, sendfile copies them from the file to the socket. The caller must have
+// authorized the request. The callback resolve finds a map output's file, and is called
+// concurrently; fs.ErrNotExist becomes 404.
 func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err error)) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathPrefix+"{job}/{map}/{attempt}/{partition}", func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +60,7 @@ func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err erro
 	return mux
 }
 
-// refuse answers with an error, before anything else was answered.
+// refuse sends an error as the whole response.
 func refuse(w http.ResponseWriter, err error) {
 	var corrupt *CorruptError
 	switch {
@@ -74,8 +73,8 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), http.StatusInternalServerError)
 }
 
-// servePartition answers with a partition's bytes. It returns an error only
-// while nothing was answered yet; a client notices when the body ends early.
+// servePartition sends a partition's bytes. It returns an error only before the response
+// begins; later the client notices that the body ends early.
 func servePartition(w http.ResponseWriter, r *http.Request, file string, partition int) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -94,7 +93,7 @@ func servePartition(w http.ResponseWriter, r *http.Request, file string, partiti
 	h := w.Header()
 	if !ok {
 		h.Set("Content-Range", fmt.Sprintf("bytes */%d", p.Length))
-		http.Error(w, "range begins behind the end", http.StatusRequestedRangeNotSatisfiable)
+		http.Error(w, "range begins after the end", http.StatusRequestedRangeNotSatisfiable)
 		return nil
 	}
 	if _, err := f.Seek(p.Offset+start, io.SeekStart); err != nil {
@@ -115,19 +114,19 @@ func servePartition(w http.ResponseWriter, r *http.Request, file string, partiti
 	return nil
 }
 
-// A peer may take that long for that much; one that hangs must not keep a
-// connection and a file for ever.
+// The peer has sendWait to take sendStep bytes. One that hangs must not keep a connection
+// and a file open.
 const (
 	sendWait = time.Minute
 	sendStep = 4 << 20
 )
 
-// send sends the next bytes of a file, as far as the peer takes them.
+// send sends the next bytes of a file, until the peer fails to take them in time.
 func send(w http.ResponseWriter, f *os.File, length int64) {
 	control := http.NewResponseController(w)
 	for sent := int64(0); sent < length; {
-		_ = control.SetWriteDeadline(time.Now().Add(sendWait)) // a writer that knows none does without
-		// The file itself has to reach the connection, for sendfile.
+		_ = control.SetWriteDeadline(time.Now().Add(sendWait)) // writers without deadlines refuse it
+		// Pass the file itself to the connection, so that it can use sendfile.
 		n, err := io.CopyN(w, f, min(sendStep, length-sent))
 		if err != nil {
 			return
@@ -136,8 +135,7 @@ func send(w http.ResponseWriter, f *os.File, length int64) {
 	}
 }
 
-// parseNumber reads a number that is not negative and written in the one way
-// that numbers are.
+// parseNumber parses a non-negative number in its shortest decimal form.
 func parseNumber(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || strconv.Itoa(n) != s {
@@ -146,9 +144,9 @@ func parseNumber(s string) (int, error) {
 	return n, nil
 }
 
-// parseRange reads a Range header for something of size bytes. What is no single
-// range of bytes is ignored, as HTTP allows: the answer is the whole. It is not
-// ok when no byte is in the range.
+// parseRange parses a Range header for size bytes. As HTTP allows, it ignores anything but
+// a single range of bytes: the answer is then the whole. ok is false if the range has no
+// bytes.
 func parseRange(header string, size int64) (start, length int64, ranged, ok bool) {
 	spec, isBytes := strings.CutPrefix(header, "bytes=")
 	from, to, isRange := strings.Cut(spec, "-")
@@ -158,7 +156,7 @@ func parseRange(header string, size int64) (start, length int64, ranged, ok bool
 	first, errFirst := strconv.ParseUint(from, 10, 63)
 	last, errLast := strconv.ParseUint(to, 10, 63)
 	switch {
-	case from == "" && errLast == nil: // the last so many bytes
+	case from == "" && errLast == nil: // the last bytes, as many as the number says
 		length = min(int64(last), size)
 		return size - length, length, true, length > 0
 	case errFirst != nil || to != "" && (errLast != nil || last < first):

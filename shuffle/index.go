@@ -18,7 +18,7 @@ type Index struct {
 	Partitions []Partition
 }
 
-// Partition says where a partition's blocks are and what is in them.
+// Partition describes a partition's blocks.
 type Partition struct {
 	Offset  int64 // in the file
 	Length  int64 // bytes, block headers included
@@ -36,7 +36,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// Digest is over all partitions: equal digests, equal records in every one.
+// Digest covers all partitions: equal digests mean equal records in each partition.
 func (x *Index) Digest() uint64 {
 	d := xxhash.New()
 	var b [16]byte
@@ -48,7 +48,7 @@ func (x *Index) Digest() uint64 {
 	return d.Sum64()
 }
 
-// bytes is the length of all partitions.
+// bytes returns the length of all partitions.
 func (x *Index) bytes() (n int64) {
 	for _, p := range x.Partitions {
 		n += p.Length
@@ -82,7 +82,7 @@ func readIndex(f *os.File) (*Index, error) {
 	return index, nil
 }
 
-// damageError is a CorruptError whose segment is not known yet.
+// damageError is a CorruptError without its segment.
 type damageError struct {
 	offset int64
 	reason string
@@ -98,14 +98,13 @@ func damaged(offset int64, format string, args ...any) error {
 	return &damageError{offset, fmt.Sprintf(format, args...)}
 }
 
-// tailGuess is how much of a file's end is read at first: the index of 126 partitions
-// fits into it.
+// tailGuess is the size of the first read at a file's end. The index of 126 partitions fits
+// into it.
 const tailGuess = 4 << 10
 
-// decodeIndex reads the index of a segment file of size bytes. It reads the end at
-// once if it is no longer than guess, then, if head says so, the beginning: where the
-// file is far away, each other place that is read from costs a connection. Without the
-// beginning it is known by its end alone.
+// decodeIndex reads the index of a segment file of size bytes. It first reads guess bytes
+// at the end, then checks the beginning if head is set. A remote file costs a connection
+// for each place that is read, so callers may skip the beginning.
 func decodeIndex(r io.ReaderAt, size int64, guess int, head bool) (*Index, error) {
 	if size < int64(len(magic)+footerBytes) {
 		return nil, damaged(0, "%d bytes are too few for a segment file", size)
@@ -140,7 +139,7 @@ func decodeIndex(r io.ReaderAt, size int64, guess int, head bool) (*Index, error
 	return parseIndex(table[:len(table)-4], start)
 }
 
-// readHead checks how a file begins.
+// readHead checks the beginning of a file.
 func readHead(r io.ReaderAt) error {
 	var head [len(magic)]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil {
@@ -152,7 +151,7 @@ func readHead(r io.ReaderAt) error {
 	return nil
 }
 
-// readTail reads the last bytes of a file, or all.
+// readTail reads the last bytes of a file, or all of it.
 func readTail(r io.ReaderAt, size, most int64) ([]byte, error) {
 	tail := make([]byte, min(most, size))
 	n, err := r.ReadAt(tail, size-int64(len(tail)))
@@ -177,7 +176,7 @@ func parseIndex(table []byte, end int64) (*Index, error) {
 			Records: int64(binary.BigEndian.Uint64(b[16:])),
 			Digest:  binary.BigEndian.Uint64(b[24:]),
 		}
-		if p.Offset != at || p.Length < 0 || p.Length > end-at || p.Records < 0 || p.Records > mostRecords(p.Length) {
+		if p.Offset != at || p.Length < 0 || p.Length > end-at || p.Records < 0 || p.Records > maxRecords(p.Length) {
 			return nil, damaged(end+int64(i)*entryBytes, "index entry %d is impossible: %+v", i, p)
 		}
 		at += p.Length
@@ -189,7 +188,7 @@ func parseIndex(table []byte, end int64) (*Index, error) {
 	return index, nil
 }
 
-// appendIndex encodes the index and the rest of the file behind it.
+// appendIndex encodes the index and the end of the file.
 func appendIndex(dst []byte, index *Index) []byte {
 	start := len(dst)
 	for _, p := range index.Partitions {

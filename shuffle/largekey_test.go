@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// largeKeys are records whose keys differ only behind what a merge knows of them,
-// at and around the sizes in which more is read, or not at all.
+// largeKeys are records with keys that differ only after the part known to a merge, with
+// sizes around the limits of further reads.
 func largeKeys() []rec {
 	var recs []rec
 	for _, same := range []int{keyGuess - 1, keyGuess, blockTarget, blockTarget + keyGuess - 4, 3 * blockTarget} {
@@ -25,7 +25,8 @@ func largeKeys() []rec {
 	return append(recs, rec{0, "", "none"}, rec{0, "kk", "short"}, rec{0, strings.Repeat("k", 100), strings.Repeat("v", blockTarget)})
 }
 
-// Large keys are ordered by all of their bytes, though no merge holds them.
+// TestLargeKeys checks that large keys are ordered by all bytes, though no merge holds
+// them.
 func TestLargeKeys(t *testing.T) {
 	recs := largeKeys()
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 10}, recs)
@@ -52,8 +53,8 @@ func TestLargeKeys(t *testing.T) {
 	}
 }
 
-// A key that is damaged where only comparisons look is found out before it is
-// delivered, and a file that ends there too.
+// TestLargeKeyDamaged damages or cuts a key in a part that only comparisons read. The error
+// must come before the key is delivered.
 func TestLargeKeyDamaged(t *testing.T) {
 	recs := []rec{{0, strings.Repeat("k", 200_000) + "1", ""}, {0, strings.Repeat("k", 200_000) + "2", ""}}
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 20}, recs)

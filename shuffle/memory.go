@@ -6,18 +6,18 @@ import "io"
 type memoryRun struct {
 	mem     []byte
 	entries []entry // not yet taken
-	sizes   [batchMost]int
+	sizes   [batchSize]int
 	buf     []byte
 }
 
-// batchMost is how many records are taken from an arena at once: their order is
-// not that of memory, so each is a cache miss, and these overlap when all of a
-// batch are touched before the first is used.
-const batchMost = 32
+// batchSize is the number of records taken from an arena at once. Each record is a cache
+// miss, because their order is not that of memory. Touching a batch before using it
+// overlaps these misses.
+const batchSize = 32
 
-// take takes the next few entries, with their records' encoded sizes.
+// take returns the next few entries and their records' encoded sizes.
 func (r *memoryRun) take() ([]entry, []int) {
-	batch := r.entries[:min(batchMost, len(r.entries))]
+	batch := r.entries[:min(batchSize, len(r.entries))]
 	for i := range batch {
 		_, _, r.sizes[i], _ = lengths(r.mem[batch[i].offset:])
 	}
@@ -25,12 +25,12 @@ func (r *memoryRun) take() ([]entry, []int) {
 	return batch, r.sizes[:len(batch)]
 }
 
-// record is an entry's encoded record, given its size.
+// record returns the encoded record of an entry, given its size.
 func (r *memoryRun) record(e *entry, size int) []byte {
 	return r.mem[e.offset:][:size:size]
 }
 
-// next gathers a few records. A large one is delivered from where it is.
+// next gathers a few records. It returns a large one in place.
 func (r *memoryRun) next() ([]byte, bool, error) {
 	if len(r.entries) == 0 {
 		return nil, false, io.EOF

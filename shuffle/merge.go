@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// source is a sorted run, delivered in blocks of whole records. It is a
-// blockReader or a run in memory; see blockReader for what the methods promise.
+// source is a sorted run, delivered in blocks of whole records: a blockReader or a
+// memoryRun. The methods are described at blockReader.
 type source interface {
 	next() (payload []byte, whole bool, err error)
 	load(buf []byte) ([]byte, error)
@@ -21,36 +21,36 @@ var (
 	_ Records = (*merge)(nil)
 )
 
-// merge is Records over several sorted runs: a tree of losers, in which each
-// step costs one comparison per level, mostly of cached prefixes. Equal keys
-// come in the order of the sources.
+// merge is Records over several sorted runs. It is a tree of losers: each step costs one
+// comparison per level, mostly of cached prefixes. Equal keys come in the order of the
+// sources.
 type merge struct {
 	cursors []cursor
-	heads   []uint64 // prefix of each cursor's key; all ones when it has ended
+	heads   []uint64 // prefix of each cursor's key; all ones at its end
 	losers  []int32  // node n has children 2n and 2n+1; node k+i is cursor i
 	winner  int32
-	begun   bool
+	started bool
 	err     error
 
 	record, key, value []byte
-	big                []byte    // holds the one large record delivered at a time
-	parts              [2][]byte // of two large keys being compared
+	big                []byte    // holds the one large record that is delivered
+	parts              [2][]byte // of two large keys during a comparison
 }
 
 // cursor walks through one source.
 type cursor struct {
 	src    source
-	rest   []byte // of the block, behind the record
-	record []byte // encoded; only its beginning when partial
-	key    []byte // as much of it as record has
+	rest   []byte // of the block, after the record
+	record []byte // encoded; only its beginning if partial
+	key    []byte // the part of it that is in record
 	start  int    // of the key in record
 	length int    // of the whole key
 	ended  bool
-	// partial says that the record is large and has to be loaded.
+	// partial says that the record is large and must be loaded.
 	partial bool
 }
 
-// newMerge opens a merge; every source has been positioned at its first record.
+// newMerge starts a merge and moves every source to its first record.
 func newMerge(sources []source) *merge {
 	m := &merge{
 		cursors: make([]cursor, len(sources)),
@@ -64,12 +64,12 @@ func newMerge(sources []source) *merge {
 		}
 	}
 	if len(sources) > 0 {
-		m.winner = m.play(1) // which may set m.err
+		m.winner = m.play(1) // play may set m.err
 	}
 	return m
 }
 
-// empty says, before the first call of Next, whether there are no records.
+// empty says whether there are no records. Call it before Next.
 func (m *merge) empty() bool { return len(m.cursors) == 0 || m.cursors[m.winner].ended }
 
 // play fills the tree below node n and returns its winner.
@@ -106,8 +106,8 @@ func (m *merge) lessTied(a, b int32) bool {
 	return c < 0 || c == 0 && a < b
 }
 
-// compareLarge compares two keys of which not all may be here. It sets m.err when
-// the rest cannot be read.
+// compareLarge compares two keys that may be partly unread. It sets m.err if the rest
+// cannot be read.
 func (m *merge) compareLarge(x, y *cursor) int {
 	at, end := 0, min(x.length, y.length)
 	for n := min(len(x.key), len(y.key)); at < end; n = min(end-at, blockTarget) {
@@ -125,7 +125,8 @@ func (m *merge) compareLarge(x, y *cursor) int {
 	return cmp.Compare(x.length, y.length)
 }
 
-// keyPart is n bytes of the key from at on, read into buf when they are not here.
+// keyPart returns n bytes of the key from offset at, read into buf if they are not in
+// memory.
 func (c *cursor) keyPart(buf *[]byte, at, n int) (part []byte, err error) {
 	if at+n <= len(c.key) {
 		return c.key[at : at+n], nil
@@ -166,7 +167,7 @@ func (m *merge) advance(i int32) error {
 	return nil
 }
 
-// badRecord reports a block that is as it was written, yet holds no records.
+// badRecord reports a block with a correct checksum that does not contain records.
 func badRecord(s source) error {
 	if r, ok := s.(*blockReader); ok {
 		return r.explain(damaged(r.at, "%v", errBadRecord))
@@ -179,7 +180,7 @@ func (m *merge) Next() bool {
 	if m.err != nil || len(m.cursors) == 0 {
 		return false
 	}
-	if m.begun {
+	if m.started {
 		if m.err = m.advance(m.winner); m.err != nil {
 			return false
 		}
@@ -187,7 +188,7 @@ func (m *merge) Next() bool {
 			return false
 		}
 	}
-	m.begun = true
+	m.started = true
 	c := &m.cursors[m.winner]
 	if c.ended {
 		return false
@@ -199,7 +200,7 @@ func (m *merge) Next() bool {
 	return true
 }
 
-// replay finds the winner after the old one has moved on.
+// replay finds the next winner after the last one has advanced.
 func (m *merge) replay() {
 	w := m.winner
 	head := m.heads[w]
@@ -213,7 +214,7 @@ func (m *merge) replay() {
 	m.winner = w
 }
 
-// loadWinner completes a record of which only the key is here.
+// loadWinner completes a record that is partly in memory.
 func (m *merge) loadWinner(c *cursor) bool {
 	if m.big, m.err = c.src.load(m.big); m.err != nil {
 		return false
@@ -227,18 +228,18 @@ func (m *merge) loadWinner(c *cursor) bool {
 	return true
 }
 
-// Key is the current record's key, valid until the next call of Next.
+// Key returns the current record's key, valid until the next call of Next.
 func (m *merge) Key() []byte { return m.key }
 
-// Value is the current record's value, valid until the next call of Next.
+// Value returns the current record's value, valid until the next call of Next.
 func (m *merge) Value() []byte { return m.value }
 
-// Err is why Next returned false; nil at the end.
+// Err returns the reason why Next returned false; nil at the end.
 func (m *merge) Err() error { return m.err }
 
-// groups says how to bring n runs down to fanIn: it returns the sizes of groups
-// of neighbours, to be merged into one run each; a group of 1 stays as it is. No
-// more runs are merged than necessary. Several rounds may be needed.
+// groups plans one round of reducing n runs to fanIn. It returns the sizes of groups of
+// neighbors, each to be merged into one run; a group of 1 stays. It merges no more runs
+// than necessary. Several rounds may be needed.
 func groups(n, fanIn int) []int {
 	var sizes []int
 	excess := n - fanIn

@@ -39,7 +39,7 @@ func TestMergeAgainstStableSort(t *testing.T) {
 			t.Fatalf("merged %+v, digest %x, want %x", merged, index.Partitions[0].Digest, digest)
 		}
 		if left := files(t, dir); !slices.Equal(left, []string{"merged"}) {
-			t.Fatalf("left behind: %v", left)
+			t.Fatalf("leftover files: %v", left)
 		}
 	})
 }
@@ -74,7 +74,7 @@ func smallSegment(t *testing.T) (file string, want []rec) {
 	return cfg.File, sorted(recs)
 }
 
-// readWhole reads a segment file by its index; it returns what came before an error.
+// readWhole reads a segment file by its index. It returns the records before an error.
 func readWhole(ctx context.Context, file string) (recs []rec, err error) {
 	index, err := ReadIndex(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func readWhole(ctx context.Context, file string) (recs []rec, err error) {
 	return recs, nil
 }
 
-// Whatever byte is changed, what is delivered before the error is right.
+// TestEveryByteCorrupted changes every byte. The records before the error must be correct.
 func TestEveryByteCorrupted(t *testing.T) {
 	file, want := smallSegment(t)
 	good, err := os.ReadFile(file)
@@ -104,7 +104,7 @@ func TestEveryByteCorrupted(t *testing.T) {
 	}
 	for i := range good {
 		if i > 500 && i < len(good)-500 && i%1009 != 0 {
-			continue // Within the large value one byte is like another.
+			continue // All bytes within the large value are alike.
 		}
 		for _, flip := range []byte{1, 0x80, good[i]} {
 			bad := slices.Clone(good)
@@ -139,7 +139,7 @@ func TestTruncated(t *testing.T) {
 		if int64(size) >= last.Offset+last.Length {
 			continue
 		}
-		// With the range known, as a reduce knows it, the end is missed as well.
+		// A reduce knows the range, so it detects the missing end too.
 		var corrupt *CorruptError
 		if _, err := MergeTo(t.Context(), []wire.Segment{s}, filepath.Join(t.TempDir(), "merged"), MergeOptions{}); !errors.As(err, &corrupt) || corrupt.Segment != s {
 			t.Fatalf("cut to %d bytes: %v", size, err)
@@ -147,7 +147,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// An index can be as it was written and still be refused.
+// TestImpossibleIndex checks that an undamaged index can still be refused.
 func TestImpossibleIndex(t *testing.T) {
 	file := append([]byte(magic), make([]byte, 100)...)
 	for _, partitions := range [][]Partition{
@@ -174,7 +174,7 @@ func checkDamage(t *testing.T, file string, want []rec, at int) {
 		t.Fatalf("damage at %d: %v", at, err)
 	}
 	if corrupt.Offset < 0 || corrupt.Offset > int64(at)+blockHeader+1 && corrupt.Segment.Map == 7 {
-		t.Fatalf("damage at %d was told as %v", at, err)
+		t.Fatalf("damage at %d reported as %v", at, err)
 	}
 	if len(got) >= len(want) && at > 8 && corrupt.Segment.Map == 7 || !slices.Equal(got, want[:len(got)]) {
 		t.Fatalf("damage at %d: delivered %v", at, got)
@@ -191,7 +191,7 @@ func TestMergeMissingFile(t *testing.T) {
 	}
 }
 
-// First passes, spills and the merge of these show life; nobody else can.
+// TestAlive checks that first passes, spills and their merge call Alive.
 func TestAlive(t *testing.T) {
 	file, _ := smallSegment(t)
 	calls := 0
@@ -202,14 +202,14 @@ func TestAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if calls < 4 { // two blocks of the first pass, two to begin with
-		t.Errorf("%d signs of life while merging", calls)
+	if calls < 4 { // two blocks of the first pass, two at the start
+		t.Errorf("%d calls of Alive while merging", calls)
 	}
 	calls = 0
 	recs := slices.Repeat([]rec{{0, "key", "value"}}, 100)
 	_, out := collect(t, Config{Partitions: 1, Memory: 1000, Alive: alive}, recs)
-	if most := 2*out.Stats.Spills + 1; calls < most { // each run written, then read; the whole written
-		t.Errorf("%d signs of life for %d spills", calls, out.Stats.Spills)
+	if most := 2*out.Stats.Spills + 1; calls < most { // each run written, then read; the segment file written
+		t.Errorf("%d calls of Alive for %d spills", calls, out.Stats.Spills)
 	}
 }
 

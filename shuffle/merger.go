@@ -13,17 +13,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// MergeOptions says how to merge.
+// MergeOptions configures [Merge].
 type MergeOptions struct {
-	Dir    string        // existing directory for passing runs, when there are more segments than FanIn
+	Dir    string        // existing directory for the runs of earlier passes, if there are more segments than FanIn
 	FanIn  int           // segments merged at once, each with a buffer of 64 KiB; 0: 128, else at least 2
 	Client *http.Client  // for segments with a URL; nil: http.DefaultClient
-	Stall  time.Duration // how long a URL may take for the next [StallBytes]; 0: [DefaultStall]
-	Alive  func()        // when not nil, called for every block read: the first passes can take long
+	Stall  time.Duration // longest wait of a URL for the next [StallBytes]; 0: [DefaultStall]
+	Alive  func()        // if not nil, called for every block read: the first passes can take long
 }
 
-// Merger is Records over sorted segments. Equal keys come in the order of the
-// segments. Errors are [CorruptError], [UnreadableError] or the context's cause.
+// Merger is Records over sorted segments. Equal keys come in the order of the segments. Its
+// errors are [CorruptError], [UnreadableError] or the context's cause.
 type Merger struct {
 	merge
 	readers []*blockReader
@@ -33,8 +33,8 @@ type Merger struct {
 
 var _ Records = (*Merger)(nil)
 
-// Merge opens segments, in files or by URL, and merges them. More than FanIn of
-// them are first merged, neighbours together, into temporary files in opts.Dir.
+// Merge opens segments, from files or URLs, and merges them. If there are more than FanIn,
+// it first merges neighbors into temporary files in opts.Dir.
 func Merge(ctx context.Context, segments []wire.Segment, opts MergeOptions) (*Merger, error) {
 	if opts.FanIn == 0 {
 		opts.FanIn = fanIn
@@ -53,7 +53,7 @@ func Merge(ctx context.Context, segments []wire.Segment, opts MergeOptions) (*Me
 	return m, nil
 }
 
-// open opens all segments and finds each one's first record.
+// open opens all segments and moves to their first records.
 func (m *Merger) open(ctx context.Context, segments []wire.Segment, opts MergeOptions) error {
 	sources := make([]source, 0, len(segments))
 	for _, s := range segments {
@@ -77,7 +77,7 @@ func openSegment(ctx context.Context, s wire.Segment, opts MergeOptions) (*block
 	return r, err
 }
 
-// round merges groups of neighbours and returns the segments that are left.
+// round merges groups of neighbors and returns the remaining segments.
 func (m *Merger) round(ctx context.Context, segments []wire.Segment, opts MergeOptions) ([]wire.Segment, error) {
 	var left []wire.Segment
 	for _, size := range groups(len(segments), opts.FanIn) {
@@ -107,11 +107,11 @@ func (m *Merger) pass(ctx context.Context, group []wire.Segment, opts MergeOptio
 	return MergeTo(ctx, group, f.Name(), opts)
 }
 
-// BytesRead is how much of the segments was read so far; with more segments than
-// FanIn, of what the first passes made of them. Any goroutine may ask.
+// BytesRead returns the bytes read from the segments so far, or from the output of earlier
+// passes. It may be called concurrently.
 func (m *Merger) BytesRead() int64 { return m.read.Load() }
 
-// Close closes the segments and removes temporary files. Next is false from then on.
+// Close closes the segments and removes temporary files. Afterwards Next returns false.
 func (m *Merger) Close() error {
 	var errs []error
 	for _, r := range m.readers {
@@ -126,9 +126,9 @@ func (m *Merger) Close() error {
 	return errors.Join(errs...)
 }
 
-// MergeTo merges segments of one partition into a new segment file with one
-// partition, and says where in it the records are. The digest in its index is the
-// sum of the segments' digests. After an error the file is gone.
+// MergeTo merges segments of one partition into a new segment file with one partition, and
+// returns the location of the records in it. The digest in its index is the sum of the
+// segments' digests. After an error the file is gone.
 func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts MergeOptions) (merged wire.Segment, err error) {
 	m, err := Merge(ctx, segments, opts)
 	if err != nil {
@@ -151,8 +151,8 @@ func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts Mer
 	return w.finishSingle(wire.Segment{Map: -1})
 }
 
-// finishSingle closes a segment file of one partition, and says in s where the
-// records are.
+// finishSingle closes a segment file with one partition, and adds the location of its
+// records to s.
 func (w *segmentWriter) finishSingle(s wire.Segment) (wire.Segment, error) {
 	s.File = w.file.Name()
 	if err := w.endPartition(); err != nil {

@@ -2,9 +2,9 @@ package shuffle
 
 import "golang.org/x/sys/unix"
 
-// smallPages is how much memory at either end is not asked for in huge pages. A
-// small job touches little more than it uses; a large one is spared most page
-// faults while memory fills, and most TLB misses while it is gathered.
+// smallPages is the memory at each end that does not use huge pages. A small job then
+// touches little unused memory. A large one saves most page faults while memory fills, and
+// most TLB misses while it is gathered.
 const smallPages = 2 << 20
 
 func mapMemory(size int) ([]byte, error) {
@@ -13,7 +13,7 @@ func mapMemory(size int) ([]byte, error) {
 		return nil, err
 	}
 	if size > 4*smallPages {
-		// Advice: a kernel without huge pages refuses it, which changes nothing.
+		// Only advice: a kernel without huge pages refuses it, without effect.
 		_ = unix.Madvise(mem[smallPages:size-smallPages], unix.MADV_HUGEPAGE)
 	}
 	return mem[:size], nil

@@ -5,14 +5,13 @@ import (
 	"math/bits"
 )
 
-// maxLengths is the most bytes that the two lengths of a record take, given that
-// neither exceeds [MaxMaxRecord].
+// maxLengths is the most bytes of a record's two lengths, each at most [MaxMaxRecord].
 const maxLengths = 2 * binary.MaxVarintLen32
 
-// uvarintLen is how many bytes n takes as a varint.
+// uvarintLen returns the bytes of n as a varint.
 func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
-// recordSize is how many bytes a record takes when encoded.
+// recordSize returns the bytes of an encoded record.
 func recordSize(key, value int) int {
 	if key|value < 0x80 {
 		return 2 + key + value
@@ -33,7 +32,7 @@ func putRecord(dst, key, value []byte) {
 	copy(dst[n:], value)
 }
 
-// AppendRecord encodes a record behind dst, as a [Writer] takes it.
+// AppendRecord appends an encoded record to dst, as [Writer.Write] takes it.
 func AppendRecord(dst, key, value []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(key)))
 	dst = binary.AppendUvarint(dst, uint64(len(value)))
@@ -41,9 +40,9 @@ func AppendRecord(dst, key, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// lengths decodes the lengths at the start of an encoded record: the key is
-// b[start:mid], the value b[mid:end]. It fails when they are damaged or
-// impossibly large; it does not look whether b is long enough for the record.
+// lengths decodes the lengths at the start of an encoded record: the key is b[start:mid],
+// the value b[mid:end]. It fails if they are damaged or too large. It does not check that b
+// holds the whole record.
 func lengths(b []byte) (start, mid, end int, ok bool) {
 	if len(b) >= 2 && b[0]|b[1] < 0x80 {
 		mid = 2 + int(b[0])
@@ -62,8 +61,8 @@ func lengths(b []byte) (start, mid, end int, ok bool) {
 	return start, mid, mid + int(value), true
 }
 
-// prefixOf is the first 8 bytes of a key as a number, padded with zeros: numbers
-// are ordered as their keys are, except that equal ones decide nothing.
+// prefixOf returns the first 8 bytes of a key as a number, padded with zeros. Numbers have
+// the order of their keys; equal numbers decide nothing.
 func prefixOf(key []byte) uint64 {
 	n := len(key)
 	switch {
@@ -73,7 +72,7 @@ func prefixOf(key []byte) uint64 {
 		high := uint64(binary.BigEndian.Uint32(key))
 		low := uint64(binary.BigEndian.Uint32(key[n-4:]))
 		return high<<32 | low<<(8*(8-n))
-	case n > 0: // First, middle and last byte, which may be the same ones.
+	case n > 0: // First, middle and last byte, which may coincide.
 		return uint64(key[0])<<56 | uint64(key[n/2])<<(56-8*(n/2)) | uint64(key[n-1])<<(64-8*n)
 	}
 	return 0

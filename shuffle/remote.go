@@ -15,29 +15,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// DefaultStall is how long a URL may take for the next [StallBytes], or what is
-// left, before it is given up.
+// DefaultStall is the default limit of the wait for the next [StallBytes], or for the rest.
 const DefaultStall = 30 * time.Second
 
-// StallBytes is what shows progress: a URL that delivers a byte now and then does not.
+// StallBytes is the amount that counts as progress. A URL that delivers a byte now and then
+// stalls.
 const StallBytes = 64 << 10
 
-// remoteTries is how often a block is asked for: what the network did to it is
-// cured by asking again; what is wrong on the other side's disk is not.
+// remoteTries is the number of requests for a block. A second request helps against damage
+// by the network, not against damage on the server's disk.
 const remoteTries = 2
 
-// ErrStalled reports a URL that has delivered nothing, or too little, for too long.
+// ErrStalled reports a URL that delivered too little for too long.
 var ErrStalled = errors.New("no progress")
 
-// Fetches that are held to a rate read so much at a time, and give their connection
-// back when they have to wait long for the next: the server would not.
+// A fetch with a limited rate reads paceBytes at a time. It closes its connection if it
+// must wait longer than maxPaceWait, before the server would.
 const (
-	paceBytes = 32 << 10
-	paceMost  = sendWait / 3
+	paceBytes   = 32 << 10
+	maxPaceWait = sendWait / 3
 )
 
-// remoteInput reads what a URL names. It streams; reading from elsewhere than
-// where the last read ended makes a new request, for the range from there on.
+// remoteInput reads from a URL. It streams; reading from another offset than the end of the
+// last read makes a new request, for the range from there.
 type remoteInput struct {
 	ctx    context.Context
 	client *http.Client
@@ -46,24 +46,23 @@ type remoteInput struct {
 	token  string
 	pace   func(ctx context.Context, n int) error // see FetchOptions
 	size   int64                                  // -1: not known yet
-	told   remote                                 // by the first answer
+	info   partitionInfo                          // from the first response
 
 	body   io.ReadCloser
 	at     int64 // of the body's next byte
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // cancels when it fires; runs only during a call
 
-	patience time.Duration // left for the next StallBytes
-	got      int           // of them
+	stallLeft time.Duration // for the next StallBytes
+	progress  int           // bytes read of them
 }
 
-// remote is what a server tells of a partition. It is empty where the server
-// tells nothing.
-type remote struct{ records, digest string }
+// partitionInfo is a server's description of a partition, empty if the server gives none.
+type partitionInfo struct{ records, digest string }
 
-// openRemote asks for a segment's URL. A segment without a length is whatever
-// the URL names, from the offset on.
-func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockReader, remote, error) {
+// openRemote requests a segment's URL. A segment without a length is everything that the
+// URL serves from the offset on.
+func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockReader, partitionInfo, error) {
 	client, stall := cmp.Or(o.Client, http.DefaultClient), cmp.Or(o.Stall, DefaultStall)
 	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, token: o.Token, pace: o.Pace, size: -1}
 	if s.Length > 0 {
@@ -71,10 +70,10 @@ func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockRead
 	}
 	r := &blockReader{ctx: ctx, seg: s, in: in, tries: remoteTries}
 	if err := in.open(0); err != nil {
-		return nil, remote{}, r.explain(err)
+		return nil, partitionInfo{}, r.explain(err)
 	}
 	r.size = in.size
-	return r, in.told, nil
+	return r, in.info, nil
 }
 
 func (r *remoteInput) readAt(p []byte, at int64) error {
@@ -100,38 +99,37 @@ func (r *remoteInput) readAt(p []byte, at int64) error {
 	return nil
 }
 
-// read reads what comes next, as long as there is patience.
+// read reads the next bytes until stallLeft is used up.
 func (r *remoteInput) read(p []byte) (int, error) {
 	if r.pace != nil {
 		p = p[:min(len(p), paceBytes)]
 	}
-	r.timer.Reset(r.patience)
+	r.timer.Reset(r.stallLeft)
 	began := time.Now()
 	n, err := r.body.Read(p)
 	r.timer.Stop()
-	r.patience -= time.Since(began)
-	if r.got += n; r.got >= StallBytes {
-		r.patience, r.got = r.stall, 0
+	r.stallLeft -= time.Since(began)
+	if r.progress += n; r.progress >= StallBytes {
+		r.stallLeft, r.progress = r.stall, 0
 	}
 	r.at += int64(n)
 	return n, err
 }
 
-// wait waits until what was read is allowed for. The other side is not to blame
-// for that.
+// wait waits until the pace allows more. This does not count as a stall of the server.
 func (r *remoteInput) wait(n int) error {
 	if r.pace == nil || n == 0 {
 		return nil
 	}
 	began := time.Now()
 	err := r.pace(r.ctx, n)
-	if err == nil && time.Since(began) > paceMost {
+	if err == nil && time.Since(began) > maxPaceWait {
 		r.drop()
 	}
 	return err
 }
 
-// fail ends the request and says why it failed.
+// fail ends the request and adds the position to its error.
 func (r *remoteInput) fail(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -141,11 +139,11 @@ func (r *remoteInput) fail(err error) error {
 	return err
 }
 
-// open requests what is from offset at on.
+// open requests the bytes from offset at.
 func (r *remoteInput) open(at int64) error {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.cancel = cancel
-	r.patience, r.got = r.stall, 0
+	r.stallLeft, r.progress = r.stall, 0
 	r.timer = time.AfterFunc(r.stall, func() { cancel(fmt.Errorf("%w for %v", ErrStalled, r.stall)) })
 	defer r.timer.Stop()
 	response, err := r.request(ctx, at)
@@ -179,7 +177,7 @@ func (r *remoteInput) request(ctx context.Context, at int64) (*http.Response, er
 	return r.client.Do(request)
 }
 
-// accept checks that an answer is what was asked for.
+// accept checks that the response matches the request.
 func (r *remoteInput) accept(response *http.Response, at int64) error {
 	header := response.Header
 	ranged := response.Request.Header.Get("Range") != ""
@@ -192,7 +190,7 @@ func (r *remoteInput) accept(response *http.Response, at int64) error {
 			return fmt.Errorf("asked for the range %s, got %q", want, got)
 		}
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		// That is no word about what the server has.
+		// This says nothing about the server's data.
 		return fmt.Errorf("the server refuses the token: %s: %s", response.Status, r.text())
 	default:
 		return &refusedError{response.StatusCode, response.Status + ": " + r.text()}
@@ -200,16 +198,16 @@ func (r *remoteInput) accept(response *http.Response, at int64) error {
 	if response.ContentLength < 0 || r.size >= 0 && response.ContentLength != r.size-at {
 		return fmt.Errorf("answer of %d bytes from offset %d of %d", response.ContentLength, at, r.size)
 	}
-	told := remote{header.Get(headerRecords), header.Get(headerDigest)}
-	if r.told == (remote{}) {
-		r.told, r.size = told, at+response.ContentLength
-	} else if r.told != told {
-		return fmt.Errorf("partition changed from %v to %v", r.told, told)
+	info := partitionInfo{header.Get(headerRecords), header.Get(headerDigest)}
+	if r.info == (partitionInfo{}) {
+		r.info, r.size = info, at+response.ContentLength
+	} else if r.info != info {
+		return fmt.Errorf("partition changed from %v to %v", r.info, info)
 	}
 	return nil
 }
 
-// refusedError is an answer that is no partition.
+// refusedError is a response without a partition.
 type refusedError struct {
 	code int
 	text string
@@ -217,12 +215,12 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.text }
 
-// Is makes a server's 404 fs.ErrNotExist, as a missing file is.
+// Is makes a 404 match fs.ErrNotExist, as for a missing file.
 func (e *refusedError) Is(target error) bool {
 	return target == fs.ErrNotExist && e.code == http.StatusNotFound
 }
 
-// text is the beginning of an answer that is an error message.
+// text returns the beginning of an error response.
 func (r *remoteInput) text() string {
 	b, err := io.ReadAll(io.LimitReader(r.body, 500))
 	if err != nil {
@@ -248,7 +246,7 @@ func (r *remoteInput) close() error {
 	return nil
 }
 
-// causeReader tells why a request was canceled, not only that it was.
+// causeReader returns the cause of a cancellation as the error.
 type causeReader struct {
 	io.ReadCloser
 	ctx context.Context
@@ -262,8 +260,8 @@ func (r *causeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// summary is what a server told of a partition, as numbers.
-func (t remote) summary() (records int64, digest uint64, err error) {
+// summary parses a server's description of a partition.
+func (t partitionInfo) summary() (records int64, digest uint64, err error) {
 	records, err = strconv.ParseInt(t.records, 10, 64)
 	if err == nil {
 		digest, err = strconv.ParseUint(t.digest, 16, 64)

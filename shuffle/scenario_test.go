@@ -14,9 +14,9 @@ import (
 // TestScenarios runs testdata/*.txt. Records are lines of partition, key and
 // value. Verbs:
 //
-//	collect partitions=N memory=BYTES [combine=sum]   what a collector makes of the records
-//	merge fan-in=N                                    runs of one partition, parted by lines of --; lines of key and value
-//	groups runs=N fan-in=N                            how many runs each round merges
+//	collect partitions=N memory=BYTES [combine=sum]   collect the records and print the segment file
+//	merge fan-in=N                                    runs of one partition, separated by lines of --; lines of key and value
+//	groups runs=N fan-in=N                            number of runs merged in each round
 func TestScenarios(t *testing.T) {
 	scenarios, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(scenarios) == 0 {

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// blockTarget is the most a block holds, unless a single record is larger.
+	// blockTarget is the most bytes in a block of more than one record.
 	blockTarget = 64 << 10
-	// blockHeader is the size of what stands before a block's payload.
+	// blockHeader is the size of the header before a block's payload.
 	blockHeader = 12
-	// packedBlock in a block's length says that a [Codec] has packed it.
+	// packedBlock in a block's length marks a block packed by a [Codec].
 	packedBlock = 1 << 31
-	// flushSize is how much is written to the file at once, or a little more.
+	// flushSize is the least that is written to the file at once.
 	flushSize = 256 << 10
 )
 
 // segmentWriter writes a segment file, partition after partition.
 type segmentWriter struct {
 	to      io.Writer
-	file    *os.File // the same, where it is the writer's own to close and remove
-	buf     []byte   // not yet written; ends with the open block, if one is
-	open    int      // where the open block begins in buf, -1: none is open
+	file    *os.File // the same, if the writer must close and remove it
+	buf     []byte   // not yet written; ends with the open block, if any
+	open    int      // offset of the open block in buf, -1: none
 	written int64    // bytes before buf in the file
 	index   Index
 	current Partition
 	alive   func() // called with every write; may be nil
 	codec   *namedCodec
-	packed  []byte // a block that codec has packed
+	packed  []byte // a block packed by codec
 }
 
-// createSegment begins a segment file, replacing one that an earlier process left.
+// createSegment begins a segment file, replacing one of an earlier process.
 func createSegment(name string) (*segmentWriter, error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -47,7 +47,7 @@ func createSegment(name string) (*segmentWriter, error) {
 	return w, nil
 }
 
-// newSegment begins a segment file in what is the caller's to close.
+// newSegment begins a segment file in a writer that the caller closes.
 func newSegment(to io.Writer) *segmentWriter {
 	w := &segmentWriter{to: to, open: -1, buf: append(make([]byte, 0, flushSize+2*blockTarget), magic...)}
 	w.current.Offset = int64(len(magic))
@@ -61,7 +61,7 @@ func (w *segmentWriter) add(key, value []byte) error {
 		lengths := binary.AppendUvarint(make([]byte, 0, maxLengths), uint64(len(key)))
 		return w.addLarge(binary.AppendUvarint(lengths, uint64(len(value))), key, value)
 	}
-	if err := w.room(size); err != nil {
+	if err := w.ensureRoom(size); err != nil {
 		return err
 	}
 	start := len(w.buf)
@@ -71,12 +71,12 @@ func (w *segmentWriter) add(key, value []byte) error {
 	return nil
 }
 
-// addEncoded appends a record that is encoded already.
+// addEncoded appends an encoded record.
 func (w *segmentWriter) addEncoded(record []byte) error {
 	if len(record) > blockTarget {
 		return w.addLarge(record)
 	}
-	if err := w.room(len(record)); err != nil {
+	if err := w.ensureRoom(len(record)); err != nil {
 		return err
 	}
 	w.buf = append(w.buf, record...)
@@ -84,8 +84,8 @@ func (w *segmentWriter) addEncoded(record []byte) error {
 	return nil
 }
 
-// addLarge appends a block of one record from its parts, without copying them: a
-// worker has room for few copies of its largest record.
+// addLarge appends a block of one record from its parts, without copying them: a worker has
+// memory for few copies of its largest record.
 func (w *segmentWriter) addLarge(parts ...[]byte) error {
 	if err := w.closeBlock(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (w *segmentWriter) addLarge(parts ...[]byte) error {
 	return nil
 }
 
-// addBlock appends a verified block of another segment file as it is.
+// addBlock appends a verified block of another segment file unchanged.
 func (w *segmentWriter) addBlock(payload []byte) error {
 	if len(payload) > blockTarget {
 		if _, _, end, ok := lengths(payload); !ok || end != len(payload) {
@@ -144,8 +144,8 @@ func (w *segmentWriter) count(record []byte) {
 	w.current.Digest += xxhash.Sum64(record)
 }
 
-// room makes an open block that a record of size bytes may be appended to.
-func (w *segmentWriter) room(size int) error {
+// ensureRoom ensures an open block with room for a record of size bytes.
+func (w *segmentWriter) ensureRoom(size int) error {
 	if w.fits(size) {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (w *segmentWriter) room(size int) error {
 	return nil
 }
 
-// fits says whether a record of size bytes may be appended to the open block.
+// fits says whether a record of size bytes fits into the open block.
 func (w *segmentWriter) fits(size int) bool {
 	return w.open >= 0 && len(w.buf)+size <= w.open+blockHeader+blockTarget
 }
@@ -166,7 +166,7 @@ func (w *segmentWriter) openBlock() {
 	w.buf = append(w.buf, make([]byte, blockHeader)...)
 }
 
-// closeBlock ends the open block, if one is.
+// closeBlock ends the open block, if any.
 func (w *segmentWriter) closeBlock() error {
 	if w.open < 0 {
 		return nil
@@ -221,14 +221,13 @@ func (w *segmentWriter) endPartition() error {
 	return nil
 }
 
-// finish writes what is left and the index.
+// finish writes the remaining bytes and the index.
 func (w *segmentWriter) finish() error {
 	w.buf = appendIndex(w.buf, &w.index)
 	return w.flush()
 }
 
-// close finishes and closes the file. After an error, as when close is never
-// reached, abort has to be called.
+// close finishes and closes the file. After an error, or without close, call abort.
 func (w *segmentWriter) close() error {
 	if err := w.finish(); err != nil {
 		return err
@@ -241,7 +240,7 @@ func (w *segmentWriter) close() error {
 	return nil
 }
 
-// abort closes and removes the file, unless close has succeeded.
+// abort closes and removes the file, unless close succeeded.
 func (w *segmentWriter) abort() {
 	if w.file != nil {
 		w.file.Close()

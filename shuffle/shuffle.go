@@ -1,44 +1,42 @@
-// Package shuffle moves records from maps to reduces: it collects them in a
-// bounded piece of memory, sorts, combines and spills them, writes one segment
-// file for each map attempt, serves and fetches partitions of it, and merges
-// sorted runs. From job to job of a flow records travel in the same files, as they
-// come. It knows bytes, partitions and byte order; it knows nothing of
-// types, of the job's code, of who should fetch what, or of durability: its own
-// files are lost with their machine and are made again by another attempt; what a
-// [Writer] writes lives where its caller puts it.
+// Package shuffle moves records from maps to reduces. It collects them in bounded memory,
+// sorts, combines and spills them, writes one segment file per map attempt, serves and
+// fetches its partitions, and merges sorted runs. Between jobs of a flow, records travel
+// unsorted in the same file format. The package knows bytes, partitions and byte order. It
+// does not know types, the job's code, or the plan of fetches. Its files are not durable:
+// files lost with their machine are recomputed by another attempt. The caller of [Writer]
+// decides where its output is stored.
 //
 // # Invariants
 //
-//	I1  Memory is bounded: a [Collector] or [Table] by the budget it was given, a
-//	    [Merger] by its fan-in, each plus at most a few times the largest record.
-//	    No length from a file or a peer is believed before it is checked.
-//	I2  No byte is delivered before its block's checksum was verified.
-//	I3  The output is a function of the records in their order of arrival:
-//	    records of a partition are ordered by key, equal keys by arrival, and
-//	    equal keys of several segments by the order in which these are given.
+//	I1  Memory is bounded: a [Collector] or [Table] by its budget, a [Merger] by
+//	    its fan-in, each plus at most a few times the largest record. Lengths from
+//	    files and peers are checked before use.
+//	I2  Only verified blocks are delivered: each block's checksum is checked first.
+//	I3  The output is a function of the records in their order of arrival. A
+//	    partition is ordered by key, equal keys by arrival, and equal keys of
+//	    several segments by the order of the segments.
 //	I4  Every file is written once from beginning to end and never changed.
 //
-// Nothing here may be used by two goroutines at once, except [Handler] and
-// [Merger.BytesRead].
+// Only [Handler] and [Merger.BytesRead] are safe for concurrent use.
 //
 // # Records
 //
-// A record is encoded alike in memory, in a block, and for its digest. Lengths
-// are unsigned varints (encoding/binary's) of the fewest bytes:
+// A record has one encoding in memory, in a block, and for its digest. Lengths are unsigned
+// varints (encoding/binary's) in the shortest form:
 //
 //	+------------+--------------+-----+-------+
 //	| key length | value length | key | value |
 //	+------------+--------------+-----+-------+
 //
-// A partition's digest is the sum, modulo 2^64, of the 64-bit xxHash (seed 0)
-// of each encoded record, so that it does not depend on their order.
+// A partition's digest is the sum, modulo 2^64, of the 64-bit xxHash (seed 0) of each
+// encoded record. So it does not depend on their order.
 //
 // # Segment file
 //
-// Map outputs, spilled runs, fetched partitions and merged runs are all segment
-// files, the latter two with one partition. So is what a job of a flow writes for a
-// later one, by a [Writer]: not sorted, and with a partition for each block, where a
-// map of the later job can begin. Integers are big-endian.
+// Map outputs, spilled runs, fetched partitions and merged runs are all segment files, the
+// latter two with one partition. A [Writer], too, writes a segment file: the output of a
+// job of a flow for a later job. It is unsorted, with a partition per block, at which a map
+// of the later job can begin. Integers are big-endian.
 //
 //	+----------------------+ 0
 //	| "QSEG"   version u32 |
@@ -56,16 +54,16 @@
 //	| "QSEG"   version u32 |
 //	+----------------------+ size
 //
-// A block holds whole records, 1 byte to 64 KiB of them, or a single larger one:
+// A block holds 1 byte to 64 KiB of whole records, or a single larger record:
 //
 //	+----------------+---------------------+--------------------------------+---------+
 //	| length L u32   | CRC u32 of payload  | CRC u32 of the 8 bytes before  | payload |
 //	+----------------+---------------------+--------------------------------+---------+
 //	0                4                     8                                12     12+L
 //
-// Every CRC is CRC-32C. The header has its own, so that a damaged length is
-// never acted on. The highest bit of the length says that a [Codec] has packed the
-// block: the payload is its number, u8, and what it made of the records.
+// Every CRC is CRC-32C. The header has its own, so that a reader never uses a damaged
+// length. The highest bit of the length means that a [Codec] packed the block: the payload
+// is then the codec's number, u8, and the packed records.
 package shuffle
 
 import (
@@ -76,13 +74,13 @@ import (
 )
 
 const (
-	// DefaultMaxRecord is the limit on a record when [Config.MaxRecord] is 0.
+	// DefaultMaxRecord is the limit on a record if [Config.MaxRecord] is 0.
 	DefaultMaxRecord = 64 << 20
 
-	// MaxMaxRecord is the largest limit on a record that can be asked for.
+	// MaxMaxRecord is the highest value of [Config.MaxRecord].
 	MaxMaxRecord = 1 << 30
 
-	// MaxPartitions is the most partitions a segment file can have.
+	// MaxPartitions is the most partitions of a segment file.
 	MaxPartitions = 1 << 20
 )
 
@@ -91,12 +89,12 @@ var ErrRecordTooLarge = errors.New("record too large")
 
 // TooLargeError is the [ErrRecordTooLarge] of a [Reader].
 type TooLargeError struct {
-	Offset     int64 // of the record in the file
-	Size, Most int   // bytes; of a record in a block of its own Size is that of the block
+	Offset      int64 // of the record in the file
+	Size, Limit int   // bytes; for a record in a block of its own, Size is that of the block
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%v: at offset %d one of %d bytes, the limit is %d", ErrRecordTooLarge, e.Offset, e.Size, e.Most)
+	return fmt.Sprintf("%v: %d bytes at offset %d, the limit is %d", ErrRecordTooLarge, e.Size, e.Offset, e.Limit)
 }
 
 func (e *TooLargeError) Unwrap() error { return ErrRecordTooLarge }
@@ -110,11 +108,11 @@ type Records interface {
 	Err() error // why Next returned false; nil at the end
 }
 
-// CorruptError reports bytes that are not what was written: a checksum failed,
-// or a file ends early. A map's output has to be made again.
+// CorruptError reports bytes that differ from those written: a checksum failed, or a file
+// ends early. If the segment is a map output, its map must rerun.
 type CorruptError struct {
 	Segment wire.Segment
-	Offset  int64 // of the damage, in the file or in what the URL names
+	Offset  int64 // of the damage, in the file or in the URL's content
 	Reason  string
 }
 
@@ -122,9 +120,9 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%s is corrupt at offset %d: %s", describe(e.Segment), e.Offset, e.Reason)
 }
 
-// UnreadableError reports a segment that cannot be read for another reason than
-// corruption: its file is missing, the disk or the network fails. Of a file that
-// is missing, here or on the server, errors.Is knows it as fs.ErrNotExist.
+// UnreadableError reports a segment that cannot be read for another reason than damage: its
+// file is missing, or the disk or network fails. A missing file, here or on the server,
+// matches fs.ErrNotExist.
 type UnreadableError struct {
 	Segment wire.Segment
 	Err     error
@@ -136,7 +134,7 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// describe names a segment by what it is and where it is.
+// describe names a segment with its location.
 func describe(s wire.Segment) string {
 	where := s.File
 	if where == "" {

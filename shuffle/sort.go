@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// entry is what the collector's index holds of a record: enough to sort most
-// records without looking at them. No two entries of an index are equal.
+// entry is a record's entry in the collector's index. It suffices to sort most records
+// without reading them. No two entries of an index are equal.
 type entry struct {
-	prefix uint64 // of the key; while sorting, of what follows the bytes known to be equal
-	offset uint32 // of the record in the arena: a later arrival has a higher one
+	prefix uint64 // of the key; while sorting, the 8 bytes after those known to be equal
+	offset uint32 // of the record in the arena; later records have higher offsets
 	tag    uint32 // partition << 4 | min(key length, 9)
 }
 
 const entrySize = 16
 
-// shortKey is the longest key that its prefix holds whole.
+// shortKey is the longest key that fits into its prefix.
 const shortKey = 8
 
 func tagOf(partition, keyLength int) uint32 {
@@ -24,23 +24,23 @@ func tagOf(partition, keyLength int) uint32 {
 
 func (e *entry) partition() int { return int(e.tag >> 4) }
 
-// short says whether the prefix is the whole key, padded.
+// short says whether the prefix has the whole key, padded.
 func (e *entry) short() bool { return e.tag&15 <= shortKey }
 
 const (
-	// insertionMost is the length up to which insertion sort beats a radix pass.
-	insertionMost = 24
-	// deepest is the number of leading bytes that radix passes look at. It bounds
-	// the recursion; longer common prefixes are left to comparisons.
-	deepest = 128
+	// insertionMax is the length up to which insertion sort beats a radix pass.
+	insertionMax = 24
+	// maxRadixDepth is the number of leading bytes that radix passes sort by. It bounds the
+	// recursion; comparisons sort keys with longer common prefixes.
+	maxRadixDepth = 128
 )
 
-// sorter orders entries by (partition, key, arrival), in place: first by
-// partition, then by the bytes of the prefix, most significant first. Entries
-// whose whole prefix is equal get the next 8 bytes of their keys as a prefix.
+// sorter orders entries by (partition, key, arrival), in place: first by partition, then by
+// the bytes of the prefix, most significant first. Entries with equal prefixes get the next
+// 8 bytes of their keys as a prefix.
 type sorter struct {
 	mem  []byte   // the arena in which the records are
-	ends []uint32 // for each partition, where it ends among the sorted entries
+	ends []uint32 // end of each partition among the sorted entries
 	next []uint32 // scratch of the same length
 }
 
@@ -58,7 +58,7 @@ func (s *sorter) sort(entries []entry) {
 	}
 }
 
-// byPartition brings each partition's entries together.
+// byPartition groups the entries by partition.
 func (s *sorter) byPartition(entries []entry) {
 	if len(s.ends) == 1 {
 		s.ends[0] = uint32(len(entries))
@@ -77,7 +77,7 @@ func (s *sorter) byPartition(entries []entry) {
 	for p, end := range s.ends {
 		for i := s.next[p]; i < end; i++ {
 			e := entries[i]
-			for e.partition() != p { // Follow the cycle until one belongs here.
+			for e.partition() != p { // Follow the cycle until an entry belongs here.
 				at := &s.next[e.partition()]
 				entries[*at], e = e, entries[*at]
 				*at++
@@ -88,10 +88,10 @@ func (s *sorter) byPartition(entries []entry) {
 	}
 }
 
-// byPrefix sorts entries of one partition whose keys agree on their first depth
-// bytes, and whose prefixes agree above bit shift+8.
+// byPrefix sorts entries of one partition with equal first depth bytes of their keys, and
+// equal prefixes above bit shift+8.
 func (s *sorter) byPrefix(entries []entry, shift, depth int) {
-	if len(entries) <= insertionMost {
+	if len(entries) <= insertionMax {
 		s.insertion(entries)
 		return
 	}
@@ -104,7 +104,7 @@ func (s *sorter) byPrefix(entries []entry, shift, depth int) {
 		if *first != uint32(len(entries)) {
 			break
 		}
-		// All agree on this byte: nothing to move.
+		// All entries agree on this byte.
 		if shift == 0 {
 			s.ties(entries, depth)
 			return
@@ -132,8 +132,8 @@ func (s *sorter) byPrefix(entries []entry, shift, depth int) {
 	}
 }
 
-// permute moves every entry into the bucket of its prefix's byte at shift.
-// Buckets end at ends; next, where each begins, is used up.
+// permute moves every entry into the bucket of its prefix's byte at shift. Buckets begin at
+// next, which it changes, and end at ends.
 func permute(entries []entry, next, ends *[256]uint32, shift int) {
 	for b := range ends {
 		for i := next[b]; i < ends[b]; i++ {
@@ -164,9 +164,9 @@ func (s *sorter) insertion(entries []entry) {
 	}
 }
 
-// compareTied orders two entries of equal prefixes.
+// compareTied orders two entries with equal prefixes.
 func (s *sorter) compareTied(a, b *entry) int {
-	// Of short keys equal prefixes may still differ in padding, which the tag tells.
+	// Equal prefixes of short keys may differ in padding, which the tag shows.
 	if a.tag != b.tag {
 		return int(a.tag) - int(b.tag)
 	}
@@ -181,19 +181,19 @@ func (s *sorter) compareTied(a, b *entry) int {
 	return 1
 }
 
-// ties sorts entries whose keys agree on their first depth bytes and whose
-// prefixes, the 8 bytes after these, are equal.
+// ties sorts entries with equal prefixes, which are the 8 bytes of the keys after depth
+// equal bytes.
 func (s *sorter) ties(entries []entry, depth int) {
-	if len(entries) <= insertionMost {
+	if len(entries) <= insertionMax {
 		s.insertion(entries)
 		return
 	}
-	if depth >= deepest {
+	if depth >= maxRadixDepth {
 		slices.SortFunc(entries, func(a, b entry) int { return s.compareTied(&a, &b) })
 		return
 	}
-	// Keys that end within the prefix come before those that go on, and are
-	// ordered by length, then arrival: both fit a prefix, which no two share.
+	// Keys that end within the prefix precede longer ones. They are ordered by length, then
+	// arrival. Both fit into a prefix, which is then unique.
 	ended := 0
 	for i := range entries {
 		e := &entries[i]
@@ -212,7 +212,7 @@ func (s *sorter) ties(entries []entry, depth int) {
 	s.byPrefix(entries[ended:], 56, depth+8)
 }
 
-// key is the whole key of an entry.
+// key returns the whole key of an entry.
 func (s *sorter) key(e *entry) []byte {
 	record := s.mem[e.offset:]
 	start, mid, _, _ := lengths(record)

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// spill writes what is in memory as a run.
+// spill writes the records in memory as a run.
 func (c *Collector) spill() error {
 	c.sorter.sort(c.index[c.first:])
 	name := c.spillName()
@@ -54,7 +54,7 @@ func (c *Collector) finish() (*segmentWriter, error) {
 	if len(c.spills) == 0 {
 		return c.write(c.cfg.File, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
 	}
-	for len(c.spills) >= fanIn { // One place is for the run in memory.
+	for len(c.spills) >= fanIn { // One input is the run in memory.
 		if err := c.mergeRound(); err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (c *Collector) finish() (*segmentWriter, error) {
 	return w, nil
 }
 
-// mergeRound merges neighbours among the spilled runs into larger ones.
+// mergeRound merges neighboring runs into larger ones.
 func (c *Collector) mergeRound() error {
 	var merged []string
 	rest := c.spills
@@ -84,13 +84,13 @@ func (c *Collector) mergeRound() error {
 			c.removeSpills(group)
 		}
 		merged = append(merged, name)
-		c.spills = append(merged[:len(merged):len(merged)], rest...) // what Discard would remove
+		c.spills = append(merged[:len(merged):len(merged)], rest...) // the files that Discard must remove
 	}
 	return nil
 }
 
-// mergeSpills merges spilled runs, combined, into one segment file. The last
-// merge takes in what is in memory.
+// mergeSpills merges spilled runs, combined, into one segment file. The last merge includes
+// the records in memory.
 func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segmentWriter, error) {
 	runs := make([]*spilledRun, 0, len(spills))
 	defer func() {
@@ -136,7 +136,7 @@ func (c *Collector) writeMerged(w *segmentWriter, sources []source) error {
 	return m.Err()
 }
 
-// spilledRun is a run being read.
+// spilledRun is an open run.
 type spilledRun struct {
 	file   *os.File
 	index  *Index
@@ -156,8 +156,8 @@ func openSpill(name string) (*spilledRun, error) {
 	return &spilledRun{file: f, index: index}, nil
 }
 
-// partition begins to read a partition, nil when it is empty. The buffer of the
-// partition before is used again.
+// partition opens a partition, or returns nil if it is empty. It reuses the buffer of the
+// previous one.
 func (r *spilledRun) partition(p int, alive func()) source {
 	part := r.index.Partitions[p]
 	if part.Length == 0 {
@@ -169,14 +169,14 @@ func (r *spilledRun) partition(p int, alive func()) source {
 		in:   &fileInput{file: r.file, base: part.Offset},
 		size: part.Length,
 		buf:  r.reader.buf,
-		// Where a combiner leaves little to write, reading shows life.
+		// Reading shows progress too, for a combiner that leaves little to write.
 		alive: alive,
 	}
 	return &r.reader
 }
 
-// removeSpills removes files that are not needed any more. That one cannot be
-// removed is no reason to fail: the attempt's directory goes as a whole.
+// removeSpills removes files that are no longer needed. It ignores errors: the attempt's
+// directory is removed later.
 func (c *Collector) removeSpills(files []string) {
 	for _, file := range files {
 		_ = os.Remove(file)

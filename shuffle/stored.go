@@ -11,17 +11,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Writer writes records in the order in which they are given as a segment file, for
-// a [Reader]. Every block is a partition of its own, so that the index tells where
-// one may begin to read; should there be more than [MaxPartitions] blocks, which is in
-// files of more than 64 GiB, the last partition has the rest. Each Reader reads the
-// whole index, 1/2048 of a file of full blocks.
+// Writer writes records in their given order as a segment file for a [Reader]. Every block
+// is a partition, so that the index has the offsets at which a Reader may begin. If a file
+// has more than [MaxPartitions] blocks, which takes over 64 GiB, the last partition has the
+// rest. Each Reader reads the whole index, 1/2048 of a file of full blocks.
 type Writer struct{ s *segmentWriter }
 
-// NewWriter begins a segment file in what stays the caller's to close.
+// NewWriter begins a segment file in a writer that the caller closes.
 func NewWriter(to io.Writer) *Writer { return &Writer{newSegment(to)} }
 
-// Write appends a record that [AppendRecord] has encoded.
+// Write appends a record encoded by [AppendRecord].
 func (w *Writer) Write(record []byte) error {
 	if len(record) > MaxMaxRecord {
 		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrRecordTooLarge, len(record), MaxMaxRecord)
@@ -34,7 +33,7 @@ func (w *Writer) Write(record []byte) error {
 	return w.s.addEncoded(record)
 }
 
-// endBlock ends the partition, unless it is empty.
+// endBlock ends the partition unless it is empty.
 func (w *Writer) endBlock() error {
 	if w.s.current.Records == 0 {
 		return nil
@@ -42,7 +41,7 @@ func (w *Writer) endBlock() error {
 	return w.s.endPartition()
 }
 
-// Close writes what is left and the index. After an error the file is worth nothing.
+// Close writes the remaining bytes and the index. After an error the file is unusable.
 func (w *Writer) Close() error {
 	if err := w.endBlock(); err != nil {
 		return err
@@ -59,11 +58,11 @@ type Range struct {
 	MaxRecord int   // bytes of key and value; 0: [DefaultMaxRecord]
 }
 
-// Reader is [Records] in the order in which they are stored; it does not ask that
-// they are sorted. Errors are those of a [Merger], or [TooLargeError].
+// Reader is [Records] in stored order, sorted or not. Its errors are those of a [Merger],
+// or [TooLargeError].
 type Reader struct {
 	blocks     blockReader
-	rest       []byte // of the block, behind the record
+	rest       []byte // of the block, after the record
 	big        []byte // holds a large block
 	key, value []byte
 	err        error // io.EOF at the end
@@ -71,8 +70,8 @@ type Reader struct {
 
 var _ Records = (*Reader)(nil)
 
-// NewReader reads the index of the file, and of a range from 0 the file's beginning.
-// The file stays the caller's to close.
+// NewReader reads the index of the file, and the file's beginning if the range begins at 0.
+// The caller closes the file.
 func NewReader(ctx context.Context, r Range) (*Reader, error) {
 	seg := wire.Segment{Map: -1, File: r.Name}
 	index, err := decodeIndex(r.File, r.Size, int(min(r.Size/blockTarget, 1<<15)+2)*entryBytes+footerBytes, r.From <= 0)
@@ -88,7 +87,7 @@ func NewReader(ctx context.Context, r Range) (*Reader, error) {
 		seg.Offset, seg.Length = in[0].Offset, last.Offset+last.Length-in[0].Offset
 	}
 	return &Reader{blocks: blockReader{ctx: ctx, seg: seg, in: &fileInput{file: r.File, base: seg.Offset},
-		size: seg.Length, most: cmp.Or(r.MaxRecord, DefaultMaxRecord)}}, nil
+		size: seg.Length, limit: cmp.Or(r.MaxRecord, DefaultMaxRecord)}}, nil
 }
 
 // Next moves to the next record.
@@ -104,25 +103,25 @@ func (r *Reader) Next() bool {
 	case !ok || end > len(r.rest):
 		r.err = badRecord(&r.blocks)
 		return false
-	case end-start > r.blocks.most:
-		r.err = tooLarge(r.blocks.seg.Offset+r.blocks.at-int64(len(r.rest)), end-start, r.blocks.most)
+	case end-start > r.blocks.limit:
+		r.err = tooLarge(r.blocks.seg.Offset+r.blocks.at-int64(len(r.rest)), end-start, r.blocks.limit)
 		return false
 	}
 	r.key, r.value, r.rest = r.rest[start:mid:mid], r.rest[mid:end:end], r.rest[end:]
 	return true
 }
 
-func tooLarge(offset int64, size, most int) error {
-	return &TooLargeError{Offset: offset, Size: size, Most: most}
+func tooLarge(offset int64, size, limit int) error {
+	return &TooLargeError{Offset: offset, Size: size, Limit: limit}
 }
 
-// Key is the current record's key, valid until the next call of Next.
+// Key returns the current record's key, valid until the next call of Next.
 func (r *Reader) Key() []byte { return r.key }
 
-// Value is the current record's value, valid until the next call of Next.
+// Value returns the current record's value, valid until the next call of Next.
 func (r *Reader) Value() []byte { return r.value }
 
-// Err is why Next returned false; nil at the end.
+// Err returns the reason why Next returned false; nil at the end.
 func (r *Reader) Err() error {
 	if r.err == io.EOF {
 		return nil

@@ -31,7 +31,8 @@ func store(t tester, recs []rec) []byte {
 	return file.Bytes()
 }
 
-// stored reads the partitions that begin in a range; it returns what came before an error.
+// stored reads the partitions that begin in a range. It returns the records before an
+// error.
 func stored(file []byte, from, to int64, most int) (recs []rec, err error) {
 	r, err := NewReader(context.Background(), Range{Name: "f", File: bytes.NewReader(file), Size: int64(len(file)), From: from, To: to, MaxRecord: most})
 	if err != nil {
@@ -43,8 +44,8 @@ func stored(file []byte, from, to int64, most int) (recs []rec, err error) {
 	return recs, r.Err()
 }
 
-// TestStored: what was written is read once and in its order, wherever the ranges are
-// parted; and the file is the segment file that it says it is.
+// TestStored checks that ranges, however divided, give each record once and in order, and
+// that the file is a valid segment file.
 func TestStored(t *testing.T) {
 	sizes := []int{0, 1, 10, 127, 128, 1000, blockTarget - 9, blockTarget - 4, blockTarget, blockTarget + 1, 3 * blockTarget}
 	rapid.Check(t, func(t *rapid.T) {
@@ -69,7 +70,7 @@ func TestStored(t *testing.T) {
 			got, from = append(got, some...), to
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("%d records of %d, or others", len(got), len(want))
+			t.Fatalf("got %d records, want %d, or wrong ones", len(got), len(want))
 		}
 		index, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess, true)
 		if err != nil {
@@ -83,7 +84,7 @@ func TestStored(t *testing.T) {
 	})
 }
 
-// TestManyStored: an index that is longer than what is read at first.
+// TestManyStored reads an index that is longer than the first read.
 func TestManyStored(t *testing.T) {
 	value := string(make([]byte, blockTarget+1))
 	var want []rec
@@ -92,14 +93,14 @@ func TestManyStored(t *testing.T) {
 	}
 	file := store(t, want)
 	if got, err := stored(file, 0, int64(len(file)), 0); err != nil || !slices.Equal(got, want) {
-		t.Errorf("%d records of %d, or others: %v", len(got), len(want), err)
+		t.Errorf("got %d records, want %d, or wrong ones: %v", len(got), len(want), err)
 	}
 	if _, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess, true); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestStoredDamage: no changed byte, and no missing end, gives other records.
+// TestStoredDamage checks that a changed byte or a missing end gives no wrong records.
 func TestStoredDamage(t *testing.T) {
 	want := []rec{{0, "key", string(make([]byte, 100))}, {0, "", string(make([]byte, 2*blockTarget))}, {0, "k", "v"}}
 	good := store(t, want)
@@ -112,14 +113,14 @@ func TestStoredDamage(t *testing.T) {
 	}
 	for at := range good {
 		if at > 500 && at < len(good)-500 && at%97 != 0 {
-			continue // within the large value one byte is like another
+			continue // all bytes within the large value are alike
 		}
 		bad := slices.Clone(good)
 		bad[at] ^= 1
 		refused("changed", at, bad)
 		refused("cut", at, good[:at])
 	}
-	large := &TooLargeError{Offset: 137, Size: 2*blockTarget + 4, Most: 103}
+	large := &TooLargeError{Offset: 137, Size: 2*blockTarget + 4, Limit: 103}
 	if got, err := stored(good, 0, int64(len(good)), 103); !errors.Is(err, ErrRecordTooLarge) || err.Error() != large.Error() || len(got) != 1 {
 		t.Errorf("a large record above the limit: %d records, %v", len(got), err)
 	}
@@ -128,24 +129,25 @@ func TestStoredDamage(t *testing.T) {
 	}
 }
 
-// asked notes where a file is read.
-type asked struct {
+// recordingReader records the offsets of reads.
+type recordingReader struct {
 	*bytes.Reader
 	at []int64
 }
 
-func (a *asked) ReadAt(p []byte, off int64) (int, error) {
+func (a *recordingReader) ReadAt(p []byte, off int64) (int, error) {
 	a.at = append(a.at, off)
 	return a.Reader.ReadAt(p, off)
 }
 
-// TestStoredPlaces: where a file is far away each place costs a connection. A range that
-// is not the file's beginning has two: the index and its own blocks.
+// TestStoredPlaces checks the number of places that are read, because each costs a
+// connection to a remote file. A range within the file needs two: the index and its own
+// blocks.
 func TestStoredPlaces(t *testing.T) {
 	file := store(t, slices.Repeat([]rec{{0, "k", string(make([]byte, blockTarget-100))}}, 4))
 	size := int64(len(file))
 	for _, from := range []int64{0, size / 2} {
-		in := &asked{Reader: bytes.NewReader(file)}
+		in := &recordingReader{Reader: bytes.NewReader(file)}
 		r, err := NewReader(t.Context(), Range{Name: "f", File: in, Size: size, From: from, To: size})
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +163,7 @@ func TestStoredPlaces(t *testing.T) {
 	}
 }
 
-// failing is a file, or a place for one, that fails.
+// failing is a file or writer that fails.
 type failing struct{}
 
 func (failing) ReadAt([]byte, int64) (int, error) { return 0, fs.ErrPermission }
@@ -187,8 +189,8 @@ func TestStoredFails(t *testing.T) {
 	}
 }
 
-// FuzzStored: blocks of anything, with checksums and an index that are right, are
-// records or refused.
+// FuzzStored reads arbitrary blocks with correct checksums and index. They must give
+// records or be refused.
 func FuzzStored(f *testing.F) {
 	f.Add([]byte{}, uint8(1))
 	f.Add([]byte("\x01\x02kvw\x00\x00"), uint8(1))
@@ -223,7 +225,7 @@ func FuzzStored(f *testing.F) {
 		}
 		again := store(t, got)
 		if same, err := stored(again, 0, int64(len(again)), 1<<20); err != nil || !slices.Equal(same, got) {
-			t.Fatalf("written again: %v", err)
+			t.Fatalf("stored a second time: %v", err)
 		}
 	})
 }

@@ -7,14 +7,14 @@ import (
 	"math/bits"
 )
 
-// Table numbers byte strings: the first distinct key is 0, the next 1, and so
-// on. What belongs to a key is the caller's, in a slice by that number. It is a
-// hash table with open addressing whose memory is bounded and outside the Go
-// heap. Its hash has no seed: equal insertions give equal tables.
+// Table numbers byte strings: the first distinct key is 0, the next 1, and so on. Callers
+// keep their data about a key in a slice, by that number. A Table is a hash table with open
+// addressing, with bounded memory outside the Go heap. Its hash has no seed: equal
+// insertions give equal tables.
 //
-// Keys lie one behind the other from the front of the memory, each after its
-// length; where each begins is kept from the back. The slots are apart and
-// double as the table grows; all three together stay within the bound.
+// The front of the memory has the keys, each after its length. The back has their offsets.
+// The slots are apart and double as the table grows. All three together stay within the
+// bound.
 type Table struct {
 	arena   arena
 	mem     []byte
@@ -24,10 +24,10 @@ type Table struct {
 
 	slotMem arena
 	slots   []tableSlot // a power of two of them
-	limit   int         // keys at which the slots have to double
+	limit   int         // of keys, at which the slots must double
 }
 
-// tableSlot holds a key, whole when it is short.
+// tableSlot has a key's prefix, which is the whole key if it is short.
 type tableSlot struct {
 	prefix uint64
 	number uint32 // 1 + the key's number; 0: free
@@ -39,8 +39,7 @@ const (
 	firstSlots = 1 << 10
 )
 
-// NewTable makes a table that takes at most so many bytes of memory. It is
-// outside the Go heap: call Close.
+// NewTable makes a table of at most memory bytes. They are outside the Go heap: call Close.
 func NewTable(memory int64) (*Table, error) {
 	keys, err := newArena(max(memory, 0) &^ 3)
 	if err != nil {
@@ -58,26 +57,25 @@ func NewTable(memory int64) (*Table, error) {
 	return t, nil
 }
 
-// Close gives the memory back.
+// Close frees the memory.
 func (t *Table) Close() {
 	t.arena.free()
 	t.slotMem.free()
 	t.slots = nil
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (t *Table) Len() int { return t.n }
 
-// Reset forgets all keys. The memory is kept.
+// Reset removes all keys and keeps the memory.
 func (t *Table) Reset() {
 	clear(t.slots)
 	t.used, t.n = 0, 0
 }
 
-// Insert finds the key's number, or gives it the next one. It is fresh when it
-// was not there. When it was not there and there is no memory for it, full is
-// true and nothing has changed; a key can be too large for an empty table, too.
-func (t *Table) Insert(key []byte) (number int, fresh, full bool) {
+// Insert returns the key's number. If the key is new, added is set. If a new key does not
+// fit, full is set and nothing changes; a key can be too large for an empty table.
+func (t *Table) Insert(key []byte) (number int, added, full bool) {
 	prefix := prefixOf(key)
 	hash := hashOf(prefix, key)
 	tag := tableTag(hash, len(key))
@@ -94,7 +92,7 @@ func (t *Table) Insert(key []byte) (number int, fresh, full bool) {
 }
 
 // insert puts a new key into the free slot i.
-func (t *Table) insert(i uint64, s tableSlot, key []byte) (number int, fresh, full bool) {
+func (t *Table) insert(i uint64, s tableSlot, key []byte) (number int, added, full bool) {
 	end := t.used + uvarintLen(len(key)) + len(key)
 	if end > 4*(len(t.offsets)-t.n-1) || end+4*(t.n+1)+slotSize*len(t.slots) > len(t.mem) {
 		return 0, false, true
@@ -115,7 +113,7 @@ func (t *Table) insert(i uint64, s tableSlot, key []byte) (number int, fresh, fu
 	return t.n - 1, true, false
 }
 
-// Key is the key with a number, valid until Reset or Close.
+// Key returns the key with a number, valid until Reset or Close.
 func (t *Table) Key(number int) []byte {
 	if uint(number) >= uint(t.n) {
 		panic(fmt.Sprintf("shuffle: key %d of a table of %d", number, t.n))
@@ -129,7 +127,7 @@ func (t *Table) Key(number int) []byte {
 	return b[n:end:end]
 }
 
-// grow doubles the slots, if keys up to end leave memory for that.
+// grow doubles the slots if the memory after keys up to end suffices.
 func (t *Table) grow(end int) bool {
 	slots := 2 * len(t.slots)
 	if end+4*(t.n+1)+slotSize*slots > len(t.mem) || t.resize(slots) != nil {
@@ -149,8 +147,8 @@ func (t *Table) grow(end int) bool {
 	return true
 }
 
-// resize makes n empty slots. They take memory as they are written to, which is
-// after the old ones have gone.
+// resize makes n empty slots. They take memory only when written to, after the old slots
+// are freed.
 func (t *Table) resize(n int) error {
 	mem, err := newArena(int64(n) * slotSize)
 	if err != nil {
@@ -162,19 +160,18 @@ func (t *Table) resize(n int) error {
 	return nil
 }
 
-// tableTag tells keys apart that share a prefix: short ones by length, others
-// mostly by hash.
+// tableTag distinguishes keys with one prefix: short ones by length, others mostly by hash.
 func tableTag(hash uint64, keyLength int) uint32 {
 	return uint32(hash>>32)&^15 | uint32(min(keyLength, shortKey+1))
 }
 
-// Odd numbers of random bits, for multiplications that mix.
+// Odd numbers with random bits, for multiplications that mix.
 const (
 	mixA = 0x9e3779b97f4a7c15
 	mixB = 0xd6e8feb86659fd93
 )
 
-// hashOf hashes a key whose prefix is known.
+// hashOf hashes a key, given its prefix.
 func hashOf(prefix uint64, key []byte) uint64 {
 	hash := mix(prefix^mixA, uint64(len(key))^mixB)
 	for len(key) > 8 {

@@ -23,7 +23,7 @@ func TestTableAgainstMap(t *testing.T) {
 	})
 }
 
-// checkTable inserts the keys of recs and more others.
+// checkTable inserts the keys of recs, and more other keys.
 func checkTable(t *rapid.T, table *Table, memory int64, recs []rec, more int) {
 	numbers := make(map[string]int)
 	for i := range len(recs) + more {
@@ -31,13 +31,13 @@ func checkTable(t *rapid.T, table *Table, memory int64, recs []rec, more int) {
 		if i < len(recs) {
 			key = recs[i].key
 		}
-		number, fresh, full := table.Insert([]byte(key))
+		number, added, full := table.Insert([]byte(key))
 		known, ok := numbers[key]
 		switch {
-		case ok && (number != known || fresh || full):
-			t.Fatalf("%q is %d: got %d, fresh %v, full %v", key, known, number, fresh, full)
-		case !ok && !full && (number != len(numbers) || !fresh):
-			t.Fatalf("%q is new: got %d, fresh %v", key, number, fresh)
+		case ok && (number != known || added || full):
+			t.Fatalf("%q is %d: got %d, added %v, full %v", key, known, number, added, full)
+		case !ok && !full && (number != len(numbers) || !added):
+			t.Fatalf("%q is new: got %d, added %v", key, number, added)
 		case full && memory > 200_000:
 			t.Fatalf("full with %d keys in %d bytes", table.Len(), inUse(table))
 		}
@@ -55,7 +55,7 @@ func checkTable(t *rapid.T, table *Table, memory int64, recs []rec, more int) {
 	}
 }
 
-// A good part of the memory is used before the table is full.
+// TestTableFull checks that a large part of the memory is used before the table is full.
 func TestTableFull(t *testing.T) {
 	for _, format := range []string{"%d", strings.Repeat("long", 20) + "%d"} {
 		const memory = 1 << 20
@@ -89,5 +89,5 @@ func TestPrefix(t *testing.T) {
 	})
 }
 
-// inUse is the memory that a table's keys and slots take.
+// inUse returns the memory of a table's keys and slots.
 func inUse(t *Table) int64 { return int64(t.used + 4*t.n + slotSize*len(t.slots)) }

@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Verify reads a whole segment file, checks all its checksums and returns its
-// index. Damage is a [CorruptError].
+// Verify reads a whole segment file, checks all its checksums and returns its index. Damage
+// is a [CorruptError].
 func Verify(ctx context.Context, file string) (*Index, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -35,7 +35,7 @@ func Verify(ctx context.Context, file string) (*Index, error) {
 	return index, nil
 }
 
-// verifyAll reads on to the end.
+// verifyAll reads all blocks.
 func (r *blockReader) verifyAll() error {
 	var big []byte
 	for {

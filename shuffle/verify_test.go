@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestVerify: no byte of a segment file can change or be missing unnoticed.
+// TestVerify checks that any changed or missing byte is detected.
 func TestVerify(t *testing.T) {
 	file, _ := smallSegment(t)
 	good, err := os.ReadFile(file)
@@ -36,7 +36,7 @@ func TestVerify(t *testing.T) {
 	}
 	for at := range good {
 		if at > 150 && at < len(good)-150 && at%5003 != 0 {
-			continue // within the large value one byte is like another
+			continue // all bytes within the large value are alike
 		}
 		text := slices.Clone(good)
 		text[at] ^= 1
@@ -50,7 +50,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyLarge: also where a block is one large record.
+// TestVerifyLarge is TestVerify for a block of one large record.
 func TestVerifyLarge(t *testing.T) {
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 20}, largeKeys())
 	if _, err := Verify(t.Context(), cfg.File); err != nil {

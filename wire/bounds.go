@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText bounds an error, a status and the end of a log in an attempt's result, in
+// MaxText bounds the error, the status and the log excerpt in an attempt's result, in
 // bytes. A job tracker keeps less of each.
 const MaxText = 8 << 10
 
@@ -21,13 +21,12 @@ func Bounded(text string, n int) string {
 	return text[:n] + "…"
 }
 
-// MaxLost bounds the segments of which one result says that they could not be read. The
-// worker loop names one.
+// MaxLost bounds the unreadable segments that one result reports. The worker loop reports
+// one.
 const MaxLost = 100
 
-// Bound cuts the texts of a result to twice [MaxText], as an error has a status too, and
-// drops what is more than [MaxLost]. It is for what another process says, which must fit into
-// messages of ours.
+// Bound limits a result of another process to what fits into a message. Texts are cut to
+// twice [MaxText], because an error may include a status; Lost is cut to [MaxLost].
 func (r *Result) Bound() {
 	r.Error, r.Log = Bounded(r.Error, 2*MaxText), Bounded(r.Log, 2*MaxText)
 	r.Lost = r.Lost[:min(len(r.Lost), MaxLost)]
@@ -36,21 +35,22 @@ func (r *Result) Bound() {
 	}
 }
 
-// Bounds of a submission. No flow of ours comes near them; what they keep away is a few
-// bytes that make a job tracker's memory, log and every restart large.
+// Bounds of a submission, far above any real flow. They stop a few bytes from making a job
+// tracker's memory, log and every restart large.
 const (
-	MaxJobs   = 1_000     // of a submission
-	MaxTasks  = 1_000_000 // maps and reduces of a job, each; reduces of a submission
-	MaxInputs = 100_000   // paths of a submission, and inputs that are other jobs
-	MaxValues = 100_000   // properties, side files and outputs of a submission, flags and arguments of its program
-	MaxName   = 1_000     // bytes of a name: of a job, a flow, a key, a user, a tracker, its host, address or rack
+	MaxJobs   = 1_000     // per submission
+	MaxTasks  = 1_000_000 // maps per job, reduces per job, and reduces per submission
+	MaxInputs = 100_000   // per submission: paths, and inputs that are other jobs
+	MaxValues = 100_000   // per submission: properties, side files, outputs, and the program's flags and arguments
+	MaxName   = 1_000     // bytes of a name of a job, flow, key, user, tracker, host, address or rack
 )
 
 // ErrTooLarge reports a submission beyond one of its bounds.
 var ErrTooLarge = errors.New("submission too large")
 
-// Bound says why a submission is larger than a cluster takes. It is asked before one is
-// sent and before one is proposed, never of what the log has: earlier builds took more.
+// Bound returns an error that wraps [ErrTooLarge] if a submission exceeds a bound. It is
+// checked before sending and before proposing, but never on replay: earlier builds accepted
+// more.
 func (s *Submission) Bound() error {
 	inputs, values, reduces := 0, len(s.Program.Args)+len(s.Program.Flags), 0
 	names := []struct{ what, name string }{{"key", s.Key}, {"owner's name", s.Owner}, {"flow's name", s.Plan.Flow}}

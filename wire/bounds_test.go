@@ -23,7 +23,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// jobsOf is a submission of n jobs that make has filled.
+// jobsOf makes a submission of n jobs and calls fill on each.
 func jobsOf(n int, fill func(*JobPlan)) *Submission {
 	sub := &Submission{Key: "k", Plan: Plan{Jobs: make([]JobPlan, n)}}
 	for i := range sub.Plan.Jobs {
@@ -136,7 +136,7 @@ func TestCounterLimits(t *testing.T) {
 	}
 }
 
-// TestMostCounters: what the highest limits allow fits into a report beside the texts.
+// TestMostCounters checks that the highest limits fit into a report beside the texts.
 func TestMostCounters(t *testing.T) {
 	r := &Report{Result: &Result{Error: strings.Repeat("x", MaxText), Log: strings.Repeat("x", MaxText), Counters: make(Counters)}}
 	for i := range CountersMax.Most {

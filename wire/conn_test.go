@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPipeBothWays sends from several goroutines at once on both ends: messages
-// arrive whole, and each sender's in its order.
+// TestPipeBothWays sends from several goroutines on both ends. Messages must arrive whole
+// and in each sender's order.
 func TestPipeBothWays(t *testing.T) {
 	const senders, each = 4, 50
 	a, b := Pipe()
@@ -38,7 +38,7 @@ func TestPipeBothWays(t *testing.T) {
 				}
 				var s, i int
 				if _, err := fmt.Sscanf(m.(*Refuse).Reason, "%d %d", &s, &i); err != nil || next[s] != i {
-					t.Errorf("sender %d: got message %d where %d was due (%v)", s, i, next[s], err)
+					t.Errorf("sender %d: got message %d, want %d (%v)", s, i, next[s], err)
 				}
 				next[s]++
 			}
@@ -63,7 +63,7 @@ func TestPipeCloses(t *testing.T) {
 	}
 }
 
-// TestSendAfterFailure holds Conn to sending nothing of a message it cannot encode.
+// TestSendAfterFailure checks that Conn sends nothing of a message that it cannot encode.
 func TestSendAfterFailure(t *testing.T) {
 	a, b := Pipe()
 	defer a.Close()

@@ -2,7 +2,7 @@ package wire
 
 import "strings"
 
-// Groups of counters: Hadoop's, and those that Hadoop does not have.
+// Groups of counters: Hadoop's, then Quern's own.
 const (
 	hadoopPrefix       = "org.apache.hadoop.mapreduce."
 	TaskCounters       = hadoopPrefix + "TaskCounter"
@@ -11,13 +11,13 @@ const (
 	InputCounters      = hadoopPrefix + "lib.input.FileInputFormatCounter"
 	OutputCounters     = hadoopPrefix + "lib.output.FileOutputFormatCounter"
 
-	ReadCounters  = "quern.ReadCounter" // bytes that maps read from machines which the file system names, by how near they were
+	ReadCounters  = "quern.ReadCounter" // bytes that maps read from machines named by the file system, by distance
 	QuernCounters = "Quern"
 )
 
-// Counters that Quern makes.
+// Names of the counters that Quern counts.
 const (
-	// Of TaskCounters.
+	// In TaskCounters.
 	MapInputRecords      = "MAP_INPUT_RECORDS"
 	MapOutputRecords     = "MAP_OUTPUT_RECORDS"
 	MapOutputBytes       = "MAP_OUTPUT_BYTES"
@@ -32,7 +32,7 @@ const (
 	CPUMilliseconds      = "CPU_MILLISECONDS"
 	GCMilliseconds       = "GC_TIME_MILLIS"
 
-	// Of JobCounters.
+	// In JobCounters.
 	LaunchedMaps    = "TOTAL_LAUNCHED_MAPS"
 	LaunchedReduces = "TOTAL_LAUNCHED_REDUCES"
 	FailedMaps      = "NUM_FAILED_MAPS"
@@ -41,11 +41,11 @@ const (
 	RackLocalMaps   = "RACK_LOCAL_MAPS"
 	OtherLocalMaps  = "OTHER_LOCAL_MAPS"
 
-	// Of InputCounters, OutputCounters and, behind a file system's name, FileSystemCounters.
+	// In InputCounters, OutputCounters and, after a file system's name, FileSystemCounters.
 	BytesRead    = "BYTES_READ"
 	BytesWritten = "BYTES_WRITTEN"
 
-	// Of QuernCounters.
+	// In QuernCounters.
 	HeapObjects = "HEAP_OBJECTS_ALLOCATED"
 )
 
@@ -56,10 +56,11 @@ type CounterGroup struct {
 	Counters []CounterTitle
 }
 
-// CounterTitle is what Hadoop calls a counter.
+// CounterTitle is Hadoop's title for a counter.
 type CounterTitle struct{ Name, Title string }
 
-// HadoopCounters gives Hadoop's titles. The zero group is of none of them.
+// HadoopCounters returns the titles of a Hadoop group, or the zero CounterGroup for any
+// other.
 func HadoopCounters(group string) CounterGroup {
 	switch hadoopPrefix + strings.TrimPrefix(group, hadoopPrefix) {
 	case FileSystemCounters:

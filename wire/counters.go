@@ -12,8 +12,8 @@ import (
 // ErrCounterLimit reports a counter beyond a job's [CounterLimits].
 var ErrCounterLimit = errors.New("counter limit exceeded")
 
-// CounterLimits bound the counters of a job and of each of its attempts. Hadoop's own
-// groups and Quern's do not count, up to [MaxBuiltInCounters] of them.
+// CounterLimits bound the counters of a job and of each of its attempts. Built-in counters
+// do not count; [MaxBuiltInCounters] bounds them.
 type CounterLimits struct{ Counters, Groups, Name, GroupName int }
 
 // CounterProperty is a property that sets a limit: Hadoop's, with Hadoop's default.
@@ -23,9 +23,9 @@ type CounterProperty struct {
 	Most    int // a higher value is refused
 }
 
-// The limits' properties. The highest values let an attempt's counters fit into its
-// report (350 KB of 2 MiB), and those of the 1,000 ended jobs that a job tracker keeps into
-// its memory and its snapshots.
+// The limits' properties. With the highest values, an attempt's counters fit into its
+// report (350 KB of 2 MiB). A job tracker can hold those of 1,000 ended jobs in memory and
+// snapshots.
 var (
 	CountersMax      = CounterProperty{"mapreduce.job.counters.max", 120, 2000}
 	CounterGroupsMax = CounterProperty{"mapreduce.job.counters.groups.max", 50, 200}
@@ -33,12 +33,12 @@ var (
 	CounterGroupMax  = CounterProperty{"mapreduce.job.counters.group.name.max", 128, 256}
 )
 
-// MaxBuiltInCounters bounds the counters of a job in groups that are Hadoop's or
-// Quern's, of which about 60 are in use.
+// MaxBuiltInCounters bounds a job's counters in Hadoop's and Quern's groups. About 60 are
+// in use.
 const MaxBuiltInCounters = 200
 
-// CounterLimitsOf reads the limits from a job's properties. The client has checked them;
-// what makes no sense all the same is the default.
+// CounterLimitsOf reads the limits from a job's properties, which the client has checked.
+// An invalid value still found here becomes the default.
 func CounterLimitsOf(properties map[string]string) CounterLimits {
 	read := func(p CounterProperty) int {
 		n, err := strconv.Atoi(properties[p.Name])
@@ -55,8 +55,9 @@ func BuiltInCounters(group string) bool {
 	return strings.HasPrefix(group, hadoopPrefix) || group == ReadCounters || group == QuernCounters
 }
 
-// Admit says why c can have no counter of this name beside those that it has. A name that
-// is too long is refused and not cut, as Hadoop does: two that begin alike would be one.
+// Admit returns an error if c has no room for one more counter of this name. A name that is
+// too long is refused, not cut as in Hadoop: two names with one beginning would become one
+// counter.
 func (l CounterLimits) Admit(c Counters, group, name string) error {
 	switch {
 	case len(name) > l.Name:
@@ -90,10 +91,11 @@ func (l CounterLimits) exceeded(p CounterProperty, limit int, format string, arg
 	return fmt.Errorf("%w: %s: at most %d; %s can raise it to %d", ErrCounterLimit, fmt.Sprintf(format, args...), limit, p.Name, p.Most)
 }
 
-// quote is a name as an error can hold it.
+// quote shortens and quotes a name for an error.
 func quote(name string) string { return strconv.Quote(Bounded(name, 80)) }
 
-// Merge adds other to c, or, where [CounterLimits.Admit] refuses a counter of it, nothing.
+// Merge adds other to c. It adds nothing if [CounterLimits.Admit] refuses one of other's
+// counters.
 func (l CounterLimits) Merge(c, other Counters) error {
 	if !c.hasAll(other) {
 		all := make(Counters)

@@ -2,8 +2,8 @@ package wire
 
 import "time"
 
-// Explanation says why a job has the slots it has, what it waits for, and when it
-// should end. Times are Unix milliseconds by the leader's clock, 0 where not known.
+// Explanation says why a job has its slots, what it waits for, and when it should end.
+// Times are Unix milliseconds by the leader's clock, 0 if unknown.
 type Explanation struct {
 	Job        JobID
 	Name       string
@@ -21,41 +21,41 @@ type Explanation struct {
 	Deadline  int64
 }
 
-// PhaseExplanation is the part of one phase.
+// PhaseExplanation explains one phase of a job.
 type PhaseExplanation struct {
 	Phase                Kind
 	Tasks, Done, Running int
-	Waiting              int // could be launched now
-	Adopted              int // of those that run: launched by an earlier leader; since when they run is not known
-	Place, Of            int // in the order of the plan in force, from 1; 0: not in it
+	Waiting              int // ready to be launched
+	Adopted              int // running, but launched by an earlier leader, so their start is unknown
+	Place, Of            int // position in the order of the plan in force, from 1; 0: not in the plan
 	Target               int // slots by that plan
-	Min, Max             int // slots guaranteed and useful
+	Min, Max             int // guaranteed slots, and slots that the phase can use
 	PoolMin              int // slots guaranteed to all jobs of its pool together
 	TaskSeconds, Left    float64
 	Source               string // of TaskSeconds: "measured", "history of job_…", "other jobs", "default"
-	End                  int64  // by the plan or the estimates
+	End                  int64  // predicted by the plan or the estimates
 	Speeds               []TrackerSpeed
-	Wait                 time.Duration // for a slot near its input a map waits no longer, by the delay rule; 0: not at all, or not known yet
+	Wait                 time.Duration // longest time that a map waits for a local slot under the delay rule; 0: none, or not known yet
 }
 
-// TrackerSpeed is how fast a job's tasks of a phase were on a tracker.
+// TrackerSpeed is the speed of a job's tasks of one phase on one tracker.
 type TrackerSpeed struct {
 	Tracker     string
-	Tasks       int     // that succeeded there
-	TaskSeconds float64 // of one, on average
+	Tasks       int     // succeeded there
+	TaskSeconds float64 // average per task
 }
 
 // ShuffleExplanation is a job's part of the shuffle, in bytes.
 type ShuffleExplanation struct {
 	Ready, Left, Whole int64
-	Share              float64 // by the plan in force; 0: none said
+	Share              float64 // by the plan in force; 0: not set
 	Place, Of          int
-	PerByte            float64 // bytes made of a byte of input so far; 0: not known
+	PerByte            float64 // shuffle bytes per input byte so far; 0: not known
 }
 
-// Hold is something that keeps tasks of a job from free slots.
+// Hold is a reason why tasks of a job get no free slots.
 type Hold struct {
 	What  string // "3 maps wait for a slot on a node with their input"
-	Until int64  // when that ends at the latest; 0: when something happens that What says
-	Due   int64  // when it should happen; 0: not known
+	Until int64  // latest end, Unix milliseconds; 0: ends with the event in What
+	Due   int64  // expected end; 0: not known
 }

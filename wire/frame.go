@@ -1,6 +1,6 @@
-// Package wire is what Quern's processes say to each other: ids, messages, their
-// framing, and the [Queue] in which they wait for a writer. It does no scheduling
-// and knows no transport.
+// Package wire has the protocol between Quern's processes: ids, messages, their framing,
+// and the [Queue] in which messages wait for a writer. It does no scheduling and knows no
+// transport.
 //
 // A frame:
 //
@@ -8,21 +8,21 @@
 //	| length u32, big-e. | number u8| body, length-1 bytes |
 //	+--------------------+----------+----------------------+
 //
-// The body is the message's struct in msgpack, a map by the names in the fields' tags: a
-// reader ignores names it does not know and leaves fields it does not find at zero. Numbers
-// and names are append-only: testdata/golden/messages.txt has the bytes of each message. The
-// length is checked against [MaxFrame], and what the body decodes to against a multiple of
-// its bytes, before any memory is taken.
+// The body is the message's struct in msgpack, a map keyed by the names in the fields'
+// tags. A reader ignores unknown names and leaves missing fields at zero. Numbers and names
+// are append-only: testdata/golden/messages.txt has the bytes of each message. Before
+// allocating memory, a reader checks the length against [MaxFrame], and the decoded size
+// against a multiple of the body's length.
 //
 // # Tokens
 //
-// Every job has a token, a text that the job tracker sends with [Launch] and
-// [SetHome] to the trackers that have to do with the job, and tells the job's owner.
-// Whoever asks a tracker for the job's map outputs or logs, over HTTP, sends it along:
+// Every job has a token. The job tracker sends it to the job's trackers in [Launch] and
+// [SetHome], and tells it to the job's owner. HTTP requests to a tracker for the job's map
+// outputs or logs must include it:
 //
 //	Authorization: Bearer <token>
 //
-// A [Conn] may be sent on from several goroutines and received on from one.
+// Several goroutines may send on a [Conn]; one may receive.
 package wire
 
 import (
@@ -37,8 +37,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Version is the protocol between trackers, told in [Hello]. 2: jobs have tokens,
-// without which nobody gets their map outputs.
+// Version is the protocol between trackers, sent in [Hello]. Version 2 added job tokens,
+// which map outputs require.
 const Version = 2
 
 // WorkerProtocol is the protocol between a tracker and a job binary.
@@ -56,9 +56,8 @@ var (
 	ErrUnknownMessage = errors.New("unknown message number")
 )
 
-// Marshal encodes a struct as the body of a frame is encoded. The keys of string
-// maps and of [Counters] are sorted, so equal values give equal bytes; no message
-// has a map of another type.
+// Marshal encodes a struct as a frame's body. It sorts the keys of string maps and of
+// [Counters], so equal values give equal bytes; no message has a map of another type.
 func Marshal(v any) ([]byte, error) { return appendBody(nil, v) }
 
 func appendBody(dst []byte, v any) ([]byte, error) {
@@ -74,13 +73,13 @@ func appendBody(dst []byte, v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Unmarshal decodes what [Marshal] encoded, into a zero value. Anything else is
-// refused with [ErrMalformed] before memory is taken for the lengths it claims. It is for
-// data of ours: what others send is read by [Read], which also weighs it.
+// Unmarshal decodes the output of [Marshal] into a zero value. It refuses anything else
+// with [ErrMalformed] before allocating the lengths it claims. It is for data of this
+// process; for data of others, [Read] also checks the decoded size.
 func Unmarshal(data []byte, v any) error { return decode(data, v, false) }
 
-// UnmarshalKnown is [Unmarshal] for data of which nothing may be dropped: fields that v does
-// not have are refused with [ErrMalformed] too.
+// UnmarshalKnown is [Unmarshal] for data that must be read in full: it refuses fields that
+// v does not have with [ErrMalformed] too.
 func UnmarshalKnown(data []byte, v any) error {
 	if err := checkShape(data); err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
@@ -135,7 +134,7 @@ func Read(r io.Reader) (Message, error) {
 	return m, nil
 }
 
-// read reads one frame, which must be of want's type where that is not nil.
+// read reads one frame. If want is not nil, the message must have its type.
 func read(r io.Reader, want Message) (Message, error) {
 	var header [frameHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -145,7 +144,7 @@ func read(r io.Reader, want Message) (Message, error) {
 	if length == 0 || length > MaxFrame {
 		return nil, fmt.Errorf("%w: %d", ErrFrameTooLarge, length)
 	}
-	// Grow with what arrives, so that a bare header cannot take MaxFrame of memory.
+	// Grow with the bytes that arrive, so that a bare header cannot allocate MaxFrame.
 	var body bytes.Buffer
 	if n, err := io.CopyN(&body, r, int64(length-1)); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -188,7 +187,7 @@ func NewConn(in io.Reader, out io.Writer, end func() error) *Conn {
 	return &Conn{in: in, out: out, end: end}
 }
 
-// Pipe makes two connected Conns within one process; what is sent is still encoded.
+// Pipe makes two connected Conns within one process. Messages are still encoded.
 func Pipe() (a, b *Conn) {
 	ar, bw := io.Pipe()
 	br, aw := io.Pipe()
@@ -215,7 +214,7 @@ func (c *Conn) Send(m Message) error {
 	return nil
 }
 
-// Receive reads the next message. io.EOF: the other side closed.
+// Receive reads the next message. It returns io.EOF when the other side has closed.
 func (c *Conn) Receive() (Message, error) { return Read(c.in) }
 
 // Close ends both directions.

@@ -30,8 +30,7 @@ func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/golden/messages.txt", records)
 }
 
-// TestWords pins the numbers that stand for words in messages, and the words that stand for
-// them elsewhere.
+// TestWords pins the numbers that stand for words in messages, and their texts elsewhere.
 func TestWords(t *testing.T) {
 	check := func(first int, words string, word func(n int) string) {
 		t.Helper()

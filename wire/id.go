@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Kind is what a task does. Only map and reduce tasks occupy slots; the others
-// are the service tasks that keep user code and file systems out of the job tracker.
+// Kind is a task's kind. Only map and reduce tasks occupy slots. The others run user code
+// and file system calls outside the job tracker.
 type Kind uint8
 
 const (
@@ -17,8 +17,8 @@ const (
 	Map                     // reads one split
 	Reduce                  // reads one partition
 	Commit                  // moves the committed task outputs into place
-	Cleanup                 // removes what a failed or killed job leaves
-	Fence                   // settles whether a vanished attempt has committed
+	Cleanup                 // removes the files of a failed or killed job
+	Fence                   // settles whether a lost attempt has committed
 )
 
 const kindLetters = "?smrcxf"
@@ -44,7 +44,7 @@ func (k Kind) String() string {
 // Slotted says whether tasks of this kind occupy a slot.
 func (k Kind) Slotted() bool { return k == Map || k == Reduce }
 
-// JobID names a job of a cluster for ever: job_<start>_0001.
+// JobID names a job, uniquely and permanently: job_<start>_0001.
 type JobID struct {
 	Start int64 `msgpack:"Start"` // the cluster's bootstrap time, Unix milliseconds
 	N     int   `msgpack:"N"`     // 1 for the cluster's first job
@@ -60,7 +60,7 @@ func (id JobID) Compare(other JobID) int {
 	return cmp.Or(cmp.Compare(id.Start, other.Start), cmp.Compare(id.N, other.N))
 }
 
-// FlowID names the jobs of a flow, after the first of them: flow_<start>_0001.
+// FlowID names a flow by the id of its first job: flow_<start>_0001.
 type FlowID JobID
 
 // IsZero says whether id names no flow.
@@ -72,7 +72,7 @@ func (id FlowID) String() string { return fmt.Sprintf("flow_%d_%04d", id.Start, 
 type TaskID struct {
 	Job  JobID `msgpack:"Job"`
 	Kind Kind  `msgpack:"Kind"`
-	N    int   `msgpack:"N"` // a map's split, a reduce's partition, else a running number from 0
+	N    int   `msgpack:"N"` // a map's split, a reduce's partition, else a sequence number from 0
 }
 
 func (id TaskID) String() string { return "task_" + id.suffix() }
@@ -90,11 +90,11 @@ func (id TaskID) Compare(other TaskID) int {
 	return cmp.Or(id.Job.Compare(other.Job), cmp.Compare(id.Kind, other.Kind), cmp.Compare(id.N, other.N))
 }
 
-// EpochAttempts is how many attempts of one task one epoch can number.
+// EpochAttempts is the number of attempts of one task that one epoch can number.
 const EpochAttempts = 1000
 
-// AttemptID names one try at a task: attempt_<start>_0001_m_000003_1000. N is
-// epoch·[EpochAttempts]+n, so that leaders of different epochs never give the same name.
+// AttemptID names an attempt of a task: attempt_<start>_0001_m_000003_1000. N is
+// epoch·[EpochAttempts]+n, so that leaders of different epochs never use the same name.
 type AttemptID struct {
 	Task TaskID `msgpack:"Task"`
 	N    int    `msgpack:"N"`
@@ -112,11 +112,11 @@ func (id AttemptID) Compare(other AttemptID) int {
 	return cmp.Or(id.Task.Compare(other.Task), cmp.Compare(id.N, other.N))
 }
 
-// ErrBadID reports a text that is no id. Each id has one text, the one that its
-// String gives: other spellings of its numbers are refused.
+// ErrBadID reports a text that is not an id. Each id has one text, from its String method:
+// other spellings of its numbers are refused.
 var ErrBadID = errors.New("not an id")
 
-// ParseJobID reads what [JobID.String] wrote.
+// ParseJobID parses the text of [JobID.String].
 func ParseJobID(s string) (JobID, error) {
 	rest, ok := strings.CutPrefix(s, "job_")
 	if !ok {
@@ -130,7 +130,7 @@ func ParseJobID(s string) (JobID, error) {
 	return job, nil
 }
 
-// ParseFlowID reads what [FlowID.String] wrote.
+// ParseFlowID parses the text of [FlowID.String].
 func ParseFlowID(s string) (FlowID, error) {
 	if rest, ok := strings.CutPrefix(s, "flow_"); ok {
 		if first, err := ParseJobID("job_" + rest); err == nil {
@@ -140,7 +140,7 @@ func ParseFlowID(s string) (FlowID, error) {
 	return FlowID{}, fmt.Errorf("%w of a flow: %q", ErrBadID, s)
 }
 
-// ParseTaskID reads what [TaskID.String] wrote.
+// ParseTaskID parses the text of [TaskID.String].
 func ParseTaskID(s string) (TaskID, error) {
 	id, err := parseTask(strings.Split(s, "_"), "task")
 	if err != nil || id.String() != s {
@@ -149,7 +149,7 @@ func ParseTaskID(s string) (TaskID, error) {
 	return id, nil
 }
 
-// ParseAttemptID reads what [AttemptID.String] wrote.
+// ParseAttemptID parses the text of [AttemptID.String].
 func ParseAttemptID(s string) (AttemptID, error) {
 	last := strings.LastIndexByte(s, '_')
 	if last < 0 {

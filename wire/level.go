@@ -2,8 +2,8 @@ package wire
 
 import "time"
 
-// Level is how near an attempt is to its data; a lower one is nearer. 0: the data
-// is nowhere in particular, or it is not known.
+// Level is the distance between an attempt and its data; lower is nearer. 0: the data has
+// no location, or it is unknown.
 type Level uint8
 
 const (
@@ -26,21 +26,20 @@ func (l Level) String() string {
 	return "unknown"
 }
 
-// Reading is what was read, and for how long that was waited for.
+// Reading counts the bytes read and the time spent waiting for them.
 type Reading struct {
 	Bytes int64         `msgpack:"Bytes"`
 	Took  time.Duration `msgpack:"Took"`
 }
 
-// Reads is what an attempt has read from machines that the file system named, by
-// how near they were.
+// Reads counts an attempt's reads from machines named by the file system, by distance.
 type Reads struct {
 	Node   Reading `msgpack:"Node"`
 	Rack   Reading `msgpack:"Rack"`
 	Remote Reading `msgpack:"Remote"`
 }
 
-// At is the reading of a level.
+// At returns the reads at one level.
 func (r *Reads) At(l Level) *Reading {
 	switch l {
 	case NodeLocal:

@@ -9,26 +9,26 @@ type Message interface{ number() byte }
 type (
 	// Hello opens a tracker's stream.
 	Hello struct {
-		Version     int    `msgpack:"Version"` // Version of the sender
+		Version     int    `msgpack:"Version"` // [Version] of the sender
 		Tracker     string `msgpack:"Tracker"`
 		Process     uint64 `msgpack:"Process"`     // random at process start: tells a restart from a reconnection
 		Incarnation uint64 `msgpack:"Incarnation"` // the last one granted to this process, 0 for none
-		Host        string `msgpack:"Host"`        // the name by which the file system knows this machine
+		Host        string `msgpack:"Host"`        // as the file system names this machine
 		Addr        string `msgpack:"Addr"`        // host:port of its shuffle service
 		MapSlots    int    `msgpack:"MapSlots"`
 		ReduceSlots int    `msgpack:"ReduceSlots"`
-		Nonce       string `msgpack:"Nonce"`     // read from the staging directory, see Staging; empty: not read yet
-		Rack        string `msgpack:"Rack"`      // "/dc1/r7"; empty: not told
-		DisksLeft   int    `msgpack:"DisksLeft"` // how often this process has left a disk alone
+		Nonce       string `msgpack:"Nonce"`     // from the file named in Staging; empty: not read yet
+		Rack        string `msgpack:"Rack"`      // "/dc1/r7"; empty: unknown
+		DisksLeft   int    `msgpack:"DisksLeft"` // how often this process has stopped using a disk
 	}
 
-	// Staging answers a Hello without the right Nonce: the tracker is to read it
-	// from that file and say Hello once more on the same stream, or NoStaging.
+	// Staging answers a Hello without the right Nonce. The tracker reads the nonce from
+	// File and repeats Hello on the same stream, or answers NoStaging.
 	Staging struct {
 		File string `msgpack:"File"` // URL
 	}
 
-	// NoStaging says that the file of a Staging could not be read.
+	// NoStaging reports that the tracker could not read the file named in Staging.
 	NoStaging struct {
 		Reason string `msgpack:"Reason"`
 	}
@@ -37,34 +37,35 @@ type (
 	Welcome struct {
 		Epoch       uint64        `msgpack:"Epoch"`
 		Incarnation uint64        `msgpack:"Incarnation"`
-		Lease       time.Duration `msgpack:"Lease"`   // silence after which either side gives the other up
+		Lease       time.Duration `msgpack:"Lease"`   // silence after which each side treats the other as lost
 		Cluster     string        `msgpack:"Cluster"` // id of the cluster
 	}
 
-	// Refuse answers Hello or ends a stream, saying why.
+	// Refuse answers Hello or ends a stream, with the reason.
 	Refuse struct {
 		Reason string `msgpack:"Reason"`
-		Leader string `msgpack:"Leader"` // host:port of the job tracker that leads, as far as known, when this one does not
+		Leader string `msgpack:"Leader"` // host:port of the known leader, if this job tracker is not it
 	}
 
-	// Inventory is all a tracker has, sent after every Welcome, in pages.
+	// Inventory lists everything a tracker holds, in pages, after every Welcome.
 	Inventory struct {
-		Attempts []Report     `msgpack:"Attempts"` // running and, of live jobs, ended
+		Attempts []Report     `msgpack:"Attempts"` // running ones, and ended ones of live jobs
 		Homes    []HomeReport `msgpack:"Homes"`
-		Jobs     []JobID      `msgpack:"Jobs"` // others of which it has something, if only a worker
+		Jobs     []JobID      `msgpack:"Jobs"` // other jobs with something here, if only a worker
 		More     bool         `msgpack:"More"` // another page follows
 	}
 
 	// Heartbeat renews the lease and carries the running attempts' progress.
 	Heartbeat struct {
 		Attempts []Report `msgpack:"Attempts"`
-		Rate     float64  `msgpack:"Rate"` // bytes a second that its homes fetched of late while there was something to fetch; 0: not measured
+		Rate     float64  `msgpack:"Rate"` // bytes per second that its homes fetched recently, while there was something to fetch; 0: not measured
 	}
 
-	// Ack answers a Heartbeat: the leader lives, and leads.
+	// Ack answers a Heartbeat: the sender still leads.
 	Ack struct{}
 
-	// Capacity tells that the tracker's slots have changed, as by a disk that fails.
+	// Capacity reports that the tracker's slots changed, for instance because a disk
+	// failed.
 	Capacity struct {
 		MapSlots    int    `msgpack:"MapSlots"`
 		ReduceSlots int    `msgpack:"ReduceSlots"`
@@ -72,33 +73,33 @@ type (
 		DisksLeft   int    `msgpack:"DisksLeft"` // as in Hello
 	}
 
-	// Report tells an attempt's new state, at once.
+	// Report reports an attempt's new state immediately.
 	Report struct {
 		Attempt AttemptID    `msgpack:"Attempt"`
 		State   AttemptState `msgpack:"State"`
 		Bytes   Progress     `msgpack:"Bytes"`
-		Digest  uint64       `msgpack:"Digest"` // of a reduce: sum of the MapOutput.Digest of what it reads; 0: not known
+		Digest  uint64       `msgpack:"Digest"` // of a reduce: sum of the MapOutput.Digest of its input; 0: not known
 		Result  *Result      `msgpack:"Result"` // when the state is final
 	}
 
-	// HomeReport tells what a home has gathered.
+	// HomeReport reports how much a home has gathered.
 	HomeReport struct {
 		Job        JobID      `msgpack:"Job"`
 		Partition  int        `msgpack:"Partition"`
 		Generation Generation `msgpack:"Generation"`
-		Maps       int        `msgpack:"Maps"`     // map outputs at hand
+		Maps       int        `msgpack:"Maps"`     // map outputs gathered
 		Digest     uint64     `msgpack:"Digest"`   // sum of the digests of those outputs
-		Bytes      int64      `msgpack:"Bytes"`    // of this partition, at hand
-		Complete   bool       `msgpack:"Complete"` // all maps' outputs at hand
+		Bytes      int64      `msgpack:"Bytes"`    // gathered, of this partition
+		Complete   bool       `msgpack:"Complete"` // all maps' outputs are gathered
 	}
 
-	// OutputLost says that a map's output cannot be had from where it should be.
+	// OutputLost reports that a map's output cannot be read from its tracker.
 	OutputLost struct {
 		Job     JobID  `msgpack:"Job"`
 		Map     int    `msgpack:"Map"`
 		Attempt int    `msgpack:"Attempt"` // the AttemptID's N
-		Corrupt bool   `msgpack:"Corrupt"` // it was there and its checksum failed
-		Reason  string `msgpack:"Reason"`  // as it was seen, with the addresses
+		Corrupt bool   `msgpack:"Corrupt"` // it was found, but its checksum is wrong
+		Reason  string `msgpack:"Reason"`  // the observed error, with the addresses
 	}
 
 	// Launch starts an attempt.
@@ -111,9 +112,9 @@ type (
 		Subject    AttemptID     `msgpack:"Subject"`    // the attempt that a fence settles
 		Outcome    State         `msgpack:"Outcome"`    // Failed or Killed, for a cleanup
 		Timeout    time.Duration `msgpack:"Timeout"`
-		Memory     int64         `msgpack:"Memory"`    // bytes that the attempt's processes may have resident, 0: any
-		Processes  int           `msgpack:"Processes"` // how many it may have, 0: any
-		Rack       string        `msgpack:"Rack"`      // where the tracker stands, by what is known of racks
+		Memory     int64         `msgpack:"Memory"`    // resident bytes that the attempt's processes may use, 0: any
+		Processes  int           `msgpack:"Processes"` // most processes of the attempt, 0: any
+		Rack       string        `msgpack:"Rack"`      // of the tracker, as far as the topology is known
 		Token      string        `msgpack:"Token"`     // of the job
 	}
 
@@ -140,23 +141,23 @@ type (
 		Token      string     `msgpack:"Token"` // of the job
 	}
 
-	// Outputs tells a tracker with homes of the job where map outputs are. A map
-	// named again has a new output: the old one must not be used any more.
+	// Outputs tells the homes of a job on this tracker where map outputs are. A map named a
+	// second time has a new output: the old one must not be used any more.
 	Outputs struct {
 		Epoch   uint64      `msgpack:"Epoch"`
 		Job     JobID       `msgpack:"Job"`
 		Outputs []MapOutput `msgpack:"Outputs"`
 	}
 
-	// Shares says how a tracker's fetchers serve the jobs of its homes: those named
-	// first go first, each up to its share as long as others have something to fetch;
-	// those not named come last, alike. Each replaces the one before.
+	// Shares orders the jobs that a tracker fetches for. Listed jobs come first, in this
+	// order, each limited to its share while other jobs have something to fetch. Unlisted
+	// jobs come last, equally. Each Shares replaces the previous one.
 	Shares struct {
 		Epoch  uint64     `msgpack:"Epoch"`
 		Shares []JobShare `msgpack:"Shares"`
 	}
 
-	// Drained tells a tracker that was to drain that nobody needs it any more. It ends.
+	// Drained tells a draining tracker that no job needs it any more. It then exits.
 	Drained struct {
 		Epoch uint64 `msgpack:"Epoch"`
 	}
@@ -165,50 +166,51 @@ type (
 	DropJob struct {
 		Epoch uint64 `msgpack:"Epoch"`
 		Job   JobID  `msgpack:"Job"`
-		Done  string `msgpack:"Done"` // staging directory of its submission, if that was the last of its jobs; empty also from a leader that does not know the job any more
+		Done  string `msgpack:"Done"` // staging directory of its submission, if this was the submission's last job; empty also from a leader that does not know the job any more
 	}
 )
 
 // Between a task tracker and its worker processes.
 type (
-	// WorkerHello is a worker's first message: it is a job of ours and ready.
+	// WorkerHello is a worker's first message: the program is a Quern job and is ready.
 	WorkerHello struct {
 		Protocol int `msgpack:"Protocol"`
 	}
 
-	// Run tells a worker to run an attempt. A worker runs one at a time.
+	// Run tells a worker to run an attempt. A worker runs one attempt at a time.
 	Run struct {
 		Attempt AttemptID `msgpack:"Attempt"`
 		Staging string    `msgpack:"Staging"` // the submission's
 		Index   int       `msgpack:"Index"`   // of the job in the submission's Plan
-		Dir     string    `msgpack:"Dir"`     // the attempt's own local directory, made by the tracker
+		Dir     string    `msgpack:"Dir"`     // the attempt's own local directory; the tracker creates it
 		Logs    string    `msgpack:"Logs"`    // directory for its stdout and stderr
 		Runs    []Segment `msgpack:"Runs"`    // the partition, for a reduce
 		Subject AttemptID `msgpack:"Subject"` // the attempt that a fence settles
 		Outcome State     `msgpack:"Outcome"` // Failed or Killed, for a cleanup
-		Host    string    `msgpack:"Host"`    // the tracker's, by which the file system knows it
+		Host    string    `msgpack:"Host"`    // the tracker's, as the file system names it
 		Rack    string    `msgpack:"Rack"`    // as in Launch
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.
 	WorkerProgress struct {
 		Bytes    Progress `msgpack:"Bytes"`
-		Activity uint64   `msgpack:"Activity"` // grows with every record, status or counter: no growth for long is a hang
+		Activity uint64   `msgpack:"Activity"` // grows with every record, status or counter; no growth for long means that the attempt hangs
 	}
 
-	// CommitReady asks for the grant: all output is written, closed and named.
+	// CommitReady asks for the grant: all output is written, closed and in its temporary
+	// place.
 	CommitReady struct{}
 
 	// CommitGranted answers CommitReady.
 	CommitGranted struct{}
 
-	// WorkerDone ends an attempt.
+	// WorkerDone reports the end of an attempt.
 	WorkerDone struct {
 		Result Result `msgpack:"Result"`
 	}
 )
 
-// AttemptState is where an attempt is in its life.
+// AttemptState is the state of an attempt.
 type AttemptState uint8
 
 const (
@@ -238,33 +240,33 @@ func (s AttemptState) String() string {
 // Final says whether an attempt in this state has ended.
 func (s AttemptState) Final() bool { return s >= AttemptSucceeded }
 
-// Result is how an attempt ended.
+// Result is the outcome of an attempt.
 type Result struct {
 	Error string `msgpack:"Error"` // empty: it succeeded
-	Fatal bool   `msgpack:"Fatal"` // another attempt would fail alike: missing input, existing output
+	Fatal bool   `msgpack:"Fatal"` // a retry would fail too: missing input, existing output
 	Log   string `msgpack:"Log"`   // last lines of its stderr, when it failed
 
 	Counters  Counters      `msgpack:"Counters"`
-	Bytes     int64         `msgpack:"Bytes"`     // read by a map, or by a reduce
+	Bytes     int64         `msgpack:"Bytes"`     // read, by a map or a reduce
 	Took      time.Duration `msgpack:"Took"`      // from launch to end, measured by the tracker
-	Output    *MapOutput    `msgpack:"Output"`    // of a map whose job has reduces
+	Output    *MapOutput    `msgpack:"Output"`    // of a map; nil if the job has no reduces
 	Splits    *SplitsDone   `msgpack:"Splits"`    // of a setup
 	Committed bool          `msgpack:"Committed"` // of a fence: its subject has committed
-	Lost      []OutputLost  `msgpack:"Lost"`      // segments a reduce could not read; no fault of its own
-	Reads     Reads         `msgpack:"Reads"`     // of input, as far as the file system tells whence it came
+	Lost      []OutputLost  `msgpack:"Lost"`      // segments that a reduce could not read, through no fault of its own
+	Reads     Reads         `msgpack:"Reads"`     // of input, as far as the file system says where it came from
 }
 
-// MapOutput is the one segment file of a map attempt, all partitions in it.
+// MapOutput is the segment file of a map attempt, with all partitions.
 type MapOutput struct {
 	Map     int    `msgpack:"Map"`
 	Attempt int    `msgpack:"Attempt"` // the AttemptID's N
-	Tracker string `msgpack:"Tracker"` // where it is
+	Tracker string `msgpack:"Tracker"` // that has the file
 	Addr    string `msgpack:"Addr"`    // host:port of that tracker's shuffle service
-	Bytes   int64  `msgpack:"Bytes"`   // of its partitions, which is what homes gather of it
-	Digest  uint64 `msgpack:"Digest"`  // over the partitions' digests: equal digests, equal records
+	Bytes   int64  `msgpack:"Bytes"`   // of its partitions, which homes gather
+	Digest  uint64 `msgpack:"Digest"`  // over the partitions' digests: equal digests mean equal records
 }
 
-// SplitsDone is what a setup attempt made.
+// SplitsDone is the result of a setup attempt.
 type SplitsDone struct {
 	Maps int    `msgpack:"Maps"`
 	Hash uint64 `msgpack:"Hash"` // of the staged splits file
@@ -281,13 +283,13 @@ type Segment struct {
 	Length  int64  `msgpack:"Length"`
 }
 
-// JobShare is a job's part of the bandwidth with which a tracker fetches.
+// JobShare is a job's share of a tracker's fetch bandwidth.
 type JobShare struct {
 	Job   JobID   `msgpack:"Job"`
 	Share float64 `msgpack:"Share"` // from 0 to 1
 }
 
-// Generation numbers a partition's homes; the higher one wins.
+// Generation numbers a partition's homes; the highest is in force.
 type Generation struct {
 	Epoch uint64 `msgpack:"Epoch"`
 	N     int    `msgpack:"N"`

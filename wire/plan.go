@@ -9,9 +9,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Plan describes what a job program wants to run, without its code: the client
-// stages it, the job tracker schedules by it, and every worker's own Plan must
-// equal it. A single job is a Plan with one job and an empty Flow.
+// Plan describes the jobs of a program, without its code. The client stages it, the job
+// tracker schedules by it, and every worker's own Plan must equal it. A single job is a
+// Plan with one job and an empty Flow.
 type Plan struct {
 	Flow string    `msgpack:"Flow"` // the flow's name
 	Jobs []JobPlan `msgpack:"Jobs"`
@@ -25,13 +25,13 @@ type JobPlan struct {
 	Combine    bool        `msgpack:"Combine"`    // a combiner shrinks map output
 	TotalOrder bool        `msgpack:"TotalOrder"` // partitions are key ranges, sampled by the setup attempt
 
-	// Types as the author wrote them, for the description check and for messages.
+	// Types as in the author's source, for the description check and for messages.
 	Key      string `msgpack:"Key"`      // what maps emit
 	Value    string `msgpack:"Value"`    // likewise
 	OutKey   string `msgpack:"OutKey"`   // what the job writes
 	OutValue string `msgpack:"OutValue"` // likewise
 
-	Format  string   `msgpack:"Format"`  // of the output: "text", "raw", "binary" or the author's
+	Format  string   `msgpack:"Format"`  // of the output: "text", "raw", "binary" or the author's own
 	Output  string   `msgpack:"Output"`  // URL of the output directory; empty: temporary, read by a later job
 	Outputs []string `msgpack:"Outputs"` // named outputs beside the main one
 
@@ -41,13 +41,14 @@ type JobPlan struct {
 
 // InputPlan describes one input of a job: paths, or an earlier job of the flow.
 type InputPlan struct {
-	Format     string   `msgpack:"Format"`     // one that package runtime lists, or the author's
+	Format     string   `msgpack:"Format"`     // a format of package runtime, or the author's own
 	RecordSize int      `msgpack:"RecordSize"` // bytes, for "records"
 	Paths      []string `msgpack:"Paths"`      // URLs: files, directories, globs
-	From       int      `msgpack:"From"`       // 1 + index in Plan.Jobs of the job that writes it; 0: Paths
+	From       int      `msgpack:"From"`       // 1 + index in Plan.Jobs of the job that writes it; 0: read Paths
 }
 
-// After lists the indexes in Plan.Jobs of the jobs whose output j reads, each once, ascending.
+// After lists the indexes in Plan.Jobs of the jobs that write j's input, each once,
+// ascending.
 func (j *JobPlan) After() []int {
 	var after []int
 	for _, in := range j.Inputs {
@@ -72,8 +73,8 @@ func insertOnce(sorted []int, n int) []int {
 	return sorted
 }
 
-// Submission is what a client hands in: a Plan and how to run its program. The
-// same key always gets the same answer, so a client may submit again in doubt.
+// Submission is a client's request: a Plan, and how to run its program. The same key always
+// gets the same answer, so a client that is unsure may submit again.
 type Submission struct {
 	Key     string  `msgpack:"Key"` // random, chosen by the client
 	Owner   string  `msgpack:"Owner"`
@@ -82,21 +83,22 @@ type Submission struct {
 	Program Program `msgpack:"Program"`
 	Terms   Terms   `msgpack:"Terms"`
 
-	// When Terms.Deadline is over, in Unix milliseconds by the leader's clock; 0: the
-	// deadline is counted from when the submission is taken. The log has it in the Terms.
+	// When the deadline ends, in Unix milliseconds by the leader's clock. 0: Terms.Deadline
+	// counts from when the leader accepts the submission. In the log, Terms has the
+	// deadline.
 	Due int64 `msgpack:"Due,omitempty"`
 }
 
 // Program says how to start the job's binary.
 type Program struct {
 	Path  string            `msgpack:"Path"`  // URL of the executable
-	Hash  string            `msgpack:"Hash"`  // its SHA-256 in hex; empty: Path is run where it lies
+	Hash  string            `msgpack:"Hash"`  // its SHA-256 in hex; empty: run Path in place, without a copy
 	Args  []string          `msgpack:"Args"`  // the job's own arguments, as the user typed them
 	Flags map[string]string `msgpack:"Flags"` // every flag's value as the client saw it, defaults too
-	Dir   string            `msgpack:"Dir"`   // the client's working directory, to which the plan's relative paths were relative
+	Dir   string            `msgpack:"Dir"`   // the client's working directory, the base of the plan's relative paths
 }
 
-// What lies in a cluster's staging directory beside the submissions'.
+// Directories beside the submissions in a cluster's staging directory.
 const (
 	StagingClusters = "clusters" // clusters/<cluster id>: the nonce that proves the directory is shared
 	StagingPrograms = "programs" // programs/<yyyymmdd>/<sha-256>: executables by the UTC day of their upload
@@ -106,21 +108,21 @@ const (
 // Staged file names, below Submission.Staging; the per-job ones below its <job id>/.
 const (
 	StagedSubmission = "submission" // the Submission, a frame
-	StagedStopped    = "stopped"    // its name once a job of it is cleaned up: no job is set up any more
+	StagedStopped    = "stopped"    // the submission, renamed once one of its jobs is cleaned up: no job of it is set up any more
 	StagedSplits     = "splits"     // written by the setup attempt
 	StagedCuts       = "cuts"       // partition boundaries of a total order, written by the setup attempt
-	StagedFiles      = "files"      // what the side files were, written by the setup attempt
+	StagedFiles      = "files"      // the files of each side file, with sizes and times, written by the setup attempt
 )
 
-// State is where a job is in its life.
+// State is the state of a job.
 type State uint8
 
 const (
-	Waiting    State = iota + 1 // for jobs whose output it reads
+	Waiting    State = iota + 1 // for jobs that write its input
 	Preparing                   // its setup attempt computes the splits
 	Running                     // its tasks run
 	Committing                  // its outputs move into place; kill is refused
-	Stopping                    // failed or killed: attempts end, leavings are removed
+	Stopping                    // failed or killed: attempts end, leftover files are removed
 	Succeeded
 	Failed
 	Killed
@@ -148,16 +150,16 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Ended says whether a job in this state will never change again.
+// Ended says whether a job in this state has ended for good.
 func (s State) Ended() bool { return s >= Succeeded }
 
-// Progress counts a phase's bytes.
+// Progress counts bytes of a phase.
 type Progress struct {
 	Done  int64 `msgpack:"Done"`
 	Total int64 `msgpack:"Total"`
 }
 
-// JobStatus is what a user can see of a job.
+// JobStatus is the part of a job's state that users see.
 type JobStatus struct {
 	ID       JobID         `msgpack:"ID"`
 	Name     string        `msgpack:"Name"`
@@ -165,23 +167,23 @@ type JobStatus struct {
 	Maps     TaskCounts    `msgpack:"Maps"`
 	Reduces  TaskCounts    `msgpack:"Reduces"`
 	Read     Progress      `msgpack:"Read"`     // bytes of input read by maps
-	Shuffled Progress      `msgpack:"Shuffled"` // bytes of map output at the partitions' homes
+	Shuffled Progress      `msgpack:"Shuffled"` // bytes of map output that homes have gathered
 	Reduced  Progress      `msgpack:"Reduced"`  // bytes of partitions read by reduces
 	Counters Counters      `msgpack:"Counters"`
-	Error    string        `msgpack:"Error"` // why it failed or was killed
-	Waits    string        `msgpack:"Waits"` // "for …": what it waits for, when it does
+	Error    string        `msgpack:"Error"` // why the job failed or was killed
+	Waits    string        `msgpack:"Waits"` // "for …": the cause of waiting, if it waits
 	Terms    Terms         `msgpack:"Terms"`
 	Held     bool          `msgpack:"Held"`           // suspended: no task is launched
-	Troubles []string      `msgpack:"Troubles"`       // attempts that failed, outputs and trackers that were lost; see [MaxTroubles]
+	Troubles []string      `msgpack:"Troubles"`       // failed attempts, lost outputs, lost trackers; see [MaxTroubles]
 	Elapsed  time.Duration `msgpack:"Elapsed"`        // since submission
-	Ends     time.Duration `msgpack:"Ends,omitempty"` // predicted, from submission to its end; 0: not known
-	Owner    string        `msgpack:"Owner"`          // who has submitted it; empty: it is not known any more
-	Flow     FlowID        `msgpack:"Flow"`           // that it is of; zero: it stands alone
-	With     JobID         `msgpack:"With"`           // the job of its flow that has taken it with it; zero: none has
+	Ends     time.Duration `msgpack:"Ends,omitempty"` // predicted time from submission to end; 0: not known
+	Owner    string        `msgpack:"Owner"`          // the user that submitted it; empty: not known any more
+	Flow     FlowID        `msgpack:"Flow"`           // its flow; zero: none
+	With     JobID         `msgpack:"With"`           // the job of its flow that failed or was killed and so stopped this one; zero: none
 }
 
-// MaxTroubles is how many of a job's losses of trackers are told, and how many of its other
-// troubles: the first ones.
+// MaxTroubles bounds the reported losses of trackers of a job, and separately its other
+// troubles. The first ones are kept.
 const MaxTroubles = 20
 
 // TaskCounts counts a phase's tasks.
@@ -214,11 +216,11 @@ func (c Counters) Merge(other Counters) {
 	}
 }
 
-// Get is a counter's value, 0 when it was never counted.
+// Get returns a counter's value, 0 if it was never counted.
 func (c Counters) Get(group, name string) int64 { return c[group][name] }
 
-// EncodeMsgpack writes the counters in order, so that equal ones give equal
-// bytes; the encoder sorts only the maps it knows.
+// EncodeMsgpack writes the counters sorted, so that equal counters give equal bytes: the
+// encoder sorts only map types that it knows.
 func (c Counters) EncodeMsgpack(enc *msgpack.Encoder) error {
 	if c == nil {
 		return enc.EncodeNil()

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Queue holds what a loop, which must not wait, has for another goroutine: the
-// messages for the writer of a [Conn] or other work. Many may put; one takes.
+// Queue passes elements from a loop that must not block to another goroutine, such as the
+// writer of a [Conn]. Several goroutines may put; one takes.
 type Queue[T any] struct {
 	limit int
 
@@ -23,7 +23,7 @@ func NewQueue[T any](limit int) *Queue[T] {
 	return q
 }
 
-// Put adds an element; false: the queue is full or closed.
+// Put adds an element. It returns false if the queue is full or closed.
 func (q *Queue[T]) Put(v T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,8 +35,8 @@ func (q *Queue[T]) Put(v T) bool {
 	return true
 }
 
-// All yields elements as they come, until the queue is closed and empty. A range that is
-// left early may lose elements.
+// All yields elements as they arrive, until the queue is closed and empty. A loop that ends
+// early may lose elements.
 func (q *Queue[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for batch := q.take(); batch != nil; batch = q.take() {
@@ -49,7 +49,7 @@ func (q *Queue[T]) All() iter.Seq[T] {
 	}
 }
 
-// take waits for elements and returns all; nil: the queue is closed and empty.
+// take waits for elements and returns all of them, or nil if the queue is closed and empty.
 func (q *Queue[T]) take() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +61,7 @@ func (q *Queue[T]) take() []T {
 	return list
 }
 
-// Close lets the taker have what is left and then end.
+// Close refuses further elements. The taker still gets the remaining ones.
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

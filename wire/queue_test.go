@@ -16,14 +16,14 @@ func TestQueue(t *testing.T) {
 	}
 	q.Close()
 	if got := slices.Collect(q.All()); !slices.Equal(got, []int{0, 1}) {
-		t.Errorf("%v is left after close", got)
+		t.Errorf("after close: got %v, want [0 1]", got)
 	}
 	if slices.Collect(q.All()) != nil || q.Put(3) || !q.Closed() {
-		t.Error("the queue goes on after close")
+		t.Error("the queue gives or takes elements after close")
 	}
 }
 
-// TestQueueKeepsOrder hands over from one goroutine to another, which is told of the end.
+// TestQueueKeepsOrder passes elements between two goroutines, then closes the queue.
 func TestQueueKeepsOrder(t *testing.T) {
 	q := wire.NewQueue[int](0)
 	go func() {
@@ -35,7 +35,7 @@ func TestQueueKeepsOrder(t *testing.T) {
 	next := 0
 	for i := range q.All() {
 		if i != next {
-			t.Fatalf("took %d, not %d", i, next)
+			t.Fatalf("took %d, want %d", i, next)
 		}
 		next++
 	}

@@ -6,20 +6,19 @@ import (
 	"fmt"
 )
 
-// ErrMalformed reports bytes that are no message body: cut short, too deep, or
-// with lengths that the bytes at hand cannot fill.
+// ErrMalformed reports bytes that are not a message body: cut short, nested too deeply, or
+// with lengths beyond the data.
 var ErrMalformed = errors.New("malformed message")
 
-// maxDepth bounds how deep values nest. Ours reach 6; a reader skips unknown
-// fields by recursion.
+// maxDepth bounds the nesting of values, because a reader skips unknown fields by
+// recursion. Quern's messages nest 6 deep.
 const maxDepth = 64
 
-// checkShape walks one msgpack value without decoding it. The decoder believes
-// the lengths it reads and takes memory for them at once, so they are checked
-// first: every element must have at least one byte of data, and nothing may
-// follow the value.
+// checkShape walks one msgpack value without decoding it. The decoder trusts lengths and
+// allocates for them at once. So this checks first that every element has at least one byte
+// of data, and that nothing follows the value.
 func checkShape(data []byte) error {
-	var stack [maxDepth]int // values still due on each level
+	var stack [maxDepth]int // values still expected on each level
 	depth, at := 0, 0
 	stack[0] = 1
 	for {
@@ -48,9 +47,9 @@ func checkShape(data []byte) error {
 	}
 }
 
-// measure says how long the first value of data is: bytes of its head, bytes of
-// its payload, values within it. It fails where the head is cut off and for
-// extension types, which no message has.
+// measure returns the sizes of the first value of data: bytes of its head, bytes of its
+// payload, values within it. It fails if the head is cut off, and for extension types,
+// which no message uses.
 func measure(data []byte) (head, payload, values int, ok bool) {
 	if len(data) == 0 {
 		return 0, 0, 0, false

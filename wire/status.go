@@ -1,6 +1,6 @@
 package wire
 
-// AttemptStatus is what can be seen of an attempt.
+// AttemptStatus is the part of an attempt's state that users see.
 type AttemptStatus struct {
 	Attempt AttemptID    `msgpack:"Attempt"`
 	Tracker string       `msgpack:"Tracker"`
@@ -10,23 +10,23 @@ type AttemptStatus struct {
 	Began   int64        `msgpack:"Began"` // Unix milliseconds, by the leader's clock
 	Took    int64        `msgpack:"Took"`  // milliseconds, when the state is final
 	Error   string       `msgpack:"Error"` // why it failed or was killed
-	Level   Level        `msgpack:"Level"` // of a map: how near to its input it was launched
+	Level   Level        `msgpack:"Level"` // of a map: the distance to its input at launch
 	Reads   Reads        `msgpack:"Reads"` // as in Result, when the state is final
 
-	// When it was given its slot, like Began; it has the slot until Took after Began.
-	// 0: an earlier leader has given it. Then Began is worked out: Took before this leader
-	// heard of the attempt's end, or when it first heard of the attempt.
+	// Launched is when the attempt got its slot, like Began; it holds the slot until
+	// Began+Took. 0: an earlier leader launched it. Then this leader derives Began from its
+	// first report: Took before the end, or the report's own time.
 	Launched int64 `msgpack:"Launched"`
 }
 
-// JobAttempts is a job's attempts and what it takes to read their logs.
+// JobAttempts is a job's attempts, and what is needed to read their logs.
 type JobAttempts struct {
 	Attempts []AttemptStatus // by task and number
 	Owner    string          // of the job
-	Token    string          // of the job; empty: it is not for whoever has asked, or the job is older than tokens
+	Token    string          // of the job; empty: the caller may not have it, or the job is older than tokens
 }
 
-// TrackerStatus is what can be seen of a registered task tracker.
+// TrackerStatus is the part of a task tracker's state that users see.
 type TrackerStatus struct {
 	Tracker     string
 	Host        string
@@ -37,34 +37,35 @@ type TrackerStatus struct {
 	Maps        int    // running
 	Reduces     int    // running
 	Connected   bool   // it has a stream and its inventory is in
-	Silent      int64  // milliseconds since it was heard of
-	Excluded    string // why it is given no tasks for a time; empty: it is
-	Trouble     string // what is wrong with it, by itself or by what is known of racks
-	Rack        string // by the file system's topology, else as the tracker was told
+	Silent      int64  // milliseconds since its last message
+	Excluded    string // why it gets no tasks for a time; empty: it gets tasks
+	Trouble     string // a problem that it reports, or an inconsistent rack
+	Rack        string // by the file system's topology, else from the tracker's flag
 }
 
-// ClusterStatus is what can be seen of a cluster: its trackers only on the leader.
+// ClusterStatus is the part of a cluster's state that users see. Only the leader knows the
+// trackers.
 type ClusterStatus struct {
 	Cluster string // id
 	Start   int64  // Unix milliseconds of its bootstrap, part of every job's id
 	Staging string // URL
 	Epoch   uint64
-	Leader  string // id of the job tracker that took office last
+	Leader  string // id of the latest leader
 	Addr    string // host:port of its API
-	Leads   bool   // the job tracker that answers is that one
+	Leads   bool   // the job tracker that answers is the leader
 	Jobs    int    // not ended
 
 	Scheduling Scheduling // in force, on the leader
-	NoPlan     string     // why the last attempt at a plan has failed, on the leader
-	Pools      string     // whence the pool table came, and what is wrong with a newer one
+	NoPlan     string     // why the last attempt to plan failed, on the leader
+	Pools      string     // where the pool table came from, and errors in a newer one
 	InPools    []PoolStatus
-	PoolNotes  []string // what the pool table's file says and nobody obeys
+	PoolNotes  []string // settings in the pool table's file that Quern ignores
 	Trackers   []TrackerStatus
-	Lost       []LostTracker // by name: those that the leader has lost, and that are not back
+	Lost       []LostTracker // by name: lost trackers that have not returned
 	Drains     []DrainStatus // by name
 }
 
-// LostTracker is a task tracker of which nothing was heard for a lease, and what was there.
+// LostTracker is a task tracker that was silent for a lease, with what it held.
 type LostTracker struct {
 	Tracker string
 	Host    string
@@ -73,26 +74,25 @@ type LostTracker struct {
 	Since   int64 // Unix milliseconds
 	Maps    int   // attempts that ran
 	Reduces int   // likewise
-	Outputs int   // of maps, of jobs that had not ended
+	Outputs int   // map outputs of jobs that had not ended
 }
 
-// DrainStatus is what can be seen of a task tracker that is to drain.
+// DrainStatus is the state of a draining task tracker.
 type DrainStatus struct {
 	Tracker string
-	Drained bool   // nothing there is needed any more
-	Here    bool   // it is registered, perhaps again after it was drained
-	Needs   string // what of it is still needed; empty: nothing, or nobody knows
+	Drained bool   // no job needs it any more
+	Here    bool   // it is registered, perhaps again after draining
+	Needs   string // what jobs still need of it; empty: nothing, or not known
 }
 
-// PoolStatus is what can be seen of a pool on the leader. Slots are by phase: maps,
-// reduces.
+// PoolStatus is the leader's view of a pool. Arrays are by phase: maps, reduces.
 type PoolStatus struct {
 	Name    string
 	Min     [2]int
 	Max     [2]int // -1: any number
 	Weight  float64
-	MaxJobs int // that have slots at a time; -1: any number
-	Jobs    int // that have not ended
+	MaxJobs int // most jobs with slots at a time; -1: any number
+	Jobs    int // not ended
 	Running [2]int
-	Gone    bool // the table does not name it any more
+	Gone    bool // removed from the pool table
 }

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Terms are what the owner of a submission asks for: of its one job, or of all jobs
-// of its flow together. They can be changed while it runs. Times are counted from
-// the submission, so that no clock but the leader's matters.
+// Terms are the job settings of a submission: of its one job, or of all jobs of its flow
+// together. They can change while it runs. Times count from the submission, so that only
+// the leader's clock matters.
 type Terms struct {
 	Priority Priority      `msgpack:"Priority"`
-	Weight   float64       `msgpack:"Weight"`   // of its cost, where the metric is weighted; 0: 1
+	Weight   float64       `msgpack:"Weight"`   // of its cost, in weighted metrics; 0: 1
 	Deadline time.Duration `msgpack:"Deadline"` // may be in the past; 0: none
 	SLA      []SLAStep     `msgpack:"SLA"`      // by time
 	Batch    string        `msgpack:"Batch"`    // jobs of one batch are planned together; empty: alone
 	Pool     string        `msgpack:"Pool"`     // empty: "default"
 }
 
-// SLAStep is what ending after a time costs in total.
+// SLAStep is the total cost of ending after a time.
 type SLAStep struct {
 	After time.Duration `msgpack:"After"`
 	Cost  float64       `msgpack:"Cost"`
 }
 
-// DefaultPool is the pool of those who name none.
+// DefaultPool is the pool of jobs that name none.
 const DefaultPool = "default"
 
-// Priority is one of Hadoop's. It orders jobs under fifo, and multiplies the weight
-// under all others.
+// Priority is a Hadoop priority. It orders jobs under fifo, and multiplies the weight under
+// all other schedulers.
 type Priority int8
 
 // Hadoop's priorities.
@@ -50,7 +50,7 @@ func (p Priority) String() string {
 	return priorityNames[p-VeryLow]
 }
 
-// Factor is what the priority makes of a weight: 1/4, 1/2, 1, 2 or 4.
+// Factor returns the multiplier for a job's weight: 1/4, 1/2, 1, 2 or 4.
 func (p Priority) Factor() float64 {
 	switch {
 	case p > 0:
@@ -60,8 +60,8 @@ func (p Priority) Factor() float64 {
 	}
 }
 
-// ParsePriority reads what String writes, in any case, and what else Hadoop takes:
-// 1 to 5 for the lowest to the highest, and DEFAULT or UNDEFINED_PRIORITY for NORMAL.
+// ParsePriority parses the text of String in any case, and Hadoop's other forms: 1 to 5 for
+// lowest to highest, DEFAULT and UNDEFINED_PRIORITY for NORMAL.
 func ParsePriority(text string) (Priority, error) {
 	for i, name := range priorityNames {
 		if strings.EqualFold(text, name) || text == strconv.Itoa(i+1) {
@@ -74,15 +74,15 @@ func ParsePriority(text string) (Priority, error) {
 	return 0, fmt.Errorf("priority %q: want one of %s", text, strings.Join(priorityNames, ", "))
 }
 
-// Scheduling is how a cluster shares its slots, by the names of the command line.
-// What is empty is left as it is, where something is.
+// Scheduling is how a cluster shares its slots, in the words of the command line. As a
+// change, an empty field keeps the current value.
 type Scheduling struct {
 	Scheduler string `msgpack:"Scheduler"` // "fifo", "flex", …
 	Metric    string `msgpack:"Metric"`    // "sum-response", …
 	Delay     string `msgpack:"Delay"`     // "none", "fixed=3s", "paper", "dynamic"
 }
 
-// Over is s with what is empty taken from base.
+// Over returns s with its empty fields taken from base.
 func (s Scheduling) Over(base Scheduling) Scheduling {
 	for _, field := range []struct {
 		own  *string
@@ -95,21 +95,21 @@ func (s Scheduling) Over(base Scheduling) Scheduling {
 	return s
 }
 
-// Change is what of a submission's terms is to be another; nil stays.
+// Change is a change of job settings; nil keeps a setting.
 type Change struct {
 	Priority  *Priority
 	Weight    *float64
-	Deadline  *time.Duration // from now; 0: none any more
+	Deadline  *time.Duration // from now; 0: remove it
 	SLA       *[]SLAStep     // from the submission
 	Batch     *string
 	Pool      *string
 	Suspended *bool
 }
 
-// Late says whether a job that was submitted so long ago has missed its deadline.
+// Late says whether a job has missed its deadline, given the time since its submission.
 func (t *Terms) Late(elapsed time.Duration) bool {
 	return t.Deadline != 0 && elapsed > t.Deadline
 }
 
-// Nothing says whether a change changes nothing.
+// Nothing says whether a change is empty.
 func (c *Change) Nothing() bool { return *c == Change{} }

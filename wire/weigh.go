@@ -11,22 +11,22 @@ import (
 // ErrInflated reports a message that would take far more memory than it has bytes.
 var ErrInflated = errors.New("message decodes to too much memory")
 
-// What a message of n bytes may decode to is freeMemory + n·memoryPerByte. Ours reach 6
-// bytes for one: a struct's field names are sent with it. An empty or absent element of a
-// list is a byte that decodes to a whole struct, so that without this bound a frame of
-// 4 MiB takes more than a gigabyte.
+// A message of n bytes may decode to freeMemory + n·memoryPerByte. Quern's messages need at
+// most 6 bytes per byte, because field names are sent too. One byte can encode an empty
+// list element that decodes to a whole struct: without this bound, a 4 MiB frame takes over
+// a gigabyte.
 const (
 	freeMemory    = 4 << 20
 	memoryPerByte = 16
 )
 
-// heaviestByte is more than the memory that one byte can decode to: the largest struct as
-// an element of a list. Messages of up to 4 KiB, which nearly all are, stay below freeMemory
-// all the same and are not weighed: that takes as long as to decode them.
+// heaviestByte exceeds the memory that one byte can decode to: the largest struct, as a
+// list element. Messages up to 4 KiB, which nearly all are, thus stay below freeMemory and
+// skip the weighing, which takes as long as decoding.
 const heaviestByte = 1 << 10
 
-// checkWeight says whether a body, whose shape has been checked, may be decoded into a
-// value of this type.
+// checkWeight returns an error if decoding a body into a t would take too much memory. The
+// body's shape must have been checked.
 func checkWeight(body []byte, t reflect.Type) error {
 	if len(body)*heaviestByte <= freeMemory {
 		return nil
@@ -39,13 +39,13 @@ func checkWeight(body []byte, t reflect.Type) error {
 	return nil
 }
 
-// weigher walks a body along the type that it is decoded into.
+// weigher adds up the memory that decoding a body into a type would take.
 type weigher struct {
 	data []byte
-	left int // memory that may still be taken; below 0 the walk ends
+	left int // memory still allowed; the walk ends below 0
 }
 
-// value weighs the next value, which is decoded into a t; nil: it is skipped.
+// value weighs the next value, to be decoded into a t; a nil t means that it is skipped.
 func (w *weigher) value(t reflect.Type) {
 	c := w.data[0]
 	head, payload, values, _ := measure(w.data)
@@ -105,11 +105,11 @@ func (w *weigher) each(n int, t reflect.Type) {
 	}
 }
 
-// mapWeight is about what a map of n entries of such a size takes, with what its decoding
-// leaves behind: tables are half empty, and the smallest has room for 8.
+// mapWeight estimates the memory of decoding a map with n entries of this size, garbage
+// included: tables are half empty, and the smallest has room for 8.
 func mapWeight(n, entry int) int { return 64 + max(n, 8)*entry*2 + n*entry }
 
-// structFields is the fields of a struct as they are encoded.
+// structFields has the types of a struct's encoded fields.
 type structFields struct {
 	all   []reflect.Type
 	named map[string]reflect.Type

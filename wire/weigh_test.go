@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// list is a body with one list, of n elements that are one byte each.
+// list makes a body that is one list of n one-byte elements.
 func list(field string, n int, element byte) []byte {
 	body := append([]byte{0x81, 0xa0 | byte(len(field))}, field...)
 	body = binary.BigEndian.AppendUint32(append(body, 0xdd), uint32(n))
 	return append(body, bytes.Repeat([]byte{element}, n)...)
 }
 
-// nested is a body whose only field has another body.
+// nested makes a body with one field, which is another body.
 func nested(field string, body []byte) []byte {
 	return append(append([]byte{0x81, 0xa0 | byte(len(field))}, field...), body...)
 }
 
-// taken is how much memory f takes, what it leaves to the collector included.
+// taken measures the memory that f allocates, including garbage.
 func taken(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -31,8 +31,8 @@ func taken(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestInflated reads frames whose elements are a byte each. Without a bound those of 200 KB
-// take 20 to 80 MB, and the largest 1.6 GB.
+// TestInflated reads frames with one-byte elements. Without the bound, those of 200 KB take
+// 20 to 80 MB, and the largest 1.6 GB.
 func TestInflated(t *testing.T) {
 	counters := append([]byte{0x81, 0xa8}, "Counters"...)
 	counters = append(counters, 0xde, 0xff, 0xff)
@@ -61,13 +61,13 @@ func TestInflated(t *testing.T) {
 		if !errors.Is(err, ErrInflated) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if most := 10*uint64(len(sent)) + 1<<20; took > most { // much of it to read the frame
-			t.Errorf("%s: refusing it took %d bytes for %d", c.name, took, len(sent))
+		if most := 10*uint64(len(sent)) + 1<<20; took > most { // mostly for reading the frame
+			t.Errorf("%s: refusal took %d bytes of memory for %d", c.name, took, len(sent))
 		}
 	}
 }
 
-// TestFullFrames reads what fills a frame and is meant.
+// TestFullFrames reads valid messages that fill a frame.
 func TestFullFrames(t *testing.T) {
 	sub := &Submission{Plan: Plan{Jobs: make([]JobPlan, MaxJobs)}}
 	for i := range sub.Plan.Jobs {
@@ -101,7 +101,7 @@ func TestFullFrames(t *testing.T) {
 	}
 }
 
-// TestWeighedTypes holds the messages to what the weigher knows of types.
+// TestWeighedTypes checks that all messages use only types that the weigher knows.
 func TestWeighedTypes(t *testing.T) {
 	var look func(path string, typ reflect.Type)
 	look = func(path string, typ reflect.Type) {

@@ -75,7 +75,7 @@ func drawMessage(t *rapid.T) Message {
 	return m
 }
 
-// TestNumbers holds every number to its message: numbers are for ever.
+// TestNumbers pins the number of each message.
 func TestNumbers(t *testing.T) {
 	names := strings.Fields(`Hello Welcome Refuse Inventory Heartbeat Report HomeReport OutputLost Launch Kill Grant
 		SetHome Outputs DropJob WorkerHello Run WorkerProgress CommitReady CommitGranted WorkerDone Submission Plan
@@ -220,11 +220,11 @@ func FuzzRead(f *testing.F) {
 		}
 		once, err := Append(nil, m)
 		if err != nil {
-			t.Fatalf("what was read cannot be sent: %v", err)
+			t.Fatalf("a message was read but cannot be sent: %v", err)
 		}
 		again, err := Read(bytes.NewReader(once))
 		if err != nil {
-			t.Fatalf("what was sent cannot be read: %v", err)
+			t.Fatalf("a message was sent but cannot be read: %v", err)
 		}
 		twice, err := Append(nil, again)
 		if err != nil || !bytes.Equal(once, twice) {

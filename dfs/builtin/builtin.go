@@ -1,8 +1,8 @@
-// Package builtin is the table of the file systems that every process of Quern
-// knows: file:// of the machine and hdfs:// as Hadoop's configuration describes it.
+// Package builtin has the file systems of every Quern process: file:// of this machine, and
+// hdfs:// as in Hadoop's configuration.
 //
-// Making the table costs nothing: configuration is read, and a NameNode dialled,
-// when the first hdfs:// URL is used.
+// Making the table costs nothing: the first use of an hdfs:// URL reads the configuration
+// and connects to a NameNode.
 package builtin
 
 import (
@@ -11,8 +11,7 @@ import (
 	"github.com/quernmr/quern/dfs/local"
 )
 
-// FileSystems makes the table. It needs no closing: connections that nobody uses are
-// closed after seconds.
+// FileSystems makes the table. It needs no Close: unused connections close after seconds.
 func FileSystems() dfs.Mux {
 	return dfs.Mux{"file": local.New(), "hdfs": hdfs.FromEnvironment()}
 }

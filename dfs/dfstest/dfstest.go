@@ -1,5 +1,5 @@
-// Package dfstest is the conformance test of file systems: whatever passes it
-// keeps the promises of package dfs on which the commit of a job's output rests.
+// Package dfstest is the conformance test of file systems. A file system that passes gives
+// the guarantees of package dfs that the commit of a job's output relies on.
 package dfstest
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// Run tests a file system. Fresh gives one and the URL of an empty directory in
-// it, for each part of the test anew.
-func Run(t *testing.T, fresh func(t *testing.T) (dfs.FS, string)) {
+// Run tests a file system. For each part of the test, newFS returns a file system and the
+// URL of an empty directory in it.
+func Run(t *testing.T, newFS func(t *testing.T) (dfs.FS, string)) {
 	parts := []struct {
 		name string
 		test func(*tree)
@@ -29,7 +29,7 @@ func Run(t *testing.T, fresh func(t *testing.T) (dfs.FS, string)) {
 	}
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
-			f, root := fresh(t)
+			f, root := newFS(t)
 			part.test(&tree{T: t, fs: f, root: root})
 		})
 	}
@@ -48,7 +48,7 @@ func (t *tree) at(name string) string {
 	return dfs.Join(t.root, strings.Split(name, "/")...)
 }
 
-// ok fails the test on an error of what a call did to a name.
+// ok fails the test on an error.
 func (t *tree) ok(err error) {
 	t.Helper()
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *tree) ok(err error) {
 	}
 }
 
-// refused wants an error that is the sentinel and names the path exactly once.
+// refused checks that an error matches the sentinel and names the path exactly once.
 func (t *tree) refused(err, sentinel error, name string) {
 	t.Helper()
 	if sentinel == nil && err == nil || sentinel != nil && !errors.Is(err, sentinel) {
@@ -210,7 +210,7 @@ func (t *tree) taken() {
 		t.refused(t.fs.Mkdir(t.at(name)), fs.ErrExist, name)
 	}
 	if t.fs.MkdirAll(t.at("f")) == nil || t.fs.MkdirAll(t.at("f/x")) == nil {
-		t.Error("MkdirAll took a file for a directory")
+		t.Error("MkdirAll accepted a file as a directory")
 	}
 	t.holds("f", "1")
 }
@@ -240,7 +240,7 @@ func (t *tree) renameFile() {
 	t.refused(t.fs.RenameFile(t.at("a"), t.at("no/a")), fs.ErrNotExist, "no/a")
 	t.ok(t.fs.RenameFile(t.at("a"), t.at("d/a")))
 	t.holds("d/a", "A")
-	t.refused(t.fs.RenameFile(t.at("a"), t.at("d/a")), fs.ErrNotExist, "a") // done before
+	t.refused(t.fs.RenameFile(t.at("a"), t.at("d/a")), fs.ErrNotExist, "a") // done by the call before
 	t.lists("", "b:1 d/")
 }
 
@@ -282,7 +282,7 @@ func (t *tree) removal() {
 	t.lists("", "")
 }
 
-// oneWinner races whoever would commit: of many, one creates and one renames.
+// oneWinner races several creates or renames of one name: exactly one must succeed.
 func (t *tree) oneWinner() {
 	const racers = 8
 	for i := range racers {

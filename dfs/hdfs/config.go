@@ -13,12 +13,11 @@ import (
 	"strings"
 )
 
-// Conf is Hadoop's configuration: the properties of core-site.xml and, over
-// them, of hdfs-site.xml.
+// Conf is Hadoop's configuration: the properties of core-site.xml, overridden by those of
+// hdfs-site.xml.
 type Conf map[string]string
 
-// ReadConf reads a directory's configuration. A file that is missing has no
-// properties.
+// ReadConf reads a directory's configuration. A missing file has no properties.
 func ReadConf(dir string) (Conf, error) {
 	conf := Conf{}
 	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
@@ -46,7 +45,7 @@ func ReadConf(dir string) (Conf, error) {
 	return conf, nil
 }
 
-// confFromEnvironment reads what HADOOP_CONF_DIR, or else HADOOP_HOME, names.
+// confFromEnvironment reads the configuration in HADOOP_CONF_DIR, else in HADOOP_HOME.
 func confFromEnvironment() (Conf, error) {
 	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
 		if _, err := os.Stat(dir); err != nil {
@@ -62,10 +61,10 @@ func confFromEnvironment() (Conf, error) {
 
 var variable = regexp.MustCompile(`\$\{[^{}$\s]+\}`)
 
-// maxExpansions is Hadoop's own bound of variables in one value.
+// maxExpansions is Hadoop's own limit of variables in one value.
 const maxExpansions = 20
 
-// get is a property's value, with ${other.property} and ${env.NAME} replaced.
+// get returns a property's value, with ${other.property} and ${env.NAME} replaced.
 func (c Conf) get(name string) string {
 	value := c[name]
 	for range maxExpansions {
@@ -94,11 +93,11 @@ func (c Conf) flag(name string) bool { return strings.EqualFold(c.get(name), "tr
 
 const defaultPort = "8020"
 
-// errNameservice reports an authority that names no NameNode.
+// errNameservice reports an authority that is not a NameNode.
 var errNameservice = errors.New("neither a nameservice of Hadoop's configuration nor a host")
 
-// nameNodes are the addresses of an authority: a nameservice of one or several
-// NameNodes, or a host with or without a port. The empty one is fs.defaultFS's.
+// nameNodes returns the addresses of an authority: a nameservice with one or several
+// NameNodes, or a host with or without a port. The empty authority is that of fs.defaultFS.
 func (c Conf) nameNodes(authority string) ([]string, error) {
 	if authority == "" {
 		rest, ok := strings.CutPrefix(c.get("fs.defaultFS"), "hdfs://")
@@ -133,8 +132,8 @@ func (c Conf) nameNodes(authority string) ([]string, error) {
 	return addrs, nil
 }
 
-// size is a property that is a number of bytes, with a suffix of k, m, g or t or
-// none; 0 when it is not set or none.
+// size returns a property in bytes, which may have the suffix k, m, g or t. It returns 0 if
+// the property is not set or invalid.
 func (c Conf) size(name string) int64 {
 	text := strings.ToLower(c.get(name))
 	shift := 0
@@ -150,8 +149,8 @@ func (c Conf) size(name string) int64 {
 	return n << shift
 }
 
-// localAddr is where connections start from, by dfs.client.local.interfaces: the
-// address of its first entry, which is one or names an interface. Nil: anywhere.
+// localAddr returns the address to connect from, by dfs.client.local.interfaces. It uses
+// the first entry, an address or the name of an interface. nil: any.
 func (c Conf) localAddr() (net.Addr, error) {
 	const property = "dfs.client.local.interfaces"
 	names := c.list(property)

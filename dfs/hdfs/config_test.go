@@ -32,7 +32,7 @@ func conf(t *testing.T, core, site string) Conf {
 	return c
 }
 
-// Each authority has its own NameNodes, whatever else the configuration has.
+// TestNameNodesOfAuthorities checks that each authority has its own NameNodes.
 func TestNameNodesOfAuthorities(t *testing.T) {
 	t.Setenv("QUERN_TEST_HOST", "h9")
 	c := conf(t, `
@@ -58,13 +58,13 @@ func TestNameNodesOfAuthorities(t *testing.T) {
 		}
 	}
 	if _, err := (Conf{}).nameNodes(""); err == nil {
-		t.Error("without configuration hdfs:/// names something")
+		t.Error("hdfs:/// works without a configuration")
 	}
 }
 
 func TestConf(t *testing.T) {
 	c := Conf{"a": "${b}", "b": "${a}", "n": "64M", "k": "4k", "bad": "x", "neg": "-1", "huge": "99999999999t", "on": "True"}
-	c.get("a") // ends
+	c.get("a") // must end
 	for name, want := range map[string]int64{"n": 64 << 20, "k": 4096, "bad": 0, "neg": 0, "huge": 0, "none": 0} {
 		if got := c.size(name); got != want {
 			t.Errorf("size %s is %d, want %d", name, got, want)
@@ -82,11 +82,12 @@ func TestConf(t *testing.T) {
 	}
 	t.Setenv("HADOOP_CONF_DIR", filepath.Join(dir, "none"))
 	if _, err := FromEnvironment().Stat("hdfs://nn/x"); err == nil || !strings.Contains(err.Error(), "HADOOP_CONF_DIR") {
-		t.Errorf("HADOOP_CONF_DIR names nothing: %v", err)
+		t.Errorf("a missing HADOOP_CONF_DIR: %v", err)
 	}
 }
 
-// What Kerberos needs and is not there is named; so are delegation tokens.
+// TestSecurityIsRefusedByName checks that errors name missing parts of Kerberos, and
+// delegation tokens.
 func TestSecurityIsRefusedByName(t *testing.T) {
 	t.Setenv("KRB5_CONFIG", filepath.Join(t.TempDir(), "none"))
 	kerberos := Conf{"hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@R"}

@@ -18,12 +18,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// dataConn is a connection to a DataNode that does not wait for ever, and that
-// lets only whole packets through whose checksums are right, and without these.
-// The library would check them too, but gives its caller what it has read before
-// it does.
+// dataConn is a connection to a DataNode with deadlines. It passes on only whole packets
+// with correct checksums, and removes these. The library checks them too, but returns the
+// data before the check.
 //
-// A packet of a block that is read is, after the DataNode's response
+// After the DataNode's response, a packet of a block that is read is
 //
 //	4  n+4, n the length of checksums and data
 //	2  length of the header
@@ -31,8 +30,8 @@ import (
 //	   checksums, 4 bytes for each chunk of the data
 //	   data
 //
-// On a connection on which both sides prove who they are first, bytes pass as
-// they come, and the library checks them: who reads there must ask for less than a chunk at a time.
+// On an authenticated connection, bytes pass unchanged, and the library checks them.
+// Readers must then request less than a chunk at a time.
 type dataConn struct {
 	net.Conn
 	addr string
@@ -40,17 +39,17 @@ type dataConn struct {
 	timeout time.Duration
 
 	in   *bufio.Reader
-	next func() error // makes the next bytes ready; nil: all pass as they come
-	now  time.Time    // when the deadline for reading was set last
+	next func() error // reads the next bytes into ready; nil: all bytes pass unchanged
+	now  time.Time    // when the read deadline was last set
 
-	ready []byte // the rest of what may be read, in the buffer of in
-	taken int    // length in the buffer of what ready is the rest of
+	ready    []byte // verified bytes not yet returned, in the buffer of in
+	buffered int    // bytes to discard from the buffer once ready is empty
 
-	sums  *crc32.Table // nil: none
+	sums  *crc32.Table // nil: no checksums
 	chunk int
 
 	wrapped  bool
-	firstBad string // in a response to a writer: the DataNode that could not be reached
+	firstBad string // in a response to a writer: the unreachable DataNode
 }
 
 const (
@@ -70,10 +69,10 @@ func newDataConn(raw net.Conn, addr string, timeout time.Duration) *dataConn {
 	return c
 }
 
-// SetDeadline is the library's, which has none; ours is for each piece.
+// SetDeadline ignores the library's deadline; each read and write has its own.
 func (c *dataConn) SetDeadline(time.Time) error { return nil }
 
-// extend moves the deadline; not for each of many small reads.
+// extend moves the read deadline, at most every second or so, because small reads are many.
 func (c *dataConn) extend() error {
 	now := time.Now()
 	if now.Sub(c.now) < min(time.Second, c.timeout/4) {
@@ -116,10 +115,10 @@ func (c *dataConn) named(err error) error {
 
 func (c *dataConn) Read(p []byte) (int, error) {
 	for len(c.ready) == 0 {
-		if _, err := c.in.Discard(c.taken); err != nil {
+		if _, err := c.in.Discard(c.buffered); err != nil {
 			return 0, c.named(err)
 		}
-		c.taken = 0
+		c.buffered = 0
 		if err := c.extend(); err != nil {
 			return 0, c.named(err)
 		}
@@ -136,7 +135,7 @@ func (c *dataConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// peek is the next n bytes, which stay in the buffer.
+// peek returns the next n bytes, which stay in the buffer.
 func (c *dataConn) peek(n int) ([]byte, error) {
 	if n > c.in.Size() {
 		c.in = bufio.NewReaderSize(c.in, n)
@@ -148,11 +147,11 @@ func (c *dataConn) peek(n int) ([]byte, error) {
 	return b, err
 }
 
-// offer makes the next n bytes ready.
-func (c *dataConn) offer(b []byte) { c.ready, c.taken = b, len(b) }
+// setReady makes b, the next bytes of the buffer, ready.
+func (c *dataConn) setReady(b []byte) { c.ready, c.buffered = b, len(b) }
 
-// response reads the DataNode's answer to a request: its length as a varint,
-// then that many bytes. After a good one come what then makes ready.
+// response reads the DataNode's response to a request: its length as a varint, then that
+// many bytes. After a successful one, then reads the following bytes.
 func (c *dataConn) response(then func() error) error {
 	head := 0
 	for head < 4 {
@@ -196,24 +195,24 @@ func (c *dataConn) response(then func() error) error {
 		c.next = then
 		return c.withoutSums(answer, sum, len(b))
 	}
-	c.offer(b)
+	c.setReady(b)
 	return nil
 }
 
-// withoutSums offers a response that promises no checksums, which are checked
-// here and would else be checked again.
-func (c *dataConn) withoutSums(answer, sum proto.Message, taken int) error {
+// withoutSums makes ready a response that announces no checksums, so that the library does
+// not check them again.
+func (c *dataConn) withoutSums(answer, sum proto.Message, buffered int) error {
 	fd := sum.ProtoReflect().Descriptor().Fields().ByName("type")
 	sum.ProtoReflect().Set(fd, value(protoreflect.EnumNumber(0)))
 	body, err := proto.Marshal(answer)
 	if err != nil {
 		return err
 	}
-	c.ready, c.taken = append(protowire.AppendVarint(nil, uint64(len(body))), body...), taken
+	c.ready, c.buffered = append(protowire.AppendVarint(nil, uint64(len(body))), body...), buffered
 	return nil
 }
 
-// packet reads a whole packet and makes it ready when its checksums are right.
+// packet reads a whole packet and makes it ready if its checksums are correct.
 func (c *dataConn) packet() error {
 	const fixed = 6
 	b, err := c.peek(fixed)
@@ -240,10 +239,10 @@ func (c *dataConn) packet() error {
 	if c.sums != nil && !c.check(b[fixed+head:fixed+head+sums], b[fixed+head+sums:]) {
 		return errChecksum
 	}
-	// Over the checksums, so that the header is before the data.
+	// Overwrite the checksums, so that the header directly precedes the data.
 	copy(b[sums:], b[:fixed+head])
 	binary.BigEndian.PutUint32(b[sums:], uint32(4+size))
-	c.ready, c.taken = b[sums:], len(b)
+	c.ready, c.buffered = b[sums:], len(b)
 	return nil
 }
 
@@ -258,7 +257,7 @@ func (c *dataConn) check(sums, data []byte) bool {
 	return true
 }
 
-// dataLength is field 4 of a packet's header.
+// dataLength returns field 4 of a packet's header.
 func dataLength(header []byte) (int, bool) {
 	for len(header) > 0 {
 		number, kind, n := protowire.ConsumeTag(header)
@@ -278,14 +277,14 @@ func dataLength(header []byte) (int, bool) {
 	return 0, false
 }
 
-// link is the one connection to a DataNode that an open file has at a time.
+// link is the only connection of an open file to a DataNode.
 type link struct {
 	cluster *cluster
 
 	mu     sync.Mutex
 	conn   *dataConn
-	addr   string  // dialled last
-	failed []error // of dialling, since forget
+	addr   string  // of the last dial
+	failed []error // errors of dialling since the last call of failures
 }
 
 func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -303,15 +302,15 @@ func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	return l.conn, nil
 }
 
-// current is the DataNode dialled last, and whether what it says is wrapped.
+// current returns the DataNode of the last dial, and whether its connection is wrapped.
 func (l *link) current() (addr string, wrapped bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.addr, l.conn != nil && l.conn.wrapped
 }
 
-// suspect is the DataNode that a response has named as the one that failed.
-func (l *link) suspect() string {
+// failedNode returns the DataNode that a response named as failed.
+func (l *link) failedNode() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != nil && l.conn.firstBad != "" {
@@ -320,7 +319,7 @@ func (l *link) suspect() string {
 	return ""
 }
 
-// failures are the errors of dialling since the last call.
+// failures returns the errors of dialling since the last call.
 func (l *link) failures() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

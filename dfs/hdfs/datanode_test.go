@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// response is a DataNode's good answer to a reader.
+// response makes a DataNode's successful response to a reader.
 func response(t testing.TB, kind protoreflect.EnumNumber, chunk uint32) []byte {
 	t.Helper()
 	sum := message("Checksum", "type", kind, "bytesPerChecksum", chunk)
@@ -42,7 +42,7 @@ func packet(t testing.TB, data []byte, chunk int, table *crc32.Table) []byte {
 	return bytes.Join([][]byte{p, header, sums, data}, nil)
 }
 
-// pass sends bytes through a connection on which a block is read.
+// pass sends bytes through a connection that reads a block.
 func pass(sent []byte) ([]byte, error) {
 	here, there := net.Pipe()
 	go func() {
@@ -58,7 +58,8 @@ func pass(sent []byte) ([]byte, error) {
 	return io.ReadAll(c)
 }
 
-// Whole packets pass, without their checksums; of one that is not right, nothing does.
+// TestPacketsAreVerified checks that whole packets pass without their checksums, and that
+// nothing of a damaged packet passes.
 func TestPacketsAreVerified(t *testing.T) {
 	data := bytes.Repeat([]byte("quern"), 30_000)
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
@@ -88,7 +89,7 @@ func TestPacketsAreVerified(t *testing.T) {
 	}
 }
 
-// Whatever a DataNode sends takes bounded memory and ends.
+// FuzzPackets checks that reading any bytes of a DataNode takes bounded memory and ends.
 func FuzzPackets(f *testing.F) {
 	good := append(response(f, 2, 512), packet(f, []byte("some data"), 512, crc32.MakeTable(crc32.Castagnoli))...)
 	f.Add(good)
@@ -101,7 +102,7 @@ func FuzzPackets(f *testing.F) {
 	})
 }
 
-// A NameNode's answer that says why one is not let in is found again.
+// TestComplaint finds the reason in a NameNode's response that rejects the connection.
 func TestComplaint(t *testing.T) {
 	header := protowire.AppendTag(nil, 4, protowire.BytesType)
 	header = protowire.AppendString(header, "org.apache.hadoop.security.AccessControlException")
@@ -110,14 +111,14 @@ func TestComplaint(t *testing.T) {
 	frame := protowire.AppendBytes(nil, header)
 	c := &nameConn{addr: "nn:1"}
 	for _, b := range append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...) {
-		if err := c.follow([]byte{b}); err != nil {
+		if err := c.trackFrames([]byte{b}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := c.why().Error(), "NameNode nn:1: permission denied: SIMPLE authentication is not enabled."; got != want {
+	if got, want := c.lastError().Error(), "NameNode nn:1: permission denied: SIMPLE authentication is not enabled."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := c.follow([]byte("HTTP")); !errors.Is(err, errNotNameNode) {
-		t.Errorf("an answer of HTTP: %v", err)
+	if err := c.trackFrames([]byte("HTTP")); !errors.Is(err, errNotNameNode) {
+		t.Errorf("an HTTP response: %v", err)
 	}
 }

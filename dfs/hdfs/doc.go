@@ -1,49 +1,47 @@
-// Package hdfs is the file system of hdfs:// URLs, on the client library
+// Package hdfs is the file system of hdfs:// URLs. It uses the client library
 // github.com/colinmarc/hdfs/v2, which no other package imports.
 //
 // # Authorities
 //
-// hdfs://HOST:PORT and hdfs://HOST name a NameNode, hdfs://NAME a nameservice of
-// Hadoop's configuration with one or several of them, hdfs:/// what fs.defaultFS
-// says. Each authority is a cluster of its own with its own connections: few,
-// shared by all files, and closed after five idle seconds, so a process that has
-// nothing open holds none and sends nothing.
+// hdfs://HOST:PORT and hdfs://HOST name a NameNode. hdfs://NAME is a nameservice of
+// Hadoop's configuration, with one or several NameNodes. hdfs:/// is the value of
+// fs.defaultFS. Each authority is a cluster with its own few connections, which all files
+// share. They close after five idle seconds, so an idle process holds no connection and
+// sends nothing.
 //
-// # What it adds to the library
+// # Differences from the library
 //
-// The library's calls to NameNodes are used without what it wraps around them,
-// see inside.go, since what it wraps around them is not what package dfs promises:
+// This package uses the library's RPC calls without its wrappers, see inside.go, because
+// the wrappers do not give the guarantees of package dfs:
 //
-//   - A rename never replaces anything: the NameNode's flag to overwrite, which
-//     the library always sets, is not set. So a rename is a compare-and-set of the
-//     NameNode's own. Mkdir is one too, by way of such a rename.
-//   - NameNodes are asked again, on a fresh connection, when one breaks, is
-//     standby, or is in safe mode, until patience ends. A change whose answer was
-//     lost is asked for again: a second rename then reports that the source is
-//     missing, which package dfs allows for; a second create finds its own file
-//     and makes it anew; the others come to the same.
-//   - Every connection has deadlines, and answers have bounded lengths.
-//   - Leases are renewed while files are being written, and only then.
+//   - A rename never replaces anything: the library always sets the NameNode's flag
+//     to overwrite, this package does not. So a rename is an atomic compare-and-set
+//     on the NameNode. Mkdir uses such a rename too.
+//   - If a connection breaks, or a NameNode is in standby or safe mode, calls are
+//     retried on a new connection, up to a time limit. A change without a response
+//     is sent again. A second rename then reports a missing source, as package dfs
+//     allows; a second create replaces its own file; other calls are idempotent.
+//   - Every connection has deadlines, and responses have bounded lengths.
+//   - Leases are renewed only while files are being written.
 //   - Block locations come with the NameNode's own listing, a directory at a time.
-//     WebHDFS, one request for each file, is slower, needs another port and, with
-//     Kerberos, another way to log in; the tests compare with it.
-//   - A block's checksums are verified before the library sees the data: of a
-//     packet with a wrong one it would deliver the data.
-//   - A DataNode that has failed a reader is tried again after a minute; one that
-//     has failed a writer gets no blocks of ours for ten.
-//   - A block whose DataNodes fail while it is written is given up and written to
-//     others, as long as no more than 32 MiB of it were written; else the writer
-//     fails and the attempt is to be repeated.
+//     WebHDFS needs a request per file, another port and, with Kerberos, another way
+//     to log in; the tests compare with it.
+//   - A block's checksums are verified before the library sees the data: the library
+//     would return the data of a packet before checking it.
+//   - A DataNode that failed a reader is tried again after a minute. One that failed
+//     a writer gets no blocks from this process for ten minutes.
+//   - If a block's DataNodes fail during the write, the block is abandoned and
+//     written to others, if at most 32 MiB of it were written. Otherwise the writer
+//     fails and the attempt must be retried.
 //
-// # What it refuses
+// # Limits
 //
-// With ErrUnsupported: files that are erasure-coded or encrypted, and delegation
-// tokens. Kerberos works with a file of tickets or a keytab. Where DataNodes want
-// proof too (dfs.data.transfer.protection), reading is slower and writing does not
-// survive the loss of a DataNode.
+// It refuses with ErrUnsupported: erasure-coded and encrypted files, and delegation tokens.
+// Kerberos works with a ticket cache or a keytab. If DataNodes require authentication too
+// (dfs.data.transfer.protection), reading is slower and a writer fails with its DataNode.
 //
 // # Concurrency
 //
-// An FS is safe for concurrent use. Locks are held in the order file, FS,
-// cluster, conn, nameConn, and none but a file's while a server is waited for.
+// An FS is safe for concurrent use. Locks are taken in the order file, FS, cluster, conn,
+// nameConn. Only a file's lock is held while waiting for a server.
 package hdfs

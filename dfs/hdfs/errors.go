@@ -11,24 +11,24 @@ import (
 	client "github.com/colinmarc/hdfs/v2"
 )
 
-// verdict is what a failed call to a NameNode means for the caller.
-type verdict int
+// callResult classifies a failed call to a NameNode.
+type callResult int
 
 const (
-	final  verdict = iota // the NameNode's answer
-	later                 // it asks to come again: standby, safe mode, overload
-	broken                // no answer: it may or may not have done it
-	never                 // no NameNode can be reached there at all
+	final       callResult = iota // the NameNode's definite answer
+	retryLater                    // retry: standby, safe mode, overload
+	noResponse                    // no response: the call may have had its effect
+	unreachable                   // no NameNode can be reached; no retry
 )
 
-// refused is an answer of a NameNode's, as an error of io/fs where there is one.
-type refused struct {
+// nameNodeError is an error response of a NameNode.
+type nameNodeError struct {
 	exception string
 	text      string // first line
-	is        error  // a sentinel, or nil
+	is        error  // the matching io/fs or syscall error, or nil
 }
 
-func (r *refused) Error() string {
+func (r *nameNodeError) Error() string {
 	if r.is != nil && r.is != syscall.ENOSPC && r.is != fs.ErrPermission && r.is != errSafeMode {
 		return r.is.Error()
 	}
@@ -38,11 +38,11 @@ func (r *refused) Error() string {
 	return r.text + " (" + r.exception[strings.LastIndexByte(r.exception, '.')+1:] + ")"
 }
 
-func (r *refused) Unwrap() error { return r.is }
+func (r *nameNodeError) Unwrap() error { return r.is }
 
 var errSafeMode = errors.New("the NameNode is in safe mode")
 
-// sentinels of exceptions, by their names without packages.
+// sentinels has the matching error of each exception, by name without package.
 var sentinels = map[string]error{
 	"FileNotFoundException":                 fs.ErrNotExist,
 	"FileAlreadyExistsException":            fs.ErrExist,
@@ -59,30 +59,30 @@ var sentinels = map[string]error{
 	"UnknownCryptoProtocolVersionException": fmt.Errorf("encrypted files: %w", ErrUnsupported),
 }
 
-// judge says what an error of the library's means, and puts it into our words.
-// Seen is the last error of the connection, which the library flattens to text.
-func judge(err, seen error) (verdict, error) {
+// classify classifies an error of the library and converts it to this package's form. seen is
+// the connection's last error, which the library reduces to text.
+func classify(err, connErr error) (callResult, error) {
 	if answer, ok := remoteError(err); ok {
-		return judgeAnswer(answer)
+		return classifyResponse(answer)
 	}
 	for _, answer := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid, syscall.ENOTEMPTY} {
 		if errors.Is(err, answer) {
 			return final, answer
 		}
 	}
-	if seen != nil {
-		err = seen
+	if connErr != nil {
+		err = connErr
 	}
 	if errors.Is(err, errNameservice) || errors.Is(err, errNotNameNode) || errors.Is(err, ErrUnsupported) {
-		return never, err
+		return unreachable, err
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return never, err
+		return unreachable, err
 	}
-	return broken, err
+	return noResponse, err
 }
 
-// remoteError finds a NameNode's answer in an error.
+// remoteError finds a NameNode's error response in an error.
 func remoteError(err error) (client.Error, bool) {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -92,30 +92,30 @@ func remoteError(err error) (client.Error, bool) {
 	return answer, ok
 }
 
-func judgeAnswer(answer client.Error) (verdict, error) {
+func classifyResponse(answer client.Error) (callResult, error) {
 	text, _, _ := strings.Cut(answer.Message(), "\n")
-	r := &refused{exception: answer.Exception(), text: strings.TrimSpace(text)}
+	r := &nameNodeError{exception: answer.Exception(), text: strings.TrimSpace(text)}
 	name := r.exception[strings.LastIndexAny(r.exception, ".$")+1:]
 	r.is = sentinels[name]
 	switch {
 	case name == "RetriableException" && strings.Contains(text, "SafeModeException"):
 		r.is = errSafeMode
-		return later, r
+		return retryLater, r
 	case name == "SafeModeException", name == "RetriableException", name == "StandbyException":
-		return later, r
+		return retryLater, r
 	case name == "IOException" && strings.Contains(text, "could only be written to"):
 		r.is = syscall.ENOSPC
-	case name == "IOException" && strings.Contains(text, "must both be"): // a rename onto another kind
+	case name == "IOException" && strings.Contains(text, "must both be"): // a rename to a target of another kind
 		r.is = fs.ErrExist
-	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // to all but the superuser
+	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // for all users but the superuser
 		r.is = syscall.ENOTDIR
 	case name == "NotReplicatedYetException":
-		return later, r
+		return retryLater, r
 	}
 	return final, r
 }
 
-// failure names the file, host included, in an error of io/fs.
+// failure wraps an error with the operation and the whole URL.
 func failure(op, name string, err error, to ...string) error {
 	if err == nil {
 		return nil

@@ -21,34 +21,35 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// Options say how HDFS is used.
+// Options configures an FS.
 type Options struct {
-	Conf Conf   // nil: none; every URL then names host and port
+	Conf Conf   // nil: empty; then every URL needs a host and port
 	User string // default: HADOOP_USER_NAME, else the user of this process
 
-	// Patience is how long a NameNode is waited for that does not answer, is
-	// standby or in safe mode; FirstPatience, one that has not answered since the
-	// FS was made. Defaults: 60 and 15 seconds.
-	Patience, FirstPatience time.Duration
+	// RetryFor is how long calls are retried while a NameNode does not respond, is standby
+	// or in safe mode. FirstRetryFor applies until its first response. Defaults: 60 and 15
+	// seconds.
+	RetryFor, FirstRetryFor time.Duration
 
-	// ReadPatience is how long a block is tried that no DataNode gives. Default 10 s.
-	ReadPatience time.Duration
+	// ReadRetryFor is how long reading a block is retried if no DataNode serves it. Default
+	// 10 s.
+	ReadRetryFor time.Duration
 
-	// Timeout is how long a connection may take, and a NameNode's answer, and each
-	// piece from a DataNode. Default 20 s; connecting takes at most 5.
+	// Timeout bounds connecting, a NameNode's response, and each read or write on a
+	// DataNode's connection. Default 20 s; connecting takes at most 5.
 	Timeout time.Duration
 
-	// Forgive is after which time a DataNode that has failed a reader is tried
-	// again. Default one minute.
-	Forgive time.Duration
+	// RetryNodeAfter is the time until a DataNode that failed a reader is tried again. Default one
+	// minute.
+	RetryNodeAfter time.Duration
 
-	// Dial dials NameNodes and DataNodes. The default is that of a net.Dialer,
-	// from the address of dfs.client.local.interfaces if Conf has that.
-	// HDFS takes the address it dials from for the reader's place.
+	// Dial dials NameNodes and DataNodes. The default is a net.Dialer, from the address of
+	// dfs.client.local.interfaces in Conf, if set. HDFS takes the source address as the
+	// reader's location.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// FS is HDFS, of all authorities.
+// FS is the HDFS file system, for all authorities.
 type FS struct {
 	options Options
 	conf    func() (Conf, error)
@@ -64,13 +65,13 @@ var (
 	_ dfs.Locator = (*FS)(nil)
 )
 
-// New makes an FS. It connects to nothing yet.
+// New makes an FS. It does not connect yet.
 func New(o Options) *FS {
-	o.Patience = orDefault(o.Patience, time.Minute)
-	o.FirstPatience = orDefault(o.FirstPatience, 15*time.Second)
-	o.ReadPatience = orDefault(o.ReadPatience, 10*time.Second)
+	o.RetryFor = orDefault(o.RetryFor, time.Minute)
+	o.FirstRetryFor = orDefault(o.FirstRetryFor, 15*time.Second)
+	o.ReadRetryFor = orDefault(o.ReadRetryFor, 10*time.Second)
 	o.Timeout = orDefault(o.Timeout, 20*time.Second)
-	o.Forgive = orDefault(o.Forgive, time.Minute)
+	o.RetryNodeAfter = orDefault(o.RetryNodeAfter, time.Minute)
 	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster),
 		conf: func() (Conf, error) { return o.Conf, nil }}
 }
@@ -82,16 +83,16 @@ func orDefault[N int64 | time.Duration](n, otherwise N) N {
 	return n
 }
 
-// FromEnvironment makes an FS with the configuration that HADOOP_CONF_DIR, or
-// HADOOP_HOME, names; without both, with none. It is read at first use, so a
-// process that uses no HDFS neither reads it nor minds what is wrong with it.
+// FromEnvironment makes an FS with the configuration in HADOOP_CONF_DIR, else in
+// HADOOP_HOME, else an empty one. The first use reads it, so errors in it do not affect
+// processes without HDFS.
 func FromEnvironment() *FS {
 	f := New(Options{})
 	f.conf = sync.OnceValues(confFromEnvironment)
 	return f
 }
 
-// Close closes all connections. What is open fails.
+// Close closes all connections. Open files fail.
 func (f *FS) Close() error {
 	f.once.Do(func() { close(f.closed) })
 	f.mu.Lock()
@@ -99,7 +100,7 @@ func (f *FS) Close() error {
 	for _, c := range f.clusters {
 		c.mu.Lock()
 		for _, one := range c.clients {
-			one.gone = true
+			one.retired = true
 			one.close()
 		}
 		c.clients = nil
@@ -108,7 +109,7 @@ func (f *FS) Close() error {
 	return nil
 }
 
-// at finds the cluster and the path that a URL names, and its cleaned form.
+// at returns the cluster and path of a URL, and the URL's cleaned form.
 func (f *FS) at(op, name string) (*cluster, string, string, error) {
 	clean, err := dfs.Clean(name)
 	if err != nil {
@@ -145,16 +146,16 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	who := f.options.User
-	if who == "" {
-		who = os.Getenv("HADOOP_USER_NAME")
+	userName := f.options.User
+	if userName == "" {
+		userName = os.Getenv("HADOOP_USER_NAME")
 	}
-	if who == "" {
+	if userName == "" {
 		self, err := user.Current()
 		if err != nil {
-			return nil, fmt.Errorf("who am I: %w (HADOOP_USER_NAME says it)", err)
+			return nil, fmt.Errorf("find the user name for HDFS: %w; set HADOOP_USER_NAME", err)
 		}
-		who = self.Username
+		userName = self.Username
 	}
 	dial := f.options.Dial
 	if dial == nil {
@@ -164,7 +165,7 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 		}
 		dial = (&net.Dialer{LocalAddr: local}).DialContext
 	}
-	options := client.ClientOptions{Addresses: addrs, User: who, UseDatanodeHostname: conf.flag("dfs.client.use.datanode.hostname")}
+	options := client.ClientOptions{Addresses: addrs, User: userName, UseDatanodeHostname: conf.flag("dfs.client.use.datanode.hostname")}
 	if err := secure(&options, conf); err != nil {
 		return nil, err
 	}
@@ -175,12 +176,12 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 	return c, nil
 }
 
-// call asks a NameNode for what may be asked twice.
+// call sends an idempotent request to a NameNode, with retries.
 func (c *cluster) call(method string, req, resp proto.Message) error {
-	return c.try(func(one *conn, _ attempts) error { return one.remote.Execute(method, req, resp) })
+	return c.try(func(one *conn, _ earlierTries) error { return one.remote.Execute(method, req, resp) })
 }
 
-// status describes a path.
+// status returns the status of a path.
 func (c *cluster) status(path string) (*client.FileStatus, error) {
 	resp := message("GetFileInfoResponse")
 	if err := c.call("getFileInfo", message("GetFileInfoRequest", "src", path), resp); err != nil {
@@ -213,7 +214,7 @@ func (f *FS) Stat(name string) (dfs.Info, error) {
 	return describe(name, s), nil
 }
 
-// listing reads a directory page by page. Of a file it gives the file.
+// listing reads a directory page by page. For a file it returns the file.
 func (c *cluster) listing(path string, locations bool) (all []*client.FileStatus, err error) {
 	after := []byte{}
 	for {
@@ -236,7 +237,7 @@ func (c *cluster) listing(path string, locations bool) (all []*client.FileStatus
 	}
 }
 
-// isFile says whether a listing is a file's own.
+// isFile says whether a listing is that of a file.
 func isFile(all []*client.FileStatus) bool { return len(all) == 1 && len(all[0].GetPath()) == 0 }
 
 func (f *FS) List(name string) ([]dfs.Info, error) {
@@ -261,7 +262,7 @@ func (f *FS) List(name string) ([]dfs.Info, error) {
 
 func permission(bits uint32) proto.Message { return message("FsPermission", "perm", bits) }
 
-// modes are the permissions of what is made.
+// modes are the permissions of new directories and files.
 type modes struct{ dir, file uint32 }
 
 var (
@@ -269,7 +270,7 @@ var (
 	privateModes = modes{dir: 0o700, file: 0o600}
 )
 
-// privateFS is an FS that makes what is for its user alone.
+// privateFS is an FS that makes private directories and files.
 type privateFS struct{ *FS }
 
 // Private makes directories of mode 0700 and files of 0600; see dfs.Private.
@@ -279,7 +280,7 @@ func (p privateFS) Create(name string) (dfs.Writer, error) { return p.create(nam
 func (p privateFS) Mkdir(name string) error                { return p.mkdir(name, privateModes) }
 func (p privateFS) MkdirAll(name string) error             { return p.mkdirAll(name, privateModes) }
 
-// makeDir is the NameNode's mkdirs, which is content with a directory that is there.
+// makeDir calls the NameNode's mkdirs, which accepts an existing directory.
 func (c *cluster) makeDir(path string, parents bool, m modes) error {
 	return c.call("mkdirs", message("MkdirsRequest", "src", path, "masked", permission(m.dir), "createParent", parents),
 		message("MkdirsResponse"))
@@ -293,14 +294,14 @@ func (f *FS) mkdirAll(name string, m modes) error {
 		return err
 	}
 	err = c.makeDir(path, true, m)
-	if errors.Is(err, fs.ErrExist) { // a file: a directory would do
+	if errors.Is(err, fs.ErrExist) { // the name is a file; an existing directory is accepted
 		err = syscall.ENOTDIR
 	}
 	return failure("mkdir", name, err)
 }
 
-// Mkdir makes a directory beside and renames it, since of several mkdirs that
-// race all succeed.
+// Mkdir makes a temporary directory and renames it, because all of several concurrent
+// mkdirs calls would succeed.
 func (f *FS) Mkdir(name string) error { return f.mkdir(name, openModes) }
 
 func (f *FS) mkdir(name string, m modes) error {
@@ -312,30 +313,30 @@ func (f *FS) mkdir(name string, m modes) error {
 		return failure("mkdir", name, fs.ErrExist)
 	}
 	parent, base := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
-	beside := parent + "." + base + "." + rand.Text() + ".mkdir"
-	if err := c.makeDir(beside, false, m); err != nil {
+	temporary := parent + "." + base + "." + rand.Text() + ".mkdir"
+	if err := c.makeDir(temporary, false, m); err != nil {
 		return failure("mkdir", name, err)
 	}
-	err = c.rename(beside, path)
+	err = c.rename(temporary, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Nobody else knows the name: an earlier try did it, or the parent is gone.
-		if _, there := c.status(path); there == nil {
+		// The temporary name is unique: an earlier try succeeded, or the parent is missing.
+		if _, statErr := c.status(path); statErr == nil {
 			return nil
 		}
 	}
 	if err != nil {
-		if _, e := c.remove(beside, true); e != nil {
+		if _, e := c.remove(temporary, true); e != nil {
 			err = errors.Join(err, e)
 		}
 	}
 	return failure("mkdir", name, err)
 }
 
-// SyncDir has nothing to do: what the NameNode has answered is in its log.
+// SyncDir does nothing: the NameNode logs every change before its response.
 func (f *FS) SyncDir(string) error { return nil }
 
-// rename is the NameNode's rename2 without its flag to overwrite, which the
-// library always sets: it is refused when the target is there, of whatever kind.
+// rename calls the NameNode's rename2 without the flag to overwrite, which the library
+// always sets. So it fails if the target exists.
 func (c *cluster) rename(from, to string) error {
 	return c.call("rename2", message("Rename2Request", "src", from, "dst", to, "overwriteDest", false), message("Rename2Response"))
 }
@@ -358,17 +359,17 @@ func (f *FS) rename(from, to string) error {
 	return failure("rename", from, c.rename(source, target), to)
 }
 
-// remove says whether something was there.
-func (c *cluster) remove(path string, tree bool) (there bool, err error) {
-	err = c.try(func(one *conn, before attempts) error {
+// remove says whether the path existed.
+func (c *cluster) remove(path string, tree bool) (existed bool, err error) {
+	err = c.try(func(one *conn, before earlierTries) error {
 		resp := message("DeleteResponse")
 		if err := one.remote.Execute("delete", message("DeleteRequest", "src", path, "recursive", tree), resp); err != nil {
 			return err
 		}
-		there = field(resp, "result").Bool() || before.doubt
+		existed = field(resp, "result").Bool() || before.unclear
 		return nil
 	})
-	return there, err
+	return existed, err
 }
 
 func (f *FS) Remove(name string) error {
@@ -376,8 +377,8 @@ func (f *FS) Remove(name string) error {
 	if err != nil {
 		return err
 	}
-	there, err := c.remove(path, false)
-	if err == nil && !there {
+	existed, err := c.remove(path, false)
+	if err == nil && !existed {
 		err = fs.ErrNotExist
 	}
 	return failure("remove", name, err)
@@ -390,7 +391,7 @@ func (f *FS) RemoveAll(name string) error {
 	}
 	_, err = c.remove(path, true)
 	if errors.Is(err, fs.ErrPermission) {
-		// The NameNode looks at permissions first, also of what is not there.
+		// The NameNode checks permissions first, even for missing files.
 		if _, e := c.status(path); errors.Is(e, fs.ErrNotExist) || errors.Is(e, syscall.ENOTDIR) {
 			err = nil
 		}

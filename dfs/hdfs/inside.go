@@ -13,16 +13,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// This file alone reaches for what the client library keeps to itself. The
-// library is at rest (no release since 2023) and its version is pinned; a test
-// holds each of these to what it is taken for.
+// Only this file uses unexported parts of the client library. The library has had no
+// release since 2023 and its version is pinned. A test checks each assumption.
 
-// remote is a connection of the library's to NameNodes: one call at a time.
+// remote is the library's connection to NameNodes, for one call at a time.
 type remote interface {
 	Execute(method string, req, resp proto.Message) error
 }
 
-// private gives a pointer to an unexported field of *owner.
+// private returns a pointer to an unexported field of *owner.
 func private(owner any, name string) reflect.Value {
 	field := reflect.ValueOf(owner).Elem().FieldByName(name)
 	if !field.IsValid() {
@@ -31,36 +30,36 @@ func private(owner any, name string) reflect.Value {
 	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr()))
 }
 
-// adopt makes a fresh client of the library's ours: it writes under our name and
-// renews no leases, which it would do every second, for readers too.
-func adopt(c *client.Client, name string) remote {
+// prepareClient prepares a new client of the library. It sets the client name and stops the
+// renewal of leases, which the library does every second, for readers too.
+func prepareClient(c *client.Client, name string) remote {
 	conn := private(c, "namenode").Elem()
 	conn.Elem().FieldByName("ClientName").SetString(name)
 	close(private(conn.Interface(), "done").Elem().Interface().(chan struct{}))
 	return conn.Interface().(remote)
 }
 
-// view is a client on the same connection to NameNodes that dials DataNodes in
-// its own way. Views share nothing that a call changes.
-func view(c *client.Client, dial dialFunc) *client.Client {
+// withDialer returns a client on the same connection to NameNodes that dials DataNodes with dial.
+// Concurrent use of the copies changes no shared state.
+func withDialer(c *client.Client, dial dialFunc) *client.Client {
 	own := *c
 	private(&own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc = dial
 	return &own
 }
 
-// byID makes an open file ask for its blocks, which it does at its first read, by
-// the file's number: what has its name then may be another file.
-func byID(r *client.FileReader, id uint64) {
+// readByID makes an open file request its blocks by the file's number at its first read,
+// because the name may belong to another file by then.
+func readByID(r *client.FileReader, id uint64) {
 	private(r, "name").Elem().SetString(fmt.Sprintf("/.reserved/.inodes/%d", id))
 }
 
 // blockWriter writes one block.
 type blockWriter interface {
 	Write(p []byte) (int, error)
-	Close() error // waits until all replicas have it
+	Close() error // waits until all replicas have the block
 }
 
-// newBlockWriter makes one of the library's.
+// newBlockWriter makes a block writer of the library.
 func newBlockWriter(name string, block proto.Message, size int64, byName bool, dial dialFunc) blockWriter {
 	field, ok := reflect.TypeFor[client.FileWriter]().FieldByName("blockWriter")
 	if !ok {
@@ -76,8 +75,8 @@ func newBlockWriter(name string, block proto.Message, size int64, byName bool, d
 	return w.Interface().(blockWriter)
 }
 
-// failedReplica is which of a block's replicas an error of its writer is about;
-// -1: it does not say.
+// failedReplica returns the index of the replica that a block writer's error is about, -1
+// if unknown.
 func failedReplica(err error) int {
 	v := reflect.ValueOf(err)
 	if v.Kind() == reflect.Struct {
@@ -88,8 +87,8 @@ func failedReplica(err error) int {
 	return -1
 }
 
-// The library reads from a DataNode that has failed it once only when there is
-// no other, as long as the process lives.
+// The library remembers failed DataNodes for the life of the process, and reads from them
+// only if there is no other.
 //
 //go:linkname datanodeFailures github.com/colinmarc/hdfs/v2/internal/transfer.datanodeFailures
 var datanodeFailures map[string]time.Time
@@ -97,8 +96,8 @@ var datanodeFailures map[string]time.Time
 //go:linkname datanodeFailuresLock github.com/colinmarc/hdfs/v2/internal/transfer.datanodeFailuresLock
 var datanodeFailuresLock sync.Mutex
 
-// forgive forgets the failures of DataNodes before a moment.
-func forgive(before time.Time) {
+// forgetFailures removes the failures of DataNodes before a time.
+func forgetFailures(before time.Time) {
 	datanodeFailuresLock.Lock()
 	defer datanodeFailuresLock.Unlock()
 	for addr, at := range datanodeFailures {
@@ -108,8 +107,8 @@ func forgive(before time.Time) {
 	}
 }
 
-// message makes one of the library's messages: name without Proto, then fields
-// and values in turn. It panics when there is no such field.
+// message makes one of the library's messages: its name without Proto, then pairs of field
+// and value. It panics on an unknown field.
 func message(name string, fields ...any) proto.Message {
 	full := protoreflect.FullName("hadoop.hdfs." + name + "Proto")
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(full)
@@ -138,7 +137,7 @@ func message(name string, fields ...any) proto.Message {
 	return m.Interface()
 }
 
-// field is a field's value, be it set or not.
+// field returns a field's value, or its default if it is not set.
 func field(m proto.Message, name string) protoreflect.Value {
 	r := m.ProtoReflect()
 	return r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(name)))
@@ -150,10 +149,10 @@ func has(m proto.Message, name string) bool {
 	return r.Has(r.Descriptor().Fields().ByName(protoreflect.Name(name)))
 }
 
-// part is a field that is a message.
+// part returns a field that is a message.
 func part(m proto.Message, name string) proto.Message { return field(m, name).Message().Interface() }
 
-// parts is a field that is a list of messages.
+// parts returns a field that is a list of messages.
 func parts(m proto.Message, name string) []proto.Message {
 	list := field(m, name).List()
 	all := make([]proto.Message, list.Len())

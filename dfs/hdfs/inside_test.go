@@ -7,37 +7,37 @@ import (
 	client "github.com/colinmarc/hdfs/v2"
 )
 
-// What is reached for in the library is there and is what it is taken for.
+// TestInside checks the unexported parts of the library that this package uses.
 func TestInside(t *testing.T) {
 	own := &client.Client{}
 	conn := private(own, "namenode").Elem()
 	if _, ok := conn.Interface().(remote); !ok {
-		t.Errorf("%s is no connection to NameNodes", conn.Type())
+		t.Errorf("%s is not a connection to NameNodes", conn.Type())
 	}
 	for _, name := range []string{"ClientName", "done"} {
 		if _, ok := conn.Type().Elem().FieldByName(name); !ok {
 			t.Errorf("%s has no %s", conn.Type(), name)
 		}
 	}
-	if v := view(own, (&link{}).dial); v == own || private(v, "options").Interface().(*client.ClientOptions).DatanodeDialFunc == nil {
-		t.Error("a view has not its own way to dial")
+	if v := withDialer(own, (&link{}).dial); v == own || private(v, "options").Interface().(*client.ClientOptions).DatanodeDialFunc == nil {
+		t.Error("withDialer sets no DatanodeDialFunc of its own")
 	}
 	if private(own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc != nil {
-		t.Error("a view's way to dial is its client's too")
+		t.Error("withDialer changed its argument's DatanodeDialFunc")
 	}
 	r := &client.FileReader{}
-	byID(r, 7)
+	readByID(r, 7)
 	if got := private(r, "name").Elem().String(); got != "/.reserved/.inodes/7" {
-		t.Errorf("a reader reads %s", got)
+		t.Errorf("the reader's name is %s", got)
 	}
 	newBlockWriter("name", message("LocatedBlock"), 1, false, (&link{}).dial)
 	if got := failedReplica(ackError{3}); got != 3 {
-		t.Errorf("replica %d has failed", got)
+		t.Errorf("failed replica %d, want 3", got)
 	}
 }
 
-// A failure is forgotten in time, not before.
-func TestForgive(t *testing.T) {
+// TestForgetFailures checks that failures are forgotten after their time, not before.
+func TestForgetFailures(t *testing.T) {
 	now := time.Now()
 	record := func(addr string, at time.Time) {
 		datanodeFailuresLock.Lock()
@@ -46,19 +46,19 @@ func TestForgive(t *testing.T) {
 	}
 	record("old:1", now.Add(-time.Hour))
 	record("new:1", now)
-	forgive(now.Add(-time.Minute))
+	forgetFailures(now.Add(-time.Minute))
 	datanodeFailuresLock.Lock()
 	defer datanodeFailuresLock.Unlock()
 	if _, old := datanodeFailures["old:1"]; old {
-		t.Error("an old failure is remembered")
+		t.Error("an old failure was kept")
 	}
 	if _, fresh := datanodeFailures["new:1"]; !fresh {
-		t.Error("a fresh failure is forgotten")
+		t.Error("a new failure was removed")
 	}
 	delete(datanodeFailures, "new:1")
 }
 
-// ackError is built as the library's is.
+// ackError has the form of the library's error.
 type ackError struct{ pipelineIndex int }
 
 func (ackError) Error() string { return "" }

@@ -13,14 +13,14 @@ import (
 	"github.com/jcmturner/gokrb5/v8/keytab"
 )
 
-// ErrUnsupported reports what HDFS can do and this package cannot.
+// ErrUnsupported reports a feature of HDFS that this package does not have.
 var ErrUnsupported = errors.New("not supported")
 
-// secure fills in what a cluster with Kerberos needs. The library knows tickets:
-// from the credential cache that kinit has filled, or by a keytab.
+// secure sets the options for a cluster with Kerberos. The library supports tickets: from
+// the credential cache of kinit, or by a keytab.
 func secure(options *client.ClientOptions, conf Conf) error {
 	protection := strings.ToLower(conf.get("dfs.data.transfer.protection"))
-	for _, level := range []string{"authentication", "integrity", "privacy"} { // the last named wins
+	for _, level := range []string{"authentication", "integrity", "privacy"} { // the last match wins
 		if strings.Contains(protection, level) {
 			options.DataTransferProtection = level
 		}
@@ -39,7 +39,7 @@ func secure(options *client.ClientOptions, conf Conf) error {
 	var err error
 	if options.KerberosClient, err = ticket(); err != nil {
 		if os.Getenv("HADOOP_TOKEN_FILE_LOCATION") != "" {
-			return fmt.Errorf("delegation tokens (HADOOP_TOKEN_FILE_LOCATION): %w; and without them: %w", ErrUnsupported, err)
+			return fmt.Errorf("delegation tokens (HADOOP_TOKEN_FILE_LOCATION): %w; without them: %w", ErrUnsupported, err)
 		}
 		return err
 	}
@@ -70,7 +70,7 @@ func ticket() (*krb.Client, error) {
 	}
 	tickets, err := credentials.LoadCCache(cache)
 	if err != nil {
-		return nil, fmt.Errorf("kerberos: no tickets in %s (kinit makes them): %w", cache, err)
+		return nil, fmt.Errorf("kerberos: no tickets in %s (run kinit): %w", cache, err)
 	}
 	c, err := krb.NewFromCCache(tickets, cfg)
 	if err != nil {

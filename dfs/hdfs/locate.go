@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// Locate asks the NameNode for a listing with locations: a page holds some
-// hundred files, whoever many blocks they have.
+// Locate requests a listing with locations. A page has several hundred files, with any
+// number of blocks.
 func (f *FS) Locate(name string) ([]dfs.Located, error) {
 	c, path, name, err := f.at("locate", name)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *cluster) blocks(s *client.FileStatus) []dfs.Block {
 	for i, b := range list {
 		blocks[i] = dfs.Block{Offset: int64(b.GetOffset()), Length: int64(b.GetB().GetNumBytes())}
 		if b.GetCorrupt() {
-			continue // every replica is
+			continue // all replicas are
 		}
 		for _, at := range b.GetLocs() {
 			id := at.GetId()

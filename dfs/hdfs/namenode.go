@@ -16,27 +16,27 @@ type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error
 
 const (
 	dialTimeout = 5 * time.Second
-	maxAnswer   = 128 << 20 // of a NameNode: Hadoop's own ipc.maximum.response.length
-	headAnswer  = 4 << 10   // of each answer, looked at after a misunderstanding
+	maxAnswer   = 128 << 20 // of a response: Hadoop's own ipc.maximum.response.length
+	headAnswer  = 4 << 10   // bytes kept of each response, for its error
 )
 
-// errNotNameNode reports a server that does not speak the NameNode's protocol.
+// errNotNameNode reports a server with another protocol.
 var errNotNameNode = errors.New("this is no NameNode's RPC port")
 
-// nameConn is a connection to a NameNode that does not wait for ever and takes
-// no answer of absurd length. After a failed read it is closed: an answer that
-// comes late would be taken for the next call's.
+// nameConn is a connection to a NameNode with deadlines and a limit on the length of
+// responses. A failed read closes it: otherwise a late response would be taken for that of
+// the next call.
 type nameConn struct {
 	net.Conn
 	addr    string
 	timeout time.Duration
 
-	mu   sync.Mutex
-	left int64 // of the answer being read
-	size [4]byte
-	have int    // of size
-	head []byte // the beginning of the last answer
-	seen error  // why it broke
+	mu      sync.Mutex
+	left    int64 // unread bytes of the current response
+	size    [4]byte
+	have    int    // bytes read of size
+	head    []byte // beginning of the last response
+	lastErr error  // the first error
 }
 
 func (c *nameConn) Write(p []byte) (int, error) {
@@ -53,13 +53,13 @@ func (c *nameConn) Read(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(p)
 	if err == nil {
-		err = c.follow(p[:n])
+		err = c.trackFrames(p[:n])
 	}
 	return n, c.broken(err)
 }
 
-// follow keeps to the frames of what is read: a length, then that many bytes.
-func (c *nameConn) follow(p []byte) error {
+// trackFrames tracks the frames in the bytes read: a length, then that many bytes.
+func (c *nameConn) trackFrames(p []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(p) > 0 {
@@ -89,25 +89,25 @@ func (c *nameConn) broken(err error) error {
 	c.Conn.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen == nil {
-		c.seen = fmt.Errorf("NameNode %s: %w", c.addr, err)
+	if c.lastErr == nil {
+		c.lastErr = fmt.Errorf("NameNode %s: %w", c.addr, err)
 	}
-	return c.seen
+	return c.lastErr
 }
 
-// why is why it is of no use, or nil.
-func (c *nameConn) why() error {
+// lastError returns the error that made the connection unusable, or nil.
+func (c *nameConn) lastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen != nil {
-		return c.seen
+	if c.lastErr != nil {
+		return c.lastErr
 	}
-	return c.complaint()
+	return c.rejection()
 }
 
-// complaint is what the last answer says when it is none to a call: that the
-// NameNode wants another way of authentication.
-func (c *nameConn) complaint() error {
+// rejection returns the error in the last response if it belongs to no call. The NameNode
+// sends one if it requires another authentication.
+func (c *nameConn) rejection() error {
 	size, n := protowire.ConsumeVarint(c.head)
 	if n < 0 || size > uint64(len(c.head)-n) {
 		return nil
@@ -135,14 +135,14 @@ func (c *nameConn) complaint() error {
 	if exception == "" {
 		return nil
 	}
-	_, err := judgeAnswer(complained{exception, text})
+	_, err := classifyResponse(rejected{exception, text})
 	return fmt.Errorf("NameNode %s: %w", c.addr, err)
 }
 
-// complained is an answer to no call.
-type complained struct{ exception, message string }
+// rejected is a response that belongs to no call.
+type rejected struct{ exception, message string }
 
-func (c complained) Method() string    { return "" }
-func (c complained) Desc() string      { return "" }
-func (c complained) Exception() string { return c.exception }
-func (c complained) Message() string   { return c.message }
+func (c rejected) Method() string    { return "" }
+func (c rejected) Desc() string      { return "" }
+func (c rejected) Exception() string { return c.exception }
+func (c rejected) Message() string   { return c.message }

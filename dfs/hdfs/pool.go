@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	maxClients = 4               // of a cluster, each with a connection
-	idleTime   = 5 * time.Second // after which an unused one is closed
+	maxClients = 4               // per cluster, each with a connection
+	idleTime   = 5 * time.Second // an unused client closes after this time
 	leaseTime  = 15 * time.Second
 )
 
-// cluster is one HDFS: what URLs of one authority name.
+// cluster is the HDFS of one authority.
 type cluster struct {
 	fs        *FS
 	conf      Conf
@@ -27,35 +27,35 @@ type cluster struct {
 
 	connectFrom func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	name      string // under which files are written
+	name      string // client name for writing files
 	byName    bool   // DataNodes are dialled by host name
-	protected bool   // what DataNodes say is wrapped
+	protected bool   // connections to DataNodes are wrapped
 
 	mu       sync.Mutex
 	options  client.ClientOptions
-	clients  []*conn         // that may be used
-	making   int             // that are being made
-	made     sync.Cond       // told when that has ended
-	answered bool            // a NameNode has, once
-	active   string          // that one
-	reaper   *time.Timer     // set while clients has any
+	clients  []*conn         // usable ones
+	making   int             // number being created
+	made     sync.Cond       // signalled when a creation ends
+	answered bool            // a NameNode has responded
+	active   string          // address of that NameNode
+	reaper   *time.Timer     // set while clients is not empty
 	writers  int             // open ones
 	renewal  *time.Timer     // set while there are writers
-	creating map[string]bool // paths that this process writes now
+	creating map[string]bool // paths that this process is writing
 	bad      map[string]badNode
 }
 
-// conn is a client of the library's: one connection, one call at a time.
+// conn is a client of the library, with one connection, for one call at a time.
 type conn struct {
-	client *client.Client
-	remote remote
-	users  int // that hold it, under the cluster's lock
-	gone   bool
-	idle   time.Time // since when
+	client  *client.Client
+	remote  remote
+	users   int       // guarded by the cluster's lock
+	retired bool      // closed after its last use
+	idle    time.Time // since when
 
-	mu   sync.Mutex
-	last *nameConn
-	seen error // of dialling
+	mu      sync.Mutex
+	last    *nameConn
+	lastErr error // last error of dialling
 }
 
 // dial dials NameNodes and DataNodes.
@@ -75,15 +75,15 @@ func (c *cluster) dialer(own *conn) dialFunc {
 			if errors.As(err, &unknown) && unknown.IsNotFound {
 				err = fmt.Errorf("%s: %w (HADOOP_CONF_DIR)", addr, errNameservice)
 			}
-			own.seen = fmt.Errorf("NameNode: %w", err)
-			return nil, own.seen
+			own.lastErr = fmt.Errorf("NameNode: %w", err)
+			return nil, own.lastErr
 		}
-		own.last, own.seen = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
+		own.last, own.lastErr = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
 		return own.last, nil
 	}
 }
 
-// acquire gives the least used client, or a new one.
+// acquire returns the least used client, or a new one.
 func (c *cluster) acquire() (*conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,65 +106,65 @@ func (c *cluster) acquire() (*conn, error) {
 	}
 	c.making++
 	options := c.options
-	if i := slices.Index(options.Addresses, c.active); i > 0 { // the one that was active first
+	if i := slices.Index(options.Addresses, c.active); i > 0 { // try the last active one first
 		options.Addresses = slices.Concat(options.Addresses[i:], options.Addresses[:i])
 	}
 	c.mu.Unlock()
-	fresh, err := c.connect(options)
+	one, err := c.connect(options)
 	c.mu.Lock()
 	c.making--
 	c.made.Broadcast()
 	if err != nil {
 		return nil, err
 	}
-	c.answered, c.active = true, fresh.last.addr
-	c.clients = append(c.clients, fresh)
+	c.answered, c.active = true, one.last.addr
+	c.clients = append(c.clients, one)
 	if c.reaper == nil {
 		c.reaper = time.AfterFunc(idleTime/4, c.reap)
 	}
-	return fresh, nil
+	return one, nil
 }
 
-// connect makes a client, which has one user.
+// connect makes a client with one user.
 func (c *cluster) connect(options client.ClientOptions) (*conn, error) {
-	fresh := &conn{users: 1}
-	options.NamenodeDialFunc = c.dialer(fresh)
+	one := &conn{users: 1}
+	options.NamenodeDialFunc = c.dialer(one)
 	made, err := client.NewClient(options)
 	if err != nil {
-		_, err = judge(err, fresh.why())
+		_, err = classify(err, one.lastError())
 		return nil, err
 	}
-	fresh.client, fresh.remote = made, adopt(made, c.name)
-	// Asked for now, since views could not share an answer that comes later.
+	one.client, one.remote = made, prepareClient(made, c.name)
+	// Request these defaults now: copies by withDialer share the response only if it is already there.
 	if _, err = made.ServerDefaults(); err == nil {
-		return fresh, nil
+		return one, nil
 	}
-	why := fresh.why()
-	fresh.close()
+	why := one.lastError()
+	one.close()
 	if answer, ok := remoteError(err); ok {
-		_, err = judgeAnswer(answer)
+		_, err = classifyResponse(answer)
 	} else if why != nil {
 		err = why
 	}
 	return nil, err
 }
 
-// release ends a use. A client that is broken is used no more.
+// release ends a use. A broken client is not used again.
 func (c *cluster) release(one *conn, isBroken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one.users--
 	one.idle = time.Now()
 	if isBroken {
-		one.gone = true
+		one.retired = true
 		c.clients = slices.DeleteFunc(c.clients, func(o *conn) bool { return o == one })
 	}
-	if one.gone && one.users == 0 {
+	if one.retired && one.users == 0 {
 		one.close()
 	}
 }
 
-// reap closes clients that nobody has used for a while.
+// reap closes clients that were unused for idleTime.
 func (c *cluster) reap() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,14 +181,14 @@ func (c *cluster) reap() {
 	}
 }
 
-// why is the last error of the connection, or of dialling.
-func (c *conn) why() error {
+// lastError returns the last error of the connection, or of dialling.
+func (c *conn) lastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen != nil || c.last == nil {
-		return c.seen
+	if c.lastErr != nil || c.last == nil {
+		return c.lastErr
 	}
-	return c.last.why()
+	return c.last.lastError()
 }
 
 func (c *conn) close() {
@@ -199,44 +199,44 @@ func (c *conn) close() {
 	}
 }
 
-// attempts is what try tells its caller.
-type attempts struct {
-	doubt bool // an earlier one may have been done although it failed
+// earlierTries describes the tries before a call.
+type earlierTries struct {
+	unclear bool // an earlier try may have had its effect although it failed
 }
 
-// try calls until there is an answer or patience ends. A NameNode that has never
-// answered is waited for less long: it may be an address where none is.
-func (c *cluster) try(op func(one *conn, before attempts) error) error {
-	var before attempts
+// try retries a call until there is an answer or the time is over. The time is shorter
+// before the first response of a NameNode: the address may be wrong.
+func (c *cluster) try(op func(one *conn, before earlierTries) error) error {
+	var before earlierTries
 	began := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		what, err := c.once(op, before)
-		if what == final || what == never {
+		what, err := c.tryOnce(op, before)
+		if what == final || what == unreachable {
 			return err
 		}
-		if what == broken {
-			before.doubt = true
+		if what == noResponse {
+			before.unclear = true
 		}
-		if time.Since(began)+pause > c.patience() {
+		if time.Since(began)+pause > c.retryTime() {
 			return err
 		}
-		// Many that wait for one NameNode do not come back at once.
+		// The random pause spreads the retries of many clients of one NameNode.
 		if e := c.fs.wait(pause/2 + rand.N(pause)); e != nil {
 			return errors.Join(err, e)
 		}
 	}
 }
 
-func (c *cluster) once(op func(*conn, attempts) error, before attempts) (verdict, error) {
+func (c *cluster) tryOnce(op func(*conn, earlierTries) error, before earlierTries) (callResult, error) {
 	one, err := c.acquire()
 	if err != nil {
-		var answer *refused
+		var answer *nameNodeError
 		if errors.As(err, &answer) && (answer.is == nil || answer.is == errSafeMode) {
-			return later, err
+			return retryLater, err
 		}
-		what, err := judge(err, err)
-		if what == broken {
-			what = later // nothing was asked yet
+		what, err := classify(err, err)
+		if what == noResponse {
+			what = retryLater // no request was sent yet
 		}
 		return what, err
 	}
@@ -245,27 +245,27 @@ func (c *cluster) once(op func(*conn, attempts) error, before attempts) (verdict
 		c.release(one, false)
 		return final, nil
 	}
-	if _, ok := errors.AsType[*settled](err); ok {
+	if _, ok := errors.AsType[*permanentError](err); ok {
 		c.release(one, false)
 		return final, err
 	}
-	what, err := judge(err, one.why())
+	what, err := classify(err, one.lastError())
 	c.release(one, what != final)
 	return what, err
 }
 
-// settled is an error that is no answer of a NameNode's and needs no other try.
-type settled struct{ error }
+// permanentError is an error of this package, not of a NameNode, that needs no retry.
+type permanentError struct{ error }
 
-func (s *settled) Unwrap() error { return s.error }
+func (s *permanentError) Unwrap() error { return s.error }
 
-func (c *cluster) patience() time.Duration {
+func (c *cluster) retryTime() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answered {
-		return c.fs.options.Patience
+		return c.fs.options.RetryFor
 	}
-	return c.fs.options.FirstPatience
+	return c.fs.options.FirstRetryFor
 }
 
 // wait pauses, unless the FS is closed.
@@ -280,7 +280,7 @@ func (f *FS) wait(d time.Duration) error {
 	}
 }
 
-// writing counts writers; while there are any, their lease is renewed.
+// writing counts writers. While there are any, their lease is renewed.
 func (c *cluster) writing(change int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,8 +298,8 @@ func (c *cluster) renew() {
 	if idle {
 		return
 	}
-	// A failure is met by the writers too; the lease holds for a minute and more.
-	_ = c.try(func(one *conn, _ attempts) error {
+	// Writers notice a failure themselves; the lease lasts for over a minute.
+	_ = c.try(func(one *conn, _ earlierTries) error {
 		return one.remote.Execute("renewLease", message("RenewLeaseRequest", "clientName", c.name), message("RenewLeaseResponse"))
 	})
 	c.writing(0)

@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// protectedWriter writes where DataNodes want proof of who one is, which only the
-// library's own writer gives. It does not survive the loss of a DataNode.
+// protectedWriter writes to DataNodes that require authentication, which only the library's
+// own writer supports. It fails with its DataNode.
 type protectedWriter struct {
 	own    *writer
 	conn   *conn
@@ -21,7 +21,7 @@ type protectedWriter struct {
 
 func (w *writer) byLibrary() (dfs.Writer, error) {
 	p := &protectedWriter{own: w}
-	err := w.cluster.try(func(one *conn, _ attempts) (err error) {
+	err := w.cluster.try(func(one *conn, _ earlierTries) (err error) {
 		if p.out, err = w.createByLibrary(one); err == nil {
 			w.cluster.mu.Lock()
 			one.users++
@@ -38,14 +38,14 @@ func (w *writer) byLibrary() (dfs.Writer, error) {
 }
 
 func (w *writer) createByLibrary(one *conn) (*client.FileWriter, error) {
-	if w.mode == openModes.file { // the library's own
-		return view(one.client, w.link.dial).Create(w.path)
+	if w.mode == openModes.file { // the library's default mode
+		return withDialer(one.client, w.link.dial).Create(w.path)
 	}
 	defaults, err := one.client.ServerDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return view(one.client, w.link.dial).CreateFile(w.path, defaults.Replication, defaults.BlockSize, fs.FileMode(w.mode))
+	return withDialer(one.client, w.link.dial).CreateFile(w.path, defaults.Replication, defaults.BlockSize, fs.FileMode(w.mode))
 }
 
 func (p *protectedWriter) Write(b []byte) (int, error) {
@@ -69,7 +69,7 @@ func (p *protectedWriter) Close() error {
 	defer p.end()
 	err := p.out.Close()
 	began := time.Now()
-	for client.IsErrReplicating(err) && time.Since(began) < p.own.cluster.fs.options.Patience {
+	for client.IsErrReplicating(err) && time.Since(began) < p.own.cluster.fs.options.RetryFor {
 		if e := p.own.cluster.fs.wait(100 * time.Millisecond); e != nil {
 			return failure("close", p.own.name, errors.Join(err, e))
 		}
@@ -84,6 +84,6 @@ func (p *protectedWriter) Abort() error {
 	}
 	defer p.end()
 	p.own.link.close()
-	_ = p.out.Close() // without its connection; this ends what it runs
+	_ = p.out.Close() // the connection is closed; this ends its goroutines
 	return failure("abort", p.own.name, p.own.discard())
 }

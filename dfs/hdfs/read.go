@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	skipAtMost  = 64 << 10 // bytes that are read rather than connected anew
-	lessThanSum = 511      // bytes: less than HDFS's smallest chunk
+	maxSkip    = 64 << 10 // skip up to this many bytes by reading instead of reconnecting
+	belowChunk = 511      // bytes: less than HDFS's smallest checksum chunk
 )
 
-// file reads. It keeps one stream open and reads on in it as long as offsets
-// follow one another; another offset connects anew.
+// file reads a file. It keeps one stream open and continues in it while offsets are
+// consecutive. For another offset it reconnects.
 type file struct {
 	cluster *cluster
 	path    string
 	info    dfs.Info
-	id      uint64 // of the file, whatever its name
+	id      uint64 // of the file, independent of its name
 
 	mu     sync.Mutex
 	conn   *conn
 	link   *link
-	reader *client.FileReader // nil: to be opened again
-	at     int64              // where reader is
-	next   int64              // where Read goes on
+	reader *client.FileReader // nil: must be opened again
+	at     int64              // offset of reader
+	next   int64              // offset of the next Read
 	reads  []dfs.Read
 	closed bool
 }
@@ -47,18 +47,18 @@ func (f *FS) Open(name string) (dfs.File, error) {
 		return nil, err
 	}
 	r := &file{cluster: c, path: path, info: dfs.Info{Name: name}, link: &link{cluster: c}}
-	forgive(time.Now().Add(-f.options.Forgive))
+	forgetFailures(time.Now().Add(-f.options.RetryNodeAfter))
 	if err := r.open(); err != nil {
 		return nil, failure("open", name, err)
 	}
 	return r, nil
 }
 
-// open opens the file for the first time, or again after a failure: then it must
-// be the one it was.
+// open opens the file. After a failure it opens it again and checks that it is the same
+// file.
 func (r *file) open() error {
-	return r.cluster.try(func(one *conn, _ attempts) error {
-		reader, err := view(one.client, r.link.dial).Open(r.path)
+	return r.cluster.try(func(one *conn, _ earlierTries) error {
+		reader, err := withDialer(one.client, r.link.dial).Open(r.path)
 		if err != nil {
 			return err
 		}
@@ -70,33 +70,33 @@ func (r *file) open() error {
 		case status.GetFileEncryptionInfo() != nil:
 			err = fmt.Errorf("encrypted files: %w", ErrUnsupported)
 		case status.GetEcPolicy() != nil:
-			// HDFS names only policies that are not its own.
+			// HDFS sends names only of custom policies.
 			policy := cmp.Or(status.GetEcPolicy().GetName(), fmt.Sprint(status.GetEcPolicy().GetId()))
 			err = fmt.Errorf("erasure-coded files (policy %s): %w", policy, ErrUnsupported)
 		case r.id != 0 && (status.GetFileId() != r.id || info.Size != r.info.Size || !info.Modified.Equal(r.info.Modified)):
 			err = dfs.ErrChanged
 		}
 		if err != nil {
-			return &settled{err}
+			return &permanentError{err}
 		}
 		r.info, r.id, r.reader, r.at = info, status.GetFileId(), reader, 0
-		byID(reader, r.id)
-		r.hold(one)
+		readByID(reader, r.id)
+		r.keepOpen(one)
 		return nil
 	})
 }
 
-// hold keeps a client from being closed as idle, for where blocks are is asked
-// by the first read only.
-func (r *file) hold(one *conn) {
+// keepOpen keeps a client from being closed as idle, because the library requests block
+// locations only at the first read.
+func (r *file) keepOpen(one *conn) {
 	r.cluster.mu.Lock()
 	one.users++
 	r.cluster.mu.Unlock()
 	r.conn = one
 }
 
-// drop lets go of what is open.
-func (r *file) drop(isBroken bool) {
+// closeReader closes the reader and its connections.
+func (r *file) closeReader(isBroken bool) {
 	if r.reader != nil {
 		r.reader.Close()
 	}
@@ -112,7 +112,7 @@ func (r *file) Info() dfs.Info { return r.info }
 func (r *file) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, err := r.some(p, r.next)
+	n, err := r.readSome(p, r.next)
 	r.next += int64(n)
 	if err != nil && err != io.EOF {
 		err = failure("read", r.info.Name, err)
@@ -127,7 +127,7 @@ func (r *file) ReadAt(p []byte, off int64) (n int, err error) {
 		return 0, failure("read", r.info.Name, fs.ErrInvalid)
 	}
 	for n < len(p) {
-		m, err := r.some(p[n:], off+int64(n))
+		m, err := r.readSome(p[n:], off+int64(n))
 		n += m
 		if err == io.EOF {
 			return n, err
@@ -139,8 +139,8 @@ func (r *file) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// some reads at least one byte at an offset, from whichever DataNode has it.
-func (r *file) some(p []byte, off int64) (int, error) {
+// readSome reads at least one byte at an offset, from any DataNode that has it.
+func (r *file) readSome(p []byte, off int64) (int, error) {
 	if r.closed {
 		return 0, fs.ErrClosed
 	}
@@ -152,26 +152,26 @@ func (r *file) some(p []byte, off int64) (int, error) {
 	}
 	began := time.Now()
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
-		n, err := r.once(p, off)
+		n, err := r.tryRead(p, off)
 		if n > 0 {
 			return n, nil
 		}
 		if errors.Is(err, dfs.ErrChanged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrUnsupported) {
 			return 0, err
 		}
-		if time.Since(began)+pause > r.cluster.fs.options.ReadPatience {
-			return 0, r.lost(off, err)
+		if time.Since(began)+pause > r.cluster.fs.options.ReadRetryFor {
+			return 0, r.blockError(off, err)
 		}
 		if e := r.cluster.fs.wait(pause); e != nil {
 			return 0, errors.Join(err, e)
 		}
-		forgive(time.Now()) // all have failed
+		forgetFailures(time.Now()) // all DataNodes have failed
 	}
 }
 
-// once reads once; after a failure the file is opened again, for its blocks may
+// tryRead reads once. After a failure it opens the file again, because its blocks may
 // have moved.
-func (r *file) once(p []byte, off int64) (int, error) {
+func (r *file) tryRead(p []byte, off int64) (int, error) {
 	if r.reader == nil {
 		if err := r.open(); err != nil {
 			return 0, err
@@ -181,7 +181,7 @@ func (r *file) once(p []byte, off int64) (int, error) {
 		return 0, r.failed(err)
 	}
 	if r.info.BlockSize > 0 && off%r.info.BlockSize == 0 {
-		forgive(time.Now().Add(-r.cluster.fs.options.Forgive))
+		forgetFailures(time.Now().Add(-r.cluster.fs.options.RetryNodeAfter))
 	}
 	n, err := r.read(p)
 	if n > 0 {
@@ -196,15 +196,15 @@ func (r *file) once(p []byte, off int64) (int, error) {
 func (r *file) failed(err error) error {
 	tried := r.link.failures()
 	_, answered := remoteError(err)
-	why := r.conn.why()
+	why := r.conn.lastError()
 	if answered {
-		_, err = judge(err, nil)
+		_, err = classify(err, nil)
 	} else if why != nil {
 		err = errors.Join(err, why)
 	}
-	r.drop(why != nil)
+	r.closeReader(why != nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		if e := r.open(); e != nil { // which knows whether another has its name
+		if e := r.open(); e != nil { // finds out whether another file has its name
 			return e
 		}
 	}
@@ -214,10 +214,10 @@ func (r *file) failed(err error) error {
 	return errors.Join(tried, err)
 }
 
-// read reads at r.at and measures.
+// read reads at r.at and counts the bytes and time per DataNode.
 func (r *file) read(p []byte) (int, error) {
 	if _, wrapped := r.link.current(); wrapped || r.cluster.protected {
-		p = p[:min(len(p), lessThanSum)]
+		p = p[:min(len(p), belowChunk)]
 	}
 	began := time.Now()
 	n, err := r.reader.Read(p)
@@ -233,10 +233,10 @@ func (r *file) read(p []byte) (int, error) {
 	return n, err
 }
 
-// seek goes to an offset. The library would connect anew even to stay where it
-// is, and after its own short skips go on at a wrong offset if a DataNode fails.
+// seek moves to an offset. The library reconnects even for the current offset. After its
+// own short skips, it continues at a wrong offset if a DataNode fails.
 func (r *file) seek(off int64) error {
-	if gap := off - r.at; gap > 0 && gap <= skipAtMost && r.at > 0 {
+	if gap := off - r.at; gap > 0 && gap <= maxSkip && r.at > 0 {
 		skipped := make([]byte, gap)
 		for r.at < off {
 			n, err := r.read(skipped[:off-r.at])
@@ -248,7 +248,7 @@ func (r *file) seek(off int64) error {
 	if off == r.at {
 		return nil
 	}
-	// Backwards first: that ends the stream, and nothing is skipped in it.
+	// Go backwards first: that ends the stream, so that nothing is skipped in it.
 	if _, err := r.reader.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -259,8 +259,8 @@ func (r *file) seek(off int64) error {
 	return nil
 }
 
-// lost names the block that cannot be read.
-func (r *file) lost(off int64, cause error) error {
+// blockError adds the block that cannot be read to an error.
+func (r *file) blockError(off int64, cause error) error {
 	resp := message("GetBlockLocationsResponse")
 	req := message("GetBlockLocationsRequest", "src", r.path, "offset", uint64(off), "length", uint64(1))
 	if err := r.cluster.call("getBlockLocations", req, resp); err != nil || !has(resp, "locations") {
@@ -286,6 +286,6 @@ func (r *file) Close() error {
 		return failure("close", r.info.Name, fs.ErrClosed)
 	}
 	r.closed = true
-	r.drop(false)
+	r.closeReader(false)
 	return nil
 }

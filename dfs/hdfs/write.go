@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	keepAtMost  = 32 << 20         // of a block, to write it again elsewhere
-	keptPiece   = 256 << 10        // in pieces, for one that grows would be copied over and over
-	againAtMost = 4 * time.Second  // before the last try to write a block again
-	badFor      = 10 * time.Minute // a DataNode that has failed a writer gets no blocks of ours
-	replicateIt = 0x80             // not erasure-coded, whatever the directory's policy
+	maxKept         = 32 << 20         // bytes kept of a block, for writing it to other DataNodes
+	keptPiece       = 256 << 10        // size of the pieces that are kept; a growing buffer would be copied repeatedly
+	maxRewritePause = 4 * time.Second  // longest pause before writing a block again
+	badNodeTime     = 10 * time.Minute // a DataNode that failed a writer gets no blocks for this time
+	flagReplicate   = 0x80             // flag: replicated, not erasure-coded, independent of the directory's policy
 )
 
-// badNode is a DataNode that has failed a writer.
+// badNode is a DataNode that failed a writer.
 type badNode struct {
 	node proto.Message
 	at   time.Time
 }
 
-// writer writes a file block by block. A block whose DataNodes fail is given up
-// and written again to others, as long as what was written of it is kept.
+// writer writes a file block by block. If a block's DataNodes fail, it abandons the block
+// and writes the kept bytes to others.
 type writer struct {
 	cluster   *cluster
 	name      string // URL
@@ -40,13 +40,13 @@ type writer struct {
 	blockSize int64
 	link      *link
 
-	block    proto.Message // LocatedBlock; nil: none has been begun
-	previous proto.Message // ExtendedBlock before it
+	block    proto.Message // LocatedBlock; nil: none yet
+	previous proto.Message // the previous block, an ExtendedBlock
 	out      blockWriter   // nil between blocks
-	written  int64         // of the block
-	kept     int64         // of the block, in pieces; less than written when that is too much
+	written  int64         // bytes of the block
+	kept     int64         // bytes of the block in pieces; less than written if the block exceeds maxKept
 	pieces   [][]byte
-	err      error // the first, which is final
+	err      error // the first, final
 	closed   bool
 }
 
@@ -76,23 +76,24 @@ func (f *FS) create(name string, m modes) (dfs.Writer, error) {
 	return w, nil
 }
 
-// create makes the file. One that is there after a try without an answer, and is
-// open under our name, is our own: no other writer here has this path.
-func (w *writer) create(one *conn, before attempts) error {
-	defaults, err := one.client.ServerDefaults() // known since the client was made
+// create makes the file. If an earlier try got no response and the file is open under this
+// client's name, the file is this writer's: no other writer here has this path. It is
+// replaced.
+func (w *writer) create(one *conn, before earlierTries) error {
+	defaults, err := one.client.ServerDefaults() // the response is already there, see connect
 	if err != nil {
 		return err
 	}
 	if defaults.EncryptDataTransfer {
-		return &settled{fmt.Errorf("writing with encryption that only the NameNode knows of, not dfs.encrypt.data.transfer here: %w", ErrUnsupported)}
+		return &permanentError{fmt.Errorf("the NameNode requires encryption, but dfs.encrypt.data.transfer is not set here: %w", ErrUnsupported)}
 	}
 	w.blockSize = orDefault(w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
 	replication := orDefault(w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
 	req := message("CreateRequest", "src", w.path, "masked", permission(w.mode), "clientName", w.cluster.name,
-		"createFlag", uint32(1|replicateIt), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
+		"createFlag", uint32(1|flagReplicate), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
 	resp := message("CreateResponse")
 	err = one.remote.Execute("create", req, resp)
-	if answer, ok := remoteError(err); ok && before.doubt && strings.Contains(answer.Message(), w.cluster.name) {
+	if answer, ok := remoteError(err); ok && before.unclear && strings.Contains(answer.Message(), w.cluster.name) {
 		drop := message("DeleteRequest", "src", w.path, "recursive", false)
 		if err = one.remote.Execute("delete", drop, message("DeleteResponse")); err == nil {
 			err = one.remote.Execute("create", req, resp)
@@ -102,13 +103,13 @@ func (w *writer) create(one *conn, before attempts) error {
 		return err
 	}
 	if part(resp, "fs").(*client.FileStatus).GetFileEncryptionInfo() != nil {
-		return &settled{fmt.Errorf("encrypted files: %w", ErrUnsupported)}
+		return &permanentError{fmt.Errorf("encrypted files: %w", ErrUnsupported)}
 	}
 	w.id = part(resp, "fs").(*client.FileStatus).GetFileId()
 	return nil
 }
 
-// forget ends what is kept of a writer.
+// forget removes a writer from the cluster's state.
 func (w *writer) forget() {
 	w.link.close()
 	w.cluster.mu.Lock()
@@ -136,7 +137,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	return n, failure("write", w.name, w.err)
 }
 
-// add writes into the block, whose end it does not pass.
+// add writes bytes of the current block.
 func (w *writer) add(p []byte) error {
 	if w.out == nil {
 		if err := w.begin(); err != nil {
@@ -146,14 +147,14 @@ func (w *writer) add(p []byte) error {
 	w.written += int64(len(p))
 	w.keep(p)
 	if _, err := w.out.Write(p); err != nil {
-		return w.again(err, false)
+		return w.rewriteBlock(err, false)
 	}
 	return nil
 }
 
-// keep copies what is written of the block, unless that is too much.
+// keep copies bytes of the block, up to maxKept.
 func (w *writer) keep(p []byte) {
-	if w.written > keepAtMost {
+	if w.written > maxKept {
 		return
 	}
 	for len(p) > 0 {
@@ -166,8 +167,8 @@ func (w *writer) keep(p []byte) {
 	}
 }
 
-// repeat writes what is kept.
-func (w *writer) repeat() error {
+// writeKept writes the kept bytes.
+func (w *writer) writeKept() error {
 	for left, i := w.kept, 0; left > 0; i++ {
 		piece := w.pieces[i][:min(left, keptPiece)]
 		if _, err := w.out.Write(piece); err != nil {
@@ -184,7 +185,7 @@ func (w *writer) finish() error {
 		return nil
 	}
 	if err := w.out.Close(); err != nil {
-		if err := w.again(err, true); err != nil {
+		if err := w.rewriteBlock(err, true); err != nil {
 			return err
 		}
 	}
@@ -195,7 +196,7 @@ func (w *writer) finish() error {
 	return nil
 }
 
-// begin asks for a block, on DataNodes that have not failed us if there are such.
+// begin requests a block, preferably on DataNodes that have not failed.
 func (w *writer) begin() error {
 	ask := func(exclude []proto.Message) (proto.Message, error) {
 		resp := message("AddBlockResponse")
@@ -223,19 +224,19 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// again gives the block up and writes what is kept of it to other DataNodes, to
-// the block's end if that was to be reached.
-func (w *writer) again(cause error, whole bool) error {
-	for pause := 50 * time.Millisecond; pause < againAtMost; pause *= 2 {
+// rewriteBlock abandons the block and writes its kept bytes to other DataNodes. If whole is set,
+// it also completes the block.
+func (w *writer) rewriteBlock(cause error, whole bool) error {
+	for pause := 50 * time.Millisecond; pause < maxRewritePause; pause *= 2 {
 		if err := w.cluster.fs.wait(pause); err != nil {
 			return errors.Join(cause, err)
 		}
-		w.blame(cause)
+		w.markBad(cause)
 		w.link.close()
-		_ = w.out.Close() // it failed; this ends what it runs
+		_ = w.out.Close() // it has failed; this ends its goroutines
 		w.out = nil
 		if w.kept < w.written {
-			return fmt.Errorf("a block of which %d bytes were written cannot be written again: %w", w.written, cause)
+			return fmt.Errorf("cannot write a block again after %d bytes, at most %d are kept: %w", w.written, maxKept, cause)
 		}
 		if err := w.abandon(); err != nil {
 			return errors.Join(cause, err)
@@ -243,7 +244,7 @@ func (w *writer) again(cause error, whole bool) error {
 		if err := w.begin(); err != nil {
 			return errors.Join(cause, err)
 		}
-		err := w.repeat()
+		err := w.writeKept()
 		if err == nil && whole {
 			err = w.out.Close()
 		}
@@ -260,16 +261,16 @@ func (w *writer) abandon() error {
 		"holder", w.cluster.name, "fileId", w.id), message("AbandonBlockResponse"))
 }
 
-// blame remembers the DataNode that a failure is about; when nobody can tell,
-// the first, to which the connection is.
-func (w *writer) blame(cause error) {
+// markBad marks the DataNode of a failure as bad. If it is unknown, that is the first one, to
+// which the connection is.
+func (w *writer) markBad(cause error) {
 	nodes := parts(w.block, "locs")
 	if len(nodes) == 0 {
 		return
 	}
 	which := max(failedReplica(cause), 0)
-	if suspect := w.link.suspect(); suspect != "" {
-		which = max(slices.IndexFunc(nodes, func(n proto.Message) bool { return w.cluster.addr(n) == suspect }), 0)
+	if failed := w.link.failedNode(); failed != "" {
+		which = max(slices.IndexFunc(nodes, func(n proto.Message) bool { return w.cluster.addr(n) == failed }), 0)
 	}
 	node := nodes[min(which, len(nodes)-1)]
 	w.cluster.mu.Lock()
@@ -277,7 +278,7 @@ func (w *writer) blame(cause error) {
 	w.cluster.bad[w.cluster.addr(node)] = badNode{node, time.Now()}
 }
 
-// addr is a DataNode's, as other DataNodes name it.
+// addr returns a DataNode's address as other DataNodes name it.
 func (c *cluster) addr(node proto.Message) string {
 	id := part(node, "id")
 	return fmt.Sprintf("%s:%d", field(id, "ipAddr").String(), field(id, "xferPort").Uint())
@@ -287,7 +288,7 @@ func (c *cluster) excluded() (nodes []proto.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for addr, bad := range c.bad {
-		if time.Since(bad.at) > badFor {
+		if time.Since(bad.at) > badNodeTime {
 			delete(c.bad, addr)
 			continue
 		}
@@ -296,8 +297,8 @@ func (c *cluster) excluded() (nodes []proto.Message) {
 	return nodes
 }
 
-// Close returns when the file is complete: every block has the replicas without
-// which HDFS would still call it open.
+// Close returns when the file is complete, that is, every block has the replicas that HDFS
+// requires.
 func (w *writer) Close() error {
 	if w.closed {
 		return failure("close", w.name, fs.ErrClosed)
@@ -328,8 +329,8 @@ func (w *writer) complete() error {
 		if err != nil || field(resp, "result").Bool() {
 			return err
 		}
-		if time.Since(began) > w.cluster.fs.options.Patience {
-			return errors.New("too few DataNodes have said that they have its last block")
+		if time.Since(began) > w.cluster.fs.options.RetryFor {
+			return errors.New("too few DataNodes confirmed the last block")
 		}
 		if err := w.cluster.fs.wait(pause); err != nil {
 			return err
@@ -337,7 +338,7 @@ func (w *writer) complete() error {
 	}
 }
 
-// discard gives up an unfinished file.
+// discard removes an unfinished file.
 func (w *writer) discard() error {
 	w.link.close()
 	if w.out != nil {
@@ -348,7 +349,7 @@ func (w *writer) discard() error {
 	return err
 }
 
-// Abort removes the file: nobody but its writer can have used it.
+// Abort removes the file: no reader can have used it.
 func (w *writer) Abort() error {
 	if w.closed {
 		return failure("abort", w.name, fs.ErrClosed)

@@ -1,21 +1,20 @@
-// Package local is the file system of this machine, for file:// URLs and plain
-// paths.
+// Package local is the file system of this machine, for file:// URLs and plain paths.
 //
 // # Durability
 //
-// Close and SyncDir call fsync, MkdirAll does for the directories that it has changed.
-// An error is the caller's to act on: the kernel may have dropped the content of a file
-// whose fsync has failed, and a second fsync would not say so. So Close closes the file
-// then, and what was in it must be written again. A journal that has failed stays failed: a
-// directory may be synced again.
+// Close and SyncDir call fsync, as does MkdirAll for the directories that it changes. After
+// a failed fsync of a file, the kernel may have dropped its content, and a second fsync
+// would not report it. So Close closes the file, and the caller must write the content
+// again, to another file. A directory may be synced again, because a failed journal stays
+// failed.
 //
 // # Renames
 //
-// Where the kernel offers a rename that refuses an existing target, that one is
-// used. Else a file is linked to its new name, which refuses too, and unlinked
-// from the old one; a RenameFile that finds both names on one file finishes what
-// an interrupted one began. A directory is renamed plainly then: the kernel
-// refuses a target with anything in it.
+// If the kernel has a rename that refuses an existing target, that is used. Otherwise a
+// file is linked to its new name, which also refuses an existing target, and then its old
+// name is removed. If RenameFile finds both names on one file, it completes an interrupted
+// rename. A directory is then renamed normally: the kernel refuses a target that is not
+// empty.
 //
 // An FS has no state and is safe for concurrent use.
 package local
@@ -32,15 +31,15 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// BlockSize is what [dfs.Info.BlockSize] says of every file. A map that emits what
-// it reads fits into the memory it collects in by default, and a file of 100 MB
-// keeps two cores busy; smaller ones made combining maps slower.
+// BlockSize is the [dfs.Info.BlockSize] of every file. The output of a map of this size
+// fits into its default sort memory, and a file of 100 MB keeps two cores busy. Smaller
+// blocks made combining maps slower.
 const BlockSize = 64 << 20
 
 // FS is the local file system. The zero value is a volatile one.
 type FS struct {
 	private bool
-	sync    func(*os.File) error // nil: nothing is synced
+	sync    func(*os.File) error // nil: no sync
 }
 
 var _ dfs.FS = FS{}
@@ -75,8 +74,8 @@ func (f FS) dirMode() fs.FileMode {
 	return 0o777
 }
 
-// Path is the local path of a file: URL or of a plain path. An authority other
-// than localhost is an error.
+// Path returns the local path of a file: URL or of a plain path. An authority other than
+// localhost is an error.
 func Path(name string) (string, error) {
 	clean, err := dfs.Clean(name)
 	if err != nil {
@@ -100,7 +99,7 @@ func (FS) Open(name string) (dfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without O_NONBLOCK the opening of a named pipe waits for its writer.
+	// Without O_NONBLOCK, opening a named pipe waits for its writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func (w *writer) Close() error {
 	return w.File.Close()
 }
 
-// Abort removes the file: nobody but its writer can have used it.
+// Abort removes the file: no reader can have used it.
 func (w *writer) Abort() error {
 	return errors.Join(w.File.Close(), os.Remove(w.File.Name()))
 }
@@ -164,7 +163,7 @@ func (f FS) Mkdir(name string) error {
 func (f FS) MkdirAll(name string) error { return at(name, f.mkdirAll) }
 
 func (f FS) mkdirAll(path string) error {
-	var parents []string // that get a directory
+	var parents []string // of new directories
 	for dir := path; f.sync != nil && dir != filepath.Dir(dir); {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -196,7 +195,7 @@ func (f FS) syncDir(path string) error {
 	defer dir.Close()
 	err = f.sync(dir)
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		return nil // the file system has no fsync of directories
+		return nil // the file system has no fsync for directories
 	}
 	return err
 }
@@ -224,7 +223,7 @@ func (FS) Stat(name string) (dfs.Info, error) {
 	return describe(path, info), nil
 }
 
-// Real follows all links of a name.
+// Real resolves all symbolic links of a name.
 func (FS) Real(name string) (string, error) {
 	path, err := Path(name)
 	if err != nil {
@@ -236,7 +235,7 @@ func (FS) Real(name string) (string, error) {
 	return url(path), nil
 }
 
-// List gives a link to nowhere as a file, so that who opens it is told.
+// List lists a dangling link as a file, so that opening it gives an error.
 func (FS) List(name string) ([]dfs.Info, error) {
 	dir, err := Path(name)
 	if err != nil {
@@ -301,7 +300,7 @@ func (FS) RenameDir(from, to string) error {
 	})
 }
 
-// rename names both paths in op's error, whatever op named.
+// rename names both paths in op's error.
 func rename(from, to string, op func(from, to string) error) error {
 	source, err := Path(from)
 	if err != nil {
@@ -321,7 +320,7 @@ func rename(from, to string, op func(from, to string) error) error {
 	return &os.LinkError{Op: "rename", Old: source, New: target, Err: err}
 }
 
-// linkAway renames a file on a file system whose rename always replaces.
+// linkAway renames a file where the kernel's rename always replaces.
 func linkAway(from, to string) error {
 	err := os.Link(from, to)
 	if errors.Is(err, fs.ErrExist) && sameFile(from, to) {

@@ -16,7 +16,7 @@ func TestConformance(t *testing.T) {
 	dfstest.Run(t, func(t *testing.T) (dfs.FS, string) { return New(), "file://" + t.TempDir() })
 }
 
-// A kernel without a rename that refuses targets is served by links.
+// TestLinkAway renames by links, as on a kernel without RENAME_NOREPLACE.
 func TestLinkAway(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -33,7 +33,7 @@ func TestLinkAway(t *testing.T) {
 	if err := os.Remove(b); err != nil {
 		t.Fatal(err)
 	}
-	// An interrupted one left both names; the next finishes it.
+	// An interrupted rename left both names; the next call finishes it.
 	if err := os.Link(a, b); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +93,6 @@ func TestOddFiles(t *testing.T) {
 		t.Errorf("a link's size is %d, want its target's", infos[0].Size)
 	}
 	if _, err := New().Open(infos[1].Name); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("opening a link to nowhere: %v", err)
+		t.Errorf("opening a dangling link: %v", err)
 	}
 }

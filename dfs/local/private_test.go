@@ -8,13 +8,14 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// TestPrivate: what is made privately is for its user alone, whatever it lies in.
+// TestPrivate checks that private files and directories are only for their user, in any
+// directory.
 func TestPrivate(t *testing.T) {
 	top := t.TempDir()
 	mux := dfs.Mux{"file": New()}
 	for name, c := range map[string]struct {
 		f         dfs.FS
-		dir, file os.FileMode // that nobody else may have
+		dir, file os.FileMode // permission bits that must be off
 	}{
 		"open":    {mux, 0, 0},
 		"private": {dfs.Private(mux), 0o077, 0o177},

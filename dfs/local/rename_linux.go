@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renameNoReplace renames unless the target exists. It fails with
-// errors.ErrUnsupported where the kernel or the file system cannot do this.
+// renameNoReplace renames unless the target exists. It returns errors.ErrUnsupported if the
+// kernel or the file system cannot do this.
 func renameNoReplace(from, to string) error {
 	for {
 		err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
@@ -15,8 +15,8 @@ func renameNoReplace(from, to string) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-			// EINVAL also means a directory moved below itself; the other way
-			// refuses that too.
+			// EINVAL also means a directory moved below itself; the fallback refuses that
+			// too.
 			return errors.ErrUnsupported
 		}
 		return err

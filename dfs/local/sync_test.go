@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// TestSync: what is synced when, in which order, and that Volatile syncs nothing.
+// TestSync checks what is synced and in which order, and that Volatile syncs nothing.
 func TestSync(t *testing.T) {
 	top := t.TempDir()
 	var synced []string
@@ -21,7 +21,7 @@ func TestSync(t *testing.T) {
 		name, err := filepath.Rel(top, f.Name())
 		info, statErr := f.Stat()
 		if err == nil && statErr == nil && !info.IsDir() {
-			name += ":" + string(rune('0'+info.Size())) // all of it is written
+			name += ":" + string(rune('0'+info.Size())) // the size when synced
 		}
 		synced = append(synced, name)
 		return errors.Join(err, statErr, f.Sync())
@@ -49,12 +49,12 @@ func TestSync(t *testing.T) {
 	synced = nil
 	work(dfs.Volatile(mux), "file://"+filepath.Join(top, "volatile"))
 	if synced != nil {
-		t.Errorf("a volatile one synced %q", synced)
+		t.Errorf("a volatile FS synced %q", synced)
 	}
 }
 
-// TestSyncFails: an error of fsync names the path, and no second Close makes it good. Only a
-// file system that has no fsync of directories is not blamed for that.
+// TestSyncFails checks that an error of fsync names the path, and that a second Close does
+// not hide it. A file system without fsync of directories is accepted.
 func TestSyncFails(t *testing.T) {
 	failing := New()
 	var fails error

@@ -10,27 +10,27 @@ import (
 	"syscall"
 )
 
-// ErrFault is in the chain of every injected error.
+// ErrFault is wrapped by every injected error.
 var ErrFault = errors.New("injected fault")
 
-// fault is one line of a specification, with how often it was met.
+// fault is one line of a specification, with counters.
 type fault struct {
 	op, pattern string
-	after       int // calls let through first
-	left        int // calls still to fail; negative: all
-	strike      strike
+	after       int // remaining calls that pass first
+	left        int // remaining calls that fail; negative: all
+	effect      effect
 }
 
-// strike is what a fault does to a call.
-type strike struct {
+// effect is the effect of a fault on a call.
+type effect struct {
 	err  error
-	torn int  // bytes of a write that arrive
-	done bool // the call does its work and is reported as failed
+	torn int  // bytes of the write that are stored
+	done bool // the call has its effect but reports an error
 }
 
 const operations = " open read create write close mkdir mkdirall syncdir stat list renamefile renamedir remove removeall rename any "
 
-// SetFaults replaces the faults by those of a specification; empty: none.
+// SetFaults replaces all faults by those of a specification; empty: none.
 func (f *FS) SetFaults(spec string) error {
 	var faults []*fault
 	for i, line := range strings.Split(spec, "\n") {
@@ -55,7 +55,7 @@ func parseFault(words []string) (*fault, error) {
 	if len(words) < 2 {
 		return nil, errors.New("want an operation and a pattern")
 	}
-	one := &fault{op: words[0], pattern: words[1], left: -1, strike: strike{err: wrapped(syscall.EIO)}}
+	one := &fault{op: words[0], pattern: words[1], left: -1, effect: effect{err: wrapped(syscall.EIO)}}
 	if !strings.Contains(operations, " "+one.op+" ") {
 		return nil, fmt.Errorf("unknown operation %q", one.op)
 	}
@@ -74,15 +74,15 @@ func (t *fault) set(option string) (err error) {
 	name, value, _ := strings.Cut(option, "=")
 	switch name {
 	case "done":
-		t.strike.done = true
+		t.effect.done = true
 	case "after":
 		t.after, err = strconv.Atoi(value)
 	case "times":
 		t.left, err = strconv.Atoi(value)
 	case "torn":
-		t.strike.torn, err = strconv.Atoi(value)
+		t.effect.torn, err = strconv.Atoi(value)
 	case "error":
-		t.strike.err, err = errorNamed(value)
+		t.effect.err, err = errorNamed(value)
 	default:
 		err = errors.New("unknown")
 	}
@@ -107,11 +107,11 @@ func errorNamed(name string) (error, error) {
 
 func wrapped(err error) error { return fmt.Errorf("%w: %w", ErrFault, err) }
 
-// struck is called with the lock held.
-func (f *FS) struck(op string, names []string) *strike {
-	var first *strike
+// faultFor returns the fault that affects a call. The lock must be held.
+func (f *FS) faultFor(op string, names []string) *effect {
+	var first *effect
 	for _, t := range f.faults {
-		if !t.fits(op, names) {
+		if !t.matches(op, names) {
 			continue
 		}
 		if t.after > 0 {
@@ -124,12 +124,12 @@ func (f *FS) struck(op string, names []string) *strike {
 		if t.left > 0 {
 			t.left--
 		}
-		first = &t.strike
+		first = &t.effect
 	}
 	return first
 }
 
-func (t *fault) fits(op string, names []string) bool {
+func (t *fault) matches(op string, names []string) bool {
 	if t.op != op && t.op != "any" && !(t.op == "rename" && strings.HasPrefix(op, "rename")) {
 		return false
 	}

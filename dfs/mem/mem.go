@@ -1,34 +1,32 @@
-// Package mem is a file system in memory for tests, for mem:// URLs: it keeps
-// the promises of package dfs in their weakest form, so that who relies on more
-// is found out, and it fails where a test says so.
+// Package mem is a file system in memory for tests, for mem:// URLs. It gives only the
+// guarantees of package dfs, so that tests find code that relies on more, and it fails
+// where a test says so.
 //
-// Of what dfs leaves open it does the worst: a rename of a directory replaces an
-// empty one, a file is visible, and short, from its creation on, and Abort
-// leaves what was written behind.
+// Where package dfs leaves a choice, it does the worst: a rename of a directory replaces an
+// empty one, a file is visible from its creation, and Abort leaves a partial file.
 //
 // # Faults
 //
-// [FS.SetFaults] takes one fault on each line, empty lines and # comments aside:
+// [FS.SetFaults] takes one fault per line; empty lines and # comments are ignored:
 //
 //	OPERATION PATTERN [error=NAME] [after=N] [times=N] [torn=BYTES] [done]
 //
 //	create     /out/*   error=enospc after=3    the fourth and all later ones fail
-//	renamedir  /out/**  done times=1            one is done, but reported as failed
-//	write      /out/*   torn=10                 10 bytes of the write arrive, then it fails
-//	any        **       after=17                from the 18th call on nothing works
+//	renamedir  /out/**  done times=1            one has its effect, but reports an error
+//	write      /out/*   torn=10                 10 bytes of the write are stored, then it fails
+//	any        **       after=17                from the 18th call on all calls fail
 //
 // OPERATION is open, read, create, write, close, mkdir, mkdirall, syncdir, stat, list,
 // renamefile, renamedir, remove, removeall, rename for both renames, or any.
-// PATTERN is matched against the path without scheme and authority as by
-// path.Match; X/** is X and all below it, ** is everything. A rename is matched
-// by either of its paths. NAME is eio (the default), enospc, erofs, eacces or
-// timeout. The first line that fits a call and is due decides; every line that
-// fits counts the call.
+// PATTERN is matched against the path without scheme and authority, as by path.Match; X/**
+// is X and all below it, ** is everything. A rename matches by either of its paths. NAME is
+// eio (the default), enospc, erofs, eacces or timeout. Every line that matches a call
+// counts it. The first one that is due decides.
 //
-// A process that dies is a fault in all calls from some moment on. A machine that does
-// so loses more: see [FS.PowerCut].
+// To simulate the death of a process, let all calls fail from some call on. A power cut
+// loses more: see [FS.PowerCut].
 //
-// An FS is safe for concurrent use; one lock guards all of it.
+// An FS is safe for concurrent use; one lock guards it.
 package mem
 
 import (
@@ -52,12 +50,12 @@ type FS struct {
 
 	mu     sync.Mutex
 	root   *node
-	clock  int64 // one second for each change: what Modified tells
+	clock  int64 // one second per change, for Modified
 	calls  int
 	faults []*fault
 
-	tracked bool     // what is durable is kept track of
-	changes []change // of directories, not durable yet, oldest first
+	tracked bool     // durability is tracked
+	changes []change // changes of directories that are not durable yet, oldest first
 }
 
 type node struct {
@@ -65,32 +63,32 @@ type node struct {
 	data     []byte           // of a file; only ever appended to
 	modified int64
 
-	kept   map[string]*node // the entries that are durable
-	synced int              // how many bytes of data are
+	durable     map[string]*node // durable entries
+	durableSize int              // durable bytes of data
 }
 
 var _ dfs.FS = (*FS)(nil)
 
-// New makes an empty FS whose files have blocks of blockSize bytes.
+// New makes an empty FS with blocks of blockSize bytes.
 func New(blockSize int64) *FS {
 	return &FS{blockSize: blockSize, root: &node{entries: map[string]*node{}}}
 }
 
-// Calls is how many operations were called, reads and writes of open files too.
+// Calls returns the number of operations so far, including reads and writes of open files.
 func (f *FS) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// begin locks, counts the call, and returns the fault that strikes it, if any.
-func (f *FS) begin(op string, names ...string) *strike {
+// begin locks, counts the call, and returns the fault that affects it, if any.
+func (f *FS) begin(op string, names ...string) *effect {
 	f.mu.Lock()
 	f.calls++
-	return f.struck(op, names)
+	return f.faultFor(op, names)
 }
 
-// split is a name's path elements, of all schemes and authorities alike.
+// split returns the elements of a name's path, without scheme and authority.
 func split(name string) []string {
 	if _, rest, ok := strings.Cut(name, "://"); ok {
 		_, name, _ = strings.Cut(rest, "/")
@@ -105,7 +103,7 @@ func failure(op, name string, err error, more ...string) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// find walks to a name; nil with the reason when it is not there.
+// find returns the node of a name, or an error.
 func (f *FS) find(name string) (*node, error) {
 	n := f.root
 	for _, e := range split(name) {
@@ -119,7 +117,7 @@ func (f *FS) find(name string) (*node, error) {
 	return n, nil
 }
 
-// parent finds the directory that holds, or would hold, a name.
+// parent finds the directory of a name, which may be missing in it.
 func (f *FS) parent(name string) (dir *node, base string, err error) {
 	elements := split(name)
 	if len(elements) == 0 {
@@ -143,7 +141,7 @@ func (f *FS) describe(name string, n *node) dfs.Info {
 		Modified: time.Unix(n.modified, 0), BlockSize: f.blockSize}
 }
 
-// call runs a change of the tree under the faults.
+// call runs an operation with its faults.
 func (f *FS) call(op, name string, do func() error, target ...string) error {
 	s := f.begin(op, append([]string{name}, target...)...)
 	defer f.mu.Unlock()
@@ -291,8 +289,8 @@ func (f *FS) RenameDir(from, to string) error {
 	}, to)
 }
 
-// move renames when may, given what has the two names, does not object.
-func (f *FS) move(from, to string, may func(source, target *node) error) error {
+// move renames if check, given the nodes of both names, returns no error.
+func (f *FS) move(from, to string, check func(source, target *node) error) error {
 	source, err := f.find(from)
 	if err != nil {
 		return err
@@ -305,7 +303,7 @@ func (f *FS) move(from, to string, may func(source, target *node) error) error {
 	if err != nil {
 		return err
 	}
-	if err := may(source, dir.entries[base]); err != nil {
+	if err := check(source, dir.entries[base]); err != nil {
 		return err
 	}
 	old, oldBase, err := f.parent(from)
@@ -354,7 +352,7 @@ func (f *FS) RemoveAll(name string) error {
 
 type file struct {
 	fs   *FS
-	data []byte // as of the opening
+	data []byte // as of Open
 	at   int64
 	info dfs.Info
 }
@@ -394,7 +392,7 @@ type writer struct {
 	fs      *FS
 	name    string
 	node    *node
-	durable bool // by Close
+	durable bool // Close makes the data durable
 	closed  bool
 }
 
@@ -427,7 +425,7 @@ func (w *writer) Close() error {
 		return failure("close", w.name, s.err)
 	}
 	if w.durable {
-		w.node.synced = len(w.node.data)
+		w.node.durableSize = len(w.node.data)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	if err := create(f, "mem://t/out/deep/b", ""); err != nil {
-		t.Fatalf("the pattern matched deeper: %v", err)
+		t.Fatalf("the pattern matched a deeper path: %v", err)
 	}
 
 	set("renamefile /out/** done times=1")
@@ -61,7 +61,7 @@ func TestFaults(t *testing.T) {
 		t.Fatalf("ambiguous rename: %v", err)
 	}
 	if err := f.RenameFile("mem://t/out/a", "mem://t/c"); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("it was not done: %v", err)
+		t.Fatalf("the rename had no effect: %v", err)
 	}
 
 	set("write ** torn=2 times=1")
@@ -74,11 +74,11 @@ func TestFaults(t *testing.T) {
 
 	set("any /c")
 	if _, err := f.Open("mem://t/c"); err == nil {
-		t.Error("any spared open")
+		t.Error("the fault any did not affect Open")
 	}
 	for _, bad := range []string{"create", "make /x", "create [", "create /x error=no", "create /x after=x", "create /x maybe"} {
 		if f.SetFaults(bad) == nil {
-			t.Errorf("fault %q was taken", bad)
+			t.Errorf("fault %q was accepted", bad)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// change is the entries that one call has changed. They become durable together.
+// change is the entries changed by one call. They become durable together.
 type change []entry
 
 // entry is a name in a directory and its new node.
@@ -19,8 +19,8 @@ type entry struct {
 	node *node // nil: the name is removed
 }
 
-// Settle makes everything durable. An FS tracks durability from the first call of Settle
-// on; PowerCut must not be called before it.
+// Settle makes everything durable. An FS tracks durability from its first Settle on; call
+// it before PowerCut.
 func (f *FS) Settle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -33,36 +33,36 @@ func (f *FS) settle() {
 }
 
 func (n *node) settle() {
-	n.kept, n.synced = maps.Clone(n.entries), len(n.data)
+	n.durable, n.durableSize = maps.Clone(n.entries), len(n.data)
 	for _, child := range n.entries {
 		child.settle()
 	}
 }
 
-// PowerCut leaves what a power cut may leave. Durable changes stay. Of the others:
+// PowerCut simulates a power cut. Durable changes stay. Of the others:
 //
-//   - some changes of directories stay, chosen at random; those of one name stay in order
-//   - of the data of each file, a first part of random length stays
+//   - some changes of directories stay, at random; those of one name stay in order
+//   - of each file's data, a prefix of random length stays
 //
 // Open files must not be used afterwards.
 func (f *FS) PowerCut(chance *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	luck := chance.Float64()
-	f.keep(func(change) bool { return chance.Float64() < luck })
-	f.root.lose(chance)
+	f.makeDurable(func(change) bool { return chance.Float64() < luck })
+	f.root.loseUnsynced(chance)
 	f.settle()
 }
 
-func (n *node) lose(chance *rand.Rand) {
-	n.data = n.data[:n.synced+chance.IntN(len(n.data)-n.synced+1)]
+func (n *node) loseUnsynced(chance *rand.Rand) {
+	n.data = n.data[:n.durableSize+chance.IntN(len(n.data)-n.durableSize+1)]
 	if n.entries == nil {
 		return
 	}
-	n.entries = make(map[string]*node, len(n.kept))
-	for _, name := range slices.Sorted(maps.Keys(n.kept)) { // chance must be the same again
-		n.entries[name] = n.kept[name]
-		n.kept[name].lose(chance)
+	n.entries = make(map[string]*node, len(n.durable))
+	for _, name := range slices.Sorted(maps.Keys(n.durable)) { // sorted, so that a seed gives one result
+		n.entries[name] = n.durable[name]
+		n.durable[name].loseUnsynced(chance)
 	}
 }
 
@@ -81,19 +81,19 @@ func (f *FS) SyncDir(name string) error {
 }
 
 func (f *FS) sync(dir *node) {
-	f.keep(func(c change) bool {
+	f.makeDurable(func(c change) bool {
 		return slices.ContainsFunc(c, func(e entry) bool { return e.dir == dir })
 	})
 }
 
-// track notes a change of directories.
+// track records a change of directories.
 func (f *FS) track(c ...entry) {
 	if f.tracked {
 		f.changes = append(f.changes, c)
 	}
 }
 
-// trackTree notes that a tree is removed, name by name.
+// trackTree records the removal of a tree, name by name.
 func (f *FS) trackTree(dir *node, name string) {
 	n := dir.entries[name]
 	if n == nil || !f.tracked {
@@ -105,8 +105,8 @@ func (f *FS) trackTree(dir *node, name string) {
 	f.track(entry{dir, name, nil})
 }
 
-// keep makes the wanted changes durable, and all earlier changes of the same names.
-func (f *FS) keep(wanted func(change) bool) {
+// makeDurable makes the wanted changes durable, with all earlier changes of the same names.
+func (f *FS) makeDurable(wanted func(change) bool) {
 	var kept, left []change
 	names := make(map[entry]bool) // directories and names; node is nil
 	for _, c := range slices.Backward(f.changes) {
@@ -123,24 +123,24 @@ func (f *FS) keep(wanted func(change) bool) {
 	f.changes = left
 	for _, c := range slices.Backward(kept) {
 		for _, e := range c {
-			e.keep()
+			e.makeDurable()
 		}
 	}
 }
 
-func (e entry) keep() {
+func (e entry) makeDurable() {
 	if e.node == nil {
-		delete(e.dir.kept, e.name)
+		delete(e.dir.durable, e.name)
 		return
 	}
-	if e.dir.kept == nil {
-		e.dir.kept = make(map[string]*node)
+	if e.dir.durable == nil {
+		e.dir.durable = make(map[string]*node)
 	}
-	e.dir.kept[e.name] = e.node
+	e.dir.durable[e.name] = e.node
 }
 
-// Volatile is the same FS, but what is written through it does not become durable: it
-// survives a power cut by chance only. See dfs.Volatile.
+// Volatile returns the same FS without durability: data survives a power cut only by
+// chance. See dfs.Volatile.
 func (f *FS) Volatile() dfs.FS { return volatile{f} }
 
 type volatile struct{ *FS }

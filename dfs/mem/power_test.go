@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// What is synced survives every power cut; of the rest anything may, each rename whole and
-// each name's changes in order.
+// TestPowerCut checks that synced data survives every power cut. Other data may be lost,
+// but renames stay atomic and each name's changes stay in order.
 func TestPowerCut(t *testing.T) {
 	seen := make(map[string]bool)
 	for seed := range uint64(300) {
@@ -81,7 +81,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// A tree that is removed is removed name by name, and what is gone stays gone once that is synced.
+// TestPowerCutOfRemoval checks that a tree is removed name by name, and that a synced
+// removal is permanent.
 func TestPowerCutOfRemoval(t *testing.T) {
 	var left []int
 	for seed := range uint64(200) {
@@ -108,6 +109,6 @@ func TestPowerCutOfRemoval(t *testing.T) {
 	}
 	slices.Sort(left)
 	if left = slices.Compact(left); len(left) != 3 {
-		t.Errorf("directories of %v entries were left, not of 0, 1 and 2", left)
+		t.Errorf("directories with %v entries were left, want 0, 1 and 2", left)
 	}
 }

@@ -200,7 +200,7 @@ func (c *cluster) openHDFS() *hdfs.FS {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return hdfs.New(hdfs.Options{Conf: read, User: "quern", FirstPatience: trial.Deadline, Patience: trial.Deadline})
+	return hdfs.New(hdfs.Options{Conf: read, User: "quern", FirstRetryFor: trial.Deadline, RetryFor: trial.Deadline})
 }
 
 func (c *cluster) conf() string   { return filepath.Join(c.dir, "conf") }

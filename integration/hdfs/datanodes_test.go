@@ -31,7 +31,7 @@ func noise(size int) []byte {
 
 // impatient is for tests in which things fail.
 func impatient(o *hdfs.Options) {
-	o.Timeout, o.ReadPatience, o.Forgive = 2*time.Second, 4*time.Second, 300*time.Millisecond
+	o.Timeout, o.ReadRetryFor, o.RetryNodeAfter = 2*time.Second, 4*time.Second, 300*time.Millisecond
 }
 
 func daemonAt(c *minicluster.Cluster, addr string) *minicluster.Daemon {

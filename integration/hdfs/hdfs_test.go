@@ -112,7 +112,7 @@ func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := hdfs.Options{Conf: conf, User: minicluster.Superuser, FirstPatience: 20 * time.Second}
+	o := hdfs.Options{Conf: conf, User: minicluster.Superuser, FirstRetryFor: 20 * time.Second}
 	for _, f := range change {
 		f(&o)
 	}

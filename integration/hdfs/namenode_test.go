@@ -20,7 +20,7 @@ import (
 func TestNameNodeAway(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
-	f := client(t, c, func(o *hdfs.Options) { o.Timeout, o.Patience = 2*time.Second, trial.Deadline })
+	f := client(t, c, func(o *hdfs.Options) { o.Timeout, o.RetryFor = 2*time.Second, trial.Deadline })
 	top := root(t, c, f)
 	content := noise(2*blockSize + 1)
 	write(t, f, dfs.Join(top, "read"), content)
@@ -43,7 +43,7 @@ func TestNameNodeAway(t *testing.T) {
 		if err := step.leave(); err != nil {
 			t.Fatal(err)
 		}
-		late := client(t, c, func(o *hdfs.Options) { o.FirstPatience = trial.Deadline }) // begins while it is away
+		late := client(t, c, func(o *hdfs.Options) { o.FirstRetryFor = trial.Deadline }) // begins while it is away
 		ended := make(chan error, 3)
 		go func() {
 			_, err := w.Write(content[blockSize/2:])
@@ -75,7 +75,7 @@ func TestNameNodeAway(t *testing.T) {
 // Where patience ends the error says what was waited for.
 func TestPatienceEnds(t *testing.T) {
 	c := cluster(t)
-	f := client(t, c, func(o *hdfs.Options) { o.Patience, o.FirstPatience = time.Second, time.Second })
+	f := client(t, c, func(o *hdfs.Options) { o.RetryFor, o.FirstRetryFor = time.Second, time.Second })
 	top := root(t, c, f)
 	if _, err := c.Admin(t.Context(), "-safemode", "enter"); err != nil {
 		t.Fatal(err)

@@ -160,7 +160,7 @@ func TestNoNameNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
-	f := client(t, c, func(o *hdfs.Options) { o.FirstPatience = 200 * time.Millisecond })
+	f := client(t, c, func(o *hdfs.Options) { o.FirstRetryFor = 200 * time.Millisecond })
 	for name, want := range map[string]string{
 		"hdfs://" + c.NameNodes[0].HTTPAddr() + "/x": "no NameNode",
 		"hdfs://" + closed.Addr().String() + "/x":    "connection refused",
@@ -190,7 +190,7 @@ func TestAbsurdAnswer(t *testing.T) {
 			t.Cleanup(func() { conn.Close() })
 		}
 	}()
-	f := hdfs.New(hdfs.Options{User: minicluster.Superuser, FirstPatience: time.Second})
+	f := hdfs.New(hdfs.Options{User: minicluster.Superuser, FirstRetryFor: time.Second})
 	defer f.Close()
 	if _, err := f.Stat("hdfs://" + listen.Addr().String() + "/x"); err == nil {
 		t.Error("an answer of 2 GiB was taken")

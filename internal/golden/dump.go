@@ -11,16 +11,16 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// dumper writes a line for each value of a msgpack.
+// dumper prints a line for each value of a msgpack encoding.
 type dumper struct {
 	data []byte
 	in   *bytes.Reader
 	dec  *msgpack.Decoder
-	at   int // bytes that have lines
+	at   int // number of bytes printed so far
 	out  strings.Builder
 }
 
-// dump shows every byte of data; head bytes precede the msgpack.
+// dump prints every byte of data; head bytes precede the msgpack.
 func dump(data []byte, head int) (string, error) {
 	d := &dumper{data: data, in: bytes.NewReader(data)}
 	d.dec = msgpack.NewDecoder(d.in)
@@ -40,7 +40,7 @@ func dump(data []byte, head int) (string, error) {
 	return d.out.String(), nil
 }
 
-// line shows the bytes that were read since the last one.
+// line prints the bytes read since the last line.
 func (d *dumper) line(path, value string) {
 	at := len(d.data) - d.in.Len()
 	fmt.Fprintf(&d.out, "%-36s %-12s | %x\n", path, value, d.data[d.at:at])

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// filler sets values to what their path, in encoded names, says: a field that is added
-// or renamed changes no other field's value.
+// filler sets values derived from their paths, in encoded names. So adding or renaming a
+// field changes no other field's value.
 type filler struct {
 	form    Form
-	omitted []string // paths of fields that are left out if they are zero
+	omitted []string // paths of fields with omitempty
 }
 
 func (f *filler) fill(v reflect.Value, path string) error {
@@ -58,7 +58,7 @@ func (f *filler) fill(v reflect.Value, path string) error {
 	case reflect.Float64:
 		v.SetFloat(float64(n) + 0.5)
 	default:
-		return fmt.Errorf("%s: no values are chosen for the type %v yet", path, v.Type())
+		return fmt.Errorf("%s: filler does not support the type %v yet", path, v.Type())
 	}
 	return nil
 }
@@ -89,10 +89,10 @@ func (f *filler) fields(v reflect.Value, path string) error {
 	return nil
 }
 
-// number is a number from 1001 to 9999 that goes by the path, and is no multiple of 100.
+// number derives a number from 1001 to 9999 from the path. It is not a multiple of 100.
 func number(path string) int64 {
 	h := fnv.New32a()
-	h.Write([]byte(path)) // it never fails
+	h.Write([]byte(path)) // never fails
 	n := int64(h.Sum32())
 	return (10+n%90)*100 + 1 + n/90%99
 }

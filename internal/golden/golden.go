@@ -1,18 +1,18 @@
-// Package golden pins the bytes that values are encoded to, by texts in testdata/golden. Only
+// Package golden pins the encoded bytes of values in texts below testdata/golden. Only
 // tests import it.
 //
-// What one build has written another one reads: messages, entries of the log, snapshots,
-// staged files, histories. A reader finds fields by name, and leaves a field that it does
-// not find at zero, without an error. So struct tags have the names, and [Run] compares the
-// encoding of a value of each type with a golden text:
+// Other builds read what one build writes: messages, entries of the log, snapshots, staged
+// files, histories. A reader finds fields by name, and leaves missing fields at zero
+// without an error. So struct tags pin the names, and [Run] compares the encoding of a
+// value of each type with a golden text:
 //
-//	record NAME, and words for readers
+//	record NAME, and a description
 //	----
 //	path of a field   value | hex of its name and value
-//	omitempty: fields that are left out if they are zero
+//	omitempty: fields that are omitted if they are zero
 //
-// The hex of all lines together is the encoding. JSON is shown as it is, and as hex alone
-// what has no names.
+// The hex digits of all lines together are the encoding. JSON is shown as text, and
+// encodings without names as plain hex.
 package golden
 
 import (
@@ -26,18 +26,18 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// Record is a type that is encoded.
+// Record describes an encoded type.
 type Record struct {
-	Value  any // a pointer to its zero value
+	Value  any // pointer to its zero value
 	Form   Form
 	Head   int                             // bytes before the msgpack
-	Adjust func(value any)                 // replaces what is not possible of the values that Run has chosen; may be nil
-	Encode func(value any) ([]byte, error) // of the pointer
+	Adjust func(value any)                 // replaces values of Run that are invalid; may be nil
+	Encode func(value any) ([]byte, error) // value is the pointer
 	Decode func(data []byte, value any) error
 }
 
-// Form is how fields are told apart: by the names that struct tags of this key have, or by
-// their places.
+// Form is how the encoding identifies fields: by the names in struct tags with this key, or
+// by position.
 type Form string
 
 const (
@@ -46,14 +46,14 @@ const (
 	ByPlaces Form = ""
 )
 
-// OfJSON is the record of a type that is encoded as JSON.
+// OfJSON returns the Record of a type that is encoded as JSON.
 func OfJSON(value any) Record {
 	indent := func(value any) ([]byte, error) { return json.MarshalIndent(value, "", "  ") }
 	return Record{Value: value, Form: JSON, Encode: indent, Decode: json.Unmarshal}
 }
 
-// Run sets every field of each record, encodes it, compares that with the text in file,
-// which must have all records, and decodes it again.
+// Run sets every field of each record, encodes it, compares the bytes with the text in
+// file, and decodes them again. The file must have all records.
 func Run(t *testing.T, file string, records map[string]Record) {
 	t.Helper()
 	found := make(map[string]bool)
@@ -64,7 +64,7 @@ func Run(t *testing.T, file string, records map[string]Record) {
 		}
 		r, ok := records[name]
 		if d.Cmd != "record" || !ok {
-			d.Fatalf(t, "there is no %s %s", d.Cmd, name)
+			d.Fatalf(t, "no %s %s in the test", d.Cmd, name)
 		}
 		found[name] = true
 		text, err := r.text()
@@ -98,7 +98,7 @@ func (r *Record) text() (string, error) {
 		return "", err
 	}
 	if !reflect.DeepEqual(value.Interface(), again.Interface()) {
-		return "", fmt.Errorf("%+v is decoded as %+v", value, again)
+		return "", fmt.Errorf("%+v decodes to %+v", value, again)
 	}
 	text := string(data) + "\n"
 	switch r.Form {

@@ -12,7 +12,8 @@ func textOf[T any](decode func([]byte, any) error) (string, error) {
 	return r.text()
 }
 
-// TestText: every field has a line with its encoded name, and every byte is in a line.
+// TestText checks that every field has a line with its encoded name, and that every byte is
+// in a line.
 func TestText(t *testing.T) {
 	type part struct {
 		N   int               `msgpack:"n"`
@@ -41,7 +42,8 @@ omitempty: p[0].m
 	}
 }
 
-// TestRefused: what is not pinned, or lost on the way, is named.
+// TestRefused checks that fields that are not pinned, or lost in decoding, are reported by
+// name.
 func TestRefused(t *testing.T) {
 	type hidden struct{ n int }
 	type untagged struct{ N int }
@@ -53,8 +55,8 @@ func TestRefused(t *testing.T) {
 	for want, try := range map[string]func() (string, error){
 		"golden.hidden.n: only exported":                func() (string, error) { return textOf[hidden](msgpack.Unmarshal) },
 		"golden.untagged.N needs a tag `msgpack:\"N\"`": func() (string, error) { return textOf[[]untagged](msgpack.Unmarshal) },
-		"is decoded as &{N:0}":                          func() (string, error) { return textOf[lost](forgets) },
-		"no values are chosen for the type interface":   func() (string, error) { return textOf[any](msgpack.Unmarshal) },
+		"decodes to &{N:0}":                             func() (string, error) { return textOf[lost](forgets) },
+		"filler does not support the type interface":    func() (string, error) { return textOf[any](msgpack.Unmarshal) },
 	} {
 		if text, err := try(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q\n%s", err, want, text)

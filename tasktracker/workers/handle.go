@@ -105,7 +105,7 @@ func (h *handle) serve(dir string) string {
 		err = errors.New("exit status 0")
 	}
 	if !heard {
-		return fmt.Sprintf("%v before mapreduce.Main (%s)", err, runtime.Elsewhere(sub, dir))
+		return fmt.Sprintf("%v before mapreduce.Main (%s)", err, runtime.WorkerEnvironment(sub, dir))
 	}
 	return err.Error()
 }

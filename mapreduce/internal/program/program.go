@@ -140,7 +140,7 @@ func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
 	compiled, err := p.compile(sub.Program.Dir)
 	if err != nil && p.worker {
 		dir, _ := os.Getwd() // its name is for the message alone
-		err = fmt.Errorf("%w (the client has built the job, but %s)", err, mrruntime.Elsewhere(sub, dir))
+		err = fmt.Errorf("%w (the client has built the job, but %s)", err, mrruntime.WorkerEnvironment(sub, dir))
 	}
 	if err != nil {
 		return nil, mrruntime.Fatal(fmt.Errorf("build the job: %w", err))

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// stuckFS hangs where it makes durable what attempts have written, until it is released.
+// stuckFS hangs in the calls that make data durable, until it is released.
 type stuckFS struct {
 	dfs.FS
 	in       string // "close", "syncdir" or "mkdirs"
@@ -49,8 +49,8 @@ func (w stuckWriter) Close() error {
 	return w.Writer.Close()
 }
 
-// TestLongSync: an attempt whose output is being made durable shows signs of life for ten
-// minutes, and none after that.
+// TestLongSync checks that an attempt counts as active for ten minutes while its output is
+// made durable, and not longer.
 func TestLongSync(t *testing.T) {
 	for _, in := range []string{"close", "syncdir", "mkdirs"} {
 		t.Run(in, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestLongSync(t *testing.T) {
 					return out.Write([]byte("record\n"))
 				}}})
 				kind := wire.Map
-				if in == "mkdirs" { // of the output's directory
+				if in == "mkdirs" { // for the output's directory
 					kind = wire.Setup
 				} else {
 					b.must(wire.Setup, 0, nil)
@@ -75,7 +75,7 @@ func TestLongSync(t *testing.T) {
 				b.all, b.progress = stuck, time.Second
 				b.start()
 				began := time.Now()
-				var last time.Duration // sign of life
+				var last time.Duration // activity
 				activity := uint64(0)
 				time.AfterFunc(time.Hour, func() { close(stuck.released) })
 				r := b.tryWatched(kind, 0, nil, func(p *wire.WorkerProgress) {
@@ -84,10 +84,10 @@ func TestLongSync(t *testing.T) {
 					}
 				})
 				if r.Error != "" {
-					t.Errorf("the attempt fails: %s", r.Error)
+					t.Errorf("the attempt failed: %s", r.Error)
 				}
-				if least := syncPatience - 2*b.progress; last < least || last > syncPatience+2*b.progress {
-					t.Errorf("its last sign of life comes after %v, want %v", last, syncPatience)
+				if least := maxSyncTime - 2*b.progress; last < least || last > maxSyncTime+2*b.progress {
+					t.Errorf("its last activity is after %v, want %v", last, maxSyncTime)
 				}
 			})
 		})
