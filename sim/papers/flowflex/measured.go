@@ -41,7 +41,7 @@ func prepare(p flowflex.Problem) (*instance, error) {
 
 // q and raisedQ are when a flow can complete at the earliest: the paper's Q and ours.
 func (f *measured) q() float64       { return f.Q }
-func (f *measured) raisedQ() float64 { return f.Raised }
+func (f *measured) raisedQ() float64 { return f.LowerBound }
 
 // most is the slots that a job can use.
 func (in *instance) most(j *flowflex.Job) float64 { return min(float64(j.Max), in.slots) }
@@ -51,7 +51,7 @@ func (in *instance) most(j *flowflex.Job) float64 { return min(float64(j.Max), i
 func (in *instance) byDeadline(deadlines []float64) []int {
 	order := positions(len(in.flows))
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(deadlines[a], deadlines[b]), cmp.Compare(in.flows[b].Raised, in.flows[a].Raised))
+		return cmp.Or(cmp.Compare(deadlines[a], deadlines[b]), cmp.Compare(in.flows[b].LowerBound, in.flows[a].LowerBound))
 	})
 	return order
 }

@@ -31,7 +31,7 @@ func RaisedBound(p flowflex.Problem, a scheduler.Aggregate) (float64, error) {
 	atBest, sum := make([]float64, len(in.flows)), 0.0
 	for i := range in.flows {
 		f := &in.flows[i]
-		atBest[i] = f.cost.At(f.Raised)
+		atBest[i] = f.cost.At(f.LowerBound)
 		sum += atBest[i]
 	}
 	return max(bound, sum+in.raise(0, atBest)), nil
@@ -70,7 +70,7 @@ func (in *instance) possible(more float64, base []float64) bool {
 	for i := range in.flows {
 		f := &in.flows[i]
 		deadline := f.cost.Latest(base[i] + more)
-		if f.Raised > deadline*(1+sameInstant) {
+		if f.LowerBound > deadline*(1+sameInstant) {
 			return false
 		}
 		if math.IsInf(deadline, 1) {
