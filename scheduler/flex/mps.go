@@ -21,17 +21,17 @@ type packer struct {
 	effort int       // on all orderings so far; see cost
 
 	// State of the ordering being packed.
-	order      []int
-	recorder   *recorder // nil: none
-	place      []int     // by job, its index in the ordering
-	done       []bool    // by job
-	now        float64
-	slack      int     // slots beyond the minima that are free
-	lowest     int     // in low: the next to end at its minimum
-	high       events  // ends of high jobs
-	first      int     // in order: the first job that is neither high nor done
+	order     []int
+	recorder  *recorder // nil: none
+	place     []int     // by job, its index in the ordering
+	done      []bool    // by job
+	now       float64
+	slack     int     // slots beyond the minima that are free
+	lowest    int     // in low: the next to end at its minimum
+	high      events  // ends of high jobs
+	first     int     // in order: the first job that is neither high nor done
 	isPartial bool    // whether that job is partial
-	partial    service // the allocation of the partial job
+	partial   service // the allocation of the partial job
 }
 
 // cost returns the effort since the last call, in jobs packed. If many jobs are at their maxima

@@ -12,12 +12,12 @@ import (
 // advance dropped jobs too. Every job aims at its first step. While a job misses its target,
 // one of the jobs served before it falls back to its next step.
 type targets struct {
-	p     *Problem
-	k     *packer
-	steps [][]scheduler.Level // by job: the cost of missing each due time
-	target  []int               // by job: index of its target step; len(steps[j]): none
-	due   []float64           // by job: the due time of its target
-	order []int
+	p      *Problem
+	k      *packer
+	steps  [][]scheduler.Level // by job: the cost of missing each due time
+	target []int               // by job: index of its target step; len(steps[j]): none
+	due    []float64           // by job: the due time of its target
+	order  []int
 }
 
 func newTargets(p *Problem, k *packer) *targets {
