@@ -8,10 +8,10 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 )
 
-// Places among the engines.
+// Indexes of engines.
 const (
 	quern  = 0
-	duckdb = 1 // whose answers are the truth
+	duckdb = 1 // the reference for answers
 )
 
 // table prints a line for each query, and the sums.
@@ -42,7 +42,7 @@ func (b *bench) table() error {
 	return nil
 }
 
-// times are an engine's of a query.
+// times are an engine's times for a query.
 type times struct {
 	whole, alone time.Duration // of the process, and of the query without its start
 }
@@ -55,14 +55,14 @@ func row(name string, t []times) {
 	testbed.Row(columns...)
 }
 
-// query has every engine answer one in turn, and gives the medians. Every answer must be
-// DuckDB's.
+// query runs one query on every engine, alternating, and returns the medians. Every answer must
+// equal DuckDB's.
 func (b *bench) query(q int) ([]times, error) {
 	whole, alone := make([][]time.Duration, len(b.engines)), make([][]time.Duration, len(b.engines))
 	for range b.Runs {
 		lines := make([]string, len(b.engines))
 		for k := range b.engines {
-			i := (k + b.begun) % len(b.engines) // so that none is always behind the same one
+			i := (k + b.begun) % len(b.engines) // rotate, so that no engine always follows the same one
 			a, err := b.engines[i].ask(q)
 			if err != nil {
 				return nil, err
