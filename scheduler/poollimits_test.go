@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// drawPools puts jobs into pools whose minima fit the slots.
+// drawPools puts jobs into pools; the minima of the pools fit the slots.
 func drawPools(t *rapid.T, s *scheduler.Snapshot, minima bool) {
 	left := s.Slots
 	for range rapid.IntRange(1, 3).Draw(t, "pools") {

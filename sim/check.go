@@ -175,7 +175,7 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 }
 
 // checkPartition checks that a reduce has written its input. All reduces must have read the
-// same output of a map whose attempts differ.
+// same output of a map with differing attempts.
 func (w *world) checkPartition(c *client, i int, s wire.JobStatus, partition int, data string, chosen map[int]uint64) {
 	lines := strings.Split(strings.TrimSuffix(data, "\n"), "\n")
 	if data == "" {

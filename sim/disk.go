@@ -67,7 +67,7 @@ func (d *disk) clean() []string {
 	return reports
 }
 
-// restore verifies the reports that sift found, one after the other, and gives them to the
+// restore verifies the reports that clean found, one after the other, and gives them to the
 // core.
 func (t *taskTracker) restore(reports []string) {
 	if len(reports) == 0 {

@@ -10,7 +10,7 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// effect carries out, some time later, a command whose result is an event. Like a real effect
+// effect carries out, some time later, a command that results in an event. Like a real effect
 // it goes on when its job tracker has lost leadership.
 func (n *jobTracker) effect(c core.Command) {
 	w := n.w

@@ -41,7 +41,7 @@
 //	V14 Every policy answers every snapshot with a valid plan.
 //	V15 A tracker that drains gets no attempts and no homes from a leader that knows it,
 //	    and has drained only when it runs nothing.
-//	V16 A job begins when all jobs whose output it reads have succeeded, and reads that
+//	V16 A job begins when all jobs that it reads from have succeeded, and reads their
 //	    whole output. A failed or killed job stops its flow, except jobs that have ended
 //	    or commit.
 //
@@ -50,7 +50,7 @@
 //	V9  Every job has ended. A job without a kill has succeeded if no fault can fail
 //	    attempts, or if the only such fault was one sick tracker.
 //	V10 The output of a job that succeeded is the output for its whole input, once. Of
-//	    maps whose attempts differ it has one attempt's output each.
+//	    maps with differing attempts it has one attempt's output each.
 //	V11 No leftovers exist: no attempt, home or file on a tracker, no process, no staging
 //	    directory, no file beside the outputs, except an empty directory that a dead
 //	    process's call made late.

@@ -144,7 +144,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// missing has the events that runs must reach and have not reached yet.
+// missing has the expected events that have not happened yet.
 type missing map[string]string
 
 func expected() missing {

@@ -87,14 +87,14 @@ func (b *bench) run(c *testbed.Cluster, of *batch, while func(ctx context.Contex
 	if err := os.WriteFile(run+"gate", nil, 0o666); err != nil {
 		return nil, err
 	}
-	var beside sync.WaitGroup
+	var running sync.WaitGroup
 	watching, stop := context.WithCancel(ctx)
 	if while != nil {
-		beside.Go(func() { while(watching, o.ids) })
+		running.Go(func() { while(watching, o.ids) })
 	}
 	last, err := ended(ctx, c, append(slices.Clone(o.ids), closed))
 	stop()
-	beside.Wait()
+	running.Wait()
 	if err != nil {
 		return nil, err
 	}

@@ -231,21 +231,21 @@ func (b *bench) splitting() error {
 		{"is held while it reduces", "≤ 1.5", nil},
 		{"is held while it fetches too", "several times that", []string{"-D", "quern.shuffle.split=false"}},
 	} {
-		alone, beside := 0.0, 0.0
+		alone, loaded := 0.0, 0.0
 		for _, seed := range b.Seeds(3) {
 			x, y, err := b.splittingOnce(c, seed, way.args)
 			if err != nil {
 				return err
 			}
-			alone, beside = alone+x, beside+y
+			alone, loaded = alone+x, loaded+y
 		}
 		n := float64(len(b.Seeds(3)))
-		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", beside/n), testbed.Ratio(beside, alone), way.reach)
+		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", loaded/n), testbed.Ratio(loaded, alone), way.reach)
 	}
 	return c.Close()
 }
 
-func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (alone, beside float64, err error) {
+func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (alone, loaded float64, err error) {
 	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()
 	if alone, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
@@ -261,7 +261,7 @@ func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (a
 	}); err != nil {
 		return 0, 0, err
 	}
-	if beside, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
+	if loaded, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
 		return 0, 0, err
 	}
 	after, err := c.API.Job(ctx, large)
@@ -272,8 +272,8 @@ func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (a
 		return 0, 0, fmt.Errorf("%v ended its shuffle before the small job ended: it put no load on it", large)
 	}
 	b.Say("seed %d: small %.2f s alone, %.2f s beside, of the large one %d of %d bytes are shuffled",
-		seed, alone, beside, after.Shuffled.Done, after.Shuffled.Total)
-	return alone, beside, kill(ctx, c, large)
+		seed, alone, loaded, after.Shuffled.Done, after.Shuffled.Total)
+	return alone, loaded, kill(ctx, c, large)
 }
 
 // kill ends a job that is no longer needed, unless it ends by itself.

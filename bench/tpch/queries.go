@@ -84,15 +84,15 @@ func (b *bench) query(q int) ([]times, error) {
 	return t, nil
 }
 
-func same(who, got, want string) error {
+func same(engine, got, want string) error {
 	g, w := strings.SplitAfter(got, "\n"), strings.SplitAfter(want, "\n")
 	for i := range min(len(g), len(w)) {
 		if g[i] != w[i] {
-			return fmt.Errorf("line %d of %s's answer is not DuckDB's:\n%q\n%q", i+1, who, g[i], w[i])
+			return fmt.Errorf("line %d of %s's answer is not DuckDB's:\n%q\n%q", i+1, engine, g[i], w[i])
 		}
 	}
 	if len(g) != len(w) {
-		return fmt.Errorf("%s's answer has %d lines, DuckDB's has %d", who, len(g)-1, len(w)-1)
+		return fmt.Errorf("%s's answer has %d lines, DuckDB's has %d", engine, len(g)-1, len(w)-1)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import "math"
 // apparent is the order of apparent tardiness costs (ATC, Vepsalainen and Morton): on one
 // machine with all slots, next is always the job with the greatest weight per time, discounted
 // by the time to its deadline in units of scale times the mean time. For sums of tardiness it
-// lies between its extremes EDD and WSPT. O(J²); above apparentMost jobs it takes several jobs
+// lies between its extremes EDD and WSPT. O(J²); above maxApparent jobs it takes several jobs
 // at a time.
 func apparent(p *Problem, scale float64) []int {
 	n := len(p.Jobs)

@@ -51,7 +51,7 @@ type fair struct {
 	high       events // jobs at their Max, by their end
 }
 
-// rise lifts the level until no slots are spare or all jobs are at their maxima.
+// rise lifts the level until no slots are free or all jobs are at their maxima.
 func (f *fair) rise() {
 	was := f.level
 	for f.free > 0 {
@@ -124,33 +124,33 @@ func (f *fair) endNext() {
 	for len(f.leveled) > 0 && f.state[f.leveled[0].job] != atLevel {
 		f.leveled.pop()
 	}
-	end, who := math.Inf(1), -1
+	end, job := math.Inf(1), -1
 	if f.lowest < len(f.low) {
-		who = f.low[f.lowest]
-		end = f.p.Jobs[who].lowEnd()
+		job = f.low[f.lowest]
+		end = f.p.Jobs[job].lowEnd()
 	}
-	if len(f.high) > 0 && (who < 0 || f.high[0].at < end) {
-		end, who = f.high[0].at, f.high[0].job
+	if len(f.high) > 0 && (job < 0 || f.high[0].at < end) {
+		end, job = f.high[0].at, f.high[0].job
 	}
 	if len(f.leveled) > 0 {
-		if e := f.now + (f.leveled[0].at-f.poured)/f.level; who < 0 || e < end {
-			end, who = e, f.leveled[0].job
+		if e := f.now + (f.leveled[0].at-f.poured)/f.level; job < 0 || e < end {
+			end, job = e, f.leveled[0].job
 		}
 	}
 	end = max(end, f.now)
 	f.poured += f.level * (end - f.now)
 	f.now = end
-	switch f.state[who] {
+	switch f.state[job] {
 	case atMin:
-		f.free += float64(f.p.Jobs[who].Min)
+		f.free += float64(f.p.Jobs[job].Min)
 	case atLevel:
 		f.leveled.pop()
 		f.free += f.level
 		f.count--
 	case atMax:
 		f.high.pop()
-		f.free += float64(f.p.Jobs[who].Max)
+		f.free += float64(f.p.Jobs[job].Max)
 	}
-	f.state[who], f.ends[who] = ended, end
-	f.r.set(who, 0, end)
+	f.state[job], f.ends[job] = ended, end
+	f.r.set(job, 0, end)
 }

@@ -62,21 +62,21 @@ func byFig3(p *Problem, order []int) []float64 {
 			slots[j] += more
 			slack -= more
 		}
-		end, who := math.Inf(1), -1
+		end, job := math.Inf(1), -1
 		for _, j := range live {
 			if e := left[j] / float64(slots[j]); left[j] == 0 {
-				end, who = 0, j
+				end, job = 0, j
 				break
 			} else if slots[j] > 0 && e < end {
-				end, who = e, j
+				end, job = e, j
 			}
 		}
 		for _, j := range live {
 			left[j] = max(0, left[j]-float64(slots[j])*end)
 		}
 		now += end
-		ends[who] = now
-		live = slices.DeleteFunc(live, func(j int) bool { return j == who })
+		ends[job] = now
+		live = slices.DeleteFunc(live, func(j int) bool { return j == job })
 	}
 	return ends
 }
@@ -135,20 +135,20 @@ func byRanks(p *Problem) []int {
 			keys[j] = left[j] / float64(min(p.Jobs[j].Max, p.Jobs[j].Min+slack)) / p.Jobs[j].Cost.Weight
 		}
 		sortBy(live, keys)
-		end, who := math.Inf(1), -1
+		end, job := math.Inf(1), -1
 		for _, j := range live {
 			more := min(slack, p.Jobs[j].Max-slots[j])
 			slots[j] += more
 			slack -= more
 			if e := left[j] / float64(slots[j]); slots[j] > 0 && e < end {
-				end, who = e, j
+				end, job = e, j
 			}
 		}
 		for _, j := range live {
 			left[j] -= float64(slots[j]) * end
 		}
-		ended = append(ended, who)
-		live = slices.DeleteFunc(live, func(j int) bool { return j == who })
+		ended = append(ended, job)
+		live = slices.DeleteFunc(live, func(j int) bool { return j == job })
 	}
 	return ended
 }
@@ -247,17 +247,17 @@ func bySteps(p *Problem) []float64 {
 		if total == 0 {
 			return ends
 		}
-		end, who := math.Inf(1), -1
+		end, job := math.Inf(1), -1
 		for j := range rates {
 			if e := left[j] / rates[j]; ends[j] == 0 && e < end {
-				end, who = e, j
+				end, job = e, j
 			}
 		}
 		for j := range rates {
 			left[j] = max(0, left[j]-rates[j]*end)
 		}
 		now += end
-		ends[who] = now
+		ends[job] = now
 	}
 }
 

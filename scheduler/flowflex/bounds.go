@@ -33,7 +33,7 @@ func (s jobSet) each(yield func(i int32) bool) {
 // the end of another, all work between them must be done too, at most by all slots. A job's
 // head is the earliest start, its tail the least time from its start to the end of the flow. A
 // flow takes at least head plus tail of each of its jobs; the paper's Q counts only the whole
-// work and the path. O(N³/64) for N jobs; flows of more than mostClosed keep to the critical
+// work and the path. O(N³/64) for N jobs; flows of more than maxClosure keep to the critical
 // path.
 func (f *flow) tightenBounds(sorted []int32, slots int) {
 	n := len(f.jobs)

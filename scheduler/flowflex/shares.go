@@ -6,7 +6,7 @@ import (
 )
 
 // proportional divides the slots of a pseudo-job among its parts in proportion to their maxima,
-// in whole slots. Stage 3 of the paper (section 4.3) uses McNaughton's wrap-around rule, whose
+// in whole slots. Stage 3 of the paper (section 4.3) uses McNaughton's wrap-around rule: its
 // pieces are shorter than tasks. Leftover slots go to the largest remainders, so no part
 // exceeds its maximum. O(parts log parts).
 func (c *chain) proportional(into []Share, parts []part, r run) []Share {

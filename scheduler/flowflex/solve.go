@@ -25,7 +25,7 @@ type Options struct {
 // DefaultEffort is the usual number of orders in the last local search.
 const DefaultEffort = 100
 
-// mostSteps and mostEvaluations end the search on very large problems after about 100 ms of
+// maxSteps and maxEvaluations end the search on very large problems after about 100 ms of
 // packing and of local search on the surrogate. They count steps, not time, so that the result
 // is the same everywhere.
 const (

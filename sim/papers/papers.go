@@ -102,9 +102,9 @@ func (r *Report) Points(figure string) (points []string) {
 // Verdict is a page's sentence on whether all figures are in their bands.
 func (r *Report) Verdict() string {
 	if missed := r.Missed(); len(missed) > 0 {
-		return fmt.Sprintf("**%d figures lie outside their bands**; they are marked below.", len(missed))
+		return fmt.Sprintf("**%d figures are outside their bands**; they are marked below.", len(missed))
 	}
-	return "Every figure that has a band lies in it."
+	return "Every figure with a band is in it."
 }
 
 // Missed lists the rows outside their bands.

@@ -134,14 +134,14 @@ func (in *instance) closedLoop(policy scheduler.Policy) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		end, who := math.Inf(1), -1
+		end, job := math.Inf(1), -1
 		for _, t := range plan.Targets {
 			j := t.Job.N - 1
 			if e := left[j] / float64(t.Slots); t.Slots > 0 && e < end {
-				end, who = e, j
+				end, job = e, j
 			}
 		}
-		if who < 0 {
+		if job < 0 {
 			return nil, fmt.Errorf("no job has slots in %+v", plan)
 		}
 		for _, t := range plan.Targets {
@@ -149,7 +149,7 @@ func (in *instance) closedLoop(policy scheduler.Policy) ([]float64, error) {
 			left[j] = max(0, left[j]-float64(t.Slots)*end)
 		}
 		now += end
-		left[who], ends[who] = -1, now
+		left[job], ends[job] = -1, now
 	}
 	return ends, nil
 }

@@ -39,7 +39,7 @@ func prepare(p flowflex.Problem) (*instance, error) {
 	return in, nil
 }
 
-// q and raisedQ are the earliest completions of a flow: the paper's Q and our bound.
+// q and lowerBound are the earliest completions of a flow: the paper's Q and our bound.
 func (f *measured) q() float64          { return f.Q }
 func (f *measured) lowerBound() float64 { return f.LowerBound }
 

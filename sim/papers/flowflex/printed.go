@@ -41,7 +41,7 @@ const bisections = 30
 
 // figure8 bisects between 0, or a smaller least cost, and the largest cost at H = 2m·max Q. A
 // cost succeeds if its deadlines are met at twice the speed. The result is the order of the
-// last success, or of the first lastsuccess, whose deadlines are all at least H. The figure
+// last success, or of the first lastsuccess, with deadlines of at least H. The figure
 // stops at a bracket of width 1, because it assumes whole costs; this goes on as long as the
 // bisection of scheduler/flowflex.
 func (in *instance) figure8(p flowflex.Problem) ([]int, error) {

@@ -36,8 +36,8 @@ func RaisedBound(p flowflex.Problem, a scheduler.Aggregate) (float64, error) {
 	return max(bound, sum+in.raise(0, atBest)), nil
 }
 
-// raise is the largest cost beyond base, at least bound, whose deadlines no schedule can keep;
-// bisected from below.
+// raise is the largest cost beyond base, at least bound, with deadlines that no schedule can
+// keep; bisected from below.
 func (in *instance) raise(bound float64, base []float64) float64 {
 	if len(in.flows) == 0 || in.possible(bound, base) {
 		return bound

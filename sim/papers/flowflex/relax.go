@@ -20,8 +20,8 @@ type relaxed struct {
 // resolution is the work of all flows in units of the minimum-cost flow.
 const resolution = 1 << 40
 
-// relax solves the relaxation of section 4.2 (Figures 6 and 7): each flow is only a volume,
-// whose pieces are charged in time slices not before the flow's Q, each at the cost of
+// relax solves the relaxation of section 4.2 (Figures 6 and 7): each flow is only a volume.
+// Its pieces are charged in time slices not before the flow's Q, each at the cost of
 // completing in that slice in proportion to its size. Work may precede its slice, but no more
 // is done than the slots can.
 func (in *instance) relax(grid int) (*relaxed, error) {

@@ -28,7 +28,7 @@ func place(list []job, j job) []job {
 	return list
 }
 
-// moveUp restores the place of a job whose key has fallen.
+// moveUp restores the place of a job after its key has fallen.
 func moveUp(list []job, at int) {
 	for last := len(list) - 1; at < last && list[at].before(&list[at+1]); at++ {
 		list[at], list[at+1] = list[at+1], list[at]

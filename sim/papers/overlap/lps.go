@@ -8,8 +8,8 @@ import "slices"
 // it would soon be ready.
 //
 // All jobs in the map have the same rate, so mapClock is the work of each since it began, and a
-// job is mapped when mapClock reaches its last. Mapped jobs are drained when drainClock, the
-// sum of levels, reaches their last. O(k) an event, plus O(log n) for n mapped jobs.
+// job is mapped when mapClock reaches its end. Mapped jobs are drained when drainClock, the
+// sum of levels, reaches their end. O(k) an event, plus O(log n) for n mapped jobs.
 type lps struct {
 	clock
 	k                    int
@@ -233,7 +233,7 @@ func (q *queue) pop() lpsJob {
 	return q.jobs[q.head-1]
 }
 
-// drains is a heap by last, the least first.
+// drains is a heap by end, the least first.
 type drains []lpsJob
 
 func (h *drains) push(j lpsJob) {

@@ -3,7 +3,7 @@ package overlap
 import "slices"
 
 // maxSRPT simulates MaxSRPT. The list is in order of precedence, the head last. Only served
-// jobs change their keys, downwards, and no job overtakes the head, whose key falls at rate 1.
+// jobs change their keys, downwards, and no job overtakes the head: its key falls at rate 1.
 // So the order is restored at events only. O(n) for n jobs present, by a scan of the list; few
 // are ahead of a small job.
 type maxSRPT struct {

@@ -23,9 +23,9 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 
 // writePage measures speeds with so many arrivals.
 func writePage(w io.Writer, r *papers.Report, plots string, arrivals int) error {
-	verdict := "Every figure that has a band lies in it."
+	verdict := "Every figure with a band is in it."
 	if missed := r.Missed(); len(missed) > 0 {
-		verdict = fmt.Sprintf("**%d figures lie outside their bands**; they are marked.", len(missed))
+		verdict = fmt.Sprintf("**%d figures are outside their bands**; they are marked.", len(missed))
 	}
 	tables := template.FuncMap{
 		"means":    func() string { return means(r) },

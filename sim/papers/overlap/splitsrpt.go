@@ -7,7 +7,7 @@ import (
 
 // splitSRPT simulates SplitSRPT. In each list the next job to be served is last. Map-heavy jobs
 // change lists when they are mapped: then they are drained before the others, the least first.
-// Shuffle-heavy jobs are all in one list by y(t), whose order is restored when a served job has
+// Shuffle-heavy jobs are all in one list by y(t); its order is restored when a served job has
 // moved up. O(n) for n jobs present.
 type splitSRPT struct {
 	clock

@@ -124,8 +124,7 @@ func (e *srpt) joins(m *srptJob) bool {
 	return true
 }
 
-// meets is the time until the job being drained, whose work falls, catches up with the one
-// being mapped.
+// meets is the time until the job being drained catches up with the one being mapped.
 func (e *srpt) meets(s srptServed) float64 {
 	m := s.mapped
 	if m == nil || m.ready || s.shrinks <= m.ratio {

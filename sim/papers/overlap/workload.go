@@ -140,7 +140,7 @@ func (ev event) mapping(left float64) event {
 	return ev
 }
 
-// draining considers a job whose ready work falls at that rate.
+// draining considers a job with ready work that falls at that rate.
 func (ev event) draining(ready, rate float64) event {
 	if rate <= 0 || ready > rate*ev.wait {
 		return ev

@@ -197,10 +197,10 @@ func (b *branches) explore(now float64, left []float64, prefix []int, cost float
 		}
 		return
 	}
-	end, who := math.Inf(1), -1
+	end, job := math.Inf(1), -1
 	for j, l := range left {
-		if l >= 0 && (who < 0 || now+l/float64(slots[j]) < end) {
-			end, who = now+l/float64(slots[j]), j
+		if l >= 0 && (job < 0 || now+l/float64(slots[j]) < end) {
+			end, job = now+l/float64(slots[j]), j
 		}
 	}
 	after := slices.Clone(left)
@@ -209,7 +209,7 @@ func (b *branches) explore(now float64, left []float64, prefix []int, cost float
 			after[j] = max(0, l-float64(slots[j])*(end-now))
 		}
 	}
-	after[who] = -1
-	rest := slices.DeleteFunc(slices.Clone(prefix), func(j int) bool { return j == who })
-	b.explore(end, after, rest, join(b.p.Aggregate, cost, b.p.Jobs[who].Cost.At(end)))
+	after[job] = -1
+	rest := slices.DeleteFunc(slices.Clone(prefix), func(j int) bool { return j == job })
+	b.explore(end, after, rest, join(b.p.Aggregate, cost, b.p.Jobs[job].Cost.At(end)))
 }

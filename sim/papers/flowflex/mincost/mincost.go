@@ -1,7 +1,7 @@
 // Package mincost solves the minimum-cost flow problem: send a given amount from a source to a
 // sink of a directed graph, within the capacities of its arcs, at the least total cost.
 //
-// Its user is sim/papers/flowflex, whose relaxation of a schedule is such a problem (FlowFlex,
+// Its user is sim/papers/flowflex: its relaxation of a schedule is such a problem (FlowFlex,
 // section 4.2, Definition 3 and Figure 6).
 //
 // The method is successive shortest paths with potentials: each round finds a
