@@ -15,7 +15,7 @@ type Goal struct {
 	Steps     []Step        // for SLA, by time
 }
 
-// Step is a level of an SLA: what ending after By costs.
+// Step is a level of an SLA: the cost of ending after By.
 type Step struct {
 	By   time.Duration // since the core's zero time
 	Cost float64       // in total, not on top of the step before

@@ -61,7 +61,7 @@ func precedence(a, b *scheduler.Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Arrived, b.Arrived), a.ID.Compare(b.ID))
 }
 
-// bound is a pool's bounds for its jobs: at most what they can use, and the guarantee up to
+// bound is a pool's bounds for its jobs: at most their maxima together, and its guarantee up to
 // that.
 func (p *Pool) bound(phase int, jobs []*scheduler.Job) scheduler.Share {
 	use := 0
