@@ -2,10 +2,10 @@
 //
 //	go run ./bench SECTION [flags]
 //
-// Without a section it lists them, and SECTION -h lists a section's flags and the names
-// that -only selects from. Inputs are made from fixed seeds; what is compared runs in turn,
-// A B A B …; outputs are compared before a figure is printed; figures are medians unless
-// the table says otherwise. No timing is asserted: a program that fails did something wrong.
+// Without a section it lists them; SECTION -h lists a section's flags and the names for -only.
+// Inputs come from fixed seeds; compared programs alternate, A B A B …; outputs are compared
+// before a figure is printed. Figures are medians unless the table says otherwise. Timings are
+// not asserted: only wrong results and errors fail.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSections: what the Makefile and the pages start is there, each section once.
+// TestSections: the sections in the Makefile and the pages exist, each section once.
 func TestSections(t *testing.T) {
 	known := make(map[string]bool)
 	for _, s := range sections() {

@@ -2,9 +2,8 @@ package locality
 
 import "github.com/quernmr/quern/wire"
 
-// Level is how near data that is kept on some machines, which stand in some racks,
-// is to a machine in a rack. Hosts are as [HostKey] gives them. Data that is
-// nowhere in particular has no level.
+// Level returns the distance of data on some hosts, in some racks, to a host in a rack. Hosts
+// are as [HostKey] returns them. Data without location has no level.
 func Level(hosts, racks []string, host, rack string) wire.Level {
 	if len(hosts) == 0 {
 		return 0

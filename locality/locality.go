@@ -1,31 +1,28 @@
-// Package locality decides whether a map task that has no local slot waits for one:
-// delay scheduling. The rules are `none`, `fixed=3s`, `paper` (Dynamic Delay Scheduling,
-// Algorithm 1) and `dynamic`, a better rule of ours.
+// Package locality decides whether a map task without a local slot waits for one: delay
+// scheduling. The rules are `none`, `fixed=3s`, `paper` (Dynamic Delay Scheduling, Algorithm 1)
+// and `dynamic`, a better rule of ours.
 //
-// A [Rule] is a function of an [Offer]: what is known when a free slot is offered to a
-// job that has no local task for it. The rest is the state that offers are made of, as
-// values that the caller keeps: how long a job phase has been waiting ([Wait]), what
-// remote reads cost ([Meter], [Average]), how long tasks take ([Pace]) and when a slot
-// with a replica should be free ([Predict]). Beside the rules stand what they are about:
-// which machine is in which rack ([Topology]), and how near data is ([Level]). The
-// assignment of tasks to slots is not here.
+// A [Rule] is a function of an [Offer]: a free slot for a job without a local task there. The
+// caller keeps the values that offers are made of: how long a job phase has been deferring
+// ([Wait]), the cost of remote reads ([Meter], [Average]), the duration of tasks ([Pace]) and
+// the forecast of a free slot with a replica ([Predict]). The package also has the racks of
+// machines ([Topology]) and the distance of data ([Level]). It does not assign tasks to slots.
 //
-// The caller's round, each time slots are free: take the jobs in the order in which they
-// are owed slots; match local tasks of a job to *all* free slots before it is offered any
-// that is remote; a job that refuses is passed over for the rest of the round.
+// Whenever slots are free, the caller takes the jobs in order of precedence. It matches a job's
+// local tasks to *all* free slots before it offers a remote one. A job that defers is skipped
+// for the rest of the round.
 //
 // Invariants
 //
-//	L1  A task waits for locality no longer than its rule's limit in all, however often
-//	    its job launches others: see Offer.Total. Its job may wait longer: each task
-//	    that is offered a slot has a wait of its own.
-//	L2  Only time counts in which a slot that the job was owed stands refused: not the
-//	    time before its first refusal, nor the time after a round in which it refused
-//	    none.
-//	L3  A task of whose split no live node has a replica does not wait; so a job all of
-//	    whose splits are elsewhere never does.
-//	L4  Everything here is a function of values: no clock, no I/O. Times are on the
-//	    caller's monotonic clock; where that stands still, waits do not grow.
+//	L1  A task waits for locality no longer than its rule's limit in total, however often
+//	    its job launches others: see Offer.Total. Its job may wait longer: each offered task
+//	    has a wait of its own.
+//	L2  Only time between a deferral and a round in which the job gets a slot and defers
+//	    none counts as waiting.
+//	L3  A task without a live replica of its split does not wait. So a job never waits if
+//	    all its splits are elsewhere.
+//	L4  Everything here is a function of values: no clock, no I/O. Times are on the caller's
+//	    monotonic clock; while that stops, waits do not grow.
 //
 // Everything takes O(1), Predict O(nodes).
 package locality
@@ -38,14 +35,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Kind is a rule without its parameters.
+// Kind is a delay rule without its parameters.
 type Kind uint8
 
 const (
 	None    Kind = iota // never wait
-	Fixed               // wait as long as configured
-	Paper               // wait as long as remote reads took of late, local ones as 0
-	Dynamic             // wait while it is worth it
+	Fixed               // wait for the configured time
+	Paper               // wait for the average of recent remote reads, local ones as 0
+	Dynamic             // wait while it should save time
 )
 
 // Rule is a delay rule. The zero Rule is none.
@@ -54,11 +51,10 @@ type Rule struct {
 	Delay time.Duration // of Fixed
 }
 
-// MaxDelay is the longest fixed delay: waiting longer is a typing error.
+// MaxDelay is the longest fixed delay; a longer one must be a typing error.
 const MaxDelay = 24 * time.Hour
 
-// Start is the wait of rules that measure, before anything is measured: 3 seconds, as in
-// Algorithm 1, line 2.
+// Start is the wait before anything is measured: 3 seconds, as in Algorithm 1, line 2.
 const Start = 3 * time.Second
 
 // ParseRule reads "none", "fixed=3s", "paper" or "dynamic".
@@ -82,7 +78,7 @@ func ParseRule(text string) (Rule, error) {
 	return Rule{}, fmt.Errorf("delay %q: want none, fixed=DURATION, paper or dynamic", text)
 }
 
-// String is what ParseRule reads.
+// String returns the text that ParseRule reads.
 func (r Rule) String() string {
 	switch r.Kind {
 	case None:
@@ -97,42 +93,40 @@ func (r Rule) String() string {
 	return fmt.Sprintf("delay(%d)", uint8(r.Kind))
 }
 
-// Offer is a slot that is free now and a task of the job that it is offered to. The job
-// has no task that is local there. Stranded tasks should be offered before others, and to
-// Dynamic the one with the longest prediction: the others are better off waiting.
+// Offer is a free slot and a task of a job without local tasks there. Offer stranded tasks
+// before others and, to Dynamic, the task with the longest prediction: the others gain more by
+// waiting.
 type Offer struct {
 	Stranded bool          // no live node has a replica of the task's split
-	Spell    time.Duration // how long the job has been refusing: Wait.Spell
-	Total    time.Duration // how long this task has been refused slots in all: Wait.Total since it first was
+	Spell    time.Duration // how long the job has been deferring: Wait.Spell
+	Total    time.Duration // how long this task has been deferred: the growth of Wait.Total since its first deferral
 
 	Average time.Duration // for Paper: the job phase's Average
 
 	// For Dynamic.
-	Overhead  time.Duration // what reading remotely should cost the task: Meter.Wait
+	Overhead  time.Duration // estimated extra time of a remote read: Meter.Wait
 	Contended bool          // another job has a local task for the slot
-	Local     time.Duration // until a slot on a replica's node takes the task: Predict
+	Local     time.Duration // time until a slot on a replica's node takes the task: Predict
 	Predicted bool          // Local is known
 }
 
 // Decision is a rule's answer.
 type Decision struct {
 	Launch bool          // now, remotely
-	Again  time.Duration // else: ask again after this, if nothing has happened before
+	Again  time.Duration // otherwise: time to the next decision, unless an event comes first
 }
 
-// A local slot must be due within two thirds of what reading remotely costs to be worth
-// an idle slot: predictions miss by as much as tasks scatter, and who waits in vain pays
-// twice. Without the margin one wave of tasks that take about as long as reading
-// remotely costs is 20 % slower than without waiting; a half to four fifths do as well.
+// An idle slot is worth a wait if a local slot is due within two thirds of the cost of a remote
+// read: predictions err by as much as tasks vary, and a vain wait costs twice. Without the
+// margin, one wave of tasks that take about that cost is 20 % slower than without waiting; a
+// half to four fifths work as well.
 const patience, patienceDivisor = 2, 3
 
-// Decide applies the rule. A wait of 0 never waits, also at the instant of the launch
-// before.
+// Decide applies the rule. A limit of 0 never waits, even at the instant of the last launch.
 //
-// Dynamic waits up to the overhead, which bounds a task's loss by what it could have
-// saved, and lets others use the slot meanwhile. Where the slot would idle it looks
-// ahead: it waits only for a local slot that should be free well before reading remotely
-// has cost as much.
+// Dynamic waits up to the overhead, which bounds a task's loss by the possible saving, and lets
+// other jobs use the slot meanwhile. If the slot would idle, it waits only for a local slot
+// that should be free well before that.
 func (r Rule) Decide(o Offer) Decision {
 	limit := r.Limit(o)
 	waited := max(o.Spell, o.Total)
@@ -143,12 +137,11 @@ func (r Rule) Decide(o Offer) Decision {
 	return Decision{Again: limit - waited}
 }
 
-// Patience is how long a task waits in all for a slot at a level, by a rule that needs
-// no measurements: none or fixed. It is the same for all levels; of the slots that are
-// free when it ends, one in the rack comes first.
+// Patience is a task's total wait for a slot at a level under a rule without measurements: none
+// or fixed. It is the same for all levels; after it, free slots in the rack come first.
 func (r Rule) Patience(wire.Level) time.Duration { return r.Limit(Offer{}) }
 
-// Limit is how long a task waits at most, in all.
+// Limit is a task's longest total wait.
 func (r Rule) Limit(o Offer) time.Duration {
 	limit := time.Duration(0)
 	switch r.Kind {

@@ -156,8 +156,8 @@ func predict(t *testing.T, d *datadriven.TestData) string {
 	return fmt.Sprintln(at, ok)
 }
 
-// TestBounded is L1 and L2: whatever happens, a task that has been refused slots for its
-// rule's limit in all is launched, and one that is refused is asked about again by then.
+// TestBounded checks L1 and L2: a task deferred for its rule's limit in total is launched, and
+// a deferred task is asked about again by then.
 func TestBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := time.Duration(rapid.IntRange(0, 10).Draw(t, "limit")) * time.Second
@@ -166,16 +166,16 @@ func TestBounded(t *testing.T) {
 		}).Draw(t, "rule")
 		var w locality.Wait
 		now, noted, refused := time.Duration(0), time.Duration(0), false
-		waited, standing := time.Duration(0), false // by the test's own reckoning
+		waited, deferring := time.Duration(0), false // by the test's own reckoning
 		for range rapid.IntRange(0, 30).Draw(t, "rounds") {
 			step := time.Duration(rapid.IntRange(0, 4).Draw(t, "step")) * time.Second
 			now += step
-			if standing {
+			if deferring {
 				waited += step
 			}
 			if rapid.Bool().Draw(t, "others only") {
 				w.Settle(now)
-				standing = false
+				deferring = false
 				continue
 			}
 			o := locality.Offer{
@@ -187,26 +187,26 @@ func TestBounded(t *testing.T) {
 				o.Total = w.Total(now) - noted
 			}
 			if o.Total != waited {
-				t.Fatalf("waited %v, by its own account %v", waited, o.Total)
+				t.Fatalf("waited %v, counted %v", waited, o.Total)
 			}
 			answer := r.Decide(o)
 			if answer.Launch {
 				return
 			}
 			if waited >= limit || answer.Again <= 0 || answer.Again > limit-waited {
-				t.Fatalf("refused after %v of %v, again in %v", waited, limit, answer.Again)
+				t.Fatalf("deferred after %v of %v, asked again in %v", waited, limit, answer.Again)
 			}
 			w.Refuse(now)
 			if !refused {
 				refused, noted = true, w.Total(now)
 			}
-			standing = true
+			deferring = true
 		}
 	})
 }
 
-// TestPredict: the same as tasks put one by one into the slot that is free first, where
-// all tasks take as long and slots are released within one of them.
+// TestPredict compares with tasks put one by one into the slot that is free first, if all tasks
+// take the same time and slots are released within it.
 func TestPredict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := time.Duration(rapid.IntRange(1, 9).Draw(t, "task")) * time.Second
@@ -239,7 +239,7 @@ func least(free []time.Duration) int {
 	return first
 }
 
-// TestMeasures: reads and paces of no meaning tell nothing, and results stay bounded.
+// TestMeasures: meaningless reads and paces are ignored, and results stay bounded.
 func TestMeasures(t *testing.T) {
 	var m locality.Meter
 	for _, r := range []locality.Read{
@@ -249,7 +249,7 @@ func TestMeasures(t *testing.T) {
 		{Remote: false, Bytes: 1, Took: -time.Second},
 	} {
 		if m.Add(r); m != (locality.Meter{}) {
-			t.Errorf("%+v tells %+v", r, m)
+			t.Errorf("%+v changed the meter to %+v", r, m)
 		}
 	}
 	m.Add(locality.Read{Remote: true, Bytes: 1, Took: math.MaxInt64})

@@ -2,10 +2,10 @@ package locality
 
 import "time"
 
-// keep is the weight of the past in moving averages; the newest value has the rest.
-const keep = 0.8
+// pastWeight is the weight of the past in moving averages; the newest value has the rest.
+const pastWeight = 0.8
 
-func moving(average, x float64) float64 { return keep*average + (1-keep)*x }
+func moving(average, x float64) float64 { return pastWeight*average + (1-pastWeight)*x }
 
 // Read is a finished map task's reading of its input.
 type Read struct {
@@ -14,20 +14,19 @@ type Read struct {
 	Took   time.Duration
 }
 
-// Meter is what reading a byte costs, locally and remotely, over all jobs. The zero
-// Meter has measured nothing. It may be kept from one run to the next.
+// Meter measures the cost of reading a byte, locally and remotely, over all jobs. The zero
+// Meter has no measurements. Callers may keep it between runs.
 //
-// Remote reads alone move the overhead: that local ones cost none is known, and would
-// pull it down only because they are many.
+// Only remote reads change the overhead: local ones have none, and their number would pull the
+// average down.
 type Meter struct {
 	Local    float64 // seconds per byte read locally; 0: not measured
 	Overhead float64 // seconds per byte that remote reads take longer
 	Remotes  int     // remote reads measured; 0: Overhead is unknown
 }
 
-// Add measures a read. Reads of nothing, or that took no time or less as on a clock that
-// stands still, tell nothing. As long as no local read is measured a remote one is taken
-// to be all overhead, and what the first measured one says is not averaged with it.
+// Add measures a read. It ignores reads without bytes or time. Until a local read is measured a
+// remote one counts as overhead only; the first one measured after that replaces the average.
 func (m *Meter) Add(r Read) {
 	if r.Bytes <= 0 || r.Took <= 0 {
 		return
@@ -49,8 +48,8 @@ func (m *Meter) Add(r Read) {
 	m.Overhead = moving(m.Overhead, over)
 }
 
-// Wait is what reading so many bytes remotely should cost; Start if no remote read has
-// been measured. It is never above MaxDelay.
+// Wait is the estimated extra time of reading so many bytes remotely; Start if no remote read
+// is measured. It is at most MaxDelay.
 func (m *Meter) Wait(bytes int64) time.Duration {
 	if m.Remotes == 0 {
 		return Start
@@ -65,17 +64,17 @@ func seconds(s float64) time.Duration {
 // Average is the delay of a job phase under Paper.
 type Average time.Duration
 
-// Add is line 5 of Algorithm 1: the mean of what it was and a task's remote reading
-// time, which is 0 for a local task (section IV).
+// Add is line 5 of Algorithm 1: the mean of the old value and a task's remote reading time,
+// which is 0 for a local task (section IV).
 func (a *Average) Add(remote time.Duration) {
 	*a = (*a + Average(min(max(remote, 0), MaxDelay))) / 2
 }
 
-// Pace is how long a job phase's tasks take, as moving averages; local and remote ones
-// apart, for the remote ones are longer by what locality is to save. 0: none has ended.
+// Pace is moving averages of the durations of a job phase's tasks. Remote tasks are apart,
+// because they take longer. 0: none has ended.
 type Pace struct{ Local, Remote time.Duration }
 
-// Add measures a finished task. One that took no time tells nothing.
+// Add measures a finished task. It ignores tasks that took no time.
 func (p *Pace) Add(remote bool, took time.Duration) {
 	if took <= 0 {
 		return
@@ -91,7 +90,7 @@ func (p *Pace) Add(remote bool, took time.Duration) {
 	*mean = seconds(moving(mean.Seconds(), took.Seconds()))
 }
 
-// Left is how long a running task should take yet, 0 if it is late; not ok if no task of
+// Left estimates the remaining time of a running task, 0 if it is late; not ok if no task of
 // its kind has ended.
 func (p Pace) Left(remote bool, ran time.Duration) (left time.Duration, ok bool) {
 	mean := p.Local
@@ -103,17 +102,17 @@ func (p Pace) Left(remote bool, ran time.Duration) (left time.Duration, ok bool)
 
 // Node is a live node with a replica of a task's split.
 type Node struct {
-	Releases []time.Duration // by slot, ascending: until it should be released; 0: it is free or late
+	Releases []time.Duration // by slot, ascending: time until its release; 0: it is free or late
 	Ahead    float64         // tasks that will take slots there before this one
-	Task     time.Duration   // what one of them takes
+	Task     time.Duration   // duration of such a task
 }
 
-// mostAhead keeps counts of tasks within whole numbers.
-const mostAhead = 1e9
+// maxAhead keeps counts of tasks within whole numbers.
+const maxAhead = 1e9
 
-// Predict is the time until a slot on one of the nodes takes the task, those ahead of it
-// counted: tasks take the slots in the order of their releases, round after round. Ahead
-// below 0 or NaN is none. Nodes without slots never do; not ok if there is no other.
+// Predict returns the time until a slot on one of the nodes takes the task, after the tasks
+// ahead of it. Tasks take slots in the order of their releases, round after round. Ahead below
+// 0 or NaN counts as 0. Not ok if no node has slots.
 func Predict(nodes []Node) (wait time.Duration, ok bool) {
 	for _, n := range nodes {
 		slots := len(n.Releases)
@@ -122,7 +121,7 @@ func Predict(nodes []Node) (wait time.Duration, ok bool) {
 		}
 		ahead := 0
 		if n.Ahead > 0 {
-			ahead = int(min(n.Ahead, mostAhead))
+			ahead = int(min(n.Ahead, maxAhead))
 		}
 		at := n.Releases[ahead%slots] + seconds(float64(ahead/slots)*n.Task.Seconds())
 		if !ok || at < wait {

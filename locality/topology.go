@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// DefaultRack is where everything stands of which nobody tells a rack, as in HDFS.
+// DefaultRack is the rack of machines without a configured one, as in HDFS.
 const DefaultRack = "/default-rack"
 
 // ErrBadRack reports a rack that is no path.
 var ErrBadRack = errors.New("a rack is a path, like /dc1/r7")
 
-// CheckRack checks a rack that somebody has typed; empty is none.
+// CheckRack validates a rack given by a user; empty means none.
 func CheckRack(rack string) error {
 	if rack == "" {
 		return nil
@@ -27,16 +27,14 @@ func CheckRack(rack string) error {
 	return nil
 }
 
-// HostKey is the form in which names of machines are compared: names differ
-// neither in case nor by a dot at the end.
+// HostKey normalizes names of machines for comparison: case and a final dot do not count.
 func HostKey(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// Topology is the racks of machines as the file system knows them. What it says
-// last of a machine holds. The zero value knows nothing.
+// Topology is the racks of machines as the file system knows them. The newest entry of a
+// machine replaces older ones. The zero value is empty.
 type Topology struct{ racks map[string]string }
 
-// Learn takes a machine's rack in and says whether that is new. An empty rack is
-// no news.
+// Learn stores a machine's rack and reports whether that is new. It ignores an empty rack.
 func (t *Topology) Learn(host, rack string) bool {
 	host = HostKey(host)
 	if rack == "" || t.racks[host] == rack {
@@ -49,24 +47,24 @@ func (t *Topology) Learn(host, rack string) bool {
 	return true
 }
 
-// Rack is where a machine stands: by what was learned, else where it says itself,
-// else in [DefaultRack].
-func (t *Topology) Rack(host, told string) string {
+// Rack returns a machine's rack: the learned one, else the machine's own setting, else
+// [DefaultRack].
+func (t *Topology) Rack(host, own string) string {
 	if rack := t.racks[HostKey(host)]; rack != "" {
 		return rack
 	}
-	if told != "" {
-		return told
+	if own != "" {
+		return own
 	}
 	return DefaultRack
 }
 
-// Conflict says in words that a machine itself names another rack than the file
-// system; empty: it does not.
-func (t *Topology) Conflict(host, told string) string {
+// Conflict describes a difference between a machine's own rack and the file system's; empty if
+// there is none.
+func (t *Topology) Conflict(host, own string) string {
 	rack := t.racks[HostKey(host)]
-	if told == "" || rack == "" || rack == told {
+	if own == "" || rack == "" || rack == own {
 		return ""
 	}
-	return fmt.Sprintf("-rack says %s, the file system %s, which holds", told, rack)
+	return fmt.Sprintf("-rack says %s, the file system %s, which holds", own, rack)
 }

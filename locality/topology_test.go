@@ -11,19 +11,19 @@ import (
 func TestTopology(t *testing.T) {
 	var topo Topology
 	if got := topo.Rack("a", ""); got != DefaultRack {
-		t.Errorf("an unknown machine stands in %s", got)
+		t.Errorf("an unknown machine is in %s", got)
 	}
 	if got := topo.Rack("a", "/r1"); got != "/r1" || topo.Conflict("a", "/r1") != "" {
-		t.Errorf("one that says /r1 stands in %s", got)
+		t.Errorf("a machine with -rack /r1 is in %s", got)
 	}
 	if topo.Learn("a", "") || !topo.Learn("A.", "/r2") || topo.Learn("a", "/r2") {
-		t.Error("what is news is not told")
+		t.Error("Learn does not report what is new")
 	}
 	if got := topo.Rack("a", "/r1"); got != "/r2" || topo.Conflict("a", "/r1") == "" || topo.Conflict("a", "/r2") != "" {
-		t.Errorf("it stands in %s, conflict %q", got, topo.Conflict("a", "/r1"))
+		t.Errorf("the machine is in %s, conflict %q", got, topo.Conflict("a", "/r1"))
 	}
 	if !topo.Learn("a", "/r1") || topo.Rack("a", "") != "/r1" {
-		t.Error("a machine that was moved stands where it stood")
+		t.Error("a moved machine is in its old rack")
 	}
 }
 
@@ -50,11 +50,11 @@ func TestLevel(t *testing.T) {
 		}
 	}
 	if got := Level(nil, nil, "a", "/r1"); got != 0 {
-		t.Errorf("data that is nowhere in particular is %v", got)
+		t.Errorf("data without location has level %v", got)
 	}
 }
 
-// TestPatience: none and fixed wait so long for any slot that is nearer than others.
+// TestPatience: none and fixed wait the same time for slots at every level.
 func TestPatience(t *testing.T) {
 	for text, want := range map[string]time.Duration{"none": 0, "fixed=3s": 3 * time.Second, "fixed=0s": 0} {
 		rule, err := ParseRule(text)

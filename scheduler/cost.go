@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// Goal is what the owner of a job or flow asks of its end.
+// Goal is the owner's settings for the end of a job or flow.
 type Goal struct {
-	Penalty   Penalty       // instead of the metric's; 0: the metric's
+	Penalty   Penalty       // replaces the metric's; 0: the metric's
 	Weight    float64       // 0: 1
 	Submitted time.Duration // since the core's zero time
 	Deadline  time.Duration // since the core's zero time; 0: none
 	Steps     []Step        // for SLA, by time
 }
 
-// Step is a level of an SLA: what ending after By costs.
+// Step is a level of an SLA: the cost of ending after By.
 type Step struct {
 	By   time.Duration // since the core's zero time
 	Cost float64       // in total, not on top of the step before
 }
 
-// Check reports the field that has no meaning.
+// Check reports the first field with an invalid value.
 func (g Goal) Check() error {
 	if int(g.Penalty) >= len(penaltyNames) {
 		return fmt.Errorf("Goal.Penalty is %v", g.Penalty)
 	}
-	if !amount(g.Weight) {
+	if !validAmount(g.Weight) {
 		return fmt.Errorf("Goal.Weight is %v", g.Weight)
 	}
 	for i, step := range g.Steps {
 		switch {
-		case !amount(step.Cost):
+		case !validAmount(step.Cost):
 			return fmt.Errorf("Goal.Steps[%d].Cost is %v", i, step.Cost)
 		case i > 0 && step.By <= g.Steps[i-1].By:
 			return fmt.Errorf("Goal.Steps[%d].By is %v, not after %v", i, step.By, g.Steps[i-1].By)
@@ -42,14 +42,13 @@ func (g Goal) Check() error {
 	return nil
 }
 
-// never is the deadline, in seconds, of a job that has none: 30 years.
-const never = 1e9
+// noDeadline is the deadline, in seconds, of a job without one: 30 years.
+const noDeadline = 1e9
 
-// Cost is what it costs to end at a time: a non-decreasing function of seconds
-// from now. Responses too are counted from now: in a sum, what a job has waited is
-// paid whatever the plan, and the greatest of them is the makespan. The greatest
-// stretch is of whole responses, since what one has waited weighs more the less
-// work it is.
+// Cost is the cost of ending at a time: a non-decreasing function of seconds from now.
+// Responses are counted from now: a sum pays past waiting under every plan, and the maximum is
+// the makespan. The maximum stretch counts from the submission, because past waiting weighs
+// more for short jobs.
 type Cost struct {
 	Penalty Penalty // any but Stretch, which is Response with a weight
 	Weight  float64
@@ -63,12 +62,11 @@ type Level struct {
 	Cost float64
 }
 
-// Cost is the cost function of a goal under the metric. Alone is what stretch
-// divides by: the slot-seconds of a job, or the seconds that a whole flow would take
-// with all slots. A penalty given with the goal replaces the metric's, with the
-// metric's aggregate and its rule on weights.
+// Cost returns the cost function of a goal under the metric. Stretch divides by alone: the
+// slot-seconds of a job, or the seconds of a whole flow with all slots. A penalty of the goal
+// replaces the metric's; the metric's aggregate and its rule on weights remain.
 func (m Metric) Cost(g Goal, alone float64, now time.Duration) Cost {
-	c := Cost{Penalty: m.Penalty, Weight: 1, Due: never}
+	c := Cost{Penalty: m.Penalty, Weight: 1, Due: noDeadline}
 	if g.Penalty != 0 {
 		c.Penalty = g.Penalty
 	}
@@ -97,14 +95,14 @@ func (m Metric) Cost(g Goal, alone float64, now time.Duration) Cost {
 	return c
 }
 
-// grace forgives the rounding of sums of times.
-func grace(t float64) float64 { return 1e-9 * max(1, math.Abs(t)) }
+// tolerance allows for the rounding of sums of times.
+func tolerance(t float64) float64 { return 1e-9 * max(1, math.Abs(t)) }
 
-// At is the cost of ending at t. O(1), or the number of levels.
+// At returns the cost of ending at t. O(1), or the number of levels.
 func (c *Cost) At(t float64) float64 {
 	switch c.Penalty {
 	case Tardy:
-		if t > c.Due+grace(c.Due) {
+		if t > c.Due+tolerance(c.Due) {
 			return c.Weight
 		}
 		return 0
@@ -115,7 +113,7 @@ func (c *Cost) At(t float64) float64 {
 	case SLA:
 		cost := 0.0
 		for _, l := range c.Levels {
-			if t <= l.Due+grace(l.Due) {
+			if t <= l.Due+tolerance(l.Due) {
 				break
 			}
 			cost = l.Cost
@@ -126,40 +124,40 @@ func (c *Cost) At(t float64) float64 {
 	}
 }
 
-// Latest is the latest time that costs at most limit: +Inf if every time does,
-// -Inf if none does.
+// Latest returns the latest time that costs at most limit: +Inf if every time does, -Inf if
+// none does.
 func (c *Cost) Latest(limit float64) float64 {
 	switch c.Penalty {
 	case Tardy:
 		if limit >= c.Weight {
 			return math.Inf(1)
 		}
-		return c.flat(limit, c.Due)
+		return c.nonNegative(limit, c.Due)
 	case Tardiness:
-		return c.flat(limit, c.Due+limit/c.Weight)
+		return c.nonNegative(limit, c.Due+limit/c.Weight)
 	case Lateness:
 		return c.Due + limit/c.Weight
 	case SLA:
 		for _, l := range c.Levels {
 			if c.Weight*l.Cost > limit {
-				return c.flat(limit, l.Due)
+				return c.nonNegative(limit, l.Due)
 			}
 		}
-		return c.flat(limit, math.Inf(1))
+		return c.nonNegative(limit, math.Inf(1))
 	default:
 		return limit / c.Weight
 	}
 }
 
-// flat is t for the penalties that are never negative.
-func (c *Cost) flat(limit, t float64) float64 {
+// nonNegative returns t, or -Inf for a negative limit: these penalties are never below 0.
+func (c *Cost) nonNegative(limit, t float64) float64 {
 	if limit < 0 {
 		return math.Inf(-1)
 	}
 	return t
 }
 
-// Breaks are the times at which the cost jumps or bends, ascending.
+// Breaks lists the times at which the cost jumps or bends, ascending.
 func (c *Cost) Breaks() []float64 {
 	switch c.Penalty {
 	case Tardy, Tardiness:
@@ -175,11 +173,11 @@ func (c *Cost) Breaks() []float64 {
 	}
 }
 
-// Steps says whether the cost is a step function, so that it is not convex in the
-// time nor in the slots.
+// Steps reports whether the cost is a step function. Such a cost is convex neither in the time
+// nor in the slots.
 func (c *Cost) Steps() bool { return c.Penalty == Tardy || c.Penalty == SLA }
 
-// Of is the metric's value for costs at times of completion.
+// Of returns the metric's value for the costs of these ends.
 func (a Aggregate) Of(costs []Cost, ends []float64) float64 {
 	total := 0.0
 	for i := range costs {

@@ -6,14 +6,12 @@ import (
 	"slices"
 )
 
-// Fair guarantees each job its minimum and raises the lowest allocations with the
-// rest, like water: FLEX's FAIR (section 1). Jobs are raised in proportion to their
-// [Job.Share]. It measures nothing and minimises nothing.
+// Fair gives each job its minimum and raises the lowest allocations with the rest, like water:
+// FLEX's FAIR (section 1). Jobs rise in proportion to their [Job.Share]. It minimises nothing.
 type Fair struct{}
 
-// Plan implements [Policy] in O(J log J). The slots that cannot be shared evenly
-// go to the jobs that lack most of one, then to those that are first by priority
-// and arrival, which is also the order of precedence.
+// Plan implements [Policy] in O(J log J). Leftover slots go to the jobs with the largest
+// remainders, then to the first by priority and arrival. That is also the order of precedence.
 func (Fair) Plan(s Snapshot) (Plan, error) {
 	s, err := s.Normal()
 	if err != nil {
@@ -32,7 +30,7 @@ func (Fair) Plan(s Snapshot) (Plan, error) {
 	return plan, nil
 }
 
-// Share is what somebody may have of the slots.
+// Share is one holder's bounds and weight in a division of slots.
 type Share struct {
 	Min, Max int
 	Weight   float64 // 0: 1
@@ -40,17 +38,17 @@ type Share struct {
 
 func (s Share) weight() float64 { return cmp.Or(s.Weight, 1) }
 
-// At is what the share holds when it is filled up to a level.
+// At returns the share's slots at a water level.
 func (s Share) At(level float64) float64 {
 	return max(float64(s.Min), min(float64(s.Max), s.weight()*level))
 }
 
-// WaterLevel is how high the shares are filled by so many slots, each to its weight
-// times the level between its Min and its Max: 0 when the minima alone use them up,
-// +Inf when nobody can use them all. O(J log J).
+// WaterLevel is the level to which so many slots fill the shares: each has its weight times the
+// level, between its Min and Max. It is 0 if the minima use up all slots, +Inf if the maxima
+// leave some. O(J log J).
 func WaterLevel(shares []Share, slots int) float64 {
-	// Below a level a share is at its Min, between on its slope, above at its Max:
-	// the total is piecewise linear in the level, with a bend at each Min and Max.
+	// Below a level a share is at its Min, then on its slope, then at its Max: the total is
+	// piecewise linear in the level, with a bend at each Min and Max.
 	type bend struct{ level, slope float64 }
 	bends := make([]bend, 0, 2*len(shares))
 	left := float64(slots)
@@ -77,7 +75,8 @@ func WaterLevel(shares []Share, slots int) float64 {
 	return math.Inf(1)
 }
 
-// exactLevel divides anew what is about level, so that what can be divided evenly is.
+// exactLevel recomputes an approximate level without the rounding errors of the sum, so that
+// even divisions come out even.
 func exactLevel(shares []Share, slots int, level float64) float64 {
 	left, weights := float64(slots), 0.0
 	for _, s := range shares {
@@ -94,29 +93,29 @@ func exactLevel(shares []Share, slots int, level float64) float64 {
 	return left / weights
 }
 
-// Waterline fills the shares up to their [WaterLevel] in whole slots; what does not go
-// round is given one each to those that lack most of it, then to the first. The
-// minima together must not exceed the slots. O(J log J).
+// Waterline fills the shares up to their [WaterLevel] in whole slots. Leftover slots go one
+// each to the largest remainders, then to the first. The minima together must not exceed the
+// slots. O(J log J).
 func Waterline(shares []Share, slots int) []int {
 	level := WaterLevel(shares, slots)
-	given, lack := make([]int, len(shares)), make([]float64, len(shares))
-	var open []int
+	given, remainders := make([]int, len(shares)), make([]float64, len(shares))
+	var partial []int
 	left := slots
 	for i, s := range shares {
 		at := s.At(level)
-		given[i] = int(at + tiny)
+		given[i] = int(at + rounding)
 		left -= given[i]
-		if rest := at - float64(given[i]); rest > tiny {
-			lack[i] = math.Round(rest / tiny)
-			open = append(open, i)
+		if rest := at - float64(given[i]); rest > rounding {
+			remainders[i] = math.Round(rest / rounding)
+			partial = append(partial, i)
 		}
 	}
-	slices.SortStableFunc(open, func(a, b int) int { return cmp.Compare(lack[b], lack[a]) })
-	for _, i := range open[:max(0, min(left, len(open)))] {
+	slices.SortStableFunc(partial, func(a, b int) int { return cmp.Compare(remainders[b], remainders[a]) })
+	for _, i := range partial[:max(0, min(left, len(partial)))] {
 		given[i]++
 	}
 	return given
 }
 
-// tiny is the rounding of sums of slots, with room.
-const tiny = 1e-6
+// rounding bounds the rounding error of sums of slots.
+const rounding = 1e-6

@@ -6,38 +6,37 @@ import (
 	"time"
 )
 
-// FIFO gives slots in order of priority, then of arrival, each job as many as it can
-// use. Jobs of one batch count as arrived with the first of them.
+// FIFO gives slots in order of priority, then of arrival, each job as many as it can use. Jobs
+// of a batch arrive with its first job.
 type FIFO struct {
-	Minima bool // each job has its Min before others have more; FLEX's FIFO knows none
+	Minima bool // each job has its Min before others have more; FLEX's FIFO has no minima
 }
 
 // Plan implements [Policy] in O(J log J).
 func (f FIFO) Plan(s Snapshot) (Plan, error) {
 	plan := Plan{Targets: make([]Target, 0, len(s.Jobs))}
-	least := func(j *Job) int {
+	minimum := func(j *Job) int {
 		if !f.Minima {
 			return 0
 		}
 		return min(j.Min, j.Max)
 	}
-	left, kept := s.Slots, 0 // for the minima of those to come
+	left, reserved := s.Slots, 0 // reserved for the minima of later jobs
 	for i := range s.Jobs {
-		kept += least(&s.Jobs[i])
+		reserved += minimum(&s.Jobs[i])
 	}
 	for _, i := range byArrival(s.Jobs) {
 		j := &s.Jobs[i]
-		kept -= least(j)
-		give := min(left, max(least(j), min(j.Max, left-kept)))
-		left -= give
-		plan.Targets = append(plan.Targets, Target{Job: j.ID, Slots: give})
+		reserved -= minimum(j)
+		slots := min(left, max(minimum(j), min(j.Max, left-reserved)))
+		left -= slots
+		plan.Targets = append(plan.Targets, Target{Job: j.ID, Slots: slots})
 	}
 	return plan, nil
 }
 
-// byArrival is the jobs' indexes in the order in which they are served where nothing
-// is measured: by priority, then by arrival, jobs of a batch with the first of them;
-// ties by id.
+// byArrival sorts the jobs' indexes by priority, then by arrival (jobs of a batch with its
+// first one), then by id.
 func byArrival(jobs []Job) []int {
 	batches := make(map[string]time.Duration)
 	for i := range jobs {

@@ -16,14 +16,14 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// TestMenu runs testdata/menu/*.txt: what a snapshot is made of beyond FIFO's needs.
+// TestMenu runs testdata/menu/*.txt: fields of a snapshot that FIFO does not need.
 // Jobs are given one a line, as in "job1 max=4 min=2 work=10 weight=2 deadline=3s
 // steps=1s:2,3s:4". Directives:
 //
 //	normal slots=N     the jobs as Normal leaves them, or its error
 //	fair slots=N       FAIR's Plan
-//	fifo slots=N       FIFO's
-//	minima slots=N     the first job to which the plan below gives less than its minimum
+//	fifo slots=N       FIFO's Plan
+//	minima slots=N     the first job with less than its minimum in the plan below
 //	cost metric=M at=T,T,…  job1's cost at times in seconds
 //	metric             the metrics named below, as parsed
 func TestMenu(t *testing.T) {
@@ -185,8 +185,8 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// TestCosts: costs do not fall, Latest is the inverse of At, and between two breaks
-// step costs do not change.
+// TestCosts: costs do not fall, Latest is the inverse of At, and step costs are constant
+// between two breaks.
 func TestCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cost(t)
@@ -228,7 +228,7 @@ func cost(t *rapid.T) scheduler.Cost {
 	return c
 }
 
-// TestWaterline pours one slot after the other, each to the lowest that can take it.
+// TestWaterline compares with pouring slot by slot, each to the lowest share below its maximum.
 func TestWaterline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var shares []scheduler.Share
@@ -261,8 +261,8 @@ func TestWaterline(t *testing.T) {
 	})
 }
 
-// TestWaterlineWeighted: shares of other weights are within a slot of what water
-// would be, use up what can be used, and keep their bounds.
+// TestWaterlineWeighted: weighted shares are within a slot of the water level, use up all
+// usable slots, and keep their bounds.
 func TestWaterlineWeighted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var shares []scheduler.Share
@@ -289,9 +289,8 @@ func TestWaterlineWeighted(t *testing.T) {
 	})
 }
 
-// TestNormalMinima: the minima fit the slots, no job's is above what was asked for
-// unless it is to be measured, none goes without while another's has more than its
-// share.
+// TestNormalMinima: the minima fit the slots. No job's minimum is above the configured one,
+// except for measuring. No minimum is cut to nothing while another keeps more than its share.
 func TestNormalMinima(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshot(t)

@@ -9,10 +9,10 @@ import (
 // Penalty is the shape of the cost of a completion time (FLEX, section 2.1).
 type Penalty uint8
 
-// The menu. The zero Penalty is one not given.
+// The penalties. The zero Penalty means none given.
 const (
 	Response  Penalty = iota + 1 // the time itself
-	Stretch                      // the time by the job's work alone
+	Stretch                      // the time divided by the job's work alone
 	Tardy                        // 1 after the deadline
 	Tardiness                    // the time after the deadline
 	Lateness                     // the time after the deadline, negative before it
@@ -28,7 +28,7 @@ func (p Penalty) String() string {
 	return fmt.Sprintf("penalty(%d)", uint8(p))
 }
 
-// Aggregate is how the costs of all jobs become one number.
+// Aggregate combines the costs of all jobs into one number.
 type Aggregate uint8
 
 const (
@@ -45,7 +45,7 @@ func (a Aggregate) String() string {
 	return fmt.Sprintf("aggregate(%d)", uint8(a))
 }
 
-// Metric is what a policy minimises. Makespan is Max of Response. Weighted
+// Metric is the number that a policy minimises. Makespan is Max of Response. Weighted
 // multiplies each cost by the job's weight; otherwise weights are ignored.
 type Metric struct {
 	Aggregate Aggregate
@@ -53,7 +53,7 @@ type Metric struct {
 	Weighted  bool
 }
 
-// Metrics lists the menu: every penalty, sum and maximum, unweighted and weighted.
+// Metrics lists every penalty, as sum and maximum, unweighted and weighted.
 func Metrics() []Metric {
 	var all []Metric
 	for _, a := range []Aggregate{Sum, Max} {
@@ -64,7 +64,7 @@ func Metrics() []Metric {
 	return all
 }
 
-// String is the metric's name, as in "sum-response" or "max-tardiness-weighted".
+// String returns the metric's name, such as "sum-response" or "max-tardiness-weighted".
 func (m Metric) String() string {
 	p := m.Penalty
 	if p == 0 {
@@ -77,7 +77,7 @@ func (m Metric) String() string {
 	return name
 }
 
-// ParseMetric reads what String writes.
+// ParseMetric reads a name that String wrote.
 func ParseMetric(name string) (Metric, error) {
 	all := Metrics()
 	if i := slices.IndexFunc(all, func(m Metric) bool { return m.String() == name }); i >= 0 {

@@ -7,22 +7,25 @@ import (
 	"slices"
 )
 
-// defaultTaskSeconds is a task's work when no job has been measured.
+// defaultTaskSeconds is a task's work before any job has been measured.
 const defaultTaskSeconds = 1
 
-// Normal is s as the optimizers work on it, or an error that names the job and
-// the field that has no meaning. O(J log J).
+// Normal validates a snapshot and returns its normal form. An error names the job and the
+// invalid field. O(J log J).
 //
-// Refused are: negative slots; two jobs with one id; a negative Max, Min, Tasks or
-// Running; a Pool that is not in Pools, or in which Max is below Min; Work, Alone, also of a flow, or Share that is negative, NaN, infinite or above
-// 1e15, and so a weight; SLA steps whose times do not rise or whose costs are of that kind or fall; a
-// metric or penalty that is not on the menu; amounts of a Transfer and a Bandwidth of
-// that kind.
+// An amount is invalid if it is negative, NaN, infinite or above 1e15. Normal refuses:
 //
-// Made normal are:
+//   - negative slots, and two jobs with one id;
+//   - a negative Max, Min, Tasks or Running;
+//   - a Pool that is not in Pools, and a pool with Max below Min;
+//   - invalid amounts of Work, Alone (also of a flow), Share, weights, transfers and Bandwidth;
+//   - SLA steps with times that do not rise, or with costs that fall or are invalid amounts;
+//   - an unknown metric or penalty.
+//
+// Normal changes:
 //
 //   - jobs are sorted by id; those with a Max of 0 are left out;
-//   - a weight or a share of 0, which is one not given, becomes 1;
+//   - a weight or share of 0, which means not given, becomes 1;
 //   - Min is at least 1 for a phase not measured yet, and at most Max;
 //   - minima that together exceed the slots are scaled down in proportion, rounded
 //     by largest remainder; phases not measured yet keep their one slot before that,
@@ -32,14 +35,14 @@ const defaultTaskSeconds = 1
 //     or one second if there is none; Alone is at least Work;
 //   - transfers are sorted by id, those with nothing left are left out; Left is at
 //     least Ready, Whole at least Left;
-//   - trackers and what was measured on them are sorted; what took no time is left out.
+//   - trackers and their measurements are sorted; measurements that took no time are left out.
 //
-// A deadline in the past stays what it is: missed, and the lateness grows.
+// A deadline in the past stays: it is missed, and the lateness grows.
 func (s Snapshot) Normal() (Snapshot, error) {
 	if s.Slots < 0 {
 		return s, fmt.Errorf("snapshot: field Slots is %d", s.Slots)
 	}
-	if !amount(s.Usual) {
+	if !validAmount(s.Usual) {
 		return s, fmt.Errorf("snapshot: field Usual is %v", s.Usual)
 	}
 	if err := s.Metric.check(); err != nil {
@@ -51,7 +54,7 @@ func (s Snapshot) Normal() (Snapshot, error) {
 		}
 	}
 	for _, f := range s.Flows {
-		if !amount(f.Alone) {
+		if !validAmount(f.Alone) {
 			return s, fmt.Errorf("snapshot: flow %d: field Alone is %v", f.First, f.Alone)
 		}
 	}
@@ -94,25 +97,25 @@ func (j Job) check() error {
 		return fmt.Errorf("field Pool is %d", j.Pool)
 	case j.Running < 0:
 		return fmt.Errorf("field Running is %d", j.Running)
-	case !amount(j.Work):
+	case !validAmount(j.Work):
 		return fmt.Errorf("field Work is %v", j.Work)
-	case !amount(j.Alone):
+	case !validAmount(j.Alone):
 		return fmt.Errorf("field Alone is %v", j.Alone)
-	case !amount(j.Share):
+	case !validAmount(j.Share):
 		return fmt.Errorf("field Share is %v", j.Share)
 	}
 	return j.Goal.Check()
 }
 
-// most bounds amounts so that sums and products of them stay finite and exact to a
-// second or so: 30 million years of one slot.
-const most = 1e15
+// maxAmount bounds amounts so that sums and products of them stay finite and exact to about a
+// second: 30 million years of one slot.
+const maxAmount = 1e15
 
-// amount says whether x is finite, not negative and not absurd.
-func amount(x float64) bool { return x >= 0 && x <= most }
+// validAmount reports whether x is finite, not negative and at most maxAmount.
+func validAmount(x float64) bool { return x >= 0 && x <= maxAmount }
 
-// normalWork estimates what has not been measured, after the minima, which depend
-// on what that was.
+// normalWork estimates work that has not been measured. It runs after the minima, which depend
+// on whether work was measured.
 func normalWork(jobs []Job, usual float64) {
 	work, tasks := 0.0, 0
 	for _, j := range jobs {
@@ -153,7 +156,7 @@ func normalMinima(jobs []Job, slots int) {
 	if total <= slots {
 		return
 	}
-	// First the slots to measure by, then the rest in proportion.
+	// First reserve one slot for each unmeasured phase, then divide the rest in proportion.
 	kept, rest := make([]int, len(jobs)), 0
 	left := slots
 	for _, i := range byArrival(jobs) {

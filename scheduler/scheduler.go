@@ -1,11 +1,10 @@
-// Package scheduler is the allocation layer: how many slots each job should
-// have. It answers one question, as a function of values: given this Snapshot,
-// what is the Plan? Which task goes into which slot is not decided here but by
-// the assignment layer in jobtracker/core, which follows the Plan.
+// Package scheduler decides how many slots each job should have. A policy is a function of
+// values: a [Snapshot] in, a [Plan] out. The assignment layer in jobtracker/core follows the
+// Plan and decides which task runs in which slot.
 //
-// This package has the seam ([Snapshot], [Plan], [Policy]), the menu of what can
-// be minimised ([Metric], [Cost]) and the two policies that minimise nothing,
-// [FIFO] and [Fair]. The optimizers are in packages below it.
+// This package has the types of that interface ([Snapshot], [Plan], [Policy]), the metrics
+// ([Metric], [Cost]) and the two policies that minimise nothing, [FIFO] and [Fair]. The
+// optimizers are in subpackages.
 //
 // Invariants
 //
@@ -13,16 +12,16 @@
 //	    calls, no dependence on map order; ties are broken by job id.
 //	S2  A valid Plan never allocates more slots than there are, nor more to a job
 //	    than its Max ([Plan.Validate]).
-//	S3  Maps and reduces are planned apart, by one Plan each.
+//	S3  Maps and reduces are planned separately, by one Plan each.
 //	S4  Every policy but FIFO gives each job at least its minimum as [Snapshot.Normal]
-//	    leaves it ([Plan.KeepsMinima]); a phase that has not been measured yet has
-//	    a minimum of one slot as long as there are slots. FIFO knows only minima that
-//	    are asked for, and with [FIFO.Minima] alone.
-//	S5  The jobs of a pool have together no more than its Max ([Plan.Validate]). They
-//	    have its Min as long as they can use it and minima fit the slots.
+//	    leaves it ([Plan.KeepsMinima]). A phase that has not been measured yet has a
+//	    minimum of one slot as long as there are slots. FIFO keeps only configured
+//	    minima, and only with [FIFO.Minima].
+//	S5  The jobs of a pool together have at most its Max ([Plan.Validate]). They have
+//	    its Min as long as they can use it and all minima fit the slots.
 //
-// Units: slots are counted, work is in slot-seconds, times of costs are seconds
-// from the snapshot's time. Times on the core's clock are time.Durations.
+// Units: slots are counts, work is in slot-seconds, times of costs are seconds from the
+// snapshot's time. Times on the core's clock are time.Durations.
 //
 // A Policy may be called from any goroutine, one call at a time.
 package scheduler
@@ -34,24 +33,24 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Snapshot is what a policy sees of one phase, map or reduce, of all live jobs.
+// Snapshot is a policy's view of one phase, map or reduce, of all live jobs.
 type Snapshot struct {
 	Phase  wire.Kind     // wire.Map or wire.Reduce
 	Slots  int           // of live trackers
-	Jobs   []Job         // that have tasks left in this phase, by id
+	Jobs   []Job         // jobs with tasks left in this phase, by id
 	Now    time.Duration // since the core's zero time
 	Metric Metric        // what to minimise; the zero Metric is the sum of response times
-	Usual  float64       // seconds of a task of which nothing is known; 0: the mean of those of which something is
-	Later  []Later       // phases of flows that wait for others; for policies that look ahead
-	Flows  []Flow        // of Jobs and Later, by First, likewise; none: not told
+	Usual  float64       // seconds of a task without any measurement; 0: the mean of the measured tasks
+	Later  []Later       // phases of flows that wait for others; for policies that plan them too
+	Flows  []Flow        // flows of Jobs and Later, by First, for the same policies; none: unknown
 
-	Transfers []Transfer // shuffles not done, also of jobs whose maps are; with wire.Map
+	Transfers []Transfer // unfinished shuffles, also of jobs without maps left; with wire.Map
 	Bandwidth float64    // bytes per second that all homes together fetch; 0: not measured
 
-	Pools []Pool // whose bounds their jobs share as the policy has it, see [Within]
+	Pools []Pool // jobs of a pool share its bounds as the policy decides, see [PoolLimited]
 
-	Trackers []Tracker  // with slots of this phase; none: not told, all slots are alike
-	Measured []Measured // what ended where, also of jobs that have ended
+	Trackers []Tracker  // with slots of this phase; none: unknown, all slots are alike
+	Measured []Measured // ended tasks by job and tracker, also of jobs that have ended
 }
 
 // Job is one job's phase.
@@ -60,20 +59,20 @@ type Job struct {
 	Arrived time.Duration // since the core's zero time
 	Running int           // tasks in slots now
 	Max     int           // useful slots: tasks not yet done, runnable or running
-	Tasks   int           // tasks not yet done, where a limit lowers Max; 0: Max. Queues may have them all
+	Tasks   int           // tasks not yet done, if a limit lowers Max; 0: Max. Queues may have them all
 	Min     int           // guaranteed slots
-	Pool    int           // 1 + its place in Pools; 0: in none that is bounded
+	Pool    int           // 1 + its index in Pools; 0: no bounded pool
 	Work    float64       // slot-seconds left, as far as measured; 0: not measured yet
-	Alone   float64       // slot-seconds of the whole phase, what stretch divides by; 0: Work
+	Alone   float64       // slot-seconds of the whole phase, the divisor of stretch; 0: Work
 	Goal    Goal
-	Flow    int // the flow's number; 0: the job stands alone
+	Flow    int // the flow's number; 0: not in a flow
 
-	Priority int     // the higher goes first where order is that of arrival
-	Share    float64 // of slots, in proportion to others', where they are shared evenly; 0: 1
-	Batch    string  // jobs of one batch are planned as one arrival; empty: alone
+	Priority int     // higher goes first where the order is by arrival
+	Share    float64 // weight for policies that share evenly; 0: 1
+	Batch    string  // jobs of one batch are planned as one arrival; empty: no batch
 }
 
-// Pool is what jobs may have together. Minima fit the slots.
+// Pool bounds the slots of its jobs together. Minima fit the slots.
 type Pool struct {
 	Min, Max int // slots
 }
@@ -85,15 +84,15 @@ type Later struct {
 	Flow  int
 	Max   int       // tasks
 	Work  float64   // slot-seconds; 0: unknown
-	After []PhaseID // of the same flow, in Jobs or in Later; others have ended
-	Lag   float64   // seconds that pass after those, before it can use slots
+	After []PhaseID // predecessors of the same flow, in Jobs or in Later; others have ended
+	Lag   float64   // seconds between the end of After and its start
 	Goal  Goal
 }
 
-// Flow is a flow as a whole, or a job that stands alone, with all that has ended of it.
+// Flow is a whole flow, or a job outside flows, including its ended phases.
 type Flow struct {
-	First int     // the number of its first job, which is also Job.Flow of those of a flow
-	Alone float64 // seconds that it would take with all slots: what stretch divides by; 0: not known
+	First int     // the number of its first job, equal to Job.Flow for jobs in flows
+	Alone float64 // seconds with all slots, the divisor of stretch; 0: unknown
 }
 
 // PhaseID names a job's phase.
@@ -104,18 +103,18 @@ type PhaseID struct {
 
 // Plan is the slots each job should have.
 type Plan struct {
-	Targets  []Target  // in order of precedence: earlier ones are served first when short
-	Portions []Portion // of the shuffle, in order of precedence: what one cannot use is the next one's; none: no opinion
-	Queues   []Queue   // what each tracker should run, in order; none: no opinion
+	Targets  []Target  // in order of precedence: earlier ones get slots first when there are too few
+	Portions []Portion // of the shuffle, in order of precedence; each leaves its unused part to the next; none: no preference
+	Queues   []Queue   // by tracker, its tasks in order; none: no preference
 }
 
 // Target is one job's allocation.
 type Target struct {
 	Job   wire.JobID
 	Slots int
-	End   float64 // seconds until the phase should end if nothing changes; 0: not said
+	End   float64 // seconds until the phase should end if nothing changes; 0: unknown
 
-	Trackers []string // where its tasks end soonest once started, best first; none: no opinion
+	Trackers []string // trackers on which a started task ends soonest, best first; none: no preference
 }
 
 // Policy computes Plans.
@@ -123,8 +122,7 @@ type Policy interface {
 	Plan(s Snapshot) (Plan, error)
 }
 
-// Validate reports the first way in which p breaks S2 or names a job twice or
-// one that s does not have.
+// Validate reports the first violation of S2, and a job that is unknown to s or named twice.
 func (p Plan) Validate(s Snapshot) error {
 	left := make(map[wire.JobID]int, len(s.Jobs))
 	for _, j := range s.Jobs {
@@ -154,8 +152,7 @@ func (p Plan) Validate(s Snapshot) error {
 	return p.validateQueues(s)
 }
 
-// KeepsMinima reports the first job to which p gives less than S4 asks for, or the first
-// pool to which it gives less than S5 does.
+// KeepsMinima reports the first job or pool with less than S4 or S5 guarantees.
 func (p Plan) KeepsMinima(s Snapshot) error {
 	normal, err := s.Normal()
 	if err != nil {
@@ -165,12 +162,12 @@ func (p Plan) KeepsMinima(s Snapshot) error {
 	for _, t := range p.Targets {
 		given[t.Job] = t.Slots
 	}
-	has := p.inPools(normal)
+	has := p.slotsByPool(normal)
 	for _, j := range normal.Jobs {
 		full := j.Pool > 0 && has[j.Pool] == s.Pools[j.Pool-1].Max
 		if given[j.ID] < j.Min && !full {
 			return fmt.Errorf("plan gives %v %d slots of at least %d", j.ID, given[j.ID], j.Min)
 		}
 	}
-	return p.keepsPools(normal, has)
+	return p.checkPoolMinima(normal, has)
 }

@@ -20,9 +20,9 @@ import (
 // TestScenarios runs testdata/*.txt. Directives:
 //
 //	fifo slots=N       the policy's Plan for the jobs given, one a line as in
-//	                   "job1 arrived=2s running=1 max=4", and what is wrong with it
-//	validate slots=N   what is wrong with the plan given below the jobs, one target
-//	                   a line as in "give job1 3"
+//	                   "job1 arrived=2s running=1 max=4", and its error
+//	validate slots=N   the error of the plan below the jobs, one target a line as in
+//	                   "give job1 3"
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -86,9 +86,8 @@ func policies() map[string]scheduler.Policy {
 	return map[string]scheduler.Policy{"fifo": scheduler.FIFO{}, "fair": scheduler.Fair{}}
 }
 
-// TestPolicies holds every policy to S1 and S2: the Plan of any snapshot is
-// valid, the same again, independent of the order in which jobs are given, and
-// leaves the snapshot alone.
+// TestPolicies checks S1 and S2 for every policy: the Plan of any snapshot is valid,
+// repeatable, independent of the order of the jobs, and leaves the snapshot unchanged.
 func TestPolicies(t *testing.T) {
 	for name, policy := range policies() {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +124,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestFIFOServesInOrder: no job has slots while one that came earlier lacks some,
-// and no slot is left while a job lacks one.
+// TestFIFOServesInOrder: no job has slots while an earlier one lacks some, and no slot is left
+// while a job lacks one.
 func TestFIFOServesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshot(t)

@@ -8,38 +8,37 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Tracker is a machine with slots of the snapshot's phase, for policies to which
-// machines are not alike.
+// Tracker is a machine with slots of the snapshot's phase, for policies that tell machines
+// apart.
 type Tracker struct {
 	ID   string
-	Free []float64 // by slot: seconds until it is free, as far as can be told
+	Free []float64 // by slot: estimated seconds until it is free
 }
 
-// Measured is the tasks of one job, of the snapshot's phase, that ended on one tracker.
+// Measured is the ended tasks of one job on one tracker, in the snapshot's phase.
 type Measured struct {
-	Job     wire.JobID // need not be in Jobs any more: it tells of the tracker too
-	Tracker string     // need not be in Trackers any more: it tells of the job too
+	Job     wire.JobID // may be absent from Jobs: it still measures the tracker
+	Tracker string     // may be absent from Trackers: it still measures the job
 	Tasks   int
-	Seconds float64 // of all of them together
+	Seconds float64 // of all its tasks together
 }
 
-// Queue is what one tracker's slots should run, in order. It is for tasks that have not
-// started; while others run, the Plan's Targets say nothing else.
+// Queue lists the tasks for one tracker's slots, in order. It holds tasks that have not
+// started; for the others only the Plan's Targets count.
 type Queue struct {
 	Tracker string
 	Runs    []Run
 }
 
-// Run is a number of tasks of one job. A job may have several in a Queue.
+// Run is a number of tasks of one job. A Queue may have several Runs of a job.
 type Run struct {
 	Job   wire.JobID
 	Tasks int
 }
 
-// normalTrackers is [Snapshot.Normal] for machines and what was measured on them:
-// sorted by id; trackers without slots are left out, and what took no time, as on a clock
-// that stands still: it tells nothing. Refused are trackers whose slots together are not Slots, a tracker or a pair
-// given twice, and times that are negative, NaN, infinite or above 1e15.
+// normalTrackers is [Snapshot.Normal] for trackers and measurements. It sorts them by id, and
+// drops trackers without slots and measurements without time. It refuses Trackers with slots
+// that do not add up to Slots, duplicates, and invalid amounts.
 func (s *Snapshot) normalTrackers() error {
 	s.Trackers, s.Measured = slices.Clone(s.Trackers), slices.Clone(s.Measured)
 	slices.SortFunc(s.Trackers, func(a, b Tracker) int { return cmp.Compare(a.ID, b.ID) })
@@ -50,7 +49,7 @@ func (s *Snapshot) normalTrackers() error {
 			return fmt.Errorf("tracker %s: field ID is given twice", t.ID)
 		}
 		for _, at := range t.Free {
-			if !amount(at) {
+			if !validAmount(at) {
 				return fmt.Errorf("tracker %s: field Free has %v", t.ID, at)
 			}
 		}
@@ -63,7 +62,7 @@ func (s *Snapshot) normalTrackers() error {
 		if m.Tasks < 0 {
 			return fmt.Errorf("%v: field Measured has %d tasks on tracker %s", m.Job, m.Tasks, m.Tracker)
 		}
-		if !amount(m.Seconds) {
+		if !validAmount(m.Seconds) {
 			return fmt.Errorf("%v: field Measured has %v seconds on tracker %s", m.Job, m.Seconds, m.Tracker)
 		}
 	}
@@ -79,8 +78,8 @@ func (s *Snapshot) normalTrackers() error {
 	return nil
 }
 
-// validateQueues is [Plan.Validate] for what trackers should run: no tracker twice or
-// unknown, and of no job more than its tasks.
+// validateQueues is [Plan.Validate] for the queues: each tracker is known and named once, and
+// no job has more tasks in queues than in all.
 func (p Plan) validateQueues(s Snapshot) error {
 	if len(p.Queues) == 0 {
 		return nil

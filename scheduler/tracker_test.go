@@ -32,7 +32,7 @@ func TestTrackersRefused(t *testing.T) {
 	}
 }
 
-// TestTrackersNormal: sorted, and without what tells nothing.
+// TestTrackersNormal: trackers are sorted; entries without information are dropped.
 func TestTrackersNormal(t *testing.T) {
 	job := wire.JobID{Start: 1, N: 1}
 	s, err := scheduler.Snapshot{

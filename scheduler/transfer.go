@@ -7,12 +7,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Transfer is a job's shuffle, for policies that plan maps and shuffles together.
-// Bytes not measured yet are estimates; a job without any is left out.
+// Transfer is a job's shuffle, for policies that plan maps and shuffles together. Bytes not
+// measured yet are estimates. Jobs without shuffle are left out.
 type Transfer struct {
 	ID    wire.JobID
-	Ready float64 // bytes that maps have made and homes have not fetched
-	Left  float64 // bytes not fetched in all: Ready and what the maps left will make
+	Ready float64 // bytes of ended maps that homes have not fetched
+	Left  float64 // bytes not fetched: Ready and the future output of maps
 	Whole float64 // bytes of the whole shuffle; at least Left
 	Maps  float64 // slot-seconds of the whole map phase; 0: the map phase's Alone
 }
@@ -28,7 +28,7 @@ func (t Transfer) check() error {
 		name  string
 		value float64
 	}{{"Ready", t.Ready}, {"Left", t.Left}, {"Whole", t.Whole}, {"Maps", t.Maps}} {
-		if !amount(field.value) {
+		if !validAmount(field.value) {
 			return fmt.Errorf("field Transfer.%s is %v", field.name, field.value)
 		}
 	}
@@ -37,7 +37,7 @@ func (t Transfer) check() error {
 
 // normalTransfers is [Snapshot.Normal] for the shuffles.
 func (s *Snapshot) normalTransfers() error {
-	if !amount(s.Bandwidth) {
+	if !validAmount(s.Bandwidth) {
 		return fmt.Errorf("snapshot: field Bandwidth is %v", s.Bandwidth)
 	}
 	if len(s.Transfers) == 0 {

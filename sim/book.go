@@ -8,66 +8,66 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// planned is a job in a client's plan.
+// planned is a job of a client's plan.
 type planned struct {
 	client *client
 	index  int
 }
 
-// book keeps what was seen in a run and compares all that is new with it.
+// book records the events of a run and checks each new one against them.
 type book struct {
-	offices   map[uint64]string // job tracker by epoch
-	launched  map[wire.AttemptID]string
-	ran       map[wire.AttemptID]string
-	holders   map[wire.TaskID]*worker // who may rename a task's output into place
-	renames   map[wire.TaskID]string  // by whom it was
-	commits   map[string]int          // "job/task" to attempt, by the log
-	facts     map[int]uint64          // hash of the facts by index
-	stopped   map[wire.JobID]bool     // by a kill that was answered
-	lostFiles map[string]bool         // that faults have taken, not the trackers
-	jobs      []planned               // by number, from 1, as the log has given them
-	lives     map[int]*life           // by number
-	keys      map[string]bool         // of submissions in the log
-	unswept   map[string]int          // failed removals of staging directories
-	homes     map[string]bool         // that leaders have given
-	sinceCalm map[wire.TaskID]bool    // that were launched since it is calm
-	lateDirs  map[string]bool         // that were made for processes which had died
+	leaders        map[uint64]string // job tracker by epoch
+	launched       map[wire.AttemptID]string
+	ran            map[wire.AttemptID]string
+	holders        map[wire.TaskID]*worker // workers that may rename a task's output into place
+	renames        map[wire.TaskID]string  // worker that renamed it
+	commits        map[string]int          // "job/task" to attempt, by the log
+	facts          map[int]uint64          // hash of the facts by index
+	stopped        map[wire.JobID]bool     // jobs with an answered kill
+	lostFiles      map[string]bool         // removed by faults, not by trackers
+	jobs           []planned               // by number, from 1, as in the log
+	lives          map[int]*life           // by number
+	keys           map[string]bool         // of submissions in the log
+	failedRemovals map[string]int          // failed removals of staging directories
+	homes          map[string]bool         // assigned by leaders
+	sinceCalm      map[wire.TaskID]bool    // tasks launched since the calm
+	lateDirs       map[string]bool         // made for processes that had died
 }
 
 func newBook(r *Result) book {
 	return book{
-		offices: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
+		leaders: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
 		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
-		lives: make(map[int]*life), keys: make(map[string]bool), unswept: make(map[string]int), homes: make(map[string]bool),
+		lives: make(map[int]*life), keys: make(map[string]bool), failedRemovals: make(map[string]int), homes: make(map[string]bool),
 		sinceCalm: make(map[wire.TaskID]bool), lateDirs: make(map[string]bool),
 	}
 }
 
-// office looks at a job tracker that believes to lead.
-func (b *book) office(w *world, n *jobTracker) {
+// leadership checks a job tracker that believes it leads.
+func (b *book) checkLeader(w *world, n *jobTracker) {
 	epoch := n.core.Epoch()
-	switch who, known := b.offices[epoch]; {
-	case known && who != n.name:
-		w.fail("V5: %s and %s both lead in epoch %d", who, n.name, epoch)
+	switch leader, known := b.leaders[epoch]; {
+	case known && leader != n.name:
+		w.fail("V5: %s and %s both lead in epoch %d", leader, n.name, epoch)
 	case known:
 		return
 	}
-	if epoch <= n.office {
-		w.fail("V5: %s takes office in epoch %d, after %d", n.name, epoch, n.office)
+	if epoch <= n.epoch {
+		w.fail("V5: %s leads in epoch %d, after %d", n.name, epoch, n.epoch)
 	}
-	b.offices[epoch], n.office = n.name, epoch
+	b.leaders[epoch], n.epoch = n.name, epoch
 	w.note("%s leads in epoch %d", n.name, epoch)
 	for _, c := range w.clients {
 		for i, id := range c.ids {
 			if s, ok := n.core.Status(id); !ok || s.Name != c.sub.Plan.Jobs[i].Name {
-				w.fail("V7: %s leads in epoch %d and does not know %v, which was answered", n.name, epoch, id)
+				w.fail("V7: %s leads in epoch %d and does not know the answered %v", n.name, epoch, id)
 			}
 		}
 	}
 }
 
-// entry looks at a new entry of the log.
+// entry checks a new entry of the log.
 func (b *book) entry(w *world, x logged) {
 	kind, rest, _ := strings.Cut(x.key, " ")
 	switch kind {
@@ -76,7 +76,7 @@ func (b *book) entry(w *world, x logged) {
 	case "committing", "stopped", "ended":
 		job, outcome, err := parseLife(rest)
 		w.must(err)
-		b.lived(w, kind, job, outcome)
+		b.advance(w, kind, job, outcome)
 	case "splits-written":
 		job, _, err := parseLife(rest)
 		w.must(err)
@@ -95,12 +95,12 @@ func (b *book) entry(w *world, x logged) {
 		}
 		b.commits[name] = attempt
 		if !b.hasRenamed(job, task, attempt) {
-			w.fail("V4: the log has attempt %d of task %s committed, the file system has not", attempt, name)
+			w.fail("V4: the log has attempt %d of task %s committed, but not in the file system", attempt, name)
 		}
 	}
 }
 
-// number notes the numbers that the log gives to the jobs of a submission.
+// number records the numbers that the log gives to the jobs of a submission.
 func (b *book) number(w *world, key string) {
 	for _, c := range w.clients {
 		for i := range c.sub.Plan.Jobs {
@@ -113,30 +113,28 @@ func (b *book) number(w *world, key string) {
 	b.keys[key] = true
 }
 
-// revoked checks that an attempt whose grant is taken back has not used it and
-// cannot do so any more.
+// revoked checks that an attempt with a revoked grant has not used it and no longer can.
 func (b *book) revoked(w *world, job, task, attempt int) {
 	if b.hasRenamed(job, task, attempt) {
 		w.fail("V4: the log revokes the grant of attempt %d of task %d/%d, which has committed", attempt, job, task)
 	}
 	for id := range b.ran {
-		if id.Task.Job.N == job && id.Task.N == task && id.N == attempt && !b.gone(w, id) {
+		if id.Task.Job.N == job && id.Task.N == task && id.N == attempt && !b.dirGone(w, id) {
 			w.fail("V4: the log revokes the grant of %v, which can still use it", id)
 		}
 	}
 }
 
 func (b *book) hasRenamed(job, task, attempt int) bool {
-	for id, who := range b.renames {
+	for id, by := range b.renames {
 		if id.Job.N == job && id.N == task {
-			return strings.HasSuffix(who, fmt.Sprintf("_%d", attempt))
+			return strings.HasSuffix(by, fmt.Sprintf("_%d", attempt))
 		}
 	}
 	return false
 }
 
-// applied looks at the facts of a job tracker that has applied an entry, and now
-// and then at all of them.
+// applied checks the facts of a job tracker after an entry, and now and then those of all.
 func (b *book) applied(w *world, n *jobTracker) {
 	if n.applied%5 != 0 && n.applied < len(w.raft.log) {
 		return
@@ -151,7 +149,7 @@ func (b *book) applied(w *world, n *jobTracker) {
 	}
 }
 
-// sent looks at what a leader sends.
+// sent checks a leader's message.
 func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
 	b.checkDrain(w, n, l, m)
 	launch, ok := m.(*wire.Launch)
@@ -161,30 +159,30 @@ func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
 	w.note("%s launches %v on %s", n.name, launch.Attempt, l.tt.name)
 	w.checkLaunch(n, launch.Attempt)
 	if before := b.launched[launch.Attempt]; before != "" {
-		w.fail("V2: %v is launched on %s, before on %s", launch.Attempt, l.tt.name, before)
+		w.fail("V2: %v is launched on %s, and was launched on %s", launch.Attempt, l.tt.name, before)
 	}
 	b.launched[launch.Attempt] = l.tt.name
-	if task := launch.Attempt.Task; w.calm && task.Kind != wire.Fence { // of fences there may be any number
+	if task := launch.Attempt.Task; w.calm && task.Kind != wire.Fence { // any number of fences is possible
 		b.sinceCalm[task] = true
 	}
 	b.begun(w, launch.Attempt)
 }
 
-// heard looks at what comes to a tracker from a job tracker.
+// heard checks a message from a job tracker to a tracker.
 func (b *book) heard(w *world, t *taskTracker, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Welcome:
 		if m.Epoch < t.epoch && t.core != nil {
-			return // to be refused
+			return // the tracker will refuse it
 		}
 		t.epoch = m.Epoch
-		if m.Incarnation != t.incarnation { // what still runs is ended without a report
+		if m.Incarnation != t.incarnation { // running attempts end without a report
 			t.incarnation = m.Incarnation
 			clear(t.open)
 		}
 	case *wire.Drained:
 		if m.Epoch >= t.epoch {
-			b.letGo(w, t)
+			b.drained(w, t)
 		}
 	case *wire.DropJob:
 		for id := range t.open {
@@ -200,7 +198,7 @@ func (b *book) heard(w *world, t *taskTracker, m wire.Message) {
 	}
 }
 
-// checkOpen checks that a tracker has slots for all attempts of a kind that are launched on it.
+// checkOpen checks that a tracker has slots for all launched attempts of a kind.
 func (t *taskTracker) checkOpen(kind wire.Kind) {
 	if !kind.Slotted() {
 		return
@@ -223,8 +221,8 @@ func (t *taskTracker) slotsOf(k wire.Kind) int {
 	return t.slots[0]
 }
 
-// told looks at what a tracker says to a job tracker.
-func (b *book) told(w *world, t *taskTracker, m wire.Message) {
+// reported checks a message from a tracker to a job tracker.
+func (b *book) reported(w *world, t *taskTracker, m wire.Message) {
 	final := func(r *wire.Report) {
 		if !r.State.Final() {
 			return
@@ -244,27 +242,27 @@ func (b *book) told(w *world, t *taskTracker, m wire.Message) {
 	case *wire.Inventory:
 		for i := range m.Attempts {
 			final(&m.Attempts[i])
-			t.named[m.Attempts[i].Attempt] = true
+			t.inventory[m.Attempts[i].Attempt] = true
 		}
 		if !m.More {
 			for id := range t.open {
-				if !t.named[id] { // it has ended, and a disk failed with its output
+				if !t.inventory[id] { // it has ended, and its output was on a failed disk
 					delete(t.open, id)
 				}
 			}
-			clear(t.named)
+			clear(t.inventory)
 		}
 	}
 }
 
-// started looks at an attempt that a worker is told to run.
+// started checks an attempt that a worker is to run.
 func (b *book) started(w *world, p *worker, run *wire.Run) {
 	id := run.Attempt
 	if p.tt.workers[p.id] != p || p.run != nil {
-		w.fail("a worker of %s that runs an attempt is told to run %v", p.tt.name, id)
+		w.fail("a worker of %s already runs an attempt and is to run %v", p.tt.name, id)
 	}
 	if where := b.ran[id]; where != "" {
-		w.fail("V2: %v runs on %s, and before on %s", id, p.tt.name, where)
+		w.fail("V2: %v runs on %s, and ran on %s", id, p.tt.name, where)
 	}
 	b.ran[id] = p.tt.name
 	if !id.Task.Kind.Slotted() {
@@ -281,51 +279,51 @@ func (b *book) started(w *world, p *worker, run *wire.Run) {
 	}
 }
 
-// granted looks at a worker that is told to commit.
+// granted checks a worker that gets a grant.
 func (b *book) granted(w *world, p *worker) {
 	task := p.run.Attempt.Task
 	if b.fenced(w, p) {
 		return // the grant comes late
 	}
 	if other := b.holders[task]; other != nil && other != p && !b.fenced(w, other) {
-		w.fail("V3: %v may commit while %v may", p.run.Attempt, other.run.Attempt)
+		w.fail("V3: %v and %v may both commit", p.run.Attempt, other.run.Attempt)
 	}
 	b.holders[task] = p
 }
 
-// fenced says whether a worker with a grant cannot use it any more.
+// fenced reports whether a worker with a grant can no longer use it.
 func (b *book) fenced(w *world, p *worker) bool {
-	return p.dead.Load() || p.run == nil || b.gone(w, p.run.Attempt)
+	return p.dead.Load() || p.run == nil || b.dirGone(w, p.run.Attempt)
 }
 
-// gone says whether the directory of an attempt is not there any more, so that it
-// cannot be renamed into place.
-func (b *book) gone(w *world, id wire.AttemptID) bool {
+// dirGone reports whether the directory of an attempt is gone, so that it cannot be renamed
+// into place.
+func (b *book) dirGone(w *world, id wire.AttemptID) bool {
 	c, i := w.job(id.Task.Job)
 	_, err := w.fs.Stat(fmt.Sprintf("%s/_temporary/%v/a/%v", outputOf(c.sub, i), id.Task.Job, id))
 	return err != nil
 }
 
-// dead forgets that a worker may commit.
+// dead removes a worker from the holders of grants.
 func (b *book) dead(p *worker) {
 	if p.run != nil && b.holders[p.run.Attempt.Task] == p {
 		delete(b.holders, p.run.Attempt.Task)
 	}
 }
 
-// renamed looks at a rename that was carried out for a worker.
+// renamed checks a rename that was carried out for a worker.
 func (b *book) renamed(p *worker, from, to string) {
 	w := p.w
 	task, err := wire.ParseTaskID(to[strings.LastIndexByte(to, '/')+1:])
 	if err != nil || !strings.Contains(to, "/t/") {
 		return
 	}
-	who := from[strings.LastIndexByte(from, '/')+1:]
+	by := from[strings.LastIndexByte(from, '/')+1:]
 	if !p.granted {
-		w.fail("V3: %s renames its output to %s without a grant", who, to)
+		w.fail("V3: %s renames its output to %s without a grant", by, to)
 	}
 	if before := b.renames[task]; before != "" {
-		w.fail("V3: %s renames its output to %s, %s has done so before", who, to, before)
+		w.fail("V3: %s renames its output to %s, as %s has before", by, to, before)
 	}
-	b.renames[task] = who
+	b.renames[task] = by
 }

@@ -43,10 +43,10 @@ func (w *world) unfinished() string {
 	return text
 }
 
-// tidy says whether nothing is left that is to go.
-func (w *world) tidy() bool { return w.leavings() == "" }
+// tidy reports whether all leftovers are gone.
+func (w *world) tidy() bool { return w.leftovers() == "" }
 
-func (w *world) leavings() string {
+func (w *world) leftovers() string {
 	text := ""
 	for _, t := range w.tts {
 		text += t.left()
@@ -68,7 +68,7 @@ func (w *world) leavings() string {
 			}
 		}
 	}
-	for name, failures := range w.book.unswept {
+	for name, failures := range w.book.failedRemovals {
 		known[name] = failures >= 4 // the job tracker gives up
 	}
 	for _, dir := range []string{"mem://c/out", clusterStaging, clusterStaging + "/" + wire.StagingClusters} {
@@ -83,50 +83,50 @@ func (w *world) leavings() string {
 	return text
 }
 
-// madeTooLate says whether something is an empty directory that a call of a dead setup
-// attempt has made beside an output, after all of the job was removed. Nobody can know of
-// that: the parent of an output is not the job's.
+// madeTooLate reports whether this is an empty directory beside an output, made by a call of a
+// dead setup attempt after the job was cleaned up. No job can know of it: the parent of an
+// output is not the job's.
 func (w *world) madeTooLate(name string) bool {
 	inside, err := w.fs.List(name)
 	return err == nil && len(inside) == 0 && w.book.lateDirs[name]
 }
 
-// finished says whether a job has failed with its output complete: what was
-// temporary could not be removed, as often as that was tried.
+// finished reports whether a job has failed with a complete output: every attempt to remove its
+// temporary files failed.
 func (w *world) finished(c *client, i int, s wire.JobStatus) bool {
 	_, err := w.fs.Stat(outputOf(c.sub, i) + "/_SUCCESS")
 	return s.State == wire.Failed && err == nil
 }
 
-// uncleaned says whether a job's cleanup has failed as often as it was tried, as on a sick
-// tracker while no other was there; its error tells of that.
+// uncleaned reports whether all cleanup attempts of a job failed, as on a sick tracker without
+// others; its error says so.
 func uncleaned(s wire.JobStatus) bool { return strings.Contains(s.Error, "\ncleaning up: ") }
 
 func outputOf(sub *wire.Submission, index int) string { return mrruntime.OutputOf(sub, index) }
 
-// checkEnd checks what a finished run must look like.
+// checkEnd checks the end of a run.
 func (w *world) checkEnd() {
-	if left := w.leavings(); left != "" {
+	if left := w.leftovers(); left != "" {
 		w.fail("V11: %v after the last job has ended:%s", quiet, left)
 	}
 	var past histories
 	for _, c := range w.clients {
 		for i, id := range c.ids {
 			s, _ := w.status(id)
-			w.book.outlived(w, s)
+			w.book.checkLife(w, s)
 			past.checkHistory(w, s)
 			switch {
 			case s.State == wire.Succeeded || w.finished(c, i, s):
-				if c.sub.Plan.Jobs[i].Output != "" { // else it is gone by now
+				if c.sub.Plan.Jobs[i].Output != "" { // a temporary output is gone by now
 					w.checkOutput(c, i, s)
 				}
 			case s.State == wire.Killed && !c.killed:
-				w.fail("V9: %v was killed by nobody: %s", id, s.Error)
+				w.fail("V9: %v was killed without a request: %s", id, s.Error)
 			case s.State == wire.Failed && w.harmless && !c.mayFail():
-				w.fail("V9: %v failed though nothing happened that can fail an attempt: %s", id, s.Error)
+				w.fail("V9: %v failed without a fault that can fail an attempt: %s", id, s.Error)
 			}
 			if w.book.stopped[id] && s.State == wire.Succeeded {
-				w.fail("V7: the kill of %v was answered, and it has succeeded", id)
+				w.fail("V7: %v succeeded after its kill was answered", id)
 			}
 		}
 	}
@@ -138,10 +138,10 @@ func (w *world) checkEnd() {
 	}
 }
 
-// mayFail says whether a job of the client may fail by its own doing.
+// mayFail reports whether a job of the client may fail without a fault.
 func (c *client) mayFail() bool { return c.killed || slices.Contains(c.erratic, true) }
 
-// checkOutput compares the files of a job with what its maps have given.
+// checkOutput compares the files of a job with the output of its maps.
 func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 	out := outputOf(c.sub, i)
 	infos, err := w.fs.List(out)
@@ -159,9 +159,9 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 		want = append(want, fmt.Sprintf("part-m-%05d", m))
 	}
 	if !slices.Equal(names, want) {
-		w.fail("V10: the output of %v has %v, want %v", s.ID, names, want)
+		w.fail("V10: the output of %v is %v, want %v", s.ID, names, want)
 	}
-	chosen := make(map[int]uint64) // of each map
+	chosen := make(map[int]uint64) // by map
 	for n, name := range want[1:] {
 		data := w.read(out + "/" + name)
 		if plan.Reduces == 0 {
@@ -174,8 +174,8 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 	}
 }
 
-// checkPartition checks that a reduce has written what it was to read, and of
-// maps that differ each time what the other reduces have read.
+// checkPartition checks that a reduce has written its input. All reduces must have read the
+// same output of a map with differing attempts.
 func (w *world) checkPartition(c *client, i int, s wire.JobStatus, partition int, data string, chosen map[int]uint64) {
 	lines := strings.Split(strings.TrimSuffix(data, "\n"), "\n")
 	if data == "" {
@@ -188,10 +188,10 @@ func (w *world) checkPartition(c *client, i int, s wire.JobStatus, partition int
 		var got int
 		var d uint64
 		if len(lines) == 0 {
-			w.fail("V10: partition %d of %v has not the records of map %d", partition, s.ID, m)
+			w.fail("V10: partition %d of %v lacks the records of map %d", partition, s.ID, m)
 		}
 		if _, err := fmt.Sscanf(lines[0], "%d %x", &got, &d); err != nil || got != m {
-			w.fail("V10: partition %d of %v has %q where map %d is due (%v)", partition, s.ID, lines[0], m, err)
+			w.fail("V10: partition %d of %v has %q instead of map %d (%v)", partition, s.ID, lines[0], m, err)
 		}
 		lines = lines[1:]
 		if before, known := chosen[m]; known && before != d {
@@ -199,11 +199,11 @@ func (w *world) checkPartition(c *client, i int, s wire.JobStatus, partition int
 		}
 		chosen[m] = d
 		if !c.erratic[i] && d != digest(s.ID, m) {
-			w.fail("V10: partition %d of %v has %x of map %d, want %x", partition, s.ID, d, m, digest(s.ID, m))
+			w.fail("V10: partition %d of %v has %x from map %d, want %x", partition, s.ID, d, m, digest(s.ID, m))
 		}
 	}
 	if len(lines) > 0 {
-		w.fail("V10: partition %d of %v has %q twice, or of nobody", partition, s.ID, lines)
+		w.fail("V10: partition %d of %v has %q twice, or from no map", partition, s.ID, lines)
 	}
 }
 

@@ -10,26 +10,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// client hands in one submission, perhaps kills a job of it, and waits.
+// client submits one submission, may kill a job of it, and waits.
 type client struct {
 	w       *world
 	sub     *wire.Submission
 	ids     []wire.JobID // nil: not answered yet
 	killed  bool         // a kill was sent
-	erratic []bool       // by job: its maps give other records each time
+	erratic []bool       // by job: attempts of a map give different records
 
-	terms   wire.Terms // that were granted last
-	wishing bool       // a change is not answered yet
+	settings wire.Terms // granted last
+	changing bool       // a change is not answered yet
 }
 
 const lease = 5 * time.Second
 
-func (w *world) addClient(plan, wishes, shapes *rand.Rand, i int) {
+func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	c := &client{w: w, sub: &wire.Submission{
 		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: "sim",
-		Program: wire.Program{Path: "sim"}, Terms: drawTerms(wishes),
+		Program: wire.Program{Path: "sim"}, Terms: drawSettings(changes),
 	}}
-	c.terms = c.sub.Terms
+	c.settings = c.sub.Terms
 	for k := range flowSize(shapes) {
 		c.addJob(plan, i, k)
 	}
@@ -43,8 +43,8 @@ func (w *world) addClient(plan, wishes, shapes *rand.Rand, i int) {
 		w.must(writeFile(w, c.sub.Staging+"/"+wire.StagedSubmission, frame))
 		c.submit()
 	})
-	c.wish(drawWishes(wishes, at))
-	if plan.IntN(8) == 0 { // a second time, by a client that does not know of the first
+	c.requestAll(drawChanges(changes, at))
+	if plan.IntN(8) == 0 { // submit again, as a client that lost the answer
 		w.after(at+time.Duration(plan.Int64N(int64(5*time.Second))), c.submit)
 	}
 	if plan.IntN(6) == 0 {
@@ -52,7 +52,8 @@ func (w *world) addClient(plan, wishes, shapes *rand.Rand, i int) {
 	}
 }
 
-// splitProperty says whether a job's reduces have slots only once their partitions are gathered.
+// splitProperty says whether a job's reduces wait for a slot until their partitions are
+// gathered.
 const splitProperty = "quern.shuffle.split"
 
 func (c *client) addJob(plan *rand.Rand, i, k int) {
@@ -79,18 +80,17 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	}
 	j.Inputs = []wire.InputPlan{{Format: "lines", Paths: []string{name}}}
 	c.sub.Plan.Jobs = append(c.sub.Plan.Jobs, j)
-	c.erratic = append(c.erratic, plan.IntN(10) == 0 || c.w.broken == hideDigests)
+	c.erratic = append(c.erratic, plan.IntN(10) == 0 || c.w.sabotage == hideDigests)
 }
 
-// must is for calls that cannot fail.
+// must checks calls that cannot fail.
 func (w *world) must(err error) {
 	if err != nil {
 		w.fail("the simulation itself: %v", err)
 	}
 }
 
-// ask sends a request to some job tracker, and to another one, until it has an
-// answer of a leader.
+// ask sends a request to job trackers in any order until a leader answers.
 func (c *client) ask(event func(core.Token) core.Event, answered func(core.Reply)) {
 	w := c.w
 	n := w.jts[w.rnd.IntN(len(w.jts))]
@@ -129,7 +129,7 @@ func (c *client) submit() {
 		return core.Submit{Token: t, Wall: wallStart + w.now.Milliseconds(), Submission: c.sub, Secret: []byte(c.sub.Key)}
 	}, func(r core.Reply) {
 		if r.Err != nil || c.ids != nil && !slices.Equal(c.ids, r.Jobs) {
-			w.fail("V7: submission %s is answered %v %v, before %v", c.sub.Key, r.Jobs, r.Err, c.ids)
+			w.fail("V7: submission %s is answered %v %v, but was answered %v", c.sub.Key, r.Jobs, r.Err, c.ids)
 		}
 		w.note("submission %s is answered %v", c.sub.Key, r.Jobs)
 		c.ids = r.Jobs
@@ -151,7 +151,7 @@ func (c *client) kill(n int) {
 	})
 }
 
-// status is what the job tracker that has heard most knows of a job.
+// status asks the job tracker that has applied most entries.
 func (w *world) status(id wire.JobID) (wire.JobStatus, bool) {
 	var best *jobTracker
 	for _, n := range w.jts {
@@ -165,8 +165,8 @@ func (w *world) status(id wire.JobID) (wire.JobStatus, bool) {
 	return best.core.Status(id)
 }
 
-// job finds the client and the place in its plan of a job, which the log has
-// numbered before the client knows.
+// job returns a job's client and its index in the client's plan. The log has its number before
+// the client.
 func (w *world) job(id wire.JobID) (*client, int) {
 	if id.N < 1 || id.N > len(w.book.jobs) {
 		w.fail("%v belongs to no client", id)
@@ -175,7 +175,7 @@ func (w *world) job(id wire.JobID) (*client, int) {
 	return x.client, x.index
 }
 
-// digestOf is what a map gives.
+// digestOf is the digest of a map's output.
 func (w *world) digestOf(id wire.AttemptID) uint64 {
 	d := digest(id.Task.Job, id.Task.N)
 	if c, i := w.job(id.Task.Job); c.erratic[i] {
@@ -186,5 +186,5 @@ func (w *world) digestOf(id wire.AttemptID) uint64 {
 
 func digest(job wire.JobID, m int) uint64 { return uint64(job.N*1000 + m + 1) }
 
-// records says whether a map gives a partition any.
+// records reports whether a map has records for a partition.
 func records(job wire.JobID, m, partition int) bool { return (job.N+3*m+5*partition)%4 > 0 }

@@ -10,13 +10,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// decisions sums up what the cores of a run want done: two builds that give equal digests
-// decide alike, to the last command and its place. The zero value sums up nothing.
+// decisions is a digest of the commands of all cores in a run. Builds with equal digests take
+// the same decisions, to the last command and its place. The zero value digests nothing.
 type decisions struct{ sum hash.Hash64 }
 
 func newDecisions() decisions { return decisions{fnv.New64a()} }
 
-// add takes a command of a node's core in.
+// add adds a command of a node's core.
 func (d decisions) add(w *world, node string, command any) {
 	if d.sum == nil {
 		return

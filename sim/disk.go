@@ -12,10 +12,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// disk is a task tracker's local files, as far as they matter, on all its disks.
+// disk is a model of a task tracker's local files on all its disks.
 type disk struct {
 	files map[string]*file
-	bad   map[string]int // disks on which nothing can be read or written
+	bad   map[string]int // by disk: faults that fail every read and write
 }
 
 // file is a segment file, a report, or any other.
@@ -25,10 +25,10 @@ type file struct {
 	report  *wire.Report
 }
 
-// disks are where a tracker keeps data of jobs; the first is its directory.
+// disks are a tracker's data directories; the first is its own directory.
 func disks() []string { return []string{"D", "E"} }
 
-// diskOf is the disk that a path lies on.
+// diskOf returns the disk of a path.
 func diskOf(path string) string {
 	name, _, _ := strings.Cut(path, "/")
 	return name
@@ -36,7 +36,7 @@ func diskOf(path string) string {
 
 func (d *disk) works(path string) bool { return d.bad[diskOf(path)] == 0 }
 
-// piece is what one map gave, of all partitions or of one.
+// piece is the output of one map, for all partitions or for one.
 type piece struct {
 	m      int
 	digest uint64
@@ -46,9 +46,9 @@ const segmentLength = 10 // of every partition in every file
 
 func newDisk() *disk { return &disk{make(map[string]*file), make(map[string]int)} }
 
-// sift removes what a process that starts does not need of what an earlier one has
-// left, and lists the reports of the finished map outputs.
-func (d *disk) sift() []string {
+// clean keeps the files that a restarted process can use, and lists the reports of finished map
+// outputs.
+func (d *disk) clean() []string {
 	var reports []string
 	keep := make(map[string]bool)
 	for name, f := range d.files {
@@ -67,7 +67,8 @@ func (d *disk) sift() []string {
 	return reports
 }
 
-// restore verifies what sift has found, one after the other, and hands it to the core.
+// restore verifies the reports that clean found, one after the other, and gives them to the
+// core.
 func (t *taskTracker) restore(reports []string) {
 	if len(reports) == 0 {
 		t.later(t.w.upTo(10*time.Millisecond), func() { t.step(core.RestoreEnded{}) })
@@ -77,7 +78,7 @@ func (t *taskTracker) restore(reports []string) {
 	t.later(t.w.upTo(t.w.verify), func() {
 		report, output := t.disk.files[name], t.disk.files[path.Join(path.Dir(name), core.OutputFile)]
 		switch {
-		case report == nil: // the job has been dropped meanwhile
+		case report == nil: // the job has been dropped since
 		case output == nil || output.damaged || !t.disk.works(name):
 			t.disk.remove(path.Dir(name))
 		default:
@@ -104,7 +105,7 @@ func (t *taskTracker) record(c core.Record) {
 	})
 }
 
-// probe tries a disk, and has a bad one stay bad for as long as it is.
+// probe checks a disk; a fault keeps it bad.
 func (t *taskTracker) probe(c core.Probe) {
 	t.later(t.w.upTo(20*time.Millisecond), func() {
 		ev := core.DiskProbed{Disk: c.Disk}
@@ -115,7 +116,7 @@ func (t *taskTracker) probe(c core.Probe) {
 	})
 }
 
-// breakDisk has a disk fail for a while.
+// breakDisk makes a disk fail for a while.
 func (t *taskTracker) breakDisk(name string, how time.Duration) {
 	t.disk.bad[name]++
 	healed := false
@@ -141,7 +142,7 @@ func (d *disk) remove(dir string) {
 	}
 }
 
-// jobFiles lists what is left of jobs; logs may stay.
+// jobFiles lists leftovers of jobs; logs may stay.
 func (d *disk) jobFiles() []string {
 	var left []string
 	for name := range d.files {
@@ -194,7 +195,7 @@ func (t *taskTracker) gather(c core.Command) {
 			})
 		}
 	default:
-		t.w.fail("%s asks for a %T, which the simulation does not know", t.name, c)
+		t.w.fail("%s has a command %T that the simulation does not know", t.name, c)
 	}
 }
 
@@ -208,7 +209,7 @@ func (t *taskTracker) fetchTime(c core.Fetch) time.Duration {
 	return t.w.upTo(100 * time.Millisecond)
 }
 
-// fetched ends a fetch: with what the other disk has, if it can be reached.
+// fetched ends a fetch, successfully if the other tracker is reachable and has the output.
 func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 	w := t.w
 	from := t
@@ -240,7 +241,7 @@ func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 	case f == nil:
 		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no such output", Gone: true})
 		return
-	case f.damaged && w.broken != skipChecksums:
+	case f.damaged && w.sabotage != skipChecksums:
 		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "bad checksum", Corrupt: true})
 		return
 	}
@@ -256,7 +257,7 @@ func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 	t.fetchDone(x, done)
 }
 
-// output finds the map output that a fetch is for.
+// output finds the map output of a fetch.
 func (t *taskTracker) output(c core.Fetch) (string, *file) {
 	for _, disk := range disks() {
 		name := core.MapOutputPath(disk, c.Job, c.Output.Map, c.Output.Attempt)
@@ -267,8 +268,7 @@ func (t *taskTracker) output(c core.Fetch) (string, *file) {
 	return "", nil
 }
 
-// read is what comes out of a file: of a damaged one, should it ever come to
-// that, something else.
+// read returns the content of a file; that of a damaged file differs.
 func (f *file) read() []piece {
 	pieces := slices.Clone(f.pieces)
 	if f.damaged {
@@ -299,7 +299,7 @@ func (t *taskTracker) merged(x *transfer, c core.Merge) {
 		switch {
 		case !t.disk.works(r.File) || !t.disk.works(c.File):
 			ev = core.MergeDone{Merge: c.Merge, Error: "input/output error", Local: true}
-		case f == nil || f.damaged && t.w.broken != skipChecksums:
+		case f == nil || f.damaged && t.w.sabotage != skipChecksums:
 			ev = core.MergeDone{Merge: c.Merge, Error: "bad checksum", Corrupt: &c.Runs[i]}
 		default:
 			out.pieces = append(out.pieces, f.read()...)
@@ -326,7 +326,7 @@ func (t *taskTracker) mergeDone(x *transfer, ev core.MergeDone) {
 // spoil loses or damages some of the segment files.
 func (t *taskTracker) spoil(damage bool) {
 	for _, name := range t.disk.segments() {
-		if !t.w.chance(0.4) && t.w.broken != skipChecksums {
+		if !t.w.chance(0.4) && t.w.sabotage != skipChecksums {
 			continue
 		}
 		t.w.note("the disk of %s spoils %s", t.name, name)

@@ -9,14 +9,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// How long trackers that drain serve what they have, which is short, so that the storms
-// reach all that then comes.
+// Short times for draining trackers, so that a run reaches what comes after.
 const (
 	drainServes = 3 * time.Second
 	drainLasts  = 9 * time.Second
 )
 
-// drain has a tracker drain for a while, at the latest until the storm is over.
+// drain drains a tracker for a while, at most until the end of the storm.
 func (w *world) drain(name string, how time.Duration) {
 	undone, asked := false, false
 	undo := func() {
@@ -40,8 +39,8 @@ func (w *world) drain(name string, how time.Duration) {
 
 func (w *world) undrain(name string) { w.askDrain(name, true, func() {}) }
 
-// askDrain asks until there is an answer. That nobody knows the tracker is one: it has
-// never registered, or is lost and does not drain.
+// askDrain asks until there is an answer. "Unknown tracker" is one too: the tracker has never
+// registered, or is lost and does not drain.
 func (w *world) askDrain(name string, undo bool, done func()) {
 	w.draining++
 	(&client{w: w}).ask(func(t core.Token) core.Event { return core.Drain{Token: t, Tracker: name, Undo: undo} }, func(r core.Reply) {
@@ -54,14 +53,13 @@ func (w *world) askDrain(name string, undo bool, done func()) {
 	})
 }
 
-// leave ends a tracker that is drained; it is started again, and gets nothing as long
-// as it is to drain.
+// leave ends a drained tracker. It starts again, and gets nothing while it is to drain.
 func (t *taskTracker) leave() {
 	t.w.note("%s has drained and leaves", t.name)
 	t.crash(t.w.upTo(5 * time.Second))
 }
 
-// checkDrain looks at what a leader sends to a tracker that drains, by what it knows.
+// checkDrain checks a leader's message to a tracker that drains as far as the leader knows.
 func (b *book) checkDrain(w *world, n *jobTracker, l *link, m wire.Message) {
 	var what string
 	switch m := m.(type) {
@@ -70,7 +68,7 @@ func (b *book) checkDrain(w *world, n *jobTracker, l *link, m wire.Message) {
 	case *wire.SetHome:
 		home := fmt.Sprintf("home %v/%d %v of %s", m.Job, m.Partition, m.Generation, l.tt.name)
 		if b.homes[home] {
-			return // said again on another stream
+			return // sent again on another stream
 		}
 		b.homes[home], what = true, home
 	default:
@@ -83,9 +81,9 @@ func (b *book) checkDrain(w *world, n *jobTracker, l *link, m wire.Message) {
 	}
 }
 
-// letGo looks at a tracker that is told that it is drained.
-func (b *book) letGo(w *world, t *taskTracker) {
+// drained checks a tracker that is told that it has drained.
+func (b *book) drained(w *world, t *taskTracker) {
 	if len(t.open) > 0 {
-		w.fail("V15: %s is let go and runs %v", t.name, sortedAttempts(t.open))
+		w.fail("V15: %s has drained and runs %v", t.name, sortedAttempts(t.open))
 	}
 }

@@ -10,8 +10,8 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// effect carries out, some time later, a command whose result is an event. Like a
-// real one it goes on when its job tracker has lost the office.
+// effect carries out, some time later, a command that results in an event. Like a real effect
+// it goes on when its job tracker has lost leadership.
 func (n *jobTracker) effect(c core.Command) {
 	w := n.w
 	switch c := c.(type) {
@@ -25,11 +25,11 @@ func (n *jobTracker) effect(c core.Command) {
 		})
 	case core.RemoveStaging:
 		n.run(c.After, func(err error) core.Event {
-			if err == nil && w.broken != keepStaging {
+			if err == nil && w.sabotage != keepStaging {
 				err = w.fs.RemoveAll(c.Name)
 			}
 			if err != nil {
-				w.book.unswept[c.Name]++
+				w.book.failedRemovals[c.Name]++
 			}
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
@@ -48,10 +48,10 @@ func (n *jobTracker) effect(c core.Command) {
 			}
 			return r
 		})
-	case core.Tidy: // nothing here gets old enough
+	case core.Tidy: // no file here gets old enough
 		n.run(0, func(err error) core.Event { return core.Tidied{Epoch: c.Epoch, Err: err} })
 	case core.RemoveNonce:
-		_ = w.fs.Remove(c.Name) // by an earlier life perhaps
+		_ = w.fs.Remove(c.Name) // an earlier process may have written it
 	case core.Allocate:
 		n.run(0, func(err error) core.Event {
 			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Err: err}
@@ -61,12 +61,12 @@ func (n *jobTracker) effect(c core.Command) {
 			return r
 		})
 	default:
-		w.fail("%s asks for a %T, which the simulation does not know", n.name, c)
+		w.fail("%s has a command %T that the simulation does not know", n.name, c)
 	}
 }
 
-// run does an effect after a while. What a process has asked of the file system
-// may be done while it is stopped.
+// run carries out an effect after a while. A call to the file system may complete while the
+// calling process is stopped.
 func (n *jobTracker) run(after time.Duration, effect func(err error) core.Event) {
 	w, life := n.w, n.life
 	after += w.upTo(20 * time.Millisecond)
@@ -95,7 +95,7 @@ func loadSplits(w *world, c core.LoadSplits) ([]core.Split, error) {
 		return nil, err
 	}
 	if hash != c.Hash {
-		return nil, fmt.Errorf("splits of %v: hash %x, the setup attempt wrote %x", c.Job, hash, c.Hash)
+		return nil, fmt.Errorf("splits of %v: hash %x; the setup attempt wrote %x", c.Job, hash, c.Hash)
 	}
 	splits := make([]core.Split, len(infos))
 	for i, info := range infos {

@@ -9,63 +9,63 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Fault is one thing that goes wrong: at a time and for a while, or, with a rate,
-// now and then all through the storm.
+// Fault is one fault: at a time and for a while or, with a rate, at random during the storm.
 type Fault struct {
 	Kind Kind
-	Node string // where, if anywhere in particular
-	Peer string // and towards whom
-	Disk string // which
+	Node string // where; empty: anywhere
+	Peer string // the other end of a cut
+	Disk string // which disk
 	At   time.Duration
 	For  time.Duration
 	Rate float64
 }
 
-// Kind is what goes wrong.
+// Kind is the kind of a fault.
 type Kind string
 
-// At a time.
+// Faults at a time.
 const (
 	Cut       Kind = "cut the stream of"
 	Crash     Kind = "crash"
 	CrashAll  Kind = "crash all job trackers"
 	Pause     Kind = "stop"
 	Isolate   Kind = "cut off"
-	Partition Kind = "cut"       // the ways between Node and Peer
+	Partition Kind = "cut"       // both directions between Node and Peer
 	OneWay    Kind = "cut a way" // from Node to Peer
-	Estrange  Kind = "cut from the other job trackers"
-	Transfer  Kind = "move the office"
+	CutPeers  Kind = "cut from the other job trackers"
+	Transfer  Kind = "transfer leadership"
 	Damage    Kind = "damage files of"
 	Lose      Kind = "lose files of"
 	EndWorker Kind = "kill a worker of"
 	BadDisk   Kind = "break a disk of"
 	Drain     Kind = "drain"
 
-	// A tracker on which attempts fail a tenth of a second after they began.
+	// All attempts, or a kind of them, fail on the tracker a tenth of a second after their
+	// start.
 	Sick        Kind = "fail every attempt of"
 	SickMaps    Kind = "fail every map of"
 	SickReduces Kind = "fail every reduce of"
 )
 
-// All the time.
+// Faults with a rate.
 const (
-	SlowNet   Kind = "slow network"
-	SlowFiles Kind = "slow file system"
-	Files     Kind = "failing calls to the file system, some of them done all the same"
-	LateCalls Kind = "calls to the file system done after their process has died"
-	Effects   Kind = "failing effects of job trackers"
-	Undecided Kind = "proposals with unknown outcome"
-	Refused   Kind = "refused connections"
-	Attempts  Kind = "failing attempts"
-	Hangs     Kind = "hanging attempts"
-	Deaths    Kind = "dying workers"
-	Starts    Kind = "workers that do not start"
-	Leavings  Kind = "workers that leave processes behind"
-	Fetches   Kind = "failing fetches"
-	Merges    Kind = "failing merges"
-	Disks     Kind = "full disks"
-	Greed     Kind = "attempts that take more memory than they may"
-	Spite     Kind = "crashes, cuts and elections when something is about to be committed"
+	SlowNet    Kind = "slow network"
+	SlowFiles  Kind = "slow file system"
+	Files      Kind = "failing calls to the file system, some of them done all the same"
+	LateCalls  Kind = "calls to the file system done after their process has died"
+	Effects    Kind = "failing effects of job trackers"
+	Undecided  Kind = "proposals with unknown outcome"
+	Refused    Kind = "refused connections"
+	Attempts   Kind = "failing attempts"
+	Hangs      Kind = "hanging attempts"
+	Deaths     Kind = "dying workers"
+	Starts     Kind = "workers that do not start"
+	Leftovers  Kind = "workers that leave processes behind"
+	Fetches    Kind = "failing fetches"
+	Merges     Kind = "failing merges"
+	Disks      Kind = "full disks"
+	OverMemory Kind = "attempts that take more memory than they may"
+	AtCommits  Kind = "crashes, cuts and elections when something is about to be committed"
 )
 
 func (f Fault) String() string {
@@ -88,20 +88,20 @@ func (f Fault) String() string {
 	return text
 }
 
-// fails says whether a fault can make attempts fail for good, by themselves or
-// by what they need.
+// fails reports whether a fault can make attempts fail for good, directly or through their
+// input.
 func (f Fault) fails() bool {
 	switch f.Kind {
-	case Sick, SickMaps, SickReduces, Files, Effects, Attempts, Hangs, Spite, Greed, BadDisk, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
+	case Sick, SickMaps, SickReduces, Files, Effects, Attempts, Hangs, AtCommits, OverMemory, BadDisk, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
 		return true
 	}
 	return false
 }
 
-// rates are the chances of what goes wrong all the time.
+// rates are the rates of faults.
 type rates struct {
-	slowNet, slowFiles, files, lateCalls, effects, undecided, refused               float64
-	attempts, hangs, deaths, starts, leavings, fetches, merges, disks, spite, greed float64
+	slowNet, slowFiles, files, lateCalls, effects, undecided, refused                         float64
+	attempts, hangs, deaths, starts, leftovers, fetches, merges, disks, atCommits, overMemory float64
 }
 
 func (r *rates) of(k Kind) *float64 {
@@ -128,38 +128,38 @@ func (r *rates) of(k Kind) *float64 {
 		return &r.deaths
 	case Starts:
 		return &r.starts
-	case Leavings:
-		return &r.leavings
+	case Leftovers:
+		return &r.leftovers
 	case Fetches:
 		return &r.fetches
 	case Merges:
 		return &r.merges
 	case Disks:
 		return &r.disks
-	case Spite:
-		return &r.spite
-	case Greed:
-		return &r.greed
+	case AtCommits:
+		return &r.atCommits
+	case OverMemory:
+		return &r.overMemory
 	}
 	return nil
 }
 
-// steady are the faults that hold all the time, each with its highest rate.
+// steady lists the faults with a rate, each with its highest rate.
 func steady() []Fault {
 	return []Fault{
 		{Kind: SlowNet, Rate: 0.03}, {Kind: SlowFiles, Rate: 0.02}, {Kind: Files, Rate: 0.01}, {Kind: LateCalls, Rate: 0.7},
 		{Kind: Effects, Rate: 0.1}, {Kind: Undecided, Rate: 0.1}, {Kind: Refused, Rate: 0.3}, {Kind: Attempts, Rate: 0.08},
-		{Kind: Hangs, Rate: 0.01}, {Kind: Deaths, Rate: 0.06}, {Kind: Starts, Rate: 0.03}, {Kind: Leavings, Rate: 0.1},
+		{Kind: Hangs, Rate: 0.01}, {Kind: Deaths, Rate: 0.06}, {Kind: Starts, Rate: 0.03}, {Kind: Leftovers, Rate: 0.1},
 		{Kind: Fetches, Rate: 0.1}, {Kind: Merges, Rate: 0.2}, {Kind: Disks, Rate: 0.05},
-		{Kind: Spite, Rate: 0.3}, {Kind: Greed, Rate: 0.2},
+		{Kind: AtCommits, Rate: 0.3}, {Kind: OverMemory, Rate: 0.2},
 	}
 }
 
-// sudden are the kinds that come at a time, as often as they are to come.
+// sudden lists the faults at a time, as often as they should occur.
 func sudden() []Kind {
 	return []Kind{
 		Cut, Cut, Cut, Crash, Crash, Crash, CrashAll, Pause, Pause, Isolate, Isolate, Partition, Partition,
-		OneWay, Estrange, Estrange, Transfer, Transfer, Damage, Lose, EndWorker, BadDisk, BadDisk, Drain, Drain,
+		OneWay, CutPeers, CutPeers, Transfer, Transfer, Damage, Lose, EndWorker, BadDisk, BadDisk, Drain, Drain,
 	}
 }
 
@@ -171,7 +171,7 @@ const (
 func jobTrackerName(i int) string  { return fmt.Sprintf("j%d", i+1) }
 func taskTrackerName(i int) string { return fmt.Sprintf("t%d", i+1) }
 
-// drawFaults draws what goes wrong: now and then a tracker falls sick too.
+// drawFaults draws the faults of a seed: a storm, and sometimes a sick tracker.
 func drawFaults(seed uint64) []Fault {
 	faults, rnd := drawStorm(seed), rand.New(rand.NewPCG(seed, 7))
 	if rnd.IntN(4) == 0 {
@@ -187,8 +187,8 @@ func sicknesses() []Kind { return []Kind{Sick, SickMaps, SickReduces} }
 
 func (f Fault) isSickness() bool { return slices.Contains(sicknesses(), f.Kind) }
 
-// drawStorm draws all else. Each seed has its own mix of kinds, so that some runs know
-// one kind only, and much of it.
+// drawStorm draws all other faults. Each seed has its own mix of kinds, so that some runs have
+// many faults of one kind only.
 func drawStorm(seed uint64) []Fault {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var faults []Fault
@@ -241,7 +241,7 @@ func drawFault(rnd *rand.Rand, k Kind) Fault {
 		if k == OneWay && rnd.IntN(2) == 0 {
 			f.Node, f.Peer = f.Peer, f.Node
 		}
-	case Estrange:
+	case CutPeers:
 		f.Node = job
 	case Transfer:
 		f.For = 0
@@ -249,7 +249,7 @@ func drawFault(rnd *rand.Rand, k Kind) Fault {
 	return f
 }
 
-// begin has a fault happen when its time comes.
+// begin schedules a fault.
 func (w *world) begin(f Fault) {
 	if rate := w.rates.of(f.Kind); rate != nil {
 		*rate = f.Rate
@@ -264,7 +264,7 @@ func (w *world) strike(f Fault) {
 	n := w.nodes[f.Node]
 	t, isTask := n.(*taskTracker)
 	if f.Node != "" && n == nil {
-		return // this cluster is smaller
+		return // this cluster has fewer trackers
 	}
 	switch f.Kind {
 	case Crash:
@@ -277,7 +277,7 @@ func (w *world) strike(f Fault) {
 		}
 	case Transfer:
 		w.raft.elect(w.raft.leader)
-	case Isolate, Estrange, Partition, OneWay:
+	case Isolate, CutPeers, Partition, OneWay:
 		w.separate(f)
 	}
 	if !isTask {
@@ -300,16 +300,16 @@ func (w *world) strike(f Fault) {
 	}
 }
 
-// sickFor says whether attempts at tasks of a kind fail there now.
+// sickFor reports whether attempts at tasks of a kind fail on the tracker now.
 func (t *taskTracker) sickFor(k wire.Kind) bool {
 	return !t.w.calm && (t.sick == Sick || t.sick == SickMaps && k == wire.Map || t.sick == SickReduces && k == wire.Reduce)
 }
 
-// separate cuts the ways that a fault names, until its time is over.
+// separate cuts the directions that a fault names, for its time.
 func (w *world) separate(f Fault) {
 	for _, name := range sortedKeys(w.nodes) {
 		_, isJob := w.nodes[name].(*jobTracker)
-		if name == f.Node || f.Peer != "" && name != f.Peer || f.Kind == Estrange && !isJob {
+		if name == f.Node || f.Peer != "" && name != f.Peer || f.Kind == CutPeers && !isJob {
 			continue
 		}
 		heals := []func(){w.block(f.Node, name)}
@@ -331,9 +331,9 @@ func (t *taskTracker) loseWorker() {
 	}
 }
 
-// spite brings a fault in the very moment in which it may hurt most.
-func (w *world) spite(t *taskTracker, p *worker) {
-	if !w.fault(w.rates.spite) {
+// strikeAtCommit strikes at the worst moment.
+func (w *world) strikeAtCommit(t *taskTracker, p *worker) {
+	if !w.fault(w.rates.atCommits) {
 		return
 	}
 	w.after(w.upTo(30*time.Millisecond), func() {
@@ -362,8 +362,7 @@ func (w *world) spite(t *taskTracker, p *worker) {
 	})
 }
 
-// heal ends the storm: what is down starts, what is stopped goes on, and nothing
-// goes wrong any more.
+// heal ends the storm: all processes run, and no faults occur any more.
 func (w *world) heal() {
 	w.note("calm")
 	w.calm = true

@@ -12,7 +12,7 @@ import (
 
 const blockSize = 40
 
-// newFiles makes the cluster's file system with its parents.
+// newFiles returns the cluster's file system with the parent directories.
 func newFiles() *mem.FS {
 	fs := mem.New(blockSize)
 	for _, dir := range []string{clusterStaging + "/" + wire.StagingClusters, "mem://c/in", "mem://c/out"} {
@@ -23,8 +23,8 @@ func newFiles() *mem.FS {
 	return fs
 }
 
-// processFS is the file system as a worker process sees it: every call that
-// matters waits until the simulation carries it out.
+// processFS is a worker process's view of the file system: each relevant call waits until the
+// simulation carries it out.
 type processFS struct{ p *worker }
 
 // fileCall is one call.
@@ -40,7 +40,7 @@ func (c *fileCall) String() string {
 	return c.op + " " + c.name
 }
 
-// errDead is what a dead process would see of its calls, if it could.
+// errDead is the result of a dead process's calls.
 var errDead = errors.New("the process is dead")
 
 func (f *processFS) call(op, name, to string, do func() error) error {
@@ -51,41 +51,41 @@ func (f *processFS) call(op, name, to string, do func() error) error {
 	return <-f.p.answer
 }
 
-// call has a worker's call carried out after a while, and goes on with the worker.
+// call carries out a worker's call after a while, and resumes the worker.
 func (p *worker) call(c *fileCall) {
 	w := p.w
 	d := w.upTo(w.latency)
 	if w.fault(w.rates.slowFiles) {
 		d += w.upTo(3 * time.Second)
 	}
-	if c.op == "renamedir" && w.fault(w.rates.spite) {
+	if c.op == "renamedir" && w.fault(w.rates.atCommits) {
 		d += w.upTo(12 * time.Second)
-		w.spite(p.tt, p)
+		w.strikeAtCommit(p.tt, p)
 	}
 	p.later(d, func() {
-		if p.asked != c {
+		if p.pending != c {
 			return
 		}
 		var err error
 		switch {
 		case w.fault(w.rates.files):
 			err = fmt.Errorf("%s: %w", c.op, errFault)
-			if w.chance(0.5) { // it is done all the same
+			if w.chance(0.5) { // it is carried out and reported as failed
 				_ = p.carryOut(c)
 			}
 		default:
 			err = p.carryOut(c)
 		}
-		p.asked = nil
+		p.pending = nil
 		p.answer <- err
 		p.wait()
 	})
 }
 
-// carryOut changes the file system, and notes who has committed what.
+// carryOut changes the file system, and records commits.
 func (p *worker) carryOut(c *fileCall) error {
 	w := p.w
-	if c.op == "renamedir" && w.broken == replaceTargets {
+	if c.op == "renamedir" && w.sabotage == replaceTargets {
 		_ = w.fs.RemoveAll(c.to)
 	}
 	err := c.do()
@@ -172,7 +172,7 @@ type processWriter struct {
 }
 
 func (o *processWriter) Write(data []byte) (n int, err error) {
-	data = append([]byte(nil), data...) // it may be carried out when the caller is gone
+	data = append([]byte(nil), data...) // the caller may be gone when it is carried out
 	err = o.fs.call("write", o.name, "", func() error {
 		n, err = o.out.Write(data)
 		return err
@@ -183,7 +183,7 @@ func (o *processWriter) Write(data []byte) (n int, err error) {
 func (o *processWriter) Close() error { return o.fs.call("close", o.name, "", o.out.Close) }
 func (o *processWriter) Abort() error { return o.fs.call("abort", o.name, "", o.out.Abort) }
 
-// plan is the plan of the job of an attempt.
+// plan returns the plan of an attempt's job.
 func (w *world) plan(run *wire.Run) *wire.JobPlan {
 	for _, c := range w.clients {
 		if c.sub.Staging == run.Staging {

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// flowSize is how many jobs a submission has: one, or up to four.
+// flowSize draws the number of jobs in a submission: one, or up to four.
 func flowSize(shapes *rand.Rand) int {
 	if shapes.IntN(3) > 0 {
 		return 1
@@ -18,7 +18,7 @@ func flowSize(shapes *rand.Rand) int {
 	return 2 + shapes.IntN(3)
 }
 
-// connect has jobs read the output of earlier ones. Some of what is read is temporary.
+// connect lets jobs read the output of earlier ones. Some of these outputs are temporary.
 func (c *client) connect(shapes *rand.Rand) {
 	jobs := c.sub.Plan.Jobs
 	for k := 1; k < len(jobs); k++ {
@@ -31,20 +31,20 @@ func (c *client) connect(shapes *rand.Rand) {
 				}
 			}
 		}
-		if len(inputs) > 0 { // else it reads what the first one reads
+		if len(inputs) > 0 { // otherwise it reads the first job's input
 			jobs[k].Inputs = inputs
 		}
 	}
 }
 
-// life is what the log makes of a job: the rules of flows, told once more.
+// life is a job's state by the log: the rules of flows, implemented independently of the core.
 type life struct {
 	committing     bool
 	stopped, ended string // outcomes
 }
 
-// lived follows an entry about a job's life.
-func (b *book) lived(w *world, kind string, job int, outcome string) {
+// advance follows an entry that changes a job's state.
+func (b *book) advance(w *world, kind string, job int, outcome string) {
 	x := b.lives[job]
 	switch {
 	case x.ended != "":
@@ -59,7 +59,7 @@ func (b *book) lived(w *world, kind string, job int, outcome string) {
 	}
 }
 
-// stopFlow stops the others of a job's flow, but for those that end by themselves.
+// stopFlow stops the other jobs of a flow, except those that end by themselves.
 func (b *book) stopFlow(job int, outcome string) (taken int) {
 	for n, other := range b.jobs {
 		if x := b.lives[n+1]; other.client == b.jobs[job-1].client && x.ended == "" && x.stopped == "" && !x.committing {
@@ -70,18 +70,18 @@ func (b *book) stopFlow(job int, outcome string) (taken int) {
 	return taken
 }
 
-// begun checks that a job of which something is launched reads what is there.
+// begun checks that the inputs of a launched job are complete.
 func (b *book) begun(w *world, id wire.AttemptID) {
 	job := id.Task.Job
 	c, i := w.job(job)
 	for _, before := range c.sub.Plan.Jobs[i].After() {
 		if x := b.lives[job.N-i+before]; x.ended != wire.Succeeded.String() {
-			w.fail("V16: %v is launched, and job %d, whose output it reads, is not done: %+v", id, job.N-i+before, *x)
+			w.fail("V16: %v is launched, but job %d before it is not done: %+v", id, job.N-i+before, *x)
 		}
 	}
 }
 
-// prepared checks that the splits of a job are all of the output that it reads.
+// prepared checks that the splits of a job are the whole output that it reads.
 func (b *book) prepared(w *world, job int) {
 	if x := b.lives[job]; x.stopped != "" || x.ended != "" {
 		return // the entry comes late
@@ -101,15 +101,15 @@ func (b *book) prepared(w *world, job int) {
 			success = success || strings.HasSuffix(f.Name, "/_SUCCESS")
 		}
 		if !success {
-			w.fail("V16: job %d reads what job %d has not finished", job, job-p.index+before)
+			w.fail("V16: job %d reads the unfinished output of job %d", job, job-p.index+before)
 		}
 	}
 	if have != want && len(plan.After()) > 0 {
-		w.fail("V16: job %d reads %d bytes of the %d that the jobs before it have written", job, have, want)
+		w.fail("V16: job %d reads %d of the %d bytes that earlier jobs have written", job, have, want)
 	}
 }
 
-// splits reads what is staged of a job of which only the number is known.
+// splits reads the staged splits of a job by its number.
 func (b *book) splits(w *world, staging string, job int) []mrruntime.SplitInfo {
 	dirs, err := w.fs.List(staging)
 	w.must(err)
@@ -124,10 +124,10 @@ func (b *book) splits(w *world, staging string, job int) []mrruntime.SplitInfo {
 	return nil
 }
 
-// outlived checks that a job has ended as the log has it.
-func (b *book) outlived(w *world, s wire.JobStatus) {
+// checkLife checks that a job has ended as in the log.
+func (b *book) checkLife(w *world, s wire.JobStatus) {
 	if x := b.lives[s.ID.N]; x.ended != s.State.String() {
-		w.fail("V16: %v is %v, by the log it is %+v", s.ID, s.State, *x)
+		w.fail("V16: %v is %v, but %+v by the log", s.ID, s.State, *x)
 	}
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// jobTracker is one job tracker's process and what of it outlives that.
+// jobTracker is a job tracker's process and its durable state.
 type jobTracker struct {
 	process
 	core    *core.Core
 	skew    time.Duration // of its wall clock
-	term    uint64        // for which it believes to be elected
-	applied int           // entries its core has been given
-	queued  int           // entries on the way there
-	office  uint64        // the epoch of its last office
+	term    uint64        // of its last election, by its own belief
+	applied int           // entries given to its core
+	queued  int           // entries given or on the way
+	epoch   uint64        // the epoch of its last term as leader
 
 	saved   []byte // snapshot on its disk
 	savedAt int
@@ -50,12 +50,12 @@ func (n *jobTracker) boot() {
 		n.queued = n.savedAt
 		n.restore(n.saved, n.savedAt)
 	}
-	n.lookAtPools()
+	n.pollPools()
 }
 
 func (n *jobTracker) addr() string { return n.name + ":1" }
 
-// clusterOf and nonceOf are those of the cluster that a job tracker would begin.
+// clusterOf and nonceOf are the cluster that a job tracker would bootstrap.
 func clusterOf(name string) string { return "cluster-" + name }
 func nonceOf(name string) string   { return "nonce-" + name }
 
@@ -84,33 +84,33 @@ func (n *jobTracker) step(ev core.Event) {
 	w := n.w
 	w.stepped()
 	for _, c := range n.core.Step(n.clock(), ev) {
-		w.decided.add(w, n.name, c)
+		w.digest.add(w, n.name, c)
 		n.carryOut(c)
 		if n.core == nil {
 			return
 		}
 	}
-	n.book()
+	n.checkState()
 	n.wake(n.core.Wake())
 }
 
 func (n *jobTracker) tick() {
 	n.step(core.Tick{})
 	if at, ok := n.core.Wake(); ok && at <= n.clock() {
-		n.w.fail("the core of %s asks to be woken at %v, and it is %v", n.name, at, n.clock())
+		n.w.fail("the core of %s asks to be woken at %v, but it is %v", n.name, at, n.clock())
 	}
 }
 
-// book has what can be seen of the core checked.
-func (n *jobTracker) book() {
+// checkState checks the visible state of the core.
+func (n *jobTracker) checkState() {
 	if n.core.Leads() {
-		n.w.book.office(n.w, n)
+		n.w.book.checkLeader(n.w, n)
 	}
 }
 
 func (n *jobTracker) elected(term uint64) {
 	if term < n.w.raft.term {
-		return // it heard too late
+		return // the news came too late
 	}
 	n.term = term
 	n.step(core.Elected{Term: term, Wall: n.wall()})
@@ -118,7 +118,7 @@ func (n *jobTracker) elected(term uint64) {
 
 func (n *jobTracker) wall() int64 { return wallStart + (n.w.now + n.skew).Milliseconds() + 1 }
 
-func (n *jobTracker) lostOffice() {
+func (n *jobTracker) lostLeadership() {
 	if n.term == 0 {
 		return
 	}

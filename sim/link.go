@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// link is one stream between a task tracker and a job tracker. Messages keep
-// their order in each direction, and wait while the direction is cut. A stream
-// that is cut for long breaks; each side learns that when it can.
+// link is one stream between a task tracker and a job tracker. Messages keep their order in
+// each direction, and wait while the direction is cut. A stream that is cut for long breaks;
+// each side learns that when it can.
 type link struct {
 	w        *world
 	stream   core.Stream
@@ -18,22 +18,22 @@ type link struct {
 	jtLife   int
 	ttLife   int
 	up, down direction
-	broken   bool // nothing that was sent and has not come will
+	broken   bool // messages that have not arrived are lost
 }
 
-// direction is one way of a link.
+// direction is one direction of a link.
 type direction struct {
-	last    time.Duration // arrival of what was sent last
+	last    time.Duration // arrival of the last message
 	queue   []func()
 	blocked time.Duration // since when
 	held    bool
 	ended   bool // its sender has closed it
 }
 
-// tcpPatience is how long a stream may be unable to deliver before it breaks.
-const tcpPatience = 15 * time.Second
+// tcpTimeout is the time without delivery after which a stream breaks.
+const tcpTimeout = 15 * time.Second
 
-// push sends something on a direction, to be carried out where it arrives.
+// push sends something in a direction; it runs on arrival.
 func (l *link) push(d *direction, from, to string, what func()) {
 	if l.broken || d.ended {
 		return
@@ -48,7 +48,7 @@ func (l *link) push(d *direction, from, to string, what func()) {
 	w.after(d.last-w.now, func() { l.pump(d, from, to) })
 }
 
-// pump delivers the oldest message, when the direction is not cut.
+// pump delivers the oldest message unless the direction is cut.
 func (l *link) pump(d *direction, from, to string) {
 	if l.broken || len(d.queue) == 0 {
 		return
@@ -58,7 +58,7 @@ func (l *link) pump(d *direction, from, to string) {
 		if !d.held {
 			d.held, d.blocked = true, w.now
 		}
-		if w.now-d.blocked > tcpPatience {
+		if w.now-d.blocked > tcpTimeout {
 			l.reset(nil)
 			return
 		}
@@ -91,8 +91,8 @@ func (l *link) atTracker(what func()) {
 	}
 }
 
-// finish ends one side's sending, after what it has sent, so that the other side
-// sees the stream's end.
+// finish ends one side's sending after its last message; the other side sees the end of the
+// stream.
 func (l *link) finish(other node) {
 	if other == node(l.tt) {
 		l.push(&l.down, l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.closed(l) }) })
@@ -103,27 +103,27 @@ func (l *link) finish(other node) {
 	l.up.ended = true
 }
 
-// reset breaks the stream: what is under way is lost, and the side given, or
-// both, learn it as soon as they can be reached.
+// reset breaks the stream: messages under way are lost. The given side, or both, learn it as
+// soon as they are reachable.
 func (l *link) reset(side node) {
 	if l.broken {
 		return
 	}
 	l.broken = true
 	if side == nil || side == node(l.jt) {
-		l.tell(l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.closed(l) }) })
+		l.notify(l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.closed(l) }) })
 	}
 	if side == nil || side == node(l.tt) {
-		l.tell(l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.closed(l) }) })
+		l.notify(l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.closed(l) }) })
 	}
 }
 
-// tell has a side learn of the break, at the latest by its own keep-alives.
-func (l *link) tell(from, to string, what func()) {
+// notify informs a side of the break, at the latest by its own keep-alives.
+func (l *link) notify(from, to string, what func()) {
 	w, since := l.w, l.w.now
 	var try func()
 	try = func() {
-		if w.reaches(from, to) || w.now-since > tcpPatience {
+		if w.reaches(from, to) || w.now-since > tcpTimeout {
 			what()
 			return
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// inputBlock is the block of input files, and the least split.
+// inputBlock is the block size of input files, and the smallest split.
 const inputBlock = 40
 
-// rackOf is the rack that a tracker is told.
+// rackOf is the rack that a tracker announces.
 func rackOf(name string) string { return fmt.Sprintf("/r%d", name[len(name)-1]%2) }
 
-// Locate places the blocks of input on the machines of trackers, of which not all
-// are there; other files, and every fourth input, are nowhere in particular. What
-// it says of racks is not always what trackers are told.
+// Locate places the blocks of input on the machines of trackers, some of which do not exist.
+// Other files, and every fourth input, have no location. The racks may differ from those that
+// trackers announce.
 func (f *processFS) Locate(name string) (located []dfs.Located, err error) {
 	err = f.call("locate", name, "", func() error {
 		located, err = dfs.Locate(f.fs(), name)

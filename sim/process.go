@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// process is a process of a job or task tracker: it is up or down, runs or is
-// stopped, and has a monotonic clock. What it is told while stopped waits.
+// process is a process of a job or task tracker: up or down, running or stopped, with a
+// monotonic clock. Messages wait while it is stopped.
 type process struct {
 	w     *world
 	name  string
@@ -16,7 +16,7 @@ type process struct {
 		tick()
 	}
 	up      bool
-	stops   int // signals that stop it, without those that let it go on
+	stops   int // stop signals without a matching continue
 	life    int // rises with every start
 	started time.Duration
 	inbox   []func()
@@ -37,7 +37,7 @@ func (p *process) begin() {
 	p.wakeGen++
 }
 
-// do has the process do something, once it runs.
+// do runs something in the process, once the process runs.
 func (p *process) do(what func()) {
 	switch {
 	case !p.up:
@@ -48,7 +48,7 @@ func (p *process) do(what func()) {
 	}
 }
 
-// later has this life of the process do something after a while.
+// later runs something in this life of the process after a while.
 func (p *process) later(d time.Duration, what func()) {
 	life := p.life
 	p.w.after(d, func() {
@@ -58,7 +58,7 @@ func (p *process) later(d time.Duration, what func()) {
 	})
 }
 
-// wake has the core woken when it wants to be, counted from the start.
+// wake wakes the core at the time it asked for, counted from the start.
 func (p *process) wake(at time.Duration, ok bool) {
 	at += p.started
 	switch {
@@ -80,7 +80,7 @@ func (p *process) wake(at time.Duration, ok bool) {
 	})
 }
 
-// crash ends the process; it is started again after a while.
+// crash ends the process; it restarts after a while.
 func (p *process) crash(down time.Duration) {
 	if !p.up {
 		return
@@ -128,7 +128,7 @@ func (p *process) resume() {
 	}
 }
 
-// revive ends whatever keeps the process from running.
+// revive makes the process run again, whatever stopped it.
 func (p *process) revive() {
 	if !p.up {
 		p.owner.boot()

@@ -2,5 +2,5 @@
 
 package sim
 
-// raceEnabled says that the race detector slows everything down.
+// raceEnabled is set when the slow race detector is on.
 const raceEnabled = true

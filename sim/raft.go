@@ -7,17 +7,17 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// raft is the replicated log as a model: one committed sequence, a leader with
-// proposals under way, and how far each job tracker has heard. What a leader that
-// lost its office had under way is committed up to some point and lost from there.
+// raft is a model of the replicated log: one committed sequence, a leader with proposals under
+// way, and each job tracker's progress. When a leader loses its term, its proposals are
+// committed up to some point and lost from there.
 type raft struct {
-	w        *world
-	log      []logged // committed
-	term     uint64
-	leader   *jobTracker // nil: none
-	inFlight []*proposal // of the leader, in order
-	headless time.Duration
-	patience time.Duration // how long to be without a working leader before an election
+	w             *world
+	log           []logged // committed
+	term          uint64
+	leader        *jobTracker // nil: none
+	inFlight      []*proposal // of the leader, in order
+	headless      time.Duration
+	electionAfter time.Duration // time without a working leader before an election
 }
 
 type logged struct {
@@ -32,7 +32,7 @@ type proposal struct {
 }
 
 const (
-	raftLook      = 50 * time.Millisecond  // how often the members look around
+	raftInterval  = 50 * time.Millisecond  // how often members check the leader
 	raftLease     = 250 * time.Millisecond // a leader without a quorum steps down after this
 	raftElection  = 500 * time.Millisecond
 	commitTime    = 10 * time.Millisecond
@@ -42,16 +42,16 @@ const (
 func newRaft(w *world) *raft {
 	r := &raft{w: w}
 	r.renew()
-	r.look()
+	r.checkLeader()
 	return r
 }
 
 func (r *raft) renew() {
-	r.patience = raftElection + r.w.upTo(raftElection)
+	r.electionAfter = raftElection + r.w.upTo(raftElection)
 	r.headless = r.w.now
 }
 
-// quorum says whether a job tracker can speak with most of them, itself too.
+// quorum reports whether a job tracker can reach a majority, including itself.
 func (r *raft) quorum(n *jobTracker) bool {
 	if !n.alive() {
 		return false
@@ -65,10 +65,10 @@ func (r *raft) quorum(n *jobTracker) bool {
 	return heard > len(r.w.jts)/2
 }
 
-// look is what raft's own timers do: keep the leader, or depose and elect.
-func (r *raft) look() {
+// checkLeader runs raft's timers: it keeps the leader, or deposes it and elects another.
+func (r *raft) checkLeader() {
 	w := r.w
-	w.after(raftLook, r.look)
+	w.after(raftInterval, r.checkLeader)
 	switch {
 	case r.leader != nil && r.leader.term != r.term: // it has died since
 		r.leader = nil
@@ -77,7 +77,7 @@ func (r *raft) look() {
 	case r.leader != nil && r.leader.alive() && w.now-r.headless >= raftLease:
 		r.depose(r.leader)
 		r.leader = nil
-	case w.now-r.headless >= r.patience:
+	case w.now-r.headless >= r.electionAfter:
 		r.elect(nil)
 	}
 	for _, n := range w.jts {
@@ -87,10 +87,10 @@ func (r *raft) look() {
 	}
 }
 
-// depose tells a job tracker that it does not lead any more, when it can hear.
-func (r *raft) depose(n *jobTracker) { n.do(n.lostOffice) }
+// depose tells a job tracker, once it can hear, that it no longer leads.
+func (r *raft) depose(n *jobTracker) { n.do(n.lostLeadership) }
 
-// elect gives the office to a job tracker that can have it, not to the one given.
+// elect makes an eligible job tracker the leader, other than the given one.
 func (r *raft) elect(but *jobTracker) {
 	w := r.w
 	r.renew()
@@ -117,7 +117,7 @@ func (r *raft) elect(but *jobTracker) {
 	n := able[w.rnd.IntN(len(able))]
 	r.leader = n
 	w.note("%s is elected for term %d, %d entries in the log", n.name, r.term, len(r.log))
-	// What earlier terms have left may come after the news of the election.
+	// Entries of earlier terms may arrive after the news of the election.
 	late := min(w.rnd.IntN(3), len(r.log)-n.applied)
 	r.catchUpTo(n, len(r.log)-max(late, 0))
 	term := r.term
@@ -125,7 +125,7 @@ func (r *raft) elect(but *jobTracker) {
 	r.catchUp(n)
 }
 
-// settle decides what a leader had under way when it lost the office.
+// settle decides the proposals of a leader that lost its term.
 func (r *raft) settle() {
 	for range r.w.rnd.IntN(len(r.inFlight) + 1) {
 		r.commit()
@@ -136,28 +136,28 @@ func (r *raft) settle() {
 	r.inFlight = nil
 }
 
-// propose takes a leader's proposal. One that has lost the office and does not
-// know it yet gets no answer for a while.
+// propose takes a leader's proposal. A deposed leader that does not know it yet gets no answer
+// for a while.
 func (r *raft) propose(n *jobTracker, key string, data []byte) {
 	w := r.w
 	if n != r.leader || n.term != r.term {
 		n.later(lateUndecided, func() { n.step(core.Undecided{Key: key}) })
 		return
 	}
-	if w.fault(w.rates.undecided / 2) { // it never came as far as the log
+	if w.fault(w.rates.undecided / 2) { // it never reached the log
 		w.note("undecided and lost: %s", key)
-		if w.broken != loseProposals {
+		if w.sabotage != loseProposals {
 			n.later(w.upTo(lateUndecided), func() { n.step(core.Undecided{Key: key}) })
 		}
 		return
 	}
 	if kind, _, _ := strings.Cut(key, " "); kind == "committed" || kind == "committing" || kind == "granted" || kind == "ended" {
-		w.spite(nil, nil)
+		w.strikeAtCommit(nil, nil)
 	}
 	p := &proposal{key, data, r.term}
 	r.inFlight = append(r.inFlight, p)
 	w.after(w.upTo(commitTime), func() { r.decide(p, n) })
-	if w.broken == applyEarly {
+	if w.sabotage == applyEarly {
 		n.queued++
 		x := logged{key, core.Entry{Index: uint64(n.queued), Term: r.term, Data: data}}
 		n.later(0, func() { n.apply(x) })
@@ -167,7 +167,7 @@ func (r *raft) propose(n *jobTracker, key string, data []byte) {
 	}
 }
 
-// decide commits what is under way up to p, if the leader still can.
+// decide commits the proposals up to p, if the leader still can.
 func (r *raft) decide(p *proposal, n *jobTracker) {
 	w := r.w
 	for _, x := range r.inFlight {
@@ -175,7 +175,7 @@ func (r *raft) decide(p *proposal, n *jobTracker) {
 			continue
 		}
 		if n != r.leader || !r.quorum(n) {
-			w.after(raftLook, func() { r.decide(p, n) })
+			w.after(raftInterval, func() { r.decide(p, n) })
 			return
 		}
 		for len(r.inFlight) > 0 {
@@ -188,7 +188,7 @@ func (r *raft) decide(p *proposal, n *jobTracker) {
 	}
 }
 
-// commit takes the oldest proposal under way into the log.
+// commit appends the oldest proposal to the log.
 func (r *raft) commit() {
 	p := r.inFlight[0]
 	r.inFlight = r.inFlight[1:]
@@ -211,26 +211,26 @@ func (r *raft) commit() {
 
 func (r *raft) catchUp(n *jobTracker) { r.catchUpTo(n, len(r.log)) }
 
-// catchUpTo has a job tracker hear of the log up to some entry, or of the facts
-// of another when it is far behind.
+// catchUpTo sends a job tracker the log up to some entry, or a snapshot of another if it is far
+// behind.
 func (r *raft) catchUpTo(n *jobTracker, to int) {
 	if !n.up || n.queued >= to {
 		return
 	}
 	if n != r.leader && r.w.chance(0.5) {
-		n.do(n.lostOffice) // it hears of a later term before it hears that term's entries
+		n.do(n.lostLeadership) // it learns of a later term before that term's entries
 	}
 	if source := r.leader; to-n.queued > 40 && source != nil && source != n && source.alive() && source.applied > n.queued && r.w.chance(0.5) {
 		data, at := source.snapshot(), source.applied
-		if r.w.broken == oldSnapshots && source.saved != nil {
+		if r.w.sabotage == oldSnapshots && source.saved != nil {
 			data = source.saved
 		}
 		n.queued = at
 		n.do(func() { n.restore(data, at) })
 	}
 	for n.queued < to {
-		if r.w.broken == swapEntries && n != r.leader && n.queued+1 < to {
-			// The indexes stay, so that the core takes both.
+		if r.w.sabotage == swapEntries && n != r.leader && n.queued+1 < to {
+			// The indexes stay in order, so the core accepts both.
 			x, y := r.log[n.queued], r.log[n.queued+1]
 			x.entry.Data, y.entry.Data = y.entry.Data, x.entry.Data
 			n.queued += 2

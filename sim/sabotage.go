@@ -1,22 +1,22 @@
 package sim
 
-// sabotage switches off one rule of what surrounds the cores, to show that the
-// absence is seen.
+// sabotage switches off one rule of the models around the cores, to show that the checks
+// notice.
 type sabotage string
 
 const (
-	keepStaging    sabotage = "staging directories are not removed"
-	replaceTargets sabotage = "renames replace what is there, and fences do nothing"
-	skipFences     sabotage = "fences do nothing and find nothing committed"
-	commitUnasked  sabotage = "attempts commit without a grant"
-	ignoreKills    sabotage = "killed workers live on"
-	keepOrphans    sabotage = "workers outlive their tracker"
-	skipChecksums  sabotage = "damaged files are read"
-	hideDigests    sabotage = "all outputs of a map are said to have the same digest"
-	boastSlots     sabotage = "trackers say that they have one slot more of each kind"
-	keepJobs       sabotage = "trackers do not hear which jobs have ended"
-	applyEarly     sabotage = "a leader takes for committed what it has only proposed"
-	swapEntries    sabotage = "followers are given entries in another order"
-	oldSnapshots   sabotage = "snapshots are older than they say"
-	loseProposals  sabotage = "proposals get lost without a word"
+	keepStaging     sabotage = "staging directories are not removed"
+	replaceTargets  sabotage = "renames replace their target, and fences do nothing"
+	skipFences      sabotage = "fences do nothing and find nothing committed"
+	commitUngranted sabotage = "attempts commit without a grant"
+	ignoreKills     sabotage = "killed workers live on"
+	keepOrphans     sabotage = "workers outlive their tracker"
+	skipChecksums   sabotage = "damaged files are read"
+	hideDigests     sabotage = "all outputs of a map report the same digest"
+	announceSlots   sabotage = "trackers announce one slot too many of each kind"
+	keepJobs        sabotage = "trackers do not hear which jobs have ended"
+	applyEarly      sabotage = "a leader treats its proposals as committed"
+	swapEntries     sabotage = "followers get entries in another order"
+	oldSnapshots    sabotage = "snapshots are older than their index"
+	loseProposals   sabotage = "proposals are lost silently"
 )

@@ -1,91 +1,87 @@
-// Package sim plays whole clusters in virtual time: three job trackers and some
-// task trackers, as their cores, over a model of the replicated log, of the
-// network and of local disks. One seed is one run, to the last message, so that a
-// run that went wrong can be played again, shrunk and looked at.
+// Package sim runs whole clusters in virtual time: three job trackers and some task trackers,
+// as their cores, over models of the replicated log, the network and local disks. One seed is
+// one run, to the last message, so a failing run can be repeated, shrunk and studied.
 //
-// What runs is the code that runs elsewhere too: jobtracker/core and
-// tasktracker/core decide, and every attempt that touches the job's output or
-// staging directory is [runtime.Serve] itself over dfs/mem, stopped before each
-// call to the file system until the simulation lets it happen, fail, be done and
-// reported as failed, or be done after its process has died. Maps whose output
-// goes to homes, fetches and merges are models.
+// The code is the real one: jobtracker/core and tasktracker/core decide. Every attempt that
+// touches the job's output or staging directory is [runtime.Serve] over dfs/mem. It stops
+// before each call to the file system; the call then succeeds, fails, succeeds and is reported
+// as failed, or succeeds after its process has died. Maps with output for homes, fetches and
+// merges are models.
 //
-// # What goes wrong
+// # Faults
 //
-// A seed draws a workload and a list of [Fault]s, most of them at a time and for
-// a while: streams break, nodes crash, stop and go on, are cut off from some or
-// all others, the office moves, trackers drain or fail all that they run, disks
-// lose and damage files, workers die. Some are chances that hold through the
-// storm: slow networks, calls to the file
-// system that fail or only seem to, proposals of which nobody knows the outcome,
-// attempts that fail or hang. After the storm all is healed, and every job must
-// end within a bound: a minute, and what the tasks that are left take in one slot.
+// A seed draws a workload and a list of [Fault]s. Most have a time and a duration: streams
+// break, nodes crash, stop and continue, lose the network to some or all others, leadership
+// moves, trackers drain or fail all attempts, disks lose and damage files, workers die. Others
+// have a rate during the storm: a slow network, calls to the file system that fail or only seem
+// to, proposals with unknown outcome, attempts that fail or hang. After the storm no faults
+// remain, and every job must end within a bound: a minute, plus the time of the remaining tasks
+// in one slot.
 //
 // Clocks of job trackers are up to an hour apart: only durations may matter.
 //
-// # What is checked
+// # Checks
 //
-// At every step, wherever it can be seen:
+// At every step where it is visible:
 //
-//	V1  Worker processes of a tracker never run more slotted attempts than it has
-//	    slots, and no leader launches more there.
+//	V1  Worker processes of a tracker never run more slotted attempts than it has slots,
+//	    and no leader launches more there.
 //	V2  An attempt is started at most once, anywhere.
-//	V3  Of a task at most one attempt may rename its output into place at a time,
-//	    and one does so once, ever.
-//	V4  The log and the file system agree on which attempt of a task has committed;
-//	    a committed task stays so. A grant is revoked only when it was not used and
-//	    cannot be used any more.
-//	V5  Epochs only rise: of offices, in every tracker's welcomes.
+//	V3  At most one attempt of a task may rename its output into place at a time, and the
+//	    rename happens at most once.
+//	V4  The log and the file system agree on the committed attempt of a task, and a
+//	    committed task stays so. A grant is revoked only if it was not used and no longer
+//	    can be.
+//	V5  Epochs only rise: those of leaders, and those in every tracker's welcomes.
 //	V6  Facts are equal on all job trackers at the same index of the log.
 //	V7  A submission that was answered is known to every later leader, with the
 //	    same jobs; the same key gets the same answer.
 //	V8  Nothing reads a local file that was removed.
-//	V13 No task of a suspended job is launched, and none that its pool has no slot for.
-//	V14 Every policy answers every snapshot with a plan that is valid.
-//	V15 A tracker that drains is launched nothing on and given no home by a leader that
-//	    knows it, and is let go only when it runs nothing.
-//	V16 A job begins when all jobs whose output it reads have succeeded, and reads
-//	    all of it. One that fails or is killed takes its flow with it, but for
-//	    what has ended or commits.
+//	V13 No task of a suspended job is launched, and none beyond its pool's limit.
+//	V14 Every policy answers every snapshot with a valid plan.
+//	V15 A tracker that drains gets no attempts and no homes from a leader that knows it,
+//	    and has drained only when it runs nothing.
+//	V16 A job begins when all jobs that it reads from have succeeded, and reads their
+//	    whole output. A failed or killed job stops its flow, except jobs that have ended
+//	    or commit.
 //
-// In the end:
+// At the end:
 //
-//	V9  Every job has ended. One that nobody has killed has succeeded if nothing
-//	    happened that can fail an attempt, or nothing but that one tracker failed
-//	    all that it ran.
-//	V10 The output of a job that succeeded is what its input makes, all of it, once;
-//	    of maps that give other records each time, one output of each.
-//	V11 Nothing is left: no attempt, home or file on a tracker, no process, no
-//	    staging, nothing in the outputs' file system that belongs to no job, but for
-//	    an empty directory that a dead process's call has made after that.
-//	V12 Terms, scheduling, pools and who drains are as they were last granted: a change that was
-//	    asked for twice, or of an earlier leader, undoes none that came after it.
-//	V17 The history of a job says how it ended; one without says why. By histories no
-//	    leader has given away more slots of a tracker than it has, and no plan is known of
-//	    before it is said that they are.
+//	V9  Every job has ended. A job without a kill has succeeded if no fault can fail
+//	    attempts, or if the only such fault was one sick tracker.
+//	V10 The output of a job that succeeded is the output for its whole input, once. Of
+//	    maps with differing attempts it has one attempt's output each.
+//	V11 No leftovers exist: no attempt, home or file on a tracker, no process, no staging
+//	    directory, no file beside the outputs, except an empty directory that a dead
+//	    process's call made late.
+//	V12 Job settings, scheduling, pools and drains are as last granted: a repeated change,
+//	    or one of an earlier leader, does not undo later ones.
+//	V17 The history of a job has its end; a job without history says why. By histories no
+//	    leader assigned more slots of a tracker than it has, and no plan is older than
+//	    the history says.
 //
-// A violation ends the run. [Run] tells it with the last of what happened;
-// [Shrink] drops the faults without which it happens all the same.
+// A violation ends the run. [Run] reports it with the last events; [Shrink] drops the faults
+// that it does not need.
 //
 // # Concurrency
 //
-// A run is one goroutine, and one for each worker process that takes turns with
-// it: never do two of them run at once. Nothing depends on map order, on the wall
-// clock or on the machine. Runs share nothing and may be parallel.
+// A run is one goroutine, plus one for each worker process; only one of them runs at a time.
+// Nothing depends on map order, on the wall clock or on the machine. Runs share nothing and may
+// be parallel.
 //
 // # Where to look
 //
 //	virtual time, a run from its seed on  world.go
-//	what seeds draw                       client.go and flow.go: jobs; faults.go; wishes.go:
+//	the workload of a seed                client.go and flow.go: jobs; faults.go; changes.go:
 //	                                      priorities, pools, scheduling
 //	job trackers, their log               jobtracker.go, effects.go; raft.go
 //	task trackers                         tasktracker.go; disk.go: map outputs, homes
-//	workers and what they run             worker.go
+//	workers and their attempts            worker.go
 //	a process that crashes or stops       process.go
 //	network; calls to the file system     link.go; files.go, places.go
-//	what is checked                       book.go; drain.go (V15), flow.go (V16), wishes.go (V12
-//	                                      to V14), past.go (V17); in the end check.go
-//	digests; mistakes made on purpose     decisions.go; sabotage.go
+//	checks                                book.go; drain.go (V15), flow.go (V16), changes.go (V12
+//	                                      to V14), history.go (V17); at the end check.go
+//	digests; sabotage of the models       decisions.go; sabotage.go
 package sim
 
 import (
@@ -97,36 +93,36 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Options say what to play.
+// Options control a run.
 type Options struct {
 	Seed uint64
-	// Keep are the numbers of the faults to keep, of those that the seed draws; nil: all.
+	// Keep has the numbers of the seed's faults to keep; nil: all.
 	Keep []int
-	// Calm plays the seed's workload without any fault.
+	// Calm runs the seed's workload without faults.
 	Calm bool
-	// Digest sums up the run in Result.Digest.
+	// Digest asks for Result.Digest.
 	Digest bool
 
 	sabotage sabotage
 }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
 	Options           Options
-	Faults            []Fault // all that the seed draws
-	Kept              []int   // the numbers of those that were played
+	Faults            []Fault // all faults of the seed
+	Kept              []int   // the numbers of the faults in the run
 	Violation         string  // empty: none
 	Trace             []string
 	Outcomes          map[wire.State]int
-	NearMaps, FarMaps int64         // launched on a node with their input, and elsewhere
+	NearMaps, FarMaps int64         // maps launched on a node with their input, and elsewhere
 	Elapsed           time.Duration // of virtual time
-	Recovered         time.Duration // of that, from the end of the faults to the end of all jobs
-	Steps             int           // events that cores were given
-	Leaders           int           // offices taken
-	Digest            uint64        // of all commands of all cores, where Options ask for it
+	Recovered         time.Duration // from the end of the faults to the end of all jobs
+	Steps             int           // events given to cores
+	Leaders           int           // elections
+	Digest            uint64        // of all commands of all cores, if Options ask for it
 }
 
-// Command is the command that plays this run again.
+// Command returns the command that repeats this run.
 func (r *Result) Command() string {
 	text := fmt.Sprintf("go run ./cmd/mrsim cluster -seed %d", r.Options.Seed)
 	switch {
@@ -149,7 +145,7 @@ func cmpOr(text, otherwise string) string {
 	return text
 }
 
-// Run plays one seed.
+// Run runs one seed.
 func Run(o Options) *Result {
 	faults := drawFaults(o.Seed)
 	r := &Result{Options: o, Faults: faults}
@@ -162,8 +158,8 @@ func Run(o Options) *Result {
 	return r
 }
 
-// Shrink drops faults as long as the run goes wrong without them, in at most so
-// many runs, and returns the last one that did.
+// Shrink drops faults as long as the run still fails without them, in at most so many runs, and
+// returns the last failing run.
 func Shrink(r *Result, runs int) *Result {
 	for size := max(len(r.Kept)/2, 1); len(r.Kept) > 0; size = max(size/2, 1) {
 		dropped := false

@@ -14,27 +14,27 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 0, "how many seeds TestStorms plays; 0: as many as fit")
-	firstSeed = flag.Uint64("seed", 1, "the first of them")
+	seeds     = flag.Int("seeds", 0, "number of seeds for TestStorms; 0: as many as fit")
+	firstSeed = flag.Uint64("seed", 1, "first seed of TestStorms")
 )
 
-// enough is how many storms must reach all that storms are for.
-const enough = 100
+// maxStorms is the number of storms that must reach every expected event.
+const maxStorms = 100
 
-// TestStorms plays random clusters: 500, under the race detector as many as fit
-// beside the others' tests (the test of cmd/mrsim plays 500 without it). A failing
-// seed is shrunk and printed as the command that plays it again.
+// TestStorms runs random clusters: 500, or with the race detector as many as fit beside other
+// packages' tests (the test of cmd/mrsim runs 500 without it). A failing seed is shrunk and
+// printed as the command that repeats it.
 func TestStorms(t *testing.T) {
 	t.Parallel()
 	n := *seeds
 	switch {
 	case n > 0:
 	case raceEnabled:
-		n = enough
+		n = maxStorms
 	default:
 		n = 500
 	}
-	outcomes, missing := make(map[wire.State]int), toReach()
+	outcomes, missing := make(map[wire.State]int), expected()
 	var near, far int64
 	for i := range n {
 		r := Run(Options{Seed: *firstSeed + uint64(i)})
@@ -48,16 +48,16 @@ func TestStorms(t *testing.T) {
 		}
 	}
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
-	if n >= enough && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
+	if n >= maxStorms && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
 		t.Error("the storms do not reach every outcome")
 	}
 	t.Logf("maps near their input %d, elsewhere %d", near, far)
-	if n >= enough && (near == 0 || far == 0) {
-		t.Error("the storms do not reach maps of every level")
+	if n >= maxStorms && (near == 0 || far == 0) {
+		t.Error("the storms do not reach maps near their input and elsewhere")
 	}
 	for what := range missing {
-		if n >= enough {
-			t.Errorf("in no storm: %s", what)
+		if n >= maxStorms {
+			t.Errorf("no storm reached: %s", what)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func explain(r *Result) string {
 	return text
 }
 
-// TestCalm: without faults every job that nobody kills succeeds.
+// TestCalm: without faults every job without a kill succeeds.
 func TestCalm(t *testing.T) {
 	for seed := range uint64(8) {
 		r := Run(Options{Seed: seed, Calm: true})
@@ -80,8 +80,8 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// TestSickness: a tracker that fails all that it runs, or all maps or reduces, fails no
-// job as long as there are others.
+// TestSickness: a tracker that fails all attempts, maps or reduces fails no job while there are
+// other trackers.
 func TestSickness(t *testing.T) {
 	left := map[Kind]int{Sick: 12, SickMaps: 12, SickReduces: 12}
 	for seed := uint64(1); len(left) > 0; seed++ {
@@ -99,8 +99,8 @@ func TestSickness(t *testing.T) {
 	}
 }
 
-// TestDeadline: a run with more work left than the bound has time for ends later. One that
-// does the same again and again is found out.
+// TestDeadline: a run with more work left than the bound allows ends later. Endless repetition
+// still fails.
 func TestDeadline(t *testing.T) {
 	for tasks, ends := range map[int]bool{100: true, 1: false} {
 		w := &world{now: stormy, todo: heap.New(nil, earlier), pace: 2 * time.Second, book: newBook(&Result{})}
@@ -123,18 +123,17 @@ func TestRepeats(t *testing.T) {
 	for seed := uint64(1); seed <= 8; seed++ {
 		one, two := Run(Options{Seed: seed, Digest: true}), Run(Options{Seed: seed, Digest: true})
 		if one.Steps != two.Steps || one.Digest != two.Digest || one.Digest == 0 || !slices.Equal(one.Trace, two.Trace) {
-			t.Errorf("seed %d gives %d events, then %d, or others", seed, one.Steps, two.Steps)
+			t.Errorf("seed %d gives %d events, then %d, or different ones", seed, one.Steps, two.Steps)
 		}
 	}
 }
 
-// TestShrink: of the faults of a run that goes wrong all the same few are left,
-// and what is left is played again by its command.
+// TestShrink: the same few faults of a failing run remain, and their command repeats the run.
 func TestShrink(t *testing.T) {
 	r := Run(Options{Seed: 1, sabotage: keepStaging})
 	small := Shrink(r, 100)
 	if small.Violation == "" || len(small.Kept) > 0 {
-		t.Errorf("%d of %d faults are left: %s", len(small.Kept), len(r.Kept), small.Violation)
+		t.Errorf("%d of %d faults remain: %s", len(small.Kept), len(r.Kept), small.Violation)
 	}
 	if got, want := small.Command(), "go run ./cmd/mrsim cluster -seed 1 -keep none"; got != want {
 		t.Errorf("command %q, want %q", got, want)
@@ -145,11 +144,11 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// reached says what the simulation is for and has not happened yet.
-type reached map[string]string
+// missing has the expected events that have not happened yet.
+type missing map[string]string
 
-func toReach() reached {
-	r := reached{
+func expected() missing {
+	r := missing{
 		"a fence revokes a grant":                ": revoked ",
 		"a fence finds a commit":                 "_f_",
 		"a tracker is lost":                      ": lost t",
@@ -180,8 +179,8 @@ func toReach() reached {
 	return r
 }
 
-// add takes out what has happened in a run.
-func (r reached) add(x *Result) {
+// add removes the events of a run.
+func (r missing) add(x *Result) {
 	for what, text := range r {
 		if slices.ContainsFunc(x.Trace, func(line string) bool { return strings.Contains(line, text) }) {
 			delete(r, what)
@@ -189,7 +188,7 @@ func (r reached) add(x *Result) {
 	}
 }
 
-// TestSabotage: each rule of the models that is switched off is missed.
+// TestSabotage: the checks notice each rule that is switched off.
 func TestSabotage(t *testing.T) {
 	for _, s := range sabotages() {
 		t.Run(string(s), func(t *testing.T) {
@@ -201,14 +200,14 @@ func TestSabotage(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("%d seeds did not find out that %s", enough, s)
+			t.Errorf("%d seeds did not notice that %s", enough, s)
 		})
 	}
 }
 
 func sabotages() []sabotage {
 	return []sabotage{
-		keepStaging, replaceTargets, skipFences, commitUnasked, ignoreKills, keepOrphans, skipChecksums, hideDigests,
-		boastSlots, keepJobs, applyEarly, swapEntries, oldSnapshots, loseProposals,
+		keepStaging, replaceTargets, skipFences, commitUngranted, ignoreKills, keepOrphans, skipChecksums, hideDigests,
+		announceSlots, keepJobs, applyEarly, swapEntries, oldSnapshots, loseProposals,
 	}
 }

@@ -8,27 +8,27 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// taskTracker is one task tracker's process, its disk and its workers.
+// taskTracker is a task tracker's process, its disk and its workers.
 type taskTracker struct {
 	process
 	core    *core.Core
 	slots   [2]int
-	cluster string // that its directory belongs to
+	cluster string // the owner of its directory
 	staging string // likewise
 	link    *link  // nil: none
 	dialing bool
 	turn    int    // the job tracker dialled last
-	hint    string // address of the one that is said to lead
-	sick    Kind   // which sickness it has, if any
+	hint    string // address of the leader, if told
+	sick    Kind   // its sickness, if any
 
-	disk    *disk
-	workers map[int]*worker
-	orphans []*worker // of an earlier life, not dead yet
-	fetches map[int]*transfer
-	merges  map[int]*transfer
-	open    map[wire.AttemptID]bool // launched here in this life, no final report yet
-	named   map[wire.AttemptID]bool // in the pages of an inventory so far
-	epoch   uint64                  // of the last welcome
+	disk      *disk
+	workers   map[int]*worker
+	orphans   []*worker // of an earlier life, not dead yet
+	fetches   map[int]*transfer
+	merges    map[int]*transfer
+	open      map[wire.AttemptID]bool // launched here in this life, without final report
+	inventory map[wire.AttemptID]bool // in the pages of an inventory so far
+	epoch     uint64                  // of the last welcome
 
 	incarnation uint64 // likewise
 }
@@ -46,17 +46,16 @@ func newTaskTracker(w *world, name string) *taskTracker {
 
 func (t *taskTracker) addr() string { return t.name + ":1" }
 
-// boot starts the process: it ends what an earlier life has left, but for finished
-// map outputs.
+// boot starts the process: it removes leftovers of earlier lives, except finished map outputs.
 func (t *taskTracker) boot() {
 	t.begin()
-	if t.w.broken != keepOrphans {
+	if t.w.sabotage != keepOrphans {
 		t.killOrphans()
 	}
-	reports := t.disk.sift()
+	reports := t.disk.clean()
 	t.workers = make(map[int]*worker)
 	t.fetches, t.merges = make(map[int]*transfer), make(map[int]*transfer)
-	t.open, t.named = make(map[wire.AttemptID]bool), make(map[wire.AttemptID]bool)
+	t.open, t.inventory = make(map[wire.AttemptID]bool), make(map[wire.AttemptID]bool)
 	t.epoch, t.incarnation = 0, 0
 	t.core = core.New(core.Config{
 		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(), Rack: rackOf(t.name),
@@ -69,7 +68,7 @@ func (t *taskTracker) boot() {
 	t.dial(0)
 }
 
-// died ends what dies with the process; its workers take a moment to notice.
+// died ends everything in the process; its workers notice a little later.
 func (t *taskTracker) died() {
 	if t.link != nil {
 		t.link.reset(t.link.jt)
@@ -78,7 +77,7 @@ func (t *taskTracker) died() {
 	for _, id := range sortedKeys(t.workers) {
 		p := t.workers[id]
 		t.orphans = append(t.orphans, p)
-		if t.w.broken != keepOrphans {
+		if t.w.sabotage != keepOrphans {
 			t.w.after(t.w.upTo(time.Second), p.die)
 		}
 	}
@@ -114,12 +113,12 @@ func (t *taskTracker) dial(wait time.Duration) {
 		}
 		t.link = &link{w: t.w, jt: to, tt: t, jtLife: to.life, ttLife: t.life}
 		to.accept(t.link)
-		clear(t.named)
+		clear(t.inventory)
 		t.step(core.StreamUp{})
 	})
 }
 
-// next is the job tracker to dial: the one that is said to lead, or each in turn.
+// next returns the job tracker to dial: the reported leader, or each after the other.
 func (t *taskTracker) next() *jobTracker {
 	for _, n := range t.w.jts {
 		if n.addr() == t.hint {
@@ -131,7 +130,7 @@ func (t *taskTracker) next() *jobTracker {
 	return t.w.jts[t.turn%len(t.w.jts)]
 }
 
-// closed ends the stream that the other side, or the network, has ended.
+// closed ends a stream that the other side, or the network, has ended.
 func (t *taskTracker) closed(l *link) {
 	if t.link != l {
 		return
@@ -141,7 +140,7 @@ func (t *taskTracker) closed(l *link) {
 	t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))
 }
 
-// cut breaks the stream without anybody's doing.
+// cut breaks the stream.
 func (t *taskTracker) cut() {
 	if t.link != nil {
 		t.w.note("the stream of %s breaks", t.name)
@@ -156,7 +155,7 @@ func (t *taskTracker) received(l *link, m wire.Message) {
 	if refuse, ok := m.(*wire.Refuse); ok {
 		t.hint = refuse.Leader
 	}
-	if _, ok := m.(*wire.DropJob); ok && t.w.broken == keepJobs {
+	if _, ok := m.(*wire.DropJob); ok && t.w.sabotage == keepJobs {
 		return
 	}
 	t.w.book.heard(t.w, t, m)
@@ -168,7 +167,7 @@ func (t *taskTracker) tick() { t.step(core.Tick{}) }
 func (t *taskTracker) step(ev core.Event) {
 	t.w.stepped()
 	for _, c := range t.core.Step(t.clock(), ev) {
-		t.w.decided.add(t.w, t.name, c)
+		t.w.digest.add(t.w, t.name, c)
 		t.carryOut(c)
 		if t.core == nil {
 			return
@@ -187,7 +186,7 @@ func (t *taskTracker) carryOut(c core.Command) {
 		t.startWorker(c)
 	case core.SendWorker:
 		if p := t.workers[c.Worker]; p != nil {
-			p.told(c.Message)
+			p.receive(c.Message)
 		}
 	case core.KillWorker:
 		if p := t.workers[c.Worker]; p != nil {
@@ -225,11 +224,11 @@ func (t *taskTracker) send(m wire.Message) {
 	if t.link == nil {
 		return
 	}
-	if hello, ok := m.(*wire.Hello); ok && t.w.broken == boastSlots {
+	if hello, ok := m.(*wire.Hello); ok && t.w.sabotage == announceSlots {
 		hello.MapSlots++
 		hello.ReduceSlots++
 	}
-	t.w.book.told(t.w, t, m)
+	t.w.book.reported(t.w, t, m)
 	t.link.toLeader(m)
 }
 
@@ -269,7 +268,7 @@ func (t *taskTracker) remove(path string) {
 	t.disk.remove(path)
 }
 
-// left tells what the tracker still has, for the end of a run.
+// left describes leftovers on the tracker, for the end of a run.
 func (t *taskTracker) left() string {
 	text := ""
 	for _, name := range t.disk.jobFiles() {

@@ -13,9 +13,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// worker is a worker process. It runs the real worker loop on goroutines of its
-// own, which only move when the simulation waits for them: until they ask for a
-// call to the file system, say something to the tracker, or end.
+// worker is a worker process. It runs the real worker loop on goroutines of its own. They run
+// only while the simulation waits for them: until they call the file system, send the tracker a
+// message, or end.
 type worker struct {
 	w       *world
 	tt      *taskTracker
@@ -28,30 +28,30 @@ type worker struct {
 	conn    *wire.Conn
 	parked  chan parked
 	answer  chan error
-	asked   *fileCall // what it waits for
+	pending *fileCall // the call that it waits for
 	over    bool      // its goroutines have ended
 
-	run     *wire.Run
-	reading []wire.Segment // of a reduce
-	conduct conduct
-	pieces  []piece // what the reduce reads
-	granted bool
-	limited bool
-	last    time.Duration // when what it said last is heard
+	run       *wire.Run
+	reading   []wire.Segment // input of a reduce
+	behaviour behaviour
+	pieces    []piece // content of that input
+	granted   bool
+	limited   bool
+	last      time.Duration // arrival time of its last message
 }
 
-// parked is why a worker's goroutines wait.
+// parked is the reason why a worker's goroutines wait.
 type parked struct {
 	call    *fileCall
 	message wire.Message
 	ended   bool
 }
 
-// conduct is how an attempt's code behaves.
-type conduct struct {
+// behaviour is the behaviour of an attempt's code.
+type behaviour struct {
 	fail, fatal, hang, leave bool
-	die                      time.Duration // 0: it does not
-	damaged                  *wire.Segment // that it cannot read
+	die                      time.Duration // 0: it does not die
+	damaged                  *wire.Segment // input that it cannot read
 }
 
 var errCode = errors.New("the job's code has failed")
@@ -64,20 +64,20 @@ func (t *taskTracker) startWorker(c core.StartWorker) {
 		switch {
 		case t.w.fault(t.w.rates.starts):
 			p.exit("fork: resource temporarily unavailable")
-		case !t.w.fault(t.w.rates.starts): // else it never says hello
+		case !t.w.fault(t.w.rates.starts): // otherwise it never sends its hello
 			p.begin()
 		}
 	})
 }
 
-// begin starts the worker loop and passes its hello on.
+// begin starts the worker loop and forwards its hello.
 func (p *worker) begin() {
 	tracker, inside := wire.Pipe()
 	p.conn, p.parked, p.answer = tracker, make(chan parked), make(chan error)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		// Why it ended is told by what it said before.
+		// Its last message already says why it ended.
 		_ = mrruntime.Serve(context.Background(), inside, p.load, &processFS{p}, mrruntime.Options{InProcess: true, Progress: time.Hour})
 	}()
 	go func() {
@@ -103,27 +103,27 @@ func (p *worker) wait() {
 			p.over = true
 			return
 		case x.call != nil:
-			p.asked = x.call
+			p.pending = x.call
 			p.call(x.call)
 			return
 		}
-		if p.said(x.message) {
+		if p.forward(x.message) {
 			return
 		}
 	}
 }
 
-// said passes on what the worker says. The first answer says whether its
-// goroutines wait for the simulation now.
-func (p *worker) said(m wire.Message) bool {
+// forward sends a worker's message to its tracker. It reports whether the worker's goroutines
+// wait for the simulation now.
+func (p *worker) forward(m wire.Message) bool {
 	alone := true
 	switch m.(type) {
 	case *wire.WorkerDone:
-		alone = !p.conduct.leave
+		alone = !p.behaviour.leave
 	case *wire.WorkerProgress:
 		return false
 	case *wire.CommitReady:
-		if p.w.broken == commitUnasked {
+		if p.w.sabotage == commitUngranted {
 			p.later(0, func() { p.send(&wire.CommitGranted{}) })
 		}
 	}
@@ -131,7 +131,7 @@ func (p *worker) said(m wire.Message) bool {
 	return true
 }
 
-// report has the tracker hear a message of the worker, in the order of sending.
+// report delivers a message of the worker to the tracker, in the order of sending.
 func (p *worker) report(m wire.Message, alone bool) {
 	p.last = max(p.last, p.w.now+p.w.upTo(2*time.Millisecond))
 	p.later(p.last-p.w.now, func() {
@@ -147,7 +147,7 @@ func (p *worker) report(m wire.Message, alone bool) {
 	})
 }
 
-// later has this process do something, unless it is dead. It runs on when its
+// later runs something in this process, unless it is dead. The process runs on while its
 // tracker is stopped or gone.
 func (p *worker) later(d time.Duration, what func()) {
 	p.w.after(d, func() {
@@ -158,20 +158,20 @@ func (p *worker) later(d time.Duration, what func()) {
 	})
 }
 
-// told gives the worker a message of the tracker.
-func (p *worker) told(m wire.Message) {
+// receive gives the worker a message of the tracker.
+func (p *worker) receive(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Run:
 		p.w.book.started(p.w, p, m)
 		p.tt.disk.files[m.Dir+"/work/x"] = &file{}
 		p.tt.disk.files[m.Logs+"/stderr"] = &file{}
-		p.run, p.reading, p.granted, p.conduct = m, m.Runs, false, conduct{}
+		p.run, p.reading, p.granted, p.behaviour = m, m.Runs, false, behaviour{}
 		p.prepare(m)
 	case *wire.CommitGranted:
 		p.granted = true
 		p.w.book.granted(p.w, p)
-		p.w.spite(p.tt, p)
-		if p.w.broken != commitUnasked {
+		p.w.strikeAtCommit(p.tt, p)
+		if p.w.sabotage != commitUngranted {
 			p.later(p.w.upTo(20*time.Millisecond), func() { p.send(m) })
 		}
 	}
@@ -186,19 +186,19 @@ func (p *worker) send(m wire.Message) {
 	}
 }
 
-// prepare settles how an attempt will behave and has it begin after a while.
+// prepare draws an attempt's behaviour and starts it after a while.
 func (p *worker) prepare(run *wire.Run) {
-	w, x := p.w, &p.conduct
+	w, x := p.w, &p.behaviour
 	kind := run.Attempt.Task.Kind
 	x.fail = w.fault(w.rates.attempts)
 	x.fatal = x.fail && w.chance(0.02)
 	x.hang = w.fault(w.rates.hangs)
-	x.leave = w.fault(w.rates.leavings)
+	x.leave = w.fault(w.rates.leftovers)
 	if w.fault(w.rates.deaths) {
 		x.die = 1 + w.upTo(w.pace*3/2)
 		p.later(x.die, func() { p.exit("signal: segmentation fault") })
 	}
-	if p.limited && w.fault(w.rates.greed) {
+	if p.limited && w.fault(w.rates.overMemory) {
 		p.later(w.upTo(w.pace), func() {
 			p.tt.do(func() {
 				if p.tt.workers[p.id] == p {
@@ -226,7 +226,7 @@ func (p *worker) prepare(run *wire.Run) {
 		case kind == wire.Map && w.plan(run).Reduces > 0:
 			p.mapDone(run)
 			return
-		case kind == wire.Fence && (w.broken == skipFences || w.broken == replaceTargets):
+		case kind == wire.Fence && (w.sabotage == skipFences || w.sabotage == replaceTargets):
 			p.report(&wire.WorkerDone{}, true)
 			return
 		}
@@ -237,7 +237,7 @@ func (p *worker) prepare(run *wire.Run) {
 	})
 }
 
-// alive sends signs of life as long as an attempt runs.
+// alive sends signs of life while an attempt runs.
 func (p *worker) alive(run *wire.Run) {
 	n := uint64(0)
 	var beat func()
@@ -252,47 +252,47 @@ func (p *worker) alive(run *wire.Run) {
 	p.later(time.Second, beat)
 }
 
-// mapDone is a map whose output goes to homes, in one go.
+// mapDone is a map with output for homes, in one step.
 func (p *worker) mapDone(run *wire.Run) {
 	w, id := p.w, run.Attempt
 	switch {
-	case p.conduct.fail, w.fault(w.rates.disks), !p.tt.disk.works(run.Dir):
-		p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error(), Fatal: p.conduct.fatal}}, !p.conduct.leave)
+	case p.behaviour.fail, w.fault(w.rates.disks), !p.tt.disk.works(run.Dir):
+		p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error(), Fatal: p.behaviour.fatal}}, !p.behaviour.leave)
 		return
 	}
 	d := w.digestOf(id)
 	p.tt.disk.files[run.Dir+"/"+core.OutputFile] = &file{pieces: []piece{{id.Task.N, d}}}
 	told := d
-	if w.broken == hideDigests {
+	if w.sabotage == hideDigests {
 		told = uint64(id.Task.N) + 1
 	}
 	p.report(&wire.WorkerDone{Result: wire.Result{
 		Bytes:  10,
 		Output: &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Digest: told, Bytes: segmentLength},
-	}}, !p.conduct.leave)
+	}}, !p.behaviour.leave)
 }
 
-// read takes the runs of a reduce in: what its code will write.
+// read reads the input of a reduce, which its code will write.
 func (p *worker) read(run *wire.Run) {
 	p.pieces = nil
 	for i, r := range run.Runs {
 		f := p.tt.disk.files[r.File]
 		if !p.tt.disk.works(r.File) {
-			p.conduct.damaged = &run.Runs[i]
+			p.behaviour.damaged = &run.Runs[i]
 			return
 		}
 		if f == nil && !p.w.book.lostFiles[p.tt.name+r.File] && p.tt.life == p.life {
-			p.w.fail("V8: %v reads %s, which %s has removed", run.Attempt, r.File, p.tt.name)
+			p.w.fail("V8: %v reads %s, removed by %s", run.Attempt, r.File, p.tt.name)
 		}
-		if f == nil || f.damaged && p.w.broken != skipChecksums {
-			p.conduct.damaged = &run.Runs[i]
+		if f == nil || f.damaged && p.w.sabotage != skipChecksums {
+			p.behaviour.damaged = &run.Runs[i]
 			return
 		}
 		p.pieces = append(p.pieces, f.read()...)
 	}
 }
 
-// load is the job's program.
+// load returns the job's program.
 func (p *worker) load(sub *wire.Submission) (*mrruntime.Program, error) {
 	program := &mrruntime.Program{Plan: sub.Plan}
 	for i := range sub.Plan.Jobs {
@@ -341,13 +341,13 @@ func (p *worker) reduceCode(t *mrruntime.Task, _ mrruntime.Records) error {
 
 func (p *worker) misbehave() error {
 	switch {
-	case p.conduct.damaged != nil && !p.tt.disk.works(p.conduct.damaged.File):
-		return &shuffle.UnreadableError{Segment: *p.conduct.damaged, Err: errFault}
-	case p.conduct.damaged != nil:
-		return &shuffle.CorruptError{Segment: *p.conduct.damaged, Reason: "bad checksum"}
-	case p.conduct.fatal:
+	case p.behaviour.damaged != nil && !p.tt.disk.works(p.behaviour.damaged.File):
+		return &shuffle.UnreadableError{Segment: *p.behaviour.damaged, Err: errFault}
+	case p.behaviour.damaged != nil:
+		return &shuffle.CorruptError{Segment: *p.behaviour.damaged, Reason: "bad checksum"}
+	case p.behaviour.fatal:
 		return mrruntime.Fatal(errCode)
-	case p.conduct.fail:
+	case p.behaviour.fail:
 		return errCode
 	}
 	return nil
@@ -359,14 +359,14 @@ func reduceLine(x piece) []byte { return fmt.Appendf(nil, "%d %x\n", x.m, x.dige
 
 // kill is SIGKILL: the process is dead soon.
 func (p *worker) kill() {
-	if p.killing || p.w.broken == ignoreKills {
+	if p.killing || p.w.sabotage == ignoreKills {
 		return
 	}
 	p.killing = true
 	p.later(p.w.upTo(100*time.Millisecond), func() { p.exit("signal: killed") })
 }
 
-// exit ends the process and has the tracker learn it.
+// exit ends the process and tells the tracker.
 func (p *worker) exit(reason string) {
 	if p.dead.Load() {
 		return
@@ -384,14 +384,13 @@ func (p *worker) exit(reason string) {
 	})
 }
 
-// die ends the process. A call that it has made to the file system may yet be
-// carried out: whoever asked is gone, the request is not.
+// die ends the process. Its pending call to the file system may still be carried out.
 func (p *worker) die() {
 	if p.dead.Swap(true) {
 		return
 	}
 	p.w.book.dead(p)
-	if call := p.asked; call != nil && p.w.fault(p.w.rates.lateCalls) {
+	if call := p.pending; call != nil && p.w.fault(p.w.rates.lateCalls) {
 		run := p.run
 		p.w.after(p.w.upTo(3*time.Second), func() {
 			p.w.note("late: %v of %v", call, run.Attempt)
@@ -403,8 +402,8 @@ func (p *worker) die() {
 	if p.conn == nil || p.over {
 		return
 	}
-	if p.asked != nil {
-		p.asked = nil
+	if p.pending != nil {
+		p.pending = nil
 		p.answer <- errDead
 	}
 	p.conn.Close()

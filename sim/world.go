@@ -15,28 +15,28 @@ import (
 // world is one run.
 type world struct {
 	rnd        *rand.Rand
-	shuffles   *rand.Rand // how jobs shuffle
+	shuffles   *rand.Rand // draws the shuffle properties of jobs
 	now        time.Duration
 	seq        int
 	todo       heap.Heap[moment]
 	steps      int
 	calm       bool // the storm is over
 	harmless   bool // no fault of the run can fail an attempt for good
-	ended      bool // the run is: nothing is carried out any more
+	ended      bool // the run is over: nothing is carried out any more
 	trace      []string
 	rates      rates
-	pace       time.Duration   // the longest that an attempt takes by itself
-	latency    time.Duration   // likewise, a call to the file system
-	verify     time.Duration   // likewise, verifying a map output
+	pace       time.Duration   // the longest duration of an undisturbed attempt
+	latency    time.Duration   // likewise, of a call to the file system
+	verify     time.Duration   // likewise, of verifying a map output
 	keepLogs   bool            // trackers keep logs
-	scheduling wire.Scheduling // with which job trackers start
-	asked      wire.Scheduling // by an operator since
-	operating  bool            // that is not answered yet
-	draining   int             // requests for trackers to drain, likewise
-	allocation core.Pools      // what the allocation file holds
-	policies   []string        // that have answered
-	broken     sabotage
-	decided    decisions
+	scheduling wire.Scheduling // initial settings of job trackers
+	requested  wire.Scheduling // the last change of an operator
+	changing   bool            // a change is not answered yet
+	draining   int             // drain requests without an answer
+	allocation core.Pools      // content of the allocation file
+	policies   []string        // policies that have answered
+	sabotage   sabotage
+	digest     decisions
 
 	fs      *mem.FS
 	raft    *raft
@@ -44,22 +44,22 @@ type world struct {
 	tts     []*taskTracker
 	nodes   map[string]node
 	blocked map[way]int
-	heals   []func() // of what is cut
+	heals   []func() // remove cuts
 	clients []*client
 	book    book
 }
 
-// node is a machine with one process of ours.
+// node is a machine with one process of the cluster.
 type node interface {
 	crash(down time.Duration)
 	pause(how time.Duration)
-	revive() // start or go on now
+	revive() // start or continue now
 }
 
 // way is a direction between two nodes.
 type way struct{ from, to string }
 
-// moment is what happens at a time, in the order of seq.
+// moment is a scheduled event, in the order of seq at equal times.
 type moment struct {
 	at  time.Duration
 	seq int
@@ -68,7 +68,7 @@ type moment struct {
 
 func earlier(a, b moment) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-// violation is what a run panics with when it sees one.
+// violation is the panic of a run that violates a check.
 type violation string
 
 func (w *world) fail(format string, args ...any) {
@@ -81,7 +81,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) chance(p float64) bool { return p > 0 && w.rnd.Float64() < p }
 
-// fault is a chance that is gone when the world is calm.
+// fault is a chance of a fault; there are none in the calm.
 func (w *world) fault(p float64) bool { return !w.calm && w.chance(p) }
 
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd.Int64N(int64(d) + 1)) }
@@ -91,7 +91,7 @@ func (w *world) after(d time.Duration, do func()) {
 	w.todo.Push(moment{w.now + d, w.seq, do})
 }
 
-// run lets time pass until something holds, or up to the end.
+// run advances time until a condition holds, or to the end.
 func (w *world) run(until func() bool, end time.Duration) bool {
 	for !until() {
 		if len(w.todo.Items) == 0 || w.todo.Items[0].at > end {
@@ -106,7 +106,7 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 	return true
 }
 
-// maxSteps is what no run needs: cores that keep each other busy are found out.
+// maxSteps is above the needs of every run, to catch cores that keep each other busy.
 const maxSteps = 400_000
 
 func (w *world) stepped() {
@@ -117,7 +117,7 @@ func (w *world) stepped() {
 
 var errFault = errors.New("simulated fault")
 
-// block cuts a direction until the returned function is called.
+// block cuts a direction until heal is called.
 func (w *world) block(from, to string) (heal func()) {
 	x := way{from, to}
 	w.blocked[x]++
@@ -139,8 +139,8 @@ const (
 	wallStart = 1_700_000_000_000
 
 	stormy = 40 * time.Second
-	bound  = 60 * time.Second // of virtual time, from calm to the end of all jobs: see deadline
-	quiet  = 60 * time.Second // in which what is left must go
+	bound  = 60 * time.Second // of virtual time, from the calm to the end of all jobs: see deadline
+	quiet  = 60 * time.Second // in which leftovers must go
 )
 
 const clusterStaging = "mem://c/staging"
@@ -149,18 +149,18 @@ const clusterStaging = "mem://c/staging"
 func newWorld(r *Result) *world {
 	seed := r.Options.Seed
 	w := &world{
-		rnd: rand.New(rand.NewPCG(seed, 3)), todo: heap.New(nil, earlier), broken: r.Options.sabotage, fs: newFiles(),
+		rnd: rand.New(rand.NewPCG(seed, 3)), todo: heap.New(nil, earlier), sabotage: r.Options.sabotage, fs: newFiles(),
 		nodes: make(map[string]node), blocked: make(map[way]int),
 	}
 	if r.Options.Digest {
-		w.decided = newDecisions()
+		w.digest = newDecisions()
 	}
 	w.book = newBook(r)
-	plan, wishes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
+	plan, changes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
-	w.scheduling = drawScheduling(seed, wishes)
-	w.drawPools(wishes)
-	w.operate(wishes, wishes.IntN(3))
+	w.scheduling = drawScheduling(seed, changes)
+	w.drawPools(changes)
+	w.operate(changes, changes.IntN(3))
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))
 		w.jts = append(w.jts, n)
@@ -177,12 +177,12 @@ func newWorld(r *Result) *world {
 	w.keepLogs = plan.IntN(2) == 0
 	w.pace = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
 	for i := range 1 + plan.IntN(5) {
-		w.addClient(plan, wishes, shapes, i)
+		w.addClient(plan, changes, shapes, i)
 	}
 	return w
 }
 
-// play plays a run and writes into r what came of it.
+// play runs a seed and stores the outcome in r.
 func play(r *Result) {
 	w := newWorld(r)
 	defer func() {
@@ -197,8 +197,8 @@ func play(r *Result) {
 			}
 			r.Violation = string(text)
 		}
-		r.Trace, r.Elapsed, r.Steps, r.Leaders = w.trace, w.now, w.steps, len(w.book.offices)
-		r.Digest = w.decided.value()
+		r.Trace, r.Elapsed, r.Steps, r.Leaders = w.trace, w.now, w.steps, len(w.book.leaders)
+		r.Digest = w.digest.value()
 		r.Outcomes = make(map[wire.State]int)
 		for _, c := range w.clients {
 			for _, id := range c.ids {
@@ -225,11 +225,11 @@ func play(r *Result) {
 	w.run(w.tidy, w.now+quiet)
 	w.run(func() bool { return false }, w.now+5*time.Second)
 	w.checkEnd()
-	w.checkWishes()
+	w.checkSettings()
 }
 
-// runToEnd lets all jobs end. It says whether they do before the deadline, which moves
-// away as tasks are launched.
+// runToEnd waits for the end of all jobs. It reports whether that is before the deadline, which
+// moves as tasks are launched.
 func (w *world) runToEnd() bool {
 	for end := time.Duration(0); end < w.deadline(); {
 		end = w.deadline()
@@ -240,9 +240,9 @@ func (w *world) runToEnd() bool {
 	return false
 }
 
-// deadline is when all jobs must have ended: a while after the storm, and what the tasks
-// launched since then take one after the other, as in a pool of one slot. What is
-// launched again, for ever perhaps, moves it no further.
+// deadline is the time by which all jobs must have ended: bound after the storm, plus the
+// sequential time of the tasks launched since then, as in a pool of one slot. Repeated
+// launches, which may be endless, do not move it.
 func (w *world) deadline() time.Duration {
 	return stormy + bound + time.Duration(len(w.book.sinceCalm))*w.pace
 }

@@ -1,7 +1,7 @@
-// Package cluster measures what a cluster of processes promises: how soon work goes on
-// after the leader is killed, how long a small job takes, what passes through the log, how
-// soon a new tracker serves, and what TLS costs. Three job trackers and three task trackers
-// with two map and two reduce slots each run on loopback, on this machine, for each part.
+// Package cluster measures a cluster of processes: the pause after the leader is killed, the
+// time of a small job, the bytes in the log, the join of a tracker, and the cost of TLS. Each
+// part has its own cluster on loopback: three job trackers, and three task trackers with two
+// map and two reduce slots each.
 package cluster
 
 import (
@@ -43,7 +43,7 @@ func (b *bench) cluster(tls bool) (*testbed.Cluster, error) {
 	return b.Cluster(testbed.Shape{JobTrackers: 3, Trackers: 3, Maps: 2, Reduces: 2, TLS: tls})
 }
 
-// on has something measured on a cluster of its own.
+// on measures on a cluster of its own.
 func (b *bench) on(measure func(*testbed.Cluster) error) func() error {
 	return func() error {
 		c, err := b.cluster(false)
@@ -54,12 +54,12 @@ func (b *bench) on(measure func(*testbed.Cluster) error) func() error {
 	}
 }
 
-// await polls until something holds.
+// await polls until a condition holds.
 func (b *bench) await(what string, holds func() bool) error {
 	return testbed.Await(b.Ctx, testbed.StartWait, what, holds)
 }
 
-// lines makes an input of one split a line, of 128 bytes.
+// lines writes an input of one split a line, of 128 bytes.
 func (b *bench) lines(n int) (name string, err error) {
 	var text strings.Builder
 	for i := range n {

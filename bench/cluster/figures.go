@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// leader finds the job tracker that leads, and its epoch.
+// leader finds the leading job tracker and its epoch.
 func (b *bench) leader(c *testbed.Cluster) (leader *processes.Daemon, epoch uint64, err error) {
 	err = b.await("leader", func() bool {
 		d, status := c.Leader(b.Ctx, nil)
@@ -26,7 +26,7 @@ func (b *bench) leader(c *testbed.Cluster) (leader *processes.Daemon, epoch uint
 	return leader, epoch, err
 }
 
-// paced starts a job with one map a line of input.
+// paced starts a job with one map for each line of input.
 func (b *bench) paced(c *testbed.Cluster, in, out string, flags ...string) (wait func() error) {
 	args := append([]string{"-D", "mapreduce.input.fileinputformat.split.maxsize=128", c.Program("paced"),
 		"-input", in, "-output", out}, flags...)
@@ -38,7 +38,7 @@ func (b *bench) paced(c *testbed.Cluster, in, out string, flags ...string) (wait
 	return func() error { return <-ended }
 }
 
-// live is the job that runs, when it has ended six maps.
+// live waits for the running job to end six maps.
 func (b *bench) live(c *testbed.Cluster) (id wire.JobID, err error) {
 	err = b.await("running job", func() bool {
 		last, err := c.Last(b.Ctx)
@@ -51,9 +51,8 @@ func (b *bench) live(c *testbed.Cluster) (id wire.JobID, err error) {
 	return id, err
 }
 
-// failover kills the leader while a job runs and takes the time until the next
-// one launches an attempt. Traces of the attempts tell whether any was killed or
-// ran twice.
+// failover kills the leader during a job and measures the time to the next leader's first
+// launch. Traces of the attempts show whether any was killed or ran twice.
 func (b *bench) failover(c *testbed.Cluster) error {
 	in, err := b.lines(60)
 	if err != nil {
@@ -109,8 +108,8 @@ func (b *bench) oneFailover(c *testbed.Cluster, in, dir string) (time.Duration, 
 	return first.Sub(killed.Truncate(time.Millisecond)), nil
 }
 
-// level waits until all job trackers have followed the log to the same epoch: one
-// that has just come back is behind for some seconds, and cannot be elected.
+// level waits until all job trackers have reached the same epoch in the log: a restarted one is
+// behind for some seconds, and cannot be elected.
 func (b *bench) level(c *testbed.Cluster) error {
 	return b.await("job trackers of one epoch", func() bool {
 		epochs := make(map[uint64]bool)
@@ -125,7 +124,7 @@ func (b *bench) level(c *testbed.Cluster) error {
 	})
 }
 
-// firstOf is when the first attempt of an epoch after the given one began.
+// firstOf is the start of the first attempt of an epoch after the given one.
 func firstOf(attempts []web.Attempt, epoch uint64) (first time.Time) {
 	for _, a := range attempts {
 		id, err := wire.ParseAttemptID(a.ID)
@@ -136,7 +135,7 @@ func firstOf(attempts []web.Attempt, epoch uint64) (first time.Time) {
 	return first
 }
 
-// tracesOnce checks that each of n maps began once and came to its end.
+// tracesOnce checks that each of n maps began and ended once.
 func tracesOnce(dir string, n int) error {
 	began, _ := filepath.Glob(filepath.Join(dir, "*_m_*.began")) // the patterns are well-formed
 	ended, _ := filepath.Glob(filepath.Join(dir, "*_m_*.ended"))
@@ -146,7 +145,7 @@ func tracesOnce(dir string, n int) error {
 	return nil
 }
 
-// small measures a whole small job, program start to _SUCCESS and to its end.
+// small measures a whole small job, from program start to _SUCCESS and to its end.
 func (b *bench) small(c *testbed.Cluster) error {
 	in, err := b.lines(8) // 1 KB
 	if err != nil {
@@ -179,8 +178,7 @@ func (b *bench) small(c *testbed.Cluster) error {
 	return nil
 }
 
-// log measures what the job trackers store of a job of many tasks, and of nothing
-// but time and running tasks.
+// log measures the log bytes of a job of many tasks, and of running tasks alone.
 func (b *bench) log(c *testbed.Cluster) error {
 	const tasks = 10_000
 	in, err := b.lines(tasks)
@@ -204,7 +202,7 @@ func (b *bench) log(c *testbed.Cluster) error {
 	}
 	perTask := float64(after-before) / tasks
 
-	// Tasks that run, and leases that are renewed.
+	// Running tasks and renewed leases only.
 	wait := b.paced(c, idle, c.New("idle"), "-map-time", "8s")
 	if err := b.await("six running maps", func() bool {
 		s, err := c.API.Cluster(b.Ctx)
@@ -234,7 +232,7 @@ func (b *bench) log(c *testbed.Cluster) error {
 	return nil
 }
 
-// stored is what the first job tracker has given to its log's disk.
+// stored is the bytes that the first job tracker has written to its log.
 func (b *bench) stored(c *testbed.Cluster) (int64, error) {
 	s, err := c.JobTrackers[0].Says(b.Ctx)
 	if err != nil {
@@ -243,8 +241,7 @@ func (b *bench) stored(c *testbed.Cluster) (int64, error) {
 	return s.Log.Bytes, nil
 }
 
-// join measures how long a tracker that knows one gossip address takes until it
-// can be given tasks.
+// join measures the time from the start of a tracker with one gossip address to its first slot.
 func (b *bench) join(c *testbed.Cluster) error {
 	var took []time.Duration
 	for i := range b.Runs {

@@ -23,15 +23,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tlsSorts and tlsFetches are how often the large things are done at most.
+// tlsSorts and tlsFetches bound the repetitions of the large parts.
 const (
 	tlsSorts   = 3
 	tlsFetches = 5
 	fetchBytes = 256 << 20
 )
 
-// tls compares two clusters that differ in their certificates alone, each idle while
-// the other works, run by run in turn; and the fetch of one partition by itself.
+// tls compares two clusters that differ only in TLS, each idle while the other works,
+// alternating runs; and the fetch of one partition alone.
 func (b *bench) tls() error {
 	var pair [2]*testbed.Cluster
 	for k := range pair {
@@ -68,7 +68,7 @@ func (b *bench) tlsSort(pair [2]*testbed.Cluster) error {
 			if err != nil {
 				return 0, err
 			}
-			if round++; round > 1 { // as in InTurn, the first warms up
+			if round++; round > 1 { // the first round warms up, as in InTurn
 				processor[k] += processorTime(c) - before
 			}
 			sum, err := sortedSum(out, b.Bytes)
@@ -117,7 +117,7 @@ func (b *bench) tlsSmall(pair [2]*testbed.Cluster) error {
 	return nil
 }
 
-// sortedSum is the hash of an output whose lines are in order, and of so many bytes.
+// sortedSum is the hash of an output, which must be in order and of this size.
 func sortedSum(dir string, size int64) ([]byte, error) {
 	parts, err := filepath.Glob(filepath.Join(dir, "part-*")) // in order
 	if err != nil {
@@ -197,7 +197,8 @@ func writeSegment(dir, file string) error {
 	return err
 }
 
-// peers are the two ends of a connection between the first two task trackers of a cluster.
+// peers returns the TLS settings of the two ends of a connection between the first two task
+// trackers.
 func peers(c *testbed.Cluster) (server, dialer *tls.Config, err error) {
 	var both [2]*identity.Identity
 	for i := range both {
@@ -209,7 +210,7 @@ func peers(c *testbed.Cluster) (server, dialer *tls.Config, err error) {
 	return both[0].Server(identity.TaskTracker), both[1].Dialer(identity.TaskTracker), nil
 }
 
-// fetchRate is the MB of one fetch a second.
+// fetchRate is the speed of one fetch in MB/s.
 func fetchRate(ctx context.Context, segment, to string, server, dialer *tls.Config) (float64, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

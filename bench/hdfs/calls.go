@@ -19,8 +19,8 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// calls counts what two jobs ask the NameNode that differ in the number of their
-// maps, or of their reduces: the difference is the tasks' own.
+// calls counts the NameNode calls of two jobs that differ in their number of maps, or of
+// reduces: the difference is the tasks' own.
 func (b *bench) calls() error {
 	c, err := b.trackers(2, 1)
 	if err != nil {
@@ -69,7 +69,7 @@ func (b *bench) calls() error {
 	return b.fs.RemoveAll(dir)
 }
 
-// callsOf is what a job's processes ask the NameNode, by method.
+// callsOf counts the NameNode calls of a job's processes, by method.
 func (b *bench) callsOf(c *testbed.Cluster, count *counter, dir, property string) (map[string]int, error) {
 	through := "hdfs://" + count.listen.Addr().String() + strings.TrimPrefix(dir, b.hdfs.URL())
 	out := dfs.Join(through, "out")
@@ -80,7 +80,7 @@ func (b *bench) callsOf(c *testbed.Cluster, count *counter, dir, property string
 	return count.take(), b.fs.RemoveAll(dfs.Join(dir, "out"))
 }
 
-// counter passes connections on to a NameNode and counts the requests.
+// counter forwards connections to a NameNode and counts the requests.
 type counter struct {
 	listen net.Listener
 	to     string
@@ -99,7 +99,7 @@ func newCounter(ctx context.Context, to string) (*counter, error) {
 	return c, nil
 }
 
-// take gives what was counted since it was called last.
+// take returns the counts since the last take.
 func (c *counter) take() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *counter) take() map[string]int {
 	return calls
 }
 
-// pass passes a connection on, until either end closes it.
+// pass forwards a connection until either end closes it.
 func (c *counter) pass(from net.Conn) {
 	to, err := net.Dial("tcp", c.to)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *counter) pass(from net.Conn) {
 		from.Close()
 	}()
 	in := bufio.NewReader(from)
-	// The library greets with 7 bytes and, in a frame, who it is.
+	// The library greets with 7 bytes, then a frame with its identity.
 	if _, err := io.CopyN(to, in, 7); err != nil {
 		return
 	}
@@ -144,8 +144,8 @@ func (c *counter) pass(from net.Conn) {
 	}
 }
 
-// method is the name in a request: two headers behind their lengths, of which the
-// second begins with it.
+// method is the name in a request, at the start of the second of two headers with length
+// prefixes.
 func method(request []byte) string {
 	_, n := protowire.ConsumeBytes(request)
 	header, _ := protowire.ConsumeBytes(request[max(n, 0):])

@@ -1,10 +1,9 @@
-// Package hdfs measures jobs over a real HDFS: how many maps run beside their data, what
-// reading costs beside the bare client library, how often a task asks the NameNode, and how
-// word count and sort on a cluster of processes compare with the same on local files. A
-// NameNode, four DataNodes in two racks and task trackers beside them run on loopback, on
-// this machine.
+// Package hdfs measures jobs over a real HDFS: the number of maps with local data, the cost of
+// reads against the bare client library, the NameNode calls of a task, and word count and sort
+// on a cluster of processes against local files. A NameNode, four DataNodes in two racks and
+// task trackers beside them run on loopback, on this machine.
 //
-// Inputs come from one seed; the NameNode chooses where their blocks go.
+// Inputs come from one seed; the NameNode chooses the places of their blocks.
 package hdfs
 
 import (
@@ -20,7 +19,7 @@ import (
 type bench struct {
 	*testbed.Bench
 	hdfs *minicluster.Cluster
-	fs   *hdfs.FS // of a process that is beside no DataNode
+	fs   *hdfs.FS // of a process beside no DataNode
 	made int      // directories in HDFS so far
 }
 
@@ -54,7 +53,7 @@ func (b *bench) open(of *testbed.Bench) (err error) {
 	return nil
 }
 
-// directory makes a new one in HDFS and gives its URL.
+// directory creates a new directory in HDFS and returns its URL.
 func (b *bench) directory() (string, error) {
 	b.made++
 	name := fmt.Sprintf("%s/bench/%d", b.hdfs.URL(), b.made)

@@ -19,9 +19,9 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// jobs runs the same program in turn on a cluster of processes over HDFS and
-// embedded on local files, with as many slots: a core is a tracker beside its own
-// DataNode, and of its input a tracker has its part there.
+// jobs alternates a program on a cluster of processes over HDFS with the same program embedded
+// on local files, with as many slots. There is one tracker per core, each beside a DataNode
+// with its part of the input.
 func (b *bench) jobs() error {
 	nodes := b.hdfs.DataNodes[:min(runtime.NumCPU(), len(b.hdfs.DataNodes))]
 	c, err := b.trackers(len(nodes), 1)
@@ -69,7 +69,7 @@ type run struct {
 	sum               [sha256.Size]byte // of the last output in HDFS
 }
 
-// makeInput makes a file for each node, with its replica there, and keeps a local copy.
+// makeInput writes a file for each node, with its replica there, and keeps a local copy.
 func (r *run) makeInput(create func(file string, n int64) error) error {
 	if err := errors.Join(r.fs.Mkdir(r.in), os.MkdirAll(r.localIn, 0o777)); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (r *run) overHDFS() (time.Duration, error) {
 	if err := r.fs.RemoveAll(r.out); err != nil {
 		return 0, err
 	}
-	unix.Sync() // an earlier run's dirty pages are not this run's work
+	unix.Sync() // exclude the dirty pages of earlier runs
 	took, err := r.cluster.Run(r.Ctx, r.program, "-input", r.in, "-output", r.out, "-D", r.reduces())
 	if err != nil {
 		return 0, err

@@ -13,13 +13,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// blocks are in two files, so that data can be put on two nodes.
+// blocks are in two files, so that data can be on two nodes.
 const blocks, files = 64, 2
 
-// placement says where an input's blocks are.
+// placement is the nodes of an input's blocks.
 type placement struct {
 	name  string
-	nodes []int // of the DataNodes, one copy of one file each; nil: two copies of each block, anywhere
+	nodes []int // DataNodes with one copy of one file each; nil: two copies of each block, anywhere
 }
 
 func placements() []placement {
@@ -46,7 +46,7 @@ func (b *bench) works() []work {
 	}
 }
 
-// locality counts how near to their input maps run on four trackers of two slots,
+// locality counts the maps at each distance from their input, on four trackers of two slots,
 // each beside a DataNode.
 func (b *bench) locality() error {
 	for _, delay := range []string{"none", "fixed=3s"} {
@@ -107,8 +107,7 @@ func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) erro
 	return nil
 }
 
-// place makes the files of an input and checks where they are. It gives the
-// directory in which they are, below in.
+// place writes the files of an input, checks their nodes, and returns the directory above in.
 func (b *bench) place(block int64, p placement) (dir string, err error) {
 	local := b.Path(fmt.Sprintf("text%d", block*blocks/files))
 	if err := input.Text(local, block*blocks/files); err != nil {

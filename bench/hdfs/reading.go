@@ -16,8 +16,8 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// reading reads a file through package dfs/hdfs and through the library it stands
-// on in turn, in pieces as large as the ones that maps read, and locates a directory.
+// reading alternates package dfs/hdfs with its client library: it reads a file in pieces of the
+// size that maps use, and locates the blocks of a directory.
 func (b *bench) reading() error {
 	if err := b.throughput(); err != nil {
 		return err
@@ -66,12 +66,12 @@ func (b *bench) readThrough(open func() (io.ReadCloser, error)) (time.Duration, 
 	defer file.Close()
 	n, err := io.CopyBuffer(onlyWriter{io.Discard}, onlyReader{file}, make([]byte, piece))
 	if err == nil && n < b.Bytes {
-		err = fmt.Errorf("%d bytes of %d were read", n, b.Bytes)
+		err = fmt.Errorf("%d of %d bytes were read", n, b.Bytes)
 	}
 	return time.Since(began), err
 }
 
-// So that io.CopyBuffer uses its buffer.
+// Hide other methods, so that io.CopyBuffer uses its buffer.
 type onlyWriter struct{ io.Writer }
 type onlyReader struct{ io.Reader }
 
@@ -107,7 +107,7 @@ func (b *bench) locate() error {
 			n += len(file.Blocks)
 		}
 		if err == nil && n != files*blocks {
-			err = fmt.Errorf("%d blocks were located, not %d", n, files*blocks)
+			err = fmt.Errorf("located %d blocks, want %d", n, files*blocks)
 		}
 		return took, err
 	})

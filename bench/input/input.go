@@ -1,5 +1,5 @@
-// Package input makes the benchmarks' input, the same from run to run: text of
-// Zipf-distributed words and lines of random characters, of any size.
+// Package input writes the benchmarks' input, the same for every run: text of Zipf-distributed
+// words and lines of random characters, of any size.
 package input
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Seed is what all input is made from.
+// Seed is the seed of all input.
 const Seed = 20261121
 
 // The text is Zipf-distributed words, s = 1.1, v = 2.7 over 500,000 words of
@@ -24,13 +24,13 @@ const (
 	zipfV = 2.7
 )
 
-// Needle is for a grep of the text: it is in a few lines of each megabyte.
+// Needle is a pattern for grep that occurs in a few lines of each megabyte of text.
 const Needle = "que"
 
-// LineBytes is the length of the lines that are to be sorted, newline included.
+// LineBytes is the length of the lines to be sorted, newline included.
 const LineBytes = 100
 
-// Text writes about n bytes of Zipf text, unless the file is there.
+// Text writes about n bytes of Zipf text, unless the file exists.
 func Text(file string, n int64) error {
 	return once(file, func(w *bufio.Writer, r *rand.Rand) {
 		vocabulary := makeVocabulary(r)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNeedle: a grep of any block of the text finds something, and not much.
+// TestNeedle: a grep finds some lines, but not many, in any block of the text.
 func TestNeedle(t *testing.T) {
 	const block = 1 << 20
 	file := filepath.Join(t.TempDir(), "text")

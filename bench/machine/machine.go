@@ -1,8 +1,8 @@
-// Package machine measures Quern against the tools that a single machine offers, on the
-// same files, in the same run.
+// Package machine measures Quern against single-machine tools on the same files, in the same
+// run.
 //
-// Inputs are read once so that they are in the page cache. Quern's and the peer's whole
-// processes run in turn. Outputs are compared before a figure is printed.
+// Inputs are read once so that they are in the page cache. Whole processes of Quern and of the
+// peer alternate. Outputs are compared before a figure is printed.
 package machine
 
 import (
@@ -61,7 +61,7 @@ func (b *bench) row(name string, measure func() ([]string, error)) testbed.Part 
 	}}
 }
 
-// prepare makes the inputs.
+// prepare writes the inputs.
 func (b *bench) prepare(of *testbed.Bench) error {
 	b.Bench = of
 	return errors.Join(
@@ -69,11 +69,11 @@ func (b *bench) prepare(of *testbed.Bench) error {
 		testbed.Cached(b.Path("text")), testbed.Cached(b.Path("lines")))
 }
 
-// sortMB is mapreduce.task.io.sort.mb, mergeMB the merge buffers of one home:
-// GNU sort is given as much memory as all slots together use.
+// sortMB is mapreduce.task.io.sort.mb, mergeMB the merge buffers of one home. GNU sort gets as
+// much memory as all slots together.
 const sortMB, mergeMB = 100, 16
 
-// needle is a word of the text's tail: some lines match, most do not.
+// needle is a rare word of the text: some lines match, most do not.
 const needle = "qu"
 
 func (b *bench) wordCount() ([]string, error) {
@@ -81,7 +81,7 @@ func (b *bench) wordCount() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Partitions are by hash, so ours is in order only within each part.
+	// Partitions are by hash, so our output is in order only within each part.
 	return b.against(b.job("wordcount", "text", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores)),
 		exec.Command(self, WordLoop, b.Path("text"), b.Path("peer")), true, b.Cores, "≥ 0.6")
 }
@@ -123,8 +123,7 @@ func (b *bench) memory() ([]string, error) {
 		fmt.Sprintf("%.2f", float64(peak>>20)/float64(limit)), fmt.Sprintf("≤ 1 (of %d MB)", limit)}, nil
 }
 
-// objects divides the heap objects that all attempts allocated by the records of
-// the input.
+// objects divides the heap objects of all attempts by the records of the input.
 func (b *bench) objects() ([]string, error) {
 	var each []string
 	worst := 0.0
@@ -162,7 +161,7 @@ func (b *bench) small() ([]string, error) {
 	return []string{"p50 " + testbed.Millis(testbed.Median(times[0])), "(slowest " + testbed.Millis(slices.Max(times[0])) + ")", "", "p50 ≤ 150 ms"}, nil
 }
 
-// synced compares a job with itself, which leaves its output to the page cache.
+// synced compares a job with the same job without syncs of its output.
 func (b *bench) synced(name, file string, reduces int) ([]string, error) {
 	job := func(sync bool) *exec.Cmd {
 		return b.job(name, file, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces), "-D", fmt.Sprintf("quern.output.sync=%v", sync))
@@ -182,7 +181,7 @@ func (b *bench) job(name, file string, args ...string) *exec.Cmd {
 	return exec.CommandContext(b.Ctx, b.Program(name), args...)
 }
 
-// pair runs both commands in turn and gives the medians of their times.
+// pair alternates both commands and returns the medians of their times.
 func (b *bench) pair(ours, peer *exec.Cmd) (time.Duration, time.Duration, error) {
 	times, err := testbed.InTurn(0, b.Runs, b.once(ours), b.once(peer))
 	if err != nil {
@@ -203,13 +202,13 @@ func (b *bench) once(cmd *exec.Cmd) func() (time.Duration, error) {
 		if err := os.RemoveAll(output); err != nil {
 			return 0, err
 		}
-		unix.Sync() // an earlier run's dirty pages are not this run's work
+		unix.Sync() // exclude the dirty pages of earlier runs
 		return testbed.Timed(again)
 	}
 }
 
-// sameOutput compares our parts, joined in order, with the peer's file, byte for
-// byte; sorted first when ours is in order only within each part.
+// sameOutput compares our parts, joined in order, with the peer's file byte by byte. With
+// resort it sorts our parts first, because ours are in order only within each part.
 func (b *bench) sameOutput(resort bool) error {
 	parts, err := filepath.Glob(b.Path("out/part-*")) // in order
 	if err != nil {
@@ -230,7 +229,7 @@ func (b *bench) sameOutput(resort bool) error {
 	compare := exec.CommandContext(b.Ctx, "cmp", "-", b.Path("peer"))
 	compare.Stdin = pipe
 	said, differs := compare.CombinedOutput()
-	pipe.Close() // else the other would wait until the rest is read
+	pipe.Close() // otherwise the other would wait for the rest to be read
 	err = joined.Wait()
 	if differs != nil {
 		return fmt.Errorf("output differs from the peer's: %w\n%s", differs, said)

@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/integration/processes"
 )
 
-// peakWorker runs a job and gives the largest VmHWM, in bytes, that any of its
-// worker processes showed. VmHWM never falls, so looking often is enough.
+// peakWorker runs a job and returns the largest VmHWM, in bytes, of its worker processes. VmHWM
+// never falls, so frequent polling suffices.
 func peakWorker(cmd *exec.Cmd) (int64, error) {
 	if err := os.RemoveAll(cmd.Args[slices.Index(cmd.Args, "-output")+1]); err != nil {
 		return 0, err
@@ -44,9 +44,9 @@ func peakWorker(cmd *exec.Cmd) (int64, error) {
 	}
 }
 
-// highWater is a process's VmHWM; 0 when it has ended meanwhile.
+// highWater is a process's VmHWM; 0 if it has ended.
 func highWater(pid int) int64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty then
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty if it has ended
 	_, after, _ := strings.Cut(string(text), "\nVmHWM:")
 	kilobytes, _, _ := strings.Cut(after, " kB")
 	n, err := strconv.ParseInt(strings.TrimSpace(kilobytes), 10, 64)

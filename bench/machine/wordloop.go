@@ -10,13 +10,12 @@ import (
 	"slices"
 )
 
-// WordLoop is the argument with which the benchmark program starts itself as the peer of
-// the word count: word-loop INPUT OUTPUT.
+// WordLoop is the argument that makes the benchmark program run as the peer of the word count:
+// word-loop INPUT OUTPUT.
 const WordLoop = "word-loop"
 
-// CountWords is the single-threaded word count that a careful programmer would
-// write without a framework: 1 MiB reads, a map looked up without allocating,
-// sorted output.
+// CountWords is the word count of a careful programmer without a framework: one thread, 1 MiB
+// reads, map lookups without allocation, sorted output.
 func CountWords(input, output string) (err error) {
 	in, err := os.Open(input)
 	if err != nil {

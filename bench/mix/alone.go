@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 )
 
-// alone runs each work alone under each rule in turn: dynamic, which is the last one of
-// the first seed, has the history of the runs before it.
+// alone runs each work alone, alternating the rules. The dynamic rule comes last for the first
+// seed, so it has the history of the earlier runs.
 func (b *bench) alone() error {
 	seeds := b.Seeds(math.MaxInt)
 	fmt.Printf("Seeds %v. Medians, and ratios of the sums over the seeds.\n\n", seeds)
@@ -23,7 +23,7 @@ func (b *bench) alone() error {
 				took[w.name] = make(map[string][]time.Duration)
 			}
 			for k := range rules() {
-				rule := rules()[(k+turn)%len(rules())] // so that none is always the first
+				rule := rules()[(k+turn)%len(rules())] // rotate, so that "none" is not always first
 				t, err := b.aloneOnce(w, seed, rule)
 				if err != nil {
 					return err
@@ -49,7 +49,7 @@ func (b *bench) alone() error {
 		}
 		testbed.Row(append(cells, testbed.Ratio(dynamic, fixed), reach, testbed.Ratio(dynamic, sum(took[w.name]["none"])))...)
 	}
-	fmt.Printf("\nA query is %.0f %% faster under dynamic than under fixed=3s (geometric mean; to reach: ≥ 8 %%); of the one that gains least the ratio is %.2f.\n",
+	fmt.Printf("\nA query is %.0f %% faster under dynamic than under fixed=3s (geometric mean; to reach: ≥ 8 %%); the query that gains least has a ratio of %.2f.\n",
 		100*(1-math.Exp(logs/float64(queries))), worst)
 	return nil
 }
@@ -62,14 +62,14 @@ func (b *bench) aloneOnce(w work, seed uint64, rule string) (time.Duration, erro
 	if _, err := b.once(w, seed, out); err != nil {
 		return 0, err
 	}
-	last, err := b.cluster.Last(b.Ctx) // of a flow, which ends last
+	last, err := b.cluster.Last(b.Ctx) // in a flow, the job that ends last
 	if err != nil {
 		return 0, err
 	}
 	return time.Duration(last.ElapsedMillis) * time.Millisecond, b.check(w, seed, out)
 }
 
-// sum is in seconds.
+// sum returns the sum in seconds.
 func sum(list []time.Duration) float64 {
 	total := 0.0
 	for _, t := range list {

@@ -11,16 +11,16 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// textBytes is the input of the sort, and as much again of the grep.
+// textBytes is the size of the sort's input and of the grep's.
 const textBytes = 16 * block
 
 func (b *bench) tables() string { return b.Path("scale-" + b.Scale) }
 
-// in is where the input of a seed is.
+// in is the directory of a seed's input.
 func (b *bench) in(seed uint64) string { return fmt.Sprintf("%s/in/%d", b.hdfs.URL(), seed) }
 
-// place writes a seed's input: files of one block each, ending with a line, on nodes
-// that the seed draws.
+// place writes a seed's input: files of one block each, ending with a line, on random nodes of
+// the seed.
 func (b *bench) place(seed uint64) error {
 	if b.placed[seed] {
 		return nil
@@ -53,7 +53,7 @@ func (b *bench) place(seed uint64) error {
 	return nil
 }
 
-// wholeLines is as many lines as fit into a block.
+// wholeLines returns as many whole lines as fit into a block.
 func wholeLines(content []byte) []byte {
 	if len(content) <= block {
 		return content

@@ -1,13 +1,11 @@
-// Package mix measures what delay scheduling makes of a mix of TPC-H's queries, sorts and
-// greps over a real HDFS: the workload of dynamic delay's large experiment. A NameNode,
-// four DataNodes, and a task tracker of two slots beside each, run on loopback, on this
-// machine.
+// Package mix measures delay scheduling on a mix of TPC-H's queries, sorts and greps over a
+// real HDFS: the workload of dynamic delay's large experiment. A NameNode, four DataNodes, and
+// a task tracker of two slots beside each, run on loopback, on this machine.
 //
-// Blocks have one replica, on a node that the seed draws. Reading one takes its time, as
-// from a disk, and longer from another node, as over a network: tasks wait more than they
-// compute, so that four machines fit into one. What is asked is the same for every rule,
-// and answers are compared before a figure is printed. A figure over several seeds is the
-// ratio of the sums over them.
+// Blocks have one replica, on a random node of the seed. Reads are slowed as by a disk, and
+// more from another node, as by a network: tasks mostly wait, so that four machines fit into
+// one. All rules have the same work, and answers are compared before a figure is printed. A
+// figure over several seeds is the ratio of the sums over them.
 package mix
 
 import (
@@ -20,13 +18,13 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// The cluster, and how long its disks and network take.
+// The cluster, and the speed of its disks and network.
 const (
-	nodes   = 4
-	slots   = 2 // of a tracker, of maps and of reduces
-	block   = 1 << 20
-	fromOwn = 500 * time.Millisecond // a block, from a disk of the node's own
-	fromFar = 800 * time.Millisecond // from another node's
+	nodes      = 4
+	slots      = 2 // of a tracker, of maps and of reduces
+	block      = 1 << 20
+	localRead  = 500 * time.Millisecond // a block from the node's own disk
+	remoteRead = 800 * time.Millisecond // a block from another node
 )
 
 func rules() []string { return []string{"none", "fixed=3s", "paper", "dynamic"} }
@@ -38,7 +36,7 @@ type bench struct {
 	cluster *testbed.Cluster
 	made    int                 // outputs so far
 	placed  map[uint64]bool     // by seed
-	answers map[string][32]byte // what was computed first, by seed and work
+	answers map[string][32]byte // first answers, by seed and work
 }
 
 // Section declares the flags and parts.
@@ -56,7 +54,7 @@ func Section() testbed.Section {
 	}
 }
 
-// open makes tables and texts and starts everything.
+// open writes tables and texts and starts all processes.
 func (b *bench) open(of *testbed.Bench) error {
 	b.Bench = of
 	duckdb, err := peers.DuckDB(b.Ctx)
@@ -78,13 +76,13 @@ func (b *bench) open(of *testbed.Bench) error {
 			return err
 		}
 	}
-	b.slow.Set(block, fromOwn, fromFar)
+	b.slow.Set(block, localRead, remoteRead)
 	b.cluster, err = b.Cluster(testbed.Shape{Trackers: nodes, Maps: slots, Reduces: slots, HDFS: b.hdfs})
 	if err != nil {
 		return err
 	}
 	b.AtEnd(b.cluster.Close)
 	fmt.Printf("Blocks of %d MB with one replica on %d nodes of %d slots; one takes %v from the own node, %v from another.\n",
-		block>>20, nodes, slots, fromOwn, fromFar)
+		block>>20, nodes, slots, localRead, remoteRead)
 	return nil
 }

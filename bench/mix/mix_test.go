@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDrawMix: a seed's mix is the same every time, in order of arrival, and another
-// seed's is another.
+// TestDrawMix: a seed's mix is the same every time, in order of arrival, and differs from other
+// seeds' mixes.
 func TestDrawMix(t *testing.T) {
 	type drawn struct {
 		name string
@@ -33,7 +33,7 @@ func TestDrawMix(t *testing.T) {
 	}
 }
 
-// TestWholeLines: pieces fit into blocks, end with a line, and are the whole together.
+// TestWholeLines: pieces fit into blocks, end with a line, and together are the whole content.
 func TestWholeLines(t *testing.T) {
 	content := []byte(strings.Repeat("a line of a table|\n", 2*block/10) + "the last one")
 	pieces := 0
@@ -44,7 +44,7 @@ func TestWholeLines(t *testing.T) {
 			t.Fatalf("piece %d has %d bytes and ends with %q", pieces, len(piece), piece[max(0, len(piece)-5):])
 		}
 		if !bytes.HasPrefix(content[len(content)-len(rest)-len(piece):], piece) {
-			t.Fatalf("piece %d is not what comes next", pieces)
+			t.Fatalf("piece %d does not continue the content", pieces)
 		}
 	}
 	if want := len(content)/block + 1; pieces != want {

@@ -10,19 +10,20 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// The mix: so many works, drawn evenly, with exponential gaps between them.
+// The mix: the number of works, drawn evenly, and the mean of the exponential gaps between
+// them.
 const (
 	arrivals = 12
 	meanGap  = 2 * time.Second
 )
 
-// arrival is a work and when it is submitted.
+// arrival is a work and its time of submission.
 type arrival struct {
 	work
 	at time.Duration
 }
 
-// drawMix draws the works of a seed. It is the same for every rule.
+// drawMix draws the works of a seed, the same for every rule.
 func drawMix(seed uint64) []arrival {
 	r, all := papers.Rand(seed, "arrivals", 0), works()
 	var mix []arrival
@@ -34,7 +35,7 @@ func drawMix(seed uint64) []arrival {
 	return mix
 }
 
-// mixed runs the mix of a seed under each rule in turn.
+// mixed runs the mix of a seed under the rules, one after the other.
 func (b *bench) mixed() error {
 	seeds := b.Seeds(2)
 	fmt.Printf("Seeds %v: %d arrivals, %v between them on average, under fair.\n\n", seeds, arrivals, meanGap)
@@ -61,7 +62,7 @@ func (b *bench) mixed() error {
 	return nil
 }
 
-// runMix gives how long each work took, from its arrival on.
+// runMix returns each work's time from arrival to end.
 func (b *bench) runMix(mix []arrival, seed uint64, rule string) ([]time.Duration, error) {
 	if err := b.follow(rule); err != nil {
 		return nil, err

@@ -11,20 +11,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// work is something to be computed.
+// work is a query, a sort or a grep.
 type work struct {
 	name    string
 	query   bool
 	program string
-	answer  string // the directory of it below the output
+	answer  string // directory of its answer below the output
 	args    func(in string) []string
 }
 
-// reduces of a query's jobs: a slot of each tracker. The sort has one: to divide the
-// keys among several it would first read much of its input where there is no slot to wait for.
+// reduces of a query's jobs: one per tracker. The sort has one: to divide the keys among
+// several it would first read much of its input outside map slots.
 var reduces = fmt.Sprintf("mapreduce.job.reduces=%d", nodes)
 
-// works are the six queries, a sort and a grep.
+// works lists the six queries, a sort and a grep.
 func works() []work {
 	var all []work
 	for _, n := range peers.Queries() {
@@ -40,22 +40,22 @@ func works() []work {
 		work{name: "grep", program: "grep", args: func(in string) []string { return []string{"-e", input.Needle, "-input", in + "/text"} }})
 }
 
-// once computes a work of a seed's input, and gives the time of the command that did it.
+// once computes a work on a seed's input and returns the time of its command.
 func (b *bench) once(w work, seed uint64, out string) (time.Duration, error) {
 	return b.cluster.Run(b.Ctx, append([]string{b.cluster.Program(w.program), "-output", out}, w.args(b.in(seed))...)...)
 }
 
-// output is a new place for an output.
+// output returns a new output directory.
 func (b *bench) output() string {
 	b.made++
 	return fmt.Sprintf("%s/out/%d", b.hdfs.URL(), b.made)
 }
 
-// check compares an answer with the one that the work had first, and removes it. While
-// nothing is measured, reading takes no longer than it does.
+// check compares an answer with the work's first one, and removes it. No measurement runs
+// meanwhile, so it turns the slow reads off.
 func (b *bench) check(w work, seed uint64, out string) error {
 	b.slow.Set(block, 0, 0)
-	defer b.slow.Set(block, fromOwn, fromFar)
+	defer b.slow.Set(block, localRead, remoteRead)
 	f, err := testbed.Client(b.hdfs, nil, nil)
 	if err != nil {
 		return err
@@ -71,13 +71,13 @@ func (b *bench) check(w work, seed uint64, out string) error {
 	}
 	key := fmt.Sprint(seed, " ", w.name)
 	if first, known := b.answers[key]; known && digest != first {
-		return fmt.Errorf("%s of seed %d: its answer is another than the first time", w.name, seed)
+		return fmt.Errorf("%s of seed %d: the answer differs from the first one", w.name, seed)
 	}
 	b.answers[key] = digest
 	return f.RemoveAll(out)
 }
 
-// follow has the cluster follow a rule. Jobs have even shares, as in the paper.
+// follow sets the cluster's delay rule. Jobs have even shares, as in the paper.
 func (b *bench) follow(rule string) error {
 	return b.cluster.API.Schedule(b.Ctx, wire.Scheduling{Scheduler: "fair", Delay: rule})
 }

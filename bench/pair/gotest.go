@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 )
 
-// benchmarks compares what a package's benchmarks report, by test programs of both
+// benchmarks compares the results of a package's benchmarks, with test programs of both
 // revisions.
 func (b *bench) benchmarks() error {
 	if b.goBench == "" {
@@ -47,7 +47,7 @@ func (b *bench) benchmarks() error {
 	return b.compare(1, runs[0], runs[1])
 }
 
-// readBenchmarks reads lines as of BenchmarkPlan/jobs=10  5  123 ns/op  4.5 plans/s.
+// readBenchmarks reads lines such as BenchmarkPlan/jobs=10  5  123 ns/op  4.5 plans/s.
 func readBenchmarks(said string) measured {
 	figures := make(measured)
 	for line := range strings.Lines(said) {

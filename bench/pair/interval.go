@@ -9,16 +9,16 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 )
 
-// confidence is the probability that an interval is meant to have.
+// confidence is the intended probability of an interval.
 const confidence = 0.95
 
-// estimate is by what factor figures differ.
+// estimate is the ratio of figures.
 type estimate struct {
 	ratio, low, high float64
 	covers           float64 // the probability that the true median is from low to high
 }
 
-// differ estimates now / before of figures that were measured in pairs.
+// differ estimates now / before of figures measured in pairs.
 func differ(before, now []float64) estimate {
 	ratios := make([]float64, len(now))
 	for i := range now {
@@ -31,10 +31,10 @@ func differ(before, now []float64) estimate {
 	return estimate{testbed.Median(ratios), ratios[rank], ratios[len(ratios)-1-rank], covers}
 }
 
-// signRank gives the largest rank, from 0, so that from the value of that rank to the one as
-// far from the other end the median is covered with confidence, and how well it is. Each of
-// n values is below the median with odds of a half: the value of rank k is above the median
-// when at most k of the values are below.
+// signRank returns the largest rank, from 0, such that the values from that rank to the same
+// rank from the other end cover the median with confidence, and the actual probability. Each of
+// n values is below the median with odds of a half: the value of rank k is above the median if
+// at most k values are below it.
 func signRank(n int) (rank int, covers float64) {
 	below := 0.0
 	for k := 0; 2*k < n; k++ {
@@ -50,7 +50,7 @@ func signRank(n int) (rank int, covers float64) {
 	return rank, covers
 }
 
-// rowNames are those that both have, and then those that only one has.
+// rowNames lists the rows of both, then the rows of only one.
 func rowNames(all [][]measured) []string {
 	before, now := all[0][0], all[1][0]
 	names := slices.Sorted(maps.Keys(now))
@@ -62,7 +62,7 @@ func rowNames(all [][]measured) []string {
 	return names
 }
 
-// column is the figures of a row; nil: there are none.
+// column is the figures of a row; nil: none.
 func column(all []measured, name string) (list []float64) {
 	for _, m := range all {
 		if x, has := m[name]; has {
@@ -87,7 +87,7 @@ func printRow(name string, before, now []float64) {
 	testbed.Row(name, median(before), median(now), fmt.Sprintf("%.3f", e.ratio), interval, differs)
 }
 
-// median is that of figures of any unit.
+// median formats the median of figures of any unit.
 func median(list []float64) string {
 	if len(list) == 0 {
 		return "–"

@@ -1,16 +1,15 @@
-// Package pair compares the working tree with another revision of Quern: both are built,
-// and their programs run in turn, A B A B …, on the same inputs, so that what else the
-// machine does meets both alike. Of the other revision only the product is used: its
-// examples, daemons and benchmarks of packages. So any revision will do, if its programs
-// take today's flags. Outputs of both must be equal.
+// Package pair compares the working tree with another revision of Quern. It builds both and
+// alternates their programs, A B A B …, on the same inputs, so that other load affects both
+// alike. Of the other revision it uses only examples, daemons and benchmarks of packages, so
+// any revision with today's flags will do. Outputs of both must be equal.
 //
-// The figure of a row is the median over the pairs of now / before. Its interval is that of
-// the sign test: from the k-th smallest to the k-th largest of the pairs' ratios, k as large
-// as it can be so that the true median is within with a probability of at least 95 %,
-// however the times are distributed. That needs six pairs; of fewer the interval is from
-// the smallest to the largest, and its probability is printed. Nothing is drawn at random,
-// so there is no seed. The two revisions differ where 1 is outside the interval: of twenty
-// rows without a difference one may say so.
+// The figure of a row is the median over the pairs of now / before. Its interval is that of the
+// sign test: from the k-th smallest to the k-th largest of the pairs' ratios, with the largest
+// k such that the true median is within with a probability of at least 95 %, for any
+// distribution of times. That needs six pairs. With fewer, the interval is from the smallest to
+// the largest, and its probability is printed. Nothing is random, so there is no seed. The
+// revisions differ if 1 is outside the interval: one in twenty rows without a difference may
+// say so.
 package pair
 
 import (
@@ -42,13 +41,13 @@ type bench struct {
 	goTime    string
 }
 
-// revision is one of the two.
+// revision is one of the two revisions.
 type revision struct {
 	tree     string // directory of the sources
 	programs string // directory
 }
 
-// often is how many times -runs the short jobs run.
+// often multiplies -runs for short jobs.
 const often = 5
 
 // Section declares the flags and parts.
@@ -77,7 +76,7 @@ func Section() testbed.Section {
 	}
 }
 
-// open builds both revisions and makes the inputs.
+// open builds both revisions and writes the inputs.
 func (b *bench) open(of *testbed.Bench) error {
 	b.Bench = of
 	if b.rev == "" {
@@ -105,14 +104,14 @@ func (b *bench) open(of *testbed.Bench) error {
 		testbed.Cached(b.Path("text")), testbed.Cached(b.Path("lines")))
 }
 
-// checkOut makes a work tree of a revision, which is removed at the end.
+// checkOut creates a work tree of a revision and removes it at the end.
 func checkOut(b *testbed.Bench, repository, rev string) (tree string, err error) {
 	commit, err := git(b.Ctx, repository, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	if err != nil {
 		return "", fmt.Errorf("-rev %s is not a commit of %s", rev, repository)
 	}
 	tree = b.Path("before")
-	if err := os.RemoveAll(tree); err != nil { // of a run that was killed
+	if err := os.RemoveAll(tree); err != nil { // of a killed run
 		return "", err
 	}
 	if _, err := git(b.Ctx, repository, "worktree", "add", "--quiet", "--force", "--detach", tree, commit); err != nil {
@@ -133,11 +132,11 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(said)), nil
 }
 
-// measured is what one run gave, by the name of its row.
+// measured is the figures of one run, by the name of the row.
 type measured map[string]float64
 
-// embedded compares a job in one process and its workers, by its time and by the time that
-// all of them took of processors.
+// embedded compares an embedded job by its elapsed time and by its processor time including
+// workers.
 func (b *bench) embedded(name string, times int, program, file string, args ...string) testbed.Part {
 	return testbed.Part{Name: name, Measure: func() error {
 		same := sameOutput()
@@ -147,9 +146,9 @@ func (b *bench) embedded(name string, times int, program, file string, args ...s
 				if err := os.RemoveAll(out); err != nil {
 					return nil, err
 				}
-				unix.Sync() // an earlier run's dirty pages are not this run's work
+				unix.Sync() // exclude the dirty pages of earlier runs
 				all := append([]string{"-input", b.Path(file), "-output", out, "-D", fmt.Sprintf("quern.embedded.slots=%d", b.Cores)}, args...)
-				if program != "grep" { // which has none
+				if program != "grep" { // grep has no reduces
 					all = append(all, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores))
 				}
 				cmd := exec.CommandContext(b.Ctx, filepath.Join(r.programs, program), all...)
@@ -200,7 +199,7 @@ func sameOutput() func(dir string) error {
 	}
 }
 
-// compare has both run in turn, so many times -runs, and prints a row for each figure.
+// compare alternates both, times -runs each, and prints a row for each figure.
 func (b *bench) compare(times int, before, now func() (measured, error)) error {
 	all, err := testbed.InTurn(1, times*b.Runs, before, now)
 	if err != nil {

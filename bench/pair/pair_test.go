@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 )
 
-// TestSignRank compares with the tables of books, where ranks are from 1.
+// TestSignRank compares with the tables of books, in which ranks are from 1.
 func TestSignRank(t *testing.T) {
 	for _, want := range []struct {
 		n, rank int
@@ -30,8 +30,7 @@ func TestSignRank(t *testing.T) {
 	}
 }
 
-// TestSignRankCounted compares with counting all ways in which values can lie below and
-// above the median.
+// TestSignRankCounted compares with counting all ways to be below and above the median.
 func TestSignRankCounted(t *testing.T) {
 	for n := 1; n <= 16; n++ {
 		counted := func(rank int) float64 {
@@ -48,7 +47,7 @@ func TestSignRankCounted(t *testing.T) {
 			t.Errorf("%d values: rank %d covers %v, counted %v", n, rank, covers, counted(rank))
 		}
 		if next := rank + 1; 2*next < n && counted(next) >= confidence {
-			t.Errorf("%d values: rank %d would do, not only %d", n, next, rank)
+			t.Errorf("%d values: rank %d also covers the median, not only %d", n, next, rank)
 		}
 		if rank > 0 && covers < confidence {
 			t.Errorf("%d values: rank %d covers %v", n, rank, covers)
@@ -56,7 +55,7 @@ func TestSignRankCounted(t *testing.T) {
 	}
 }
 
-// TestDiffer: what meets both of a pair alike cancels out, and one pair alone says little.
+// TestDiffer: effects on both of a pair cancel out, and one pair alone says little.
 func TestDiffer(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, now []float64
@@ -73,7 +72,7 @@ func TestDiffer(t *testing.T) {
 	}
 }
 
-// TestCovers: of many comparisons as few as promised have the true ratio outside.
+// TestCovers: the true ratio is outside as few intervals as promised.
 func TestCovers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const trials, truth = 4000, 1.07
@@ -110,7 +109,7 @@ PASS
 	}
 }
 
-// TestRowNames: a benchmark that only one revision has is told.
+// TestRowNames: a benchmark of only one revision is listed.
 func TestRowNames(t *testing.T) {
 	all := [][]measured{{{"b": 1, "gone": 1}}, {{"b": 1, "a": 1}}}
 	if got := rowNames(all); !reflect.DeepEqual(got, []string{"a", "b", "gone"}) {
@@ -121,7 +120,7 @@ func TestRowNames(t *testing.T) {
 	}
 }
 
-// TestSameOutput: every output must be the first one's.
+// TestSameOutput: every output must equal the first.
 func TestSameOutput(t *testing.T) {
 	dir := t.TempDir()
 	same := sameOutput()
@@ -138,7 +137,8 @@ func TestSameOutput(t *testing.T) {
 	}
 }
 
-// TestCheckOut: the revision's files are there until the end, and what is no commit is refused.
+// TestCheckOut: the revision's files exist until the end, and a name that is no commit is
+// refused.
 func TestCheckOut(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git")

@@ -18,32 +18,32 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job is a job to be run, or a flow of them.
+// job is a job or flow to run.
 type job struct {
-	name    string
-	flow    tasktimes.Flow // nil: a job, which is
-	maps    int
-	waits   tasktimes.Job
-	args    []string // beside those that say this
-	bytes   int      // of output of each map; 0: the job has no reduces
-	reduces int
-	work    float64 // slot-seconds of its maps
-	alone   float64 // what stretch divides by
-	weight  float64
-	told    float64 // the weight that the cluster is told
-	due     float64 // seconds from when all are present
-	levels  []wire.SLAStep
+	name          string
+	flow          tasktimes.Flow // nil: a single job, with the fields below
+	maps          int
+	waits         tasktimes.Job
+	args          []string // arguments besides those for these fields
+	bytes         int      // map output of each map; 0: the job has no reduces
+	reduces       int
+	work          float64 // slot-seconds of its maps
+	alone         float64 // divisor of stretch
+	weight        float64
+	clusterWeight float64 // the weight that the cluster knows
+	due           float64 // seconds from the time at which all are present
+	levels        []wire.SLAStep
 }
 
 // batch is jobs that are present together, in order of arrival.
 type batch struct{ jobs []*job }
 
-// outcome is what a run of a batch came to.
+// outcome is the outcome of a run of a batch.
 type outcome struct {
-	ids   []wire.JobID // of flows that of the last job, which ends last
+	ids   []wire.JobID // of a flow, its last job
 	began time.Time    // when all jobs were present
-	ends  []float64    // of the jobs, seconds from when all were present
-	took  [2]float64   // shares of the machine that tasks and daemons of this cluster took
+	ends  []float64    // of the jobs, seconds from that time
+	used  [2]float64   // fractions of the machine used by tasks and by daemons of this cluster
 }
 
 func (o *outcome) sum() float64 {
@@ -57,9 +57,9 @@ func (o *outcome) sum() float64 {
 // runWait bounds a run.
 const runWait = 5 * time.Minute
 
-// run has the jobs begin together and waits for their ends: a job before them holds all
-// map slots until they are all there. While is called when they begin, with a context
-// that ends when they have ended; nil: nothing.
+// run starts the jobs together and waits for their ends: an earlier job holds all map slots
+// until they are all present. It calls while, unless nil, at the start, with a context that
+// ends when they have ended.
 func (b *bench) run(c *testbed.Cluster, of *batch, while func(ctx context.Context, ids []wire.JobID)) (*outcome, error) {
 	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()
@@ -87,20 +87,20 @@ func (b *bench) run(c *testbed.Cluster, of *batch, while func(ctx context.Contex
 	if err := os.WriteFile(run+"gate", nil, 0o666); err != nil {
 		return nil, err
 	}
-	var beside sync.WaitGroup
+	var running sync.WaitGroup
 	watching, stop := context.WithCancel(ctx)
 	if while != nil {
-		beside.Go(func() { while(watching, o.ids) })
+		running.Go(func() { while(watching, o.ids) })
 	}
 	last, err := ended(ctx, c, append(slices.Clone(o.ids), closed))
 	stop()
-	beside.Wait()
+	running.Wait()
 	if err != nil {
 		return nil, err
 	}
 	tasksNow, daemonsNow := c.Processor()
 	machine := time.Since(o.began).Seconds() * float64(runtime.NumCPU())
-	o.took = [2]float64{(tasksNow - tasks) / machine, (daemonsNow - daemons) / machine}
+	o.used = [2]float64{(tasksNow - tasks) / machine, (daemonsNow - daemons) / machine}
 	for i, j := range of.jobs {
 		o.ends = append(o.ends, submitted[i].Add(last[i].Elapsed).Sub(o.began).Seconds())
 		b.Say("%v %s: %d maps, %.1f slot-seconds, alone %.2f, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.alone, j.due, o.ends[i])
@@ -108,8 +108,8 @@ func (b *bench) run(c *testbed.Cluster, of *batch, while func(ctx context.Contex
 	return o, nil
 }
 
-// barrier runs a job that holds all map slots until its gate is opened. It has a reduce,
-// so that its maps end without asking anybody.
+// barrier runs a job that holds all map slots until its gate file exists. It has a reduce, so
+// that its maps end without a grant to commit.
 func (b *bench) barrier(ctx context.Context, c *testbed.Cluster, run string) (wire.JobID, error) {
 	j := &job{name: "barrier", maps: c.MapSlots, bytes: 1, reduces: 1, waits: tasktimes.Job{Mean: time.Millisecond}, args: []string{"-gate", run + "gate"}}
 	ids, err := b.submit(ctx, c, j, run+"barrier")
@@ -123,7 +123,7 @@ func (b *bench) barrier(ctx context.Context, c *testbed.Cluster, run string) (wi
 	})
 }
 
-// submit does what mrsubmit run does.
+// submit does the same as mrsubmit run.
 func (b *bench) submit(ctx context.Context, c *testbed.Cluster, j *job, out string) ([]wire.JobID, error) {
 	sub, err := b.submission(ctx, c, j, out)
 	if err != nil {
@@ -132,8 +132,8 @@ func (b *bench) submit(ctx context.Context, c *testbed.Cluster, j *job, out stri
 	return c.API.Submit(ctx, *sub)
 }
 
-// present waits until all jobs could begin, of flows those that are after no other, and
-// sets their goals, which count from now. It gives the times at which they were submitted.
+// present waits until all jobs could begin (of flows, those without predecessors) and sets
+// their goals, which count from now. It returns the times of their submissions.
 func (b *bench) present(ctx context.Context, c *testbed.Cluster, of *batch, ids [][]wire.JobID) ([]time.Time, error) {
 	submitted := make([]time.Time, len(ids))
 	for i, all := range ids {
@@ -166,14 +166,14 @@ func (b *bench) setUp(ctx context.Context, c *testbed.Cluster, id wire.JobID) (s
 		return nil, err
 	}
 	if s.Maps.Running+s.Maps.Done > 0 {
-		return nil, fmt.Errorf("%v has begun before all were there", id)
+		return nil, fmt.Errorf("%v has begun before all jobs were present", id)
 	}
 	return s, nil
 }
 
-// goals are a job's of that age, counted from now.
+// goals is a change of a job's settings: goals counted from now, for a job of that age.
 func (j *job) goals(age time.Duration) wire.Change {
-	change := wire.Change{Weight: &j.told, Deadline: new(seconds(j.due))}
+	change := wire.Change{Weight: &j.clusterWeight, Deadline: new(seconds(j.due))}
 	levels := slices.Clone(j.levels)
 	for i := range levels {
 		levels[i].After += age
@@ -184,7 +184,7 @@ func (j *job) goals(age time.Duration) wire.Change {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// ended watches jobs to their ends, which must be good ones.
+// ended waits for the ends of jobs, which must succeed.
 func ended(ctx context.Context, c *testbed.Cluster, ids []wire.JobID) (last []wire.JobStatus, err error) {
 	for statuses, err := range c.API.Watch(ctx, ids) {
 		if err != nil {
@@ -200,7 +200,7 @@ func ended(ctx context.Context, c *testbed.Cluster, ids []wire.JobID) (last []wi
 	return last, nil
 }
 
-// submission stages what mrsubmit would.
+// submission stages the files of a submission as mrsubmit does.
 func (b *bench) submission(ctx context.Context, c *testbed.Cluster, j *job, out string) (*wire.Submission, error) {
 	in, err := b.lines(max(j.maps, 1))
 	if err != nil {
@@ -238,7 +238,7 @@ func (b *bench) submission(ctx context.Context, c *testbed.Cluster, j *job, out 
 	return sub, client.Stage(files, c.Staging(), sub)
 }
 
-// lines makes an input of n splits. Both lanes may do so at once.
+// lines writes an input of n splits. Both lanes may do so at once.
 func (b *bench) lines(n int) (string, error) {
 	b.inputs.Lock()
 	defer b.inputs.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 )
 
-// core runs the core's own benchmark: no process, no clock but the processor's.
+// core runs the core's own benchmark: no processes, and only processor time.
 func (b *bench) core() error {
 	cmd := exec.CommandContext(b.Ctx, "go", "test", "github.com/quernmr/quern/jobtracker/core", "-run", "^$", "-cpu", "1", "-bench", "^BenchmarkAssign$")
 	out, err := cmd.CombinedOutput()

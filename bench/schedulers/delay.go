@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The input of the delay rules' jobs: as many blocks on two of four nodes, each read
-// and then waited for.
+// The input of the delay rules' jobs: blocks on two of four nodes. Each map reads one and then
+// waits.
 const (
 	delayBlocks = 64
 	delayBlock  = 1 << 20
@@ -23,8 +23,8 @@ const (
 
 func delayRules() []string { return []string{"none", "fixed=3s", "dynamic"} }
 
-// delay runs one job at a time over HDFS, under each rule in turn: dynamic has the
-// history of the runs before it.
+// delay runs one job at a time over HDFS, alternating the rules: dynamic has the history of the
+// runs before it.
 func (b *bench) delay() (err error) {
 	h, err := b.HDFS(delayBlock, true, map[string]string{"dfs.namenode.heartbeat.recheck-interval": "1000"})
 	if errors.Is(err, minicluster.ErrUnavailable) {
@@ -54,7 +54,7 @@ func (b *bench) delay() (err error) {
 		seeds, delayBlocks, delayBlock>>20, delayMap, delaySlots)
 	testbed.Table("copies of a block", "slower from afar by", "none", "fixed=3s", "dynamic", "to the better", "to reach", "less than fixed by", "to reach")
 	for _, copies := range []int{1, 2} {
-		for _, amount := range []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second} { // a block from another node
+		for _, amount := range []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second} { // extra time for a block from another node
 			slow.Set(delayBlock, 0, amount)
 			if err := b.delayRow(c, ins[copies], copies, amount, seeds); err != nil {
 				return err
@@ -70,7 +70,7 @@ func (b *bench) delayRow(c *testbed.Cluster, in string, copies int, amount time.
 	rules := delayRules()
 	for turn, seed := range seeds {
 		for k := range rules {
-			i := (k + turn) % len(rules) // so that none is always the first
+			i := (k + turn) % len(rules) // rotate, so that "none" is not always first
 			if err := c.API.Schedule(b.Ctx, wire.Scheduling{Scheduler: "fifo", Delay: rules[i]}); err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func (b *bench) delayRow(c *testbed.Cluster, in string, copies int, amount time.
 	return nil
 }
 
-// reads runs a job over the blocks and gives its time.
+// reads runs a job over the blocks and returns its time.
 func (b *bench) reads(c *testbed.Cluster, in, name string, seed uint64) (time.Duration, error) {
 	if _, err := c.Run(b.Ctx, "-shared-local", "-D", "mapreduce.task.io.sort.mb=1", c.Program("waiting"), "-read",
 		"-name", name, "-seed", fmt.Sprint(seed), "-map-time", delayMap.String(), "-spread", "0.3", "-input", in, "-output", c.New("reads")); err != nil {
@@ -106,8 +106,8 @@ func (b *bench) reads(c *testbed.Cluster, in, name string, seed uint64) (time.Du
 	return time.Duration(last.ElapsedMillis) * time.Millisecond, nil
 }
 
-// place writes the inputs, by copies: one has a file beside each of two nodes, the
-// other both files on both. Meanwhile HDFS has no other nodes.
+// place writes the inputs, by copies: with one, a file is beside each of two nodes; with two,
+// both files are on both. Meanwhile HDFS has no other nodes.
 func (b *bench) place(h *minicluster.Cluster) (ins map[int]string, err error) {
 	on, off := h.DataNodes[:2], h.DataNodes[2:]
 	for _, node := range off {
@@ -135,7 +135,7 @@ func (b *bench) place(h *minicluster.Cluster) (ins map[int]string, err error) {
 	return ins, h.Ready(b.Ctx, h.NameNodes[0], len(h.DataNodes))
 }
 
-// writeFile writes half of an input from beside a node.
+// writeFile writes half of an input from a client beside a node.
 func writeFile(h *minicluster.Cluster, beside *minicluster.Daemon, name string, copies int) error {
 	half := strings.Repeat("0123456789abcde\n", delayBlocks/2*delayBlock/16)
 	return testbed.Put(h, strings.NewReader(half), name, beside, map[string]string{"dfs.replication": fmt.Sprint(copies)})

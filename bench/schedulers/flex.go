@@ -14,17 +14,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The batches of FLEX's simulation (section 4.1, base case): eight small jobs and two of ten times their mean.
+// The batches of FLEX's simulation (section 4.1, base case): eight small jobs and two of ten
+// times their mean.
 const (
 	flexSlots = 40
 	flexWork  = 600.0 // slot-seconds of all jobs of a batch
 	small     = 8
 	large     = 2
-	waves     = 3 // of a large job at least
-	fewest    = 8 // maps of a job: of fewer, what a job costs at all says more than its schedule
+	waves     = 3 // least waves of a large job
+	minMaps   = 8 // least maps of a job: with fewer, the fixed cost of a job says more than its schedule
 )
 
-// draw draws a batch, again where a job is too small. It is the same for every policy.
+// draw draws a batch, again if a job is too small. It is the same for every policy.
 func draw(seed uint64) *batch { return drawUntil(seed, "flex", drawOnce) }
 
 // drawUntil draws until there is a batch.
@@ -55,7 +56,7 @@ func drawOnce(r *rand.Rand) *batch {
 			maps: int(work/mean + 0.5), weight: 1 - r.Float64(), due: r.Float64() * horizon,
 			waits: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(mean * float64(time.Second)), Spread: 0.3},
 		}
-		if j.maps < fewest || i >= small && j.maps < waves*flexSlots {
+		if j.maps < minMaps || i >= small && j.maps < waves*flexSlots {
 			return nil
 		}
 		j.work = j.waits.Seconds(j.maps)
@@ -70,7 +71,7 @@ func drawOnce(r *rand.Rand) *batch {
 	return of
 }
 
-// steps are an SLA's.
+// steps draws the steps of an SLA.
 func steps(r *rand.Rand, horizon float64) []wire.SLAStep {
 	const n = 3
 	times, costs := make([]float64, n), make([]float64, n)
@@ -86,8 +87,8 @@ func steps(r *rand.Rand, horizon float64) []wire.SLAStep {
 	return levels
 }
 
-// truncated is normal with that mean and a third of it as standard deviation, drawn
-// again while it is not positive.
+// truncated draws from the normal distribution with that mean and a third of it as standard
+// deviation, until the value is positive.
 func truncated(r *rand.Rand, mean float64) float64 {
 	for {
 		if x := mean + r.NormFloat64()*mean/3; x > 0 {
@@ -96,7 +97,7 @@ func truncated(r *rand.Rand, mean float64) float64 {
 	}
 }
 
-// flexMetrics are those that FLEX is set to.
+// flexMetrics lists the metrics for FLEX.
 func flexMetrics() []string {
 	return []string{
 		"sum-response", "sum-response-weighted", "max-stretch", "sum-tardy",
@@ -104,8 +105,8 @@ func flexMetrics() []string {
 	}
 }
 
-// flexColumns are FIFO, FAIR and FLEX set to each metric; the overlapping policies
-// too, which see nothing but maps here.
+// flexColumns are FIFO, FAIR and FLEX with each metric, and the overlapping policies, which
+// have only maps here.
 func flexColumns() []column {
 	return append(columns("fifo", "fair", "srpt", "maxsrpt"), setTo("flex", flexMetrics())...)
 }
@@ -114,17 +115,17 @@ func (b *bench) flex() error {
 	m := &matrix{shape: testbed.Shape{Trackers: 4, Maps: flexSlots / 4, Reduces: 1}, columns: flexColumns(), seeds: b.Seeds(10), draw: draw}
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima.\n",
 		m.seeds, small, large, flexWork, m.shape.Maps)
-	said := &foresights{said: make(map[string][]foresight)}
+	predicted := &predictions{byJob: make(map[string][]prediction)}
 	m.while = func(ctx context.Context, c *testbed.Cluster, of column, _ []wire.JobID) {
 		if of.name == "flex sum-response" {
-			said.watch(ctx, c)
+			predicted.watch(ctx, c)
 		}
 	}
 	r, err := b.measure(m)
 	if err != nil {
 		return err
 	}
-	r.sayTook(b.lanes)
+	r.printUse(b.lanes)
 	r.gains("average response", scheduler.Metric{Penalty: scheduler.Response},
 		gainRow{"flex sum-response", "fair", "≥ 25 %"}, gainRow{"flex sum-response", "fifo", "more than against fair"},
 		gainRow{"maxsrpt", "fifo", "≥ 40 %"}, gainRow{"srpt", "fifo", "≥ 40 %"})
@@ -133,7 +134,7 @@ func (b *bench) flex() error {
 		return err
 	}
 	fmt.Println()
-	fmt.Print("Of these jobs nothing was known before:\n\n")
-	b.foreseen(said, r.outcomes["flex sum-response"])
+	fmt.Print("The cluster had no history of these jobs:\n\n")
+	b.printPredictions(predicted, r.outcomes["flex sum-response"])
 	return nil
 }

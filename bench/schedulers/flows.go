@@ -14,10 +14,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Flows after FlowFlex's experiments (section 5.1), with smaller factors: jobs in topological order, each
-// after each earlier one with odds of a half, and the last after all that nothing else
-// is after. Tall jobs can use all slots, the others up to as many as are drawn; wide
-// jobs take longer, and so do all jobs of a big flow. There are no minima.
+// Flows like those of FlowFlex's experiments (section 5.1), with smaller factors: jobs in
+// topological order. Each follows each earlier one with odds of a half, and the last follows
+// all jobs without successor. Tall jobs can use all slots, the others up to a random number.
+// Wide jobs take longer, and so do all jobs of a big flow. There are no minima.
 const (
 	flowCount           = 4
 	flowLeast, flowMost = 5, 10 // jobs of a flow
@@ -29,9 +29,9 @@ const (
 	bigTimes            = 8.0
 )
 
-// A tall job has so many waves of tasks that none takes much longer than longWave.
-// Flows are drawn anew in which a task is shorter than shortTask: what a job costs
-// beside its tasks, about jobCost, would say more than their schedule.
+// A tall job has enough waves of tasks to keep them below about longWave. Flows with a task
+// shorter than shortTask are drawn again: the fixed cost of a job, about jobCost, would say
+// more than their schedule.
 const (
 	longWave  = 0.6
 	shortTask = 0.05
@@ -46,7 +46,7 @@ type flowJob struct {
 	after   []int
 }
 
-// drawFlows draws flows of so many slot-seconds, and what is asked of them. It is the same for every policy.
+// drawFlows draws flows of so many slot-seconds with their goals, the same for every policy.
 func drawFlows(seed uint64, work float64) *batch {
 	return drawUntil(seed, "flowflex", func(r *rand.Rand) *batch { return drawFlowsOnce(r, seed, work) })
 }
@@ -74,7 +74,7 @@ func drawFlowsOnce(r *rand.Rand, seed uint64, work float64) *batch {
 			}
 			made = append(made, n)
 		}
-		of.jobs = append(of.jobs, wishes(r, fmt.Sprintf("flow%d-%d", seed, i), made))
+		of.jobs = append(of.jobs, drawGoals(r, fmt.Sprintf("flow%d-%d", seed, i), made))
 	}
 	return of
 }
@@ -95,7 +95,7 @@ func drawDAG(r *rand.Rand, scale float64) []flowJob {
 		if j.tall {
 			j.width = flowSlots
 		}
-		j.width = max(j.width, len(j.after)) // a map for each
+		j.width = max(j.width, len(j.after)) // a map for each predecessor
 		j.seconds = scale * (1 + 3*r.Float64())
 		if r.Float64() < wideOdds {
 			j.seconds *= wideTimes
@@ -116,10 +116,10 @@ func (j flowJob) node(r *rand.Rand, factor float64) tasktimes.Node {
 	}
 }
 
-// wishes draws a weight, a deadline of one to two times what the flow takes alone, and
-// the steps of an SLA: the first comes after it could have ended, with a gap of up to as
-// much, and so on.
-func wishes(r *rand.Rand, name string, flow tasktimes.Flow) *job {
+// drawGoals draws a weight, a deadline of one to two times the flow's time alone, and the steps
+// of an SLA: the first after the flow could have ended, with a gap of up to that time, and so
+// on.
+func drawGoals(r *rand.Rand, name string, flow tasktimes.Flow) *job {
 	j := &job{name: name, flow: flow, bytes: 1, reduces: 1, weight: 1 + 9*r.Float64()}
 	for _, n := range flow {
 		j.maps += n.Tasks
@@ -137,7 +137,7 @@ func wishes(r *rand.Rand, name string, flow tasktimes.Flow) *job {
 	return j
 }
 
-// alone is the seconds that a flow takes at least with all slots, if each job costs so many more.
+// alone is the least seconds of a flow with all slots, with each as additional cost of a job.
 func alone(flow tasktimes.Flow, each float64) float64 {
 	ends, longest, area := make([]float64, len(flow)), 0.0, 0.0
 	for i, n := range flow {
@@ -151,20 +151,20 @@ func alone(flow tasktimes.Flow, each float64) float64 {
 	return max(longest, area/flowSlots)
 }
 
-// flowMetrics are those that FlowFlex is set to.
+// flowMetrics lists the metrics for FlowFlex.
 func flowMetrics() []string {
 	return []string{"sum-response", "sum-response-weighted", "sum-tardiness-weighted", "sum-sla", "max-response", "max-stretch"}
 }
 
-// toldFair is FAIR with the weights of flows as their shares.
-const toldFair = "fair, told weights"
+// weightedFair is FAIR with the weights of flows as their shares.
+const weightedFair = "fair, told weights"
 
 func flowColumns() []column {
-	told := column{toldFair, wire.Scheduling{Scheduler: "fair", Metric: "sum-response-weighted", Delay: "none"}}
-	return append(append(columns("fifo", "fair"), told), setTo("flowflex", flowMetrics())...)
+	weighted := column{weightedFair, wire.Scheduling{Scheduler: "fair", Metric: "sum-response-weighted", Delay: "none"}}
+	return append(append(columns("fifo", "fair"), weighted), setTo("flowflex", flowMetrics())...)
 }
 
-// flows compares FlowFlex with FIFO and FAIR, which take the jobs that are ready.
+// flows compares FlowFlex with FIFO and FAIR, which only see the jobs that are ready.
 func (b *bench) flows() error {
 	m := &matrix{
 		shape:   testbed.Shape{Trackers: 4, Maps: flowSlots / 4, Reduces: 4},
@@ -186,16 +186,16 @@ func (b *bench) flows() error {
 		}
 	}
 	fmt.Printf("%d jobs and %d maps in all. ", jobs, tasks)
-	r.sayTook(b.lanes)
+	r.printUse(b.lanes)
 	const own = "flowflex sum-response-weighted"
 	r.gains("weighted completion", scheduler.Metric{Penalty: scheduler.Response, Weighted: true},
-		gainRow{own, "fair", "≥ 20 %"}, gainRow{own, toldFair, "–"}, gainRow{own, "fifo", "more than against fair"})
+		gainRow{own, "fair", "≥ 20 %"}, gainRow{own, weightedFair, "–"}, gainRow{own, "fifo", "more than against fair"})
 	fmt.Println()
 	return r.byMetric("flowflex", flowMetrics(), r.bound)
 }
 
-// bound is what the drawn flows cost at least, summed over the seeds: their tasks as
-// soon as they may and as wide as they can, and nothing beside them.
+// bound is a lower bound of the drawn flows' cost, summed over the seeds: their tasks run as
+// soon and as wide as possible, at no other cost.
 func (r *results) bound(m scheduler.Metric) (float64, error) {
 	total := 0.0
 	for _, of := range r.batches {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDrawFlows: the draws are what their section says of them, the same every time.
+// TestDrawFlows: the draws follow the description of their section, and are the same every
+// time.
 func TestDrawFlows(t *testing.T) {
 	for seed := range uint64(50) {
 		of := drawFlows(seed, flexWork)

@@ -12,15 +12,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The batches of HMHS: jobs whose tasks take, on each tracker, their time by a factor
-// (section 4 of the paper: from 0.1 to 1).
+// The batches of HMHS: a job's task time depends on the tracker by a factor (section 4 of the
+// paper: from 0.1 to 1).
 const (
 	unlikeTrackers = 4
 	unlikeJobs     = 10
 )
 
-// drawUnlike draws jobs with maps and reduces. Alike: trackers are slow or fast for
-// all jobs.
+// drawUnlike draws jobs with maps and reduces. With alike, trackers are slow or fast for all
+// jobs.
 func drawUnlike(seed uint64, alike bool) *batch {
 	r := papers.Rand(seed, "hmhs", 0)
 	of := &batch{}
@@ -33,7 +33,7 @@ func drawUnlike(seed uint64, alike bool) *batch {
 	common := factors()
 	for i := range unlikeJobs {
 		j := &job{
-			name: fmt.Sprintf("unlike%d-%d", seed, i), maps: 15 + r.IntN(60), weight: 1, told: 1, bytes: 1, reduces: 2 + r.IntN(8),
+			name: fmt.Sprintf("unlike%d-%d", seed, i), maps: 15 + r.IntN(60), weight: 1, clusterWeight: 1, bytes: 1, reduces: 2 + r.IntN(8),
 			waits: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration((0.5 + 2*r.Float64()) * float64(time.Second)), Spread: 0.1},
 		}
 		reduce := time.Duration((0.5 + 2*r.Float64()) * float64(time.Second))
@@ -59,7 +59,7 @@ func (b *bench) hmhs() error {
 	testbed.Table("trackers are slow", "fifo", "hmhs", "makespan less by", "to reach")
 	for _, alike := range []bool{false, true} {
 		var fifo, hmhs float64
-		var mu sync.Mutex // guards both
+		var mu sync.Mutex // guards fifo and hmhs
 		err := inLanes(b, testbed.Shape{Trackers: unlikeTrackers, Maps: 10, Reduces: 4}, seeds, func(c *testbed.Cluster, seed uint64) error {
 			a, err := b.makespan(c, "fifo", drawUnlike(seed, alike))
 			if err != nil {

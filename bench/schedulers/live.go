@@ -21,19 +21,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The live cluster: trackers in this process, each with a connection of its own to a
-// job tracker in it, whose log is in memory. A map costs the log nothing.
+// The live cluster: trackers in this process, each with its own connection to a job tracker in
+// it, with a log in memory. A map costs the log nothing.
 const (
 	liveTrackers = 1000
 	liveSlots    = 2
 	liveTask     = 500 * time.Millisecond
-	liveWaves    = 40 // of all slots, in all jobs together
+	liveWaves    = 40 // of all slots, for all jobs together
 	liveStaging  = "mem://live/staging"
 	replicas     = 3
 )
 
-// live measures from the report of an attempt's end to the launch that takes its
-// slot, as the tracker sees it.
+// live measures the time from the report of an attempt's end to the launch in its slot, at the
+// tracker.
 func (b *bench) live() error {
 	testbed.Table("scheduler", "tasks", "a second", "slot freed → next task received: p50", "p99", "worst", "to reach", "plans made in: p50", "p99")
 	for _, name := range []string{"fifo", "flex"} {
@@ -75,8 +75,8 @@ func (b *bench) liveUnder(name string) error {
 	return nil
 }
 
-// begin attaches the trackers, one after the other for the length of a task, so that
-// tasks do not end all at once ever after. The first of them sets the jobs up.
+// begin attaches the trackers one by one over the length of a task, so that tasks do not all
+// end at once ever after. The first tracker sets the jobs up.
 func (l *liveCluster) begin(ctx context.Context, addr string) error {
 	if err := l.attach(ctx, addr, 0); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (l *liveCluster) begin(ctx context.Context, addr string) error {
 	return nil
 }
 
-// liveCluster is a job tracker and what its trackers have measured.
+// liveCluster is a job tracker and its trackers' measurements.
 type liveCluster struct {
 	server *jobtracker.Server
 	http   *http.Server
@@ -157,7 +157,7 @@ func splitsOf(seed uint64, job, n int) []core.Split {
 
 func liveName(i int) string { return fmt.Sprintf("live%04d", i) }
 
-// timed finds a policy and has its calls timed.
+// timed finds a policy and times its calls.
 func (l *liveCluster) timed(name string) (scheduler.Policy, error) {
 	p, err := menu.Policy(name)
 	return timedPolicy{p, l}, err
@@ -185,12 +185,12 @@ func (l *liveCluster) serve(ctx context.Context) (addr string, err error) {
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.http = web.NewServer(web.New(web.Config{Server: l.server}), nil)
-	l.loops.Go(func() { _ = l.server.Run(ctx) })    // what it has failed with shows: nothing ends
+	l.loops.Go(func() { _ = l.server.Run(ctx) })    // after an error nothing ends, which shows
 	l.loops.Go(func() { _ = l.http.Serve(listen) }) // likewise
 	return listen.Addr().String(), nil
 }
 
-// stop ends everything, once.
+// stop stops the cluster, once.
 func (l *liveCluster) stop() {
 	l.cancel()
 	l.http.Close()
@@ -206,15 +206,14 @@ func (l *liveCluster) count() int {
 	return l.ended
 }
 
-// liveTracker runs maps that are timers. Its homes gather nothing: no job gets
-// further than its maps.
+// liveTracker runs maps that are timers. Its homes gather nothing: no job gets beyond its maps.
 type liveTracker struct {
 	l    *liveCluster
 	name string
 	conn *wire.Conn
 	ends chan struct{}
 
-	mu    sync.Mutex // guards conn's sending too
+	mu    sync.Mutex // also guards conn's sending
 	freed []time.Time
 	runs  map[wire.AttemptID]bool
 }
@@ -242,7 +241,7 @@ func (l *liveCluster) attach(ctx context.Context, addr string, i int) error {
 	return conn.Send(&wire.Inventory{})
 }
 
-// beat renews the lease as trackers do whose tasks show no progress.
+// beat renews the lease as trackers do while tasks show no progress.
 func (t *liveTracker) beat() {
 	tick := time.NewTicker(5 * time.Second / 3)
 	defer tick.Stop()
@@ -275,7 +274,7 @@ func (t *liveTracker) run() {
 	}
 }
 
-// say sends; at the end of the connection run ends by itself.
+// say sends a message; run notices the end of the connection.
 func (t *liveTracker) say(m wire.Message) { _ = t.conn.Send(m) }
 
 func (t *liveTracker) launch(id wire.AttemptID) {
@@ -300,7 +299,7 @@ func (t *liveTracker) launch(id wire.AttemptID) {
 	time.AfterFunc(liveTask, func() { t.end(id) })
 }
 
-// end frees a slot and tells.
+// end frees a slot and reports it.
 func (t *liveTracker) end(id wire.AttemptID) {
 	t.mu.Lock()
 	delete(t.runs, id)

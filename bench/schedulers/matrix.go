@@ -26,7 +26,7 @@ func columns(names ...string) (all []column) {
 	return all
 }
 
-// setTo is a policy set to each of some metrics.
+// setTo is a policy with each of some metrics.
 func setTo(policy string, metrics []string) (all []column) {
 	for _, metric := range metrics {
 		all = append(all, column{policy + " " + metric, wire.Scheduling{Scheduler: policy, Metric: metric, Delay: "none"}})
@@ -40,7 +40,7 @@ type matrix struct {
 	columns []column
 	seeds   []uint64
 	draw    func(seed uint64) *batch
-	known   bool                                                                       // jobs keep their names: they are known from a run under the first column that does not count
+	known   bool                                                                       // jobs keep their names, so that the cluster knows them from a first run that does not count
 	while   func(ctx context.Context, c *testbed.Cluster, of column, ids []wire.JobID) // see bench.run; may be nil
 }
 
@@ -51,9 +51,9 @@ type results struct {
 	outcomes map[string][]*outcome // by column, then by seed
 }
 
-// measure runs a matrix, seed by seed, so that what the machine does beside it meets all
-// columns alike. Each lane has a cluster of its own; where jobs are known, it has all
-// columns of a seed, each time another one first.
+// measure runs a matrix seed by seed, so that other load of the machine affects all columns
+// alike. Each lane has its own cluster; with known jobs it runs all columns of a seed, starting
+// with another one each time.
 func (b *bench) measure(m *matrix) (*results, error) {
 	r := &results{columns: m.columns, outcomes: make(map[string][]*outcome)}
 	for _, col := range m.columns {
@@ -93,10 +93,10 @@ func (b *bench) cell(c *testbed.Cluster, m *matrix, r *results, i int, col colum
 	of := m.draw(m.seeds[i])
 	for k, j := range of.jobs {
 		if !m.known {
-			j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k) // of which nothing is known
+			j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k) // a new name, without history
 		}
-		if j.told = 1; strings.HasSuffix(col.scheduling.Metric, "-weighted") {
-			j.told = j.weight // else it would be the job's share under fair
+		if j.clusterWeight = 1; strings.HasSuffix(col.scheduling.Metric, "-weighted") {
+			j.clusterWeight = j.weight // otherwise it would be the job's share under fair
 		}
 	}
 	var while func(context.Context, []wire.JobID)
@@ -107,7 +107,7 @@ func (b *bench) cell(c *testbed.Cluster, m *matrix, r *results, i int, col colum
 	if err != nil {
 		return fmt.Errorf("%s, seed %d: %w", col.name, m.seeds[i], err)
 	}
-	b.Say("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.took[0])
+	b.Say("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.used[0])
 	r.outcomes[col.name][i] = o
 	return nil
 }
@@ -125,7 +125,7 @@ func (r *results) cost(col string, m scheduler.Metric) float64 {
 	return total
 }
 
-// goal is a job's, from when all are present.
+// goal returns a job's goal, counted from the time at which all are present.
 func (j *job) goal() scheduler.Goal {
 	g := scheduler.Goal{Weight: j.weight, Deadline: seconds(j.due)}
 	for _, level := range j.levels {
@@ -134,13 +134,13 @@ func (j *job) goal() scheduler.Goal {
 	return g
 }
 
-// sayTook prints what tasks and daemons took of the machine.
-func (r *results) sayTook(lanes int) {
+// printUse prints the fractions of the machine used by tasks and daemons.
+func (r *results) printUse(lanes int) {
 	var mean, most [2]float64
 	n := 0.0
 	for _, list := range r.outcomes {
 		for _, o := range list {
-			for i, took := range o.took {
+			for i, took := range o.used {
 				mean[i] += took
 				most[i] = max(most[i], took)
 			}
@@ -151,7 +151,7 @@ func (r *results) sayTook(lanes int) {
 		100*mean[0]/n, 100*most[0], 100*mean[1]/n, lanes)
 }
 
-// gainRow is a column against another.
+// gainRow compares a column with another.
 type gainRow struct{ own, against, reach string }
 
 // gains prints by how much less columns cost than others.
@@ -163,8 +163,8 @@ func (r *results) gains(what string, m scheduler.Metric, rows ...gainRow) {
 	}
 }
 
-// byMetric compares a policy set to each metric with the best of all columns and, where
-// bound is not nil, with what no schedule can cost less than.
+// byMetric compares a policy with each metric to the best of all columns and, unless bound is
+// nil, to a lower bound of all schedules.
 func (r *results) byMetric(policy string, metrics []string, bound func(scheduler.Metric) (float64, error)) error {
 	head := []string{"metric", "fifo", "fair", policy + " set to it", "best column", "its value", policy + " / best", "to reach"}
 	if bound != nil {

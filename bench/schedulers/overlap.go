@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// A mix in which the shuffle is scarce: all jobs together take so many seconds of what
-// the trackers can fetch, and so many of all map slots.
+// A mix with a scarce shuffle: seconds that all jobs need of the trackers' fetch capacity, and
+// of all map slots.
 const (
 	shuffleRate    = 1 << 20 // bytes a second, of a tracker
 	shuffleSeconds = 20.0
@@ -20,8 +20,8 @@ const (
 	overlapTracker = 4
 )
 
-// drawShuffles draws eight small and two large jobs whose maps and shuffles are long
-// or short alike, but for a factor of each job's own.
+// drawShuffles draws eight small and two large jobs. Maps and shuffle of a job are equally
+// long, except for a random factor.
 func drawShuffles(seed uint64) *batch {
 	r := papers.Rand(seed, "overlap", 0)
 	works, bytes := make([]float64, small+large), make([]float64, small+large)
@@ -52,7 +52,7 @@ func drawShuffles(seed uint64) *batch {
 	return of
 }
 
-// shuffleJobs puts the jobs in another order of arrival.
+// shuffleJobs puts the jobs in a random order of arrival.
 func shuffleJobs(r *rand.Rand, of *batch) {
 	r.Shuffle(len(of.jobs), func(i, k int) { of.jobs[i], of.jobs[k] = of.jobs[k], of.jobs[i] })
 }
@@ -70,7 +70,7 @@ func (b *bench) overlap() error {
 	}
 	response := scheduler.Metric{Penalty: scheduler.Response}
 	of := func(col string) float64 { return r.cost(col, response) }
-	r.sayTook(b.lanes)
+	r.printUse(b.lanes)
 	testbed.Table("scheduler", "average response", "less than under fair by", "to reach")
 	for _, col := range m.columns {
 		reach := "–"

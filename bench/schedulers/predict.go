@@ -10,12 +10,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// predict runs batches under FLEX twice, so that the second time their jobs are known,
-// and judges what was said then.
+// predict runs batches under FLEX twice, so that the second time their jobs are known, and
+// evaluates the predictions of that run.
 func (b *bench) predict() error {
 	seeds := b.Seeds(5)
 	fmt.Printf("Seeds %v: the batches of the first section, each twice under FLEX; judged is the second time.\n\n", seeds)
-	said := &foresights{said: make(map[string][]foresight)}
+	predicted := &predictions{byJob: make(map[string][]prediction)}
 	var mu sync.Mutex // guards outcomes
 	var outcomes []*outcome
 	s := testbed.Shape{Trackers: 4, Maps: flexSlots / 4, Reduces: 1}
@@ -26,9 +26,9 @@ func (b *bench) predict() error {
 		for again := range 2 {
 			of := draw(seed)
 			for i, j := range of.jobs {
-				j.name, j.told = fmt.Sprintf("known%d-%d", seed, i), 1
+				j.name, j.clusterWeight = fmt.Sprintf("known%d-%d", seed, i), 1
 			}
-			o, err := b.run(c, of, func(ctx context.Context, _ []wire.JobID) { said.watch(ctx, c) })
+			o, err := b.run(c, of, func(ctx context.Context, _ []wire.JobID) { predicted.watch(ctx, c) })
 			if err != nil {
 				return err
 			}
@@ -43,23 +43,23 @@ func (b *bench) predict() error {
 	if err != nil {
 		return err
 	}
-	b.foreseen(said, outcomes)
+	b.printPredictions(predicted, outcomes)
 	return nil
 }
 
-// foresights is what mrsubmit explain said of jobs while they ran.
-type foresights struct {
-	mu   sync.Mutex
-	said map[string][]foresight // by job, in order of time
+// predictions is the output of mrsubmit explain while jobs ran.
+type predictions struct {
+	mu    sync.Mutex
+	byJob map[string][]prediction // by job, in order of time
 }
 
-type foresight struct{ at, end time.Time }
+type prediction struct{ at, end time.Time }
 
-// explainEvery is how often it is asked.
+// explainEvery is the polling interval.
 const explainEvery = 100 * time.Millisecond
 
-// watch asks until ctx ends.
-func (f *foresights) watch(ctx context.Context, c *testbed.Cluster) {
+// watch polls until ctx ends.
+func (f *predictions) watch(ctx context.Context, c *testbed.Cluster) {
 	tick := time.NewTicker(explainEvery)
 	defer tick.Stop()
 	for {
@@ -69,7 +69,7 @@ func (f *foresights) watch(ctx context.Context, c *testbed.Cluster) {
 			f.mu.Lock()
 			for _, x := range all {
 				if !x.End.IsZero() {
-					f.said[x.Job] = append(f.said[x.Job], foresight{now, x.End})
+					f.byJob[x.Job] = append(f.byJob[x.Job], prediction{now, x.End})
 				}
 			}
 			f.mu.Unlock()
@@ -82,13 +82,13 @@ func (f *foresights) watch(ctx context.Context, c *testbed.Cluster) {
 	}
 }
 
-// halfway is by how much of a job's response the end differs that was foreseen last
-// before half of its life; ok is false where nothing was.
-func (f *foresights) halfway(id wire.JobID, began time.Time, response float64) (off float64, ok bool) {
+// halfway is the error of the last prediction before half of a job's life, relative to its
+// response; ok is false without one.
+func (f *predictions) halfway(id wire.JobID, began time.Time, response float64) (off float64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	half := began.Add(seconds(response / 2))
-	for _, s := range f.said[id.String()] {
+	for _, s := range f.byJob[id.String()] {
 		if s.at.After(half) {
 			break
 		}
@@ -97,13 +97,13 @@ func (f *foresights) halfway(id wire.JobID, began time.Time, response float64) (
 	return off, ok
 }
 
-// foreseen judges all jobs of some outcomes.
-func (b *bench) foreseen(f *foresights, outcomes []*outcome) {
+// printPredictions evaluates all jobs of some outcomes.
+func (b *bench) printPredictions(f *predictions, outcomes []*outcome) {
 	within, all, missing := 0, 0, 0
 	for _, o := range outcomes {
 		for i, id := range o.ids {
 			off, ok := f.halfway(id, o.began, o.ends[i])
-			b.Say("%v ended after %.2f s, foreseen with %+.0f %%", id, o.ends[i], 100*off)
+			b.Say("%v ended after %.2f s, predicted with an error of %+.0f %%", id, o.ends[i], 100*off)
 			all++
 			switch {
 			case !ok:

@@ -1,9 +1,9 @@
-// Package schedulers measures what the papers' schedulers make of a cluster of processes on
-// this machine, four task trackers beside one job tracker, and what their decisions cost.
+// Package schedulers measures the papers' schedulers on a cluster of processes on this machine,
+// four task trackers and one job tracker, and the cost of their decisions.
 //
-// Tasks hold their slots by waiting for times that the seed draws, so that a cluster
-// of forty slots fits two cores; what they take of these all the same is printed. A
-// figure over several seeds is the ratio of the sums over them.
+// Tasks hold their slots by waiting for random times of the seed, so that a cluster of forty
+// slots fits two cores; their remaining use of the cores is printed. A figure over several
+// seeds is the ratio of the sums over them.
 package schedulers
 
 import (
@@ -20,7 +20,7 @@ type bench struct {
 	*testbed.Bench
 	lanes    int
 	flowWork float64
-	inputs   sync.Mutex // guards the making of inputs
+	inputs   sync.Mutex // guards the writing of inputs
 }
 
 // Section declares the flags and parts.
@@ -31,7 +31,7 @@ func Section() testbed.Section {
 		Seeds: 10,
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.lanes, "lanes", 2, "`clusters` that run at a time where tasks only wait")
-			f.Float64Var(&b.flowWork, "flow-work", flexWork, "`slot-seconds` of all four flows; with fewer, what a job costs beside its tasks weighs more")
+			f.Float64Var(&b.flowWork, "flow-work", flexWork, "`slot-seconds` of all four flows; with fewer, the fixed cost of a job weighs more")
 		},
 		Programs: []string{"bench/schedulers/waiting"},
 		Open: func(of *testbed.Bench) error {
@@ -55,11 +55,11 @@ func Section() testbed.Section {
 	}
 }
 
-// gain is by how much less one sum is than another.
+// gain is the percentage by which one sum is less than another.
 func gain(of, against float64) string { return fmt.Sprintf("%.0f %%", 100*(1-of/against)) }
 
-// inLanes has each of some things done by one of the lanes, on its own cluster. After an
-// error nothing more is begun.
+// inLanes runs do for each thing on one of the lanes, each with its own cluster. After an error
+// nothing more is started.
 func inLanes[T any](b *bench, s testbed.Shape, things []T, do func(*testbed.Cluster, T) error) error {
 	next := make(chan T, len(things))
 	for _, thing := range things {

@@ -15,7 +15,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// shuffling is a job of maps that each give out so many bytes for its reduces.
+// shuffling is a job with so many bytes of output for each map.
 func shuffling(name string, seed uint64, maps, reduces, bytes int, mean time.Duration, spread float64, args ...string) *job {
 	return &job{
 		name: name, maps: maps, waits: tasktimes.Job{Seed: seed, Mean: mean, Spread: spread},
@@ -26,7 +26,7 @@ func shuffling(name string, seed uint64, maps, reduces, bytes int, mean time.Dur
 	}
 }
 
-// begin hands a job in.
+// begin submits a job.
 func (b *bench) begin(ctx context.Context, c *testbed.Cluster, j *job) (wire.JobID, error) {
 	ids, err := b.submit(ctx, c, j, c.New("out"))
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *bench) begin(ctx context.Context, c *testbed.Cluster, j *job) (wire.Job
 	return ids[0], nil
 }
 
-// response is how long a job takes from its submission to its end.
+// response is a job's time from its submission to its end.
 func (b *bench) response(ctx context.Context, c *testbed.Cluster, j *job) (float64, error) {
 	id, err := b.begin(ctx, c, j)
 	if err != nil {
@@ -48,11 +48,11 @@ func (b *bench) response(ctx context.Context, c *testbed.Cluster, j *job) (float
 	return last[0].Elapsed.Seconds(), nil
 }
 
-// What is late comes from maps that ended so shortly before the last one.
+// Maps that ended within this time before the last one do not count.
 const late = 500 * time.Millisecond
 
-// keepUp measures how much of what maps have made is at the partitions' homes when
-// the last map ends, by what the trackers say of each fetch.
+// keepUp measures how much of the map output is at the partitions' homes when the last map
+// ends, from the trackers' logs of fetches.
 func (b *bench) keepUp() error {
 	c, err := b.Cluster(testbed.Shape{Trackers: 4, Maps: 10, Reduces: 2, Worker: []string{"-v"}})
 	if err != nil {
@@ -76,7 +76,7 @@ func megabytes(n float64) string { return fmt.Sprintf("%.1f MB", n/1e6) }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-// kept is in bytes: of all maps, of the early ones, and of those what was at home.
+// kept is in bytes: of all maps, of the early ones, and of those at home in time.
 type kept struct {
 	maps             int
 	all, early, home float64
@@ -113,12 +113,12 @@ func (b *bench) keepUpOnce(c *testbed.Cluster, seed uint64) (k kept, err error) 
 		}
 	}
 	if len(fetches) != len(ends)*reduces {
-		return k, fmt.Errorf("%v: trackers tell of %d partitions of map outputs, not of %d times %d", id, len(fetches), len(ends), reduces)
+		return k, fmt.Errorf("%v: trackers logged %d partitions of map outputs, want %d times %d", id, len(fetches), len(ends), reduces)
 	}
 	return k, nil
 }
 
-// mapEnds is when each map ended, and the last of them.
+// mapEnds returns the end of each map, and of the last.
 func mapEnds(ctx context.Context, c *testbed.Cluster, id wire.JobID) (ends map[int]time.Time, last time.Time, err error) {
 	attempts, err := c.API.Attempts(ctx, id)
 	if err != nil {
@@ -141,14 +141,14 @@ func mapEnds(ctx context.Context, c *testbed.Cluster, id wire.JobID) (ends map[i
 	return ends, last, nil
 }
 
-// gatheredPart is a partition of a map output that has come to its home.
+// gatheredPart is a partition of a map output that has reached its home.
 type gatheredPart struct {
 	at    time.Time
 	m     int
 	bytes float64
 }
 
-// gathered is what task trackers that run with -v have logged of a job.
+// gathered reads a job's fetches from the logs of task trackers with -v.
 func gathered(c *testbed.Cluster, id wire.JobID) (list []gatheredPart, err error) {
 	for _, d := range c.All() {
 		file, err := os.Open(d.Log())
@@ -175,7 +175,8 @@ func gathered(c *testbed.Cluster, id wire.JobID) (list []gatheredPart, err error
 	return list, nil
 }
 
-// readGathered reads time=… level=DEBUG msg=gathered tracker=tt1 job=… map=3 partition=1 bytes=2000.
+// readGathered reads time=… level=DEBUG msg=gathered tracker=tt1 job=… map=3 partition=1
+// bytes=2000.
 func readGathered(line string) (g gatheredPart, err error) {
 	for field := range strings.FieldsSeq(line) {
 		name, value, _ := strings.Cut(field, "=")
@@ -194,8 +195,8 @@ func readGathered(line string) (g gatheredPart, err error) {
 	return g, nil
 }
 
-// The cluster of the copy–compute splitting, whose large job shuffles for much longer
-// than its maps take, and whose reduces want all the slots there are.
+// The cluster of the copy–compute splitting: its large job shuffles for much longer than its
+// maps take, and its reduces need all slots.
 const (
 	splitRate    = 1 << 20 // bytes a second that a tracker fetches
 	splitReduces = 2       // slots of a tracker
@@ -209,8 +210,8 @@ func smallShuffle(seed uint64, args ...string) *job {
 	return shuffling("small", seed, 10, 4, 128<<10, time.Second, 0.3, args...)
 }
 
-// splitting measures what a large job's shuffle costs a small one that comes when the
-// maps of the large one have ended, with copy–compute splitting and without.
+// splitting measures the cost of a large job's shuffle for a small one that arrives when the
+// large one's maps have ended, with copy–compute splitting and without.
 func (b *bench) splitting() error {
 	c, err := b.Cluster(testbed.Shape{
 		Trackers: 4, Maps: 10, Reduces: splitReduces, JobTracker: []string{"-scheduler", "srpt"},
@@ -219,7 +220,7 @@ func (b *bench) splitting() error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.response(b.Ctx, c, smallShuffle(b.Seed)); err != nil { // the first of a cluster is slower
+	if _, err := b.response(b.Ctx, c, smallShuffle(b.Seed)); err != nil { // the first job of a cluster is slower
 		return err
 	}
 	testbed.Table("a reduce's slot", "small job alone", "beside a large one that shuffles", "ratio", "to reach")
@@ -230,21 +231,21 @@ func (b *bench) splitting() error {
 		{"is held while it reduces", "≤ 1.5", nil},
 		{"is held while it fetches too", "several times that", []string{"-D", "quern.shuffle.split=false"}},
 	} {
-		alone, beside := 0.0, 0.0
+		alone, loaded := 0.0, 0.0
 		for _, seed := range b.Seeds(3) {
 			x, y, err := b.splittingOnce(c, seed, way.args)
 			if err != nil {
 				return err
 			}
-			alone, beside = alone+x, beside+y
+			alone, loaded = alone+x, loaded+y
 		}
 		n := float64(len(b.Seeds(3)))
-		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", beside/n), testbed.Ratio(beside, alone), way.reach)
+		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", loaded/n), testbed.Ratio(loaded, alone), way.reach)
 	}
 	return c.Close()
 }
 
-func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (alone, beside float64, err error) {
+func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (alone, loaded float64, err error) {
 	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()
 	if alone, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
@@ -260,7 +261,7 @@ func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (a
 	}); err != nil {
 		return 0, 0, err
 	}
-	if beside, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
+	if loaded, err = b.response(ctx, c, smallShuffle(seed, args...)); err != nil {
 		return 0, 0, err
 	}
 	after, err := c.API.Job(ctx, large)
@@ -268,16 +269,16 @@ func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (a
 		return 0, 0, err
 	}
 	if len(args) == 0 && after.Shuffled.Done == after.Shuffled.Total {
-		return 0, 0, fmt.Errorf("%v has shuffled before the small job has ended: it is no burden", large)
+		return 0, 0, fmt.Errorf("%v ended its shuffle before the small job ended: it put no load on it", large)
 	}
 	b.Say("seed %d: small %.2f s alone, %.2f s beside, of the large one %d of %d bytes are shuffled",
-		seed, alone, beside, after.Shuffled.Done, after.Shuffled.Total)
-	return alone, beside, kill(ctx, c, large)
+		seed, alone, loaded, after.Shuffled.Done, after.Shuffled.Total)
+	return alone, loaded, kill(ctx, c, large)
 }
 
-// kill ends a job that has served its turn, unless it is about to end by itself.
+// kill ends a job that is no longer needed, unless it ends by itself.
 func kill(ctx context.Context, c *testbed.Cluster, id wire.JobID) error {
-	err := c.API.Kill(ctx, id, "it is not needed any more")
+	err := c.API.Kill(ctx, id, "no longer needed")
 	if err != nil && !errors.Is(err, admission.ErrJobEnded) && !errors.Is(err, admission.ErrJobCommitting) {
 		return err
 	}

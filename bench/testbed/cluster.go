@@ -1,8 +1,8 @@
-// Package testbed is what benchmarks have in common: flags, parts and tables, figures
-// that are measured in turn, clusters of processes, task trackers beside the DataNodes
-// of an HDFS, and reads that take as long as they would from a disk and over a network.
+// Package testbed is shared by the benchmarks: flags, parts and tables, alternating
+// measurements, clusters of processes, task trackers beside the DataNodes of an HDFS, and reads
+// slowed to the speed of a disk and a network.
 //
-// A [Cluster] may be used from several goroutines; a [Bench] too, but for AtEnd.
+// A [Cluster] may be used from several goroutines; a [Bench] too, except AtEnd.
 package testbed
 
 import (
@@ -25,22 +25,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// StartWait bounds how long a cluster may take to start, or to change its state.
+// StartWait bounds the time for a cluster to start, or to change its state.
 const StartWait = time.Minute
 
-// Shape is what a benchmark wants of a cluster.
+// Shape describes a cluster.
 type Shape struct {
 	Programs           string // directory; default: Bench.Programs
 	JobTrackers        int    // default 1
 	Trackers           int
-	Maps, Reduces      int      // slots of each
+	Maps, Reduces      int      // of each tracker
 	JobTracker, Worker []string // flags
 	TLS                bool
 	HDFS               *minicluster.Cluster
 	// With HDFS, the first tracker runs beside the first DataNode, and so on.
 }
 
-// Cluster is some job trackers and task trackers, tt1, tt2 and so on.
+// Cluster is some job trackers and the task trackers tt1, tt2 and so on.
 type Cluster struct {
 	*processes.Cluster
 	API      *web.Client
@@ -49,8 +49,8 @@ type Cluster struct {
 	made     atomic.Int64
 }
 
-// Cluster starts a cluster in a directory of its own, and waits until its trackers can
-// be given work. The caller closes it.
+// Cluster starts a cluster in its own directory, and waits until its trackers have registered.
+// The caller closes it.
 func (b *Bench) Cluster(s Shape) (*Cluster, error) {
 	dir := b.Path(fmt.Sprintf("cluster%d", b.clusters.Add(1)))
 	if err := os.RemoveAll(dir); err != nil { // of an earlier run
@@ -81,23 +81,23 @@ func (b *Bench) Cluster(s Shape) (*Cluster, error) {
 	return c, nil
 }
 
-// Close ends it.
+// Close stops the cluster.
 func (c *Cluster) Close() error {
 	c.API.Close()
 	return c.Cluster.Close()
 }
 
-// New is a path below its directory that was not given before.
+// New returns a new path below the cluster's directory.
 func (c *Cluster) New(name string) string {
 	return filepath.Join(c.Dir, fmt.Sprintf("%s%d", name, c.made.Add(1)))
 }
 
-// Run has mrsubmit run a job, and times that.
+// Run runs a job with mrsubmit and returns the time.
 func (c *Cluster) Run(ctx context.Context, args ...string) (time.Duration, error) {
 	return Timed(c.Command(ctx, "mrsubmit", append([]string{"run"}, args...)...))
 }
 
-// Last is the job that was submitted last, of a flow the one that ends last.
+// Last returns the job submitted last; of a flow, the job that ends last.
 func (c *Cluster) Last(ctx context.Context) (*web.Job, error) {
 	jobs, err := c.API.Jobs(ctx)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Cluster) Last(ctx context.Context) (*web.Job, error) {
 	return c.API.Job(ctx, id)
 }
 
-// env is what all processes are told.
+// env is the environment of all processes.
 func (s *Shape) env() []string {
 	if s.HDFS == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// HDFS starts four DataNodes in two racks, with one copy of each block; the caller closes
-// them. Behind, properties: as in [minicluster.Config]. Where it cannot be had, the error
+// HDFS starts four DataNodes in two racks, with one copy of each block; the caller closes them.
+// behind and properties are as in [minicluster.Config]. Without HDFS on this machine the error
 // is [minicluster.ErrUnavailable].
 func (b *Bench) HDFS(block int64, behind bool, properties map[string]string) (*minicluster.Cluster, error) {
 	jars, err := minicluster.Fetch(b.Ctx)
@@ -29,8 +29,8 @@ func (b *Bench) HDFS(block int64, behind bool, properties map[string]string) (*m
 		Replication: 1, BlockSize: block, Behind: behind, Properties: properties})
 }
 
-// Client makes a file system with properties of its own, of a process beside a
-// DataNode or, at nil, of one that is beside none.
+// Client returns a file system with its own properties, of a process beside a DataNode or, for
+// nil, beside none.
 func Client(h *minicluster.Cluster, at *minicluster.Daemon, properties map[string]string) (*hdfs.FS, error) {
 	conf, err := hdfs.ReadConf(h.Conf())
 	if err != nil {
@@ -43,7 +43,7 @@ func Client(h *minicluster.Cluster, at *minicluster.Daemon, properties map[strin
 	return hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser}), nil
 }
 
-// Put writes a file to HDFS, from beside a DataNode, which then has the first copy.
+// Put writes a file to HDFS from a client beside a DataNode, which then has the first copy.
 func Put(h *minicluster.Cluster, content io.Reader, name string, at *minicluster.Daemon, properties map[string]string) (err error) {
 	f, err := Client(h, at, properties)
 	if err != nil {
@@ -63,7 +63,7 @@ func Put(h *minicluster.Cluster, content io.Reader, name string, at *minicluster
 	return w.Close()
 }
 
-// PutFile is Put with what a local file has in it.
+// PutFile is Put with the content of a local file.
 func PutFile(h *minicluster.Cluster, local, name string, at *minicluster.Daemon, properties map[string]string) error {
 	in, err := os.Open(local)
 	if err != nil {
@@ -73,8 +73,8 @@ func PutFile(h *minicluster.Cluster, local, name string, at *minicluster.Daemon,
 	return Put(h, in, name, at, properties)
 }
 
-// Digest is a sum over a job's output, part after part. One of no bytes is refused: it
-// would equal any other such, however wrong.
+// Digest is a hash of a job's output, part after part. An empty output is refused: it would
+// equal any other empty one, however wrong.
 func Digest(f dfs.FS, dir string) (sum [sha256.Size]byte, err error) {
 	infos, err := f.List(dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func Digest(f dfs.FS, dir string) (sum [sha256.Size]byte, err error) {
 		size += n
 	}
 	if size == 0 {
-		return sum, fmt.Errorf("the part files in %s are empty, or there are none", dir)
+		return sum, fmt.Errorf("the part files in %s are empty or missing", dir)
 	}
 	return sha256.Sum256(all.Sum(nil)), nil
 }

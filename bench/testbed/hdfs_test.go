@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 )
 
-// TestDigest: it is of the part files' bytes, whatever else there is and however they
-// are divided, and there is none of nothing.
+// TestDigest: the digest depends only on the part files' bytes, not on other files or on their
+// division, and an empty output has none.
 func TestDigest(t *testing.T) {
 	f := mem.New(1 << 20)
 	put := func(name, content string) {

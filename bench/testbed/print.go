@@ -15,37 +15,37 @@ func Table(columns ...string) {
 	fmt.Println(strings.Repeat("|---", len(columns)) + "|")
 }
 
-// Row prints a row of one.
+// Row prints a row of a table.
 func Row(columns ...string) { fmt.Println("| " + strings.Join(columns, " | ") + " |") }
 
-// load is how many wanted the machine's processors in the last minute, as Linux tells it.
+// load is the machine's load average of the last minute on Linux.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		return "not known"
+		return "unknown"
 	}
 	minute, _, _ := strings.Cut(string(text), " ")
 	return minute
 }
 
-// Median is the upper one of an even number.
+// Median returns the upper median for an even number.
 func Median[N cmp.Ordered](list []N) N {
 	sorted := slices.Sorted(slices.Values(list))
 	return sorted[len(sorted)/2]
 }
 
-// Seconds is a time as tables have it.
+// Seconds formats a time for tables.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-// Millis is a short time.
+// Millis formats a short time.
 func Millis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
-// Speed is a time and what that is for so many bytes.
+// Speed formats a time with the speed for so many bytes.
 func Speed(bytes int64, d time.Duration) string {
 	return fmt.Sprintf("%s (%.0f MB/s)", Seconds(d), float64(bytes)/1e6/d.Seconds())
 }
 
-// Ratio is one figure by another.
+// Ratio formats one figure divided by another.
 func Ratio[N float64 | time.Duration](of, by N) string {
 	return fmt.Sprintf("%.2f", float64(of)/float64(by))
 }

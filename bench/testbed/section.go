@@ -23,21 +23,21 @@ import (
 type Section struct {
 	Name, About string
 
-	// Defaults of the flags that sections share; zero: the section does not have that flag.
+	// Defaults of shared flags; zero: the section lacks the flag.
 	Runs, Seeds, Cores int
 	Size, Scale        string
-	Flags              func(*flag.FlagSet) // those of its own; may be nil
+	Flags              func(*flag.FlagSet) // its own flags; may be nil
 
-	Programs []string           // that Bench.Programs has, by package; see [processes.Build]
+	Programs []string           // built into Bench.Programs, by package; see [processes.Build]
 	Open     func(*Bench) error // called once before the parts; may be nil
-	Columns  []string           // of a table to which all parts give rows; nil: each part has a heading
+	Columns  []string           // of a table for the rows of all parts; nil: each part has a heading
 	Parts    []Part
 }
 
-// Part is what -only selects.
+// Part can be selected by -only.
 type Part struct {
 	Name    string
-	Columns []string // of its table; nil: Measure prints tables of its own
+	Columns []string // of its table; nil: Measure prints its own tables
 	Measure func() error
 }
 
@@ -58,7 +58,7 @@ type Bench struct {
 	cleanups []func() error
 }
 
-// Run measures what the arguments select, and prints it.
+// Run measures the parts that the arguments select, and prints the figures.
 func (s *Section) Run(ctx context.Context, args []string) (err error) {
 	b, parts, err := s.parse(args)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Section) Run(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// headed measures a part below a heading, and prints how long that took.
+// headed measures a part below a heading, and prints the time.
 func (p *Part) headed() error {
 	fmt.Printf("\n## %s\n\n", p.Name)
 	if p.Columns != nil {
@@ -119,16 +119,16 @@ func (p *Part) headed() error {
 	return nil
 }
 
-// parse reads the arguments. With -h it prints the flags and gives [flag.ErrHelp].
+// parse reads the arguments. With -h it prints the flags and returns [flag.ErrHelp].
 func (s *Section) parse(args []string) (*Bench, []Part, error) {
 	b := &Bench{}
 	f := flag.NewFlagSet("bench "+s.Name, flag.ContinueOnError)
 	f.SetOutput(io.Discard) // the caller prints the error
 	only, size := ".", s.Size
-	f.StringVar(&only, "only", only, "`regexp` of what to measure of:\n"+strings.Join(s.names(), "\n"))
+	f.StringVar(&only, "only", only, "`regexp` of the parts to measure, among:\n"+strings.Join(s.names(), "\n"))
 	f.StringVar(&b.Dir, "dir", "", "working `directory`, kept with the inputs; default: a temporary one, removed")
 	if s.Runs > 0 {
-		f.IntVar(&b.Runs, "runs", s.Runs, "`times` that each figure is measured; the median is printed")
+		f.IntVar(&b.Runs, "runs", s.Runs, "`number` of measurements of each figure; the median is printed")
 	}
 	if s.Cores > 0 {
 		f.IntVar(&b.Cores, "cores", s.Cores, "map and reduce `slots`, and the cores that peers may use")
@@ -142,7 +142,7 @@ func (s *Section) parse(args []string) (*Bench, []Part, error) {
 	if s.Seeds > 0 {
 		f.IntVar(&b.seeds, "seeds", s.Seeds, "`number` of seeds; parts that need fewer take fewer")
 		f.Uint64Var(&b.Seed, "seed", 1, "the first `seed`; the others follow it")
-		f.BoolVar(&b.Verbose, "v", false, "print what each run took")
+		f.BoolVar(&b.Verbose, "v", false, "print the time of each run")
 	}
 	if s.Flags != nil {
 		s.Flags(f)
@@ -171,7 +171,7 @@ func (s *Section) parse(args []string) (*Bench, []Part, error) {
 	return b, parts, err
 }
 
-// positive refuses numbers that are not, and notes all values.
+// positive refuses numbers that are not positive, and records all values.
 func (b *Bench) positive(f *flag.FlagSet) (err error) {
 	f.VisitAll(func(x *flag.Flag) {
 		if n, is := x.Value.(flag.Getter).Get().(int); is && n < 1 && err == nil {
@@ -208,7 +208,7 @@ func (s *Section) wanted(only string) (parts []Part, err error) {
 	return parts, nil
 }
 
-// AtEnd registers a cleanup for the end of the section. The last one registered runs first.
+// AtEnd registers a cleanup for the end of the section. Cleanups run in reverse order.
 func (b *Bench) AtEnd(do func() error) { b.cleanups = append(b.cleanups, do) }
 
 func (b *Bench) cleanUp() error {
@@ -219,16 +219,16 @@ func (b *Bench) cleanUp() error {
 	return errors.Join(errs...)
 }
 
-// Path is that of a file in the working directory.
+// Path returns the path of a file in the working directory.
 func (b *Bench) Path(name string) string { return filepath.Join(b.Dir, name) }
 
 // Programs is the directory of the programs that the section runs.
 func (b *Bench) Programs() string { return b.Path("programs") }
 
-// Program is the path of one of them.
+// Program returns the path of one of them.
 func (b *Bench) Program(name string) string { return filepath.Join(b.Programs(), name) }
 
-// Seeds are the first n seeds, or as many as -seeds says.
+// Seeds returns the first n seeds, or -seeds of them.
 func (b *Bench) Seeds(n int) []uint64 {
 	var seeds []uint64
 	for i := range min(n, b.seeds) {
@@ -237,7 +237,7 @@ func (b *Bench) Seeds(n int) []uint64 {
 	return seeds
 }
 
-// Say prints how far it is, with -v.
+// Say prints progress, with -v.
 func (b *Bench) Say(format string, args ...any) {
 	if b.Verbose {
 		fmt.Printf(format+"\n", args...)

@@ -30,7 +30,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestFlagsRefused: before anything starts.
+// TestFlagsRefused: bad flags are refused before anything starts.
 func TestFlagsRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"-runs 0":     "-runs must be positive, got 0",
@@ -39,7 +39,7 @@ func TestFlagsRefused(t *testing.T) {
 		"-size 1X":    "-size",
 		"-only ((":    "-only",
 		"-only three": "-only three matches none of: one; two",
-		"-cores 2":    "-cores", // of other sections
+		"-cores 2":    "-cores", // only other sections have it
 		"-scale 1":    "-scale",
 		"more":        `"more" is not a flag`,
 	} {
@@ -50,7 +50,7 @@ func TestFlagsRefused(t *testing.T) {
 	}
 }
 
-// TestRun: what was opened is closed, the last first, whatever happens.
+// TestRun: cleanups run in reverse order, also after an error.
 func TestRun(t *testing.T) {
 	broken := errors.New("broken")
 	var did []string

@@ -10,15 +10,14 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// Slowed stands before the DataNodes of an HDFS that was started with Behind. What they
-// give to readers takes its time, as from a disk and, to those on other nodes, over a
-// network.
+// Slowed forwards to the DataNodes of an HDFS that was started with Behind. It delays reads as
+// a disk does and, for readers on other nodes, a network.
 type Slowed struct {
 	near, far atomic.Int64 // nanoseconds a byte
 	listens   []net.Listener
 }
 
-// Slow begins with reads that take no longer than they do.
+// Slow starts forwarding, without delay at first.
 func Slow(h *minicluster.Cluster) (*Slowed, error) {
 	s := &Slowed{}
 	for _, node := range h.DataNodes {
@@ -32,13 +31,13 @@ func Slow(h *minicluster.Cluster) (*Slowed, error) {
 	return s, nil
 }
 
-// Set says what reading so many bytes takes on their own node, and on another.
+// Set sets the time to read so many bytes on their own node, and on another.
 func (s *Slowed) Set(bytes int64, near, far time.Duration) {
 	s.near.Store(int64(near) / bytes)
 	s.far.Store(int64(far) / bytes)
 }
 
-// Close ends it: then no DataNode can be reached.
+// Close stops forwarding: then no DataNode is reachable.
 func (s *Slowed) Close() error {
 	var errs []error
 	for _, listen := range s.listens {
@@ -47,7 +46,7 @@ func (s *Slowed) Close() error {
 	return errors.Join(errs...)
 }
 
-// Serve has every connection served, and closed then, until the listener is closed.
+// Serve serves and closes every connection until the listener is closed.
 func Serve(listen net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := listen.Accept()
@@ -61,7 +60,7 @@ func Serve(listen net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// pass passes a connection on, until either end closes it.
+// pass forwards a connection until either end closes it.
 func (s *Slowed) pass(from net.Conn, node *minicluster.Daemon) {
 	to, err := net.Dial("tcp", node.Bound())
 	if err != nil {

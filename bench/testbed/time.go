@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Timed runs a command and gives the time of its whole process.
+// Timed runs a command and returns the time of its whole process.
 func Timed(cmd *exec.Cmd) (time.Duration, error) {
 	began := time.Now()
 	if said, err := cmd.CombinedOutput(); err != nil {
@@ -21,8 +21,8 @@ func Timed(cmd *exec.Cmd) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// InTurn measures several things in turn, A B A B …, and gives the figures of each. The
-// first so many rounds warm up and do not count.
+// InTurn alternates several measurements, A B A B …, and returns the figures of each. The first
+// warm rounds do not count.
 func InTurn[T any](warm, runs int, things ...func() (T, error)) ([][]T, error) {
 	figures := make([][]T, len(things))
 	for i := range warm + runs {
@@ -39,7 +39,7 @@ func InTurn[T any](warm, runs int, things ...func() (T, error)) ([][]T, error) {
 	return figures, nil
 }
 
-// Cached reads what is in a file or below a directory, so that it is in the page cache.
+// Cached reads a file, or all files below a directory, into the page cache.
 func Cached(name string) error {
 	return filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -14,13 +14,13 @@ import (
 // engine answers queries.
 type engine struct {
 	name  string
-	cores string // how it is told of them
+	cores string // how its number of cores is set
 	ask   func(query int) (*peers.Answer, error)
 }
 
 func (b *bench) peer(p *peers.Peer, cores string) engine {
 	return engine{p.Name, cores, func(query int) (*peers.Answer, error) {
-		unix.Sync() // dirty pages of the run before are not this run's work
+		unix.Sync() // exclude the dirty pages of earlier runs
 		return p.Ask(b.Ctx, b.tables(), query, b.cores)
 	}}
 }

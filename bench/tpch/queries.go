@@ -8,10 +8,10 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 )
 
-// Places among the engines.
+// Indexes of engines.
 const (
 	quern  = 0
-	duckdb = 1 // whose answers are the truth
+	duckdb = 1 // the reference for answers
 )
 
 // table prints a line for each query, and the sums.
@@ -42,7 +42,7 @@ func (b *bench) table() error {
 	return nil
 }
 
-// times are an engine's of a query.
+// times are an engine's times for a query.
 type times struct {
 	whole, alone time.Duration // of the process, and of the query without its start
 }
@@ -55,14 +55,14 @@ func row(name string, t []times) {
 	testbed.Row(columns...)
 }
 
-// query has every engine answer one in turn, and gives the medians. Every answer must be
-// DuckDB's.
+// query runs one query on every engine, alternating, and returns the medians. Every answer must
+// equal DuckDB's.
 func (b *bench) query(q int) ([]times, error) {
 	whole, alone := make([][]time.Duration, len(b.engines)), make([][]time.Duration, len(b.engines))
 	for range b.Runs {
 		lines := make([]string, len(b.engines))
 		for k := range b.engines {
-			i := (k + b.begun) % len(b.engines) // so that none is always behind the same one
+			i := (k + b.begun) % len(b.engines) // rotate, so that no engine always follows the same one
 			a, err := b.engines[i].ask(q)
 			if err != nil {
 				return nil, err
@@ -84,15 +84,15 @@ func (b *bench) query(q int) ([]times, error) {
 	return t, nil
 }
 
-func same(who, got, want string) error {
+func same(engine, got, want string) error {
 	g, w := strings.SplitAfter(got, "\n"), strings.SplitAfter(want, "\n")
 	for i := range min(len(g), len(w)) {
 		if g[i] != w[i] {
-			return fmt.Errorf("line %d of %s's answer is not DuckDB's:\n%q\n%q", i+1, who, g[i], w[i])
+			return fmt.Errorf("line %d of %s's answer is not DuckDB's:\n%q\n%q", i+1, engine, g[i], w[i])
 		}
 	}
 	if len(g) != len(w) {
-		return fmt.Errorf("%s's answer has %d lines, DuckDB's has %d", who, len(g)-1, len(w)-1)
+		return fmt.Errorf("%s's answer has %d lines, DuckDB's has %d", engine, len(g)-1, len(w)-1)
 	}
 	return nil
 }

@@ -1,12 +1,11 @@
-// Package tpch answers TPC-H's queries with examples/tpch, compares every answer with
-// DuckDB's, and prints times beside each other.
+// Package tpch answers TPC-H's queries with examples/tpch, compares every answer with DuckDB's,
+// and prints the times of both.
 //
-// The generator, DuckDB and Spark are fetched into the project's cache; Spark runs
-// only when asked for. Tables are read once before, so that they are in the page
-// cache. A run is a whole process, from its start to its end. All engines have the
-// processors that this command has, and are told how many: with fewer it is run under
-// taskset. They take turns, and who begins changes from run to run; before each run
-// what the one before it has written is written back.
+// The generator, DuckDB and Spark are fetched into the project's cache; Spark runs only with
+// -spark. Tables are read once before, so that they are in the page cache. A run is a whole
+// process, from its start to its end. All engines have this command's processors, and are told
+// the number; for fewer, run it under taskset. Engines alternate, and the first one changes
+// from run to run. Before each run the dirty pages of the one before are written back.
 package tpch
 
 import (
@@ -27,7 +26,7 @@ type bench struct {
 	parts   int
 	queries []int
 	cores   int
-	engines []engine // Quern and DuckDB, and Spark when it is asked for
+	engines []engine // Quern and DuckDB, and Spark with -spark
 	begun   int      // rounds so far
 }
 
@@ -48,7 +47,7 @@ func Section() testbed.Section {
 	}
 }
 
-// open fetches the peers and makes the tables.
+// open fetches the peers and generates the tables.
 func (b *bench) open(of *testbed.Bench) error {
 	b.Bench = of
 	for text := range strings.SplitSeq(b.list, ",") {

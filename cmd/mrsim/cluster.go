@@ -15,9 +15,9 @@ import (
 
 const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-digest] [-v]"
 
-const clusterHelp = `Plays clusters of three job trackers and some task trackers in virtual time, with
-faults that the seed draws, and checks what must hold. A run that goes wrong is
-shrunk by dropping faults and printed as the command that plays it again.
+const clusterHelp = `Runs clusters of three job trackers and some task trackers in virtual time, with
+random faults from the seed, and checks the results. It shrinks a failing run by
+dropping faults, and prints the command that repeats it.
 
 `
 
@@ -37,12 +37,12 @@ func (t *tool) cluster(ctx context.Context, args []string) int {
 	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.Uint64Var(&f.first, "seed", 1, "the first seed")
-	set.IntVar(&f.seeds, "seeds", 1, "how many seeds to play")
-	set.StringVar(&f.keep, "keep", "all", "`numbers` of the faults to keep, with commas between, or all, or none")
-	set.BoolVar(&f.calm, "calm", false, "play without faults")
-	set.IntVar(&f.shrink, "shrink", 200, "how many runs to spend on dropping faults from a run that went wrong")
-	set.BoolVar(&f.digest, "digest", false, "print a digest of all that the cores decide; a change of the code that leaves it equal changes no decision")
-	set.BoolVar(&f.verbose, "v", false, "print the faults and all that happened")
+	set.IntVar(&f.seeds, "seeds", 1, "number of seeds")
+	set.StringVar(&f.keep, "keep", "all", "comma-separated `numbers` of the faults to keep, or all, or none")
+	set.BoolVar(&f.calm, "calm", false, "run without faults")
+	set.IntVar(&f.shrink, "shrink", 200, "largest number of runs for shrinking a failing one")
+	set.BoolVar(&f.digest, "digest", false, "print a digest of all decisions of the cores; equal digests mean equal decisions")
+	set.BoolVar(&f.verbose, "v", false, "print the faults and all events")
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(t.stdout, "usage: mrsim cluster %s\n\n%s", clusterSynopsis, clusterHelp)
@@ -64,7 +64,7 @@ func (t *tool) cluster(ctx context.Context, args []string) int {
 	return t.playClusters(ctx, f, keep)
 }
 
-// faultNumbers reads -keep; nil is all.
+// faultNumbers reads -keep; nil means all.
 func faultNumbers(text string) ([]int, error) {
 	switch text {
 	case "all":
@@ -83,7 +83,7 @@ func faultNumbers(text string) ([]int, error) {
 	return numbers, nil
 }
 
-// playClusters plays the seeds in turn, up to an interrupt.
+// playClusters runs the seeds one after the other, until an interrupt.
 func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int {
 	wrong, played, steps, digests := 0, 0, 0, fnv.New64a()
 	for ; played < f.seeds && ctx.Err() == nil; played++ {
@@ -100,7 +100,7 @@ func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int
 			t.tellRun(r, f.verbose)
 		}
 	}
-	fmt.Fprintf(t.stdout, "%d runs, %d events, %d went wrong\n", played, steps, wrong)
+	fmt.Fprintf(t.stdout, "%d runs, %d events, %d failed\n", played, steps, wrong)
 	if f.digest {
 		fmt.Fprintf(t.stdout, "digest %016x\n", digests.Sum64())
 	}
@@ -112,7 +112,7 @@ func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int
 
 func (t *tool) tellRun(r *sim.Result, trace bool) {
 	if r.Violation == "" {
-		fmt.Fprintf(t.stdout, "seed %d: all well after %v of virtual time\n", r.Options.Seed, r.Elapsed)
+		fmt.Fprintf(t.stdout, "seed %d: passed after %v of virtual time\n", r.Options.Seed, r.Elapsed)
 	} else {
 		fmt.Fprintf(t.stdout, "seed %d: %s\n", r.Options.Seed, r.Violation)
 	}

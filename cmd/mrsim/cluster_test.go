@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestManyClusters plays 500 seeds with a command that is built as users have it:
-// the race detector would make it a matter of a minute.
+// TestManyClusters runs 500 seeds with a binary built without the race detector, which would
+// take a minute.
 func TestManyClusters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sim.TestStorms plays as many without the race detector")
@@ -50,7 +50,7 @@ func TestCluster(t *testing.T) {
 		var out bytes.Buffer
 		code := (&tool{stdout: &out, stderr: &out}).main(context.Background(), strings.Fields(c.args))
 		if code != c.code || !strings.Contains(out.String(), c.says) {
-			t.Errorf("mrsim %s: exit code %d, want %d; it says %q, not %q", c.args, code, c.code, out.String(), c.says)
+			t.Errorf("mrsim %s: exit code %d, want %d; output %q, want %q in it", c.args, code, c.code, out.String(), c.says)
 		}
 	}
 }

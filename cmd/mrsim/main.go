@@ -1,11 +1,10 @@
-// Command mrsim simulates clusters with faults, with the code that Quern runs. It also
-// computes the figures of the papers on Quern's schedulers; docs/architecture.md says which
-// of these run Quern's code. This file has the table of subcommands; cluster.go is one of
-// them, paper.go what all others do.
+// Command mrsim simulates clusters with faults, with Quern's own code. It also computes the
+// figures of the papers on Quern's schedulers; docs/architecture.md says which of these run
+// Quern's code. This file has the table of subcommands; cluster.go is one of them, paper.go the
+// others.
 //
-// Exit codes: 0 done, 1 a run went wrong or a figure lies outside its band, 2 bad
-// usage.
-// Results go to standard output; progress and messages to standard error.
+// Exit codes: 0 done, 1 a failed run or a figure outside its band, 2 bad usage. Results go to
+// standard output; progress and messages to standard error.
 package main
 
 import (
@@ -38,13 +37,13 @@ func main() {
 	os.Exit(code)
 }
 
-// tool is what a command works with; the tests bring their own.
+// tool is the environment of a command; tests bring their own.
 type tool struct {
 	stdout, stderr io.Writer
 }
 
-// command is a subcommand. Its run takes what follows its name and returns the
-// exit code.
+// command is a subcommand. Its run takes the arguments after its name and returns the exit
+// code.
 type command struct {
 	name     string
 	synopsis string // its arguments

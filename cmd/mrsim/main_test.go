@@ -66,7 +66,7 @@ func TestPaperFails(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{3, "", exitFailed, "1 of 1 figures lie outside their bands"},
+		{3, "", exitFailed, "1 of 1 figures are outside their bands"},
 		{1, "-seed 13", exitFailed, "mrsim tiny: bad luck"},
 		{1, "-page x", exitUsage, "Usage of mrsim tiny"},
 		{1, "-experiments -1", exitUsage, "Usage of mrsim tiny"},

@@ -18,8 +18,8 @@ const paperSynopsis = "[-seed N] [-experiments N] [-json] [-plots DIR] [-page FI
 type paper struct {
 	name     string
 	simulate func(ctx context.Context, o papers.Options) (*papers.Report, error)
-	// page writes the page about the report; plots are found in that folder, given
-	// relative to the page.
+	// page writes the page about the report; plots is the folder of the figures, relative to
+	// the page.
 	page func(w io.Writer, r *papers.Report, plots string) error
 }
 
@@ -28,8 +28,8 @@ func (p paper) run(t *tool, ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("mrsim "+p.name, flag.ContinueOnError)
 	flags.SetOutput(t.stderr)
 	o := papers.Options{Progress: t.stderr}
-	flags.Uint64Var(&o.Seed, "seed", 1, "of the random numbers")
-	flags.IntVar(&o.Experiments, "experiments", 0, "for each figure; 0: as many as take about a minute")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the random numbers")
+	flags.IntVar(&o.Experiments, "experiments", 0, "number of experiments for each figure; 0: as many as take about a minute")
 	asJSON := flags.Bool("json", false, "print one object per line instead of a table")
 	plots := flags.String("plots", "", "draw the figures into this folder, as SVG")
 	page := flags.String("page", "", "write the page about the paper to this file; needs -plots")
@@ -57,13 +57,13 @@ func (p paper) run(t *tool, ctx context.Context, args []string) int {
 		return t.fail(p.name, err)
 	}
 	if missed := report.Missed(); len(missed) > 0 {
-		fmt.Fprintf(t.stderr, "mrsim %s: %d of %d figures lie outside their bands\n", p.name, len(missed), len(report.Rows))
+		fmt.Fprintf(t.stderr, "mrsim %s: %d of %d figures are outside their bands\n", p.name, len(missed), len(report.Rows))
 		return exitFailed
 	}
 	return exitDone
 }
 
-// draw makes the plots and the page, where wanted.
+// draw makes the plots and the page, if requested.
 func draw(p paper, report *papers.Report, plots, page string) error {
 	if plots == "" {
 		return nil

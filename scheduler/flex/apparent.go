@@ -2,11 +2,11 @@ package flex
 
 import "math"
 
-// apparent is the order of apparent tardiness costs (ATC, Vepsalainen and Morton):
-// on one machine with all slots, always next the job with the greatest weight over
-// its time, discounted by how far its deadline still is, in units of scale times the
-// mean time. For sums of tardiness between EDD and WSPT, which are its extremes.
-// O(J²); above apparentMost jobs it takes several jobs at a time.
+// apparent is the order of apparent tardiness costs (ATC, Vepsalainen and Morton): on one
+// machine with all slots, next is always the job with the greatest weight per time, discounted
+// by the time to its deadline in units of scale times the mean time. For sums of tardiness it
+// lies between its extremes EDD and WSPT. O(J²); above maxApparent jobs it takes several jobs
+// at a time.
 func apparent(p *Problem, scale float64) []int {
 	n := len(p.Jobs)
 	time := p.keys(func(j *Job) float64 { return j.Work / float64(min(p.Slots, j.Max)) })
@@ -18,7 +18,7 @@ func apparent(p *Problem, scale float64) []int {
 	left := sorted(make([]float64, n))
 	order := make([]int, 0, n)
 	keys := make([]float64, n)
-	take := 1 + n/apparentMost
+	take := 1 + n/maxApparent
 	for now := 0.0; len(left) > 0; {
 		for _, j := range left {
 			job := &p.Jobs[j]
@@ -48,4 +48,4 @@ func apparent(p *Problem, scale float64) []int {
 	return order
 }
 
-const apparentMost = 500
+const maxApparent = 500

@@ -7,11 +7,10 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// byDue are orderings for minimax metrics: a bisection on the value L, each with
-// the jobs in the order of the latest ends that cost at most L (for unweighted
-// tardiness and lateness that is EDD, whatever L; Lawler's rule for the weighted
-// ones). MPS judges; feed sees every ordering that is new and returns its value.
-// O(J log J) for each of the bisections steps.
+// byDue finds orderings for minimax metrics by bisection on the value L: jobs go by the latest
+// ends that cost at most L. For unweighted tardiness and lateness that is EDD for any L, for
+// weighted ones Lawler's rule. It feeds every new ordering, which returns its value under MPS.
+// O(J log J) per step.
 func (p *Problem) byDue(feed func(order []int) float64) {
 	low := p.lowerBound()
 	order := p.dueOrder(low)
@@ -38,8 +37,7 @@ func (p *Problem) byDue(feed func(order []int) float64) {
 
 const bisections = 40
 
-// lowerBound is what no schedule's maximum can be below: that of each job with all
-// the slots it can use.
+// lowerBound is a lower bound of the maximum: that of each job with all the slots it can use.
 func (p *Problem) lowerBound() float64 {
 	bound := math.Inf(-1)
 	for j := range p.Jobs {
@@ -49,8 +47,7 @@ func (p *Problem) lowerBound() float64 {
 	return bound
 }
 
-// dueOrder is by the latest ends that cost at most limit, ties by the longest
-// time alone.
+// dueOrder sorts by the latest ends that cost at most limit, ties by the longest time alone.
 func (p *Problem) dueOrder(limit float64) []int {
 	order := sorted(p.keys(func(j *Job) float64 { return -j.Work / float64(min(j.Max, p.Slots)) }))
 	due := p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) })
@@ -58,10 +55,9 @@ func (p *Problem) dueOrder(limit float64) []int {
 	return order
 }
 
-// paced is a schedule for deadlines that no ordering can keep because jobs have
-// maxima below the slots (see Lemma 1 in the package comment). From one end of a job to
-// the next the live jobs have the rates of [Problem.pace]. It returns the ends; r may be
-// nil. O(J²).
+// paced is a schedule for deadlines that no ordering can keep because jobs have maxima below
+// the slots (see Lemma 1 in the package comment). Between ends of jobs the live jobs have the
+// rates of [Problem.pace]. It returns the ends; r may be nil. O(J²).
 func paced(p *Problem, due []float64, r *recorder) []float64 {
 	live := sorted(due)
 	left := p.keys(func(j *Job) float64 { return j.Work })
@@ -90,9 +86,9 @@ func paced(p *Problem, due []float64, r *recorder) []float64 {
 	return ends
 }
 
-// pace sets the rates of the live jobs, which are in the order of their deadlines. Each
-// has its minimum. In that order each is raised to the rate that ends it in time, and
-// then, with what is left, to its maximum. Slots can be divided.
+// pace sets the rates of the live jobs, given by deadline. Each has its minimum; then in that
+// order each rises to the rate that ends it in time, and the rest raises them to their maxima.
+// Slots are divisible.
 func (p *Problem) pace(rates []float64, live []int, left, due []float64, now float64) {
 	spare := float64(p.Slots)
 	for _, j := range live {
@@ -116,15 +112,15 @@ func (p *Problem) pace(rates []float64, live []int, left, due []float64, now flo
 	}
 }
 
-// pacedMost bounds the work on paced schedules, in jobs².
-const pacedMost = 300_000
+// maxPaced bounds the work on paced schedules, in jobs².
+const maxPaced = 300_000
 
-// byPace looks for a better schedule than value among the paced ones, by bisection
-// on the value below that of from for minimax, else with the ends of from and of the
-// best ordering as targets. So whoever starts from the same, with a better value at
-// hand, finds nothing worse. It returns the deadlines of the best, nil if none is better.
+// byPace looks for a paced schedule better than value: for minimax by bisection below the value
+// of from, else with the ends of from and of the best ordering as deadlines. A better value for
+// the same from never finds a worse schedule. It returns the best deadlines, nil if none is
+// better.
 func (p *Problem) byPace(from start, value float64, ends []float64) (best []float64) {
-	tries := min(30, pacedMost/(len(p.Jobs)*len(p.Jobs)))
+	tries := min(30, maxPaced/(len(p.Jobs)*len(p.Jobs)))
 	try := func(due []float64) float64 {
 		v := p.Value(paced(p, due, nil))
 		if better(v, value) {

@@ -2,16 +2,15 @@ package flex
 
 import "math"
 
-// fairly is FAIR's whole schedule (section 1) with slots that can be divided: each
-// job has its minimum, the slack raises the lowest allocations like water. r may be
-// nil. O(J log J): the level only rises, since slots are only freed, and jobs at the
-// level advance together, so that their order of ending is fixed when they join it.
+// fairly is FAIR's whole schedule (section 1) with divisible slots: each job has its minimum,
+// and the slack raises the lowest allocations like water. r may be nil. O(J log J): slots are
+// only freed, so the level only rises, and jobs at the level end in a fixed order.
 func fairly(p *Problem, r *recorder) []float64 {
 	f := &fair{
 		p: p, r: r, ends: make([]float64, len(p.Jobs)), state: make([]uint8, len(p.Jobs)), due: make([]float64, len(p.Jobs)),
 		low:   sorted(p.keys((*Job).lowEnd)),
 		byMin: sorted(p.keys(func(j *Job) float64 { return float64(j.Min) })),
-		spare: float64(p.slack()),
+		free:  float64(p.slack()),
 	}
 	for j := range p.Jobs {
 		r.set(j, float64(p.Jobs[j].Min), 0)
@@ -36,35 +35,35 @@ type fair struct {
 	r     *recorder
 	ends  []float64
 	state []uint8
-	due   []float64 // what has been poured when a job at the level ends
+	due   []float64 // the value of poured at which a job at the level ends
 
 	now    float64
 	level  float64 // slots
-	poured float64 // integral of the level over time: what a job at the level has done
-	spare  float64 // slots not handed out
+	poured float64 // integral of the level over time: the work done by a job at the level
+	free   float64 // slots not handed out
 	count  int     // of jobs at the level
 
 	low, byMin []int
 	lowest     int    // in low: the next to end at its minimum
-	lifted     int    // in byMin: the next to be lifted
+	nextJoin   int    // in byMin: the next to join the level
 	maxima     events // jobs at the level, by Max
 	leveled    events // jobs at the level, by due
 	high       events // jobs at their Max, by their end
 }
 
-// rise lifts the level until no slots are spare or all jobs are at their maxima.
+// rise lifts the level until no slots are free or all jobs are at their maxima.
 func (f *fair) rise() {
 	was := f.level
-	for f.spare > 0 {
-		for f.lifted < len(f.byMin) && f.state[f.byMin[f.lifted]] != atMin {
-			f.lifted++
+	for f.free > 0 {
+		for f.nextJoin < len(f.byMin) && f.state[f.byMin[f.nextJoin]] != atMin {
+			f.nextJoin++
 		}
 		for len(f.maxima) > 0 && f.state[f.maxima[0].job] != atLevel {
 			f.maxima.pop()
 		}
 		next, join := math.Inf(1), false
-		if f.lifted < len(f.byMin) {
-			next, join = float64(f.p.Jobs[f.byMin[f.lifted]].Min), true
+		if f.nextJoin < len(f.byMin) {
+			next, join = float64(f.p.Jobs[f.byMin[f.nextJoin]].Min), true
 		}
 		if len(f.maxima) > 0 && f.maxima[0].at < next {
 			next, join = f.maxima[0].at, false
@@ -73,16 +72,16 @@ func (f *fair) rise() {
 			break
 		}
 		next = max(next, f.level)
-		if need := (next - f.level) * float64(f.count); need > f.spare {
-			f.level += f.spare / float64(f.count)
-			f.spare = 0
+		if need := (next - f.level) * float64(f.count); need > f.free {
+			f.level += f.free / float64(f.count)
+			f.free = 0
 			break
 		} else {
-			f.spare -= need
+			f.free -= need
 		}
 		f.level = next
 		if join {
-			f.join(f.byMin[f.lifted])
+			f.join(f.byMin[f.nextJoin])
 		} else {
 			f.top(f.maxima.pop().job)
 		}
@@ -97,7 +96,7 @@ func (f *fair) rise() {
 	}
 }
 
-// join lets a job rise with the level.
+// join adds a job to those that rise with the level.
 func (f *fair) join(j int) {
 	job := &f.p.Jobs[j]
 	f.state[j] = atLevel
@@ -108,7 +107,7 @@ func (f *fair) join(j int) {
 	f.maxima.push(event{float64(job.Max), j})
 }
 
-// top leaves a job at its maximum.
+// top stops a job at its maximum.
 func (f *fair) top(j int) {
 	f.state[j] = atMax
 	f.count--
@@ -117,7 +116,7 @@ func (f *fair) top(j int) {
 	f.r.set(j, float64(f.p.Jobs[j].Max), f.now)
 }
 
-// endNext moves to the next end.
+// endNext advances to the next end.
 func (f *fair) endNext() {
 	for f.lowest < len(f.low) && f.state[f.low[f.lowest]] != atMin {
 		f.lowest++
@@ -125,33 +124,33 @@ func (f *fair) endNext() {
 	for len(f.leveled) > 0 && f.state[f.leveled[0].job] != atLevel {
 		f.leveled.pop()
 	}
-	end, who := math.Inf(1), -1
+	end, job := math.Inf(1), -1
 	if f.lowest < len(f.low) {
-		who = f.low[f.lowest]
-		end = f.p.Jobs[who].lowEnd()
+		job = f.low[f.lowest]
+		end = f.p.Jobs[job].lowEnd()
 	}
-	if len(f.high) > 0 && (who < 0 || f.high[0].at < end) {
-		end, who = f.high[0].at, f.high[0].job
+	if len(f.high) > 0 && (job < 0 || f.high[0].at < end) {
+		end, job = f.high[0].at, f.high[0].job
 	}
 	if len(f.leveled) > 0 {
-		if e := f.now + (f.leveled[0].at-f.poured)/f.level; who < 0 || e < end {
-			end, who = e, f.leveled[0].job
+		if e := f.now + (f.leveled[0].at-f.poured)/f.level; job < 0 || e < end {
+			end, job = e, f.leveled[0].job
 		}
 	}
 	end = max(end, f.now)
 	f.poured += f.level * (end - f.now)
 	f.now = end
-	switch f.state[who] {
+	switch f.state[job] {
 	case atMin:
-		f.spare += float64(f.p.Jobs[who].Min)
+		f.free += float64(f.p.Jobs[job].Min)
 	case atLevel:
 		f.leveled.pop()
-		f.spare += f.level
+		f.free += f.level
 		f.count--
 	case atMax:
 		f.high.pop()
-		f.spare += float64(f.p.Jobs[who].Max)
+		f.free += float64(f.p.Jobs[job].Max)
 	}
-	f.state[who], f.ends[who] = ended, end
-	f.r.set(who, 0, end)
+	f.state[job], f.ends[job] = ended, end
+	f.r.set(job, 0, end)
 }

@@ -1,38 +1,35 @@
-// Package flex allocates slots to independent jobs so that a chosen metric is least:
-// FLEX (Wolf et al., Middleware 2010). Sections and figures named in this package are
-// that paper's.
+// Package flex allocates slots to independent jobs so that a chosen metric is least: FLEX (Wolf
+// et al., Middleware 2010). Section and figure numbers in this package are that paper's.
 //
-// [Solve] packs orderings of the jobs with the Malleable Packing Scheme (MPS, section
-// 3.1) and keeps the best: the generic ordering from the moldable allocation problem
-// (section 3.2), orderings made for the metric, which the paper omits, and what local
-// search makes of the best of them. [Policy] is Solve as a scheduler.Policy: of the
-// whole schedule its Plan enforces the first interval. The paper's variant beside FAIR,
-// which gets FLEX's allocations as minima (section 1.1), leaves FAIR no slack to share, and
-// so is not needed.
+// [Solve] packs orderings of the jobs with the Malleable Packing Scheme (MPS, section 3.1) and
+// keeps the best: the generic ordering from the moldable allocation problem (section 3.2),
+// orderings specific to the metric, which the paper omits, and improvements by local search.
+// [Policy] is Solve as a scheduler.Policy: its Plan is the first interval of the schedule. The
+// paper's variant beside FAIR takes FLEX's allocations as minima (section 1.1). That leaves
+// FAIR no slack to share, so it is not needed.
 //
 // Invariants
 //
 //	F1  At every time of a Schedule each live job has between its minimum and its
 //	    maximum, and no more slots are used than there are.
-//	F2  Solve is a function of its Problem: its random numbers are its own, ties go
-//	    to the lower index and to the ordering tried first.
-//	F3  Solve's value is at most that of every ordering it packed, and where a job's
-//	    maximum is below the slots at most that of FAIR.
+//	F2  Solve is a function of its Problem: its random numbers are fixed, ties go to the
+//	    lower index and to the ordering tried first.
+//	F3  Solve's value is at most that of every ordering it packed and, if a job's maximum
+//	    is below the slots, at most that of FAIR.
 //
-// Lemma 1, that some ordering is optimal, is false where maxima are below the slots:
-// with 10 slots and three jobs of work 10, minimum 1 and maximum 6, every ordering
-// ends at 3.33, and equal shares at 3.0. So FAIR and deadline-paced allocations are
-// judged there too, the latter for up to 500 jobs.
+// Lemma 1, that some ordering is optimal, is false if maxima are below the slots: with 10 slots
+// and three jobs of work 10, minimum 1 and maximum 6, every ordering ends at 3.33, and equal
+// shares at 3.0. In that case Solve also evaluates FAIR and, for up to 500 jobs, deadline-paced
+// allocations.
 //
-// Complexity, for J jobs and S slots: an ordering is packed in O(J log J). For
-// response, stretch and all maxima the orderings take O(J² log J + J log² S) up to 500
-// jobs and no more than 500 J log J beyond, as jobs are ranked less often (see
-// shortest); the local search is bounded by a fixed number of jobs packed. For tardy
-// count, tardiness and SLA see stepwise and targets; they and the search are bounded
-// the same way.
+// Complexity, for J jobs and S slots: packing an ordering takes O(J log J). For response,
+// stretch and all maxima the orderings take O(J² log J + J log² S) up to 500 jobs, and at most
+// 500 J log J beyond, because jobs are ranked less often (see shortest). A fixed number of
+// packed jobs bounds the local search. For tardy count, tardiness and SLA see stepwise and
+// targets; the same bounds hold.
 //
-// Nobody calls this but the job tracker's policy goroutine and simulations; all of it
-// is functions of values.
+// All of it is functions of values. Callers are the job tracker's policy goroutine and
+// simulations.
 package flex
 
 import (
@@ -43,13 +40,11 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// Policy is FLEX as a replacement of FAIR. The Snapshot's Metric says what to
-// minimise.
+// Policy is FLEX as a replacement of FAIR, for the Snapshot's Metric.
 type Policy struct{}
 
-// Plan implements [scheduler.Policy]: the first interval of the best schedule, or of one
-// for a maximum that is nearly as good and steadier (see steady), in its order of
-// precedence. Ends are the schedule's.
+// Plan implements [scheduler.Policy]: the first interval of the best schedule or, for a
+// maximum, of a nearly as good and steadier one (see steady). Ends are the schedule's.
 func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	s, err := s.Normal()
 	if err != nil {
@@ -75,8 +70,8 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	return plan, nil
 }
 
-// FromSnapshot is the problem of a snapshot as [scheduler.Snapshot.Normal] leaves it:
-// job i of the problem is s.Jobs[i].
+// FromSnapshot returns the problem of a snapshot in normal form. Job i of the problem is
+// s.Jobs[i].
 func FromSnapshot(s scheduler.Snapshot) *Problem {
 	p := &Problem{Slots: s.Slots, Aggregate: s.Metric.Aggregate, Jobs: make([]Job, len(s.Jobs))}
 	for i, j := range s.Jobs {
@@ -85,8 +80,8 @@ func FromSnapshot(s scheduler.Snapshot) *Problem {
 	return p
 }
 
-// whole rounds allocations to whole slots: down, and then up those with the largest
-// remainders, as far as the slots and maxima allow.
+// whole rounds allocations down to whole slots, then rounds up the largest remainders as far as
+// slots and maxima allow.
 func whole(slots []float64, p *Problem) []int {
 	rounded, left := make([]int, len(slots)), p.Slots
 	rest := make([]float64, len(slots))

@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// crowd is a snapshot of many jobs, four in five of them small, with minima of a
-// quarter of the slots together, and deadlines around the end of all work.
+// crowd is a snapshot of many jobs, four in five of them small. Their minima are a quarter of
+// the slots together, their deadlines around the end of all work.
 func crowd(jobs, slots int, m scheduler.Metric) scheduler.Snapshot {
 	r := rand.New(rand.NewPCG(1, uint64(jobs)))
 	s := scheduler.Snapshot{Phase: wire.Map, Slots: slots, Metric: m}
@@ -45,7 +45,7 @@ func crowd(jobs, slots int, m scheduler.Metric) scheduler.Snapshot {
 	return s
 }
 
-// BenchmarkPlan is one allocation, from the snapshot to the plan.
+// BenchmarkPlan measures one allocation, from the snapshot to the plan.
 func BenchmarkPlan(b *testing.B) {
 	for _, m := range scheduler.Metrics() {
 		for _, jobs := range []int{10, 100, 1000, 10000} {
@@ -62,7 +62,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkNarrow is one allocation for jobs of a few tasks each, of which half can run
+// BenchmarkNarrow measures one allocation for jobs of a few tasks each, half of which can run
 // at a time: thousands are at their maxima.
 func BenchmarkNarrow(b *testing.B) {
 	for _, m := range scheduler.Metrics() {
@@ -86,8 +86,8 @@ func BenchmarkNarrow(b *testing.B) {
 	}
 }
 
-// processorTime is the seconds of processor time that this process has used: on a busy
-// machine it says more than the time that went by.
+// processorTime returns this process's processor time in seconds. Unlike elapsed time it does
+// not grow with the load of the machine.
 func processorTime(b *testing.B) float64 {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
@@ -96,7 +96,7 @@ func processorTime(b *testing.B) float64 {
 	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
 }
 
-// BenchmarkPack is one ordering: MPS in O(J log J).
+// BenchmarkPack measures one ordering: MPS in O(J log J).
 func BenchmarkPack(b *testing.B) {
 	for _, jobs := range []int{10, 100, 1000, 10000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
@@ -113,7 +113,7 @@ func BenchmarkPack(b *testing.B) {
 	}
 }
 
-// BenchmarkFair is FAIR's plan.
+// BenchmarkFair measures FAIR's plan.
 func BenchmarkFair(b *testing.B) {
 	for _, jobs := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {

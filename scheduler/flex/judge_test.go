@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// problems draws a problem of any metric. Works and dues are whole, so that many
-// jobs end together; alike says that every job can use all slots.
+// problems draws a problem of any metric. Works and dues are whole, so that many jobs end
+// together; with alike every job can use all slots.
 func problems(t *rapid.T, most int, alike bool) *Problem {
 	m := rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric")
 	p := &Problem{Slots: rapid.IntRange(1, 12).Draw(t, "slots"), Aggregate: m.Aggregate}
@@ -47,7 +47,7 @@ func problems(t *rapid.T, most int, alike bool) *Problem {
 	return p
 }
 
-// byFig3 is Fig. 3 as it stands: O(J²), allocations found anew for each interval.
+// byFig3 is a literal Fig. 3: O(J²), allocations computed again for each interval.
 func byFig3(p *Problem, order []int) []float64 {
 	left, ends := p.keys(func(j *Job) float64 { return j.Work }), make([]float64, len(order))
 	live, now := slices.Clone(order), 0.0
@@ -62,27 +62,27 @@ func byFig3(p *Problem, order []int) []float64 {
 			slots[j] += more
 			slack -= more
 		}
-		end, who := math.Inf(1), -1
+		end, job := math.Inf(1), -1
 		for _, j := range live {
 			if e := left[j] / float64(slots[j]); left[j] == 0 {
-				end, who = 0, j
+				end, job = 0, j
 				break
 			} else if slots[j] > 0 && e < end {
-				end, who = e, j
+				end, job = e, j
 			}
 		}
 		for _, j := range live {
 			left[j] = max(0, left[j]-float64(slots[j])*end)
 		}
 		now += end
-		ends[who] = now
-		live = slices.DeleteFunc(live, func(j int) bool { return j == who })
+		ends[job] = now
+		live = slices.DeleteFunc(live, func(j int) bool { return j == job })
 	}
 	return ends
 }
 
-// obeys holds a schedule to F1: at every time, between minimum and maximum, within
-// the slots, and the work done by the end.
+// obeys checks F1: at every time each job is within its minimum and maximum and all within the
+// slots, and the work is done by the end.
 func obeys(t *rapid.T, p *Problem, s *Schedule) {
 	t.Helper()
 	var times []float64
@@ -118,8 +118,8 @@ func obeys(t *rapid.T, p *Problem, s *Schedule) {
 	}
 }
 
-// byRanks is shortest as it is defined: at each completion all live jobs are ranked
-// anew and given slots from nothing.
+// byRanks is the definition of shortest: at each end all live jobs are ranked again and slots
+// assigned from nothing.
 func byRanks(p *Problem) []int {
 	left, ended := p.keys(func(j *Job) float64 { return j.Work }), make([]int, 0, len(p.Jobs))
 	live := sorted(left)
@@ -135,25 +135,25 @@ func byRanks(p *Problem) []int {
 			keys[j] = left[j] / float64(min(p.Jobs[j].Max, p.Jobs[j].Min+slack)) / p.Jobs[j].Cost.Weight
 		}
 		sortBy(live, keys)
-		end, who := math.Inf(1), -1
+		end, job := math.Inf(1), -1
 		for _, j := range live {
 			more := min(slack, p.Jobs[j].Max-slots[j])
 			slots[j] += more
 			slack -= more
 			if e := left[j] / float64(slots[j]); slots[j] > 0 && e < end {
-				end, who = e, j
+				end, job = e, j
 			}
 		}
 		for _, j := range live {
 			left[j] -= float64(slots[j]) * end
 		}
-		ended = append(ended, who)
-		live = slices.DeleteFunc(live, func(j int) bool { return j == who })
+		ended = append(ended, job)
+		live = slices.DeleteFunc(live, func(j int) bool { return j == job })
 	}
 	return ended
 }
 
-// TestShortestAgainstRanks, with works that do not tie.
+// TestShortestAgainstRanks compares shortest with its definition, for works without ties.
 func TestShortestAgainstRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t, 12, rapid.Bool().Draw(t, "alike"))
@@ -167,7 +167,7 @@ func TestShortestAgainstRanks(t *testing.T) {
 	})
 }
 
-// TestWithoutContention: with slots for everybody no search is needed, and none is made.
+// TestWithoutContention: with slots for all jobs Solve does not search.
 func TestWithoutContention(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t, 6, false)
@@ -206,7 +206,7 @@ func TestPackAgainstFig3(t *testing.T) {
 	})
 }
 
-// TestFairAgainstSteps pours anew at every completion.
+// TestFairAgainstSteps compares FAIR with a version that fills up again at every end.
 func TestFairAgainstSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t, 9, false)
@@ -247,21 +247,21 @@ func bySteps(p *Problem) []float64 {
 		if total == 0 {
 			return ends
 		}
-		end, who := math.Inf(1), -1
+		end, job := math.Inf(1), -1
 		for j := range rates {
 			if e := left[j] / rates[j]; ends[j] == 0 && e < end {
-				end, who = e, j
+				end, job = e, j
 			}
 		}
 		for j := range rates {
 			left[j] = max(0, left[j]-rates[j]*end)
 		}
 		now += end
-		ends[who] = now
+		ends[job] = now
 	}
 }
 
-// TestMoldable solves small allocation problems by trying everything.
+// TestMoldable compares solutions of small allocation problems with trying everything.
 func TestMoldable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t, 4, false)
@@ -306,7 +306,7 @@ func TestMoldable(t *testing.T) {
 	})
 }
 
-// TestConvexAgainstGreedy gives one slot at a time, as Fox does, with many ties.
+// TestConvexAgainstGreedy compares with Fox's method, one slot at a time, with many ties.
 func TestConvexAgainstGreedy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "jobs")
@@ -340,7 +340,7 @@ func TestConvexAgainstGreedy(t *testing.T) {
 	})
 }
 
-// TestTardinessIsConvexInSlots: the paper says that it needs dynamic programming.
+// TestTardinessIsConvexInSlots: the paper says that tardiness needs dynamic programming.
 func TestTardinessIsConvexInSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := Job{Work: rapid.Float64Range(0, 100).Draw(t, "work")}
@@ -353,7 +353,7 @@ func TestTardinessIsConvexInSlots(t *testing.T) {
 	})
 }
 
-// TestSolutionsObey holds what Solve returns to F1, also where it is FAIR's or paced.
+// TestSolutionsObey checks F1 for the results of Solve, including FAIR and paced ones.
 func TestSolutionsObey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t, 6, false)
@@ -369,9 +369,9 @@ func TestSolutionsObey(t *testing.T) {
 	})
 }
 
-// TestSteady: what is followed for a maximum is nearly as good as the best, and ends
-// jobs no later on average; Smith's order is the best of all that keep the limit, where
-// jobs can use all slots and have no minima.
+// TestSteady: the steady schedule for a maximum is nearly as good as the best, and ends jobs no
+// later on average. If jobs can use all slots and have no minima, Smith's order is the best of
+// all that keep the limit.
 func TestSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t, 6, false)

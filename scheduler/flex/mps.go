@@ -5,42 +5,40 @@ import (
 	"math/bits"
 )
 
-// packer is the Malleable Packing Scheme (section 3.1, Fig. 3) for one problem and
-// many orderings: at any time every live job has its minimum, and the slack goes to
-// the jobs in order of precedence, each up to its maximum.
+// packer is the Malleable Packing Scheme (section 3.1, Fig. 3) for one problem and many
+// orderings: at any time every live job has its minimum, and the slack goes to the jobs in
+// order of precedence, each up to its maximum.
 //
-// A job is *low* (at its minimum), then *partial*, then *high* (at its maximum):
-// within an ordering allocations only grow, for slots are only ever freed, and one
-// job at a time is partial, the first in order that is not high. So a low job's end
-// is known from the start, whatever the ordering, and a high job's from when it
-// became high: O(J log J) for an ordering where Fig. 3 takes O(J²).
+// A job is *low* (at its minimum), then *partial*, then *high* (at its maximum). Slots are only
+// freed, so allocations only grow, and one job at a time is partial: the first in order that is
+// not high. A low job's end is known from the start, a high job's from when it became high. So
+// an ordering takes O(J log J), where Fig. 3 takes O(J²).
 type packer struct {
-	p     *Problem
-	low   []int     // jobs by their end if they stay low
-	ends  []float64 // of the latest ordering, by job; the caller may read, not keep
-	free  int       // slots beyond all minima
-	spent int       // on all orderings so far; see cost
+	p      *Problem
+	low    []int     // jobs by their end if they stay low
+	ends   []float64 // of the latest ordering, by job; callers may read but not keep it
+	free   int       // slots beyond all minima
+	effort int       // on all orderings so far; see cost
 
-	// The ordering being packed, and how far it is.
-	order    []int
-	recorder *recorder // nil: none
-	place    []int     // by job, its place in the ordering
-	done     []bool    // by job
-	now      float64
-	slack    int     // slots beyond the minima that are free
-	lowest   int     // in low: the next to end there
-	high     events  // ends of high jobs
-	at       int     // in order: the first job that is neither high nor done
-	raised   bool    // whether that job is partial
-	partial  service // what it has then
+	// State of the ordering being packed.
+	order     []int
+	recorder  *recorder // nil: none
+	place     []int     // by job, its index in the ordering
+	done      []bool    // by job
+	now       float64
+	slack     int     // slots beyond the minima that are free
+	lowest    int     // in low: the next to end at its minimum
+	high      events  // ends of high jobs
+	first     int     // in order: the first job that is neither high nor done
+	isPartial bool    // whether that job is partial
+	partial   service // the allocation of the partial job
 }
 
-// cost is what was spent since the last call, in jobs packed: where many jobs are at
-// their maxima at a time, ending one takes longer, about half a job for each level of
-// their heap.
+// cost returns the effort since the last call, in jobs packed. If many jobs are at their maxima
+// at a time, an end costs about half a job more per level of their heap.
 func (k *packer) cost() int {
-	cost := k.spent
-	k.spent = 0
+	cost := k.effort
+	k.effort = 0
 	return cost
 }
 
@@ -53,7 +51,7 @@ func newPacker(p *Problem) *packer {
 	}
 }
 
-// lowEnd is when the job ends if it never has more than its minimum.
+// lowEnd is the job's end at its minimum.
 func (j *Job) lowEnd() float64 {
 	if j.Min == 0 && j.Work > 0 {
 		return math.Inf(1)
@@ -61,8 +59,8 @@ func (j *Job) lowEnd() float64 {
 	return j.Work / max(1, float64(j.Min))
 }
 
-// pack computes the ends of all jobs under the ordering: Fig. 3, from one end of a job to
-// the next. r may be nil.
+// pack computes the ends of all jobs under the ordering (Fig. 3), advancing from one end to the
+// next. r may be nil.
 func (k *packer) pack(order []int, r *recorder) []float64 {
 	k.begin(order, r)
 	for range order {
@@ -72,22 +70,22 @@ func (k *packer) pack(order []int, r *recorder) []float64 {
 	return k.ends
 }
 
-// begin leaves every job at its minimum.
+// begin sets every job to its minimum.
 func (k *packer) begin(order []int, r *recorder) {
 	k.order, k.recorder = order, r
 	k.now, k.slack, k.lowest, k.high = 0, k.free, 0, k.high[:0]
-	k.at, k.raised = 0, false
+	k.first, k.isPartial = 0, false
 	for i, j := range order {
 		k.place[j], k.done[j] = i, false
 		r.set(j, float64(k.p.Jobs[j].Min), 0)
 	}
-	k.spent += len(order)
+	k.effort += len(order)
 }
 
 // handOut gives the slack to the jobs in order of precedence, each up to its maximum.
 func (k *packer) handOut() {
-	for ; k.at < len(k.order); k.at++ {
-		j := k.order[k.at]
+	for ; k.first < len(k.order); k.first++ {
+		j := k.order[k.first]
 		if k.done[j] {
 			continue
 		}
@@ -95,8 +93,8 @@ func (k *packer) handOut() {
 			return
 		}
 		job := &k.p.Jobs[j]
-		if !k.raised {
-			k.raised = true
+		if !k.isPartial {
+			k.isPartial = true
 			k.partial = service{slots: job.Min, left: max(0, job.Work-float64(job.Min)*k.now), since: k.now}
 		}
 		left, need := k.partial.remaining(k.now), job.Max-k.partial.slots
@@ -107,14 +105,14 @@ func (k *packer) handOut() {
 			return
 		}
 		k.slack -= need
-		k.raised = false
+		k.isPartial = false
 		k.high.push(event{k.now + left/float64(job.Max), j})
 		k.recorder.set(j, float64(job.Max), k.now)
 	}
 }
 
-// endNext moves to the next end. Of jobs that end together the partial one comes first,
-// then a high one.
+// endNext advances to the next end. Of simultaneous ends the partial job's comes first, then a
+// high one's.
 func (k *packer) endNext() {
 	for k.lowest < len(k.low) && !k.isLow(k.low[k.lowest]) {
 		k.lowest++
@@ -126,15 +124,15 @@ func (k *packer) endNext() {
 	if len(k.high) > 0 {
 		highEnd = k.high[0].at
 	}
-	if k.raised {
+	if k.isPartial {
 		partialEnd = k.partial.end()
 	}
 	switch {
-	case k.raised && partialEnd <= min(lowEnd, highEnd):
-		k.raised = false
-		k.end(k.order[k.at], partialEnd, k.partial.slots)
+	case k.isPartial && partialEnd <= min(lowEnd, highEnd):
+		k.isPartial = false
+		k.end(k.order[k.first], partialEnd, k.partial.slots)
 	case len(k.high) > 0 && highEnd <= lowEnd:
-		k.spent += bits.Len(uint(len(k.high))) / 2
+		k.effort += bits.Len(uint(len(k.high))) / 2
 		j := k.high.pop().job
 		k.end(j, highEnd, k.p.Jobs[j].Max)
 	default:
@@ -143,9 +141,9 @@ func (k *packer) endNext() {
 	}
 }
 
-// isLow says whether a job still has its minimum and no more.
+// isLow reports whether a job is at its minimum.
 func (k *packer) isLow(j int) bool {
-	return !k.done[j] && (k.place[j] > k.at || k.place[j] == k.at && !k.raised)
+	return !k.done[j] && (k.place[j] > k.first || k.place[j] == k.first && !k.isPartial)
 }
 
 // end frees the slots of a job.
@@ -159,8 +157,8 @@ func (k *packer) end(j int, at float64, slots int) {
 // value is the metric under the ordering.
 func (k *packer) value(order []int) float64 { return k.p.Value(k.pack(order, nil)) }
 
-// total is the sum of the ends under the latest ordering: of two orderings with one
-// value the one that ends jobs sooner is better.
+// total is the sum of the ends under the latest ordering. It decides between orderings of equal
+// value.
 func (k *packer) total() float64 {
 	total := 0.0
 	for _, end := range k.ends {

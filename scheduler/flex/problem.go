@@ -9,8 +9,7 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// Problem is one allocation: jobs that are all there now and what they cost.
-// Jobs are named by their index.
+// Problem is jobs that are all present now, with their costs. Jobs are named by their index.
 type Problem struct {
 	Slots     int
 	Aggregate scheduler.Aggregate
@@ -24,9 +23,9 @@ type Job struct {
 	Cost     scheduler.Cost
 }
 
-// Check reports the job and field that break what the solvers rely on: finite
-// work that is not negative, 0 <= Min <= Max, a Max of at least 1, minima that
-// fit the slots together, weights above 0, levels of cost that do not fall.
+// Check reports the job and field that break the solvers' assumptions: finite work that is not
+// negative, 0 <= Min <= Max, a Max of at least 1, minima that fit the slots together, weights
+// above 0, levels of cost that do not fall.
 func (p *Problem) Check() error {
 	if p.Slots < 1 && len(p.Jobs) > 0 {
 		return fmt.Errorf("field Slots is %d", p.Slots)
@@ -58,7 +57,7 @@ func (p *Problem) Check() error {
 	return nil
 }
 
-// Value is the metric at given times of completion.
+// Value is the metric for given ends.
 func (p *Problem) Value(ends []float64) float64 {
 	total := 0.0
 	if p.Aggregate == scheduler.Max {
@@ -75,13 +74,13 @@ func (p *Problem) Value(ends []float64) float64 {
 	return total
 }
 
-// short says whether some job's Max is below the slots. Only then can an
-// allocation beat every ordering: Lemma 1 does not hold.
-func (p *Problem) short() bool {
+// limited reports whether some job's Max is below the slots. Only then can an allocation beat
+// every ordering: Lemma 1 does not hold.
+func (p *Problem) limited() bool {
 	return slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Max < p.Slots })
 }
 
-// contended says whether the slots are too few for all maxima. If not, all orderings
+// contended reports whether the slots are fewer than the sum of maxima. Otherwise all orderings
 // end alike.
 func (p *Problem) contended() bool {
 	useful := 0
@@ -91,7 +90,7 @@ func (p *Problem) contended() bool {
 	return useful > p.Slots
 }
 
-// slack is the slots beyond all minima.
+// slack returns the slots beyond all minima.
 func (p *Problem) slack() int {
 	slack := p.Slots
 	for _, j := range p.Jobs {
@@ -100,7 +99,7 @@ func (p *Problem) slack() int {
 	return slack
 }
 
-// sorted is the jobs' indexes by ascending key, ties by index. O(J log J).
+// sorted returns the jobs' indexes by ascending key, ties by index. O(J log J).
 func sorted(keys []float64) []int {
 	order := make([]int, len(keys))
 	for i := range order {
@@ -119,8 +118,8 @@ func (p *Problem) keys(key func(j *Job) float64) []float64 {
 	return keys
 }
 
-// sortBy sorts an order by ascending key and leaves ties as they are. O(J log J), O(J)
-// where the order is nearly right.
+// sortBy sorts an order by ascending key, stably. O(J log J), O(J) if the order is nearly
+// right.
 func sortBy(order []int, keys []float64) {
 	r := make([]ranked, len(order))
 	for i, j := range order {
@@ -132,7 +131,7 @@ func sortBy(order []int, keys []float64) {
 	}
 }
 
-// ranked is a job with its key in a sort; place decides ties.
+// ranked is a job with its key in a sort; place breaks ties.
 type ranked struct {
 	key        float64
 	place, job int
@@ -140,7 +139,7 @@ type ranked struct {
 
 func (v ranked) before(w ranked) bool { return v.key < w.key || v.key == w.key && v.place < w.place }
 
-// sortNearly sorts by insertion what is nearly in order, else in O(n log n).
+// sortNearly uses insertion sort for nearly sorted input, else O(n log n).
 func sortNearly(r []ranked) {
 	moves := 8 * len(r)
 	for i := 1; i < len(r); i++ {
@@ -159,8 +158,7 @@ func sortNearly(r []ranked) {
 	}
 }
 
-// steps lists the due times of a cost and what it costs to miss them, for costs that
-// are steps.
+// steps lists the due times of a step cost with the cost of missing each.
 func steps(c *scheduler.Cost) []scheduler.Level {
 	switch c.Penalty {
 	case scheduler.Tardy:
@@ -175,7 +173,7 @@ func steps(c *scheduler.Cost) []scheduler.Level {
 	return nil
 }
 
-// due is a cost's first deadline; 0 where it counts from now.
+// due returns a cost's first deadline; 0 if it counts from now.
 func due(c *scheduler.Cost) float64 {
 	if breaks := c.Breaks(); len(breaks) > 0 {
 		return breaks[0]

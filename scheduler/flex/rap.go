@@ -12,19 +12,18 @@ import (
 // F_j(s_j) = cost of ending at W_j/s_j is least. This separable resource allocation
 // problem (RAP) has two solvers, [convex] and [stepwise].
 //
-// The paper calls tardiness not convex. As a function of the slots it is: W/s - d is
-// convex in s, so is its maximum with 0. Only tardy count and SLA need dynamic
-// programming; the paper leaves the SLA out.
+// The paper calls tardiness not convex. As a function of the slots it is: W/s - d is convex in
+// s, and so is its maximum with 0. Only tardy count and SLA, which the paper leaves out, need
+// dynamic programming.
 
-// at is F_j(s). No slot at all counts as half a slot: the job gets more later.
+// at is F_j(s). Zero slots count as half a slot: the job gets more later.
 func (j *Job) at(slots int) float64 {
 	return j.Cost.At(j.Work / max(0.5, float64(slots)))
 }
 
-// Moldable solves the RAP of the problem and returns the slots and the metric's
-// value with them. Where costs are steps, units is the number of units that the slack
-// is divided into at most; 0 is what Solve takes, the number of slots is exact. The
-// problem must pass Check.
+// Moldable solves the RAP of the problem and returns the slots and the metric's value. For step
+// costs, units is the largest number of units that the slack is divided into: 0 means Solve's
+// choice, the number of slots is exact. The problem must pass Check.
 func Moldable(p *Problem, units int) (slots []int, value float64) {
 	if p.Aggregate == scheduler.Sum && units > 0 {
 		slots = p.units(units)
@@ -42,8 +41,8 @@ func Moldable(p *Problem, units int) (slots []int, value float64) {
 func (p *Problem) moldable() []int {
 	switch {
 	case p.Aggregate == scheduler.Max:
-		// Minimax becomes a convex minisum through G_j(s) = -Σ_{i<s} F_j(i): the gain
-		// of a slot more is the cost without it. The paper's sum lacks the sign.
+		// Minimax becomes a convex minisum through G_j(s) = -Σ_{i<s} F_j(i): the gain of one
+		// more slot is the cost without it. The paper's sum lacks the sign.
 		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) })
 	case slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Cost.Steps() }):
 		return p.stepwise()
@@ -52,7 +51,7 @@ func (p *Problem) moldable() []int {
 	}
 }
 
-// moldableOrder is the generic ordering: by time of completion in the RAP.
+// moldableOrder is the generic ordering: by end in the RAP.
 func (p *Problem) moldableOrder(slots []int) []int {
 	keys := make([]float64, len(slots))
 	for j, s := range slots {
@@ -61,12 +60,10 @@ func (p *Problem) moldableOrder(slots []int) []int {
 	return sorted(keys)
 }
 
-// convex hands out the slack one slot at a time to the job that gains most, where
-// gain(j, s) is what slot s+1 brings job j and does not grow with s; ties go to the
-// lower index. Selection in the way of Galil and Megiddo, of the Frederickson-Johnson
-// class: the weighted median of the middle gains of all jobs' open ranges is a
-// threshold that settles at least a quarter of what is open. O(log S) rounds of
-// O(J log J + J log S) each.
+// convex assigns the slack one slot at a time to the job that gains most. gain(j, s) is job j's
+// gain from slot s+1 and does not grow with s; ties go to the lower index. It selects as Galil
+// and Megiddo do: the weighted median of the middle gains of all open ranges is a threshold
+// that settles at least a quarter of them. O(log S) rounds of O(J log J + J log S) each.
 func (p *Problem) convex(gain func(j, s int) float64) []int {
 	c := selection{gain: gain, given: make([]int, len(p.Jobs)), most: make([]int, len(p.Jobs)), left: p.slack()}
 	for j, job := range p.Jobs {
@@ -78,8 +75,8 @@ func (p *Problem) convex(gain func(j, s int) float64) []int {
 	return c.given
 }
 
-// selection has, for each job, the slots that are given for certain and the most
-// that it may still get.
+// selection has, for each job, the slots assigned for certain and the most that it may still
+// get.
 type selection struct {
 	gain        func(j, s int) float64
 	given, most []int
@@ -88,7 +85,7 @@ type selection struct {
 	middles []middle
 	scratch []middle
 	above   []int // by job: slots of the open range that gain more than the threshold
-	atLeast []int // or no less
+	atLeast []int // by job: slots that gain at least the threshold
 }
 
 type middle struct {
@@ -97,7 +94,7 @@ type middle struct {
 	size int
 }
 
-// halve settles a part of the open ranges and says whether any are left.
+// halve settles a part of the open ranges and reports whether any are left.
 func (c *selection) halve() bool {
 	c.middles, c.above, c.atLeast = c.middles[:0], c.above[:0], c.atLeast[:0]
 	total := 0
@@ -146,13 +143,13 @@ func (c *selection) halve() bool {
 	return true
 }
 
-// median is the middle gain that half of the open slots belong to, by quickselect.
+// median is the middle gain of half of the open slots, by quickselect.
 func (c *selection) median(total int) float64 {
 	open := append(c.scratch[:0], c.middles...)
 	c.scratch = open
 	for want := total / 2; ; {
 		pivot := open[len(open)/2].gain
-		high, equal := 0, 0 // open[:high] gain more, open[high:equal] as much
+		high, equal := 0, 0 // open[:high] gain more than the pivot, open[high:equal] as much
 		highSize, equalSize := 0, 0
 		for i, m := range open {
 			switch {
@@ -179,8 +176,7 @@ func (c *selection) median(total int) float64 {
 	}
 }
 
-// count is how many slots of job j's open range have gains that are enough: the
-// first ones.
+// count returns how many first slots of job j's open range gain enough.
 func (c *selection) count(j int, enough func(g float64) bool) int {
 	low, high := c.given[j], c.most[j] // enough below low, not from high on
 	for low < high {
@@ -193,18 +189,16 @@ func (c *selection) count(j int, enough func(g float64) bool) int {
 	return low - c.given[j]
 }
 
-// maxUnits and maxCells bound the dynamic programme: its units of slots and its
-// table.
+// maxUnits and maxCells bound the units of slots and the table of the dynamic programme.
 const (
 	maxUnits = 10_000
 	maxCells = 10_000_000
 )
 
-// stepwise solves the RAP where costs are not convex, by dynamic programming over
-// units of slots. A job whose cost is a step function is given only as many units as
-// reach a step, so J jobs with L steps take O(J·L·U); others are offered every
-// number, O(J·U²), the paper's O(J·S²). Slots are coarsened to at most maxUnits
-// units, and to no fewer than 100, as the table and the time allow.
+// stepwise solves the RAP for costs that are not convex, by dynamic programming over units of
+// slots. A job with a step cost gets only numbers of units that reach a step, so J jobs with L
+// steps take O(J·L·U). Others may get any number, O(J·U²), the paper's O(J·S²). Table size and
+// time limit the units to between 100 and maxUnits.
 func (p *Problem) stepwise() []int {
 	convex := 0
 	for j := range p.Jobs {
@@ -226,7 +220,7 @@ func (p *Problem) units(most int) []int {
 	n := slack / unit
 	best := make([]float64, n+1) // the least cost of the jobs so far with u units
 	next := make([]float64, n+1)
-	chosen := make([]uint16, len(p.Jobs)*(n+1)) // which option
+	chosen := make([]uint16, len(p.Jobs)*(n+1)) // the index of the chosen option
 	options := make([][]option, len(p.Jobs))
 	for j := range p.Jobs {
 		options[j] = p.Jobs[j].options(n, unit)
@@ -252,13 +246,13 @@ func (p *Problem) units(most int) []int {
 	return slots
 }
 
-// option is a number of units a job may have and what it then costs.
+// option is a number of units for a job and its cost with them.
 type option struct {
 	units int
 	cost  float64
 }
 
-// options lists the fewest units for each cost that the job can have.
+// options lists the fewest units for each possible cost of the job.
 func (j *Job) options(units, unit int) []option {
 	units = min(units, (j.Max-j.Min+unit-1)/unit)
 	cost := func(u int) float64 { return j.at(min(j.Max, j.Min+u*unit)) }
@@ -270,7 +264,7 @@ func (j *Job) options(units, unit int) []option {
 		return options
 	}
 	for options[len(options)-1].cost > 0 {
-		// The cost falls with the units: search for where it first does.
+		// The cost falls with the units: search for the first number at which it does.
 		last := options[len(options)-1]
 		low, high := last.units, units+1
 		for high-low > 1 {

@@ -7,23 +7,22 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// targets is Moore and Hodgson's rule for tardy jobs, with MPS as the test whether
-// deadlines can be kept (the classical test is off by up to 5 times: minima go on
-// advancing the jobs that were given up), and generalised to SLA steps: every job
-// aims at its first step; as long as one misses its target, one of those that are
-// served up to it is content with its next step.
+// targets is Moore and Hodgson's rule for tardy jobs, generalised to SLA steps. MPS tests
+// whether deadlines can be kept; the classical test is off by up to 5 times, because minima
+// advance dropped jobs too. Every job aims at its first step. While a job misses its target,
+// one of the jobs served before it falls back to its next step.
 type targets struct {
-	p     *Problem
-	k     *packer
-	steps [][]scheduler.Level // by job: the cost of missing each due time
-	aim   []int               // by job: the step it aims at; len(steps[j]): none
-	due   []float64           // by job: of the step aimed at
-	order []int
+	p      *Problem
+	k      *packer
+	steps  [][]scheduler.Level // by job: the cost of missing each due time
+	target []int               // by job: index of its target step; len(steps[j]): none
+	due    []float64           // by job: the due time of its target
+	order  []int
 }
 
 func newTargets(p *Problem, k *packer) *targets {
 	t := &targets{
-		p: p, k: k, steps: make([][]scheduler.Level, len(p.Jobs)), aim: make([]int, len(p.Jobs)),
+		p: p, k: k, steps: make([][]scheduler.Level, len(p.Jobs)), target: make([]int, len(p.Jobs)),
 		due: make([]float64, len(p.Jobs)), order: sorted(p.keys(func(j *Job) float64 { return j.Work })),
 	}
 	for j := range p.Jobs {
@@ -32,24 +31,24 @@ func newTargets(p *Problem, k *packer) *targets {
 	return t
 }
 
-// miss is what job j's cost rises by if it gives up its target.
+// miss is the rise of job j's cost if it drops its target.
 func (t *targets) miss(j int) float64 {
 	before := 0.0
-	if t.aim[j] > 0 {
-		before = t.steps[j][t.aim[j]-1].Cost
+	if t.target[j] > 0 {
+		before = t.steps[j][t.target[j]-1].Cost
 	}
-	return t.steps[j][t.aim[j]].Cost - before
+	return t.steps[j][t.target[j]].Cost - before
 }
 
-func (t *targets) aimAt(j, step int) {
-	t.aim[j] = step
+func (t *targets) setTarget(j, step int) {
+	t.target[j] = step
 	t.due[j] = math.Inf(1)
 	if step < len(t.steps[j]) {
 		t.due[j] = t.steps[j][step].Due
 	}
 }
 
-// late is the first place in the order whose job misses its target, -1 if none does.
+// late is the first index in the order of a job that misses its target, -1 if none does.
 func (t *targets) late() int {
 	sortBy(t.order, t.due)
 	ends := t.k.pack(t.order, nil)
@@ -61,7 +60,7 @@ func (t *targets) late() int {
 	return -1
 }
 
-// rule says how dear it is to take slots from a job: the least gives up first.
+// rule is the price of taking slots from a job: the cheapest job drops its target first.
 type rule func(t *targets, j int) float64
 
 // rules are tried one after the other.
@@ -72,33 +71,33 @@ var rules = []rule{
 	func(t *targets, j int) float64 { return -t.slack(j) },
 }
 
-// slack is the work that job j needs from the slack to be in time.
+// slack is the work beyond its minimum that job j needs to be in time.
 func (t *targets) slack(j int) float64 {
 	job := &t.p.Jobs[j]
 	return job.Work - float64(job.Min)*max(0, t.due[j])
 }
 
-// relax finds targets that can be kept, by the rule, and then takes back what was
-// given up without need, the dearest first. Several jobs give up at a time where
-// there are many, so that about relaxRounds orderings are packed per step.
+// relax drops targets by the rule until the rest can be kept, then restores those dropped
+// without need, the dearest first. Of many jobs several drop at a time, so that a step packs
+// about relaxRounds orderings.
 func (t *targets) relax(r rule, budget *int) {
-	for j := range t.aim {
-		t.aimAt(j, 0)
+	for j := range t.target {
+		t.setTarget(j, 0)
 	}
-	batch := 1 + len(t.aim)/relaxRounds
+	batch := 1 + len(t.target)/relaxRounds
 	for t.k.cost(); *budget > 0; *budget -= t.k.cost() {
 		at := t.late()
 		if at < 0 {
 			break
 		}
 		served := slices.Clone(t.order[:at+1])
-		keys := make([]float64, len(t.aim))
+		keys := make([]float64, len(t.target))
 		for _, j := range served {
 			keys[j] = r(t, j)
 		}
 		sortBy(served, keys)
 		for _, j := range served[:min(batch, len(served))] {
-			t.aimAt(j, t.aim[j]+1)
+			t.setTarget(j, t.target[j]+1)
 		}
 	}
 	t.restore(*budget / 8)
@@ -106,11 +105,11 @@ func (t *targets) relax(r rule, budget *int) {
 
 const relaxRounds = 100
 
-// restore aims higher where no other target suffers.
+// restore moves jobs to earlier steps if no other target is missed by that.
 func (t *targets) restore(budget int) {
-	given := make([]float64, len(t.aim))
+	given := make([]float64, len(t.target))
 	var back []int
-	for j, step := range t.aim {
+	for j, step := range t.target {
 		if step > 0 {
 			back = append(back, j)
 			given[j] = -t.steps[j][step-1].Cost
@@ -118,18 +117,18 @@ func (t *targets) restore(budget int) {
 	}
 	sortBy(back, given)
 	for _, j := range back {
-		for step := range t.aim[j] {
-			was := t.aim[j]
+		for step := range t.target[j] {
+			was := t.target[j]
 			if budget <= 0 {
 				return
 			}
-			t.aimAt(j, step)
+			t.setTarget(j, step)
 			late := t.late()
 			budget -= t.k.cost()
 			if late < 0 {
 				break
 			}
-			t.aimAt(j, was)
+			t.setTarget(j, was)
 		}
 	}
 	sortBy(t.order, t.due)

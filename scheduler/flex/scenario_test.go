@@ -16,8 +16,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestScenarios runs testdata/*.txt. Jobs are given one a line, as in "work=10 min=1
-// max=6 weight=2 due=3 levels=1:2,3:4", and are numbered from 1. Directives:
+// TestScenarios runs testdata/*.txt. Each line is a job, as in "work=10 min=1 max=6 weight=2
+// due=3 levels=1:2,3:4". Jobs are numbered from 1. Directives:
 //
 //	mps slots=N order=(1,2,…) metric=M   the schedule of an ordering
 //	solve slots=N metric=M               the best schedule and how it was found
@@ -25,10 +25,9 @@ import (
 //	moldable slots=N metric=M            the slots of the moldable problem and their value
 //	fair slots=N metric=M                FAIR's schedule, slots divided
 //	plan slots=N metric=M                the policy's plan, job N being the Nth line
-//	check slots=N                        what is wrong with the problem
+//	check slots=N                        the error of the problem
 //
-// A schedule is printed as the metric's value, then an interval a line, each with
-// every job's slots.
+// A schedule is printed as the metric's value, then one interval a line with every job's slots.
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -133,7 +132,7 @@ func show(out *strings.Builder, p *Problem, s *Schedule, value float64) {
 	}
 }
 
-// at is job j's slots at a time.
+// at returns job j's slots at a time.
 func (s *Schedule) at(j int, now float64) float64 {
 	for _, piece := range s.Pieces {
 		if piece.Job == j && piece.From <= now && now < piece.To {

@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// Piece is a job's constant allocation for a while.
+// Piece is a job's constant allocation for an interval.
 type Piece struct {
 	Job      int
-	Slots    float64 // whole but in FAIR and deadline-paced schedules
+	Slots    float64 // whole except in FAIR and deadline-paced schedules
 	From, To float64 // seconds
 }
 
-// Schedule is who has how many slots when, until every job is done. Of a FAIR schedule
-// of more than 200 jobs only the first interval is kept.
+// Schedule lists the allocations until every job is done. A FAIR schedule of more than 200 jobs
+// keeps only the first interval.
 type Schedule struct {
 	Pieces []Piece   // by job, then by time; none without slots
 	Ends   []float64 // seconds, by job
 	Order  []int     // of precedence
 }
 
-// recorder takes down how allocations change. The nil recorder takes down nothing.
+// recorder collects changes of allocations. The nil recorder ignores them.
 type recorder struct {
 	pieces []Piece
 	open   []Piece // by job
 	first  bool    // only the first interval
-	closed bool    // it is over
+	closed bool    // the first interval is over
 }
 
-// wholeMost is the number of jobs up to which schedules are kept whole in which
-// everybody's allocation changes at every completion: O(J²) pieces.
-const wholeMost = 200
+// maxWhole is the number of jobs up to which schedules are kept whole if all allocations
+// change at every end: O(J²) pieces.
+const maxWhole = 200
 
 func newRecorder(jobs int) *recorder {
 	r := &recorder{open: make([]Piece, jobs)}
@@ -40,17 +40,17 @@ func newRecorder(jobs int) *recorder {
 	return r
 }
 
-// newFluid is a recorder for schedules that divide slots.
+// newFluid returns a recorder for schedules with divisible slots.
 func newFluid(jobs int) *recorder {
 	r := newRecorder(jobs)
-	r.first = jobs > wholeMost
+	r.first = jobs > maxWhole
 	return r
 }
 
-// over says that nothing more will be taken down.
+// over reports that nothing more will be recorded.
 func (r *recorder) over() bool { return r == nil || r.closed }
 
-// set begins another allocation of job j. Searches record nothing: for them it is inlined.
+// set begins another allocation of job j. It is inlined for searches, which record nothing.
 func (r *recorder) set(j int, slots, now float64) {
 	if r != nil {
 		r.begin(j, slots, now)
@@ -84,7 +84,7 @@ func (r *recorder) schedule(order []int, ends []float64) *Schedule {
 	return &Schedule{Pieces: r.pieces, Ends: slices.Clone(ends), Order: slices.Clone(order)}
 }
 
-// first is each job's allocation in the schedule's first interval.
+// first returns each job's allocation in the schedule's first interval.
 func (s *Schedule) first() []float64 {
 	slots := make([]float64, len(s.Ends))
 	for _, piece := range s.Pieces {
@@ -95,7 +95,7 @@ func (s *Schedule) first() []float64 {
 	return slots
 }
 
-// event is something that happens to a job at a time.
+// event is a job and a time.
 type event struct {
 	at  float64
 	job int

@@ -2,18 +2,17 @@ package flex
 
 import "slices"
 
-// search improves orderings by moves of one job and exchanges of two. It is an
-// iterated local search: moves that cost nothing are taken too, for step costs have
-// plains; where nothing has helped for a while it starts anew from the best ordering
-// with a few moves at random, or from another start. It ends when its packings have
-// cost the budget. The random numbers are its own and always the same.
+// search improves orderings by moving one job or exchanging two: an iterated local search. It
+// accepts moves of equal cost, because step costs have plateaus. After a while without
+// improvement it restarts from the best ordering with a few random moves, or from another
+// start. The budget bounds its packings; the random numbers are fixed.
 type search struct {
 	k      *packer
 	random uint64
 
 	best  []int
 	value float64
-	total float64 // of the best one's ends
+	total float64 // sum of the best ordering's ends
 }
 
 // kicks is the number of random moves of a new start.
@@ -82,7 +81,7 @@ func (s *search) move(order []int) {
 	order[b] = j
 }
 
-// below is a random number from 0 to n-1, by splitmix64.
+// below returns a random number from 0 to n-1, by splitmix64.
 func (s *search) below(n int) int {
 	s.random += 0x9e3779b97f4a7c15
 	z := s.random

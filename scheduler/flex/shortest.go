@@ -5,16 +5,14 @@ import (
 	"slices"
 )
 
-// shortest is the order in which jobs end when the slack always goes to the job
-// that it would bring to its end soonest, by weight: at completions all live jobs
-// are ranked anew by what is left of them, over the slots they could have now, over
-// their weight. A static order of that kind (SPT, WSPT) is 0.4 % worse, for the
-// minima go on advancing jobs at unlike speeds.
+// shortest is the order in which jobs end if the slack always goes to the job that it would end
+// soonest, by weight. At ends all live jobs are ranked again by work left, divided by the slots
+// they could have now, divided by their weight. A static order of that kind (SPT, WSPT) is 0.4
+// % worse, because minima advance jobs at different speeds.
 //
-// Ranking takes O(J), mostly: ranks hardly change from one completion to the next;
-// jobs at their maxima take O(log J) each beside that. It is done at every completion
-// up to rerankAlways jobs, and about as often in all for more: O(J log J·min(J, rerankAlways))
-// in all.
+// Ranking mostly takes O(J): ranks hardly change between ends. Jobs at their maxima take O(log
+// J) each besides. Up to rerankAlways jobs it ranks at every end, and for more about as often
+// in all: O(J log J·min(J, rerankAlways)).
 func shortest(p *Problem) []int {
 	n := len(p.Jobs)
 	s := &ranking{
@@ -45,26 +43,26 @@ type ranking struct {
 	p       *Problem
 	now     float64
 	slack   int
-	rank    []ranked  // live jobs, as ranked last; ended ones among them
-	at      int       // in rank: the next to be served
-	work    []float64 // what would be left at time 0 of a job that has had its minimum all the time
-	state   []uint8   // atMin, atMax: served, ended
-	service []service // by job, of those that are served
-	served  []int     // jobs, since the last ranking; ended ones among them
-	partial int       // the served job that is not at its maximum, -1 if none is
-	highs   events    // ends of served jobs at their maxima
+	rank    []ranked  // live jobs at the last ranking; some may have ended
+	at      int       // in rank: the next to get slack
+	work    []float64 // work left at time 0 of a job that has always had its minimum
+	state   []uint8   // atMin, atMax (has slack) or ended
+	service []service // by job, of those with slack
+	served  []int     // jobs with slack since the last ranking; some may have ended
+	partial int       // the job with slack that is not at its maximum, -1 if none
+	highs   events    // ends of jobs at their maxima
 	floors  events    // ends of jobs at their minima, if they stay there
-	taken   []int     // scratch of rerank
+	taken   []int     // buffer of rerank
 }
 
-// service is what a job has beyond its minimum.
+// service is a job's slots beyond its minimum.
 type service struct {
 	slots int
-	left  float64 // at time since
+	left  float64 // work left at time since
 	since float64
 }
 
-// rerank takes the slack back, sorts the live jobs and serves them.
+// rerank takes the slack back, sorts the live jobs and assigns the slack again.
 func (s *ranking) rerank() {
 	s.taken, s.served = s.served, s.taken[:0]
 	for _, j := range s.taken {
@@ -92,7 +90,7 @@ func (s *ranking) rerank() {
 	}
 }
 
-// serve hands out the slack by rank.
+// serve assigns the slack by rank.
 func (s *ranking) serve() {
 	if s.partial >= 0 && s.slack > 0 {
 		s.grow(s.partial)
@@ -110,7 +108,7 @@ func (s *ranking) serve() {
 	}
 }
 
-// grow gives a job what slack there is, up to its maximum.
+// grow gives a job slack up to its maximum.
 func (s *ranking) grow(j int) {
 	v, most := &s.service[j], s.p.Jobs[j].Max
 	more := min(s.slack, most-v.slots)
@@ -128,7 +126,7 @@ func (v *service) remaining(now float64) float64 {
 }
 func (v *service) end() float64 { return v.since + v.left/float64(v.slots) }
 
-// endNext moves to the next end.
+// endNext advances to the next end.
 func (s *ranking) endNext() int {
 	for len(s.floors) > 0 && s.stale(s.floors[0]) {
 		s.floors.pop()
@@ -157,7 +155,7 @@ func (s *ranking) endNext() int {
 	return next.job
 }
 
-// stale says whether an end at the minimum no longer holds.
+// stale reports whether the event's end at the minimum no longer holds.
 func (s *ranking) stale(e event) bool {
 	j := e.job
 	return s.state[j] != atMin || s.p.Jobs[j].Min > 0 && e.at < s.work[j]/float64(s.p.Jobs[j].Min)

@@ -14,8 +14,8 @@ type Solution struct {
 	By    string  // how its ordering was found
 }
 
-// Effort bounds the packings of the local search, in jobs packed: for the metrics
-// whose own orderings are good, and for the others.
+// Effort bounds the local search, in jobs packed: for metrics with good orderings of their own,
+// and for the others.
 const (
 	effortEasy = 40_000
 	effortHard = 1_500_000
@@ -23,13 +23,13 @@ const (
 	maxPackings = 10_000
 )
 
-// Solve finds a schedule for the metric: it packs the generic ordering and those
-// made for the metric, improves the best by local search, and judges FAIR and paced
-// allocations too where a job's maximum is below the slots. The best of all wins; of
-// equal ones that with the least sum of ends, then the first. For what it needs see the package comment.
+// Solve finds a schedule for the metric. It packs the generic ordering and those specific to
+// the metric, and improves the best by local search. If a job's maximum is below the slots it
+// also evaluates FAIR and paced allocations. Ties go to the least sum of ends, then to the
+// first. The package comment has its complexity.
 func Solve(p *Problem) (*Solution, error) { return solve(p, true) }
 
-// Orderings is Solve without the local search: how far the orderings alone go.
+// Orderings is Solve without the local search.
 func Orderings(p *Problem) (*Solution, error) { return solve(p, false) }
 
 func solve(p *Problem, improve bool) (*Solution, error) {
@@ -37,30 +37,30 @@ func solve(p *Problem, improve bool) (*Solution, error) {
 		return nil, err
 	}
 	s := &solver{p: p, k: newPacker(p), value: math.Inf(1)}
-	s.feed("arrival", sorted(make([]float64, len(p.Jobs)))) // so that there is one
+	s.feed("arrival", sorted(make([]float64, len(p.Jobs)))) // so that one exists
 	if len(p.Jobs) > 1 {
 		s.orderings()
 	}
-	// What is looked for beside orderings is the same whatever the search finds.
+	// Paced schedules start from the orderings, so the local search does not change them.
 	from := start{s.value, slices.Clone(s.k.pack(s.best, nil))}
 	if len(p.Jobs) > 1 && improve {
 		s.improve()
 	}
 	solution := &Solution{Schedule: s.k.schedule(s.best), Value: s.value, By: s.by}
-	if p.short() && len(p.Jobs) > 1 {
+	if p.limited() && len(p.Jobs) > 1 {
 		s.unordered(from, solution)
 	}
 	return solution, nil
 }
 
-// solver gathers orderings and keeps the best.
+// solver collects orderings and keeps the best.
 type solver struct {
 	p      *Problem
 	k      *packer
-	starts [][]int // every ordering that was fed, but those of bisections
+	starts [][]int // every ordering fed, except by bisection
 	best   []int
 	value  float64
-	total  float64 // of the best one's ends
+	total  float64 // sum of the best ordering's ends
 	by     string
 }
 
@@ -105,7 +105,7 @@ func (s *solver) orderings() {
 	}
 }
 
-// penalties says which kinds of costs there are: steps, and others with deadlines.
+// penalties reports which kinds of costs exist: steps, and others with deadlines.
 func (p *Problem) penalties() (steps, dues bool) {
 	for j := range p.Jobs {
 		switch p.Jobs[j].Cost.Penalty {
@@ -135,7 +135,7 @@ func (s *solver) improve() {
 	}
 }
 
-// least is a value that cannot be undercut, where it is easy to tell.
+// least returns a lower bound of the value, where it is easy to compute.
 func (p *Problem) least() (float64, bool) {
 	for j := range p.Jobs {
 		if c := p.Jobs[j].Cost.Penalty; c != scheduler.Tardy && c != scheduler.Tardiness && c != scheduler.SLA {
@@ -145,13 +145,13 @@ func (p *Problem) least() (float64, bool) {
 	return 0, true
 }
 
-// start is a value and its ends, from which paced schedules are looked for.
+// start is a value and its ends, from which the search for paced schedules starts.
 type start struct {
 	value float64
 	ends  []float64
 }
 
-// unordered replaces the solution by FAIR's or a paced schedule where that is better.
+// unordered replaces the solution by FAIR's or a paced schedule if that is better.
 func (s *solver) unordered(from start, best *Solution) {
 	n := len(s.p.Jobs)
 	ends := fairly(s.p, nil)
@@ -170,11 +170,11 @@ func (s *solver) unordered(from start, best *Solution) {
 	}
 }
 
-// better says whether a value is less by more than rounding.
+// better reports whether a is less than b by more than rounding.
 func better(a, b float64) bool { return a < b-1e-9*math.Abs(b) }
 
-// Pack is the schedule of one ordering: MPS and nothing else (Fig. 3). The problem
-// must pass Check, the order name every job once.
+// Pack is the MPS schedule of one ordering (Fig. 3). The problem must pass Check; the order
+// names every job once.
 func Pack(p *Problem, order []int) *Solution {
 	k := newPacker(p)
 	s := k.schedule(order)

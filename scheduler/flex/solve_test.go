@@ -16,8 +16,8 @@ import (
 
 func seconds(x float64) time.Duration { return time.Duration(math.Round(x * float64(time.Second))) }
 
-// snapshots draws a snapshot under any metric; some of it is past, unmeasured, or
-// more than there are slots for.
+// snapshots draws a snapshot under any metric. Some deadlines are past, some work is
+// unmeasured, and some minima exceed the slots.
 func snapshots(t *rapid.T, most int) scheduler.Snapshot {
 	s := scheduler.Snapshot{
 		Phase: wire.Map, Slots: rapid.IntRange(0, 20).Draw(t, "slots"), Now: seconds(5),
@@ -42,8 +42,8 @@ func snapshots(t *rapid.T, most int) scheduler.Snapshot {
 	return s
 }
 
-// TestPolicy: plans are valid, keep the minima, leave no slack that a job could use,
-// do not depend on the order of the jobs given, and do not touch the snapshot.
+// TestPolicy: plans are valid, keep the minima, leave no slack that a job could use, do not
+// depend on the order of the jobs, and do not change the snapshot.
 func TestPolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t, 8)
@@ -96,7 +96,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLarge: a thousand jobs go through the same code; nothing but validity is asked.
+// TestLarge: plans of a thousand jobs are valid.
 func TestLarge(t *testing.T) {
 	for _, name := range []string{"sum-response", "sum-tardy-weighted", "sum-tardiness", "max-stretch", "max-sla"} {
 		m, err := scheduler.ParseMetric(name)

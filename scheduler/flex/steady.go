@@ -7,16 +7,15 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// leeway is by how much of its value a schedule for a maximum may be worse than the
-// best one if jobs end sooner on average.
+// leeway is the fraction of its value by which a schedule for a maximum may be worse than the
+// best one, to end jobs sooner on average.
 const leeway = 0.02
 
-// steady is a schedule to be followed where estimates are not exact and slots not
-// divisible. The best schedule for a maximum may let every job end as late as the
-// maximum allows, and then whatever takes longer than was thought raises it. So of the
-// schedules that are nearly as good the one is followed that ends jobs soonest: by
-// Smith's rule, from the last place in order to the first the longest of the jobs that
-// may end that late. O(J log J).
+// steady is a schedule for inexact estimates and indivisible slots. The best schedule for a
+// maximum may let every job end as late as the maximum allows, so that any overrun raises it.
+// Of the nearly as good schedules, steady takes the one that ends jobs soonest, by Smith's
+// rule: from the last place to the first, the longest of the jobs that may end that late. O(J
+// log J).
 func (p *Problem) steady(best *Solution) *Solution {
 	if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 {
 		return best
@@ -36,8 +35,8 @@ func (p *Problem) steady(best *Solution) *Solution {
 // smith is the order of Smith's rule for the latest ends that cost at most limit.
 func (p *Problem) smith(limit float64) []int {
 	due := p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) })
-	waiting := sorted(due) // those that may end late are taken from the end
-	var may events         // that may end in this place, the longest first
+	waiting := sorted(due) // by latest end; the latest are taken from the back
+	var may events         // jobs that may end at this place, the longest first
 	end := 0.0
 	for j := range p.Jobs {
 		end += p.Jobs[j].Work

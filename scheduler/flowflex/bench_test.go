@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// cluster draws flows of 20 jobs each as in the paper's section 5.1, and deadlines
-// that a good part of them can meet.
+// cluster draws flows of 20 jobs each as in the paper's section 5.1, with deadlines that many
+// of them can meet.
 func cluster(flows, slots int, m scheduler.Metric) Problem {
 	random := rand.New(rand.NewPCG(1, uint64(flows)))
 	p := Problem{Slots: slots}
@@ -42,8 +42,8 @@ func cluster(flows, slots int, m scheduler.Metric) Problem {
 	return p
 }
 
-// processorTime is the seconds that the process has used: what a busy machine adds
-// to the time on the clock is not in it.
+// processorTime returns this process's processor time in seconds. Unlike elapsed time it does
+// not grow with the load of the machine.
 func processorTime(b *testing.B) float64 {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -53,8 +53,8 @@ func processorTime(b *testing.B) float64 {
 	return seconds(used.Utime) + seconds(used.Stime)
 }
 
-// BenchmarkSolve is one allocation: flows of 20 jobs each on a cluster of 25 slots,
-// the paper's, or of 1,000.
+// BenchmarkSolve measures one allocation: flows of 20 jobs each on a cluster of 25 slots, the
+// paper's, or of 1,000.
 func BenchmarkSolve(b *testing.B) {
 	for _, name := range []string{"sum-response", "sum-tardy", "sum-tardiness", "sum-sla", "max-response", "max-tardiness"} {
 		m, err := scheduler.ParseMetric(name + "-weighted")
@@ -78,7 +78,7 @@ func BenchmarkSolve(b *testing.B) {
 	}
 }
 
-// BenchmarkManyFlows is one allocation of flows of one job each, on as many slots.
+// BenchmarkManyFlows measures one allocation of flows of one job each, on as many slots.
 func BenchmarkManyFlows(b *testing.B) {
 	for _, name := range []string{"sum-response", "sum-tardiness", "max-tardiness"} {
 		m, err := scheduler.ParseMetric(name + "-weighted")

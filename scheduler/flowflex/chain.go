@@ -5,27 +5,26 @@ import (
 	"slices"
 )
 
-// chain is a flow whose jobs are in a line: the pseudo-jobs of another flow.
+// chain is a flow of pseudo-jobs in a line, made from another flow.
 type chain struct {
 	flow
 	of     *flow
 	within []within // by job of that flow
 }
 
-// within is the pseudo-jobs, from first to before end, that a job is part of.
+// within is the range of pseudo-jobs, first to before end, that a job is part of.
 type within struct{ first, end int32 }
 
-// part is what a job has of a pseudo-job while that runs at its maximum.
+// part is a job's allocation in a pseudo-job that runs at its maximum.
 type part struct {
 	job   int32
 	slots int64
 }
 
-// chain is stage 1 (section 4.1): with slots without end every job would start as
-// early as it may and have all the slots it can use. Each longest interval in
-// which the same jobs run is a pseudo-job; the slots it can use may be more than
-// there are. The chain has the volume and the critical path of the flow.
-// O(N log N + E).
+// chain is stage 1 (section 4.1): with unlimited slots every job would start as early as it may
+// and have all the slots it can use. Each longest interval in which the same jobs run is a
+// pseudo-job, which may be able to use more slots than exist. The chain has the volume and the
+// critical path of the flow. O(N log N + E).
 func (f *flow) chain(sorted []int32) chain {
 	type edge struct {
 		at    float64
@@ -37,7 +36,7 @@ func (f *flow) chain(sorted []int32) chain {
 	for _, i := range sorted {
 		j := &f.jobs[i]
 		end := begin[i] + j.duration()
-		for _, next := range j.before {
+		for _, next := range j.successors {
 			begin[next] = max(begin[next], end)
 		}
 		if j.work > 0 {
@@ -46,7 +45,7 @@ func (f *flow) chain(sorted []int32) chain {
 	}
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
 	c := chain{
-		flow:   flow{cost: f.cost, volume: f.volume, path: f.path, least: f.least},
+		flow:   flow{cost: f.cost, volume: f.volume, path: f.path, q: f.q},
 		of:     f,
 		within: make([]within, len(f.jobs)),
 	}
@@ -77,14 +76,14 @@ func (c *chain) link(slots, seconds float64) {
 	k := len(c.jobs)
 	made := job{work: slots * seconds, max: slots}
 	if k > 0 {
-		made.waits = 1
-		c.jobs[k-1].before = []int32{int32(k)}
+		made.predecessors = 1
+		c.jobs[k-1].successors = []int32{int32(k)}
 	}
 	c.jobs = append(c.jobs, made)
 }
 
-// parts is the jobs that a pseudo-job is made of. O(N): they are not kept, because
-// together they may be as many as the square of the jobs.
+// parts lists the jobs of a pseudo-job. O(N): it does not store them, because together they may
+// be as many as the square of the jobs.
 func (c *chain) parts(k int32) []part {
 	var parts []part
 	for i, w := range c.within {

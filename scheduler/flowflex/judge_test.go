@@ -34,14 +34,14 @@ func orders(n int) func(yield func([]int32) bool) {
 	}
 }
 
-// surrogate is the sum of costs if each flow completed when the work of those up to
-// it would be done by all slots, but not before its Q.
+// surrogate is the sum of costs if each flow completed when all slots had done the work of the
+// flows up to it, but not before its Q.
 func (p *problem) surrogate(order []int32) float64 {
 	sum, area := 0.0, 0.0
 	for _, i := range order {
 		f := &p.flows[i]
 		area += f.volume
-		sum += f.cost.At(max(f.alone, area/float64(p.slots)))
+		sum += f.cost.At(max(f.lowerBound, area/float64(p.slots)))
 	}
 	return sum
 }
@@ -52,15 +52,15 @@ func (p *problem) surrogateMax(order []int32) float64 {
 	for at, i := range order {
 		f := &p.flows[i]
 		area += f.volume
-		if c := f.cost.At(max(f.alone, area/float64(p.slots))); at == 0 || c > most {
+		if c := f.cost.At(max(f.lowerBound, area/float64(p.slots))); at == 0 || c > most {
 			most = c
 		}
 	}
 	return most
 }
 
-// TestLawlerAgainstEveryOrder: Lawler's rule finds what trying every order finds; so does
-// the paper's bisection, as far as it goes.
+// TestLawlerAgainstEveryOrder compares Lawler's rule with every order, and with the paper's
+// bisection within its precision.
 func TestLawlerAgainstEveryOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 5, 3)
@@ -82,8 +82,8 @@ func TestLawlerAgainstEveryOrder(t *testing.T) {
 	})
 }
 
-// meets is the test of the second bisection of section 5.1: areas in the order of
-// deadlines, and each flow's Q.
+// meets is the test of the second bisection of section 5.1: areas in the order of deadlines,
+// and each flow's Q.
 func (p *problem) meets(cost float64) bool {
 	deadlines := make([]float64, len(p.flows))
 	for i := range p.flows {
@@ -92,14 +92,14 @@ func (p *problem) meets(cost float64) bool {
 	area := 0.0
 	for _, i := range p.byDeadline(deadlines) {
 		area += p.flows[i].volume
-		if max(p.flows[i].alone, area/float64(p.slots)) > deadlines[i]+1e-9 {
+		if max(p.flows[i].lowerBound, area/float64(p.slots)) > deadlines[i]+1e-9 {
 			return false
 		}
 	}
 	return true
 }
 
-// TestDescendEndsWhereNoMoveHelps, and nowhere above where it began.
+// TestDescendEndsWhereNoMoveHelps: descend ends where no move helps, and not above its start.
 func TestDescendEndsWhereNoMoveHelps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		made, err := prepare(drawProblem(t, 7, 3))
@@ -125,8 +125,8 @@ func TestDescendEndsWhereNoMoveHelps(t *testing.T) {
 	})
 }
 
-// state is a point in an exhaustive search over schedules in which shares change
-// when something completes, in whole slots: optimal among those.
+// state is a point in an exhaustive search over schedules of whole slots in which shares change
+// when something completes.
 type state struct {
 	p    *problem
 	max  bool
@@ -152,7 +152,7 @@ func (s *state) from(now float64) {
 	for i := range s.p.flows {
 		blocked := make([]bool, len(s.left[i]))
 		for k, left := range s.left[i] { // jobs are in topological order
-			for _, next := range s.p.flows[i].jobs[k].before {
+			for _, next := range s.p.flows[i].jobs[k].successors {
 				blocked[next] = blocked[next] || blocked[k] || left > 0
 			}
 			if left > 0 && !blocked[k] {
@@ -168,7 +168,7 @@ func (s *state) from(now float64) {
 	s.share(now, ready, make([]float64, len(ready)), 0, float64(s.p.slots))
 }
 
-// share tries all ways to share the free slots that leave none idle that could be used.
+// share tries all ways to share the free slots that leave no usable slot idle.
 func (s *state) share(now float64, ready [][2]int, given []float64, at int, free float64) {
 	if at < len(ready) {
 		limit := s.p.flows[ready[at][0]].jobs[ready[at][1]].max
@@ -202,9 +202,9 @@ func (s *state) share(now float64, ready [][2]int, given []float64, at int, free
 	copy(s.done, done)
 }
 
-// TestAgainstExhaustiveSearch: over small problems of every metric what Solve finds is
-// mostly as good as the best schedule and on average little worse. With so few slots it matters most that Solve serves flows one after
-// the other: at worst it is as good in 15 of 20.
+// TestAgainstExhaustiveSearch: over small problems of every metric Solve mostly finds the best
+// schedule, and is little worse on average. Serving flows one after the other costs most with
+// so few slots: the worst metric is as good in 15 of 20.
 func TestAgainstExhaustiveSearch(t *testing.T) {
 	const tries = 20
 	for n, m := range scheduler.Metrics() {

@@ -7,15 +7,14 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// lateness is by what factors flows end later than a schedule has it that divides slots
-// at will, one as likely as another: tasks are whole, and slots come back one by one.
-// These were chosen by trial on flows like those of bench/schedulers; with a wider or a
-// narrower spread less was gained. What they gain there is in docs/benchmarks.md.
+// lateness lists equally likely factors by which flows end later than a schedule with divisible
+// slots: tasks are whole, and slots are freed one by one. They were found by trial on flows
+// like those of bench/schedulers; wider and narrower spreads gain less. docs/benchmarks.md has
+// the gain.
 var lateness = [...]float64{1, 1.1, 1.25, 1.6}
 
-// expected is the mean of what a flow costs that ends that much later than foreseen, where
-// costs have steps. Otherwise a schedule that meets a step with nothing to spare
-// is as good as one that meets it for sure.
+// expected is a flow's mean cost over these factors, for step costs. Without it a schedule that
+// meets a step with nothing to spare is as good as one with slack.
 func expected(c scheduler.Cost) scheduler.Cost {
 	if c.Penalty == scheduler.Tardy {
 		c.Penalty, c.Levels = scheduler.SLA, []scheduler.Level{{Due: c.Due, Cost: 1}}

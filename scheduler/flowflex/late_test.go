@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// TestExpected: the steps are the mean of what the cost is at each of the later ends, and
-// no cost without steps is changed.
+// TestExpected: the steps are the mean cost at each of the later ends, and a cost without steps
+// does not change.
 func TestExpected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) float64 {

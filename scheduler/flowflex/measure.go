@@ -1,11 +1,11 @@
 package flowflex
 
-// Measure is what a flow takes at best, whatever else there is to do.
+// Measure has the lower bounds of a flow that is alone.
 type Measure struct {
-	Volume float64   // V: slot-seconds
-	Q      float64   // seconds before which it cannot complete (equation 2)
-	Raised float64   // at least Q: nor can it complete before that; see reach
-	Tails  []float64 // by job: seconds from its start to the end of the flow
+	Volume     float64   // V: slot-seconds
+	Q          float64   // a lower bound of its seconds (equation 2)
+	LowerBound float64   // a lower bound of its seconds at least Q; see tightenBounds
+	Tails      []float64 // by job: least seconds from its start to the end of the flow
 }
 
 // Measures checks the problem and measures its flows.
@@ -17,7 +17,7 @@ func Measures(p Problem) ([]Measure, error) {
 	measures := make([]Measure, len(made.flows))
 	for i := range made.flows {
 		f := &made.flows[i]
-		measures[i] = Measure{Volume: f.volume, Q: f.least, Raised: f.alone, Tails: make([]float64, len(f.jobs))}
+		measures[i] = Measure{Volume: f.volume, Q: f.q, LowerBound: f.lowerBound, Tails: make([]float64, len(f.jobs))}
 		for k := range f.jobs {
 			measures[i].Tails[k] = f.jobs[k].tail
 		}

@@ -2,22 +2,21 @@ package flowflex
 
 import "math"
 
-// minimax brackets the largest cost between the bound and the best schedule of the
-// cheap orders and bisects (Figure 8): a cost L gives every flow the latest time at
-// which it costs no more as its deadline, and flows go by deadline.
+// minimax brackets the largest cost between the bound and the best schedule of the cheap
+// orders, and bisects (Figure 8). A cost L sets each flow's deadline: the latest time that
+// costs at most L. Flows go by deadline.
 //
-// Against the figure: L succeeds when every flow meets its deadline at the speed
-// there is, not twice that, which the proof needs and practice does not; every
-// schedule is kept if its own cost is the least so far, whether it meets its
-// deadlines or not; jobs are also packed by how late they may start or end, whatever
-// their flow, which the paper does not try; and the first lastsuccess is the cost of
-// a schedule, where the figure may end without having computed one.
+// Differences to the figure: L succeeds if every flow meets its deadline at the real speed, not
+// at twice that, which only the proof needs. Every schedule that costs less than the best is
+// kept, even if it misses deadlines. Jobs are also packed by the latest time of their start or
+// end, whatever their flow. The first lastsuccess is the cost of a schedule; the figure may end
+// without one.
 func (s *search) minimax() {
 	fail := math.Inf(-1)
 	for i := range s.flows {
-		fail = max(fail, s.flows[i].cost.At(s.flows[i].alone))
+		fail = max(fail, s.flows[i].cost.At(s.flows[i].lowerBound))
 	}
-	if len(s.flows) <= mostQuadratic {
+	if len(s.flows) <= maxQuadratic {
 		var order []int32
 		order, fail = s.lawler()
 		s.try(order)
@@ -25,7 +24,7 @@ func (s *search) minimax() {
 	for _, order := range s.cheap() {
 		s.try(order)
 	}
-	s.floor = fail
+	s.bound = fail
 	deadlines := make([]float64, len(s.flows))
 	for range bisections {
 		success := s.best.cost
@@ -37,20 +36,20 @@ func (s *search) minimax() {
 			deadlines[i] = s.flows[i].cost.Latest(l)
 		}
 		s.try(s.byDeadline(deadlines))
-		s.urge(deadlines, byStart)
-		s.urge(deadlines, byEnd)
+		s.packJobs(deadlines, byStart)
+		s.packJobs(deadlines, byEnd)
 		if s.best.cost > l {
 			fail = l
 		}
 	}
 }
 
-// bisections halve the bracket at most so often.
+// bisections bounds the halvings of the bracket.
 const bisections = 30
 
-// lawler returns the order with the least largest cost of the surrogate, and that cost,
-// which no schedule is below (Lawler's rule): the flow that costs least at the end goes
-// last. O(m²).
+// lawler returns the order with the least largest cost of the surrogate, and that cost, a lower
+// bound of every schedule's. Lawler's rule: the flow that costs least at the end goes last.
+// O(m²).
 func (p *problem) lawler() (order []int32, most float64) {
 	left := positions(len(p.flows))
 	order = make([]int32, len(left))
@@ -65,9 +64,9 @@ func (p *problem) lawler() (order []int32, most float64) {
 		best, least := 0, math.Inf(1)
 		for at, i := range left {
 			f := &p.flows[i]
-			// Among equals the later of them goes last, and before it the longer.
-			cost := f.cost.At(max(f.alone, area/float64(p.slots)))
-			if cost < least || cost == least && f.least <= p.flows[left[best]].least {
+			// Ties put the later flow last, and before it the longer.
+			cost := f.cost.At(max(f.lowerBound, area/float64(p.slots)))
+			if cost < least || cost == least && f.q <= p.flows[left[best]].q {
 				best, least = at, cost
 			}
 		}

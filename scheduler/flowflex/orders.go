@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// sorted is an order of flows by a key, least first; among equals the flow with the
-// longest Q first, which has the least to spare.
+// sorted orders flows by a key, least first; ties by the longest Q, which has the least slack.
 func (p *problem) sorted(key func(i int32) float64) []int32 {
 	order := positions(len(p.flows))
 	keys := make([]float64, len(order))
@@ -15,7 +14,7 @@ func (p *problem) sorted(key func(i int32) float64) []int32 {
 		keys[i] = key(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(keys[a], keys[b]), cmp.Compare(p.flows[b].alone, p.flows[a].alone))
+		return cmp.Or(cmp.Compare(keys[a], keys[b]), cmp.Compare(p.flows[b].lowerBound, p.flows[a].lowerBound))
 	})
 	return order
 }
@@ -24,9 +23,9 @@ func (p *problem) byDeadline(deadlines []float64) []int32 {
 	return p.sorted(func(i int32) float64 { return deadlines[i] })
 }
 
-// lift moves every deadline to the latest time that costs no more. Where a cost is
-// flat, a deadline from the relaxation or from a schedule is arbitrary within the
-// flat part; the paper does not say so, and half of its loss is there.
+// lift moves every deadline to the latest time of the same cost. Where a cost is flat, a
+// deadline from the relaxation or a schedule is arbitrary within the flat part; the paper does
+// not say so, and loses half of its loss there.
 func (p *problem) lift(deadlines []float64) []float64 {
 	lifted := make([]float64, len(deadlines))
 	for i, d := range deadlines {
@@ -36,48 +35,48 @@ func (p *problem) lift(deadlines []float64) []float64 {
 	return lifted
 }
 
-// due is the latest time at which a flow costs no more than at its Q.
+// due lists the latest times at which flows cost no more than at their Q.
 func (p *problem) due() []float64 {
 	least := make([]float64, len(p.flows))
 	for i := range least {
-		least[i] = p.flows[i].alone
+		least[i] = p.flows[i].lowerBound
 	}
 	return p.lift(least)
 }
 
-// mostQuadratic is how many flows rules that take O(m²) are used for.
-const mostQuadratic = 2000
+// maxQuadratic is the number of flows up to which O(m²) rules are used.
+const maxQuadratic = 2000
 
-// cheap is the classical orders, each of which is good for one kind of cost:
-// Smith's rule, due dates, by Q, by volume, weighted Q, as given, Moore and
-// Hodgson's rule. O(m²) for the last, else O(m log m).
+// cheap lists the classical orders, each good for one kind of cost: Smith's rule, due dates, Q,
+// volume, weighted Q, as given, and Moore and Hodgson's rule. O(m²) for the last, else O(m log
+// m).
 func (p *problem) cheap() [][]int32 {
 	horizon := 0.0
 	for i := range p.flows {
-		horizon += p.flows[i].alone
+		horizon += p.flows[i].lowerBound
 	}
 	rates := make([]float64, len(p.flows))
 	for i := range p.flows {
 		f := &p.flows[i]
-		rates[i] = max((f.cost.At(horizon)-f.cost.At(f.alone))/max(horizon, math.SmallestNonzeroFloat64), math.SmallestNonzeroFloat64)
+		rates[i] = max((f.cost.At(horizon)-f.cost.At(f.lowerBound))/max(horizon, math.SmallestNonzeroFloat64), math.SmallestNonzeroFloat64)
 	}
 	smith := func(i int32) float64 { return p.flows[i].volume / rates[i] }
 	orders := [][]int32{
 		p.sorted(smith),
 		p.byDeadline(p.due()),
-		p.sorted(func(i int32) float64 { return p.flows[i].alone }),
+		p.sorted(func(i int32) float64 { return p.flows[i].lowerBound }),
 		p.sorted(func(i int32) float64 { return p.flows[i].volume }),
-		p.sorted(func(i int32) float64 { return p.flows[i].alone / rates[i] }),
+		p.sorted(func(i int32) float64 { return p.flows[i].lowerBound / rates[i] }),
 		positions(len(p.flows)),
 	}
-	if len(p.flows) <= mostQuadratic {
+	if len(p.flows) <= maxQuadratic {
 		orders = append(orders, p.mooreHodgson(rates))
 	}
 	return orders
 }
 
-// mooreHodgson goes by due dates; when one is missed in the surrogate, the flow
-// with the most volume for its rate of those so far goes to the end.
+// mooreHodgson goes by due dates. When the surrogate misses one, the flow so far with the most
+// volume for its rate goes to the end.
 func (p *problem) mooreHodgson(rates []float64) []int32 {
 	due := p.due()
 	var kept, late []int32
@@ -85,7 +84,7 @@ func (p *problem) mooreHodgson(rates []float64) []int32 {
 	for _, i := range p.byDeadline(due) {
 		kept = append(kept, i)
 		area += p.flows[i].volume
-		if max(p.flows[i].alone, area/float64(p.slots)) <= due[i]*(1+sameInstant) {
+		if max(p.flows[i].lowerBound, area/float64(p.slots)) <= due[i]*(1+sameInstant) {
 			continue
 		}
 		worst := 0
@@ -104,13 +103,13 @@ func (p *problem) mooreHodgson(rates []float64) []int32 {
 	return append(kept, late...)
 }
 
-// passes is how often descend goes over all flows at most.
+// passes bounds descend's passes over all flows.
 const passes = 50
 
-// descend is local search on the surrogate, the sum of costs if each flow completed when
-// the work of those up to it would be done by all slots, but not before its Q: each flow
-// in turn moves to its best place, until none moves or the budget of costs to evaluate is
-// used up. O(m²) a pass. The order is changed in place.
+// descend is local search on the surrogate: the sum of costs if each flow completed when all
+// slots had done the work of the flows up to it, but not before its Q. Each flow moves to its
+// best place in order, until none moves or the budget of evaluations is used up. O(m²) a pass.
+// It changes order.
 func (p *problem) descend(order []int32, budget *int) {
 	m := len(order)
 	rest, after := make([]int32, m), make([]float64, m+1)
@@ -135,25 +134,25 @@ func (p *problem) descend(order []int32, budget *int) {
 	}
 }
 
-// bestPlace is where flow i does best among the others, and what that saves
-// against the place where it is. after is space for a number for each flow and one.
+// bestPlace returns flow i's best place among the others, and the saving against its present
+// place. after is a buffer of one more number than flows.
 func (p *problem) bestPlace(rest []int32, i int32, from int, after []float64) (to int, gain float64) {
 	mine, slots := &p.flows[i], float64(p.slots)
 	area := mine.volume
 	for _, k := range rest {
 		area += p.flows[k].volume
 	}
-	// after[k] is the cost of those from place k on, when flow i is before them.
+	// after[k] is the cost of the flows from place k on, with flow i before them.
 	after[len(rest)] = 0
 	for k := len(rest) - 1; k >= 0; k-- {
 		f := &p.flows[rest[k]]
-		after[k] = after[k+1] + f.cost.At(max(f.alone, area/slots))
+		after[k] = after[k+1] + f.cost.At(max(f.lowerBound, area/slots))
 		area -= f.volume
 	}
 	before, best, here := 0.0, math.Inf(1), 0.0
 	for k := 0; ; k++ {
-		// area is flow i's volume and that of those before place k.
-		cost := before + mine.cost.At(max(mine.alone, area/slots)) + after[k]
+		// area is the volume of flow i and of the flows before place k.
+		cost := before + mine.cost.At(max(mine.lowerBound, area/slots)) + after[k]
 		if k == from {
 			here = cost
 		}
@@ -164,7 +163,7 @@ func (p *problem) bestPlace(rest []int32, i int32, from int, after []float64) (t
 			break
 		}
 		f := &p.flows[rest[k]]
-		before += f.cost.At(max(f.alone, (area-mine.volume+f.volume)/slots))
+		before += f.cost.At(max(f.lowerBound, (area-mine.volume+f.volume)/slots))
 		area += f.volume
 	}
 	if gain = here - best; gain <= sameInstant*math.Abs(here) {

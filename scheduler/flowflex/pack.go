@@ -6,75 +6,74 @@ import (
 	"slices"
 )
 
-// run is a job that has slots at the moment.
+// run is a job with slots at the moment.
 type run struct {
 	flow  int32
-	job   int32 // of all flows' jobs; packer.local tells which of its flow
+	job   int32 // number over all flows; packer.local converts it
 	slots float64
 }
 
-// span is a time in which runs do not change.
+// span is an interval of constant runs.
 type span struct {
 	from, to float64
 	runs     []run
 }
 
-// packer runs flows through time, from one completion to the next. It is made
-// once for a set of flows and used for many orders. Jobs are numbered through all
-// flows, so that what is asked of them at every step lies together.
+// packer simulates flows from one completion to the next. One packer serves many orders of its
+// flows. Jobs are numbered over all flows, so that the data of each step is contiguous.
 type packer struct {
 	slots float64
 	flows []*flow
 	first []int32 // by flow: its first job
 
-	most  []float64 // by job: its Max
-	small []float64 // with less work left it is complete
-	next  [][]int32 // jobs after it, local to the flow
-	ranks []int32   // its place among ready ones, longest tail first
+	max        []float64 // by job: its Max
+	negligible []float64 // with at most this work left it is complete
+	successors [][]int32 // successors, local to the flow
+	ranks      []int32   // its rank among ready jobs, longest tail first
 
-	left  []float64 // by job: slot-seconds
-	waits []int32   // by job: how many it still waits for
-	ready [][]int32 // by flow, by rank
-	live  []int32   // flows with work left, in order
-	open  []int32   // by flow: jobs not complete
-	done  []float64 // by flow
-	runs  []run
-	stack []int32
-	steps int // runs that were advanced, over all orders
+	left       []float64 // by job: slot-seconds
+	waits      []int32   // by job: number of unfinished predecessors
+	ready      [][]int32 // by flow, by rank
+	live       []int32   // flows with work left, in order
+	unfinished []int32   // by flow: number of unfinished jobs
+	done       []float64 // by flow
+	runs       []run
+	stack      []int32
+	steps      int // runs advanced, over all orders
 
 	share  func(p *packer) // fills runs
-	record func(span)      // nil: nobody asks
+	record func(span)      // nil: not recorded
 
-	deadlines []float64 // by flow; nil: packUrgent is not running
+	deadlines []float64 // by flow; nil outside packJobs
 	by        rule
-	queue     []urgency // of ready jobs, most urgent first
+	queue     []queued // ready jobs, earliest first
 }
 
 func newPacker(slots int, flows []*flow) *packer {
 	p := &packer{
-		slots: float64(slots),
-		flows: flows,
-		first: make([]int32, len(flows)),
-		ready: make([][]int32, len(flows)),
-		open:  make([]int32, len(flows)),
-		done:  make([]float64, len(flows)),
-		share: (*packer).inOrder,
+		slots:      float64(slots),
+		flows:      flows,
+		first:      make([]int32, len(flows)),
+		ready:      make([][]int32, len(flows)),
+		unfinished: make([]int32, len(flows)),
+		done:       make([]float64, len(flows)),
+		share:      (*packer).inOrder,
 	}
 	for i, f := range flows {
-		p.first[i] = int32(len(p.most))
+		p.first[i] = int32(len(p.max))
 		for k := range f.jobs {
 			j := &f.jobs[k]
-			p.most = append(p.most, j.max)
-			p.small = append(p.small, j.work*rounding)
-			p.next = append(p.next, j.before)
+			p.max = append(p.max, j.max)
+			p.negligible = append(p.negligible, j.work*rounding)
+			p.successors = append(p.successors, j.successors)
 		}
 		p.ranks = append(p.ranks, f.rank()...)
 	}
-	p.left, p.waits = make([]float64, len(p.most)), make([]int32, len(p.most))
+	p.left, p.waits = make([]float64, len(p.max)), make([]int32, len(p.max))
 	return p
 }
 
-// rank is every job's place by tail, longest first.
+// rank returns every job's rank by tail, longest first.
 func (f *flow) rank() []int32 {
 	byTail := positions(len(f.jobs))
 	slices.SortStableFunc(byTail, func(a, b int32) int { return cmp.Compare(f.jobs[b].tail, f.jobs[a].tail) })
@@ -85,15 +84,14 @@ func (f *flow) rank() []int32 {
 	return ranks
 }
 
-// local is a run's job in its flow.
+// local is a run's job number in its flow.
 func (p *packer) local(r run) int32 { return r.job - p.first[r.flow] }
 
-// pack gives slots in the order of flows, at each instant: every ready job of the
-// first flow as many as it can use, longest tail first, then those of the second
-// with what is left, and so on. For chains this is the greedy scheme of Figure 5:
-// a later chain never takes anything from an earlier one, so placing chain after
-// chain or instant after instant is the same. The result, completion times by
-// flow, is valid until the next call. O(N A).
+// pack gives slots in the order of flows at each instant: every ready job of the first flow
+// gets as many as it can use, longest tail first, then the second flow's with the rest, and so
+// on. For chains this is the greedy scheme of Figure 5: a later chain never takes slots from an
+// earlier one, so going chain by chain or instant by instant gives the same. It returns
+// completion times by flow, valid until the next call. O(N A).
 func (p *packer) pack(order []int32) []float64 {
 	p.reset(order)
 	for now := 0.0; len(p.live) > 0; {
@@ -125,24 +123,24 @@ func (p *packer) reset(order []int32) {
 	for _, i := range order {
 		f, first := p.flows[i], p.first[i]
 		p.ready[i] = p.ready[i][:0]
-		p.open[i] = int32(len(f.jobs))
+		p.unfinished[i] = int32(len(f.jobs))
 		p.done[i] = 0
 		for k := range f.jobs {
-			p.left[first+int32(k)], p.waits[first+int32(k)] = f.jobs[k].work, f.jobs[k].waits
+			p.left[first+int32(k)], p.waits[first+int32(k)] = f.jobs[k].work, f.jobs[k].predecessors
 		}
 		for k := range f.jobs {
-			if f.jobs[k].waits == 0 {
+			if f.jobs[k].predecessors == 0 {
 				p.release(i, first+int32(k))
 			}
 		}
-		if p.open[i] > 0 {
+		if p.unfinished[i] > 0 {
 			p.live = append(p.live, i)
 		}
 	}
 }
 
-// release makes a job ready; jobs without work are complete at once, and so may be
-// those that wait for them.
+// release makes a job ready. Jobs without work complete at once, and may release their
+// successors.
 func (p *packer) release(i, k int32) {
 	if p.left[k] > 0 {
 		p.ready[i] = slices.Insert(p.ready[i], p.place(i, k), k)
@@ -153,8 +151,8 @@ func (p *packer) release(i, k int32) {
 	for len(p.stack) > 0 {
 		k := p.stack[len(p.stack)-1]
 		p.stack = p.stack[:len(p.stack)-1]
-		p.open[i]--
-		for _, next := range p.next[k] {
+		p.unfinished[i]--
+		for _, next := range p.successors[k] {
 			next += p.first[i]
 			if p.waits[next]--; p.waits[next] > 0 {
 				continue
@@ -169,7 +167,7 @@ func (p *packer) release(i, k int32) {
 	}
 }
 
-// place is where a job is, or belongs, among its flow's ready ones.
+// place is the index of a job, or its insertion point, among its flow's ready jobs.
 func (p *packer) place(i, k int32) int {
 	at, _ := slices.BinarySearchFunc(p.ready[i], p.ranks[k], func(other, rank int32) int {
 		return cmp.Compare(p.ranks[other], rank)
@@ -177,12 +175,12 @@ func (p *packer) place(i, k int32) int {
 	return at
 }
 
-// inOrder is pack's rule.
+// inOrder is pack's rule for sharing.
 func (p *packer) inOrder() {
 	free := p.slots
 	for _, i := range p.live {
 		for _, k := range p.ready[i] {
-			give := min(free, p.most[k])
+			give := min(free, p.max[k])
 			p.runs = append(p.runs, run{i, k, give})
 			if free -= give; free == 0 {
 				return
@@ -191,13 +189,13 @@ func (p *packer) inOrder() {
 	}
 }
 
-// advance works for step seconds, until now, and completes what has no work left.
+// advance moves time by step seconds to now, and completes jobs without work left.
 func (p *packer) advance(step, now float64) {
 	ended := false
 	p.steps += len(p.runs)
 	for _, r := range p.runs {
 		left := p.left[r.job] - r.slots*step
-		if p.left[r.job] = left; left > p.small[r.job] {
+		if p.left[r.job] = left; left > p.negligible[r.job] {
 			continue
 		}
 		p.left[r.job] = 0
@@ -205,16 +203,16 @@ func (p *packer) advance(step, now float64) {
 		p.ready[r.flow] = slices.Delete(p.ready[r.flow], at, at+1)
 		p.leave(r.flow, r.job)
 		p.release(r.flow, r.job)
-		if p.open[r.flow] == 0 {
+		if p.unfinished[r.flow] == 0 {
 			p.done[r.flow], ended = now, true
 		}
 	}
 	if ended {
-		p.live = slices.DeleteFunc(p.live, func(i int32) bool { return p.open[i] == 0 })
+		p.live = slices.DeleteFunc(p.live, func(i int32) bool { return p.unfinished[i] == 0 })
 	}
 }
 
-// positions is 0, 1, …, n-1.
+// positions returns 0, 1, …, n-1.
 func positions(n int) []int32 {
 	order := make([]int32, n)
 	for i := range order {

@@ -9,30 +9,26 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// Policy is FlowFlex in a running system (section 5.2): each allocation period the
-// flows as they are now are scheduled to their end, and what the schedule has at
-// its start is the Plan.
+// Policy is FlowFlex in a running system (section 5.2): each allocation period it schedules the
+// present flows to their end, and the start of that schedule is the Plan.
 //
-// A phase of a job is a node; jobs that stand alone are flows of one job, with
-// their reduces after their maps. Phases that cannot use slots yet count with
-// their tasks and, if not measured, the mean task of those that are. A reduce phase
-// is among the Jobs once a configured part of its maps has ended; slots that it cannot
-// use yet go to the others, for assignment lets none idle. Phases of the
-// other kind run in other slots: they are given one slot for as long as they take
-// at least, so that the critical path is right and little is added to the area. So does
-// what passes between jobs of a flow while one closes and another is set up.
+// A node is a phase of a job. Jobs outside flows are flows of one job, with their reduces after
+// their maps. Phases that cannot use slots yet count with their tasks and, if not measured, the
+// mean task of the measured phases. A reduce phase is among the Jobs once a configured part of
+// its maps has ended. Assignment gives slots that it cannot use yet to other jobs.
 //
-// Stretch is the time to the end by the time that the whole flow would take alone, done
-// parts included, as the Snapshot's Flows have it; without them by the slot-seconds left.
+// Phases of the other kind run in other slots. They get one slot for at least as long as they
+// take: the critical path is right and adds little to the area. So does the time between jobs
+// of a flow, while one commits and the next is set up.
 //
-// A step of a cost, a deadline or an SLA's, is missed in part by a schedule that meets it
-// with little to spare; see expected.
+// Stretch is the time to the end, divided by the whole flow's time alone including ended
+// phases, from the Snapshot's Flows. Without Flows the divisor is the slot-seconds left. A
+// schedule that meets a step of a deadline or SLA with little slack pays part of the step; see
+// expected.
 //
-// Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share
-// their slots in proportion. Minima, which FlowFlex does not know, are given first;
-// what is left goes by the schedule, and then, so that no slot idles, by its order.
-//
-// O(J log J) beside Solve, for J phases.
+// Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share their slots
+// in proportion. Minima, which FlowFlex lacks, come first. The rest follows the schedule, and
+// then, so that no slot idles, its order. O(J log J) besides Solve, for J phases.
 type Policy struct{}
 
 // Plan implements [scheduler.Policy].
@@ -55,8 +51,8 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	return fill(normal, g, schedule), nil
 }
 
-// fill gives minima, then the schedule's shares, then what is left. Without a
-// schedule there is nothing to share.
+// fill assigns minima, then the schedule's shares, then the rest. Without a schedule it assigns
+// minima only.
 func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
 	if schedule == nil {
@@ -94,14 +90,14 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 // graphOf is a snapshot as flows.
 type graphOf struct {
 	flows  []Flow
-	places [][]int         // by flow and job: its place in Snapshot.Jobs, -1 if it waits
+	places [][]int         // by flow and job: its index in Snapshot.Jobs, -1 if it waits
 	alone  map[int]float64 // by the number of a flow's first job
 }
 
-// node is a phase on the way to a Job.
+// node is a phase that becomes a Job.
 type node struct {
 	id      scheduler.PhaseID
-	flow    int // 0: the job stands alone
+	flow    int // 0: the job is not in a flow
 	arrived time.Duration
 	job     Job
 	alone   float64
@@ -111,14 +107,14 @@ type node struct {
 	lag     float64
 }
 
-// graph makes flows of a normal snapshot, in order of arrival; a flow has arrived
-// when the first of its jobs did, and has the goal of its first job by id.
+// graph makes flows of a normal snapshot, in order of arrival. A flow arrives with its first
+// job, and has the goal of its first job by id.
 func graph(s scheduler.Snapshot) (*graphOf, error) {
 	nodes, err := nodesOf(s)
 	if err != nil {
 		return nil, err
 	}
-	// Nodes of one flow are neighbours from here on.
+	// Group the nodes of each flow.
 	slices.SortStableFunc(nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(a.flow, b.flow), a.id.Job.Compare(b.id.Job), cmp.Compare(a.id.Phase, b.id.Phase))
 	})
@@ -214,7 +210,7 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 	alone, places := 0.0, make([]int, len(group))
 	for i, n := range group {
 		for _, before := range n.after {
-			if k, ok := at[before]; ok { // else it has ended
+			if k, ok := at[before]; ok { // otherwise it has ended
 				n.job.After = append(n.job.After, k)
 			}
 		}
@@ -223,7 +219,7 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 		places[i] = n.place
 	}
 	for i, n := range group {
-		if n.lag != 0 { // something that takes that long comes between
+		if n.lag != 0 { // add a node for the time between
 			f.Jobs = append(f.Jobs, Job{ID: n.job.ID, Work: n.lag, Max: 1, After: f.Jobs[i].After})
 			f.Jobs[i].After, places = []int{len(f.Jobs) - 1}, append(places, -1)
 		}

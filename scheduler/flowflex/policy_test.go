@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// drawSnapshot draws jobs that stand alone and flows, some of whose jobs have ended and
-// some of which wait for others.
+// drawSnapshot draws jobs outside flows and flows. Some jobs of flows have ended and some wait
+// for others.
 func drawSnapshot(t *rapid.T) scheduler.Snapshot {
 	s := scheduler.Snapshot{
 		Phase:  rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase"),
@@ -45,7 +45,7 @@ func drawSnapshot(t *rapid.T) scheduler.Snapshot {
 	return s
 }
 
-// drawReady draws a job that has slots or can, and perhaps its other phase.
+// drawReady draws a job that can use slots, and perhaps its other phase.
 func drawReady(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goal scheduler.Goal) {
 	j := scheduler.Job{
 		ID: id, Flow: flow, Goal: goal,
@@ -65,8 +65,8 @@ func drawReady(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goal 
 	s.Later = append(s.Later, l)
 }
 
-// drawWaiting draws a job that comes after some of those before it in its flow, some
-// time after they have ended.
+// drawWaiting draws a job that comes after some earlier jobs of its flow, some time after their
+// end.
 func drawWaiting(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goal scheduler.Goal) {
 	maps := scheduler.Later{
 		ID: id, Phase: wire.Map, Flow: flow, Goal: goal,
@@ -96,8 +96,7 @@ func drawGoal(t *rapid.T) scheduler.Goal {
 	}
 }
 
-// TestPolicy holds the policy to S1, S2 and S4, and to leaving no slot idle that
-// could be used.
+// TestPolicy checks S1, S2 and S4, and that no usable slot stays idle.
 func TestPolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)

@@ -58,7 +58,7 @@ func aggregate(t *rapid.T) scheduler.Aggregate {
 	return rapid.SampledFrom([]scheduler.Aggregate{scheduler.Sum, scheduler.Max}).Draw(t, "aggregate")
 }
 
-// TestScheduleIsFeasible is F1, for every way to solve.
+// TestScheduleIsFeasible checks F1 for every way to solve.
 func TestScheduleIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 5, 6)
@@ -92,7 +92,7 @@ func TestScheduleIsFeasible(t *testing.T) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-7*max(1, math.Abs(a), math.Abs(b)) }
 
-// checkSchedule goes through the schedule instant by instant.
+// checkSchedule checks the schedule at each instant.
 func checkSchedule(t *rapid.T, p Problem, s *Schedule, slots []assigned) {
 	begin, end, work := jobTimes(p), jobTimes(p), jobTimes(p)
 	times := []float64{0}
@@ -168,8 +168,8 @@ func checkInstant(t *rapid.T, p Problem, slots []assigned, at float64) {
 	}
 }
 
-// TestNowIsTheStart: what the live system gives fits, keeps to the jobs' maxima and
-// is as much as the schedule has at its start.
+// TestNowIsTheStart: the shares of a live system fit the slots and the jobs' maxima, and are as
+// many as the schedule has at its start.
 func TestNowIsTheStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 5, 6)
@@ -195,8 +195,7 @@ func TestNowIsTheStart(t *testing.T) {
 	})
 }
 
-// TestChainKeepsTheBounds: stage 1 keeps squashed area and critical path, and each
-// job's work.
+// TestChainKeepsTheBounds: stage 1 keeps squashed area, critical path, and each job's work.
 func TestChainKeepsTheBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 2, 10)
@@ -227,7 +226,7 @@ func TestChainKeepsTheBounds(t *testing.T) {
 	})
 }
 
-// TestDeadlinesForEveryFlow: deadlines of another number of flows are refused.
+// TestDeadlinesForEveryFlow: Solve refuses deadlines for another number of flows.
 func TestDeadlinesForEveryFlow(t *testing.T) {
 	p := Problem{Slots: 1, Flows: []Flow{{ID: "f", Cost: scheduler.Cost{Penalty: scheduler.Response, Weight: 1}}}}
 	_, err := Solve(p, Options{Deadlines: [][]float64{{1}, {}}})
@@ -236,9 +235,9 @@ func TestDeadlinesForEveryFlow(t *testing.T) {
 	}
 }
 
-// TestAloneIsABound: no order of its own jobs ends a flow before its raised Q, which
-// is not below Q; and nothing is raised where jobs are not known as sets.
-func TestAloneIsABound(t *testing.T) {
+// TestLowerBoundHolds: no order of its own jobs ends a flow before its lower bound, which is at
+// least Q. Flows too large for job sets keep Q.
+func TestLowerBoundHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 1, 9)
 		made, err := prepare(p)
@@ -246,14 +245,14 @@ func TestAloneIsABound(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &made.flows[0]
-		if f.alone < f.least || f.least < f.path {
-			t.Fatalf("path %v, Q %v, raised %v", f.path, f.least, f.alone)
+		if f.lowerBound < f.q || f.q < f.path {
+			t.Fatalf("path %v, Q %v, raised %v", f.path, f.q, f.lowerBound)
 		}
 		packer := newPacker(made.slots, made.dags())
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "ranks"), 0))
 		for range 5 {
-			if done := packer.pack([]int32{0})[0]; done < f.alone*(1-1e-9) {
-				t.Fatalf("ends at %v, raised Q is %v", done, f.alone)
+			if done := packer.pack([]int32{0})[0]; done < f.lowerBound*(1-1e-9) {
+				t.Fatalf("ends at %v, raised Q is %v", done, f.lowerBound)
 			}
 			random.Shuffle(len(packer.ranks), func(i, j int) {
 				packer.ranks[i], packer.ranks[j] = packer.ranks[j], packer.ranks[i]
@@ -262,8 +261,8 @@ func TestAloneIsABound(t *testing.T) {
 	})
 }
 
-// TestPackIsFigure5: chain after chain over a record of what is in use gives what
-// packing instant after instant gives.
+// TestPackIsFigure5 compares packing instant by instant with packing chain by chain over a
+// record of used slots.
 func TestPackIsFigure5(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		made, err := prepare(drawProblem(t, 6, 6))
@@ -283,7 +282,7 @@ func TestPackIsFigure5(t *testing.T) {
 	})
 }
 
-// used is the number of slots in use until a time, from the end of the one before.
+// used is the number of slots in use until a time, from the end of the previous entry.
 type used struct{ until, slots float64 }
 
 func figure5(p *problem, order []int32) []float64 {
@@ -310,7 +309,7 @@ func figure5(p *problem, order []int32) []float64 {
 	return done
 }
 
-// TestLineOfManyJobs: depth costs neither stack nor time.
+// TestLineOfManyJobs: long lines cost neither stack nor much time.
 func TestLineOfManyJobs(t *testing.T) {
 	const jobs = 10_000
 	f := Flow{ID: "line", Cost: scheduler.Cost{Penalty: scheduler.Response, Weight: 1}}
@@ -330,9 +329,8 @@ func TestLineOfManyJobs(t *testing.T) {
 	}
 }
 
-// TestCostsBelowZero: moving every due date by the same time moves every schedule's
-// cost by the same, so the search finds as good a one where costs are negative, and
-// packs as many orders for it.
+// TestCostsBelowZero: moving every due date by the same time moves every schedule's cost by the
+// same. So the search finds as good a schedule with negative costs, and packs as many orders.
 func TestCostsBelowZero(t *testing.T) {
 	search := func(flows int, due float64) (cost float64, orders int) {
 		p, moved := cluster(flows, 25, scheduler.Metric{Penalty: scheduler.Lateness}), 0.0

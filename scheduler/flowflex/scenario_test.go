@@ -21,9 +21,9 @@ import (
 // and the directives are
 //
 //	chain slots=N                    stage 1: each flow's pseudo-jobs, volume, critical path, Q
-//	pack slots=N order=(F,F…) [chains] stage 2a: who has how many slots when
-//	pack slots=N urgent [end]        the same, jobs by how late they may start, or end
-//	refuse slots=N                   what is wrong with the problem
+//	pack slots=N order=(F,F…) [chains] stage 2a: intervals with the slots of each job
+//	pack slots=N urgent [end]        the same, jobs by the latest time of their start, or end
+//	refuse slots=N                   the error of the problem
 //	shift slots=N order=(F,F…)         stage 3: the chains' schedule as jobs' slots
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
@@ -110,7 +110,7 @@ func readProblem(t *testing.T, d *datadriven.TestData) (p Problem) {
 	return p
 }
 
-// named is the position of a job, or for a number the number.
+// named is the position of a job, or a number itself.
 func named(jobs []Job, id string) int {
 	if i := slices.IndexFunc(jobs, func(j Job) bool { return j.ID == id }); i >= 0 {
 		return i
@@ -125,7 +125,7 @@ func named(jobs []Job, id string) int {
 func writeChains(out *strings.Builder, p Problem, made *problem) {
 	for i := range made.chains {
 		c := &made.chains[i]
-		fmt.Fprintf(out, "%s: volume %.6g, critical path %.6g, Q %.6g\n", p.Flows[i].ID, c.volume, c.path, c.least)
+		fmt.Fprintf(out, "%s: volume %.6g, critical path %.6g, Q %.6g\n", p.Flows[i].ID, c.volume, c.path, c.q)
 		for k, j := range c.jobs {
 			fmt.Fprintf(out, "  %d: work %.6g max %g:", k+1, j.work, j.max)
 			for _, part := range c.parts(int32(k)) {
@@ -186,7 +186,7 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 		if d.HasArg("end") {
 			by = byEnd
 		}
-		done = func([]int32) []float64 { return packer.packUrgent(deadlines, by) }
+		done = func([]int32) []float64 { return packer.packJobs(deadlines, by) }
 	}
 	for i, done := range done(order) {
 		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, done)

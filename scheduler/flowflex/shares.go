@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// proportional shares the slots of a pseudo-job among its parts by their own
-// maxima, in whole slots. Stage 3 of the paper (section 4.3) makes pieces of the slots by
-// McNaughton's wrap-around rule instead, which are shorter than tasks. Slots left by
-// rounding down go to the largest remainders, so no part has more than its maximum.
-// O(parts log parts).
+// proportional divides the slots of a pseudo-job among its parts in proportion to their maxima,
+// in whole slots. Stage 3 of the paper (section 4.3) uses McNaughton's wrap-around rule: its
+// pieces are shorter than tasks. Leftover slots go to the largest remainders, so no part
+// exceeds its maximum. O(parts log parts).
 func (c *chain) proportional(into []Share, parts []part, r run) []Share {
 	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
 	byRest, left := make([]int, len(parts)), slots
@@ -28,7 +27,7 @@ func (c *chain) proportional(into []Share, parts []part, r run) []Share {
 	return slices.DeleteFunc(into, func(s Share) bool { return s.Slots == 0 })
 }
 
-// Share is what a job has at one instant.
+// Share is a job's slots at one instant.
 type Share struct {
 	Flow, Job int // positions in the Problem
 	Slots     int

@@ -2,20 +2,18 @@ package flowflex
 
 import "slices"
 
-// assigned is a time in which a job has the same slots throughout.
+// assigned is an interval in which a job has the same slots.
 type assigned struct {
 	Flow, Job int     // positions in the Problem
 	From, To  float64 // seconds from now
 	Slots     int
 }
 
-// shift is stage 3 (section 4.3), shape shifting: a pseudo-job that has fewer slots
-// than its maximum, for a while, is made of its jobs by McNaughton's wrap-around
-// rule. Its slots are rows; in rows times duration, each part fills its share, row
-// after row, beginning where the one before ended, so that every limit is a
-// fraction slots·(parts so far)/maximum of whole numbers, and so is the count of a
-// part's rows at any instant: never more than its own maximum. O(parts²), to each
-// of at most as many intervals as there are parts.
+// shift is stage 3 (section 4.3), shape shifting: McNaughton's wrap-around rule divides a
+// pseudo-job with fewer slots than its maximum among its jobs. Its slots are rows; in rows
+// times duration each part fills its share, row after row. So every limit is a fraction
+// slots·(parts so far)/maximum of whole numbers, and no part ever has more rows than its
+// maximum. O(parts²) for each of at most as many intervals as parts.
 func (c *chain) shift(into []assigned, parts []part, s span, r run) []assigned {
 	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
 	limits := make([]int64, len(parts)+1) // in 1/most of a row
@@ -52,8 +50,7 @@ func ceil(a, b int64) int64 {
 	return q
 }
 
-// solved is what Solve finds, and who has what slots when: stage 3 where the schedule is
-// one of chains.
+// solved is the result of Solve with its intervals: stage 3 if the schedule is one of chains.
 func solved(p Problem, o Options) (*Schedule, []assigned, error) {
 	s, err := find(p, o)
 	if err != nil {

@@ -8,47 +8,44 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// Options are the ways to search. Simulations change all of them, a running system the
-// aggregate only.
+// Options control the search. A running system sets the aggregate only, simulations all.
 type Options struct {
 	Aggregate scheduler.Aggregate // of the flows' costs: minisum or minimax
-	// Deadlines, by flow, are tried as orders for a sum, as they are and lifted: those of
-	// the relaxation, which is slower, and now and then better. The paper's live system
-	// does without (section 5.2).
+	// Deadlines, by flow, are tried as orders for a sum, as given and lifted. They come from
+	// the relaxation, which is slower and sometimes better; the paper's live system omits it
+	// (section 5.2).
 	Deadlines [][]float64
-	// ChainsOnly leaves out the schedules that keep a flow's own graph, as the paper does.
+	// ChainsOnly omits the schedules that keep a flow's own graph, as the paper does.
 	ChainsOnly bool
-	// Effort is how many orders the last local search tries at most, and how often
-	// either rule's deadlines are mended before it, if less than usual; below 0:
-	// neither is done, 0: DefaultEffort.
+	// Effort bounds the orders of the last local search, and the deadline adjustments before it
+	// if they would be more. Below 0 omits both; 0 means DefaultEffort.
 	Effort int
 }
 
-// DefaultEffort is the orders that the last local search tries.
+// DefaultEffort is the usual number of orders in the last local search.
 const DefaultEffort = 100
 
-// mostSteps and mostEvaluations end the search early on very large problems: about
-// 100 ms of packing and of local search on the surrogate. They are counted, not
-// timed, so that the result is the same everywhere.
+// maxSteps and maxEvaluations end the search on very large problems after about 100 ms of
+// packing and of local search on the surrogate. They count steps, not time, so that the result
+// is the same everywhere.
 const (
-	mostSteps       = 10e6
-	mostEvaluations = 10e6
+	maxSteps       = 10e6
+	maxEvaluations = 10e6
 )
 
-// Schedule is what the flows' jobs have, from now to the end.
+// Schedule is the allocations of the flows' jobs, from now to the end.
 type Schedule struct {
-	Order      []int     // of flows: the first takes what it can use, or has the first deadline
-	Chains     bool      // made of pseudo-jobs
+	Order      []int     // of flows: the first takes all it can use, or has the first deadline
+	Chains     bool      // whether it consists of pseudo-jobs
 	Completion []float64 // by flow, seconds from now
 	Cost       float64
-	Now        []Share     // at the start, whole slots: what a live system gives
+	Now        []Share     // shares at the start, in whole slots: the allocation of a live system
 	Ends       [][]float64 // by flow and job, seconds from now; 0: without work
 }
 
-// Solve finds a schedule with a small cost: many orders of the flows are packed,
-// both as chains of pseudo-jobs and as they are, and for some deadlines the jobs by
-// how late they may start or end. The best is kept, of equal costs the one with the lesser
-// sum of completion times.
+// Solve finds a schedule with a small cost. It packs many orders of the flows, both as chains
+// of pseudo-jobs and as they are. For some deadlines it packs the jobs by the latest time of
+// their start or end. Ties of cost go to the least sum of completion times.
 func Solve(p Problem, o Options) (*Schedule, error) {
 	s, err := find(p, o)
 	if err != nil {
@@ -57,8 +54,8 @@ func Solve(p Problem, o Options) (*Schedule, error) {
 	return s.schedule(), nil
 }
 
-// Pack is the schedule of the flows in one order, which names each of them once: as
-// chains of pseudo-jobs (Figure 5), or as they are, a ready list.
+// Pack is the schedule of the flows in one order, which names each of them once. It packs them
+// as chains of pseudo-jobs (Figure 5), or as they are, like a ready list.
 func Pack(p Problem, a scheduler.Aggregate, order []int, chains bool) (*Schedule, error) {
 	made, err := prepare(p)
 	if err != nil {
@@ -92,28 +89,28 @@ func find(p Problem, o Options) (*search, error) {
 	if o.Effort == 0 {
 		o.Effort = DefaultEffort
 	}
-	s.mend(min(o.Effort, mends))
+	s.adjustDeadlines(min(o.Effort, adjustRounds))
 	s.polish(o.Effort)
 	return s, nil
 }
 
-// search is what was found so far.
+// search is the state of a search.
 type search struct {
 	*problem
-	max    bool
-	graphs *packer // nil: chains only
-	lines  *packer
-	seen   map[string]bool // orders that were packed
-	key    []byte
-	best   found
-	floor  float64 // no schedule costs less
+	max         bool
+	graphPacker *packer // nil: chains only
+	chainPacker *packer
+	seen        map[string]bool // packed orders
+	key         []byte
+	best        found
+	bound       float64 // a lower bound of every schedule's cost
 }
 
 type found struct {
 	order     []int32
 	chains    bool
 	by        rule
-	deadlines []float64 // unless by order
+	deadlines []float64 // only if packed by deadline
 	cost      float64
 	sum       float64 // of completion times
 	done      []float64
@@ -121,23 +118,23 @@ type found struct {
 
 func newSearch(p *problem, o Options) *search {
 	s := &search{
-		problem: p,
-		max:     o.Aggregate == scheduler.Max,
-		lines:   newPacker(p.slots, p.lines()),
-		seen:    make(map[string]bool),
-		best:    found{cost: math.Inf(1), sum: math.Inf(1)},
+		problem:     p,
+		max:         o.Aggregate == scheduler.Max,
+		chainPacker: newPacker(p.slots, p.lines()),
+		seen:        make(map[string]bool),
+		best:        found{cost: math.Inf(1), sum: math.Inf(1)},
 	}
 	for i := range p.flows {
-		s.floor += p.flows[i].cost.At(p.flows[i].alone)
+		s.bound += p.flows[i].cost.At(p.flows[i].lowerBound)
 	}
 	if !o.ChainsOnly {
-		s.graphs = newPacker(p.slots, p.dags())
+		s.graphPacker = newPacker(p.slots, p.dags())
 	}
 	return s
 }
 
-// minisum tries the cheap orders, those of the deadlines, as they are and lifted, and
-// what local search on the surrogate makes of all these.
+// minisum tries the cheap orders, the deadlines as given and lifted, and improvements of all
+// these by local search on the surrogate.
 func (s *search) minisum(deadlines [][]float64) {
 	orders := s.cheap()
 	for _, order := range orders {
@@ -149,41 +146,42 @@ func (s *search) minisum(deadlines [][]float64) {
 			s.try(orders[len(orders)-1])
 		}
 	}
-	budget := int(mostEvaluations)
+	budget := int(maxEvaluations)
 	for _, order := range orders {
 		improved := slices.Clone(order)
 		s.descend(improved, &budget)
 		s.try(improved)
 	}
-	s.urge(s.due(), byStart)
-	s.urge(s.due(), byEnd)
+	s.packJobs(s.due(), byStart)
+	s.packJobs(s.due(), byEnd)
 	s.repeatLift()
 }
 
-// repeatLift orders by the times to which the best schedule's completions can be
-// put off at no cost, as long as that helps.
+// repeatLift orders by the latest completions that cost the same as the best schedule's, as
+// long as that helps.
 func (s *search) repeatLift() {
 	for before := math.Inf(1); s.best.cost < before; {
 		before = s.best.cost
 		deadlines := s.lift(s.best.done)
 		s.try(s.byDeadline(deadlines))
-		s.urge(deadlines, byStart)
-		s.urge(deadlines, byEnd)
+		s.packJobs(deadlines, byStart)
+		s.packJobs(deadlines, byEnd)
 	}
 }
 
-// urge packs jobs by how late they may start or end, unless too much was packed.
-// The result is valid until the next call.
-func (s *search) urge(deadlines []float64, by rule) []float64 {
-	if s.graphs == nil || !s.affordable() {
+// packJobs packs jobs by the latest time of their start or end, unless the limit of packing is
+// reached. The result is valid until the next call.
+func (s *search) packJobs(deadlines []float64, by rule) []float64 {
+	if s.graphPacker == nil || !s.affordable() {
 		return s.best.done
 	}
-	done := s.graphs.packUrgent(deadlines, by)
+	done := s.graphPacker.packJobs(deadlines, by)
 	s.keep(found{order: s.byDeadline(deadlines), by: by, deadlines: deadlines, done: done})
 	return done
 }
 
-// try packs an order, unless it was, or too much was and this is not the first.
+// try packs an order, unless it was packed before or the limit is reached. It always packs the
+// first order.
 func (s *search) try(order []int32) {
 	if s.best.done != nil && !s.affordable() {
 		return
@@ -196,13 +194,13 @@ func (s *search) try(order []int32) {
 		return
 	}
 	s.seen[string(s.key)] = true
-	s.keep(found{order: order, chains: true, done: s.lines.pack(order)})
-	if s.graphs != nil {
-		s.keep(found{order: order, done: s.graphs.pack(order)})
+	s.keep(found{order: order, chains: true, done: s.chainPacker.pack(order)})
+	if s.graphPacker != nil {
+		s.keep(found{order: order, done: s.graphPacker.pack(order)})
 	}
 }
 
-// keep takes a schedule if it is better than the best.
+// keep stores a schedule if it is better than the best.
 func (s *search) keep(f found) {
 	f.cost = s.cost(f.done)
 	for _, t := range f.done {
@@ -215,7 +213,7 @@ func (s *search) keep(f found) {
 	}
 }
 
-// cost is the objective; that of no flows is 0.
+// cost is the objective; 0 without flows.
 func (s *search) cost(done []float64) float64 {
 	sum, most := 0.0, math.Inf(-1)
 	for i, t := range done {
@@ -228,14 +226,14 @@ func (s *search) cost(done []float64) float64 {
 	return sum
 }
 
-// polish is local search on schedules: flows move to other places in the best
-// order, first those that cost most beyond what they cost at Q, as long as effort lasts.
+// polish is local search on schedules: while effort lasts, flows move to other places in the
+// best order, starting with the flow that costs most beyond its cost at Q.
 func (s *search) polish(effort int) {
 	for until := len(s.seen) + effort; len(s.seen) < until && s.improvable(); {
 		before := s.best
 		for _, i := range s.sorted(func(i int32) float64 {
 			c := s.flows[i].cost
-			return c.At(s.flows[i].alone) - c.At(before.done[i])
+			return c.At(s.flows[i].lowerBound) - c.At(before.done[i])
 		}) {
 			s.moveAbout(i, until)
 			if s.best.cost < before.cost-sameInstant*math.Abs(before.cost) {
@@ -248,18 +246,18 @@ func (s *search) polish(effort int) {
 	}
 }
 
-// improvable says whether a better schedule may exist, and may be looked for.
+// improvable reports whether a better schedule may exist and the limit allows a search.
 func (s *search) improvable() bool {
-	return s.affordable() && s.best.cost-s.floor > sameInstant*math.Abs(s.floor)
+	return s.affordable() && s.best.cost-s.bound > sameInstant*math.Abs(s.bound)
 }
 
-// affordable says whether more may be packed.
+// affordable reports whether the limit allows more packing.
 func (s *search) affordable() bool {
-	steps := s.lines.steps
-	if s.graphs != nil {
-		steps += s.graphs.steps
+	steps := s.chainPacker.steps
+	if s.graphPacker != nil {
+		steps += s.graphPacker.steps
 	}
-	return steps < mostSteps
+	return steps < maxSteps
 }
 
 // moveAbout tries a flow at every other place, the earlier ones first.
@@ -275,26 +273,26 @@ func (s *search) moveAbout(i int32, until int) {
 	}
 }
 
-// replay packs the best order again and tells who has what. Jobs are as their flow counts
-// them, or its chain. It returns the completion times.
-func (s *search) replay(tell func(span, run)) []float64 {
-	packer := s.graphs
+// replay packs the best order again and reports its runs. Jobs are numbered within their flow,
+// or its chain. It returns the completion times.
+func (s *search) replay(report func(span, run)) []float64 {
+	packer := s.graphPacker
 	if s.best.chains {
-		packer = s.lines
+		packer = s.chainPacker
 	}
 	packer.record = func(at span) {
 		for _, r := range at.runs {
-			tell(at, run{r.flow, packer.local(r), r.slots})
+			report(at, run{r.flow, packer.local(r), r.slots})
 		}
 	}
 	defer func() { packer.record = nil }()
 	if s.best.by != byOrder {
-		return packer.packUrgent(s.best.deadlines, s.best.by)
+		return packer.packJobs(s.best.deadlines, s.best.by)
 	}
 	return packer.pack(s.best.order)
 }
 
-// schedule writes down the best order.
+// schedule returns the best order as a Schedule.
 func (s *search) schedule() *Schedule {
 	out := &Schedule{Chains: s.best.chains, Ends: make([][]float64, len(s.flows))}
 	for i := range s.flows {

@@ -1,6 +1,5 @@
-// Package heap is a heap for what dispatches tasks one by one, and for simulated time. The
-// standard one costs an interface call for each comparison, which is most of the time of
-// dispatching.
+// Package heap is a generic heap for dispatching tasks one by one, and for simulated time. The
+// standard one costs an interface call per comparison, most of the time of dispatching.
 package heap
 
 // Heap has its least item first.

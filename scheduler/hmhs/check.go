@@ -2,17 +2,16 @@ package hmhs
 
 import "fmt"
 
-// most bounds times and factors, so that no sum of them is infinite.
-const most = 1e15
+// maxTime bounds times and factors, so that no sum of them is infinite.
+const maxTime = 1e15
 
-// mostTasks bounds a batch's tasks, each of which is dispatched by itself.
-const mostTasks = 100_000_000
+// maxTasks bounds a batch's tasks, because each is dispatched by itself.
+const maxTasks = 100_000_000
 
-// Check names the job or machine and the field that has no meaning: a number of tasks
-// below 0; tasks without machines; a time or factor that is 0, negative, NaN, infinite
-// or above 1e15; factors of another number than there are machines; a machine without
-// slots, or with one that is free at no such time. A stage without tasks may have
-// anything. O(J·M).
+// Check reports the job or machine with an invalid field: tasks below 0 or without machines;
+// times or factors that are not above 0 and at most 1e15; another number of factors than of
+// machines; a machine without slots, or with an invalid Free time. Stages without tasks are not
+// checked. O(J·M).
 func (b *Batch) Check() error {
 	for _, kind := range []struct {
 		name     string
@@ -30,8 +29,8 @@ func (b *Batch) Check() error {
 			if err := stage.check(kind.name, len(kind.machines)); err != nil {
 				return fmt.Errorf("job %d %s: %w", i, b.Jobs[i].ID, err)
 			}
-			if total += stage.Tasks; total > mostTasks {
-				return fmt.Errorf("job %d %s: field %s.Tasks: the batch has more than %d", i, b.Jobs[i].ID, kind.name, mostTasks)
+			if total += stage.Tasks; total > maxTasks {
+				return fmt.Errorf("job %d %s: field %s.Tasks: the batch has more than %d", i, b.Jobs[i].ID, kind.name, maxTasks)
 			}
 		}
 	}
@@ -43,7 +42,7 @@ func (m Machine) check() error {
 		return fmt.Errorf("field Free is empty")
 	}
 	for _, at := range m.Free {
-		if !(at >= 0 && at <= most) {
+		if !(at >= 0 && at <= maxTime) {
 			return fmt.Errorf("field Free has %v", at)
 		}
 	}
@@ -52,7 +51,7 @@ func (m Machine) check() error {
 
 func (s *Stage) check(name string, machines int) error {
 	switch {
-	case s.Tasks < 0 || s.Tasks > mostTasks:
+	case s.Tasks < 0 || s.Tasks > maxTasks:
 		return fmt.Errorf("field %s.Tasks is %d", name, s.Tasks)
 	case s.Tasks == 0:
 		return nil
@@ -71,4 +70,4 @@ func (s *Stage) check(name string, machines int) error {
 	return nil
 }
 
-func positive(x float64) bool { return x > 0 && x <= most }
+func positive(x float64) bool { return x > 0 && x <= maxTime }

@@ -8,15 +8,15 @@ import (
 	"github.com/quernmr/quern/scheduler/heap"
 )
 
-// MinMin dispatches a stage by Algorithm 1, and returns each machine's tasks in order
-// and raises the jobs' ends. Where everything has arrived at 0 it is Min-Min (section
-// 3.2): of all tasks and machines, the pair that completes first, again and again.
+// MinMin dispatches a stage by Algorithm 1. It returns each machine's tasks in order and raises
+// the jobs' ends. If everything has arrived at 0 it is Min-Min (section 3.2): again and again,
+// of all tasks and machines, the pair that completes first.
 //
-// Tasks of a job are alike, so a job is a count and each machine a heap of jobs by the
-// time of a task: the first that has tasks left completes first there. Only a job that
-// was taken because none had arrived (line 9) can have arrived after some machine is
-// free, and then it is the only one at hand; so the first of the heap is right for it
-// too, and keys of machines rise except when a job comes to hand.
+// Tasks of a job are alike, so a job is a count, and each machine a heap of jobs by task time:
+// the first with tasks left completes first there. Only a job taken because none had arrived
+// (line 9) can arrive after some machine is free, and then it is the only ready job. So the
+// first of the heap is right for it too, and keys of machines rise except when a job becomes
+// ready.
 func MinMin(machines []Machine, stages []Stage, arrived, ends []float64) [][]Run {
 	d := newDispatch(machines, stages, arrived)
 	runs := make([][]Run, len(machines))
@@ -31,26 +31,25 @@ func MinMin(machines []Machine, stages []Stage, arrived, ends []float64) [][]Run
 	return runs
 }
 
-// dispatch is a stage being dispatched.
+// dispatch is the state of dispatching a stage.
 type dispatch struct {
 	stages  []Stage // Tasks counts down
 	left    int     // tasks
 	arrived []float64
-	waiting []int // jobs not at hand yet (U), by arrival
-	hand    int   // jobs at hand that have tasks left (Jw)
+	waiting []int // jobs that have not arrived (U), by arrival
+	ready   int   // number of ready jobs with tasks left (Jw)
 
 	machines []*machine // by number
 	order    heap.Heap[*machine]
-	earliest *machine // the machine that is free first; nil: to be found
+	earliest *machine // the machine that is free first; nil: unknown
 }
 
-// machine is a machine's part in a dispatch. Its order among machines is by key, then
-// as H2 says.
+// machine is a machine's state in a dispatch. Machines sort by key, then as in H2.
 type machine struct {
 	number int
 	free   heap.Heap[float64]
-	ready  heap.Heap[choice] // jobs at hand
-	key    float64           // when its first choice would complete
+	ready  heap.Heap[choice] // ready jobs
+	key    float64           // the completion time of its first choice
 }
 
 type choice struct {
@@ -93,7 +92,7 @@ func newDispatch(machines []Machine, stages []Stage, arrived []float64) *dispatc
 	return d
 }
 
-// admit is lines 2 to 10.
+// admit is lines 2 to 10 of Algorithm 1.
 func (d *dispatch) admit() {
 	if len(d.waiting) == 0 {
 		return
@@ -105,7 +104,7 @@ func (d *dispatch) admit() {
 	for n < len(d.waiting) && d.arrived[d.waiting[n]] <= d.earliest.free.Items[0] {
 		n++
 	}
-	if n == 0 && d.hand == 0 {
+	if n == 0 && d.ready == 0 {
 		n = 1
 	}
 	if n == 0 {
@@ -116,7 +115,7 @@ func (d *dispatch) admit() {
 			m.ready.Push(choice{d.stages[job].On(m.number), job})
 		}
 	}
-	d.hand += n
+	d.ready += n
 	d.waiting = d.waiting[n:]
 	for _, m := range d.machines {
 		d.rekey(m)
@@ -136,8 +135,8 @@ func (d *dispatch) rekey(m *machine) {
 	}
 }
 
-// first is line 16: the machine of the least completion time. A machine whose first
-// job has run out since may be ahead of its place, never behind.
+// first is line 16: the machine with the least completion time. The key of a machine may be too
+// small, since its first job may have run out of tasks, but never too large.
 func (d *dispatch) first() *machine {
 	for {
 		m := d.order.Items[0]
@@ -149,7 +148,7 @@ func (d *dispatch) first() *machine {
 	}
 }
 
-// assign is lines 17 to 21; m is the first.
+// assign is lines 17 to 21; m is the first machine.
 func (d *dispatch) assign(m *machine, job int) {
 	m.free.Items[0] = m.key
 	m.free.Sift(0)
@@ -158,14 +157,14 @@ func (d *dispatch) assign(m *machine, job int) {
 	}
 	d.left--
 	if d.stages[job].Tasks--; d.stages[job].Tasks == 0 {
-		d.hand--
+		d.ready--
 	}
 	d.rekey(m)
 	d.order.Sift(0)
 }
 
-// Play runs a machine's tasks in order, each in the slot that is free first but not
-// before its job has arrived, and raises the jobs' ends. Without arrived all are there.
+// Play runs a machine's tasks in order, each in the slot that is free first but not before its
+// job has arrived, and raises the jobs' ends. Without arrived all jobs are present.
 func Play(machine Machine, m int, runs []Run, stages []Stage, arrived, ends []float64) {
 	slots := heap.New(slices.Clone(machine.Free), earlier)
 	for _, r := range runs {

@@ -5,8 +5,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Speeds says how long a job's task takes on a tracker: its normal time, which is the
-// mean over trackers that are equally fast for it, times a factor of the two.
+// Speeds estimates the seconds of a job's task on a tracker: its normal time, the mean over
+// trackers that are equally fast for it, times a factor of the pair.
 type Speeds struct {
 	jobs     map[wire.JobID]int
 	trackers map[string]int
@@ -15,28 +15,26 @@ type Speeds struct {
 	own      []sample  // by job and tracker
 }
 
-// sample is what a tracker did of a job.
+// sample is the measurements of a job on a tracker.
 type sample struct {
 	job, tracker   int
 	tasks, seconds float64
 }
 
 const (
-	// priorTasks is how many tasks of a job on a tracker weigh as much as what the
-	// tracker does for all jobs: the variance of tasks of one pair over that of pairs.
-	// One task says more of its pair than the tracker's other jobs do where jobs have
-	// affinities; where they have none, believing it costs little.
+	// priorTasks weighs a tracker's mean over all jobs as that many tasks of a pair: the
+	// variance of tasks of one pair over that of pairs. With affinities one task of a pair says
+	// more than the tracker's other jobs do; without, trusting it costs little.
 	priorTasks = 0.5
-	// fitRounds of the alternating fit are enough for a few per cent, which is less
-	// than tasks of one job differ among themselves.
+	// fitRounds of the alternating fit reach a few per cent, less than the differences among
+	// tasks of one job.
 	fitRounds = 20
 )
 
-// Estimate fits times of jobs and factors of trackers to what was measured, by turns:
-// a job's time is its mean task by the factors of where it ran, a tracker's factor the
-// mean over its tasks of their times by their jobs'. Factors of trackers are 1 on
-// average. What the two leave unexplained is the pair's own. It takes a Snapshot's
-// Measured as Normal leaves it. O(J·M) for J jobs and M trackers measured.
+// Estimate fits times of jobs and factors of trackers alternately. A job's time is its mean
+// task divided by the factors of its trackers; a tracker's factor is the mean of its tasks
+// divided by their jobs' times, 1 on average. The residual is the pair's own factor. It takes a
+// normal Snapshot's Measured. O(J·M) for J jobs and M trackers.
 func Estimate(measured []scheduler.Measured) *Speeds {
 	s := &Speeds{jobs: make(map[wire.JobID]int), trackers: make(map[string]int)}
 	samples := make([]sample, len(measured))
@@ -53,7 +51,7 @@ func Estimate(measured []scheduler.Measured) *Speeds {
 			s.factors = append(s.factors, 1)
 		}
 		tasks := float64(m.Tasks)
-		samples[i] = sample{job, tracker, tasks, min(max(m.Seconds, leastSeconds*tasks), mostSeconds*tasks)}
+		samples[i] = sample{job, tracker, tasks, min(max(m.Seconds, minSeconds*tasks), maxSeconds*tasks)}
 	}
 	s.times = make([]float64, len(s.jobs))
 	s.fit(samples)
@@ -94,7 +92,7 @@ func (s *Speeds) fitTimes(samples []sample, tasks []float64) {
 	}
 }
 
-// Time is the seconds of a job's task where the factor is 1; not ok if none has ended.
+// Time returns the seconds of a job's task at factor 1; not ok if none has ended.
 func (s *Speeds) Time(job wire.JobID) (seconds float64, ok bool) {
 	i, ok := s.jobs[job]
 	if !ok {
@@ -103,8 +101,8 @@ func (s *Speeds) Time(job wire.JobID) (seconds float64, ok bool) {
 	return s.times[i], true
 }
 
-// Factor of a job's tasks on a tracker: what was measured, drawn towards the tracker's
-// mean, which stands for priorTasks of its tasks; 1 where nothing is known.
+// Factor returns the factor of a job's tasks on a tracker: the measurement, shrunk towards the
+// tracker's mean with the weight of priorTasks; 1 if nothing is known.
 func (s *Speeds) Factor(job wire.JobID, tracker string) float64 {
 	t, ok := s.trackers[tracker]
 	if !ok {

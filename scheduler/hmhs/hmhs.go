@@ -1,43 +1,40 @@
-// Package hmhs schedules a batch of jobs on unlike machines so that it ends early:
-// HMHS (Chen, Shen, Chen, Guo, NPC 2013). Sections, equations and algorithms named in
-// this package are that paper's.
+// Package hmhs schedules a batch of jobs on unlike machines to end early: HMHS (Chen, Shen,
+// Chen, Guo, NPC 2013). Sections, equations and algorithms in this package are that paper's.
 //
-// HMHS dispatches all map tasks by Min-Min ([MinMin]), orders each machine's tasks by Pri,
-// the modified Johnson rule ([Priority], [InOrder]), and dispatches the reduces by
-// Dynamic-Min-Min (Algorithm 1, [MinMin] again) as their jobs' maps end. [Policy] does so
-// in a running system, for the tasks that are there. [Estimate] measures how fast trackers
-// are for jobs. Whole batches and the heuristics that the paper compares HMHS with are
-// in sim/papers/hmhs.
+// HMHS dispatches all map tasks by Min-Min ([MinMin]), orders each machine's tasks by Pri, the
+// modified Johnson rule ([Priority], [InOrder]), and dispatches the reduces by Dynamic-Min-Min
+// (Algorithm 1, [MinMin] again) as their jobs' maps end. [Policy] does so in a running system,
+// for the present tasks. [Estimate] measures the speed of trackers for jobs. sim/papers/hmhs
+// has whole batches and the heuristics that the paper compares.
 //
-// A factor is the time of a task on a machine over its normal time: a larger factor is
-// a slower machine. Factors differ by job *and* machine. Where machines are merely slow
-// for everyone, Min-Min has nothing to match and gains little.
+// A factor is the time of a task on a machine divided by its normal time: a larger factor is a
+// slower machine. Factors differ by job *and* machine. If machines are merely slow for every
+// job, Min-Min has nothing to match and gains little.
 //
 // Invariants
 //
-//	H1  Every task is dispatched once, to one machine; no slot runs two tasks at once,
-//	    and none starts before its job has arrived.
-//	H2  Everything is a function of its arguments. Ties go to the shorter task, then to
-//	    the lower job, then to the lower machine.
+//	H1  Every task is dispatched once, to one machine. No slot runs two tasks at once, and
+//	    none starts before its job has arrived.
+//	H2  Everything is a function of its arguments. Ties go to the shorter task, then to the
+//	    lower job, then to the lower machine.
 //
 // Complexity, for J jobs, M machines and T tasks: dispatching takes
 // O(J·M·log J + T·log M) and, for reduces, O(J·M) more as jobs arrive and O(T·M) at
 // worst as the earliest free machine moves.
 //
-// Nobody calls this but the job tracker's policy goroutine and simulations; all of it
-// is functions of values.
+// All of it is functions of values. Callers are the job tracker's policy goroutine and
+// simulations.
 package hmhs
 
 import "slices"
 
-// Batch is what there is to do and what there is to do it with. Times are seconds from
-// now.
+// Batch is jobs and machines. Times are seconds from now.
 type Batch struct {
 	Jobs          []Job
 	Maps, Reduces []Machine // those with map slots and those with reduce slots
 }
 
-// Machine has one entry for each of its slots: when the slot is free.
+// Machine has one entry for each of its slots: the time at which the slot is free.
 type Machine struct{ Free []float64 }
 
 // Job has maps and then reduces; either may be absent.
@@ -53,10 +50,10 @@ type Stage struct {
 	Factor []float64 // by machine
 }
 
-// Run is some tasks of one job, one after the other.
+// Run is consecutive tasks of one job.
 type Run struct{ Job, Tasks int }
 
-// InOrder is a machine's tasks by the places of their jobs, one Run for each job.
+// InOrder sorts a machine's tasks by the places of their jobs, one Run for each job.
 func InOrder(runs []Run, place []int) []Run {
 	slices.SortFunc(runs, func(a, b Run) int { return place[a.Job] - place[b.Job] })
 	out := runs[:0]
@@ -72,16 +69,16 @@ func InOrder(runs []Run, place []int) []Run {
 
 func earlier(a, b float64) bool { return a < b }
 
-// On is the seconds of a task on a machine.
+// On returns the seconds of a task on a machine.
 func (s *Stage) On(machine int) float64 { return s.Time * s.Factor[machine] }
 
 func mapOf(j *Job) *Stage    { return &j.Map }
 func reduceOf(j *Job) *Stage { return &j.Reduce }
 
-// MapStages is the maps of all jobs.
+// MapStages returns the maps of all jobs.
 func (b *Batch) MapStages() []Stage { return b.stages(mapOf) }
 
-// ReduceStages is the reduces of all jobs.
+// ReduceStages returns the reduces of all jobs.
 func (b *Batch) ReduceStages() []Stage { return b.stages(reduceOf) }
 
 func (b *Batch) stages(of func(*Job) *Stage) []Stage {
@@ -101,13 +98,12 @@ func Add(runs []Run, job int) []Run {
 	return append(runs, Run{job, 1})
 }
 
-// Priority is Pri (equation 4) of a job whose maps take mapWork and whose reduces take
-// reduceWork slot-seconds in all; least goes first. A job without reduces is last, one
-// without maps first.
+// Priority is Pri (equation 4) for the total slot-seconds of a job's maps and reduces; least
+// goes first. A job without reduces is last, one without maps first.
 func Priority(mapWork, reduceWork float64) float64 {
 	sign := -1.0
 	if mapWork > reduceWork {
 		sign = 1
 	}
-	return sign / min(mapWork, reduceWork) // by 0: infinite, which sorts as it should
+	return sign / min(mapWork, reduceWork) // division by 0 gives an infinity, which sorts correctly
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs/hmhstest"
 )
 
-// least is the pair of task and machine that completes first, as H2 breaks ties.
+// least is the pair of task and machine that completes first, with the ties of H2.
 func least(s *hmhstest.Slow, tasks []int, stages []hmhs.Stage, machines int, arrived []float64) (task, machine int, end float64) {
 	end, takes := math.Inf(1), 0.0
 	for at, job := range tasks {
@@ -37,7 +37,7 @@ func slowMinMin(machines []hmhs.Machine, stages []hmhs.Stage) *hmhstest.Slow {
 	return s
 }
 
-// slowDynamic is Algorithm 1 by its lines.
+// slowDynamic is Algorithm 1 line by line.
 func slowDynamic(machines []hmhs.Machine, stages []hmhs.Stage, arrived []float64) *hmhstest.Slow {
 	s := hmhstest.NewSlow(machines, len(stages))
 	var u, jw []int
@@ -81,7 +81,7 @@ func same(t *rapid.T, what string, runs, want [][]hmhs.Run, ends, wantEnds []flo
 	}
 }
 
-// TestDispatchers: the fast ones do the same as those written down task by task.
+// TestDispatchers compares the fast dispatchers with the task by task ones.
 func TestDispatchers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 5, 6, rapid.Bool().Draw(t, "whole"))

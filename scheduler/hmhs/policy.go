@@ -9,38 +9,36 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Policy is HMHS in a running system: the Plan's Queues say what each tracker runs in
-// which order, and each Target's Trackers where the job's tasks end soonest.
+// Policy is HMHS in a running system: the Plan's Queues order each tracker's tasks, and each
+// Target's Trackers are those on which the job's tasks end soonest.
 //
-// Tasks not started are dispatched to the slots as they become free: maps by Min-Min and
-// then by Pri on each tracker; reduces, of jobs whose maps have ended, by
-// Dynamic-Min-Min. A job's normal time and its factors are those of [Estimate], and
-// before any of its tasks has ended Work by Tasks, which the caller has from history, and
-// the trackers' means. Pri takes the reduces' work from Later; where it is not known
-// they take what a mean task takes.
+// It dispatches tasks that have not started to the slots as they become free: maps by Min-Min
+// and then by Pri on each tracker; reduces, of jobs without maps left, by Dynamic-Min-Min. A
+// job's normal time and factors are those of [Estimate]. Before any of its tasks has ended they
+// are Work divided by Tasks, which comes from history, and the trackers' means. Pri takes the
+// reduces' work from Later; if unknown, each takes a mean task.
 //
-// Targets are what the slots run first, after the minima, which HMHS does not know. Where
-// there are fewer tasks than slots, nobody has what is left. Without Trackers all slots
-// are alike and there are no Queues. The Metric is ignored: it is makespan.
+// Targets are the first tasks of the slots, after the minima, which HMHS lacks. If there are
+// fewer tasks than slots, the rest stays free. Without Trackers all slots are alike and there
+// are no Queues. The Metric is ignored: it is makespan.
 //
-// With few pairs measured queues that are kept lose to FIFO (docs/papers/hmhs.md, "With
-// measured factors"). There is no other order for that case: in a running system plans
-// are made anew as tasks end, by what these have shown, and queues end with them; then a
-// batch of which nothing is known ends no later than under FIFO (TestUnlikeTrackers of
-// jobtracker/core: 0 to 8 % sooner, 18 to 38 % once the pairs are known). An order that
-// knows no machines until enough pairs are measured was tried, and is worse.
+// With few pairs measured, fixed queues lose to FIFO (docs/papers/hmhs.md, "With measured
+// factors"). That needs no other order here: a running system plans again as tasks end. A batch
+// without any measurement ends no later than under FIFO (TestUnlikeTrackers of jobtracker/core:
+// 0 to 8 % sooner, 18 to 38 % with known pairs). An order that ignores machines until enough
+// pairs are measured is worse.
 //
 // O(J·M·log J + T·log M) for T tasks on M trackers.
 type Policy struct{}
 
-// ranked is how many trackers a Target names at most.
-const ranked = 32
+// maxPreferred bounds the trackers in a Target.
+const maxPreferred = 32
 
-// What is measured in microseconds or taken for centuries is no guide; within these
-// bounds times and factors stay finite in all sums.
+// Times and factors outside these bounds are clamped: such measurements mislead, and sums must
+// stay finite.
 const (
-	leastSeconds, mostSeconds = 1e-3, 1e9
-	leastFactor, mostFactor   = 1e-3, 1e3
+	minSeconds, maxSeconds = 1e-3, 1e9
+	minFactor, maxFactor   = 1e-3, 1e3
 )
 
 // Plan implements [scheduler.Policy].
@@ -50,9 +48,9 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 		return scheduler.Plan{}, err
 	}
 	if s.Slots == 0 || len(s.Jobs) == 0 {
-		return targets(s, &outlook{order: indexes(len(s.Jobs)), ends: make([]float64, len(s.Jobs))}), nil
+		return targets(s, &schedule{order: indexes(len(s.Jobs)), ends: make([]float64, len(s.Jobs))}), nil
 	}
-	o := newOutlook(s)
+	o := newSchedule(s)
 	if err := o.batch.Check(); err != nil {
 		return scheduler.Plan{}, fmt.Errorf("hmhs: %w", err)
 	}
@@ -71,15 +69,15 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	return plan, nil
 }
 
-// outlook is a snapshot as a batch of maps only, or of reduces, and its schedule.
-type outlook struct {
+// schedule is a snapshot as a batch of maps only, or of reduces, and its dispatch.
+type schedule struct {
 	batch *Batch // its Maps and Map stages are the snapshot's phase
 	order []int  // of precedence
 	runs  [][]Run
 	ends  []float64
 }
 
-func newOutlook(s scheduler.Snapshot) *outlook {
+func newSchedule(s scheduler.Snapshot) *schedule {
 	b := &Batch{Jobs: make([]Job, len(s.Jobs))}
 	for _, t := range s.Trackers {
 		b.Maps = append(b.Maps, Machine{t.Free})
@@ -93,19 +91,19 @@ func newOutlook(s scheduler.Snapshot) *outlook {
 		if seconds, ok := speeds.Time(j.ID); ok {
 			stage.Time = seconds
 		}
-		stage.Time = min(max(stage.Time, leastSeconds), mostSeconds)
+		stage.Time = min(max(stage.Time, minSeconds), maxSeconds)
 		for m := range stage.Factor {
 			stage.Factor[m] = 1
 			if len(s.Trackers) > 0 {
-				stage.Factor[m] = min(max(speeds.Factor(j.ID, s.Trackers[m].ID), leastFactor), mostFactor)
+				stage.Factor[m] = min(max(speeds.Factor(j.ID, s.Trackers[m].ID), minFactor), maxFactor)
 			}
 		}
 		b.Jobs[i] = Job{ID: j.ID.String(), Map: stage}
 	}
-	return &outlook{batch: b, ends: make([]float64, len(s.Jobs))}
+	return &schedule{batch: b, ends: make([]float64, len(s.Jobs))}
 }
 
-func (o *outlook) solve(s scheduler.Snapshot) {
+func (o *schedule) solve(s scheduler.Snapshot) {
 	stages, arrived := o.batch.MapStages(), make([]float64, len(s.Jobs))
 	o.runs = MinMin(o.batch.Maps, stages, arrived, o.ends)
 	o.order = indexes(len(s.Jobs))
@@ -126,7 +124,7 @@ func (o *outlook) solve(s scheduler.Snapshot) {
 	}
 }
 
-// priorities is Pri of each job, its reduces being in Later.
+// priorities returns Pri of each job, with its reduces in Later.
 func priorities(s scheduler.Snapshot) []float64 {
 	work, tasks := 0.0, 0
 	for _, j := range s.Jobs {
@@ -149,8 +147,8 @@ func priorities(s scheduler.Snapshot) []float64 {
 	return pri
 }
 
-// targets gives minima, and then to each tracker's slots what they run first.
-func targets(s scheduler.Snapshot, o *outlook) scheduler.Plan {
+// targets assigns the minima, and then each tracker's slots to their first tasks.
+func targets(s scheduler.Snapshot, o *schedule) scheduler.Plan {
 	slots, left := make([]int, len(s.Jobs)), s.Slots
 	for i, j := range s.Jobs {
 		slots[i] = j.Min
@@ -169,14 +167,14 @@ func targets(s scheduler.Snapshot, o *outlook) scheduler.Plan {
 		more := max(0, min(left, wanted[i]-slots[i], s.Jobs[i].Max-slots[i]))
 		left -= more
 		plan.Targets = append(plan.Targets, scheduler.Target{
-			Job: s.Jobs[i].ID, Slots: slots[i] + more, End: o.ends[i], Trackers: ranking(s, o, i),
+			Job: s.Jobs[i].ID, Slots: slots[i] + more, End: o.ends[i], Trackers: preferred(s, o, i),
 		})
 	}
 	return plan
 }
 
-// ranking is the trackers on which a job's tasks end soonest once started, ties by id.
-func ranking(s scheduler.Snapshot, o *outlook, job int) []string {
+// preferred lists the trackers on which a job's started tasks end soonest, ties by id.
+func preferred(s scheduler.Snapshot, o *schedule, job int) []string {
 	if len(s.Trackers) == 0 || o.batch == nil {
 		return nil
 	}
@@ -184,7 +182,7 @@ func ranking(s scheduler.Snapshot, o *outlook, job int) []string {
 	order := indexes(len(factor))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(factor[a], factor[b]) })
 	var names []string
-	for _, m := range order[:min(len(order), ranked)] {
+	for _, m := range order[:min(len(order), maxPreferred)] {
 		names = append(names, s.Trackers[m].ID)
 	}
 	return names

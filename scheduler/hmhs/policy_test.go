@@ -19,7 +19,7 @@ func id(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
 // TestPlans runs testdata/plan.txt. One directive:
 //
-//	plan map|reduce   of a snapshot, a line each thing:
+//	plan map|reduce   the plan of a snapshot, one entry a line:
 //	    tracker ID FREE...               seconds until each slot is free
 //	    job N max=M running=R min=I work=W
 //	    later N max=M work=W             the job's reduces
@@ -105,8 +105,8 @@ func show(plan scheduler.Plan) string {
 	return out.String()
 }
 
-// TestPlanProperties: every Plan is valid, keeps the minima, and has every task that
-// has not started in a queue.
+// TestPlanProperties: every Plan is valid, keeps the minima, and queues every task that has not
+// started.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := scheduler.Snapshot{Phase: rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase")}
@@ -157,8 +157,8 @@ func TestPlanProperties(t *testing.T) {
 	})
 }
 
-// TestEstimate: factors that are a product of job and tracker are found, a pair's own
-// once there are enough tasks, and the tracker's mean where there are none.
+// TestEstimate finds factors that are a product of job and tracker. A pair's own factor shows
+// with enough tasks; without tasks the tracker's mean applies.
 func TestEstimate(t *testing.T) {
 	factors := map[string]float64{"a": 0.5, "b": 1, "c": 1.5}
 	var measured []scheduler.Measured
@@ -189,7 +189,7 @@ func TestEstimate(t *testing.T) {
 		t.Error("a job that has not been measured has a time")
 	}
 
-	// Job 3 has an affinity to tracker a, which the mean of a does not know.
+	// Job 3 has an affinity to tracker a that the mean of a does not show.
 	s = hmhs.Estimate(append(measured, scheduler.Measured{Job: id(3), Tracker: "a", Tasks: 100, Seconds: 70}))
 	if got := s.Factor(id(3), "a") / s.Factor(id(3), "b"); got > 0.15 {
 		t.Errorf("ten times as fast on a is estimated as %v", got)
@@ -199,7 +199,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestAnyMeasurement: whatever a Snapshot may say was measured, there is a plan.
+// TestAnyMeasurement: every possible measurement leads to a plan.
 func TestAnyMeasurement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := rapid.SampledFrom([]float64{math.SmallestNonzeroFloat64, 1e-200, 1e-9, 1, 1e9, 1e15})
@@ -248,7 +248,7 @@ func crowd(jobs, trackers int) scheduler.Snapshot {
 	return s
 }
 
-// BenchmarkPlan is one allocation, from the snapshot to the plan.
+// BenchmarkPlan measures one allocation, from the snapshot to the plan.
 func BenchmarkPlan(b *testing.B) {
 	for _, jobs := range []int{100, 500} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {

@@ -1,5 +1,5 @@
-// Package menu names the policies, as the command line, the log and the API call
-// them. Whoever holds a name gets a [scheduler.Policy] here and nowhere else.
+// Package menu maps the names of policies, as in the command line, the log and the API, to a
+// [scheduler.Policy].
 package menu
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/quernmr/quern/scheduler/overlap"
 )
 
-// entry is what the menu says of a policy.
+// entry describes a policy.
 type entry struct {
 	name   string
 	policy scheduler.Policy
@@ -21,41 +21,41 @@ type entry struct {
 	heeds  func(scheduler.Metric) Heeds
 }
 
-// entries is the menu, in the order in which users see it. A new policy is one line here.
-// Each policy keeps the limits of pools and tells when phases should end: one that does
-// not do so itself is wrapped, see [within] and [foreseeing].
+// entries lists the policies in the order in which users see them. A new policy is one line
+// here. Each policy keeps the limits of pools and forecasts ends of phases; [poolLimited] and
+// [forecasting] wrap those that do not.
 var entries = []entry{
-	{"fifo", foreseeing(within(scheduler.FIFO{Minima: true})), Needs{Pools: true}, always(Heeds{Priority: true})},
-	{"fair", foreseeing(scheduler.Fair{}), Needs{}, always(Heeds{Priority: true, Weight: true})},
-	{"flex", within(flex.Policy{}), Needs{Pools: true}, ofMetric},
-	{"flowflex", within(flowflex.Policy{}), Needs{Later: true, Pools: true, Early: true}, ofMetric},
-	{"maxsrpt", foreseeing(within(overlap.MaxSRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
-	{"splitsrpt", foreseeing(within(overlap.SplitSRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
-	{"srpt", foreseeing(within(overlap.SRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
-	{"hmhs", within(hmhs.Policy{}), Needs{Trackers: true, Later: true, Pools: true}, always(Heeds{})},
+	{"fifo", forecasting(poolLimited(scheduler.FIFO{Minima: true})), Needs{Pools: true}, always(Heeds{Priority: true})},
+	{"fair", forecasting(scheduler.Fair{}), Needs{}, always(Heeds{Priority: true, Weight: true})},
+	{"flex", poolLimited(flex.Policy{}), Needs{Pools: true}, ofMetric},
+	{"flowflex", poolLimited(flowflex.Policy{}), Needs{Later: true, Pools: true, Early: true}, ofMetric},
+	{"maxsrpt", forecasting(poolLimited(overlap.MaxSRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
+	{"splitsrpt", forecasting(poolLimited(overlap.SplitSRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
+	{"srpt", forecasting(poolLimited(overlap.SRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
+	{"hmhs", poolLimited(hmhs.Policy{}), Needs{Trackers: true, Later: true, Pools: true}, always(Heeds{})},
 }
 
-func within(p scheduler.Policy) scheduler.Policy     { return scheduler.Within{Policy: p} }
-func foreseeing(p scheduler.Policy) scheduler.Policy { return scheduler.Foreseeing{Policy: p} }
+func poolLimited(p scheduler.Policy) scheduler.Policy { return scheduler.PoolLimited{Policy: p} }
+func forecasting(p scheduler.Policy) scheduler.Policy { return scheduler.Forecasting{Policy: p} }
 
-// Needs is what of a Snapshot a policy looks at beside its Jobs.
+// Needs says which fields of a Snapshot a policy reads besides its Jobs.
 type Needs struct {
 	Trackers  bool // and Measured
 	Later     bool // and Flows
 	Transfers bool // and Bandwidth
-	Pools     bool // with their bounds; else each job has its part of these
-	Early     bool // reduces count among Jobs once the configured part of their maps has ended
+	Pools     bool // with their bounds; otherwise each job gets its part of the pool's bounds
+	Early     bool // reduces are in Jobs once the configured part of their maps has ended
 }
 
-// Heeds is which of a job's terms a policy looks at.
+// Heeds says which job settings a policy uses.
 type Heeds struct{ Priority, Weight, Deadline, SLA bool }
 
-// always is for policies that heed the same terms under every metric.
+// always is for policies that use the same settings under every metric.
 func always(h Heeds) func(scheduler.Metric) Heeds {
 	return func(scheduler.Metric) Heeds { return h }
 }
 
-// ofMetric is for policies that heed the terms that the metric is computed from.
+// ofMetric is for policies that use the settings that the metric is computed from.
 func ofMetric(m scheduler.Metric) Heeds {
 	return Heeds{
 		Priority: m.Weighted, Weight: m.Weighted, SLA: m.Penalty == scheduler.SLA,
@@ -63,7 +63,7 @@ func ofMetric(m scheduler.Metric) Heeds {
 	}
 }
 
-// find is the entry of that name, nil if there is none.
+// find returns the entry of that name, or nil.
 func find(name string) *entry {
 	for i := range entries {
 		if entries[i].name == name {
@@ -90,8 +90,7 @@ func Policy(name string) (scheduler.Policy, error) {
 	return nil, fmt.Errorf("scheduler %q: want one of %s", name, strings.Join(Names(), ", "))
 }
 
-// NeedsOf says what a policy looks at. One that is not known is shown everything,
-// and no pools.
+// NeedsOf returns a policy's needs. An unknown policy gets every field but Pools.
 func NeedsOf(name string) Needs {
 	if e := find(name); e != nil {
 		return e.needs
@@ -99,7 +98,8 @@ func NeedsOf(name string) Needs {
 	return Needs{Trackers: true, Later: true, Transfers: true}
 }
 
-// HeedsOf says what a policy looks at under a metric. One that is not known heeds all.
+// HeedsOf returns the job settings that a policy uses under a metric. An unknown policy counts
+// as using all.
 func HeedsOf(name string, m scheduler.Metric) Heeds {
 	if e := find(name); e != nil {
 		return e.heeds(m)

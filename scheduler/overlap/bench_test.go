@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// BenchmarkPlan is one allocation, from the snapshot to the plan.
+// BenchmarkPlan measures one allocation, from the snapshot to the plan.
 func BenchmarkPlan(b *testing.B) {
 	for _, p := range []scheduler.Policy{overlap.MaxSRPT{}, overlap.SplitSRPT{}, overlap.SRPT{}} {
 		for _, jobs := range []int{10, 100, 1000, 10000} {

@@ -18,13 +18,12 @@ func (p SRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p
 // Plan implements [scheduler.Policy]. Map slots are partitioned as section 4.3 has it.
 func (p SplitSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.Lanes, s) }
 
-// plan makes whole slots of what the lanes say of the map, and shares of the shuffle
-// from the slots. First come the minima; they count to the part of their lane. As a
-// job cannot use more than its Max, several have slots where the model has one. The
-// order of precedence takes the lanes in turn.
+// plan rounds the lanes' map rates to whole slots, and computes shares of the shuffle from
+// those slots. Minima come first and count to the part of their lane. A job cannot use more
+// than its Max, so several jobs have slots where the model serves one. The order of precedence
+// alternates between the lanes.
 //
-// Of the snapshot's reduces there is no shuffle left: what is planned are the slots,
-// by work left.
+// A snapshot of reduces has no shuffle left: its slots go by work left.
 func plan(lanes func([]Job) []Lane, s scheduler.Snapshot) (scheduler.Plan, error) {
 	s, err := s.Normal()
 	if err != nil {
@@ -44,29 +43,29 @@ func plan(lanes func([]Job) []Lane, s scheduler.Snapshot) (scheduler.Plan, error
 	ServeShuffles(chosen, present.jobs, maps, shares)
 
 	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
-	for i := range inTurn(chosen, func(l *Lane) []int { return l.Maps }) {
-		if present.most[i] > 0 {
+	for i := range alternate(chosen, func(l *Lane) []int { return l.Maps }) {
+		if present.max[i] > 0 {
 			plan.Targets = append(plan.Targets, scheduler.Target{Job: present.ids[i], Slots: slots[i]})
 		}
 	}
-	for i := range inTurn(chosen, func(l *Lane) []int { return l.Shuffles }) {
-		if present.moves[i] {
+	for i := range alternate(chosen, func(l *Lane) []int { return l.Shuffles }) {
+		if present.shuffles[i] {
 			plan.Portions = append(plan.Portions, scheduler.Portion{Job: present.ids[i], Share: min(1, shares[i])})
 		}
 	}
 	return plan, nil
 }
 
-// present are the jobs of a snapshot that have maps or shuffle left, by id.
+// present holds the jobs of a snapshot with maps or shuffle left, by id.
 type present struct {
-	ids         []wire.JobID
-	jobs        []Job
-	least, most []int  // slots
-	moves       []bool // has shuffle left
+	ids      []wire.JobID
+	jobs     []Job
+	min, max []int  // slots
+	shuffles []bool // whether shuffle is left
 }
 
-// fromSnapshot takes sizes in seconds of the whole station. A job's Ratio is that of
-// what is left, as measured by now, and not that of its original sizes.
+// fromSnapshot measures sizes in seconds of the whole station. A job's Ratio comes from the
+// work left, as measured now, not from its original sizes.
 func fromSnapshot(s scheduler.Snapshot) *present {
 	p, bandwidth := &present{}, bandwidth(s)
 	slots := float64(max(1, s.Slots))
@@ -92,20 +91,20 @@ func fromSnapshot(s scheduler.Snapshot) *present {
 			Map: cmp.Or(t.Maps, j.Alone) / slots, Shuffle: t.Whole / bandwidth,
 			Left: j.Work / slots, Ready: t.Left / bandwidth,
 		}
-		// Without map work, or next to none beside the shuffle, all is ready: Ratio stays finite.
+		// If map work is negligible beside the shuffle, count all as ready: Ratio stays finite.
 		if coming := (t.Left - t.Ready) / bandwidth; job.Left > coming*1e-12 {
 			job.Ready, job.Ratio = t.Ready/bandwidth, coming/job.Left
 		}
 		p.ids = append(p.ids, cmp.Or(j.ID, t.ID))
 		p.jobs = append(p.jobs, job)
-		p.least, p.most = append(p.least, j.Min), append(p.most, j.Max)
-		p.moves = append(p.moves, t.Left > 0)
+		p.min, p.max = append(p.min, j.Min), append(p.max, j.Max)
+		p.shuffles = append(p.shuffles, t.Left > 0)
 	}
 	return p
 }
 
-// bandwidth is the snapshot's, at least one byte a second. One not measured yet is
-// taken to be such that all shuffles together take as long as all maps.
+// bandwidth returns the snapshot's, at least one byte a second. If unmeasured, all shuffles are
+// assumed to take as long as all maps.
 func bandwidth(s scheduler.Snapshot) float64 {
 	if s.Bandwidth > 0 {
 		return max(1, s.Bandwidth)
@@ -123,16 +122,16 @@ func bandwidth(s scheduler.Snapshot) float64 {
 	return max(1, bytes*float64(max(1, s.Slots))/work)
 }
 
-// slots fills the lanes: minima, then each lane up to its part, then whoever can use
-// what is left.
+// slots fills the lanes: first the minima, then each lane up to its part, then any job that can
+// use more.
 func (p *present) slots(lanes []Lane, slots int) []int {
-	given, left := slices.Clone(p.least), slots
-	for _, least := range p.least {
+	given, left := slices.Clone(p.min), slots
+	for _, least := range p.min {
 		left -= least
 	}
 	fill := func(l *Lane, most int) {
 		for _, i := range l.Maps {
-			give := max(0, min(p.most[i]-given[i], most, left))
+			give := max(0, min(p.max[i]-given[i], most, left))
 			given[i] += give
 			most -= give
 			left -= give
@@ -146,7 +145,7 @@ func (p *present) slots(lanes []Lane, slots int) []int {
 		}
 		whole -= part
 		for _, i := range lanes[k].Maps {
-			part -= p.least[i]
+			part -= p.min[i]
 		}
 		fill(&lanes[k], part)
 	}
@@ -156,8 +155,8 @@ func (p *present) slots(lanes []Lane, slots int) []int {
 	return given
 }
 
-// inTurn goes through the lanes' lists, one of each at a time.
-func inTurn(lanes []Lane, list func(*Lane) []int) func(yield func(int) bool) {
+// alternate yields one entry of each lane's list at a time.
+func alternate(lanes []Lane, list func(*Lane) []int) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for at, more := 0, true; more; at++ {
 			more = false

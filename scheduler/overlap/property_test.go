@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestPlans: a plan of any snapshot is valid, keeps minima (S4), leaves no slot that a job
-// could use, leaves no network where a home could fetch, and depends on nothing but values.
+// TestPlans: the plan of any snapshot is valid, keeps minima (S4), leaves no usable slot or
+// network idle, and depends on the snapshot alone.
 func TestPlans(t *testing.T) {
 	for name, p := range planners() {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 //
 //	plan policy=P slots=N bandwidth=B [reduce]   the plan for jobs, one a line as in
 //	                  "job1 max=4 min=1 work=10 alone=20", and shuffles, as in
-//	                  "shuffle1 ready=10 left=20 whole=40 maps=20"; what is left out is 0
+//	                  "shuffle1 ready=10 left=20 whole=40 maps=20"; omitted fields are 0
 //
 // Policies are maxsrpt, splitsrpt, srpt.
 func TestScenarios(t *testing.T) {

@@ -1,7 +1,7 @@
 package overlap
 
-// ServeShuffles sets the rates of the shuffle, given those of the map: first each lane has
-// its part, and then what is left goes to all in turn.
+// ServeShuffles sets the shuffle rates for given map rates: first each lane uses its part, then
+// all lanes share the rest in order.
 func ServeShuffles(lanes []Lane, jobs []Job, maps, shuffles []float64) {
 	left := 1.0
 	for _, l := range lanes {
@@ -12,9 +12,8 @@ func ServeShuffles(lanes []Lane, jobs []Job, maps, shuffles []float64) {
 	}
 }
 
-// ServeShuffle adds to the shuffle rates what the lane makes of the capacity, and
-// returns it: a job with work ready takes all that is left, another as much as its map
-// makes ready.
+// ServeShuffle adds the lane's shuffle rates within a capacity and returns the capacity used. A
+// job with work ready takes all that is left; another takes the rate at which its maps produce.
 func (l *Lane) ServeShuffle(jobs []Job, capacity float64, maps, shuffles []float64) (used float64) {
 	for _, i := range l.Shuffles {
 		if jobs[i].Ready > 0 {
@@ -27,7 +26,7 @@ func (l *Lane) ServeShuffle(jobs []Job, capacity float64, maps, shuffles []float
 			return capacity
 		}
 		used += want - shuffles[i]
-		shuffles[i] = want // exactly, or a job would seem to keep some of it
+		shuffles[i] = want // assign exactly, or rounding would leave some work ready
 	}
 	return used
 }

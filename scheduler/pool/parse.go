@@ -15,7 +15,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Bounds of what a file may hold.
+// Limits of a file.
 const (
 	maxPools    = 1000
 	maxName     = 200 // bytes
@@ -23,8 +23,8 @@ const (
 	maxAmount   = 1 << 30
 )
 
-// SlotMemory is how many MiB of a queue's resources stand for a slot: what Hadoop's
-// containers have by default, with one vcore.
+// SlotMemory is the MiB of a queue's resources that count as a slot: the default of Hadoop's
+// containers, with one vcore.
 const SlotMemory = 1024
 
 // Parse reads a Hadoop fair scheduler's allocation file, of either generation:
@@ -41,11 +41,10 @@ const SlotMemory = 1024
 //	  <poolMaxJobsDefault>9</poolMaxJobsDefault>  </queue>
 //	</allocations>                              … <queueMaxAppsDefault>, <queueMaxResourcesDefault>
 //
-// Resources are slots of each phase: of 1 vcore and [SlotMemory], whichever gives
-// fewer; what is 0 beside one that is not does not count. Queues in queues are pools
-// of their own, "a.b"; root is left out of names. What is not in the list above, other
-// resources included, is warned of by its name and line, and has no effect. From names the file in errors
-// and warnings, with the line.
+// Resources are slots of each phase, of 1 vcore and [SlotMemory], whichever gives fewer; a 0
+// beside a number above 0 does not count. A queue in a queue is a pool "a.b"; names omit root.
+// Everything else, other resources included, has no effect and gets a warning with its name and
+// line. Errors and warnings begin with from, the name of the file, and the line.
 func Parse(from string, data []byte) (Table, error) {
 	r := &reader{Decoder: xml.NewDecoder(bytes.NewReader(data)), from: from, table: Table{From: from}, jobsDefault: Unlimited, maxDefault: Unlimited}
 	if err := r.file(); err != nil {
@@ -64,10 +63,10 @@ type reader struct {
 	lines       map[string]int // of pools, by name
 	jobsDefault int
 	maxDefault  int
-	own         map[string]settings // which of the defaults a pool does not take
+	explicit    map[string]settings // settings of pools that override defaults
 }
 
-// settings are those of a pool that a default may stand for.
+// settings marks the settings of a pool that have a default.
 type settings struct{ jobs, resources bool }
 
 func (r *reader) fail(format string, args ...any) error {
@@ -86,7 +85,7 @@ func (r *reader) warn(format string, args ...any) {
 }
 
 func (r *reader) file() error {
-	r.lines, r.own = make(map[string]int), make(map[string]settings)
+	r.lines, r.explicit = make(map[string]int), make(map[string]settings)
 	root, err := r.child()
 	switch {
 	case err != nil:
@@ -107,7 +106,7 @@ func (r *reader) file() error {
 	return r.defaults()
 }
 
-// child finds the next element within the one that is open; nil: there is none.
+// child returns the next element within the open one, or nil.
 func (r *reader) child() (*xml.StartElement, error) {
 	for {
 		token, err := r.Token()
@@ -133,7 +132,7 @@ func (r *reader) child() (*xml.StartElement, error) {
 	}
 }
 
-// children reads all elements within the one that is open.
+// children reads all elements within the open one.
 func (r *reader) children(read func(*xml.StartElement) error) error {
 	for {
 		e, err := r.child()
@@ -166,12 +165,12 @@ func (r *reader) top(e *xml.StartElement) (err error) {
 	return r.unknown(e, "")
 }
 
-// root reads an element of the queue root, of which only the queues in it count.
+// root reads an element of the queue root; only the queues in it count.
 func (r *reader) root(e *xml.StartElement) error {
 	switch e.Name.Local {
 	case "pool", "queue":
 		return r.pool(e, "")
-	case "aclSubmitApps": // a pool's own counts alone
+	case "aclSubmitApps": // only each pool's own list counts
 		return r.skip()
 	}
 	return r.unknown(e, " of root")
@@ -202,7 +201,7 @@ func nameOf(e *xml.StartElement) (string, bool) {
 	return "", false
 }
 
-// pool reads a pool, and those in it.
+// pool reads a pool and the pools in it.
 func (r *reader) pool(e *xml.StartElement, within string) error {
 	line, _ := r.InputPos()
 	name, ok := nameOf(e)
@@ -250,7 +249,7 @@ func (r *reader) pool(e *xml.StartElement, within string) error {
 	return nil
 }
 
-// isPlain says whether nothing is set for a pool.
+// isPlain reports whether a pool has no settings.
 func isPlain(p *Pool) bool {
 	none := unlimited(p.Name)
 	return p.Min == none.Min && p.Max == none.Max && p.Weight == 0 && p.MaxRunning == Unlimited && p.Submitters == nil
@@ -258,7 +257,7 @@ func isPlain(p *Pool) bool {
 
 // setting reads one setting of a pool.
 func (r *reader) setting(p *Pool, e *xml.StartElement) (err error) {
-	own := r.own[p.Name]
+	own := r.explicit[p.Name]
 	var n int
 	switch e.Name.Local {
 	case "minMaps":
@@ -286,18 +285,18 @@ func (r *reader) setting(p *Pool, e *xml.StartElement) (err error) {
 	default:
 		return r.unknown(e, " of pool "+p.Name)
 	}
-	r.own[p.Name] = own
+	r.explicit[p.Name] = own
 	return err
 }
 
-// defaults has pools take what is set for all that do not say themselves.
+// defaults sets the defaults of pools without the setting.
 func (r *reader) defaults() error {
 	if _, ok := r.lines[wire.DefaultPool]; !ok && (r.jobsDefault != Unlimited || r.maxDefault != Unlimited) {
 		r.table.Pools = append(r.table.Pools, unlimited(wire.DefaultPool))
 	}
 	for i := range r.table.Pools {
 		p := &r.table.Pools[i]
-		own := r.own[p.Name]
+		own := r.explicit[p.Name]
 		if !own.jobs {
 			p.MaxRunning = r.jobsDefault
 		}
@@ -313,7 +312,7 @@ func (r *reader) defaults() error {
 	return nil
 }
 
-// text reads what is in an element that holds text alone.
+// text reads the content of an element that holds text alone.
 func (r *reader) text() (string, error) {
 	var b strings.Builder
 	for {
@@ -360,10 +359,10 @@ func (r *reader) weight(e *xml.StartElement) (float64, error) {
 	return w, nil
 }
 
-// minWeight keeps weights apart from rounding.
+// minWeight keeps weights above rounding errors.
 const minWeight = 1e-6
 
-// slots reads resources as slots; Unlimited when they say nothing about slots.
+// slots converts resources to slots; Unlimited if they do not bound slots.
 func (r *reader) slots(e *xml.StartElement) (int, error) {
 	text, err := r.text()
 	if err != nil {
@@ -391,9 +390,8 @@ func (r *reader) slots(e *xml.StartElement) (int, error) {
 	return min(memory/SlotMemory, cores), nil
 }
 
-// resources reads "X mb, N vcores" in any order and without one of them, also as
-// "memory-mb=X, vcores=N", where there may be others. What is not given is -1, as
-// percentages are.
+// resources reads "X mb, N vcores" in any order and without one of them, or "memory-mb=X,
+// vcores=N" with other resources. Missing values and percentages are -1.
 func resources(text string) (memory, cores int, others []string, err error) {
 	memory, cores = -1, -1
 	if strings.Contains(text, "%") {
@@ -429,7 +427,7 @@ func resources(text string) (memory, cores int, others []string, err error) {
 	return memory, cores, others, nil
 }
 
-// isResource says whether text can be the name of a resource, such as "yarn.io/gpu".
+// isResource reports whether text can be the name of a resource, such as "yarn.io/gpu".
 func isResource(text string) bool {
 	strange := func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-/", c))
@@ -454,7 +452,7 @@ func (r *reader) submitters(pool string) ([]string, error) {
 		}
 	}
 	if all == nil {
-		all = []string{""} // nobody
+		all = []string{""} // no user
 	}
 	return all, nil
 }

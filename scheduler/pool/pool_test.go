@@ -23,10 +23,10 @@ import (
 // TestScenarios runs testdata/*.txt. Directives:
 //
 //	parse              the table of the file below, or its error
-//	shape slots=N [reduce]   what the last table makes of the jobs below, one a line as
+//	shape slots=N [reduce]   the jobs below as shaped by the last table, one a line as
 //	                   in "job1 pool=a max=4 weight=2 priority=1 arrived=2s work=4",
-//	                   and what FAIR then gives them
-//	shape slots=N by=POLICY  what another gives them within the bounds of their pools
+//	                   and FAIR's slots for them
+//	shape slots=N by=POLICY  another policy's slots within the bounds of their pools
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -132,7 +132,7 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 	return b.String()
 }
 
-// within tells a plan, and the bounds of the pools that its jobs are in.
+// within prints a plan with the bounds of its jobs' pools.
 func within(s *scheduler.Snapshot, plan scheduler.Plan) string {
 	var b strings.Builder
 	for _, target := range plan.Targets {
@@ -147,9 +147,9 @@ func within(s *scheduler.Snapshot, plan scheduler.Plan) string {
 	return b.String()
 }
 
-// TestShape holds Shape to what it promises, for random tables and jobs: what FAIR
-// makes of it keeps the pools' bounds, leaves no slot that somebody may use, and is
-// within one slot for each job of what pools filled like water would have.
+// TestShape: for random tables and jobs FAIR's plan of the shaped snapshot keeps the pools'
+// bounds, leaves no usable slot, and gives pools their water level within one slot for each
+// job.
 func TestShape(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t)
@@ -264,8 +264,7 @@ func drawTable(t *rapid.T) pool.Table {
 	return table
 }
 
-// FuzzParse: whatever the file holds, the answer is a table of good pools or an error
-// that names the file and a line.
+// FuzzParse: the result is a table of valid pools or an error that names the file and a line.
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile("testdata/parse.txt")
 	if err != nil {

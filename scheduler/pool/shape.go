@@ -10,16 +10,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Shape gives the jobs of a snapshot what their pools have. Share is what each would
-// have of all slots if pools were filled like water in proportion to their weights, and
-// then jobs within their pool in proportion to their goals' weights: what a job cannot
-// use is so its pool's before it is anybody else's. That is for policies that share
-// evenly. To them parts of the pool's minimum and maximum are given as Min and Max;
-// others have the pools' bounds whole, as the snapshot's Pools, and share them as they
-// see fit.
+// Shape applies the pools to the jobs of a snapshot. Share is each job's part of all slots if
+// weights fill the pools like water, and the goals' weights then divide a pool among its jobs:
+// slots that a job cannot use go to its pool first. Policies that share evenly use it. They get
+// parts of the pool's minimum and maximum as Min and Max; with whole, policies get the pools'
+// bounds in the snapshot's Pools and divide them themselves.
 //
-// How many jobs a pool runs at a time is not looked at: who may not run is not in the
-// snapshot. O(J log J).
+// Shape ignores MaxRunning: the snapshot has only jobs that may run. O(J log J).
 func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whole bool) scheduler.Snapshot {
 	s.Jobs = slices.Clone(s.Jobs)
 	members := make(map[string][]*scheduler.Job)
@@ -31,7 +28,7 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whol
 	shares := make([]scheduler.Share, len(names))
 	for i, name := range names {
 		p, _ := t.Find(name)
-		slices.SortFunc(members[name], first)
+		slices.SortFunc(members[name], precedence)
 		shares[i] = p.bound(PhaseOf(s.Phase), members[name])
 	}
 	fitting := scaled(shares, s.Slots)
@@ -48,10 +45,10 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whol
 	return s
 }
 
-// bounds says whether a pool bounds what its jobs have.
+// bounds reports whether a pool bounds its jobs' slots.
 func (p *Pool) bounds(phase int) bool { return p.Min[phase] > 0 || p.Max[phase] != Unlimited }
 
-// PhaseOf is where a phase is in Min and Max.
+// PhaseOf returns a phase's index in Min and Max.
 func PhaseOf(k wire.Kind) int {
 	if k == wire.Reduce {
 		return 1
@@ -59,13 +56,13 @@ func PhaseOf(k wire.Kind) int {
 	return 0
 }
 
-// first orders the jobs of a pool: what cannot be divided goes to the first.
-func first(a, b *scheduler.Job) int {
+// precedence orders the jobs of a pool: the first gets leftover slots.
+func precedence(a, b *scheduler.Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Arrived, b.Arrived), a.ID.Compare(b.ID))
 }
 
-// bound is what a pool may have for its jobs: no more than they can use, and no less
-// than it is guaranteed of that.
+// bound is a pool's bounds for its jobs: at most their maxima together, and its guarantee up to
+// that.
 func (p *Pool) bound(phase int, jobs []*scheduler.Job) scheduler.Share {
 	use := 0
 	for _, j := range jobs {
@@ -77,7 +74,7 @@ func (p *Pool) bound(phase int, jobs []*scheduler.Job) scheduler.Share {
 	return scheduler.Share{Min: min(p.Min[phase], use), Max: use, Weight: p.Weight}
 }
 
-// scaled takes off minima what is not there to be guaranteed.
+// scaled reduces minima that together exceed the slots.
 func scaled(shares []scheduler.Share, slots int) []scheduler.Share {
 	total := 0
 	for _, s := range shares {
@@ -93,8 +90,7 @@ func scaled(shares []scheduler.Share, slots int) []scheduler.Share {
 	return shares
 }
 
-// divide gives the jobs of a pool their parts of the slots that it would have and, unless
-// these are to be had whole, of its bounds.
+// divide gives the jobs of a pool their parts of its slots and, unless whole, of its bounds.
 func divide(jobs []*scheduler.Job, bound scheduler.Share, slots float64, whole bool) {
 	shares := make([]scheduler.Share, len(jobs))
 	for i, j := range jobs {
@@ -111,12 +107,12 @@ func divide(jobs []*scheduler.Job, bound scheduler.Share, slots float64, whole b
 			jobs[i].Min = least
 		}
 	}
-	// To a thousandth of a slot: pools that have no slots still have proportions.
+	// In thousandths of a slot: pools without slots still have proportions.
 	const fine = 1000
 	for i := range shares {
 		shares[i].Max *= fine
 	}
-	if slots >= float64(len(shares)) { // none waits whose share is less than a slot
+	if slots >= float64(len(shares)) { // a share below one slot keeps no job waiting
 		for i := range shares {
 			shares[i].Min = min(fine, shares[i].Max)
 		}

@@ -18,14 +18,13 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Chart is a figure to draw: lines over numbers, or bars side by side where Groups
-// has names.
+// Chart is a figure to draw: lines over numbers, or bars side by side if Groups has names.
 type Chart struct {
-	Name   string // of the file, without its ending
+	Name   string // of the file, without its extension
 	Title  string
-	X, Y   string   // what the axes are
+	X, Y   string   // labels of the axes
 	Groups []string // of bars
-	Top    float64  // the Y axis ends here, what is higher is cut off; 0: the highest value
+	Top    float64  // end of the Y axis; higher values are cut off; 0: the highest value
 	Series []Series
 }
 
@@ -76,7 +75,7 @@ func (c Chart) writeFile(name string) error {
 	return f.Close()
 }
 
-// legendWidth is what is kept free for the legend on the right.
+// legendWidth is the width reserved for the legend on the right.
 func (c Chart) legendWidth() vg.Length {
 	legend := plot.NewLegend()
 	width := vg.Length(0)
@@ -123,7 +122,7 @@ func (c Chart) drawOn(canvas draw.Canvas) error {
 	return nil
 }
 
-// color of a series. Where some are dashed, each two share one.
+// color returns the color of a series. If some are dashed, each two share one.
 func (c Chart) color(i int) color.Color {
 	if slices.ContainsFunc(c.Series, func(s Series) bool { return s.Dashed }) {
 		i /= 2
@@ -156,10 +155,10 @@ func (c Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 	return nil
 }
 
-// mostTicks is how many points of a line are named on its axis, each where it is.
+// mostTicks is the number of points up to which a line's axis names each of them.
 const mostTicks = 10
 
-// ticks are at the points, which ascend. One too near to the last that has a name has none.
+// ticks are at the points, which ascend. A point too near to the last named one gets no tick.
 func ticks(points []float64) (all plot.ConstantTicks) {
 	const near = 0.04 // of the axis
 	named := math.Inf(-1)

@@ -7,8 +7,8 @@ import (
 	"text/template"
 )
 
-// WritePage fills in the template of a paper's page: tables by functions, and beside what
-// all pages tell the page's own values.
+// WritePage fills in the template of a paper's page: tables by functions, and values common to
+// all pages plus the page's own.
 func (r *Report) WritePage(w io.Writer, text, plots string, tables template.FuncMap, own map[string]any) error {
 	t, err := template.New("page").Funcs(tables).Parse(text)
 	if err != nil {

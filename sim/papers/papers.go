@@ -1,13 +1,12 @@
-// Package papers is what the reproductions of the papers share: experiments run
-// on all cores with a seed each, the rows of figures that come out of them, and
-// their table, JSON lines, plots and pages. Each paper has a package of its own below, with
-// an engine for the paper's model, which its package comment names. The engines share no
-// loop, because different things happen in them: jobs end and all slots are given out again
-// (flex), a schedule is made as a whole (flowflex, hmhs), tasks wait for slots near their data
-// (delay), work flows through queues (overlap).
+// Package papers is shared by the reproductions of the papers: it runs experiments on all
+// cores, each with its own seed, and writes the resulting figures as tables, JSON lines, plots
+// and pages. Each paper has a subpackage with an engine for the paper's model, described in its
+// package comment. The engines share no loop, because their events differ: jobs end and slots
+// are divided again (flex), a schedule is made as a whole (flowflex, hmhs), tasks wait for
+// slots near their data (delay), work flows through queues (overlap).
 //
-// Results depend on the seed and the number of experiments alone: not on the
-// number of cores, nor on the order in which experiments end.
+// Results depend on the seed and the number of experiments alone: not on the number of cores,
+// nor on the order in which experiments end.
 package papers
 
 import (
@@ -26,17 +25,17 @@ import (
 	"time"
 )
 
-// Options is what every paper's simulation can be told.
+// Options are the settings of every paper's simulation.
 type Options struct {
 	Seed        uint64
 	Experiments int       // per figure; 0: the paper's own default
-	Progress    io.Writer // where to say how far it is; nil: nowhere
+	Progress    io.Writer // destination of progress lines; nil: none
 }
 
-// Report is a paper's figures as reproduced.
+// Report is the reproduced figures of a paper.
 type Report struct {
 	Paper   string
-	Options Options // as used: Experiments is what was run
+	Options Options // as used: Experiments is the actual number
 	Rows    []Row
 	Charts  []Chart
 }
@@ -48,13 +47,13 @@ type Row struct {
 	Point     string   `json:"point"`
 	Policy    string   `json:"policy"`
 	Statistic string   `json:"statistic"`
-	Value     *float64 `json:"value"`       // nil: nothing to report
+	Value     *float64 `json:"value"`       // nil: no value
 	Published *float64 `json:"paper_value"` // nil: the paper gives none
-	Low       *float64 `json:"low"`         // the band that the value is tested against
+	Low       *float64 `json:"low"`         // the band of the value
 	High      *float64 `json:"high"`
 }
 
-// Num is a number that may be absent: NaN and infinities are.
+// Num returns a pointer to x, or nil for NaN and infinities.
 func Num(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -62,7 +61,7 @@ func Num(x float64) *float64 {
 	return &x
 }
 
-// Within says whether the row has a band and whether its value lies in it.
+// Within reports whether the row has a band and whether its value is in it.
 func (r Row) Within() (tested, ok bool) {
 	if r.Low == nil && r.High == nil {
 		return false, true
@@ -71,7 +70,7 @@ func (r Row) Within() (tested, ok bool) {
 	return true, ok
 }
 
-// Mark is what stands behind a number on a page: nothing, unless it lies outside its band.
+// Mark returns a mark for numbers outside their band on a page.
 func (r Row) Mark() string {
 	if _, ok := r.Within(); ok {
 		return ""
@@ -79,7 +78,7 @@ func (r Row) Mark() string {
 	return " **missed**"
 }
 
-// Find is a row; one without a value if there is none.
+// Find returns a row; one without a value if there is none.
 func (r *Report) Find(figure, point, policy, statistic string) Row {
 	i := slices.IndexFunc(r.Rows, func(r Row) bool {
 		return r.Figure == figure && r.Point == point && r.Policy == policy && r.Statistic == statistic
@@ -100,12 +99,12 @@ func (r *Report) Points(figure string) (points []string) {
 	return points
 }
 
-// Verdict says on a page whether all figures lie in their bands.
+// Verdict is a page's sentence on whether all figures are in their bands.
 func (r *Report) Verdict() string {
 	if missed := r.Missed(); len(missed) > 0 {
-		return fmt.Sprintf("**%d figures lie outside their bands**; they are marked below.", len(missed))
+		return fmt.Sprintf("**%d figures are outside their bands**; they are marked below.", len(missed))
 	}
-	return "Every figure that has a band lies in it."
+	return "Every figure with a band is in it."
 }
 
 // Missed lists the rows outside their bands.
@@ -130,17 +129,16 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// Rand is experiment i's own source of a named stream of random numbers: two
-// streams, two experiments and two seeds have nothing in common.
+// Rand returns experiment i's random numbers of a named stream. Other streams, experiments and
+// seeds have independent numbers.
 func Rand(seed uint64, stream string, i int) *rand.Rand {
 	h := fnv.New64a() // never changes, unlike hash/maphash
 	fmt.Fprintf(h, "%d %s", seed, stream)
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(i)))
 }
 
-// Each runs experiments 0 to n-1 on all cores and returns what they gave, by
-// number. It stops early when ctx ends or when one fails; the error is that of the
-// first by number.
+// Each runs experiments 0 to n-1 on all cores and returns their results by number. It stops
+// early when ctx ends or an experiment fails; the error is that of the first by number.
 func Each[T any](ctx context.Context, p *Progress, n int, run func(i int) (T, error)) ([]T, error) {
 	results, errs := make([]T, n), make([]error, n)
 	ctx, cancel := context.WithCancel(ctx)
@@ -173,7 +171,7 @@ func Each[T any](ctx context.Context, p *Progress, n int, run func(i int) (T, er
 	return results, nil
 }
 
-// Run is Each with its progress told and its errors named: what a figure does at a point.
+// Run is Each with progress lines and with what in its errors.
 func Run[T any](ctx context.Context, o Options, what string, n int, run func(i int) (T, error)) ([]T, error) {
 	all, err := Each(ctx, NewProgress(o.Progress, what, n), n, run)
 	if err != nil {
@@ -182,7 +180,7 @@ func Run[T any](ctx context.Context, o Options, what string, n int, run func(i i
 	return all, nil
 }
 
-// InTurn makes figures, one after the other, until one fails.
+// InTurn runs the figures one after the other, until one fails.
 func InTurn(figures ...func() error) error {
 	for _, figure := range figures {
 		if err := figure(); err != nil {
@@ -192,16 +190,16 @@ func InTurn(figures ...func() error) error {
 	return nil
 }
 
-// Progress says now and then how many experiments are done. The nil Progress is
+// Progress prints the number of finished experiments from time to time. The nil Progress is
 // silent.
 type Progress struct {
-	mu    sync.Mutex
-	w     io.Writer
-	what  string
-	done  int
-	total int
-	began time.Time
-	said  time.Time
+	mu      sync.Mutex
+	w       io.Writer
+	what    string
+	done    int
+	total   int
+	began   time.Time
+	printed time.Time
 }
 
 // NewProgress reports on total experiments to w; w may be nil.
@@ -210,7 +208,7 @@ func NewProgress(w io.Writer, what string, total int) *Progress {
 		return nil
 	}
 	now := time.Now()
-	return &Progress{w: w, what: what, total: total, began: now, said: now}
+	return &Progress{w: w, what: what, total: total, began: now, printed: now}
 }
 
 // progressGap is the time between two lines.
@@ -224,15 +222,15 @@ func (p *Progress) step() {
 	defer p.mu.Unlock()
 	p.done++
 	now := time.Now()
-	if now.Sub(p.said) < progressGap {
+	if now.Sub(p.printed) < progressGap {
 		return
 	}
-	p.said = now
+	p.printed = now
 	left := time.Duration(float64(now.Sub(p.began)) / float64(p.done) * float64(p.total-p.done))
 	fmt.Fprintf(p.w, "%s: %d of %d experiments, about %v left\n", p.what, p.done, p.total, left.Round(time.Second))
 }
 
-// Mean of values, NaN for none.
+// Mean returns the mean of values, NaN for none.
 func Mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -241,7 +239,7 @@ func Mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// Largest of values, NaN for none.
+// Largest returns the largest of values, NaN for none.
 func Largest(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -249,7 +247,7 @@ func Largest(values []float64) float64 {
 	return slices.Max(values)
 }
 
-// Quantile q, from 0 to 1, of values by interpolation; NaN for none.
+// Quantile returns quantile q, from 0 to 1, of values by interpolation; NaN for none.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProcessorTime is what this process has used of processors so far; 0 where that
-// cannot be told. Run times are told by it, since the machine may do other work.
+// ProcessorTime returns the processor time of this process so far; 0 if unknown. Run times use
+// it, because the machine may do other work.
 func ProcessorTime() time.Duration {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {

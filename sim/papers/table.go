@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// columns of the tables, for the terminal and for the page alike.
+// columns of the tables, for the terminal and for pages.
 var columns = []string{"figure", "point", "policy", "statistic", "measured", "published", "band", ""}
 
 func (r Row) cells() []string {
@@ -28,7 +28,7 @@ func (r Row) cells() []string {
 	return []string{r.Figure, r.Point, r.Policy, r.Statistic, number(r.Value), number(r.Published), band, verdict}
 }
 
-// number shows four digits after the point at most.
+// number prints at most four digits after the point.
 func number(x *float64) string {
 	if x == nil {
 		return "–"
@@ -47,8 +47,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return tw.Flush()
 }
 
-// WriteMarkdown writes the rows of one figure as a Markdown table, without the
-// column that names the figure.
+// WriteMarkdown writes the rows of one figure as a Markdown table, without the column that
+// names the figure.
 func (r *Report) WriteMarkdown(w io.Writer, figure string) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "| %s |\n|%s\n", strings.Join(columns[1:], " | "), strings.Repeat("---|", len(columns)-1))

@@ -13,19 +13,19 @@ type Flow []Node
 type Node struct {
 	Job
 	Tasks int   `json:"Tasks"`           // maps
-	After []int `json:"After,omitempty"` // positions of the jobs that it reads; one map reads one of them
+	After []int `json:"After,omitempty"` // positions of the jobs that it reads; each map reads one of them
 }
 
-// String is the flow as an argument of the program.
+// String returns the flow as an argument of the program.
 func (f Flow) String() string {
 	text, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // of numbers alone
+		panic(err) // it has numbers alone
 	}
 	return string(text)
 }
 
-// Parse reads what String writes.
+// Parse reads a flow that String wrote.
 func Parse(text string) (f Flow, err error) {
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		return nil, err

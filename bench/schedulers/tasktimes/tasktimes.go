@@ -1,5 +1,6 @@
-// Package tasktimes says how long the tasks of the benchmarks' jobs hold their slots. The
-// job program (../waiting) waits so long, and the benchmark judges the jobs' ends by it.
+// Package tasktimes has the times for which the tasks of the benchmarks' jobs hold their slots.
+// The job program (../waiting) waits for them, and the benchmark compares the jobs' ends with
+// them.
 package tasktimes
 
 import (
@@ -7,24 +8,24 @@ import (
 	"time"
 )
 
-// TrackerVariable is in the environment of tasks: which of the benchmark's trackers they run on.
+// TrackerVariable is the environment variable with the name of a task's tracker.
 const TrackerVariable = "BENCH_TRACKER"
 
-// Job is one job's tasks of a phase: they wait for Mean, more or less by up to
-// Spread of it, as their numbers say.
+// Job is the tasks of one phase of a job: each waits for Mean plus or minus up to Spread of it,
+// depending on its number.
 type Job struct {
 	Seed   uint64
 	Mean   time.Duration
 	Spread float64
 }
 
-// Task is how long the task of that number waits on a tracker of ordinary speed.
+// Task is the wait of a task by number, on a tracker of ordinary speed.
 func (j Job) Task(n int) time.Duration {
 	r := rand.New(rand.NewPCG(j.Seed, uint64(n)))
 	return time.Duration(float64(j.Mean) * (1 + j.Spread*(2*r.Float64()-1)))
 }
 
-// Seconds is how long n tasks wait together.
+// Seconds is the total wait of n tasks.
 func (j Job) Seconds(n int) float64 {
 	total := 0.0
 	for i := range n {

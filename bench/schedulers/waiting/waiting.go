@@ -1,6 +1,5 @@
-// Command waiting is a job, or a flow of jobs, whose tasks hold their slots by waiting,
-// for the benchmarks of schedulers: what it measures is who waits where and when, on a
-// machine with fewer cores than slots.
+// Command waiting is a job, or a flow of jobs, for the benchmarks of schedulers. Its tasks hold
+// their slots by waiting, so that a machine with fewer cores than slots can run them.
 package main
 
 import (
@@ -22,21 +21,21 @@ import (
 )
 
 var (
-	name       = flag.String("name", "waiting", "of the job")
-	seed       = flag.Uint64("seed", 1, "of the times that tasks take")
-	mapTime    = flag.Duration("map-time", time.Second, "a map takes on average")
-	reduceTime = flag.Duration("reduce-time", 0, "a reduce takes on average")
-	spread     = flag.Float64("spread", 0, "share of the average by which times differ from it at most")
-	read       = flag.Bool("read", false, "read the input; what that takes comes on top")
-	output     = flag.Int("map-bytes", 0, "that a map gives out; 0: the job has no reduces")
-	gate       = flag.String("gate", "", "`file` that must be there before a map ends")
+	name       = flag.String("name", "waiting", "name of the job")
+	seed       = flag.Uint64("seed", 1, "seed of the task times")
+	mapTime    = flag.Duration("map-time", time.Second, "mean time of a map")
+	reduceTime = flag.Duration("reduce-time", 0, "mean time of a reduce")
+	spread     = flag.Float64("spread", 0, "largest deviation of times, as a fraction of the mean")
+	read       = flag.Bool("read", false, "read the input, in addition to the map time")
+	output     = flag.Int("map-bytes", 0, "bytes of output of a map; 0: the job has no reduces")
+	gate       = flag.String("gate", "", "`file` that must exist before a map ends")
 	flow       = flag.String("flow", "", "a flow instead of a job: `jobs`, see package tasktimes")
 	splits     = flag.String("splits", "", "`directory` of the inputs of a flow's jobs: in3 has three splits")
 	slow       = make(map[string]float64) // by tracker
 )
 
 func main() {
-	flag.Func("slow", "on the task tracker `name=factor` tasks take that many times as long; may be repeated", func(pair string) error {
+	flag.Func("slow", "`name=factor`: tasks on that task tracker take factor times as long; may be repeated", func(pair string) error {
 		name, value, _ := strings.Cut(pair, "=")
 		factor, err := strconv.ParseFloat(value, 64)
 		if err == nil && !(factor > 0) {
@@ -62,8 +61,8 @@ func makeJob() *mapreduce.Job {
 	return mapreduce.ReduceAll(pairs, reduceTask).Job(*name)
 }
 
-// makeFlow makes the jobs of a flow. A map of each reads the output of each job that it
-// is after, the others have splits of their own with nothing in them.
+// makeFlow makes the jobs of a flow. Each map of a job with predecessors reads the output of
+// one of them; other jobs have splits of their own without records.
 func makeFlow() (*mapreduce.Flow, error) {
 	nodes, err := tasktimes.Parse(*flow)
 	if err != nil {
@@ -89,7 +88,7 @@ func makeFlow() (*mapreduce.Flow, error) {
 	return made, nil
 }
 
-// pass reads a split or does not, and gives no records.
+// pass reads a split if asked to, and gives no records.
 func pass(s mapreduce.Split, from io.ReaderAt) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		if !*read {
@@ -110,7 +109,7 @@ func (m task) run(t *mapreduce.Task, records iter.Seq[struct{}], emit func(uint6
 	return m.hold(t, emit)
 }
 
-// runAfter reads what another job of the flow has written.
+// runAfter reads the output of another job of the flow.
 func (m task) runAfter(t *mapreduce.Task, records iter.Seq[mapreduce.Pair[string, int64]], emit func(uint64, []byte)) error {
 	for range records {
 	}
@@ -128,10 +127,10 @@ func (m task) hold(t *mapreduce.Task, emit func(uint64, []byte)) error {
 	return nil
 }
 
-// record is the bytes of a value of map output.
+// record is the size of a value of map output.
 const record = 4 << 10
 
-// give emits bytes that nothing makes fewer, the same in every attempt of the map.
+// give emits incompressible bytes, the same in every attempt of the map.
 func give(t *mapreduce.Task, emit func(uint64, []byte)) {
 	r := rand.New(rand.NewPCG(*seed, uint64(t.Partition)))
 	var value [record]byte
@@ -157,10 +156,10 @@ func reduceTask(t *mapreduce.Task, groups iter.Seq2[uint64, iter.Seq[[]byte]], e
 	return nil
 }
 
-// gateEvery is how often a map looks whether its gate is open.
+// gateEvery is the interval at which a map looks for its gate file.
 const gateEvery = 20 * time.Millisecond
 
-// passGate waits at the gate, if there is one.
+// passGate waits for the gate file, if there is one.
 func passGate(t *mapreduce.Task) error {
 	for *gate != "" {
 		if _, err := os.Stat(*gate); err == nil {
@@ -173,7 +172,7 @@ func passGate(t *mapreduce.Task) error {
 	return nil
 }
 
-// wait waits as long as the task takes on its tracker.
+// wait waits for the task's time on its tracker.
 func wait(t *mapreduce.Task, job tasktimes.Job) error {
 	factor := cmp.Or(slow[os.Getenv(tasktimes.TrackerVariable)], 1)
 	return sleep(t, time.Duration(float64(job.Task(t.Partition))*factor))

@@ -1,4 +1,5 @@
-// Package hmhstest is what tests of dispatchers draw, and how they dispatch without skill.
+// Package hmhstest draws batches for tests of dispatchers, and has a simple reference
+// dispatcher.
 package hmhstest
 
 import (
@@ -9,7 +10,7 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs"
 )
 
-// Draw makes a small batch; whole times make ties frequent.
+// Draw returns a small batch; whole times make ties frequent.
 func Draw(t *rapid.T, jobs, tasks int, whole bool) *hmhs.Batch {
 	number := func(label string) float64 {
 		if whole {
@@ -40,14 +41,14 @@ func Draw(t *rapid.T, jobs, tasks int, whole bool) *hmhs.Batch {
 	return b
 }
 
-// Slow is a dispatch written down task by task: no heaps, no counts.
+// Slow is a reference dispatcher, task by task: no heaps, no counts.
 type Slow struct {
 	free [][]float64 // by machine and slot
 	Runs [][]hmhs.Run
 	Ends []float64
 }
 
-// NewSlow is such a dispatch before its first task.
+// NewSlow returns a dispatcher without tasks.
 func NewSlow(machines []hmhs.Machine, jobs int) *Slow {
 	s := &Slow{Runs: make([][]hmhs.Run, len(machines)), Ends: make([]float64, jobs)}
 	for _, m := range machines {
@@ -56,10 +57,10 @@ func NewSlow(machines []hmhs.Machine, jobs int) *Slow {
 	return s
 }
 
-// Available is when a machine has a free slot.
+// Available returns the time at which a machine has a free slot.
 func (s *Slow) Available(m int) float64 { return slices.Min(s.free[m]) }
 
-// Give adds a task to a machine, which ends it at that time.
+// Give adds a task to a machine; it ends at that time.
 func (s *Slow) Give(m, job int, end float64) {
 	s.free[m][slices.Index(s.free[m], s.Available(m))] = end
 	s.Runs[m] = hmhs.Add(s.Runs[m], job)

@@ -13,15 +13,15 @@ import (
 type policy struct {
 	name    string
 	rule    locality.Rule
-	printed bool // waits begin anew at every launch, and when a job arrives, as in Algorithm 1
-	history bool // the meter and the paces begin with what an earlier run measured
+	printed bool // waits restart at every launch and arrival, as in Algorithm 1
+	history bool // the meter and the paces start with the measurements of an earlier run
 }
 
 // node has slots; it holds replicas.
 type node struct {
 	free    int
 	running []*task
-	wanted  float64 // tasks not launched that have a replica here, a task with r of them 1/r
+	wanted  float64 // tasks not launched with a replica here; a task with r replicas counts 1/r
 }
 
 // task reads one block.
@@ -32,18 +32,18 @@ type task struct {
 	bytes    int64
 	compute  time.Duration
 	local    time.Duration // reading a local replica
-	extra    time.Duration // what a remote one takes longer
+	extra    time.Duration // extra time of a remote read
 
-	launched bool
-	node     int
-	remote   bool
-	started  time.Duration
-	ends     time.Duration
-	refused  bool          // a slot, at least once
-	noted    time.Duration // the job's total wait when it first was
+	launched    bool
+	node        int
+	remote      bool
+	started     time.Duration
+	ends        time.Duration
+	deferred    bool          // it has deferred a slot
+	waitAtDefer time.Duration // the job's total wait at its first deferral
 }
 
-// job is a stage of a query: tasks that all can start.
+// job is a stage of a query: tasks that can all start.
 type job struct {
 	number  int
 	name    string
@@ -51,7 +51,7 @@ type job struct {
 	arrives time.Duration
 	tasks   []*task
 	pending int
-	local   map[int][]*task // by node: tasks with a replica there, in order; launched ones are dropped late
+	local   map[int][]*task // by node: tasks with a replica there, in order; launched ones are dropped later
 	first   int             // tasks before this one are launched
 	running int
 
@@ -59,20 +59,20 @@ type job struct {
 	average locality.Average
 	pace    locality.Pace
 
-	launchedNow, refusedNow bool
+	launchedNow, deferredNow bool
 }
 
 // event is a task's end, a job's arrival or a wake-up.
 type event struct {
 	at   time.Duration
-	seq  int // ties in the order of making
+	seq  int // breaks ties by creation
 	task *task
 	job  *job
 }
 
 func earlier(a, b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-// learned is what a run leaves for the next.
+// learned is the measurements that a run leaves for the next.
 type learned struct {
 	meter locality.Meter
 	pace  locality.Pace            // of all tasks
@@ -84,20 +84,20 @@ type cluster struct {
 	policy policy
 	slots  int // of a node
 	nodes  []node
-	jobs   []*job // that have arrived and have tasks left to launch
+	jobs   []*job // jobs that have arrived and have tasks to launch
 	all    []*job
 	known  learned
 
 	now     time.Duration
 	queue   heap.Heap[event]
 	seq     int
-	wake    time.Duration // of the event that is set; none: past
+	wake    time.Duration // time of the pending wake-up; none: past
 	done    []time.Duration
 	remotes int
 	busy    time.Duration // slot-time spent in tasks
 }
 
-// run is when each query ends, and the cluster afterwards.
+// run runs the workload and returns the cluster afterwards.
 func run(w *workload, p policy, known learned) *cluster {
 	c := &cluster{policy: p, slots: w.slots, nodes: make([]node, w.nodes), known: known, wake: -1, queue: heap.New(nil, earlier), done: make([]time.Duration, w.queries)}
 	if c.known.paces == nil {
@@ -115,7 +115,7 @@ func run(w *workload, p policy, known learned) *cluster {
 		for len(c.queue.Items) > 0 && c.queue.Items[0].at == c.now {
 			next := c.queue.Items[0]
 			c.queue.Pop()
-			c.take(next)
+			c.handle(next)
 		}
 		c.round()
 	}
@@ -128,7 +128,7 @@ func (c *cluster) at(e event) {
 	c.queue.Push(e)
 }
 
-func (c *cluster) take(e event) {
+func (c *cluster) handle(e event) {
 	switch {
 	case e.task != nil:
 		c.ended(e.task)
@@ -143,7 +143,7 @@ func (c *cluster) arrived(j *job) {
 	j.average = locality.Average(locality.Start)
 	j.pace = c.known.paces[j.name]
 	j.local, j.pending = make(map[int][]*task), len(j.tasks)
-	slices.SortStableFunc(j.tasks, func(a, b *task) int { // stranded ones are offered first
+	slices.SortStableFunc(j.tasks, func(a, b *task) int { // stranded tasks are offered first
 		return min(1, len(a.replicas)) - min(1, len(b.replicas))
 	})
 	for _, t := range j.tasks {
@@ -180,17 +180,17 @@ func (c *cluster) ended(t *task) {
 	c.busy += took
 }
 
-// round offers the free slots to the jobs, the one with the fewest running tasks first.
+// round offers the free slots to the jobs, starting with the one with the fewest running tasks.
 func (c *cluster) round() {
 	for _, j := range c.jobs {
-		j.launchedNow, j.refusedNow = false, false
+		j.launchedNow, j.deferredNow = false, false
 	}
 	again := time.Duration(math.MaxInt64)
 	for c.offer(&again) {
 	}
 	for _, j := range c.jobs {
 		switch {
-		case j.refusedNow:
+		case j.deferredNow:
 			j.wait.Refuse(c.now)
 		case j.launchedNow && !c.policy.printed:
 			j.wait.Settle(c.now)
@@ -203,7 +203,7 @@ func (c *cluster) round() {
 	}
 }
 
-// offer launches one task; not ok if nobody takes a slot any more.
+// offer launches one task; not ok if no job takes a slot.
 func (c *cluster) offer(again *time.Duration) bool {
 	slices.SortFunc(c.jobs, func(a, b *job) int {
 		if a.running != b.running {
@@ -212,7 +212,7 @@ func (c *cluster) offer(again *time.Duration) bool {
 		return a.number - b.number
 	})
 	for _, j := range c.jobs {
-		if j.pending == 0 || j.refusedNow {
+		if j.pending == 0 || j.deferredNow {
 			continue
 		}
 		if t, n := c.localTask(j); t != nil {
@@ -223,16 +223,16 @@ func (c *cluster) offer(again *time.Duration) bool {
 		if n < 0 {
 			return false
 		}
-		t, o := c.look(j)
+		t, o := c.candidate(j)
 		o.Contended = contended
 		decision := c.policy.rule.Decide(o)
 		if decision.Launch {
 			c.launch(t, n, true)
 			return true
 		}
-		j.refusedNow = true
-		if !t.refused {
-			t.refused, t.noted = true, j.wait.Total(c.now)
+		j.deferredNow = true
+		if !t.deferred {
+			t.deferred, t.waitAtDefer = true, j.wait.Total(c.now)
 		}
 		*again = min(*again, decision.Again)
 	}
@@ -252,8 +252,7 @@ func (c *cluster) localTask(j *job) (*task, int) {
 	return nil, 0
 }
 
-// pendingOn is the tasks not launched with a replica on a node; the first is not, others
-// may be launched.
+// pendingOn lists a node's local tasks. The first has not been launched, others may have been.
 func (j *job) pendingOn(n int) []*task {
 	list := j.local[n]
 	for len(list) > 0 && list[0].launched {
@@ -263,8 +262,8 @@ func (j *job) pendingOn(n int) []*task {
 	return list
 }
 
-// freeNode is the free slot that j is offered: one that no other job has a local task
-// for, if there is one.
+// freeNode is the free slot to offer to j: one for which no other job has a local task, if
+// possible.
 func (c *cluster) freeNode(j *job) (n int, contended bool) {
 	found := -1
 	for n := range c.nodes {

@@ -1,13 +1,13 @@
-// Package delay reproduces the experiments of "The Misbelief in Delay Scheduling"
-// (Dynamic Delay Scheduling) by simulation, with the rules of package locality that run
-// in the job tracker: a sort whose data is on half of the nodes, and the queries of
-// TPC-H under fair sharing. Sections, figures and Algorithm 1 named here are the paper's.
+// Package delay reproduces the experiments of "The Misbelief in Delay Scheduling" (Dynamic
+// Delay Scheduling) by simulation, with the rules of package locality that run in the job
+// tracker: a sort with data on half of the nodes, and the queries of TPC-H under fair sharing.
+// Sections, figures and Algorithm 1 are the paper's.
 //
-// The paper measured on clusters and gives no numbers for what reading remotely cost
-// there, so that is swept. What else it leaves open is settled in workload.go, with the
-// tables that queries scan; what follows the scans is left out, as it is the same for
-// every rule. The engine is in cluster.go: nodes with slots, one task a block,
-// jobs (the scans of a query) in order of the fewest running tasks.
+// The paper measured on clusters without giving the cost of remote reads, so simulations sweep
+// it. workload.go has our choices for other gaps, and the tables that queries scan. Work after
+// the scans is omitted, because it is the same for every rule. The engine is in cluster.go:
+// nodes with slots, one task a block, jobs (the scans of a query) in order of the fewest
+// running tasks.
 package delay
 
 import (
@@ -38,8 +38,8 @@ const (
 	withHistory  = "dynamic, with history"
 )
 
-// policies in the order of the tables. Only those as printed begin waits anew at every
-// launch; the others count as package locality does.
+// policies lists the policies in the order of the tables. Those "as printed" restart waits at
+// every launch; the others count as package locality does.
 func policies() []policy {
 	three := locality.Rule{Kind: locality.Fixed, Delay: 3 * time.Second}
 	return []policy{
@@ -53,19 +53,17 @@ func policies() []policy {
 	}
 }
 
-// experiments of each point, unless the options say otherwise. The sort is one job of few
-// tasks: where reading remotely is dear, a single experiment scatters by a tenth.
+// experiments is the default for each point. The sort is one job of few tasks: with expensive
+// remote reads, experiments vary by a tenth.
 const (
 	experiments = 20
 	sortTimes   = 15
 )
 
-// remotes is what reading a block remotely takes longer, seconds, from a good switch to
-// a bad day.
+// remotes lists extra seconds of remote block reads, from a good switch to a bad day.
 func remotes() []float64 { return []float64{0.25, 0.5, 1, 2, 4, 6, 8} }
 
-// Simulate runs the experiments: 20 a point, unless the options say otherwise, and 15
-// times as many for the sort.
+// Simulate runs 20 experiments a point by default, and 15 times as many for the sort.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = experiments
@@ -83,13 +81,13 @@ type simulation struct {
 
 // outcome is an experiment under every policy.
 type outcome struct {
-	responses   [][]float64 // by policy and query: seconds from arrival to the last scan's end
-	utilisation []float64   // by policy: slot-time in tasks by all there is until the end
+	responses   [][]float64 // by policy and query: seconds from arrival to the end of the last scan
+	utilisation []float64   // by policy: fraction of all slot-time spent in tasks until the end
 }
 
-// experiments runs a workload under every policy, n times. Streams of random numbers are
-// named by stream, so that points of one stream differ in nothing but what the workload
-// says. History is what another drawing of the same workload leaves under none.
+// experiments runs a workload under every policy, n times. Points with the same stream have the
+// same random numbers, so that only the workload differs. History comes from another drawing of
+// the same workload under none.
 func (s *simulation) experiments(n int, what, stream string, make func(r *rand.Rand) *workload) ([]outcome, error) {
 	draw := func(i int) *workload {
 		w := make(papers.Rand(s.o.Seed, stream, i))
@@ -113,7 +111,7 @@ func (s *simulation) experiments(n int, what, stream string, make func(r *rand.R
 	})
 }
 
-// responses is by query the seconds from its arrival to its end.
+// responses returns each query's seconds from arrival to end.
 func (c *cluster) responses(w *workload) []float64 {
 	all := make([]float64, w.queries)
 	for _, s := range w.specs {
@@ -122,7 +120,7 @@ func (c *cluster) responses(w *workload) []float64 {
 	return all
 }
 
-// means is by policy the mean response of all queries and experiments.
+// means returns by policy the mean response of all queries and experiments.
 func means(all []outcome) map[string]float64 {
 	m := make(map[string]float64)
 	for k, p := range policies() {
@@ -135,7 +133,7 @@ func means(all []outcome) map[string]float64 {
 	return m
 }
 
-// queryMeans is by policy and query the mean response of all experiments.
+// queryMeans returns by policy and query the mean response of all experiments.
 func queryMeans(all []outcome) map[string][]float64 {
 	m := make(map[string][]float64)
 	for k, p := range policies() {

@@ -14,13 +14,13 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// seeded gives a workload its random numbers.
+// seeded sets a workload's random numbers.
 func seeded(w *workload, seed uint64) *workload {
 	w.seed = func(name string) *rand.Rand { return papers.Rand(seed, name, 0) }
 	return w
 }
 
-// small draws a workload in which anything may happen, also blocks without replicas.
+// small draws a workload of any kind, including blocks without replicas.
 func small(t *rapid.T) *workload {
 	w := &workload{
 		nodes: rapid.IntRange(1, 4).Draw(t, "nodes"), slots: rapid.IntRange(1, 3).Draw(t, "slots"),
@@ -39,8 +39,8 @@ func small(t *rapid.T) *workload {
 	return seeded(w, rapid.Uint64().Draw(t, "seed"))
 }
 
-// TestRun: under every rule each task runs once, where it says, no node has more tasks
-// than slots at a time, and a task is remote just where it has no replica.
+// TestRun: under every rule each task runs once, on its node; no node has more tasks than slots
+// at a time; and a task is remote only if it has no replica there.
 func TestRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := small(t)
@@ -76,8 +76,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestNoneIsListScheduling: where every task is local everywhere, each takes the slot
-// that is free first, under every rule.
+// TestNoneIsListScheduling: if every task is local everywhere, each takes the slot that is free
+// first, under every rule.
 func TestNoneIsListScheduling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := small(t)
@@ -94,7 +94,7 @@ func TestNoneIsListScheduling(t *testing.T) {
 	})
 }
 
-// TestStranded: blocks without any live replica wait under no rule.
+// TestStranded: no rule waits for blocks without a live replica.
 func TestStranded(t *testing.T) {
 	w := seeded(sorting(3, time.Second), 1)
 	w.replicas = 0
@@ -106,7 +106,7 @@ func TestStranded(t *testing.T) {
 	}
 }
 
-// TestTables: every table is known, and the mix is the paper's 110 GB.
+// TestTables: the mix has known tables and the paper's 110 GB.
 func TestTables(t *testing.T) {
 	total := int64(0)
 	for _, size := range tables {
@@ -127,8 +127,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestSimulate: figures lie in their bands, the same seed gives the same, and the page
-// has every figure.
+// TestSimulate: figures are in their bands, a seed is repeatable, and the page has every
+// figure.
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: leastForBand}
 	s := &simulation{context.Background(), o, &papers.Report{Options: o}, []float64{1, 6}}

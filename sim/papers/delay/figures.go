@@ -9,11 +9,10 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// leastForBand is how many experiments the bands need.
+// leastForBand is the number of experiments from which the bands apply.
 const leastForBand = 10
 
-// worse is how much the dynamic rule with history may be behind the best of none and
-// fixed.
+// worse is the limit for the dynamic rule with history over the best of none and fixed.
 const worse = 1.03
 
 // add reports a number; a bound of 0 is none.
@@ -33,8 +32,8 @@ func (s *simulation) add(figure, point, policy, statistic string, value, publish
 	s.report.Rows = append(s.report.Rows, row)
 }
 
-// cell reports a point's mean responses. With history the dynamic rule is held against
-// the best of none and fixed, the latter counted either way; high is for it without.
+// cell reports a point's mean responses. The dynamic rule with history is compared with the
+// best of none and both versions of fixed; high bounds the rule without history.
 func (s *simulation) cell(figure, point string, m map[string]float64, high float64) {
 	for _, p := range policies() {
 		bound := 0.0
@@ -63,8 +62,8 @@ func extend(series []papers.Series, x float64, m map[string]float64) {
 	}
 }
 
-// sort is figure 2, in one wave and in three, by what reading remotely costs. Without
-// history the dynamic rule may lose its start value once, against none.
+// sort is figure 2, with one wave and three, by the cost of remote reads. Without history the
+// dynamic rule may lose its start value once, compared with none.
 func (s *simulation) sort() error {
 	for _, waves := range []int{1, 3} {
 		series := lines()
@@ -129,7 +128,7 @@ func (s *simulation) tpch() error {
 	return nil
 }
 
-// highest leaves out what none does to a chart where it is several times the others.
+// highest ends the Y axis if "none" is several times above the other policies.
 func highest(series []papers.Series) float64 {
 	top := 0.0
 	for _, s := range series[1:] {
@@ -147,7 +146,7 @@ func ratio(a, b []float64) float64 {
 	return papers.Mean(all)
 }
 
-// queryCost is what reading remotely costs in the figure by query, seconds a block.
+// queryCost is the extra seconds of a remote block read in the figure by query.
 const queryCost = 1
 
 // queries is figure 3 by query: one replica, each query alone.
@@ -173,10 +172,10 @@ func (s *simulation) queries() error {
 	return nil
 }
 
-// leastUtilisation is what SPARK-18886's case must reach under the default rule.
+// leastUtilisation is the utilisation that the default rule must reach in SPARK-18886's case.
 const leastUtilisation = 0.9
 
-// busy is SPARK-18886: how much of the slots is used until the end.
+// busy is SPARK-18886: the utilisation of slots until the end.
 func (s *simulation) busy() error {
 	all, err := s.experiments(s.o.Experiments, "busy", "delay busy", func(*rand.Rand) *workload { return busyHost() })
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 //go:embed page.md.tmpl
 var pageText string
 
-// WritePage writes the page about the report; plots are found in that folder.
+// WritePage writes the page about the report; plots is the folder of the plots.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	p := page{r}
 	return r.WritePage(w, pageText, plots, template.FuncMap{
@@ -24,7 +24,7 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 
 type page struct{ r *papers.Report }
 
-// value is a number of the report; 0 if it has none.
+// value returns a number of the report; 0 if it is missing.
 func (p page) value(figure, point, policy, statistic string) float64 {
 	if x := p.r.Find(figure, point, policy, statistic).Value; x != nil {
 		return *x
@@ -32,8 +32,8 @@ func (p page) value(figure, point, policy, statistic string) float64 {
 	return 0
 }
 
-// table is a statistic of a figure's points of that prefix, a policy a column. Numbers
-// that missed their band are marked.
+// table has a statistic of a figure's points with that prefix, one column per policy. Numbers
+// outside their band are marked.
 func (p page) table(figure, prefix, statistic string) string {
 	var columns []string
 	for _, policy := range policies() {
@@ -64,7 +64,7 @@ func (p page) table(figure, prefix, statistic string) string {
 	return b.String()
 }
 
-// published is figure 3's ratios: rows are mixes, columns what reading remotely costs.
+// published is figure 3's ratios: one row per mix, one column per cost of remote reads.
 func (p page) published(policy string) string {
 	var mixes, costs []string
 	for _, point := range p.r.Points(figTPCH) {
@@ -89,8 +89,8 @@ func (p page) published(policy string) string {
 	return b.String()
 }
 
-// worst is the largest share by which a policy is behind the best of none and fixed, in
-// per cent, and where.
+// worst is the largest percentage by which a policy is behind the best of none and fixed, and
+// the point.
 func (p page) worst(policy string) string {
 	most, where := 0.0, "nowhere"
 	for _, figure := range []string{figSort, figTPCH} {

@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// look is the task that the job offers to a slot where none is local, and what is known
-// of it: the first, and for the dynamic rule the one with the longest prediction.
-func (c *cluster) look(j *job) (*task, locality.Offer) {
+// candidate is the task that the job offers to a remote slot, with its Offer: the first task,
+// or for the dynamic rule the one with the longest prediction.
+func (c *cluster) candidate(j *job) (*task, locality.Offer) {
 	for j.tasks[j.first].launched {
 		j.first++
 	}
@@ -19,14 +19,14 @@ func (c *cluster) look(j *job) (*task, locality.Offer) {
 		t, o.Local, o.Predicted = c.longest(j)
 		o.Overhead = c.known.meter.Wait(t.bytes)
 	}
-	if t.refused && !c.policy.printed {
-		o.Total = j.wait.Total(c.now) - t.noted
+	if t.deferred && !c.policy.printed {
+		o.Total = j.wait.Total(c.now) - t.waitAtDefer
 	}
 	return t, o
 }
 
-// longest is the task with the longest prediction; the first, not predicted, if too
-// little has been measured.
+// longest is the task with the longest prediction; without enough measurements the first task,
+// not ok.
 func (c *cluster) longest(j *job) (t *task, wait time.Duration, ok bool) {
 	pace := j.pace
 	if pace.Local == 0 {
@@ -62,7 +62,7 @@ func (c *cluster) longest(j *job) (t *task, wait time.Duration, ok bool) {
 	return t, wait, ok
 }
 
-// releases is until each slot of a node is free, ascending.
+// releases lists the times until each slot of a node is free, ascending.
 func (c *cluster) releases(n *node) []time.Duration {
 	all := make([]time.Duration, n.free, c.slots)
 	for _, t := range n.running {

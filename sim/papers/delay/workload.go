@@ -11,26 +11,26 @@ const (
 	mega = 1 << 20
 	giga = 1 << 30
 
-	// readRate is that of a local disk, bytes per second.
+	// readRate is that of a local disk, in bytes per second.
 	readRate = 100e6
-	// scatter is the log-sigma of reading and computing times, of remote ones too.
+	// scatter is the log-sigma of reading and computing times, also of remote ones.
 	scatter = 0.2
 )
 
-// workload is jobs to run on a cluster, the same for every policy.
+// workload is a set of jobs and a cluster, the same for every policy.
 type workload struct {
 	nodes, slots int
 	block        int64
 	replicas     int
-	holders      int           // nodes that hold data: the first ones; 0: all
+	holders      int           // the first nodes, which hold the data; 0: all
 	compute      time.Duration // of a block
-	remote       time.Duration // what reading a block remotely takes longer
+	remote       time.Duration // extra time of a remote block read
 	queries      int
 	specs        []spec
 	seed         func(name string) *rand.Rand
 }
 
-// spec is a job before it runs.
+// spec describes a job before it runs.
 type spec struct {
 	name    string
 	query   int
@@ -38,8 +38,8 @@ type spec struct {
 	bytes   int64
 }
 
-// jobs makes the jobs anew, the same each time. Each draws the places of its blocks by
-// itself, also where queries scan the same table.
+// jobs creates the jobs, the same each time. Each draws the places of its blocks by itself,
+// even if queries scan the same table.
 func (w *workload) jobs() []*job {
 	all := make([]*job, len(w.specs))
 	for i, s := range w.specs {
@@ -72,14 +72,14 @@ func (w *workload) place(r *rand.Rand) []int {
 	return r.Perm(holders)[:min(w.replicas, holders)]
 }
 
-// noisy is log-normal with that mean.
+// noisy draws from the log-normal distribution with that mean.
 func noisy(r *rand.Rand, mean float64) time.Duration {
 	x := mean * math.Exp(scatter*r.NormFloat64()-scatter*scatter/2)
 	return max(time.Microsecond, time.Duration(x*float64(time.Second)))
 }
 
-// sorting is the paper's small experiment: a gigabyte a wave on four nodes with four
-// slots each, the data on two of them.
+// sorting is the paper's small experiment: a gigabyte a wave on four nodes with four slots
+// each, with the data on two of them.
 func sorting(waves int, remote time.Duration) *workload {
 	return &workload{
 		nodes: 4, slots: 4, block: 64 * mega, replicas: 2, holders: 2,
@@ -88,15 +88,15 @@ func sorting(waves int, remote time.Duration) *workload {
 	}
 }
 
-// tables of TPC-H in bytes: the paper has 110 GB, the largest of 80 GB; the others in the
-// benchmark's proportions.
+// tables has the sizes of TPC-H's tables in bytes: the paper has 110 GB in all and 80 GB for
+// the largest; the others have the benchmark's proportions.
 var tables = map[string]int64{
 	"lineitem": 80e9, "orders": 15.5e9, "partsupp": 10.5e9, "customer": 2e9,
 	"part": 2e9, "supplier": 120e6, "nation": 1e6, "region": 1e6,
 }
 
-// queries are the tables that each query of TPC-H scans. The paper leaves out 11, 12 and
-// 22, which did not end.
+// queries has the tables that each query of TPC-H scans. The paper omits 11, 12 and 22, which
+// did not end.
 var queries = []struct {
 	name   string
 	tables []string
@@ -122,10 +122,10 @@ var queries = []struct {
 	{"Q21", []string{"supplier", "lineitem", "orders", "nation"}},
 }
 
-// Queries arrive one after the other, each on an empty cluster, or overlapping.
+// Mean times between arrivals: each query on an empty cluster, or overlapping.
 const (
 	apart       = time.Hour
-	overlapping = 50 * time.Second // on average; a query takes some 40 alone
+	overlapping = 50 * time.Second // a query takes some 40 alone
 )
 
 // tpch is the paper's large experiment: the queries on 16 nodes with four slots each.

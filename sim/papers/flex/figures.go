@@ -35,7 +35,7 @@ func (s *simulation) base() error {
 	return nil
 }
 
-// sweep is a curve of averages per policy, as independent prototypes measured it.
+// sweep is a curve of averages per policy, with the results of independent prototypes.
 type sweep struct {
 	figure, title, x string
 	at               []float64 // percent
@@ -96,7 +96,7 @@ func (s *simulation) sweep(w sweep) error {
 	return nil
 }
 
-// metricBands is what FLEX is tested against per metric; the others get noBetter.
+// metricBands has FLEX's bands per metric; the others have noBetter.
 var metricBands = map[string][2]band{
 	"sum-response-weighted":  {{high: 1.005}, {high: 1.005}},
 	"sum-tardy-weighted":     {{high: 1.02}, {high: 2.19}},
@@ -113,11 +113,11 @@ func bandsOf(metric string) (average, worst band) {
 	return noBetter, noBetter
 }
 
-// barsEnd cuts off what is worse than this many times the optimum.
+// barsEnd cuts off bars above this multiple of the optimum.
 const barsEnd = 5
 
-// metrics is every metric but the sums of lateness, which differ from response by a
-// constant and are reported as response.
+// metrics lists every metric but the sums of lateness, which differ from response by a constant
+// and are reported as response.
 func (s *simulation) metrics() error {
 	menu := slices.DeleteFunc(scheduler.Metrics(), func(m scheduler.Metric) bool {
 		return m.Aggregate == scheduler.Sum && m.Penalty == scheduler.Lateness
@@ -158,7 +158,7 @@ func (s *simulation) metrics() error {
 	return nil
 }
 
-// readings is the base case under readings that were not chosen.
+// readings is the base case under other readings of the paper.
 func (s *simulation) readings() error {
 	tasks, lots := base, base
 	tasks.tasks, lots.lots = 10, true
@@ -178,15 +178,15 @@ func (s *simulation) readings() error {
 	return nil
 }
 
-// judgedShare is the number of experiments for one with more jobs than the paper's and
-// an optimum, which takes 2^jobs steps.
-const judgedShare = 5
+// optimumShare divides the number of experiments with an optimum for more jobs than the paper's:
+// the optimum takes 2^jobs steps.
+const optimumShare = 5
 
-// more judges FLEX with more jobs than the paper, for the metrics that are hard.
+// more compares FLEX with the optimum for more jobs than the paper, for the hard metrics.
 func (s *simulation) more() error {
 	sh := base
-	sh.jobs, sh.slots = s.judged, 10*s.judged
-	sh.tasks = 100_000 // so that the judge need not branch
+	sh.jobs, sh.slots = s.optimumJobs, 10*s.optimumJobs
+	sh.tasks = 100_000 // so that the optimum needs no branching
 	for _, name := range []string{
 		"sum-response-weighted", "sum-tardy-weighted", "sum-tardiness", "sum-tardiness-weighted", "sum-sla", "sum-sla-weighted",
 	} {
@@ -194,8 +194,8 @@ func (s *simulation) more() error {
 		if err != nil {
 			return err
 		}
-		point := fmt.Sprintf("jobs=%d %s", s.judged, name)
-		all, err := s.run(figJudged, point, sh, []scheduler.Metric{m}, plain)
+		point := fmt.Sprintf("jobs=%d %s", s.optimumJobs, name)
+		all, err := s.run(figOptimum, point, sh, []scheduler.Metric{m}, plain)
 		if err != nil {
 			return err
 		}
@@ -203,20 +203,20 @@ func (s *simulation) more() error {
 		for _, policy := range []string{plain, best} {
 			values, _ := ratios(all, 0, policy)
 			if policy == plain {
-				s.add(figJudged, point, policy, values, band{}, band{})
+				s.add(figOptimum, point, policy, values, band{}, band{})
 			} else {
-				s.add(figJudged, point, policy, values, average, worst)
+				s.add(figOptimum, point, policy, values, average, worst)
 			}
 		}
 	}
 	return nil
 }
 
-// largeShare is the number of experiments for one at a large size.
+// largeShare divides the number of experiments at a large size.
 const largeShare = 10
 
-// large compares FIFO and FAIR with FLEX where no optimum can be had: the paper says
-// that its conclusions remain.
+// large compares FIFO and FAIR with FLEX where the optimum is too slow: the paper says that its
+// conclusions remain.
 func (s *simulation) large() error {
 	for _, jobs := range s.sizes {
 		sh := base
@@ -249,8 +249,8 @@ func (s *simulation) large() error {
 	return nil
 }
 
-// coarse compares the generic ordering's dynamic programme over units of slots with
-// the exact one.
+// coarse compares the generic ordering's dynamic programme over units of slots with the exact
+// one.
 func (s *simulation) coarse() error {
 	sh := base
 	sh.jobs = s.sizes[len(s.sizes)-1]

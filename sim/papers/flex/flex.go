@@ -1,12 +1,11 @@
-// Package flex reproduces the simulations of the FLEX paper (Wolf et al., Middleware
-// 2010, section 4.1) with the policies that run in the job tracker: ten jobs, a
-// hundred slots, the best of all orderings (package optimum) as the denominator. Sections
-// and figures named here are the paper's.
+// Package flex reproduces the simulations of the FLEX paper (Wolf et al., Middleware 2010,
+// section 4.1) with the policies that run in the job tracker: ten jobs, a hundred slots, and
+// the best of all orderings (package optimum) as the denominator. Sections and figures are the
+// paper's.
 //
-// What the paper leaves open is settled in instance.go, which has the engine too:
-// closedLoop asks FIFO, FAIR and "FLEX, epochs" whenever a job ends, and runs jobs with the
-// slots that they are given. FLEX's ends are those of the one schedule it computes at the
-// start, as in the paper.
+// instance.go has our choices for the paper's gaps, and the engine: closedLoop asks FIFO, FAIR
+// and "FLEX, epochs" at every end of a job, and runs jobs with the planned slots. FLEX's ends
+// are those of the one schedule it computes at the start, as in the paper.
 package flex
 
 import (
@@ -27,30 +26,29 @@ const (
 	figSmall   = "5b-small"
 	figMetrics = "5c-metrics"
 	figOther   = "readings"
-	figJudged  = "judged"
+	figOptimum = "judged"
 	figLarge   = "large"
 	figCoarse  = "coarse"
 )
 
-// batch is the number of experiments of a point in the paper. A worst case depends on
-// it: of more experiments, the median of the batches' worst cases is reported.
+// batch is the paper's number of experiments of a point. Worst cases depend on it: of more
+// experiments, the median of the batches' worst cases is reported.
 const batch = 100
 
-// FIFO's averages over 100 experiments scatter by 2.3 %, the worst cases by more. So
-// the base case has some batches and the points of the sweeps more experiments.
+// FIFO's averages over 100 experiments vary by 2.3 %, the worst cases by more. So the base case
+// has several batches and the points of the sweeps more experiments.
 const (
 	baseTimes  = 10
 	sweepTimes = 4
 )
 
-// Simulate runs the paper's experiments: 100 for the metrics, unless the options say
-// otherwise, ten times as many for the base case and four times for each point of the
-// sweeps.
+// Simulate runs the paper's experiments: by default 100 for the metrics, ten times as many for
+// the base case and four times for each point of the sweeps.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = batch
 	}
-	s := &simulation{ctx: ctx, o: o, report: &papers.Report{Paper: "flex", Options: o}, judged: 16, sizes: []int{100, 1000}}
+	s := &simulation{ctx: ctx, o: o, report: &papers.Report{Paper: "flex", Options: o}, optimumJobs: 16, sizes: []int{100, 1000}}
 	return s.report, s.all()
 }
 
@@ -59,14 +57,14 @@ func (s *simulation) all() error {
 }
 
 type simulation struct {
-	ctx    context.Context
-	o      papers.Options
-	report *papers.Report
-	judged int   // jobs, more than the paper's, with an optimum
-	sizes  []int // jobs of the large experiments; the last is that of the coarse ones
+	ctx         context.Context
+	o           papers.Options
+	report      *papers.Report
+	optimumJobs int   // jobs of the experiments with an optimum beyond the paper's size
+	sizes       []int // jobs of the large experiments; the last is also that of the coarse ones
 }
 
-// metric of the base case and the sweeps.
+// response is the metric of the base case and the sweeps.
 var response = scheduler.Metric{Penalty: scheduler.Response}
 
 // Policies by name.
@@ -78,7 +76,7 @@ const (
 	plain  = "FLEX, no search"
 )
 
-// outcome is an experiment's value of the metric by policy, and the optimum's.
+// outcome is an experiment's value of the metric by policy, and the optimum.
 type outcome struct {
 	optimum float64
 	values  map[string]float64
@@ -130,7 +128,7 @@ func (in *instance) experiment(metrics []scheduler.Metric, judge bool, policies 
 	return outcomes, nil
 }
 
-// run makes a point's experiments; the stream of random numbers is the point's.
+// run runs a point's experiments; each point has its own stream of random numbers.
 func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Metric, policies ...string) ([][]outcome, error) {
 	what := "flex " + figure + " " + point
 	n, stream := s.o.Experiments, what
@@ -142,8 +140,8 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 		stream = "flex " + figBase
 	case figSlack, figSmall:
 		n *= sweepTimes
-	case figJudged:
-		n = max(1, n/judgedShare)
+	case figOptimum:
+		n = max(1, n/optimumShare)
 	}
 	return papers.Run(s.ctx, s.o, what, n, func(i int) ([]outcome, error) {
 		in, err := sh.generate(papers.Rand(s.o.Seed, stream, i))
@@ -154,7 +152,7 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 	})
 }
 
-// band is what a statistic is tested against; a bound of 0 is none.
+// band is the range of a statistic; a bound of 0 is none.
 type band struct{ published, low, high float64 }
 
 func about(x, share float64) band { return band{0, x * (1 - share), x * (1 + share)} }
@@ -165,10 +163,10 @@ func (s *simulation) add(figure, point, policy string, values []float64, average
 	averages, worsts := batches(values)
 	most = papers.Quantile(worsts, 0.5)
 	if len(values) < batch && worst.low > 0 {
-		worst.low, worst.high = 0, 0 // a worst case of fewer says nothing
+		worst.low, worst.high = 0, 0 // a worst case of fewer experiments says nothing
 	}
 	if s.o.Experiments < batch && average.low > 0 {
-		average.low, average.high = 0, 0 // so do few averages
+		average.low, average.high = 0, 0 // nor do averages of few
 	}
 	s.row(figure, point, policy, "avg_ratio", avg, average)
 	s.row(figure, point, policy, "worst_ratio", most, worst)
@@ -181,7 +179,7 @@ func (s *simulation) add(figure, point, policy string, values []float64, average
 	return avg, most
 }
 
-// batches is the average and the worst case of each batch, at least one.
+// batches returns the average and the worst case of each batch, at least one.
 func batches(values []float64) (averages, worsts []float64) {
 	for from := 0; from < len(values); from += batch {
 		if to := min(from+batch, len(values)); to-from == batch || from == 0 {
@@ -205,8 +203,8 @@ func (s *simulation) row(figure, point, policy, statistic string, value float64,
 	})
 }
 
-// ratios collects one policy's ratios to the optimum under metric m of all
-// experiments; those whose optimum is not positive are left out.
+// ratios returns one policy's ratios to the optimum under metric m; it omits experiments with
+// an optimum of 0 or less.
 func ratios(all [][]outcome, m int, policy string) (values []float64, leftOut int) {
 	for _, o := range all {
 		if o[m].optimum <= tiny {
@@ -218,5 +216,5 @@ func ratios(all [][]outcome, m int, policy string) (values []float64, leftOut in
 	return values, leftOut
 }
 
-// tiny is an optimum that is zero but for rounding.
+// tiny is the size of an optimum that is zero except for rounding.
 const tiny = 1e-9

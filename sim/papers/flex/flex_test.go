@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// TestInstances: the paper's rules of section 4.1.
+// TestInstances checks the paper's rules of section 4.1.
 func TestInstances(t *testing.T) {
 	for _, slack := range []float64{0, 0.5, 0.75, 1} {
 		sh := base
@@ -61,8 +61,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestClosedLoop: FIFO allocated anew at every completion is MPS without minima in
-// order of arrival (section 4).
+// TestClosedLoop: FIFO allocated again at every end is MPS without minima in order of arrival
+// (section 4).
 func TestClosedLoop(t *testing.T) {
 	for i := range 50 {
 		in, err := base.generate(papers.Rand(1, "loop", i))
@@ -84,7 +84,7 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// TestBase: the published figures of the base case come out of a batch, as in the paper.
+// TestBase: a batch reproduces the paper's figures of the base case.
 func TestBase(t *testing.T) {
 	all, err := papers.Each(t.Context(), nil, batch, func(i int) ([]outcome, error) {
 		in, err := base.generate(papers.Rand(1, "flex "+figBase, i))
@@ -109,12 +109,12 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// TestSimulate runs few experiments: all of FLEX's figures lie in their bands, the
-// same seed gives the same, and the page has every figure.
+// TestSimulate runs few experiments: FLEX's figures are in their bands, a seed is repeatable,
+// and the page has every figure.
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: 2}
 	r := &papers.Report{Options: o}
-	if err := (&simulation{ctx: context.Background(), o: o, report: r, judged: 8, sizes: []int{20, 50}}).all(); err != nil {
+	if err := (&simulation{ctx: context.Background(), o: o, report: r, optimumJobs: 8, sizes: []int{20, 50}}).all(); err != nil {
 		t.Fatal(err)
 	}
 	seen := make(map[string]bool)

@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// instance is one experiment's jobs: work, minima, maxima, arrival order, and for
-// every penalty what it needs. The same instance serves all metrics.
+// instance is one experiment's jobs: work, minima, maxima, arrival order, and the data of every
+// penalty. The same instance serves all metrics.
 type instance struct {
 	slots   int
 	jobs    []flex.Job // without costs
@@ -23,13 +23,13 @@ type instance struct {
 	levels  [][]scheduler.Level // SLA
 }
 
-// shape is what an experiment varies.
+// shape has the parameters of an experiment.
 type shape struct {
 	jobs, slots int
 	small       float64 // share of small jobs
-	slack       float64 // share of the slots that are beyond the minima, on average
-	tasks       int     // for each slot, of all jobs together
-	lots        bool    // each job is small by lot, instead of a fixed number
+	slack       float64 // mean share of the slots beyond the minima
+	tasks       int     // per slot, of all jobs together
+	lots        bool    // each job is small at random, instead of a fixed number
 }
 
 // base is the paper's base case.
@@ -39,10 +39,10 @@ const (
 	totalWork  = 1000.0 // slot-seconds, of all jobs of an experiment
 	largeRatio = 10     // mean work of large jobs over that of small ones
 	slaSteps   = 3
-	resamples  = 1000 // of a minimum above its maximum
+	resamples  = 1000 // redraws of a minimum above its maximum
 )
 
-// generate draws an instance (FLEX, section 4.1; readings.md for what it leaves open).
+// generate draws an instance (FLEX, section 4.1; readings.md has our choices).
 func (s shape) generate(r *rand.Rand) (*instance, error) {
 	in := &instance{slots: s.slots, jobs: make([]flex.Job, s.jobs)}
 	small := int(math.Round(s.small * float64(s.jobs)))
@@ -95,8 +95,8 @@ func (s shape) generate(r *rand.Rand) (*instance, error) {
 	return in, nil
 }
 
-// snapshot is what a policy sees when that much is left of the jobs, -1 of those that
-// are done; nil is the beginning. Job j has id j+1.
+// snapshot is a policy's view with that much work left, -1 for ended jobs; nil is the
+// beginning. Job j has id j+1.
 func (in *instance) snapshot(left []float64) scheduler.Snapshot {
 	s := scheduler.Snapshot{Phase: wire.Map, Slots: in.slots, Metric: response}
 	place := make([]int, len(in.jobs))
@@ -118,7 +118,7 @@ func (in *instance) snapshot(left []float64) scheduler.Snapshot {
 	return s
 }
 
-// closedLoop follows a policy from completion to completion and returns the ends.
+// closedLoop asks a policy at every end of a job and returns the ends.
 func (in *instance) closedLoop(policy scheduler.Policy) ([]float64, error) {
 	left, ends := make([]float64, len(in.jobs)), make([]float64, len(in.jobs))
 	for j, job := range in.jobs {
@@ -134,28 +134,28 @@ func (in *instance) closedLoop(policy scheduler.Policy) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		end, who := math.Inf(1), -1
+		end, job := math.Inf(1), -1
 		for _, t := range plan.Targets {
 			j := t.Job.N - 1
 			if e := left[j] / float64(t.Slots); t.Slots > 0 && e < end {
-				end, who = e, j
+				end, job = e, j
 			}
 		}
-		if who < 0 {
-			return nil, fmt.Errorf("nobody has slots in %+v", plan)
+		if job < 0 {
+			return nil, fmt.Errorf("no job has slots in %+v", plan)
 		}
 		for _, t := range plan.Targets {
 			j := t.Job.N - 1
 			left[j] = max(0, left[j]-float64(t.Slots)*end)
 		}
 		now += end
-		left[who], ends[who] = -1, now
+		left[job], ends[job] = -1, now
 	}
 	return ends, nil
 }
 
-// truncated is normal with that mean and a third of it as standard deviation, drawn
-// again while it is not positive.
+// truncated draws from the normal distribution with that mean and a third of it as standard
+// deviation, until the value is positive.
 func truncated(r *rand.Rand, mean float64) float64 {
 	for {
 		if x := mean + r.NormFloat64()*mean/3; x > 0 || mean <= 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// The prose of the page, in the order in which it stands there.
+// The text of the page, in its order.
 var (
 	//go:embed page/intro.md
 	intro string
@@ -29,8 +29,8 @@ var (
 	speed string
 )
 
-// WritePage writes the page about the report, with run times measured while it is
-// written. Plots are found in that folder, given relative to the page.
+// WritePage writes the page about the report, and measures run times for it. plots is the
+// folder of the plots, relative to the page.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	return writePage(w, r, plots, []int{10, 100, 1000, 10000})
 }
@@ -50,7 +50,7 @@ func writePage(w io.Writer, r *papers.Report, plots string, sizes []int) error {
 	p.section("Metrics (Fig. 5c)", p.plot("flex-"+figMetrics+"-averages")+p.plot("flex-"+figMetrics+"-worsts"), "")
 	p.menu()
 	p.section("More jobs", "With ten jobs the local search tries up to 0.3 % of all orderings. More jobs than the paper's, with the optimum,\n"+
-		"in a fifth of the experiments:\n", figJudged)
+		"in a fifth of the experiments:\n", figOptimum)
 	fmt.Fprint(p, "\n")
 	p.section("Many jobs", "The paper says that its conclusions remain in much larger experiments. No optimum can be had there,\n"+
 		"so FIFO and FAIR are compared with FLEX: the average and the least ratio.\n", figLarge)
@@ -90,7 +90,7 @@ func (p *page) section(title, text, figure string) {
 	}
 }
 
-// find is a row's value as text.
+// find returns a row's value as text.
 func (p *page) find(figure, point, policy, statistic string) string {
 	row := p.r.Find(figure, point, policy, statistic)
 	switch {
@@ -103,7 +103,7 @@ func (p *page) find(figure, point, policy, statistic string) string {
 	}
 }
 
-// curve is a sweep's table: average / worst, the band of averages below FIFO and FAIR.
+// curve is a sweep's table: average / worst, with the bands of FIFO's and FAIR's averages.
 func (p *page) curve(figure, x string) {
 	fmt.Fprintf(p, "\nAverage / worst case; in brackets the average that independent prototypes measured, which is the band's middle.\n\n"+
 		"| %s | FIFO | FAIR | FLEX |\n|---|---|---|---|\n", x)
@@ -139,7 +139,7 @@ func (p *page) menu() {
 	}
 }
 
-// counterexamples computes what the text on errors says.
+// counterexamples computes the numbers of the text on errors.
 func (p *page) counterexamples() error {
 	lemma := &flex.Problem{Slots: 10, Aggregate: scheduler.Max}
 	for range 3 {
@@ -151,18 +151,18 @@ func (p *page) counterexamples() error {
 	}
 	two := &flex.Problem{Slots: 10, Aggregate: scheduler.Max, Jobs: slices.Clone(lemma.Jobs[:2])}
 	two.Jobs[0].Max, two.Jobs[1].Max, two.Jobs[1].Work = 10, 10, 30
-	mended, value := flex.Moldable(two, 0)
+	corrected, value := flex.Moldable(two, 0)
 	printed := asPrinted(two)
-	fmt.Fprint(p, "| example | as printed | mended |\n|---|---|---|\n")
+	fmt.Fprint(p, "| example | as printed | corrected |\n|---|---|---|\n")
 	fmt.Fprintf(p, "| Lemma 1: makespan of three jobs (W = 10, m = 1, M = 6) on 10 slots | %.2f, any ordering | %.2f, by %s |\n",
 		flex.Pack(lemma, []int{0, 1, 2}).Value, found.Value, found.By)
 	fmt.Fprintf(p, "| Minimax transformation: makespan of two moldable jobs (W = 10, 30) on 10 slots | %.2f with slots %v | %.2f with slots %v |\n\n",
-		max(10/float64(printed[0]), 30/float64(printed[1])), printed, value, mended)
+		max(10/float64(printed[0]), 30/float64(printed[1])), printed, value, corrected)
 	return nil
 }
 
-// asPrinted minimises ΣG_j(s_j) of section 3.2 as the paper has it, G_j(s) = +Σ F_j(i),
-// for two jobs by trying everything.
+// asPrinted minimises ΣG_j(s_j) of section 3.2 with the paper's sign, G_j(s) = +Σ F_j(i), for
+// two jobs by trying everything.
 func asPrinted(p *flex.Problem) []int {
 	sum := func(j flex.Job, slots int) (g float64) {
 		for i := 1; i <= slots; i++ {
@@ -180,7 +180,7 @@ func asPrinted(p *flex.Problem) []int {
 	return slots
 }
 
-// timed are the metrics whose run times are measured.
+// timed lists the metrics with measured run times.
 var timed = []string{
 	"sum-response", "sum-response-weighted", "sum-stretch", "max-response", "max-stretch", "max-lateness",
 	"sum-tardy", "sum-tardy-weighted", "sum-tardiness", "sum-tardiness-weighted", "sum-sla",
@@ -211,7 +211,7 @@ func (p *page) runTimes(sizes []int) error {
 	return nil
 }
 
-// allocationTime is processor time, which other programs do not lengthen much.
+// allocationTime is in processor time, which other programs hardly change.
 func allocationTime(seed uint64, jobs int, m scheduler.Metric) (best time.Duration, err error) {
 	sh := base
 	sh.jobs, sh.slots = jobs, 10*jobs

@@ -9,17 +9,16 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// mostIntegral is how many flows integralBound takes at most.
+// mostIntegral bounds the flows of integralBound.
 const mostIntegral = 20
 
-// flowBound is the value of the minimum-cost flow relaxation (section 4.2, proof
-// of Theorem 3): no schedule has a lower sum of costs. grid is the number of
-// evenly spaced points in time beside those that matter; 400 are good for a bound.
+// flowBound is the value of the minimum-cost flow relaxation (section 4.2, proof of Theorem 3),
+// a lower bound of the sum of costs. grid is the number of evenly spaced points in time besides
+// the necessary ones; 400 suffice for a bound.
 //
-// As printed, with a charge of w(t) for the time from t-1 to t, the relaxation is
-// one only if costs change at whole t. Here a time slice is charged what the flow
-// costs at least when it completes in it, w just after its start, which holds on
-// any grid. For the complexity see package mincost.
+// As printed, with a charge of w(t) for the time from t-1 to t, the relaxation is a bound only
+// if costs change at whole t. Here a time slice charges the least cost of completing in it, w
+// just after its start, which is a bound on any grid. Package mincost has the complexity.
 func flowBound(p flowflex.Problem, grid int) (float64, error) {
 	in, err := prepare(p)
 	if err != nil {
@@ -32,11 +31,10 @@ func flowBound(p flowflex.Problem, grid int) (float64, error) {
 	return relaxed.bound, nil
 }
 
-// integralBound is the least sum of costs, over all orders of the flows, where
-// each completes when the work of those up to it would be done by all slots, but
-// not before its own Q: no schedule has a lower sum of costs, for in the order of
-// its completions each flow completes no sooner. Dynamic programming over sets,
-// O(2^m m) for m flows.
+// integralBound is the least sum of costs, over all orders of the flows, if each completes when
+// all slots have done the work of the flows up to it, but not before its Q. It is a lower
+// bound: in the order of completions of any schedule each flow completes no sooner. Dynamic
+// programming over sets, O(2^m m) for m flows.
 func integralBound(p flowflex.Problem) (float64, error) {
 	in, err := prepare(p)
 	if err != nil {
@@ -66,11 +64,9 @@ func (in *instance) integral(earliest func(*measured) float64) (float64, error) 
 	return least[len(least)-1], nil
 }
 
-// maxBound is the same for the largest cost: the critical path's and the own
-// area's cost, raised by the areas of several flows (section 5.1). The paper finds
-// it by bisection; it is exactly what Lawler's rule gives for this surrogate: the
-// flow that costs least at the end goes last. No schedule has a lower largest cost.
-// O(m²).
+// maxBound is the same for the largest cost: the cost of critical path and own area, raised by
+// the areas of several flows (section 5.1). The paper finds it by bisection; Lawler's rule
+// gives it exactly: the flow that costs least at the end goes last. O(m²).
 func maxBound(p flowflex.Problem) (float64, error) {
 	in, err := prepare(p)
 	if err != nil {
@@ -93,7 +89,7 @@ func (in *instance) lawler(earliest func(*measured) float64) (most float64) {
 		best, least := 0, math.Inf(1)
 		for at, i := range left {
 			f := &in.flows[i]
-			// Among equals the later of them goes last, and before it the longer.
+			// Ties put the later flow last, and before it the longer.
 			cost := f.cost.At(max(earliest(f), area/in.slots))
 			if cost < least || cost == least && f.Q <= in.flows[left[best]].Q {
 				best, least = at, cost

@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// drawInstance draws a problem under a metric, of few flows and jobs.
+// drawInstance draws a problem of few flows and jobs under a metric.
 func drawInstance(t *rapid.T, m scheduler.Metric) flowflex.Problem {
 	rd := rapid.SampledFrom(append(others(), chosen())).Draw(t, "reading")
 	w := rd.workload(papers.Rand(rapid.Uint64().Draw(t, "seed"), "bounds", 0))
@@ -30,8 +30,8 @@ func drawInstance(t *rapid.T, m scheduler.Metric) flowflex.Problem {
 	return w.problem(m)
 }
 
-// TestBounds: no schedule costs less than a bound, whoever made it, and the plain bounds
-// are no higher than the raised one.
+// TestBounds: no schedule costs less than a bound, and the plain bounds are at most the raised
+// one.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(append(sums(), maxima()...)).Draw(t, "metric")
@@ -56,8 +56,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestIntegralAgainstEveryOrder: dynamic programming over sets and Lawler's rule find what
-// trying every order finds.
+// TestIntegralAgainstEveryOrder compares dynamic programming over sets and Lawler's rule with
+// every order.
 func TestIntegralAgainstEveryOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(sums()).Draw(t, "metric")

@@ -8,22 +8,22 @@ import (
 
 // shared is a job under FAIR.
 type shared struct {
-	flow        int
-	most, slots float64
-	left, small float64 // slot-seconds; with less than small left it is complete
-	waits       int     // for how many others
-	next        []*shared
+	flow         int
+	max, slots   float64
+	left, small  float64 // slot-seconds; it is complete with less than small left
+	predecessors int     // number of unfinished predecessors
+	successors   []*shared
 }
 
-// fair completes flows as a ready list under fair sharing: all ready jobs, of all
-// flows, have equal shares, fractions of slots allowed, but none more than it can
-// use; what it leaves goes to the others. Completion times are in seconds, by flow.
+// fair completes flows as a ready list under fair sharing: all ready jobs of all flows have
+// equal shares, also fractions of slots, up to what each can use; the others share the rest.
+// Completion times are in seconds, by flow.
 func (in *instance) fair() []float64 {
-	const complete = -1 // what is left then
+	const complete = -1 // marks complete jobs in left
 	done, jobs := make([]float64, len(in.flows)), in.sharedJobs()
 	for now := 0.0; len(jobs) > 0; {
-		ready := slices.DeleteFunc(slices.Clone(jobs), func(j *shared) bool { return j.waits > 0 })
-		step := 0.0 // jobs without work are complete at once
+		ready := slices.DeleteFunc(slices.Clone(jobs), func(j *shared) bool { return j.predecessors > 0 })
+		step := 0.0 // jobs without work complete at once
 		if !slices.ContainsFunc(ready, func(j *shared) bool { return j.left == 0 }) {
 			step = in.share(ready)
 		}
@@ -33,8 +33,8 @@ func (in *instance) fair() []float64 {
 				continue
 			}
 			j.left, done[j.flow] = complete, now
-			for _, next := range j.next {
-				next.waits--
+			for _, next := range j.successors {
+				next.predecessors--
 			}
 		}
 		jobs = slices.DeleteFunc(jobs, func(j *shared) bool { return j.left == complete })
@@ -44,10 +44,10 @@ func (in *instance) fair() []float64 {
 
 // share raises a water level over the ready jobs and returns the time until one ends.
 func (in *instance) share(ready []*shared) (step float64) {
-	slices.SortStableFunc(ready, func(a, b *shared) int { return cmp.Compare(a.most, b.most) })
-	free, left, slots := in.slots, math.Inf(1), 1.0 // the latter two of the job that ends first
+	slices.SortStableFunc(ready, func(a, b *shared) int { return cmp.Compare(a.max, b.max) })
+	free, left, slots := in.slots, math.Inf(1), 1.0 // left and slots are those of the job that ends first
 	for n, j := range ready {
-		j.slots = min(j.most, free/float64(len(ready)-n))
+		j.slots = min(j.max, free/float64(len(ready)-n))
 		free -= j.slots
 		if j.left*slots < left*j.slots {
 			left, slots = j.left, j.slots
@@ -56,17 +56,17 @@ func (in *instance) share(ready []*shared) (step float64) {
 	return left / slots
 }
 
-// sharedJobs is all jobs, by flow and longest tail first.
+// sharedJobs lists all jobs, by flow and longest tail first.
 func (in *instance) sharedJobs() (all []*shared) {
 	for i := range in.flows {
 		f := &in.flows[i]
 		jobs := make([]*shared, len(f.jobs))
 		for k, j := range f.jobs {
-			jobs[k] = &shared{flow: i, most: in.most(&f.jobs[k]), left: j.Work, small: j.Work * rounding, waits: len(j.After)}
+			jobs[k] = &shared{flow: i, max: in.most(&f.jobs[k]), left: j.Work, small: j.Work * rounding, predecessors: len(j.After)}
 		}
 		for k, j := range f.jobs {
 			for _, before := range j.After {
-				jobs[before].next = append(jobs[before].next, jobs[k])
+				jobs[before].successors = append(jobs[before].successors, jobs[k])
 			}
 		}
 		ranks := positions(len(jobs))

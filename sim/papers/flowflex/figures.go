@@ -40,8 +40,8 @@ func addFigures(report *papers.Report, results []outcome) {
 	addVariantCharts(report, results)
 }
 
-// addMetric adds the columns of one metric in Figure 10 or 11. Averages of fewer
-// experiments than the paper's have no band.
+// addMetric adds the columns of one metric in Figure 10 or 11. Averages of fewer experiments
+// than the paper's have no band.
 func addMetric(report *papers.Report, results []outcome, figure string, m scheduler.Metric) {
 	for _, policy := range policies() {
 		ratios := series(results, key{m, policy, raised})
@@ -84,7 +84,7 @@ func addReading(report *papers.Report, rd reading, results []outcome) {
 	}
 }
 
-// barsEnd cuts off what is worse than this many times the bound.
+// barsEnd cuts off bars above this multiple of the bound.
 const barsEnd = 6
 
 func addCharts(report *papers.Report, results []outcome, figure string, metrics []scheduler.Metric, title string) {

@@ -2,14 +2,15 @@
 // Figures 10 and 11): FlowFlex, FAIR and FIFO on random flows, against lower bounds
 // on the cost of any schedule.
 //
-// A ratio is (cost + 1) / (bound + 1), as the paper has it to allow for bounds of 0.
-// FlowFlex is scheduler/flowflex, as the job tracker runs it, with more deadlines to try:
-// those of the relaxation (relax.go). The engine is that package's ready list, which packs
-// a whole schedule for FlowFlex and FIFO; FAIR has its own, which shares slots (fair.go).
-// Figures are tested against our raised bound (raised.go). Beside it
-// stand the plain bounds, made of critical paths and areas of whole flows only: the
-// integral bound for sums, what the paper's second bisection finds for maxima; and
-// for sums the value of the minimum-cost flow, which the paper uses.
+// A ratio is (cost + 1) / (bound + 1), the paper's way to allow for bounds of 0. FlowFlex is
+// scheduler/flowflex as the job tracker runs it, plus the deadlines of the relaxation
+// (relax.go). The engine is that package's ready list, which packs a whole schedule for
+// FlowFlex and FIFO; FAIR has its own, which shares slots (fair.go).
+//
+// Figures are tested against our raised bound (raised.go). The report also has the plain
+// bounds, from critical paths and areas of whole flows only: the integral bound for sums, the
+// paper's second bisection for maxima. For sums it has the value of the minimum-cost flow too,
+// the paper's bound.
 package flowflex
 
 import (
@@ -24,7 +25,7 @@ import (
 // defaultExperiments are the paper's 25 a metric.
 const defaultExperiments = 25
 
-// boundGrid is the evenly spaced points in time of the flow bound.
+// boundGrid is the number of evenly spaced points in time of the flow bound.
 const boundGrid = 400
 
 // Figures of the report.
@@ -35,14 +36,14 @@ const (
 	figureReadings = "readings"
 )
 
-// What is compared, in the order of the tables.
+// The policies, in the order of the tables.
 const (
 	policyFlowFlex = "FlowFlex"
 	policyFair     = "FAIR"
 	policyFIFO     = "FIFO"
 )
 
-// The bands that figures are tested against.
+// The bands of the figures.
 const (
 	highSums        = 1.26
 	highMaxima      = 1.20
@@ -67,7 +68,7 @@ func sums() []scheduler.Metric {
 func maxima() []scheduler.Metric {
 	var all []scheduler.Metric
 	for _, m := range sums() {
-		// The largest of unweighted tardy counts is 1 or 0: the paper leaves it out.
+		// The largest of unweighted tardy counts is 1 or 0: the paper omits it.
 		if m.Penalty != scheduler.Tardy || m.Weighted {
 			m.Aggregate = scheduler.Max
 			all = append(all, m)
@@ -83,7 +84,7 @@ type variant struct {
 	options flowflex.Options
 }
 
-// full is FlowFlex with all that it has.
+// full is FlowFlex with all its parts.
 func full() variant { return variant{name: policyFlowFlex, relax: true} }
 
 func variants() []variant {
@@ -95,10 +96,10 @@ func variants() []variant {
 	}
 }
 
-// asPrinted is the variant that is the paper's algorithm and not ours.
+// asPrinted is the variant with the paper's exact algorithm.
 const asPrinted = "as printed"
 
-// solve runs a variant. The deadlines are those of the relaxation.
+// solve runs a variant with the deadlines of the relaxation.
 func (v variant) solve(p flowflex.Problem, a scheduler.Aggregate, deadlines [][]float64) (*flowflex.Schedule, error) {
 	if v.name == asPrinted {
 		return printed(p, a)
@@ -110,8 +111,7 @@ func (v variant) solve(p flowflex.Problem, a scheduler.Aggregate, deadlines [][]
 	return flowflex.Solve(p, v.options)
 }
 
-// Simulate runs the paper's experiments, and others that tell what its parts and
-// its gaps do.
+// Simulate runs the paper's experiments, and others that show the effect of its parts and gaps.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = defaultExperiments
@@ -144,7 +144,7 @@ type key struct {
 	against against
 }
 
-// against is what costs are divided by.
+// against is the divisor of costs.
 type against int
 
 const (
@@ -156,8 +156,8 @@ const (
 // outcome is an experiment's ratios.
 type outcome map[key]float64
 
-// experiment solves one workload for every metric; with all, also by FAIR, FIFO
-// and the variants, and against the flow bound.
+// experiment solves one workload for every metric; with all, also by FAIR, FIFO and the
+// variants, and against the flow bound.
 func experiment(w workload, all bool) (outcome, error) {
 	out := make(outcome)
 	for _, m := range append(sums(), maxima()...) {
@@ -179,7 +179,7 @@ func experiment(w workload, all bool) (outcome, error) {
 	return out, nil
 }
 
-// solve is what each way to run FlowFlex costs, with all FAIR and FIFO too.
+// solve returns the cost of each variant of FlowFlex and, with all, of FAIR and FIFO.
 func solve(p flowflex.Problem, m scheduler.Metric, all bool) (map[string]float64, error) {
 	var deadlines [][]float64
 	if m.Aggregate == scheduler.Sum {
@@ -215,7 +215,7 @@ func solve(p flowflex.Problem, m scheduler.Metric, all bool) (map[string]float64
 	return costs, nil
 }
 
-// cost is the metric at times of completion.
+// cost is the metric of these completion times.
 func (in *instance) cost(a scheduler.Aggregate, ends []float64) float64 {
 	costs := make([]scheduler.Cost, len(in.flows))
 	for i := range in.flows {
@@ -224,7 +224,7 @@ func (in *instance) cost(a scheduler.Aggregate, ends []float64) float64 {
 	return a.Of(costs, ends)
 }
 
-// boundsOf is the bounds on the metric, the flow bound only with all.
+// boundsOf returns the bounds of the metric, the flow bound only with all.
 func boundsOf(p flowflex.Problem, m scheduler.Metric, all bool) (map[against]float64, error) {
 	bounds, whole := make(map[against]float64), maxBound
 	if m.Aggregate == scheduler.Sum {

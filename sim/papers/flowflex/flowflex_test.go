@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// TestWorkloads: what is drawn is what section 5.1 says, under every reading.
+// TestWorkloads: the drawn flows follow section 5.1 under every reading.
 func TestWorkloads(t *testing.T) {
 	for _, rd := range append(others(), chosen()) {
 		for i := range 50 {
@@ -79,8 +79,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestBands: FlowFlex keeps to the bands over 25 experiments. Those of more than
-// ten flows are cut short: the integral bound takes 2^m steps.
+// TestBands: FlowFlex is within the bands over 25 experiments. Those of more than ten flows are
+// cut to ten: the integral bound takes 2^m steps.
 func TestBands(t *testing.T) {
 	results, err := papers.Each(t.Context(), nil, defaultExperiments, func(i int) (outcome, error) {
 		w := chosen().workload(papers.Rand(1, "flows", i))
@@ -98,8 +98,8 @@ func TestBands(t *testing.T) {
 	}
 }
 
-// TestSimulate runs an experiment, with a seed that gives few flows: the rows are
-// all there and can be written, FlowFlex beats both ready lists.
+// TestSimulate runs an experiment with few flows: all rows exist and can be written, and
+// FlowFlex beats both ready lists.
 func TestSimulate(t *testing.T) {
 	report, err := Simulate(t.Context(), papers.Options{Seed: 154, Experiments: 1})
 	if err != nil {
@@ -140,7 +140,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// TestExperimentsAreRepeatable, whatever else runs.
+// TestExperimentsAreRepeatable: results do not depend on other experiments.
 func TestExperimentsAreRepeatable(t *testing.T) {
 	w := chosen().workload(papers.Rand(1, "again", 0))
 	w.flows, w.wants = w.flows[:5], w.wants[:5]
@@ -153,7 +153,7 @@ func TestExperimentsAreRepeatable(t *testing.T) {
 	}
 }
 
-// BenchmarkRelaxation is the deadlines of the relaxation for flows of 20 jobs each.
+// BenchmarkRelaxation measures the deadlines of the relaxation for flows of 20 jobs each.
 func BenchmarkRelaxation(b *testing.B) {
 	for _, m := range sums() {
 		if !m.Weighted {
@@ -165,7 +165,7 @@ func BenchmarkRelaxation(b *testing.B) {
 				var w workload
 				for range flows {
 					f := chosen().dag(r, 20)
-					w.flows, w.wants = append(w.flows, f), append(w.wants, wish(r, f))
+					w.flows, w.wants = append(w.flows, f), append(w.wants, drawWant(r, f))
 				}
 				p := w.problem(m)
 				for b.Loop() {

@@ -11,10 +11,9 @@ import (
 // slots of the paper's cluster (section 5.1).
 const slots = 25
 
-// reading is a way to read what section 5.1 says of the sampling. It gives the
-// counts, the precedence rule, the weights and "at most 5 steps", and leaves open
-// the odds of big flows, tall and wide jobs, and whether tall and wide are said of
-// a job or of all jobs of a flow.
+// reading is an interpretation of section 5.1's sampling. The paper gives the counts, the
+// precedence rule, the weights and "at most 5 steps". It leaves open the odds of big flows and
+// of tall and wide jobs, and whether tall and wide are properties of a job or of a whole flow.
 type reading struct {
 	name      string
 	tall      float64 // odds that a job can use all slots
@@ -22,18 +21,18 @@ type reading struct {
 	wideFlows bool
 }
 
-// Wide and big things are ten times as long, with these odds, in every reading.
+// Wide and big jobs and flows are ten times as long, with these odds, in every reading.
 const (
 	wideOdds = 0.5
 	bigOdds  = 0.5
 	tenfold  = 10
 )
 
-// chosen says tall and wide of jobs, as earlier prototypes of the simulation did, with
-// odds in the middle of theirs.
+// chosen makes tall and wide properties of jobs, as earlier prototypes of the simulation did,
+// with odds in the middle of theirs.
 func chosen() reading { return reading{name: "tall 0.6, by job", tall: 0.6} }
 
-// others are reported too, so that no figure hangs on the choice.
+// others are the other readings in the report, so that no figure depends on the choice.
 func others() []reading {
 	return []reading{
 		{name: "tall 0.5, by job", tall: 0.5},
@@ -43,19 +42,19 @@ func others() []reading {
 	}
 }
 
-// workload is one experiment: flows, and what each metric asks of them.
+// workload is one experiment: flows, and the goals of their owners.
 type workload struct {
 	flows []flowflex.Flow // without costs
 	wants []want
 }
 
-// want is what a flow's owner asks for, under any metric.
+// want is a flow owner's goals, under any metric.
 type want struct {
 	volume   float64 // slot-seconds
 	weight   float64
 	deadline float64   // seconds
 	steps    []float64 // of the SLA, seconds
-	heights  []float64 // what each adds
+	heights  []float64 // cost added by each step
 }
 
 func (rd reading) workload(r *rand.Rand) workload {
@@ -64,13 +63,13 @@ func (rd reading) workload(r *rand.Rand) workload {
 		f := rd.dag(r, between(r, 2, 20))
 		f.ID = "flow " + strconv.Itoa(i+1)
 		w.flows = append(w.flows, f)
-		w.wants = append(w.wants, wish(r, f))
+		w.wants = append(w.wants, drawWant(r, f))
 	}
 	return w
 }
 
-// dag draws a flow: jobs in topological order, each after each earlier one with
-// odds of a half, and the last after all that nothing else is after.
+// dag draws a flow: jobs in topological order. Each follows each earlier one with odds of a
+// half, and the last follows all jobs without successor.
 func (rd reading) dag(r *rand.Rand, jobs int) flowflex.Flow {
 	f := flowflex.Flow{Jobs: make([]flowflex.Job, jobs)}
 	followed := make([]bool, jobs)
@@ -101,9 +100,9 @@ func (rd reading) dag(r *rand.Rand, jobs int) flowflex.Flow {
 	return f
 }
 
-// wish draws what can be met alone: a deadline of one to two times Q, and steps of
-// the SLA from Q on with gaps of up to Q.
-func wish(r *rand.Rand, f flowflex.Flow) want {
+// drawWant draws goals that the flow can meet alone: a deadline of one to two times Q, and
+// steps of the SLA from Q on with gaps of up to Q.
+func drawWant(r *rand.Rand, f flowflex.Flow) want {
 	alone, volume := measure(f)
 	w := want{volume: volume, weight: 1 + 9*r.Float64()}
 	w.deadline = alone * (1 + r.Float64())
@@ -116,7 +115,7 @@ func wish(r *rand.Rand, f flowflex.Flow) want {
 	return w
 }
 
-// measure is Q, in seconds, and the volume of a flow.
+// measure returns a flow's Q, in seconds, and volume.
 func measure(f flowflex.Flow) (alone, volume float64) {
 	ends := make([]float64, len(f.Jobs))
 	for k, j := range f.Jobs {
@@ -130,9 +129,8 @@ func measure(f flowflex.Flow) (alone, volume float64) {
 	return max(alone, volume/slots), volume
 }
 
-// problem puts the metric's costs on the flows. Stretch divides by the volume, as
-// section 5.1 has it. Without weights the metric's weights are 1 and the steps of
-// an SLA add 1 each.
+// problem adds the metric's costs to the flows. Stretch divides by the volume, as in section
+// 5.1. Unweighted metrics have weights of 1 and steps of cost 1.
 func (w workload) problem(m scheduler.Metric) flowflex.Problem {
 	p := flowflex.Problem{Slots: slots, Flows: make([]flowflex.Flow, len(w.flows))}
 	copy(p.Flows, w.flows)

@@ -8,14 +8,14 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// sameInstant and rounding are those of scheduler/flowflex: how far times may be apart,
-// in proportion, to be the same, and sums of the same terms in another order.
+// sameInstant and rounding are those of scheduler/flowflex: the relative distance of equal
+// times, and of sums of the same terms in different orders.
 const (
 	sameInstant = 1e-9
 	rounding    = 1e-12
 )
 
-// instance is a problem with what its flows take at best.
+// instance is a problem with the lower bounds of its flows.
 type instance struct {
 	slots float64
 	flows []measured
@@ -39,19 +39,18 @@ func prepare(p flowflex.Problem) (*instance, error) {
 	return in, nil
 }
 
-// q and raisedQ are when a flow can complete at the earliest: the paper's Q and ours.
-func (f *measured) q() float64       { return f.Q }
-func (f *measured) raisedQ() float64 { return f.Raised }
+// q and lowerBound are the earliest completions of a flow: the paper's Q and our bound.
+func (f *measured) q() float64          { return f.Q }
+func (f *measured) lowerBound() float64 { return f.LowerBound }
 
-// most is the slots that a job can use.
+// most is the number of slots that a job can use.
 func (in *instance) most(j *flowflex.Job) float64 { return min(float64(j.Max), in.slots) }
 
-// byDeadline is the flows' order by deadline; among equals the flow with the longest Q
-// goes first, as in scheduler/flowflex.
+// byDeadline orders flows by deadline; ties by the longest Q, as in scheduler/flowflex.
 func (in *instance) byDeadline(deadlines []float64) []int {
 	order := positions(len(in.flows))
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(deadlines[a], deadlines[b]), cmp.Compare(in.flows[b].Raised, in.flows[a].Raised))
+		return cmp.Or(cmp.Compare(deadlines[a], deadlines[b]), cmp.Compare(in.flows[b].LowerBound, in.flows[a].LowerBound))
 	})
 	return order
 }
@@ -68,7 +67,7 @@ func positions(n int) []int {
 // justAfter is the least cost of completing later than t: the limit from the right.
 func justAfter(c *scheduler.Cost, t float64) float64 {
 	if c.Steps() {
-		return c.At(t + 3*sameInstant*max(1, t)) // beyond what At takes for the same instant
+		return c.At(t + 3*sameInstant*max(1, t)) // beyond At's tolerance for the same instant
 	}
 	return c.At(t)
 }

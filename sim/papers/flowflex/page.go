@@ -14,7 +14,7 @@ import (
 //go:embed page.md.tmpl
 var pageText string
 
-// WritePage writes the page about the report; plots are found in that folder.
+// WritePage writes the page about the report; plots is the folder of the plots.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	f := figures{r}
 	return r.WritePage(w, pageText, plots, template.FuncMap{
@@ -26,7 +26,7 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	}, nil)
 }
 
-// figures makes tables of a report's rows, a metric a line.
+// figures makes tables of a report's rows, one metric a line.
 type figures struct{ report *papers.Report }
 
 func (f figures) row(figure string, m scheduler.Metric, policy, statistic string) papers.Row {
@@ -66,7 +66,7 @@ func (f figures) ratios(figure string) string {
 	return b.String()
 }
 
-// plain is FlowFlex, FAIR and FIFO against the bounds that are not raised.
+// plain is FlowFlex, FAIR and FIFO against the plain bounds.
 func (f figures) plain(figure string) string {
 	statistics, head := []string{"avg_ratio_plain_bound", "median_ratio_plain_bound"}, []string{"metric", "average", "median"}
 	if figure == figureSums {
@@ -96,7 +96,7 @@ func metricsOf(figure string) []scheduler.Metric {
 	return sums()
 }
 
-// variants is what the parts of FlowFlex do.
+// variants shows the effect of the parts of FlowFlex.
 func (f figures) variants() string {
 	head := []string{"metric"}
 	for _, v := range variants() {
@@ -123,7 +123,7 @@ func figureOf(m scheduler.Metric) string {
 	return figureSums
 }
 
-// readings is FlowFlex under other ways to sample.
+// readings is FlowFlex under other readings.
 func (f figures) readings() string {
 	head := []string{"metric"}
 	for _, rd := range others() {

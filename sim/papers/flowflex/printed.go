@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// printed is the schedule of the paper's algorithm to the letter, as far as its figures
-// can be followed: chains only, one rounding at 1/2, no lift, the test at twice the
-// speed. What scheduler/flowflex does better is measured against it.
+// printed is the schedule of the paper's exact algorithm, as far as its figures can be
+// followed: chains only, one rounding at 1/2, no lift, the test at twice the speed. It measures
+// the improvements of scheduler/flowflex.
 func printed(p flowflex.Problem, a scheduler.Aggregate) (*flowflex.Schedule, error) {
 	in, err := prepare(p)
 	if err != nil {
@@ -36,15 +36,14 @@ func (in *instance) figure6() ([]int, error) {
 	return in.byDeadline(relaxed.deadlines(0.5)), nil
 }
 
-// bisections halve a bracket at most so often.
+// bisections bounds the halvings of a bracket.
 const bisections = 30
 
-// figure8 bisects between 0, or the least cost where that is less, and the largest
-// cost at H = 2m·max Q. A cost succeeds when its deadlines are met at twice the
-// speed; the order of the last success is the result, or that of the first
-// lastsuccess, whose deadlines are all H or later. The figure stops when the
-// bracket is 1 wide, because it takes costs to be whole numbers; here it goes on
-// as long as the bisection of scheduler/flowflex does.
+// figure8 bisects between 0, or a smaller least cost, and the largest cost at H = 2m·max Q. A
+// cost succeeds if its deadlines are met at twice the speed. The result is the order of the
+// last success, or of the first lastsuccess, with deadlines of at least H. The figure
+// stops at a bracket of width 1, because it assumes whole costs; this goes on as long as the
+// bisection of scheduler/flowflex.
 func (in *instance) figure8(p flowflex.Problem) ([]int, error) {
 	horizon := 0.0
 	for i := range in.flows {
@@ -72,8 +71,7 @@ func (in *instance) figure8(p flowflex.Problem) ([]int, error) {
 	return best, err
 }
 
-// attempt is the order of the deadlines that follow from a cost, and whether they are met
-// at twice the speed.
+// attempt returns the order of a cost's deadlines, and whether they are met at twice the speed.
 func (in *instance) attempt(p flowflex.Problem, cost float64) (order []int, ok bool, err error) {
 	deadlines := make([]float64, len(in.flows))
 	for i := range in.flows {

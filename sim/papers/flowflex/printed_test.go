@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/sim/papers/flowflex/mincost"
 )
 
-// figure6 is the value of the paper's network on whole times: what goes from a
-// flow to the time t is charged w(t) in proportion, from the first whole t ≥ Q on.
+// figure6 is the value of the paper's network on whole times: an amount from a flow to time t
+// is charged w(t) in proportion, from the first whole t ≥ Q on.
 func figure6(t *testing.T, p flowflex.Problem) float64 {
 	in, err := prepare(p)
 	fatal(t, err)
@@ -40,9 +40,9 @@ func figure6(t *testing.T, p flowflex.Problem) float64 {
 	return result.Cost
 }
 
-// TestFigure6IsNoBound: on a flow that can end between whole times the network of
-// Figure 6 costs more than the best schedule, and with costs that change at whole
-// times only it does not; ours is a bound for both.
+// TestFigure6IsNoBound: on a flow that can end between whole times the network of Figure 6
+// costs more than the best schedule. With costs that change at whole times only it does not.
+// Our bound holds for both.
 func TestFigure6IsNoBound(t *testing.T) {
 	half := flowflex.Problem{Slots: 2, Flows: []flowflex.Flow{{ID: "f", Jobs: []flowflex.Job{{Work: 1, Max: 2}}}}}
 	for _, c := range []struct {

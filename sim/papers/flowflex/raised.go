@@ -9,36 +9,35 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// RaisedBound is a bound on the sum or the largest of the flows' costs that is
-// higher than the paper's and no schedule's cost is below: flows cannot complete
-// before their raised Q, and deadlines are tested with the work of every job, not
-// only of the flows that are due. For sums O(2^m m), like the integral bound; for
-// maxima O(N log N) for each of a constant number of bisections.
+// RaisedBound is a lower bound of the sum or the largest of the flows' costs, higher than the
+// paper's: flows cannot complete before their LowerBound, and deadlines are tested with the
+// work of every job, not only of the flows that are due. For sums O(2^m m), like the integral
+// bound; for maxima O(N log N) for each of a constant number of bisections.
 func RaisedBound(p flowflex.Problem, a scheduler.Aggregate) (float64, error) {
 	in, err := prepare(p)
 	if err != nil {
 		return 0, err
 	}
 	if a == scheduler.Max {
-		return in.raise(in.lawler((*measured).raisedQ), make([]float64, len(in.flows))), nil
+		return in.raise(in.lawler((*measured).lowerBound), make([]float64, len(in.flows))), nil
 	}
-	bound, err := in.integral((*measured).raisedQ)
+	bound, err := in.integral((*measured).lowerBound)
 	if err != nil {
 		return 0, err
 	}
-	// The sum is what flows cost at best and, in all, at least as much more as the
-	// one that costs most more.
+	// The sum is at least the flows' least costs, plus the largest cost of one flow beyond its
+	// least.
 	atBest, sum := make([]float64, len(in.flows)), 0.0
 	for i := range in.flows {
 		f := &in.flows[i]
-		atBest[i] = f.cost.At(f.Raised)
+		atBest[i] = f.cost.At(f.LowerBound)
 		sum += atBest[i]
 	}
 	return max(bound, sum+in.raise(0, atBest)), nil
 }
 
-// raise is the largest cost beyond base, not below a bound, at which the deadlines
-// that follow from it cannot be kept by any schedule; bisected from below.
+// raise is the largest cost beyond base, at least bound, with deadlines that no schedule can
+// keep; bisected from below.
 func (in *instance) raise(bound float64, base []float64) float64 {
 	if len(in.flows) == 0 || in.possible(bound, base) {
 		return bound
@@ -59,18 +58,17 @@ func (in *instance) raise(bound float64, base []float64) float64 {
 	return fail
 }
 
-// possible says whether a test finds nothing against a schedule in which each flow
-// costs at most its base and so much more. A flow's deadline gives every job a time
-// by which it must have ended, and at its fastest before that: so much work must
-// be done by any time t, by no more than all slots. It is enough to look at the
-// times when jobs must have ended, where the work that must be done stops growing.
+// possible reports whether a test allows a schedule in which each flow costs at most its base
+// plus more. A flow's deadline sets a latest end for every job, with full speed before it. So
+// by any time t a certain amount of work must be done, by at most all slots. Only the latest
+// ends need a test: there the required work stops growing.
 func (in *instance) possible(more float64, base []float64) bool {
 	type bend struct{ at, slots float64 }
 	var bends []bend
 	for i := range in.flows {
 		f := &in.flows[i]
 		deadline := f.cost.Latest(base[i] + more)
-		if f.Raised > deadline*(1+sameInstant) {
+		if f.LowerBound > deadline*(1+sameInstant) {
 			return false
 		}
 		if math.IsInf(deadline, 1) {

@@ -9,21 +9,21 @@ import (
 	"github.com/quernmr/quern/sim/papers/flowflex/mincost"
 )
 
-// relaxed is what the relaxation says.
+// relaxed is the solution of the relaxation.
 type relaxed struct {
 	bound float64
 	ends  []float64 // of the time slices, seconds
-	parts [][]int64 // by flow and slice: what is charged there
+	parts [][]int64 // by flow and slice: amounts charged there
 	units []int64   // by flow: the sum of its parts
 }
 
-// resolution is the work of all flows in the units of the minimum-cost flow.
+// resolution is the work of all flows in units of the minimum-cost flow.
 const resolution = 1 << 40
 
-// relax solves the relaxation of section 4.2 (Figures 6 and 7): each flow is only a
-// volume, whose pieces are charged in time slices not before the flow's Q, at the
-// cost of completing in that slice, each in proportion to its size; what is charged
-// in a slice may have been done earlier, but no more is done than the slots can.
+// relax solves the relaxation of section 4.2 (Figures 6 and 7): each flow is only a volume.
+// Its pieces are charged in time slices not before the flow's Q, each at the cost of
+// completing in that slice in proportion to its size. Work may precede its slice, but no more
+// is done than the slots can.
 func (in *instance) relax(grid int) (*relaxed, error) {
 	out := &relaxed{
 		ends:  in.grid(grid),
@@ -50,7 +50,7 @@ func (in *instance) relax(grid int) (*relaxed, error) {
 	for i := range in.flows {
 		f := &in.flows[i]
 		base += f.cost.At(f.Q)
-		// Rounded down here and up below, the amounts relax further.
+		// Rounded down here and up below, so that the amounts relax further.
 		if out.units[i] = int64(f.Volume / volume * resolution); out.units[i] == 0 {
 			continue
 		}
@@ -83,8 +83,8 @@ func (in *instance) relax(grid int) (*relaxed, error) {
 	return out, nil
 }
 
-// grid is every time that matters, Qs and steps and bends of costs, and n evenly spaced,
-// to the time by which everything could be done. O((m + n) log(m + n)).
+// grid lists the relevant times (Qs, steps and bends of costs), plus n evenly spaced ones, to
+// the time by which everything could be done. O((m + n) log(m + n)).
 func (in *instance) grid(n int) []float64 {
 	var points []float64
 	volume, horizon := 0.0, 0.0
@@ -105,9 +105,8 @@ func (in *instance) grid(n int) []float64 {
 	return slices.CompactFunc(points, func(a, b float64) bool { return math.Abs(b-a) <= rounding*b })
 }
 
-// charges yields the slices in which a flow may complete and what it costs there,
-// beyond its cost at Q. Of slices with the same cost only the last is given: what is
-// charged there can be done in the others.
+// charges yields the slices in which a flow may complete, with their costs beyond its cost at
+// Q. Of slices with equal cost it yields only the last: its work can be done in the others.
 func (in *instance) charges(f *measured, ends []float64) func(yield func(k int, charge float64) bool) {
 	return func(yield func(k int, charge float64) bool) {
 		lowest := f.cost.At(f.Q)
@@ -132,8 +131,8 @@ func (in *instance) charges(f *measured, ends []float64) func(yield func(k int, 
 	}
 }
 
-// deadlines rounds the relaxation (Figure 6, step 5): the end of the slice by which
-// the fraction of each flow is charged. The paper's is 1/2, and it advises several.
+// deadlines rounds the relaxation (Figure 6, step 5): the end of the slice by which the
+// fraction of each flow is charged. The paper uses 1/2 and recommends several.
 func (r *relaxed) deadlines(fraction float64) []float64 {
 	out := make([]float64, len(r.parts))
 	for i, parts := range r.parts {
@@ -148,7 +147,7 @@ func (r *relaxed) deadlines(fraction float64) []float64 {
 	return out
 }
 
-// orderGrid is the evenly spaced points in time that are enough for orders.
+// orderGrid is the number of evenly spaced points in time that suffice for orders.
 const orderGrid = 20
 
 // relaxedDeadlines rounds the relaxation at ten fractions.

@@ -101,7 +101,7 @@ func readProblem(t *testing.T, d *datadriven.TestData, metric scheduler.Metric) 
 	return p
 }
 
-// named is the position of a job, or for a number the number.
+// named is the position of a job, or a number itself.
 func named(jobs []flowflex.Job, id string) int {
 	if i := slices.IndexFunc(jobs, func(j flowflex.Job) bool { return j.ID == id }); i >= 0 {
 		return i

@@ -9,9 +9,8 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs"
 )
 
-// fifo takes the jobs in order and gives each next task to the slot that is free
-// first, whatever its speed (section 4); no task starts before its job has arrived.
-// O(T log M).
+// fifo takes the jobs in order and gives each next task to the slot that is free first,
+// whatever its speed (section 4). No task starts before its job has arrived. O(T log M).
 func fifo(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived, ends []float64) [][]hmhs.Run {
 	type slot struct {
 		free    float64
@@ -42,10 +41,10 @@ func fifo(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived, en
 	return runs
 }
 
-// sufferage dispatches tasks that are all there: again and again the one that would
-// lose most if it did not get the machine where it completes first, that is the
-// difference between its two least completion times; ties by job. A job's two least
-// change only when one of those machines is given a task, as completion times rise.
+// sufferage dispatches tasks that are all present. Next is always the task that would lose most
+// without its best machine: the difference between its two least completion times; ties by job.
+// Completion times rise, so a job's two least change only when one of those machines gets a
+// task.
 func sufferage(machines []hmhs.Machine, stages []hmhs.Stage) [][]hmhs.Run {
 	free, runs := make([]heap.Heap[float64], len(machines)), make([][]hmhs.Run, len(machines))
 	for m := range machines {

@@ -6,19 +6,19 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// prototype is what an independent prototype reached as means of ten seeds, by workload
-// and jobs, against each of others. Smaller batches are not tested: one job decides.
+// prototype is an independent prototype's means of ten seeds, by workload and jobs, against
+// each of others. Smaller batches are not tested: one job decides.
 var prototype = map[string]map[int][3]float64{
 	"single": {50: {63.8, 61.6, 20.1}, 100: {67.4, 66.3, 21.3}, 200: {70.4, 69.7, 18.8}, 500: {72.7, 72.6, 16.0}},
 	"hybrid": {50: {56.6, 43.8, 18.0}, 100: {58.3, 50.0, 27.9}, 200: {63.0, 58.2, 22.4}, 500: {67.1, 65.3, 20.9}},
 }
 
-// tolerance is points of a per cent around the prototype's means, against each of
-// others: what two means of ten batches may differ by. Gains of hybrid batches scatter
-// more, for a few jobs have most of the work.
+// tolerance is percentage points around the prototype's means, against each of others: the
+// possible difference of two means of ten batches. Gains of hybrid batches vary more, because a
+// few jobs have most of the work.
 var tolerance = map[string][3]float64{"single": {3, 3, 5}, "hybrid": {8.5, 8.5, 8.5}}
 
-// gains is figure 1: HMHS against each other, by number of jobs.
+// gains is figure 1: HMHS against each other heuristic, by number of jobs.
 func (s *simulation) gains() error {
 	for _, w := range workloads() {
 		series := make([]papers.Series, len(others()))
@@ -54,7 +54,7 @@ var slowGains = map[string][6]float64{
 	"hybrid": {56.9, 53.8, 48.5, 41.3, 30.6, 4.5},
 }
 
-// slowTolerance is the tolerance where all machines are slow; between, it is in proportion.
+// slowTolerance is the tolerance with slow machines only; with some it is proportional.
 var slowTolerance = map[string]float64{"single": 4, "hybrid": 8}
 
 // slow is table 1 and figure 2: 100 jobs, more and more slow machines.
@@ -82,7 +82,7 @@ func (s *simulation) slow() error {
 	return nil
 }
 
-// large is batches of more jobs than figure 1's in our prototype.
+// large is batches of more jobs than figure 1.
 func (s *simulation) large() error {
 	const jobs = 1000
 	for _, w := range workloads() {
@@ -97,7 +97,7 @@ func (s *simulation) large() error {
 	return nil
 }
 
-// readings are those not chosen.
+// readings is the other readings of the paper.
 func (s *simulation) readings() error {
 	const jobs = 100
 	for _, r := range []struct {
@@ -120,8 +120,8 @@ func (s *simulation) readings() error {
 	return nil
 }
 
-// options is how much longer HMHS takes than with sufferage, as a gain of HMHS: below 0
-// where sufferage is better.
+// options is the loss of HMHS against HMHS with sufferage, as a gain: below 0 where sufferage
+// is better.
 func (s *simulation) options() error {
 	for _, w := range workloads() {
 		for _, jobs := range []int{20, 50, 100} {
@@ -135,8 +135,8 @@ func (s *simulation) options() error {
 	return nil
 }
 
-// measured is how much of the gain is left where factors are what [hmhs.Estimate] makes
-// of a task or four on a share of the pairs of job and machine. Tasks scatter by a fifth.
+// measured is the gain left if factors are the [hmhs.Estimate] of one task or four on a share
+// of the pairs of job and machine. Tasks vary by a fifth.
 func (s *simulation) measured() error {
 	const jobs = 100
 	for _, w := range workloads() {

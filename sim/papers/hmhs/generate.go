@@ -21,15 +21,15 @@ func workloads() []workload {
 // machines of each kind.
 const machines = 100
 
-// cluster says how factors are drawn.
+// cluster controls the drawing of factors.
 type cluster struct {
-	slow       float64 // share of slow machines, whose factors are U[0.9, 1]
-	perMachine bool    // a reading: factors of machines alone, the same for all jobs
-	byLot      bool    // a reading: each job is long or large by lot, not in fixed numbers
+	slow       float64 // share of slow machines, with factors of U[0.9, 1]
+	perMachine bool    // a reading: factors by machine alone, the same for all jobs
+	byLot      bool    // a reading: each job is long or large at random, not in fixed numbers
 }
 
-// batch draws jobs (section 4.1). Which machines are slow is the same for maps and
-// reduces; factors are drawn anew for each job and machine.
+// batch draws jobs (section 4.1). The same machines are slow for maps and reduces; factors are
+// drawn for each job and machine.
 func (w workload) batch(jobs int, c cluster, r *rand.Rand) *hmhs.Batch {
 	b := &hmhs.Batch{Maps: free(machines), Reduces: free(machines)}
 	slow := int(math.Round(c.slow * machines))

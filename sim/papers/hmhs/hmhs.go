@@ -1,11 +1,11 @@
-// Package hmhs reproduces the simulation of the HMHS paper (Chen, Shen, Chen, Guo, NPC
-// 2013, section 4): batches of jobs on a hundred map and a hundred reduce machines,
-// makespans of HMHS against those of FIFO, FIFO-Pri and R-HMHS. Sections, figures and
-// tables named here are the paper's. What the paper leaves open is settled in generate.go.
+// Package hmhs reproduces the simulation of the HMHS paper (Chen, Shen, Chen, Guo, NPC 2013,
+// section 4): batches of jobs on a hundred map and a hundred reduce machines, makespans of HMHS
+// against those of FIFO, FIFO-Pri and R-HMHS. Sections, figures and tables are the paper's.
+// generate.go has our choices for the paper's gaps.
 //
-// HMHS is made of what the job tracker runs: dispatching, Pri and estimates of
-// scheduler/hmhs. The engine is in solve.go: it schedules a whole batch, maps and then
-// reduces. The heuristics that HMHS is compared with are in baseline.go.
+// HMHS is the job tracker's code: dispatching, Pri and estimates of scheduler/hmhs. The engine
+// is in solve.go: it schedules a whole batch, maps and then reduces. baseline.go has the
+// heuristics for comparison.
 package hmhs
 
 import (
@@ -28,11 +28,11 @@ const (
 )
 
 const (
-	experiments = 20 // of each point, unless the options say otherwise
-	largeShare  = 5  // experiments of a point for one of more than 500 jobs
+	experiments = 20 // default number for each point
+	largeShare  = 5  // divisor of experiments for points with more than 500 jobs
 )
 
-// other is a heuristic that HMHS is compared with.
+// other is a heuristic for comparison with HMHS.
 type other struct {
 	name      string
 	heuristic heuristic
@@ -42,7 +42,7 @@ func others() []other {
 	return []other{{"FIFO", plainFIFO}, {"FIFO-Pri", fifoPri}, {"R-HMHS", reversed}}
 }
 
-// Simulate runs the paper's experiments: 20 a point, unless the options say otherwise.
+// Simulate runs the paper's experiments: by default 20 a point.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = experiments
@@ -58,13 +58,13 @@ type simulation struct {
 	sizes  []int // jobs of the batches of figure 1
 }
 
-// gain is 1 − HMHS's makespan by another's, in per cent.
+// gain is 1 − HMHS's makespan divided by another's, in per cent.
 func gain(ours, other *schedule) float64 { return 100 * (1 - ours.Makespan/other.Makespan) }
 
-// compare is the gains against the others at a point, by other and experiment.
+// compare returns the gains against the others at a point, by other and experiment.
 func (s *simulation) compare(figure string, w workload, jobs int, c cluster, n int, against []other) ([][]float64, error) {
 	what := fmt.Sprintf("hmhs %s %s jobs=%d", figure, w.name, jobs)
-	stream := fmt.Sprintf("hmhs %s %d", w.name, jobs) // readings and tables see the same jobs
+	stream := fmt.Sprintf("hmhs %s %d", w.name, jobs) // the same jobs for readings and tables
 	all, err := papers.Run(s.ctx, s.o, what, n, func(i int) ([]float64, error) {
 		b := w.batch(jobs, c, papers.Rand(s.o.Seed, stream, i))
 		ours, err := solve(b, full)
@@ -93,13 +93,13 @@ func (s *simulation) compare(figure string, w workload, jobs int, c cluster, n i
 	return byOther, nil
 }
 
-// band is what a mean is tested against; 0 is no bound.
+// band is the range of a mean; 0 is no bound.
 type band struct{ low, high float64 }
 
-// leastForBand is how many experiments the means need that the bands were measured with.
+// leastForBand is the number of experiments from which the bands apply.
 const leastForBand = 10
 
-// add reports the gains against one other.
+// add reports the gains against one other heuristic.
 func (s *simulation) add(figure, point, against string, values []float64, b band) float64 {
 	mean := papers.Mean(values)
 	row := papers.Row{Paper: "hmhs", Figure: figure, Point: point, Policy: against, Statistic: "mean_gain", Value: papers.Num(mean)}

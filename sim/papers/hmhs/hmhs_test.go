@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// TestBatches: the paper's distributions (section 4.1).
+// TestBatches checks the paper's distributions (section 4.1).
 func TestBatches(t *testing.T) {
 	for _, w := range workloads() {
 		b := w.batch(1000, cluster{slow: 0.4}, papers.Rand(1, "batches", 0))
@@ -38,8 +38,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestSimulate runs ten small batches a point: figures lie in their bands, the same
-// seed gives the same, and the page has every figure.
+// TestSimulate runs ten small batches a point: figures are in their bands, a seed is
+// repeatable, and the page has every figure.
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: leastForBand}
 	s := &simulation{context.Background(), o, &papers.Report{Options: o}, []int{50, 100}}

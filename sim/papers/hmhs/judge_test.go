@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs/hmhstest"
 )
 
-// slowFIFO looks for the slot that is free first, task by task.
+// slowFIFO searches the slot that is free first, task by task.
 func slowFIFO(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived []float64) *hmhstest.Slow {
 	s := hmhstest.NewSlow(machines, len(stages))
 	for _, job := range order {
@@ -54,7 +54,7 @@ func johnson(m, r []float64) []int {
 	return append(first, second...)
 }
 
-// TestFIFO: the heap of slots does the same as looking for the one that is free first.
+// TestFIFO compares the heap of slots with a search for the free slot.
 func TestFIFO(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 5, 6, rapid.Bool().Draw(t, "whole"))
@@ -92,8 +92,8 @@ func TestSequence(t *testing.T) {
 	})
 }
 
-// TestJohnsonIsOptimal: on one map and one reduce slot with a task a stage, no other
-// order ends earlier.
+// TestJohnsonIsOptimal: on one map and one reduce slot with a task a stage, no other order ends
+// earlier.
 func TestJohnsonIsOptimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 5, 1, true)

@@ -14,18 +14,18 @@ import (
 // scatter is the log-sigma of a job's tasks on one machine.
 const scatter = 0.2
 
-// stageOf is the maps of a job, or its reduces.
+// stageOf selects the maps of a job, or its reduces.
 type stageOf func(*hmhs.Job) *hmhs.Stage
 
-// measuredGain is the gain against FIFO of HMHS that knows of the batch only what a share
-// of the pairs of job and machine showed, some tasks each, and each job's normal times,
-// as from history. Its queues run on the true batch.
+// measuredGain is the gain against FIFO of HMHS with partial knowledge: some tasks on a share
+// of the pairs of job and machine, and each job's normal times, as from history. Its queues run
+// on the true batch.
 func measuredGain(truth *hmhs.Batch, share float64, tasks int, r *rand.Rand) (float64, error) {
 	believed := &hmhs.Batch{Maps: truth.Maps, Reduces: truth.Reduces, Jobs: slices.Clone(truth.Jobs)}
 	for _, of := range []stageOf{
 		func(j *hmhs.Job) *hmhs.Stage { return &j.Map }, func(j *hmhs.Job) *hmhs.Stage { return &j.Reduce },
 	} {
-		believe(believed, of, hmhs.Estimate(measure(truth, of, share, tasks, r)))
+		setEstimates(believed, of, hmhs.Estimate(measure(truth, of, share, tasks, r)))
 	}
 	planned, err := solve(believed, full)
 	if err != nil {
@@ -61,8 +61,8 @@ func measure(truth *hmhs.Batch, of stageOf, share float64, tasks int, r *rand.Ra
 	return seen
 }
 
-// believe replaces the times and factors of a batch by estimates.
-func believe(b *hmhs.Batch, of stageOf, speeds *hmhs.Speeds) {
+// setEstimates replaces the times and factors of a batch by estimates.
+func setEstimates(b *hmhs.Batch, of stageOf, speeds *hmhs.Speeds) {
 	for i := range b.Jobs {
 		stage := of(&b.Jobs[i])
 		if seconds, ok := speeds.Time(id(i)); ok {

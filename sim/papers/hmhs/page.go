@@ -16,8 +16,8 @@ import (
 //go:embed page.md.tmpl
 var pageText string
 
-// WritePage writes the page about the report, with run times measured while it is
-// written; plots are found in that folder.
+// WritePage writes the page about the report, and measures run times for it; plots is the
+// folder of the plots.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	p := page{r}
 	return r.WritePage(w, pageText, plots, template.FuncMap{"gains": p.gains, "verdict": r.Verdict, "times": p.times}, nil)
@@ -25,7 +25,7 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 
 type page struct{ r *papers.Report }
 
-// gains is a figure's table: a point a line, an other a column, as mean [least,
+// gains is a figure's table: one row per point, one column per heuristic, as mean [least,
 // greatest] and the band.
 func (p page) gains(figure string) string {
 	var columns []string

@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs"
 )
 
-// replay is how the queues of s run on another batch of the same jobs and machines, such
-// as the true one where s was made of estimates: each machine keeps its order, a reduce
-// waits for its job's last map. O(T log M).
+// replay runs the queues of s on another batch of the same jobs and machines, such as the true
+// one for an s made of estimates. Each machine keeps its order; a reduce waits for its job's
+// last map. O(T log M).
 func replay(b *hmhs.Batch, s *schedule) (*schedule, error) {
 	if err := b.Check(); err != nil {
 		return nil, err

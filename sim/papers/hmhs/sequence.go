@@ -7,8 +7,8 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs"
 )
 
-// sequence is the jobs by ascending Pri of their average total processing times
-// (equation 1), ties by index: Johnson's rule. O(J·M + J log J).
+// sequence is the jobs by ascending Pri of their average total processing times (equation 1),
+// ties by index: Johnson's rule. O(J·M + J log J).
 func sequence(b *hmhs.Batch) []int {
 	order, pri := make([]int, len(b.Jobs)), make([]float64, len(b.Jobs))
 	for i := range b.Jobs {

@@ -14,19 +14,19 @@ const (
 	reversed                       // HMHS with Pri descending: the paper's R-HMHS
 	plainFIFO                      // by index, to the machine that is free first, whatever its speed
 	fifoPri                        // FIFO in the order of Pri
-	withSufferage                  // HMHS with sufferage for Min-Min: ours
+	withSufferage                  // HMHS with sufferage instead of Min-Min: ours
 )
 
-// schedule is what a heuristic makes of a batch.
+// schedule is a heuristic's schedule of a batch.
 type schedule struct {
-	Order         []int        // jobs in the order that the heuristic keeps
-	Maps, Reduces [][]hmhs.Run // by machine, in the order in which it runs them
-	Mapped        []float64    // by job: when its last map ends (A, equation 2); 0 without maps
-	Ends          []float64    // by job: when its last task ends
-	Makespan      float64      // when the last job ends (C, equation 3)
+	Order         []int        // jobs in the heuristic's order
+	Maps, Reduces [][]hmhs.Run // by machine, in order of execution
+	Mapped        []float64    // by job: end of its last map (A, equation 2); 0 without maps
+	Ends          []float64    // by job: end of its last task
+	Makespan      float64      // end of the last job (C, equation 3)
 }
 
-// solve schedules the batch. It refuses what has no meaning: see [hmhs.Batch.Check].
+// solve schedules the batch after [hmhs.Batch.Check].
 func solve(b *hmhs.Batch, h heuristic) (*schedule, error) {
 	if err := b.Check(); err != nil {
 		return nil, err

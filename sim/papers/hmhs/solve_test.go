@@ -16,7 +16,7 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs/hmhstest"
 )
 
-// TestHeuristics: H1 for every heuristic, and ends are those of the runs played back.
+// TestHeuristics: H1 for every heuristic, and ends are those of the replayed runs.
 func TestHeuristics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 6, 6, rapid.Bool().Draw(t, "whole"))
@@ -50,7 +50,7 @@ func safetyDispatched(t *rapid.T, h heuristic, runs [][]hmhs.Run, stages []hmhs.
 	}
 }
 
-// safetyReduces plays each machine's reduces back, none before its maps have ended.
+// safetyReduces replays each machine's reduces, none before its maps have ended.
 func safetyReduces(t *rapid.T, h heuristic, b *hmhs.Batch, s *schedule) {
 	ends := slices.Clone(s.Mapped)
 	for m, runs := range s.Reduces {
@@ -75,7 +75,7 @@ func safetyReduces(t *rapid.T, h heuristic, b *hmhs.Batch, s *schedule) {
 	}
 }
 
-// TestSufferage: the kept two least completion times are those found anew.
+// TestSufferage compares the stored two least completion times with a new search.
 func TestSufferage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 5, 5, rapid.Bool().Draw(t, "whole"))
@@ -101,7 +101,7 @@ func TestSufferage(t *testing.T) {
 			tasks = slices.Delete(tasks, task, task+1)
 		}
 		if got := sufferage(b.Maps, stages); !slices.EqualFunc(got, s.Runs, slices.Equal) {
-			t.Fatalf("got %v, anew %v", got, s.Runs)
+			t.Fatalf("got %v, searched again %v", got, s.Runs)
 		}
 	})
 }
@@ -110,8 +110,8 @@ func TestSufferage(t *testing.T) {
 //
 //	solve HEURISTIC maps=M reduces=R   schedules the jobs given, one a line as in
 //	    "a 3x2 [1 0.5] 1x4 [1 1]": three maps of 2 seconds, and their factors by
-//	    machine, one reduce of 4; prints each machine's tasks and when jobs end
-//	refuse                             the same, for what is refused
+//	    machine, one reduce of 4; prints each machine's tasks and the ends of jobs
+//	refuse                             the same, for invalid jobs
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {

@@ -1,8 +1,8 @@
 package overlap
 
-// bound computes the lower bound of section 5.1: each station by itself served by
-// SRPT, without anything to wait for; between two times at which both are idle the
-// larger sum of response times counts. O(log n) for n jobs present.
+// bound computes the lower bound of section 5.1: each station alone under SRPT, without waiting
+// for the other. Between two times at which both are idle the larger sum of response times
+// counts. O(log n) for n jobs present.
 type bound struct {
 	clock
 	maps, shuffles station
@@ -31,10 +31,10 @@ func (e *bound) finish() {
 	e.idle()
 }
 
-// station is served by SRPT. What is left of its jobs is a heap, the least first.
+// station is a station under SRPT. Its jobs' work left is a heap, the least first.
 type station struct {
 	left []float64
-	sum  float64 // the integral of the number of jobs, which is their response times
+	sum  float64 // integral of the number of jobs, which is the sum of response times
 }
 
 // until serves the station for so long.

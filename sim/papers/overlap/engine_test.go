@@ -11,11 +11,11 @@ import (
 
 var engineNames = []string{maxSRPTName, splitName, srptName, fairly, boundName}
 
-// stepper is an engine that can be watched event by event.
+// stepper is an engine that tests can watch event by event.
 type stepper interface {
 	engine
 	step(to float64)
-	// left is the map work and shuffle work left, and whether any of the latter is ready.
+	// left is the map work and shuffle work left, and whether any shuffle work is ready.
 	left() (x, y float64, ready bool)
 	rates() *clock
 }
@@ -54,22 +54,22 @@ func (e *srpt) left() (x, y float64, ready bool) {
 
 func (e *lps) left() (x, y float64, ready bool) {
 	for _, j := range e.piped {
-		x, y = x+j.last-e.mapClock, y+(j.last-e.mapClock)*j.ratio
+		x, y = x+j.end-e.mapClock, y+(j.end-e.mapClock)*j.ratio
 	}
 	for _, j := range e.ready {
-		x, y, ready = x+j.last-e.mapClock, y+j.a+(j.last-e.mapClock)*j.ratio, ready || j.a > 0
+		x, y, ready = x+j.end-e.mapClock, y+j.a+(j.end-e.mapClock)*j.ratio, ready || j.a > 0
 	}
 	for _, j := range e.drained {
-		y, ready = y+j.last-e.drainClock, true
+		y, ready = y+j.end-e.drainClock, true
 	}
 	for _, j := range e.waiting.jobs[e.waiting.head:] {
-		x, y = x+j.last, y+j.last*j.ratio
+		x, y = x+j.end, y+j.end*j.ratio
 	}
 	return x, y, ready
 }
 
-// TestConservation watches every event: what is left falls by what the stations do, and
-// no station idles while there is something that it could do.
+// TestConservation checks every event: work left falls by the work of the stations, and no
+// station idles while it could work.
 func TestConservation(t *testing.T) {
 	for _, name := range engineNames {
 		e, ok := newEngine(name).(stepper)
@@ -104,7 +104,7 @@ func watch(t *testing.T, e stepper, to float64) {
 	r := e.rates()
 	passed := r.now - from
 	if x+y == 0 || passed < 1e-9 {
-		return // a step of no length may be one in which nothing is served
+		return // a step of no length may serve no job
 	}
 	if x > 1e-9 && r.mapping < 1-1e-9 || ready && r.shuffling < 1-1e-9 || r.mapping > 1+1e-9 || r.shuffling > 1+1e-9 {
 		t.Fatalf("at %v the stations work at (%v, %v) with (%v, %v) left", from, r.mapping, r.shuffling, x, y)
@@ -118,8 +118,8 @@ func watch(t *testing.T, e stepper, to float64) {
 	}
 }
 
-// BenchmarkEngines counts arrivals, with the random numbers that they take. Speed is in
-// processor time: other programs do not lengthen it much.
+// BenchmarkEngines counts arrivals, including their random numbers. Speed is in processor time,
+// which other programs hardly change.
 func BenchmarkEngines(b *testing.B) {
 	for _, name := range engineNames {
 		for _, load := range []float64{lowLoad, highLoad} {

@@ -9,7 +9,7 @@ import (
 // edges of the wide size classes, multiples of thinWidth; the last class has no end.
 var edges = []float64{0, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 100}
 
-// between is the jobs with a size in [from, to) taken together; to below from: no end.
+// between combines the jobs with a size in [from, to); to below from: no end.
 func (t *tally) between(from, to float64) (c class) {
 	end := int(to / thinWidth)
 	if to < from {
@@ -24,8 +24,8 @@ func (t *tally) between(from, to float64) (c class) {
 
 func (c class) mean() float64 { return c.slowdowns / float64(c.jobs) }
 
-// slowdowns is Fig. 9 at a load: in wide classes every one must be better off than under
-// k-LPS, and nine jobs in ten must be in thin classes with less than half its slowdown.
+// slowdowns is Fig. 9 at a load: every wide class must be better off than under k-LPS, and nine
+// jobs in ten must be in thin classes with less than half its slowdown.
 func (s *simulation) slowdowns(load float64, sums map[string]*tally) {
 	at := fmt.Sprintf("load=%.2f", load)
 	one := 1.0
@@ -56,8 +56,8 @@ func (s *simulation) slowdowns(load float64, sums map[string]*tally) {
 	s.sizesChart(load, sums)
 }
 
-// compareThin is the shares of the jobs in thin classes that are better off, and twice as
-// well, and the number of those that are worse off.
+// compareThin returns the shares of the jobs in thin classes that are better off, and twice as
+// well, and the number of worse classes.
 func compareThin(t, fair *tally) (better, half float64, worse int) {
 	for i := range t.classes {
 		mine, others := t.classes[i].mean(), fair.classes[i].mean()
@@ -94,9 +94,9 @@ func (s *simulation) sizesChart(load float64, sums map[string]*tally) {
 	s.report.Charts = append(s.report.Charts, c)
 }
 
-// synthetic is Fig. 7 with section 5.3's workload in place of the trace, which we do not
-// have: mean response times over the bound's, by load, for ratios as they are and for their
-// cube roots.
+// synthetic is Fig. 7 with section 5.3's workload instead of the trace, which we do not have:
+// mean response times over the bound's, by load, for ratios as they are and for their cube
+// roots.
 func (s *simulation) synthetic() error {
 	loads := []float64{0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9}
 	policies := []string{boundName, fairly, maxSRPTName, splitName, srptName}
@@ -138,7 +138,7 @@ func (s *simulation) synthetic() error {
 	return nil
 }
 
-// readings is what comes of readings that were not chosen.
+// readings is the results of other readings of the paper.
 func (s *simulation) readings() error {
 	short := max(1, s.unit/50)
 	points := []point{

@@ -1,23 +1,23 @@
 package overlap
 
-// job is what MaxSRPT and SplitSRPT know of a job in one of their lists. In each list the
-// next job to be served stands last.
+// job is the state of a job in a list of MaxSRPT or SplitSRPT. In each list the next job to be
+// served is last.
 type job struct {
-	key       float64 // what the list is ordered by
+	key       float64 // sort key of the list
 	x         float64 // map work left
 	a         float64 // shuffle work ready; y(t) = a + ratio·x
 	ratio     float64
 	unbalance float64 // for SplitSRPT
 	born      float64
 	size      float64 // max(x, y)
-	ready     bool    // is counted as such
+	ready     bool    // counted as ready
 }
 
 func (j *job) before(k *job) bool {
 	return j.key < k.key || j.key == k.key && j.born < k.born
 }
 
-// place puts a job into a list.
+// place inserts a job into a list.
 func place(list []job, j job) []job {
 	list = append(list, j)
 	i := len(list) - 1
@@ -28,8 +28,8 @@ func place(list []job, j job) []job {
 	return list
 }
 
-// mend puts a job whose key has fallen where it belongs.
-func mend(list []job, at int) {
+// moveUp restores the place of a job after its key has fallen.
+func moveUp(list []job, at int) {
 	for last := len(list) - 1; at < last && list[at].before(&list[at+1]); at++ {
 		list[at], list[at+1] = list[at+1], list[at]
 	}

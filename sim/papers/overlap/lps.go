@@ -2,28 +2,27 @@ package overlap
 
 import "slices"
 
-// lps simulates k-LPS: the first k jobs with map work share the map station equally,
-// the shuffle is shared max-min. A job with work ready could use the whole shuffle, so
-// all of those have the same rate, the level; another one uses what its map makes
-// ready, which is at most the level, or it would soon be a ready one.
+// lps simulates k-LPS: the first k jobs with map work share the map station equally, and the
+// shuffle is shared max-min. A job with work ready could use the whole shuffle, so all of those
+// have the same rate, the level. Another job uses its map's output rate, at most the level, or
+// it would soon be ready.
 //
-// All jobs in the map have the same rate, so what each has had since it began is the
-// same clock, mapClock, and a job is mapped when that shows its lastMap; jobs that are
-// mapped are drained when drainClock, the sum of levels, shows their last. O(k) an
-// event, plus O(log n) for n jobs that are mapped.
+// All jobs in the map have the same rate, so mapClock is the work of each since it began, and a
+// job is mapped when mapClock reaches its end. Mapped jobs are drained when drainClock, the
+// sum of levels, reaches their end. O(k) an event, plus O(log n) for n mapped jobs.
 type lps struct {
 	clock
 	k                    int
-	unshared             bool // what a job cannot use of its part of the shuffle is lost
+	unshared             bool // the unused part of a job's share of the shuffle is lost
 	mapClock, drainClock float64
 	waiting              queue
-	piped                []lpsJob // in the map, nothing ready, by ratio
+	piped                []lpsJob // in the map, with nothing ready, by ratio
 	ready                []lpsJob // in the map, with work ready
 	drained              drains   // mapped, with work ready
 }
 
 type lpsJob struct {
-	last  float64 // of the clock that it waits for
+	end   float64 // end on the clock that it waits for
 	ratio float64
 	a     float64 // shuffle work ready, while in the map
 	born  float64
@@ -36,15 +35,15 @@ func (e *lps) arrive(a arrival) {
 	for e.now < a.at {
 		e.step(a.at)
 	}
-	e.waiting.push(lpsJob{last: a.x, ratio: a.ratio, born: a.at, size: a.x * max(1, a.ratio)})
+	e.waiting.push(lpsJob{end: a.x, ratio: a.ratio, born: a.at, size: a.x * max(1, a.ratio)})
 	e.admit()
 }
 
-// admit lets waiting jobs into the map.
+// admit moves waiting jobs into the map.
 func (e *lps) admit() {
 	for len(e.piped)+len(e.ready) < e.k && e.waiting.len() > 0 {
 		j := e.waiting.pop()
-		j.last += e.mapClock
+		j.end += e.mapClock
 		e.piped = pipe(e.piped, j)
 	}
 }
@@ -66,8 +65,8 @@ func (e *lps) finish() {
 	}
 }
 
-// level is the shuffle rate of the ready jobs, given the rate of each in the map; piped
-// jobs that would get more become ready.
+// level is the shuffle rate of the ready jobs, given the map rate of each job. Piped jobs above
+// the level become ready.
 func (e *lps) level(rate float64) float64 {
 	if e.unshared {
 		return e.unsharedLevel(rate)
@@ -104,7 +103,7 @@ func (e *lps) unsharedLevel(rate float64) float64 {
 	return level
 }
 
-// step goes to the next event, or to that time if it is earlier.
+// step advances to the next event, or to that time if it is earlier.
 func (e *lps) step(to float64) {
 	e.mapping, e.shuffling = 0, 0
 	inMap := len(e.piped) + len(e.ready)
@@ -137,7 +136,7 @@ func (e *lps) step(to float64) {
 	e.admit()
 }
 
-// lpsEvent is what ends a step, and the place in its list of the job concerned.
+// lpsEvent is the end of a step, with the job's index in its list.
 type lpsEvent struct {
 	wait float64
 	what int
@@ -154,17 +153,17 @@ const (
 // next is the first event within the wait.
 func (e *lps) next(rate, level, wait float64) lpsEvent {
 	ev := lpsEvent{wait: wait}
-	until := e.mapClock + rate*wait // mapClock by then
+	until := e.mapClock + rate*wait // mapClock after the wait
 	if rate == 0 {
 		until = e.mapClock
 	}
 	for i := range e.piped {
-		if last := e.piped[i].last; last <= until {
+		if last := e.piped[i].end; last <= until {
 			until, ev.what, ev.at = last, pipedMapped, i
 		}
 	}
 	for i := range e.ready {
-		if last := e.ready[i].last; last <= until {
+		if last := e.ready[i].end; last <= until {
 			until, ev.what, ev.at = last, readyMapped, i
 		}
 	}
@@ -178,14 +177,14 @@ func (e *lps) next(rate, level, wait float64) lpsEvent {
 		}
 	}
 	if len(e.drained) > 0 {
-		if left := max(0, e.drained[0].last-e.drainClock); left <= level*ev.wait {
+		if left := max(0, e.drained[0].end-e.drainClock); left <= level*ev.wait {
 			ev = lpsEvent{left / level, drainedDone, 0}
 		}
 	}
 	return ev
 }
 
-// happen moves the job that an event concerns.
+// happen moves the job of an event.
 func (e *lps) happen(ev lpsEvent) {
 	switch ev.what {
 	case pipedMapped:
@@ -194,7 +193,7 @@ func (e *lps) happen(ev lpsEvent) {
 		e.done(j.size, e.now-j.born)
 	case readyMapped:
 		j := e.dropReady(ev.at)
-		j.last = e.drainClock + j.a
+		j.end = e.drainClock + j.a
 		e.drained.push(j)
 	case readyDrained:
 		j := e.dropReady(ev.at)
@@ -222,7 +221,7 @@ type queue struct {
 func (q *queue) len() int { return len(q.jobs) - q.head }
 
 func (q *queue) push(j lpsJob) {
-	if q.head > len(q.jobs)/2 { // reuse what has been left free
+	if q.head > len(q.jobs)/2 { // reuse the free part
 		q.jobs = q.jobs[:copy(q.jobs, q.jobs[q.head:])]
 		q.head = 0
 	}
@@ -234,14 +233,14 @@ func (q *queue) pop() lpsJob {
 	return q.jobs[q.head-1]
 }
 
-// drains is a heap by last, the least first.
+// drains is a heap by end, the least first.
 type drains []lpsJob
 
 func (h *drains) push(j lpsJob) {
 	*h = append(*h, j)
 	list := *h
 	at := len(list) - 1
-	for at > 0 && list[(at-1)/2].last > j.last {
+	for at > 0 && list[(at-1)/2].end > j.end {
 		list[at] = list[(at-1)/2]
 		at = (at - 1) / 2
 	}
@@ -255,10 +254,10 @@ func (h *drains) pop() lpsJob {
 	list, at := *h, 0
 	for {
 		down := 2*at + 1
-		if down+1 < n && list[down+1].last < list[down].last {
+		if down+1 < n && list[down+1].end < list[down].end {
 			down++
 		}
-		if down >= n || last.last <= list[down].last {
+		if down >= n || last.end <= list[down].end {
 			break
 		}
 		list[at] = list[down]

@@ -2,10 +2,10 @@ package overlap
 
 import "slices"
 
-// maxSRPT simulates MaxSRPT. The list is kept by precedence, the head last. Only a
-// job that is served changes its key, and downwards; nobody overtakes the head, whose
-// key falls at rate 1. So order is mended when something happens, and not in between.
-// O(n) for n jobs present, by going through the list; few are ahead of a small job.
+// maxSRPT simulates MaxSRPT. The list is in order of precedence, the head last. Only served
+// jobs change their keys, downwards, and no job overtakes the head: its key falls at rate 1.
+// So the order is restored at events only. O(n) for n jobs present, by a scan of the list; few
+// are ahead of a small job.
 type maxSRPT struct {
 	clock
 	jobs  []job // by max(x(t), y(t))
@@ -26,7 +26,7 @@ func (e *maxSRPT) finish() {
 	}
 }
 
-// step goes to the next event, or to that time if it is earlier.
+// step advances to the next event, or to that time if it is earlier.
 func (e *maxSRPT) step(to float64) {
 	e.mapping, e.shuffling = 0, 0
 	if len(e.jobs) == 0 {
@@ -43,23 +43,23 @@ func (e *maxSRPT) step(to float64) {
 	}
 	e.pass(ev, to)
 	e.advance(s, ev)
-	// The later in the list first: the other's place does not change then.
+	// The later in the list first, so that the other's index stays.
 	e.settle(max(s.mapped, s.drained))
 	if s.mapped != s.drained {
 		e.settle(min(s.mapped, s.drained))
 	}
 }
 
-// maxServed is who is served in a step: places in the list, -1 for none.
+// maxServed is the served jobs of a step: indexes in the list, -1 for none.
 type maxServed struct {
 	mapped  int     // at rate 1
-	grows   float64 // how fast its ready work does, unless it is drained too
-	drained int     // of what it has ready
-	shrinks float64 // how fast that does, inflow subtracted
+	grows   float64 // growth rate of its ready work, unless it is drained too
+	drained int     // has ready work that is shuffled
+	shrinks float64 // rate at which that falls, net of inflow
 }
 
-// choose says who is served (section 4.1): the head at both stations, and the next ones
-// with what it leaves (section 5).
+// choose selects the served jobs (section 4.1): the head at both stations, and the next jobs
+// with the rest (section 5).
 func (e *maxSRPT) choose() maxServed {
 	head := len(e.jobs) - 1
 	s := maxServed{mapped: head, drained: head, shrinks: 1}
@@ -77,7 +77,7 @@ func (e *maxSRPT) choose() maxServed {
 		s.grows = e.jobs[s.mapped].ratio
 	case h.a > 0:
 		s.shrinks = 1 - h.ratio
-	default: // what the head maps is shuffled at once, as far as the shuffle can
+	default: // the head's map output is shuffled at once, as far as possible
 		s.grows = max(0, h.ratio-1)
 		s.shrinks = 1 - min(1, h.ratio)
 		if s.drained = e.nextReady(s.shrinks); s.drained < 0 {
@@ -87,8 +87,8 @@ func (e *maxSRPT) choose() maxServed {
 	return s
 }
 
-// nextReady is the first job behind the head with work ready, -1 if there is none or
-// nothing of the shuffle is left for it.
+// nextReady is the first job behind the head with work ready, -1 if there is none or the
+// shuffle has no capacity left.
 func (e *maxSRPT) nextReady(rest float64) int {
 	if e.ready == 0 || rest == 0 {
 		return -1
@@ -118,7 +118,7 @@ func (e *maxSRPT) advance(s maxServed, ev event) {
 	j.x = max(0, j.x-ev.wait) // 0 if it is mapped, as the wait is no shorter then
 }
 
-// settle puts a job that has been served in its place, or out if nothing is left.
+// settle moves a served job to its place, or removes it if it is done.
 func (e *maxSRPT) settle(at int) {
 	if at < 0 {
 		return
@@ -131,5 +131,5 @@ func (e *maxSRPT) settle(at int) {
 		return
 	}
 	j.key = max(j.x, j.a+j.ratio*j.x)
-	mend(e.jobs, at)
+	moveUp(e.jobs, at)
 }

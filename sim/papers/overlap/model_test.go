@@ -9,16 +9,16 @@ import (
 	"github.com/quernmr/quern/scheduler/overlap"
 )
 
-// The fluid model of section 2.1, event by event: it asks the policy at every event, for
-// any jobs, where the engines know what the policy would say. Engines are held to it, and
-// the policies of the job tracker to the paper's guarantees.
+// The fluid model of section 2.1, event by event: it asks the policy at every event. Tests
+// compare the engines with it, and the job tracker's policies in it with the paper's
+// guarantees.
 
-// ratesOf is a policy: it sets maps[i] and shuffles[i] to the rates at which job i is
-// served at each station. Jobs are in order of arrival; the rates are 0 before.
+// ratesOf is a policy: it sets maps[i] and shuffles[i] to the rates of job i at each station.
+// Jobs are in order of arrival; the rates are 0 before the call.
 type ratesOf func(jobs []overlap.Job, maps, shuffles []float64)
 
-// lending is a policy of the job tracker: each lane has its part of a station, and then
-// what is left goes to all in turn.
+// lending is a policy of the job tracker: each lane has its part of a station, and all lanes
+// share the rest in order.
 func lending(lanes func([]overlap.Job) []overlap.Lane) ratesOf {
 	return func(jobs []overlap.Job, maps, shuffles []float64) {
 		all, left := lanes(jobs), 1.0
@@ -32,7 +32,7 @@ func lending(lanes func([]overlap.Job) []overlap.Lane) ratesOf {
 	}
 }
 
-// strict is SplitSRPT as in the paper's Algorithm 2: lanes lend nothing.
+// strict is SplitSRPT as in the paper's Algorithm 2: lanes do not lend.
 func strict(jobs []overlap.Job, maps, shuffles []float64) {
 	for _, l := range (overlap.SplitSRPT{}).Lanes(jobs) {
 		serveMap(l, jobs, l.MapShare, maps)
@@ -40,8 +40,8 @@ func strict(jobs []overlap.Job, maps, shuffles []float64) {
 	}
 }
 
-// serveMap adds to the map rates what the lane makes of the capacity, and returns it:
-// the first job with map work takes all.
+// serveMap adds the lane's map rates within a capacity and returns the capacity used: the first
+// job with map work takes all.
 func serveMap(l overlap.Lane, jobs []overlap.Job, capacity float64, maps []float64) (used float64) {
 	for _, i := range l.Maps {
 		if jobs[i].Left > 0 {
@@ -52,8 +52,7 @@ func serveMap(l overlap.Lane, jobs []overlap.Job, capacity float64, maps []float
 	return 0
 }
 
-// inOrder serves at each station the job whose number comes first in its list, and
-// those that are not in the list last.
+// inOrder serves the job that is first in each station's list; jobs outside the list come last.
 func inOrder(maps, shuffles []int) ratesOf {
 	return lending(func(jobs []overlap.Job) []overlap.Lane {
 		return []overlap.Lane{{Maps: listed(jobs, maps), Shuffles: listed(jobs, shuffles), MapShare: 1, ShuffleShare: 1}}
@@ -74,8 +73,7 @@ func listed(jobs []overlap.Job, list []int) []int {
 }
 
 // limited is k-LPS, limited processor sharing (section 5.1): the first k jobs with map work
-// share the map station, all jobs with shuffle work share the shuffle max-min: nobody gets
-// more than it can use, and nobody more than another who could use more.
+// share the map station, and all jobs with shuffle work share the shuffle max-min.
 func limited(k int) ratesOf {
 	return func(jobs []overlap.Job, maps, shuffles []float64) {
 		var mapped []int
@@ -101,8 +99,8 @@ func limited(k int) ratesOf {
 	}
 }
 
-// waterLevel is the level at which the wants, cut off there, use up a capacity of 1;
-// +Inf if they never do.
+// waterLevel is the level at which the wants, capped at it, use up a capacity of 1; +Inf if
+// they never do.
 func waterLevel(wants []float64) float64 {
 	ascending := slices.Sorted(slices.Values(wants))
 	left := 1.0
@@ -116,8 +114,8 @@ func waterLevel(wants []float64) float64 {
 	return math.Inf(1)
 }
 
-// newJob is a job of those sizes that has just arrived. A map size next to nothing
-// beside the shuffle is none, so that Ratio stays finite.
+// newJob is a job that has just arrived. A map size negligible beside the shuffle counts as
+// none, so that Ratio stays finite.
 func newJob(x, y float64) overlap.Job {
 	if x <= y*1e-12 {
 		return overlap.Job{Shuffle: y, Ready: y}
@@ -125,11 +123,11 @@ func newJob(x, y float64) overlap.Job {
 	return overlap.Job{Map: x, Shuffle: y, Left: x, Ratio: y / x}
 }
 
-// isDone says whether nothing is left. What a job maps now has to be shuffled too, at
-// the rate at which it is mapped, so that both end at once.
+// isDone reports whether no work is left. A job's map output is shuffled at the rate of the map
+// or later, so both end at once.
 func isDone(j *overlap.Job) bool { return j.Left == 0 && j.Ready == 0 }
 
-// check refuses sizes that the model has no meaning for.
+// check refuses invalid sizes.
 func check(x, y float64) error {
 	for _, size := range []struct {
 		name  string
@@ -145,24 +143,22 @@ func check(x, y float64) error {
 // most bounds sizes and times, so that sums of them stay finite.
 const most = 1e15
 
-// modelArrival is a job that comes at a time.
+// modelArrival is a job and its time of arrival.
 type modelArrival struct {
 	At           float64 // seconds
 	Map, Shuffle float64 // sizes, seconds of a whole station
 }
 
-// modelSpan is a stretch of time in which no rate changes. Its slices are valid until the
-// observer returns.
+// modelSpan is an interval of constant rates. Its slices are valid until the observer returns.
 type modelSpan struct {
 	From, To       float64
-	Jobs           []overlap.Job // present, as they are at From; Number is that of the arrival
+	Jobs           []overlap.Job // state of the present jobs at From; Number is that of the arrival
 	Maps, Shuffles []float64     // rates
 }
 
-// follow follows the policy through the arrivals, which must be in order of time, until
-// all jobs are done, and returns the time at which each is. The observer, if any, sees
-// every span. Empty arrivals give empty ends. O(n) events, each O(m log m) for m jobs
-// present.
+// follow runs the policy until all jobs are done and returns their ends. Arrivals must be in
+// order of time. The observer, if any, sees every span. Without arrivals there are no ends.
+// O(n) events, each O(m log m) for m jobs present.
 func follow(rates ratesOf, arrivals []modelArrival, observe func(*modelSpan)) ([]float64, error) {
 	for i, a := range arrivals {
 		err := check(a.Map, a.Shuffle)
@@ -192,7 +188,7 @@ type model struct {
 	span     modelSpan
 }
 
-// step goes to the next event; false if there will never be one.
+// step advances to the next event; false if there is none.
 func (r *model) step(observe func(*modelSpan)) bool {
 	s := &r.span
 	if len(s.Jobs) == 0 {
@@ -220,7 +216,7 @@ func (r *model) step(observe func(*modelSpan)) bool {
 	return true
 }
 
-// arrive takes in the jobs that have come by now. Those without work are done.
+// arrive adds the jobs that have arrived by now. Jobs without work are done.
 func (r *model) arrive() {
 	s := &r.span
 	for ; r.next < len(r.arrivals) && r.arrivals[r.next].At <= s.From; r.next++ {
@@ -233,12 +229,12 @@ func (r *model) arrive() {
 	}
 }
 
-// net is how fast a job's ready work grows.
+// net is the growth rate of a job's ready work.
 func (s *modelSpan) net(i int) float64 {
 	return float64(s.Maps[i]*s.Jobs[i].Ratio) - s.Shuffles[i]
 }
 
-// jobEvent is the time until job i is mapped or has nothing ready any more.
+// jobEvent is the time until job i is mapped or has nothing ready.
 func (s *modelSpan) jobEvent(i int) float64 {
 	j, wait := &s.Jobs[i], math.Inf(1)
 	if s.Maps[i] > 0 {
@@ -250,9 +246,8 @@ func (s *modelSpan) jobEvent(i int) float64 {
 	return wait
 }
 
-// overtakes is the time until job i has less left to shuffle than another that is
-// ahead of it now: the one event that is none of a job alone. It is put a little
-// late, so that the order has changed by then.
+// overtakes is the time until job i has less left to shuffle than a job ahead of it, the only
+// event of two jobs. It is slightly late, so that the order has changed by then.
 func (s *modelSpan) overtakes(i int) float64 {
 	wait := math.Inf(1)
 	if s.Shuffles[i] == 0 {
@@ -268,7 +263,7 @@ func (s *modelSpan) overtakes(i int) float64 {
 	return wait
 }
 
-// advance lets the span pass and removes the jobs that are done.
+// advance moves time to the end of the span and removes done jobs.
 func (r *model) advance(wait float64) {
 	s := &r.span
 	kept := 0

@@ -6,10 +6,9 @@ import (
 	"math"
 )
 
-// modelBound is a lower bound of the sum of response times of all policies (section 5.1):
-// each station by itself is served by SRPT as if nothing had to be mapped before it is
-// shuffled; between two times at which both are idle the larger sum counts.
-// O(n log n).
+// modelBound is a lower bound of the sum of response times of all policies (section 5.1): each
+// station alone under SRPT, as if the shuffle did not wait for maps. Between two times at which
+// both are idle the larger sum counts. O(n log n).
 func modelBound(arrivals []modelArrival) (float64, error) {
 	total := 0.0
 	var maps, shuffles single
@@ -31,11 +30,11 @@ func modelBound(arrivals []modelArrival) (float64, error) {
 	return total + max(maps.sum, shuffles.sum), nil
 }
 
-// single is a station served by SRPT.
+// single is a station under SRPT.
 type single struct {
 	now  float64
 	left sizeHeap
-	sum  float64 // of the time that all jobs have been here: the integral of their number
+	sum  float64 // integral of the number of jobs
 }
 
 // until serves the station up to a time.
@@ -56,7 +55,7 @@ func (s *single) until(at float64) {
 	}
 }
 
-// sizeHeap has what is left, the least first.
+// sizeHeap has the work left, the least first.
 type sizeHeap []float64
 
 func (h sizeHeap) Len() int           { return len(h) }

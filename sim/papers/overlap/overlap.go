@@ -1,16 +1,14 @@
-// Package overlap reproduces the simulations of Lin, Zhang, Wierman and Tan, Joint
-// Optimization of Overlapping Phases in MapReduce (2013), section 5.3: millions of jobs
-// through the overlapping tandem queue of section 2.1. Sections and figures named here
-// are the paper's.
+// Package overlap reproduces the simulations of Lin, Zhang, Wierman and Tan, Joint Optimization
+// of Overlapping Phases in MapReduce (2013), section 5.3: millions of jobs through the
+// overlapping tandem queue of section 2.1. Sections and figures are the paper's.
 //
-// The policies are those of scheduler/overlap, which say for any jobs who is served first.
-// Asking them at every event would take days, so no simulation runs them: each has an
-// engine here that keeps its jobs in the order that the policy wants and looks only at
-// those that are served. Tests follow the policies through the same arrivals, event by
+// The policies are those of scheduler/overlap. Asking them at every event would take days, so
+// simulations do not run them: each has an engine here that keeps its jobs in the policy's
+// order and updates only served jobs. Tests run the policies on the same arrivals, event by
 // event (model_test.go), and compare the results.
 //
-// Response times are to the end of the shuffle. A simulation begins and ends empty.
-// Every policy and both loads see the same jobs, at times scaled by the load.
+// Response times are to the end of the shuffle. A simulation begins and ends empty. Every
+// policy and both loads have the same jobs, at times scaled by the load.
 package overlap
 
 import (
@@ -46,7 +44,7 @@ const (
 	limit = 100       // the paper's k
 )
 
-// newEngine is a fresh engine by the policy's name.
+// newEngine returns a new engine by the policy's name.
 func newEngine(name string) engine {
 	switch name {
 	case fairly:
@@ -97,7 +95,7 @@ type point struct {
 	seed     int
 }
 
-// run makes the simulations of a figure.
+// run runs the simulations of a figure.
 func (s *simulation) run(figure string, points []point) ([]*tally, error) {
 	return papers.Run(s.ctx, s.o, "overlap "+figure, len(points), func(i int) (*tally, error) {
 		p := points[i]
@@ -110,8 +108,8 @@ func (s *simulation) run(figure string, points []point) ([]*tally, error) {
 	})
 }
 
-// published is the paper's mean response time; for policies that it does not report,
-// what independent prototypes found.
+// published is the paper's mean response time; for policies that it does not report, that of
+// independent prototypes.
 func published(policy string, load float64) (mean float64, byPaper bool) {
 	at := map[string][2]float64{
 		fairly: {6.50, 16.28}, maxSRPTName: {3.32, 5.58}, splitName: {3.55, 5.66},
@@ -163,7 +161,7 @@ func (s *simulation) loads() error {
 	return nil
 }
 
-// means reports the mean response time of a policy and how it varies with the seed.
+// means reports the mean response time of a policy and its deviation over seeds.
 func (s *simulation) means(policy string, load float64, means []float64) {
 	at, mean := fmt.Sprintf("load=%.2f", load), papers.Mean(means)
 	want, byPaper := published(policy, load)
@@ -189,10 +187,10 @@ func (s *simulation) row(r papers.Row) {
 	s.report.Rows = append(s.report.Rows, r)
 }
 
-// mean response time.
+// mean returns the mean response time.
 func (t *tally) mean() float64 { return t.responses / float64(t.finished) }
 
-// add counts another's jobs.
+// add adds another tally.
 func (t *tally) add(other *tally) {
 	t.finished += other.finished
 	t.responses += other.responses

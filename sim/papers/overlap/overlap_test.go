@@ -12,9 +12,9 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// TestFigures runs every figure on few arrivals: there is a value for each, the same
-// again from the same seed, and the page can be written. Few arrivals are no measure of
-// anything, so bands are not looked at but for the order of policies.
+// TestFigures runs every figure on few arrivals: each has a value, a seed is repeatable, and
+// the page can be written. With few arrivals only the order of policies is checked, not the
+// bands.
 func TestFigures(t *testing.T) {
 	ctx := context.Background()
 	o := papers.Options{Seed: 1}
@@ -53,8 +53,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestWorkload: means and deviations are the paper's. The logarithms are compared, as
-// the variables' own deviations do not settle in any reasonable number of arrivals.
+// TestWorkload: means and deviations are the paper's. It compares logarithms, because the
+// variables' own deviations converge too slowly.
 func TestWorkload(t *testing.T) {
 	s := &source{workload: paperWorkload(0.75), rand: papers.Rand(1, "overlap", 0)}
 	jobs := make([]arrival, 400000)

@@ -15,17 +15,17 @@ import (
 //go:embed page.md.tmpl
 var pageText string
 
-// WritePage writes the page about the report, with speeds measured while it is
-// written; plots are found in that folder.
+// WritePage writes the page about the report, and measures speeds for it; plots is the folder
+// of the plots.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	return writePage(w, r, plots, unit/5)
 }
 
 // writePage measures speeds with so many arrivals.
 func writePage(w io.Writer, r *papers.Report, plots string, arrivals int) error {
-	verdict := "Every figure that has a band lies in it."
+	verdict := "Every figure with a band is in it."
 	if missed := r.Missed(); len(missed) > 0 {
-		verdict = fmt.Sprintf("**%d figures lie outside their bands**; they are marked.", len(missed))
+		verdict = fmt.Sprintf("**%d figures are outside their bands**; they are marked.", len(missed))
 	}
 	tables := template.FuncMap{
 		"means":    func() string { return means(r) },
@@ -55,7 +55,7 @@ func number(x *float64, digits int) string {
 	return fmt.Sprintf("%.*f", digits, *x)
 }
 
-// marked is a row's value, with a mark where it lies outside its band.
+// marked is a row's value, with a mark if it is outside its band.
 func marked(row papers.Row, digits int) string { return number(row.Value, digits) + row.Mark() }
 
 func table(b *strings.Builder, head ...string) {

@@ -62,9 +62,9 @@ func total(t fataler, p ratesOf, arrivals []modelArrival) float64 {
 	return sum
 }
 
-// TestModelConserves: in every span rates of a station are not negative and sum to at most
-// 1, a job is served only where it has work, and no station idles that need not. Work done
-// is what has come in: what the stations have done is what jobs are short of.
+// TestModelConserves: in every span the rates of a station are not negative and sum to at most
+// 1, only jobs with work are served, and no station idles that could work. The stations have
+// done the work that has arrived and is not left.
 func TestModelConserves(t *testing.T) {
 	for name, p := range modelPolicies() {
 		t.Run(name, func(t *testing.T) {
@@ -129,8 +129,8 @@ func checkSpan(t *rapid.T, s *modelSpan, lazy bool) {
 	}
 }
 
-// TestGuarantees: corollaries 4 and 6, against every pair of orders, one for each
-// station: one for both is not enough (testdata/orders.txt).
+// TestGuarantees checks corollaries 4 and 6 against every pair of orders, one for each station:
+// one for both is not enough (testdata/orders.txt).
 func TestGuarantees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		arrivals := batch(t, 4, true)
@@ -213,8 +213,8 @@ func TestGuaranteesAreTight(t *testing.T) {
 	near("SplitSRPT", splitSRPTRates, turns, asTheyCame, 1+1.0/heavy)
 }
 
-// TestOnline: MaxSRPT is never worse than SRPT at one station with sizes max(x, y), which
-// is what the proof of Theorem 3 rests on; and nobody is better than the bound.
+// TestOnline: MaxSRPT is never worse than SRPT at one station with sizes max(x, y), the basis
+// of the proof of Theorem 3; and no policy is better than the bound.
 func TestOnline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		arrivals := batch(t, 12, false)

@@ -13,7 +13,7 @@ import (
 // TestModelScenarios runs testdata/*.txt. Directives:
 //
 //	run policy=P      the policy's spans and ends for the arrivals given, one a line as in
-//	                  "at=0 x=1 y=2"; rates are map, shuffle for each job served
+//	                  "at=0 x=1 y=2"; rates are map, shuffle for each served job
 //	ends policy=P     the ends alone
 //	bound             the lower bound of the sum of response times
 //

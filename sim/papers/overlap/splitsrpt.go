@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// splitSRPT simulates SplitSRPT. In each list the next job to be served stands last.
-// Map-heavy jobs change lists when they are mapped, as then they are drained before
-// the others, the least first. Shuffle-heavy jobs are all in one list by y(t), which is
-// mended where a served job has come up. O(n) for n jobs present.
+// splitSRPT simulates SplitSRPT. In each list the next job to be served is last. Map-heavy jobs
+// change lists when they are mapped: then they are drained before the others, the least first.
+// Shuffle-heavy jobs are all in one list by y(t); its order is restored when a served job has
+// moved up. O(n) for n jobs present.
 type splitSRPT struct {
 	clock
 	strict   bool    // no lending
 	mapHeavy []job   // with map work, by x(t)
-	mapped   []job   // map-heavy ones without, by y(t)
+	mapped   []job   // map-heavy ones without map work, by y(t)
 	heavy    []job   // shuffle-heavy, by y(t)
 	waiting  int     // jobs of mapHeavy with shuffle work ready
 	ready    int     // jobs of heavy with shuffle work ready
@@ -47,18 +47,18 @@ func (e *splitSRPT) finish() {
 	}
 }
 
-// part is what happens to a class: one job is mapped, one has its ready work drained.
-// Either may be missing, and both may be the same.
+// part is the progress of a class: one job is mapped, one is drained. Either may be missing,
+// and both may be the same.
 type part struct {
 	m, d    *job
 	mapRate float64
-	inflow  float64 // what is mapped and can be shuffled at once, if nothing is ready before it
-	want    float64 // what the class can use of the shuffle
-	net     float64 // how fast m's ready work grows
-	drop    float64 // how fast d's ready work shrinks
+	inflow  float64 // map output that can be shuffled at once, if nothing is ready before it
+	want    float64 // shuffle rate that the class can use
+	net     float64 // growth rate of m's ready work
+	drop    float64 // rate at which d's ready work falls
 }
 
-// step goes to the next event, or to that time if it is earlier.
+// step advances to the next event, or to that time if it is earlier.
 func (e *splitSRPT) step(to float64) {
 	e.mapping, e.shuffling = 0, 0
 	if len(e.mapHeavy)+len(e.mapped)+len(e.heavy) == 0 {
@@ -109,7 +109,7 @@ func (e *splitSRPT) shareMap(one, two bool, light float64) (first, second float6
 	return first, second
 }
 
-// choose1 says who of the map-heavy jobs is served.
+// choose1 selects the served map-heavy jobs.
 func (e *splitSRPT) choose1(p *part, m int) {
 	if m >= 0 {
 		p.m = &e.mapHeavy[m]
@@ -134,7 +134,7 @@ func (e *splitSRPT) choose1(p *part, m int) {
 	}
 }
 
-// choose2 says who of the shuffle-heavy jobs is served, and where d is in the list.
+// choose2 selects the served shuffle-heavy jobs, and d's index in the list.
 func (e *splitSRPT) choose2(p *part, m int) (d int) {
 	if m >= 0 {
 		p.m = &e.heavy[m]
@@ -161,7 +161,7 @@ func (e *splitSRPT) choose2(p *part, m int) (d int) {
 	return d
 }
 
-// share gives the class so much of the shuffle.
+// share gives the class a part of the shuffle.
 func (p *part) share(capacity float64) {
 	inflow := min(p.inflow, capacity)
 	rest := capacity - inflow
@@ -181,7 +181,7 @@ func (p *part) share(capacity float64) {
 	p.inflow = inflow
 }
 
-// What ends a step.
+// Events that end a step.
 const (
 	nothing = iota
 	mapped1
@@ -191,7 +191,7 @@ const (
 	passed
 )
 
-// pass lets time pass, up to the first event.
+// pass advances time to the first event.
 func (e *splitSRPT) pass(p1, p2 *part, to float64) {
 	wait, event := to-e.now, nothing
 	for k, p := range [...]*part{p1, p2} {
@@ -202,7 +202,7 @@ func (e *splitSRPT) pass(p1, p2 *part, to float64) {
 			wait, event = p.d.a/p.drop, drained1+k
 		}
 	}
-	// Of the shuffle-heavy one that only drains may come up with the head.
+	// Among the shuffle-heavy jobs one that only drains may catch up with the head.
 	if p2.d != nil && p2.m != p2.d && p2.inflow > 0 && p2.drop > p2.inflow {
 		if t := (p2.d.key - p2.m.key) / (p2.drop - p2.inflow); t < wait {
 			wait, event = max(0, t), passed
@@ -229,11 +229,11 @@ func (e *splitSRPT) pass(p1, p2 *part, to float64) {
 		}
 	}
 	if event == passed {
-		p2.d.key = min(p2.d.key, math.Nextafter(p2.m.key, 0)) // whatever rounding makes of it
+		p2.d.key = min(p2.d.key, math.Nextafter(p2.m.key, 0)) // whatever the rounding
 	}
 }
 
-// settle1 puts the map-heavy jobs that were served where they belong now.
+// settle1 restores the places of the served map-heavy jobs.
 func (e *splitSRPT) settle1(p *part) {
 	if n := len(e.mapped) - 1; n >= 0 && p.d == &e.mapped[n] {
 		if p.d.key = p.d.a; p.d.a == 0 {
@@ -262,8 +262,8 @@ func (e *splitSRPT) settle1(p *part) {
 	e.mapped = place(e.mapped, j)
 }
 
-// settle2 does the same for the shuffle-heavy, the later in the list first, so that the
-// other one's place does not change.
+// settle2 does the same for the shuffle-heavy jobs, the later in the list first, so that the
+// other's index stays.
 func (e *splitSRPT) settle2(p *part, m, d int) {
 	if p.d == nil {
 		d = -1
@@ -287,10 +287,10 @@ func (e *splitSRPT) settle(at int) {
 		return
 	}
 	j.key = min(j.key, j.a+j.ratio*j.x)
-	mend(e.heavy, at)
+	moveUp(e.heavy, at)
 }
 
-// leave counts a job that is done and, if it was the least unbalanced, looks for the next.
+// leave counts a finished job and, if it was the least unbalanced, finds the next.
 func (e *splitSRPT) leave(j *job) {
 	e.done(j.size, e.now-j.born)
 	if j.unbalance > e.least {

@@ -1,24 +1,24 @@
 package overlap
 
-// srpt simulates SRPT at each station by itself. One list has the jobs with map work,
-// by what is left of it; another the jobs with shuffle work ready, by what is left to
-// shuffle, ready or not. In both the next job to be served stands last. A job in both
-// lists has one record, which the lists point to. O(n) for n jobs present.
+// srpt simulates SRPT at each station alone. One list has the jobs with map work, by map work
+// left; another the jobs with shuffle work ready, by shuffle work left, ready or not. In both
+// the next job to be served is last. A job in both lists has one record. O(n) for n jobs
+// present.
 type srpt struct {
 	clock
 	pool  []srptJob
 	free  []int32
 	toMap []ranked
 	ready []ranked
-	// passing says that the last step ended because the head of ready came up with the
-	// job being mapped: rounding must not put it behind again.
+	// passing says that the last step ended because the head of ready caught up with the job
+	// being mapped: rounding must not put it behind again.
 	passing bool
 }
 
 type srptJob struct {
 	x, a, ratio float64 // as in job
 	born, size  float64
-	ready       bool // is in that list
+	ready       bool // in the list ready
 }
 
 // ranked is a job in a list.
@@ -27,7 +27,7 @@ type ranked struct {
 	job  int32
 }
 
-// insert puts r in front of those with less left, and behind those with as much.
+// insert puts r before jobs with less left, and after those with as much.
 func insert(list []ranked, r ranked) []ranked {
 	list = append(list, r)
 	i := len(list) - 1
@@ -58,7 +58,7 @@ func (e *srpt) finish() {
 	}
 }
 
-// step goes to the next event, or to that time if it is earlier.
+// step advances to the next event, or to that time if it is earlier.
 func (e *srpt) step(to float64) {
 	e.mapping, e.shuffling = 0, 0
 	if len(e.toMap)+len(e.ready) == 0 {
@@ -80,22 +80,22 @@ func (e *srpt) step(to float64) {
 	e.settle(s, ev)
 }
 
-// srptServed is who is served in a step; nil for nobody.
+// srptServed is the served jobs of a step; nil for none.
 type srptServed struct {
 	mapped  *srptJob // at rate 1
-	grows   float64  // how fast its ready work does, unless it is drained too
-	drained *srptJob // of what it has ready
-	shrinks float64  // how fast that does, inflow subtracted
+	grows   float64  // growth rate of its ready work, unless it is drained too
+	drained *srptJob // has ready work that is shuffled
+	shrinks float64  // rate at which that falls, net of inflow
 }
 
-// choose says who is served: the last in either list.
+// choose selects the last job of each list.
 func (e *srpt) choose() srptServed {
 	s := srptServed{shrinks: 1}
 	if n := len(e.toMap); n > 0 {
 		e.mapping = 1
 		m := &e.pool[e.toMap[n-1].job]
 		s.mapped, s.grows = m, m.ratio
-		if !m.ready && !e.joins(m) { // what is mapped is shuffled at once
+		if !m.ready && !e.joins(m) { // its map output is shuffled at once
 			e.shuffling = m.ratio
 			s.grows, s.shrinks = 0, 1-m.ratio
 		}
@@ -110,8 +110,8 @@ func (e *srpt) choose() srptServed {
 	return s
 }
 
-// joins says whether the job being mapped cannot be shuffled as fast as it is mapped,
-// because another one comes first or because its ratio is above 1; it is ready then.
+// joins reports whether the job being mapped becomes ready: it cannot be shuffled as fast as it
+// is mapped, because another comes first or its ratio is above 1.
 func (e *srpt) joins(m *srptJob) bool {
 	left := m.ratio * m.x
 	if n := len(e.ready); n > 0 && (e.passing || e.ready[n-1].left <= left) {
@@ -124,8 +124,7 @@ func (e *srpt) joins(m *srptJob) bool {
 	return true
 }
 
-// meets is the time until the job being drained, which has less and less left, comes up
-// with the one being mapped.
+// meets is the time until the job being drained catches up with the one being mapped.
 func (e *srpt) meets(s srptServed) float64 {
 	m := s.mapped
 	if m == nil || m.ready || s.shrinks <= m.ratio {

@@ -19,7 +19,7 @@ func twins() map[string]ratesOf {
 	}
 }
 
-// TestTwins: each engine gives what the policy itself gives, rate by rate.
+// TestTwins compares each engine with its policy, rate by rate.
 func TestTwins(t *testing.T) {
 	for name, policy := range twins() {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestTwinsRapid(t *testing.T) {
 	for name, policy := range twins() {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				// Nearly equal sizes may be served either way round, so none are.
+				// Nearly equal sizes may be served in either order, so there are none.
 				noise := papers.Rand(rapid.Uint64().Draw(t, "noise"), "noise", 0)
 				size := rapid.Float64Range(0.1, 10)
 				jobs := make([]arrival, rapid.IntRange(1, 30).Draw(t, "jobs"))
@@ -83,7 +83,7 @@ func compare(t fataler, e engine, policy ratesOf, jobs []arrival) {
 	}
 }
 
-// TestBoundTwin: so does the bound.
+// TestBoundTwin compares the bound with the model's.
 func TestBoundTwin(t *testing.T) {
 	for seed := range uint64(20) {
 		s := &source{workload: paperWorkload(0.9), rand: papers.Rand(seed, "twins", 0)}

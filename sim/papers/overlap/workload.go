@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 )
 
-// workload is section 5.3's: Poisson arrivals, log-normal map sizes, and shuffle sizes
-// that are the map size times a log-normal ratio independent of it. All means are 1, so
-// that the arrival rate is the load of both stations.
+// workload is section 5.3's: Poisson arrivals, log-normal map sizes, and shuffle sizes that are
+// the map size times an independent log-normal ratio. All means are 1, so the arrival rate is
+// the load of both stations.
 type workload struct {
 	load float64
 	// Deviations of the logarithms. The paper's 3.65 and 3.28 are those of the variables.
@@ -28,21 +28,21 @@ func paperWorkload(load float64) workload {
 // logSigma is the deviation of the logarithm of a log-normal variable with mean 1.
 func logSigma(deviation float64) float64 { return math.Sqrt(math.Log1p(deviation * deviation)) }
 
-// arrival is a job that comes.
+// arrival is an arriving job.
 type arrival struct {
 	at    float64 // seconds
 	x     float64 // map size, seconds of the whole station
 	ratio float64 // shuffle size over map size
 }
 
-// source makes a workload's arrivals.
+// source draws a workload's arrivals.
 type source struct {
 	workload
 	rand *rand.Rand
 	now  float64
 }
 
-// fill makes the next arrivals, as many as there is room for.
+// fill fills the slice with the next arrivals.
 func (s *source) fill(room []arrival) {
 	mapMean, ratioMean := -s.mapSigma*s.mapSigma/2, -s.ratioSigma*s.ratioSigma/2
 	for i := range room {
@@ -55,21 +55,20 @@ func (s *source) fill(room []arrival) {
 	}
 }
 
-// engine simulates one policy. Nothing is allocated per event once its lists have
-// reached the size that they need.
+// engine simulates one policy. It allocates nothing per event once its lists are large enough.
 type engine interface {
-	// arrive lets time pass until the job comes, and takes it in.
+	// arrive advances time to the job's arrival, and adds it.
 	arrive(arrival)
-	// finish lets time pass until nobody is left.
+	// finish advances time until no job is left.
 	finish()
-	// result is what has been counted.
+	// result returns the counts.
 	result() *tally
 }
 
-// chunk is the number of arrivals made at a time.
+// chunk is the number of arrivals drawn at a time.
 const chunk = 1024
 
-// run feeds n arrivals to the engine; false if the context has ended before.
+// run gives n arrivals to the engine; false if the context ends before.
 func run(ctx context.Context, e engine, s *source, n int) (t *tally, ok bool) {
 	var room [chunk]arrival
 	for n > 0 {
@@ -93,7 +92,7 @@ const (
 	thinWidth = 0.25
 )
 
-// tally counts the jobs done.
+// tally counts finished jobs.
 type tally struct {
 	finished  int
 	responses float64 // sum, seconds
@@ -106,7 +105,7 @@ type class struct {
 	slowdowns float64 // sum of response over max(x, y)
 }
 
-// done counts a job of that size, max(x, y), that has taken that long.
+// done counts a job by its size, max(x, y), and response time.
 func (t *tally) done(size, response float64) {
 	t.finished++
 	t.responses += response
@@ -115,8 +114,8 @@ func (t *tally) done(size, response float64) {
 	c.slowdowns += response / size
 }
 
-// clock is what all engines have: the time, what has been counted, and the rates of
-// the step just made, for tests.
+// clock is the common part of all engines: the time, the counts, and the rates of the last
+// step, for tests.
 type clock struct {
 	now                float64
 	mapping, shuffling float64
@@ -125,15 +124,15 @@ type clock struct {
 
 func (c *clock) result() *tally { return &c.tally }
 
-// event is what ends a step of that length. A job may be mapped and one, the same or
-// another, drained at once. If nothing happens, the time to which the step may go is over.
+// event is the end of a step of that length. A job may be mapped while one, the same or
+// another, is drained. If nothing happens, the step reaches its limit.
 type event struct {
 	wait            float64
 	mapped, drained bool
 	passed          bool // the head was overtaken
 }
 
-// mapping looks at a job that has so much left and is mapped at rate 1.
+// mapping considers a job with so much left that is mapped at rate 1.
 func (ev event) mapping(left float64) event {
 	if left <= ev.wait {
 		ev.wait, ev.mapped = left, true
@@ -141,7 +140,7 @@ func (ev event) mapping(left float64) event {
 	return ev
 }
 
-// draining looks at a job whose ready work shrinks at that rate.
+// draining considers a job with ready work that falls at that rate.
 func (ev event) draining(ready, rate float64) event {
 	if rate <= 0 || ready > rate*ev.wait {
 		return ev
@@ -150,7 +149,7 @@ func (ev event) draining(ready, rate float64) event {
 	return event{wait: wait, mapped: ev.mapped && wait >= ev.wait, drained: true}
 }
 
-// passing looks at a job that comes up with the head in that time.
+// passing considers a job that catches up with the head in that time.
 func (ev event) passing(wait float64) event {
 	if wait < ev.wait {
 		return event{wait: max(0, wait), passed: true}
@@ -158,7 +157,7 @@ func (ev event) passing(wait float64) event {
 	return ev
 }
 
-// pass lets a step pass that could have gone to that time.
+// pass advances a step that could have gone to that time.
 func (c *clock) pass(ev event, to float64) {
 	if c.now += ev.wait; !ev.mapped && !ev.drained && !ev.passed {
 		c.now = to // exactly

@@ -1,17 +1,17 @@
-// Package optimum finds the best of all orderings for the Malleable Packing Scheme:
-// the judge of package flex and the denominator of the paper's figures (section
-// 4.1). It takes exponential time and is for experiments and tests.
+// Package optimum finds the best of all orderings for the Malleable Packing Scheme: the
+// reference of package flex and the denominator of the paper's figures (section 4.1). It takes
+// exponential time and is for experiments and tests.
 //
-// An ordering matters only as far as slack is handed out by it, so the search
-// chooses the next job of the ordering when slack is left for one, and not before.
+// An ordering matters only when slack is assigned by it, so the search chooses the next job of
+// the ordering only then.
 //
 //	O1  Value is exact: no ordering gives MPS a smaller value, some ordering this one.
-//	O2  Where every job can use all slots, one job at a time has the slack and all
-//	    others are at their minima, so that the set of jobs that are done determines
-//	    the time and what is left of each other job: the time is the work of the done
-//	    jobs over the slots that were not at the minima of the others. So there are
-//	    2^J states, each with at most J ways on: O(2^J·J²).
-//	O3  Else it is branch and bound over the orderings, O(J!·J²) at worst.
+//	O2  If every job can use all slots, one job at a time has the slack and all others are
+//	    at their minima. Then the set of ended jobs determines the time and the work left
+//	    of each other job: the time is the work of the ended jobs divided by the slots
+//	    beyond the others' minima. So there are 2^J states with at most J successors each:
+//	    O(2^J·J²).
+//	O3  Otherwise it is branch and bound over the orderings, O(J!·J²) at worst.
 package optimum
 
 import (
@@ -58,7 +58,7 @@ func none(a scheduler.Aggregate) float64 {
 	return 0
 }
 
-// bySets is dynamic programming over the sets of jobs that are done (O2).
+// bySets is dynamic programming over the sets of ended jobs (O2).
 func bySets(p *flex.Problem) float64 {
 	n := len(p.Jobs)
 	low := make([]int, n)
@@ -88,8 +88,8 @@ func bySets(p *flex.Problem) float64 {
 	return best[len(best)-1]
 }
 
-// serve gives all slack to job top until it is done and returns who is done then,
-// when that is, and what those cost that ended meanwhile.
+// serve gives all slack to job top until it ends. It returns the set of ended jobs, the time,
+// and the cost of the jobs that ended on the way.
 func serve(p *flex.Problem, low []int, set, top int, now float64) (next int, end, cost float64) {
 	slots := p.Slots
 	for j := range p.Jobs {
@@ -134,12 +134,12 @@ type branches struct {
 	p      *flex.Problem
 	best   float64
 	linear bool  // the metric is a sum of linear costs
-	order  []int // scratch
+	order  []int // buffer
 }
 
-// bound is what the jobs cost at least that are not done: each with all it can use,
-// and for sums of linear costs, all of them one after the other on all slots by Smith's
-// rule, which is best for one machine and so bounds every sharing of it.
+// bound is the least cost of the live jobs, each with all slots it can use. For sums of linear
+// costs it is also the cost of all of them one after the other on all slots by Smith's rule,
+// which is optimal on one machine.
 func (b *branches) bound(now float64, left []float64, cost float64) float64 {
 	alone, inTurn, work := cost, cost, 0.0
 	b.order = b.order[:0]
@@ -163,9 +163,8 @@ func (b *branches) bound(now float64, left []float64, cost float64) float64 {
 	return max(alone, inTurn)
 }
 
-// explore goes on from a time at which left[j] is left of job j, -1 if it is done,
-// the jobs of the ordering so far that are not done are prefix and the done ones cost
-// that much.
+// explore continues from a time with work left[j] of job j, -1 if it has ended. prefix is the
+// live jobs of the ordering so far, cost that of the ended ones.
 func (b *branches) explore(now float64, left []float64, prefix []int, cost float64) {
 	live, slack := 0, b.p.Slots
 	for j, l := range left {
@@ -198,10 +197,10 @@ func (b *branches) explore(now float64, left []float64, prefix []int, cost float
 		}
 		return
 	}
-	end, who := math.Inf(1), -1
+	end, job := math.Inf(1), -1
 	for j, l := range left {
-		if l >= 0 && (who < 0 || now+l/float64(slots[j]) < end) {
-			end, who = now+l/float64(slots[j]), j
+		if l >= 0 && (job < 0 || now+l/float64(slots[j]) < end) {
+			end, job = now+l/float64(slots[j]), j
 		}
 	}
 	after := slices.Clone(left)
@@ -210,7 +209,7 @@ func (b *branches) explore(now float64, left []float64, prefix []int, cost float
 			after[j] = max(0, l-float64(slots[j])*(end-now))
 		}
 	}
-	after[who] = -1
-	rest := slices.DeleteFunc(slices.Clone(prefix), func(j int) bool { return j == who })
-	b.explore(end, after, rest, join(b.p.Aggregate, cost, b.p.Jobs[who].Cost.At(end)))
+	after[job] = -1
+	rest := slices.DeleteFunc(slices.Clone(prefix), func(j int) bool { return j == job })
+	b.explore(end, after, rest, join(b.p.Aggregate, cost, b.p.Jobs[job].Cost.At(end)))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/scheduler/flex"
 )
 
-// problem draws one under any metric; every job can use all slots if they are alike.
+// problem draws a problem under any metric; with alike every job can use all slots.
 func problem(t *rapid.T, most int, alike bool) *flex.Problem {
 	m := rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric")
 	p := &flex.Problem{Slots: rapid.IntRange(1, 21).Draw(t, "slots"), Aggregate: m.Aggregate}
@@ -36,7 +36,7 @@ func problem(t *rapid.T, most int, alike bool) *flex.Problem {
 	return p
 }
 
-// TestOptimum: the judges agree with each other and with trying every ordering.
+// TestOptimum compares both methods with each other and with every ordering.
 func TestOptimum(t *testing.T) {
 	for _, alike := range []bool{false, true} {
 		rapid.Check(t, func(t *rapid.T) {
@@ -70,8 +70,8 @@ func permute(order []int, from int, visit func()) {
 	}
 }
 
-// TestFLEX: on small problems of every metric the best ordering is found by flex.Solve, or
-// something better where maxima allow it.
+// TestFLEX: on small problems of every metric flex.Solve finds the best ordering, or a better
+// allocation where maxima allow one.
 func TestFLEX(t *testing.T) {
 	for _, alike := range []bool{false, true} {
 		rapid.Check(t, func(t *rapid.T) {

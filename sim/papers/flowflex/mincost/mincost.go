@@ -1,10 +1,8 @@
-// Package mincost solves the minimum-cost flow problem: send a given amount from
-// a source to a sink of a directed graph, within the capacities of its arcs, at
-// the least total cost.
+// Package mincost solves the minimum-cost flow problem: send a given amount from a source to a
+// sink of a directed graph, within the capacities of its arcs, at the least total cost.
 //
-// It serves sim/papers/flowflex, whose relaxation of a schedule is such a problem
-// (FlowFlex, section 4.2, Definition 3 and Figure 6), and knows nothing of
-// schedules.
+// Its user is sim/papers/flowflex: its relaxation of a schedule is such a problem (FlowFlex,
+// section 4.2, Definition 3 and Figure 6).
 //
 // The method is successive shortest paths with potentials: each round finds a
 // shortest path by Dijkstra's algorithm on reduced costs, which stay non-negative,
@@ -34,10 +32,10 @@ import (
 	"math"
 )
 
-// ErrInfeasible is returned when the arcs cannot carry the amount asked for.
+// ErrInfeasible is returned if the arcs cannot carry the requested amount.
 var ErrInfeasible = errors.New("the arcs cannot carry the demand")
 
-// ErrNegativeCycle is returned when a cycle of arcs has a negative cost.
+// ErrNegativeCycle is returned if a cycle of arcs has a negative cost.
 var ErrNegativeCycle = errors.New("a cycle of arcs has a negative cost")
 
 // Graph is a network under construction. The zero Graph has no nodes.
@@ -46,25 +44,25 @@ type Graph struct {
 	arcs  []arc // arc 2i is the i-th added, 2i+1 its reverse
 }
 
-// arc is a direction of an arc: what is left of its capacity, and what a unit costs.
+// arc is a direction of an arc: its capacity left, and its cost per unit.
 type arc struct {
 	from, to int32
 	left     int64
 	cost     float64
 }
 
-// Result is what a cheapest flow costs.
+// Result describes a cheapest flow.
 type Result struct {
 	Cost   float64 // sum over arcs of flow times cost
 	Bound  float64 // no flow of this amount costs less; see M2
-	Rounds int     // shortest paths that were filled
+	Rounds int     // shortest paths filled
 }
 
 // New returns a graph of nodes 0, 1, …, nodes-1 without arcs.
 func New(nodes int) *Graph { return &Graph{nodes: nodes} }
 
-// Arc adds an arc and returns its number, counted from 0. Arcs may be parallel.
-// It panics when an end is not a node, the capacity negative or the cost not finite.
+// Arc adds an arc and returns its number, counted from 0. Arcs may be parallel. It panics if an
+// end is not a node, the capacity negative or the cost not finite.
 func (g *Graph) Arc(from, to int, capacity int64, cost float64) int {
 	if from < 0 || from >= g.nodes || to < 0 || to >= g.nodes {
 		panic(fmt.Sprintf("mincost: arc from %d to %d in a graph of %d nodes", from, to, g.nodes))
@@ -78,11 +76,11 @@ func (g *Graph) Arc(from, to int, capacity int64, cost float64) int {
 	return len(g.arcs)/2 - 1
 }
 
-// Flow is how much the last Solve sends over an arc.
+// Flow returns the amount that the last Solve sent over an arc.
 func (g *Graph) Flow(arc int) int64 { return g.arcs[2*arc+1].left }
 
-// Solve finds a cheapest flow of demand units from source to sink. A flow left by
-// an earlier Solve is taken back first.
+// Solve finds a cheapest flow of demand units from source to sink. It first removes the flow of
+// an earlier Solve.
 func (g *Graph) Solve(source, sink int, demand int64) (Result, error) {
 	switch {
 	case source < 0 || source >= g.nodes || sink < 0 || sink >= g.nodes || source == sink:
@@ -112,10 +110,9 @@ func (g *Graph) Solve(source, sink int, demand int64) (Result, error) {
 	return result, nil
 }
 
-// dual is the value of the dual problem at the potentials: what the demand costs
-// at the difference of the ends' potentials, less what arcs cheaper than the
-// difference of their own ends could save at most. No arc of a cheapest flow
-// without idle cycles carries more than the demand.
+// dual is the value of the dual problem at the potentials: the demand times the difference of
+// the ends' potentials, minus the largest saving by arcs cheaper than the difference of their
+// ends. No arc of a cheapest flow without idle cycles carries more than the demand.
 func (s *search) dual(source, sink int, demand int64) float64 {
 	value := float64(demand) * (s.potential[sink] - s.potential[source])
 	for i := 0; i < len(s.arcs); i += 2 {

@@ -15,7 +15,7 @@ import (
 	"github.com/quernmr/quern/sim/papers/flowflex/mincost"
 )
 
-// link is an arc as the tests write it down.
+// link is an arc in a test.
 type link struct {
 	from, to int
 	capacity int64
@@ -74,8 +74,8 @@ func build(nodes int, links []link) *mincost.Graph {
 	return g
 }
 
-// network draws a small graph without negative cycles: a negative cost is a
-// difference of node heights added to a cost that is none.
+// network draws a small graph without negative cycles: negative costs come from differences of
+// node heights added to non-negative costs.
 func network(t *rapid.T) (nodes int, links []link, demand int64) {
 	nodes = rapid.IntRange(2, 6).Draw(t, "nodes")
 	heights := rapid.SliceOfN(rapid.IntRange(0, 5), nodes, nodes).Draw(t, "heights")
@@ -92,8 +92,8 @@ func network(t *rapid.T) (nodes int, links []link, demand int64) {
 	return nodes, links, rapid.Int64Range(0, 5).Draw(t, "demand")
 }
 
-// TestAgainstCycleCancelling compares with the dumbest correct method: any flow,
-// then negative cycles of the residual graph cancelled one by one.
+// TestAgainstCycleCancelling compares with the simplest correct method: start with any flow,
+// then cancel negative cycles of the residual graph one by one.
 func TestAgainstCycleCancelling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, links, demand := network(t)
@@ -116,7 +116,7 @@ func TestAgainstCycleCancelling(t *testing.T) {
 	})
 }
 
-// checkFlow is M1.
+// checkFlow checks M1.
 func checkFlow(t *rapid.T, g *mincost.Graph, nodes int, links []link, demand int64) {
 	balance := make([]int64, nodes)
 	for i, l := range links {
@@ -169,8 +169,8 @@ func cancelCycles(nodes int, links []link, demand int64) (cost float64, ok bool)
 	return cost, true
 }
 
-// negativeCycle is Bellman and Ford's: what still changes in the last of as many
-// passes as nodes hangs on a negative cycle.
+// negativeCycle is Bellman and Ford's: a node that still changes in the last of as many passes
+// as nodes is reachable from a negative cycle.
 func negativeCycle(nodes int, residual []unit) (cycle []int) {
 	distance, via, changed := make([]float64, nodes), make([]int, nodes), -1
 	for range nodes {
@@ -194,7 +194,7 @@ func negativeCycle(nodes int, residual []unit) (cycle []int) {
 	return cycle
 }
 
-// anyPath is a path from node 0 to the last, whatever it costs; nil: there is none.
+// anyPath is a path from node 0 to the last, of any cost; nil: there is none.
 func anyPath(nodes int, residual []unit) (path []int) {
 	via, reached := make([]int, nodes), make([]bool, nodes)
 	reached[0] = true
@@ -214,8 +214,8 @@ func anyPath(nodes int, residual []unit) (path []int) {
 	return path
 }
 
-// TestBoundHolds is M2 on random transportation problems with real costs: the
-// primal and the dual meet.
+// TestBoundHolds checks M2 on random transportation problems with real costs: the primal and
+// the dual are equal.
 func TestBoundHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -230,8 +230,8 @@ func TestBoundHolds(t *testing.T) {
 	}
 }
 
-// transport is a problem like FlowFlex's: supplies to buckets at non-decreasing
-// costs, and from a bucket to the one before it at none.
+// transport is a problem like FlowFlex's: supplies to buckets at non-decreasing costs, and from
+// a bucket to the previous one at cost 0.
 func transport(random *rand.Rand, supplies, buckets int) (g *mincost.Graph, demand int64) {
 	g = mincost.New(2 + supplies + buckets)
 	for j := range supplies {

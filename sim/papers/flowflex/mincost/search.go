@@ -2,7 +2,7 @@ package mincost
 
 import "math"
 
-// search finds shortest paths in the residual graph, again and again.
+// search finds shortest paths in the residual graph.
 type search struct {
 	arcs      []arc
 	first     []int32 // out[first[n]:first[n+1]] are the arcs that leave node n
@@ -10,7 +10,7 @@ type search struct {
 	potential []float64
 	distance  []float64 // by reduced costs, of the last search
 	settled   []bool
-	via       []int32 // the arc by which a node was reached
+	via       []int32 // the last arc on the path to a node
 	heap      heap
 }
 
@@ -40,8 +40,8 @@ func newSearch(g *Graph) *search {
 	return s
 }
 
-// initialPotentials makes all reduced costs non-negative, by Bellman and Ford's
-// rule from all nodes at once: O(N E), and one pass where no cost is negative.
+// initialPotentials makes all reduced costs non-negative, by Bellman and Ford's rule from all
+// nodes at once: O(N E), and one pass if no cost is negative.
 func (s *search) initialPotentials() error {
 	for range len(s.potential) + 1 {
 		changed := false
@@ -58,9 +58,9 @@ func (s *search) initialPotentials() error {
 	return ErrNegativeCycle
 }
 
-// shortestPath runs Dijkstra's algorithm until the sink is settled, and moves the
-// potentials by the distances: nodes that were not settled lie at least as far as
-// the sink, whose distance keeps their reduced costs non-negative too.
+// shortestPath runs Dijkstra's algorithm until the sink is settled, and moves the potentials by
+// the distances. Unsettled nodes are at least as far as the sink, and its distance keeps their
+// reduced costs non-negative too.
 func (s *search) shortestPath(source, sink int) bool {
 	for n := range s.distance {
 		s.distance[n], s.settled[n] = math.Inf(1), false
@@ -93,7 +93,7 @@ func (s *search) relax(n int32) {
 		if a.left == 0 || s.settled[a.to] {
 			continue
 		}
-		// Below the node's own distance only by rounding.
+		// Only rounding can put it below the node's own distance.
 		d := max(base+a.cost-s.potential[a.to], s.distance[n])
 		if d < s.distance[a.to] {
 			s.distance[a.to], s.via[a.to] = d, i
@@ -102,7 +102,7 @@ func (s *search) relax(n int32) {
 	}
 }
 
-// fill sends as much as fits over the path found, at most limit.
+// fill sends the largest possible amount over the path found, at most limit.
 func (s *search) fill(source, sink int, limit int64) int64 {
 	for n := int32(sink); n != int32(source); n = s.arcs[s.via[n]].from {
 		limit = min(limit, s.arcs[s.via[n]].left)
@@ -114,11 +114,10 @@ func (s *search) fill(source, sink int, limit int64) int64 {
 	return limit
 }
 
-// heap is a binary heap of nodes by distance, then number, in which a node's
-// distance may fall.
+// heap is a binary heap of nodes by distance, then number; distances of nodes may fall.
 type heap struct {
 	nodes []int32
-	at    []int32 // place of a node in nodes; -1: not there
+	at    []int32 // index of a node in nodes; -1: not in the heap
 }
 
 func (h *heap) init(nodes int) {
@@ -141,7 +140,7 @@ func less(a, b int32, distance []float64) bool {
 	return distance[a] < distance[b] || distance[a] == distance[b] && a < b
 }
 
-// lower puts a node in its place after its distance has fallen, or adds it.
+// lower adds a node, or restores its place after its distance has fallen.
 func (h *heap) lower(n int32, distance []float64) {
 	i := h.at[n]
 	if i < 0 {
@@ -160,7 +159,7 @@ func (h *heap) lower(n int32, distance []float64) {
 	h.nodes[i], h.at[n] = n, i
 }
 
-// pop takes the nearest node out.
+// pop removes the nearest node.
 func (h *heap) pop(distance []float64) int32 {
 	top, last := h.nodes[0], h.nodes[len(h.nodes)-1]
 	h.nodes = h.nodes[:len(h.nodes)-1]

@@ -7,22 +7,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Within has a policy that knows no pools keep their bounds. Where it gives a pool more
-// than its Max, or less than its Min, it is asked how it would share these slots if there
-// were only that pool; its answer becomes a Max, or a Min, of the pool's jobs, and it is
-// asked for the whole again, for others have what one pool may not.
+// PoolLimited makes a policy that ignores pools keep their bounds. If the policy gives a pool
+// more than its Max or less than its Min, it is asked to divide those slots among that pool
+// alone. The answer becomes the Max, or Min, of the pool's jobs. Then the policy plans the
+// whole again.
 //
-// Jobs of a pool that has its Max end when that answer says: a policy that takes such a
-// Max for one of the job's own would see it last too long.
-type Within struct{ Policy Policy }
+// Jobs of a pool at its Max keep the ends of the pool's own plan: with the Max as each job's
+// own, the policy would predict later ends.
+type PoolLimited struct{ Policy Policy }
 
-// mostAsked is how often the policy is asked for the whole at most. What is too much of
-// the last answer is taken off.
-const mostAsked = 8
+// maxPlans bounds the plans of the whole. Slots above a pool's Max in the last plan are
+// dropped.
+const maxPlans = 8
 
-// Plan implements [Policy], in up to mostAsked plans of the policy and two for each pool.
+// Plan implements [Policy], in up to maxPlans plans of the policy and two for each pool.
 // Without Pools it is the policy's own.
-func (w Within) Plan(s Snapshot) (Plan, error) {
+func (w PoolLimited) Plan(s Snapshot) (Plan, error) {
 	if len(s.Pools) == 0 {
 		return w.Policy.Plan(s)
 	}
@@ -31,7 +31,7 @@ func (w Within) Plan(s Snapshot) (Plan, error) {
 		return Plan{}, err
 	}
 	plan, err := w.Policy.Plan(f.s)
-	for range mostAsked - 1 {
+	for range maxPlans - 1 {
 		if err != nil {
 			return Plan{}, err
 		}
@@ -50,50 +50,49 @@ func (w Within) Plan(s Snapshot) (Plan, error) {
 	return plan, nil
 }
 
-// fitting is a snapshot whose jobs are given bounds that are their pools'.
+// fitting is a snapshot in which jobs get bounds to keep their pools' bounds.
 type fitting struct {
 	policy  Policy
 	s       Snapshot
-	members [][]int // by pool, places in s.Jobs; of those that are cut in the order of precedence
-	raised  []bool  // by pool: its Min is its jobs'
-	cut     []bool  // likewise its Max
-	at      map[wire.JobID]int
-	ends    map[wire.JobID]float64 // of jobs in pools that are cut
+	members [][]int // by pool, indexes in s.Jobs; after setMax in order of precedence
+	minSet  []bool  // by pool: its Min is divided among its jobs
+	maxSet  []bool  // by pool: its Max is divided among its jobs
+	index   map[wire.JobID]int
+	ends    map[wire.JobID]float64 // of jobs in pools with maxSet
 }
 
 func newFitting(policy Policy, s Snapshot) (*fitting, error) {
 	f := &fitting{
-		policy: policy, s: s, members: make([][]int, len(s.Pools)), raised: make([]bool, len(s.Pools)), cut: make([]bool, len(s.Pools)),
-		at: make(map[wire.JobID]int, len(s.Jobs)), ends: make(map[wire.JobID]float64),
+		policy: policy, s: s, members: make([][]int, len(s.Pools)), minSet: make([]bool, len(s.Pools)), maxSet: make([]bool, len(s.Pools)),
+		index: make(map[wire.JobID]int, len(s.Jobs)), ends: make(map[wire.JobID]float64),
 	}
 	f.s.Jobs = slices.Clone(s.Jobs)
 	slices.SortStableFunc(f.s.Jobs, func(a, b Job) int { return a.ID.Compare(b.ID) })
 	for i := range f.s.Jobs {
 		j := &f.s.Jobs[i]
-		f.at[j.ID] = i
+		f.index[j.ID] = i
 		switch {
 		case j.Pool < 0 || j.Pool > len(s.Pools):
 			return nil, fmt.Errorf("%v: field Pool is %d of %d", j.ID, j.Pool, len(s.Pools))
 		case j.Pool > 0:
-			j.lowerTo(min(j.Max, s.Pools[j.Pool-1].Max)) // nobody has more than all
+			j.lowerMax(min(j.Max, s.Pools[j.Pool-1].Max)) // a job has at most its pool's Max
 			f.members[j.Pool-1] = append(f.members[j.Pool-1], i)
 		}
 	}
 	return f, nil
 }
 
-// lowerTo leaves it said how many tasks there are.
-func (j *Job) lowerTo(most int) {
+// lowerMax lowers Max and keeps the number of tasks.
+func (j *Job) lowerMax(most int) {
 	j.Tasks = max(j.Tasks, j.Max)
 	j.Max = most
 }
 
-// fit gives bounds to the jobs of all pools that have too much or too little, and says
-// whether there are any.
+// fit bounds the jobs of every pool outside its bounds, and reports whether it changed any.
 func (f *fitting) fit(plan Plan) (changed bool, err error) {
 	slots := make([]int, len(f.s.Jobs))
 	for _, t := range plan.Targets {
-		if i, ok := f.at[t.Job]; ok {
+		if i, ok := f.index[t.Job]; ok {
 			slots[i] = t.Slots
 		}
 	}
@@ -103,15 +102,15 @@ func (f *fitting) fit(plan Plan) (changed bool, err error) {
 			has += slots[i]
 			use += f.s.Jobs[i].Max
 		}
-		if least := min(p.Min, use); has < least && !f.raised[k] {
-			f.raised[k], changed = true, true
-			if err = f.raise(k, least); err != nil {
+		if least := min(p.Min, use); has < least && !f.minSet[k] {
+			f.minSet[k], changed = true, true
+			if err = f.setMin(k, least); err != nil {
 				return false, err
 			}
 		}
-		if has > p.Max && !f.cut[k] {
-			f.cut[k], changed = true, true
-			if err = f.lower(k, p.Max); err != nil {
+		if has > p.Max && !f.maxSet[k] {
+			f.maxSet[k], changed = true, true
+			if err = f.setMax(k, p.Max); err != nil {
 				return false, err
 			}
 		}
@@ -119,9 +118,9 @@ func (f *fitting) fit(plan Plan) (changed bool, err error) {
 	return changed, nil
 }
 
-// alone is how the policy would share so many slots if there were only one pool. What it
-// leaves goes to the first that can use it.
-func (f *fitting) alone(k, slots int) ([]Target, error) {
+// shareOf asks the policy to divide so many slots among the jobs of one pool. Slots that it
+// leaves go to the first job that can use them.
+func (f *fitting) shareOf(k, slots int) ([]Target, error) {
 	s := f.s
 	s.Pools, s.Trackers, s.Measured, s.Slots = nil, nil, nil, slots
 	s.Jobs = nil
@@ -146,32 +145,32 @@ func (f *fitting) alone(k, slots int) ([]Target, error) {
 	}
 	for i := range plan.Targets {
 		t := &plan.Targets[i]
-		more := min(f.s.Jobs[f.at[t.Job]].Max-t.Slots, slots)
+		more := min(f.s.Jobs[f.index[t.Job]].Max-t.Slots, slots)
 		t.Slots += more
 		slots -= more
 	}
 	return plan.Targets, nil
 }
 
-// raise divides what is guaranteed to a pool.
-func (f *fitting) raise(k, least int) error {
-	targets, err := f.alone(k, least)
+// setMin divides a pool's guaranteed slots.
+func (f *fitting) setMin(k, least int) error {
+	targets, err := f.shareOf(k, least)
 	for _, t := range targets {
-		f.s.Jobs[f.at[t.Job]].Min = t.Slots
+		f.s.Jobs[f.index[t.Job]].Min = t.Slots
 	}
 	return err
 }
 
-// lower divides the most that a pool may have.
-func (f *fitting) lower(k, most int) error {
-	targets, err := f.alone(k, most)
+// setMax divides a pool's maximum.
+func (f *fitting) setMax(k, most int) error {
+	targets, err := f.shareOf(k, most)
 	if err != nil {
 		return err
 	}
 	given := make(map[int]int, len(targets))
 	order := make([]int, 0, len(f.members[k]))
 	for _, t := range targets {
-		i := f.at[t.Job]
+		i := f.index[t.Job]
 		given[i] = t.Slots
 		order = append(order, i)
 		f.ends[t.Job] = t.End
@@ -181,15 +180,15 @@ func (f *fitting) lower(k, most int) error {
 			order = append(order, i)
 		}
 		j := &f.s.Jobs[i]
-		j.lowerTo(given[i])
+		j.lowerMax(given[i])
 		j.Min = min(j.Min, j.Max)
 	}
 	f.members[k] = order
 	return nil
 }
 
-// finish takes off what a pool has too much, names again those that have nothing since
-// their pool may have no more, and says when jobs of such pools end.
+// finish drops slots above a pool's Max, adds jobs that the policy left out because their pool
+// is full, and sets the ends of jobs in such pools.
 func (f *fitting) finish(plan *Plan) {
 	left := make([]int, len(f.s.Pools))
 	for k, p := range f.s.Pools {
@@ -199,7 +198,7 @@ func (f *fitting) finish(plan *Plan) {
 	for x := range plan.Targets {
 		t := &plan.Targets[x]
 		named[t.Job] = true
-		if i, ok := f.at[t.Job]; ok && f.s.Jobs[i].Pool > 0 {
+		if i, ok := f.index[t.Job]; ok && f.s.Jobs[i].Pool > 0 {
 			k := f.s.Jobs[i].Pool - 1
 			t.Slots = min(t.Slots, left[k])
 			left[k] -= t.Slots
@@ -207,7 +206,7 @@ func (f *fitting) finish(plan *Plan) {
 	}
 	for k := range f.members {
 		for _, i := range f.members[k] {
-			if id := f.s.Jobs[i].ID; f.cut[k] && !named[id] {
+			if id := f.s.Jobs[i].ID; f.maxSet[k] && !named[id] {
 				plan.Targets = append(plan.Targets, Target{Job: id})
 			}
 		}
@@ -230,7 +229,7 @@ func (p Plan) validatePools(s Snapshot) error {
 			return fmt.Errorf("%v: field Pool is %d of %d", j.ID, j.Pool, len(s.Pools))
 		}
 	}
-	has := p.inPools(s)
+	has := p.slotsByPool(s)
 	for k, pool := range s.Pools {
 		if has[k+1] > pool.Max {
 			return fmt.Errorf("plan gives pool %d of the snapshot %d slots of at most %d", k+1, has[k+1], pool.Max)
@@ -239,8 +238,8 @@ func (p Plan) validatePools(s Snapshot) error {
 	return nil
 }
 
-// inPools is what a plan gives pools, before them the jobs in none.
-func (p Plan) inPools(s Snapshot) []int {
+// slotsByPool sums a plan's slots by pool. Index 0 is the jobs in no pool.
+func (p Plan) slotsByPool(s Snapshot) []int {
 	pools, has := make(map[wire.JobID]int, len(s.Jobs)), make([]int, len(s.Pools)+1)
 	for _, j := range s.Jobs {
 		pools[j.ID] = j.Pool
@@ -251,9 +250,9 @@ func (p Plan) inPools(s Snapshot) []int {
 	return has
 }
 
-// keepsPools reports the first pool that has less than its Min and could use it, where
-// that and what jobs are to have fit the slots.
-func (p Plan) keepsPools(s Snapshot, has []int) error {
+// checkPoolMinima reports the first pool that has less than its Min and can use more, if all minima
+// fit the slots.
+func (p Plan) checkPoolMinima(s Snapshot, has []int) error {
 	use, least := make([]int, len(has)), make([]int, len(has))
 	for _, j := range s.Jobs {
 		use[j.Pool] += j.Max

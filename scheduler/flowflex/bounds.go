@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mostClosed is how many jobs a flow has at most whose ancestors are known as sets.
-const mostClosed = 512
+// maxClosure is the number of jobs in a flow up to which tightenBounds stores their ancestors.
+const maxClosure = 512
 
 // jobSet is a set of positions in a flow.
 type jobSet []uint64
@@ -29,16 +29,15 @@ func (s jobSet) each(yield func(i int32) bool) {
 	}
 }
 
-// reach raises heads and tails above the critical path: from the start of a job to
-// the end of another the work of all that lies between them must be done too, and
-// no faster than by all slots. A job's head is when it can start at the earliest,
-// its tail the time from its start to the end of the flow at best; the flow alone
-// takes at least head plus tail of any job. The paper's Q knows only the whole
-// flow's work and the path by itself. O(N³/64) for N jobs; flows of more than 512
-// keep to the critical path.
-func (f *flow) reach(sorted []int32, slots int) {
+// tightenBounds raises heads and tails above the critical path: between the start of a job and
+// the end of another, all work between them must be done too, at most by all slots. A job's
+// head is the earliest start, its tail the least time from its start to the end of the flow. A
+// flow takes at least head plus tail of each of its jobs; the paper's Q counts only the whole
+// work and the path. O(N³/64) for N jobs; flows of more than maxClosure keep to the critical
+// path.
+func (f *flow) tightenBounds(sorted []int32, slots int) {
 	n := len(f.jobs)
-	if f.alone = f.least; n > mostClosed {
+	if f.lowerBound = f.q; n > maxClosure {
 		return
 	}
 	heads := make([]float64, n)
@@ -69,11 +68,11 @@ func (f *flow) reach(sorted []int32, slots int) {
 			rest = max(rest, inner(i, j)+f.jobs[j].tail)
 		}
 		f.jobs[i].tail = f.jobs[i].duration() + rest
-		f.alone = max(f.alone, heads[i]+f.jobs[i].tail)
+		f.lowerBound = max(f.lowerBound, heads[i]+f.jobs[i].tail)
 	}
 }
 
-// closure is all jobs before and after each.
+// closure returns all ancestors and descendants of each job.
 func (f *flow) closure(sorted []int32) (before, after []jobSet) {
 	n := len(f.jobs)
 	words := (n + 63) / 64
@@ -83,7 +82,7 @@ func (f *flow) closure(sorted []int32) (before, after []jobSet) {
 		before[i], after[i] = space[2*i*words:(2*i+1)*words], space[(2*i+1)*words:(2*i+2)*words]
 	}
 	for _, i := range sorted {
-		for _, next := range f.jobs[i].before {
+		for _, next := range f.jobs[i].successors {
 			before[next].addAll(before[i])
 			before[next].add(i)
 		}

@@ -12,59 +12,60 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// histories is what the histories of all jobs say of slots.
-type histories struct{ spans map[seat][]span }
+// histories collects the use of slots from the histories of all jobs.
+type histories struct{ spans map[slotGroup][]span }
 
-// seat is the slots of a tracker, as one leader gave them away.
-type seat struct {
+// slotGroup is the slots of a kind on a tracker, as assigned by one leader.
+type slotGroup struct {
 	tracker string
 	kind    wire.Kind
 	epoch   int
 }
 
-// span is from when to when an attempt had a slot, in milliseconds of that leader's clock.
+// span is an attempt's time in a slot, in milliseconds of that leader's clock.
 type span struct {
 	from, to int64
 	attempt  wire.AttemptID
 }
 
-// checkHistory checks that a job's history says how it ended, or the job why it has none.
+// checkHistory checks that a job's history has its end, or that the job says why it has no
+// history.
 func (h *histories) checkHistory(w *world, s wire.JobStatus) {
 	r, err := history.Find(w.fs, clusterStaging, s.ID)
 	switch {
 	case errors.Is(err, iofs.ErrNotExist):
 		if !slices.ContainsFunc(s.Troubles, func(text string) bool { return strings.Contains(text, "history") }) {
-			w.fail("V17: %v has no history, and does not say why", s.ID)
+			w.fail("V17: %v has no history and no reason for that", s.ID)
 		}
 		return
 	case err != nil:
 		w.must(err)
 	case r.Job.State != s.State:
-		w.fail("V17: %v is %v, and %v in its history", s.ID, s.State, r.Job.State)
+		w.fail("V17: %v is %v, but %v in its history", s.ID, s.State, r.Job.State)
 	case !slices.IsSortedFunc(r.Plans, func(a, b history.Planned) int { return cmp.Compare(a.At, b.At) }):
 		w.fail("V17: the plans of %v are out of order: %+v", s.ID, r.Plans)
 	case len(r.Plans) > 0 && r.Plans[0].At < r.PlansSince:
-		w.fail("V17: %v knows plans of before %d: %+v", s.ID, r.PlansSince, r.Plans[0])
+		w.fail("V17: %v has plans before %d: %+v", s.ID, r.PlansSince, r.Plans[0])
 	}
 	for _, a := range r.Attempts {
 		if a.Launched == 0 || !a.Attempt.Task.Kind.Slotted() {
 			continue
 		}
 		if h.spans == nil {
-			h.spans = make(map[seat][]span)
+			h.spans = make(map[slotGroup][]span)
 		}
-		at := seat{a.Tracker, a.Attempt.Task.Kind, a.Attempt.N / wire.EpochAttempts}
+		at := slotGroup{a.Tracker, a.Attempt.Task.Kind, a.Attempt.N / wire.EpochAttempts}
 		h.spans[at] = append(h.spans[at], span{a.Launched, a.Began + a.Took, a.Attempt})
 	}
 }
 
-// checkSlots checks that no tracker has more in its slots than it has.
+// checkSlots checks that no tracker had more attempts than slots.
 func (h *histories) checkSlots(w *world) {
 	slots := make(map[string][2]int)
 	for _, t := range w.tts {
 		slots[t.name] = t.slots
 	}
-	seats := slices.SortedFunc(maps.Keys(h.spans), func(a, b seat) int {
+	seats := slices.SortedFunc(maps.Keys(h.spans), func(a, b slotGroup) int {
 		return cmp.Or(cmp.Compare(a.tracker, b.tracker), cmp.Compare(a.kind, b.kind), cmp.Compare(a.epoch, b.epoch))
 	})
 	for _, at := range seats {
@@ -73,15 +74,15 @@ func (h *histories) checkSlots(w *world) {
 			has = slots[at.tracker][1]
 		}
 		for _, s := range h.spans[at] {
-			if n := atOnce(h.spans[at], s.from); n > has {
-				w.fail("V17: by histories %s has %d in %d slots when %v is launched", at.tracker, n, has, s.attempt)
+			if n := overlapping(h.spans[at], s.from); n > has {
+				w.fail("V17: by histories %s has %d attempts in %d slots when %v is launched", at.tracker, n, has, s.attempt)
 			}
 		}
 	}
 }
 
-// atOnce counts the spans that a time is in.
-func atOnce(spans []span, at int64) (n int) {
+// overlapping counts the spans at a time.
+func overlapping(spans []span, at int64) (n int) {
 	for _, s := range spans {
 		if s.from <= at && at < s.to {
 			n++

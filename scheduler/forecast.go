@@ -6,18 +6,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Foreseeing says when phases end under a policy that does not: it has the policy
-// plan again each time a phase ends, as if slots could be divided and nobody came.
-type Foreseeing struct{ Policy Policy }
+// Forecasting adds forecast ends of phases to the plans of a policy without any. It asks the
+// policy for a new plan each time a phase ends, as if slots were divisible and no job arrived.
+type Forecasting struct{ Policy Policy }
 
-// foreseen is up to how many jobs that is done for, since it takes one plan a job.
-const foreseen = 200
+// maxForecast is the number of jobs up to which ends are forecast: each takes one plan.
+const maxForecast = 200
 
-// Plan implements [Policy]. A snapshot in which it cannot see ahead has the policy's
-// Plan all the same.
-func (f Foreseeing) Plan(s Snapshot) (Plan, error) {
+// Plan implements [Policy]. If the forecast fails, it returns the policy's Plan without ends.
+func (f Forecasting) Plan(s Snapshot) (Plan, error) {
 	plan, err := f.Policy.Plan(s)
-	if err != nil || len(plan.Targets) > foreseen {
+	if err != nil || len(plan.Targets) > maxForecast {
 		return plan, err
 	}
 	ends, err := f.ends(s, plan)
@@ -30,20 +29,20 @@ func (f Foreseeing) Plan(s Snapshot) (Plan, error) {
 	return plan, nil
 }
 
-// ends plays the policy to the end of all it is told of, in O(J) plans.
-func (f Foreseeing) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error) {
-	asked := make(map[wire.JobID]int, len(s.Jobs))
+// ends simulates the policy until all jobs of the snapshot have ended, in O(J) plans.
+func (f Forecasting) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error) {
+	minima := make(map[wire.JobID]int, len(s.Jobs))
 	for _, j := range s.Jobs {
-		asked[j.ID] = j.Min
+		minima[j.ID] = j.Min
 	}
 	s, err := s.Normal()
 	if err != nil {
 		return nil, err
 	}
-	for i := range s.Jobs { // measured, they need no slot for that
-		s.Jobs[i].Min = min(asked[s.Jobs[i].ID], s.Jobs[i].Max)
+	for i := range s.Jobs { // a measured phase needs no slot for measuring
+		s.Jobs[i].Min = min(minima[s.Jobs[i].ID], s.Jobs[i].Max)
 	}
-	s.Trackers, s.Measured = nil, nil // their times are of now
+	s.Trackers, s.Measured = nil, nil // their times hold for now only
 	s.Transfers = slices.Clone(s.Transfers)
 	ends, now := make(map[wire.JobID]float64, len(s.Jobs)), 0.0
 	for {
@@ -58,10 +57,10 @@ func (f Foreseeing) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error) 
 			}
 		}
 		if next == 0 {
-			return ends, nil // who has no slots now never has
+			return ends, nil // jobs without slots in a plan without progress never end
 		}
 		now += next
-		s.pass(next, slots, plan.Portions)
+		s.advance(next, slots, plan.Portions)
 		s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
 			over := slots[j.ID] > 0 && j.Work <= 1e-9*j.Alone
 			if over {
@@ -78,8 +77,8 @@ func (f Foreseeing) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error) 
 	}
 }
 
-// pass lets time pass for jobs that have slots and shuffles that have shares.
-func (s *Snapshot) pass(seconds float64, slots map[wire.JobID]int, portions []Portion) {
+// advance moves jobs with slots and shuffles with shares forward in time.
+func (s *Snapshot) advance(seconds float64, slots map[wire.JobID]int, portions []Portion) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		n := slots[j.ID]

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// drawPools puts jobs into pools whose minima fit the slots.
+// drawPools puts jobs into pools; the minima of the pools fit the slots.
 func drawPools(t *rapid.T, s *scheduler.Snapshot, minima bool) {
 	left := s.Slots
 	for range rapid.IntRange(1, 3).Draw(t, "pools") {
@@ -28,7 +28,7 @@ func drawPools(t *rapid.T, s *scheduler.Snapshot, minima bool) {
 	}
 }
 
-// inPools is by pool what a plan gives its jobs and what these can use, those in none first.
+// inPools sums by pool the slots of a plan and the slots its jobs can use; index 0 is no pool.
 func inPools(s scheduler.Snapshot, plan scheduler.Plan) (has, use []int) {
 	has, use = make([]int, len(s.Pools)+1), make([]int, len(s.Pools)+1)
 	pools := make(map[wire.JobID]int)
@@ -42,9 +42,9 @@ func inPools(s scheduler.Snapshot, plan scheduler.Plan) (has, use []int) {
 	return has, use
 }
 
-// TestWithin: whatever policy shares them, pools have no more than their Max, and their
-// Min if they can use it; all jobs are named; the plan is a function of its snapshot.
-func TestWithin(t *testing.T) {
+// TestPoolLimited: under any policy pools have at most their Max, and their Min if they can use
+// it. All jobs are named, and the plan is a function of its snapshot.
+func TestPoolLimited(t *testing.T) {
 	for _, name := range all.Names() {
 		if !all.NeedsOf(name).Pools {
 			continue
@@ -91,13 +91,13 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestWithinFIFO: without minima it is what whoever goes through the jobs in order, and
-// gives each what it and its pool may have, comes to.
-func TestWithinFIFO(t *testing.T) {
+// TestPoolLimitedFIFO: without minima each job in order gets as many slots as it and its pool
+// may have.
+func TestPoolLimitedFIFO(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshot(t)
 		drawPools(t, &s, false)
-		plan, err := scheduler.Within{Policy: scheduler.FIFO{Minima: true}}.Plan(s)
+		plan, err := scheduler.PoolLimited{Policy: scheduler.FIFO{Minima: true}}.Plan(s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,13 +16,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// wish is something that a user changes at a time, one after the other.
-type wish struct {
+// change is a user's change of a job's settings at a time.
+type change struct {
 	at     time.Duration
 	change wire.Change
 }
 
-// drawScheduling draws how a cluster shares its slots, every scheduler as often.
+// drawScheduling draws how a cluster shares its slots, with equal numbers of every scheduler.
 func drawScheduling(seed uint64, rnd *rand.Rand) wire.Scheduling {
 	names, metrics := menu.Names(), scheduler.Metrics()
 	return wire.Scheduling{
@@ -39,8 +39,8 @@ func drawDelay(rnd *rand.Rand) string {
 	return rules[rnd.IntN(len(rules))].String()
 }
 
-// drawTerms draws what is asked for at first. Pool etl is in every table.
-func drawTerms(rnd *rand.Rand) wire.Terms {
+// drawSettings draws the settings of a submission. Pool etl is in every table.
+func drawSettings(rnd *rand.Rand) wire.Terms {
 	t := wire.Terms{Priority: wire.VeryLow + wire.Priority(rnd.IntN(5)), Weight: float64(rnd.IntN(3))}
 	if rnd.IntN(2) == 0 {
 		t.Deadline = time.Duration(rnd.Int64N(int64(time.Minute))) - 10*time.Second
@@ -57,21 +57,21 @@ func drawTerms(rnd *rand.Rand) wire.Terms {
 	return t
 }
 
-// drawWishes draws what is changed after the submission. Whoever is suspended is
-// resumed before the storm is over.
-func drawWishes(rnd *rand.Rand, from time.Duration) []wish {
-	var all []wish
+// drawChanges draws changes after the submission. A suspended job is resumed before the end of
+// the storm.
+func drawChanges(rnd *rand.Rand, from time.Duration) []change {
+	var all []change
 	for at := from; rnd.IntN(3) > 0; {
 		at = min(at+time.Duration(rnd.Int64N(int64(8*time.Second))), stormy)
-		x := wish{at: at}
+		x := change{at: at}
 		if rnd.IntN(3) == 0 {
 			yes, no := true, false
 			x.change.Suspended = &yes
 			at = min(at+time.Duration(rnd.Int64N(int64(8*time.Second))), stormy)
-			all = append(all, x, wish{at, wire.Change{Suspended: &no}})
+			all = append(all, x, change{at, wire.Change{Suspended: &no}})
 			continue
 		}
-		t := drawTerms(rnd)
+		t := drawSettings(rnd)
 		switch rnd.IntN(4) {
 		case 0:
 			x.change.Priority, x.change.Weight = &t.Priority, &t.Weight
@@ -88,8 +88,8 @@ func drawWishes(rnd *rand.Rand, from time.Duration) []wish {
 	return all
 }
 
-// wish asks for the changes that are left, each once the one before is answered.
-func (c *client) wish(left []wish) {
+// requestAll requests the remaining changes, each after the answer to the previous one.
+func (c *client) requestAll(left []change) {
 	w := c.w
 	if len(left) == 0 {
 		return
@@ -97,50 +97,50 @@ func (c *client) wish(left []wish) {
 	w.after(max(left[0].at-w.now, 0), func() {
 		if len(c.ids) == 0 {
 			left[0].at = w.now + time.Second
-			c.wish(left)
+			c.requestAll(left)
 			return
 		}
-		c.change(left[0].change, c.ids, func() { c.wish(left[1:]) })
+		c.request(left[0].change, c.ids, func() { c.requestAll(left[1:]) })
 	})
 }
 
-// change asks for one of the first of the jobs that has not ended.
-func (c *client) change(x wire.Change, jobs []wire.JobID, done func()) {
+// request asks for a change of the first job that has not ended.
+func (c *client) request(x wire.Change, jobs []wire.JobID, done func()) {
 	w := c.w
-	c.wishing = true
+	c.changing = true
 	c.ask(func(t core.Token) core.Event { return core.Change{Token: t, Job: jobs[0], Change: x} }, func(r core.Reply) {
 		w.note("the change of %v is answered %v", jobs[0], r.Err)
 		switch {
 		case r.Err == nil:
 			c.granted(x)
 		case errors.Is(r.Err, admission.ErrJobEnded) && len(jobs) > 1:
-			c.change(x, jobs[1:], done)
+			c.request(x, jobs[1:], done)
 			return
 		case errors.Is(r.Err, admission.ErrJobEnded):
-			return // perhaps after it was changed, without an answer
+			return // the change may have been made without an answer
 		case errors.Is(r.Err, admission.ErrBadSettings) && x.Pool != nil:
 		default:
 			w.fail("V12: the change of %v is refused: %v", jobs[0], r.Err)
 		}
-		c.wishing = false
+		c.changing = false
 		done()
 	})
 }
 
-// granted notes what the terms are from now on.
+// granted records the settings from now on.
 func (c *client) granted(x wire.Change) {
 	if x.Priority != nil {
-		c.terms.Priority, c.terms.Weight = *x.Priority, *x.Weight
+		c.settings.Priority, c.settings.Weight = *x.Priority, *x.Weight
 	}
 	if x.SLA != nil {
-		c.terms.SLA, c.terms.Batch = *x.SLA, *x.Batch
+		c.settings.SLA, c.settings.Batch = *x.SLA, *x.Batch
 	}
 	if x.Pool != nil {
-		c.terms.Pool = *x.Pool
+		c.settings.Pool = *x.Pool
 	}
 }
 
-// operate changes how slots are shared, now and then.
+// operate changes how slots are shared, from time to time.
 func (w *world) operate(rnd *rand.Rand, left int) {
 	if left == 0 {
 		return
@@ -156,25 +156,25 @@ func (w *world) operate(rnd *rand.Rand, left int) {
 		if w.calm {
 			return
 		}
-		w.operating = true
+		w.changing = true
 		(&client{w: w}).ask(func(t core.Token) core.Event { return core.Schedule{Token: t, Scheduling: wanted} }, func(r core.Reply) {
-			w.operating = false
+			w.changing = false
 			w.note("the change to %v is answered %v", wanted, r.Err)
 			if r.Err != nil {
 				w.fail("V12: the change to %v is refused: %v", wanted, r.Err)
 			}
-			w.asked = wanted.Over(w.asked)
+			w.requested = wanted.Over(w.requested)
 			w.operate(rnd, left-1)
 		})
 	})
 }
 
-// poolsEvery is how often a job tracker looks at the allocation file.
+// poolsEvery is the interval at which a job tracker reads the allocation file.
 const poolsEvery = 3 * time.Second
 
 var errPools = errors.New("pools.xml:7: simulated")
 
-// drawPools draws what the allocation file holds from when on.
+// drawPools draws versions of the allocation file with their times.
 func (w *world) drawPools(rnd *rand.Rand) {
 	w.allocation = core.Pools{Err: errPools}
 	for range rnd.IntN(4) {
@@ -215,17 +215,17 @@ func drawTable(rnd *rand.Rand) pool.Table {
 	return t
 }
 
-// lookAtPools tells the core what the allocation file holds, again and again.
-func (n *jobTracker) lookAtPools() {
+// pollPools gives the core the allocation file, again and again.
+func (n *jobTracker) pollPools() {
 	n.later(poolsEvery, func() {
 		n.step(n.w.allocation)
 		if n.core != nil {
-			n.lookAtPools()
+			n.pollPools()
 		}
 	})
 }
 
-// checkLaunch checks that a job tracker may launch a task by what its users wish.
+// checkLaunch checks that suspensions and pool limits allow a launch.
 func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	s, ok := n.core.Status(id.Task.Job)
 	if !ok || !id.Task.Kind.Slotted() {
@@ -235,7 +235,7 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 		w.fail("V13: %s launches %v of a suspended job", n.name, id)
 	}
 	if c, i := w.job(id.Task.Job); id.Task.Kind == wire.Reduce && c.sub.Plan.Jobs[i].Properties[splitProperty] == "false" {
-		return // it had its slot while its partition was gathered, perhaps before its pool had too few
+		return // it had its slot while gathering, perhaps before its pool was reduced
 	}
 	name := s.Terms.Pool
 	if name == "" {
@@ -249,32 +249,32 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	}
 }
 
-// checkWishes checks in the end that all is as it was last wished.
-func (w *world) checkWishes() {
+// checkSettings checks that the final settings are those granted last.
+func (w *world) checkSettings() {
 	for _, n := range w.jts {
 		if n.core.Leads() {
 			w.checkAdministered(n.core.Cluster(n.clock()))
 		}
 	}
 	for _, c := range w.clients {
-		if c.wishing {
+		if c.changing {
 			continue
 		}
 		for _, id := range c.ids {
 			if s, ok := w.status(id); ok {
-				w.checkTerms(id, s.Terms, c.terms)
+				w.checkJobSettings(id, s.Terms, c.settings)
 			}
 		}
 	}
 }
 
-// checkAdministered checks what an administrator sets: policy, drains and pools.
+// checkAdministered checks the settings of administrators: policy, drains and pools.
 func (w *world) checkAdministered(s wire.ClusterStatus) {
-	if want := w.asked.Over(w.scheduling); !w.operating && s.Scheduling != want {
+	if want := w.requested.Over(w.scheduling); !w.changing && s.Scheduling != want {
 		w.fail("V12: slots are shared by %v, not %v", s.Scheduling, want)
 	}
 	if len(s.Drains) > 0 && w.draining == 0 {
-		w.fail("V12: %+v are to drain, and nobody is", s.Drains)
+		w.fail("V12: %+v are draining without a request", s.Drains)
 	}
 	inForce := make(map[string]wire.PoolStatus)
 	for _, p := range s.InPools {
@@ -287,19 +287,19 @@ func (w *world) checkAdministered(s wire.ClusterStatus) {
 	}
 }
 
-// checkTerms compares a job's terms, but for the deadline: a client gives it as a span from
-// the moment at which it asks.
-func (w *world) checkTerms(id wire.JobID, got, want wire.Terms) {
+// checkJobSettings compares a job's settings except the deadline, which a client gives as a
+// span from its request.
+func (w *world) checkJobSettings(id wire.JobID, got, want wire.Terms) {
 	got.Deadline, want.Deadline = 0, 0
 	if len(got.SLA) == 0 && len(want.SLA) == 0 {
 		got.SLA, want.SLA = nil, nil
 	}
 	if !reflect.DeepEqual(got, want) {
-		w.fail("V12: the terms of %v are %+v, not %+v", id, got, want)
+		w.fail("V12: the settings of %v are %+v, not %+v", id, got, want)
 	}
 }
 
-// answer is a policy's answer; that there is one is checked.
+// answer is a policy's answer, which must be valid.
 func (w *world) answer(c core.Allocate) scheduler.Plan {
 	policy, err := menu.Policy(c.Policy)
 	w.must(err)
