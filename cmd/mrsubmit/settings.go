@@ -143,7 +143,7 @@ next:
 // submitSettings returns the settings of a submission: from the job's properties, as in
 // Hadoop, overridden by flags.
 func submitSettings(properties map[string]string, given [][2]string, now time.Time) (t wire.Terms, err error) {
-	if t, err = client.Terms(properties); err != nil {
+	if t, err = client.Settings(properties); err != nil {
 		return t, err
 	}
 	c, err := changeOf(given, now)
@@ -226,7 +226,7 @@ func (q *query) set(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(web.JobOf(&job))
 	}
-	_, err = fmt.Fprintf(q.stdout, "%v %s\n", id, client.TermsText(&job))
+	_, err = fmt.Fprintf(q.stdout, "%v %s\n", id, client.SettingsText(&job))
 	return err
 }
 
