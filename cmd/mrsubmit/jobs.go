@@ -36,7 +36,7 @@ func (q *query) list(ctx context.Context) error {
 			deadline, ends = client.DeadlineText(&s), client.EndsText(&s)
 		}
 		rows = append(rows, []string{
-			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(ends, "-"), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
+			j.ID, state, j.Settings.Pool, j.Settings.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(ends, "-"), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
 		})
 	}
 	return q.table(rows)
