@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// undecided is a cluster whose first answer to a submission is an error.
+// undecided is a cluster that first answers a submission with an error.
 type undecided struct {
 	fakeCluster
 	calls int                         // of Submit

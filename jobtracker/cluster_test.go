@@ -161,7 +161,7 @@ func TestHistoryFails(t *testing.T) {
 	}
 }
 
-// script is a log whose events a test plays. It drops proposals.
+// script is a log with events from the test. It drops proposals.
 type script struct {
 	ready chan struct{}
 	mu    sync.Mutex

@@ -52,7 +52,7 @@ func (s *Server) snapshot(ev LogEvent) {
 	ev.Snapshot(s.core.Snapshot())
 }
 
-// effect executes, in another goroutine, a command whose result is an event.
+// effect executes, in another goroutine, a command that results in an event.
 func (s *Server) effect(c core.Command) {
 	switch c := c.(type) {
 	case core.LoadSplits:

@@ -43,7 +43,7 @@ type MemoryLog struct {
 	index uint64
 }
 
-// NewMemoryLog makes an empty log, whose job tracker is elected.
+// NewMemoryLog makes an empty log that has elected its job tracker.
 func NewMemoryLog() *MemoryLog {
 	m := &MemoryLog{ready: make(chan struct{}, 1)}
 	m.put(core.Elected{Term: 1})

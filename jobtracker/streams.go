@@ -39,7 +39,7 @@ type stream struct {
 	welcomed bool // owned by Run's goroutine
 }
 
-// errOtherTracker reports a tracker whose name differs from its certificate.
+// errOtherTracker reports a tracker with another name than in its certificate.
 var errOtherTracker = errors.New("the tracker's name differs from its certificate")
 
 // Attach serves a tracker's stream until it ends, and closes conn. It returns why the stream

@@ -205,7 +205,7 @@ func (j *jobTracker) client() (*web.Client, error) {
 	return client, nil
 }
 
-// errLostState refuses a voter whose earlier votes are not known: it might vote otherwise.
+// errLostState refuses a voter that has lost its earlier votes: it might vote otherwise.
 var errLostState = errors.New("the state that this job tracker voted with is lost")
 
 func (j *jobTracker) lostState() error {

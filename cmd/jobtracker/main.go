@@ -101,7 +101,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which job trackers elect another")
 	set.IntVar(&keep, "keep", 7, "`days` to keep histories of ended jobs")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of histories to keep")
-	set.StringVar(&admins, "admins", "admin", "`users`, separated by commas, who may change any job and the cluster; needs -tls-dir")
+	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; needs -tls-dir")
 	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")

@@ -86,7 +86,7 @@ func (q *query) logs(ctx context.Context) error {
 	return nil
 }
 
-// noToken is the error for a job whose token the cluster did not send.
+// noToken is the error for a job if the cluster did not send its token.
 func (q *query) noToken(id wire.JobID, owner string) error {
 	if q.self != nil && q.self.Self().Name != owner {
 		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.self.Self().Name)
@@ -187,7 +187,7 @@ func (q *query) logURL(a *web.Attempt, stream string, tail int64) string {
 type logReader struct {
 	*query
 	http         *http.Client
-	token        string           // of the job whose attempts are read
+	token        string           // of the current job
 	unreachable  map[string]error // by address of a tracker, which is asked once
 	read, failed int
 	printed      bool

@@ -120,17 +120,17 @@ func TestRoutesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told, served []string
+	var documented, served []string
 	for _, m := range regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/[^ ?\n]*)`).FindAllStringSubmatch(string(source), -1) {
-		told = append(told, m[1]+" "+strings.ReplaceAll(m[2], "ID", "{id}"))
+		documented = append(documented, m[1]+" "+strings.ReplaceAll(m[2], "ID", "{id}"))
 	}
 	for _, r := range new(handler).routes() {
 		served = append(served, r.pattern)
 	}
-	slices.Sort(told)
+	slices.Sort(documented)
 	slices.Sort(served)
-	if !slices.Equal(told, served) {
-		t.Errorf("documented %q\nserved     %q", told, served)
+	if !slices.Equal(documented, served) {
+		t.Errorf("documented %q\nserved     %q", documented, served)
 	}
 }
 

@@ -53,11 +53,11 @@ func askHealth(ctx context.Context, name string, args []string, out Output) erro
 	transport, scheme := &http.Transport{}, "http"
 	if *dir != "" {
 		role := identity.Role(name)
-		who, err := identity.Load(*dir, role, nil)
+		self, err := identity.Load(*dir, role, nil)
 		if err != nil {
 			return Wrong("-tls-dir: %v", err)
 		}
-		transport.TLSClientConfig, scheme = who.Dialer(role), "https"
+		transport.TLSClientConfig, scheme = self.Dialer(role), "https"
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthWait)
 	defer cancel()
