@@ -1,23 +1,21 @@
-// Package client hands a submission to a cluster and stays with it to the end:
-// it checks inputs and outputs early, stages, submits, shows progress, prints
-// counters or the failure, and kills the jobs on Ctrl-C. mapreduce.Main uses it
-// with an embedded cluster and mrsubmit with either kind. [Plan] asks a job
-// program what it wants to run.
+// Package client submits jobs to a cluster and follows them to their ends. It checks inputs
+// and outputs, stages, submits, shows progress, prints counters or the failure, and kills the
+// jobs on Ctrl-C. mapreduce.Main uses it with an embedded cluster, mrsubmit also with a remote
+// one. [Plan] runs a job program to get its plan.
 //
-// It schedules nothing and starts no cluster; what it checks, the job's setup
-// attempt checks again, because files come and go.
+// The job's setup attempt repeats the checks, because files may change meanwhile.
 //
 // Invariants
 //
-//	C1  Everything is written to Config.Out, standard error in practice: standard
-//	    output belongs to the program.
-//	C2  Nothing is staged before all checks have passed, and what was staged is
-//	    removed when the submission does not come about. After that, and when it is
-//	    not known whether it has, the cluster removes it.
-//	C3  [Run] returns 0 only when every job has succeeded, and [ExitHungUp] when the
-//	    jobs go on without it.
-//	C4  What is shown depends on the statuses and the times at which they came
-//	    ([Display] is a function of both), never on the clock directly.
+//	C1  All output goes to Config.Out, which is standard error: standard output belongs to
+//	    the program.
+//	C2  The client stages only after all checks have passed. If the submission fails, it
+//	    removes the staged files. After a submission, or when its result is not known, the
+//	    cluster removes them.
+//	C3  [Run] returns 0 only if every job has succeeded, and [ExitHungUp] if the jobs go on
+//	    without it.
+//	C4  The display is a function of the statuses and their times ([Display]); it does not
+//	    read the clock.
 package client
 
 import (
@@ -38,44 +36,43 @@ import (
 	"golang.org/x/term"
 )
 
-// Cluster is what a client needs of one.
+// Cluster has the methods of a cluster that a client needs.
 type Cluster interface {
-	// Submit gives each job of the submission's Plan an id, in the Plan's order.
-	// It retries by itself where an answer was lost. After an error the jobs will
-	// not run, unless it matches ErrUndecided or is ctx's own; submitting again
-	// under the same key is then safe.
+	// Submit returns the ids of the Plan's jobs, in their order. It retries after a lost
+	// answer. After an error the jobs will not run, unless it matches ErrUndecided or is
+	// the error of ctx: then it is safe to submit again under the same key.
 	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
-	// Kill asks for a job's end. It is an error when the job can no longer be killed.
+	// Kill kills a job. It fails if the job can no longer be killed.
 	Kill(ctx context.Context, job wire.JobID, reason string) error
-	// Watch yields the statuses of all the named jobs, in their order, whenever
-	// one has changed, and returns when all have ended. An error is its last.
+	// Watch yields the statuses of the jobs, in their order, after each change. It returns
+	// when all have ended, or after an error.
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 }
 
-// Config says where a submission goes and what is seen of it.
+// Config has the target of a submission, and its output.
 type Config struct {
 	Cluster Cluster
 	FS      dfs.FS
 	Staging string           // URL below which the cluster keeps staging directories
 	Out     io.Writer        // messages and progress
-	Width   func() int       // columns of the terminal that Out is; nil: it is none
+	Width   func() int       // columns of the terminal; nil: Out is not a terminal
 	Now     func() time.Time // nil: time.Now
-	GiveUp  <-chan struct{}  // closed by the user's second interrupt; nil: there is none
-	HangUp  <-chan struct{}  // closed when the terminal has gone: the jobs go on without this process; nil: they need it
-	Notes   <-chan string    // what the cluster's client has to say meanwhile; nil: nothing
+	GiveUp  <-chan struct{}  // closed by the user's second interrupt; may be nil
+	HangUp  <-chan struct{}  // closed when the terminal is closed; nil: the jobs need this process, ignore that
+	Notes   <-chan string    // messages of the cluster's client to show; may be nil
 
-	Program string    // path of the executable to upload; empty: the submission names it
-	Today   time.Time // the cluster's clock, for the upload
+	Program string    // path of the executable to upload; empty: the submission has it
+	Today   time.Time // by the cluster's clock, for the upload
 }
 
-// tick is how often the display is told of the time while nothing changes.
+// tick is how often the display is updated while no status changes.
 const tick = time.Second
 
-// ErrUndecided reports that a submission may have been taken.
+// ErrUndecided reports that the cluster may have accepted a submission.
 var ErrUndecided = errors.New("it is not known whether the job was submitted")
 
-// ExitHungUp is the exit code of a client whose terminal has gone while its jobs go on:
-// what a shell has for a process that SIGHUP ended.
+// ExitHungUp is the exit code of a client after its terminal was closed while its jobs go on:
+// a shell's code for a process that SIGHUP ended.
 const ExitHungUp = 128 + int(syscall.SIGHUP)
 
 var (
@@ -84,9 +81,9 @@ var (
 	errStopped = errors.New("stopped waiting")
 )
 
-// Run takes a submission through its life and returns the process's exit code.
-// It fills in Key and Staging and puts paths into their cleaned form. When ctx is
-// cancelled the jobs are killed; Run still waits for their end, until GiveUp.
+// Run submits jobs, follows them to their ends and returns the process's exit code. It fills
+// in Key and Staging and cleans paths. If ctx is cancelled, it kills the jobs and still waits
+// for their ends, until GiveUp.
 func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -95,8 +92,8 @@ func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
 	return s.exitCode(s.run(ctx))
 }
 
-// Follow shows jobs that were submitted before until all have ended, and returns
-// the process's exit code as Run does. When ctx ends it stops; the jobs go on.
+// Follow shows submitted jobs until all have ended, and returns the process's exit code as Run
+// does. It stops when ctx ends; the jobs go on.
 func Follow(ctx context.Context, cfg Config, jobs []wire.JobID) int {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -126,16 +123,16 @@ func (s *session) exitCode(err error) int {
 	return 1
 }
 
-// flowFailed says in the end which job of a flow has not succeeded by itself: others
-// may have been reported since.
+// flowFailed names the job that stopped a flow, since other jobs may have been reported after
+// it.
 func (s *session) flowFailed(first *wire.JobStatus) {
 	flow := "flow " + OneLine(s.sub.Plan.Flow)
-	if s.sub.Plan.Flow == "" { // it was submitted by others
+	if s.sub.Plan.Flow == "" { // another process submitted it
 		flow = first.Flow.String()
 	}
 	switch {
 	case len(s.jobs) < 2 || s.sub.Plan.Flow == "" && first.Flow.IsZero():
-	case !first.With.IsZero(): // it had ended before these were looked at
+	case !first.With.IsZero(): // the job that stopped the flow is not among these
 		fmt.Fprintf(s.Out, "%s %v: with %v\n", flow, first.State, first.With)
 	default:
 		fmt.Fprintf(s.Out, "%s %v: %v %s %v\n", flow, first.State, first.ID, OneLine(first.Name), first.State)
@@ -145,9 +142,9 @@ func (s *session) flowFailed(first *wire.JobStatus) {
 type session struct {
 	Config
 	sub     *wire.Submission
-	kills   bool // the jobs are killed when the user interrupts
+	kills   bool // an interrupt kills the jobs
 	ids     []wire.JobID
-	jobs    []wire.JobStatus // the last that Watch has told
+	jobs    []wire.JobStatus // the last statuses of Watch
 	display *Display
 }
 
@@ -180,11 +177,11 @@ func (s *session) run(ctx context.Context) error {
 	return s.follow(ctx)
 }
 
-// settleWait is how long an interrupted client asks whether it had submitted.
+// settleWait bounds how long an interrupted client asks whether its submission was accepted.
 const settleWait = 5 * time.Second
 
-// submit hands the staged submission in. When the user interrupts it meanwhile,
-// it asks again: a submission that was taken has to be killed, not forgotten.
+// submit sends the staged submission. After an interrupt it asks again: a submission that was
+// accepted has to be killed.
 func (s *session) submit(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -204,7 +201,7 @@ func (s *session) submit(ctx context.Context) error {
 	return errors.Join(err, s.FS.RemoveAll(s.sub.Staging))
 }
 
-// settle asks once more, under the same key, for a short time.
+// settle submits once more under the same key, for settleWait at most.
 func (s *session) settle(interrupted context.Context) ([]wire.JobID, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(interrupted), settleWait)
 	defer cancel()
@@ -231,7 +228,7 @@ type update struct {
 
 // follow shows the jobs until all have ended.
 func (s *session) follow(ctx context.Context) error {
-	// Killed jobs end in their own time: ctx's end is not the end of watching.
+	// Killed jobs take time to end: watch them after ctx has ended.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	updates := s.watch(watching)
@@ -259,8 +256,8 @@ func (s *session) follow(ctx context.Context) error {
 				s.display.Close()
 				return fmt.Errorf("%w (%w): %s", errStopped, context.Cause(ctx), s.alive())
 			}
-			interrupted, hungUp = nil, nil // from now on the jobs are to end
-			s.display.Note("interrupted: killing what runs; interrupt again to give up at once")
+			interrupted, hungUp = nil, nil // wait for the killed jobs
+			s.display.Note("interrupted: killing the jobs; interrupt again to stop waiting")
 			go s.kill(watching, s.jobs, refused)
 		case err := <-refused:
 			s.display.Note(fmt.Sprintf("not killed: %v", err))
@@ -274,7 +271,7 @@ func (s *session) follow(ctx context.Context) error {
 	}
 }
 
-// watch carries Watch's statuses over a channel, which is closed after the last.
+// watch sends the statuses of Watch to a channel, and closes it after the last.
 func (s *session) watch(ctx context.Context) <-chan update {
 	updates := make(chan update)
 	go func() {
@@ -290,7 +287,7 @@ func (s *session) watch(ctx context.Context) <-chan update {
 	return updates
 }
 
-// kill asks for the end of every job that is not known to have ended.
+// kill kills every job that is not known to have ended.
 func (s *session) kill(ctx context.Context, known []wire.JobStatus, refused chan<- error) {
 	for _, id := range s.ids {
 		if slices.ContainsFunc(known, func(j wire.JobStatus) bool { return j.ID == id && j.State.Ended() }) {
@@ -306,16 +303,16 @@ func (s *session) ended() error {
 	s.display.Close()
 	for _, job := range s.jobs {
 		if !job.State.Ended() {
-			return fmt.Errorf("the cluster stopped telling about %v, which is %v", job.ID, job.State)
+			return fmt.Errorf("the cluster stopped reporting %v, which is %v", job.ID, job.State)
 		}
 	}
 	if len(s.jobs) == 0 {
-		return errors.New("the cluster told nothing about the jobs")
+		return errors.New("the cluster reported no jobs")
 	}
 	return nil
 }
 
-// alive says what giving up leaves behind.
+// alive lists the jobs that have not ended.
 func (s *session) alive() string {
 	left := ""
 	for _, job := range s.jobs {
@@ -324,12 +321,12 @@ func (s *session) alive() string {
 		}
 	}
 	if left == "" {
-		return "nothing is known of the jobs"
+		return "the state of the jobs is not known"
 	}
 	return left[1:]
 }
 
-// names are the jobs as commands take them: those of one submission by their flow.
+// names lists the jobs as arguments of mrsubmit: a flow for several jobs of one submission.
 func (s *session) names() string {
 	if len(s.ids) > 1 && s.sub.Key != "" {
 		return wire.FlowID(s.ids[0]).String()
@@ -341,8 +338,8 @@ func (s *session) names() string {
 	return strings.Join(names, " ")
 }
 
-// Terminal gives the function that asks f for its width, nil when f is no
-// terminal that can redraw lines.
+// Terminal returns a function for the width of f, or nil if f is not a terminal that can
+// redraw lines.
 func Terminal(f *os.File) func() int {
 	if !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
@@ -356,16 +353,15 @@ func Terminal(f *os.File) func() int {
 	}
 }
 
-// Signals are those of a user's signals that do not end the context.
+// Signals has the signals of [Interrupts] that do not end the context.
 type Signals struct {
 	GiveUp <-chan struct{} // closed by the second SIGINT or SIGTERM
 	HangUp <-chan struct{} // closed by SIGHUP
 }
 
-// Interrupts turns SIGINT and SIGTERM into an end of the context: the first one
-// cancels it, the second one closes GiveUp, and the third one does what it does by
-// default: end the process. SIGHUP closes HangUp and does nothing else. A signal
-// that the parent process had ignored stays ignored. Call stop when done.
+// Interrupts handles SIGINT and SIGTERM: the first one cancels the context, the second one
+// closes GiveUp, and the third one ends the process. SIGHUP only closes HangUp. A signal that
+// the parent process has ignored stays ignored. Call stop when done.
 func Interrupts(parent context.Context) (ctx context.Context, asked Signals, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 1)
@@ -377,8 +373,8 @@ func Interrupts(parent context.Context) (ctx context.Context, asked Signals, sto
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangups, syscall.SIGHUP)
 	}
-	// A reader of our messages that has gone, as in "… |& head", must not end the
-	// job half-way: with somebody listening for the signal the write just fails.
+	// A closed reader of our messages, as in "… |& head", must not end the job: once SIGPIPE
+	// is caught, the write just fails.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	second, hungUp, done := make(chan struct{}), make(chan struct{}), make(chan struct{})

@@ -26,7 +26,7 @@ type fakeCluster struct {
 	fail      string // the first job fails with this
 	noSubmit  error
 	noKill    error
-	breaks    bool // Watch stops telling halfway
+	breaks    bool // Watch ends before the jobs
 	stubborn  bool // killed jobs never end
 	submitted wire.Submission
 
@@ -124,7 +124,7 @@ func newSubmission(inputs ...string) *wire.Submission {
 	}}}}
 }
 
-// run is Run under a false clock. Interrupts are times after the start.
+// run is Run with a fake clock. Interrupts are times after the start.
 func run(t *testing.T, cluster *fakeCluster, sub *wire.Submission, interrupts ...time.Duration) (code int, out string, files dfs.FS, took time.Duration) {
 	t.Helper()
 	files = newFiles(t)
@@ -171,7 +171,7 @@ func TestRun(t *testing.T) {
 		interrupts []time.Duration
 		code       int
 		took       time.Duration
-		want       []string // in the output
+		want       []string // parts of the output
 		staged     int      // directories left; the fake removes none
 	}{
 		{"success", &fakeCluster{each: 3 * time.Second}, newSubmission("mem://t/in"), nil, 0, 3 * time.Second,
@@ -187,7 +187,7 @@ func TestRun(t *testing.T) {
 		{"bad input", &fakeCluster{}, newSubmission("mem://t/none"), nil, 1, 0,
 			[]string{"error: job wordcount: input: stat mem://t/none: file does not exist"}, 0},
 		{"cluster goes silent", &fakeCluster{each: time.Second, breaks: true}, newSubmission("mem://t/in"), nil, 1, time.Second,
-			[]string{"error: the cluster stopped telling about job_7_0001, which is running\n"}, 1},
+			[]string{"error: the cluster stopped reporting job_7_0001, which is running\n"}, 1},
 		{"interrupt", &fakeCluster{each: time.Hour}, newSubmission("mem://t/in"), []time.Duration{time.Second}, 1, time.Second,
 			[]string{"interrupted: killing", "wordcount killed after", "    interrupted by its user\n"}, 1},
 		{"second interrupt", &fakeCluster{each: time.Hour, stubborn: true}, newSubmission("mem://t/in"), []time.Duration{time.Second, 5 * time.Second}, 1, 5 * time.Second,
@@ -212,7 +212,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestFlowFailed: of a flow's jobs the one is named that has taken the others with it.
+// TestFlowFailed: the output names the job that stopped its flow.
 func TestFlowFailed(t *testing.T) {
 	id := func(n int) wire.JobID { return wire.JobID{Start: 7, N: n} }
 	flow := wire.FlowID{Start: 7, N: 1}
@@ -223,13 +223,13 @@ func TestFlowFailed(t *testing.T) {
 		{ID: id(3), Flow: flow, Name: "c", State: wire.Killed},
 	}
 	for what, c := range map[string]struct {
-		name string // of the flow, known to who has submitted it
+		name string // of the flow; empty: another process submitted it
 		jobs []wire.JobStatus
 		want string
 	}{
-		"own":                  {"both", jobs, "flow both killed: job_7_0003 c killed\n"},
-		"others'":              {"", jobs, "flow_7_0001 killed: job_7_0003 c killed\n"},
-		"others', it is ended": {"", jobs[1:3], "flow_7_0001 killed: with job_7_0003\n"},
+		"own":                               {"both", jobs, "flow both killed: job_7_0003 c killed\n"},
+		"others'":                           {"", jobs, "flow_7_0001 killed: job_7_0003 c killed\n"},
+		"others', that job is not followed": {"", jobs[1:3], "flow_7_0001 killed: with job_7_0003\n"},
 	} {
 		var out strings.Builder
 		s := &session{Config: Config{Out: &out}, sub: &wire.Submission{Plan: wire.Plan{Flow: c.name}}, jobs: c.jobs}
@@ -239,7 +239,7 @@ func TestFlowFailed(t *testing.T) {
 	}
 }
 
-// TestStagedSubmission reads back what a tracker will read.
+// TestStagedSubmission: the staged file has the submission.
 func TestStagedSubmission(t *testing.T) {
 	cluster := &fakeCluster{each: time.Second}
 	sub := newSubmission("mem://t/more/./deep//b.log")
@@ -275,7 +275,7 @@ func TestStageLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a submission that no cluster takes is refused before anything is staged.
+// TestTooLarge: a submission that clusters refuse is not staged.
 func TestTooLarge(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*wire.Submission)
@@ -354,6 +354,6 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("two jobs with one output: %v", err)
 	}
 	if err := Prepare(t.Context(), newFiles(t), &wire.Plan{}); err == nil {
-		t.Error("a plan without jobs was taken")
+		t.Error("a plan without jobs was accepted")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// groupRank orders groups as Hadoop prints them: file systems, job, tasks, the
-// author's own, input and output.
+// groupRank orders groups as Hadoop prints them: file systems, job, tasks, the job's own,
+// input and output.
 func groupRank(title string) int {
 	order := []string{"File System Counters", "Job Counters", "Map-Reduce Framework", "", "File Input Format Counters", "File Output Format Counters"}
 	if i := slices.Index(order, title); i >= 0 {
@@ -21,8 +21,7 @@ func groupRank(title string) int {
 	return slices.Index(order, "")
 }
 
-// PrintCounters writes counters in Hadoop's form: titles for the names that
-// Hadoop knows, the names themselves for others.
+// PrintCounters writes counters in Hadoop's form, with Hadoop's titles for names that it knows.
 func PrintCounters(w io.Writer, counters wire.Counters) error {
 	var text strings.Builder
 	total := 0
@@ -44,8 +43,8 @@ func PrintCounters(w io.Writer, counters wire.Counters) error {
 // counterGroup orders and labels the counters of a group.
 type counterGroup struct{ wire.CounterGroup }
 
-// index finds a counter among the known ones; a file system's name may stand
-// before it, as in HDFS_BYTES_READ.
+// index finds a counter among the known ones. The name may begin with a file system, as in
+// HDFS_BYTES_READ.
 func (g counterGroup) index(name string) (i int, scheme string) {
 	for i, known := range g.Counters {
 		if name == known.Name {

@@ -13,19 +13,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// How often is enough.
 const (
-	redrawPause = 100 * time.Millisecond // between two pictures on a terminal
-	linePause   = time.Second            // between two lines about one job elsewhere
-	waitPause   = 2 * time.Second        // that a job waits for one thing before it is worth telling
+	redrawPause = 100 * time.Millisecond // least time between two redraws of a terminal
+	linePause   = time.Second            // least time between two lines about one job elsewhere
+	waitPause   = 2 * time.Second        // a job waits this long before the reason is shown
 )
 
-// maxShown bounds the jobs drawn at once, so that a picture fits on a screen.
+// maxShown bounds the jobs that are drawn at once, so that they fit on a screen.
 const maxShown = 4
 
-// Display shows jobs while they run and reports each when it has ended. On a
-// terminal the running jobs are a block of lines that is redrawn in place;
-// elsewhere each change is a line, at most one a second for a job.
+// Display shows running jobs and reports each at its end. On a terminal it redraws a block of
+// lines in place. Elsewhere it prints a line per change, at most one a second for a job.
 //
 // It is not safe for concurrent use.
 type Display struct {
@@ -34,36 +32,36 @@ type Display struct {
 	outputs map[wire.JobID]string
 	started time.Time
 
-	seen  map[wire.JobID]*sight
-	drawn int       // lines of the block that stands on the terminal
+	shown map[wire.JobID]*shown
+	drawn int       // lines of the block on the terminal
 	at    time.Time // when it was drawn
 }
 
-// sight is what has been shown of a job.
-type sight struct {
-	greeted  bool      // that it was submitted
-	line     string    // the last line of progress
-	at       time.Time // when that was
-	told     bool      // that it has ended
-	troubles int       // how many of them
-	waits    string    // what it waits for
-	since    time.Time // when that was told first
+// shown is what has been shown of a job.
+type shown struct {
+	submitted bool      // the line that it was submitted
+	line      string    // the last line of progress
+	at        time.Time // of that line
+	ended     bool      // its report
+	troubles  int       // number of its troubles
+	waits     string    // reason to wait in the last status
+	since     time.Time // of the first status with that reason
 
-	elapsed time.Duration // as the last status had it
-	began   time.Time     // when that would have been 0
+	elapsed time.Duration // from the last status
+	began   time.Time     // when elapsed was 0
 }
 
-// NewDisplay makes a Display on out. Width asks for the terminal's columns; nil
-// means that out is no terminal. Outputs are the URLs to name when jobs succeed.
+// NewDisplay makes a Display on out. Width returns the terminal's columns; nil means that out
+// is not a terminal. Outputs has the URLs to print when jobs succeed.
 func NewDisplay(out io.Writer, width func() int, outputs map[wire.JobID]string, now time.Time) *Display {
-	return &Display{out: out, width: width, outputs: outputs, started: now, seen: make(map[wire.JobID]*sight)}
+	return &Display{out: out, width: width, outputs: outputs, started: now, shown: make(map[wire.JobID]*shown)}
 }
 
-// Update shows the jobs as they are at the time now.
+// Update shows the jobs at the time now.
 func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
 	var fixed bytes.Buffer
 	for i := range jobs {
-		d.sight(&jobs[i])
+		d.of(&jobs[i])
 	}
 	for i := range jobs {
 		d.lines(&fixed, now, &jobs[i])
@@ -71,21 +69,21 @@ func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
 	d.paint(now, fixed.Bytes(), jobs)
 }
 
-// lines writes what is to stay on the screen about a job.
+// lines writes the lines about a job that stay on the screen.
 func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
-	s := d.sight(job)
+	s := d.of(job)
 	if s.began.IsZero() || job.Elapsed != s.elapsed {
 		s.elapsed, s.began = job.Elapsed, now.Add(-job.Elapsed)
 	}
-	if s.told {
+	if s.ended {
 		return
 	}
-	if !s.greeted {
-		s.greeted = true
+	if !s.submitted {
+		s.submitted = true
 		fmt.Fprintf(b, "%v %s submitted\n", job.ID, OneLine(job.Name))
 	}
 	for _, text := range job.Troubles[min(s.troubles, len(job.Troubles)):] {
-		if first, _, _ := strings.Cut(text, "\n"); !endsWith(job.Error, first) { // else the end tells
+		if first, _, _ := strings.Cut(text, "\n"); !endsWith(job.Error, first) { // else the report has it
 			fmt.Fprintf(b, "%v  %s\n", job.ID, OneLine(first))
 		}
 	}
@@ -102,20 +100,20 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 		}
 	}
 	if job.State.Ended() {
-		s.told = true
+		s.ended = true
 		d.report(b, job)
 	}
 }
 
-// endsWith says whether an error's first line is a trouble, or ends with it as its cause.
+// endsWith reports whether an error's first line is the trouble, or ends with it as its cause.
 func endsWith(text, trouble string) bool {
 	first, _, _ := strings.Cut(text, "\n")
 	before, ok := strings.CutSuffix(first, trouble)
 	return ok && (before == "" || strings.HasSuffix(before, " "))
 }
 
-// waiting is what a job that has begun waits for, once that has taken a while.
-func (s *sight) waiting(now time.Time, job *wire.JobStatus) string {
+// waiting returns why a begun job waits, once it has waited for waitPause.
+func (s *shown) waiting(now time.Time, job *wire.JobStatus) string {
 	if job.Waits != s.waits {
 		s.waits, s.since = job.Waits, now
 	}
@@ -125,7 +123,7 @@ func (s *sight) waiting(now time.Time, job *wire.JobStatus) string {
 	return OneLine(job.Waits)
 }
 
-// Note prints a line of its own.
+// Note prints a line.
 func (d *Display) Note(text string) {
 	var b bytes.Buffer
 	d.erase(&b)
@@ -134,23 +132,23 @@ func (d *Display) Note(text string) {
 	d.at = time.Time{}
 }
 
-// Close takes the block away; what follows is printed where it stood.
+// Close erases the block; the next output takes its place.
 func (d *Display) Close() {
 	var b bytes.Buffer
 	d.erase(&b)
 	d.out.Write(b.Bytes())
 }
 
-func (d *Display) sight(job *wire.JobStatus) *sight {
-	s := d.seen[job.ID]
+func (d *Display) of(job *wire.JobStatus) *shown {
+	s := d.shown[job.ID]
 	if s == nil {
-		s = new(sight)
-		d.seen[job.ID] = s
+		s = new(shown)
+		d.shown[job.ID] = s
 	}
 	return s
 }
 
-// paint writes fixed lines and the block below them, in one piece.
+// paint writes fixed lines and the block below them, in one write.
 func (d *Display) paint(now time.Time, fixed []byte, jobs []wire.JobStatus) {
 	var b bytes.Buffer
 	if d.width == nil {
@@ -177,18 +175,18 @@ func (d *Display) erase(b *bytes.Buffer) {
 	d.drawn = 0
 }
 
-// block is the picture of the jobs that have not ended.
+// block returns the lines for jobs that have not ended.
 func (d *Display) block(now time.Time, jobs []wire.JobStatus) []string {
 	var lines []string
-	shown, more := 0, 0
+	drawn, more := 0, 0
 	for i := range jobs {
 		job := &jobs[i]
 		switch {
 		case job.State.Ended():
-		case job.State == wire.Waiting && len(jobs) > 1, shown == maxShown:
+		case job.State == wire.Waiting && len(jobs) > 1, drawn == maxShown:
 			more++
 		default:
-			shown++
+			drawn++
 			lines = append(lines, d.jobLines(now, job)...)
 		}
 	}
@@ -200,7 +198,7 @@ func (d *Display) block(now time.Time, jobs []wire.JobStatus) []string {
 
 func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 	head := fmt.Sprintf("%v %s  %s", job.ID, OneLine(job.Name), stateText(job))
-	s := d.sight(job)
+	s := d.of(job)
 	if waits := s.waiting(now, job); waits != "" {
 		head += ", waits " + waits
 	}
@@ -218,9 +216,9 @@ func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 	return lines
 }
 
-// report is what stays on the screen of a job that has ended.
+// report writes the result of an ended job.
 func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
-	if d.seen[job.With] != nil { // which tells why
+	if d.shown[job.With] != nil { // its report has the reason
 		fmt.Fprintf(b, "%v %s %v after %s, with %v\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed), job.With)
 		return
 	}
@@ -237,7 +235,7 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 	}
 }
 
-// PrintStatus writes how a job is getting on or how it has ended.
+// PrintStatus writes the state, progress and errors of a job.
 func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v %s  %s  %s", job.ID, OneLine(job.Name), stateText(job), shortTime(job.Elapsed))
@@ -250,8 +248,8 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 			fmt.Fprintln(&b, phaseLine(p))
 		}
 	}
-	if asksForMore(job) {
-		fmt.Fprintf(&b, "  %s\n", TermsText(job))
+	if hasSettings(job) {
+		fmt.Fprintf(&b, "  %s\n", SettingsText(job))
 	}
 	if job.Waits != "" && job.State != wire.Waiting && !job.State.Ended() {
 		fmt.Fprintf(&b, "  waits %s\n", OneLine(job.Waits))
@@ -267,14 +265,14 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	return err
 }
 
-// phaseLine is a phase's progress.
+// phaseLine prints a phase's progress.
 func phaseLine(p phase) string {
 	parts := []string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesOf(p), tasksOf(p.tasks)}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	return strings.Join(parts, "  ")
 }
 
-// writeError writes an error's lines as they are, indented.
+// writeError writes an error's lines, indented.
 func writeError(w io.Writer, text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		fmt.Fprintf(w, "    %s\n", line)
@@ -289,8 +287,7 @@ func cut(line string, width int) string {
 	return string([]rune(line)[:width])
 }
 
-// OneLine makes a text printable that somebody else has written: it takes out what
-// would move the cursor.
+// OneLine replaces control characters, which would move the cursor.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -14,8 +14,8 @@ import (
 // TestDisplay runs the scenarios of testdata/display. Verbs:
 //
 //	begin [width=80] [output=URL]      a new display; with a width it is on a terminal
-//	show at=SECONDS                    the jobs below as they are then; prints what appears
-//	note                               a line of its own
+//	show at=SECONDS                    the jobs below, at that time; prints the output
+//	note                               a line
 //	close
 //
 // A job's line: N NAME STATE, then maps=DONE/TOTAL/RUNNING reduces=… read=DONE/TOTAL
@@ -122,7 +122,7 @@ func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
 	return jobs
 }
 
-// quotedFields cuts a line at its blanks, but not within quotes.
+// quotedFields splits a line at blanks outside quotes.
 func quotedFields(line string) []string {
 	quoted := false
 	return strings.FieldsFunc(line, func(r rune) bool {
@@ -137,8 +137,8 @@ func TestSizesAndTimes(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB", 5 << 30: "5.0 GiB", 1 << 62: "4096.0 PiB",
 	} {
-		if got := size(n); got != want {
-			t.Errorf("size(%d) = %s, want %s", n, got, want)
+		if got := Size(n); got != want {
+			t.Errorf("Size(%d) = %s, want %s", n, got, want)
 		}
 	}
 	for d, want := range map[time.Duration]string{

@@ -4,7 +4,7 @@ package client
 
 import "os/exec"
 
-// ownGroup does nothing where there are no process groups: cmd alone is killed.
+// ownGroup does nothing without process groups: only cmd is killed.
 func ownGroup(*exec.Cmd) {}
 
 func endGroup(*exec.Cmd) {}

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// ownGroup starts cmd in a process group of its own, which is killed as a whole.
-// A terminal's Ctrl-C therefore reaches this process alone.
+// ownGroup starts cmd in its own process group, which is killed as a whole. So a terminal's
+// Ctrl-C reaches only this process.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// endGroup kills what a program that has ended has left in its group.
+// endGroup kills the processes that an ended program has left in its group.
 func endGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

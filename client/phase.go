@@ -8,23 +8,23 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// phase is one of the three that a job's bytes go through.
+// phase is the progress of a job in one of three phases: map, shuffle and reduce.
 type phase struct {
 	name    string
 	bytes   wire.Progress
-	about   bool // bytes.Total is an estimate: not all maps have told their output
+	about   bool // bytes.Total is an estimate, until all maps have ended
 	percent int
 	tasks   wire.TaskCounts
 }
 
-// phases measures a job: map alone when it has no reduces.
+// phases returns the phases of a job: only map if it has no reduces.
 func phases(job *wire.JobStatus) []phase {
 	mapped := phase{name: "map", bytes: job.Read, tasks: job.Maps}
 	mapped.percent = percent(job.Read, job.Maps, job.State)
 	if job.Reduces.Total == 0 {
 		return []phase{mapped}
 	}
-	// As long as maps run, the cluster estimates what they will put out.
+	// While maps run, the cluster estimates their output.
 	about := job.Maps.Done < job.Maps.Total
 	shuffled := phase{name: "shuffle", bytes: job.Shuffled, about: about}
 	gathered := wire.TaskCounts{Total: 1}
@@ -37,8 +37,7 @@ func phases(job *wire.JobStatus) []phase {
 	return []phase{mapped, shuffled, reduced}
 }
 
-// percent is 100 when all tasks are done and only then; without bytes to count
-// it counts tasks.
+// percent is 100 only when all tasks are done. Without bytes it counts tasks.
 func percent(bytes wire.Progress, tasks wire.TaskCounts, state wire.State) int {
 	done, total := bytes.Done, bytes.Total
 	if total <= 0 {
@@ -53,7 +52,7 @@ func percent(bytes wire.Progress, tasks wire.TaskCounts, state wire.State) int {
 	return int(min(float64(done)/float64(total)*100, 99))
 }
 
-// stateText is a job's state in words, with what it waits for.
+// stateText describes a job's state, with the reason why it waits or stops.
 func stateText(job *wire.JobStatus) string {
 	switch job.State {
 	case wire.Waiting:
@@ -76,7 +75,7 @@ func stateText(job *wire.JobStatus) string {
 	return job.State.String()
 }
 
-// plainLine is what a job's progress is where nothing can be redrawn.
+// plainLine prints a job's progress in one line, for outputs other than terminals.
 func plainLine(job *wire.JobStatus) string {
 	if job.State != wire.Running && job.State != wire.Succeeded {
 		return stateText(job)
@@ -89,7 +88,7 @@ func plainLine(job *wire.JobStatus) string {
 	return line + failedText(job.Maps.FailedAttempts+job.Reduces.FailedAttempts)
 }
 
-// failedText is what a line says of so many failed attempts.
+// failedText is the part of a line about failed attempts.
 func failedText(attempts int) string {
 	switch attempts {
 	case 0:
@@ -114,20 +113,17 @@ func tasksOf(t wire.TaskCounts) string {
 func bytesOf(p phase) string {
 	switch {
 	case p.bytes.Total > 0 && p.about:
-		return size(p.bytes.Done) + " of about " + size(p.bytes.Total)
+		return Size(p.bytes.Done) + " of about " + Size(p.bytes.Total)
 	case p.bytes.Total > 0:
-		return size(p.bytes.Done) + " of " + size(p.bytes.Total)
+		return Size(p.bytes.Done) + " of " + Size(p.bytes.Total)
 	case p.bytes.Done > 0:
-		return size(p.bytes.Done)
+		return Size(p.bytes.Done)
 	}
 	return ""
 }
 
 // Size prints bytes in binary units, with one decimal from KiB up.
-func Size(n int64) string { return size(n) }
-
-// size prints bytes in binary units, with one decimal from KiB up.
-func size(n int64) string {
+func Size(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
 	}
@@ -152,7 +148,7 @@ func shortTime(d time.Duration) string {
 	return days(d)
 }
 
-// wallTime is as exact as a reader can use.
+// wallTime prints a duration: tenths of a second below a minute, then as shortTime.
 func wallTime(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())
@@ -160,8 +156,8 @@ func wallTime(d time.Duration) string {
 	return shortTime(d)
 }
 
-// Duration prints a duration as exactly as a reader can use, below a minute to a tenth of
-// a second, below a second in milliseconds.
+// Duration prints a duration, rounded to milliseconds below a second, to tenths of a second
+// below a minute, else to seconds.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -174,7 +170,7 @@ func Duration(d time.Duration) string {
 	return days(d)
 }
 
-// manyDays is from when a duration is told in days.
+// manyDays is the shortest duration that is printed in days.
 const manyDays = 7 * 24 * time.Hour
 
 func days(d time.Duration) string {
@@ -182,10 +178,10 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", h/24, h%24)
 }
 
-// EndsText tells when a job should end, "in 10.2s"; empty: that is not known.
+// EndsText prints the predicted end of a job, "in 10.2s"; empty if there is none.
 func EndsText(job *wire.JobStatus) string { return endsText(job, job.Elapsed, Duration) }
 
-// endsText does so for a later time since the job's submission.
+// endsText is EndsText at a given time since the job's submission.
 func endsText(job *wire.JobStatus, elapsed time.Duration, text func(time.Duration) string) string {
 	if job.Ends == 0 || job.State.Ended() {
 		return ""

@@ -15,30 +15,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What a job program may do instead of telling its plan.
+// Failures of a job program that should print its plan.
 var (
-	// ErrUsage reports bad flags; the program has said what is wrong with them.
+	// ErrUsage reports bad flags, which the program has explained.
 	ErrUsage = errors.New("refused its flags")
-	// ErrHelp reports that the program printed its help, as it was asked to.
+	// ErrHelp reports that the program printed its help.
 	ErrHelp = errors.New("printed its help")
 	// ErrPanic reports a panic; its trace has been printed.
-	ErrPanic = errors.New("panicked while it made its plan")
-	// ErrExit reports an exit with another code than 0 or 2, or an end by a signal.
+	ErrPanic = errors.New("panicked while making its plan")
+	// ErrExit reports an exit code other than 0 and 2, or an end by a signal.
 	ErrExit = errors.New("ended without a plan")
-	// ErrNoPlan reports that the program ended well without having told a plan.
+	// ErrNoPlan reports that the program ended with code 0, but without a plan.
 	ErrNoPlan = errors.New("never called mapreduce.Main")
 	// ErrHang reports that the program took too long to make its plan.
 	ErrHang = errors.New("made no plan")
 )
 
-// planDeadline is how long a program may take to tell its plan and end.
+// planDeadline is how long a program may take to make its plan and end.
 const planDeadline = 30 * time.Second
 
-// Plan runs a job program in its plan mode with the given arguments and returns
-// the submission it describes: Plan, Program.Args and Program.Flags are set. Its
-// standard error passes through to stderr, and so does its standard output. The
-// program and what it started are killed when ctx ends or after 30 s. Every error
-// names exe; those the program causes match one of the sentinels above.
+// Plan runs a job program in its plan mode and returns its submission, with Plan, Program.Args
+// and Program.Flags. The program's standard output and standard error go to stderr. When ctx
+// ends, or after 30 s, Plan kills the program and its children. Every error names exe; those
+// that the program causes match a sentinel above.
 func Plan(ctx context.Context, exe string, args []string, stderr io.Writer) (*wire.Submission, error) {
 	return planWithin(ctx, exe, args, stderr, planDeadline)
 }
@@ -51,12 +50,12 @@ func planWithin(parent context.Context, exe string, args []string, stderr io.Wri
 		return nil, fmt.Errorf("run %s: %w", exe, err)
 	}
 	defer r.Close()
-	said := &tracer{to: stderr}
+	output := &tracer{to: stderr}
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = append(os.Environ(), "QUERN_MODE=plan")
 	cmd.ExtraFiles = []*os.File{w} // its descriptor 3
-	cmd.Stdout, cmd.Stderr = said, said
-	cmd.WaitDelay = time.Second // for whoever inherited its standard error
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.WaitDelay = time.Second // a child may have inherited its standard error
 	ownGroup(cmd)
 	err = cmd.Start()
 	w.Close()
@@ -73,8 +72,8 @@ func planWithin(parent context.Context, exe string, args []string, stderr io.Wri
 	}()
 	waitErr := cmd.Wait()
 	endGroup(cmd)
-	// What the program wrote is in the pipe by now; a descendant that has left the
-	// group and still holds the other end is not waited for.
+	// The program's plan is in the pipe by now. The deadline ends the read if a descendant
+	// outside the group holds the other end.
 	r.SetReadDeadline(time.Now().Add(time.Second))
 	frame := <-frames
 	switch {
@@ -83,7 +82,7 @@ func planWithin(parent context.Context, exe string, args []string, stderr io.Wri
 	case ctx.Err() != nil && waitErr != nil:
 		return nil, fmt.Errorf("%s %w within %v; it was killed", exe, ErrHang, limit)
 	case waitErr != nil && !errors.Is(waitErr, exec.ErrWaitDelay):
-		return nil, exitError(exe, waitErr, said)
+		return nil, exitError(exe, waitErr, output)
 	case errors.Is(frame.err, io.EOF), errors.Is(frame.err, os.ErrDeadlineExceeded):
 		if asksHelp(args) {
 			return nil, fmt.Errorf("%s %w", exe, ErrHelp)
@@ -100,25 +99,25 @@ type planFrame struct {
 	err error
 }
 
-// exitError says how a program ended that did not end well.
-func exitError(exe string, err error, said *tracer) error {
+// exitError explains the end of a program that failed.
+func exitError(exe string, err error, output *tracer) error {
 	var exit *exec.ExitError
 	switch {
 	case !errors.As(err, &exit):
 		return fmt.Errorf("%s: plan: %w", exe, err)
-	case said.panicked:
+	case output.panicked:
 		return fmt.Errorf("%s %w", exe, ErrPanic)
 	case exit.ExitCode() == 2:
 		return fmt.Errorf("%s %w", exe, ErrUsage)
 	}
 	err = fmt.Errorf("%s %w: %v", exe, ErrExit, exit) // "exit status 3", "signal: killed"
 	switch {
-	case said.failed:
+	case output.failed:
 		return err
-	case said.last == "":
+	case output.last == "":
 		return fmt.Errorf("%w, in mapreduce.Main or before", err)
 	}
-	return fmt.Errorf("%w, in mapreduce.Main or before; it said last: %s", err, said.last)
+	return fmt.Errorf("%w, in mapreduce.Main or before; its last line: %s", err, output.last)
 }
 
 func asksHelp(args []string) bool {
@@ -127,24 +126,24 @@ func asksHelp(args []string) bool {
 	})
 }
 
-// tracer passes text through and notices the trace of a panic, which ends a
-// program with the same code as bad flags do.
+// tracer copies output and finds the trace of a panic, since the exit code is that of bad
+// flags.
 type tracer struct {
 	to       io.Writer
 	line     []byte // the beginning of the current line
-	last     string // the beginning of the last one that was not empty
-	failed   bool   // a line is mapreduce.Main's, with what is wrong
-	died     bool   // a line has announced it
+	last     string // the beginning of the last line that was not empty
+	failed   bool   // a line is an error of mapreduce.Main
+	died     bool   // a line has announced a panic or fatal error
 	panicked bool   // and a goroutine's trace has followed
 }
 
-// traceStart is more than enough of a line to know it by.
-const traceStart = 200
+// maxLineStart is how much of a line the tracer keeps.
+const maxLineStart = 200
 
 func (t *tracer) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		piece, after, ended := bytes.Cut(rest, []byte{'\n'})
-		t.line = append(t.line, piece[:min(len(piece), traceStart-len(t.line))]...)
+		t.line = append(t.line, piece[:min(len(piece), maxLineStart-len(t.line))]...)
 		if ended {
 			t.endLine()
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestMain lets this test binary stand for a job program in plan mode: its first
-// argument says how it behaves.
+// TestMain makes this test binary a job program in plan mode. Its first argument is its
+// behaviour.
 func TestMain(m *testing.M) {
 	if os.Getenv("QUERN_MODE") == "plan" {
 		os.Exit(planner(os.Args[1:]))
@@ -95,10 +95,10 @@ func TestPlan(t *testing.T) {
 		limit     time.Duration
 		want      error
 		text      string // of the error
-		said      string // on standard error
+		stderr    string // a part of it
 	}{
 		{"usage", planDeadline, ErrUsage, "refused its flags", "not defined: -x"},
-		{"exit", planDeadline, ErrExit, "exit status 3, in mapreduce.Main or before; it said last: panic: only a word", "only a word"},
+		{"exit", planDeadline, ErrExit, "exit status 3, in mapreduce.Main or before; its last line: panic: only a word", "only a word"},
 		{"fail", planDeadline, ErrExit, "ended without a plan: exit status 1", "has no encoding"},
 		{"panic", planDeadline, ErrPanic, "panicked", "index out of range [1]"},
 		{"killed", planDeadline, ErrExit, "signal: killed, in mapreduce.Main or before", ""},
@@ -110,13 +110,13 @@ func TestPlan(t *testing.T) {
 		{"hang after", 200 * time.Millisecond, ErrHang, "within 200ms", ""},
 		{"-h", planDeadline, ErrHelp, "printed its help", "Usage"},
 	} {
-		var said bytes.Buffer
-		_, err := planWithin(t.Context(), exe, []string{c.behaviour}, &said, c.limit)
+		var stderr bytes.Buffer
+		_, err := planWithin(t.Context(), exe, []string{c.behaviour}, &stderr, c.limit)
 		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), exe) {
 			t.Errorf("%s: error %v, want %v with %q", c.behaviour, err, c.want, c.text)
 		}
-		if !strings.Contains(said.String(), c.said) {
-			t.Errorf("%s: printed %q, want %q", c.behaviour, said.String(), c.said)
+		if !strings.Contains(stderr.String(), c.stderr) {
+			t.Errorf("%s: printed %q, want %q", c.behaviour, stderr.String(), c.stderr)
 		}
 	}
 
@@ -135,7 +135,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanNoticesPanics feeds the trace piece by piece.
+// TestPlanNoticesPanics: a trace is found however it is split into writes.
 func TestPlanNoticesPanics(t *testing.T) {
 	trace := "some output\npanic: " + strings.Repeat("long ", 100) + "\n\ngoroutine 1 [running]:\nmain.main()\n"
 	for size := 1; size < len(trace); size++ {

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Prepare puts a plan's paths into their cleaned form and fails where the jobs
-// could not begin, by [runtime.Check]. Errors name the path.
+// Prepare cleans a plan's paths and fails if the jobs could not begin, by [runtime.Check].
+// Errors name the path.
 func Prepare(ctx context.Context, files dfs.FS, plan *wire.Plan) error {
 	if len(plan.Jobs) == 0 {
 		return errors.New("the plan has no jobs")
@@ -30,7 +30,7 @@ func Prepare(ctx context.Context, files dfs.FS, plan *wire.Plan) error {
 			continue
 		}
 		if other, taken := writers[job.Output]; taken {
-			return fmt.Errorf("jobs %s and %s have one output: %s", other, job.Name, job.Output)
+			return fmt.Errorf("jobs %s and %s have the same output: %s", other, job.Name, job.Output)
 		}
 		writers[job.Output] = job.Name
 	}
@@ -63,9 +63,9 @@ func prepareJob(files dfs.FS, job *wire.JobPlan) (err error) {
 	return nil
 }
 
-// Stage gives the submission a random key and a staging directory of that name
-// below root, and writes the submission there. All of it is for the file system's
-// user alone, whom clients and daemons share.
+// Stage gives the submission a random key, makes a staging directory of that name below root
+// and writes the submission there. Only the file system's user can read it, which clients and
+// daemons share.
 func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 	sub.Key = rand.Text()
 	sub.Staging = dfs.Join(root, sub.Key)
@@ -84,7 +84,7 @@ func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 		return fmt.Errorf("stage: %w", err)
 	}
 	err = writeNew(files, dfs.Join(sub.Staging, wire.StagedSubmission), frame)
-	if err == nil { // a job that is acknowledged survives a power cut
+	if err == nil { // an acknowledged job survives a power failure
 		err = errors.Join(files.SyncDir(sub.Staging), files.SyncDir(root))
 	}
 	if err != nil {

@@ -15,10 +15,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Upload puts an executable into a cluster's staging directory and names it in
-// program. It lies under its hash, below the UTC day of the cluster's clock, so
-// that the same program is uploaded once a day at most and a cluster knows by the
-// name what has become old. Nobody sees half of it: it gets its name at the end.
+// Upload copies an executable to a cluster's staging directory and sets the path and hash of
+// program. The path is the UTC day of the cluster's clock and the hash: a program is uploaded
+// at most once a day, and the cluster can tell old ones. A rename makes it visible as a whole.
 func Upload(files dfs.FS, staging string, today time.Time, exe string, program *wire.Program) error {
 	files = dfs.Private(files)
 	hash, size, err := hashFile(exe)
@@ -29,7 +28,7 @@ func Upload(files dfs.FS, staging string, today time.Time, exe string, program *
 	name := dfs.Join(dir, hash)
 	switch info, err := files.Stat(name); {
 	case err == nil && info.Size == size:
-	case err == nil: // not by us: we rename only what is whole
+	case err == nil: // no client wrote it: they rename complete files only
 		return fmt.Errorf("upload program: %s has %d bytes, not %d: remove it", name, info.Size, size)
 	case errors.Is(err, fs.ErrNotExist):
 		if err := upload(files, dir, name, exe, hash); err != nil {
@@ -64,24 +63,24 @@ func upload(files dfs.FS, dir, name, exe, hash string) error {
 	if err := files.MkdirAll(dir); err != nil {
 		return err
 	}
-	making := dfs.Join(dir, ".making-"+rand.Text())
-	w, err := files.Create(making)
+	temporary := dfs.Join(dir, ".making-"+rand.Text())
+	w, err := files.Create(temporary)
 	if err != nil {
 		return err
 	}
 	h := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(w, h), in); err != nil {
-		return errors.Join(err, w.Abort(), removeMade(files, making))
+		return errors.Join(err, w.Abort(), removeTemporary(files, temporary))
 	}
 	if err := w.Close(); err != nil {
-		return errors.Join(err, removeMade(files, making))
+		return errors.Join(err, removeTemporary(files, temporary))
 	}
 	if hex.EncodeToString(h.Sum(nil)) != hash {
-		return errors.Join(fmt.Errorf("%s has changed meanwhile", exe), removeMade(files, making))
+		return errors.Join(fmt.Errorf("%s changed during the upload", exe), removeTemporary(files, temporary))
 	}
-	err = files.RenameFile(making, name)
+	err = files.RenameFile(temporary, name)
 	if err != nil {
-		err = errors.Join(err, removeMade(files, making))
+		err = errors.Join(err, removeTemporary(files, temporary))
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) { // else another client was faster
 		return err
@@ -89,8 +88,8 @@ func upload(files dfs.FS, dir, name, exe, hash string) error {
 	return files.SyncDir(dir)
 }
 
-// removeMade removes what was written in vain; there may be nothing.
-func removeMade(files dfs.FS, name string) error {
+// removeTemporary removes a file that may not exist.
+func removeTemporary(files dfs.FS, name string) error {
 	if err := files.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -18,19 +18,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// doubtful is a cluster that does not answer a submission at first.
-type doubtful struct {
+// undecided is a cluster that first answers a submission with an error.
+type undecided struct {
 	fakeCluster
-	asked int
-	taken int                         // the ask that brings the submission about, 0: none
-	first func(context.Context) error // what becomes of the first ask
+	calls int                         // of Submit
+	taken int                         // 0: later calls get no answer
+	first func(context.Context) error // result of the first call
 	keys  []string
 }
 
-func (d *doubtful) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
-	d.asked++
+func (d *undecided) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	d.calls++
 	d.keys = append(d.keys, sub.Key)
-	if d.asked == 1 {
+	if d.calls == 1 {
 		return nil, d.first(ctx)
 	}
 	if d.taken == 0 {
@@ -40,8 +40,8 @@ func (d *doubtful) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobI
 	return d.fakeCluster.Submit(ctx, sub)
 }
 
-// TestInterruptedSubmit: what the cluster may have taken is asked for again, and
-// its staging directory is never taken away from it.
+// TestInterruptedSubmit: the client asks again if the cluster may have accepted the submission,
+// and does not remove its staging directory.
 func TestInterruptedSubmit(t *testing.T) {
 	interrupted := errors.New("got signal interrupt")
 	lost := func(ctx context.Context) error {
@@ -62,7 +62,7 @@ func TestInterruptedSubmit(t *testing.T) {
 		{"never known", lost, 0, false, 2, 1, time.Second + settleWait, "it is not known whether the job was submitted: context deadline exceeded; if it was, it runs under the key"},
 		{"not taken", func(ctx context.Context) error {
 			<-ctx.Done()
-			return errors.New("nobody was reached")
+			return errors.New("no job tracker was reached")
 		}, 0, false, 1, 0, time.Second, "interrupted before the job was submitted: got signal interrupt"},
 		{"embedded", func(ctx context.Context) error {
 			<-ctx.Done()
@@ -74,7 +74,7 @@ func TestInterruptedSubmit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := newFiles(t)
-			cluster := &doubtful{first: c.first, taken: c.taken, fakeCluster: fakeCluster{each: time.Hour}}
+			cluster := &undecided{first: c.first, taken: c.taken, fakeCluster: fakeCluster{each: time.Hour}}
 			var text bytes.Buffer
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
@@ -91,8 +91,8 @@ func TestInterruptedSubmit(t *testing.T) {
 					t.Errorf("it took %v, want %v", took, c.took)
 				}
 			})
-			if cluster.asked != c.asked || !strings.Contains(text.String(), c.want) {
-				t.Errorf("asked %d times, want %d; said %q, want %q", cluster.asked, c.asked, text.String(), c.want)
+			if cluster.calls != c.asked || !strings.Contains(text.String(), c.want) {
+				t.Errorf("%d calls, want %d; output %q, want %q", cluster.calls, c.asked, text.String(), c.want)
 			}
 			if len(cluster.keys) == 2 && cluster.keys[0] != cluster.keys[1] {
 				t.Errorf("keys %q", cluster.keys)
@@ -104,14 +104,14 @@ func TestInterruptedSubmit(t *testing.T) {
 	}
 }
 
-// TestGiveUpSettling: a second interrupt ends the question, too.
+// TestGiveUpSettling: a second interrupt also ends settle.
 func TestGiveUpSettling(t *testing.T) {
 	files := newFiles(t)
 	synctest.Test(t, func(t *testing.T) {
 		giveUp := make(chan struct{})
 		close(giveUp)
 		ctx, cancel := context.WithCancel(t.Context())
-		cluster := &doubtful{first: func(context.Context) error {
+		cluster := &undecided{first: func(context.Context) error {
 			cancel()
 			return ErrUndecided
 		}}
@@ -123,7 +123,7 @@ func TestGiveUpSettling(t *testing.T) {
 	})
 }
 
-// TestFollow waits for jobs of others: they are not killed when the user has seen enough.
+// TestFollow: an interrupt does not kill followed jobs.
 func TestFollow(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -153,7 +153,7 @@ func TestFollow(t *testing.T) {
 				}
 			})
 			if !strings.Contains(text.String(), c.want) || strings.Count(text.String(), "leader changed\n") != 1 {
-				t.Errorf("said %q, want %q", text.String(), c.want)
+				t.Errorf("output %q, want %q", text.String(), c.want)
 			}
 			if len(c.cluster.killed) > 0 {
 				t.Errorf("killed %v", c.cluster.killed)
@@ -212,7 +212,8 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// What a client has staged is there and whole after a power cut, wherever that fails another.
+// TestStagedPowerCut: files that a client has staged are complete after a power failure at
+// any later call.
 func TestStagedPowerCut(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "job")
 	program := bytes.Repeat([]byte("program"), 100)
@@ -245,7 +246,7 @@ func TestStagedPowerCut(t *testing.T) {
 				continue
 			}
 			if err != nil || len(programs) != 1 {
-				t.Errorf("programs that have survived: %v, %v", programs, err)
+				t.Errorf("programs after the power failure: %v, %v", programs, err)
 			}
 			if info, err := memory.Stat(dfs.Join(sub.Staging, wire.StagedSubmission)); err != nil || info.Size == 0 {
 				t.Errorf("the submission: %+v, %v", info, err)
@@ -254,7 +255,7 @@ func TestStagedPowerCut(t *testing.T) {
 	}
 }
 
-// TestHangUp: the display ends, the job goes on, and one that was not submitted yet is.
+// TestHangUp: the display ends, and the job is submitted and goes on.
 func TestHangUp(t *testing.T) {
 	flow := newSubmission("mem://t/in")
 	flow.Plan.Flow = "both"
@@ -292,8 +293,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestHangUpAfterInterrupt: who has interrupted wants the jobs killed, whatever becomes of
-// the terminal.
+// TestHangUpAfterInterrupt: after an interrupt, a closed terminal does not keep the jobs alive.
 func TestHangUpAfterInterrupt(t *testing.T) {
 	files, cluster := newFiles(t), &fakeCluster{each: time.Hour, stubborn: true}
 	var text bytes.Buffer

@@ -22,8 +22,8 @@ import (
 
 const staging = "mem://s/staging"
 
-// proven begins a cluster with a nonce.
-func proven(t *testing.T, f dfs.FS, c *Config) {
+// newCluster configures a new cluster with a nonce.
+func newCluster(t *testing.T, f dfs.FS, c *Config) {
 	t.Helper()
 	var err error
 	if c.Cluster, c.Nonce, err = NewCluster(f, staging); err != nil {
@@ -32,7 +32,7 @@ func proven(t *testing.T, f dfs.FS, c *Config) {
 	c.FS = f
 }
 
-// A cluster's nonce survives a power cut, as the log does that has it.
+// TestNoncePowerCut: a cluster's nonce survives a power failure.
 func TestNoncePowerCut(t *testing.T) {
 	for seed := range uint64(10) {
 		f := mem.New(1 << 20)
@@ -49,11 +49,11 @@ func TestNoncePowerCut(t *testing.T) {
 	}
 }
 
-// A tracker that can read the nonce is welcomed to the cluster, another is refused.
+// TestNonce: a tracker is welcomed if it can read the nonce, and else refused.
 func TestNonce(t *testing.T) {
 	f := mem.New(1 << 20)
 	var cluster string
-	s := start(t, func(c *Config) { proven(t, f, c); cluster = c.Cluster })
+	s := start(t, func(c *Config) { newCluster(t, f, c); cluster = c.Cluster })
 	hello := &wire.Hello{Version: wire.Version, Tracker: "t1", Process: 1, MapSlots: 1}
 	receive := func(conn *wire.Conn) wire.Message {
 		t.Helper()
@@ -141,7 +141,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A job whose history cannot be written ends all the same, and says so.
+// TestHistoryFails: a job ends with a trouble if its history cannot be written.
 func TestHistoryFails(t *testing.T) {
 	f := mem.New(1 << 20)
 	s := start(t, func(c *Config) { c.FS, c.History = f, true })
@@ -161,7 +161,7 @@ func TestHistoryFails(t *testing.T) {
 	}
 }
 
-// script is a log that a test plays: what is proposed goes nowhere.
+// script is a log with events from the test. It drops proposals.
 type script struct {
 	ready chan struct{}
 	mu    sync.Mutex
@@ -193,7 +193,7 @@ func (l *script) Take() []LogEvent {
 	return queue
 }
 
-// entriesOf is what a job tracker that leads in term 1 writes at first.
+// entriesOf returns the first entries of a job tracker that leads in term 1.
 func entriesOf(cfg core.Config, more ...core.Event) []core.Event {
 	c := core.New(cfg)
 	var entries []core.Event
@@ -214,8 +214,8 @@ func entriesOf(cfg core.Config, more ...core.Event) []core.Event {
 	return entries
 }
 
-// A follower says who leads, and tells what is in the log of the cluster alone. What it
-// answers does not name the request: the client does, and would say it twice.
+// TestFollower: a follower names the leader, and only describes the cluster. Its errors do not
+// name the request, which the client does.
 func TestFollower(t *testing.T) {
 	log := newScript()
 	s := start(t, func(c *Config) { c.Log, c.ID = log, "b" })
@@ -242,15 +242,15 @@ func TestFollower(t *testing.T) {
 		if !errors.Is(err, core.ErrNotLeader) || !errors.As(err, &hint) || hint.Addr != "a:1" {
 			t.Errorf("%s: %v", what, err)
 		}
-		if what != "attempts" && err.Error() != hint.Error() { // these may be listed for another command
+		if what != "attempts" && err.Error() != hint.Error() { // which other commands use too
 			t.Errorf("%s: %q says more than %q", what, err, hint)
 		}
 	}
 }
 
-// A watch of a job ends when its job tracker leads no more; a query waits while
-// it is about to lead.
-func TestOfficeLost(t *testing.T) {
+// TestDeposed: a watch ends when its job tracker no longer leads. A query waits while the job
+// tracker is elected but does not lead yet.
+func TestDeposed(t *testing.T) {
 	log := newScript()
 	s := start(t, func(c *Config) { c.Log, c.ID = log, "a" })
 	sub := submission("a", 1)
@@ -263,9 +263,9 @@ func TestOfficeLost(t *testing.T) {
 	}()
 	log.play(entries...)
 	if err := <-asked; err != nil {
-		t.Errorf("jobs asked for while about to lead: %v", err)
+		t.Errorf("a query before the job tracker leads: %v", err)
 	}
-	waitFor(t, "the office", func() bool { c, err := s.Cluster(within(t)); return err == nil && c.Leads && c.Jobs == 1 })
+	waitFor(t, "the job tracker to lead", func() bool { c, err := s.Cluster(within(t)); return err == nil && c.Leads && c.Jobs == 1 })
 	states := 0
 	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1_700_000_000_000, N: 1}}) {
 		if states++; states == 1 {
@@ -274,7 +274,7 @@ func TestOfficeLost(t *testing.T) {
 		}
 		var hint *core.NotLeaderError
 		if !errors.As(err, &hint) || hint.Addr != "" {
-			t.Errorf("watch ended with %v, which should not point to ourselves", err)
+			t.Errorf("watch ended with %v, which should not name this job tracker", err)
 		}
 	}
 	if states != 2 {
@@ -292,29 +292,29 @@ func TestLogFails(t *testing.T) {
 	}
 }
 
-// A job tracker whose cluster has been begun by another takes its own nonce back.
-func TestNonceOfNoCluster(t *testing.T) {
+// TestUnusedNonce: a job tracker removes its nonce if another has created the cluster.
+func TestUnusedNonce(t *testing.T) {
 	f := mem.New(1 << 20)
 	log := newScript()
 	var ours string
 	start(t, func(c *Config) {
-		proven(t, f, c)
+		newCluster(t, f, c)
 		c.Log, ours = log, dfs.Join(staging, wire.StagingClusters, c.Cluster)
 	})
 	if _, err := f.Stat(ours); err != nil {
 		t.Fatal(err)
 	}
 	log.play(entriesOf(core.Config{ID: "a", Staging: staging, Cluster: "theirs", Nonce: "n"})...)
-	waitFor(t, "the nonce to go", func() bool {
+	waitFor(t, "the nonce to be removed", func() bool {
 		_, err := f.Stat(ours)
 		return errors.Is(err, fs.ErrNotExist)
 	})
 }
 
-// An effect that comes to its turn when the office is lost is not carried out.
-func TestEffectsOfALostOffice(t *testing.T) {
+// TestEffectsOfEarlierEpoch: an effect of an earlier epoch does not run.
+func TestEffectsOfEarlierEpoch(t *testing.T) {
 	s := New(Config{Log: newScript(), FS: mem.New(1 << 20)})
-	s.office.Store(2)
+	s.epoch.Store(2)
 	s.do(1, time.Nanosecond, func() core.Event { t.Error("an effect of epoch 1 in epoch 2"); return core.Tick{} })
 	s.effects.Wait()
 }
@@ -350,13 +350,13 @@ func TestStreamWithoutTracker(t *testing.T) {
 	})
 }
 
-// What is old and nobody's goes; what Quern did not make stays.
+// TestTidy: old unused files are removed; files that Quern did not make stay.
 func TestTidy(t *testing.T) {
-	const key, stranger, hash = "AAAAAAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBBBBBB", "5aff"
+	const key, unused, hash = "AAAAAAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBBBBBB", "5aff"
 	f := mem.New(1 << 20)
 	s := New(Config{Log: newScript(), FS: f, Staging: staging})
 	for _, name := range []string{
-		key + "/submission", stranger + "/submission", "of the user/file", "cccccccccccccccccccccccccc/file",
+		key + "/submission", unused + "/submission", "of the user/file", "cccccccccccccccccccccccccc/file",
 		"programs/20260301/" + hash, "programs/20260301/other", "programs/20260302/other", "programs/20260305/new", "programs/mine/file",
 		"clusters/c", "history/2025/01/01/job_1_0001", "history/2026/03/05/job_1_0002",
 	} {
@@ -376,12 +376,12 @@ func TestTidy(t *testing.T) {
 	left := func(want string) {
 		t.Helper()
 		if got := strings.Join(walk(t, f, staging), " "); got != want {
-			t.Errorf("left are\n%s, not\n%s", got, want)
+			t.Errorf("remaining files\n%s, want\n%s", got, want)
 		}
 	}
 	const always = "/AAAAAAAAAAAAAAAAAAAAAAAAAA/submission /cccccccccccccccccccccccccc/file /clusters/c /history/2026/03/05/job_1_0002 " +
 		"/of the user/file /programs/20260301/5aff /programs/20260305/new /programs/mine/file"
-	// In the file system's own time, which begins in 1970, nothing of a submission is old.
+	// The file system's clock begins in 1970: no submission is old yet.
 	if err := s.tidy(tidy, time.Unix(100, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -402,15 +402,15 @@ func TestTidy(t *testing.T) {
 		}
 	}
 	left(always)
-	// Beside another cluster only histories go.
-	if err := f.MkdirAll(dfs.Join(staging, stranger)); err != nil {
+	// With another cluster, only histories are removed.
+	if err := f.MkdirAll(dfs.Join(staging, unused)); err != nil {
 		t.Fatal(err)
 	}
 	tidy.Cluster = "d"
 	if err := s.tidy(tidy, now); err == nil || !strings.Contains(err.Error(), "clusters/c") {
-		t.Errorf("beside another cluster: %v", err)
+		t.Errorf("with another cluster: %v", err)
 	}
-	if _, err := f.Stat(dfs.Join(staging, stranger)); err != nil {
+	if _, err := f.Stat(dfs.Join(staging, unused)); err != nil {
 		t.Errorf("the other cluster's submission: %v", err)
 	}
 }

@@ -16,15 +16,15 @@ import (
 // ErrPolicyDeadline reports a policy that took longer than [Config.PolicyDeadline].
 var ErrPolicyDeadline = errors.New("the policy did not answer in time")
 
-// takeLog takes what the log has. Run begins with it, so that a log that has
-// elected its job tracker already answers the first request.
+// takeLog takes the events of the log. Run begins with it, so that an elected job tracker
+// answers the first request.
 func (s *Server) takeLog() {
 	for _, ev := range s.cfg.Log.Take() {
 		s.fromLog(ev)
 	}
 }
 
-// fromLog hands what happened to the log to the core.
+// fromLog feeds an event of the log to the core.
 func (s *Server) fromLog(ev LogEvent) {
 	if ev.Snapshot != nil {
 		s.snapshot(ev)
@@ -43,7 +43,7 @@ func (s *Server) fromLog(ev LogEvent) {
 	}
 }
 
-// snapshot answers the log's wish for one. A core that has halted has missed entries.
+// snapshot answers the log's request. A halted core has missed entries.
 func (s *Server) snapshot(ev LogEvent) {
 	if s.halted != nil {
 		ev.Snapshot(nil, s.halted)
@@ -52,7 +52,7 @@ func (s *Server) snapshot(ev LogEvent) {
 	ev.Snapshot(s.core.Snapshot())
 }
 
-// effect carries out, on another goroutine, a command whose result is an event.
+// effect executes, in another goroutine, a command that results in an event.
 func (s *Server) effect(c core.Command) {
 	switch c := c.(type) {
 	case core.LoadSplits:
@@ -65,7 +65,7 @@ func (s *Server) effect(c core.Command) {
 		s.do(c.Epoch, c.After, func() core.Event {
 			err := s.cfg.FS.RemoveAll(c.Name)
 			if err != nil {
-				s.cfg.Logger.Warn("remove staging", "directory", c.Name, "error", err)
+				s.cfg.Logger.Warn("cannot remove a staging directory", "directory", c.Name, "error", err)
 			}
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
@@ -73,7 +73,7 @@ func (s *Server) effect(c core.Command) {
 		s.do(c.Epoch, c.After, func() core.Event {
 			err := history.Write(s.cfg.FS, c.Name, c.Record)
 			if err != nil {
-				s.cfg.Logger.Warn("a job's history", "job", c.Job, "error", err)
+				s.cfg.Logger.Warn("cannot write a history", "job", c.Job, "error", err)
 			}
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})
@@ -81,7 +81,7 @@ func (s *Server) effect(c core.Command) {
 		s.do(c.Epoch, 0, func() core.Event {
 			r := core.HistoryLoaded{Epoch: c.Epoch, Name: c.Name}
 			if r.Profile, r.Err = history.ReadProfile(s.cfg.FS, c.Files, c.Job); r.Err != nil {
-				s.cfg.Logger.Warn("what an earlier job tells of the next", "job", c.Job, "name", c.Name, "error", r.Err)
+				s.cfg.Logger.Warn("cannot read the profile of an earlier job", "job", c.Job, "name", c.Name, "error", r.Err)
 			}
 			return r
 		})
@@ -89,19 +89,19 @@ func (s *Server) effect(c core.Command) {
 		s.do(c.Epoch, 0, func() core.Event {
 			err := s.tidy(c, time.Now())
 			if err != nil {
-				s.cfg.Logger.Warn("tidy the staging directory", "error", err)
+				s.cfg.Logger.Warn("cannot tidy the staging directory", "error", err)
 			}
 			return core.Tidied{Epoch: c.Epoch, Err: err}
 		})
 	case core.RemoveNonce:
 		s.effects.Go(func() {
 			if err := s.cfg.FS.Remove(c.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				s.cfg.Logger.Warn("remove a nonce that is not needed", "file", c.Name, "error", err)
+				s.cfg.Logger.Warn("cannot remove the nonce of a cluster that was not created", "file", c.Name, "error", err)
 			}
 		})
 	case core.Allocate:
 		s.effects.Go(func() {
-			s.carry(c.Epoch, func() core.Event {
+			s.runEffect(c.Epoch, func() core.Event {
 				r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase}
 				if r.Plan, r.Err = s.plan(c.Policy, c.Snapshot); r.Err != nil {
 					s.cfg.Logger.Warn("no new plan", "scheduler", c.Policy, "phase", c.Phase, "error", r.Err)
@@ -114,16 +114,16 @@ func (s *Server) effect(c core.Command) {
 	}
 }
 
-// do runs an effect on files, after a while and when it is its turn: calls to a file
-// system that hangs keep back other such effects, but neither plans nor the core.
+// do runs an effect on files after a time, at most maxFileEffects at once. A file system that
+// hangs delays other such effects, but neither plans nor the core.
 func (s *Server) do(epoch uint64, after time.Duration, effect func() core.Event) {
 	s.effects.Add(1)
-	do := func() {
+	run := func() {
 		defer s.effects.Done()
-		s.carry(epoch, effect)
+		s.runEffect(epoch, effect)
 	}
 	if after == 0 {
-		s.files.add(do)
+		s.files.add(run)
 		return
 	}
 	go func() {
@@ -131,19 +131,19 @@ func (s *Server) do(epoch uint64, after time.Duration, effect func() core.Event)
 		case <-time.After(after):
 		case <-s.done:
 		}
-		s.files.add(do)
+		s.files.add(run)
 	}()
 }
 
-// carry runs an effect and feeds its result to the core. An effect of an office that is
-// lost by then is dropped: another leader may have had it carried out since, differently.
-func (s *Server) carry(epoch uint64, effect func() core.Event) {
+// runEffect runs an effect and feeds its result to the core. It drops an effect of an earlier
+// epoch, since another leader may have run it since, with another result.
+func (s *Server) runEffect(epoch uint64, effect func() core.Event) {
 	select {
 	case <-s.done:
 		return
 	default:
 	}
-	if s.office.Load() == epoch {
+	if s.epoch.Load() == epoch {
 		ev := effect()
 		s.post(func() { s.step(ev) })
 	}
@@ -157,9 +157,8 @@ func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
 	return splits, err
 }
 
-// plan runs the policy, one call at a time, and gives up waiting at the deadline.
-// A call that takes longer ends by itself; until then that policy is not asked, but
-// another may be.
+// plan calls the policy, one call at a time, and stops waiting at the deadline. A longer call
+// ends by itself; until then plan may call other policies, but not this one.
 func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan, error) {
 	policy, err := s.cfg.Policies(name)
 	if err != nil {
@@ -167,9 +166,9 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	}
 	deadline := time.NewTimer(s.cfg.PolicyDeadline)
 	defer deadline.Stop()
-	turn := s.turnOf(name)
+	slot := s.policySlot(name)
 	select {
-	case turn <- struct{}{}:
+	case slot <- struct{}{}:
 	case <-deadline.C:
 		return scheduler.Plan{}, ErrPolicyDeadline
 	case <-s.done:
@@ -181,8 +180,8 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		defer func() { <-turn }()
-		plan, err := ask(policy, snapshot)
+		defer func() { <-slot }()
+		plan, err := call(policy, snapshot)
 		answers <- answer{plan, err}
 	}()
 	select {
@@ -195,14 +194,14 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	}
 }
 
-// turnOf holds a value while the policy of that name runs.
-func (s *Server) turnOf(name string) chan struct{} {
-	turn, _ := s.turns.LoadOrStore(name, make(chan struct{}, 1))
-	return turn.(chan struct{})
+// policySlot returns a channel that has a value while the policy of that name runs.
+func (s *Server) policySlot(name string) chan struct{} {
+	slot, _ := s.policies.LoadOrStore(name, make(chan struct{}, 1))
+	return slot.(chan struct{})
 }
 
-// ask asks a policy, whose panic is an error as any other: the old Plan stays.
-func ask(policy scheduler.Policy, snapshot scheduler.Snapshot) (plan scheduler.Plan, err error) {
+// call calls a policy, and returns its panic as an error.
+func call(policy scheduler.Policy, snapshot scheduler.Snapshot) (plan scheduler.Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			plan, err = scheduler.Plan{}, fmt.Errorf("the policy panicked: %v\n%s", p, debug.Stack())

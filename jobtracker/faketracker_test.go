@@ -8,18 +8,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fakeTracker runs every attempt in no time over one wire.Pipe. Its homes have
-// all outputs as soon as they hear of them.
+// fakeTracker ends every attempt at once, over one wire.Pipe. Its homes have all outputs as soon
+// as the leader names them.
 type fakeTracker struct {
 	name  string
 	conn  *wire.Conn
-	maps  int                     // what a setup reports
+	maps  int                     // that a setup reports
 	onMap func(*wire.Launch) bool // false: the attempt never ends
 	ended chan struct{}
 	homes map[int]*fakeHome
 
-	mu   sync.Mutex
-	seen map[wire.Kind]int // launches by kind
+	mu       sync.Mutex
+	launched map[wire.Kind]int
 }
 
 type fakeHome struct {
@@ -32,7 +32,7 @@ func attach(t *testing.T, s *Server, name string, process uint64, maps int) *fak
 	near, far := wire.Pipe()
 	f := &fakeTracker{
 		name: name, conn: near, maps: maps, ended: make(chan struct{}),
-		homes: make(map[int]*fakeHome), seen: make(map[wire.Kind]int),
+		homes: make(map[int]*fakeHome), launched: make(map[wire.Kind]int),
 	}
 	go s.Attach(far, "")
 	if err := near.Send(&wire.Hello{
@@ -62,7 +62,7 @@ func (f *fakeTracker) beat() {
 	for {
 		select {
 		case <-tick.C:
-			f.say(&wire.Heartbeat{})
+			f.send(&wire.Heartbeat{})
 		case <-f.ended:
 			return
 		}
@@ -72,10 +72,10 @@ func (f *fakeTracker) beat() {
 func (f *fakeTracker) receive(m wire.Message) bool {
 	switch m := m.(type) {
 	case *wire.Welcome:
-		return f.say(&wire.Inventory{})
+		return f.send(&wire.Inventory{})
 	case *wire.Launch:
 		f.mu.Lock()
-		f.seen[m.Attempt.Task.Kind]++
+		f.launched[m.Attempt.Task.Kind]++
 		f.mu.Unlock()
 		return f.work(m)
 	case *wire.Grant:
@@ -98,10 +98,10 @@ func (f *fakeTracker) receive(m wire.Message) bool {
 	return true
 }
 
-func (f *fakeTracker) say(m wire.Message) bool { return f.conn.Send(m) == nil }
+func (f *fakeTracker) send(m wire.Message) bool { return f.conn.Send(m) == nil }
 
 func (f *fakeTracker) report(id wire.AttemptID, state wire.AttemptState, r *wire.Result) bool {
-	return f.say(&wire.Report{Attempt: id, State: state, Result: r})
+	return f.send(&wire.Report{Attempt: id, State: state, Result: r})
 }
 
 func (f *fakeTracker) work(m *wire.Launch) bool {
@@ -133,11 +133,11 @@ func (f *fakeTracker) gathered(p int) bool {
 	for _, d := range h.digests {
 		r.Digest += d
 	}
-	return f.say(r)
+	return f.send(r)
 }
 
 func (f *fakeTracker) launches(k wire.Kind) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.seen[k]
+	return f.launched[k]
 }

@@ -2,47 +2,47 @@ package jobtracker
 
 import "sync"
 
-// mostFiles is how many effects on files run at once. A NameNode has ten handlers by
-// default, so that more would only wait there, before the calls of running attempts.
-const mostFiles = 16
+// maxFileEffects bounds the concurrent effects on files. A NameNode has ten handlers by default:
+// more calls would only wait there, ahead of those of running attempts.
+const maxFileEffects = 16
 
-// gate lets a number of functions run at once. Others wait in the order in which they came.
+// gate runs a limited number of functions at once. Others wait in their order.
 type gate struct {
 	mu      sync.Mutex
-	most    int
+	limit   int
 	running int
 	waiting []func()
 }
 
-// add has do run as soon as it is its turn.
-func (t *gate) add(do func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running == t.most {
-		t.waiting = append(t.waiting, do)
+// add runs do once there is room.
+func (g *gate) add(do func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running == g.limit {
+		g.waiting = append(g.waiting, do)
 		return
 	}
-	t.running++
-	go t.run(do)
+	g.running++
+	go g.run(do)
 }
 
-// run runs do, and then what waits.
-func (t *gate) run(do func()) {
+// run runs do, and then waiting functions.
+func (g *gate) run(do func()) {
 	for do != nil {
 		do()
-		do = t.next()
+		do = g.next()
 	}
 }
 
-// next takes what waits for longest, nil when nothing does.
-func (t *gate) next() (do func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.waiting) == 0 {
-		t.running--
+// next takes the first waiting function; nil: there is none.
+func (g *gate) next() (do func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) == 0 {
+		g.running--
 		return nil
 	}
-	do, t.waiting[0] = t.waiting[0], nil
-	t.waiting = t.waiting[1:]
+	do, g.waiting[0] = g.waiting[0], nil
+	g.waiting = g.waiting[1:]
 	return do
 }

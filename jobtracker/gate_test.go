@@ -11,20 +11,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestFilesAtOnce: as many effects on files run at once as may, also when all of them hang;
-// a plan is made all the same. One that waits for its time takes no other's place.
+// TestFilesAtOnce: at most maxFileEffects run at once, even if they hang. Plans do not wait for
+// them, and neither delayed effects nor plans take their slots.
 func TestFilesAtOnce(t *testing.T) {
-	const effects = 10 * mostFiles
+	const effects = 10 * maxFileEffects
 	s := New(Config{Log: newScript(), FS: mem.New(1 << 20)})
-	s.office.Store(1)
+	s.epoch.Store(1)
 	var running, done atomic.Int32
 	started, hang := make(chan bool, effects), make(chan bool)
-	for range mostFiles {
-		s.do(1, time.Hour, func() core.Event { t.Error("its time has not come"); return core.Tick{} })
+	for range maxFileEffects {
+		s.do(1, time.Hour, func() core.Event { t.Error("it runs before its time"); return core.Tick{} })
 	}
 	for range effects {
 		s.do(1, 0, func() core.Event {
-			if n := running.Add(1); n > mostFiles {
+			if n := running.Add(1); n > maxFileEffects {
 				t.Errorf("%d effects run at once", n)
 			}
 			started <- true
@@ -34,7 +34,7 @@ func TestFilesAtOnce(t *testing.T) {
 			return core.Tick{}
 		})
 	}
-	for range mostFiles {
+	for range maxFileEffects {
 		<-started
 	}
 	s.effect(core.Allocate{Epoch: 1, Phase: wire.Map, Policy: "fifo"})
@@ -50,9 +50,9 @@ func TestFilesAtOnce(t *testing.T) {
 	s.effects.Wait()
 }
 
-// TestGateOrder: what waits runs in the order in which it came.
+// TestGateOrder: waiting functions run in their order.
 func TestGateOrder(t *testing.T) {
-	g := gate{most: 1}
+	g := gate{limit: 1}
 	var ran []int
 	hang, over := make(chan bool), make(chan bool)
 	g.add(func() { <-hang })

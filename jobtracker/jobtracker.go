@@ -1,21 +1,20 @@
-// Package jobtracker runs a job tracker: it owns a [core.Core], feeds it what the
-// log, the trackers' streams, clients and effects have to say, and carries its
-// commands out. It decides nothing itself, listens on nothing, and knows neither
-// raft nor gossip: the log is a [Log], a tracker's stream a [wire.Conn].
+// Package jobtracker runs a job tracker: it owns a [core.Core], feeds it events from the log,
+// the trackers' streams, clients and effects, and executes its commands. The core makes all
+// decisions. The log is a [Log] and a tracker's stream a [wire.Conn]: this package imports
+// neither raft nor gossip, and does not listen.
 //
 // # Concurrency
 //
-// One goroutine, that of [Server.Run], owns the core and everything in Server
-// that is not a channel. Others hand it functions through the inbox and never
-// wait for it while it waits for them:
+// The goroutine of [Server.Run] owns the core and everything in Server that is not a channel.
+// Others send it functions through the inbox. It never waits for a goroutine that waits for it:
 //
 //	stream readers ─┐                      ┌─ stream queues ── writers
 //	clients         ├─ inbox ── Run/core ──┼─ Log
 //	effects, policy ┘     Log ─┘           └─ effects, policy (a goroutine each,
-//	                                          mostFiles effects on files at once)
+//	                                          maxFileEffects on files at once)
 //
-// A stream's queue is bounded: when it is full the stream is closed, and the
-// tracker registers again.
+// A stream's queue is bounded. If it is full, the server closes the stream, and the tracker
+// registers again.
 package jobtracker
 
 import (
@@ -33,39 +32,39 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// ErrStopped answers calls to a Server that has stopped.
+// ErrStopped is the error of calls to a stopped Server.
 var ErrStopped = errors.New("the job tracker has stopped")
 
-// Config says what a Server works with. Log and FS must be set.
+// Config configures a Server. Log and FS must be set.
 type Config struct {
 	ID      string // of this job tracker; default "jobtracker"
-	Addr    string // host:port of its API, which other job trackers tell once it leads
+	Addr    string // host:port of its API, which followers name while it leads
 	Staging string // URL of the cluster's staging directory; empty: any
-	Cluster string // id of the cluster, if this one bootstraps it
-	Nonce   string // staged proof of the staging directory, likewise
+	Cluster string // id of the cluster, if this job tracker bootstraps it
+	Nonce   string // in the staging directory, which proves that trackers share it; likewise
 
 	Log Log
 	FS  dfs.FS // for splits, histories and the removal of staging
 
-	Scheduling wire.Scheduling // until another is asked for; default fifo, sum-response, none
+	Scheduling wire.Scheduling // until a client changes it; default fifo, sum-response, none
 	Pools      string          // URL of the allocation file; empty: the pools stay as the log has them
-	PoolsEvery time.Duration   // how often it is looked at; default 3 s
+	PoolsEvery time.Duration   // how often the file is read; default 3 s
 
 	Lease          time.Duration // silence after which a tracker is lost; default 5 s
-	Period         time.Duration // between allocations; default 500 ms
+	Period         time.Duration // between plans; default 500 ms
 	PolicyDeadline time.Duration // for one Plan; default 2 s
 	Logger         *slog.Logger  // nil: silent
 
-	// History has the histories of ended jobs written below Staging, and what is old
-	// there removed: histories, programs, and directories of submissions that never came.
+	// History: write histories of ended jobs below Staging, and remove old histories,
+	// programs and directories of submissions that never arrived.
 	History   bool
-	Keep      time.Duration // how long histories are kept; default 7 days
-	KeepBytes int64         // of all histories, beyond which the oldest go; default 1 GiB
+	Keep      time.Duration // how long to keep histories; default 7 days
+	KeepBytes int64         // of histories to keep, the newest; default 1 GiB
 
 	// Policies finds a policy by its name; default menu.Policy.
 	Policies func(name string) (scheduler.Policy, error)
 
-	// ReadSplits reads what a setup attempt staged, and its hash; default runtime.ReadSplits.
+	// ReadSplits reads the splits that a setup attempt staged, and their hash; default runtime.ReadSplits.
 	ReadSplits func(fs dfs.FS, staging string, job wire.JobID) ([]core.Split, uint64, error)
 }
 
@@ -75,24 +74,24 @@ type Server struct {
 	core  *core.Core
 	start time.Time
 	inbox chan func()
-	done  chan struct{} // closed when nothing takes from inbox any more
+	done  chan struct{} // closed when inbox is no longer read
 
-	streams map[core.Stream]*stream
-	last    core.Stream
-	backlog []core.Event // that carrying out commands has brought about
-	tokens  map[core.Token]func(core.Reply)
-	token   core.Token
-	watches []*watch
-	queries []*query
-	halted  error
-	ticking bool // a Tick is in the inbox
+	streams   map[core.Stream]*stream
+	lastID    core.Stream
+	backlog   []core.Event // caused by commands
+	replies   map[core.Token]func(core.Reply)
+	lastToken core.Token
+	watches   []*watch
+	queries   []*query
+	halted    error
+	ticking   bool // a Tick is in the inbox
 
-	refused map[string]time.Duration // when a refusal was logged last, by its reason
+	refused map[string]time.Duration // when a refusal was last logged, by reason
 
-	office   atomic.Uint64 // epoch in which this job tracker leads, 0: it does not
-	inOffice chan struct{} // has a value when that has changed
-	turns    sync.Map      // see turnOf
-	files    gate          // of effects on files
+	epoch    atomic.Uint64 // in which this job tracker leads; 0: it does not
+	elected  chan struct{} // has a value after an election
+	policies sync.Map      // see policySlot
+	files    gate          // for effects on files
 	effects  sync.WaitGroup
 	writers  sync.WaitGroup
 }
@@ -133,20 +132,20 @@ func New(cfg Config) *Server {
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
 			Lease: cfg.Lease, Period: cfg.Period, Scheduling: cfg.Scheduling, History: cfg.History, Tidy: tidy,
 		}),
-		start:    time.Now(),
-		files:    gate{most: mostFiles},
-		inbox:    make(chan func(), 64),
-		done:     make(chan struct{}),
-		streams:  make(map[core.Stream]*stream),
-		refused:  make(map[string]time.Duration),
-		tokens:   make(map[core.Token]func(core.Reply)),
-		inOffice: make(chan struct{}, 1),
+		start:   time.Now(),
+		files:   gate{limit: maxFileEffects},
+		inbox:   make(chan func(), 64),
+		done:    make(chan struct{}),
+		streams: make(map[core.Stream]*stream),
+		refused: make(map[string]time.Duration),
+		replies: make(map[core.Token]func(core.Reply)),
+		elected: make(chan struct{}, 1),
 	}
 }
 
-// Run serves until ctx is done or the job tracker must not go on. It then sends
-// what is queued for the trackers, closes their streams, and waits a short time
-// for running effects. It returns nil when ctx ended it. It is called once.
+// Run serves until ctx is done or the job tracker must stop. Then it sends queued messages to
+// the trackers, closes their streams and waits a short time for running effects. It returns
+// nil if ctx ended it. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -172,8 +171,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.halted
 }
 
-// tick tells the core that time has passed, behind what was read before: the leases of
-// trackers whose messages wait in the inbox have not ended.
+// tick tells the core the time, after the messages that wait in the inbox: these renew leases.
 func (s *Server) tick() {
 	if len(s.inbox) == 0 {
 		s.step(core.Tick{})
@@ -187,7 +185,7 @@ func (s *Server) tick() {
 	})
 }
 
-// untilWake is how long nothing has to be done unless something happens.
+// untilWake is how long Run may wait for the next event.
 func (s *Server) untilWake() time.Duration {
 	wait := time.Hour
 	if at, ok := s.core.Wake(); ok && !s.ticking {
@@ -203,7 +201,7 @@ func (s *Server) untilWake() time.Duration {
 
 func (s *Server) now() time.Duration { return time.Since(s.start) }
 
-// post hands a function to the owning goroutine; false: there is none any more.
+// post sends a function to the goroutine of Run; false: it has stopped.
 func (s *Server) post(do func()) bool {
 	select {
 	case <-s.done:
@@ -218,16 +216,16 @@ func (s *Server) post(do func()) bool {
 	}
 }
 
-// step feeds the core one event and whatever that brings about.
+// step feeds an event to the core, and then the events that its commands cause.
 func (s *Server) step(ev core.Event) {
 	s.backlog = append(s.backlog, ev)
 	for len(s.backlog) > 0 && s.halted == nil {
 		ev := s.backlog[0]
 		s.backlog = s.backlog[1:]
 		commands := s.core.Step(s.now(), ev)
-		s.noteOffice()
+		s.noteLeadership()
 		for _, c := range commands {
-			s.carryOut(c)
+			s.execute(c)
 		}
 	}
 	for _, w := range s.watches {
@@ -235,23 +233,23 @@ func (s *Server) step(ev core.Event) {
 	}
 }
 
-func (s *Server) noteOffice() {
+func (s *Server) noteLeadership() {
 	epoch := uint64(0)
 	if s.core.Leads() {
 		epoch = s.core.Epoch()
 	}
-	if was := s.office.Swap(epoch); was != epoch && epoch != 0 {
+	if was := s.epoch.Swap(epoch); was != epoch && epoch != 0 {
 		select {
-		case s.inOffice <- struct{}{}:
+		case s.elected <- struct{}{}:
 		default:
 		}
-		s.cfg.Logger.Info("in office", "epoch", epoch)
+		s.cfg.Logger.Info("became leader", "epoch", epoch)
 	} else if was != epoch {
-		s.cfg.Logger.Info("out of office", "epoch", was)
+		s.cfg.Logger.Info("no longer leader", "epoch", was)
 	}
 }
 
-func (s *Server) carryOut(c core.Command) {
+func (s *Server) execute(c core.Command) {
 	switch c := c.(type) {
 	case core.Propose:
 		s.cfg.Logger.Debug("propose", "fact", c.Key)
@@ -261,8 +259,8 @@ func (s *Server) carryOut(c core.Command) {
 	case core.CloseStream:
 		s.closeStream(c.Stream)
 	case core.Reply:
-		if answer := s.tokens[c.Token]; answer != nil {
-			delete(s.tokens, c.Token)
+		if answer := s.replies[c.Token]; answer != nil {
+			delete(s.replies, c.Token)
 			answer(c)
 		}
 	case core.Note:
@@ -279,10 +277,10 @@ func (s *Server) carryOut(c core.Command) {
 	}
 }
 
-// stopWait bounds how long Run waits, when it ends, for writers and effects.
+// stopWait bounds how long Run waits for writers and effects at its end.
 const stopWait = 3 * time.Second
 
-// stop ends everything that Server has started.
+// stop ends streams, effects and the log.
 func (s *Server) stop() {
 	close(s.done)
 	for id := range s.streams {
@@ -297,14 +295,14 @@ func (s *Server) stop() {
 	select {
 	case <-idle:
 	case <-time.After(stopWait):
-		s.cfg.Logger.Warn("stopped without waiting for everything that runs")
+		s.cfg.Logger.Warn("stopped before all writers and effects have ended")
 	}
 	if err := s.closeLog(); err != nil {
-		s.cfg.Logger.Warn("close the log", "error", err)
+		s.cfg.Logger.Warn("cannot close the log", "error", err)
 	}
 }
 
-// closeLog closes the log, and meanwhile gives it the snapshot that it may wish for.
+// closeLog closes the log, and answers its request for a last snapshot.
 func (s *Server) closeLog() error {
 	closed := make(chan error, 1)
 	go func() { closed <- s.cfg.Log.Close() }()
@@ -316,7 +314,7 @@ func (s *Server) closeLog() error {
 					s.snapshot(ev)
 					continue
 				}
-				for _, c := range s.core.Step(s.now(), ev.Event) { // for its facts; commands come too late
+				for _, c := range s.core.Step(s.now(), ev.Event) { // for its facts; ignore other commands
 					if halt, ok := c.(core.Halt); ok {
 						s.halted = halt.Err
 					}

@@ -25,7 +25,7 @@ import (
 
 const splitsHash = 77
 
-// patience bounds every wait of these tests; none of them needs it.
+// patience bounds every wait of these tests.
 const patience = 20 * time.Second
 
 // start runs a Server until the test ends.
@@ -77,7 +77,7 @@ func submission(key string, reduces int) wire.Submission {
 	}
 }
 
-// finish watches jobs to their end and returns how they ended.
+// finish watches jobs until they end and returns their last statuses.
 func finish(t *testing.T, s *Server, ids []wire.JobID) []wire.JobStatus {
 	t.Helper()
 	var last []wire.JobStatus
@@ -128,7 +128,7 @@ func TestJobRuns(t *testing.T) {
 	})
 }
 
-// waitFor polls what gives no event.
+// waitFor polls a condition that has no event.
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -182,7 +182,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// stuck is a policy that answers once it is allowed to.
+// stuck is a policy that answers once the test sends a value.
 type stuck chan struct{}
 
 func (p stuck) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
@@ -190,17 +190,17 @@ func (p stuck) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	return scheduler.Plan{}, nil
 }
 
-// policyFunc is a policy.
+// policyFunc is a function as a policy.
 type policyFunc func(s scheduler.Snapshot) (scheduler.Plan, error)
 
 func (f policyFunc) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return f(s) }
 
-// TestBadPolicies: whatever a policy does, jobs go on by the plan before, or without one
-// when it has made none, the cluster says what is wrong, and another policy can be chosen.
+// TestBadPolicies: with a bad policy, jobs run by the previous plan or without one, the cluster
+// shows the error, and another policy can be chosen.
 func TestBadPolicies(t *testing.T) {
 	loops := make(stuck)
 	defer close(loops)
-	nobody := wire.JobID{Start: 1, N: 99}
+	unknown := wire.JobID{Start: 1, N: 99}
 	for _, c := range []struct {
 		name   string
 		policy scheduler.Policy
@@ -209,10 +209,10 @@ func TestBadPolicies(t *testing.T) {
 		{"panics", policyFunc(func(scheduler.Snapshot) (scheduler.Plan, error) { panic("boom") }), "the policy panicked: boom"},
 		{"loops", loops, ErrPolicyDeadline.Error()},
 		{"fails", policyFunc(func(scheduler.Snapshot) (scheduler.Plan, error) { return scheduler.Plan{}, errors.New("no idea") }), "no idea"},
-		{"names who is not there", policyFunc(func(scheduler.Snapshot) (scheduler.Plan, error) {
-			return scheduler.Plan{Targets: []scheduler.Target{{Job: nobody, Slots: 1}}}, nil
-		}), "plan names " + nobody.String()},
-		{"gives what is not there", policyFunc(func(s scheduler.Snapshot) (scheduler.Plan, error) {
+		{"names an unknown job", policyFunc(func(scheduler.Snapshot) (scheduler.Plan, error) {
+			return scheduler.Plan{Targets: []scheduler.Target{{Job: unknown, Slots: 1}}}, nil
+		}), "plan names " + unknown.String()},
+		{"gives too many slots", policyFunc(func(s scheduler.Snapshot) (scheduler.Plan, error) {
 			return scheduler.Plan{Targets: []scheduler.Target{{Job: s.Jobs[0].ID, Slots: 1000}}}, nil
 		}), "1000 slots of at most"},
 	} {
@@ -242,7 +242,7 @@ func TestBadPolicies(t *testing.T) {
 				}
 				return status.NoPlan
 			}
-			waitFor(t, "the cluster to say "+c.want, func() bool { return strings.Contains(noPlan(), c.want) })
+			waitFor(t, "the cluster to show "+c.want, func() bool { return strings.Contains(noPlan(), c.want) })
 			if err := s.Schedule(within(t), wire.Scheduling{Scheduler: "fair"}); err != nil {
 				t.Fatal(err)
 			}
@@ -255,8 +255,8 @@ func TestBadPolicies(t *testing.T) {
 	}
 }
 
-// TestPolicyTurnsBad: the plan before stays in force when a policy makes none any more.
-func TestPolicyTurnsBad(t *testing.T) {
+// TestPolicyBreaks: the previous plan stays in force when a policy begins to fail.
+func TestPolicyBreaks(t *testing.T) {
 	var bad atomic.Bool
 	s := start(t, func(cfg *Config) {
 		cfg.Period = 10 * time.Millisecond
@@ -287,12 +287,12 @@ func TestPolicyTurnsBad(t *testing.T) {
 	}
 	waitFor(t, "a plan", planned)
 	bad.Store(true)
-	waitFor(t, "the cluster to say that there is no other", func() bool {
+	waitFor(t, "the cluster to show the error", func() bool {
 		status, err := s.Cluster(within(t))
 		return err == nil && strings.Contains(status.NoPlan, "no idea")
 	})
 	if !planned() {
-		t.Error("the plan before is not in force any more")
+		t.Error("the previous plan is no longer in force")
 	}
 	if err := s.Kill(within(t), core.Asker{}, ids[0], "enough"); err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestPolicyTurnsBad(t *testing.T) {
 	finish(t, s, ids)
 }
 
-// TestPolicyHangs: a job comes to its end without any plan.
+// TestPolicyHangs: a job ends without any plan.
 func TestPolicyHangs(t *testing.T) {
 	policy := make(stuck)
 	defer close(policy)
@@ -334,8 +334,8 @@ func writePools(t *testing.T, f dfs.FS, text string) {
 	}
 }
 
-// TestPools: the allocation file is read again when it changes. One that is broken,
-// or gone, keeps the old table, and that is told.
+// TestPools: the allocation file is read again when it changes. If it is broken or missing,
+// the old table stays, and the cluster shows the error.
 func TestPools(t *testing.T) {
 	files := mem.New(1 << 20)
 	s := start(t, func(c *Config) { c.FS, c.Pools, c.PoolsEvery = files, poolsURL, time.Millisecond })
@@ -346,11 +346,11 @@ func TestPools(t *testing.T) {
 		}
 		return c
 	}
-	says := func(text string) {
+	shows := func(text string) {
 		t.Helper()
-		waitFor(t, "the cluster to say "+text, func() bool { return strings.Contains(status().Pools, text) })
+		waitFor(t, "the cluster to show "+text, func() bool { return strings.Contains(status().Pools, text) })
 	}
-	says("none: ") // no such file
+	shows("none: ") // no such file
 	good := `<allocations><pool name="etl"><minMaps>3</minMaps></pool></allocations>`
 	writePools(t, files, good)
 	waitFor(t, "the pools", func() bool { return len(status().InPools) == 1 })
@@ -363,13 +363,13 @@ func TestPools(t *testing.T) {
 		t.Error(err)
 	}
 	writePools(t, files, "<allocations>\n<pool name=\"adhoc\"><minMaps>few</minMaps></pool></allocations>")
-	says(poolsURL + " as it was: " + poolsURL + `:2: minMaps is "few"`)
+	shows(poolsURL + " as it was: " + poolsURL + `:2: minMaps is "few"`)
 	writePools(t, files, strings.Repeat(" ", maxPoolsFile)+good)
-	says("as it was: " + poolsURL + ": longer than")
+	shows("as it was: " + poolsURL + ": longer than")
 	if err := files.Remove(poolsURL); err != nil {
 		t.Fatal(err)
 	}
-	says("as it was: ")
+	shows("as it was: ")
 	if c := status(); len(c.InPools) != 1 || c.InPools[0].Min[0] != 3 {
 		t.Errorf("%+v", c.InPools)
 	}
@@ -383,19 +383,18 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// timeless tells one time of all files.
-type timeless struct{ dfs.FS }
+// sameTime reports the same time for all files.
+type sameTime struct{ dfs.FS }
 
-func (f timeless) Stat(name string) (dfs.Info, error) {
+func (f sameTime) Stat(name string) (dfs.Info, error) {
 	info, err := f.FS.Stat(name)
 	info.Modified = time.Unix(1, 0)
 	return info, err
 }
 
-// TestPoolsSameSize: an allocation file that has changed is read again though its size
-// and its time are what they were.
+// TestPoolsSameSize: a changed allocation file is read again even with the same size and time.
 func TestPoolsSameSize(t *testing.T) {
-	files := timeless{mem.New(1 << 20)}
+	files := sameTime{mem.New(1 << 20)}
 	writePools(t, files, `<allocations><pool name="abc"/></allocations>`)
 	s := start(t, func(c *Config) { c.FS, c.Pools, c.PoolsEvery = files, poolsURL, time.Millisecond })
 	has := func(name string) {
@@ -410,10 +409,10 @@ func TestPoolsSameSize(t *testing.T) {
 	has("xyz")
 }
 
-// A refused tracker asks again and again: that is logged once.
+// TestRefusals: repeated refusals of a tracker are logged once.
 func TestRefusals(t *testing.T) {
-	var said bytes.Buffer // of Run's goroutine
-	s := start(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&said, nil)) })
+	var logged bytes.Buffer // owned by Run's goroutine
+	s := start(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	for range 3 {
 		near, far := wire.Pipe()
 		go s.Attach(far, "")
@@ -429,16 +428,17 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	text := make(chan string, 1)
-	s.post(func() { text <- said.String() })
+	s.post(func() { text <- logged.String() })
 	if got := <-text; strings.Count(got, "a tracker is refused") != 1 {
-		t.Errorf("it says\n%s", got)
+		t.Errorf("logged\n%s", got)
 	}
 }
 
-// A tracker that does not read must not hold up the others, nor the end of Run.
-func TestDeafTracker(t *testing.T) {
+// TestTrackerDoesNotRead: a tracker that does not read delays neither the others nor the end
+// of Run.
+func TestTrackerDoesNotRead(t *testing.T) {
 	s := start(t, nil)
-	attach(t, s, "t0", 1, 5) // it says hello and is never run
+	attach(t, s, "t0", 1, 5) // sends Hello and reads no messages
 	go attach(t, s, "t1", 1, 5).run()
 	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
 	if err != nil {
@@ -449,7 +449,7 @@ func TestDeafTracker(t *testing.T) {
 	}
 }
 
-// strangeLog holds an entry of a later version.
+// strangeLog has an entry of a later version.
 type strangeLog struct{ *MemoryLog }
 
 func (l strangeLog) Propose(key string, data []byte) {

@@ -6,36 +6,35 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// Log is where facts are committed: replicated, or in memory. Its methods are
-// called from the goroutine of [Server.Run] and must not block.
+// Log commits facts: replicated, or in memory. [Server.Run] calls its methods, which must not
+// block.
 type Log interface {
-	// Propose asks for an entry to be committed. It comes back as a core.Entry, or,
-	// when that is not known in time, as core.Undecided with the key, or, when the log
-	// cannot take it, as core.Refused.
+	// Propose proposes an entry. Take returns a core.Entry once it is committed,
+	// core.Undecided if the result is not known in time, or core.Refused.
 	Propose(key string, data []byte)
 
 	// Ready has a value when Take has something.
 	Ready() <-chan struct{}
 
-	// Take returns what has happened since the last call, in order: core.Entry for
-	// every committed entry, on followers too, core.Elected, core.Deposed,
-	// core.Undecided, core.Refused, core.Restored.
+	// Take returns the events since the last call, in order: core.Entry for every
+	// committed entry, also on followers, core.Elected, core.Deposed, core.Undecided,
+	// core.Refused, core.Restored.
 	Take() []LogEvent
 
-	// Close ends the log's work. It may wish for a last snapshot: Ready and Take are
-	// called until it returns, and nothing after it.
+	// Close closes the log. It may request a last snapshot: the server calls Ready and
+	// Take until Close returns.
 	Close() error
 }
 
-// LogEvent is one thing that happened to a log: Event, or a wish for a snapshot.
+// LogEvent is an event of a log, or its request for a snapshot.
 type LogEvent struct {
 	Event core.Event
-	// Snapshot, when not nil, is called with the facts as of all entries before.
+	// Snapshot, if not nil, takes the facts after all entries before this event.
 	Snapshot func(data []byte, err error)
 }
 
-// MemoryLog is the log of a job tracker that is alone and forgets: it leads in
-// term 1, and what is proposed is committed at once. Entries are still encoded.
+// MemoryLog is the log of a single job tracker without stored state: it leads in term 1, and
+// commits each proposal at once. Entries are still encoded.
 type MemoryLog struct {
 	ready chan struct{}
 

@@ -13,40 +13,38 @@ import (
 	"github.com/quernmr/quern/scheduler/pool"
 )
 
-// maxPoolsFile is how many bytes of an allocation file are read.
+// maxPoolsFile bounds the bytes of an allocation file.
 const maxPoolsFile = 1 << 20
 
-// poolsFile is what is known of the allocation file.
+// poolsFile is the allocation file as last read.
 type poolsFile struct {
-	epoch   uint64 // of the office in which the core was told
+	epoch   uint64 // in which the core got it
 	hash    [sha256.Size]byte
 	table   pool.Table
-	trouble string // why it could not be used
+	trouble string // its error; empty: none
 }
 
-// watchPools tells the core what the allocation file holds, whenever this job
-// tracker has come into office or the file has changed.
+// watchPools sends the pools to the core after each election and each change of the file.
 func (s *Server) watchPools() {
 	tick := time.NewTicker(s.cfg.PoolsEvery)
 	defer tick.Stop()
 	var f poolsFile
 	for {
-		if epoch := s.office.Load(); epoch != 0 {
-			s.lookAtPools(&f, epoch)
+		if epoch := s.epoch.Load(); epoch != 0 {
+			s.checkPools(&f, epoch)
 		}
 		select {
 		case <-tick.C:
-		case <-s.inOffice:
+		case <-s.elected:
 		case <-s.done:
 			return
 		}
 	}
 }
 
-// lookAtPools reads the file, small as it is, each time: neither its size nor its time
-// need differ when it has changed.
-func (s *Server) lookAtPools(f *poolsFile, epoch uint64) {
-	var hash [sha256.Size]byte // of a file that cannot be read none
+// checkPools reads the whole file each time: a changed file may have the same size and time.
+func (s *Server) checkPools(f *poolsFile, epoch uint64) {
+	var hash [sha256.Size]byte // zero: the file cannot be read
 	data, err := readPools(s.cfg.FS, s.cfg.Pools)
 	if err == nil {
 		hash = sha256.Sum256(data)
@@ -58,17 +56,17 @@ func (s *Server) lookAtPools(f *poolsFile, epoch uint64) {
 	if err == nil {
 		table, err = pool.Parse(strings.TrimPrefix(s.cfg.Pools, "file://"), data)
 	}
-	news := f.epoch != epoch
+	newEpoch := f.epoch != epoch
 	f.epoch, f.hash = epoch, hash
 	if err != nil {
-		if news || f.trouble != err.Error() {
+		if newEpoch || f.trouble != err.Error() {
 			s.cfg.Logger.Warn("the pools stay as they are", "error", err)
 		}
 		f.trouble = err.Error()
 		s.post(func() { s.step(core.Pools{Err: err}) })
 		return
 	}
-	if news || f.trouble != "" || !reflect.DeepEqual(f.table, table) {
+	if newEpoch || f.trouble != "" || !reflect.DeepEqual(f.table, table) {
 		s.cfg.Logger.Info("pools", "file", table.From, "pools", len(table.Pools))
 		for _, w := range table.Warnings {
 			s.cfg.Logger.Warn("pools", "warning", w)

@@ -11,14 +11,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// query looks at the core once it leads.
+// query is a function that reads the core once it leads.
 type query struct {
-	look   func()
+	read   func()
 	answer chan error
 }
 
-// Jobs tells of all jobs that the cluster keeps, oldest first. It fails with
-// core.ErrNotLeader.
+// Jobs returns all jobs that the cluster knows, oldest first. It fails with core.ErrNotLeader.
 func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 	var jobs []wire.JobStatus
 	if err := s.query(ctx, func() { jobs = s.core.Statuses(s.now()) }); err != nil {
@@ -27,10 +26,9 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 	return jobs, nil
 }
 
-// Attempts lists a job's attempts by task and number, those of an ended job from
-// its history, with the job's token for whom that is. It fails with
-// admission.ErrUnknownJob, core.ErrNotLeader, or fs.ErrNotExist when an ended job has no
-// history.
+// Attempts lists a job's attempts by task and number, for an ended job from its history. The
+// job's token is included if the asker may have it. It fails with admission.ErrUnknownJob,
+// core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history.
 func (s *Server) Attempts(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error) {
 	a, err := s.attempts(ctx, job)
 	if !by.MayHave(a.Owner) {
@@ -61,14 +59,13 @@ func (s *Server) attempts(ctx context.Context, job wire.JobID) (wire.JobAttempts
 	return wire.JobAttempts{}, fmt.Errorf("list attempts: %w", err)
 }
 
-// Explain says why a job has the slots it has, what it waits for and when it should
-// end. It fails with admission.ErrUnknownJob or core.ErrNotLeader.
+// Explain says why a job has its slots, what it waits for, and its predicted end. It fails with admission.ErrUnknownJob or core.ErrNotLeader.
 func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error) {
 	var x wire.Explanation
 	known := false
 	err := s.query(ctx, func() { x, known = s.core.Explain(s.now(), job) })
 	switch {
-	case err != nil: // x may be written yet
+	case err != nil: // Run may still write x
 		return wire.Explanation{}, err
 	case !known:
 		return wire.Explanation{}, fmt.Errorf("%v: %w", job, admission.ErrUnknownJob)
@@ -76,7 +73,7 @@ func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation,
 	return x, nil
 }
 
-// Explanations is Explain of all jobs that have not ended, by id.
+// Explanations explains all jobs that have not ended, by id.
 func (s *Server) Explanations(ctx context.Context) ([]wire.Explanation, error) {
 	var all []wire.Explanation
 	if err := s.query(ctx, func() { all = s.core.Explanations(s.now()) }); err != nil {
@@ -85,8 +82,8 @@ func (s *Server) Explanations(ctx context.Context) ([]wire.Explanation, error) {
 	return all, nil
 }
 
-// Cluster tells what this job tracker knows of its cluster. It answers on
-// followers too, without the trackers.
+// Cluster describes the cluster as this job tracker knows it. Followers answer too, without
+// the trackers.
 func (s *Server) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	status := make(chan wire.ClusterStatus, 1)
 	if !s.post(func() { status <- s.core.Cluster(s.now()) }) {
@@ -102,10 +99,9 @@ func (s *Server) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	}
 }
 
-// query has the owning goroutine call look once this job tracker leads, or fails
-// when another does.
-func (s *Server) query(ctx context.Context, look func()) error {
-	q := &query{look: look, answer: make(chan error, 1)}
+// query makes Run call read once this job tracker leads, and fails if another leads.
+func (s *Server) query(ctx context.Context, read func()) error {
+	q := &query{read: read, answer: make(chan error, 1)}
 	if !s.post(func() { s.queries = append(s.queries, q) }) {
 		return ErrStopped
 	}
@@ -122,7 +118,7 @@ func (s *Server) query(ctx context.Context, look func()) error {
 	}
 }
 
-// answerQueries answers all that wait, unless this job tracker is about to lead.
+// answerQueries answers all queries, unless this job tracker is elected but does not lead yet.
 func (s *Server) answerQueries() {
 	err := s.core.Following()
 	if err == nil && !s.core.Leads() {
@@ -130,7 +126,7 @@ func (s *Server) answerQueries() {
 	}
 	for _, q := range s.queries {
 		if err == nil {
-			q.look()
+			q.read()
 		}
 		q.answer <- err
 	}

@@ -13,20 +13,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Errors do not name the request: the HTTP interface and its client do.
+// Errors here do not name the request: the HTTP interface and its client do.
 
-// secretBytes is how much of chance a submission's secret has.
+// secretBytes is the length of a submission's random secret.
 const secretBytes = 32
 
-// Submit hands in a submission and returns the ids of its jobs, in the order of
-// its Plan. The same key gets the same ids, so a caller may submit again after
-// core.ErrNotLeader or an error of ctx. admission.ErrBadSubmission is final.
+// Submit submits jobs and returns their ids, in the order of the Plan. The same key gets the
+// same ids, so a caller may submit again after core.ErrNotLeader or an error of ctx.
+// admission.ErrBadSubmission is final.
 //
-// A known asker owns the jobs, whatever the submission says. admission.ErrNotAllowed: the
-// key or the pool is not for that asker.
+// A known asker becomes the owner, whatever the submission has. admission.ErrNotAllowed: the
+// asker may not use the key or the pool.
 func (s *Server) Submit(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
 	secret := make([]byte, secretBytes)
-	rand.Read(secret) // it never fails
+	rand.Read(secret) // never fails
 	r, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Submit{Token: token, By: by, Wall: time.Now().UnixMilli(), Submission: &sub, Secret: secret}
 	})
@@ -36,8 +36,7 @@ func (s *Server) Submit(ctx context.Context, by core.Asker, sub wire.Submission)
 	return r.Jobs, nil
 }
 
-// Kill stops a job: when it returns nil the job will end as Killed, unless it
-// was already failing. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
+// Kill kills a job. After nil the job ends as Killed, unless it was already failing. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
 // admission.ErrJobCommitting, admission.ErrNotAllowed or core.ErrNotLeader.
 func (s *Server) Kill(ctx context.Context, by core.Asker, job wire.JobID, reason string) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
@@ -50,9 +49,9 @@ func (s *Server) Kill(ctx context.Context, by core.Asker, job wire.JobID, reason
 func (s *Server) request(ctx context.Context, event func(core.Token) core.Event) (core.Reply, error) {
 	replies := make(chan core.Reply, 1)
 	if !s.post(func() {
-		s.token++
-		s.tokens[s.token] = func(r core.Reply) { replies <- r }
-		s.step(event(s.token))
+		s.lastToken++
+		s.replies[s.lastToken] = func(r core.Reply) { replies <- r }
+		s.step(event(s.lastToken))
 	}) {
 		return core.Reply{}, ErrStopped
 	}
@@ -66,15 +65,15 @@ func (s *Server) request(ctx context.Context, event func(core.Token) core.Event)
 	}
 }
 
-// watchGap is the least time between two states that Watch yields, but for the last.
+// watchGap is the least time between two states that Watch yields. The last one may come earlier.
 const watchGap = 100 * time.Millisecond
 
-// watch waits for news of some jobs. It is answered once.
+// watch waits for a change of jobs. It gets one answer.
 type watch struct {
 	jobs      []wire.JobID
 	last      []wire.JobStatus
 	notBefore time.Duration // earliest answer, unless all jobs have ended
-	changed   bool          // something has happened since the last look
+	changed   bool          // an event has come since the last check
 	answer    chan watchAnswer
 }
 
@@ -83,9 +82,8 @@ type watchAnswer struct {
 	err      error
 }
 
-// Watch yields the jobs' states, at first at once and then when they change, not
-// more often than every 100 ms, and stops after yielding that all have ended. An
-// error is the last thing it yields: core.ErrNotLeader once another leads.
+// Watch yields the jobs' states at once, and after changes, at most every 100 ms. It stops when
+// all have ended, or after an error: core.ErrNotLeader once another job tracker leads.
 func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
 		w := watch{jobs: jobs}
@@ -102,18 +100,18 @@ func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.
 	}
 }
 
-// next waits for the next state that w is to see.
+// next waits for the next state for w.
 func (s *Server) next(ctx context.Context, w *watch) ([]wire.JobStatus, error) {
-	ask := &watch{jobs: w.jobs, last: w.last, notBefore: w.notBefore, changed: true, answer: make(chan watchAnswer, 1)}
-	if !s.post(func() { s.watches = append(s.watches, ask) }) {
+	request := &watch{jobs: w.jobs, last: w.last, notBefore: w.notBefore, changed: true, answer: make(chan watchAnswer, 1)}
+	if !s.post(func() { s.watches = append(s.watches, request) }) {
 		return nil, ErrStopped
 	}
 	select {
-	case a := <-ask.answer:
+	case a := <-request.answer:
 		w.last, w.notBefore = a.statuses, s.now()+watchGap
 		return a.statuses, a.err
 	case <-ctx.Done():
-		s.post(func() { s.unwatch(ask) })
+		s.post(func() { s.unwatch(request) })
 		return nil, ctx.Err()
 	case <-s.done:
 		return nil, ErrStopped
@@ -129,8 +127,8 @@ func (s *Server) unwatch(w *watch) {
 	}
 }
 
-// answerWatches answers those for whom there is news. Before a watch is due only
-// the end of its jobs is looked for.
+// answerWatches answers watches of changed jobs. Before a watch is due, it checks only whether
+// all jobs have ended.
 func (s *Server) answerWatches() {
 	kept := s.watches[:0]
 	for _, w := range s.watches {
@@ -150,7 +148,7 @@ func (s *Server) answerWatch(w *watch) bool {
 	var a watchAnswer
 	if !s.core.Leads() && !s.ended(w.jobs) {
 		if a.err = s.core.Following(); a.err == nil {
-			return false // about to lead
+			return false // elected, but does not lead yet
 		}
 		w.answer <- a
 		return true
@@ -189,10 +187,10 @@ func allEnded(statuses []wire.JobStatus) bool {
 	return true
 }
 
-// sameEnd is the difference of two predictions from which the later one is news.
+// sameEnd is the smallest difference of predicted ends that counts as a change.
 const sameEnd = time.Second
 
-// sameStatuses compares all but the time that has passed.
+// sameStatuses compares all but the elapsed time.
 func sameStatuses(a, b []wire.JobStatus) bool {
 	if len(a) != len(b) {
 		return false
@@ -210,8 +208,7 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 	return true
 }
 
-// Change asks for other terms of the submission that a job is of, or for it to be
-// suspended or resumed. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
+// Change changes the settings of a job's submission, or suspends or resumes it. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
 // admission.ErrBadSettings, admission.ErrNotAllowed or core.ErrNotLeader.
 func (s *Server) Change(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
@@ -220,9 +217,8 @@ func (s *Server) Change(ctx context.Context, by core.Asker, job wire.JobID, chan
 	return err
 }
 
-// Schedule asks for another scheduler, metric or delay rule, from now on and
-// whatever job trackers are started with; what is empty stays. It fails with
-// admission.ErrBadScheduling or core.ErrNotLeader.
+// Schedule changes the scheduler, metric or delay rule, whatever job trackers are started with.
+// Empty parts stay. It fails with admission.ErrBadScheduling or core.ErrNotLeader.
 func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Schedule{Token: token, Scheduling: scheduling}
@@ -230,9 +226,8 @@ func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	return err
 }
 
-// Drain has a task tracker leave as soon as nobody needs what it has or, undone, be
-// given work again. It returns when that is in the log. It fails with
-// core.ErrUnknownTracker or core.ErrNotLeader.
+// Drain takes a task tracker out of service once no job needs its outputs; undo puts it back
+// into service. It returns when the change is in the log. It fails with core.ErrUnknownTracker or core.ErrNotLeader.
 func (s *Server) Drain(ctx context.Context, tracker string, undo bool) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Drain{Token: token, Tracker: tracker, Undo: undo}

@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestNewsOfTheEnd: that time passes is no news, nor a prediction that hardly differs; one
-// that does is, even where nothing else of a job has changed.
-func TestNewsOfTheEnd(t *testing.T) {
+// TestSameStatuses: elapsed time and small differences of the predicted end are no changes;
+// larger ones are.
+func TestSameStatuses(t *testing.T) {
 	at := func(elapsed, ends time.Duration) []wire.JobStatus {
 		return []wire.JobStatus{{Elapsed: elapsed, Ends: ends}}
 	}

@@ -14,10 +14,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// NewCluster makes a random id and nonce for a cluster that is to be bootstrapped
-// and writes the nonce to <staging>/clusters/<id>, where its trackers will read
-// it. Every job tracker without a state may call it: the first to lead decides
-// whose cluster it is, and the others remove their own files.
+// NewCluster makes a random id and nonce for a new cluster, and writes the nonce to
+// <staging>/clusters/<id>, where the trackers read it. Every job tracker without state may call
+// it: the cluster takes the id of its first leader, and the others remove their files.
 func NewCluster(f dfs.FS, staging string) (cluster, nonce string, err error) {
 	f = dfs.Private(f)
 	cluster, nonce = rand.Text(), rand.Text()
@@ -39,45 +38,44 @@ func NewCluster(f dfs.FS, staging string) (cluster, nonce string, err error) {
 	return cluster, nonce, nil
 }
 
-// How long what belongs to no job is left in the staging directory: a client may
-// still be about to submit it.
+// Files of no job are removed from the staging directory at this age: a client may still submit
+// newer ones.
 const (
-	strangerAge = 24 * time.Hour
-	programAge  = 48 * time.Hour // after the day of the upload
+	unusedAge  = 24 * time.Hour
+	programAge = 48 * time.Hour // after the day of the upload
 )
 
-// tidy removes histories beyond their limits, and programs and submissions that
-// are old and that no job needs. It removes nothing that Quern did not make: the
-// staging directory may hold other things. Where another cluster has its staging
-// there too, which may need what this one does not know, only histories go.
+// tidy removes histories beyond their limits, and old programs and submissions that no job
+// needs. It leaves files that Quern did not make. If another cluster shares the staging
+// directory, it removes only histories: that cluster may need the rest.
 func (s *Server) tidy(c core.Tidy, now time.Time) error {
 	err := history.Sweep(s.cfg.FS, s.cfg.Staging, now, s.cfg.Keep, s.cfg.KeepBytes)
-	if other := alone(s.cfg.FS, s.cfg.Staging, c.Cluster); other != nil {
+	if other := checkAlone(s.cfg.FS, s.cfg.Staging, c.Cluster); other != nil {
 		return errors.Join(err, other)
 	}
 	return errors.Join(err,
 		removePrograms(s.cfg.FS, s.cfg.Staging, now, c.Programs),
-		removeStrangers(s.cfg.FS, s.cfg.Staging, now, c.Submissions),
+		removeUnused(s.cfg.FS, s.cfg.Staging, now, c.Submissions),
 	)
 }
 
-// alone says which other cluster has its nonce in the staging directory.
-func alone(f dfs.FS, staging, cluster string) error {
-	infos, err := listed(f, dfs.Join(staging, wire.StagingClusters))
+// checkAlone fails if another cluster has its nonce in the staging directory.
+func checkAlone(f dfs.FS, staging, cluster string) error {
+	infos, err := list(f, dfs.Join(staging, wire.StagingClusters))
 	if err != nil {
 		return fmt.Errorf("tidy staging directory: %w", err)
 	}
 	for _, info := range infos {
 		if dfs.Base(info.Name) != cluster {
-			return fmt.Errorf("tidy staging directory: it may be another cluster's too; if that is no more, remove %s", info.Name)
+			return fmt.Errorf("tidy staging directory: another cluster may share it; if that cluster no longer exists, remove %s", info.Name)
 		}
 	}
 	return nil
 }
 
-// removePrograms removes the executables of old days, but for those in use.
+// removePrograms removes executables of old days that are not in use.
 func removePrograms(f dfs.FS, staging string, now time.Time, used map[string]bool) error {
-	days, err := listed(f, dfs.Join(staging, wire.StagingPrograms))
+	days, err := list(f, dfs.Join(staging, wire.StagingPrograms))
 	if err != nil {
 		return fmt.Errorf("tidy programs: %w", err)
 	}
@@ -87,8 +85,8 @@ func removePrograms(f dfs.FS, staging string, now time.Time, used map[string]boo
 		if err != nil || now.Sub(date.AddDate(0, 0, 1)) <= programAge {
 			continue
 		}
-		files, err := listed(f, day.Name)
-		if err != nil { // there may be some that are in use
+		files, err := list(f, day.Name)
+		if err != nil { // some may be in use
 			errs = append(errs, err)
 			continue
 		}
@@ -107,19 +105,19 @@ func removePrograms(f dfs.FS, staging string, now time.Time, used map[string]boo
 	return errors.Join(errs...)
 }
 
-// stagedName is how the directories of submissions are named: crypto/rand.Text.
+// stagedName matches directories of submissions: names by crypto/rand.Text.
 var stagedName = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
-// removeStrangers removes old directories of submissions that the log does not hold.
-func removeStrangers(f dfs.FS, staging string, now time.Time, used map[string]bool) error {
-	infos, err := listed(f, staging)
+// removeUnused removes old directories of submissions that the log does not have.
+func removeUnused(f dfs.FS, staging string, now time.Time, used map[string]bool) error {
+	infos, err := list(f, staging)
 	if err != nil {
 		return fmt.Errorf("tidy submissions: %w", err)
 	}
 	var errs []error
 	for _, info := range infos {
 		name := dfs.Base(info.Name)
-		if used[name] || !info.Dir || !stagedName.MatchString(name) || now.Sub(info.Modified) < strangerAge {
+		if used[name] || !info.Dir || !stagedName.MatchString(name) || now.Sub(info.Modified) < unusedAge {
 			continue
 		}
 		errs = append(errs, f.RemoveAll(info.Name))
@@ -127,8 +125,8 @@ func removeStrangers(f dfs.FS, staging string, now time.Time, used map[string]bo
 	return errors.Join(errs...)
 }
 
-// listed is a directory's entries; of one that is not there, none.
-func listed(f dfs.FS, name string) ([]dfs.Info, error) {
+// list returns a directory's entries; none if it does not exist.
+func list(f dfs.FS, name string) ([]dfs.Info, error) {
 	infos, err := f.List(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

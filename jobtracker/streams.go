@@ -13,21 +13,21 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// maxQueue bounds the messages that wait for one tracker. It has room for the
-// homes of a large job, which are all set at once.
+// maxQueue bounds the queued messages for one tracker. The homes of a large job, which are all
+// set at once, fit in.
 const maxQueue = 1 << 16
 
-// welcomeWait is how long a tracker may take from connecting to being welcomed,
-// or refused. It is longer than anything that a tracker itself would wait for.
+// welcomeWait bounds the time from a tracker's connection to its welcome or refusal. It is
+// longer than all waits of a tracker.
 const welcomeWait = time.Minute
 
-// refusedPause is how long a refusal that is repeated is not logged again.
+// refusedPause is how long a repeated refusal is not logged again.
 const refusedPause = time.Minute
 
-// maxRefused bounds the refusals that are remembered for that.
+// maxRefused bounds the refusals that are remembered to find repetitions.
 const maxRefused = 1000
 
-// closeWait is how long a stream that is being closed may take for what is queued.
+// closeWait bounds how long a closing stream may send queued messages.
 const closeWait = time.Second
 
 // stream is one tracker's connection.
@@ -39,20 +39,20 @@ type stream struct {
 	welcomed bool // owned by Run's goroutine
 }
 
-// errOtherTracker reports a tracker that says it is another than it has proved to be.
-var errOtherTracker = errors.New("the tracker says that it is another")
+// errOtherTracker reports a tracker with another name than in its certificate.
+var errOtherTracker = errors.New("the tracker's name differs from its certificate")
 
-// Attach serves one tracker's stream until it ends, and closes conn. It returns
-// why the stream ended: nil when the tracker or the job tracker closed it. Tracker is
-// the name that the connection has proved; empty: any tracker may use it.
+// Attach serves a tracker's stream until it ends, and closes conn. It returns why the stream
+// ended: nil if the tracker or the job tracker closed it. Tracker is the name in the
+// connection's certificate; empty: any tracker.
 func (s *Server) Attach(conn *wire.Conn, tracker string) error {
 	defer conn.Close()
 	st := &stream{conn: conn, queue: wire.NewQueue[wire.Message](maxQueue)}
 	defer st.queue.Close()
 	opened := make(chan struct{})
 	if !s.post(func() {
-		s.last++
-		st.id = s.last
+		s.lastID++
+		st.id = s.lastID
 		s.streams[st.id] = st
 		s.writers.Go(st.write)
 		close(opened)
@@ -64,7 +64,7 @@ func (s *Server) Attach(conn *wire.Conn, tracker string) error {
 	case <-s.done:
 		return ErrStopped
 	}
-	late := time.AfterFunc(welcomeWait, func() { s.post(func() { s.notWelcomed(st) }) })
+	late := time.AfterFunc(welcomeWait, func() { s.post(func() { s.closeUnwelcomed(st) }) })
 	defer late.Stop()
 	for {
 		m, err := conn.Receive()
@@ -78,7 +78,7 @@ func (s *Server) Attach(conn *wire.Conn, tracker string) error {
 		}
 		if hello, ok := m.(*wire.Hello); ok && tracker != "" && hello.Tracker != tracker {
 			s.post(func() { s.streamEnded(st) })
-			err := fmt.Errorf("%w: %q, with the certificate of %q", errOtherTracker, hello.Tracker, tracker)
+			err := fmt.Errorf("%w: %q, not %q", errOtherTracker, hello.Tracker, tracker)
 			return errors.Join(err, conn.Send(&wire.Refuse{Reason: err.Error()}))
 		}
 		if !s.post(func() { s.received(st, m, read) }) {
@@ -104,10 +104,10 @@ func (s *Server) streamEnded(st *stream) {
 	}
 }
 
-// notWelcomed ends a stream on which nobody has become a tracker of ours.
-func (s *Server) notWelcomed(st *stream) {
+// closeUnwelcomed closes a stream if its tracker has not registered.
+func (s *Server) closeUnwelcomed(st *stream) {
 	if s.streams[st.id] == st && !st.welcomed {
-		s.cfg.Logger.Warn("a stream without a tracker is closed", "stream", st.id)
+		s.cfg.Logger.Warn("closed a stream: its tracker did not register in time", "stream", st.id)
 		s.closeStream(st.id)
 		s.step(core.StreamClosed{Stream: st.id})
 	}
@@ -125,9 +125,9 @@ func (s *Server) send(c core.Send) {
 	case *wire.Refuse:
 		level := slog.LevelWarn
 		if strings.HasPrefix(m.Reason, core.ErrNotLeader.Error()) {
-			level = slog.LevelDebug // trackers look for the leader everywhere
-		} else if told, ok := s.refused[m.Reason]; ok && s.now()-told < refusedPause {
-			level = slog.LevelDebug // it asks again and again
+			level = slog.LevelDebug // trackers try all job trackers
+		} else if at, ok := s.refused[m.Reason]; ok && s.now()-at < refusedPause {
+			level = slog.LevelDebug // trackers retry
 		} else {
 			if len(s.refused) >= maxRefused {
 				clear(s.refused)
@@ -146,7 +146,7 @@ func (s *Server) send(c core.Send) {
 	s.backlog = append(s.backlog, core.StreamClosed{Stream: st.id})
 }
 
-// closeStream closes a stream after what is queued for it.
+// closeStream closes a stream after its queued messages.
 func (s *Server) closeStream(id core.Stream) {
 	st := s.streams[id]
 	if st == nil {
@@ -157,7 +157,7 @@ func (s *Server) closeStream(id core.Stream) {
 	time.AfterFunc(closeWait, func() { st.conn.Close() })
 }
 
-// write sends what is queued until the queue is closed and empty.
+// write sends queued messages until the queue is closed and empty.
 func (st *stream) write() {
 	defer st.conn.Close()
 	for m := range st.queue.All() {

@@ -11,41 +11,41 @@ import (
 	"github.com/quernmr/quern/jobtracker/replica"
 )
 
-// How a cluster begins. Every job tracker that was told to expect N tells by gossip
-// which N it sees: its ballot, a digest of their ids and addresses. When all of
-// these N have the same ballot, each bootstraps its log with the same voters. So
-// two sets of voters with a common member never both begin: it would have to have
-// had two ballots, and one is changed only when a member of it has gone.
+// How job trackers create a cluster. With -bootstrap-expect N, each publishes its ballot by
+// gossip: a digest of the ids and addresses of the N job trackers that it sees. When all N
+// have the same ballot, each bootstraps its log with these voters. Two sets of voters with a
+// common member never both bootstrap: that member would need two ballots, and a ballot changes
+// only after a member of it is gone.
 
 // step is what a job tracker without state does next.
 type step int
 
 const (
-	wait    step = iota // for others
-	vote                // tell the ballot
-	begin               // bootstrap the log with the voters
-	askFor              // ask the cluster that is there to be added
-	unasked             // nothing can be done before somebody begins a cluster
+	waitForOthers  step = iota
+	publishBallot       // tell others by gossip
+	bootstrap           // the log, with the voters
+	join                // ask an existing cluster to add this job tracker
+	waitForCluster      // until other job trackers create one
 )
 
-// decision is a step and what it takes.
+// decision is a step and its arguments.
 type decision struct {
 	step   step
 	voters []replica.Voter
 	ballot string
 }
 
-// decide looks at who is there. Self is among the members and has no state.
+// decide chooses the next step. Self is among the members and its log has no state.
 func decide(self gossip.Member, members []gossip.Member) (decision, error) {
 	var candidates []gossip.Member
-	established, quicker := false, false
+	clusterExists, ballotWon := false, false
 	for _, m := range members {
 		switch {
 		case m.Role != gossip.JobTracker:
 		case m.ID != self.ID && (m.Cluster != "" || m.Voter):
-			established = true
+			clusterExists = true
 			if self.Ballot != "" && m.Ballot == self.Ballot {
-				quicker = true
+				ballotWon = true // a member of this ballot has bootstrapped already
 				candidates = append(candidates, m)
 			}
 		case m.Expect > 0 && m.Raft != "":
@@ -53,54 +53,54 @@ func decide(self gossip.Member, members []gossip.Member) (decision, error) {
 		}
 	}
 	switch {
-	case quicker:
-		if d := sameBallot(self, candidates); d.step == begin {
+	case ballotWon:
+		if d := sameBallot(self, candidates); d.step == bootstrap {
 			return d, nil
 		}
-		return decision{step: askFor}, nil
-	case established:
-		return decision{step: askFor}, nil
+		return decision{step: join}, nil
+	case clusterExists:
+		return decision{step: join}, nil
 	case self.Expect == 0:
-		return decision{step: unasked}, nil
+		return decision{step: waitForCluster}, nil
 	}
 	return agree(self, candidates)
 }
 
-// agree compares what those say that want to begin a cluster.
+// agree compares the ballots of the job trackers that create a cluster.
 func agree(self gossip.Member, candidates []gossip.Member) (decision, error) {
 	voters := votersOf(candidates)
 	ballot := ballotOf(voters)
 	agreed := true
 	for _, m := range candidates {
 		if m.Expect != self.Expect {
-			return decision{}, fmt.Errorf("%s was told -bootstrap-expect %d, this job tracker %d: start them with the same", m.ID, m.Expect, self.Expect)
+			return decision{}, fmt.Errorf("%s has -bootstrap-expect %d, this job tracker %d: start all with the same number", m.ID, m.Expect, self.Expect)
 		}
 		agreed = agreed && m.Ballot == ballot
 	}
 	switch {
 	case len(candidates) < self.Expect:
-		return decision{step: wait}, nil
+		return decision{step: waitForOthers}, nil
 	case len(candidates) > self.Expect && self.Ballot == "":
-		return decision{}, fmt.Errorf("%d job trackers want to begin a cluster of %d: %s; start as many as -bootstrap-expect says, and the others later without it",
+		return decision{}, fmt.Errorf("%d job trackers try to create a cluster of %d: %s; start as many as -bootstrap-expect, and the others later without that flag",
 			len(candidates), self.Expect, names(candidates))
-	case len(candidates) > self.Expect: // somebody came too late
+	case len(candidates) > self.Expect: // one came after this ballot
 		return sameBallot(self, candidates), nil
 	case agreed:
-		return decision{begin, voters, ballot}, nil
+		return decision{bootstrap, voters, ballot}, nil
 	case self.Ballot != ballot:
-		return decision{vote, voters, ballot}, nil
+		return decision{publishBallot, voters, ballot}, nil
 	}
-	return decision{step: wait}, nil
+	return decision{step: waitForOthers}, nil
 }
 
-// sameBallot begins once all of those of this one's ballot are seen to have it.
+// sameBallot bootstraps once all members of this job tracker's ballot have the same ballot.
 func sameBallot(self gossip.Member, candidates []gossip.Member) decision {
 	same := slices.DeleteFunc(slices.Clone(candidates), func(m gossip.Member) bool { return m.Ballot != self.Ballot })
 	voters := votersOf(same)
 	if ballotOf(voters) == self.Ballot {
-		return decision{begin, voters, self.Ballot}
+		return decision{bootstrap, voters, self.Ballot}
 	}
-	return decision{step: wait}
+	return decision{step: waitForOthers}
 }
 
 func votersOf(members []gossip.Member) []replica.Voter {
@@ -112,7 +112,7 @@ func votersOf(members []gossip.Member) []replica.Voter {
 	return voters
 }
 
-// ballotOf is the digest of voters in order of their ids.
+// ballotOf returns the digest of voters, which are sorted by id.
 func ballotOf(voters []replica.Voter) string {
 	h := sha256.New()
 	for _, v := range voters {

@@ -16,9 +16,8 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// Which cluster a directory belongs to is written beside the log, since a log
-// tells only when most voters can be reached: too late to keep it away from the
-// job trackers of another cluster, which may have the same names.
+// These files are beside the log. The log tells its cluster only once a majority of voters is
+// reachable. That is too late to keep it away from another cluster's job trackers.
 const (
 	clusterFile   = "cluster"
 	candidateFile = "candidate"
@@ -27,18 +26,18 @@ const (
 func readCluster(data string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(data, clusterFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("find out the cluster of -data: %w", err)
+		return "", fmt.Errorf("read the cluster of -data: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
 
-// firstWait bounds how long a job tracker waits for the first attempts to join others
-// before it opens its log. Where somebody answers, or nobody listens, that is short.
-const firstWait = 5 * time.Second
+// joinWait bounds the wait for gossip before a job tracker opens its log. The wait is short
+// if the addresses of -join answer, or refuse the connection.
+const joinWait = 5 * time.Second
 
-// metOthers waits until gossip has tried the addresses of -join.
-func (j *jobTracker) metOthers(ctx context.Context) {
-	timer := time.NewTimer(firstWait)
+// awaitJoin waits until gossip has tried the addresses of -join.
+func (j *jobTracker) awaitJoin(ctx context.Context) {
+	timer := time.NewTimer(joinWait)
 	defer timer.Stop()
 	select {
 	case <-j.gossip.Tried():
@@ -47,9 +46,8 @@ func (j *jobTracker) metOthers(ctx context.Context) {
 	}
 }
 
-// avoidOtherClusters refuses to serve a directory among the job trackers of
-// another cluster.
-func (j *jobTracker) avoidOtherClusters() error {
+// checkCluster refuses a directory of one cluster among job trackers of another.
+func (j *jobTracker) checkCluster() error {
 	if j.cluster == "" {
 		return nil
 	}
@@ -59,23 +57,23 @@ func (j *jobTracker) avoidOtherClusters() error {
 		}
 	}
 	if foreign := j.gossip.Foreign(); len(foreign) > 0 {
-		return fmt.Errorf("state directory %s is of cluster %s, but %s at %s is of cluster %s",
+		return fmt.Errorf("directory %s is of cluster %s, but %s at %s is of cluster %s: check -data and -join",
 			j.data, j.cluster, foreign[0].ID, foreign[0].HTTP, foreign[0].Cluster)
 	}
 	return nil
 }
 
-// avoidLostState refuses to take part under a name that has voted with state that
-// is gone. It must do so before the log listens: the leader would fill it again.
-func (j *jobTracker) avoidLostState(ctx context.Context) error {
+// checkState refuses to start a voter without the state that it voted with. It runs before
+// the log listens, since the leader would fill an empty log.
+func (j *jobTracker) checkState(ctx context.Context) error {
 	entries, err := os.ReadDir(daemon.LogDir(j.data))
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case len(entries) > 0:
-		return j.avoidRemoved(ctx)
+		return j.checkRemoved(ctx)
 	case j.cluster != "":
-		return fmt.Errorf("directory %s has been of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostState())
+		return fmt.Errorf("directory %s is of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostState())
 	case hasFile(j.data, candidateFile):
 		return nil
 	}
@@ -88,16 +86,16 @@ func (j *jobTracker) avoidLostState(ctx context.Context) error {
 	return nil
 }
 
-// removedWait bounds how long a job tracker with state looks for a leader before it
-// opens its log. Where there is none, which may be since it is missing, it goes on.
+// removedWait bounds how long checkRemoved looks for a leader. There may be none until this
+// job tracker starts.
 const removedWait = 500 * time.Millisecond
 
-// avoidRemoved refuses to take part with state of a time before this job tracker was
-// removed from its cluster, or the cluster recovered without it.
-func (j *jobTracker) avoidRemoved(ctx context.Context) error {
+// checkRemoved refuses to start if the cluster has removed this job tracker, or was recovered
+// without it.
+func (j *jobTracker) checkRemoved(ctx context.Context) error {
 	client, err := j.client()
 	if err != nil || j.cluster == "" {
-		return nil // nobody to ask, or no state yet that could be wrong
+		return nil // no other job tracker to ask, or no cluster yet
 	}
 	defer client.Close()
 	client.Patience = removedWait
@@ -110,25 +108,25 @@ func (j *jobTracker) avoidRemoved(ctx context.Context) error {
 	if slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id }) {
 		return nil
 	}
-	return fmt.Errorf("cluster %s has no job tracker %s any more: it was removed, or the cluster was recovered without it; to have it added anew, empty directory %s and start it without -bootstrap-expect",
+	return fmt.Errorf("job tracker %[2]s is no longer in cluster %[1]s: it was removed, or the cluster was recovered without it; to add it again, empty directory %[3]s and start it without -bootstrap-expect",
 		j.cluster, j.id, j.data)
 }
 
-// rememberEvery is how often the log is asked for the cluster's id, until it knows.
-const rememberEvery = 100 * time.Millisecond
+// clusterPoll is how often recordCluster asks the log for the cluster's id.
+const clusterPoll = 100 * time.Millisecond
 
-// rememberCluster writes the cluster's id down once the log has it, and tells it.
-func (j *jobTracker) rememberCluster(ctx context.Context) error {
-	tick := time.NewTicker(rememberEvery)
+// recordCluster stores the cluster's id in -data once the log has it, and tells gossip.
+func (j *jobTracker) recordCluster(ctx context.Context) error {
+	tick := time.NewTicker(clusterPoll)
 	defer tick.Stop()
 	for {
 		status, err := j.server.Cluster(ctx)
 		switch {
 		case err != nil:
-			return nil // it ends
+			return nil // the server stops
 		case status.Cluster == "":
 		case j.cluster == "":
-			if err := writeDown(j.data, clusterFile, status.Cluster); err != nil {
+			if err := writeDurably(j.data, clusterFile, status.Cluster); err != nil {
 				return err
 			}
 			j.log.Info("belongs to a cluster", "cluster", status.Cluster, "staging", status.Staging)
@@ -137,7 +135,7 @@ func (j *jobTracker) rememberCluster(ctx context.Context) error {
 				return m
 			})
 		case j.cluster != status.Cluster:
-			return fmt.Errorf("state directory %s is of cluster %s, but its log is of cluster %s", j.data, j.cluster, status.Cluster)
+			return fmt.Errorf("directory %s is of cluster %s, but its log is of cluster %s", j.data, j.cluster, status.Cluster)
 		default:
 			return nil
 		}
@@ -149,8 +147,8 @@ func (j *jobTracker) rememberCluster(ctx context.Context) error {
 	}
 }
 
-// writeDown makes a file in a directory that is there whole, and stays.
-func writeDown(dir, name, text string) error {
+// writeDurably writes a file atomically, and syncs it and its directory.
+func writeDurably(dir, name, text string) error {
 	path := filepath.Join(dir, name)
 	f, err := os.CreateTemp(dir, "."+name)
 	if err != nil {
@@ -176,7 +174,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// hasFile says whether a file is there.
+// hasFile reports whether a file exists.
 func hasFile(dir, name string) bool {
 	_, err := os.Stat(filepath.Join(dir, name))
 	return err == nil

@@ -20,19 +20,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// deadline is generous: it says that something never happens.
+// deadline is generous: after it, an expected event counts as missing.
 const deadline = 60 * time.Second
 
-// said collects what a job tracker prints and tells when there is more.
-type said struct {
+// output collects output and announces more of it.
+type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	more chan struct{}
 }
 
-func newSaid() *said { return &said{more: make(chan struct{})} }
+func newOutput() *output { return &output{more: make(chan struct{})} }
 
-func (s *said) Write(b []byte) (int, error) {
+func (s *output) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text.Write(b)
@@ -41,14 +41,14 @@ func (s *said) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (s *said) String() string {
+func (s *output) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-// has waits for a text.
-func (s *said) has(t *testing.T, text string) {
+// await waits for a text.
+func (s *output) await(t *testing.T, text string) {
 	t.Helper()
 	late := time.After(deadline)
 	for {
@@ -61,7 +61,7 @@ func (s *said) has(t *testing.T, text string) {
 		select {
 		case <-more:
 		case <-late:
-			t.Fatalf("never said: %s\n%s", text, s)
+			t.Fatalf("no output %q in\n%s", text, s)
 		}
 	}
 }
@@ -70,19 +70,19 @@ func (s *said) has(t *testing.T, text string) {
 type running struct {
 	id, data           string
 	http, raft, gossip string
-	log                *said
+	log                *output
 	cancel             context.CancelFunc
 	ended              chan struct{}
 	err                error // once ended is closed
 }
 
-// launch starts one on free ports and waits until it is ready or has ended.
+// launch starts a job tracker on free ports and waits until it is ready or has ended.
 func launch(t *testing.T, id, data string, flags ...string) *running {
 	t.Helper()
-	r := &running{id: id, data: data, log: newSaid(), ended: make(chan struct{})}
+	r := &running{id: id, data: data, log: newOutput(), ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	out := newSaid()
+	out := newOutput()
 	args := append([]string{
 		"-id", id, "-data", data, "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-v",
 	}, flags...)
@@ -97,13 +97,13 @@ func launch(t *testing.T, id, data string, flags ...string) *running {
 			t.Logf("%s:\n%s", id, r.log)
 		}
 	})
-	out.has(t, "\n")
+	out.await(t, "\n")
 	line := out.String()
 	if strings.HasPrefix(line, "ready") {
 		var name string
 		text := strings.NewReplacer("http=", "", "raft=", "", "gossip=", "").Replace(line)
 		if _, err := fmt.Sscanf(text, "ready jobtracker %s %s %s %s\n", &name, &r.http, &r.raft, &r.gossip); err != nil || name != id {
-			t.Fatalf("said %q: %v", line, err)
+			t.Fatalf("it printed %q: %v", line, err)
 		}
 	}
 	return r
@@ -115,7 +115,7 @@ func (r *running) stop() error {
 	return r.err
 }
 
-// refused waits for the end and checks what is said then.
+// refused waits for the end and checks the error.
 func (r *running) refused(t *testing.T, want ...string) {
 	t.Helper()
 	select {
@@ -136,7 +136,7 @@ func (r *running) refused(t *testing.T, want ...string) {
 	}
 }
 
-// cluster asks a job tracker until what it says of its cluster holds.
+// cluster asks a job tracker until holds is true for its answer.
 func (r *running) cluster(t *testing.T, what string, holds func(web.Cluster) bool) web.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -158,7 +158,7 @@ func (r *running) cluster(t *testing.T, what string, holds func(web.Cluster) boo
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s never: %s: says %+v", r.id, what, c)
+			t.Fatalf("%s: never %s, but %+v", r.id, what, c)
 		case <-r.ended:
 			t.Fatalf("%s has ended: %v", r.id, r.err)
 		case <-tick.C:
@@ -166,7 +166,7 @@ func (r *running) cluster(t *testing.T, what string, holds func(web.Cluster) boo
 	}
 }
 
-// led waits until there is a leader and all of the ids vote.
+// led waits until there is a leader and the voters have these ids.
 func (r *running) led(t *testing.T, ids ...string) web.Cluster {
 	t.Helper()
 	return r.cluster(t, "led, voters "+strings.Join(ids, " "), func(c web.Cluster) bool {
@@ -178,44 +178,44 @@ func (r *running) led(t *testing.T, ids ...string) web.Cluster {
 	})
 }
 
-// knows waits until it has written down which cluster it belongs to.
-func (r *running) knows(t *testing.T) { r.log.has(t, "belongs to a cluster") }
+// knowsCluster waits until the job tracker has stored the id of its cluster.
+func (r *running) knowsCluster(t *testing.T) { r.log.await(t, "belongs to a cluster") }
 
-// place is where the job trackers of a test keep things.
-type place struct{ dir string }
+// testDir has the directories of a test's job trackers.
+type testDir struct{ dir string }
 
-func (p place) data(id string) string { return filepath.Join(p.dir, id) }
+func (p testDir) data(id string) string { return filepath.Join(p.dir, id) }
 
-func (p place) staging() []string {
+func (p testDir) staging() []string {
 	return []string{"-staging", "file://" + filepath.Join(p.dir, "staging")}
 }
 
-// nobody is a gossip address at which nothing listens.
-const nobody = "127.0.0.1:1"
+// unused is a gossip address at which no process listens.
+const unused = "127.0.0.1:1"
 
-func (p place) three(t *testing.T) []*running {
+func (p testDir) three(t *testing.T) []*running {
 	t.Helper()
-	all := []*running{launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", nobody)...)}
+	all := []*running{launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", unused)...)}
 	for _, id := range []string{"jt2", "jt3"} {
 		all = append(all, launch(t, id, p.data(id), append(p.staging(), "-bootstrap-expect", "3", "-join", all[0].gossip)...))
 	}
 	for _, r := range all {
 		r.led(t, "jt1", "jt2", "jt3")
-		r.knows(t)
+		r.knowsCluster(t)
 	}
 	return all
 }
 
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	p := place{t.TempDir()}
+	p := testDir{t.TempDir()}
 	r := launch(t, "jt1", p.data("jt1"))
 	first := r.cluster(t, "leads", func(c web.Cluster) bool { return c.Leads })
 	if want := "file://" + p.data("jt1") + "/staging"; first.Staging != want || !first.Leads {
 		t.Errorf("staging %s of a leader (%v), not %s", first.Staging, first.Leads, want)
 	}
 	launch(t, "jt1", p.data("jt1")).refused(t, p.data("jt1"), "in use")
-	r.knows(t)
+	r.knowsCluster(t)
 	if err := r.stop(); err != nil {
 		t.Errorf("stop: %v", err)
 	}
@@ -232,11 +232,11 @@ func TestAlone(t *testing.T) {
 	launch(t, "jt1", p.data("jt1")).refused(t, p.data("jt1"), "log is gone")
 }
 
-// TestThree: three begin a cluster, come back on other ports, take a fourth in,
-// and refuse one that was removed and one that has lost its state.
+// TestThree: three create a cluster, restart on other ports, add a fourth, and refuse a
+// removed job tracker and one that has lost its state.
 func TestThree(t *testing.T) {
 	t.Parallel()
-	p := place{t.TempDir()}
+	p := testDir{t.TempDir()}
 	all := p.three(t)
 	cluster := all[0].led(t, "jt1", "jt2", "jt3").ID
 	for _, r := range all {
@@ -244,10 +244,10 @@ func TestThree(t *testing.T) {
 			t.Errorf("%s: %v", r.id, err)
 		}
 		if hasFile(r.data, candidateFile) {
-			t.Errorf("%s has left the file %s", r.id, candidateFile)
+			t.Errorf("%s did not remove the file %s", r.id, candidateFile)
 		}
 	}
-	join := nobody
+	join := unused
 	for i, r := range all {
 		all[i] = launch(t, r.id, r.data, append(p.staging(), "-bootstrap-expect", "3", "-join", join)...)
 		join = all[0].gossip
@@ -260,7 +260,7 @@ func TestThree(t *testing.T) {
 
 	fourth := launch(t, "jt4", p.data("jt4"), append(p.staging(), "-join", all[2].gossip)...)
 	fourth.led(t, "jt1", "jt2", "jt3", "jt4")
-	fourth.knows(t)
+	fourth.knowsCluster(t)
 	all[0].led(t, "jt1", "jt2", "jt3", "jt4")
 
 	remover := web.NewClient([]string{all[0].http})
@@ -270,27 +270,27 @@ func TestThree(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := remover.RemoveVoter(t.Context(), "jt4"); !errors.Is(err, web.ErrNotVoter) {
-		t.Errorf("the vote of jt4 is removed once more: %v", err)
+		t.Errorf("removing jt4 twice: %v", err)
 	}
 	all[0].led(t, "jt1", "jt2", "jt3")
-	launch(t, "jt4", fourth.data, append(p.staging(), "-join", all[2].gossip)...).refused(t, "no job tracker jt4 any more", fourth.data)
+	launch(t, "jt4", fourth.data, append(p.staging(), "-join", all[2].gossip)...).refused(t, "job tracker jt4 is no longer in cluster", fourth.data)
 
 	all[1].stop()
 	if err := os.RemoveAll(all[1].data); err != nil {
 		t.Fatal(err)
 	}
-	// On its old port, where the leader looks for it all the time.
+	// The leader keeps dialing its old port.
 	launch(t, "jt2", all[1].data, append(p.staging(), "-raft", all[1].raft, "-bootstrap-expect", "3", "-join", all[0].gossip)...).
 		refused(t, "jt2", all[1].data, "mrsubmit cluster remove jt2")
 }
 
 func TestAnotherClustersDirectory(t *testing.T) {
 	t.Parallel()
-	one, other := place{t.TempDir()}, place{t.TempDir()}
+	one, other := testDir{t.TempDir()}, testDir{t.TempDir()}
 	a := launch(t, "jt1", one.data("jt1"), one.staging()...)
 	b := launch(t, "jt2", other.data("jt2"), other.staging()...)
-	a.knows(t)
-	b.knows(t)
+	a.knowsCluster(t)
+	b.knowsCluster(t)
 	b.stop()
 	launch(t, "jt2", b.data, append(other.staging(), "-join", a.gossip)...).
 		refused(t, b.data, a.led(t, "jt1").ID, "jt1")
@@ -298,18 +298,18 @@ func TestAnotherClustersDirectory(t *testing.T) {
 
 func TestDisagreeingJobTrackers(t *testing.T) {
 	t.Parallel()
-	p := place{t.TempDir()}
-	a := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", nobody)...)
+	p := testDir{t.TempDir()}
+	a := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", unused)...)
 	b := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-bootstrap-expect", "5", "-join", a.gossip)...)
 	b.refused(t, "jt1", "-bootstrap-expect 3", "5")
 }
 
-func TestANewcomerWaitsForACluster(t *testing.T) {
+func TestNewcomerWaitsForCluster(t *testing.T) {
 	t.Parallel()
-	p := place{t.TempDir()}
-	a := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", nobody)...)
-	a.log.has(t, "waits for a cluster")
-	// Stopped before there is one, it leaves nothing that looks like another cluster.
+	p := testDir{t.TempDir()}
+	a := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", unused)...)
+	a.log.await(t, "waits for a cluster to join")
+	// It removes its nonce, which would look like another cluster.
 	nonces := filepath.Join(p.dir, "staging", wire.StagingClusters)
 	if files, err := os.ReadDir(nonces); err != nil || len(files) != 1 {
 		t.Errorf("nonces while it waits: %v, %v", files, err)
@@ -318,17 +318,17 @@ func TestANewcomerWaitsForACluster(t *testing.T) {
 	if files, err := os.ReadDir(nonces); err != nil || len(files) != 0 {
 		t.Errorf("nonces after it has stopped: %v, %v", files, err)
 	}
-	a = launch(t, "jt2", a.data, append(p.staging(), "-join", nobody)...)
+	a = launch(t, "jt2", a.data, append(p.staging(), "-join", unused)...)
 	b := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "1", "-join", a.gossip)...)
 	b.led(t, "jt1", "jt2")
 	a.led(t, "jt1", "jt2")
 }
 
-// TestANewcomerThatWouldDoHarm is refused before it is a voter: with another staging
-// directory, and at the address of a job tracker that is away.
-func TestANewcomerThatWouldDoHarm(t *testing.T) {
+// TestHarmfulNewcomer: a newcomer with another staging directory, or at the address of a
+// stopped job tracker, is refused before it is a voter.
+func TestHarmfulNewcomer(t *testing.T) {
 	t.Parallel()
-	p := place{t.TempDir()}
+	p := testDir{t.TempDir()}
 	all := p.three(t)
 	launch(t, "jt4", p.data("jt4"), "-staging", "file:///elsewhere", "-join", all[0].gossip).
 		refused(t, "staging directory differs", "file:///elsewhere")

@@ -16,42 +16,42 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// begin makes this job tracker part of a cluster, unless its log says that it is.
-func (j *jobTracker) begin(ctx context.Context) error {
+// enterCluster creates a cluster or joins one, unless the log has state.
+func (j *jobTracker) enterCluster(ctx context.Context) error {
 	if j.replica.HasState() {
-		return j.tell(func(m *gossip.Member) { m.Voter, m.Ballot = true, ballotOf(j.replica.Voters()) })
+		return j.publish(func(m *gossip.Member) { m.Voter, m.Ballot = true, ballotOf(j.replica.Voters()) })
 	}
-	if err := j.tell(nil); err != nil {
+	if err := j.publish(nil); err != nil {
 		return err
 	}
-	said := wait
+	logged := false
 	for ctx.Err() == nil {
 		changed := j.gossip.Changed()
-		if j.replica.HasState() { // a leader has found it
-			return j.begun()
+		if j.replica.HasState() { // from a leader
+			return j.entered()
 		}
 		d, err := decide(j.gossip.Self(), j.gossip.Members())
 		if err != nil {
 			return err
 		}
 		switch d.step {
-		case vote:
-			if err := writeDown(j.data, candidateFile, j.id); err != nil {
+		case publishBallot:
+			if err := writeDurably(j.data, candidateFile, j.id); err != nil {
 				return err
 			}
-			j.log.Info("wants to begin a cluster", "voters", d.voters)
-			if err := j.tell(func(m *gossip.Member) { m.Ballot = d.ballot }); err != nil {
+			j.log.Info("proposes to create a cluster", "voters", d.voters)
+			if err := j.publish(func(m *gossip.Member) { m.Ballot = d.ballot }); err != nil {
 				return err
 			}
 			continue
-		case begin:
+		case bootstrap:
 			return j.bootstrap(d.voters)
-		case askFor:
-			return j.askToJoin(ctx)
-		case unasked:
-			if said != unasked {
-				said = unasked
-				j.log.Info("waits for a cluster that adds it: it was started without -bootstrap-expect")
+		case join:
+			return j.requestJoin(ctx)
+		case waitForCluster:
+			if !logged {
+				logged = true
+				j.log.Info("waits for a cluster to join: it was started without -bootstrap-expect")
 			}
 		}
 		select {
@@ -62,8 +62,8 @@ func (j *jobTracker) begin(ctx context.Context) error {
 	return nil
 }
 
-// tell changes what gossip tells of this job tracker: where its log listens, and more.
-func (j *jobTracker) tell(more func(*gossip.Member)) error {
+// publish updates what gossip tells about this job tracker: the address of its log, and more.
+func (j *jobTracker) publish(more func(*gossip.Member)) error {
 	return j.gossip.Update(func(m gossip.Member) gossip.Member {
 		m.Raft = j.raftAddr
 		if more != nil {
@@ -74,44 +74,44 @@ func (j *jobTracker) tell(more func(*gossip.Member)) error {
 }
 
 func (j *jobTracker) bootstrap(voters []replica.Voter) error {
-	if err := writeDown(j.data, candidateFile, j.id); err != nil {
+	if err := writeDurably(j.data, candidateFile, j.id); err != nil {
 		return err
 	}
 	err := j.replica.Bootstrap(voters)
-	if err != nil && !errors.Is(err, replica.ErrHasState) { // a quicker one has reached it
+	if err != nil && !errors.Is(err, replica.ErrHasState) { // from a member that was faster
 		return err
 	}
-	j.log.Info("begins a cluster", "voters", voters)
-	return j.begun()
+	j.log.Info("creates a cluster", "voters", voters)
+	return j.entered()
 }
 
-// begun is called once the log has state.
-func (j *jobTracker) begun() error {
+// entered ends the candidacy once the log has state.
+func (j *jobTracker) entered() error {
 	err := os.Remove(filepath.Join(j.data, candidateFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return j.tell(func(m *gossip.Member) { m.Voter, m.Ballot = true, ballotOf(j.replica.Voters()) })
+	return j.publish(func(m *gossip.Member) { m.Voter, m.Ballot = true, ballotOf(j.replica.Voters()) })
 }
 
-// askAgain is the pause between requests to be added.
-const askAgain = 500 * time.Millisecond
+// joinPause is the time between requests to join.
+const joinPause = 500 * time.Millisecond
 
-// askToJoin has the leader of the cluster that is there make this one a voter.
-func (j *jobTracker) askToJoin(ctx context.Context) error {
-	said := ""
+// requestJoin asks the leader of an existing cluster until this job tracker is a voter.
+func (j *jobTracker) requestJoin(ctx context.Context) error {
+	logged := ""
 	for ctx.Err() == nil {
-		joined, err := j.askOnce(ctx)
+		joined, err := j.joinOnce(ctx)
 		switch {
 		case errors.Is(err, errLostState), errors.Is(err, errMisplaced):
 			return err
-		case err != nil && err.Error() != said && ctx.Err() == nil:
-			said = err.Error()
-			j.log.Warn("not added to the cluster yet", "error", err)
+		case err != nil && err.Error() != logged && ctx.Err() == nil:
+			logged = err.Error()
+			j.log.Warn("the cluster has not added this job tracker yet", "error", err)
 		case joined:
-			return j.begun()
+			return j.entered()
 		}
-		pause := time.NewTimer(askAgain)
+		pause := time.NewTimer(joinPause)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
@@ -121,17 +121,17 @@ func (j *jobTracker) askToJoin(ctx context.Context) error {
 	return nil
 }
 
-// askOnce says whether this one is a voter that the leader has reached.
-func (j *jobTracker) askOnce(ctx context.Context) (joined bool, err error) {
+// joinOnce asks the leader to add this job tracker, and reports whether its log has state.
+func (j *jobTracker) joinOnce(ctx context.Context) (joined bool, err error) {
 	if j.replica.HasState() {
 		return true, nil
 	}
 	voters, err := j.askVoters(ctx)
 	self := web.Voter{ID: j.id, Addr: j.raftAddr}
 	if err != nil || slices.Contains(voters, self) {
-		return false, err // the leader has yet to reach it
+		return false, err // the leader has not sent state yet
 	}
-	if err := writeDown(j.data, candidateFile, j.id); err != nil {
+	if err := writeDurably(j.data, candidateFile, j.id); err != nil {
 		return false, err
 	}
 	client, err := j.client()
@@ -142,8 +142,8 @@ func (j *jobTracker) askOnce(ctx context.Context) (joined bool, err error) {
 	return false, client.AddVoter(ctx, self)
 }
 
-// askVoters asks the cluster that is there who votes. It fails with errLostState when
-// this one does, but its directory has nothing to show for it.
+// askVoters asks the cluster for its voters. It fails with errLostState if this job tracker is
+// a voter without state.
 func (j *jobTracker) askVoters(ctx context.Context) ([]web.Voter, error) {
 	client, err := j.client()
 	if err != nil {
@@ -154,21 +154,20 @@ func (j *jobTracker) askVoters(ctx context.Context) ([]web.Voter, error) {
 	if err != nil {
 		return nil, err
 	}
-	votes := slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id })
-	if votes && !hasFile(j.data, candidateFile) {
-		return nil, fmt.Errorf("cluster %s has a job tracker %s, but directory %s holds nothing of it: %w",
+	isVoter := slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id })
+	if isVoter && !hasFile(j.data, candidateFile) {
+		return nil, fmt.Errorf("cluster %s has a job tracker %s, but directory %s has no state of it: %w",
 			cluster.ID, j.id, j.data, j.lostState())
 	}
 	return cluster.Voters, j.misplaced(cluster)
 }
 
-// errMisplaced refuses what would do harm once this job tracker votes.
-var errMisplaced = errors.New("it is not to be added like this")
+// errMisplaced refuses a job tracker that would do harm as a voter.
+var errMisplaced = errors.New("the cluster cannot add this job tracker")
 
-// misplaced says why this job tracker must not be added to the cluster as it was
-// started. With another staging directory it would end as soon as it knew, but be a
-// voter by then. At the address of another voter it would be taken for that one, and
-// vouch for what that one has promised.
+// misplaced says why the cluster must not add this job tracker. With another staging directory
+// it would stop once it knew, but be a voter by then. At the address of another voter it would
+// be taken for it, and vote without that voter's state.
 func (j *jobTracker) misplaced(cluster *web.Cluster) error {
 	if cluster.Staging != "" && cluster.Staging != j.staging {
 		return fmt.Errorf("%w: staging directory differs from the cluster's: %s, not %s", errMisplaced, cluster.Staging, j.staging)
@@ -182,14 +181,14 @@ func (j *jobTracker) misplaced(cluster *web.Cluster) error {
 	}
 	for _, v := range cluster.Voters {
 		if v.ID != j.id && v.Addr == addr {
-			return fmt.Errorf("%w: the cluster has job tracker %s at %s, the address of this one's log; say another -raft, or, if %s is gone, remove it first with \"mrsubmit cluster remove %s\"",
+			return fmt.Errorf("%w: job tracker %s has the same -raft address %s; choose another -raft or, if %s is gone, remove it first with \"mrsubmit cluster remove %s\"",
 				errMisplaced, v.ID, addr, v.ID, v.ID)
 		}
 	}
 	return nil
 }
 
-// client asks the other job trackers that gossip knows.
+// client makes a client of the other job trackers that gossip knows.
 func (j *jobTracker) client() (*web.Client, error) {
 	var addrs []string
 	for _, m := range j.gossip.Members() {
@@ -198,17 +197,17 @@ func (j *jobTracker) client() (*web.Client, error) {
 		}
 	}
 	if len(addrs) == 0 {
-		return nil, errors.New("no other job tracker is to be seen")
+		return nil, errors.New("gossip has found no other job tracker")
 	}
 	client := web.NewClient(addrs)
-	client.Secure(j.who.Dialer(identity.JobTracker))
+	client.Secure(j.self.Dialer(identity.JobTracker))
 	client.Patience = 5 * time.Second
 	return client, nil
 }
 
-// errLostState refuses to vote again under a name that may have voted otherwise.
-var errLostState = errors.New("what this job tracker had promised is lost")
+// errLostState refuses a voter that has lost its earlier votes: it might vote otherwise.
+var errLostState = errors.New("the state that this job tracker voted with is lost")
 
 func (j *jobTracker) lostState() error {
-	return fmt.Errorf("%w; if it was started with another -data before, use that; else remove it with \"mrsubmit cluster remove %s\", empty the directory and start it without -bootstrap-expect", errLostState, j.id)
+	return fmt.Errorf("%w; if it ran with another -data before, use that; else remove it with \"mrsubmit cluster remove %s\", empty the directory and start it without -bootstrap-expect", errLostState, j.id)
 }

@@ -1,12 +1,12 @@
-// Command jobtracker is a job tracker: it takes jobs, decides what runs where, and
-// tells task trackers. One of the job trackers of a cluster leads; all hold the
-// same log, and go on as long as most of them live.
+// Command jobtracker is a job tracker: it accepts jobs and assigns their tasks to task
+// trackers. One job tracker of a cluster is the leader. All have the same log, and the
+// cluster works as long as a majority runs.
 //
 // Start and stop, in this order:
 //
-//	the directory is locked ─ HTTP, gossip and raft listen ─ "ready" ─ the cluster is
-//	begun, or joined ─ … ─ SIGTERM ─ another takes the lead ─ streams and log are
-//	closed ─ gossip says good-bye ─ the lock goes
+//	lock the directory ─ listen for HTTP, gossip and raft ─ print "ready" ─ create or join
+//	the cluster ─ … ─ SIGTERM ─ hand over to another leader ─ close streams and log ─ leave
+//	gossip ─ unlock the directory
 //
 // # Files
 //
@@ -15,10 +15,10 @@
 //	lock        held while it runs, see package datadir
 //	quern-jobtracker
 //	            the marker of that package
-//	cluster     id of the cluster it belongs to, once it knows
-//	candidate   there from before it may become a voter until it has state: a
-//	            directory without both has lost what this job tracker has promised
-//	staging/    the cluster's staging directory, for a job tracker that is alone
+//	cluster     id of its cluster, once it is known
+//	candidate   exists from before the job tracker can become a voter until its log has
+//	            state. If a voter's directory has neither, its votes are lost
+//	staging/    the cluster's staging directory, for a single job tracker
 //
 // docs/running-a-cluster.md describes how to run a cluster.
 package main
@@ -50,8 +50,8 @@ func run(ctx context.Context, args []string, out daemon.Output) error {
 	return serve(ctx, o, out)
 }
 
-const about = `A job tracker that is alone needs -data only. For three that survive the loss of
-one, start this on each of them:
+const about = `A single job tracker needs only -data. For three, which survive the loss of one, start on
+each, with its own -id and addresses:
 
   jobtracker -id jt1 -listen 10.0.0.1:7400 -raft 10.0.0.1:7401 -gossip 10.0.0.1:7402 -insecure \
       -data /var/lib/quern -staging file:///shared/quern \
@@ -81,27 +81,27 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	var join, admins string
 	var keep int
 	set := flag.NewFlagSet("jobtracker", flag.ContinueOnError)
-	set.StringVar(&o.id, "id", "", "`name` of this job tracker in its cluster, for good (default the machine's)")
+	set.StringVar(&o.id, "id", "", "permanent `name` of this job tracker in its cluster (default the machine's name)")
 	set.StringVar(&o.listen, "listen", "127.0.0.1:7400", "`host:port` for clients and task trackers")
-	set.StringVar(&o.raft, "raft", "127.0.0.1:7401", "`host:port` for the other job trackers' logs")
-	set.StringVar(&o.gossip, "gossip", "127.0.0.1:7402", "`host:port`, UDP and TCP, for finding each other")
-	set.StringVar(&o.advertise, "advertise", "", "`host[:port]` under which others reach -listen, and by its host the other two (default as they listen)")
-	set.StringVar(&o.raftAdvertise, "raft-advertise", "", "`host[:port]` under which others reach -raft")
-	set.StringVar(&o.gossipAdvertise, "gossip-advertise", "", "`host[:port]` under which others reach -gossip")
-	set.StringVar(&join, "join", "", "gossip `addresses` of other daemons of the cluster, with commas between")
-	set.IntVar(&o.expect, "bootstrap-expect", 0, "how many job trackers begin the cluster: `N` that see each other (default 1 without -join); without it, this one is added to a cluster that is there")
-	set.StringVar(&o.data, "data", "", "`directory` for the log, this job tracker's alone; needed")
-	set.StringVar(&o.staging, "staging", "", "`URL` of a directory that all trackers and clients see (default below -data, for a job tracker that is alone and on loopback)")
-	set.StringVar(&o.scheduling.Scheduler, "scheduler", "flex", "`name` of the policy by which jobs get slots: "+strings.Join(menu.Names(), ", "))
-	set.StringVar(&o.scheduling.Metric, "metric", "sum-response", "`name` of what flex and flowflex minimize: sum- or max-, with response, stretch, tardy, tardiness, lateness or sla, and -weighted or nothing")
-	set.StringVar(&o.scheduling.Delay, "delay", "dynamic", "`rule` by which maps wait for a slot near their input: none, fixed=3s, paper or dynamic")
-	set.StringVar(&o.pools, "pools", "", "`file` or URL with the pools that jobs share the cluster by, a Hadoop fair scheduler's allocation file; the leader reads it again when it changes")
-	set.DurationVar(&o.period, "period", 500*time.Millisecond, "between allocations")
-	set.DurationVar(&o.lease, "lease", 5*time.Second, "silence after which a task tracker is lost")
-	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which another is elected")
-	set.IntVar(&keep, "keep", 7, "`days` for which histories of ended jobs are kept")
-	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
-	set.StringVar(&admins, "admins", "admin", "`users`, with commas between, who may change any job and the cluster, where users have certificates")
+	set.StringVar(&o.raft, "raft", "127.0.0.1:7401", "`host:port` for the log, which job trackers replicate")
+	set.StringVar(&o.gossip, "gossip", "127.0.0.1:7402", "`host:port`, UDP and TCP, by which daemons find each other")
+	set.StringVar(&o.advertise, "advertise", "", "`host[:port]` at which others reach -listen; its host also holds for -raft and -gossip (default the addresses that they listen on)")
+	set.StringVar(&o.raftAdvertise, "raft-advertise", "", "`host[:port]` at which others reach -raft")
+	set.StringVar(&o.gossipAdvertise, "gossip-advertise", "", "`host[:port]` at which others reach -gossip")
+	set.StringVar(&join, "join", "", "gossip `addresses` of other daemons of the cluster, separated by commas")
+	set.IntVar(&o.expect, "bootstrap-expect", 0, "create the cluster once `N` job trackers see each other (default 1 without -join); with -join alone, join an existing cluster")
+	set.StringVar(&o.data, "data", "", "`directory` for the log, of this job tracker alone; required")
+	set.StringVar(&o.staging, "staging", "", "`URL` of a directory that all trackers and clients share (default below -data, for a single job tracker on loopback)")
+	set.StringVar(&o.scheduling.Scheduler, "scheduler", "flex", "`name` of the scheduler, which shares slots among jobs: "+strings.Join(menu.Names(), ", "))
+	set.StringVar(&o.scheduling.Metric, "metric", "sum-response", "`metric` that flex and flowflex minimize: sum- or max-, then response, stretch, tardy, tardiness, lateness or sla, then -weighted or nothing")
+	set.StringVar(&o.scheduling.Delay, "delay", "dynamic", "`rule` for how long maps wait for a local slot: none, fixed=3s, paper or dynamic")
+	set.StringVar(&o.pools, "pools", "", "`file` or URL of the pools: an allocation file of Hadoop's fair scheduler. The leader reads it again when it changes")
+	set.DurationVar(&o.period, "period", 500*time.Millisecond, "time between plans")
+	set.DurationVar(&o.lease, "lease", 5*time.Second, "silence after which a task tracker counts as lost")
+	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which job trackers elect another")
+	set.IntVar(&keep, "keep", 7, "`days` to keep histories of ended jobs")
+	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of histories to keep")
+	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; needs -tls-dir")
 	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
@@ -117,7 +117,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	given := false
 	set.Visit(func(f *flag.Flag) { given = given || f.Name == "admins" })
 	if given && o.security.TLSDir == "" {
-		return nil, daemon.Wrong("-admins needs -tls-dir: without certificates nobody is known, and everybody may do everything")
+		return nil, daemon.Wrong("-admins needs -tls-dir: without certificates, users are not identified and may do everything")
 	}
 	for _, name := range o.admins {
 		if err := identity.CheckName(name); err != nil {
@@ -139,19 +139,19 @@ func (o *options) check(keep int) (err error) {
 	}
 	switch {
 	case o.data == "":
-		return daemon.Wrong("-data is missing: name the directory for the log")
+		return daemon.Wrong("-data is missing: give a directory for the log")
 	case o.period <= 0:
 		return daemon.Wrong("-period must be positive, got %v", o.period)
 	case o.lease < 100*time.Millisecond:
-		return daemon.Wrong("-lease %v: at least 100ms", o.lease)
+		return daemon.Wrong("-lease must be at least 100ms, got %v", o.lease)
 	case o.raftTimeout < 50*time.Millisecond:
-		return daemon.Wrong("-raft-timeout %v: at least 50ms", o.raftTimeout)
+		return daemon.Wrong("-raft-timeout must be at least 50ms, got %v", o.raftTimeout)
 	case keep < 1 || o.keepBytes < 1:
-		return daemon.Wrong("-keep %d, -keep-bytes %d: at least 1", keep, o.keepBytes)
-	case o.expect < 0 || o.expect > mostVoters:
-		return daemon.Wrong("-bootstrap-expect %d: from 1 to %d", o.expect, mostVoters)
+		return daemon.Wrong("-keep and -keep-bytes must be at least 1, got %d and %d", keep, o.keepBytes)
+	case o.expect < 0 || o.expect > maxVoters:
+		return daemon.Wrong("-bootstrap-expect must be from 1 to %d, got %d", maxVoters, o.expect)
 	case o.expect > 1 && len(o.join) == 0:
-		return daemon.Wrong("-bootstrap-expect %d needs -join: name the gossip addresses of the others", o.expect)
+		return daemon.Wrong("-bootstrap-expect %d needs -join: give the gossip addresses of the other job trackers", o.expect)
 	}
 	if o.data, err = local.Path(o.data); err != nil {
 		return daemon.Wrong("-data: %v", err)
@@ -170,14 +170,14 @@ func (o *options) check(keep int) (err error) {
 // ownStaging is the staging directory below -data.
 const ownStaging = "staging"
 
-// mostVoters is more than any cluster gains from.
-const mostVoters = 9
+// maxVoters bounds -bootstrap-expect: more voters only slow a cluster down.
+const maxVoters = 9
 
-// chooseStaging takes a directory below -data only where nobody else has to see it.
+// chooseStaging takes a directory below -data only if no other machine has to see it.
 func (o *options) chooseStaging() (err error) {
 	if o.staging == "" {
 		if len(o.join) > 0 || o.expect != 1 || !o.onLoopback() {
-			return daemon.Wrong("-staging is missing: only a job tracker that is alone and on loopback has one of its own")
+			return daemon.Wrong("-staging is missing: only a single job tracker on loopback has a default")
 		}
 		o.staging = "file://" + filepath.ToSlash(filepath.Join(o.data, ownStaging))
 		return nil

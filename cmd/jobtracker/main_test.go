@@ -39,7 +39,7 @@ func TestRefusedFlags(t *testing.T) {
 	data := t.TempDir()
 	for _, c := range []struct {
 		args string
-		want string // empty: they are taken
+		want string // empty: the flags are accepted
 	}{
 		{"", ""},
 		{"-listen localhost:0", ""},
@@ -128,7 +128,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestProcess: exit codes, the line that says ready, and SIGTERM.
+// TestProcess: exit codes, the ready line, and SIGTERM.
 func TestProcess(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -158,19 +158,19 @@ func TestProcess(t *testing.T) {
 	defer watchdog.Stop()
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "ready jobtracker jt1 http=127.0.0.1:") {
-		t.Errorf("said %q", lines.Text())
+		t.Errorf("it printed %q", lines.Text())
 	}
-	cmd.Process.Signal(syscall.SIGHUP) // which does nothing
+	cmd.Process.Signal(syscall.SIGHUP) // has no effect
 	cmd.Process.Signal(syscall.SIGTERM)
 	if lines.Scan() {
-		t.Errorf("said also %q", lines.Text())
+		t.Errorf("it also printed %q", lines.Text())
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v\n%s", err, &stderr)
 	}
 }
 
-// TestForeignData: a directory that no daemon has made is refused, and stays as it is.
+// TestForeignData: a directory with other files is refused and not changed.
 func TestForeignData(t *testing.T) {
 	thesis := filepath.Join(t.TempDir(), "thesis.tex")
 	if err := os.WriteFile(thesis, nil, 0o600); err != nil {
@@ -202,13 +202,13 @@ func TestFlagsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestGoOn: a log that cannot be read back is opened with the command that can be typed.
-func TestGoOn(t *testing.T) {
-	err := goOn(fmt.Errorf("jt2's log: %w: use: mrsubmit cluster recover", replica.ErrUnreadable), "/var/lib/quern", "jt2", "10.0.0.2:7401")
+// TestWithCommand: the error of an unreadable log ends with the whole command that recovers it.
+func TestWithCommand(t *testing.T) {
+	err := withCommand(fmt.Errorf("jt2's log: %w: use: mrsubmit cluster recover", replica.ErrUnreadable), "/var/lib/quern", "jt2", "10.0.0.2:7401")
 	if !errors.Is(err, replica.ErrUnreadable) || !strings.HasSuffix(err.Error(), "mrsubmit cluster recover -data /var/lib/quern -id jt2 -raft 10.0.0.2:7401") {
 		t.Error(err)
 	}
-	if err := goOn(replica.ErrInUse, "/var/lib/quern", "jt2", "10.0.0.2:7401"); err != replica.ErrInUse {
+	if err := withCommand(replica.ErrInUse, "/var/lib/quern", "jt2", "10.0.0.2:7401"); err != replica.ErrInUse {
 		t.Error(err)
 	}
 }

@@ -26,24 +26,24 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// layout is what a job tracker makes below -data.
+// layout lists the entries that a job tracker makes below -data.
 var layout = datadir.Layout{
 	Daemon: "job tracker", Marker: "quern-jobtracker",
 	Dirs:  []string{filepath.Base(daemon.LogDir("")), ownStaging},
 	Files: []string{clusterFile, "." + clusterFile + "*", candidateFile, "." + candidateFile + "*"},
 }
 
-// jobTracker is a running one.
+// jobTracker is a running job tracker.
 type jobTracker struct {
 	*options
 	log      *slog.Logger
 	files    dfs.FS
-	addr     string // of the API, as others dial it
-	raftAddr string // of the log, likewise
-	cluster  string // that -data belonged to at the start; empty: none
-	begins   string // id of the cluster that it would begin; empty: none
+	addr     string // advertised address of the API
+	raftAddr string // advertised address of the log
+	cluster  string // id of the cluster of -data at the start; empty: none
+	newID    string // id of the cluster that it may create; empty: none
 
-	who       *identity.Identity // nil: not protected
+	self      *identity.Identity // nil: not protected
 	gossipKey []byte
 	gossip    *gossip.Gossip
 	replica   *replica.Replica
@@ -53,7 +53,7 @@ type jobTracker struct {
 	cancel context.CancelCauseFunc
 }
 
-// serve runs a job tracker until ctx ends or it cannot go on.
+// serve runs a job tracker until ctx ends or it fails.
 func serve(ctx context.Context, o *options, out daemon.Output) error {
 	j := &jobTracker{
 		options: o,
@@ -61,7 +61,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		files:   builtin.FileSystems(),
 	}
 	var err error
-	if j.who, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
+	if j.self, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
 		return err
 	}
 	dir, err := datadir.Open(o.data, layout)
@@ -75,7 +75,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	}
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return daemon.Bound("-listen", err)
+		return daemon.WithHint("-listen", err)
 	}
 	defer listener.Close()
 	if err := j.findAddresses(listener); err != nil {
@@ -85,11 +85,11 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		return err
 	}
 	defer j.gossip.Close()
-	j.metOthers(ctx)
-	if err := j.avoidOtherClusters(); err != nil {
+	j.awaitJoin(ctx)
+	if err := j.checkCluster(); err != nil {
 		return err
 	}
-	if err := j.avoidLostState(ctx); err != nil {
+	if err := j.checkState(ctx); err != nil {
 		return err
 	}
 	if err := j.openLog(); err != nil {
@@ -126,10 +126,10 @@ func (j *jobTracker) startGossip() (err error) {
 		},
 		Bind: j.options.gossip, Advertise: j.gossipAdvertise, Join: j.join, Key: j.gossipKey, Logger: j.log,
 	})
-	return daemon.Bound("-gossip", err)
+	return daemon.WithHint("-gossip", err)
 }
 
-// openLog opens the log and makes the server that works with it.
+// openLog opens the log and makes the server.
 func (j *jobTracker) openLog() error {
 	raftAddr, err := daemon.Advertised("-raft-advertise", j.raftAdvertise, j.raft)
 	if err != nil {
@@ -138,10 +138,10 @@ func (j *jobTracker) openLog() error {
 	j.replica, err = replica.Open(replica.Config{
 		ID: j.id, Dir: daemon.LogDir(j.data), Listen: j.raft, Advertise: raftAddr,
 		Timeout: j.raftTimeout, Resolve: j.resolve, Logger: j.log,
-		Serve: j.who.Server(identity.JobTracker), Dial: j.who.Dialer(identity.JobTracker),
+		Serve: j.self.Server(identity.JobTracker), Dial: j.self.Dialer(identity.JobTracker),
 	})
 	if err != nil {
-		return goOn(daemon.Bound("-raft", err), j.data, j.id, raftAddr)
+		return withCommand(daemon.WithHint("-raft", err), j.data, j.id, raftAddr)
 	}
 	j.raftAddr = j.replica.Addr()
 	cfg := jobtracker.Config{
@@ -149,39 +149,38 @@ func (j *jobTracker) openLog() error {
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
 	}
 	if j.cluster == "" {
-		// Whoever leads first needs an id and a nonce for a cluster that begins.
+		// The first leader needs an id and a nonce for the new cluster.
 		if cfg.Cluster, cfg.Nonce, err = jobtracker.NewCluster(j.files, j.staging); err != nil {
 			return errors.Join(err, j.replica.Close())
 		}
-		j.begins = cfg.Cluster
+		j.newID = cfg.Cluster
 	}
 	j.server = jobtracker.New(cfg)
 	return nil
 }
 
-// goOn adds to the error of a log that cannot be opened the command that goes on with it,
-// where there is one.
-func goOn(err error, data, id, raftAddr string) error {
+// withCommand completes the command in the error of an unreadable log, which recovers it.
+func withCommand(err error, data, id, raftAddr string) error {
 	if errors.Is(err, replica.ErrUnreadable) {
 		return fmt.Errorf("%w -data %s -id %s -raft %s", err, data, id, raftAddr)
 	}
 	return err
 }
 
-// resolve finds a job tracker's log where it is now.
+// resolve returns the current address of a job tracker's log.
 func (j *jobTracker) resolve(id string) string {
 	m, _ := j.gossip.Find(gossip.JobTracker, id)
 	return m.Raft
 }
 
-// run serves with everything open, and closes the log.
+// run serves until the end and closes the log.
 func (j *jobTracker) run(parent context.Context, listener net.Listener, ready func()) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.who != nil, Admins: j.admins}), j.log)
-	if j.who != nil {
-		listener = tls.NewListener(listener, j.who.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.self != nil, Admins: j.admins}), j.log)
+	if j.self != nil {
+		listener = tls.NewListener(listener, j.self.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -189,16 +188,16 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 			cancel(fmt.Errorf("serve the API: %w", err))
 		}
 	})
-	j.loop(func() error { return j.begin(ctx) })
-	j.loop(func() error { return j.rememberCluster(ctx) })
-	j.loop(func() error { return j.watchTwins(ctx) })
+	j.loop(func() error { return j.enterCluster(ctx) })
+	j.loop(func() error { return j.recordCluster(ctx) })
+	j.loop(func() error { return j.watchSameID(ctx) })
 	ready()
-	err := j.server.Run(ctx) // which closes the log
+	err := j.server.Run(ctx) // closes the log
 	cancel(nil)
-	api.Close() // streams have ended, answers have not long to go
+	api.Close() // streams have ended, and answers end soon
 	serving.Wait()
 	j.loops.Wait()
-	j.takeNonceBack()
+	j.removeNonce()
 	if err != nil {
 		return err
 	}
@@ -209,20 +208,19 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	return nil
 }
 
-// takeNonceBack removes the nonce of a cluster that cannot have begun, as nothing
-// was ever written to the log here. Where another cluster seems to share the
-// staging directory, nothing in it is tidied.
-func (j *jobTracker) takeNonceBack() {
-	if entries, _ := j.replica.Stored(); j.begins == "" || entries > 0 {
+// removeNonce removes the nonce of a cluster that was not created: this log has no entry. With
+// a second nonce in the staging directory, the cluster would remove nothing from it.
+func (j *jobTracker) removeNonce() {
+	if entries, _ := j.replica.Stored(); j.newID == "" || entries > 0 {
 		return
 	}
-	name := dfs.Join(j.staging, wire.StagingClusters, j.begins)
+	name := dfs.Join(j.staging, wire.StagingClusters, j.newID)
 	if err := j.files.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		j.log.Warn("remove a nonce that is not needed", "file", name, "error", err)
+		j.log.Warn("cannot remove the nonce of a cluster that was not created", "file", name, "error", err)
 	}
 }
 
-// loop runs something beside the server, whose failure ends it.
+// loop runs a function beside the server. Its error stops the server.
 func (j *jobTracker) loop(run func() error) {
 	j.loops.Go(func() {
 		if err := run(); err != nil && !errors.Is(err, context.Canceled) {
@@ -231,8 +229,8 @@ func (j *jobTracker) loop(run func() error) {
 	})
 }
 
-// watchTwins says when another process calls itself as this one does.
-func (j *jobTracker) watchTwins(ctx context.Context) error {
+// watchSameID logs when another process has the same -id.
+func (j *jobTracker) watchSameID(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
@@ -241,13 +239,13 @@ func (j *jobTracker) watchTwins(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			if twin, ok := j.gossip.Duplicate(); ok {
-				j.log.Error("another job tracker has this one's -id: one of them must go", "its address", twin.HTTP)
+				j.log.Error("another job tracker has this one's -id: stop one of them", "its address", twin.HTTP)
 			}
 		}
 	}
 }
 
-// voters lets the API change who votes.
+// voters lets the API add and remove voters.
 type voters struct{ *replica.Replica }
 
 func (v voters) Voters() []web.Voter {
@@ -259,16 +257,15 @@ func (v voters) Voters() []web.Voter {
 }
 
 func (v voters) AddVoter(ctx context.Context, voter web.Voter) error {
-	return told(v.Replica.AddVoter(ctx, replica.Voter(voter)))
+	return apiError(v.Replica.AddVoter(ctx, replica.Voter(voter)))
 }
 
 func (v voters) RemoveVoter(ctx context.Context, id string) error {
-	return told(v.Replica.RemoveVoter(ctx, id))
+	return apiError(v.Replica.RemoveVoter(ctx, id))
 }
 
-// told is the log's error as the API knows it: clients look for the leader, or see
-// that a vote has gone.
-func told(err error) error {
+// apiError translates errors of the log for the API.
+func apiError(err error) error {
 	switch {
 	case errors.Is(err, replica.ErrNotLeader):
 		return fmt.Errorf("%w: %w", core.ErrNotLeader, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -12,9 +13,9 @@ import (
 )
 
 // tlsUsage is the help of -tls-dir.
-const tlsUsage = "`directory` with ca.pem, cert.pem and key.pem of this user, for a cluster that is protected (default $QUERN_TLS_DIR)"
+const tlsUsage = "`directory` with ca.pem, cert.pem and key.pem of this user, for a protected cluster (default $QUERN_TLS_DIR)"
 
-// identityOf reads who the user is to a protected cluster; nil for no directory.
+// identityOf loads the user's certificate for a protected cluster; nil without a directory.
 func identityOf(dir string) (*identity.Identity, error) {
 	if dir == "" {
 		return nil, nil
@@ -23,19 +24,19 @@ func identityOf(dir string) (*identity.Identity, error) {
 }
 
 // certs makes the certificates of a cluster.
-func (t *tool) certs(args []string) int {
+func (t *tool) certs(_ context.Context, args []string) int {
 	set := newFlags("cluster certs")
-	jobTrackers := set.String("jobtracker", "", "`ids` of job trackers, with commas between")
+	jobTrackers := set.String("jobtracker", "", "`ids` of job trackers, separated by commas")
 	taskTrackers := set.String("tasktracker", "", "`ids` of task trackers")
 	clients := set.String("client", "", "`names` of users")
-	days := set.Int("days", 365, "`days` for which the certificates are valid")
+	days := set.Int("days", 365, "validity of the certificates in `days`")
 	rest, err := parseMixed(set, args)
 	switch {
 	case err != nil:
 	case len(rest) != 1:
-		err = wrong("cluster certs needs one directory")
+		err = wrong("name one directory")
 	case *days < 1:
-		err = wrong("-days %d: at least 1", *days)
+		err = wrong("-days must be at least 1, got %d", *days)
 	default:
 		var dir string
 		if dir, err = local.Path(rest[0]); err != nil {
@@ -48,7 +49,7 @@ func (t *tool) certs(args []string) int {
 	return t.exitCode("cluster certs", set, err)
 }
 
-// makeCerts makes DIR/authority, unless it is there, and DIR/<role>-<name> for each name.
+// makeCerts makes DIR/authority, unless it exists, and DIR/<role>-<name> for each name.
 func (t *tool) makeCerts(dir string, now time.Time, valid time.Duration, names map[identity.Role]string) error {
 	var peers []identity.Peer
 	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
@@ -63,7 +64,7 @@ func (t *tool) makeCerts(dir string, now time.Time, valid time.Duration, names m
 		}
 	}
 	if len(peers) == 0 {
-		return wrong("nobody is named by -jobtracker, -tasktracker or -client")
+		return wrong("give at least one of -jobtracker, -tasktracker and -client")
 	}
 	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), now)
 	if err != nil {

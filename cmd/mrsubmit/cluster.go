@@ -17,56 +17,57 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const clusterHelp = `Without more, tells who leads, which job trackers vote and how the task trackers
-are.
+// clusterCommands are the subcommands of mrsubmit cluster.
+func clusterCommands() []command {
+	return []command{
+		{"cluster scheduler", "[-metric METRIC] [-delay RULE] [-json] [NAME]", "show how jobs share slots, or change it", schedulerHelp,
+			asking("cluster scheduler", 0, 1, (*query).scheduler, schedulingFlags)},
+		{"cluster drain", "[-wait] [-json] TRACKER", "take a task tracker out of service without loss", drainHelp, asking("cluster drain", 1, 1, (*query).drain, drainFlags)},
+		{"cluster undrain", "TRACKER", "give work to a drained task tracker again", undrainHelp, asking("cluster undrain", 1, 1, (*query).undrain)},
+		{"cluster remove", "ID", "remove the vote of a job tracker that will not come back", "", asking("cluster remove", 1, 1, (*query).removeVoter)},
+		{"cluster certs", "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-days 365] DIR", "make or renew the certificates of a cluster", certsHelp, (*tool).certs},
+		{"cluster recover", "-data DIR -id ID -raft HOST:PORT", "make a stopped job tracker the only voter, after most are lost", recoverHelp, (*tool).recover},
+	}
+}
 
-  mrsubmit cluster scheduler [-metric METRIC] [-delay RULE] [NAME]
-        tells how slots are shared among jobs, or changes it at once and for good,
-        whatever the job trackers were started with; what is not said stays.
-        docs/scheduling.md tells which scheduler is for what.
+// clusterHelp is the help of mrsubmit cluster.
+func clusterHelp() string {
+	var b strings.Builder
+	b.WriteString("Without a subcommand: shows the leader, the voters, the scheduler, the pools and the task\ntrackers.\n")
+	for _, c := range clusterCommands() {
+		fmt.Fprintf(&b, "\n  mrsubmit %s %s\n        %s", c.name, c.synopsis, c.summary)
+	}
+	return b.String()
+}
 
-  mrsubmit cluster drain TRACKER [-wait]
-        lets a task tracker leave: it is given no new work, what it runs ends by itself,
-        and its map outputs are served until no job needs them, or made anew elsewhere
-        if that would take long. Then it ends, with status 0. No job fails or loses
-        time by it but for the slots that are gone. -wait waits until it is drained.
-        Started again it is given nothing. For administrators. (kubectl drain, YARN's
-        decommissioning)
+const schedulerHelp = `Without NAME and flags: shows the current scheduler. A change takes effect at once and
+stays, whatever flags the job trackers are started with later. Parts that are not given
+stay as they are. docs/scheduling.md helps to choose a scheduler.`
 
-  mrsubmit cluster undrain TRACKER
-        has a task tracker given work again that drains or is drained; one that has
-        ended is to be started. (kubectl uncordon, YARN's recommissioning)
+const drainHelp = `The task tracker gets no new attempts. Running attempts end by themselves. It serves its
+map outputs until no job needs them; if that would take long, their maps rerun elsewhere.
+Then the daemon ends with exit code 0. Jobs lose nothing but the slots. A drained task
+tracker that is started again gets no work until mrsubmit cluster undrain. On a protected
+cluster only administrators may drain. Like kubectl drain, and decommissioning in YARN.`
 
-  mrsubmit cluster remove ID
-        takes the vote of a job tracker away that will not come back
+const undrainHelp = `The task tracker may be draining or drained. If its daemon has ended, start it again.
+Like kubectl uncordon, and recommissioning in YARN.`
 
-  mrsubmit cluster certs DIR [-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-days 365]
-        makes a cluster's authority in DIR/authority, once, and a directory for the
-        -tls-dir of each daemon and user: DIR/tasktracker-tt1, DIR/client-alice. Run
-        again it renews them. Keep DIR/authority where no daemon is.
+const certsHelp = `Makes the cluster's authority in DIR/authority, once, and a directory for the -tls-dir of
+each daemon and user, such as DIR/tasktracker-tt1 and DIR/client-alice. Later runs renew
+the certificates. Keep DIR/authority on a machine without daemons.`
 
-  mrsubmit cluster recover -data DIR -id ID -raft HOST:PORT
-        after the majority of the job trackers is lost for good: makes the one whose
-        -data, -id and advertised -raft address these are, and which does not run, a
-        cluster of its own; then start it. Choose the one that knew most. Others join
-        it with empty directories; never start one of them with its old directory.`
+const recoverHelp = `For a cluster that has lost most of its job trackers for good. Choose the job tracker with
+the newest log; it must not run. Give its -data, its -id and its advertised -raft address,
+then start it. Start other job trackers with empty directories, never with their old ones.`
 
-// clusterCommand is mrsubmit cluster and what may stand behind it.
+// clusterCommand runs mrsubmit cluster or one of its subcommands.
 func (t *tool) clusterCommand(ctx context.Context, args []string) int {
 	if len(args) > 0 {
-		switch args[0] {
-		case "recover":
-			return t.recover(args[1:])
-		case "certs":
-			return t.certs(args[1:])
-		case "scheduler":
-			return asking("cluster", 0, 1, (*query).scheduler, schedulingFlags)(t, ctx, args[1:])
-		case "drain":
-			return asking("cluster", 1, 1, (*query).drain, drainFlags)(t, ctx, args[1:])
-		case "undrain":
-			return asking("cluster", 1, 1, (*query).undrain)(t, ctx, args[1:])
-		case "remove":
-			return asking("cluster", 1, 1, (*query).removeVoter)(t, ctx, args[1:])
+		for _, c := range clusterCommands() {
+			if c.name == "cluster "+args[0] {
+				return c.run(t, ctx, args[1:])
+			}
 		}
 	}
 	return asking("cluster", 0, 0, (*query).showCluster)(t, ctx, args)
@@ -80,12 +81,12 @@ func (q *query) showCluster(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(c)
 	}
-	fmt.Fprintf(q.stdout, "cluster %s, begun %s\nstaging %s\n", client.OneLine(c.ID), timeText(c.Start), client.OneLine(c.Staging))
+	fmt.Fprintf(q.stdout, "cluster %s, created %s\nstaging %s\n", client.OneLine(c.ID), timeText(c.Start), client.OneLine(c.Staging))
 	fmt.Fprintln(q.stdout, leaderText(c))
-	if ahead := time.Until(c.Wall); ahead > skewTold {
-		fmt.Fprintf(q.stdout, "its clock is %s ahead of the one here\n", client.Duration(ahead))
-	} else if ahead < -skewTold {
-		fmt.Fprintf(q.stdout, "its clock is %s behind the one here\n", client.Duration(-ahead))
+	if ahead := time.Until(c.Wall); ahead > minSkew {
+		fmt.Fprintf(q.stdout, "its clock is %s ahead of this machine's\n", client.Duration(ahead))
+	} else if ahead < -minSkew {
+		fmt.Fprintf(q.stdout, "its clock is %s behind this machine's\n", client.Duration(-ahead))
 	}
 	if err := q.showScheduling(c); err != nil {
 		return err
@@ -118,20 +119,20 @@ func (q *query) showCluster(ctx context.Context) error {
 	return q.table(rows)
 }
 
-// leaderText tells who leads or, when nobody does, who did.
+// leaderText names the leader or, without one, the last leader.
 func leaderText(c *web.Cluster) string {
 	leader := fmt.Sprintf("%s at %s", client.OneLine(c.Leader), client.OneLine(c.Addr))
 	switch {
 	case c.Leads:
 		return fmt.Sprintf("leader %s, epoch %d, %s", leader, c.Epoch, counted(c.Jobs, "unfinished job"))
 	case c.Leader == "":
-		return "no leader; the job tracker that answers has never known one"
+		return "no leader; the job tracker that answered has never had one"
 	}
-	return fmt.Sprintf("no leader; the last one known was %s in epoch %d", leader, c.Epoch)
+	return fmt.Sprintf("no leader; the last leader was %s in epoch %d", leader, c.Epoch)
 }
 
-// skewTold is the difference of clocks from which it is worth a line.
-const skewTold = 5 * time.Second
+// minSkew is the smallest difference of clocks that is shown.
+const minSkew = 5 * time.Second
 
 func trackerState(t *web.Tracker, d *web.Drain) string {
 	var parts []string
@@ -153,9 +154,9 @@ func trackerState(t *web.Tracker, d *web.Drain) string {
 	return strings.Join(parts, "; ")
 }
 
-// lostState says since when a tracker is lost, what it ran and what it had.
+// lostState says since when a tracker is lost, and its attempts and map outputs at that time.
 func lostState(t *web.LostTracker, now time.Time) string {
-	var ran, was []string
+	var ran, parts []string
 	if t.Maps > 0 {
 		ran = append(ran, counted(t.Maps, "map"))
 	}
@@ -163,19 +164,19 @@ func lostState(t *web.LostTracker, now time.Time) string {
 		ran = append(ran, counted(t.Reduces, "reduce"))
 	}
 	if len(ran) > 0 {
-		was = append(was, "ran "+strings.Join(ran, " and "))
+		parts = append(parts, "ran "+strings.Join(ran, " and "))
 	}
 	if t.Outputs > 0 {
-		was = append(was, "had "+counted(t.Outputs, "map output"))
+		parts = append(parts, "had "+counted(t.Outputs, "map output"))
 	}
 	text := fmt.Sprintf("lost since %s (%s)", timeText(t.Since), untilText(t.Since, now))
-	if len(was) > 0 {
-		text += ": " + strings.Join(was, ", ")
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
 	}
 	return text
 }
 
-// counted is a number with its noun, given in the singular.
+// counted prints a number and its noun, which is given in the singular.
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -188,33 +189,30 @@ func (q *query) removeVoter(ctx context.Context) error {
 }
 
 // recover makes a stopped job tracker's state the only voter.
-func (t *tool) recover(args []string) int {
+func (t *tool) recover(_ context.Context, args []string) int {
 	set := newFlags("cluster recover")
-	data := set.String("data", "", "`directory` of the job tracker, as it was started with")
-	id := set.String("id", "", "`name` of the job tracker, as it was started with")
-	addr := set.String("raft", "", "its advertised -raft `address`, host:port")
+	data := set.String("data", "", "-data `directory` of the job tracker")
+	id := set.String("id", "", "-id `name` of the job tracker")
+	addr := set.String("raft", "", "advertised -raft `address` of the job tracker, host:port")
 	rest, err := parseMixed(set, args)
 	switch {
 	case err != nil:
 	case len(rest) > 0:
 		err = wrong("unexpected argument %q", rest[0])
 	case *data == "" || *id == "" || *addr == "":
-		err = wrong("recover needs -data, -id and -raft")
+		err = wrong("-data, -id and -raft are needed")
 	default:
-		if _, _, split := net.SplitHostPort(*addr); split != nil {
-			err = wrong("-raft: %v", split)
+		if _, _, bad := net.SplitHostPort(*addr); bad != nil {
+			err = wrong("-raft: %v", bad)
 		} else if err = replica.Recover(daemon.LogDir(*data), *id, *addr); err == nil {
-			fmt.Fprintf(t.stderr, "%s is now the only voter; start it\n", *id)
+			fmt.Fprintf(t.stderr, "%s is now the only voter: start it\n", *id)
 		}
 	}
-	return t.exitCode("cluster", set, err)
+	return t.exitCode("cluster recover", set, err)
 }
 
-// errNotShared reports local files in a job for several machines.
-var errNotShared = errors.New("a local file on a cluster of several machines")
-
-// checkShared refuses local paths where trackers are on several machines, unless
-// the user says that they are shared.
+// checkShared refuses local paths if trackers are on several machines and the user has not
+// declared them shared.
 func checkShared(plan *wire.Plan, c *web.Cluster, shared bool) error {
 	machines := make(map[string]bool)
 	for i := range c.Trackers {
@@ -228,10 +226,10 @@ func checkShared(plan *wire.Plan, c *web.Cluster, shared bool) error {
 	if shared || len(machines) < 2 || name == "" {
 		return nil
 	}
-	return fmt.Errorf("%s is %w: if all of its %d machines share it, say -shared-local", name, errNotShared, len(machines))
+	return fmt.Errorf("%s is a local file on a cluster of several machines: if all %d machines share it, add -shared-local", name, len(machines))
 }
 
-// localName is the first local file or directory that a plan names.
+// localName returns the first local file or directory in a plan.
 func localName(plan *wire.Plan) string {
 	isLocal := func(name string) bool {
 		return name != "" && (strings.HasPrefix(name, "file://") || !strings.Contains(name, "://"))
@@ -257,31 +255,31 @@ func localName(plan *wire.Plan) string {
 	return ""
 }
 
-// reach asks the job trackers what a submission to them needs to know.
-func (t *tool) reach(ctx context.Context, addrs []string, who *identity.Identity) (*web.Client, *web.Cluster, error) {
+// openCluster makes a client for a cluster and checks that this machine can submit to it.
+func (t *tool) openCluster(ctx context.Context, addrs []string, self *identity.Identity) (*web.Client, *web.Cluster, error) {
 	c := web.NewClient(addrs)
-	c.Secure(who.Dialer(identity.JobTracker))
+	c.Secure(self.Dialer(identity.JobTracker))
 	c.Note = func(line string) { fmt.Fprintln(t.stderr, line) }
-	about, err := c.Cluster(ctx)
+	status, err := c.Cluster(ctx)
 	if err == nil {
-		err = checkStaging(about)
+		err = checkStaging(status)
 	}
 	if err != nil {
 		c.Close()
 		return nil, nil, err
 	}
-	return c, about, nil
+	return c, status, nil
 }
 
-// checkStaging refuses a cluster whose staging directory this machine does not
-// see: what would be staged there, nobody would find.
-func checkStaging(about *web.Cluster) error {
-	if about.Staging == "" {
+// checkStaging refuses a cluster if this machine does not see its staging directory: the
+// trackers would not find the submission.
+func checkStaging(status *web.Cluster) error {
+	if status.Staging == "" {
 		return errors.New("the cluster has no staging directory yet")
 	}
-	proof := dfs.Join(about.Staging, wire.StagingClusters, about.ID)
+	proof := dfs.Join(status.Staging, wire.StagingClusters, status.ID)
 	if _, err := files().Stat(proof); err != nil {
-		return fmt.Errorf("the cluster's staging directory %s is not shared with this machine: %w", about.Staging, err)
+		return fmt.Errorf("the cluster's staging directory %s is not shared with this machine: %w", status.Staging, err)
 	}
 	return nil
 }

@@ -26,27 +26,27 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fakeJobTracker leads a cluster in which nothing moves by itself.
+// fakeJobTracker leads a cluster in which nothing happens by itself.
 type fakeJobTracker struct {
 	recorder
 	staging  string
 	addr     string // of its API and of its only task tracker
 	jobs     []wire.JobStatus
 	killed   []string
-	changed  []string // changes of terms and of scheduling
+	changed  []string // changes of settings
 	sched    wire.Scheduling
 	drains   []wire.DrainStatus
-	looks    int // at the cluster while something drains
+	asked    int // requests for the cluster since the last drain
 	trackers []wire.TrackerStatus
 	voters   []web.Voter
 }
 
-// Drain has tracker t1 drained when it is looked at for the fourth time, and others at once.
+// Drain begins a drain, which Cluster ends at its fourth call.
 func (f *fakeJobTracker) Drain(_ context.Context, tracker string, undo bool) error {
 	if tracker == "t9" {
 		return fmt.Errorf("drain: %w %q", core.ErrUnknownTracker, tracker)
 	}
-	f.looks, f.drains = 0, nil
+	f.asked, f.drains = 0, nil
 	if !undo {
 		f.drains = []wire.DrainStatus{{Tracker: tracker, Here: true, Needs: "2 attempts"}}
 	}
@@ -54,7 +54,7 @@ func (f *fakeJobTracker) Drain(_ context.Context, tracker string, undo bool) err
 }
 
 func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
-	if f.looks++; f.looks > 3 && len(f.drains) > 0 {
+	if f.asked++; f.asked > 3 && len(f.drains) > 0 {
 		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Here: true}, {Tracker: "t7", Drained: true}}
 	}
 	return wire.ClusterStatus{
@@ -192,7 +192,7 @@ func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Asker, id wire.JobID
 	return a, nil
 }
 
-// tokenOf is the token of the job with that id.
+// tokenOf returns the token of a job.
 func tokenOf(job string) string { return "token of " + job }
 
 func (f *fakeJobTracker) Attach(*wire.Conn, string) error { return errors.New("no trackers here") }
@@ -206,7 +206,7 @@ func (f *fakeJobTracker) RemoveVoter(_ context.Context, id string) error {
 	return nil
 }
 
-// newFake serves a fake and, at the same address, the logs of its trackers.
+// newFake serves a fake and, at the same address, logs of trackers.
 func newFake(t *testing.T) *fakeJobTracker {
 	t.Helper()
 	f := &fakeJobTracker{staging: "file://" + t.TempDir(), voters: []web.Voter{{ID: "jt1", Addr: "h:1"}, {ID: "jt2", Addr: "h:2"}}}
@@ -258,7 +258,7 @@ func (f *fakeJobTracker) ask(t *testing.T, args ...string) (code int, stdout, st
 	t.Helper()
 	var out, messages bytes.Buffer
 	tool := &tool{stdout: &out, stderr: &messages, getenv: func(name string) string {
-		return map[string]string{"QUERN_JOBTRACKER": f.addr, "USER": "somebody"}[name]
+		return map[string]string{"QUERN_JOBTRACKER": f.addr, "USER": "me"}[name]
 	}}
 	code = tool.main(t.Context(), args)
 	return code, out.String(), messages.String()
@@ -269,7 +269,7 @@ func TestAsking(t *testing.T) {
 	for _, c := range []struct {
 		args   string
 		code   int
-		stdout string // pieces that are there in this order, "…" between
+		stdout string // pieces in this order, separated by "…"
 		stderr string
 	}{
 		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s…1m0s…in 10.2s…job_7_0003…failed", ""},
@@ -303,12 +303,12 @@ func TestAsking(t *testing.T) {
 		{"set job_7_0001 weight=2", 1, "", "mrsubmit set: job_7_0001: the job has ended\n"},
 		{"set job_6_0009 weight=2", 1, "", "job_6_0009: the job has ended"},
 		{"set job_7_0002 pool=nowhere", 1, "", `bad terms: pool "nowhere" is unknown; there are [default etl]`},
-		{"set job_7_0002 prio=HIGH", 2, "", `unknown term "prio": want pool, priority,`},
+		{"set job_7_0002 prio=HIGH", 2, "", `unknown setting "prio": want pool, priority,`},
 		{"set job_7_0002 priority=URGENT", 2, "", `priority "URGENT": want one of VERY_LOW,`},
 		{"set job_7_0002 weight=0", 2, "", `weight "0": want a number above 0`},
 		{"set job_7_0002 deadline=tomorrow", 2, "", `deadline "tomorrow": want a duration such as 90m or a time such as`},
 		{"set job_7_0002 sla=5m", 2, "", `sla "5m": want TIME=COST`},
-		{"set job_7_0002 HIGH", 2, "", `"HIGH": want a term and its value`},
+		{"set job_7_0002 HIGH", 2, "", `"HIGH": want NAME=VALUE`},
 		{"set job_7_0002", 2, "", "too few arguments"},
 		{"help set", 0, "deadline=90m", ""},
 		{"cluster scheduler fair -delay dynamic", 0, "scheduler fair\nmetric \ndelay dynamic\n", ""},
@@ -322,8 +322,8 @@ func TestAsking(t *testing.T) {
 		{"counters job_7_0001", 0, "GROUP…org.apache.hadoop.mapreduce.TaskCounter  MAP_INPUT_RECORDS  3", ""},
 		{"counters -json job_7_0001", 0, `"MAP_INPUT_RECORDS": 3`, ""},
 		{"counters -json job_7_0002", 0, "{}\n", ""},
-		{"explain job_7_0002", 0, "job_7_0002 so?rt: running, pool default\n  scheduler  flex, metric sum-response, delay dynamic\n  maps       1 of 4 done, 2 running, 1 could run; place 1 of 2 in the plan, which has 3 slots for it, 1 guaranteed\n" +
-			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n             one waits for a slot near its input for 2.5s at most\n  reduces    0 of 2 done…not in the plan in force…(default)…" +
+		{"explain job_7_0002", 0, "job_7_0002 so?rt: running, pool default\n  scheduler  flex, metric sum-response, delay dynamic\n  maps       1 of 4 done, 2 running, 1 waiting; place 1 of 2 in the plan, with 3 slots, 1 guaranteed\n" +
+			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n             a map waits at most 2.5s for a local slot\n  reduces    0 of 2 done…not in the current plan…(default)…" +
 			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input…at the latest\n  ends…8s after it was submitted; deadline…: 500ms late\n", ""},
 		{"explain job_7_0001", 0, "job_7_0001 words: succeeded, pool default\n  ended…ago\n", ""},
 		{"explain job_6_0009", 0, "job_6_0009 old: failed…ended", ""},
@@ -335,32 +335,32 @@ func TestAsking(t *testing.T) {
 		{"logs -tail 0 job_6_0009", 0, "words of job_6_0009/attempt_6_0009_m_000000_1000/stderr, tail \n", ""},
 		{"logs job_7_0001 task_7_0001_m_000000", 0, "_1000 stderr…words", "attempt_7_0001_m_000000_1001 stdout: tracker t1 at " + f.addr + " answers 404"},
 		{"logs job_7_0001 attempt_7_0001_m_000000_1000", 0, "words", ""},
-		{"logs job_7_0001 task_7_0001_m_000001", 1, "", "it is not known where tracker t2 is"},
-		{"logs job_7_0001 task_7_0001_m_000009", 1, "", "no such attempt is known"},
+		{"logs job_7_0001 task_7_0001_m_000001", 1, "", "the address of tracker t2 is not known"},
+		{"logs job_7_0001 task_7_0001_m_000009", 1, "", "no such attempt"},
 		{"logs job_1_0001", 1, "", "unknown job"},
-		{"logs job_7_0004", 1, "", "job_7_0004 has no token, without which its logs are not given"},
+		{"logs job_7_0004", 1, "", "job_7_0004 has no token, which its logs require"},
 		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"…"token": "token of job_7_0001"`, ""},
 		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
-		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans in force before…are not known: they were an earlier leader's\n7 attempts more not listed\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ about: an earlier leader", ""},
+		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans before…are not known: they were an earlier leader's\n7 attempts not listed\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ approximate: an earlier leader", ""},
 		{"history -json job_6_0009", 0, `"attempts": […"plans": […"phase": "map"…"scheduler": "flex"…"slots": 3…"place": 1…"queues": […"tracker": "t1"…"after": 2…"tasks": 5…"share": 0.25…"turn": 2…"plansSince"…"plansLack": "they were`, ""},
 		{"history job_7_0001", 1, "", "job_7_0001 has no history in " + f.staging + ": it has not ended"},
-		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "staging directory " + f.staging + "/nowhere is not seen here: "},
-		{"history -n -1", 2, "", "-n -1: want a number of lines"},
+		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "this machine cannot read staging directory " + f.staging + "/nowhere: "},
+		{"history -n -1", 2, "", "-n must be a number of jobs or 0 for all, got -1"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
-		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the one before holds: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default     1…etl         2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (gone)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n", ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": […"lost": […"since": "1970-01-01T00:01:00Z"…"outputs": 9`, ""},
-		{"cluster drain t9", 1, "", `mrsubmit cluster: drain: unknown task tracker "t9"`},
+		{"cluster drain t9", 1, "", `mrsubmit cluster drain: drain: unknown task tracker "t9"`},
 		{"cluster drain", 2, "", "too few arguments"},
 		{"cluster drain t1", 0, "t1 draining: 2 attempts\n", ""},
 		{"cluster", 0, "TRACKER…t1…draining: 2 attempts…t2", ""},
-		{"cluster drain t1 -wait", 0, "t1 drained, is given no work\n", "t1 draining: 2 attempts\n"},
-		{"cluster", 0, "TRACKER…t1…drained, is given no work\nt2…excluded…t7…-…drained, has left", ""},
+		{"cluster drain t1 -wait", 0, "t1 drained, gets no work\n", "t1 draining: 2 attempts\n"},
+		{"cluster", 0, "TRACKER…t1…drained, gets no work\nt2…excluded…t7…-…drained, has ended", ""},
 		{"cluster drain -json t1", 0, `"needs": "2 attempts"`, ""},
 		{"cluster undrain t1", 0, "", ""},
 		{"cluster remove jt2", 0, "", ""},
 		{"cluster remove", 2, "", "too few arguments"},
-		{"cluster mend", 2, "", `unexpected argument "mend"`},
+		{"cluster mend", 2, "", `unexpected argument "mend"; see mrsubmit cluster -h`},
 	} {
 		code, stdout, stderr := f.ask(t, strings.Fields(c.args)...)
 		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {
@@ -386,7 +386,7 @@ func TestAsking(t *testing.T) {
 	}
 }
 
-// inOrder says whether the pieces of want, cut at "…", are in text one after the other.
+// inOrder reports whether text has the pieces of want, which "…" separates, in this order.
 func inOrder(text, want string) bool {
 	for piece := range strings.SplitSeq(want, "…") {
 		_, after, ok := strings.Cut(text, piece)
@@ -398,18 +398,18 @@ func inOrder(text, want string) bool {
 	return true
 }
 
-// roundTrip is a network.
+// roundTrip implements http.RoundTripper.
 type roundTrip func(r *http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A tracker that does not answer is asked for one log, not for those of all its attempts.
-func TestLogsOfASilentTracker(t *testing.T) {
+// TestLogsOfSilentTracker: a tracker that does not answer is asked for one log only.
+func TestLogsOfSilentTracker(t *testing.T) {
 	var out, messages bytes.Buffer
 	asked := make(map[string]int)
 	r := &logReader{
-		query:  &query{tool: &tool{stdout: &out, stderr: &messages}},
-		silent: make(map[string]error),
+		query:       &query{tool: &tool{stdout: &out, stderr: &messages}},
+		unreachable: make(map[string]error),
 		http: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			asked[r.URL.Host]++
 			if r.URL.Host == "gone:1" {
@@ -424,15 +424,15 @@ func TestLogsOfASilentTracker(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if asked["gone:1"] != 1 || asked["here:1"] != 2 || r.had != 2 || r.failed != 4 {
-		t.Errorf("asked %v; %d logs were had, %d were not", asked, r.had, r.failed)
+	if asked["gone:1"] != 1 || asked["here:1"] != 2 || r.read != 2 || r.failed != 4 {
+		t.Errorf("asked %v; %d logs were read, %d were not", asked, r.read, r.failed)
 	}
 	if n := strings.Count(messages.String(), "tracker t-gone:1 does not answer: "); n != 4 {
-		t.Errorf("said %d times who does not answer:\n%s", n, &messages)
+		t.Errorf("named the silent tracker %d times:\n%s", n, &messages)
 	}
 }
 
-// TestRunOnCluster ships the program by its hash and follows the job.
+// TestRunOnCluster: run uploads the program under its hash and follows the job.
 func TestRunOnCluster(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	exe, err := os.Executable()

@@ -13,8 +13,8 @@ func TestLeaderText(t *testing.T) {
 		want    string
 	}{
 		{web.Cluster{Leader: "jt1", Addr: "h:1", Epoch: 3, Leads: true, Jobs: 2}, "leader jt1 at h:1, epoch 3, 2 unfinished jobs"},
-		{web.Cluster{Leader: "jt\x1b1", Addr: "h:1", Epoch: 3}, "no leader; the last one known was jt?1 at h:1 in epoch 3"},
-		{web.Cluster{}, "no leader; the job tracker that answers has never known one"},
+		{web.Cluster{Leader: "jt\x1b1", Addr: "h:1", Epoch: 3}, "no leader; the last leader was jt?1 at h:1 in epoch 3"},
+		{web.Cluster{}, "no leader; the job tracker that answered has never had one"},
 	} {
 		if got := leaderText(&c.cluster); got != c.want {
 			t.Errorf("%+v: %q, not %q", c.cluster, got, c.want)
@@ -22,12 +22,12 @@ func TestLeaderText(t *testing.T) {
 	}
 }
 
-// TestLostState: what was not there is left out.
+// TestLostState: zero counts are left out.
 func TestLostState(t *testing.T) {
 	since := time.UnixMilli(60_000)
 	for _, c := range []struct {
 		maps, reduces, outputs int
-		want                   string // after since when
+		want                   string // after the time
 	}{
 		{0, 0, 0, ""},
 		{1, 0, 0, ": ran 1 map"},

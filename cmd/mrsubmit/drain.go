@@ -11,13 +11,13 @@ import (
 )
 
 func drainFlags(q *query) {
-	q.flags.BoolVar(&q.stays, "wait", false, "of cluster drain: wait until the task tracker is drained")
+	q.flags.BoolVar(&q.untilDrained, "wait", false, "wait until the task tracker is drained")
 }
 
-// lookAgain is how often a tracker that drains is looked at.
-const lookAgain = 500 * time.Millisecond
+// drainPoll is how often mrsubmit asks about a draining tracker.
+const drainPoll = 500 * time.Millisecond
 
-// drain lets a task tracker leave.
+// drain takes a task tracker out of service.
 func (q *query) drain(ctx context.Context) error {
 	name := q.args[0]
 	if err := q.cluster.Drain(ctx, name, false); err != nil {
@@ -28,9 +28,9 @@ func (q *query) drain(ctx context.Context) error {
 		return err
 	}
 	if c.Leads && !slices.ContainsFunc(c.Trackers, func(t web.Tracker) bool { return c.Drain(t.ID) == nil }) {
-		fmt.Fprintf(q.stderr, "%s was the last task tracker that is given work: jobs wait until there is another\n", client.OneLine(name))
+		fmt.Fprintf(q.stderr, "%s was the last task tracker in service: jobs wait until another one registers\n", client.OneLine(name))
 	}
-	if q.stays {
+	if q.untilDrained {
 		c, err = q.awaitDrained(ctx, c)
 	}
 	if err != nil {
@@ -46,23 +46,23 @@ func (q *query) drain(ctx context.Context) error {
 	return nil
 }
 
-// awaitDrained waits until nothing of a tracker is needed, telling what is.
+// awaitDrained waits until a tracker is drained, and prints each reason to wait.
 func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster, error) {
-	name, told := q.args[0], ""
+	name, printed := q.args[0], ""
 	for {
 		d := c.Drain(name)
 		switch {
 		case c.Leads && d == nil:
-			return nil, fmt.Errorf("%s drains no more: somebody has undone it", name)
+			return nil, fmt.Errorf("%s no longer drains: it was undrained meanwhile", name)
 		case c.Leads && d.Drained:
 			return c, nil
 		case c.Leads && !d.Here:
-			return nil, fmt.Errorf("%s is not there: it has been lost before it was drained, or was never there", name)
-		case c.Leads && d.Needs != told:
-			told = d.Needs
+			return nil, fmt.Errorf("%s is not registered: it was lost before it was drained, or never registered", name)
+		case c.Leads && d.Needs != printed:
+			printed = d.Needs
 			fmt.Fprintf(q.stderr, "%s %s\n", client.OneLine(name), client.OneLine(drainState(d)))
 		}
-		pause := time.NewTimer(lookAgain)
+		pause := time.NewTimer(drainPoll)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -70,7 +70,7 @@ func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster,
 			return nil, ctx.Err()
 		case <-q.signals.HangUp:
 			pause.Stop()
-			return nil, fmt.Errorf("got signal hangup: %s drains on", client.OneLine(name))
+			return nil, fmt.Errorf("got signal hangup: %s continues to drain", client.OneLine(name))
 		}
 		var err error
 		if c, err = q.cluster.Cluster(ctx); err != nil {
@@ -83,15 +83,15 @@ func (q *query) undrain(ctx context.Context) error {
 	return q.cluster.Drain(ctx, q.args[0], true)
 }
 
-// drainState says in words how far a tracker is that drains.
+// drainState describes the state of a drain.
 func drainState(d *web.Drain) string {
 	switch {
 	case d.Drained && d.Here:
-		return "drained, is given no work"
+		return "drained, gets no work"
 	case d.Drained:
-		return "drained, has left"
+		return "drained, has ended"
 	case !d.Here:
-		return "draining, is not there"
+		return "draining, not registered"
 	case d.Needs == "":
 		return "draining"
 	}

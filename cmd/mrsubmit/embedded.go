@@ -13,7 +13,7 @@ import (
 // startCluster starts a cluster for one submission.
 type startCluster func(ctx context.Context, sub *wire.Submission) (*cluster, error)
 
-// cluster is a running one and what a client must know of it.
+// cluster is a running cluster with its file systems and staging directory.
 type cluster struct {
 	client.Cluster
 	files   dfs.FS
@@ -21,8 +21,7 @@ type cluster struct {
 	close   func() error
 }
 
-// embeddedCluster starts a cluster within this process, as the submission's
-// properties say.
+// embeddedCluster starts a cluster in this process, configured by the submission's properties.
 func embeddedCluster(_ context.Context, sub *wire.Submission) (*cluster, error) {
 	cfg, err := embedded.FromProperties(sub.Plan.Jobs[0].Properties, nil)
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const explainHelp = `Tells why a job has the slots it has, what it waits for and when it should end: its
-place in the plan in force, slots now and by that plan, what is known of its tasks
-and whence, and what keeps its tasks from free slots. Without JOB in a line each all
-jobs that have not ended.`
+const explainHelp = `For each phase of a job: its place in the current plan, its slots now and in the plan, and
+the time of a task with the source of that estimate. Then what keeps its tasks from free
+slots, and its predicted end. Without JOB: a line for each job that has not ended.`
 
-// explain says why one job has the slots it has, or each of a flow, or all.
+// explain explains the slots of one job, of each job of a flow, or of all jobs.
 func (q *query) explain(ctx context.Context) error {
 	if len(q.args) == 0 {
 		return q.explainAll(ctx)
@@ -48,7 +47,7 @@ func (q *query) explain(ctx context.Context) error {
 	return nil
 }
 
-// explanation is of a job that the cluster knows or, if it has ended, of its history.
+// explanation asks the cluster about a job, or makes an explanation from its history.
 func (q *query) explanation(ctx context.Context, id wire.JobID) (*web.Explanation, error) {
 	x, err := q.cluster.Explain(ctx, id)
 	if err != nil {
@@ -106,7 +105,7 @@ func placeText(place, of int) string {
 	return fmt.Sprintf("%d of %d", place, of)
 }
 
-// untilText says how far off a time is: "in 12s", "4s ago".
+// untilText prints a time relative to now: "in 12s", "4s ago".
 func untilText(at, now time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -118,7 +117,7 @@ func untilText(at, now time.Time) string {
 	return "in " + elapsedText(d.Milliseconds())
 }
 
-// printExplanation prints what is to be said of one job.
+// printExplanation prints the explanation of one job.
 func printExplanation(w io.Writer, x *web.Explanation) error {
 	now := x.Now
 	p := &printer{w: w}
@@ -146,7 +145,7 @@ func printExplanation(w io.Writer, x *web.Explanation) error {
 			p.printf(", %s at the latest", untilText(h.Until, now))
 		}
 		if !h.Due.IsZero() {
-			p.printf(", which should be %s", untilText(h.Due, now))
+			p.printf(", expected %s", untilText(h.Due, now))
 		}
 		p.printf("\n")
 	}
@@ -154,7 +153,7 @@ func printExplanation(w io.Writer, x *web.Explanation) error {
 	return p.err
 }
 
-// printer keeps the first error.
+// printer keeps the first error and prints nothing after it.
 type printer struct {
 	w   io.Writer
 	err error
@@ -167,15 +166,15 @@ func (p *printer) printf(format string, args ...any) {
 }
 
 func (p *printer) phase(x *web.Phase, now time.Time) {
-	p.printf("  %-10s %d of %d done, %d running, %d could run", x.Phase+"s", x.Done, x.Tasks, x.Running, x.Waiting)
+	p.printf("  %-10s %d of %d done, %d running, %d waiting", x.Phase+"s", x.Done, x.Tasks, x.Running, x.Waiting)
 	switch {
 	case x.Done == x.Tasks && x.Tasks > 0:
 		p.printf("\n")
 		return
 	case x.Place > 0:
-		p.printf("; place %d of %d in the plan, which has %s for it", x.Place, x.Of, counted(x.Target, "slot"))
+		p.printf("; place %d of %d in the plan, with %s", x.Place, x.Of, counted(x.Target, "slot"))
 	default:
-		p.printf("; not in the plan in force")
+		p.printf("; not in the current plan")
 	}
 	if x.Min > 0 {
 		p.printf(", %d guaranteed", x.Min)
@@ -189,10 +188,10 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 	}
 	p.printf("\n")
 	if x.Adopted > 0 {
-		p.printf("             %d of those that run began under an earlier leader, and count as begun with this one\n", x.Adopted)
+		p.printf("             %d running attempts began under an earlier leader; their times count from this leader's start\n", x.Adopted)
 	}
 	if x.WaitSeconds > 0 {
-		p.printf("             one waits for a slot near its input for %s at most\n", secondsText(x.WaitSeconds))
+		p.printf("             a map waits at most %s for a local slot\n", secondsText(x.WaitSeconds))
 	}
 	if len(x.Speeds) > 1 {
 		by := func(a, b web.Speed) int { return cmp.Compare(a.TaskSeconds, b.TaskSeconds) }

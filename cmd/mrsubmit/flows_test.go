@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestFlows: a flow's id stands for its jobs, and for the job that can still be changed
-// where that is enough.
+// TestFlows: commands that print take a flow's id for all its jobs; commands that change send
+// the change for one job that can be changed.
 func TestFlows(t *testing.T) {
 	f := newFake(t)
 	flow := wire.FlowID{Start: 7, N: 5}
@@ -26,8 +26,8 @@ func TestFlows(t *testing.T) {
 		f.jobs = append(f.jobs, j)
 	}
 	f.jobs[len(f.jobs)-3].Counters = wire.Counters{"G": {"RECORDS": 5}}
-	// Of a flow that the cluster has forgotten, the second job's history is lost. Of another
-	// one it is damaged. Of the one that the cluster knows, the first job has one already.
+	// Flow 6_0010 lacks the history of its second job, and flow 6_0020 has a damaged one. In
+	// the flow that the cluster knows, the first job has a history already.
 	for _, j := range []wire.JobStatus{
 		{ID: wire.JobID{Start: 6, N: 10}, Name: "old a", State: wire.Succeeded, Flow: wire.FlowID{Start: 6, N: 10}},
 		{ID: wire.JobID{Start: 6, N: 12}, Name: "old c", State: wire.Failed, Flow: wire.FlowID{Start: 6, N: 10}},
@@ -42,23 +42,23 @@ func TestFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, id := range []wire.JobID{{Start: 6, N: 21}, {Start: 6, N: 24}} { // the second one is of no flow that is asked for
+	for _, id := range []wire.JobID{{Start: 6, N: 21}, {Start: 6, N: 24}} { // the second one belongs to no flow of this test
 		damaged := strings.TrimPrefix(history.Name(f.staging, time.UnixMilli(60_001), id), "file://")
 		if err := os.WriteFile(damaged, []byte("torn"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Of one more flow the second job's history cannot be read, whatever is in it.
+	// Flow 6_0030's second history cannot be opened.
 	unreadable := strings.TrimPrefix(history.Name(f.staging, time.UnixMilli(60_001), wire.JobID{Start: 6, N: 31}), "file://")
 	if err := os.Symlink(unreadable, unreadable); err != nil {
 		t.Fatal(err)
 	}
 	const far = "read history: open …/job_6_0031: too many levels of symbolic links\n"
-	const torn = "job_6_0021, which may be of flow_6_0020: read history …/job_6_0021: not a job's history"
+	const torn = "job_6_0021, which may belong to flow_6_0020: read history …/job_6_0021: not a job's history"
 	for _, c := range []struct {
 		args   string
 		code   int
-		stdout string // pieces that are there in this order, "…" between
+		stdout string // pieces in this order, separated by "…"
 		stderr string
 	}{
 		{"list", 0, "OWNER  FLOW…NAME\n…job_7_0001…ann…-…words\n…job_7_0006…ann…flow_7_0005  sold\n…job_7_0007…-…flow_7_0005  answer\n", ""},
@@ -66,7 +66,7 @@ func TestFlows(t *testing.T) {
 		{"status flow_7_0005", 0, "job_7_0005 orders  succeeded…of flow_7_0005\njob_7_0006 sold  committing its output…of flow_7_0005\nowner ann\njob_7_0007 answer  waiting for job_7_0006…of flow_7_0005\n", ""},
 		{"status job_7_0007", 0, "job_7_0007 answer…of flow_7_0005\n", ""},
 		{"status -json flow_7_0005", 0, `[…"id": "job_7_0005"…"id": "job_7_0006"…"id": "job_7_0007"…"flow": "flow_7_0005"…]`, ""},
-		{"status flow_7_0001", 1, "", "mrsubmit status: flow_7_0001: unknown job: no job of this flow is there\n"},
+		{"status flow_7_0001", 1, "", "mrsubmit status: flow_7_0001: unknown job: no job of this flow is known\n"},
 		{"status flow_7_5", 2, "", `not an id of a job: "flow_7_5", nor of a flow`},
 		{"wait flow_7_0005 job_7_0005", 0, "", "job_7_0005 orders succeeded\n…job_7_0006 sold succeeded…job_7_0007 answer succeeded"},
 		{"kill -reason why flow_7_0005", 0, "", ""},
@@ -79,7 +79,7 @@ func TestFlows(t *testing.T) {
 		{"history -jobtracker  -staging STAGING flow_6_0010", 0, "job_6_0010 old a…job_6_0012 old c", ""},
 		{"history flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit history: " + torn},
 		{"history -json flow_6_0020", 1, `[…"id": "job_6_0020"…"id": "job_6_0022"…]`, torn},
-		{"history flow_6_0011", 1, "", "flow_6_0011: unknown job: no job of this flow is there"},
+		{"history flow_6_0011", 1, "", "flow_6_0011: unknown job: no job of this flow is known"},
 		{"kill flow_6_0010", 1, "", "job_6_0012: the job has ended"},
 		{"counters flow_7_0005", 0, "job_7_0005 orders\nGROUP…RECORDS  5\njob_7_0006 sold\nGROUP…job_7_0007 answer\n", ""},
 		{"counters -json flow_7_0005", 0, `"job_7_0005": {…"RECORDS": 5…"job_7_0006": {}`, ""},
@@ -88,7 +88,7 @@ func TestFlows(t *testing.T) {
 		{"counters -json flow_6_0020", 1, `"job_6_0020": {…"job_6_0022": {`, torn},
 		{"status flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit status: " + torn},
 		{"kill flow_6_0020", 1, "", torn + "…job_6_0022: the job has ended"},
-		{"history flow_6_0021", 1, "", "mrsubmit history: job_6_0021, which may be of flow_6_0021…flow_6_0021: unknown job"},
+		{"history flow_6_0021", 1, "", "mrsubmit history: job_6_0021, which may belong to flow_6_0021…flow_6_0021: unknown job"},
 		{"history flow_6_0030", 1, "", "mrsubmit history: " + far},
 		{"history -json flow_6_0030", 1, "", "mrsubmit history: " + far},
 		{"counters flow_6_0030", 1, "", "mrsubmit counters: " + far},
@@ -97,14 +97,14 @@ func TestFlows(t *testing.T) {
 		{"history job_6_0031", 1, "", "mrsubmit history: history of job_6_0031: " + far},
 		{"status job_6_0031", 1, "", "mrsubmit status: job_6_0031: unknown job; " + far},
 		{"status job_6_0021", 1, "", "mrsubmit status: job_6_0021: unknown job; read history …/job_6_0021: not a job's history"},
-		{"history -jobtracker= -staging STAGING/nowhere flow_6_0010", 1, "", "mrsubmit history: staging directory STAGING/nowhere is not seen here: stat "},
-		{"history -jobtracker= -staging STAGING/nowhere job_6_0010", 1, "", "mrsubmit history: staging directory STAGING/nowhere is not seen here: stat "},
+		{"history -jobtracker= -staging STAGING/nowhere flow_6_0010", 1, "", "mrsubmit history: this machine cannot read staging directory STAGING/nowhere: stat "},
+		{"history -jobtracker= -staging STAGING/nowhere job_6_0010", 1, "", "mrsubmit history: this machine cannot read staging directory STAGING/nowhere: stat "},
 		{"history", 0, "job_6_0030…far a…job_6_0023…other…job_6_0022…torn c", "mrsubmit history: " + far + "…mrsubmit history: read history …/job_6_0024: not a job's history…/job_6_0021"},
 		{"explain flow_7_0005", 0, "job_7_0005 orders: succeeded…job_7_0006 sold: committing…job_7_0007 answer: waiting", ""},
 		{"explain -json flow_7_0005", 0, `[…"job": "job_7_0005"…"job": "job_7_0007"…]`, ""},
 		{"logs flow_7_0005", 0, "==> attempt_7_0005_…==> attempt_7_0006_…==> attempt_7_0007_", ""},
 		{"logs flow_7_0005 task_7_0006_m_000000", 0, "==> attempt_7_0006_m_000000", "404"},
-		{"logs flow_7_0005 task_7_0002_m_000000", 2, "", "task_7_0002_m_000000 is not of flow_7_0005"},
+		{"logs flow_7_0005 task_7_0002_m_000000", 2, "", "task_7_0002_m_000000 does not belong to flow_7_0005"},
 		{"logs -json flow_7_0005", 0, `"id": "attempt_7_0005_…"id": "attempt_7_0006_…"id": "attempt_7_0007_`, ""},
 	} {
 		args := strings.Split(strings.ReplaceAll(c.args, "STAGING", f.staging), " ")
@@ -121,8 +121,8 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// TestNobodyReads: a command whose reader has gone ends without a word, as others do.
-func TestNobodyReads(t *testing.T) {
+// TestClosedOutput: a command ends without a message if the reader of its output was closed.
+func TestClosedOutput(t *testing.T) {
 	f := newFake(t)
 	f.jobs[0].Flow = wire.FlowID{Start: 7, N: 1}
 	r, w, err := os.Pipe()
@@ -135,7 +135,7 @@ func TestNobodyReads(t *testing.T) {
 		"wait -json job_7_0003": exitFailed, "kill -json job_7_0002 job_7_0001": exitFailed, "set -json job_7_0002 weight=2": exitBrokenPipe,
 	} {
 		if code, _ := f.unread(t, args, w); code != want {
-			t.Errorf("%s: exit code %d, want %d: what the jobs came to counts", args, code, want)
+			t.Errorf("%s: exit code %d, want %d: the result of the jobs counts", args, code, want)
 		}
 	}
 	for _, args := range []string{
@@ -143,7 +143,7 @@ func TestNobodyReads(t *testing.T) {
 		"logs -json job_7_0002", "history", "history job_6_0009", "cluster", "cluster -json", "wait -json job_7_0001", "kill -json job_7_0002",
 	} {
 		if code, said := f.unread(t, args, w); code != exitBrokenPipe || strings.Contains(said, "mrsubmit") {
-			t.Errorf("%s: exit code %d, want %d; it says %q", args, code, exitBrokenPipe, said)
+			t.Errorf("%s: exit code %d, want %d; stderr %q", args, code, exitBrokenPipe, said)
 		}
 	}
 }
@@ -156,9 +156,9 @@ func (f *fakeJobTracker) unread(t *testing.T, args string, to *os.File) (code in
 	return code, messages.String()
 }
 
-// TestFlowAmongEquals: what is done to a flow of several jobs that have not ended is done
-// to the last: one before it may end before the request is there.
-func TestFlowAmongEquals(t *testing.T) {
+// TestChangeLastJob: a change to a flow goes to its last job, since earlier ones may end
+// before the request arrives.
+func TestChangeLastJob(t *testing.T) {
 	f := newFake(t)
 	flow := wire.FlowID{Start: 7, N: 5}
 	for i, state := range []wire.State{wire.Succeeded, wire.Running, wire.Waiting, wire.Waiting} {

@@ -14,23 +14,25 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// jobIDs reads the arguments as ids of jobs, and of flows, which stand for all their jobs.
+// jobIDs parses the arguments as ids of jobs and flows; a flow gives the ids of its jobs.
 func (q *query) jobIDs(ctx context.Context) ([]wire.JobID, error) {
 	return q.resolve(ctx, q.args, func(jobs []wire.JobStatus) []wire.JobStatus { return jobs })
 }
 
-// wholes is jobIDs for what is done to whole flows: one job of each stands for it, the
-// one to which something can be done for longest: of those that are as little settled as
-// any the last, for a flow's jobs end from the first on.
-func (q *query) wholes(ctx context.Context, args []string) ([]wire.JobID, error) {
+// targetIDs is jobIDs for changes, which the cluster applies to whole flows. It returns one
+// job per flow: the one that can be changed longest. Of equal jobs that is the last, since a
+// flow's jobs end in their order.
+func (q *query) targetIDs(ctx context.Context, args []string) ([]wire.JobID, error) {
 	return q.resolve(ctx, args, func(jobs []wire.JobStatus) []wire.JobStatus {
-		best := slices.MinFunc(jobs, func(a, b wire.JobStatus) int { return cmp.Or(settled(a.State)-settled(b.State), b.ID.Compare(a.ID)) })
+		best := slices.MinFunc(jobs, func(a, b wire.JobStatus) int {
+			return cmp.Or(changeRank(a.State)-changeRank(b.State), b.ID.Compare(a.ID))
+		})
 		return []wire.JobStatus{best}
 	})
 }
 
-// settled orders states: 0 may still be changed, 1 is committing, 2 has ended.
-func settled(s wire.State) int {
+// changeRank orders states: 0 can be changed, 1 is committing, 2 has ended.
+func changeRank(s wire.State) int {
 	switch {
 	case s.Ended():
 		return 2
@@ -40,23 +42,21 @@ func settled(s wire.State) int {
 	return 0
 }
 
-// firstIDs reads the first argument as jobIDs does. Flow: it is one, and what is printed of
-// it a list.
+// firstIDs parses the first argument as jobIDs does, and reports whether it is a flow.
 func (q *query) firstIDs(ctx context.Context) (ids []wire.JobID, flow bool, err error) {
 	_, bad := wire.ParseFlowID(q.args[0])
 	ids, err = q.resolve(ctx, q.args[:1], func(jobs []wire.JobStatus) []wire.JobStatus { return jobs })
 	return ids, bad == nil, err
 }
 
-// resolve reads ids, each once, those of jobs first. Of the jobs of a flow it takes those
-// that choose does.
+// resolve parses ids, without duplicates, jobs first. Choose selects among the jobs of a flow.
 func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.JobStatus) []wire.JobStatus) ([]wire.JobID, error) {
 	ids, flows, err := parseIDs(args)
 	if err != nil || len(flows) == 0 {
-		return once(ids), err
+		return distinct(ids), err
 	}
 	var all []web.Job
-	if q.staging == "" { // else no job tracker need be named
+	if q.staging == "" { // else there may be no job tracker
 		if all, err = q.cluster.Jobs(ctx); err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 			jobs, err = q.pastFlow(ctx, flow)
 		}
 		if err == nil && len(jobs) == 0 {
-			err = fmt.Errorf("%v: %w: no job of this flow is there", flow, admission.ErrUnknownJob)
+			err = fmt.Errorf("%v: %w: no job of this flow is known", flow, admission.ErrUnknownJob)
 		}
 		if err != nil {
 			return nil, err
@@ -76,10 +76,10 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 			ids = append(ids, job.ID)
 		}
 	}
-	return once(ids), nil
+	return distinct(ids), nil
 }
 
-// parseIDs tells ids of jobs from those of flows.
+// parseIDs parses ids of jobs and of flows.
 func parseIDs(args []string) (jobs []wire.JobID, flows []wire.FlowID, err error) {
 	for _, text := range args {
 		if flow, err := wire.ParseFlowID(text); err == nil {
@@ -95,8 +95,8 @@ func parseIDs(args []string) (jobs []wire.JobID, flows []wire.FlowID, err error)
 	return jobs, flows, nil
 }
 
-// once drops an id that is there already.
-func once(ids []wire.JobID) []wire.JobID {
+// distinct drops duplicates.
+func distinct(ids []wire.JobID) []wire.JobID {
 	var kept []wire.JobID
 	for _, id := range ids {
 		if !slices.Contains(kept, id) {
@@ -106,7 +106,7 @@ func once(ids []wire.JobID) []wire.JobID {
 	return kept
 }
 
-// jobsOf is the jobs of a flow among those that the cluster knows.
+// jobsOf returns the jobs of a flow among those that the cluster knows.
 func jobsOf(flow wire.FlowID, known []web.Job) ([]wire.JobStatus, error) {
 	var jobs []wire.JobStatus
 	for i := range known {
@@ -122,9 +122,9 @@ func jobsOf(flow wire.FlowID, known []web.Job) ([]wire.JobStatus, error) {
 	return jobs, nil
 }
 
-// pastFlow lists the jobs of a flow that have a history. They are numbered one after the
-// other, from the flow's number on, so an unreadable history before one of another flow
-// may be of this flow.
+// pastFlow lists the jobs of a flow that have a history. Their numbers are consecutive, from
+// the flow's number on. So an unreadable history may belong to this flow until a job of
+// another flow follows.
 func (q *query) pastFlow(ctx context.Context, flow wire.FlowID) ([]wire.JobStatus, error) {
 	staging, err := q.stagingURL(ctx)
 	if err != nil {
@@ -141,9 +141,9 @@ func (q *query) pastFlow(ctx context.Context, flow wire.FlowID) ([]wire.JobStatu
 		r, err := history.Read(files(), e.Name)
 		if err != nil {
 			if !errors.Is(err, history.ErrNotHistory) && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err // nor can the others be read
+				return nil, err // the file system fails, not one file
 			}
-			q.leaveOut(fmt.Errorf("%v, which may be of %v: %w", e.Job, flow, err))
+			q.leaveOut(fmt.Errorf("%v, which may belong to %v: %w", e.Job, flow, err))
 			continue
 		}
 		if r.Job.Flow != flow {

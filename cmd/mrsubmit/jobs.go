@@ -36,7 +36,7 @@ func (q *query) list(ctx context.Context) error {
 			deadline, ends = client.DeadlineText(&s), client.EndsText(&s)
 		}
 		rows = append(rows, []string{
-			j.ID, state, j.Terms.Pool, j.Terms.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(ends, "-"), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
+			j.ID, state, j.Settings.Pool, j.Settings.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(ends, "-"), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
 		})
 	}
 	return q.table(rows)
@@ -48,7 +48,7 @@ func elapsedText(millis int64) string {
 	return client.Duration(time.Duration(millis) * time.Millisecond)
 }
 
-// status tells how a job is getting on, or each of a flow.
+// status prints the state and progress of jobs.
 func (q *query) status(ctx context.Context) error {
 	ids, err := q.jobIDs(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (q *query) status(ctx context.Context) error {
 	return nil
 }
 
-// printJobs prints one as an object, several as an array.
+// printJobs prints one job as an object, several as an array.
 func (q *query) printJobs(jobs []wire.JobStatus) error {
 	if len(jobs) == 1 {
 		return q.printJSON(web.JobOf(&jobs[0]))
@@ -94,13 +94,13 @@ func (q *query) printStatus(job *wire.JobStatus) error {
 	return err
 }
 
-// wait shows jobs until all have ended.
+// wait shows jobs until all of them end.
 func (q *query) wait(ctx context.Context) error {
 	ids, err := q.jobIDs(ctx)
 	if err != nil {
 		return err
 	}
-	var known []wire.JobID
+	var running []wire.JobID
 	failed := false
 	ended := make(map[wire.JobID]wire.JobStatus, len(ids))
 	for _, id := range ids {
@@ -109,24 +109,24 @@ func (q *query) wait(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !job.State.Ended():
-			known = append(known, id)
+			running = append(running, id)
 			continue
 		}
 		ended[id] = job
 		fmt.Fprintf(q.stderr, "%v %s %v\n", id, client.OneLine(job.Name), job.State)
 		failed = failed || job.State != wire.Succeeded
 	}
-	if len(known) > 0 {
+	if len(running) > 0 {
 		notes := make(chan string, 16)
 		q.cluster.Note = noteTo(notes)
-		code := client.Follow(ctx, client.Config{Cluster: q.cluster, Out: q.stderr, Width: q.width, GiveUp: q.signals.GiveUp, HangUp: q.signals.HangUp, Notes: notes}, known)
+		code := client.Follow(ctx, client.Config{Cluster: q.cluster, Out: q.stderr, Width: q.width, GiveUp: q.signals.GiveUp, HangUp: q.signals.HangUp, Notes: notes}, running)
 		if code == client.ExitHungUp {
 			return errHungUp
 		}
 		failed = failed || code != 0
 	}
 	if q.json {
-		if err := q.printEnds(ctx, ids, ended); err != nil && !(failed && unread(err)) {
+		if err := q.printEnds(ctx, ids, ended); err != nil && !(failed && onlyUnread(err)) {
 			return err
 		}
 	}
@@ -136,8 +136,7 @@ func (q *query) wait(ctx context.Context) error {
 	return nil
 }
 
-// printEnds prints the jobs as they are once they have been waited for. One that
-// was not seen to end is asked for again.
+// printEnds prints jobs after the wait. Ended has those that had ended before it.
 func (q *query) printEnds(ctx context.Context, ids []wire.JobID, ended map[wire.JobID]wire.JobStatus) error {
 	jobs := make([]web.Job, 0, len(ids))
 	for _, id := range ids {
@@ -153,7 +152,7 @@ func (q *query) printEnds(ctx context.Context, ids []wire.JobID, ended map[wire.
 	return q.printJSON(jobs)
 }
 
-// noteTo hands notes on as far as there is room: none is worth waiting for.
+// noteTo sends notes to a channel, and drops them while it is full.
 func noteTo(notes chan<- string) func(string) {
 	return func(line string) {
 		select {
@@ -163,9 +162,9 @@ func noteTo(notes chan<- string) func(string) {
 	}
 }
 
-// kill has jobs killed; it does not wait for their ends.
+// kill kills jobs; it does not wait until they end.
 func (q *query) kill(ctx context.Context) error {
-	ids, err := q.wholes(ctx, q.args)
+	ids, err := q.targetIDs(ctx, q.args)
 	if err != nil {
 		return err
 	}
@@ -194,7 +193,7 @@ func (q *query) kill(ctx context.Context) error {
 	return all
 }
 
-// counters prints a job's counters by their names, or those of each job of a flow.
+// counters prints the counters of a job, or of each job of a flow.
 func (q *query) counters(ctx context.Context) error {
 	ids, flow, err := q.firstIDs(ctx)
 	if err != nil {

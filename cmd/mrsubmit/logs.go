@@ -21,14 +21,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// defaultTail is how much is shown of each log.
+// defaultTail is the default of -tail.
 const defaultTail = 64 << 10
 
-// logWait bounds the connection to a tracker and the beginning of its answer.
+// logWait bounds the wait for a tracker: to connect, and to begin its answer.
 const logWait = 10 * time.Second
 
-// logs prints what the attempts of a job, or of each job of a flow, have written: those
-// of a task, one of them, or else of each job those that failed, or else all.
+const logsHelp = `TASK is the id of a task or of one attempt. Without TASK: the logs of failed attempts or,
+if none failed, of all.`
+
+// logs prints the logs of a job, or of each job of a flow; see logsHelp.
 func (q *query) logs(ctx context.Context) error {
 	ids, _, err := q.firstIDs(ctx)
 	if err != nil {
@@ -57,11 +59,11 @@ func (q *query) logs(ctx context.Context) error {
 		}
 	}
 	if attempts == 0 {
-		return fmt.Errorf("%s: no such attempt is known", q.args[0])
+		return fmt.Errorf("%s: no such attempt", q.args[0])
 	}
-	r := &logReader{query: q, silent: make(map[string]error), http: &http.Client{Transport: &http.Transport{
+	r := &logReader{query: q, unreachable: make(map[string]error), http: &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
-		TLSClientConfig: q.who.Dialer(identity.TaskTracker),
+		TLSClientConfig: q.self.Dialer(identity.TaskTracker),
 	}}}
 	defer r.http.CloseIdleConnections()
 	for _, of := range all {
@@ -73,7 +75,7 @@ func (q *query) logs(ctx context.Context) error {
 		}
 	}
 	switch {
-	case r.had == 0 && r.failed > 0:
+	case r.read == 0 && r.failed > 0:
 		return errReported
 	case r.failed > 0 || r.printed:
 	case attempts == 1:
@@ -84,17 +86,17 @@ func (q *query) logs(ctx context.Context) error {
 	return nil
 }
 
-// noToken says why a job's logs cannot be asked for.
+// noToken is the error for a job if the cluster did not send its token.
 func (q *query) noToken(id wire.JobID, owner string) error {
-	if q.who != nil && q.who.Self().Name != owner {
-		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "who is not known any more"), q.who.Self().Name)
+	if q.self != nil && q.self.Self().Name != owner {
+		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.self.Self().Name)
 	}
-	return fmt.Errorf("%v has no token, without which its logs are not given: it is from before there were any", id)
+	return fmt.Errorf("%v has no token, which its logs require: an older version ran it", id)
 }
 
-// logScheme is that of trackers' URLs.
+// logScheme returns the scheme of trackers' URLs.
 func (q *query) logScheme() string {
-	if q.who != nil {
+	if q.self != nil {
 		return "https"
 	}
 	return "http"
@@ -106,7 +108,7 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 	switch {
 	case err == nil:
 		return attempts, nil
-	case errors.Is(err, fs.ErrNotExist): // of an ended job; the cluster has looked
+	case errors.Is(err, fs.ErrNotExist): // the cluster has looked for the history
 		err = fmt.Errorf("%v has no history: %w", id, err)
 	case errors.Is(err, admission.ErrUnknownJob):
 		r, err := q.past(ctx, id, err)
@@ -118,7 +120,7 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 	return nil, err
 }
 
-// wantedAttempts reads the argument after the jobs' id, if there is one.
+// wantedAttempts returns a filter for the second argument, TASK.
 func (q *query) wantedAttempts(jobs []wire.JobID) (func([]web.Attempt) []web.Attempt, error) {
 	if len(q.args) == 1 {
 		return failedOrAll, nil
@@ -127,12 +129,12 @@ func (q *query) wantedAttempts(jobs []wire.JobID) (func([]web.Attempt) []web.Att
 	attempt, errAttempt := wire.ParseAttemptID(q.args[1])
 	switch {
 	case errTask != nil && errAttempt != nil:
-		return nil, wrong("%q is no id of a task or attempt", q.args[1])
+		return nil, wrong("%q is not the id of a task or attempt", q.args[1])
 	case errTask != nil:
 		task = attempt.Task
 	}
 	if !slices.Contains(jobs, task.Job) {
-		return nil, wrong("%s is not of %s", q.args[1], q.args[0])
+		return nil, wrong("%s does not belong to %s", q.args[1], q.args[0])
 	}
 	return func(all []web.Attempt) []web.Attempt {
 		return slices.DeleteFunc(all, func(a web.Attempt) bool {
@@ -150,8 +152,8 @@ func failedOrAll(all []web.Attempt) []web.Attempt {
 	return all
 }
 
-// loggedAttempt is an attempt in JSON, with where its logs are and what to send along
-// as "Authorization: Bearer TOKEN" to get them.
+// loggedAttempt is an attempt in JSON, with the URLs of its logs. Requests for them need
+// the header "Authorization: Bearer TOKEN".
 type loggedAttempt struct {
 	web.Attempt
 	Logs  map[string]string `json:"logs"`
@@ -168,7 +170,7 @@ func (q *query) logList(attempts []web.Attempt, token string) []loggedAttempt {
 	return list
 }
 
-// logURL is where the tracker serves a log; of the last bytes only, unless tail is 0.
+// logURL returns the URL of a log, or of its last tail bytes; empty: it is not known.
 func (q *query) logURL(a *web.Attempt, stream string, tail int64) string {
 	id, err := wire.ParseAttemptID(a.ID)
 	if err != nil || a.Addr == "" {
@@ -181,18 +183,18 @@ func (q *query) logURL(a *web.Attempt, stream string, tail int64) string {
 	return u.String()
 }
 
-// logReader prints logs and counts those it got and those it did not.
+// logReader prints logs, and counts those that were read and those that failed.
 type logReader struct {
 	*query
-	http        *http.Client
-	token       string           // of the job whose attempts are read
-	silent      map[string]error // by address of a tracker that did not answer: it is asked once
-	had, failed int
-	printed     bool
+	http         *http.Client
+	token        string           // of the current job
+	unreachable  map[string]error // by address of a tracker, which is asked once
+	read, failed int
+	printed      bool
 }
 
-// print prints both logs of an attempt. What cannot be read is said; an error is
-// that of our own output or of an interrupt.
+// print prints both logs of an attempt, or why they cannot be read. It returns errors of
+// our own output, and interrupts.
 func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		body, err := r.open(ctx, a, stream)
@@ -204,7 +206,7 @@ func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
 			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s: %v\n", a.ID, stream, err)
 			continue
 		}
-		r.had++
+		r.read++
 		err = r.copy(a, stream, body)
 		body.Close()
 		if err != nil {
@@ -218,9 +220,9 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	address := r.logURL(a, stream, r.tail)
 	switch {
 	case address == "":
-		return nil, fmt.Errorf("it is not known where tracker %s is", a.Tracker)
-	case r.silent[a.Addr] != nil:
-		return nil, r.silent[a.Addr]
+		return nil, fmt.Errorf("the address of tracker %s is not known", a.Tracker)
+	case r.unreachable[a.Addr] != nil:
+		return nil, r.unreachable[a.Addr]
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -229,8 +231,8 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	resp, err := r.http.Do(req)
 	if err != nil {
-		r.silent[a.Addr] = fmt.Errorf("tracker %s does not answer: %w", a.Tracker, err)
-		return nil, r.silent[a.Addr]
+		r.unreachable[a.Addr] = fmt.Errorf("tracker %s does not answer: %w", a.Tracker, err)
+		return nil, r.unreachable[a.Addr]
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
@@ -239,9 +241,9 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	return resp.Body, nil
 }
 
-// copy prints a log below a line that names it; an empty one is passed over.
+// copy prints a log below a line that names it, and nothing for an empty log.
 func (r *logReader) copy(a *web.Attempt, stream string, body io.Reader) error {
-	w := &ended{to: r.stdout}
+	w := &lineEnder{to: r.stdout}
 	head := fmt.Sprintf("==> %s %s on %s, %s <==\n", a.ID, stream, client.OneLine(a.Tracker), a.State)
 	buf := make([]byte, 32<<10)
 	for {
@@ -257,28 +259,28 @@ func (r *logReader) copy(a *web.Attempt, stream string, body io.Reader) error {
 		}
 		switch {
 		case err == io.EOF:
-			return w.line()
+			return w.endLine()
 		case err != nil:
-			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s breaks off: %v\n", a.ID, stream, err)
-			return w.line()
+			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s is incomplete: %v\n", a.ID, stream, err)
+			return w.endLine()
 		}
 	}
 }
 
-// ended knows whether what it wrote ends with a line's end.
-type ended struct {
+// lineEnder can end the last line that was written to it.
+type lineEnder struct {
 	to   io.Writer
 	last byte
 }
 
-func (e *ended) Write(p []byte) (int, error) {
+func (e *lineEnder) Write(p []byte) (int, error) {
 	if len(p) > 0 {
 		e.last = p[len(p)-1]
 	}
 	return e.to.Write(p)
 }
 
-func (e *ended) line() error {
+func (e *lineEnder) endLine() error {
 	if e.last == 0 || e.last == '\n' {
 		return nil
 	}

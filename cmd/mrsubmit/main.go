@@ -1,13 +1,13 @@
 // Command mrsubmit is Quern's command line: it runs jobs and asks about them.
-// There is one file for each subcommand; this one picks among them.
+// This file lists the subcommands; each has its own file.
 //
 // Results go to standard output; progress and messages to standard error. Exit codes:
 //
 //	0    done
 //	1    the job or command failed
 //	2    bad usage
-//	129  the terminal has gone; the jobs go on without mrsubmit
-//	141  standard output is not read any more
+//	129  the terminal was closed; the jobs go on without mrsubmit
+//	141  the reader of standard output was closed
 package main
 
 import (
@@ -30,7 +30,7 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 
-	exitBrokenPipe = 128 + int(syscall.SIGPIPE) // what a shell has for a process that it ended
+	exitBrokenPipe = 128 + int(syscall.SIGPIPE) // a shell's code for a process that SIGPIPE ended
 )
 
 func main() {
@@ -48,27 +48,27 @@ func main() {
 	os.Exit(code)
 }
 
-// tool is what a command works with; the tests bring their own.
+// tool has the inputs and outputs of a command; tests make their own.
 type tool struct {
 	stdout, stderr io.Writer
 	getenv         func(name string) string
-	width          func() int // columns of the terminal that stderr is; nil: it is none
+	width          func() int // columns of the terminal; nil: stderr is not a terminal
 	signals        client.Signals
 	embedded       startCluster
 }
 
-// errUnread reports that standard output is not read any more, as in "mrsubmit logs JOB | head".
+// errUnread reports that the reader of standard output was closed, as in "mrsubmit logs JOB | head".
 var errUnread = errors.New("standard output is closed")
 
-// unread says whether that is all that is wrong.
-func unread(err error) bool {
+// onlyUnread reports whether err is errUnread and nothing else.
+func onlyUnread(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 1 {
 		return false
 	}
 	return errors.Is(err, errUnread)
 }
 
-// results are written to standard output.
+// results writes to standard output and returns errUnread for a broken pipe.
 type results struct{ to io.Writer }
 
 func (r results) Write(p []byte) (int, error) {
@@ -79,41 +79,39 @@ func (r results) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// command is a subcommand. Its run takes what follows its name and returns the
-// exit code.
+// command is a subcommand. Its run takes the arguments after the name and returns the exit code.
 type command struct {
 	name     string
 	synopsis string // its arguments
 	summary  string
-	help     string // more than the summary, for its own help
+	help     string // for the command's own help; empty: the summary
 	run      func(t *tool, ctx context.Context, args []string) int
 }
 
 func commands() []command {
 	return []command{
-		{"run", runSynopsis, "run a job and wait for its end", runHelp, (*tool).run},
+		{"run", runSynopsis, "run a job and wait until it ends", runHelp, (*tool).run},
 		{"list", "[-json]", "list the jobs that the cluster knows", "", asking("list", 0, 0, (*query).list)},
-		{"status", "[-json] JOB|FLOW", "tell how a job, or each of a flow, is getting on", "", asking("status", 1, 1, (*query).status)},
-		{"wait", "[-json] JOB|FLOW…", "wait for the end of jobs; exit code 0 if all succeed", "", asking("wait", 1, 1000, (*query).wait)},
-		{"kill", "[-reason TEXT] [-json] JOB|FLOW…", "kill jobs, each with all of its flow", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
-			q.flags.StringVar(&q.reason, "reason", "", "what the job's status will say")
+		{"status", "[-json] JOB|FLOW", "print the state and progress of a job, or of each job of a flow", "", asking("status", 1, 1, (*query).status)},
+		{"wait", "[-json] JOB|FLOW…", "wait until jobs end; exit code 0 if all succeed", "", asking("wait", 1, 1000, (*query).wait)},
+		{"kill", "[-reason TEXT] [-json] JOB|FLOW…", "kill jobs, and all jobs of their flows", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
+			q.flags.StringVar(&q.reason, "reason", "", "`text` that the job's status will show")
 		})},
-		{"suspend", "[-json] JOB|FLOW…", "have jobs get no more slots; what runs goes on", suspendHelp, asking("suspend", 1, 1000, hold(true))},
-		{"resume", "[-json] JOB|FLOW…", "have suspended jobs go on", "", asking("resume", 1, 1000, hold(false))},
-		{"set", "[-json] JOB|FLOW TERM=VALUE…", "change what is asked for a job while it runs", setHelp, asking("set", 2, 100, (*query).set)},
-		{"counters", "[-json] JOB|FLOW", "print a job's counters, or those of each job of a flow", "", asking("counters", 1, 1, (*query).counters)},
-		{"explain", "[-json] [JOB|FLOW]", "tell why a job has the slots it has, and when it should end", explainHelp, asking("explain", 0, 1, (*query).explain)},
-		{"logs", "[-tail BYTES] [-json] JOB|FLOW [TASK]", "print what attempts wrote to standard output and error",
-			"The attempts are those of TASK, which may be one attempt's id; without it those that failed or, if none did, all.",
+		{"suspend", "[-json] JOB|FLOW…", "give jobs no more slots; running attempts go on", suspendHelp, asking("suspend", 1, 1000, hold(true))},
+		{"resume", "[-json] JOB|FLOW…", "end a suspension", "", asking("resume", 1, 1000, hold(false))},
+		{"set", "[-json] JOB|FLOW NAME=VALUE…", "change settings of a running job", setHelp, asking("set", 2, 100, (*query).set)},
+		{"counters", "[-json] JOB|FLOW", "print the counters of a job, or of each job of a flow", "", asking("counters", 1, 1, (*query).counters)},
+		{"explain", "[-json] [JOB|FLOW]", "show why jobs have the slots they have, and their predicted ends", explainHelp, asking("explain", 0, 1, (*query).explain)},
+		{"logs", "[-tail BYTES] [-json] JOB|FLOW [TASK]", "print what attempts wrote to standard output and standard error", logsHelp,
 			asking("logs", 1, 2, (*query).logs, func(q *query) {
-				q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each; 0: all")
+				q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each log; 0: all")
 			})},
-		{"history", "[-n LINES] [-staging URL] [-json] [JOB|FLOW]", "list jobs that have ended, newest first, or print all about one, or each of a flow", "",
+		{"history", "[-n LINES] [-staging URL] [-json] [JOB|FLOW]", "list ended jobs, newest first, or print all about a job or about each job of a flow", "",
 			asking("history", 0, 1, (*query).history, func(q *query) {
-				q.flags.IntVar(&q.most, "n", 20, "list so many `jobs`; 0: all")
-				q.flags.StringVar(&q.staging, "staging", "", "the cluster's staging `directory`, to read it without a job tracker")
+				q.flags.IntVar(&q.limit, "n", 20, "list this many `jobs`; 0: all")
+				q.flags.StringVar(&q.staging, "staging", "", "read histories in this staging `directory`, without a job tracker")
 			})},
-		{"cluster", "[-json] | scheduler [-metric METRIC] [-delay RULE] [NAME] | drain TRACKER [-wait] | undrain TRACKER | certs DIR … | remove ID | recover -data DIR -id ID -raft HOST:PORT", "tell how the cluster is, change how it shares its slots, or mend it", clusterHelp, (*tool).clusterCommand},
+		{"cluster", "[-json] | SUBCOMMAND …", "show the cluster, or change it with a subcommand", clusterHelp(), (*tool).clusterCommand},
 	}
 }
 
@@ -155,5 +153,6 @@ func (t *tool) usage(w io.Writer) {
 		fmt.Fprintf(w, "  mrsubmit %s %s\n        %s\n", c.name, c.synopsis, c.summary)
 	}
 	fmt.Fprint(w, "  mrsubmit help [COMMAND]\n  mrsubmit -version\n\n"+
-		"All but run ask a running cluster: -jobtracker HOST:PORT,… or QUERN_JOBTRACKER names its job trackers.\n")
+		"-jobtracker HOST:PORT,… or QUERN_JOBTRACKER names the job trackers of the cluster.\n"+
+		"Without them, run uses an embedded cluster on this machine.\n")
 }

@@ -25,8 +25,7 @@ import (
 // jobMarker makes this test binary a job file.
 const jobMarker = "quern-job-protocol:1\n"
 
-// TestMain lets this test binary stand for a job: in plan mode it behaves as its
-// flags say.
+// TestMain makes this test binary a job: in plan mode it follows its flags.
 func TestMain(m *testing.M) {
 	if os.Getenv("QUERN_MODE") == "plan" {
 		os.Exit(plan(os.Args[1:]))
@@ -150,25 +149,26 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"help"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"-h"}, 0, 0, "Commands:", ""},
 		{[]string{"-version"}, 0, 0, "job protocol 1\n", ""},
-		{[]string{"help", "help"}, 0, 0, "mrsubmit run [-jobtracker", ""}, // once without an end
+		{[]string{"help", "help"}, 0, 0, "mrsubmit run [-jobtracker", ""}, // recursed forever once
 		{[]string{"-h", "-h"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"help", "run"}, 0, 0, "JOB is an executable", ""},
 		{[]string{"run", "-h"}, 0, 0, "-D NAME=VALUE", ""},
 		{[]string{"help", "walk"}, 0, 2, "", `unknown command "walk"`},
-		{[]string{"list"}, 0, 2, "", "no job tracker is named"},
+		{[]string{"list"}, 0, 2, "", "name the job trackers with -jobtracker or QUERN_JOBTRACKER; see mrsubmit list -h"},
 		{[]string{"list", "-jobtracker", "here"}, 0, 2, "", `address "here" of a job tracker: want host:port`},
 		{[]string{"list", "-jobtracker", "h:1", "more"}, 0, 2, "", `unexpected argument "more"`},
 		{[]string{"status", "-jobtracker", "h:1"}, 0, 2, "", "too few arguments"},
 		{[]string{"status", "-jobtracker", "h:1", "nonsense"}, 0, 2, "", `not an id of a job: "nonsense"`},
 		{[]string{"kill", "-reasons", "x"}, 0, 2, "", "flag provided but not defined: -reasons"},
-		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "x"}, 0, 2, "", `"x" is no id of a task or attempt`},
-		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "task_7_0002_m_000000"}, 0, 2, "", "task_7_0002_m_000000 is not of job_7_0001"},
+		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "x"}, 0, 2, "", `"x" is not the id of a task or attempt`},
+		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "task_7_0002_m_000000"}, 0, 2, "", "task_7_0002_m_000000 does not belong to job_7_0001"},
 		{[]string{"help", "logs"}, 0, 0, "-tail bytes", ""},
-		{[]string{"help", "cluster"}, 0, 0, "cluster of its own", ""},
-		{[]string{"cluster", "recover", "-data", dir}, 0, 2, "", "recover needs -data, -id and -raft"},
+		{[]string{"help", "cluster"}, 0, 0, "mrsubmit cluster recover -data DIR", ""},
+		{[]string{"cluster", "drain", "-h"}, 0, 0, "usage: mrsubmit cluster drain [-wait] [-json] TRACKER\n\nThe task tracker", ""},
+		{[]string{"cluster", "recover", "-data", dir}, 0, 2, "", "mrsubmit cluster recover: -data, -id and -raft are needed; see mrsubmit cluster recover -h"},
 		{[]string{"cluster", "recover", "-data", dir, "-id", "a", "-raft", "b"}, 0, 2, "", "missing port"},
 		{[]string{"cluster", "recover", "-data", dir, "-id", "a", "-raft", "b:1"}, 0, 1, "", dir},
-		{[]string{"cluster", "recover", "-h"}, 0, 0, "usage: mrsubmit cluster", ""},
+		{[]string{"cluster", "recover", "-h"}, 0, 0, "usage: mrsubmit cluster recover", ""},
 		{[]string{"run"}, 0, 2, "", "no job is named"},
 		{[]string{"run", "-pace", "x"}, 0, 2, "", "flag provided but not defined: -pace"},
 		{[]string{"run", "-D", "x", exe}, 0, 2, "", "want NAME=VALUE"},
@@ -205,7 +205,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestSubmission looks at what reaches the cluster.
+// TestSubmission: the submission has the arguments, the program and cleaned paths.
 func TestSubmission(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -225,8 +225,8 @@ func TestSubmission(t *testing.T) {
 	}
 }
 
-// TestUnheeded: what is given without effect is named, as the cluster shares its slots.
-func TestUnheeded(t *testing.T) {
+// TestIgnored: settings that a scheduler ignores are listed.
+func TestIgnored(t *testing.T) {
 	all := [][2]string{{"priority", "HIGH"}, {"weight", "2"}, {"deadline", "1h"}, {"sla", "1m=1"}, {"pool", "a"}}
 	for _, c := range []struct{ scheduler, metric, want string }{
 		{"flex", "sum-response", "priority weight deadline sla"},
@@ -238,19 +238,19 @@ func TestUnheeded(t *testing.T) {
 		{"of another version", "sum-response", ""},
 		{"flex", "of another version", ""},
 	} {
-		got := strings.Join(unheeded(all, web.Scheduling{Scheduler: c.scheduler, Metric: c.metric}), " ")
+		got := strings.Join(ignored(all, web.Scheduling{Scheduler: c.scheduler, Metric: c.metric}), " ")
 		if got != c.want {
 			t.Errorf("%s, %s: %q, want %q", c.scheduler, c.metric, got, c.want)
 		}
 	}
-	if got := unheeded([][2]string{{"deadline", "none"}}, web.Scheduling{Scheduler: "fifo", Metric: "sum-response"}); got != nil {
-		t.Errorf("a deadline that is taken away: %v", got)
+	if got := ignored([][2]string{{"deadline", "none"}}, web.Scheduling{Scheduler: "fifo", Metric: "sum-response"}); got != nil {
+		t.Errorf("deadline=none: %v", got)
 	}
 }
 
-// TestTerms: what a job's properties ask for, as Hadoop's do, and over it the flags. A
-// deadline is a time, which what comes before its submission does not put off.
-func TestTerms(t *testing.T) {
+// TestSettings: flags override a job's properties. A deadline becomes a time, which building
+// and uploading do not postpone.
+func TestSettings(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestTerms(t *testing.T) {
 		{"-deadline 5m -weight 2.5 -sla 5m=1,10m=5 -batch nightly", "", wire.Terms{
 			Deadline: 5 * time.Minute, Weight: 2.5, Batch: "nightly", SLA: []wire.SLAStep{{After: 5 * time.Minute, Cost: 1}, {After: 10 * time.Minute, Cost: 5}},
 		}},
-		{"-deadline -1s", "warning: the deadline has passed already: the job is late", wire.Terms{Deadline: -time.Second}},
+		{"-deadline -1s", "warning: the deadline has passed: the job is late", wire.Terms{Deadline: -time.Second}},
 		{"-deadline 2001-01-01T00:00:00Z", "the job is late", wire.Terms{Deadline: -1}},
 	} {
 		args := append([]string{"run"}, strings.Fields(c.flags)...)
@@ -285,7 +285,7 @@ func TestTerms(t *testing.T) {
 			got.Deadline = -1
 		}
 		if s.code != 0 || !reflect.DeepEqual(got, c.want) || !strings.Contains(s.stderr, c.stderr) {
-			t.Errorf("%s: exit code %d, terms %+v, want %+v: %s", c.flags, s.code, got, c.want, s.stderr)
+			t.Errorf("%s: exit code %d, settings %+v, want %+v: %s", c.flags, s.code, got, c.want, s.stderr)
 		}
 	}
 	for flags, want := range map[string]string{
@@ -303,8 +303,8 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// TestPackageDirectory builds a job, one that is none, and mrsubmit itself,
-// which must not be taken for a job.
+// TestPackageDirectory: run builds packages, and refuses programs that are not jobs, such as
+// mrsubmit itself.
 func TestPackageDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("GOWORK", "off")

@@ -22,14 +22,14 @@ type pastJob struct {
 	Ended     time.Time     `json:"ended,omitzero"`
 	Output    string        `json:"output,omitempty"`
 	Attempts  []web.Attempt `json:"attempts,omitempty"`
-	Unkept    int           `json:"unkeptAttempts,omitempty"` // beside those
+	Unkept    int           `json:"unkeptAttempts,omitempty"` // number of attempts that Attempts lacks
 
 	Plans      []pastPlan `json:"plans,omitempty"`
-	PlansSince time.Time  `json:"plansSince,omitzero"` // what was in force before is not known
-	PlansLack  string     `json:"plansLack,omitempty"` // why
+	PlansSince time.Time  `json:"plansSince,omitzero"` // earlier plans are not known
+	PlansLack  string     `json:"plansLack,omitempty"` // why they are not
 }
 
-// pastPlan is what the plan in force had for the job from a time on, in one phase.
+// pastPlan is the part of a plan for one phase of the job, in effect from At on.
 type pastPlan struct {
 	At        time.Time    `json:"at"`
 	Phase     string       `json:"phase"`
@@ -40,15 +40,15 @@ type pastPlan struct {
 	Place     int          `json:"place"` // in the order of precedence, from 1; 0: the plan did not name it
 	Of        int          `json:"of"`
 	End       time.Time    `json:"end,omitzero"`     // predicted
-	Queues    []pastQueued `json:"queues,omitempty"` // what trackers were to run of it
-	Share     float64      `json:"share,omitempty"`  // of what homes fetch
+	Queues    []pastQueued `json:"queues,omitempty"` // tasks planned on trackers
+	Share     float64      `json:"share,omitempty"`  // of the fetching of homes
 	Turn      int          `json:"turn,omitempty"`   // in the order of those shares, from 1
 }
 
-// pastQueued is tasks of the job in the queue of a tracker.
+// pastQueued has the tasks of the job in the queue of a tracker.
 type pastQueued struct {
 	Tracker string `json:"tracker"`
-	After   int    `json:"after"` // tasks that it was to run before
+	After   int    `json:"after"` // tasks ahead in the queue
 	Tasks   int    `json:"tasks"`
 }
 
@@ -80,17 +80,17 @@ func unixMilli(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// history prints the jobs that have ended, newest first, or all of one.
+// history lists ended jobs, newest first, or prints all about one.
 func (q *query) history(ctx context.Context) error {
 	staging, err := q.stagingURL(ctx)
 	if err != nil {
 		return err
 	}
-	if q.most < 0 {
-		return wrong("-n %d: want a number of lines, or 0 for all", q.most)
+	if q.limit < 0 {
+		return wrong("-n must be a number of jobs or 0 for all, got %d", q.limit)
 	}
-	if _, err := files().Stat(staging); err != nil { // a history that is empty has a staging directory all the same
-		return fmt.Errorf("staging directory %s is not seen here: %w", staging, err)
+	if _, err := files().Stat(staging); err != nil { // List takes a missing directory for an empty history
+		return fmt.Errorf("this machine cannot read staging directory %s: %w", staging, err)
 	}
 	if len(q.args) > 0 {
 		return q.historyOf(ctx, staging)
@@ -99,8 +99,8 @@ func (q *query) history(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if q.most > 0 && len(entries) > q.most {
-		entries = entries[:q.most]
+	if q.limit > 0 && len(entries) > q.limit {
+		entries = entries[:q.limit]
 	}
 	past := make([]pastJob, 0, len(entries))
 	for _, e := range entries {
@@ -108,7 +108,7 @@ func (q *query) history(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		r, err := history.Read(files(), e.Name)
-		if err != nil { // swept meanwhile, or damaged: the others are there all the same
+		if err != nil { // removed meanwhile, or damaged: list the others
 			fmt.Fprintf(q.stderr, "mrsubmit history: %v\n", err)
 			continue
 		}
@@ -133,7 +133,7 @@ func timeText(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// historyOf prints all about a job, or about those jobs of a flow that have ended.
+// historyOf prints all about a job, or about the ended jobs of a flow.
 func (q *query) historyOf(ctx context.Context, staging string) error {
 	ids, flow, err := q.firstIDs(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (q *query) historyOf(ctx context.Context, staging string) error {
 		r, err := history.Find(files(), staging, id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			err = fmt.Errorf("%v has no history in %s: it has not ended, was never there, or ended longer ago than histories are kept", id, staging)
+			err = fmt.Errorf("%v has no history in %s: it has not ended, never existed, or its history has expired", id, staging)
 		case err != nil:
 			err = fmt.Errorf("history of %v: %w", id, err)
 		}
@@ -185,16 +185,16 @@ func (q *query) printHistory(r *history.Record) error {
 		fmt.Fprintf(q.stdout, "output %s\n", client.OneLine(p.Output))
 	}
 	if p.PlansLack != "" {
-		fmt.Fprintf(q.stdout, "plans in force before %s are not known: %s\n", timeText(p.PlansSince), client.OneLine(p.PlansLack))
+		fmt.Fprintf(q.stdout, "plans before %s are not known: %s\n", timeText(p.PlansSince), client.OneLine(p.PlansLack))
 	}
 	if p.Unkept > 0 {
-		fmt.Fprintf(q.stdout, "%s more not listed\n", counted(p.Unkept, "attempt"))
+		fmt.Fprintf(q.stdout, "%s not listed\n", counted(p.Unkept, "attempt"))
 	}
 	if err := q.table(attemptRows(p.Attempts)); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(p.Attempts, func(a web.Attempt) bool { return about(&a) }) {
-		fmt.Fprintln(q.stdout, "~ about: an earlier leader, or build, has launched it")
+	if slices.ContainsFunc(p.Attempts, func(a web.Attempt) bool { return isApproximate(&a) }) {
+		fmt.Fprintln(q.stdout, "~ approximate: an earlier leader or an older version launched the attempt")
 	}
 	return nil
 }
@@ -208,12 +208,12 @@ func attemptRows(attempts []web.Attempt) [][]string {
 	return rows
 }
 
-// about says whether it is not known exactly when an attempt began, but is about.
-func about(a *web.Attempt) bool { return a.Launched.IsZero() && !a.Began.IsZero() }
+// isApproximate reports whether the begin of an attempt is known, but not exactly.
+func isApproximate(a *web.Attempt) bool { return a.Launched.IsZero() && !a.Began.IsZero() }
 
-// begunText is when an attempt began; of one of an earlier leader that is about.
+// begunText prints when an attempt began, after "~" if that is approximate.
 func begunText(a *web.Attempt) string {
-	if about(a) {
+	if isApproximate(a) {
 		return "~" + timeText(a.Began)
 	}
 	return timeText(a.Began)

@@ -26,17 +26,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// queryPatience is how long a command that asks looks for a leader.
+// queryPatience is how long a query looks for a leader.
 const queryPatience = 10 * time.Second
 
 // addressesUsage is the help of -jobtracker.
-const addressesUsage = "`addresses` of the job trackers, host:port and commas between (default $QUERN_JOBTRACKER)"
+const addressesUsage = "`addresses` of the job trackers: host:port, separated by commas (default $QUERN_JOBTRACKER)"
 
-// usageError reports a command line that makes no sense.
+// usageError reports a wrong command line.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
+// wrong makes a usageError.
 func wrong(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
 // query is a command that asks a running cluster.
@@ -45,23 +46,24 @@ type query struct {
 	flags     *flag.FlagSet
 	addresses string
 	json      bool
-	args      []string // without the flags
+	args      []string // without flags
 	cluster   *web.Client
-	staging   string // URL; empty: the cluster is asked
+	staging   string // URL; empty: ask the cluster for it
 	tlsDir    string
-	who       *identity.Identity // nil: nobody has to know
+	self      *identity.Identity // nil: the cluster is not protected
 
-	partial bool // something could not be told, which has been reported
+	partial bool // leaveOut has reported a job
 
-	reason string // of a kill
-	stays  bool   // until a task tracker is drained
-	wanted wire.Scheduling
-	most   int   // lines of a listing
-	tail   int64 // bytes of each log
+	// Values of flags.
+	reason       string // of a kill
+	untilDrained bool
+	wanted       wire.Scheduling
+	limit        int   // jobs to list; 0: all
+	tail         int64 // bytes of each log; 0: all
 }
 
-// asking makes the run function of a command that asks a cluster: flags and
-// arguments in any order, of the latter from least to most.
+// asking makes the run function of a command that asks a cluster. It takes flags and from
+// least to most arguments, in any order.
 func asking(name string, least, most int, do func(q *query, ctx context.Context) error, define ...func(q *query)) func(t *tool, ctx context.Context, args []string) int {
 	return func(t *tool, ctx context.Context, args []string) int {
 		q := &query{tool: t, flags: newFlags(name)}
@@ -86,7 +88,7 @@ func asking(name string, least, most int, do func(q *query, ctx context.Context)
 	}
 }
 
-// leaveOut reports why one job of a flow cannot be told: the command tells the others, then
+// leaveOut reports the error of one job of a flow. The command prints the other jobs, then
 // fails.
 func (q *query) leaveOut(why error) {
 	q.partial = true
@@ -111,7 +113,7 @@ func (q *query) parse(args []string, least, most int) (err error) {
 	return nil
 }
 
-// parseMixed reads flags wherever they stand and returns what is none.
+// parseMixed parses flags between arguments and returns the arguments.
 func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
 	for {
 		if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -126,26 +128,26 @@ func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
 	}
 }
 
-// connect makes the client; a history whose place is named needs no job tracker.
+// connect makes the client. With -staging, no job tracker is needed.
 func (q *query) connect() error {
 	addrs, err := addresses(q.addresses)
 	if err != nil {
 		return err
 	}
 	if len(addrs) == 0 && q.staging == "" {
-		return wrong("no job tracker is named by -jobtracker or QUERN_JOBTRACKER")
+		return wrong("name the job trackers with -jobtracker or QUERN_JOBTRACKER")
 	}
-	if q.who, err = identityOf(q.tlsDir); err != nil {
+	if q.self, err = identityOf(q.tlsDir); err != nil {
 		return err
 	}
 	q.cluster = web.NewClient(addrs)
-	q.cluster.Secure(q.who.Dialer(identity.JobTracker))
+	q.cluster.Secure(q.self.Dialer(identity.JobTracker))
 	q.cluster.Patience = queryPatience
 	q.cluster.Note = func(line string) { fmt.Fprintln(q.stderr, line) }
 	return nil
 }
 
-// addresses cuts a list of host:port.
+// addresses splits a list of host:port.
 func addresses(list string) ([]string, error) {
 	var addrs []string
 	for a := range strings.SplitSeq(list, ",") {
@@ -161,7 +163,7 @@ func addresses(list string) ([]string, error) {
 	return addrs, nil
 }
 
-// exitCode prints why a command failed, or its help.
+// exitCode prints a command's error or help, and returns its exit code.
 func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 	var usage usageError
 	switch {
@@ -172,12 +174,12 @@ func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 		return exitDone
 	case errors.Is(err, errReported):
 		return exitFailed
-	case unread(err):
+	case onlyUnread(err):
 		return exitBrokenPipe
 	case errors.Is(err, errHungUp):
 		return client.ExitHungUp
 	case errors.As(err, &usage):
-		fmt.Fprintf(t.stderr, "mrsubmit %s: %v; see mrsubmit help %s\n", name, err, name)
+		fmt.Fprintf(t.stderr, "mrsubmit %s: %v; see mrsubmit %s -h\n", name, err, name)
 		return exitUsage
 	}
 	fmt.Fprintf(t.stderr, "mrsubmit %s: %v\n", name, err)
@@ -185,7 +187,7 @@ func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 }
 
 func (t *tool) commandHelp(name string, set *flag.FlagSet) {
-	for _, c := range commands() {
+	for _, c := range append(commands(), clusterCommands()...) {
 		if c.name == name {
 			fmt.Fprintf(t.stdout, "usage: mrsubmit %s %s\n\n%s\n\n", name, c.synopsis, cmp.Or(c.help, c.summary))
 		}
@@ -194,10 +196,10 @@ func (t *tool) commandHelp(name string, set *flag.FlagSet) {
 	set.PrintDefaults()
 }
 
-// files is what a command reads histories from and a client stages to.
+// files returns the file systems for histories and for staging.
 var files = sync.OnceValue(func() dfs.FS { return builtin.FileSystems() })
 
-// stagingURL is where the cluster keeps histories.
+// stagingURL returns the staging directory, below which the cluster keeps histories.
 func (q *query) stagingURL(ctx context.Context) (string, error) {
 	if q.staging != "" {
 		return dfs.Clean(q.staging)
@@ -209,8 +211,8 @@ func (q *query) stagingURL(ctx context.Context) (string, error) {
 	return c.Staging, nil
 }
 
-// past looks for a job that the cluster does not know any more in its history.
-// Unknown is what the cluster has said.
+// past reads the history of a job that the cluster has forgotten. Unknown is the cluster's
+// answer: past returns it if there is no history, or if it is another error.
 func (q *query) past(ctx context.Context, id wire.JobID, unknown error) (*history.Record, error) {
 	if !errors.Is(unknown, admission.ErrUnknownJob) {
 		return nil, unknown
@@ -229,7 +231,7 @@ func (q *query) past(ctx context.Context, id wire.JobID, unknown error) (*histor
 	return r, nil
 }
 
-// job is a job's status, from the cluster or from its history.
+// job returns a job's status, from the cluster or from its history.
 func (q *query) job(ctx context.Context, id wire.JobID) (wire.JobStatus, error) {
 	j, err := q.cluster.Job(ctx, id)
 	if err == nil {
@@ -243,8 +245,8 @@ func (q *query) job(ctx context.Context, id wire.JobID) (wire.JobStatus, error) 
 	return r.Job, nil
 }
 
-// user is who asks.
-func (q *query) user() string { return userName(q.who, q.getenv) }
+// user returns the name of the user who asks.
+func (q *query) user() string { return userName(q.self, q.getenv) }
 
 // printJSON prints a value as indented JSON.
 func (t *tool) printJSON(v any) error {
@@ -256,7 +258,7 @@ func (t *tool) printJSON(v any) error {
 	return err
 }
 
-// table prints rows in columns; what stands in them is made printable.
+// table prints rows in columns, without control characters.
 func (t *tool) table(rows [][]string) error {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -25,8 +25,8 @@ func TestReference(t *testing.T) {
 	for _, match := range row.FindAllStringSubmatch(section, -1) {
 		own[match[1]] = "| " + match[2] + "\n"
 	}
-	want := []string{"cluster scheduler", "cluster drain", "cluster undrain", "cluster remove", "cluster certs", "cluster recover"}
-	for _, c := range commands() {
+	var want []string
+	for _, c := range append(commands(), clusterCommands()...) {
 		want = append(want, c.name)
 	}
 	slices.Sort(want)
@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 		switch name {
 		case "run":
 			flags = docs.Section(page, "### mrsubmit run")
-		case "cluster certs", "cluster recover": // which ask no job tracker
+		case "cluster certs", "cluster recover": // they ask no job tracker
 		default:
 			flags += common
 		}

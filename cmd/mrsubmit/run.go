@@ -20,28 +20,28 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-D NAME=VALUE]… [terms] JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-D NAME=VALUE]… [settings] JOB [job flags]"
 
-const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go
-package, which is built first. What follows JOB is the job's own: see them with
-"mrsubmit run JOB -h". Without a job tracker the job runs embedded: on this
-machine, with a cluster that lives as long as the job. For example:
+const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go package,
+which mrsubmit builds first. Arguments after JOB are the job's own flags: see
+"mrsubmit run JOB -h". Without a job tracker the job runs embedded: on this machine,
+on a cluster of its own. For example:
 
   mrsubmit run ./examples/wordcount -input README.md -output /tmp/wc
 
-Files are local or, as hdfs://NAMENODE:PORT/…, hdfs://NAMESERVICE/… and hdfs:///…,
-in HDFS: HADOOP_CONF_DIR names its configuration, HADOOP_USER_NAME the user.`
+Files are local, or in HDFS: hdfs://NAMENODE:PORT/…, hdfs://NAMESERVICE/… and hdfs:///….
+HADOOP_CONF_DIR names the directory of HDFS's configuration, HADOOP_USER_NAME the user.`
 
-// runFlags are what stands before JOB, and JOB with what follows it.
+// runFlags are the flags before JOB, JOB itself and its arguments.
 type runFlags struct {
 	jobtrackers []string
 	tlsDir      string
-	who         *identity.Identity // that it holds; nil: nobody has to know, or there is no job tracker
+	self        *identity.Identity // nil: the cluster asks for none, or the run is embedded
 	shared      bool               // local files are the same on all machines
 	properties  []string           // NAME=VALUE, in order
-	terms       *[][2]string
-	began       time.Time     // from which durations count
-	ahead       time.Duration // of our clock the cluster's is
+	settings    *[][2]string
+	began       time.Time     // relative deadlines count from here
+	clockAhead  time.Duration // the cluster's clock minus ours
 	job         string
 	args        []string
 }
@@ -66,15 +66,15 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	f := &runFlags{began: time.Now()}
 	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
 	set.StringVar(&f.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
-	set.BoolVar(&f.shared, "shared-local", false, "local files are the same on all of the cluster's machines")
-	set.Func("D", "set a job property, `NAME=VALUE`; in a flow JOB:NAME=VALUE sets that of one job, and wins; may be repeated", func(p string) error {
+	set.BoolVar(&f.shared, "shared-local", false, "all machines of the cluster share the local files")
+	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated. In a flow, JOB:NAME=VALUE sets it for one job and wins", func(p string) error {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
 			return errors.New("want NAME=VALUE")
 		}
 		f.properties = append(f.properties, p)
 		return nil
 	})
-	f.terms = termFlags(set)
+	f.settings = settingFlags(set)
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, err
@@ -89,13 +89,13 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	return f, err
 }
 
-// Errors that the user has been told already, so that they are not printed.
+// Errors that have been printed already.
 var (
 	errReported = errors.New("the command has failed")
-	errHungUp   = errors.New("the terminal has gone, and the jobs go on")
+	errHungUp   = errors.New("the terminal was closed, and the jobs go on")
 )
 
-// reported is the error behind an exit code of the client, which has printed why.
+// reported returns the error for an exit code of the client, which has printed the cause.
 func reported(code int) error {
 	switch code {
 	case exitDone:
@@ -108,17 +108,17 @@ func reported(code int) error {
 
 func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	var cluster *web.Client
-	var about *web.Cluster
-	if len(f.jobtrackers) > 0 { // first of all: there is nothing to be done without it
-		if f.who, err = identityOf(f.tlsDir); err != nil {
+	var status *web.Cluster
+	if len(f.jobtrackers) > 0 { // before the build, which would be in vain without it
+		if f.self, err = identityOf(f.tlsDir); err != nil {
 			return err
 		}
-		if cluster, about, err = t.reach(ctx, f.jobtrackers, f.who); err != nil {
+		if cluster, status, err = t.openCluster(ctx, f.jobtrackers, f.self); err != nil {
 			return err
 		}
 		defer cluster.Close()
-		if !about.Wall.IsZero() { // of a job tracker that tells it
-			f.ahead = time.Until(about.Wall)
+		if !status.Wall.IsZero() { // older job trackers do not send it
+			f.clockAhead = time.Until(status.Wall)
 		}
 	}
 	exe, remove, err := t.executable(ctx, f.job)
@@ -134,18 +134,18 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, sub)
 	}
-	if err := checkShared(&sub.Plan, about, f.shared); err != nil {
+	if err := checkShared(&sub.Plan, status, f.shared); err != nil {
 		return err
 	}
-	t.warnUnheeded(*f.terms, about.Scheduling)
+	t.warnIgnored(*f.settings, status.Scheduling)
 	notes := make(chan string, 16)
 	cluster.Note = noteTo(notes)
-	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Notes = cluster, files(), about.Staging, notes
-	cfg.Program, cfg.Today, cfg.HangUp = exe, about.Wall, t.signals.HangUp
+	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Notes = cluster, files(), status.Staging, notes
+	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
 	return reported(client.Run(ctx, cfg, sub))
 }
 
-// plan asks the job for what it wants to run.
+// plan runs the job in plan mode and fills in the submission.
 func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submission, error) {
 	var args []string
 	for _, p := range f.properties {
@@ -158,16 +158,16 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
 		return nil, err
 	}
-	sub.Owner = userName(f.who, t.getenv)
-	began := f.began.Add(f.ahead)
-	if sub.Terms, err = submitTerms(sub.Plan.Jobs[0].Properties, *f.terms, began); err != nil {
+	sub.Owner = userName(f.self, t.getenv)
+	began := f.began.Add(f.clockAhead)
+	if sub.Terms, err = submitSettings(sub.Plan.Jobs[0].Properties, *f.settings, began); err != nil {
 		return nil, wrong("%v", err)
 	}
-	if d := sub.Terms.Deadline; d != 0 { // building and uploading take their time
+	if d := sub.Terms.Deadline; d != 0 { // a time, so that building and uploading do not postpone it
 		sub.Due = began.Add(d).UnixMilli()
 	}
 	if sub.Terms.Late(0) {
-		fmt.Fprintln(t.stderr, "warning: the deadline has passed already: the job is late")
+		fmt.Fprintln(t.stderr, "warning: the deadline has passed: the job is late")
 	}
 	return sub, nil
 }
@@ -186,8 +186,8 @@ func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, sub *wire.Sub
 	return reported(code)
 }
 
-// executable gives the absolute path of a file that may be executed as a job:
-// JOB itself or, of a package directory, what it builds to. Call remove at the end.
+// executable returns the absolute path of the job's program: JOB itself, or the result of
+// building a package directory. Call remove at the end.
 func (t *tool) executable(ctx context.Context, job string) (exe string, remove func(), err error) {
 	remove = func() {}
 	if exe, err = filepath.Abs(job); err != nil {
@@ -218,11 +218,11 @@ func (t *tool) executable(ctx context.Context, job string) (exe string, remove f
 	return exe, remove, nil
 }
 
-// userName is the name under which jobs are submitted: where there are certificates,
-// the job trackers take it from there too.
-func userName(who *identity.Identity, getenv func(string) string) string {
-	if who != nil {
-		return who.Self().Name
+// userName is the owner of submitted jobs: the name in the certificate, as the job trackers
+// take it, or else the user of this process.
+func userName(self *identity.Identity, getenv func(string) string) string {
+	if self != nil {
+		return self.Self().Name
 	}
 	if u, err := user.Current(); err == nil {
 		return u.Username

@@ -13,13 +13,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// schedulingFlags are those of mrsubmit cluster scheduler.
+// schedulingFlags defines the flags of mrsubmit cluster scheduler.
 func schedulingFlags(q *query) {
-	q.flags.StringVar(&q.wanted.Metric, "metric", "", "of cluster scheduler: `name` of what flex and flowflex minimize, such as sum-response")
-	q.flags.StringVar(&q.wanted.Delay, "delay", "", "of cluster scheduler: `rule` by which maps wait for a slot near their input, such as dynamic")
+	q.flags.StringVar(&q.wanted.Metric, "metric", "", "`metric` that flex and flowflex minimize, such as sum-response")
+	q.flags.StringVar(&q.wanted.Delay, "delay", "", "`rule` for how long maps wait for a local slot, such as dynamic")
 }
 
-// scheduler tells how slots are shared, or changes that.
+// scheduler prints how jobs share slots, after changing it if asked to.
 func (q *query) scheduler(ctx context.Context) error {
 	if len(q.args) > 0 {
 		q.wanted.Scheduler = q.args[0]
@@ -49,7 +49,7 @@ func (q *query) scheduler(ctx context.Context) error {
 	return nil
 }
 
-// showScheduling is the part of mrsubmit cluster about how slots are shared.
+// showScheduling prints the scheduler and the pools for mrsubmit cluster.
 func (q *query) showScheduling(c *web.Cluster) error {
 	if !c.Leads {
 		return nil
@@ -57,7 +57,7 @@ func (q *query) showScheduling(c *web.Cluster) error {
 	s := c.Scheduling
 	fmt.Fprintf(q.stdout, "scheduler %s, metric %s, delay %s\n", client.OneLine(s.Scheduler), client.OneLine(s.Metric), client.OneLine(s.Delay))
 	if c.NoPlan != "" {
-		fmt.Fprintf(q.stdout, "no new plan, the one before holds: %s\n", client.OneLine(firstLine(c.NoPlan)))
+		fmt.Fprintf(q.stdout, "no new plan, the previous one stays: %s\n", client.OneLine(firstLine(c.NoPlan)))
 	}
 	if c.Pools.Status == "" && len(c.Pools.Pools) < 2 {
 		return nil
@@ -73,7 +73,7 @@ func (q *query) showScheduling(c *web.Cluster) error {
 	for _, p := range c.Pools.Pools {
 		name := p.Name
 		if p.Gone {
-			name += " (gone)"
+			name += " (removed)"
 		}
 		rows = append(rows, []string{
 			name, strconv.FormatFloat(p.Weight, 'g', 4, 64), boundText(p.Jobs, 0, p.MaxJobs),
@@ -83,7 +83,7 @@ func (q *query) showScheduling(c *web.Cluster) error {
 	return q.table(rows)
 }
 
-// boundText is a number and what it should be between.
+// boundText prints a number and its bounds.
 func boundText(n, least, most int) string {
 	switch {
 	case most < 0 && least == 0:

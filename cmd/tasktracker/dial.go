@@ -12,29 +12,28 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// members is what tells where job trackers are: a gossip.Gossip.
+// members is a gossip.Gossip, which knows the addresses of job trackers.
 type members interface {
 	Members() []gossip.Member
 	Changed() <-chan struct{}
 }
 
-// finder dials job trackers. The one that is said to lead is tried first. One that
-// does not answer, which may be stopped or half gone, does not hold the others up:
-// they are tried while it may still answer.
+// finder dials job trackers, first the supposed leader. An address that does not answer does
+// not delay the others for long: it dials them in parallel.
 type finder struct {
-	static []string // addresses that were configured
-	gossip members  // nil: those are all
+	static []string // addresses from -jobtracker
+	gossip members  // nil: static has all addresses
 	open   func(ctx context.Context, addr string) (*wire.Conn, error)
 
 	mu   sync.Mutex
-	turn int // where to begin among addresses of equal rank
+	next int // rotates addresses of equal rank
 }
 
-// How long one address may take until the next is tried as well. Who is said to
-// lead gets longer, since the others would only name it again.
+// Time before the next address is dialed too. The supposed leader gets more, since the others
+// would only name it again.
 const (
-	hintHead  = time.Second
-	otherHead = 300 * time.Millisecond
+	leaderWait = time.Second
+	otherWait  = 300 * time.Millisecond
 )
 
 // dial implements tasktracker.Dial.
@@ -46,7 +45,7 @@ func (f *finder) dial(ctx context.Context, leader string) (*wire.Conn, error) {
 	return f.race(ctx, addrs, leader)
 }
 
-// addresses lists where to dial, best first; it waits until there is one.
+// addresses lists addresses to dial, best first. It waits until there is one.
 func (f *finder) addresses(ctx context.Context, leader string) ([]string, error) {
 	for {
 		var changed <-chan struct{}
@@ -66,7 +65,7 @@ func (f *finder) addresses(ctx context.Context, leader string) ([]string, error)
 	}
 }
 
-// order is the leader, then the others in turn, then those that are suspected.
+// order lists the leader, then the others in rotation, then suspected ones.
 func (f *finder) order(leader string, found []gossip.Member) []string {
 	alive, suspected := slices.Clone(f.static), []string(nil)
 	for _, m := range found {
@@ -80,13 +79,13 @@ func (f *finder) order(leader string, found []gossip.Member) []string {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.turn++
+	f.next++
 	var addrs []string
 	if leader != "" {
 		addrs = append(addrs, leader)
 	}
 	for i := range alive {
-		addrs = append(addrs, alive[(i+f.turn)%len(alive)])
+		addrs = append(addrs, alive[(i+f.next)%len(alive)])
 	}
 	addrs = append(addrs, suspected...)
 	seen := make(map[string]bool)
@@ -97,15 +96,15 @@ func (f *finder) order(leader string, found []gossip.Member) []string {
 	})
 }
 
-// result is how one attempt to dial has ended.
+// result is the result of dialing one address.
 type result struct {
 	addr string
 	conn *wire.Conn
 	err  error
 }
 
-// race tries the addresses one after the other, the next when one has failed or
-// takes long, and takes the first stream that opens.
+// race dials the addresses in order, the next one after a failure or a wait, and returns the
+// first stream that opens.
 func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	results := make(chan result, len(addrs))
@@ -121,11 +120,11 @@ func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire
 				conn, err := f.open(ctx, addr)
 				results <- result{addr, conn, err}
 			}()
-			head := otherHead
+			wait := otherWait
 			if addr == leader {
-				head = hintHead
+				wait = leaderWait
 			}
-			timer := time.NewTimer(head)
+			timer := time.NewTimer(wait)
 			defer timer.Stop()
 			late = timer.C
 		}
@@ -146,7 +145,7 @@ func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire
 	}
 }
 
-// discard ends the attempts that are not needed.
+// discard cancels the other dials and closes their streams.
 func discard(results <-chan result, running int, cancel context.CancelFunc) {
 	cancel()
 	for range running {

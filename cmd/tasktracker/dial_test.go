@@ -14,26 +14,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// neighbours is what gossip tells.
-type neighbours struct {
+// fakeGossip is a fake of gossip.Gossip.
+type fakeGossip struct {
 	mu      sync.Mutex
 	list    []gossip.Member
 	changed chan struct{}
 }
 
-func (n *neighbours) Members() []gossip.Member {
+func (n *fakeGossip) Members() []gossip.Member {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.list
 }
 
-func (n *neighbours) Changed() <-chan struct{} {
+func (n *fakeGossip) Changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changed
 }
 
-func (n *neighbours) become(list ...gossip.Member) {
+func (n *fakeGossip) set(list ...gossip.Member) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.list = list
@@ -43,7 +43,7 @@ func (n *neighbours) become(list ...gossip.Member) {
 	n.changed = make(chan struct{})
 }
 
-// net is who answers how: after a while, with an error, or never when it is stopped.
+// answer is how an address answers: after a time, with an error, or never.
 type answer struct {
 	after   time.Duration
 	err     error
@@ -125,7 +125,7 @@ func TestDial(t *testing.T) {
 		name    string
 		answers map[string]answer
 		leader  string
-		want    string        // who serves the stream, or a part of the error
+		want    string        // addresses that may serve the stream, or a part of the error
 		within  time.Duration // of virtual time
 	}{
 		{"the leader is known", nil, "b", "b", 0},
@@ -134,22 +134,22 @@ func TestDial(t *testing.T) {
 		{"the leader is stopped", map[string]answer{"b": {stopped: true}}, "b", "a c", time.Second},
 		{"only one lives", map[string]answer{"a": {err: errRefused}, "b": {err: errRefused}}, "", "c", 0},
 		{"two are stopped", map[string]answer{"a": {stopped: true}, "b": {stopped: true}}, "", "c", 600 * time.Millisecond},
-		{"the leader is none that gossip knows", nil, "elsewhere", "elsewhere", 0},
-		{"nobody lives", map[string]answer{"a": {err: errRefused}, "b": {err: errRefused}, "c": {err: errRefused}}, "", "connection refused", 0},
+		{"gossip does not know the leader", nil, "elsewhere", "elsewhere", 0},
+		{"none lives", map[string]answer{"a": {err: errRefused}, "b": {err: errRefused}, "c": {err: errRefused}}, "", "connection refused", 0},
 		{"all are stopped", map[string]answer{"a": {stopped: true}, "b": {stopped: true}, "c": {stopped: true}}, "", "deadline", 2 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &network{answer: c.answers}
-				near := &neighbours{}
-				near.become(jobTrackers("a", "b", "c")...)
-				f := &finder{gossip: near, open: n.dial}
+				g := &fakeGossip{}
+				g.set(jobTrackers("a", "b", "c")...)
+				f := &finder{gossip: g, open: n.dial}
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
 				begin := time.Now()
 				conn, err := f.dial(ctx, c.leader)
 				if took := time.Since(begin); took > c.within {
-					t.Errorf("it took %v, not %v", took, c.within)
+					t.Errorf("it took %v, want %v at most", took, c.within)
 				}
 				synctest.Wait()
 				if err != nil {
@@ -159,7 +159,7 @@ func TestDial(t *testing.T) {
 					return
 				}
 				if got := n.opened(t); !slices.Contains(strings.Fields(c.want), got) {
-					t.Errorf("the stream is %s's", got)
+					t.Errorf("the stream is from %s", got)
 				}
 				conn.Close()
 				if got := n.opened(t); got != "" {
@@ -170,24 +170,24 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestDialWaitsForGossip: a tracker that has just started dials once it hears of somebody.
+// TestDialWaitsForGossip: a tracker that has just started dials once gossip finds a job tracker.
 func TestDialWaitsForGossip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, near := &network{}, &neighbours{}
-		near.become(jobTrackers()...)
-		f := &finder{gossip: near, open: n.dial}
-		time.AfterFunc(time.Second, func() { near.become(jobTrackers("a")...) })
+		n, g := &network{}, &fakeGossip{}
+		g.set(jobTrackers()...)
+		f := &finder{gossip: g, open: n.dial}
+		time.AfterFunc(time.Second, func() { g.set(jobTrackers("a")...) })
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		begin := time.Now()
 		if _, err := f.dial(ctx, ""); err != nil || time.Since(begin) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
-		near.become(jobTrackers()...)
+		g.set(jobTrackers()...)
 		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		if _, err := f.dial(ctx, ""); err == nil || !strings.Contains(err.Error(), "no job tracker") {
-			t.Errorf("nobody is there: %v", err)
+			t.Errorf("without job trackers: %v", err)
 		}
 	})
 }

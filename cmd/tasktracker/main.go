@@ -1,12 +1,12 @@
-// Command tasktracker runs attempts of jobs on one machine, for the job tracker
-// that leads. It finds the job trackers by gossip, or at the addresses it is given.
+// Command tasktracker runs attempts of jobs on one machine, for the leader of the job
+// trackers. It finds the job trackers by gossip, or at given addresses.
 //
 // Start and stop, in this order:
 //
-//	gossip ─ the directory is locked, HTTP listens ─ "ready" ─ streams to the leader ─
-//	… ─ SIGTERM, or drained ─ attempts are ended ─ gossip says good-bye
+//	start gossip ─ lock the directory, listen for HTTP ─ print "ready" ─ streams to the
+//	leader ─ … ─ SIGTERM, or drained ─ end attempts ─ leave gossip
 //
-// One that is drained (mrsubmit cluster drain) prints a line "drained" and ends with 0.
+// A drained task tracker (mrsubmit cluster drain) prints a line "drained" and ends with 0.
 //
 // docs/running-a-cluster.md describes how to run a cluster.
 package main
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, out daemon.Output) error {
 	return serve(ctx, o, out)
 }
 
-const about = `A task tracker needs a directory and one address of its cluster:
+const about = `A task tracker needs a directory and a gossip address of its cluster:
 
   tasktracker -id tt1 -data /disk1/quern,/disk2/quern -join 10.0.0.1:7402 \
       -listen 10.0.0.4:7410 -gossip 10.0.0.4:7412 -insecure
@@ -51,7 +51,7 @@ type options struct {
 	mapSlots, reduceSlots   int
 	shuffleRate             int64
 	disks                   []string
-	staging                 string // URL; empty: that of the first job tracker
+	staging                 string // URL; empty: from the first job tracker
 	keep                    time.Duration
 	keepBytes, attemptLogs  int64
 	verbose                 bool
@@ -63,23 +63,23 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	var join, jobTrackers, data string
 	var keep int
 	set := flag.NewFlagSet("tasktracker", flag.ContinueOnError)
-	set.StringVar(&o.id, "id", "", "`name` of this task tracker in its cluster (default the machine's)")
-	set.StringVar(&o.host, "host", "", "`name` by which the file system knows this machine (default the machine's)")
-	set.StringVar(&o.listen, "listen", "127.0.0.1:7410", "`host:port` for other task trackers' fetches and for logs")
-	set.StringVar(&o.advertise, "advertise", "", "`host[:port]` under which others reach -listen, and by its host -gossip (default as they listen)")
-	set.StringVar(&o.gossip, "gossip", "127.0.0.1:7412", "`host:port`, UDP and TCP, for finding job trackers")
-	set.StringVar(&o.gossipAdvertise, "gossip-advertise", "", "`host[:port]` under which others reach -gossip")
-	set.StringVar(&join, "join", "", "gossip `addresses` of daemons of the cluster, with commas between")
-	set.StringVar(&jobTrackers, "jobtracker", "", "`addresses` of all job trackers, with commas between, in place of -join")
-	set.IntVar(&o.mapSlots, "map-slots", runtime.NumCPU(), "`maps` that run at a time")
-	set.IntVar(&o.reduceSlots, "reduce-slots", runtime.NumCPU(), "`reduces` that run at a time")
-	set.Int64Var(&o.shuffleRate, "shuffle-rate", 0, "`bytes` a second that it fetches of map outputs from other task trackers at most, all jobs together (default any)")
-	set.StringVar(&o.rack, "rack", "", "`path` of the machine's rack, like /dc1/r7, for a machine whose rack the file system does not tell (default "+locality.DefaultRack+")")
-	set.StringVar(&data, "data", "", "`directories`, each on a disk of its own, with commas between, this task tracker's alone; needed")
-	set.StringVar(&o.staging, "staging", "", "`URL` of the cluster's staging directory: it reads and runs nothing that a job tracker names elsewhere (default the one that the first job tracker names, from then on)")
-	set.IntVar(&keep, "keep", 7, "`days` for which logs of ended jobs are kept")
-	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "`bytes` that they may take")
-	set.Int64Var(&o.attemptLogs, "attempt-log-bytes", tasktracker.DefaultAttemptLogs, "`bytes` that the logs of one attempt may take, while it runs too: the first and the last part of each are kept")
+	set.StringVar(&o.id, "id", "", "`name` of this task tracker in its cluster (default the machine's name)")
+	set.StringVar(&o.host, "host", "", "the file system's `name` of this machine (default the machine's name)")
+	set.StringVar(&o.listen, "listen", "127.0.0.1:7410", "`host:port` for map outputs and logs")
+	set.StringVar(&o.advertise, "advertise", "", "`host[:port]` at which others reach -listen; its host also holds for -gossip (default the addresses that they listen on)")
+	set.StringVar(&o.gossip, "gossip", "127.0.0.1:7412", "`host:port`, UDP and TCP, by which daemons find each other")
+	set.StringVar(&o.gossipAdvertise, "gossip-advertise", "", "`host[:port]` at which others reach -gossip")
+	set.StringVar(&join, "join", "", "gossip `addresses` of daemons of the cluster, separated by commas")
+	set.StringVar(&jobTrackers, "jobtracker", "", "`addresses` of all job trackers, separated by commas, instead of -join")
+	set.IntVar(&o.mapSlots, "map-slots", runtime.NumCPU(), "`maps` that run at the same time")
+	set.IntVar(&o.reduceSlots, "reduce-slots", runtime.NumCPU(), "`reduces` that run at the same time")
+	set.Int64Var(&o.shuffleRate, "shuffle-rate", 0, "limit in `bytes` a second for fetching map outputs from other task trackers, over all jobs (default none)")
+	set.StringVar(&o.rack, "rack", "", "`path` of the machine's rack, such as /dc1/r7, if the file system does not know it (default "+locality.DefaultRack+")")
+	set.StringVar(&data, "data", "", "comma-separated `directories` of this task tracker alone, one per disk; required")
+	set.StringVar(&o.staging, "staging", "", "`URL` of the cluster's staging directory: job trackers with another one are refused (default the one of the first job tracker)")
+	set.IntVar(&keep, "keep", 7, "`days` to keep logs of ended jobs")
+	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of such logs to keep")
+	set.Int64Var(&o.attemptLogs, "attempt-log-bytes", tasktracker.DefaultAttemptLogs, "most `bytes` of logs per attempt, also while it runs: the first and the last part of each log are kept")
 	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
@@ -113,15 +113,15 @@ func (o *options) check(keep int) (err error) {
 	}
 	switch {
 	case len(o.join) == 0 && len(o.jobTrackers) == 0:
-		return daemon.Wrong("-join is missing: name gossip addresses of the cluster")
+		return daemon.Wrong("-join is missing: give gossip addresses of the cluster")
 	case o.mapSlots < 0 || o.reduceSlots < 0 || o.mapSlots+o.reduceSlots == 0:
-		return daemon.Wrong("-map-slots %d, -reduce-slots %d: it would run nothing", o.mapSlots, o.reduceSlots)
+		return daemon.Wrong("-map-slots %d, -reduce-slots %d: there must be at least one slot", o.mapSlots, o.reduceSlots)
 	case o.shuffleRate != 0 && o.shuffleRate < tasktracker.MinShuffleRate:
-		return daemon.Wrong("-shuffle-rate %d: at least %d bytes a second", o.shuffleRate, tasktracker.MinShuffleRate)
+		return daemon.Wrong("-shuffle-rate must be at least %d bytes a second, got %d", tasktracker.MinShuffleRate, o.shuffleRate)
 	case o.attemptLogs < tasktracker.MinAttemptLogs:
-		return daemon.Wrong("-attempt-log-bytes %d: at least %d", o.attemptLogs, tasktracker.MinAttemptLogs)
+		return daemon.Wrong("-attempt-log-bytes must be at least %d, got %d", tasktracker.MinAttemptLogs, o.attemptLogs)
 	case keep < 1 || o.keepBytes < 1:
-		return daemon.Wrong("-keep %d, -keep-bytes %d: at least 1", keep, o.keepBytes)
+		return daemon.Wrong("-keep and -keep-bytes must be at least 1, got %d and %d", keep, o.keepBytes)
 	}
 	if o.staging, err = daemon.CheckStaging(o.staging); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (o *options) check(keep int) (err error) {
 	return o.checkAdvertised()
 }
 
-// checkAdvertised refuses addresses that nobody could dial.
+// checkAdvertised refuses addresses that others cannot dial.
 func (o *options) checkAdvertised() error {
 	if o.gossipAdvertise == "" {
 		o.gossipAdvertise = daemon.HostOf(o.advertise)
@@ -141,7 +141,7 @@ func (o *options) checkAdvertised() error {
 	return err
 }
 
-// disks makes the directories of -data absolute; the first is also the tracker's own.
+// disks makes the directories of -data absolute. The first one also has the tracker's own files.
 func disks(data string) ([]string, error) {
 	var all []string
 	for _, dir := range daemon.List(data) {
@@ -152,30 +152,30 @@ func disks(data string) ([]string, error) {
 		all = append(all, abs)
 	}
 	if len(all) == 0 {
-		return nil, daemon.Wrong("-data is missing: name the directory for files")
+		return nil, daemon.Wrong("-data is missing: give a directory for files")
 	}
 	for i, dir := range all {
 		for _, other := range all[:i] {
 			switch {
 			case dir == other:
-				return nil, daemon.Wrong("-data: %s is named twice", dir)
+				return nil, daemon.Wrong("-data: %s is given twice", dir)
 			case within(dir, other):
-				return nil, daemon.Wrong("-data: %s is within %s; each wants a directory of its own", dir, other)
+				return nil, daemon.Wrong("-data: %s is inside %s; directories must be separate", dir, other)
 			case within(other, dir):
-				return nil, daemon.Wrong("-data: %s is within %s; each wants a directory of its own", other, dir)
+				return nil, daemon.Wrong("-data: %s is inside %s; directories must be separate", other, dir)
 			}
 		}
 	}
 	return all, nil
 }
 
-// within says whether a directory is somewhere below another, both clean.
+// within reports whether a directory is below another; both paths are clean.
 func within(dir, parent string) bool {
 	return strings.HasPrefix(dir, strings.TrimSuffix(parent, "/")+"/")
 }
 
-// advertised is what the tracker tells others, who take the port from where it
-// listens when it takes a free one.
+// advertised is the address for others. It is empty if the port is not known before the
+// tracker listens.
 func (o *options) advertised() string {
 	if o.advertise == "" {
 		return ""

@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/internal/docs"
 )
 
-// deadline is generous: it says that something never happens.
+// deadline is generous: after it, an expected event counts as missing.
 const deadline = 60 * time.Second
 
 // asDaemon makes this test binary the command itself.
@@ -40,7 +40,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 func TestRefusedFlags(t *testing.T) {
 	for _, c := range []struct {
 		args string
-		want string // empty: they are taken
+		want string // empty: the flags are accepted
 	}{
 		{"-join host:7402", ""},
 		{"-jobtracker a:1,b:2", ""},
@@ -54,16 +54,16 @@ func TestRefusedFlags(t *testing.T) {
 		{"-jobtracker host", "-jobtracker"},
 		{"-join a:1 -id no/slash", "-id"},
 		{"-join a:1 -data=", "-data is missing"},
-		{"-join a:1 -data /x,/y,/x", "named twice"},
-		{"-join a:1 -data /x,file:/x", "named twice"},
+		{"-join a:1 -data /x,/y,/x", "given twice"},
+		{"-join a:1 -data /x,file:/x", "given twice"},
 		{"-join a:1 -data /x,hdfs:/y", "-data: hdfs:/y is not a local path"},
-		{"-join a:1 -data /x,/y,/x/z", "/x/z is within /x"},
-		{"-join a:1 -data /x/z,/x", "/x/z is within /x"},
+		{"-join a:1 -data /x,/y,/x/z", "/x/z is inside /x"},
+		{"-join a:1 -data /x/z,/x", "/x/z is inside /x"},
 		{"-join a:1 -data /x,/xy", ""},
 		{"-join a:1 -map-slots -1", "-map-slots"},
-		{"-join a:1 -shuffle-rate 1000", "-shuffle-rate 1000: at least"},
-		{"-join a:1 -shuffle-rate -1", "-shuffle-rate -1: at least"},
-		{"-join a:1 -map-slots 0 -reduce-slots 0", "it would run nothing"},
+		{"-join a:1 -shuffle-rate 1000", "-shuffle-rate must be at least"},
+		{"-join a:1 -shuffle-rate -1", "got -1"},
+		{"-join a:1 -map-slots 0 -reduce-slots 0", "at least one slot"},
 		{"-join a:1 -rack /r1", ""},
 		{"-join a:1 -rack /dc1/r7", ""},
 		{"-join a:1 -rack r1", "-rack"},
@@ -76,7 +76,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"-join a:1 -gossip 0.0.0.0:0 -insecure", "-gossip-advertise: others cannot dial"},
 		{"-join a:1 -advertise a:http", "-advertise"},
 		{"-join a:1 -keep 0", "-keep"},
-		{"-join a:1 -attempt-log-bytes 0", "-attempt-log-bytes 0: at least"},
+		{"-join a:1 -attempt-log-bytes 0", "-attempt-log-bytes must be at least"},
 		{"-join a:1 -attempt-log-bytes 65536", ""},
 		{"-join a:1 -staging file:///shared/quern/", ""},
 		{"-join a:1 -staging /shared/quern", "-staging /shared/quern: want a URL"},
@@ -94,7 +94,7 @@ func TestRefusedFlags(t *testing.T) {
 	}
 }
 
-// TestProcess: exit codes, the line that says ready, and SIGTERM; no job tracker is needed.
+// TestProcess: exit codes, the ready line, and SIGTERM, without a job tracker.
 func TestProcess(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -132,16 +132,16 @@ func start(t *testing.T, args []string) {
 	defer watchdog.Stop()
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "ready tasktracker tt1 http=127.0.0.1:") {
-		t.Errorf("%q: said %q", args, lines.Text())
+		t.Errorf("%q: it printed %q", args, lines.Text())
 	}
-	cmd.Process.Signal(syscall.SIGHUP) // which does nothing
+	cmd.Process.Signal(syscall.SIGHUP) // has no effect
 	cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%q: after SIGTERM: %v\n%s", args, err, &stderr)
 	}
 }
 
-// TestForeignData: a directory that no daemon has made is refused, and stays as it is.
+// TestForeignData: a directory with other files is refused and not changed.
 func TestForeignData(t *testing.T) {
 	thesis := filepath.Join(t.TempDir(), "thesis.tex")
 	if err := os.WriteFile(thesis, nil, 0o600); err != nil {
@@ -157,7 +157,7 @@ func TestForeignData(t *testing.T) {
 	}
 }
 
-// TestPortInUse: who finds its gossip port taken is told which flag names it.
+// TestPortInUse: the error of a gossip port in use names the flag.
 func TestPortInUse(t *testing.T) {
 	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

@@ -16,24 +16,24 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// serve runs a task tracker until ctx ends or it cannot go on.
+// serve runs a task tracker until ctx ends, it is drained or it fails.
 func serve(ctx context.Context, o *options, out daemon.Output) error {
 	log := daemon.Logger(out.Stderr, o.verbose)
-	who, gossipKey, err := o.security.Load(identity.TaskTracker, o.id, log)
+	self, gossipKey, err := o.security.Load(identity.TaskTracker, o.id, log)
 	if err != nil {
 		return err
 	}
 	for _, dir := range o.disks {
 		daemon.WarnOpen(log, dir)
 	}
-	toLeader := who.Dialer(identity.JobTracker)
+	toLeader := self.Dialer(identity.JobTracker)
 	find := &finder{static: o.jobTrackers, open: func(ctx context.Context, addr string) (*wire.Conn, error) {
 		return web.DialStream(ctx, addr, toLeader)
 	}}
 	var g *gossip.Gossip
 	if len(o.join) > 0 {
 		if g, err = startGossip(o, gossipKey, log); err != nil {
-			return daemon.Bound("-gossip", err)
+			return daemon.WithHint("-gossip", err)
 		}
 		defer g.Close()
 		find.gossip = g
@@ -42,7 +42,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		ID: o.id, Host: o.host, Rack: o.rack,
 		Service: tasktracker.Service{
 			Listen: o.listen, Advertise: o.advertised(),
-			Serve: who.Server(identity.TaskTracker, identity.Client), Dial: who.Dialer(identity.TaskTracker),
+			Serve: self.Server(identity.TaskTracker, identity.Client), Dial: self.Dialer(identity.TaskTracker),
 		},
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},
@@ -61,9 +61,9 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	switch {
 	case errors.Is(err, tasktracker.ErrDrained):
 		fmt.Fprintf(out.Stdout, "drained tasktracker %s\n", o.id)
-		log.Info("drained: nothing here is needed any more", "id", o.id)
+		log.Info("drained: the cluster needs nothing from this task tracker", "id", o.id)
 	case err != nil && !errors.Is(err, context.Canceled):
-		return daemon.Bound("-listen", err)
+		return daemon.WithHint("-listen", err)
 	}
 	log.Info("stopped", "id", o.id)
 	return nil
@@ -76,7 +76,7 @@ func startGossip(o *options, key []byte, log *slog.Logger) (*gossip.Gossip, erro
 	})
 }
 
-// ready says that the tracker serves, to the one who started it and to gossip.
+// ready prints the ready line and publishes the address by gossip.
 func (o *options) ready(out daemon.Output, g *gossip.Gossip, listening string, log *slog.Logger) {
 	addr, err := daemon.Advertised("-advertise", o.advertise, listening)
 	if err != nil {
@@ -92,6 +92,6 @@ func (o *options) ready(out daemon.Output, g *gossip.Gossip, listening string, l
 		return m
 	})
 	if err != nil {
-		log.Warn("tell others the address", "error", err)
+		log.Warn("cannot publish the address by gossip", "error", err)
 	}
 }

@@ -69,9 +69,9 @@ func TestOwners(t *testing.T) {
 		if said := c.as("bob", "logs", "-json", id).Succeed(); strings.Contains(said, "token") {
 			t.Errorf("bob is told %s", said)
 		}
-		c.as("bob", "cluster", "scheduler", "fifo").Fail(1, "bob cannot change how the cluster shares its slots", "administrators (root, eve)")
-		c.as("bob", "cluster", "remove", "jt2").Fail(1, "bob cannot take votes", "administrators (root, eve)")
-		c.mrsubmit("cluster", "scheduler", "fifo").Fail(1, "alice cannot change how the cluster shares its slots")
+		c.as("bob", "cluster", "scheduler", "fifo").Fail(1, "bob may not change the scheduler", "administrators (root, eve)")
+		c.as("bob", "cluster", "remove", "jt2").Fail(1, "bob may not remove voters", "administrators (root, eve)")
+		c.mrsubmit("cluster", "scheduler", "fifo").Fail(1, "alice may not change the scheduler")
 		c.mrsubmit("set", id, "pool=bobs").Fail(1, `pool bobs is not open to "alice"`)
 		if said := c.as("bob", "list").Succeed(); !trial.ContainsAll(said, []string{"OWNER", processes.User}) {
 			t.Errorf("list says\n%s", said)

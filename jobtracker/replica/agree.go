@@ -10,18 +10,17 @@ import (
 	"github.com/quernmr/quern/jobtracker"
 )
 
-// Replicas compare their facts: each takes the checksum of them after the same
-// entries, and the leader sends its own along with its next entry, in raft's
-// Extensions. One that has others than its leader ends; which of them is right it
-// cannot know, but nobody must go on as if they were the same.
+// Replicas compare their facts. Each computes a checksum after the same entries, and the leader
+// sends its own in the Extensions of its next entry. A replica that differs from its leader ends:
+// it cannot know which one is right, but the two must not continue with different facts.
 //
 //	+-----------+----------------+-------------------+
 //	| version 4 | index u64, b-e | checksum u64, b-e |
 //	+-----------+----------------+-------------------+
 //
-// Checksums are kept in the log and compared again when it is replayed. So the
-// version rises too when the core's snapshot of the same facts gets other bytes: a
-// new build must not differ from what an old one has written.
+// Checksums stay in the log, and a replay compares them again. So raise the version when the
+// core's snapshot of the same facts gets other bytes: a new build must not compare its checksum
+// with an old one.
 const (
 	sumVersion = 4
 	sumSize    = 17
@@ -32,38 +31,38 @@ type agreement struct {
 	mu     sync.Mutex
 	ours   sum
 	theirs sum
-	unsent bool // ours, by a leader
+	unsent bool // ours was not sent yet, as a leader does
 }
 
-// sum is the checksum of the facts as of an entry; index 0: none.
+// sum is the checksum of the facts after an entry; index 0: none.
 type sum struct{ index, of uint64 }
 
-// due says whether the facts are to be compared after entry index, when the one before
-// it was last. All replicas must say the same of the same log.
+// due reports whether to compare the facts after entry index; last is the entry before it. All
+// replicas must agree for the same log.
 func due(last, index, every uint64) bool { return last/every != index/every }
 
-// checksum asks the job tracker for its facts as of an entry.
+// checksum asks the job tracker for its facts after an entry.
 func (r *Replica) checksum(index uint64) jobtracker.LogEvent {
 	return jobtracker.LogEvent{Snapshot: func(facts []byte, err error) {
 		if err != nil {
-			return // it has halted, and says so itself
+			return // the core has halted and reports it
 		}
 		r.compare(func(a *agreement) { a.ours, a.unsent = sum{index, xxhash.Sum64(facts)}, true })
 	}}
 }
 
-// compare takes in a checksum, and ends the replica when the two of one entry differ.
-func (r *Replica) compare(take func(*agreement)) {
+// compare updates a checksum, and ends the replica if ours and theirs of an entry differ.
+func (r *Replica) compare(update func(*agreement)) {
 	r.agreement.mu.Lock()
-	take(&r.agreement)
+	update(&r.agreement)
 	ours, theirs := r.agreement.ours, r.agreement.theirs
 	r.agreement.mu.Unlock()
 	if ours.index == theirs.index && ours.of != theirs.of {
-		r.fail(fmt.Errorf("%s: the facts as of entry %d have the checksum %x here and %x at the leader", r.cfg.Dir, ours.index, ours.of, theirs.of))
+		r.fail(fmt.Errorf("%s: the facts after entry %d have the checksum %x here and %x at the leader", r.cfg.Dir, ours.index, ours.of, theirs.of))
 	}
 }
 
-// unsentSum is what to send along with an entry, or nil.
+// unsentSum returns the checksum to send with an entry, or nil.
 func (r *Replica) unsentSum() []byte {
 	a := &r.agreement
 	a.mu.Lock()
@@ -78,8 +77,7 @@ func (r *Replica) unsentSum() []byte {
 	return binary.BigEndian.AppendUint64(data, a.ours.of)
 }
 
-// receivedSum takes in what came along with an entry. Another version is not known
-// here, and says nothing.
+// receivedSum compares the checksum of an entry. It ignores other versions.
 func (r *Replica) receivedSum(data []byte) {
 	if len(data) != sumSize || data[0] != sumVersion {
 		return

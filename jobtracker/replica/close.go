@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// takenWait is how long a clean stop waits for somebody to take the wish for a
-	// snapshot; nobody does when the job tracker has stopped first.
-	takenWait = 500 * time.Millisecond
-	// snapshotStop is how long it waits for the snapshot then.
-	snapshotStop = 5 * time.Second
+	// requestWait bounds how long a clean stop waits until the job tracker takes the
+	// request for a snapshot. It may have stopped before.
+	requestWait = 500 * time.Millisecond
+	// lastSnapshotWait bounds how long it then waits for the snapshot.
+	lastSnapshotWait = 5 * time.Second
 )
 
-// Close ends the replica's work: a leader hands over, a snapshot is taken if the job
-// tracker still takes events, and raft is stopped. All of it is bounded.
+// Close closes the replica, within a bound: a leader hands over, the replica takes a snapshot if
+// the job tracker still takes events, and raft stops.
 func (r *Replica) Close() error {
 	r.close.Do(func() { r.closeErr = r.shutDown() })
 	return r.closeErr
@@ -43,7 +43,7 @@ func (r *Replica) shutDown() error {
 	return nil
 }
 
-// idle waits until nothing uses the files any more; false: something still may.
+// idle waits until the files are no longer in use; false: raft may still use them.
 func (r *Replica) idle() bool {
 	ended := make(chan struct{})
 	go func() {
@@ -60,7 +60,7 @@ func (r *Replica) idle() bool {
 	return !r.hangs
 }
 
-// end stops an instance, and notes when it does not stop.
+// end stops an instance, and records if it does not stop.
 func (r *Replica) end(inst *instance) bool {
 	if inst.end(r.cfg.stopWait) {
 		return true
@@ -71,7 +71,7 @@ func (r *Replica) end(inst *instance) bool {
 	return false
 }
 
-// handOver has another voter lead, if there is one and this replica leads.
+// handOver transfers the leadership to another voter, if this replica leads.
 func (r *Replica) handOver(inst *instance) {
 	if inst.raft.State() != raft.Leader || len(r.Voters()) < 2 {
 		return
@@ -81,14 +81,13 @@ func (r *Replica) handOver(inst *instance) {
 	select {
 	case err := <-done:
 		if err != nil {
-			r.cfg.Logger.Info("nobody takes over the lead before the stop", "error", err)
+			r.cfg.Logger.Info("no voter takes over the leadership before the stop", "error", err)
 		}
 	case <-time.After(3 * r.cfg.Timeout):
 	}
 }
 
-// lastSnapshot takes a snapshot of what was applied since the last one, so that the
-// next start has little to replay.
+// lastSnapshot takes a snapshot if there are new entries, so that the next start replays few.
 func (r *Replica) lastSnapshot(inst *instance) {
 	if !r.grown(1, 1) {
 		return
@@ -100,7 +99,7 @@ func (r *Replica) lastSnapshot(inst *instance) {
 		defer close(done)
 		r.snapshot(inst)
 	}()
-	taken := time.NewTimer(takenWait)
+	taken := time.NewTimer(requestWait)
 	defer taken.Stop()
 	select {
 	case <-done:
@@ -111,6 +110,6 @@ func (r *Replica) lastSnapshot(inst *instance) {
 	}
 	select {
 	case <-done:
-	case <-time.After(snapshotStop):
+	case <-time.After(lastSnapshotWait):
 	}
 }

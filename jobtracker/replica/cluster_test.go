@@ -19,14 +19,13 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// patience bounds every wait of these tests; none of them needs it.
+// patience bounds every wait of these tests.
 const patience = 2 * time.Minute
 
-// testTimeout is raft's in these tests: machines that run them are busy.
+// testTimeout is raft's timeout in these tests, long enough for a busy machine.
 const testTimeout = 500 * time.Millisecond
 
-// These tests wait for elections most of the time, so more of them run than there are
-// processors.
+// TestMain runs more tests at once than there are processors: they mostly wait for elections.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.fuzz").Value.String() == "" {
@@ -37,18 +36,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// node is one replica and, in place of a job tracker, a list of what was committed.
-// Its facts are that list.
+// node is a replica with a list of committed entries instead of a job tracker. The list is its
+// facts.
 type node struct {
 	t   *testing.T
 	cfg Config
 	*Replica
 
 	mu        sync.Mutex
-	changed   chan struct{} // closed and replaced whenever something below changes
+	changed   chan struct{} // closed and replaced at each change of the fields below
 	applied   []string
 	index     uint64
-	term      uint64 // it leads in; 0: it does not
+	term      uint64 // in which it leads; 0: it does not
 	undecided map[string]int
 	refused   []core.Refused
 	restores  int
@@ -58,14 +57,14 @@ type node struct {
 	stopped   chan struct{}
 }
 
-// loopback is an address of this process's own with any port. What stops listening there
-// finds its port free when it listens again: nothing else on the machine takes ports of it.
+// loopback is an address that only this process uses, with any port. So a restart finds its port
+// free.
 var loopback = sync.OnceValue(func() string {
 	pid := os.Getpid()
 	own := fmt.Sprintf("127.%d.%d.%d:0", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff)
 	l, err := net.Listen("tcp", own)
 	if err != nil {
-		return "127.0.0.1:0" // systems other than Linux have this one only
+		return "127.0.0.1:0" // other systems than Linux have only this one
 	}
 	l.Close()
 	return own
@@ -162,7 +161,7 @@ func toBytes(list []string) [][]byte {
 	return out
 }
 
-// close stops the replica cleanly, then what stands for the job tracker.
+// close stops the replica cleanly, and then reading its events.
 func (n *node) close() {
 	n.t.Helper()
 	if err := n.Close(); err != nil {
@@ -181,8 +180,7 @@ func (n *node) silence() {
 	}
 }
 
-// crash ends the replica without a hand-over or a snapshot, as near to a kill as
-// can be had in a process.
+// crash ends the replica without a hand-over or a snapshot: almost like a kill of the process.
 func (n *node) crash() {
 	n.t.Helper()
 	n.events.close()
@@ -201,18 +199,18 @@ func (n *node) crash() {
 	n.silence()
 }
 
-// reopen starts it again where it was, and over what was stored.
+// reopen starts the replica again at its address, with its files.
 func (n *node) reopen() *node {
 	n.t.Helper()
 	n.crash()
 	return open(n.t, n.cfg)
 }
 
-// await waits until ok, which is called with the node locked.
+// await waits until ok returns true. It calls ok with the node locked.
 func (n *node) await(what string, ok func() bool) {
 	n.t.Helper()
 	deadline := time.After(patience)
-	for tick := time.NewTicker(20 * time.Millisecond); ; { // for what gives no event
+	for tick := time.NewTicker(20 * time.Millisecond); ; { // for changes without an event
 		n.mu.Lock()
 		done, changed := ok(), n.changed
 		n.mu.Unlock()
@@ -266,7 +264,7 @@ func newGroup(t *testing.T, n int, change func(*Config)) *group {
 	return g
 }
 
-// leader waits for one among the nodes given, or all.
+// leader waits for a leader among the given nodes, or among all.
 func (g *group) leader(among ...*node) *node {
 	g.t.Helper()
 	if len(among) == 0 {
@@ -285,18 +283,17 @@ func (g *group) leader(among ...*node) *node {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			g.t.Fatal("nobody leads")
+			g.t.Fatal("no leader")
 		}
 	}
 }
 
-// others are the nodes but n.
+// others returns the nodes other than n.
 func (g *group) others(n *node) []*node {
 	return slices.DeleteFunc(slices.Clone(g.nodes), func(o *node) bool { return o == n })
 }
 
-// commit proposes an entry to whoever leads until it is applied there. Its key is
-// the entry.
+// commit proposes an entry to the leader until it is applied there. Its key is the entry.
 func (g *group) commit(entry string, among ...*node) *node {
 	g.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -327,7 +324,7 @@ func (g *group) reopen(n *node) *node {
 	return again
 }
 
-// check waits until all have applied last, and the same before it and after.
+// check waits until all nodes have applied last, and compares their lists.
 func (g *group) check(last string) {
 	g.t.Helper()
 	for _, n := range g.nodes {

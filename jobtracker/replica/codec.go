@@ -12,13 +12,13 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 )
 
-// checkedCodec is raft-wal's form of an entry and a checksum.
+// checkedCodec encodes an entry in raft-wal's form, with a checksum.
 type checkedCodec struct {
 	wal.BinaryCodec
-	most int // bytes that are written of an entry, 0: any
+	limit int // most bytes of a written entry; 0: no limit
 }
 
-// codecID is in the header of each segment; another form gets another number.
+// codecID is in the header of each segment. Another format needs another number.
 const codecID = wal.FirstExternalCodecID + 1
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -34,8 +34,8 @@ func (c checkedCodec) Encode(l *raft.Log, w io.Writer) error {
 	if err := c.BinaryCodec.Encode(l, &buf); err != nil {
 		return err
 	}
-	if n := buf.Len() + crc32.Size; c.most > 0 && n > c.most {
-		return fmt.Errorf("%w: entry %d has %d bytes, at most %d", ErrUnreadable, l.Index, n, c.most)
+	if n := buf.Len() + crc32.Size; c.limit > 0 && n > c.limit {
+		return fmt.Errorf("%w: entry %d has %d bytes, at most %d", ErrUnreadable, l.Index, n, c.limit)
 	}
 	sum := crc32.Checksum(buf.Bytes(), crcTable)
 	_, err := w.Write(binary.LittleEndian.AppendUint32(buf.Bytes(), sum))
@@ -51,7 +51,7 @@ func (c checkedCodec) Decode(data []byte, l *raft.Log) error {
 	return c.BinaryCodec.Decode(body, l)
 }
 
-// checkedBody is what the checksum at the end of data is of.
+// checkedBody returns data without the checksum at its end, which it checks.
 func checkedBody(data []byte) ([]byte, error) {
 	n := len(data) - crc32.Size
 	if n < 0 || crc32.Checksum(data[:n], crcTable) != binary.LittleEndian.Uint32(data[n:]) {

@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/raft-wal/segment"
 )
 
-// written is the state of a replica that has been killed: entries in several
-// segments behind a snapshot.
+// written is the state of a killed replica: a snapshot, and entries after it in several
+// segments.
 type written struct {
 	cfg     Config
 	entries []string
@@ -50,7 +50,7 @@ func writeState(t *testing.T) *written {
 	return w
 }
 
-// restore writes a copy of the state into a new directory.
+// restore writes a copy of the state to a new directory.
 func (w *written) restore(t *testing.T) Config {
 	t.Helper()
 	cfg := w.cfg
@@ -84,11 +84,11 @@ func (w *written) tail() string {
 	return segments[len(segments)-1]
 }
 
-// end is where the writes in a segment end.
+// end returns the end of the writes in a segment.
 func end(data []byte) int { return lastWord(data, 0) }
 
-// Row 8 of the promise table: state that was damaged is refused, naming the file. The
-// end of a write that a crash has torn is dropped.
+// TestDamage: damaged state is refused, with the file. A torn write is dropped. Row 8 of the
+// promise table.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	w := writeState(t)
@@ -138,7 +138,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A torn write, or none of it on disk, leaves the entries before it.
+// TestTornTail: the entries before a torn write remain.
 func TestTornTail(t *testing.T) {
 	t.Parallel()
 	w := writeState(t)
@@ -165,7 +165,7 @@ func TestTornTail(t *testing.T) {
 			g := &group{t: t, nodes: []*node{n}}
 			g.commit("after")
 			want := append(slices.Clone(w.entries[:len(w.entries)-c.lost]), "after")
-			got := slices.Compact(n.list()) // commit proposes an entry again whose outcome it does not know
+			got := slices.Compact(n.list()) // commit proposes an undecided entry again
 			if !slices.Equal(got, want) {
 				t.Errorf("has %q, not %q", got, want)
 			}
@@ -175,8 +175,8 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// Whatever bit is flipped in a segment or a snapshot: it is refused, or means the
-// same as before.
+// TestEachFlippedBit: with any flipped bit in a segment or a snapshot, the state is refused or has
+// the same entries.
 func TestEachFlippedBit(t *testing.T) {
 	t.Parallel()
 	w := writeState(t)

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Row 9 of the promise table: a disk that is full or fails ends the replica with an
-// error that names the file. Nothing is acknowledged that is not synced, the others
-// go on, and it takes part again when it is started on a disk that works.
+// TestDiskFails: a full or broken disk ends the replica with an error that names the file. Only
+// synced entries are acknowledged, the other replicas go on, and it takes part again after a
+// restart with a working disk. Row 9 of the promise table.
 func TestDiskFails(t *testing.T) {
 	t.Parallel()
 	fault := func(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
@@ -26,10 +26,10 @@ func TestDiskFails(t *testing.T) {
 		},
 	}
 	for name, set := range faults {
-		for _, who := range []string{"the leader's", "a follower's"} {
-			t.Run(who+" disk: "+name, func(t *testing.T) {
+		for _, owner := range []string{"the leader's", "a follower's"} {
+			t.Run(owner+" disk: "+name, func(t *testing.T) {
 				t.Parallel()
-				failDisk(t, set, who == "the leader's")
+				failDisk(t, set, owner == "the leader's")
 			})
 		}
 	}
@@ -60,7 +60,7 @@ func failDisk(t *testing.T, set func(*disk), leads bool) {
 	g.check("after")
 }
 
-// A vote or a term that cannot be stored must not be given, nor end the process.
+// TestTermCannotBeStored: a replica that cannot store a term or vote fails without a panic.
 func TestTermCannotBeStored(t *testing.T) {
 	t.Parallel()
 	broken := make(chan struct{})
@@ -80,7 +80,7 @@ func TestTermCannotBeStored(t *testing.T) {
 	g.commit("before")
 	n := g.nodes[1]
 	close(broken)
-	for i := 0; ; i++ { // elections until it must store something
+	for i := 0; ; i++ { // elections until it must store a term or vote
 		leader := g.leader()
 		n.mu.Lock()
 		failure := n.failure
@@ -96,8 +96,8 @@ func TestTermCannotBeStored(t *testing.T) {
 	g.commit("after", g.others(n)...)
 }
 
-// Proposals are answered although Apply does not return, a disk that does not answer
-// ends the replica, and Close is bounded.
+// TestDiskHangs: if the disk does not answer, proposals are answered although Apply does not
+// return, the replica ends, and Close is bounded.
 func TestDiskHangs(t *testing.T) {
 	t.Parallel()
 	disks := make(map[string]*disk)
@@ -124,7 +124,7 @@ func TestDiskHangs(t *testing.T) {
 	close(hang)
 }
 
-// A leader for whom raft refuses everything is restarted (hashicorp/raft#696).
+// TestLeaderStuck: a leader owner raft refuses all proposals is restarted (hashicorp/raft#696).
 func TestLeaderStuck(t *testing.T) {
 	t.Parallel()
 	refusing := make(chan struct{})

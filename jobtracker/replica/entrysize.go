@@ -10,19 +10,18 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// MaxEntry bounds what is proposed, in bytes. It is far above what the bounds of
-// submissions and counters leave of any fact, and far below what raft-wal can read.
+// MaxEntry bounds the bytes of a proposal. Facts are far smaller, by the bounds of submissions
+// and counters, and raft-wal reads far longer entries.
 const MaxEntry = 16 << 20
 
-// maxReadable is the longest entry, encoded, that raft-wal 0.4.0 reads back. Longer ones
-// it writes all the same.
+// maxReadable bounds the encoded entries that raft-wal 0.4.0 can read. It writes longer ones.
 const maxReadable = segment.MaxEntrySize
 
-// ErrUnreadable reports a log with an entry that is too long to be read back, as earlier
-// builds could write one.
+// ErrUnreadable reports an entry that is too long to be read back. Earlier builds could write
+// one.
 var ErrUnreadable = errors.New("an entry of the log is too long to be read back")
 
-// tooLong answers a proposal above the bound, which must not come into the log.
+// tooLong refuses a proposal above the bound.
 func (r *Replica) tooLong(key string, data []byte) bool {
 	if len(data) <= r.cfg.maxEntry {
 		return false
@@ -33,12 +32,12 @@ func (r *Replica) tooLong(key string, data []byte) bool {
 	return true
 }
 
-// checkReadable says which of a segment's entries, of the given frames, cannot be read back.
+// checkReadable fails if an entry of a segment cannot be read back.
 func checkReadable(name string, data []byte, frames []int, base uint64, most int) error {
 	for i, frame := range frames {
 		if n := len(payload(data, frame)); n > most {
-			return fmt.Errorf("%w: entry %d in %s has %d bytes, at most %d; stop the cluster's job trackers, then make a cluster "+
-				"of this one alone, which keeps all that its log holds: mrsubmit cluster recover", ErrUnreadable, base+uint64(i), name, n, most)
+			return fmt.Errorf("%w: entry %d in %s has %d bytes, at most %d; stop the cluster's job trackers, then make this "+
+				"one the only voter, which keeps its whole log: mrsubmit cluster recover", ErrUnreadable, base+uint64(i), name, n, most)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLongProposals: what could not be read back is not written. The log goes on.
+// TestLongProposals: entries that could not be read back are refused, and the log goes on.
 func TestLongProposals(t *testing.T) {
 	t.Parallel()
 	if MaxEntry > maxReadable/2 {
@@ -36,10 +36,10 @@ func TestLongProposals(t *testing.T) {
 	}
 }
 
-// TestUnwrittenEntries: the codec writes nothing that raft-wal cannot read, as a leader of an
-// earlier build could send it.
+// TestUnwrittenEntries: the codec refuses entries that raft-wal could not read, which the leader
+// of an earlier build could send.
 func TestUnwrittenEntries(t *testing.T) {
-	codec, entry := checkedCodec{most: 100}, &raft.Log{Index: 7}
+	codec, entry := checkedCodec{limit: 100}, &raft.Log{Index: 7}
 	var short strings.Builder
 	if err := codec.Encode(entry, &short); err != nil {
 		t.Fatal(err)
@@ -54,8 +54,8 @@ func TestUnwrittenEntries(t *testing.T) {
 	}
 }
 
-// writeLong writes the log of a voter that an earlier build was, with two submissions: one
-// of the key before, one with a long argument.
+// writeLong writes the log of a voter of an earlier build, with two submissions: one with the key
+// before, one with a long argument.
 func writeLong(t *testing.T, cfg Config, segmentSize int, before, argument string) {
 	t.Helper()
 	if err := cfg.complete(); err != nil {
@@ -100,7 +100,7 @@ func writeLong(t *testing.T, cfg Config, segmentSize int, before, argument strin
 	submit("long", argument)
 }
 
-// freeAddress is one that nothing listens on.
+// freeAddress returns an address at which no process listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", loopback())
@@ -111,8 +111,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestUnreadable: a log with an entry that is too long to be read back says so when it is
-// opened, and how to go on, and that works: nothing of it is lost.
+// TestUnreadable: Open refuses a log with an entry that is too long to be read back. The command
+// in the error recovers the whole log.
 func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct {
 		argument int // bytes of it
@@ -137,11 +137,11 @@ func TestUnreadable(t *testing.T) {
 			file := said[strings.Index(said, cfg.Dir):]
 			file, _, _ = strings.Cut(file, " ")
 			if _, err := os.Stat(file); err != nil || filepath.Ext(file) != ".wal" {
-				t.Errorf("no file is named: %s", said)
+				t.Errorf("the error names no file: %s", said)
 			}
 			for _, want := range []string{"entry ", fmt.Sprintf("has %d", c.argument/10_000), "mrsubmit cluster recover"} {
 				if !strings.Contains(said, want) {
-					t.Errorf("%q does not say %q", said, want)
+					t.Errorf("%q lacks %q", said, want)
 				}
 			}
 

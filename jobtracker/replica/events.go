@@ -6,11 +6,11 @@ import (
 	"github.com/quernmr/quern/jobtracker"
 )
 
-// maxEvents bounds the entries that wait for Take: a log that is read again from
-// disk could otherwise fill the memory.
+// maxEvents bounds the entries that wait for Take: reading a long log from disk could fill the
+// memory.
 const maxEvents = 1 << 14
 
-// events are what has happened to the log and was not taken yet, in order.
+// events has the events of the log that were not taken yet, in order.
 type events struct {
 	ready chan struct{} // has a value when list is not empty
 
@@ -26,7 +26,7 @@ func newEvents() *events {
 	return e
 }
 
-// put adds events, whatever waits already.
+// put adds events, without a bound.
 func (e *events) put(evs ...jobtracker.LogEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,7 +63,7 @@ func (e *events) take() []jobtracker.LogEvent {
 	return list
 }
 
-// close lets nobody wait any more. What comes now is dropped.
+// close ends all waits. Later events are dropped.
 func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// links is the network between replicas; each dials under its id.
+// links is the network between replicas, which know the id of each dialer.
 type links struct {
 	mu    sync.Mutex
 	addrs map[string]string // id by address
-	cut   map[string]bool   // by id: neither dials nor is dialled
+	cut   map[string]bool   // by id: it neither dials nor is dialed
 	conns map[*link]bool
 }
 
@@ -54,7 +54,7 @@ func (l *links) join(cfg *Config) {
 	}
 }
 
-// know says which address is whose.
+// know records the addresses of nodes.
 func (l *links) know(nodes ...*node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *links) know(nodes ...*node) {
 	}
 }
 
-// isolate cuts a replica off, or lets it back.
+// isolate cuts a replica off, or reconnects it.
 func (l *links) isolate(id string, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,11 +82,11 @@ func (c *link) Close() error {
 	return c.Conn.Close()
 }
 
-// disk is the machine's, with faults.
+// disk is the machine's file system, with faults.
 type disk struct {
 	types.VFS
 	mu     sync.Mutex
-	write  func(name string, p []byte) (n int, err error) // nil: as it is
+	write  func(name string, p []byte) (n int, err error) // nil: no fault
 	sync   func(name string) error
 	create func(name string) error
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// fsm passes on what raft commits. It keeps no facts: a snapshot is asked of the
-// job tracker, in order with the entries.
+// fsm passes committed entries to the job tracker, and its requests for snapshots in order with
+// them. It has no facts.
 type fsm struct {
 	r         *Replica
-	delivered uint64        // index of the last thing passed on; FSM goroutine's, or raft's start
+	delivered uint64        // index of the last entry or snapshot; owned by raft's FSM goroutine, or its start
 	applied   atomic.Uint64 // the same, for others
 
 	wanted atomic.Pointer[chan struct{}] // closed when the job tracker begins a snapshot
@@ -32,8 +32,8 @@ func newFSM(r *Replica) *fsm { return &fsm{r: r} }
 // Apply implements raft.FSM.
 func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 
-// ApplyBatch implements raft.BatchingFSM. After a restart of raft within the
-// process, entries that were passed on are not again.
+// ApplyBatch implements raft.BatchingFSM. After a restart of raft in this process, it skips
+// entries that it has passed on before.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	evs := make([]jobtracker.LogEvent, 0, len(logs))
 	for _, l := range logs {
@@ -53,7 +53,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	}
 	f.r.events.putWhenRoom(evs)
 	f.applied.Store(f.delivered)
-	f.r.look()
+	f.r.wakeSupervisor()
 	return make([]any, len(logs))
 }
 
@@ -62,11 +62,11 @@ const (
 	snapshotHeader = len(snapshotMagic) + 8
 )
 
-// snapshotWait bounds how long the job tracker may take for a snapshot of its facts.
+// snapshotWait bounds how long the job tracker may take to encode its facts.
 const snapshotWait = 30 * time.Second
 
-// Snapshot implements raft.FSM. It must not wait: the job tracker may be busy with
-// what needs raft's FSM goroutine.
+// Snapshot implements raft.FSM. It must not wait, since the job tracker may wait for raft's FSM
+// goroutine.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	s := &snapshot{r: f.r, index: f.delivered, facts: make(chan facts, 1)}
 	f.r.events.put(jobtracker.LogEvent{Snapshot: func(data []byte, err error) {
@@ -104,7 +104,7 @@ type facts struct {
 	err  error
 }
 
-// snapshot is one that raft takes.
+// snapshot is a raft.FSMSnapshot.
 type snapshot struct {
 	r     *Replica
 	index uint64
@@ -119,7 +119,7 @@ func (s *snapshot) Persist(to raft.SnapshotSink) error {
 	case <-s.r.done:
 		return ErrClosed
 	case <-time.After(snapshotWait):
-		return errors.New("the job tracker did not give its facts in time")
+		return errors.New("the job tracker did not encode its facts in time")
 	}
 	if got.err != nil {
 		return got.err

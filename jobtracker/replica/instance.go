@@ -15,19 +15,19 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// instance is one run of raft over the replica's files.
+// instance is a running raft with the replica's files.
 type instance struct {
 	raft      *raft.Raft
 	trans     *raft.NetworkTransport
-	leads     chan bool     // raft waits until each change is taken
-	ended     chan struct{} // closed when it is not the replica's instance any more
+	leads     chan bool     // raft waits until each change is received
+	ended     chan struct{} // closed when it is replaced or closed
 	addresses addresses
 
 	stopping sync.Once
 	stopped  chan struct{} // closed when all of raft's goroutines have ended
 }
 
-// start begins a new instance. It restores the newest snapshot, for fsm to pass on.
+// start starts a new instance, which restores the newest snapshot through fsm.
 func (r *Replica) start() (*instance, error) {
 	l := r.first
 	r.first = nil
@@ -47,8 +47,8 @@ func (r *Replica) start() (*instance, error) {
 		ServerAddressProvider:   &inst.addresses,
 		Logger:                  log,
 		MsgpackUseNewTimeFormat: true,
-		// Nothing is pipelined: raft 1.8 never sends to a follower again that refuses an entry
-		// while the next one is on its way, as when its disk fails, and never stops then.
+		// No pipelining: if a follower refuses an entry while the next one is on its way, raft
+		// 1.8 never sends to it again, and does not stop.
 		MaxRPCsInFlight: 1,
 	})
 	cfg := r.raftConfig()
@@ -74,7 +74,7 @@ func (r *Replica) raftConfig() *raft.Config {
 	cfg.HeartbeatTimeout = r.cfg.Timeout
 	cfg.ElectionTimeout = r.cfg.Timeout
 	cfg.LeaderLeaseTimeout = r.cfg.Timeout / 2
-	cfg.CommitTimeout = r.cfg.Timeout // followers, who serve nobody, may learn late of what is committed
+	cfg.CommitTimeout = r.cfg.Timeout // followers may learn late about commits, since they serve no requests
 	cfg.MaxAppendEntries = 256
 	cfg.BatchApplyCh = true
 	cfg.ShutdownOnRemove = false
@@ -86,8 +86,7 @@ func (r *Replica) raftConfig() *raft.Config {
 	return cfg
 }
 
-// withoutPanic turns a panic, which is how raft and bbolt answer what they cannot
-// read, into an error.
+// withoutPanic turns a panic into an error: raft and bbolt panic at data that they cannot read.
 func withoutPanic(what string, do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -97,8 +96,8 @@ func withoutPanic(what string, do func() error) (err error) {
 	return do()
 }
 
-// followLeadership reports an instance's elections until it has ended. Raft waits
-// for each change to be taken, so none is missed.
+// followLeadership reports the elections of an instance until it ends. Raft waits until each
+// change is received, so none is missed.
 func (r *Replica) followLeadership(inst *instance) {
 	leads := false
 	for {
@@ -120,26 +119,26 @@ func (r *Replica) followLeadership(inst *instance) {
 	}
 }
 
-// elected reports the term that inst leads in. Terms only rise, and the state
-// changes before the term does: a leader between two equal readings of the term is
-// the leader of that term. If it is none any more, that is the next change.
+// elected reports the term in which inst leads. Terms only rise, and the state changes before
+// the term: a leader between two equal readings of the term leads in that term. If it no longer
+// leads, the next change says so.
 func (r *Replica) elected(inst *instance) bool {
 	term := inst.raft.CurrentTerm()
 	if inst.raft.State() != raft.Leader || inst.raft.CurrentTerm() != term {
 		return false
 	}
-	r.proposals.well()
+	r.proposals.progressed()
 	r.events.put(jobtracker.LogEvent{Event: core.Elected{Term: term}})
 	return true
 }
 
 func (r *Replica) deposed() {
-	r.proposals.well()
+	r.proposals.progressed()
 	r.events.put(jobtracker.LogEvent{Event: core.Deposed{}})
 }
 
-// stop has raft end and closes its connections. It returns what is closed when raft
-// has ended: only the first call of Shutdown can be waited for.
+// stop stops raft and closes its connections. It returns a channel that is closed when raft has
+// ended, because only the first call of Shutdown can be awaited.
 func (inst *instance) stop() <-chan struct{} {
 	inst.stopping.Do(func() {
 		future := inst.raft.Shutdown()
@@ -152,8 +151,8 @@ func (inst *instance) stop() <-chan struct{} {
 	return inst.stopped
 }
 
-// end stops an instance. It is false when raft does not stop in time; it may then
-// still use the files.
+// end stops an instance. It returns false if raft does not stop in time and may still use the
+// files.
 func (inst *instance) end(wait time.Duration) bool {
 	defer close(inst.ended)
 	select {
@@ -164,7 +163,7 @@ func (inst *instance) end(wait time.Duration) bool {
 	}
 }
 
-// addresses says where to dial. Raft asks at each dial.
+// addresses gives raft the address of a job tracker at each dial.
 type addresses struct {
 	r    *Replica
 	raft atomic.Pointer[raft.Raft] // nil while it starts

@@ -7,10 +7,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger hands raft's messages to a slog.Logger, a step less alarming than raft
-// means them: it reports as errors what it then tries again.
+// logger sends raft's messages to a slog.Logger, at a lower level: raft reports errors that it
+// retries.
 type logger struct {
-	hclog.Logger // of what is not needed here
+	hclog.Logger // for methods that are not used
 	to           *slog.Logger
 }
 

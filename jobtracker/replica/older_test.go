@@ -20,14 +20,13 @@ import (
 
 var record = flag.String("record", "", "have TestOlderLog write a log of this build into a file")
 
-// TestOlderLog: a log that an older build has written is read, its snapshot and the entries
-// behind that. Files of testdata/older stay as they are. Once this build writes something
-// in another form, that is recorded too:
+// TestOlderLog: this build reads the log of an older one: its snapshot and the entries after it.
+// Files of testdata/older do not change. Once this build writes another form, record it too:
 //
 //	go test ./jobtracker/replica -run TestOlderLog -record testdata/older/NAME.txt
 //
-// Such a file has a line for each job, then for each file its size and all 32 bytes of it
-// that are not zero.
+// Such a file has a line for each job, then for each file its size and each run of 32 bytes that
+// is not zero.
 func TestOlderLog(t *testing.T) {
 	t.Parallel()
 	if *record != "" {
@@ -53,7 +52,7 @@ func TestOlderLog(t *testing.T) {
 	}
 }
 
-// recordLog writes a log with a job in its snapshot and one in entries behind it.
+// recordLog writes a log with a job in its snapshot and one in the entries after it.
 func recordLog(t *testing.T, name string) {
 	files := mem.New(1 << 20)
 	s := serve(t, Config{ID: "jt1", Dir: t.TempDir(), segmentSize: 4096, TrailingEntries: 1}, files)
@@ -83,7 +82,7 @@ func recordLog(t *testing.T, name string) {
 	}
 }
 
-// restoreLog writes the files of a recorded log, and tells its jobs by their keys.
+// restoreLog writes the files of a recorded log, and returns its jobs by their keys.
 func restoreLog(t *testing.T, name, dir string) map[string]string {
 	t.Helper()
 	in, err := os.Open(name)
@@ -126,8 +125,8 @@ func restoreLog(t *testing.T, name, dir string) map[string]string {
 	return jobs
 }
 
-// TestOtherFormat: what is whole and of another format is refused by name. It is not taken
-// for damage, nor for what a crash has left.
+// TestOtherFormat: complete files of another format are refused by name. They are taken neither
+// for damage nor for torn writes.
 func TestOtherFormat(t *testing.T) {
 	t.Parallel()
 	w := writeState(t)

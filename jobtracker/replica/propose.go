@@ -11,21 +11,21 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// proposal is an entry that shall be committed.
+// proposal is an entry to be committed.
 type proposal struct {
 	key  string
 	data []byte
 }
 
-// proposals are those that raft was not given yet, and how others have fared.
+// proposals has the proposals for raft, and the time since when all have failed.
 type proposals struct {
 	ready chan struct{} // has a value when queue is not empty
 
 	mu    sync.Mutex
 	queue []proposal
 
-	// While nothing is committed: the first and the last proposal that failed since,
-	// with less than patience between one and the next.
+	// Times of the first and last failed proposal since the last commit, with less than
+	// patience between failures.
 	first, last time.Time
 	patience    time.Duration
 }
@@ -52,7 +52,7 @@ func (p *proposals) take() []proposal {
 	return queue
 }
 
-// failed notes that a proposal was not committed, or not in time.
+// failed records that a proposal was not committed, or not in time.
 func (p *proposals) failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,14 +63,14 @@ func (p *proposals) failed() {
 	p.last = now
 }
 
-// well notes that something was committed, or that there is another leader.
-func (p *proposals) well() {
+// progressed records a commit or a change of the leader.
+func (p *proposals) progressed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.first, p.last = time.Time{}, time.Time{}
 }
 
-// stuck says whether proposals have failed for longer than patience, all of them.
+// stuck reports whether all proposals have failed for longer than patience.
 func (p *proposals) stuck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *Replica) Propose(key string, data []byte) {
 	}
 }
 
-// proposeLoop gives raft what is proposed.
+// proposeLoop passes proposals to raft.
 func (r *Replica) proposeLoop() {
 	for {
 		select {
@@ -96,8 +96,8 @@ func (r *Replica) proposeLoop() {
 	}
 }
 
-// propose hands a batch to raft and leaves the waiting to another goroutine. Raft may
-// take nothing: the whole batch has one deadline.
+// propose passes a batch to raft; another goroutine waits for the results. The batch has one
+// deadline, since raft may take none of it.
 func (r *Replica) propose(batch []proposal) {
 	inst := r.instance()
 	limit := 4 * r.cfg.Timeout
@@ -116,7 +116,7 @@ func (r *Replica) propose(batch []proposal) {
 	}()
 }
 
-// refused is a future of what raft was not asked for.
+// refused is the future of a proposal that raft did not get.
 type refused struct{ err error }
 
 func (f refused) Error() error { return f.err }
@@ -138,15 +138,15 @@ func (r *Replica) apply(inst *instance, p proposal, wait time.Duration) raft.Fut
 	return inst.raft.ApplyLog(raft.Log{Data: p.data, Extensions: r.unsentSum()}, wait)
 }
 
-// waiting is a batch that raft was given. Each proposal in it is settled once, or
-// answered as undecided when time is up; raft's futures may never return.
+// waiting is a batch at raft. Each proposal is settled once, or undecided at the deadline, since
+// raft's futures may never return.
 type waiting struct {
 	r     *Replica
 	batch []proposal
 	timer *time.Timer
 
 	mu      sync.Mutex
-	settled int // how many of batch, from its start
+	settled int // number of settled proposals, from the first
 	expired bool
 }
 
@@ -156,7 +156,7 @@ func (w *waiting) settle(i int, err error) {
 	w.settled = i + 1
 	switch {
 	case err == nil:
-		w.r.proposals.well()
+		w.r.proposals.progressed()
 	case !w.expired:
 		w.r.undecided(w.batch[i:i+1], err)
 	}
@@ -171,8 +171,8 @@ func (w *waiting) expire() {
 	}
 }
 
-// undecided reports after a moment that the outcome of proposals is not known. At
-// once would make the core try again in a loop while raft refuses.
+// undecided reports that the result of proposals is not known. The delay keeps the core from
+// retrying in a busy loop while raft refuses.
 func (r *Replica) undecided(batch []proposal, why error) {
 	r.proposals.failed()
 	r.cfg.Logger.Debug("proposals are undecided", "first", batch[0].key, "number", len(batch), "error", why)

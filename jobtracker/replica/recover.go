@@ -13,17 +13,15 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// Recover makes the job tracker whose state is in dir the only voter, for when the
-// majority of a cluster is lost for good. All that its log holds counts from then
-// on, also what was never committed; what only the lost ones had is lost. No job
-// tracker may use the directory meanwhile, and no other of the old cluster may ever
-// be started with its old state.
+// Recover makes the job tracker with the state in dir the only voter, after a cluster has lost
+// its majority for good. All entries of its log count from then on, also uncommitted ones. No
+// other job tracker of the old cluster may start with its old state.
 func Recover(dir, id, addr string) error {
 	cfg := Config{ID: id, Dir: dir, Listen: addr}
 	if err := cfg.complete(); err != nil {
 		return err
 	}
-	cfg.readable = math.MaxInt // what an earlier build wrote becomes a snapshot, which may be of any size
+	cfg.readable = math.MaxInt // long entries of an earlier build become a snapshot, which may have any size
 	if err := recoverState(&cfg); err != nil {
 		return fmt.Errorf("recover the job tracker in %s: %w", dir, err)
 	}
@@ -59,11 +57,11 @@ func recoverState(cfg *Config) error {
 	raftCfg := raft.DefaultConfig()
 	raftCfg.LocalID = raft.ServerID(cfg.ID)
 	raftCfg.Logger = newLogger(slog.New(slog.DiscardHandler))
-	was, err := raft.GetConfiguration(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans)
+	before, err := raft.GetConfiguration(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans)
 	if err != nil {
 		return err
 	}
-	if err := hasVoted(was, cfg.ID); err != nil {
+	if err := checkVoter(before, cfg.ID); err != nil {
 		return err
 	}
 	voters := raft.Configuration{Servers: []raft.Server{
@@ -72,26 +70,26 @@ func recoverState(cfg *Config) error {
 	return raft.RecoverCluster(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans, voters)
 }
 
-// hasVoted refuses a name that is none of the voters': with it nobody would ever lead.
-func hasVoted(was raft.Configuration, id string) error {
+// checkVoter refuses an id that was not a voter: with it the cluster would never have a leader.
+func checkVoter(before raft.Configuration, id string) error {
 	var ids []string
-	for _, s := range was.Servers {
+	for _, s := range before.Servers {
 		if s.ID == raft.ServerID(id) {
 			return nil
 		}
 		ids = append(ids, string(s.ID))
 	}
-	return fmt.Errorf("its log knows of the job trackers %s, of none that is called %s", strings.Join(ids, ", "), id)
+	return fmt.Errorf("its log has the job trackers %s, but not %s", strings.Join(ids, ", "), id)
 }
 
-// coreFSM applies entries to a core of its own.
+// coreFSM applies entries to its own core.
 type coreFSM struct {
 	core  *core.Core
 	index uint64
 	err   error
 }
 
-// Apply implements raft.FSM. Raft does not look at the answer; Snapshot tells.
+// Apply implements raft.FSM. Raft ignores the answer; Snapshot returns the error.
 func (f *coreFSM) Apply(l *raft.Log) any {
 	f.step(core.Entry{Index: l.Index, Term: l.Term, Data: l.Data})
 	f.index = l.Index

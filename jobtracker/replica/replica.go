@@ -1,38 +1,35 @@
-// Package replica is a [jobtracker.Log] that several job trackers share: raft,
-// with its entries in files that are synced before they count. It is the only
-// package that imports raft. What the entries mean it does not know, but for
-// [Recover], which has the core read them.
+// Package replica is a [jobtracker.Log] that several job trackers replicate by raft, with
+// entries in synced files. It is the only package that imports raft. It does not read the
+// entries, except in [Recover], which uses the core.
 //
 // # Promises
 //
-//	P1  Nothing is acknowledged that is not synced. The first write that fails ends
-//	    the replica for good (core.LogFailed, naming the file): it does not try again,
-//	    since what a failed sync has left behind is not known.
-//	P2  State that was damaged on disk is refused by [Open], naming file and offset. Only
-//	    a last write that a crash has torn, and that was therefore never acknowledged,
-//	    is dropped.
-//	P3  Every proposal is answered: by its entry, after a while by core.Undecided, or, when
-//	    it is longer than [MaxEntry], by core.Refused.
-//	P4  Nothing here blocks the caller: Propose and Take return at once, [Replica.Close]
-//	    within a bound even when raft hangs.
-//	P5  Job trackers that have the same entries have the same facts: they compare
-//	    checksums now and then, and one that differs from its leader ends.
-//	P6  While nothing is proposed no byte is stored ([Replica.Stored]).
+//	P1  The replica acknowledges only synced entries. The first failed write ends it
+//	    (core.LogFailed, with the file): after a failed sync, the content of the file is not
+//	    known, so it does not retry.
+//	P2  [Open] refuses damaged state, with file and offset. It drops only a last write that
+//	    a crash has torn, which was never acknowledged.
+//	P3  Every proposal is answered: by its entry, after a time by core.Undecided, or by
+//	    core.Refused if it is longer than [MaxEntry].
+//	P4  Calls do not block: Propose and Take return at once, [Replica.Close] within a bound,
+//	    even if raft hangs.
+//	P5  Job trackers with the same entries have the same facts: they compare checksums, and a
+//	    job tracker that differs from its leader ends.
+//	P6  Without proposals, the replica stores no byte ([Replica.Stored]).
 //
 // # Guards
 //
-// Raft 1.8 has open bugs and hard edges that this package keeps away from its users:
+// Raft 1.8 has bugs and limits, which this package handles:
 //
-//   - A future of Apply may never return: each proposal has a deadline of its own.
-//   - A leader may refuse everything for ever, for a leadership transfer that has
-//     ended: a leader that gets nothing done is restarted within the process. A
-//     transfer is only tried by Close.
-//   - A follower whose log went on past a snapshot that it then installs never again
-//     fits to its leader: it is restarted too, and reads the end of its log anew.
-//   - A disk that does not answer leaves a leader that still renews its lease: a write
-//     that takes too long ends the replica.
-//   - What raft answers with a panic (a term that cannot be stored, an entry that
-//     cannot be read) ends the goroutine, and the replica with a reason.
+//   - A future of Apply may never return: each proposal has its own deadline.
+//   - After a leadership transfer a leader may refuse all proposals for ever: the replica
+//     restarts raft in a leader that commits nothing. Only Close transfers leadership.
+//   - If a follower installs a snapshot that is older than the end of its log, no entry of the
+//     leader fits any more: the replica restarts raft, which reads the end of the log again.
+//   - A leader whose disk does not answer still renews its lease: a write that takes too long
+//     ends the replica.
+//   - Raft panics if it cannot store a term or read an entry: the goroutine ends instead, and
+//     the replica fails with the reason.
 //
 // # Concurrency
 //
@@ -40,8 +37,8 @@
 //	                            └ undecided ────────────────────────┼─ events ── Take
 //	                      leadership loop, failures ────────────────┘
 //
-// A supervisor goroutine watches the above, takes snapshots and restarts raft. All
-// methods of [Replica] may be called from any goroutine.
+// A supervisor goroutine checks these, takes snapshots and restarts raft. All goroutines may
+// call the methods of [Replica].
 //
 // # Files
 //
@@ -50,8 +47,7 @@
 //	DIR/<base>-<id>.wal             segments: entries and a checksum for each write
 //	DIR/snapshots/<term>-<index>-<ms>/{meta.json,state.bin}
 //
-// An entry in a segment is raft-wal's own form of it, followed by a checksum, so that
-// it is also known to be good when it is read later:
+// An entry in a segment is in raft-wal's form, with a checksum for later reads:
 //
 //	+-------------------+--------------------+
 //	| entry             | crc32c u32, lit.-e.|
@@ -87,44 +83,44 @@ import (
 )
 
 var (
-	// ErrHasState refuses to bootstrap what has been part of a cluster.
-	ErrHasState = errors.New("there is state of a cluster already")
-	// ErrNotLeader refuses a change of voters anywhere but at the leader. One that has
-	// lost the lead meanwhile does not know whether the change was made.
+	// ErrHasState refuses to bootstrap a replica that has been part of a cluster.
+	ErrHasState = errors.New("the directory has state of a cluster")
+	// ErrNotLeader refuses a change of voters at a follower. After a leader was deposed
+	// meanwhile, it is not known whether the change was made.
 	ErrNotLeader = errors.New("this replica does not lead")
-	// ErrNotVoter refuses to take a vote from one that has none.
+	// ErrNotVoter refuses to remove a job tracker that has no vote.
 	ErrNotVoter = errors.New("it is not a voter")
-	// ErrInUse refuses a directory that another process works in.
+	// ErrInUse refuses a directory that another process uses.
 	ErrInUse = errors.New("the directory is in use")
-	// ErrNoState refuses to recover where there is nothing.
-	ErrNoState = errors.New("there is no state of a cluster")
-	// ErrDamaged refuses state that is not what was written.
+	// ErrNoState refuses to recover a directory without state.
+	ErrNoState = errors.New("the directory has no state of a cluster")
+	// ErrDamaged refuses state that differs from what was written.
 	ErrDamaged = errors.New("the state is damaged")
-	// ErrClosed answers calls to a Replica that was closed or has failed.
+	// ErrClosed is the error of calls to a closed or failed Replica.
 	ErrClosed = errors.New("the replica is closed")
 )
 
-// Config says how a replica works. ID, Dir and Listen must be set.
+// Config configures a replica. ID, Dir and Listen must be set.
 type Config struct {
 	ID        string
-	Dir       string // made if it is missing
-	Listen    string // host:port; port 0 takes any
-	Advertise string // what others dial, names too; default: what Listen became
+	Dir       string // created if it is missing
+	Listen    string // host:port; port 0: any
+	Advertise string // address that others dial, may have a host name; default: the listening address
 
-	// Timeout is how long a follower waits for its leader before it stands for
-	// election; a leader's lease is half of it. Default 500 ms.
+	// Timeout is how long a follower waits for its leader before it starts an election. A
+	// leader's lease is half of it. Default 500 ms.
 	Timeout time.Duration
 
-	// Resolve, when not nil, says where a job tracker is now. It is asked at each
-	// dial; "" stands for the address in the configuration.
+	// Resolve, if not nil, returns the current address of a job tracker at each dial; "":
+	// use the address in the configuration.
 	Resolve func(id string) (addr string)
 
-	SnapshotEntries  uint64        // take a snapshot after so many entries; default 8192
-	SnapshotBytes    int64         // or so many bytes; default 16 MiB
-	SnapshotInterval time.Duration // or, if there is an entry, after so long; default 10 minutes
-	TrailingEntries  uint64        // kept in the log behind a snapshot; default 2048
+	SnapshotEntries  uint64        // take a snapshot after this many entries; default 8192
+	SnapshotBytes    int64         // or this many bytes; default 16 MiB
+	SnapshotInterval time.Duration // or after this time, if there is an entry; default 10 minutes
+	TrailingEntries  uint64        // kept in the log before a snapshot; default 2048
 
-	// Serve and Dial, when not nil, protect what passes between job trackers.
+	// Serve and Dial, if not nil, protect connections between job trackers.
 	Serve, Dial *tls.Config
 
 	Logger *slog.Logger // nil: silent
@@ -132,15 +128,15 @@ type Config struct {
 	segmentSize int           // default 8 MiB
 	maxEntry    int           // default MaxEntry
 	readable    int           // bytes of an encoded entry; default maxReadable
-	vfs         types.VFS     // nil: the machine's
-	stall       time.Duration // of a write that ends the replica; default 10 s or 20 × Timeout
-	stuck       time.Duration // without progress after which raft is restarted; default 5 s or 10 × Timeout
+	vfs         types.VFS     // nil: the machine's file system
+	stall       time.Duration // duration of a write that ends the replica; default 10 s or 20 × Timeout
+	stuck       time.Duration // time without progress after which raft is restarted; default 5 s or 10 × Timeout
 	stopWait    time.Duration // for raft to stop; default 5 s
 	checkEvery  uint64        // entries between comparisons of the facts; default 4096
 	metaFault   func() error  // in tests: fails a write of term or vote
 
-	refuse func() error                                         // in tests: answers proposals in raft's place
-	dial   func(addr string, d time.Duration) (net.Conn, error) // in tests: in place of net.DialTimeout
+	refuse func() error                                         // in tests: answers proposals instead of raft
+	dial   func(addr string, d time.Duration) (net.Conn, error) // in tests: instead of net.DialTimeout
 }
 
 func (c *Config) complete() error {
@@ -168,10 +164,10 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// newcomerWait is how long a new voter may take to answer at its address.
+// newcomerWait bounds how long a new voter may take to answer.
 const newcomerWait = 10 * time.Second
 
-// dialer dials other job trackers; with TLS the other side has proved who it is.
+// dialer dials other job trackers, with TLS if configured.
 func (c *Config) dialer() func(addr string, d time.Duration) (net.Conn, error) {
 	config := c.Dial
 	if config == nil {
@@ -180,7 +176,7 @@ func (c *Config) dialer() func(addr string, d time.Duration) (net.Conn, error) {
 	return func(addr string, d time.Duration) (net.Conn, error) {
 		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: d}, "tcp", addr, config)
 		if err != nil {
-			return nil, err // and no pointer that is nil in an interface that is not
+			return nil, err // not conn: a nil *tls.Conn would make a non-nil net.Conn
 		}
 		return conn, nil
 	}
@@ -202,9 +198,9 @@ type Replica struct {
 	lock   *os.File
 	store  *store
 	snaps  *raft.FileSnapshotStore
-	first  net.Listener // for the first instance, until it has it
-	listen string       // the address Listen became
-	addr   string       // what others dial
+	first  net.Listener // for the first instance, which takes it
+	listen string       // listening address
+	addr   string       // address that others dial
 	fsm    *fsm
 	events *events
 
@@ -213,24 +209,24 @@ type Replica struct {
 	snapshotting atomic.Bool
 
 	proposals *proposals
-	wake      chan struct{} // tells the supervisor to look
+	wake      chan struct{} // wakes the supervisor
 	restart   atomic.Pointer[string]
-	done      chan struct{} // closed when Close has begun its last step
+	done      chan struct{} // closed at the last step of Close
 	loops     sync.WaitGroup
 	close     sync.Once
 	closeErr  error
 	failed    atomic.Pointer[error]
 
 	mu      sync.Mutex
-	inst    *instance // nil: being restarted, or never again
+	inst    *instance // nil: during a restart, or closed
 	closing bool
-	hangs   bool // raft was told to stop and did not: it may still use the files
+	hangs   bool // raft did not stop: it may still use the files
 }
 
 var _ jobtracker.Log = (*Replica)(nil)
 
-// Open reads what the directory holds, listens and takes part. A replica without
-// state waits to be bootstrapped, or to be added by another.
+// Open reads the directory, listens and takes part. A replica without state waits until it is
+// bootstrapped, or added by a leader.
 func Open(cfg Config) (*Replica, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -277,7 +273,7 @@ func (r *Replica) open() error {
 	return nil
 }
 
-// chooseAddresses finds out the port once, so that a restart listens on the same.
+// chooseAddresses chooses the port once, so that restarts listen on the same.
 func (r *Replica) chooseAddresses() error {
 	var err error
 	if r.first, err = r.cfg.listen(r.cfg.Listen); err != nil {
@@ -297,12 +293,12 @@ func (r *Replica) chooseAddresses() error {
 		r.addr = net.JoinHostPort(host, port)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return fmt.Errorf("address for other job trackers: %s cannot be dialled; name one to advertise", r.addr)
+		return fmt.Errorf("address for other job trackers: %s cannot be dialed; advertise another one", r.addr)
 	}
 	return nil
 }
 
-// release frees what open has taken.
+// release closes the files and the listener.
 func (r *Replica) release() {
 	if r.first != nil {
 		r.first.Close()
@@ -315,7 +311,7 @@ func (r *Replica) release() {
 	}
 }
 
-// fail ends the replica: it steps down, votes no more, and says why.
+// fail ends the replica: raft stops, and Take returns the reason.
 func (r *Replica) fail(err error) {
 	if !r.failed.CompareAndSwap(nil, &err) {
 		return
@@ -331,15 +327,14 @@ func (r *Replica) fail(err error) {
 
 func (r *Replica) hasFailed() bool { return r.failed.Load() != nil }
 
-// logEmptied hears that raft has removed the whole log, as it does when it installs
-// a snapshot. It then still takes the entry last for the end of its log: if that is
-// past the snapshot, no entry of the leader fits any more, which makes it send the
-// snapshot again, for ever.
+// logEmptied is called when raft has removed the whole log to install a snapshot. Raft still
+// takes last for the end of its log. If last is after the snapshot, no entry of the leader
+// fits, and the leader sends the snapshot again and again.
 func (r *Replica) logEmptied(last uint64) {
 	if last > r.fsm.applied.Load() {
-		why := "its log went on past a snapshot that it has installed"
+		why := "it has installed a snapshot from before the end of its log"
 		r.restart.Store(&why)
-		r.look()
+		r.wakeSupervisor()
 	}
 }
 
@@ -356,25 +351,23 @@ func (r *Replica) Ready() <-chan struct{} { return r.events.ready }
 // Take implements [jobtracker.Log].
 func (r *Replica) Take() []jobtracker.LogEvent { return r.events.take() }
 
-// Addr is where other job trackers dial this one.
+// Addr is the address that other job trackers dial.
 func (r *Replica) Addr() string { return r.addr }
 
-// Stored counts the entries given to the disk since Open, and the bytes of what
-// they hold (Data and Extensions).
+// Stored counts the entries written since Open, and the bytes of their Data and Extensions.
 func (r *Replica) Stored() (entries, bytes int64) {
 	return r.store.entries.Load(), r.store.bytes.Load()
 }
 
-// HasState says whether this replica has ever been part of a cluster, or has
-// heard from one. What cannot be read counts as state.
+// HasState reports whether this replica has been part of a cluster, or has heard from one.
+// Unreadable state counts.
 func (r *Replica) HasState() bool {
 	has, err := raft.HasExistingState(r.store, r.store, r.snaps)
 	return has || err != nil
 }
 
-// Bootstrap makes a cluster of these voters, one of them this replica. All of
-// them may call it with the same voters; who comes too late gets [ErrHasState],
-// which then does no harm.
+// Bootstrap creates a cluster of these voters, with this replica among them. All of them may
+// call it with the same voters; late ones get [ErrHasState], which is harmless.
 func (r *Replica) Bootstrap(voters []Voter) error {
 	inst := r.instance()
 	if inst == nil {
@@ -396,7 +389,7 @@ func (r *Replica) Bootstrap(voters []Voter) error {
 	return nil
 }
 
-// Voters are those of the latest configuration this replica knows, by id.
+// Voters returns the voters of the latest known configuration, by id.
 func (r *Replica) Voters() []Voter {
 	inst := r.instance()
 	if inst == nil {
@@ -412,7 +405,7 @@ func (r *Replica) Voters() []Voter {
 	return voters
 }
 
-// Leader is who leads as far as this replica knows.
+// Leader returns the leader, if this replica knows it.
 func (r *Replica) Leader() (id string, ok bool) {
 	inst := r.instance()
 	if inst == nil {
@@ -422,9 +415,9 @@ func (r *Replica) Leader() (id string, ok bool) {
 	return string(leader), leader != ""
 }
 
-// AddVoter makes a job tracker a voter, or changes its address. It is asked of the
-// leader, which does one change at a time. A newcomer must answer at its address:
-// one that does not could cost the cluster its majority.
+// AddVoter makes a job tracker a voter, or changes its address. Only the leader does it, one
+// change at a time. The job tracker must answer at its address: a voter that does not could cost
+// the cluster its majority.
 func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
 	conn, err := dialTo(r.cfg.dial, v.ID, v.Addr, newcomerWait)
 	if err != nil {
@@ -439,15 +432,15 @@ func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
 	return nil
 }
 
-// RemoveVoter takes a job tracker's vote away. A leader may remove itself, but
-// nobody the last voter.
+// RemoveVoter removes a job tracker's vote. A leader may remove itself. The last voter cannot
+// be removed.
 func (r *Replica) RemoveVoter(ctx context.Context, id string) error {
 	voters := r.Voters()
 	if !slices.ContainsFunc(voters, func(v Voter) bool { return v.ID == id }) {
 		return fmt.Errorf("remove job tracker %s: %w", id, ErrNotVoter)
 	}
 	if len(voters) == 1 {
-		return fmt.Errorf("remove job tracker %s: it is the last one", id)
+		return fmt.Errorf("remove job tracker %s: it is the last voter", id)
 	}
 	if err := r.change(ctx, func(inst *instance, timeout time.Duration) raft.Future {
 		return inst.raft.RemoveServer(raft.ServerID(id), 0, timeout)
@@ -457,7 +450,7 @@ func (r *Replica) RemoveVoter(ctx context.Context, id string) error {
 	return nil
 }
 
-// change asks raft for a change of voters and waits for it until ctx ends.
+// change changes the voters and waits for raft until ctx ends.
 func (r *Replica) change(ctx context.Context, ask func(*instance, time.Duration) raft.Future) error {
 	inst := r.instance()
 	if inst == nil {
@@ -482,5 +475,5 @@ func (r *Replica) change(ctx context.Context, ask func(*instance, time.Duration)
 	}
 }
 
-// jitter spreads d by a tenth.
+// jitter adds up to a tenth to d.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/10+1) }

@@ -41,7 +41,7 @@ func TestThreeVoters(t *testing.T) {
 	g.check("after the crash")
 }
 
-// Nothing is stored while nothing is proposed, and an entry costs what it holds.
+// TestStored: without proposals no byte is stored, and an entry costs its content.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, nil)
@@ -51,7 +51,7 @@ func TestStored(t *testing.T) {
 		_, before[n] = n.Stored()
 	}
 	follower := g.others(g.leader())[0].instance().raft
-	for range 10 { // signs of life of the leader
+	for range 10 { // heartbeats of the leader
 		last := follower.LastContact()
 		waitFor(t, "a heartbeat", func() bool { return follower.LastContact() != last })
 	}
@@ -62,14 +62,14 @@ func TestStored(t *testing.T) {
 	}
 	g.check(g.commitOnce("second"))
 	for _, n := range g.nodes {
-		// On a very slow machine it may have been proposed more than once.
+		// On a very slow machine the entry may have been proposed more than once.
 		if _, bytes := n.Stored(); bytes == before[n] || (bytes-before[n])%int64(len("second")) != 0 {
 			t.Errorf("%s stored %d bytes for an entry of %d", n.cfg.ID, bytes-before[n], len("second"))
 		}
 	}
 }
 
-// waitFor polls what gives no event.
+// waitFor polls a condition that has no event.
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -82,7 +82,7 @@ func waitFor(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A replica whose facts are not its leader's is found out, and the others go on.
+// TestFactsDiffer: a replica whose facts differ from its leader's ends, and the others go on.
 func TestFactsDiffer(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, func(c *Config) {
@@ -118,9 +118,9 @@ func (g *group) commitOnce(entry string) string {
 	return entry
 }
 
-// Row 1 of the promise table, for the log: the leader is killed after each of some
-// entries, at once or when it has answered. What was acknowledged stays, and all have
-// the same; an entry may be there twice when it was proposed again.
+// TestLeaderKilledAtAnyEntry: the leader is killed after each of some entries, before or after
+// its answer. Acknowledged entries stay, and all replicas have the same; an entry that was
+// proposed again may be there twice. Row 1 of the promise table, for the log.
 func TestLeaderKilledAtAnyEntry(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, func(c *Config) { c.segmentSize, c.SnapshotEntries, c.TrailingEntries = 512, 6, 2 })
@@ -145,7 +145,7 @@ func TestLeaderKilledAtAnyEntry(t *testing.T) {
 	}
 }
 
-// atLeader does something at the leader, again when it has meanwhile lost the lead.
+// atLeader calls do with the leader, and again if the leader has changed meanwhile.
 func (g *group) atLeader(do func(n *node) error) {
 	g.t.Helper()
 	for {
@@ -161,8 +161,8 @@ func (g *group) atLeader(do func(n *node) error) {
 	}
 }
 
-// A newcomer is added and catches up; one that does not answer is not; one that is
-// removed, the leader itself too, has no vote.
+// TestVoters: a new voter catches up; one that does not answer is not added; a removed one, even
+// the leader, has no vote.
 func TestVoters(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 1, func(c *Config) { c.segmentSize, c.SnapshotEntries, c.TrailingEntries = 256, 4, 1 })
@@ -191,7 +191,7 @@ func TestVoters(t *testing.T) {
 	remove := func(n *node) {
 		g.atLeader(func(l *node) error {
 			err := l.RemoveVoter(within(t), n.cfg.ID)
-			if errors.Is(err, ErrNotVoter) { // by a leader that did not hear of it
+			if errors.Is(err, ErrNotVoter) { // removed by a leader that did not get the answer
 				return nil
 			}
 			return err
@@ -213,8 +213,8 @@ func TestVoters(t *testing.T) {
 	}
 }
 
-// A job tracker that comes back at another address is found there, asked for at each
-// dial.
+// TestResolve: a job tracker that restarts at another address is found, since each dial resolves
+// its address.
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -250,12 +250,12 @@ func TestRefusals(t *testing.T) {
 		t.Error("bootstrapped without itself")
 	}
 	if _, err := tryOpen(t, Config{ID: "jt2", Dir: t.TempDir(), Listen: ":0"}); err == nil {
-		t.Error("an address that cannot be dialled was taken")
+		t.Error("an address that cannot be dialed was accepted")
 	}
 	if _, err := tryOpen(t, Config{ID: "jt2", Dir: t.TempDir(), Listen: n.Addr()}); err == nil {
 		t.Error("an address that is in use was taken")
 	}
-	for i := range 20 { // what is no raft at all must not end it
+	for i := range 20 { // bytes of another protocol must not end it
 		conn, err := net.Dial("tcp", n.Addr())
 		if err != nil {
 			t.Fatal(err)

@@ -9,10 +9,10 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// The form of a segment file, of raft-wal. All numbers are little-endian; frames
-// begin at multiples of 8 and are padded with zeros. A write is a batch: entries, in a
-// full segment the index of all of them, and a commit with the crc32c of the batch.
-// The first batch begins with the header. The rest of the file is zero.
+// The format of raft-wal's segment files. Numbers are little-endian. Frames begin at multiples
+// of 8 and are padded with zeros. A write is a batch: entries, in a full segment an index of all
+// entries, and a commit with the crc32c of the batch. The first batch begins with the header.
+// The rest of the file is zero.
 //
 //	header  +-----------+-----+------+----------+--------+-----------+
 //	        | magic u32 | 0 0 0 | v 0 | base u64 | id u64 | codec u64 |
@@ -24,7 +24,7 @@ const (
 	segmentMagic  = 0x58eb6b0d
 	segmentHeader = 32
 	frameHeader   = 8
-	sector        = 512 // what a disk writes whole or not at all
+	sector        = 512 // bytes that a disk writes atomically
 )
 
 const (
@@ -35,7 +35,7 @@ const (
 	frameBad    = -2
 )
 
-// frameAt reads the header of a frame and says where the next one begins.
+// frameAt returns the kind of a frame and the offset of the next one.
 func frameAt(data []byte, at int) (kind int, next int) {
 	if at+frameHeader > len(data) {
 		return frameEnd, at
@@ -57,21 +57,21 @@ func frameAt(data []byte, at int) (kind int, next int) {
 	return frameBad, at
 }
 
-// payload is what an entry's frame holds.
+// payload returns the content of an entry's frame.
 func payload(data []byte, at int) []byte {
 	n := int(binary.LittleEndian.Uint32(data[at+4:]))
 	return data[at+frameHeader : at+frameHeader+n]
 }
 
-// batch is one write: where its frames are, and whether it is whole.
+// batch is one write: the offsets of its frames, and whether it is complete.
 type batch struct {
-	entries []int
-	index   int // 0: none
-	end     int // or, when it is not whole, where that was noticed
-	whole   bool
+	entries  []int
+	index    int // 0: none
+	end      int // or, if it is incomplete, where reading stopped
+	complete bool
 }
 
-// batchAt reads a batch whose bytes count from start and whose frames begin at at.
+// batchAt reads a batch. Its checksum begins at start, its frames at at.
 func batchAt(data []byte, start, at int) batch {
 	var b batch
 	for {
@@ -83,7 +83,7 @@ func batchAt(data []byte, start, at int) batch {
 			b.index = at
 		case frameCommit:
 			b.end = next
-			b.whole = crc32.Checksum(data[start:at], crcTable) == binary.LittleEndian.Uint32(data[at+4:])
+			b.complete = crc32.Checksum(data[start:at], crcTable) == binary.LittleEndian.Uint32(data[at+4:])
 			return b
 		case frameEnd, frameBad:
 			b.end = at
@@ -93,17 +93,16 @@ func batchAt(data []byte, start, at int) batch {
 	}
 }
 
-// scan is what a segment holds.
+// scan is the content of a segment.
 type scan struct {
 	entries  []int // offsets of the frames
-	index    int   // offset of the index that makes the segment a full one; 0: it is none
-	end      int   // of the last whole batch
-	leftover int   // where the bytes after it end that a torn write left; end: none
+	index    int   // offset of the index of a full segment; 0: not full
+	end      int   // of the last complete batch
+	leftover int   // end of the bytes of a torn write after it; equal to end: none
 }
 
-// scanSegment reads a segment. It fails when a batch is damaged that was whole once.
-// What a crash leaves of a last batch is told from damage by what is after it, by its
-// missing end, or by a sector that was never written.
+// scanSegment reads a segment. It fails if a batch was complete and is damaged now. A torn last
+// batch differs from damage: no batch follows, its end is missing, or a sector is unwritten.
 func scanSegment(name string, data []byte, info types.SegmentInfo) (scan, error) {
 	var s scan
 	start, at := 0, segmentHeader
@@ -117,9 +116,9 @@ func scanSegment(name string, data []byte, info types.SegmentInfo) (scan, error)
 		if start == 0 && !headerFits(data, info) {
 			b = batch{}
 		}
-		if !b.whole {
+		if !b.complete {
 			if damaged(data, start, b.end) {
-				return s, &damage{name, firstBad(data, b), "what is there was changed"}
+				return s, &damage{name, firstBad(data, b), "its content has changed"}
 			}
 			s.leftover = written
 			return s, nil
@@ -154,7 +153,7 @@ func checkEntry(data []byte, index uint64) error {
 	return nil
 }
 
-// lastWord is the end of the last 8 bytes from start on that are not all zero.
+// lastWord returns the end of the last word of 8 bytes after start that is not zero.
 func lastWord(data []byte, start int) int {
 	for end := len(data); end > start; end-- {
 		if data[end-1] != 0 {
@@ -164,15 +163,14 @@ func lastWord(data []byte, start int) int {
 	return start
 }
 
-// maxTries bounds the work on what looks like commits and is not. No torn write has
-// so many.
+// maxTries bounds the checks of bytes that look like commits. A torn write has fewer.
 const maxTries = 1000
 
-// damaged judges a batch from start that is not whole, as was noticed at bad.
+// damaged reports whether an incomplete batch is damaged, and not torn. Reading stopped at bad.
 func damaged(data []byte, start, bad int) bool {
 	if bad+frameHeader <= len(data) && bad > start &&
 		crc32.Checksum(data[start:bad], crcTable) == binary.LittleEndian.Uint32(data[bad+4:]) {
-		return true // all of it is there, but what says that it is a commit
+		return true // complete, except for the kind of the commit frame
 	}
 	end := lastWord(data, start)
 	last, tries := false, 0
@@ -182,14 +180,14 @@ func damaged(data []byte, start, bad int) bool {
 			continue
 		}
 		next := at + frameHeader
-		if tries++; tries > maxTries || batchAt(data, next, next).whole {
-			return true // so what is before it was acknowledged
+		if tries++; tries > maxTries || batchAt(data, next, next).complete {
+			return true // a later batch is complete, so this one was acknowledged
 		}
 	}
 	return last && !zeroSector(data, start, end)
 }
 
-// zeroSector says whether some sector between start and end holds zeros only.
+// zeroSector reports whether a sector between start and end has only zeros.
 func zeroSector(data []byte, start, end int) bool {
 	for at := start; at < end; {
 		next := min((at/sector+1)*sector, end)
@@ -210,7 +208,7 @@ func allZero(data []byte) bool {
 	return true
 }
 
-// firstBad is where a damaged batch is first seen to be not as it was written.
+// firstBad returns the offset of the first damage of a batch.
 func firstBad(data []byte, b batch) int {
 	for _, e := range b.entries {
 		if _, err := checkedBody(payload(data, e)); err != nil {
@@ -220,7 +218,7 @@ func firstBad(data []byte, b batch) int {
 	return b.end
 }
 
-// damage is a file that is not as it was written.
+// damage is the error of a damaged file.
 type damage struct {
 	file   string
 	offset int

@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// server is a job tracker over a replica.
+// server is a job tracker with a replica.
 type server struct {
 	*jobtracker.Server
 	replica *Replica
@@ -70,7 +70,7 @@ func (s *server) end(t *testing.T) {
 	}
 }
 
-// submit asks one after the other until one that leads answers.
+// submit tries the servers until the leader answers.
 func submit(t *testing.T, servers []*server, key string) wire.JobID {
 	t.Helper()
 	sub := wire.Submission{
@@ -91,12 +91,12 @@ func submit(t *testing.T, servers []*server, key string) wire.JobID {
 			}
 		}
 	}
-	t.Fatalf("nobody took %s", key)
+	t.Fatalf("no server accepted %s", key)
 	return wire.JobID{}
 }
 
-// Three job trackers share their facts: an acknowledged submission is known to the
-// next leader under the same id, and after all were stopped and started again.
+// TestServers: the next leader knows an acknowledged submission under the same id, also after a
+// restart of all three job trackers.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	files, dir := mem.New(1<<20), t.TempDir()
@@ -139,7 +139,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// The majority is lost: one state of three goes on alone, with all that its log holds.
+// TestRecover: after the loss of the majority, one of three goes on alone with its whole log.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	files, dir := mem.New(1<<20), t.TempDir()
@@ -164,7 +164,7 @@ func TestRecover(t *testing.T) {
 	for _, s := range servers {
 		s.end(t)
 	}
-	if err := Recover(one.Dir, "jt9", one.Listen); err == nil || !strings.Contains(err.Error(), "jt1, jt2, jt3, of none that is called jt9") {
+	if err := Recover(one.Dir, "jt9", one.Listen); err == nil || !strings.Contains(err.Error(), "jt1, jt2, jt3, but not jt9") {
 		t.Errorf("recovered as another: %v", err)
 	}
 	if err := Recover(one.Dir, one.ID, one.Listen); err != nil {
@@ -184,8 +184,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// Row 7 of the promise table: leaders are cut off while clients submit. A submission
-// whose outcome was not known, and that is made again, is one job: on all.
+// TestAmbiguous: leaders are cut off while clients submit. An undecided submission that is
+// repeated is one job, on all job trackers. Row 7 of the promise table.
 func TestAmbiguous(t *testing.T) {
 	t.Parallel()
 	files, dir, net := mem.New(1<<20), t.TempDir(), newLinks()
@@ -204,7 +204,7 @@ func TestAmbiguous(t *testing.T) {
 	if err := servers[0].replica.Bootstrap(voters); err != nil {
 		t.Fatal(err)
 	}
-	submit(t, servers, "first") // so that a majority knows the voters
+	submit(t, servers, "first") // now a majority knows the voters
 	ids := make([]wire.JobID, 24)
 	var clients sync.WaitGroup
 	for c := range 3 {
@@ -233,7 +233,7 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-// leading is who leads, with the lead confirmed by a majority.
+// leading returns the leader that a majority has confirmed.
 func leading(t *testing.T, servers []*server) *server {
 	t.Helper()
 	deadline := time.After(patience)
@@ -246,7 +246,7 @@ func leading(t *testing.T, servers []*server) *server {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("nobody leads")
+			t.Fatal("no leader")
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// What stands for the job tracker may refuse a snapshot, or have stopped before the
+// The job tracker may refuse a snapshot, or have stopped before the
 // log: neither must hold anything up.
 func TestNoSnapshot(t *testing.T) {
 	t.Parallel()

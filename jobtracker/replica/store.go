@@ -14,23 +14,22 @@ import (
 	"github.com/hashicorp/raft-wal/metadb"
 )
 
-// store is raft's log, term and vote on disk. The first write that fails is its
-// last: raft-wal's state in memory is then not that on disk, and what a failed sync
-// has done nobody knows.
+// store is raft's log, term and vote on disk. It makes no write after a failed one: raft-wal's
+// state in memory then differs from the disk, in an unknown way.
 type store struct {
 	dir    string
 	wal    *wal.WAL
 	meta   *metaStore
 	filer  *filer
 	stall  time.Duration
-	failed func(error) // hears of the failure
-	found  found       // when it was opened
+	failed func(error) // called with the failure
+	found  found       // at the start
 
-	// emptied hears that raft has removed all entries, up to last.
+	// emptied is called after raft has removed all entries, up to last.
 	emptied func(last uint64)
 
-	opened  atomic.Bool           // raft runs: failures must not reach it where it panics
-	closed  atomic.Bool           // errors are no failures any more
+	opened  atomic.Bool           // raft runs, and would panic at some errors
+	closed  atomic.Bool           // later errors are not failures
 	err     atomic.Pointer[error] // the first failure
 	writing atomic.Pointer[time.Time]
 	entries atomic.Int64
@@ -43,7 +42,7 @@ var (
 	_ raft.MonotonicLogStore = (*store)(nil)
 )
 
-// openState opens log and snapshots, after a check of all that is there.
+// openState checks all files, and opens the log and the snapshots.
 func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
 	found, err := verifyState(cfg.Dir, cfg.readable)
 	if err != nil {
@@ -63,7 +62,7 @@ func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
 			wal.WithMetaStore(s.meta),
 			wal.WithSegmentFiler(s.filer),
 			wal.WithSegmentSize(cfg.segmentSize),
-			wal.WithCodec(checkedCodec{most: cfg.readable}),
+			wal.WithCodec(checkedCodec{limit: cfg.readable}),
 			wal.WithLogger(newLogger(cfg.Logger)))
 		return err
 	})
@@ -100,9 +99,8 @@ func (s *store) fail(err error) error {
 	return *s.err.Load()
 }
 
-// abandon is fail for errors that raft would answer with a panic: it ends the
-// goroutine instead, which is one of raft's own. That promises nothing any more,
-// and the replica is about to be shut down.
+// abandon is fail for errors at which raft would panic: it ends the goroutine, which is one of
+// raft's own, since the replica shuts down anyway.
 func (s *store) abandon(err error) error {
 	err = s.fail(err)
 	if s.opened.Load() && !s.closed.Load() {
@@ -111,7 +109,7 @@ func (s *store) abandon(err error) error {
 	return err
 }
 
-// broken is the first failure, or nil.
+// broken returns the first failure, or nil.
 func (s *store) broken() error {
 	if err := s.err.Load(); err != nil {
 		return *err
@@ -119,7 +117,7 @@ func (s *store) broken() error {
 	return nil
 }
 
-// write runs a change of what is on disk.
+// write runs a write, and records when it began.
 func (s *store) write(do func() error) error {
 	now := time.Now()
 	s.writing.Store(&now)
@@ -127,7 +125,7 @@ func (s *store) write(do func() error) error {
 	return do()
 }
 
-// writingSince says since when a write has been under way.
+// writingSince returns when the current write began.
 func (s *store) writingSince() (at time.Time, writes bool) {
 	if p := s.writing.Load(); p != nil {
 		return *p, true
@@ -148,13 +146,13 @@ func (s *store) LastIndex() (uint64, error) { return s.wal.LastIndex() }
 // GetLog implements raft.LogStore.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
 	err := s.wal.GetLog(index, l)
-	if err == nil || err == raft.ErrLogNotFound { // raft compares it so, too
+	if err == nil || err == raft.ErrLogNotFound { // raft also compares with ==
 		return err
 	}
 	return s.abandon(fmt.Errorf("read entry %d in %s: %w", index, s.segmentOf(index), err))
 }
 
-// segmentOf names the file that an entry should be in.
+// segmentOf returns the file that should have an entry.
 func (s *store) segmentOf(index uint64) string {
 	names, _ := filepath.Glob(filepath.Join(s.dir, "*.wal")) // sorted, and base indexes have equal length
 	file := s.dir

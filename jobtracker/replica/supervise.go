@@ -9,22 +9,22 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// growth is what has come since the last snapshot.
+// growth records the last snapshot, to measure the log since then.
 type growth struct {
 	snapshot atomic.Uint64 // index of the last one
 	bytes    atomic.Int64  // stored before it; negative: found at the start
-	at       atomic.Int64  // Unix nanoseconds, of the last attempt
+	at       atomic.Int64  // time of the last attempt, in Unix nanoseconds
 }
 
-// look tells the supervisor that something has changed.
-func (r *Replica) look() {
+// wakeSupervisor wakes the supervisor after a change.
+func (r *Replica) wakeSupervisor() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// supervise takes snapshots and looks after raft, until Close.
+// supervise checks disk and raft and takes snapshots, until Close.
 func (r *Replica) supervise() {
 	tick := time.NewTicker(jitter(r.cfg.Timeout / 2))
 	defer tick.Stop()
@@ -45,15 +45,15 @@ func (r *Replica) supervise() {
 	}
 }
 
-// checkDisk ends the replica when a write takes too long. A leader in that state
-// still renews its lease, so nobody else would do its work.
+// checkDisk ends the replica if a write takes too long. A leader in that state still renews its
+// lease, so no other would be elected.
 func (r *Replica) checkDisk() {
 	if since, writes := r.store.writingSince(); writes && time.Since(since) > r.cfg.stall {
 		r.store.fail(fmt.Errorf("the disk of %s does not answer: a write has taken %v", r.cfg.Dir, time.Since(since).Round(time.Second)))
 	}
 }
 
-// progress is how far the log was applied, and how often raft was restarted since.
+// progress has the last applied index, and the restarts of raft since.
 type progress struct {
 	index    uint64
 	restarts int
@@ -61,8 +61,8 @@ type progress struct {
 
 const maxRestarts = 3
 
-// checkRaft restarts raft when that was asked for, or when it leads and gets nothing
-// done although the disk answers.
+// checkRaft restarts raft on request, or if it leads and commits nothing although the disk
+// answers.
 func (r *Replica) checkRaft(p *progress) {
 	if index := r.fsm.applied.Load(); index != p.index {
 		*p = progress{index: index}
@@ -79,13 +79,13 @@ func (r *Replica) checkRaft(p *progress) {
 		return
 	}
 	if p.restarts++; p.restarts > maxRestarts {
-		r.fail(fmt.Errorf("raft leads and commits nothing, also after %d restarts", maxRestarts))
+		r.fail(fmt.Errorf("raft leads but commits nothing, even after %d restarts", maxRestarts))
 		return
 	}
-	r.restartRaft("it leads and commits nothing")
+	r.restartRaft("it leads but commits nothing")
 }
 
-// restartRaft replaces the instance, as a restart of the process would.
+// restartRaft replaces the instance, like a restart of the process.
 func (r *Replica) restartRaft(why string) {
 	r.cfg.Logger.Warn("raft is restarted", "why", why)
 	r.mu.Lock()
@@ -97,7 +97,7 @@ func (r *Replica) restartRaft(why string) {
 	r.inst = nil
 	r.mu.Unlock()
 	if !r.end(inst) {
-		r.fail(fmt.Errorf("raft does not stop; it should be restarted since %s", why))
+		r.fail(fmt.Errorf("raft does not stop for a restart: %s", why))
 		return
 	}
 	next, err := r.start()
@@ -116,7 +116,7 @@ func (r *Replica) restartRaft(why string) {
 	}
 }
 
-// checkGrowth takes a snapshot when there is enough for one.
+// checkGrowth takes a snapshot if the log has grown enough.
 func (r *Replica) checkGrowth() {
 	due := r.grown(r.cfg.SnapshotEntries, r.cfg.SnapshotBytes)
 	if age := time.Since(time.Unix(0, r.growth.at.Load())); !due && age >= r.cfg.SnapshotInterval {
@@ -132,16 +132,16 @@ func (r *Replica) checkGrowth() {
 	})
 }
 
-// grown says whether so many entries or bytes were applied since the last snapshot.
+// grown reports whether this many entries or bytes have come since the last snapshot.
 func (r *Replica) grown(entries uint64, bytes int64) bool {
 	n := r.fsm.applied.Load() - r.growth.snapshot.Load()
 	return n >= entries || n > 0 && r.store.bytes.Load()-r.growth.bytes.Load() >= bytes
 }
 
-// snapshotRetry is how long a snapshot that failed is not tried again.
+// snapshotRetry is the pause after a failed snapshot.
 const snapshotRetry = 5 * time.Second
 
-// snapshot has raft take one.
+// snapshot makes raft take a snapshot.
 func (r *Replica) snapshot(inst *instance) {
 	index, bytes := r.fsm.applied.Load(), r.store.bytes.Load()
 	err := inst.raft.Snapshot().Error()
@@ -153,7 +153,7 @@ func (r *Replica) snapshot(inst *instance) {
 		r.cfg.Logger.Debug("snapshot", "index", index)
 	case errors.Is(err, raft.ErrNothingNewToSnapshot), errors.Is(err, raft.ErrRaftShutdown), errors.Is(err, ErrClosed):
 	default:
-		r.cfg.Logger.Warn("no snapshot was taken", "index", index, "error", err)
+		r.cfg.Logger.Warn("cannot take a snapshot", "index", index, "error", err)
 		select {
 		case <-time.After(snapshotRetry):
 		case <-r.done:

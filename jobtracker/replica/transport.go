@@ -14,12 +14,11 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// network is how raft listens and dials. Names are looked up at each dial. When it
-// is closed so are all connections: raft leaves them open, and a leader that hangs
-// would go on to renew its lease over them.
+// network is the network of raft. It looks names up at each dial. Close closes all connections:
+// raft leaves them open, and a leader that hangs would renew its lease over them.
 type network struct {
 	net.Listener
-	addr string // what others dial
+	addr string // that others dial
 	dial func(addr string, d time.Duration) (net.Conn, error)
 
 	mu     sync.Mutex
@@ -55,17 +54,16 @@ func (n *network) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, 
 	return n.track(conn)
 }
 
-// named is what raft dials for a job tracker, ID@HOST:PORT, so that Dial knows who
-// has to be there.
+// named returns the address ID@HOST:PORT, so that Dial knows which job tracker must answer.
 func named(id raft.ServerID, addr string) raft.ServerAddress {
 	return raft.ServerAddress(string(id) + "@" + addr)
 }
 
-// errOther reports that somebody else than was dialled has proved who he is.
+// errOther reports a job tracker with the certificate of another one.
 var errOther = errors.New("another job tracker answers")
 
-// dialTo dials the job tracker of an id, "" for any. Without TLS nobody proves who
-// he is.
+// dialTo dials a job tracker and checks its id, if not empty, against its certificate. Without
+// TLS it does not check.
 func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr string, d time.Duration) (net.Conn, error) {
 	conn, err := dial(addr, d)
 	if err != nil {
@@ -81,7 +79,7 @@ func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr 
 	return conn, nil
 }
 
-// Addr implements net.Listener: what others dial, which may be a name.
+// Addr implements net.Listener: the address that others dial, which may have a host name.
 func (n *network) Addr() net.Addr { return address(n.addr) }
 
 type address string
@@ -122,7 +120,7 @@ func (n *network) Close() error {
 	return err
 }
 
-// tracked is a connection that ends with its network.
+// tracked is a connection that its network closes.
 type tracked struct {
 	net.Conn
 	of *network

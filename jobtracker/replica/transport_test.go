@@ -23,12 +23,12 @@ func TestNamesAreProved(t *testing.T) {
 		if err := authority.Issue(certs, identity.Peer{Role: identity.JobTracker, Name: id}, time.Now(), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		who, err := identity.Load(certs, identity.JobTracker, nil)
+		self, err := identity.Load(certs, identity.JobTracker, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return Config{
-			ID: id, Dir: t.TempDir(), Serve: who.Server(identity.JobTracker), Dial: who.Dialer(identity.JobTracker),
+			ID: id, Dir: t.TempDir(), Serve: self.Server(identity.JobTracker), Dial: self.Dialer(identity.JobTracker),
 		}
 	}
 	one, two := open(t, protected("jt1")), open(t, protected("jt2"))
@@ -36,7 +36,7 @@ func TestNamesAreProved(t *testing.T) {
 	for id, want := range map[string]error{"jt2": nil, "": nil, "jt3": errOther} {
 		conn, err := dialTo(dial, id, two.Addr(), patience)
 		if !errors.Is(err, want) || (err == nil) != (conn != nil) {
-			t.Errorf("dialled as %q: %v", id, err)
+			t.Errorf("dialed as %q: %v", id, err)
 		}
 		if conn != nil {
 			conn.Close()

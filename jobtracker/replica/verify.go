@@ -20,24 +20,22 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// Raft-wal takes whatever it cannot read for the end of the log, deletes segments
-// that its list does not name, and raft passes over a snapshot that it cannot read for
-// an older one. Each of these would silently forget what was acknowledged. So all of
-// it is read and judged here, before they see it.
+// Raft-wal takes unreadable data for the end of the log, and deletes segments that its list does
+// not have. Raft takes an older snapshot if it cannot read the newest. Each would silently lose
+// acknowledged entries. So this file checks everything before they read it.
 
-// found is what is on disk.
+// found is the content of the disk.
 type found struct {
-	snapshot uint64 // index of the newest
-	first    uint64 // index of the first entry, 0: there is none
+	snapshot uint64 // index of the newest one
+	first    uint64 // index of the first entry; 0: none
 	last     uint64
-	bytes    int64 // of entries behind the snapshot
+	bytes    int64 // of entries after the snapshot
 }
 
-// errFormat reports a segment or snapshot that another build has written, and this one cannot
-// read.
+// errFormat reports a segment or snapshot of another build that this one cannot read.
 var errFormat = errors.New("this build does not read its format, so start the build that wrote it")
 
-// holdsState says whether there is anything in dir that a replica has written.
+// holdsState reports whether a replica has written state to dir.
 func holdsState(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, metadb.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,8 +44,8 @@ func holdsState(dir string) (bool, error) {
 	return err == nil, err
 }
 
-// verifyState reads everything, and removes what a crash left of writes that were
-// never acknowledged. An entry of more than readable bytes is refused.
+// verifyState reads everything, and removes torn writes, which were never acknowledged. It
+// refuses entries of more than readable bytes.
 func verifyState(dir string, readable int) (found, error) {
 	var f found
 	snapshots, err := listSnapshots(dir)
@@ -77,7 +75,7 @@ func verifyState(dir string, readable int) (found, error) {
 		return f, err
 	}
 	if f.first > f.snapshot+1 {
-		return f, fmt.Errorf("%w: %s: entries %d to %d are missing; there is no snapshot of them",
+		return f, fmt.Errorf("%w: %s: entries %d to %d are missing, and no snapshot has them",
 			ErrDamaged, dir, f.snapshot+1, f.first-1)
 	}
 	return f, nil
@@ -96,7 +94,7 @@ func (f *found) verifyLog(dir string, readable int) error {
 		tail := info.SealTime.IsZero()
 		data, err := os.ReadFile(name)
 		if tail && errors.Is(err, fs.ErrNotExist) {
-			continue // it is made after the list that names it
+			continue // the list is written before the file
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -109,7 +107,7 @@ func (f *found) verifyLog(dir string, readable int) error {
 			return err
 		}
 		if size := int(info.SizeLimit); len(data) < size && lastWord(data, 0) > 0 {
-			return &damage{name, len(data), fmt.Sprintf("it is cut off, and was made with %d bytes", size)}
+			return &damage{name, len(data), fmt.Sprintf("it is truncated, and was created with %d bytes", size)}
 		}
 		last := info.BaseIndex + uint64(len(s.entries)) - 1
 		switch {
@@ -132,9 +130,8 @@ func (f *found) verifyLog(dir string, readable int) error {
 	return nil
 }
 
-// rotate notes in the list that the last segment is full. The list follows the
-// segment, and raft-wal 0.4.0 can neither write to the segment nor make up for the list
-// when it was stopped in between.
+// rotate marks the last segment as full in the list. A crash may come between the two writes,
+// and raft-wal 0.4.0 can then neither write to the segment nor repair the list.
 func rotate(dir string, state types.PersistentState, i int, last uint64, index int) error {
 	full := &state.Segments[i]
 	next := types.SegmentInfo{
@@ -147,7 +144,7 @@ func rotate(dir string, state types.PersistentState, i int, last uint64, index i
 	return withMeta(dir, func(db *metaStore) error { return db.CommitState(state) })
 }
 
-// add takes in the entries of one segment.
+// add counts the entries of a segment.
 func (f *found) add(name string, data []byte, s scan, first, last, base uint64) error {
 	if last < first {
 		return nil
@@ -155,7 +152,7 @@ func (f *found) add(name string, data []byte, s scan, first, last, base uint64) 
 	if f.first == 0 {
 		f.first = first
 	} else if first != f.last+1 {
-		return &damage{name, 0, fmt.Sprintf("it begins with entry %d, the segment before it ends with %d", first, f.last)}
+		return &damage{name, 0, fmt.Sprintf("it begins with entry %d, but the segment before it ends with %d", first, f.last)}
 	}
 	f.last = last
 	for index := max(first, f.snapshot+1); index <= last; index++ {
@@ -164,7 +161,7 @@ func (f *found) add(name string, data []byte, s scan, first, last, base uint64) 
 	return nil
 }
 
-// wipe removes what is left of a torn write, so that it is not taken for damage later.
+// wipe overwrites the rest of a torn write with zeros, or it would look like damage later.
 func wipe(name string, from, to int) error {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -183,7 +180,7 @@ func loadMeta(dir string) (state types.PersistentState, err error) {
 	return state, err
 }
 
-// withMeta opens the list for a moment.
+// withMeta opens the list, calls do and closes it.
 func withMeta(dir string, do func(*metaStore) error) error {
 	name := filepath.Join(dir, metadb.FileName)
 	var db metaStore
@@ -201,14 +198,14 @@ func withMeta(dir string, do func(*metaStore) error) error {
 	return nil
 }
 
-// snapshotDir is one of raft's, by its name: <term>-<index>-<milliseconds>.
+// snapshotDir is a snapshot of raft, named <term>-<index>-<milliseconds>.
 type snapshotDir struct {
 	path              string
 	term, index, when uint64
 }
 
-// listSnapshots finds whole snapshots, the newest last, and removes what a crash has
-// left of others.
+// listSnapshots lists complete snapshots, the newest last, and removes incomplete ones of a
+// crash.
 func listSnapshots(dir string) ([]snapshotDir, error) {
 	root := filepath.Join(dir, "snapshots")
 	entries, err := os.ReadDir(root)
@@ -236,7 +233,7 @@ func listSnapshots(dir string) ([]snapshotDir, error) {
 	return list, nil
 }
 
-// verifySnapshot checks what raft would read.
+// verifySnapshot checks the files of a snapshot.
 func verifySnapshot(s snapshotDir) error {
 	name := filepath.Join(s.path, "meta.json")
 	data, err := os.ReadFile(name)
@@ -251,7 +248,7 @@ func verifySnapshot(s snapshotDir) error {
 		return fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
 	}
 	if meta.ID != filepath.Base(s.path) || meta.Term != s.term || meta.Index != s.index {
-		return fmt.Errorf("%w: %s: it is of another snapshot", ErrDamaged, name)
+		return fmt.Errorf("%w: %s: it belongs to another snapshot", ErrDamaged, name)
 	}
 	name = filepath.Join(s.path, "state.bin")
 	state, err := os.ReadFile(name)
@@ -269,7 +266,7 @@ func verifySnapshot(s snapshotDir) error {
 	if index, _, err := decodeSnapshot(state); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	} else if index > meta.Index {
-		return fmt.Errorf("%w: %s: it is of entry %d, not %d", ErrDamaged, name, index, meta.Index)
+		return fmt.Errorf("%w: %s: its entry is %d, not %d", ErrDamaged, name, index, meta.Index)
 	}
 	return nil
 }

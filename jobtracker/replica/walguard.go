@@ -13,23 +13,22 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// What is below stands between raft-wal 0.4.0 and its files, and makes up for what it
-// gets wrong:
+// The types in this file are between raft-wal 0.4.0 and its files. They work around defects:
 //
-//   - It notes its own codec's number for a new segment, whatever codec it was given,
-//     and refuses that when it opens: metaStore and filer write ours.
-//   - It finishes a full segment in the background, and a cut of the log's end in the
-//     meantime leaves a list that no entry fits any more: awaitRotation lets nothing
-//     happen in between, and rotate, in verify.go, makes up for a crash there.
-//   - It cannot read a segment any more that such a cut has ended: segmentReader can.
-//   - It writes entries that are longer than it reads: checkedCodec does not, and
-//     segmentReader can read them, for Recover.
+//   - For a new segment raft-wal records its own codec's number instead of the configured one,
+//     and refuses to open it later: metaStore and filer write our number.
+//   - It finishes a full segment in the background. If the end of the log is deleted meanwhile,
+//     no entry fits its list of segments any more: awaitRotation waits for the background
+//     work, and rotate, in verify.go, repairs the list after a crash.
+//   - It cannot read a segment that such a deletion has ended: segmentReader can.
+//   - It writes longer entries than it can read: checkedCodec refuses them, and segmentReader
+//     reads them for Recover.
 
-// metaStore holds the list of segments, the term and the vote.
+// metaStore stores the list of segments, the term and the vote.
 type metaStore struct {
 	metadb.BoltMetaDB
 	fault   func() error // in tests
-	rotated chan<- error // hears what fails
+	rotated chan<- error // gets failures
 }
 
 // SetStable implements types.MetaStore.
@@ -49,26 +48,26 @@ func (m *metaStore) CommitState(state types.PersistentState) error {
 	}
 	err := m.BoltMetaDB.CommitState(state)
 	if err != nil && m.rotated != nil {
-		tell(m.rotated, err)
+		offer(m.rotated, err)
 	}
 	return err
 }
 
-// tell puts a value into a channel of one, in place of an older one.
-func tell(to chan<- error, err error) {
+// offer sends a value to a channel, unless the channel is full.
+func offer(to chan<- error, err error) {
 	select {
 	case to <- err:
 	default:
 	}
 }
 
-// filer makes and opens segments.
+// filer creates and opens segments.
 type filer struct {
 	*segment.Filer
 	dir     string
 	long    bool        // entries may be longer than raft-wal can read
-	full    atomic.Bool // the last segment is, and another is being made
-	rotated chan error  // has a value when another was made, or could not be
+	full    atomic.Bool // the last segment is full, and the next one is being created
+	rotated chan error  // has a value when the next one was created, or could not be
 }
 
 func newFiler(dir string, vfs types.VFS) *filer {
@@ -80,7 +79,7 @@ func (f *filer) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
 	info.Codec = codecID
 	w, err := f.Filer.Create(info)
 	f.full.Store(false)
-	tell(f.rotated, err)
+	offer(f.rotated, err)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +95,7 @@ func (f *filer) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error)
 	s := &segmentWriter{SegmentWriter: w, f: f}
 	if f.long {
 		info.MaxIndex = w.LastIndex()
-		if s.was, err = f.read(info); err != nil {
+		if s.old, err = f.read(info); err != nil {
 			return nil, errors.Join(err, w.Close())
 		}
 	}
@@ -106,24 +105,24 @@ func (f *filer) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error)
 type segmentWriter struct {
 	types.SegmentWriter
 	f   *filer
-	was *segmentReader // of what it began with; nil: it is not needed
+	old *segmentReader // for entries from before the start; nil: not needed
 }
 
 // GetLog implements types.SegmentReader.
 func (w *segmentWriter) GetLog(index uint64) (*types.PooledBuffer, error) {
-	if w.was != nil && index <= w.was.info.MaxIndex {
-		return w.was.GetLog(index)
+	if w.old != nil && index <= w.old.info.MaxIndex {
+		return w.old.GetLog(index)
 	}
 	return w.SegmentWriter.GetLog(index)
 }
 
-// Sealed implements types.SegmentWriter. Raft-wal asks after each write, and makes
-// another segment when the answer is yes.
+// Sealed implements types.SegmentWriter. Raft-wal calls it after each write, and creates another
+// segment if it returns true.
 func (w *segmentWriter) Sealed() (bool, uint64, error) {
 	sealed, index, err := w.SegmentWriter.Sealed()
 	if sealed && err == nil {
 		select {
-		case <-w.f.rotated: // of an earlier one
+		case <-w.f.rotated: // from an earlier rotation
 		default:
 		}
 		w.f.full.Store(true)
@@ -131,7 +130,7 @@ func (w *segmentWriter) Sealed() (bool, uint64, error) {
 	return sealed, index, err
 }
 
-// awaitRotation waits until the segment after a full one was made.
+// awaitRotation waits until the segment after a full one was created.
 func (f *filer) awaitRotation(wait time.Duration) error {
 	if !f.full.Load() {
 		return nil
@@ -140,7 +139,7 @@ func (f *filer) awaitRotation(wait time.Duration) error {
 	case err := <-f.rotated:
 		return err
 	case <-time.After(wait):
-		return errors.New("no other segment was made for a full one")
+		return errors.New("the segment after a full one was not created in time")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// handle serves a route for its roles.
+// handle registers a route, for its roles only.
 func (h *handler) handle(mux *http.ServeMux, x route) {
 	if !h.Identified {
 		mux.HandleFunc(x.pattern, x.serve)
@@ -20,7 +20,7 @@ func (h *handler) handle(mux *http.ServeMux, x route) {
 	mux.HandleFunc(x.pattern, func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := identity.PeerOf(r.TLS)
 		if !ok || !slices.Contains(x.roles, peer.Role) {
-			h.fail(w, r, forbidden("this is not for a %s", peer.Role))
+			h.fail(w, r, forbidden("a %s may not use this route", peer.Role))
 			return
 		}
 		x.serve(w, r)
@@ -31,8 +31,8 @@ func forbidden(format string, args ...any) error {
 	return &Error{Code: codeForbidden, Text: fmt.Sprintf(format, args...), Untouched: true}
 }
 
-// asker is who asks, as the core knows him. A daemon is nobody's owner: no user has
-// a name like its.
+// asker returns the user of a request for the core. A daemon gets a name with a blank, which no
+// user has, so it owns no job.
 func (h *handler) asker(r *http.Request) core.Asker {
 	if !h.Identified {
 		return core.Asker{}
@@ -44,16 +44,16 @@ func (h *handler) asker(r *http.Request) core.Asker {
 	return core.Asker{Name: peer.Name, Admin: slices.Contains(h.Admins, peer.Name)}
 }
 
-// administers turns whoever is no administrator away from what concerns all.
+// administers refuses users who are not administrators.
 func (h *handler) administers(r *http.Request, do string) error {
 	if by := h.asker(r); by.Known() && !by.Admin {
-		return forbidden("%v: %s cannot %s: that is for administrators (%s)", admission.ErrNotAllowed, by.Name, do, strings.Join(h.Admins, ", "))
+		return forbidden("%v: %s may not %s: only administrators (%s) may", admission.ErrNotAllowed, by.Name, do, strings.Join(h.Admins, ", "))
 	}
 	return nil
 }
 
-// refused logs that somebody has asked for what is not for him.
-func (h *handler) refused(r *http.Request, err error) {
+// logRefusal logs a request without the right to it.
+func (h *handler) logRefusal(r *http.Request, err error) {
 	peer, _ := identity.PeerOf(r.TLS)
 	h.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", err)
 }

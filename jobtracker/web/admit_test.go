@@ -17,14 +17,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// from is the connection of a peer that has proved who it is.
+// from is the TLS state of a peer with a certificate.
 func from(role identity.Role, name string) *tls.ConnectionState {
 	uri := &url.URL{Scheme: "quern", Host: string(role), Path: "/" + name}
 	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{URIs: []*url.URL{uri}}}}
 }
 
-// What attempts wrote is told to those alone who may read their logs.
-func TestErrorsAreTheOwners(t *testing.T) {
+// TestErrorsOnlyForOwners: only users who may read the logs get the output of failed attempts.
+func TestErrorsOnlyForOwners(t *testing.T) {
 	status := &wire.JobStatus{Owner: "ann", State: wire.Failed, Error: "m3 failed\nsecret of ann", Troubles: []string{"m2 failed\nsecret of ann"}}
 	for _, c := range []struct {
 		by   core.Asker
@@ -35,13 +35,13 @@ func TestErrorsAreTheOwners(t *testing.T) {
 	} {
 		job := jobFor(c.by, status)
 		if told := strings.Contains(job.Error+strings.Join(job.Troubles, ""), "secret"); told != c.told || !strings.HasPrefix(job.Error, "m3 failed") {
-			t.Errorf("%+v is told %q, %q", c.by, job.Error, job.Troubles)
+			t.Errorf("%+v gets %q, %q", c.by, job.Error, job.Troubles)
 		}
 	}
 }
 
-// TestWhoAsks: the core is told who asks, administrators alone change what concerns
-// all, and whoever is refused is told what it would take, and logged.
+// TestWhoAsks: the core gets the asker, only administrators change the cluster, and refusals say
+// what is needed and are logged.
 func TestWhoAsks(t *testing.T) {
 	frame, err := wire.Append(nil, &wire.Submission{Key: "k2", Owner: "root", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}})
 	if err != nil {
@@ -50,8 +50,8 @@ func TestWhoAsks(t *testing.T) {
 	voter := `{"id": "jt9", "addr": "h:9"}`
 	routes := map[string]struct {
 		method, path, body string
-		core               bool // it decides
-		admins             bool // alone, but for
+		core               bool // the core decides
+		admins             bool // only administrators, except for
 		self               string
 	}{
 		"submit":   {"POST", "/v1/submissions", string(frame), true, false, ""},
@@ -92,15 +92,15 @@ func TestWhoAsks(t *testing.T) {
 				t.Errorf("%s by %v: %d %s, want %d", what, p, w.Code, w.Body, want)
 			}
 			if want == http.StatusOK && q.core && !slices.Equal(f.asked, []core.Asker{{Name: p.Name, Admin: admin}}) {
-				t.Errorf("%s by %v: the core is asked by %+v", what, p, f.asked)
+				t.Errorf("%s by %v: the core got asker %+v", what, p, f.asked)
 			}
 			if want == http.StatusForbidden && (len(f.asked) > 0 || !strings.Contains(logged.String(), p.String())) {
-				t.Errorf("%s by %v: the core is asked by %+v, logged is %s", what, p, f.asked, &logged)
+				t.Errorf("%s by %v: the core got asker %+v; log: %s", what, p, f.asked, &logged)
 			}
 			if p.Role == identity.Client && q.admins && !admin {
-				for _, part := range []string{"ann cannot", "administrators (admin, root)", codeForbidden} {
+				for _, part := range []string{"ann may not", "administrators (admin, root)", codeForbidden} {
 					if !strings.Contains(w.Body.String(), part) {
-						t.Errorf("%s by %v: %s does not say %q", what, p, w.Body, part)
+						t.Errorf("%s by %v: %s lacks %q", what, p, w.Body, part)
 					}
 				}
 			}
@@ -108,8 +108,8 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// TestNobodyHasToSay: without certificates everybody may do everything.
-func TestNobodyHasToSay(t *testing.T) {
+// TestNotIdentified: without certificates all requests are allowed.
+func TestNotIdentified(t *testing.T) {
 	f, c := one(t)
 	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
 		t.Fatal(err)
@@ -118,6 +118,6 @@ func TestNobodyHasToSay(t *testing.T) {
 		t.Error(err)
 	}
 	if !slices.Equal(f.asked, []core.Asker{{}}) || f.asked[0].Known() {
-		t.Errorf("the core is asked by %+v", f.asked)
+		t.Errorf("the core got asker %+v", f.asked)
 	}
 }

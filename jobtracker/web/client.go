@@ -17,16 +17,16 @@ import (
 	"github.com/quernmr/quern/jobtracker/web/seek"
 )
 
-// Client asks a cluster's job trackers over HTTP. It knows some of their
-// addresses, finds the one that leads and finds it again when another does. It is
-// a client.Cluster. Its fields are set before it is used.
+// Client sends requests to a cluster's job trackers over HTTP. It knows some of their
+// addresses, and finds the leader, also after a change. It is a client.Cluster. Set its fields
+// before its use.
 type Client struct {
 	// Patience is how long a request looks for a leader; default 30 s.
 	Patience time.Duration
-	// WatchPatience is the same for a watch that had one; default 5 min.
+	// WatchPatience is how long a watch that has lost its leader looks for one; default 5 min.
 	WatchPatience time.Duration
-	// Note, when not nil, is told in a line when a watch has found another leader,
-	// and when looking for one takes long.
+	// Note, if not nil, gets a line when a watch has found another leader, and when the
+	// search for one takes long.
 	Note func(line string)
 
 	known  *seek.Known
@@ -39,8 +39,8 @@ var _ client.Cluster = (*Client)(nil)
 // maxAnswer bounds an answer, and a line of a watch.
 const maxAnswer = 64 << 20
 
-// NewClient makes a client of the job trackers at the host:port addresses. It
-// connects to nobody before it is asked to.
+// NewClient makes a client of the job trackers at the host:port addresses. It connects at the
+// first request.
 func NewClient(addrs []string) *Client {
 	dialer := net.Dialer{Timeout: dialWait}
 	return &Client{
@@ -50,7 +50,7 @@ func NewClient(addrs []string) *Client {
 		scheme:        "http://",
 		http: &http.Client{
 			Transport: &http.Transport{
-				DialContext:            dialer.DialContext, // and no proxy: job trackers are near
+				DialContext:            dialer.DialContext, // without a proxy
 				MaxIdleConnsPerHost:    2,
 				IdleConnTimeout:        idleWait / 2, // before the server's
 				MaxResponseHeaderBytes: maxHeader,
@@ -61,7 +61,7 @@ func NewClient(addrs []string) *Client {
 	}
 }
 
-// Secure has the client prove who it is, and ask the same of job trackers.
+// Secure makes the client use mutual TLS.
 func (c *Client) Secure(config *tls.Config) {
 	if config != nil {
 		c.http.Transport.(*http.Transport).TLSClientConfig = config
@@ -78,7 +78,7 @@ func (c *Client) note(format string, args ...any) {
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// request is one thing that is asked of the leader.
+// request is a request to the leader.
 type request struct {
 	method string
 	path   string
@@ -89,13 +89,13 @@ type request struct {
 func asJSON(method, path string, v any) request {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("web: a request cannot be encoded: %v", err)) // all are structs of texts
+		panic(fmt.Sprintf("web: a request cannot be encoded: %v", err)) // a defect of our types
 	}
 	return request{method: method, path: path, kind: "application/json", body: body}
 }
 
-// ask finds the leader and has it answer. Maybe: an earlier try, or this one, may
-// have been carried out although no answer came.
+// ask finds the leader and sends it the request. Maybe: the leader, or an earlier one, may have
+// executed the request although no answer came.
 func (c *Client) ask(ctx context.Context, q request, answer any) (maybe bool, err error) {
 	s := c.known.Search(c.Patience)
 	for {
@@ -109,14 +109,14 @@ func (c *Client) ask(ctx context.Context, q request, answer any) (maybe bool, er
 			return maybe, nil
 		}
 		maybe = maybe || !untouched(err)
-		if !elsewhere(err) {
+		if !retryable(err) {
 			return maybe, err
 		}
 		c.failed(s, addr, err)
 	}
 }
 
-// failed notes that a job tracker is not the leader, and tells once that a search takes long.
+// failed records that a job tracker is not the leader, and notes once that a search takes long.
 func (c *Client) failed(s *seek.Search, addr string, err error) {
 	var e *Error
 	if errors.As(err, &e) {
@@ -125,26 +125,26 @@ func (c *Client) failed(s *seek.Search, addr string, err error) {
 		s.Failed(addr, err)
 	}
 	if since, slow := s.Slow(); slow {
-		c.note("no job tracker leads or answers for %v, still looking: %v", since.Round(time.Second), err)
+		c.note("no leader found for %v, still looking: %v", since.Round(time.Second), err)
 	}
 }
 
-// untouched says whether a failed request was certainly not carried out.
+// untouched reports whether a failed request had certainly no effect.
 func untouched(err error) bool {
 	var e *Error
 	var op *net.OpError
 	switch {
 	case errors.As(err, &e):
-		// Any other code is a refusal by the leader itself.
-		return e.Untouched || e.Code != codeInternal && !elsewhere(e)
+		// All other codes are refusals by the leader.
+		return e.Untouched || e.Code != codeInternal && !retryable(e)
 	case errors.As(err, &op):
 		return op.Op == "dial"
 	}
 	return errors.Is(err, errForeign)
 }
 
-// errForeign reports an answer that is none of ours.
-var errForeign = errors.New("this is no job tracker of this version")
+// errForeign reports an answer that is not from a job tracker.
+var errForeign = errors.New("not a job tracker of this version")
 
 func (c *Client) try(ctx context.Context, addr string, limit time.Duration, q request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -174,8 +174,7 @@ func (c *Client) try(ctx context.Context, addr string, limit time.Duration, q re
 	return nil
 }
 
-// brief leaves out of an error of net/http what the caller says too: the method
-// and the URL.
+// brief removes the method and the URL from an error of net/http, since callers add the address.
 func brief(addr string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -186,17 +185,17 @@ func brief(addr string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s does not answer: %w", addr, err)
 	case errors.As(err, &op) && op.Op == "dial":
-		return err // it names the address
+		return err // it has the address
 	}
 	return fmt.Errorf("%s: %w", addr, err)
 }
 
-// failure reads what an answer says that is not 200.
+// failure reads the error in an answer other than 200.
 func failure(addr string, resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxSmall))
 	e := new(Error)
 	if err != nil || json.Unmarshal(body, e) != nil || e.Code == "" {
-		return fmt.Errorf("%s answers %q: %w", addr, resp.Status, errForeign)
+		return fmt.Errorf("%s answered %q: %w", addr, resp.Status, errForeign)
 	}
 	return e
 }
@@ -209,12 +208,11 @@ func readAll(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// errMaybe reports a change of which it is not known whether it was made. Asking for
-// it again does no harm.
-var errMaybe = errors.New("it is not known whether this was done")
+// errMaybe reports a change that may have been made. It is safe to repeat.
+var errMaybe = errors.New("it is not known whether the change was made")
 
-// wish asks for something that may be asked for again.
-func (c *Client) wish(ctx context.Context, path string, body any) error {
+// change requests a change that is safe to repeat.
+func (c *Client) change(ctx context.Context, path string, body any) error {
 	maybe, err := c.ask(ctx, asJSON(http.MethodPost, path, body), &struct{}{})
 	if err != nil && maybe {
 		return fmt.Errorf("%w: %w", errMaybe, err)

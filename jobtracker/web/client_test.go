@@ -25,7 +25,7 @@ import (
 
 var job1 = wire.JobID{Start: 7, N: 1}
 
-// three is a cluster of three, whose first leads.
+// three starts a cluster of three job trackers; the first one leads.
 func three(t *testing.T) (l *fakeLog, all []*fake, stops []func()) {
 	t.Helper()
 	l = newFakeLog()
@@ -37,8 +37,8 @@ func three(t *testing.T) (l *fakeLog, all []*fake, stops []func()) {
 	return l, all, stops
 }
 
-// The removal of a voter that was carried out without an answer succeeds when asked again.
-func TestRemovalOfAVoter(t *testing.T) {
+// TestRemoveVoterAgain: removing a voter succeeds if it worked before, but the answer was lost.
+func TestRemoveVoterAgain(t *testing.T) {
 	t.Parallel()
 	_, all, _ := three(t)
 	all[0].voter, all[0].removed = []Voter{{"jt1", "h:1"}, {"jt4", "h:4"}}, context.DeadlineExceeded
@@ -47,14 +47,14 @@ func TestRemovalOfAVoter(t *testing.T) {
 		t.Errorf("%v, %v", all[0].voter, err)
 	}
 	if err := c.RemoveVoter(t.Context(), "jt9"); !errors.Is(err, ErrNotVoter) {
-		t.Errorf("one that never voted: %v", err)
+		t.Errorf("a job tracker without a vote: %v", err)
 	}
 }
 
-func TestAnyAddressLeadsToTheLeader(t *testing.T) {
+func TestAnyAddressFindsLeader(t *testing.T) {
 	t.Parallel()
 	_, all, _ := three(t)
-	c := testClient(t, closedAddr(t), all[2].addr) // the leader's is told by a follower
+	c := testClient(t, closedAddr(t), all[2].addr) // a follower names the leader
 	ids, err := c.Submit(t.Context(), submission("k"))
 	if err != nil || len(ids) != 1 || ids[0] != job1 {
 		t.Fatalf("%v, %v", ids, err)
@@ -80,7 +80,7 @@ func TestAnyAddressLeadsToTheLeader(t *testing.T) {
 		t.Errorf("%+v, %v", every, err)
 	}
 	if _, err := c.Explain(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
-		t.Errorf("an unknown job is explained: %v", err)
+		t.Errorf("explain an unknown job: %v", err)
 	}
 	if err := errors.Join(c.AddVoter(t.Context(), Voter{"jt/4", "h:4"}), c.RemoveVoter(t.Context(), "jt/4")); err != nil || len(all[0].voter) != 0 {
 		t.Errorf("%v, %v", all[0].voter, err)
@@ -99,7 +99,7 @@ func TestAnyAddressLeadsToTheLeader(t *testing.T) {
 	}
 }
 
-// TestSubmitAgain: an answer that was lost is asked for again, and is the same.
+// TestSubmitAgain: after a lost answer the client submits again, and gets the same ids.
 func TestSubmitAgain(t *testing.T) {
 	for name, lose := range map[string]func(l *fakeLog, f, next *fake, stop func()) error{
 		"deposed": func(l *fakeLog, _, next *fake, _ func()) error {
@@ -113,7 +113,7 @@ func TestSubmitAgain(t *testing.T) {
 		"killed": func(l *fakeLog, _, next *fake, stop func()) error {
 			go stop()
 			l.lead(next)
-			return errors.New("nobody hears this")
+			return errors.New("not sent")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestSubmitAgain(t *testing.T) {
 			all[0].after = func(wire.Submission) error {
 				err := once()
 				if killed {
-					// The connection is cut when the server closes, never answered.
+					// The server closes the connection without an answer.
 					panic(http.ErrAbortHandler)
 				}
 				return err
@@ -137,7 +137,7 @@ func TestSubmitAgain(t *testing.T) {
 	}
 }
 
-// TestKillAgain: a kill whose answer was lost has not failed because it worked.
+// TestKillAgain: a kill succeeds if it worked before, but the answer was lost.
 func TestKillAgain(t *testing.T) {
 	t.Parallel()
 	l, all, _ := three(t)
@@ -165,9 +165,9 @@ func TestKillAgain(t *testing.T) {
 	}
 }
 
-// TestWishes: terms and scheduling are asked of the leader, wherever it is, as they
-// were given; what is refused is the same error at both ends.
-func TestWishes(t *testing.T) {
+// TestChanges: changes of settings and scheduling reach the leader unchanged, and its errors
+// reach the client.
+func TestChanges(t *testing.T) {
 	l := newFakeLog()
 	follower, _ := l.start(t, "jt1")
 	leader, _ := l.start(t, "jt2")
@@ -186,8 +186,8 @@ func TestWishes(t *testing.T) {
 		}
 	}
 	want := []string{`{"priority":"HIGH","weight":2.5}`, `{"pool":"p","deadlineMillis":-1,"sla":[]}`, `{"suspended":false}`}
-	if !slices.Equal(leader.wants, want) {
-		t.Errorf("the leader was asked for %q, not %q", leader.wants, want)
+	if !slices.Equal(leader.changes, want) {
+		t.Errorf("the leader got %q, want %q", leader.changes, want)
 	}
 	if err := c.Change(t.Context(), wire.JobID{Start: 7, N: 9}, wire.Change{Weight: &weight}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Error(err)
@@ -205,7 +205,7 @@ func TestWishes(t *testing.T) {
 	if err := c.Drain(t.Context(), "t1", false); err != nil {
 		t.Error(err)
 	}
-	if err := c.Drain(t.Context(), "nobody", false); !errors.Is(err, core.ErrUnknownTracker) {
+	if err := c.Drain(t.Context(), "unknown", false); !errors.Is(err, core.ErrUnknownTracker) {
 		t.Error(err)
 	}
 	about, err := c.Cluster(t.Context())
@@ -217,8 +217,8 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// TestGiveUp: who finds no leader says whom it has asked, and whether the
-// submission may have been taken.
+// TestGiveUp: without a leader, the error lists the addresses, and says whether the submission
+// may have been accepted.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	l, all, _ := three(t)
@@ -241,10 +241,10 @@ func TestGiveUp(t *testing.T) {
 		text  string
 		maybe bool
 	}{
-		{"nobody", []string{dead}, seek.ErrUnreachable, "job tracker unreachable: tried " + dead, false},
+		{"dead", []string{dead}, seek.ErrUnreachable, "job tracker unreachable: tried " + dead, false},
 		{"no address", nil, seek.ErrUnreachable, "no address is known", false},
 		{"followers", []string{all[1].addr, dead}, seek.ErrNoLeader, "no leader among the job trackers", false},
-		{"foreign", []string{strings.TrimPrefix(foreign.URL, "http://")}, seek.ErrUnreachable, "no job tracker of this version", false},
+		{"foreign", []string{strings.TrimPrefix(foreign.URL, "http://")}, seek.ErrUnreachable, "not a job tracker of this version", false},
 		{"silent", []string{silent.Addr().String()}, seek.ErrUnreachable, "does not answer", true},
 		{"cut", []string{strings.TrimPrefix(cut.URL, "http://")}, seek.ErrUnreachable, "EOF", true},
 		{"bad address", []string{"a b"}, seek.ErrUnreachable, "a b", false},
@@ -268,7 +268,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestStuckLeader: one that is stopped is left for the one that was elected since.
+// TestStuckLeader: the client leaves a stopped leader for a new one.
 func TestStuckLeader(t *testing.T) {
 	t.Parallel()
 	l, all, _ := three(t)
@@ -285,7 +285,7 @@ func TestStuckLeader(t *testing.T) {
 	}
 }
 
-// watching follows jobs and hands over what comes.
+// watching watches jobs and sends statuses and notes to channels.
 type watching struct {
 	states chan string
 	notes  chan string
@@ -319,8 +319,9 @@ func await[T any](t *testing.T, what string, from <-chan T) T {
 	}
 }
 
-// TestWatchFollowsTheLeader through a change, a crash and the end of the job.
-func TestWatchFollowsTheLeader(t *testing.T) {
+// TestWatchFollowsLeader: a watch continues after a change and a crash of the leader, until the
+// job ends.
+func TestWatchFollowsLeader(t *testing.T) {
 	t.Parallel()
 	l, all, stops := three(t)
 	c := testClient(t, all[2].addr, all[1].addr, all[0].addr)
@@ -335,7 +336,7 @@ func TestWatchFollowsTheLeader(t *testing.T) {
 	if s := await(t, "state of the second leader", w.states); s != "running" {
 		t.Errorf("then %s", s)
 	}
-	if note := await(t, "note", w.notes); !strings.Contains(note, "leader changed: jt2 at "+all[1].addr+" leads now, jt1 did before") {
+	if note := await(t, "note", w.notes); !strings.Contains(note, "leader changed: jt2 at "+all[1].addr+" leads now, before it jt1") {
 		t.Errorf("note %q", note)
 	}
 	stops[1]()
@@ -353,8 +354,8 @@ func TestWatchFollowsTheLeader(t *testing.T) {
 	}
 }
 
-// TestWatchLeavesTheSilent: a leader that is stopped, its connections open.
-func TestWatchLeavesTheSilent(t *testing.T) {
+// TestWatchLeavesSilentLeader: a watch leaves a stopped leader whose connections stay open.
+func TestWatchLeavesSilentLeader(t *testing.T) {
 	t.Parallel()
 	l, all, _ := three(t)
 	stuck, err := net.Listen("tcp", "127.0.0.1:0")
@@ -392,15 +393,14 @@ func TestWatchLeavesTheSilent(t *testing.T) {
 	}
 }
 
-// TestWatchCutOff: a line that its leader did not live to finish is no line, and a
-// leader that makes no sense is none to wait for.
+// TestWatchCutOff: an incomplete line is dropped, and a malformed one ends the watch.
 func TestWatchCutOff(t *testing.T) {
 	t.Parallel()
 	l, all, _ := three(t)
 	l.jobs = []wire.JobStatus{{ID: job1, State: wire.Succeeded}}
 	for _, c := range []struct {
 		text string
-		want string // of the error; empty: the next leader is asked
+		want string // part of the error; empty: the next leader is tried
 	}{
 		{"", ""},
 		{`{"leader":"jt0","epoch":1}` + "\n" + `{"jobs":[{"id":"job_7_0001","sta`, ""},
@@ -426,9 +426,9 @@ func TestWatchCutOff(t *testing.T) {
 	}
 }
 
-// TestWatchRefusesThePast: a leader of an earlier epoch does not know that it is none.
-func TestWatchRefusesThePast(t *testing.T) {
-	f := &following{c: NewClient(nil), leader: "jt2", epoch: 5, heard: time.Now()}
+// TestWatchRefusesEarlierEpoch: a leader of an earlier epoch does not know that it was replaced.
+func TestWatchRefusesEarlierEpoch(t *testing.T) {
+	f := &following{c: NewClient(nil), leader: "jt2", epoch: 5, lastLine: time.Now()}
 	if err := f.found("h:1", &watchLine{Leader: "jt1", Epoch: 4}); !errors.Is(err, core.ErrNotLeader) || f.leader != "jt2" {
 		t.Errorf("%v, follows %s", err, f.leader)
 	}
@@ -450,7 +450,7 @@ func TestWatchEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range c.Watch(t.Context(), []wire.JobID{job1}) {
-		break // whoever has seen enough is not bothered any more
+		break // ends the watch
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -469,11 +469,11 @@ func TestWatchEnds(t *testing.T) {
 		stop()
 	}
 	if err := await(t, "end", w.end); !errors.Is(err, seek.ErrUnreachable) {
-		t.Errorf("all are gone: %v", err)
+		t.Errorf("all job trackers are stopped: %v", err)
 	}
 }
 
-// FuzzWatch feeds a watch whatever a server may send.
+// FuzzWatch: a watch returns for any bytes from a server.
 func FuzzWatch(f *testing.F) {
 	f.Add(`{"leader":"a","epoch":1}` + "\n" + `{"jobs":[{"id":"job_7_0001","state":"succeeded"}]}` + "\n" + `{"end":true}`)
 	f.Add(`{"beat":true}` + "\n" + `{"error":{"code":"not-leader","error":"x","addr":"y"}}`)

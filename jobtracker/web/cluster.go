@@ -9,9 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What can be seen of the cluster.
 type (
-	// Cluster is what can be seen of a cluster.
+	// Cluster describes a cluster.
 	Cluster struct {
 		ID      string    `json:"id"`
 		Start   time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
@@ -19,40 +18,40 @@ type (
 		Epoch   uint64    `json:"epoch"`
 		Leader  string    `json:"leader"`
 		Addr    string    `json:"addr"`
-		Leads   bool      `json:"leads"` // the job tracker that answers
-		Jobs    int       `json:"jobs"`  // that have not ended
-		Wall    time.Time `json:"wall"`  // clock of the job tracker that answers
+		Leads   bool      `json:"leads"` // the answering job tracker leads
+		Jobs    int       `json:"jobs"`  // number of jobs that have not ended
+		Wall    time.Time `json:"wall"`  // clock of the answering job tracker
 
-		Scheduling Scheduling `json:"scheduling"`       // in force, told by the leader
+		Scheduling Scheduling `json:"scheduling"`       // from the leader
 		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
-		Pools      Pools      `json:"pools"`            // told by the leader
+		Pools      Pools      `json:"pools"`            // from the leader
 
 		Trackers []Tracker     `json:"trackers"`
-		Lost     []LostTracker `json:"lost,omitempty"`   // by tracker, told by the leader
-		Drains   []Drain       `json:"drains,omitempty"` // by tracker, told by the leader
+		Lost     []LostTracker `json:"lost,omitempty"`   // by tracker, from the leader
+		Drains   []Drain       `json:"drains,omitempty"` // by tracker, from the leader
 		Voters   []Voter       `json:"voters"`
 		Log      Log           `json:"log"`
 	}
 
-	// LostTracker is a task tracker that was lost and is not back, and what was there.
+	// LostTracker is a lost task tracker that has not registered again, with its losses.
 	LostTracker struct {
 		ID      string    `json:"id"`
 		Host    string    `json:"host"`
 		Addr    string    `json:"addr"`
 		Rack    string    `json:"rack,omitempty"`
 		Since   time.Time `json:"since"`
-		Maps    int       `json:"maps"` // attempts that ran
+		Maps    int       `json:"maps"` // running attempts
 		Reduces int       `json:"reduces"`
-		Outputs int       `json:"outputs"` // of maps, of jobs that had not ended
+		Outputs int       `json:"outputs"` // map outputs of jobs that had not ended
 	}
 
-	// Log is what the job tracker that answers has written to its log since it started.
+	// Log counts what the answering job tracker has written to its log since its start.
 	Log struct {
 		Entries int64 `json:"entries"`
 		Bytes   int64 `json:"bytes"`
 	}
 
-	// Tracker is what can be seen of a task tracker.
+	// Tracker is the state of a task tracker.
 	Tracker struct {
 		ID           string `json:"id"`
 		Host         string `json:"host"`
@@ -72,7 +71,7 @@ type (
 
 func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 	c := Cluster{
-		ID: s.Cluster, Start: instant(s.Start), Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, Leads: s.Leads,
+		ID: s.Cluster, Start: timeOf(s.Start), Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, Leads: s.Leads,
 		Jobs: s.Jobs, Wall: wall.UTC(), Trackers: make([]Tracker, 0, len(s.Trackers)), Voters: voters,
 		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s), Drains: drainsOf(s.Drains),
 	}
@@ -110,7 +109,7 @@ func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
 	return answer, nil
 }
 
-// health answers whoever looks whether this job tracker's loop works.
+// health answers health checks: an answer means that this job tracker's loop works.
 func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 	c, err := h.Server.Cluster(ctx)
 	if err != nil {
@@ -122,8 +121,8 @@ func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 	}{h.ID, c.Leader != ""}, nil
 }
 
-// Cluster tells of the cluster: what its leader says or, when none leads, what
-// somebody says who does not.
+// Cluster describes the cluster, as its leader knows it or, without a leader, as a follower
+// does.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	s := c.known.Search(c.Patience)
 	var follower *Cluster
@@ -144,7 +143,7 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 		case err == nil:
 			follower = answer
 			err = &Error{Code: codeNotLeader, Text: addr + " does not lead", Leader: answer.Leader, Addr: answer.Addr}
-		case !elsewhere(err):
+		case !retryable(err):
 			return nil, fmt.Errorf("describe cluster: %w", err)
 		}
 		c.failed(s, addr, err)

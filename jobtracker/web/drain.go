@@ -7,12 +7,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Drain is what can be seen of a task tracker that is to drain.
+// Drain is the state of a drain.
 type Drain struct {
 	Tracker string `json:"tracker"`
-	Drained bool   `json:"drained"`         // nothing there is needed any more
-	Here    bool   `json:"here"`            // it is registered, perhaps again after it was drained
-	Needs   string `json:"needs,omitempty"` // what of it is still needed
+	Drained bool   `json:"drained"`         // no job needs the task tracker
+	Here    bool   `json:"here"`            // the task tracker is registered, perhaps again after the drain
+	Needs   string `json:"needs,omitempty"` // what jobs still need
 }
 
 func drainsOf(list []wire.DrainStatus) []Drain {
@@ -23,7 +23,7 @@ func drainsOf(list []wire.DrainStatus) []Drain {
 	return all
 }
 
-// Drain finds what is known of a task tracker that is to drain; nil: it is not.
+// Drain returns a task tracker's drain; nil: there is none.
 func (c *Cluster) Drain(tracker string) *Drain {
 	for i := range c.Drains {
 		if c.Drains[i].Tracker == tracker {
@@ -44,7 +44,7 @@ func (h *handler) drain(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	if body.Tracker == "" {
-		return nil, badRequest("no tracker is named")
+		return nil, badRequest("the request names no tracker")
 	}
 	if err := h.administers(r, "drain task trackers"); err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func (h *handler) drain(ctx context.Context, r *http.Request) (any, error) {
 	return struct{}{}, h.Server.Drain(ctx, body.Tracker, body.Undo)
 }
 
-// Drain has a task tracker leave as soon as nobody needs what it has or, undone, be
-// given work again. It may be asked again. core.ErrUnknownTracker: nobody has heard of it.
+// Drain takes a task tracker out of service once no job needs its outputs; undo puts it back.
+// It is safe to repeat. core.ErrUnknownTracker: the cluster does not know the tracker.
 func (c *Client) Drain(ctx context.Context, tracker string, undo bool) error {
-	return c.wish(ctx, "/v1/cluster/drains", drainRequest{tracker, undo})
+	return c.change(ctx, "/v1/cluster/drains", drainRequest{tracker, undo})
 }

@@ -10,8 +10,8 @@ import (
 )
 
 type (
-	// Explanation says why a job has the slots it has, what it waits for and when it
-	// should end. Times that are not known are left out.
+	// Explanation says why a job has its slots, what it waits for, and its predicted end.
+	// Unknown times are left out.
 	Explanation struct {
 		Job       string    `json:"job"`
 		Name      string    `json:"name"`
@@ -24,7 +24,7 @@ type (
 		Phases    []Phase   `json:"phases,omitempty"`
 		Shuffle   *Shuffle  `json:"shuffle,omitempty"`
 		Holds     []Hold    `json:"holds,omitempty"`
-		Now       time.Time `json:"now"` // by the clock that the other times are of
+		Now       time.Time `json:"now"` // by the clock of the other times
 		Submitted time.Time `json:"submitted,omitzero"`
 		End       time.Time `json:"end,omitzero"` // predicted
 		Deadline  time.Time `json:"deadline,omitzero"`
@@ -36,20 +36,20 @@ type (
 		Tasks       int       `json:"tasks"`
 		Done        int       `json:"done"`
 		Running     int       `json:"running"`
-		Waiting     int       `json:"waiting"`           // could be launched now
-		Adopted     int       `json:"adopted,omitempty"` // of those that run: launched by an earlier leader; since when they run is not known
-		Place       int       `json:"place,omitempty"`   // in the order of the plan in force, from 1
-		Of          int       `json:"of,omitempty"`      // jobs in it
-		Target      int       `json:"target"`            // slots by that plan
-		Min         int       `json:"min"`               // slots guaranteed
-		Max         int       `json:"max"`               // slots useful
-		PoolMin     int       `json:"poolMin,omitempty"` // slots guaranteed to all jobs of its pool together
+		Waiting     int       `json:"waiting"`           // ready for a slot
+		Adopted     int       `json:"adopted,omitempty"` // running attempts of an earlier leader, which began at an unknown time
+		Place       int       `json:"place,omitempty"`   // in the order of the current plan, from 1
+		Of          int       `json:"of,omitempty"`      // number of jobs in the plan
+		Target      int       `json:"target"`            // slots in the plan
+		Min         int       `json:"min"`               // guaranteed slots
+		Max         int       `json:"max"`               // slots that it can use
+		PoolMin     int       `json:"poolMin,omitempty"` // guaranteed slots of its pool
 		TaskSeconds float64   `json:"taskSeconds"`       // of one task
-		LeftSeconds float64   `json:"leftSeconds"`       // of one slot, of all tasks left
-		Source      string    `json:"source,omitempty"`  // whence TaskSeconds is known
+		LeftSeconds float64   `json:"leftSeconds"`       // time on one slot for all remaining tasks
+		Source      string    `json:"source,omitempty"`  // of TaskSeconds
 		End         time.Time `json:"end,omitzero"`
-		WaitSeconds float64   `json:"waitSeconds,omitempty"` // for a slot near its input a map waits no longer
-		Speeds      []Speed   `json:"speeds,omitempty"`      // by tracker; left out where many jobs are explained
+		WaitSeconds float64   `json:"waitSeconds,omitempty"` // how long a map waits for a local slot at most
+		Speeds      []Speed   `json:"speeds,omitempty"`      // by tracker; not in a list of jobs
 	}
 
 	// Speed is how fast the job's tasks were on a tracker.
@@ -61,26 +61,26 @@ type (
 
 	// Shuffle is a job's part of the shuffle, in bytes.
 	Shuffle struct {
-		Ready int64   `json:"ready"` // made and not gathered
-		Left  int64   `json:"left"`  // with what maps will make
+		Ready int64   `json:"ready"` // made by maps, not yet gathered
+		Left  int64   `json:"left"`  // with the estimated output of maps
 		Whole int64   `json:"whole"`
-		Share float64 `json:"share,omitempty"` // of what homes fetch, by the plan in force
+		Share float64 `json:"share,omitempty"` // of the fetching of homes, in the current plan
 		Place int     `json:"place,omitempty"`
 		Of    int     `json:"of,omitempty"`
 
-		PerByte float64 `json:"perByte,omitempty"` // bytes made of a byte of input so far
+		PerByte float64 `json:"perByte,omitempty"` // output bytes per input byte so far
 	}
 
-	// Hold is something that keeps tasks of the job from free slots.
+	// Hold is a reason why tasks of the job do not get free slots.
 	Hold struct {
 		What  string    `json:"what"`
-		Until time.Time `json:"until,omitzero"` // at the latest
-		Due   time.Time `json:"due,omitzero"`   // by the estimates
+		Until time.Time `json:"until,omitzero"` // latest end
+		Due   time.Time `json:"due,omitzero"`   // estimated end
 	}
 )
 
-// instant is a time in Unix milliseconds, 0: not known.
-func instant(millis int64) time.Time {
+// timeOf converts Unix milliseconds; 0: not known.
+func timeOf(millis int64) time.Time {
 	if millis == 0 {
 		return time.Time{}
 	}
@@ -91,7 +91,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 	e := Explanation{
 		Job: x.Job.String(), Name: x.Name, Pool: x.Pool, State: x.State.String(), Suspended: x.Suspended,
 		Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
-		Now: now.UTC(), Submitted: instant(x.Submitted), End: instant(x.End), Deadline: instant(x.Deadline),
+		Now: now.UTC(), Submitted: timeOf(x.Submitted), End: timeOf(x.End), Deadline: timeOf(x.Deadline),
 	}
 	for i := range x.Phases {
 		p := &x.Phases[i]
@@ -102,7 +102,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Phases = append(e.Phases, Phase{
 			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting, Adopted: p.Adopted,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max, PoolMin: p.PoolMin,
-			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: instant(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
+			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})
 	}
 	if x.Shuffle != nil {
@@ -110,13 +110,13 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Shuffle = &s
 	}
 	for _, h := range x.Holds {
-		e.Holds = append(e.Holds, Hold{What: h.What, Until: instant(h.Until), Due: instant(h.Due)})
+		e.Holds = append(e.Holds, Hold{What: h.What, Until: timeOf(h.Until), Due: timeOf(h.Due)})
 	}
 	return e
 }
 
 func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobHere(ctx, r)
+	id, err := h.jobAtLeader(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -146,15 +146,15 @@ func (h *handler) explainAll(ctx context.Context, _ *http.Request) (any, error) 
 	return answer, nil
 }
 
-// Explain says why a job has the slots it has. admission.ErrUnknownJob: the cluster knows
-// it not, or no longer.
+// Explain says why a job has its slots. admission.ErrUnknownJob: the cluster does not know the
+// job, or no longer.
 func (c *Client) Explain(ctx context.Context, id wire.JobID) (*Explanation, error) {
 	x := new(Explanation)
 	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/explain"}, x)
 	return x, err
 }
 
-// Explanations is Explain of all jobs that have not ended.
+// Explanations explains all jobs that have not ended.
 func (c *Client) Explanations(ctx context.Context) ([]Explanation, error) {
 	var answer explanationList
 	if _, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/explain"}, &answer); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fakeLog is what the fake job trackers of a cluster agree on.
+// fakeLog is the common state of the fake job trackers of a cluster.
 type fakeLog struct {
 	mu      sync.Mutex
 	epoch   uint64
@@ -36,7 +36,7 @@ func newFakeLog() *fakeLog {
 	return &fakeLog{epoch: 1, keys: make(map[string][]wire.JobID), changed: make(chan struct{})}
 }
 
-// change does something to the log and wakes the watches.
+// change changes the log and wakes the watches.
 func (l *fakeLog) change(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *fakeLog) change(do func()) {
 	l.changed = make(chan struct{})
 }
 
-// lead makes f the leader of a new epoch; nil: nobody leads.
+// lead makes f the leader of a new epoch; nil: no leader.
 func (l *fakeLog) lead(f *fake) {
 	l.change(func() {
 		l.leader = f
@@ -65,18 +65,18 @@ func (l *fakeLog) set(id wire.JobID, state wire.State) {
 
 // fake is a job tracker without a core.
 type fake struct {
-	log   *fakeLog
-	id    string
-	addr  string
-	hint  string                          // "": the leader's
-	after func(sub wire.Submission) error // what becomes of an answer to a submission
-	serve func(conn *wire.Conn) error
-	hang  chan struct{} // not nil: nothing is answered until it is closed
-	voter []Voter
-	wants []string // changes of terms and of scheduling, as they came
-	asked []core.Asker
+	log     *fakeLog
+	id      string
+	addr    string
+	hint    string                          // "": the leader's address
+	after   func(sub wire.Submission) error // result of an answer to a submission
+	serve   func(conn *wire.Conn) error
+	hang    chan struct{} // not nil: no answers until it is closed
+	voter   []Voter
+	changes []string // of settings and of scheduling, in order
+	asked   []core.Asker
 
-	removed error // what becomes of the answer to the removal of a voter
+	removed error // result of the answer to the removal of a voter
 }
 
 func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
@@ -188,7 +188,7 @@ func (f *fake) Change(_ context.Context, by core.Asker, id wire.JobID, c wire.Ch
 			j.Terms.Priority = *c.Priority
 		}
 		text, _ := json.Marshal(ChangeOf(&c))
-		f.wants = append(f.wants, string(text))
+		f.changes = append(f.changes, string(text))
 	})
 	return err
 }
@@ -214,7 +214,7 @@ func (f *fake) Drain(_ context.Context, tracker string, undo bool) error {
 		}
 		i := slices.IndexFunc(f.log.drains, func(d wire.DrainStatus) bool { return d.Tracker == tracker })
 		switch {
-		case tracker == "nobody":
+		case tracker == "unknown":
 			err = fmt.Errorf("drain: %w %q", core.ErrUnknownTracker, tracker)
 		case undo && i >= 0:
 			f.log.drains = slices.Delete(f.log.drains, i, i+1)
@@ -369,7 +369,7 @@ func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
 	return f, stop
 }
 
-// one is a cluster of one job tracker, which leads.
+// one starts a cluster of one job tracker, which leads.
 func one(t *testing.T) (*fake, *Client) {
 	t.Helper()
 	l := newFakeLog()
@@ -385,7 +385,7 @@ func testClient(t *testing.T, addrs ...string) *Client {
 	return c
 }
 
-// closedAddr is an address at which nobody listens.
+// closedAddr returns an address at which no process listens.
 func closedAddr(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

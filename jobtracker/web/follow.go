@@ -17,7 +17,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// maxSilence is how long a watch hears nothing before it looks for another leader.
+// maxSilence is how long a watch waits for a line before it looks for another leader.
 const maxSilence = 6 * beat
 
 var (
@@ -25,29 +25,29 @@ var (
 	errMalformed = errors.New("malformed line of a watch")
 )
 
-// Watch implements client.Cluster. It goes on with the next leader when one is lost.
+// Watch implements client.Cluster. After the loss of a leader it continues with the next one.
 func (c *Client) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
-		f := &following{c: c, ids: jobs, yield: yield, heard: time.Now()}
-		if err := f.run(ctx); err != nil && !f.left {
+		f := &following{c: c, ids: jobs, yield: yield, lastLine: time.Now()}
+		if err := f.run(ctx); err != nil && !f.stopped {
 			yield(nil, fmt.Errorf("watch: %w", err))
 		}
 	}
 }
 
-// following is one watch over all its leaders.
+// following is a watch across leaders.
 type following struct {
-	c      *Client
-	ids    []wire.JobID
-	yield  func([]wire.JobStatus, error) bool
-	left   bool   // whoever iterates has had enough
-	leader string // id of the last, empty before the first
-	epoch  uint64 // of the last
-	heard  time.Time
-	told   bool // that no leader is found
+	c        *Client
+	ids      []wire.JobID
+	yield    func([]wire.JobStatus, error) bool
+	stopped  bool   // by the caller
+	leader   string // id of the last one; empty before the first
+	epoch    uint64 // of the last leader
+	lastLine time.Time
+	noted    bool // that the search for a leader takes long
 }
 
-// run follows until all jobs have ended: nil.
+// run follows the jobs, and returns nil when all have ended.
 func (f *following) run(ctx context.Context) error {
 	s := f.c.known.Search(f.c.Patience)
 	for {
@@ -57,29 +57,28 @@ func (f *following) run(ctx context.Context) error {
 		}
 		began := time.Now()
 		ended, err := f.listen(ctx, addr, limit)
-		if ended || f.left || ctx.Err() != nil {
+		if ended || f.stopped || ctx.Err() != nil {
 			return err
 		}
 		if err == nil {
 			err = io.ErrUnexpectedEOF
 		}
-		if !elsewhere(err) || errors.Is(err, errMalformed) {
+		if !retryable(err) || errors.Is(err, errMalformed) {
 			return err
 		}
-		if f.heard.After(began) { // it led
-			// One that is lost at once, again and again, is left in the end like one that
-			// is never found.
-			if f.heard.Sub(began) >= beat {
+		if f.lastLine.After(began) { // it led
+			// Leaders that are lost at once do not renew the patience, or run might never end.
+			if f.lastLine.Sub(began) >= beat {
 				s = f.c.known.Search(f.c.WatchPatience)
 			}
 			s.Lost(addr, f.c.WatchPatience)
 		}
 		f.c.failed(s, addr, err)
-		f.told = f.told || s.Told()
+		f.noted = f.noted || s.Reported()
 	}
 }
 
-// listen follows one job tracker. Ended: its last line came.
+// listen follows the jobs at one job tracker. Ended: all have ended.
 func (f *following) listen(ctx context.Context, addr string, limit time.Duration) (ended bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -113,7 +112,7 @@ func (f *following) listen(ctx context.Context, addr string, limit time.Duration
 		if err := json.Unmarshal(in.Bytes(), line); err != nil {
 			return false, fmt.Errorf("%s: %w: %w", addr, errMalformed, err)
 		}
-		if ended, err := f.take(addr, line); ended || err != nil || f.left {
+		if ended, err := f.take(addr, line); ended || err != nil || f.stopped {
 			return ended, err
 		}
 	}
@@ -123,7 +122,7 @@ func (f *following) listen(ctx context.Context, addr string, limit time.Duration
 	return false, in.Err()
 }
 
-// wholeLines cuts a watch at its line ends. What comes after the last was cut off.
+// wholeLines splits a watch into lines. It drops an incomplete last line.
 func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -151,27 +150,27 @@ func (f *following) take(addr string, line *watchLine) (ended bool, err error) {
 			}
 			statuses = append(statuses, s)
 		}
-		f.left = !f.yield(statuses, nil)
+		f.stopped = !f.yield(statuses, nil)
 	}
-	f.heard = time.Now()
+	f.lastLine = time.Now()
 	return false, nil
 }
 
-// found says which leader a watch goes on with. One of an epoch that has passed
-// does not know yet that it was replaced.
+// found records the leader of a watch. It refuses one of an earlier epoch, which does not know
+// yet that it was replaced.
 func (f *following) found(addr string, line *watchLine) error {
 	if line.Epoch < f.epoch {
-		return &Error{Code: codeNotLeader, Text: fmt.Sprintf("%s leads epoch %d, after epoch %d: %v", addr, line.Epoch, f.epoch, core.ErrNotLeader)}
+		return &Error{Code: codeNotLeader, Text: fmt.Sprintf("%s leads epoch %d, but epoch %d has begun: %v", addr, line.Epoch, f.epoch, core.ErrNotLeader)}
 	}
 	f.c.known.Leads(addr)
-	gone := time.Since(f.heard).Round(100 * time.Millisecond)
+	silent := time.Since(f.lastLine).Round(100 * time.Millisecond)
 	switch {
 	case f.leader == "":
 	case f.leader != line.Leader:
-		f.c.note("leader changed: %s at %s leads now, %s did before; %v without news", line.Leader, addr, f.leader, gone)
-	case f.told || f.epoch != line.Epoch:
-		f.c.note("job tracker %s at %s leads again; %v without news", line.Leader, addr, gone)
+		f.c.note("leader changed: %s at %s leads now, before it %s; no answer for %v", line.Leader, addr, f.leader, silent)
+	case f.noted || f.epoch != line.Epoch:
+		f.c.note("job tracker %s at %s leads again; no answer for %v", line.Leader, addr, silent)
 	}
-	f.leader, f.epoch, f.told, f.heard = line.Leader, line.Epoch, false, time.Now()
+	f.leader, f.epoch, f.noted, f.lastLine = line.Leader, line.Epoch, false, time.Now()
 	return nil
 }

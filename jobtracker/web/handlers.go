@@ -14,14 +14,14 @@ import (
 
 type handler struct{ Config }
 
-// short makes a handler of a route that answers at once: with a value, as JSON, or an error.
+// short makes the handler of a route that answers once: with a value as JSON, or an error.
 func (h *handler) short(serve func(ctx context.Context, r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestWait)
 		defer cancel()
-		// The writer may be none that knows deadlines; then it needs none.
+		// A writer without deadlines, as in tests, returns an error that does not matter.
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * requestWait))
-		if err := fromPage(r); err != nil {
+		if err := refusePage(r); err != nil {
 			h.fail(w, r, err)
 			return
 		}
@@ -39,23 +39,23 @@ func (h *handler) short(serve func(ctx context.Context, r *http.Request) (any, e
 	}
 }
 
-// fromPage refuses a change that a web page asks for: browsers name the origin
-// of every request that is no plain look.
-func fromPage(r *http.Request) error {
+// refusePage refuses a change that a web page requests: browsers send the origin with every
+// request other than GET and HEAD.
+func refusePage(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get("Origin") == "" {
 		return nil
 	}
-	return &Error{Code: codeForbidden, Text: "requests of web pages are refused", Untouched: true}
+	return &Error{Code: codeForbidden, Text: "requests from web pages are refused", Untouched: true}
 }
 
 func reply(w http.ResponseWriter, status int, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
-		panic(fmt.Sprintf("web: an answer cannot be encoded: %v", err)) // only a map key or value of ours could
+		panic(fmt.Sprintf("web: an answer cannot be encoded: %v", err)) // a defect of our types
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(body, '\n')) // a client that has gone needs no answer
+	w.Write(append(body, '\n')) // an error means that the client has closed the connection
 }
 
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -64,15 +64,15 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusInternalServerError:
 		h.Logger.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case http.StatusForbidden:
-		h.refused(r, err)
+		h.logRefusal(r, err)
 	}
 	if p.Untouched {
-		w.Header().Set("Connection", "close") // what is left of the body is not waited for
+		w.Header().Set("Connection", "close") // do not wait for the rest of the body
 	}
 	reply(w, status, p)
 }
 
-// problem is how an error travels: from one that does not lead, with the leader.
+// problem translates an error for the network. A follower adds the leader.
 func (h *handler) problem(ctx context.Context, err error) (*Error, int) {
 	p, status := problem(err)
 	if p.Code != codeNotLeader || p.Addr != "" {
@@ -80,14 +80,14 @@ func (h *handler) problem(ctx context.Context, err error) (*Error, int) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	told := *p
+	named := *p
 	if c, err := h.Server.Cluster(ctx); err == nil && !c.Leads {
-		told.Leader, told.Addr = c.Leader, c.Addr
+		named.Leader, named.Addr = c.Leader, c.Addr
 	}
-	return &told, status
+	return &named, status
 }
 
-// leads turns a request away that only the leader can serve.
+// leads refuses a request unless this job tracker leads.
 func (h *handler) leads(ctx context.Context) (wire.ClusterStatus, error) {
 	c, err := h.Server.Cluster(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (h *handler) leads(ctx context.Context) (wire.ClusterStatus, error) {
 
 func notLeading(c wire.ClusterStatus) string {
 	if c.Leader == "" {
-		return fmt.Sprintf("%v, and knows nobody who does", core.ErrNotLeader)
+		return fmt.Sprintf("%v, and knows no leader", core.ErrNotLeader)
 	}
 	return fmt.Sprintf("%v: ask %s at %s", core.ErrNotLeader, c.Leader, c.Addr)
 }

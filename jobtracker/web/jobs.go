@@ -13,14 +13,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What can be seen of jobs.
 type (
-	// Job is what can be seen of a job.
+	// Job is the status of a job.
 	Job struct {
 		ID            string                      `json:"id"`
 		Name          string                      `json:"name"`
-		Flow          string                      `json:"flow,omitempty"` // that it is of; empty: it stands alone
-		With          string                      `json:"with,omitempty"` // the job of its flow that has taken it with it
+		Flow          string                      `json:"flow,omitempty"` // id of its flow, if any
+		With          string                      `json:"with,omitempty"` // the job of its flow that stopped it
 		Owner         string                      `json:"owner,omitempty"`
 		State         string                      `json:"state"`
 		Maps          Tasks                       `json:"maps"`
@@ -29,13 +28,13 @@ type (
 		Shuffled      Bytes                       `json:"shuffled"`
 		Reduced       Bytes                       `json:"reduced"`
 		Held          bool                        `json:"held,omitempty"` // suspended
-		Terms         Terms                       `json:"terms"`
+		Settings      Settings                    `json:"terms"`
 		Counters      map[string]map[string]int64 `json:"counters,omitempty"`
 		Error         string                      `json:"error,omitempty"`
 		Waits         string                      `json:"waits,omitempty"` // "for …"
 		Troubles      []string                    `json:"troubles,omitempty"`
 		ElapsedMillis int64                       `json:"elapsedMillis"`
-		EndsMillis    int64                       `json:"endsMillis,omitempty"` // predicted, from submission to its end
+		EndsMillis    int64                       `json:"endsMillis,omitempty"` // predicted time from submission to end
 	}
 
 	// Tasks counts a phase's tasks.
@@ -52,22 +51,22 @@ type (
 		Total int64 `json:"total"`
 	}
 
-	// Attempt is what can be seen of an attempt.
+	// Attempt is the status of an attempt.
 	Attempt struct {
 		ID         string    `json:"id"`
 		Tracker    string    `json:"tracker"`
-		Addr       string    `json:"addr"` // host:port that serves its logs
+		Addr       string    `json:"addr"` // host:port for its logs
 		State      string    `json:"state"`
 		Bytes      Bytes     `json:"bytes"`
-		Launched   time.Time `json:"launched,omitzero"` // when it was given its slot; not given: under an earlier leader, and began is about
+		Launched   time.Time `json:"launched,omitzero"` // left out: by an earlier leader, and began is approximate
 		Began      time.Time `json:"began,omitzero"`
 		TookMillis int64     `json:"tookMillis"`
 		Error      string    `json:"error,omitempty"`
-		Level      string    `json:"level,omitempty"` // how near to its input a map was launched
-		Reads      Reads     `json:"reads,omitzero"`  // of its input, as far as the file system tells
+		Level      string    `json:"level,omitempty"` // locality of a map: distance to its input
+		Reads      Reads     `json:"reads,omitzero"`  // of its input, if the file system counts them
 	}
 
-	// Reads is what was read by how near it was, and for how long that was waited for.
+	// Reads counts bytes read by distance, and the time spent on them.
 	Reads struct {
 		NodeBytes    int64 `json:"nodeBytes"`
 		NodeMillis   int64 `json:"nodeMillis"`
@@ -78,10 +77,10 @@ type (
 	}
 )
 
-// JobOf is a job's status as it is told.
+// JobOf converts a job's status to JSON.
 func JobOf(s *wire.JobStatus) Job {
 	j := Job{
-		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Held: s.Held, Terms: termsOf(&s.Terms, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
+		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Held: s.Held, Settings: settingsOf(&s.Terms, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
 		Error: s.Error, Waits: s.Waits, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
 		EndsMillis: s.Ends.Milliseconds(),
@@ -95,7 +94,7 @@ func JobOf(s *wire.JobStatus) Job {
 	return j
 }
 
-// Status is what [JobOf] was given, to the millisecond.
+// Status is the inverse of [JobOf], to the millisecond.
 func (j *Job) Status() (wire.JobStatus, error) {
 	id, err := wire.ParseJobID(j.ID)
 	if err != nil {
@@ -116,7 +115,7 @@ func (j *Job) Status() (wire.JobStatus, error) {
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
-	terms, err := j.Terms.terms()
+	terms, err := j.Settings.terms()
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
@@ -137,16 +136,16 @@ func stateOf(text string) (wire.State, error) {
 	return 0, fmt.Errorf("unknown state %q of a job", text)
 }
 
-// AttemptOf is an attempt's status as it is told.
+// AttemptOf converts an attempt's status to JSON.
 func AttemptOf(s *wire.AttemptStatus) Attempt {
 	return Attempt{
 		ID: s.Attempt.String(), Tracker: s.Tracker, Addr: s.Addr, State: s.State.String(),
 		Bytes: Bytes(s.Bytes), TookMillis: s.Took, Error: s.Error,
-		Level: s.Level.String(), Reads: readsOf(&s.Reads), Began: instant(s.Began), Launched: instant(s.Launched),
+		Level: s.Level.String(), Reads: readsOf(&s.Reads), Began: timeOf(s.Began), Launched: timeOf(s.Launched),
 	}
 }
 
-// Status is what [AttemptOf] was given.
+// Status is the inverse of [AttemptOf].
 func (a *Attempt) Status() (wire.AttemptStatus, error) {
 	id, err := wire.ParseAttemptID(a.ID)
 	if err != nil {
@@ -186,7 +185,7 @@ func readsOf(r *wire.Reads) Reads {
 	}
 }
 
-// reads is what [readsOf] was given, to the millisecond.
+// reads is the inverse of [readsOf], to the millisecond.
 func (r *Reads) reads() wire.Reads {
 	return wire.Reads{
 		Node:   wire.Reading{Bytes: r.NodeBytes, Took: time.Duration(r.NodeMillis) * time.Millisecond},
@@ -216,8 +215,7 @@ func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
 	return answer, nil
 }
 
-// Jobs lists all jobs that the cluster still knows, oldest first, without
-// counters and troubles.
+// Jobs lists all jobs that the cluster knows, oldest first, without counters and troubles.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	var answer jobList
 	if _, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs"}, &answer); err != nil {
@@ -234,8 +232,8 @@ func pathJob(r *http.Request) (wire.JobID, error) {
 	return id, nil
 }
 
-// jobHere is pathJob where this job tracker leads.
-func (h *handler) jobHere(ctx context.Context, r *http.Request) (wire.JobID, error) {
+// jobAtLeader is pathJob if this job tracker leads.
+func (h *handler) jobAtLeader(ctx context.Context, r *http.Request) (wire.JobID, error) {
 	id, err := pathJob(r)
 	if err == nil {
 		_, err = h.leads(ctx)
@@ -244,7 +242,7 @@ func (h *handler) jobHere(ctx context.Context, r *http.Request) (wire.JobID, err
 }
 
 func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobHere(ctx, r)
+	id, err := h.jobAtLeader(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +255,8 @@ func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
 	return nil, fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)
 }
 
-// Job tells of one job. admission.ErrUnknownJob: the cluster knows it not, or no longer.
+// Job returns the status of a job. admission.ErrUnknownJob: the cluster does not know it, or no
+// longer.
 func (c *Client) Job(ctx context.Context, id wire.JobID) (*Job, error) {
 	job := new(Job)
 	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String()}, job)
@@ -287,7 +286,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error {
 	maybe, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/jobs/"+job.String()+"/kill", killRequest{reason}), &struct{}{})
 	if maybe && errors.Is(err, admission.ErrJobEnded) {
-		// Perhaps by this very kill, whose first answer was lost.
+		// Perhaps this kill worked, and its first answer was lost.
 		if j, jobErr := c.Job(ctx, job); jobErr == nil && j.State == wire.Killed.String() {
 			return nil
 		}
@@ -295,24 +294,24 @@ func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error 
 	return err
 }
 
-// Attempts are a job's attempts, and what it takes to read their logs.
+// Attempts has a job's attempts, and the token for their logs.
 type Attempts struct {
 	Attempts []Attempt `json:"attempts"`
 	Owner    string    `json:"owner,omitempty"`
-	Token    string    `json:"token,omitempty"` // see package wire; not for everybody
+	Token    string    `json:"token,omitempty"` // see package wire; only for the owner and administrators
 }
 
-// AttemptsOf are a job's attempts as they are told.
+// AttemptsOf converts a job's attempts to JSON.
 func AttemptsOf(a *wire.JobAttempts) *Attempts {
-	told := &Attempts{Attempts: make([]Attempt, 0, len(a.Attempts)), Owner: a.Owner, Token: a.Token}
+	all := &Attempts{Attempts: make([]Attempt, 0, len(a.Attempts)), Owner: a.Owner, Token: a.Token}
 	for i := range a.Attempts {
-		told.Attempts = append(told.Attempts, AttemptOf(&a.Attempts[i]))
+		all.Attempts = append(all.Attempts, AttemptOf(&a.Attempts[i]))
 	}
-	return told
+	return all
 }
 
 func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobHere(ctx, r)
+	id, err := h.jobAtLeader(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -323,15 +322,15 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 	return AttemptsOf(&a), nil
 }
 
-// Attempts lists a job's attempts as far as the leader knows them.
+// Attempts lists a job's attempts.
 func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error) {
 	answer := new(Attempts)
 	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/attempts"}, answer)
 	return answer, err
 }
 
-// jobFor is a job's status as somebody may see it: what its attempts wrote is for those
-// who may read their logs.
+// jobFor converts a job's status for an asker: only users who may read the logs get the output
+// of failed attempts.
 func jobFor(by core.Asker, s *wire.JobStatus) Job {
 	job := JobOf(s)
 	if !by.MayHave(s.Owner) {

@@ -11,20 +11,19 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// Error is a failure on its way through the network. errors.Is finds the sentinel
-// that its code stands for.
+// Error is an error that is sent over the network. errors.Is finds the sentinel of its code.
 type Error struct {
 	Code   string `json:"code"`
 	Text   string `json:"error"`
-	Leader string `json:"leader,omitempty"` // id of the job tracker that leads, as far as known
+	Leader string `json:"leader,omitempty"` // id of the leader, if known
 	Addr   string `json:"addr,omitempty"`   // host:port of its API
-	// Untouched: the request was turned away before anything could come of it.
+	// Untouched: the request was refused before it could have an effect.
 	Untouched bool `json:"untouched,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Text }
 
-// Is makes a failure match the sentinel it was at the job tracker.
+// Is reports whether target is the sentinel of the error at the job tracker.
 func (e *Error) Is(target error) bool {
 	for _, k := range kinds() {
 		if k.code == e.Code && k.sentinel != nil {
@@ -46,12 +45,12 @@ const (
 	codeInternal   = "internal"
 )
 
-// badRequest turns a request away that cannot be understood.
+// badRequest refuses a malformed request.
 func badRequest(text string) *Error {
 	return &Error{Code: codeBadRequest, Text: text, Untouched: true}
 }
 
-// kind pairs a code with its HTTP status and the sentinel it stands for.
+// kind is a code with its HTTP status and sentinel.
 type kind struct {
 	code     string
 	status   int
@@ -82,7 +81,7 @@ func kinds() []kind {
 	}
 }
 
-// problem is an error in the form in which it travels, and its status.
+// problem translates an error for the network, with its HTTP status.
 func problem(err error) (*Error, int) {
 	var known *Error
 	var follows *core.NotLeaderError
@@ -110,11 +109,11 @@ func problem(err error) (*Error, int) {
 	return known, http.StatusInternalServerError
 }
 
-// elsewhere says whether another job tracker, or the same one later, may do better.
-func elsewhere(err error) bool {
+// retryable reports whether another job tracker, or the same one later, may serve the request.
+func retryable(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
-		return true // it was the network
+		return true // an error of the network
 	}
 	switch e.Code {
 	case codeNotLeader, codeTimeout, codeStopped:

@@ -17,7 +17,7 @@ import (
 
 var _ JobTracker = (*jobtracker.Server)(nil)
 
-// serveReal runs a job tracker that is alone, with a web interface.
+// serveReal runs a single job tracker with its HTTP interface.
 func serveReal(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func serveReal(t *testing.T) string {
 	return addr
 }
 
-// TestRealJobTracker takes a job that has no tracker to run on through its life.
+// TestRealJobTracker: submit, list and kill a job without a task tracker.
 func TestRealJobTracker(t *testing.T) {
 	addr := serveReal(t)
 	c := testClient(t, addr)
@@ -95,7 +95,7 @@ func TestRealJobTracker(t *testing.T) {
 	}
 }
 
-// TestRealStream: the core answers a tracker that comes over HTTP.
+// TestRealStream: the core answers a tracker over HTTP.
 func TestRealStream(t *testing.T) {
 	addr := serveReal(t)
 	conn, err := DialStream(t.Context(), addr, nil)

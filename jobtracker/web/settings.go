@@ -12,72 +12,70 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What users ask for, of a job and of the cluster.
 type (
-	// Terms are what the owner of a job asks for.
-	Terms struct {
+	// Settings are the settings of a job.
+	Settings struct {
 		Pool           string    `json:"pool"`
 		Priority       string    `json:"priority"`
-		Weight         float64   `json:"weight,omitempty"`         // not given: 1
-		DeadlineMillis int64     `json:"deadlineMillis,omitempty"` // since the submission; not given: none
+		Weight         float64   `json:"weight,omitempty"`         // left out: 1
+		DeadlineMillis int64     `json:"deadlineMillis,omitempty"` // since the submission; left out: none
 		Late           bool      `json:"late,omitempty"`           // the deadline has been missed
 		SLA            []SLAStep `json:"sla,omitempty"`
 		Batch          string    `json:"batch,omitempty"`
 	}
 
-	// SLAStep is what ending after a time since the submission costs in total.
+	// SLAStep is the total cost of an end later than a time since the submission.
 	SLAStep struct {
 		AfterMillis int64   `json:"afterMillis"`
 		Cost        float64 `json:"cost"`
 	}
 
-	// Change is what is to be another; what is not given stays.
+	// Change changes settings; those that are left out stay.
 	Change struct {
 		Pool           *string    `json:"pool,omitempty"`
 		Priority       *string    `json:"priority,omitempty"`
 		Weight         *float64   `json:"weight,omitempty"`
-		DeadlineMillis *int64     `json:"deadlineMillis,omitempty"` // from now; 0: none any more
+		DeadlineMillis *int64     `json:"deadlineMillis,omitempty"` // from now; 0: remove it
 		SLA            *[]SLAStep `json:"sla,omitempty"`
 		Batch          *string    `json:"batch,omitempty"`
 		Suspended      *bool      `json:"suspended,omitempty"`
 	}
 
-	// Scheduling is how slots are shared; what is not given stays.
+	// Scheduling says how jobs share slots. In a change, parts that are left out stay.
 	Scheduling struct {
 		Scheduler string `json:"scheduler,omitempty"`
 		Metric    string `json:"metric,omitempty"`
 		Delay     string `json:"delay,omitempty"`
 	}
 
-	// Pools is the pool table in force.
+	// Pools is the current pool table.
 	Pools struct {
-		Status string   `json:"status"` // whence it came, and what is wrong with a newer one
+		Status string   `json:"status"` // its file, and the error of a newer version
 		Pools  []Pool   `json:"pools"`
-		Notes  []string `json:"notes,omitempty"` // what its file says and nobody obeys
+		Notes  []string `json:"notes,omitempty"` // lines of its file that have no effect
 	}
 
-	// Pool is what can be seen of a pool. Slots are of maps, then of reduces; -1 is
-	// any number.
+	// Pool is the state of a pool. Slots are for maps, then for reduces; -1: no limit.
 	Pool struct {
 		Name    string  `json:"name"`
 		Min     [2]int  `json:"min"`
 		Max     [2]int  `json:"max"`
 		Weight  float64 `json:"weight"`
 		MaxJobs int     `json:"maxJobs"`
-		Jobs    int     `json:"jobs"` // that have not ended
+		Jobs    int     `json:"jobs"` // number of jobs that have not ended
 		Running [2]int  `json:"running"`
 		Gone    bool    `json:"gone,omitempty"`
 	}
 )
 
-func termsOf(t *wire.Terms, elapsed time.Duration) Terms {
-	return Terms{
+func settingsOf(t *wire.Terms, elapsed time.Duration) Settings {
+	return Settings{
 		Pool: cmp.Or(t.Pool, wire.DefaultPool), Priority: t.Priority.String(), Weight: t.Weight,
 		DeadlineMillis: millis(t.Deadline), Late: t.Late(elapsed), SLA: stepsOf(t.SLA), Batch: t.Batch,
 	}
 }
 
-// millis is a duration that keeps its sign, since 0 says something else.
+// millis rounds away from 0, since 0 means something else.
 func millis(d time.Duration) int64 {
 	if d < 0 {
 		return min(d.Milliseconds(), -1)
@@ -101,8 +99,8 @@ func wireSteps(steps []SLAStep) []wire.SLAStep {
 	return all
 }
 
-// terms is what [termsOf] was given, to the millisecond.
-func (t *Terms) terms() (wire.Terms, error) {
+// terms is the inverse of [settingsOf], to the millisecond.
+func (t *Settings) terms() (wire.Terms, error) {
 	w := wire.Terms{
 		Weight: t.Weight, Deadline: fromMillis(t.DeadlineMillis), SLA: wireSteps(t.SLA), Batch: t.Batch,
 	}
@@ -117,7 +115,7 @@ func (t *Terms) terms() (wire.Terms, error) {
 	return w, err
 }
 
-// ChangeOf is a change as it is asked for.
+// ChangeOf converts a change to JSON.
 func ChangeOf(c *wire.Change) Change {
 	w := Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended}
 	if c.Priority != nil {
@@ -129,13 +127,13 @@ func ChangeOf(c *wire.Change) Change {
 		w.DeadlineMillis = &n
 	}
 	if c.SLA != nil {
-		steps := append([]SLAStep{}, stepsOf(*c.SLA)...) // none is not the same as not given
+		steps := append([]SLAStep{}, stepsOf(*c.SLA)...) // an empty list differs from none
 		w.SLA = &steps
 	}
 	return w
 }
 
-// change is what [ChangeOf] was given, to the millisecond.
+// change is the inverse of [ChangeOf], to the millisecond.
 func (c *Change) change() (wire.Change, error) {
 	w := wire.Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended}
 	if c.Priority != nil {
@@ -194,7 +192,7 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 	if body == (Scheduling{}) {
 		return nil, badRequest("the change changes nothing")
 	}
-	if err := h.administers(r, "change how the cluster shares its slots"); err != nil {
+	if err := h.administers(r, "change the scheduler"); err != nil {
 		return nil, err
 	}
 	if _, err := h.leads(ctx); err != nil {
@@ -204,19 +202,18 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 	return struct{}{}, h.Server.Schedule(ctx, wire.Scheduling(body))
 }
 
-// Change asks for other terms of the submission that a job is of, or for it to be
-// suspended or resumed.
+// Change changes the settings of a job's submission, or suspends or resumes it.
 func (c *Client) Change(ctx context.Context, job wire.JobID, change wire.Change) error {
-	return c.wish(ctx, "/v1/jobs/"+job.String()+"/terms", ChangeOf(&change))
+	return c.change(ctx, "/v1/jobs/"+job.String()+"/terms", ChangeOf(&change))
 }
 
-// Schedule asks for another scheduler, metric or delay rule; what is empty stays.
+// Schedule changes the scheduler, metric or delay rule; empty parts stay.
 func (c *Client) Schedule(ctx context.Context, s wire.Scheduling) error {
-	return c.wish(ctx, "/v1/cluster/scheduling", Scheduling(s))
+	return c.change(ctx, "/v1/cluster/scheduling", Scheduling(s))
 }
 
-// fromMillis is a duration, or the longest where there are too many milliseconds for one.
+// fromMillis converts milliseconds, and limits them to the longest duration.
 func fromMillis(n int64) time.Duration {
-	const most = int64(math.MaxInt64 / time.Millisecond)
-	return time.Duration(max(-most, min(n, most))) * time.Millisecond
+	const limit = int64(math.MaxInt64 / time.Millisecond)
+	return time.Duration(max(-limit, min(n, limit))) * time.Millisecond
 }

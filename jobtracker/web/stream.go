@@ -15,10 +15,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// streamProtocol is what a task tracker's connection is upgraded to.
+// streamProtocol is the protocol of a task tracker's upgraded connection.
 const streamProtocol = "quern-stream/1"
 
-// stream upgrades a connection and serves it until its end.
+// stream upgrades a connection and serves it until it ends.
 func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), streamProtocol) {
 		w.Header().Set("Upgrade", streamProtocol)
@@ -30,43 +30,43 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, fmt.Errorf("upgrade: %w", err))
 		return
 	}
-	conn.SetDeadline(time.Now().Add(h.hello)) // an error shows at the first use
+	conn.SetDeadline(time.Now().Add(h.hello)) // the first use returns its error too
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+streamProtocol+"\r\n\r\n"); err != nil {
 		conn.Close()
 		return
 	}
 	conn.SetWriteDeadline(time.Time{})
-	in := &patient{conn: conn, in: buffered.Reader}
+	in := &deadlineUntilRead{conn: conn, in: buffered.Reader}
 	peer, _ := identity.PeerOf(r.TLS)
 	if err := h.Server.Attach(wire.NewConn(in, conn, conn.Close), peer.Name); err != nil {
 		h.Logger.Warn("a tracker's stream ended", "addr", conn.RemoteAddr().String(), "error", err)
 	}
 }
 
-// patient lifts the deadline of a connection once its other side has spoken.
-type patient struct {
-	conn   net.Conn
-	in     io.Reader
-	spoken bool
+// deadlineUntilRead removes the deadline of a connection after the first byte.
+type deadlineUntilRead struct {
+	conn net.Conn
+	in   io.Reader
+	read bool
 }
 
-func (p *patient) Read(b []byte) (int, error) {
+func (p *deadlineUntilRead) Read(b []byte) (int, error) {
 	n, err := p.in.Read(b)
-	if n > 0 && !p.spoken {
-		p.spoken = true
-		p.conn.SetReadDeadline(time.Time{}) // an error shows at the next read
+	if n > 0 && !p.read {
+		p.read = true
+		p.conn.SetReadDeadline(time.Time{}) // the next read returns its error too
 	}
 	return n, err
 }
 
-// dialWait bounds a connection's making, streamWait its upgrade too.
+// dialWait bounds the time to connect, streamWait that to connect and upgrade.
 const (
 	dialWait   = 2 * time.Second
 	streamWait = 5 * time.Second
 )
 
-// DialStream opens a task tracker's stream to the job tracker at host:port addr,
-// within 5 s; with config, both sides prove who they are.
+// DialStream opens a task tracker's stream to the job tracker at host:port addr within 5 s. With
+// config it uses mutual TLS.
 func DialStream(ctx context.Context, addr string, config *tls.Config) (*wire.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, streamWait)
 	defer cancel()
@@ -76,9 +76,9 @@ func DialStream(ctx context.Context, addr string, config *tls.Config) (*wire.Con
 		return nil, fmt.Errorf("stream to job tracker: %w", err)
 	}
 	if config != nil {
-		conn = tls.Client(conn, config) // its handshake comes with the first bytes
+		conn = tls.Client(conn, config) // the first write does the handshake
 	}
-	// Closing is what ends reads and writes when ctx does.
+	// Closing ends reads and writes when ctx ends.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	in, err := upgrade(conn, addr)
 	if !stop() {
@@ -108,13 +108,13 @@ func upgrade(conn net.Conn, addr string) (*bufio.Reader, error) {
 		return nil, err
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols || !strings.EqualFold(answer.Header.Get("Upgrade"), streamProtocol) {
-		return nil, fmt.Errorf("it does not upgrade to %s: %s", streamProtocol, answer.Status)
+		return nil, fmt.Errorf("the server does not upgrade to %s: %s", streamProtocol, answer.Status)
 	}
 	head.lifted = true
 	return in, nil
 }
 
-// capped bounds what is read until the cap is lifted.
+// capped bounds the bytes to read until the cap is lifted.
 type capped struct {
 	in     io.Reader
 	left   int
@@ -126,7 +126,7 @@ func (c *capped) Read(p []byte) (int, error) {
 		return c.in.Read(p)
 	}
 	if c.left == 0 {
-		return 0, fmt.Errorf("its answer is longer than %d bytes", maxHeader)
+		return 0, fmt.Errorf("the answer is longer than %d bytes", maxHeader)
 	}
 	n, err := c.in.Read(p[:min(len(p), c.left)])
 	c.left -= n

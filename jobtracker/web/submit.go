@@ -13,12 +13,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// frameType is the content type of a body that is one wire frame.
+// frameType is the content type of a wire frame.
 const frameType = "application/x-quern-frame"
 
 func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != frameType {
-		return nil, badRequest("the content type of a submission is " + frameType)
+		return nil, badRequest("a submission must have the content type " + frameType)
 	}
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ type submitted struct {
 	Jobs []string `json:"jobs"`
 }
 
-// readSubmission reads a body that is one frame of a submission and nothing else.
+// readSubmission reads a body with exactly one frame, a submission.
 func readSubmission(body io.Reader) (*wire.Submission, error) {
 	sub, err := wire.ReadAs[*wire.Submission](body)
 	if err == nil {
@@ -61,8 +61,8 @@ func readSubmission(body io.Reader) (*wire.Submission, error) {
 	return nil, badRequest(fmt.Sprintf("read submission: %v", err))
 }
 
-// Submit implements client.Cluster. An error matches client.ErrUndecided when the
-// cluster may have taken the submission; asking again with the same key tells.
+// Submit implements client.Cluster. An error matches client.ErrUndecided if the cluster may have
+// accepted the submission; submitting again under the same key tells.
 func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
 	frame, err := wire.Append(nil, &sub)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID,
 	switch {
 	case err == nil:
 	case errors.Is(err, admission.ErrBadSubmission):
-		return nil, err // whoever was asked before would have said the same
+		return nil, err // an earlier leader would have refused it too
 	case maybe:
 		return nil, fmt.Errorf("submit: %w: %w", client.ErrUndecided, err)
 	default:

@@ -11,23 +11,23 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// Voter is a job tracker that has a vote in its cluster.
+// Voter is a job tracker that votes in its cluster.
 type Voter struct {
 	ID   string `json:"id"`
-	Addr string `json:"addr"` // host:port at which the others reach its log
+	Addr string `json:"addr"` // host:port of its log
 }
 
-// Voters is the membership of the replicated log. Changes are asked of the leader alone.
+// Voters are the members of the replicated log. Only the leader changes them.
 type Voters interface {
 	Voters() []Voter
 	AddVoter(ctx context.Context, v Voter) error
-	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: there is none to remove
+	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: it has no vote
 }
 
-// errNoVoters answers a change of the voters where there is one job tracker by design.
+// errNoVoters refuses to change voters of a log that has none.
 var errNoVoters = errors.New("this job tracker's log has no voters")
 
-// ErrNotVoter answers the removal of a job tracker that has no vote.
+// ErrNotVoter refuses to remove a job tracker that has no vote.
 var ErrNotVoter = errors.New("it is not a voter")
 
 func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
@@ -36,7 +36,7 @@ func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	if v.ID == "" || v.Addr == "" {
-		return nil, badRequest("a voter has an id and an addr")
+		return nil, badRequest("a voter needs an id and an addr")
 	}
 	if err := h.mayAdd(r, v.ID); err != nil {
 		return nil, err
@@ -48,19 +48,19 @@ func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
 	return struct{}{}, h.Voters.AddVoter(ctx, v)
 }
 
-// mayAdd lets a job tracker ask for its own vote, and administrators for any.
+// mayAdd lets a job tracker add itself, and administrators any job tracker.
 func (h *handler) mayAdd(r *http.Request, id string) error {
 	if peer, ok := identity.PeerOf(r.TLS); h.Identified && ok && peer.Role == identity.JobTracker {
 		if peer.Name != id {
-			return forbidden("%v: %v cannot ask for the vote of %s, only for its own", admission.ErrNotAllowed, peer, id)
+			return forbidden("%v: %v may add itself as a voter, but not %s", admission.ErrNotAllowed, peer, id)
 		}
 		return nil
 	}
-	return h.administers(r, "give job trackers votes")
+	return h.administers(r, "add voters")
 }
 
 func (h *handler) removeVoter(ctx context.Context, r *http.Request) (any, error) {
-	if err := h.administers(r, "take votes from job trackers"); err != nil {
+	if err := h.administers(r, "remove voters"); err != nil {
 		return nil, err
 	}
 	if err := h.mayChangeVoters(ctx); err != nil {
@@ -79,7 +79,7 @@ func (h *handler) mayChangeVoters(ctx context.Context) error {
 	return err
 }
 
-// AddVoter gives a job tracker a vote. It may be asked again.
+// AddVoter makes a job tracker a voter. It is safe to repeat.
 func (c *Client) AddVoter(ctx context.Context, v Voter) error {
 	if _, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/cluster/voters", v), &struct{}{}); err != nil {
 		return fmt.Errorf("add voter %s: %w", v.ID, err)
@@ -87,12 +87,12 @@ func (c *Client) AddVoter(ctx context.Context, v Voter) error {
 	return nil
 }
 
-// RemoveVoter takes a job tracker's vote away. ErrNotVoter: it has none.
+// RemoveVoter removes a job tracker's vote. ErrNotVoter: it has none.
 func (c *Client) RemoveVoter(ctx context.Context, id string) error {
 	q := request{method: http.MethodDelete, path: "/v1/cluster/voters/" + url.PathEscape(id)}
 	maybe, err := c.ask(ctx, q, &struct{}{})
 	switch {
-	case err == nil, maybe && errors.Is(err, ErrNotVoter): // by this very call, whose first answer was lost
+	case err == nil, maybe && errors.Is(err, ErrNotVoter): // removed by this call, whose first answer was lost
 		return nil
 	}
 	return fmt.Errorf("remove voter %s: %w", id, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// watchLine is one line of a watch; one of its parts is set.
+// watchLine is a line of a watch; one part is set.
 type watchLine struct {
 	Leader string `json:"leader,omitempty"`
 	Epoch  uint64 `json:"epoch,omitempty"`
@@ -21,7 +21,7 @@ type watchLine struct {
 	Error  *Error `json:"error,omitempty"`
 }
 
-// watch tells the jobs' states until all have ended.
+// watch sends the jobs' states until all have ended.
 func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 	ids, err := watched(r)
 	if err != nil {
@@ -36,16 +36,16 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := &lines{w: w, control: http.NewResponseController(w)}
-	// Or the deadline of the request's head would end it.
+	// The read deadline of the request would end the watch.
 	out.control.SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if out.write(&watchLine{Leader: c.Leader, Epoch: c.Epoch}) != nil {
 		return
 	}
-	if err := h.tell(ctx, out, h.asker(r), ids, c.Epoch); err != nil {
+	if err := h.sendNews(ctx, out, h.asker(r), ids, c.Epoch); err != nil {
 		p, _ := h.problem(ctx, err)
-		out.write(&watchLine{Error: p}) // the last; a client that has gone needs none
+		out.write(&watchLine{Error: p}) // an error means that the client has closed the connection
 		return
 	}
 	out.write(&watchLine{End: true})
@@ -54,7 +54,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 func watched(r *http.Request) ([]wire.JobID, error) {
 	texts := r.URL.Query()["job"]
 	if len(texts) == 0 {
-		return nil, badRequest("watch: no job is named")
+		return nil, badRequest("watch: the request names no job")
 	}
 	ids := make([]wire.JobID, 0, len(texts))
 	for _, text := range texts {
@@ -72,9 +72,9 @@ type watchNews struct {
 	err      error
 }
 
-// tell writes a line for each news of the jobs, and beats between. It returns
-// nil after the last.
-func (h *handler) tell(ctx context.Context, out *lines, by core.Asker, ids []wire.JobID, epoch uint64) error {
+// sendNews writes a line for each change of the jobs, and beats between. It returns nil after
+// the last one.
+func (h *handler) sendNews(ctx context.Context, out *lines, by core.Asker, ids []wire.JobID, epoch uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	news := make(chan watchNews)
@@ -114,7 +114,7 @@ func (h *handler) tell(ctx context.Context, out *lines, by core.Asker, ids []wir
 	}
 }
 
-// stillLeads keeps a watch from outliving the term that it was begun in.
+// stillLeads ends a watch when the term in which it began is over.
 func (h *handler) stillLeads(ctx context.Context, epoch uint64) error {
 	c, err := h.leads(ctx)
 	if err == nil && c.Epoch != epoch {
@@ -123,7 +123,7 @@ func (h *handler) stillLeads(ctx context.Context, epoch uint64) error {
 	return err
 }
 
-// lines writes JSON objects, each at once and within a bounded time.
+// lines writes JSON objects and flushes each, with a bound in time.
 type lines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -134,7 +134,7 @@ func (l *lines) write(line *watchLine) error {
 	if err != nil {
 		return err
 	}
-	l.control.SetWriteDeadline(time.Now().Add(lineWait)) // a writer without deadlines is a test's
+	l.control.SetWriteDeadline(time.Now().Add(lineWait)) // only writers of tests have none
 	if _, err := l.w.Write(append(text, '\n')); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestRoutes asks for everything once and looks at the text that comes.
+// TestRoutes sends a request to each route and checks the text of the answer.
 func TestRoutes(t *testing.T) {
 	f, c := one(t)
 	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
@@ -48,7 +48,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/cluster", "", "", 200, `{"id":"c1","start":"1970-01-01T00:00:00.007Z","staging":"mem://s","epoch":2,"leader":"jt1","addr":"` + f.addr + `","leads":true,"jobs":1,"wall":"1970-01-01T00:00:00.099Z","scheduling":{},"pools":{"status":"f.xml","pools":[{"name":"etl","min":[1,0],"max":[-1,2],"weight":2,"maxJobs":-1,"jobs":1,"running":[3,0]}]},"trackers":[{"id":"t1","host":"h1","addr":"h1:1","incarnation":3,"mapSlots":2,"reduceSlots":0,"maps":1,"reduces":0,"connected":true,"silentMillis":12,"excluded":"bad"}],"voters":[],"log":{"entries":0,"bytes":0}}`},
 		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
 		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},
-		{"POST", "/v1/submissions", jsonType, string(frame), 400, "content type of a submission"},
+		{"POST", "/v1/submissions", jsonType, string(frame), 400, "a submission must have the content type"},
 		{"POST", "/v1/submissions", frameType, "", 400, "EOF"},
 		{"POST", "/v1/submissions", frameType, string(frame) + "x", 400, "bytes follow the frame"},
 		{"POST", "/v1/submissions", frameType, string(frame[:9]), 400, "unexpected EOF"},
@@ -82,15 +82,15 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"t1"}`, 200, "{}"},
 		{"GET", "/v1/cluster", "", "", 200, `"drains":[{"tracker":"t1","drained":false,"here":true,"needs":"1 attempt"}]`},
 		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"t1","undo":true}`, 200, "{}"},
-		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"nobody"}`, 404, `{"code":"unknown-tracker","error":"drain: unknown task tracker \"nobody\""}`},
-		{"POST", "/v1/cluster/drains", jsonType, `{"undo":true}`, 400, "no tracker is named"},
+		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"unknown"}`, 404, `{"code":"unknown-tracker","error":"drain: unknown task tracker \"unknown\""}`},
+		{"POST", "/v1/cluster/drains", jsonType, `{"undo":true}`, 400, "the request names no tracker"},
 		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2","addr":"h:2"}`, 200, "{}"},
-		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2"}`, 400, "a voter has an id and an addr"},
+		{"POST", "/v1/cluster/voters", jsonType, `{"id":"jt2"}`, 400, "a voter needs an id and an addr"},
 		{"GET", "/healthz", "", "", 200, `{"id":"jt1","led":true}`},
 		{"GET", "/v1/cluster", "", "", 200, `"voters":[{"id":"jt2","addr":"h:2"}]`},
 		{"DELETE", "/v1/cluster/voters/jt2", "", "", 200, "{}"},
 		{"GET", "/v1/cluster", "", "", 200, `"voters":[]`},
-		{"GET", "/v1/watch", "", "", 400, "no job is named"},
+		{"GET", "/v1/watch", "", "", 400, "the request names no job"},
 		{"GET", "/v1/watch?job=x", "", "", 400, "not an id"},
 		{"GET", "/v1/stream", "", "", 426, "for task trackers"},
 		{"GET", "/v1/jobs/job_7_0001/kill", "", "", 404, "no such route: GET /v1/jobs/job_7_0001/kill"},
@@ -114,27 +114,27 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestRoutesAreTold: the package comment has a line for each route, and for no other.
-func TestRoutesAreTold(t *testing.T) {
+// TestRoutesAreDocumented: the package comment has exactly the routes.
+func TestRoutesAreDocumented(t *testing.T) {
 	source, err := os.ReadFile("web.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told, served []string
+	var documented, served []string
 	for _, m := range regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/[^ ?\n]*)`).FindAllStringSubmatch(string(source), -1) {
-		told = append(told, m[1]+" "+strings.ReplaceAll(m[2], "ID", "{id}"))
+		documented = append(documented, m[1]+" "+strings.ReplaceAll(m[2], "ID", "{id}"))
 	}
 	for _, r := range new(handler).routes() {
 		served = append(served, r.pattern)
 	}
-	slices.Sort(told)
+	slices.Sort(documented)
 	slices.Sort(served)
-	if !slices.Equal(told, served) {
-		t.Errorf("told   %q\nserved %q", told, served)
+	if !slices.Equal(documented, served) {
+		t.Errorf("documented %q\nserved     %q", documented, served)
 	}
 }
 
-// TestPagesAreRefused: browsers name the origin of a page that would change something.
+// TestPagesAreRefused: changes with the origin of a web page are refused.
 func TestPagesAreRefused(t *testing.T) {
 	f, c := one(t)
 	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
@@ -159,7 +159,7 @@ func TestPagesAreRefused(t *testing.T) {
 	}
 }
 
-// TestSentinels: whatever a caller decides on is the same at both ends.
+// TestSentinels: sentinels are the same at both ends.
 func TestSentinels(t *testing.T) {
 	for _, k := range kinds() {
 		if k.sentinel == nil {
@@ -175,7 +175,7 @@ func TestSentinels(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Code != k.code || status != k.status || !errors.Is(there, k.sentinel) || there.Error() != "around: "+k.sentinel.Error() {
-			t.Errorf("%v travels as %s %d", k.sentinel, text, status)
+			t.Errorf("%v is sent as %s %d", k.sentinel, text, status)
 		}
 		for _, other := range kinds() {
 			if other.code != k.code && other.sentinel != nil && errors.Is(there, other.sentinel) {
@@ -188,7 +188,7 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// TestForms: what is told in JSON comes back as it was.
+// TestForms: statuses survive a conversion to JSON and back.
 func TestForms(t *testing.T) {
 	status := wire.JobStatus{
 		ID: wire.JobID{Start: 7, N: 3}, Flow: wire.FlowID{Start: 7, N: 2}, With: wire.JobID{Start: 7, N: 2}, Name: "näme\n", Owner: "ann", State: wire.Committing,
@@ -211,7 +211,7 @@ func TestForms(t *testing.T) {
 	if back, err := there.Status(); err != nil || !reflect.DeepEqual(back, status) {
 		t.Errorf("%+v, %v\nfrom %s", back, err, text)
 	}
-	if !job.Terms.Late {
+	if !job.Settings.Late {
 		t.Error("after 1.5 s of 1 s a job is late")
 	}
 	attempt := wire.AttemptStatus{
@@ -225,12 +225,12 @@ func TestForms(t *testing.T) {
 	}
 	for _, bad := range []Job{{ID: "x", State: "running"}, {ID: "job_7_0001", State: "flying"}} {
 		if _, err := bad.Status(); err == nil {
-			t.Errorf("%+v was taken", bad)
+			t.Errorf("%+v was accepted", bad)
 		}
 	}
 	for _, bad := range []Attempt{{ID: "x", State: "ready"}, {ID: a.ID, State: "flying"}} {
 		if _, err := bad.Status(); err == nil {
-			t.Errorf("%+v was taken", bad)
+			t.Errorf("%+v was accepted", bad)
 		}
 	}
 }
@@ -253,8 +253,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestSilentStream: who opens a stream and says nothing is not waited for; who has
-// spoken may be silent for longer.
+// TestSilentStream: a stream without a first byte is closed; after the first byte it may be
+// silent for longer.
 func TestSilentStream(t *testing.T) {
 	f, _ := one(t)
 	ends := make(chan error, 1)
@@ -290,11 +290,11 @@ func TestSilentStream(t *testing.T) {
 	select {
 	case err := <-ends:
 		t.Errorf("the stream ended: %v", err)
-	case <-time.After(600 * time.Millisecond): // three times what a silent one is given
+	case <-time.After(600 * time.Millisecond): // three times the limit of a silent stream
 	}
 }
 
-// TestLongWatch: a watch outlives the time that a request's head may take.
+// TestLongWatch: a watch outlives the time limit of a request's header.
 func TestLongWatch(t *testing.T) {
 	f, c := one(t)
 	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
@@ -318,8 +318,8 @@ func TestLongWatch(t *testing.T) {
 	}
 }
 
-// TestStreamRefusals: who is no job tracker is told at once, and who says nothing
-// in time.
+// TestStreamRefusals: DialStream fails at once if the server is not a job tracker, and in time if
+// it does not answer.
 func TestStreamRefusals(t *testing.T) {
 	answer := func(text string) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -361,13 +361,13 @@ func TestStreamRefusals(t *testing.T) {
 	}
 }
 
-// nilJobs is the frame of a submission whose n jobs take a byte each.
+// nilJobs returns the frame of a submission with n jobs of a byte each.
 func nilJobs(n int) string {
 	body := "\x15\x81\xa4Plan\x81\xa4Jobs\xdd" + string(binary.BigEndian.AppendUint32(nil, uint32(n))) + strings.Repeat("\xc0", n)
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + body
 }
 
-// FuzzRequest hands the routes that take a body whatever comes.
+// FuzzRequest: routes with a body answer any bytes.
 func FuzzRequest(f *testing.F) {
 	good := submission("k")
 	frame, err := wire.Append(nil, &good)

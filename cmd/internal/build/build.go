@@ -1,8 +1,7 @@
-// Package build tells what a command was built from, for its -version.
+// Package build tells from which source a command was built, for its -version.
 //
-// Where the source is a module's, or a checkout that Go could ask, Go writes that
-// into the program. Where it could not, as with -buildvcs=false, the linker may be
-// told:
+// Go writes the version of a module or checkout into the program. Where it cannot, as with
+// -buildvcs=false, give the revision to the linker:
 //
 //	go build -ldflags "-X github.com/quernmr/quern/cmd/internal/build.revision=$(git rev-parse HEAD)"
 package build
@@ -15,7 +14,7 @@ import (
 // Set by the linker, or empty.
 var version, revision string
 
-// Version is the version and the revision of the source, as far as they are known:
+// Version returns the version and revision of the source, as far as they are known:
 // "v0.3.0 (5f2660f8e5c1)".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
@@ -27,7 +26,7 @@ func Version() string {
 
 const devel = "(devel)"
 
-// shortRevision is enough of a revision to find it.
+// shortRevision is how many characters of a revision are shown.
 const shortRevision = 12
 
 func describe(version, revision string, info *debug.BuildInfo) string {

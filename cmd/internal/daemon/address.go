@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// Security is how a daemon protects what it listens on.
+// Security says how a daemon protects the addresses that it listens on.
 type Security struct {
 	TLSDir   string
 	Insecure bool
@@ -20,32 +20,32 @@ type Security struct {
 
 // Flags defines the flags of s.
 func (s *Security) Flags(set *flag.FlagSet) {
-	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs: all connections are mutual TLS")
-	set.BoolVar(&s.Insecure, "insecure", false, "listen where other machines can connect, unprotected")
+	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs: all connections use mutual TLS")
+	set.BoolVar(&s.Insecure, "insecure", false, "listen without protection where other machines can connect")
 }
 
-// Load reads who the daemon is; nil without -tls-dir. Its -id must be the name in
-// its certificate.
+// Load loads the daemon's certificate and gossip key; nil without -tls-dir. The certificate
+// must have its -id.
 func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identity.Identity, []byte, error) {
 	if s.TLSDir == "" {
 		return nil, nil, nil
 	}
-	who, err := identity.Load(s.TLSDir, role, log)
+	self, err := identity.Load(s.TLSDir, role, log)
 	if err != nil {
 		return nil, nil, Wrong("-tls-dir: %v", err)
 	}
-	if name := who.Self().Name; name != id {
-		return nil, nil, Wrong("-id %s: the certificate in %s is of %s", id, s.TLSDir, name)
+	if name := self.Self().Name; name != id {
+		return nil, nil, Wrong("-id %s: the certificate in %s is for %s", id, s.TLSDir, name)
 	}
-	key, err := who.GossipKey()
+	key, err := self.GossipKey()
 	if err != nil {
 		return nil, nil, Wrong("-tls-dir: %v", err)
 	}
-	return who, key, nil
+	return self, key, nil
 }
 
-// Check refuses to listen where others than this machine could connect, unless
-// that is protected, or the operator has said that it is wanted. Listens are by flag.
+// Check refuses to listen where other machines can connect, unless TLS protects that or
+// -insecure allows it. Listens are the addresses of flags.
 func (s Security) Check(flags []string, listens []string) error {
 	if s.TLSDir != "" && s.Insecure {
 		return Wrong("-tls-dir and -insecure: one or the other")
@@ -56,23 +56,23 @@ func (s Security) Check(flags []string, listens []string) error {
 			return Wrong("%s: %v", flags[i], err)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return Wrong("%s %s: port %q is no number up to 65535", flags[i], listen, port)
+			return Wrong("%s %s: port %q is not a number up to 65535", flags[i], listen, port)
 		}
 		ok, err := loopback(host)
 		switch {
 		case err != nil:
 			return Wrong("%s: %v", flags[i], err)
 		case !ok && !s.Insecure && s.TLSDir == "":
-			return Wrong("%s %s can be reached from other machines, by anybody and unencrypted; name certificates by -tls-dir or, where that is wanted, add -insecure", flags[i], listen)
+			return Wrong("%s %s can be reached from other machines, without access control or encryption; add certificates with -tls-dir, or allow it with -insecure", flags[i], listen)
 		}
 	}
 	return nil
 }
 
-// loopback says whether a host to listen on is this machine's own alone.
+// loopback reports whether only this machine can connect to a host.
 func loopback(host string) (bool, error) {
 	if host == "" {
-		return false, nil // every address
+		return false, nil // all addresses
 	}
 	ips, err := net.LookupIP(host)
 	if err != nil {
@@ -86,8 +86,8 @@ func loopback(host string) (bool, error) {
 	return true, nil
 }
 
-// Advertised is the host:port that others dial: of advertise, HOST or HOST:PORT,
-// what it says, and of the address that is listened on the rest.
+// Advertised returns the host:port that others dial. Advertise is HOST, HOST:PORT or empty; the
+// listening address has the rest.
 func Advertised(flag, advertise, listening string) (string, error) {
 	host, port, err := net.SplitHostPort(listening)
 	if err != nil {
@@ -107,14 +107,14 @@ func Advertised(flag, advertise, listening string) (string, error) {
 		}
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return "", Wrong("%s: others cannot dial %s; say under which address they reach this machine", flag, net.JoinHostPort(host, port))
+		return "", Wrong("%s: others cannot dial %s; give the address at which they reach this machine", flag, net.JoinHostPort(host, port))
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
-// Bound adds to an error to listen what may be in the way, and the flag that names the
-// address. Others it leaves as they are; errors of gossip's library are texts.
-func Bound(flag string, err error) error {
+// WithHint adds a remedy to an error of listening, with the flag of the address. It returns
+// other errors unchanged.
+func WithHint(flag string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -124,26 +124,26 @@ func Bound(flag string, err error) error {
 	hint := ""
 	switch text := err.Error(); {
 	case strings.Contains(text, "address already in use"):
-		hint = "another process has this port, for TCP or for UDP; end it (ss -lntup names it), or choose another port with " + flag
+		hint = "another process has this port, for TCP or UDP; end it (ss -lntup shows it), or choose another port with " + flag
 	case strings.Contains(text, "cannot assign requested address"):
-		hint = "this machine has no such address; choose one that it has with " + flag + ", and name by " + advertise(flag) + " what others are to dial"
+		hint = "this machine has no such address; choose one of its addresses with " + flag + ", and give the address that others dial with " + advertiseFlag(flag)
 	case strings.Contains(text, "permission denied"):
-		hint = "ports below 1024 are for root; choose another one with " + flag
+		hint = "ports below 1024 need root; choose another one with " + flag
 	default:
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, hint)
 }
 
-// advertise is the flag that names what others dial for an address that is listened on.
-func advertise(flag string) string {
+// advertiseFlag returns the flag of the advertised address for a flag of a listening address.
+func advertiseFlag(flag string) string {
 	if flag == "-listen" {
 		return "-advertise"
 	}
 	return flag + "-advertise"
 }
 
-// HostOf is the host of HOST or HOST:PORT.
+// HostOf returns the host of HOST or HOST:PORT.
 func HostOf(advertise string) string {
 	if host, _, err := net.SplitHostPort(advertise); err == nil {
 		return host
@@ -151,7 +151,7 @@ func HostOf(advertise string) string {
 	return advertise
 }
 
-// CheckAddresses refuses what is no host:port.
+// CheckAddresses refuses addresses that are not host:port.
 func CheckAddresses(flag string, addrs []string) error {
 	for _, addr := range addrs {
 		host, port, err := net.SplitHostPort(addr)

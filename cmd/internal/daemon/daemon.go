@@ -1,19 +1,21 @@
-// Package daemon is what cmd/jobtracker and cmd/tasktracker have in common: how
-// they are asked to start, refuse to, say that they are ready, and are asked to
-// stop. It knows nothing of what they do.
+// Package daemon has the common parts of cmd/jobtracker and cmd/tasktracker: flags, the
+// ready line, signals and exit codes.
 //
-// A daemon prints one line beginning with "ready" and its addresses on standard
-// output when it serves, and logs to standard error. It ends with 0 after SIGTERM
-// or SIGINT, with 1 when it cannot go on and 2 when it was started wrongly; a
-// second signal ends it at once. SIGHUP does nothing: a terminal that goes takes no
-// daemon with it, and files that change are read again without being told.
+// When a daemon serves, it prints a line to standard output: "ready" and its addresses. It
+// logs to standard error. Exit codes:
 //
-// Its program also looks after one that runs, for health checks where there is no
-// other program:
+//	0  after SIGTERM or SIGINT; a second signal ends it at once
+//	1  it failed
+//	2  bad usage
+//
+// SIGHUP has no effect: a daemon survives its terminal, and it reads changed files again by
+// itself.
+//
+// The same program checks the health of a running daemon:
 //
 //	<daemon> healthz [-tls-dir DIR] HOST:PORT
 //
-// asks GET /healthz, which every daemon answers whose loop works, with a [Health].
+// sends GET /healthz, which a working daemon answers with a [Health].
 package daemon
 
 import (
@@ -43,10 +45,10 @@ const (
 	Usage  = 2
 )
 
-// ErrUsage is a daemon that was started wrongly.
+// ErrUsage reports a wrong command line.
 var ErrUsage = errors.New("bad usage")
 
-// usageError is an ErrUsage that does not say so twice.
+// usageError is an ErrUsage with a text of its own.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
@@ -56,20 +58,20 @@ func (e usageError) Is(target error) bool { return target == ErrUsage }
 // Wrong makes an ErrUsage.
 func Wrong(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
-// Output is where a daemon says things.
+// Output has the outputs of a daemon.
 type Output struct {
 	Stdout, Stderr io.Writer
 }
 
-// Run is one daemon: it parses its arguments and serves until ctx ends.
+// Run parses a daemon's arguments and serves until ctx ends.
 type Run func(ctx context.Context, args []string, out Output) error
 
 // Main runs a daemon and returns the exit code.
 func Main(name string, run Run) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal is not caught
-	// Caught, not ignored: workers would inherit that.
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	// Workers would inherit an ignored signal, but not a caught one.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	out := Output{Stdout: os.Stdout, Stderr: os.Stderr}
 	args := os.Args[1:]
@@ -94,8 +96,8 @@ func Main(name string, run Run) int {
 	}
 }
 
-// Parse parses flags and refuses arguments. Asked for help, it prints about, then
-// the flags, and returns flag.ErrHelp.
+// Parse parses flags and refuses arguments. For -h it prints about and the flags, and returns
+// flag.ErrHelp.
 func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
 	set.SetOutput(io.Discard)
 	switch err := set.Parse(args); {
@@ -112,7 +114,7 @@ func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
 	return nil
 }
 
-// List splits a comma list.
+// List splits a comma-separated list and drops empty items.
 func List(text string) []string {
 	var list []string
 	for item := range strings.SplitSeq(text, ",") {
@@ -123,22 +125,22 @@ func List(text string) []string {
 	return list
 }
 
-// ID checks a daemon's name; none is the machine's.
+// ID checks a daemon's name; the default is the machine's.
 func ID(id string) (string, error) {
 	if id == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return "", fmt.Errorf("find out a name, as there is no -id: %w", err)
+			return "", fmt.Errorf("find a default for -id: %w", err)
 		}
 		id = host
 	}
 	for _, r := range id {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.') {
-			return "", Wrong("-id %s: letters, digits, dots, dashes and underscores only", id)
+			return "", Wrong("-id %s: use letters, digits, dots, dashes and underscores only", id)
 		}
 	}
 	if len(id) > 64 {
-		return "", Wrong("-id %s: at most 64 letters", id)
+		return "", Wrong("-id %s: use at most 64 characters", id)
 	}
 	return id, nil
 }
@@ -152,13 +154,13 @@ func Logger(w io.Writer, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// CheckStaging cleans the URL of a staging directory; none is allowed.
+// CheckStaging cleans the URL of a staging directory, which may be empty.
 func CheckStaging(url string) (string, error) {
 	if url == "" {
 		return "", nil
 	}
 	if scheme, _, err := dfs.Scheme(url); err == nil && scheme == "" {
-		return "", Wrong("-staging %s: want a URL, like file:///shared/quern", url)
+		return "", Wrong("-staging %s: want a URL, such as file:///shared/quern", url)
 	}
 	clean, err := builtin.FileSystems().Clean(url)
 	if err != nil {
@@ -167,8 +169,8 @@ func CheckStaging(url string) (string, error) {
 	return clean, nil
 }
 
-// WarnOpen says so when others than its user can look into a daemon's directory,
-// which has what jobs read and write, and what is to be kept from other users.
+// WarnOpen warns if other users can read a daemon's directory, which has data and tokens of
+// jobs.
 func WarnOpen(log *slog.Logger, dir string) {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
@@ -176,5 +178,5 @@ func WarnOpen(log *slog.Logger, dir string) {
 	}
 }
 
-// LogDir is where a job tracker keeps its log, below its -data.
+// LogDir returns the directory of a job tracker's log, below its -data.
 func LogDir(data string) string { return filepath.Join(data, "raft") }

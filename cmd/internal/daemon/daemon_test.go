@@ -71,22 +71,22 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// TestWarnOpen: a directory that others can look into is told of.
+// TestWarnOpen: a directory that others can read is reported.
 func TestWarnOpen(t *testing.T) {
 	dir := t.TempDir()
-	for mode, told := range map[os.FileMode]bool{0o700: false, 0o750: true, 0o711: true, 0o755: true} {
+	for mode, warned := range map[os.FileMode]bool{0o700: false, 0o750: true, 0o711: true, 0o755: true} {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
 		WarnOpen(slog.New(slog.NewTextHandler(&log, nil)), dir)
-		if said := strings.Contains(log.String(), dir) && strings.Contains(log.String(), "chmod 700"); said != told {
-			t.Errorf("%v: it says %q", mode, &log)
+		if got := strings.Contains(log.String(), dir) && strings.Contains(log.String(), "chmod 700"); got != warned {
+			t.Errorf("%v: it logged %q", mode, &log)
 		}
 	}
 	var log bytes.Buffer
 	if WarnOpen(slog.New(slog.NewTextHandler(&log, nil)), filepath.Join(dir, "none")); log.Len() > 0 {
-		t.Errorf("of none it says %q", &log)
+		t.Errorf("for a missing directory it logged %q", &log)
 	}
 }
 
@@ -99,9 +99,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestBound: an address that cannot be listened on is told of with its flag, and why. An
-// error of anything else is left alone.
-func TestBound(t *testing.T) {
+// TestWithHint: errors of listening get a remedy with the flag; others stay unchanged.
+func TestWithHint(t *testing.T) {
 	listen := func(err syscall.Errno) error {
 		return fmt.Errorf("start: %w", &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})
 	}
@@ -111,18 +110,18 @@ func TestBound(t *testing.T) {
 		want string
 	}{
 		{"-gossip", errors.New("gossip at h:1: failed to start UDP listener: bind: address already in use"), "another port with -gossip"},
-		{"-raft", listen(syscall.EADDRNOTAVAIL), "by -raft-advertise"},
-		{"-listen", listen(syscall.EADDRNOTAVAIL), "by -advertise"},
+		{"-raft", listen(syscall.EADDRNOTAVAIL), "with -raft-advertise"},
+		{"-listen", listen(syscall.EADDRNOTAVAIL), "with -advertise"},
 		{"-listen", listen(syscall.EACCES), "another one with -listen"},
 		{"-listen", errors.New("the disk is full"), ""},
 		{"-raft", &fs.PathError{Op: "open", Path: "/data/raft", Err: syscall.EACCES}, ""},
 	} {
-		err := Bound(c.flag, c.err)
+		err := WithHint(c.flag, c.err)
 		if !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), c.err.Error()) || !strings.Contains(err.Error(), c.want) || c.want == "" && err != c.err {
 			t.Errorf("%s: %v, want %q", c.flag, err, c.want)
 		}
 	}
-	if err := Bound("-listen", nil); err != nil {
+	if err := WithHint("-listen", nil); err != nil {
 		t.Error(err)
 	}
 }

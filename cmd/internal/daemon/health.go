@@ -14,12 +14,11 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// Health is a daemon's answer to GET /healthz, as JSON. That there is one says that
-// its loop works; whoever ends a daemon for being without a leader would end what
-// runs there.
+// Health is a daemon's answer to GET /healthz, as JSON. Any answer means that the daemon
+// works. A daemon without a leader is healthy: ending it would end its attempts too.
 type Health struct {
 	ID  string `json:"id"`
-	Led bool   `json:"led"` // it knows of a leader; of a task tracker: it is registered with one
+	Led bool   `json:"led"` // it knows a leader; for a task tracker: it is registered with one
 }
 
 const (
@@ -27,25 +26,25 @@ const (
 	healthSynopsis = healthCommand + " [-tls-dir DIR] HOST:PORT"
 )
 
-// healthWait bounds a look at a daemon's health, maxHealth its answer.
+// healthWait bounds the time of a health check, maxHealth the bytes of the answer.
 const (
 	healthWait = 5 * time.Second
 	maxHealth  = 64 << 10
 )
 
-// askHealth asks a daemon of the same kind for its health, as that daemon itself.
+// askHealth asks a daemon of the same kind for its health, with the daemon's own certificate.
 func askHealth(ctx context.Context, name string, args []string, out Output) error {
 	set := flag.NewFlagSet(name+" "+healthCommand, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	dir := set.String("tls-dir", "", "the daemon's own -tls-dir")
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(out.Stdout, "usage: %s %s\n\nasks a running %s whether it works, for health checks: exit code 0 if it does\n", name, healthSynopsis, name)
+		fmt.Fprintf(out.Stdout, "usage: %s %s\n\nChecks whether a running %s works: exit code 0 if it does. With -tls-dir, uses the daemon's\nown certificate.\n", name, healthSynopsis, name)
 		return err
 	case err != nil:
 		return Wrong("%v", err)
 	case set.NArg() != 1:
-		return Wrong("%s needs one address, that of -listen", healthCommand)
+		return Wrong("%s needs one address: the daemon's -listen", healthCommand)
 	}
 	addr := set.Arg(0)
 	if err := CheckAddresses(healthCommand, []string{addr}); err != nil {
@@ -54,17 +53,17 @@ func askHealth(ctx context.Context, name string, args []string, out Output) erro
 	transport, scheme := &http.Transport{}, "http"
 	if *dir != "" {
 		role := identity.Role(name)
-		who, err := identity.Load(*dir, role, nil)
+		self, err := identity.Load(*dir, role, nil)
 		if err != nil {
 			return Wrong("-tls-dir: %v", err)
 		}
-		transport.TLSClientConfig, scheme = who.Dialer(role), "https"
+		transport.TLSClientConfig, scheme = self.Dialer(role), "https"
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthWait)
 	defer cancel()
 	health, err := fetchHealth(ctx, &http.Client{Transport: transport}, scheme+"://"+addr+"/healthz")
 	if err != nil {
-		return fmt.Errorf("%s at %s does not answer as it should: %w", name, addr, err)
+		return fmt.Errorf("health of %s at %s: %w", name, addr, err)
 	}
 	led := "without a leader"
 	if health.Led {
@@ -93,7 +92,7 @@ func fetchHealth(ctx context.Context, client *http.Client, url string) (*Health,
 	}
 	health := new(Health)
 	if err := json.Unmarshal(text, health); err != nil || health.ID == "" {
-		return nil, fmt.Errorf("its answer is not a daemon's: %q", text[:min(len(text), 100)])
+		return nil, fmt.Errorf("the answer is not a daemon's: %q", text[:min(len(text), 100)])
 	}
 	return health, nil
 }

@@ -15,7 +15,7 @@ func TestHealth(t *testing.T) {
 	answers := map[string]string{
 		"/good":     `{"id":"tt1","led":true}`,
 		"/alone":    `{"id":"tt1","led":false}`,
-		"/other":    `<html>somebody else's page</html>`,
+		"/other":    `<html>another server's page</html>`,
 		"/nameless": `{}`,
 	}
 	for path, want := range map[string]string{
@@ -27,7 +27,7 @@ func TestHealth(t *testing.T) {
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/healthz" || answers[path] == "" {
-				http.Error(w, "the loop hangs", http.StatusInternalServerError)
+				http.Error(w, "broken", http.StatusInternalServerError)
 				return
 			}
 			fmt.Fprint(w, answers[path])

@@ -1,10 +1,10 @@
-// Package seek looks for the job tracker that leads: it says which address to try next, for
-// how long, and when to give up, and learns from how that went. It connects to nobody.
+// Package seek finds the leader: it says which address to try next, for how long, and when to
+// give up. Callers connect, and report the results.
 //
-// A search goes in rounds. In each, every known address is tried once: the last leader
-// first, the others in any order, so that many clients do not all ask the same one. A hint
-// of where the leader is comes next. Between rounds it pauses; a try may take longer in
-// each. There is at least one try, however little the patience.
+// A search has rounds, with pauses between. A round tries every known address once: the last
+// leader first, the others in random order, so that many clients do not ask the same job
+// tracker. An address that a job tracker names as the leader's comes next. The time limit of a
+// try grows with each round. There is at least one try, even without patience.
 //
 // A [Known] may be used by many goroutines, a [Search] by one.
 package seek
@@ -23,42 +23,41 @@ import (
 )
 
 var (
-	// ErrUnreachable reports that no job tracker has answered for a client's patience.
+	// ErrUnreachable reports that no job tracker has answered within a client's patience.
 	ErrUnreachable = errors.New("job tracker unreachable")
-	// ErrNoLeader reports that job trackers answer, but none has led for a client's
-	// patience: a majority of them does not reach each other.
+	// ErrNoLeader reports that job trackers answer, but none leads within a client's
+	// patience: too few of them reach each other.
 	ErrNoLeader = fmt.Errorf("no leader among the job trackers: %w", core.ErrNotLeader)
 )
 
-// Between two rounds in which every address was tried in vain.
+// Pauses between rounds.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 300 * time.Millisecond
 )
 
-// How long one job tracker may take for one answer: longer in every round, since
-// a slow answer may be all there is.
+// Time limits of a try, which grow with each round: all job trackers may be slow.
 const (
 	firstTry = 2 * time.Second
 	lastTry  = 16 * time.Second
 )
 
-// tellAfter is how long a client looks for a leader before it says that it does.
-const tellAfter = 5 * time.Second
+// slowAfter is how long a search takes before Slow reports it.
+const slowAfter = 5 * time.Second
 
-// Known is what a client has learnt of its job trackers. Make one with [New].
+// Known has the addresses of job trackers that a client knows. Make one with [New].
 type Known struct {
 	addrs []string // as configured
 
 	mu     sync.Mutex
-	leader string   // address that has led last; empty: not known
+	leader string   // address of the last leader; empty: not known
 	hinted []string // addresses of leaders that are not among addrs
 }
 
-// New knows the host:port addresses of some job trackers.
+// New makes a Known with the host:port addresses of some job trackers.
 func New(addrs []string) *Known { return &Known{addrs: addrs} }
 
-// Leads notes that addr leads.
+// Leads records that addr leads.
 func (k *Known) Leads(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,17 +73,17 @@ func (k *Known) lost(addr string) {
 	}
 }
 
-// learn keeps an address that a job tracker has named as the leader's.
+// learn adds an address that a job tracker has named as the leader's.
 func (k *Known) learn(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	const most = 16
+	const limit = 16
 	if !slices.Contains(k.addrs, addr) && !slices.Contains(k.hinted, addr) {
-		k.hinted = append(k.hinted[max(0, len(k.hinted)-most+1):], addr)
+		k.hinted = append(k.hinted[max(0, len(k.hinted)-limit+1):], addr)
 	}
 }
 
-// round is every known address once: the leader first, avoid last, the others in any order.
+// round lists every known address: the leader first, avoid last, the others in random order.
 func (k *Known) round(avoid string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,7 +102,7 @@ func (k *Known) round(avoid string) []string {
 	return all
 }
 
-// Search goes from address to address until the leader is found.
+// Search tries addresses until the leader is found.
 type Search struct {
 	known    *Known
 	patience time.Duration
@@ -113,25 +112,25 @@ type Search struct {
 	tried    []string // in this round
 	rounds   int      // begun
 	last     error    // of the last try
-	told     bool     // that this takes long
-	answered bool     // somebody in this round or the one before
-	before   bool     // somebody in the round before
+	reported bool     // by Slow
+	answered bool     // a job tracker has answered in this round
+	before   bool     // and in the round before
 }
 
-// Search begins a search, which is given up after the patience.
+// Search begins a search, which ends after the patience.
 func (k *Known) Search(patience time.Duration) *Search {
 	return &Search{known: k, patience: patience, began: time.Now()}
 }
 
-// Next is the address to try now, and for how long. It fails when ctx ends or the
-// patience has run out.
+// Next returns the next address to try, and its time limit. It fails when ctx ends or the
+// patience is over.
 func (s *Search) Next(ctx context.Context) (addr string, limit time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", 0, context.Cause(ctx)
 	}
 	left := s.patience - time.Since(s.began)
 	if s.rounds > 0 && left <= 0 {
-		return "", 0, s.inVain()
+		return "", 0, s.failure()
 	}
 	if len(s.queue) == 0 {
 		if err := s.pause(ctx, left); err != nil {
@@ -166,16 +165,16 @@ func (s *Search) pause(ctx context.Context, left time.Duration) error {
 	}
 }
 
-// Lost says that addr led until now, and gives the search another patience.
+// Lost records that addr no longer leads, and changes the patience of the search.
 func (s *Search) Lost(addr string, patience time.Duration) { s.avoid, s.patience = addr, patience }
 
-// Failed notes why addr, which gave no answer, is not the leader.
+// Failed records that addr gave no answer.
 func (s *Search) Failed(addr string, err error) {
 	s.last = err
 	s.known.lost(addr)
 }
 
-// Answered notes why addr, which did, is not the leader, and follows its hint; empty: none.
+// Answered records that addr answered but does not lead. Hint is the leader's address; empty: none.
 func (s *Search) Answered(addr string, err error, hint string) {
 	s.Failed(addr, err)
 	s.answered = true
@@ -189,21 +188,21 @@ func (s *Search) Answered(addr string, err error, hint string) {
 	}
 }
 
-// Slow says, once, that the search takes long, and for how long it has gone on.
+// Slow reports, once, that the search takes long, and its duration so far.
 func (s *Search) Slow() (since time.Duration, slow bool) {
 	since = time.Since(s.began)
-	if s.told || since < tellAfter {
+	if s.reported || since < slowAfter {
 		return since, false
 	}
-	s.told = true
+	s.reported = true
 	return since, true
 }
 
-// Told says whether Slow has said so.
-func (s *Search) Told() bool { return s.told }
+// Reported says whether Slow has reported it.
+func (s *Search) Reported() bool { return s.reported }
 
-// inVain says what a whole search has come to.
-func (s *Search) inVain() error {
+// failure returns the error of a search that has found no leader.
+func (s *Search) failure() error {
 	tried := slices.Sorted(slices.Values(s.known.round("")))
 	if s.answered || s.before {
 		return fmt.Errorf("%w: tried %s for %v: %w", ErrNoLeader, strings.Join(tried, ", "), s.patience, s.last)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestOrder: the last leader comes first, a hint next, and the one that was lost last.
+// TestOrder: the last leader comes first, a hint next, and a lost leader last.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := New([]string{"a", "b", "c"})
@@ -41,8 +41,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestInVain: a search that is given up names the addresses it tried, and says whether they answered.
-func TestInVain(t *testing.T) {
+// TestFailure: a failed search lists the addresses, and says whether they answered.
+func TestFailure(t *testing.T) {
 	for _, c := range []struct {
 		answers bool
 		want    error
@@ -70,8 +70,8 @@ func TestInVain(t *testing.T) {
 					slow++
 				}
 			}
-			if slow != 1 || !s.Told() {
-				t.Errorf("told %d times that it takes long", slow)
+			if slow != 1 || !s.Reported() {
+				t.Errorf("reported %d times that it takes long", slow)
 			}
 		})
 	}

@@ -21,15 +21,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// term is one of those that run has a flag for and set a key.
-type term struct {
+// setting is a job setting: a flag of run, and a name in set.
+type setting struct {
 	name, usage string
 	read        func(c *wire.Change, text string, now time.Time) error
 }
 
-func terms() []term {
-	return []term{
-		{"pool", "`name` of the pool in which it shares the cluster", func(c *wire.Change, text string, _ time.Time) error {
+func settings() []setting {
+	return []setting{
+		{"pool", "`name` of the job's pool", func(c *wire.Change, text string, _ time.Time) error {
 			name := cmp.Or(pool.Name(text), wire.DefaultPool)
 			c.Pool = &name
 			return nil
@@ -39,10 +39,10 @@ func terms() []term {
 			c.Priority = &p
 			return err
 		}},
-		{"weight", "`factor` of what its lateness, or whatever the metric is about, costs; 1 if not given", readWeight},
-		{"deadline", "by when it should end: a `duration` from now, such as 90m, or a time, such as 2026-11-21T18:00:00Z", readDeadline},
-		{"sla", "`steps` of what ending after a time since its submission costs in total, such as 5m=1,10m=5", readSLA},
-		{"batch", "`name` of jobs that are planned together, as if they had come at once", func(c *wire.Change, text string, _ time.Time) error {
+		{"weight", "how much this job counts in the metric, as a `factor`; 1 if not given", readWeight},
+		{"deadline", "when the job should end: a `duration` from now, such as 90m, or a time, such as 2026-11-21T18:00:00Z", readDeadline},
+		{"sla", "`steps` TIME=COST: total cost of an end later than TIME after submission, such as 5m=1,10m=5", readSLA},
+		{"batch", "`name` of a batch: its jobs are planned as if submitted at once", func(c *wire.Change, text string, _ time.Time) error {
 			c.Batch = &text
 			return nil
 		}},
@@ -50,17 +50,17 @@ func terms() []term {
 }
 
 const suspendHelp = `A suspended job, and all jobs of its flow, get no slots until they are resumed.
-Tasks that run go on to their end.`
+Running attempts go on to their end.`
 
-const setHelp = `Terms are those of mrsubmit run's flags, and are of all jobs of a flow together:
+const setHelp = `The names are those of mrsubmit run's flags. Settings apply to a whole flow:
 
   pool=NAME  priority=HIGH  weight=2  deadline=90m  sla=5m=1,10m=5  batch=NAME
 
-A deadline is from now, or a time such as 2026-11-21T18:00:00Z; an SLA is from the
-submission. deadline=none and sla=none take them away. A deadline in the past is
-taken: the job is late.`
+A deadline counts from now, or is a time such as 2026-11-21T18:00:00Z. An SLA counts from
+the submission. deadline=none and sla=none remove them. With a deadline in the past the
+job is late.`
 
-// none takes a deadline or the SLA away.
+// none removes a deadline or the SLA.
 const none = "none"
 
 func readWeight(c *wire.Change, text string, _ time.Time) error {
@@ -83,7 +83,7 @@ func readDeadline(c *wire.Change, text string, now time.Time) error {
 			}
 			d = at.Sub(now)
 		}
-		d = cmp.Or(d, -1) // now: it is missed
+		d = cmp.Or(d, -1) // 0 would mean no deadline
 	}
 	c.Deadline = &d
 	return nil
@@ -109,40 +109,41 @@ func readSLA(c *wire.Change, text string, _ time.Time) error {
 	return nil
 }
 
-// termFlags defines a flag for each term, which are read once now is known.
-func termFlags(set *flag.FlagSet) *[][2]string {
+// settingFlags defines a flag for each setting. It only checks the values: changeOf reads
+// them once the cluster's time is known.
+func settingFlags(set *flag.FlagSet) *[][2]string {
 	given := new([][2]string)
-	for _, term := range terms() {
-		set.Func(term.name, term.usage, func(text string) error {
-			*given = append(*given, [2]string{term.name, text})
+	for _, s := range settings() {
+		set.Func(s.name, s.usage, func(text string) error {
+			*given = append(*given, [2]string{s.name, text})
 			var c wire.Change
-			return term.read(&c, text, time.Now())
+			return s.read(&c, text, time.Now())
 		})
 	}
 	return given
 }
 
-// changeOf reads terms by their names; the later one wins.
+// changeOf reads settings by their names; the last of a name wins.
 func changeOf(given [][2]string, now time.Time) (c wire.Change, err error) {
 next:
 	for _, pair := range given {
-		for _, term := range terms() {
-			if term.name == pair[0] {
-				if err := term.read(&c, pair[1], now); err != nil {
+		for _, s := range settings() {
+			if s.name == pair[0] {
+				if err := s.read(&c, pair[1], now); err != nil {
 					return c, err
 				}
 				continue next
 			}
 		}
-		return c, fmt.Errorf("unknown term %q: want pool, priority, weight, deadline, sla or batch", pair[0])
+		return c, fmt.Errorf("unknown setting %q: want pool, priority, weight, deadline, sla or batch", pair[0])
 	}
 	return c, nil
 }
 
-// submitTerms are those of a submission: what its job's properties say, as Hadoop's
-// do, and over it the flags.
-func submitTerms(properties map[string]string, given [][2]string, now time.Time) (t wire.Terms, err error) {
-	if t, err = client.Terms(properties); err != nil {
+// submitSettings returns the settings of a submission: from the job's properties, as in
+// Hadoop, overridden by flags.
+func submitSettings(properties map[string]string, given [][2]string, now time.Time) (t wire.Terms, err error) {
+	if t, err = client.Settings(properties); err != nil {
 		return t, err
 	}
 	c, err := changeOf(given, now)
@@ -170,37 +171,36 @@ func submitTerms(properties map[string]string, given [][2]string, now time.Time)
 	return t, nil
 }
 
-// unheeded lists the terms among those given that have no effect as a cluster shares
-// its slots now.
-func unheeded(given [][2]string, s web.Scheduling) (names []string) {
+// ignored lists the given settings that the current scheduler ignores.
+func ignored(given [][2]string, s web.Scheduling) (names []string) {
 	m, err := scheduler.ParseMetric(s.Metric)
 	if err != nil {
-		return nil // of a job tracker that does not tell
+		return nil // an older job tracker does not send it
 	}
-	heeds := menu.HeedsOf(s.Scheduler, m)
-	heeded := map[string]bool{"priority": heeds.Priority, "weight": heeds.Weight, "deadline": heeds.Deadline, "sla": heeds.SLA}
+	uses := menu.HeedsOf(s.Scheduler, m)
+	used := map[string]bool{"priority": uses.Priority, "weight": uses.Weight, "deadline": uses.Deadline, "sla": uses.SLA}
 	for _, pair := range given {
-		if effect, known := heeded[pair[0]]; known && !effect && pair[1] != none && !slices.Contains(names, pair[0]) {
+		if effect, known := used[pair[0]]; known && !effect && pair[1] != none && !slices.Contains(names, pair[0]) {
 			names = append(names, pair[0])
 		}
 	}
 	return names
 }
 
-// warnUnheeded says which of the terms given have no effect now.
-func (t *tool) warnUnheeded(given [][2]string, s web.Scheduling) {
-	if names := unheeded(given, s); len(names) > 0 {
-		fmt.Fprintf(t.stderr, "warning: no effect on slots under %s, %s: %s\n", s.Scheduler, s.Metric, strings.Join(names, ", "))
+// warnIgnored prints the given settings that the current scheduler ignores.
+func (t *tool) warnIgnored(given [][2]string, s web.Scheduling) {
+	if names := ignored(given, s); len(names) > 0 {
+		fmt.Fprintf(t.stderr, "warning: scheduler %s with metric %s ignores %s\n", s.Scheduler, s.Metric, strings.Join(names, ", "))
 	}
 }
 
-// set changes the terms of a job.
+// set changes settings of a job.
 func (q *query) set(ctx context.Context) error {
 	var given [][2]string
 	for _, arg := range q.args[1:] {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok {
-			return wrong("%q: want a term and its value, such as priority=HIGH", arg)
+			return wrong("%q: want NAME=VALUE, such as priority=HIGH", arg)
 		}
 		given = append(given, [2]string{name, value})
 	}
@@ -208,7 +208,7 @@ func (q *query) set(ctx context.Context) error {
 	if err != nil {
 		return wrong("%v", err)
 	}
-	ids, err := q.wholes(ctx, q.args[:1])
+	ids, err := q.targetIDs(ctx, q.args[:1])
 	if err != nil {
 		return err
 	}
@@ -216,8 +216,8 @@ func (q *query) set(ctx context.Context) error {
 	if err := q.change(ctx, id, change); err != nil {
 		return err
 	}
-	if c, err := q.cluster.Cluster(ctx); err == nil { // it is but a warning
-		q.warnUnheeded(given, c.Scheduling)
+	if c, err := q.cluster.Cluster(ctx); err == nil { // an error only costs the warning
+		q.warnIgnored(given, c.Scheduling)
 	}
 	job, err := q.job(ctx, id)
 	if err != nil {
@@ -226,11 +226,11 @@ func (q *query) set(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(web.JobOf(&job))
 	}
-	_, err = fmt.Fprintf(q.stdout, "%v %s\n", id, client.TermsText(&job))
+	_, err = fmt.Fprintf(q.stdout, "%v %s\n", id, client.SettingsText(&job))
 	return err
 }
 
-// change asks for one; a job that is known from its history has ended.
+// change sends a change; a job that has only a history has ended.
 func (q *query) change(ctx context.Context, id wire.JobID, change wire.Change) error {
 	err := q.cluster.Change(ctx, id, change)
 	if errors.Is(err, admission.ErrUnknownJob) {
@@ -244,7 +244,7 @@ func (q *query) change(ctx context.Context, id wire.JobID, change wire.Change) e
 // hold makes the commands that suspend jobs and resume them.
 func hold(suspended bool) func(q *query, ctx context.Context) error {
 	return func(q *query, ctx context.Context) error {
-		ids, err := q.wholes(ctx, q.args)
+		ids, err := q.targetIDs(ctx, q.args)
 		if err != nil {
 			return err
 		}
@@ -258,8 +258,8 @@ func hold(suspended bool) func(q *query, ctx context.Context) error {
 			done = append(done, id.String())
 		}
 		if q.json {
-			what := map[bool]string{true: "suspended", false: "resumed"}[suspended]
-			all = errors.Join(all, q.printJSON(map[string][]string{what: done}))
+			key := map[bool]string{true: "suspended", false: "resumed"}[suspended]
+			all = errors.Join(all, q.printJSON(map[string][]string{key: done}))
 		}
 		return all
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Properties of a job that are terms, as users of Hadoop set them.
+// Properties of a job that are settings, by Hadoop's names.
 const (
 	propPriority = "mapreduce.job.priority"
 	propQueue    = "mapreduce.job.queuename"
 )
 
-// Terms are those that a job's properties ask for.
-func Terms(properties map[string]string) (t wire.Terms, err error) {
+// Settings reads the job settings among a job's properties.
+func Settings(properties map[string]string) (t wire.Terms, err error) {
 	if text := properties[propPriority]; text != "" {
 		if t.Priority, err = wire.ParsePriority(text); err != nil {
 			return t, fmt.Errorf("property %s: %w", propPriority, err)
@@ -27,8 +27,8 @@ func Terms(properties map[string]string) (t wire.Terms, err error) {
 	return t, nil
 }
 
-// TermsText tells in a line what the owner of a job asks for.
-func TermsText(job *wire.JobStatus) string {
+// SettingsText prints the settings of a job in a line.
+func SettingsText(job *wire.JobStatus) string {
 	t := &job.Terms
 	parts := []string{"pool " + OneLine(poolOf(t)), "priority " + t.Priority.String()}
 	if t.Weight != 0 && t.Weight != 1 {
@@ -49,8 +49,8 @@ func TermsText(job *wire.JobStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-// asksForMore says whether a job's terms are worth a line.
-func asksForMore(job *wire.JobStatus) bool {
+// hasSettings reports whether a job has settings other than the defaults.
+func hasSettings(job *wire.JobStatus) bool {
 	t := &job.Terms
 	return job.Held || poolOf(t) != wire.DefaultPool || t.Priority != wire.Normal || t.Weight != 0 && t.Weight != 1 ||
 		t.Deadline != 0 || len(t.SLA) > 0 || t.Batch != ""
@@ -63,8 +63,8 @@ func poolOf(t *wire.Terms) string {
 	return t.Pool
 }
 
-// DeadlineText tells how a job stands to its deadline: "in 5m0s", "late by 3s", or
-// once it has succeeded "kept"; empty if it has none.
+// DeadlineText prints a job's deadline: "in 5m0s", "late by 3s", or "kept" once the job has
+// succeeded; empty if it has none.
 func DeadlineText(job *wire.JobStatus) string {
 	left := job.Terms.Deadline - job.Elapsed
 	switch {
