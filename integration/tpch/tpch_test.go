@@ -178,7 +178,7 @@ func TestRefusedTables(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ line, want string }{
 		"side table, bad number":     {"2|CHINA|one|x|", `field 3, n_regionkey: "one"`},
-		"side table, too few fields": {"2|CHINA|1|", "a line of 3 fields that end with '|', want 4"},
+		"side table, too few fields": {"2|CHINA|1|", "a line has 3 fields that end with '|', want 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := small(t)
