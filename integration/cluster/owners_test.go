@@ -17,7 +17,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// as starts a command of mrsubmit by another user, who gets a certificate.
+// as starts a command of mrsubmit with the certificate of another user.
 func (c *cluster) as(user string, args ...string) *trial.Run {
 	c.t.Helper()
 	if err := c.Issue(identity.Client, user, time.Now()); err != nil {
@@ -28,8 +28,8 @@ func (c *cluster) as(user string, args ...string) *trial.Run {
 	return trial.Begin(c.t, cmd)
 }
 
-// A job is its owner's: others neither kill nor change it, nor read its logs, under
-// whatever leader; administrators may everything, and pools take whose jobs they want.
+// Only the owner and administrators may kill or change a job and read its logs, under
+// any leader. A pool accepts jobs only from users in its ACL.
 func TestOwners(t *testing.T) {
 	c := start(t, protect, func(cfg *processes.Config) {
 		pools := filepath.Join(cfg.Dir, "pools.xml")
@@ -107,7 +107,7 @@ func TestOwners(t *testing.T) {
 	c.as("root", "logs", id).Succeed()
 }
 
-// What is staged, and what daemons keep, is for their user alone.
+// Only the daemons' user can read staged files and data directories.
 func TestPrivateFiles(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	j := c.paced(2, "-gate")
@@ -118,7 +118,7 @@ func TestPrivateFiles(t *testing.T) {
 		var found []string
 		err := filepath.WalkDir(staging, func(path string, e fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // it was just being removed
+				return nil // removed meanwhile
 			}
 			if err != nil || path == staging { // which is what its maker has made it
 				return err
@@ -158,8 +158,7 @@ func TestPrivateFiles(t *testing.T) {
 	}
 }
 
-// Keys that are missing or that others can read are refused, by daemons as by
-// mrsubmit, and named.
+// Daemons and mrsubmit refuse keys that are missing or readable by others, and name them.
 func TestKeyFiles(t *testing.T) {
 	dir := t.TempDir()
 	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), time.Now())

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// TestAsk: what differs from a record is told by its line and, with -rewrite, recorded; a
-// peer that cannot be had is skipped, and anything else that fails is a failure.
+// TestAsk: a difference from a record is reported with its line and, with -rewrite,
+// recorded. An unavailable peer is skipped; every other error is a failure.
 func TestAsk(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const old, file = "# comment\n\na = 1\nb = 2\n", "testdata/x.txt"
@@ -67,8 +67,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestChoose: checks are found by their names, of which none is that of two, and what is no
-// name is refused.
+// TestChoose: checks are found by their unique names, and unknown names are refused.
 func TestChoose(t *testing.T) {
 	all := checks(t.TempDir())
 	for _, c := range all {

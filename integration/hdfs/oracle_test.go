@@ -13,7 +13,7 @@ func (p *place) same(out string, want []byte) {
 	trial.Same(p.t, out, trial.Joined(trial.Parts(p.t, p.fs, out)), want)
 }
 
-// counts compares a word count, whose part files are each in order.
+// counts compares a word count; each part file is sorted.
 func (p *place) counts(out string, text []byte) {
 	p.t.Helper()
 	trial.Same(p.t, out, trial.Sorted(trial.Joined(trial.Parts(p.t, p.fs, out))), trial.Sorted(trial.Counted(text)))

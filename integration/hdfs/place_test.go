@@ -179,7 +179,7 @@ func (p *place) beside(node *minicluster.Daemon, flags ...string) *processes.Dae
 	return d
 }
 
-// connected waits until so many task trackers can be given work.
+// connected waits until n task trackers are ready for work.
 func (p *place) connected(n int) {
 	p.t.Helper()
 	trial.Await(p.t, "task trackers are connected", func() bool { return processes.Connected(p.ctx, p.client) >= n })
