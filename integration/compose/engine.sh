@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # engine.sh COMMAND…: runs a command that needs root, a Docker engine on this machine
-# and compose. Where no engine runs it starts one for as long as the command runs:
-# with its images in the cache, its networks apart from the firewall's rules, and
-# nothing left in the end. What is missing is installed on a machine of continuous integration only.
+# and compose. If no engine runs, it starts one while the command runs: with its images in
+# the cache, its networks apart from the firewall's rules, and without leftovers. It
+# installs missing programs only on a machine of continuous integration.
 #
-# Exit code 3: no engine can be had, and why was said; else the command's.
+# Exit code 3: no engine is available, and a message said why; else the command's.
 set -uo pipefail
 
 unavailable=3
