@@ -113,16 +113,16 @@ func (c *cluster) clean() {
 	c.t.Helper()
 	var left []string
 	if !trial.Within(30*time.Second, func() bool {
-		left = append(trial.Processes(c.dir), c.leavings()...)
+		left = append(trial.Processes(c.dir), c.leftovers()...)
 		return len(left) == 0
 	}) {
 		c.t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
 	}
 }
 
-// leavings lists files and directories of jobs: in the staging directory, but for what is kept on
+// leftovers lists files and directories of jobs: in the staging directory, but for what is kept on
 // purpose, and in the data directories of trackers that run.
-func (c *cluster) leavings() []string {
+func (c *cluster) leftovers() []string {
 	var list []string
 	entries, _ := os.ReadDir(filepath.Join(c.dir, "staging"))
 	for _, e := range entries {

@@ -89,7 +89,7 @@ func TestLeaderStopped(t *testing.T) {
 	if err := old.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("end of the old leader's office", func() bool { return !c.leads(old) })
+	c.await("end of the old leader's term", func() bool { return !c.leads(old) })
 	c.paced(3).correct()
 }
 
@@ -118,7 +118,7 @@ func TestLeaderIsolated(t *testing.T) {
 	j.Began("m", 6)
 	old := c.leader()
 	c.Isolate(old)
-	c.await("end of the isolated leader's office", func() bool { return !c.leads(old) })
+	c.await("end of the isolated leader's term", func() bool { return !c.leads(old) })
 	c.await("other leader", func() bool { return c.leaderAmong(old) != nil })
 	j.Open()
 	j.correct()
@@ -171,7 +171,7 @@ func TestNoMajority(t *testing.T) {
 			}
 		}
 	}
-	c.await("end of the last one's office", func() bool { return !c.leads(leader) })
+	c.await("end of the last one's term", func() bool { return !c.leads(leader) })
 	c.misdirected(leader)
 	for _, d := range gone {
 		if err := errors.Join(d.Start(), d.Ready(c.ctx)); err != nil {

@@ -53,7 +53,7 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	notHis := []string{"not allowed: bob cannot", id + ", which is alice's: only alice or an administrator can"}
-	told := func() { // a new leader has yet to hear of the attempts
+	awaitAttempts := func() { // a new leader does not know the attempts yet
 		t.Helper()
 		c.await("attempts", func() bool {
 			a, err := c.client.Attempts(c.ctx, job)
@@ -61,13 +61,13 @@ func TestOwners(t *testing.T) {
 		})
 	}
 	for range 2 { // leaders
-		told()
+		awaitAttempts()
 		c.as("bob", "kill", id).Fail(1, append(notHis, "kill")...)
 		c.as("bob", "suspend", id).Fail(1, append(notHis, "change")...)
 		c.as("bob", "set", id, "priority=HIGH").Fail(1, append(notHis, "change")...)
 		c.as("bob", "logs", id).Fail(1, "the logs of "+id+" are for its owner, alice, and for administrators; bob is neither")
 		if said := c.as("bob", "logs", "-json", id).Succeed(); strings.Contains(said, "token") {
-			t.Errorf("bob is told %s", said)
+			t.Errorf("bob gets %s", said)
 		}
 		c.as("bob", "cluster", "scheduler", "fifo").Fail(1, "bob cannot change how the cluster shares its slots", "administrators (root, eve)")
 		c.as("bob", "cluster", "remove", "jt2").Fail(1, "bob cannot take votes", "administrators (root, eve)")
@@ -89,7 +89,7 @@ func TestOwners(t *testing.T) {
 			}
 		}
 	}
-	told()
+	awaitAttempts()
 	c.as("root", "logs", id).Succeed()
 	c.as("eve", "cluster", "scheduler", "fair").Succeed()
 	if said := c.as("root", "set", id, "pool=bobs", "priority=HIGH").Succeed(); !trial.ContainsAll(said, []string{"pool bobs", "priority HIGH"}) {

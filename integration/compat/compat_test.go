@@ -39,7 +39,7 @@ func TestAsk(t *testing.T) {
 		{says("# comment\n\na = 1\nb = 3\n"), false, differs, 2, `testdata/x.txt: line 4 was "b = 2" and is "b = 3"`, old},
 		{says(old + "c = 4\n"), false, differs, 3, `line 5 was "" and is "c = 4"`, old},
 		{says("# comment\n\na = 1"), false, differs, 1, `line 4 was "b = 2" and is nothing`, old},
-		{says(old, "query 1"), true, differs, 2, "query 1", old}, // which nothing records
+		{says(old, "query 1"), true, differs, 2, "query 1", old}, // no test records it
 		{says("a = 1\n"), true, recorded, 1, "", "a = 1\n"},
 		{fails(fmt.Errorf("%w: no java", minicluster.ErrUnavailable)), false, skipped, 0, "no java", "a = 1\n"},
 		{fails(errors.New("out of memory")), true, failed, 0, "out of memory", "a = 1\n"},

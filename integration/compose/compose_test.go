@@ -57,7 +57,7 @@ func TestCluster(t *testing.T) {
 		{"leader paused", leaderPaused, true},
 		{"one-way partition", oneWay, false},
 		{"slow machine", slow, false},
-		{"memory", gorges, false},
+		{"memory", memoryLimit, false},
 		{"disk full", diskFull, false},
 		{"NameNode restarted", nameNodeRestarted, false},
 		{"rolling restart", rolling, false},
@@ -258,9 +258,9 @@ func (c *cluster) await(what string, holds func() bool) {
 	})
 }
 
-// says returns one job tracker's status of the cluster; nil: none now. It asks from this
+// statusOf returns one job tracker's status of the cluster; nil: none now. It asks from this
 // machine, because mrsubmit would continue to the leader.
-func (c *cluster) says(id string) *web.Cluster {
+func (c *cluster) statusOf(id string) *web.Cluster {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
 	defer cancel()
@@ -288,7 +288,7 @@ func (c *cluster) seen(but ...string) *web.Cluster {
 		if slices.Contains(but, id) {
 			continue
 		}
-		if status := c.says(id); status != nil && status.Leads {
+		if status := c.statusOf(id); status != nil && status.Leads {
 			return status
 		}
 	}
@@ -343,20 +343,20 @@ func (c *cluster) list() (jobs []web.Job) {
 // whole waits until every daemon works.
 func (c *cluster) whole() {
 	c.t.Helper()
-	var lacks string
+	var missing string
 	defer func() {
 		if c.t.Failed() {
-			c.t.Logf("the cluster lacks %s", lacks)
+			c.t.Logf("the cluster lacks %s", missing)
 		}
 	}()
 	c.await("whole cluster", func() bool {
-		lacks = c.lacks()
-		return lacks == ""
+		missing = c.notReady()
+		return missing == ""
 	})
 }
 
-// lacks describes the part that does not work yet; empty: all work.
-func (c *cluster) lacks() string {
+// notReady describes the part that does not work yet; empty: all work.
+func (c *cluster) notReady() string {
 	status := c.seen()
 	if status == nil {
 		return "a leader"
@@ -371,7 +371,7 @@ func (c *cluster) lacks() string {
 		return fmt.Sprintf("good task trackers: %+v", status.Trackers)
 	}
 	for _, id := range stack.JobTrackers() {
-		if follower := c.says(id); follower == nil || follower.Leader != status.Leader || follower.Epoch != status.Epoch {
+		if follower := c.statusOf(id); follower == nil || follower.Leader != status.Leader || follower.Epoch != status.Epoch {
 			return fmt.Sprintf("%s, which is to follow %s: %+v", id, status.Leader, follower)
 		}
 	}

@@ -114,14 +114,14 @@ func leaderPaused(c *cluster) {
 func (c *cluster) follows(id string) {
 	c.t.Helper()
 	c.await(id+" out of office", func() bool {
-		status := c.says(id)
+		status := c.statusOf(id)
 		return status != nil && !status.Leads && status.Leader != "" && status.Leader != id
 	})
 }
 
-// gorges: an attempt that exceeds its memory limit fails; other attempts and the task
+// memoryLimit: an attempt that exceeds its memory limit fails; other attempts and the task
 // trackers continue.
-func gorges(c *cluster) {
+func memoryLimit(c *cluster) {
 	j := c.paced(4, "-gate")
 	j.Began("m", 4)
 	before := c.starts()

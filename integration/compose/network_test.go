@@ -49,7 +49,7 @@ func oneWay(c *cluster) {
 	rule("-A")
 	c.leader(old)
 	c.await("end of "+old+"'s office", func() bool {
-		status := c.says(old)
+		status := c.statusOf(old)
 		return status != nil && !status.Leads
 	})
 	j.Open()
@@ -73,7 +73,7 @@ func slow(c *cluster) {
 	c.inNetworkOf("node3", "tc", "qdisc", "del", "dev", device, "root")
 	var sent int
 	if _, after, ok := strings.Cut(shown, "Sent "); ok {
-		sent, _ = strconv.Atoi(strings.Fields(after)[0]) // 0 is told
+		sent, _ = strconv.Atoi(strings.Fields(after)[0]) // 0 if it is not a number
 	}
 	if sent < 100_000 {
 		c.t.Errorf("nothing to speak of went the slow way: %s", shown)

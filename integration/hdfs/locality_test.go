@@ -96,7 +96,7 @@ func (p *place) read(maps, data, rack, other int64) {
 	}
 	for _, a := range attempts.Attempts {
 		if strings.Contains(a.ID, "_m_") && a.Level == "" {
-			p.t.Errorf("of %s no level is told", a.ID)
+			p.t.Errorf("attempt %s has no locality", a.ID)
 		}
 	}
 }

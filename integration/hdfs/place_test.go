@@ -214,12 +214,12 @@ func (p *place) clean() {
 		}
 	}()
 	trial.Await(p.t, "nothing is left of jobs in "+p.top, func() bool {
-		left = p.leavings(p.top)
+		left = p.leftovers(p.top)
 		return len(left) == 0
 	})
 }
 
-func (p *place) leavings(dir string) (list []string) {
+func (p *place) leftovers(dir string) (list []string) {
 	p.t.Helper()
 	infos, err := p.fs.List(dir)
 	if errors.Is(err, fs.ErrNotExist) { // removed since the listing of its parent: list again
@@ -235,7 +235,7 @@ func (p *place) leavings(dir string) (list []string) {
 		case dfs.Base(dir) == "staging" && name != wire.StagingClusters && name != wire.StagingPrograms && name != wire.StagingHistory:
 			list = append(list, info.Name)
 		case info.Dir && name != wire.StagingHistory:
-			list = append(list, p.leavings(info.Name)...)
+			list = append(list, p.leftovers(info.Name)...)
 		}
 	}
 	return list

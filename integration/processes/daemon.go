@@ -29,13 +29,13 @@ type Daemon struct {
 
 	program string
 	dir     string
-	who     *identity.Identity // of this process, to ask the daemon; nil: anybody
+	who     *identity.Identity // of this process, for requests to the daemon; nil: none
 	args    []string
 
 	raftIn, httpIn *Proxy
 	gossipIn       *datagrams
 	stopped        bool         // by Stop
-	expected       bool         // its end: somebody has seen to it, or was told
+	expected       bool         // its end: Kill or Terminate caused it, or Ended reported it
 	pid            atomic.Int64 // 0: not started yet
 	cmd            *exec.Cmd
 	ready          chan struct{} // closed when it has said so

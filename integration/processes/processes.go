@@ -69,7 +69,7 @@ type Config struct {
 type Cluster struct {
 	cfg          Config
 	authority    *identity.Authority // nil: none
-	who          *identity.Identity  // of this process, likewise
+	who          *identity.Identity  // of this process; nil: none
 	JobTrackers  []*Daemon
 	TaskTrackers []*Daemon
 }
